@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Errors of a store as a whole.
+var (
+	ErrClosed      = errors.New("store is closed")
+	ErrUnavailable = errors.New("store is unreachable or damaged")
+)
+
+// Opener opens the store at a URL whose scheme it registered.
+type Opener func(ctx context.Context, url string) (Store, error)
+
+var (
+	openersMu sync.RWMutex
+	openers   = map[string]Opener{}
+)
+
+// Register makes an implementation available under a URL scheme. It is meant
+// for init functions and panics when the scheme is taken.
+func Register(scheme string, open Opener) {
+	openersMu.Lock()
+	defer openersMu.Unlock()
+	if _, taken := openers[scheme]; taken {
+		panic("store: scheme registered twice: " + scheme)
+	}
+	openers[scheme] = open
+}
+
+// Open opens the store at url, such as "mem:".
+func Open(ctx context.Context, url string) (Store, error) {
+	scheme, _, ok := strings.Cut(url, ":")
+	openersMu.RLock()
+	open, known := openers[scheme]
+	names := slices.Sorted(maps.Keys(openers))
+	openersMu.RUnlock()
+	if !ok || !known {
+		return nil, fmt.Errorf("store %q: unknown scheme, known are %q (is the package that registers it imported?)", url, names)
+	}
+	return open(ctx, url)
+}

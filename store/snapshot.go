@@ -1,0 +1,83 @@
+package store
+
+import "time"
+
+// Snapshot is the state of a pool at one moment.
+type Snapshot struct {
+	Now      Time
+	Limits   []LimitState
+	Waiting  []int // by class
+	InFlight int   // granted and not yet closed
+	Gates    []GateState
+	Counters Counters
+	Callers  []Caller
+	Queue    []Waiter // the first MaxListed in order
+	// HeaderTime is how long answers usually take to begin: the median that decides
+	// whether headers or the slack bound an arrival.
+	HeaderTime time.Duration
+}
+
+// MaxListed bounds the lists in a Snapshot.
+const MaxListed = 1000
+
+// LimitState is one meter of one limit.
+type LimitState struct {
+	Limit       int    // index in Spec.Limits
+	Scope       string // the values it is scoped to, comma separated; empty: unscoped
+	Size        int64  // in force now; 0: not known
+	Used        int64
+	Remaining   int64
+	Outstanding int64 // part of Used whose arrival is not bounded yet
+	Outside     int64 // part of Used that somebody else spent
+	Reset       Time  // of a fixed window, when known
+	Slack       time.Duration
+}
+
+// GateState is a pause, probe or ramp in force.
+type GateState struct {
+	Scope       string // "" : the whole pool; else such as "model=opus"
+	Phase       string // paused, probing, ramping
+	Until       Time
+	Since       Time
+	Consecutive int
+	Cause       string
+}
+
+// Counters measure what went through the gate since the pool was made.
+type Counters struct {
+	Sent      int64 // grants not given back
+	Retried   int64
+	Throttled int64
+	Waited    time.Duration
+	Peak      int64 // most grants in one calendar second
+	First     Time  // grant
+	Last      Time  // grant
+	Last429   Time
+}
+
+// Mean returns grants per second between the first and the last.
+func (c Counters) Mean() float64 {
+	if c.Last <= c.First {
+		return 0
+	}
+	return float64(c.Sent) / c.Last.Sub(c.First).Seconds()
+}
+
+// Caller is what one agent sent.
+type Caller struct {
+	Agent string
+	Counters
+}
+
+// Waiter is a request in the queue.
+type Waiter struct {
+	ID       ID
+	Agent    string
+	Class    int
+	Model    string
+	Position int // from 1, among all that wait
+	Since    Time
+	Expected Time
+	Reason   Reason
+	HeldBy   []string // agents whose open tickets stand on the lacked limit
+}

@@ -1,0 +1,332 @@
+// Package store is the contract between the gate and the place where a pool's
+// state lives: a process's memory, a shared file, Redis, or a daemon.
+//
+// A store is mechanism. It applies batches of small operations to one pool,
+// atomically and on its own clock. It knows limits, costs, classes and times;
+// it knows nothing of HTTP, providers, models' prices or dollars. Everything
+// that decides what a request costs or what an answer means happens before an
+// operation is handed to it.
+//
+// Implementations register a URL scheme (see [Register]) and pass the suite in
+// package storetest.
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Bounds that every store keeps, so that no input can make its state grow
+// without limit.
+const (
+	MaxLimits  = 16      // limits on one pool
+	MaxClasses = 8       // classes of one pool
+	MaxName    = 256     // bytes in the name of an agent, user, model, tool or key
+	MaxAmount  = 1 << 40 // largest size of a limit and largest cost of a request
+	MaxWindow  = 100 * 24 * time.Hour
+	MaxTTL     = 24 * time.Hour
+	MaxBatch   = 4096 // operations in one Apply
+)
+
+// Store opens pools.
+type Store interface {
+	// Pool opens the pool that spec names, creating it if nobody has. Opening a
+	// pool that exists with other limits keeps every charge; where two members
+	// state different sizes for a limit of the same name, the smaller one holds.
+	Pool(ctx context.Context, spec Spec) (Pool, error)
+	// Close releases what the store holds. Its pools answer [ErrClosed] afterwards.
+	Close() error
+}
+
+// Pool is one session's handle on a pool. All methods are safe for concurrent
+// use.
+type Pool interface {
+	// Apply carries out ops in order, as one atomic step at one moment of the
+	// store's clock, and fills in each op's Result. It does not wait: a request
+	// that has to is left in the queue and its op says Waiting. The error is about
+	// the store (unreachable, closed); what became of each operation is in its
+	// Result. Applying the same ops again after an error is safe: an id that was
+	// charged is not charged twice.
+	Apply(ctx context.Context, ops []Op) error
+	// Snapshot reads the whole state of the pool at one moment.
+	Snapshot(ctx context.Context) (Snapshot, error)
+	// Watch sets the function that is told when waiting tickets of this session
+	// have been decided after the Apply that queued them: collect them with
+	// OpPoll. It is called without locks held, from any goroutine, and must
+	// not block. Ids are valid only during the call.
+	Watch(decided func(ids []ID))
+	// Close ends the session: what waits is cancelled, what is held stays charged
+	// until its time to live is over.
+	Close() error
+}
+
+// Time is a moment on the store's clock: microseconds since the Unix epoch, as
+// the store reckons it. The zero Time means none. Callers compare store times
+// with each other, never with their own clock.
+type Time int64
+
+// Std converts t for people to read.
+func (t Time) Std() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t)).UTC()
+}
+
+// Add returns t+d, rounded down to whole microseconds.
+func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
+
+// Sub returns t-u.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
+
+// ID names a ticket. Session tells the callers of a pool apart; N counts within
+// it. The store gives out N when an acquire leaves it zero; a caller that
+// chooses its own must present them in increasing order, which lets a
+// store recognise a ticket that has ended without remembering it.
+type ID struct{ Session, N uint64 }
+
+// IsZero reports whether the id names nothing.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// Kind says when a charge on a limit comes back.
+type Kind uint8
+
+// The four kinds of limit.
+const (
+	Bucket      Kind = iota // drains at Size per Window from the bound on, up to Burst at once
+	Rolling                 // comes back one Window after the bound
+	Fixed                   // comes back at the first reset after the bound
+	Concurrency             // comes back when the ticket is closed
+)
+
+func (k Kind) String() string {
+	return pick(int(k), "bucket", "rolling", "fixed", "concurrency")
+}
+
+// Guard says how the arrival of a request at the provider is bounded.
+type Guard uint8
+
+// The three guards, and the default.
+const (
+	GuardAuto   Guard = iota // headers as the bound while they are quick, the slack where they are slow
+	GuardStrict              // only headers, or the ticket's time to live
+	GuardOff                 // the grant itself counts as the arrival: for limits of our own
+)
+
+func (g Guard) String() string { return pick(int(g), "auto", "strict", "off") }
+
+// Scope is a set of a request's attributes. A limit scoped to some of them has one
+// meter for each combination of their values.
+type Scope uint8
+
+// The attributes a limit can be scoped by.
+const (
+	PerAgent Scope = 1 << iota
+	PerUser
+	PerModel
+	PerTool
+	PerKey
+)
+
+// Shared is the set of scopes that many agents meet in: limits scoped only by
+// these take part in the common order. Scopes outside it are somebody's own, and
+// one who lacks them holds up nobody else.
+const Shared = PerModel | PerKey
+
+// Order says who is next.
+type Order uint8
+
+// The three orders.
+const (
+	Fair   Order = iota // classes by weight, agents of a class in turn
+	Strict              // a higher class always first, agents of a class in turn
+	FIFO                // first come, first served, over everyone
+)
+
+func (o Order) String() string { return pick(int(o), "fair", "strict", "fifo") }
+
+// Limit is one constraint on a pool.
+type Limit struct {
+	Name   string
+	Kind   Kind
+	Unit   string
+	Size   int64         // amount per Window, or places of a concurrency limit; 0: not known yet
+	Burst  int64         // capacity of a bucket
+	Window time.Duration // of all kinds but concurrency
+	Per    Scope
+	Guard  Guard
+	Slack  time.Duration // arrival slack; 0: 1.5% of the window, at least 1 s, at most 30 s
+	// Late is set for units that are counted while the answer is produced: they
+	// are bound when the ticket is closed, not when it is answered.
+	Late bool
+	// Reset is any moment at which a fixed window is known to reset; 0: not known,
+	// and until an answer tells, the window is kept as a rolling one.
+	Reset Time
+}
+
+// Class is a priority class and its share of a contended pool.
+type Class struct {
+	Name   string
+	Weight int64
+}
+
+// Backoff is how long a pool pauses: Start, then Factor times longer for each
+// consecutive refusal, at most Cap.
+type Backoff struct {
+	Start  time.Duration
+	Factor int64
+	Cap    time.Duration
+}
+
+// Spec describes a pool.
+type Spec struct {
+	Name       string
+	Limits     []Limit
+	Classes    []Class
+	Order      Order
+	MaxWaiting int
+	Throttle   Backoff // after a 429
+	Overload   Backoff // after an overload of the provider as a whole
+}
+
+// OpKind says what an operation does.
+type OpKind uint8
+
+// The operations.
+const (
+	OpAcquire OpKind = iota // ask for a ticket; queues if Wait allows
+	OpPoll                  // ask again about a waiting ticket, and collect it if granted
+	OpCancel                // give an unsent ticket back, with full refund
+	OpRenew                 // give it back and ask again in one step, keeping its place
+	OpAnswer                // the provider's answer has begun: bounds the ticket's arrival
+	OpClose                 // the request is over: settles usage and frees its place
+	OpObserve               // an answer that no ticket belongs to
+	OpPause                 // hold everyone for RetryAfter
+	OpResume                // end a pause by hand
+)
+
+// Verdict is what an answer means.
+type Verdict uint8
+
+// The verdicts.
+const (
+	VerdictNone       Verdict = iota // nothing that concerns the quota was learned
+	VerdictOK                        // accepted
+	VerdictThrottled                 // over a limit
+	VerdictOverloaded                // the provider as a whole is over its capacity
+	VerdictExhausted                 // a quota is gone until RetryAfter is over
+	VerdictBilling                   // money has run out: retrying is useless
+	VerdictError                     // any other failure
+)
+
+func (v Verdict) String() string {
+	return pick(int(v), "none", "ok", "throttled", "overloaded", "quota gone", "billing stop", "error")
+}
+
+// Observed is what an answer states of one limit. Fields that it does not state
+// are negative; a zero ResetIn is a statement.
+type Observed struct {
+	Limit     int   // index in Spec.Limits
+	Size      int64 // what the provider grants per window
+	Remaining int64
+	ResetIn   time.Duration // from the moment the answer was made
+	// Slop is how far off ResetIn may be either way; 0: 1.2 s, for headers
+	// rounded to seconds.
+	Slop time.Duration
+}
+
+// Op is one operation. Which fields are read depends on Kind.
+type Op struct {
+	Kind OpKind
+	ID   ID // of the ticket; may be zero for OpAcquire
+
+	// Of OpAcquire, and of OpObserve for the scope of its gate.
+	Agent, User, Model, Tool, Key string
+	Class                         uint8
+	Retry                         bool // this send repeats an earlier one
+	// Amounts are costs by limit, or with OpClose the actual use. Negative with
+	// OpClose: not known, the estimate stands.
+	Amounts [MaxLimits]int64
+	Wait    time.Duration // longest wait; 0: decide now; negative: any
+	// Alive is how long a waiting entry outlives its last poll; 0: until Wait is
+	// over. Callers that can die without the store noticing set it.
+	Alive time.Duration
+	TTL   time.Duration // of the ticket once granted
+
+	// Of OpAnswer and OpObserve.
+	Verdict    Verdict
+	RetryAfter time.Duration // the provider's hint, or the length of an OpPause; 0: none
+	Scope      Scope         // what the answer proves to be limited, within Shared; 0: the whole pool
+	Observed   []Observed
+	Cause      string // of a pause, for people
+
+	// Of OpClose: nothing will be heard of this request, and it may still be on its
+	// way.
+	Spent bool
+
+	Result Result
+}
+
+// State is where an operation left its ticket.
+type State uint8
+
+// The states.
+const (
+	Granted State = iota // may be sent
+	Waiting              // in the queue
+	Refused              // will not be granted; see Reason
+	Ended                // closed, cancelled or expired; for OpClose, OpAnswer and OpCancel this is success
+	Unknown              // no such ticket
+)
+
+func (s State) String() string {
+	return pick(int(s), "granted", "waiting", "refused", "ended", "unknown")
+}
+
+// Code says why a request waits or was refused.
+type Code uint8
+
+// The codes.
+const (
+	CodeNone     Code = iota
+	CodeLimit         // a limit has no room
+	CodeOrder         // others are ahead, or have claimed the room there is
+	CodePaused        // the pool, or this part of it, is paused
+	CodeProbe         // one probe is out after a pause
+	CodeRamp          // the pool is ramping up
+	CodeCapacity      // the cost is above what the limit can ever hold
+	CodeDeadline      // it would not be granted within Wait
+	CodeFull          // MaxWaiting requests are waiting
+	CodeInvalid       // the operation makes no sense
+)
+
+func (c Code) String() string {
+	return pick(int(c), "none", "limit", "order", "paused", "probe", "ramp", "capacity", "deadline", "full", "invalid")
+}
+
+// Reason is a decision's explanation as data.
+type Reason struct {
+	Code  Code
+	Limit int8 // index in Spec.Limits; -1: none
+	At    Time // when it is expected to be over; 0: not known
+}
+
+// Result is what became of an operation.
+type Result struct {
+	State     State
+	ID        ID
+	Now       Time // the moment of the batch
+	GrantedAt Time
+	Waited    time.Duration
+	Reason    Reason
+	// Held tells, for a retry, that the pool is paused or ramping: join the
+	// queue at once, its order replaces any jitter.
+	Held bool
+}
+
+func pick(i int, names ...string) string {
+	if i < 0 || i >= len(names) {
+		return "invalid"
+	}
+	return names[i]
+}
