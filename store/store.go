@@ -55,6 +55,9 @@ type Pool interface {
 	// OpPoll. It is called without locks held, from any goroutine, and must
 	// not block. Ids are valid only during the call.
 	Watch(decided func(ids []ID))
+	// Now returns the moment on the store's clock, as near as this handle knows it without
+	// asking.
+	Now() Time
 	// Close ends the session: what waits is cancelled, what is held stays charged
 	// until its time to live is over.
 	Close() error

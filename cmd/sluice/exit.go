@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Exit codes, after sysexits. They are part of the command line's contract.
+const (
+	exitOK          = 0
+	exitUsage       = 64 // usage, unknown resource, ticket or scenario
+	exitUnavailable = 69 // store unreachable or damaged
+	exitInternal    = 70
+	exitNotYet      = 75 // not within the wait that was asked for
+	exitRefused     = 77 // budget, class, cost above capacity
+	exitConfig      = 78 // bad configuration or scenario file
+)
+
+// failure is an error together with how the program ends because of it.
+type failure struct {
+	code    int
+	message string
+	detail  string // further lines, such as an excerpt of a file; may be empty
+	hint    string // what to do about it; may be empty
+}
+
+func (f *failure) Error() string { return f.message }
+
+// asFailure sees to it that every error has an exit code. What carries none comes
+// from the parsing of the command line.
+func asFailure(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return &failure{code: exitUsage, message: err.Error(), hint: "sluice --help lists commands and flags"}
+}
+
+// report prints f for people on stderr and, if asked for, for programs on stdout.
+func (f *failure) report(stdout, stderr io.Writer, asJSON bool) {
+	fmt.Fprintf(stderr, "error: %s\n", f.message)
+	if f.detail != "" {
+		fmt.Fprintln(stderr, f.detail)
+	}
+	if f.hint != "" {
+		fmt.Fprintf(stderr, "hint: %s\n", f.hint)
+	}
+	if asJSON {
+		printJSON(stdout, map[string]any{"error": errorJSON{Code: f.code, Message: f.message, Hint: f.hint, Chain: []string{}}})
+	}
+}
+
+// errorJSON is the shape of every error printed with --json.
+type errorJSON struct {
+	Code    int      `json:"code"` // the exit code
+	Message string   `json:"message"`
+	Hint    string   `json:"hint"`
+	Limit   *string  `json:"limit"`
+	RetryAt *string  `json:"retry_at"`
+	Chain   []string `json:"chain"`
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

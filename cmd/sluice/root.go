@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// run carries out one command line and returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.Execute(); err != nil {
+		f := asFailure(err)
+		f.report(stdout, stderr, wantsJSON(args))
+		return f.code
+	}
+	return exitOK
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "sluice",
+		Short:         "One gate for all callers of a shared API quota",
+		Long:          "Sluice is one gate that all callers of a shared API quota pass through:\nmany agents, processes and machines, one key, no 429s.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.PersistentFlags().Bool("json", false, "print JSON")
+	root.AddCommand(newSimulate(), newVersion())
+	return root
+}
+
+// wantsJSON looks for the flag where parsing may have failed before it got there.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}

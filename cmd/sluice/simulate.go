@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/sim"
+)
+
+func newSimulate() *cobra.Command {
+	var seed uint64
+	cmd := &cobra.Command{
+		Use:   "simulate [SCENARIO|FILE.yaml]",
+		Short: "Run a fleet against a model of its provider, in virtual time",
+		Long: "Simulate runs a fleet against a model of its provider under several strategies\n" +
+			"and shows what each one costs: refused requests, time, money, fairness.\n" +
+			"Without an argument it lists the scenarios that come with it.",
+		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, _ := cmd.Flags().GetBool("json")
+			if len(args) == 0 {
+				return listScenarios(cmd.OutOrStdout(), asJSON)
+			}
+			return simulate(cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], seed, asJSON)
+		},
+	}
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of all random draws; the same seed gives the same figures")
+	return cmd
+}
+
+func listScenarios(w io.Writer, asJSON bool) error {
+	type entry struct {
+		Name  string `json:"name"`
+		About string `json:"about"`
+	}
+	var list []entry
+	width := 0
+	for _, sc := range sim.Builtin() {
+		list = append(list, entry{sc.Name, sc.About})
+		width = max(width, len(sc.Name))
+	}
+	if asJSON {
+		return printJSON(w, map[string]any{"scenarios": list})
+	}
+	for _, e := range list {
+		fmt.Fprintf(w, "%-*s  %s\n", width, e.Name, e.About)
+	}
+	return nil
+}
+
+func simulate(stdout, stderr io.Writer, arg string, seed uint64, asJSON bool) error {
+	sc, err := loadScenario(arg)
+	if err != nil {
+		return err
+	}
+	p := newProgress(stderr, sc.Name)
+	rep, err := sim.Simulate(sc, seed, p.step)
+	p.end()
+	if err != nil {
+		return &failure{code: exitInternal, message: err.Error(), hint: "a shorter horizon or fewer calls make it smaller"}
+	}
+	if asJSON {
+		return printJSON(stdout, rep)
+	}
+	return printReport(stdout, rep, painterFor(stdout))
+}
+
+// loadScenario takes what looks like a path for a file and everything else for the
+// name of a built-in scenario.
+func loadScenario(arg string) (*sim.Scenario, error) {
+	if !strings.ContainsAny(arg, `/\`) && !strings.HasSuffix(arg, ".yaml") && !strings.HasSuffix(arg, ".yml") {
+		sc, err := sim.Load(arg)
+		var unknown *sim.UnknownScenario
+		if errors.As(err, &unknown) {
+			return nil, &failure{code: exitUsage, message: err.Error(), hint: "known are " + strings.Join(unknown.Known, ", ") + "; a file's name ends in .yaml"}
+		}
+		return sc, err
+	}
+	f, err := os.Open(arg)
+	if err != nil {
+		code := exitConfig
+		if errors.Is(err, fs.ErrNotExist) {
+			code = exitUsage
+		}
+		return nil, &failure{code: code, message: err.Error(), hint: "sluice simulate lists the scenarios that need no file"}
+	}
+	defer f.Close()
+	sc, err := sim.Parse(arg, f)
+	var bad *sim.ParseError
+	switch {
+	case errors.As(err, &bad):
+		return nil, &failure{code: exitConfig, message: bad.Error(), detail: bad.Excerpt, hint: "docs/scenarios.md describes every field"}
+	case err != nil:
+		return nil, &failure{code: exitConfig, message: err.Error()}
+	}
+	return sc, nil
+}

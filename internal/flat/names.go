@@ -1,0 +1,160 @@
+package flat
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Names interns strings: equal strings get the same number while anybody holds a
+// reference. The empty string is 0. The zero Names is ready for use.
+type Names struct {
+	recs  Slab[nameRec]
+	index Index
+}
+
+// nameRec is a piece of a name: most fit one record of 64 bytes.
+type nameRec struct {
+	hash uint32
+	refs int32
+	next int32 // the record with the rest
+	tag  int32 // of the name's user
+	size uint16
+	text [46]byte
+}
+
+// Find returns the number of s, or 0 if it is not held.
+func (n *Names) Find(s string) int32 {
+	if s == "" {
+		return 0
+	}
+	i, _ := n.find(s)
+	return i
+}
+
+func (n *Names) find(s string) (int32, uint32) {
+	h := uint32(Hash(s))
+	for i, p := n.index.Seek(h, 0); i != 0; i, p = n.index.Seek(h, p) {
+		if n.equal(i, s) {
+			return i, h
+		}
+	}
+	return 0, h
+}
+
+// Hold returns the number of s and adds a reference to it.
+func (n *Names) Hold(s string) int32 {
+	if s == "" {
+		return 0
+	}
+	i, h := n.find(s)
+	if i == 0 {
+		i = n.store(s)
+		n.recs.At(i).hash = h
+		n.index.Add(h, i)
+	}
+	n.recs.At(i).refs++
+	return i
+}
+
+// Keep adds a reference to a name already held.
+func (n *Names) Keep(i int32) int32 {
+	if i != 0 {
+		n.recs.At(i).refs++
+	}
+	return i
+}
+
+// Drop takes a reference back; with the last one the name is forgotten.
+func (n *Names) Drop(i int32) {
+	if i == 0 {
+		return
+	}
+	r := n.recs.At(i)
+	if r.refs--; r.refs > 0 {
+		return
+	}
+	n.index.Remove(r.hash, i)
+	for i != 0 {
+		next := n.recs.At(i).next
+		n.recs.Free(i)
+		i = next
+	}
+}
+
+// Text returns name i as a string.
+func (n *Names) Text(i int32) string {
+	if i == 0 {
+		return ""
+	}
+	r := n.recs.At(i)
+	if r.next == 0 {
+		return string(r.text[:r.size])
+	}
+	var b []byte
+	for ; i != 0; i = n.recs.At(i).next {
+		r := n.recs.At(i)
+		b = append(b, r.text[:r.size]...)
+	}
+	return string(b)
+}
+
+// Sole reports whether name i has only one reference left.
+func (n *Names) Sole(i int32) bool { return n.recs.At(i).refs == 1 }
+
+// Tag returns the number attached to name i, 0 at first: a way from a name to the
+// one record that is about it.
+func (n *Names) Tag(i int32) int32 { return n.recs.At(i).tag }
+
+// SetTag attaches a number to name i. It is gone when the name is.
+func (n *Names) SetTag(i, tag int32) { n.recs.At(i).tag = tag }
+
+// Len returns the number of names held.
+func (n *Names) Len() int { return n.index.Len() }
+
+func (n *Names) store(s string) int32 {
+	i := n.recs.New()
+	r := n.recs.At(i)
+	k := copy(r.text[:], s)
+	r.size = uint16(k)
+	if k < len(s) {
+		r.next = n.store(s[k:])
+	}
+	return i
+}
+
+func (n *Names) equal(i int32, s string) bool {
+	for {
+		r := n.recs.At(i)
+		k := int(r.size)
+		if len(s) < k || string(r.text[:k]) != s[:k] {
+			return false
+		}
+		s, i = s[k:], r.next
+		if i == 0 {
+			return s == ""
+		}
+	}
+}
+
+// Hash is the hash of names: the same in every process, because state may be
+// shared between processes.
+func Hash(s string) uint64 {
+	h := uint64(len(s)) ^ 0x9e3779b97f4a7c15
+	for len(s) >= 8 {
+		h = mix(h ^ (uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56))
+		s = s[8:]
+	}
+	var tail [8]byte
+	copy(tail[:], s)
+	return mix(h ^ binary.LittleEndian.Uint64(tail[:]))
+}
+
+// Mix spreads the bits of a number, for keys that are numbers. One round leaves a
+// pattern in consecutive numbers that makes trees half as deep again.
+func Mix(x uint64) uint64 { return mix(mix(x^0x9e3779b97f4a7c15) ^ 0xa0761d6478bd642f) }
+
+func mix(x uint64) uint64 {
+	hi, lo := bits.Mul64(x, 0xd6e8feb86659fd93)
+	return hi ^ lo
+}

@@ -1,0 +1,138 @@
+package flat
+
+// Tree is a forest of ordered trees over one slab of nodes: treaps, so that every
+// operation takes O(log n) steps and touches few records. A tree is the number of
+// its root, which the caller keeps; 0 is the empty tree. The zero Tree is ready for
+// use.
+type Tree struct {
+	nodes Slab[treeNode]
+	seed  uint64
+}
+
+// Key orders a tree; equal keys keep the order in which they were inserted.
+type Key struct{ A, B int64 }
+
+// Less reports whether k comes before l.
+func (k Key) Less(l Key) bool { return k.A < l.A || k.A == l.A && k.B < l.B }
+
+type treeNode struct {
+	key                 Key
+	value               int32
+	left, right, parent int32
+	priority            uint32
+}
+
+// Insert adds value under key and returns its node.
+func (t *Tree) Insert(root *int32, key Key, value int32) int32 {
+	t.seed++
+	i := t.nodes.New()
+	n := t.nodes.At(i)
+	*n = treeNode{key: key, value: value, priority: uint32(Mix(t.seed))}
+	if *root == 0 {
+		*root = i
+		return i
+	}
+	for at := *root; ; {
+		a := t.nodes.At(at)
+		next := &a.right
+		if key.Less(a.key) {
+			next = &a.left
+		}
+		if *next == 0 {
+			*next = i
+			n.parent = at
+			break
+		}
+		at = *next
+	}
+	for n.parent != 0 && t.nodes.At(n.parent).priority < n.priority {
+		t.rotateUp(root, i)
+	}
+	return i
+}
+
+// Delete removes node i.
+func (t *Tree) Delete(root *int32, i int32) {
+	n := t.nodes.At(i)
+	for n.left != 0 && n.right != 0 {
+		if t.nodes.At(n.left).priority > t.nodes.At(n.right).priority {
+			t.rotateUp(root, n.left)
+		} else {
+			t.rotateUp(root, n.right)
+		}
+	}
+	child := n.left
+	if child == 0 {
+		child = n.right
+	}
+	if child != 0 {
+		t.nodes.At(child).parent = n.parent
+	}
+	t.replace(root, n.parent, i, child)
+	t.nodes.Recycle(i)
+}
+
+// Min returns the first node, 0 in an empty tree.
+func (t *Tree) Min(root int32) int32 {
+	if root == 0 {
+		return 0
+	}
+	for {
+		left := t.nodes.At(root).left
+		if left == 0 {
+			return root
+		}
+		root = left
+	}
+}
+
+// Next returns the node after i, 0 after the last.
+func (t *Tree) Next(i int32) int32 {
+	if right := t.nodes.At(i).right; right != 0 {
+		return t.Min(right)
+	}
+	for {
+		parent := t.nodes.At(i).parent
+		if parent == 0 || t.nodes.At(parent).left == i {
+			return parent
+		}
+		i = parent
+	}
+}
+
+// Value returns what node i stands for.
+func (t *Tree) Value(i int32) int32 { return t.nodes.At(i).value }
+
+// KeyOf returns the key of node i.
+func (t *Tree) KeyOf(i int32) Key { return t.nodes.At(i).key }
+
+// rotateUp swaps node i with its parent, keeping the order.
+func (t *Tree) rotateUp(root *int32, i int32) {
+	n := t.nodes.At(i)
+	pi := n.parent
+	p := t.nodes.At(pi)
+	var moved int32
+	if p.left == i {
+		moved, p.left, n.right = n.right, n.right, pi
+	} else {
+		moved, p.right, n.left = n.left, n.left, pi
+	}
+	if moved != 0 {
+		t.nodes.At(moved).parent = pi
+	}
+	n.parent, p.parent = p.parent, i
+	t.replace(root, n.parent, pi, i)
+}
+
+func (t *Tree) replace(root *int32, parent, old, now int32) {
+	if parent == 0 {
+		*root = now
+		return
+	}
+	p := t.nodes.At(parent)
+	if p.left == old {
+		p.left = now
+	} else {
+		p.right = now
+	}
+}

@@ -1,0 +1,221 @@
+package meter
+
+// Mode is how far the arrival of a charged request is known.
+type Mode uint8
+
+// The modes.
+const (
+	Bound  Mode = iota // it had arrived by Mark
+	Held               // nothing is known: the charge stands until bound
+	Placed             // at the latest by Mark; an answer may move it earlier
+)
+
+// Charge is what one request took from one meter.
+type Charge struct {
+	Amount int64
+	Mark   int64 // the bound, as far as it is known
+	Mode   Mode
+}
+
+// Take charges amount at time t. slow tells that headers usually take longer than
+// twice the slack, so that the slack is the better bound. The caller has
+// checked that there is room.
+func (m *Meter) Take(d *Def, r *Ring, t, amount int64, slow bool) Charge {
+	c := Charge{Amount: amount, Mark: t}
+	switch {
+	case d.Kind == Concurrency:
+		c.Mode = Held
+		m.Held += amount
+	case d.Guard == Off && !d.Late:
+		m.add(d, r, t, amount)
+	case d.Guard == Auto && slow && !d.Late:
+		m.place(d, r, &c, t+r.slack(d))
+	default:
+		c.Mode = Held
+		m.hold(d, amount)
+	}
+	return c
+}
+
+// hold enters an amount of which nothing is known yet.
+func (m *Meter) hold(d *Def, amount int64) {
+	m.Held += amount
+	if m.isFixed(d) {
+		m.Level += amount
+	}
+}
+
+// SlowBeyond returns the header time above which the slack is the better bound.
+func SlowBeyond(d *Def, r *Ring) int64 { return 2 * r.slack(d) }
+
+// add enters an amount that had arrived by t.
+func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
+	switch {
+	case d.Kind == Bucket:
+		m.fill(amount)
+	case m.slices(d):
+		*r.at(t / d.Slice) += amount
+		m.Level += amount
+	default:
+		m.Level += amount
+		if t >= m.Last {
+			m.Rem += amount // the reset may or may not have been: it counts on both sides
+		}
+	}
+}
+
+// place enters an amount that will have arrived by the time mark, ahead of now.
+func (m *Meter) place(d *Def, r *Ring, c *Charge, mark int64) {
+	c.Mode, c.Mark = Placed, mark
+	if d.Kind == Bucket {
+		*r.at(mark / d.Slice) += c.Amount
+		r.Sum += c.Amount
+		m.Held += c.Amount
+		return
+	}
+	m.add(d, r, mark, c.Amount)
+}
+
+// Bind says that the request had arrived by t: its answer has begun, or its
+// ticket has expired. Concurrency charges stay: they end on Release.
+func (m *Meter) Bind(d *Def, r *Ring, t int64, c *Charge) {
+	if d.Kind == Concurrency || c.Mode == Bound {
+		return
+	}
+	switch {
+	case c.Mode == Placed && t >= c.Mark && !m.pending(d, r, c):
+		c.Mode = Bound
+		return
+	case c.Mode == Placed:
+		m.takeOut(d, r, c.Amount, c)
+		m.add(d, r, t, c.Amount)
+	case m.isFixed(d):
+		m.Held -= c.Amount
+		if t >= m.Last {
+			m.Rem += c.Amount
+		}
+	default:
+		m.Held -= c.Amount
+		m.add(d, r, t, c.Amount)
+	}
+	c.Mode, c.Mark = Bound, t
+}
+
+// Spend says that nothing will be heard of a request granted at granted, which
+// may still be on its way: the slack bounds it, or with a strict guard the
+// ticket's time to live.
+func (m *Meter) Spend(d *Def, r *Ring, t, granted int64, c *Charge) {
+	if c.Mode != Held || d.Kind == Concurrency || d.Guard == Strict {
+		return
+	}
+	bound := granted + r.slack(d)
+	if d.Guard == Off || t >= bound {
+		m.Bind(d, r, max(t, granted), c)
+		return
+	}
+	m.takeOut(d, r, c.Amount, c)
+	m.place(d, r, c, bound)
+}
+
+// Release ends a concurrency charge.
+func (m *Meter) Release(d *Def, c *Charge) {
+	if d.Kind == Concurrency && c.Mode == Held {
+		m.Held -= c.Amount
+		c.Mode = Bound
+	}
+}
+
+// Refund takes back a charge whose request was never sent.
+func (m *Meter) Refund(d *Def, r *Ring, t int64, c *Charge) {
+	m.reduce(d, r, t, c, c.Amount)
+	c.Amount, c.Mode = 0, Bound
+}
+
+// Settle corrects a charge to what was really used. Less is given back where it
+// still stands; more joins a charge whose bound is still ahead, and otherwise is a
+// new charge, now. Concurrency is not settled.
+func (m *Meter) Settle(d *Def, r *Ring, t int64, c *Charge, actual int64) {
+	switch {
+	case d.Kind == Concurrency:
+	case actual < c.Amount:
+		m.reduce(d, r, t, c, c.Amount-actual)
+		c.Amount = actual
+	case actual > c.Amount:
+		more := Charge{Amount: actual - c.Amount}
+		switch {
+		case c.Mode == Held:
+			m.hold(d, more.Amount)
+		case c.Mode == Placed && t < c.Mark:
+			m.place(d, r, &more, c.Mark)
+		default:
+			// The two parts have different bounds; nothing settles twice, so the mark
+			// of the first is kept.
+			m.Bind(d, r, t, c)
+			m.add(d, r, t, more.Amount)
+		}
+		c.Amount = actual
+	}
+}
+
+// reduce takes part of a charge back out, if it still stands.
+func (m *Meter) reduce(d *Def, r *Ring, t int64, c *Charge, amount int64) {
+	if d.Kind == Concurrency && c.Mode == Bound {
+		return
+	}
+	if d.Kind == Bucket && c.Mode != Held && !m.pending(d, r, c) {
+		m.undrain(t, c.Mark, amount)
+		return
+	}
+	m.takeOut(d, r, amount, c)
+}
+
+// pending reports whether c waits in a bucket's ring for its drain to begin.
+func (m *Meter) pending(d *Def, r *Ring, c *Charge) bool {
+	return d.Kind == Bucket && c.Mode == Placed && r.live(d, c.Mark)
+}
+
+// undrain takes out of a bucket what cannot have drained since mark: nothing is
+// given back a second time.
+func (m *Meter) undrain(t, mark, amount int64) {
+	switch {
+	case mark < m.Since || m.N > 0 && t-mark > maxExact/m.N:
+		return
+	case m.N > 0:
+		amount -= ceilDiv((t-mark)*m.N, m.W)
+	}
+	if m.Level -= max(amount, 0); m.Level <= 0 {
+		m.Level, m.Rem = 0, 0
+	}
+}
+
+// takeOut removes an amount from where c stands.
+func (m *Meter) takeOut(d *Def, r *Ring, amount int64, c *Charge) {
+	switch {
+	case d.Kind == Concurrency:
+		m.Held -= amount
+	case m.isFixed(d):
+		if c.Mode == Held {
+			m.Held -= amount
+			m.Level -= amount
+			return
+		}
+		if c.Mark >= m.Since {
+			m.Level = max(m.Level-amount, 0)
+		}
+		if c.Mark >= m.Last {
+			m.Rem = max(m.Rem-amount, 0)
+		}
+	case c.Mode == Held:
+		m.Held -= amount
+	case d.Kind == Bucket: // pending
+		*r.at(c.Mark / d.Slice) -= amount
+		r.Sum -= amount
+		m.Held -= amount
+	default:
+		if r.live(d, c.Mark) {
+			amount = min(amount, *r.at(c.Mark / d.Slice))
+			*r.at(c.Mark / d.Slice) -= amount
+			m.Level -= amount
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// Package meter is the arithmetic of limits: one ledger in which the kinds differ
+// only in when a charge comes back. Every function takes the time; nothing here
+// reads a clock, allocates, or knows who is asking.
+//
+// Amounts and times are integers (microseconds) below 2^53, and there is one
+// rounding rule: what frees room rounds down, what takes room rounds up. Any
+// implementation that keeps to it, in whatever language, agrees to the last digit.
+package meter
+
+// Kind says when a charge comes back.
+type Kind uint8
+
+// The kinds, in the order of the store contract.
+const (
+	Bucket      Kind = iota // drains from the bound on
+	Rolling                 // a window after the bound
+	Fixed                   // at the first reset after the bound
+	Concurrency             // on close
+)
+
+// Guard says what bounds the arrival of a request.
+type Guard uint8
+
+// The guards, in the order of the store contract.
+const (
+	Auto   Guard = iota // headers; where they are slow, the slack
+	Strict              // headers only
+	Off                 // the grant itself
+)
+
+// Meter is the state of one limit for one scope. A flat record: no pointers.
+type Meter struct {
+	Cap     int64 // room in all; 0: not known, nothing is refused
+	N, W    int64 // a bucket drains N every W microseconds
+	Held    int64 // charged and not bounded yet
+	Level   int64 // bucket: what has not drained; rolling: sum of the slices; fixed: charged to this window
+	Rem     int64 // bucket: part of a unit drained, in 1/W; fixed: charged to the next window as well
+	Last    int64 // bucket: drained until; fixed: earliest moment of the reset
+	Hi      int64 // fixed: latest moment of the reset; 0: not known
+	Outside int64 // part of Level that others spent
+	Since   int64 // bucket: when its rate last changed; fixed: the earliest bound that counts in Level
+}
+
+// Used returns the room that is taken.
+func (m *Meter) Used(d *Def, r *Ring) int64 {
+	switch {
+	case d.Kind == Concurrency:
+		return m.Held
+	case m.isFixed(d):
+		return m.Level // what is held was charged to the window when it opened
+	default:
+		return m.Level + m.Held
+	}
+}
+
+// isFixed reports whether the meter counts by known resets. A fixed window whose
+// reset is not known is kept as a rolling one, which is right for every phase.
+func (m *Meter) isFixed(d *Def) bool { return d.Kind == Fixed && m.Hi != 0 }
+
+// slices reports whether charges live in the ring by their bound.
+func (m *Meter) slices(d *Def) bool {
+	return d.Kind == Rolling || d.Kind == Fixed && m.Hi == 0
+}
+
+// Room returns how much may still be taken; negative when a settlement
+// overran the limit. Meters that know no capacity have room for anything.
+func (m *Meter) Room(d *Def, r *Ring) int64 {
+	if m.Cap == 0 {
+		return MaxAmount
+	}
+	return m.Capacity(r) - m.Used(d, r)
+}
+
+// Capacity returns the room in all, less what unexplained refusals cut off.
+func (m *Meter) Capacity(r *Ring) int64 {
+	if r == nil {
+		return m.Cap
+	}
+	return m.less(r.Cut)
+}
+
+// less returns the capacity with cut thousandths of it gone.
+func (m *Meter) less(cut int64) int64 { return m.Cap - ceilDiv(m.Cap*cut, 1000) }
+
+// Idle reports that dropping the meter would lose nothing.
+func (m *Meter) Idle() bool { return m.Held == 0 && m.Level == 0 && m.Outside == 0 }
+
+// Advance brings the meter to time t: drains, expires slices, opens windows.
+func (m *Meter) Advance(d *Def, r *Ring, t int64) {
+	switch {
+	case d.Kind == Bucket:
+		if r != nil {
+			m.settlePending(d, r, t)
+		}
+		m.drain(t)
+	case m.slices(d):
+		m.expire(d, r, t)
+	case d.Kind == Fixed && t >= m.Hi:
+		passed := (t-m.Hi)/d.Window + 1
+		m.Level = m.Held
+		if passed == 1 {
+			m.Level += m.Rem
+		}
+		m.Rem, m.Outside = 0, 0
+		m.Since = m.Last + (passed-1)*d.Window
+		m.Last += passed * d.Window
+		m.Hi += passed * d.Window
+	}
+	if r != nil {
+		r.regain(t)
+	}
+}
+
+// drain lowers a bucket's level to what it is at t. The fraction of a unit is
+// carried over, so that no rounding adds up.
+func (m *Meter) drain(t int64) {
+	dt := t - m.Last
+	if dt <= 0 {
+		return
+	}
+	m.Last = t
+	if m.Level == 0 || m.N == 0 {
+		return
+	}
+	if dt > m.Level*m.W/m.N {
+		m.Level, m.Rem = 0, 0
+		return
+	}
+	acc := m.Rem + dt*m.N
+	m.Rem = acc % m.W
+	if m.Level -= acc / m.W; m.Level <= 0 {
+		m.Level, m.Rem = 0, 0
+	}
+}
+
+// settlePending lets charges whose arrival slack is over begin to drain, each
+// from the end of its slice.
+func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
+	for r.Sum > 0 && (r.Tail+1)*d.Slice <= t {
+		if c := r.at(r.Tail); *c > 0 {
+			m.drain((r.Tail + 1) * d.Slice)
+			m.fill(*c)
+			m.Held -= *c
+			r.Sum -= *c
+			*c = 0
+		}
+		r.Tail++
+	}
+	if r.Sum == 0 {
+		r.Tail = t / d.Slice
+	}
+}
+
+// fill raises a bucket's level, within what the arithmetic can hold.
+func (m *Meter) fill(amount int64) {
+	m.Level = min(m.Level+amount, maxExact/max(m.W, 1))
+}
+
+// expire drops the slices of a rolling window whose last moment is a window old.
+func (m *Meter) expire(d *Def, r *Ring, t int64) {
+	first := (t - d.Window) / d.Slice // the oldest slice that still counts
+	if m.Level == 0 {
+		r.Tail = max(r.Tail, first)
+		return
+	}
+	for r.Tail < first {
+		c := r.at(r.Tail)
+		m.Level -= *c
+		*c = 0
+		if r.Tail++; m.Level == 0 {
+			r.Tail = first
+		}
+	}
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

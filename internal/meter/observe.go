@@ -1,0 +1,64 @@
+package meter
+
+// ObserveReset learns that a fixed window resets between lo and hi. What is already known
+// is narrowed where the two agree and replaced where they do not.
+func (m *Meter) ObserveReset(d *Def, r *Ring, t, lo, hi int64) {
+	if d.Kind != Fixed || lo < 0 || hi < lo || !d.phased(hi-lo) || hi-t > 2*d.Window {
+		return
+	}
+	if hi <= t { // stated before a reset that has been since
+		passed := (t-hi)/d.Window + 1
+		lo, hi = lo+passed*d.Window, hi+passed*d.Window
+	}
+	if m.Hi == 0 {
+		m.openFixed(d, r, lo, hi)
+		return
+	}
+	if hi < m.Last && hi+d.Window >= m.Last && lo+d.Window <= m.Hi {
+		lo, hi = lo+d.Window, hi+d.Window // of the reset that opened this window
+	}
+	if lo <= m.Hi && hi >= m.Last {
+		m.Last, m.Hi = max(lo, m.Last), min(hi, m.Hi)
+		return
+	}
+	m.moveReset(d, r, t, lo, hi)
+}
+
+// moveReset replaces the reset. What was charged to both sides of the earlier one
+// stays so, and what may have arrived after the new one is charged to both as well.
+func (m *Meter) moveReset(d *Def, r *Ring, t, lo, hi int64) {
+	if lo < m.Last && lo <= t+r.slack(d) {
+		m.Rem = max(m.Rem, m.Level-m.Held)
+	}
+	m.Last, m.Hi = lo, hi
+}
+
+// openFixed turns a window that was kept as a rolling one into a fixed one: all that
+// stands is charged to the window, and what may arrive after its reset to the next.
+func (m *Meter) openFixed(d *Def, r *Ring, lo, hi int64) {
+	var later int64
+	for k := max(r.Tail, lo/d.Slice); k < r.Tail+slots; k++ {
+		later += *r.at(k)
+	}
+	tail := r.Tail
+	for k := tail; k < tail+slots; k++ {
+		*r.at(k) = 0
+	}
+	m.Level += m.Held
+	m.Rem = later
+	m.Since = tail * d.Slice
+	m.Last, m.Hi = lo, hi
+}
+
+// ObserveUsed learns how much the provider counts as used in the current fixed
+// window. What our ledger does not explain is somebody else's: it is charged, and
+// returned.
+func (m *Meter) ObserveUsed(d *Def, used int64) int64 {
+	if !m.isFixed(d) || used <= m.Level || used > MaxAmount {
+		return 0
+	}
+	outside := used - m.Level
+	m.Level = used
+	m.Outside += outside
+	return outside
+}

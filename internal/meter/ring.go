@@ -1,0 +1,59 @@
+package meter
+
+// Ring holds charges by the slice of time in which their bound lies, and what the
+// guard has learned about its limit. For a rolling window the slices reach from
+// a window ago to the largest slack ahead, so it needs the same memory for five a
+// minute as for two million. For a bucket they hold what has not begun to
+// drain.
+type Ring struct {
+	Tail  int64 // number of the oldest slice in use
+	Sum   int64 // bucket: total in the slices, which is a part of what is held
+	Slack int64 // arrival slack in force; 0: the limit's own
+	Cut   int64 // capacity cut off after unexplained refusals, in 1/1000
+	CutAt int64 // since when; it regains 1% an hour
+	OddAt int64 // the last unexplained refusal
+	slot  [slots]int64
+}
+
+func (r *Ring) at(slice int64) *int64 { return &r.slot[uint64(slice)%slots] }
+
+// live reports whether a bound still has its slice.
+func (r *Ring) live(d *Def, bound int64) bool { return bound/d.Slice >= r.Tail }
+
+const (
+	hour     = 3_600_000_000
+	cutBy    = 50 // thousandths
+	regained = 10 // thousandths an hour
+	cutMost  = 500
+)
+
+// Odd notes a refusal that the ledger cannot explain: the slack doubles; the
+// second within an hour also cuts the capacity by 5%. It reports whether it cut.
+func (r *Ring) Odd(d *Def, t int64) bool {
+	if r == nil || d.Guard == Off {
+		return false
+	}
+	r.Slack = min(2*r.slack(d), d.Most)
+	again := r.OddAt != 0 && t-r.OddAt <= hour
+	r.OddAt = t
+	if again {
+		r.Cut, r.CutAt = min(r.Cut+cutBy, cutMost), t
+	}
+	return again
+}
+
+func (r *Ring) regain(t int64) {
+	for r.Cut > 0 && t-r.CutAt >= hour {
+		r.Cut, r.CutAt = max(r.Cut-regained, 0), r.CutAt+hour
+	}
+}
+
+func (r *Ring) slack(d *Def) int64 {
+	if r == nil || r.Slack == 0 {
+		return d.Slack
+	}
+	return r.Slack
+}
+
+// SlackOf returns the arrival slack in force.
+func SlackOf(d *Def, r *Ring) int64 { return r.slack(d) }

@@ -1,0 +1,120 @@
+package order
+
+import "github.com/sluicehq/sluice/internal/flat"
+
+func (k LaneKey) hash() uint32 {
+	return uint32(flat.Mix(uint64(uint32(k.Model))<<32 | uint64(uint32(k.Key))<<16 ^ uint64(k.Shared)))
+}
+
+func (p Place) hash() uint32 {
+	h := flat.Mix(uint64(p.Lane.hash())<<32 | uint64(uint32(p.Agent)))
+	h = flat.Mix(h ^ uint64(uint32(p.User))<<32 ^ uint64(uint32(p.Tool)))
+	return uint32(flat.Mix(h ^ uint64(p.Own)<<8 ^ uint64(p.Class)))
+}
+
+func memberHash(class uint8, agent int32) uint32 {
+	return uint32(flat.Mix(uint64(class)<<32 | uint64(uint32(agent))))
+}
+
+// flowOf finds or makes the flow of a place.
+func (q *Queue) flowOf(at Place) int32 {
+	h := at.hash()
+	for i, p := q.flowIx.Seek(h, 0); i != 0; i, p = q.flowIx.Seek(h, p) {
+		if q.flows.At(i).key == at {
+			return i
+		}
+	}
+	i := q.flows.New()
+	fl := q.flows.At(i)
+	fl.key, fl.lane, fl.member = at, q.laneOf(at.Lane), q.memberOf(at.Class, at.Agent)
+	q.lanes.At(fl.lane).flows++
+	m := q.members.At(fl.member)
+	if fl.mnext = m.flows; fl.mnext != 0 {
+		q.flows.At(fl.mnext).mprev = i
+	}
+	m.flows = i
+	q.flowIx.Add(h, i)
+	return i
+}
+
+func (q *Queue) dropFlow(i int32) {
+	fl := q.flows.At(i)
+	if fl.mprev != 0 {
+		q.flows.At(fl.mprev).mnext = fl.mnext
+	} else {
+		q.members.At(fl.member).flows = fl.mnext
+	}
+	if fl.mnext != 0 {
+		q.flows.At(fl.mnext).mprev = fl.mprev
+	}
+	if l := q.lanes.At(fl.lane); l.flows > 1 {
+		l.flows--
+	} else {
+		q.dropLane(fl.lane)
+	}
+	q.flowIx.Remove(fl.key.hash(), i)
+	q.flows.Free(i)
+}
+
+func (q *Queue) laneOf(key LaneKey) int32 {
+	h := key.hash()
+	for i, p := q.laneIx.Seek(h, 0); i != 0; i, p = q.laneIx.Seek(h, p) {
+		if q.lanes.At(i).key == key {
+			return i
+		}
+	}
+	i := q.lanes.New()
+	l := q.lanes.At(i)
+	l.key, l.next = key, q.first
+	if q.first != 0 {
+		q.lanes.At(q.first).prev = i
+	}
+	q.first = i
+	q.laneIx.Add(h, i)
+	return i
+}
+
+func (q *Queue) dropLane(i int32) {
+	l := q.lanes.At(i)
+	if l.prev != 0 {
+		q.lanes.At(l.prev).next = l.next
+	} else {
+		q.first = l.next
+	}
+	if l.next != 0 {
+		q.lanes.At(l.next).prev = l.prev
+	}
+	q.laneIx.Remove(l.key.hash(), i)
+	q.lanes.Free(i)
+}
+
+func (q *Queue) findMember(class uint8, agent int32) int32 {
+	h := memberHash(class, agent)
+	for i, p := q.membIx.Seek(h, 0); i != 0; i, p = q.membIx.Seek(h, p) {
+		if m := q.members.At(i); m.agent == agent && m.class == class {
+			return i
+		}
+	}
+	return 0
+}
+
+// memberOf finds or makes an agent's record in a class. A new one is idle.
+func (q *Queue) memberOf(class uint8, agent int32) int32 {
+	if i := q.findMember(class, agent); i != 0 {
+		return i
+	}
+	i := q.members.New()
+	m := q.members.At(i)
+	m.agent, m.class = q.Names.Keep(agent), class
+	q.membIx.Add(memberHash(class, agent), i)
+	q.enterIdle(i)
+	return i
+}
+
+func (q *Queue) dropMember(i int32) {
+	m := q.members.At(i)
+	q.leaveIdle(i)
+	q.membIx.Remove(memberHash(m.class, m.agent), i)
+	q.Names.Drop(m.agent)
+	q.members.Free(i)
+}

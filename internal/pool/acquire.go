@@ -1,0 +1,163 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/store"
+)
+
+// acquire decides op i at once if nobody waits, and puts it in line otherwise.
+func (p *Pool) acquire(i int) {
+	op := &p.batch[i]
+	if !p.valid(op) {
+		refuse(op, store.CodeInvalid, -1, 0)
+		return
+	}
+	if !p.present(op) {
+		return // seen before: its result is set
+	}
+	t := p.newTicket(op)
+	if limit := p.want(t, &op.Amounts); limit >= 0 {
+		p.end(t)
+		refuse(op, store.CodeCapacity, limit, 0)
+		return
+	}
+	tk := p.tickets.At(t)
+	if p.queue.Len() == 0 && p.fits(tk) && p.gatesAllow(tk.who.model, tk.who.key).OK {
+		p.grant(t)
+		p.hold(t, op)
+		return
+	}
+	if p.queue.Len() >= p.spec.MaxWaiting {
+		p.end(t)
+		refuse(op, store.CodeFull, -1, 0)
+		return
+	}
+	p.enqueue(t, i, false)
+}
+
+// enqueue puts a ticket in line on behalf of op i.
+func (p *Pool) enqueue(t int32, i int, front bool) {
+	tk := p.tickets.At(t)
+	tk.state, tk.op = stateWaiting, int32(i)+1
+	for k := range tk.n {
+		p.insts.At(tk.charges[k].inst).queued += tk.charges[k].Amount
+	}
+	tk.waiter = p.queue.Push(p.place(tk), t, tk.cost, front)
+	p.scheduleWait(t)
+	p.batch[i].Result.State = store.Waiting
+}
+
+// leaveQueue takes a waiting ticket out of the line.
+func (p *Pool) leaveQueue(t int32) {
+	tk := p.tickets.At(t)
+	p.queue.Remove(tk.waiter)
+	p.unqueue(tk)
+	for k := range tk.n {
+		p.changed(&tk.charges[k])
+	}
+}
+
+func (p *Pool) unqueue(tk *ticket) {
+	tk.waiter = 0
+	for k := range tk.n {
+		p.insts.At(tk.charges[k].inst).queued -= tk.charges[k].Amount
+	}
+}
+
+func (p *Pool) valid(op *store.Op) bool {
+	for _, n := range [...]string{op.Agent, op.User, op.Model, op.Tool, op.Key} {
+		if len(n) > store.MaxName {
+			return false
+		}
+	}
+	for k, a := range op.Amounts {
+		if a < 0 || a > store.MaxAmount || a > 0 && k >= len(p.spec.Limits) {
+			return false
+		}
+	}
+	return op.Agent != "" && int(op.Class) < len(p.spec.Classes) &&
+		op.TTL > 0 && op.TTL <= store.MaxTTL && op.Alive >= 0 && op.Alive <= store.MaxTTL && op.Wait <= store.MaxWindow
+}
+
+// want sets what a ticket needs. It returns the limit that can never hold it, or -1.
+func (p *Pool) want(t int32, amounts *[store.MaxLimits]int64) int {
+	tk := p.tickets.At(t)
+	for limit := range p.spec.Limits {
+		amount := amounts[limit]
+		if amount == 0 {
+			continue
+		}
+		i := p.instOf(limit, tk.who)
+		in := p.insts.At(i)
+		if in.Cap > 0 && amount > in.Cap {
+			return limit
+		}
+		c := &tk.charges[tk.n]
+		c.inst, c.limit = i, uint8(limit)
+		c.Amount, c.Mark, c.Mode = amount, 0, 0
+		tk.n++
+		in.refs++
+		if in.Cap > 0 && p.shared&(1<<limit) != 0 {
+			tk.cost = max(tk.cost, (amount*order.Unit+in.Cap-1)/in.Cap)
+		}
+	}
+	tk.cost = max(tk.cost, 1)
+	return -1
+}
+
+// fits reports whether every meter has room, with nobody else to consider.
+func (p *Pool) fits(tk *ticket) bool {
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if p.room(p.insts.At(c.inst), c.Amount) < c.Amount {
+			return false
+		}
+	}
+	return true
+}
+
+// grant charges every limit.
+func (p *Pool) grant(t int32) {
+	tk := p.tickets.At(t)
+	tk.granted = p.now
+	for k := range tk.n {
+		c := &tk.charges[k]
+		in := p.insts.At(c.inst)
+		d, r := &p.defs[c.limit], p.ring(in)
+		c.Charge = in.Take(d, r, p.now, c.Amount, p.header.slowerThan(d, r))
+	}
+	if p.firstGate != 0 {
+		p.gatesSent(t, tk)
+	}
+	p.inFlight++
+	p.callers.sent(tk.caller, p.now, p.now-tk.since, tk.retry)
+}
+
+// hold gives a granted ticket to the caller that op speaks for.
+func (p *Pool) hold(t int32, op *store.Op) {
+	tk := p.tickets.At(t)
+	tk.state = stateHeld
+	p.schedule(t, p.now+tk.ttl)
+	r := &op.Result
+	r.State, r.ID = store.Granted, tk.id
+	r.GrantedAt = store.Time(tk.granted)
+	r.Waited = store.Time(tk.granted).Sub(store.Time(tk.since))
+}
+
+// present settles the id of an acquire. It reports whether this is the first time that
+// it is seen; otherwise the result says what became of it.
+func (p *Pool) present(op *store.Op) bool {
+	s := p.sessionOf(op.ID.Session)
+	if op.ID.N == 0 {
+		s.high++
+		op.ID.N = s.high
+		op.Result.ID = op.ID
+		return true
+	}
+	if op.ID.N > s.high {
+		s.high = op.ID.N
+		return true
+	}
+	p.poll(op)
+	return false
+}

@@ -1,0 +1,211 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/gate"
+	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/store"
+)
+
+// gateRec is the gate of the whole pool, or of one model, key, or both.
+type gateRec struct {
+	gate.Gate
+	scope      store.Scope
+	model, key int32
+	cause      int32 // name
+	prev, next int32
+}
+
+// maxGates bounds how many scopes can be paused at the same time; past it the whole
+// pool is.
+const maxGates = 256
+
+func (g *gateRec) covers(model, key int32) bool {
+	return (g.scope&store.PerModel == 0 || g.model == model) && (g.scope&store.PerKey == 0 || g.key == key)
+}
+
+// gateOf finds or makes the gate of a scope.
+func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
+	scope &= store.Shared
+	if scope&store.PerModel == 0 || model == 0 {
+		scope, model = scope&^store.PerModel, 0
+	}
+	if scope&store.PerKey == 0 || key == 0 {
+		scope, key = scope&^store.PerKey, 0
+	}
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		if g := p.gates.At(i); g.scope == scope && g.model == model && g.key == key {
+			return i
+		}
+	}
+	if p.gates.Len() >= maxGates && scope != 0 {
+		return p.gateOf(0, 0, 0)
+	}
+	i := p.gates.New()
+	g := p.gates.At(i)
+	g.scope, g.model, g.key = scope, p.names.Keep(model), p.names.Keep(key)
+	if g.next = p.firstGate; g.next != 0 {
+		p.gates.At(g.next).prev = i
+	}
+	p.firstGate = i
+	return i
+}
+
+func (p *Pool) dropGate(i int32) {
+	g := p.gates.At(i)
+	if g.prev != 0 {
+		p.gates.At(g.prev).next = g.next
+	} else {
+		p.firstGate = g.next
+	}
+	if g.next != 0 {
+		p.gates.At(g.next).prev = g.prev
+	}
+	p.names.Drop(g.model)
+	p.names.Drop(g.key)
+	p.names.Drop(g.cause)
+	p.gates.Free(i)
+}
+
+// gatesAllow asks every gate that covers a model and key. Gates that are as good as
+// new are dropped on the way.
+func (p *Pool) gatesAllow(model, key int32) gate.Verdict {
+	all := gate.Verdict{OK: true}
+	for i := p.firstGate; i != 0; {
+		g := p.gates.At(i)
+		next := g.next
+		if g.covers(model, key) {
+			if v := g.Allow(p.now); !v.OK && (all.OK || v.At > all.At) {
+				all = v
+			}
+		}
+		if g.Idle() {
+			p.dropGate(i)
+		}
+		i = next
+	}
+	return all
+}
+
+func (p *Pool) gatesSent(t int32, tk *ticket) {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		if g := p.gates.At(i); g.covers(tk.who.model, tk.who.key) {
+			g.Sent(p.now, t)
+		}
+	}
+}
+
+// gatesLost tells gates that a ticket ended with no answer.
+func (p *Pool) gatesLost(t int32, unsent bool) {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		p.gates.At(i).Lost(p.now, t, unsent)
+	}
+}
+
+func (p *Pool) limitsBind(lane order.LaneKey) {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		if g := p.gates.At(i); g.covers(lane.Model, lane.Key) {
+			g.LimitsBind()
+		}
+	}
+}
+
+// strict reports that class order alone counts: after a pause, until the ramp is over.
+func (p *Pool) strict() bool {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		if g := p.gates.At(i); g.Phase == gate.Probing || g.Phase == gate.Ramping {
+			return true
+		}
+	}
+	return false
+}
+
+// holding reports that some gate is not open.
+func (p *Pool) holding() bool {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		if p.gates.At(i).Phase != gate.Open {
+			return true
+		}
+	}
+	return false
+}
+
+// judge moves the gates by the verdict on a request granted at granted. It reports a
+// refusal that escalated.
+func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
+	hint := op.RetryAfter.Microseconds()
+	switch op.Verdict {
+	case store.VerdictOK:
+		for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+			if g := p.gates.At(i); g.covers(who.model, who.key) {
+				g.Succeeded(p.now, granted, t)
+			}
+		}
+	case store.VerdictThrottled:
+		g := p.gateFor(op, who)
+		return g.Throttled(p.now, granted, hint, p.throttle)
+	case store.VerdictOverloaded:
+		p.gateFor(op, who).Overloaded(p.now, granted, hint, p.overload)
+	case store.VerdictExhausted:
+		p.gateFor(op, who).Exhausted(p.now, granted, hint)
+	}
+	return false
+}
+
+func (p *Pool) gateFor(op *store.Op, who names) *gateRec {
+	g := p.gates.At(p.gateOf(op.Scope, who.model, who.key))
+	p.setCause(g, op)
+	return g
+}
+
+func (p *Pool) setCause(g *gateRec, op *store.Op) {
+	cause := op.Cause
+	if cause == "" {
+		cause = op.Verdict.String()
+	}
+	old := g.cause
+	g.cause = p.names.Hold(cause[:min(len(cause), store.MaxName)])
+	p.names.Drop(old)
+}
+
+func (p *Pool) pause(op *store.Op) {
+	if op.RetryAfter <= 0 {
+		refuse(op, store.CodeInvalid, -1, 0)
+		return
+	}
+	if op.Cause == "" {
+		op.Cause = "paused by hand"
+	}
+	p.withNames(op, func(who names) {
+		p.gateFor(op, who).Pause(p.now, op.RetryAfter.Microseconds())
+	})
+	op.Result.State = store.Ended
+}
+
+func (p *Pool) resume(op *store.Op) {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		p.gates.At(i).Resume(p.now)
+	}
+	op.Result.State = store.Ended
+}
+
+// withNames lends op's model and key as interned names.
+func (p *Pool) withNames(op *store.Op, f func(names)) {
+	who := names{
+		model: p.names.Hold(op.Model[:min(len(op.Model), store.MaxName)]),
+		key:   p.names.Hold(op.Key[:min(len(op.Key), store.MaxName)]),
+	}
+	f(who)
+	p.names.Drop(who.model)
+	p.names.Drop(who.key)
+}
+
+func holdCode(ph gate.Phase) store.Code {
+	switch ph {
+	case gate.Probing:
+		return store.CodeProbe
+	case gate.Ramping:
+		return store.CodeRamp
+	default:
+		return store.CodePaused
+	}
+}

@@ -1,0 +1,29 @@
+package pool
+
+import (
+	"slices"
+
+	"github.com/sluicehq/sluice/internal/meter"
+)
+
+// headerTime is the median of how long the last answers took to begin, from the
+// grant on.
+type headerTime struct {
+	samples [16]int64
+	n       int64
+	median  int64
+}
+
+func (h *headerTime) add(d int64) {
+	h.samples[h.n%int64(len(h.samples))] = d
+	h.n++
+	sorted := h.samples
+	k := min(h.n, int64(len(sorted)))
+	slices.Sort(sorted[:k])
+	h.median = sorted[(k-1)/2]
+}
+
+// slowerThan reports that headers take so long that the slack bounds arrivals better.
+func (h *headerTime) slowerThan(d *meter.Def, r *meter.Ring) bool {
+	return d.Guard == meter.Auto && h.median > meter.SlowBeyond(d, r)
+}

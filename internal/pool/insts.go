@@ -1,0 +1,181 @@
+package pool
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/store"
+)
+
+// inst is one limit's meter for one scope.
+type inst struct {
+	meter.Meter
+	scope  names // what it is scoped to
+	ring   int32
+	refs   int32 // tickets that stand on it
+	queued int64 // sum of what waiting tickets want of it
+	claim  int64 // what those ahead have claimed, in this pass
+	pass   uint32
+	limit  uint8
+	used   bool // the record is in use
+	stated bool // the provider stated its size: kept, so that it need not be learned again
+}
+
+// define sets limit i up.
+func (p *Pool) define(i int) error {
+	l := &p.spec.Limits[i]
+	d, err := meter.Compile(meter.Kind(l.Kind), meter.Guard(l.Guard), l.Window, l.Slack)
+	if err != nil {
+		return err
+	}
+	d.Late = l.Late
+	p.defs[i] = d
+	if l.Per&^store.Shared == 0 {
+		p.shared |= 1 << i
+	} else {
+		p.ownScopes |= l.Per
+	}
+	if l.Per == 0 {
+		p.unscoped[i], err = p.newInst(i, names{})
+		return err
+	}
+	var m meter.Meter
+	return m.Resize(&d, l.Size, l.Burst)
+}
+
+func (p *Pool) newInst(limit int, scope names) (int32, error) {
+	l := &p.spec.Limits[limit]
+	i := p.insts.New()
+	in := p.insts.At(i)
+	in.limit, in.used = uint8(limit), true
+	in.scope = names{p.names.Keep(scope.agent), p.names.Keep(scope.user), p.names.Keep(scope.model),
+		p.names.Keep(scope.tool), p.names.Keep(scope.key)}
+	if p.defs[limit].NeedsRing() {
+		in.ring = p.rings.New()
+	}
+	if err := in.Start(&p.defs[limit], p.ring(in), p.now, l.Size, l.Burst, int64(l.Reset)); err != nil {
+		return 0, err
+	}
+	if l.Per != 0 {
+		p.instIx.Add(scopeHash(limit, scope), i)
+	}
+	return i, nil
+}
+
+func (p *Pool) dropInst(i int32) {
+	in := p.insts.At(i)
+	p.instIx.Remove(scopeHash(int(in.limit), in.scope), i)
+	for _, n := range [...]int32{in.scope.agent, in.scope.user, in.scope.model, in.scope.tool, in.scope.key} {
+		p.names.Drop(n)
+	}
+	if in.ring != 0 {
+		p.rings.Free(in.ring)
+	}
+	p.insts.Free(i)
+}
+
+func scopeHash(limit int, s names) uint32 {
+	h := flat.Mix(uint64(limit)<<32 | uint64(uint32(s.agent)))
+	if s.user|s.model|s.tool|s.key != 0 {
+		h = flat.Mix(h ^ uint64(uint32(s.user))<<32 ^ uint64(uint32(s.model)))
+		h = flat.Mix(h ^ uint64(uint32(s.tool))<<32 ^ uint64(uint32(s.key)))
+	}
+	return uint32(h)
+}
+
+func (p *Pool) ring(in *inst) *meter.Ring {
+	if in.ring == 0 {
+		return nil
+	}
+	return p.rings.At(in.ring)
+}
+
+// instOf finds or makes the meter that limit has for who, brought to now.
+func (p *Pool) instOf(limit int, who names) int32 {
+	per := p.spec.Limits[limit].Per
+	if per == 0 {
+		i := p.unscoped[limit]
+		p.advance(i)
+		return i
+	}
+	scope := scoped(who, per)
+	if i := p.findInst(limit, scope); i != 0 {
+		p.advance(i)
+		return i
+	}
+	p.sweepSome(2)
+	i, err := p.newInst(limit, scope)
+	if err != nil {
+		panic(fmt.Sprintf("pool: a limit that was accepted cannot be set up: %v", err))
+	}
+	return i
+}
+
+func (p *Pool) findInst(limit int, scope names) int32 {
+	h := scopeHash(limit, scope)
+	for i, n := p.instIx.Seek(h, 0); i != 0; i, n = p.instIx.Seek(h, n) {
+		if in := p.insts.At(i); in.limit == uint8(limit) && in.scope == scope {
+			return i
+		}
+	}
+	return 0
+}
+
+// scoped leaves of who what per names.
+func scoped(who names, per store.Scope) names {
+	if per == store.PerAgent {
+		return names{agent: who.agent}
+	}
+	var s names
+	for _, f := range [...]struct {
+		bit      store.Scope
+		from, to *int32
+	}{
+		{store.PerAgent, &who.agent, &s.agent}, {store.PerUser, &who.user, &s.user},
+		{store.PerModel, &who.model, &s.model}, {store.PerTool, &who.tool, &s.tool},
+		{store.PerKey, &who.key, &s.key},
+	} {
+		if per&f.bit != 0 {
+			*f.to = *f.from
+		}
+	}
+	return s
+}
+
+func (p *Pool) advance(i int32) {
+	in := p.insts.At(i)
+	in.Advance(&p.defs[in.limit], p.ring(in), p.now)
+}
+
+// room returns what a request that wants amount finds. One that a cut limit could never
+// hold, though the limit as such can, goes when it is alone.
+func (p *Pool) room(in *inst, amount int64) int64 {
+	d, r := &p.defs[in.limit], p.ring(in)
+	room := in.Room(d, r)
+	if room < amount && in.Used(d, r) == 0 && amount <= in.Cap {
+		return amount
+	}
+	return room
+}
+
+// sweepSome looks at some meters and callers and drops those that stand for nothing
+// any more.
+func (p *Pool) sweepSome(n int) {
+	for range n {
+		if p.sweep++; p.sweep >= p.insts.End() {
+			p.sweep = 0
+			break
+		}
+		in := p.insts.At(p.sweep)
+		if !in.used || in.stated || in.refs > 0 || p.spec.Limits[in.limit].Per == 0 {
+			continue
+		}
+		p.advance(p.sweep)
+		if r := p.ring(in); in.Idle() && (r == nil || r.Sum == 0 && r.Slack == 0 && r.Cut == 0) {
+			p.dropInst(p.sweep)
+		}
+	}
+	p.callers.sweep(&p.names, n, p.now)
+	p.sweepSessions()
+}

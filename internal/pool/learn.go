@@ -1,0 +1,92 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/store"
+)
+
+// observe takes in an answer that no ticket belongs to: it tells of the provider as it
+// is now.
+func (p *Pool) observe(op *store.Op) {
+	s := p.sessionOf(op.ID.Session)
+	if op.ID.N == 0 {
+		s.high++
+	} else if op.ID.N <= s.high {
+		op.Result.State = store.Ended
+		return
+	} else {
+		s.high = op.ID.N
+	}
+	p.withNames(op, func(who names) {
+		p.learn(op, who, p.now)
+		if p.judge(op, who, p.now, 0) || op.Verdict == store.VerdictThrottled {
+			p.callers.total.throttled++
+			p.callers.total.last429 = p.now
+		}
+	})
+	op.Result.State = store.Ended
+}
+
+// learn takes in what an answer states of limits. It was made between made and now.
+func (p *Pool) learn(op *store.Op, who names, made int64) {
+	for i := range op.Observed {
+		o := &op.Observed[i]
+		if o.Limit < 0 || o.Limit >= len(p.spec.Limits) {
+			continue
+		}
+		l := &p.spec.Limits[o.Limit]
+		if l.Per&^store.Shared != 0 {
+			continue // of our own: the provider knows nothing of it
+		}
+		at := p.instOf(o.Limit, who)
+		in := p.insts.At(at)
+		d, r := &p.defs[o.Limit], p.ring(in)
+		p.learnSize(in, d, l, o.Size)
+		current := true
+		if o.ResetIn >= 0 && l.Kind == store.Fixed {
+			slop := int64(defaultSlop)
+			if o.Slop > 0 {
+				slop = o.Slop.Microseconds()
+			}
+			lo, hi := made+o.ResetIn.Microseconds()-slop, p.now+o.ResetIn.Microseconds()+slop
+			current = hi > p.now
+			in.ObserveReset(d, r, p.now, lo, hi)
+		}
+		if o.Size > 0 && o.Remaining >= 0 && o.Remaining <= o.Size && current {
+			in.ObserveUsed(d, o.Size-o.Remaining)
+		}
+	}
+}
+
+// defaultSlop is how far a stated reset may be off: headers are rounded to seconds.
+const defaultSlop = 1_200_000
+
+// learnSize takes on a size that the provider states. A configured one caps it.
+func (p *Pool) learnSize(in *inst, d *meter.Def, l *store.Limit, size int64) {
+	if size <= 0 || size > store.MaxAmount {
+		return
+	}
+	burst := l.Burst
+	if l.Size > 0 {
+		size = min(size, l.Size)
+	} else if burst == 0 || burst > size {
+		burst = size
+	}
+	if err := in.Resize(d, size, burst); err == nil {
+		in.stated = true
+	}
+}
+
+// unexplained notes a refusal that came although the ledger said there was room: the
+// guard of every limit of the provider's that the request touched gets wider.
+func (p *Pool) unexplained(tk *ticket) {
+	for k := range tk.n {
+		c := &tk.charges[k]
+		in := p.insts.At(c.inst)
+		r := p.ring(in)
+		if p.shared&(1<<c.limit) == 0 || r == nil || in.Cap == 0 || in.Outside > 0 {
+			continue
+		}
+		r.Odd(&p.defs[c.limit], p.now)
+	}
+}

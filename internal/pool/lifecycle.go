@@ -1,0 +1,281 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/store"
+)
+
+// poll reports a ticket's state and collects a grant.
+func (p *Pool) poll(op *store.Op) {
+	t := p.lookup(op)
+	if t == 0 {
+		return
+	}
+	tk := p.tickets.At(t)
+	switch tk.state {
+	case stateWaiting:
+		op.Result.State = store.Waiting
+		if tk.alive > 0 {
+			p.scheduleWait(t)
+		}
+	case stateReady, stateHeld:
+		p.hold(t, op)
+	case stateSpent:
+		op.Result.State = store.Ended
+	}
+}
+
+// lookup finds the ticket that op speaks of; if there is none it says whether there
+// ever was.
+func (p *Pool) lookup(op *store.Op) int32 {
+	t := p.find(op.ID)
+	if t == 0 {
+		op.Result.State = store.Unknown
+		if i := p.findSession(op.ID.Session); i != 0 && op.ID.N != 0 && op.ID.N <= p.sessions.At(i).high {
+			op.Result.State = store.Ended
+		}
+	}
+	return t
+}
+
+// cancel gives a ticket back that was never sent.
+func (p *Pool) cancel(op *store.Op) {
+	t := p.lookup(op)
+	if t == 0 {
+		return
+	}
+	op.Result.State = store.Ended
+	switch tk := p.tickets.At(t); tk.state {
+	case stateWaiting:
+		p.leaveQueue(t)
+		p.end(t)
+	case stateReady, stateHeld:
+		if tk.answered {
+			p.finish(t)
+			return
+		}
+		p.giveBack(t)
+		p.gatesLost(t, true)
+		p.end(t)
+	}
+}
+
+// giveBack refunds a grant in full.
+func (p *Pool) giveBack(t int32) {
+	tk := p.tickets.At(t)
+	for k := range tk.n {
+		c := &tk.charges[k]
+		amount := c.Amount
+		p.advance(c.inst)
+		in := p.insts.At(c.inst)
+		in.Refund(&p.defs[c.limit], p.ring(in), p.now, &c.Charge)
+		c.Amount = amount
+		p.changed(c)
+	}
+	p.inFlight--
+	p.callers.unsent(tk.caller, tk.retry)
+}
+
+// renew gives a grant back and takes it anew in one step. It keeps its place: it goes at
+// once if it can, else to the front of its agent's line.
+func (p *Pool) renew(i int) {
+	op := &p.batch[i]
+	t := p.lookup(op)
+	if t == 0 {
+		return
+	}
+	tk := p.tickets.At(t)
+	if tk.state == stateWaiting || tk.state == stateSpent || tk.answered {
+		p.poll(op)
+		return
+	}
+	p.giveBack(t)
+	p.gatesLost(t, true)
+	if op.TTL > 0 && op.TTL <= store.MaxTTL {
+		tk.ttl = op.TTL.Microseconds()
+	}
+	if p.fits(tk) && p.gatesAllow(tk.who.model, tk.who.key).OK {
+		p.grant(t)
+		p.hold(t, op)
+		return
+	}
+	p.wheel.remove(p, t)
+	tk.deadline = meter.Never
+	if op.Wait >= 0 {
+		tk.deadline = p.now + op.Wait.Microseconds()
+	}
+	p.enqueue(t, i, true)
+}
+
+// answer bounds a ticket's arrival and takes in what the answer says.
+func (p *Pool) answer(op *store.Op) {
+	t := p.lookup(op)
+	if t == 0 {
+		return
+	}
+	tk := p.tickets.At(t)
+	if tk.state == stateWaiting || tk.state == stateSpent {
+		refuse(op, store.CodeInvalid, -1, 0)
+		return
+	}
+	op.Result.State = store.Granted
+	if tk.answered {
+		return
+	}
+	tk.answered = true
+	p.header.add(p.now - tk.granted)
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if d := &p.defs[c.limit]; !d.Late {
+			p.advance(c.inst)
+			in := p.insts.At(c.inst)
+			in.Bind(d, p.ring(in), p.now, &c.Charge)
+			p.changed(c)
+		}
+	}
+	if op.Verdict == store.VerdictThrottled || op.Verdict == store.VerdictExhausted {
+		p.callers.throttled(tk.caller, p.now)
+	}
+	p.learn(op, tk.who, tk.granted)
+	if p.judge(op, tk.who, tk.granted, t) {
+		p.unexplained(tk)
+	}
+}
+
+// close ends a request.
+func (p *Pool) close(op *store.Op) {
+	t := p.lookup(op)
+	if t == 0 {
+		return
+	}
+	tk := p.tickets.At(t)
+	if tk.state == stateWaiting {
+		p.leaveQueue(t)
+		p.end(t)
+		op.Result.State = store.Ended
+		return
+	}
+	op.Result.State = store.Ended
+	if tk.state == stateSpent {
+		return
+	}
+	if tk.answered || !op.Spent {
+		p.settle(tk, &op.Amounts)
+	}
+	if !tk.answered {
+		p.gatesLost(t, false)
+		if op.Spent || p.strictly(tk) {
+			p.spend(t)
+			return
+		}
+	}
+	p.finish(t)
+}
+
+// settle corrects charges to what was used. Amounts below zero are not known, as are all
+// if the caller left every one of them at zero.
+func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
+	if *amounts == ([store.MaxLimits]int64{}) {
+		return
+	}
+	var delta int64
+	for k := range tk.n {
+		c := &tk.charges[k]
+		actual := amounts[c.limit]
+		if actual < 0 || actual > store.MaxAmount || actual == c.Amount {
+			continue
+		}
+		p.advance(c.inst)
+		in := p.insts.At(c.inst)
+		if in.Cap > 0 && p.shared&(1<<c.limit) != 0 {
+			delta = max(delta, (actual-c.Amount)*order.Unit/in.Cap)
+		}
+		if c.Mode == meter.Held {
+			in.Bind(&p.defs[c.limit], p.ring(in), p.now, &c.Charge)
+		}
+		in.Settle(&p.defs[c.limit], p.ring(in), p.now, &c.Charge, actual)
+	}
+	p.queue.Settled(tk.class, tk.who.agent, delta)
+}
+
+// finish binds and frees what is left of a ticket that is over.
+func (p *Pool) finish(t int32) {
+	tk := p.tickets.At(t)
+	for k := range tk.n {
+		c := &tk.charges[k]
+		d := &p.defs[c.limit]
+		p.advance(c.inst)
+		in := p.insts.At(c.inst)
+		in.Bind(d, p.ring(in), p.now, &c.Charge)
+		in.Release(d, &c.Charge)
+		p.changed(c)
+	}
+	p.inFlight--
+	p.end(t)
+}
+
+// changed lets one who is parked on a limit of its own look at it again. If it
+// goes, or leaves, the next one looks.
+func (p *Pool) changed(c *charge) {
+	if p.shared&(1<<c.limit) == 0 {
+		p.queue.Unpark(c.inst)
+	}
+}
+
+// strictly reports whether a ticket has charges that insist on an answer.
+func (p *Pool) strictly(tk *ticket) bool {
+	for k := range tk.n {
+		if c := &tk.charges[k]; p.defs[c.limit].Guard == meter.Strict && c.Mode == meter.Held {
+			return true
+		}
+	}
+	return false
+}
+
+// spend ends a ticket of whose request nothing will be heard. Charges that insist on
+// an answer stay until its time to live is over.
+func (p *Pool) spend(t int32) {
+	tk := p.tickets.At(t)
+	held := false
+	for k := range tk.n {
+		c := &tk.charges[k]
+		d := &p.defs[c.limit]
+		p.advance(c.inst)
+		in := p.insts.At(c.inst)
+		in.Spend(d, p.ring(in), p.now, tk.granted, &c.Charge)
+		in.Release(d, &c.Charge)
+		p.changed(c)
+		held = held || c.Mode == meter.Held
+	}
+	p.inFlight--
+	if held {
+		tk.state = stateSpent
+		return
+	}
+	p.end(t)
+}
+
+// expire ends a ticket whose time is over.
+func (p *Pool) expire(t int32) {
+	tk := p.tickets.At(t)
+	switch tk.state {
+	case stateWaiting:
+		p.decided = append(p.decided, tk.id)
+		p.leaveQueue(t)
+		p.end(t)
+	case stateReady:
+		p.decided = append(p.decided, tk.id)
+		p.giveBack(t)
+		p.gatesLost(t, false)
+		p.end(t)
+	case stateHeld:
+		if !tk.answered {
+			p.gatesLost(t, false)
+		}
+		p.finish(t)
+	case stateSpent:
+		p.inFlight++ // finish counts it out a second time
+		p.finish(t)
+	}
+}

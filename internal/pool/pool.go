@@ -1,0 +1,188 @@
+// Package pool is a pool's state machine: tickets, meters, the queue and the gate
+// put together. It applies store operations at a time that it is given, and is the
+// same code wherever the state lives. All state is flat records behind
+// slabs; see package flat.
+package pool
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/gate"
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Pool is the state of one pool. It is not safe for concurrent use: the store that owns
+// it serialises.
+type Pool struct {
+	spec      store.Spec
+	defs      [store.MaxLimits]meter.Def
+	shared    uint16      // set of limits that take part in the common order
+	ownScopes store.Scope // attributes that limits of the caller's own are scoped by
+	throttle  gate.Backoff
+	overload  gate.Backoff
+
+	now       int64 // time of the latest step: never goes back
+	inFlight  int
+	names     flat.Names
+	queue     order.Queue
+	tickets   flat.Slab[ticket]
+	ticketIx  flat.Index
+	wheel     wheel
+	insts     flat.Slab[inst]
+	instIx    flat.Index
+	rings     flat.Slab[meter.Ring]
+	unscoped  [store.MaxLimits]int32
+	sweep     int32 // the next meter to look at for dropping
+	claims    uint32
+	gates     flat.Slab[gateRec]
+	firstGate int32
+	sessions  flat.Slab[session]
+	sessIx    flat.Index
+	sweepSess int32
+	callers   callers
+	header    headerTime
+
+	batch   []store.Op // being applied
+	decided []store.ID // waiting tickets decided in this step that no op asked about
+	wake    int64      // when time alone may change something for those who wait
+}
+
+// New makes a pool at time now.
+func New(spec store.Spec, now store.Time) (*Pool, error) {
+	p := &Pool{spec: spec, now: int64(now)}
+	p.queue.Names = &p.names
+	p.wheel.tick = p.now / wheelStep
+	if err := checkSpec(&spec); err != nil {
+		return nil, err
+	}
+	for i := range spec.Limits {
+		if err := p.define(i); err != nil {
+			return nil, fmt.Errorf("limit %q: %w", spec.Limits[i].Name, err)
+		}
+	}
+	p.configure()
+	if !p.anyKnown() {
+		p.gates.At(p.gateOf(0, 0, 0)).StartRamp()
+	}
+	return p, nil
+}
+
+// configure derives what can change without touching charges.
+func (p *Pool) configure() {
+	p.queue.Mode = order.Mode(p.spec.Order)
+	for i, c := range p.spec.Classes {
+		p.queue.Weights[i] = c.Weight
+	}
+	p.throttle = backoff(p.spec.Throttle)
+	p.overload = backoff(p.spec.Overload)
+}
+
+func backoff(b store.Backoff) gate.Backoff {
+	return gate.Backoff{Start: b.Start.Microseconds(), Factor: b.Factor, Cap: b.Cap.Microseconds()}
+}
+
+// anyKnown reports whether some limit has a size.
+func (p *Pool) anyKnown() bool {
+	for _, l := range p.spec.Limits {
+		if l.Size > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Apply carries out ops at time now, in order, then lets in whoever can go.
+func (p *Pool) Apply(now store.Time, ops []store.Op) {
+	p.now = max(p.now, int64(now))
+	p.decided = p.decided[:0]
+	p.batch = ops
+	p.expireTickets()
+	for i := range ops {
+		p.apply(i)
+	}
+	p.serve()
+	left := false
+	for i := range ops {
+		left = p.conclude(&ops[i]) || left
+	}
+	if left {
+		p.serve() // what they had claimed is free for others
+	}
+	p.batch = nil
+}
+
+// Serve is Apply with nothing to do: time has passed.
+func (p *Pool) Serve(now store.Time) { p.Apply(now, nil) }
+
+// Decided returns the waiting tickets that the last step decided and that none of its
+// ops asked about. It is valid until the next step.
+func (p *Pool) Decided() []store.ID { return p.decided }
+
+// Wake returns when to call Serve if nothing happens before: 0 if nobody waits for
+// time to pass.
+func (p *Pool) Wake() store.Time { return store.Time(p.wake) }
+
+func (p *Pool) apply(i int) {
+	op := &p.batch[i]
+	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), Reason: store.Reason{Limit: -1}}
+	switch op.Kind {
+	case store.OpAcquire:
+		p.acquire(i)
+	case store.OpPoll:
+		p.poll(op)
+	case store.OpCancel:
+		p.cancel(op)
+	case store.OpRenew:
+		p.renew(i)
+	case store.OpAnswer:
+		p.answer(op)
+	case store.OpClose:
+		p.close(op)
+	case store.OpObserve:
+		p.observe(op)
+	case store.OpPause:
+		p.pause(op)
+	case store.OpResume:
+		p.resume(op)
+	default:
+		refuse(op, store.CodeInvalid, -1, 0)
+	}
+}
+
+// conclude completes what an op can say only after everyone was served. It reports
+// whether a request left the line because it would not wait that long.
+func (p *Pool) conclude(op *store.Op) bool {
+	r := &op.Result
+	if p.firstGate != 0 {
+		r.Held = p.holding()
+	}
+	if r.State != store.Waiting {
+		return false
+	}
+	t := p.find(op.ID)
+	if t == 0 {
+		return false
+	}
+	tk := p.tickets.At(t)
+	tk.op = 0
+	r.Reason = p.why(t)
+	asks := op.Kind == store.OpAcquire || op.Kind == store.OpRenew
+	if !asks || op.Wait < 0 || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline {
+		return false
+	}
+	if op.Wait > 0 {
+		r.Reason.Code = store.CodeDeadline
+	}
+	r.State = store.Refused
+	p.leaveQueue(t)
+	p.end(t)
+	return true
+}
+
+func refuse(op *store.Op, code store.Code, limit int, at int64) {
+	op.Result.State = store.Refused
+	op.Result.Reason = store.Reason{Code: code, Limit: int8(limit), At: store.Time(at)}
+}

@@ -1,0 +1,181 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/store"
+)
+
+// serve lets in whoever can go, in order, and works out when time alone will let
+// in the next.
+func (p *Pool) serve() {
+	p.wake = 0
+	if p.queue.Len() == 0 {
+		return
+	}
+	p.queue.Wake(p.now)
+	for p.serveOne() {
+	}
+	if at, ok := p.queue.NextWake(); ok {
+		p.wakeAt(at)
+	}
+	if at := p.wheel.nextDue(); at != 0 {
+		p.wakeAt(at)
+	}
+}
+
+func (p *Pool) wakeAt(t int64) {
+	if t < meter.Never && (p.wake == 0 || t < p.wake) {
+		p.wake = max(t, p.now+1)
+	}
+}
+
+// serveOne goes through the heads of the lanes, in order, until one can go or is
+// parked, and reports whether there was one.
+func (p *Pool) serveOne() bool {
+	p.wake = 0
+	p.claims++ // claims of earlier passes are void
+	for _, h := range p.queue.Heads(p.strict()) {
+		t := p.queue.Ticket(h.Waiter)
+		tk := p.tickets.At(t)
+		if v := p.gatesAllow(h.Lane.Model, h.Lane.Key); !v.OK {
+			p.wakeAt(v.At)
+			continue
+		}
+		if on, at := p.lacksOwn(tk); on != 0 {
+			p.queue.Park(h.Waiter, on, at)
+			return true
+		}
+		if at := p.lacksShared(tk); at != 0 {
+			p.wakeAt(at)
+			p.claim(tk)
+			p.limitsBind(h.Lane)
+			continue
+		}
+		p.admit(t)
+		return true
+	}
+	return false
+}
+
+// lacksOwn returns the first meter of the caller's own that has no room for it, and
+// when it will.
+func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if p.shared&(1<<c.limit) != 0 {
+			continue
+		}
+		p.advance(c.inst)
+		in := p.insts.At(c.inst)
+		if p.room(in, c.Amount) < c.Amount {
+			tk.lacked |= 1 << c.limit
+			return c.inst, in.ReadyAt(&p.defs[c.limit], p.ring(in), p.now, c.Amount)
+		}
+	}
+	return 0, 0
+}
+
+// lacksShared notes which shared limits have no room beside what those ahead have
+// claimed. It returns 0 if none, else when time alone could make room.
+func (p *Pool) lacksShared(tk *ticket) (at int64) {
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if p.shared&(1<<c.limit) == 0 {
+			continue
+		}
+		p.advance(c.inst)
+		in := p.insts.At(c.inst)
+		claimed := in.claimed(p.claims)
+		if p.room(in, c.Amount)-claimed >= c.Amount {
+			continue
+		}
+		tk.lacked |= 1 << c.limit
+		ready := int64(meter.Never) // those ahead go first, and wake us when they do
+		if claimed == 0 {
+			ready = in.ReadyAt(&p.defs[c.limit], p.ring(in), p.now, c.Amount)
+		}
+		at = max(at, ready)
+	}
+	return at
+}
+
+// everything is a claim that leaves nothing to those behind.
+const everything = 2 * store.MaxAmount
+
+func (in *inst) claimed(pass uint32) int64 {
+	if in.pass != pass {
+		return 0
+	}
+	return in.claim
+}
+
+// claim keeps from those behind every limit that the waiter has ever lacked, and its
+// own cost on the others. So one that needs much of two limits gets there though
+// small ones stream past on each. Claims are not charges: they bind nobody ahead, and
+// end with the pass.
+func (p *Pool) claim(tk *ticket) {
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if p.shared&(1<<c.limit) == 0 {
+			continue
+		}
+		in := p.insts.At(c.inst)
+		if in.pass != p.claims {
+			in.pass, in.claim = p.claims, 0
+		}
+		if tk.lacked&(1<<c.limit) != 0 {
+			in.claim = everything
+		} else {
+			in.claim = min(in.claim+c.Amount, everything)
+		}
+	}
+}
+
+// admit grants a waiter.
+func (p *Pool) admit(t int32) {
+	tk := p.tickets.At(t)
+	p.queue.Granted(tk.waiter)
+	p.unqueue(tk)
+	p.grant(t)
+	for k := range tk.n {
+		p.changed(&tk.charges[k]) // there may be room for one more
+	}
+	if tk.op > 0 {
+		p.hold(t, &p.batch[tk.op-1])
+		tk.op = 0
+		return
+	}
+	tk.state = stateReady
+	p.schedule(t, p.now+collectWithin)
+	p.decided = append(p.decided, tk.id)
+}
+
+// why explains why a ticket waits and estimates when it will go.
+func (p *Pool) why(t int32) store.Reason {
+	tk := p.tickets.At(t)
+	r := store.Reason{Code: store.CodeOrder, Limit: -1}
+	at := p.now
+	ahead := p.queue.Ahead(tk.class, tk.who.agent)
+	for k := range tk.n {
+		c := &tk.charges[k]
+		in := p.insts.At(c.inst)
+		d, ring := &p.defs[c.limit], p.ring(in)
+		before := order.Share(in.queued-c.Amount, ahead)
+		if e := in.Estimate(d, ring, p.now, before, c.Amount); e > at || r.Limit < 0 && tk.lacked&(1<<c.limit) != 0 {
+			at = max(at, e)
+			r.Limit = int8(c.limit)
+		}
+		if p.room(in, c.Amount) < c.Amount {
+			r.Code = store.CodeLimit
+		}
+	}
+	if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
+		r.Code = holdCode(v.Phase)
+		at = max(at, v.At)
+	}
+	if at > p.now {
+		r.At = store.Time(at)
+	}
+	return r
+}

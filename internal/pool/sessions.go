@@ -1,0 +1,52 @@
+package pool
+
+import "github.com/sluicehq/sluice/internal/flat"
+
+// session remembers how far the ids of one caller of the pool have come, so that a
+// ticket that has ended is known as such without being kept.
+type session struct {
+	id, high uint64
+	last     int64
+}
+
+// sessionMemory is how long a session that is not used is remembered.
+const sessionMemory = 10 * 60 * 1_000_000
+
+func sessionHash(id uint64) uint32 { return uint32(flat.Mix(id)) }
+
+func (p *Pool) findSession(id uint64) int32 {
+	h := sessionHash(id)
+	for i, n := p.sessIx.Seek(h, 0); i != 0; i, n = p.sessIx.Seek(h, n) {
+		if p.sessions.At(i).id == id {
+			return i
+		}
+	}
+	return 0
+}
+
+func (p *Pool) sessionOf(id uint64) *session {
+	i := p.findSession(id)
+	if i == 0 {
+		i = p.sessions.New()
+		p.sessions.At(i).id = id
+		p.sessIx.Add(sessionHash(id), i)
+	}
+	s := p.sessions.At(i)
+	s.last = p.now
+	return s
+}
+
+// sweepSessions forgets sessions that have not been used for long. An id that comes
+// back after that is taken for a new one, so the memory outlasts any resend.
+func (p *Pool) sweepSessions() {
+	if p.sweepSess++; p.sweepSess >= p.sessions.End() {
+		p.sweepSess = 0
+		return
+	}
+	s := p.sessions.At(p.sweepSess)
+	if s.high == 0 || p.now-s.last < sessionMemory {
+		return
+	}
+	p.sessIx.Remove(sessionHash(s.id), p.sweepSess)
+	p.sessions.Free(p.sweepSess)
+}

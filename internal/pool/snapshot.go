@@ -1,0 +1,172 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice/internal/gate"
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Snapshot reads the state at time now.
+func (p *Pool) Snapshot(now store.Time) store.Snapshot {
+	p.now = max(p.now, int64(now))
+	s := store.Snapshot{
+		Now:        store.Time(p.now),
+		InFlight:   p.inFlight,
+		Counters:   p.callers.total.counters(),
+		HeaderTime: store.Time(p.header.median).Sub(0),
+	}
+	for c := range p.spec.Classes {
+		s.Waiting = append(s.Waiting, p.queue.Waiting(c))
+	}
+	s.Limits = p.limitStates()
+	s.Gates = p.gateStates()
+	s.Callers = p.callerStates()
+	s.Queue = p.waiterStates()
+	return s
+}
+
+// WaitingOf returns the waiting tickets of a session.
+func (p *Pool) WaitingOf(session uint64) []store.ID {
+	var ids []store.ID
+	for i := int32(1); i < p.tickets.End(); i++ {
+		if t := p.tickets.At(i); t.state == stateWaiting && t.id.Session == session {
+			ids = append(ids, t.id)
+		}
+	}
+	return ids
+}
+
+func (p *Pool) limitStates() []store.LimitState {
+	var list []store.LimitState
+	for i := int32(1); i < p.insts.End() && len(list) < store.MaxListed; i++ {
+		in := p.insts.At(i)
+		if !in.used {
+			continue
+		}
+		p.advance(i)
+		d, r := &p.defs[in.limit], p.ring(in)
+		l := store.LimitState{
+			Limit: int(in.limit), Scope: p.scopeText(in.scope), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
+			Slack: store.Time(meter.SlackOf(d, r)).Sub(0),
+		}
+		if in.Cap > 0 {
+			l.Size = in.Capacity(r)
+			l.Remaining = max(in.Room(d, r), 0)
+		}
+		if d.Kind == meter.Fixed {
+			l.Reset = store.Time(in.Hi)
+		}
+		list = append(list, l)
+	}
+	slices.SortStableFunc(list, func(a, b store.LimitState) int {
+		return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Scope, b.Scope))
+	})
+	return list
+}
+
+func (p *Pool) scopeText(s names) string {
+	var parts []string
+	for _, f := range [...]struct {
+		label string
+		name  int32
+	}{{"agent=", s.agent}, {"user=", s.user}, {"model=", s.model}, {"tool=", s.tool}, {"key=", s.key}} {
+		if f.name != 0 {
+			parts = append(parts, f.label+p.names.Text(f.name))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+func (p *Pool) gateStates() []store.GateState {
+	var list []store.GateState
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		g := p.gates.At(i)
+		g.Allow(p.now)
+		if g.Phase == gate.Open {
+			continue
+		}
+		st := store.GateState{
+			Scope: p.scopeText(names{model: g.model, key: g.key}), Phase: g.Phase.String(),
+			Since: store.Time(g.Since), Consecutive: int(g.Throttles), Cause: p.names.Text(g.cause),
+		}
+		if g.Phase == gate.Paused {
+			st.Until = store.Time(g.Until)
+		}
+		list = append(list, st)
+	}
+	slices.SortFunc(list, func(a, b store.GateState) int { return cmp.Compare(a.Scope, b.Scope) })
+	return list
+}
+
+func (p *Pool) callerStates() []store.Caller {
+	var list []store.Caller
+	for i := int32(1); i < p.callers.recs.End(); i++ {
+		if c := p.callers.recs.At(i); c.name != 0 {
+			list = append(list, store.Caller{Agent: p.names.Text(c.name), Counters: c.counters()})
+		}
+	}
+	slices.SortFunc(list, func(a, b store.Caller) int {
+		return cmp.Or(cmp.Compare(b.Sent, a.Sent), cmp.Compare(a.Agent, b.Agent))
+	})
+	return list[:min(len(list), store.MaxListed)]
+}
+
+// waiterStates lists the queue in order, each with the time by which those before it
+// will have gone.
+func (p *Pool) waiterStates() []store.Waiter {
+	var list []store.Waiter
+	before := map[int32]int64{} // wanted of each meter by those ahead
+	for i, l := range p.queue.List(p.strict(), store.MaxListed) {
+		tk := p.tickets.At(l.Ticket)
+		r := p.why(l.Ticket)
+		at := p.now
+		for k := range tk.n {
+			c := &tk.charges[k]
+			in := p.insts.At(c.inst)
+			d, ring := &p.defs[c.limit], p.ring(in)
+			at = max(at, in.Estimate(d, ring, p.now, before[c.inst], c.Amount))
+			before[c.inst] += c.Amount
+		}
+		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
+			at = max(at, v.At)
+		}
+		list = append(list, store.Waiter{
+			ID: tk.id, Agent: p.names.Text(tk.who.agent), Class: l.Class, Model: p.names.Text(tk.who.model),
+			Position: i + 1, Since: store.Time(tk.since), Expected: store.Time(at), Reason: r,
+		})
+	}
+	p.fillHolders(list)
+	return list
+}
+
+// maxHolders bounds how many agents are named as holding a limit.
+const maxHolders = 5
+
+// fillHolders names, for each lacked limit, agents with open tickets on it.
+func (p *Pool) fillHolders(list []store.Waiter) {
+	if len(list) == 0 {
+		return
+	}
+	holders := map[int8][]string{}
+	for i := int32(1); i < p.tickets.End(); i++ {
+		tk := p.tickets.At(i)
+		if tk.state != stateHeld && tk.state != stateReady {
+			continue
+		}
+		for k := range tk.n {
+			limit := int8(tk.charges[k].limit)
+			if h := holders[limit]; len(h) < maxHolders {
+				if name := p.names.Text(tk.who.agent); !slices.Contains(h, name) {
+					holders[limit] = append(h, name)
+				}
+			}
+		}
+	}
+	for i := range list {
+		list[i].HeldBy = holders[list[i].Reason.Limit]
+	}
+}

@@ -1,0 +1,119 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+func checkSpec(s *store.Spec) error {
+	switch {
+	case s.Name == "" || len(s.Name) > store.MaxName:
+		return fmt.Errorf("pool name %.40q: must be 1 to %d bytes", s.Name, store.MaxName)
+	case len(s.Limits) > store.MaxLimits:
+		return fmt.Errorf("%d limits: at most %d", len(s.Limits), store.MaxLimits)
+	case len(s.Classes) == 0 || len(s.Classes) > store.MaxClasses:
+		return fmt.Errorf("%d classes: must be 1 to %d", len(s.Classes), store.MaxClasses)
+	case s.MaxWaiting < 0:
+		return errors.New("max waiting: must not be negative")
+	case s.Order > store.FIFO:
+		return errors.New("order: must be fair, strict or fifo")
+	}
+	for _, c := range s.Classes {
+		if c.Weight < 1 || c.Weight > 1000 {
+			return fmt.Errorf("class %q: weight %d must be 1 to 1000", c.Name, c.Weight)
+		}
+	}
+	for _, b := range []store.Backoff{s.Throttle, s.Overload} {
+		if b.Start <= 0 || b.Factor < 1 || b.Factor > 100 || b.Cap < b.Start || b.Cap > store.MaxTTL {
+			return fmt.Errorf("backoff %+v: start and factor must be positive, cap between start and %v", b, store.MaxTTL)
+		}
+	}
+	seen := map[string]bool{}
+	for _, l := range s.Limits {
+		if err := checkLimit(&l); err != nil {
+			return fmt.Errorf("limit %q: %w", l.Name, err)
+		}
+		if seen[l.Name] {
+			return fmt.Errorf("limit %q: the name is taken by another limit of this pool", l.Name)
+		}
+		seen[l.Name] = true
+	}
+	return nil
+}
+
+func checkLimit(l *store.Limit) error {
+	switch {
+	case l.Name == "" || len(l.Name) > store.MaxName:
+		return fmt.Errorf("the name must be 1 to %d bytes", store.MaxName)
+	case l.Kind > store.Concurrency || l.Guard > store.GuardOff:
+		return errors.New("unknown kind or guard")
+	case l.Size < 0 || l.Size > store.MaxAmount:
+		return fmt.Errorf("size %d: must be between 0 and %d", l.Size, int64(store.MaxAmount))
+	case l.Burst < 0 || l.Burst > store.MaxAmount:
+		return fmt.Errorf("burst %d: must be between 0 and %d", l.Burst, int64(store.MaxAmount))
+	case l.Reset < 0:
+		return errors.New("reset: must not be negative")
+	}
+	return nil
+}
+
+// Redefine takes on the spec of another member. Charges stay. Where the two state
+// different sizes for a limit the smaller one holds; limits that only the new one has
+// are added; a limit cannot change its nature under those who stand on it.
+func (p *Pool) Redefine(spec store.Spec) error {
+	if err := checkSpec(&spec); err != nil {
+		return err
+	}
+	if len(spec.Limits) < len(p.spec.Limits) {
+		return fmt.Errorf("pool %q: has %d limits, cannot be opened with %d", spec.Name, len(p.spec.Limits), len(spec.Limits))
+	}
+	for i, l := range p.spec.Limits {
+		n := spec.Limits[i]
+		if n.Name != l.Name || n.Kind != l.Kind || n.Window != l.Window || n.Per != l.Per || n.Guard != l.Guard || n.Late != l.Late {
+			return fmt.Errorf("limit %q: its name, kind, window, scope and guard are already in use by others as %q (%v per %v)",
+				n.Name, l.Name, l.Kind, l.Window)
+		}
+	}
+	for i := range p.spec.Limits {
+		l, n := &p.spec.Limits[i], &spec.Limits[i]
+		if n.Size > 0 && (l.Size == 0 || n.Size < l.Size || n.Size == l.Size && n.Burst < l.Burst) {
+			l.Size, l.Burst = n.Size, n.Burst
+			if err := p.resize(i); err != nil {
+				return fmt.Errorf("limit %q: %w", l.Name, err)
+			}
+		}
+	}
+	for i := len(p.spec.Limits); i < len(spec.Limits); i++ {
+		p.spec.Limits = append(p.spec.Limits, spec.Limits[i])
+		if err := p.define(i); err != nil {
+			p.spec.Limits = p.spec.Limits[:i]
+			return fmt.Errorf("limit %q: %w", spec.Limits[i].Name, err)
+		}
+	}
+	p.spec.Classes, p.spec.Order, p.spec.MaxWaiting = spec.Classes, spec.Order, spec.MaxWaiting
+	p.spec.Throttle, p.spec.Overload = spec.Throttle, spec.Overload
+	p.configure()
+	return nil
+}
+
+// resize applies a limit's new size to all its meters.
+func (p *Pool) resize(limit int) error {
+	l := &p.spec.Limits[limit]
+	for i := int32(1); i < p.insts.End(); i++ {
+		in := p.insts.At(i)
+		if !in.used || int(in.limit) != limit {
+			continue
+		}
+		p.advance(i)
+		size := l.Size
+		if in.stated && in.Cap > 0 && p.defs[limit].Kind != 0 {
+			size = min(size, in.Cap)
+		}
+		if err := in.Resize(&p.defs[limit], size, l.Burst); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/store"
+)
+
+// ticket is a request from the moment it waits until it is closed.
+type ticket struct {
+	id       store.ID
+	since    int64 // asked
+	granted  int64
+	deadline int64 // of waiting
+	due      int64 // when the wheel looks at it
+	ttl      int64
+	alive    int64
+	cost     int64 // in order.Units
+	who      names
+	caller   int32
+	waiter   int32
+	op       int32 // 1 + index of the op being applied that asked for it
+	prev     int32 // in the wheel's slot
+	next     int32
+	lacked   uint16 // set of limits it has lacked while waiting
+	state    state
+	class    uint8
+	n        uint8
+	retry    bool
+	answered bool
+	charges  [store.MaxLimits]charge
+}
+
+type state uint8
+
+const (
+	stateWaiting state = iota + 1
+	stateReady         // granted, and its caller does not know yet
+	stateHeld
+	stateSpent // closed, with charges that only time will bound
+)
+
+// charge is what a ticket takes, or wants to take, from a meter.
+type charge struct {
+	meter.Charge
+	inst  int32
+	limit uint8
+}
+
+// names are references to interned names.
+type names struct{ agent, user, model, tool, key int32 }
+
+// collectWithin is how long a grant waits for its caller before it goes back.
+const collectWithin = 1_000_000
+
+func idHash(id store.ID) uint32 { return uint32(flat.Mix(id.Session*0x9e3779b97f4a7c15 + id.N)) }
+
+func (p *Pool) find(id store.ID) int32 {
+	h := idHash(id)
+	for i, n := p.ticketIx.Seek(h, 0); i != 0; i, n = p.ticketIx.Seek(h, n) {
+		if p.tickets.At(i).id == id {
+			return i
+		}
+	}
+	return 0
+}
+
+// newTicket makes a ticket for a valid acquire. The caller sets its charges.
+func (p *Pool) newTicket(op *store.Op) int32 {
+	i := p.tickets.New()
+	t := p.tickets.At(i)
+	// The record may be recycled. Of its charges only what n covers is ever read.
+	t.id, t.since, t.granted, t.deadline, t.cost = op.ID, p.now, 0, meter.Never, 0
+	t.waiter, t.op, t.prev, t.next, t.lacked, t.n, t.due = 0, 0, 0, 0, 0, 0, 0
+	t.state, t.class, t.retry, t.answered = 0, op.Class, op.Retry, false
+	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
+	if op.Wait >= 0 {
+		t.deadline = p.now + op.Wait.Microseconds()
+	}
+	t.who = names{p.names.Hold(op.Agent), p.names.Hold(op.User), p.names.Hold(op.Model),
+		p.names.Hold(op.Tool), p.names.Hold(op.Key)}
+	t.caller = p.callers.of(&p.names, t.who.agent)
+	p.ticketIx.Add(idHash(op.ID), i)
+	return i
+}
+
+// end forgets a ticket; its charges have been seen to.
+func (p *Pool) end(i int32) {
+	t := p.tickets.At(i)
+	p.wheel.remove(p, i)
+	for k := range t.n {
+		p.insts.At(t.charges[k].inst).refs--
+	}
+	for _, n := range [...]int32{t.who.agent, t.who.user, t.who.model, t.who.tool, t.who.key} {
+		p.names.Drop(n)
+	}
+	p.ticketIx.Remove(idHash(t.id), i)
+	t.state = 0
+	p.tickets.Recycle(i)
+}
+
+// schedule sets when the wheel looks at a ticket.
+func (p *Pool) schedule(i int32, due int64) {
+	p.wheel.remove(p, i)
+	p.tickets.At(i).due = due
+	p.wheel.add(p, i)
+}
+
+// scheduleWait sets when a waiting ticket is given up.
+func (p *Pool) scheduleWait(i int32) {
+	t := p.tickets.At(i)
+	due := t.deadline
+	if t.alive > 0 {
+		due = min(due, p.now+t.alive)
+	}
+	if due < meter.Never {
+		p.schedule(i, due)
+	}
+}
+
+// place returns where in the order a ticket belongs.
+func (p *Pool) place(t *ticket) order.Place {
+	at := order.Place{
+		Lane:  order.LaneKey{Model: t.who.model, Key: t.who.key},
+		Agent: t.who.agent,
+		Class: t.class,
+	}
+	for k := range t.n {
+		bit := uint16(1) << t.charges[k].limit
+		if p.shared&bit != 0 {
+			at.Lane.Shared |= bit
+		} else {
+			at.Own |= bit
+		}
+	}
+	if p.ownScopes&store.PerUser != 0 {
+		at.User = t.who.user
+	}
+	if p.ownScopes&store.PerTool != 0 {
+		at.Tool = t.who.tool
+	}
+	return at
+}

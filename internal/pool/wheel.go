@@ -1,0 +1,96 @@
+package pool
+
+// wheelStep is how exactly tickets expire: at the first multiple of it, in
+// microseconds, at or after their time.
+const wheelStep = 100_000
+
+const wheelSlots = 4096
+
+// wheel finds the tickets whose time has come: lists by the step in which they
+// are due, modulo the wheel's size. Adding and removing are a few writes, and a
+// ticket that is closed in time costs nothing more.
+type wheel struct {
+	tick  int64 // the last step that was looked at
+	next  int64 // no ticket is due before this step; 0: none is due at all
+	count int
+	slots [wheelSlots]int32
+}
+
+func step(due int64) int64 { return (due + wheelStep - 1) / wheelStep }
+
+func (w *wheel) add(p *Pool, i int32) {
+	t := p.tickets.At(i)
+	s := max(step(t.due), w.tick+1)
+	slot := &w.slots[s%wheelSlots]
+	t.due = s * wheelStep
+	t.prev, t.next = 0, *slot
+	if *slot != 0 {
+		p.tickets.At(*slot).prev = i
+	}
+	*slot = i
+	if w.count++; w.count == 1 || s < w.next {
+		w.next = s
+	}
+}
+
+func (w *wheel) remove(p *Pool, i int32) {
+	t := p.tickets.At(i)
+	if t.due == 0 {
+		return
+	}
+	if t.prev != 0 {
+		p.tickets.At(t.prev).next = t.next
+	} else {
+		w.slots[t.due/wheelStep%wheelSlots] = t.next
+	}
+	if t.next != 0 {
+		p.tickets.At(t.next).prev = t.prev
+	}
+	t.due, t.prev, t.next = 0, 0, 0
+	w.count--
+}
+
+// expireTickets ends what is due, and sweeps a little.
+func (p *Pool) expireTickets() {
+	w := &p.wheel
+	now := p.now / wheelStep
+	if now == w.tick {
+		return
+	}
+	p.sweepSome(64)
+	from := max(w.tick+1, now-wheelSlots+1)
+	w.tick = now
+	if w.count == 0 || w.next > now {
+		return
+	}
+	for s := from; s <= now; s++ {
+		for i := w.slots[s%wheelSlots]; i != 0; {
+			next := p.tickets.At(i).next
+			if p.tickets.At(i).due <= p.now {
+				p.expire(i)
+			}
+			i = next
+		}
+	}
+	w.findNext(p)
+}
+
+// findNext looks for the first slot that has anything in it.
+func (w *wheel) findNext(p *Pool) {
+	w.next = w.tick + 1
+	for n := 0; w.count > 0 && n < wheelSlots; n++ {
+		if i := w.slots[w.next%wheelSlots]; i != 0 {
+			return
+		}
+		w.next++
+	}
+}
+
+// nextDue returns when the next ticket may expire, 0 if none will. It can be too
+// early, after a ticket was closed in time; it is never too late.
+func (w *wheel) nextDue() int64 {
+	if w.count == 0 {
+		return 0
+	}
+	return max(w.next, w.tick+1) * wheelStep
+}

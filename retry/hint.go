@@ -1,0 +1,89 @@
+package retry
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxHintText is longer than any sensible Retry-After; past it nothing is parsed.
+const maxHintText = 64
+
+// The three forms of an HTTP date. A sender may only write the first; old servers
+// write the others.
+const (
+	imfDate    = "Mon, 02 Jan 2006 15:04:05 GMT"
+	rfc850Date = "Monday, 02-Jan-06 15:04:05 GMT"
+	ansiDate   = "Mon Jan _2 15:04:05 2006"
+)
+
+// ParseRetryAfter reads the value of a Retry-After header: seconds, with or without
+// a fraction, or an HTTP date. It returns how long to wait from now, between 0
+// and [MaxHint], and whether the value made sense. A date that has passed is a
+// wait of 0; negative numbers, NaN and the like are no hint at all.
+//
+// A date is on the server's clock: pass the response's own Date as now where it
+// has one, and the difference is right even if the two clocks are not.
+func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
+	value = strings.TrimSpace(value)
+	if value == "" || len(value) > maxHintText {
+		return 0, false
+	}
+	if isDecimal(value) {
+		return parseSeconds(value)
+	}
+	at, ok := parseDate(value, now)
+	if !ok {
+		return 0, false
+	}
+	// Sub saturates, so a date millennia away is bounded like any other.
+	return min(max(0, at.Sub(now)), MaxHint), true
+}
+
+// isDecimal keeps out what ParseFloat takes besides plain numbers: signs,
+// exponents, hexadecimal, underscores, Inf and NaN.
+func isDecimal(s string) bool {
+	return strings.Trim(s, "0123456789.") == "" && strings.Count(s, ".") <= 1
+}
+
+func parseSeconds(s string) (time.Duration, bool) {
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, false
+	}
+	// Compared before the conversion: a float that no Duration can hold converts
+	// to anything.
+	if seconds >= MaxHint.Seconds() {
+		return MaxHint, true
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+func parseDate(s string, now time.Time) (time.Time, bool) {
+	for _, layout := range [...]string{imfDate, ansiDate} {
+		if at, err := time.Parse(layout, s); err == nil {
+			return at, true
+		}
+	}
+	at, err := time.Parse(rfc850Date, s)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return inCentury(at, now), true
+}
+
+// inCentury settles a two-digit year: the latest year with those digits that is
+// not more than 50 years after now (RFC 9110, section 5.6.7).
+func inCentury(at, now time.Time) time.Time {
+	horizon := now.UTC().AddDate(50, 0, 0)
+	year := horizon.Year() - horizon.Year()%100 + at.Year()%100
+	guess := withYear(at, year)
+	if guess.After(horizon) {
+		guess = withYear(at, year-100)
+	}
+	return guess
+}
+
+func withYear(t time.Time, year int) time.Time {
+	return time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+}

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"github.com/sluicehq/sluice/store"
+)
+
+// admits counts what the provider's rule would have let in while work was
+// waiting: a second provider of the same kind is offered an endless backlog,
+// without delay, in exactly those spans, and others use it as they did the
+// first one. The backlog repeats the fleet's own calls, each model's apart from
+// those of the others. Counting stops at a hundred times the fleet's calls: a
+// quota that large is not used at all.
+func admits(sc *Scenario, lanes []*lane, seed uint64) int {
+	o := &backlog{loop: newLoop(), sc: sc, provider: NewProvider(sc.Limits, sc.Policy)}
+	_, arrivals := demand(sc, seed)
+	o.most = 100 * sc.calls()
+	last := Epoch
+	for _, l := range lanes {
+		e := &endless{}
+		for _, a := range arrivals {
+			for _, c := range a.calls {
+				if c.req.Model == l.model {
+					e.calls = append(e.calls, c)
+				}
+			}
+		}
+		o.lanes = append(o.lanes, e)
+		for _, s := range l.spans {
+			last = max(last, s.last)
+			o.at(s.first, func() { e.open = s.last; o.advance() })
+		}
+	}
+	outside(o.loop, sc, o.provider, seed, func() bool { return o.now <= last })
+	o.loop.run(last, maxSteps)
+	return o.admitted
+}
+
+type backlog struct {
+	*loop
+	sc       *Scenario
+	provider *Provider
+	lanes    []*endless
+	timer    *event
+	admitted int
+	most     int
+}
+
+// endless is one model's backlog.
+type endless struct {
+	calls []*call
+	next  int
+	open  store.Time // end of the span it is in
+}
+
+func (o *backlog) advance() {
+	if o.timer != nil {
+		o.cancel(o.timer)
+		o.timer = nil
+	}
+	next := Never
+	for _, e := range o.lanes {
+		for e.open >= o.now && o.admitted < o.most {
+			c := e.calls[e.next%len(e.calls)]
+			at, limit := o.provider.EarliestAccept(o.now, &c.req)
+			if limit >= 0 {
+				if at <= e.open {
+					next = min(next, at)
+				}
+				break
+			}
+			req := c.req
+			o.provider.Arrive(o.now, &req)
+			o.admitted++
+			e.next++
+			serve(o.loop, o.provider, &req, o.sc.Service.Mean(), o.sc.Body.Mean(), func() {}, o.advance)
+		}
+	}
+	if next != Never {
+		o.timer = o.at(next, o.advance)
+	}
+}

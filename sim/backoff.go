@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// backoff sends at once and, when refused, waits and sends again: what callers do
+// that know nothing of each other.
+type backoff struct {
+	*run
+	attempts int // sends of one call; 0: as many as the scenario allows
+	delay    func(n int, resp Response) time.Duration
+}
+
+func (b *backoff) want(c *call) { b.send(c) }
+
+func (b *backoff) answered(c *call, resp Response) {
+	if resp.Accepted {
+		return
+	}
+	if b.attempts > 0 && c.sends >= b.attempts {
+		b.giveUp(c)
+		return
+	}
+	b.retry(c, store.Time(b.delay(c.sends-1, resp).Microseconds()), func() { b.send(c) })
+}
+
+func (*backoff) ended(*call) {}
+
+func newFixedInterval(r *run) strategy {
+	return &backoff{run: r, delay: func(int, Response) time.Duration { return 5 * time.Second }}
+}
+
+func newExponential(r *run) strategy {
+	return &backoff{run: r, attempts: 6, delay: func(n int, _ Response) time.Duration {
+		return 500 * time.Millisecond << n
+	}}
+}
+
+func newFullJitter(r *run) strategy {
+	return &backoff{run: r, delay: func(n int, _ Response) time.Duration { return fullJitter(r.jitter, n) }}
+}
+
+// fullJitter is uniform in 0..min(30 s, 1 s x 2^n).
+func fullJitter(r *rand.Rand, n int) time.Duration {
+	most := min(30*time.Second, time.Second<<min(n, 5))
+	return time.Duration(r.Int64N(int64(most) + 1))
+}
+
+// newSDKDefault is what the official client libraries do unless told otherwise:
+// two retries, after the time the answer states, else after half a second,
+// doubled each time, less up to a quarter.
+func newSDKDefault(r *run) strategy {
+	return &backoff{run: r, attempts: 3, delay: func(n int, resp Response) time.Duration {
+		if resp.RetryAfter > 0 {
+			return resp.RetryAfter
+		}
+		d := min(8*time.Second, 500*time.Millisecond<<min(n, 4))
+		return d - time.Duration(r.jitter.Int64N(int64(d)/4+1))
+	}}
+}
+
+// hintOrJitter is how callers behind a limiter of their own come back: when the
+// answer says, else with full jitter.
+func hintOrJitter(r *run, c *call, resp Response) store.Time {
+	if resp.RetryAfter > 0 {
+		return store.Time(resp.RetryAfter.Microseconds())
+	}
+	return store.Time(fullJitter(r.jitter, c.sends-1).Microseconds())
+}

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Bucket is a token bucket: it holds at most capacity, and n per window flow
+// back continuously. It starts full.
+type Bucket struct {
+	// Fractions of a token are counted exactly: one token is scale units and
+	// drain units flow back each microsecond, with drain/scale = n/window in
+	// lowest terms.
+	capacity, size int64
+	scale, drain   int64
+	used           int64 // units taken and not flowed back as of at
+	at             store.Time
+}
+
+// NewBucket returns a full bucket of the given capacity that refills at n per
+// window. It panics if a size is not positive, or if capacity x window is beyond
+// what can be counted exactly; [BucketFits] tells beforehand.
+func NewBucket(capacity, n int64, window time.Duration) *Bucket {
+	if !BucketFits(capacity, n, window) {
+		panic(fmt.Sprintf("sim: bucket of %d refilled at %d per %v cannot be modelled exactly", capacity, n, window))
+	}
+	w := window.Microseconds()
+	g := gcd(n, w)
+	return &Bucket{capacity: capacity, size: n, scale: w / g, drain: n / g}
+}
+
+// BucketFits reports whether a bucket of these sizes can be counted in 64 bits.
+func BucketFits(capacity, n int64, window time.Duration) bool {
+	w := window.Microseconds()
+	if capacity < 1 || n < 1 || w < 1 {
+		return false
+	}
+	return capacity <= math.MaxInt64/4/(w/gcd(n, w))
+}
+
+func (b *Bucket) usedAt(t store.Time) int64 {
+	elapsed := int64(t - b.at)
+	if elapsed <= 0 {
+		return b.used
+	}
+	if elapsed > b.used/b.drain {
+		return 0
+	}
+	return b.used - elapsed*b.drain
+}
+
+// Earliest implements [Rule].
+func (b *Bucket) Earliest(t store.Time, cost int64) store.Time {
+	if cost > b.capacity {
+		return Never
+	}
+	excess := b.usedAt(t) - (b.capacity-max(cost, 0))*b.scale
+	if excess <= 0 {
+		return t
+	}
+	return t + store.Time((excess+b.drain-1)/b.drain)
+}
+
+// Take implements [Rule]. A bucket cannot owe more than one whole capacity
+// beyond its own.
+func (b *Bucket) Take(t store.Time, cost int64) {
+	most := 2 * b.capacity
+	cost = min(max(cost, -most), most)
+	b.used = min(max(b.usedAt(t)+cost*b.scale, 0), most*b.scale)
+	b.at = max(t, b.at)
+}
+
+// Done implements [Rule]: the end of a request changes nothing.
+func (*Bucket) Done(store.Time, int64) {}
+
+// State implements [Rule]. The reset is the moment the bucket is full again.
+func (b *Bucket) State(t store.Time) State {
+	used := b.usedAt(t)
+	taken := (used + b.scale - 1) / b.scale
+	return State{
+		Size:      b.size,
+		Remaining: max(b.capacity-taken, 0),
+		Reset:     t + store.Time((used+b.drain-1)/b.drain),
+	}
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

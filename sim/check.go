@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Bounds of what a scenario may state, besides those of rates.
+const (
+	maxAgents = 1_000
+	maxCalls  = 200_000
+	maxSpan   = 31 * 24 * time.Hour // of any time, and of the whole run
+	maxSigma  = 5
+	maxPrice  = 1_000_000
+	maxTokens = 1_000_000_000
+)
+
+var nameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
+
+// checker turns a file into a scenario and keeps the first thing that is wrong.
+type checker struct {
+	file string
+	src  []byte
+	err  error
+}
+
+// fail notes that the field at path is wrong.
+func (c *checker) fail(path, format string, args ...any) {
+	if c.err != nil {
+		return
+	}
+	pe := &ParseError{File: c.file, Field: path, Message: fmt.Sprintf(format, args...)}
+	c.err = pe
+	// A field that is not there is shown where it belongs.
+	for at := path; ; {
+		if p, err := yaml.PathString("$." + at); err == nil && at != "" {
+			if node, err := p.ReadNode(bytes.NewReader(c.src)); err == nil && node.GetToken() != nil {
+				pe.Line, pe.Column = node.GetToken().Position.Line, node.GetToken().Position.Column
+				if excerpt, err := p.AnnotateSource(c.src, false); err == nil {
+					pe.Excerpt = strings.TrimRight(string(excerpt), "\n ")
+				}
+				return
+			}
+		}
+		cut := strings.LastIndexAny(at, ".[")
+		if cut < 0 {
+			return
+		}
+		at = at[:cut]
+	}
+}
+
+func (c *checker) scenario(f *fileScenario) *Scenario {
+	sc := &Scenario{Name: f.Name, About: f.About, Price: f.Price, Attempts: f.Walls.Attempts}
+	c.name("name", f.Name)
+	if strings.ContainsAny(f.About, "\r\n\x1b") || len(f.About) > 200 {
+		c.fail("about", "is one line of at most 200 bytes")
+	}
+	if !(f.Price >= 0 && f.Price <= maxPrice) {
+		c.fail("price", "is in dollars, between 0 and %d", maxPrice)
+	}
+	c.between("walls.attempts", int64(f.Walls.Attempts), 0, 1000)
+	sc.Deadline = c.duration("walls.deadline", f.Walls.Deadline, 0)
+	sc.Horizon = c.duration("horizon", f.Horizon, 24*time.Hour)
+	if sc.Horizon == 0 {
+		c.fail("horizon", "has to be positive")
+	}
+	c.provider(sc, &f.Provider)
+	c.fleet(sc, f.Agents)
+	if c.err == nil {
+		c.together(sc)
+	}
+	return sc
+}
+
+func (c *checker) fleet(sc *Scenario, agents []fileAgent) {
+	if len(agents) == 0 {
+		c.fail("agents", "at least one is needed")
+	}
+	for i := range agents {
+		f := &agents[i]
+		path := fmt.Sprintf("agents[%d].", i)
+		c.between(path+"count", int64(f.Count), 0, maxAgents)
+		if c.err != nil {
+			return
+		}
+		a := c.agent(path, f)
+		for n := range max(f.Count, 1) {
+			one := a
+			if f.Count > 1 {
+				one.Name = fmt.Sprintf("%s-%d", a.Name, n+1)
+			}
+			if slices.ContainsFunc(sc.Fleet, func(b Agent) bool { return b.Name == one.Name }) {
+				c.fail(path+"name", "there is an agent called %s already", one.Name)
+			}
+			sc.Fleet = append(sc.Fleet, one)
+		}
+		if len(sc.Fleet) > maxAgents {
+			c.fail("agents", "more than %d in all", maxAgents)
+		}
+		if n := sc.calls(); n > maxCalls {
+			c.fail(path+"calls", "%d calls in all are more than %d", n, maxCalls)
+		}
+		if c.err != nil {
+			return
+		}
+	}
+}
+
+func (c *checker) agent(path string, f *fileAgent) Agent {
+	c.name(path+"name", f.Name)
+	c.between(path+"jobs", int64(f.Jobs), 0, maxCalls)
+	c.between(path+"calls", int64(f.Calls), 0, maxCalls)
+	c.between(path+"workers", int64(f.Workers), 0, 10_000)
+	c.between(path+"input_tokens", f.InputTokens, 0, maxTokens)
+	c.between(path+"output_tokens", f.OutputTokens, 0, maxTokens)
+	if !(f.Spread >= 0 && f.Spread <= 2) {
+		c.fail(path+"spread", "is a sigma between 0 and 2")
+	}
+	if f.Model != "" {
+		c.name(path+"model", f.Model)
+	}
+	if f.User != "" {
+		c.name(path+"user", f.User)
+	}
+	a := Agent{
+		Name: f.Name, User: f.User, Class: c.class(path+"class", f.Class),
+		Jobs: max(f.Jobs, 1), Calls: max(f.Calls, 1), Workers: max(f.Workers, 1),
+		Start: c.duration(path+"start", f.Start, 0), Every: c.duration(path+"every", f.Every, 0),
+		Spread:  f.Spread,
+		Request: Request{Model: f.Model, Input: f.InputTokens, Output: f.OutputTokens},
+	}
+	switch f.Does {
+	case "", "read":
+	case "write":
+		a.Request.Write = true
+	case "create":
+		a.Request.Write, a.Request.Create = true, true
+	default:
+		c.fail(path+"does", "%q is none of read, write, create", f.Does)
+	}
+	return a
+}
+
+// class returns the index of a class; callers that state none are in the last.
+func (c *checker) class(path, name string) int {
+	if name == "" {
+		return len(Classes) - 1
+	}
+	i := slices.IndexFunc(Classes, func(k store.Class) bool { return k.Name == name })
+	if i < 0 {
+		c.fail(path, "%q is none of p0, p1, p2", name)
+	}
+	return max(i, 0)
+}
+
+func (c *checker) name(path, s string) {
+	if !nameRE.MatchString(s) {
+		c.fail(path, "%q is not a name: 1 to 64 letters, digits, dots, dashes, underscores or slashes, a letter or digit first", s)
+	}
+}
+
+func (c *checker) between(path string, n, low, high int64) {
+	if n < low || n > high {
+		c.fail(path, "%d is not between %d and %d", n, low, high)
+	}
+}
+
+func (c *checker) duration(path, s string, absent time.Duration) time.Duration {
+	if s == "" {
+		return absent
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		c.fail(path, "%q is not a time such as 250ms, 30s or 10m", s)
+	} else if d < 0 || d > maxSpan {
+		c.fail(path, "%s is not between 0 and %v", s, maxSpan)
+	}
+	return d
+}

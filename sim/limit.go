@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Units that a [Limit] can count.
+const (
+	Requests     = "requests"
+	Content      = "content"       // requests that create something others see
+	Points       = "points"        // 1 for a request that reads, 5 for one that writes
+	InputTokens  = "input_tokens"  // estimated on arrival, corrected when the answer is over
+	OutputTokens = "output_tokens" // counted as they are produced
+	Tokens       = "tokens"        // both, known beforehand
+)
+
+// Units lists them all.
+var Units = []string{Requests, Content, Points, InputTokens, OutputTokens, Tokens}
+
+// Limit is one published rule of a provider, as data.
+type Limit struct {
+	Name   string
+	Kind   store.Kind
+	Unit   string
+	Size   int64         // per Window; places of a concurrency limit
+	Burst  int64         // capacity of a bucket
+	Window time.Duration // of all kinds but concurrency
+	Phase  time.Duration // of a fixed window: its first reset comes this long after Epoch
+	// PerModel keeps one count for each model class.
+	PerModel bool
+	// Hidden limits are enforced but not stated in headers.
+	Hidden bool
+}
+
+// Rule returns a fresh rule that enforces the limit.
+func (l Limit) Rule() Rule {
+	switch l.Kind {
+	case store.Bucket:
+		return NewBucket(l.Burst, l.Size, l.Window)
+	case store.Rolling:
+		return NewRolling(l.Size, l.Window)
+	case store.Fixed:
+		return NewFixed(l.Size, l.Window, Epoch.Add(l.Phase))
+	case store.Concurrency:
+		return NewConcurrency(l.Size)
+	}
+	panic(fmt.Sprintf("sim: limit %s has no kind", l.Name))
+}
+
+// late reports whether the limit counts what an answer produces.
+func (l Limit) late() bool { return l.Unit == OutputTokens }
+
+// Request is one call as the provider sees it.
+type Request struct {
+	Agent string
+	Model string
+	// Write marks requests that change something, Create those of them that
+	// GitHub calls content-creating.
+	Write, Create bool
+	Input, Output int64 // tokens
+	// Estimate is what the provider takes Input to be on arrival; 0: Input itself.
+	Estimate int64
+}
+
+// cost is what r takes from l on arrival.
+func (r *Request) cost(l *Limit) int64 {
+	switch l.Unit {
+	case Requests:
+		return 1
+	case Content:
+		if r.Create {
+			return 1
+		}
+		return 0
+	case Points:
+		if r.Write {
+			return 5
+		}
+		return 1
+	case InputTokens:
+		if r.Estimate > 0 {
+			return r.Estimate
+		}
+		return r.Input
+	case Tokens:
+		return r.Input + r.Output
+	}
+	return 0
+}

@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"github.com/sluicehq/sluice/store"
+)
+
+// limiter holds calls back in the order they came until its own idea of the quota
+// admits them. It counts a call when it lets it go, which is not when the
+// provider counts it.
+type limiter struct {
+	*run
+	quota   *Provider
+	waiting []*call
+	timer   *event
+}
+
+func newLimiter(r *run, limits []Limit) *limiter {
+	return &limiter{run: r, quota: NewProvider(limits, Policy{})}
+}
+
+func (l *limiter) want(c *call) {
+	l.waiting = append(l.waiting, c)
+	l.advance()
+}
+
+func (l *limiter) advance() {
+	if l.timer != nil {
+		l.cancel(l.timer)
+		l.timer = nil
+	}
+	for len(l.waiting) > 0 {
+		c := l.waiting[0]
+		if l.late(c) {
+			l.waiting = l.waiting[1:]
+			l.giveUp(c)
+			continue
+		}
+		at, limit := l.quota.EarliestAccept(l.now, &c.req)
+		if limit >= 0 {
+			if c.job.deadline != Never {
+				at = min(at, c.job.deadline+1)
+			}
+			if at != Never {
+				l.timer = l.at(at, l.advance)
+			}
+			return
+		}
+		l.quota.Arrive(l.now, &c.req)
+		l.waiting = l.waiting[1:]
+		l.send(c)
+	}
+}
+
+func (l *limiter) answered(c *call, resp Response) {
+	if resp.Accepted {
+		return
+	}
+	l.quota.Done(l.now, &c.req)
+	l.retry(c, hintOrJitter(l.run, c, resp), func() { l.want(c) })
+	l.advance()
+}
+
+func (l *limiter) ended(c *call) {
+	l.quota.Produce(l.now, &c.req, c.req.Output)
+	l.quota.Done(l.now, &c.req)
+	l.advance()
+}
+
+// perProcess gives every process a limiter that believes it has the whole
+// quota to itself.
+type perProcess []*limiter
+
+func newPerProcess(r *run) strategy {
+	var p perProcess
+	for range r.sc.Fleet {
+		p = append(p, newLimiter(r, asBuckets(r.sc.Limits)))
+	}
+	return p
+}
+
+func (p perProcess) want(c *call)                    { p[c.agent.index].want(c) }
+func (p perProcess) answered(c *call, resp Response) { p[c.agent.index].answered(c, resp) }
+func (p perProcess) ended(c *call)                   { p[c.agent.index].ended(c) }
+
+// newSharedWindow is the folk rule: one rolling window for everybody, set to 80%
+// of what the provider allows.
+func newSharedWindow(r *run) strategy {
+	limits := make([]Limit, len(r.sc.Limits))
+	for i, l := range r.sc.Limits {
+		if l.Kind != store.Concurrency {
+			l.Kind = store.Rolling
+		}
+		l.Size = max(1, l.Size*8/10)
+		limits[i] = l
+	}
+	return newLimiter(r, limits)
+}
+
+// asBuckets restates limits in the way common limiter libraries know them: a
+// bucket that holds one window's worth.
+func asBuckets(limits []Limit) []Limit {
+	out := make([]Limit, len(limits))
+	for i, l := range limits {
+		if l.Kind == store.Rolling || l.Kind == store.Fixed {
+			l.Kind, l.Burst = store.Bucket, l.Size
+		}
+		out[i] = l
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// pollJitter is how far apart pollers spread their next try.
+const pollJitter = time.Second
+
+// polled is one bucket for everybody, kept in a shared place. A caller that finds
+// it empty is told when there will be a token if nobody else comes, sleeps that
+// long and a little longer, and tries again. Nobody has a place in a queue.
+type polled struct {
+	*run
+	quota *Provider
+}
+
+func newPolled(r *run) strategy {
+	return &polled{run: r, quota: NewProvider(asBuckets(r.sc.Limits), Policy{})}
+}
+
+func (p *polled) want(c *call) {
+	if p.late(c) {
+		p.giveUp(c)
+		return
+	}
+	at, limit := p.quota.EarliestAccept(p.now, &c.req)
+	if limit < 0 {
+		p.quota.Arrive(p.now, &c.req)
+		p.send(c)
+		return
+	}
+	if at == Never { // all places are taken, for nobody knows how long
+		at = p.now
+	}
+	at += store.Time(p.jitter.Int64N(pollJitter.Microseconds())) + 1
+	p.at(at, func() { p.want(c) })
+}
+
+func (p *polled) answered(c *call, resp Response) {
+	if resp.Accepted {
+		return
+	}
+	p.quota.Done(p.now, &c.req)
+	p.retry(c, hintOrJitter(p.run, c, resp), func() { p.want(c) })
+}
+
+func (p *polled) ended(c *call) {
+	p.quota.Produce(p.now, &c.req, c.req.Output)
+	p.quota.Done(p.now, &c.req)
+}

@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Epoch is when virtual time begins: late enough that no moment is the zero
+// Time.
+const Epoch = store.Time(1_767_225_600_000_000) // 2026-01-01T00:00:00Z
+
+// Policy is how a provider treats requests, besides its limits.
+type Policy struct {
+	// RetryAfter is set where refusals say when to come back, in whole seconds.
+	RetryAfter bool
+	// RejectedCount is set where refused requests use up quota as well.
+	RejectedCount bool
+	// Headers is set where answers state limit, remaining and reset of the limits
+	// that are not hidden.
+	Headers bool
+}
+
+// Provider enforces several limits at once: a request is counted by all that it
+// touches, or refused and (usually) counted by none.
+type Provider struct {
+	policy Policy
+	limits []Limit
+	rules  []map[string]Rule // by limit, then by model
+}
+
+// NewProvider returns a provider nobody has called yet.
+func NewProvider(limits []Limit, policy Policy) *Provider {
+	p := &Provider{policy: policy, limits: limits, rules: make([]map[string]Rule, len(limits))}
+	for i := range p.rules {
+		p.rules[i] = map[string]Rule{}
+	}
+	return p
+}
+
+// Response is what a provider answers.
+type Response struct {
+	Accepted   bool
+	Limited    int           // index of the limit that refused it; -1: none
+	RetryAfter time.Duration // 0: not stated
+	Headers    []Header
+}
+
+// Header is what a response states of one limit.
+type Header struct {
+	Limit     int // index
+	Size      int64
+	Remaining int64
+	// ResetIn is the stated reset minus the response's date, both in whole
+	// seconds as headers have them: it is off by up to a second either way.
+	// Negative: not stated.
+	ResetIn time.Duration
+}
+
+func (p *Provider) rule(i int, r *Request) Rule {
+	key := ""
+	if p.limits[i].PerModel {
+		key = r.Model
+	}
+	rule := p.rules[i][key]
+	if rule == nil {
+		rule = p.limits[i].Rule()
+		p.rules[i][key] = rule
+	}
+	return rule
+}
+
+// needs is what r must find free in limit i to be admitted; touched is false if
+// the limit does not concern it. Output is not known on arrival, so there has
+// to be room for at least one token.
+func (p *Provider) needs(i int, r *Request) (cost int64, touched bool) {
+	l := &p.limits[i]
+	if l.late() {
+		return 1, r.Output > 0
+	}
+	cost = r.cost(l)
+	return cost, cost > 0
+}
+
+// EarliestAccept returns the first moment at or after t at which r would be
+// accepted if nothing else arrived before, and the limit that is last to have room
+// (-1 if it would be accepted at t).
+func (p *Provider) EarliestAccept(t store.Time, r *Request) (at store.Time, limit int) {
+	at, limit = t, -1
+	for i := range p.limits {
+		cost, touched := p.needs(i, r)
+		if !touched {
+			continue
+		}
+		if e := p.rule(i, r).Earliest(t, cost); e > at {
+			at, limit = e, i
+		}
+	}
+	return at, limit
+}
+
+// Arrive decides one request that arrives at t. Arrivals must come in the order
+// of time.
+func (p *Provider) Arrive(t store.Time, r *Request) Response {
+	at, limit := p.EarliestAccept(t, r)
+	resp := Response{Accepted: limit < 0, Limited: limit}
+	if resp.Accepted || p.policy.RejectedCount {
+		p.take(t, r, resp.Accepted)
+	}
+	if !resp.Accepted && p.policy.RetryAfter && at != Never {
+		resp.RetryAfter = time.Duration(seconds(at-t+999_999)) * time.Second
+	}
+	if p.policy.Headers {
+		resp.Headers = p.headers(t, r)
+	}
+	return resp
+}
+
+func (p *Provider) take(t store.Time, r *Request, accepted bool) {
+	for i := range p.limits {
+		l := &p.limits[i]
+		cost := r.cost(l)
+		if cost > 0 && (accepted || l.Kind != store.Concurrency) {
+			p.rule(i, r).Take(t, cost)
+		}
+	}
+}
+
+// Produce counts output tokens at the moment they are produced.
+func (p *Provider) Produce(t store.Time, r *Request, tokens int64) {
+	for i := range p.limits {
+		if p.limits[i].late() {
+			p.rule(i, r).Take(t, tokens)
+		}
+	}
+}
+
+// Done tells that an accepted request is over: its place is free, and an
+// estimate of its input gives way to what it really was.
+func (p *Provider) Done(t store.Time, r *Request) {
+	for i := range p.limits {
+		l := &p.limits[i]
+		cost := r.cost(l)
+		if cost == 0 {
+			continue
+		}
+		rule := p.rule(i, r)
+		rule.Done(t, cost)
+		if l.Unit == InputTokens && r.Input != cost {
+			rule.Take(t, r.Input-cost)
+		}
+	}
+}
+
+func (p *Provider) headers(t store.Time, r *Request) []Header {
+	var hs []Header
+	for i := range p.limits {
+		l := &p.limits[i]
+		if _, touched := p.needs(i, r); !touched || l.Hidden || l.Kind == store.Concurrency {
+			continue
+		}
+		s := p.rule(i, r).State(t)
+		h := Header{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: -1}
+		if s.Reset != 0 {
+			h.ResetIn = time.Duration(seconds(s.Reset)-seconds(t)) * time.Second
+		}
+		hs = append(hs, h)
+	}
+	return hs
+}
+
+func seconds(t store.Time) int64 { return int64(t) / 1_000_000 }

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"math"
+)
+
+// Report is what became of a scenario under each strategy.
+type Report struct {
+	Scenario   string    `json:"scenario"`
+	About      string    `json:"about"`
+	Seed       uint64    `json:"seed"`
+	Strategies []Figures `json:"strategies"` // on a network with a light tail
+	HeavyTail  []Figures `json:"heavy_tail"` // on one with a heavy tail
+}
+
+// Figures measure one run.
+type Figures struct {
+	Name       string  `json:"name"`
+	Sent       int     `json:"sent"`
+	Throttled  int     `json:"throttled"`   // refused by the provider
+	RetryShare float64 `json:"retry_share"` // repeated sends / all sends
+	PeakRate   int     `json:"peak_rate"`   // most sends in any 1 s
+	// Utilization is accepted / what the provider's rule admits while work was
+	// waiting, which a clairvoyant with an endless backlog finds out.
+	Utilization float64 `json:"utilization"`
+	// Makespan is from the first demand to the last call finished or given up. It
+	// says little where calls were given up: see Finished.
+	Makespan float64 `json:"makespan_s"`
+	// Ideal is the makespan of a clairvoyant with the same work.
+	Ideal     float64        `json:"ideal_s"`
+	WastedUSD float64        `json:"wasted_usd"` // list price of repeated sends
+	Starved   []string       `json:"starved"`    // classes that waited three windows in vain
+	Classes   []ClassFigures `json:"classes"`
+
+	Calls        int `json:"calls"`
+	Finished     int `json:"finished"`
+	GaveUp       int `json:"gave_up"` // or not over at the horizon
+	Jobs         int `json:"jobs"`
+	JobsFinished int `json:"jobs_finished"` // all their calls, in time
+}
+
+// ClassFigures measure one class within a run.
+type ClassFigures struct {
+	Name     string  `json:"name"`
+	Makespan float64 `json:"makespan_s"`
+	Ideal    float64 `json:"ideal_s"`
+}
+
+// Simulate runs sc under every strategy, on both networks. It calls progress,
+// if there is one, before each run.
+func Simulate(sc *Scenario, seed uint64, progress func(strategy string, done, total int)) (*Report, error) {
+	rep := &Report{Scenario: sc.Name, About: sc.About, Seed: seed}
+	total, done := 2*len(strategies), 0
+	for _, net := range []struct {
+		delay Delay
+		into  *[]Figures
+	}{{LightTail, &rep.Strategies}, {HeavyTail, &rep.HeavyTail}} {
+		best := newIdeal(sc, net.delay, seed)
+		for _, s := range strategies {
+			if progress != nil {
+				progress(s.name, done, total)
+			}
+			r, err := simulate(sc, s.make, net.delay, seed)
+			if err != nil {
+				return nil, err
+			}
+			*net.into = append(*net.into, figures(s.name, r, best, seed))
+			done++
+		}
+	}
+	return rep, nil
+}
+
+func figures(name string, r *run, best *ideal, seed uint64) Figures {
+	y := r.tally
+	f := Figures{
+		Name: name, Sent: len(y.sends), Throttled: y.throttled, PeakRate: y.peak(),
+		Makespan: round(y.span.seconds()), Ideal: round(best.span.seconds()),
+		WastedUSD: round(float64(y.repeats) * r.sc.Price), Starved: y.starved(),
+		Calls: r.sc.calls(), Finished: y.done, GaveUp: r.sc.calls() - y.done,
+		Jobs: r.sc.jobs(), JobsFinished: y.jobsDone, Classes: []ClassFigures{},
+	}
+	if f.Sent > 0 {
+		f.RetryShare = round(float64(y.repeats) / float64(f.Sent))
+	}
+	if possible := admits(r.sc, y.lanes, seed); possible > 0 {
+		f.Utilization = round(min(1, float64(y.accepted)/float64(possible)))
+	}
+	for i := range y.classes {
+		if y.classes[i].calls > 0 {
+			f.Classes = append(f.Classes, ClassFigures{
+				Name: Classes[i].Name, Makespan: round(y.classes[i].span.seconds()), Ideal: round(best.classes[i].seconds()),
+			})
+		}
+	}
+	return f
+}
+
+// round keeps four decimals: more would be noise.
+func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }

@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/memstore"
+)
+
+// The gate's defaults, the same in every scenario.
+const (
+	sluiceAttempts   = 6
+	sluiceTTL        = 10 * time.Minute
+	sluiceMaxWaiting = 100_000
+)
+
+// sluice drives the real store, on virtual time, through the contract that all
+// callers use.
+type sluice struct {
+	*run
+	pool    store.Pool
+	limits  []Limit
+	tickets map[store.ID]*call // waiting
+	told    []store.ID         // decided and not collected
+	output  map[string]float64 // usual output by model: what an answer will produce is not known before
+}
+
+func newSluice(r *run) strategy {
+	s := &sluice{run: r, limits: r.sc.Limits, tickets: map[store.ID]*call{}, output: map[string]float64{}}
+	pool, err := memstore.New(memstore.WithClock(clock{r.loop})).Pool(context.Background(), spec(r.sc))
+	if err != nil {
+		// Parsing has checked everything a store could object to.
+		panic(fmt.Sprintf("sim: scenario %s: %v", r.sc.Name, err))
+	}
+	s.pool = pool
+	pool.Watch(s.decided)
+	return s
+}
+
+// spec states the provider's published rules, and defaults for all the rest.
+func spec(sc *Scenario) store.Spec {
+	sp := store.Spec{
+		Name:       sc.Name,
+		Classes:    Classes,
+		MaxWaiting: sluiceMaxWaiting,
+		Throttle:   store.Backoff{Start: time.Minute, Factor: 2, Cap: 15 * time.Minute},
+		Overload:   store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
+	}
+	for _, l := range sc.Limits {
+		limit := store.Limit{
+			Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window, Late: l.late(),
+		}
+		if l.PerModel {
+			limit.Per = store.PerModel
+		}
+		sp.Limits = append(sp.Limits, limit)
+	}
+	return sp
+}
+
+func (s *sluice) apply(ops ...store.Op) []store.Op {
+	if err := s.pool.Apply(context.Background(), ops); err != nil {
+		panic(fmt.Sprintf("sim: scenario %s: %v", s.sc.Name, err))
+	}
+	return ops
+}
+
+func (s *sluice) want(c *call) {
+	op := store.Op{
+		Kind: store.OpAcquire, Agent: c.agent.Name, User: c.agent.User, Model: c.req.Model,
+		Class: uint8(c.agent.Class), Retry: c.sends > 0, Wait: -1, TTL: sluiceTTL,
+	}
+	for i := range s.limits {
+		op.Amounts[i] = s.estimate(&s.limits[i], &c.req)
+	}
+	if c.job.deadline != Never {
+		op.Wait = max(c.job.deadline.Sub(s.now), 0)
+	}
+	s.settle(c, s.apply(op)[0].Result)
+}
+
+// estimate is what a caller expects a request to cost.
+func (s *sluice) estimate(l *Limit, r *Request) int64 {
+	if !l.late() {
+		return r.cost(l)
+	}
+	if r.Output == 0 {
+		return 0
+	}
+	if usual, known := s.output[r.Model]; known {
+		return max(1, int64(usual))
+	}
+	return r.Output
+}
+
+// settle acts on what became of c's ticket.
+func (s *sluice) settle(c *call, result store.Result) {
+	switch result.State {
+	case store.Granted:
+		c.ticket = result.ID
+		s.send(c)
+	case store.Waiting:
+		c.ticket = result.ID
+		s.tickets[result.ID] = c
+	default:
+		s.giveUp(c)
+	}
+}
+
+// decided is called in the middle of a step of the store; collecting has to wait
+// until that is over.
+func (s *sluice) decided(ids []store.ID) {
+	if len(s.told) == 0 {
+		s.after(0, s.collect)
+	}
+	s.told = append(s.told, ids...)
+}
+
+func (s *sluice) collect() {
+	told := s.told
+	s.told = nil
+	for len(told) > 0 {
+		n := min(len(told), store.MaxBatch)
+		ops := make([]store.Op, n)
+		for i, id := range told[:n] {
+			ops[i] = store.Op{Kind: store.OpPoll, ID: id}
+		}
+		told = told[n:]
+		for _, op := range s.apply(ops...) {
+			c := s.tickets[op.ID]
+			if c == nil || op.Result.State == store.Waiting {
+				continue
+			}
+			delete(s.tickets, op.ID)
+			s.settle(c, op.Result)
+		}
+	}
+}
+
+func (s *sluice) answered(c *call, resp Response) {
+	answer := store.Op{Kind: store.OpAnswer, ID: c.ticket, Verdict: store.VerdictOK, Observed: observed(resp.Headers)}
+	if resp.Accepted {
+		s.apply(answer)
+		return
+	}
+	answer.Verdict = store.VerdictThrottled
+	answer.RetryAfter = resp.RetryAfter
+	if l := resp.Limited; l >= 0 && s.limits[l].PerModel {
+		answer.Scope = store.PerModel
+	}
+	// The queue replaces any backoff of the caller's own: the gate has paused
+	// everybody for as long as the answer means.
+	s.apply(answer, s.usage(c, false))
+	if c.sends >= sluiceAttempts {
+		s.giveUp(c)
+		return
+	}
+	s.retry(c, 0, func() { s.want(c) })
+}
+
+func (s *sluice) ended(c *call) {
+	if c.req.Output > 0 {
+		usual, known := s.output[c.req.Model]
+		if !known {
+			usual = float64(c.req.Output)
+		}
+		s.output[c.req.Model] = usual + (float64(c.req.Output)-usual)/8
+	}
+	s.apply(s.usage(c, true))
+}
+
+// usage closes c's ticket with what it used: tokens where an answer told, else
+// the estimate stands.
+func (s *sluice) usage(c *call, accepted bool) store.Op {
+	op := store.Op{Kind: store.OpClose, ID: c.ticket}
+	for i := range s.limits {
+		op.Amounts[i] = -1
+		switch s.limits[i].Unit {
+		case InputTokens:
+			if accepted {
+				op.Amounts[i] = c.req.Input
+			}
+		case OutputTokens:
+			op.Amounts[i] = 0
+			if accepted {
+				op.Amounts[i] = c.req.Output
+			}
+		}
+	}
+	return op
+}
+
+func observed(headers []Header) []store.Observed {
+	if len(headers) == 0 {
+		return nil
+	}
+	seen := make([]store.Observed, len(headers))
+	for i, h := range headers {
+		seen[i] = store.Observed{Limit: h.Limit, Size: h.Size, Remaining: h.Remaining, ResetIn: h.ResetIn}
+	}
+	return seen
+}

@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"github.com/sluicehq/sluice/store"
+)
+
+// tally keeps count of a run.
+type tally struct {
+	sc        *Scenario
+	sends     []store.Time
+	repeats   int
+	throttled int
+	accepted  int
+	done      int
+	jobsDone  int
+	left      int // calls neither done nor given up
+	span      span
+	classes   []classTally
+	lanes     []*lane // in the order of their first demand
+}
+
+// span is from the first demand to the last call done or given up.
+type span struct {
+	first, last store.Time
+	any         bool
+}
+
+func (s *span) begin(t store.Time) {
+	if !s.any {
+		s.first, s.last, s.any = t, t, true
+	}
+}
+
+func (s *span) seconds() float64 { return s.last.Sub(s.first).Seconds() }
+
+// classTally is what became of one class.
+type classTally struct {
+	span     span
+	calls    int
+	accepted int
+	waiting  int
+	since    store.Time // last acceptance, or when something began to wait
+	gap      store.Time // longest time with something waiting and nothing accepted
+}
+
+func (c *classTally) note(t store.Time) {
+	c.gap = max(c.gap, t-c.since)
+	c.since = t
+}
+
+// lane is the work for one model: it can be held up apart from that for the
+// others.
+type lane struct {
+	model   string
+	waiting int
+	since   store.Time
+	spans   []span // in which something waited
+}
+
+func newTally(sc *Scenario) *tally {
+	return &tally{sc: sc, left: sc.calls(), classes: make([]classTally, len(Classes))}
+}
+
+func (y *tally) lane(model string) *lane {
+	for _, l := range y.lanes {
+		if l.model == model {
+			return l
+		}
+	}
+	l := &lane{model: model}
+	y.lanes = append(y.lanes, l)
+	return l
+}
+
+func (y *tally) demanded(t store.Time, c *call) {
+	y.span.begin(t)
+	k := &y.classes[c.agent.Class]
+	k.span.begin(t)
+	k.calls++
+	if k.waiting == 0 {
+		k.since = t
+	}
+	k.waiting++
+	l := y.lane(c.req.Model)
+	if l.waiting == 0 {
+		l.since = t
+	}
+	l.waiting++
+}
+
+// satisfied ends c's wait: it was accepted or given up.
+func (y *tally) satisfied(t store.Time, c *call) {
+	k := &y.classes[c.agent.Class]
+	k.waiting--
+	l := y.lane(c.req.Model)
+	l.waiting--
+	if l.waiting == 0 {
+		l.spans = append(l.spans, span{first: l.since, last: t})
+	}
+}
+
+func (y *tally) sent(t store.Time, c *call) {
+	y.sends = append(y.sends, t)
+	if c.sends > 1 {
+		y.repeats++
+	}
+}
+
+func (y *tally) reached(t store.Time, c *call, resp Response) {
+	if !resp.Accepted {
+		y.throttled++
+		return
+	}
+	y.accepted++
+	k := &y.classes[c.agent.Class]
+	k.accepted++
+	k.note(t)
+	y.satisfied(t, c)
+}
+
+func (y *tally) finished(t store.Time, c *call) {
+	y.done++
+	y.over(t, c)
+	if c.job.left == 0 && !c.job.failed && t <= c.job.deadline {
+		y.jobsDone++
+	}
+}
+
+func (y *tally) gaveUp(t store.Time, c *call) {
+	c.job.failed = true
+	y.classes[c.agent.Class].note(t)
+	y.satisfied(t, c)
+	y.over(t, c)
+}
+
+func (y *tally) over(t store.Time, c *call) {
+	c.job.left--
+	y.left--
+	y.span.last = t
+	y.classes[c.agent.Class].span.last = t
+}
+
+// close ends the run. What has been left undone lasted to the horizon.
+func (y *tally) close(horizon store.Time) {
+	if y.left > 0 {
+		y.span.last = horizon
+	}
+	for i := range y.classes {
+		if k := &y.classes[i]; k.waiting > 0 {
+			k.note(horizon)
+			k.span.last = horizon
+		}
+	}
+	for _, l := range y.lanes {
+		if l.waiting > 0 {
+			l.spans = append(l.spans, span{first: l.since, last: horizon})
+		}
+	}
+}
+
+// peak is the most sends in any one second.
+func (y *tally) peak() int {
+	most, from := 0, 0
+	for i, t := range y.sends {
+		for y.sends[from] <= t-1_000_000 {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
+}
+
+// starved names the classes that had something waiting for three of the longest
+// windows in a row while nothing of theirs was accepted, and those of which
+// nothing ever was.
+func (y *tally) starved() []string {
+	names := []string{}
+	patience := store.Time(3 * y.sc.window().Microseconds())
+	for i, k := range y.classes {
+		if k.calls > 0 && (k.accepted == 0 || k.gap > patience) {
+			names = append(names, Classes[i].Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,274 @@
+// Package memstore keeps pools in the memory of one process: a mutex and a timer
+// around the state machine that all stores share. It is the reference for the others.
+//
+// Importing it registers the scheme "mem:". Each store opened is separate.
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+)
+
+func init() {
+	store.Register("mem", func(_ context.Context, url string) (store.Store, error) {
+		if url != "mem:" {
+			return nil, fmt.Errorf("store %q: nothing may follow \"mem:\"", url)
+		}
+		return New(), nil
+	})
+}
+
+// Clock is where a store's time comes from.
+type Clock interface {
+	Now() store.Time
+	// AfterFunc calls f after d, once.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// Timer is a call that is to come.
+type Timer interface {
+	Reset(d time.Duration)
+	Stop()
+}
+
+// Option changes how a store works.
+type Option func(*Store)
+
+// WithClock replaces the process's clock, for tests and simulations.
+func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
+
+// Store holds pools in memory.
+type Store struct {
+	clock Clock
+
+	mu     sync.Mutex
+	pools  map[string]*state
+	closed bool
+}
+
+var (
+	_ store.Store = (*Store)(nil)
+	_ store.Pool  = (*handle)(nil)
+)
+
+// New returns an empty store.
+func New(opts ...Option) *Store {
+	s := &Store{clock: newSystemClock(), pools: map[string]*state{}}
+	for _, o := range opts {
+		o(s)
+	}
+	return s
+}
+
+// Pool implements [store.Store].
+func (s *Store) Pool(_ context.Context, spec store.Spec) (store.Pool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	st := s.pools[spec.Name]
+	if st == nil {
+		spec.Limits = append([]store.Limit(nil), spec.Limits...)
+		core, err := pool.New(spec, s.clock.Now())
+		if err != nil {
+			return nil, err
+		}
+		st = &state{clock: s.clock, core: core, sessions: map[uint64]*handle{}}
+		s.pools[spec.Name] = st
+		return st.open(), nil
+	}
+	if err := st.redefine(spec); err != nil {
+		return nil, err
+	}
+	return st.open(), nil
+}
+
+// Close implements [store.Store].
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, st := range s.pools {
+		st.close()
+	}
+	return nil
+}
+
+// state is one pool and those who use it.
+type state struct {
+	clock Clock
+
+	mu       sync.Mutex
+	core     *pool.Pool
+	timer    Timer
+	timerAt  store.Time // 0: not set
+	lastSess uint64
+	sessions map[uint64]*handle
+	closed   bool
+}
+
+func (st *state) open() *handle {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.lastSess++
+	h := &handle{state: st, session: st.lastSess}
+	st.sessions[h.session] = h
+	return h
+}
+
+func (st *state) redefine(spec store.Spec) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.core.Redefine(spec)
+}
+
+func (st *state) close() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.closed = true
+	if st.timer != nil {
+		st.timer.Stop()
+	}
+}
+
+// apply runs one step and tells those whose waiting tickets it decided.
+func (st *state) apply(ops []store.Op) error {
+	st.mu.Lock()
+	if st.closed {
+		st.mu.Unlock()
+		return store.ErrClosed
+	}
+	now := st.clock.Now()
+	st.core.Apply(now, ops)
+	if wake := st.core.Wake(); wake != 0 {
+		st.arm(now, wake)
+	}
+	var bell []notice
+	if len(st.core.Decided()) > 0 {
+		bell = st.notices(st.core.Decided())
+	}
+	st.mu.Unlock()
+	for _, n := range bell {
+		n.decided(n.ids)
+	}
+	return nil
+}
+
+// arm sets the timer. One that is set for earlier is left alone: it finds nothing to
+// do and sets itself again, which is cheaper than moving it at every step.
+func (st *state) arm(now, wake store.Time) {
+	if st.timerAt != 0 && st.timerAt <= wake {
+		return
+	}
+	st.timerAt = wake
+	d := wake.Sub(now)
+	if st.timer == nil {
+		st.timer = st.clock.AfterFunc(d, st.tick)
+		return
+	}
+	st.timer.Reset(d)
+}
+
+func (st *state) tick() {
+	st.mu.Lock()
+	st.timerAt = 0
+	st.mu.Unlock()
+	_ = st.apply(nil) // closed: nobody is left to serve
+}
+
+// notice is what to tell one session.
+type notice struct {
+	decided func([]store.ID)
+	ids     []store.ID
+}
+
+func (st *state) notices(ids []store.ID) []notice {
+	var list []notice
+	var at uint64
+	for _, id := range ids {
+		if n := len(list); n > 0 && at == id.Session {
+			list[n-1].ids = append(list[n-1].ids, id)
+			continue
+		}
+		h := st.sessions[id.Session]
+		if h == nil {
+			continue
+		}
+		if f := h.watch.Load(); f != nil {
+			at = id.Session
+			list = append(list, notice{*f, []store.ID{id}})
+		}
+	}
+	return list
+}
+
+// handle is one session on a pool.
+type handle struct {
+	state   *state
+	session uint64
+	watch   atomic.Pointer[func([]store.ID)]
+	closed  atomic.Bool
+}
+
+// Apply implements [store.Pool].
+func (h *handle) Apply(_ context.Context, ops []store.Op) error {
+	if h.closed.Load() {
+		return store.ErrClosed
+	}
+	if len(ops) > store.MaxBatch {
+		return fmt.Errorf("%d operations in a batch: at most %d", len(ops), store.MaxBatch)
+	}
+	for i := range ops {
+		if ops[i].ID.Session == 0 {
+			ops[i].ID.Session = h.session
+		}
+	}
+	return h.state.apply(ops)
+}
+
+// Snapshot implements [store.Pool].
+func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
+	st := h.state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed || h.closed.Load() {
+		return store.Snapshot{}, store.ErrClosed
+	}
+	return st.core.Snapshot(st.clock.Now()), nil
+}
+
+// Watch implements [store.Pool].
+func (h *handle) Watch(decided func([]store.ID)) { h.watch.Store(&decided) }
+
+// Now implements [store.Pool].
+func (h *handle) Now() store.Time { return h.state.clock.Now() }
+
+// Close implements [store.Pool].
+func (h *handle) Close() error {
+	if h.closed.Swap(true) {
+		return nil
+	}
+	st := h.state
+	st.mu.Lock()
+	delete(st.sessions, h.session)
+	waiting := st.core.WaitingOf(h.session)
+	st.mu.Unlock()
+	if len(waiting) == 0 {
+		return nil
+	}
+	ops := make([]store.Op, len(waiting))
+	for i, id := range waiting {
+		ops[i] = store.Op{Kind: store.OpCancel, ID: id}
+	}
+	if err := st.apply(ops); err != nil && err != store.ErrClosed {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package purity
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	outside = []string{"net", "os", "syscall"}
+	core    = []string{"internal/flat", "internal/gate", "internal/meter", "internal/order", "internal/policy", "internal/pool"}
+)
+
+func rules() []Rule {
+	var paths []string
+	for _, dir := range slices.Concat(core, []string{"store"}) {
+		paths = append(paths, Module+"/"+dir)
+	}
+	all := []Rule{
+		// A program chooses its store by importing it; the library must not choose.
+		{Dir: ".", Never: storeImplementations()},
+		{Dir: "sim", Never: []string{"net"}},
+		{Dir: "retry", Only: []string{}, Never: outside, NoClock: true},
+		{Dir: "store", Only: []string{}, Never: outside, NoClock: true},
+	}
+	for _, dir := range core {
+		all = append(all, Rule{Dir: dir, Only: paths, Never: outside, NoClock: true})
+	}
+	return all
+}
+
+func storeImplementations() []string {
+	var paths []string
+	for _, name := range []string{"memstore", "filestore", "redisstore", "remotestore"} {
+		paths = append(paths, Module+"/store/"+name)
+	}
+	return paths
+}
+
+func TestThatWhichDecidesIsPure(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, rule := range rules() {
+		dir := filepath.Join("..", "..", filepath.FromSlash(rule.Dir))
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			source, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			complaints, err := rule.Check(name, source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, complaint := range complaints {
+				t.Errorf("%s:%s", strings.TrimPrefix(filepath.ToSlash(name), "../../"), complaint)
+			}
+			checked++
+		}
+	}
+	if checked == 0 {
+		t.Error("no file was checked: have the directories moved?")
+	}
+}
+
+func TestCheckSeesWhatItForbids(t *testing.T) {
+	t.Parallel()
+	rule := Rule{Only: []string{Module + "/store"}, Never: outside, NoClock: true}
+	tests := []struct {
+		name, source string
+		want         []string
+	}{
+		{"pure", "import \"time\"\nvar d = time.Second\nfunc f(t time.Time) bool { return t.After(t) }", nil},
+		{"contract", `import "` + Module + `/store"`, nil},
+		{"implementation", `import "` + Module + `/store/memstore"`, []string{"2: imports " + Module + "/store/memstore"}},
+		{"dependency", `import "example.com/x"`, []string{"2: imports example.com/x"}},
+		{"below a refused package", `import "net/http"`, []string{"2: imports net/http"}},
+		{"only its prefix is refused", `import "ossify"`, nil},
+		{"clock", "import \"time\"\nvar now = time.Now", []string{"3: uses time.Now"}},
+		{"clock by another name", "import c \"time\"\nfunc f() { c.Sleep(1) }", []string{"3: uses time.Sleep"}},
+		{"dot", "import . \"time\"\nvar now = Now", []string{"1: imports time with a dot, which hides the clock"}},
+	}
+	for _, test := range tests {
+		got, err := rule.Check("x.go", "package x\n"+test.source)
+		if err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, %v; want %q", test.name, got, err, test.want)
+		}
+	}
+}
