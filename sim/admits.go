@@ -6,8 +6,8 @@ import (
 
 // admits counts what the provider's rule would have let in while work was
 // waiting: a second provider of the same kind is offered an endless backlog,
-// without delay, in exactly those spans, and others use it as they did the
-// first one. The backlog repeats the fleet's own calls, each model's apart from
+// without delay, in exactly those spans, and what others use of it is
+// gone. The backlog repeats the fleet's own calls, each model's apart from
 // those of the others. Counting stops at a hundred times the fleet's calls: a
 // quota that large is not used at all.
 func admits(sc *Scenario, lanes []*lane, seed uint64) int {
@@ -30,7 +30,7 @@ func admits(sc *Scenario, lanes []*lane, seed uint64) int {
 			o.at(s.first, func() { e.open = s.last; o.advance() })
 		}
 	}
-	outside(o.loop, sc, o.provider, seed, func() bool { return o.now <= last })
+	outside(o.loop, sc, o.provider, seed, true, func() bool { return o.now <= last })
 	o.loop.run(last, maxSteps)
 	return o.admitted
 }

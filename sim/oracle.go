@@ -35,7 +35,7 @@ func newIdeal(sc *Scenario, net Delay, seed uint64) *ideal {
 			o.pump(a.agent)
 		})
 	}
-	outside(o.loop, sc, o.provider, seed, func() bool { return o.left > 0 })
+	outside(o.loop, sc, o.provider, seed, true, func() bool { return o.left > 0 })
 	o.loop.run(Epoch.Add(sc.Horizon), maxSteps)
 	return o
 }

@@ -49,7 +49,7 @@ func simulate(sc *Scenario, make func(*run) strategy, net Delay, seed uint64) (*
 	for _, a := range arrivals {
 		r.at(a.at, func() { r.arrive(a) })
 	}
-	outside(r.loop, sc, r.provider, seed, func() bool { return r.tally.left > 0 })
+	outside(r.loop, sc, r.provider, seed, false, func() bool { return r.tally.left > 0 })
 	r.strategy = make(r)
 	end := Epoch.Add(sc.Horizon)
 	if !r.loop.run(end, maxSteps) {

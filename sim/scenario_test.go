@@ -37,35 +37,6 @@ func figures(t *testing.T, rows []sim.Figures, name string) sim.Figures {
 	return sim.Figures{}
 }
 
-// The promise: nothing refused, nothing wasted, nobody left behind.
-func TestSluiceMeetsItsBar(t *testing.T) {
-	for _, sc := range sim.Builtin() {
-		t.Run(sc.Name, func(t *testing.T) {
-			for seed := uint64(1); seed <= 3; seed++ {
-				rep := report(t, sc, seed)
-				f := figures(t, rep.Strategies, "sluice")
-				t.Logf("seed %d: %+v", seed, f)
-				t.Logf("heavy tail: %+v", figures(t, rep.HeavyTail, "sluice"))
-				if f.Throttled != 0 {
-					t.Errorf("seed %d: %d refused", seed, f.Throttled)
-				}
-				if f.Utilization < 0.98 {
-					t.Errorf("seed %d: %.4f of the quota used", seed, f.Utilization)
-				}
-				if f.Makespan > 1.03*f.Ideal {
-					t.Errorf("seed %d: took %.1f s, ideal %.1f", seed, f.Makespan, f.Ideal)
-				}
-				if len(f.Starved) > 0 {
-					t.Errorf("seed %d: starved %v", seed, f.Starved)
-				}
-				if f.Finished != f.Calls || f.JobsFinished != f.Jobs {
-					t.Errorf("seed %d: finished %d of %d calls, %d of %d jobs", seed, f.Finished, f.Calls, f.JobsFinished, f.Jobs)
-				}
-			}
-		})
-	}
-}
-
 // A scenario in which everybody does well shows nothing.
 func TestScenariosTellStrategiesApart(t *testing.T) {
 	for _, sc := range sim.Builtin() {

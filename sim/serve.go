@@ -24,8 +24,10 @@ func serve(l *loop, p *Provider, req *Request, service, body store.Time, headers
 
 // outside lets others use the provider for as long as there is work: a Poisson
 // stream of requests that changes something, each over when the usual service
-// time has passed. The stream depends on the seed alone.
-func outside(l *loop, sc *Scenario, p *Provider, seed uint64, more func() bool) {
+// time has passed. The stream depends on the seed alone. Where others come first
+// their requests count even if there is no room: a clairvoyant would else take
+// every bit of quota the moment it is there and leave them nothing.
+func outside(l *loop, sc *Scenario, p *Provider, seed uint64, first bool, more func() bool) {
 	if sc.Outside.N == 0 {
 		return
 	}
@@ -37,7 +39,10 @@ func outside(l *loop, sc *Scenario, p *Provider, seed uint64, more func() bool) 
 			return
 		}
 		req := outsider(sc, r)
-		if p.Arrive(l.now, req).Accepted {
+		if first {
+			p.take(l.now, req, true)
+		}
+		if first || p.Arrive(l.now, req).Accepted {
 			serve(l, p, req, sc.Service.Mean(), sc.Body.Mean(), func() {}, func() {})
 		}
 		l.after(store.Time(mean*r.ExpFloat64())+1, next)

@@ -1,0 +1,216 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Acquire waits until the request may be sent and returns its ticket. It honours ctx:
+// when ctx has a deadline that cannot be met, it fails at once with [ErrDeadline]
+// and nothing is charged.
+//
+// Every ticket must be closed.
+func (g *Gate) Acquire(ctx context.Context, req Request) (Ticket, error) {
+	r, err := g.resource(req.Resource)
+	if err != nil {
+		return Ticket{}, err
+	}
+	return r.acquire(ctx, &req, forever)
+}
+
+// Try is Acquire for callers that would rather not wait: it fails with [ErrNotNow].
+// It does not overtake those who wait.
+func (g *Gate) Try(ctx context.Context, req Request) (Ticket, error) {
+	r, err := g.resource(req.Resource)
+	if err != nil {
+		return Ticket{}, err
+	}
+	return r.acquire(ctx, &req, 0)
+}
+
+// forever is a wait without end.
+const forever = time.Duration(-1)
+
+// request is an operation on its way to the store, reused so that asking allocates
+// nothing.
+type request struct{ ops [1]store.Op }
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// resource is one shared quota of a gate.
+type resource struct {
+	name   string
+	plan   *plan
+	limits []store.Limit
+	pool   store.Pool
+	ttl    time.Duration
+	slack  time.Duration // smallest arrival slack of a guarded limit; 0: none is
+	line   line
+}
+
+func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg Resource) (*resource, error) {
+	wrap := func(err error) error {
+		return &Error{Err: ErrInvalid, Resource: name, Message: fmt.Sprintf("resource %q: %v", name, err), cause: err}
+	}
+	spec, err := p.spec(name, cfg)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	if cfg.TTL < 0 || cfg.TTL > store.MaxTTL {
+		return nil, wrap(fmt.Errorf("a time to live of %v is out of range: at most %v", cfg.TTL, store.MaxTTL))
+	}
+	r := &resource{name: name, plan: p, limits: spec.Limits, ttl: cfg.TTL, slack: leastSlack(spec.Limits)}
+	if r.ttl == 0 {
+		r.ttl = defaultTTL
+	}
+	if r.pool, err = st.Pool(ctx, spec); err != nil {
+		return nil, wrap(err)
+	}
+	r.line.waiting = map[uint64]*waiter{}
+	r.pool.Watch(r.line.decided)
+	return r, nil
+}
+
+func (r *resource) close() error {
+	r.line.close()
+	return r.pool.Close()
+}
+
+// acquire asks for a ticket, and waits for it for at most wait, as long as ctx
+// allows.
+func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration) (Ticket, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return Ticket{}, r.cancelled(req, err)
+		}
+		wait := wait
+		if deadline, ok := ctx.Deadline(); ok && wait != 0 {
+			if left := time.Until(deadline); wait < 0 || left < wait {
+				wait = max(left, 1)
+			}
+		}
+		t, err := r.ask(ctx, req, wait)
+		if !errors.Is(err, errAgain) {
+			return t, err
+		}
+	}
+}
+
+// errAgain: a grant went back because it was not collected in time.
+var errAgain = errors.New("ask again")
+
+func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration) (Ticket, error) {
+	x := requests.Get().(*request)
+	defer requests.Put(x)
+	op := &x.ops[0]
+	*op = store.Op{Kind: store.OpAcquire, Wait: wait}
+	if err := r.fill(op, req); err != nil {
+		return Ticket{}, err
+	}
+	bells := r.line.bells.Load()
+	if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
+		return Ticket{}, r.storeError(err)
+	}
+	switch op.Result.State {
+	case store.Granted:
+		return r.ticket(&op.Result), nil
+	case store.Waiting:
+		return r.wait(ctx, req, op, x, bells)
+	default:
+		return Ticket{}, r.refused(req, wait, &op.Result)
+	}
+}
+
+func (r *resource) ticket(res *store.Result) Ticket {
+	return Ticket{resource: r, id: res.ID, granted: res.GrantedAt, waited: res.Waited}
+}
+
+// wait waits for a queued request to be decided. bells is how many notices had come
+// before it was queued: if it has not changed by the time we listen, none was missed.
+func (r *resource) wait(ctx context.Context, req *Request, op *store.Op, x *request, bells uint64) (Ticket, error) {
+	id := op.Result.ID
+	w, missed, open := r.line.enter(id.N, bells)
+	if !open {
+		return Ticket{}, &Error{Err: ErrClosed, Resource: r.name}
+	}
+	defer r.line.leave(id.N, w)
+	for {
+		if !missed {
+			select {
+			case <-w.bell:
+			case <-ctx.Done():
+				*op = store.Op{Kind: store.OpCancel, ID: id}
+				_ = r.pool.Apply(context.WithoutCancel(ctx), x.ops[:]) // if this fails, the store expires it
+				return Ticket{}, r.cancelled(req, ctx.Err())
+			}
+		}
+		missed = false
+		*op = store.Op{Kind: store.OpPoll, ID: id}
+		if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
+			return Ticket{}, r.storeError(err)
+		}
+		switch op.Result.State {
+		case store.Granted:
+			return r.ticket(&op.Result), nil
+		case store.Waiting: // a ring for nothing: listen on
+		default:
+			return Ticket{}, errAgain
+		}
+	}
+}
+
+func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) error {
+	e := &Error{Resource: r.name, Agent: req.Agent, Reason: res.Reason.Code.String(), RetryAt: res.Reason.At.Std()}
+	if i := int(res.Reason.Limit); i >= 0 && i < len(r.limits) {
+		e.Limit = r.limits[i].Name
+	}
+	switch {
+	case res.Reason.Code == store.CodeCapacity:
+		e.Err = ErrCapacity
+		e.Message = fmt.Sprintf("%s: the request costs more than limit %q can ever hold", r.name, e.Limit)
+		e.Hint = "ask for less, or raise the limit"
+	case res.Reason.Code == store.CodeFull:
+		e.Err = ErrFull
+		e.Message = r.name + ": too many requests are waiting"
+		e.Hint = "try later, or raise max_waiting"
+	case res.Reason.Code == store.CodeInvalid:
+		e.Err, e.Message = ErrInvalid, r.name+": the store refused the request as invalid"
+	case wait == 0:
+		e.Err = ErrNotNow
+		e.Message = fmt.Sprintf("%s: not now (%s)", r.name, e.because())
+	default:
+		e.Err = ErrDeadline
+		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, wait.Round(time.Millisecond), e.because())
+	}
+	return e
+}
+
+// because puts the reason in words.
+func (e *Error) because() string {
+	s := e.Reason
+	if e.Limit != "" {
+		s = fmt.Sprintf("limit %q", e.Limit)
+	}
+	if !e.RetryAt.IsZero() {
+		s += ", until about " + e.RetryAt.Format(time.RFC3339)
+	}
+	return s
+}
+
+func (r *resource) cancelled(req *Request, cause error) error {
+	e := &Error{Err: ErrCancelled, Resource: r.name, Agent: req.Agent, cause: cause}
+	e.Message = fmt.Sprintf("%s: %v while waiting", r.name, cause)
+	return e
+}
+
+func (r *resource) storeError(err error) error {
+	if errors.Is(err, store.ErrClosed) {
+		return &Error{Err: ErrClosed, Resource: r.name, cause: err}
+	}
+	return &Error{Err: ErrStore, Resource: r.name, Message: fmt.Sprintf("%s: %v", r.name, err), cause: err}
+}

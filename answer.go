@@ -1,0 +1,48 @@
+package sluice
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Verdict is what an answer means for the quota.
+type Verdict = store.Verdict
+
+// The verdicts.
+const (
+	VerdictNone       = store.VerdictNone       // nothing was learned
+	VerdictOK         = store.VerdictOK         // accepted
+	VerdictThrottled  = store.VerdictThrottled  // over a limit: everybody pauses
+	VerdictOverloaded = store.VerdictOverloaded // the provider is over its capacity: a shorter pause
+	VerdictExhausted  = store.VerdictExhausted  // a quota is gone until RetryAfter is over
+	VerdictBilling    = store.VerdictBilling    // money has run out: trying again is useless
+	VerdictError      = store.VerdictError      // failed for another reason, worth trying again
+)
+
+// NotStated marks what an answer does not say of a limit.
+const NotStated = -1
+
+// Answer is what a caller learned from the provider.
+type Answer struct {
+	Verdict Verdict
+	// RetryAfter is the provider's own hint. 0 means none.
+	RetryAfter time.Duration
+	// Scope is what a refusal proves to be limited: PerModel, PerKey or both. 0 means
+	// nothing narrower than the whole resource.
+	Scope Scope
+	// Limits are what the answer states of limits, by name.
+	Limits []Stated
+	// Usage is what the request really used, for Do to settle.
+	Usage []Amount
+	// Cause is why a pause begins, for people to read.
+	Cause string
+}
+
+// Stated is what an answer says of one limit.
+type Stated struct {
+	Limit     string
+	Size      int64         // or NotStated
+	Remaining int64         // or NotStated
+	ResetIn   time.Duration // from the moment the answer was made, or NotStated
+}

@@ -1,0 +1,157 @@
+package sluice
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Kind says when a charge on a limit comes back.
+type Kind = store.Kind
+
+// The kinds of limit.
+const (
+	Bucket      = store.Bucket      // Size per Window, up to Burst at once
+	Rolling     = store.Rolling     // Size in any stretch of time of length Window
+	Fixed       = store.Fixed       // Size until the next reset
+	Concurrency = store.Concurrency // Size at the same time
+)
+
+// Guard says how the arrival of a request at the provider is bounded; see
+// docs/design.md.
+type Guard = store.Guard
+
+// The guards.
+const (
+	GuardAuto   = store.GuardAuto
+	GuardStrict = store.GuardStrict
+	GuardOff    = store.GuardOff
+)
+
+// Scope is an attribute of requests that a limit can be scoped by.
+type Scope = store.Scope
+
+// The scopes.
+const (
+	PerAgent = store.PerAgent
+	PerUser  = store.PerUser
+	PerModel = store.PerModel
+	PerTool  = store.PerTool
+	PerKey   = store.PerKey
+)
+
+// Order says who is next.
+type Order = store.Order
+
+// The orders.
+const (
+	Fair   = store.Fair
+	Strict = store.Strict
+	FIFO   = store.FIFO
+)
+
+// Names of the classes there are by default.
+const (
+	P0 = "p0"
+	P1 = "p1"
+	P2 = "p2"
+)
+
+// Units that the gate itself gives a meaning.
+const (
+	Requests     = "requests"      // one for each request
+	Work         = "work"          // what the tool costs, see Config.Tools
+	OutputTokens = "output_tokens" // counted while the answer is produced
+	USD          = "usd"
+)
+
+// Config describes a gate. The zero value of every field is its default.
+type Config struct {
+	// Store is the URL of where state lives: "mem:" for this process alone.
+	Store string
+	// Resources are the APIs whose quota is shared, by name.
+	Resources map[string]Resource
+	// Classes are the priority classes, highest first. Default: p0 40, p1 35, p2 25. A
+	// class's share is what it gets when all classes want more than there is; what
+	// one leaves, the others use.
+	Classes []Class
+	// Order is how those who wait are ordered.
+	Order Order
+	// Agents are the callers known by name. "*" stands for all others.
+	Agents map[string]Agent
+	// Tools is what each tool costs in the unit work; those not named cost 1. Nil
+	// means the table in DefaultTools.
+	Tools map[string]int64
+	// Retry is how patient Do is.
+	Retry retry.Policy
+}
+
+// Class is a priority class.
+type Class struct {
+	Name  string
+	Share int64 // 1 to 1000, relative to the others
+}
+
+// Agent is what is known of a caller in advance.
+type Agent struct {
+	Class string
+	User  string
+}
+
+// DefaultTools is what tools cost in the unit work.
+func DefaultTools() map[string]int64 {
+	return map[string]int64{"web_search": 1, "read_page": 1, "llm_call": 3, "code_execute": 5, "image_generate": 10}
+}
+
+// Resource is an external API whose quota is shared.
+type Resource struct {
+	// Limits are what the provider enforces, and what you want on top. A request takes
+	// from all of them or from none. With no limit of known size the pool starts
+	// slowly and learns from answers.
+	Limits []Limit
+	// Guard is how arrivals are bounded on the limits that the provider enforces.
+	Guard Guard
+	// ArrivalSlack is how long a request may take to arrive where answers are slow to
+	// begin. Default: 1.5% of the window, at least 1 s, at most 30 s.
+	ArrivalSlack time.Duration
+	// Use is the percentage of the provider's limits to use: 1 to 100. 0 means 100.
+	Use int
+	// MaxWaiting bounds the queue. 0 means 10,000.
+	MaxWaiting int
+	// Backoff is how long everyone pauses after a 429. Default: 60 s, doubled each time, at
+	// most 15 min.
+	Backoff Backoff
+	// TTL is how long a ticket lives that is never closed. 0 means 10 min.
+	TTL time.Duration
+}
+
+// Backoff is a growing pause.
+type Backoff struct {
+	Start  time.Duration
+	Factor int64
+	Cap    time.Duration
+}
+
+// Limit is one constraint on a resource.
+type Limit struct {
+	// Name is unique on its resource.
+	Name string
+	// Kind says when a charge comes back.
+	Kind Kind
+	// Size is the amount per Window, or the number of places of a concurrency limit.
+	// 0 means not known: answers will tell.
+	Size int64
+	// Window is the time in which Size may be spent. Not used by concurrency limits.
+	Window time.Duration
+	// Burst is how much of a bucket can be spent at once. 0 means Size.
+	Burst int64
+	// Unit is what is counted. Empty means requests.
+	Unit string
+	// Per makes one limit of this size for each agent, user, model, tool or key, or
+	// combination of them. Limits per agent, user or tool, and limits on work, are your
+	// own: they need no guard, and one who lacks them holds up nobody else.
+	Per []Scope
+	// Reset is any moment at which a fixed window is known to reset, if it is.
+	Reset time.Time
+}

@@ -1,0 +1,131 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluicehq/sluice/retry"
+)
+
+// Do sends a request through the gate, and again if that can help: after a refusal, an
+// overload, or a failure that send reports as VerdictError. It stops at either wall
+// of Config.Retry: the number of sends, or the overall deadline; a wait that would pass
+// the deadline is not begun.
+//
+// send sends the request once, and returns what the answer says and the error that Do is
+// to return if this was the last try. It must not keep the ticket: Do answers and
+// closes it.
+func (g *Gate) Do(ctx context.Context, req Request, send func(ctx context.Context, t Ticket) (Answer, error)) error {
+	r, err := g.resource(req.Resource)
+	if err != nil {
+		return err
+	}
+	d := doing{gate: g, resource: r, req: req, start: time.Now()}
+	for {
+		again, err := d.once(ctx, send)
+		if !again {
+			return err
+		}
+	}
+}
+
+// doing is one Do.
+type doing struct {
+	gate     *Gate
+	resource *resource
+	req      Request
+	start    time.Time
+	sent     int
+	last     error // of the latest send
+}
+
+// once sends once. It reports whether to go on.
+func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (Answer, error)) (bool, error) {
+	policy := d.gate.retry
+	if policy.Deadline <= 0 {
+		policy.Deadline = retry.DefaultDeadline
+	}
+	left := policy.Deadline - time.Since(d.start)
+	t, err := d.resource.acquire(ctx, &d.req, max(left, 1))
+	if err == nil && t.Stale() {
+		err = t.Renew(ctx)
+	}
+	if err != nil {
+		return false, errors.Join(err, d.last)
+	}
+	d.sent++
+	a, held, err := sendOne(ctx, t, send)
+	if err != nil {
+		d.last = err
+	}
+	switch a.Verdict {
+	case VerdictThrottled, VerdictOverloaded, VerdictExhausted, VerdictError:
+	case VerdictBilling:
+		return false, &Error{
+			Err: ErrBilling, Resource: d.resource.name, Agent: d.req.Agent, cause: err,
+			Message: d.resource.name + ": the provider refuses for billing reasons", Hint: "trying again is useless until the account is settled",
+		}
+	default:
+		return false, err
+	}
+	next := policy.Next(retry.Failure{
+		Sent: d.sent, Elapsed: time.Since(d.start), Class: d.className(), Hint: a.RetryAfter, Hinted: a.RetryAfter > 0, Held: held,
+	}, rand.Float64)
+	if next.Give {
+		return false, d.giveUp(next, a)
+	}
+	d.req.Retry = true
+	return true, sleep(ctx, next.Wait)
+}
+
+// sendOne makes sure that the ticket ends, also when send panics.
+func sendOne(ctx context.Context, t Ticket, send func(context.Context, Ticket) (Answer, error)) (a Answer, held bool, err error) {
+	defer func() { err = errors.Join(err, t.Close(a.Usage...)) }()
+	if a, err = send(ctx, t); a.Verdict == VerdictNone {
+		return a, false, err
+	}
+	held, answerErr := t.Answer(a)
+	if answerErr != nil && !errors.Is(answerErr, ErrEnded) {
+		err = errors.Join(err, answerErr)
+	}
+	return a, held, err
+}
+
+// className is the caller's class if it was given or configured, else empty.
+func (d *doing) className() string {
+	if d.req.Class != "" {
+		return d.req.Class
+	}
+	if k := d.resource.plan.agent(d.req.Agent); k.given {
+		return d.resource.plan.classes[k.class].Name
+	}
+	return ""
+}
+
+func (d *doing) giveUp(next retry.Decision, a Answer) error {
+	e := &Error{Err: ErrAttempts, Resource: d.resource.name, Agent: d.req.Agent, cause: d.last}
+	e.Message = fmt.Sprintf("%s: gave up after %d sends, the last one %v", d.resource.name, d.sent, a.Verdict)
+	if next.Reason == retry.Deadline {
+		e.Err = ErrDeadline
+		e.Message = fmt.Sprintf("%s: gave up after %d sends: the next could not start before the deadline, in %v",
+			d.resource.name, d.sent, next.Left.Round(time.Millisecond))
+	}
+	return e
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return nil // the next acquire says so
+	}
+}

@@ -1,0 +1,60 @@
+package sluice
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What an [Error] is about, for use with errors.Is.
+var (
+	ErrUnknownResource = errors.New("unknown resource")
+	ErrInvalid         = errors.New("invalid")
+	ErrCapacity        = errors.New("cost above capacity")     // no wait would help
+	ErrNotNow          = errors.New("not now")                 // Try: it would have to wait
+	ErrDeadline        = errors.New("not before the deadline") // so it was not begun
+	ErrFull            = errors.New("too many waiting")
+	ErrAttempts        = errors.New("out of attempts")
+	ErrBilling         = errors.New("billing stop")
+	ErrEnded           = errors.New("ticket has ended")
+	ErrClosed          = errors.New("gate is closed")
+	ErrStore           = errors.New("store unreachable or damaged")
+	ErrCancelled       = errors.New("cancelled while waiting")
+)
+
+// Error says what was refused, why, and what to do about it.
+type Error struct {
+	Err      error // one of the above
+	Resource string
+	Agent    string
+	// Limit is the limit in the way, if one is.
+	Limit string
+	// RetryAt is when trying again may help, on the store's clock; zero if nobody knows.
+	RetryAt time.Time
+	// Reason is why, as a word: limit, order, paused, probe, ramp, capacity, deadline,
+	// full, invalid. Empty if the gate was not asked.
+	Reason  string
+	Message string
+	Hint    string
+
+	cause error
+}
+
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Err.Error()
+	}
+	return e.Message
+}
+
+// Unwrap makes an Error match what it is about and what caused it.
+func (e *Error) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.cause}
+}
+
+func invalid(format string, args ...any) *Error {
+	return &Error{Err: ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}

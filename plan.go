@@ -1,0 +1,165 @@
+package sluice
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// The defaults of a resource.
+const (
+	defaultMaxWaiting = 10_000
+	defaultTTL        = 10 * time.Minute
+)
+
+// plan is a configuration, checked and ready for use on every request.
+type plan struct {
+	order   Order
+	classes []store.Class
+	agents  map[string]known
+	unknown known // of agents not named
+	tools   map[string]int64
+}
+
+// known is what the configuration says of an agent.
+type known struct {
+	class uint8
+	user  string
+	given bool // the class is configured, not merely the default
+}
+
+func newPlan(c Config) (*plan, error) {
+	p := &plan{order: c.Order, tools: c.Tools, agents: map[string]known{}}
+	if p.tools == nil {
+		p.tools = DefaultTools()
+	}
+	for tool, cost := range p.tools {
+		if cost < 0 || cost > store.MaxAmount {
+			return nil, invalid("tool %q: a cost of %d is out of range", tool, cost)
+		}
+	}
+	if len(c.Classes) == 0 {
+		c.Classes = []Class{{P0, 40}, {P1, 35}, {P2, 25}}
+	}
+	for i, cl := range c.Classes {
+		if cl.Name == "" {
+			return nil, invalid("class %d has no name", i)
+		}
+		if _, twice := p.classIndex(cl.Name); twice {
+			return nil, invalid("class %q is there twice", cl.Name)
+		}
+		p.classes = append(p.classes, store.Class{Name: cl.Name, Weight: cl.Share})
+	}
+	p.unknown = known{class: uint8(len(p.classes) - 1)}
+	for name, a := range c.Agents {
+		k := known{class: p.unknown.class, user: a.User}
+		if a.Class != "" {
+			class, ok := p.classIndex(a.Class)
+			if !ok {
+				return nil, invalid("agent %q: there is no class %q", name, a.Class)
+			}
+			k.class, k.given = class, true
+		}
+		p.agents[name] = k
+	}
+	if k, ok := p.agents["*"]; ok {
+		p.unknown = k
+		delete(p.agents, "*")
+	}
+	return p, nil
+}
+
+func (p *plan) classIndex(name string) (uint8, bool) {
+	for i := range p.classes {
+		if p.classes[i].Name == name {
+			return uint8(i), true
+		}
+	}
+	return 0, false
+}
+
+func (p *plan) agent(name string) known {
+	if len(p.agents) > 0 {
+		if k, ok := p.agents[name]; ok {
+			return k
+		}
+	}
+	return p.unknown
+}
+
+// toolCost is what a tool costs in the unit work.
+func (p *plan) toolCost(tool string) int64 {
+	if tool != "" {
+		if c, ok := p.tools[tool]; ok {
+			return c
+		}
+	}
+	return 1
+}
+
+// spec turns a resource's configuration into what the store keeps.
+func (p *plan) spec(name string, r Resource) (store.Spec, error) {
+	s := store.Spec{
+		Name: name, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting,
+		Throttle: store.Backoff(r.Backoff),
+		Overload: store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
+	}
+	if s.MaxWaiting == 0 {
+		s.MaxWaiting = defaultMaxWaiting
+	}
+	if s.Throttle.Start == 0 {
+		s.Throttle.Start = time.Minute
+	}
+	if s.Throttle.Factor == 0 {
+		s.Throttle.Factor = 2
+	}
+	if s.Throttle.Cap == 0 {
+		s.Throttle.Cap = max(15*time.Minute, s.Throttle.Start)
+	}
+	if r.Use < 0 || r.Use > 100 {
+		return s, fmt.Errorf("use: %d%% must be 1 to 100", r.Use)
+	}
+	for _, l := range r.Limits {
+		sl, err := limitSpec(l, r)
+		if err != nil {
+			return s, fmt.Errorf("limit %q: %w", l.Name, err)
+		}
+		s.Limits = append(s.Limits, sl)
+	}
+	return s, nil
+}
+
+func limitSpec(l Limit, r Resource) (store.Limit, error) {
+	s := store.Limit{
+		Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window,
+		Guard: r.Guard, Slack: r.ArrivalSlack,
+	}
+	if s.Unit == "" {
+		s.Unit = Requests
+	}
+	for _, scope := range l.Per {
+		if scope == 0 || scope&(scope-1) != 0 || scope > PerKey {
+			return s, fmt.Errorf("scope %d is not one of those there are", scope)
+		}
+		s.Per |= scope
+	}
+	if !l.Reset.IsZero() {
+		s.Reset = store.Time(l.Reset.UnixMicro())
+	}
+	if s.Kind == Bucket && s.Burst == 0 {
+		s.Burst = s.Size
+	}
+	s.Late = s.Unit == OutputTokens || s.Unit == USD
+	if s.Per&^store.Shared != 0 || s.Unit == Work {
+		s.Guard = GuardOff // of our own: we count, so nothing arrives late
+		return s, nil
+	}
+	if use := int64(r.Use); use > 0 && s.Size > 0 {
+		s.Size = max(s.Size*use/100, 1)
+		if s.Kind == Bucket {
+			s.Burst = max(s.Burst*use/100, 1)
+		}
+	}
+	return s, nil
+}

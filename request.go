@@ -1,0 +1,105 @@
+package sluice
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Request is what a caller asks for: permission to send one request.
+type Request struct {
+	Resource string
+	// Agent is who asks. Agents of a class take turns.
+	Agent string
+	// Class is the agent's priority. Empty means what the configuration says, else the
+	// lowest.
+	Class string
+	User  string
+	// Model is the model, method or other part of the API that the request is for,
+	// where the provider limits them apart.
+	Model string
+	Tool  string
+	// Key tells API keys apart where limits are per key: a fingerprint, never the key.
+	Key string
+	// Cost is what the request takes in units other than requests and work, or instead of
+	// their defaults. Units that no limit counts are ignored.
+	Cost []Amount
+	// Retry tells that an earlier send of the same request failed.
+	Retry bool
+	// TTL is how long the ticket lives if it is never closed. 0 means the resource's.
+	TTL time.Duration
+}
+
+// Amount is a number of some unit.
+type Amount struct {
+	Unit string
+	N    int64
+}
+
+// fill writes the request as a store operation.
+func (r *resource) fill(op *store.Op, req *Request) error {
+	if req.Agent == "" {
+		return r.invalid(req, "the request names no agent")
+	}
+	for _, f := range [...]struct{ what, name string }{
+		{"agent", req.Agent}, {"user", req.User}, {"model", req.Model}, {"tool", req.Tool}, {"key", req.Key},
+	} {
+		if len(f.name) > store.MaxName {
+			return r.invalid(req, "the name of the %s is %d bytes long, at most %d are allowed", f.what, len(f.name), store.MaxName)
+		}
+	}
+	who := r.plan.agent(req.Agent)
+	op.Class = who.class
+	if req.Class != "" {
+		class, ok := r.plan.classIndex(req.Class)
+		if !ok {
+			return r.invalid(req, "there is no class %.80q", req.Class)
+		}
+		op.Class = class
+	}
+	op.Agent, op.User, op.Model, op.Tool, op.Key = req.Agent, req.User, req.Model, req.Tool, req.Key
+	if op.User == "" {
+		op.User = who.user
+	}
+	op.Retry, op.TTL = req.Retry, req.TTL
+	if op.TTL == 0 {
+		op.TTL = r.ttl
+	}
+	if op.TTL < 0 || op.TTL > store.MaxTTL {
+		return r.invalid(req, "a time to live of %v is out of range: at most %v", req.TTL, store.MaxTTL)
+	}
+	return r.fillCost(op, req)
+}
+
+func (r *resource) fillCost(op *store.Op, req *Request) error {
+	for i := range r.limits {
+		switch r.limits[i].Unit {
+		case Requests:
+			op.Amounts[i] = 1
+		case Work:
+			op.Amounts[i] = r.plan.toolCost(req.Tool)
+		}
+	}
+	for _, a := range req.Cost {
+		if a.N < 0 || a.N > store.MaxAmount {
+			return r.invalid(req, "a cost of %d %s is out of range: 0 to %d", a.N, a.Unit, int64(store.MaxAmount))
+		}
+		r.setUnit(op, a)
+	}
+	return nil
+}
+
+// setUnit sets the amount on every limit that counts a unit.
+func (r *resource) setUnit(op *store.Op, a Amount) {
+	for i := range r.limits {
+		if r.limits[i].Unit == a.Unit {
+			op.Amounts[i] = a.N
+		}
+	}
+}
+
+func (r *resource) invalid(req *Request, format string, args ...any) error {
+	e := invalid(format, args...)
+	e.Resource, e.Agent = r.name, req.Agent
+	return e
+}

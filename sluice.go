@@ -1,0 +1,84 @@
+// Package sluice is one gate that all callers of a shared API quota pass through.
+//
+// Callers ask before they send. The gate holds each one for exactly as long as
+// needed, in a fair order, so that together they use the quota fully and are not
+// turned away by the provider.
+//
+//	gate, err := sluice.Open(ctx, sluice.Config{
+//		Store: "mem:",
+//		Resources: map[string]sluice.Resource{
+//			"search": {Limits: []sluice.Limit{{Name: "minute", Kind: sluice.Rolling, Size: 80, Window: time.Minute}}},
+//		},
+//	})
+//	ticket, err := gate.Acquire(ctx, sluice.Request{Resource: "search", Agent: "indexer"})
+//	defer ticket.Close()
+//
+// Most callers want [Gate.Do], which also tells the gate what the answer was and
+// tries again when that can help. State lives in a store; import the package of
+// the one you use, such as store/memstore, so that its URL scheme is known.
+package sluice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Gate is the one place that callers pass through. All methods are safe for
+// concurrent use.
+type Gate struct {
+	url       string
+	store     store.Store
+	resources map[string]*resource
+	retry     retry.Policy
+}
+
+// Open opens the gate that config describes. Nothing is sent anywhere; an error is
+// about the configuration or the store.
+func Open(ctx context.Context, config Config) (*Gate, error) {
+	if config.Store == "" {
+		config.Store = "mem:"
+	}
+	p, err := newPlan(config)
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, config.Store)
+	if err != nil {
+		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
+	}
+	g := &Gate{url: config.Store, store: st, resources: map[string]*resource{}, retry: config.Retry}
+	for _, name := range slices.Sorted(maps.Keys(config.Resources)) {
+		r, err := newResource(ctx, st, p, name, config.Resources[name])
+		if err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+		g.resources[name] = r
+	}
+	return g, nil
+}
+
+// Close ends the session: those who wait get [ErrClosed], and what is held stays
+// charged until its time to live is over.
+func (g *Gate) Close() error {
+	var errs []error
+	for _, r := range g.resources {
+		errs = append(errs, r.close())
+	}
+	return errors.Join(append(errs, g.store.Close())...)
+}
+
+func (g *Gate) resource(name string) (*resource, error) {
+	if r := g.resources[name]; r != nil {
+		return r, nil
+	}
+	return nil, &Error{
+		Err: ErrUnknownResource, Resource: name, Message: fmt.Sprintf("resource %.80q is not configured", name),
+		Hint: fmt.Sprintf("configured are %q", slices.Sorted(maps.Keys(g.resources))),
+	}
+}

@@ -1,0 +1,187 @@
+package sluice
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Ticket is permission to send one request. It is a value: copies speak of the
+// same ticket. It must be ended, with Close, Spent or Cancel; ending it twice does
+// no harm. The zero Ticket has ended.
+type Ticket struct {
+	resource *resource
+	id       store.ID
+	granted  store.Time
+	waited   time.Duration
+}
+
+// ID names the ticket, in logs and to other processes.
+func (t Ticket) ID() string { return fmt.Sprintf("%x-%x", t.id.Session, t.id.N) }
+
+// Waited is how long the caller was held.
+func (t Ticket) Waited() time.Duration { return t.waited }
+
+// GrantedAt is when the ticket was granted, on the store's clock.
+func (t Ticket) GrantedAt() time.Time { return t.granted.Std() }
+
+// Stale reports that so much time has passed since the grant that the request might
+// arrive later than was reckoned with. A stale ticket must be renewed before
+// anything is sent.
+func (t Ticket) Stale() bool {
+	r := t.resource
+	return r != nil && r.slack > 0 && r.pool.Now().Sub(t.granted) > r.slack/2
+}
+
+// Renew exchanges an unsent ticket for a fresh one in one step. It keeps its place; it
+// may have to wait, as long as ctx allows.
+func (t *Ticket) Renew(ctx context.Context) error {
+	r := t.resource
+	if r == nil {
+		return &Error{Err: ErrEnded}
+	}
+	x := requests.Get().(*request)
+	defer requests.Put(x)
+	op := &x.ops[0]
+	*op = store.Op{Kind: store.OpRenew, ID: t.id, Wait: forever}
+	if deadline, ok := ctx.Deadline(); ok {
+		op.Wait = max(time.Until(deadline), 1)
+	}
+	wait, req := op.Wait, &Request{Resource: r.name}
+	bells := r.line.bells.Load()
+	if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
+		return r.storeError(err)
+	}
+	switch op.Result.State {
+	case store.Granted:
+		*t = r.ticket(&op.Result)
+		return nil
+	case store.Waiting:
+		fresh, err := r.wait(ctx, req, op, x, bells)
+		if err == errAgain {
+			err = r.ended(t.id)
+		}
+		*t = fresh
+		return err
+	case store.Refused:
+		return r.refused(req, wait, &op.Result)
+	default:
+		return r.ended(t.id)
+	}
+}
+
+// Answer tells the gate that the provider's answer has begun, and what it says. Call it
+// as soon as the headers are there: it bounds when the request can have arrived, and
+// everybody's turn depends on that. It reports whether the resource is held now, by a
+// pause or the ramp after one: then a retry should ask again at once instead of
+// sleeping, because the queue's order is better than any jitter.
+func (t Ticket) Answer(a Answer) (held bool, err error) {
+	r := t.resource
+	if r == nil {
+		return false, &Error{Err: ErrEnded}
+	}
+	x := requests.Get().(*request)
+	defer requests.Put(x)
+	op := &x.ops[0]
+	*op = store.Op{
+		Kind: store.OpAnswer, ID: t.id, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause,
+	}
+	for _, s := range a.Limits {
+		if i := r.limitIndex(s.Limit); i >= 0 {
+			op.Observed = append(op.Observed, store.Observed{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: s.ResetIn})
+		}
+	}
+	if err := r.pool.Apply(context.Background(), x.ops[:]); err != nil {
+		return false, r.storeError(err)
+	}
+	if op.Result.State != store.Granted {
+		return op.Result.Held, r.ended(t.id)
+	}
+	return op.Result.Held, nil
+}
+
+// Close ends the ticket: the request is over. Usage corrects what was charged to what
+// was really used; units that are not named keep their estimate.
+//
+// A request that was never answered counts as having arrived by now at the latest. If
+// it may still be on its way, use Spent.
+func (t Ticket) Close(usage ...Amount) error { return t.close(false, usage) }
+
+// Spent ends a ticket of whose request nothing more will be heard, and which may be sent
+// later than now: it counts as arriving within the slack, or with a strict guard
+// within the ticket's time to live. It proves nothing about the provider.
+func (t Ticket) Spent() error { return t.close(true, nil) }
+
+func (t Ticket) close(spent bool, usage []Amount) error {
+	r := t.resource
+	if r == nil {
+		return nil
+	}
+	x := requests.Get().(*request)
+	defer requests.Put(x)
+	op := &x.ops[0]
+	*op = store.Op{Kind: store.OpClose, ID: t.id, Spent: spent}
+	if len(usage) > 0 {
+		for i := range op.Amounts {
+			op.Amounts[i] = -1
+		}
+		for _, a := range usage {
+			if a.N >= 0 {
+				r.setUnit(op, a)
+			}
+		}
+	}
+	if err := r.pool.Apply(context.Background(), x.ops[:]); err != nil {
+		return r.storeError(err)
+	}
+	return nil
+}
+
+// Cancel gives an unsent ticket back, with full refund.
+func (t Ticket) Cancel() error {
+	r := t.resource
+	if r == nil {
+		return nil
+	}
+	ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
+	if err := r.pool.Apply(context.Background(), ops[:]); err != nil {
+		return r.storeError(err)
+	}
+	return nil
+}
+
+func (r *resource) limitIndex(name string) int {
+	for i := range r.limits {
+		if r.limits[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *resource) ended(id store.ID) error {
+	return &Error{
+		Err: ErrEnded, Resource: r.name, Message: fmt.Sprintf("%s: ticket %x-%x has ended", r.name, id.Session, id.N),
+		Hint: "it was closed, or lived longer than its TTL",
+	}
+}
+
+// leastSlack returns the smallest arrival slack among guarded limits.
+func leastSlack(limits []store.Limit) time.Duration {
+	var least time.Duration
+	for _, l := range limits {
+		if l.Guard == GuardOff || l.Kind == Concurrency {
+			continue
+		}
+		s := l.Slack
+		if s == 0 {
+			s = min(max(l.Window*15/1000, time.Second), 30*time.Second)
+		}
+		if least == 0 || s < least {
+			least = s
+		}
+	}
+	return least
+}
