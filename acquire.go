@@ -143,6 +143,9 @@ func (r *resource) wait(ctx context.Context, req *Request, op *store.Op, x *requ
 		if !missed {
 			select {
 			case <-w.bell:
+				if r.line.isClosed() {
+					return Ticket{}, &Error{Err: ErrClosed, Resource: r.name}
+				}
 			case <-ctx.Done():
 				*op = store.Op{Kind: store.OpCancel, ID: id}
 				_ = r.pool.Apply(context.WithoutCancel(ctx), x.ops[:]) // if this fails, the store expires it

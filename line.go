@@ -65,7 +65,13 @@ func (l *line) leave(n uint64, w *waiter) {
 	waiters.Put(w)
 }
 
-// close wakes everyone: the store will tell them.
+func (l *line) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// close wakes everyone to be told so.
 func (l *line) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -120,8 +120,10 @@ func TestBucketAgainstBruteForce(t *testing.T) {
 func TestConcurrency(t *testing.T) {
 	c := sim.NewConcurrency(2)
 	at := sim.Epoch
-	if !sim.Admit(c, at, 1) || !sim.Admit(c, at, 1) || sim.Admit(c, at, 1) {
-		t.Fatal("two places admit two")
+	for i, want := range []bool{true, true, false} {
+		if got := sim.Admit(c, at, 1); got != want {
+			t.Fatalf("request %d of two places: admitted %v", i+1, got)
+		}
 	}
 	if got := c.Earliest(at, 1); got != sim.Never {
 		t.Fatalf("earliest %d while all places are taken", got)

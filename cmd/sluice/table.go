@@ -18,7 +18,11 @@ const gate = "sluice"
 // printReport shows a report to people.
 func printReport(w io.Writer, rep *sim.Report, p painter) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s: %s\n", p.paint(bold, rep.Scenario), rep.About)
+	fmt.Fprint(b, p.paint(bold, rep.Scenario))
+	if rep.About != "" {
+		fmt.Fprint(b, ": ", rep.About)
+	}
+	fmt.Fprintln(b)
 	fmt.Fprintf(b, "\nLight tail (delays lognormal, median %v, sigma %.1f)\n", sim.LightTail.Median, sim.LightTail.Sigma)
 	printTable(b, rep.Strategies, p)
 	fmt.Fprintf(b, "\nHeavy tail (median %v, sigma %.1f)\n", sim.HeavyTail.Median, sim.HeavyTail.Sigma)

@@ -3,6 +3,8 @@ package order
 import (
 	"cmp"
 	"slices"
+
+	"github.com/sluicehq/sluice/internal/flat"
 )
 
 // Head is the first in line of a lane.
@@ -45,7 +47,7 @@ func (q *Queue) laneHead(i int32, strict bool) (best Head, ok bool) {
 		}
 		n := q.tree.Min(l.roots[c])
 		k := q.tree.KeyOf(n)
-		r := q.rankOf(c, k.A, k.B, strict)
+		r := q.rankOf(c, k, strict)
 		if !ok || r.compare(best.rank) < 0 {
 			best = Head{Waiter: q.flows.At(q.tree.Value(n)).first, Lane: l.key, rank: r}
 			ok = true
@@ -54,14 +56,14 @@ func (q *Queue) laneHead(i int32, strict bool) (best Head, ok bool) {
 	return best, ok
 }
 
-func (q *Queue) rankOf(class int, start, seq int64, strict bool) rank {
+func (q *Queue) rankOf(class int, k flat.Key, strict bool) rank {
 	switch {
 	case strict || q.Mode == Strict:
-		return rank{class: int64(class), flow: start, seq: seq}
+		return rank{class: int64(class), flow: k.A, seq: k.B}
 	case q.Mode == FIFO:
-		return rank{seq: seq}
+		return rank{seq: k.B}
 	default:
-		return rank{class: q.classes[class].start, tie: int64(class), flow: start, seq: seq}
+		return rank{class: q.classes[class].start, tie: int64(class), flow: k.A, seq: k.B}
 	}
 }
 

@@ -1,6 +1,10 @@
 package order
 
-import "container/heap"
+import (
+	"container/heap"
+
+	"github.com/sluicehq/sluice/internal/flat"
+)
 
 // Listed is one waiter in the order in which all would go if everyone could.
 type Listed struct {
@@ -73,8 +77,11 @@ func (a *playedAgent) oldest(q *Queue) (best int) {
 
 func (p *player) rank(a *playedAgent) rank {
 	q := p.q
-	seq := q.waiters.At(a.heads[a.oldest(q)]).seq
-	r := q.rankOf(a.class, a.start, seq, p.strict)
+	key := flat.Key{A: a.start, B: q.waiters.At(a.heads[a.oldest(q)]).seq}
+	if q.Mode == FIFO {
+		key.A = 0
+	}
+	r := q.rankOf(a.class, key, p.strict)
 	if !p.strict && q.Mode == Fair {
 		r.class = p.classStart[a.class]
 	}
