@@ -84,24 +84,32 @@ func (r *resource) close() error {
 // acquire asks for a ticket, and waits for it for at most wait, as long as ctx
 // allows.
 func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration) (Ticket, error) {
+	until, bounded := ctx.Deadline()
+	if wait > 0 {
+		if end := time.Now().Add(wait); !bounded || end.Before(until) {
+			until, bounded = end, true
+		}
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return Ticket{}, r.cancelled(req, err)
 		}
-		wait := wait
-		if deadline, ok := ctx.Deadline(); ok && wait != 0 {
-			if left := time.Until(deadline); wait < 0 || left < wait {
-				wait = max(left, 1)
-			}
+		left := wait
+		if bounded && wait != 0 {
+			left = min(max(time.Until(until), 1), store.MaxWindow)
 		}
-		t, err := r.ask(ctx, req, wait)
+		t, err := r.ask(ctx, req, left)
 		if !errors.Is(err, errAgain) {
 			return t, err
+		}
+		if wait > 0 && !time.Now().Before(until) {
+			return Ticket{}, r.overdue(req)
 		}
 	}
 }
 
-// errAgain: a grant went back because it was not collected in time.
+// errAgain: the store gave the request up, because its grant was not collected in time
+// or its wait was over.
 var errAgain = errors.New("ask again")
 
 func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration) (Ticket, error) {
@@ -209,6 +217,14 @@ func (r *resource) cancelled(req *Request, cause error) error {
 	e := &Error{Err: ErrCancelled, Resource: r.name, Agent: req.Agent, cause: cause}
 	e.Message = fmt.Sprintf("%s: %v while waiting", r.name, cause)
 	return e
+}
+
+// overdue says that the wait is over: it was not known beforehand that it would not do.
+func (r *resource) overdue(req *Request) error {
+	return &Error{
+		Err: ErrDeadline, Resource: r.name, Agent: req.Agent, Reason: store.CodeDeadline.String(),
+		Message: r.name + ": still waiting when the time for it was over",
+	}
 }
 
 func (r *resource) storeError(err error) error {

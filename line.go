@@ -15,11 +15,13 @@ type line struct {
 	mu      sync.Mutex
 	waiting map[uint64]*waiter
 	closed  bool
+
+	// spare bells belong to this line alone: one made in a synctest bubble must not ring
+	// in another.
+	spare sync.Pool
 }
 
 type waiter struct{ bell chan struct{} }
-
-var waiters = sync.Pool{New: func() any { return &waiter{make(chan struct{}, 1)} }}
 
 // decided is told by the store which tickets to look at again.
 func (l *line) decided(ids []store.ID) {
@@ -48,7 +50,9 @@ func (l *line) enter(n, bells uint64) (w *waiter, missed, open bool) {
 	if l.closed {
 		return nil, false, false
 	}
-	w = waiters.Get().(*waiter)
+	if w, _ = l.spare.Get().(*waiter); w == nil {
+		w = &waiter{make(chan struct{}, 1)}
+	}
 	l.waiting[n] = w
 	return w, l.bells.Load() != bells, true
 }
@@ -62,7 +66,7 @@ func (l *line) leave(n uint64, w *waiter) {
 	case <-w.bell: // a late ring is not for the next one to use this bell
 	default:
 	}
-	waiters.Put(w)
+	l.spare.Put(w)
 }
 
 func (l *line) isClosed() bool {

@@ -1,9 +1,6 @@
 package flat
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "math/bits"
 
 // Names interns strings: equal strings get the same number while anybody holds a
 // reference. The empty string is 0. The zero Names is ready for use.
@@ -17,9 +14,9 @@ type nameRec struct {
 	hash uint32
 	refs int32
 	next int32 // the record with the rest
-	tag  int32 // of the name's user
+	tags [2]int32 // of the name's users
 	size uint16
-	text [46]byte
+	text [42]byte
 }
 
 // Find returns the number of s, or 0 if it is not held.
@@ -101,12 +98,9 @@ func (n *Names) Text(i int32) string {
 // Sole reports whether name i has only one reference left.
 func (n *Names) Sole(i int32) bool { return n.recs.At(i).refs == 1 }
 
-// Tag returns the number attached to name i, 0 at first: a way from a name to the
-// one record that is about it.
-func (n *Names) Tag(i int32) int32 { return n.recs.At(i).tag }
-
-// SetTag attaches a number to name i. It is gone when the name is.
-func (n *Names) SetTag(i, tag int32) { n.recs.At(i).tag = tag }
+// Tags returns the numbers attached to name i, 0 at first: ways from a name to the
+// records that are about it. They are gone when the name is.
+func (n *Names) Tags(i int32) *[2]int32 { return &n.recs.At(i).tags }
 
 // Len returns the number of names held.
 func (n *Names) Len() int { return n.index.Len() }
@@ -140,14 +134,25 @@ func (n *Names) equal(i int32, s string) bool {
 // shared between processes.
 func Hash(s string) uint64 {
 	h := uint64(len(s)) ^ 0x9e3779b97f4a7c15
-	for len(s) >= 8 {
-		h = mix(h ^ (uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56))
+	if len(s) < 8 {
+		var tail uint64
+		for i := range len(s) {
+			tail = tail<<8 | uint64(s[i])
+		}
+		return mix(h ^ tail)
+	}
+	last := word(s[len(s)-8:]) // may overlap what the loop has read: that does no harm
+	for len(s) > 8 {
+		h = mix(h ^ word(s))
 		s = s[8:]
 	}
-	var tail [8]byte
-	copy(tail[:], s)
-	return mix(h ^ binary.LittleEndian.Uint64(tail[:]))
+	return mix(h ^ last)
+}
+
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // Mix spreads the bits of a number, for keys that are numbers. One round leaves a

@@ -7,48 +7,37 @@
 // Record number 0 is never handed out, so a zero link means none.
 package flat
 
-import "unsafe"
-
-// chunkBytes is the size that slabs grow by: large enough that a chunk header
-// is noise, small enough that a pool with three records does not cost a megabyte.
-const chunkBytes = 32 << 10
+// chunkLen is how many records a slab grows by: a constant, so that finding a record
+// is two loads and a mask.
+const chunkLen = 64
 
 // Slab is a growing array of records with a free list. The zero Slab is ready
 // for use. Pointers from At stay valid until the record is freed: a slab grows by
 // whole chunks and never moves one.
 type Slab[T any] struct {
-	chunks [][]T
+	chunks []*[chunkLen]T
 	free   []int32
 	used   int32 // records handed out at least once, record 0 included
-	shift  uint8
 }
 
-// New returns the number of a zeroed record.
+// New returns the number of a record: zeroed, unless it was recycled.
 func (s *Slab[T]) New() int32 {
 	if n := len(s.free); n > 0 {
 		i := s.free[n-1]
 		s.free = s.free[:n-1]
 		return i
 	}
-	if s.used == 0 {
-		s.used = 1
-		var zero T
-		for uintptr(2)<<s.shift*max(unsafe.Sizeof(zero), 1) <= chunkBytes {
-			s.shift++
-		}
-	}
+	s.used = max(s.used, 1)
 	i := s.used
-	for int(i>>s.shift) >= len(s.chunks) { // twice at first, where a chunk is one record
-		s.chunks = append(s.chunks, make([]T, 1<<s.shift))
+	if int(i/chunkLen) >= len(s.chunks) {
+		s.chunks = append(s.chunks, new([chunkLen]T))
 	}
 	s.used++
 	return i
 }
 
 // At returns record i.
-func (s *Slab[T]) At(i int32) *T {
-	return &s.chunks[i>>s.shift][i&(1<<s.shift-1)]
-}
+func (s *Slab[T]) At(i int32) *T { return &s.chunks[uint32(i)/chunkLen][uint32(i)%chunkLen] }
 
 // Free zeroes record i and keeps it for the next New.
 func (s *Slab[T]) Free(i int32) {

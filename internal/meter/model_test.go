@@ -98,12 +98,9 @@ func (m *model) most(t int64) int64 {
 
 // opened returns the earliest moment at which the window of time t can have begun.
 func (m *model) opened(t int64) int64 {
-	k := int64(0)
+	k := (t-m.hi)/m.d.Window - 1 // below it, whichever way the division rounds
 	for m.hi+k*m.d.Window <= t {
 		k++
-	}
-	for m.hi+(k-1)*m.d.Window > t {
-		k--
 	}
 	return m.lo + (k-1)*m.d.Window
 }
@@ -191,7 +188,7 @@ func newRig(t *rapid.T) *rig {
 	switch {
 	case kind != Fixed:
 	case guard == Off:
-		x.model.lo, x.model.hi = reset+1000*window, reset+1000*window
+		x.model.lo, x.model.hi = reset+window, reset+window // not 0: known
 	case reset != 0 && window >= 4*1_200_000 && window >= 2*d.Slack:
 		x.model.lo, x.model.hi = reset-1_200_000, reset+1_200_000
 	}

@@ -42,7 +42,7 @@ func (p *Pool) enqueue(t int32, i int, front bool) {
 	for k := range tk.n {
 		p.insts.At(tk.charges[k].inst).queued += tk.charges[k].Amount
 	}
-	tk.waiter = p.queue.Push(p.place(tk), t, tk.cost, front)
+	tk.waiter = p.queue.Push(p.place(tk), t, p.price(tk), front)
 	p.scheduleWait(t)
 	p.batch[i].Result.State = store.Waiting
 }
@@ -70,8 +70,8 @@ func (p *Pool) valid(op *store.Op) bool {
 			return false
 		}
 	}
-	for k, a := range op.Amounts {
-		if a < 0 || a > store.MaxAmount || a > 0 && k >= len(p.spec.Limits) {
+	for k := range p.spec.Limits {
+		if uint64(op.Amounts[k]) > store.MaxAmount {
 			return false
 		}
 	}
@@ -97,12 +97,21 @@ func (p *Pool) want(t int32, amounts *[store.MaxLimits]int64) int {
 		c.Amount, c.Mark, c.Mode = amount, 0, 0
 		tk.n++
 		in.refs++
-		if in.Cap > 0 && p.shared&(1<<limit) != 0 {
-			tk.cost = max(tk.cost, (amount*order.Unit+in.Cap-1)/in.Cap)
+	}
+	return -1
+}
+
+// price returns what a ticket costs in the order: the largest part that it takes of a
+// shared limit.
+func (p *Pool) price(tk *ticket) int64 {
+	cost := int64(1)
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if in := p.insts.At(c.inst); in.Cap > 0 && p.shared&(1<<c.limit) != 0 {
+			cost = max(cost, (c.Amount*order.Unit+in.Cap-1)/in.Cap)
 		}
 	}
-	tk.cost = max(tk.cost, 1)
-	return -1
+	return cost
 }
 
 // fits reports whether every meter has room, with nobody else to consider.

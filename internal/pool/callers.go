@@ -12,12 +12,22 @@ type callers struct {
 	hand  int32
 }
 
+// caller is one cache line: it is written at every grant.
 type caller struct {
-	name                             int32
-	sent, retried, throttled, waited int64
-	first, last, last429             int64
-	peak, second, inSecond           int64
+	name               int32
+	second             uint32 // in which inSecond were sent
+	inSecond, peak     uint32
+	retried, throttled uint32
+	sent, waited       int64
+	first, last        int64
+	last429            int64
 }
+
+// What the tags of an agent's name lead to.
+const (
+	callerTag = iota // its caller record
+	ownTag           // the first of its own meters
+)
 
 // callerMemory is how long an agent that sends nothing is kept apart. Its counts stay
 // in the pool's.
@@ -25,13 +35,12 @@ const callerMemory = 3600 * 1_000_000
 
 // of returns the record of an agent.
 func (c *callers) of(names *flat.Names, agent int32) int32 {
-	i := names.Tag(agent)
-	if i == 0 {
-		i = c.recs.New()
-		c.recs.At(i).name = names.Keep(agent)
-		names.SetTag(agent, i)
+	tag := &names.Tags(agent)[callerTag]
+	if *tag == 0 {
+		*tag = c.recs.New()
+		c.recs.At(*tag).name = names.Keep(agent)
 	}
-	return i
+	return *tag
 }
 
 func (c *callers) sent(i int32, now, waited int64, retry bool) {
@@ -49,7 +58,7 @@ func (c *caller) count(now, waited int64, retry bool) {
 		c.first = now
 	}
 	c.last = now
-	if s := now / 1_000_000; s != c.second {
+	if s := uint32(now / 1_000_000); s != c.second {
 		c.second, c.inSecond = s, 0
 	}
 	c.inSecond++
@@ -83,6 +92,7 @@ func (c *callers) sweep(names *flat.Names, n int, now int64) {
 		if r.name == 0 || now-r.last < callerMemory || !names.Sole(r.name) {
 			continue
 		}
+		names.Tags(r.name)[callerTag] = 0
 		names.Drop(r.name)
 		c.recs.Free(c.hand)
 	}
@@ -90,7 +100,8 @@ func (c *callers) sweep(names *flat.Names, n int, now int64) {
 
 func (c *caller) counters() store.Counters {
 	return store.Counters{
-		Sent: c.sent, Retried: c.retried, Throttled: c.throttled, Waited: store.Time(c.waited).Sub(0), Peak: c.peak,
+		Sent: c.sent, Retried: int64(c.retried), Throttled: int64(c.throttled),
+		Waited: store.Time(c.waited).Sub(0), Peak: int64(c.peak),
 		First: store.Time(c.first), Last: store.Time(c.last), Last429: store.Time(c.last429),
 	}
 }

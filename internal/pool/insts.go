@@ -17,6 +17,7 @@ type inst struct {
 	queued int64 // sum of what waiting tickets want of it
 	claim  int64 // what those ahead have claimed, in this pass
 	pass   uint32
+	sister int32 // the agent's next own meter
 	limit  uint8
 	used   bool // the record is in use
 	stated bool // the provider stated its size: kept, so that it need not be learned again
@@ -57,7 +58,12 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 	if err := in.Start(&p.defs[limit], p.ring(in), p.now, l.Size, l.Burst, int64(l.Reset)); err != nil {
 		return 0, err
 	}
-	if l.Per != 0 {
+	switch l.Per {
+	case 0:
+	case store.PerAgent:
+		first := &p.names.Tags(scope.agent)[ownTag]
+		in.sister, *first = *first, i
+	default:
 		p.instIx.Add(scopeHash(limit, scope), i)
 	}
 	return i, nil
@@ -65,7 +71,15 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 
 func (p *Pool) dropInst(i int32) {
 	in := p.insts.At(i)
-	p.instIx.Remove(scopeHash(int(in.limit), in.scope), i)
+	if p.spec.Limits[in.limit].Per == store.PerAgent {
+		link := &p.names.Tags(in.scope.agent)[ownTag]
+		for *link != i {
+			link = &p.insts.At(*link).sister
+		}
+		*link = in.sister
+	} else {
+		p.instIx.Remove(scopeHash(int(in.limit), in.scope), i)
+	}
 	for _, n := range [...]int32{in.scope.agent, in.scope.user, in.scope.model, in.scope.tool, in.scope.key} {
 		p.names.Drop(n)
 	}
@@ -113,6 +127,13 @@ func (p *Pool) instOf(limit int, who names) int32 {
 }
 
 func (p *Pool) findInst(limit int, scope names) int32 {
+	if p.spec.Limits[limit].Per == store.PerAgent { // the common one: straight from the name
+		i := p.names.Tags(scope.agent)[ownTag]
+		for i != 0 && p.insts.At(i).limit != uint8(limit) {
+			i = p.insts.At(i).sister
+		}
+		return i
+	}
 	h := scopeHash(limit, scope)
 	for i, n := p.instIx.Seek(h, 0); i != 0; i, n = p.instIx.Seek(h, n) {
 		if in := p.insts.At(i); in.limit == uint8(limit) && in.scope == scope {

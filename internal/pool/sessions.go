@@ -25,12 +25,16 @@ func (p *Pool) findSession(id uint64) int32 {
 }
 
 func (p *Pool) sessionOf(id uint64) *session {
-	i := p.findSession(id)
+	i := p.lastSess
+	if i == 0 || p.sessions.At(i).id != id {
+		i = p.findSession(id)
+	}
 	if i == 0 {
 		i = p.sessions.New()
 		p.sessions.At(i).id = id
 		p.sessIx.Add(sessionHash(id), i)
 	}
+	p.lastSess = i
 	s := p.sessions.At(i)
 	s.last = p.now
 	return s
@@ -49,4 +53,5 @@ func (p *Pool) sweepSessions() {
 	}
 	p.sessIx.Remove(sessionHash(s.id), p.sweepSess)
 	p.sessions.Free(p.sweepSess)
+	p.lastSess = 0
 }

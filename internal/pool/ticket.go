@@ -16,7 +16,6 @@ type ticket struct {
 	due      int64 // when the wheel looks at it
 	ttl      int64
 	alive    int64
-	cost     int64 // in order.Units
 	who      names
 	caller   int32
 	waiter   int32
@@ -71,7 +70,7 @@ func (p *Pool) newTicket(op *store.Op) int32 {
 	i := p.tickets.New()
 	t := p.tickets.At(i)
 	// The record may be recycled. Of its charges only what n covers is ever read.
-	t.id, t.since, t.granted, t.deadline, t.cost = op.ID, p.now, 0, meter.Never, 0
+	t.id, t.since, t.granted, t.deadline = op.ID, p.now, 0, meter.Never
 	t.waiter, t.op, t.prev, t.next, t.lacked, t.n, t.due = 0, 0, 0, 0, 0, 0, 0
 	t.state, t.class, t.retry, t.answered = 0, op.Class, op.Retry, false
 	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
