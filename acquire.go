@@ -49,6 +49,7 @@ type resource struct {
 	limits []store.Limit
 	pool   store.Pool
 	ttl    time.Duration
+	use    int64         // percentage of the provider's limits; 0: all
 	slack  time.Duration // smallest arrival slack of a guarded limit; 0: none is
 	line   line
 }
@@ -64,7 +65,7 @@ func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg 
 	if cfg.TTL < 0 || cfg.TTL > store.MaxTTL {
 		return nil, wrap(fmt.Errorf("a time to live of %v is out of range: at most %v", cfg.TTL, store.MaxTTL))
 	}
-	r := &resource{name: name, plan: p, limits: spec.Limits, ttl: cfg.TTL, slack: leastSlack(spec.Limits)}
+	r := &resource{name: name, plan: p, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}

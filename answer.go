@@ -46,3 +46,16 @@ type Stated struct {
 	Remaining int64         // or NotStated
 	ResetIn   time.Duration // from the moment the answer was made, or NotStated
 }
+
+// observed is what an answer states of limit i, less what is not ours to use.
+func (r *resource) observed(i int, s Stated) store.Observed {
+	o := store.Observed{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: s.ResetIn}
+	if s.Size <= 0 || s.Size > store.MaxAmount || ours(&r.limits[i]) {
+		return o
+	}
+	o.Size = part(s.Size, r.use)
+	if s.Remaining >= 0 && s.Remaining <= s.Size {
+		o.Remaining = max(o.Size-(s.Size-s.Remaining), 0) // what was used stays what it is
+	}
+	return o
+}

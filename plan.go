@@ -151,15 +151,22 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 		s.Burst = s.Size
 	}
 	s.Late = s.Unit == OutputTokens || s.Unit == USD
-	if s.Per&^store.Shared != 0 || s.Unit == Work {
-		s.Guard = GuardOff // of our own: we count, so nothing arrives late
+	if ours(&s) {
+		s.Guard = GuardOff // we count, so nothing arrives late
 		return s, nil
 	}
-	if use := int64(r.Use); use > 0 && s.Size > 0 {
-		s.Size = max(s.Size*use/100, 1)
-		if s.Kind == Bucket {
-			s.Burst = max(s.Burst*use/100, 1)
-		}
-	}
+	s.Size, s.Burst = part(s.Size, int64(r.Use)), part(s.Burst, int64(r.Use))
 	return s, nil
+}
+
+// ours reports a limit that we set ourselves: the provider knows nothing of it.
+func ours(l *store.Limit) bool { return l.Per&^store.Shared != 0 || l.Unit == Work }
+
+// part returns the percentage of an amount to use, at least 1 if there is any. 0 stands for
+// all of it.
+func part(amount, use int64) int64 {
+	if use == 0 || amount <= 0 {
+		return amount
+	}
+	return max(amount/100*use+amount%100*use/100, 1)
 }

@@ -90,7 +90,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	}
 	for _, s := range a.Limits {
 		if i := r.limitIndex(s.Limit); i >= 0 {
-			op.Observed = append(op.Observed, store.Observed{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: s.ResetIn})
+			op.Observed = append(op.Observed, r.observed(i, s))
 		}
 	}
 	if err := r.pool.Apply(context.Background(), x.ops[:]); err != nil {

@@ -13,7 +13,7 @@ type Names struct {
 type nameRec struct {
 	hash uint32
 	refs int32
-	next int32 // the record with the rest
+	next int32    // the record with the rest
 	tags [2]int32 // of the name's users
 	size uint16
 	text [42]byte

@@ -95,13 +95,14 @@ func TestSlabReusesFreedRecordsBeforeItGrows(t *testing.T) {
 	}
 }
 
-func TestSlabOfRecordsLargerThanAChunk(t *testing.T) {
-	var s Slab[[chunkBytes + 1]byte]
-	for n := range 5 {
-		s.At(s.New())[chunkBytes] = byte(n + 1)
+func TestSlabOfLargeRecordsOverSeveralChunks(t *testing.T) {
+	const last = 5000
+	var s Slab[[last + 1]byte]
+	for n := range 3 * chunkLen {
+		s.At(s.New())[last] = byte(n + 1)
 	}
 	for i := int32(1); i < s.End(); i++ {
-		if got := s.At(i)[chunkBytes]; got != byte(i) {
+		if got := s.At(i)[last]; got != byte(i) {
 			t.Errorf("record %d holds %d", i, got)
 		}
 	}

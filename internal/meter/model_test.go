@@ -348,6 +348,9 @@ func checkSound(t interface{ Fatalf(string, ...any) }, d *Def, m *Meter, r *Ring
 func (x *rig) step(t *rapid.T) int64 {
 	window := max(x.d.Window, 1000)
 	longest := []int64{0, 3, 2 * max(x.d.Slice, 1), 2 * max(SlackOf(&x.d, x.r), 1), window / 8, window, 3 * window}
+	if x.d.Kind == Bucket {
+		longest = append(longest, 3*x.m.W/x.m.N, 3*x.m.W/x.m.N) // a few units
+	}
 	return rapid.Int64Range(0, rapid.SampledFrom(longest).Draw(t, "scale")).Draw(t, "dt")
 }
 

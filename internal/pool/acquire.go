@@ -15,15 +15,15 @@ func (p *Pool) acquire(i int) {
 	if !p.present(op) {
 		return // seen before: its result is set
 	}
-	t := p.newTicket(op)
-	if limit := p.want(t, &op.Amounts); limit >= 0 {
+	t, tk := p.newTicket(op)
+	limit, fits := p.want(tk, &op.Amounts)
+	if limit >= 0 {
 		p.end(t)
 		refuse(op, store.CodeCapacity, limit, 0)
 		return
 	}
-	tk := p.tickets.At(t)
-	if p.queue.Len() == 0 && p.fits(tk) && p.gatesAllow(tk.who.model, tk.who.key).OK {
-		p.grant(t)
+	if fits && p.queue.Len() == 0 && p.gatesAllow(tk.who.model, tk.who.key).OK {
+		p.grant(t, tk)
 		p.hold(t, op)
 		return
 	}
@@ -79,26 +79,28 @@ func (p *Pool) valid(op *store.Op) bool {
 		op.TTL > 0 && op.TTL <= store.MaxTTL && op.Alive >= 0 && op.Alive <= store.MaxTTL && op.Wait <= store.MaxWindow
 }
 
-// want sets what a ticket needs. It returns the limit that can never hold it, or -1.
-func (p *Pool) want(t int32, amounts *[store.MaxLimits]int64) int {
-	tk := p.tickets.At(t)
+// want sets what a ticket needs. It returns the limit that can never hold it, or -1, and
+// whether every meter has room, with nobody else to consider.
+func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64) (limit int, fits bool) {
+	fits = true
 	for limit := range p.spec.Limits {
 		amount := amounts[limit]
 		if amount == 0 {
 			continue
 		}
-		i := p.instOf(limit, tk.who)
-		in := p.insts.At(i)
+		i := p.instOf(limit, &tk.who)
+		in, d, r := p.touch(i)
 		if in.Cap > 0 && amount > in.Cap {
-			return limit
+			return limit, false
 		}
+		fits = fits && in.room(d, r, amount) >= amount
 		c := &tk.charges[tk.n]
 		c.inst, c.limit = i, uint8(limit)
 		c.Amount, c.Mark, c.Mode = amount, 0, 0
 		tk.n++
 		in.refs++
 	}
-	return -1
+	return -1, fits
 }
 
 // price returns what a ticket costs in the order: the largest part that it takes of a
@@ -118,16 +120,15 @@ func (p *Pool) price(tk *ticket) int64 {
 func (p *Pool) fits(tk *ticket) bool {
 	for k := range tk.n {
 		c := &tk.charges[k]
-		if p.room(p.insts.At(c.inst), c.Amount) < c.Amount {
+		if in, d, r := p.touch(c.inst); in.room(d, r, c.Amount) < c.Amount {
 			return false
 		}
 	}
 	return true
 }
 
-// grant charges every limit.
-func (p *Pool) grant(t int32) {
-	tk := p.tickets.At(t)
+// grant charges every limit. Its meters have been touched in this step.
+func (p *Pool) grant(t int32, tk *ticket) {
 	tk.granted = p.now
 	for k := range tk.n {
 		c := &tk.charges[k]

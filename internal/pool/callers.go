@@ -66,9 +66,10 @@ func (c *caller) count(now, waited int64, retry bool) {
 }
 
 // unsent takes a grant back that was not used. The peak stays: it was allowed.
-func (c *callers) unsent(i int32, retry bool) {
+func (c *callers) unsent(i int32, waited int64, retry bool) {
 	for _, r := range [...]*caller{c.recs.At(i), &c.total} {
 		r.sent--
+		r.waited -= waited
 		if retry {
 			r.retried--
 		}

@@ -80,9 +80,7 @@ func (p *Pool) dropInst(i int32) {
 	} else {
 		p.instIx.Remove(scopeHash(int(in.limit), in.scope), i)
 	}
-	for _, n := range [...]int32{in.scope.agent, in.scope.user, in.scope.model, in.scope.tool, in.scope.key} {
-		p.names.Drop(n)
-	}
+	p.dropNames(&in.scope)
 	if in.ring != 0 {
 		p.rings.Free(in.ring)
 	}
@@ -105,17 +103,14 @@ func (p *Pool) ring(in *inst) *meter.Ring {
 	return p.rings.At(in.ring)
 }
 
-// instOf finds or makes the meter that limit has for who, brought to now.
-func (p *Pool) instOf(limit int, who names) int32 {
+// instOf finds or makes the meter that limit has for who.
+func (p *Pool) instOf(limit int, who *names) int32 {
 	per := p.spec.Limits[limit].Per
 	if per == 0 {
-		i := p.unscoped[limit]
-		p.advance(i)
-		return i
+		return p.unscoped[limit]
 	}
 	scope := scoped(who, per)
 	if i := p.findInst(limit, scope); i != 0 {
-		p.advance(i)
 		return i
 	}
 	p.sweepSome(2)
@@ -144,7 +139,7 @@ func (p *Pool) findInst(limit int, scope names) int32 {
 }
 
 // scoped leaves of who what per names.
-func scoped(who names, per store.Scope) names {
+func scoped(who *names, per store.Scope) names {
 	if per == store.PerAgent {
 		return names{agent: who.agent}
 	}
@@ -164,15 +159,17 @@ func scoped(who names, per store.Scope) names {
 	return s
 }
 
-func (p *Pool) advance(i int32) {
+// touch returns meter i, brought to now, with what its arithmetic needs.
+func (p *Pool) touch(i int32) (*inst, *meter.Def, *meter.Ring) {
 	in := p.insts.At(i)
-	in.Advance(&p.defs[in.limit], p.ring(in), p.now)
+	d, r := &p.defs[in.limit], p.ring(in)
+	in.Advance(d, r, p.now)
+	return in, d, r
 }
 
 // room returns what a request that wants amount finds. One that a cut limit could never
 // hold, though the limit as such can, goes when it is alone.
-func (p *Pool) room(in *inst, amount int64) int64 {
-	d, r := &p.defs[in.limit], p.ring(in)
+func (in *inst) room(d *meter.Def, r *meter.Ring, amount int64) int64 {
 	room := in.Room(d, r)
 	if room < amount && in.Used(d, r) == 0 && amount <= in.Cap {
 		return amount
@@ -192,8 +189,7 @@ func (p *Pool) sweepSome(n int) {
 		if !in.used || in.stated || in.refs > 0 || p.spec.Limits[in.limit].Per == 0 {
 			continue
 		}
-		p.advance(p.sweep)
-		if r := p.ring(in); in.Idle() && (r == nil || r.Sum == 0 && r.Slack == 0 && r.Cut == 0) {
+		if _, _, r := p.touch(p.sweep); in.Idle() && (r == nil || r.Sum == 0 && r.Slack == 0 && r.Cut == 0) {
 			p.dropInst(p.sweep)
 		}
 	}

@@ -38,9 +38,7 @@ func (p *Pool) learn(op *store.Op, who names, made int64) {
 		if l.Per&^store.Shared != 0 {
 			continue // of our own: the provider knows nothing of it
 		}
-		at := p.instOf(o.Limit, who)
-		in := p.insts.At(at)
-		d, r := &p.defs[o.Limit], p.ring(in)
+		in, d, r := p.touch(p.instOf(o.Limit, &who))
 		p.learnSize(in, d, l, o.Size)
 		current := true
 		if o.ResetIn >= 0 && l.Kind == store.Fixed {

@@ -67,14 +67,13 @@ func (p *Pool) giveBack(t int32) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		amount := c.Amount
-		p.advance(c.inst)
-		in := p.insts.At(c.inst)
-		in.Refund(&p.defs[c.limit], p.ring(in), p.now, &c.Charge)
+		in, d, r := p.touch(c.inst)
+		in.Refund(d, r, p.now, &c.Charge)
 		c.Amount = amount
 		p.changed(c)
 	}
 	p.inFlight--
-	p.callers.unsent(tk.caller, tk.retry)
+	p.callers.unsent(tk.caller, tk.granted-tk.since, tk.retry)
 }
 
 // renew gives a grant back and takes it anew in one step. It keeps its place: it goes at
@@ -92,15 +91,16 @@ func (p *Pool) renew(i int) {
 	}
 	p.giveBack(t)
 	p.gatesLost(t, true)
+	tk.since += p.now - tk.granted // while it was held it did not wait
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
 		tk.ttl = op.TTL.Microseconds()
 	}
 	if p.fits(tk) && p.gatesAllow(tk.who.model, tk.who.key).OK {
-		p.grant(t)
+		p.grant(t, tk)
 		p.hold(t, op)
 		return
 	}
-	p.wheel.remove(p, t)
+	p.wheel.remove(p, tk)
 	tk.deadline = meter.Never
 	if op.Wait >= 0 {
 		tk.deadline = p.now + op.Wait.Microseconds()
@@ -127,10 +127,9 @@ func (p *Pool) answer(op *store.Op) {
 	p.header.add(p.now - tk.granted)
 	for k := range tk.n {
 		c := &tk.charges[k]
-		if d := &p.defs[c.limit]; !d.Late {
-			p.advance(c.inst)
-			in := p.insts.At(c.inst)
-			in.Bind(d, p.ring(in), p.now, &c.Charge)
+		if !p.defs[c.limit].Late {
+			in, d, r := p.touch(c.inst)
+			in.Bind(d, r, p.now, &c.Charge)
 			p.changed(c)
 		}
 	}
@@ -186,15 +185,14 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 		if actual < 0 || actual > store.MaxAmount || actual == c.Amount {
 			continue
 		}
-		p.advance(c.inst)
-		in := p.insts.At(c.inst)
+		in, d, r := p.touch(c.inst)
 		if in.Cap > 0 && p.shared&(1<<c.limit) != 0 {
 			delta = max(delta, (actual-c.Amount)*order.Unit/in.Cap)
 		}
 		if c.Mode == meter.Held {
-			in.Bind(&p.defs[c.limit], p.ring(in), p.now, &c.Charge)
+			in.Bind(d, r, p.now, &c.Charge)
 		}
-		in.Settle(&p.defs[c.limit], p.ring(in), p.now, &c.Charge, actual)
+		in.Settle(d, r, p.now, &c.Charge, actual)
 	}
 	p.queue.Settled(tk.class, tk.who.agent, delta)
 }
@@ -204,10 +202,8 @@ func (p *Pool) finish(t int32) {
 	tk := p.tickets.At(t)
 	for k := range tk.n {
 		c := &tk.charges[k]
-		d := &p.defs[c.limit]
-		p.advance(c.inst)
-		in := p.insts.At(c.inst)
-		in.Bind(d, p.ring(in), p.now, &c.Charge)
+		in, d, r := p.touch(c.inst)
+		in.Bind(d, r, p.now, &c.Charge)
 		in.Release(d, &c.Charge)
 		p.changed(c)
 	}
@@ -240,10 +236,8 @@ func (p *Pool) spend(t int32) {
 	held := false
 	for k := range tk.n {
 		c := &tk.charges[k]
-		d := &p.defs[c.limit]
-		p.advance(c.inst)
-		in := p.insts.At(c.inst)
-		in.Spend(d, p.ring(in), p.now, tk.granted, &c.Charge)
+		in, d, r := p.touch(c.inst)
+		in.Spend(d, r, p.now, tk.granted, &c.Charge)
 		in.Release(d, &c.Charge)
 		p.changed(c)
 		held = held || c.Mode == meter.Held

@@ -66,11 +66,10 @@ func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
 		if p.shared&(1<<c.limit) != 0 {
 			continue
 		}
-		p.advance(c.inst)
-		in := p.insts.At(c.inst)
-		if p.room(in, c.Amount) < c.Amount {
+		in, d, r := p.touch(c.inst)
+		if in.room(d, r, c.Amount) < c.Amount {
 			tk.lacked |= 1 << c.limit
-			return c.inst, in.ReadyAt(&p.defs[c.limit], p.ring(in), p.now, c.Amount)
+			return c.inst, in.ReadyAt(d, r, p.now, c.Amount)
 		}
 	}
 	return 0, 0
@@ -84,16 +83,15 @@ func (p *Pool) lacksShared(tk *ticket) (at int64) {
 		if p.shared&(1<<c.limit) == 0 {
 			continue
 		}
-		p.advance(c.inst)
-		in := p.insts.At(c.inst)
+		in, d, r := p.touch(c.inst)
 		claimed := in.claimed(p.claims)
-		if p.room(in, c.Amount)-claimed >= c.Amount {
+		if in.room(d, r, c.Amount)-claimed >= c.Amount {
 			continue
 		}
 		tk.lacked |= 1 << c.limit
 		ready := int64(meter.Never) // those ahead go first, and wake us when they do
 		if claimed == 0 {
-			ready = in.ReadyAt(&p.defs[c.limit], p.ring(in), p.now, c.Amount)
+			ready = in.ReadyAt(d, r, p.now, c.Amount)
 		}
 		at = max(at, ready)
 	}
@@ -137,7 +135,7 @@ func (p *Pool) admit(t int32) {
 	tk := p.tickets.At(t)
 	p.queue.Granted(tk.waiter)
 	p.unqueue(tk)
-	p.grant(t)
+	p.grant(t, tk)
 	for k := range tk.n {
 		p.changed(&tk.charges[k]) // there may be room for one more
 	}
@@ -159,14 +157,13 @@ func (p *Pool) why(t int32) store.Reason {
 	ahead := p.queue.Ahead(tk.class, tk.who.agent)
 	for k := range tk.n {
 		c := &tk.charges[k]
-		in := p.insts.At(c.inst)
-		d, ring := &p.defs[c.limit], p.ring(in)
+		in, d, ring := p.touch(c.inst)
 		before := order.Share(in.queued-c.Amount, ahead)
 		if e := in.Estimate(d, ring, p.now, before, c.Amount); e > at || r.Limit < 0 && tk.lacked&(1<<c.limit) != 0 {
 			at = max(at, e)
 			r.Limit = int8(c.limit)
 		}
-		if p.room(in, c.Amount) < c.Amount {
+		if in.room(d, ring, c.Amount) < c.Amount {
 			r.Code = store.CodeLimit
 		}
 	}

@@ -43,12 +43,10 @@ func (p *Pool) WaitingOf(session uint64) []store.ID {
 func (p *Pool) limitStates() []store.LimitState {
 	var list []store.LimitState
 	for i := int32(1); i < p.insts.End() && len(list) < store.MaxListed; i++ {
-		in := p.insts.At(i)
-		if !in.used {
+		if !p.insts.At(i).used {
 			continue
 		}
-		p.advance(i)
-		d, r := &p.defs[in.limit], p.ring(in)
+		in, d, r := p.touch(i)
 		l := store.LimitState{
 			Limit: int(in.limit), Scope: p.scopeText(in.scope), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
 			Slack: store.Time(meter.SlackOf(d, r)).Sub(0),
@@ -126,8 +124,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 		at := p.now
 		for k := range tk.n {
 			c := &tk.charges[k]
-			in := p.insts.At(c.inst)
-			d, ring := &p.defs[c.limit], p.ring(in)
+			in, d, ring := p.touch(c.inst)
 			at = max(at, in.Estimate(d, ring, p.now, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}

@@ -106,7 +106,7 @@ func (p *Pool) resize(limit int) error {
 		if !in.used || int(in.limit) != limit {
 			continue
 		}
-		p.advance(i)
+		p.touch(i)
 		size := l.Size
 		if in.stated && in.Cap > 0 && p.defs[limit].Kind != 0 {
 			size = min(size, in.Cap)

@@ -50,6 +50,16 @@ type charge struct {
 // names are references to interned names.
 type names struct{ agent, user, model, tool, key int32 }
 
+func (p *Pool) dropNames(n *names) {
+	p.names.Drop(n.agent)
+	if n.user|n.model|n.tool|n.key != 0 {
+		p.names.Drop(n.user)
+		p.names.Drop(n.model)
+		p.names.Drop(n.tool)
+		p.names.Drop(n.key)
+	}
+}
+
 // collectWithin is how long a grant waits for its caller before it goes back.
 const collectWithin = 1_000_000
 
@@ -66,7 +76,7 @@ func (p *Pool) find(id store.ID) int32 {
 }
 
 // newTicket makes a ticket for a valid acquire. The caller sets its charges.
-func (p *Pool) newTicket(op *store.Op) int32 {
+func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	i := p.tickets.New()
 	t := p.tickets.At(i)
 	// The record may be recycled. Of its charges only what n covers is ever read.
@@ -81,19 +91,17 @@ func (p *Pool) newTicket(op *store.Op) int32 {
 		p.names.Hold(op.Tool), p.names.Hold(op.Key)}
 	t.caller = p.callers.of(&p.names, t.who.agent)
 	p.ticketIx.Add(idHash(op.ID), i)
-	return i
+	return i, t
 }
 
 // end forgets a ticket; its charges have been seen to.
 func (p *Pool) end(i int32) {
 	t := p.tickets.At(i)
-	p.wheel.remove(p, i)
+	p.wheel.remove(p, t)
 	for k := range t.n {
 		p.insts.At(t.charges[k].inst).refs--
 	}
-	for _, n := range [...]int32{t.who.agent, t.who.user, t.who.model, t.who.tool, t.who.key} {
-		p.names.Drop(n)
-	}
+	p.dropNames(&t.who)
 	p.ticketIx.Remove(idHash(t.id), i)
 	t.state = 0
 	p.tickets.Recycle(i)
@@ -101,9 +109,10 @@ func (p *Pool) end(i int32) {
 
 // schedule sets when the wheel looks at a ticket.
 func (p *Pool) schedule(i int32, due int64) {
-	p.wheel.remove(p, i)
-	p.tickets.At(i).due = due
-	p.wheel.add(p, i)
+	t := p.tickets.At(i)
+	p.wheel.remove(p, t)
+	t.due = due
+	p.wheel.add(p, i, t)
 }
 
 // scheduleWait sets when a waiting ticket is given up.

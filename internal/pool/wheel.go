@@ -18,8 +18,7 @@ type wheel struct {
 
 func step(due int64) int64 { return (due + wheelStep - 1) / wheelStep }
 
-func (w *wheel) add(p *Pool, i int32) {
-	t := p.tickets.At(i)
+func (w *wheel) add(p *Pool, i int32, t *ticket) {
 	s := max(step(t.due), w.tick+1)
 	slot := &w.slots[s%wheelSlots]
 	t.due = s * wheelStep
@@ -33,8 +32,7 @@ func (w *wheel) add(p *Pool, i int32) {
 	}
 }
 
-func (w *wheel) remove(p *Pool, i int32) {
-	t := p.tickets.At(i)
+func (w *wheel) remove(p *Pool, t *ticket) {
 	if t.due == 0 {
 		return
 	}

@@ -233,9 +233,10 @@ func (h *handle) Apply(_ context.Context, ops []store.Op) error {
 	return h.state.apply(ops)
 }
 
-// Snapshot implements [store.Pool].
+// Snapshot implements [store.Pool]. What time alone has changed is seen to first.
 func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	st := h.state
+	_ = st.apply(nil) // closed: said below
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.closed || h.closed.Load() {
