@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -30,7 +31,7 @@ type known struct {
 }
 
 func newPlan(c Config) (*plan, error) {
-	p := &plan{order: c.Order, tools: c.Tools, agents: map[string]known{}}
+	p := &plan{order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]known{}}
 	if p.tools == nil {
 		p.tools = DefaultTools()
 	}

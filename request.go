@@ -81,6 +81,9 @@ func (r *resource) fillCost(op *store.Op, req *Request) error {
 		}
 	}
 	for _, a := range req.Cost {
+		if a.Unit == "" {
+			return r.invalid(req, "a cost of %d names no unit", a.N)
+		}
 		if a.N < 0 || a.N > store.MaxAmount {
 			return r.invalid(req, "a cost of %d %s is out of range: 0 to %d", a.N, a.Unit, int64(store.MaxAmount))
 		}

@@ -159,12 +159,13 @@ func (p *Pool) hold(t int32, op *store.Op) {
 func (p *Pool) present(op *store.Op) bool {
 	s := p.sessionOf(op.ID.Session)
 	if op.ID.N == 0 {
-		s.high++
+		s.high = max(s.high, p.forgotten) + 1
 		op.ID.N = s.high
 		op.Result.ID = op.ID
 		return true
 	}
-	if op.ID.N > s.high {
+	// Tickets may outlive the memory of their session.
+	if op.ID.N > s.high && (s.high > 0 || p.find(op.ID) == 0) {
 		s.high = op.ID.N
 		return true
 	}

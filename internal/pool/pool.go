@@ -42,6 +42,7 @@ type Pool struct {
 	sessions  flat.Slab[session]
 	sessIx    flat.Index
 	sweepSess int32
+	forgotten uint64 // highest number of a session that is no longer remembered
 	lastSess  int32 // the session that asked last
 	callers   callers
 	header    headerTime

@@ -51,6 +51,7 @@ func (p *Pool) sweepSessions() {
 	if s.high == 0 || p.now-s.last < sessionMemory {
 		return
 	}
+	p.forgotten = max(p.forgotten, s.high)
 	p.sessIx.Remove(sessionHash(s.id), p.sweepSess)
 	p.sessions.Free(p.sweepSess)
 	p.lastSess = 0

@@ -43,12 +43,6 @@ func (j *judge) arrive(t, end store.Time, cost int64) bool {
 	return true
 }
 
-// force counts a request whether or not there is room, so that broken looks at all that was sent.
-func (j *judge) force(t, end store.Time, cost int64) {
-	j.rule.Take(t, cost)
-	j.arrivals = append(j.arrivals, arrival{t, end, cost})
-}
-
 // broken checks the limit on every window of the recorded arrivals, which are in the order of
 // time, and says where it does not hold.
 func (j *judge) broken() error {

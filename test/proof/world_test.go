@@ -75,7 +75,7 @@ var kindNames = [...]string{"ask", "keep", "collect", "hold", "write", "spend", 
 const maxSteps = 200_000
 
 func play(tr *trace, log *strings.Builder) *world {
-	w := &world{trace: tr, now: sim.Epoch, calls: make([]call, len(tr.plans)), judges: map[scope]*judge{}, log: log}
+	w := &world{trace: tr, now: sim.Epoch, calls: make([]call, len(tr.plans)), judges: map[scope]*judge{}, log: log, byN: []int{-1}}
 	w.headers.bar = store.Time(2 * tr.slack().Microseconds())
 	p, err := pool.New(tr.spec, w.now)
 	if err != nil {
@@ -105,7 +105,9 @@ func (w *world) logf(format string, args ...any) {
 	}
 }
 
-func (w *world) after(d store.Time, k kind, i int) { w.events.push(event{at: w.now + d, kind: k, plan: int32(i)}) }
+func (w *world) after(d store.Time, k kind, i int) {
+	w.events.push(event{at: w.now + d, kind: k, plan: int32(i)})
+}
 
 func (w *world) run() {
 	for w.failure == nil {
@@ -189,14 +191,6 @@ func (w *world) op(i int) store.Op {
 	return op
 }
 
-func (w *world) number(i int, r store.Result) {
-	for len(w.byN) <= int(r.ID.N) {
-		w.byN = append(w.byN, -1)
-	}
-	w.byN[r.ID.N] = i
-	w.calls[i].id = r.ID
-}
-
 // ask asks for a ticket; all who ask in this moment do so in one batch.
 func (w *world) ask(i int) {
 	batch := []int{i}
@@ -204,18 +198,21 @@ func (w *world) ask(i int) {
 		batch = append(batch, int(w.events.pop().plan))
 	}
 	ops := make([]store.Op, len(batch))
-	first := len(w.byN)
 	for k, i := range batch {
 		ops[k] = w.op(i)
-		w.byN = append(w.byN, i) // the store numbers them in this order
-	}
-	if first == 0 {
-		w.byN = append([]int{-1}, w.byN...)
+		id := store.ID{Session: 1, N: uint64(len(w.byN))}
+		if w.numbers {
+			ops[k].ID = id
+		}
+		w.calls[i].id = id // the store counts the same way
+		w.byN = append(w.byN, i)
 	}
 	w.apply(ops...)
 	for k, i := range batch {
 		w.calls[i].asks++
-		w.number(i, ops[k].Result)
+		if ops[k].Result.ID != w.calls[i].id {
+			w.fail("#%d is ticket %v, want %v", i, ops[k].Result.ID, w.calls[i].id)
+		}
 		w.result(i, ops[k].Result)
 		if w.plans[i].twice {
 			again := ops[k]

@@ -1,0 +1,256 @@
+package gate
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var backoff = Backoff{Start: 60 * second, Factor: 2, Cap: 900 * second}
+
+func TestPausesDoubleUpToTheCap(t *testing.T) {
+	var g Gate
+	now := int64(1000 * second)
+	for n, want := range []int64{60, 120, 240, 480, 900, 900} {
+		if !g.Throttled(now, now, 0, backoff) {
+			t.Fatalf("refusal %d did not count", n+1)
+		}
+		if got := g.Until - now; got != want*second {
+			t.Errorf("pause %d is %d us, want %d s", n+1, got, want)
+		}
+		now = g.Until + 1
+	}
+}
+
+func TestOneBurstEscalatesOnce(t *testing.T) {
+	var g Gate
+	for i := range int64(50) {
+		g.Throttled(1000+i, 500+i, 0, backoff) // all granted before the first refusal
+	}
+	if g.Throttles != 1 || g.Until != 1000+60*second {
+		t.Errorf("%d refusals counted, paused until %d", g.Throttles, g.Until)
+	}
+}
+
+func TestLateHintOfTheSameBurstProlongsButDoesNotCount(t *testing.T) {
+	var g Gate
+	g.Throttled(1000, 500, 5*second, backoff)
+	if g.Throttled(2000, 600, 90*second, backoff) {
+		t.Error("a second refusal of the same burst counted")
+	}
+	if g.Until != 2000+90*second || g.Throttles != 1 {
+		t.Errorf("paused until %d, n = %d", g.Until, g.Throttles)
+	}
+	g.Throttled(3000, 700, second, backoff)
+	if g.Until != 2000+90*second {
+		t.Error("a shorter hint cut the pause short")
+	}
+}
+
+func TestHintsOverruleTheFormula(t *testing.T) {
+	for _, c := range []struct{ n, hint, want int64 }{
+		{1, 30 * second, 30 * second},
+		{1, second / 10, second},
+		{4, second, 8 * second},
+		{1, 48 * 3600 * second, 24 * 3600 * second},
+	} {
+		g := Gate{Throttles: c.n - 1}
+		g.Throttled(5, 5, c.hint, backoff)
+		if g.Until-5 != c.want {
+			t.Errorf("refusal %d with a hint of %d us pauses for %d us, want %d", c.n, c.hint, g.Until-5, c.want)
+		}
+	}
+}
+
+func TestSuccessFromBeforeThePauseDoesNotEndIt(t *testing.T) {
+	var g Gate
+	g.Throttled(1000, 500, 0, backoff)
+	g.Succeeded(2000, 600, 1)
+	if g.Phase != Paused || g.Throttles != 1 {
+		t.Errorf("phase %v, n = %d", g.Phase, g.Throttles)
+	}
+}
+
+// probing returns a gate whose pause has just ended, and the time.
+func probing(t *testing.T) (*Gate, int64) {
+	t.Helper()
+	g := &Gate{}
+	g.Throttled(1000, 500, 0, backoff)
+	now := g.Until
+	if v := g.Allow(now - 1); v.OK || v.Phase != Paused || v.At != now {
+		t.Fatalf("before its end the pause says %+v", v)
+	}
+	if !g.Allow(now).OK {
+		t.Fatal("no probe may go when the pause ends")
+	}
+	return g, now
+}
+
+func TestExactlyOneProbe(t *testing.T) {
+	g, now := probing(t)
+	g.Sent(now, 7)
+	for dt := int64(0); dt < silence; dt += silence / 10 {
+		if v := g.Allow(now + dt); v.OK || v.Phase != Probing {
+			t.Fatalf("a second one may go %d us after the probe: %+v", dt, v)
+		}
+	}
+}
+
+func TestProbePassesOnSuccess(t *testing.T) {
+	g, now := probing(t)
+	g.Sent(now, 7)
+	g.Succeeded(now+100, now-1, 9) // another ticket, but granted after the pause began: it resets the count
+	if g.Phase != Probing {
+		t.Fatal("somebody else's success ended the probe")
+	}
+	g.Succeeded(now+200, now, 7)
+	if g.Phase != Ramping || g.Throttles != 0 {
+		t.Errorf("phase %v, n = %d", g.Phase, g.Throttles)
+	}
+}
+
+func TestProbePassesOnSilence(t *testing.T) {
+	g, now := probing(t)
+	g.Sent(now, 7)
+	if v := g.Allow(now + silence); !v.OK || g.Phase != Ramping {
+		t.Errorf("two seconds of silence: %+v in phase %v", v, g.Phase)
+	}
+	if g.Throttles != 1 {
+		t.Error("silence reset the count: only a success does")
+	}
+}
+
+func TestRefusedProbeEscalates(t *testing.T) {
+	g, now := probing(t)
+	g.Sent(now, 7)
+	if !g.Throttled(now+100, now, 0, backoff) || g.Until != now+100+120*second {
+		t.Errorf("paused until %d", g.Until)
+	}
+}
+
+func TestBlankProbesAreReplacedAndThreeStartTheRamp(t *testing.T) {
+	g, now := probing(t)
+	for i := range int32(maxBlanks) {
+		if !g.Allow(now).OK {
+			t.Fatalf("probe %d may not go", i+1)
+		}
+		g.Sent(now, i+1)
+		g.Lost(now, i+1, false)
+		if i == maxBlanks-1 {
+			break
+		}
+		if v := g.Allow(now + silence - 1); v.OK {
+			t.Fatalf("the probe after a blank one went too early")
+		}
+		now += silence
+	}
+	if g.Phase != Ramping {
+		t.Errorf("phase %v after three blank probes", g.Phase)
+	}
+}
+
+func TestUnsentProbeIsReplacedAtOnce(t *testing.T) {
+	g, now := probing(t)
+	g.Sent(now, 7)
+	g.Lost(now+5, 7, true)
+	if !g.Allow(now + 5).OK {
+		t.Error("the probe was given back, and nobody else may go")
+	}
+}
+
+func TestRampDoublesEveryHalfSecond(t *testing.T) {
+	var g Gate
+	g.StartRamp()
+	now := int64(5 * second)
+	total := int64(0)
+	for step := range int64(8) {
+		for g.Allow(now).OK {
+			g.Sent(now, 1)
+			total++
+		}
+		if total != 1<<step {
+			t.Fatalf("%d went within step %d, want %d", total, step, 1<<step)
+		}
+		if v := g.Allow(now); v.At != now+rampStep {
+			t.Fatalf("the next step is at %d", v.At)
+		}
+		now += rampStep
+	}
+	g.LimitsBind()
+	if g.Phase != Open || !g.Idle() {
+		t.Error("the ramp goes on though limits bind")
+	}
+}
+
+func TestRampEndsByItself(t *testing.T) {
+	var g Gate
+	g.StartRamp()
+	g.Allow(100)
+	if v := g.Allow(100 + rampSteps*rampStep); !v.OK || g.Phase != Open {
+		t.Errorf("%+v in phase %v", v, g.Phase)
+	}
+}
+
+func TestOverloadHasItsOwnScale(t *testing.T) {
+	g := Gate{Throttles: 3}
+	g.Overloaded(10, 10, 0, Backoff{2 * second, 2, 60 * second})
+	if g.Until != 10+2*second || g.Throttles != 3 {
+		t.Errorf("paused until %d, n = %d", g.Until, g.Throttles)
+	}
+}
+
+func TestResumeEndsAPauseThroughARamp(t *testing.T) {
+	var g Gate
+	g.Pause(100, 1000*second)
+	g.Resume(200)
+	if g.Phase != Ramping {
+		t.Errorf("phase %v", g.Phase)
+	}
+}
+
+// Whatever happens, a gate lets somebody through in bounded time, and never more than
+// one while a probe is out.
+func TestGateNeverShutsForGood(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var g Gate
+		now := int64(1)
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			now += rapid.Int64Range(0, 100*second).Draw(t, "dt")
+			ticket := int32(rapid.IntRange(1, 3).Draw(t, "ticket"))
+			granted := max(now-rapid.Int64Range(0, 200*second).Draw(t, "age"), 1)
+			hint := rapid.Int64Range(0, 100*second).Draw(t, "hint")
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			case 0:
+				g.Throttled(now, granted, hint, backoff)
+			case 1:
+				g.Overloaded(now, granted, hint, backoff)
+			case 2:
+				g.Succeeded(now, granted, ticket)
+			case 3:
+				g.Lost(now, ticket, rapid.Bool().Draw(t, "unsent"))
+			case 4:
+				g.Pause(now, hint)
+			case 5:
+				g.Resume(now)
+			default:
+				if g.Allow(now).OK {
+					g.Sent(now, ticket)
+					if g.Phase == Probing && g.Allow(now).OK {
+						t.Fatal("two probes")
+					}
+				}
+			}
+		}
+		for range 100 {
+			v := g.Allow(now)
+			if v.OK {
+				return
+			}
+			if v.At <= now {
+				t.Fatalf("closed, and to be asked again at %d, now %d: %+v", v.At, now, g)
+			}
+			now = v.At
+		}
+		t.Fatalf("shut for good: %+v", g)
+	})
+}
