@@ -41,11 +41,9 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	if req.Agent == "" {
 		return r.invalid(req, "the request names no agent")
 	}
-	for _, f := range [...]struct{ what, name string }{
-		{"agent", req.Agent}, {"user", req.User}, {"model", req.Model}, {"tool", req.Tool}, {"key", req.Key},
-	} {
-		if len(f.name) > store.MaxName {
-			return r.invalid(req, "the name of the %s is %d bytes long, at most %d are allowed", f.what, len(f.name), store.MaxName)
+	if len(req.Agent)+len(req.User)+len(req.Model)+len(req.Tool)+len(req.Key) > store.MaxName {
+		if err := r.checkNames(req); err != nil {
+			return err
 		}
 	}
 	who := r.plan.agent(req.Agent)
@@ -69,6 +67,18 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 		return r.invalid(req, "a time to live of %v is out of range: at most %v", req.TTL, store.MaxTTL)
 	}
 	return r.fillCost(op, req)
+}
+
+// checkNames finds a name that is too long.
+func (r *resource) checkNames(req *Request) error {
+	for _, f := range [...]struct{ what, name string }{
+		{"agent", req.Agent}, {"user", req.User}, {"model", req.Model}, {"tool", req.Tool}, {"key", req.Key},
+	} {
+		if len(f.name) > store.MaxName {
+			return r.invalid(req, "the name of the %s is %d bytes long, at most %d are allowed", f.what, len(f.name), store.MaxName)
+		}
+	}
+	return nil
 }
 
 func (r *resource) fillCost(op *store.Op, req *Request) error {

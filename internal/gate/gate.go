@@ -90,7 +90,7 @@ func (g *Gate) Allow(t int64) Verdict {
 		return Verdict{OK: t >= g.nextProbe, Phase: Probing, At: g.nextProbe}
 	case Ramping:
 		if g.rampFrom == 0 {
-			g.rampFrom = t
+			return Verdict{OK: true, Phase: Ramping}
 		}
 		step := (t - g.rampFrom) / rampStep
 		if step >= rampSteps {
@@ -108,6 +108,9 @@ func (g *Gate) Sent(t int64, ticket int32) {
 	case Probing:
 		g.probe, g.probeAt = ticket, t
 	case Ramping:
+		if g.rampFrom == 0 {
+			g.rampFrom = t
+		}
 		g.sent++
 	}
 }

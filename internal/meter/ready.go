@@ -10,9 +10,6 @@ func (m *Meter) ReadyAt(d *Def, r *Ring, t, need int64) int64 {
 	if m.Cap == 0 {
 		return t
 	}
-	if need > m.Cap {
-		return Never
-	}
 	at := m.readyWithin(d, r, t, need, m.Capacity(r))
 	if r == nil {
 		return at
@@ -26,7 +23,6 @@ func (m *Meter) ReadyAt(d *Def, r *Ring, t, need int64) int64 {
 
 // readyWithin is ReadyAt for a given capacity.
 func (m *Meter) readyWithin(d *Def, r *Ring, t, need, capacity int64) int64 {
-	need = min(need, capacity) // more than a cut limit can hold goes when it is alone
 	deficit := need + m.Used(d, r) - capacity
 	if deficit <= 0 {
 		return t

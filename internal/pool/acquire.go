@@ -18,17 +18,17 @@ func (p *Pool) acquire(i int) {
 	t, tk := p.newTicket(op)
 	limit, fits := p.want(tk, &op.Amounts)
 	if limit >= 0 {
-		p.end(t)
+		p.end(t, tk)
 		refuse(op, store.CodeCapacity, limit, 0)
 		return
 	}
 	if fits && p.queue.Len() == 0 && p.gatesAllow(tk.who.model, tk.who.key).OK {
 		p.grant(t, tk)
-		p.hold(t, op)
+		p.hold(t, tk, op)
 		return
 	}
 	if p.queue.Len() >= p.spec.MaxWaiting {
-		p.end(t)
+		p.end(t, tk)
 		refuse(op, store.CodeFull, -1, 0)
 		return
 	}
@@ -43,13 +43,12 @@ func (p *Pool) enqueue(t int32, i int, front bool) {
 		p.insts.At(tk.charges[k].inst).queued += tk.charges[k].Amount
 	}
 	tk.waiter = p.queue.Push(p.place(tk), t, p.price(tk), front)
-	p.scheduleWait(t)
+	p.scheduleWait(t, tk)
 	p.batch[i].Result.State = store.Waiting
 }
 
 // leaveQueue takes a waiting ticket out of the line.
-func (p *Pool) leaveQueue(t int32) {
-	tk := p.tickets.At(t)
+func (p *Pool) leaveQueue(tk *ticket) {
 	p.queue.Remove(tk.waiter)
 	p.unqueue(tk)
 	for k := range tk.n {
@@ -65,10 +64,8 @@ func (p *Pool) unqueue(tk *ticket) {
 }
 
 func (p *Pool) valid(op *store.Op) bool {
-	for _, n := range [...]string{op.Agent, op.User, op.Model, op.Tool, op.Key} {
-		if len(n) > store.MaxName {
-			return false
-		}
+	if max(len(op.Agent), len(op.User), len(op.Model), len(op.Tool), len(op.Key)) > store.MaxName {
+		return false
 	}
 	for k := range p.spec.Limits {
 		if uint64(op.Amounts[k]) > store.MaxAmount {
@@ -144,10 +141,9 @@ func (p *Pool) grant(t int32, tk *ticket) {
 }
 
 // hold gives a granted ticket to the caller that op speaks for.
-func (p *Pool) hold(t int32, op *store.Op) {
-	tk := p.tickets.At(t)
+func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
 	tk.state = stateHeld
-	p.schedule(t, p.now+tk.ttl)
+	p.schedule(t, tk, p.now+tk.ttl)
 	r := &op.Result
 	r.State, r.ID = store.Granted, tk.id
 	r.GrantedAt = store.Time(tk.granted)
@@ -159,13 +155,12 @@ func (p *Pool) hold(t int32, op *store.Op) {
 func (p *Pool) present(op *store.Op) bool {
 	s := p.sessionOf(op.ID.Session)
 	if op.ID.N == 0 {
-		s.high = max(s.high, p.forgotten) + 1
+		s.high++
 		op.ID.N = s.high
 		op.Result.ID = op.ID
 		return true
 	}
-	// Tickets may outlive the memory of their session.
-	if op.ID.N > s.high && (s.high > 0 || p.find(op.ID) == 0) {
+	if op.ID.N > s.high {
 		s.high = op.ID.N
 		return true
 	}

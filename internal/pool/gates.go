@@ -112,17 +112,28 @@ func (p *Pool) limitsBind(lane order.LaneKey) {
 // strict reports that class order alone counts: after a pause, until the ramp is over.
 func (p *Pool) strict() bool {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
-		if g := p.gates.At(i); g.Phase == gate.Probing || g.Phase == gate.Ramping {
+		g := p.gates.At(i)
+		g.Allow(p.now) // the pause may just be over
+		if g.Phase == gate.Probing || g.Phase == gate.Ramping {
 			return true
 		}
 	}
 	return false
 }
 
-// holding reports that some gate is not open.
-func (p *Pool) holding() bool {
+// holding reports that a gate is not open: one that concerns the ticket, if it is still
+// there.
+func (p *Pool) holding(id store.ID) bool {
+	t := p.find(id)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
-		if p.gates.At(i).Phase != gate.Open {
+		g := p.gates.At(i)
+		if t != 0 {
+			if who := &p.tickets.At(t).who; !g.covers(who.model, who.key) {
+				continue
+			}
+		}
+		g.Allow(p.now) // its time may be over
+		if g.Phase != gate.Open {
 			return true
 		}
 	}

@@ -177,6 +177,15 @@ func (in *inst) room(d *meter.Def, r *meter.Ring, amount int64) int64 {
 	return room
 }
 
+// readyAt returns when room will let amount in, if nothing changes but time.
+func (in *inst) readyAt(d *meter.Def, r *meter.Ring, t, amount int64) int64 {
+	at := in.ReadyAt(d, r, t, amount)
+	if most := in.Capacity(r); amount > most && amount <= in.Cap {
+		at = min(at, in.ReadyAt(d, r, t, most)) // when it is alone
+	}
+	return at
+}
+
 // sweepSome looks at some meters and callers and drops those that stand for nothing
 // any more.
 func (p *Pool) sweepSome(n int) {

@@ -8,19 +8,18 @@ import (
 
 // poll reports a ticket's state and collects a grant.
 func (p *Pool) poll(op *store.Op) {
-	t := p.lookup(op)
+	t, tk := p.lookup(op)
 	if t == 0 {
 		return
 	}
-	tk := p.tickets.At(t)
 	switch tk.state {
 	case stateWaiting:
 		op.Result.State = store.Waiting
 		if tk.alive > 0 {
-			p.scheduleWait(t)
+			p.scheduleWait(t, tk)
 		}
 	case stateReady, stateHeld:
-		p.hold(t, op)
+		p.hold(t, tk, op)
 	case stateSpent:
 		op.Result.State = store.Ended
 	}
@@ -28,42 +27,41 @@ func (p *Pool) poll(op *store.Op) {
 
 // lookup finds the ticket that op speaks of; if there is none it says whether there
 // ever was.
-func (p *Pool) lookup(op *store.Op) int32 {
-	t := p.find(op.ID)
+func (p *Pool) lookup(op *store.Op) (int32, *ticket) {
+	t, tk := p.find(op.ID)
 	if t == 0 {
 		op.Result.State = store.Unknown
 		if i := p.findSession(op.ID.Session); i != 0 && op.ID.N != 0 && op.ID.N <= p.sessions.At(i).high {
 			op.Result.State = store.Ended
 		}
 	}
-	return t
+	return t, tk
 }
 
 // cancel gives a ticket back that was never sent.
 func (p *Pool) cancel(op *store.Op) {
-	t := p.lookup(op)
+	t, tk := p.lookup(op)
 	if t == 0 {
 		return
 	}
 	op.Result.State = store.Ended
-	switch tk := p.tickets.At(t); tk.state {
+	switch tk.state {
 	case stateWaiting:
-		p.leaveQueue(t)
-		p.end(t)
+		p.leaveQueue(tk)
+		p.end(t, tk)
 	case stateReady, stateHeld:
 		if tk.answered {
-			p.finish(t)
+			p.finish(t, tk)
 			return
 		}
-		p.giveBack(t)
+		p.giveBack(tk)
 		p.gatesLost(t, true)
-		p.end(t)
+		p.end(t, tk)
 	}
 }
 
 // giveBack refunds a grant in full.
-func (p *Pool) giveBack(t int32) {
-	tk := p.tickets.At(t)
+func (p *Pool) giveBack(tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		amount := c.Amount
@@ -80,16 +78,15 @@ func (p *Pool) giveBack(t int32) {
 // once if it can, else to the front of its agent's line.
 func (p *Pool) renew(i int) {
 	op := &p.batch[i]
-	t := p.lookup(op)
+	t, tk := p.lookup(op)
 	if t == 0 {
 		return
 	}
-	tk := p.tickets.At(t)
 	if tk.state == stateWaiting || tk.state == stateSpent || tk.answered {
 		p.poll(op)
 		return
 	}
-	p.giveBack(t)
+	p.giveBack(tk)
 	p.gatesLost(t, true)
 	tk.since += p.now - tk.granted // while it was held it did not wait
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
@@ -97,7 +94,7 @@ func (p *Pool) renew(i int) {
 	}
 	if p.fits(tk) && p.gatesAllow(tk.who.model, tk.who.key).OK {
 		p.grant(t, tk)
-		p.hold(t, op)
+		p.hold(t, tk, op)
 		return
 	}
 	p.wheel.remove(p, tk)
@@ -110,11 +107,10 @@ func (p *Pool) renew(i int) {
 
 // answer bounds a ticket's arrival and takes in what the answer says.
 func (p *Pool) answer(op *store.Op) {
-	t := p.lookup(op)
+	t, tk := p.lookup(op)
 	if t == 0 {
 		return
 	}
-	tk := p.tickets.At(t)
 	if tk.state == stateWaiting || tk.state == stateSpent {
 		refuse(op, store.CodeInvalid, -1, 0)
 		return
@@ -144,14 +140,13 @@ func (p *Pool) answer(op *store.Op) {
 
 // close ends a request.
 func (p *Pool) close(op *store.Op) {
-	t := p.lookup(op)
+	t, tk := p.lookup(op)
 	if t == 0 {
 		return
 	}
-	tk := p.tickets.At(t)
 	if tk.state == stateWaiting {
-		p.leaveQueue(t)
-		p.end(t)
+		p.leaveQueue(tk)
+		p.end(t, tk)
 		op.Result.State = store.Ended
 		return
 	}
@@ -165,11 +160,11 @@ func (p *Pool) close(op *store.Op) {
 	if !tk.answered {
 		p.gatesLost(t, false)
 		if op.Spent || p.strictly(tk) {
-			p.spend(t)
+			p.spend(t, tk)
 			return
 		}
 	}
-	p.finish(t)
+	p.finish(t, tk)
 }
 
 // settle corrects charges to what was used. Amounts below zero are not known, as are all
@@ -198,8 +193,7 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 }
 
 // finish binds and frees what is left of a ticket that is over.
-func (p *Pool) finish(t int32) {
-	tk := p.tickets.At(t)
+func (p *Pool) finish(t int32, tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, r := p.touch(c.inst)
@@ -208,7 +202,7 @@ func (p *Pool) finish(t int32) {
 		p.changed(c)
 	}
 	p.inFlight--
-	p.end(t)
+	p.end(t, tk)
 }
 
 // changed lets one who is parked on a limit of its own look at it again. If it
@@ -231,8 +225,7 @@ func (p *Pool) strictly(tk *ticket) bool {
 
 // spend ends a ticket of whose request nothing will be heard. Charges that insist on
 // an answer stay until its time to live is over.
-func (p *Pool) spend(t int32) {
-	tk := p.tickets.At(t)
+func (p *Pool) spend(t int32, tk *ticket) {
 	held := false
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -247,7 +240,7 @@ func (p *Pool) spend(t int32) {
 		tk.state = stateSpent
 		return
 	}
-	p.end(t)
+	p.end(t, tk)
 }
 
 // expire ends a ticket whose time is over.
@@ -256,20 +249,20 @@ func (p *Pool) expire(t int32) {
 	switch tk.state {
 	case stateWaiting:
 		p.decided = append(p.decided, tk.id)
-		p.leaveQueue(t)
-		p.end(t)
+		p.leaveQueue(tk)
+		p.end(t, tk)
 	case stateReady:
 		p.decided = append(p.decided, tk.id)
-		p.giveBack(t)
+		p.giveBack(tk)
 		p.gatesLost(t, false)
-		p.end(t)
+		p.end(t, tk)
 	case stateHeld:
 		if !tk.answered {
 			p.gatesLost(t, false)
 		}
-		p.finish(t)
+		p.finish(t, tk)
 	case stateSpent:
 		p.inFlight++ // finish counts it out a second time
-		p.finish(t)
+		p.finish(t, tk)
 	}
 }

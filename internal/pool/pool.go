@@ -42,7 +42,6 @@ type Pool struct {
 	sessions  flat.Slab[session]
 	sessIx    flat.Index
 	sweepSess int32
-	forgotten uint64 // highest number of a session that is no longer remembered
 	lastSess  int32 // the session that asked last
 	callers   callers
 	header    headerTime
@@ -159,16 +158,15 @@ func (p *Pool) apply(i int) {
 func (p *Pool) conclude(op *store.Op) bool {
 	r := &op.Result
 	if p.firstGate != 0 {
-		r.Held = p.holding()
+		r.Held = p.holding(op.ID)
 	}
 	if r.State != store.Waiting {
 		return false
 	}
-	t := p.find(op.ID)
+	t, tk := p.find(op.ID)
 	if t == 0 {
 		return false
 	}
-	tk := p.tickets.At(t)
 	tk.op = 0
 	r.Reason = p.why(t)
 	asks := op.Kind == store.OpAcquire || op.Kind == store.OpRenew
@@ -179,8 +177,8 @@ func (p *Pool) conclude(op *store.Op) bool {
 		r.Reason.Code = store.CodeDeadline
 	}
 	r.State = store.Refused
-	p.leaveQueue(t)
-	p.end(t)
+	p.leaveQueue(tk)
+	p.end(t, tk)
 	return true
 }
 

@@ -69,7 +69,7 @@ func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
 		in, d, r := p.touch(c.inst)
 		if in.room(d, r, c.Amount) < c.Amount {
 			tk.lacked |= 1 << c.limit
-			return c.inst, in.ReadyAt(d, r, p.now, c.Amount)
+			return c.inst, in.readyAt(d, r, p.now, c.Amount)
 		}
 	}
 	return 0, 0
@@ -90,8 +90,8 @@ func (p *Pool) lacksShared(tk *ticket) (at int64) {
 		}
 		tk.lacked |= 1 << c.limit
 		ready := int64(meter.Never) // those ahead go first, and wake us when they do
-		if claimed == 0 {
-			ready = in.ReadyAt(d, r, p.now, c.Amount)
+		if claimed < everything {
+			ready = in.readyAt(d, r, p.now, claimed+c.Amount)
 		}
 		at = max(at, ready)
 	}
@@ -140,12 +140,12 @@ func (p *Pool) admit(t int32) {
 		p.changed(&tk.charges[k]) // there may be room for one more
 	}
 	if tk.op > 0 {
-		p.hold(t, &p.batch[tk.op-1])
+		p.hold(t, tk, &p.batch[tk.op-1])
 		tk.op = 0
 		return
 	}
 	tk.state = stateReady
-	p.schedule(t, p.now+collectWithin)
+	p.schedule(t, tk, p.now+collectWithin)
 	p.decided = append(p.decided, tk.id)
 }
 

@@ -7,6 +7,7 @@ import "github.com/sluicehq/sluice/internal/flat"
 type session struct {
 	id, high uint64
 	last     int64
+	open     int32 // tickets that have not ended
 }
 
 // sessionMemory is how long a session that is not used is remembered.
@@ -40,7 +41,7 @@ func (p *Pool) sessionOf(id uint64) *session {
 	return s
 }
 
-// sweepSessions forgets sessions that have not been used for long. An id that comes
+// sweepSessions forgets sessions that have not been used for long and have no tickets. An id that comes
 // back after that is taken for a new one, so the memory outlasts any resend.
 func (p *Pool) sweepSessions() {
 	if p.sweepSess++; p.sweepSess >= p.sessions.End() {
@@ -48,10 +49,9 @@ func (p *Pool) sweepSessions() {
 		return
 	}
 	s := p.sessions.At(p.sweepSess)
-	if s.high == 0 || p.now-s.last < sessionMemory {
+	if s.high == 0 || s.open > 0 || p.now-s.last < sessionMemory {
 		return
 	}
-	p.forgotten = max(p.forgotten, s.high)
 	p.sessIx.Remove(sessionHash(s.id), p.sweepSess)
 	p.sessions.Free(p.sweepSess)
 	p.lastSess = 0

@@ -18,6 +18,7 @@ type ticket struct {
 	alive    int64
 	who      names
 	caller   int32
+	session  int32
 	waiter   int32
 	op       int32 // 1 + index of the op being applied that asked for it
 	prev     int32 // in the wheel's slot
@@ -65,14 +66,14 @@ const collectWithin = 1_000_000
 
 func idHash(id store.ID) uint32 { return uint32(flat.Mix(id.Session*0x9e3779b97f4a7c15 + id.N)) }
 
-func (p *Pool) find(id store.ID) int32 {
+func (p *Pool) find(id store.ID) (int32, *ticket) {
 	h := idHash(id)
 	for i, n := p.ticketIx.Seek(h, 0); i != 0; i, n = p.ticketIx.Seek(h, n) {
-		if p.tickets.At(i).id == id {
-			return i
+		if t := p.tickets.At(i); t.id == id {
+			return i, t
 		}
 	}
-	return 0
+	return 0, nil
 }
 
 // newTicket makes a ticket for a valid acquire. The caller sets its charges.
@@ -87,43 +88,48 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	if op.Wait >= 0 {
 		t.deadline = p.now + op.Wait.Microseconds()
 	}
-	t.who = names{p.names.Hold(op.Agent), p.names.Hold(op.User), p.names.Hold(op.Model),
-		p.names.Hold(op.Tool), p.names.Hold(op.Key)}
+	t.who = names{agent: p.names.Hold(op.Agent)}
+	if len(op.User)|len(op.Model)|len(op.Tool)|len(op.Key) != 0 {
+		t.who.user, t.who.model = p.names.Hold(op.User), p.names.Hold(op.Model)
+		t.who.tool, t.who.key = p.names.Hold(op.Tool), p.names.Hold(op.Key)
+	}
 	t.caller = p.callers.of(&p.names, t.who.agent)
+	t.session = p.lastSess // which has just presented it
+	p.sessions.At(t.session).open++
 	p.ticketIx.Add(idHash(op.ID), i)
 	return i, t
 }
 
 // end forgets a ticket; its charges have been seen to.
-func (p *Pool) end(i int32) {
-	t := p.tickets.At(i)
+func (p *Pool) end(i int32, t *ticket) {
 	p.wheel.remove(p, t)
 	for k := range t.n {
 		p.insts.At(t.charges[k].inst).refs--
 	}
 	p.dropNames(&t.who)
 	p.ticketIx.Remove(idHash(t.id), i)
+	s := p.sessions.At(t.session)
+	s.open--
+	s.last = p.now
 	t.state = 0
 	p.tickets.Recycle(i)
 }
 
 // schedule sets when the wheel looks at a ticket.
-func (p *Pool) schedule(i int32, due int64) {
-	t := p.tickets.At(i)
+func (p *Pool) schedule(i int32, t *ticket, due int64) {
 	p.wheel.remove(p, t)
 	t.due = due
 	p.wheel.add(p, i, t)
 }
 
 // scheduleWait sets when a waiting ticket is given up.
-func (p *Pool) scheduleWait(i int32) {
-	t := p.tickets.At(i)
+func (p *Pool) scheduleWait(i int32, t *ticket) {
 	due := t.deadline
 	if t.alive > 0 {
 		due = min(due, p.now+t.alive)
 	}
 	if due < meter.Never {
-		p.schedule(i, due)
+		p.schedule(i, t, due)
 	}
 }
 

@@ -31,8 +31,9 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// Timer is a call that is to come.
-type Timer interface {
+// Timer is a call that is to come. It is an alias so that a clock need not import this
+// package.
+type Timer = interface {
 	Reset(d time.Duration)
 	Stop()
 }

@@ -240,13 +240,13 @@ func (sh shape) plan(rng *rand.Rand, tr *trace, slack time.Duration, overrun boo
 	case 3:
 		p.fate = diesHolding
 	case 4:
-		p.fate, p.alive = diesWaiting, time.Second
+		p.fate, p.alive = diesWaiting, tr.recovery()/4
 	case 5:
 		p.fate = neverCollects
 	case 6:
 		p.collect = store.Time(rng.Int64N(1_500_000)) // some come too late for their grant
 	case 7:
-		p.alive = time.Second
+		p.alive = tr.recovery() / 4
 	case 8:
 		p.wait = time.Duration(rng.Int64N(int64(20 * time.Second)))
 	case 9, 10:
@@ -298,16 +298,20 @@ func (p *plan) costs(rng *rand.Rand, tr *trace, overrun bool) {
 // explained is the longest wait that the limits can explain: as if everybody needed
 // the whole of every limit, one after the other, and never answered.
 func (tr *trace) explained(n int, span time.Duration) store.Time {
-	each := tr.ttl + 20*time.Second
+	return store.Time((span + time.Duration(n)*(3*tr.recovery()+tr.ttl)).Microseconds())
+}
+
+// recovery is how long all limits together take to give back everything.
+func (tr *trace) recovery() time.Duration {
+	sum := 8 * time.Second
 	for _, l := range tr.spec.Limits {
-		switch l.Kind {
-		case store.Bucket:
-			each += 3 * time.Duration(float64(l.Window)*float64(l.Burst)/float64(l.Size))
-		default:
-			each += 3 * l.Window
+		if l.Kind == store.Bucket {
+			sum += time.Duration(float64(l.Window) * float64(l.Burst) / float64(l.Size))
+		} else {
+			sum += l.Window
 		}
 	}
-	return store.Time((span + time.Duration(n)*each).Microseconds())
+	return sum
 }
 
 func logUniform(rng *rand.Rand, lo, hi time.Duration) time.Duration {

@@ -133,7 +133,9 @@ func (w *world) run() {
 func (w *world) handle(e event) {
 	i := int(e.plan)
 	c, p := &w.calls[i], &w.plans[i]
-	w.logf("%-7s #%d", kindNames[e.kind], i)
+	if e.kind != evKeep {
+		w.logf("%-7s #%d", kindNames[e.kind], i)
+	}
 	switch e.kind {
 	case evAsk:
 		w.ask(i)
@@ -224,7 +226,9 @@ func (w *world) ask(i int) {
 // result acts on what became of a caller's request for a ticket.
 func (w *world) result(i int, r store.Result) {
 	c, p := &w.calls[i], &w.plans[i]
-	w.logf("        #%d %v %v", i, r.State, r.Reason.Code)
+	if r.State != store.Waiting {
+		w.logf("        #%d %v %v", i, r.State, r.Reason.Code)
+	}
 	switch r.State {
 	case store.Granted:
 		c.granted, c.held = r.GrantedAt, r.Now
