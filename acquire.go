@@ -15,22 +15,22 @@ import (
 // and nothing is charged.
 //
 // Every ticket must be closed.
-func (g *Gate) Acquire(ctx context.Context, req Request) (Ticket, error) {
+func (g *Gate) Acquire(ctx context.Context, req Request) (t Ticket, err error) {
 	r, err := g.resource(req.Resource)
-	if err != nil {
-		return Ticket{}, err
+	if err == nil {
+		err = r.acquire(ctx, &req, forever, &t)
 	}
-	return r.acquire(ctx, &req, forever)
+	return t, err
 }
 
 // Try is Acquire for callers that would rather not wait: it fails with [ErrNotNow].
 // It does not overtake those who wait.
-func (g *Gate) Try(ctx context.Context, req Request) (Ticket, error) {
+func (g *Gate) Try(ctx context.Context, req Request) (t Ticket, err error) {
 	r, err := g.resource(req.Resource)
-	if err != nil {
-		return Ticket{}, err
+	if err == nil {
+		err = r.acquire(ctx, &req, 0, &t)
 	}
-	return r.acquire(ctx, &req, 0)
+	return t, err
 }
 
 // forever is a wait without end.
@@ -83,8 +83,8 @@ func (r *resource) close() error {
 }
 
 // acquire asks for a ticket, and waits for it for at most wait, as long as ctx
-// allows.
-func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration) (Ticket, error) {
+// allows. t is set only if there is no error.
+func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	until, bounded := ctx.Deadline()
 	if wait > 0 {
 		if end := time.Now().Add(wait); !bounded || end.Before(until) {
@@ -93,18 +93,17 @@ func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration
 	}
 	for {
 		if err := ctx.Err(); err != nil {
-			return Ticket{}, r.cancelled(req, err)
+			return r.cancelled(req, err)
 		}
 		left := wait
 		if bounded && wait != 0 {
 			left = min(max(time.Until(until), 1), store.MaxWindow)
 		}
-		t, err := r.ask(ctx, req, left)
-		if !errors.Is(err, errAgain) {
-			return t, err
+		if err := r.ask(ctx, req, left, t); err != errAgain {
+			return err
 		}
 		if wait > 0 && !time.Now().Before(until) {
-			return Ticket{}, r.overdue(req)
+			return r.overdue(req)
 		}
 	}
 }
@@ -113,39 +112,37 @@ func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration
 // or its wait was over.
 var errAgain = errors.New("ask again")
 
-func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration) (Ticket, error) {
+func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	x := requests.Get().(*request)
 	defer requests.Put(x)
 	op := &x.ops[0]
 	*op = store.Op{Kind: store.OpAcquire, Wait: wait}
 	if err := r.fill(op, req); err != nil {
-		return Ticket{}, err
+		return err
 	}
 	bells := r.line.bells.Load()
 	if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
-		return Ticket{}, r.storeError(err)
+		return r.storeError(err)
 	}
 	switch op.Result.State {
 	case store.Granted:
-		return r.ticket(&op.Result), nil
+		t.set(r, &op.Result)
+		return nil
 	case store.Waiting:
-		return r.wait(ctx, req, op, x, bells)
+		return r.wait(ctx, req, x, bells, t)
 	default:
-		return Ticket{}, r.refused(req, wait, &op.Result)
+		return r.refused(req, wait, &op.Result)
 	}
-}
-
-func (r *resource) ticket(res *store.Result) Ticket {
-	return Ticket{resource: r, id: res.ID, granted: res.GrantedAt, waited: res.Waited}
 }
 
 // wait waits for a queued request to be decided. bells is how many notices had come
 // before it was queued: if it has not changed by the time we listen, none was missed.
-func (r *resource) wait(ctx context.Context, req *Request, op *store.Op, x *request, bells uint64) (Ticket, error) {
+func (r *resource) wait(ctx context.Context, req *Request, x *request, bells uint64, t *Ticket) error {
+	op := &x.ops[0]
 	id := op.Result.ID
 	w, missed, open := r.line.enter(id.N, bells)
 	if !open {
-		return Ticket{}, &Error{Err: ErrClosed, Resource: r.name}
+		return &Error{Err: ErrClosed, Resource: r.name}
 	}
 	defer r.line.leave(id.N, w)
 	for {
@@ -153,25 +150,26 @@ func (r *resource) wait(ctx context.Context, req *Request, op *store.Op, x *requ
 			select {
 			case <-w.bell:
 				if r.line.isClosed() {
-					return Ticket{}, &Error{Err: ErrClosed, Resource: r.name}
+					return &Error{Err: ErrClosed, Resource: r.name}
 				}
 			case <-ctx.Done():
 				*op = store.Op{Kind: store.OpCancel, ID: id}
 				_ = r.pool.Apply(context.WithoutCancel(ctx), x.ops[:]) // if this fails, the store expires it
-				return Ticket{}, r.cancelled(req, ctx.Err())
+				return r.cancelled(req, ctx.Err())
 			}
 		}
 		missed = false
 		*op = store.Op{Kind: store.OpPoll, ID: id}
 		if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
-			return Ticket{}, r.storeError(err)
+			return r.storeError(err)
 		}
 		switch op.Result.State {
 		case store.Granted:
-			return r.ticket(&op.Result), nil
+			t.set(r, &op.Result)
+			return nil
 		case store.Waiting: // a ring for nothing: listen on
 		default:
-			return Ticket{}, errAgain
+			return errAgain
 		}
 	}
 }

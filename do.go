@@ -49,7 +49,8 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 		policy.Deadline = retry.DefaultDeadline
 	}
 	left := policy.Deadline - time.Since(d.start)
-	t, err := d.resource.acquire(ctx, &d.req, max(left, 1))
+	var t Ticket
+	err := d.resource.acquire(ctx, &d.req, max(left, 1), &t)
 	if err == nil && t.Stale() {
 		err = t.Renew(ctx)
 	}

@@ -18,6 +18,10 @@ type Ticket struct {
 	waited   time.Duration
 }
 
+func (t *Ticket) set(r *resource, res *store.Result) {
+	t.resource, t.id, t.granted, t.waited = r, res.ID, res.GrantedAt, res.Waited
+}
+
 // ID names the ticket, in logs and to other processes.
 func (t Ticket) ID() string { return fmt.Sprintf("%x-%x", t.id.Session, t.id.N) }
 
@@ -56,14 +60,16 @@ func (t *Ticket) Renew(ctx context.Context) error {
 	}
 	switch op.Result.State {
 	case store.Granted:
-		*t = r.ticket(&op.Result)
+		t.set(r, &op.Result)
 		return nil
 	case store.Waiting:
-		fresh, err := r.wait(ctx, req, op, x, bells)
+		err := r.wait(ctx, req, x, bells, t)
 		if err == errAgain {
 			err = r.ended(t.id)
 		}
-		*t = fresh
+		if err != nil {
+			*t = Ticket{} // it was given back
+		}
 		return err
 	case store.Refused:
 		return r.refused(req, wait, &op.Result)

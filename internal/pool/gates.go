@@ -124,13 +124,11 @@ func (p *Pool) strict() bool {
 // holding reports that a gate is not open: one that concerns the ticket, if it is still
 // there.
 func (p *Pool) holding(id store.ID) bool {
-	t := p.find(id)
+	t, tk := p.find(id)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		if t != 0 {
-			if who := &p.tickets.At(t).who; !g.covers(who.model, who.key) {
-				continue
-			}
+		if t != 0 && !g.covers(tk.who.model, tk.who.key) {
+			continue
 		}
 		g.Allow(p.now) // its time may be over
 		if g.Phase != gate.Open {

@@ -90,8 +90,11 @@ func (p *Pool) lacksShared(tk *ticket) (at int64) {
 		}
 		tk.lacked |= 1 << c.limit
 		ready := int64(meter.Never) // those ahead go first, and wake us when they do
-		if claimed < everything {
-			ready = in.readyAt(d, r, p.now, claimed+c.Amount)
+		switch {
+		case claimed == 0:
+			ready = in.readyAt(d, r, p.now, c.Amount)
+		case claimed < everything:
+			ready = in.ReadyAt(d, r, p.now, claimed+c.Amount)
 		}
 		at = max(at, ready)
 	}
