@@ -48,12 +48,7 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 	if policy.Deadline <= 0 {
 		policy.Deadline = retry.DefaultDeadline
 	}
-	left := policy.Deadline - time.Since(d.start)
-	var t Ticket
-	err := d.resource.acquire(ctx, &d.req, max(left, 1), &t)
-	if err == nil && t.Stale() {
-		err = t.Renew(ctx)
-	}
+	t, err := d.ticket(ctx, max(policy.Deadline-time.Since(d.start), 1))
 	if err != nil {
 		return false, errors.Join(err, d.last)
 	}
@@ -80,6 +75,17 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 	}
 	d.req.Retry = true
 	return true, sleep(ctx, next.Wait)
+}
+
+// ticket waits for at most left until the request may be sent.
+func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err error) {
+	if err = d.resource.acquire(ctx, &d.req, left, &t); err != nil || !t.Stale() {
+		return t, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	err = t.Renew(ctx)
+	return t, err
 }
 
 // sendOne makes sure that the ticket ends, also when send panics.

@@ -77,7 +77,7 @@ type Waiter struct {
 	Model    string
 	Position int // from 1, among all that wait
 	Since    Time
-	Expected Time
+	Expected Time // 0: not known, it depends on others
 	Reason   Reason
 	HeldBy   []string // agents whose open tickets stand on the lacked limit
 }

@@ -28,6 +28,7 @@ const (
 	maxHint    = 24 * 3600e6      // longest pause that a hint can cause
 	maxOutage  = 31 * 24 * 3600e6 // longest pause for a quota that is gone
 	baseOfHint = second           // a hint counts for at least this, doubled like the pause
+	stragglers = 600 * second     // how long answers from before a pause may come
 )
 
 // Backoff is the formula of pauses: Start, times Factor for each consecutive
@@ -62,8 +63,11 @@ type Gate struct {
 	sent      int64 // grants since rampFrom
 }
 
-// Idle reports that the gate is as good as a new one.
-func (g *Gate) Idle() bool { return g.Phase == Open && g.Throttles == 0 && g.Overloads == 0 }
+// Idle reports that the gate is as good as a new one: answers to what was granted
+// before its pause have come by now.
+func (g *Gate) Idle(t int64) bool {
+	return g.Phase == Open && g.Throttles == 0 && g.Overloads == 0 && t-g.Since >= stragglers
+}
 
 // Verdict is what Allow says.
 type Verdict struct {
@@ -170,8 +174,14 @@ func (g *Gate) Exhausted(t, granted, wait int64) {
 	}
 }
 
-// Pause holds everyone by hand.
-func (g *Gate) Pause(t, wait int64) { g.pause(t, min(wait, maxOutage)) }
+// Pause holds everyone by hand, for at least as long as they are held already.
+func (g *Gate) Pause(t, wait int64) {
+	wait = min(wait, maxOutage)
+	if g.Phase == Paused {
+		wait = max(wait, g.Until-t)
+	}
+	g.pause(t, wait)
+}
 
 func (g *Gate) pause(t, wait int64) {
 	g.Phase, g.Since, g.Until, g.probe = Paused, t, t+wait, 0

@@ -177,7 +177,7 @@ func TestRampDoublesEveryHalfSecond(t *testing.T) {
 		now += rampStep
 	}
 	g.LimitsBind()
-	if g.Phase != Open || !g.Idle() {
+	if g.Phase != Open || !g.Idle(1 << 50) {
 		t.Error("the ramp goes on though limits bind")
 	}
 }
@@ -185,7 +185,8 @@ func TestRampDoublesEveryHalfSecond(t *testing.T) {
 func TestRampEndsByItself(t *testing.T) {
 	var g Gate
 	g.StartRamp()
-	g.Allow(100)
+	g.Allow(50) // a look starts nothing
+	g.Sent(100, 1)
 	if v := g.Allow(100 + rampSteps*rampStep); !v.OK || g.Phase != Open {
 		t.Errorf("%+v in phase %v", v, g.Phase)
 	}

@@ -11,8 +11,7 @@ import (
 
 const (
 	unbound = int64(math.MaxInt64)
-	us      = int64(time.Microsecond / time.Microsecond)
-	second  = 1_000_000 * us
+	second  = int64(1_000_000)
 	minute  = 60 * second
 	day     = 24 * hour
 )

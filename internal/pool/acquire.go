@@ -27,11 +27,8 @@ func (p *Pool) acquire(i int) {
 		p.hold(t, tk, op)
 		return
 	}
-	if p.queue.Len() >= p.spec.MaxWaiting {
-		p.end(t, tk)
-		refuse(op, store.CodeFull, -1, 0)
-		return
-	}
+	// It may go past those who wait, so a full queue turns it away only in the end.
+	tk.surplus = p.queue.Len() >= p.spec.MaxWaiting
 	p.enqueue(t, i, false)
 }
 
@@ -144,6 +141,11 @@ func (p *Pool) grant(t int32, tk *ticket) {
 func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
 	tk.state = stateHeld
 	p.schedule(t, tk, p.now+tk.ttl)
+	tk.report(op)
+}
+
+// report says that a ticket is granted.
+func (tk *ticket) report(op *store.Op) {
 	r := &op.Result
 	r.State, r.ID = store.Granted, tk.id
 	r.GrantedAt = store.Time(tk.granted)

@@ -78,7 +78,7 @@ func (p *Pool) gatesAllow(model, key int32) gate.Verdict {
 				all = v
 			}
 		}
-		if g.Idle() {
+		if g.Idle(p.now) {
 			p.dropGate(i)
 		}
 		i = next
@@ -95,9 +95,11 @@ func (p *Pool) gatesSent(t int32, tk *ticket) {
 }
 
 // gatesLost tells gates that a ticket ended with no answer.
-func (p *Pool) gatesLost(t int32, unsent bool) {
+func (p *Pool) gatesLost(t int32, tk *ticket, unsent bool) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
-		p.gates.At(i).Lost(p.now, t, unsent)
+		if g := p.gates.At(i); g.covers(tk.who.model, tk.who.key) {
+			g.Lost(p.now, t, unsent)
+		}
 	}
 }
 
@@ -155,7 +157,11 @@ func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
 	case store.VerdictOverloaded:
 		p.gateFor(op, who).Overloaded(p.now, granted, hint, p.overload)
 	case store.VerdictExhausted:
-		p.gateFor(op, who).Exhausted(p.now, granted, hint)
+		if g := p.gateFor(op, who); hint > 0 {
+			g.Exhausted(p.now, granted, hint)
+		} else { // until when is not known: as after any refusal
+			g.Throttled(p.now, granted, 0, p.throttle)
+		}
 	}
 	return false
 }

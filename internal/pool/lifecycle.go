@@ -2,7 +2,6 @@ package pool
 
 import (
 	"github.com/sluicehq/sluice/internal/meter"
-	"github.com/sluicehq/sluice/internal/order"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -18,8 +17,10 @@ func (p *Pool) poll(op *store.Op) {
 		if tk.alive > 0 {
 			p.scheduleWait(t, tk)
 		}
-	case stateReady, stateHeld:
+	case stateReady:
 		p.hold(t, tk, op)
+	case stateHeld:
+		tk.report(op)
 	case stateSpent:
 		op.Result.State = store.Ended
 	}
@@ -55,7 +56,7 @@ func (p *Pool) cancel(op *store.Op) {
 			return
 		}
 		p.giveBack(tk)
-		p.gatesLost(t, true)
+		p.gatesLost(t, tk, true)
 		p.end(t, tk)
 	}
 }
@@ -87,7 +88,8 @@ func (p *Pool) renew(i int) {
 		return
 	}
 	p.giveBack(tk)
-	p.gatesLost(t, true)
+	p.gatesLost(t, tk, true)
+	tk.counted = false
 	tk.since += p.now - tk.granted // while it was held it did not wait
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
 		tk.ttl = op.TTL.Microseconds()
@@ -158,7 +160,7 @@ func (p *Pool) close(op *store.Op) {
 		p.settle(tk, &op.Amounts)
 	}
 	if !tk.answered {
-		p.gatesLost(t, false)
+		p.gatesLost(t, tk, false)
 		if op.Spent || p.strictly(tk) {
 			p.spend(t, tk)
 			return
@@ -173,23 +175,17 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 	if *amounts == ([store.MaxLimits]int64{}) {
 		return
 	}
-	var delta int64
+	before := p.price(tk)
 	for k := range tk.n {
 		c := &tk.charges[k]
-		actual := amounts[c.limit]
-		if actual < 0 || actual > store.MaxAmount || actual == c.Amount {
-			continue
+		if actual := amounts[c.limit]; actual >= 0 && actual <= store.MaxAmount && actual != c.Amount {
+			in, d, r := p.touch(c.inst)
+			in.Settle(d, r, p.now, &c.Charge, actual)
 		}
-		in, d, r := p.touch(c.inst)
-		if in.Cap > 0 && p.shared&(1<<c.limit) != 0 {
-			delta = max(delta, (actual-c.Amount)*order.Unit/in.Cap)
-		}
-		if c.Mode == meter.Held {
-			in.Bind(d, r, p.now, &c.Charge)
-		}
-		in.Settle(d, r, p.now, &c.Charge, actual)
 	}
-	p.queue.Settled(tk.class, tk.who.agent, delta)
+	if tk.counted {
+		p.queue.Settled(tk.class, tk.who.agent, p.price(tk)-before)
+	}
 }
 
 // finish binds and frees what is left of a ticket that is over.
@@ -254,11 +250,11 @@ func (p *Pool) expire(t int32) {
 	case stateReady:
 		p.decided = append(p.decided, tk.id)
 		p.giveBack(tk)
-		p.gatesLost(t, false)
+		p.gatesLost(t, tk, false)
 		p.end(t, tk)
 	case stateHeld:
 		if !tk.answered {
-			p.gatesLost(t, false)
+			p.gatesLost(t, tk, false)
 		}
 		p.finish(t, tk)
 	case stateSpent:

@@ -169,11 +169,15 @@ func (p *Pool) conclude(op *store.Op) bool {
 	}
 	tk.op = 0
 	r.Reason = p.why(t)
+	full := tk.surplus && op.Wait != 0 && p.queue.Len() > p.spec.MaxWaiting
+	tk.surplus = false
 	asks := op.Kind == store.OpAcquire || op.Kind == store.OpRenew
-	if !asks || op.Wait < 0 || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline {
+	switch {
+	case full:
+		r.Reason.Code = store.CodeFull
+	case !asks || op.Wait < 0 || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline:
 		return false
-	}
-	if op.Wait > 0 {
+	case op.Wait > 0:
 		r.Reason.Code = store.CodeDeadline
 	}
 	r.State = store.Refused

@@ -42,6 +42,10 @@ func (p *Pool) serveOne() bool {
 			p.wakeAt(v.At)
 			continue
 		}
+		if limit := p.tooBig(tk); limit >= 0 {
+			p.dismiss(t, tk, limit)
+			return true
+		}
 		if on, at := p.lacksOwn(tk); on != 0 {
 			p.queue.Park(h.Waiter, on, at)
 			return true
@@ -56,6 +60,29 @@ func (p *Pool) serveOne() bool {
 		return true
 	}
 	return false
+}
+
+// tooBig returns the limit that was made smaller than what a waiter wants of it, or -1.
+// It would wait forever, with all who need the limit behind it.
+func (p *Pool) tooBig(tk *ticket) int {
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if in := p.insts.At(c.inst); in.Cap > 0 && c.Amount > in.Cap {
+			return int(c.limit)
+		}
+	}
+	return -1
+}
+
+// dismiss sends a waiter away that can never go.
+func (p *Pool) dismiss(t int32, tk *ticket, limit int) {
+	if tk.op > 0 {
+		refuse(&p.batch[tk.op-1], store.CodeCapacity, limit, 0)
+	} else {
+		p.decided = append(p.decided, tk.id)
+	}
+	p.leaveQueue(tk)
+	p.end(t, tk)
 }
 
 // lacksOwn returns the first meter of the caller's own that has no room for it, and
@@ -137,6 +164,7 @@ func (p *Pool) claim(tk *ticket) {
 func (p *Pool) admit(t int32) {
 	tk := p.tickets.At(t)
 	p.queue.Granted(tk.waiter)
+	tk.counted = true
 	p.unqueue(tk)
 	p.grant(t, tk)
 	for k := range tk.n {

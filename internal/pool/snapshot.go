@@ -117,13 +117,18 @@ func (p *Pool) callerStates() []store.Caller {
 // will have gone.
 func (p *Pool) waiterStates() []store.Waiter {
 	var list []store.Waiter
+	holders := p.holders()
 	before := map[int32]int64{} // wanted of each meter by those ahead
 	for i, l := range p.queue.List(p.strict(), store.MaxListed) {
 		tk := p.tickets.At(l.Ticket)
 		r := p.why(l.Ticket)
 		at := p.now
+		var heldBy []string
 		for k := range tk.n {
 			c := &tk.charges[k]
+			if int8(c.limit) == r.Limit {
+				heldBy = holders[c.inst]
+			}
 			in, d, ring := p.touch(c.inst)
 			at = max(at, in.Estimate(d, ring, p.now, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
@@ -131,39 +136,40 @@ func (p *Pool) waiterStates() []store.Waiter {
 		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
 			at = max(at, v.At)
 		}
+		if at == p.now {
+			at = 0 // it depends on others
+		}
 		list = append(list, store.Waiter{
 			ID: tk.id, Agent: p.names.Text(tk.who.agent), Class: l.Class, Model: p.names.Text(tk.who.model),
 			Position: i + 1, Since: store.Time(tk.since), Expected: store.Time(at), Reason: r,
+			HeldBy: heldBy,
 		})
 	}
-	p.fillHolders(list)
 	return list
 }
 
 // maxHolders bounds how many agents are named as holding a limit.
 const maxHolders = 5
 
-// fillHolders names, for each lacked limit, agents with open tickets on it.
-func (p *Pool) fillHolders(list []store.Waiter) {
-	if len(list) == 0 {
-		return
+// holders names, for each meter, agents with open tickets on it.
+func (p *Pool) holders() map[int32][]string {
+	held := map[int32][]string{}
+	if p.queue.Len() == 0 {
+		return held
 	}
-	holders := map[int8][]string{}
 	for i := int32(1); i < p.tickets.End(); i++ {
 		tk := p.tickets.At(i)
 		if tk.state != stateHeld && tk.state != stateReady {
 			continue
 		}
 		for k := range tk.n {
-			limit := int8(tk.charges[k].limit)
-			if h := holders[limit]; len(h) < maxHolders {
+			on := tk.charges[k].inst
+			if h := held[on]; len(h) < maxHolders {
 				if name := p.names.Text(tk.who.agent); !slices.Contains(h, name) {
-					holders[limit] = append(h, name)
+					held[on] = append(h, name)
 				}
 			}
 		}
 	}
-	for i := range list {
-		list[i].HeldBy = holders[list[i].Reason.Limit]
-	}
+	return held
 }

@@ -48,29 +48,31 @@ func (w *wheel) remove(p *Pool, t *ticket) {
 	w.count--
 }
 
-// expireTickets ends what is due, and sweeps a little.
+// expireTickets ends what is due, each at its own time though nobody may have looked
+// since, and sweeps a little.
 func (p *Pool) expireTickets() {
 	w := &p.wheel
 	now := p.now / wheelStep
 	if now == w.tick {
 		return
 	}
-	p.sweepSome(64)
-	from := max(w.tick+1, now-wheelSlots+1)
-	w.tick = now
-	if w.count == 0 || w.next > now {
-		return
-	}
-	for s := from; s <= now; s++ {
-		for i := w.slots[s%wheelSlots]; i != 0; {
-			next := p.tickets.At(i).next
-			if p.tickets.At(i).due <= p.now {
-				p.expire(i)
+	if w.count > 0 && w.next <= now {
+		end := p.now
+		for s := max(w.tick+1, w.next); s <= now && w.count > 0; s++ {
+			p.now = s * wheelStep
+			for i := w.slots[s%wheelSlots]; i != 0; {
+				next := p.tickets.At(i).next
+				if p.tickets.At(i).due <= p.now {
+					p.expire(i)
+				}
+				i = next
 			}
-			i = next
 		}
+		w.tick, p.now = now, end
+		w.findNext(p)
 	}
-	w.findNext(p)
+	w.tick = now
+	p.sweepSome(64)
 }
 
 // findNext looks for the first slot that has anything in it.

@@ -7,6 +7,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,26 +70,34 @@ func New(opts ...Option) *Store {
 
 // Pool implements [store.Store].
 func (s *Store) Pool(_ context.Context, spec store.Spec) (store.Pool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, store.ErrClosed
+	spec.Limits, spec.Classes = slices.Clone(spec.Limits), slices.Clone(spec.Classes)
+	st, made, err := s.stateOf(spec)
+	if err == nil && !made {
+		err = st.redefine(spec)
 	}
-	st := s.pools[spec.Name]
-	if st == nil {
-		spec.Limits = append([]store.Limit(nil), spec.Limits...)
-		core, err := pool.New(spec, s.clock.Now())
-		if err != nil {
-			return nil, err
-		}
-		st = &state{clock: s.clock, core: core, sessions: map[uint64]*handle{}}
-		s.pools[spec.Name] = st
-		return st.open(), nil
-	}
-	if err := st.redefine(spec); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return st.open(), nil
+}
+
+// stateOf finds or makes a pool.
+func (s *Store) stateOf(spec store.Spec) (st *state, made bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, false, store.ErrClosed
+	}
+	if st = s.pools[spec.Name]; st != nil {
+		return st, false, nil
+	}
+	core, err := pool.New(spec, s.clock.Now())
+	if err != nil {
+		return nil, false, err
+	}
+	st = &state{clock: s.clock, core: core, sessions: map[uint64]*handle{}}
+	s.pools[spec.Name] = st
+	return st, true, nil
 }
 
 // Close implements [store.Store].
@@ -126,8 +135,12 @@ func (st *state) open() *handle {
 
 func (st *state) redefine(spec store.Spec) error {
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.core.Redefine(spec)
+	err := st.core.Redefine(spec)
+	st.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return st.apply(nil, nil) // other limits may let in those who wait, or send them away
 }
 
 func (st *state) close() {
@@ -139,10 +152,11 @@ func (st *state) close() {
 	}
 }
 
-// apply runs one step and tells those whose waiting tickets it decided.
-func (st *state) apply(ops []store.Op) error {
+// apply runs one step, for a session or by itself, and tells those whose waiting tickets
+// it decided.
+func (st *state) apply(h *handle, ops []store.Op) error {
 	st.mu.Lock()
-	if st.closed {
+	if st.closed || h != nil && h.closed {
 		st.mu.Unlock()
 		return store.ErrClosed
 	}
@@ -181,7 +195,7 @@ func (st *state) tick() {
 	st.mu.Lock()
 	st.timerAt = 0
 	st.mu.Unlock()
-	_ = st.apply(nil) // closed: nobody is left to serve
+	_ = st.apply(nil, nil) // closed: nobody is left to serve
 }
 
 // notice is what to tell one session.
@@ -215,14 +229,11 @@ type handle struct {
 	state   *state
 	session uint64
 	watch   atomic.Pointer[func([]store.ID)]
-	closed  atomic.Bool
+	closed  bool // under the state's lock
 }
 
 // Apply implements [store.Pool].
 func (h *handle) Apply(_ context.Context, ops []store.Op) error {
-	if h.closed.Load() {
-		return store.ErrClosed
-	}
 	if len(ops) > store.MaxBatch {
 		return fmt.Errorf("%d operations in a batch: at most %d", len(ops), store.MaxBatch)
 	}
@@ -231,16 +242,16 @@ func (h *handle) Apply(_ context.Context, ops []store.Op) error {
 			ops[i].ID.Session = h.session
 		}
 	}
-	return h.state.apply(ops)
+	return h.state.apply(h, ops)
 }
 
 // Snapshot implements [store.Pool]. What time alone has changed is seen to first.
 func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	st := h.state
-	_ = st.apply(nil) // closed: said below
+	_ = st.apply(nil, nil) // closed: said below
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.closed || h.closed.Load() {
+	if st.closed || h.closed {
 		return store.Snapshot{}, store.ErrClosed
 	}
 	return st.core.Snapshot(st.clock.Now()), nil
@@ -254,11 +265,13 @@ func (h *handle) Now() store.Time { return h.state.clock.Now() }
 
 // Close implements [store.Pool].
 func (h *handle) Close() error {
-	if h.closed.Swap(true) {
-		return nil
-	}
 	st := h.state
 	st.mu.Lock()
+	if h.closed {
+		st.mu.Unlock()
+		return nil
+	}
+	h.closed = true
 	delete(st.sessions, h.session)
 	waiting := st.core.WaitingOf(h.session)
 	st.mu.Unlock()
@@ -269,7 +282,7 @@ func (h *handle) Close() error {
 	for i, id := range waiting {
 		ops[i] = store.Op{Kind: store.OpCancel, ID: id}
 	}
-	if err := st.apply(ops); err != nil && err != store.ErrClosed {
+	if err := st.apply(nil, ops); err != nil && err != store.ErrClosed {
 		return err
 	}
 	return nil

@@ -12,6 +12,7 @@ func claims(s *suite) {
 		bucket(10, 20), bucket(10, 20),
 	), func(m *member) {
 		var small []*stream
+		m.take(want("first", 20, 20))
 		for a := range 3 {
 			small = append(small, m.stream(want(fmt.Sprint("left", a), 1, 0), 20), m.stream(want(fmt.Sprint("right", a), 0, 1), 20))
 		}

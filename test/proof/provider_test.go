@@ -53,7 +53,6 @@ func (w *world) arrive(i int) {
 			w.count(i, l, min(p.cost[l], p.used[l]))
 		}
 	}
-	w.after(c.ends-w.now, evFinish, i)
 	switch p.fate {
 	case mute, spends:
 		c.over = true
@@ -61,6 +60,7 @@ func (w *world) arrive(i int) {
 	default:
 		w.after(min(p.header, c.ends-w.now), evMake, i)
 	}
+	w.after(c.ends-w.now, evFinish, i)
 }
 
 // binding reports that a plan takes from a limit that counts until the end of the
@@ -96,7 +96,7 @@ func (w *world) statement(i int) []store.Observed {
 	p := &w.plans[i]
 	var seen []store.Observed
 	for l := range w.spec.Limits {
-		if w.spec.Limits[l].Kind != store.Fixed || p.cost[l] == 0 || !w.stated {
+		if w.spec.Limits[l].Kind != store.Fixed || p.cost[l] == 0 || !w.stated || p.silent {
 			continue
 		}
 		st := w.judgeOf(l, p).rule.State(w.now)
@@ -121,6 +121,7 @@ func (w *world) answer(i int) {
 	r := w.apply(op)
 	if r.State == store.Granted {
 		w.headers.add(w.now - c.granted)
+		w.bounds = append(w.bounds, w.now-c.granted)
 		if w.headers.slow {
 			w.tally.slow++
 			if w.quick {

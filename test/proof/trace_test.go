@@ -58,6 +58,7 @@ type plan struct {
 	tail       store.Time // from the end of an answer to the close
 	spend      store.Time // from writing to the close of a spent ticket
 	atLast     bool       // arrives in the last moment that the premise allows
+	silent     bool       // the answer states nothing
 	full       bool       // the answer states size and remaining, not only the reset
 	throttled  bool       // refused by a limit that nobody knows of
 	twice      bool       // operations are repeated, as after a lost reply
@@ -147,7 +148,7 @@ func (sh shape) draw(seed uint64) *trace {
 	regime := rng.IntN(4)
 	refusals := !sh.plain && rng.IntN(6) == 0
 	n := 5 + rng.IntN(45)
-	span := []time.Duration{time.Millisecond, time.Second, tr.spec.Limits[0].Window, 3 * time.Minute}[rng.IntN(4)]
+	span := []time.Duration{time.Millisecond, time.Second, tr.spec.Limits[0].Window, 3 * time.Minute, 4 * tr.spec.Limits[0].Window}[rng.IntN(5)]
 	for i := range n {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)+1))
 		p := sh.plan(rng, tr, slack, overrun)
@@ -224,8 +225,9 @@ func (sh shape) plan(rng *rand.Rand, tr *trace, slack time.Duration, overrun boo
 		p.request, p.atLast = drawn(rng, sh.request), false
 	}
 	if rng.IntN(6) == 0 {
-		p.think = store.Time(rng.Int64N(us)) // often too long: the ticket is stale by then
+		p.think = store.Time(rng.Int64N(3 * us)) // often too long: the ticket is stale by then
 	}
+	p.silent = rng.IntN(3) == 0
 	if sh.plain {
 		return p
 	}

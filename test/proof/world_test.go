@@ -25,6 +25,8 @@ type world struct {
 	headers headers
 	tally   tally
 	failure error
+	grants  []store.Time     // of every grant that was collected
+	bounds  []store.Time     // from the grant to the answer
 	log     *strings.Builder // nil: not wanted
 }
 
@@ -71,8 +73,8 @@ const (
 
 var kindNames = [...]string{"ask", "keep", "collect", "hold", "write", "spend", "arrive", "make", "answer", "finish", "close"}
 
-// maxSteps is far beyond what any trace needs: one that gets there spins.
-const maxSteps = 200_000
+// maxSteps is far beyond what a request needs of events: a trace that gets there spins.
+const maxSteps = 1000
 
 func play(tr *trace, log *strings.Builder) *world {
 	w := &world{trace: tr, now: sim.Epoch, calls: make([]call, len(tr.plans)), judges: map[scope]*judge{}, log: log, byN: []int{-1}}
@@ -115,7 +117,7 @@ func (w *world) run() {
 		if w.events.len() == 0 && wake == 0 {
 			return
 		}
-		if w.steps++; w.steps > maxSteps {
+		if w.steps++; w.steps > maxSteps*(1+len(w.plans)) {
 			w.fail("the trace does not end: %d wait, wake at %v", w.waiting(), since(wake))
 			return
 		}
@@ -233,6 +235,7 @@ func (w *world) result(i int, r store.Result) {
 	case store.Granted:
 		c.granted, c.held = r.GrantedAt, r.Now
 		w.tally.granted++
+		w.grants = append(w.grants, r.GrantedAt)
 		if waited := r.GrantedAt - sim.Epoch - p.at; waited > w.longest {
 			w.fail("#%d was granted only %v after it asked", i, waited.Sub(0))
 		}
@@ -268,12 +271,6 @@ func (w *world) hold(i int) {
 	switch p.fate {
 	case diesHolding:
 		c.over = true
-	case cancels:
-		c.over = true
-		w.apply(store.Op{Kind: store.OpCancel, ID: c.id})
-		if p.twice {
-			w.apply(store.Op{Kind: store.OpCancel, ID: c.id})
-		}
 	default:
 		think := p.think
 		if c.renews > 0 {
@@ -286,6 +283,14 @@ func (w *world) hold(i int) {
 // write begins to send, or renews a ticket that has become stale.
 func (w *world) write(i int) {
 	c, p := &w.calls[i], &w.plans[i]
+	if p.fate == cancels {
+		c.over = true
+		w.apply(store.Op{Kind: store.OpCancel, ID: c.id})
+		if p.twice {
+			w.apply(store.Op{Kind: store.OpCancel, ID: c.id})
+		}
+		return
+	}
 	last := c.held.Add(w.ttl)
 	stale := w.now > last
 	if w.premise == withinSlack {

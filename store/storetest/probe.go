@@ -1,0 +1,281 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// crowd queues n requests of one agent.
+func (m *member) crowd(n int) {
+	m.Helper()
+	for range n {
+		m.queue(want("crowd", 1))
+	}
+}
+
+// paused returns with the pool paused for a minute and a crowd waiting.
+func (m *member) paused(crowd int) {
+	m.Helper()
+	m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
+	m.crowd(crowd)
+}
+
+// only checks how many of the crowd have gone.
+func (m *member) only(n int) {
+	m.Helper()
+	if len(m.grants) != n {
+		m.Fatalf("%v after the start %d have gone, want %d", m.elapsed(), len(m.grants), n)
+	}
+}
+
+func probes(s *suite) {
+	sp := spec(plenty())
+	s.test("exactly one probe goes out when a pause ends", sp, func(m *member) {
+		m.paused(10)
+		m.pass(time.Minute)
+		m.only(1)
+		m.exactly(m.grants[0].ID, time.Minute)
+		if g := m.onlyGate(); g.Phase != "probing" {
+			m.Errorf("%s, want probing", g.Phase)
+		}
+		if res := m.refused(want("b", 1).class(0).try(), store.CodeProbe); !res.Held {
+			m.Error("want held")
+		}
+		m.pass(1900 * time.Millisecond)
+		m.only(1)
+	})
+	s.test("a probe passes with an ok", sp, func(m *member) {
+		m.paused(10)
+		m.pass(time.Minute + 300*time.Millisecond)
+		m.answer(m.grants[0].ID, store.VerdictOK)
+		m.collect()
+		m.only(2)
+		m.exactly(m.grants[1].ID, time.Minute+300*time.Millisecond)
+		if g := m.onlyGate(); g.Phase != "ramping" {
+			m.Errorf("%s, want ramping", g.Phase)
+		}
+	})
+	s.test("a probe passes when no refusal has come for two seconds", sp, func(m *member) {
+		m.paused(10)
+		m.pass(time.Minute + 2*time.Second)
+		m.only(2)
+		m.exactly(m.grants[1].ID, time.Minute+2*time.Second)
+	})
+	s.test("a refused probe pauses again", sp, func(m *member) {
+		m.paused(10)
+		m.pass(time.Minute + 500*time.Millisecond)
+		m.answer(m.grants[0].ID, store.VerdictThrottled)
+		m.pausedFor(time.Minute)
+		m.pass(59 * time.Second)
+		m.only(1)
+		m.pass(time.Second)
+		m.only(2)
+	})
+	s.test("a refusal that comes after the two seconds pauses again", sp, func(m *member) {
+		m.paused(10)
+		m.pass(time.Minute + 2200*time.Millisecond)
+		m.answer(m.grants[0].ID, store.VerdictThrottled)
+		m.pausedFor(time.Minute)
+	})
+	s.test("an unsent probe is replaced at once", sp, func(m *member) {
+		m.paused(10)
+		m.pass(time.Minute + 500*time.Millisecond)
+		m.cancel(m.grants[0].ID)
+		m.collect()
+		m.only(2)
+		m.exactly(m.grants[1].ID, time.Minute+500*time.Millisecond)
+	})
+	s.test("a spent probe proves nothing: the next goes two seconds later", sp, func(m *member) {
+		m.paused(10)
+		m.pass(time.Minute)
+		m.spend(m.grants[0].ID)
+		m.pass(1900 * time.Millisecond)
+		m.only(1)
+		m.pass(100 * time.Millisecond)
+		m.only(2)
+		m.exactly(m.grants[1].ID, time.Minute+2*time.Second)
+		if g := m.onlyGate(); g.Phase != "probing" {
+			m.Errorf("%s, want probing", g.Phase)
+		}
+	})
+	s.test("so does a probe whose holder died", sp, func(m *member) {
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
+		m.queue(want("dead", 1).class(0))
+		m.sleep(time.Minute + 500*time.Millisecond)
+		m.takeTold()
+		m.crowd(5)
+		m.pass(2400 * time.Millisecond)
+		m.only(0)
+		m.pass(200 * time.Millisecond)
+		m.only(1)
+	})
+	s.test("three blank probes in a row start the ramp", sp, func(m *member) {
+		m.paused(20)
+		m.pass(time.Minute)
+		m.spend(m.grants[0].ID)
+		m.pass(2 * time.Second)
+		m.spend(m.grants[1].ID)
+		m.pass(2 * time.Second)
+		m.only(3)
+		m.spend(m.grants[2].ID)
+		m.collect()
+		if g := m.onlyGate(); g.Phase != "ramping" {
+			m.Errorf("%s, want ramping", g.Phase)
+		}
+		m.only(4)
+	})
+	s.test("the probe is the highest class's", sp, func(m *member) {
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
+		by := m.line("zyx", classed)
+		m.pass(time.Minute)
+		m.inOrder(by, "x")
+	})
+	s.test("each scope has its own probe", sp, func(m *member) {
+		for _, model := range []string{"opus", "haiku"} {
+			m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute, Scope: store.PerModel, Model: model})
+			m.queue(want("a", 1).model(model))
+			m.queue(want("a", 1).model(model))
+		}
+		m.pass(time.Minute + time.Second)
+		m.only(2)
+	})
+	s.test("a ticket that is not the probe does not speak for it", sp, func(m *member) {
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute, Scope: store.PerModel, Model: "opus"})
+		m.queue(want("a", 1).model("opus"))
+		m.queue(want("a", 1).model("opus"))
+		m.pass(time.Minute)
+		m.answer(m.grants[0].ID, store.VerdictError)
+		m.close(m.grants[0].ID)
+		for range 3 {
+			m.spend(m.take(want("b", 1).model("haiku")))
+		}
+		m.pass(1900 * time.Millisecond)
+		m.only(1)
+		m.pass(100 * time.Millisecond)
+		m.only(2)
+	})
+}
+
+func ramps(s *suite) {
+	sp := spec(plenty())
+	doubles := func(m *member, from int) {
+		m.Helper()
+		for _, total := range []int{1, 2, 4, 8, 16, 32} {
+			m.collect()
+			m.only(from + total)
+			m.pass(400 * time.Millisecond)
+			m.only(from + total)
+			m.pass(100 * time.Millisecond)
+		}
+	}
+	s.test("grants double every half second after a probe", sp, func(m *member) {
+		m.paused(100)
+		m.pass(time.Minute)
+		m.answer(m.grants[0].ID, store.VerdictOK)
+		doubles(m, 1)
+	})
+	s.test("and after a resume", sp, func(m *member) {
+		m.paused(100)
+		m.ends(store.Op{Kind: store.OpResume})
+		doubles(m, 0)
+	})
+	s.test("class order is strict while it lasts", sp, func(m *member) {
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
+		by := m.line("zzzzyyyyxxxx", classed)
+		m.pass(time.Minute)
+		m.answer(m.grants[0].ID, store.VerdictOK)
+		m.pass(5 * time.Second)
+		m.inOrder(by, "xxxxyyyyzzzz")
+	})
+	s.test("it ends when limits bind", spec(bucket(4, 4)), func(m *member) {
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
+		m.crowd(60)
+		m.pass(time.Minute)
+		m.answer(m.grants[0].ID, store.VerdictOK)
+		m.pass(5 * time.Second)
+		if g := m.snapshot().Gates; len(g) != 0 {
+			m.Errorf("%+v", g)
+		}
+		n := len(m.grants)
+		m.pass(5 * time.Second)
+		m.only(n + 20)
+	})
+	s.test("a refusal in the middle pauses again", sp, func(m *member) {
+		m.paused(100)
+		m.pass(time.Minute)
+		m.answer(m.grants[0].ID, store.VerdictOK)
+		m.pass(1700 * time.Millisecond)
+		n := len(m.grants)
+		m.answer(m.grants[n-1].ID, store.VerdictThrottled)
+		m.answer(m.grants[n-2].ID, store.VerdictThrottled)
+		m.pausedFor(time.Minute)
+		if g := m.onlyGate(); g.Consecutive != 1 {
+			m.Errorf("%d consecutive, want 1", g.Consecutive)
+		}
+		m.pass(30 * time.Second)
+		m.only(n)
+	})
+}
+
+func unexplained(s *suite) {
+	sp := spec(guarded(rolling(1000, time.Hour), store.GuardAuto), slots(50))
+	refuse := func(m *member) {
+		m.Helper()
+		id := m.take(want("a", 1, 1))
+		m.sleep(time.Millisecond)
+		m.answered(store.Op{ID: id, Verdict: store.VerdictThrottled, RetryAfter: time.Second})
+		m.close(id)
+		m.ends(store.Op{Kind: store.OpResume})
+		m.sleep(15 * time.Second)
+	}
+	slackAndSize := func(m *member, slack time.Duration, size int64) {
+		m.Helper()
+		if l := m.limit(0); l.Slack != slack || l.Size != size {
+			m.Errorf("slack %v, size %d; want %v and %d", l.Slack, l.Size, slack, size)
+		}
+	}
+	s.test("a refusal that the ledger cannot explain doubles the slack, and the next cuts the limit", sp, func(m *member) {
+		slackAndSize(m, 30*time.Second, 1000)
+		refuse(m)
+		slackAndSize(m, time.Minute, 1000)
+		refuse(m)
+		slackAndSize(m, 2*time.Minute, 950)
+		refuse(m)
+		slackAndSize(m, 4*time.Minute, 900)
+		refuse(m)
+		slackAndSize(m, 7*time.Minute+30*time.Second, 850) // an eighth of the window at most
+		m.sleep(time.Hour)
+		slackAndSize(m, 7*time.Minute+30*time.Second, 860) // 1% an hour comes back
+	})
+	s.test("one an hour only widens the slack", sp, func(m *member) {
+		refuse(m)
+		m.sleep(time.Hour)
+		refuse(m)
+		slackAndSize(m, 2*time.Minute, 1000)
+	})
+	s.test("a burst of refusals counts once", sp, func(m *member) {
+		a, b := m.take(want("a", 1, 1)), m.take(want("a", 1, 1))
+		m.sleep(time.Second)
+		m.answer(a, store.VerdictThrottled)
+		m.answer(b, store.VerdictThrottled)
+		slackAndSize(m, time.Minute, 1000)
+	})
+	s.test("a cut limit still takes what it can hold as a whole, alone", sp, func(m *member) {
+		refuse(m)
+		refuse(m)
+		m.sleep(2 * time.Hour)
+		m.sleep(time.Minute)
+		if size := m.limit(0).Size; size >= 1000 {
+			m.Fatalf("size %d, want less than 1000", size)
+		}
+		m.take(want("a", 1000, 1))
+	})
+	s.test("limits of our own are not to blame", spec(rolling(1000, time.Hour), slots(50)), func(m *member) {
+		refuse(m)
+		refuse(m)
+		if l := m.limit(0); l.Size != 1000 {
+			m.Errorf("size %d, want 1000", l.Size)
+		}
+	})
+}
