@@ -177,7 +177,7 @@ func TestRampDoublesEveryHalfSecond(t *testing.T) {
 		now += rampStep
 	}
 	g.LimitsBind()
-	if g.Phase != Open || !g.Idle(1 << 50) {
+	if g.Phase != Open || !g.Idle(1<<50) {
 		t.Error("the ramp goes on though limits bind")
 	}
 }

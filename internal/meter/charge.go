@@ -68,7 +68,11 @@ func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 func (m *Meter) place(d *Def, r *Ring, c *Charge, mark int64) {
 	c.Mode, c.Mark = Placed, mark
 	if d.Kind == Bucket {
-		*r.at(mark / d.Slice) += c.Amount
+		slice := mark / d.Slice
+		if r.Sum == 0 || slice < r.Tail {
+			r.Tail = slice
+		}
+		*r.at(slice) += c.Amount
 		r.Sum += c.Amount
 		m.Held += c.Amount
 		return

@@ -7,6 +7,8 @@
 // implementation that keeps to it, in whatever language, agrees to the last digit.
 package meter
 
+import "math/bits"
+
 // Kind says when a charge comes back.
 type Kind uint8
 
@@ -73,7 +75,7 @@ func (m *Meter) Room(d *Def, r *Ring) int64 {
 
 // Capacity returns the room in all, less what unexplained refusals cut off.
 func (m *Meter) Capacity(r *Ring) int64 {
-	if r == nil {
+	if r == nil || r.Cut == 0 {
 		return m.Cap
 	}
 	return m.less(r.Cut)
@@ -122,15 +124,15 @@ func (m *Meter) drain(t int64) {
 	if m.Level == 0 || m.N == 0 {
 		return
 	}
-	if dt > m.Level*m.W/m.N {
+	// Compared before anything is divided: most of the time a bucket is empty.
+	if hi, lo := bits.Mul64(uint64(dt), uint64(m.N)); hi != 0 || lo >= uint64(m.Level*m.W-m.Rem) {
 		m.Level, m.Rem = 0, 0
 		return
 	}
 	acc := m.Rem + dt*m.N
-	m.Rem = acc % m.W
-	if m.Level -= acc / m.W; m.Level <= 0 {
-		m.Level, m.Rem = 0, 0
-	}
+	drained := acc / m.W
+	m.Level -= drained
+	m.Rem = acc - drained*m.W
 }
 
 // settlePending lets charges whose arrival slack is over begin to drain, each
@@ -146,31 +148,30 @@ func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
 		}
 		r.Tail++
 	}
-	if r.Sum == 0 {
-		r.Tail = t / d.Slice
-	}
 }
 
-// fill raises a bucket's level, within what the arithmetic can hold.
+// fill raises a bucket's level, within what the arithmetic can hold. Up to twice the
+// capacity that is certain.
 func (m *Meter) fill(amount int64) {
-	m.Level = min(m.Level+amount, maxExact/max(m.W, 1))
+	if m.Level += amount; m.Level > 2*m.Cap {
+		m.Level = min(m.Level, max(maxExact/max(m.W, 1), 2*m.Cap))
+	}
 }
 
 // expire drops the slices of a rolling window whose last moment is a window old.
 func (m *Meter) expire(d *Def, r *Ring, t int64) {
-	first := (t - d.Window) / d.Slice // the oldest slice that still counts
-	if m.Level == 0 {
-		r.Tail = max(r.Tail, first)
+	if t < r.Due {
 		return
 	}
-	for r.Tail < first {
+	first := (t - d.Window) / d.Slice // the oldest slice that still counts
+	for r.Tail < first && m.Level > 0 {
 		c := r.at(r.Tail)
 		m.Level -= *c
 		*c = 0
-		if r.Tail++; m.Level == 0 {
-			r.Tail = first
-		}
+		r.Tail++
 	}
+	r.Tail = max(r.Tail, first)
+	r.Due = (r.Tail+1)*d.Slice + d.Window
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

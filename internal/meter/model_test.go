@@ -513,6 +513,9 @@ func TestRefundRightAfterTakeRestoresTheMeter(t *testing.T) {
 			m, r := x.copy()
 			c := m.Take(&x.d, r, x.now, rapid.Int64Range(1, room).Draw(t, "cost"), rapid.Bool().Draw(t, "slow"))
 			m.Refund(&x.d, r, x.now, &c)
+			if r != nil && r.Sum == 0 {
+				r.Tail = x.r.Tail // of an empty bucket's ring: anywhere
+			}
 			if *m != x.m || r != nil && *r != *x.r {
 				t.Fatalf("left %+v, was %+v", *m, x.m)
 			}

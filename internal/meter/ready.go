@@ -82,9 +82,16 @@ func (m *Meter) Estimate(d *Def, r *Ring, t, ahead, need int64) int64 {
 		if deficit <= 0 || m.N == 0 {
 			return t
 		}
-		return min(t+min(deficit, Never/m.W)*m.W/m.N, Never)
+		return min(t+(min(deficit, Never/m.W)*m.W-m.Rem)/m.N, Never)
 	}
 	capacity := max(m.Capacity(r), 1)
+	if m.isFixed(d) {
+		left := ahead + need - max(m.Room(d, r), 0) // for the windows to come
+		if left <= 0 {
+			return t
+		}
+		return min(m.Hi+min((left-1)/capacity, Never/d.Window)*d.Window, Never)
+	}
 	rounds := (ahead + need - 1) / capacity
 	at := m.ReadyAt(d, r, t, ahead+need-rounds*capacity)
 	if at == Never {

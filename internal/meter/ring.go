@@ -7,6 +7,7 @@ package meter
 // drain.
 type Ring struct {
 	Tail  int64 // number of the oldest slice in use
+	Due   int64 // rolling: when the oldest slice stops counting
 	Sum   int64 // bucket: total in the slices, which is a part of what is held
 	Slack int64 // arrival slack in force; 0: the limit's own
 	Cut   int64 // capacity cut off after unexplained refusals, in 1/1000

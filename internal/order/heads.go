@@ -70,12 +70,13 @@ func (q *Queue) rankOf(class int, k flat.Key, strict bool) rank {
 // aheadScale is the denominator of Ahead.
 const aheadScale = 1024
 
-// Ahead estimates which part of all that waits will go before a newcomer of this
-// class and agent, in 1/1024. Under a fair order its own earlier requests take
+// Ahead estimates which part of all others that wait will go before a newcomer of this
+// class and agent, in 1/1024. The newcomer is in line already, with its cost. Under a fair order its own earlier requests take
 // turns with the other agents of the class, and the class with the others; a first
 // request goes within one round.
-func (q *Queue) Ahead(class uint8, agent int32) int64 {
-	if q.queued == 0 {
+func (q *Queue) Ahead(class uint8, agent int32, cost int64) int64 {
+	queued := q.queued - cost
+	if queued <= 0 {
 		return 0
 	}
 	if q.Mode == FIFO {
@@ -86,7 +87,7 @@ func (q *Queue) Ahead(class uint8, agent int32) int64 {
 	if m := q.findMember(class, agent); m != 0 {
 		own = q.members.At(m).queued
 	}
-	ahead := min(own*int64(max(c.active, 1)), c.queued)
+	ahead := max(min(own*int64(max(c.active, 1)), c.queued)-cost, 0)
 	if q.Mode == Strict {
 		for i := range int(class) {
 			ahead += q.classes[i].queued
@@ -107,7 +108,7 @@ func (q *Queue) Ahead(class uint8, agent int32) int64 {
 		w := max(q.Weights[class], 1)
 		ahead += min(ahead/w*(total-w), others)
 	}
-	return min(ahead, q.queued) * aheadScale / q.queued
+	return min(ahead, queued) * aheadScale / queued
 }
 
 // Share returns the part of amount that Ahead's fraction stands for.

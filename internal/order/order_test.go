@@ -319,7 +319,7 @@ func TestAheadIsWithinWhatWaits(t *testing.T) {
 			q.Push(Place{Agent: names.Hold(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "agent"))), Class: uint8(rapid.IntRange(0, 2).Draw(t, "class"))},
 				int32(i+1), rapid.Int64Range(1, Unit).Draw(t, "cost"), false)
 		}
-		a := q.Ahead(uint8(rapid.IntRange(0, 2).Draw(t, "class")), names.Hold("0"))
+		a := q.Ahead(uint8(rapid.IntRange(0, 2).Draw(t, "class")), names.Hold("0"), 0)
 		if a < 0 || a > aheadScale {
 			t.Fatalf("%d/%d of the queue is ahead", a, aheadScale)
 		}

@@ -157,7 +157,7 @@ func (tk *ticket) report(op *store.Op) {
 func (p *Pool) present(op *store.Op) bool {
 	s := p.sessionOf(op.ID.Session)
 	if op.ID.N == 0 {
-		s.high++
+		s.high = max(s.high, p.forgotten) + 1
 		op.ID.N = s.high
 		op.Result.ID = op.ID
 		return true

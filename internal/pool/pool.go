@@ -42,7 +42,8 @@ type Pool struct {
 	sessions  flat.Slab[session]
 	sessIx    flat.Index
 	sweepSess int32
-	lastSess  int32 // the session that asked last
+	forgotten uint64 // highest number of the sessions that are no longer remembered
+	lastSess  int32  // the session that asked last
 	callers   callers
 	header    headerTime
 

@@ -185,7 +185,7 @@ func (p *Pool) why(t int32) store.Reason {
 	tk := p.tickets.At(t)
 	r := store.Reason{Code: store.CodeOrder, Limit: -1}
 	at := p.now
-	ahead := p.queue.Ahead(tk.class, tk.who.agent)
+	ahead := p.queue.Ahead(tk.class, tk.who.agent, tk.cost)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, ring := p.touch(c.inst)

@@ -52,6 +52,7 @@ func (p *Pool) sweepSessions() {
 	if s.high == 0 || s.open > 0 || p.now-s.last < sessionMemory {
 		return
 	}
+	p.forgotten = max(p.forgotten, s.high) // no number that was given out comes again
 	p.sessIx.Remove(sessionHash(s.id), p.sweepSess)
 	p.sessions.Free(p.sweepSess)
 	p.lastSess = 0

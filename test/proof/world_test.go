@@ -293,7 +293,7 @@ func (w *world) write(i int) {
 	}
 	last := c.held.Add(w.ttl)
 	stale := w.now > last
-	if w.premise == withinSlack {
+	if w.premise != withinTTL {
 		slack := w.slackOf(p)
 		last = min(last, c.granted.Add(slack))
 		stale = stale || 2*w.now.Sub(c.granted) > slack

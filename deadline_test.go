@@ -1,0 +1,100 @@
+package sluice_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// wantWithin fails unless the request is granted, though it will not wait for longer.
+func wantWithin(t *testing.T, g *sluice.Gate, req sluice.Request, most time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	defer cancel()
+	start := time.Now()
+	ticket, err := g.Acquire(ctx, req)
+	if err != nil {
+		t.Errorf("%v after %v", err, time.Since(start))
+		return
+	}
+	end(t, ticket)
+}
+
+// An urgent newcomer goes next, however many wait: its deadline is not measured by them.
+func TestDeadlineOfAnUrgentNewcomer(t *testing.T) {
+	for _, order := range []sluice.Order{sluice.Fair, sluice.Strict} {
+		t.Run(order.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := openSlow(t, order)
+				for range 20 {
+					c.ask("", classed("batch", sluice.P2))
+				}
+				time.Sleep(2500 * time.Millisecond)
+				wantWithin(t, c.gate, classed("pager", sluice.P0), 800*time.Millisecond)
+				c.order()
+			})
+		})
+	}
+}
+
+func TestDeadlineOfANewAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openSlow(t, sluice.Fair)
+		for range 20 {
+			c.ask("", from("batch"))
+		}
+		time.Sleep(2500 * time.Millisecond)
+		wantWithin(t, c.gate, from("newcomer"), 1800*time.Millisecond)
+		c.order()
+	})
+}
+
+// After a pause there is the rest of this window, and at the reset all of the next.
+func TestDeadlineAcrossAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, sluice.Limit{
+			Name: "hour", Kind: sluice.Fixed, Size: 10, Window: time.Hour, Reset: time.Now().Add(5 * time.Minute),
+		})
+		for range 4 {
+			pass(t, g, from("a"))
+		}
+		refuse(t, g, sluice.Answer{RetryAfter: 10 * time.Second})
+		c := &crowd{tb: t, gate: g}
+		for range 10 {
+			c.send("", from("a"), 0, sluice.VerdictOK)
+		}
+		wantWithin(t, g, from("a"), 10*time.Minute)
+		c.order()
+	})
+}
+
+// A queue that shrinks leaves room for those whose deadline seemed too close.
+func TestDeadlineIsNotMeasuredByThoseWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openSlow(t, sluice.Fair)
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 20 {
+			c.hold(ctx, "", from("a"), 0)
+		}
+		_, err := c.gate.Try(t.Context(), from("a"))
+		if e := wantError(t, err, sluice.ErrNotNow); time.Until(e.RetryAt) != 21*time.Second {
+			t.Errorf("behind twenty RetryAt is in %v, want 21s", time.Until(e.RetryAt))
+		}
+		cancel()
+		c.wg.Wait()
+		wantWithin(t, c.gate, from("a"), 1100*time.Millisecond)
+	})
+}
+
+func TestQuotaGoneWithoutAHintPausesLikeARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, rolling(100, time.Hour))
+		ticket := acquire(t, g, from("a"))
+		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictExhausted})
+		end(t, ticket)
+		wantTook(t, "the next", took(func() { pass(t, g, from("a")) }), time.Minute)
+	})
+}
