@@ -140,25 +140,22 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 func (r *resource) wait(ctx context.Context, req *Request, x *request, bells uint64, t *Ticket) error {
 	op := &x.ops[0]
 	id := op.Result.ID
-	w, missed, open := r.line.enter(id.N, bells)
-	if !open {
-		return &Error{Err: ErrClosed, Resource: r.name}
-	}
-	defer r.line.leave(id.N, w)
 	for {
-		if !missed {
+		if w, missed := r.line.enter(id.N, bells); !missed {
 			select {
 			case <-w.bell:
-				if r.line.isClosed() {
-					return &Error{Err: ErrClosed, Resource: r.name}
-				}
+				r.line.spare.Put(w)
 			case <-ctx.Done():
+				r.line.leave(id.N, w)
 				*op = store.Op{Kind: store.OpCancel, ID: id}
 				_ = r.pool.Apply(context.WithoutCancel(ctx), x.ops[:]) // if this fails, the store expires it
 				return r.cancelled(req, ctx.Err())
 			}
 		}
-		missed = false
+		if r.line.closed.Load() {
+			return &Error{Err: ErrClosed, Resource: r.name}
+		}
+		bells = r.line.bells.Load()
 		*op = store.Op{Kind: store.OpPoll, ID: id}
 		if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
 			return r.storeError(err)
@@ -167,7 +164,7 @@ func (r *resource) wait(ctx context.Context, req *Request, x *request, bells uin
 		case store.Granted:
 			t.set(r, &op.Result)
 			return nil
-		case store.Waiting: // a ring for nothing: listen on
+		case store.Waiting: // somebody else's notice: listen on
 		default:
 			return errAgain
 		}

@@ -2,6 +2,7 @@ package sluice_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,5 +97,45 @@ func TestQuotaGoneWithoutAHintPausesLikeARefusal(t *testing.T) {
 		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictExhausted})
 		end(t, ticket)
 		wantTook(t, "the next", took(func() { pass(t, g, from("a")) }), time.Minute)
+	})
+}
+
+// One that renews is first in its agent's line: those behind it do not count.
+func TestDeadlineOfARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, bucket(1, 10*time.Second, 2))
+		ticket, refused := acquire(t, g, from("a")), acquire(t, g, from("a"))
+		c := &crowd{tb: t, gate: g}
+		for range 20 {
+			c.ask("", from("a"))
+		}
+		answer(t, refused, sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: 5 * time.Second})
+		end(t, refused)
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		wantTook(t, "renewing", took(func() {
+			if err := ticket.Renew(ctx); err != nil {
+				t.Error(err)
+			}
+		}), 5*time.Second)
+		end(t, ticket)
+		c.order()
+	})
+}
+
+// Many who ask once each are served in turn, and the last can tell that it would be late.
+func TestDeadlineBehindManyAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openSlow(t, sluice.Fair)
+		for i := range 100 {
+			c.ask("", from(fmt.Sprint("agent", i)))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+		defer cancel()
+		wantTook(t, "failing", took(func() {
+			_, err := c.gate.Acquire(ctx, from("late"))
+			wantError(t, err, sluice.ErrDeadline)
+		}), 0)
+		c.order()
 	})
 }

@@ -36,6 +36,45 @@ func TestCloseSendsEveryWaiterHome(t *testing.T) {
 	})
 }
 
+// Whatever callers are doing when the gate closes, they are told so and do not hang.
+func TestCloseUnderLoad(t *testing.T) {
+	for range 20 {
+		g := open(t, places(3), bucket(wide, time.Second, wide))
+		var wg sync.WaitGroup
+		busy := make(chan struct{}, 50)
+		for i := range 50 {
+			wg.Go(func() {
+				for first := true; ; first = false {
+					ticket, err := g.Acquire(context.Background(), from(fmt.Sprint("agent", i%5)))
+					if err == nil {
+						err = ticket.Close()
+					}
+					if first {
+						busy <- struct{}{}
+					}
+					if err != nil {
+						wantClosed(t, err)
+						return
+					}
+				}
+			})
+		}
+		for range 25 {
+			<-busy
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	}
+}
+
+func wantClosed(t *testing.T, err error) {
+	if !errors.Is(err, sluice.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
 func TestNoGoroutineBehindWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, bucket(1000, time.Second, 1000), places(1))
@@ -46,7 +85,7 @@ func TestNoGoroutineBehindWaiters(t *testing.T) {
 		for i := range callers {
 			c.ask("", from(fmt.Sprint("agent", i%10)))
 		}
-		if grown := runtime.NumGoroutine() - before; grown != callers {
+		if grown := runtime.NumGoroutine() - before; grown > callers {
 			t.Errorf("%d goroutines for %d callers that wait, want only their own", grown, callers)
 		}
 		if n := state(t, g).Waiting[sluice.P2]; n != callers {

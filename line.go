@@ -10,11 +10,11 @@ import (
 // line is where goroutines wait for the store's word. There is no goroutine behind it:
 // each caller blocks on its own bell.
 type line struct {
-	bells atomic.Uint64 // notices so far
+	bells  atomic.Uint64 // notices so far
+	closed atomic.Bool
 
 	mu      sync.Mutex
 	waiting map[uint64]*waiter
-	closed  bool
 
 	// spare bells belong to this line alone: one made in a synctest bubble must not ring
 	// in another.
@@ -23,64 +23,59 @@ type line struct {
 
 type waiter struct{ bell chan struct{} }
 
-// decided is told by the store which tickets to look at again.
+// decided is told by the store which tickets to look at again. Bells are rung after the
+// lock is free: those who wake up want it next.
 func (l *line) decided(ids []store.ID) {
+	var few [16]*waiter
+	rung := few[:0]
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.bells.Add(1)
 	for _, id := range ids {
 		if w := l.waiting[id.N]; w != nil {
-			w.ring()
+			delete(l.waiting, id.N)
+			rung = append(rung, w)
 		}
 	}
-}
-
-func (w *waiter) ring() {
-	select {
-	case w.bell <- struct{}{}:
-	default: // it has been rung and has not looked yet
+	l.mu.Unlock()
+	for _, w := range rung {
+		w.bell <- struct{}{} // it has room: a bell is rung once for each time it is entered
 	}
 }
 
 // enter begins to listen for a ticket. missed tells that a notice may have come since
-// bells was read.
-func (l *line) enter(n, bells uint64) (w *waiter, missed, open bool) {
+// bells was read, or that no more will come: then there is no bell.
+func (l *line) enter(n, bells uint64) (w *waiter, missed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		return nil, false, false
+	if l.bells.Load() != bells || l.closed.Load() {
+		return nil, true
 	}
 	if w, _ = l.spare.Get().(*waiter); w == nil {
 		w = &waiter{make(chan struct{}, 1)}
 	}
 	l.waiting[n] = w
-	return w, l.bells.Load() != bells, true
+	return w, false
 }
 
-// leave stops listening.
+// leave stops listening before the bell has rung. One that is being rung this very
+// moment is left to the collector.
 func (l *line) leave(n uint64, w *waiter) {
 	l.mu.Lock()
-	delete(l.waiting, n)
-	l.mu.Unlock()
-	select {
-	case <-w.bell: // a late ring is not for the next one to use this bell
-	default:
-	}
-	l.spare.Put(w)
-}
-
-func (l *line) isClosed() bool {
-	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.closed
+	if l.waiting[n] == w {
+		delete(l.waiting, n)
+		l.spare.Put(w)
+	}
 }
 
 // close wakes everyone to be told so.
 func (l *line) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
-	for _, w := range l.waiting {
-		w.ring()
+	l.closed.Store(true)
+	l.bells.Add(1)
+	for n, w := range l.waiting {
+		delete(l.waiting, n)
+		w.bell <- struct{}{}
 	}
 }

@@ -105,6 +105,18 @@ func (m *Meter) Bind(d *Def, r *Ring, t int64, c *Charge) {
 	c.Mode, c.Mark = Bound, t
 }
 
+// Lapse says that nothing was ever heard of a request: it had arrived by due, when its
+// ticket's time was over, which may have been a while ago.
+func (m *Meter) Lapse(d *Def, r *Ring, due int64, c *Charge) {
+	m.Advance(d, r, due)
+	if c.Mode == Held && m.slices(d) && !r.live(d, due) {
+		m.Held -= c.Amount // a whole window has passed since
+		c.Mode, c.Mark = Bound, due
+		return
+	}
+	m.Bind(d, r, due, c)
+}
+
 // Spend says that nothing will be heard of a request granted at granted, which
 // may still be on its way: the slack bounds it, or with a strict guard the
 // ticket's time to live.

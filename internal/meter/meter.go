@@ -175,3 +175,10 @@ func (m *Meter) expire(d *Def, r *Ring, t int64) {
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+func floorDiv(a, b int64) int64 {
+	if a < 0 {
+		return -ceilDiv(-a, b)
+	}
+	return a / b
+}

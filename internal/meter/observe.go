@@ -1,10 +1,25 @@
 package meter
 
 // ObserveReset learns that a fixed window resets between lo and hi. What is already known
-// is narrowed where the two agree and replaced where they do not.
-func (m *Meter) ObserveReset(d *Def, r *Ring, t, lo, hi int64) {
+// is narrowed where the two agree and replaced where they do not. It reports
+// whether what else was stated is about the window that is counted now.
+func (m *Meter) ObserveReset(d *Def, r *Ring, t, lo, hi int64) (current bool) {
 	if d.Kind != Fixed || lo < 0 || hi < lo || !d.phased(hi-lo) || hi-t > 2*d.Window {
-		return
+		return false
+	}
+	if m.Hi != 0 {
+		// Answers are late: it may be the reset before ours or after it. An answer that
+		// speaks of a later one was made when ours had been.
+		k := floorDiv(lo+hi-m.Last-m.Hi+d.Window, 2*d.Window)
+		from, to := lo-k*d.Window, hi-k*d.Window
+		if k > 0 {
+			to = min(to, t)
+		}
+		if k <= 1 && from <= m.Hi && to >= m.Last {
+			m.Last, m.Hi = max(from, m.Last), min(to, m.Hi)
+			m.Advance(d, r, t)
+			return k >= 0
+		}
 	}
 	if hi <= t { // stated before a reset that has been since
 		passed := (t-hi)/d.Window + 1
@@ -12,16 +27,10 @@ func (m *Meter) ObserveReset(d *Def, r *Ring, t, lo, hi int64) {
 	}
 	if m.Hi == 0 {
 		m.openFixed(d, r, lo, hi)
-		return
+	} else {
+		m.moveReset(d, r, t, lo, hi)
 	}
-	if hi < m.Last && hi+d.Window >= m.Last && lo+d.Window <= m.Hi {
-		lo, hi = lo+d.Window, hi+d.Window // of the reset that opened this window
-	}
-	if lo <= m.Hi && hi >= m.Last {
-		m.Last, m.Hi = max(lo, m.Last), min(hi, m.Hi)
-		return
-	}
-	m.moveReset(d, r, t, lo, hi)
+	return true
 }
 
 // moveReset replaces the reset. What was charged to both sides of the earlier one

@@ -70,45 +70,69 @@ func (q *Queue) rankOf(class int, k flat.Key, strict bool) rank {
 // aheadScale is the denominator of Ahead.
 const aheadScale = 1024
 
-// Ahead estimates which part of all others that wait will go before a newcomer of this
-// class and agent, in 1/1024. The newcomer is in line already, with its cost. Under a fair order its own earlier requests take
-// turns with the other agents of the class, and the class with the others; a first
-// request goes within one round.
-func (q *Queue) Ahead(class uint8, agent int32, cost int64) int64 {
-	queued := q.queued - cost
-	if queued <= 0 {
+// aheadLooks bounds how many agents Ahead looks at; what they have before the newcomer
+// stands for the rest.
+const aheadLooks = 32
+
+// Ahead estimates which part of all others that wait will go before waiter w, the
+// latest of its agent or, when it renews, the first: in 1/1024, rather too little than
+// too much.
+func (q *Queue) Ahead(w int32) int64 {
+	wt := q.waiters.At(w)
+	fl := q.flows.At(wt.flow)
+	class := fl.key.Class
+	c := &q.classes[class]
+	others := q.queued - wt.cost
+	if others <= 0 {
 		return 0
 	}
 	if q.Mode == FIFO {
+		if fl.first == w && wt.next != 0 {
+			return 0 // it renews
+		}
 		return aheadScale
 	}
-	c := &q.classes[class]
-	var own int64
-	if m := q.findMember(class, agent); m != 0 {
-		own = q.members.At(m).queued
+	own := q.members.At(fl.member).queued - wt.cost
+	if fl.first == w {
+		own = 0
 	}
-	ahead := max(min(own*int64(max(c.active, 1)), c.queued)-cost, 0)
-	if q.Mode == Strict {
-		for i := range int(class) {
-			ahead += q.classes[i].queued
+	ahead := min(own+q.sooner(w, own), c.queued-wt.cost)
+	finish := c.start + q.classCost(class, ahead)
+	for i := range q.classes {
+		o := &q.classes[i]
+		switch {
+		case i == int(class) || o.waiting == 0:
+		case q.Mode == Fair:
+			ahead += min(max(finish-o.start, 0)*q.Weights[i]/weightScale, o.queued)
+		case i < int(class):
+			ahead += o.queued
 		}
-	} else {
-		var others, total int64
-		for i := range q.classes {
-			if q.classes[i].waiting > 0 {
-				total += q.Weights[i]
-				if i != int(class) {
-					others += q.classes[i].queued
-				}
+	}
+	return min(ahead, others) * aheadScale / others
+}
+
+// sooner adds up what other agents of w's class have in line before it, if its own
+// agent has the cost own before it.
+func (q *Queue) sooner(w int32, own int64) (sum int64) {
+	wt := q.waiters.At(w)
+	me := q.flows.At(wt.flow)
+	class := me.key.Class
+	tag := flat.Key{A: q.members.At(me.member).start + own, B: wt.seq}
+	looks := int64(0)
+	for l := q.first; l != 0; l = q.lanes.At(l).next {
+		for n := q.tree.Min(q.lanes.At(l).roots[class]); n != 0 && q.tree.KeyOf(n).Less(tag); n = q.tree.Next(n) {
+			if looks++; looks > aheadLooks {
+				return sum / aheadLooks * int64(q.classes[class].active)
 			}
+			fl := q.flows.At(q.tree.Value(n))
+			if fl.member == me.member {
+				continue
+			}
+			m := q.members.At(fl.member)
+			sum += min(max(tag.A-m.start, q.waiters.At(fl.first).cost), m.queued)
 		}
-		if c.waiting == 0 {
-			total += q.Weights[class]
-		}
-		w := max(q.Weights[class], 1)
-		ahead += min(ahead/w*(total-w), others)
 	}
-	return min(ahead, queued) * aheadScale / queued
+	return sum
 }
 
 // Share returns the part of amount that Ahead's fraction stands for.

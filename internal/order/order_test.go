@@ -315,13 +315,17 @@ func TestSettleCorrectsTheOrder(t *testing.T) {
 func TestAheadIsWithinWhatWaits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, names := newQueue(Mode(rapid.IntRange(0, 2).Draw(t, "mode")), 40, 35, 25)
-		for i := range rapid.IntRange(0, 30).Draw(t, "n") {
-			q.Push(Place{Agent: names.Hold(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "agent"))), Class: uint8(rapid.IntRange(0, 2).Draw(t, "class"))},
-				int32(i+1), rapid.Int64Range(1, Unit).Draw(t, "cost"), false)
-		}
-		a := q.Ahead(uint8(rapid.IntRange(0, 2).Draw(t, "class")), names.Hold("0"), 0)
-		if a < 0 || a > aheadScale {
-			t.Fatalf("%d/%d of the queue is ahead", a, aheadScale)
+		for i := range rapid.IntRange(1, 60).Draw(t, "n") {
+			at := Place{
+				Agent: names.Hold(fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "agent"))), Class: uint8(rapid.IntRange(0, 2).Draw(t, "class")),
+			}
+			w := q.Push(at, int32(i+1), rapid.Int64Range(1, Unit).Draw(t, "cost"), rapid.Bool().Draw(t, "front"))
+			if a := q.Ahead(w); a < 0 || a > aheadScale {
+				t.Fatalf("%d/%d of the queue is ahead", a, aheadScale)
+			}
+			if rapid.Bool().Draw(t, "grant") {
+				q.Granted(q.Heads(false)[0].Waiter)
+			}
 		}
 	})
 }

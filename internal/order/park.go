@@ -32,7 +32,8 @@ func (q *Queue) Unpark(on int32) bool {
 	return true
 }
 
-// Wake brings back every flow whose time has come.
+// Wake brings back every flow whose time has come, each with the one that is behind it
+// at the same spot: it may have waited only for this one.
 func (q *Queue) Wake(t int64) {
 	for q.parked != 0 {
 		n := q.tree.Min(q.parked)
@@ -40,9 +41,17 @@ func (q *Queue) Wake(t int64) {
 			return
 		}
 		f := q.tree.Value(n)
+		on := q.spots.At(q.flows.At(f).spot).on
 		q.leave(f)
 		q.enter(f)
+		q.Unpark(on)
 	}
+}
+
+// ParkedBefore reports whether one that came before w is parked on on.
+func (q *Queue) ParkedBefore(w, on int32) bool {
+	s := q.findSpot(on)
+	return s != 0 && q.tree.KeyOf(q.tree.Min(q.spots.At(s).root)).A < q.waiters.At(w).seq
 }
 
 // NextWake returns when the first parked flow is due, and false if there is none.

@@ -37,7 +37,8 @@ type Queue struct {
 	Names   *flat.Names // of agents; a queue keeps references to those it remembers
 
 	virtual int64 // the class level's virtual time
-	seq     int64
+	seq     int64 // number of the last that came
+	front   int64 // number of the last that came to the front: below all others
 	waiting int
 	queued  int64 // sum of waiting costs
 	classes [MaxClasses]class
@@ -136,9 +137,8 @@ func (q *Queue) Ticket(w int32) int32 { return q.waiters.At(w).ticket }
 func (q *Queue) Push(at Place, ticket int32, cost int64, front bool) int32 {
 	f := q.flowOf(at)
 	fl := q.flows.At(f)
-	q.seq++
 	w := q.waiters.New()
-	*q.waiters.At(w) = waiter{flow: f, prev: fl.last, ticket: ticket, seq: q.seq, cost: cost}
+	*q.waiters.At(w) = waiter{flow: f, prev: fl.last, ticket: ticket, seq: q.number(front), cost: cost}
 
 	m, c := q.members.At(fl.member), &q.classes[at.Class]
 	if c.waiting == 0 {
@@ -159,7 +159,7 @@ func (q *Queue) Push(at Place, ticket int32, cost int64, front bool) int32 {
 		q.leave(f)
 		next := q.waiters.At(fl.first)
 		wt := q.waiters.At(w)
-		wt.prev, wt.next, wt.seq = 0, fl.first, next.seq-1
+		wt.prev, wt.next = 0, fl.first
 		next.prev, fl.first = w, w
 		q.enter(f)
 	default:
@@ -167,6 +167,16 @@ func (q *Queue) Push(at Place, ticket int32, cost int64, front bool) int32 {
 		fl.last = w
 	}
 	return w
+}
+
+// number gives out places in the line: at its end, or before everyone.
+func (q *Queue) number(front bool) int64 {
+	if front {
+		q.front--
+		return q.front
+	}
+	q.seq++
+	return q.seq
 }
 
 // Remove takes a waiter out without a grant; nobody's tags change.

@@ -40,15 +40,14 @@ func (p *Pool) learn(op *store.Op, who names, made int64) {
 		}
 		in, d, r := p.touch(p.instOf(o.Limit, &who))
 		p.learnSize(in, d, l, o.Size)
-		current := true
+		current := made >= in.Hi-d.Window // else it may tell of the window before
 		if o.ResetIn >= 0 && l.Kind == store.Fixed {
 			slop := int64(defaultSlop)
 			if o.Slop > 0 {
 				slop = o.Slop.Microseconds()
 			}
 			lo, hi := made+o.ResetIn.Microseconds()-slop, p.now+o.ResetIn.Microseconds()+slop
-			current = hi > p.now
-			in.ObserveReset(d, r, p.now, lo, hi)
+			current = in.ObserveReset(d, r, p.now, lo, hi)
 		}
 		if o.Size > 0 && o.Remaining >= 0 && o.Remaining <= o.Size && current {
 			in.ObserveUsed(d, o.Size-o.Remaining)

@@ -201,12 +201,10 @@ func (p *Pool) finish(t int32, tk *ticket) {
 	p.end(t, tk)
 }
 
-// changed lets one who is parked on a limit of its own look at it again. If it
-// goes, or leaves, the next one looks.
-func (p *Pool) changed(c *charge) {
-	if p.shared&(1<<c.limit) == 0 {
-		p.queue.Unpark(c.inst)
-	}
+// changed lets one who is parked on a limit of its own look at it again, and reports
+// whether there is one. If it goes, or leaves, the next one looks.
+func (p *Pool) changed(c *charge) bool {
+	return p.shared&(1<<c.limit) == 0 && p.queue.Unpark(c.inst)
 }
 
 // strictly reports whether a ticket has charges that insist on an answer.
@@ -256,9 +254,21 @@ func (p *Pool) expire(t int32) {
 		if !tk.answered {
 			p.gatesLost(t, tk, false)
 		}
+		p.lapse(tk)
 		p.finish(t, tk)
 	case stateSpent:
 		p.inFlight++ // finish counts it out a second time
+		p.lapse(tk)
 		p.finish(t, tk)
+	}
+}
+
+// lapse binds what is left of a ticket when its time was over, not when that is noticed:
+// a pool that nobody uses sleeps.
+func (p *Pool) lapse(tk *ticket) {
+	for k := range tk.n {
+		c := &tk.charges[k]
+		in := p.insts.At(c.inst)
+		in.Lapse(&p.defs[c.limit], p.ring(in), min(tk.due, p.now), &c.Charge)
 	}
 }

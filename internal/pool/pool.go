@@ -6,6 +6,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/gate"
@@ -166,6 +167,11 @@ func (p *Pool) conclude(op *store.Op) bool {
 	}
 	t, tk := p.find(op.ID)
 	if t == 0 {
+		return false
+	}
+	if tk.state != stateWaiting { // granted meanwhile, to one who had asked before
+		p.decided = slices.DeleteFunc(p.decided, func(id store.ID) bool { return id == op.ID })
+		p.poll(op)
 		return false
 	}
 	tk.op = 0

@@ -35,11 +35,13 @@ func (p *Pool) wakeAt(t int64) {
 func (p *Pool) serveOne() bool {
 	p.wake = 0
 	p.claims++ // claims of earlier passes are void
+	again := false
 	for _, h := range p.queue.Heads(p.strict()) {
 		t := p.queue.Ticket(h.Waiter)
 		tk := p.tickets.At(t)
 		if v := p.gatesAllow(h.Lane.Model, h.Lane.Key); !v.OK {
 			p.wakeAt(v.At)
+			again = p.passOn(tk) || again
 			continue
 		}
 		if limit := p.tooBig(tk); limit >= 0 {
@@ -48,18 +50,34 @@ func (p *Pool) serveOne() bool {
 		}
 		if on, at := p.lacksOwn(tk); on != 0 {
 			p.queue.Park(h.Waiter, on, at)
+			tk.parked = true
 			return true
 		}
 		if at := p.lacksShared(tk); at != 0 {
 			p.wakeAt(at)
 			p.claim(tk)
 			p.limitsBind(h.Lane)
+			again = p.passOn(tk) || again
 			continue
 		}
 		p.admit(t)
 		return true
 	}
-	return false
+	return again
+}
+
+// passOn lets the next one look at limits of the caller's own that tk has waited for:
+// it has come back from there, and something else keeps it. It reports whether there
+// is any to look.
+func (p *Pool) passOn(tk *ticket) (any bool) {
+	if !tk.parked {
+		return false
+	}
+	tk.parked = false
+	for k := range tk.n {
+		any = p.changed(&tk.charges[k]) || any
+	}
+	return any
 }
 
 // tooBig returns the limit that was made smaller than what a waiter wants of it, or -1.
@@ -85,8 +103,8 @@ func (p *Pool) dismiss(t int32, tk *ticket, limit int) {
 	p.end(t, tk)
 }
 
-// lacksOwn returns the first meter of the caller's own that has no room for it, and
-// when it will.
+// lacksOwn returns the first meter of the caller's own that has no room for it, or for
+// which somebody has waited longer, and when it will be ready.
 func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -94,6 +112,9 @@ func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
 			continue
 		}
 		in, d, r := p.touch(c.inst)
+		if p.queue.ParkedBefore(tk.waiter, c.inst) {
+			return c.inst, meter.Never // until that one goes
+		}
 		if in.room(d, r, c.Amount) < c.Amount {
 			tk.lacked |= 1 << c.limit
 			return c.inst, in.readyAt(d, r, p.now, c.Amount)
@@ -185,7 +206,7 @@ func (p *Pool) why(t int32) store.Reason {
 	tk := p.tickets.At(t)
 	r := store.Reason{Code: store.CodeOrder, Limit: -1}
 	at := p.now
-	ahead := p.queue.Ahead(tk.class, tk.who.agent, tk.cost)
+	ahead := p.queue.Ahead(tk.waiter)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, ring := p.touch(c.inst)

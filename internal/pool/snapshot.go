@@ -13,6 +13,9 @@ import (
 // Snapshot reads the state at time now.
 func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	p.now = max(p.now, int64(now))
+	if p.queue.Len() == 0 {
+		p.expireTickets() // while somebody waits, Wake sees to it
+	}
 	s := store.Snapshot{
 		Now:        store.Time(p.now),
 		InFlight:   p.inFlight,

@@ -29,6 +29,7 @@ type ticket struct {
 	n        uint8
 	retry    bool
 	answered bool
+	parked   bool // it has waited for a limit of its own, and those behind it for it
 	surplus  bool // there were enough in the queue when it came
 	counted  bool // its cost is in the tags of the order
 	charges  [store.MaxLimits]charge
@@ -85,7 +86,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	// The record may be recycled. Of its charges only what n covers is ever read.
 	t.id, t.since, t.granted, t.deadline = op.ID, p.now, 0, meter.Never
 	t.waiter, t.op, t.prev, t.next, t.lacked, t.n, t.due = 0, 0, 0, 0, 0, 0, 0
-	t.state, t.class, t.retry, t.answered, t.surplus, t.counted = 0, op.Class, op.Retry, false, false, false
+	t.state, t.class, t.retry, t.answered, t.parked, t.surplus, t.counted = 0, op.Class, op.Retry, false, false, false, false
 	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
 	if op.Wait >= 0 {
 		t.deadline = p.now + op.Wait.Microseconds()

@@ -1,8 +1,13 @@
 package memstore_test
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/memstore"
 	"github.com/sluicehq/sluice/store/storetest"
 )
@@ -13,3 +18,159 @@ func open(*testing.T) storetest.Harness {
 }
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
+
+// Two memstores agree with each other: nothing depends on anything but the operations
+// and their times.
+func TestSameTraceSameDecisions(t *testing.T) { storetest.Differential(t, open, open) }
+
+func TestOpenByURL(t *testing.T) {
+	s, err := store.Open(context.Background(), "mem:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(context.Background(), "mem:x"); err == nil {
+		t.Error("mem:x was opened")
+	}
+}
+
+// Many goroutines on one pool never hold more than there is, and leave nothing behind.
+func TestManyGoroutines(t *testing.T) {
+	const goroutines, rounds, places = 32, 60, 5
+	clock := storetest.NewClock(storetest.Start)
+	s := memstore.New(memstore.WithClock(clock))
+	defer s.Close()
+	spec := store.Spec{
+		Name: "pool",
+		Limits: []store.Limit{
+			{Name: "places", Kind: store.Concurrency, Unit: "requests", Size: places},
+			{Name: "burst", Kind: store.Bucket, Unit: "requests", Size: 1000, Burst: 200, Window: time.Second, Guard: store.GuardOff},
+			{Name: "own", Kind: store.Concurrency, Unit: "requests", Size: 2, Per: store.PerAgent},
+		},
+		Classes:    []store.Class{{Name: "p0", Weight: 40}, {Name: "p1", Weight: 35}, {Name: "p2", Weight: 25}},
+		MaxWaiting: 1000,
+		Throttle:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+		Overload:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+	}
+	done := make(chan struct{})
+	var workers, ticker sync.WaitGroup
+	ticker.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				clock.Advance(time.Millisecond)
+			}
+		}
+	})
+	var held counter
+	for g := range goroutines {
+		workers.Go(func() {
+			w := worker{t: t, id: g, held: &held}
+			w.run(s, spec, rounds)
+		})
+	}
+	workers.Wait()
+	close(done)
+	ticker.Wait()
+	if held.most > places {
+		t.Errorf("%d held at once, at most %d may be", held.most, places)
+	}
+	p, err := s.Pool(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Hour)
+	snap, err := p.Snapshot(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snap.InFlight != 0 || len(snap.Queue) != 0 {
+		t.Errorf("%d in flight and %d waiting when all have left", snap.InFlight, len(snap.Queue))
+	}
+	for _, l := range snap.Limits {
+		if l.Used != 0 {
+			t.Errorf("limit %d of %q: %d used when all have left", l.Limit, l.Scope, l.Used)
+		}
+	}
+}
+
+// counter knows how many are at it at once.
+type counter struct {
+	mu        sync.Mutex
+	now, most int
+}
+
+func (c *counter) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += n
+	c.most = max(c.most, c.now)
+}
+
+// worker asks, holds and closes, from a session of its own.
+type worker struct {
+	t    *testing.T
+	id   int
+	held *counter
+	pool store.Pool
+	bell chan struct{}
+}
+
+func (w *worker) run(s store.Store, spec store.Spec, rounds int) {
+	var err error
+	if w.pool, err = s.Pool(context.Background(), spec); err != nil {
+		w.t.Error(err)
+		return
+	}
+	defer w.pool.Close()
+	w.bell = make(chan struct{}, 1)
+	w.pool.Watch(func([]store.ID) {
+		select {
+		case w.bell <- struct{}{}:
+		default:
+		}
+	})
+	for i := range rounds {
+		w.round(i)
+	}
+}
+
+func (w *worker) round(i int) {
+	res := w.do(store.Op{
+		Kind: store.OpAcquire, Agent: fmt.Sprint("agent", w.id%6), Class: uint8(w.id % 3),
+		Amounts: [store.MaxLimits]int64{1, 1, 1}, Wait: -1, TTL: store.MaxTTL,
+	})
+	if i%10 == 9 {
+		if _, err := w.pool.Snapshot(context.Background()); err != nil {
+			w.t.Error(err)
+		}
+		w.do(store.Op{Kind: store.OpCancel, ID: res.ID})
+		return
+	}
+	for res.State == store.Waiting {
+		<-w.bell
+		res = w.do(store.Op{Kind: store.OpPoll, ID: res.ID})
+	}
+	switch res.State {
+	case store.Granted:
+		w.held.add(1)
+		w.do(store.Op{Kind: store.OpAnswer, ID: res.ID, Verdict: store.VerdictOK})
+		w.held.add(-1)
+		w.do(store.Op{Kind: store.OpClose, ID: res.ID})
+	case store.Ended: // collected too late: the clock is quick here
+	default:
+		w.t.Errorf("%v (%v)", res.State, res.Reason.Code)
+	}
+}
+
+func (w *worker) do(op store.Op) store.Result {
+	ops := []store.Op{op}
+	if err := w.pool.Apply(context.Background(), ops); err != nil {
+		w.t.Error(err)
+	}
+	return ops[0].Result
+}

@@ -56,6 +56,21 @@ func again(s *suite) {
 		same(m, ask(7), store.Granted)
 		m.used(1, 1)
 	})
+	s.test("when it is granted by the same batch it is collected", limits, func(m *member) {
+		held := m.take(want("x", 1, 3))
+		same(m, ask(7), store.Waiting)
+		got := m.apply(ask(7).try().op, store.Op{Kind: store.OpClose, ID: held})
+		if got[0].State != store.Granted {
+			m.Errorf("%v, want granted", got[0].State)
+		}
+		m.sleep(0)
+		if ids := m.takeTold(); len(ids) != 0 {
+			m.Errorf("told of %v, which was in the result", ids)
+		}
+		m.sleep(time.Minute)
+		same(m, ask(7), store.Granted)
+		m.used(1, 1)
+	})
 	s.test("when it is answered nothing is undone", limits, func(m *member) {
 		res := same(m, ask(7), store.Granted)
 		m.answer(res.ID, store.VerdictOK)

@@ -172,6 +172,17 @@ func ownLimits(s *suite) {
 			m.Error("the big one starves")
 		}
 	})
+	s.test("who waited for a limit of its own and now for something else hands it on", spec(per(slots(1), store.PerAgent), plenty()), func(m *member) {
+		held := m.take(want("a", 1, 1).model("haiku"))
+		first, second := m.queue(want("a", 1, 1).model("opus")), m.queue(want("a", 1, 1).model("haiku"))
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute, Scope: store.PerModel, Model: "opus"})
+		m.close(held)
+		m.collect()
+		m.exactly(second, 0)
+		m.close(second)
+		m.pass(time.Minute)
+		m.exactly(first, time.Minute)
+	})
 	s.test("who waits for a common limit keeps none of its own", spec(per(slots(2), store.PerAgent), slots(1)), func(m *member) {
 		held := m.take(want("x", 0, 1))
 		m.queue(want("a", 1, 1))

@@ -206,7 +206,9 @@ func renewing(s *suite) {
 			m.do(store.Op{Kind: store.OpPause, RetryAfter: 10 * time.Second})
 			others := []store.ID{m.queue(want("a", 1)), m.queue(want("a", 1))}
 			if o == store.FIFO {
-				others = append(others, m.queue(want("b", 1)))
+				m.cancel(others[0])
+				m.cancel(others[1])
+				others = []store.ID{m.queue(want("b", 1))}
 			}
 			if res := renew(m, id, -1); res.State != store.Waiting || res.Reason.Code != store.CodePaused {
 				m.Fatalf("got %v (%v), want waiting (paused)", res.State, res.Reason.Code)

@@ -80,10 +80,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Probe", probes},
 		{"Ramp", ramps},
 		{"Odd", unexplained},
-		//TODO 		{"Observe", observations},
+		{"Observe", observations},
 		{"Members", members},
-		//TODO 		{"Snapshot", snapshots},
-		//TODO 		{"Leaks", leaks},
+		{"Snapshot", snapshots},
+		{"Leaks", leaks},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
 	}

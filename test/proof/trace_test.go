@@ -206,6 +206,9 @@ func (sh shape) plan(rng *rand.Rand, tr *trace, slack time.Duration, overrun boo
 	p.costs(rng, tr, overrun)
 	short := func() store.Time { return store.Time(rng.Int64N(200_000)) }
 	p.reply, p.back, p.tail, p.header, p.spend = short()/4, short(), short(), short(), short()
+	if rng.IntN(6) == 0 {
+		p.back = store.Time(rng.Int64N(5_000_000)) // what it states is old when it comes
+	}
 	us := slack.Microseconds()
 	switch rng.IntN(10) {
 	case 0:

@@ -26,6 +26,7 @@ type world struct {
 	tally   tally
 	failure error
 	grants  []store.Time     // of every grant that was collected
+	order   []int            // and to which plan
 	bounds  []store.Time     // from the grant to the answer
 	log     *strings.Builder // nil: not wanted
 }
@@ -235,7 +236,7 @@ func (w *world) result(i int, r store.Result) {
 	case store.Granted:
 		c.granted, c.held = r.GrantedAt, r.Now
 		w.tally.granted++
-		w.grants = append(w.grants, r.GrantedAt)
+		w.grants, w.order = append(w.grants, r.GrantedAt), append(w.order, i)
 		if waited := r.GrantedAt - sim.Epoch - p.at; waited > w.longest {
 			w.fail("#%d was granted only %v after it asked", i, waited.Sub(0))
 		}

@@ -1,0 +1,106 @@
+package pool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// line is a pool in which n requests of many agents wait and one can go each
+// millisecond.
+type line struct {
+	pool   *Pool
+	now    store.Time
+	agents []string
+	next   int
+	open   store.ID // granted last
+	ops    [3]store.Op
+}
+
+func newLine(tb testing.TB, n int) *line {
+	tb.Helper()
+	l := &line{now: 1_767_225_600_000_000}
+	p, err := New(store.Spec{
+		Name:       "p",
+		Limits:     []store.Limit{{Name: "l", Unit: "requests", Kind: store.Bucket, Size: 1000, Burst: 1, Window: time.Second, Guard: store.GuardOff}},
+		Classes:    []store.Class{{Name: "p0", Weight: 40}, {Name: "p1", Weight: 35}, {Name: "p2", Weight: 25}},
+		MaxWaiting: 2 * n,
+		Throttle:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+		Overload:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+	}, l.now)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l.pool = p
+	for i := range max(n/4, 1) {
+		l.agents = append(l.agents, fmt.Sprintf("agent-%d", i))
+	}
+	for range n + 1 {
+		l.ops[0] = l.acquire()
+		p.Apply(l.now, l.ops[:1])
+	}
+	if got := p.queue.Len(); got != n {
+		tb.Fatalf("%d wait, want %d", got, n)
+	}
+	return l
+}
+
+func (l *line) acquire() store.Op {
+	l.next++
+	op := store.Op{
+		Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: l.agents[l.next%len(l.agents)], Class: uint8(l.next % 3), Wait: -1, TTL: time.Minute,
+	}
+	op.Amounts[0] = 1
+	return op
+}
+
+// step puts one more in line and lets one in, which is collected and closed in the next
+// step.
+func (l *line) step(tb testing.TB) {
+	l.now += 1000
+	l.ops[0] = l.acquire()
+	l.ops[1] = store.Op{Kind: store.OpPoll, ID: l.open}
+	l.ops[2] = store.Op{Kind: store.OpClose, ID: l.open}
+	l.pool.Apply(l.now, l.ops[:])
+	switch d := l.pool.Decided(); {
+	case len(d) == 1:
+		l.open = d[0]
+	case len(d) == 0 && l.ops[0].Result.State == store.Granted: // its agent had nobody in line
+		l.open = l.ops[0].Result.ID
+	default:
+		tb.Fatalf("%d were let in and the newcomer is %v", len(d), l.ops[0].Result.State)
+	}
+}
+
+func BenchmarkEnqueueAndGrant(b *testing.B) {
+	for _, n := range []int{100, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("waiting=%d", n), func(b *testing.B) {
+			l := newLine(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				l.step(b)
+			}
+		})
+	}
+}
+
+// However many wait, a grant looks at the heads of the lanes once or twice: what grows
+// with the line is only the depth of its trees.
+func TestPassesPerGrantDoNotGrowWithTheLine(t *testing.T) {
+	const steps = 1000
+	passes := func(n int) float64 {
+		l := newLine(t, n)
+		before := l.pool.claims
+		for range steps {
+			l.step(t)
+		}
+		return float64(l.pool.claims-before) / steps
+	}
+	few, many := passes(100), passes(100_000)
+	t.Logf("passes per enqueue and grant: %.2f with 100 waiting, %.2f with 100,000", few, many)
+	if many > few+0.01 || many > 3 {
+		t.Errorf("%.2f passes with 100,000 waiting, %.2f with 100", many, few)
+	}
+}

@@ -1,0 +1,280 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Differential runs the same random traces through two stores and compares every
+// result, every wake-up and every snapshot. Their clocks must begin at the same time.
+func Differential(t *testing.T, a, b func(t *testing.T) Harness) {
+	rapid.Check(t, func(rt *rapid.T) {
+		left, right := newTwin(t, a(t)), newTwin(t, b(t))
+		defer left.close()
+		defer right.close()
+		tr := trace{T: rt, a: left, b: right}
+		sp := drawSpec(rt)
+		tr.join(sp)
+		tr.join(sp)
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			tr.step()
+		}
+		tr.settle()
+	})
+}
+
+// twin is one of the two stores and the sessions on it.
+type twin struct {
+	t        *testing.T
+	harness  Harness
+	sessions []*member
+}
+
+func newTwin(t *testing.T, h Harness) *twin { return &twin{t: t, harness: h} }
+
+func (w *twin) close() { _ = w.harness.Store.Close() }
+
+// trace drives both.
+type trace struct {
+	*rapid.T
+	a, b *twin
+	ids  []issued
+	spec store.Spec
+}
+
+// issued is a ticket as each store names it.
+type issued struct {
+	session int
+	n       uint64
+}
+
+func (tr *trace) join(sp store.Spec) {
+	tr.spec = sp
+	for _, w := range []*twin{tr.a, tr.b} {
+		w.sessions = append(w.sessions, join(w.t, w.harness, sp))
+	}
+}
+
+func (tr *trace) chance(percent int, label string) bool {
+	return rapid.IntRange(0, 99).Draw(tr.T, label) < percent
+}
+
+func (tr *trace) step() {
+	if tr.chance(40, "time") {
+		d := time.Duration(rapid.OneOf(
+			rapid.Int64Range(0, 2_000_000), rapid.Int64Range(0, 90_000_000), rapid.Just[int64](100_000),
+		).Draw(tr.T, "microseconds")) * time.Microsecond
+		tr.a.harness.Advance(d)
+		tr.b.harness.Advance(d)
+	} else {
+		session := rapid.IntRange(0, len(tr.a.sessions)-1).Draw(tr.T, "session")
+		ops := make([]store.Op, rapid.IntRange(1, 4).Draw(tr.T, "batch"))
+		for i := range ops {
+			ops[i] = tr.drawOp(session)
+		}
+		tr.apply(session, ops)
+	}
+	tr.compare()
+}
+
+// apply gives the same ops to both stores. Sessions have names of the store's own, so
+// ids are translated.
+func (tr *trace) apply(session int, ops []store.Op) {
+	var results [2][]store.Result
+	for i, w := range []*twin{tr.a, tr.b} {
+		mine := make([]store.Op, len(ops))
+		copy(mine, ops)
+		if err := w.sessions[session].pool.Apply(context.Background(), mine); err != nil {
+			tr.Fatalf("apply: %v", err)
+		}
+		for _, op := range mine {
+			op.Result.ID.Session = 0
+			results[i] = append(results[i], op.Result)
+		}
+	}
+	for i, op := range ops {
+		if results[0][i] != results[1][i] {
+			tr.Fatalf("%+v\nleft:  %+v\nright: %+v", op, results[0][i], results[1][i])
+		}
+		if n := results[0][i].ID.N; op.Kind == store.OpAcquire && n != 0 {
+			tr.ids = append(tr.ids, issued{session, n})
+		}
+	}
+}
+
+func (tr *trace) compare() {
+	for i := range tr.a.sessions {
+		l, r := tr.a.told(i), tr.b.told(i)
+		if !reflect.DeepEqual(l, r) {
+			tr.Fatalf("session %d was told of\nleft:  %v\nright: %v", i, l, r)
+		}
+	}
+	l, r := tr.a.snapshot(tr.T), tr.b.snapshot(tr.T)
+	if !reflect.DeepEqual(l, r) {
+		tr.Fatalf("snapshots\nleft:  %+v\nright: %+v", l, r)
+	}
+	if l.InFlight < 0 {
+		tr.Fatalf("%d in flight", l.InFlight)
+	}
+	for _, s := range l.Limits {
+		if s.Used < 0 || s.Outstanding < 0 {
+			tr.Fatalf("limit %d of %q: used %d, outstanding %d", s.Limit, s.Scope, s.Used, s.Outstanding)
+		}
+	}
+}
+
+func (w *twin) told(session int) []uint64 {
+	w.harness.Advance(0)
+	var list []uint64
+	for _, id := range w.sessions[session].takeTold() {
+		list = append(list, id.N)
+	}
+	return list
+}
+
+func (w *twin) snapshot(t *rapid.T) store.Snapshot {
+	snap, err := w.sessions[0].pool.Snapshot(context.Background())
+	if err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	for i := range snap.Queue {
+		snap.Queue[i].ID.Session = 0
+	}
+	return snap
+}
+
+// settle lets all tickets run out: nothing may be left.
+func (tr *trace) settle() {
+	for _, w := range []*twin{tr.a, tr.b} {
+		for _, s := range w.sessions[1:] {
+			_ = s.pool.Close() // what waits for ever would stay
+		}
+		var ops []store.Op
+		for _, id := range tr.ids {
+			if id.session == 0 {
+				ops = append(ops, store.Op{Kind: store.OpCancel, ID: store.ID{N: id.n}})
+			}
+		}
+		if err := w.sessions[0].pool.Apply(context.Background(), ops); err != nil {
+			tr.Fatalf("apply: %v", err)
+		}
+		w.harness.Advance(72 * time.Hour)
+		snap := w.snapshot(tr.T)
+		if snap.InFlight != 0 || len(snap.Queue) != 0 {
+			tr.Fatalf("%d in flight and %d waiting when all is over", snap.InFlight, len(snap.Queue))
+		}
+		for _, l := range snap.Limits {
+			drains := l.Size > 0 || tr.spec.Limits[l.Limit].Kind != store.Bucket // at no known rate it does not
+			if l.Used != 0 && drains || l.Outstanding != 0 {
+				tr.Fatalf("limit %d of %q: used %d, outstanding %d when all is over", l.Limit, l.Scope, l.Used, l.Outstanding)
+			}
+		}
+	}
+}
+
+func drawSpec(t *rapid.T) store.Spec {
+	limits := make([]store.Limit, rapid.IntRange(0, 4).Draw(t, "limits"))
+	for i := range limits {
+		l := &limits[i]
+		l.Kind = store.Kind(rapid.IntRange(0, 3).Draw(t, "kind"))
+		l.Guard = store.Guard(rapid.IntRange(0, 2).Draw(t, "guard"))
+		l.Per = rapid.SampledFrom([]store.Scope{
+			0, 0, 0, store.PerAgent, store.PerModel, store.PerUser, store.PerTool, store.PerKey, store.PerAgent | store.PerModel,
+		}).Draw(t, "per")
+		l.Size = rapid.SampledFrom([]int64{0, 1, 3, 10, 1000}).Draw(t, "size")
+		if l.Kind != store.Concurrency {
+			l.Window = rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour}).Draw(t, "window")
+			l.Late = rapid.Bool().Draw(t, "late")
+		}
+		if l.Kind == store.Bucket && l.Size > 0 {
+			l.Burst = rapid.Int64Range(1, l.Size).Draw(t, "burst")
+		}
+		if l.Kind == store.Fixed && rapid.Bool().Draw(t, "phased") {
+			l.Reset = Start
+		}
+	}
+	sp := spec(limits...)
+	sp.Order = store.Order(rapid.IntRange(0, 2).Draw(t, "order"))
+	sp.MaxWaiting = rapid.SampledFrom([]int{0, 3, 100}).Draw(t, "most")
+	return sp
+}
+
+func (tr *trace) drawOp(session int) store.Op {
+	name := func(label string) string {
+		return rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(tr.T, label)
+	}
+	kind := rapid.SampledFrom([]store.OpKind{
+		store.OpAcquire, store.OpAcquire, store.OpAcquire, store.OpAcquire, store.OpAcquire, store.OpPoll, store.OpPoll,
+		store.OpAnswer, store.OpAnswer, store.OpClose, store.OpClose, store.OpCancel, store.OpRenew,
+		store.OpObserve, store.OpPause, store.OpResume,
+	}).Draw(tr.T, "kind")
+	op := store.Op{Kind: kind}
+	var own []issued
+	for _, id := range tr.ids {
+		if id.session == session {
+			own = append(own, id)
+		}
+	}
+	if kind != store.OpAcquire && kind != store.OpObserve && len(own) > 0 {
+		op.ID.N = rapid.SampledFrom(own).Draw(tr.T, "ticket").n
+	}
+	switch kind {
+	case store.OpAcquire:
+		if len(own) > 0 && tr.chance(10, "again") {
+			op.ID.N = rapid.SampledFrom(own).Draw(tr.T, "ticket").n
+		}
+		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))
+		op.User, op.Model, op.Tool, op.Key = name("user"), name("model"), name("tool"), name("key")
+		op.Class = uint8(rapid.IntRange(0, 2).Draw(tr.T, "class"))
+		op.Retry = rapid.Bool().Draw(tr.T, "retry")
+		op.Wait = rapid.SampledFrom([]time.Duration{-1, -1, 0, time.Second, time.Minute}).Draw(tr.T, "wait")
+		op.Alive = rapid.SampledFrom([]time.Duration{0, 0, 3 * time.Second}).Draw(tr.T, "alive")
+		op.TTL = rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(tr.T, "ttl")
+		tr.drawAmounts(&op, 0)
+	case store.OpClose:
+		op.Spent = tr.chance(20, "spent")
+		if tr.chance(50, "usage") {
+			tr.drawAmounts(&op, -1)
+		}
+	case store.OpRenew:
+		op.Wait = rapid.SampledFrom([]time.Duration{-1, 0, time.Second}).Draw(tr.T, "wait")
+	case store.OpAnswer, store.OpObserve:
+		op.Model, op.Key = name("model"), name("key")
+		op.Verdict = rapid.SampledFrom([]store.Verdict{
+			store.VerdictNone, store.VerdictOK, store.VerdictOK, store.VerdictOK, store.VerdictThrottled,
+			store.VerdictOverloaded, store.VerdictExhausted, store.VerdictError,
+		}).Draw(tr.T, "verdict")
+		op.Scope = rapid.SampledFrom([]store.Scope{0, store.PerModel, store.PerKey}).Draw(tr.T, "scope")
+		op.RetryAfter = rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Minute}).Draw(tr.T, "hint")
+		tr.drawObserved(&op)
+	case store.OpPause:
+		op.RetryAfter = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(tr.T, "pause")
+		op.Scope, op.Model = rapid.SampledFrom([]store.Scope{0, store.PerModel}).Draw(tr.T, "scope"), name("model")
+	}
+	return op
+}
+
+func (tr *trace) drawAmounts(op *store.Op, least int64) {
+	for i := range tr.spec.Limits {
+		op.Amounts[i] = rapid.SampledFrom([]int64{least, 0, 1, 1, 2, 7}).Draw(tr.T, "amount")
+	}
+}
+
+func (tr *trace) drawObserved(op *store.Op) {
+	if len(tr.spec.Limits) == 0 || !tr.chance(40, "observed") {
+		return
+	}
+	op.Observed = []store.Observed{{
+		Limit:     rapid.IntRange(0, len(tr.spec.Limits)-1).Draw(tr.T, "limit"),
+		Size:      rapid.SampledFrom([]int64{-1, 5, 20, 500}).Draw(tr.T, "stated"),
+		Remaining: rapid.SampledFrom([]int64{-1, 0, 3, 15}).Draw(tr.T, "remaining"),
+		ResetIn:   rapid.SampledFrom([]time.Duration{-1, 0, time.Second, 30 * time.Second}).Draw(tr.T, "reset"),
+	}}
+}
