@@ -69,7 +69,9 @@ func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg 
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}
-	if r.pool, err = st.Pool(ctx, spec); err != nil {
+	if r.pool, err = st.Pool(ctx, spec); errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
+		return nil, r.storeError(err)
+	} else if err != nil {
 		return nil, wrap(err)
 	}
 	r.line.waiting = map[uint64]*waiter{}

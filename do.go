@@ -17,7 +17,8 @@ import (
 //
 // send sends the request once, and returns what the answer says and the error that Do is
 // to return if this was the last try. It must not keep the ticket: Do answers and
-// closes it.
+// closes it. Where an answer takes long to read, send may call Ticket.Answer itself as
+// soon as the headers are there.
 func (g *Gate) Do(ctx context.Context, req Request, send func(ctx context.Context, t Ticket) (Answer, error)) error {
 	r, err := g.resource(req.Resource)
 	if err != nil {
@@ -88,15 +89,13 @@ func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err e
 	return t, err
 }
 
-// sendOne makes sure that the ticket ends, also when send panics.
+// sendOne makes sure that the ticket ends, also when send panics. What the store makes
+// of the answer does not change what became of the request: if it cannot be told, the
+// ticket's time to live ends it.
 func sendOne(ctx context.Context, t Ticket, send func(context.Context, Ticket) (Answer, error)) (a Answer, held bool, err error) {
-	defer func() { err = errors.Join(err, t.Close(a.Usage...)) }()
-	if a, err = send(ctx, t); a.Verdict == VerdictNone {
-		return a, false, err
-	}
-	held, answerErr := t.Answer(a)
-	if answerErr != nil && !errors.Is(answerErr, ErrEnded) {
-		err = errors.Join(err, answerErr)
+	defer func() { _ = t.Close(a.Usage...) }()
+	if a, err = send(ctx, t); a.Verdict != VerdictNone {
+		held, _ = t.Answer(a)
 	}
 	return a, held, err
 }
