@@ -59,7 +59,7 @@ func (sh shape) prove(t *testing.T, n int) (sum tally, kept int) {
 
 func TestAutoHoldsWhileDelaysStayWithinTheSlack(t *testing.T) {
 	t.Parallel()
-	shape{guard: store.GuardAuto, premise: withinSlack, spent: true, judging: true}.prove(t, 6000)
+	shape{guard: store.GuardAuto, premise: withinSlack, spent: true, judging: true}.prove(t, 8000)
 }
 
 // Fixed windows alone, where most can go wrong: a reset that has to be learned lies in
@@ -73,13 +73,13 @@ func TestFixedWindowsHoldWhileTheirResetIsLearned(t *testing.T) {
 
 func TestStrictHoldsWithAnyDelayUpToTheTTL(t *testing.T) {
 	t.Parallel()
-	shape{guard: store.GuardStrict, premise: withinTTL, spent: true, judging: true}.prove(t, 6000)
+	shape{guard: store.GuardStrict, premise: withinTTL, spent: true, judging: true}.prove(t, 8000)
 }
 
 func TestAutoHoldsWithAnyDelayUpToTheTTLWhileHeadersAreQuick(t *testing.T) {
 	t.Parallel()
-	_, kept := shape{guard: store.GuardAuto, premise: withinTTL, quick: true, judging: true}.prove(t, 6000)
-	if n := traces(t, 6000); kept < n*6/10 {
+	_, kept := shape{guard: store.GuardAuto, premise: withinTTL, quick: true, judging: true}.prove(t, 8000)
+	if n := traces(t, 8000); kept < n*6/10 {
 		t.Errorf("only %d of %d traces stayed quick", kept, n)
 	}
 }
