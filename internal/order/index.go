@@ -12,12 +12,12 @@ func (p Place) hash() uint32 {
 	return uint32(flat.Mix(h ^ uint64(p.Own)<<8 ^ uint64(p.Class)))
 }
 
-func memberHash(class uint8, agent int32) uint32 {
-	return uint32(flat.Mix(uint64(class)<<32 | uint64(uint32(agent))))
+func memberHash(lane int32, class uint8, agent int32) uint32 {
+	return uint32(flat.Mix(flat.Mix(uint64(class)<<32|uint64(uint32(agent))) ^ uint64(uint32(lane))))
 }
 
 // flowOf finds or makes the flow of a place.
-func (q *Queue) flowOf(at Place) int32 {
+func (q *Queue) flowOf(at Place, costs *Costs) int32 {
 	h := at.hash()
 	for i, p := q.flowIx.Seek(h, 0); i != 0; i, p = q.flowIx.Seek(h, p) {
 		if q.flows.At(i).key == at {
@@ -26,7 +26,8 @@ func (q *Queue) flowOf(at Place) int32 {
 	}
 	i := q.flows.New()
 	fl := q.flows.At(i)
-	fl.key, fl.lane, fl.member = at, q.laneOf(at.Lane), q.memberOf(at.Class, at.Agent)
+	fl.key, fl.lane = at, q.laneOf(at.Lane, costs)
+	fl.member = q.memberOf(fl.lane, at.Class, at.Agent)
 	q.lanes.At(fl.lane).flows++
 	m := q.members.At(fl.member)
 	if fl.mnext = m.flows; fl.mnext != 0 {
@@ -47,30 +48,37 @@ func (q *Queue) dropFlow(i int32) {
 	if fl.mnext != 0 {
 		q.flows.At(fl.mnext).mprev = fl.mprev
 	}
-	if l := q.lanes.At(fl.lane); l.flows > 1 {
-		l.flows--
-	} else {
-		q.dropLane(fl.lane)
-	}
+	q.lanes.At(fl.lane).flows--
 	q.flowIx.Remove(fl.key.hash(), i)
 	q.flows.Free(i)
 }
 
-func (q *Queue) laneOf(key LaneKey) int32 {
+func (q *Queue) findLane(key LaneKey) int32 {
 	h := key.hash()
 	for i, p := q.laneIx.Seek(h, 0); i != 0; i, p = q.laneIx.Seek(h, p) {
 		if q.lanes.At(i).key == key {
 			return i
 		}
 	}
+	return 0
+}
+
+func (q *Queue) laneOf(key LaneKey, costs *Costs) int32 {
+	if i := q.findLane(key); i != 0 {
+		return i
+	}
 	i := q.lanes.New()
 	l := q.lanes.At(i)
-	l.key, l.next = key, q.first
+	l.key, l.next, l.n = key, q.first, int32(costs.N)
+	for k := range costs.N {
+		l.domains[k] = q.domainOf(costs.On[k])
+		q.domains.At(l.domains[k]).lanes++
+	}
 	if q.first != 0 {
 		q.lanes.At(q.first).prev = i
 	}
 	q.first = i
-	q.laneIx.Add(h, i)
+	q.laneIx.Add(key.hash(), i)
 	return i
 }
 
@@ -84,29 +92,50 @@ func (q *Queue) dropLane(i int32) {
 	if l.next != 0 {
 		q.lanes.At(l.next).prev = l.prev
 	}
+	for k := range l.n {
+		if d := q.domains.At(l.domains[k]); d.lanes > 1 {
+			d.lanes--
+		} else {
+			q.domIx.Remove(onHash(d.on), l.domains[k])
+			q.domains.Free(l.domains[k])
+		}
+	}
 	q.laneIx.Remove(l.key.hash(), i)
 	q.lanes.Free(i)
 }
 
-func (q *Queue) findMember(class uint8, agent int32) int32 {
-	h := memberHash(class, agent)
+func (q *Queue) domainOf(on int32) int32 {
+	h := onHash(on)
+	for i, p := q.domIx.Seek(h, 0); i != 0; i, p = q.domIx.Seek(h, p) {
+		if q.domains.At(i).on == on {
+			return i
+		}
+	}
+	i := q.domains.New()
+	q.domains.At(i).on = on
+	q.domIx.Add(h, i)
+	return i
+}
+
+func (q *Queue) findMember(lane int32, class uint8, agent int32) int32 {
+	h := memberHash(lane, class, agent)
 	for i, p := q.membIx.Seek(h, 0); i != 0; i, p = q.membIx.Seek(h, p) {
-		if m := q.members.At(i); m.agent == agent && m.class == class {
+		if m := q.members.At(i); m.agent == agent && m.class == class && m.lane == lane {
 			return i
 		}
 	}
 	return 0
 }
 
-// memberOf finds or makes an agent's record in a class. A new one is idle.
-func (q *Queue) memberOf(class uint8, agent int32) int32 {
-	if i := q.findMember(class, agent); i != 0 {
+// memberOf finds or makes an agent's record in a part. A new one is idle.
+func (q *Queue) memberOf(lane int32, class uint8, agent int32) int32 {
+	if i := q.findMember(lane, class, agent); i != 0 {
 		return i
 	}
 	i := q.members.New()
 	m := q.members.At(i)
-	m.agent, m.class = q.Names.Keep(agent), class
-	q.membIx.Add(memberHash(class, agent), i)
+	m.agent, m.class, m.lane = q.Names.Keep(agent), class, lane
+	q.membIx.Add(memberHash(lane, class, agent), i)
 	q.enterIdle(i)
 	return i
 }
@@ -114,7 +143,7 @@ func (q *Queue) memberOf(class uint8, agent int32) int32 {
 func (q *Queue) dropMember(i int32) {
 	m := q.members.At(i)
 	q.leaveIdle(i)
-	q.membIx.Remove(memberHash(m.class, m.agent), i)
+	q.membIx.Remove(memberHash(m.lane, m.class, m.agent), i)
 	q.Names.Drop(m.agent)
 	q.members.Free(i)
 }

@@ -10,6 +10,11 @@ import (
 	"github.com/sluicehq/sluice/internal/flat"
 )
 
+// costing is a cost on one meter.
+func costing(cost int64) *Costs {
+	return &Costs{On: [MaxMeters]int32{1}, Cost: [MaxMeters]int64{cost}, N: 1}
+}
+
 func newQueue(mode Mode, weights ...int64) (*Queue, *flat.Names) {
 	names := &flat.Names{}
 	q := &Queue{Mode: mode, Names: names}
@@ -21,15 +26,22 @@ func newQueue(mode Mode, weights ...int64) (*Queue, *flat.Names) {
 type plain struct {
 	mode    Mode
 	weights []int64
-	virtual int64
-	class   []plainClass
 	list    []plainWaiter
+	meters  map[int]*plainMeter
+	parts   map[plainPlace]*plainPart
 }
 
-type plainClass struct {
-	start, finish, virtual int64
-	latest                 int64
-	agents                 map[string]*plainAgent
+type plainMeter struct{ virtual, latest int64 }
+
+type plainPlace struct {
+	lane  uint16 // set of meters
+	class int
+}
+
+type plainPart struct {
+	start, finish   map[int]int64 // by meter
+	virtual, latest int64
+	agents          map[string]*plainAgent
 }
 
 type plainAgent struct{ start, finish int64 }
@@ -37,86 +49,120 @@ type plainAgent struct{ start, finish int64 }
 type plainWaiter struct {
 	id    int32
 	seq   int
-	class int
+	at    plainPlace
 	agent string
-	lane  int32
-	cost  int64
+	costs []int64 // by meter
 }
 
-func (p *plain) count(class int, agent string) (n int) {
-	for _, w := range p.list {
-		if w.class == class && (agent == "" || w.agent == agent) {
-			n++
+func metersOf(lane uint16) (list []int) {
+	for m := range 3 {
+		if lane&(1<<m) != 0 {
+			list = append(list, m)
 		}
 	}
-	return n
+	return list
 }
 
+func (w plainWaiter) largest() int64 { return max(slices.Max(w.costs), 1) }
+
+func (p *plain) waits(ok func(plainWaiter) bool) bool { return slices.ContainsFunc(p.list, ok) }
+
 func (p *plain) push(w plainWaiter) {
-	c := &p.class[w.class]
-	if p.count(w.class, "") == 0 {
-		c.start = max(p.virtual, c.finish)
+	pt := p.parts[w.at]
+	if pt == nil {
+		pt = &plainPart{start: map[int]int64{}, finish: map[int]int64{}, agents: map[string]*plainAgent{}}
+		p.parts[w.at] = pt
 	}
-	a := c.agents[w.agent]
+	if !p.waits(func(o plainWaiter) bool { return o.at == w.at }) {
+		pt.agents = map[string]*plainAgent{} // an empty part starts its agents afresh
+		pt.virtual = max(pt.virtual, pt.latest)
+		for _, m := range metersOf(w.at.lane) {
+			pt.start[m] = max(p.meters[m].virtual, pt.finish[m])
+		}
+	}
+	a := pt.agents[w.agent]
 	if a == nil {
 		a = &plainAgent{}
-		c.agents[w.agent] = a
+		pt.agents[w.agent] = a
 	}
-	if p.count(w.class, w.agent) == 0 {
-		a.start = max(c.virtual, a.finish)
+	if !p.waits(func(o plainWaiter) bool { return o.at == w.at && o.agent == w.agent }) {
+		a.start = max(pt.virtual, a.finish)
 	}
 	p.list = append(p.list, w)
 }
 
 func (p *plain) remove(id int32) {
 	p.list = slices.DeleteFunc(p.list, func(w plainWaiter) bool { return w.id == id })
-	if len(p.list) > 0 {
-		return
+	if len(p.list) == 0 {
+		for _, m := range p.meters {
+			m.virtual = max(m.virtual, m.latest)
+		}
 	}
-	for i := range p.class {
-		p.virtual = max(p.virtual, p.class[i].finish)
-		p.class[i].virtual = max(p.class[i].virtual, p.class[i].latest)
+}
+
+// active counts the agents of a class that wait in lanes that ok accepts.
+func (p *plain) active(class int, ok func(lane uint16) bool) int64 {
+	seen := map[string]bool{}
+	for _, w := range p.list {
+		if w.at.class == class && ok(w.at.lane) {
+			seen[fmt.Sprint(w.at.lane, w.agent)] = true
+		}
 	}
+	return int64(len(seen))
 }
 
 func (p *plain) granted(id int32) {
 	w := p.list[slices.IndexFunc(p.list, func(w plainWaiter) bool { return w.id == id })]
-	c := &p.class[w.class]
-	a := c.agents[w.agent]
-	p.virtual = max(p.virtual, c.start)
-	c.finish = c.start + w.cost*weightScale/p.weights[w.class]
-	c.start = c.finish
-	c.virtual = max(c.virtual, a.start)
-	a.finish = a.start + w.cost
-	a.start = a.finish
-	c.latest = max(c.latest, a.finish)
-	p.remove(id)
-}
-
-func (p *plain) before(a, b plainWaiter, strict bool) bool {
-	key := func(w plainWaiter) []int64 {
-		start := p.class[w.class].agents[w.agent].start
-		if p.mode == FIFO {
-			start = 0
-		}
-		switch {
-		case strict || p.mode == Strict:
-			return []int64{int64(w.class), start, int64(w.seq)}
-		case p.mode == FIFO:
-			return []int64{int64(w.seq)}
-		default:
-			return []int64{p.class[w.class].start, int64(w.class), start, int64(w.seq)}
-		}
+	pt := p.parts[w.at]
+	a := pt.agents[w.agent]
+	here := p.active(w.at.class, func(l uint16) bool { return l == w.at.lane })
+	for i, m := range metersOf(w.at.lane) {
+		all := p.active(w.at.class, func(l uint16) bool { return l&(1<<m) != 0 })
+		p.meters[m].virtual = max(p.meters[m].virtual, pt.start[m])
+		pt.finish[m] = pt.start[m] + w.costs[i]*weightScale*all/(p.weights[w.at.class]*here)
+		pt.start[m] = pt.finish[m]
+		p.meters[m].latest = max(p.meters[m].latest, pt.finish[m])
 	}
-	return slices.Compare(key(a), key(b)) < 0
+	pt.virtual = max(pt.virtual, a.start)
+	a.finish = a.start + w.largest()
+	a.start = a.finish
+	pt.latest = max(pt.latest, a.finish)
+	p.remove(id)
 }
 
 // heads returns the first of each lane, in order.
 func (p *plain) heads(strict bool) []int32 {
-	best := map[int32]plainWaiter{}
+	least := map[int]int64{}
 	for _, w := range p.list {
-		if b, ok := best[w.lane]; !ok || p.before(w, b, strict) {
-			best[w.lane] = w
+		for _, m := range metersOf(w.at.lane) {
+			if l, ok := least[m]; !ok || p.parts[w.at].start[m] < l {
+				least[m] = p.parts[w.at].start[m]
+			}
+		}
+	}
+	key := func(w plainWaiter) []int64 {
+		pt := p.parts[w.at]
+		var lead int64
+		for _, m := range metersOf(w.at.lane) {
+			lead = max(lead, pt.start[m]-least[m])
+		}
+		start := pt.agents[w.agent].start
+		if p.mode == FIFO {
+			start, lead = 0, 0
+		}
+		switch {
+		case strict || p.mode == Strict:
+			return []int64{int64(w.at.class), lead, start, int64(w.seq)}
+		case p.mode == FIFO:
+			return []int64{int64(w.seq)}
+		default:
+			return []int64{lead, int64(w.at.class), start, int64(w.seq)}
+		}
+	}
+	best := map[uint16]plainWaiter{}
+	for _, w := range p.list {
+		if b, ok := best[w.at.lane]; !ok || slices.Compare(key(w), key(b)) < 0 {
+			best[w.at.lane] = w
 		}
 	}
 	var list []plainWaiter
@@ -124,10 +170,11 @@ func (p *plain) heads(strict bool) []int32 {
 		list = append(list, w)
 	}
 	slices.SortFunc(list, func(a, b plainWaiter) int {
-		if p.before(a, b, strict) {
-			return -1
+		ka, kb := key(a), key(b)
+		if len(ka) == 4 { // across lanes agents are not compared
+			ka[2], kb[2] = 0, 0
 		}
-		return 1
+		return slices.Compare(ka, kb)
 	})
 	ids := []int32{}
 	for _, w := range list {
@@ -136,32 +183,45 @@ func (p *plain) heads(strict bool) []int32 {
 	return ids
 }
 
+// draw makes up a request and its costs.
+func draw(t *rapid.T, id int32) (w plainWaiter, c Costs) {
+	w = plainWaiter{id: id, seq: int(id), agent: fmt.Sprintf("a%d", rapid.IntRange(0, 4).Draw(t, "agent"))}
+	w.at = plainPlace{uint16(rapid.IntRange(1, 7).Draw(t, "lane")), rapid.IntRange(0, 2).Draw(t, "class")}
+	for _, m := range metersOf(w.at.lane) {
+		cost := rapid.Int64Range(1, Unit).Draw(t, "cost")
+		w.costs = append(w.costs, cost)
+		c.On[c.N], c.Cost[c.N] = int32(m+1), cost
+		c.N++
+	}
+	return w, c
+}
+
+func (w plainWaiter) place(names *flat.Names) Place {
+	return Place{Lane: LaneKey{Shared: w.at.lane}, Agent: names.Hold(w.agent), Class: uint8(w.at.class)}
+}
+
 // The queue with its trees and lists orders exactly as the plain list does.
 func TestQueueOrdersAsThePlainListDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mode := Mode(rapid.IntRange(0, 2).Draw(t, "mode"))
 		weights := []int64{40, 35, 25}
 		q, names := newQueue(mode, weights...)
-		p := &plain{mode: mode, weights: weights, class: make([]plainClass, 3)}
-		for i := range p.class {
-			p.class[i].agents = map[string]*plainAgent{}
-		}
+		p := &plain{mode: mode, weights: weights, parts: map[plainPlace]*plainPart{}, meters: map[int]*plainMeter{0: {}, 1: {}, 2: {}}}
 		waiters := map[int32]int32{} // by id
+		costs := map[int32]Costs{}
 		var ids []int32
 		id := int32(0)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			switch k := rapid.IntRange(0, 9).Draw(t, "what"); {
 			case k < 5:
 				id++
-				agent := fmt.Sprintf("a%d", rapid.IntRange(0, 4).Draw(t, "agent"))
-				w := plainWaiter{
-					id: id, seq: int(id), class: rapid.IntRange(0, 2).Draw(t, "class"), agent: agent,
-					lane: int32(rapid.IntRange(0, 2).Draw(t, "lane")), cost: rapid.Int64Range(1, Unit).Draw(t, "cost"),
+				w, c := draw(t, id)
+				costs[id] = c
+				if q.domains.Len() == 0 { // with nobody waiting all is forgotten, and so it is here
+					p.parts, p.meters = map[plainPlace]*plainPart{}, map[int]*plainMeter{0: {}, 1: {}, 2: {}}
 				}
 				p.push(w)
-				waiters[id] = q.Push(Place{
-					Lane: LaneKey{Shared: uint16(1 << w.lane)}, Agent: names.Hold(agent), Class: uint8(w.class),
-				}, id, w.cost, false)
+				waiters[id] = q.Push(w.place(names), id, &c, false)
 				ids = append(ids, id)
 			case len(ids) == 0:
 				continue
@@ -170,7 +230,8 @@ func TestQueueOrdersAsThePlainListDoes(t *testing.T) {
 				h := heads[rapid.IntRange(0, len(heads)-1).Draw(t, "head")]
 				gone := q.Ticket(h.Waiter)
 				p.granted(gone)
-				q.Granted(h.Waiter)
+				c := costs[gone]
+				q.Granted(h.Waiter, &c)
 				ids = slices.DeleteFunc(ids, func(i int32) bool { return i == gone })
 			default:
 				gone := ids[rapid.IntRange(0, len(ids)-1).Draw(t, "gone")]
@@ -194,26 +255,35 @@ func TestQueueOrdersAsThePlainListDoes(t *testing.T) {
 	})
 }
 
-// List foretells the order in which waiters of one lane really go.
+// List foretells the order in which waiters really go, if all of them can.
 func TestListForetellsTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, names := newQueue(Mode(rapid.IntRange(0, 2).Draw(t, "mode")), 40, 35, 25)
 		n := rapid.IntRange(1, 60).Draw(t, "waiters")
+		costs := map[int32]Costs{}
+		grant := func(h Head) {
+			c := costs[q.Ticket(h.Waiter)]
+			q.Granted(h.Waiter, &c)
+		}
 		for i := range n {
-			agent := names.Hold(fmt.Sprintf("a%d", rapid.IntRange(0, 5).Draw(t, "agent")))
-			q.Push(Place{Agent: agent, Class: uint8(rapid.IntRange(0, 2).Draw(t, "class")), Own: uint16(rapid.IntRange(0, 1).Draw(t, "own"))},
-				int32(i+1), rapid.Int64Range(1, Unit).Draw(t, "cost"), false)
+			w, c := draw(t, int32(i+1))
+			w.at.lane, c.N = 1, 1 // weights depend on who waits, so only one lane is foretold exactly
+			c.On[0] = 1
+			costs[w.id] = c
+			at := w.place(names)
+			at.Own = uint16(rapid.IntRange(0, 1).Draw(t, "own"))
+			q.Push(at, w.id, &c, false)
 			if rapid.IntRange(0, 3).Draw(t, "grant") == 0 {
-				q.Granted(q.Heads(false)[0].Waiter)
+				grant(q.Heads(false)[0])
 			}
 		}
 		strict := rapid.Bool().Draw(t, "strict")
-		for i, l := range q.List(strict, n) {
+		for i, l := range q.List(strict, n, func(t int32) Costs { return costs[t] }) {
 			h := q.Heads(strict)[0]
 			if q.Ticket(h.Waiter) != l.Ticket {
 				t.Fatalf("number %d is ticket %d, foretold was %d", i+1, q.Ticket(h.Waiter), l.Ticket)
 			}
-			q.Granted(h.Waiter)
+			grant(h)
 		}
 		if q.Len() != 0 {
 			t.Fatalf("%d were not foretold", q.Len())
@@ -221,10 +291,52 @@ func TestListForetellsTheOrder(t *testing.T) {
 	})
 }
 
+// One who comes new to a slow lane does not start behind all that a fast one has done.
+func TestNewcomerToASlowLaneTakesTurnsAtOnce(t *testing.T) {
+	q, names := newQueue(Fair, 1)
+	fast, slow := LaneKey{Shared: 1}, LaneKey{Shared: 2}
+	c := map[LaneKey]*Costs{
+		fast: {On: [MaxMeters]int32{1}, Cost: [MaxMeters]int64{1000}, N: 1},
+		slow: {On: [MaxMeters]int32{2}, Cost: [MaxMeters]int64{1000}, N: 1},
+	}
+	push := func(agent string, lane LaneKey, ticket int32) {
+		q.Push(Place{Lane: lane, Agent: names.Hold(agent)}, ticket, c[lane], false)
+	}
+	first := func(lane LaneKey) Head {
+		for _, h := range q.Heads(false) {
+			if h.Lane == lane {
+				return h
+			}
+		}
+		t.Fatal("nobody waits in the lane")
+		return Head{}
+	}
+	for i := range int32(20) {
+		push("old", slow, 100+i)
+	}
+	push("racer", fast, 1)
+	for range 100_000 {
+		push("racer", fast, 1)
+		q.Granted(first(fast).Waiter, c[fast])
+	}
+	for i := range int32(5) {
+		push("new", slow, 200+i)
+	}
+	var got []int32
+	for range 6 {
+		h := first(slow)
+		got = append(got, q.Ticket(h.Waiter))
+		q.Granted(h.Waiter, c[slow])
+	}
+	if !slices.Equal(got, []int32{100, 200, 101, 201, 102, 202}) {
+		t.Fatalf("they went in the order %v", got)
+	}
+}
+
 func TestParkedFlowsHoldUpNobodyAndComeBack(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	push := func(agent string, ticket int32) int32 {
-		return q.Push(Place{Agent: names.Hold(agent)}, ticket, 1, false)
+		return q.Push(Place{Agent: names.Hold(agent)}, ticket, costing(1), false)
 	}
 	first := push("a", 1)
 	push("a", 2)
@@ -261,14 +373,14 @@ func TestParkedFlowsHoldUpNobodyAndComeBack(t *testing.T) {
 func TestRenewedWaiterGoesBeforeItsOwnFlow(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	a := names.Hold("a")
-	q.Push(Place{Agent: a}, 1, 1, false)
-	q.Push(Place{Agent: a}, 2, 1, false)
-	q.Push(Place{Agent: a}, 3, 1, true)
+	q.Push(Place{Agent: a}, 1, costing(1), false)
+	q.Push(Place{Agent: a}, 2, costing(1), false)
+	q.Push(Place{Agent: a}, 3, costing(1), true)
 	var got []int32
 	for q.Len() > 0 {
 		h := q.Heads(false)[0]
 		got = append(got, q.Ticket(h.Waiter))
-		q.Granted(h.Waiter)
+		q.Granted(h.Waiter, costing(1))
 	}
 	if !slices.Equal(got, []int32{3, 1, 2}) {
 		t.Fatalf("went in the order %v", got)
@@ -279,14 +391,14 @@ func TestIdleAgentsAreForgotten(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	for i := range 10_000 {
 		n := names.Hold(fmt.Sprint("agent-", i))
-		q.Push(Place{Agent: n}, int32(i+1), 1, false)
+		q.Push(Place{Agent: n}, int32(i+1), costing(1), false)
 		names.Drop(n)
-		q.Granted(q.Heads(false)[0].Waiter)
+		q.Granted(q.Heads(false)[0].Waiter, costing(1))
 	}
 	if q.members.Len() > 8 || names.Len() > 8 {
 		t.Fatalf("%d agents and %d names are remembered though nobody waits", q.members.Len(), names.Len())
 	}
-	if q.flows.Len()+q.lanes.Len()+q.waiters.Len()+q.spots.Len() != 0 {
+	if q.flows.Len()+q.lanes.Len()+q.waiters.Len()+q.spots.Len()+q.domains.Len() > 2 {
 		t.Fatal("an empty queue keeps records")
 	}
 }
@@ -296,16 +408,16 @@ func TestSettleCorrectsTheOrder(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	a, b := names.Hold("a"), names.Hold("b")
 	for i := range int32(4) {
-		q.Push(Place{Agent: a}, 10+i, 10, false)
-		q.Push(Place{Agent: b}, 20+i, 10, false)
+		q.Push(Place{Agent: a}, 10+i, costing(10), false)
+		q.Push(Place{Agent: b}, 20+i, costing(10), false)
 	}
-	q.Granted(q.Heads(false)[0].Waiter) // a's first
-	q.Settled(0, a, 25)
+	q.Granted(q.Heads(false)[0].Waiter, costing(1)) // a's first
+	q.Settled(Place{Agent: a}, costing(10), costing(35))
 	var got []int32
 	for q.Len() > 0 {
 		h := q.Heads(false)[0]
 		got = append(got, q.Ticket(h.Waiter))
-		q.Granted(h.Waiter)
+		q.Granted(h.Waiter, costing(1))
 	}
 	if !slices.Equal(got, []int32{20, 21, 22, 23, 11, 12, 13}) {
 		t.Fatalf("went in the order %v", got)
@@ -319,12 +431,12 @@ func TestAheadIsWithinWhatWaits(t *testing.T) {
 			at := Place{
 				Agent: names.Hold(fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "agent"))), Class: uint8(rapid.IntRange(0, 2).Draw(t, "class")),
 			}
-			w := q.Push(at, int32(i+1), rapid.Int64Range(1, Unit).Draw(t, "cost"), rapid.Bool().Draw(t, "front"))
+			w := q.Push(at, int32(i+1), costing(rapid.Int64Range(1, Unit).Draw(t, "cost")), rapid.Bool().Draw(t, "front"))
 			if a := q.Ahead(w); a < 0 || a > aheadScale {
 				t.Fatalf("%d/%d of the queue is ahead", a, aheadScale)
 			}
 			if rapid.Bool().Draw(t, "grant") {
-				q.Granted(q.Heads(false)[0].Waiter)
+				q.Granted(q.Heads(false)[0].Waiter, costing(1))
 			}
 		}
 	})
@@ -337,7 +449,7 @@ func benchmarkQueue(b *testing.B, waiting int) {
 		agents[i] = names.Hold(fmt.Sprint("agent-", i))
 	}
 	push := func(i int) {
-		q.Push(Place{Agent: agents[i%len(agents)], Class: uint8(i % 3)}, 1, 1000, false)
+		q.Push(Place{Agent: agents[i%len(agents)], Class: uint8(i % 3)}, 1, costing(1000), false)
 	}
 	for i := range waiting {
 		push(i)
@@ -346,7 +458,7 @@ func benchmarkQueue(b *testing.B, waiting int) {
 	i := waiting
 	for b.Loop() {
 		push(i)
-		q.Granted(q.Heads(false)[0].Waiter)
+		q.Granted(q.Heads(false)[0].Waiter, costing(1))
 		i++
 	}
 }

@@ -2,9 +2,10 @@ package order
 
 import "github.com/sluicehq/sluice/internal/flat"
 
-// spot is where flows are parked that lack the same limit of their own.
+// spot is where flows of one lane are parked that lack the same limit of their own.
 type spot struct {
 	on   int32 // the caller's number for it
+	lane int32
 	root int32 // tree of flows by the age of their heads
 }
 
@@ -15,21 +16,28 @@ func (q *Queue) Park(w, on int32, at int64) {
 	fl := q.flows.At(f)
 	q.leave(f)
 	fl.node = q.tree.Insert(&q.parked, flat.Key{A: at, B: int64(f)}, f)
-	fl.spot = q.spotOf(on)
+	fl.spot = q.spotOf(on, fl.lane)
 	fl.spotNode = q.tree.Insert(&q.spots.At(fl.spot).root, flat.Key{A: q.waiters.At(fl.first).seq}, f)
 }
 
-// Unpark brings back the flow that has waited longest for on. It reports whether
-// there was one.
-func (q *Queue) Unpark(on int32) bool {
-	s := q.findSpot(on)
-	if s == 0 {
-		return false
+// Unpark brings back, in each lane, the flow that has waited longest for on: one of
+// them may be kept by something else in its lane. It reports whether there was any.
+func (q *Queue) Unpark(on int32) (found bool) {
+	h := onHash(on)
+	for i, p := q.spotIx.Seek(h, 0); i != 0; i, p = q.spotIx.Seek(h, p) {
+		s := q.spots.At(i)
+		if s.on != on {
+			continue
+		}
+		q.unparked = append(q.unparked, q.tree.Value(q.tree.Min(s.root)))
 	}
-	f := q.tree.Value(q.tree.Min(q.spots.At(s).root))
-	q.leave(f)
-	q.enter(f)
-	return true
+	for _, f := range q.unparked {
+		q.leave(f)
+		q.enter(f)
+	}
+	found = len(q.unparked) > 0
+	q.unparked = q.unparked[:0]
+	return found
 }
 
 // Wake brings back every flow whose time has come, each with the one that is behind it
@@ -50,8 +58,13 @@ func (q *Queue) Wake(t int64) {
 
 // ParkedBefore reports whether one that came before w is parked on on.
 func (q *Queue) ParkedBefore(w, on int32) bool {
-	s := q.findSpot(on)
-	return s != 0 && q.tree.KeyOf(q.tree.Min(q.spots.At(s).root)).A < q.waiters.At(w).seq
+	h, seq := onHash(on), q.waiters.At(w).seq
+	for i, p := q.spotIx.Seek(h, 0); i != 0; i, p = q.spotIx.Seek(h, p) {
+		if s := q.spots.At(i); s.on == on && q.tree.KeyOf(q.tree.Min(s.root)).A < seq {
+			return true
+		}
+	}
+	return false
 }
 
 // NextWake returns when the first parked flow is due, and false if there is none.
@@ -67,28 +80,25 @@ func (q *Queue) leaveSpot(f int32) {
 	s := q.spots.At(fl.spot)
 	q.tree.Delete(&s.root, fl.spotNode)
 	if s.root == 0 {
-		q.spotIx.Remove(uint32(flat.Mix(uint64(s.on))), fl.spot)
+		q.spotIx.Remove(onHash(s.on), fl.spot)
 		q.spots.Free(fl.spot)
 	}
 	fl.spot, fl.spotNode = 0, 0
 }
 
-func (q *Queue) findSpot(on int32) int32 {
-	h := uint32(flat.Mix(uint64(on)))
+// onHash is the hash of a caller's number for a meter.
+func onHash(on int32) uint32 { return uint32(flat.Mix(uint64(uint32(on)))) }
+
+func (q *Queue) spotOf(on, lane int32) int32 {
+	h := onHash(on)
 	for i, p := q.spotIx.Seek(h, 0); i != 0; i, p = q.spotIx.Seek(h, p) {
-		if q.spots.At(i).on == on {
+		if s := q.spots.At(i); s.on == on && s.lane == lane {
 			return i
 		}
 	}
-	return 0
-}
-
-func (q *Queue) spotOf(on int32) int32 {
-	i := q.findSpot(on)
-	if i == 0 {
-		i = q.spots.New()
-		q.spots.At(i).on = on
-		q.spotIx.Add(uint32(flat.Mix(uint64(on))), i)
-	}
+	i := q.spots.New()
+	s := q.spots.At(i)
+	s.on, s.lane = on, lane
+	q.spotIx.Add(h, i)
 	return i
 }

@@ -1,12 +1,18 @@
 // Package order decides who is next: one queue per pool, two-level start-time
 // fair queueing among classes and among the agents of a class, first come first
-// served within an agent. It knows costs only as a fraction of a window, and
-// nothing of limits: whether the first in line can go is for others to say.
+// served within an agent. It knows costs only as a fraction of a limit, and
+// whether the first in line can go is for others to say.
 //
-// Those who need the same shared limits stand in one lane. If the first of a lane
+// Those who need the same shared meters stand in one lane. If the first of a lane
 // lacks something shared, so does everyone behind it, so only the heads of lanes
 // are ever examined. Who lacks something of its own is parked aside instead, and
 // holds up nobody.
+//
+// Agents take turns within their lane. Across lanes there is no common virtual
+// time, because meters run at different speeds: whoever came new to a slow lane would
+// start behind years of a fast one. So a class's part in a lane has tags for each
+// meter that the lane needs, in that meter's own virtual time, and is placed by the
+// meter on which it is furthest ahead of the others.
 package order
 
 import "github.com/sluicehq/sluice/internal/flat"
@@ -14,7 +20,10 @@ import "github.com/sluicehq/sluice/internal/flat"
 // MaxClasses bounds the number of classes.
 const MaxClasses = 8
 
-// Unit is the cost of a whole window of a request's scarcest limit.
+// MaxMeters bounds the number of shared meters of a lane.
+const MaxMeters = 16
+
+// Unit is the cost of a whole limit.
 const Unit = 1 << 20
 
 // weightScale keeps a class's tags exact enough when costs are divided by weights.
@@ -36,46 +45,76 @@ type Queue struct {
 	Weights [MaxClasses]int64
 	Names   *flat.Names // of agents; a queue keeps references to those it remembers
 
-	virtual int64 // the class level's virtual time
 	seq     int64 // number of the last that came
 	front   int64 // number of the last that came to the front: below all others
 	waiting int
 	queued  int64 // sum of waiting costs
-	classes [MaxClasses]class
+	byClass [MaxClasses]int32
 
-	waiters flat.Slab[waiter]
-	flows   flat.Slab[flow]
-	members flat.Slab[member]
-	lanes   flat.Slab[lane]
-	spots   flat.Slab[spot]
-	flowIx  flat.Index
-	membIx  flat.Index
-	laneIx  flat.Index
-	spotIx  flat.Index
-	tree    flat.Tree
-	first   int32 // of the list of lanes
-	parked  int32 // root of the tree of parked flows by wake time
-	heads   []Head
+	waiters  flat.Slab[waiter]
+	flows    flat.Slab[flow]
+	members  flat.Slab[member]
+	lanes    flat.Slab[lane]
+	domains  flat.Slab[domain]
+	spots    flat.Slab[spot]
+	flowIx   flat.Index
+	membIx   flat.Index
+	laneIx   flat.Index
+	domIx    flat.Index
+	spotIx   flat.Index
+	tree     flat.Tree
+	first    int32 // of the list of lanes
+	parked   int32 // root of the tree of parked flows by wake time
+	heads    []Head
+	unparked []int32 // flows, while they are brought back
 }
 
-type class struct {
-	start, finish int64
-	virtual       int64 // the agent level's virtual time
+// domain is the virtual time of one shared meter.
+type domain struct {
+	virtual int64
+	latest  int64             // highest finish tag
+	active  [MaxClasses]int32 // agents that wait for it
+	least   int64             // lowest start tag of those who wait, while heads are ranked
+	on      int32             // the caller's number for the meter
+	lanes   int32             // that need it
+}
+
+// lane is everyone who needs the same shared meters.
+type lane struct {
+	key        LaneKey
+	domains    [MaxMeters]int32
+	n          int32
+	flows      int32
+	waiting    int32
+	queued     int64
+	prev, next int32
+	parts      [MaxClasses]part
+}
+
+// part is a class's part in a lane.
+type part struct {
+	tags          [MaxMeters]tags
+	virtual       int64 // of its agents
 	latest        int64 // highest finish tag of an agent
 	queued        int64
+	root          int32 // of the tree of flows
 	waiting       int32
 	active        int32 // members with waiters
 	idle, idleEnd int32 // list of members without
 }
 
-// member is an agent in a class.
+// tags are start and finish in a meter's virtual time.
+type tags struct{ start, finish int64 }
+
+// member is an agent in a part.
 type member struct {
 	start, finish int64
 	queued        int64
 	agent         int32
+	lane          int32
 	waiting       int32
 	flows         int32
-	prev, next    int32 // in the class's idle list
+	prev, next    int32 // in the part's idle list
 	class         uint8
 }
 
@@ -92,18 +131,31 @@ type flow struct {
 	spotNode    int32
 }
 
-// lane is everyone who needs the same shared limits.
-type lane struct {
-	key        LaneKey
-	roots      [MaxClasses]int32
-	flows      int32
-	prev, next int32
-}
-
 type waiter struct {
 	flow, prev, next int32
 	ticket           int32
-	seq, cost        int64
+	seq              int64
+	cost             int64 // the largest of what it takes of its meters
+	lead             uint8 // the meter that it takes this of
+}
+
+// Costs are what a request takes of the shared meters of its lane, in Units, in the order
+// of the lane.
+type Costs struct {
+	On   [MaxMeters]int32 // the caller's numbers for the meters
+	Cost [MaxMeters]int64
+	N    int
+}
+
+// largest returns the cost that counts within a lane, and of which meter it is.
+func (c *Costs) largest() (cost int64, lead uint8) {
+	cost = 1
+	for i := range c.N {
+		if c.Cost[i] > cost {
+			cost, lead = c.Cost[i], uint8(i)
+		}
+	}
+	return cost, lead
 }
 
 // LaneKey names the shared limits a request needs: which ones, and for what model
@@ -126,30 +178,33 @@ type Place struct {
 func (q *Queue) Len() int { return q.waiting }
 
 // Waiting returns the number of waiters of a class.
-func (q *Queue) Waiting(c int) int { return int(q.classes[c].waiting) }
+func (q *Queue) Waiting(c int) int { return int(q.byClass[c]) }
 
 // Ticket returns the ticket of a waiter.
 func (q *Queue) Ticket(w int32) int32 { return q.waiters.At(w).ticket }
 
 // Push puts a ticket in line, behind the others of its flow or, when it has been
-// granted before and only renews, before them. cost is what it takes of its scarcest
-// limit, in Units.
-func (q *Queue) Push(at Place, ticket int32, cost int64, front bool) int32 {
-	f := q.flowOf(at)
+// granted before and only renews, before them.
+func (q *Queue) Push(at Place, ticket int32, costs *Costs, front bool) int32 {
+	f := q.flowOf(at, costs)
 	fl := q.flows.At(f)
+	cost, lead := costs.largest()
 	w := q.waiters.New()
-	*q.waiters.At(w) = waiter{flow: f, prev: fl.last, ticket: ticket, seq: q.number(front), cost: cost}
+	*q.waiters.At(w) = waiter{flow: f, prev: fl.last, ticket: ticket, seq: q.number(front), cost: cost, lead: lead}
 
-	m, c := q.members.At(fl.member), &q.classes[at.Class]
-	if c.waiting == 0 {
-		c.start = max(q.virtual, c.finish)
+	l, m := q.lanes.At(fl.lane), q.members.At(fl.member)
+	pt := &l.parts[at.Class]
+	if pt.waiting == 0 {
+		for i := range l.n {
+			pt.tags[i].start = max(q.domains.At(l.domains[i]).virtual, pt.tags[i].finish)
+		}
 	}
 	if m.waiting == 0 {
-		m.start = max(c.virtual, m.finish)
-		c.active++
+		m.start = max(pt.virtual, m.finish)
+		q.activate(l, at.Class, 1)
 		q.leaveIdle(fl.member)
 	}
-	q.count(m, c, 1, cost)
+	q.count(l, m, 1, cost)
 
 	switch {
 	case fl.first == 0:
@@ -179,12 +234,20 @@ func (q *Queue) number(front bool) int64 {
 	return q.seq
 }
 
+// activate counts an agent that begins or ceases to wait.
+func (q *Queue) activate(l *lane, class uint8, n int32) {
+	l.parts[class].active += n
+	for i := range l.n {
+		q.domains.At(l.domains[i]).active[class] += n
+	}
+}
+
 // Remove takes a waiter out without a grant; nobody's tags change.
 func (q *Queue) Remove(w int32) {
 	wt := *q.waiters.At(w)
 	fl := q.flows.At(wt.flow)
-	m, c := q.members.At(fl.member), &q.classes[fl.key.Class]
-	q.count(m, c, -1, -wt.cost)
+	l, m := q.lanes.At(fl.lane), q.members.At(fl.member)
+	q.count(l, m, -1, -wt.cost)
 
 	wasFirst := fl.first == w
 	if wt.prev != 0 {
@@ -210,19 +273,26 @@ func (q *Queue) Remove(w int32) {
 		q.dropFlow(wt.flow)
 	}
 	if m.waiting == 0 {
-		c.active--
+		q.activate(l, m.class, -1)
 		q.enterIdle(member)
+	}
+	if pt := &l.parts[m.class]; pt.waiting == 0 {
+		pt.virtual = max(pt.virtual, pt.latest) // its agents start level next time
 	}
 	if q.waiting == 0 {
 		q.rest()
 	}
 }
 
-func (q *Queue) count(m *member, c *class, n int32, cost int64) {
+func (q *Queue) count(l *lane, m *member, n int32, cost int64) {
+	pt := &l.parts[m.class]
 	m.waiting += n
 	m.queued += cost
-	c.waiting += n
-	c.queued += cost
+	pt.waiting += n
+	pt.queued += cost
+	l.waiting += n
+	l.queued += cost
+	q.byClass[m.class] += n
 	q.waiting += int(n)
 	q.queued += cost
 }
@@ -234,7 +304,7 @@ func (q *Queue) enter(f int32) {
 	if q.Mode == FIFO {
 		key.A = 0
 	}
-	fl.node = q.tree.Insert(&q.lanes.At(fl.lane).roots[fl.key.Class], key, f)
+	fl.node = q.tree.Insert(&q.lanes.At(fl.lane).parts[fl.key.Class].root, key, f)
 }
 
 // leave takes a flow out of its lane's tree, or from where it is parked.
@@ -244,7 +314,7 @@ func (q *Queue) leave(f int32) {
 		q.leaveSpot(f)
 		q.tree.Delete(&q.parked, fl.node)
 	} else {
-		q.tree.Delete(&q.lanes.At(fl.lane).roots[fl.key.Class], fl.node)
+		q.tree.Delete(&q.lanes.At(fl.lane).parts[fl.key.Class].root, fl.node)
 	}
 	fl.node = 0
 }

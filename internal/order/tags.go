@@ -2,37 +2,62 @@ package order
 
 // Granted takes a waiter out of the line and moves its class's and its agent's tags on
 // by what it cost. Weights count at this moment; none is stored.
-func (q *Queue) Granted(w int32) {
+func (q *Queue) Granted(w int32, costs *Costs) {
 	wt := *q.waiters.At(w)
 	fl := q.flows.At(wt.flow)
 	member := fl.member
-	m, c := q.members.At(member), &q.classes[fl.key.Class]
+	l, m := q.lanes.At(fl.lane), q.members.At(member)
+	pt := &l.parts[m.class]
 
-	q.virtual = max(q.virtual, c.start)
-	c.finish = c.start + q.classCost(fl.key.Class, wt.cost)
-	c.start = c.finish
-	c.virtual = max(c.virtual, m.start)
+	for i := range l.n {
+		d, tg := q.domains.At(l.domains[i]), &pt.tags[i]
+		d.virtual = max(d.virtual, tg.start)
+		tg.finish = tg.start + q.partCost(l, m.class, i, costs.Cost[i])
+		tg.start = tg.finish
+		d.latest = max(d.latest, tg.finish)
+	}
+	pt.virtual = max(pt.virtual, m.start)
 	m.finish = m.start + wt.cost
 	m.start = m.finish
-	c.latest = max(c.latest, m.finish)
+	pt.latest = max(pt.latest, m.finish)
 	q.Remove(w)
 	if m.waiting > 0 {
 		q.rekey(member)
 	}
-	q.forget(c)
+	q.forget(pt)
+}
+
+// partCost is how far a cost moves the tags of a class's part in a lane on one meter. The
+// class's weight is divided among its lanes by the number of agents that wait there.
+func (q *Queue) partCost(l *lane, class uint8, i int32, cost int64) int64 {
+	all := int64(max(q.domains.At(l.domains[i]).active[class], 1))
+	here := int64(max(l.parts[class].active, 1))
+	return cost * weightScale * all / (max(q.Weights[class], 1) * here)
 }
 
 // Settled corrects the tags of an agent whose request cost more or less than it
 // was granted for. Agents that are no longer remembered owe nothing.
-func (q *Queue) Settled(class uint8, agent int32, delta int64) {
-	i := q.findMember(class, agent)
-	if i == 0 || delta == 0 {
+func (q *Queue) Settled(at Place, was, is *Costs) {
+	lane := q.findLane(at.Lane)
+	if lane == 0 {
 		return
 	}
-	m, c := q.members.At(i), &q.classes[class]
-	correct(&c.start, &c.finish, q.classCost(class, delta), c.waiting > 0)
-	correct(&m.start, &m.finish, delta, m.waiting > 0)
-	c.latest = max(c.latest, m.finish)
+	i := q.findMember(lane, at.Class, at.Agent)
+	if i == 0 {
+		return
+	}
+	l, m := q.lanes.At(lane), q.members.At(i)
+	pt := &l.parts[at.Class]
+	for k := range l.n {
+		tg := &pt.tags[k]
+		correct(&tg.start, &tg.finish, q.partCost(l, at.Class, k, is.Cost[k]-was.Cost[k]), pt.waiting > 0)
+		d := q.domains.At(l.domains[k])
+		d.latest = max(d.latest, tg.finish)
+	}
+	before, _ := was.largest()
+	after, _ := is.largest()
+	correct(&m.start, &m.finish, after-before, m.waiting > 0)
+	pt.latest = max(pt.latest, m.finish)
 	if m.waiting > 0 {
 		q.rekey(i)
 	}
@@ -47,10 +72,6 @@ func correct(start, finish *int64, delta int64, waits bool) {
 	} else if waits {
 		*start = max(*start, *finish)
 	}
-}
-
-func (q *Queue) classCost(class uint8, cost int64) int64 {
-	return cost * weightScale / max(q.Weights[class], 1)
 }
 
 // rekey moves an agent's flows to where its new start tag puts them.
@@ -68,23 +89,51 @@ func (q *Queue) rekey(member int32) {
 
 // rest ends a busy period: with nobody waiting, past use is forgiven.
 func (q *Queue) rest() {
-	for i := range q.classes {
-		c := &q.classes[i]
-		q.virtual = max(q.virtual, c.finish)
-		c.virtual = max(c.virtual, c.latest)
-		q.forget(c)
+	for i := q.first; i != 0; {
+		l := q.lanes.At(i)
+		next := l.next
+		for k := range l.n {
+			d := q.domains.At(l.domains[k])
+			d.virtual = max(d.virtual, d.latest)
+		}
+		for c := range l.parts {
+			q.forget(&l.parts[c])
+		}
+		q.retire(i)
+		i = next
 	}
+}
+
+// retire drops a lane in which nobody waits and whose tags virtual time has passed: it
+// would start like a new one.
+func (q *Queue) retire(i int32) {
+	l := q.lanes.At(i)
+	if l.waiting > 0 {
+		return
+	}
+	for c := range l.parts {
+		pt := &l.parts[c]
+		for k := range l.n {
+			if pt.tags[k].finish > q.domains.At(l.domains[k]).virtual {
+				return
+			}
+		}
+		if q.forget(pt); pt.idle != 0 {
+			return
+		}
+	}
+	q.dropLane(i)
 }
 
 // forget drops some idle agents whose tags virtual time has passed: they would start
 // like new ones. A few at a time keeps every step small.
-func (q *Queue) forget(c *class) {
+func (q *Queue) forget(pt *part) {
 	for range 4 {
-		i := c.idle
+		i := pt.idle
 		if i == 0 {
 			return
 		}
-		if q.members.At(i).finish > c.virtual {
+		if q.members.At(i).finish > pt.virtual {
 			q.leaveIdle(i)
 			q.enterIdle(i) // look at another one next time
 			continue
@@ -93,30 +142,32 @@ func (q *Queue) forget(c *class) {
 	}
 }
 
+func (q *Queue) partOf(m *member) *part { return &q.lanes.At(m.lane).parts[m.class] }
+
 func (q *Queue) enterIdle(i int32) {
 	m := q.members.At(i)
-	c := &q.classes[m.class]
-	m.prev, m.next = c.idleEnd, 0
-	if c.idleEnd != 0 {
-		q.members.At(c.idleEnd).next = i
+	pt := q.partOf(m)
+	m.prev, m.next = pt.idleEnd, 0
+	if pt.idleEnd != 0 {
+		q.members.At(pt.idleEnd).next = i
 	} else {
-		c.idle = i
+		pt.idle = i
 	}
-	c.idleEnd = i
+	pt.idleEnd = i
 }
 
 func (q *Queue) leaveIdle(i int32) {
 	m := q.members.At(i)
-	c := &q.classes[m.class]
+	pt := q.partOf(m)
 	if m.prev != 0 {
 		q.members.At(m.prev).next = m.next
 	} else {
-		c.idle = m.next
+		pt.idle = m.next
 	}
 	if m.next != 0 {
 		q.members.At(m.next).prev = m.prev
 	} else {
-		c.idleEnd = m.prev
+		pt.idleEnd = m.prev
 	}
 	m.prev, m.next = 0, 0
 }

@@ -39,7 +39,8 @@ func (p *Pool) enqueue(t int32, i int, front bool) {
 	for k := range tk.n {
 		p.insts.At(tk.charges[k].inst).queued += tk.charges[k].Amount
 	}
-	tk.waiter = p.queue.Push(p.place(tk), t, p.price(tk), front)
+	costs := p.costs(tk)
+	tk.waiter = p.queue.Push(p.place(tk), t, &costs, front)
 	p.scheduleWait(t, tk)
 	p.batch[i].Result.State = store.Waiting
 }
@@ -97,17 +98,23 @@ func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64) (limit int, fit
 	return -1, fits
 }
 
-// price returns what a ticket costs in the order: the largest part that it takes of a
-// shared limit.
-func (p *Pool) price(tk *ticket) int64 {
-	cost := int64(1)
+// costs returns what a ticket takes of the shared meters, as parts of the whole.
+func (p *Pool) costs(tk *ticket) (c order.Costs) {
 	for k := range tk.n {
-		c := &tk.charges[k]
-		if in := p.insts.At(c.inst); in.Cap > 0 && p.shared&(1<<c.limit) != 0 {
-			cost = max(cost, (c.Amount*order.Unit+in.Cap-1)/in.Cap)
+		ch := &tk.charges[k]
+		if p.shared&(1<<ch.limit) == 0 {
+			continue
 		}
+		c.On[c.N], c.Cost[c.N] = ch.inst, 1
+		if in := p.insts.At(ch.inst); in.Cap > 0 {
+			c.Cost[c.N] = (min(ch.Amount, 4*in.Cap)*order.Unit + in.Cap - 1) / in.Cap
+		}
+		c.N++
 	}
-	return cost
+	if c.N == 0 { // those who need nothing shared take turns by number
+		c.Cost[0], c.N = 1, 1
+	}
+	return c
 }
 
 // fits reports whether every meter has room, with nobody else to consider.

@@ -175,7 +175,7 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 	if *amounts == ([store.MaxLimits]int64{}) {
 		return
 	}
-	before := p.price(tk)
+	before := p.costs(tk)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if actual := amounts[c.limit]; actual >= 0 && actual <= store.MaxAmount && actual != c.Amount {
@@ -184,7 +184,8 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 		}
 	}
 	if tk.counted {
-		p.queue.Settled(tk.class, tk.who.agent, p.price(tk)-before)
+		after := p.costs(tk)
+		p.queue.Settled(p.place(tk), &before, &after)
 	}
 }
 

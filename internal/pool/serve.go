@@ -184,7 +184,8 @@ func (p *Pool) claim(tk *ticket) {
 // admit grants a waiter.
 func (p *Pool) admit(t int32) {
 	tk := p.tickets.At(t)
-	p.queue.Granted(tk.waiter)
+	costs := p.costs(tk)
+	p.queue.Granted(tk.waiter, &costs)
 	tk.counted = true
 	p.unqueue(tk)
 	p.grant(t, tk)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/order"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -122,7 +123,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 	var list []store.Waiter
 	holders := p.holders()
 	before := map[int32]int64{} // wanted of each meter by those ahead
-	for i, l := range p.queue.List(p.strict(), store.MaxListed) {
+	for i, l := range p.queue.List(p.strict(), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
 		tk := p.tickets.At(l.Ticket)
 		r := p.why(l.Ticket)
 		at := p.now

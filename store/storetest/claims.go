@@ -29,6 +29,45 @@ func claims(s *suite) {
 		m.pass(10 * time.Second)
 		m.about("both limits in ten seconds after that", float64(total(small)-before), 200)
 	})
+	s.test("it gets there also where one limit is a hundred times faster than the other", spec(
+		bucket(100, 10), bucket(1, 10),
+	), func(m *member) {
+		m.take(want("first", 10, 10))
+		small := []*stream{m.stream(want("left1", 1, 0), 20), m.stream(want("left2", 1, 0), 20), m.stream(want("right", 0, 1), 20)}
+		m.pass(time.Minute)
+		start := m.elapsed()
+		big := m.queue(want("big", 1, 5))
+		m.pass(30 * time.Second)
+		if at := m.grantedAt(big).Sub(m.began) - start; at > 7*time.Second {
+			m.Errorf("the big one waited %v, want about 5s and its turn", at)
+		}
+		before := small[0].granted + small[1].granted
+		m.pass(10 * time.Second)
+		m.about("the fast limit in ten seconds", float64(small[0].granted+small[1].granted-before), 1000)
+	})
+	s.test("one who comes new to a slow limit takes turns, whatever a fast one has done", spec(
+		bucket(100, 10), bucket(1, 5),
+	), func(m *member) {
+		m.take(want("first", 10, 5))
+		m.stream(want("racer", 1, 0), 20)
+		old := m.stream(want("old", 0, 1), 20)
+		m.pass(time.Minute)
+		fresh := m.stream(want("new", 0, 1), 20)
+		before := old.granted
+		m.pass(40 * time.Second)
+		m.about("the old one", float64(old.granted-before), 20)
+		m.about("the new one", float64(fresh.granted), 20)
+	})
+	s.test("classes keep their shares of a limit that they meet in from different lanes", spec(
+		bucket(100, 10), bucket(1000, 100),
+	), func(m *member) {
+		m.take(want("first", 10, 0))
+		p0 := m.stream(want("a", 1, 0).class(0), 50)
+		p2 := m.stream(want("b", 1, 1).class(2), 50)
+		m.pass(20 * time.Second)
+		m.about("p0", float64(p0.granted), 2000*40/65)
+		m.about("p2", float64(p2.granted), 2000*25/65)
+	})
 	s.test("the same with windows and places", spec(rolling(100, 10*time.Second), slots(10)), func(m *member) {
 		m.stream(want("left", 1, 0), 20)
 		held := make([]store.ID, 10)

@@ -1,0 +1,83 @@
+package order
+
+import "github.com/sluicehq/sluice/internal/flat"
+
+// aheadScale is the denominator of Ahead.
+const aheadScale = 1024
+
+// aheadLooks bounds how many agents Ahead looks at; what they have before the newcomer
+// stands for the rest.
+const aheadLooks = 32
+
+// Ahead estimates which part of all others that wait will go before waiter w, the
+// latest of its agent or, when it renews, the first: in 1/1024, rather too little than
+// too much. Those in other lanes are not counted: most of them need other meters.
+func (q *Queue) Ahead(w int32) int64 {
+	wt := q.waiters.At(w)
+	fl := q.flows.At(wt.flow)
+	others := q.queued - wt.cost
+	if others <= 0 {
+		return 0
+	}
+	if q.Mode == FIFO {
+		if fl.first == w && wt.next != 0 {
+			return 0 // it renews
+		}
+		return aheadScale
+	}
+	class := fl.key.Class
+	l := q.lanes.At(fl.lane)
+	pt := &l.parts[class]
+	own := q.members.At(fl.member).queued - wt.cost
+	if fl.first == w {
+		own = 0
+	}
+	ahead := min(own+q.sooner(w, own), pt.queued-wt.cost)
+	ahead += q.higher(l, class, wt.lead, ahead)
+	return min(ahead, others) * aheadScale / others
+}
+
+// higher adds up what other classes of a lane have in line before one whose own class
+// has the cost ahead before it, by the tags on the meter lead.
+func (q *Queue) higher(l *lane, class, lead uint8, ahead int64) (sum int64) {
+	finish := l.parts[class].tags[lead].start + q.partCost(l, class, int32(lead), ahead)
+	for i := range l.parts {
+		o := &l.parts[i]
+		switch {
+		case i == int(class) || o.waiting == 0:
+		case q.Mode == Fair:
+			room := max(finish-o.tags[lead].start, 0)
+			sum += min(room*q.Weights[i]/weightScale, o.queued)
+		case i < int(class):
+			sum += o.queued
+		}
+	}
+	return sum
+}
+
+// sooner adds up what other agents of w's class have in line before it, if its own
+// agent has the cost own before it.
+func (q *Queue) sooner(w int32, own int64) (sum int64) {
+	wt := q.waiters.At(w)
+	me := q.flows.At(wt.flow)
+	pt := &q.lanes.At(me.lane).parts[me.key.Class]
+	tag := flat.Key{A: q.members.At(me.member).start + own, B: wt.seq}
+	looks := int64(0)
+	for n := q.tree.Min(pt.root); n != 0 && q.tree.KeyOf(n).Less(tag); n = q.tree.Next(n) {
+		if looks++; looks > aheadLooks {
+			return sum / aheadLooks * int64(pt.active)
+		}
+		fl := q.flows.At(q.tree.Value(n))
+		if fl.member == me.member {
+			continue
+		}
+		m := q.members.At(fl.member)
+		sum += min(max(tag.A-m.start, q.waiters.At(fl.first).cost), m.queued)
+	}
+	return sum
+}
+
+// Share returns the part of amount that Ahead's fraction stands for.
+func Share(amount, ahead int64) int64 {
+	return amount/aheadScale*ahead + amount%aheadScale*ahead/aheadScale
+}
