@@ -40,7 +40,13 @@ const forever = time.Duration(-1)
 // nothing.
 type request struct{ ops [1]store.Op }
 
-var requests = sync.Pool{New: func() any { return new(request) }}
+// Those that acquire and those that close have pools of their own: most of their
+// fields are always the same, and need not be set again.
+var (
+	requests = sync.Pool{New: func() any { return new(request) }}
+	asks     = sync.Pool{New: func() any { return &request{[1]store.Op{{Kind: store.OpAcquire}}} }}
+	closes   = sync.Pool{New: func() any { return &request{[1]store.Op{{Kind: store.OpClose}}} }}
+)
 
 // resource is one shared quota of a gate.
 type resource struct {
@@ -115,33 +121,37 @@ func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration
 var errAgain = errors.New("ask again")
 
 func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
-	x := requests.Get().(*request)
-	defer requests.Put(x)
+	x := asks.Get().(*request)
 	op := &x.ops[0]
-	*op = store.Op{Kind: store.OpAcquire, Wait: wait}
-	if err := r.fill(op, req); err != nil {
+	op.ID, op.Wait, op.Amounts = store.ID{}, wait, [store.MaxLimits]int64{}
+	err := r.fill(op, req)
+	if err != nil {
 		return err
 	}
 	bells := r.line.bells.Load()
-	if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
-		return r.storeError(err)
+	if err = r.pool.Apply(ctx, x.ops[:]); err != nil {
+		err = r.storeError(err)
 	}
-	switch op.Result.State {
-	case store.Granted:
-		t.set(r, &op.Result)
-		return nil
-	case store.Waiting:
-		return r.wait(ctx, req, x, bells, t)
+	res := &op.Result
+	switch {
+	case err != nil:
+	case res.State == store.Granted:
+		t.set(r, res)
+	case res.State == store.Waiting:
+		err = r.wait(ctx, req, res.ID, bells, t)
 	default:
-		return r.refused(req, wait, &op.Result)
+		err = r.refused(req, wait, res)
 	}
+	asks.Put(x)
+	return err
 }
 
 // wait waits for a queued request to be decided. bells is how many notices had come
 // before it was queued: if it has not changed by the time we listen, none was missed.
-func (r *resource) wait(ctx context.Context, req *Request, x *request, bells uint64, t *Ticket) error {
+func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells uint64, t *Ticket) error {
+	x := requests.Get().(*request)
+	defer requests.Put(x)
 	op := &x.ops[0]
-	id := op.Result.ID
 	for {
 		if w, missed := r.line.enter(id.N, bells); !missed {
 			select {

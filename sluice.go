@@ -35,6 +35,7 @@ type Gate struct {
 	url       string
 	store     store.Store
 	resources map[string]*resource
+	few       []*resource // all of them, if that is quicker to search than the map
 	retry     retry.Policy
 }
 
@@ -60,6 +61,9 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 		}
 		g.resources[name] = r
 	}
+	if len(g.resources) <= 4 {
+		g.few = slices.Collect(maps.Values(g.resources))
+	}
 	return g, nil
 }
 
@@ -74,10 +78,19 @@ func (g *Gate) Close() error {
 }
 
 func (g *Gate) resource(name string) (*resource, error) {
+	for _, r := range g.few {
+		if r.name == name {
+			return r, nil
+		}
+	}
 	if r := g.resources[name]; r != nil {
 		return r, nil
 	}
-	return nil, &Error{
+	return nil, g.unknown(name)
+}
+
+func (g *Gate) unknown(name string) error {
+	return &Error{
 		Err: ErrUnknownResource, Resource: name, Message: fmt.Sprintf("resource %.80q is not configured", name),
 		Hint: fmt.Sprintf("configured are %q", slices.Sorted(maps.Keys(g.resources))),
 	}

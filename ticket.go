@@ -63,7 +63,7 @@ func (t *Ticket) Renew(ctx context.Context) error {
 		t.set(r, &op.Result)
 		return nil
 	case store.Waiting:
-		err := r.wait(ctx, req, x, bells, t)
+		err := r.wait(ctx, req, t.id, bells, t)
 		if err == errAgain {
 			err = r.ended(t.id)
 		}
@@ -125,10 +125,9 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 	if r == nil {
 		return nil
 	}
-	x := requests.Get().(*request)
-	defer requests.Put(x)
+	x := closes.Get().(*request)
 	op := &x.ops[0]
-	*op = store.Op{Kind: store.OpClose, ID: t.id, Spent: spent}
+	op.ID, op.Spent = t.id, spent
 	if len(usage) > 0 {
 		for i := range op.Amounts {
 			op.Amounts[i] = -1
@@ -139,7 +138,12 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 			}
 		}
 	}
-	if err := r.pool.Apply(context.Background(), x.ops[:]); err != nil {
+	err := r.pool.Apply(context.Background(), x.ops[:])
+	if len(usage) > 0 {
+		op.Amounts = [store.MaxLimits]int64{}
+	}
+	closes.Put(x)
+	if err != nil {
 		return r.storeError(err)
 	}
 	return nil

@@ -117,6 +117,9 @@ func (n *Names) store(s string) int32 {
 }
 
 func (n *Names) equal(i int32, s string) bool {
+	if r := n.recs.At(i); r.next == 0 {
+		return string(r.text[:r.size]) == s
+	}
 	for {
 		r := n.recs.At(i)
 		k := int(r.size)

@@ -83,15 +83,14 @@ func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64) (limit int, fit
 		if amount == 0 {
 			continue
 		}
-		i := p.instOf(limit, &tk.who)
-		in, d, r := p.touch(i)
+		c := &tk.charges[tk.n]
+		c.inst, c.limit = p.instOf(limit, &tk.who), uint8(limit)
+		c.Amount, c.Mark, c.Mode = amount, 0, 0
+		in, d, r := p.touchCharge(c)
 		if in.Cap > 0 && amount > in.Cap {
 			return limit, false
 		}
 		fits = fits && in.room(d, r, amount) >= amount
-		c := &tk.charges[tk.n]
-		c.inst, c.limit = i, uint8(limit)
-		c.Amount, c.Mark, c.Mode = amount, 0, 0
 		tk.n++
 		in.refs++
 	}
@@ -121,7 +120,7 @@ func (p *Pool) costs(tk *ticket) (c order.Costs) {
 func (p *Pool) fits(tk *ticket) bool {
 	for k := range tk.n {
 		c := &tk.charges[k]
-		if in, d, r := p.touch(c.inst); in.room(d, r, c.Amount) < c.Amount {
+		if in, d, r := p.touchCharge(c); in.room(d, r, c.Amount) < c.Amount {
 			return false
 		}
 	}
@@ -133,8 +132,7 @@ func (p *Pool) grant(t int32, tk *ticket) {
 	tk.granted = p.now
 	for k := range tk.n {
 		c := &tk.charges[k]
-		in := p.insts.At(c.inst)
-		d, r := &p.defs[c.limit], p.ring(in)
+		in, d, r := p.meterOf(c)
 		c.Charge = in.Take(d, r, p.now, c.Amount, p.header.slowerThan(d, r))
 	}
 	if p.firstGate != 0 {

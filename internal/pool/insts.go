@@ -23,6 +23,13 @@ type inst struct {
 	stated bool // the provider stated its size: kept, so that it need not be learned again
 }
 
+// unscoped is where the one meter of a limit without a scope is: records do not move.
+type unscoped struct {
+	inst int32
+	at   *inst
+	ring *meter.Ring
+}
+
 // define sets limit i up.
 func (p *Pool) define(i int) error {
 	l := &p.spec.Limits[i]
@@ -37,8 +44,13 @@ func (p *Pool) define(i int) error {
 	} else {
 		p.ownScopes |= l.Per
 	}
+	p.anyStrict = p.anyStrict || d.Guard == meter.Strict
 	if l.Per == 0 {
-		p.unscoped[i], err = p.newInst(i, names{})
+		at, err := p.newInst(i, names{})
+		if err == nil {
+			in := p.insts.At(at)
+			p.unscoped[i] = unscoped{at, in, p.ring(in)}
+		}
 		return err
 	}
 	var m meter.Meter
@@ -107,7 +119,7 @@ func (p *Pool) ring(in *inst) *meter.Ring {
 func (p *Pool) instOf(limit int, who *names) int32 {
 	per := p.spec.Limits[limit].Per
 	if per == 0 {
-		return p.unscoped[limit]
+		return p.unscoped[limit].inst
 	}
 	scope := scoped(who, per)
 	if i := p.findInst(limit, scope); i != 0 {
@@ -163,6 +175,22 @@ func scoped(who *names, per store.Scope) names {
 func (p *Pool) touch(i int32) (*inst, *meter.Def, *meter.Ring) {
 	in := p.insts.At(i)
 	d, r := &p.defs[in.limit], p.ring(in)
+	in.Advance(d, r, p.now)
+	return in, d, r
+}
+
+// meterOf returns the meter that a charge stands on, as it was last touched.
+func (p *Pool) meterOf(c *charge) (*inst, *meter.Def, *meter.Ring) {
+	if u := &p.unscoped[c.limit]; u.at != nil {
+		return u.at, &p.defs[c.limit], u.ring
+	}
+	in := p.insts.At(c.inst)
+	return in, &p.defs[c.limit], p.ring(in)
+}
+
+// touchCharge is touch for the meter that a charge stands on.
+func (p *Pool) touchCharge(c *charge) (*inst, *meter.Def, *meter.Ring) {
+	in, d, r := p.meterOf(c)
 	in.Advance(d, r, p.now)
 	return in, d, r
 }

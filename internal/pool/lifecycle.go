@@ -66,7 +66,7 @@ func (p *Pool) giveBack(tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		amount := c.Amount
-		in, d, r := p.touch(c.inst)
+		in, d, r := p.touchCharge(c)
 		in.Refund(d, r, p.now, &c.Charge)
 		c.Amount = amount
 		p.changed(c)
@@ -126,7 +126,7 @@ func (p *Pool) answer(op *store.Op) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if !p.defs[c.limit].Late {
-			in, d, r := p.touch(c.inst)
+			in, d, r := p.touchCharge(c)
 			in.Bind(d, r, p.now, &c.Charge)
 			p.changed(c)
 		}
@@ -179,7 +179,7 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if actual := amounts[c.limit]; actual >= 0 && actual <= store.MaxAmount && actual != c.Amount {
-			in, d, r := p.touch(c.inst)
+			in, d, r := p.touchCharge(c)
 			in.Settle(d, r, p.now, &c.Charge, actual)
 		}
 	}
@@ -193,7 +193,7 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 func (p *Pool) finish(t int32, tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
-		in, d, r := p.touch(c.inst)
+		in, d, r := p.touchCharge(c)
 		in.Bind(d, r, p.now, &c.Charge)
 		in.Release(d, &c.Charge)
 		p.changed(c)
@@ -210,6 +210,9 @@ func (p *Pool) changed(c *charge) bool {
 
 // strictly reports whether a ticket has charges that insist on an answer.
 func (p *Pool) strictly(tk *ticket) bool {
+	if !p.anyStrict {
+		return false
+	}
 	for k := range tk.n {
 		if c := &tk.charges[k]; p.defs[c.limit].Guard == meter.Strict && c.Mode == meter.Held {
 			return true
@@ -224,7 +227,7 @@ func (p *Pool) spend(t int32, tk *ticket) {
 	held := false
 	for k := range tk.n {
 		c := &tk.charges[k]
-		in, d, r := p.touch(c.inst)
+		in, d, r := p.touchCharge(c)
 		in.Spend(d, r, p.now, tk.granted, &c.Charge)
 		in.Release(d, &c.Charge)
 		p.changed(c)

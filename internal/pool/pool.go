@@ -35,7 +35,8 @@ type Pool struct {
 	insts     flat.Slab[inst]
 	instIx    flat.Index
 	rings     flat.Slab[meter.Ring]
-	unscoped  [store.MaxLimits]int32
+	unscoped  [store.MaxLimits]unscoped
+	anyStrict bool  // some limit insists on an answer
 	sweep     int32 // the next meter to look at for dropping
 	claims    uint32
 	gates     flat.Slab[gateRec]
@@ -109,7 +110,9 @@ func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	p.serve()
 	left := false
 	for i := range ops {
-		left = p.conclude(&ops[i]) || left
+		if p.firstGate != 0 || ops[i].Result.State == store.Waiting {
+			left = p.conclude(&ops[i]) || left
+		}
 	}
 	if left {
 		p.serve() // what they had claimed is free for others

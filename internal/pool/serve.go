@@ -111,7 +111,7 @@ func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
 		if p.shared&(1<<c.limit) != 0 {
 			continue
 		}
-		in, d, r := p.touch(c.inst)
+		in, d, r := p.touchCharge(c)
 		if p.queue.ParkedBefore(tk.waiter, c.inst) {
 			return c.inst, meter.Never // until that one goes
 		}
@@ -131,7 +131,7 @@ func (p *Pool) lacksShared(tk *ticket) (at int64) {
 		if p.shared&(1<<c.limit) == 0 {
 			continue
 		}
-		in, d, r := p.touch(c.inst)
+		in, d, r := p.touchCharge(c)
 		claimed := in.claimed(p.claims)
 		if in.room(d, r, c.Amount)-claimed >= c.Amount {
 			continue
@@ -210,7 +210,7 @@ func (p *Pool) why(t int32) store.Reason {
 	ahead := p.queue.Ahead(tk.waiter)
 	for k := range tk.n {
 		c := &tk.charges[k]
-		in, d, ring := p.touch(c.inst)
+		in, d, ring := p.touchCharge(c)
 		before := order.Share(in.queued-c.Amount, ahead)
 		if e := in.Estimate(d, ring, p.now, before, c.Amount); e > at || r.Limit < 0 && tk.lacked&(1<<c.limit) != 0 {
 			at = max(at, e)

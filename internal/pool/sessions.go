@@ -26,18 +26,20 @@ func (p *Pool) findSession(id uint64) int32 {
 }
 
 func (p *Pool) sessionOf(id uint64) *session {
-	i := p.lastSess
-	if i == 0 || p.sessions.At(i).id != id {
-		i = p.findSession(id)
+	if p.lastSess != 0 {
+		if s := p.sessions.At(p.lastSess); s.id == id {
+			s.last = p.now
+			return s
+		}
 	}
+	i := p.findSession(id)
 	if i == 0 {
 		i = p.sessions.New()
 		p.sessions.At(i).id = id
 		p.sessIx.Add(sessionHash(id), i)
 	}
-	p.lastSess = i
 	s := p.sessions.At(i)
-	s.last = p.now
+	p.lastSess, s.last = i, p.now
 	return s
 }
 

@@ -133,7 +133,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 			if int8(c.limit) == r.Limit {
 				heldBy = holders[c.inst]
 			}
-			in, d, ring := p.touch(c.inst)
+			in, d, ring := p.touchCharge(c)
 			at = max(at, in.Estimate(d, ring, p.now, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}

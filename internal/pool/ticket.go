@@ -107,7 +107,8 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 func (p *Pool) end(i int32, t *ticket) {
 	p.wheel.remove(p, t)
 	for k := range t.n {
-		p.insts.At(t.charges[k].inst).refs--
+		in, _, _ := p.meterOf(&t.charges[k])
+		in.refs--
 	}
 	p.dropNames(&t.who)
 	p.ticketIx.Remove(idHash(t.id), i)
