@@ -133,6 +133,7 @@ func (p *Pool) grant(t int32, tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, r := p.meterOf(c)
+		in.seen = p.age()
 		c.Charge = in.Take(d, r, p.now, c.Amount, p.header.slowerThan(d, r))
 	}
 	if p.firstGate != 0 {

@@ -9,18 +9,20 @@ import (
 )
 
 // inst is one limit's meter for one scope.
+// What every request reads comes first, to share cache lines.
 type inst struct {
-	meter.Meter
-	scope  names // what it is scoped to
-	ring   int32
-	refs   int32 // tickets that stand on it
-	queued int64 // sum of what waiting tickets want of it
-	claim  int64 // what those ahead have claimed, in this pass
-	pass   uint32
-	sister int32 // the agent's next own meter
 	limit  uint8
 	used   bool // the record is in use
 	stated bool // the provider stated its size: kept, so that it need not be learned again
+	ring   int32
+	refs   int32  // tickets that stand on it
+	seen   uint32 // when it was last charged, in ages
+	sister int32  // the agent's next own meter
+	pass   uint32 // of claim
+	meter.Meter
+	claim  int64 // what those ahead have claimed, in this pass
+	queued int64 // sum of what waiting tickets want of it
+	scope  names // what it is scoped to
 }
 
 // unscoped is where the one meter of a limit without a scope is: records do not move.
@@ -214,6 +216,13 @@ func (in *inst) readyAt(d *meter.Def, r *meter.Ring, t, amount int64) int64 {
 	return at
 }
 
+// age is about a second, cheap to count in.
+func (p *Pool) age() uint32 { return uint32(p.now >> 20) }
+
+// keepFor is how many ages an idle meter is kept: setting one up again costs more than
+// keeping it for an agent that comes back.
+const keepFor = 60
+
 // sweepSome looks at some meters and callers and drops those that stand for nothing
 // any more.
 func (p *Pool) sweepSome(n int) {
@@ -223,7 +232,7 @@ func (p *Pool) sweepSome(n int) {
 			break
 		}
 		in := p.insts.At(p.sweep)
-		if !in.used || in.stated || in.refs > 0 || p.spec.Limits[in.limit].Per == 0 {
+		if !in.used || in.stated || in.refs > 0 || p.age()-in.seen < keepFor || p.spec.Limits[in.limit].Per == 0 {
 			continue
 		}
 		if _, _, r := p.touch(p.sweep); in.Idle() && (r == nil || r.Sum == 0 && r.Slack == 0 && r.Cut == 0) {

@@ -9,6 +9,12 @@ import (
 
 // ticket is a request from the moment it waits until it is closed.
 type ticket struct {
+	head
+	charges [store.MaxLimits]charge // of which the first n are set
+}
+
+// head is all of a ticket but its charges: set as a whole when a record is used again.
+type head struct {
 	id       store.ID
 	since    int64 // asked
 	granted  int64
@@ -20,8 +26,10 @@ type ticket struct {
 	caller   int32
 	session  int32
 	waiter   int32
-	op       int32 // 1 + index of the op being applied that asked for it
-	prev     int32 // in the wheel's slot
+	op       int32  // 1 + index of the op being applied that asked for it
+	hash     uint32 // of the id
+	slot     int32  // of the wheel
+	prev     int32  // in the wheel's slot
 	next     int32
 	lacked   uint16 // set of limits it has lacked while waiting
 	state    state
@@ -32,7 +40,6 @@ type ticket struct {
 	parked   bool // it has waited for a limit of its own, and those behind it for it
 	surplus  bool // there were enough in the queue when it came
 	counted  bool // its cost is in the tags of the order
-	charges  [store.MaxLimits]charge
 }
 
 type state uint8
@@ -83,11 +90,11 @@ func (p *Pool) find(id store.ID) (int32, *ticket) {
 func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	i := p.tickets.New()
 	t := p.tickets.At(i)
-	// The record may be recycled. Of its charges only what n covers is ever read.
-	t.id, t.since, t.granted, t.deadline = op.ID, p.now, 0, meter.Never
-	t.waiter, t.op, t.prev, t.next, t.lacked, t.n, t.due = 0, 0, 0, 0, 0, 0, 0
-	t.state, t.class, t.retry, t.answered, t.parked, t.surplus, t.counted = 0, op.Class, op.Retry, false, false, false, false
-	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
+	t.head = head{
+		id: op.ID, hash: idHash(op.ID), since: p.now, deadline: meter.Never, class: op.Class, retry: op.Retry,
+		ttl: op.TTL.Microseconds(), alive: op.Alive.Microseconds(),
+		session: p.lastSess, // which has just presented it
+	}
 	if op.Wait >= 0 {
 		t.deadline = p.now + op.Wait.Microseconds()
 	}
@@ -97,9 +104,8 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 		t.who.tool, t.who.key = p.names.Hold(op.Tool), p.names.Hold(op.Key)
 	}
 	t.caller = p.callers.of(&p.names, t.who.agent)
-	t.session = p.lastSess // which has just presented it
 	p.sessions.At(t.session).open++
-	p.ticketIx.Add(idHash(op.ID), i)
+	p.ticketIx.Add(t.hash, i)
 	return i, t
 }
 
@@ -111,7 +117,7 @@ func (p *Pool) end(i int32, t *ticket) {
 		in.refs--
 	}
 	p.dropNames(&t.who)
-	p.ticketIx.Remove(idHash(t.id), i)
+	p.ticketIx.Remove(t.hash, i)
 	s := p.sessions.At(t.session)
 	s.open--
 	s.last = p.now

@@ -20,8 +20,8 @@ func step(due int64) int64 { return (due + wheelStep - 1) / wheelStep }
 
 func (w *wheel) add(p *Pool, i int32, t *ticket) {
 	s := max(step(t.due), w.tick+1)
-	slot := &w.slots[s%wheelSlots]
-	t.due = s * wheelStep
+	t.due, t.slot = s*wheelStep, int32(uint64(s)%wheelSlots)
+	slot := &w.slots[t.slot]
 	t.prev, t.next = 0, *slot
 	if *slot != 0 {
 		p.tickets.At(*slot).prev = i
@@ -39,7 +39,7 @@ func (w *wheel) remove(p *Pool, t *ticket) {
 	if t.prev != 0 {
 		p.tickets.At(t.prev).next = t.next
 	} else {
-		w.slots[t.due/wheelStep%wheelSlots] = t.next
+		w.slots[t.slot] = t.next
 	}
 	if t.next != 0 {
 		p.tickets.At(t.next).prev = t.prev
