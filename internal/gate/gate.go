@@ -66,7 +66,7 @@ type Gate struct {
 // Idle reports that the gate is as good as a new one: answers to what was granted
 // before its pause have come by now.
 func (g *Gate) Idle(t int64) bool {
-	return g.Phase == Open && g.Throttles == 0 && g.Overloads == 0 && t-g.Since >= stragglers
+	return g.Phase == Open && g.Throttles == 0 && g.Overloads == 0 && t-max(g.Since, g.Until) >= stragglers
 }
 
 // Verdict is what Allow says.

@@ -20,9 +20,17 @@ func (a rank) compare(b rank) int {
 	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]), cmp.Compare(a[2], b[2]))
 }
 
+// Strictness says where a higher class always goes first, whatever the mode.
+type Strictness struct {
+	All  bool
+	Lane func(LaneKey) bool // may be nil; within a lane only
+}
+
+func (s Strictness) in(k LaneKey) bool { return s.All || s.Lane != nil && s.Lane(k) }
+
 // Heads returns the first in line of every lane, in order. The slice is valid until
-// the next call. strict puts a higher class always first.
-func (q *Queue) Heads(strict bool) []Head {
+// the next call.
+func (q *Queue) Heads(strict Strictness) []Head {
 	q.heads = q.heads[:0]
 	q.findLeast()
 	for i := q.first; i != 0; {
@@ -65,17 +73,21 @@ func (q *Queue) findLeast() {
 	}
 }
 
-func (q *Queue) laneHead(i int32, strict bool) (best Head, ok bool) {
+func (q *Queue) laneHead(i int32, strict Strictness) (best Head, ok bool) {
 	l := q.lanes.At(i)
+	within := strict.in(l.key)
 	for c := range l.parts {
 		if l.parts[c].root == 0 {
 			continue
 		}
 		n := q.tree.Min(l.parts[c].root)
-		r := q.rankOf(c, q.lead(l, c), q.tree.KeyOf(n).B, strict)
-		if !ok || r.compare(best.rank) < 0 {
+		r := q.rankOf(c, q.lead(l, c), q.tree.KeyOf(n).B, strict.All)
+		if !ok || !within && r.compare(best.rank) < 0 {
 			best = Head{Waiter: q.flows.At(q.tree.Value(n)).first, Lane: l.key, rank: r}
 			ok = true
+		}
+		if within {
+			break // the highest class there is
 		}
 	}
 	return best, ok

@@ -16,7 +16,7 @@ type Listed struct {
 
 // List returns the first most waiters, in order. costs tells what a ticket takes. It
 // plays the queue forward on copies of the tags; nothing changes.
-func (q *Queue) List(strict bool, most int, costs func(ticket int32) Costs) []Listed {
+func (q *Queue) List(strict Strictness, most int, costs func(ticket int32) Costs) []Listed {
 	p := player{q: q, strict: strict, least: map[int32]int64{}}
 	p.load()
 	var list []Listed
@@ -35,7 +35,7 @@ func (q *Queue) List(strict bool, most int, costs func(ticket int32) Costs) []Li
 // player replays grants on copied tags.
 type player struct {
 	q      *Queue
-	strict bool
+	strict Strictness
 	parts  []*playedPart
 	least  map[int32]int64 // by domain
 }
@@ -121,7 +121,7 @@ func (p *player) rank(pt *playedPart) rank {
 	for k := range pt.lane.n {
 		lead = max(lead, pt.start[k]-p.least[pt.lane.domains[k]])
 	}
-	return p.q.rankOf(pt.class, lead, pt.key(0).B, p.strict)
+	return p.q.rankOf(pt.class, lead, pt.key(0).B, p.strict.in(pt.lane.key))
 }
 
 // grant plays the grant of a part's first waiter.

@@ -180,6 +180,9 @@ func (q *Queue) Len() int { return q.waiting }
 // Waiting returns the number of waiters of a class.
 func (q *Queue) Waiting(c int) int { return int(q.byClass[c]) }
 
+// Number returns a waiter's place in the order of coming.
+func (q *Queue) Number(w int32) int64 { return q.waiters.At(w).seq }
+
 // Ticket returns the ticket of a waiter.
 func (q *Queue) Ticket(w int32) int32 { return q.waiters.At(w).ticket }
 

@@ -1,6 +1,9 @@
 package pool
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/order"
 	"github.com/sluicehq/sluice/store"
@@ -40,6 +43,7 @@ func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
 	if p.gates.Len() >= maxGates && scope != 0 {
 		return p.gateOf(0, 0, 0)
 	}
+	p.splitLanes(scope)
 	i := p.gates.New()
 	g := p.gates.At(i)
 	g.scope, g.model, g.key = scope, p.names.Keep(model), p.names.Keep(key)
@@ -48,6 +52,32 @@ func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
 	}
 	p.firstGate = i
 	return i
+}
+
+// splitLanes makes lanes of their own for what a gate tells apart. Those who wait are
+// put in line anew, in the order in which they came.
+func (p *Pool) splitLanes(scope store.Scope) {
+	if scope&^p.laneScopes == 0 {
+		return
+	}
+	p.laneScopes |= scope
+	var waiting []int32
+	for i := int32(1); i < p.tickets.End(); i++ {
+		if p.tickets.At(i).state == stateWaiting {
+			waiting = append(waiting, i)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b int32) int {
+		return cmp.Compare(p.queue.Number(p.tickets.At(a).waiter), p.queue.Number(p.tickets.At(b).waiter))
+	})
+	for _, i := range waiting {
+		p.queue.Remove(p.tickets.At(i).waiter)
+	}
+	for _, i := range waiting {
+		tk := p.tickets.At(i)
+		costs := p.costs(tk)
+		tk.waiter, tk.parked = p.queue.Push(p.place(tk), i, &costs, false), false
+	}
 }
 
 func (p *Pool) dropGate(i int32) {
@@ -103,20 +133,36 @@ func (p *Pool) gatesLost(t int32, tk *ticket, unsent bool) {
 	}
 }
 
-func (p *Pool) limitsBind(lane order.LaneKey) {
+func (p *Pool) limitsBind(who *names) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
-		if g := p.gates.At(i); g.covers(lane.Model, lane.Key) {
+		if g := p.gates.At(i); g.covers(who.model, who.key) {
 			g.LimitsBind()
 		}
 	}
 }
 
-// strict reports that class order alone counts: after a pause, until the ramp is over.
-func (p *Pool) strict() bool {
+// strict reports where class order alone counts: after a pause, until the ramp is over.
+// All is for the whole pool, otherwise only lanes that a gate covers.
+func (p *Pool) strict() (s order.Strictness) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
 		g.Allow(p.now) // the pause may just be over
-		if g.Phase == gate.Probing || g.Phase == gate.Ramping {
+		switch {
+		case g.Phase != gate.Probing && g.Phase != gate.Ramping:
+		case g.scope == 0:
+			s.All = true
+		default:
+			s.Lane = p.strictLane
+		}
+	}
+	return s
+}
+
+// strictLane reports whether a gate that probes or ramps covers a lane.
+func (p *Pool) strictLane(lane order.LaneKey) bool {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		g := p.gates.At(i)
+		if g.covers(lane.Model, lane.Key) && (g.Phase == gate.Probing || g.Phase == gate.Ramping) {
 			return true
 		}
 	}
@@ -141,7 +187,8 @@ func (p *Pool) holding(id store.ID) bool {
 }
 
 // judge moves the gates by the verdict on a request granted at granted. It reports a
-// refusal that escalated.
+// refusal that is the first of its kind: later ones, of probes, say nothing new of the
+// ledger.
 func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
 	hint := op.RetryAfter.Microseconds()
 	switch op.Verdict {
@@ -153,7 +200,7 @@ func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
 		}
 	case store.VerdictThrottled:
 		g := p.gateFor(op, who)
-		return g.Throttled(p.now, granted, hint, p.throttle)
+		return g.Throttled(p.now, granted, hint, p.throttle) && g.Throttles == 1
 	case store.VerdictOverloaded:
 		p.gateFor(op, who).Overloaded(p.now, granted, hint, p.overload)
 	case store.VerdictExhausted:

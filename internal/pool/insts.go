@@ -43,6 +43,7 @@ func (p *Pool) define(i int) error {
 	p.defs[i] = d
 	if l.Per&^store.Shared == 0 {
 		p.shared |= 1 << i
+		p.laneScopes |= l.Per
 	} else {
 		p.ownScopes |= l.Per
 	}

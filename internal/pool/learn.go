@@ -76,14 +76,17 @@ func (p *Pool) learnSize(in *inst, d *meter.Def, l *store.Limit, size int64) {
 
 // unexplained notes a refusal that came although the ledger said there was room: the
 // guard of every limit of the provider's that the request touched gets wider.
-func (p *Pool) unexplained(tk *ticket) {
+func (p *Pool) unexplained(tk *ticket, scope store.Scope) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in := p.insts.At(c.inst)
 		r := p.ring(in)
-		if p.shared&(1<<c.limit) == 0 || r == nil || in.Cap == 0 || in.Outside > 0 {
-			continue
+		switch {
+		case p.shared&(1<<c.limit) == 0 || r == nil || in.Cap == 0:
+		case in.Outside > 0 || in.Room(&p.defs[c.limit], r) < 0: // that explains it
+		case scope&^p.spec.Limits[c.limit].Per != 0: // not what was refused
+		default:
+			r.Odd(&p.defs[c.limit], p.now)
 		}
-		r.Odd(&p.defs[c.limit], p.now)
 	}
 }

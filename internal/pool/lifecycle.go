@@ -136,7 +136,7 @@ func (p *Pool) answer(op *store.Op) {
 	}
 	p.learn(op, tk.who, tk.granted)
 	if p.judge(op, tk.who, tk.granted, t) {
-		p.unexplained(tk)
+		p.unexplained(tk, op.Scope&store.Shared)
 	}
 }
 

@@ -18,12 +18,13 @@ import (
 // Pool is the state of one pool. It is not safe for concurrent use: the store that owns
 // it serialises.
 type Pool struct {
-	spec      store.Spec
-	defs      [store.MaxLimits]meter.Def
-	shared    uint16      // set of limits that take part in the common order
-	ownScopes store.Scope // attributes that limits of the caller's own are scoped by
-	throttle  gate.Backoff
-	overload  gate.Backoff
+	spec       store.Spec
+	defs       [store.MaxLimits]meter.Def
+	shared     uint16      // set of limits that take part in the common order
+	ownScopes  store.Scope // attributes that limits of the caller's own are scoped by
+	laneScopes store.Scope // attributes that lanes are told apart by
+	throttle   gate.Backoff
+	overload   gate.Backoff
 
 	now       int64 // time of the latest step: never goes back
 	inFlight  int

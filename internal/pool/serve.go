@@ -39,7 +39,7 @@ func (p *Pool) serveOne() bool {
 	for _, h := range p.queue.Heads(p.strict()) {
 		t := p.queue.Ticket(h.Waiter)
 		tk := p.tickets.At(t)
-		if v := p.gatesAllow(h.Lane.Model, h.Lane.Key); !v.OK {
+		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
 			p.wakeAt(v.At)
 			again = p.passOn(tk) || again
 			continue
@@ -56,7 +56,7 @@ func (p *Pool) serveOne() bool {
 		if at := p.lacksShared(tk); at != 0 {
 			p.wakeAt(at)
 			p.claim(tk)
-			p.limitsBind(h.Lane)
+			p.limitsBind(&tk.who)
 			again = p.passOn(tk) || again
 			continue
 		}

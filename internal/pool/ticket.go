@@ -143,12 +143,16 @@ func (p *Pool) scheduleWait(i int32, t *ticket) {
 	}
 }
 
-// place returns where in the order a ticket belongs.
+// place returns where in the order a ticket belongs. Models and keys have lanes of their
+// own only where limits or gates tell them apart: an agent's requests keep their order
+// otherwise.
 func (p *Pool) place(t *ticket) order.Place {
-	at := order.Place{
-		Lane:  order.LaneKey{Model: t.who.model, Key: t.who.key},
-		Agent: t.who.agent,
-		Class: t.class,
+	at := order.Place{Agent: t.who.agent, Class: t.class}
+	if p.laneScopes&store.PerModel != 0 {
+		at.Lane.Model = t.who.model
+	}
+	if p.laneScopes&store.PerKey != 0 {
+		at.Lane.Key = t.who.key
 	}
 	for k := range t.n {
 		bit := uint16(1) << t.charges[k].limit

@@ -62,6 +62,25 @@ func turns(s *suite) {
 			m.exactly(id, time.Duration(i+1)*100*time.Millisecond)
 		}
 	})
+	s.test("also where a late one is for another model that no limit tells apart", spec(bucket(10, 1)), func(m *member) {
+		m.take(want("a", 1).model("p"))
+		var ids []store.ID
+		for _, model := range []string{"p", "p", "p", "q", "p"} {
+			ids = append(ids, m.queue(want("a", 1).model(model)))
+		}
+		m.pass(2 * time.Second)
+		for i, id := range ids {
+			m.exactly(id, time.Duration(i+1)*100*time.Millisecond)
+		}
+	})
+	s.test("agents are equal though one asks for two models", spec(bucket(10, 1)), func(m *member) {
+		m.take(want("x", 1))
+		two := []*stream{m.stream(want("a", 1).model("p"), 10), m.stream(want("a", 1).model("q"), 10)}
+		one := m.stream(want("b", 1).model("p"), 10)
+		m.pass(20 * time.Second)
+		m.about("the one with two models", float64(total(two)), 100)
+		m.about("the one with one model", float64(one.granted), 100)
+	})
 	s.test("agents of a class take turns", spec(bucket(10, 1)), func(m *member) {
 		m.take(want("x", 1))
 		by := m.line("aaaaabbc", one)

@@ -269,6 +269,23 @@ func gateScopes(s *suite) {
 		m.queue(want("a", 500_000).model("opus").class(0))
 		m.take(want("b", 900_000).model("haiku").class(2))
 	})
+	s.test("nor do those who were in line before its pause began", spec(bucket(10, 1)), func(m *member) {
+		m.take(want("x", 1))
+		opus := m.queue(want("a", 1).model("opus").class(0))
+		first := m.queue(want("b", 1).model("haiku").class(2))
+		second := m.queue(want("b", 1).model("haiku").class(2))
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute, Scope: store.PerModel, Model: "opus"})
+		m.pass(time.Second)
+		m.exactly(first, 100*time.Millisecond)
+		m.exactly(second, 200*time.Millisecond)
+		if m.wasGranted(opus) {
+			m.Errorf("the paused one went")
+		}
+		m.pass(2 * time.Minute)
+		if !m.wasGranted(opus) {
+			m.Errorf("the paused one never went")
+		}
+	})
 	s.test("an observation gates the scope that it names", sp, func(m *member) {
 		m.sleep(time.Second)
 		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictThrottled, Scope: store.PerModel, Model: "opus"})
