@@ -149,8 +149,8 @@ type Limit struct {
 	// Unit is what is counted. Empty means requests.
 	Unit string
 	// Per makes one limit of this size for each agent, user, model, tool or key, or
-	// combination of them. Limits per agent, user or tool, and limits on work, are your
-	// own: they need no guard, and one who lacks them holds up nobody else.
+	// combination of them. Limits per agent, user or tool are your own: one who lacks them
+	// holds up nobody else. They need no guard, and neither does a limit on work.
 	Per []Scope
 	// Reset is any moment at which a fixed window is known to reset, if it is.
 	Reset time.Time

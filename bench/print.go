@@ -14,9 +14,9 @@ func (r Report) print(out io.Writer) error {
 	for _, row := range r.Allow {
 		if row.Shape != shape {
 			shape = row.Shape
-			fmt.Fprintf(w, "\n%s\tns/op\tallocs/op\tx x/time\tfailed\n", shape)
+			fmt.Fprintf(w, "\n%s\tns/op\tbest\tallocs/op\tx x/time\tfailed\n", shape)
 		}
-		fmt.Fprintf(w, "  %s\t%.1f\t%.2f\t%.2f\t%s\n", row.Name, row.NS, row.Allocs, row.Ratio, percent(row.Failed, 1))
+		fmt.Fprintf(w, "  %s\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", row.Name, row.NS, row.Best, row.Allocs, row.Ratio, percent(row.Failed, 1))
 	}
 	fmt.Fprintf(w, "\n%d waiters at %d/s\tof the rate\tpeak\tCPU us/release\tx x/time\tovertaken\tgrants out of order\n", waitingCallers, waitingRate)
 	for _, row := range r.Waiting {

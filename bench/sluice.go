@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -78,7 +80,9 @@ func sluiceWait() (func(context.Context) (grant, error), func(), error) {
 			return grant{}, err
 		}
 		t.Close()
-		return grant{}, nil
+		_, number, _ := strings.Cut(t.ID(), "-")
+		place, err := strconv.ParseInt(number, 16, 64)
+		return grant{place, t.GrantedAt().UnixMicro()}, err
 	}
 	return wait, func() { _ = g.Close() }, nil
 }
