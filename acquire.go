@@ -55,8 +55,10 @@ type resource struct {
 	limits []store.Limit
 	pool   store.Pool
 	ttl    time.Duration
-	use    int64         // percentage of the provider's limits; 0: all
-	slack  time.Duration // smallest arrival slack of a guarded limit; 0: none is
+	use    int64                  // percentage of the provider's limits; 0: all
+	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: none is
+	base   [store.MaxLimits]int64 // what a request costs that says nothing else
+	work   bool                   // some limit counts work
 	line   line
 }
 
@@ -74,6 +76,12 @@ func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg 
 	r := &resource{name: name, plan: p, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
+	}
+	for i := range spec.Limits[:min(len(spec.Limits), store.MaxLimits)] {
+		r.work = r.work || spec.Limits[i].Unit == Work
+		if spec.Limits[i].Unit == Requests {
+			r.base[i] = 1
+		}
 	}
 	if r.pool, err = st.Pool(ctx, spec); errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
 		return nil, r.storeError(err)
@@ -123,7 +131,7 @@ var errAgain = errors.New("ask again")
 func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	x := asks.Get().(*request)
 	op := &x.ops[0]
-	op.ID, op.Wait, op.Amounts = store.ID{}, wait, [store.MaxLimits]int64{}
+	op.ID, op.Wait = store.ID{}, wait
 	err := r.fill(op, req)
 	if err != nil {
 		return err

@@ -82,13 +82,9 @@ func (r *resource) checkNames(req *Request) error {
 }
 
 func (r *resource) fillCost(op *store.Op, req *Request) error {
-	for i := range r.limits {
-		switch r.limits[i].Unit {
-		case Requests:
-			op.Amounts[i] = 1
-		case Work:
-			op.Amounts[i] = r.plan.toolCost(req.Tool)
-		}
+	op.Amounts = r.base
+	if r.work {
+		r.setUnit(op, Amount{Work, r.plan.toolCost(req.Tool)})
 	}
 	for _, a := range req.Cost {
 		if a.Unit == "" {

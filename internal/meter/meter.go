@@ -91,7 +91,7 @@ func (m *Meter) Idle() bool { return m.Held == 0 && m.Level == 0 && m.Outside ==
 func (m *Meter) Advance(d *Def, r *Ring, t int64) {
 	switch {
 	case d.Kind == Bucket:
-		if r != nil {
+		if r != nil && r.Sum > 0 {
 			m.settlePending(d, r, t)
 		}
 		m.drain(t)

@@ -22,7 +22,7 @@ func (p *Pool) acquire(i int) {
 		refuse(op, store.CodeCapacity, limit, 0)
 		return
 	}
-	if fits && p.queue.Len() == 0 && p.gatesAllow(tk.who.model, tk.who.key).OK {
+	if fits && p.queue.Len() == 0 && (p.firstGate == 0 || p.gatesAllow(tk.who.model, tk.who.key).OK) {
 		p.grant(t, tk)
 		p.hold(t, tk, op)
 		return

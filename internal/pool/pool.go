@@ -102,13 +102,19 @@ func (p *Pool) anyKnown() bool {
 // Apply carries out ops at time now, in order, then lets in whoever can go.
 func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	p.now = max(p.now, int64(now))
-	p.decided = p.decided[:0]
+	if len(p.decided) > 0 {
+		p.decided = p.decided[:0]
+	}
 	p.batch = ops
-	p.expireTickets()
+	if p.now >= p.wheel.turns {
+		p.expireTickets()
+	}
 	for i := range ops {
 		p.apply(i)
 	}
-	p.serve()
+	if p.wake = 0; p.queue.Len() > 0 {
+		p.serve()
+	}
 	left := false
 	for i := range ops {
 		if p.firstGate != 0 || ops[i].Result.State == store.Waiting {

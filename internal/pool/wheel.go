@@ -11,6 +11,7 @@ const wheelSlots = 4096
 // ticket that is closed in time costs nothing more.
 type wheel struct {
 	tick  int64 // the last step that was looked at
+	turns int64 // when the next one begins
 	next  int64 // no ticket is due before this step; 0: none is due at all
 	count int
 	slots [wheelSlots]int32
@@ -53,7 +54,7 @@ func (w *wheel) remove(p *Pool, t *ticket) {
 func (p *Pool) expireTickets() {
 	w := &p.wheel
 	now := p.now / wheelStep
-	if now == w.tick {
+	if w.turns = (now + 1) * wheelStep; now == w.tick {
 		return
 	}
 	if w.count > 0 && w.next <= now {

@@ -13,16 +13,16 @@ type systemClock struct {
 	base  store.Time
 }
 
-func newSystemClock() systemClock {
+func newSystemClock() *systemClock {
 	now := time.Now()
-	return systemClock{now, store.Time(now.UnixMicro())}
+	return &systemClock{now, store.Time(now.UnixMicro())}
 }
 
-func (c systemClock) Now() store.Time {
+func (c *systemClock) Now() store.Time {
 	return c.base + store.Time(time.Since(c.start)/time.Microsecond)
 }
 
-func (c systemClock) AfterFunc(d time.Duration, f func()) Timer {
+func (c *systemClock) AfterFunc(d time.Duration, f func()) Timer {
 	return systemTimer{time.AfterFunc(d, f)}
 }
 
