@@ -90,11 +90,10 @@ func (p *Pool) find(id store.ID) (int32, *ticket) {
 func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	i := p.tickets.New()
 	t := p.tickets.At(i)
-	t.head = head{
-		id: op.ID, hash: idHash(op.ID), since: p.now, deadline: meter.Never, class: op.Class, retry: op.Retry,
-		ttl: op.TTL.Microseconds(), alive: op.Alive.Microseconds(),
-		session: p.lastSess, // which has just presented it
-	}
+	t.head = head{}
+	t.id, t.hash, t.since, t.deadline, t.class, t.retry = op.ID, idHash(op.ID), p.now, meter.Never, op.Class, op.Retry
+	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
+	t.session = p.lastSess // which has just presented it
 	if op.Wait >= 0 {
 		t.deadline = p.now + op.Wait.Microseconds()
 	}
