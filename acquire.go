@@ -40,12 +40,11 @@ const forever = time.Duration(-1)
 // nothing.
 type request struct{ ops [1]store.Op }
 
-// Those that acquire and those that close have pools of their own: most of their
-// fields are always the same, and need not be set again.
+// Those that acquire have a pool of their own: most of their fields are always the same,
+// and need not be set again.
 var (
 	requests = sync.Pool{New: func() any { return new(request) }}
 	asks     = sync.Pool{New: func() any { return &request{[1]store.Op{{Kind: store.OpAcquire}}} }}
-	closes   = sync.Pool{New: func() any { return &request{[1]store.Op{{Kind: store.OpClose}}} }}
 )
 
 // resource is one shared quota of a gate.
@@ -54,6 +53,7 @@ type resource struct {
 	plan   *plan
 	limits []store.Limit
 	pool   store.Pool
+	closer store.Closer // the same, if it is one
 	ttl    time.Duration
 	use    int64                  // percentage of the provider's limits; 0: all
 	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: none is
@@ -88,6 +88,7 @@ func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg 
 	} else if err != nil {
 		return nil, wrap(err)
 	}
+	r.closer, _ = r.pool.(store.Closer)
 	r.line.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.line.decided)
 	return r, nil

@@ -125,28 +125,36 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 	if r == nil {
 		return nil
 	}
-	x := closes.Get().(*request)
-	op := &x.ops[0]
-	op.ID, op.Spent = t.id, spent
-	if len(usage) > 0 {
-		for i := range op.Amounts {
-			op.Amounts[i] = -1
-		}
-		for _, a := range usage {
-			if a.N >= 0 {
-				r.setUnit(op, a)
-			}
-		}
+	var err error
+	if r.closer != nil && len(usage) == 0 {
+		err = r.closer.CloseTicket(t.id, spent)
+	} else {
+		err = t.settle(spent, usage)
 	}
-	err := r.pool.Apply(context.Background(), x.ops[:])
-	if len(usage) > 0 {
-		op.Amounts = [store.MaxLimits]int64{}
-	}
-	closes.Put(x)
 	if err != nil {
 		return r.storeError(err)
 	}
 	return nil
+}
+
+// settle closes the ticket with what is known of its usage.
+func (t Ticket) settle(spent bool, usage []Amount) error {
+	r := t.resource
+	x := requests.Get().(*request)
+	defer requests.Put(x)
+	op := &x.ops[0]
+	*op = store.Op{Kind: store.OpClose, ID: t.id, Spent: spent}
+	if len(usage) > 0 {
+		for i := range op.Amounts {
+			op.Amounts[i] = -1
+		}
+	}
+	for _, a := range usage {
+		if a.N >= 0 {
+			r.setUnit(op, a)
+		}
+	}
+	return r.pool.Apply(context.Background(), x.ops[:])
 }
 
 // Cancel gives an unsent ticket back, with full refund.

@@ -63,6 +63,12 @@ type Pool interface {
 	Close() error
 }
 
+// Closer is implemented by pools that can end one ticket, with no usage to settle, more
+// quickly than by an OpClose. It means the same.
+type Closer interface {
+	CloseTicket(id ID, spent bool) error
+}
+
 // Time is a moment on the store's clock: microseconds since the Unix epoch, as
 // the store reckons it. The zero Time means none. Callers compare store times
 // with each other, never with their own clock.

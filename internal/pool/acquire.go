@@ -92,7 +92,9 @@ func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64) (limit int, fit
 		}
 		fits = fits && in.room(d, r, amount) >= amount
 		tk.n++
-		in.refs++
+		if p.unscoped[limit].at == nil {
+			in.refs++
+		}
 	}
 	return -1, fits
 }

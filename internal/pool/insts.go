@@ -15,7 +15,7 @@ type inst struct {
 	used   bool // the record is in use
 	stated bool // the provider stated its size: kept, so that it need not be learned again
 	ring   int32
-	refs   int32  // tickets that stand on it
+	refs   int32  // tickets that stand on it, if it is scoped: the others are never dropped
 	seen   uint32 // when it was last charged, in ages
 	sister int32  // the agent's next own meter
 	pass   uint32 // of claim

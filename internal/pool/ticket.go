@@ -112,8 +112,9 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 func (p *Pool) end(i int32, t *ticket) {
 	p.wheel.remove(p, t)
 	for k := range t.n {
-		in, _, _ := p.meterOf(&t.charges[k])
-		in.refs--
+		if c := &t.charges[k]; p.unscoped[c.limit].at == nil {
+			p.insts.At(c.inst).refs--
+		}
 	}
 	p.dropNames(&t.who)
 	p.ticketIx.Remove(t.hash, i)

@@ -55,8 +55,9 @@ type Store struct {
 }
 
 var (
-	_ store.Store = (*Store)(nil)
-	_ store.Pool  = (*handle)(nil)
+	_ store.Store  = (*Store)(nil)
+	_ store.Pool   = (*handle)(nil)
+	_ store.Closer = (*handle)(nil)
 )
 
 // New returns an empty store.
@@ -117,6 +118,7 @@ type state struct {
 
 	mu       sync.Mutex
 	core     *pool.Pool
+	closing  [1]store.Op // of CloseTicket
 	timer    Timer
 	timerAt  store.Time // 0: not set
 	lastSess uint64
@@ -156,6 +158,11 @@ func (st *state) close() {
 // it decided.
 func (st *state) apply(h *handle, ops []store.Op) error {
 	st.mu.Lock()
+	return st.applyLocked(h, ops)
+}
+
+// applyLocked is apply with the lock held; it gives it back.
+func (st *state) applyLocked(h *handle, ops []store.Op) error {
 	if st.closed || h != nil && h.closed {
 		st.mu.Unlock()
 		return store.ErrClosed
@@ -243,6 +250,15 @@ func (h *handle) Apply(_ context.Context, ops []store.Op) error {
 		}
 	}
 	return h.state.apply(h, ops)
+}
+
+// CloseTicket implements [store.Closer].
+func (h *handle) CloseTicket(id store.ID, spent bool) error {
+	st := h.state
+	st.mu.Lock()
+	op := &st.closing[0]
+	op.Kind, op.ID, op.Spent = store.OpClose, id, spent
+	return st.applyLocked(h, st.closing[:])
 }
 
 // Snapshot implements [store.Pool]. What time alone has changed is seen to first.
