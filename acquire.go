@@ -53,7 +53,7 @@ type resource struct {
 	plan   *plan
 	limits []store.Limit
 	pool   store.Pool
-	closer store.Closer // the same, if it is one
+	quick  store.Quick // the same, if it is one
 	ttl    time.Duration
 	use    int64                  // percentage of the provider's limits; 0: all
 	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: none is
@@ -88,7 +88,7 @@ func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg 
 	} else if err != nil {
 		return nil, wrap(err)
 	}
-	r.closer, _ = r.pool.(store.Closer)
+	r.quick, _ = r.pool.(store.Quick)
 	r.line.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.line.decided)
 	return r, nil
@@ -158,9 +158,6 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 // wait waits for a queued request to be decided. bells is how many notices had come
 // before it was queued: if it has not changed by the time we listen, none was missed.
 func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells uint64, t *Ticket) error {
-	x := requests.Get().(*request)
-	defer requests.Put(x)
-	op := &x.ops[0]
 	for {
 		if w, missed := r.line.enter(id.N, bells); !missed {
 			select {
@@ -168,8 +165,8 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 				r.line.spare.Put(w)
 			case <-ctx.Done():
 				r.line.leave(id.N, w)
-				*op = store.Op{Kind: store.OpCancel, ID: id}
-				_ = r.pool.Apply(context.WithoutCancel(ctx), x.ops[:]) // if this fails, the store expires it
+				ops := []store.Op{{Kind: store.OpCancel, ID: id}}
+				_ = r.pool.Apply(context.WithoutCancel(ctx), ops) // if this fails, the store expires it
 				return r.cancelled(req, ctx.Err())
 			}
 		}
@@ -177,19 +174,28 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 			return &Error{Err: ErrClosed, Resource: r.name}
 		}
 		bells = r.line.bells.Load()
-		*op = store.Op{Kind: store.OpPoll, ID: id}
-		if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
+		res, err := r.collect(ctx, id)
+		switch {
+		case err != nil:
 			return r.storeError(err)
-		}
-		switch op.Result.State {
-		case store.Granted:
-			t.set(r, &op.Result)
+		case res.State == store.Granted:
+			t.set(r, &res)
 			return nil
-		case store.Waiting: // somebody else's notice: listen on
-		default:
+		case res.State != store.Waiting:
 			return errAgain
 		}
+		// Somebody else's notice: listen on.
 	}
+}
+
+// collect asks what became of a waiting ticket.
+func (r *resource) collect(ctx context.Context, id store.ID) (store.Result, error) {
+	if r.quick != nil {
+		return r.quick.CollectTicket(id)
+	}
+	ops := []store.Op{{Kind: store.OpPoll, ID: id}}
+	err := r.pool.Apply(ctx, ops)
+	return ops[0].Result, err
 }
 
 func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) error {

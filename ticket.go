@@ -126,8 +126,8 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 		return nil
 	}
 	var err error
-	if r.closer != nil && len(usage) == 0 {
-		err = r.closer.CloseTicket(t.id, spent)
+	if r.quick != nil && len(usage) == 0 {
+		err = r.quick.CloseTicket(t.id, spent)
 	} else {
 		err = t.settle(spent, usage)
 	}

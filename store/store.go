@@ -63,10 +63,13 @@ type Pool interface {
 	Close() error
 }
 
-// Closer is implemented by pools that can end one ticket, with no usage to settle, more
-// quickly than by an OpClose. It means the same.
-type Closer interface {
+// Quick is implemented by pools that can do the two commonest things with less ado than an
+// operation takes. They mean the same.
+type Quick interface {
+	// CloseTicket is OpClose with no usage to settle.
 	CloseTicket(id ID, spent bool) error
+	// CollectTicket is OpPoll; nobody else is served on the way.
+	CollectTicket(id ID) (Result, error)
 }
 
 // Time is a moment on the store's clock: microseconds since the Unix epoch, as

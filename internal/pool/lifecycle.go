@@ -26,6 +26,12 @@ func (p *Pool) poll(op *store.Op) {
 	}
 }
 
+// Collect is a poll by itself: as of the latest step, serving nobody.
+func (p *Pool) Collect(op *store.Op) {
+	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), Reason: store.Reason{Limit: -1}}
+	p.poll(op)
+}
+
 // lookup finds the ticket that op speaks of; if there is none it says whether there
 // ever was.
 func (p *Pool) lookup(op *store.Op) (int32, *ticket) {

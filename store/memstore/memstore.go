@@ -55,9 +55,9 @@ type Store struct {
 }
 
 var (
-	_ store.Store  = (*Store)(nil)
-	_ store.Pool   = (*handle)(nil)
-	_ store.Closer = (*handle)(nil)
+	_ store.Store = (*Store)(nil)
+	_ store.Pool  = (*handle)(nil)
+	_ store.Quick = (*handle)(nil)
 )
 
 // New returns an empty store.
@@ -118,7 +118,7 @@ type state struct {
 
 	mu       sync.Mutex
 	core     *pool.Pool
-	closing  [1]store.Op // of CloseTicket
+	quick    [1]store.Op // of CloseTicket and CollectTicket
 	timer    Timer
 	timerAt  store.Time // 0: not set
 	lastSess uint64
@@ -252,13 +252,27 @@ func (h *handle) Apply(_ context.Context, ops []store.Op) error {
 	return h.state.apply(h, ops)
 }
 
-// CloseTicket implements [store.Closer].
+// CloseTicket implements [store.Quick].
 func (h *handle) CloseTicket(id store.ID, spent bool) error {
 	st := h.state
 	st.mu.Lock()
-	op := &st.closing[0]
+	op := &st.quick[0]
 	op.Kind, op.ID, op.Spent = store.OpClose, id, spent
-	return st.applyLocked(h, st.closing[:])
+	return st.applyLocked(h, st.quick[:])
+}
+
+// CollectTicket implements [store.Quick].
+func (h *handle) CollectTicket(id store.ID) (store.Result, error) {
+	st := h.state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed || h.closed {
+		return store.Result{}, store.ErrClosed
+	}
+	op := &st.quick[0]
+	op.Kind, op.ID = store.OpPoll, id
+	st.core.Collect(op)
+	return op.Result, nil
 }
 
 // Snapshot implements [store.Pool]. What time alone has changed is seen to first.

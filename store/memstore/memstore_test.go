@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -173,4 +174,64 @@ func (w *worker) do(op store.Op) store.Result {
 		w.t.Error(err)
 	}
 	return ops[0].Result
+}
+
+// What the quick ways do is what the operations do.
+func TestQuickWaysMeanTheSame(t *testing.T) {
+	h := open(t)
+	spec := store.Spec{
+		Name: "quick", MaxWaiting: 10, Classes: []store.Class{{Name: "p0", Weight: 1}},
+		Limits:   []store.Limit{{Name: "places", Kind: store.Concurrency, Size: 1}},
+		Throttle: store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour},
+		Overload: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+	}
+	p, err := h.Store.Pool(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick := p.(store.Quick)
+	ask := func() store.Result {
+		ops := []store.Op{{Kind: store.OpAcquire, Agent: "a", Wait: -1, TTL: time.Minute}}
+		ops[0].Amounts[0] = 1
+		if err := p.Apply(t.Context(), ops); err != nil {
+			t.Fatal(err)
+		}
+		return ops[0].Result
+	}
+	collect := func(id store.ID, want store.State) {
+		t.Helper()
+		res, err := quick.CollectTicket(id)
+		if err != nil || res.State != want || res.ID != id {
+			t.Fatalf("%v is %v (%v), want %v", id, res.State, err, want)
+		}
+	}
+	first, second := ask(), ask()
+	collect(first.ID, store.Granted)
+	collect(second.ID, store.Waiting)
+	collect(store.ID{Session: 99, N: 1}, store.Unknown)
+	for range 2 { // the second time it has ended, which is no error
+		if err := quick.CloseTicket(first.ID, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	collect(first.ID, store.Ended)
+	collect(second.ID, store.Granted)
+	h.Advance(30 * time.Second) // collected: it does not go back
+	collect(second.ID, store.Granted)
+	if err := quick.CloseTicket(second.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := p.Snapshot(t.Context())
+	if err != nil || snap.InFlight != 0 {
+		t.Fatalf("%d in flight (%v) after both were closed", snap.InFlight, err)
+	}
+	if err := h.Store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := quick.CloseTicket(first.ID, false); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a closed store says %v", err)
+	}
+	if _, err := quick.CollectTicket(first.ID); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a closed store says %v", err)
+	}
 }
