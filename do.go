@@ -75,15 +75,17 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 		return false, d.giveUp(next, a)
 	}
 	d.req.Retry = true
-	return true, sleep(ctx, next.Wait)
+	sleep(ctx, next.Wait)
+	return true, nil
 }
 
 // ticket waits for at most left until the request may be sent.
 func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err error) {
+	until := time.Now().Add(left)
 	if err = d.resource.acquire(ctx, &d.req, left, &t); err != nil || !t.Stale() {
 		return t, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, left)
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	err = t.Renew(ctx)
 	return t, err
@@ -122,16 +124,15 @@ func (d *doing) giveUp(next retry.Decision, a Answer) error {
 	return e
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// sleep waits for d, or until ctx is over: the next acquire says so.
+func sleep(ctx context.Context, d time.Duration) {
 	if d <= 0 {
-		return nil
+		return
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
-		return nil // the next acquire says so
 	}
 }

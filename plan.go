@@ -50,6 +50,9 @@ func newPlan(c Config) (*plan, error) {
 		if _, twice := p.classIndex(cl.Name); twice {
 			return nil, invalid("class %q is there twice", cl.Name)
 		}
+		if cl.Share < 1 || cl.Share > 1000 {
+			return nil, invalid("class %q: a share of %d is out of range: 1 to 1000", cl.Name, cl.Share)
+		}
 		p.classes = append(p.classes, store.Class{Name: cl.Name, Weight: cl.Share})
 	}
 	p.unknown = known{class: uint8(len(p.classes) - 1)}

@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -102,7 +103,7 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]Waiting, error) {
 	list := []Waiting{}
 	for _, w := range snap.Queue {
 		list = append(list, Waiting{
-			Ticket: Ticket{id: w.ID}.ID(), Agent: w.Agent, Class: r.plan.classes[w.Class].Name, Limit: r.limitName(w.Reason.Limit),
+			Ticket: Ticket{id: w.ID}.ID(), Agent: w.Agent, Class: r.className(w.Class), Limit: r.limitName(w.Reason.Limit),
 			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: moment(w.Expected), Reason: w.Reason.Code.String(),
 		})
 	}
@@ -115,9 +116,12 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		Limits: []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, CallerStatus: callerStatus("", snap.Counters),
 	}
 	for i, n := range snap.Waiting {
-		s.Waiting[r.plan.classes[i].Name] = n
+		s.Waiting[r.className(i)] = n
 	}
 	for _, l := range snap.Limits {
+		if l.Limit >= len(r.limits) {
+			continue // another member added it: its name is not known here
+		}
 		def := r.limits[l.Limit]
 		s.Limits = append(s.Limits, LimitStatus{
 			Name: def.Name, Kind: def.Kind.String(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
@@ -141,6 +145,14 @@ func callerStatus(agent string, c store.Counters) CallerStatus {
 		Agent: agent, Sent: c.Sent, Throttled: c.Throttled, Retried: c.Retried, WaitedMS: c.Waited.Milliseconds(),
 		PeakPerS: c.Peak, MeanPerS: c.Mean(),
 	}
+}
+
+// className names a class of the pool, which may have got more from another member.
+func (r *resource) className(i int) string {
+	if i >= len(r.plan.classes) {
+		return fmt.Sprintf("class %d", i)
+	}
+	return r.plan.classes[i].Name
 }
 
 func (r *resource) limitName(i int8) string {

@@ -29,6 +29,7 @@ const (
 	maxOutage  = 31 * 24 * 3600e6 // longest pause for a quota that is gone
 	baseOfHint = second           // a hint counts for at least this, doubled like the pause
 	stragglers = 600 * second     // how long answers from before a pause may come
+	abandoned  = 3600 * second    // nobody has come back for so long
 )
 
 // Backoff is the formula of pauses: Start, times Factor for each consecutive
@@ -67,6 +68,13 @@ type Gate struct {
 // before its pause have come by now.
 func (g *Gate) Idle(t int64) bool {
 	return g.Phase == Open && g.Throttles == 0 && g.Overloads == 0 && t-max(g.Since, g.Until) >= stragglers
+}
+
+// Abandoned reports that the pause was over long ago and nothing that came since has
+// settled the matter: no success, no refusal, and no probe is out. Allow has been asked
+// for t.
+func (g *Gate) Abandoned(t int64) bool {
+	return g.Phase != Paused && g.probe == 0 && t-max(g.Since, g.Until) >= abandoned
 }
 
 // Verdict is what Allow says.
@@ -190,6 +198,7 @@ func (g *Gate) pause(t, wait int64) {
 // Resume ends a pause by hand, through a ramp.
 func (g *Gate) Resume(t int64) {
 	if g.Phase == Paused || g.Phase == Probing {
+		g.Until = min(g.Until, t)
 		g.ramp(t)
 	}
 	g.Throttles, g.Overloads = 0, 0

@@ -255,3 +255,15 @@ func TestGateNeverShutsForGood(t *testing.T) {
 		t.Fatalf("shut for good: %+v", g)
 	})
 }
+
+// A pause ended by hand is over: a quota that is gone for a minute is not gone for what was
+// left of it.
+func TestPauseEndedByHandDoesNotComeBack(t *testing.T) {
+	var g Gate
+	g.Pause(second, maxHint)
+	g.Resume(2 * second)
+	g.Exhausted(60*second, 59*second, 60*second)
+	if want := int64(120 * second); g.Until != want {
+		t.Errorf("paused until %d, want %d", g.Until, want)
+	}
+}

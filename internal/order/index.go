@@ -28,7 +28,6 @@ func (q *Queue) flowOf(at Place, costs *Costs) int32 {
 	fl := q.flows.At(i)
 	fl.key, fl.lane = at, q.laneOf(at.Lane, costs)
 	fl.member = q.memberOf(fl.lane, at.Class, at.Agent)
-	q.lanes.At(fl.lane).flows++
 	m := q.members.At(fl.member)
 	if fl.mnext = m.flows; fl.mnext != 0 {
 		q.flows.At(fl.mnext).mprev = i
@@ -48,7 +47,6 @@ func (q *Queue) dropFlow(i int32) {
 	if fl.mnext != 0 {
 		q.flows.At(fl.mnext).mprev = fl.mprev
 	}
-	q.lanes.At(fl.lane).flows--
 	q.flowIx.Remove(fl.key.hash(), i)
 	q.flows.Free(i)
 }
@@ -65,6 +63,7 @@ func (q *Queue) findLane(key LaneKey) int32 {
 
 func (q *Queue) laneOf(key LaneKey, costs *Costs) int32 {
 	if i := q.findLane(key); i != 0 {
+		q.rebind(i, costs)
 		return i
 	}
 	i := q.lanes.New()
@@ -72,7 +71,6 @@ func (q *Queue) laneOf(key LaneKey, costs *Costs) int32 {
 	l.key, l.next, l.n = key, q.first, int32(costs.N)
 	for k := range costs.N {
 		l.domains[k] = q.domainOf(costs.On[k])
-		q.domains.At(l.domains[k]).lanes++
 	}
 	if q.first != 0 {
 		q.lanes.At(q.first).prev = i
@@ -80,6 +78,25 @@ func (q *Queue) laneOf(key LaneKey, costs *Costs) int32 {
 	q.first = i
 	q.laneIx.Add(key.hash(), i)
 	return i
+}
+
+// rebind gives a lane that was empty for a while the meters that its key stands for now:
+// those it had may have been dropped since, and their numbers given to others.
+func (q *Queue) rebind(i int32, costs *Costs) {
+	l := q.lanes.At(i)
+	if l.waiting > 0 {
+		return
+	}
+	for k := range l.n {
+		if q.domains.At(l.domains[k]).on == costs.On[k] {
+			continue
+		}
+		q.leaveDomain(l.domains[k])
+		l.domains[k] = q.domainOf(costs.On[k])
+		for c := range l.parts {
+			l.parts[c].tags[k] = tags{}
+		}
+	}
 }
 
 func (q *Queue) dropLane(i int32) {
@@ -93,28 +110,34 @@ func (q *Queue) dropLane(i int32) {
 		q.lanes.At(l.next).prev = l.prev
 	}
 	for k := range l.n {
-		if d := q.domains.At(l.domains[k]); d.lanes > 1 {
-			d.lanes--
-		} else {
-			q.domIx.Remove(onHash(d.on), l.domains[k])
-			q.domains.Free(l.domains[k])
-		}
+		q.leaveDomain(l.domains[k])
 	}
 	q.laneIx.Remove(l.key.hash(), i)
 	q.lanes.Free(i)
 }
 
+// domainOf finds or makes the virtual time of a meter for one more lane.
 func (q *Queue) domainOf(on int32) int32 {
 	h := onHash(on)
 	for i, p := q.domIx.Seek(h, 0); i != 0; i, p = q.domIx.Seek(h, p) {
-		if q.domains.At(i).on == on {
+		if d := q.domains.At(i); d.on == on {
+			d.lanes++
 			return i
 		}
 	}
 	i := q.domains.New()
-	q.domains.At(i).on = on
+	d := q.domains.At(i)
+	d.on, d.lanes = on, 1
 	q.domIx.Add(h, i)
 	return i
+}
+
+func (q *Queue) leaveDomain(i int32) {
+	d := q.domains.At(i)
+	if d.lanes--; d.lanes == 0 {
+		q.domIx.Remove(onHash(d.on), i)
+		q.domains.Free(i)
+	}
 }
 
 func (q *Queue) findMember(lane int32, class uint8, agent int32) int32 {

@@ -11,7 +11,6 @@ import (
 type Listed struct {
 	Ticket int32
 	Class  int
-	Parked bool
 }
 
 // List returns the first most waiters, in order. costs tells what a ticket takes. It
@@ -27,7 +26,7 @@ func (q *Queue) List(strict Strictness, most int, costs func(ticket int32) Costs
 		}
 		wt := q.waiters.At(w)
 		fl := q.flows.At(wt.flow)
-		list = append(list, Listed{Ticket: wt.ticket, Class: int(fl.key.Class), Parked: fl.spot != 0})
+		list = append(list, Listed{Ticket: wt.ticket, Class: int(fl.key.Class)})
 	}
 	return list
 }

@@ -93,8 +93,8 @@ func (p *plain) push(w plainWaiter) {
 
 func (p *plain) remove(id int32) {
 	p.list = slices.DeleteFunc(p.list, func(w plainWaiter) bool { return w.id == id })
-	if len(p.list) == 0 {
-		for _, m := range p.meters {
+	for i, m := range p.meters {
+		if !p.waits(func(w plainWaiter) bool { return w.at.lane&(1<<i) != 0 }) {
 			m.virtual = max(m.virtual, m.latest)
 		}
 	}
@@ -466,3 +466,40 @@ func benchmarkQueue(b *testing.B, waiting int) {
 func BenchmarkEnqueueGrant100(b *testing.B)    { benchmarkQueue(b, 100) }
 func BenchmarkEnqueueGrant10000(b *testing.B)  { benchmarkQueue(b, 10_000) }
 func BenchmarkEnqueueGrant100000(b *testing.B) { benchmarkQueue(b, 100_000) }
+
+// Somebody always waits, and a thousand lanes come and go beside it, each with a meter of
+// its own. They are not kept: every step would look at them all.
+func TestLanesAreDroppedWhileOthersWait(t *testing.T) {
+	q, names := newQueue(Fair, 1)
+	costs := &Costs{On: [MaxMeters]int32{1}, Cost: [MaxMeters]int64{10}, N: 1}
+	agent := names.Hold("a")
+	q.Push(Place{Lane: LaneKey{Shared: 1}, Agent: agent}, 1, costs, false)
+	for i := range int32(1000) {
+		costs.On[0] = 2 + i
+		w := q.Push(Place{Lane: LaneKey{Shared: 2, Key: 1 + i}, Agent: agent}, 2, costs, false)
+		q.Granted(w, costs)
+		q.Heads(Strictness{})
+	}
+	if q.lanes.Len() != 1 || q.domains.Len() != 1 {
+		t.Errorf("%d lanes and %d meters are kept", q.lanes.Len(), q.domains.Len())
+	}
+}
+
+// A lane with many agents outlives its meter, whose number is given to another.
+func TestLaneFollowsItsMeter(t *testing.T) {
+	q, names := newQueue(Fair, 1)
+	costs := &Costs{On: [MaxMeters]int32{7}, Cost: [MaxMeters]int64{10}, N: 1}
+	lane := LaneKey{Shared: 1, Key: 1}
+	var list []int32
+	for i := range int32(50) {
+		list = append(list, q.Push(Place{Lane: lane, Agent: names.Hold(fmt.Sprint(i))}, i+1, costs, false))
+	}
+	for _, w := range list {
+		q.Granted(w, costs)
+	}
+	costs.On[0] = 9
+	q.Push(Place{Lane: lane, Agent: 1}, 1, costs, false)
+	if on := q.domains.At(q.lanes.At(q.findLane(lane)).domains[0]).on; on != 9 {
+		t.Errorf("it is ordered by meter %d, want 9", on)
+	}
+}

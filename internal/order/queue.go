@@ -84,9 +84,7 @@ type lane struct {
 	key        LaneKey
 	domains    [MaxMeters]int32
 	n          int32
-	flows      int32
 	waiting    int32
-	queued     int64
 	prev, next int32
 	parts      [MaxClasses]part
 }
@@ -241,7 +239,23 @@ func (q *Queue) number(front bool) int64 {
 func (q *Queue) activate(l *lane, class uint8, n int32) {
 	l.parts[class].active += n
 	for i := range l.n {
-		q.domains.At(l.domains[i]).active[class] += n
+		d := q.domains.At(l.domains[i])
+		d.active[class] += n
+		d.level()
+	}
+}
+
+// level forgives past use of a meter that nobody waits for: all start level next time.
+func (d *domain) level() {
+	if d.active == [MaxClasses]int32{} {
+		d.virtual = max(d.virtual, d.latest)
+	}
+}
+
+// level does the same for the agents of a part.
+func (pt *part) level() {
+	if pt.waiting == 0 {
+		pt.virtual = max(pt.virtual, pt.latest)
 	}
 }
 
@@ -279,9 +293,7 @@ func (q *Queue) Remove(w int32) {
 		q.activate(l, m.class, -1)
 		q.enterIdle(member)
 	}
-	if pt := &l.parts[m.class]; pt.waiting == 0 {
-		pt.virtual = max(pt.virtual, pt.latest) // its agents start level next time
-	}
+	l.parts[m.class].level()
 	if q.waiting == 0 {
 		q.rest()
 	}
@@ -294,7 +306,6 @@ func (q *Queue) count(l *lane, m *member, n int32, cost int64) {
 	pt.waiting += n
 	pt.queued += cost
 	l.waiting += n
-	l.queued += cost
 	q.byClass[m.class] += n
 	q.waiting += int(n)
 	q.queued += cost

@@ -53,11 +53,13 @@ func (q *Queue) Settled(at Place, was, is *Costs) {
 		correct(&tg.start, &tg.finish, q.partCost(l, at.Class, k, is.Cost[k]-was.Cost[k]), pt.waiting > 0)
 		d := q.domains.At(l.domains[k])
 		d.latest = max(d.latest, tg.finish)
+		d.level()
 	}
 	before, _ := was.largest()
 	after, _ := is.largest()
 	correct(&m.start, &m.finish, after-before, m.waiting > 0)
 	pt.latest = max(pt.latest, m.finish)
+	pt.level()
 	if m.waiting > 0 {
 		q.rekey(i)
 	}
@@ -87,15 +89,11 @@ func (q *Queue) rekey(member int32) {
 	}
 }
 
-// rest ends a busy period: with nobody waiting, past use is forgiven.
+// rest ends a busy period: with nobody waiting, lanes are dropped.
 func (q *Queue) rest() {
 	for i := q.first; i != 0; {
 		l := q.lanes.At(i)
 		next := l.next
-		for k := range l.n {
-			d := q.domains.At(l.domains[k])
-			d.virtual = max(d.virtual, d.latest)
-		}
 		for c := range l.parts {
 			q.forget(&l.parts[c])
 		}

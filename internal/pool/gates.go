@@ -54,8 +54,8 @@ func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
 	return i
 }
 
-// splitLanes makes lanes of their own for what a gate tells apart. Those who wait are
-// put in line anew, in the order in which they came.
+// splitLanes makes lanes of their own for what a gate or a limit tells apart. Those who
+// wait are put in line anew, in the order in which they came.
 func (p *Pool) splitLanes(scope store.Scope) {
 	if scope&^p.laneScopes == 0 {
 		return
@@ -97,18 +97,16 @@ func (p *Pool) dropGate(i int32) {
 }
 
 // gatesAllow asks every gate that covers a model and key. Gates that are as good as
-// new are dropped on the way.
+// new are dropped on the way, and those of models and keys that nobody came back to.
 func (p *Pool) gatesAllow(model, key int32) gate.Verdict {
 	all := gate.Verdict{OK: true}
 	for i := p.firstGate; i != 0; {
 		g := p.gates.At(i)
 		next := g.next
-		if g.covers(model, key) {
-			if v := g.Allow(p.now); !v.OK && (all.OK || v.At > all.At) {
-				all = v
-			}
+		if v := g.Allow(p.now); !v.OK && g.covers(model, key) && (all.OK || v.At > all.At) {
+			all = v
 		}
-		if g.Idle(p.now) {
+		if g.Idle(p.now) || g.scope != 0 && g.Abandoned(p.now) {
 			p.dropGate(i)
 		}
 		i = next

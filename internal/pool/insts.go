@@ -32,18 +32,23 @@ type unscoped struct {
 	ring *meter.Ring
 }
 
+func compile(l *store.Limit) (meter.Def, error) {
+	d, err := meter.Compile(meter.Kind(l.Kind), meter.Guard(l.Guard), l.Window, l.Slack)
+	d.Late = l.Late
+	return d, err
+}
+
 // define sets limit i up.
 func (p *Pool) define(i int) error {
 	l := &p.spec.Limits[i]
-	d, err := meter.Compile(meter.Kind(l.Kind), meter.Guard(l.Guard), l.Window, l.Slack)
+	d, err := compile(l)
 	if err != nil {
 		return err
 	}
-	d.Late = l.Late
 	p.defs[i] = d
 	if l.Per&^store.Shared == 0 {
 		p.shared |= 1 << i
-		p.laneScopes |= l.Per
+		p.splitLanes(l.Per)
 	} else {
 		p.ownScopes |= l.Per
 	}

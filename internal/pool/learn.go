@@ -19,7 +19,8 @@ func (p *Pool) observe(op *store.Op) {
 	}
 	p.withNames(op, func(who names) {
 		p.learn(op, who, p.now)
-		if p.judge(op, who, p.now, 0) || op.Verdict == store.VerdictThrottled {
+		p.judge(op, who, p.now, 0)
+		if op.Verdict == store.VerdictThrottled || op.Verdict == store.VerdictExhausted {
 			p.callers.total.throttled++
 			p.callers.total.last429 = p.now
 		}

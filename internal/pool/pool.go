@@ -175,9 +175,9 @@ func (p *Pool) conclude(op *store.Op) bool {
 	if r.State != store.Waiting {
 		return false
 	}
-	t, tk := p.find(op.ID)
+	t, tk := p.lookup(op)
 	if t == 0 {
-		return false
+		return false // another op of the batch has ended it
 	}
 	if tk.state != stateWaiting { // granted meanwhile, to one who had asked before
 		p.decided = slices.DeleteFunc(p.decided, func(id store.ID) bool { return id == op.ID })

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -59,6 +60,22 @@ func checkLimit(l *store.Limit) error {
 	return nil
 }
 
+// checkMeters sets up a meter of every limit, to see that it can be: a pool that has taken
+// on one half of a spec would be nobody's.
+func checkMeters(s *store.Spec) error {
+	for i := range s.Limits {
+		l := &s.Limits[i]
+		d, err := compile(l)
+		if err == nil {
+			err = new(meter.Meter).Resize(&d, l.Size, l.Burst)
+		}
+		if err != nil {
+			return fmt.Errorf("limit %q: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
 // Redefine takes on the spec of another member. Charges stay. Where the two state
 // different sizes for a limit the smaller one holds; limits that only the new one has
 // are added; a limit cannot change its nature under those who stand on it.
@@ -75,6 +92,9 @@ func (p *Pool) Redefine(spec store.Spec) error {
 			return fmt.Errorf("limit %q: its name, kind, window, scope and guard are already in use by others as %q (%v per %v)",
 				n.Name, l.Name, l.Kind, l.Window)
 		}
+	}
+	if err := checkMeters(&spec); err != nil {
+		return err
 	}
 	for i := range p.spec.Limits {
 		l, n := &p.spec.Limits[i], &spec.Limits[i]
