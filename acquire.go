@@ -12,7 +12,8 @@ import (
 
 // Acquire waits until the request may be sent and returns its ticket. It honours ctx:
 // when ctx has a deadline that cannot be met, it fails at once with [ErrDeadline]
-// and nothing is charged.
+// and nothing is charged. If ctx ends while it waits, the error is [ErrCancelled] and
+// matches that of ctx too.
 //
 // Every ticket must be closed.
 func (g *Gate) Acquire(ctx context.Context, req Request) (t Ticket, err error) {
@@ -214,12 +215,14 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 		e.Hint = "try later, or raise max_waiting"
 	case res.Reason.Code == store.CodeInvalid:
 		e.Err, e.Message = ErrInvalid, r.name+": the store refused the request as invalid"
+		e.Hint = "check its names, class, amounts and time to live"
 	case wait == 0:
 		e.Err = ErrNotNow
 		e.Message = fmt.Sprintf("%s: not now (%s)", r.name, e.because())
 	default:
 		e.Err = ErrDeadline
 		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, wait.Round(time.Millisecond), e.because())
+		e.Hint = "allow more time, or come back then"
 	}
 	return e
 }

@@ -63,7 +63,6 @@ const (
 	Requests     = "requests"      // one for each request
 	Work         = "work"          // what the tool costs, see Config.Tools
 	OutputTokens = "output_tokens" // counted while the answer is produced
-	USD          = "usd"
 )
 
 // Config describes a gate. The zero value of every field is its default.

@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -148,13 +149,19 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 		}
 		s.Per |= scope
 	}
+	if l.Burst != 0 && l.Kind != Bucket {
+		return s, fmt.Errorf("burst %d: only a bucket has one", l.Burst)
+	}
+	if !l.Reset.IsZero() && l.Kind != Fixed {
+		return s, errors.New("reset: only a fixed window has one")
+	}
 	if !l.Reset.IsZero() {
 		s.Reset = store.Time(l.Reset.UnixMicro())
 	}
 	if s.Kind == Bucket && s.Burst == 0 {
 		s.Burst = s.Size
 	}
-	s.Late = s.Unit == OutputTokens || s.Unit == USD
+	s.Late = s.Unit == OutputTokens
 	if ours(&s) {
 		s.Guard = GuardOff // we count, so nothing arrives late
 		return s, nil

@@ -40,7 +40,8 @@ func (t Ticket) Stale() bool {
 }
 
 // Renew exchanges an unsent ticket for a fresh one in one step. It keeps its place; it
-// may have to wait, as long as ctx allows.
+// may have to wait, as long as ctx allows. After an error other than ErrStore the ticket
+// has been given back.
 func (t *Ticket) Renew(ctx context.Context) error {
 	r := t.resource
 	if r == nil {
@@ -72,9 +73,12 @@ func (t *Ticket) Renew(ctx context.Context) error {
 		}
 		return err
 	case store.Refused:
+		*t = Ticket{}
 		return r.refused(req, wait, &op.Result)
 	default:
-		return r.ended(t.id)
+		err := r.ended(t.id)
+		*t = Ticket{}
+		return err
 	}
 }
 

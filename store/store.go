@@ -34,7 +34,8 @@ type Store interface {
 	// pool that exists with other limits keeps every charge; where two members
 	// state different sizes for a limit of the same name, the smaller one holds.
 	Pool(ctx context.Context, spec Spec) (Pool, error)
-	// Close releases what the store holds. Its pools answer [ErrClosed] afterwards.
+	// Close releases what the store holds. Its pools answer [ErrClosed] afterwards, and
+	// those who wait are told to look.
 	Close() error
 }
 
@@ -68,7 +69,7 @@ type Pool interface {
 type Quick interface {
 	// CloseTicket is OpClose with no usage to settle.
 	CloseTicket(id ID, spent bool) error
-	// CollectTicket is OpPoll; nobody else is served on the way.
+	// CollectTicket is OpPoll, but nobody else is served on the way, and Held is not set.
 	CollectTicket(id ID) (Result, error)
 }
 
@@ -257,7 +258,8 @@ type Op struct {
 	Class                         uint8
 	Retry                         bool // this send repeats an earlier one
 	// Amounts are costs by limit, or with OpClose the actual use. Negative with
-	// OpClose: not known, the estimate stands.
+	// OpClose: not known, the estimate stands; so it does for all limits if every one of
+	// them is zero.
 	Amounts [MaxLimits]int64
 	Wait    time.Duration // longest wait; 0: decide now; negative: any
 	// Alive is how long a waiting entry outlives its last poll; 0: until Wait is

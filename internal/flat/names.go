@@ -19,15 +19,6 @@ type nameRec struct {
 	text [42]byte
 }
 
-// Find returns the number of s, or 0 if it is not held.
-func (n *Names) Find(s string) int32 {
-	if s == "" {
-		return 0
-	}
-	i, _ := n.find(s)
-	return i
-}
-
 func (n *Names) find(s string) (int32, uint32) {
 	h := uint32(Hash(s))
 	for i, p := n.index.Seek(h, 0); i != 0; i, p = n.index.Seek(h, p) {

@@ -9,6 +9,9 @@ const aheadScale = 1024
 // stands for the rest.
 const aheadLooks = 32
 
+// maxAhead keeps products of costs, weights and agents within 63 bits.
+const maxAhead = 1 << 34
+
 // Ahead estimates which part of all others that wait will go before waiter w, the
 // latest of its agent or, when it renews, the first: in 1/1024, rather too little than
 // too much. Those in other lanes are not counted: most of them need other meters.
@@ -40,7 +43,7 @@ func (q *Queue) Ahead(w int32) int64 {
 // higher adds up what other classes of a lane have in line before one whose own class
 // has the cost ahead before it, by the tags on the meter lead.
 func (q *Queue) higher(l *lane, class, lead uint8, ahead int64) (sum int64) {
-	finish := l.parts[class].tags[lead].start + q.partCost(l, class, int32(lead), ahead)
+	finish := l.parts[class].tags[lead].start + q.partCost(l, class, int32(lead), min(ahead, maxAhead))
 	for i := range l.parts {
 		o := &l.parts[i]
 		switch {

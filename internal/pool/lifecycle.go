@@ -26,8 +26,9 @@ func (p *Pool) poll(op *store.Op) {
 	}
 }
 
-// Collect is a poll by itself: as of the latest step, serving nobody.
-func (p *Pool) Collect(op *store.Op) {
+// Collect is a poll by itself, which serves nobody.
+func (p *Pool) Collect(now store.Time, op *store.Op) {
+	p.now = max(p.now, int64(now))
 	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), Reason: store.Reason{Limit: -1}}
 	p.poll(op)
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
+// maxWaiting bounds the queue so that its arithmetic cannot overflow.
+const maxWaiting = 1 << 20
+
 func checkSpec(s *store.Spec) error {
 	switch {
 	case s.Name == "" || len(s.Name) > store.MaxName:
@@ -16,8 +19,8 @@ func checkSpec(s *store.Spec) error {
 		return fmt.Errorf("%d limits: at most %d", len(s.Limits), store.MaxLimits)
 	case len(s.Classes) == 0 || len(s.Classes) > store.MaxClasses:
 		return fmt.Errorf("%d classes: must be 1 to %d", len(s.Classes), store.MaxClasses)
-	case s.MaxWaiting < 0:
-		return errors.New("max waiting: must not be negative")
+	case s.MaxWaiting < 0 || s.MaxWaiting > maxWaiting:
+		return fmt.Errorf("max waiting %d: must be between 0 and %d", s.MaxWaiting, maxWaiting)
 	case s.Order > store.FIFO:
 		return errors.New("order: must be fair, strict or fifo")
 	}

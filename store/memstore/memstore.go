@@ -145,12 +145,23 @@ func (st *state) redefine(spec store.Spec) error {
 	return st.apply(nil, nil) // other limits may let in those who wait, or send them away
 }
 
+// close ends everything. Those who wait are told to look: they will find it closed.
 func (st *state) close() {
 	st.mu.Lock()
-	defer st.mu.Unlock()
+	var waiting []store.ID
+	if !st.closed {
+		for session := range st.sessions {
+			waiting = append(waiting, st.core.WaitingOf(session)...)
+		}
+	}
 	st.closed = true
 	if st.timer != nil {
 		st.timer.Stop()
+	}
+	bell := st.notices(waiting)
+	st.mu.Unlock()
+	for _, n := range bell {
+		n.decided(n.ids)
 	}
 }
 
@@ -271,7 +282,7 @@ func (h *handle) CollectTicket(id store.ID) (store.Result, error) {
 	}
 	op := &st.quick[0]
 	op.Kind, op.ID = store.OpPoll, id
-	st.core.Collect(op)
+	st.core.Collect(st.clock.Now(), op)
 	return op.Result, nil
 }
 

@@ -311,9 +311,12 @@ func members(s *suite) {
 	})
 	s.test("a closed store answers so", base(100), func(m *member) {
 		m.take(want("a", 100, 1))
-		m.queue(want("a", 100, 1))
+		waiting := m.queue(want("a", 100, 1))
 		if err := m.harness.Store.Close(); err != nil {
 			m.Fatal(err)
+		}
+		if ids := m.takeTold(); len(ids) != 1 || ids[0] != waiting {
+			m.Errorf("told of %v, want %v to look and find it closed", ids, waiting)
 		}
 		closedErrors(m.T, m.pool)
 		if _, err := m.harness.Store.Pool(context.Background(), base(100)); !isClosed(err) {
