@@ -66,7 +66,11 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	if op.TTL < 0 || op.TTL > store.MaxTTL {
 		return r.invalid(req, "a time to live of %v is out of range: at most %v", req.TTL, store.MaxTTL)
 	}
-	return r.fillCost(op, req)
+	op.Amounts = r.base
+	if r.work || len(req.Cost) > 0 {
+		return r.fillCost(op, req)
+	}
+	return nil
 }
 
 // checkNames finds a name that is too long.
@@ -82,7 +86,6 @@ func (r *resource) checkNames(req *Request) error {
 }
 
 func (r *resource) fillCost(op *store.Op, req *Request) error {
-	op.Amounts = r.base
 	if r.work {
 		r.setUnit(op, Amount{Work, r.plan.toolCost(req.Tool)})
 	}

@@ -42,7 +42,7 @@ func (p *Pool) enqueue(t int32, i int, front bool) {
 	costs := p.costs(tk)
 	tk.waiter = p.queue.Push(p.place(tk), t, &costs, front)
 	p.scheduleWait(t, tk)
-	p.batch[i].Result.State = store.Waiting
+	p.batch[i].Result.State, p.asked = store.Waiting, true
 }
 
 // leaveQueue takes a waiting ticket out of the line.

@@ -25,5 +25,5 @@ func (h *headerTime) add(d int64) {
 
 // slowerThan reports that headers take so long that the slack bounds arrivals better.
 func (h *headerTime) slowerThan(d *meter.Def, r *meter.Ring) bool {
-	return d.Guard == meter.Auto && h.median > meter.SlowBeyond(d, r)
+	return h.median > 0 && d.Guard == meter.Auto && h.median > meter.SlowBeyond(d, r)
 }

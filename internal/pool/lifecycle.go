@@ -13,7 +13,7 @@ func (p *Pool) poll(op *store.Op) {
 	}
 	switch tk.state {
 	case stateWaiting:
-		op.Result.State = store.Waiting
+		op.Result.State, p.asked = store.Waiting, true
 		if tk.alive > 0 {
 			p.scheduleWait(t, tk)
 		}

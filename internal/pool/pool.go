@@ -50,7 +50,8 @@ type Pool struct {
 	callers   callers
 	header    headerTime
 
-	batch   []store.Op // being applied
+	batch   []store.Op // being applied, or applied last
+	asked   bool       // some op of it was told to wait
 	decided []store.ID // waiting tickets decided in this step that no op asked about
 	wake    int64      // when time alone may change something for those who wait
 }
@@ -115,16 +116,10 @@ func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	if p.wake = 0; p.queue.Len() > 0 {
 		p.serve()
 	}
-	left := false
-	for i := range ops {
-		if p.firstGate != 0 || ops[i].Result.State == store.Waiting {
-			left = p.conclude(&ops[i]) || left
-		}
+	if p.asked || p.firstGate != 0 {
+		p.asked = false
+		p.concludeAll()
 	}
-	if left {
-		p.serve() // what they had claimed is free for others
-	}
-	p.batch = nil
 }
 
 // Serve is Apply with nothing to do: time has passed.
@@ -162,6 +157,16 @@ func (p *Pool) apply(i int) {
 		p.resume(op)
 	default:
 		refuse(op, store.CodeInvalid, -1, 0)
+	}
+}
+
+func (p *Pool) concludeAll() {
+	left := false
+	for i := range p.batch {
+		left = p.conclude(&p.batch[i]) || left
+	}
+	if left {
+		p.serve() // what they had claimed is free for others
 	}
 }
 

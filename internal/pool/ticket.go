@@ -127,7 +127,9 @@ func (p *Pool) end(i int32, t *ticket) {
 
 // schedule sets when the wheel looks at a ticket.
 func (p *Pool) schedule(i int32, t *ticket, due int64) {
-	p.wheel.remove(p, t)
+	if t.due != 0 {
+		p.wheel.remove(p, t)
+	}
 	t.due = due
 	p.wheel.add(p, i, t)
 }
