@@ -117,7 +117,7 @@ func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration
 		if bounded && wait != 0 {
 			left = min(max(time.Until(until), 1), store.MaxWindow)
 		}
-		if err := r.ask(ctx, req, left, t); err != errAgain {
+		if err := r.ask(ctx, req, left, t); !errors.Is(err, errAgain) {
 			return err
 		}
 		if wait > 0 && !time.Now().Before(until) {

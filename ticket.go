@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,7 +66,7 @@ func (t *Ticket) Renew(ctx context.Context) error {
 		return nil
 	case store.Waiting:
 		err := r.wait(ctx, req, t.id, bells, t)
-		if err == errAgain {
+		if errors.Is(err, errAgain) {
 			err = r.ended(t.id)
 		}
 		if err != nil {

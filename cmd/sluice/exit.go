@@ -48,7 +48,8 @@ func (f *failure) report(stdout, stderr io.Writer, asJSON bool) {
 		fmt.Fprintf(stderr, "hint: %s\n", f.hint)
 	}
 	if asJSON {
-		printJSON(stdout, map[string]any{"error": errorJSON{Code: f.code, Message: f.message, Hint: f.hint, Chain: []string{}}})
+		// If nobody reads it, the exit code still tells.
+		_ = printJSON(stdout, map[string]any{"error": errorJSON{Code: f.code, Message: f.message, Hint: f.hint, Chain: []string{}}})
 	}
 }
 

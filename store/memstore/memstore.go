@@ -6,6 +6,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -323,7 +324,7 @@ func (h *handle) Close() error {
 	for i, id := range waiting {
 		ops[i] = store.Op{Kind: store.OpCancel, ID: id}
 	}
-	if err := st.apply(nil, ops); err != nil && err != store.ErrClosed {
+	if err := st.apply(nil, ops); err != nil && !errors.Is(err, store.ErrClosed) {
 		return err
 	}
 	return nil
