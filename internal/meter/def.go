@@ -80,7 +80,7 @@ func Rate(size, window, capacity int64) (n, w int64, err error) {
 		}
 	}
 	for capacity > maxExact/w || n > maxExact/w {
-		if n < 1024 {
+		if n < 2048 {
 			return 0, 0, fmt.Errorf("a capacity of %d at %d per %v is too large to count exactly", capacity, size,
 				time.Duration(window)*time.Microsecond)
 		}
