@@ -63,12 +63,12 @@ func (q *Queue) higher(l *lane, class, lead uint8, ahead int64) (sum int64) {
 func (q *Queue) sooner(w int32, own int64) (sum int64) {
 	wt := q.waiters.At(w)
 	me := q.flows.At(wt.flow)
-	pt := &q.lanes.At(me.lane).parts[me.key.Class]
+	l := q.lanes.At(me.lane)
 	tag := flat.Key{A: q.members.At(me.member).start + own, B: wt.seq}
 	looks := int64(0)
-	for n := q.tree.Min(pt.root); n != 0 && q.tree.KeyOf(n).Less(tag); n = q.tree.Next(n) {
+	for n := q.tree.Min(l.roots[me.key.Class]); n != 0 && q.tree.KeyOf(n).Less(tag); n = q.tree.Next(n) {
 		if looks++; looks > aheadLooks {
-			return sum / aheadLooks * int64(pt.active)
+			return sum / aheadLooks * int64(l.parts[me.key.Class].active)
 		}
 		fl := q.flows.At(q.tree.Value(n))
 		if fl.member == me.member {

@@ -61,8 +61,8 @@ func (q *Queue) findLeast() {
 	}
 	for i := q.first; i != 0; i = q.lanes.At(i).next {
 		l := q.lanes.At(i)
-		for c := range l.parts {
-			if l.parts[c].root == 0 {
+		for c := range l.roots {
+			if l.roots[c] == 0 {
 				continue
 			}
 			for k := range l.n {
@@ -76,11 +76,11 @@ func (q *Queue) findLeast() {
 func (q *Queue) laneHead(i int32, strict Strictness) (best Head, ok bool) {
 	l := q.lanes.At(i)
 	within := strict.in(l.key)
-	for c := range l.parts {
-		if l.parts[c].root == 0 {
+	for c := range l.roots {
+		if l.roots[c] == 0 {
 			continue
 		}
-		n := q.tree.Min(l.parts[c].root)
+		n := q.tree.Min(l.roots[c])
 		r := q.rankOf(c, q.lead(l, c), q.tree.KeyOf(n).B, strict.All)
 		if !ok || !within && r.compare(best.rank) < 0 {
 			best = Head{Waiter: q.flows.At(q.tree.Value(n)).first, Lane: l.key, rank: r}

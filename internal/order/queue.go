@@ -86,6 +86,7 @@ type lane struct {
 	n          int32
 	waiting    int32
 	prev, next int32
+	roots      [MaxClasses]int32 // of the trees of flows
 	parts      [MaxClasses]part
 }
 
@@ -95,7 +96,6 @@ type part struct {
 	virtual       int64 // of its agents
 	latest        int64 // highest finish tag of an agent
 	queued        int64
-	root          int32 // of the tree of flows
 	waiting       int32
 	active        int32 // members with waiters
 	idle, idleEnd int32 // list of members without
@@ -318,7 +318,7 @@ func (q *Queue) enter(f int32) {
 	if q.Mode == FIFO {
 		key.A = 0
 	}
-	fl.node = q.tree.Insert(&q.lanes.At(fl.lane).parts[fl.key.Class].root, key, f)
+	fl.node = q.tree.Insert(&q.lanes.At(fl.lane).roots[fl.key.Class], key, f)
 }
 
 // leave takes a flow out of its lane's tree, or from where it is parked.
@@ -328,7 +328,7 @@ func (q *Queue) leave(f int32) {
 		q.leaveSpot(f)
 		q.tree.Delete(&q.parked, fl.node)
 	} else {
-		q.tree.Delete(&q.lanes.At(fl.lane).parts[fl.key.Class].root, fl.node)
+		q.tree.Delete(&q.lanes.At(fl.lane).roots[fl.key.Class], fl.node)
 	}
 	fl.node = 0
 }
