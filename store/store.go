@@ -332,7 +332,9 @@ type Result struct {
 	Now       Time // the moment of the batch
 	GrantedAt Time
 	Waited    time.Duration
-	Reason    Reason
+	// Reason is why it waits or was refused. An acquire that may wait for ever is not told
+	// why it waits: a poll is.
+	Reason Reason
 	// Held tells, for a retry, that the pool is paused or ramping: join the
 	// queue at once, its order replaces any jitter.
 	Held bool

@@ -190,14 +190,17 @@ func (p *Pool) conclude(op *store.Op) bool {
 		return false
 	}
 	tk.op = 0
-	r.Reason = p.why(t)
 	full := tk.surplus && op.Wait != 0 && p.queue.Len() > p.spec.MaxWaiting
 	tk.surplus = false
 	asks := op.Kind == store.OpAcquire || op.Kind == store.OpRenew
+	if op.Kind == store.OpAcquire && op.Wait < 0 && !full {
+		return false // it waits as long as it takes; a poll says why
+	}
+	r.Reason = p.why(t)
 	switch {
 	case full:
 		r.Reason.Code = store.CodeFull
-	case !asks || op.Wait < 0 || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline:
+	case !asks || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline:
 		return false
 	case op.Wait > 0:
 		r.Reason.Code = store.CodeDeadline
