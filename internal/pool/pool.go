@@ -200,7 +200,7 @@ func (p *Pool) conclude(op *store.Op) bool {
 	switch {
 	case full:
 		r.Reason.Code = store.CodeFull
-	case !asks || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline:
+	case !asks || op.Wait < 0 || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline:
 		return false
 	case op.Wait > 0:
 		r.Reason.Code = store.CodeDeadline
