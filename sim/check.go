@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 
@@ -61,7 +62,7 @@ func (c *checker) fail(path, format string, args ...any) {
 func (c *checker) scenario(f *fileScenario) *Scenario {
 	sc := &Scenario{Name: f.Name, About: f.About, Price: f.Price, Attempts: f.Walls.Attempts}
 	c.name("name", f.Name)
-	if strings.ContainsAny(f.About, "\r\n\x1b") || len(f.About) > 200 {
+	if strings.ContainsFunc(f.About, unicode.IsControl) || len(f.About) > 200 {
 		c.fail("about", "is one line of at most 200 bytes")
 	}
 	if !(f.Price >= 0 && f.Price <= maxPrice) {

@@ -12,7 +12,10 @@ import (
 )
 
 // maxFile is the largest scenario file that is read.
-const maxFile = 1 << 20
+const maxFile = 256 << 10
+
+// maxNesting is how deeply brackets may be nested: far more than any scenario needs.
+const maxNesting = 100
 
 // ParseError says where a scenario file is wrong.
 type ParseError struct {
@@ -108,9 +111,16 @@ func Parse(name string, r io.Reader) (*Scenario, error) {
 	if len(src) > maxFile {
 		return nil, &ParseError{File: name, Message: fmt.Sprintf("a scenario is at most %d bytes long", maxFile)}
 	}
+	if nested(src) > maxNesting {
+		return nil, &ParseError{File: name, Message: "its brackets are nested too deeply"}
+	}
 	var f fileScenario
-	if err := yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(&f); err != nil {
+	dec := yaml.NewDecoder(bytes.NewReader(src), yaml.Strict())
+	if err := dec.Decode(&f); err != nil {
 		return nil, located(name, err)
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, &ParseError{File: name, Message: "there is a second document in it: a file holds one scenario"}
 	}
 	c := &checker{file: name, src: src}
 	sc := c.scenario(&f)
@@ -118,6 +128,22 @@ func Parse(name string, r io.Reader) (*Scenario, error) {
 		return nil, c.err
 	}
 	return sc, nil
+}
+
+// nested is how deeply brackets are nested. The YAML reader takes time and memory with
+// the square of it, so it is looked at before; brackets in text count as well.
+func nested(src []byte) int {
+	depth, most := 0, 0
+	for _, c := range src {
+		switch c {
+		case '[', '{':
+			depth++
+			most = max(most, depth)
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	return most
 }
 
 // located turns an error of the YAML reader into one of ours.

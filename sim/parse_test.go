@@ -47,6 +47,35 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+const smallest = "name: x\nprovider: {limits: [{name: m, size: 10/min}]}\nagents: [{name: a}]\n"
+
+// Files that were taken in silence, or took minutes and gigabytes to refuse.
+func TestParseRefusesQuickly(t *testing.T) {
+	for what, src := range map[string]string{
+		"deeply nested lists":         "name: " + strings.Repeat("[", 200_000),
+		"deeply nested, closed":       "name: " + strings.Repeat("[", 50_000) + strings.Repeat("]", 50_000),
+		"deeply nested mappings":      strings.Repeat("{", 200_000),
+		"a second document":           smallest + "---\nname: y\n",
+		"control characters (C1)":     "about: \"\\u009b31m\"\n" + smallest,
+		"control characters (a bell)": "about: \"\\a\"\n" + smallest,
+	} {
+		began := time.Now()
+		_, err := sim.Parse("x.yaml", strings.NewReader(src))
+		var bad *sim.ParseError
+		if !errors.As(err, &bad) {
+			t.Errorf("%s: got %v, want a ParseError", what, err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: refused after %v", what, took)
+		}
+	}
+	for _, src := range []string{smallest, smallest + "---\n", "---\n" + smallest, smallest + "...\n"} {
+		if _, err := sim.Parse("x.yaml", strings.NewReader(src)); err != nil {
+			t.Errorf("%q: %v", src, err)
+		}
+	}
+}
+
 func TestParseRate(t *testing.T) {
 	for s, want := range map[string]sim.Rate{
 		"80/min": {80, time.Minute}, "500/h": {500, time.Hour}, "30/4s": {30, 4 * time.Second},

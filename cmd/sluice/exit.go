@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"unicode"
 )
 
 // Exit codes, after sysexits. They are part of the command line's contract.
@@ -40,9 +42,9 @@ func asFailure(err error) *failure {
 
 // report prints f for people on stderr and, if asked for, for programs on stdout.
 func (f *failure) report(stdout, stderr io.Writer, asJSON bool) {
-	fmt.Fprintf(stderr, "error: %s\n", f.message)
+	fmt.Fprintf(stderr, "error: %s\n", harmless(f.message))
 	if f.detail != "" {
-		fmt.Fprintln(stderr, f.detail)
+		fmt.Fprintln(stderr, harmless(f.detail))
 	}
 	if f.hint != "" {
 		fmt.Fprintf(stderr, "hint: %s\n", f.hint)
@@ -51,6 +53,25 @@ func (f *failure) report(stdout, stderr io.Writer, asJSON bool) {
 		// If nobody reads it, the exit code still tells.
 		_ = printJSON(stdout, map[string]any{"error": errorJSON{Code: f.code, Message: f.message, Hint: f.hint, Chain: []string{}}})
 	}
+}
+
+// harmless is text that may quote a file, without what would steer a terminal.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// written is how a command ends that could not print its result: not the fault of the
+// command line.
+func written(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code: exitInternal, message: "the result could not be written: " + err.Error()}
 }
 
 // errorJSON is the shape of every error printed with --json.

@@ -25,7 +25,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
 		Short:         "One gate for all callers of a shared API quota",
-		Long:          "Sluice is one gate that all callers of a shared API quota pass through:\nmany agents, processes and machines, one key, no 429s.",
+		Long:          "Sluice is one gate that all callers of a shared API quota pass through.\nThe gate itself is a Go library so far; this command shows, in virtual time,\nwhat it does for a fleet.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,

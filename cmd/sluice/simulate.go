@@ -47,10 +47,12 @@ func listScenarios(w io.Writer, asJSON bool) error {
 		width = max(width, len(sc.Name))
 	}
 	if asJSON {
-		return printJSON(w, map[string]any{"scenarios": list})
+		return written(printJSON(w, map[string]any{"scenarios": list}))
 	}
 	for _, e := range list {
-		fmt.Fprintf(w, "%-*s  %s\n", width, e.Name, e.About)
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, e.Name, e.About); err != nil {
+			return written(err)
+		}
 	}
 	return nil
 }
@@ -67,9 +69,9 @@ func simulate(stdout, stderr io.Writer, arg string, seed uint64, asJSON bool) er
 		return &failure{code: exitInternal, message: err.Error(), hint: "a shorter horizon or fewer calls make it smaller"}
 	}
 	if asJSON {
-		return printJSON(stdout, rep)
+		return written(printJSON(stdout, rep))
 	}
-	return printReport(stdout, rep, painterFor(stdout))
+	return written(printReport(stdout, rep, painterFor(stdout)))
 }
 
 // loadScenario takes what looks like a path for a file and everything else for the

@@ -23,14 +23,14 @@ func newVersion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := buildVersion(debug.ReadBuildInfo())
 			if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-				return printJSON(cmd.OutOrStdout(), v)
+				return written(printJSON(cmd.OutOrStdout(), v))
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "sluice %s", v.Version)
 			if v.Revision != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), " (%.12s)", v.Revision)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), " %s\n", v.Go)
-			return nil
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), " %s\n", v.Go)
+			return written(err)
 		},
 	}
 }

@@ -176,6 +176,10 @@ func (p *Pool) close(op *store.Op) {
 	p.finish(t, tk)
 }
 
+// mostUsed is how many times what a limit can hold one request can be said to have used.
+// More is a mistake of whoever says so, and must not hold everybody for a century.
+const mostUsed = 8
+
 // settle corrects charges to what was used. Amounts below zero are not known, as are all
 // if the caller left every one of them at zero.
 func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
@@ -187,6 +191,9 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 		c := &tk.charges[k]
 		if actual := amounts[c.limit]; actual >= 0 && actual <= store.MaxAmount && actual != c.Amount {
 			in, d, r := p.touchCharge(c)
+			if in.Cap > 0 {
+				actual = min(actual, mostUsed*in.Cap)
+			}
 			in.Settle(d, r, p.now, &c.Charge, actual)
 		}
 	}

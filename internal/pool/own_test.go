@@ -47,3 +47,30 @@ func TestPausedModelDoesNotSitOnAUsersPlace(t *testing.T) {
 		t.Errorf("the place is free and the next one is %v: %v", r.State, r.Reason)
 	}
 }
+
+// A caller says that it used 2^40 tokens of a limit of a thousand a minute. The others
+// wait for minutes, not for a century.
+func TestAbsurdUsageDoesNotWedgeThePool(t *testing.T) {
+	p, err := New(store.Spec{
+		Name: "api", MaxWaiting: 10, Classes: []store.Class{{Name: "p0", Weight: 1}},
+		Throttle: store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour},
+		Overload: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+		Limits:   []store.Limit{{Name: "tokens", Kind: store.Bucket, Size: 1000, Burst: 1000, Window: time.Minute}},
+	}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: time.Hour, Wait: -1}
+	op.Amounts[0] = 10
+	ops := []store.Op{op}
+	p.Apply(1_000_000, ops)
+	done := store.Op{Kind: store.OpClose, ID: ops[0].Result.ID}
+	done.Amounts[0] = store.MaxAmount
+	p.Apply(2_000_000, []store.Op{done})
+	ops[0] = op
+	ops[0].ID.N = 0
+	p.Apply(3_000_000, ops)
+	if wait := p.Wake().Sub(3_000_000); ops[0].Result.State != store.Waiting || wait > 10*time.Minute {
+		t.Errorf("the next one is %v and looks again in %v", ops[0].Result.State, wait)
+	}
+}
