@@ -181,6 +181,9 @@ func (q *Queue) Waiting(c int) int { return int(q.byClass[c]) }
 // Number returns a waiter's place in the order of coming.
 func (q *Queue) Number(w int32) int64 { return q.waiters.At(w).seq }
 
+// IsFirst reports whether a waiter is the first of its flow.
+func (q *Queue) IsFirst(w int32) bool { return q.flows.At(q.waiters.At(w).flow).first == w }
+
 // Ticket returns the ticket of a waiter.
 func (q *Queue) Ticket(w int32) int32 { return q.waiters.At(w).ticket }
 

@@ -42,6 +42,7 @@ func (p *Pool) enqueue(t int32, i int, front bool) {
 	costs := p.costs(tk)
 	tk.waiter = p.queue.Push(p.place(tk), t, &costs, front)
 	p.scheduleWait(t, tk)
+	p.stirred = p.stirred || p.queue.IsFirst(tk.waiter) // one behind its own agent's cannot go before it
 	p.batch[i].Result.State, p.asked = store.Waiting, true
 }
 

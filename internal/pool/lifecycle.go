@@ -257,6 +257,7 @@ func (p *Pool) spend(t int32, tk *ticket) {
 
 // expire ends a ticket whose time is over.
 func (p *Pool) expire(t int32) {
+	p.stirred = true
 	tk := p.tickets.At(t)
 	switch tk.state {
 	case stateWaiting:

@@ -52,6 +52,7 @@ type Pool struct {
 
 	batch   []store.Op // being applied, or applied last
 	asked   bool       // some op of it was told to wait
+	stirred bool       // something happened that may let somebody go
 	decided []store.ID // waiting tickets decided in this step that no op asked about
 	wake    int64      // when time alone may change something for those who wait
 }
@@ -113,9 +114,15 @@ func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	for i := range ops {
 		p.apply(i)
 	}
-	if p.wake = 0; p.queue.Len() > 0 {
+	switch {
+	case p.queue.Len() == 0:
+		p.wake = 0
+	case p.stirred || p.wake != 0 && p.now >= p.wake:
 		p.serve()
+	default: // nobody can go who could not before; but a new one may have a deadline
+		p.wakeAtDue()
 	}
+	p.stirred = false
 	if p.asked || p.firstGate != 0 {
 		p.asked = false
 		p.concludeAll()
@@ -139,8 +146,13 @@ func (p *Pool) apply(i int) {
 	switch op.Kind {
 	case store.OpAcquire:
 		p.acquire(i)
+		return
 	case store.OpPoll:
 		p.poll(op)
+		return
+	}
+	p.stirred = true
+	switch op.Kind {
 	case store.OpCancel:
 		p.cancel(op)
 	case store.OpRenew:

@@ -19,6 +19,11 @@ func (p *Pool) serve() {
 	if at, ok := p.queue.NextWake(); ok {
 		p.wakeAt(at)
 	}
+	p.wakeAtDue()
+}
+
+// wakeAtDue wakes for the next ticket that expires.
+func (p *Pool) wakeAtDue() {
 	if at := p.wheel.nextDue(); at != 0 {
 		p.wakeAt(at)
 	}

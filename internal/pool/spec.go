@@ -83,6 +83,7 @@ func checkMeters(s *store.Spec) error {
 // different sizes for a limit the smaller one holds; limits that only the new one has
 // are added; a limit cannot change its nature under those who stand on it.
 func (p *Pool) Redefine(spec store.Spec) error {
+	p.stirred = true
 	if err := checkSpec(&spec); err != nil {
 		return err
 	}
