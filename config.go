@@ -84,6 +84,31 @@ type Config struct {
 	Tools map[string]int64
 	// Retry is how patient Do is.
 	Retry retry.Policy
+	// NoShares lets classes take each other's unused shares of fixed windows without
+	// leaving anything. Order alone then decides.
+	NoShares bool
+	// NoPacing lets lower classes use up a rolling window in one burst though an agent of the
+	// highest class is alive.
+	NoPacing bool
+	// NoCascade ends backpressure: StartNewWork is always true.
+	NoCascade bool
+	// Leases are how long agents count as alive.
+	Leases Leases
+	// Slots bound how many agents a user may have at the same time.
+	Slots Slots
+}
+
+// Leases are how long agents count as alive that are not heard of.
+type Leases struct {
+	Renew  time.Duration // between two heartbeats; 0 means 2 min
+	Expire time.Duration // without one; 0 means 5 min
+	Off    bool          // no agent counts as alive, and Join takes no lease
+}
+
+// Slots bound how many agents of a user are joined at the same time.
+type Slots struct {
+	Max int           // 0: any number
+	TTL time.Duration // of a slot, from the last heartbeat; 0 means 5 min
 }
 
 // Class is a priority class.
@@ -96,6 +121,8 @@ type Class struct {
 type Agent struct {
 	Class string
 	User  string
+	// WaitsFor are agents whose work this one's depends on.
+	WaitsFor []string
 }
 
 // DefaultTools is what tools cost in the unit work.
@@ -123,6 +150,30 @@ type Resource struct {
 	Backoff Backoff
 	// TTL is how long a ticket lives that is never closed. 0 means 10 min.
 	TTL time.Duration
+	// Light is the traffic light on quotas that have to last until a reset.
+	Light Light
+	// Breaker slows lower classes before a quota is gone.
+	Breaker Breaker
+	// Reserve is the percentage of quotas that have to last until a reset which agents
+	// leave to a person at the keyboard. It shrinks with the time left.
+	Reserve int
+}
+
+// Light is the traffic light: what must be left of a quota that has to last.
+type Light struct {
+	Green  int  // percent: below it only the highest class proceeds; 0 means 20
+	Red    int  // percent: below it only an emergency does; 0 means 5
+	Static bool // thresholds stay; else they shrink with the time left to the reset
+	All    bool // it binds on every limit of the provider's, not only on those that have to last
+	Off    bool
+}
+
+// Breaker foresees when a quota will be gone.
+type Breaker struct {
+	Within  time.Duration // trip if it will be gone by then and before its reset; 0 means 2 min
+	Samples int           // of what remains, that the forecast rests on; 0 means 10
+	Open    bool          // stop lower classes, instead of slowing them down
+	Off     bool
 }
 
 // Backoff is a growing pause.

@@ -26,6 +26,9 @@ type Request struct {
 	Cost []Amount
 	// Retry tells that an earlier send of the same request failed.
 	Retry bool
+	// Emergency lets a request of the highest class go first and take what others have to
+	// leave behind.
+	Emergency bool
 	// TTL is how long the ticket lives if it is never closed. 0 means the resource's.
 	TTL time.Duration
 }

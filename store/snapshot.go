@@ -15,7 +15,25 @@ type Snapshot struct {
 	// HeaderTime is how long answers usually take to begin: the median that decides
 	// whether headers or the slack bound an arrival.
 	HeaderTime time.Duration
+	// Light is that of the limits on which it binds; if it binds on none, of all that the
+	// provider enforces.
+	Light  Color
+	Agents []Agent // that are alive, by name
+	// Throttled7d is how many refusals there were in the last seven days.
+	Throttled7d int64
 }
+
+// Color is a traffic light's.
+type Color uint8
+
+// The colors.
+const (
+	Green Color = iota
+	Amber       // only the highest class proceeds
+	Red         // only an emergency does
+)
+
+func (c Color) String() string { return pick(int(c), "green", "amber", "red") }
 
 // MaxListed bounds the lists in a Snapshot.
 const MaxListed = 1000
@@ -31,6 +49,32 @@ type LimitState struct {
 	Outside     int64 // part of Used that somebody else spent
 	Reset       Time  // of a fixed window, when known
 	Slack       time.Duration
+	Widened     bool // the slack, after refusals that nothing explained
+	Cut         int64 // thousandths of the size that such refusals cost, until they are regained
+	Light       Color
+	Breaker     BreakerState
+}
+
+// BreakerState is what the breaker makes of a stock.
+type BreakerState struct {
+	Tripped bool
+	Samples int  // that count
+	Gone    Time // when the quota is expected to be gone; 0: not foreseen
+}
+
+// Agent is a caller that is alive: it holds a lease, or has asked within the length of one.
+type Agent struct {
+	Name, User, Machine string
+	Class               int
+	Leased              bool // by heartbeat
+	Slot                bool
+	Since               Time
+	Expires             Time
+	// Allocated is the agent's part of the first unscoped limit on requests: its class's
+	// share, among classes that are alive, divided by its living agents.
+	Allocated int64
+	Used      int64 // of that limit, in a window up to now, about
+	WaitsFor  []string
 }
 
 // GateState is a pause, probe or ramp in force.

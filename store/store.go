@@ -26,7 +26,13 @@ const (
 	MaxWindow  = 100 * 24 * time.Hour
 	MaxTTL     = 24 * time.Hour
 	MaxBatch   = 4096 // operations in one Apply
+	MaxWaits   = 16   // agents that one agent can wait for
+	MaxSamples = 64   // of a breaker
+	MaxSlots   = 1 << 20
 )
+
+// Whole is the unit of parts: a thousand thousandths.
+const Whole = 1000
 
 // Store opens pools.
 type Store interface {
@@ -172,6 +178,9 @@ type Limit struct {
 	// Late is set for units that are counted while the answer is produced: they
 	// are bound when the ticket is closed, not when it is answered.
 	Late bool
+	// Rough is set for units whose costs are estimates: what a provider counts beyond them
+	// is believed, but does not prove that somebody else spent it.
+	Rough bool
 	// Reset is any moment at which a fixed window is known to reset; 0: not known,
 	// and until an answer tells, the window is kept as a rolling one.
 	Reset Time
@@ -191,6 +200,36 @@ type Backoff struct {
 	Cap    time.Duration
 }
 
+// Light is the traffic light: how much of a stock must be left behind. Below Green only
+// the highest class proceeds, below Red only an emergency. Both are thousandths; the zero
+// Light is off. It binds on fixed windows of [LightFrom] and more that the provider
+// enforces.
+type Light struct {
+	Green, Red int64
+	Static     bool // else both shrink with the time left to the reset
+	All        bool // it binds on every limit of the provider's, flows too
+}
+
+// LightFrom is the length from which a fixed window is a stock that has to last.
+const LightFrom = 10 * time.Minute
+
+// Breaker foresees when a stock will be gone, from what answers say remains, and slows
+// or stops all classes but the highest before that happens. The zero Breaker is off.
+type Breaker struct {
+	Within  time.Duration // trip if it will be gone by then, and before its reset
+	Samples int           // that the line is fitted through: the last so many
+	Open    bool          // stop, instead of gliding to the reset
+}
+
+// Slots bound how many agents of one user hold a lease at the same time.
+type Slots struct {
+	Max int           // 0: any number
+	TTL time.Duration // of a slot, from the last heartbeat
+}
+
+// DefaultLease is how long an agent lives that is not heard of.
+const DefaultLease = 5 * time.Minute
+
 // Spec describes a pool.
 type Spec struct {
 	Name       string
@@ -200,6 +239,19 @@ type Spec struct {
 	MaxWaiting int
 	Throttle   Backoff // after a 429
 	Overload   Backoff // after an overload of the provider as a whole
+
+	// What follows decides how much of a limit a request has to leave to others. The zero
+	// value of each is off.
+	Light   Light
+	Breaker Breaker
+	Reserve int64 // thousandths of a stock that all but emergencies leave, for a person at the keyboard
+	Shares  bool  // on fixed windows, classes leave each other's unused shares
+	Pace    bool  // on rolling windows, lower classes spread their use while the highest is alive
+
+	// Lease is how long an agent lives that is not heard of: 0 means [DefaultLease],
+	// negative that no agent counts as alive.
+	Lease time.Duration
+	Slots Slots
 }
 
 // OpKind says what an operation does.
@@ -216,6 +268,9 @@ const (
 	OpObserve               // an answer that no ticket belongs to
 	OpPause                 // hold everyone for RetryAfter
 	OpResume                // end a pause by hand
+	OpHeartbeat             // take or keep an agent's lease, and its slot
+	OpLeave                 // give an agent's lease and slot back
+	OpLaunch                // ask when to start a job, so that those that start together are spread over Wait
 )
 
 // Verdict is what an answer means.
@@ -257,6 +312,7 @@ type Op struct {
 	Agent, User, Model, Tool, Key string
 	Class                         uint8
 	Retry                         bool // this send repeats an earlier one
+	Emergency                     bool // leaves nothing behind, and goes first; for the highest class only
 	// Amounts are costs by limit, or with OpClose the actual use. Negative with
 	// OpClose: not known, the estimate stands; so it does for all limits if every one of
 	// them is zero.
@@ -277,6 +333,10 @@ type Op struct {
 	// Of OpClose: nothing will be heard of this request, and it may still be on its
 	// way.
 	Spent bool
+
+	// Of OpHeartbeat, which also reads Agent, User and Class.
+	Machine  string
+	WaitsFor []string // agents whose work this one's depends on
 
 	Result Result
 }
@@ -312,10 +372,17 @@ const (
 	CodeDeadline      // it would not be granted within Wait
 	CodeFull          // MaxWaiting requests are waiting
 	CodeInvalid       // the operation makes no sense
+	CodeLight         // the light is amber or red for this class
+	CodeShare         // what is left is the unused share of other classes
+	CodeReserve       // what is left is kept for a person
+	CodePace          // lower classes are paced while the highest is alive
+	CodeBreaker       // the quota would be gone before its reset
+	CodeSlots         // the user has as many agents as it may
 )
 
 func (c Code) String() string {
-	return pick(int(c), "none", "limit", "order", "paused", "probe", "ramp", "capacity", "deadline", "full", "invalid")
+	return pick(int(c), "none", "limit", "order", "paused", "probe", "ramp", "capacity", "deadline", "full", "invalid",
+		"light", "share", "reserve", "pace", "breaker", "slots")
 }
 
 // Reason is a decision's explanation as data.
