@@ -49,7 +49,7 @@ type LimitState struct {
 	Outside     int64 // part of Used that somebody else spent
 	Reset       Time  // of a fixed window, when known
 	Slack       time.Duration
-	Widened     bool // the slack, after refusals that nothing explained
+	Widened     bool  // the slack, after refusals that nothing explained
 	Cut         int64 // thousandths of the size that such refusals cost, until they are regained
 	Light       Color
 	Breaker     BreakerState

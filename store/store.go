@@ -259,18 +259,18 @@ type OpKind uint8
 
 // The operations.
 const (
-	OpAcquire OpKind = iota // ask for a ticket; queues if Wait allows
-	OpPoll                  // ask again about a waiting ticket, and collect it if granted
-	OpCancel                // give an unsent ticket back, with full refund
-	OpRenew                 // give it back and ask again in one step, keeping its place
-	OpAnswer                // the provider's answer has begun: bounds the ticket's arrival
-	OpClose                 // the request is over: settles usage and frees its place
-	OpObserve               // an answer that no ticket belongs to
-	OpPause                 // hold everyone for RetryAfter
-	OpResume                // end a pause by hand
-	OpHeartbeat             // take or keep an agent's lease, and its slot
-	OpLeave                 // give an agent's lease and slot back
-	OpLaunch                // ask when to start a job, so that those that start together are spread over Wait
+	OpAcquire   OpKind = iota // ask for a ticket; queues if Wait allows
+	OpPoll                    // ask again about a waiting ticket, and collect it if granted
+	OpCancel                  // give an unsent ticket back, with full refund
+	OpRenew                   // give it back and ask again in one step, keeping its place
+	OpAnswer                  // the provider's answer has begun: bounds the ticket's arrival
+	OpClose                   // the request is over: settles usage and frees its place
+	OpObserve                 // an answer that no ticket belongs to
+	OpPause                   // hold everyone for RetryAfter
+	OpResume                  // end a pause by hand
+	OpHeartbeat               // take or keep an agent's lease, and its slot
+	OpLeave                   // give an agent's lease and slot back
+	OpLaunch                  // ask when to start a job, so that those that start together are spread over Wait
 )
 
 // Verdict is what an answer means.
