@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Snapshot is the state of a pool at one moment.
 type Snapshot struct {
@@ -96,7 +99,7 @@ type Counters struct {
 	Peak      int64 // most grants in one calendar second
 	First     Time  // grant
 	Last      Time  // grant
-	Last429   Time
+	Last429   Time  // of the pool as a whole
 }
 
 // Mean returns grants per second between the first and the last.
@@ -124,4 +127,31 @@ type Waiter struct {
 	Expected Time // 0: not known, it depends on others
 	Reason   Reason
 	HeldBy   []string // agents whose open tickets stand on the lacked limit
+}
+
+// Recorder is implemented by pools that remember what was sent, in bounded memory.
+type Recorder interface {
+	// History returns what was sent since a moment, by agent, model and minute.
+	History(ctx context.Context, since Time) (History, error)
+}
+
+// History is what was sent.
+type History struct {
+	Now     Time
+	Since   Time     // of what is remembered, from the moment asked for on
+	Units   []string // of the amounts
+	Periods []Period // by time
+}
+
+// Period is what one agent sent for one model in one minute.
+type Period struct {
+	Agent, Model string
+	Start        Time
+	Sent         int64
+	Retried      int64
+	Throttled    int64
+	Failed       int64 // for other reasons
+	Peak         int64 // most in one calendar second
+	Waited       time.Duration
+	Amounts      []int64 // used, by unit
 }

@@ -280,23 +280,79 @@ func TestUseThatTheLedgerDoesNotExplainIsOutside(t *testing.T) {
 	m, r := start(t, &d, epoch, 100, 0, epoch+hour)
 	k := m.Take(&d, r, epoch, 10, false)
 	m.Bind(&d, r, epoch, &k)
-	if got := m.ObserveUsed(&d, 8); got != 0 {
-		t.Errorf("%d outside, although 10 of our own explain the 8", got)
+	m.ObserveUsed(&d, r, epoch, epoch, 8, false)
+	if m.Outside != 0 {
+		t.Errorf("%d outside, although 10 of our own explain the 8", m.Outside)
 	}
-	if got := m.ObserveUsed(&d, 25); got != 15 || m.Outside != 15 {
-		t.Errorf("%d outside, %d in all, want 15", got, m.Outside)
+	m.ObserveUsed(&d, r, epoch, epoch, 25, false)
+	if m.Outside != 15 {
+		t.Errorf("%d outside, want 15", m.Outside)
 	}
 	wantUsed(t, &d, m, r, 25, "with the others'")
-	if got := m.ObserveUsed(&d, MaxAmount+1); got != 0 {
-		t.Errorf("an absurd use counted as %d outside", got)
+	m.ObserveUsed(&d, r, epoch, epoch, MaxAmount+1, false)
+	if m.Outside != 15 {
+		t.Errorf("an absurd use counted: %d outside", m.Outside)
+	}
+	m.ObserveUsed(&d, r, epoch, epoch, 30, true)
+	wantUsed(t, &d, m, r, 30, "what rough costs do not explain is believed")
+	if m.Outside != 15 {
+		t.Errorf("rough costs prove nobody else: %d outside", m.Outside)
 	}
 	m.Advance(&d, r, m.Hi)
 	if !m.Idle() {
 		t.Errorf("left after the reset: %+v", *m)
 	}
-	rolling := compile(t, Rolling, Auto, time.Hour)
-	n, _ := start(t, &rolling, epoch, 100, 0, 0)
-	if got := n.ObserveUsed(&rolling, 50); got != 0 {
-		t.Errorf("%d outside on a rolling window", got)
+}
+
+func TestOutsideUseOfARollingWindow(t *testing.T) {
+	d := compile(t, Rolling, Auto, time.Minute)
+	m, r := start(t, &d, epoch, 100, 0, 0)
+	k := m.Take(&d, r, epoch, 40, false)
+	m.Bind(&d, r, epoch, &k)
+	late := epoch + minute - second // an answer that was made now comes when the 40 are gone
+	m.Advance(&d, r, late)
+	now := epoch + minute + 2*second
+	m.Advance(&d, r, now)
+	wantUsed(t, &d, m, r, 0, "a window later")
+	m.ObserveUsed(&d, r, now, late, 40, false)
+	if m.Outside != 0 {
+		t.Errorf("%d outside: the answer was made before our own came back", m.Outside)
+	}
+	m.ObserveUsed(&d, r, now, late, 50, false)
+	if m.Outside != 10 {
+		t.Errorf("%d outside, want 10", m.Outside)
+	}
+	wantUsed(t, &d, m, r, 10, "others' use")
+	m.ObserveUsed(&d, r, now, now, 10, false)
+	if m.Outside != 10 {
+		t.Errorf("%d outside after the same was stated again", m.Outside)
+	}
+	m.Advance(&d, r, now+minute+second)
+	if !m.Idle() {
+		t.Errorf("left a window later: %+v", *m)
+	}
+}
+
+func TestOutsideUseOfABucket(t *testing.T) {
+	d := compile(t, Bucket, Auto, time.Minute)
+	m, r := start(t, &d, epoch, 60, 60, 0)
+	now := epoch + 10*second
+	m.Advance(&d, r, now)
+	m.ObserveUsed(&d, r, now, now-5*second, 5, false)
+	if m.Outside != 0 {
+		t.Errorf("%d outside: our own 5 may have drained since", m.Outside)
+	}
+	m.ObserveUsed(&d, r, now, now-5*second, 15, false)
+	if m.Outside != 10 {
+		t.Errorf("%d outside, want 10", m.Outside)
+	}
+	wantUsed(t, &d, m, r, 10, "others' use")
+	m.Advance(&d, r, now+4*second)
+	if m.Outside != 6 {
+		t.Errorf("%d outside 4 s later, want 6", m.Outside)
+	}
+	m.Advance(&d, r, now+20*second)
+	if !m.Idle() {
+		t.Errorf("left: %+v", *m)
 	}
 }

@@ -39,8 +39,8 @@ type Meter struct {
 	Rem     int64 // bucket: part of a unit drained, in 1/W; fixed: charged to the next window as well
 	Last    int64 // bucket: drained until; fixed: earliest moment of the reset
 	Hi      int64 // fixed: latest moment of the reset; 0: not known
-	Outside int64 // part of Level that others spent
-	Since   int64 // bucket: when its rate last changed; fixed: the earliest bound that counts in Level
+	Outside int64 // part of Level that others spent; on a flow, about
+	Since   int64 // bucket: when its rate last changed; fixed: the earliest bound that counts in Level; rolling: when others' use was last seen
 }
 
 // Used returns the room that is taken.
@@ -54,6 +54,9 @@ func (m *Meter) Used(d *Def, r *Ring) int64 {
 		return m.Level + m.Held
 	}
 }
+
+// IsStock reports whether what is spent is gone until a reset that is known.
+func (m *Meter) IsStock(d *Def) bool { return m.isFixed(d) }
 
 // isFixed reports whether the meter counts by known resets. A fixed window whose
 // reset is not known is kept as a rolling one, which is right for every phase.
@@ -126,13 +129,14 @@ func (m *Meter) drain(t int64) {
 	}
 	// Compared before anything is divided: most of the time a bucket is empty.
 	if hi, lo := bits.Mul64(uint64(dt), uint64(m.N)); hi != 0 || lo >= uint64(m.Level*m.W-m.Rem) {
-		m.Level, m.Rem = 0, 0
+		m.Level, m.Rem, m.Outside = 0, 0, 0
 		return
 	}
 	acc := m.Rem + dt*m.N
 	drained := acc / m.W
 	m.Level -= drained
 	m.Rem = acc - drained*m.W
+	m.Outside = min(m.Outside, m.Level)
 }
 
 // settlePending lets charges whose arrival slack is over begin to drain, each
@@ -165,12 +169,17 @@ func (m *Meter) expire(d *Def, r *Ring, t int64) {
 	}
 	first := (t - d.Window) / d.Slice // the oldest slice that still counts
 	for r.Tail < first && m.Level > 0 {
-		c := r.at(r.Tail)
-		m.Level -= *c
-		*c = 0
+		if c := r.at(r.Tail); *c != 0 {
+			r.came(d, t, *c)
+			m.Level -= *c
+			*c = 0
+		}
 		r.Tail++
 	}
 	r.Tail = max(r.Tail, first)
+	if m.Outside > 0 && m.slices(d) && t-m.Since > d.Window {
+		m.Outside = 0
+	}
 	r.Due = (r.Tail+1)*d.Slice + d.Window
 }
 

@@ -59,15 +59,42 @@ func (m *Meter) openFixed(d *Def, r *Ring, lo, hi int64) {
 	m.Last, m.Hi = lo, hi
 }
 
-// ObserveUsed learns how much the provider counts as used in the current fixed
-// window. What our ledger does not explain is somebody else's: it is charged, and
-// returned.
-func (m *Meter) ObserveUsed(d *Def, used int64) int64 {
-	if !m.isFixed(d) || used <= m.Level || used > MaxAmount {
-		return 0
+// ObserveUsed learns that the provider counted used at some moment between made and t: in
+// the current window, if it is a fixed one. What our ledger does not explain is charged.
+// If costs are exact it is somebody else's; rough tells that they are not.
+func (m *Meter) ObserveUsed(d *Def, r *Ring, t, made, used int64, rough bool) {
+	ours, known := m.mostUsed(d, r, t, made)
+	if !known || used <= ours || used > MaxAmount {
+		return
 	}
-	outside := used - m.Level
-	m.Level = used
-	m.Outside += outside
-	return outside
+	more := used - ours
+	switch {
+	case m.isFixed(d):
+		m.Level += more
+	case m.slices(d):
+		m.add(d, r, t, more)
+		m.Since = t
+	default:
+		m.fill(more)
+	}
+	if !rough {
+		m.Outside += more
+	}
+}
+
+// mostUsed returns the most that our ledger can have held at any moment since made: what
+// came back in the meantime was still counted by an answer that was made before. known is
+// false if that is too long ago to tell.
+func (m *Meter) mostUsed(d *Def, r *Ring, t, made int64) (used int64, known bool) {
+	switch {
+	case m.isFixed(d):
+		return m.Level, true
+	case m.slices(d):
+		gone, ok := r.goneSince(made)
+		return m.Level + m.Held + gone, ok
+	case d.Kind == Bucket && m.N > 0 && t-made < maxExact/m.N:
+		return m.Level + m.Held + ceilDiv((t-made)*m.N, m.W), true
+	default:
+		return 0, false
+	}
 }

@@ -13,7 +13,42 @@ type Ring struct {
 	Cut   int64 // capacity cut off after unexplained refusals, in 1/1000
 	CutAt int64 // since when; it regains 1% an hour
 	OddAt int64 // the last unexplained refusal
+	Gone  int64 // rolling: all that has come back so far
+	marks [marks]mark
+	last  int64 // number of the latest mark
 	slot  [slots]int64
+}
+
+// mark remembers how much had come back by a moment, at the most.
+type mark struct{ at, gone int64 }
+
+// marks is how many a ring has: they reach back an eighth of a window at least.
+const (
+	marks      = 8
+	marksApart = 64 // to a window
+)
+
+// came notes that amount comes back at t.
+func (r *Ring) came(d *Def, t, amount int64) {
+	if t-r.marks[r.last%marks].at >= d.Window/marksApart {
+		r.last++
+		r.marks[r.last%marks] = mark{t, r.Gone}
+	}
+	r.Gone += amount
+}
+
+// goneSince returns how much has come back since t at the most; false if that is too long
+// ago to tell.
+func (r *Ring) goneSince(t int64) (int64, bool) {
+	for k := r.last; k > r.last-marks; k-- {
+		if k <= 0 {
+			return r.Gone, true // all there ever was
+		}
+		if m := &r.marks[k%marks]; m.at <= t {
+			return r.Gone - m.gone, true
+		}
+	}
+	return 0, false
 }
 
 func (r *Ring) at(slice int64) *int64 { return &r.slot[uint64(slice)%slots] }

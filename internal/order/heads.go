@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Head is the first in line of a lane.
+// Head is the first in line of a lane, or of a class in it.
 type Head struct {
 	Waiter int32
-	Lane   LaneKey
+	lane   int32
 	rank   rank
 }
 
@@ -28,16 +28,14 @@ type Strictness struct {
 
 func (s Strictness) in(k LaneKey) bool { return s.All || s.Lane != nil && s.Lane(k) }
 
-// Heads returns the first in line of every lane, in order. The slice is valid until
-// the next call.
-func (q *Queue) Heads(strict Strictness) []Head {
+// Heads returns the first in line of every lane, in order; with each, of every class in
+// every lane, for when classes find different room. The slice is valid until the next call.
+func (q *Queue) Heads(strict Strictness, each bool) []Head {
 	q.heads = q.heads[:0]
 	q.findLeast()
 	for i := q.first; i != 0; {
 		next := q.lanes.At(i).next
-		if h, ok := q.laneHead(i, strict); ok {
-			q.heads = append(q.heads, h)
-		} else {
+		if !q.laneHeads(i, strict, each) {
 			q.retire(i)
 		}
 		i = next
@@ -73,25 +71,43 @@ func (q *Queue) findLeast() {
 	}
 }
 
-func (q *Queue) laneHead(i int32, strict Strictness) (best Head, ok bool) {
+// laneHeads adds the heads of a lane, and reports whether there are any.
+func (q *Queue) laneHeads(i int32, strict Strictness, each bool) bool {
 	l := q.lanes.At(i)
 	within := strict.in(l.key)
+	first := len(q.heads)
 	for c := range l.roots {
 		if l.roots[c] == 0 {
 			continue
 		}
 		n := q.tree.Min(l.roots[c])
-		r := q.rankOf(c, q.lead(l, c), q.tree.KeyOf(n).B, strict.All)
-		if !ok || !within && r.compare(best.rank) < 0 {
-			best = Head{Waiter: q.flows.At(q.tree.Value(n)).first, Lane: l.key, rank: r}
-			ok = true
+		h := Head{Waiter: q.flows.At(q.tree.Value(n)).first, lane: i, rank: q.rankOf(c, q.lead(l, c), q.tree.KeyOf(n).B, strict.All)}
+		switch {
+		case len(q.heads) == first || each && !within:
+			q.heads = append(q.heads, h)
+		case each: // strictly behind the class above it, wherever that stands among the lanes
+			if above := q.heads[len(q.heads)-1].rank; h.rank.compare(above) <= 0 {
+				h.rank = above.next()
+			}
+			q.heads = append(q.heads, h)
+		case !within && h.rank.compare(q.heads[first].rank) < 0:
+			q.heads[first] = h
 		}
-		if within {
+		if within && !each {
 			break // the highest class there is
 		}
 	}
-	return best, ok
+	return len(q.heads) > first
 }
+
+// next returns the rank right behind a.
+func (a rank) next() rank { return rank{a[0], a[1], a[2] + 1} }
+
+// Close tells that the others in a head's lane lack what it lacks, in this pass.
+func (q *Queue) Close(h Head, pass uint32) { q.lanes.At(h.lane).pass = pass }
+
+// Closed reports whether a head's lane has been closed in this pass.
+func (q *Queue) Closed(h Head, pass uint32) bool { return q.lanes.At(h.lane).pass == pass }
 
 // lead is how far a class's part in a lane is ahead of the least on the meter on which
 // it is furthest ahead. The one that is not ahead anywhere has had too little of all.

@@ -17,8 +17,9 @@ package order
 
 import "github.com/sluicehq/sluice/internal/flat"
 
-// MaxClasses bounds the number of classes.
-const MaxClasses = 8
+// MaxClasses bounds the number of classes: those of the contract, and one above them for
+// emergencies.
+const MaxClasses = 9
 
 // MaxMeters bounds the number of shared meters of a lane.
 const MaxMeters = 16
@@ -86,6 +87,7 @@ type lane struct {
 	n          int32
 	waiting    int32
 	prev, next int32
+	pass       uint32            // in which it was closed
 	roots      [MaxClasses]int32 // of the trees of flows
 	parts      [MaxClasses]part
 }

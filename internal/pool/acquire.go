@@ -71,7 +71,7 @@ func (p *Pool) valid(op *store.Op) bool {
 			return false
 		}
 	}
-	return op.Agent != "" && op.ID.N>>63 == 0 && int(op.Class) < len(p.spec.Classes) &&
+	return op.Agent != "" && op.ID.N>>63 == 0 && int(op.Class) < len(p.spec.Classes) && !(op.Emergency && op.Class != 0) &&
 		op.TTL > 0 && op.TTL <= store.MaxTTL && op.Alive >= 0 && op.Alive <= store.MaxTTL && op.Wait <= store.MaxWindow
 }
 
@@ -92,6 +92,10 @@ func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64) (limit int, fit
 			return limit, false
 		}
 		fits = fits && in.room(d, r, amount) >= amount
+		if fits && p.policed&(1<<limit) != 0 {
+			code, _ := p.keptFrom(tk, c)
+			fits = code == 0
+		}
 		tk.n++
 		if p.unscoped[limit].at == nil {
 			in.refs++
@@ -126,6 +130,9 @@ func (p *Pool) fits(tk *ticket) bool {
 		if in, d, r := p.touchCharge(c); in.room(d, r, c.Amount) < c.Amount {
 			return false
 		}
+		if code, _ := p.keptFrom(tk, c); code != 0 {
+			return false
+		}
 	}
 	return true
 }
@@ -138,12 +145,15 @@ func (p *Pool) grant(t int32, tk *ticket) {
 		in, d, r := p.meterOf(c)
 		in.seen = p.age()
 		c.Charge = in.Take(d, r, p.now, c.Amount, p.header.slowerThan(d, r))
+		if p.policed&(1<<c.limit) != 0 {
+			p.took(tk, c, in)
+		}
 	}
 	if p.firstGate != 0 {
 		p.gatesSent(t, tk)
 	}
 	p.inFlight++
-	p.callers.sent(tk.caller, p.now, p.now-tk.since, tk.retry)
+	p.sent(tk)
 }
 
 // hold gives a granted ticket to the caller that op speaks for.

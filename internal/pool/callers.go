@@ -15,12 +15,13 @@ type callers struct {
 // caller is one cache line: it is written at every grant.
 type caller struct {
 	name               int32
-	second             uint32 // in which inSecond were sent
-	inSecond, peak     uint32
+	note               int32 // its latest period in the history
+	lease              int32
+	inSecond, peak     uint32 // sent in the second of the last, and the most in any
 	retried, throttled uint32
+	class              uint8 // that it asked for last; left: it has taken its leave
 	sent, waited       int64
 	first, last        int64
-	last429            int64
 }
 
 // What the tags of an agent's name lead to.
@@ -43,11 +44,6 @@ func (c *callers) of(names *flat.Names, agent int32) int32 {
 	return *tag
 }
 
-func (c *callers) sent(i int32, now, waited int64, retry bool) {
-	c.recs.At(i).count(now, waited, retry)
-	c.total.count(now, waited, retry)
-}
-
 func (c *caller) count(now, waited int64, retry bool) {
 	c.sent++
 	c.waited += waited
@@ -57,29 +53,19 @@ func (c *caller) count(now, waited int64, retry bool) {
 	if c.first == 0 {
 		c.first = now
 	}
-	c.last = now
-	if s := uint32(now / 1_000_000); s != c.second {
-		c.second, c.inSecond = s, 0
+	if now/1_000_000 != c.last/1_000_000 {
+		c.inSecond = 0
 	}
+	c.last = now
 	c.inSecond++
 	c.peak = max(c.peak, c.inSecond)
 }
 
-// unsent takes a grant back that was not used. The peak stays: it was allowed.
-func (c *callers) unsent(i int32, waited int64, retry bool) {
-	for _, r := range [...]*caller{c.recs.At(i), &c.total} {
-		r.sent--
-		r.waited -= waited
-		if retry {
-			r.retried--
-		}
-	}
-}
-
-func (c *callers) throttled(i int32, now int64) {
-	for _, r := range [...]*caller{c.recs.At(i), &c.total} {
-		r.throttled++
-		r.last429 = now
+func (c *caller) uncount(waited int64, retry bool) {
+	c.sent--
+	c.waited -= waited
+	if retry {
+		c.retried--
 	}
 }
 
@@ -103,6 +89,6 @@ func (c *caller) counters() store.Counters {
 	return store.Counters{
 		Sent: c.sent, Retried: int64(c.retried), Throttled: int64(c.throttled),
 		Waited: store.Time(c.waited).Sub(0), Peak: int64(c.peak),
-		First: store.Time(c.first), Last: store.Time(c.last), Last429: store.Time(c.last429),
+		First: store.Time(c.first), Last: store.Time(c.last),
 	}
 }

@@ -12,13 +12,14 @@ import (
 // What every request reads comes first, to share cache lines.
 type inst struct {
 	limit  uint8
-	used   bool // the record is in use
-	stated bool // the provider stated its size: kept, so that it need not be learned again
+	used   bool  // the record is in use
+	stated bool  // the provider stated its size: kept, so that it need not be learned again
+	kept   uint8 // set of classes that it is kept from, in this pass
 	ring   int32
 	refs   int32  // tickets that stand on it, if it is scoped: the others are never dropped
 	seen   uint32 // when it was last charged, in ages
-	sister int32  // the agent's next own meter
-	pass   uint32 // of claim
+	extra  int32  // of a shared one, its stock or pace; of one of an agent's own, the next
+	pass   uint32 // of claim and kept
 	meter.Meter
 	claim  int64 // what those ahead have claimed, in this pass
 	queued int64 // sum of what waiting tickets want of it
@@ -75,6 +76,14 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 	if p.defs[limit].NeedsRing() {
 		in.ring = p.rings.New()
 	}
+	if p.shared&(1<<limit) != 0 {
+		switch p.defs[limit].Kind {
+		case meter.Fixed:
+			in.extra = p.stocks.New()
+		case meter.Rolling:
+			in.extra = p.paces.New()
+		}
+	}
 	if err := in.Start(&p.defs[limit], p.ring(in), p.now, l.Size, l.Burst, int64(l.Reset)); err != nil {
 		return 0, err
 	}
@@ -82,7 +91,7 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 	case 0:
 	case store.PerAgent:
 		first := &p.names.Tags(scope.agent)[ownTag]
-		in.sister, *first = *first, i
+		in.extra, *first = *first, i
 	default:
 		p.instIx.Add(scopeHash(limit, scope), i)
 	}
@@ -94,15 +103,22 @@ func (p *Pool) dropInst(i int32) {
 	if p.spec.Limits[in.limit].Per == store.PerAgent {
 		link := &p.names.Tags(in.scope.agent)[ownTag]
 		for *link != i {
-			link = &p.insts.At(*link).sister
+			link = &p.insts.At(*link).extra
 		}
-		*link = in.sister
+		*link = in.extra
 	} else {
 		p.instIx.Remove(scopeHash(int(in.limit), in.scope), i)
 	}
 	p.dropNames(&in.scope)
 	if in.ring != 0 {
 		p.rings.Free(in.ring)
+	}
+	switch kind := p.defs[in.limit].Kind; {
+	case p.shared&(1<<in.limit) == 0:
+	case kind == meter.Fixed:
+		p.stocks.Free(in.extra)
+	case kind == meter.Rolling:
+		p.paces.Free(in.extra)
 	}
 	p.insts.Free(i)
 }
@@ -145,7 +161,7 @@ func (p *Pool) findInst(limit int, scope names) int32 {
 	if p.spec.Limits[limit].Per == store.PerAgent { // the common one: straight from the name
 		i := p.names.Tags(scope.agent)[ownTag]
 		for i != 0 && p.insts.At(i).limit != uint8(limit) {
-			i = p.insts.At(i).sister
+			i = p.insts.At(i).extra
 		}
 		return i
 	}

@@ -22,7 +22,8 @@ func (p *Pool) observe(op *store.Op) {
 		p.judge(op, who, p.now, 0)
 		if op.Verdict == store.VerdictThrottled || op.Verdict == store.VerdictExhausted {
 			p.callers.total.throttled++
-			p.callers.total.last429 = p.now
+			p.last429 = p.now
+			p.history.refused(p.now)
 		}
 	})
 	op.Result.State = store.Ended
@@ -50,10 +51,22 @@ func (p *Pool) learn(op *store.Op, who names, made int64) {
 			lo, hi := made+o.ResetIn.Microseconds()-slop, p.now+o.ResetIn.Microseconds()+slop
 			current = in.ObserveReset(d, r, p.now, lo, hi)
 		}
-		if o.Size > 0 && o.Remaining >= 0 && o.Remaining <= o.Size && current {
-			in.ObserveUsed(d, o.Size-o.Remaining)
+		if o.Size > 0 && o.Remaining >= 0 && o.Remaining <= o.Size && (current || !in.IsStock(d)) {
+			in.ObserveUsed(d, r, p.now, made, o.Size-o.Remaining, l.Rough)
+			p.sample(in, d, r, o.Remaining)
 		}
 	}
+}
+
+// sample shows the breaker of a stock what remains. Of what is held, the provider may have
+// counted some and not others.
+func (p *Pool) sample(in *inst, d *meter.Def, r *meter.Ring, remaining int64) {
+	if !in.IsStock(d) || p.spec.Breaker.Samples == 0 {
+		return
+	}
+	st := p.stockOf(in)
+	st.breaker.Sample(p.rule(), p.now, remaining, in.Held+1)
+	p.judgeStock(st, in, in.Room(d, r))
 }
 
 // defaultSlop is how far a stated reset may be off: headers are rounded to seconds.

@@ -76,10 +76,13 @@ func (p *Pool) giveBack(tk *ticket) {
 		in, d, r := p.touchCharge(c)
 		in.Refund(d, r, p.now, &c.Charge)
 		c.Amount = amount
+		if p.policed&(1<<c.limit) != 0 {
+			p.tookLess(tk, c, in, amount)
+		}
 		p.changed(c)
 	}
 	p.inFlight--
-	p.callers.unsent(tk.caller, tk.granted-tk.since, tk.retry)
+	p.unsent(tk)
 }
 
 // renew gives a grant back and takes it anew in one step. It keeps its place: it goes at
@@ -138,9 +141,7 @@ func (p *Pool) answer(op *store.Op) {
 			p.changed(c)
 		}
 	}
-	if op.Verdict == store.VerdictThrottled || op.Verdict == store.VerdictExhausted {
-		p.callers.throttled(tk.caller, p.now)
-	}
+	p.judged(tk, op.Verdict)
 	p.learn(op, tk.who, tk.granted)
 	if p.judge(op, tk.who, tk.granted, t) {
 		p.unexplained(tk, op.Scope&store.Shared)
@@ -194,7 +195,11 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 			if in.Cap > 0 {
 				actual = min(actual, mostUsed*in.Cap)
 			}
+			estimate := c.Amount
 			in.Settle(d, r, p.now, &c.Charge, actual)
+			if p.policed&(1<<c.limit) != 0 {
+				p.tookLess(tk, c, in, estimate-c.Amount)
+			}
 		}
 	}
 	if tk.counted {
@@ -213,6 +218,7 @@ func (p *Pool) finish(t int32, tk *ticket) {
 		p.changed(c)
 	}
 	p.inFlight--
+	p.used(tk)
 	p.end(t, tk)
 }
 
@@ -252,6 +258,7 @@ func (p *Pool) spend(t int32, tk *ticket) {
 		tk.state = stateSpent
 		return
 	}
+	p.used(tk)
 	p.end(t, tk)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -37,6 +38,15 @@ type Pool struct {
 	instIx    flat.Index
 	rings     flat.Slab[meter.Ring]
 	unscoped  [store.MaxLimits]unscoped
+	stocks    flat.Slab[stock]
+	paces     flat.Slab[policy.Pace]
+	policed   uint16 // set of shared limits of which something may be kept for others
+	weights   [store.MaxClasses]int64
+	leases    flat.Slab[lease]
+	lease     int64                   // how long an agent lives that is not heard of; 0: none is alive
+	aliveTill [store.MaxClasses]int64 // when the last agent of a class will be dead
+	scatter   policy.Scatter
+	history   history
 	anyStrict bool  // some limit insists on an answer
 	sweep     int32 // the next meter to look at for dropping
 	claims    uint32
@@ -48,6 +58,7 @@ type Pool struct {
 	forgotten uint64 // highest number of the sessions that are no longer remembered
 	lastSess  int32  // the session that asked last
 	callers   callers
+	last429   int64
 	header    headerTime
 
 	batch   []store.Op // being applied, or applied last
@@ -80,9 +91,13 @@ func New(spec store.Spec, now store.Time) (*Pool, error) {
 // configure derives what can change without touching charges.
 func (p *Pool) configure() {
 	p.queue.Mode = order.Mode(p.spec.Order)
+	p.queue.Weights[emergency] = emergencyWeight
 	for i, c := range p.spec.Classes {
-		p.queue.Weights[i] = c.Weight
+		p.queue.Weights[rankOf(i)] = c.Weight
+		p.weights[i] = c.Weight
 	}
+	p.configurePolicy()
+	p.history.define(p.spec.Limits)
 	p.throttle = backoff(p.spec.Throttle)
 	p.overload = backoff(p.spec.Overload)
 }
@@ -167,6 +182,12 @@ func (p *Pool) apply(i int) {
 		p.pause(op)
 	case store.OpResume:
 		p.resume(op)
+	case store.OpHeartbeat:
+		p.heartbeat(op)
+	case store.OpLeave:
+		p.leave(op)
+	case store.OpLaunch:
+		p.launch(op)
 	default:
 		refuse(op, store.CodeInvalid, -1, 0)
 	}

@@ -41,7 +41,10 @@ func (p *Pool) serveOne() bool {
 	p.wake = 0
 	p.claims++ // claims of earlier passes are void
 	again := false
-	for _, h := range p.queue.Heads(p.strict()) {
+	for _, h := range p.queue.Heads(p.strict(), p.policed != 0) {
+		if p.queue.Closed(h, p.claims) {
+			continue
+		}
 		t := p.queue.Ticket(h.Waiter)
 		tk := p.tickets.At(t)
 		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
@@ -58,9 +61,15 @@ func (p *Pool) serveOne() bool {
 			tk.parked = true
 			return true
 		}
+		if at := p.keptFromAny(tk); at != 0 {
+			p.wakeAt(at)
+			again = p.passOn(tk) || again
+			continue // other classes may go
+		}
 		if at := p.lacksShared(tk); at != 0 {
 			p.wakeAt(at)
 			p.claim(tk)
+			p.queue.Close(h, p.claims)
 			p.limitsBind(&tk.who)
 			again = p.passOn(tk) || again
 			continue
@@ -164,6 +173,13 @@ func (in *inst) claimed(pass uint32) int64 {
 	return in.claim
 }
 
+// begin makes what was claimed and kept in earlier passes void.
+func (in *inst) begin(pass uint32) {
+	if in.pass != pass {
+		in.pass, in.claim, in.kept = pass, 0, 0
+	}
+}
+
 // claim keeps from those behind every limit that the waiter has ever lacked, and its
 // own cost on the others. So one that needs much of two limits gets there though
 // small ones stream past on each. Claims are not charges: they bind nobody ahead, and
@@ -175,9 +191,7 @@ func (p *Pool) claim(tk *ticket) {
 			continue
 		}
 		in := p.insts.At(c.inst)
-		if in.pass != p.claims {
-			in.pass, in.claim = p.claims, 0
-		}
+		in.begin(p.claims)
 		if tk.lacked&(1<<c.limit) != 0 {
 			in.claim = everything
 		} else {
@@ -225,9 +239,18 @@ func (p *Pool) why(t int32) store.Reason {
 			r.Code = store.CodeLimit
 		}
 	}
+	for k := range tk.n {
+		if code, until := p.keptFrom(tk, &tk.charges[k]); code != 0 {
+			r.Code, r.Limit = code, int8(tk.charges[k].limit)
+			at = max(at, until)
+		}
+	}
 	if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
 		r.Code = holdCode(v.Phase)
 		at = max(at, v.At)
+	}
+	if at >= meter.Never {
+		at = p.now // nobody knows
 	}
 	if at > p.now {
 		r.At = store.Time(at)

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -22,11 +23,17 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 		InFlight:   p.inFlight,
 		Counters:   p.callers.total.counters(),
 		HeaderTime: store.Time(p.header.median).Sub(0),
+
+		Throttled7d: p.history.refusedInAWeek(p.now),
 	}
+	s.Counters.Last429 = store.Time(p.last429)
 	for c := range p.spec.Classes {
-		s.Waiting = append(s.Waiting, p.queue.Waiting(c))
+		s.Waiting = append(s.Waiting, p.queue.Waiting(rankOf(c)))
 	}
+	s.Waiting[0] += p.queue.Waiting(emergency)
 	s.Limits = p.limitStates()
+	s.Light = p.poolLight()
+	s.Agents = p.agentStates()
 	s.Gates = p.gateStates()
 	s.Callers = p.callerStates()
 	s.Queue = p.waiterStates()
@@ -53,7 +60,14 @@ func (p *Pool) limitStates() []store.LimitState {
 		in, d, r := p.touch(i)
 		l := store.LimitState{
 			Limit: int(in.limit), Scope: p.scopeText(in.scope), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
-			Slack: store.Time(meter.SlackOf(d, r)).Sub(0),
+			Slack: store.Time(meter.SlackOf(d, r)).Sub(0), Light: p.light(in, d, r),
+		}
+		if r != nil {
+			l.Widened, l.Cut = r.Slack > d.Slack, r.Cut
+		}
+		if p.shared&(1<<in.limit) != 0 && in.IsStock(d) && p.spec.Breaker.Samples > 0 {
+			b := p.judgeStock(p.stockOf(in), in, in.Room(d, r))
+			l.Breaker = store.BreakerState{Tripped: b.Tripped, Samples: b.Samples(), Gone: store.Time(b.Gone)}
 		}
 		if in.Cap > 0 {
 			l.Size = in.Capacity(r)
@@ -144,7 +158,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 			at = 0 // it depends on others
 		}
 		list = append(list, store.Waiter{
-			ID: tk.id, Agent: p.names.Text(tk.who.agent), Class: l.Class, Model: p.names.Text(tk.who.model),
+			ID: tk.id, Agent: p.names.Text(tk.who.agent), Class: int(tk.class), Model: p.names.Text(tk.who.model),
 			Position: i + 1, Since: store.Time(tk.since), Expected: store.Time(at), Reason: r,
 			HeldBy: heldBy,
 		})
@@ -176,4 +190,129 @@ func (p *Pool) holders() map[int32][]string {
 		}
 	}
 	return held
+}
+
+// poolLight returns the worst color of the limits on which the light binds; if there are
+// none, of the provider's other windows.
+func (p *Pool) poolLight() store.Color {
+	var worst [2]store.Color
+	binding := 0
+	for i := int32(1); i < p.insts.End(); i++ {
+		if !p.insts.At(i).used || p.shared&(1<<p.insts.At(i).limit) == 0 {
+			continue
+		}
+		in, d, r := p.touch(i)
+		binds := 0
+		switch {
+		case p.spec.Light.All, in.IsStock(d) && p.lightBinds(d):
+			binds, binding = 1, 1
+		case d.Kind == meter.Concurrency:
+			continue // places that are taken are not a quota that runs out
+		}
+		worst[binds] = max(worst[binds], p.light(in, d, r))
+	}
+	return worst[binding]
+}
+
+// agentStates lists the agents that are alive.
+func (p *Pool) agentStates() []store.Agent {
+	var list []store.Agent
+	var count [store.MaxClasses]int
+	waiting := p.waitingCallers()
+	for i := int32(1); i < p.callers.recs.End(); i++ {
+		c := p.callers.recs.At(i)
+		if c.name == 0 {
+			continue
+		}
+		a, ok := p.agentState(c, waiting[i])
+		if !ok {
+			continue
+		}
+		count[a.Class]++
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(a, b store.Agent) int { return cmp.Compare(a.Name, b.Name) })
+	var alive uint16
+	for c := range p.spec.Classes {
+		if count[c] > 0 {
+			alive |= 1 << c
+		}
+	}
+	if size := p.totalLimit(); size > 0 {
+		for i := range list {
+			class := list[i].Class
+			list[i].Allocated = policy.Allocated(size, p.weights[:len(p.spec.Classes)], alive, class, count[class])
+		}
+	}
+	return list[:min(len(list), store.MaxListed)]
+}
+
+// agentState describes an agent; ok tells whether it is alive.
+func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
+	a = store.Agent{Name: p.names.Text(c.name), Class: int(c.class), Since: store.Time(c.first), Used: p.recentUse(c)}
+	switch {
+	case c.lease != 0:
+		l := p.leases.At(c.lease)
+		a.Class, a.Leased, a.Slot = int(l.class), true, l.slotTill > p.now
+		a.User, a.Machine = p.names.Text(l.user), p.names.Text(l.machine)
+		a.Since, a.Expires = store.Time(l.since), store.Time(l.expires)
+		for _, w := range l.waits[:l.n] {
+			a.WaitsFor = append(a.WaitsFor, p.names.Text(w))
+		}
+		ok = l.expires > p.now
+	case c.class == left || p.lease == 0:
+	case waits:
+		a.Expires, ok = store.Time(p.now+p.lease), true
+	default:
+		a.Expires, ok = store.Time(c.last+p.lease), c.last+p.lease > p.now && c.last > 0
+	}
+	return a, ok && a.Class < len(p.spec.Classes)
+}
+
+// waitingCallers is the set of callers that wait.
+func (p *Pool) waitingCallers() map[int32]bool {
+	set := map[int32]bool{}
+	if p.queue.Len() == 0 {
+		return set
+	}
+	for i := int32(1); i < p.tickets.End(); i++ {
+		if t := p.tickets.At(i); t.state == stateWaiting {
+			set[t.caller] = true
+		}
+	}
+	return set
+}
+
+// total returns the meter of the first unscoped limit on requests, or nil.
+func (p *Pool) total() *inst {
+	for i := range p.spec.Limits {
+		if u := p.unscoped[i].at; u != nil && p.spec.Limits[i].Unit == "requests" && p.defs[i].Kind != meter.Concurrency {
+			return u
+		}
+	}
+	return nil
+}
+
+// totalLimit is what agents have allocations of.
+func (p *Pool) totalLimit() int64 {
+	if in := p.total(); in != nil {
+		return in.Capacity(p.ring(in))
+	}
+	return 0
+}
+
+// recentUse is what an agent has used of the total limit, about.
+func (p *Pool) recentUse(c *caller) int64 {
+	in := p.total()
+	if in == nil {
+		return 0
+	}
+	d := &p.defs[in.limit]
+	if in.IsStock(d) {
+		return p.recent(c, max(p.now-(in.Hi-d.Window), 0))
+	}
+	if d.Window < minute {
+		return p.recent(c, minute) * d.Window / minute
+	}
+	return p.recent(c, d.Window)
 }

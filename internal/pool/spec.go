@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/store"
@@ -34,6 +35,9 @@ func checkSpec(s *store.Spec) error {
 			return fmt.Errorf("backoff %+v: start and factor must be positive, cap between start and %v", b, store.MaxTTL)
 		}
 	}
+	if err := checkPolicy(s); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for _, l := range s.Limits {
 		if err := checkLimit(&l); err != nil {
@@ -43,6 +47,26 @@ func checkSpec(s *store.Spec) error {
 			return fmt.Errorf("limit %q: the name is taken by another limit of this pool", l.Name)
 		}
 		seen[l.Name] = true
+	}
+	return nil
+}
+
+func checkPolicy(s *store.Spec) error {
+	switch l, b := s.Light, s.Breaker; {
+	case l.Green < 0 || l.Green >= store.Whole || l.Red < 0 || l.Red > l.Green:
+		return fmt.Errorf("light: green %d and red %d must be thousandths, red at most green", l.Green, l.Red)
+	case s.Reserve < 0 || s.Reserve >= store.Whole:
+		return fmt.Errorf("reserve %d: must be 0 to %d thousandths", s.Reserve, store.Whole-1)
+	case b.Samples < 0 || b.Samples > store.MaxSamples || b.Samples > 0 && b.Samples < 3:
+		return fmt.Errorf("breaker: %d samples must be 3 to %d", b.Samples, store.MaxSamples)
+	case b.Within < 0 || b.Within > store.MaxTTL:
+		return fmt.Errorf("breaker: within %v must be at most %v", b.Within, store.MaxTTL)
+	case s.Lease > store.MaxTTL || s.Lease > 0 && s.Lease < time.Second:
+		return fmt.Errorf("lease %v: must be 1s to %v", s.Lease, store.MaxTTL)
+	case s.Slots.Max < 0 || s.Slots.Max > store.MaxSlots:
+		return fmt.Errorf("slots %d: must be 0 to %d", s.Slots.Max, store.MaxSlots)
+	case s.Slots.Max > 0 && (s.Slots.TTL < time.Second || s.Slots.TTL > store.MaxTTL):
+		return fmt.Errorf("slots: a time to live of %v must be 1s to %v", s.Slots.TTL, store.MaxTTL)
 	}
 	return nil
 }
@@ -118,6 +142,8 @@ func (p *Pool) Redefine(spec store.Spec) error {
 	}
 	p.spec.Classes, p.spec.Order, p.spec.MaxWaiting = spec.Classes, spec.Order, spec.MaxWaiting
 	p.spec.Throttle, p.spec.Overload = spec.Throttle, spec.Overload
+	p.spec.Light, p.spec.Breaker, p.spec.Reserve = spec.Light, spec.Breaker, spec.Reserve
+	p.spec.Shares, p.spec.Pace, p.spec.Lease, p.spec.Slots = spec.Shares, spec.Pace, spec.Lease, spec.Slots
 	p.configure()
 	return nil
 }

@@ -37,9 +37,11 @@ type head struct {
 	n        uint8
 	retry    bool
 	answered bool
-	parked   bool // it has waited for a limit of its own, and those behind it for it
-	surplus  bool // there were enough in the queue when it came
-	counted  bool // its cost is in the tags of the order
+	parked   bool  // it has waited for a limit of its own, and those behind it for it
+	surplus  bool  // there were enough in the queue when it came
+	counted  bool  // its cost is in the tags of the order
+	emergent bool  // an emergency
+	note     int32 // the period in which its send is counted
 }
 
 type state uint8
@@ -92,6 +94,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	t := p.tickets.At(i)
 	t.head = head{}
 	t.id, t.hash, t.since, t.deadline, t.class, t.retry = op.ID, idHash(op.ID), p.now, meter.Never, op.Class, op.Retry
+	t.emergent = op.Emergency
 	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
 	t.session = p.lastSess // which has just presented it
 	if op.Wait >= 0 {
@@ -103,6 +106,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 		t.who.tool, t.who.key = p.names.Hold(op.Tool), p.names.Hold(op.Key)
 	}
 	t.caller = p.callers.of(&p.names, t.who.agent)
+	p.heard(t.caller, t.class)
 	p.sessions.At(t.session).open++
 	p.ticketIx.Add(t.hash, i)
 	return i, t
@@ -145,11 +149,23 @@ func (p *Pool) scheduleWait(i int32, t *ticket) {
 	}
 }
 
+// Classes in the order: one for emergencies, above those of the contract. Its weight is
+// the largest there is, so that it always starts level with the others: it goes first.
+const (
+	emergency       = 0
+	emergencyWeight = 1000
+)
+
+func rankOf(class int) int { return class + 1 }
+
 // place returns where in the order a ticket belongs. Models and keys have lanes of their
 // own only where limits or gates tell them apart: an agent's requests keep their order
 // otherwise.
 func (p *Pool) place(t *ticket) order.Place {
-	at := order.Place{Agent: t.who.agent, Class: t.class}
+	at := order.Place{Agent: t.who.agent, Class: uint8(rankOf(int(t.class)))}
+	if t.emergent {
+		at.Class = emergency
+	}
 	if p.laneScopes&store.PerModel != 0 {
 		at.Lane.Model = t.who.model
 	}

@@ -287,6 +287,17 @@ func (h *handle) CollectTicket(id store.ID) (store.Result, error) {
 	return op.Result, nil
 }
 
+// History implements [store.Recorder].
+func (h *handle) History(_ context.Context, since store.Time) (store.History, error) {
+	st := h.state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed || h.closed {
+		return store.History{}, store.ErrClosed
+	}
+	return st.core.History(st.clock.Now(), since), nil
+}
+
 // Snapshot implements [store.Pool]. What time alone has changed is seen to first.
 func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	st := h.state

@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MaxCycles is how many cycles are reported.
+const MaxCycles = 100
+
+// Graph is who waits for whose work, and who is limited. Names that are waited for and wait
+// for nobody, because they are not alive or never said so, are ends.
+type Graph struct {
+	Waits   map[string][]string // agent: the agents whose work it depends on
+	Limited map[string]string   // agent: why
+}
+
+// Hold is why an agent should start no new work.
+type Hold struct {
+	// Chain leads from the agent to one that is limited; each waits for the next. It is
+	// the shortest, and of those the first by names. An agent that is limited itself has
+	// a chain of one: its running work goes on, and new work would only queue.
+	Chain  []string
+	Reason string // why the last of the chain is limited
+}
+
+// Holds is what a graph comes to for all of its agents. Chains are made when they are asked
+// for: all of them written out would grow with the square of their length.
+type Holds struct {
+	graph Graph
+	next  map[string]string // the next of the chain; a limited agent has itself
+}
+
+// Len returns how many agents have to hold.
+func (h Holds) Len() int { return len(h.next) }
+
+// Agents returns those who have to hold, in order of name.
+func (h Holds) Agents() []string { return slices.Sorted(maps.Keys(h.next)) }
+
+// Of returns why an agent has to hold, if it has to.
+func (h Holds) Of(agent string) (Hold, bool) {
+	next, held := h.next[agent]
+	if !held {
+		return Hold{}, false
+	}
+	chain := []string{agent}
+	for next != agent {
+		chain = append(chain, next)
+		agent, next = next, h.next[next]
+	}
+	return Hold{Chain: chain, Reason: h.graph.Limited[agent]}, true
+}
+
+// Holds finds everyone upstream of a limited agent: a search from all limited agents at
+// once against the direction of waiting, one ring of equal distance after the other.
+func (g Graph) Holds() Holds {
+	upstream := make(map[string][]string)
+	for agent, waits := range g.Waits {
+		for _, other := range waits {
+			upstream[other] = append(upstream[other], agent)
+		}
+	}
+	next := make(map[string]string, len(g.Limited))
+	ring := slices.Sorted(maps.Keys(g.Limited))
+	for _, agent := range ring {
+		next[agent] = agent
+	}
+	for len(ring) > 0 {
+		// In order of name, so that whoever is reached first is reached by the first.
+		var outer []string
+		for _, agent := range ring {
+			for _, up := range upstream[agent] {
+				if _, found := next[up]; !found {
+					next[up] = agent
+					outer = append(outer, up)
+				}
+			}
+		}
+		slices.Sort(outer)
+		ring = outer
+	}
+	return Holds{graph: g, next: next}
+}
+
+// HoldOf is Holds for one agent: it looks at what that agent waits for, and no further
+// than to the first one that is limited.
+func (g Graph) HoldOf(agent string) (Hold, bool) {
+	from := map[string]string{agent: agent}
+	for queue := []string{agent}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if reason, limited := g.Limited[at]; limited {
+			return Hold{Chain: trace(from, agent, at), Reason: reason}, true
+		}
+		for _, other := range slices.Sorted(slices.Values(g.Waits[at])) {
+			if _, seen := from[other]; !seen {
+				from[other] = at
+				queue = append(queue, other)
+			}
+		}
+	}
+	return Hold{}, false
+}
+
+// trace returns the way from first to last, of which from has the steps.
+func trace(from map[string]string, first, last string) []string {
+	way := []string{last}
+	for last != first {
+		last = from[last]
+		way = append(way, last)
+	}
+	slices.Reverse(way)
+	return way
+}
+
+// Cycles returns agents that wait for each other in a circle, each waiting for the next and
+// the last for the first: the shortest circle through the first name of every group in which
+// everyone waits for everyone, directly or not. So each group is reported once,
+// however many circles it has. They are in order of name, MaxCycles at most.
+func (g Graph) Cycles() [][]string {
+	var cycles [][]string
+	groups := g.groups()
+	slices.SortFunc(groups, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	for _, group := range groups {
+		if len(cycles) == MaxCycles {
+			break
+		}
+		cycles = append(cycles, g.circle(group))
+	}
+	return cycles
+}
+
+// circle returns the shortest way from the first of a group back to it.
+func (g Graph) circle(group []string) []string {
+	first := group[0]
+	from := make(map[string]string, len(group))
+	inside := make(map[string]bool, len(group))
+	for _, agent := range group {
+		inside[agent] = true
+	}
+	for queue := []string{first}; ; queue = queue[1:] {
+		at := queue[0]
+		for _, other := range slices.Sorted(slices.Values(g.Waits[at])) {
+			if other == first {
+				return trace(from, first, at)
+			}
+			if _, seen := from[other]; !seen && inside[other] {
+				from[other] = at
+				queue = append(queue, other)
+			}
+		}
+	}
+}
+
+// visit is one agent under way in groups.
+type visit struct {
+	agent string
+	waits []string // not looked at yet
+}
+
+// groups returns the strongly connected components that hold a cycle, each with its first
+// name first. It is Tarjan's algorithm, with a stack of its own: chains can be
+// longer than a goroutine's.
+func (g Graph) groups() [][]string {
+	var (
+		found  [][]string
+		number = make(map[string]int, len(g.Waits)) // in the order of discovery, from 1
+		low    = make(map[string]int, len(g.Waits)) // the lowest number within reach; done: past all
+		open   []string                             // not in a component yet
+		path   []visit
+	)
+	enter := func(agent string) {
+		number[agent] = len(number) + 1
+		low[agent] = number[agent]
+		open = append(open, agent)
+		path = append(path, visit{agent, g.Waits[agent]})
+	}
+	leave := func(agent string) {
+		if low[agent] < number[agent] {
+			return
+		}
+		start := len(open) - 1
+		for open[start] != agent {
+			start--
+		}
+		group := slices.Clone(open[start:])
+		open = open[:start]
+		for _, member := range group {
+			low[member] = done
+		}
+		if len(group) > 1 || slices.Contains(g.Waits[agent], agent) {
+			i := slices.Index(group, slices.Min(group))
+			group[0], group[i] = group[i], group[0]
+			found = append(found, group)
+		}
+	}
+	for root := range g.Waits {
+		if number[root] != 0 {
+			continue
+		}
+		for enter(root); len(path) > 0; {
+			top := &path[len(path)-1]
+			agent := top.agent
+			if len(top.waits) == 0 {
+				path = path[:len(path)-1]
+				if len(path) > 0 {
+					up := path[len(path)-1].agent
+					low[up] = min(low[up], low[agent])
+				}
+				leave(agent)
+				continue
+			}
+			other := top.waits[0]
+			top.waits = top.waits[1:]
+			if number[other] == 0 {
+				enter(other)
+			} else {
+				low[agent] = min(low[agent], low[other])
+			}
+		}
+	}
+	return found
+}
+
+// done is above every number: a component that is complete concerns nobody any more.
+const done = int(^uint(0) >> 1)

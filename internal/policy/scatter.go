@@ -1,0 +1,50 @@
+package policy
+
+import "math/bits"
+
+const (
+	scatterBits = 15
+	scatterEnd  = 1 << scatterBits
+)
+
+// MaxScatter is the longest window that launches are spread over: three days. A longer
+// one times 2^15 would not be exact any more.
+const MaxScatter = 1 << (53 - scatterBits)
+
+// Scatter spreads jobs that would start together over a window. A flat record; the zero
+// Scatter has seen none.
+//
+// The first launch opens a window and starts at once. The k-th has the place
+// window x (the digits of k in base two, mirrored at the point) in it: 0, 1/2, 1/4, 3/4, 1/8, ...,
+// so that each falls into the widest gap, however many will come. A place that lies in the
+// past is taken one window later. So every launch starts within a window of its own length
+// from when it was asked for, no two of the same length have the same place, and a crowd that
+// comes late in a window is spread as wide as one that opens it.
+type Scatter struct {
+	Start int64 // when the window opened
+	Until int64 // when it is over: a window long, and all launches have begun
+	K     int64 // the next launch's number; wraps at 2^15
+}
+
+// Next returns when the job that asks at t should start, not before t and sooner than t +
+// window. A window of 0 means now.
+func (s *Scatter) Next(t, window int64) int64 {
+	if window <= 0 {
+		return t
+	}
+	window = min(window, MaxScatter)
+	if t >= s.Until {
+		*s = Scatter{Start: t, Until: t + window, K: 1}
+		return t
+	}
+	at := s.Start + window*mirrored(s.K)/scatterEnd
+	if late := t - at; late > 0 {
+		at += (late + window - 1) / window * window
+	}
+	s.K = (s.K + 1) % scatterEnd
+	s.Until = max(s.Until, s.Start+window, at)
+	return at
+}
+
+// mirrored returns van der Corput(k) in parts of 2^15.
+func mirrored(k int64) int64 { return int64(bits.Reverse16(uint16(k)) >> (16 - scatterBits)) }

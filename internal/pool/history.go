@@ -1,0 +1,236 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/store"
+)
+
+// history counts every send by agent, model and minute. There is a bounded number of such
+// periods; a new one takes the place of the oldest. What happened by the hour is kept for a week.
+type history struct {
+	periods flat.Slab[period]
+	hand    int32 // the next period to give up
+	units   []string
+	unitOf  [store.MaxLimits]int8 // which of the units a limit counts; -1: none, or another limit counts it too
+	week    [weekHours]hourCount
+}
+
+// period is what one agent sent for one model in one minute.
+type period struct {
+	name, model     int32
+	minute          uint32
+	before          int32 // the agent's period before this one
+	sent, retried   uint32
+	refused, failed uint32
+	peak            uint32 // most in one second
+	waited          int64
+	units           [maxUnits]int64
+}
+
+// hourCount is one hour of the whole pool.
+type hourCount struct {
+	hour    uint32
+	refused uint32
+}
+
+const (
+	maxPeriods = 1 << 15
+	maxUnits   = 6
+	maxModels  = 8 // of one agent in one minute that are looked for; past it counts are split
+	weekHours  = 7 * 24
+	minute     = 60 * 1_000_000
+	hour       = 60 * minute
+)
+
+// define settles which units are counted: each once, though several limits may count it.
+func (h *history) define(limits []store.Limit) {
+	for i := range limits {
+		h.unitOf[i] = -1
+		if !slices.Contains(h.units, limits[i].Unit) && len(h.units) < maxUnits {
+			h.units = append(h.units, limits[i].Unit)
+		}
+		if k := slices.Index(h.units, limits[i].Unit); k >= 0 && !slices.Contains(h.unitOf[:i], int8(k)) {
+			h.unitOf[i] = int8(k)
+		}
+	}
+}
+
+// sent counts a grant.
+func (p *Pool) sent(tk *ticket) {
+	waited := p.now - tk.since
+	rec := p.callers.recs.At(tk.caller)
+	rec.count(p.now, waited, tk.retry)
+	p.callers.total.count(p.now, waited, tk.retry)
+	tk.note = p.periodOf(rec, tk.who.model, uint32(p.now/minute))
+	pd := p.history.periods.At(tk.note)
+	pd.sent++
+	pd.waited += waited
+	pd.peak = max(pd.peak, rec.inSecond)
+	if tk.retry {
+		pd.retried++
+	}
+}
+
+// unsent takes a grant back that was not used. The peaks stay: it was allowed.
+func (p *Pool) unsent(tk *ticket) {
+	waited := tk.granted - tk.since
+	p.callers.recs.At(tk.caller).uncount(waited, tk.retry)
+	p.callers.total.uncount(waited, tk.retry)
+	if pd := p.noted(tk); pd != nil {
+		pd.sent--
+		pd.waited -= waited
+		if tk.retry {
+			pd.retried--
+		}
+	}
+}
+
+// judged counts what became of a send.
+func (p *Pool) judged(tk *ticket, v store.Verdict) {
+	pd := p.noted(tk)
+	switch v {
+	case store.VerdictThrottled, store.VerdictExhausted:
+		p.callers.recs.At(tk.caller).throttled++
+		p.callers.total.throttled++
+		p.last429 = p.now
+		p.history.refused(p.now)
+		if pd != nil {
+			pd.refused++
+		}
+	case store.VerdictOverloaded, store.VerdictBilling, store.VerdictError:
+		if pd != nil {
+			pd.failed++
+		}
+	}
+}
+
+// used counts what a send that is over has used, or is taken to have used.
+func (p *Pool) used(tk *ticket) {
+	pd := p.noted(tk)
+	if pd == nil {
+		return
+	}
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if u := p.history.unitOf[c.limit]; u >= 0 {
+			pd.units[u] += c.Amount
+		}
+	}
+}
+
+// noted returns the period in which a ticket was counted, if it is still remembered.
+func (p *Pool) noted(tk *ticket) *period {
+	pd := p.history.periods.At(tk.note)
+	if pd.name != tk.who.agent || pd.model != tk.who.model || pd.minute != uint32(tk.granted/minute) {
+		return nil
+	}
+	return pd
+}
+
+// periodOf finds or makes an agent's period for a model.
+func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
+	h := &p.history
+	for i, looks := rec.note, 0; i != 0 && looks < maxModels; looks++ {
+		pd := h.periods.At(i)
+		if pd.name != rec.name || pd.minute != at {
+			break
+		}
+		if pd.model == model {
+			return i
+		}
+		i = pd.before
+	}
+	i := p.newPeriod()
+	*h.periods.At(i) = period{name: p.names.Keep(rec.name), model: p.names.Keep(model), minute: at, before: rec.note}
+	rec.note = i
+	return i
+}
+
+// newPeriod returns a period to use: a new one, or the oldest.
+func (p *Pool) newPeriod() int32 {
+	h := &p.history
+	if h.periods.Len() < maxPeriods {
+		return h.periods.New()
+	}
+	h.hand = h.hand%maxPeriods + 1
+	pd := h.periods.At(h.hand)
+	p.names.Drop(pd.name)
+	p.names.Drop(pd.model)
+	return h.hand
+}
+
+// refused counts a refusal in its hour.
+func (h *history) refused(t int64) {
+	c := &h.week[t/hour%weekHours]
+	if c.hour != uint32(t/hour) {
+		*c = hourCount{hour: uint32(t / hour)}
+	}
+	c.refused++
+}
+
+// refusedInAWeek returns how many refusals there were in the last seven days.
+func (h *history) refusedInAWeek(t int64) (n int64) {
+	for _, c := range h.week {
+		if int64(c.hour) > t/hour-weekHours {
+			n += int64(c.refused)
+		}
+	}
+	return n
+}
+
+// History returns what was sent since a moment, by agent, model and minute.
+func (p *Pool) History(now, since store.Time) store.History {
+	p.now = max(p.now, int64(now))
+	h := &p.history
+	out := store.History{Now: store.Time(p.now), Since: since, Units: slices.Clone(h.units)}
+	oldest := uint32(0)
+	if h.periods.Len() == maxPeriods {
+		oldest = h.periods.At(h.hand%maxPeriods+1).minute + 1 // parts of that minute are gone
+	}
+	from := max(uint32(max(int64(since), 0)/minute), oldest)
+	if oldest > 0 {
+		out.Since = max(since, store.Time(oldest)*minute)
+	}
+	for i := int32(1); i < h.periods.End(); i++ {
+		pd := h.periods.At(i)
+		if pd.minute < from || pd.sent == 0 {
+			continue
+		}
+		out.Periods = append(out.Periods, store.Period{
+			Agent: p.names.Text(pd.name), Model: p.names.Text(pd.model), Start: store.Time(pd.minute) * minute,
+			Sent: int64(pd.sent), Retried: int64(pd.retried), Throttled: int64(pd.refused), Failed: int64(pd.failed),
+			Peak: int64(pd.peak), Waited: store.Time(pd.waited).Sub(0), Amounts: slices.Clone(pd.units[:len(h.units)]),
+		})
+	}
+	slices.SortFunc(out.Periods, func(a, b store.Period) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Model, b.Model))
+	})
+	return out
+}
+
+// recent estimates how many requests an agent sent in the last span: by whole minutes, the
+// oldest in proportion.
+func (p *Pool) recent(rec *caller, span int64) (n int64) {
+	from := p.now - span
+	for i := rec.note; i != 0; {
+		pd := p.history.periods.At(i)
+		start := int64(pd.minute) * minute
+		if pd.name != rec.name || start+minute <= from {
+			break
+		}
+		if part := start + minute - from; part < minute {
+			n += int64(pd.sent) * part / minute
+		} else {
+			n += int64(pd.sent)
+		}
+		next := pd.before
+		if next != 0 && p.history.periods.At(next).minute > pd.minute {
+			break // it has been given up, and is used by another
+		}
+		i = next
+	}
+	return n
+}

@@ -1,0 +1,205 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/store"
+)
+
+// lease is what an agent's heartbeats keep alive.
+type lease struct {
+	name, user, machine int32
+	since, expires      int64
+	slotTill            int64 // 0: it has no slot
+	waits               [store.MaxWaits]int32
+	n                   uint8
+	class               uint8
+}
+
+// left marks a caller that has taken its leave: it is dead until it asks again.
+const left = 0xff
+
+// heard notes that an agent asks: it is alive.
+func (p *Pool) heard(caller int32, class uint8) {
+	p.callers.recs.At(caller).class = class
+	if p.lease > 0 {
+		p.aliveTill[class] = p.now + p.lease
+	}
+}
+
+// alive reports whether a class has an agent that is alive: one with a lease, one that asked
+// within the length of a lease, or one that waits.
+func (p *Pool) alive(class int) bool {
+	return p.lease > 0 && (p.now < p.aliveTill[class] || p.queue.Waiting(rankOf(class)) > 0 ||
+		class == 0 && p.queue.Waiting(emergency) > 0)
+}
+
+// living returns the set of classes that are alive.
+func (p *Pool) living() (set uint16) {
+	for c := range p.spec.Classes {
+		if p.alive(c) {
+			set |= 1 << c
+		}
+	}
+	return set
+}
+
+// nextDeath returns when the next class will be dead if it is not heard of: what was
+// kept for it is then free.
+func (p *Pool) nextDeath() int64 {
+	at := int64(meter.Never)
+	for c := range p.spec.Classes {
+		if t := p.aliveTill[c]; t > p.now {
+			at = min(at, t)
+		}
+	}
+	return at
+}
+
+// heartbeat takes or keeps an agent's lease, and with it its user's slot: the check and the
+// taking are one step.
+func (p *Pool) heartbeat(op *store.Op) {
+	if p.lease == 0 || !p.validMember(op) {
+		refuse(op, store.CodeInvalid, -1, 0)
+		return
+	}
+	p.bury()
+	agent, user := p.names.Hold(op.Agent), p.names.Hold(op.User)
+	caller := p.callers.of(&p.names, agent)
+	rec := p.callers.recs.At(caller)
+	if free := p.slotFree(user, rec.lease); free > p.now {
+		p.names.Drop(user)
+		p.names.Drop(agent)
+		refuse(op, store.CodeSlots, -1, free)
+		return
+	}
+	if rec.lease == 0 {
+		rec.lease = p.leases.New()
+		*p.leases.At(rec.lease) = lease{name: p.names.Keep(agent), since: p.now}
+	}
+	l := p.leases.At(rec.lease)
+	p.names.Drop(agent)
+	p.names.Drop(l.user)
+	old := l.machine
+	l.user, l.machine = user, p.names.Hold(op.Machine)
+	p.names.Drop(old)
+	p.setWaits(l, op.WaitsFor)
+	moved := l.class != op.Class || rec.class == left
+	l.class, rec.class = op.Class, op.Class
+	l.expires = p.now + p.lease
+	if p.spec.Slots.Max > 0 {
+		l.slotTill = p.now + p.spec.Slots.TTL.Microseconds()
+	}
+	if moved {
+		p.countLiving()
+	}
+	p.aliveTill[op.Class] = max(p.aliveTill[op.Class], l.expires)
+	op.Result.State = store.Granted
+}
+
+func (p *Pool) validMember(op *store.Op) bool {
+	if op.Agent == "" || max(len(op.Agent), len(op.User), len(op.Machine)) > store.MaxName || len(op.WaitsFor) > store.MaxWaits {
+		return false
+	}
+	for _, name := range op.WaitsFor {
+		if name == "" || len(name) > store.MaxName {
+			return false
+		}
+	}
+	return int(op.Class) < len(p.spec.Classes)
+}
+
+func (p *Pool) setWaits(l *lease, names []string) {
+	was, n := l.waits, l.n
+	l.n = 0
+	for _, name := range names {
+		l.waits[l.n] = p.names.Hold(name)
+		l.n++
+	}
+	for i := range n {
+		p.names.Drop(was[i])
+	}
+}
+
+// slotFree returns when a user has a slot for the agent whose lease is mine: now, if it has
+// one or there is no bound.
+func (p *Pool) slotFree(user, mine int32) int64 {
+	if p.spec.Slots.Max == 0 {
+		return p.now
+	}
+	taken, next := 0, int64(meter.Never)
+	for i := int32(1); i < p.leases.End(); i++ {
+		l := p.leases.At(i)
+		if l.name == 0 || l.user != user || l.slotTill <= p.now || i == mine {
+			continue
+		}
+		taken++
+		next = min(next, l.slotTill)
+	}
+	if taken < p.spec.Slots.Max {
+		return p.now
+	}
+	return next
+}
+
+// leave gives an agent's lease and slot back.
+func (p *Pool) leave(op *store.Op) {
+	op.Result.State = store.Ended
+	if op.Agent == "" || len(op.Agent) > store.MaxName {
+		return
+	}
+	agent := p.names.Hold(op.Agent)
+	if i := p.names.Tags(agent)[callerTag]; i != 0 {
+		rec := p.callers.recs.At(i)
+		rec.class = left
+		if rec.lease != 0 {
+			p.dropLease(rec.lease)
+		}
+		p.countLiving()
+	}
+	p.names.Drop(agent)
+}
+
+// bury drops leases that have run out.
+func (p *Pool) bury() {
+	for i := int32(1); i < p.leases.End(); i++ {
+		if l := p.leases.At(i); l.name != 0 && l.expires <= p.now && l.slotTill <= p.now {
+			p.dropLease(i)
+		}
+	}
+}
+
+func (p *Pool) dropLease(i int32) {
+	l := p.leases.At(i)
+	p.setWaits(l, nil)
+	p.names.Drop(l.user)
+	p.names.Drop(l.machine)
+	p.callers.recs.At(p.names.Tags(l.name)[callerTag]).lease = 0
+	p.names.Drop(l.name)
+	p.leases.Free(i)
+}
+
+// countLiving works out anew when each class will be dead: one of its agents has left.
+func (p *Pool) countLiving() {
+	p.aliveTill = [store.MaxClasses]int64{}
+	for i := int32(1); i < p.leases.End(); i++ {
+		if l := p.leases.At(i); l.name != 0 {
+			p.aliveTill[l.class] = max(p.aliveTill[l.class], l.expires)
+		}
+	}
+	for i := int32(1); i < p.callers.recs.End(); i++ {
+		if c := p.callers.recs.At(i); c.name != 0 && c.class != left && c.last > 0 {
+			p.aliveTill[c.class] = max(p.aliveTill[c.class], c.last+p.lease)
+		}
+	}
+}
+
+// launch tells when a job should start, so that those that would start together are spread
+// over op.Wait.
+func (p *Pool) launch(op *store.Op) {
+	if op.Wait < 0 || op.Wait > store.MaxTTL {
+		refuse(op, store.CodeInvalid, -1, 0)
+		return
+	}
+	op.Result.State = store.Granted
+	op.Result.Reason.At = store.Time(p.scatter.Next(p.now, op.Wait.Microseconds()))
+}

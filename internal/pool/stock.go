@@ -1,0 +1,233 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/store"
+)
+
+// stock is what a shared fixed window needs beside its charges: what each class has used since
+// the reset, and the breaker.
+type stock struct {
+	since   int64 // when the window began that used is about
+	used    [store.MaxClasses]int64
+	breaker policy.Breaker
+}
+
+// configurePolicy derives what the spec says of what is left to others.
+func (p *Pool) configurePolicy() {
+	s := &p.spec
+	p.lease = max(s.Lease.Microseconds(), 0)
+	if s.Lease == 0 {
+		p.lease = store.DefaultLease.Microseconds()
+	}
+	p.policed = 0
+	for i := range s.Limits {
+		kept := s.Light.All && s.Light.Green > 0
+		switch p.defs[i].Kind {
+		case meter.Fixed:
+			kept = kept || s.Light.Green > 0 || s.Shares || s.Reserve > 0 || s.Breaker.Samples > 0
+		case meter.Rolling:
+			kept = kept || s.Pace && len(s.Classes) > 1
+		}
+		if kept {
+			p.policed |= p.shared & (1 << i)
+		}
+	}
+}
+
+func (p *Pool) rule() policy.Rule {
+	b := &p.spec.Breaker
+	return policy.Rule{Within: b.Within.Microseconds(), Samples: b.Samples, Open: b.Open}
+}
+
+// stockOf returns the stock of a fixed window, brought to the window that is counted now.
+func (p *Pool) stockOf(in *inst) *stock {
+	st := p.stocks.At(in.extra)
+	if st.since != in.Since {
+		st.since, st.used = in.Since, [store.MaxClasses]int64{}
+	}
+	return st
+}
+
+// took notes who took what, of a shared window.
+func (p *Pool) took(tk *ticket, c *charge, in *inst) {
+	switch d := &p.defs[c.limit]; {
+	case d.Kind == meter.Fixed:
+		st := p.stockOf(in)
+		st.used[tk.class] += c.Amount
+		if tk.class > 0 {
+			st.breaker.Sent(p.now)
+		}
+	case tk.class > 0 && in.Cap > 0 && p.spec.Pace:
+		p.paces.At(in.extra).Take(p.now, c.Amount, in.Cap, d.Window)
+	}
+}
+
+// tookLess corrects what was noted by an amount that was not used after all; negative
+// if it was more.
+func (p *Pool) tookLess(tk *ticket, c *charge, in *inst, amount int64) {
+	switch d := &p.defs[c.limit]; {
+	case d.Kind == meter.Fixed:
+		if st := p.stockOf(in); tk.granted >= in.Since {
+			st.used[tk.class] = max(st.used[tk.class]-amount, 0)
+		}
+	case tk.class > 0 && in.Cap > 0 && p.spec.Pace:
+		p.paces.At(in.extra).Refund(amount, in.Cap, d.Window)
+	}
+}
+
+// keptFromAny returns 0 if nothing that a waiter needs is kept from it, else when time alone
+// will let it go. Those of its class behind it are kept from the same: a large request must
+// not starve behind small ones.
+func (p *Pool) keptFromAny(tk *ticket) (at int64) {
+	if p.policed == 0 || tk.emergent {
+		return 0
+	}
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if p.policed&(1<<c.limit) == 0 {
+			continue
+		}
+		in, _, _ := p.touchCharge(c)
+		in.begin(p.claims)
+		if in.kept&(1<<tk.class) != 0 {
+			at = meter.Never
+			continue
+		}
+		switch code, until := p.keptFrom(tk, c); code {
+		case 0:
+		case store.CodePace, store.CodeBreaker:
+			in.kept |= ^uint8(1) // all classes but the highest
+			at = max(at, until)
+		default:
+			in.kept |= 1 << tk.class
+			at = max(at, until)
+		}
+	}
+	return at
+}
+
+// keptFrom tells why a request must leave what there is of a meter to others, and when
+// that is over if nothing changes but time; 0 if it need not. The meter has been touched.
+func (p *Pool) keptFrom(tk *ticket, c *charge) (store.Code, int64) {
+	if p.policed&(1<<c.limit) == 0 || tk.emergent {
+		return 0, 0
+	}
+	in, d, r := p.meterOf(c)
+	switch {
+	case in.Cap == 0:
+		return 0, 0
+	case in.IsStock(d):
+		return p.keptOfStock(tk, c, in, d, r)
+	case d.Kind == meter.Rolling && tk.class > 0 && p.spec.Pace && p.alive(0):
+		if at := p.paces.At(in.extra).Allow(p.now, c.Amount, in.Cap, d.Window); at > p.now {
+			return store.CodePace, at
+		}
+	}
+	if p.spec.Light.All {
+		return p.keptOfFlow(tk, c, in, d, r)
+	}
+	return 0, 0
+}
+
+// keptOfFlow is the light where it binds on what comes back by itself.
+func (p *Pool) keptOfFlow(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (store.Code, int64) {
+	floor := min(policy.Part(in.Capacity(r), p.threshold(tk.class)), in.Cap-c.Amount)
+	if floor <= 0 || in.Room(d, r)-c.Amount >= floor {
+		return 0, 0
+	}
+	return store.CodeLight, in.ReadyAt(d, r, p.now, c.Amount+floor)
+}
+
+// threshold is what the light makes a class leave, in thousandths.
+func (p *Pool) threshold(class uint8) int64 {
+	if class == 0 {
+		return p.spec.Light.Red
+	}
+	return p.spec.Light.Green
+}
+
+// keptOfStock is everything that can be kept of a stock. The largest floor counts; it is
+// never more than what a request finds right after the reset.
+func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (code store.Code, at int64) {
+	room, size := in.Room(d, r), in.Capacity(r)
+	left := room - c.Amount
+	highest := int64(0)
+	keep := func(why store.Code, line policy.Line) {
+		floor := min(line.At(p.now), in.Cap-c.Amount)
+		if floor <= 0 || left >= floor {
+			return
+		}
+		at = max(at, min(line.When(p.now, left), in.Hi))
+		if floor > highest {
+			code, highest = why, floor
+		}
+	}
+	st := p.stockOf(in)
+	sinking := policy.Line{Over: d.Window, Until: in.Hi}
+	if p.lightBinds(d) {
+		light := sinking
+		if p.spec.Light.Static {
+			light.Over = 0
+		}
+		light.Amount = policy.Part(size, p.threshold(tk.class))
+		keep(store.CodeLight, light)
+	}
+	if p.spec.Reserve > 0 {
+		sinking.Amount = policy.Part(size, p.spec.Reserve)
+		keep(store.CodeReserve, sinking)
+	}
+	if p.spec.Shares {
+		sinking.Amount = policy.Unused(size, p.weights[:len(p.spec.Classes)], st.used[:], p.living()|1<<tk.class, int(tk.class))
+		keep(store.CodeShare, sinking)
+	}
+	if tk.class > 0 && p.spec.Breaker.Samples > 0 {
+		b := p.judgeStock(st, in, room)
+		if b.Tripped && !p.spec.Breaker.Open {
+			keep(store.CodeBreaker, policy.Line{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until})
+		}
+		if ok, until := b.Allow(p.now); !ok {
+			code, at = store.CodeBreaker, max(at, min(until, in.Hi))
+		}
+	}
+	if code == store.CodeShare {
+		at = min(at, p.nextDeath())
+	}
+	return code, at
+}
+
+// judgeStock brings a breaker to now.
+func (p *Pool) judgeStock(st *stock, in *inst, room int64) *policy.Breaker {
+	b := &st.breaker
+	b.Judge(p.rule(), p.now, in.Hi, max(room, 0))
+	return b
+}
+
+// lightBinds reports whether the light binds on a stock, and does not merely shine.
+func (p *Pool) lightBinds(d *meter.Def) bool {
+	return p.spec.Light.Green > 0 && (p.spec.Light.All || d.Window >= store.LightFrom.Microseconds())
+}
+
+// light returns the color of a meter.
+func (p *Pool) light(in *inst, d *meter.Def, r *meter.Ring) store.Color {
+	if in.Cap == 0 || p.spec.Light.Green == 0 {
+		return store.Green
+	}
+	room := in.Room(d, r)
+	below := func(thousandths int64) bool {
+		line := policy.Line{Amount: policy.Part(in.Capacity(r), thousandths)}
+		if in.IsStock(d) && !p.spec.Light.Static {
+			line.Over, line.Until = d.Window, in.Hi
+		}
+		return room < line.At(p.now)
+	}
+	switch {
+	case below(p.spec.Light.Red):
+		return store.Red
+	case below(p.spec.Light.Green):
+		return store.Amber
+	default:
+		return store.Green
+	}
+}
