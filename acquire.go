@@ -60,7 +60,10 @@ type resource struct {
 	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: none is
 	base   [store.MaxLimits]int64 // what a request costs that says nothing else
 	work   bool                   // some limit counts work
-	line   line
+
+	breakerOpens bool // instead of gliding
+
+	line line
 }
 
 func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg Resource) (*resource, error) {
@@ -75,6 +78,7 @@ func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg 
 		return nil, wrap(fmt.Errorf("a time to live of %v is out of range: at most %v", cfg.TTL, store.MaxTTL))
 	}
 	r := &resource{name: name, plan: p, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
+	r.breakerOpens = cfg.Breaker.Open
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}

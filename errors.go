@@ -20,6 +20,7 @@ var (
 	ErrClosed          = errors.New("gate is closed")
 	ErrStore           = errors.New("store unreachable or damaged")
 	ErrCancelled       = errors.New("cancelled while waiting")
+	ErrSlots           = errors.New("no slot") // the user has as many agents as it may
 )
 
 // Error says what was refused, why, and what to do about it.
@@ -32,7 +33,8 @@ type Error struct {
 	// RetryAt is when trying again may help, on the store's clock; zero if nobody knows.
 	RetryAt time.Time
 	// Reason is why, as a word: limit, order, paused, probe, ramp, capacity, deadline,
-	// full, invalid. Empty if the gate was not asked.
+	// full, invalid, light, share, reserve, pace, breaker, slots. Empty if the gate was not
+	// asked.
 	Reason  string
 	Message string
 	Hint    string

@@ -1,9 +1,12 @@
 package sluice
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -13,6 +16,11 @@ import (
 const (
 	defaultMaxWaiting = 10_000
 	defaultTTL        = 10 * time.Minute
+	defaultRenew      = 2 * time.Minute
+	defaultGreen      = 20 // percent
+	defaultRed        = 5
+	defaultWithin     = 2 * time.Minute
+	defaultSamples    = 10
 )
 
 // plan is a configuration, checked and ready for use on every request.
@@ -22,17 +30,29 @@ type plan struct {
 	agents  map[string]known
 	unknown known // of agents not named
 	tools   map[string]int64
+
+	noShares, noPacing, noCascade bool
+	lease                         time.Duration // negative: no agent counts as alive
+	renew                         time.Duration
+	slots                         store.Slots
 }
 
 // known is what the configuration says of an agent.
 type known struct {
-	class uint8
-	user  string
-	given bool // the class is configured, not merely the default
+	class    uint8
+	user     string
+	given    bool // the class is configured, not merely the default
+	waitsFor []string
 }
 
 func newPlan(c Config) (*plan, error) {
-	p := &plan{order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]known{}}
+	p := &plan{
+		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]known{},
+		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade,
+	}
+	if err := p.setLeases(c); err != nil {
+		return nil, err
+	}
 	if p.tools == nil {
 		p.tools = DefaultTools()
 	}
@@ -58,7 +78,10 @@ func newPlan(c Config) (*plan, error) {
 	}
 	p.unknown = known{class: uint8(len(p.classes) - 1)}
 	for name, a := range c.Agents {
-		k := known{class: p.unknown.class, user: a.User}
+		k := known{class: p.unknown.class, user: a.User, waitsFor: a.WaitsFor}
+		if slices.Contains(a.WaitsFor, name) || len(a.WaitsFor) > store.MaxWaits {
+			return nil, invalid("agent %q: it can wait for up to %d others, and not for itself", name, store.MaxWaits)
+		}
 		if a.Class != "" {
 			class, ok := p.classIndex(a.Class)
 			if !ok {
@@ -75,6 +98,31 @@ func newPlan(c Config) (*plan, error) {
 	return p, nil
 }
 
+// setLeases takes on how long agents live and how many a user may have.
+func (p *plan) setLeases(c Config) error {
+	p.renew, p.lease = cmp.Or(c.Leases.Renew, defaultRenew), cmp.Or(c.Leases.Expire, store.DefaultLease)
+	if c.Slots.Max > 0 {
+		p.slots = store.Slots{Max: c.Slots.Max, TTL: cmp.Or(c.Slots.TTL, store.DefaultLease)}
+	}
+	switch {
+	case p.lease < time.Second || p.lease > store.MaxTTL:
+		return invalid("leases: an expiry of %v is out of range: 1s to %v", c.Leases.Expire, store.MaxTTL)
+	case p.renew <= 0 || p.renew >= p.lease:
+		return invalid("leases: renewing every %v keeps no lease of %v alive", p.renew, p.lease)
+	case c.Slots.Max < 0 || c.Slots.Max > store.MaxSlots:
+		return invalid("slots: %d is out of range: 0 to %d", c.Slots.Max, store.MaxSlots)
+	case c.Slots.Max > 0 && (p.slots.TTL <= p.renew || p.slots.TTL > store.MaxTTL):
+		return invalid("slots: a time to live of %v must be more than the %v between heartbeats, and at most %v",
+			p.slots.TTL, p.renew, store.MaxTTL)
+	case c.Slots.Max > 0 && c.Leases.Off:
+		return invalid("slots: they need leases, which are off")
+	}
+	if c.Leases.Off {
+		p.lease = -1
+	}
+	return nil
+}
+
 func (p *plan) classIndex(name string) (uint8, bool) {
 	for i := range p.classes {
 		if p.classes[i].Name == name {
@@ -82,6 +130,14 @@ func (p *plan) classIndex(name string) (uint8, bool) {
 		}
 	}
 	return 0, false
+}
+
+// className names a class of a pool, which may have got more from another member.
+func (p *plan) className(i int) string {
+	if i >= len(p.classes) {
+		return fmt.Sprintf("class %d", i)
+	}
+	return p.classes[i].Name
 }
 
 func (p *plan) agent(name string) known {
@@ -125,6 +181,9 @@ func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	if r.Use < 0 || r.Use > 100 {
 		return s, fmt.Errorf("use: %d%% must be 1 to 100", r.Use)
 	}
+	if err := p.setPolicy(&s, r); err != nil {
+		return s, err
+	}
 	for _, l := range r.Limits {
 		sl, err := limitSpec(l, r)
 		if err != nil {
@@ -134,6 +193,38 @@ func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	}
 	return s, nil
 }
+
+// setPolicy takes on what decides how much a request leaves to others.
+func (p *plan) setPolicy(s *store.Spec, r Resource) error {
+	// Shares are an idea of the fair order: in the strict one the highest class comes before
+	// them, and in first come, first served classes do not count.
+	s.Shares = !p.noShares && p.order == Fair
+	s.Pace = !p.noPacing && p.order != FIFO
+	s.Lease = p.lease
+	green := cmp.Or(r.Light.Green, defaultGreen)
+	red := cmp.Or(r.Light.Red, min(defaultRed, green/2))
+	switch {
+	case green < 1 || green > 99 || red < 0 || red >= green:
+		return fmt.Errorf("light: green at %d%% and red at %d%% must be 1 to 99, red below green", green, red)
+	case r.Reserve < 0 || r.Reserve > 99:
+		return fmt.Errorf("reserve: %d%% must be 0 to 99", r.Reserve)
+	case r.Breaker.Within < 0 || r.Breaker.Samples < 0:
+		return errors.New("breaker: within and samples must not be negative")
+	}
+	if !r.Light.Off {
+		s.Light = store.Light{Green: percent(green), Red: percent(red), Static: r.Light.Static, All: r.Light.All}
+	}
+	if !r.Breaker.Off {
+		s.Breaker = store.Breaker{
+			Within: cmp.Or(r.Breaker.Within, defaultWithin), Samples: cmp.Or(r.Breaker.Samples, defaultSamples), Open: r.Breaker.Open,
+		}
+	}
+	s.Reserve = percent(r.Reserve)
+	return nil
+}
+
+// percent is a percentage in the store's thousandths.
+func percent(n int) int64 { return int64(n) * store.Whole / 100 }
 
 func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	s := store.Limit{
@@ -162,6 +253,7 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 		s.Burst = s.Size
 	}
 	s.Late = s.Unit == OutputTokens
+	s.Rough = s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
 	if ours(&s) {
 		s.Guard = GuardOff // we count, so nothing arrives late
 		return s, nil

@@ -62,7 +62,10 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	if op.User == "" {
 		op.User = who.user
 	}
-	op.Retry, op.TTL = req.Retry, req.TTL
+	op.Retry, op.TTL, op.Emergency = req.Retry, req.TTL, req.Emergency
+	if req.Emergency && op.Class != 0 {
+		return r.invalid(req, "an emergency is for class %q alone, not for %q", r.plan.classes[0].Name, r.plan.classes[op.Class].Name)
+	}
 	if op.TTL == 0 {
 		op.TTL = r.ttl
 	}

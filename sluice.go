@@ -34,9 +34,11 @@ import (
 type Gate struct {
 	url       string
 	store     store.Store
+	plan      *plan
 	resources map[string]*resource
 	few       []*resource // all of them, if that is quicker to search than the map
 	retry     retry.Policy
+	fleet     fleet
 }
 
 // Open opens the gate that config describes. Nothing is sent anywhere; an error is
@@ -53,7 +55,7 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	if err != nil {
 		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
 	}
-	g := &Gate{url: config.Store, store: st, resources: map[string]*resource{}, retry: config.Retry}
+	g := &Gate{url: config.Store, store: st, plan: p, resources: map[string]*resource{}, retry: config.Retry}
 	for _, name := range slices.Sorted(maps.Keys(config.Resources)) {
 		r, err := newResource(ctx, st, p, name, config.Resources[name])
 		if err != nil {
@@ -70,7 +72,7 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 // Close ends the session: those who wait get [ErrClosed], and what is held stays
 // charged until its time to live is over.
 func (g *Gate) Close() error {
-	var errs []error
+	errs := []error{g.fleet.close()}
 	for _, r := range g.resources {
 		errs = append(errs, r.close())
 	}
@@ -89,9 +91,12 @@ func (g *Gate) resource(name string) (*resource, error) {
 	return nil, g.unknown(name)
 }
 
+// names returns the resources' names, sorted.
+func (g *Gate) names() []string { return slices.Sorted(maps.Keys(g.resources)) }
+
 func (g *Gate) unknown(name string) error {
 	return &Error{
 		Err: ErrUnknownResource, Resource: name, Message: fmt.Sprintf("resource %.80q is not configured", name),
-		Hint: fmt.Sprintf("configured are %q", slices.Sorted(maps.Keys(g.resources))),
+		Hint: fmt.Sprintf("configured are %q", g.names()),
 	}
 }

@@ -2,9 +2,6 @@ package sluice
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -14,11 +11,37 @@ import (
 type Status struct {
 	Store     string           `json:"store"`
 	Resources []ResourceStatus `json:"resources"`
+	Agents    []AgentStatus    `json:"agents"`
+	// Cycles are circles of agents that wait for each other.
+	Cycles [][]string `json:"cycles"`
+}
+
+// AgentStatus is an agent that is alive: it holds a lease, or has asked within the length of
+// one.
+type AgentStatus struct {
+	Name    string `json:"name"`
+	Class   string `json:"class"`
+	User    string `json:"user"`
+	Machine string `json:"machine"`
+	// Allocated is the agent's part of the resource that it uses most: of the first limit on
+	// its requests, by its class's share. Used is what it has used of that, about.
+	Resource       string     `json:"resource"`
+	Allocated      int64      `json:"allocated"`
+	Used           int64      `json:"used"`
+	LeaseStartedAt *time.Time `json:"lease_started_at"`
+	LeaseExpiresAt *time.Time `json:"lease_expires_at"`
+	// State is limited (held up by a limit, a pause or the like for longer than a moment),
+	// held (should start no new work: an agent that it waits for is limited), waiting (for
+	// its turn), or active.
+	State      string   `json:"state"`
+	PauseChain []string `json:"pause_chain"`
+	WaitsFor   []string `json:"waits_for"`
 }
 
 // ResourceStatus is the state of one resource.
 type ResourceStatus struct {
 	Name           string         `json:"name"`
+	Light          string         `json:"light"`
 	PausedUntil    *time.Time     `json:"paused_until"`
 	PauseReason    string         `json:"pause_reason"`
 	Consecutive429 int            `json:"consecutive_429"`
@@ -29,6 +52,8 @@ type ResourceStatus struct {
 	Gates          []GateStatus   `json:"gates"`
 	CallerStatus
 	Callers []CallerStatus `json:"callers"`
+	// Throttled7d is how many refusals there were in the last seven days.
+	Throttled7d int64 `json:"throttled_7d"`
 }
 
 // LimitStatus is the state of one limit, for one scope.
@@ -42,6 +67,11 @@ type LimitStatus struct {
 	Remaining int64      `json:"remaining"`
 	Outside   int64      `json:"outside"`
 	ResetAt   *time.Time `json:"reset_at"`
+	Light     string     `json:"light"`
+	// Breaker is open or gliding while the quota would be gone before its reset, else empty;
+	// GoneAt is when that would be.
+	Breaker string     `json:"breaker"`
+	GoneAt  *time.Time `json:"gone_at"`
 }
 
 // GateStatus is a pause, probe or ramp in force.
@@ -77,15 +107,16 @@ type Waiting struct {
 
 // Status reads the state of all resources.
 func (g *Gate) Status(ctx context.Context) (Status, error) {
-	s := Status{Store: g.url, Resources: []ResourceStatus{}}
-	for _, name := range slices.Sorted(maps.Keys(g.resources)) {
-		r := g.resources[name]
-		snap, err := r.pool.Snapshot(ctx)
-		if err != nil {
-			return s, r.storeError(err)
-		}
-		s.Resources = append(s.Resources, r.status(&snap))
+	s := Status{Store: g.url, Resources: []ResourceStatus{}, Agents: []AgentStatus{}, Cycles: [][]string{}}
+	v, err := g.look(ctx)
+	if err != nil {
+		return s, err
 	}
+	for i, name := range g.names() {
+		s.Resources = append(s.Resources, g.resources[name].status(&v.snaps[i]))
+	}
+	s.Agents = v.agents()
+	s.Cycles = append(s.Cycles, v.graph.Cycles()...)
 	return s, nil
 }
 
@@ -103,7 +134,7 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]Waiting, error) {
 	list := []Waiting{}
 	for _, w := range snap.Queue {
 		list = append(list, Waiting{
-			Ticket: Ticket{id: w.ID}.ID(), Agent: w.Agent, Class: r.className(w.Class), Limit: r.limitName(w.Reason.Limit),
+			Ticket: Ticket{id: w.ID}.ID(), Agent: w.Agent, Class: r.plan.className(w.Class), Limit: r.limitName(w.Reason.Limit),
 			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: moment(w.Expected), Reason: w.Reason.Code.String(),
 		})
 	}
@@ -114,9 +145,10 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 	s := ResourceStatus{
 		Name: r.name, Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: moment(snap.Counters.Last429),
 		Limits: []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, CallerStatus: callerStatus("", snap.Counters),
+		Light: snap.Light.String(), Throttled7d: snap.Throttled7d,
 	}
 	for i, n := range snap.Waiting {
-		s.Waiting[r.className(i)] = n
+		s.Waiting[r.plan.className(i)] = n
 	}
 	for _, l := range snap.Limits {
 		if l.Limit >= len(r.limits) {
@@ -126,6 +158,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		s.Limits = append(s.Limits, LimitStatus{
 			Name: def.Name, Kind: def.Kind.String(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: moment(l.Reset),
+			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: moment(l.Breaker.Gone),
 		})
 	}
 	for _, g := range snap.Gates {
@@ -140,19 +173,22 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 	return s
 }
 
+func (r *resource) breaker(b store.BreakerState) string {
+	switch {
+	case !b.Tripped:
+		return ""
+	case r.breakerOpens:
+		return "open"
+	default:
+		return "gliding"
+	}
+}
+
 func callerStatus(agent string, c store.Counters) CallerStatus {
 	return CallerStatus{
 		Agent: agent, Sent: c.Sent, Throttled: c.Throttled, Retried: c.Retried, WaitedMS: c.Waited.Milliseconds(),
 		PeakPerS: c.Peak, MeanPerS: c.Mean(),
 	}
-}
-
-// className names a class of the pool, which may have got more from another member.
-func (r *resource) className(i int) string {
-	if i >= len(r.plan.classes) {
-		return fmt.Sprintf("class %d", i)
-	}
-	return r.plan.classes[i].Name
 }
 
 func (r *resource) limitName(i int8) string {

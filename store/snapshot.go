@@ -38,8 +38,11 @@ const (
 
 func (c Color) String() string { return pick(int(c), "green", "amber", "red") }
 
-// MaxListed bounds the lists in a Snapshot.
-const MaxListed = 1000
+// MaxListed bounds the lists in a Snapshot, but for the agents, and MaxAgents those.
+const (
+	MaxListed = 1000
+	MaxAgents = 10_000
+)
 
 // LimitState is one meter of one limit.
 type LimitState struct {

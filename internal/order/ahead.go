@@ -14,8 +14,9 @@ const maxAhead = 1 << 34
 
 // Ahead estimates which part of all others that wait will go before waiter w, the
 // latest of its agent or, when it renews, the first: in 1/1024, rather too little than
-// too much. Those in other lanes are not counted: most of them need other meters.
-func (q *Queue) Ahead(w int32) int64 {
+// too much. Those in other lanes are not counted: most of them need other meters. With
+// above, lower classes are not either: they may be held where this one is not.
+func (q *Queue) Ahead(w int32, above bool) int64 {
 	wt := q.waiters.At(w)
 	fl := q.flows.At(wt.flow)
 	others := q.queued - wt.cost
@@ -36,18 +37,18 @@ func (q *Queue) Ahead(w int32) int64 {
 		own = 0
 	}
 	ahead := min(own+q.sooner(w, own), pt.queued-wt.cost)
-	ahead += q.higher(l, class, wt.lead, ahead)
+	ahead += q.higher(l, class, wt.lead, ahead, above)
 	return min(ahead, others) * aheadScale / others
 }
 
 // higher adds up what other classes of a lane have in line before one whose own class
 // has the cost ahead before it, by the tags on the meter lead.
-func (q *Queue) higher(l *lane, class, lead uint8, ahead int64) (sum int64) {
+func (q *Queue) higher(l *lane, class, lead uint8, ahead int64, above bool) (sum int64) {
 	finish := l.parts[class].tags[lead].start + q.partCost(l, class, int32(lead), min(ahead, maxAhead))
 	for i := range l.parts {
 		o := &l.parts[i]
 		switch {
-		case i == int(class) || o.waiting == 0:
+		case i == int(class) || o.waiting == 0 || above && i > int(class):
 		case q.Mode == Fair:
 			room := max(finish-o.tags[lead].start, 0)
 			sum += min(room*q.Weights[i]/weightScale, o.queued)

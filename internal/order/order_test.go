@@ -432,7 +432,7 @@ func TestAheadIsWithinWhatWaits(t *testing.T) {
 				Agent: names.Hold(fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "agent"))), Class: uint8(rapid.IntRange(0, 2).Draw(t, "class")),
 			}
 			w := q.Push(at, int32(i+1), costing(rapid.Int64Range(1, Unit).Draw(t, "cost")), rapid.Bool().Draw(t, "front"))
-			if a := q.Ahead(w); a < 0 || a > aheadScale {
+			if a := q.Ahead(w, false); a < 0 || a > aheadScale {
 				t.Fatalf("%d/%d of the queue is ahead", a, aheadScale)
 			}
 			if rapid.Bool().Draw(t, "grant") {

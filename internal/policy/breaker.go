@@ -5,6 +5,7 @@ import "math"
 // Times of the breaker, in microseconds.
 const (
 	breakerMemory    = 120_000_000 // older samples say nothing about now
+	breakerSight     = 86400e6     // two minutes of samples say nothing about what comes later than that
 	breakerRampStep  = 500_000     // the ramp after closing doubles this often
 	breakerRampSteps = 20          // then a million a step is no bound any more
 )
@@ -33,7 +34,7 @@ type Breaker struct {
 	From    int64 // when it tripped
 	Room    int64 // what our ledger said was left then
 	Until   int64 // the next reset as known at the last Judge; while tripped, the one it lasts for; 0: unknown
-	Gone    int64 // when the stock will be gone by the line through the samples; 0: not foreseen
+	Gone    int64 // when the stock will be gone by the line through the samples; 0: not within a day
 
 	latest  int64 // while tripped: Until moves no further than this
 	open    bool  // the rule's, at the last Judge
@@ -96,7 +97,7 @@ func (b *Breaker) Judge(r Rule, t, reset, room int64) {
 	if b.Tripped || b.Gone == 0 || b.Until == 0 {
 		return
 	}
-	if gone := max(b.Gone, t); gone < b.Until && gone-t <= r.Within {
+	if b.Gone < b.Until && b.Gone-t <= r.Within {
 		b.trip(t, max(room, 0))
 	}
 }
@@ -119,7 +120,7 @@ func (b *Breaker) follow(t, reset int64) {
 }
 
 func (b *Breaker) trip(t, room int64) {
-	b.Tripped, b.From, b.Room, b.latest, b.ramping = true, t, room, b.Until+(b.Until-t), false
+	b.Tripped, b.From, b.Room, b.latest = true, t, room, b.Until+(b.Until-t)
 }
 
 // close ends what the breaker does to lower classes, through a ramp from t on.
@@ -191,6 +192,10 @@ func (b *Breaker) Sent(t int64) {
 // forecast finds Gone: where the least-squares line through the samples is zero, rounded
 // down. Times and amounts are taken from the last sample, which leaves small
 // numbers, and then from their means, which keeps digits that sums of squares would lose.
+//
+// A line that is level can come out as falling by what rounding adds, at most 4 n^2 D m e (n
+// samples over a time of D, m left on average, e = 2^-53). Since xx is at least D^2 / 2, it
+// reaches zero no sooner than D / (8 n^2 e), 3 days for 1 us, which is out of sight.
 func (b *Breaker) forecast() {
 	if !b.fresh {
 		return
@@ -208,28 +213,19 @@ func (b *Breaker) forecast() {
 	}
 	mx /= n
 	my /= n
-	var xx, xy, size float64
+	var xx, xy float64
 	for i := range b.count {
 		s := b.at(i)
 		dx := float64(s.t-last.t) - mx
 		dy := float64(s.left-last.left) - my
 		xx += float64(dx * dx)
 		xy += float64(dx * dy)
-		size += math.Abs(float64(dx * dy))
 	}
-	if -xy <= float64(size*flatSlope) {
+	if xy >= 0 {
 		return
 	}
 	ahead := mx - float64((float64(last.left)+my)*xx)/xy
-	if ahead < farthest {
+	if ahead <= breakerSight {
 		b.Gone = max(last.t+int64(math.Floor(ahead)), 1)
 	}
 }
-
-const (
-	// flatSlope is the part of what is summed up to a slope that rounding can make up: a slope
-	// no steeper than that is none. 64 terms lose less than a hundredth of it.
-	flatSlope = 1e-12
-	// farthest is when a forecast is none: a century.
-	farthest = 3.2e15
-)

@@ -12,13 +12,14 @@ type Line struct {
 	Amount, Over, Until int64
 }
 
-// At returns the floor at t, rounded up.
+// At returns the floor at t, rounded to the nearest: rounded up, the last one of a window
+// would never be used.
 func (l Line) At(t int64) int64 {
 	if l.Over == 0 {
 		return l.Amount
 	}
 	left := min(max(l.Until-t, 0), l.Over)
-	return int64(math.Ceil(float64(float64(l.Amount)*float64(left)) / float64(l.Over)))
+	return int64(math.Floor(float64(float64(l.Amount)*float64(left))/float64(l.Over) + 0.5))
 }
 
 // When returns the first moment from t on at which no more than left has to be left
@@ -30,7 +31,7 @@ func (l Line) When(t, left int64) int64 {
 	case l.Over == 0 || left < 0:
 		return Never
 	}
-	at := l.Until - int64(math.Floor(float64(float64(left)*float64(l.Over))/float64(l.Amount)))
+	at := l.Until - int64(math.Floor(float64((float64(left)+0.5)*float64(l.Over))/float64(l.Amount)))
 	for l.At(at) > left { // the two roundings can be apart by one
 		at++
 	}

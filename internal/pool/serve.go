@@ -226,7 +226,7 @@ func (p *Pool) why(t int32) store.Reason {
 	tk := p.tickets.At(t)
 	r := store.Reason{Code: store.CodeOrder, Limit: -1}
 	at := p.now
-	ahead := p.queue.Ahead(tk.waiter)
+	ahead := p.queue.Ahead(tk.waiter, p.policed != 0)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, ring := p.touchCharge(c)

@@ -244,7 +244,7 @@ func (p *Pool) agentStates() []store.Agent {
 			list[i].Allocated = policy.Allocated(size, p.weights[:len(p.spec.Classes)], alive, class, count[class])
 		}
 	}
-	return list[:min(len(list), store.MaxListed)]
+	return list[:min(len(list), store.MaxAgents)]
 }
 
 // agentState describes an agent; ok tells whether it is alive.

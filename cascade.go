@@ -1,0 +1,74 @@
+package sluice
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// NewWork is whether an agent should start new work. What it has begun goes on either way.
+type NewWork struct {
+	Start bool `json:"start_new_work"`
+	// Chain leads from the agent to the one that is limited: each waits for the next.
+	Chain  []string `json:"chain"`
+	Reason string   `json:"reason"` // why the last of the chain is limited
+	// Cycle is a circle of agents that wait for each other, if this one is in any.
+	Cycle []string `json:"cycle,omitempty"`
+}
+
+// StartNewWork tells whether to start new work. It is not the time for it while the agent, or
+// one that it waits for, directly or not, is limited: what would be begun only piles up
+// before that.
+func (l *Lease) StartNewWork(ctx context.Context) (NewWork, error) {
+	return l.gate.StartNewWork(ctx, l.agent)
+}
+
+// StartNewWork is [Lease.StartNewWork] for any agent.
+func (g *Gate) StartNewWork(ctx context.Context, agent string) (NewWork, error) {
+	w := NewWork{Start: true, Chain: []string{}}
+	if g.plan.noCascade {
+		return w, nil
+	}
+	v, err := g.look(ctx)
+	if err != nil {
+		return w, err
+	}
+	if hold, held := v.graph.HoldOf(agent); held {
+		w.Start, w.Chain, w.Reason = false, hold.Chain, hold.Reason
+	}
+	for _, c := range v.graph.Cycles() {
+		if slices.Contains(c, agent) {
+			w.Cycle = c
+		}
+	}
+	return w, nil
+}
+
+// limitedAfter is how long an agent's request has to have waited for it to count as
+// limited. Waiting a moment for one's turn is no reason to stop others.
+const limitedAfter = 5 * time.Second
+
+// findLimited adds the agents that a resource holds up.
+func (r *resource) findLimited(snap *store.Snapshot, limited map[string]string) {
+	for _, w := range snap.Queue {
+		if _, known := limited[w.Agent]; known {
+			continue
+		}
+		waited := snap.Now.Sub(w.Since)
+		switch w.Reason.Code {
+		case store.CodePaused, store.CodeProbe, store.CodeLight, store.CodeReserve, store.CodeBreaker:
+		default:
+			if waited < limitedAfter {
+				continue
+			}
+		}
+		why := fmt.Sprintf("%s: %s", r.name, w.Reason.Code)
+		if name := r.limitName(w.Reason.Limit); name != "" {
+			why += fmt.Sprintf(" (limit %q)", name)
+		}
+		limited[w.Agent] = fmt.Sprintf("%s, for %v", why, waited.Round(time.Second))
+	}
+}

@@ -1,0 +1,283 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	throttledFrom = 2    // refusals in a week that raise an advice
+	outsideFrom   = 0.01 // part of a limit that somebody else's use is worth a word from
+	slowFrom      = 0.02 // part of the window that a strict guard may cost
+	usual         = 95   // percent of a limit to use where nothing better is known
+	leastUse      = 50
+)
+
+// Facts are the plain figures of one resource that advice rests on. The zero value of a
+// field means that there is nothing to say about it.
+type Facts struct {
+	Resource    string
+	Throttled7d int64 // refusals (429) in the last seven days
+
+	Outside      float64 // the largest part of a limit that somebody else used
+	OutsideLimit string
+	Slack        int64 // microseconds: the widest slack that refusals which nothing explains have led to
+	SlackLimit   string
+	Cut          int64 // thousandths that such refusals have cut a limit by
+	CutLimit     string
+
+	Unknown []string // limits whose size is neither configured nor stated yet; one "" if there are no limits at all
+	Differ  []Differ
+	Use     int // percent; 0 means 100
+	Audit   Audit
+	Callers int // that the audit has seen
+
+	GuardOff    bool
+	GuardStrict bool
+	HeaderTime  int64 // microseconds until an answer begins, usually
+	Window      int64 // the shortest guarded window
+
+	BreakerLimit string // on which a breaker is tripped
+	BreakerUntil string // the reset it lasts for, as it is shown
+	Cycles       [][]string
+}
+
+// Differ is a limit for which members state different sizes.
+type Differ struct {
+	Limit   string
+	InForce int64    // the smallest
+	Members []string // that state another
+}
+
+// Advice is a setting that is worth a look, and why.
+type Advice struct {
+	Setting string // such as resources.github.use
+	Text    string
+}
+
+// topic is one thing that can be said. It returns what was seen and what to do about
+// it, each without a full stop; no setting: nothing. Nothing is said twice of one setting.
+type topic func(f *Facts) (setting, seen, do string)
+
+// topics are all there are, the most important first.
+var topics = []topic{differ, cycles, unknown, outside, guardOff, contention, breaker, slack, cut, strict, quota}
+
+// causes are those that explain refusals, the best explanation first.
+var causes = []topic{outside, guardOff, slack, unknown, use}
+
+// Advise says what is worth changing, the most important first. More than one refusal in a
+// week comes first of all, with the setting that fits best what is known.
+func Advise(f Facts) []Advice {
+	var all []Advice
+	said := make(map[string]bool)
+	add := func(prefix string, about topic) bool {
+		setting, seen, do := about(&f)
+		if setting == "" || said[setting] {
+			return false
+		}
+		said[setting] = true
+		all = append(all, Advice{setting, sentence(prefix+seen) + " " + sentence(do)})
+		return true
+	}
+	if f.Throttled7d >= throttledFrom {
+		prefix := fmt.Sprintf("%d requests were refused (429) in the last 7 days, and ", f.Throttled7d)
+		for _, cause := range causes {
+			if add(prefix, cause) {
+				break
+			}
+		}
+	}
+	for _, about := range topics {
+		add("", about)
+	}
+	return all
+}
+
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
+
+// of returns the name of a setting of the resource.
+func (f *Facts) of(setting string) string { return "resources." + f.Resource + "." + setting }
+
+func outside(f *Facts) (setting, seen, do string) {
+	if !(f.Outside >= outsideFrom) {
+		return
+	}
+	part := math.Ceil(min(f.Outside, 1) * 100)
+	reserve := min(math.Ceil(part/5)*5, 90)
+	setting = f.of("reserve")
+	return setting,
+		fmt.Sprintf("somebody else used %.0f%% of the limit %s with the same key", part, f.OutsideLimit),
+		fmt.Sprintf("find out who, and let them pass through this gate, or leave them their part: %s: %.0f%%", setting, reserve)
+}
+
+func guardOff(f *Facts) (setting, seen, do string) {
+	if !f.GuardOff {
+		return
+	}
+	setting = f.of("guard")
+	return setting, "the arrival guard is off, so requests that bunch up on the way can pass a limit",
+		fmt.Sprintf("set %s: auto", setting)
+}
+
+func slack(f *Facts) (setting, seen, do string) {
+	if f.Slack <= 0 {
+		return
+	}
+	setting = f.of("arrival_slack")
+	wide := time.Duration(f.Slack) * time.Microsecond
+	return setting, fmt.Sprintf("refusals that nothing explains have widened the slack of the limit %s to %v", f.SlackLimit, wide),
+		fmt.Sprintf("if requests can take that long to arrive, keep it: %s: %v", setting, wide)
+}
+
+func unknown(f *Facts) (setting, seen, do string) {
+	if len(f.Unknown) == 0 {
+		return
+	}
+	setting = f.of("limits")
+	if f.Unknown[0] == "" {
+		return setting, "no limit is known: none is configured, and no answer has stated one",
+			fmt.Sprintf("state the provider's limits in %s, such as {name: minute, size: 80/min}", setting)
+	}
+	return setting, fmt.Sprintf("the size of %s is not known: no answer has stated it", names("limit", f.Unknown)),
+		fmt.Sprintf("state the size in %s, such as size: 80/min", setting)
+}
+
+// use is the last resort: ask for less.
+func use(f *Facts) (setting, seen, do string) {
+	part := usual
+	if f.Use > 0 && f.Use <= usual {
+		part = f.Use - 5
+	}
+	if part < leastUse {
+		setting = f.of("limits")
+		return setting, fmt.Sprintf("no more than %d%% of the limits is used as it is", f.Use),
+			fmt.Sprintf("compare the sizes in %s with what the provider states", setting)
+	}
+	setting = f.of("use")
+	return setting, "nothing that is known explains it", fmt.Sprintf("leave some room: %s: %d%%", setting, part)
+}
+
+func differ(f *Facts) (setting, seen, do string) {
+	if len(f.Differ) == 0 {
+		return
+	}
+	d := f.Differ[0]
+	setting = f.of("limits") + "." + d.Limit
+	more := ""
+	if n := len(f.Differ) - 1; n > 0 {
+		more = fmt.Sprintf(" (and so it is with %d more)", n)
+	}
+	return setting,
+		fmt.Sprintf("%s another size for the limit %s than the smallest, %d, which holds%s", states(d.Members), d.Limit, d.InForce, more),
+		fmt.Sprintf("give all members the same %s", setting)
+}
+
+func states(members []string) string {
+	switch len(members) {
+	case 0:
+		return "some members state"
+	case 1:
+		return "member " + members[0] + " states"
+	}
+	return names("member", members) + " state"
+}
+
+func cycles(f *Facts) (setting, seen, do string) {
+	if len(f.Cycles) == 0 || len(f.Cycles[0]) == 0 {
+		return
+	}
+	circle := f.Cycles[0]
+	last := circle[len(circle)-1]
+	setting = "agents." + last + ".waits_for"
+	seen = fmt.Sprintf("agents wait for each other in a circle: %s > %s", strings.Join(short(circle), " > "), circle[0])
+	if n := len(f.Cycles) - 1; n > 0 {
+		seen += fmt.Sprintf(" (and %d more)", n)
+	}
+	return setting, seen, fmt.Sprintf("take %s out of %s, or what that agent declares itself", circle[0], setting)
+}
+
+func contention(f *Facts) (setting, seen, do string) {
+	a := f.Audit
+	if a.Verdict != VerdictContention {
+		return
+	}
+	return "agents",
+		fmt.Sprintf("%d callers send up to %s a minute if their busiest minutes coincide, %s of the quota of %s; one more like them makes it %s",
+			f.Callers, rate(a.PeakPerMin), percent(a.Ratio), rate(a.QuotaPerMin), percent(a.OneMoreRatio)),
+		"they will queue: give the urgent ones a higher class under agents, spread launches with run --scatter 5m, or ask for a larger quota"
+}
+
+func breaker(f *Facts) (setting, seen, do string) {
+	if f.BreakerLimit == "" {
+		return
+	}
+	until := "its reset"
+	if f.BreakerUntil != "" {
+		until += " at " + f.BreakerUntil
+	}
+	return f.of("breaker"),
+		fmt.Sprintf("the limit %s would be gone before %s, so lower classes are held back until then", f.BreakerLimit, until),
+		fmt.Sprintf("let them send less, or run out instead: %s: off", f.of("breaker"))
+}
+
+func cut(f *Facts) (setting, seen, do string) {
+	if f.Cut <= 0 {
+		return
+	}
+	setting = f.of("use")
+	part := min(max(100-(f.Cut+9)/10, leastUse), 99)
+	return setting,
+		fmt.Sprintf("refusals that nothing explains have cut the limit %s by %.1f%%, of which 1%% comes back every hour", f.CutLimit, float64(f.Cut)/10),
+		fmt.Sprintf("if they come again, leave that room for good: %s: %d%%", setting, part)
+}
+
+func strict(f *Facts) (setting, seen, do string) {
+	part := float64(f.HeaderTime) / float64(max(f.Window, 1))
+	if !f.GuardStrict || f.Window <= 0 || part < slowFrom {
+		return
+	}
+	setting = f.of("guard")
+	return setting,
+		fmt.Sprintf("answers take %v to begin, and a strict guard holds a place in a window of %v for so long: about %s of the quota is lost",
+			time.Duration(f.HeaderTime)*time.Microsecond, time.Duration(f.Window)*time.Microsecond, percent(part/(1+part))),
+		fmt.Sprintf("set %s: auto, which bounds arrivals by arrival_slack", setting)
+}
+
+func quota(f *Facts) (setting, seen, do string) {
+	if f.Callers == 0 || f.Audit.QuotaPerMin > 0 {
+		return
+	}
+	setting = f.of("limits")
+	return setting, fmt.Sprintf("the quota is not known, so the %s a minute that callers send at most cannot be set against it", rate(f.Audit.PeakPerMin)),
+		fmt.Sprintf("state a limit on requests in %s", setting)
+}
+
+// percent and rate write a figure as a person would.
+func percent(part float64) string { return rate(math.Round(min(part, 1e6)*100)) + "%" }
+
+func rate(x float64) string {
+	return strconv.FormatFloat(math.Round(min(x, 1e12)*10)/10, 'f', -1, 64)
+}
+
+// names lists names, the first few of many: the limits a and b.
+func names(noun string, list []string) string {
+	if len(list) == 1 {
+		return "the " + noun + " " + list[0]
+	}
+	if list = short(list); len(list) == 2 {
+		return "the " + noun + "s " + list[0] + " and " + list[1]
+	}
+	return "the " + noun + "s " + strings.Join(list, ", ")
+}
+
+// short cuts a long list.
+func short(list []string) []string {
+	const most = 8
+	if len(list) <= most {
+		return list
+	}
+	return append(list[:most-1:most-1], fmt.Sprintf("... (%d in all)", len(list)))
+}

@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	week := "3 requests were refused (429) in the last 7 days, and "
+	for _, c := range []struct {
+		name  string
+		facts Facts
+		want  []Advice
+	}{
+		{"nothing", Facts{}, nil},
+		{"one refusal a week", Facts{Throttled7d: 1}, nil},
+		{"refusals with no reason", Facts{Throttled7d: 3}, []Advice{
+			{"resources.github.use", week + "nothing that is known explains it. Leave some room: resources.github.use: 95%."}}},
+		{"though 90% are in use", Facts{Throttled7d: 3, Use: 90}, []Advice{
+			{"resources.github.use", week + "nothing that is known explains it. Leave some room: resources.github.use: 85%."}}},
+		{"though half is in use", Facts{Throttled7d: 3, Use: 50}, []Advice{
+			{"resources.github.limits", week + "no more than 50% of the limits is used as it is. Compare the sizes in resources.github.limits with what the provider states."}}},
+		{"refusals and outside use", Facts{Throttled7d: 3, Outside: 0.113, OutsideLimit: "hour", Slack: 4_000_000, SlackLimit: "hour"}, []Advice{
+			{"resources.github.reserve", week + "somebody else used 12% of the limit hour with the same key. Find out who, and let them pass through this gate, or leave them their part: resources.github.reserve: 15%."},
+			{"resources.github.arrival_slack", "Refusals that nothing explains have widened the slack of the limit hour to 4s. If requests can take that long to arrive, keep it: resources.github.arrival_slack: 4s."}}},
+		{"outside use alone", Facts{Outside: 3, OutsideLimit: "hour"}, []Advice{
+			{"resources.github.reserve", "Somebody else used 100% of the limit hour with the same key. Find out who, and let them pass through this gate, or leave them their part: resources.github.reserve: 90%."}}},
+		{"hardly any", Facts{Outside: 0.009, OutsideLimit: "hour"}, nil},
+		{"refusals and a widened slack", Facts{Throttled7d: 3, Slack: 7_500_000, SlackLimit: "minute", Cut: 95, CutLimit: "minute", Unknown: []string{"day"}}, []Advice{
+			{"resources.github.arrival_slack", week + "refusals that nothing explains have widened the slack of the limit minute to 7.5s. If requests can take that long to arrive, keep it: resources.github.arrival_slack: 7.5s."},
+			{"resources.github.limits", "The size of the limit day is not known: no answer has stated it. State the size in resources.github.limits, such as size: 80/min."},
+			{"resources.github.use", "Refusals that nothing explains have cut the limit minute by 9.5%, of which 1% comes back every hour. If they come again, leave that room for good: resources.github.use: 90%."}}},
+		{"refusals and no limits", Facts{Throttled7d: 3, Unknown: []string{""}, Callers: 2, Audit: Weigh(0, []Caller{{"a", 1, 2}, {"b", 1, 2}})}, []Advice{
+			{"resources.github.limits", week + "no limit is known: none is configured, and no answer has stated one. State the provider's limits in resources.github.limits, such as {name: minute, size: 80/min}."}}},
+		{"a quota that is not known", Facts{Callers: 2, Audit: Weigh(0, []Caller{{"a", 1, 20.25}, {"b", 1, 2}})}, []Advice{
+			{"resources.github.limits", "The quota is not known, so the 22.3 a minute that callers send at most cannot be set against it. State a limit on requests in resources.github.limits."}}},
+		{"the guard is off", Facts{Throttled7d: 3, GuardOff: true}, []Advice{
+			{"resources.github.guard", week + "the arrival guard is off, so requests that bunch up on the way can pass a limit. Set resources.github.guard: auto."}}},
+		{"a strict guard is dear", Facts{GuardStrict: true, HeaderTime: 15_000_000, Window: 60_000_000}, []Advice{
+			{"resources.github.guard", "Answers take 15s to begin, and a strict guard holds a place in a window of 1m0s for so long: about 20% of the quota is lost. Set resources.github.guard: auto, which bounds arrivals by arrival_slack."}}},
+		{"or not", Facts{GuardStrict: true, HeaderTime: 1_000_000, Window: 60_000_000}, nil},
+		{"contention", Facts{Callers: 2, Audit: Weigh(80, []Caller{{"a", 10, 48}, {"b", 10, 48}})}, []Advice{
+			{"agents", "2 callers send up to 96 a minute if their busiest minutes coincide, 120% of the quota of 80; one more like them makes it 180%. They will queue: give the urgent ones a higher class under agents, spread launches with run --scatter 5m, or ask for a larger quota."}}},
+		{"no contention", Facts{Callers: 1, Audit: Weigh(80, []Caller{{"a", 10, 48}})}, nil},
+		{"members differ", Facts{Differ: []Differ{{"minute", 60, []string{"web", "cron"}}, {"hour", 1, nil}}, Unknown: []string{"a", "b"}}, []Advice{
+			{"resources.github.limits.minute", "The members web and cron state another size for the limit minute than the smallest, 60, which holds (and so it is with 1 more). Give all members the same resources.github.limits.minute."},
+			{"resources.github.limits", "The size of the limits a and b is not known: no answer has stated it. State the size in resources.github.limits, such as size: 80/min."}}},
+		{"a breaker", Facts{BreakerLimit: "hour", BreakerUntil: "14:00"}, []Advice{
+			{"resources.github.breaker", "The limit hour would be gone before its reset at 14:00, so lower classes are held back until then. Let them send less, or run out instead: resources.github.breaker: off."}}},
+		{"cycles", Facts{Cycles: [][]string{{"a", "b"}, {"c"}}}, []Advice{
+			{"agents.b.waits_for", "Agents wait for each other in a circle: a > b > a (and 1 more). Take a out of agents.b.waits_for, or what that agent declares itself."}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.facts.Resource = "github"
+			got := Advise(c.facts)
+			if len(got) != len(c.want) {
+				t.Fatalf("%+v", got)
+			}
+			for i, want := range c.want {
+				if got[i] != want {
+					t.Errorf("advice %d:\n%s: %s\nwant\n%s: %s", i, got[i].Setting, got[i].Text, want.Setting, want.Text)
+				}
+			}
+		})
+	}
+}
+
+// With everything at once each setting is named once, the refusals come first, and lists
+// are kept short.
+func TestAdviceOnEverything(t *testing.T) {
+	t.Parallel()
+	var many []string
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("agent-%d", i))
+	}
+	f := Facts{
+		Resource: "r", Throttled7d: 9, Outside: 0.5, OutsideLimit: "l", Slack: 1, SlackLimit: "l", Cut: 50, CutLimit: "l",
+		Unknown: many, Differ: []Differ{{"l", 1, many}}, Audit: Weigh(1e-300, []Caller{{"a", 1e300, 1e300}}), Callers: 1,
+		GuardOff: true, GuardStrict: true, HeaderTime: 1 << 40, Window: 1, BreakerLimit: "l", Cycles: [][]string{many},
+	}
+	said := make(map[string]bool)
+	for i, a := range Advise(f) {
+		if said[a.Setting] || a.Setting == "" {
+			t.Errorf("%q is named twice", a.Setting)
+		}
+		said[a.Setting] = true
+		if len(a.Text) > 350 || strings.ContainsAny(a.Text, "\n") || strings.Contains(a.Text, "Inf") {
+			t.Errorf("%d characters: %s", len(a.Text), a.Text)
+		}
+		if first := strings.Contains(a.Text, "429"); first != (i == 0) {
+			t.Errorf("advice %d: %s", i, a.Text)
+		}
+	}
+	if len(said) != 9 {
+		t.Errorf("%d settings are named: %v", len(said), said)
+	}
+}

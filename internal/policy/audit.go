@@ -1,0 +1,59 @@
+package policy
+
+import "math"
+
+// Verdicts of an audit.
+const (
+	VerdictOK         = "ok"
+	VerdictContention = "contention"
+)
+
+// contentionFrom is the ratio from which callers get into each other's way.
+const contentionFrom = 0.8
+
+// Caller is what one caller sends.
+type Caller struct {
+	Name       string
+	MeanPerMin float64
+	PeakPerMin float64 // in its busiest minute
+}
+
+// Audit is what all callers of a quota come to together.
+type Audit struct {
+	QuotaPerMin  float64 // 0: not known
+	MeanPerMin   float64
+	PeakPerMin   float64 // if the busiest minutes of all coincide
+	Ratio        float64 // of PeakPerMin to the quota; 0 if that is not known
+	OneMoreRatio float64 // the same with one more caller like the average of these
+	Verdict      string
+}
+
+// Weigh sets callers against a quota, which is not known if it is not positive. Figures
+// that are not numbers of requests (negative, infinite, none) count as 0, and no result is infinite.
+func Weigh(quotaPerMin float64, callers []Caller) Audit {
+	a := Audit{QuotaPerMin: figure(quotaPerMin), Verdict: VerdictOK}
+	for _, c := range callers {
+		a.MeanPerMin = finite(a.MeanPerMin + figure(c.MeanPerMin))
+		a.PeakPerMin = finite(a.PeakPerMin + figure(c.PeakPerMin))
+	}
+	if a.QuotaPerMin == 0 || len(callers) == 0 {
+		return a
+	}
+	more := finite(a.PeakPerMin + a.PeakPerMin/float64(len(callers)))
+	a.Ratio = finite(a.PeakPerMin / a.QuotaPerMin)
+	a.OneMoreRatio = finite(more / a.QuotaPerMin)
+	if a.Ratio >= contentionFrom {
+		a.Verdict = VerdictContention
+	}
+	return a
+}
+
+// figure returns x if it can be a rate, else 0.
+func figure(x float64) float64 {
+	if x > 0 && !math.IsInf(x, 1) {
+		return x
+	}
+	return 0
+}
+
+func finite(x float64) float64 { return min(x, math.MaxFloat64) }

@@ -1,0 +1,79 @@
+package strictyaml
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxExpanded bounds a value with its variables replaced.
+const maxExpanded = 64 << 10
+
+var variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+
+// Expand replaces ${NAME} and ${NAME:-default} in values, and $$ by a $. The default
+// stands for a variable that is not set or empty. Keys stay as they are.
+func (d *Doc) Expand(env func(name string) (value string, set bool)) {
+	if d.root != nil {
+		d.expand(d.root, "", env)
+	}
+}
+
+func (d *Doc) expand(n *Node, path string, env func(string) (string, bool)) {
+	for _, e := range n.Entries {
+		d.expand(e.Value, Join(path, e.Key), env)
+	}
+	for i, item := range n.Items {
+		d.expand(item, Index(path, i), env)
+	}
+	if n.Kind != Scalar || n.expanded || !strings.Contains(n.Text, "$") {
+		return
+	}
+	text, wrong, hint := expandText(n.Text, env)
+	if wrong != "" {
+		d.fail(n.Line, n.Column, path, wrong).Hint = hint
+	}
+	n.Text, n.source, n.expanded = text, n.Text, true
+}
+
+// expandText returns the text, or what is wrong with it and what to do.
+func expandText(text string, env func(string) (string, bool)) (out, wrong, hint string) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "$")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		if after, ok := strings.CutPrefix(rest, "$"); ok {
+			b.WriteByte('$')
+			text = after
+			continue
+		}
+		m := variable.FindStringSubmatch("$" + rest)
+		if m == nil {
+			return "", "a lone $", "a variable is ${NAME} or ${NAME:-default}, the sign itself is $$"
+		}
+		value, set := env(m[1])
+		fallback, has := strings.CutPrefix(m[2], ":-")
+		switch {
+		case has && value == "":
+			value = fallback
+		case !set:
+			return "", fmt.Sprintf("the variable %s is not set", m[1]), fmt.Sprintf("set it, or give it a default: ${%s:-...}", m[1])
+		}
+		b.WriteString(value)
+		text = rest[len(m[0])-1:]
+	}
+	switch {
+	case b.Len() > maxExpanded:
+		return "", fmt.Sprintf("with its variables replaced it is longer than %d bytes", maxExpanded), ""
+	case !utf8.ValidString(b.String()):
+		return "", "with its variables replaced it is not UTF-8", ""
+	}
+	return b.String(), "", ""
+}
+
+// escape is the text that expands to s.
+func escape(s string) string { return strings.ReplaceAll(s, "$", "$$") }

@@ -1,0 +1,86 @@
+package strictyaml
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// print writes a node in block style, one line for each value; lists of texts stand on one
+// line.
+func (n *Node) print() []byte {
+	var b strings.Builder
+	if len(n.Entries) == 0 {
+		return []byte("{}\n")
+	}
+	n.printEntries(&b, "")
+	return []byte(b.String())
+}
+
+func (n *Node) printEntries(b *strings.Builder, indent string) {
+	for i, e := range n.Entries {
+		if i > 0 {
+			b.WriteString(indent)
+		}
+		b.WriteString(quote(e.Key, false) + ":")
+		e.Value.printAfter(b, indent)
+	}
+}
+
+// printAfter writes what follows a key.
+func (n *Node) printAfter(b *strings.Builder, indent string) {
+	switch {
+	case n.Kind == Scalar || n.inline():
+		b.WriteString(" " + n.onLine() + "\n")
+	case n.Kind == Mapping:
+		b.WriteString("\n" + indent + "  ")
+		n.printEntries(b, indent+"  ")
+	default:
+		b.WriteString("\n")
+		for _, item := range n.Items {
+			b.WriteString(indent + "  - ")
+			if item.Kind == Scalar || item.inline() {
+				b.WriteString(item.onLine() + "\n")
+			} else {
+				item.printEntries(b, indent+"    ")
+			}
+		}
+	}
+}
+
+// inline reports a list of texts, or something with nothing in it.
+func (n *Node) inline() bool {
+	for _, item := range n.Items {
+		if item.Kind != Scalar {
+			return false
+		}
+	}
+	return len(n.Entries) == 0
+}
+
+func (n *Node) onLine() string {
+	switch n.Kind {
+	case Scalar:
+		return quote(n.Text, n.Plain)
+	case Mapping:
+		return "{}"
+	}
+	texts := make([]string, len(n.Items))
+	for i, item := range n.Items {
+		texts[i] = item.onLine()
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+var (
+	needsNone = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.%+/-]*( ?[A-Za-z0-9_.%+/-]+|:[A-Za-z0-9_.%+/-]+)*$`)
+	otherwise = regexp.MustCompile(`^(?i:null|true|false|[-+.0-9_]+|0[xob][0-9a-f_]*|[0-9.]+e[0-9]+)$`) // would not be text
+)
+
+// quote puts a text in quotes unless it needs none. Numbers and the like are plain.
+func quote(s string, plain bool) string {
+	if needsNone.MatchString(s) && (plain || !otherwise.MatchString(s)) {
+		return s
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,170 @@
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds of a file. The YAML reader takes time with the square of its tokens and memory
+// with the square of their nesting, so both are looked at before.
+const (
+	MaxFile    = 256 << 10
+	maxTokens  = 30_000
+	maxNesting = 100
+)
+
+// Read reads a file that calls itself name. What is its title in messages: "scenario".
+func Read(name, what string, r io.Reader) ([]byte, error) {
+	src, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	return src, checkSize(name, what, src)
+}
+
+func checkSize(name, what string, src []byte) error {
+	if len(src) > MaxFile {
+		return &ParseError{File: name, Message: fmt.Sprintf("a %s is at most %d bytes long", what, MaxFile)}
+	}
+	return nil
+}
+
+// Parse reads the structure of a file. A file with nothing in it is a document whose Empty
+// says so.
+func Parse(name, what string, src []byte) (*Doc, error) {
+	if err := checkSize(name, what, src); err != nil {
+		return nil, err
+	}
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	d := &Doc{file: name, src: src, at: map[string]*Node{}}
+	if line, column, ok := plainText(src); !ok {
+		return nil, d.failure(line, column, "", "there is a control character here, or a byte that is not UTF-8")
+	}
+	if nested(src) > maxNesting {
+		return nil, &ParseError{File: name, Message: "its brackets are nested too deeply"}
+	}
+	tokens := keepLastColon(lexer.Tokenize(string(src)))
+	if len(tokens) > maxTokens {
+		return nil, &ParseError{File: name, Message: fmt.Sprintf("there is too much in it: %d words and signs, at most %d", len(tokens), maxTokens)}
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, d.syntax(err)
+	}
+	body, err := d.only(file, what)
+	if err != nil || body == nil {
+		return d, err
+	}
+	b := builder{doc: d, anchors: map[string]ast.Node{}}
+	d.root = b.node(body, "", 0)
+	return d, d.Err()
+}
+
+// only returns the one document of a file; nil if there is nothing in it.
+func (d *Doc) only(file *ast.File, what string) (ast.Node, error) {
+	var body ast.Node
+	for _, doc := range file.Docs {
+		switch doc.Body.(type) {
+		case nil, *ast.CommentGroupNode, *ast.DirectiveNode:
+			continue
+		}
+		if body != nil {
+			line, column := place(doc.Body.GetToken())
+			return nil, d.failure(line, column, "", "there is a second document in it: a file holds one "+what)
+		}
+		body = doc.Body
+	}
+	return body, nil
+}
+
+// plainText finds the first character that has no business in a text file: it could also do
+// harm when an excerpt is printed.
+func plainText(src []byte) (line, column int, ok bool) {
+	line, column = 1, 1
+	for len(src) > 0 {
+		r, size := utf8.DecodeRune(src)
+		switch {
+		case r == '\n':
+			line, column = line+1, 0
+		case r == utf8.RuneError && size == 1, unicode.IsControl(r) && r != '\t' && r != '\r':
+			return line, column, false
+		}
+		src, column = src[size:], column+1
+	}
+	return 0, 0, true
+}
+
+// nested is how deeply brackets are nested; those in text count as well.
+func nested(src []byte) int {
+	depth, most := 0, 0
+	for _, c := range src {
+		switch c {
+		case '[', '{':
+			depth++
+			most = max(most, depth)
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	return most
+}
+
+// keepLastColon lets a value end in a colon: "store: mem:". YAML has no meaning for it,
+// people who are used to the URL have.
+func keepLastColon(all token.Tokens) token.Tokens {
+	kept := make(token.Tokens, 0, len(all))
+	for i, tk := range all {
+		colon := tk.Type == token.MappingValueType && i >= 3 &&
+			all[i-1].Type == token.StringType && all[i-2].Type == token.MappingValueType &&
+			all[i-3].Position.Line == tk.Position.Line && endsLine(all, i)
+		if !colon {
+			kept = append(kept, tk)
+			continue
+		}
+		value := all[i-1]
+		value.Value += tk.Value
+		value.Origin += tk.Origin
+		value.Next = tk.Next
+		if tk.Next != nil {
+			tk.Next.Prev = value
+		}
+	}
+	return kept
+}
+
+// endsLine reports whether nothing but a comment follows a token on its line.
+func endsLine(all token.Tokens, i int) bool {
+	return i+1 == len(all) || all[i+1].Type == token.CommentType || all[i+1].Position.Line > all[i].Position.Line
+}
+
+// syntax turns an error of the YAML reader into one of ours.
+func (d *Doc) syntax(err error) error {
+	var ye yaml.Error
+	if !errors.As(err, &ye) {
+		return &ParseError{File: d.file, Message: err.Error()}
+	}
+	line, column := place(ye.GetToken())
+	pe := d.failure(line, column, "", ye.GetMessage())
+	if bytes.Contains(d.line(line), []byte("${")) {
+		pe.Hint = `inside [ ] and { } a variable needs quotes: "${NAME}"`
+	}
+	return pe
+}
+
+// place is where a token is.
+func place(tk *token.Token) (line, column int) {
+	if tk == nil || tk.Position == nil {
+		return 0, 0
+	}
+	return tk.Position.Line, tk.Position.Column
+}

@@ -1,0 +1,335 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Member is an agent that joins a gate.
+type Member struct {
+	Agent string
+	// Class and User are those of the configuration if they are empty.
+	Class string
+	User  string
+	// Machine is where the agent runs. Empty means this host's name.
+	Machine string
+	// WaitsFor are agents whose work this one's depends on, besides those of the
+	// configuration.
+	WaitsFor []string
+	// Resources are those that the agent is going to use: there its class's share is kept
+	// for it. Empty means all.
+	Resources []string
+}
+
+// Lease is an agent's place in the fleet: while it lasts, the agent's class counts as
+// alive, and its user has one slot less. Heartbeats keep it until Leave; if the process dies it
+// ends by itself.
+type Lease struct {
+	gate      *Gate
+	agent     string
+	user      string
+	machine   string
+	class     uint8
+	waitsFor  []string // of the configuration
+	resources []*resource
+	stop      chan struct{}
+	done      chan struct{}
+
+	mu    sync.Mutex
+	waits []string // declared
+	err   error    // of the latest heartbeat
+}
+
+// fleetPool is the name of the pool that all agents meet in, whatever resources they use.
+const fleetPool = "(fleet)"
+
+// fleet is a gate's part in it.
+type fleet struct {
+	mu     sync.Mutex
+	pool   store.Pool
+	leases map[*Lease]struct{}
+	closed bool
+}
+
+// Join takes a lease for an agent, and a slot of its user where slots are bounded: if all
+// are taken, the error is [ErrSlots] and says when the next is free. One goroutine renews it
+// until Leave.
+func (g *Gate) Join(ctx context.Context, m Member) (*Lease, error) {
+	l, err := g.newLease(m)
+	if err != nil {
+		return nil, err
+	}
+	if g.plan.lease < 0 {
+		close(l.done)
+		return l, nil
+	}
+	if err := l.beat(ctx); err != nil {
+		return nil, err
+	}
+	if !g.fleet.enter(l) {
+		return nil, errors.Join(&Error{Err: ErrClosed}, l.leave())
+	}
+	go l.renew(g.plan.renew)
+	return l, nil
+}
+
+func (g *Gate) newLease(m Member) (*Lease, error) {
+	bad := func(format string, args ...any) (*Lease, error) {
+		e := invalid(format, args...)
+		e.Agent = m.Agent
+		return nil, e
+	}
+	known := g.plan.agent(m.Agent)
+	l := &Lease{
+		gate: g, agent: m.Agent, user: m.User, machine: m.Machine, class: known.class, waitsFor: known.waitsFor,
+		waits: slices.Clone(m.WaitsFor), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	if l.user == "" {
+		l.user = known.user
+	}
+	if l.machine == "" {
+		l.machine, _ = os.Hostname() // without a name, it has none
+	}
+	if m.Class != "" {
+		class, ok := g.plan.classIndex(m.Class)
+		if !ok {
+			return bad("there is no class %.80q", m.Class)
+		}
+		l.class = class
+	}
+	if m.Agent == "" {
+		return bad("a member needs an agent's name")
+	}
+	if max(len(m.Agent), len(l.user), len(l.machine)) > store.MaxName {
+		return bad("the names of agent, user and machine can be %d bytes long", store.MaxName)
+	}
+	if err := l.checkWaits(l.waits); err != nil {
+		return nil, err
+	}
+	names := m.Resources
+	if len(names) == 0 {
+		names = g.names()
+	}
+	for _, name := range names {
+		r, err := g.resource(name)
+		if err != nil {
+			return nil, err
+		}
+		l.resources = append(l.resources, r)
+	}
+	return l, nil
+}
+
+func (l *Lease) checkWaits(agents []string) error {
+	for _, a := range agents {
+		if a == "" || len(a) > store.MaxName || a == l.agent {
+			e := invalid("an agent cannot wait for %.80q: it takes another agent's name", a)
+			e.Agent = l.agent
+			return e
+		}
+	}
+	if n := len(union(l.waitsFor, agents)); n > store.MaxWaits {
+		e := invalid("an agent can wait for up to %d others, not for %d", store.MaxWaits, n)
+		e.Agent = l.agent
+		return e
+	}
+	return nil
+}
+
+// Agent is the name that the lease was taken for.
+func (l *Lease) Agent() string { return l.agent }
+
+// WaitFor declares the agents whose work this one's depends on from now on, instead of those
+// declared before.
+func (l *Lease) WaitFor(ctx context.Context, agents ...string) error {
+	if err := l.checkWaits(agents); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.waits = slices.Clone(agents)
+	l.mu.Unlock()
+	return l.beat(ctx)
+}
+
+// Err is why the latest heartbeat failed; nil if it did not. After a failure the next one tries
+// again: a lease that has run out is taken anew, if there is a slot.
+func (l *Lease) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Leave gives lease and slot back. Leaving twice does no harm.
+func (l *Lease) Leave() error {
+	if !l.gate.fleet.remove(l) {
+		return nil
+	}
+	close(l.stop)
+	<-l.done
+	return l.leave()
+}
+
+// renew sends heartbeats until the agent leaves.
+func (l *Lease) renew(every time.Duration) {
+	defer close(l.done)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-tick.C:
+			ctx, cancel := context.WithTimeout(context.Background(), every)
+			_ = l.beat(ctx) // Err tells
+			cancel()
+		}
+	}
+}
+
+// beat sends one heartbeat: to the fleet first, which has the slots, then to the
+// resources. One that is refused there is refused everywhere.
+func (l *Lease) beat(ctx context.Context) error {
+	if l.gate.plan.lease < 0 {
+		return nil
+	}
+	err := l.tell(ctx, store.OpHeartbeat)
+	l.mu.Lock()
+	l.err = err
+	l.mu.Unlock()
+	return err
+}
+
+func (l *Lease) leave() error {
+	if l.gate.plan.lease < 0 {
+		return nil
+	}
+	return l.tell(context.Background(), store.OpLeave)
+}
+
+func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
+	pool, err := l.gate.fleetPool(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	op := store.Op{
+		Kind: kind, Agent: l.agent, User: l.user, Machine: l.machine, Class: l.class, WaitsFor: union(l.waitsFor, l.waits),
+	}
+	l.mu.Unlock()
+	ops := []store.Op{op}
+	if err := pool.Apply(ctx, ops); err != nil {
+		return l.gate.storeError(err)
+	}
+	if res := &ops[0].Result; res.State == store.Refused {
+		return l.refused(res)
+	}
+	for _, r := range l.resources {
+		ops[0] = op
+		if err := r.pool.Apply(ctx, ops); err != nil {
+			return r.storeError(err)
+		}
+	}
+	return nil
+}
+
+func (l *Lease) refused(res *store.Result) error {
+	e := &Error{Err: ErrInvalid, Agent: l.agent, Reason: res.Reason.Code.String(), RetryAt: res.Reason.At.Std()}
+	if res.Reason.Code != store.CodeSlots {
+		e.Message = fmt.Sprintf("agent %q: the store refused its lease as invalid", l.agent)
+		return e
+	}
+	e.Err = ErrSlots
+	e.Message = fmt.Sprintf("agent %q: user %q has %d agents already, the first of them until %s at the latest", l.agent, l.user,
+		l.gate.plan.slots.Max, e.RetryAt.Format(time.RFC3339))
+	e.Hint = "wait for one of them to leave, or raise slots"
+	return e
+}
+
+// fleetPool opens the fleet's pool when it is first needed.
+func (g *Gate) fleetPool(ctx context.Context) (store.Pool, error) {
+	f := &g.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pool != nil {
+		return f.pool, nil
+	}
+	if f.closed {
+		return nil, &Error{Err: ErrClosed}
+	}
+	spec, err := g.plan.spec(fleetPool, Resource{Light: Light{Off: true}, Breaker: Breaker{Off: true}})
+	if err != nil {
+		return nil, err
+	}
+	spec.Slots = g.plan.slots
+	pool, err := g.store.Pool(ctx, spec)
+	if err != nil {
+		return nil, g.storeError(err)
+	}
+	f.pool = pool
+	return pool, nil
+}
+
+func (g *Gate) storeError(err error) error {
+	if errors.Is(err, store.ErrClosed) {
+		return &Error{Err: ErrClosed, cause: err}
+	}
+	return &Error{Err: ErrStore, Message: err.Error(), cause: err}
+}
+
+// enter notes a lease to be ended with the gate, unless that has been.
+func (f *fleet) enter(l *Lease) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	if f.leases == nil {
+		f.leases = map[*Lease]struct{}{}
+	}
+	f.leases[l] = struct{}{}
+	return true
+}
+
+// remove reports whether the lease was there.
+func (f *fleet) remove(l *Lease) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.leases[l]
+	delete(f.leases, l)
+	return ok
+}
+
+// close leaves for all who have not: the process goes, and says so.
+func (f *fleet) close() error {
+	f.mu.Lock()
+	f.closed = true
+	leases := slices.Collect(maps.Keys(f.leases))
+	f.mu.Unlock()
+	var errs []error
+	for _, l := range leases {
+		errs = append(errs, l.Leave())
+	}
+	if f.pool != nil {
+		errs = append(errs, f.pool.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// union returns the names of both lists, each once.
+func union(a, b []string) []string {
+	var all []string
+	for _, name := range slices.Concat(a, b) {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}

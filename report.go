@@ -1,0 +1,158 @@
+package sluice
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Report is what was sent in a period.
+type Report struct {
+	Since     time.Time        `json:"since"`
+	Resources []ResourceReport `json:"resources"`
+}
+
+// ResourceReport is what was sent to one resource.
+type ResourceReport struct {
+	Name string `json:"name"`
+	// Since is from when on sends are remembered, if that is later than was asked for.
+	Since   time.Time      `json:"since"`
+	Total   CallerReport   `json:"total"`
+	Callers []CallerReport `json:"callers"` // most sends first
+}
+
+// CallerReport is what one agent sent, or all of them.
+type CallerReport struct {
+	Name       string `json:"name"`
+	FirstSends int64  `json:"first_sends"`
+	Retries    int64  `json:"retries"`
+	Throttled  int64  `json:"throttled"`
+	Failed     int64  `json:"failed"` // for other reasons than a limit
+	// Peaks are the most in a calendar second and minute; the mean is over the minutes from
+	// the first to the last in which anything was sent.
+	PeakPerS   int64                  `json:"peak_per_s"`
+	PeakPerMin int64                  `json:"peak_per_min"`
+	MeanPerS   float64                `json:"mean_per_s"`
+	WaitedMS   int64                  `json:"waited_ms"`
+	Units      map[string]int64       `json:"units"`
+	Models     map[string]ModelReport `json:"models"`
+
+	minutes     map[store.Time]int64
+	first, last store.Time
+	waited      time.Duration
+}
+
+// ModelReport is what was sent for one model.
+type ModelReport struct {
+	Sends   int64            `json:"sends"`
+	Retries int64            `json:"retries"`
+	Units   map[string]int64 `json:"units"`
+}
+
+// errNoRecords: the store keeps none.
+var errNoRecords = errors.New("this store keeps no records of sends")
+
+// Report tells what was sent since a moment, by agent and model, to the minute. Memory for
+// it is bounded: the more agents, the shorter it reaches back.
+func (g *Gate) Report(ctx context.Context, since time.Time) (Report, error) {
+	rep := Report{Since: since.UTC(), Resources: []ResourceReport{}}
+	for _, name := range g.names() {
+		r := g.resources[name]
+		h, err := r.history(ctx, since)
+		if err != nil {
+			return rep, err
+		}
+		rep.Resources = append(rep.Resources, r.report(&h))
+	}
+	return rep, nil
+}
+
+func (r *resource) history(ctx context.Context, since time.Time) (store.History, error) {
+	recorder, ok := r.pool.(store.Recorder)
+	if !ok {
+		return store.History{}, &Error{Err: ErrInvalid, Resource: r.name, Message: r.name + ": " + errNoRecords.Error(), cause: errNoRecords}
+	}
+	from := store.Time(0)
+	if !since.IsZero() {
+		from = store.Time(max(since.UnixMicro(), 0))
+	}
+	h, err := recorder.History(ctx, from)
+	if err != nil {
+		return h, r.storeError(err)
+	}
+	return h, nil
+}
+
+func (r *resource) report(h *store.History) ResourceReport {
+	total := newCallerReport("")
+	callers := map[string]*CallerReport{}
+	for i := range h.Periods {
+		p := &h.Periods[i]
+		c := callers[p.Agent]
+		if c == nil {
+			c = newCallerReport(p.Agent)
+			callers[p.Agent] = c
+		}
+		c.add(p, h.Units)
+		total.add(p, h.Units)
+	}
+	rep := ResourceReport{Name: r.name, Since: h.Since.Std(), Total: total.done(), Callers: []CallerReport{}}
+	for _, c := range callers {
+		rep.Callers = append(rep.Callers, c.done())
+	}
+	slices.SortFunc(rep.Callers, func(a, b CallerReport) int {
+		return cmp.Or(cmp.Compare(b.FirstSends+b.Retries, a.FirstSends+a.Retries), cmp.Compare(a.Name, b.Name))
+	})
+	return rep
+}
+
+func newCallerReport(name string) *CallerReport {
+	return &CallerReport{
+		Name: name, Units: map[string]int64{}, Models: map[string]ModelReport{}, minutes: map[store.Time]int64{},
+	}
+}
+
+// add counts one period. Periods come by time. Peaks of several agents, or models, in one
+// second cannot be told apart by what is remembered; the largest is at least right for one.
+func (c *CallerReport) add(p *store.Period, units []string) {
+	c.FirstSends += p.Sent - p.Retried
+	c.Retries += p.Retried
+	c.Throttled += p.Throttled
+	c.Failed += p.Failed
+	c.PeakPerS = max(c.PeakPerS, p.Peak)
+	c.waited += p.Waited
+	c.minutes[p.Start] += p.Sent
+	if c.first == 0 {
+		c.first = p.Start
+	}
+	c.last = p.Start
+	m := c.Models[p.Model]
+	m.Sends += p.Sent
+	m.Retries += p.Retried
+	if m.Units == nil {
+		m.Units = map[string]int64{}
+	}
+	for i, unit := range units {
+		if i < len(p.Amounts) && p.Amounts[i] != 0 {
+			m.Units[unit] += p.Amounts[i]
+			c.Units[unit] += p.Amounts[i]
+		}
+	}
+	c.Models[p.Model] = m
+}
+
+// done works out what takes all periods.
+func (c *CallerReport) done() CallerReport {
+	for _, n := range c.minutes {
+		c.PeakPerMin = max(c.PeakPerMin, n)
+	}
+	if len(c.minutes) > 0 {
+		c.MeanPerS = float64(c.FirstSends+c.Retries) / (c.last.Sub(c.first) + time.Minute).Seconds()
+	}
+	c.WaitedMS = c.waited.Milliseconds()
+	return *c
+}

@@ -1,0 +1,168 @@
+package sluice
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/store"
+)
+
+// view is the whole fleet at one moment, or nearly: pools are read one after the other.
+type view struct {
+	gate   *Gate
+	snaps  []store.Snapshot // of the resources, by name
+	joined []store.Agent    // that have a lease
+	graph  policy.Graph
+}
+
+// look reads all pools, and who waits for whose work.
+func (g *Gate) look(ctx context.Context) (*view, error) {
+	v := &view{gate: g, graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
+	for _, name := range g.names() {
+		r := g.resources[name]
+		snap, err := r.pool.Snapshot(ctx)
+		if err != nil {
+			return nil, r.storeError(err)
+		}
+		v.snaps = append(v.snaps, snap)
+		r.findLimited(&snap, v.graph.Limited)
+	}
+	for name, k := range g.plan.agents {
+		if len(k.waitsFor) > 0 {
+			v.graph.Waits[name] = k.waitsFor
+		}
+	}
+	if g.plan.lease < 0 {
+		return v, nil
+	}
+	pool, err := g.fleetPool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := pool.Snapshot(ctx)
+	if err != nil {
+		return nil, g.storeError(err)
+	}
+	v.joined = snap.Agents
+	for _, a := range snap.Agents {
+		if len(a.WaitsFor) > 0 {
+			v.graph.Waits[a.Name] = a.WaitsFor // with what is configured
+		}
+	}
+	return v, nil
+}
+
+// agents lists those that are alive, in the fleet or in any resource.
+func (v *view) agents() []AgentStatus {
+	all := map[string]*AgentStatus{}
+	for _, a := range v.joined {
+		all[a.Name] = v.agent(&a)
+	}
+	for i, name := range v.gate.names() {
+		for _, a := range v.snaps[i].Agents {
+			s := all[a.Name]
+			if s == nil {
+				s = v.agent(&a)
+				all[a.Name] = s
+			}
+			if s.Resource == "" || a.Used > s.Used {
+				s.Resource, s.Allocated, s.Used = name, a.Allocated, a.Used
+			}
+		}
+	}
+	v.setStates(all)
+	list := []AgentStatus{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, *all[name])
+	}
+	return list
+}
+
+// agent is what one pool knows of an agent.
+func (v *view) agent(a *store.Agent) *AgentStatus {
+	return &AgentStatus{
+		Name: a.Name, Class: v.gate.plan.className(a.Class), User: a.User, Machine: a.Machine, State: "active",
+		LeaseStartedAt: moment(a.Since), LeaseExpiresAt: moment(a.Expires), PauseChain: []string{},
+		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
+	}
+}
+
+func (v *view) setStates(all map[string]*AgentStatus) {
+	waiting := map[string]bool{}
+	for i := range v.snaps {
+		for _, w := range v.snaps[i].Queue {
+			waiting[w.Agent] = true
+		}
+	}
+	var holds policy.Holds
+	if !v.gate.plan.noCascade {
+		holds = v.graph.Holds()
+	}
+	for name, s := range all {
+		hold, held := holds.Of(name)
+		_, limited := v.graph.Limited[name]
+		switch {
+		case limited:
+			s.State = "limited"
+		case held:
+			s.State, s.PauseChain = "held", hold.Chain
+		case waiting[name]:
+			s.State = "waiting"
+		}
+	}
+}
+
+// PoolStatus is who has what of a resource's quota.
+type PoolStatus struct {
+	// TotalLimit is that of the first limit on requests that is not scoped; 0 if there is
+	// none, or its size is not known.
+	TotalLimit  int64                      `json:"totalLimit"`
+	ResetAt     *time.Time                 `json:"resetAt"`
+	Allocations map[string]AgentAllocation `json:"allocations"` // by agent
+}
+
+// AgentAllocation is what an agent has of a quota: its class's share, among the classes that
+// are alive, divided by its living agents. What others leave it may use as well.
+type AgentAllocation struct {
+	Priority    int        `json:"priority"` // of its class; 0 is the highest
+	Allocated   int64      `json:"allocated"`
+	Used        int64      `json:"used"` // about
+	LeaseExpiry *time.Time `json:"leaseExpiry"`
+}
+
+// Pool tells who has what of a resource's quota.
+func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
+	s := PoolStatus{Allocations: map[string]AgentAllocation{}}
+	r, err := g.resource(resource)
+	if err != nil {
+		return s, err
+	}
+	snap, err := r.pool.Snapshot(ctx)
+	if err != nil {
+		return s, r.storeError(err)
+	}
+	if l := r.total(&snap); l != nil {
+		s.TotalLimit, s.ResetAt = l.Size, moment(l.Reset)
+	}
+	for _, a := range snap.Agents {
+		s.Allocations[a.Name] = AgentAllocation{
+			Priority: a.Class, Allocated: a.Allocated, Used: a.Used, LeaseExpiry: moment(a.Expires),
+		}
+	}
+	return s, nil
+}
+
+// total returns the first limit on requests that is not scoped.
+func (r *resource) total(snap *store.Snapshot) *store.LimitState {
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		if l.Scope == "" && l.Limit < len(r.limits) && r.limits[l.Limit].Unit == Requests && r.limits[l.Limit].Kind != Concurrency &&
+			r.limits[l.Limit].Per == 0 {
+			return l
+		}
+	}
+	return nil
+}
