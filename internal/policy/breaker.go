@@ -27,7 +27,7 @@ type Rule struct {
 // closed and has seen nothing.
 //
 // It closes at the reset that it tripped for, when the stock has risen, or when too few
-// samples count; not because the line got better, which is what tripping is for: it
+// samples count and the glide holds nobody back; not because the line got better, which is what tripping is for: it
 // would trip and close in turns.
 type Breaker struct {
 	Tripped bool
@@ -37,6 +37,7 @@ type Breaker struct {
 	Gone    int64 // when the stock will be gone by the line through the samples; 0: not within a day
 
 	latest  int64 // while tripped: Until moves no further than this
+	pressed int64 // when the glide last held somebody back
 	open    bool  // the rule's, at the last Judge
 	ramping bool
 	fresh   bool // the samples have changed since Gone was found
@@ -88,7 +89,7 @@ func (b *Breaker) Judge(r Rule, t, reset, room int64) {
 	}
 	b.keep(min(r.Samples, MaxSamples))
 	b.age(t)
-	if b.count < fewestSamples {
+	if b.count < fewestSamples && !b.underPressure(t) {
 		b.close(t)
 	}
 	b.open = r.Open
@@ -143,11 +144,31 @@ func (b *Breaker) over(t int64) {
 // at the moment when that was so, however late it is noticed.
 func (b *Breaker) age(t int64) {
 	if b.count >= fewestSamples {
-		if third := b.at(b.count - fewestSamples).t; third < t-breakerMemory {
-			b.close(third + breakerMemory + 1)
+		if third := b.at(b.count - fewestSamples).t; third < t-breakerMemory && !b.underPressure(t) {
+			b.close(max(third, b.pressed) + breakerMemory + 1)
 		}
 	}
 	b.forget(t - breakerMemory)
+}
+
+// Press notes that the glide holds somebody back at t. A slow glide leaves few samples, because
+// it is slow: that is no sign that the danger is over while somebody waits.
+func (b *Breaker) Press(t int64) {
+	if b.Tripped {
+		b.pressed = t
+	}
+}
+
+func (b *Breaker) underPressure(t int64) bool {
+	return b.Tripped && !b.open && b.pressed >= b.From && t-b.pressed <= breakerMemory
+}
+
+// tooFewAt returns when too few samples will count if none comes.
+func (b *Breaker) tooFewAt() int64 {
+	if b.count < fewestSamples {
+		return b.Until
+	}
+	return b.at(b.count-fewestSamples).t + breakerMemory + 1
 }
 
 // forget drops the samples from before t.
@@ -173,7 +194,7 @@ func (b *Breaker) at(i int32) sample { return b.ring[(b.head+i)%MaxSamples] }
 // lets everyone go: how much has to be left behind is a floor.
 func (b *Breaker) Allow(t int64) (ok bool, at int64) {
 	if b.Tripped {
-		return !b.open, b.Until
+		return !b.open, min(b.Until, b.tooFewAt())
 	}
 	step := (t - b.ramp) / breakerRampStep
 	if !b.ramping || step >= breakerRampSteps {

@@ -72,6 +72,27 @@ func TestBreakerTripsOnlyForWhatComesSoonAndBeforeTheReset(t *testing.T) {
 	}
 }
 
+// The figures in docs/algorithms.md.
+func TestBreakerAsInTheDocumentation(t *testing.T) {
+	t.Parallel()
+	var b Breaker
+	last := feed(&b, glide, 5*sec, 2480, 2400, 2290, 2210, 2110)
+	reset := last + 2380*sec
+	b.Judge(glide, last, reset, 2100)
+	if !b.Tripped || b.Gone-last != 113_548_387 {
+		t.Fatalf("tripped %v, gone %d us after the last sample", b.Tripped, b.Gone-last)
+	}
+	line := Line{Amount: b.Room, Over: b.Until - b.From, Until: b.Until}
+	if floor := line.At(last + 1190*sec); floor != 1050 {
+		t.Errorf("half way to the reset %d have to be left", floor)
+	}
+	b = Breaker{}
+	feed(&b, glide, 5*sec, 2480, 2400, 2290, 2210, 2110)
+	if b.Judge(glide, last, last+110*sec, 2100); b.Tripped {
+		t.Error("tripped though the reset is just ahead")
+	}
+}
+
 func TestBreakerWithoutAResetNeverTripsAndCloses(t *testing.T) {
 	t.Parallel()
 	var b Breaker

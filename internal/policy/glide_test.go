@@ -28,10 +28,10 @@ func (l *loop) floor(t int64) int64 {
 	if !l.b.Tripped {
 		return 0
 	}
-	return int64(float64(l.b.Room) * float64(l.b.Until-t) / float64(l.b.Until-l.b.From))
+	return Line{Amount: l.b.Room, Over: l.b.Until - l.b.From, Until: l.b.Until}.At(t)
 }
 
-func (l *loop) step(t, latency int64) {
+func (l *loop) step(t int64) {
 	for len(l.answers) > 0 && l.answers[0].t <= t {
 		underway := int64(len(l.answers)) * l.cost
 		l.b.Sample(l.rule, t, l.answers[0].left, underway)
@@ -70,7 +70,7 @@ func (l *loop) topAsks(t, latency int64) {
 func (l *loop) run(gap, topGap, latency int64) {
 	nextTop := noon
 	for t := noon; t < l.reset; t += gap {
-		l.step(t, latency)
+		l.step(t)
 		if t >= nextTop {
 			l.topAsks(t, latency)
 			nextTop += topGap

@@ -1,33 +1,56 @@
 package policy
 
-// Guaranteed returns class's share of size among the classes that are alive, rounded down:
-// the sum over all classes is never more than size.
-func Guaranteed(size int64, weights []int64, alive uint16, class int) int64 {
-	if alive&(1<<class) == 0 {
+// Shares are what classes are guaranteed of a stock, and what they have used of it.
+type Shares struct {
+	Size    int64
+	Weights []int64
+	Used    []int64
+	Alive   uint16 // set of classes with an agent that is alive
+}
+
+// Guaranteed returns a class's share among those that are alive, rounded down: the sum over
+// all classes is never more than the size.
+func (s *Shares) Guaranteed(class int) int64 {
+	if s.Alive&(1<<class) == 0 {
 		return 0
 	}
 	var sum int64
-	for i, w := range weights {
-		if alive&(1<<i) != 0 {
+	for i, w := range s.Weights {
+		if s.Alive&(1<<i) != 0 {
 			sum += w
 		}
 	}
-	return size/sum*weights[class] + size%sum*weights[class]/sum
+	return s.Size/sum*s.Weights[class] + s.Size%sum*s.Weights[class]/sum
 }
 
-// Unused returns what the classes other than class have not used of their shares: what class
-// must leave to them.
-func Unused(size int64, weights, used []int64, alive uint16, class int) (left int64) {
-	for i := range weights {
-		if i != class {
-			left += max(Guaranteed(size, weights, alive, i)-used[i], 0)
+// unused returns what a class has left of its share.
+func (s *Shares) unused(class int) int64 {
+	return max(s.Guaranteed(class)-s.Used[class], 0)
+}
+
+// Floor returns what a class must leave to the others: what they have not used of their
+// shares. Who has had its own share and borrows leaves what the light asks for as well,
+// which is meant for the highest class and part of that one's share, if it has any; otherwise
+// the light and not the share would decide who gets what is left.
+func (s *Shares) Floor(class int, light int64) int64 {
+	var highest, others int64
+	for i := range s.Weights {
+		switch {
+		case i == class:
+		case i == 0:
+			highest = s.unused(i)
+		default:
+			others += s.unused(i)
 		}
 	}
-	return left
+	if s.Used[class] >= s.Guaranteed(class) && highest+others > 0 {
+		highest = max(highest, light)
+	}
+	return highest + others
 }
 
-// Allocated returns what one of a class's agents has of size, if the class has so many that
-// are alive.
-func Allocated(size int64, weights []int64, alive uint16, class, agents int) int64 {
-	return Guaranteed(size, weights, alive, class) / int64(max(agents, 1))
+// Allocated returns what one of a class's agents has, if the class has so many that are
+// alive.
+func (s *Shares) Allocated(class, agents int) int64 {
+	return s.Guaranteed(class) / int64(max(agents, 1))
 }

@@ -18,7 +18,7 @@ func (p *Pool) observe(op *store.Op) {
 		s.high = op.ID.N
 	}
 	p.withNames(op, func(who names) {
-		p.learn(op, who, p.now)
+		p.learn(op, who, p.now, nil)
 		p.judge(op, who, p.now, 0)
 		if op.Verdict == store.VerdictThrottled || op.Verdict == store.VerdictExhausted {
 			p.callers.total.throttled++
@@ -29,8 +29,9 @@ func (p *Pool) observe(op *store.Op) {
 	op.Result.State = store.Ended
 }
 
-// learn takes in what an answer states of limits. It was made between made and now.
-func (p *Pool) learn(op *store.Op, who names, made int64) {
+// learn takes in what an answer states of limits. It was made between made and now, for tk if
+// that is not nil.
+func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 	for i := range op.Observed {
 		o := &op.Observed[i]
 		if o.Limit < 0 || o.Limit >= len(p.spec.Limits) {
@@ -53,20 +54,32 @@ func (p *Pool) learn(op *store.Op, who names, made int64) {
 		}
 		if o.Size > 0 && o.Remaining >= 0 && o.Remaining <= o.Size && (current || !in.IsStock(d)) {
 			in.ObserveUsed(d, r, p.now, made, o.Size-o.Remaining, l.Rough)
-			p.sample(in, d, r, o.Remaining)
+			p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
 		}
 	}
 }
 
-// sample shows the breaker of a stock what remains. Of what is held, the provider may have
-// counted some and not others.
-func (p *Pool) sample(in *inst, d *meter.Def, r *meter.Ring, remaining int64) {
+// sample shows the breaker of a stock what remains. Of what is held, and of the answer's own
+// cost, the provider may have counted some and not others.
+func (p *Pool) sample(in *inst, d *meter.Def, r *meter.Ring, remaining, own int64) {
 	if !in.IsStock(d) || p.spec.Breaker.Samples == 0 {
 		return
 	}
 	st := p.stockOf(in)
-	st.breaker.Sample(p.rule(), p.now, remaining, in.Held+1)
+	st.breaker.Sample(p.rule(), p.now, remaining, in.Held+own)
 	p.judgeStock(st, in, in.Room(d, r))
+}
+
+// cost is what a ticket takes of a limit.
+func (tk *ticket) cost(limit int) int64 {
+	if tk != nil {
+		for k := range tk.n {
+			if c := &tk.charges[k]; int(c.limit) == limit {
+				return c.Amount
+			}
+		}
+	}
+	return 0
 }
 
 // defaultSlop is how far a stated reset may be off: headers are rounded to seconds.

@@ -238,11 +238,10 @@ func (p *Pool) agentStates() []store.Agent {
 			alive |= 1 << c
 		}
 	}
-	if size := p.totalLimit(); size > 0 {
-		for i := range list {
-			class := list[i].Class
-			list[i].Allocated = policy.Allocated(size, p.weights[:len(p.spec.Classes)], alive, class, count[class])
-		}
+	s := policy.Shares{Size: p.totalLimit(), Weights: p.weights[:len(p.spec.Classes)], Alive: alive}
+	for i := range list {
+		class := list[i].Class
+		list[i].Allocated = s.Allocated(class, count[class])
 	}
 	return list[:min(len(list), store.MaxAgents)]
 }

@@ -166,12 +166,12 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 	}
 	st := p.stockOf(in)
 	sinking := policy.Line{Over: d.Window, Until: in.Hi}
+	light := sinking
 	if p.lightBinds(d) {
-		light := sinking
+		light.Amount = policy.Part(size, p.threshold(tk.class))
 		if p.spec.Light.Static {
 			light.Over = 0
 		}
-		light.Amount = policy.Part(size, p.threshold(tk.class))
 		keep(store.CodeLight, light)
 	}
 	if p.spec.Reserve > 0 {
@@ -179,13 +179,17 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		keep(store.CodeReserve, sinking)
 	}
 	if p.spec.Shares {
-		sinking.Amount = policy.Unused(size, p.weights[:len(p.spec.Classes)], st.used[:], p.living()|1<<tk.class, int(tk.class))
+		s := policy.Shares{Size: size, Weights: p.weights[:len(p.spec.Classes)], Used: st.used[:], Alive: p.living() | 1<<tk.class}
+		sinking.Amount = s.Floor(int(tk.class), light.Amount)
 		keep(store.CodeShare, sinking)
 	}
 	if tk.class > 0 && p.spec.Breaker.Samples > 0 {
 		b := p.judgeStock(st, in, room)
 		if b.Tripped && !p.spec.Breaker.Open {
 			keep(store.CodeBreaker, policy.Line{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until})
+			if code == store.CodeBreaker {
+				b.Press(p.now)
+			}
 		}
 		if ok, until := b.Allow(p.now); !ok {
 			code, at = store.CodeBreaker, max(at, min(until, in.Hi))
