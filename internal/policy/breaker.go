@@ -197,11 +197,14 @@ func (b *Breaker) Allow(t int64) (ok bool, at int64) {
 		return !b.open, min(b.Until, b.tooFewAt())
 	}
 	step := (t - b.ramp) / breakerRampStep
-	if !b.ramping || step >= breakerRampSteps {
+	if b.ramping = b.ramping && step < breakerRampSteps; !b.ramping {
 		return true, 0
 	}
 	return b.sent < 1<<max(step, 0), b.ramp + (step+1)*breakerRampStep
 }
+
+// Idle reports that the breaker holds nobody back.
+func (b *Breaker) Idle() bool { return !b.Tripped && !b.ramping }
 
 // Sent notes a grant to a lower class that Allow let through.
 func (b *Breaker) Sent(t int64) {

@@ -93,7 +93,7 @@ func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64) (limit int, fit
 		}
 		fits = fits && in.room(d, r, amount) >= amount
 		if fits && p.policed&(1<<limit) != 0 {
-			code, _ := p.keptFrom(tk, c)
+			code, _ := p.keptFrom(tk, c, in, d, r)
 			fits = code == 0
 		}
 		tk.n++
@@ -127,10 +127,8 @@ func (p *Pool) costs(tk *ticket) (c order.Costs) {
 func (p *Pool) fits(tk *ticket) bool {
 	for k := range tk.n {
 		c := &tk.charges[k]
-		if in, d, r := p.touchCharge(c); in.room(d, r, c.Amount) < c.Amount {
-			return false
-		}
-		if code, _ := p.keptFrom(tk, c); code != 0 {
+		in, d, r := p.touchCharge(c)
+		if code, _ := p.keptFrom(tk, c, in, d, r); code != 0 || in.room(d, r, c.Amount) < c.Amount {
 			return false
 		}
 	}
@@ -146,7 +144,7 @@ func (p *Pool) grant(t int32, tk *ticket) {
 		in.seen = p.age()
 		c.Charge = in.Take(d, r, p.now, c.Amount, p.header.slowerThan(d, r))
 		if p.policed&(1<<c.limit) != 0 {
-			p.took(tk, c, in)
+			p.took(tk, c, in, d)
 		}
 	}
 	if p.firstGate != 0 {

@@ -64,13 +64,20 @@ func (p *Pool) sent(tk *ticket) {
 	rec := p.callers.recs.At(tk.caller)
 	rec.count(p.now, waited, tk.retry)
 	p.callers.total.count(p.now, waited, tk.retry)
+	h := &p.history
 	tk.note = p.periodOf(rec, tk.who.model, uint32(p.now/minute))
-	pd := p.history.periods.At(tk.note)
+	pd := h.periods.At(tk.note)
 	pd.sent++
 	pd.waited += waited
 	pd.peak = max(pd.peak, rec.inSecond)
 	if tk.retry {
 		pd.retried++
+	}
+	for k := range tk.n {
+		c := &tk.charges[k]
+		if u := h.unitOf[c.limit]; u >= 0 {
+			pd.units[u] += c.Amount
+		}
 	}
 }
 
@@ -84,6 +91,9 @@ func (p *Pool) unsent(tk *ticket) {
 		pd.waited -= waited
 		if tk.retry {
 			pd.retried--
+		}
+		for k := range tk.n {
+			p.settled(tk, &tk.charges[k], -tk.charges[k].Amount)
 		}
 	}
 }
@@ -107,16 +117,11 @@ func (p *Pool) judged(tk *ticket, v store.Verdict) {
 	}
 }
 
-// used counts what a send that is over has used, or is taken to have used.
-func (p *Pool) used(tk *ticket) {
-	pd := p.noted(tk)
-	if pd == nil {
-		return
-	}
-	for k := range tk.n {
-		c := &tk.charges[k]
-		if u := p.history.unitOf[c.limit]; u >= 0 {
-			pd.units[u] += c.Amount
+// settled corrects what a send is counted with, by what it used more or less.
+func (p *Pool) settled(tk *ticket, c *charge, more int64) {
+	if u := p.history.unitOf[c.limit]; u >= 0 {
+		if pd := p.noted(tk); pd != nil {
+			pd.units[u] += more
 		}
 	}
 }

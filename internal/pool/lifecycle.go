@@ -197,6 +197,7 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 			}
 			estimate := c.Amount
 			in.Settle(d, r, p.now, &c.Charge, actual)
+			p.settled(tk, c, c.Amount-estimate)
 			if p.policed&(1<<c.limit) != 0 {
 				p.tookLess(tk, c, in, estimate-c.Amount)
 			}
@@ -218,7 +219,6 @@ func (p *Pool) finish(t int32, tk *ticket) {
 		p.changed(c)
 	}
 	p.inFlight--
-	p.used(tk)
 	p.end(t, tk)
 }
 
@@ -258,7 +258,6 @@ func (p *Pool) spend(t int32, tk *ticket) {
 		tk.state = stateSpent
 		return
 	}
-	p.used(tk)
 	p.end(t, tk)
 }
 

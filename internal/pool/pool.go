@@ -42,6 +42,7 @@ type Pool struct {
 	paces     flat.Slab[policy.Pace]
 	policed   uint16 // set of shared limits of which something may be kept for others
 	weights   [store.MaxClasses]int64
+	safe      [store.MaxClasses]int64 // thousandths of a stock that a class may always take
 	leases    flat.Slab[lease]
 	lease     int64                   // how long an agent lives that is not heard of; 0: none is alive
 	aliveTill [store.MaxClasses]int64 // when the last agent of a class will be dead

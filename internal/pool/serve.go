@@ -224,7 +224,7 @@ func (p *Pool) admit(t int32) {
 // why explains why a ticket waits and estimates when it will go.
 func (p *Pool) why(t int32) store.Reason {
 	tk := p.tickets.At(t)
-	r := store.Reason{Code: store.CodeOrder, Limit: -1}
+	r, kept := store.Reason{Code: store.CodeOrder, Limit: -1}, store.Reason{}
 	at := p.now
 	ahead := p.queue.Ahead(tk.waiter, p.policed != 0)
 	for k := range tk.n {
@@ -238,12 +238,12 @@ func (p *Pool) why(t int32) store.Reason {
 		if in.room(d, ring, c.Amount) < c.Amount {
 			r.Code = store.CodeLimit
 		}
-	}
-	for k := range tk.n {
-		if code, until := p.keptFrom(tk, &tk.charges[k]); code != 0 {
-			r.Code, r.Limit = code, int8(tk.charges[k].limit)
-			at = max(at, until)
+		if code, until := p.keptFrom(tk, c, in, d, ring); code != 0 {
+			kept, at = store.Reason{Code: code, Limit: int8(c.limit)}, max(at, until)
 		}
+	}
+	if kept.Code != 0 {
+		r = kept
 	}
 	if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
 		r.Code = holdCode(v.Phase)

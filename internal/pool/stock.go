@@ -21,6 +21,7 @@ func (p *Pool) configurePolicy() {
 	if s.Lease == 0 {
 		p.lease = store.DefaultLease.Microseconds()
 	}
+	p.setSafe()
 	p.policed = 0
 	for i := range s.Limits {
 		kept := s.Light.All && s.Light.Green > 0
@@ -32,6 +33,22 @@ func (p *Pool) configurePolicy() {
 		}
 		if kept {
 			p.policed |= p.shared & (1 << i)
+		}
+	}
+}
+
+// setSafe works out what part of a stock each class may always take, whatever the others
+// do.
+func (p *Pool) setSafe() {
+	s := &p.spec
+	var all int64
+	for _, c := range s.Classes {
+		all += c.Weight
+	}
+	for i, c := range s.Classes {
+		p.safe[i] = store.Whole - max(p.threshold(uint8(i)), s.Reserve)
+		if s.Shares {
+			p.safe[i] = min(p.safe[i], c.Weight*store.Whole/all-1)
 		}
 	}
 }
@@ -51,8 +68,8 @@ func (p *Pool) stockOf(in *inst) *stock {
 }
 
 // took notes who took what, of a shared window.
-func (p *Pool) took(tk *ticket, c *charge, in *inst) {
-	switch d := &p.defs[c.limit]; {
+func (p *Pool) took(tk *ticket, c *charge, in *inst, d *meter.Def) {
+	switch {
 	case d.Kind == meter.Fixed:
 		st := p.stockOf(in)
 		st.used[tk.class] += c.Amount
@@ -89,13 +106,13 @@ func (p *Pool) keptFromAny(tk *ticket) (at int64) {
 		if p.policed&(1<<c.limit) == 0 {
 			continue
 		}
-		in, _, _ := p.touchCharge(c)
+		in, d, r := p.touchCharge(c)
 		in.begin(p.claims)
 		if in.kept&(1<<tk.class) != 0 {
 			at = meter.Never
 			continue
 		}
-		switch code, until := p.keptFrom(tk, c); code {
+		switch code, until := p.keptFrom(tk, c, in, d, r); code {
 		case 0:
 		case store.CodePace, store.CodeBreaker:
 			in.kept |= ^uint8(1) // all classes but the highest
@@ -110,13 +127,9 @@ func (p *Pool) keptFromAny(tk *ticket) (at int64) {
 
 // keptFrom tells why a request must leave what there is of a meter to others, and when
 // that is over if nothing changes but time; 0 if it need not. The meter has been touched.
-func (p *Pool) keptFrom(tk *ticket, c *charge) (store.Code, int64) {
-	if p.policed&(1<<c.limit) == 0 || tk.emergent {
-		return 0, 0
-	}
-	in, d, r := p.meterOf(c)
+func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (store.Code, int64) {
 	switch {
-	case in.Cap == 0:
+	case p.policed&(1<<c.limit) == 0 || tk.emergent || in.Cap == 0:
 		return 0, 0
 	case in.IsStock(d):
 		return p.keptOfStock(tk, c, in, d, r)
@@ -153,6 +166,10 @@ func (p *Pool) threshold(class uint8) int64 {
 func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (code store.Code, at int64) {
 	room, size := in.Room(d, r), in.Capacity(r)
 	left := room - c.Amount
+	st := p.stockOf(in)
+	if size-left <= policy.Part(size, p.safe[tk.class]) && st.breaker.Idle() {
+		return 0, 0 // no floor reaches as high
+	}
 	highest := int64(0)
 	keep := func(why store.Code, line policy.Line) {
 		floor := min(line.At(p.now), in.Cap-c.Amount)
@@ -164,7 +181,6 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 			code, highest = why, floor
 		}
 	}
-	st := p.stockOf(in)
 	sinking := policy.Line{Over: d.Window, Until: in.Hi}
 	light := sinking
 	if p.lightBinds(d) {

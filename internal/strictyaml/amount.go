@@ -44,15 +44,15 @@ func (b Bounds) Rate(s string) (int64, time.Duration, error) {
 // FormatRate returns the form that [Bounds.Rate] reads.
 func FormatRate(n int64, window time.Duration) string {
 	for _, p := range []struct {
-		name string
-		len  time.Duration
-	}{{"day", day}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}} {
-		if window == p.len {
-			return fmt.Sprintf("%d/%s", n, p.name)
+		one, many string
+		len       time.Duration
+	}{{"day", "d", day}, {"h", "h", time.Hour}, {"min", "min", time.Minute}, {"s", "s", time.Second}} {
+		switch {
+		case window == p.len:
+			return fmt.Sprintf("%d/%s", n, p.one)
+		case window%p.len == 0:
+			return fmt.Sprintf("%d/%d%s", n, window/p.len, p.many)
 		}
-	}
-	if window%time.Second == 0 {
-		return fmt.Sprintf("%d/%ds", n, window/time.Second)
 	}
 	return fmt.Sprintf("%d/%dms", n, window/time.Millisecond)
 }

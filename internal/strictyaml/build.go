@@ -18,12 +18,12 @@ type builder struct {
 // node converts one value. What is wrong with it is noted, and stands as null.
 func (b *builder) node(n ast.Node, path string, depth int) *Node {
 	out := &Node{}
-	out.Line, out.Column = place(n.GetToken())
+	out.Line, out.Column = start(n)
 	if _, twice := b.doc.at[path]; !twice {
 		b.doc.at[path] = out
 	}
 	if b.nodes++; b.nodes > maxTokens || depth > maxNesting {
-		b.stop(out, path)
+		b.stop(out)
 	}
 	if b.stopped {
 		return out
@@ -60,11 +60,24 @@ func (b *builder) node(n ast.Node, path string, depth int) *Node {
 	return out
 }
 
+// start is where a value begins. To the YAML reader a block mapping begins with its first colon.
+func start(n ast.Node) (line, column int) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return place(n.Values[0].Key.GetToken())
+		}
+	case *ast.MappingValueNode:
+		return place(n.Key.GetToken())
+	}
+	return place(n.GetToken())
+}
+
 func (b *builder) fail(at *Node, path, message string) {
 	b.doc.fail(at.Line, at.Column, path, message)
 }
 
-func (b *builder) stop(at *Node, path string) {
+func (b *builder) stop(at *Node) {
 	if b.stopped {
 		return
 	}
@@ -73,8 +86,7 @@ func (b *builder) stop(at *Node, path string) {
 	if b.nodes > maxTokens {
 		message = fmt.Sprintf("its anchors stand for more than %d values", maxTokens)
 	}
-	// The path of such a place can be as long as the file.
-	b.fail(at, path[:min(len(path), 80)], message)
+	b.fail(at, "", message) // the path of such a place tells nobody anything
 }
 
 // alias puts in what an anchor stands for. An anchor is known once it is complete, so that
@@ -94,12 +106,9 @@ func (b *builder) alias(out *Node, n *ast.AliasNode, path string, depth int) {
 func (b *builder) mapping(out *Node, values []*ast.MappingValueNode, path string, depth int) {
 	out.Kind = Mapping
 	seen := map[string]int{}
-	for i, v := range values {
-		e := Entry{}
+	for _, v := range values {
+		var e Entry
 		e.Line, e.Column = place(v.Key.GetToken())
-		if i == 0 && (v.Start == nil || out.Line == v.Start.Position.Line && out.Column == v.Start.Position.Column) {
-			out.Line, out.Column = e.Line, e.Column // a block mapping begins with its first key, not with the colon
-		}
 		key, ok := b.key(v.Key)
 		if !ok {
 			b.doc.fail(e.Line, e.Column, path, key)
@@ -111,6 +120,7 @@ func (b *builder) mapping(out *Node, values []*ast.MappingValueNode, path string
 			continue
 		}
 		seen[key] = e.Line
+		b.doc.keys[Join(path, key)] = &e
 		e.Value = b.node(v.Value, Join(path, key), depth+1)
 		if e.Value.Kind == Null {
 			e.Value.Line, e.Value.Column = e.Line, e.Column // what is not there is shown at its key

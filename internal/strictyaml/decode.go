@@ -135,7 +135,7 @@ func (d *Doc) decodeText(n *Node, path string, text encoding.TextUnmarshaler, v 
 		err = errors.New(d.Shown(path, "") + " does not fit here")
 	}
 	if pe := d.complain(n, path, err); pe.Hint == "" {
-		pe.Hint = "this is about what the variable holds, which is not shown"
+		pe.Hint = heldBack
 	}
 }
 
@@ -222,8 +222,19 @@ func parseFloat(s string) (float64, bool) {
 
 // mismatch notes that a node is not what v needs.
 func (d *Doc) mismatch(n *Node, path string, v reflect.Value) *ParseError {
-	return d.fail(n.Line, n.Column, path, "this has to be "+expected(v))
+	pe := d.fail(n.Line, n.Column, path, "this has to be "+expected(v))
+	switch {
+	case n.expanded:
+		pe.Hint = heldBack
+	case n.Kind == Scalar && v.Kind() == reflect.Slice && expected(v) == "a list":
+		pe.Hint = "put it in [ ]"
+	case n.Kind == Scalar && !n.Plain && v.Kind() != reflect.String && decimalNumber.MatchString(n.Text):
+		pe.Hint = "remove the quotes"
+	}
+	return pe
 }
+
+const heldBack = "this is about what the variable holds, which is not shown"
 
 // expected names what v holds without the words of Go.
 func expected(v reflect.Value) string {
@@ -243,6 +254,9 @@ func expected(v reflect.Value) string {
 		if _, ordered := v.Addr().Interface().(Ordered); !ordered {
 			return "a list"
 		}
+		return "a mapping by name"
+	case reflect.Map:
+		return "a mapping by name"
 	}
 	return "a mapping of fields"
 }

@@ -2,7 +2,9 @@ package strictyaml
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -18,19 +20,28 @@ func excerpt(src []byte, line, column int) string {
 		return ""
 	}
 	var b strings.Builder
-	for n := max(line-around, 1); n <= min(line+around, len(lines)); n++ {
+	last := min(line+around, len(lines))
+	width := max(len(strconv.Itoa(last)), 2)
+	for n := max(line-around, 1); n <= last; n++ {
 		mark := " "
 		if n == line {
 			mark = ">"
 		}
-		text, at := cut(strings.TrimRight(lines[n-1], "\r "), column)
-		fmt.Fprintf(&b, "%s %2d | %s\n", mark, n, text)
+		text, at := cut(strings.Map(visible, strings.TrimRight(lines[n-1], "\r ")), column)
+		fmt.Fprintf(&b, "%s %*d | %s\n", mark, width, n, text)
 		if n == line {
-			gutter := len(fmt.Sprintf("  %2d | ", n))
-			fmt.Fprintf(&b, "%*s%s^\n", gutter, "", blank(text, at-1))
+			fmt.Fprintf(&b, "%*s%s^\n", width+5, "", blank(text, at-1))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n ")
+}
+
+// visible keeps what could do something to a terminal from it.
+func visible(r rune) rune {
+	if unicode.IsControl(r) && r != '\t' {
+		return utf8.RuneError
+	}
+	return r
 }
 
 // cut shortens a line so that the place that is meant stays in sight.

@@ -43,6 +43,7 @@ type Doc struct {
 	src  []byte
 	root *Node // nil: there is nothing in the file
 	at   map[string]*Node
+	keys map[string]*Entry // by the path of their value
 	errs Errors
 }
 
@@ -74,6 +75,15 @@ func (d *Doc) Fail(path, format string, args ...any) *ParseError {
 		}
 	}
 	return d.fail(line, column, path, fmt.Sprintf(format, args...))
+}
+
+// FailKey notes that the key at path is wrong itself.
+func (d *Doc) FailKey(path, format string, args ...any) *ParseError {
+	e := d.keys[path]
+	if e == nil {
+		return d.Fail(path, format, args...)
+	}
+	return d.fail(e.Line, e.Column, path, fmt.Sprintf(format, args...))
 }
 
 func (d *Doc) fail(line, column int, path, message string) *ParseError {
@@ -124,3 +134,13 @@ func Index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
 // parent is the path of what contains the field at path.
 func parent(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
+
+// Source returns the text of the field at path as it stands in the file, if variables were
+// replaced in it.
+func (d *Doc) Source(path string) (string, bool) {
+	n := d.at[path]
+	if n == nil || !n.expanded {
+		return "", false
+	}
+	return n.source, true
+}

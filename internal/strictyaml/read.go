@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -46,7 +47,7 @@ func Parse(name, what string, src []byte) (*Doc, error) {
 		return nil, err
 	}
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
-	d := &Doc{file: name, src: src, at: map[string]*Node{}}
+	d := &Doc{file: name, src: src, at: map[string]*Node{}, keys: map[string]*Entry{}}
 	if line, column, ok := plainText(src); !ok {
 		return nil, d.failure(line, column, "", "there is a control character here, or a byte that is not UTF-8")
 	}
@@ -79,7 +80,7 @@ func (d *Doc) only(file *ast.File, what string) (ast.Node, error) {
 			continue
 		}
 		if body != nil {
-			line, column := place(doc.Body.GetToken())
+			line, column := start(doc.Body)
 			return nil, d.failure(line, column, "", "there is a second document in it: a file holds one "+what)
 		}
 		body = doc.Body
@@ -155,8 +156,16 @@ func (d *Doc) syntax(err error) error {
 	}
 	line, column := place(ye.GetToken())
 	pe := d.failure(line, column, "", ye.GetMessage())
-	if bytes.Contains(d.line(line), []byte("${")) {
+	at := string(d.line(line))
+	switch {
+	case strings.HasPrefix(strings.TrimSpace(at), "*"):
+		pe.Hint = `a key that begins with * needs quotes: "*"`
+	case strings.Contains(at, "${"):
 		pe.Hint = `inside [ ] and { } a variable needs quotes: "${NAME}"`
+	case strings.HasPrefix(strings.TrimLeft(at, " "), "\t"):
+		pe.Message, pe.Hint = "there is a tab at the beginning of this line", "indent with spaces"
+	case strings.Contains(pe.Message, "in this context") || strings.HasPrefix(pe.Message, "unexpected key"):
+		pe.Hint = "look at the indentation of this line and the one before"
 	}
 	return pe
 }
