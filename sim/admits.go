@@ -10,17 +10,18 @@ import (
 // gone. The backlog repeats the fleet's own calls, each model's apart from
 // those of the others. Counting stops at a hundred times the fleet's calls: a
 // quota that large is not used at all.
-func admits(sc *Scenario, lanes []*lane, seed uint64) int {
-	o := &backlog{loop: newLoop(), sc: sc, provider: NewProvider(sc.Limits, sc.Policy)}
-	_, arrivals := demand(sc, seed)
+func admits(sc *Scenario, lanes []*lane, seed uint64) *backlog {
+	o := &backlog{loop: newLoop(), sc: sc, provider: NewProvider(sc.Limits, sc.Policy), stocks: stocks(sc, lanes)}
+	_, arrivals := demand(sc)
+	sizes := sizes{sc: sc, seed: seed}
 	o.most = 100 * sc.calls()
 	last := Epoch
 	for _, l := range lanes {
 		e := &endless{}
 		for _, a := range arrivals {
 			for _, c := range a.calls {
-				if c.req.Model == l.model {
-					e.calls = append(e.calls, c)
+				if c.asks.Model == l.model {
+					e.calls = append(e.calls, sizes.of(c))
 				}
 			}
 		}
@@ -32,7 +33,7 @@ func admits(sc *Scenario, lanes []*lane, seed uint64) int {
 	}
 	outside(o.loop, sc, o.provider, seed, true, func() bool { return o.now <= last })
 	o.loop.run(last, maxSteps)
-	return o.admitted
+	return o
 }
 
 type backlog struct {
@@ -40,6 +41,7 @@ type backlog struct {
 	sc       *Scenario
 	provider *Provider
 	lanes    []*endless
+	stocks   []*stock
 	timer    *event
 	admitted int
 	most     int
@@ -47,7 +49,7 @@ type backlog struct {
 
 // endless is one model's backlog.
 type endless struct {
-	calls []*call
+	calls []Request
 	next  int
 	open  store.Time // end of the span it is in
 }
@@ -60,17 +62,20 @@ func (o *backlog) advance() {
 	next := Never
 	for _, e := range o.lanes {
 		for e.open >= o.now && o.admitted < o.most {
-			c := e.calls[e.next%len(e.calls)]
-			at, limit := o.provider.EarliestAccept(o.now, &c.req)
+			req := e.calls[e.next%len(e.calls)]
+			at, limit := o.provider.EarliestAccept(o.now, &req)
 			if limit >= 0 {
+				o.held(limit)
 				if at <= e.open {
 					next = min(next, at)
 				}
 				break
 			}
-			req := c.req
 			o.provider.Arrive(o.now, &req)
 			o.admitted++
+			for _, s := range o.stocks {
+				s.note(o.now)
+			}
 			e.next++
 			serve(o.loop, o.provider, &req, o.sc.Service.Mean(), o.sc.Body.Mean(), func() {}, o.advance)
 		}

@@ -10,7 +10,7 @@ import (
 // backoff sends at once and, when refused, waits and sends again: what callers do
 // that know nothing of each other.
 type backoff struct {
-	*run
+	*desk
 	attempts int // sends of one call; 0: as many as the scenario allows
 	delay    func(n int, resp Response) time.Duration
 }
@@ -28,20 +28,20 @@ func (b *backoff) answered(c *call, resp Response) {
 	b.retry(c, store.Time(b.delay(c.sends-1, resp).Microseconds()), func() { b.send(c) })
 }
 
-func (*backoff) ended(*call) {}
+func (*backoff) ended(*call, usage) {}
 
-func newFixedInterval(r *run) strategy {
-	return &backoff{run: r, delay: func(int, Response) time.Duration { return 5 * time.Second }}
+func newFixedInterval(r *desk) strategy {
+	return &backoff{desk: r, delay: func(int, Response) time.Duration { return 5 * time.Second }}
 }
 
-func newExponential(r *run) strategy {
-	return &backoff{run: r, attempts: 6, delay: func(n int, _ Response) time.Duration {
+func newExponential(r *desk) strategy {
+	return &backoff{desk: r, attempts: 6, delay: func(n int, _ Response) time.Duration {
 		return 500 * time.Millisecond << n
 	}}
 }
 
-func newFullJitter(r *run) strategy {
-	return &backoff{run: r, delay: func(n int, _ Response) time.Duration { return fullJitter(r.jitter, n) }}
+func newFullJitter(r *desk) strategy {
+	return &backoff{desk: r, delay: func(n int, _ Response) time.Duration { return fullJitter(r.jitter, n) }}
 }
 
 // fullJitter is uniform in 0..min(30 s, 1 s x 2^n).
@@ -53,8 +53,8 @@ func fullJitter(r *rand.Rand, n int) time.Duration {
 // newSDKDefault is what the official client libraries do unless told otherwise:
 // two retries, after the time the answer states, else after half a second,
 // doubled each time, less up to a quarter.
-func newSDKDefault(r *run) strategy {
-	return &backoff{run: r, attempts: 3, delay: func(n int, resp Response) time.Duration {
+func newSDKDefault(r *desk) strategy {
+	return &backoff{desk: r, attempts: 3, delay: func(n int, resp Response) time.Duration {
 		if resp.RetryAfter > 0 {
 			return resp.RetryAfter
 		}
@@ -65,7 +65,7 @@ func newSDKDefault(r *run) strategy {
 
 // hintOrJitter is how callers behind a limiter of their own come back: when the
 // answer says, else with full jitter.
-func hintOrJitter(r *run, c *call, resp Response) store.Time {
+func hintOrJitter(r *desk, c *call, resp Response) store.Time {
 	if resp.RetryAfter > 0 {
 		return store.Time(resp.RetryAfter.Microseconds())
 	}

@@ -38,7 +38,7 @@ func BucketFits(capacity, n int64, window time.Duration) bool {
 	if capacity < 1 || n < 1 || w < 1 {
 		return false
 	}
-	return capacity <= math.MaxInt64/4/(w/gcd(n, w))
+	return capacity <= math.MaxInt64/(2*mostOwed)/(w/gcd(n, w))
 }
 
 func (b *Bucket) usedAt(t store.Time) int64 {
@@ -64,10 +64,14 @@ func (b *Bucket) Earliest(t store.Time, cost int64) store.Time {
 	return t + store.Time((excess+b.drain-1)/b.drain)
 }
 
-// Take implements [Rule]. A bucket cannot owe more than one whole capacity
-// beyond its own.
+// mostOwed is how many times its capacity a bucket can have given. What is counted
+// as it is produced can overdraw it, and has to flow back before anything else goes: were a
+// debt forgiven early, those who overdraw most would get most.
+const mostOwed = 8
+
+// Take implements [Rule].
 func (b *Bucket) Take(t store.Time, cost int64) {
-	most := 2 * b.capacity
+	most := mostOwed * b.capacity
 	cost = min(max(cost, -most), most)
 	b.used = min(max(b.usedAt(t)+cost*b.scale, 0), most*b.scale)
 	b.at = max(t, b.at)

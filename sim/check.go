@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -9,8 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/goccy/go-yaml"
-
+	"github.com/sluicehq/sluice/internal/strictyaml"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -28,34 +26,14 @@ var nameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
 
 // checker turns a file into a scenario and keeps the first thing that is wrong.
 type checker struct {
-	file string
-	src  []byte
-	err  error
+	doc *strictyaml.Doc
+	err error
 }
 
 // fail notes that the field at path is wrong.
 func (c *checker) fail(path, format string, args ...any) {
-	if c.err != nil {
-		return
-	}
-	pe := &ParseError{File: c.file, Field: path, Message: fmt.Sprintf(format, args...)}
-	c.err = pe
-	// A field that is not there is shown where it belongs.
-	for at := path; ; {
-		if p, err := yaml.PathString("$." + at); err == nil && at != "" {
-			if node, err := p.ReadNode(bytes.NewReader(c.src)); err == nil && node.GetToken() != nil {
-				pe.Line, pe.Column = node.GetToken().Position.Line, node.GetToken().Position.Column
-				if excerpt, err := p.AnnotateSource(c.src, false); err == nil {
-					pe.Excerpt = strings.TrimRight(string(excerpt), "\n ")
-				}
-				return
-			}
-		}
-		cut := strings.LastIndexAny(at, ".[")
-		if cut < 0 {
-			return
-		}
-		at = at[:cut]
+	if c.err == nil {
+		c.err = c.doc.Fail(path, format, args...)
 	}
 }
 
@@ -138,6 +116,7 @@ func (c *checker) agent(path string, f *fileAgent) Agent {
 		Start: c.duration(path+"start", f.Start, 0), Every: c.duration(path+"every", f.Every, 0),
 		Spread:  f.Spread,
 		Request: Request{Model: f.Model, Input: f.InputTokens, Output: f.OutputTokens},
+		Joined:  f.Joined || f.Joins != "", Joins: c.duration(path+"joins", f.Joins, 0),
 	}
 	switch f.Does {
 	case "", "read":
@@ -179,9 +158,9 @@ func (c *checker) duration(path, s string, absent time.Duration) time.Duration {
 	if s == "" {
 		return absent
 	}
-	d, err := time.ParseDuration(s)
+	d, err := strictyaml.ParseDuration(s)
 	if err != nil {
-		c.fail(path, "%q is not a time such as 250ms, 30s or 10m", s)
+		c.fail(path, "%v", err)
 	} else if d < 0 || d > maxSpan {
 		c.fail(path, "%s is not between 0 and %v", s, maxSpan)
 	}

@@ -10,6 +10,7 @@
 //   - A fleet, a network and the strategies under comparison, driven by one event
 //     loop. There are no goroutines and no wall clock: the same scenario and seed
 //     give the same figures to the last digit.
+//     What a call will use is out of the strategies' sight until it is answered.
 //   - [Scenario], the file format that states all of this, and [Simulate], which
 //     turns one into a [Report].
 package sim

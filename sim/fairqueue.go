@@ -56,7 +56,7 @@ func (q *fairQueue) each(let func(*call) bool) {
 	for {
 		var best *agent
 		for _, a := range q.agents {
-			if len(q.waiting[a]) == 0 || refused[q.waiting[a][0].req.Model] {
+			if len(q.waiting[a]) == 0 || refused[q.waiting[a][0].asks.Model] {
 				continue
 			}
 			if best == nil || q.before(a, best) {
@@ -68,7 +68,7 @@ func (q *fairQueue) each(let func(*call) bool) {
 		}
 		c := q.waiting[best][0]
 		if !let(c) {
-			refused[c.req.Model] = true
+			refused[c.asks.Model] = true
 			continue
 		}
 		q.waiting[best] = q.waiting[best][1:]

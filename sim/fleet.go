@@ -1,17 +1,16 @@
 package sim
 
 import (
-	"math"
-	"math/rand/v2"
-
 	"github.com/sluicehq/sluice/store"
 )
 
-// call is one thing to be done, sent as often as its strategy sees fit.
+// call is one thing to be done, sent as often as its strategy sees fit. What it
+// turns out to cost is not in it: see sizes.
 type call struct {
 	agent    *agent
 	job      *job
-	req      Request
+	number   int     // among all calls of the scenario
+	asks     Request // what its caller knows of it: token counts are the agent's usual ones
 	sends    int
 	sentAt   store.Time
 	accepted bool
@@ -30,6 +29,7 @@ type agent struct {
 	index   int
 	pending []*call
 	busy    int
+	left    int // calls neither done nor given up
 }
 
 // arrival is a job and the moment it comes up.
@@ -39,14 +39,14 @@ type arrival struct {
 	calls []*call
 }
 
-// demand lays out everything there is to do. It depends on the scenario and the
-// seed alone, so that all strategies and the oracle face the same work.
-func demand(sc *Scenario, seed uint64) ([]*agent, []arrival) {
-	sizes := stream(seed, drawDemand)
+// demand lays out everything there is to do. It depends on the scenario alone, so
+// that all strategies and the oracle face the same work.
+func demand(sc *Scenario) ([]*agent, []arrival) {
 	var agents []*agent
 	var arrivals []arrival
+	number := 0
 	for i := range sc.Fleet {
-		a := &agent{Agent: &sc.Fleet[i], index: i}
+		a := &agent{Agent: &sc.Fleet[i], index: i, left: sc.Fleet[i].Jobs * sc.Fleet[i].Calls}
 		agents = append(agents, a)
 		for n := range a.Jobs {
 			at := Epoch.Add(a.Start) + store.Time(n)*store.Time(a.Every.Microseconds())
@@ -56,30 +56,12 @@ func demand(sc *Scenario, seed uint64) ([]*agent, []arrival) {
 			}
 			calls := make([]*call, a.Calls)
 			for k := range calls {
-				calls[k] = &call{agent: a, job: j, req: a.draw(sizes)}
+				calls[k] = &call{agent: a, job: j, number: number, asks: a.Request}
+				calls[k].asks.Agent = a.Name
+				number++
 			}
 			arrivals = append(arrivals, arrival{at, a, calls})
 		}
 	}
 	return agents, arrivals
-}
-
-// draw returns a request of the agent. What the provider takes its input to be
-// is the agent's usual size, which the request itself spreads around.
-func (a *agent) draw(r *rand.Rand) Request {
-	req := a.Request
-	req.Agent = a.Name
-	if a.Spread > 0 {
-		req.Estimate = req.Input
-		req.Input = spread(r, req.Input, a.Spread)
-		req.Output = spread(r, req.Output, a.Spread)
-	}
-	return req
-}
-
-func spread(r *rand.Rand, n int64, sigma float64) int64 {
-	if n == 0 {
-		return 0
-	}
-	return max(1, int64(float64(n)*math.Exp(sigma*r.NormFloat64()-sigma*sigma/2)))
 }

@@ -13,7 +13,7 @@ import (
 // arrival is known to be over.
 type timed struct {
 	strategy
-	run *run
+	run *desk
 	sum store.Time
 	n   int
 }
@@ -35,7 +35,7 @@ func steady(t *testing.T, limit Limit, net, service Delay, calls int) (rate, bou
 		Fleet: []Agent{{Name: "a", Jobs: 1, Calls: calls, Workers: calls}},
 	}
 	var s *timed
-	r, err := simulate(sc, func(r *run) strategy {
+	r, err := simulate(sc, func(r *desk) strategy {
 		s = &timed{strategy: newSluice(r), run: r}
 		return s
 	}, net, 1)

@@ -12,9 +12,9 @@ const (
 	Requests     = "requests"
 	Content      = "content"       // requests that create something others see
 	Points       = "points"        // 1 for a request that reads, 5 for one that writes
-	InputTokens  = "input_tokens"  // estimated on arrival, corrected when the answer is over
+	InputTokens  = "input_tokens"  // counted on arrival, as they are
 	OutputTokens = "output_tokens" // counted as they are produced
-	Tokens       = "tokens"        // both, known beforehand
+	Tokens       = "tokens"        // both, counted on arrival
 )
 
 // Units lists them all.
@@ -52,6 +52,11 @@ func (l Limit) Rule() Rule {
 
 // late reports whether the limit counts what an answer produces.
 func (l Limit) late() bool { return l.Unit == OutputTokens }
+
+// tokens reports whether the limit counts what is only known when the answer is over.
+func (l Limit) tokens() bool {
+	return l.Unit == InputTokens || l.Unit == OutputTokens || l.Unit == Tokens
+}
 
 // Request is one call as the provider sees it.
 type Request struct {

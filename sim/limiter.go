@@ -8,14 +8,14 @@ import (
 // admits them. It counts a call when it lets it go, which is not when the
 // provider counts it.
 type limiter struct {
-	*run
+	*desk
 	quota   *Provider
 	waiting []*call
 	timer   *event
 }
 
-func newLimiter(r *run, limits []Limit) *limiter {
-	return &limiter{run: r, quota: NewProvider(limits, Policy{})}
+func newLimiter(r *desk, limits []Limit) *limiter {
+	return &limiter{desk: r, quota: NewProvider(limits, Policy{})}
 }
 
 func (l *limiter) want(c *call) {
@@ -35,7 +35,7 @@ func (l *limiter) advance() {
 			l.giveUp(c)
 			continue
 		}
-		at, limit := l.quota.EarliestAccept(l.now, &c.req)
+		at, limit := l.quota.EarliestAccept(l.now, &c.asks)
 		if limit >= 0 {
 			if c.job.deadline != Never {
 				at = min(at, c.job.deadline+1)
@@ -45,7 +45,7 @@ func (l *limiter) advance() {
 			}
 			return
 		}
-		l.quota.Arrive(l.now, &c.req)
+		l.quota.Arrive(l.now, &c.asks)
 		l.waiting = l.waiting[1:]
 		l.send(c)
 	}
@@ -55,22 +55,29 @@ func (l *limiter) answered(c *call, resp Response) {
 	if resp.Accepted {
 		return
 	}
-	l.quota.Done(l.now, &c.req)
-	l.retry(c, hintOrJitter(l.run, c, resp), func() { l.want(c) })
+	l.quota.Done(l.now, &c.asks)
+	l.retry(c, hintOrJitter(l.desk, c, resp), func() { l.want(c) })
 	l.advance()
 }
 
-func (l *limiter) ended(c *call) {
-	l.quota.Produce(l.now, &c.req, c.req.Output)
-	l.quota.Done(l.now, &c.req)
+func (l *limiter) ended(c *call, used usage) {
+	settle(l.quota, l.now, c, used)
 	l.advance()
+}
+
+// settle puts what an answer says into a quota that counted the usual size.
+func settle(quota *Provider, now store.Time, c *call, used usage) {
+	req := c.asks
+	req.Estimate, req.Input = req.Input, used.input
+	quota.Produce(now, &req, used.output)
+	quota.Done(now, &req)
 }
 
 // perProcess gives every process a limiter that believes it has the whole
 // quota to itself.
 type perProcess []*limiter
 
-func newPerProcess(r *run) strategy {
+func newPerProcess(r *desk) strategy {
 	var p perProcess
 	for range r.sc.Fleet {
 		p = append(p, newLimiter(r, asBuckets(r.sc.Limits)))
@@ -80,11 +87,11 @@ func newPerProcess(r *run) strategy {
 
 func (p perProcess) want(c *call)                    { p[c.agent.index].want(c) }
 func (p perProcess) answered(c *call, resp Response) { p[c.agent.index].answered(c, resp) }
-func (p perProcess) ended(c *call)                   { p[c.agent.index].ended(c) }
+func (p perProcess) ended(c *call, used usage)       { p[c.agent.index].ended(c, used) }
 
 // newSharedWindow is the folk rule: one rolling window for everybody, set to 80%
 // of what the provider allows.
-func newSharedWindow(r *run) strategy {
+func newSharedWindow(r *desk) strategy {
 	limits := make([]Limit, len(r.sc.Limits))
 	for i, l := range r.sc.Limits {
 		if l.Kind != store.Concurrency {

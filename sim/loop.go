@@ -13,6 +13,7 @@ type loop struct {
 	queue events
 	seq   uint64
 	steps int
+	tick  func() // called every few thousand steps; may be nil
 }
 
 type event struct {
@@ -48,6 +49,9 @@ func (l *loop) run(end store.Time, maxSteps int) bool {
 			return false
 		}
 		l.steps++
+		if l.tick != nil && l.steps%(1<<13) == 0 {
+			l.tick()
+		}
 		e := heap.Pop(&l.queue).(*event)
 		l.now = e.at
 		e.do()

@@ -40,7 +40,7 @@ const (
 	drawService
 	drawJitter
 	drawOutside
-	drawDemand
+	drawSizes
 )
 
 func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }

@@ -14,6 +14,7 @@ type ideal struct {
 	sc       *Scenario
 	net      store.Time
 	provider *Provider
+	sizes    sizes
 	ready    fairQueue // at the provider's door
 	timer    *event
 	left     int
@@ -24,9 +25,9 @@ type ideal struct {
 func newIdeal(sc *Scenario, net Delay, seed uint64) *ideal {
 	o := &ideal{
 		loop: newLoop(), sc: sc, net: net.Mean(), left: sc.calls(),
-		provider: NewProvider(sc.Limits, sc.Policy), classes: make([]span, len(Classes)),
+		provider: NewProvider(sc.Limits, sc.Policy), sizes: sizes{sc: sc, seed: seed}, classes: make([]span, len(Classes)),
 	}
-	_, arrivals := demand(sc, seed)
+	_, arrivals := demand(sc)
 	for _, a := range arrivals {
 		o.at(a.at, func() {
 			o.span.begin(o.now)
@@ -68,13 +69,14 @@ func (o *ideal) advance() {
 	o.timer = nil
 	next := Never
 	o.ready.each(func(c *call) bool {
-		at, limit := o.provider.EarliestAccept(o.now, &c.req)
+		req := o.sizes.of(c)
+		at, limit := o.provider.EarliestAccept(o.now, &req)
 		if limit >= 0 {
 			next = min(next, at)
 			return false
 		}
-		o.provider.Arrive(o.now, &c.req)
-		serve(o.loop, o.provider, &c.req, o.sc.Service.Mean(), o.sc.Body.Mean(), func() {}, func() {
+		o.provider.Arrive(o.now, &req)
+		serve(o.loop, o.provider, &req, o.sc.Service.Mean(), o.sc.Body.Mean(), func() {}, func() {
 			o.after(o.net, func() { o.finish(c) })
 			o.soon()
 		})

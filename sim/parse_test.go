@@ -115,7 +115,7 @@ func FuzzParseRate(f *testing.F) {
 
 func FuzzParseScenario(f *testing.F) {
 	f.Add(everything)
-	for _, sc := range []string{"six-committers", "five-pipelines", "overnight"} {
+	for _, sc := range []string{"six-committers", "five-pipelines", "overnight", "research", "squad"} {
 		src, err := os.ReadFile("scenarios/" + sc + ".yaml")
 		if err != nil {
 			f.Fatal(err)

@@ -13,12 +13,12 @@ const pollJitter = time.Second
 // it empty is told when there will be a token if nobody else comes, sleeps that
 // long and a little longer, and tries again. Nobody has a place in a queue.
 type polled struct {
-	*run
+	*desk
 	quota *Provider
 }
 
-func newPolled(r *run) strategy {
-	return &polled{run: r, quota: NewProvider(asBuckets(r.sc.Limits), Policy{})}
+func newPolled(r *desk) strategy {
+	return &polled{desk: r, quota: NewProvider(asBuckets(r.sc.Limits), Policy{})}
 }
 
 func (p *polled) want(c *call) {
@@ -26,9 +26,9 @@ func (p *polled) want(c *call) {
 		p.giveUp(c)
 		return
 	}
-	at, limit := p.quota.EarliestAccept(p.now, &c.req)
+	at, limit := p.quota.EarliestAccept(p.now, &c.asks)
 	if limit < 0 {
-		p.quota.Arrive(p.now, &c.req)
+		p.quota.Arrive(p.now, &c.asks)
 		p.send(c)
 		return
 	}
@@ -43,11 +43,8 @@ func (p *polled) answered(c *call, resp Response) {
 	if resp.Accepted {
 		return
 	}
-	p.quota.Done(p.now, &c.req)
-	p.retry(c, hintOrJitter(p.run, c, resp), func() { p.want(c) })
+	p.quota.Done(p.now, &c.asks)
+	p.retry(c, hintOrJitter(p.desk, c, resp), func() { p.want(c) })
 }
 
-func (p *polled) ended(c *call) {
-	p.quota.Produce(p.now, &c.req, c.req.Output)
-	p.quota.Done(p.now, &c.req)
-}
+func (p *polled) ended(c *call, used usage) { settle(p.quota, p.now, c, used) }

@@ -37,6 +37,8 @@ type Figures struct {
 	GaveUp       int `json:"gave_up"` // or not over at the horizon
 	Jobs         int `json:"jobs"`
 	JobsFinished int `json:"jobs_finished"` // all their calls, in time
+
+	Trace *Trace `json:"-"`
 }
 
 // ClassFigures measure one class within a run.
@@ -46,26 +48,38 @@ type ClassFigures struct {
 	Ideal    float64 `json:"ideal_s"`
 }
 
+// Progress is how far [Simulate] has got.
+type Progress struct {
+	Strategy   string  // of the run under way
+	Done, Runs int     // runs that are over, and all of them
+	Part       float64 // of the calls of this run that are over, from 0 to 1
+}
+
 // Simulate runs sc under every strategy, on both networks. It calls progress,
-// if there is one, before each run.
-func Simulate(sc *Scenario, seed uint64, progress func(strategy string, done, total int)) (*Report, error) {
+// if there is one, before each run and now and then during it.
+func Simulate(sc *Scenario, seed uint64, progress func(Progress)) (*Report, error) {
 	rep := &Report{Scenario: sc.Name, About: sc.About, Seed: seed}
-	total, done := 2*len(strategies), 0
+	at := Progress{Runs: 2 * len(strategies)}
 	for _, net := range []struct {
 		delay Delay
 		into  *[]Figures
 	}{{LightTail, &rep.Strategies}, {HeavyTail, &rep.HeavyTail}} {
 		best := newIdeal(sc, net.delay, seed)
 		for _, s := range strategies {
+			at.Strategy = s.name
+			r := newRun(sc, s.make, net.delay, seed)
 			if progress != nil {
-				progress(s.name, done, total)
+				r.tick = func() {
+					at.Part = 1 - float64(r.tally.left)/float64(sc.calls())
+					progress(at)
+				}
+				r.tick()
 			}
-			r, err := simulate(sc, s.make, net.delay, seed)
-			if err != nil {
+			if err := r.finishAll(); err != nil {
 				return nil, err
 			}
 			*net.into = append(*net.into, figures(s.name, r, best, seed))
-			done++
+			at.Done++
 		}
 	}
 	return rep, nil
@@ -73,19 +87,19 @@ func Simulate(sc *Scenario, seed uint64, progress func(strategy string, done, to
 
 func figures(name string, r *run, best *ideal, seed uint64) Figures {
 	y := r.tally
+	trace := y.trace // a copy: the rest of the tally may go
 	f := Figures{
 		Name: name, Sent: len(y.sends), Throttled: y.throttled, PeakRate: y.peak(),
 		Makespan: round(y.span.seconds()), Ideal: round(best.span.seconds()),
 		WastedUSD: round(float64(y.repeats) * r.sc.Price), Starved: y.starved(),
 		Calls: r.sc.calls(), Finished: y.done, GaveUp: r.sc.calls() - y.done,
 		Jobs: r.sc.jobs(), JobsFinished: y.jobsDone, Classes: []ClassFigures{},
+		Trace: &trace,
 	}
 	if f.Sent > 0 {
 		f.RetryShare = round(float64(y.repeats) / float64(f.Sent))
 	}
-	if possible := admits(r.sc, y.lanes, seed); possible > 0 {
-		f.Utilization = round(min(1, float64(y.accepted)/float64(possible)))
-	}
+	f.Utilization = round(admits(r.sc, y.lanes, seed).utilization(y.accepted))
 	for i := range y.classes {
 		if y.classes[i].calls > 0 {
 			f.Classes = append(f.Classes, ClassFigures{

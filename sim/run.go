@@ -17,8 +17,37 @@ type strategy interface {
 	want(c *call)
 	// answered tells that the first byte of an answer has reached the caller.
 	answered(c *call, resp Response)
-	// ended tells that an accepted call is over.
-	ended(c *call)
+	// ended tells that an accepted call is over, and what it used.
+	ended(c *call, used usage)
+}
+
+// leaver is a strategy that wants to know when an agent has nothing left to do.
+type leaver interface{ left(a *agent) }
+
+// usage is what an answer says its request has cost, in tokens.
+type usage struct{ input, output int64 }
+
+// desk is all that a strategy has to work with: time, chance, what is published of
+// the provider, and its callers. The provider itself and what calls will turn
+// out to cost are out of its sight.
+type desk struct {
+	*loop
+	sc     *Scenario
+	jitter *rand.Rand
+	agents []*agent
+	callers
+}
+
+// callers do what a strategy says.
+type callers interface {
+	// send puts c on the wire.
+	send(c *call)
+	// retry lets again happen after d, unless one of the scenario's walls is in the way.
+	retry(c *call, d store.Time, again func())
+	// giveUp ends a call that was not accepted.
+	giveUp(c *call)
+	// late reports whether c has run into its job's deadline.
+	late(c *call) bool
 }
 
 // run is one fleet under one strategy on one network.
@@ -27,36 +56,48 @@ type run struct {
 	sc       *Scenario
 	net      Delay
 	provider *Provider
+	sizes    sizes
 	strategy strategy
 	tally    *tally
 
-	netRand, serviceRand, jitter *rand.Rand
+	netRand, serviceRand *rand.Rand
 }
 
 // simulate carries out the scenario under the strategy that make returns.
-func simulate(sc *Scenario, make func(*run) strategy, net Delay, seed uint64) (*run, error) {
+func simulate(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) (*run, error) {
+	r := newRun(sc, make, net, seed)
+	return r, r.finishAll()
+}
+
+func newRun(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) *run {
 	r := &run{
 		loop:        newLoop(),
 		sc:          sc,
 		net:         net,
 		provider:    NewProvider(sc.Limits, sc.Policy),
+		sizes:       sizes{sc: sc, seed: seed},
 		tally:       newTally(sc),
 		netRand:     stream(seed, drawNetwork),
 		serviceRand: stream(seed, drawService),
-		jitter:      stream(seed, drawJitter),
 	}
-	_, arrivals := demand(sc, seed)
+	agents, arrivals := demand(sc)
 	for _, a := range arrivals {
 		r.at(a.at, func() { r.arrive(a) })
 	}
 	outside(r.loop, sc, r.provider, seed, false, func() bool { return r.tally.left > 0 })
-	r.strategy = make(r)
-	end := Epoch.Add(sc.Horizon)
+	r.watch()
+	r.strategy = make(&desk{loop: r.loop, sc: sc, jitter: stream(seed, drawJitter), agents: agents, callers: r})
+	return r
+}
+
+// finishAll lets time pass until everything is done or the horizon has come.
+func (r *run) finishAll() error {
+	end := Epoch.Add(r.sc.Horizon)
 	if !r.loop.run(end, maxSteps) {
-		return nil, fmt.Errorf("scenario %s: not over after %d events, %v into it", sc.Name, maxSteps, r.now.Sub(Epoch))
+		return fmt.Errorf("scenario %s: not over after %d events, %v into it", r.sc.Name, maxSteps, r.now.Sub(Epoch))
 	}
 	r.tally.close(end)
-	return r, nil
+	return nil
 }
 
 func (r *run) arrive(a arrival) {
@@ -81,10 +122,8 @@ func (r *run) pump(a *agent) {
 	}
 }
 
-// late reports whether c has run into its job's deadline.
 func (r *run) late(c *call) bool { return r.now > c.job.deadline }
 
-// send puts c on the wire.
 func (r *run) send(c *call) {
 	c.sends++
 	c.sentAt = r.now
@@ -94,7 +133,8 @@ func (r *run) send(c *call) {
 
 // reach is c's arrival at the provider.
 func (r *run) reach(c *call) {
-	resp := r.provider.Arrive(r.now, &c.req)
+	req := r.sizes.of(c)
+	resp := r.provider.Arrive(r.now, &req)
 	r.tally.reached(r.now, c, resp)
 	if !resp.Accepted {
 		r.after(r.net.draw(r.netRand), func() { r.strategy.answered(c, resp) })
@@ -102,10 +142,10 @@ func (r *run) reach(c *call) {
 	}
 	c.accepted = true
 	begun := Never // when the caller has seen the first byte
-	serve(r.loop, r.provider, &c.req, r.sc.Service.draw(r.serviceRand), r.sc.Body.draw(r.serviceRand),
+	serve(r.loop, r.provider, &req, r.sc.Service.draw(r.serviceRand), r.sc.Body.draw(r.serviceRand),
 		func() {
 			if r.sc.Policy.Headers {
-				resp.Headers = r.provider.headers(r.now, &c.req)
+				resp.Headers = r.provider.headers(r.now, &req)
 			}
 			begun = r.now + r.net.draw(r.netRand)
 			r.at(begun, func() { r.strategy.answered(c, resp) })
@@ -116,13 +156,12 @@ func (r *run) reach(c *call) {
 				over = max(begun, r.now+r.net.draw(r.netRand))
 			}
 			r.at(over, func() {
-				r.strategy.ended(c)
+				r.strategy.ended(c, usage{req.Input, req.Output})
 				r.finish(c)
 			})
 		})
 }
 
-// retry lets again happen after d, unless one of the scenario's walls is in the way.
 func (r *run) retry(c *call, d store.Time, again func()) {
 	if r.sc.Attempts > 0 && c.sends >= r.sc.Attempts || r.now+d > c.job.deadline {
 		r.giveUp(c)
@@ -133,20 +172,24 @@ func (r *run) retry(c *call, d store.Time, again func()) {
 
 func (r *run) finish(c *call) {
 	r.tally.finished(r.now, c)
-	r.release(c.agent)
+	r.release(c)
 }
 
-// giveUp ends a call that was not accepted.
 func (r *run) giveUp(c *call) {
 	r.tally.gaveUp(r.now, c)
-	r.release(c.agent)
+	r.release(c)
 }
 
 // release frees a worker. Its next call begins in an event of its own: a strategy
 // may be in the middle of a decision.
-func (r *run) release(a *agent) {
+func (r *run) release(c *call) {
+	a := c.agent
+	a.left--
 	r.after(0, func() {
 		a.busy--
 		r.pump(a)
+		if l, ok := r.strategy.(leaver); ok && a.left == 0 && a.busy == 0 {
+			l.left(a)
+		}
 	})
 }

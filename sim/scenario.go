@@ -39,6 +39,10 @@ type Agent struct {
 	Workers    int
 	Request    Request // what each call asks for
 	Spread     float64 // sigma of the calls' token counts around those of Request
+	// Joined is set for agents that hold a lease by heartbeat, Joins before their
+	// first job and until their last call is over.
+	Joined bool
+	Joins  time.Duration
 }
 
 // Classes are the priority classes and their shares of a contended quota.

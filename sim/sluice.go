@@ -14,28 +14,36 @@ const (
 	sluiceAttempts   = 6
 	sluiceTTL        = 10 * time.Minute
 	sluiceMaxWaiting = 100_000
+	sluiceLease      = 5 * time.Minute
+	sluiceHeartbeat  = 2 * time.Minute
 )
 
 // sluice drives the real store, on virtual time, through the contract that all
 // callers use.
 type sluice struct {
-	*run
+	*desk
 	pool    store.Pool
 	limits  []Limit
 	tickets map[store.ID]*call // waiting
 	told    []store.ID         // decided and not collected
-	output  map[string]float64 // usual output by model: what an answer will produce is not known before
+	means   means
+	leases  []*event // next heartbeat, by agent; nil: none is due
 }
 
-func newSluice(r *run) strategy {
-	s := &sluice{run: r, limits: r.sc.Limits, tickets: map[store.ID]*call{}, output: map[string]float64{}}
-	pool, err := memstore.New(memstore.WithClock(clock{r.loop})).Pool(context.Background(), spec(r.sc))
+func newSluice(d *desk) strategy { return openSluice(d, spec(d.sc)) }
+
+func openSluice(d *desk, spec store.Spec) *sluice {
+	s := &sluice{
+		desk: d, limits: d.sc.Limits, tickets: map[store.ID]*call{}, means: means{}, leases: make([]*event, len(d.agents)),
+	}
+	pool, err := memstore.New(memstore.WithClock(clock{d.loop})).Pool(context.Background(), spec)
 	if err != nil {
 		// Parsing has checked everything a store could object to.
-		panic(fmt.Sprintf("sim: scenario %s: %v", r.sc.Name, err))
+		panic(fmt.Sprintf("sim: scenario %s: %v", d.sc.Name, err))
 	}
 	s.pool = pool
 	pool.Watch(s.decided)
+	s.join()
 	return s
 }
 
@@ -47,10 +55,15 @@ func spec(sc *Scenario) store.Spec {
 		MaxWaiting: sluiceMaxWaiting,
 		Throttle:   store.Backoff{Start: time.Minute, Factor: 2, Cap: 15 * time.Minute},
 		Overload:   store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
+		Light:      store.Light{Green: 200, Red: 50},
+		Breaker:    store.Breaker{Within: 2 * time.Minute, Samples: 10},
+		Shares:     true,
+		Pace:       true,
+		Lease:      sluiceLease,
 	}
 	for _, l := range sc.Limits {
 		limit := store.Limit{
-			Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window, Late: l.late(),
+			Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window, Late: l.late(), Rough: l.tokens(),
 		}
 		if l.PerModel {
 			limit.Per = store.PerModel
@@ -69,30 +82,16 @@ func (s *sluice) apply(ops ...store.Op) []store.Op {
 
 func (s *sluice) want(c *call) {
 	op := store.Op{
-		Kind: store.OpAcquire, Agent: c.agent.Name, User: c.agent.User, Model: c.req.Model,
+		Kind: store.OpAcquire, Agent: c.agent.Name, User: c.agent.User, Model: c.asks.Model,
 		Class: uint8(c.agent.Class), Retry: c.sends > 0, Wait: -1, TTL: sluiceTTL,
 	}
 	for i := range s.limits {
-		op.Amounts[i] = s.estimate(&s.limits[i], &c.req)
+		op.Amounts[i] = s.means.cost(&s.limits[i], c)
 	}
 	if c.job.deadline != Never {
 		op.Wait = max(c.job.deadline.Sub(s.now), 0)
 	}
 	s.settle(c, s.apply(op)[0].Result)
-}
-
-// estimate is what a caller expects a request to cost.
-func (s *sluice) estimate(l *Limit, r *Request) int64 {
-	if !l.late() {
-		return r.cost(l)
-	}
-	if r.Output == 0 {
-		return 0
-	}
-	if usual, known := s.output[r.Model]; known {
-		return max(1, int64(usual))
-	}
-	return r.Output
 }
 
 // settle acts on what became of c's ticket.
@@ -152,7 +151,7 @@ func (s *sluice) answered(c *call, resp Response) {
 	}
 	// The queue replaces any backoff of the caller's own: the gate has paused
 	// everybody for as long as the answer means.
-	s.apply(answer, s.usage(c, false))
+	s.apply(answer, s.close(c, nil))
 	if c.sends >= sluiceAttempts {
 		s.giveUp(c)
 		return
@@ -160,33 +159,23 @@ func (s *sluice) answered(c *call, resp Response) {
 	s.retry(c, 0, func() { s.want(c) })
 }
 
-func (s *sluice) ended(c *call) {
-	if c.req.Output > 0 {
-		usual, known := s.output[c.req.Model]
-		if !known {
-			usual = float64(c.req.Output)
-		}
-		s.output[c.req.Model] = usual + (float64(c.req.Output)-usual)/8
-	}
-	s.apply(s.usage(c, true))
+func (s *sluice) ended(c *call, used usage) {
+	s.means.learn(c, used)
+	s.apply(s.close(c, &used))
 }
 
-// usage closes c's ticket with what it used: tokens where an answer told, else
-// the estimate stands.
-func (s *sluice) usage(c *call, accepted bool) store.Op {
+// close ends c's ticket with what it used: tokens where an answer told, else the
+// estimate stands.
+func (s *sluice) close(c *call, used *usage) store.Op {
 	op := store.Op{Kind: store.OpClose, ID: c.ticket}
 	for i := range s.limits {
+		l := &s.limits[i]
 		op.Amounts[i] = -1
-		switch s.limits[i].Unit {
-		case InputTokens:
-			if accepted {
-				op.Amounts[i] = c.req.Input
-			}
-		case OutputTokens:
+		switch {
+		case used != nil && l.tokens():
+			op.Amounts[i] = used.of(l)
+		case l.late():
 			op.Amounts[i] = 0
-			if accepted {
-				op.Amounts[i] = c.req.Output
-			}
 		}
 	}
 	return op

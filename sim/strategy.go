@@ -3,7 +3,7 @@ package sim
 // named is a strategy and what it is called in reports.
 type named struct {
 	name string
-	make func(*run) strategy
+	make func(*desk) strategy
 }
 
 // strategies lists everything that is compared, from the naive to the gate.

@@ -10,13 +10,14 @@ type tally struct {
 	sends     []store.Time
 	repeats   int
 	throttled int
-	accepted  int
+	accepted  []store.Time // at the provider
 	done      int
 	jobsDone  int
 	left      int // calls neither done nor given up
 	span      span
 	classes   []classTally
 	lanes     []*lane // in the order of their first demand
+	trace     Trace
 }
 
 // span is from the first demand to the last call done or given up.
@@ -81,7 +82,7 @@ func (y *tally) demanded(t store.Time, c *call) {
 		k.since = t
 	}
 	k.waiting++
-	l := y.lane(c.req.Model)
+	l := y.lane(c.asks.Model)
 	if l.waiting == 0 {
 		l.since = t
 	}
@@ -92,7 +93,7 @@ func (y *tally) demanded(t store.Time, c *call) {
 func (y *tally) satisfied(t store.Time, c *call) {
 	k := &y.classes[c.agent.Class]
 	k.waiting--
-	l := y.lane(c.req.Model)
+	l := y.lane(c.asks.Model)
 	l.waiting--
 	if l.waiting == 0 {
 		l.spans = append(l.spans, span{first: l.since, last: t})
@@ -109,9 +110,11 @@ func (y *tally) sent(t store.Time, c *call) {
 func (y *tally) reached(t store.Time, c *call, resp Response) {
 	if !resp.Accepted {
 		y.throttled++
+		y.trace.Refused.add(t)
 		return
 	}
-	y.accepted++
+	y.accepted = append(y.accepted, t)
+	y.trace.Accepted.add(t)
 	k := &y.classes[c.agent.Class]
 	k.accepted++
 	k.note(t)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/sluicehq/sluice/sim"
 )
 
 // progress tells how far a long run is. Short ones pass without a word.
@@ -13,23 +15,29 @@ type progress struct {
 	began    time.Time
 	terminal bool
 	shown    bool
+	last     time.Time
 }
 
-const quiet = 2 * time.Second
+const (
+	quiet = 2 * time.Second
+	pace  = 100 * time.Millisecond // more often nobody can read it
+)
 
 func newProgress(w io.Writer, what string) *progress {
 	return &progress{w: w, what: what, began: time.Now(), terminal: isTerminal(w)}
 }
 
-func (p *progress) step(strategy string, done, total int) {
-	if time.Since(p.began) < quiet {
+func (p *progress) step(at sim.Progress) {
+	now := time.Now()
+	if now.Sub(p.began) < quiet || now.Sub(p.last) < pace {
 		return
 	}
+	p.last = now
 	switch {
 	case p.terminal:
-		fmt.Fprintf(p.w, "\r\x1b[K%s: %d of %d runs done, now %s", p.what, done, total, strategy)
+		fmt.Fprintf(p.w, "\r\x1b[K%s: %d of %d runs done, now %s, %.0f%% of its calls", p.what, at.Done, at.Runs, at.Strategy, at.Part*100)
 	case !p.shown:
-		fmt.Fprintf(p.w, "%s: %d of %d runs done\n", p.what, done, total)
+		fmt.Fprintf(p.w, "%s: %d of %d runs done\n", p.what, at.Done, at.Runs)
 	}
 	p.shown = true
 }

@@ -14,24 +14,38 @@ import (
 )
 
 func newSimulate() *cobra.Command {
-	var seed uint64
+	var run simulation
 	cmd := &cobra.Command{
 		Use:   "simulate [SCENARIO|FILE.yaml]",
 		Short: "Run a fleet against a model of its provider, in virtual time",
 		Long: "Simulate runs a fleet against a model of its provider under several strategies\n" +
 			"and shows what each one costs: refused requests, time, money, fairness.\n" +
-			"Without an argument it lists the scenarios that come with it.",
-		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json",
+			"Without an argument it lists the scenarios that come with it.\n\n" +
+			"A file of one's own names a provider with its limits and the agents that call\n" +
+			"it. This is a whole one; docs/scenarios.md describes every field:\n\n" +
+			"  name: my-fleet\n" +
+			"  provider:\n" +
+			"    limits:\n" +
+			"      - {name: minute, size: 100/min}\n" +
+			"  agents:\n" +
+			"    - {name: web, class: p0, jobs: 200, every: 3s}\n" +
+			"    - {name: batch, class: p2, calls: 300, workers: 8}",
+		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json\n  sluice simulate squad --plot squad.svg",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, _ := cmd.Flags().GetBool("json")
-			if len(args) == 0 {
-				return listScenarios(cmd.OutOrStdout(), asJSON)
+			run.asJSON, _ = cmd.Flags().GetBool("json")
+			if len(args) > 0 {
+				run.scenario = args[0]
+				return run.carryOut(cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
-			return simulate(cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], seed, asJSON)
+			if run.plot != "" {
+				return &failure{code: exitUsage, message: "--plot needs a scenario to draw", hint: "sluice simulate lists the scenarios that need no file"}
+			}
+			return listScenarios(cmd.OutOrStdout(), run.asJSON)
 		},
 	}
-	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of all random draws; the same seed gives the same figures")
+	cmd.Flags().Uint64Var(&run.seed, "seed", 1, "seed of all random draws; the same seed gives the same figures")
+	cmd.Flags().StringVar(&run.plot, "plot", "", "also draw the runs on the light tail into `FILE.svg`")
 	return cmd
 }
 
@@ -57,18 +71,36 @@ func listScenarios(w io.Writer, asJSON bool) error {
 	return nil
 }
 
-func simulate(stdout, stderr io.Writer, arg string, seed uint64, asJSON bool) error {
-	sc, err := loadScenario(arg)
+// simulation is what the command line asks for.
+type simulation struct {
+	scenario string // name or file
+	seed     uint64
+	plot     string // file; empty: none
+	asJSON   bool
+}
+
+func (s *simulation) carryOut(stdout, stderr io.Writer) error {
+	sc, err := loadScenario(s.scenario)
 	if err != nil {
 		return err
 	}
+	if s.plot != "" {
+		if err := checkPlot(s.plot); err != nil {
+			return err
+		}
+	}
 	p := newProgress(stderr, sc.Name)
-	rep, err := sim.Simulate(sc, seed, p.step)
+	rep, err := sim.Simulate(sc, s.seed, p.step)
 	p.end()
 	if err != nil {
 		return &failure{code: exitInternal, message: err.Error(), hint: "a shorter horizon or fewer calls make it smaller"}
 	}
-	if asJSON {
+	if s.plot != "" {
+		if err := writePlot(s.plot, sc, rep); err != nil {
+			return err
+		}
+	}
+	if s.asJSON {
 		return written(printJSON(stdout, rep))
 	}
 	return written(printReport(stdout, rep, painterFor(stdout)))

@@ -40,6 +40,7 @@ const (
 	maxPeriods = 1 << 15
 	maxUnits   = 6
 	maxModels  = 8 // of one agent in one minute that are looked for; past it counts are split
+	mostLooks  = 4096 // periods of one agent that are added up: more than there are minutes in two days
 	weekHours  = 7 * 24
 	minute     = 60 * 1_000_000
 	hour       = 60 * minute
@@ -220,7 +221,7 @@ func (p *Pool) History(now, since store.Time) store.History {
 // oldest in proportion.
 func (p *Pool) recent(rec *caller, span int64) (n int64) {
 	from := p.now - span
-	for i := rec.note; i != 0; {
+	for i, looks := rec.note, 0; i != 0 && looks < mostLooks; looks++ {
 		pd := p.history.periods.At(i)
 		start := int64(pd.minute) * minute
 		if pd.name != rec.name || start+minute <= from {

@@ -195,7 +195,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		keep(store.CodeReserve, sinking)
 	}
 	if p.spec.Shares {
-		s := policy.Shares{Size: size, Weights: p.weights[:len(p.spec.Classes)], Used: st.used[:], Alive: p.living() | 1<<tk.class}
+		s := policy.Shares{Size: size, Weights: p.weights[:], Used: st.used[:], Alive: p.living() | 1<<tk.class}
 		sinking.Amount = s.Floor(int(tk.class), light.Amount)
 		keep(store.CodeShare, sinking)
 	}
