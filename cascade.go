@@ -36,6 +36,7 @@ func (g *Gate) StartNewWork(ctx context.Context, agent string) (NewWork, error) 
 	if err != nil {
 		return w, err
 	}
+	v.addConfigured(agent)
 	if hold, held := v.graph.HoldOf(agent); held {
 		w.Start, w.Chain, w.Reason = false, hold.Chain, hold.Reason
 	}

@@ -43,6 +43,9 @@ type Lease struct {
 	stop      chan struct{}
 	done      chan struct{}
 
+	telling sync.Mutex // held while the store is told
+	ended   bool       // under telling: no heartbeat may follow
+
 	mu    sync.Mutex
 	waits []string // declared
 	err   error    // of the latest heartbeat
@@ -68,14 +71,20 @@ func (g *Gate) Join(ctx context.Context, m Member) (*Lease, error) {
 		return nil, err
 	}
 	if g.plan.lease < 0 {
-		close(l.done)
+		if g.fleet.isClosed() {
+			return nil, &Error{Err: ErrClosed}
+		}
 		return l, nil
 	}
 	if err := l.beat(ctx); err != nil {
+		if errors.Is(err, ErrStore) {
+			_ = l.leave() // it may have got half way; if this fails too, it expires
+		}
 		return nil, err
 	}
 	if !g.fleet.enter(l) {
-		return nil, errors.Join(&Error{Err: ErrClosed}, l.leave())
+		_ = l.leave()
+		return nil, &Error{Err: ErrClosed}
 	}
 	go l.renew(g.plan.renew)
 	return l, nil
@@ -89,7 +98,7 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 	}
 	known := g.plan.agent(m.Agent)
 	l := &Lease{
-		gate: g, agent: m.Agent, user: m.User, machine: m.Machine, class: known.class, waitsFor: known.waitsFor,
+		gate: g, agent: m.Agent, user: m.User, machine: m.Machine, class: known.class, waitsFor: without(known.waitsFor, m.Agent),
 		waits: slices.Clone(m.WaitsFor), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	if l.user == "" {
@@ -200,6 +209,11 @@ func (l *Lease) beat(ctx context.Context) error {
 	if l.gate.plan.lease < 0 {
 		return nil
 	}
+	l.telling.Lock()
+	defer l.telling.Unlock()
+	if l.ended {
+		return &Error{Err: ErrEnded, Agent: l.agent, Message: fmt.Sprintf("agent %q: its lease has ended", l.agent), Hint: "join again"}
+	}
 	err := l.tell(ctx, store.OpHeartbeat)
 	l.mu.Lock()
 	l.err = err
@@ -207,11 +221,16 @@ func (l *Lease) beat(ctx context.Context) error {
 	return err
 }
 
+// leaveWithin bounds how long a store that does not answer can hold up one who goes.
+const leaveWithin = 5 * time.Second
+
 func (l *Lease) leave() error {
-	if l.gate.plan.lease < 0 {
-		return nil
-	}
-	return l.tell(context.Background(), store.OpLeave)
+	l.telling.Lock()
+	defer l.telling.Unlock()
+	l.ended = true
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	defer cancel()
+	return l.tell(ctx, store.OpLeave)
 }
 
 func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
@@ -247,9 +266,14 @@ func (l *Lease) refused(res *store.Result) error {
 		return e
 	}
 	e.Err = ErrSlots
-	e.Message = fmt.Sprintf("agent %q: user %q has %d agents already, the first of them until %s at the latest", l.agent, l.user,
-		l.gate.plan.slots.Max, e.RetryAt.Format(time.RFC3339))
-	e.Hint = "wait for one of them to leave, or raise slots"
+	whose := fmt.Sprintf("user %q", l.user)
+	e.Hint = "wait for one of its agents to leave, or raise slots"
+	if l.user == "" {
+		whose = "those without a user"
+		e.Hint = "name the agent's user, wait for another agent to leave, or raise slots"
+	}
+	e.Message = fmt.Sprintf("agent %q: all slots of %s are taken (%d); one is free at %s at the latest", l.agent, whose, l.gate.plan.slots.Max,
+		e.RetryAt.Format(time.RFC3339))
 	return e
 }
 
@@ -298,6 +322,12 @@ func (f *fleet) enter(l *Lease) bool {
 	return true
 }
 
+func (f *fleet) isClosed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
 // remove reports whether the lease was there.
 func (f *fleet) remove(l *Lease) bool {
 	f.mu.Lock()
@@ -321,6 +351,11 @@ func (f *fleet) close() error {
 		errs = append(errs, f.pool.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// without returns a list less one name.
+func without(list []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == name })
 }
 
 // union returns the names of both lists, each once.

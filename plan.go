@@ -78,9 +78,14 @@ func newPlan(c Config) (*plan, error) {
 	}
 	p.unknown = known{class: uint8(len(p.classes) - 1)}
 	for name, a := range c.Agents {
-		k := known{class: p.unknown.class, user: a.User, waitsFor: a.WaitsFor}
+		k := known{class: p.unknown.class, user: a.User, waitsFor: slices.Clone(a.WaitsFor)}
 		if slices.Contains(a.WaitsFor, name) || len(a.WaitsFor) > store.MaxWaits {
-			return nil, invalid("agent %q: it can wait for up to %d others, and not for itself", name, store.MaxWaits)
+			return nil, invalid("agent %.80q: it can wait for up to %d others, and not for itself", name, store.MaxWaits)
+		}
+		for _, other := range a.WaitsFor {
+			if other == "" || len(other) > store.MaxName {
+				return nil, invalid("agent %.80q: it cannot wait for %.80q: names have 1 to %d bytes", name, other, store.MaxName)
+			}
 		}
 		if a.Class != "" {
 			class, ok := p.classIndex(a.Class)

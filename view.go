@@ -36,6 +36,7 @@ func (g *Gate) look(ctx context.Context) (*view, error) {
 		}
 	}
 	if g.plan.lease < 0 {
+		v.addUnnamed()
 		return v, nil
 	}
 	pool, err := g.fleetPool(ctx)
@@ -52,7 +53,30 @@ func (g *Gate) look(ctx context.Context) (*view, error) {
 			v.graph.Waits[a.Name] = a.WaitsFor // with what is configured
 		}
 	}
+	v.addUnnamed()
 	return v, nil
+}
+
+// addUnnamed adds what the configuration says of agents that it does not name.
+func (v *view) addUnnamed() {
+	if len(v.gate.plan.unknown.waitsFor) == 0 {
+		return
+	}
+	for i := range v.snaps {
+		for _, a := range v.snaps[i].Agents {
+			v.addConfigured(a.Name)
+		}
+	}
+}
+
+// addConfigured adds what the configuration says an agent waits for, unless more is known.
+func (v *view) addConfigured(agent string) {
+	if _, known := v.graph.Waits[agent]; known {
+		return
+	}
+	if waits := without(v.gate.plan.agent(agent).waitsFor, agent); len(waits) > 0 {
+		v.graph.Waits[agent] = waits
+	}
 }
 
 // agents lists those that are alive, in the fleet or in any resource.

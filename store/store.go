@@ -334,7 +334,8 @@ type Op struct {
 	// way.
 	Spent bool
 
-	// Of OpHeartbeat, which also reads Agent, User and Class.
+	// Of OpHeartbeat, which also reads Agent, User and Class, and of OpLeave, which does nothing
+	// if the lease is that of another machine; none named speaks for all.
 	Machine  string
 	WaitsFor []string // agents whose work this one's depends on
 

@@ -52,8 +52,12 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 			lo, hi := made+o.ResetIn.Microseconds()-slop, p.now+o.ResetIn.Microseconds()+slop
 			current = in.ObserveReset(d, r, p.now, lo, hi)
 		}
-		if o.Size > 0 && o.Remaining >= 0 && o.Remaining <= o.Size && (current || !in.IsStock(d)) {
-			in.ObserveUsed(d, r, p.now, made, o.Size-o.Remaining, l.Rough)
+		whole := o.Size
+		if l.Kind == store.Bucket {
+			whole = in.Cap
+		}
+		if o.Size > 0 && o.Remaining >= 0 && o.Remaining <= whole && (current || !in.IsStock(d)) {
+			in.ObserveUsed(d, r, p.now, made, whole-o.Remaining, l.Rough)
 			p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
 		}
 	}

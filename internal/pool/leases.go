@@ -141,7 +141,7 @@ func (p *Pool) slotFree(user, mine int32) int64 {
 	return next
 }
 
-// leave gives an agent's lease and slot back.
+// leave gives an agent's lease and slot back, unless another machine has taken it over.
 func (p *Pool) leave(op *store.Op) {
 	op.Result.State = store.Ended
 	if op.Agent == "" || len(op.Agent) > store.MaxName {
@@ -150,13 +150,25 @@ func (p *Pool) leave(op *store.Op) {
 	agent := p.names.Hold(op.Agent)
 	if i := p.names.Tags(agent)[callerTag]; i != 0 {
 		rec := p.callers.recs.At(i)
-		rec.class = left
-		if rec.lease != 0 {
-			p.dropLease(rec.lease)
+		if !p.elsewhere(rec.lease, op.Machine) {
+			rec.class = left
+			if rec.lease != 0 {
+				p.dropLease(rec.lease)
+			}
+			p.countLiving()
 		}
-		p.countLiving()
 	}
 	p.names.Drop(agent)
+}
+
+// elsewhere reports whether a lease is that of another machine. One that is not named
+// speaks for all.
+func (p *Pool) elsewhere(lease int32, machine string) bool {
+	if lease == 0 || machine == "" {
+		return false
+	}
+	l := p.leases.At(lease)
+	return l.expires > p.now && p.names.Text(l.machine) != machine
 }
 
 // bury drops leases that have run out.

@@ -250,7 +250,7 @@ func (p *Pool) agentStates() []store.Agent {
 func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
 	a = store.Agent{Name: p.names.Text(c.name), Class: int(c.class), Since: store.Time(c.first), Used: p.recentUse(c)}
 	switch {
-	case c.lease != 0:
+	case c.lease != 0 && p.leases.At(c.lease).expires > p.now: // one that has run out may still ask
 		l := p.leases.At(c.lease)
 		a.Class, a.Leased, a.Slot = int(l.class), true, l.slotTill > p.now
 		a.User, a.Machine = p.names.Text(l.user), p.names.Text(l.machine)
@@ -258,7 +258,7 @@ func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
 		for _, w := range l.waits[:l.n] {
 			a.WaitsFor = append(a.WaitsFor, p.names.Text(w))
 		}
-		ok = l.expires > p.now
+		ok = true
 	case c.class == left || p.lease == 0:
 	case waits:
 		a.Expires, ok = store.Time(p.now+p.lease), true

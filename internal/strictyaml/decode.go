@@ -3,6 +3,7 @@ package strictyaml
 import (
 	"encoding"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"regexp"
@@ -255,6 +256,8 @@ func expected(v reflect.Value) string {
 			return "a list"
 		}
 		return "a mapping by name"
+	case reflect.Array:
+		return fmt.Sprintf("a list of %d", v.Len())
 	case reflect.Map:
 		return "a mapping by name"
 	}

@@ -79,7 +79,7 @@ var (
 
 // quote puts a text in quotes unless it needs none. Numbers and the like are plain.
 func quote(s string, plain bool) string {
-	if needsNone.MatchString(s) && (plain || !otherwise.MatchString(s)) {
+	if needsNone.MatchString(s) && (plain || !otherwise.MatchString(s)) || plain && decimalNumber.MatchString(s) {
 		return s
 	}
 	return strconv.Quote(s)

@@ -1,0 +1,215 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/strictyaml"
+	"github.com/sluicehq/sluice/store"
+)
+
+// checker looks for what the types of the fields cannot tell.
+type checker struct {
+	doc  *strictyaml.Doc
+	file *File
+}
+
+var (
+	join  = strictyaml.Join
+	index = strictyaml.Index
+)
+
+func (c *checker) fail(path, format string, args ...any) *ParseError {
+	return c.doc.Fail(path, format, args...)
+}
+
+// secret notes that a field is wrong that may hold a secret: no excerpt shows it.
+func (c *checker) secret(path, message string) *ParseError {
+	pe := c.fail(path, "%s", message)
+	pe.Excerpt = ""
+	return pe
+}
+
+// sorted is the order in which the entries of a mapping are looked at.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// stated checks what the file says, before defaults hide what it does not.
+func (c *checker) stated() {
+	f := c.file
+	c.between("slots.max", int64(f.Slots.Max), 1, store.MaxSlots)
+	c.between("retry.attempts", int64(f.Retry.Attempts), 1, 1000)
+	for _, name := range sorted(f.Resources) {
+		r, path := f.Resources[name], join("resources", name)
+		c.between(path+".max_waiting", int64(r.MaxWaiting), 1, maxWaiting)
+		c.between(path+".breaker.samples", int64(r.Breaker.Samples), 3, store.MaxSamples)
+		c.between(path+".backoff.factor", int64(r.Backoff.Factor), 1, 100)
+		for i, l := range r.Limits {
+			c.between(index(path+".limits", i)+".burst", l.Burst, 1, store.MaxAmount)
+			c.between(index(path+".limits", i)+".concurrency", l.Concurrency, 1, store.MaxAmount)
+		}
+	}
+	for _, tool := range sorted(f.Tools) {
+		c.label(join("tools", tool), "tool", tool)
+		c.between(join("tools", tool), f.Tools[tool], 0, store.MaxAmount)
+	}
+}
+
+// related checks the whole.
+func (c *checker) related() {
+	c.store()
+	c.listen()
+	c.classes()
+	c.leases()
+	c.retry()
+	for _, name := range sorted(c.file.Resources) {
+		r := c.file.Resources[name]
+		c.resource(name, &r)
+	}
+	for _, name := range sorted(c.file.Agents) {
+		c.agent(name, c.file.Agents[name])
+	}
+	c.budgets()
+	c.routes()
+	c.prices()
+	c.tokens()
+	c.url("alerts.webhook", c.file.Alerts.Webhook, true)
+}
+
+func (c *checker) classes() {
+	f := c.file
+	if n := len(f.Classes); n > store.MaxClasses {
+		c.fail("classes", "%d classes are more than %d", n, store.MaxClasses)
+	}
+	sum := 0
+	for _, class := range f.Classes {
+		c.key(join("classes", class.Name), "class", class.Name)
+		sum += int(class.Share)
+	}
+	if sum > 100 {
+		c.fail("classes", "the shares add up to %d%%, more than 100%%", sum)
+	}
+}
+
+func (c *checker) leases() {
+	l, s := c.file.Leases, c.file.Slots
+	if !l.Off {
+		c.span("leases.renew", l.Renew, time.Second, store.MaxTTL)
+		c.span("leases.expire", l.Expire, time.Second, store.MaxTTL)
+		if l.Renew >= l.Expire {
+			c.fail("leases.renew", "agents would be taken for dead between two heartbeats: renew (%s) has to be shorter than expire (%s)",
+				c.bare("leases.renew", l.Renew), c.bare("leases.expire", l.Expire))
+		}
+	}
+	if s.Off {
+		return
+	}
+	c.span("slots.ttl", s.TTL, time.Second, store.MaxTTL)
+	switch {
+	case l.Off:
+		c.fail("slots", "slots are kept by heartbeats, and leases are off").Hint = "remove leases: off, or the slots"
+	case s.TTL <= l.Renew:
+		c.fail("slots.ttl", "a slot would be lost between two heartbeats: ttl (%s) has to be longer than leases.renew (%s)",
+			c.bare("slots.ttl", s.TTL), c.bare("leases.renew", l.Renew))
+	}
+}
+
+func (c *checker) retry() {
+	f := c.file
+	for _, class := range sorted(f.RetryWindows) {
+		path, w := join("retry_windows", class), f.RetryWindows[class]
+		c.known(c.doc.FailKey, path, class)
+		switch {
+		case w == Window{}:
+			c.fail(path, "this has to be %s", w.Expected())
+		case w[0] > w[1]:
+			c.fail(path, "the first time is the shortest wait, the second the longest: %s is longer than %s",
+				c.bare(index(path, 0), w[0]), c.bare(index(path, 1), w[1]))
+		default:
+			c.span(index(path, 1), w[1], 0, store.MaxTTL)
+		}
+	}
+	c.span("retry.deadline", f.Retry.Deadline, time.Millisecond, store.MaxTTL)
+	c.span("retry.base", f.Retry.Base, time.Millisecond, store.MaxTTL)
+	c.span("retry.cap", f.Retry.Cap, time.Millisecond, store.MaxTTL)
+	if f.Retry.Cap < f.Retry.Base {
+		c.fail("retry.cap", "the longest wait (%s) is shorter than the first (base: %s)", c.bare("retry.cap", f.Retry.Cap), c.bare("retry.base", f.Retry.Base))
+	}
+}
+
+// between checks a number that the file states.
+func (c *checker) between(path string, n, low, high int64) {
+	if c.doc.Has(path) && (n < low || n > high) {
+		c.fail(path, "%s is not between %d and %d", c.bare(path, n), low, high)
+	}
+}
+
+// span checks a time.
+func (c *checker) span(path string, d Duration, low, high time.Duration) {
+	if time.Duration(d) < low || time.Duration(d) > high {
+		c.fail(path, "%s is not between %s and %s", c.bare(path, d), Duration(low), Duration(high))
+	}
+}
+
+// bare is how a value is shown that needs no quotes. What came from a variable is shown as
+// it stands in the file.
+func (c *checker) bare(path string, v any) string {
+	return strings.Trim(c.doc.Shown(path, fmt.Sprint(v)), `"`)
+}
+
+// class checks that the field at path names one of the classes there are.
+func (c *checker) class(path, name string) {
+	if name != "" || c.doc.Has(path) {
+		c.known(c.doc.Fail, path, name)
+	}
+}
+
+func (c *checker) known(fail func(string, string, ...any) *ParseError, path, name string) {
+	if c.file.Classes.has(name) {
+		return
+	}
+	names := make([]string, len(c.file.Classes))
+	for i := range names {
+		names[i] = c.file.Classes[i].Name
+	}
+	fail(path, "%s is none of the classes %s", c.doc.Shown(path, name), strings.Join(names, ", "))
+}
+
+var (
+	nameRE  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
+	labelRE = regexp.MustCompile(`^[!-~]{1,256}$`)
+	unitRE  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	envRE   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// name checks a name that also stands in paths of URLs.
+func (c *checker) name(path, what, s string) { c.named(c.doc.Fail, path, what, s) }
+
+// key checks a name that is a key.
+func (c *checker) key(path, what, s string) { c.named(c.doc.FailKey, path, what, s) }
+
+func (c *checker) named(fail func(string, string, ...any) *ParseError, path, what, s string) {
+	if !nameRE.MatchString(s) {
+		fail(path, "%s is not the name of %s", c.shown(path, s), an(what)).Hint =
+			"a name is 1 to 64 letters, digits, and any of . _ @ + -, a letter or digit first"
+	}
+}
+
+// label checks a key that is a name somebody else has given.
+func (c *checker) label(path, what, s string) {
+	if !labelRE.MatchString(s) {
+		c.doc.FailKey(path, "%q is not the name of %s", s, an(what)).Hint = "a name is 1 to 256 characters of ASCII without spaces"
+	}
+}
+
+func (c *checker) shown(path, s string) string { return c.doc.Shown(path, s) }
+
+func an(what string) string {
+	if strings.ContainsRune("aeiou", rune(what[0])) {
+		return "an " + what
+	}
+	return "a " + what
+}

@@ -1,0 +1,210 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// maxWaiting is the longest queue that a pool takes.
+const maxWaiting = 1 << 20
+
+// providers are the dialects that a resource can speak.
+var providers = []string{
+	"admob", "anthropic", "azure", "bedrock", "cohere", "deepseek", "gemini", "generic", "github", "groq", "jira", "mistral",
+	"notion", "openai", "openrouter", "slack", "stripe", "xai",
+}
+
+// reserved are first parts of paths that the daemon answers itself.
+var reserved = []string{"v1", "metrics", "healthz", "readyz", "events"}
+
+var headerRE = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
+
+func (c *checker) resource(name string, r *Resource) {
+	path := join("resources", name)
+	c.key(path, "resource", name)
+	if slices.Contains(reserved, name) {
+		c.doc.FailKey(path, "the daemon keeps /%s for itself", name).Hint = "call the resource something else"
+	}
+	if r.Provider != "" && !slices.Contains(providers, r.Provider) || r.Provider == "" && c.doc.Has(path+".provider") {
+		c.fail(path+".provider", "%s is none of %s", c.shown(path+".provider", r.Provider), strings.Join(providers, ", "))
+	}
+	c.url(path+".upstream", r.Upstream, false)
+	if r.ArrivalSlack != 0 {
+		c.span(path+".arrival_slack", r.ArrivalSlack, time.Millisecond, time.Hour)
+	}
+	c.span(path+".ttl", r.TTL, time.Second, store.MaxTTL)
+	c.span(path+".client_deadline", r.ClientDeadline, time.Second, store.MaxTTL)
+	c.light(path+".light", &r.Light)
+	if !r.Breaker.Off {
+		c.span(path+".breaker.within", r.Breaker.Within, time.Second, store.MaxTTL)
+	}
+	c.backoff(path+".backoff", &r.Backoff)
+	c.keys(path, r)
+	c.limits(path, r)
+}
+
+func (c *checker) light(path string, l *Light) {
+	if !l.Off && l.Green <= l.Red {
+		c.fail(path, "green (%s) has to be above red (%s)", c.bare(path+".green", l.Green), c.bare(path+".red", l.Red))
+	}
+	if !l.Off && l.Green == 100 {
+		c.fail(path+".green", "at 100%% only the highest class would ever proceed").Hint = "it is below 100%"
+	}
+}
+
+func (c *checker) backoff(path string, b *Backoff) {
+	c.span(path+".start", b.Start, time.Second, store.MaxTTL)
+	c.span(path+".cap", b.Cap, time.Second, store.MaxTTL)
+	if b.Cap < b.Start {
+		c.fail(path+".cap", "the longest pause (%s) is shorter than the first (start: %s)", c.bare(path+".cap", b.Cap), c.bare(path+".start", b.Start))
+	}
+}
+
+// keys checks where keys come from and go to.
+func (c *checker) keys(path string, r *Resource) {
+	if r.KeyEnv != "" {
+		c.env(path+".key_env", r.KeyEnv)
+		if r.Split == "" {
+			c.fail(path+".key_env", "all keys share one pool, so it makes no difference which one is used").Hint = "add split: key, or remove it"
+		}
+	}
+	if r.Inject == nil {
+		return
+	}
+	path += ".inject"
+	if !headerRE.MatchString(r.Inject.Header) {
+		c.fail(path+".header", "%s is not the name of a header such as x-api-key", c.shown(path+".header", r.Inject.Header))
+	}
+	c.env(path+".env", r.Inject.Env)
+	if len(r.Inject.Prefix) > 64 || strings.ContainsFunc(r.Inject.Prefix, func(r rune) bool { return r < ' ' || r > '~' }) {
+		c.fail(path+".prefix", "this has to be up to 64 characters of ASCII, such as \"Bearer \"")
+	}
+	if len(c.file.Tokens) == 0 && !strings.HasPrefix(c.file.Listen, unixPrefix) {
+		c.fail(path, "whoever reaches the daemon could use this key").Hint = "add tokens, or listen on unix:PATH"
+	}
+}
+
+// env checks the name of an environment variable. Whoever put the key itself in its place should
+// not find it in a log.
+func (c *checker) env(path, s string) {
+	if !envRE.MatchString(s) {
+		c.secret(path, "this has to be the name of an environment variable").Hint = "write its name, without $ and not the key itself"
+	}
+}
+
+func (c *checker) limits(path string, r *Resource) {
+	path += ".limits"
+	if n := len(r.Limits); n > store.MaxLimits {
+		c.fail(path, "%d limits are more than %d", n, store.MaxLimits)
+	}
+	seen := map[string]int{}
+	for i := range r.Limits {
+		l, at := &r.Limits[i], index(path, i)
+		if l.Name == "" {
+			c.fail(at+".name", "a limit needs a name")
+		} else {
+			c.name(at+".name", "limit", l.Name)
+		}
+		if first, twice := seen[l.Name]; twice && l.Name != "" {
+			c.fail(at+".name", "there is a limit called %s already: %s", c.shown(at+".name", l.Name), index("limits", first))
+		} else {
+			seen[l.Name] = i
+		}
+		c.limit(at, l, r)
+	}
+}
+
+func (c *checker) limit(path string, l *Limit, r *Resource) {
+	if !unitRE.MatchString(l.Unit) {
+		c.fail(path+".unit", "%s is not a unit such as requests or input_tokens", c.shown(path+".unit", l.Unit)).Hint =
+			"a unit is 1 to 64 small letters, digits and underscores"
+	}
+	for i, scope := range l.Per {
+		if slices.Contains(l.Per[:i], scope) {
+			c.fail(index(path+".per", i), "%s is there twice", c.bare(index(path+".per", i), scope))
+		}
+	}
+	if l.Concurrency != 0 {
+		c.concurrency(path, l)
+		return
+	}
+	if l.Kind == "concurrency" {
+		c.fail(path+".concurrency", "is needed: how many requests may be under way at the same time")
+		return
+	}
+	if l.Size == (Rate{}) {
+		c.sizeless(path, l, r)
+		return
+	}
+	switch {
+	case l.Burst != 0 && l.Kind != "bucket":
+		c.fail(path+".burst", "only a bucket has one, and kind is %s", c.bare(path+".kind", l.Kind)).Hint = "remove the one or the other"
+	case l.Kind == "bucket" && !countable(l):
+		c.fail(path+".size", "a bucket of %s refilled at %s is too large to be counted exactly",
+			c.bare(path+".burst", l.Burst), c.bare(path+".size", l.Size)).Hint = "use a shorter window: per minute instead of per day"
+	}
+	c.resets(path, l)
+}
+
+func (c *checker) concurrency(path string, l *Limit) {
+	if l.Kind != "concurrency" {
+		c.fail(path+".kind", "with concurrency it cannot be %s", c.bare(path+".kind", l.Kind)).Hint = "remove it"
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"size", l.Size != Rate{}}, {"burst", l.Burst != 0}, {"resets", l.Resets != TimeOfDay{}}} {
+		if f.set {
+			c.fail(path+"."+f.name, "concurrency has none: it counts what is under way, not what was sent").Hint = "make it a limit of its own"
+		}
+	}
+}
+
+// sizeless checks a limit whose size only answers tell.
+func (c *checker) sizeless(path string, l *Limit, r *Resource) {
+	if r.Provider == "" {
+		c.fail(path+".size", "is needed, such as 80/min: without a provider nobody else states it")
+	}
+	if l.Burst != 0 {
+		c.fail(path+".size", "is needed with burst: how fast the bucket is refilled, such as 5/s")
+	}
+	if l.Resets != (TimeOfDay{}) {
+		c.fail(path+".size", "is needed with resets: how much there is from one to the next, such as 10000/day")
+	}
+}
+
+func (c *checker) resets(path string, l *Limit) {
+	if l.Resets == (TimeOfDay{}) {
+		return
+	}
+	if l.Kind != "fixed" {
+		c.fail(path+".resets", "only a fixed window resets, and this one is %s", c.bare(path+".kind", l.Kind)).Hint = "add kind: fixed"
+	}
+	if (24*time.Hour)%l.Size.Window != 0 {
+		c.fail(path+".resets", "a time of day does not say when a window of this length resets: it has to be a day, or divide one")
+	}
+}
+
+// countable reports whether a bucket can be counted exactly: its capacity times its window in
+// lowest terms has to stay below 2^52, as it or after halving a rate that stands it.
+func countable(l *Limit) bool {
+	const exact = 1 << 52
+	n, w := l.Size.N, l.Size.Window.Microseconds()
+	for a, b := n, w; ; a, b = b, a%b {
+		if b == 0 {
+			n, w = n/a, w/a
+			break
+		}
+	}
+	for l.Burst > exact/w || n > exact/w {
+		if n < 2048 {
+			return false
+		}
+		n, w = n/2, (w+1)/2
+	}
+	return true
+}

@@ -1,0 +1,15 @@
+// Package config reads the configuration file: one YAML file, strictly. Every field has a
+// default, and every mistake is told with file, line, column, field and what was expected.
+// docs/configuration.md describes every field.
+//
+// [Load] and [Parse] return a [File] with the defaults filled in; [File.Gate] turns it into
+// what [sluice.Open] needs. These fields are for the gate: store, resources (of each: guard,
+// use, arrival_slack, max_waiting, ttl, light, breaker, backoff, reserve, limits), order, classes, shares,
+// pacing, cascade, leases, slots, retry_windows, agents (class, user, waits_for), tools, retry.
+//
+// All others are read and checked here, kept in the File, and have no effect on the gate: on_store_failure,
+// listen, budgets, routes, prices, alerts, tokens, an agent's budget, and of a resource
+// provider, upstream, mode, client_deadline, split, key_env, inject, abort, and
+// limits without a size. They are for the program that has a proxy, providers and money, which
+// is sluice serve; a program that has not must not pretend that they act.
+package config

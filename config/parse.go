@@ -1,0 +1,87 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/sluicehq/sluice/internal/strictyaml"
+)
+
+// ParseError says where a file is wrong: file, line, column and field, what was expected,
+// and the lines around it.
+type ParseError = strictyaml.ParseError
+
+// Errors is everything that is wrong with a file, in the order of the file. errors.As finds
+// the first [ParseError] in it.
+type Errors = strictyaml.Errors
+
+// title is what a file is called in messages.
+const title = "configuration"
+
+// Load reads the file at path, with the variables of the process's environment.
+func Load(path string) (*File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("is a directory")}
+	}
+	src, err := strictyaml.Read(path, title, file)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, src, os.LookupEnv)
+}
+
+// Parse reads a configuration from a file that calls itself name. Variables in values are
+// looked up with env. Defaults are filled in. What is wrong is told as a
+// [*ParseError] or, of several things, as [Errors].
+func Parse(name string, src []byte, env func(name string) (value string, set bool)) (*File, error) {
+	doc, err := strictyaml.Parse(name, title, src)
+	if err != nil {
+		return nil, err
+	}
+	doc.Expand(env)
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	f := &File{}
+	doc.Decode(f)
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	c := &checker{doc: doc, file: f}
+	c.stated()
+	f.Defaults()
+	c.related()
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	f.remember(doc)
+	return f, nil
+}
+
+// remember notes how values with variables stand in the file.
+func (f *File) remember(doc *strictyaml.Doc) {
+	strictyaml.Encode(f, func(path, text string) (string, bool) {
+		if written, ok := doc.Source(path); ok {
+			if f.sources == nil {
+				f.sources = map[string]source{}
+			}
+			f.sources[path] = source{written, text}
+		}
+		return "", false
+	})
+}
+
+// YAML prints the configuration so that [Parse] reads the same from it. Values that came from variables
+// are printed with the variables: what those hold may be secret.
+func (f *File) YAML() ([]byte, error) {
+	return strictyaml.Encode(f, func(path, text string) (string, bool) {
+		s, ok := f.sources[path]
+		return s.written, ok && s.text == text
+	}), nil
+}

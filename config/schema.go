@@ -1,0 +1,12 @@
+package config
+
+import _ "embed"
+
+//go:generate go test -run ^TestSchemaIsCurrent$ -update .
+
+//go:embed schema.json
+var schema []byte
+
+// Schema returns the JSON Schema of the file, for editors. It is generated from the types of
+// this package; what only the whole file can tell, it does not.
+func Schema() ([]byte, error) { return append([]byte(nil), schema...), nil }

@@ -1,0 +1,260 @@
+package pool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Bugs that were found in what decides how much a request leaves to others, each with the
+// sequence that showed it.
+
+func classesSpec(limits ...store.Limit) store.Spec {
+	s := spec(limits...)
+	s.Classes = []store.Class{{Name: "p0", Weight: 40}, {Name: "p1", Weight: 35}, {Name: "p2", Weight: 25}}
+	s.MaxWaiting = 10_000
+	return s
+}
+
+func worldOf(t *testing.T, s store.Spec) *world {
+	t.Helper()
+	w := &world{t: t, now: 1_767_225_600_000_000}
+	p, err := New(s, w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.p = p
+	return w
+}
+
+func hourly(size int64) store.Limit {
+	return store.Limit{Name: "hour", Unit: "requests", Kind: store.Fixed, Size: size, Window: time.Hour, Guard: store.GuardOff}
+}
+
+func (w *world) ask(agent string, class uint8, wait time.Duration, amounts ...int64) store.Result {
+	op := store.Op{Kind: store.OpAcquire, Agent: agent, Class: class, Wait: wait, TTL: time.Hour}
+	copy(op.Amounts[:], amounts)
+	return w.do(op)
+}
+
+func (w *world) beat(agent string, class uint8) store.Result {
+	return w.do(store.Op{Kind: store.OpHeartbeat, Agent: agent, Class: class})
+}
+
+// runTo serves the pool when it asks for it, and at no other time, until a moment. It returns when a
+// waiting ticket was decided, 0 if it was not.
+func (w *world) runTo(end store.Time, id store.ID) (at store.Time) {
+	for n := 0; ; n++ {
+		if n > 200_000 {
+			w.t.Fatal("the pool asks to be woken again and again")
+		}
+		next := w.p.Wake()
+		if next == 0 || next > end {
+			w.now = max(w.now, end)
+			return at
+		}
+		if next < w.now {
+			w.t.Fatalf("woken for %d at %d", next, w.now)
+		}
+		w.now = next
+		w.p.Serve(w.now)
+		for _, d := range w.p.Decided() {
+			if d == id && at == 0 {
+				at = w.now
+				ops := []store.Op{{Kind: store.OpPoll, ID: id}}
+				w.p.Apply(w.now, ops)
+			}
+		}
+	}
+}
+
+// A light that binds on all limits, and pacing: a bucket has no pace.
+func TestPacingLeavesBucketsAlone(t *testing.T) {
+	s := classesSpec(store.Limit{Name: "b", Kind: store.Bucket, Size: 10, Burst: 10, Window: time.Second})
+	s.Light = store.Light{Green: 200, Red: 50, All: true}
+	s.Pace = true
+	w := worldOf(t, s)
+	if r := w.ask("a", 1, 0, 1); r.State != store.Granted {
+		t.Fatalf("%+v", r)
+	}
+	w.do(store.Op{Kind: store.OpCancel, ID: store.ID{N: 1}})
+}
+
+// A class is taken away while one of it waits, and while one of it holds a ticket and a lease.
+func TestClassIsTakenAwayFromUnderAWaiter(t *testing.T) {
+	s := classesSpec(hourly(10))
+	s.Shares, s.Pace, s.Light = true, true, store.Light{Green: 200, Red: 50}
+	w := worldOf(t, s)
+	w.beat("c", 2)
+	held := w.ask("c", 2, 0, 1)
+	w.ask("a", 0, 0, 6)
+	waits := w.ask("c", 2, -1, 3)
+	if held.State != store.Granted || waits.State != store.Waiting {
+		t.Fatalf("held %v, waits %v", held, waits)
+	}
+	fewer := s
+	fewer.Classes = s.Classes[:1]
+	if err := w.p.Redefine(fewer); err != nil {
+		t.Fatal(err)
+	}
+	w.p.Serve(w.now)
+	w.do(store.Op{Kind: store.OpPoll, ID: waits.ID})
+	w.do(store.Op{Kind: store.OpRenew, ID: held.ID, Wait: -1})
+	w.p.Snapshot(w.now)
+	if w.runTo(w.now.Add(3*time.Hour), waits.ID) == 0 {
+		t.Error("the waiter of a class that is gone waits for ever")
+	}
+}
+
+// While the highest class is alive a lower one waits for its pace; with its death it may go.
+func TestPaceEndsWhenTheHighestClassDies(t *testing.T) {
+	s := classesSpec(store.Limit{Name: "day", Unit: "requests", Kind: store.Rolling, Size: 20, Window: 24 * time.Hour, Guard: store.GuardOff})
+	s.Pace = true
+	w := worldOf(t, s)
+	w.ask("urgent", 0, 0, 1)
+	dies := w.now.Add(store.DefaultLease)
+	w.ask("slow", 2, 0, 1)
+	waits := w.ask("slow", 2, -1, 1)
+	if at := w.runTo(w.now.Add(24*time.Hour), waits.ID); at != dies {
+		t.Errorf("granted %v after the highest class was dead", at.Sub(dies))
+	}
+}
+
+// What is kept for a class is free when it is dead; that somebody else's time is over before that
+// says nothing.
+func TestStatedTimeIsTheDeathOfAnotherClass(t *testing.T) {
+	s := classesSpec(hourly(1000))
+	s.Shares = true
+	w := worldOf(t, s)
+	w.ask("b", 2, 0, 1)
+	w.now = w.now.Add(time.Minute)
+	w.beat("a", 0)
+	dies := w.now.Add(store.DefaultLease)
+	waits := w.ask("b", 2, time.Hour, 900)
+	if waits.State != store.Waiting || waits.Reason.Code != store.CodeShare || waits.Reason.At != dies {
+		t.Errorf("%v for %v until %v before its end, want the other class's death", waits.State, waits.Reason.Code, dies.Sub(waits.Reason.At))
+	}
+	if at := w.runTo(w.now.Add(time.Hour), waits.ID); at != dies {
+		t.Errorf("granted %v after the other class was dead", at.Sub(dies))
+	}
+}
+
+// A static light and a limit that was cut after refusals: what could go right after the reset if
+// there were no light goes.
+func TestLightOnACutLimitDoesNotKeepTheLargeForHours(t *testing.T) {
+	l := hourly(100)
+	l.Guard, l.Reset = store.GuardAuto, 1_767_225_600_000_000
+	for _, cost := range []int64{90, 97, 100} {
+		s := classesSpec(l)
+		s.Light = store.Light{Green: 200, Red: 50, Static: true}
+		w := worldOf(t, s)
+		for range 2 { // two refusals that nothing explains cut 5%
+			r := w.ask("a", 0, -1, 1)
+			w.do(store.Op{Kind: store.OpAnswer, ID: r.ID, Verdict: store.VerdictThrottled})
+			w.do(store.Op{Kind: store.OpClose, ID: r.ID})
+			w.do(store.Op{Kind: store.OpResume})
+			w.now = w.now.Add(11 * time.Minute)
+			w.p.Serve(w.now)
+		}
+		if cut := w.p.Snapshot(w.now).Limits[0].Cut; cut == 0 {
+			t.Fatal("nothing was cut")
+		}
+		waits := w.ask("b", 2, -1, cost)
+		asked := w.now
+		at := w.runTo(w.now.Add(10*time.Hour), waits.ID)
+		if at == 0 || at.Sub(asked) > 61*time.Minute {
+			t.Errorf("%d of 100 went after %v, want after the reset", cost, at.Sub(asked))
+		}
+	}
+}
+
+// One agent's period is the oldest of all when it sends again: its record follows itself.
+func TestOldestPeriodUsedAgainByItsOwnAgent(t *testing.T) {
+	w := worldOf(t, classesSpec(store.Limit{Name: "m", Unit: "requests", Kind: store.Rolling, Size: 1 << 30, Window: time.Hour, Guard: store.GuardOff}))
+	for i := range maxPeriods {
+		r := w.ask(fmt.Sprint("agent", i), 1, 0, 1)
+		w.do(store.Op{Kind: store.OpClose, ID: r.ID})
+	}
+	w.now = w.now.Add(time.Minute)
+	w.ask("agent0", 1, 0, 1)
+	done := make(chan struct{})
+	go func() {
+		w.p.Snapshot(w.now)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the snapshot never ends")
+	}
+}
+
+// An agent that has once sent a heartbeat and still sends requests is alive.
+func TestAgentThatAsksIsAliveThoughItsLeaseIsOver(t *testing.T) {
+	w := worldOf(t, classesSpec(hourly(1000)))
+	w.beat("a", 1)
+	w.now = w.now.Add(4 * time.Minute)
+	w.ask("a", 1, 0, 1)
+	w.now = w.now.Add(2 * time.Minute)
+	if agents := w.p.Snapshot(w.now).Agents; len(agents) != 1 || agents[0].Leased {
+		t.Errorf("alive are %+v, want one without a lease: it asked two minutes ago", agents)
+	}
+}
+
+// Who asks and is refused has asked all the same.
+func TestAgentThatWasRefusedIsAlive(t *testing.T) {
+	w := worldOf(t, classesSpec(hourly(1)))
+	w.ask("a", 0, 0, 1)
+	w.ask("b", 1, 0, 1)
+	w.ask("c", 2, 0, 1)
+	if agents := w.p.Snapshot(w.now).Agents; len(agents) != 3 {
+		t.Errorf("alive are %+v, want three that asked", agents)
+	}
+	w.do(store.Op{Kind: store.OpLeave, Agent: "a"})
+	if got := w.p.living(); got != 1<<1|1<<2 {
+		t.Errorf("alive are classes %03b, want 110: b and c asked just now", got)
+	}
+}
+
+// A class that is held for half an hour does not have the line to itself afterwards.
+func TestHeldClassDoesNotStarveTheHighestAfterTheReset(t *testing.T) {
+	l := hourly(10_000)
+	s := classesSpec(l, store.Limit{Name: "bucket", Unit: "requests", Kind: store.Bucket, Size: 1, Burst: 1, Window: time.Second, Guard: store.GuardOff})
+	s.Light = store.Light{Green: 900, Static: true}
+	w := worldOf(t, s)
+	w.now = w.now.Add(25 * time.Minute)
+	w.ask("x", 0, -1, 5000, 1)
+	for range 50 {
+		w.ask("low", 2, -1, 1, 1)
+	}
+	class := map[store.ID]int{}
+	next := func() { class[w.ask("top", 0, -1, 1, 1).ID] = 0 }
+	for range 20 {
+		next()
+	}
+	var longest, last store.Time
+	reset := w.now
+	for w.now < reset.Add(time.Hour) {
+		w.now = w.p.Wake()
+		w.p.Serve(w.now)
+		for _, d := range append([]store.ID(nil), w.p.Decided()...) {
+			w.do(store.Op{Kind: store.OpPoll, ID: d})
+			w.do(store.Op{Kind: store.OpClose, ID: d})
+			if _, top := class[d]; top {
+				if last != 0 {
+					longest = max(longest, w.now-last)
+				}
+				last = w.now
+				next()
+			} else {
+				w.ask("low", 2, -1, 1, 1)
+			}
+		}
+	}
+	longest = max(longest, w.now-last)
+	if longest > 10_000_000 {
+		t.Errorf("the highest class had nothing for %v of one a second", longest.Sub(0))
+	}
+}

@@ -1,0 +1,34 @@
+package sim_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/sluicehq/sluice/sim"
+)
+
+// Who waits for a long run sees it move, also within a strategy.
+func TestProgressMovesWithinARun(t *testing.T) {
+	var seen []sim.Progress
+	if _, err := sim.Simulate(load(t, "research"), 1, func(p sim.Progress) { seen = append(seen, p) }); err != nil {
+		t.Fatal(err)
+	}
+	within := false
+	for i, p := range seen[1:] {
+		before := seen[i]
+		if p.Done < before.Done || p.Done == before.Done && p.Part < before.Part || p.Part < 0 || p.Part > 1 {
+			t.Errorf("after %+v came %+v", before, p)
+		}
+		within = within || p.Part > 0.1 && p.Part < 0.9
+	}
+	if !within {
+		t.Error("it never moved within a run")
+	}
+	var runs []int
+	for _, p := range seen {
+		runs = append(runs, p.Done)
+	}
+	if want := 2 * len(sim.Strategies()); len(slices.Compact(runs)) != want || seen[0].Runs != want {
+		t.Errorf("%d runs seen of %d", len(slices.Compact(runs)), want)
+	}
+}
