@@ -149,7 +149,7 @@ func TestWaitForReplacesWhatWasDeclared(t *testing.T) {
 func TestConfiguredWaitsNeedNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{
-			Agents:    map[string]sluice.Agent{"a": {WaitsFor: []string{"c"}}, "*": {WaitsFor: []string{"a", "any"}}},
+			Agents:    map[string]sluice.Agent{"a": {WaitsFor: []string{"c"}}, "c": {}, "*": {WaitsFor: []string{"a", "any"}}},
 			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{places(10)}}},
 		})
 		refuse(t, g, sluice.Answer{})

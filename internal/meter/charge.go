@@ -179,7 +179,7 @@ func (m *Meter) reduce(d *Def, r *Ring, t int64, c *Charge, amount int64) {
 		return
 	}
 	if d.Kind == Bucket && c.Mode != Held && !m.pending(d, r, c) {
-		m.undrain(t, c.Mark, amount)
+		m.undrain(r, t, c.Mark, amount)
 		return
 	}
 	m.takeOut(d, r, amount, c)
@@ -190,16 +190,26 @@ func (m *Meter) pending(d *Def, r *Ring, c *Charge) bool {
 	return d.Kind == Bucket && c.Mode == Placed && r.live(d, c.Mark)
 }
 
-// undrain takes out of a bucket what cannot have drained since mark: nothing is
-// given back a second time.
-func (m *Meter) undrain(t, mark, amount int64) {
-	switch {
-	case mark < m.Since || m.N > 0 && t-mark > maxExact/m.N:
+// undrain takes out of a bucket what was charged too much at mark. Nothing is given back
+// a second time: what has drained since has come back by itself, unless the bucket stood
+// above that all the time, for then it would have drained without it just as well.
+func (m *Meter) undrain(r *Ring, t, mark, amount int64) {
+	if mark < m.Since {
 		return
-	case m.N > 0:
-		amount -= ceilDiv((t-mark)*m.N, m.W)
 	}
-	if m.Level -= max(amount, 0); m.Level <= 0 {
+	still := amount // what cannot have drained
+	if m.N > 0 {
+		still = 0
+		if t-mark <= maxExact/m.N {
+			still = amount - ceilDiv((t-mark)*m.N, m.W)
+		}
+	}
+	back := min(max(still, r.lowest(mark, t)), amount)
+	if back <= 0 {
+		return
+	}
+	r.lower(mark, t, back)
+	if m.Level -= back; m.Level <= 0 {
 		m.Level, m.Rem = 0, 0
 	}
 }

@@ -98,6 +98,7 @@ func (m *Meter) Advance(d *Def, r *Ring, t int64) {
 			m.settlePending(d, r, t)
 		}
 		m.drain(t)
+		r.stood(t, m.Level)
 	case m.slices(d):
 		m.expire(d, r, t)
 	case d.Kind == Fixed && t >= m.Hi:
@@ -145,6 +146,7 @@ func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
 	for r.Sum > 0 && (r.Tail+1)*d.Slice <= t {
 		if c := r.at(r.Tail); *c > 0 {
 			m.drain((r.Tail + 1) * d.Slice)
+			r.stood((r.Tail+1)*d.Slice, m.Level)
 			m.fill(*c)
 			m.Held -= *c
 			r.Sum -= *c

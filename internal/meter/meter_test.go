@@ -525,3 +525,34 @@ func BenchmarkTakeBindAdvance(b *testing.B) {
 		})
 	}
 }
+
+// What a full bucket was charged too much comes back though it has drained more than
+// that since; what an empty one was charged has come back by itself.
+func TestBucketGivesBackWhatItWasChargedTooMuch(t *testing.T) {
+	d := compile(t, Bucket, Auto, time.Minute)
+	begin := (epoch/stretch + 1) * stretch
+	m, r := start(t, &d, begin, 600, 600, 0) // ten a second
+	bound := func(at, amount int64) Charge {
+		m.Advance(&d, r, at)
+		c := m.Take(&d, r, at, amount, false)
+		m.Bind(&d, r, at, &c)
+		return c
+	}
+	bound(begin, 500)
+	now := begin + stretch + second
+	one, two := bound(now, 50), bound(now, 50)
+	wantUsed(t, &d, m, r, 290, "before anything is settled")
+	now += 20 * second
+	m.Advance(&d, r, now)
+	wantUsed(t, &d, m, r, 90, "20 s later")
+	m.Settle(&d, r, now, &one, 10)
+	wantUsed(t, &d, m, r, 50, "40 of 50 were too much, though 200 have drained")
+	m.Settle(&d, r, now, &two, 0)
+	wantUsed(t, &d, m, r, 0, "and 50 of 50")
+	three := bound(now, 30)
+	now += second
+	m.Advance(&d, r, now)
+	bound(now, 100)
+	m.Settle(&d, r, now, &three, 0)
+	wantUsed(t, &d, m, r, 100, "10 of the 30 had come back by themselves")
+}

@@ -14,13 +14,14 @@ type Ring struct {
 	CutAt int64 // since when; it regains 1% an hour
 	OddAt int64 // the last unexplained refusal
 	Gone  int64 // rolling: all that has come back so far
-	marks [marks]mark
-	last  int64 // number of the latest mark
+	marks [marks]mark // rolling: what had come back; bucket: how low it stood
+	last  int64       // rolling: number of the latest mark
 	slot  [slots]int64
 }
 
-// mark remembers how much had come back by a moment, at the most.
-type mark struct{ at, gone int64 }
+// mark remembers how much of a rolling window had come back by a moment, at the most; or
+// the lowest level of a bucket in a stretch of time, which at numbers.
+type mark struct{ at, n int64 }
 
 // marks is how many a ring has: they reach back an eighth of a window at least.
 const (
@@ -45,10 +46,50 @@ func (r *Ring) goneSince(t int64) (int64, bool) {
 			return r.Gone, true // all there ever was
 		}
 		if m := &r.marks[k%marks]; m.at <= t {
-			return r.Gone - m.gone, true
+			return r.Gone - m.n, true
 		}
 	}
 	return 0, false
+}
+
+// stretch is how long the lowest level of a bucket is told apart. Together they reach back
+// far enough for an answer to be read to its end.
+const stretch = 30_000_000
+
+// stood notes that a bucket stands at level, before anything is added to it.
+func (r *Ring) stood(t, level int64) {
+	if r == nil {
+		return
+	}
+	if m := &r.marks[t/stretch%marks]; m.at == t/stretch {
+		m.n = min(m.n, level)
+	} else {
+		*m = mark{t / stretch, level}
+	}
+}
+
+// lowest returns a level that a bucket has not been below from one moment to another; 0 if
+// that is too long ago to tell.
+func (r *Ring) lowest(from, to int64) int64 {
+	if r == nil || to/stretch-from/stretch >= marks {
+		return 0
+	}
+	level := int64(MaxAmount)
+	for k := from / stretch; k <= to/stretch; k++ {
+		if m := &r.marks[k%marks]; m.at == k {
+			level = min(level, m.n)
+		}
+	}
+	return level
+}
+
+// lower takes amount out of what the level was since a moment.
+func (r *Ring) lower(from, to, amount int64) {
+	for k := max(from/stretch, to/stretch-marks+1); r != nil && k <= to/stretch; k++ {
+		if m := &r.marks[k%marks]; m.at == k {
+			m.n = max(m.n-amount, 0)
+		}
+	}
 }
 
 func (r *Ring) at(slice int64) *int64 { return &r.slot[uint64(slice)%slots] }

@@ -10,6 +10,7 @@ import (
 type Head struct {
 	Waiter int32
 	lane   int32
+	class  int32
 	rank   rank
 }
 
@@ -31,7 +32,7 @@ func (s Strictness) in(k LaneKey) bool { return s.All || s.Lane != nil && s.Lane
 // Heads returns the first in line of every lane, in order; with each, of every class in
 // every lane, for when classes find different room. The slice is valid until the next call.
 func (q *Queue) Heads(strict Strictness, each bool) []Head {
-	q.heads = q.heads[:0]
+	q.heads, q.held = q.heads[:0], q.held[:0]
 	q.findLeast()
 	for i := q.first; i != 0; {
 		next := q.lanes.At(i).next
@@ -81,7 +82,7 @@ func (q *Queue) laneHeads(i int32, strict Strictness, each bool) bool {
 			continue
 		}
 		n := q.tree.Min(l.roots[c])
-		h := Head{Waiter: q.flows.At(q.tree.Value(n)).first, lane: i, rank: q.rankOf(c, q.lead(l, c), q.tree.KeyOf(n).B, strict.All)}
+		h := Head{Waiter: q.flows.At(q.tree.Value(n)).first, lane: i, class: int32(c), rank: q.rankOf(c, q.lead(l, c), q.tree.KeyOf(n).B, strict.All)}
 		switch {
 		case len(q.heads) == first || each && !within:
 			q.heads = append(q.heads, h)
@@ -108,6 +109,35 @@ func (q *Queue) Close(h Head, pass uint32) { q.lanes.At(h.lane).pass = pass }
 
 // Closed reports whether a head's lane has been closed in this pass.
 func (q *Queue) Closed(h Head, pass uint32) bool { return q.lanes.At(h.lane).pass == pass }
+
+// Held tells that a head cannot go, in this pass, for a reason that others do not share.
+func (q *Queue) Held(h Head) { q.held = append(q.held, h) }
+
+// carry takes those along who are held, when another is granted: what it gets meanwhile is
+// not owed to them, or they would have the line to themselves later. Among each other they stay as
+// they are.
+func (q *Queue) carry() {
+	for _, h := range q.held {
+		for k, l := int32(0), q.lanes.At(h.lane); k < l.n; k++ {
+			q.domains.At(l.domains[k]).least = math.MinInt64
+		}
+	}
+	for _, h := range q.held {
+		l := q.lanes.At(h.lane)
+		for k := range l.n {
+			d := q.domains.At(l.domains[k])
+			d.least = max(d.least, l.parts[h.class].tags[k].start)
+		}
+	}
+	for _, h := range q.held {
+		l := q.lanes.At(h.lane)
+		for k := range l.n {
+			d := q.domains.At(l.domains[k])
+			l.parts[h.class].tags[k].start += max(d.virtual-d.least, 0)
+		}
+	}
+	q.held = q.held[:0]
+}
 
 // lead is how far a class's part in a lane is ahead of the least on the meter on which
 // it is furthest ahead. The one that is not ahead anywhere has had too little of all.

@@ -67,6 +67,7 @@ type Queue struct {
 	first    int32 // of the list of lanes
 	parked   int32 // root of the tree of parked flows by wake time
 	heads    []Head
+	held     []Head  // that cannot go for a reason that others do not share, in this pass
 	unparked []int32 // flows, while they are brought back
 }
 

@@ -16,6 +16,7 @@ func (q *Queue) Granted(w int32, costs *Costs) {
 		tg.start = tg.finish
 		d.latest = max(d.latest, tg.finish)
 	}
+	q.carry()
 	pt.virtual = max(pt.virtual, m.start)
 	m.finish = m.start + wt.cost
 	m.start = m.finish

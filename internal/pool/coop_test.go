@@ -186,6 +186,11 @@ func TestOldestPeriodUsedAgainByItsOwnAgent(t *testing.T) {
 	}()
 	select {
 	case <-done:
+		for _, a := range w.p.Snapshot(w.now).Agents {
+			if a.Used > 2 {
+				t.Fatalf("%s sent twice, and is said to have used %d", a.Name, a.Used)
+			}
+		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the snapshot never ends")
 	}
@@ -256,5 +261,45 @@ func TestHeldClassDoesNotStarveTheHighestAfterTheReset(t *testing.T) {
 	longest = max(longest, w.now-last)
 	if longest > 10_000_000 {
 		t.Errorf("the highest class had nothing for %v of one a second", longest.Sub(0))
+	}
+}
+
+// A model that is paused for long does not have the shared limit to itself afterwards.
+func TestPausedModelDoesNotStarveTheOthersAfterwards(t *testing.T) {
+	w := worldOf(t, classesSpec(
+		store.Limit{Name: "bucket", Unit: "requests", Kind: store.Bucket, Size: 1, Burst: 1, Window: time.Second, Guard: store.GuardOff},
+		store.Limit{Name: "models", Unit: "requests", Kind: store.Rolling, Size: 1_000_000, Window: time.Hour, Guard: store.GuardOff, Per: store.PerModel},
+	))
+	model := map[store.ID]string{}
+	next := func(m string) {
+		op := store.Op{Kind: store.OpAcquire, Agent: m, Class: 1, Model: m, Wait: -1, TTL: time.Hour}
+		op.Amounts[0], op.Amounts[1] = 1, 1
+		model[w.do(op).ID] = m
+	}
+	next("x")
+	for range 5 {
+		next("paused")
+		next("other")
+	}
+	w.do(store.Op{Kind: store.OpPause, Model: "paused", Scope: store.PerModel, RetryAfter: 20 * time.Minute})
+	end := w.now.Add(40 * time.Minute)
+	last := w.now
+	var longest store.Time
+	for w.now < end {
+		w.now = w.p.Wake()
+		w.p.Serve(w.now)
+		for _, d := range append([]store.ID(nil), w.p.Decided()...) {
+			w.do(store.Op{Kind: store.OpPoll, ID: d})
+			w.do(store.Op{Kind: store.OpAnswer, ID: d, Verdict: store.VerdictOK})
+			w.do(store.Op{Kind: store.OpClose, ID: d})
+			if model[d] == "other" {
+				longest = max(longest, w.now-last)
+				last = w.now
+			}
+			next(model[d])
+		}
+	}
+	if longest = max(longest, w.now-last); longest > 10_000_000 {
+		t.Errorf("the other model had nothing for %v of one a second", longest.Sub(0))
 	}
 }

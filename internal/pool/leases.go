@@ -43,16 +43,24 @@ func (p *Pool) living() (set uint16) {
 	return set
 }
 
-// nextDeath returns when the next class will be dead if it is not heard of: what was
+// nextDeath returns when the next class but one will be dead if it is not heard of: what was
 // kept for it is then free.
-func (p *Pool) nextDeath() int64 {
+func (p *Pool) nextDeath(but uint8) int64 {
 	at := int64(meter.Never)
 	for c := range p.spec.Classes {
-		if t := p.aliveTill[c]; t > p.now {
-			at = min(at, t)
+		if c != int(but) {
+			at = min(at, p.deathOf(c))
 		}
 	}
 	return at
+}
+
+// deathOf returns when time alone will make a class dead: not while one of it waits.
+func (p *Pool) deathOf(class int) int64 {
+	if t := p.aliveTill[class]; t > p.now && p.queue.Waiting(rankOf(class)) == 0 && (class > 0 || p.queue.Waiting(emergency) == 0) {
+		return t
+	}
+	return meter.Never
 }
 
 // heartbeat takes or keeps an agent's lease, and with it its user's slot: the check and the

@@ -63,6 +63,7 @@ func (p *Pool) serveOne() bool {
 		}
 		if at := p.keptFromAny(tk); at != 0 {
 			p.wakeAt(at)
+			p.queue.Held(h)
 			again = p.passOn(tk) || again
 			continue // other classes may go
 		}

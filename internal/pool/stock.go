@@ -76,7 +76,7 @@ func (p *Pool) took(tk *ticket, c *charge, in *inst, d *meter.Def) {
 		if tk.class > 0 {
 			st.breaker.Sent(p.now)
 		}
-	case tk.class > 0 && in.Cap > 0 && p.spec.Pace:
+	case d.Kind == meter.Rolling && tk.class > 0 && in.Cap > 0 && p.spec.Pace:
 		p.paces.At(in.extra).Take(p.now, c.Amount, in.Cap, d.Window)
 	}
 }
@@ -89,7 +89,7 @@ func (p *Pool) tookLess(tk *ticket, c *charge, in *inst, amount int64) {
 		if st := p.stockOf(in); tk.granted >= in.Since {
 			st.used[tk.class] = max(st.used[tk.class]-amount, 0)
 		}
-	case tk.class > 0 && in.Cap > 0 && p.spec.Pace:
+	case d.Kind == meter.Rolling && tk.class > 0 && in.Cap > 0 && p.spec.Pace:
 		p.paces.At(in.extra).Refund(amount, in.Cap, d.Window)
 	}
 }
@@ -135,7 +135,7 @@ func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.
 		return p.keptOfStock(tk, c, in, d, r)
 	case d.Kind == meter.Rolling && tk.class > 0 && p.spec.Pace && p.alive(0):
 		if at := p.paces.At(in.extra).Allow(p.now, c.Amount, in.Cap, d.Window); at > p.now {
-			return store.CodePace, at
+			return store.CodePace, min(at, p.deathOf(0))
 		}
 	}
 	if p.spec.Light.All {
@@ -146,7 +146,7 @@ func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.
 
 // keptOfFlow is the light where it binds on what comes back by itself.
 func (p *Pool) keptOfFlow(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (store.Code, int64) {
-	floor := min(policy.Part(in.Capacity(r), p.threshold(tk.class)), in.Cap-c.Amount)
+	floor := min(policy.Part(in.Capacity(r), p.threshold(tk.class)), in.Capacity(r)-c.Amount)
 	if floor <= 0 || in.Room(d, r)-c.Amount >= floor {
 		return 0, 0
 	}
@@ -171,12 +171,12 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		return 0, 0 // no floor reaches as high
 	}
 	highest := int64(0)
-	keep := func(why store.Code, line policy.Line) {
-		floor := min(line.At(p.now), in.Cap-c.Amount)
+	keep := func(why store.Code, line policy.Line, over int64) {
+		floor := min(line.At(p.now), size-c.Amount)
 		if floor <= 0 || left >= floor {
 			return
 		}
-		at = max(at, min(line.When(p.now, left), in.Hi))
+		at = max(at, min(line.When(p.now, left), over))
 		if floor > highest {
 			code, highest = why, floor
 		}
@@ -188,21 +188,21 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		if p.spec.Light.Static {
 			light.Over = 0
 		}
-		keep(store.CodeLight, light)
+		keep(store.CodeLight, light, in.Hi)
 	}
 	if p.spec.Reserve > 0 {
 		sinking.Amount = policy.Part(size, p.spec.Reserve)
-		keep(store.CodeReserve, sinking)
+		keep(store.CodeReserve, sinking, in.Hi)
 	}
 	if p.spec.Shares {
 		s := policy.Shares{Size: size, Weights: p.weights[:], Used: st.used[:], Alive: p.living() | 1<<tk.class}
 		sinking.Amount = s.Floor(int(tk.class), light.Amount)
-		keep(store.CodeShare, sinking)
+		keep(store.CodeShare, sinking, min(in.Hi, p.nextDeath(tk.class)))
 	}
 	if tk.class > 0 && p.spec.Breaker.Samples > 0 {
 		b := p.judgeStock(st, in, room)
 		if b.Tripped && !p.spec.Breaker.Open {
-			keep(store.CodeBreaker, policy.Line{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until})
+			keep(store.CodeBreaker, policy.Line{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until}, in.Hi)
 			if code == store.CodeBreaker {
 				b.Press(p.now)
 			}
@@ -210,9 +210,6 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		if ok, until := b.Allow(p.now); !ok {
 			code, at = store.CodeBreaker, max(at, min(until, in.Hi))
 		}
-	}
-	if code == store.CodeShare {
-		at = min(at, p.nextDeath())
 	}
 	return code, at
 }
