@@ -234,7 +234,12 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 // because puts the reason in words.
 func (e *Error) because() string {
 	s := e.Reason
-	if e.Limit != "" {
+	switch {
+	case e.Limit == "":
+	case s == store.CodeLight.String() || s == store.CodeShare.String() || s == store.CodeReserve.String() ||
+		s == store.CodePace.String() || s == store.CodeBreaker.String(): // there is room, which is kept from it
+		s += fmt.Sprintf(" on limit %q", e.Limit)
+	default:
 		s = fmt.Sprintf("limit %q", e.Limit)
 	}
 	if !e.RetryAt.IsZero() {

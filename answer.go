@@ -54,6 +54,10 @@ func (r *resource) observed(i int, s Stated) store.Observed {
 		return o
 	}
 	o.Size = part(s.Size, r.use)
+	if l := &r.limits[i]; l.Kind == Bucket && l.Burst != l.Size && o.Size != s.Size {
+		o.Remaining = NotStated // of a burst that is not all of it: what part of that is ours is not known
+		return o
+	}
 	if s.Remaining >= 0 && s.Remaining <= s.Size {
 		o.Remaining = max(o.Size-(s.Size-s.Remaining), 0) // what was used stays what it is
 	}

@@ -214,7 +214,7 @@ func TestLightFollowsTheProvider(t *testing.T) {
 func TestLightShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, only(sluice.Light{}, hourly(1000)))
-		spend(t, g, classed("low", "p2"), 799) // a little more than 20% of all is kept, by the slack of the reset
+		spend(t, g, classed("low", "p2"), 800)
 		time.Sleep(30 * time.Minute)
 		spend(t, g, classed("low", "p2"), 100)
 		wantRefused(t, g, classed("low", "p2"), "light")
@@ -279,12 +279,12 @@ func TestRefusalsAreTrue(t *testing.T) {
 	}{
 		{
 			name: "light", reason: "light", resource: sluice.Resource{Limits: []sluice.Limit{hourly(1000)}, Breaker: noBreaker},
-			prepare: func(tb testing.TB, g *sluice.Gate) { spend(tb, g, classed("low", "p2"), 799) },
+			prepare: func(tb testing.TB, g *sluice.Gate) { spend(tb, g, classed("low", "p2"), 800) },
 			req:     classed("low", "p2"),
 		},
 		{
 			name: "light for the highest", reason: "light", resource: sluice.Resource{Limits: []sluice.Limit{hourly(1000)}, Breaker: noBreaker},
-			prepare: func(tb testing.TB, g *sluice.Gate) { spend(tb, g, classed("high", "p0"), 949) },
+			prepare: func(tb testing.TB, g *sluice.Gate) { spend(tb, g, classed("high", "p0"), 950) },
 			req:     classed("high", "p0"),
 		},
 		{
@@ -318,7 +318,7 @@ func TestRefusalsAreTrue(t *testing.T) {
 		{
 			name: "reserve", reason: "reserve",
 			resource: sluice.Resource{Limits: []sluice.Limit{hourly(1000)}, Light: off, Breaker: noBreaker, Reserve: 30},
-			prepare:  func(tb testing.TB, g *sluice.Gate) { spend(tb, g, classed("high", "p0"), 699) },
+			prepare:  func(tb testing.TB, g *sluice.Gate) { spend(tb, g, classed("high", "p0"), 700) },
 			req:      classed("high", "p0"),
 		},
 		{

@@ -91,3 +91,27 @@ func TestOutsideUseIsSeenByTheOracleToo(t *testing.T) {
 		t.Errorf("with half the quota used by others the ideal is %.0f s, without %.0f s", shared, alone)
 	}
 }
+
+// The same where the input binds: what was charged too much has to come back though the
+// bucket drains all the time.
+func TestResearchBoundByInput(t *testing.T) {
+	sc, err := Load("research")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range sc.Limits {
+		switch l := &sc.Limits[i]; l.Unit {
+		case InputTokens:
+			l.Size, l.Burst = 30_000, 30_000
+		case OutputTokens:
+			l.Size, l.Burst = 40_000, 40_000
+		}
+	}
+	for seed := uint64(1); seed <= 3; seed++ {
+		f := alone(t, sc, LightTail, seed)
+		t.Logf("seed %d: %d refused, %.4f of the quota used", seed, f.Throttled, f.Utilization)
+		if f.Utilization < 0.95 || f.Finished != f.Calls {
+			t.Errorf("seed %d: %.4f of the quota used, finished %d of %d", seed, f.Utilization, f.Finished, f.Calls)
+		}
+	}
+}

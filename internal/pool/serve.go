@@ -49,6 +49,7 @@ func (p *Pool) serveOne() bool {
 		tk := p.tickets.At(t)
 		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
 			p.wakeAt(v.At)
+			p.queue.Held(h)
 			again = p.passOn(tk) || again
 			continue
 		}

@@ -154,6 +154,9 @@ func (p *Pool) waiterStates() []store.Waiter {
 		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
 			at = max(at, v.At)
 		}
+		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // what is there is kept from it
+			at = max(at, int64(r.At))
+		}
 		if at == p.now {
 			at = 0 // it depends on others
 		}
