@@ -23,15 +23,13 @@ var (
 	index = strictyaml.Index
 )
 
-func (c *checker) fail(path, format string, args ...any) *ParseError {
+func (c *checker) fail(path, format string, args ...any) strictyaml.Note {
 	return c.doc.Fail(path, format, args...)
 }
 
 // secret notes that a field is wrong that may hold a secret: no excerpt shows it.
-func (c *checker) secret(path, message string) *ParseError {
-	pe := c.fail(path, "%s", message)
-	pe.Excerpt = ""
-	return pe
+func (c *checker) secret(path, message string) strictyaml.Note {
+	return c.fail(path, "%s", message).Hide()
 }
 
 // sorted is the order in which the entries of a mapping are looked at.
@@ -110,7 +108,7 @@ func (c *checker) leases() {
 	c.span("slots.ttl", s.TTL, time.Second, store.MaxTTL)
 	switch {
 	case l.Off:
-		c.fail("slots", "slots are kept by heartbeats, and leases are off").Hint = "remove leases: off, or the slots"
+		c.fail("slots", "slots are kept by heartbeats, and leases are off").Hint("remove leases: off, or the slots")
 	case s.TTL <= l.Renew:
 		c.fail("slots.ttl", "a slot would be lost between two heartbeats: ttl (%s) has to be longer than leases.renew (%s)",
 			c.bare("slots.ttl", s.TTL), c.bare("leases.renew", l.Renew))
@@ -167,7 +165,7 @@ func (c *checker) class(path, name string) {
 	}
 }
 
-func (c *checker) known(fail func(string, string, ...any) *ParseError, path, name string) {
+func (c *checker) known(fail func(string, string, ...any) strictyaml.Note, path, name string) {
 	if c.file.Classes.has(name) {
 		return
 	}
@@ -191,17 +189,16 @@ func (c *checker) name(path, what, s string) { c.named(c.doc.Fail, path, what, s
 // key checks a name that is a key.
 func (c *checker) key(path, what, s string) { c.named(c.doc.FailKey, path, what, s) }
 
-func (c *checker) named(fail func(string, string, ...any) *ParseError, path, what, s string) {
+func (c *checker) named(fail func(string, string, ...any) strictyaml.Note, path, what, s string) {
 	if !nameRE.MatchString(s) {
-		fail(path, "%s is not the name of %s", c.shown(path, s), an(what)).Hint =
-			"a name is 1 to 64 letters, digits, and any of . _ @ + -, a letter or digit first"
+		fail(path, "%s is not the name of %s", c.shown(path, s), an(what)).Hint("a name is 1 to 64 letters, digits, and any of . _ @ + -, a letter or digit first")
 	}
 }
 
 // label checks a key that is a name somebody else has given.
 func (c *checker) label(path, what, s string) {
 	if !labelRE.MatchString(s) {
-		c.doc.FailKey(path, "%q is not the name of %s", s, an(what)).Hint = "a name is 1 to 256 characters of ASCII without spaces"
+		c.doc.FailKey(path, "%q is not the name of %s", s, an(what)).Hint("a name is 1 to 256 characters of ASCII without spaces")
 	}
 }
 

@@ -19,7 +19,7 @@ var providers = []string{
 }
 
 // reserved are first parts of paths that the daemon answers itself.
-var reserved = []string{"v1", "metrics", "healthz", "readyz", "events"}
+var reserved = []string{"v1", "metrics", "healthz", "readyz"}
 
 var headerRE = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
 
@@ -27,7 +27,7 @@ func (c *checker) resource(name string, r *Resource) {
 	path := join("resources", name)
 	c.key(path, "resource", name)
 	if slices.Contains(reserved, name) {
-		c.doc.FailKey(path, "the daemon keeps /%s for itself", name).Hint = "call the resource something else"
+		c.doc.FailKey(path, "the daemon keeps /%s for itself", name).Hint("call the resource something else")
 	}
 	if r.Provider != "" && !slices.Contains(providers, r.Provider) || r.Provider == "" && c.doc.Has(path+".provider") {
 		c.fail(path+".provider", "%s is none of %s", c.shown(path+".provider", r.Provider), strings.Join(providers, ", "))
@@ -52,7 +52,7 @@ func (c *checker) light(path string, l *Light) {
 		c.fail(path, "green (%s) has to be above red (%s)", c.bare(path+".green", l.Green), c.bare(path+".red", l.Red))
 	}
 	if !l.Off && l.Green == 100 {
-		c.fail(path+".green", "at 100%% only the highest class would ever proceed").Hint = "it is below 100%"
+		c.fail(path+".green", "at 100%% only the highest class would ever proceed").Hint("it is below 100%")
 	}
 }
 
@@ -69,7 +69,7 @@ func (c *checker) keys(path string, r *Resource) {
 	if r.KeyEnv != "" {
 		c.env(path+".key_env", r.KeyEnv)
 		if r.Split == "" {
-			c.fail(path+".key_env", "all keys share one pool, so it makes no difference which one is used").Hint = "add split: key, or remove it"
+			c.fail(path+".key_env", "all keys share one pool, so it makes no difference which one is used").Hint("add split: key, or remove it")
 		}
 	}
 	if r.Inject == nil {
@@ -84,7 +84,7 @@ func (c *checker) keys(path string, r *Resource) {
 		c.fail(path+".prefix", "this has to be up to 64 characters of ASCII, such as \"Bearer \"")
 	}
 	if len(c.file.Tokens) == 0 && !strings.HasPrefix(c.file.Listen, unixPrefix) {
-		c.fail(path, "whoever reaches the daemon could use this key").Hint = "add tokens, or listen on unix:PATH"
+		c.fail(path, "whoever reaches the daemon could use this key").Hint("add tokens, or listen on unix:PATH")
 	}
 }
 
@@ -92,7 +92,7 @@ func (c *checker) keys(path string, r *Resource) {
 // not find it in a log.
 func (c *checker) env(path, s string) {
 	if !envRE.MatchString(s) {
-		c.secret(path, "this has to be the name of an environment variable").Hint = "write its name, without $ and not the key itself"
+		c.secret(path, "this has to be the name of an environment variable").Hint("write its name, without $ and not the key itself")
 	}
 }
 
@@ -120,8 +120,7 @@ func (c *checker) limits(path string, r *Resource) {
 
 func (c *checker) limit(path string, l *Limit, r *Resource) {
 	if !unitRE.MatchString(l.Unit) {
-		c.fail(path+".unit", "%s is not a unit such as requests or input_tokens", c.shown(path+".unit", l.Unit)).Hint =
-			"a unit is 1 to 64 small letters, digits and underscores"
+		c.fail(path+".unit", "%s is not a unit such as requests or input_tokens", c.shown(path+".unit", l.Unit)).Hint("a unit is 1 to 64 small letters, digits and underscores")
 	}
 	for i, scope := range l.Per {
 		if slices.Contains(l.Per[:i], scope) {
@@ -142,24 +141,24 @@ func (c *checker) limit(path string, l *Limit, r *Resource) {
 	}
 	switch {
 	case l.Burst != 0 && l.Kind != "bucket":
-		c.fail(path+".burst", "only a bucket has one, and kind is %s", c.bare(path+".kind", l.Kind)).Hint = "remove the one or the other"
+		c.fail(path+".burst", "only a bucket has one, and kind is %s", c.bare(path+".kind", l.Kind)).Hint("remove the one or the other")
 	case l.Kind == "bucket" && !countable(l):
 		c.fail(path+".size", "a bucket of %s refilled at %s is too large to be counted exactly",
-			c.bare(path+".burst", l.Burst), c.bare(path+".size", l.Size)).Hint = "use a shorter window: per minute instead of per day"
+			c.bare(path+".burst", l.Burst), c.bare(path+".size", l.Size)).Hint("use a shorter window: per minute instead of per day")
 	}
 	c.resets(path, l)
 }
 
 func (c *checker) concurrency(path string, l *Limit) {
 	if l.Kind != "concurrency" {
-		c.fail(path+".kind", "with concurrency it cannot be %s", c.bare(path+".kind", l.Kind)).Hint = "remove it"
+		c.fail(path+".kind", "with concurrency it cannot be %s", c.bare(path+".kind", l.Kind)).Hint("remove it")
 	}
 	for _, f := range []struct {
 		name string
 		set  bool
 	}{{"size", l.Size != Rate{}}, {"burst", l.Burst != 0}, {"resets", l.Resets != TimeOfDay{}}} {
 		if f.set {
-			c.fail(path+"."+f.name, "concurrency has none: it counts what is under way, not what was sent").Hint = "make it a limit of its own"
+			c.fail(path+"."+f.name, "concurrency has none: it counts what is under way, not what was sent").Hint("make it a limit of its own")
 		}
 	}
 }
@@ -182,7 +181,7 @@ func (c *checker) resets(path string, l *Limit) {
 		return
 	}
 	if l.Kind != "fixed" {
-		c.fail(path+".resets", "only a fixed window resets, and this one is %s", c.bare(path+".kind", l.Kind)).Hint = "add kind: fixed"
+		c.fail(path+".resets", "only a fixed window resets, and this one is %s", c.bare(path+".kind", l.Kind)).Hint("add kind: fixed")
 	}
 	if (24*time.Hour)%l.Size.Window != 0 {
 		c.fail(path+".resets", "a time of day does not say when a window of this length resets: it has to be a day, or divide one")

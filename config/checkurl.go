@@ -23,7 +23,7 @@ func (c *checker) store() {
 	case scheme == "mem" && rest != "":
 		c.fail("store", "nothing follows mem:, the memory of this process")
 	case scheme == "file" && (strings.HasPrefix(rest, "//") || strings.ContainsRune(rest, 0)):
-		c.fail("store", "after file: comes a directory, as in file:/var/lib/sluice").Hint = "without one it is the user's state directory"
+		c.fail("store", "after file: comes a directory, as in file:/var/lib/sluice").Hint("without one it is the user's state directory")
 	case scheme != "mem" && scheme != "file":
 		u, err := url.Parse(s)
 		if err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "" {
@@ -49,9 +49,9 @@ func (c *checker) url(path, s string, query bool) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		c.fail(path, "this is not a URL such as https://api.example.com")
 	case u.User != nil:
-		c.secret(path, "there is a password or user name in it").Hint = "keys pass through from callers, or come from inject"
+		c.secret(path, "there is a password or user name in it").Hint("keys pass through from callers, or come from inject")
 	case !query && (u.RawQuery != "" || u.ForceQuery) || u.Fragment != "":
-		c.fail(path, "what follows ? or # cannot be part of it").Hint = "requests bring their own"
+		c.fail(path, "what follows ? or # cannot be part of it").Hint("requests bring their own")
 	}
 }
 
@@ -66,7 +66,7 @@ func (c *checker) listen() {
 	}
 	at := strings.LastIndexByte(s, ':')
 	if at < 0 {
-		c.fail("listen", "%s has no port", c.shown("listen", s)).Hint = "an address is HOST:PORT as in 127.0.0.1:7979, or unix:PATH"
+		c.fail("listen", "%s has no port", c.shown("listen", s)).Hint("an address is HOST:PORT as in 127.0.0.1:7979, or unix:PATH")
 		return
 	}
 	host, port := s[:at], s[at+1:]

@@ -109,8 +109,7 @@ func (c *checker) tokens() {
 		}
 		switch {
 		case !hashRE.MatchString(t.Hash):
-			c.secret(path+".hash", "this has to be the token's SHA-256: 64 hexadecimal digits in small letters").Hint =
-				"this prints it: printf %s \"$TOKEN\" | sha256sum"
+			c.secret(path+".hash", "this has to be the token's SHA-256: 64 hexadecimal digits in small letters").Hint("this prints it: printf %s \"$TOKEN\" | sha256sum")
 		case hashes[t.Hash]:
 			c.fail(path+".hash", "there is a token with this hash already")
 		}

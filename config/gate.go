@@ -10,7 +10,7 @@ import (
 
 // Gate returns what [sluice.Open] needs of the file. Resets at a time of day are computed from
 // now. What only the daemon reads is not in it, and neither are limits without a size:
-// those are the provider's.
+// those are the provider's. A File that was not parsed needs its Defaults before.
 func (f *File) Gate(now time.Time) (sluice.Config, error) {
 	c := sluice.Config{
 		Store:     f.Store,

@@ -41,17 +41,20 @@ func loadSchema(t testing.TB) validator {
 	return validator{root}
 }
 
+// structs are the mappings of the file, by their names in the schema.
+var structs = map[string]reflect.Type{
+	"": reflect.TypeFor[File](), "Resource": reflect.TypeFor[Resource](), "Limit": reflect.TypeFor[Limit](), "Light": reflect.TypeFor[Light](),
+	"Breaker": reflect.TypeFor[Breaker](), "Backoff": reflect.TypeFor[Backoff](), "Inject": reflect.TypeFor[Inject](),
+	"Class": reflect.TypeFor[Class](), "Leases": reflect.TypeFor[Leases](), "Slots": reflect.TypeFor[Slots](), "Agent": reflect.TypeFor[Agent](),
+	"Budget": reflect.TypeFor[Budget](), "Retry": reflect.TypeFor[Retry](), "Price": reflect.TypeFor[Price](), "Alerts": reflect.TypeFor[Alerts](),
+	"Token": reflect.TypeFor[Token](),
+}
+
 // Every field of the types is in the schema, with a description, and nothing else is.
 func TestSchemaDescribesEveryField(t *testing.T) {
 	t.Parallel()
 	v := loadSchema(t)
-	for name, typ := range map[string]reflect.Type{
-		"": reflect.TypeFor[File](), "Resource": reflect.TypeFor[Resource](), "Limit": reflect.TypeFor[Limit](), "Light": reflect.TypeFor[Light](),
-		"Breaker": reflect.TypeFor[Breaker](), "Backoff": reflect.TypeFor[Backoff](), "Inject": reflect.TypeFor[Inject](),
-		"Class": reflect.TypeFor[Class](), "Leases": reflect.TypeFor[Leases](), "Slots": reflect.TypeFor[Slots](), "Agent": reflect.TypeFor[Agent](),
-		"Budget": reflect.TypeFor[Budget](), "Retry": reflect.TypeFor[Retry](), "Price": reflect.TypeFor[Price](), "Alerts": reflect.TypeFor[Alerts](),
-		"Token": reflect.TypeFor[Token](),
-	} {
+	for name, typ := range structs {
 		s := v.root
 		if name != "" {
 			s = v.root["$defs"].(map[string]any)[name].(map[string]any)
@@ -76,6 +79,20 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 		}
 		if len(properties) > 0 {
 			t.Errorf("%s: %v are not in the file", name, properties)
+		}
+	}
+}
+
+// The reference names every field.
+func TestReferenceNamesEveryField(t *testing.T) {
+	t.Parallel()
+	reference := string(read(t, filepath.Join("..", "docs", "configuration.md")))
+	for name, typ := range structs {
+		for i := range typ.NumField() {
+			field, _, _ := strings.Cut(typ.Field(i).Tag.Get("yaml"), ",")
+			if field != "" && !regexp.MustCompile("`[^`\n]*\\b"+field+"\\b[^`\n]*`").MatchString(reference) && field != "-" {
+				t.Errorf("%s.%s is not in docs/configuration.md", name, field)
+			}
 		}
 	}
 }

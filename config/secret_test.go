@@ -15,9 +15,8 @@ var valueOfLine = regexp.MustCompile(`(?m)^( *(?:- )?(?:[^:\n"]+|"[^"\n]*"):) ([
 func TestVariablesAreNotShown(t *testing.T) {
 	t.Parallel()
 	held := []string{
-		"hunter2", "hunter2 ${x}", "77777777", "77777777/77d", "77777777/77s", "7777s", "7777h", "77.7777%", "77777777 usd/day", "77777777 eur/day",
-		"https://hunter2:77777777@example.com", "https://example.com/?hunter2", "hunter2://", "redis://hunter2", "hunter2/77777777",
-		"00:00 hunter2", "127.0.0.1:77777777", "hunter2:7979", "", strings.Repeat("hunter2", 100),
+		"hunter2 ${x}", "77777777", "77777777/77d", "7777h", "77.7777%", "77777777 eur/day", "https://hunter2:77777777@example.com",
+		"hunter2/77777777", "00:00 hunter2", "hunter2:77777777", strings.Repeat("hunter2", 100),
 	}
 	f, err := Parse("everything.yaml", read(t, "testdata/good/everything.yaml"), environment)
 	if err != nil {

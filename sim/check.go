@@ -33,7 +33,8 @@ type checker struct {
 // fail notes that the field at path is wrong.
 func (c *checker) fail(path, format string, args ...any) {
 	if c.err == nil {
-		c.err = c.doc.Fail(path, format, args...)
+		c.doc.Fail(path, format, args...)
+		c.err = c.doc.Err()
 	}
 }
 

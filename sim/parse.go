@@ -82,7 +82,7 @@ func Parse(name string, r io.Reader) (*Scenario, error) {
 	}
 	doc, err := strictyaml.Parse(name, "scenario", src)
 	if err != nil {
-		return nil, first(err)
+		return nil, brief(err)
 	}
 	if doc.Empty() {
 		return nil, &ParseError{File: name, Message: "there is nothing in it"}
@@ -90,23 +90,27 @@ func Parse(name string, r io.Reader) (*Scenario, error) {
 	var f fileScenario
 	doc.Decode(&f)
 	if err := doc.Err(); err != nil {
-		return nil, first(err)
+		return nil, brief(err)
 	}
 	c := &checker{doc: doc}
 	sc := c.scenario(&f)
-	if err := doc.Err(); err != nil {
-		return nil, c.err
+	if c.err != nil {
+		return nil, first(c.err)
 	}
 	return sc, nil
 }
 
-// first is the first mistake of several. A scenario is short: the line and the excerpt
-// say where it is.
-func first(err error) error {
+// first is the first mistake of several.
+func first(err error) *ParseError {
 	var pe *ParseError
-	if errors.As(err, &pe) {
-		pe.Field, pe.Hint = "", ""
-		return pe
-	}
-	return err
+	errors.As(err, &pe)
+	return pe
+}
+
+// brief is the first mistake in the form of the file. A scenario is short: the line and the
+// excerpt say where it is.
+func brief(err error) error {
+	pe := first(err)
+	pe.Field, pe.Hint = "", ""
+	return pe
 }

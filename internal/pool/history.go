@@ -39,7 +39,7 @@ type hourCount struct {
 const (
 	maxPeriods = 1 << 15
 	maxUnits   = 6
-	maxModels  = 8 // of one agent in one minute that are looked for; past it counts are split
+	maxModels  = 8    // of one agent in one minute that are looked for; past it counts are split
 	mostLooks  = 4096 // periods of one agent that are added up: more than there are minutes in two days
 	weekHours  = 7 * 24
 	minute     = 60 * 1_000_000
@@ -168,6 +168,9 @@ func (p *Pool) newPeriod() int32 {
 	return h.hand
 }
 
+// age returns how many periods were made after period i: they are used in turn.
+func (h *history) age(i int32) int32 { return (h.hand - i + maxPeriods) % maxPeriods }
+
 // refused counts a refusal in its hour.
 func (h *history) refused(t int64) {
 	c := &h.week[t/hour%weekHours]
@@ -233,8 +236,8 @@ func (p *Pool) recent(rec *caller, span int64) (n int64) {
 			n += int64(pd.sent)
 		}
 		next := pd.before
-		if next != 0 && p.history.periods.At(next).minute > pd.minute {
-			break // it has been given up, and is used by another
+		if p.history.age(next) <= p.history.age(i) {
+			break // it has been given up, and is used again
 		}
 		i = next
 	}

@@ -77,16 +77,16 @@ func (b *builder) fail(at *Node, path, message string) {
 	b.doc.fail(at.Line, at.Column, path, message)
 }
 
+// stop ends the building of what has become too large. Paths there tell nobody anything.
 func (b *builder) stop(at *Node) {
-	if b.stopped {
-		return
+	switch {
+	case b.stopped:
+	case b.nodes > maxTokens:
+		b.doc.fail(0, 0, "", fmt.Sprintf("its anchors stand for more than %d values", maxTokens))
+	default:
+		b.fail(at, "", "it is nested too deeply")
 	}
 	b.stopped = true
-	message := "it is nested too deeply"
-	if b.nodes > maxTokens {
-		message = fmt.Sprintf("its anchors stand for more than %d values", maxTokens)
-	}
-	b.fail(at, "", message) // the path of such a place tells nobody anything
 }
 
 // alias puts in what an anchor stands for. An anchor is known once it is complete, so that

@@ -80,8 +80,7 @@ func (d *Doc) decodeStruct(n *Node, path string, v reflect.Value) {
 	for _, e := range n.Entries {
 		i := slices.IndexFunc(names, func(f field) bool { return f.name == e.Key })
 		if i < 0 {
-			pe := d.fail(e.Line, e.Column, path, "unknown field "+strconv.Quote(e.Key))
-			pe.Hint = suggest(e.Key, names)
+			d.fail(e.Line, e.Column, path, fmt.Sprintf("unknown field %.80q", e.Key)).Hint(suggest(e.Key, names))
 			continue
 		}
 		d.decode(e.Value, Join(path, e.Key), v.Field(names[i].index))
@@ -126,28 +125,20 @@ func (d *Doc) decodeText(n *Node, path string, text encoding.TextUnmarshaler, v 
 	if err == nil {
 		return
 	}
-	if !n.expanded {
-		d.complain(n, path, err)
-		return
+	hint := ""
+	if n.expanded {
+		hint = heldBack
+		if err = text.UnmarshalText([]byte(n.source)); err == nil {
+			v.SetZero()
+			err = errors.New(d.Shown(path, "") + " does not fit here")
+		}
 	}
-	was := reflect.ValueOf(text).Elem()
-	if err = text.UnmarshalText([]byte(n.source)); err == nil {
-		was.SetZero()
-		err = errors.New(d.Shown(path, "") + " does not fit here")
-	}
-	if pe := d.complain(n, path, err); pe.Hint == "" {
-		pe.Hint = heldBack
-	}
-}
-
-// complain notes what a type says about its text.
-func (d *Doc) complain(n *Node, path string, err error) *ParseError {
-	pe := d.fail(n.Line, n.Column, path, err.Error())
+	message := err.Error()
 	var mistake *Mistake
 	if errors.As(err, &mistake) {
-		pe.Message, pe.Hint = mistake.Message, mistake.Hint
+		message, hint = mistake.Message, mistake.Hint
 	}
-	return pe
+	d.fail(n.Line, n.Column, path, message).Hint(hint)
 }
 
 // Mistake is an error about a text that comes with advice.
@@ -162,7 +153,7 @@ var (
 
 func (d *Doc) decodeScalar(n *Node, path string, v reflect.Value) {
 	if n.Kind == Null {
-		d.fail(n.Line, n.Column, path, "there is no value").Hint = "give it one, or remove the line"
+		d.fail(n.Line, n.Column, path, "there is no value").Hint("give it one, or remove the line")
 		return
 	}
 	bare := n.Plain || n.expanded
@@ -174,7 +165,7 @@ func (d *Doc) decodeScalar(n *Node, path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		if n.Plain && !n.expanded && isBool(text) {
-			d.mismatch(n, path, v).Hint = "put it in quotes"
+			d.mismatch(n, path, v)
 			return
 		}
 		v.SetString(text)
@@ -222,17 +213,20 @@ func parseFloat(s string) (float64, bool) {
 }
 
 // mismatch notes that a node is not what v needs.
-func (d *Doc) mismatch(n *Node, path string, v reflect.Value) *ParseError {
-	pe := d.fail(n.Line, n.Column, path, "this has to be "+expected(v))
+func (d *Doc) mismatch(n *Node, path string, v reflect.Value) {
+	hint := ""
 	switch {
 	case n.expanded:
-		pe.Hint = heldBack
-	case n.Kind == Scalar && v.Kind() == reflect.Slice && expected(v) == "a list":
-		pe.Hint = "put it in [ ]"
-	case n.Kind == Scalar && !n.Plain && v.Kind() != reflect.String && decimalNumber.MatchString(n.Text):
-		pe.Hint = "remove the quotes"
+		hint = heldBack
+	case n.Kind != Scalar:
+	case v.Kind() == reflect.String && isBool(n.Text):
+		hint = "put it in quotes"
+	case v.Kind() == reflect.Slice && expected(v) == "a list":
+		hint = "put it in [ ]"
+	case !n.Plain && v.Kind() != reflect.String && decimalNumber.MatchString(n.Text):
+		hint = "remove the quotes"
 	}
-	return pe
+	d.fail(n.Line, n.Column, path, "this has to be "+expected(v)).Hint(hint)
 }
 
 const heldBack = "this is about what the variable holds, which is not shown"

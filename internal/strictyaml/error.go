@@ -54,6 +54,18 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
+// Note is a mistake that was noted, to say more about it.
+type Note struct{ mistake *ParseError }
+
+// Hint says what to do about it.
+func (n Note) Hint(text string) { n.mistake.Hint = text }
+
+// Hide keeps the lines around it from being shown: there may be a secret in them.
+func (n Note) Hide() Note {
+	n.mistake.Excerpt = ""
+	return n
+}
+
 // maxErrors is how many mistakes are told at once: a file with more of them is something
 // else altogether.
 const maxErrors = 20

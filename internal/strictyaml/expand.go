@@ -32,7 +32,7 @@ func (d *Doc) expand(n *Node, path string, env func(string) (string, bool)) {
 	}
 	text, wrong, hint := expandText(n.Text, env)
 	if wrong != "" {
-		d.fail(n.Line, n.Column, path, wrong).Hint = hint
+		d.fail(n.Line, n.Column, path, wrong).Hint(hint)
 	}
 	n.Text, n.source, n.expanded = text, n.Text, true
 }

@@ -66,7 +66,7 @@ func (d *Doc) Err() error {
 
 // Fail notes that the field at path is wrong. A field that is not there is shown where it
 // belongs.
-func (d *Doc) Fail(path, format string, args ...any) *ParseError {
+func (d *Doc) Fail(path, format string, args ...any) Note {
 	line, column := 0, 0
 	for at := path; at != ""; at = parent(at) {
 		if n := d.at[at]; n != nil {
@@ -78,7 +78,7 @@ func (d *Doc) Fail(path, format string, args ...any) *ParseError {
 }
 
 // FailKey notes that the key at path is wrong itself.
-func (d *Doc) FailKey(path, format string, args ...any) *ParseError {
+func (d *Doc) FailKey(path, format string, args ...any) Note {
 	e := d.keys[path]
 	if e == nil {
 		return d.Fail(path, format, args...)
@@ -86,10 +86,10 @@ func (d *Doc) FailKey(path, format string, args ...any) *ParseError {
 	return d.fail(e.Line, e.Column, path, fmt.Sprintf(format, args...))
 }
 
-func (d *Doc) fail(line, column int, path, message string) *ParseError {
+func (d *Doc) fail(line, column int, path, message string) Note {
 	pe := d.failure(line, column, path, message)
 	d.errs = append(d.errs, pe)
-	return pe
+	return Note{pe}
 }
 
 func (d *Doc) failure(line, column int, path, message string) *ParseError {

@@ -20,7 +20,7 @@ import (
 // with the square of their nesting, so both are looked at before.
 const (
 	MaxFile    = 256 << 10
-	maxTokens  = 30_000
+	maxTokens  = 20_000
 	maxNesting = 100
 )
 

@@ -84,6 +84,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Members", members},
 		{"Snapshot", snapshots},
 		{"Leaks", leaks},
+		{"Light", lights},
+		{"Stock", stockShares},
+		{"Reserve", reserves},
+		{"Pace", pacing},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
 	}
