@@ -275,3 +275,238 @@ func ExampleLimit_perAgent() {
 	// painter image_generate false
 	// reader web_search true
 }
+
+// exampleFleet opens a gate for an API that takes 1000 requests a day.
+func exampleFleet(slots int) *sluice.Gate {
+	gate, err := sluice.Open(context.Background(), sluice.Config{
+		Slots:  sluice.Slots{Max: slots},
+		Agents: map[string]sluice.Agent{"writer": {Class: sluice.P0, WaitsFor: []string{"researcher"}}},
+		Resources: map[string]sluice.Resource{
+			"search": {Limits: []sluice.Limit{{Name: "day", Kind: sluice.Rolling, Size: 1000, Window: 24 * time.Hour}}},
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return gate
+}
+
+// A user may have two agents at the same time. The third has to wait until one leaves, or
+// until one that died is known to be dead.
+func ExampleGate_Join() {
+	gate := exampleFleet(2)
+	defer gate.Close()
+	ctx := context.Background()
+
+	writer, err := gate.Join(ctx, sluice.Member{Agent: "writer", User: "ann"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	researcher, err := gate.Join(ctx, sluice.Member{Agent: "researcher", User: "ann"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer researcher.Leave()
+
+	_, err = gate.Join(ctx, sluice.Member{Agent: "painter", User: "ann"})
+	if refusal := (*sluice.Error)(nil); errors.As(err, &refusal) {
+		fmt.Printf("%v, for %v at most\n", refusal.Err, time.Until(refusal.RetryAt).Round(time.Minute))
+	}
+	writer.Leave()
+	painter, err := gate.Join(ctx, sluice.Member{Agent: "painter", User: "ann"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer painter.Leave()
+	fmt.Println(painter.Agent(), "is in")
+	// Output:
+	// no slot, for 5m0s at most
+	// painter is in
+}
+
+// The writer needs what the researcher finds, and the provider has just told the researcher
+// to wait. What the writer has begun goes on; it is not the time for more.
+func ExampleLease_StartNewWork() {
+	gate := exampleFleet(0)
+	defer gate.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	writer, err := gate.Join(ctx, sluice.Member{Agent: "writer"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer writer.Leave()
+
+	work, err := writer.StartNewWork(ctx)
+	fmt.Println(work.Start, err)
+
+	ticket, err := gate.Acquire(ctx, sluice.Request{Resource: "search", Agent: "researcher"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ticket.Answer(sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: 30 * time.Second})
+	ticket.Close()
+	done := make(chan error)
+	go func() {
+		_, err := gate.Acquire(ctx, sluice.Request{Resource: "search", Agent: "researcher"})
+		done <- err
+	}()
+	for work.Start && err == nil { // until the researcher is in line
+		work, err = writer.StartNewWork(ctx)
+	}
+	fmt.Println(work.Start, work.Chain)
+	cancel()
+	fmt.Println(errors.Is(<-done, sluice.ErrCancelled))
+	// Output:
+	// true <nil>
+	// false [writer researcher]
+	// true
+}
+
+// Classes hold shares of the quota, 40 to 35 to 25 by default. Those that nobody is alive of
+// go to the others.
+func ExampleGate_Pool() {
+	gate := exampleFleet(0)
+	defer gate.Close()
+	ctx := context.Background()
+	for _, agent := range []string{"writer", "researcher", "painter"} {
+		lease, err := gate.Join(ctx, sluice.Member{Agent: agent})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer lease.Leave()
+	}
+
+	pool, err := gate.Pool(ctx, "search")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, agent := range []string{"writer", "researcher", "painter"} {
+		a := pool.Allocations[agent]
+		fmt.Printf("%s, priority %d: %d of %d\n", agent, a.Priority, a.Allocated, pool.TotalLimit)
+	}
+	// Output:
+	// writer, priority 0: 615 of 1000
+	// researcher, priority 2: 192 of 1000
+	// painter, priority 2: 192 of 1000
+}
+
+func ExampleGate_Report() {
+	gate := exampleFleet(0)
+	defer gate.Close()
+	ctx := context.Background()
+	send := func(agent string, retry bool, verdict sluice.Verdict) {
+		ticket, err := gate.Acquire(ctx, sluice.Request{Resource: "search", Agent: agent, Retry: retry})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		ticket.Answer(sluice.Answer{Verdict: verdict})
+		ticket.Close()
+	}
+	send("researcher", false, sluice.VerdictOK)
+	send("researcher", false, sluice.VerdictError)
+	send("researcher", true, sluice.VerdictOK)
+	send("writer", false, sluice.VerdictOK)
+
+	report, err := gate.Report(ctx, time.Now().Add(-time.Hour))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range report.Resources {
+		for _, c := range append(r.Callers, r.Total) {
+			fmt.Printf("%s %q: %d sends, %d retries, %d failed\n", r.Name, c.Name, c.FirstSends, c.Retries, c.Failed)
+		}
+	}
+	// Output:
+	// search "researcher": 2 sends, 1 retries, 1 failed
+	// search "writer": 1 sends, 0 retries, 0 failed
+	// search "": 3 sends, 1 retries, 1 failed
+}
+
+// A resource of which no limit is known, as no answer has stated one yet.
+func ExampleGate_Diagnose() {
+	gate, err := sluice.Open(context.Background(), sluice.Config{Resources: map[string]sluice.Resource{"search": {}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer gate.Close()
+
+	diagnosis, err := gate.Diagnose(context.Background(), time.Now().Add(-24*time.Hour))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range diagnosis.Resources {
+		fmt.Printf("%s: %s, %v a minute at most\n", r.Name, r.Verdict, r.PeakPerMin)
+		for _, a := range r.Advice {
+			fmt.Printf("%s: %s\n", a.Setting, a.Text)
+		}
+	}
+	// Output:
+	// search: ok, 0 a minute at most
+	// resources.search.limits: No limit is known: none is configured, and no answer has stated one. State the provider's limits in resources.search.limits, such as {name: minute, size: 80/min}.
+}
+
+// Four jobs that cron starts at the same minute, in four processes, are spread over eight
+// minutes.
+func ExampleGate_Launch() {
+	gate := exampleFleet(0)
+	defer gate.Close()
+	for range 4 {
+		wait, err := gate.Launch(context.Background(), "search", 8*time.Minute)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("start in", wait.Round(time.Minute))
+	}
+	// Output:
+	// start in 0s
+	// start in 4m0s
+	// start in 2m0s
+	// start in 6m0s
+}
+
+// The last fifth of a day's quota is for the highest class, and the last twentieth for
+// emergencies. By default both shrink as the reset comes nearer; here they do not.
+func ExampleResource_light() {
+	gate, err := sluice.Open(context.Background(), sluice.Config{Resources: map[string]sluice.Resource{
+		"search": {
+			Limits: []sluice.Limit{{Name: "day", Kind: sluice.Fixed, Size: 100, Window: 24 * time.Hour, Reset: time.Now().Add(12 * time.Hour)}},
+			Light:  sluice.Light{Static: true},
+		},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer gate.Close()
+
+	try := func(req sluice.Request) {
+		for n := 0; ; n++ {
+			ticket, err := gate.Try(context.Background(), req)
+			if refusal := (*sluice.Error)(nil); errors.As(err, &refusal) {
+				fmt.Printf("%s sends %d, then: %s\n", req.Agent, n, refusal.Reason)
+				return
+			}
+			ticket.Close()
+		}
+	}
+	try(sluice.Request{Resource: "search", Agent: "crawler"})
+	try(sluice.Request{Resource: "search", Agent: "assistant", Class: sluice.P0})
+	try(sluice.Request{Resource: "search", Agent: "operator", Class: sluice.P0, Emergency: true})
+	// Output:
+	// crawler sends 80, then: light
+	// assistant sends 15, then: light
+	// operator sends 5, then: limit
+}

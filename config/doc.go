@@ -10,6 +10,6 @@
 // All others are read and checked here, kept in the File, and have no effect on the gate: on_store_failure,
 // listen, budgets, routes, prices, alerts, tokens, an agent's budget, and of a resource
 // provider, upstream, mode, client_deadline, split, key_env, inject, abort, and
-// limits without a size. They are for the program that has a proxy, providers and money, which
-// is sluice serve; a program that has not must not pretend that they act.
+// limits without a size. They are for a program with a proxy, providers and money; one that
+// has none of these must not pretend that they act.
 package config

@@ -25,14 +25,15 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
 		Short:         "One gate for all callers of a shared API quota",
-		Long:          "Sluice is one gate that all callers of a shared API quota pass through.\nThe gate itself is a Go library so far; this command shows, in virtual time,\nwhat it does for a fleet.",
+		Long:          "Sluice is one gate that all callers of a shared API quota pass through.\nThe gate itself is a Go library so far; this command checks its configuration, and\nshows in virtual time what it does for a fleet.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().Bool("json", false, "print JSON")
-	root.AddCommand(newSimulate(), newVersion())
+	root.PersistentFlags().String("config", "", "configuration `FILE`; else SLUICE_CONFIG")
+	root.AddCommand(newConfig(), newSimulate(), newVersion())
 	return root
 }
 

@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"slices"
+
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/store"
 )
@@ -134,19 +136,20 @@ func (p *Pool) slotFree(user, mine int32) int64 {
 	if p.spec.Slots.Max == 0 {
 		return p.now
 	}
-	taken, next := 0, int64(meter.Never)
+	var taken []int64
 	for i := int32(1); i < p.leases.End(); i++ {
 		l := p.leases.At(i)
 		if l.name == 0 || l.user != user || l.slotTill <= p.now || i == mine {
 			continue
 		}
-		taken++
-		next = min(next, l.slotTill)
+		taken = append(taken, l.slotTill)
 	}
-	if taken < p.spec.Slots.Max {
+	over := len(taken) - p.spec.Slots.Max
+	if over < 0 {
 		return p.now
 	}
-	return next
+	slices.Sort(taken)
+	return taken[over] // there may be more than there may be now
 }
 
 // leave gives an agent's lease and slot back, unless another machine has taken it over.

@@ -136,7 +136,7 @@ func lights(s *suite) {
 	s.test("a large request can go right after the reset", static(lit(spec(stock(100, hour)))), func(m *member) {
 		m.take(want("b", 100))
 		whole, most := m.queue(want("b", 100).class(2)), m.queue(want("b", 90))
-		m.keptUntil(most, store.CodeLimit, 0, end)
+		m.keptUntil(most, store.CodeLight, 0, end)
 		m.state(whole, store.Waiting)
 		m.answer(most, store.VerdictOK)
 		m.close(most)
@@ -174,12 +174,12 @@ func lights(s *suite) {
 		m.take(want("b", 80))
 		m.refused(want("b", 1).try(), store.CodeLight)
 	})
-	s.test("on flows it only shines", lit(spec(guarded(rolling(10, hour), store.GuardAuto), bucket(1, 10))), func(m *member) {
-		m.take(want("b", 10, 10))
+	s.test("on flows it only shines", lit(spec(guarded(rolling(100, hour), store.GuardAuto), bucket(1, 10))), func(m *member) {
+		m.take(want("b", 100, 10))
 		m.shines(store.Red, store.Red)
 	})
-	s.test("where a stock is known its light is the pool's", lit(spec(guarded(rolling(10, hour), store.GuardAuto), stock(1000, hour))), func(m *member) {
-		m.take(want("b", 10, 10))
+	s.test("where a stock is known its light is the pool's", lit(spec(guarded(rolling(100, hour), store.GuardAuto), stock(1000, hour))), func(m *member) {
+		m.take(want("b", 100, 10))
 		m.shines(store.Red, store.Green)
 	})
 	s.test("bound everywhere it holds on a bucket", everywhere(lit(spec(bucket(1, 10)))), func(m *member) {
@@ -215,7 +215,7 @@ func lights(s *suite) {
 	})
 	s.test("a wait that ends before it is refused at once", lit(spec(stock(1000, hour))), func(m *member) {
 		m.take(want("b", 800))
-		at := sinks(200, hour, end, 99)
+		at := sinks(200, hour, end, 100)
 		res := m.refused(want("b", 100).wait(at.Sub(m.now())-time.Microsecond), store.CodeDeadline)
 		if res.Reason.At != at {
 			m.Errorf("refused until %v, want %v", res.Reason.At.Sub(m.began), at.Sub(m.began))

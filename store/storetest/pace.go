@@ -81,7 +81,7 @@ func pacing(s *suite) {
 		m.keptUntil(m.queue(want("b", 20)), store.CodePace, 0, Start.Add(store.DefaultLease))
 	})
 	s.test("it goes on while one of the highest class waits", paced(spec(rolling(24, 24*time.Hour), slots(1))), func(m *member) {
-		m.take(want("x", 0, 1).ttl(24*time.Hour))
+		m.take(want("x", 0, 1).ttl(24 * time.Hour))
 		top := m.queue(want("a", 1, 1).class(0))
 		m.take(want("b", 1))
 		low := m.queue(want("b", 1))

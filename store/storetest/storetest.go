@@ -88,6 +88,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Stock", stockShares},
 		{"Reserve", reserves},
 		{"Pace", pacing},
+		{"Breaker", breakers},
+		{"Leases", leasing},
+		{"Slots", slotted},
+		{"Launch", launching},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
 	}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // resets name time zones, and not every machine has them
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Start, check and show a configuration file",
+		Long: "A configuration is one YAML file; docs/configuration.md describes every field.\n" +
+			"The file is the argument, or --config, or SLUICE_CONFIG.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newConfigInit(), newConfigCheck(), newConfigShow(), newConfigSchema())
+	return cmd
+}
+
+func newConfigInit() *cobra.Command {
+	return &cobra.Command{
+		Use:     "init [FILE]",
+		Short:   "Print a file to start from, or write it to FILE",
+		Example: "  sluice config init sluice.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				_, err := cmd.OutOrStdout().Write(config.Init())
+				return written(err)
+			}
+			return initFile(args[0])
+		},
+	}
+}
+
+// initFile writes the starter, and never over a file that is there.
+func initFile(name string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		hint := "give a file in a directory that is there and can be written to"
+		if errors.Is(err, fs.ErrExist) {
+			hint = "nothing was changed; give another name, or remove the file first"
+		}
+		return &failure{code: exitUsage, message: err.Error(), hint: hint}
+	}
+	_, err = f.Write(config.Init())
+	return written(errors.Join(err, f.Close()))
+}
+
+func newConfigCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:     "check [FILE]",
+		Short:   "Say whether a configuration is right, and if not, what is wrong where",
+		Example: "  sluice config check sluice.yaml\n  sluice config check sluice.yaml --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := configName(cmd, args)
+			if name == "" {
+				return &failure{code: exitUsage, message: "which file?", hint: "give it as an argument, with --config, or in SLUICE_CONFIG"}
+			}
+			f, err := loadConfig(name)
+			if err != nil {
+				return err
+			}
+			asJSON, _ := cmd.Flags().GetBool("json")
+			return written(printChecked(cmd.OutOrStdout(), name, f, asJSON))
+		},
+	}
+}
+
+func printChecked(w io.Writer, name string, f *config.File, asJSON bool) error {
+	resources := slices.Sorted(maps.Keys(f.Resources))
+	if asJSON {
+		return printJSON(w, map[string]any{"file": name, "ok": true, "resources": append([]string{}, resources...)})
+	}
+	if len(resources) == 0 {
+		_, err := fmt.Fprintf(w, "%s: ok, with no resource yet\n", name)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s: ok: %s\n", name, strings.Join(resources, ", "))
+	return err
+}
+
+func newConfigShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "Print the configuration in effect, with every default",
+		Long: "Show prints every field with the value that is in effect. Without a file these\n" +
+			"are the defaults. Variables are printed as such, not what they hold.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f := config.Default()
+			if name := configName(cmd, args); name != "" {
+				var err error
+				if f, err = loadConfig(name); err != nil {
+					return err
+				}
+			}
+			text, err := f.YAML()
+			if asJSON, _ := cmd.Flags().GetBool("json"); err == nil && asJSON {
+				text, err = yaml.YAMLToJSON(text)
+			}
+			if err == nil {
+				_, err = cmd.OutOrStdout().Write(text)
+			}
+			return written(err)
+		},
+	}
+}
+
+func newConfigSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of the configuration, for editors",
+		Example: "  sluice config schema > sluice.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := config.Schema()
+			if err == nil {
+				_, err = cmd.OutOrStdout().Write(text)
+			}
+			return written(err)
+		},
+	}
+}
+
+// configName returns the file that the command line or the environment names, if any.
+func configName(cmd *cobra.Command, args []string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	if name, _ := cmd.Flags().GetString("config"); name != "" {
+		return name
+	}
+	return os.Getenv("SLUICE_CONFIG")
+}
+
+// loadConfig reads a file and sees whether a gate can be made of it.
+func loadConfig(name string) (*config.File, error) {
+	f, err := config.Load(name)
+	if err == nil {
+		_, err = f.Gate(time.Now())
+	}
+	if err != nil {
+		return nil, configFailure(err)
+	}
+	return f, nil
+}
+
+// configFailure tells everything that is wrong with a file: the first as the error, the others
+// below it.
+func configFailure(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &failure{code: exitUsage, message: err.Error(), hint: "sluice config init FILE writes one to start from"}
+	}
+	var bad *config.ParseError
+	if !errors.As(err, &bad) {
+		return &failure{code: exitConfig, message: err.Error()}
+	}
+	f := &failure{code: exitConfig, message: bad.Error(), detail: bad.Excerpt, hint: "docs/configuration.md describes every field"}
+	var all config.Errors
+	if errors.As(err, &all) {
+		for _, more := range all[1:] {
+			f.detail += "\nerror: " + more.Error() + "\n" + more.Excerpt
+		}
+		f.detail = strings.Trim(f.detail, "\n")
+	}
+	return f
+}
