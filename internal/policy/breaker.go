@@ -151,7 +151,7 @@ func (b *Breaker) age(t int64) {
 	b.forget(t - breakerMemory)
 }
 
-// Press notes that the glide holds somebody back at t. A slow glide leaves few samples, because
+// Press notes that the glide holds somebody back until t. A slow glide leaves few samples, because
 // it is slow: that is no sign that the danger is over while somebody waits.
 func (b *Breaker) Press(t int64) {
 	if b.Tripped {

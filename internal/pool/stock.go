@@ -204,7 +204,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		if b.Tripped && !p.spec.Breaker.Open {
 			keep(store.CodeBreaker, policy.Line{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until}, in.Hi)
 			if code == store.CodeBreaker {
-				b.Press(p.now)
+				b.Press(at) // it waits until then, and nobody looks at it meanwhile
 			}
 		}
 		if ok, until := b.Allow(p.now); !ok {
