@@ -70,6 +70,9 @@ func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg 
 	wrap := func(err error) error {
 		return &Error{Err: ErrInvalid, Resource: name, Message: fmt.Sprintf("resource %q: %v", name, err), cause: err}
 	}
+	if name == fleetPool {
+		return nil, wrap(errors.New("this name is the gate's own"))
+	}
 	spec, err := p.spec(name, cfg)
 	if err != nil {
 		return nil, wrap(err)

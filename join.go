@@ -63,8 +63,8 @@ type fleet struct {
 }
 
 // Join takes a lease for an agent, and a slot of its user where slots are bounded: if all
-// are taken, the error is [ErrSlots] and says when the next is free. One goroutine renews it
-// until Leave.
+// are taken, the error is [ErrSlots], and its RetryAt is when the next is free at the earliest if
+// nobody leaves. One goroutine renews the lease until Leave.
 func (g *Gate) Join(ctx context.Context, m Member) (*Lease, error) {
 	l, err := g.newLease(m)
 	if err != nil {
@@ -272,7 +272,7 @@ func (l *Lease) refused(res *store.Result) error {
 		whose = "those without a user"
 		e.Hint = "name the agent's user, wait for another agent to leave, or raise slots"
 	}
-	e.Message = fmt.Sprintf("agent %q: all slots of %s are taken (%d); one is free at %s at the latest", l.agent, whose, l.gate.plan.slots.Max,
+	e.Message = fmt.Sprintf("agent %q: all slots of %s are taken (%d); the next is free when an agent leaves, or at %s if one has died", l.agent, whose, l.gate.plan.slots.Max,
 		e.RetryAt.Format(time.RFC3339))
 	return e
 }

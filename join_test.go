@@ -177,6 +177,10 @@ func TestLeaveGivesEverythingBackAtOnce(t *testing.T) {
 		}
 		second := join(t, g, sluice.Member{Agent: "second"})
 		leave(t, first) // once more: it is not first's slot any more
+		pass(t, g, urgent("first"))
+		if got := living(t, g); got != "first second" {
+			t.Errorf("alive are %q, want the one who left as well: it has asked again", got)
+		}
 		if _, err := g.Join(t.Context(), sluice.Member{Agent: "third"}); err == nil {
 			t.Error("a second one got the only slot")
 		}
@@ -501,7 +505,7 @@ func TestUserHasSoManyAgentsAndNoMore(t *testing.T) {
 		if e.Reason != "slots" || e.Agent != "a4" || time.Until(e.RetryAt) != 3*time.Minute+30*time.Second || e.Hint == "" {
 			t.Errorf("refused with %+v", e)
 		}
-		if want := `agent "a4": all slots of user "me" are taken (3); one is free at 2000-01-01T00:04:00Z at the latest`; e.Error() != want {
+		if want := `agent "a4": all slots of user "me" are taken (3); the next is free when an agent leaves, or at 2000-01-01T00:04:00Z if one has died`; e.Error() != want {
 			t.Errorf("it says\n  %s, want\n  %s", e, want)
 		}
 		again := join(t, g, sluice.Member{Agent: "a1", User: "me"}) // it has one already

@@ -77,6 +77,12 @@ func (f *File) remember(doc *strictyaml.Doc) {
 	})
 }
 
+// Show is [File.YAML] for people to look at: passwords in addresses are masked.
+func (f *File) Show() ([]byte, error) {
+	text, err := f.YAML()
+	return []byte(strictyaml.Mask(string(text))), err
+}
+
 // YAML prints the configuration so that [Parse] reads the same from it. Values that came from variables
 // are printed with the variables: what those hold may be secret.
 func (f *File) YAML() ([]byte, error) {

@@ -100,7 +100,8 @@ func newConfigShow() *cobra.Command {
 		Use:   "show [FILE]",
 		Short: "Print the configuration in effect, with every default",
 		Long: "Show prints every field with the value that is in effect. Without a file these\n" +
-			"are the defaults. Variables are printed as such, not what they hold.",
+			"are the defaults. Variables are printed as such, not what they hold, and\n" +
+			"passwords in addresses are masked.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := config.Default()
@@ -110,7 +111,7 @@ func newConfigShow() *cobra.Command {
 					return err
 				}
 			}
-			text, err := f.YAML()
+			text, err := f.Show()
 			if asJSON, _ := cmd.Flags().GetBool("json"); err == nil && asJSON {
 				text, err = yaml.YAMLToJSON(text)
 			}

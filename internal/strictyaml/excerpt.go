@@ -2,6 +2,7 @@ package strictyaml
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -27,13 +28,23 @@ func excerpt(src []byte, line, column int) string {
 		if n == line {
 			mark = ">"
 		}
-		text, at := cut(strings.Map(visible, strings.TrimRight(lines[n-1], "\r ")), column)
+		text, at := cut(strings.Map(visible, Mask(strings.TrimRight(lines[n-1], "\r "))), column)
 		fmt.Fprintf(&b, "%s %*d | %s\n", mark, width, n, text)
 		if n == line {
 			fmt.Fprintf(&b, "%*s%s^\n", width+5, "", blank(text, at-1))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n ")
+}
+
+var password = regexp.MustCompile(`(://[^\s/@:]*:)([^\s@]+)@`)
+
+// Mask hides the passwords of addresses, as long as they are, so that nothing moves.
+func Mask(text string) string {
+	return password.ReplaceAllStringFunc(text, func(m string) string {
+		part := password.FindStringSubmatch(m)
+		return part[1] + strings.Repeat("*", utf8.RuneCountInString(part[2])) + "@"
+	})
 }
 
 // visible keeps what could do something to a terminal from it.

@@ -93,7 +93,7 @@ func (d *Doc) fail(line, column int, path, message string) Note {
 }
 
 func (d *Doc) failure(line, column int, path, message string) *ParseError {
-	return &ParseError{File: d.file, Line: line, Column: column, Field: path, Message: message, Excerpt: excerpt(d.src, line, column)}
+	return &ParseError{File: d.file, Line: line, Column: column, Field: path, Message: Mask(message), Excerpt: excerpt(d.src, line, column)}
 }
 
 func (d *Doc) line(n int) []byte {
