@@ -157,12 +157,12 @@ func TestConfiguredWaitsNeedNoLease(t *testing.T) {
 		c.ask("c", from("c"))
 		wantHeld(t, g, "a c", "api: paused, for 0s")
 		wantHeld(t, g, "unknown a c", "api: paused, for 0s")
-		any := join(t, g, sluice.Member{Agent: "any"}) // one of those not named cannot wait for itself
+		unnamed := join(t, g, sluice.Member{Agent: "any"}) // one of those not named cannot wait for itself
 		wantHeld(t, g, "any a c", "api: paused, for 0s")
 		if got := status(t, g).Cycles; len(got) != 0 {
 			t.Errorf("cycles are %q", got)
 		}
-		leave(t, any)
+		leave(t, unnamed)
 		c.order()
 	})
 }

@@ -107,6 +107,7 @@ func TestQuotaIsTheTightestLimitOnRequests(t *testing.T) {
 		{[]sluice.Limit{bucket(5, time.Second, 1000)}, 300}, // what it gives back, not what it holds
 	} {
 		g := open(t, c.limits...)
+		pass(t, g, from("a"))
 		if got := diagnose(t, g, time.Time{}).QuotaPerMin; got != c.want {
 			t.Errorf("%+v: %v a minute, want %v", c.limits, got, c.want)
 		}
@@ -143,7 +144,11 @@ func TestRefusalsRaiseAnAdvice(t *testing.T) {
 				if n := state(t, g).Throttled7d; n != 2 {
 					t.Errorf("%d refusals in seven days", n)
 				}
-				time.Sleep(24*time.Hour + time.Hour)
+				time.Sleep(24*time.Hour - 30*time.Minute)
+				if n := state(t, g).Throttled7d; n != 2 {
+					t.Errorf("%d refusals in seven days, half an hour before they are over", n)
+				}
+				time.Sleep(90 * time.Minute)
 				if n := state(t, g).Throttled7d; n != 1 {
 					t.Errorf("%d refusals in seven days, want the first forgotten", n)
 				}

@@ -87,7 +87,7 @@ func TestHeartbeatsKeepALease(t *testing.T) {
 				t.Errorf("the lease started at %v, want when it was taken", a.LeaseStartedAt)
 			}
 			lease.Kill()
-			last := a.LeaseExpiresAt.Sub(time.Now())
+			last := time.Until(*a.LeaseExpiresAt)
 			time.Sleep(last - time.Millisecond)
 			if got := living(t, g); got != "a" {
 				t.Errorf("alive are %q before its lease is over", got)
@@ -234,7 +234,7 @@ func TestMemberThatMakesNoSenseIsRefused(t *testing.T) {
 			if !strings.Contains(e.Error(), c.says) || len(e.Error()) > 200 || l != nil {
 				t.Errorf("error is %q with %v, want one that says %q", e, l, c.says)
 			}
-			if c.about == sluice.ErrInvalid && e.Agent != c.member.Agent {
+			if errors.Is(err, sluice.ErrInvalid) && e.Agent != c.member.Agent {
 				t.Errorf("the error is about agent %q", e.Agent)
 			}
 		})
@@ -305,6 +305,23 @@ func TestMemberOfSomeResources(t *testing.T) {
 			t.Errorf("it is %+v", a)
 		}
 		leave(t, lease, low)
+	})
+}
+
+// What an agent has is told of the resource that it uses most.
+func TestStatusOfAnAgentThatUsesTwoResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{
+			"api": {Limits: []sluice.Limit{hourly(1000)}}, "other": {Limits: []sluice.Limit{hourly(500)}},
+		}})
+		spend(t, g, from("a"), 3)
+		if a := agent(t, g, "a"); a.Resource != "api" || a.Allocated != 1000 || a.Used != 3 {
+			t.Errorf("it is %+v", a)
+		}
+		spend(t, g, sluice.Request{Resource: "other", Agent: "a"}, 5)
+		if a := agent(t, g, "a"); a.Resource != "other" || a.Allocated != 500 || a.Used != 5 {
+			t.Errorf("it is %+v", a)
+		}
 	})
 }
 
@@ -575,6 +592,7 @@ func TestLeasesAndSlotsThatMakeNoSense(t *testing.T) {
 		"slots without leases": {Slots: sluice.Slots{Max: 1}, Leases: sluice.Leases{Off: true}},
 		"slots before renew":   {Slots: sluice.Slots{Max: 1, TTL: time.Minute}},
 		"endless slots":        {Slots: sluice.Slots{Max: 1, TTL: 25 * time.Hour}},
+		"the fleet's own pool": {Resources: map[string]sluice.Resource{"(fleet)": {}}},
 		"waits for itself":     {Agents: map[string]sluice.Agent{"a": {WaitsFor: []string{"a"}}}},
 		"waits for all":        {Agents: map[string]sluice.Agent{"a": {WaitsFor: many("b", 17)}}},
 		"waits for nobody":     {Agents: map[string]sluice.Agent{"a": {WaitsFor: []string{""}}}},

@@ -97,8 +97,8 @@ func (r *resource) report(h *store.History) ResourceReport {
 			c = newCallerReport(p.Agent)
 			callers[p.Agent] = c
 		}
-		c.add(p, h.Units)
-		total.add(p, h.Units)
+		c.add(p, p.Peak, h.Units)
+		total.add(p, p.PeakAll, h.Units)
 	}
 	rep := ResourceReport{Name: r.name, Since: h.Since.Std(), Total: total.done(), Callers: []CallerReport{}}
 	for _, c := range callers {
@@ -116,14 +116,13 @@ func newCallerReport(name string) *CallerReport {
 	}
 }
 
-// add counts one period. Periods come by time. Peaks of several agents, or models, in one
-// second cannot be told apart by what is remembered; the largest is at least right for one.
-func (c *CallerReport) add(p *store.Period, units []string) {
+// add counts one period, with the most that was sent in a second of it. Periods come by time.
+func (c *CallerReport) add(p *store.Period, peak int64, units []string) {
 	c.FirstSends += p.Sent - p.Retried
 	c.Retries += p.Retried
 	c.Throttled += p.Throttled
 	c.Failed += p.Failed
-	c.PeakPerS = max(c.PeakPerS, p.Peak)
+	c.PeakPerS = max(c.PeakPerS, peak)
 	c.waited += p.Waited
 	c.minutes[p.Start] += p.Sent
 	if c.first == 0 {

@@ -82,6 +82,27 @@ func TestReportCountsEverySend(t *testing.T) {
 	})
 }
 
+// Callers that are calm each for itself can be a burst together.
+func TestReportOfPeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, roomy())
+		for i := range 5 {
+			pass(t, g, from(fmt.Sprint("agent", i)))
+			pass(t, g, sluice.Request{Resource: "api", Agent: fmt.Sprint("agent", i), Model: "m"})
+		}
+		time.Sleep(time.Minute)
+		spend(t, g, from("agent0"), 3)
+		r := report(t, g, bubbleStart)
+		if r.Total.PeakPerS != 10 || r.Total.PeakPerMin != 10 || r.Callers[0].PeakPerS != 3 || r.Callers[1].PeakPerS != 2 {
+			t.Errorf("peaks are %d a second and %d a minute in all, %d and %d a second of the first two",
+				r.Total.PeakPerS, r.Total.PeakPerMin, r.Callers[0].PeakPerS, r.Callers[1].PeakPerS)
+		}
+		if r := report(t, g, bubbleStart.Add(time.Minute)); r.Total.PeakPerS != 3 {
+			t.Errorf("in the last minute the peak is %d a second", r.Total.PeakPerS)
+		}
+	})
+}
+
 func TestReportSinceAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, roomy())

@@ -1,7 +1,6 @@
 package sluice_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/memstore"
 )
 
 // keys returns the keys of a JSON object, sorted.
@@ -275,22 +272,15 @@ func TestWhyTellsOfPauseProbeAndRamp(t *testing.T) {
 // Another gate on the same store has more limits and more classes. What is not known here
 // does no harm.
 func TestStatusOfAPoolThatAnotherMemberAddedTo(t *testing.T) {
-	shared := memstore.New()
-	store.Register("status", func(context.Context, string) (store.Store, error) { return shared, nil })
+	s := newShared(t)
 	open := func(classes []sluice.Class, limits ...sluice.Limit) *sluice.Gate {
-		return openConfig(t, sluice.Config{
-			Store: "status:", Classes: classes, Resources: map[string]sluice.Resource{"api": {Limits: limits}},
-		})
+		return s.open(t, sluice.Config{Classes: classes}, limits...)
 	}
 	first := open(nil, rolling(5, time.Minute))
 	second := open([]sluice.Class{{Name: "a", Share: 1}, {Name: "b", Share: 1}, {Name: "c", Share: 1}, {Name: "d", Share: 1}},
 		rolling(5, time.Minute), places(5))
 	acquire(t, second, from("other"))
-	s, err := first.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(s.Resources[0].Limits); n != 1 {
+	if n := len(state(t, first).Limits); n != 1 {
 		t.Errorf("%d limits, want the one it knows", n)
 	}
 	if _, err := first.Why(t.Context(), "api"); err != nil {

@@ -52,8 +52,7 @@ func TestStressOfTheWholeFleet(t *testing.T) {
 		t.Errorf("cycles are %v", s.Cycles)
 	}
 	for i := range 5 { // all slots are free
-		leave := join(t, g, sluice.Member{Agent: fmt.Sprint("late", i), User: "user0"})
-		defer func() { _ = leave.Leave() }()
+		defer leave(t, join(t, g, sluice.Member{Agent: fmt.Sprint("late", i), User: "user0"}))
 	}
 }
 

@@ -154,7 +154,8 @@ type Period struct {
 	Retried      int64
 	Throttled    int64
 	Failed       int64 // for other reasons
-	Peak         int64 // most in one calendar second
+	Peak         int64 // most of the agent in one calendar second
+	PeakAll      int64 // most of all agents together in a second in which this one sent
 	Waited       time.Duration
 	Amounts      []int64 // used, by unit
 }

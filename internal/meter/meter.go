@@ -179,6 +179,7 @@ func (m *Meter) expire(d *Def, r *Ring, t int64) {
 		r.Tail++
 	}
 	r.Tail = max(r.Tail, first)
+	m.Outside = min(m.Outside, m.Level)
 	if m.Outside > 0 && m.slices(d) && t-m.Since > d.Window {
 		m.Outside = 0
 	}

@@ -6,14 +6,14 @@ package meter
 // minute as for two million. For a bucket they hold what has not begun to
 // drain.
 type Ring struct {
-	Tail  int64 // number of the oldest slice in use
-	Due   int64 // rolling: when the oldest slice stops counting
-	Sum   int64 // bucket: total in the slices, which is a part of what is held
-	Slack int64 // arrival slack in force; 0: the limit's own
-	Cut   int64 // capacity cut off after unexplained refusals, in 1/1000
-	CutAt int64 // since when; it regains 1% an hour
-	OddAt int64 // the last unexplained refusal
-	Gone  int64 // rolling: all that has come back so far
+	Tail  int64       // number of the oldest slice in use
+	Due   int64       // rolling: when the oldest slice stops counting
+	Sum   int64       // bucket: total in the slices, which is a part of what is held
+	Slack int64       // arrival slack in force; 0: the limit's own
+	Cut   int64       // capacity cut off after unexplained refusals, in 1/1000
+	CutAt int64       // since when; it regains 1% an hour
+	OddAt int64       // the last unexplained refusal
+	Gone  int64       // rolling: all that has come back so far
 	marks [marks]mark // rolling: what had come back; bucket: how low it stood
 	last  int64       // rolling: number of the latest mark
 	slot  [slots]int64

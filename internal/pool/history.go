@@ -26,6 +26,7 @@ type period struct {
 	sent, retried   uint32
 	refused, failed uint32
 	peak            uint32 // most in one second
+	peakAll         uint32 // most of all agents together in a second in which this one sent
 	waited          int64
 	units           [maxUnits]int64
 }
@@ -71,6 +72,7 @@ func (p *Pool) sent(tk *ticket) {
 	pd.sent++
 	pd.waited += waited
 	pd.peak = max(pd.peak, rec.inSecond)
+	pd.peakAll = max(pd.peakAll, p.callers.total.inSecond)
 	if tk.retry {
 		pd.retried++
 	}
@@ -211,7 +213,7 @@ func (p *Pool) History(now, since store.Time) store.History {
 		out.Periods = append(out.Periods, store.Period{
 			Agent: p.names.Text(pd.name), Model: p.names.Text(pd.model), Start: store.Time(pd.minute) * minute,
 			Sent: int64(pd.sent), Retried: int64(pd.retried), Throttled: int64(pd.refused), Failed: int64(pd.failed),
-			Peak: int64(pd.peak), Waited: store.Time(pd.waited).Sub(0), Amounts: slices.Clone(pd.units[:len(h.units)]),
+			Peak: int64(pd.peak), PeakAll: int64(pd.peakAll), Waited: store.Time(pd.waited).Sub(0), Amounts: slices.Clone(pd.units[:len(h.units)]),
 		})
 	}
 	slices.SortFunc(out.Periods, func(a, b store.Period) int {

@@ -261,6 +261,7 @@ func (p *Pool) sweepSome(n int) {
 			p.dropInst(p.sweep)
 		}
 	}
+	p.burySome(n)
 	p.callers.sweep(&p.names, n, p.now)
 	p.sweepSessions()
 }

@@ -185,9 +185,24 @@ func (p *Pool) elsewhere(lease int32, machine string) bool {
 // bury drops leases that have run out.
 func (p *Pool) bury() {
 	for i := int32(1); i < p.leases.End(); i++ {
-		if l := p.leases.At(i); l.name != 0 && l.expires <= p.now && l.slotTill <= p.now {
-			p.dropLease(i)
+		p.buryOne(i)
+	}
+}
+
+// burySome looks at some of them: who sends no heartbeats does not call bury either.
+func (p *Pool) burySome(n int) {
+	for range n {
+		if p.sweepDead++; p.sweepDead >= p.leases.End() {
+			p.sweepDead = 0
+			return
 		}
+		p.buryOne(p.sweepDead)
+	}
+}
+
+func (p *Pool) buryOne(i int32) {
+	if l := p.leases.At(i); l.name != 0 && l.expires <= p.now && l.slotTill <= p.now {
+		p.dropLease(i)
 	}
 }
 

@@ -50,6 +50,7 @@ type Pool struct {
 	history   history
 	anyStrict bool  // some limit insists on an answer
 	sweep     int32 // the next meter to look at for dropping
+	sweepDead int32 // the next lease
 	claims    uint32
 	gates     flat.Slab[gateRec]
 	firstGate int32

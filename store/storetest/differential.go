@@ -24,6 +24,10 @@ func Differential(t *testing.T, a, b func(t *testing.T) Harness) {
 		tr.join(sp)
 		tr.join(sp)
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			if tr.chance(3, "redefine") { // other policies and classes for the same limits
+				drawPolicy(rt, &sp)
+				tr.join(sp)
+			}
 			tr.step()
 		}
 		tr.settle()
@@ -70,6 +74,7 @@ func (tr *trace) step() {
 	if tr.chance(40, "time") {
 		d := time.Duration(rapid.OneOf(
 			rapid.Int64Range(0, 2_000_000), rapid.Int64Range(0, 90_000_000), rapid.Just[int64](100_000),
+			rapid.Just[int64](600_000_000), rapid.Just[int64](3*86_400_000_000),
 		).Draw(tr.T, "microseconds")) * time.Microsecond
 		tr.a.harness.Advance(d)
 		tr.b.harness.Advance(d)
@@ -124,8 +129,35 @@ func (tr *trace) compare() {
 		tr.Fatalf("%d in flight", l.InFlight)
 	}
 	for _, s := range l.Limits {
-		if s.Used < 0 || s.Outstanding < 0 {
-			tr.Fatalf("limit %d of %q: used %d, outstanding %d", s.Limit, s.Scope, s.Used, s.Outstanding)
+		if s.Used < 0 || s.Outstanding < 0 || s.Outside < 0 || s.Outside > s.Used {
+			tr.Fatalf("limit %d of %q: used %d, outstanding %d, outside %d", s.Limit, s.Scope, s.Used, s.Outstanding, s.Outside)
+		}
+	}
+	tr.compareHistory()
+}
+
+// compareHistory compares what the two remember, if they do.
+func (tr *trace) compareHistory() {
+	var all [2]store.History
+	for i, w := range []*twin{tr.a, tr.b} {
+		r, ok := w.sessions[0].pool.(store.Recorder)
+		if !ok {
+			return
+		}
+		h, err := r.History(context.Background(), 0)
+		if err != nil {
+			tr.Fatalf("history: %v", err)
+		}
+		all[i] = h
+	}
+	if !reflect.DeepEqual(all[0], all[1]) {
+		tr.Fatalf("histories\nleft:  %+v\nright: %+v", all[0], all[1])
+	}
+	for _, p := range all[0].Periods {
+		for _, a := range append([]int64{p.Sent, p.Retried, p.Throttled, p.Failed, int64(p.Waited)}, p.Amounts...) {
+			if a < 0 || p.Sent > 1<<31 || p.Retried > p.Sent {
+				tr.Fatalf("period %+v", p)
+			}
 		}
 	}
 }
@@ -189,6 +221,7 @@ func drawSpec(t *rapid.T) store.Spec {
 			0, 0, 0, store.PerAgent, store.PerModel, store.PerUser, store.PerTool, store.PerKey, store.PerAgent | store.PerModel,
 		}).Draw(t, "per")
 		l.Size = rapid.SampledFrom([]int64{0, 1, 3, 10, 1000}).Draw(t, "size")
+		l.Rough = rapid.Bool().Draw(t, "rough")
 		if l.Kind != store.Concurrency {
 			l.Window = rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour}).Draw(t, "window")
 			l.Late = rapid.Bool().Draw(t, "late")
@@ -203,7 +236,34 @@ func drawSpec(t *rapid.T) store.Spec {
 	sp := spec(limits...)
 	sp.Order = store.Order(rapid.IntRange(0, 2).Draw(t, "order"))
 	sp.MaxWaiting = rapid.SampledFrom([]int{0, 3, 100}).Draw(t, "most")
+	drawPolicy(t, &sp)
 	return sp
+}
+
+// drawPolicy draws what is left to others. Half of the specs have nothing of it.
+func drawPolicy(t *rapid.T, sp *store.Spec) {
+	sp.Classes = sp.Classes[:rapid.SampledFrom([]int{3, 3, 3, 2, 1}).Draw(t, "classes")]
+	sp.Light, sp.Breaker, sp.Reserve, sp.Slots = store.Light{}, store.Breaker{}, 0, store.Slots{}
+	sp.Shares, sp.Pace, sp.Lease = false, false, 0
+	if rapid.Bool().Draw(t, "plain") {
+		return
+	}
+	sp.Light = rapid.SampledFrom([]store.Light{{}, {Green: 200, Red: 50}, {Green: 500, Red: 500}, {Green: 999}}).Draw(t, "light")
+	if sp.Light.Green > 0 {
+		sp.Light.Static, sp.Light.All = rapid.Bool().Draw(t, "static"), rapid.Bool().Draw(t, "all")
+	}
+	if rapid.Bool().Draw(t, "breaker") {
+		sp.Breaker = store.Breaker{
+			Within:  rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Minute, time.Hour}).Draw(t, "within"),
+			Samples: rapid.SampledFrom([]int{3, 10, store.MaxSamples}).Draw(t, "samples"), Open: rapid.Bool().Draw(t, "open"),
+		}
+	}
+	sp.Reserve = rapid.SampledFrom([]int64{0, 0, 100, 999}).Draw(t, "reserve")
+	sp.Shares, sp.Pace = rapid.Bool().Draw(t, "shares"), rapid.Bool().Draw(t, "pace")
+	sp.Lease = rapid.SampledFrom([]time.Duration{0, 0, time.Second, 30 * time.Second, -1}).Draw(t, "lease")
+	if rapid.Bool().Draw(t, "slots") {
+		sp.Slots = store.Slots{Max: rapid.IntRange(1, 2).Draw(t, "max"), TTL: rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "slot")}
+	}
 }
 
 func (tr *trace) drawOp(session int) store.Op {
@@ -213,7 +273,8 @@ func (tr *trace) drawOp(session int) store.Op {
 	kind := rapid.SampledFrom([]store.OpKind{
 		store.OpAcquire, store.OpAcquire, store.OpAcquire, store.OpAcquire, store.OpAcquire, store.OpPoll, store.OpPoll,
 		store.OpAnswer, store.OpAnswer, store.OpClose, store.OpClose, store.OpCancel, store.OpRenew,
-		store.OpObserve, store.OpPause, store.OpResume,
+		store.OpObserve, store.OpObserve, store.OpPause, store.OpResume,
+		store.OpHeartbeat, store.OpHeartbeat, store.OpLeave, store.OpLaunch,
 	}).Draw(tr.T, "kind")
 	op := store.Op{Kind: kind}
 	var own []issued
@@ -233,6 +294,7 @@ func (tr *trace) drawOp(session int) store.Op {
 		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))
 		op.User, op.Model, op.Tool, op.Key = name("user"), name("model"), name("tool"), name("key")
 		op.Class = uint8(rapid.IntRange(0, 2).Draw(tr.T, "class"))
+		op.Emergency = op.Class == 0 && tr.chance(20, "emergency")
 		op.Retry = rapid.Bool().Draw(tr.T, "retry")
 		op.Wait = rapid.SampledFrom([]time.Duration{-1, -1, 0, time.Second, time.Minute}).Draw(tr.T, "wait")
 		op.Alive = rapid.SampledFrom([]time.Duration{0, 0, 3 * time.Second}).Draw(tr.T, "alive")
@@ -254,6 +316,15 @@ func (tr *trace) drawOp(session int) store.Op {
 		op.Scope = rapid.SampledFrom([]store.Scope{0, store.PerModel, store.PerKey}).Draw(tr.T, "scope")
 		op.RetryAfter = rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Minute}).Draw(tr.T, "hint")
 		tr.drawObserved(&op)
+	case store.OpHeartbeat, store.OpLeave:
+		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))
+		op.User, op.Machine = name("user"), name("machine")
+		op.Class = uint8(rapid.IntRange(0, 2).Draw(tr.T, "class"))
+		if tr.chance(30, "waits") {
+			op.WaitsFor = []string{"agent0", name("for")}
+		}
+	case store.OpLaunch:
+		op.Wait = rapid.SampledFrom([]time.Duration{-1, 0, time.Second, time.Hour}).Draw(tr.T, "over")
 	case store.OpPause:
 		op.RetryAfter = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(tr.T, "pause")
 		op.Scope, op.Model = rapid.SampledFrom([]store.Scope{0, store.PerModel}).Draw(tr.T, "scope"), name("model")
@@ -274,7 +345,8 @@ func (tr *trace) drawObserved(op *store.Op) {
 	op.Observed = []store.Observed{{
 		Limit:     rapid.IntRange(0, len(tr.spec.Limits)-1).Draw(tr.T, "limit"),
 		Size:      rapid.SampledFrom([]int64{-1, 5, 20, 500}).Draw(tr.T, "stated"),
-		Remaining: rapid.SampledFrom([]int64{-1, 0, 3, 15}).Draw(tr.T, "remaining"),
-		ResetIn:   rapid.SampledFrom([]time.Duration{-1, 0, time.Second, 30 * time.Second}).Draw(tr.T, "reset"),
+		Remaining: rapid.OneOf(rapid.SampledFrom([]int64{-1, 0, 3, 15}), rapid.Int64Range(0, 500)).Draw(tr.T, "remaining"),
+		ResetIn:   rapid.SampledFrom([]time.Duration{-1, 0, time.Second, 30 * time.Second, 10 * time.Minute}).Draw(tr.T, "reset"),
+		Slop:      rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond}).Draw(tr.T, "slop"),
 	}}
 }

@@ -149,8 +149,8 @@ func breakers(s *suite) {
 	few := breaking(false, spec(stock(1000, hour)))
 	few.Breaker.Samples = 3
 	s.test("only the last samples count", few, func(m *member) {
-		m.falls(999, 900, 899, 898)
-		m.tripped(false, 3, m.now().Add(898*second))
+		m.falls(1000, 990, 989, 988)
+		m.tripped(false, 3, m.now().Add(988*second))
 	})
 	s.test("answers that passed each other on the way are no rise", open, func(m *member) {
 		ids := []store.ID{m.take(want("b", 100)), m.take(want("b", 100)), m.take(want("b", 100)), m.take(want("b", 100))}

@@ -92,6 +92,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Leases", leasing},
 		{"Slots", slotted},
 		{"Launch", launching},
+		{"History", remembering},
+		{"Others", others},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
 	}
