@@ -128,7 +128,7 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState) {
 		return
 	}
 	if part := float64(l.Outside) / float64(l.Size); part > f.Outside {
-		f.Outside, f.OutsideLimit = part, name
+		f.Outside, f.OutsideLimit, f.OutsideFlow = part, name, def.Kind != Fixed
 	}
 	if slack := l.Slack.Microseconds(); l.Widened && slack > f.Slack {
 		f.Slack, f.SlackLimit = slack, name

@@ -3,7 +3,7 @@ package sluice
 // Kill ends the heartbeats and nothing else, as when the process dies.
 func (l *Lease) Kill() {
 	if l.gate.fleet.remove(l) {
-		close(l.stop)
+		l.stop()
 		<-l.done
 	}
 }

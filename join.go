@@ -40,7 +40,8 @@ type Lease struct {
 	class     uint8
 	waitsFor  []string // of the configuration
 	resources []*resource
-	stop      chan struct{}
+	stay      context.Context // until the agent leaves
+	stop      context.CancelFunc
 	done      chan struct{}
 
 	telling sync.Mutex // held while the store is told
@@ -99,8 +100,9 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 	known := g.plan.agent(m.Agent)
 	l := &Lease{
 		gate: g, agent: m.Agent, user: m.User, machine: m.Machine, class: known.class, waitsFor: without(known.waitsFor, m.Agent),
-		waits: slices.Clone(m.WaitsFor), stop: make(chan struct{}), done: make(chan struct{}),
+		waits: slices.Clone(m.WaitsFor), done: make(chan struct{}),
 	}
+	l.stay, l.stop = context.WithCancel(context.Background())
 	if l.user == "" {
 		l.user = known.user
 	}
@@ -156,6 +158,12 @@ func (l *Lease) checkWaits(agents []string) error {
 // Agent is the name that the lease was taken for.
 func (l *Lease) Agent() string { return l.agent }
 
+// Request returns a request of the agent's, in its class and for its user, to be completed
+// and sent through the gate.
+func (l *Lease) Request(resource string) Request {
+	return Request{Resource: resource, Agent: l.agent, Class: l.gate.plan.className(int(l.class)), User: l.user}
+}
+
 // WaitFor declares the agents whose work this one's depends on from now on, instead of those
 // declared before.
 func (l *Lease) WaitFor(ctx context.Context, agents ...string) error {
@@ -181,7 +189,7 @@ func (l *Lease) Leave() error {
 	if !l.gate.fleet.remove(l) {
 		return nil
 	}
-	close(l.stop)
+	l.stop()
 	<-l.done
 	return l.leave()
 }
@@ -193,10 +201,10 @@ func (l *Lease) renew(every time.Duration) {
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.stop:
+		case <-l.stay.Done():
 			return
 		case <-tick.C:
-			ctx, cancel := context.WithTimeout(context.Background(), every)
+			ctx, cancel := context.WithTimeout(l.stay, every)
 			_ = l.beat(ctx) // Err tells
 			cancel()
 		}
@@ -343,10 +351,12 @@ func (f *fleet) close() error {
 	f.closed = true
 	leases := slices.Collect(maps.Keys(f.leases))
 	f.mu.Unlock()
-	var errs []error
-	for _, l := range leases {
-		errs = append(errs, l.Leave())
+	errs := make([]error, len(leases))
+	var all sync.WaitGroup
+	for i, l := range leases { // at once: a store that does not answer holds up each of them
+		all.Go(func() { errs[i] = l.Leave() })
 	}
+	all.Wait()
 	if f.pool != nil {
 		errs = append(errs, f.pool.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -608,4 +609,31 @@ func TestLeasesAndSlotsThatMakeNoSense(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What an agent asks for with its lease is asked in its class and for its user.
+func TestRequestsOfALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openConfig(t, sluice.Config{
+			Agents:    map[string]sluice.Agent{"known": {Class: "p1", User: "me"}},
+			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{rolling(10, time.Minute)}}},
+		})
+		for _, c := range []struct {
+			member sluice.Member
+			want   sluice.Request
+		}{
+			{sluice.Member{Agent: "known"}, sluice.Request{Resource: "api", Agent: "known", Class: "p1", User: "me"}},
+			{sluice.Member{Agent: "known", Class: "p0", User: "you"}, sluice.Request{Resource: "api", Agent: "known", Class: "p0", User: "you"}},
+			{sluice.Member{Agent: "other"}, sluice.Request{Resource: "api", Agent: "other", Class: "p2"}},
+		} {
+			lease := join(t, g, c.member)
+			if got := lease.Request("api"); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v asks for %+v, want %+v", c.member, got, c.want)
+			}
+			pass(t, g, lease.Request("api"))
+			if err := lease.Leave(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

@@ -66,7 +66,11 @@ func (g *Gate) Report(ctx context.Context, since time.Time) (Report, error) {
 		if err != nil {
 			return rep, err
 		}
-		rep.Resources = append(rep.Resources, r.report(&h))
+		one := r.report(&h)
+		if since.IsZero() && (rep.Since.IsZero() || one.Since.Before(rep.Since)) {
+			rep.Since = one.Since // all that is remembered
+		}
+		rep.Resources = append(rep.Resources, one)
 	}
 	return rep, nil
 }
@@ -99,6 +103,12 @@ func (r *resource) report(h *store.History) ResourceReport {
 		}
 		c.add(p, p.Peak, h.Units)
 		total.add(p, p.PeakAll, h.Units)
+	}
+	if h.Since == 0 { // from the first on
+		h.Since = h.Now
+		if len(h.Periods) > 0 {
+			h.Since = h.Periods[0].Start
+		}
 	}
 	rep := ResourceReport{Name: r.name, Since: h.Since.Std(), Total: total.done(), Callers: []CallerReport{}}
 	for _, c := range callers {

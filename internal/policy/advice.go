@@ -24,6 +24,7 @@ type Facts struct {
 
 	Outside      float64 // the largest part of a limit that somebody else used
 	OutsideLimit string
+	OutsideFlow  bool  // the limit is a flow, where there are no reserves
 	Slack        int64 // microseconds: the widest slack that refusals which nothing explains have led to
 	SlackLimit   string
 	Cut          int64 // thousandths that such refusals have cut a limit by
@@ -106,6 +107,13 @@ func outside(f *Facts) (setting, seen, do string) {
 		return
 	}
 	part := math.Ceil(min(f.Outside, 1) * 100)
+	if f.OutsideFlow {
+		setting = f.of("use")
+		return setting,
+			fmt.Sprintf("somebody else used %.0f%% of the limit %s with the same key", part, f.OutsideLimit),
+			fmt.Sprintf("find out who, and let them pass through this gate; what they use is subtracted once it shows, and if that is too late: %s: %.0f%%",
+				setting, max(100-part, leastUse))
+	}
 	reserve := min(math.Ceil(part/5)*5, 90)
 	setting = f.of("reserve")
 	return setting,

@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Over any interval no more goes than the burst and what the rate gives in it; what is larger than the burst
+// comes on top, once.
+func TestPaceOverAnyInterval(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.Int64Range(1, 100), rapid.Int64Range(1, 1<<40)).Draw(t, "size")
+		window := rapid.Int64Range(1000, 100*86400e6).Draw(t, "window")
+		burst := max(size/20, 1)
+		type grant struct{ t, amount int64 }
+		var p Pace
+		var grants []grant
+		now := noon
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now += rapid.OneOf(rapid.Int64Range(0, window/20+1), rapid.Just[int64](0), rapid.Int64Range(0, 2*window)).Draw(t, "gap")
+			amount := rapid.OneOf(rapid.Just[int64](1), rapid.Int64Range(1, burst), rapid.Int64Range(1, size)).Draw(t, "amount")
+			at := p.Allow(now, amount, size, window)
+			if at < now {
+				t.Fatalf("allowed at %d, before it was asked for", at-now)
+			}
+			if again := p.Allow(at, amount, size, window); again != at {
+				t.Fatalf("at the stated moment it is %d later", again-at)
+			}
+			if at > now && p.Allow(at-1, amount, size, window) != at {
+				t.Fatalf("a microsecond before the stated moment it is not held")
+			}
+			if at > now && rapid.Bool().Draw(t, "gives up") {
+				continue
+			}
+			now = at
+			p.Take(now, amount, size, window)
+			grants = append(grants, grant{now, amount})
+		}
+		for i := range grants {
+			sum, largest := int64(0), burst
+			for _, g := range grants[i:] {
+				sum += g.amount
+				largest = max(largest, g.amount)
+				if most := float64(largest) + float64(size)*float64(g.t-grants[i].t+int64(len(grants)))/float64(window); float64(sum) > most*(1+1e-9)+1 { // times are whole microseconds
+					t.Fatalf("%d in %d us of %d per %d: at most %.2f", sum, g.t-grants[i].t, size, window, most)
+				}
+			}
+		}
+	})
+}
+
+// Who always wants more gets the whole rate: nothing is held longer than needed.
+func TestPaceWastesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size, window := rapid.Int64Range(1, 100_000).Draw(t, "size"), rapid.Int64Range(1e6, 86400e6).Draw(t, "window")
+		var p Pace
+		now, sum := noon, int64(0)
+		for range 200 {
+			amount := rapid.Int64Range(1, max(size/10, 1)).Draw(t, "amount")
+			now = p.Allow(now, amount, size, window)
+			p.Take(now, amount, size, window)
+			sum += amount
+		}
+		// The last ones may go ahead of the rate, never behind it; 200 roundings up are allowed for.
+		if least := float64(size) * float64(now-noon-200) / float64(window); float64(sum) < least {
+			t.Fatalf("%d in %d us of %d per %d, want at least %.2f", sum, now-noon, size, window, least)
+		}
+	})
+}
+
+// What is given back has never been.
+func TestPaceRefund(t *testing.T) {
+	p, q := Pace{Next: noon}, Pace{Next: noon}
+	p.Take(noon, 7, 100, 60e6)
+	p.Refund(7, 100, 60e6)
+	if p != q {
+		t.Errorf("%d after noon", p.Next-noon)
+	}
+	p.Take(noon, 5, 100, 60e6)
+	p.Refund(-5, 100, 60e6) // it was ten
+	q.Take(noon, 10, 100, 60e6)
+	if p != q {
+		t.Errorf("%d after noon, want %d", p.Next-noon, q.Next-noon)
+	}
+}
