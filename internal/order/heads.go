@@ -114,8 +114,8 @@ func (q *Queue) Closed(h Head, pass uint32) bool { return q.lanes.At(h.lane).pas
 func (q *Queue) Held(h Head) { q.held = append(q.held, h) }
 
 // carry takes those along who are held, when another is granted: what it gets meanwhile is
-// not owed to them, or they would have the line to themselves later. Among each other they stay as
-// they are.
+// not owed to them, or they would have the line to themselves later. What they wait for now is,
+// or newcomers would always be level with them. Among each other they stay as they are.
 func (q *Queue) carry() {
 	for _, h := range q.held {
 		for k, l := int32(0), q.lanes.At(h.lane); k < l.n; k++ {
@@ -126,7 +126,7 @@ func (q *Queue) carry() {
 		l := q.lanes.At(h.lane)
 		for k := range l.n {
 			d := q.domains.At(l.domains[k])
-			d.least = max(d.least, l.parts[h.class].tags[k].start)
+			d.least = max(d.least, l.parts[h.class].tags[k].start+q.partCost(l, uint8(h.class), k, q.waiters.At(h.Waiter).cost))
 		}
 	}
 	for _, h := range q.held {

@@ -26,5 +26,11 @@ func (p *Pace) Take(t, amount, size, window int64) {
 	p.Next = max(p.Next, t) + gap(amount, size, window)
 }
 
-// Refund notes that amount was never sent.
-func (p *Pace) Refund(amount, size, window int64) { p.Next -= gap(amount, size, window) }
+// Refund notes at t that amount was never sent; negative if it was more.
+func (p *Pace) Refund(t, amount, size, window int64) {
+	if amount < 0 {
+		p.Take(t, -amount, size, window)
+		return
+	}
+	p.Next -= gap(amount, size, window)
+}

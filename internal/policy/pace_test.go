@@ -73,14 +73,18 @@ func TestPaceWastesNothing(t *testing.T) {
 func TestPaceRefund(t *testing.T) {
 	p, q := Pace{Next: noon}, Pace{Next: noon}
 	p.Take(noon, 7, 100, 60e6)
-	p.Refund(7, 100, 60e6)
+	p.Refund(noon, 7, 100, 60e6)
 	if p != q {
 		t.Errorf("%d after noon", p.Next-noon)
 	}
 	p.Take(noon, 5, 100, 60e6)
-	p.Refund(-5, 100, 60e6) // it was ten
+	p.Refund(noon, -5, 100, 60e6) // it was ten
 	q.Take(noon, 10, 100, 60e6)
 	if p != q {
 		t.Errorf("%d after noon, want %d", p.Next-noon, q.Next-noon)
+	}
+	p.Refund(noon+3600e6, -5, 100, 60e6) // what is told late counts from then on
+	if p.Next != noon+3603e6 {
+		t.Errorf("%d after noon", p.Next-noon)
 	}
 }

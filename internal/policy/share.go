@@ -35,9 +35,9 @@ func (s *Shares) unused(class int) int64 {
 func (s *Shares) Floor(class int, light int64) int64 {
 	var highest, others int64
 	for i := range s.Weights {
-		switch {
-		case i == class:
-		case i == 0:
+		switch i {
+		case class:
+		case 0:
 			highest = s.unused(i)
 		default:
 			others += s.unused(i)

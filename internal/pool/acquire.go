@@ -71,7 +71,7 @@ func (p *Pool) valid(op *store.Op) bool {
 			return false
 		}
 	}
-	return op.Agent != "" && op.ID.N>>63 == 0 && int(op.Class) < len(p.spec.Classes) && !(op.Emergency && op.Class != 0) &&
+	return op.Agent != "" && op.ID.N>>63 == 0 && int(op.Class) < len(p.spec.Classes) && (!op.Emergency || op.Class == 0) &&
 		op.TTL > 0 && op.TTL <= store.MaxTTL && op.Alive >= 0 && op.Alive <= store.MaxTTL && op.Wait <= store.MaxWindow
 }
 

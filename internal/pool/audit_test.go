@@ -134,12 +134,10 @@ func each(slab reflect.Value, f func(i int32, rec reflect.Value)) {
 // chaos does anything to a pool.
 type chaos struct {
 	*rand.Rand
-	p     *Pool
-	spec  store.Spec
-	now   store.Time
-	ids   []store.ID
-	log   []string
-	quiet bool // nothing new
+	p    *Pool
+	spec store.Spec
+	now  store.Time
+	ids  []store.ID
 }
 
 func traces(n int) int {

@@ -96,6 +96,9 @@ func (p *Pool) learnSize(in *inst, d *meter.Def, l *store.Limit, size int64) {
 	}
 	burst := l.Burst
 	if l.Size > 0 {
+		if size < l.Size {
+			burst = min(burst, size) // or what remains of so little would look like much that is used
+		}
 		size = min(size, l.Size)
 	} else if burst == 0 || burst > size {
 		burst = size

@@ -157,6 +157,9 @@ func (p *Pool) waiterStates() []store.Waiter {
 		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // what is there is kept from it
 			at = max(at, int64(r.At))
 		}
+		if r.Code >= store.CodeLight { // something is kept for others
+			at = max(at, int64(r.At))
+		}
 		if at == p.now {
 			at = 0 // it depends on others
 		}
@@ -253,6 +256,7 @@ func (p *Pool) agentStates() []store.Agent {
 func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
 	a = store.Agent{Name: p.names.Text(c.name), Class: int(c.class), Since: store.Time(c.first), Used: p.recentUse(c)}
 	switch {
+	case p.lease == 0: // nobody counts as alive
 	case c.lease != 0 && p.leases.At(c.lease).expires > p.now: // one that has run out may still ask
 		l := p.leases.At(c.lease)
 		a.Class, a.Leased, a.Slot = int(l.class), true, l.slotTill > p.now
@@ -262,7 +266,7 @@ func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
 			a.WaitsFor = append(a.WaitsFor, p.names.Text(w))
 		}
 		ok = true
-	case c.class == left || p.lease == 0:
+	case c.class == left:
 	case waits:
 		a.Expires, ok = store.Time(p.now+p.lease), true
 	default:

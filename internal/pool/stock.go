@@ -58,12 +58,21 @@ func (p *Pool) rule() policy.Rule {
 	return policy.Rule{Within: b.Within.Microseconds(), Samples: b.Samples, Open: b.Open}
 }
 
-// stockOf returns the stock of a fixed window, brought to the window that is counted now.
+// stockOf returns the stock of a fixed window, brought to the window that is counted now. What was
+// used before its reset was known is charged to the first, and counts there.
 func (p *Pool) stockOf(in *inst) *stock {
 	st := p.stocks.At(in.extra)
-	if st.since != in.Since {
-		st.since, st.used = in.Since, [store.MaxClasses]int64{}
+	if in.Hi == 0 || st.since == in.Since {
+		return st
 	}
+	var sum int64
+	for _, used := range st.used {
+		sum += used
+	}
+	if st.since != 0 || sum > in.Level { // some of it has come back since
+		st.used = [store.MaxClasses]int64{}
+	}
+	st.since = in.Since
 	return st
 }
 
@@ -86,11 +95,11 @@ func (p *Pool) took(tk *ticket, c *charge, in *inst, d *meter.Def) {
 func (p *Pool) tookLess(tk *ticket, c *charge, in *inst, amount int64) {
 	switch d := &p.defs[c.limit]; {
 	case d.Kind == meter.Fixed:
-		if st := p.stockOf(in); tk.granted >= in.Since {
+		if st := p.stockOf(in); in.Hi == 0 || tk.granted >= in.Since {
 			st.used[tk.class] = max(st.used[tk.class]-amount, 0)
 		}
 	case d.Kind == meter.Rolling && tk.class > 0 && in.Cap > 0 && p.spec.Pace:
-		p.paces.At(in.extra).Refund(amount, in.Cap, d.Window)
+		p.paces.At(in.extra).Refund(p.now, amount, in.Cap, d.Window)
 	}
 }
 
@@ -117,9 +126,11 @@ func (p *Pool) keptFromAny(tk *ticket) (at int64) {
 		case store.CodePace, store.CodeBreaker:
 			in.kept |= ^uint8(1) // all classes but the highest
 			at = max(at, until)
+			p.wakeAt(until) // those behind it may need only this
 		default:
 			in.kept |= 1 << tk.class
 			at = max(at, until)
+			p.wakeAt(until)
 		}
 	}
 	return at
@@ -176,7 +187,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		if floor <= 0 || left >= floor {
 			return
 		}
-		at = max(at, min(line.When(p.now, left), over))
+		at = max(at, min(line.When(p.now, max(left, 0)), over)) // below that it is the limit that lacks room
 		if floor > highest {
 			code, highest = why, floor
 		}
@@ -208,6 +219,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 			}
 		}
 		if ok, until := b.Allow(p.now); !ok {
+			p.wakeAt(until) // those behind it may be held by nothing else
 			code, at = store.CodeBreaker, max(at, min(until, in.Hi))
 		}
 	}

@@ -118,6 +118,14 @@ func stockShares(s *suite) {
 		m.cancel(waits)
 		m.take(want("c", 800).class(2))
 	})
+	s.test("what was used before the reset was known counts", shared(spec(store.Limit{Kind: store.Fixed, Size: 1000, Window: hour})), func(m *member) {
+		m.beat("a", 0)
+		m.sleep(time.Minute)
+		id := m.take(want("a", 615).class(0))
+		m.answered(store.Op{ID: id, Verdict: store.VerdictOK, Observed: states(0, 1000, 385, 50*time.Minute)})
+		m.close(id)
+		m.take(want("c", 385).class(2)) // all of a's share is used
+	})
 	s.test("a share that was borrowed is taken back in the next window", sp(), func(m *member) {
 		id := m.take(want("c", 1000).class(2))
 		m.answer(id, store.VerdictOK)

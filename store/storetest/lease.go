@@ -192,6 +192,14 @@ func leasing(s *suite) {
 		m.close(m.take(want("a", 1)))
 		m.dead("a")
 	})
+	s.test("turned off under those who have one, nobody is alive", sp(), func(m *member) {
+		m.beat("a", 1)
+		m.take(want("b", 1))
+		join(m.T, m.harness, off)
+		if n := len(m.snapshot().Agents); n != 0 {
+			m.Errorf("%d are alive", n)
+		}
+	})
 	s.test("what makes no sense is refused", sp(), func(m *member) {
 		long := strings.Repeat("x", store.MaxName+1)
 		for _, change := range []func(op *store.Op){

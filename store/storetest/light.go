@@ -99,7 +99,11 @@ func lights(s *suite) {
 	})
 	s.test("it sinks with the time left, and who waits goes at the stated moment", lit(spec(stock(1000, hour))), func(m *member) {
 		m.take(want("b", 800))
-		m.keptUntil(m.queue(want("b", 1)), store.CodeLight, 0, sinks(200, hour, end, 199))
+		first := m.queue(want("b", 1))
+		if w := m.snapshot().Queue[0]; w.Expected != sinks(200, hour, end, 199) || w.Reason.At != w.Expected || w.Reason.Code != store.CodeLight {
+			m.Errorf("%+v", w)
+		}
+		m.keptUntil(first, store.CodeLight, 0, sinks(200, hour, end, 199))
 		m.keptUntil(m.queue(want("b", 50)), store.CodeLight, 0, sinks(200, hour, end, 149))
 		m.keptUntil(m.queue(want("b", 1).class(2)), store.CodeLight, 0, sinks(200, hour, end, 148))
 		m.take(want("a", 1).class(0))

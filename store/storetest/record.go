@@ -300,6 +300,12 @@ func others(s *suite) {
 		answer(m, id, 100, 20)
 		stands(m, 50, 20)
 	})
+	s.test("of a bucket that is smaller than was thought they cannot have used more than it holds", spec(guarded(bucket(1000, 1000), store.GuardAuto)), func(m *member) {
+		m.ends(store.Op{Kind: store.OpObserve, Observed: states(0, 5, 0, unstated)})
+		if l := m.limit(0); l.Size != 5 || l.Used != 5 || l.Outside != 5 {
+			m.Errorf("size %d, used %d, outside %d; want 5 each", l.Size, l.Used, l.Outside)
+		}
+	})
 	s.test("rough costs prove nothing of others", spec(rough(window)), func(m *member) {
 		answer(m, m.take(want("a", 10)), 100, 60)
 		stands(m, 40, 0)
