@@ -14,6 +14,9 @@ type Head struct {
 	rank   rank
 }
 
+// Class returns the class of a head.
+func (h Head) Class() int { return int(h.class) }
+
 // rank orders heads: by the first difference.
 type rank [3]int64
 

@@ -15,11 +15,12 @@ type callers struct {
 // caller is one cache line: it is written at every grant.
 type caller struct {
 	name               int32
-	note               int32 // its latest period in the history
+	asked              uint32 // when it asked last, in ages
 	lease              int32
 	inSecond, peak     uint32 // sent in the second of the last, and the most in any
 	retried, throttled uint32
-	class              uint8 // that it asked for last; left: it has taken its leave
+	note               uint16 // its latest period in the history
+	class              uint8  // that it asked for last; left: it has taken its leave
 	sent, waited       int64
 	first, last        int64
 }
@@ -84,6 +85,9 @@ func (c *callers) sweep(names *flat.Names, n int, now int64) {
 		c.recs.Free(c.hand)
 	}
 }
+
+// lastSeen returns when the agent last asked, to the second, or was granted anything.
+func (c *caller) lastSeen() int64 { return max(c.last, int64(c.asked)<<ageBits) }
 
 func (c *caller) counters() store.Counters {
 	return store.Counters{

@@ -38,7 +38,7 @@ type hourCount struct {
 }
 
 const (
-	maxPeriods = 1 << 15
+	maxPeriods = 1 << 15 // callers have 16 bits for one
 	maxUnits   = 6
 	maxModels  = 8    // of one agent in one minute that are looked for; past it counts are split
 	mostLooks  = 4096 // periods of one agent that are added up: more than there are minutes in two days
@@ -141,7 +141,7 @@ func (p *Pool) noted(tk *ticket) *period {
 // periodOf finds or makes an agent's period for a model.
 func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 	h := &p.history
-	for i, looks := rec.note, 0; i != 0 && looks < maxModels; looks++ {
+	for i, looks := int32(rec.note), 0; i != 0 && looks < maxModels; looks++ {
 		pd := h.periods.At(i)
 		if pd.name != rec.name || pd.minute != at {
 			break
@@ -152,8 +152,8 @@ func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 		i = pd.before
 	}
 	i := p.newPeriod()
-	*h.periods.At(i) = period{name: p.names.Keep(rec.name), model: p.names.Keep(model), minute: at, before: rec.note}
-	rec.note = i
+	*h.periods.At(i) = period{name: p.names.Keep(rec.name), model: p.names.Keep(model), minute: at, before: int32(rec.note)}
+	rec.note = uint16(i)
 	return i
 }
 
@@ -226,7 +226,7 @@ func (p *Pool) History(now, since store.Time) store.History {
 // oldest in proportion.
 func (p *Pool) recent(rec *caller, span int64) (n int64) {
 	from := p.now - span
-	for i, looks := rec.note, 0; i != 0 && looks < mostLooks; looks++ {
+	for i, looks := int32(rec.note), 0; i != 0 && looks < mostLooks; looks++ {
 		pd := p.history.periods.At(i)
 		start := int64(pd.minute) * minute
 		if pd.name != rec.name || start+minute <= from {

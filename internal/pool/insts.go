@@ -239,7 +239,9 @@ func (in *inst) readyAt(d *meter.Def, r *meter.Ring, t, amount int64) int64 {
 }
 
 // age is about a second, cheap to count in.
-func (p *Pool) age() uint32 { return uint32(p.now >> 20) }
+func (p *Pool) age() uint32 { return uint32(p.now >> ageBits) }
+
+const ageBits = 20
 
 // keepFor is how many ages an idle meter is kept: setting one up again costs more than
 // keeping it for an agent that comes back.

@@ -22,7 +22,8 @@ const left = 0xff
 
 // heard notes that an agent asks: it is alive.
 func (p *Pool) heard(caller int32, class uint8) {
-	p.callers.recs.At(caller).class = class
+	rec := p.callers.recs.At(caller)
+	rec.class, rec.asked = class, p.age()
 	if p.lease > 0 {
 		p.aliveTill[class] = p.now + p.lease
 	}
@@ -225,8 +226,8 @@ func (p *Pool) countLiving() {
 		}
 	}
 	for i := int32(1); i < p.callers.recs.End(); i++ {
-		if c := p.callers.recs.At(i); c.name != 0 && c.class != left && c.last > 0 {
-			p.aliveTill[c.class] = max(p.aliveTill[c.class], c.last+p.lease)
+		if c := p.callers.recs.At(i); c.name != 0 && c.class != left && c.asked > 0 {
+			p.aliveTill[c.class] = max(p.aliveTill[c.class], c.lastSeen()+p.lease)
 		}
 	}
 }

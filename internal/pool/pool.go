@@ -47,6 +47,7 @@ type Pool struct {
 	lease     int64                   // how long an agent lives that is not heard of; 0: none is alive
 	aliveTill [store.MaxClasses]int64 // when the last agent of a class will be dead
 	scatter   policy.Scatter
+	rival     int32 // while the line is gone through: who of the highest class waits behind the one looked at
 	history   history
 	anyStrict bool  // some limit insists on an answer
 	sweep     int32 // the next meter to look at for dropping

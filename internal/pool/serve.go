@@ -41,7 +41,12 @@ func (p *Pool) serveOne() bool {
 	p.wake = 0
 	p.claims++ // claims of earlier passes are void
 	again := false
-	for _, h := range p.queue.Heads(p.strict(), p.policed != 0) {
+	heads := p.queue.Heads(p.strict(), p.policed != 0)
+	highest := p.findRival(heads)
+	for i, h := range heads {
+		if i == highest {
+			p.rival = 0
+		}
 		if p.queue.Closed(h, p.claims) {
 			continue
 		}
@@ -63,7 +68,7 @@ func (p *Pool) serveOne() bool {
 			return true
 		}
 		if at := p.keptFromAny(tk); at != 0 {
-			p.wakeAt(at)
+			p.wakeAt(min(at, p.now+lookAgain))
 			p.queue.Held(h)
 			again = p.passOn(tk) || again
 			continue // other classes may go
@@ -80,6 +85,30 @@ func (p *Pool) serveOne() bool {
 		return true
 	}
 	return again
+}
+
+// lookAgain is how long one that is kept back is left alone. What it is kept for depends on
+// what several classes and meters do: no single moment can be named for all that may change it.
+const lookAgain = 10_000_000
+
+// findRival notes the first of the highest class that could go if there were room, and
+// returns its place in the line.
+func (p *Pool) findRival(heads []order.Head) int {
+	p.rival = 0
+	if p.policed == 0 || !p.spec.Pace {
+		return 0
+	}
+	for i, h := range heads {
+		if h.Class() != rankOf(0) {
+			continue
+		}
+		t := p.queue.Ticket(h.Waiter)
+		if tk := p.tickets.At(t); p.gatesAllow(tk.who.model, tk.who.key).OK {
+			p.rival = t
+			return i
+		}
+	}
+	return 0
 }
 
 // passOn lets the next one look at limits of the caller's own that tk has waited for:

@@ -270,7 +270,7 @@ func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
 	case waits:
 		a.Expires, ok = store.Time(p.now+p.lease), true
 	default:
-		a.Expires, ok = store.Time(c.last+p.lease), c.last+p.lease > p.now && c.last > 0
+		a.Expires, ok = store.Time(c.lastSeen()+p.lease), c.lastSeen()+p.lease > p.now && c.asked > 0
 	}
 	return a, ok && a.Class < len(p.spec.Classes)
 }

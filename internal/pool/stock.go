@@ -144,7 +144,7 @@ func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.
 		return 0, 0
 	case in.IsStock(d):
 		return p.keptOfStock(tk, c, in, d, r)
-	case d.Kind == meter.Rolling && tk.class > 0 && p.spec.Pace && p.alive(0):
+	case d.Kind == meter.Rolling && tk.class > 0 && p.spec.Pace && p.alive(0) && !p.rivalWants(c.inst):
 		if at := p.paces.At(in.extra).Allow(p.now, c.Amount, in.Cap, d.Window); at > p.now {
 			return store.CodePace, min(at, p.deathOf(0))
 		}
@@ -153,6 +153,21 @@ func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.
 		return p.keptOfFlow(tk, c, in, d, r)
 	}
 	return 0, 0
+}
+
+// rivalWants reports whether one of the highest class waits behind the waiter that is looked
+// at, for the same meter. It has had its share then: pacing the others would give it more.
+func (p *Pool) rivalWants(inst int32) bool {
+	if p.rival == 0 {
+		return false
+	}
+	tk := p.tickets.At(p.rival)
+	for k := range tk.n {
+		if tk.charges[k].inst == inst {
+			return true
+		}
+	}
+	return false
 }
 
 // keptOfFlow is the light where it binds on what comes back by itself.
