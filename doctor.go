@@ -137,6 +137,6 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState) {
 		f.Cut, f.CutLimit = l.Cut, name
 	}
 	if l.Breaker.Tripped {
-		f.BreakerLimit, f.BreakerUntil = name, l.Reset.Std().Format(time.RFC3339)
+		f.BreakerLimit, f.BreakerUntil = name, resetOf(l).Format(time.RFC3339)
 	}
 }

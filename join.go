@@ -249,9 +249,11 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 	l.mu.Lock()
 	op := store.Op{
 		Kind: kind, Agent: l.agent, User: l.user, Machine: l.machine, Class: l.class, WaitsFor: union(l.waitsFor, l.waits),
+		TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
 	}
 	l.mu.Unlock()
 	ops := []store.Op{op}
+	op.Slots = store.Slots{} // they are the fleet's
 	if err := pool.Apply(ctx, ops); err != nil {
 		return l.gate.storeError(err)
 	}
@@ -300,7 +302,6 @@ func (g *Gate) fleetPool(ctx context.Context) (store.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.Slots = g.plan.slots
 	pool, err := g.store.Pool(ctx, spec)
 	if err != nil {
 		return nil, g.storeError(err)

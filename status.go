@@ -157,7 +157,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		def := r.limits[l.Limit]
 		s.Limits = append(s.Limits, LimitStatus{
 			Name: def.Name, Kind: def.Kind.String(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
-			Remaining: l.Remaining, Outside: l.Outside, ResetAt: moment(l.Reset),
+			Remaining: l.Remaining, Outside: l.Outside, ResetAt: resetOf(&l),
 			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: moment(l.Breaker.Gone),
 		})
 	}
@@ -182,6 +182,14 @@ func (r *resource) breaker(b store.BreakerState) string {
 	default:
 		return "gliding"
 	}
+}
+
+// resetOf is when a window is expected to reset: in the middle of what is known.
+func resetOf(l *store.LimitState) *time.Time {
+	if l.Reset == 0 {
+		return nil
+	}
+	return moment(l.Reset.Add(-l.Doubt))
 }
 
 func callerStatus(agent string, c store.Counters) CallerStatus {

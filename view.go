@@ -169,7 +169,7 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 		return s, r.storeError(err)
 	}
 	if l := r.total(&snap); l != nil {
-		s.TotalLimit, s.ResetAt = l.Size, moment(l.Reset)
+		s.TotalLimit, s.ResetAt = l.Size, resetOf(l)
 	}
 	for _, a := range snap.Agents {
 		s.Allocations[a.Name] = AgentAllocation{

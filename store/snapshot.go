@@ -51,9 +51,10 @@ type LimitState struct {
 	Size        int64  // in force now; 0: not known
 	Used        int64
 	Remaining   int64
-	Outstanding int64 // part of Used whose arrival is not bounded yet
-	Outside     int64 // part of Used that somebody else spent
-	Reset       Time  // of a fixed window, when known
+	Outstanding int64         // part of Used whose arrival is not bounded yet
+	Outside     int64         // part of Used that somebody else spent
+	Reset       Time          // of a fixed window, at the latest; 0: not known
+	Doubt       time.Duration // how much earlier or later than its middle it may be
 	Slack       time.Duration
 	Widened     bool  // the slack, after refusals that nothing explained
 	Cut         int64 // thousandths of the size that such refusals cost, until they are regained

@@ -29,6 +29,7 @@ const (
 	MaxWaits   = 16   // agents that one agent can wait for
 	MaxSamples = 64   // of a breaker
 	MaxSlots   = 1 << 20
+	MaxLeases  = 1 << 17 // of one pool
 )
 
 // Whole is the unit of parts: a thousand thousandths.
@@ -202,12 +203,11 @@ type Backoff struct {
 
 // Light is the traffic light: how much of a stock must be left behind. Below Green only
 // the highest class proceeds, below Red only an emergency. Both are thousandths; the zero
-// Light is off. It binds on fixed windows of [LightFrom] and more that the provider
-// enforces.
+// Light is off. It binds on fixed windows of [LightFrom] and more that many agents share.
 type Light struct {
 	Green, Red int64
 	Static     bool // else both shrink with the time left to the reset
-	All        bool // it binds on every limit of the provider's, flows too
+	All        bool // it binds on every shared limit, flows too
 }
 
 // LightFrom is the length from which a fixed window is a stock that has to last.
@@ -223,7 +223,7 @@ type Breaker struct {
 
 // Slots bound how many agents of one user hold a lease at the same time.
 type Slots struct {
-	Max int           // 0: any number
+	Max int           // 0: any number, and this one takes none
 	TTL time.Duration // of a slot, from the last heartbeat
 }
 
@@ -251,7 +251,6 @@ type Spec struct {
 	// Lease is how long an agent lives that is not heard of: 0 means [DefaultLease],
 	// negative that no agent counts as alive.
 	Lease time.Duration
-	Slots Slots
 }
 
 // OpKind says what an operation does.
@@ -334,10 +333,12 @@ type Op struct {
 	// way.
 	Spent bool
 
-	// Of OpHeartbeat, which also reads Agent, User and Class, and of OpLeave, which does nothing
-	// if the lease is that of another machine; none named speaks for all.
+	// Of OpHeartbeat, which also reads Agent, User, Class, and TTL as the length of the lease; 0
+	// means the pool's. OpLeave reads Agent and Machine, and leaves what another session or
+	// machine has taken over; without a machine it speaks for all.
 	Machine  string
 	WaitsFor []string // agents whose work this one's depends on
+	Slots    Slots    // that the agent's user has
 
 	Result Result
 }

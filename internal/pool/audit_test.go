@@ -172,10 +172,6 @@ func (c *chaos) policy() {
 	s.Reserve = int64([]int{0, 0, 100, 900}[c.IntN(4)])
 	s.Shares, s.Pace = c.IntN(2) == 0, c.IntN(2) == 0
 	s.Lease = c.pick(0, time.Second, time.Minute, time.Hour, -1)
-	s.Slots = store.Slots{}
-	if c.IntN(2) == 0 {
-		s.Slots = store.Slots{Max: 1 + c.IntN(3), TTL: c.pick(time.Second, time.Minute, time.Hour)}
-	}
 	s.Order = store.Order(c.IntN(3))
 }
 
@@ -249,6 +245,10 @@ func (c *chaos) op() store.Op {
 		op.Kind = store.OpResume
 	case k < 28:
 		op.Kind = store.OpHeartbeat
+		op.TTL = c.pick(0, time.Second, time.Hour)
+		if c.IntN(2) == 0 {
+			op.Slots = store.Slots{Max: 1 + c.IntN(3), TTL: c.pick(time.Second, time.Minute, time.Hour)}
+		}
 		for range c.IntN(4) {
 			op.WaitsFor = append(op.WaitsFor, c.name("a", 6))
 		}

@@ -379,22 +379,17 @@ func TestReadingChangesNothing(t *testing.T) {
 	}
 }
 
-// With many agents a heartbeat costs little.
-func TestManyLeasesAreNotSlow(t *testing.T) {
-	s := classesSpec(hourly(1000))
-	s.Slots = store.Slots{Max: 5, TTL: time.Minute}
-	w := worldOf(t, s)
-	began := time.Now()
+// Leases that have run out are buried, also when nobody sends heartbeats any more.
+func TestManyLeasesAreBuried(t *testing.T) {
+	w := worldOf(t, classesSpec(hourly(1000)))
 	const agents = 4000
 	for range 2 {
 		for i := range agents {
-			w.do(store.Op{Kind: store.OpHeartbeat, Agent: fmt.Sprint("agent", i), User: fmt.Sprint("user", i/5), Class: 2})
+			w.do(store.Op{
+				Kind: store.OpHeartbeat, Agent: fmt.Sprint("agent", i), User: fmt.Sprint("user", i/5), Class: 2,
+				Slots: store.Slots{Max: 5, TTL: time.Minute},
+			})
 		}
-	}
-	took := time.Since(began) / (2 * agents)
-	t.Logf("%v for a heartbeat of %d agents", took, agents)
-	if took > 2*time.Millisecond {
-		t.Errorf("%v for a heartbeat of %d agents", took, agents)
 	}
 	w.now = w.now.Add(time.Hour)
 	for range 3 * agents / 64 { // nobody sends heartbeats any more

@@ -11,7 +11,10 @@ import (
 type lease struct {
 	name, user, machine int32
 	since, expires      int64
-	slotTill            int64 // 0: it has no slot
+	slotTill            int64  // 0: it has no slot
+	session             uint64 // that sent the last heartbeat
+	before              uint64 // another one of the same machine, and until when it is good
+	beforeTill          int64
 	waits               [store.MaxWaits]int32
 	n                   uint8
 	class               uint8
@@ -77,10 +80,16 @@ func (p *Pool) heartbeat(op *store.Op) {
 	agent, user := p.names.Hold(op.Agent), p.names.Hold(op.User)
 	caller := p.callers.of(&p.names, agent)
 	rec := p.callers.recs.At(caller)
-	if free := p.slotFree(user, rec.lease); free > p.now {
+	code, at := store.CodeNone, int64(0)
+	if free := p.slotFree(user, rec.lease, op.Slots.Max); free > p.now {
+		code, at = store.CodeSlots, free
+	} else if rec.lease == 0 && p.leases.Len() >= store.MaxLeases {
+		code = store.CodeFull
+	}
+	if code != 0 {
 		p.names.Drop(user)
 		p.names.Drop(agent)
-		refuse(op, store.CodeSlots, -1, free)
+		refuse(op, code, -1, at)
 		return
 	}
 	if rec.lease == 0 {
@@ -92,13 +101,17 @@ func (p *Pool) heartbeat(op *store.Op) {
 	p.names.Drop(l.user)
 	old := l.machine
 	l.user, l.machine = user, p.names.Hold(op.Machine)
+	l.heldBy(op.ID.Session, l.machine == old && l.expires > p.now)
 	p.names.Drop(old)
 	p.setWaits(l, op.WaitsFor)
 	moved := l.class != op.Class || rec.class == left
 	l.class, rec.class = op.Class, op.Class
-	l.expires = p.now + p.lease
-	if p.spec.Slots.Max > 0 {
-		l.slotTill = p.now + p.spec.Slots.TTL.Microseconds()
+	l.expires, l.slotTill = p.now+p.lease, 0
+	if op.TTL > 0 {
+		l.expires = p.now + op.TTL.Microseconds()
+	}
+	if op.Slots.Max > 0 {
+		l.slotTill = p.now + op.Slots.TTL.Microseconds()
 	}
 	if moved {
 		p.countLiving()
@@ -116,7 +129,22 @@ func (p *Pool) validMember(op *store.Op) bool {
 			return false
 		}
 	}
-	return int(op.Class) < len(p.spec.Classes)
+	s := op.Slots
+	return int(op.Class) < len(p.spec.Classes) && op.TTL >= 0 && op.TTL <= store.MaxTTL && s.Max >= 0 && s.Max <= store.MaxSlots &&
+		(s.Max == 0 || s.TTL > 0 && s.TTL <= store.MaxTTL)
+}
+
+// heldBy notes which session keeps a lease alive. Two processes of one machine may both do so;
+// if the later one leaves, the other still has it.
+func (l *lease) heldBy(session uint64, shared bool) {
+	if l.session == session {
+		return
+	}
+	l.before, l.beforeTill = 0, 0
+	if shared {
+		l.before, l.beforeTill = l.session, l.expires
+	}
+	l.session = session
 }
 
 func (p *Pool) setWaits(l *lease, names []string) {
@@ -131,10 +159,10 @@ func (p *Pool) setWaits(l *lease, names []string) {
 	}
 }
 
-// slotFree returns when a user has a slot for the agent whose lease is mine: now, if it has
-// one or there is no bound.
-func (p *Pool) slotFree(user, mine int32) int64 {
-	if p.spec.Slots.Max == 0 {
+// slotFree returns when a user who has most slots has one for the agent whose lease is mine:
+// now, if it has one or there is no bound.
+func (p *Pool) slotFree(user, mine int32, most int) int64 {
+	if most == 0 {
 		return p.now
 	}
 	var taken []int64
@@ -145,7 +173,7 @@ func (p *Pool) slotFree(user, mine int32) int64 {
 		}
 		taken = append(taken, l.slotTill)
 	}
-	over := len(taken) - p.spec.Slots.Max
+	over := len(taken) - most
 	if over < 0 {
 		return p.now
 	}
@@ -153,7 +181,7 @@ func (p *Pool) slotFree(user, mine int32) int64 {
 	return taken[over] // there may be more than there may be now
 }
 
-// leave gives an agent's lease and slot back, unless another machine has taken it over.
+// leave gives an agent's lease and slot back, unless another process holds it.
 func (p *Pool) leave(op *store.Op) {
 	op.Result.State = store.Ended
 	if op.Agent == "" || len(op.Agent) > store.MaxName {
@@ -162,7 +190,7 @@ func (p *Pool) leave(op *store.Op) {
 	agent := p.names.Hold(op.Agent)
 	if i := p.names.Tags(agent)[callerTag]; i != 0 {
 		rec := p.callers.recs.At(i)
-		if !p.elsewhere(rec.lease, op.Machine) {
+		if rec.lease == 0 || !p.handOn(p.leases.At(rec.lease), op) {
 			rec.class = left
 			if rec.lease != 0 {
 				p.dropLease(rec.lease)
@@ -173,14 +201,23 @@ func (p *Pool) leave(op *store.Op) {
 	p.names.Drop(agent)
 }
 
-// elsewhere reports whether a lease is that of another machine. One that is not named
-// speaks for all.
-func (p *Pool) elsewhere(lease int32, machine string) bool {
-	if lease == 0 || machine == "" {
+// handOn reports whether a lease stays although one leaves it: another process has taken it
+// over, or has held it as well. One that names no machine speaks for all.
+func (p *Pool) handOn(l *lease, op *store.Op) bool {
+	switch {
+	case op.Machine == "" || l.expires <= p.now:
+		return false
+	case l.session != op.ID.Session || p.names.Text(l.machine) != op.Machine:
+		if l.before == op.ID.Session {
+			l.before = 0
+		}
+		return true
+	case l.before == 0 || l.beforeTill <= p.now:
 		return false
 	}
-	l := p.leases.At(lease)
-	return l.expires > p.now && p.names.Text(l.machine) != machine
+	l.session, l.expires = l.before, l.beforeTill
+	l.before = 0
+	return true
 }
 
 // bury drops leases that have run out.

@@ -75,6 +75,7 @@ func (p *Pool) limitStates() []store.LimitState {
 		}
 		if d.Kind == meter.Fixed {
 			l.Reset = store.Time(in.Hi)
+			l.Doubt = store.Time((in.Hi - in.Last) / 2).Sub(0)
 		}
 		list = append(list, l)
 	}

@@ -63,10 +63,6 @@ func checkPolicy(s *store.Spec) error {
 		return fmt.Errorf("breaker: within %v must be at most %v", b.Within, store.MaxTTL)
 	case s.Lease > store.MaxTTL || s.Lease > 0 && s.Lease < time.Second:
 		return fmt.Errorf("lease %v: must be 1s to %v", s.Lease, store.MaxTTL)
-	case s.Slots.Max < 0 || s.Slots.Max > store.MaxSlots:
-		return fmt.Errorf("slots %d: must be 0 to %d", s.Slots.Max, store.MaxSlots)
-	case s.Slots.Max > 0 && (s.Slots.TTL < time.Second || s.Slots.TTL > store.MaxTTL):
-		return fmt.Errorf("slots: a time to live of %v must be 1s to %v", s.Slots.TTL, store.MaxTTL)
 	}
 	return nil
 }
@@ -126,6 +122,7 @@ func (p *Pool) Redefine(spec store.Spec) error {
 	}
 	for i := range p.spec.Limits {
 		l, n := &p.spec.Limits[i], &spec.Limits[i]
+		l.Rough = n.Rough
 		if n.Size > 0 && (l.Size == 0 || n.Size < l.Size || n.Size == l.Size && n.Burst < l.Burst) {
 			l.Size, l.Burst = n.Size, n.Burst
 			if err := p.resize(i); err != nil {
@@ -143,7 +140,7 @@ func (p *Pool) Redefine(spec store.Spec) error {
 	p.spec.Classes, p.spec.Order, p.spec.MaxWaiting = spec.Classes, spec.Order, spec.MaxWaiting
 	p.spec.Throttle, p.spec.Overload = spec.Throttle, spec.Overload
 	p.spec.Light, p.spec.Breaker, p.spec.Reserve = spec.Light, spec.Breaker, spec.Reserve
-	p.spec.Shares, p.spec.Pace, p.spec.Lease, p.spec.Slots = spec.Shares, spec.Pace, spec.Lease, spec.Slots
+	p.spec.Shares, p.spec.Pace, p.spec.Lease = spec.Shares, spec.Pace, spec.Lease
 	p.configure()
 	return nil
 }

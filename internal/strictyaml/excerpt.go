@@ -43,6 +43,9 @@ var password = regexp.MustCompile(`(://[^\s/@:]*:)([^\s@]+)@`)
 func Mask(text string) string {
 	return password.ReplaceAllStringFunc(text, func(m string) string {
 		part := password.FindStringSubmatch(m)
+		if strings.HasPrefix(part[2], "${") {
+			return m // a variable gives nothing away
+		}
 		return part[1] + strings.Repeat("*", utf8.RuneCountInString(part[2])) + "@"
 	})
 }

@@ -243,7 +243,7 @@ func drawSpec(t *rapid.T) store.Spec {
 // drawPolicy draws what is left to others. Half of the specs have nothing of it.
 func drawPolicy(t *rapid.T, sp *store.Spec) {
 	sp.Classes = sp.Classes[:rapid.SampledFrom([]int{3, 3, 3, 2, 1}).Draw(t, "classes")]
-	sp.Light, sp.Breaker, sp.Reserve, sp.Slots = store.Light{}, store.Breaker{}, 0, store.Slots{}
+	sp.Light, sp.Breaker, sp.Reserve = store.Light{}, store.Breaker{}, 0
 	sp.Shares, sp.Pace, sp.Lease = false, false, 0
 	if rapid.Bool().Draw(t, "plain") {
 		return
@@ -261,9 +261,6 @@ func drawPolicy(t *rapid.T, sp *store.Spec) {
 	sp.Reserve = rapid.SampledFrom([]int64{0, 0, 100, 999}).Draw(t, "reserve")
 	sp.Shares, sp.Pace = rapid.Bool().Draw(t, "shares"), rapid.Bool().Draw(t, "pace")
 	sp.Lease = rapid.SampledFrom([]time.Duration{0, 0, time.Second, 30 * time.Second, -1}).Draw(t, "lease")
-	if rapid.Bool().Draw(t, "slots") {
-		sp.Slots = store.Slots{Max: rapid.IntRange(1, 2).Draw(t, "max"), TTL: rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "slot")}
-	}
 }
 
 func (tr *trace) drawOp(session int) store.Op {
@@ -320,6 +317,10 @@ func (tr *trace) drawOp(session int) store.Op {
 		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))
 		op.User, op.Machine = name("user"), name("machine")
 		op.Class = uint8(rapid.IntRange(0, 2).Draw(tr.T, "class"))
+		op.TTL = rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Hour}).Draw(tr.T, "lease")
+		if tr.chance(30, "slots") {
+			op.Slots = store.Slots{Max: rapid.IntRange(1, 2).Draw(tr.T, "max"), TTL: rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(tr.T, "slot")}
+		}
 		if tr.chance(30, "waits") {
 			op.WaitsFor = []string{"agent0", name("for")}
 		}

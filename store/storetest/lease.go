@@ -274,16 +274,76 @@ func leasing(s *suite) {
 	})
 }
 
-func slotted(s *suite) {
-	sp := func(most int) store.Spec {
-		sp := spec(plenty())
-		sp.Slots = store.Slots{Max: most, TTL: time.Minute}
-		return sp
+// held are leases that more than one process keeps alive.
+func held(s *suite) {
+	beat := func(m *member, machine string) {
+		op := heartbeat("a", 1)
+		op.Machine = machine
+		m.do(op)
 	}
-	of := func(agent, user string) store.Op {
-		op := heartbeat(agent, 1)
-		op.User = user
-		return op
+	leave := func(m *member, machine string) { m.do(store.Op{Kind: store.OpLeave, Agent: "a", Machine: machine}) }
+	s.test("of two processes of a machine one may leave", spec(plenty()), func(m *member) {
+		other := join(m.T, m.harness, spec(plenty()))
+		beat(m, "here")
+		m.sleep(time.Minute)
+		beat(other, "here")
+		leave(other, "here")
+		if a, alive := m.agent("a"); !alive || a.Expires != Start.Add(store.DefaultLease) {
+			m.Errorf("the first has its lease still, as it was: %v %+v", alive, a)
+		}
+		leave(m, "here")
+		m.dead("a")
+	})
+	s.test("the first may leave too", spec(plenty()), func(m *member) {
+		other := join(m.T, m.harness, spec(plenty()))
+		beat(m, "here")
+		beat(other, "here")
+		leave(m, "here")
+		if _, alive := m.agent("a"); !alive {
+			m.Errorf("the second has its lease still")
+		}
+		leave(other, "here")
+		m.dead("a")
+	})
+	s.test("who moved to another machine is not held by the one it left", spec(plenty()), func(m *member) {
+		other := join(m.T, m.harness, spec(plenty()))
+		beat(m, "here")
+		beat(other, "there")
+		leave(m, "here")
+		if a, alive := m.agent("a"); !alive || a.Machine != "there" {
+			m.Errorf("it is %+v", a)
+		}
+		leave(other, "there")
+		m.dead("a")
+	})
+	s.test("without a machine it is for all", spec(plenty()), func(m *member) {
+		other := join(m.T, m.harness, spec(plenty()))
+		beat(m, "here")
+		leave(other, "")
+		m.dead("a")
+	})
+	s.test("a lease is as long as its heartbeat says", spec(plenty()), func(m *member) {
+		op := heartbeat("a", 1)
+		op.TTL = time.Minute
+		m.do(op)
+		m.sleep(time.Minute - time.Microsecond)
+		if _, alive := m.agent("a"); !alive {
+			m.Errorf("it is dead a microsecond early")
+		}
+		m.sleep(time.Microsecond)
+		m.dead("a")
+		op.TTL = store.MaxTTL + 1
+		m.invalidOp(op)
+	})
+}
+
+func slotted(s *suite) {
+	slots := func(most int, ttl time.Duration) func(agent, user string) store.Op {
+		return func(agent, user string) store.Op {
+			op := heartbeat(agent, 1)
+			op.User, op.Slots = user, store.Slots{Max: most, TTL: ttl}
+			return op
+		}
 	}
 	full := func(m *member, op store.Op, at store.Time) {
 		m.Helper()
@@ -297,7 +357,8 @@ func slotted(s *suite) {
 			m.Errorf("%s was %v (%v until %v)", op.Agent, r.State, r.Reason.Code, r.Reason.At.Sub(m.began))
 		}
 	}
-	s.test("a user has so many and no more", sp(2), func(m *member) {
+	s.test("a user has so many and no more", spec(plenty()), func(m *member) {
+		of := slots(2, time.Minute)
 		has(m, of("a", "u"))
 		m.sleep(time.Second)
 		has(m, of("b", "u"))
@@ -308,7 +369,8 @@ func slotted(s *suite) {
 			m.Errorf("%+v", a)
 		}
 	})
-	s.test("the check and the taking are one step", sp(2), func(m *member) {
+	s.test("the check and the taking are one step", spec(plenty()), func(m *member) {
+		of := slots(2, time.Minute)
 		got := m.apply(of("a", "u"), of("b", "u"), of("c", "u"), of("a", "u"), of("d", "v"))
 		want := []store.State{store.Granted, store.Granted, store.Refused, store.Granted, store.Granted}
 		for i := range want {
@@ -317,12 +379,14 @@ func slotted(s *suite) {
 			}
 		}
 	})
-	s.test("no user is a user too", sp(1), func(m *member) {
+	s.test("no user is a user too", spec(plenty()), func(m *member) {
+		of := slots(1, time.Minute)
 		has(m, of("a", ""))
 		full(m, of("b", ""), Start.Add(time.Minute))
 		has(m, of("b", "u"))
 	})
-	s.test("who has one keeps it", sp(1), func(m *member) {
+	s.test("who has one keeps it", spec(plenty()), func(m *member) {
+		of := slots(1, time.Minute)
 		has(m, of("a", "u"))
 		for range 10 {
 			m.sleep(30 * time.Second)
@@ -330,7 +394,8 @@ func slotted(s *suite) {
 			full(m, of("b", "u"), m.now().Add(time.Minute))
 		}
 	})
-	s.test("a refusal says when there will be one", sp(1), func(m *member) {
+	s.test("a refusal says when there will be one", spec(plenty()), func(m *member) {
+		of := slots(1, time.Minute)
 		has(m, of("a", "u"))
 		m.sleep(time.Minute - time.Microsecond)
 		full(m, of("b", "u"), Start.Add(time.Minute))
@@ -341,20 +406,23 @@ func slotted(s *suite) {
 			m.Errorf("its lease outlives its slot: %+v", a)
 		}
 	})
-	s.test("who leaves frees its slot at once", sp(1), func(m *member) {
+	s.test("who leaves frees its slot at once", spec(plenty()), func(m *member) {
+		of := slots(1, time.Minute)
 		has(m, of("a", "u"))
 		full(m, of("b", "u"), Start.Add(time.Minute))
 		m.leave("a")
 		has(m, of("b", "u"))
 	})
-	s.test("within a batch too", sp(1), func(m *member) {
+	s.test("within a batch too", spec(plenty()), func(m *member) {
+		of := slots(1, time.Minute)
 		has(m, of("a", "u"))
 		got := m.apply(store.Op{Kind: store.OpLeave, Agent: "a"}, of("b", "u"), of("a", "u"))
 		if got[1].State != store.Granted || got[2].State != store.Refused {
 			m.Errorf("%v and %v", got[1].State, got[2].State)
 		}
 	})
-	s.test("who moves to another user leaves its slot there", sp(1), func(m *member) {
+	s.test("who moves to another user leaves its slot there", spec(plenty()), func(m *member) {
+		of := slots(1, time.Minute)
 		has(m, of("a", "u"))
 		has(m, of("a", "v"))
 		has(m, of("b", "u"))
@@ -363,9 +431,8 @@ func slotted(s *suite) {
 			m.Errorf("%+v", a)
 		}
 	})
-	long := sp(1)
-	long.Slots.TTL = time.Hour
-	s.test("a slot may outlive the lease", long, func(m *member) {
+	s.test("a slot may outlive the lease", spec(plenty()), func(m *member) {
+		of := slots(1, time.Hour)
 		has(m, of("a", "u"))
 		m.sleep(30 * time.Minute)
 		m.dead("a")
@@ -373,22 +440,35 @@ func slotted(s *suite) {
 		has(m, of("a", "u"))
 		full(m, of("b", "u"), m.now().Add(time.Hour))
 	})
-	s.test("fewer than there are in use", sp(3), func(m *member) {
+	s.test("fewer than there are in use", spec(plenty()), func(m *member) {
+		of := slots(3, time.Minute)
 		for i, name := range []string{"a", "b", "c"} {
 			has(m, of(name, "u"))
 			m.sleep(time.Duration(i+1) * time.Second)
 		}
-		join(m.T, m.harness, sp(2))
+		of = slots(2, time.Minute)
 		// The first is over 60 s after the start and leaves as many as there may be; the second
 		// at 61 s.
 		full(m, of("d", "u"), Start.Add(61*time.Second))
 	})
-	s.test("turned off there is no bound", sp(1), func(m *member) {
+	s.test("who asks for none is not bound, and takes none", spec(plenty()), func(m *member) {
+		of := slots(1, time.Minute)
 		has(m, of("a", "u"))
-		join(m.T, m.harness, spec(plenty()))
-		has(m, of("b", "u"))
+		has(m, heartbeat("b", 1))
+		full(m, of("c", "u"), Start.Add(time.Minute))
+		has(m, of("d", "")) // b has none of those without a user
 	})
-	s.test("thousands of users", sp(2), func(m *member) {
+	s.test("bounds that make no sense", spec(plenty()), func(m *member) {
+		for _, bad := range []store.Slots{
+			{Max: -1, TTL: time.Minute}, {Max: 1}, {Max: 1, TTL: -1}, {Max: 1, TTL: store.MaxTTL + 1}, {Max: store.MaxSlots + 1, TTL: time.Minute},
+		} {
+			op := heartbeat("a", 1)
+			op.Slots = bad
+			m.invalidOp(op)
+		}
+	})
+	s.test("thousands of users", spec(plenty()), func(m *member) {
+		of := slots(2, time.Minute)
 		for i := range 2000 {
 			op := of(fmt.Sprint("a", i), fmt.Sprint("u", i/3))
 			if r := m.do(op); (r.State == store.Granted) != (i%3 < 2) {

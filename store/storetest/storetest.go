@@ -90,6 +90,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Pace", pacing},
 		{"Breaker", breakers},
 		{"Leases", leasing},
+		{"Held", held},
 		{"Slots", slotted},
 		{"Launch", launching},
 		{"History", remembering},
