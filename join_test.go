@@ -637,3 +637,18 @@ func TestRequestsOfALease(t *testing.T) {
 		}
 	})
 }
+
+// A gate that knows of no slots does not lift the bound that others keep.
+func TestLookingDoesNotLiftTheBoundOnSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared(t)
+		one, two := s.open(t, sluice.Config{Slots: sluice.Slots{Max: 1}}, hourly(1000)), s.open(t, sluice.Config{}, hourly(1000))
+		a := join(t, one, sluice.Member{Agent: "a", User: "u"})
+		if _, err := two.Status(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := one.Join(t.Context(), sluice.Member{Agent: "b", User: "u"})
+		wantError(t, err, sluice.ErrSlots)
+		leave(t, a)
+	})
+}
