@@ -52,6 +52,7 @@ func SlowBeyond(d *Def, r *Ring) int64 { return 2 * r.slack(d) }
 func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 	switch {
 	case d.Kind == Bucket:
+		r.stood(t, m.Level)
 		m.fill(amount)
 	case m.slices(d):
 		*r.at(t / d.Slice) += amount
@@ -204,7 +205,7 @@ func (m *Meter) undrain(r *Ring, t, mark, amount int64) {
 			still = amount - ceilDiv((t-mark)*m.N, m.W)
 		}
 	}
-	back := min(max(still, r.lowest(mark, t)), amount)
+	back := min(max(still, min(r.lowest(mark, t), m.Level)), amount)
 	if back <= 0 {
 		return
 	}

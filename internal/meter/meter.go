@@ -98,7 +98,6 @@ func (m *Meter) Advance(d *Def, r *Ring, t int64) {
 			m.settlePending(d, r, t)
 		}
 		m.drain(t)
-		r.stood(t, m.Level)
 	case m.slices(d):
 		m.expire(d, r, t)
 	case d.Kind == Fixed && t >= m.Hi:

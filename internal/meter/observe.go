@@ -75,7 +75,7 @@ func (m *Meter) ObserveUsed(d *Def, r *Ring, t, made, used int64, rough bool) {
 		m.add(d, r, t, more)
 		m.Since = t
 	default:
-		m.fill(more)
+		m.add(d, r, t, more)
 	}
 	if !rough {
 		m.Outside += more

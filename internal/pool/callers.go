@@ -45,7 +45,8 @@ func (c *callers) of(names *flat.Names, agent int32) int32 {
 	return *tag
 }
 
-func (c *caller) count(now, waited int64, retry bool) {
+// count counts a grant at now, in a second that began at second.
+func (c *caller) count(now, second, waited int64, retry bool) {
 	c.sent++
 	c.waited += waited
 	if retry {
@@ -54,7 +55,7 @@ func (c *caller) count(now, waited int64, retry bool) {
 	if c.first == 0 {
 		c.first = now
 	}
-	if now/1_000_000 != c.last/1_000_000 {
+	if c.last < second {
 		c.inSecond = 0
 	}
 	c.last = now

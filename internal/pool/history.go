@@ -16,6 +16,8 @@ type history struct {
 	units   []string
 	unitOf  [store.MaxLimits]int8 // which of the units a limit counts; -1: none, or another limit counts it too
 	week    [weekHours]hourCount
+	second  int64  // when the one began that the last grant fell into
+	minute  uint32 // and its number
 }
 
 // period is what one agent sent for one model in one minute.
@@ -43,7 +45,8 @@ const (
 	maxModels  = 8    // of one agent in one minute that are looked for; past it counts are split
 	mostLooks  = 4096 // periods of one agent that are added up: more than there are minutes in two days
 	weekHours  = 7 * 24
-	minute     = 60 * 1_000_000
+	second     = 1_000_000
+	minute     = 60 * second
 	hour       = 60 * minute
 )
 
@@ -62,12 +65,16 @@ func (h *history) define(limits []store.Limit) {
 
 // sent counts a grant.
 func (p *Pool) sent(tk *ticket) {
+	h := &p.history
+	if p.now >= h.second+second {
+		h.second = p.now - p.now%second
+		h.minute = uint32(p.now / minute)
+	}
 	waited := p.now - tk.since
 	rec := p.callers.recs.At(tk.caller)
-	rec.count(p.now, waited, tk.retry)
-	p.callers.total.count(p.now, waited, tk.retry)
-	h := &p.history
-	tk.note = p.periodOf(rec, tk.who.model, uint32(p.now/minute))
+	rec.count(p.now, h.second, waited, tk.retry)
+	p.callers.total.count(p.now, h.second, waited, tk.retry)
+	tk.note = p.periodOf(rec, tk.who.model, h.minute)
 	pd := h.periods.At(tk.note)
 	pd.sent++
 	pd.waited += waited
