@@ -1,12 +1,19 @@
 package flat
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // Names interns strings: equal strings get the same number while anybody holds a
 // reference. The empty string is 0. The zero Names is ready for use.
 type Names struct {
 	recs  Slab[nameRec]
 	index Index
+	// The string that was asked for last, and its number: most processes have one agent, and
+	// ask with the very same string again and again.
+	last   string
+	lastAt int32
 }
 
 // nameRec is a piece of a name: most fit one record of 64 bytes.
@@ -34,6 +41,10 @@ func (n *Names) Hold(s string) int32 {
 	if s == "" {
 		return 0
 	}
+	if len(s) == len(n.last) && unsafe.StringData(s) == unsafe.StringData(n.last) {
+		n.recs.At(n.lastAt).refs++
+		return n.lastAt
+	}
 	i, h := n.find(s)
 	if i == 0 {
 		i = n.store(s)
@@ -41,6 +52,7 @@ func (n *Names) Hold(s string) int32 {
 		n.index.Add(h, i)
 	}
 	n.recs.At(i).refs++
+	n.last, n.lastAt = s, i
 	return i
 }
 
@@ -60,6 +72,9 @@ func (n *Names) Drop(i int32) {
 	r := n.recs.At(i)
 	if r.refs--; r.refs > 0 {
 		return
+	}
+	if i == n.lastAt {
+		n.last, n.lastAt = "", 0
 	}
 	n.index.Remove(r.hash, i)
 	for i != 0 {
