@@ -3,7 +3,6 @@ package sluice
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -15,7 +14,8 @@ type NewWork struct {
 	// Chain leads from the agent to the one that is limited: each waits for the next.
 	Chain  []string `json:"chain"`
 	Reason string   `json:"reason"` // why the last of the chain is limited
-	// Cycle is a circle of agents that wait for each other, if this one is in any.
+	// Cycle is the shortest circle of agents that wait for each other which this one is in, if
+	// it is in any.
 	Cycle []string `json:"cycle,omitempty"`
 }
 
@@ -40,11 +40,7 @@ func (g *Gate) StartNewWork(ctx context.Context, agent string) (NewWork, error) 
 	if hold, held := v.graph.HoldOf(agent); held {
 		w.Start, w.Chain, w.Reason = false, hold.Chain, hold.Reason
 	}
-	for _, c := range v.graph.Cycles() {
-		if slices.Contains(c, agent) {
-			w.Cycle = c
-		}
-	}
+	w.Cycle = v.graph.CycleOf(agent)
 	return w, nil
 }
 

@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/policy"
@@ -86,11 +87,12 @@ func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
 			continue
 		}
 		size := l.Size
-		if def.Kind == Bucket {
+		switch {
+		case def.Kind != Bucket:
+		case def.Size > 0:
 			size = def.Size // what it gives back, not what it holds
-			if size == 0 {
-				continue
-			}
+		case def.Burst > 0:
+			continue // an answer has stated its rate, which is not told
 		}
 		if q := float64(size) * time.Minute.Seconds() / def.Window.Seconds(); least == 0 || q < least {
 			least = q
@@ -124,7 +126,9 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState) {
 		}
 	}
 	if l.Size == 0 {
-		f.Unknown = append(f.Unknown, name)
+		if !slices.Contains(f.Unknown, name) { // it may have a meter for each model
+			f.Unknown = append(f.Unknown, name)
+		}
 		return
 	}
 	if part := float64(l.Outside) / float64(l.Size); part > f.Outside {

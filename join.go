@@ -60,6 +60,7 @@ type fleet struct {
 	mu     sync.Mutex
 	pool   store.Pool
 	leases map[*Lease]struct{}
+	agents map[string]int // how many leases each has
 	closed bool
 }
 
@@ -184,13 +185,21 @@ func (l *Lease) Err() error {
 	return l.err
 }
 
-// Leave gives lease and slot back. Leaving twice does no harm.
+// Leave gives lease and slot back, unless the agent has joined through this gate a second time:
+// then the last one does. Leaving twice does no harm.
 func (l *Lease) Leave() error {
-	if !l.gate.fleet.remove(l) {
+	was, last := l.gate.fleet.remove(l)
+	if !was {
 		return nil
 	}
 	l.stop()
 	<-l.done
+	if !last {
+		l.telling.Lock()
+		defer l.telling.Unlock()
+		l.ended = true
+		return nil
+	}
 	return l.leave()
 }
 
@@ -272,7 +281,10 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 func (l *Lease) refused(res *store.Result) error {
 	e := &Error{Err: ErrInvalid, Agent: l.agent, Reason: res.Reason.Code.String(), RetryAt: res.Reason.At.Std()}
 	if res.Reason.Code != store.CodeSlots {
-		e.Message = fmt.Sprintf("agent %q: the store refused its lease as invalid", l.agent)
+		e.Message = fmt.Sprintf("agent %q: the store refused its lease (%s)", l.agent, e.Reason)
+		if res.Reason.Code == store.CodeFull {
+			e.Hint = fmt.Sprintf("a pool holds up to %d leases", store.MaxLeases)
+		}
 		return e
 	}
 	e.Err = ErrSlots
@@ -325,9 +337,10 @@ func (f *fleet) enter(l *Lease) bool {
 		return false
 	}
 	if f.leases == nil {
-		f.leases = map[*Lease]struct{}{}
+		f.leases, f.agents = map[*Lease]struct{}{}, map[string]int{}
 	}
 	f.leases[l] = struct{}{}
+	f.agents[l.agent]++
 	return true
 }
 
@@ -337,13 +350,19 @@ func (f *fleet) isClosed() bool {
 	return f.closed
 }
 
-// remove reports whether the lease was there.
-func (f *fleet) remove(l *Lease) bool {
+// remove reports whether the lease was there, and whether it was the agent's last.
+func (f *fleet) remove(l *Lease) (was, last bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, ok := f.leases[l]
+	if _, was = f.leases[l]; !was {
+		return false, false
+	}
 	delete(f.leases, l)
-	return ok
+	f.agents[l.agent]--
+	if last = f.agents[l.agent] == 0; last {
+		delete(f.agents, l.agent)
+	}
+	return true, last
 }
 
 // close leaves for all who have not: the process goes, and says so.

@@ -27,8 +27,8 @@ const (
 type plan struct {
 	order   Order
 	classes []store.Class
-	agents  map[string]known
-	unknown known // of agents not named
+	agents  map[string]*known
+	unknown *known // of agents not named
 	tools   map[string]int64
 
 	noShares, noPacing, noCascade bool
@@ -47,7 +47,7 @@ type known struct {
 
 func newPlan(c Config) (*plan, error) {
 	p := &plan{
-		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]known{},
+		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]*known{},
 		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade,
 	}
 	if err := p.setLeases(c); err != nil {
@@ -76,9 +76,9 @@ func newPlan(c Config) (*plan, error) {
 		}
 		p.classes = append(p.classes, store.Class{Name: cl.Name, Weight: cl.Share})
 	}
-	p.unknown = known{class: uint8(len(p.classes) - 1)}
+	p.unknown = &known{class: uint8(len(p.classes) - 1)}
 	for name, a := range c.Agents {
-		k := known{class: p.unknown.class, user: a.User, waitsFor: slices.Clone(a.WaitsFor)}
+		k := &known{class: p.unknown.class, user: a.User, waitsFor: slices.Clone(a.WaitsFor)}
 		if slices.Contains(a.WaitsFor, name) || len(a.WaitsFor) > store.MaxWaits {
 			return nil, invalid("agent %.80q: it can wait for up to %d others, and not for itself", name, store.MaxWaits)
 		}
@@ -145,7 +145,7 @@ func (p *plan) className(i int) string {
 	return p.classes[i].Name
 }
 
-func (p *plan) agent(name string) known {
+func (p *plan) agent(name string) *known {
 	if len(p.agents) > 0 {
 		if k, ok := p.agents[name]; ok {
 			return k
@@ -253,6 +253,9 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	}
 	if !l.Reset.IsZero() {
 		s.Reset = store.Time(l.Reset.UnixMicro())
+		if s.Reset == 0 {
+			s.Reset = store.Time(l.Window.Microseconds()) // to the store, 0 means none; the next one is as good
+		}
 	}
 	if s.Kind == Bucket && s.Burst == 0 {
 		s.Burst = s.Size

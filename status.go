@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -107,7 +108,7 @@ type Waiting struct {
 
 // Status reads the state of all resources.
 func (g *Gate) Status(ctx context.Context) (Status, error) {
-	s := Status{Store: g.url, Resources: []ResourceStatus{}, Agents: []AgentStatus{}, Cycles: [][]string{}}
+	s := Status{Store: withoutPassword(g.url), Resources: []ResourceStatus{}, Agents: []AgentStatus{}, Cycles: [][]string{}}
 	v, err := g.look(ctx)
 	if err != nil {
 		return s, err
@@ -118,6 +119,14 @@ func (g *Gate) Status(ctx context.Context) (Status, error) {
 	s.Agents = v.agents()
 	s.Cycles = append(s.Cycles, v.graph.Cycles()...)
 	return s, nil
+}
+
+// withoutPassword masks the password of an address.
+func withoutPassword(address string) string {
+	if u, err := url.Parse(address); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return address
 }
 
 // Why lists who waits for a resource, in order, each with the limit in the way, who holds

@@ -42,6 +42,9 @@ func (c *checker) resource(name string, r *Resource) {
 	if !r.Breaker.Off {
 		c.span(path+".breaker.within", r.Breaker.Within, time.Second, store.MaxTTL)
 	}
+	if r.Reserve == 100 {
+		c.fail(path+".reserve", "at 100%% no agent would ever proceed").Hint("it is below 100%")
+	}
 	c.backoff(path+".backoff", &r.Backoff)
 	c.keys(path, r)
 	c.limits(path, r)

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/sluicehq/sluice/internal/strictyaml"
 )
@@ -41,6 +43,10 @@ func Load(path string) (*File, error) {
 // [*ParseError] or, of several things, as [Errors].
 func Parse(name string, src []byte, env func(name string) (value string, set bool)) (*File, error) {
 	doc, err := strictyaml.Parse(name, title, src)
+	if doc != nil {
+		doc.Secret(secret)
+		err = cmp.Or(doc.Err(), err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +68,25 @@ func Parse(name string, src []byte, env func(name string) (value string, set boo
 	}
 	f.remember(doc)
 	return f, nil
+}
+
+// secret tells which values are kept out of messages about other lines: a key in the place of its
+// variable's name, a token in the place of its hash, an address that lets whoever knows it post.
+func secret(path, text string) bool {
+	if strings.HasPrefix(text, "$") {
+		return false // a variable gives nothing away
+	}
+	switch path[strings.LastIndexByte(path, '.')+1:] {
+	case "env", "key_env":
+		return !envRE.MatchString(text)
+	case "hash":
+		return !hashRE.MatchString(text)
+	case "upstream":
+		return strings.Contains(text, "@")
+	case "webhook":
+		return strings.Contains(text, "://")
+	}
+	return false
 }
 
 // remember notes how values with variables stand in the file.

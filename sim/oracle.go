@@ -4,9 +4,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// ideal is the makespan nobody can beat: a clairvoyant knows the state of the
+// ideal is the makespan to be measured by: a clairvoyant knows the state of the
 // provider without delay and lets each call arrive in the very moment the rule
-// admits it, in weighted fair order. The fleet works as it does in the real run
+// admits it, in weighted fair order. A run can end a little sooner whose last calls
+// happen to have quick answers, or that serves them in another order. The fleet works as it does in the real run
 // (its workers, its arrivals), messages take the mean delay and answers the
 // mean service time, so what is left is the rule itself and one round trip.
 type ideal struct {

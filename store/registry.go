@@ -43,7 +43,7 @@ func Open(ctx context.Context, url string) (Store, error) {
 	names := slices.Sorted(maps.Keys(openers))
 	openersMu.RUnlock()
 	if !ok || !known {
-		return nil, fmt.Errorf("store %q: unknown scheme, known are %q (is the package that registers it imported?)", url, names)
+		return nil, fmt.Errorf("store %.20q: unknown scheme, known are %q (is the package that registers it imported?)", scheme+":", names) // the rest may hold a password
 	}
 	return open(ctx, url)
 }

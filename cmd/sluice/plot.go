@@ -12,8 +12,11 @@ import (
 
 // checkPlot finds out whether file can be written at all, before anybody waits for it.
 func checkPlot(file string) error {
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
+	switch info, err := os.Stat(file); {
+	case err == nil && info.IsDir():
 		return noPlace(fmt.Errorf("%s is a directory", file))
+	case err == nil && !info.Mode().IsRegular(): // a device would be replaced by the picture
+		return noPlace(fmt.Errorf("%s is not a file", file))
 	}
 	dir := filepath.Dir(file)
 	info, err := os.Stat(dir)
@@ -26,8 +29,11 @@ func checkPlot(file string) error {
 	return nil
 }
 
-// writePlot draws the report. The file is there as a whole or not at all.
+// writePlot draws the report. The file is there as a whole or not at all; a link stays one.
 func writePlot(file string, sc *sim.Scenario, rep *sim.Report) error {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
 	f, err := os.CreateTemp(filepath.Dir(file), ".sluice-*.svg")
 	if err != nil {
 		return noPlace(err)

@@ -1,19 +1,13 @@
 package flat
 
-import (
-	"math/bits"
-	"unsafe"
-)
+import "math/bits"
 
 // Names interns strings: equal strings get the same number while anybody holds a
 // reference. The empty string is 0. The zero Names is ready for use.
 type Names struct {
 	recs  Slab[nameRec]
 	index Index
-	// The string that was asked for last, and its number: most processes have one agent, and
-	// ask with the very same string again and again.
-	last   string
-	lastAt int32
+	last  int32 // the name that was asked for last: most processes ask for one agent only
 }
 
 // nameRec is a piece of a name: most fit one record of 64 bytes.
@@ -41,9 +35,12 @@ func (n *Names) Hold(s string) int32 {
 	if s == "" {
 		return 0
 	}
-	if len(s) == len(n.last) && unsafe.StringData(s) == unsafe.StringData(n.last) {
-		n.recs.At(n.lastAt).refs++
-		return n.lastAt
+	if n.last != 0 {
+		// It may have been dropped, and its record be a part of a longer name by now.
+		if r := n.recs.At(n.last); r.refs > 0 && n.equal(n.last, s) {
+			r.refs++
+			return n.last
+		}
 	}
 	i, h := n.find(s)
 	if i == 0 {
@@ -52,7 +49,7 @@ func (n *Names) Hold(s string) int32 {
 		n.index.Add(h, i)
 	}
 	n.recs.At(i).refs++
-	n.last, n.lastAt = s, i
+	n.last = i
 	return i
 }
 
@@ -72,9 +69,6 @@ func (n *Names) Drop(i int32) {
 	r := n.recs.At(i)
 	if r.refs--; r.refs > 0 {
 		return
-	}
-	if i == n.lastAt {
-		n.last, n.lastAt = "", 0
 	}
 	n.index.Remove(r.hash, i)
 	for i != 0 {

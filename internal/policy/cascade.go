@@ -125,31 +125,43 @@ func (g Graph) Cycles() [][]string {
 		if len(cycles) == MaxCycles {
 			break
 		}
-		cycles = append(cycles, g.circle(group))
+		inside := make(map[string]bool, len(group))
+		for _, agent := range group {
+			inside[agent] = true
+		}
+		cycles = append(cycles, g.circle(group[0], func(agent string) bool { return inside[agent] }))
 	}
 	return cycles
 }
 
-// circle returns the shortest way from the first of a group back to it.
-func (g Graph) circle(group []string) []string {
-	first := group[0]
-	from := make(map[string]string, len(group))
-	inside := make(map[string]bool, len(group))
-	for _, agent := range group {
-		inside[agent] = true
+// CycleOf returns the shortest circle that an agent is in, with its first name first; nil if it is
+// in none. It need not be the one that Cycles has for the agent's group.
+func (g Graph) CycleOf(agent string) []string {
+	circle := g.circle(agent, func(string) bool { return true })
+	if len(circle) == 0 {
+		return nil
 	}
-	for queue := []string{first}; ; queue = queue[1:] {
+	first := slices.Index(circle, slices.Min(circle))
+	return slices.Concat(circle[first:], circle[:first])
+}
+
+// circle returns the shortest way from an agent back to it, nil if there is none, by way of those
+// who are inside.
+func (g Graph) circle(first string, inside func(string) bool) []string {
+	from := make(map[string]string)
+	for queue := []string{first}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		for _, other := range slices.Sorted(slices.Values(g.Waits[at])) {
 			if other == first {
 				return trace(from, first, at)
 			}
-			if _, seen := from[other]; !seen && inside[other] {
+			if _, seen := from[other]; !seen && inside(other) {
 				from[other] = at
 				queue = append(queue, other)
 			}
 		}
 	}
+	return nil
 }
 
 // visit is one agent under way in groups.

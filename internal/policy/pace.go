@@ -21,9 +21,10 @@ func (p *Pace) Allow(t, amount, size, window int64) int64 {
 	return max(p.Next-gap(max(burst-amount, 0), size, window), t)
 }
 
-// Take notes that amount goes at t.
+// Take notes that amount goes at t. More than a window's worth, as when requests used far more
+// than was estimated, is paid for by the window: it comes back after one, and so does the pace.
 func (p *Pace) Take(t, amount, size, window int64) {
-	p.Next = max(p.Next, t) + gap(amount, size, window)
+	p.Next = min(max(p.Next, t)+gap(amount, size, window), t+window)
 }
 
 // Refund notes at t that amount was never sent; negative if it was more.

@@ -31,7 +31,7 @@ const (
 	ownTag           // the first of its own meters
 )
 
-// callerMemory is how long an agent that sends nothing is kept apart. Its counts stay
+// callerMemory is how long an agent that is not heard of is kept apart. Its counts stay
 // in the pool's.
 const callerMemory = 3600 * 1_000_000
 
@@ -78,7 +78,7 @@ func (c *callers) sweep(names *flat.Names, n int, now int64) {
 			return
 		}
 		r := c.recs.At(c.hand)
-		if r.name == 0 || now-r.last < callerMemory || !names.Sole(r.name) {
+		if r.name == 0 || now-r.lastSeen() < callerMemory || !names.Sole(r.name) {
 			continue
 		}
 		names.Tags(r.name)[callerTag] = 0

@@ -18,7 +18,7 @@ func classesSpec(limits ...store.Limit) store.Spec {
 	return s
 }
 
-func worldOf(t *testing.T, s store.Spec) *world {
+func worldOf(t testing.TB, s store.Spec) *world {
 	t.Helper()
 	w := &world{t: t, now: 1_767_225_600_000_000}
 	p, err := New(s, w.now)

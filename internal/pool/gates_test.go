@@ -10,7 +10,7 @@ import (
 
 // world is a pool and its clock.
 type world struct {
-	t   *testing.T
+	t   testing.TB
 	p   *Pool
 	now store.Time
 }

@@ -42,7 +42,7 @@ type hourCount struct {
 const (
 	maxPeriods = 1 << 15 // callers have 16 bits for one
 	maxUnits   = 6
-	maxModels  = 8    // of one agent in one minute that are looked for; past it counts are split
+	maxModels  = 64   // of one agent in one minute that are looked for; past it every send may take a period of its own
 	mostLooks  = 4096 // periods of one agent that are added up: more than there are minutes in two days
 	weekHours  = 7 * 24
 	second     = 1_000_000
@@ -208,13 +208,13 @@ func (p *Pool) History(now, since store.Time) store.History {
 	if h.periods.Len() == maxPeriods {
 		oldest = h.periods.At(h.hand%maxPeriods+1).minute + 1 // parts of that minute are gone
 	}
-	from := max(uint32(max(int64(since), 0)/minute), oldest)
+	from := max(int64(since)/minute, int64(oldest))
 	if oldest > 0 {
-		out.Since = max(since, store.Time(oldest)*minute)
+		out.Since = max(since, min(store.Time(oldest)*minute, out.Now)) // parts of this very minute may be gone
 	}
 	for i := int32(1); i < h.periods.End(); i++ {
 		pd := h.periods.At(i)
-		if pd.minute < from || pd.sent == 0 {
+		if int64(pd.minute) < from || pd.sent == 0 {
 			continue
 		}
 		out.Periods = append(out.Periods, store.Period{

@@ -56,7 +56,7 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 		if l.Kind == store.Bucket {
 			whole = in.Cap
 		}
-		if o.Size > 0 && o.Remaining >= 0 && o.Remaining <= whole && (current || !in.IsStock(d)) {
+		if o.Size > 0 && o.Size <= store.MaxAmount && o.Remaining >= 0 && o.Remaining <= whole && (current || !in.IsStock(d)) {
 			in.ObserveUsed(d, r, p.now, made, whole-o.Remaining, l.Rough)
 			p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
 		}

@@ -28,7 +28,7 @@ func (p *Pool) heard(caller int32, class uint8) {
 	rec := p.callers.recs.At(caller)
 	rec.class, rec.asked = class, p.age()
 	if p.lease > 0 {
-		p.aliveTill[class] = p.now + p.lease
+		p.aliveTill[class] = max(p.aliveTill[class], p.now+p.lease) // a heartbeat may have said for longer
 	}
 }
 
@@ -76,10 +76,16 @@ func (p *Pool) heartbeat(op *store.Op) {
 		refuse(op, store.CodeInvalid, -1, 0)
 		return
 	}
-	p.bury()
+	if p.leases.Len() >= store.MaxLeases {
+		p.bury()
+	}
+	p.burySome(2) // not all of them: a large fleet would pay for it with every heartbeat
 	agent, user := p.names.Hold(op.Agent), p.names.Hold(op.User)
 	caller := p.callers.of(&p.names, agent)
 	rec := p.callers.recs.At(caller)
+	if rec.lease != 0 {
+		p.buryOne(rec.lease) // one that has run out is taken anew
+	}
 	code, at := store.CodeNone, int64(0)
 	if free := p.slotFree(user, rec.lease, op.Slots.Max); free > p.now {
 		code, at = store.CodeSlots, free
@@ -92,9 +98,11 @@ func (p *Pool) heartbeat(op *store.Op) {
 		refuse(op, code, -1, at)
 		return
 	}
+	moved := rec.class == left
 	if rec.lease == 0 {
 		rec.lease = p.leases.New()
-		*p.leases.At(rec.lease) = lease{name: p.names.Keep(agent), since: p.now}
+		*p.leases.At(rec.lease) = lease{name: p.names.Keep(agent), since: p.now, class: op.Class}
+		moved = moved || rec.asked > 0 && rec.class != op.Class
 	}
 	l := p.leases.At(rec.lease)
 	p.names.Drop(agent)
@@ -104,7 +112,7 @@ func (p *Pool) heartbeat(op *store.Op) {
 	l.heldBy(op.ID.Session, l.machine == old && l.expires > p.now)
 	p.names.Drop(old)
 	p.setWaits(l, op.WaitsFor)
-	moved := l.class != op.Class || rec.class == left
+	moved = moved || l.class != op.Class
 	l.class, rec.class = op.Class, op.Class
 	l.expires, l.slotTill = p.now+p.lease, 0
 	if op.TTL > 0 {
@@ -164,6 +172,11 @@ func (p *Pool) setWaits(l *lease, names []string) {
 func (p *Pool) slotFree(user, mine int32, most int) int64 {
 	if most == 0 {
 		return p.now
+	}
+	if mine != 0 {
+		if l := p.leases.At(mine); l.user == user && l.slotTill > p.now {
+			return p.now // it keeps what it has, though there may be fewer now
+		}
 	}
 	var taken []int64
 	for i := int32(1); i < p.leases.End(); i++ {

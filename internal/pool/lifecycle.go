@@ -184,7 +184,11 @@ const mostUsed = 8
 // settle corrects charges to what was used. Amounts below zero are not known, as are all
 // if the caller left every one of them at zero.
 func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
-	if *amounts == ([store.MaxLimits]int64{}) {
+	var any int64
+	for i := range p.spec.Limits {
+		any |= amounts[i]
+	}
+	if any == 0 {
 		return
 	}
 	before := p.costs(tk)

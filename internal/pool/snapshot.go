@@ -66,7 +66,8 @@ func (p *Pool) limitStates() []store.LimitState {
 			l.Widened, l.Cut = r.Slack > d.Slack, r.Cut
 		}
 		if p.shared&(1<<in.limit) != 0 && in.IsStock(d) && p.spec.Breaker.Samples > 0 {
-			b := p.judgeStock(p.stockOf(in), in, in.Room(d, r))
+			b := p.stockOf(in).breaker // a copy: who looks changes nothing
+			b.Judge(p.rule(), p.now, in.Hi, max(in.Room(d, r), 0))
 			l.Breaker = store.BreakerState{Tripped: b.Tripped, Samples: b.Samples(), Gone: store.Time(b.Gone)}
 		}
 		if in.Cap > 0 {
@@ -156,9 +157,6 @@ func (p *Pool) waiterStates() []store.Waiter {
 			at = max(at, v.At)
 		}
 		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // what is there is kept from it
-			at = max(at, int64(r.At))
-		}
-		if r.Code >= store.CodeLight { // something is kept for others
 			at = max(at, int64(r.At))
 		}
 		if at == p.now {

@@ -55,14 +55,18 @@ func (e Errors) Unwrap() []error {
 }
 
 // Note is a mistake that was noted, to say more about it.
-type Note struct{ mistake *ParseError }
+type Note struct {
+	mistake *ParseError
+	doc     *Doc
+}
 
 // Hint says what to do about it.
 func (n Note) Hint(text string) { n.mistake.Hint = text }
 
-// Hide keeps the lines around it from being shown: there may be a secret in them.
+// Hide keeps its line from being shown, here and with every other mistake: there may be a secret
+// in it.
 func (n Note) Hide() Note {
-	n.mistake.Excerpt = ""
+	n.doc.hide(n.mistake.Line)
 	return n
 }
 

@@ -14,10 +14,10 @@ const (
 	maxShown = 160 // characters of a line
 )
 
-// excerpt shows a place in src with the lines around it.
-func excerpt(src []byte, line, column int) string {
+// excerpt shows a place in src with the lines around it, but for those that are hidden.
+func excerpt(src []byte, line, column int, hidden map[int]bool) string {
 	lines := strings.Split(strings.TrimRight(string(src), "\r\n"), "\n")
-	if line < 1 || line > len(lines) {
+	if line < 1 || line > len(lines) || hidden[line] {
 		return ""
 	}
 	var b strings.Builder
@@ -28,6 +28,9 @@ func excerpt(src []byte, line, column int) string {
 		if n == line {
 			mark = ">"
 		}
+		if hidden[n] {
+			lines[n-1] = "..."
+		}
 		text, at := cut(strings.Map(visible, Mask(strings.TrimRight(lines[n-1], "\r "))), column)
 		fmt.Fprintf(&b, "%s %*d | %s\n", mark, width, n, text)
 		if n == line {
@@ -37,7 +40,7 @@ func excerpt(src []byte, line, column int) string {
 	return strings.TrimRight(b.String(), "\n ")
 }
 
-var password = regexp.MustCompile(`(://[^\s/@:]*:)([^\s@]+)@`)
+var password = regexp.MustCompile(`(://[^\s/@:]*:)(\S+)@`) // a password can have an @ in it
 
 // Mask hides the passwords of addresses, as long as they are, so that nothing moves.
 func Mask(text string) string {
@@ -52,7 +55,7 @@ func Mask(text string) string {
 
 // visible keeps what could do something to a terminal from it.
 func visible(r rune) rune {
-	if unicode.IsControl(r) && r != '\t' {
+	if unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Cf, r) { // Cf turns the direction of text around
 		return utf8.RuneError
 	}
 	return r

@@ -41,17 +41,19 @@ func (d *Doc) expand(n *Node, path string, env func(string) (string, bool)) {
 func expandText(text string, env func(string) (string, bool)) (out, wrong, hint string) {
 	var b strings.Builder
 	for {
-		before, rest, found := strings.Cut(text, "$")
-		b.WriteString(before)
-		if !found {
+		at := strings.IndexByte(text, '$')
+		if at < 0 {
+			b.WriteString(text)
 			break
 		}
-		if after, ok := strings.CutPrefix(rest, "$"); ok {
+		b.WriteString(text[:at])
+		text = text[at:]
+		if after, ok := strings.CutPrefix(text, "$$"); ok {
 			b.WriteByte('$')
 			text = after
 			continue
 		}
-		m := variable.FindStringSubmatch("$" + rest)
+		m := variable.FindStringSubmatch(text)
 		if m == nil {
 			return "", "a lone $", "a variable is ${NAME} or ${NAME:-default}, the sign itself is $$"
 		}
@@ -64,12 +66,12 @@ func expandText(text string, env func(string) (string, bool)) (out, wrong, hint 
 			return "", fmt.Sprintf("the variable %s is not set", m[1]), fmt.Sprintf("set it, or give it a default: ${%s:-...}", m[1])
 		}
 		b.WriteString(value)
-		text = rest[len(m[0])-1:]
+		text = text[len(m[0]):]
+		if b.Len() > maxExpanded {
+			return "", fmt.Sprintf("with its variables replaced it is longer than %d bytes", maxExpanded), ""
+		}
 	}
-	switch {
-	case b.Len() > maxExpanded:
-		return "", fmt.Sprintf("with its variables replaced it is longer than %d bytes", maxExpanded), ""
-	case !utf8.ValidString(b.String()):
+	if !utf8.ValidString(b.String()) {
 		return "", "with its variables replaced it is not UTF-8", ""
 	}
 	return b.String(), "", ""

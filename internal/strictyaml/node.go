@@ -45,6 +45,8 @@ type Doc struct {
 	at   map[string]*Node
 	keys map[string]*Entry // by the path of their value
 	errs Errors
+
+	hidden map[int]bool // lines that no excerpt shows
 }
 
 // Empty reports whether there is nothing in the file.
@@ -61,7 +63,27 @@ func (d *Doc) Err() error {
 	if len(d.errs) == 0 {
 		return nil
 	}
-	return d.errs.sorted()
+	told := d.errs.sorted()
+	for _, e := range told {
+		e.Excerpt = excerpt(d.src, e.Line, e.Column, d.hidden)
+	}
+	return told
+}
+
+// Secret hides the lines of all values that may be secret, as is tells by path and text.
+func (d *Doc) Secret(is func(path, text string) bool) {
+	for path, n := range d.at {
+		if n.Kind == Scalar && is(path, n.Text) {
+			d.hide(n.Line)
+		}
+	}
+}
+
+func (d *Doc) hide(line int) {
+	if d.hidden == nil {
+		d.hidden = map[int]bool{}
+	}
+	d.hidden[line] = true
 }
 
 // Fail notes that the field at path is wrong. A field that is not there is shown where it
@@ -87,13 +109,14 @@ func (d *Doc) FailKey(path, format string, args ...any) Note {
 }
 
 func (d *Doc) fail(line, column int, path, message string) Note {
-	pe := d.failure(line, column, path, message)
+	pe := &ParseError{File: d.file, Line: line, Column: column, Field: path, Message: Mask(message)}
 	d.errs = append(d.errs, pe)
-	return Note{pe}
+	return Note{pe, d}
 }
 
+// failure is a mistake that ends the reading.
 func (d *Doc) failure(line, column int, path, message string) *ParseError {
-	return &ParseError{File: d.file, Line: line, Column: column, Field: path, Message: Mask(message), Excerpt: excerpt(d.src, line, column)}
+	return &ParseError{File: d.file, Line: line, Column: column, Field: path, Message: Mask(message), Excerpt: excerpt(d.src, line, column, nil)}
 }
 
 func (d *Doc) line(n int) []byte {
