@@ -274,6 +274,9 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 		if err := r.pool.Apply(ctx, ops); err != nil {
 			return r.storeError(err)
 		}
+		if res := &ops[0].Result; res.State == store.Refused {
+			return l.refused(res)
+		}
 	}
 	return nil
 }

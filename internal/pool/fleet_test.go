@@ -104,7 +104,8 @@ func BenchmarkHeartbeat(b *testing.B) {
 			ops := make([]store.Op, 1)
 			i := 0
 			for b.Loop() {
-				ops[0] = store.Op{Kind: store.OpHeartbeat, Agent: fmt.Sprint("a", i%fleet), Class: uint8(i % 3)}
+				a := i % fleet
+				ops[0] = store.Op{Kind: store.OpHeartbeat, Agent: fmt.Sprint("a", a), Class: uint8(a % 3)}
 				w.p.Apply(w.now, ops)
 				i++
 			}
