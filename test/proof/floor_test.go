@@ -453,7 +453,8 @@ func (g *glide) play(rng *rand.Rand) error {
 		}
 	}
 	events.push(event{at: sim.Epoch + 2_000_000, kind: crowdAsks})
-	for now := store.Time(sim.Epoch); ; {
+	for {
+		var now store.Time
 		next := events.first().at
 		if w := p.Wake(); w != 0 && w < next {
 			if now = w; now >= reset {
