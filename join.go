@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -50,18 +49,6 @@ type Lease struct {
 	mu    sync.Mutex
 	waits []string // declared
 	err   error    // of the latest heartbeat
-}
-
-// fleetPool is the name of the pool that all agents meet in, whatever resources they use.
-const fleetPool = "(fleet)"
-
-// fleet is a gate's part in it.
-type fleet struct {
-	mu     sync.Mutex
-	pool   store.Pool
-	leases map[*Lease]struct{}
-	agents map[string]int // how many leases each has
-	closed bool
 }
 
 // Join takes a lease for an agent, and a slot of its user where slots are bounded: if all
@@ -300,104 +287,4 @@ func (l *Lease) refused(res *store.Result) error {
 	e.Message = fmt.Sprintf("agent %q: all slots of %s are taken (%d); the next is free when an agent leaves, or at %s if one has died", l.agent, whose, l.gate.plan.slots.Max,
 		e.RetryAt.Format(time.RFC3339))
 	return e
-}
-
-// fleetPool opens the fleet's pool when it is first needed.
-func (g *Gate) fleetPool(ctx context.Context) (store.Pool, error) {
-	f := &g.fleet
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.pool != nil {
-		return f.pool, nil
-	}
-	if f.closed {
-		return nil, &Error{Err: ErrClosed}
-	}
-	spec, err := g.plan.spec(fleetPool, Resource{Light: Light{Off: true}, Breaker: Breaker{Off: true}})
-	if err != nil {
-		return nil, err
-	}
-	pool, err := g.store.Pool(ctx, spec)
-	if err != nil {
-		return nil, g.storeError(err)
-	}
-	f.pool = pool
-	return pool, nil
-}
-
-func (g *Gate) storeError(err error) error {
-	if errors.Is(err, store.ErrClosed) {
-		return &Error{Err: ErrClosed, cause: err}
-	}
-	return &Error{Err: ErrStore, Message: err.Error(), cause: err}
-}
-
-// enter notes a lease to be ended with the gate, unless that has been.
-func (f *fleet) enter(l *Lease) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return false
-	}
-	if f.leases == nil {
-		f.leases, f.agents = map[*Lease]struct{}{}, map[string]int{}
-	}
-	f.leases[l] = struct{}{}
-	f.agents[l.agent]++
-	return true
-}
-
-func (f *fleet) isClosed() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.closed
-}
-
-// remove reports whether the lease was there, and whether it was the agent's last.
-func (f *fleet) remove(l *Lease) (was, last bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, was = f.leases[l]; !was {
-		return false, false
-	}
-	delete(f.leases, l)
-	f.agents[l.agent]--
-	if last = f.agents[l.agent] == 0; last {
-		delete(f.agents, l.agent)
-	}
-	return true, last
-}
-
-// close leaves for all who have not: the process goes, and says so.
-func (f *fleet) close() error {
-	f.mu.Lock()
-	f.closed = true
-	leases := slices.Collect(maps.Keys(f.leases))
-	f.mu.Unlock()
-	errs := make([]error, len(leases))
-	var all sync.WaitGroup
-	for i, l := range leases { // at once: a store that does not answer holds up each of them
-		all.Go(func() { errs[i] = l.Leave() })
-	}
-	all.Wait()
-	if f.pool != nil {
-		errs = append(errs, f.pool.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// without returns a list less one name.
-func without(list []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == name })
-}
-
-// union returns the names of both lists, each once.
-func union(a, b []string) []string {
-	var all []string
-	for _, name := range slices.Concat(a, b) {
-		if !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	return all
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/order"
-	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -217,107 +216,4 @@ func (p *Pool) poolLight() store.Color {
 		worst[binds] = max(worst[binds], p.light(in, d, r))
 	}
 	return worst[binding]
-}
-
-// agentStates lists the agents that are alive.
-func (p *Pool) agentStates() []store.Agent {
-	var list []store.Agent
-	var count [store.MaxClasses]int
-	waiting := p.waitingCallers()
-	for i := int32(1); i < p.callers.recs.End(); i++ {
-		c := p.callers.recs.At(i)
-		if c.name == 0 {
-			continue
-		}
-		a, ok := p.agentState(c, waiting[i])
-		if !ok {
-			continue
-		}
-		count[a.Class]++
-		list = append(list, a)
-	}
-	slices.SortFunc(list, func(a, b store.Agent) int { return cmp.Compare(a.Name, b.Name) })
-	var alive uint16
-	for c := range p.spec.Classes {
-		if count[c] > 0 {
-			alive |= 1 << c
-		}
-	}
-	s := policy.Shares{Size: p.totalLimit(), Weights: p.weights[:], Alive: alive}
-	for i := range list {
-		class := list[i].Class
-		list[i].Allocated = s.Allocated(class, count[class])
-	}
-	return list[:min(len(list), store.MaxAgents)]
-}
-
-// agentState describes an agent; ok tells whether it is alive.
-func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
-	a = store.Agent{Name: p.names.Text(c.name), Class: int(c.class), Since: store.Time(c.first), Used: p.recentUse(c)}
-	switch {
-	case p.lease == 0: // nobody counts as alive
-	case c.lease != 0 && p.leases.At(c.lease).expires > p.now: // one that has run out may still ask
-		l := p.leases.At(c.lease)
-		a.Class, a.Leased, a.Slot = int(l.class), true, l.slotTill > p.now
-		a.User, a.Machine = p.names.Text(l.user), p.names.Text(l.machine)
-		a.Since, a.Expires = store.Time(l.since), store.Time(l.expires)
-		for _, w := range l.waits[:l.n] {
-			a.WaitsFor = append(a.WaitsFor, p.names.Text(w))
-		}
-		ok = true
-	case c.class == left:
-	case waits:
-		a.Expires, ok = store.Time(p.now+p.lease), true
-	default:
-		a.Expires, ok = store.Time(c.lastSeen()+p.lease), c.lastSeen()+p.lease > p.now && c.asked > 0
-	}
-	return a, ok && a.Class < len(p.spec.Classes)
-}
-
-// waitingCallers is the set of callers that wait.
-func (p *Pool) waitingCallers() map[int32]bool {
-	set := map[int32]bool{}
-	if p.queue.Len() == 0 {
-		return set
-	}
-	for i := int32(1); i < p.tickets.End(); i++ {
-		if t := p.tickets.At(i); t.state == stateWaiting {
-			set[t.caller] = true
-		}
-	}
-	return set
-}
-
-// total returns the meter of the first unscoped limit on requests, or nil.
-func (p *Pool) total() *inst {
-	for i := range p.spec.Limits {
-		if u := p.unscoped[i].at; u != nil && p.spec.Limits[i].Unit == "requests" && p.defs[i].Kind != meter.Concurrency {
-			return u
-		}
-	}
-	return nil
-}
-
-// totalLimit is what agents have allocations of.
-func (p *Pool) totalLimit() int64 {
-	if in := p.total(); in != nil {
-		return in.Capacity(p.ring(in))
-	}
-	return 0
-}
-
-// recentUse is what an agent has used of the total limit, about.
-func (p *Pool) recentUse(c *caller) int64 {
-	in := p.total()
-	if in == nil {
-		return 0
-	}
-	d := &p.defs[in.limit]
-	if in.IsStock(d) {
-		return p.recent(c, max(p.now-(in.Hi-d.Window), 0))
-	}
-	if d.Window < minute {
-		return p.recent(c, minute) * d.Window / minute
-	}
-	return p.recent(c, d.Window)
 }
