@@ -133,8 +133,20 @@ func conclusion(rows []sim.Figures) string {
 		}
 	}
 	if best == nil {
-		return line + " No other strategy finished them all."
+		return line + " No other strategy finished them all." + byClass(&f)
 	}
 	return line + fmt.Sprintf(" The fastest other that finished them all, %s, took %s and was refused %d times.",
-		best.Name, span(best.Makespan), best.Throttled)
+		best.Name, span(best.Makespan), best.Throttled) + byClass(&f) + byClass(best)
+}
+
+// byClass says how long each class took, if there are several.
+func byClass(f *sim.Figures) string {
+	if len(f.Classes) < 2 {
+		return ""
+	}
+	var times []string
+	for _, c := range f.Classes {
+		times = append(times, c.Name+" "+span(c.Makespan))
+	}
+	return fmt.Sprintf("\n%s by class: %s.", f.Name, strings.Join(times, ", "))
 }
