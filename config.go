@@ -204,4 +204,10 @@ type Limit struct {
 	Per []Scope
 	// Reset is any moment at which a fixed window is known to reset, if it is.
 	Reset time.Time
+	// Guess tells that Size is what is usual: what an answer states counts instead, also if it
+	// is more. Otherwise Size caps what answers state.
+	Guess bool
+	// Rough tells that costs are estimates: what the provider counts beyond them is believed,
+	// and not taken for somebody else's use. So it is for tokens and dollars anyway.
+	Rough bool
 }

@@ -234,7 +234,7 @@ func percent(n int) int64 { return int64(n) * store.Whole / 100 }
 func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	s := store.Limit{
 		Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window,
-		Guard: r.Guard, Slack: r.ArrivalSlack,
+		Guard: r.Guard, Slack: r.ArrivalSlack, Guess: l.Guess,
 	}
 	if s.Unit == "" {
 		s.Unit = Requests
@@ -261,7 +261,7 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 		s.Burst = s.Size
 	}
 	s.Late = s.Unit == OutputTokens
-	s.Rough = s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
+	s.Rough = l.Rough || s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
 	if ours(&s) {
 		s.Guard = GuardOff // we count, so nothing arrives late
 		return s, nil

@@ -179,6 +179,9 @@ type Limit struct {
 	// Late is set for units that are counted while the answer is produced: they
 	// are bound when the ticket is closed, not when it is answered.
 	Late bool
+	// Guess is set if Size is what is usual: what an answer states counts instead, also if it is
+	// more. Otherwise Size caps what is stated.
+	Guess bool
 	// Rough is set for units whose costs are estimates: what a provider counts beyond them
 	// is believed, but does not prove that somebody else spent it.
 	Rough bool

@@ -95,7 +95,7 @@ func (p *Pool) learnSize(in *inst, d *meter.Def, l *store.Limit, size int64) {
 		return
 	}
 	burst := l.Burst
-	if l.Size > 0 {
+	if l.Size > 0 && !l.Guess {
 		if size < l.Size {
 			burst = min(burst, size) // or what remains of so little would look like much that is used
 		}

@@ -122,7 +122,7 @@ func (p *Pool) Redefine(spec store.Spec) error {
 	}
 	for i := range p.spec.Limits {
 		l, n := &p.spec.Limits[i], &spec.Limits[i]
-		l.Rough = n.Rough
+		l.Rough, l.Guess = n.Rough, n.Guess
 		if n.Size > 0 && (l.Size == 0 || n.Size < l.Size || n.Size == l.Size && n.Burst < l.Burst) {
 			l.Size, l.Burst = n.Size, n.Burst
 			if err := p.resize(i); err != nil {
@@ -157,6 +157,9 @@ func (p *Pool) resize(limit int) error {
 		size := l.Size
 		if in.stated && in.Cap > 0 && p.defs[limit].Kind != 0 {
 			size = min(size, in.Cap)
+			if l.Guess {
+				size = in.Cap
+			}
 		}
 		if err := in.Resize(&p.defs[limit], size, l.Burst); err != nil {
 			return err

@@ -41,6 +41,23 @@ func observations(s *suite) {
 			m.Errorf("size %d, want 9: the provider has changed its mind", l.Size)
 		}
 	})
+	guess := hour(10)
+	guess.Guess = true
+	s.test("a size that is a guess gives way to what is stated", spec(guess), func(m *member) {
+		m.refused(want("a", 11), store.CodeCapacity)
+		observe(m, states(0, 100, unstated, unstated))
+		if l := m.limit(0); l.Size != 100 {
+			m.Errorf("size %d, want 100", l.Size)
+		}
+		join(m.T, m.harness, spec(guess)) // another member that guesses
+		if l := m.limit(0); l.Size != 100 {
+			m.Errorf("size %d, want 100 still", l.Size)
+		}
+		observe(m, states(0, 8, unstated, unstated))
+		if l := m.limit(0); l.Size != 8 {
+			m.Errorf("size %d, want 8", l.Size)
+		}
+	})
 	s.test("a ticket's answer teaches its own scope", spec(per(hour(0), store.PerModel), plenty()), func(m *member) {
 		id := m.take(want("a", 1, 1).model("opus"))
 		m.answered(store.Op{ID: id, Verdict: store.VerdictOK, Observed: states(0, 5, unstated, unstated)})

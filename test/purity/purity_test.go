@@ -23,6 +23,7 @@ func rules() []Rule {
 		{Dir: ".", Never: storeImplementations()},
 		{Dir: "sim", Never: []string{"net"}},
 		{Dir: "retry", Only: []string{}, Never: outside, NoClock: true},
+		{Dir: "provider", Only: []string{Module, Module + "/store", Module + "/retry"}, Never: outside, NoClock: true},
 		{Dir: "store", Only: []string{}, Never: outside, NoClock: true},
 	}
 	for _, dir := range core {

@@ -1,0 +1,175 @@
+package provider
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// ietfPrefixes are what the fields of the drafts are found under, best first.
+var ietfPrefixes = [...]string{"", "x-", "beta-"}
+
+// newLimit is a limit of which nothing is stated.
+func newLimit(name string) Limit {
+	return Limit{
+		Name: name, Unit: sluice.Requests, Kind: sluice.Rolling,
+		Size: unstated, Remaining: unstated, ResetIn: sluice.NotStated,
+	}
+}
+
+// policies reads RateLimit-Policy: 100;w=60 up to draft 07, "name";q=100;w=60 since.
+func (rd *reader) policies(field string) []Limit {
+	var all []Limit
+	for _, m := range rd.list(field) {
+		if l, ok := rd.policy(&m); ok {
+			all = append(all, l)
+		} else {
+			rd.ignored++
+		}
+	}
+	return all
+}
+
+func (rd *reader) policy(m *member) (Limit, bool) {
+	name, size := m.value, m.value
+	if q, ok := m.param("q"); ok {
+		size = q
+	} else {
+		name = ""
+	}
+	n, ok := parseAmount(size)
+	if !ok || n == 0 || len(name) > maxName || m.key != "" {
+		return Limit{}, false
+	}
+	l := newLimit(name)
+	l.Size = n
+	if unit, ok := m.param("qu"); ok && len(unit) <= maxName {
+		l.Unit, l.Kind = unitOf(unit)
+	}
+	if w, ok := m.param("w"); ok {
+		l.Window = rd.window(w)
+	}
+	return l, true
+}
+
+// window reads a window in seconds.
+func (rd *reader) window(s string) time.Duration {
+	d, ok := parseDelay(s)
+	if !ok {
+		rd.ignored++
+		return 0
+	}
+	return d
+}
+
+// unitOf translates a unit of the drafts.
+func unitOf(unit string) (string, sluice.Kind) {
+	if unit == "concurrent-requests" {
+		return sluice.Requests, sluice.Concurrency
+	}
+	return plainUnit(strings.ReplaceAll(strings.ToLower(unit), "-", "_")), sluice.Rolling
+}
+
+// state reads RateLimit: "name";r=50;t=30 since draft 08, limit=100, remaining=50, reset=30 in
+// draft 07. Policies lend their sizes and windows; those that it does not speak of come
+// last.
+func (rd *reader) state(field string, policies []Limit) []Limit {
+	members := rd.list(field)
+	if len(members) == 0 {
+		return nil
+	}
+	var all []Limit
+	for i := range members {
+		switch m := &members[i]; {
+		case m.key != "":
+			all = rd.draft07(all, m)
+		case len(m.value) > maxName:
+			rd.ignored++
+		default:
+			all = append(all, rd.draft08(m, policies))
+		}
+	}
+	return withPolicies(all, policies)
+}
+
+func (rd *reader) draft08(m *member, policies []Limit) Limit {
+	l := newLimit(m.value)
+	for _, p := range policies {
+		if p.Name == m.value {
+			l = p
+			break
+		}
+	}
+	if r, ok := m.param("r"); ok {
+		l.Remaining = rd.amount(r)
+	}
+	if t, ok := m.param("t"); ok {
+		l.ResetIn = rd.delay(t)
+	}
+	return l
+}
+
+// draft07 adds a member of the dictionary. Another limit= begins another limit: a field can
+// have several lines.
+func (rd *reader) draft07(all []Limit, m *member) []Limit {
+	if len(all) == 0 || m.key == "limit" {
+		all = append(all, newLimit(""))
+	}
+	l := &all[len(all)-1]
+	switch m.key {
+	case "limit":
+		l.Size = rd.amount(m.value)
+		if w, ok := m.param("w"); ok {
+			l.Window = rd.window(w)
+		}
+	case "remaining":
+		l.Remaining = rd.amount(m.value)
+	case "reset":
+		l.ResetIn = rd.reset(m.value)
+	default: // extensions are allowed
+	}
+	return all
+}
+
+func (rd *reader) delay(s string) time.Duration {
+	d, ok := parseDelay(s)
+	if !ok {
+		rd.ignored++
+		return sluice.NotStated
+	}
+	return d
+}
+
+func (rd *reader) reset(s string) time.Duration {
+	d, ok := parseReset(s, rd.base)
+	if !ok {
+		rd.ignored++
+		return sluice.NotStated
+	}
+	return d
+}
+
+// withPolicies gives limits without a window that of the policy of the same size, and adds
+// the policies that are left.
+func withPolicies(all, policies []Limit) []Limit {
+	used := make([]bool, len(policies))
+	for i := range all {
+		l := &all[i]
+		for k, p := range policies {
+			if used[k] || p.Name != l.Name || p.Name == "" && p.Size != l.Size || p.Kind == sluice.Concurrency && l.Kind != p.Kind {
+				continue
+			}
+			if used[k] = true; l.Window == 0 {
+				l.Window = p.Window
+			}
+			break
+		}
+	}
+	for k, p := range policies {
+		if !used[k] {
+			all = append(all, p)
+		}
+	}
+	return all
+}

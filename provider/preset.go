@@ -1,0 +1,44 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Preset returns the limits that a provider is known to enforce, ready to be used as a
+// resource. What is configured and what answers state overrule them. A provider whose
+// numbers nobody knows, generic above all, has none.
+//
+// Where the dialect is a [Coster], requests must state its Cost, or they count against none of
+// the limits in its units.
+func Preset(name string) (sluice.Resource, bool) {
+	if _, ok := dialects[name]; !ok {
+		return sluice.Resource{}, false
+	}
+	if name == "github" {
+		return githubPreset(), true
+	}
+	return sluice.Resource{}, true
+}
+
+// githubPreset are the limits of a signed-in user. Primary limits are windows whose sizes and resets
+// answers state: an organization's token may have more than is usual. Secondary ones are
+// never stated, so that nothing corrects them. What a GraphQL query costs is known only afterwards.
+func githubPreset() sluice.Resource {
+	limits := []sluice.Limit{
+		{Name: partCore, Kind: sluice.Fixed, Size: 5000, Window: githubWindow(partCore), Unit: partCore, Guess: true},
+		{Name: partSearch, Kind: sluice.Fixed, Size: 30, Window: githubWindow(partSearch), Unit: partSearch},
+		{Name: partCodeSearch, Kind: sluice.Fixed, Size: 10, Window: githubWindow(partCodeSearch), Unit: partCodeSearch},
+		{Name: partGraphQL, Kind: sluice.Fixed, Size: 5000, Window: githubWindow(partGraphQL), Unit: partGraphQL, Guess: true, Rough: true},
+		{Name: "inflight", Kind: sluice.Concurrency, Size: 100, Unit: sluice.Requests},
+		{Name: "points", Kind: sluice.Rolling, Size: 900, Window: time.Minute, Unit: unitPoints},
+		{Name: "graphql-points", Kind: sluice.Rolling, Size: 2000, Window: time.Minute, Unit: unitGraphQLPoints},
+		{Name: "content-minute", Kind: sluice.Rolling, Size: 80, Window: time.Minute, Unit: unitContent},
+		{Name: "content-hour", Kind: sluice.Rolling, Size: 500, Window: time.Hour, Unit: unitContent},
+	}
+	return sluice.Resource{
+		Limits:  limits,
+		Backoff: sluice.Backoff{Start: secondaryWait, Factor: 2, Cap: 15 * time.Minute},
+	}
+}
