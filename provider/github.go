@@ -193,10 +193,11 @@ func (o *Observation) secondary(rd *reader) {
 
 // accepted is an answer that no limit refused.
 func (o *Observation) accepted(r *Response, l *Limit, rd *reader) {
-	switch o.Verdict = verdictOf(r, rd, nil); {
-	case r.Status == 402 || r.Status == 403: // a plan or a right that is missing, for this request alone
+	o.Verdict = verdictOf(r, rd, nil)
+	switch r.Status {
+	case 402, 403: // a plan or a right that is missing, for this request alone
 		o.Verdict = sluice.VerdictOK
-	case r.Status == 304: // what has not changed is free
+	case 304: // what has not changed is free
 		o.Usage = []sluice.Amount{{Unit: l.Unit, N: 0}}
 	}
 	o.explain(r.Status, rd)
