@@ -70,8 +70,9 @@ func TestDraft08ReadsWhatItWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawLimits(t)
 		policy, state := formatDraft08(want)
-		if len(policy) > maxValue || len(state) > maxValue {
-			t.Skip("longer than is read")
+		for len(policy) > maxValue || len(state) > maxValue { // as many as are read
+			want = want[:len(want)-1]
+			policy, state = formatDraft08(want)
 		}
 		o := Generic{}.Observe(&Response{Status: 200, Header: map[string][]string{"RateLimit-Policy": {policy}, "RATELIMIT": {state}}}, made)
 		if !reflect.DeepEqual(o.Limits, want) || o.Ignored != 0 {

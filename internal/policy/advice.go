@@ -31,8 +31,7 @@ type Facts struct {
 	CutLimit     string
 
 	Unknown []string // limits whose size is neither configured nor stated yet; one "" if there are no limits at all
-	Differ  []Differ
-	Use     int // percent; 0 means 100
+	Use     int      // percent; 0 means 100
 	Audit   Audit
 	Callers int // that the audit has seen
 
@@ -46,13 +45,6 @@ type Facts struct {
 	Cycles       [][]string
 }
 
-// Differ is a limit for which members state different sizes.
-type Differ struct {
-	Limit   string
-	InForce int64    // the smallest
-	Members []string // that state another
-}
-
 // Advice is a setting that is worth a look, and why.
 type Advice struct {
 	Setting string // such as resources.github.use
@@ -64,7 +56,7 @@ type Advice struct {
 type topic func(f *Facts) (setting, seen, do string)
 
 // topics are all there are, the most important first.
-var topics = []topic{differ, cycles, unknown, outside, guardOff, contention, breaker, slack, cut, strict, quota}
+var topics = []topic{cycles, unknown, outside, guardOff, contention, breaker, slack, cut, strict, quota}
 
 // causes are those that explain refusals, the best explanation first.
 var causes = []topic{outside, guardOff, slack, unknown, use}
@@ -168,31 +160,6 @@ func use(f *Facts) (setting, seen, do string) {
 	return setting, "nothing that is known explains it", fmt.Sprintf("leave some room: %s: %d%%", setting, part)
 }
 
-func differ(f *Facts) (setting, seen, do string) {
-	if len(f.Differ) == 0 {
-		return
-	}
-	d := f.Differ[0]
-	setting = f.of("limits") + "." + d.Limit
-	more := ""
-	if n := len(f.Differ) - 1; n > 0 {
-		more = fmt.Sprintf(" (and so it is with %d more)", n)
-	}
-	return setting,
-		fmt.Sprintf("%s another size for the limit %s than the smallest, %d, which holds%s", states(d.Members), d.Limit, d.InForce, more),
-		fmt.Sprintf("give all members the same %s", setting)
-}
-
-func states(members []string) string {
-	switch len(members) {
-	case 0:
-		return "some members state"
-	case 1:
-		return "member " + members[0] + " states"
-	}
-	return names("member", members) + " state"
-}
-
 func cycles(f *Facts) (setting, seen, do string) {
 	if len(f.Cycles) == 0 || len(f.Cycles[0]) == 0 {
 		return
@@ -215,7 +182,7 @@ func contention(f *Facts) (setting, seen, do string) {
 	return "agents",
 		fmt.Sprintf("%d callers send up to %s a minute if their busiest minutes coincide, %s of the quota of %s; one more like them makes it %s",
 			f.Callers, rate(a.PeakPerMin), percent(a.Ratio), rate(a.QuotaPerMin), percent(a.OneMoreRatio)),
-		"they will queue: give the urgent ones a higher class under agents, spread launches with run --scatter 5m, or ask for a larger quota"
+		"they will queue: give the urgent ones a higher class under agents, spread their launches, or ask for a larger quota"
 }
 
 func breaker(f *Facts) (setting, seen, do string) {
