@@ -170,7 +170,7 @@ func configFailure(err error) error {
 	}
 	var bad *config.ParseError
 	if !errors.As(err, &bad) {
-		return &failure{code: exitConfig, message: err.Error()}
+		return &failure{code: exitConfig, message: err.Error(), hint: "give a YAML file that can be read; docs/configuration.md describes it"}
 	}
 	f := &failure{code: exitConfig, message: bad.Error(), detail: bad.Excerpt, hint: "docs/configuration.md describes every field"}
 	var all config.Errors
