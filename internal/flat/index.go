@@ -1,12 +1,44 @@
 package flat
 
+import "unsafe"
+
 // Index finds records by a hash of their key: open addressing with linear
 // probing. It stores no keys; the caller compares candidates. The zero Index is
-// ready for use.
+// ready for use, on the heap.
 type Index struct {
 	slots []slot // a power of two long
-	n     int
+	head  *indexHead
+	space *Space
 }
+
+type indexHead struct {
+	n    int32
+	size int32 // of the table
+	at   int64 // where it is, in a space that is not the heap
+}
+
+// Open makes the index a part of a space.
+func (x *Index) Open(space *Space) {
+	if space == nil {
+		x.head = new(indexHead)
+		return
+	}
+	x.head, x.space = Place[indexHead](space), space
+	space.views = append(space.views, x)
+}
+
+func (x *Index) reset() { x.slots = nil }
+
+func (x *Index) refresh() {
+	if x.head.size == 0 {
+		x.slots = nil
+		return
+	}
+	_ = x.space.mem[x.head.at : x.head.at+int64(x.head.size)*slotSize]
+	x.slots = unsafe.Slice((*slot)(x.space.at(x.head.at)), x.head.size)
+}
+
+const slotSize = int64(unsafe.Sizeof(slot{}))
 
 type slot struct {
 	hash uint32
@@ -35,10 +67,13 @@ func (x *Index) Seek(h, p uint32) (rec int32, next uint32) {
 
 // Add enters a record under hash h.
 func (x *Index) Add(h uint32, rec int32) {
-	if 4*(x.n+1) > 3*len(x.slots) {
+	if x.head == nil {
+		x.head = new(indexHead)
+	}
+	if 4*(int(x.head.n)+1) > 3*len(x.slots) {
 		x.grow()
 	}
-	x.n++
+	x.head.n++
 	x.place(slot{h, rec})
 }
 
@@ -53,7 +88,17 @@ func (x *Index) place(s slot) {
 
 func (x *Index) grow() {
 	old := x.slots
-	x.slots = make([]slot, max(16, 2*len(old)))
+	size := max(16, 2*len(old))
+	if x.space == nil {
+		x.slots = make([]slot, size)
+	} else {
+		was := x.head.at
+		x.head.at, x.head.size = x.space.alloc(int64(size)*slotSize), int32(size)
+		x.refresh()
+		if len(old) > 0 {
+			defer x.space.release(was, int64(len(old))*slotSize)
+		}
+	}
 	for _, s := range old {
 		if s.rec != 0 {
 			x.place(s)
@@ -75,7 +120,7 @@ func (x *Index) Remove(h uint32, rec int32) {
 		}
 		i = (i + 1) & mask
 	}
-	x.n--
+	x.head.n--
 	for j := i; ; {
 		j = (j + 1) & mask
 		s := x.slots[j]
@@ -92,4 +137,9 @@ func (x *Index) Remove(h uint32, rec int32) {
 }
 
 // Len returns the number of records entered.
-func (x *Index) Len() int { return x.n }
+func (x *Index) Len() int {
+	if x.head == nil {
+		return 0
+	}
+	return int(x.head.n)
+}

@@ -3,12 +3,26 @@ package flat
 import "math/bits"
 
 // Names interns strings: equal strings get the same number while anybody holds a
-// reference. The empty string is 0. The zero Names is ready for use.
+// reference. The empty string is 0. The zero Names is ready for use, on the heap.
 type Names struct {
 	recs  Slab[nameRec]
 	index Index
-	last  int32 // the name that was asked for last: most processes ask for one agent only
+	// The name that was asked for last: most processes ask for one agent only. It changes no
+	// outcome, so each process has its own.
+	last int32
 }
+
+// Open makes the names a part of a space.
+func (n *Names) Open(space *Space) {
+	n.recs.Open(space)
+	n.index.Open(space)
+	if space != nil {
+		space.views = append(space.views, n)
+	}
+}
+
+func (n *Names) reset()   { n.last = 0 }
+func (n *Names) refresh() {}
 
 // nameRec is a piece of a name: most fit one record of 64 bytes.
 type nameRec struct {

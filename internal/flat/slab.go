@@ -7,57 +7,151 @@
 // Record number 0 is never handed out, so a zero link means none.
 package flat
 
+import (
+	"reflect"
+	"unsafe"
+)
+
 // chunkLen is how many records a slab grows by: a constant, so that finding a record
-// is two loads and a mask.
-const chunkLen = 64
+// is two loads and a mask. Few, because some records are large and most pools small.
+const chunkLen = 16
 
 // Slab is a growing array of records with a free list. The zero Slab is ready
-// for use. Pointers from At stay valid until the record is freed: a slab grows by
+// for use, on the heap. Pointers from At stay valid until the record is freed: a slab grows by
 // whole chunks and never moves one.
 type Slab[T any] struct {
-	chunks []*[chunkLen]T
-	free   []int32
-	used   int32 // records handed out at least once, record 0 included
+	chunks []*[chunkLen]T // as far as this process knows them
+	head   *slabHead
+	space  *Space
+}
+
+type slabHead struct {
+	used        int32 // records handed out at least once, record 0 included
+	free        int32 // the first free one; each has the number of the next in its last four bytes
+	idle        int32 // how many are free
+	chunks      int32
+	first, last int64 // chunk, in a space that is not the heap
+}
+
+// chunkHead is before every chunk of a mapped space.
+type chunkHead struct {
+	next  int64
+	canry uint64
+}
+
+const canary = 0x5a17_c4a5_ee1f_1a75
+
+// Open makes the slab a part of a space.
+func (s *Slab[T]) Open(space *Space) {
+	if space == nil {
+		s.head = new(slabHead)
+		return
+	}
+	space.lay(reflect.TypeFor[T]())
+	s.head, s.space = Place[slabHead](space), space
+	space.views = append(space.views, s)
+}
+
+func (s *Slab[T]) reset() { s.chunks = s.chunks[:0] }
+
+// refresh finds the chunks that others have added.
+func (s *Slab[T]) refresh() {
+	at := s.head.first
+	if n := len(s.chunks); n > 0 {
+		last := unsafe.Add(unsafe.Pointer(s.chunks[n-1]), -align)
+		at = (*chunkHead)(last).next
+	}
+	for ; len(s.chunks) < int(s.head.chunks); at = s.view(at).next {
+	}
+}
+
+// view takes the chunk at an offset into the view.
+func (s *Slab[T]) view(at int64) *chunkHead {
+	h := (*chunkHead)(s.space.at(at))
+	if _ = s.space.mem[at+align+int64(unsafe.Sizeof([chunkLen]T{}))-1]; h.canry != canary {
+		panic("flat: a chunk does not begin where it should")
+	}
+	s.chunks = append(s.chunks, (*[chunkLen]T)(s.space.at(at+align)))
+	return h
 }
 
 // New returns the number of a record: zeroed, unless it was recycled.
 func (s *Slab[T]) New() int32 {
-	if n := len(s.free); n > 0 {
-		i := s.free[n-1]
-		s.free = s.free[:n-1]
+	h := s.head
+	if h == nil {
+		h = new(slabHead)
+		s.head = h
+	}
+	if i := h.free; i != 0 {
+		link := s.link(i)
+		h.free, *link = *link, 0
+		h.idle--
 		return i
 	}
-	s.used = max(s.used, 1)
-	i := s.used
+	h.used = max(h.used, 1)
+	i := h.used
 	if int(i/chunkLen) >= len(s.chunks) {
-		s.chunks = append(s.chunks, new([chunkLen]T))
+		s.grow()
 	}
-	s.used++
+	h.used++
 	return i
+}
+
+func (s *Slab[T]) grow() {
+	if s.space == nil {
+		s.chunks = append(s.chunks, new([chunkLen]T))
+		return
+	}
+	at := s.space.alloc(align + int64(unsafe.Sizeof([chunkLen]T{})))
+	(*chunkHead)(s.space.at(at)).canry = canary
+	if s.head.chunks == 0 {
+		s.head.first = at
+	} else {
+		(*chunkHead)(s.space.at(s.head.last)).next = at
+	}
+	s.head.last = at
+	s.head.chunks++
+	s.view(at)
 }
 
 // At returns record i.
 func (s *Slab[T]) At(i int32) *T { return &s.chunks[uint32(i)/chunkLen][uint32(i)%chunkLen] }
 
-// Free zeroes record i and keeps it for the next New.
+// link is where a free record has the number of the next.
+func (s *Slab[T]) link(i int32) *int32 {
+	r := s.At(i)
+	return (*int32)(unsafe.Add(unsafe.Pointer(r), unsafe.Sizeof(*r)-4))
+}
+
+// Free zeroes record i and keeps it for the next New. Its last four bytes are the slab's then:
+// whether a record is in use must show elsewhere in it.
 func (s *Slab[T]) Free(i int32) {
 	var zero T
 	*s.At(i) = zero
-	s.free = append(s.free, i)
+	s.Recycle(i)
 }
 
 // Recycle is Free for a record that its next owner will set field by field: it
 // is not zeroed.
-func (s *Slab[T]) Recycle(i int32) { s.free = append(s.free, i) }
+func (s *Slab[T]) Recycle(i int32) {
+	*s.link(i) = s.head.free
+	s.head.free = i
+	s.head.idle++
+}
 
 // Len returns the number of records in use.
 func (s *Slab[T]) Len() int {
-	if s.used == 0 {
+	if s.head == nil || s.head.used == 0 {
 		return 0
 	}
-	return int(s.used) - 1 - len(s.free)
+	return int(s.head.used - 1 - s.head.idle)
 }
 
 // End returns a number above every record handed out so far: with At, the way
-// to visit them all. Freed records are zero.
-func (s *Slab[T]) End() int32 { return s.used }
+// to visit them all. Freed records are zero, but for their last four bytes.
+func (s *Slab[T]) End() int32 {
+	if s.head == nil {
+		return 0
+	}
+	return s.head.used
+}

@@ -3,10 +3,16 @@ package flat
 // Tree is a forest of ordered trees over one slab of nodes: treaps, so that every
 // operation takes O(log n) steps and touches few records. A tree is the number of
 // its root, which the caller keeps; 0 is the empty tree. The zero Tree is ready for
-// use.
+// use, on the heap.
 type Tree struct {
 	nodes Slab[treeNode]
-	seed  uint64
+	seed  *uint64
+}
+
+// Open makes the trees a part of a space.
+func (t *Tree) Open(space *Space) {
+	t.nodes.Open(space)
+	t.seed = Place[uint64](space)
 }
 
 // Key orders a tree; equal keys keep the order in which they were inserted.
@@ -24,10 +30,13 @@ type treeNode struct {
 
 // Insert adds value under key and returns its node.
 func (t *Tree) Insert(root *int32, key Key, value int32) int32 {
-	t.seed++
+	if t.seed == nil {
+		t.seed = new(uint64)
+	}
+	*t.seed++
 	i := t.nodes.New()
 	n := t.nodes.At(i)
-	*n = treeNode{key: key, value: value, priority: uint32(Mix(t.seed))}
+	*n = treeNode{key: key, value: value, priority: uint32(Mix(*t.seed))}
 	if *root == 0 {
 		*root = i
 		return i

@@ -84,14 +84,23 @@ type Verdict struct {
 	At    int64 // when to ask again
 }
 
-// Allow reports whether a request may go at t as far as this gate is concerned.
-func (g *Gate) Allow(t int64) Verdict {
+// pass brings the gate to t: what time alone has done by then does not depend on who looked
+// in between.
+func (g *Gate) pass(t int64) {
 	if g.Phase == Paused && t >= g.Until {
 		g.Phase, g.probe, g.blanks, g.nextProbe = Probing, 0, 0, 0
 	}
 	if g.Phase == Probing && g.probe != 0 && t >= g.probeAt+silence {
 		g.ramp(g.probeAt + silence)
 	}
+	if g.Phase == Ramping && g.rampFrom != 0 && (t-g.rampFrom)/rampStep >= rampSteps {
+		g.Phase = Open
+	}
+}
+
+// Allow reports whether a request may go at t as far as this gate is concerned.
+func (g *Gate) Allow(t int64) Verdict {
+	g.pass(t)
 	switch g.Phase {
 	case Paused:
 		return Verdict{Phase: Paused, At: g.Until}
@@ -105,10 +114,6 @@ func (g *Gate) Allow(t int64) Verdict {
 			return Verdict{OK: true, Phase: Ramping}
 		}
 		step := (t - g.rampFrom) / rampStep
-		if step >= rampSteps {
-			g.Phase = Open
-			break
-		}
 		return Verdict{OK: g.sent < 1<<step, Phase: Ramping, At: g.rampFrom + (step+1)*rampStep}
 	}
 	return Verdict{OK: true}
@@ -145,6 +150,7 @@ func (g *Gate) ramp(t int64) {
 // provider's own, 0 if it gave none. It reports whether the refusal counts:
 // only those granted after the latest pause began do, so a burst counts once.
 func (g *Gate) Throttled(t, granted, hint int64, b Backoff) bool {
+	g.pass(t)
 	if granted <= g.Since {
 		if g.Phase == Paused && hint > 0 {
 			g.Until = max(g.Until, t+min(hint, maxHint))
@@ -159,6 +165,7 @@ func (g *Gate) Throttled(t, granted, hint int64, b Backoff) bool {
 // Overloaded is Throttled for a provider that is over its capacity as a whole: it
 // has a scale of its own.
 func (g *Gate) Overloaded(t, granted, hint int64, b Backoff) bool {
+	g.pass(t)
 	if granted <= g.Since {
 		return false
 	}
@@ -177,6 +184,7 @@ func pauseFor(hint int64, b Backoff, n int64) int64 {
 
 // Exhausted pauses until a quota comes back.
 func (g *Gate) Exhausted(t, granted, wait int64) {
+	g.pass(t)
 	if granted > g.Since || g.Phase == Paused {
 		g.pause(t, max(min(wait, maxOutage), g.Until-t))
 	}
@@ -184,6 +192,7 @@ func (g *Gate) Exhausted(t, granted, wait int64) {
 
 // Pause holds everyone by hand, for at least as long as they are held already.
 func (g *Gate) Pause(t, wait int64) {
+	g.pass(t)
 	wait = min(wait, maxOutage)
 	if g.Phase == Paused {
 		wait = max(wait, g.Until-t)
@@ -197,6 +206,7 @@ func (g *Gate) pause(t, wait int64) {
 
 // Resume ends a pause by hand, through a ramp.
 func (g *Gate) Resume(t int64) {
+	g.pass(t)
 	if g.Phase == Paused || g.Phase == Probing {
 		g.Until = min(g.Until, t)
 		g.ramp(t)
@@ -207,6 +217,7 @@ func (g *Gate) Resume(t int64) {
 // Succeeded takes in a success of a request granted at granted. One from before the
 // latest pause proves nothing.
 func (g *Gate) Succeeded(t, granted int64, ticket int32) {
+	g.pass(t)
 	if granted <= g.Since {
 		return
 	}
@@ -219,6 +230,7 @@ func (g *Gate) Succeeded(t, granted int64, ticket int32) {
 // Lost takes in that a ticket ended with no answer. If it was the probe it proved
 // nothing: the next may go in two seconds, or now if it was never sent.
 func (g *Gate) Lost(t int64, ticket int32, unsent bool) {
+	g.pass(t)
 	if g.Phase != Probing || g.probe != ticket {
 		return
 	}

@@ -18,6 +18,7 @@ func costing(cost int64) *Costs {
 func newQueue(mode Mode, weights ...int64) (*Queue, *flat.Names) {
 	names := &flat.Names{}
 	q := &Queue{Mode: mode, Names: names}
+	q.Open(nil)
 	copy(q.Weights[:], weights)
 	return q, names
 }

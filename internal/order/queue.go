@@ -40,18 +40,13 @@ const (
 	FIFO
 )
 
-// Queue holds everyone who waits. Set Weights and Names before use.
+// Queue holds everyone who waits. Open it, and set Weights and Names, before use.
 type Queue struct {
 	Mode    Mode
 	Weights [MaxClasses]int64
 	Names   *flat.Names // of agents; a queue keeps references to those it remembers
 
-	seq     int64 // number of the last that came
-	front   int64 // number of the last that came to the front: below all others
-	waiting int
-	queued  int64 // sum of waiting costs
-	byClass [MaxClasses]int32
-
+	*counts
 	waiters  flat.Slab[waiter]
 	flows    flat.Slab[flow]
 	members  flat.Slab[member]
@@ -64,11 +59,35 @@ type Queue struct {
 	domIx    flat.Index
 	spotIx   flat.Index
 	tree     flat.Tree
-	first    int32 // of the list of lanes
-	parked   int32 // root of the tree of parked flows by wake time
 	heads    []Head
 	held     []Head  // that cannot go for a reason that others do not share, in this pass
 	unparked []int32 // flows, while they are brought back
+}
+
+// counts is what there is only once.
+type counts struct {
+	seq     int64 // number of the last that came
+	front   int64 // number of the last that came to the front: below all others
+	waiting int64
+	queued  int64 // sum of waiting costs
+	byClass [MaxClasses]int32
+	first   int32 // of the list of lanes
+	parked  int32 // root of the tree of parked flows by wake time
+}
+
+// Open makes the queue a part of a space; nil is the heap.
+func (q *Queue) Open(space *flat.Space) {
+	q.counts = flat.Place[counts](space)
+	q.waiters.Open(space)
+	q.flows.Open(space)
+	q.members.Open(space)
+	q.lanes.Open(space)
+	q.domains.Open(space)
+	q.spots.Open(space)
+	for _, ix := range []*flat.Index{&q.flowIx, &q.membIx, &q.laneIx, &q.domIx, &q.spotIx} {
+		ix.Open(space)
+	}
+	q.tree.Open(space)
 }
 
 // domain is the virtual time of one shared meter.
@@ -176,7 +195,7 @@ type Place struct {
 }
 
 // Len returns the number of waiters.
-func (q *Queue) Len() int { return q.waiting }
+func (q *Queue) Len() int { return int(q.waiting) }
 
 // Waiting returns the number of waiters of a class.
 func (q *Queue) Waiting(c int) int { return int(q.byClass[c]) }
@@ -313,7 +332,7 @@ func (q *Queue) count(l *lane, m *member, n int32, cost int64) {
 	pt.queued += cost
 	l.waiting += n
 	q.byClass[m.class] += n
-	q.waiting += int(n)
+	q.waiting += int64(n)
 	q.queued += cost
 }
 

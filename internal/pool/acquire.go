@@ -41,6 +41,7 @@ func (p *Pool) enqueue(t int32, i int, front bool) {
 	}
 	costs := p.costs(tk)
 	tk.waiter = p.queue.Push(p.place(tk), t, &costs, front)
+	p.sessions.At(tk.session).waiting++
 	p.scheduleWait(t, tk)
 	p.stirred = p.stirred || p.queue.IsFirst(tk.waiter) // one behind its own agent's cannot go before it
 	p.batch[i].Result.State, p.asked = store.Waiting, true
@@ -57,6 +58,7 @@ func (p *Pool) leaveQueue(tk *ticket) {
 
 func (p *Pool) unqueue(tk *ticket) {
 	tk.waiter = 0
+	p.sessions.At(tk.session).waiting--
 	for k := range tk.n {
 		p.insts.At(tk.charges[k].inst).queued -= tk.charges[k].Amount
 	}

@@ -81,7 +81,7 @@ func (p *Pool) waitingCallers() map[int32]bool {
 // total returns the meter of the first unscoped limit on requests, or nil.
 func (p *Pool) total() *inst {
 	for i := range p.spec.Limits {
-		if u := p.unscoped[i].at; u != nil && p.spec.Limits[i].Unit == "requests" && p.defs[i].Kind != meter.Concurrency {
+		if u := p.unscoped[i].at; u != nil && p.spec.Limits[i].Name != retired && p.spec.Limits[i].Unit == "requests" && p.defs[i].Kind != meter.Concurrency {
 			return u
 		}
 	}

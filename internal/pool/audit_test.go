@@ -42,7 +42,7 @@ func (p *Pool) audit() error {
 			standing[t.charges[k].inst]++
 		}
 	}
-	if open != p.inFlight || waiting != p.queue.Len() {
+	if int64(open) != p.inFlight || waiting != p.queue.Len() {
 		return fmt.Errorf("%d of %d in flight, %d of %d in the queue", open, p.inFlight, waiting, p.queue.Len())
 	}
 	stocks, paces, rings := 0, 0, 0
@@ -124,7 +124,7 @@ func (p *Pool) audit() error {
 // each visits the records of a slab of another package.
 func each(slab reflect.Value, f func(i int32, rec reflect.Value)) {
 	chunks := slab.FieldByName("chunks")
-	used := int(slab.FieldByName("used").Int())
+	used := int(slab.FieldByName("head").Elem().FieldByName("used").Int())
 	for i := 1; i < used; i++ {
 		c := chunks.Index(0).Elem().Len()
 		f(int32(i), chunks.Index(i/c).Elem().Index(i%c))

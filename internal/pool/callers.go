@@ -7,9 +7,18 @@ import (
 
 // callers counts what each agent sends, and the whole pool.
 type callers struct {
-	recs  flat.Slab[caller]
+	recs flat.Slab[caller]
+	*sum
+}
+
+type sum struct {
 	total caller
 	hand  int32
+}
+
+func (c *callers) open(space *flat.Space) {
+	c.recs.Open(space)
+	c.sum = flat.Place[sum](space)
 }
 
 // caller is one cache line: it is written at every grant.

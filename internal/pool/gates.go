@@ -26,6 +26,10 @@ func (g *gateRec) covers(model, key int32) bool {
 	return (g.scope&store.PerModel == 0 || g.model == model) && (g.scope&store.PerKey == 0 || g.key == key)
 }
 
+// stale reports that the gate is as good as a new one, or of a model or key that nobody came
+// back to.
+func (g *gateRec) stale(t int64) bool { return g.Idle(t) || g.scope != 0 && g.Abandoned(t) }
+
 // gateOf finds or makes the gate of a scope.
 func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
 	scope &= store.Shared
@@ -37,6 +41,10 @@ func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
 	}
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		if g := p.gates.At(i); g.scope == scope && g.model == model && g.key == key {
+			if g.Allow(p.now); g.stale(p.now) {
+				p.dropGate(i) // as it would have been, had anybody looked
+				break
+			}
 			return i
 		}
 	}
@@ -106,7 +114,7 @@ func (p *Pool) gatesAllow(model, key int32) gate.Verdict {
 		if v := g.Allow(p.now); !v.OK && g.covers(model, key) && (all.OK || v.At > all.At) {
 			all = v
 		}
-		if g.Idle(p.now) || g.scope != 0 && g.Abandoned(p.now) {
+		if g.stale(p.now) {
 			p.dropGate(i)
 		}
 		i = next

@@ -12,12 +12,21 @@ import (
 // periods; a new one takes the place of the oldest. What happened by the hour is kept for a week.
 type history struct {
 	periods flat.Slab[period]
-	hand    int32 // the next period to give up
-	units   []string
-	unitOf  [store.MaxLimits]int8 // which of the units a limit counts; -1: none, or another limit counts it too
-	week    [weekHours]hourCount
-	second  int64  // when the one began that the last grant fell into
-	minute  uint32 // and its number
+	*past
+	units  []string
+	unitOf [store.MaxLimits]int8 // which of the units a limit counts; -1: none, or another limit counts it too
+}
+
+type past struct {
+	hand   int32 // the next period to give up
+	minute uint32
+	second int64 // when the one began that the last grant fell into; minute is its number
+	week   [weekHours]hourCount
+}
+
+func (h *history) open(space *flat.Space) {
+	h.periods.Open(space)
+	h.past = flat.Place[past](space)
 }
 
 // period is what one agent sent for one model in one minute.
@@ -50,12 +59,17 @@ const (
 	hour       = 60 * minute
 )
 
-// define settles which units are counted: each once, though several limits may count it.
+// define settles which units are counted: each once, though several limits may count it. Limits
+// that are no longer in use keep their unit's column, for what was counted in it.
 func (h *history) define(limits []store.Limit) {
+	h.units = nil
 	for i := range limits {
 		h.unitOf[i] = -1
 		if !slices.Contains(h.units, limits[i].Unit) && len(h.units) < maxUnits {
 			h.units = append(h.units, limits[i].Unit)
+		}
+		if limits[i].Name == retired {
+			continue
 		}
 		if k := slices.Index(h.units, limits[i].Unit); k >= 0 && !slices.Contains(h.unitOf[:i], int8(k)) {
 			h.unitOf[i] = int8(k)

@@ -39,8 +39,8 @@ func compile(l *store.Limit) (meter.Def, error) {
 	return d, err
 }
 
-// define sets limit i up.
-func (p *Pool) define(i int) error {
+// derive works out what the arithmetic needs of limit i.
+func (p *Pool) derive(i int) error {
 	l := &p.spec.Limits[i]
 	d, err := compile(l)
 	if err != nil {
@@ -49,21 +49,40 @@ func (p *Pool) define(i int) error {
 	p.defs[i] = d
 	if l.Per&^store.Shared == 0 {
 		p.shared |= 1 << i
-		p.splitLanes(l.Per)
 	} else {
 		p.ownScopes |= l.Per
 	}
 	p.anyStrict = p.anyStrict || d.Guard == meter.Strict
+	return nil
+}
+
+// define sets limit i up.
+func (p *Pool) define(i int) error {
+	if err := p.derive(i); err != nil {
+		return err
+	}
+	l := &p.spec.Limits[i]
+	if l.Per&^store.Shared == 0 {
+		p.splitLanes(l.Per)
+	}
 	if l.Per == 0 {
 		at, err := p.newInst(i, names{})
 		if err == nil {
-			in := p.insts.At(at)
-			p.unscoped[i] = unscoped{at, in, p.ring(in)}
+			p.single[i] = at
+			p.findSingle(i)
 		}
 		return err
 	}
 	var m meter.Meter
-	return m.Resize(&d, l.Size, l.Burst)
+	return m.Resize(&p.defs[i], l.Size, l.Burst)
+}
+
+// findSingle notes where the meter of a limit without a scope is.
+func (p *Pool) findSingle(i int) {
+	if at := p.single[i]; at != 0 {
+		in := p.insts.At(at)
+		p.unscoped[i] = unscoped{at, in, p.ring(in)}
+	}
 }
 
 func (p *Pool) newInst(limit int, scope names) (int32, error) {

@@ -17,78 +17,148 @@ import (
 )
 
 // Pool is the state of one pool. It is not safe for concurrent use: the store that owns
-// it serialises.
+// it serialises. Where several processes share the state, each has a Pool on it.
 type Pool struct {
-	spec       store.Spec
-	defs       [store.MaxLimits]meter.Def
-	shared     uint16      // set of limits that take part in the common order
-	ownScopes  store.Scope // attributes that limits of the caller's own are scoped by
-	laneScopes store.Scope // attributes that lanes are told apart by
-	throttle   gate.Backoff
-	overload   gate.Backoff
+	*once
+	names    flat.Names
+	queue    order.Queue
+	tickets  flat.Slab[ticket]
+	ticketIx flat.Index
+	insts    flat.Slab[inst]
+	instIx   flat.Index
+	rings    flat.Slab[meter.Ring]
+	stocks   flat.Slab[stock]
+	paces    flat.Slab[policy.Pace]
+	leases   flat.Slab[lease]
+	gates    flat.Slab[gateRec]
+	sessions flat.Slab[session]
+	sessIx   flat.Index
+	callers  callers
+	history  history
+	space    *flat.Space
 
-	now       int64 // time of the latest step: never goes back
-	inFlight  int
-	names     flat.Names
-	queue     order.Queue
-	tickets   flat.Slab[ticket]
-	ticketIx  flat.Index
-	wheel     wheel
-	insts     flat.Slab[inst]
-	instIx    flat.Index
-	rings     flat.Slab[meter.Ring]
+	// Derived from the spec.
+	spec      store.Spec
+	known     int64 // the version of the spec that this is
+	defs      [store.MaxLimits]meter.Def
+	shared    uint16      // set of limits that take part in the common order
+	ownScopes store.Scope // attributes that limits of the caller's own are scoped by
+	throttle  gate.Backoff
+	overload  gate.Backoff
 	unscoped  [store.MaxLimits]unscoped
-	stocks    flat.Slab[stock]
-	paces     flat.Slab[policy.Pace]
 	policed   uint16 // set of shared limits of which something may be kept for others
 	weights   [store.MaxClasses]int64
 	safe      [store.MaxClasses]int64 // thousandths of a stock that a class may always take
-	leases    flat.Slab[lease]
 	lease     int64                   // how long an agent lives that is not heard of; 0: none is alive
-	aliveTill [store.MaxClasses]int64 // when the last agent of a class will be dead
-	scatter   policy.Scatter
-	rival     int32 // while the line is gone through: who of the highest class waits behind the one looked at
-	history   history
-	anyStrict bool  // some limit insists on an answer
-	sweep     int32 // the next meter to look at for dropping
-	sweepDead int32 // the next lease
-	claims    uint32
-	gates     flat.Slab[gateRec]
-	firstGate int32
-	sessions  flat.Slab[session]
-	sessIx    flat.Index
-	sweepSess int32
-	forgotten uint64 // highest number of the sessions that are no longer remembered
-	lastSess  int32  // the session that asked last
-	callers   callers
-	last429   int64
-	header    headerTime
+	anyStrict bool                    // some limit insists on an answer
 
 	batch   []store.Op // being applied, or applied last
-	asked   bool       // some op of it was told to wait
-	stirred bool       // something happened that may let somebody go
 	decided []store.ID // waiting tickets decided in this step that no op asked about
-	wake    int64      // when time alone may change something for those who wait
 }
 
-// New makes a pool at time now.
+// once is the state of which there is only one of each.
+type once struct {
+	now        int64 // time of the latest step: never goes back
+	wake       int64 // when time alone may change something for those who wait
+	inFlight   int64
+	laneScopes store.Scope             // attributes that lanes are told apart by
+	asked      bool                    // some op of the batch was told to wait
+	stirred    bool                    // something happened that may let somebody go
+	rival      int32                   // while the line is gone through: who of the highest class waits behind the one looked at
+	aliveTill  [store.MaxClasses]int64 // when the last agent of a class will be dead
+	scatter    policy.Scatter
+	sweep      int32 // the next meter to look at for dropping
+	sweepDead  int32 // the next lease
+	sweepSess  int32
+	claims     uint32
+	firstGate  int32
+	lastSess   int32  // the session that asked last
+	forgotten  uint64 // highest number of the sessions that are no longer remembered
+	last429    int64
+	header     headerTime
+	single     [store.MaxLimits]int32 // the meters of limits without a scope
+	written    written                // the spec
+	wheel      wheel
+}
+
+// New makes a pool at time now, on the heap.
 func New(spec store.Spec, now store.Time) (*Pool, error) {
-	p := &Pool{spec: spec, now: int64(now)}
+	p := open(nil)
+	return p, p.begin(spec, now)
+}
+
+// Create makes a pool in a new space.
+func Create(space *flat.Space, spec store.Spec, now store.Time) (*Pool, error) {
+	p := open(space)
+	if err := space.Seal(); err != nil {
+		return nil, err
+	}
+	if err := p.begin(spec, now); err != nil {
+		return nil, err
+	}
+	p.write()
+	return p, nil
+}
+
+// Attach returns the pool that is in a space.
+func Attach(space *flat.Space) (*Pool, error) {
+	p := open(space)
+	if err := space.Seal(); err != nil {
+		return nil, err
+	}
+	return p, p.Refresh()
+}
+
+// Layout identifies how pools are laid out in a space by this version of the code.
+func Layout() uint64 {
+	mem := make([]byte, 256<<10)
+	space, err := flat.Mapped(mem, func(int64) error { return nil })
+	if err != nil {
+		panic(err)
+	}
+	open(space)
+	return space.Layout()
+}
+
+// open lays the pool out.
+func open(space *flat.Space) *Pool {
+	p := &Pool{once: flat.Place[once](space), space: space}
+	p.names.Open(space)
+	p.queue.Open(space)
 	p.queue.Names = &p.names
+	p.tickets.Open(space)
+	p.ticketIx.Open(space)
+	p.insts.Open(space)
+	p.instIx.Open(space)
+	p.rings.Open(space)
+	p.stocks.Open(space)
+	p.paces.Open(space)
+	p.leases.Open(space)
+	p.gates.Open(space)
+	p.sessions.Open(space)
+	p.sessIx.Open(space)
+	p.callers.open(space)
+	p.history.open(space)
+	return p
+}
+
+// begin sets up a pool that nobody has used.
+func (p *Pool) begin(spec store.Spec, now store.Time) error {
+	p.spec, p.now = spec, int64(now)
 	p.wheel.tick = p.now / wheelStep
 	if err := checkSpec(&spec); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range spec.Limits {
 		if err := p.define(i); err != nil {
-			return nil, fmt.Errorf("limit %q: %w", spec.Limits[i].Name, err)
+			return fmt.Errorf("limit %q: %w", spec.Limits[i].Name, err)
 		}
 	}
 	p.configure()
 	if !p.anyKnown() {
 		p.gates.At(p.gateOf(0, 0, 0)).StartRamp()
 	}
-	return p, nil
+	return nil
 }
 
 // configure derives what can change without touching charges.
@@ -146,6 +216,9 @@ func (p *Pool) Apply(now store.Time, ops []store.Op) {
 		p.concludeAll()
 	}
 }
+
+// Now returns the time of the latest step.
+func (p *Pool) Now() store.Time { return store.Time(p.now) }
 
 // Serve is Apply with nothing to do: time has passed.
 func (p *Pool) Serve(now store.Time) { p.Apply(now, nil) }

@@ -8,6 +8,8 @@ type session struct {
 	id, high uint64
 	last     int64
 	open     int32 // tickets that have not ended
+	waiting  int32 // of them
+	_        int32 // a free record's link
 }
 
 // sessionMemory is how long a session that is not used is remembered.

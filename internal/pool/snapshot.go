@@ -19,7 +19,7 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	}
 	s := store.Snapshot{
 		Now:        store.Time(p.now),
-		InFlight:   p.inFlight,
+		InFlight:   int(p.inFlight),
 		Counters:   p.callers.total.counters(),
 		HeaderTime: store.Time(p.header.median).Sub(0),
 
@@ -42,8 +42,43 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 // WaitingOf returns the waiting tickets of a session.
 func (p *Pool) WaitingOf(session uint64) []store.ID {
 	var ids []store.ID
+	if p.Waiting(session) == 0 {
+		return nil
+	}
 	for i := int32(1); i < p.tickets.End(); i++ {
 		if t := p.tickets.At(i); t.state == stateWaiting && t.id.Session == session {
+			ids = append(ids, t.id)
+		}
+	}
+	return ids
+}
+
+// Waiting returns how many tickets of a session wait.
+func (p *Pool) Waiting(session uint64) int {
+	i := p.findSession(session)
+	if i == 0 {
+		return 0
+	}
+	return int(p.sessions.At(i).waiting)
+}
+
+// EachWaiting calls f with every session that has tickets waiting, until it returns false.
+func (p *Pool) EachWaiting(f func(session uint64) bool) {
+	if p.queue.Len() == 0 {
+		return
+	}
+	for i := int32(1); i < p.sessions.End(); i++ {
+		if s := p.sessions.At(i); s.high != 0 && s.waiting > 0 && !f(s.id) {
+			return
+		}
+	}
+}
+
+// Pending returns the tickets of some sessions that wait, or are granted and not collected.
+func (p *Pool) Pending(of func(session uint64) bool) []store.ID {
+	var ids []store.ID
+	for i := int32(1); i < p.tickets.End(); i++ {
+		if t := p.tickets.At(i); (t.state == stateWaiting || t.state == stateReady) && of(t.id.Session) {
 			ids = append(ids, t.id)
 		}
 	}
@@ -53,7 +88,7 @@ func (p *Pool) WaitingOf(session uint64) []store.ID {
 func (p *Pool) limitStates() []store.LimitState {
 	var list []store.LimitState
 	for i := int32(1); i < p.insts.End() && len(list) < store.MaxListed; i++ {
-		if !p.insts.At(i).used {
+		if in := p.insts.At(i); !in.used || p.spec.Limits[in.limit].Name == retired {
 			continue
 		}
 		in, d, r := p.touch(i)

@@ -123,7 +123,7 @@ func (p *Pool) Redefine(spec store.Spec) error {
 	for i := range p.spec.Limits {
 		l, n := &p.spec.Limits[i], &spec.Limits[i]
 		l.Rough, l.Guess = n.Rough, n.Guess
-		if n.Size > 0 && (l.Size == 0 || n.Size < l.Size || n.Size == l.Size && n.Burst < l.Burst) {
+		if smaller(n, l) {
 			l.Size, l.Burst = n.Size, n.Burst
 			if err := p.resize(i); err != nil {
 				return fmt.Errorf("limit %q: %w", l.Name, err)
@@ -137,11 +137,7 @@ func (p *Pool) Redefine(spec store.Spec) error {
 			return fmt.Errorf("limit %q: %w", spec.Limits[i].Name, err)
 		}
 	}
-	p.spec.Classes, p.spec.Order, p.spec.MaxWaiting = spec.Classes, spec.Order, spec.MaxWaiting
-	p.spec.Throttle, p.spec.Overload = spec.Throttle, spec.Overload
-	p.spec.Light, p.spec.Breaker, p.spec.Reserve = spec.Light, spec.Breaker, spec.Reserve
-	p.spec.Shares, p.spec.Pace, p.spec.Lease = spec.Shares, spec.Pace, spec.Lease
-	p.configure()
+	p.take(&spec)
 	return nil
 }
 

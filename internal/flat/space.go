@@ -1,0 +1,235 @@
+package flat
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"unsafe"
+)
+
+// Space is where records live: the heap, or one block of memory that several processes map,
+// each wherever it likes. So nothing in it is a pointer: chunks and tables are found by their
+// offset, and what a process knows of them is a view that it can make again at any time.
+//
+// Slabs, indexes and the like are opened in a space in the same order by everyone; that order,
+// with the layout of their records, is the layout of the space. A nil Space is the heap.
+type Space struct {
+	mem    []byte // the whole range, of which a part can be used
+	head   *spaceHead
+	grow   func(size int64) error
+	next   int64 // where the next of the fixed parts goes, while they are opened
+	layout uint64
+	views  []view
+	seen   uint64 // head.grown when the views were made
+}
+
+// spaceHead is at the beginning of a space.
+type spaceHead struct {
+	layout uint64
+	size   int64  // that can be used
+	end    int64  // of what has been given out
+	grown  uint64 // how often something was
+	free   [48]int64
+}
+
+// view is what a process knows of a slab or an index.
+type view interface {
+	refresh()
+	reset()
+}
+
+const (
+	align     = 64 // a cache line
+	fixedSize = 64 << 10
+	least     = 256 << 10 // a space is at least this large
+)
+
+// ErrFull is what a space panics with when there is no more room. The step that needed it is
+// half done: its owner has to restore the space.
+var ErrFull = errors.New("no more room for the state")
+
+// ErrLayout tells that a space was made by code with other records.
+var ErrLayout = errors.New("the records have another layout")
+
+// Mapped returns the space in mem: a new one, if mem begins with zeros. Only what grow, called with the
+// size that is needed, has made usable is ever touched.
+func Mapped(mem []byte, grow func(size int64) error) (*Space, error) {
+	if err := grow(least); err != nil {
+		return nil, err
+	}
+	s := &Space{mem: mem, grow: grow, head: (*spaceHead)(unsafe.Pointer(unsafe.SliceData(mem))), next: pad(int64(unsafe.Sizeof(spaceHead{})))}
+	if s.head.end == 0 {
+		s.head.size, s.head.end = least, fixedSize
+	}
+	return s, nil
+}
+
+// Seal ends the opening: from now on, layout is known. A space that was made with another one is
+// refused.
+func (s *Space) Seal() error {
+	switch {
+	case s == nil:
+		return nil
+	case s.next > fixedSize:
+		panic("flat: the fixed parts do not fit")
+	case s.head.layout == 0:
+		s.head.layout = s.layout
+	case s.head.layout != s.layout:
+		return ErrLayout
+	}
+	if s.head.size < fixedSize || s.head.size > int64(len(s.mem)) || s.head.end > s.head.size {
+		return fmt.Errorf("a space of %d bytes of which %d are used", s.head.size, s.head.end)
+	}
+	s.Reset()
+	return nil
+}
+
+// Layout identifies the records and their order.
+func (s *Space) Layout() uint64 { return s.layout }
+
+// Size returns how much of the space is used: a copy of so much is a copy of it all.
+func (s *Space) Size() int64 { return s.head.end }
+
+// SizeOf returns the Size of the space in mem.
+func SizeOf(mem []byte) int64 { return (*spaceHead)(unsafe.Pointer(unsafe.SliceData(mem))).end }
+
+// Refresh makes the views again if others have made the space grow.
+func (s *Space) Refresh() {
+	if s.head.grown != s.seen {
+		s.seen = s.head.grown
+		for _, v := range s.views {
+			v.refresh()
+		}
+	}
+}
+
+// Reset makes all views from nothing: the space has been restored to an earlier state.
+func (s *Space) Reset() {
+	s.seen = s.head.grown
+	for _, v := range s.views {
+		v.reset()
+		v.refresh()
+	}
+}
+
+// Place opens a single record of a space.
+func Place[T any](s *Space) *T {
+	if s == nil {
+		return new(T)
+	}
+	t := reflect.TypeFor[T]()
+	s.lay(t)
+	at := s.next
+	s.next += pad(int64(t.Size()))
+	if s.next > fixedSize {
+		panic("flat: the fixed parts do not fit")
+	}
+	return (*T)(s.at(at))
+}
+
+// lay notes a type of record as the next one of the layout.
+func (s *Space) lay(t reflect.Type) {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x %d", s.layout, s.next)
+	describe(h, t)
+	s.layout = h.Sum64()
+}
+
+// describe writes down all that says where in a record what is. A record has no pointers.
+func describe(w interface{ Write([]byte) (int, error) }, t reflect.Type) {
+	fmt.Fprintf(w, " %s/%d", t.Kind(), t.Size())
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			fmt.Fprintf(w, " %s@%d", f.Name, f.Offset)
+			describe(w, f.Type)
+		}
+	case reflect.Array:
+		fmt.Fprintf(w, " [%d]", t.Len())
+		describe(w, t.Elem())
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	default:
+		panic("flat: a record holds a " + t.String())
+	}
+}
+
+func (s *Space) at(offset int64) unsafe.Pointer { return unsafe.Pointer(&s.mem[offset]) }
+
+// alloc gives out size bytes, zeroed. Sizes that are a power of two can be given back.
+func (s *Space) alloc(size int64) int64 {
+	h := s.head
+	if list := sizeClass(size); list >= 0 && h.free[list] != 0 {
+		at := h.free[list]
+		h.free[list] = *(*int64)(s.at(at))
+		clear(s.mem[at : at+size])
+		h.grown++
+		return at
+	}
+	at := h.end
+	if end := at + pad(size); end > h.size {
+		s.enlarge(end)
+	}
+	h.end = at + pad(size)
+	h.grown++
+	return at
+}
+
+// enlarge makes more of the space usable: half as much again.
+func (s *Space) enlarge(end int64) {
+	const step = 64 << 10
+	size := min((max(end, s.head.size+s.head.size/2)+step-1)/step*step, int64(len(s.mem)))
+	if size < end {
+		panic(ErrFull)
+	}
+	if err := s.grow(size); err != nil {
+		panic(fmt.Errorf("%w: %w", ErrFull, err))
+	}
+	s.head.size = size
+}
+
+func (s *Space) release(at, size int64) {
+	list := sizeClass(size)
+	*(*int64)(s.at(at)) = s.head.free[list]
+	s.head.free[list] = at
+}
+
+// Keep stores data of any length in place of what was kept at an offset before, if that is not
+// 0, and returns where it is.
+func (s *Space) Keep(at, size int64, data []byte) (int64, int64) {
+	if at != 0 {
+		s.release(at, room(size))
+	}
+	at = s.alloc(room(int64(len(data))))
+	copy(s.mem[at:], data)
+	return at, int64(len(data))
+}
+
+// Kept returns what is kept at an offset.
+func (s *Space) Kept(at, size int64) []byte { return s.mem[at : at+size : at+size] }
+
+// room is the power of two that holds size.
+func room(size int64) int64 {
+	n := int64(align)
+	for n < size {
+		n *= 2
+	}
+	return n
+}
+
+// sizeClass returns the list that blocks of a size are kept in, -1 if it is no power of two of
+// at least a cache line.
+func sizeClass(size int64) int {
+	if size < align || size&(size-1) != 0 {
+		return -1
+	}
+	n := 0
+	for ; size > 1; size >>= 1 {
+		n++
+	}
+	return n
+}
+
+func pad(size int64) int64 { return (size + align - 1) &^ (align - 1) }

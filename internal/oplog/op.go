@@ -1,0 +1,214 @@
+package oplog
+
+import (
+	"math/bits"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// An op begins with the set of its fields that are not zero; these follow in this order.
+// Flags are in the set alone. What most acquires have comes first, then what most answers
+// and closes have, so that their sets take one and two bytes.
+const (
+	hasSession uint32 = 1 << iota
+	hasN
+	hasAgent
+	hasClass
+	hasAmounts
+	hasWait
+	hasTTL
+
+	hasKind
+	hasModel
+	hasKey
+	hasVerdict
+	hasObserved
+	hasAlive
+	isSpent
+
+	hasUser
+	hasTool
+	isRetry
+	isEmergency
+	hasRetryAfter
+	hasScope
+	hasCause
+	hasMachine
+	hasWaitsFor
+	hasSlotsMax
+	hasSlotsTTL
+
+	endOfOp
+)
+
+const (
+	oneByte  = hasKind // sets below it take one byte
+	twoBytes = hasUser // and below this two
+
+	// maxWaits is one more than a heartbeat can have: enough to be refused for it again.
+	maxWaits = store.MaxWaits + 1
+
+	// opFixed bounds an op without its strings, statements and names waited for.
+	opFixed = maxCount + // the set
+		4 + // class, kind, verdict, scope
+		2*maxVarint + // id
+		3 + store.MaxLimits*maxVarint + // amounts
+		6*maxVarint + // wait, TTL, alive, retry after, slots
+		7*maxCount + // lengths of strings
+		2*maxCount // counts of statements and names
+
+	observedFixed = 5 * maxVarint
+	observedLeast = 5
+)
+
+func boundOp(op *store.Op) uint64 {
+	n := uint64(opFixed) + size(op.Agent) + size(op.User) + size(op.Model) + size(op.Tool) + size(op.Key) +
+		size(op.Cause) + size(op.Machine) + uint64(len(op.Observed))*observedFixed
+	for _, name := range waitsOf(op) {
+		n += maxCount + size(name)
+	}
+	return n
+}
+
+// size is the length of s in a type that the sum of many does not overflow.
+func size(s string) uint64 { return uint64(len(s)) }
+
+func waitsOf(op *store.Op) []string { return op.WaitsFor[:min(len(op.WaitsFor), maxWaits)] }
+
+func amountsOf(a *[store.MaxLimits]int64) (set uint32) {
+	for i := range a {
+		set |= bit(a[i] != 0, uint32(1)<<i)
+	}
+	return set
+}
+
+func fieldsOf(op *store.Op, amounts uint32) uint32 {
+	return bit(op.ID.Session != 0, hasSession) |
+		bit(op.ID.N != 0, hasN) |
+		bit(op.Agent != "", hasAgent) |
+		bit(op.Class != 0, hasClass) |
+		bit(amounts != 0, hasAmounts) |
+		bit(op.Wait != 0, hasWait) |
+		bit(op.TTL != 0, hasTTL) |
+		bit(op.Kind != 0, hasKind) |
+		bit(op.Model != "", hasModel) |
+		bit(op.Key != "", hasKey) |
+		bit(op.Verdict != 0, hasVerdict) |
+		bit(len(op.Observed) > 0, hasObserved) |
+		bit(op.Alive != 0, hasAlive) |
+		bit(op.Spent, isSpent) |
+		bit(op.User != "", hasUser) |
+		bit(op.Tool != "", hasTool) |
+		bit(op.Retry, isRetry) |
+		bit(op.Emergency, isEmergency) |
+		bit(op.RetryAfter != 0, hasRetryAfter) |
+		bit(op.Scope != 0, hasScope) |
+		bit(op.Cause != "", hasCause) |
+		bit(op.Machine != "", hasMachine) |
+		bit(len(op.WaitsFor) > 0, hasWaitsFor) |
+		bit(op.Slots.Max != 0, hasSlotsMax) |
+		bit(op.Slots.TTL != 0, hasSlotsTTL)
+}
+
+func appendOp(dst []byte, op *store.Op) []byte {
+	amounts := amountsOf(&op.Amounts)
+	has := fieldsOf(op, amounts)
+	dst = appendUvarint(dst, uint64(has))
+	if has&hasSession != 0 {
+		dst = appendUvarint(dst, op.ID.Session)
+	}
+	if has&hasN != 0 {
+		dst = appendUvarint(dst, op.ID.N)
+	}
+	if has&hasAgent != 0 {
+		dst = appendString(dst, op.Agent)
+	}
+	if has&hasClass != 0 {
+		dst = append(dst, op.Class)
+	}
+	if has&hasAmounts != 0 {
+		dst = appendUvarint(dst, uint64(amounts))
+		for set := amounts; set != 0; set &= set - 1 {
+			dst = appendVarint(dst, op.Amounts[bits.TrailingZeros32(set)%store.MaxLimits])
+		}
+	}
+	if has&hasWait != 0 {
+		dst = appendVarint(dst, int64(op.Wait))
+	}
+	if has&hasTTL != 0 {
+		dst = appendVarint(dst, int64(op.TTL))
+	}
+	if has < oneByte {
+		return dst
+	}
+	if has&hasKind != 0 {
+		dst = append(dst, uint8(op.Kind))
+	}
+	if has&hasModel != 0 {
+		dst = appendString(dst, op.Model)
+	}
+	if has&hasKey != 0 {
+		dst = appendString(dst, op.Key)
+	}
+	if has&hasVerdict != 0 {
+		dst = append(dst, uint8(op.Verdict))
+	}
+	if has&hasObserved != 0 {
+		dst = appendObserved(dst, op.Observed)
+	}
+	if has&hasAlive != 0 {
+		dst = appendVarint(dst, int64(op.Alive))
+	}
+	if has < twoBytes {
+		return dst
+	}
+	return appendRare(dst, op, has)
+}
+
+func appendRare(dst []byte, op *store.Op, has uint32) []byte {
+	if has&hasUser != 0 {
+		dst = appendString(dst, op.User)
+	}
+	if has&hasTool != 0 {
+		dst = appendString(dst, op.Tool)
+	}
+	if has&hasRetryAfter != 0 {
+		dst = appendVarint(dst, int64(op.RetryAfter))
+	}
+	if has&hasScope != 0 {
+		dst = append(dst, uint8(op.Scope))
+	}
+	if has&hasCause != 0 {
+		dst = appendString(dst, op.Cause)
+	}
+	if has&hasMachine != 0 {
+		dst = appendString(dst, op.Machine)
+	}
+	if has&hasWaitsFor != 0 {
+		names := waitsOf(op)
+		dst = appendUvarint(dst, uint64(len(names)))
+		for _, name := range names {
+			dst = appendString(dst, name)
+		}
+	}
+	if has&hasSlotsMax != 0 {
+		dst = appendVarint(dst, int64(op.Slots.Max))
+	}
+	if has&hasSlotsTTL != 0 {
+		dst = appendVarint(dst, int64(op.Slots.TTL))
+	}
+	return dst
+}
+
+func appendObserved(dst []byte, list []store.Observed) []byte {
+	dst = appendUvarint(dst, uint64(len(list)))
+	for i := range list {
+		o := &list[i]
+		dst = appendVarint(dst, int64(o.Limit))
+		dst = appendVarint(dst, o.Size)
+		dst = appendVarint(dst, o.Remaining)
+		dst = appendVarint(dst, int64(o.ResetIn))
+		dst = appendVarint(dst, int64(o.Slop))
+	}
+	return dst
+}

@@ -1,0 +1,80 @@
+package show
+
+import (
+	"math"
+	"strings"
+)
+
+// Bar shows how full something is, in width cells. What is not empty shows, and only what is
+// full looks full.
+func (s Style) Bar(part float64, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	if math.IsNaN(part) || part < 0 {
+		part = 0
+	}
+	part = min(part, 1)
+	if s.ASCII {
+		full := steps(part, width)
+		return strings.Repeat("#", full) + strings.Repeat("-", width-full)
+	}
+	eighths := steps(part, width*8)
+	full, rest := eighths/8, eighths%8
+	bar := strings.Repeat("█", full)
+	if rest > 0 {
+		bar += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+		full++
+	}
+	return bar + strings.Repeat("░", width-full)
+}
+
+// steps is how many of n a part is.
+func steps(part float64, n int) int {
+	k := int(math.Round(part * float64(n)))
+	if k == 0 && part > 0 {
+		return 1
+	}
+	if k == n && part < 1 {
+		return n - 1
+	}
+	return k
+}
+
+// Fullness is the colour of a bar.
+func Fullness(part float64) Colour {
+	switch {
+	case part >= 0.95:
+		return Red
+	case part >= 0.8:
+		return Amber
+	}
+	return Green
+}
+
+// Spark draws the last values as columns, the highest of them as high as it gets.
+func (s Style) Spark(values []float64, width int) string {
+	ramp := []rune("▁▂▃▄▅▆▇█")
+	if s.ASCII {
+		ramp = []rune(".:-=+*#@")
+	}
+	if len(values) > width {
+		values = values[len(values)-width:]
+	}
+	top := 0.0
+	for _, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			top = max(top, v)
+		}
+	}
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", max(width-len(values), 0)))
+	for _, v := range values {
+		i := 0
+		if top > 0 && v > 0 {
+			i = int(math.Ceil(min(v/top, 1)*float64(len(ramp)))) - 1
+		}
+		b.WriteRune(ramp[min(max(i, 0), len(ramp)-1)])
+	}
+	return b.String()
+}

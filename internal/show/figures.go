@@ -1,0 +1,97 @@
+package show
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Count writes a number: exactly while that is short.
+func Count(n int64) string {
+	switch x := math.Abs(float64(n)); {
+	case x < 100_000:
+		return strconv.FormatInt(n, 10)
+	case x < 999_500:
+		return strconv.FormatFloat(float64(n)/1e3, 'f', 0, 64) + "k"
+	case x < 999.95e6:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + "M"
+	case x < 999.95e9:
+		return strconv.FormatFloat(float64(n)/1e9, 'f', 1, 64) + "G"
+	default:
+		return strconv.FormatFloat(float64(n), 'e', 1, 64)
+	}
+}
+
+// Rate writes a number of things in a time, with as many digits as say something.
+func Rate(x float64) string {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0) || x <= 0:
+		return "0"
+	case x < 0.01:
+		return "<0.01"
+	case x < 1:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	case x < 99.95:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
+	return Count(int64(min(math.Round(x), 1e18)))
+}
+
+// Percent writes a part of one.
+func Percent(x float64) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) || x <= 0 {
+		return "0%"
+	}
+	if x = min(x*100, 1e6); x < 9.95 {
+		return strings.TrimSuffix(strconv.FormatFloat(x, 'f', 1, 64), ".0") + "%"
+	}
+	return strconv.FormatFloat(math.Round(x), 'f', 0, 64) + "%"
+}
+
+// Span writes a length of time, in two steps at most.
+func Span(d time.Duration) string {
+	if d < 0 {
+		d = 0
+	}
+	switch {
+	case d == 0:
+		return "0s"
+	case d < 10*time.Millisecond:
+		return "<10ms"
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	switch d = d.Round(time.Second); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// Left counts down to a moment, in whole seconds; it is empty if there is none.
+func Left(t *time.Time, now time.Time) string {
+	if t == nil {
+		return ""
+	}
+	d := t.Sub(now)
+	if d <= 0 {
+		return "now"
+	}
+	return Span((d + time.Second - 1).Truncate(time.Second))
+}
+
+// Ago tells how long a moment is past.
+func Ago(t, now time.Time) string {
+	if d := now.Sub(t).Truncate(time.Second); d > 0 {
+		return Span(d) + " ago"
+	}
+	return "now"
+}

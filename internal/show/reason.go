@@ -1,0 +1,37 @@
+package show
+
+// Reason says in words why a request waits: its code, and the limit in the way.
+func Reason(code, limit string) string {
+	the := "a limit"
+	if limit != "" {
+		the = "the limit " + limit
+	}
+	switch code {
+	case "limit":
+		return the + " is full"
+	case "order":
+		return "others are before it"
+	case "paused":
+		return "the resource is paused"
+	case "probe":
+		return "one request probes after a pause"
+	case "ramp":
+		return "few at first after a pause"
+	case "light":
+		return the + " is kept for higher classes"
+	case "share":
+		return the + ": the rest is other classes' share"
+	case "reserve":
+		return the + ": the rest is kept for a person"
+	case "pace":
+		return the + " is paced while the highest class is alive"
+	case "breaker":
+		return the + " would be gone before its reset"
+	case "":
+		return "its turn comes next"
+	}
+	if limit != "" {
+		return code + ": " + the
+	}
+	return code
+}

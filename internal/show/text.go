@@ -1,0 +1,140 @@
+package show
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxMarks = 2    // in a row on one letter: more would reach into other lines
+	maxBytes = 4096 // of a text that are looked at
+)
+
+// Text makes foreign text one harmless line of at most width cells: no control or escape
+// codes, nothing that turns the direction of what follows, and no more than fits. A width of 0
+// means about as long as a line can be.
+func (s Style) Text(text string, width int) string {
+	if width <= 0 {
+		width = 500
+	}
+	cut := len(text) > maxBytes
+	if cut {
+		text = text[:maxBytes]
+	}
+	var b strings.Builder
+	cells, marks, turned := 0, 0, false
+	end, room := "", width-s.dots()
+	for _, r := range text {
+		r = s.harmless(r)
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			if marks++; marks > maxMarks || cells == 0 {
+				continue
+			}
+		} else {
+			marks = 0
+		}
+		w := Width(string(r))
+		if cells+w > width {
+			cut = true
+			break
+		}
+		if cells+w > room && end == "" {
+			end = b.String() // what is kept if it turns out to be too long
+			if end == "" {
+				end = " "
+			}
+		}
+		cells += w
+		turned = turned || rightToLeft(r)
+		b.WriteRune(r)
+	}
+	out := b.String()
+	if cut {
+		if end != "" {
+			out = strings.TrimSpace(end)
+		}
+		out += s.ellipsis(width)
+	}
+	if turned {
+		out += "\u200e" // what follows goes on from left to right
+	}
+	return out
+}
+
+// harmless replaces what is no visible character.
+func (s Style) harmless(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r' || unicode.Is(unicode.Zs, r):
+		return ' '
+	case s.ASCII && r > unicode.MaxASCII:
+		return '?'
+	case unicode.IsGraphic(r): // neither controls nor Cf, which turns the direction of text
+		return r
+	case s.ASCII:
+		return '?'
+	}
+	return utf8.RuneError
+}
+
+func rightToLeft(r rune) bool {
+	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff || r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
+}
+
+func (s Style) dots() int {
+	if s.ASCII {
+		return 2
+	}
+	return 1
+}
+
+func (s Style) ellipsis(width int) string {
+	switch {
+	case !s.ASCII:
+		return "…"
+	case width < 2:
+		return "."
+	}
+	return ".."
+}
+
+// Names lists a few of many names, harmless, with what stands between them.
+func (s Style) Names(names []string, between string, most, width int) string {
+	var shown []string
+	for i, name := range names {
+		if i == most {
+			shown = append(shown, "and "+Count(int64(len(names)-most))+" more")
+			break
+		}
+		shown = append(shown, s.Text(name, width))
+	}
+	return strings.Join(shown, between)
+}
+
+// Fit makes a line exactly width cells wide, painted or not.
+func (s Style) Fit(line string, width int) string {
+	w := Width(line)
+	if w < width {
+		return line + strings.Repeat(" ", width-w)
+	}
+	if w == width {
+		return line
+	}
+	return clip(line, width)
+}
+
+// Wrap breaks a text at spaces so that lines have at most width cells, where that can be.
+func Wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && Width(line)+1+Width(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,127 @@
+package topview
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sluicehq/sluice"
+)
+
+// orders are the ways in which each list can be sorted, the first one to begin with.
+var orders = [panes][]string{
+	resources: {"name", "fullness", "rate", "waiting"},
+	agents:    {"name", "use", "state"},
+	waiting:   {"turn", "time", "agent"},
+}
+
+// keys are what names the rows of a list, in order.
+func (m *Model) keys(p pane) (keys []string) {
+	switch p {
+	case resources:
+		for _, r := range m.resources() {
+			keys = append(keys, r.Name)
+		}
+	case agents:
+		for _, a := range m.agents() {
+			keys = append(keys, a.Name)
+		}
+	case waiting:
+		for _, w := range m.waiting() {
+			keys = append(keys, w.Ticket)
+		}
+	}
+	return keys
+}
+
+// resources are those that pass the filter, sorted.
+func (m *Model) resources() (list []*sluice.ResourceStatus) {
+	for i := range m.data.Status.Resources {
+		if r := &m.data.Status.Resources[i]; m.matches(r.Name) {
+			list = append(list, r)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *sluice.ResourceStatus) int {
+		order := 0
+		switch orders[resources][m.sorts[resources]] {
+		case "fullness":
+			_, x := fullest(a)
+			_, y := fullest(b)
+			order = cmp.Compare(y, x)
+		case "rate":
+			order = cmp.Compare(m.rates[b.Name].mean(), m.rates[a.Name].mean())
+		case "waiting":
+			order = cmp.Compare(waitingIn(b), waitingIn(a))
+		}
+		return cmp.Or(order, cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func waitingIn(r *sluice.ResourceStatus) (n int) {
+	for _, w := range r.Waiting {
+		n += w
+	}
+	return n
+}
+
+// urgency orders states: those in trouble first.
+var urgency = map[string]int{"limited": 0, "held": 1, "waiting": 2}
+
+func (m *Model) agents() (list []*sluice.AgentStatus) {
+	for i := range m.data.Status.Agents {
+		if a := &m.data.Status.Agents[i]; m.matches(a.Name, a.User, a.Machine, a.Resource) {
+			list = append(list, a)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *sluice.AgentStatus) int {
+		order := 0
+		switch orders[agents][m.sorts[agents]] {
+		case "use":
+			order = cmp.Compare(b.Used, a.Used)
+		case "state":
+			order = cmp.Compare(rank(a.State), rank(b.State))
+		}
+		return cmp.Or(order, cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func rank(state string) int {
+	if u, ok := urgency[state]; ok {
+		return u
+	}
+	return len(urgency)
+}
+
+func (m *Model) waiting() (list []*Waiting) {
+	for i := range m.data.Waiting {
+		if w := &m.data.Waiting[i]; m.matches(w.Agent, w.Resource) {
+			list = append(list, w)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Waiting) int {
+		order := 0
+		switch orders[waiting][m.sorts[waiting]] {
+		case "time":
+			order = compareTimes(a, b)
+		case "agent":
+			order = cmp.Compare(a.Agent, b.Agent)
+		}
+		return cmp.Or(order, cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Position, b.Position))
+	})
+	return list
+}
+
+// compareTimes puts those first who go soon, and last those of whom nobody knows.
+func compareTimes(a, b *Waiting) int {
+	switch x, y := a.ExpectedAt, b.ExpectedAt; {
+	case x == nil && y == nil:
+		return 0
+	case x == nil:
+		return 1
+	case y == nil:
+		return -1
+	default:
+		return x.Compare(*y)
+	}
+}

@@ -1,0 +1,179 @@
+package topview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+const (
+	name     = 40 // cells, at most
+	bar      = 10
+	spark    = 12
+	chain    = 6
+	anything = 1 << 20 // rows, where there is no bound
+)
+
+// rows builds the table of a list, from the i-th row on, at most n of them.
+func (m *Model) rows(p pane, from, n int) *show.Table {
+	switch p {
+	case resources:
+		return m.resourceRows(window(m.resources(), from, n))
+	case agents:
+		return m.agentRows(window(m.agents(), from, n))
+	default:
+		return m.waitingRows(window(m.waiting(), from, n))
+	}
+}
+
+func window[T any](list []T, from, n int) []T {
+	from = min(max(from, 0), len(list))
+	return list[from:min(from+n, len(list))]
+}
+
+func (m *Model) resourceRows(list []*sluice.ResourceStatus) *show.Table {
+	s := m.style
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "resources", Least: 9}, {Head: "light"}, {Head: "", Drop: 3}, {Head: "full", Right: true}, {Head: "limit", Least: 5, Drop: 5},
+		{Head: "", Drop: 4}, {Head: "per s", Right: true, Drop: 2}, {Head: "waiting", Right: true}, {Head: "sent", Right: true, Drop: 6},
+		{Head: "flying", Right: true, Drop: 1}, {Head: "", Least: 8},
+	}}
+	for _, r := range list {
+		series := m.rates[r.Name]
+		row := []show.Cell{
+			{Text: s.Text(r.Name, name)}, {Text: r.Light, Colour: show.Light(r.Light)}, {}, {}, {},
+			{Text: s.Spark(series.rates, spark), Colour: show.Cyan}, {Text: show.Rate(series.mean())}, {Text: m.byClass(r)},
+			{Text: show.Count(r.Sent)}, {Text: fmt.Sprint(r.InFlight)}, m.condition(r),
+		}
+		if l, part := fullest(r); l != nil {
+			row[2] = show.Cell{Text: s.Bar(part, bar), Colour: show.Fullness(part)}
+			row[3].Text, row[4].Text = show.Percent(part), s.Text(l.Name, name)
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// byClass is how many of each class wait, highest first: 0/2/5.
+func (m *Model) byClass(r *sluice.ResourceStatus) string {
+	if waitingIn(r) == 0 {
+		return "0"
+	}
+	var parts []string
+	for _, class := range m.data.Classes {
+		parts = append(parts, fmt.Sprint(r.Waiting[class]))
+	}
+	return strings.Join(parts, "/")
+}
+
+// condition is what is out of the ordinary about a resource.
+func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
+	for _, g := range r.Gates {
+		scope := ""
+		if g.Scope != "" {
+			scope = m.style.Text(g.Scope, name) + " "
+		}
+		if g.Phase == "paused" {
+			text := scope + "paused " + show.Left(g.Until, m.now)
+			if g.Cause != "" {
+				text += ": " + m.style.Text(g.Cause, name)
+			}
+			return show.Cell{Text: text, Colour: show.Red}
+		}
+		return show.Cell{Text: scope + g.Phase, Colour: show.Amber}
+	}
+	for i := range r.Limits {
+		if l := &r.Limits[i]; l.Breaker != "" && l.GoneAt != nil {
+			return show.Cell{Text: m.style.Text(l.Name, name) + " gone in " + show.Left(l.GoneAt, m.now), Colour: show.Amber}
+		}
+	}
+	if r.Mode == "observe" {
+		return show.Cell{Text: "observed", Colour: show.Cyan}
+	}
+	return show.Cell{}
+}
+
+// limitRows are the limits of the selected resource, the first n.
+func (m *Model) limitRows(r *sluice.ResourceStatus, n int) *show.Table {
+	s := m.style
+	t := &show.Table{Indent: "    ", Columns: []show.Column{
+		{Head: "limit", Least: 6}, {Head: "for", Least: 6}, {Head: "", Drop: 2}, {Head: "used", Right: true}, {Head: "of", Right: true},
+		{Head: "unit", Least: 6, Drop: 3}, {Head: "others", Right: true, Drop: 4}, {Head: "resets in", Right: true, Drop: 1},
+	}}
+	for _, l := range r.Limits[:min(len(r.Limits), n)] {
+		row := []show.Cell{
+			{Text: s.Text(l.Name, name)}, {Text: s.Text(l.Scope, name)}, {}, {Text: show.Count(l.Used)}, {Text: "?"}, {Text: s.Text(l.Unit, name)}, {},
+			{Text: show.Left(l.ResetAt, m.now)},
+		}
+		if l.Limit > 0 {
+			part := float64(l.Used) / float64(l.Limit)
+			row[2] = show.Cell{Text: s.Bar(part, bar*2), Colour: show.Fullness(part)}
+			row[4].Text = show.Count(l.Limit)
+		}
+		if l.Outside > 0 {
+			row[6] = show.Cell{Text: show.Count(l.Outside), Colour: show.Amber}
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func (m *Model) agentRows(list []*sluice.AgentStatus) *show.Table {
+	s := m.style
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "agents", Least: 9}, {Head: "class"}, {Head: "state"}, {Head: "", Drop: 6}, {Head: "used", Right: true, Drop: 1},
+		{Head: "of", Right: true, Drop: 2}, {Head: "resource", Least: 6, Drop: 4}, {Head: "lease", Right: true, Drop: 3},
+		{Head: "user", Least: 5, Drop: 7}, {Head: "machine", Least: 6, Drop: 8}, {Head: "waits for", Least: 10, Drop: 5},
+	}}
+	for _, a := range list {
+		row := []show.Cell{
+			{Text: s.Text(a.Name, name)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: stateColour(a.State)}, {}, {Text: show.Count(a.Used)}, {},
+			{Text: s.Text(a.Resource, name)}, {Text: show.Left(a.LeaseExpiresAt, m.now)}, {Text: s.Text(a.User, name)}, {Text: s.Text(a.Machine, name)}, {},
+		}
+		if a.Allocated > 0 {
+			part := float64(a.Used) / float64(a.Allocated)
+			row[3] = show.Cell{Text: s.Bar(part, bar), Colour: show.Fullness(part)}
+			row[5].Text = show.Count(a.Allocated)
+		}
+		switch {
+		case len(a.PauseChain) > 0:
+			row[10] = show.Cell{Text: s.Names(a.PauseChain, " > ", chain, name), Colour: show.Amber}
+		case len(a.WaitsFor) > 0:
+			row[10] = show.Cell{Text: s.Names(a.WaitsFor, ", ", chain, name), Colour: show.Dim}
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func stateColour(state string) show.Colour {
+	switch state {
+	case "limited":
+		return show.Red
+	case "held", "waiting":
+		return show.Amber
+	}
+	return show.Green
+}
+
+func (m *Model) waitingRows(list []*Waiting) *show.Table {
+	s := m.style
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "waiting", Least: 9}, {Head: "class"}, {Head: "resource", Least: 6, Drop: 2}, {Head: "#", Right: true, Drop: 3},
+		{Head: "goes in", Right: true}, {Head: "why", Least: 12, Drop: 1}, {Head: "held by", Least: 8, Drop: 4},
+	}}
+	for _, w := range list {
+		expected := show.Cell{Text: show.Left(w.ExpectedAt, m.now)}
+		if expected.Text == "" {
+			expected = show.Cell{Text: "?", Colour: show.Dim}
+		}
+		t.Add(
+			show.Cell{Text: s.Text(w.Agent, name)}, show.Cell{Text: s.Text(w.Class, 12)}, show.Cell{Text: s.Text(w.Resource, name)},
+			show.Cell{Text: fmt.Sprint(w.Position)}, expected, show.Cell{Text: s.Text(show.Reason(w.Reason, w.Limit), 80)},
+			show.Cell{Text: s.Names(w.HeldBy, ", ", 3, name)},
+		)
+	}
+	return t
+}

@@ -1,0 +1,97 @@
+// Package topview is the live view of a gate in a terminal: resources, agents, and who waits.
+//
+// The model and how it changes are pure: time and data come in as messages, and everything that
+// touches the store happens in commands, which run beside the loop that draws.
+package topview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// Source is what the view shows, and acts on.
+type Source interface {
+	Read(ctx context.Context) (Data, error)
+	Pause(ctx context.Context, resource string, d time.Duration) error
+	Resume(ctx context.Context, resource string) error
+}
+
+// Data is the state at one moment.
+type Data struct {
+	Status  sluice.Status
+	Waiting []Waiting
+	Classes []string // highest first
+}
+
+// Waiting is a request in the queue of a resource.
+type Waiting struct {
+	Resource string
+	sluice.Waiting
+}
+
+const (
+	refresh   = 500 * time.Millisecond
+	patience  = 10 * time.Second // with a store that does not answer
+	staleFrom = 3 * time.Second
+)
+
+// Run shows the view until the user leaves it. The terminal is as it was before, also after a
+// panic.
+func Run(ctx context.Context, src Source, style show.Style, in io.Reader, out io.Writer) error {
+	program := tea.NewProgram(New(ctx, src, style, time.Now()), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out))
+	_, err := program.Run()
+	switch {
+	case errors.Is(err, tea.ErrInterrupted), ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled):
+		return nil // it was ended from outside
+	case err != nil:
+		return fmt.Errorf("the view ended: %w", err)
+	}
+	return nil
+}
+
+// What reaches the model besides keys and sizes.
+type (
+	tickMsg time.Time
+	dataMsg struct {
+		at   time.Time
+		data Data
+		err  error
+	}
+	doneMsg struct { // of a pause or the end of one
+		what string
+		err  error
+	}
+)
+
+func tick() tea.Cmd {
+	return tea.Tick(refresh, func(t time.Time) tea.Msg { return tickMsg(t) })
+}
+
+func (m Model) read() tea.Cmd {
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(m.ctx, patience)
+		defer cancel()
+		data, err := m.src.Read(ctx)
+		return dataMsg{time.Now(), data, err}
+	}
+}
+
+// do carries out what was confirmed.
+func (m Model) do(a action) tea.Cmd {
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(m.ctx, patience)
+		defer cancel()
+		if a.resume {
+			return doneMsg{a.resource + " resumed", m.src.Resume(ctx, a.resource)}
+		}
+		return doneMsg{fmt.Sprintf("%s paused for %s", a.resource, show.Span(a.length())), m.src.Pause(ctx, a.resource, a.length())}
+	}
+}

@@ -1,0 +1,253 @@
+package topview
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// View draws everything.
+func (m Model) View() tea.View {
+	v := tea.NewView(m.Frame())
+	v.AltScreen = true
+	v.WindowTitle = "sluice top"
+	return v
+}
+
+const (
+	fewRows = 12 // with so few lines one list is shown at a time
+	details = 6  // limits of the selected resource
+)
+
+// Frame is the screen as text, exactly as many lines as it is high.
+func (m Model) Frame() string {
+	if m.width <= 0 || m.height <= 0 {
+		return ""
+	}
+	lines := []string{m.header()}
+	if trouble := m.trouble(); trouble != "" {
+		lines = append(lines, trouble)
+	}
+	room := m.height - len(lines) - 1
+	switch {
+	case m.help:
+		lines = append(lines, m.helpLines()...)
+	case m.at.IsZero():
+	default:
+		lines = append(lines, m.body(room)...)
+	}
+	lines = lines[:min(len(lines), max(m.height-1, 0))]
+	for len(lines) < m.height-1 {
+		lines = append(lines, "")
+	}
+	lines = append(lines, m.footer())
+	for i := range lines {
+		if show.Width(lines[i]) > m.width {
+			lines[i] = m.style.Fit(lines[i], m.width)
+		}
+	}
+	return strings.Join(lines[len(lines)-min(len(lines), m.height):], "\n")
+}
+
+// header says what is looked at.
+func (m *Model) header() string {
+	s := m.style
+	st := &m.data.Status
+	left := s.Paint(show.Bold, "sluice")
+	counts := fmt.Sprintf("%s  %s  %d waiting", counted(len(st.Resources), "resource"), counted(len(st.Agents), "agent"), len(m.data.Waiting))
+	clock := m.now.Format("15:04:05")
+	if m.at.IsZero() {
+		counts = "reading the store"
+	}
+	room := m.width - show.Width(left) - show.Width(counts) - show.Width(clock) - 6
+	if room >= 8 && st.Store != "" {
+		left += "  " + s.Paint(show.Dim, s.Text(st.Store, room))
+	}
+	left += "  " + counts
+	if gap := m.width - show.Width(left) - show.Width(clock); gap >= 2 {
+		left += strings.Repeat(" ", gap) + s.Paint(show.Dim, clock)
+	}
+	return left
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// trouble says that what is shown is not what is.
+func (m *Model) trouble() string {
+	s := m.style
+	age := ""
+	if !m.at.IsZero() {
+		age = ", shown is what was " + show.Ago(m.at, m.now)
+	}
+	switch {
+	case m.err != nil:
+		return s.Paint(show.Red, s.Text("the store fails: "+m.err.Error(), max(m.width-show.Width(age), 20))+age)
+	case m.reading && m.now.Sub(m.begun) >= staleFrom:
+		return s.Paint(show.Amber, fmt.Sprintf("the store has not answered for %s%s", show.Span(m.now.Sub(m.begun).Truncate(time.Second)), age))
+	}
+	return ""
+}
+
+// body is the lists, in so many lines.
+func (m *Model) body(room int) []string {
+	if room < fewRows {
+		return m.list(m.focus, room)
+	}
+	heights := m.heights(room)
+	var lines []string
+	for p := range panes {
+		if p > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, m.list(p, heights[p])...)
+	}
+	return lines
+}
+
+// heights divides the lines among the lists: each what it wants, if there is as much; what one
+// leaves the others have.
+func (m *Model) heights(room int) (heights [panes]int) {
+	room -= int(panes) - 1 // blank lines
+	var want [panes]int
+	for p := range panes {
+		want[p] = 1 + max(len(m.keys(p)), 1) + m.detailLines(p)
+	}
+	open := int(panes)
+	for done := [panes]bool{}; open > 0; {
+		share, before := room/open, open
+		for p := range panes {
+			if !done[p] && want[p] <= share {
+				heights[p], done[p] = want[p], true
+				room -= want[p]
+				open--
+			}
+		}
+		if open < before {
+			continue
+		}
+		for p := range panes { // all that is left want more than there is
+			if !done[p] {
+				heights[p] = room / open
+				room -= heights[p]
+				open--
+			}
+		}
+	}
+	return heights
+}
+
+// detailLines are how many lines a list wants for what is selected.
+func (m *Model) detailLines(p pane) int {
+	list := m.resources()
+	if p != resources || len(list) == 0 || m.focus != resources {
+		return 0
+	}
+	r := list[m.index(resources, m.keys(resources))]
+	if len(r.Limits) == 0 {
+		return 0
+	}
+	return min(len(r.Limits), details) + 1
+}
+
+var empty = [panes]string{"none is configured", "none is alive", "nobody"}
+
+// list is one list with its head, in at most so many lines.
+func (m *Model) list(p pane, height int) []string {
+	keys := m.keys(p)
+	if len(keys) == 0 {
+		text := empty[p]
+		if m.filter != "" {
+			text = "none matches the filter"
+		}
+		return []string{m.title(p, 0, [...]string{"resources", "agents", "waiting"}[p]), "  " + m.style.Paint(show.Dim, text)}
+	}
+	extra := m.detailLines(p)
+	if height < 3+extra {
+		extra = 0
+	}
+	visible := max(height-1-extra, 1)
+	at := m.index(p, keys)
+	from := min(max(at-visible/2, 0), max(len(keys)-visible, 0))
+	lines := m.rows(p, from, visible).Lines(m.style, m.width)
+	lines[0] = m.title(p, len(keys), lines[0])
+	if i := at - from + 1; p == m.focus && i < len(lines) {
+		lines[i] = m.style.Paint(show.Bold, ">") + strings.TrimPrefix(lines[i], " ")
+		if extra > 0 {
+			limits := m.limitRows(m.resources()[at], extra-1).Lines(m.style, m.width)
+			lines = append(lines[:i+1], append(limits, lines[i+1:]...)...)
+		}
+	}
+	return lines
+}
+
+// title marks the head of the list that keys act on.
+func (m *Model) title(p pane, _ int, head string) string {
+	head = strings.TrimLeft(head, " ")
+	if p != m.focus {
+		return "  " + head
+	}
+	return m.style.Paint(show.Bold, "* ") + head
+}
+
+// footer is the question, what is typed, a note, or the keys.
+func (m *Model) footer() string {
+	s := m.style
+	switch {
+	case m.asked != nil && m.asked.resume:
+		return s.Paint(show.Invert, fmt.Sprintf("resume %s now?  y yes  n no", s.Text(m.asked.resource, name)))
+	case m.asked != nil:
+		return s.Paint(show.Invert, fmt.Sprintf("pause %s for %s?  y yes  n no  + longer  - shorter", s.Text(m.asked.resource, name), show.Span(m.asked.length())))
+	case m.typing:
+		return "filter: " + s.Text(m.filter, name) + "_  enter keeps it, esc clears it"
+	case m.note != "" && m.now.Before(m.noteTill):
+		return s.Paint(show.Bold, s.Text(m.note, m.width))
+	}
+	keys := "q quit  tab list  s sort: " + orders[m.focus][m.sorts[m.focus]] + "  / filter"
+	if m.filter != "" {
+		keys += ": " + s.Text(m.filter, 12)
+	}
+	return s.Paint(show.Dim, keys+"  p pause  r resume  ? help")
+}
+
+func (m *Model) helpLines() []string {
+	return []string{
+		"",
+		"  q, ctrl+c            quit",
+		"  tab, left, right     go to another list",
+		"  up, down, pgup ...   select",
+		"  s                    sort the list by something else",
+		"  /                    show only what has a text in its name; esc shows all",
+		"  p                    pause the selected resource, once confirmed",
+		"  r                    end its pause, once confirmed",
+		"  ?                    this page; any key leaves it",
+		"",
+		"  Light: green, amber (only the highest class goes), red (only emergencies).",
+		"  Waiting: by class, highest first. Full: the limit that is used most.",
+		"  Lease: how long an agent counts as alive if nothing is heard of it.",
+	}
+}
+
+// Once is all of the state as plain lines, for what is not a terminal.
+func Once(data Data, style show.Style, now time.Time) string {
+	m := Model{style: style, now: now, at: now, data: data, rates: map[string]series{}, focus: panes}
+	lines := []string{fmt.Sprintf("sluice  %s  %s  %s  %d waiting", style.Text(data.Status.Store, 100),
+		counted(len(data.Status.Resources), "resource"), counted(len(data.Status.Agents), "agent"), len(data.Waiting))}
+	for p := range panes {
+		lines = append(lines, "")
+		if keys := m.keys(p); len(keys) == 0 {
+			lines = append(lines, m.list(p, 2)...)
+			continue
+		}
+		lines = append(lines, m.rows(p, 0, anything).Lines(style, 0)...)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

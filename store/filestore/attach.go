@@ -1,0 +1,333 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+)
+
+// attach makes a process one of those that share a pool; the pool itself, if nobody has.
+func (s *Store) attach(ctx context.Context, spec store.Spec) (*state, error) {
+	dir := filepath.Join(s.dir, fileName(spec.Name))
+	for range 10 {
+		st, err := s.enter(ctx, dir, spec)
+		if !errors.Is(err, errAgain) {
+			return st, err
+		}
+	}
+	return nil, failed("open", dir, errors.New("it is made and removed all the time"))
+}
+
+// errAgain: another process has made or removed the pool meanwhile.
+var errAgain = errors.New("again")
+
+func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *state, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, failed("make", dir, err)
+	}
+	path := filepath.Join(dir, "state")
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.create(dir, path, spec); err != nil {
+			return nil, err
+		}
+		return nil, errAgain
+	}
+	if err != nil {
+		return nil, failed("open", path, err)
+	}
+	st := &state{store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			if st.file != nil {
+				_ = unix.Munmap(st.file.mem)
+			}
+			if st.members != nil {
+				_ = st.members.Close()
+			}
+			if st.journal != nil {
+				_ = st.journal.close()
+			}
+		}
+	}()
+	if err := checkOwner(f, path); err != nil {
+		return nil, err
+	}
+	st.members, err = os.OpenFile(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, failed("open", filepath.Join(dir, "members"), err)
+	}
+	st.lock.fd, st.holder = int(f.Fd()), func() int64 { return holderOf(f) }
+	if err := st.lock.take(ctx, st.holder); err != nil {
+		return nil, failed("lock", path, err)
+	}
+	defer st.lock.release()
+	if removed(f, path) {
+		return nil, errAgain
+	}
+	if st.file, err = mapFile(f, reach); err != nil {
+		return nil, failed("map", path, err)
+	}
+	// The lock on the members' file counts those who are attached: nobody can become one
+	// while the pool is locked.
+	st.alone = tryLock(int(st.members.Fd()), unix.LOCK_EX) == nil
+	if err := tryLock(int(st.members.Fd()), unix.LOCK_SH); err != nil {
+		return nil, failed("lock", filepath.Join(dir, "members"), err)
+	}
+	if err := st.guarded(st.load); err != nil {
+		if st.alone && st.worthless(err) {
+			_ = os.Remove(path)
+			return nil, errAgain
+		}
+		return nil, err
+	}
+	st.offset = store.Time(st.head.offset)
+	return st, nil
+}
+
+// fileName is the name of a pool as a directory: readable where it can be, and different for
+// different pools on file systems that know no upper case.
+func fileName(name string) string {
+	var b strings.Builder
+	plain := len(name) <= 80 && name != ""
+	for i := range min(len(name), 80) {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0:
+			b.WriteByte(c)
+		default:
+			b.WriteByte('+')
+			plain = false
+		}
+	}
+	if !plain {
+		fmt.Fprintf(&b, "+%016x", flat.Hash(name))
+	}
+	return b.String()
+}
+
+// create makes the files of a pool. They appear under their name only when they are whole.
+func (s *Store) create(dir, path string, spec store.Spec) (err error) {
+	temp := fmt.Sprintf("%s.new-%016x", path, random())
+	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return failed("make", temp, err)
+	}
+	defer func() {
+		_ = f.Close()
+		_ = os.Remove(temp)
+	}()
+	m := &mapped{file: f}
+	if m.mem, err = unix.Mmap(int(f.Fd()), 0, reach, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return failed("map", temp, os.NewSyscallError("mmap", err))
+	}
+	defer func() { _ = unix.Munmap(m.mem) }()
+	if err := m.ensure(page); err != nil {
+		return failed("make", temp, err)
+	}
+	clock := s.clock
+	h := headerOf(m.mem)
+	h.magic, h.version, h.instance = magic, version, random()
+	h.boot, h.offset = clock.Boot(), int64(wall(clock)-clock.Now())
+	h.now = int64(clock.Now()) + h.offset
+	space, err := flat.Mapped(m.mem[page:], func(size int64) error { return m.ensure(page + size) })
+	if err != nil {
+		return failed("make", temp, err)
+	}
+	if err := catchFull(func() error {
+		_, err := pool.Create(space, spec, store.Time(h.now))
+		return err
+	}); err != nil {
+		return err // of the spec, or there is no room
+	}
+	h.layout = space.Layout()
+	h.check = h.sum()
+	h.longest = longest(&spec)
+	j, err := writeJournal(dir, h.instance, 1, m.mem[page:page+space.Size()], 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = j.close() }()
+	h.set(commitWord{journal: 1})
+	if err := os.Link(temp, path); err != nil {
+		_ = os.Remove(journalPath(dir, h.instance, 1))
+		if errors.Is(err, fs.ErrExist) {
+			return nil // another process was quicker
+		}
+		return failed("make", path, err)
+	}
+	return nil
+}
+
+// catchFull turns what a space panics with when it cannot grow into an error.
+func catchFull(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if e, ok := r.(error); ok && errors.Is(e, flat.ErrFull) {
+				err = failed("make", "the pool", e)
+				return
+			}
+			panic(r)
+		}
+	}()
+	return f()
+}
+
+// spaceSize reads how much of a space is used.
+func spaceSize(mem []byte) int64 { return flat.SizeOf(mem[page:]) }
+
+// load takes the state of a file that has just been mapped and locked.
+func (st *state) load() error {
+	if st.file.size < page {
+		return failed("read", st.path, fmt.Errorf("%w: %w", errDamaged, errShort))
+	}
+	st.head = headerOf(st.file.mem)
+	if err := st.head.valid(pool.Layout()); err != nil {
+		return failed("read", st.path, err)
+	}
+	clock := st.store.clock
+	if st.head.boot != clock.Boot() {
+		if !st.alone {
+			return failed("read", st.path, fmt.Errorf("%w: it is in use by a machine that was started at another time", errDamaged))
+		}
+		return st.restart()
+	}
+	c := st.head.committed()
+	j, err := openJournal(st.dir, st.head.instance, c.journal)
+	if err != nil {
+		return err
+	}
+	st.journal = j
+	space, err := st.mapSpace()
+	if err != nil {
+		return err
+	}
+	st.core, err = pool.Attach(space)
+	if err != nil || c.dirty {
+		return st.repair(false)
+	}
+	return nil
+}
+
+func (st *state) mapSpace() (*flat.Space, error) {
+	need := page + spaceSize(st.file.mem)
+	if st.file.size < need {
+		return nil, failed("read", st.path, fmt.Errorf("%w: %w", errDamaged, errShort))
+	}
+	space, err := flat.Mapped(st.file.mem[page:], st.grow)
+	if err != nil {
+		return nil, failed("grow", st.path, err)
+	}
+	st.space = space
+	return space, nil
+}
+
+// grow makes more of the file usable.
+func (st *state) grow(size int64) error { return st.file.ensure(page + size) }
+
+// restart goes on after the machine was started anew. What was in memory only is lost: the
+// journal is believed as far as it can be read.
+func (st *state) restart() error {
+	h, clock := st.head, st.store.clock
+	j, err := openJournal(st.dir, h.instance, h.committed().journal)
+	if err != nil {
+		return err
+	}
+	st.journal = j
+	if _, err := flat.Mapped(st.file.mem[page:], st.grow); err != nil {
+		return failed("grow", st.path, err)
+	}
+	if err := st.repair(true); err != nil {
+		return err
+	}
+	// Time goes on where it was, by the time of day; it never goes back.
+	h.now = int64(st.core.Now())
+	h.offset = max(int64(wall(clock)), h.now) - int64(clock.Now())
+	h.boot = clock.Boot()
+	h.wake.Store(0)
+	h.keeper.Store(0)
+	return nil
+}
+
+// worthless reports whether a file that cannot be used need not be either: after a restart of the machine,
+// or when nothing in it counts any more.
+func (st *state) worthless(err error) bool {
+	h := st.head
+	if h == nil || h.magic != magic || h.version > version || h.check != h.sum() {
+		return false
+	}
+	switch {
+	case errors.Is(err, errOther):
+		return h.longest > 0 && int64(wall(st.store.clock)) > h.now+h.longest+store.MaxTTL.Microseconds()
+	case errors.Is(err, errDamaged):
+		return h.boot != st.store.clock.Boot()
+	}
+	return false
+}
+
+// longest is how long anything in a pool can count.
+func longest(spec *store.Spec) int64 {
+	most := store.MaxTTL
+	for _, l := range spec.Limits {
+		most = max(most, l.Window)
+	}
+	return most.Microseconds()
+}
+
+// checkOwner refuses what belongs to somebody else, and what others can read.
+func checkOwner(f *os.File, path string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return failed("open", path, err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !info.Mode().IsRegular() {
+		return failed("open", path, errForeign)
+	} else if ok && int(st.Uid) != os.Geteuid() {
+		return failed("open", path, errOwner)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return failed("open", path, f.Chmod(0o600))
+	}
+	return nil
+}
+
+// removed reports whether an open file is no longer the one of that name.
+func removed(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	there, err := os.Lstat(path)
+	return err != nil || !os.SameFile(mine, there)
+}
+
+// holderOf reads who has the lock, or had it last. It reads the file, which may be shorter
+// than what is mapped of it.
+func holderOf(f *os.File) int64 {
+	var buf [page]byte
+	if n, _ := f.ReadAt(buf[:], 0); n < len(buf) {
+		return 0
+	}
+	return headerOf(buf[:]).holder.Load()
+}
+
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

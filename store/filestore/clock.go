@@ -1,0 +1,83 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Clock is where time comes from: the same for all processes that share a directory.
+type Clock interface {
+	// Now is the time since the machine was started.
+	Now() store.Time
+	// Boot tells one start of the machine from another.
+	Boot() [16]byte
+	// AfterFunc calls f after d, once.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// Timer is a call that is to come. It is an alias so that a clock need not import this
+// package.
+type Timer = interface {
+	Reset(d time.Duration)
+	Stop()
+}
+
+// bootClock is the system's clock that counts from its start and goes on while the machine
+// sleeps. Asking the system for it takes a call; Go's own clock, which stands still meanwhile,
+// does not. So the first is asked ten times a second at the most.
+type bootClock struct {
+	boot  [16]byte
+	start time.Time
+	base  atomic.Int64 // of the system's clock, at start
+	until atomic.Int64 // nanoseconds since start for which base is good
+	mu    sync.Mutex
+}
+
+const askEvery = 100 * time.Millisecond
+
+// systemClock is one for the whole process.
+var systemClock = sync.OnceValues(func() (*bootClock, error) {
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	c := &bootClock{boot: boot, start: time.Now()}
+	c.ask(0)
+	return c, nil
+})
+
+func (c *bootClock) Boot() [16]byte { return c.boot }
+
+func (c *bootClock) Now() store.Time {
+	since := time.Since(c.start)
+	if int64(since) >= c.until.Load() {
+		c.ask(since)
+	}
+	return store.Time(c.base.Load() + int64(since)/1000)
+}
+
+// ask brings base up to date. It only ever grows: by the time that the machine slept.
+func (c *bootClock) ask(since time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const noise = 1000 // the two clocks are not read at the same instant
+	base := bootMicros() - int64(time.Since(c.start))/1000
+	if was := c.base.Load(); was == 0 || base > was+noise {
+		c.base.Store(base)
+	}
+	c.until.Store(int64(since + askEvery))
+}
+
+func (c *bootClock) AfterFunc(d time.Duration, f func()) Timer {
+	return systemTimer{time.AfterFunc(d, f)}
+}
+
+type systemTimer struct{ t *time.Timer }
+
+func (t systemTimer) Reset(d time.Duration) { t.t.Reset(d) }
+func (t systemTimer) Stop()                 { t.t.Stop() }

@@ -1,0 +1,93 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// collectEvery is how often a directory is looked through for pools that nobody uses.
+const collectEvery = 24 * time.Hour
+
+// unused is how long a pool must not have been used to be removed: nothing in it can count any
+// more, whatever its windows.
+const unused = store.MaxWindow
+
+// litter is how old the remains of processes that were killed must be.
+const litter = time.Hour
+
+// collect removes what is of no use to anybody: once a day, and never with an error, since
+// nobody has asked for it.
+func (s *Store) collect() {
+	mark := filepath.Join(s.dir, ".collected")
+	if info, err := os.Stat(mark); err == nil && time.Since(info.ModTime()) < collectEvery {
+		return
+	}
+	if os.WriteFile(mark, nil, 0o600) != nil {
+		return
+	}
+	now := time.Now()
+	_ = os.Chtimes(mark, now, now)
+	list, err := os.ReadDir(s.dir)
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		if e.IsDir() {
+			s.collectPool(filepath.Join(s.dir, e.Name()))
+		}
+	}
+}
+
+// collectPool removes a pool that has not been used for long, or what killed processes have left
+// of one.
+func (s *Store) collectPool(dir string) {
+	f, err := os.OpenFile(filepath.Join(dir, "state"), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if tryLock(int(f.Fd()), unix.LOCK_EX) != nil {
+		return
+	}
+	defer unlock(int(f.Fd()))
+	var buf [page]byte
+	if n, _ := f.ReadAt(buf[:], 0); n < len(buf) {
+		return
+	}
+	h := headerOf(buf[:])
+	if h.magic != magic || h.version != version || h.check != h.sum() {
+		return // not ours to judge
+	}
+	members, err := os.OpenFile(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	defer members.Close() //nolint:errcheck // it is only locked
+	alone := tryLock(int(members.Fd()), unix.LOCK_EX) == nil
+	if alone && time.UnixMicro(h.now).Add(unused).Before(wall(s.clock).Std()) {
+		_ = os.RemoveAll(dir) // whoever waits for the lock finds that it is gone
+		return
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < litter {
+			continue
+		}
+		if strings.HasPrefix(e.Name(), "state.new-") || alone && strings.HasPrefix(e.Name(), "bell-") {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Error says what could not be done with which file, and what to do about it. It matches
+// [store.ErrUnavailable].
+type Error struct {
+	Op   string // such as "open"
+	Path string
+	Err  error
+	hint string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err) }
+
+// Unwrap makes an Error match the store's, and its cause.
+func (e *Error) Unwrap() []error { return []error{store.ErrUnavailable, e.Err} }
+
+// Hint says what to do.
+func (e *Error) Hint() string { return e.hint }
+
+var (
+	errForeign = errors.New("this is not a state file of Sluice")
+	errNewer   = errors.New("it was written by a newer version of Sluice")
+	errOther   = errors.New("it was written by another version of Sluice")
+	errDamaged = errors.New("the state is damaged")
+	errOwner   = errors.New("it belongs to another user")
+	errNetwork = errors.New("this is a network file system, where file locks cannot be relied on")
+	errBusy    = errors.New("another process holds the lock and does not give it back")
+)
+
+// failed wraps what the system or the state says.
+func failed(op, path string, err error) error {
+	var e *Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &Error{Op: op, Path: path, Err: err, hint: hintFor(err, path)}
+}
+
+func hintFor(err error, path string) string {
+	switch {
+	case errors.Is(err, errForeign):
+		return "choose another directory with --store file:PATH, or move that file away"
+	case errors.Is(err, errNewer):
+		return "use the newer version of Sluice, or another directory with --store file:PATH"
+	case errors.Is(err, errOther):
+		return "stop what uses it, then remove the directory it is in: what was sent in the current windows is then forgotten"
+	case errors.Is(err, errDamaged):
+		return "stop what uses it, then remove the directory it is in: what was sent in the current windows is then forgotten"
+	case errors.Is(err, errOwner), errors.Is(err, fs.ErrPermission):
+		return "every user has a gate of their own: choose a directory that is yours with --store file:PATH"
+	case errors.Is(err, errNetwork):
+		return "choose a local directory with --store file:PATH; to share a quota between machines, use --store redis://HOST"
+	case errors.Is(err, errBusy):
+		return "is that process stopped? Let it go on with kill -CONT, or end it with kill -KILL: the lock dies with it"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room on that disk: nothing was granted, and nothing that was charged is lost"
+	case errors.Is(err, syscall.EROFS):
+		return "choose a directory that can be written with --store file:PATH"
+	case errors.Is(err, fs.ErrNotExist):
+		return "was it removed while in use? Start the program again"
+	default:
+		return "choose another directory with --store file:PATH"
+	}
+}

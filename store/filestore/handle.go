@@ -1,0 +1,326 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+)
+
+// handle is one session on a pool.
+type handle struct {
+	state   *state
+	session uint64
+	watch   atomic.Pointer[func([]store.ID)]
+	closed  atomic.Bool
+	places  []int // of this member's limits in the pool; nil: the same
+}
+
+// open makes a session whose limits are those of spec.
+func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
+	st.mu.Lock()
+	var h *handle
+	err := st.locked(ctx, func() error {
+		shift := st.now() - wall(st.store.clock) // the pool's clock and the time of day may differ by now
+		for i := range spec.Limits {
+			if l := &spec.Limits[i]; l.Reset != 0 {
+				l.Reset += shift
+			}
+		}
+		if same := st.core.Is(&spec); !same || len(st.sessions) > 0 {
+			if err := st.reform(&spec, same); err != nil {
+				return err
+			}
+			st.sort(st.core.Decided())
+			st.keepTime()
+		}
+		st.lastSess++
+		h = &handle{state: st, session: st.process<<16 | st.lastSess&0xffff, places: st.places(&spec)}
+		st.sessions[h.session] = h
+		return nil
+	})
+	st.tell()
+	return h, err
+}
+
+// reform makes the limits of a member the pool's. Others may be let in by them, or sent away.
+func (st *state) reform(spec *store.Spec, same bool) error {
+	now := st.now()
+	if !same {
+		if err := st.define(now, spec, st.alone && len(st.sessions) == 0); err != nil {
+			return err
+		}
+	}
+	return st.step(now, nil)
+}
+
+// places returns where in the pool a member's limits are, nil if they are in the same order.
+func (st *state) places(spec *store.Spec) []int {
+	same := st.core.Limits() == len(spec.Limits)
+	places := make([]int, len(spec.Limits))
+	for i := range spec.Limits {
+		places[i] = st.core.Index(spec.Limits[i].Name)
+		same = same && places[i] == i
+	}
+	if same {
+		return nil
+	}
+	return places
+}
+
+// Apply implements [store.Pool].
+func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
+	if len(ops) > store.MaxBatch {
+		return fmt.Errorf("%d operations in a batch: at most %d", len(ops), store.MaxBatch)
+	}
+	if h.closed.Load() {
+		return store.ErrClosed
+	}
+	waits := false
+	for i := range ops {
+		op := &ops[i]
+		if op.ID.Session == 0 {
+			op.ID.Session = h.session
+		}
+		waits = waits || op.Wait != 0 && (op.Kind == store.OpAcquire || op.Kind == store.OpRenew)
+	}
+	if waits {
+		if err := h.state.hang(); err != nil {
+			return err
+		}
+	}
+	if h.places != nil {
+		return h.applyPlaced(ctx, ops)
+	}
+	return h.state.apply(ctx, ops)
+}
+
+// applyPlaced is Apply where the pool has the limits in another order.
+func (h *handle) applyPlaced(ctx context.Context, ops []store.Op) error {
+	placed := slices.Clone(ops)
+	for i := range placed {
+		op := &placed[i]
+		was := op.Amounts
+		op.Amounts = [store.MaxLimits]int64{}
+		if op.Kind == store.OpClose && was != op.Amounts { // what this member does not know of is not known
+			for k := range op.Amounts {
+				op.Amounts[k] = -1
+			}
+		}
+		for k, at := range h.places {
+			op.Amounts[at] = was[k]
+		}
+		op.Observed = slices.Clone(op.Observed)
+		for k := range op.Observed {
+			if o := &op.Observed[k]; o.Limit >= 0 && o.Limit < len(h.places) {
+				o.Limit = h.places[o.Limit]
+			} else {
+				o.Limit = -1
+			}
+		}
+	}
+	err := h.state.apply(ctx, placed)
+	for i := range ops {
+		ops[i].ID, ops[i].Result = placed[i].ID, placed[i].Result
+		ops[i].Result.Reason.Limit = int8(h.placeOf(int(placed[i].Result.Reason.Limit)))
+	}
+	return err
+}
+
+// placeOf returns which of the member's limits is at a place of the pool, -1 if none is.
+func (h *handle) placeOf(limit int) int {
+	if h.places == nil {
+		return limit
+	}
+	return slices.Index(h.places, limit)
+}
+
+// hang makes sure that the process can be told before anything of its waits.
+func (st *state) hang() error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.bell != nil || st.closed {
+		return nil
+	}
+	b, err := hang(st.dir, st.process, st.heard)
+	if err == nil {
+		st.bell = b
+	}
+	return err
+}
+
+// Snapshot implements [store.Pool]. What time alone has changed is seen to first. The rest
+// happens on a copy: who looks holds nobody up.
+func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	if err := h.Apply(ctx, nil); err != nil {
+		return store.Snapshot{}, err
+	}
+	p, now, err := h.copied(ctx)
+	if err != nil {
+		return store.Snapshot{}, err
+	}
+	s := p.Snapshot(now)
+	if h.places == nil {
+		return s, nil
+	}
+	s.Limits = slices.DeleteFunc(s.Limits, func(l store.LimitState) bool { return h.placeOf(l.Limit) < 0 })
+	for i := range s.Limits {
+		s.Limits[i].Limit = h.placeOf(s.Limits[i].Limit)
+	}
+	slices.SortStableFunc(s.Limits, func(a, b store.LimitState) int { return a.Limit - b.Limit })
+	for i := range s.Queue {
+		r := &s.Queue[i].Reason
+		r.Limit = int8(h.placeOf(int(r.Limit)))
+	}
+	return s, nil
+}
+
+// History implements [store.Recorder].
+func (h *handle) History(ctx context.Context, since store.Time) (store.History, error) {
+	if err := h.Apply(ctx, nil); err != nil {
+		return store.History{}, err
+	}
+	p, now, err := h.copied(ctx)
+	if err != nil {
+		return store.History{}, err
+	}
+	return p.History(now, since), nil
+}
+
+// copied returns a copy of the pool.
+func (h *handle) copied(ctx context.Context) (*pool.Pool, store.Time, error) {
+	st := h.state
+	var mem []byte
+	var now store.Time
+	st.mu.Lock()
+	err := st.locked(ctx, func() error {
+		if h.closed.Load() {
+			return store.ErrClosed
+		}
+		size := st.space.Size()
+		mem = make([]byte, 2*size+1<<20) // a step on the copy may need some
+		copy(mem, st.file.mem[page:page+size])
+		now = st.now()
+		return nil
+	})
+	st.mu.Unlock()
+	if err != nil {
+		return nil, 0, err
+	}
+	space, err := flat.Mapped(mem, func(size int64) error {
+		if size > int64(len(mem)) {
+			return flat.ErrFull
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	p, err := pool.Attach(space)
+	return p, now, err
+}
+
+// Watch implements [store.Pool].
+func (h *handle) Watch(decided func([]store.ID)) { h.watch.Store(&decided) }
+
+// Now implements [store.Pool].
+func (h *handle) Now() store.Time {
+	return h.state.store.clock.Now() + h.state.offset
+}
+
+// Close implements [store.Pool].
+func (h *handle) Close() error {
+	if h.closed.Swap(true) {
+		return nil
+	}
+	st := h.state
+	s := st.store
+	err := st.leave(h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.mu.Lock()
+	last := len(st.sessions) == 0 && s.pools[st.name] == st
+	st.mu.Unlock()
+	if !last {
+		return err
+	}
+	delete(s.pools, st.name)
+	return errors.Join(err, st.shut())
+}
+
+// leave ends a session: what waits is cancelled.
+func (st *state) leave(h *handle) error {
+	st.mu.Lock()
+	if st.closed {
+		st.mu.Unlock()
+		return nil
+	}
+	var waiting []store.ID
+	err := st.locked(context.Background(), func() error {
+		waiting = st.core.WaitingOf(h.session)
+		return nil
+	})
+	delete(st.sessions, h.session)
+	st.mu.Unlock()
+	for len(waiting) > 0 && err == nil {
+		n := min(len(waiting), store.MaxBatch)
+		ops := make([]store.Op, n)
+		for i, id := range waiting[:n] {
+			ops[i] = store.Op{Kind: store.OpCancel, ID: id}
+		}
+		err = st.apply(context.Background(), ops)
+		waiting = waiting[n:]
+	}
+	return err
+}
+
+// close ends all sessions of a pool. Those who wait are told to look: they will find it closed.
+func (st *state) close() error {
+	st.mu.Lock()
+	handles := make([]*handle, 0, len(st.sessions))
+	for _, h := range st.sessions {
+		handles = append(handles, h)
+	}
+	st.mu.Unlock()
+	var errs []error
+	for _, h := range handles {
+		if h.closed.Swap(true) {
+			continue
+		}
+		var waiting []store.ID
+		st.mu.Lock()
+		_ = st.locked(context.Background(), func() error {
+			waiting = st.core.WaitingOf(h.session)
+			return nil
+		})
+		st.mu.Unlock()
+		errs = append(errs, st.leave(h))
+		if f := h.watch.Load(); f != nil && len(waiting) > 0 {
+			(*f)(waiting)
+		}
+	}
+	return errors.Join(append(errs, st.shut())...)
+}
+
+// shut detaches the process from the pool.
+func (st *state) shut() error {
+	st.mu.Lock()
+	if st.closed {
+		st.mu.Unlock()
+		return nil
+	}
+	b := st.bell
+	err := st.detach()
+	st.mu.Unlock()
+	if b != nil {
+		err = errors.Join(err, b.take()) // its goroutine may want the lock
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unsafe"
+
+	"github.com/sluicehq/sluice/internal/oplog"
+)
+
+// journal is a copy of the state and the steps since: all that is needed to undo a step that
+// was cut off.
+type journal struct {
+	*mapped
+	number uint64
+	image  []byte
+	log    []byte // entries follow each other; after the last there are zeros
+}
+
+// journalHead is its first page.
+type journalHead struct {
+	magic    [8]byte
+	instance uint64
+	number   uint64
+	image    int64 // its size
+	log      int64
+	sum      uint32 // of the image
+	check    uint32 // of all before it
+}
+
+var journalMagic = [8]byte{'S', 'L', 'U', 'I', 'C', 'E', 1, '\n'}
+
+func (h *journalHead) own() uint32 {
+	return crc32.Checksum(unsafe.Slice((*byte)(unsafe.Pointer(h)), unsafe.Offsetof(h.check)), castagnoli)
+}
+
+func journalPath(dir string, instance, number uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("journal-%016x-%06x", instance, number))
+}
+
+// leastLog is the room for steps in a journal. It grows with the state, so that copying
+// the state costs each step the same.
+const leastLog = 512 << 10
+
+// writeJournal makes the file of a new journal that begins with a copy of the state.
+func writeJournal(dir string, instance, number uint64, image []byte, room int64) (_ *journal, err error) {
+	path := journalPath(dir, instance, number)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, failed("make", path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(path)
+		}
+	}()
+	log := roundUp(max(leastLog, int64(len(image))/2, 2*room))
+	begin := page + roundUp(int64(len(image)))
+	if err := allocate(int(f.Fd()), 0, begin+log); err != nil {
+		return nil, failed("make", path, err)
+	}
+	if _, err := f.WriteAt(image, page); err != nil {
+		return nil, failed("write", path, err)
+	}
+	m, err := mapFile(f, begin+log)
+	if err != nil {
+		return nil, failed("map", path, err)
+	}
+	h := (*journalHead)(unsafe.Pointer(unsafe.SliceData(m.mem)))
+	*h = journalHead{magic: journalMagic, instance: instance, number: number, image: int64(len(image)), log: log}
+	h.sum = crc32.Checksum(m.mem[page:page+len(image)], castagnoli)
+	h.check = h.own()
+	return newJournal(m, h), nil
+}
+
+func newJournal(m *mapped, h *journalHead) *journal {
+	begin := page + roundUp(h.image)
+	return &journal{mapped: m, number: h.number, image: m.mem[page : page+h.image], log: m.mem[begin : begin+h.log]}
+}
+
+// openJournal maps the journal that the state says it has.
+func openJournal(dir string, instance, number uint64) (_ *journal, err error) {
+	path := journalPath(dir, instance, number)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, failed("open", path, fmt.Errorf("%w: %w", errDamaged, err))
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+		}
+	}()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, failed("open", path, err)
+	}
+	if info.Size() < page {
+		return nil, failed("open", path, fmt.Errorf("%w: %w", errDamaged, errShort))
+	}
+	m, err := mapFile(f, info.Size())
+	if err != nil {
+		return nil, failed("map", path, err)
+	}
+	h := (*journalHead)(unsafe.Pointer(unsafe.SliceData(m.mem)))
+	switch {
+	case h.magic != journalMagic || h.check != h.own() || h.instance != instance || h.number != number:
+		err = errDamaged
+	case page+roundUp(h.image)+h.log > info.Size():
+		err = fmt.Errorf("%w: %w", errDamaged, errShort)
+	}
+	if err != nil {
+		_ = m.close()
+		return nil, failed("read", path, err)
+	}
+	return newJournal(m, h), nil
+}
+
+// intact reports whether the copy of the state is as it was written.
+func (j *journal) intact() bool {
+	h := (*journalHead)(unsafe.Pointer(unsafe.SliceData(j.mem)))
+	return crc32.Checksum(j.image, castagnoli) == h.sum
+}
+
+// replay calls apply for every step up to end. With partly, steps that cannot be read end it
+// without an error: the machine stopped before they were on the disk.
+func (j *journal) replay(end int64, partly bool, apply func(*oplog.Entry) error) (int64, error) {
+	var e oplog.Entry
+	at := int64(0)
+	for at < end {
+		n, err := e.Next(j.log[at:end])
+		if err != nil {
+			if partly {
+				return at, nil
+			}
+			return at, err
+		}
+		if err := apply(&e); err != nil {
+			return at, err
+		}
+		at += int64(n)
+	}
+	return at, nil
+}
+
+// removeJournals removes those that no longer count.
+func removeJournals(dir string, instance, but uint64) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	keep := filepath.Base(journalPath(dir, instance, but))
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), fmt.Sprintf("journal-%016x-", instance)) && e.Name() != keep {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return // the next one will try again
+			}
+		}
+	}
+}
+
+func roundUp(n int64) int64 { return (n + page - 1) / page * page }

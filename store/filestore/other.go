@@ -1,0 +1,18 @@
+//go:build !linux && !darwin
+
+package filestore
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Open says that there is no file store on this system.
+func Open(dir string) (store.Store, error) {
+	return nil, &Error{
+		Op: "open", Path: dir, Err: errors.New("there is no file store on " + runtime.GOOS),
+		hint: "use --store redis://HOST, or the http:// address of a daemon",
+	}
+}

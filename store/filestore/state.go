@@ -1,0 +1,279 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/oplog"
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+)
+
+// state is one pool as one process sees it.
+type state struct {
+	store   *Store
+	name    string
+	dir     string
+	path    string
+	process uint64 // 48 bits that tell it from others
+	holder  func() int64
+	alone   bool       // when it was attached
+	offset  store.Time // from the system's clock to the pool's
+
+	line line
+
+	// All below is for whoever makes a step.
+	mu       sync.Mutex
+	lock     lock
+	file     *mapped
+	members  *os.File
+	head     *header
+	space    *flat.Space
+	core     *pool.Pool
+	journal  *journal
+	sessions map[uint64]*handle
+	lastSess uint64
+	checked  store.Time // when the file was last seen to be there
+	closed   bool
+
+	bell    *bell
+	timer   Timer
+	timerAt store.Time // 0: not set
+	fellow  []store.ID // decided, of other processes
+	mine    []store.ID // decided, of this one
+}
+
+// processOf returns the process that a session belongs to.
+func processOf(session uint64) uint64 { return session >> 16 }
+
+// now returns the time on the pool's clock.
+func (st *state) now() store.Time { return st.store.clock.Now() + st.offset }
+
+// locked runs f while no other process touches the pool. st.mu is held.
+func (st *state) locked(ctx context.Context, f func() error) error {
+	if st.closed {
+		return store.ErrClosed
+	}
+	if err := st.lock.take(ctx, st.holder); err != nil {
+		return failed("lock", st.path, err)
+	}
+	defer st.lock.release()
+	return st.guarded(func() error {
+		if err := st.prepare(); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// guarded runs f so that a file that turns out to be cut short or scrambled, or a disk without
+// room, is an error: what was half done is undone.
+func (st *state) guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		cause, ok := r.(error)
+		if !ok || !errors.Is(cause, flat.ErrFull) {
+			cause = fmt.Errorf("%w: %v", errDamaged, r)
+		}
+		err = failed("use", st.path, cause)
+		if st.core == nil {
+			return
+		}
+		if undo := st.tryRepair(); undo != nil {
+			err = undo
+		}
+	}()
+	return f()
+}
+
+// tryRepair is repair, and again an error if the journal is damaged too.
+func (st *state) tryRepair() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = failed("repair", st.path, fmt.Errorf("%w: %v", errDamaged, r))
+		}
+	}()
+	return st.repair(false)
+}
+
+// prepare brings what this process knows of the state up to date.
+func (st *state) prepare() error {
+	if st.head.magic != magic {
+		return failed("read", st.path, errForeign)
+	}
+	if now := st.store.clock.Now(); now-st.checked > second {
+		if removed(st.file.file, st.path) {
+			return failed("use", st.path, fmt.Errorf("the file was removed: %w", os.ErrNotExist))
+		}
+		st.checked = now
+	}
+	st.head.holder.Store(int64(os.Getpid()))
+	c := st.head.committed()
+	if c.journal != st.journal.number {
+		j, err := openJournal(st.dir, st.head.instance, c.journal)
+		if err != nil {
+			return err
+		}
+		_ = st.journal.close()
+		st.journal = j
+	}
+	if c.dirty {
+		return st.repair(false)
+	}
+	return st.core.Refresh()
+}
+
+const second = store.Time(time.Second / time.Microsecond)
+
+// step makes one step: written down, done, and only then counted.
+func (st *state) step(now store.Time, ops []store.Op) error {
+	c := st.head.committed()
+	if err := st.reserve(&c, int64(oplog.Bound(ops))); err != nil {
+		return err
+	}
+	log := st.journal.log
+	entry := oplog.AppendApply(log[c.end:c.end:len(log)], now, ops)
+	st.store.fault("written")
+	c.dirty = true
+	st.head.set(c)
+	st.store.fault("begun")
+	st.core.Apply(now, ops)
+	st.store.fault("done")
+	st.count(c, now, len(entry))
+	return nil
+}
+
+// define is a step that makes a member's limits the pool's.
+func (st *state) define(now store.Time, spec *store.Spec, alone bool) error {
+	c := st.head.committed()
+	if err := st.reserve(&c, int64(oplog.BoundSpec(spec))); err != nil {
+		return err
+	}
+	log := st.journal.log
+	entry := oplog.AppendDefine(log[c.end:c.end:len(log)], now, spec, alone)
+	st.store.fault("written")
+	c.dirty = true
+	st.head.set(c)
+	st.store.fault("begun")
+	if err := st.core.Reform(*spec, alone); err != nil {
+		// It may have got half way: back to before.
+		return errors.Join(err, st.repair(false))
+	}
+	st.store.fault("done")
+	st.head.longest = max(st.head.longest, longest(spec))
+	st.count(c, now, len(entry))
+	return nil
+}
+
+// count makes a step count.
+func (st *state) count(c commitWord, now store.Time, size int) {
+	c.dirty = false
+	c.end += int64(size)
+	st.head.set(c)
+	st.head.now = int64(now)
+	st.store.fault("counted")
+}
+
+// reserve sees to it that the journal has room for one more entry.
+func (st *state) reserve(c *commitWord, room int64) error {
+	if c.end+room <= int64(len(st.journal.log)) {
+		return nil
+	}
+	if room > oplog.MaxEntry {
+		return fmt.Errorf("operations of %d bytes in one step: at most %d", room, int64(oplog.MaxEntry))
+	}
+	number := (c.journal + 1) % (1 << (63 - endBits))
+	st.store.fault("full")
+	j, err := writeJournal(st.dir, st.head.instance, number, st.file.mem[page:page+st.space.Size()], room)
+	if err != nil {
+		return err
+	}
+	st.store.fault("copied")
+	*c = commitWord{journal: number}
+	st.head.set(*c)
+	st.store.fault("turned")
+	_ = st.journal.close()
+	st.journal = j
+	removeJournals(st.dir, st.head.instance, number)
+	return nil
+}
+
+// repair undoes the step that was cut off: the copy of the state, and all steps that count since,
+// make the state anew. With partly, steps that are not there are given up.
+func (st *state) repair(partly bool) error {
+	c := st.head.committed()
+	if c.journal != st.journal.number {
+		j, err := openJournal(st.dir, st.head.instance, c.journal)
+		if err != nil {
+			return err
+		}
+		_ = st.journal.close()
+		st.journal = j
+	}
+	if !st.journal.intact() {
+		return failed("repair", st.journal.file.Name(), errDamaged)
+	}
+	dirty := c
+	dirty.dirty = true
+	st.head.set(dirty)
+	st.store.fault("repairing")
+	image := st.journal.image
+	if err := st.file.ensure(page + int64(len(image))); err != nil {
+		return failed("grow", st.path, err)
+	}
+	room := st.file.mem[page:st.file.size]
+	copy(room, image)
+	clear(room[len(image):])
+	if err := st.reset(); err != nil {
+		return failed("repair", st.path, fmt.Errorf("%w: %w", errDamaged, err))
+	}
+	end, err := st.journal.replay(c.end, partly, func(e *oplog.Entry) error {
+		st.store.fault("replaying")
+		if e.Kind == oplog.KindDefine {
+			return st.core.Reform(e.Spec, e.Alone)
+		}
+		st.core.Apply(e.Now, e.Ops)
+		return nil
+	})
+	if err != nil {
+		return failed("repair", st.path, fmt.Errorf("%w: %w", errDamaged, err))
+	}
+	st.store.fault("repaired")
+	st.head.set(commitWord{journal: c.journal, end: end})
+	return nil
+}
+
+// reset makes the state machine look at a space that was restored.
+func (st *state) reset() error {
+	if st.core != nil {
+		return st.core.Reset()
+	}
+	space, err := st.mapSpace()
+	if err == nil {
+		st.core, err = pool.Attach(space)
+	}
+	return err
+}
+
+// detach gives back everything of a pool that this process does not use any more.
+func (st *state) detach() error {
+	st.closed = true
+	if st.timer != nil {
+		st.timer.Stop()
+	}
+	return errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), st.members.Close())
+}

@@ -1,0 +1,132 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Store is a directory of pools.
+type Store struct {
+	dir   string // of the pools
+	clock Clock
+	// fault is called at every point at which a step can be cut off, for tests.
+	fault func(where string)
+
+	mu     sync.Mutex
+	pools  map[string]*state
+	closed bool
+}
+
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Pool     = (*handle)(nil)
+	_ store.Recorder = (*handle)(nil)
+)
+
+// Option changes how a store works.
+type Option func(*Store)
+
+// WithClock replaces the system's clock, for tests.
+func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
+
+// Open opens the store in a directory, which is made if it is missing.
+func Open(dir string, opts ...Option) (*Store, error) {
+	s := &Store{dir: filepath.Join(dir, "pools"), pools: map[string]*state{}, fault: func(string) {}}
+	for _, o := range opts {
+		o(s)
+	}
+	if s.clock == nil {
+		clock, err := systemClock()
+		if err != nil {
+			return nil, failed("open", dir, err)
+		}
+		s.clock = clock
+	}
+	if err := prepareDir(s.dir); err != nil {
+		return nil, err
+	}
+	s.collect()
+	return s, nil
+}
+
+// Pool implements [store.Store].
+func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	spec.Limits, spec.Classes = slices.Clone(spec.Limits), slices.Clone(spec.Classes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	st := s.pools[spec.Name]
+	if st == nil {
+		var err error
+		if st, err = s.attach(ctx, spec); err != nil {
+			return nil, err
+		}
+		s.pools[spec.Name] = st
+	}
+	h, err := st.open(ctx, spec)
+	if err != nil && len(st.sessions) == 0 {
+		delete(s.pools, spec.Name)
+		err = errors.Join(err, st.detach())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Close implements [store.Store].
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	pools := s.pools
+	s.pools = nil
+	s.mu.Unlock()
+	var errs []error
+	for _, st := range pools {
+		errs = append(errs, st.close())
+	}
+	return errors.Join(errs...)
+}
+
+const tag = "Signature: 8a477f597d28d172789f06886806bc55\n" +
+	"# This directory holds the state of Sluice, which is worth nothing on another machine or\n" +
+	"# at another time: backups can leave it out. See https://bford.info/cachedir/\n"
+
+// prepareDir makes a directory that only its user can read, and marks it as a cache.
+func prepareDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return failed("make", dir, err)
+	}
+	if remote, err := onNetwork(dir); err != nil {
+		return failed("open", dir, err)
+	} else if remote {
+		return failed("open", dir, errNetwork)
+	}
+	path := filepath.Join(dir, "CACHEDIR.TAG")
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	if err := os.WriteFile(path, []byte(tag), 0o600); err != nil {
+		return failed("write", path, err)
+	}
+	return nil
+}
+
+// wall is the time of day.
+func wall(c Clock) store.Time {
+	if w, ok := c.(interface{ Wall() store.Time }); ok {
+		return w.Wall()
+	}
+	return store.Time(time.Now().UnixMicro())
+}

@@ -1,0 +1,125 @@
+package filestore
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootMicros returns the time since the machine was started.
+func bootMicros() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		panic("filestore: the system has no boot-time clock: " + err.Error()) // since Linux 2.6.39 it has
+	}
+	return t.Nano() / 1000
+}
+
+func bootID() (id [16]byte, err error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return id, err
+	}
+	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(text)), "-", ""))
+	if err != nil || len(raw) != len(id) {
+		return id, fmt.Errorf("the kernel's boot id is %q", text)
+	}
+	return [16]byte(raw), nil
+}
+
+// tryLock takes the lock of an open file if it is free. It never blocks, so the
+// scheduler need not hear of it.
+func tryLock(fd int, how int) error {
+	for {
+		_, _, errno := syscall.RawSyscall(syscall.SYS_FLOCK, uintptr(fd), uintptr(how|unix.LOCK_NB), 0)
+		if errno == 0 {
+			return nil
+		}
+		if errno != syscall.EINTR {
+			return errno
+		}
+	}
+}
+
+func unlock(fd int) {
+	_, _, _ = syscall.RawSyscall(syscall.SYS_FLOCK, uintptr(fd), unix.LOCK_UN, 0) // an open file can always be unlocked
+}
+
+// allocate makes a file size bytes long, with room for them on the disk.
+func allocate(fd int, from, size int64) error {
+	for {
+		err := unix.Fallocate(fd, 0, from, size-from)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return fill(fd, from, size)
+		}
+		return err
+	}
+}
+
+// networks are file systems whose locks end at the machine, or may.
+var networks = []int64{
+	0x6969,     // NFS
+	0x517b,     // SMB
+	0xfe534d42, // SMB2
+	0xff534d42, // CIFS
+	0x5346414f, // AFS
+	0x73757245, // Coda
+	0x564c,     // NCP
+	0x00c36400, // Ceph
+	0x0bd00bd0, // Lustre
+	0x01021997, // 9P
+	0x786f4256, // VirtualBox shared folders
+	0x7461636f, // OCFS2
+	0x01161970, // GFS2
+}
+
+const fuse = 0x65735546
+
+// onNetwork reports whether a path is on a network file system.
+func onNetwork(path string) (bool, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return false, err
+	}
+	kind := int64(uint32(st.Type)) //nolint:unconvert // its type differs between architectures
+	if kind == fuse {
+		return fuseOnNetwork(path), nil
+	}
+	return slices.Contains(networks, kind), nil
+}
+
+// fuseOnNetwork looks up what is behind a FUSE mount: many are local.
+func fuseOnNetwork(path string) bool {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return false
+	}
+	longest, kind := -1, ""
+	for line := range strings.Lines(string(mounts)) {
+		before, after, ok := strings.Cut(line, " - ")
+		fields := strings.Fields(before)
+		if !ok || len(fields) < 5 {
+			continue
+		}
+		at := fields[4]
+		under := path == at || strings.HasPrefix(path, strings.TrimSuffix(at, "/")+"/")
+		if under && len(at) >= longest {
+			longest, kind = len(at), strings.Fields(after + " ?")[0]
+		}
+	}
+	for _, network := range []string{"sshfs", "glusterfs", "s3fs", "rclone", "gcsfuse", "davfs", "cephfs", "juicefs", "nfs", "smb"} {
+		if strings.Contains(kind, network) {
+			return true
+		}
+	}
+	return false
+}

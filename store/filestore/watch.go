@@ -1,0 +1,272 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Somebody has to look when time alone lets a waiter go. One process of those that wait is the
+// keeper of the time: it sleeps until then. The others sleep a little longer, and look only at whether
+// the keeper has done its duty. So a crowd of waiters costs next to nothing, and a keeper that
+// was killed or stopped is soon replaced.
+
+const (
+	grace  = 100 * time.Millisecond // how late a keeper may be
+	jitter = 50 * time.Millisecond
+	// sweepEvery is how often those who wait are looked after: some may have been killed.
+	sweepEvery = 2 * second
+	maxSwept   = 64 // processes at a time
+)
+
+// sort notes who is to be told of decided tickets.
+func (st *state) sort(ids []store.ID) {
+	for _, id := range ids {
+		if processOf(id.Session) == st.process {
+			st.mine = append(st.mine, id)
+		} else {
+			st.fellow = append(st.fellow, id)
+		}
+	}
+}
+
+// waits reports whether any ticket of this process waits.
+func (st *state) waits() bool {
+	if st.bell == nil {
+		return false // nobody waits without one
+	}
+	for session := range st.sessions {
+		if st.core.Waiting(session) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// keepTime settles who looks next, and when. The pool is locked.
+func (st *state) keepTime() {
+	h, wake := st.head, st.core.Wake()
+	was := store.Time(h.wake.Load())
+	if wake == 0 && was == 0 {
+		return
+	}
+	now := st.now()
+	waits := st.waits()
+	keeper := h.keeper.Load()
+	sooner := was == 0 || wake < was || was+store.Time(grace.Microseconds()) < now
+	switch {
+	case wake == 0:
+		keeper = 0
+	case waits && (keeper == 0 || sooner):
+		keeper = st.process
+	case !waits && (keeper == 0 || keeper == st.process || sooner):
+		if keeper = st.otherWaiter(); keeper != 0 {
+			st.fellow = append(st.fellow, store.ID{Session: keeper << 16}) // it has to set its clock
+		} else {
+			keeper, waits = st.process, true // a grant that nobody may collect
+		}
+	}
+	h.keeper.Store(keeper)
+	h.wake.Store(int64(wake))
+	if wake == 0 || !waits {
+		return
+	}
+	d := max(wake.Sub(now), 0)
+	if keeper != st.process {
+		d += grace + rand.N(jitter)
+	}
+	st.arm(now, now.Add(d+time.Microsecond-1))
+}
+
+// otherWaiter returns a process that waits, other than this one.
+func (st *state) otherWaiter() (process uint64) {
+	st.core.EachWaiting(func(session uint64) bool {
+		if processOf(session) != st.process {
+			process = processOf(session)
+		}
+		return process == 0
+	})
+	return process
+}
+
+// arm sets the timer. One that is set for earlier is left alone: it finds nothing to do and
+// sets itself again.
+func (st *state) arm(now, at store.Time) {
+	if st.timerAt != 0 && st.timerAt <= at {
+		return
+	}
+	st.timerAt = at
+	if st.timer == nil {
+		st.timer = st.store.clock.AfterFunc(at.Sub(now), st.tick)
+		return
+	}
+	st.timer.Reset(at.Sub(now))
+}
+
+// tick is called when the timer has run out.
+func (st *state) tick() {
+	st.mu.Lock()
+	st.timerAt = 0
+	if st.closed {
+		st.mu.Unlock()
+		return
+	}
+	// Others may have made the step meanwhile: then there is nothing to lock for.
+	now := st.now()
+	wake, keeper := store.Time(st.head.wake.Load()), st.head.keeper.Load()
+	if wake > now {
+		d := wake.Sub(now)
+		if keeper != st.process {
+			d += grace + rand.N(jitter)
+		}
+		st.arm(now, now.Add(d))
+		st.mu.Unlock()
+		return
+	}
+	st.mu.Unlock()
+	st.look()
+}
+
+// look makes a step in which nobody wants anything: time has passed.
+func (st *state) look() {
+	if err := st.apply(context.Background(), nil); err != nil {
+		st.retry()
+		return
+	}
+	st.sweep()
+}
+
+// retry looks again a second later: the store could not be used, and may be by then. Those who
+// wait have deadlines of their own.
+func (st *state) retry() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.closed && len(st.sessions) > 0 && st.bell != nil {
+		now := st.store.clock.Now()
+		st.arm(now, now.Add(time.Second))
+	}
+}
+
+// heard is called with what other processes say.
+func (st *state) heard(ids []store.ID, all bool) {
+	var mine []store.ID
+	look := all
+	for _, id := range ids {
+		if id.N == 0 {
+			look = true
+		} else {
+			mine = append(mine, id)
+		}
+	}
+	if all { // some may be missing
+		st.mu.Lock()
+		_ = st.locked(context.Background(), func() error {
+			mine = st.core.Pending(func(session uint64) bool { return processOf(session) == st.process })
+			return nil
+		})
+		st.mu.Unlock()
+	}
+	st.notify(mine)
+	if look {
+		st.look()
+	}
+}
+
+// tell rings those whose tickets were decided. st.mu is held, and given back.
+func (st *state) tell() {
+	mine, fellow := st.mine, st.fellow
+	if len(mine)+len(fellow) == 0 {
+		st.mu.Unlock()
+		return
+	}
+	st.mine, st.fellow = nil, nil
+	st.mu.Unlock()
+	st.notify(mine)
+	slices.SortFunc(fellow, func(a, b store.ID) int {
+		return cmp.Or(cmp.Compare(processOf(a.Session), processOf(b.Session)), cmp.Compare(a.N, b.N))
+	})
+	for len(fellow) > 0 {
+		process := processOf(fellow[0].Session)
+		n := 1
+		for n < len(fellow) && processOf(fellow[n].Session) == process {
+			n++
+		}
+		if !ring(st.dir, process, fellow[:n]) {
+			st.bury(process)
+		}
+		fellow = fellow[n:]
+	}
+}
+
+// notify tells handles of this process.
+func (st *state) notify(ids []store.ID) {
+	for len(ids) > 0 {
+		session := ids[0].Session
+		n := 1
+		for n < len(ids) && ids[n].Session == session {
+			n++
+		}
+		st.mu.Lock()
+		h := st.sessions[session]
+		st.mu.Unlock()
+		if h != nil {
+			if f := h.watch.Load(); f != nil {
+				(*f)(ids[:n])
+			}
+		}
+		ids = ids[n:]
+	}
+}
+
+// bury gives back what a process that has died was waiting for.
+func (st *state) bury(process uint64) {
+	st.mu.Lock()
+	var ops []store.Op
+	err := st.locked(context.Background(), func() error {
+		for _, id := range st.core.Pending(func(session uint64) bool { return processOf(session) == process }) {
+			if len(ops) < store.MaxBatch {
+				ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
+			}
+		}
+		return nil
+	})
+	st.mu.Unlock()
+	if err == nil && len(ops) > 0 {
+		_ = st.apply(context.Background(), ops) // if this fails, they expire
+	}
+}
+
+// sweep looks whether those who wait are alive.
+func (st *state) sweep() {
+	var dead []uint64
+	st.mu.Lock()
+	_ = st.locked(context.Background(), func() error {
+		now := st.now()
+		if now-store.Time(st.head.swept) < sweepEvery {
+			return nil
+		}
+		st.head.swept = int64(now)
+		var seen []uint64
+		st.core.EachWaiting(func(session uint64) bool {
+			process := processOf(session)
+			if process != st.process && !slices.Contains(seen, process) {
+				seen = append(seen, process)
+				if !ring(st.dir, process, nil) {
+					dead = append(dead, process)
+				}
+			}
+			return len(seen) < maxSwept
+		})
+		return nil
+	})
+	st.mu.Unlock()
+	for _, process := range dead {
+		st.bury(process)
+	}
+}
