@@ -53,6 +53,9 @@ type state struct {
 	mine    []store.ID // decided, of this one
 }
 
+// pid is asked for once: it takes a call to the system.
+var pid = int64(os.Getpid())
+
 // processOf returns the process that a session belongs to.
 func processOf(session uint64) uint64 { return session >> 16 }
 
@@ -121,7 +124,7 @@ func (st *state) prepare() error {
 		}
 		st.checked = now
 	}
-	st.head.holder.Store(int64(os.Getpid()))
+	st.head.holder.Store(pid)
 	c := st.head.committed()
 	if c.journal != st.journal.number {
 		j, err := openJournal(st.dir, st.head.instance, c.journal)

@@ -1,0 +1,98 @@
+//go:build linux || darwin
+
+package filestore_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/filestore"
+)
+
+func fourLimits() store.Spec {
+	return store.Spec{
+		Name: "pool",
+		Limits: []store.Limit{
+			{Name: "minute", Kind: store.Rolling, Unit: "requests", Size: 1 << 39, Window: time.Minute},
+			{Name: "burst", Kind: store.Bucket, Unit: "tokens", Size: 1 << 34, Burst: 1 << 34, Window: time.Second},
+			{Name: "hour", Kind: store.Fixed, Unit: "requests", Size: 1 << 39, Window: time.Hour, Guard: store.GuardOff},
+			{Name: "places", Kind: store.Concurrency, Unit: "requests", Size: 1 << 39},
+		},
+		Classes:    []store.Class{{Name: "p0", Weight: 40}, {Name: "p1", Weight: 35}, {Name: "p2", Weight: 25}},
+		MaxWaiting: 10_000,
+		Throttle:   store.Backoff{Start: time.Minute, Factor: 2, Cap: 15 * time.Minute},
+		Overload:   store.Backoff{Start: 5 * time.Second, Factor: 2, Cap: time.Minute},
+	}
+}
+
+// BenchmarkBareLock is the floor: the lock, and 256 bytes of a mapped file.
+func BenchmarkBareLock(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(4096); err != nil {
+		b.Fatal(err)
+	}
+	mem, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer unix.Munmap(mem)
+	fd := int(f.Fd())
+	for b.Loop() {
+		if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
+			b.Fatal(err)
+		}
+		for i := range 256 {
+			mem[i]++
+		}
+		if err := unix.Flock(fd, unix.LOCK_UN); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAcquire(b *testing.B) {
+	for _, closes := range []bool{false, true} {
+		name := "acquire"
+		if closes {
+			name = "acquire and close"
+		}
+		b.Run(name, func(b *testing.B) {
+			s, err := filestore.Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			ctx := context.Background()
+			p, err := s.Pool(ctx, fourLimits())
+			if err != nil {
+				b.Fatal(err)
+			}
+			var ops, done [1]store.Op
+			ops[0] = store.Op{Kind: store.OpAcquire, Agent: "agent", TTL: time.Second}
+			ops[0].Amounts = [store.MaxLimits]int64{1, 1000, 1, 1}
+			b.ReportAllocs()
+			for b.Loop() {
+				ops[0].ID = store.ID{}
+				if err := p.Apply(ctx, ops[:]); err != nil || ops[0].Result.State != store.Granted {
+					b.Fatal(err, ops[0].Result)
+				}
+				if closes {
+					done[0] = store.Op{Kind: store.OpClose, ID: ops[0].ID}
+					if err := p.Apply(ctx, done[:]); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
