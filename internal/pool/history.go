@@ -77,6 +77,13 @@ func (h *history) define(limits []store.Limit) {
 	}
 }
 
+// forgetUnits keeps of all periods only how often was sent.
+func (h *history) forgetUnits() {
+	for i := int32(1); i < h.periods.End(); i++ {
+		h.periods.At(i).units = [maxUnits]int64{}
+	}
+}
+
 // sent counts a grant.
 func (p *Pool) sent(tk *ticket) {
 	h := &p.history

@@ -39,8 +39,10 @@ func (p *Pool) lookup(op *store.Op) (int32, *ticket) {
 	t, tk := p.find(op.ID)
 	if t == 0 {
 		op.Result.State = store.Unknown
-		if i := p.findSession(op.ID.Session); i != 0 && op.ID.N != 0 && op.ID.N <= p.sessions.At(i).high {
-			op.Result.State = store.Ended
+		if i := p.findSession(op.ID.Session); i != 0 && op.ID.N != 0 {
+			if s := p.sessions.At(i); op.ID.N <= s.high && !p.past(s) {
+				op.Result.State = store.Ended
+			}
 		}
 	}
 	return t, tk

@@ -76,8 +76,9 @@ func (p *Pool) Is(spec *store.Spec) bool {
 // on it.
 const retired = ""
 
-// ErrCrowded tells that a pool has no place for another limit: too many are retired.
-var ErrCrowded = errors.New("too many limits have been changed")
+// ErrCrowded tells that a pool has no place for another limit: too many were changed, and
+// tickets still stand on them.
+var ErrCrowded = errors.New("too many limits were changed while requests that count against them are under way: try again when they are over")
 
 // Index returns the place of a limit in the pool, -1 if there is none of that name.
 func (p *Pool) Index(name string) int {
@@ -91,13 +92,7 @@ func (p *Pool) Limits() int { return len(p.spec.Limits) }
 // stay. A member that is alone replaces what others have left: limits that it does not have
 // are retired. Otherwise everyone has the same limits, and the smaller size holds.
 func (p *Pool) Reform(spec store.Spec, alone bool) error {
-	if err := checkSpec(&spec); err != nil {
-		return err
-	}
-	if err := checkMeters(&spec); err != nil {
-		return err
-	}
-	if err := p.fitsIn(&spec, alone); err != nil {
+	if err := p.Fits(&spec, alone); err != nil {
 		return err
 	}
 	p.stirred = true
@@ -132,8 +127,14 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 		if p.Index(n.Name) >= 0 {
 			continue
 		}
-		p.spec.Limits = append(p.spec.Limits, n)
-		if err := p.define(len(p.spec.Limits) - 1); err != nil {
+		i := len(p.spec.Limits)
+		if i < store.MaxLimits {
+			p.spec.Limits = append(p.spec.Limits, n)
+		} else if i = p.vacate(n.Unit); i < 0 {
+			return ErrCrowded // Fits has seen to it that this is not so
+		}
+		p.spec.Limits[i] = n
+		if err := p.define(i); err != nil {
 			return fmt.Errorf("limit %q: %w", n.Name, err)
 		}
 	}
@@ -142,9 +143,18 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	return nil
 }
 
-// fitsIn reports why a member cannot join with its limits.
-func (p *Pool) fitsIn(spec *store.Spec, alone bool) error {
+// Fits reports why Reform would refuse a spec.
+func (p *Pool) Fits(spec *store.Spec, alone bool) error {
+	if err := checkSpec(spec); err != nil {
+		return err
+	}
+	if err := checkMeters(spec); err != nil {
+		return err
+	}
 	places := len(p.spec.Limits)
+	if alone {
+		places -= p.vacant()
+	}
 	for i := range spec.Limits {
 		n := &spec.Limits[i]
 		l := find(p.spec.Limits, n.Name)
@@ -165,6 +175,55 @@ func (p *Pool) fitsIn(spec *store.Spec, alone bool) error {
 		return ErrCrowded
 	}
 	return nil
+}
+
+// vacant counts the places that retired limits have left, or are about to leave, and nobody
+// stands on.
+func (p *Pool) vacant() (n int) {
+	standing := p.standing()
+	for i := range p.spec.Limits {
+		if p.spec.Limits[i].Name == retired && standing&(1<<i) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// standing is the set of limits that tickets stand on.
+func (p *Pool) standing() (set uint16) {
+	for t := int32(1); t < p.tickets.End(); t++ {
+		if tk := p.tickets.At(t); tk.state != 0 {
+			for k := range tk.n {
+				set |= 1 << tk.charges[k].limit
+			}
+		}
+	}
+	return set
+}
+
+// vacate makes the place of a retired limit free for another, rather one of the same unit. It
+// returns -1 if there is none.
+func (p *Pool) vacate(unit string) int {
+	standing, place := p.standing(), -1
+	for i := range p.spec.Limits {
+		if l := &p.spec.Limits[i]; l.Name == retired && standing&(1<<i) == 0 && (place < 0 || l.Unit == unit) {
+			place = i
+		}
+	}
+	if place < 0 {
+		return -1
+	}
+	if p.spec.Limits[place].Unit != unit {
+		p.history.forgetUnits() // their columns are about to change
+	}
+	for i := int32(1); i < p.insts.End(); i++ {
+		if in := p.insts.At(i); in.used && int(in.limit) == place {
+			p.dropInst(i)
+		}
+	}
+	p.single[place], p.unscoped[place] = 0, unscoped{}
+	p.shared &^= 1 << place
+	return place
 }
 
 func find(limits []store.Limit, name string) *store.Limit {

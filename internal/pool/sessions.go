@@ -29,7 +29,7 @@ func (p *Pool) findSession(id uint64) int32 {
 
 func (p *Pool) sessionOf(id uint64) *session {
 	if p.lastSess != 0 {
-		if s := p.sessions.At(p.lastSess); s.id == id {
+		if s := p.sessions.At(p.lastSess); s.id == id && !p.past(s) {
 			s.last = p.now
 			return s
 		}
@@ -41,9 +41,16 @@ func (p *Pool) sessionOf(id uint64) *session {
 		p.sessIx.Add(sessionHash(id), i)
 	}
 	s := p.sessions.At(i)
+	if p.past(s) {
+		p.forgotten = max(p.forgotten, s.high)
+		s.high = 0
+	}
 	p.lastSess, s.last = i, p.now
 	return s
 }
+
+// past reports that a session counts as forgotten, whether or not anybody has come by to do so.
+func (p *Pool) past(s *session) bool { return s.open == 0 && p.now-s.last >= sessionMemory }
 
 // sweepSessions forgets sessions that have not been used for long and have no tickets. An id that comes
 // back after that is taken for a new one, so the memory outlasts any resend.
@@ -53,7 +60,7 @@ func (p *Pool) sweepSessions() {
 		return
 	}
 	s := p.sessions.At(p.sweepSess)
-	if s.high == 0 || s.open > 0 || p.now-s.last < sessionMemory {
+	if s.high == 0 || !p.past(s) {
 		return
 	}
 	p.forgotten = max(p.forgotten, s.high) // no number that was given out comes again

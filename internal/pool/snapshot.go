@@ -53,6 +53,12 @@ func (p *Pool) WaitingOf(session uint64) []store.ID {
 	return ids
 }
 
+// Waits reports whether a ticket waits.
+func (p *Pool) Waits(id store.ID) bool {
+	t, tk := p.find(id)
+	return t != 0 && tk.state == stateWaiting
+}
+
 // Waiting returns how many tickets of a session wait.
 func (p *Pool) Waiting(session uint64) int {
 	i := p.findSession(session)

@@ -54,6 +54,9 @@ func Fullness(part float64) Colour {
 
 // Spark draws the last values as columns, the highest of them as high as it gets.
 func (s Style) Spark(values []float64, width int) string {
+	if len(values) == 0 {
+		return ""
+	}
 	ramp := []rune("▁▂▃▄▅▆▇█")
 	if s.ASCII {
 		ramp = []rune(".:-=+*#@")

@@ -34,7 +34,7 @@ func Rate(x float64) string {
 	case x < 1:
 		return strconv.FormatFloat(x, 'f', 2, 64)
 	case x < 99.95:
-		return strconv.FormatFloat(x, 'f', 1, 64)
+		return strings.TrimSuffix(strconv.FormatFloat(x, 'f', 1, 64), ".0")
 	}
 	return Count(int64(min(math.Round(x), 1e18)))
 }

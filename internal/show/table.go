@@ -138,20 +138,16 @@ func (t *Table) line(s Style, row []Cell, widths []int, width int) string {
 		}
 		blank += pad + gap
 	}
-	line := b.String()
-	if width > 0 && Width(line) > width {
-		return clip(line, width)
+	if width <= 0 {
+		return b.String()
 	}
-	return line
+	return s.clip(b.String(), width) // a figure that is cut has to look like one
 }
 
-// clip shortens a text to width cells and shows that it did.
+// clip shortens a text, painted or not, to width cells and shows that it did.
 func (s Style) clip(text string, width int) string {
 	if Width(text) <= width {
 		return text
 	}
 	return ansi.Truncate(text, width, s.ellipsis(width))
 }
-
-// clip cuts a painted line.
-func clip(line string, width int) string { return ansi.Truncate(line, width, "") }

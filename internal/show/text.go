@@ -113,14 +113,10 @@ func (s Style) Names(names []string, between string, most, width int) string {
 
 // Fit makes a line exactly width cells wide, painted or not.
 func (s Style) Fit(line string, width int) string {
-	w := Width(line)
-	if w < width {
+	if w := Width(line); w < width {
 		return line + strings.Repeat(" ", width-w)
 	}
-	if w == width {
-		return line
-	}
-	return clip(line, width)
+	return s.clip(line, width)
 }
 
 // Wrap breaks a text at spaces so that lines have at most width cells, where that can be.

@@ -16,6 +16,9 @@ func (m Model) key(msg tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	if key == "ctrl+c" {
 		return m, tea.Quit
 	}
+	if key == "ctrl+z" {
+		return m, tea.Suspend
+	}
 	switch {
 	case m.asked != nil:
 		return m.answer(key)

@@ -1,7 +1,9 @@
 package topview
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluicehq/sluice"
@@ -10,8 +12,8 @@ import (
 
 const (
 	name     = 40 // cells, at most
-	bar      = 10
-	spark    = 12
+	bar      = 8
+	spark    = 8
 	chain    = 6
 	anything = 1 << 20 // rows, where there is no bound
 )
@@ -36,9 +38,9 @@ func window[T any](list []T, from, n int) []T {
 func (m *Model) resourceRows(list []*sluice.ResourceStatus) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
-		{Head: "resources", Least: 9}, {Head: "light"}, {Head: "", Drop: 3}, {Head: "full", Right: true}, {Head: "limit", Least: 5, Drop: 5},
-		{Head: "", Drop: 4}, {Head: "per s", Right: true, Drop: 2}, {Head: "waiting", Right: true}, {Head: "sent", Right: true, Drop: 6},
-		{Head: "flying", Right: true, Drop: 1}, {Head: "", Least: 8},
+		{Head: "resources", Least: 12}, {Head: "light"}, {Head: "", Drop: 4}, {Head: "full", Right: true}, {Head: "limit", Least: 5, Drop: 6},
+		{Head: "", Drop: 5}, {Head: "per s", Right: true, Drop: 3}, {Head: "waiting", Right: true, Drop: 1}, {Head: "sent", Right: true, Drop: 7},
+		{Head: "flight", Right: true, Drop: 2}, {Head: "", Least: 14},
 	}}
 	for _, r := range list {
 		series := m.rates[r.Name]
@@ -76,11 +78,7 @@ func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
 			scope = m.style.Text(g.Scope, name) + " "
 		}
 		if g.Phase == "paused" {
-			text := scope + "paused " + show.Left(g.Until, m.now)
-			if g.Cause != "" {
-				text += ": " + m.style.Text(g.Cause, name)
-			}
-			return show.Cell{Text: text, Colour: show.Red}
+			return show.Cell{Text: scope + "paused " + show.Left(g.Until, m.now), Colour: show.Red}
 		}
 		return show.Cell{Text: scope + g.Phase, Colour: show.Amber}
 	}
@@ -95,21 +93,21 @@ func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
 	return show.Cell{}
 }
 
-// limitRows are the limits of the selected resource, the first n.
+// limitRows are the limits of the selected resource, at most n.
 func (m *Model) limitRows(r *sluice.ResourceStatus, n int) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "    ", Columns: []show.Column{
 		{Head: "limit", Least: 6}, {Head: "for", Least: 6}, {Head: "", Drop: 2}, {Head: "used", Right: true}, {Head: "of", Right: true},
 		{Head: "unit", Least: 6, Drop: 3}, {Head: "others", Right: true, Drop: 4}, {Head: "resets in", Right: true, Drop: 1},
 	}}
-	for _, l := range r.Limits[:min(len(r.Limits), n)] {
+	for _, l := range foremost(r.Limits, n) {
 		row := []show.Cell{
 			{Text: s.Text(l.Name, name)}, {Text: s.Text(l.Scope, name)}, {}, {Text: show.Count(l.Used)}, {Text: "?"}, {Text: s.Text(l.Unit, name)}, {},
 			{Text: show.Left(l.ResetAt, m.now)},
 		}
 		if l.Limit > 0 {
 			part := float64(l.Used) / float64(l.Limit)
-			row[2] = show.Cell{Text: s.Bar(part, bar*2), Colour: show.Fullness(part)}
+			row[2] = show.Cell{Text: s.Bar(part, bar+4), Colour: show.Fullness(part)}
 			row[4].Text = show.Count(l.Limit)
 		}
 		if l.Outside > 0 {
@@ -120,11 +118,23 @@ func (m *Model) limitRows(r *sluice.ResourceStatus, n int) *show.Table {
 	return t
 }
 
+// foremost are the n fullest limits, if there are more; else all, in their order.
+func foremost(limits []sluice.LimitStatus, n int) []sluice.LimitStatus {
+	if len(limits) <= n {
+		return limits
+	}
+	sorted := slices.Clone(limits)
+	slices.SortStableFunc(sorted, func(a, b sluice.LimitStatus) int {
+		return cmp.Compare(float64(b.Used)/float64(max(b.Limit, 1)), float64(a.Used)/float64(max(a.Limit, 1)))
+	})
+	return sorted[:n]
+}
+
 func (m *Model) agentRows(list []*sluice.AgentStatus) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
-		{Head: "agents", Least: 9}, {Head: "class"}, {Head: "state"}, {Head: "", Drop: 6}, {Head: "used", Right: true, Drop: 1},
-		{Head: "of", Right: true, Drop: 2}, {Head: "resource", Least: 6, Drop: 4}, {Head: "lease", Right: true, Drop: 3},
+		{Head: "agents", Least: 12}, {Head: "class"}, {Head: "state"}, {Head: "", Drop: 6}, {Head: "used", Right: true, Drop: 1},
+		{Head: "of", Right: true, Drop: 2}, {Head: "resource", Least: 9, Drop: 4}, {Head: "lease", Right: true, Drop: 3},
 		{Head: "user", Least: 5, Drop: 7}, {Head: "machine", Least: 6, Drop: 8}, {Head: "waits for", Least: 10, Drop: 5},
 	}}
 	for _, a := range list {
@@ -161,7 +171,7 @@ func stateColour(state string) show.Colour {
 func (m *Model) waitingRows(list []*Waiting) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
-		{Head: "waiting", Least: 9}, {Head: "class"}, {Head: "resource", Least: 6, Drop: 2}, {Head: "#", Right: true, Drop: 3},
+		{Head: "waiting", Least: 12}, {Head: "class"}, {Head: "resource", Least: 6, Drop: 2}, {Head: "#", Right: true, Drop: 3},
 		{Head: "goes in", Right: true}, {Head: "why", Least: 12, Drop: 1}, {Head: "held by", Least: 8, Drop: 4},
 	}}
 	for _, w := range list {

@@ -45,9 +45,12 @@ const (
 
 // Run shows the view until the user leaves it. The terminal is as it was before, also after a
 // panic.
-func Run(ctx context.Context, src Source, style show.Style, in io.Reader, out io.Writer) error {
-	program := tea.NewProgram(New(ctx, src, style, time.Now()), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out))
-	_, err := program.Run()
+func Run(ctx context.Context, src Source, style show.Style, out io.Writer) error {
+	return run(ctx, New(ctx, src, style, time.Now()), tea.WithOutput(out))
+}
+
+func run(ctx context.Context, m tea.Model, options ...tea.ProgramOption) error {
+	_, err := tea.NewProgram(m, append(options, tea.WithContext(ctx))...).Run()
 	switch {
 	case errors.Is(err, tea.ErrInterrupted), ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled):
 		return nil // it was ended from outside

@@ -2,11 +2,13 @@ package topview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -19,8 +21,9 @@ func (m Model) View() tea.View {
 }
 
 const (
-	fewRows = 12 // with so few lines one list is shown at a time
-	details = 6  // limits of the selected resource
+	fewRows    = 12 // with fewer lines one list is shown at a time
+	maxDetails = 6  // limits of the selected resource
+	fewCauses  = 2  // of its pauses
 )
 
 // Frame is the screen as text, exactly as many lines as it is high.
@@ -152,10 +155,23 @@ func (m *Model) detailLines(p pane) int {
 		return 0
 	}
 	r := list[m.index(resources, m.keys(resources))]
-	if len(r.Limits) == 0 {
-		return 0
+	return len(m.details(r))
+}
+
+// details are what there is to say of the selected resource.
+func (m *Model) details(r *sluice.ResourceStatus) (lines []string) {
+	for _, g := range r.Gates {
+		if g.Phase == "paused" && g.Cause != "" {
+			lines = append(lines, "    "+m.style.Paint(show.Red, m.style.Text(strings.TrimSpace(g.Scope+" paused: "+g.Cause), max(m.width-4, 10))))
+		}
+		if len(lines) == fewCauses {
+			break
+		}
 	}
-	return min(len(r.Limits), details) + 1
+	if len(r.Limits) > 0 {
+		lines = append(lines, m.limitRows(r, maxDetails).Lines(m.style, m.width)...)
+	}
+	return lines
 }
 
 var empty = [panes]string{"none is configured", "none is alive", "nobody"}
@@ -168,29 +184,28 @@ func (m *Model) list(p pane, height int) []string {
 		if m.filter != "" {
 			text = "none matches the filter"
 		}
-		return []string{m.title(p, 0, [...]string{"resources", "agents", "waiting"}[p]), "  " + m.style.Paint(show.Dim, text)}
+		return []string{m.title(p, [...]string{"resources", "agents", "waiting"}[p]), "  " + m.style.Paint(show.Dim, text)}
 	}
 	extra := m.detailLines(p)
-	if height < 3+extra {
+	if height < 2+extra {
 		extra = 0
 	}
 	visible := max(height-1-extra, 1)
 	at := m.index(p, keys)
 	from := min(max(at-visible/2, 0), max(len(keys)-visible, 0))
 	lines := m.rows(p, from, visible).Lines(m.style, m.width)
-	lines[0] = m.title(p, len(keys), lines[0])
+	lines[0] = m.title(p, lines[0])
 	if i := at - from + 1; p == m.focus && i < len(lines) {
 		lines[i] = m.style.Paint(show.Bold, ">") + strings.TrimPrefix(lines[i], " ")
 		if extra > 0 {
-			limits := m.limitRows(m.resources()[at], extra-1).Lines(m.style, m.width)
-			lines = append(lines[:i+1], append(limits, lines[i+1:]...)...)
+			lines = slices.Insert(lines, i+1, m.details(m.resources()[at])...)
 		}
 	}
 	return lines
 }
 
 // title marks the head of the list that keys act on.
-func (m *Model) title(p pane, _ int, head string) string {
+func (m *Model) title(p pane, head string) string {
 	head = strings.TrimLeft(head, " ")
 	if p != m.focus {
 		return "  " + head

@@ -51,7 +51,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 	if err != nil {
 		return nil, failed("open", path, err)
 	}
-	st := &state{store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}}
+	st := &state{store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
@@ -73,7 +73,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 	if err != nil {
 		return nil, failed("open", filepath.Join(dir, "members"), err)
 	}
-	st.lock.fd, st.holder = int(f.Fd()), func() int64 { return holderOf(f) }
+	st.lock.fd, st.lock.patience, st.holder = int(f.Fd()), s.patience, func() int64 { return holderOf(f) }
 	if err := st.lock.take(ctx, st.holder); err != nil {
 		return nil, failed("lock", path, err)
 	}
@@ -84,14 +84,12 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 	if st.file, err = mapFile(f, reach); err != nil {
 		return nil, failed("map", path, err)
 	}
-	// The lock on the members' file counts those who are attached: nobody can become one
-	// while the pool is locked.
-	st.alone = tryLock(int(st.members.Fd()), unix.LOCK_EX) == nil
-	if err := tryLock(int(st.members.Fd()), unix.LOCK_SH); err != nil {
-		return nil, failed("lock", filepath.Join(dir, "members"), err)
+	alone, err := st.isAlone()
+	if err != nil {
+		return nil, err
 	}
-	if err := st.guarded(st.load); err != nil {
-		if st.alone && st.worthless(err) {
+	if err := st.guarded(func() error { return st.load(alone) }); err != nil {
+		if alone && st.worthless(err) {
 			_ = os.Remove(path)
 			return nil, errAgain
 		}
@@ -99,6 +97,17 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 	}
 	st.offset = store.Time(st.head.offset)
 	return st, nil
+}
+
+// isAlone reports whether no other process is attached. The lock on the members' file counts
+// those who are: nobody can become one while the pool is locked.
+func (st *state) isAlone() (bool, error) {
+	fd := int(st.members.Fd())
+	alone := tryLock(fd, unix.LOCK_EX) == nil
+	if err := tryLock(fd, unix.LOCK_SH); err != nil {
+		return false, failed("lock", st.members.Name(), err)
+	}
+	return alone, nil
 }
 
 // fileName is the name of a pool as a directory: readable where it can be, and different for
@@ -192,7 +201,7 @@ func catchFull(f func() error) (err error) {
 func spaceSize(mem []byte) int64 { return flat.SizeOf(mem[page:]) }
 
 // load takes the state of a file that has just been mapped and locked.
-func (st *state) load() error {
+func (st *state) load(alone bool) error {
 	if st.file.size < page {
 		return failed("read", st.path, fmt.Errorf("%w: %w", errDamaged, errShort))
 	}
@@ -202,7 +211,7 @@ func (st *state) load() error {
 	}
 	clock := st.store.clock
 	if st.head.boot != clock.Boot() {
-		if !st.alone {
+		if !alone {
 			return failed("read", st.path, fmt.Errorf("%w: it is in use by a machine that was started at another time", errDamaged))
 		}
 		return st.restart()

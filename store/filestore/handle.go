@@ -38,7 +38,6 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			if err := st.reform(&spec, same); err != nil {
 				return err
 			}
-			st.sort(st.core.Decided())
 			st.keepTime()
 		}
 		st.lastSess++
@@ -54,11 +53,22 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 func (st *state) reform(spec *store.Spec, same bool) error {
 	now := st.now()
 	if !same {
-		if err := st.define(now, spec, st.alone && len(st.sessions) == 0); err != nil {
+		alone := len(st.sessions) == 0
+		if alone {
+			var err error
+			if alone, err = st.isAlone(); err != nil {
+				return err
+			}
+		}
+		if err := st.define(now, spec, alone); err != nil {
 			return err
 		}
 	}
-	return st.step(now, nil)
+	if err := st.step(now, nil); err != nil {
+		return err
+	}
+	st.note(nil)
+	return nil
 }
 
 // places returns where in the pool a member's limits are, nil if they are in the same order.

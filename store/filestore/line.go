@@ -84,21 +84,22 @@ func (st *state) lead(ctx context.Context, own *request) {
 // they decided.
 func (st *state) hold(ctx context.Context, reqs []*request) {
 	st.mu.Lock()
+	if len(reqs) > 1 {
+		ctx = context.Background() // one of them may give up; the others do not
+	}
+	done := 0
 	err := st.locked(ctx, func() error {
 		for _, r := range reqs {
-			now := st.now()
-			if r.err = st.step(now, r.ops); r.err != nil {
-				continue
+			if r.err = st.step(st.now(), r.ops); r.err == nil {
+				st.note(r.ops)
 			}
-			st.sort(st.core.Decided())
+			done++
 		}
 		st.keepTime()
 		return nil
 	})
-	if err != nil {
-		for _, r := range reqs {
-			r.err = err
-		}
+	for _, r := range reqs[done:] {
+		r.err = err
 	}
 	st.tell()
 }

@@ -23,8 +23,9 @@ const maxStray = 4
 // lock is the kernel's exclusive lock on an open file. It does not tell goroutines of one
 // process apart: its owner does.
 type lock struct {
-	fd    int
-	stray atomic.Int32
+	fd       int
+	patience time.Duration
+	stray    atomic.Int32
 }
 
 // take waits for the lock. holder tells who has it.
@@ -56,7 +57,7 @@ func (l *lock) take(ctx context.Context, holder func() int64) error {
 			unlock(l.fd)
 		}
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(l.patience)
 	defer timer.Stop()
 	var err error
 	select {

@@ -27,7 +27,6 @@ type state struct {
 	path    string
 	process uint64 // 48 bits that tell it from others
 	holder  func() int64
-	alone   bool       // when it was attached
 	offset  store.Time // from the system's clock to the pool's
 
 	line line
@@ -47,8 +46,10 @@ type state struct {
 	closed   bool
 
 	bell    *bell
+	waiting map[store.ID]struct{} // tickets of this process, as far as it knows
 	timer   Timer
 	timerAt store.Time // 0: not set
+	roundAt store.Time // when to look for notices that did not come
 	fellow  []store.ID // decided, of other processes
 	mine    []store.ID // decided, of this one
 }
@@ -162,6 +163,9 @@ func (st *state) step(now store.Time, ops []store.Op) error {
 
 // define is a step that makes a member's limits the pool's.
 func (st *state) define(now store.Time, spec *store.Spec, alone bool) error {
+	if err := st.core.Fits(spec, alone); err != nil {
+		return err
+	}
 	c := st.head.committed()
 	if err := st.reserve(&c, int64(oplog.BoundSpec(spec))); err != nil {
 		return err

@@ -19,7 +19,8 @@ type Store struct {
 	dir   string // of the pools
 	clock Clock
 	// fault is called at every point at which a step can be cut off, for tests.
-	fault func(where string)
+	fault    func(where string)
+	patience time.Duration
 
 	mu     sync.Mutex
 	pools  map[string]*state
@@ -40,7 +41,7 @@ func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
 
 // Open opens the store in a directory, which is made if it is missing.
 func Open(dir string, opts ...Option) (*Store, error) {
-	s := &Store{dir: filepath.Join(dir, "pools"), pools: map[string]*state{}, fault: func(string) {}}
+	s := &Store{dir: filepath.Join(dir, "pools"), pools: map[string]*state{}, fault: func(string) {}, patience: patience}
 	for _, o := range opts {
 		o(s)
 	}

@@ -116,7 +116,7 @@ func fuseOnNetwork(path string) bool {
 			longest, kind = len(at), strings.Fields(after + " ?")[0]
 		}
 	}
-	for _, network := range []string{"sshfs", "glusterfs", "s3fs", "rclone", "gcsfuse", "davfs", "cephfs", "juicefs", "nfs", "smb"} {
+	for _, network := range []string{"sshfs", "glusterfs", "s3fs", "rclone", "gcsfuse", "davfs", "virtiofs", "cephfs", "juicefs", "nfs", "smb"} {
 		if strings.Contains(kind, network) {
 			return true
 		}

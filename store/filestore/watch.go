@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 
@@ -20,33 +21,30 @@ import (
 const (
 	grace  = 100 * time.Millisecond // how late a keeper may be
 	jitter = 50 * time.Millisecond
+	rounds = 5 * time.Second // how often one looks who waits for others only
 	// sweepEvery is how often those who wait are looked after: some may have been killed.
 	sweepEvery = 2 * second
 	maxSwept   = 64 // processes at a time
 )
 
-// sort notes who is to be told of decided tickets.
-func (st *state) sort(ids []store.ID) {
-	for _, id := range ids {
+// note notes what a step has done: which tickets of this process wait, and who is to be told
+// of those that were decided.
+func (st *state) note(ops []store.Op) {
+	for i := range ops {
+		if op := &ops[i]; op.Result.State == store.Waiting {
+			st.waiting[op.ID] = struct{}{}
+		} else if len(st.waiting) > 0 {
+			delete(st.waiting, op.ID)
+		}
+	}
+	for _, id := range st.core.Decided() {
 		if processOf(id.Session) == st.process {
 			st.mine = append(st.mine, id)
+			delete(st.waiting, id)
 		} else {
 			st.fellow = append(st.fellow, id)
 		}
 	}
-}
-
-// waits reports whether any ticket of this process waits.
-func (st *state) waits() bool {
-	if st.bell == nil {
-		return false // nobody waits without one
-	}
-	for session := range st.sessions {
-		if st.core.Waiting(session) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // keepTime settles who looks next, and when. The pool is locked.
@@ -54,10 +52,13 @@ func (st *state) keepTime() {
 	h, wake := st.head, st.core.Wake()
 	was := store.Time(h.wake.Load())
 	if wake == 0 && was == 0 {
+		if len(st.waiting) > 0 {
+			st.arm(st.now(), st.now().Add(rounds))
+		}
 		return
 	}
 	now := st.now()
-	waits := st.waits()
+	waits := len(st.waiting) > 0
 	keeper := h.keeper.Load()
 	sooner := was == 0 || wake < was || was+store.Time(grace.Microseconds()) < now
 	switch {
@@ -74,14 +75,23 @@ func (st *state) keepTime() {
 	}
 	h.keeper.Store(keeper)
 	h.wake.Store(int64(wake))
-	if wake == 0 || !waits {
+	if !waits {
 		return
 	}
+	d := rounds
+	if wake != 0 {
+		d = min(d, st.until(now, wake, keeper))
+	}
+	st.arm(now, now.Add(d))
+}
+
+// until returns how long to sleep before looking whether somebody can go at wake.
+func (st *state) until(now, wake store.Time, keeper uint64) time.Duration {
 	d := max(wake.Sub(now), 0)
 	if keeper != st.process {
 		d += grace + rand.N(jitter)
 	}
-	st.arm(now, now.Add(d+time.Microsecond-1))
+	return d
 }
 
 // otherWaiter returns a process that waits, other than this one.
@@ -120,17 +130,43 @@ func (st *state) tick() {
 	// Others may have made the step meanwhile: then there is nothing to lock for.
 	now := st.now()
 	wake, keeper := store.Time(st.head.wake.Load()), st.head.keeper.Load()
-	if wake > now {
-		d := wake.Sub(now)
-		if keeper != st.process {
-			d += grace + rand.N(jitter)
-		}
-		st.arm(now, now.Add(d))
+	if wake > now && now < st.roundAt {
+		st.arm(now, now.Add(min(st.until(now, wake, keeper), st.roundAt.Sub(now))))
 		st.mu.Unlock()
 		return
 	}
 	st.mu.Unlock()
 	st.look()
+	st.goRound()
+}
+
+// goRound tells of tickets that were decided by a process which was killed before it could say
+// so. It happens every few seconds.
+func (st *state) goRound() {
+	var missed []store.ID
+	st.mu.Lock()
+	if now := st.now(); now >= st.roundAt && !st.closed {
+		st.roundAt = now.Add(rounds)
+		if len(st.waiting) > 0 {
+			missed = st.missed()
+		}
+	}
+	st.mu.Unlock()
+	st.notify(missed)
+}
+
+// missed returns tickets of this process that are thought to wait and do not.
+func (st *state) missed() (ids []store.ID) {
+	_ = st.locked(context.Background(), func() error {
+		for id := range st.waiting {
+			if !st.core.Waits(id) {
+				ids = append(ids, id)
+				delete(st.waiting, id)
+			}
+		}
+		return nil
+	})
+	return ids
 }
 
 // look makes a step in which nobody wants anything: time has passed.
@@ -147,8 +183,8 @@ func (st *state) look() {
 func (st *state) retry() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if !st.closed && len(st.sessions) > 0 && st.bell != nil {
-		now := st.store.clock.Now()
+	if !st.closed && len(st.waiting) > 0 {
+		now := st.now()
 		st.arm(now, now.Add(time.Second))
 	}
 }
@@ -164,14 +200,14 @@ func (st *state) heard(ids []store.ID, all bool) {
 			mine = append(mine, id)
 		}
 	}
-	if all { // some may be missing
-		st.mu.Lock()
-		_ = st.locked(context.Background(), func() error {
-			mine = st.core.Pending(func(session uint64) bool { return processOf(session) == st.process })
-			return nil
-		})
-		st.mu.Unlock()
+	st.mu.Lock()
+	for _, id := range mine {
+		delete(st.waiting, id)
 	}
+	if all { // some may be missing
+		mine = append(mine, st.missed()...)
+	}
+	st.mu.Unlock()
 	st.notify(mine)
 	if look {
 		st.look()
@@ -237,6 +273,7 @@ func (st *state) bury(process uint64) {
 		return nil
 	})
 	st.mu.Unlock()
+	_ = os.Remove(bellPath(st.dir, process))
 	if err == nil && len(ops) > 0 {
 		_ = st.apply(context.Background(), ops) // if this fails, they expire
 	}

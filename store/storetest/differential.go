@@ -50,6 +50,7 @@ type trace struct {
 	*rapid.T
 	a, b *twin
 	ids  []issued
+	last uint64 // number given to a ticket: stores may choose different ones
 	spec store.Spec
 }
 
@@ -92,6 +93,12 @@ func (tr *trace) step() {
 // apply gives the same ops to both stores. Sessions have names of the store's own, so
 // ids are translated.
 func (tr *trace) apply(session int, ops []store.Op) {
+	for i := range ops {
+		if op := &ops[i]; op.Kind == store.OpAcquire && op.ID.N == 0 {
+			tr.last += 1000 // far above what a store gives out by itself
+			op.ID.N = tr.last
+		}
+	}
 	var results [2][]store.Result
 	for i, w := range []*twin{tr.a, tr.b} {
 		mine := make([]store.Op, len(ops))
