@@ -165,9 +165,12 @@ func (p *Pool) begin(spec store.Spec, now store.Time) error {
 func (p *Pool) configure() {
 	p.queue.Mode = order.Mode(p.spec.Order)
 	p.queue.Weights[emergency] = emergencyWeight
-	for i, c := range p.spec.Classes {
-		p.queue.Weights[rankOf(i)] = c.Weight
-		p.weights[i] = c.Weight
+	for i := range p.weights {
+		p.weights[i] = 1 // some may still wait in a class that is no more
+		if i < len(p.spec.Classes) {
+			p.weights[i] = p.spec.Classes[i].Weight
+		}
+		p.queue.Weights[rankOf(i)] = p.weights[i]
 	}
 	p.configurePolicy()
 	p.history.define(p.spec.Limits)

@@ -51,7 +51,8 @@ func (p *Pool) Reset() error {
 	return p.Refresh()
 }
 
-// adopt derives everything from a spec that another process has written.
+// adopt derives everything from the limits of a spec that another process may have written: all
+// processes have to derive the same, whatever limits they have seen before.
 func (p *Pool) adopt(spec store.Spec) error {
 	p.spec = spec
 	p.shared, p.ownScopes, p.anyStrict = 0, 0, false
@@ -138,7 +139,10 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 			return fmt.Errorf("limit %q: %w", n.Name, err)
 		}
 	}
-	p.take(&spec)
+	spec.Limits = p.spec.Limits
+	if err := p.adopt(spec); err != nil {
+		return err
+	}
 	p.write()
 	return nil
 }

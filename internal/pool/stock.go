@@ -45,6 +45,7 @@ func (p *Pool) setSafe() {
 	for _, c := range s.Classes {
 		all += c.Weight
 	}
+	p.safe = [store.MaxClasses]int64{}
 	for i, c := range s.Classes {
 		p.safe[i] = store.Whole - max(p.threshold(uint8(i)), s.Reserve)
 		if s.Shares {

@@ -54,6 +54,9 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 	st := &state{store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}}
 	defer func() {
 		if err != nil {
+			if st.lock != nil {
+				_ = st.lock.close(f)
+			}
 			_ = f.Close()
 			if st.file != nil {
 				_ = unix.Munmap(st.file.mem)
@@ -73,7 +76,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 	if err != nil {
 		return nil, failed("open", filepath.Join(dir, "members"), err)
 	}
-	st.lock.fd, st.lock.patience, st.holder = int(f.Fd()), s.patience, func() int64 { return holderOf(f) }
+	st.lock, st.holder = newLock(int(f.Fd()), s.patience), func() int64 { return holderOf(f) }
 	if err := st.lock.take(ctx, st.holder); err != nil {
 		return nil, failed("lock", path, err)
 	}
@@ -95,7 +98,6 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 		}
 		return nil, err
 	}
-	st.offset = store.Time(st.head.offset)
 	return st, nil
 }
 
@@ -216,18 +218,22 @@ func (st *state) load(alone bool) error {
 		}
 		return st.restart()
 	}
+	st.offset = store.Time(st.head.offset)
 	c := st.head.committed()
 	j, err := openJournal(st.dir, st.head.instance, c.journal)
 	if err != nil {
 		return err
 	}
 	st.journal = j
+	if c.dirty {
+		return st.repair(false) // the space is half done: not to be looked at
+	}
 	space, err := st.mapSpace()
 	if err != nil {
 		return err
 	}
-	st.core, err = pool.Attach(space)
-	if err != nil || c.dirty {
+	if st.core, err = pool.Attach(space); err != nil {
+		st.core = nil
 		return st.repair(false)
 	}
 	return nil
@@ -268,6 +274,7 @@ func (st *state) restart() error {
 	h.now = int64(st.core.Now())
 	h.offset = max(int64(wall(clock)), h.now) - int64(clock.Now())
 	h.boot = clock.Boot()
+	st.offset = store.Time(h.offset)
 	h.wake.Store(0)
 	h.keeper.Store(0)
 	return nil

@@ -65,8 +65,21 @@ func (c *bootClock) Now() store.Time {
 func (c *bootClock) ask(since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	const noise = 1000 // the two clocks are not read at the same instant
-	base := bootMicros() - int64(time.Since(c.start))/1000
+	// Both clocks have to be read at the same instant, or nearly: this process may be stopped in
+	// between.
+	const apart, noise = 20 * time.Microsecond, 100
+	best, base := time.Duration(1<<62), int64(0)
+	for range 100 {
+		before := time.Since(c.start)
+		boot := bootMicros()
+		after := time.Since(c.start)
+		if d := after - before; d < best {
+			best, base = d, boot-int64(before+d/2)/1000
+		}
+		if best <= apart {
+			break
+		}
+	}
 	if was := c.base.Load(); was == 0 || base > was+noise {
 		c.base.Store(base)
 	}

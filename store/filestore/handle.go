@@ -176,9 +176,9 @@ func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err != nil {
 		return store.Snapshot{}, err
 	}
-	s := p.Snapshot(now)
-	if h.places == nil {
-		return s, nil
+	var s store.Snapshot
+	if err := h.state.faultless(func() { s = p.Snapshot(now) }); err != nil || h.places == nil {
+		return s, err
 	}
 	s.Limits = slices.DeleteFunc(s.Limits, func(l store.LimitState) bool { return h.placeOf(l.Limit) < 0 })
 	for i := range s.Limits {
@@ -201,7 +201,9 @@ func (h *handle) History(ctx context.Context, since store.Time) (store.History, 
 	if err != nil {
 		return store.History{}, err
 	}
-	return p.History(now, since), nil
+	var past store.History
+	err = h.state.faultless(func() { past = p.History(now, since) })
+	return past, err
 }
 
 // copied returns a copy of the pool.
@@ -233,7 +235,10 @@ func (h *handle) copied(ctx context.Context) (*pool.Pool, store.Time, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	p, err := pool.Attach(space)
+	var p *pool.Pool
+	if fault := st.faultless(func() { p, err = pool.Attach(space) }); fault != nil {
+		err = fault
+	}
 	return p, now, err
 }
 

@@ -24,6 +24,29 @@ type request struct {
 	ops  []store.Op
 	err  error
 	turn chan bool // true: lead, false: it is done
+
+	unnamed []int32
+}
+
+// remember notes which tickets the store is to number.
+func (r *request) remember() {
+	r.unnamed = r.unnamed[:0]
+	for i := range r.ops {
+		if r.ops[i].ID.N == 0 {
+			r.unnamed = append(r.unnamed, int32(i))
+		}
+	}
+}
+
+// restore takes the numbers back that a step gave which was undone: they may be another's by
+// the time that it is tried again.
+func (r *request) restore() {
+	if r.err == nil {
+		return
+	}
+	for _, i := range r.unnamed {
+		r.ops[i].ID.N = 0
+	}
 }
 
 // apply has ops applied, together with what others want at the same time.
@@ -34,6 +57,7 @@ func (st *state) apply(ctx context.Context, ops []store.Op) error {
 		r = &request{turn: make(chan bool, 1)}
 	}
 	r.ops, r.err = ops, nil
+	r.remember()
 	l.mu.Lock()
 	l.pending = append(l.pending, r)
 	leads := !l.busy
@@ -100,6 +124,9 @@ func (st *state) hold(ctx context.Context, reqs []*request) {
 	})
 	for _, r := range reqs[done:] {
 		r.err = err
+	}
+	for _, r := range reqs {
+		r.restore()
 	}
 	st.tell()
 }

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,65 +17,103 @@ import (
 // microseconds: one that holds it for longer is stopped, or its machine is.
 const patience = 5 * time.Second
 
-// maxStray bounds how many threads of a process wait for a lock that was given up on.
-const maxStray = 4
-
 // lock is the kernel's exclusive lock on an open file. It does not tell goroutines of one
 // process apart: its owner does.
+//
+// The kernel lets waiters in by turns and wakes them at once, but a wait for it cannot be
+// ended from outside. So a thread of its own waits, and whoever has given up leaves it to the
+// next who wants the lock; if there is nobody, it gives the lock back. There is never more than one:
+// to the kernel they would all be the same owner.
 type lock struct {
 	fd       int
 	patience time.Duration
-	stray    atomic.Int32
+
+	mu     sync.Mutex
+	out    bool // the thread is out
+	wanted bool // somebody waits for it
+	closed bool
+	got    chan error
+}
+
+func newLock(fd int, patience time.Duration) *lock {
+	return &lock{fd: fd, patience: patience, got: make(chan error, 1)}
 }
 
 // take waits for the lock. holder tells who has it.
 func (l *lock) take(ctx context.Context, holder func() int64) error {
 	for range 8 { // most are done within the time that it takes to ask
-		if err := tryLock(l.fd, unix.LOCK_EX); !errors.Is(err, unix.EWOULDBLOCK) {
+		if done, err := l.try(); done {
 			return err
 		}
 		runtime.Gosched()
 	}
-	if l.stray.Load() >= maxStray {
-		return l.late(holder)
+	l.mu.Lock()
+	if !l.out {
+		l.out = true
+		go l.wait()
 	}
-	// The kernel lets waiters in by turns, and wakes them at once; but a wait cannot be
-	// ended from here. So a thread of its own waits, and gives the lock back if it comes too late.
-	const waiting, taken, given = 0, 1, 2
-	var state atomic.Int32
-	got := make(chan error, 1)
-	l.stray.Add(1)
-	go func() {
-		defer l.stray.Add(-1)
-		err := unix.Flock(l.fd, unix.LOCK_EX)
-		for errors.Is(err, unix.EINTR) {
-			err = unix.Flock(l.fd, unix.LOCK_EX)
-		}
-		if state.CompareAndSwap(waiting, taken) {
-			got <- err
-		} else if err == nil {
-			unlock(l.fd)
-		}
-	}()
+	l.wanted = true
+	l.mu.Unlock()
 	timer := time.NewTimer(l.patience)
 	defer timer.Stop()
-	var err error
 	select {
-	case err := <-got:
+	case err := <-l.got:
 		return err
 	case <-timer.C:
-		err = l.late(holder)
+		return l.giveUp(fmt.Errorf("%w: process %d", errBusy, holder()))
 	case <-ctx.Done():
-		err = ctx.Err()
+		return l.giveUp(ctx.Err())
 	}
-	if !state.CompareAndSwap(waiting, given) {
-		return <-got
-	}
-	return err
 }
 
-func (l *lock) late(holder func() int64) error {
-	return fmt.Errorf("%w: process %d", errBusy, holder())
+// try takes the lock if that can be done at once.
+func (l *lock) try() (done bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.out {
+		return false, nil // it would be the thread's
+	}
+	err = tryLock(l.fd, unix.LOCK_EX)
+	return !errors.Is(err, unix.EWOULDBLOCK), err
+}
+
+// wait gets the lock for whoever wants it by then.
+func (l *lock) wait() {
+	err := unix.Flock(l.fd, unix.LOCK_EX)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Flock(l.fd, unix.LOCK_EX)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.out = false
+	switch {
+	case l.wanted:
+		l.wanted = false
+		l.got <- err
+	case err == nil && !l.closed: // a closed file has given it back, and its number may be another's
+		unlock(l.fd)
+	}
+}
+
+// giveUp stops waiting, unless the lock has just come.
+func (l *lock) giveUp(why error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wanted = false
+	select {
+	case err := <-l.got:
+		return err
+	default:
+		return why
+	}
 }
 
 func (l *lock) release() { unlock(l.fd) }
+
+// close closes the file.
+func (l *lock) close(f interface{ Close() error }) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return f.Close()
+}

@@ -41,12 +41,8 @@ func (m *mapped) ensure(size int64) error {
 	if size <= m.size {
 		return nil
 	}
-	info, err := m.file.Stat() // another process may have seen to it
-	if err != nil {
+	if err := m.look(); err != nil || size <= m.size { // another process may have seen to it
 		return err
-	}
-	if m.size = info.Size(); size <= m.size {
-		return nil
 	}
 	if size > int64(len(m.mem)) {
 		return unix.ENOSPC
@@ -56,6 +52,15 @@ func (m *mapped) ensure(size int64) error {
 	}
 	m.size = size
 	return nil
+}
+
+// look finds out how long the file is.
+func (m *mapped) look() error {
+	info, err := m.file.Stat()
+	if err == nil {
+		m.size = info.Size()
+	}
+	return err
 }
 
 func (m *mapped) close() error {

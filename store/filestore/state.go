@@ -33,7 +33,7 @@ type state struct {
 
 	// All below is for whoever makes a step.
 	mu       sync.Mutex
-	lock     lock
+	lock     *lock
 	file     *mapped
 	members  *os.File
 	head     *header
@@ -102,6 +102,18 @@ func (st *state) guarded(f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// faultless runs f, which only reads, and reports memory that is not there as an error.
+func (st *state) faultless(f func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = failed("read", st.path, fmt.Errorf("%w: %v", errDamaged, r))
+		}
+	}()
+	f()
+	return nil
 }
 
 // tryRepair is repair, and again an error if the journal is damaged too.
@@ -239,6 +251,9 @@ func (st *state) repair(partly bool) error {
 	st.head.set(dirty)
 	st.store.fault("repairing")
 	image := st.journal.image
+	if err := st.file.look(); err != nil { // others may have made it grow
+		return failed("repair", st.path, err)
+	}
 	if err := st.file.ensure(page + int64(len(image))); err != nil {
 		return failed("grow", st.path, err)
 	}
@@ -282,5 +297,5 @@ func (st *state) detach() error {
 	if st.timer != nil {
 		st.timer.Stop()
 	}
-	return errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), st.members.Close())
+	return errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.lock.close(st.file.file), st.members.Close())
 }

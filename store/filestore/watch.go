@@ -5,6 +5,7 @@ package filestore
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -129,7 +130,9 @@ func (st *state) tick() {
 	}
 	// Others may have made the step meanwhile: then there is nothing to lock for.
 	now := st.now()
-	wake, keeper := store.Time(st.head.wake.Load()), st.head.keeper.Load()
+	var wake store.Time
+	var keeper uint64
+	_ = st.faultless(func() { wake, keeper = store.Time(st.head.wake.Load()), st.head.keeper.Load() })
 	if wake > now && now < st.roundAt {
 		st.arm(now, now.Add(min(st.until(now, wake, keeper), st.roundAt.Sub(now))))
 		st.mu.Unlock()
@@ -179,14 +182,17 @@ func (st *state) look() {
 }
 
 // retry looks again a second later: the store could not be used, and may be by then. Those who
-// wait have deadlines of their own.
+// wait are told to look for themselves: they find out why.
 func (st *state) retry() {
 	st.mu.Lock()
-	defer st.mu.Unlock()
+	var ids []store.ID
 	if !st.closed && len(st.waiting) > 0 {
 		now := st.now()
 		st.arm(now, now.Add(time.Second))
+		ids = slices.Collect(maps.Keys(st.waiting))
 	}
+	st.mu.Unlock()
+	st.notify(ids)
 }
 
 // heard is called with what other processes say.

@@ -1,0 +1,283 @@
+//go:build linux || darwin
+
+package filestore_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/filestore"
+)
+
+const stormWorkers = 8
+
+// storm is many processes on one pool, of which one after the other is killed at any moment and
+// started again, until all work is done.
+type storm struct {
+	role   string
+	task   task
+	look   store.Spec // as which the store is looked at
+	every  time.Duration
+	wound  func(*storm, *testing.T, *child) *child // what is done to a process every so often; nil: kill it
+	hurt   int
+	number int
+}
+
+func (s *storm) run(t *testing.T) []grant {
+	t.Helper()
+	s.task.Dir, s.task.Count = filepath.Join(t.TempDir(), "store"), scaled(t, s.task.Count)
+	logs := t.TempDir()
+	workers := make([]*child, stormWorkers)
+	begin := func(i int) *child {
+		k := s.task
+		k.Name, k.Log = fmt.Sprint("worker ", i), filepath.Join(logs, fmt.Sprintf("%d.log", i))
+		return start(t, s.role, k)
+	}
+	for i := range workers {
+		workers[i] = begin(i)
+	}
+	end := time.After(patience)
+	for busy := slices.Clone(workers); len(busy) > 0; {
+		select {
+		case <-end:
+			t.Fatalf("not done after %v: %d grants\n%+v", patience, len(readLogs(t, logs)), s.snapshot(t))
+		case <-time.After(rand.N(s.every)):
+		}
+		k := rand.IntN(len(workers))
+		if c := workers[k]; c != nil {
+			if s.wound != nil {
+				s.wound(s, t, c)
+			} else if c.kill(); killed(c.cmd.ProcessState) {
+				s.hurt++
+				s.snapshot(t) // the next one finds everything in order
+				workers[k] = begin(k)
+			}
+		}
+		busy = busy[:0]
+		for i, c := range workers {
+			if c == nil {
+				continue
+			}
+			select {
+			case <-c.done:
+				if state := c.wait(); state.Success() {
+					workers[i] = nil
+					continue
+				}
+				t.Fatalf("worker %d: %v\n%s", i, c.cmd.ProcessState, c.errs)
+			default:
+				busy = append(busy, c)
+			}
+		}
+	}
+	grants := readLogs(t, logs)
+	if want := stormWorkers * s.task.Count; len(grants) < want {
+		t.Errorf("%d grants, want %d", len(grants), want)
+	}
+	s.settles(t, len(grants))
+	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.begin, b.begin) })
+	took := time.Duration(grants[len(grants)-1].begin-grants[0].begin) * time.Microsecond
+	t.Logf("%d grants in %v, %d processes hurt", len(grants), took, s.hurt)
+	return grants
+}
+
+// snapshot looks at the pool as a process that comes fresh.
+func (s *storm) snapshot(t *testing.T) store.Snapshot {
+	t.Helper()
+	st, err := filestore.Open(s.task.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	p, err := st.Pool(context.Background(), s.look)
+	if err != nil {
+		t.Fatalf("after %d kills: %v", s.hurt, err)
+	}
+	snap, err := p.Snapshot(context.Background())
+	if err != nil {
+		t.Fatalf("after %d kills: %v", s.hurt, err)
+	}
+	return snap
+}
+
+// settles waits until nothing is left of the storm: it must be so once all times to live and
+// windows are over.
+func (s *storm) settles(t *testing.T, granted int) {
+	t.Helper()
+	var longest time.Duration
+	for _, l := range s.look.Limits {
+		longest = max(longest, l.Window)
+	}
+	var snap store.Snapshot
+	eventually(t, s.task.TTL+2*longest+5*time.Second, "at rest", func() bool {
+		snap = s.snapshot(t)
+		waiting, used := 0, int64(0)
+		for _, n := range snap.Waiting {
+			waiting += n
+		}
+		for _, l := range snap.Limits {
+			used += l.Used
+		}
+		return waiting == 0 && snap.InFlight == 0 && used == 0
+	})
+	if snap.Counters.Sent < int64(granted) {
+		t.Errorf("the store knows of %d grants, the workers of %d", snap.Counters.Sent, granted)
+	}
+}
+
+// newStorm is a storm of workers that use the store by its contract.
+func newStorm(count, crowd int, hold, ttl time.Duration, limits ...store.Limit) *storm {
+	spec := specOf(limits...)
+	return &storm{
+		role: "worker", look: spec, every: 50 * time.Millisecond,
+		task: task{Spec: spec, Count: count, Crowd: crowd, Hold: hold, TTL: ttl},
+	}
+}
+
+// checkRolling: no window has more than size of them. The times are sorted.
+func checkRolling(t *testing.T, times []int64, size int, window time.Duration) {
+	t.Helper()
+	w, worst := window.Microseconds(), 0
+	for i, j := 0, 0; i < len(times); i++ {
+		for times[i]-times[j] >= w {
+			j++
+		}
+		worst = max(worst, i-j+1)
+	}
+	t.Logf("at most %d of %d in any %v", worst, size, window)
+	if worst > size {
+		t.Errorf("%d in one window of %v, of which the limit is %d", worst, window, size)
+	}
+}
+
+func begins(grants []grant) []int64 {
+	times := make([]int64, len(grants))
+	for i, g := range grants {
+		times[i] = g.begin
+	}
+	return times
+}
+
+func TestStormOnARollingWindow(t *testing.T) {
+	const size, window = 1000, 250 * time.Millisecond
+	s := newStorm(2000, 6, 0, time.Second, store.Limit{Kind: store.Rolling, Size: size, Window: window, Guard: store.GuardOff})
+	checkRolling(t, begins(s.run(t)), size, window)
+}
+
+func TestStormOnABucket(t *testing.T) {
+	const size, burst, window = 4000, 300, time.Second
+	s := newStorm(2000, 6, 0, time.Second, store.Limit{Kind: store.Bucket, Size: size, Burst: burst, Window: window, Guard: store.GuardOff})
+	// The level is kept in parts of which one request has as many as a window has microseconds.
+	const one = int64(window / time.Microsecond)
+	level, last, worst := int64(0), int64(0), int64(0)
+	for _, at := range begins(s.run(t)) {
+		level = max(0, level-(at-last)*size) + one
+		last, worst = at, max(worst, level)
+	}
+	t.Logf("at most %d of %d at once", (worst+one-1)/one, burst)
+	if worst > burst*one {
+		t.Errorf("%d.%06d at once in a bucket of %d", worst/one, worst%one, burst)
+	}
+}
+
+func TestStormOnAFixedWindow(t *testing.T) {
+	const size, window = 1000, 250 * time.Millisecond
+	reset := store.Time(time.Now().UnixMicro())
+	s := newStorm(2000, 6, 0, time.Second, store.Limit{Kind: store.Fixed, Size: size, Window: window, Guard: store.GuardOff, Reset: reset})
+	in := map[int64]int{}
+	for _, at := range begins(s.run(t)) {
+		k := (at - int64(reset)) / window.Microseconds()
+		if in[k]++; in[k] == size+1 {
+			t.Errorf("more than %d in the window from %d on", size, int64(reset)+k*window.Microseconds())
+		}
+	}
+}
+
+func TestStormOnPlaces(t *testing.T) {
+	const size = 24
+	s := newStorm(2000, 6, 2*time.Millisecond, 500*time.Millisecond, store.Limit{Kind: store.Concurrency, Size: size, Guard: store.GuardOff})
+	checkPlaces(t, s.run(t), size, s.task.TTL)
+}
+
+// checkPlaces: never more than size are held. Those of killed processes are until their time
+// to live is over.
+func checkPlaces(t *testing.T, grants []grant, size int, ttl time.Duration) {
+	t.Helper()
+	type edge struct {
+		at   int64
+		more int
+	}
+	var edges []edge
+	for _, g := range grants {
+		end := g.end
+		if end == 0 {
+			end = g.begin + ttl.Microseconds()
+		}
+		edges = append(edges, edge{g.begin, 1}, edge{max(end, g.begin), -1})
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.more, b.more)) })
+	held, most := 0, 0
+	for _, e := range edges {
+		held += e.more
+		most = max(most, held)
+	}
+	t.Logf("at most %d of %d held", most, size)
+	if most > size {
+		t.Errorf("%d places of %d were held at once", most, size)
+	}
+}
+
+// The same through the gate, as programs use it.
+
+func gateConfig(dir string) sluice.Config {
+	return sluice.Config{Store: "file:" + dir, Resources: map[string]sluice.Resource{"api": {
+		Guard: sluice.GuardOff, TTL: time.Second,
+		Limits: []sluice.Limit{
+			{Name: "window", Kind: sluice.Rolling, Size: 1000, Window: 400 * time.Millisecond},
+			{Name: "places", Kind: sluice.Concurrency, Size: 32},
+		},
+	}}}
+}
+
+var _ = role("gate", func(k task) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	gate, err := sluice.Open(ctx, gateConfig(k.Dir))
+	if err != nil {
+		giveUp("open: %v", err)
+	}
+	k.run(func(agent string, log *journal) {
+		ticket, err := gate.Acquire(ctx, sluice.Request{Resource: "api", Agent: agent})
+		if err != nil {
+			giveUp("acquire: %v", err)
+		}
+		log.add("g", ticket.ID(), ticket.GrantedAt().UnixMicro())
+		time.Sleep(rand.N(k.Hold))
+		log.add("e", ticket.ID(), ticket.GrantedAt().UnixMicro())
+		if err := ticket.Close(); err != nil {
+			giveUp("close: %v", err)
+		}
+	})
+	if err := gate.Close(); err != nil {
+		giveUp("close the gate: %v", err)
+	}
+})
+
+func TestStormThroughTheGate(t *testing.T) {
+	s := newStorm(1000, 4, time.Millisecond, time.Second)
+	s.role = "gate"
+	dir := filepath.Join(t.TempDir(), "store")
+	_ = dir
+	_ = syscall.SIGKILL
+	t.Fatal("not yet")
+	_ = s
+}
