@@ -221,8 +221,8 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		sinking.Amount = policy.Part(size, p.spec.Reserve)
 		keep(store.CodeReserve, sinking, in.Hi)
 	}
-	if p.spec.Shares {
-		s := policy.Shares{Size: size, Weights: p.weights[:], Used: st.used[:], Alive: p.living() | 1<<tk.class}
+	if p.spec.Shares && (tk.class > 0 || !p.amber(in, d, room, size)) {
+		s := policy.Shares{Size: max(size-in.Outside, 0), Weights: p.weights[:], Used: st.used[:], Alive: p.living() | 1<<tk.class}
 		sinking.Amount = s.Floor(int(tk.class), light.Amount)
 		keep(store.CodeShare, sinking, min(in.Hi, p.nextDeath(tk.class)))
 	}
@@ -240,6 +240,19 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		}
 	}
 	return code, at
+}
+
+// amber reports that the light stops all classes but the highest: what is left is not to be
+// kept from that for those who may not have it.
+func (p *Pool) amber(in *inst, d *meter.Def, room, size int64) bool {
+	if !p.lightBinds(d) {
+		return false
+	}
+	green := policy.Line{Amount: policy.Part(size, p.spec.Light.Green), Over: d.Window, Until: in.Hi}
+	if p.spec.Light.Static {
+		green.Over = 0
+	}
+	return room < green.At(p.now)
 }
 
 // judgeStock brings a breaker to now.

@@ -27,7 +27,15 @@ func Reason(code, limit string) string {
 		return the + " is paced while the highest class is alive"
 	case "breaker":
 		return the + " would be gone before its reset"
-	case "":
+	case "capacity":
+		return "it costs more than " + the + " can ever hold"
+	case "deadline":
+		return the + " has no room before the deadline"
+	case "full":
+		return "too many wait already"
+	case "slots":
+		return "its user has as many agents as it may"
+	case "", "none":
 		return "its turn comes next"
 	}
 	if limit != "" {

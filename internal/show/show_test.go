@@ -194,7 +194,7 @@ func TestWrapAndNames(t *testing.T) {
 	if got := (Style{}).Names([]string{"a", "b\x1b", "c"}, ", ", 2, 10); got != "a, b\ufffd, and 1 more" {
 		t.Errorf("%q", got)
 	}
-	for _, code := range []string{"limit", "order", "paused", "probe", "ramp", "light", "share", "reserve", "pace", "breaker", "", "odd"} {
+	for _, code := range []string{"limit", "order", "paused", "probe", "ramp", "light", "share", "reserve", "pace", "breaker", "capacity", "deadline", "full", "slots", "", "none", "odd"} {
 		if Reason(code, "minute") == "" || Reason(code, "") == "" || strings.Contains(Reason(code, ""), "minute") {
 			t.Errorf("%q has no words", code)
 		}

@@ -72,7 +72,8 @@ func (m *Model) byClass(r *sluice.ResourceStatus) string {
 
 // condition is what is out of the ordinary about a resource.
 func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
-	for _, g := range r.Gates {
+	if len(r.Gates) > 0 {
+		g := &r.Gates[max(slices.IndexFunc(r.Gates, func(g sluice.GateStatus) bool { return g.Phase == "paused" }), 0)]
 		scope := ""
 		if g.Scope != "" {
 			scope = m.style.Text(g.Scope, name) + " "

@@ -408,3 +408,21 @@ func (b broken) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	return b, nil
 }
+
+func BenchmarkLargeFleet(b *testing.B) {
+	data := fleet()
+	for i := range 10_000 {
+		a := data.Status.Agents[i%3]
+		a.Name = fmt.Sprintf("agent-%05d", i)
+		data.Status.Agents = append(data.Status.Agents, a)
+	}
+	for i := range 1000 {
+		w := data.Waiting[i%3]
+		w.Position = i
+		data.Waiting = append(data.Waiting, w)
+	}
+	m := feed(started(show.Style{Colour: true}, 120, 40), dataMsg{noon, data, nil})
+	for b.Loop() {
+		m.Frame()
+	}
+}

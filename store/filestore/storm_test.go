@@ -9,11 +9,9 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/filestore"
 )
@@ -25,11 +23,17 @@ const stormWorkers = 8
 type storm struct {
 	role   string
 	task   task
-	look   store.Spec // as which the store is looked at
+	look   func(*testing.T) rest // at the pool, as a process that comes fresh
+	window time.Duration         // the longest
 	every  time.Duration
-	wound  func(*storm, *testing.T, *child) *child // what is done to a process every so often; nil: kill it
+	wound  func(*child) // what is done to a process every so often; nil: it is killed
 	hurt   int
-	number int
+}
+
+// rest is what is left of a storm.
+type rest struct {
+	waiting, inFlight int
+	used, sent        int64
 }
 
 func (s *storm) run(t *testing.T) []grant {
@@ -49,16 +53,17 @@ func (s *storm) run(t *testing.T) []grant {
 	for busy := slices.Clone(workers); len(busy) > 0; {
 		select {
 		case <-end:
-			t.Fatalf("not done after %v: %d grants\n%+v", patience, len(readLogs(t, logs)), s.snapshot(t))
+			t.Fatalf("not done after %v: %d grants, %+v", patience, len(readLogs(t, logs)), s.look(t))
 		case <-time.After(rand.N(s.every)):
 		}
 		k := rand.IntN(len(workers))
 		if c := workers[k]; c != nil {
 			if s.wound != nil {
-				s.wound(s, t, c)
+				s.hurt++
+				s.wound(c)
 			} else if c.kill(); killed(c.cmd.ProcessState) {
 				s.hurt++
-				s.snapshot(t) // the next one finds everything in order
+				s.look(t) // the next one finds everything in order
 				workers[k] = begin(k)
 			}
 		}
@@ -90,15 +95,15 @@ func (s *storm) run(t *testing.T) []grant {
 	return grants
 }
 
-// snapshot looks at the pool as a process that comes fresh.
-func (s *storm) snapshot(t *testing.T) store.Snapshot {
+// lookAt looks at the pool by the store's contract.
+func (s *storm) lookAt(t *testing.T) (r rest) {
 	t.Helper()
 	st, err := filestore.Open(s.task.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	p, err := st.Pool(context.Background(), s.look)
+	p, err := st.Pool(context.Background(), s.task.Spec)
 	if err != nil {
 		t.Fatalf("after %d kills: %v", s.hurt, err)
 	}
@@ -106,41 +111,39 @@ func (s *storm) snapshot(t *testing.T) store.Snapshot {
 	if err != nil {
 		t.Fatalf("after %d kills: %v", s.hurt, err)
 	}
-	return snap
+	for _, n := range snap.Waiting {
+		r.waiting += n
+	}
+	for _, l := range snap.Limits {
+		r.used += l.Used
+	}
+	r.inFlight, r.sent = snap.InFlight, snap.Counters.Sent
+	return r
 }
 
 // settles waits until nothing is left of the storm: it must be so once all times to live and
 // windows are over.
 func (s *storm) settles(t *testing.T, granted int) {
 	t.Helper()
-	var longest time.Duration
-	for _, l := range s.look.Limits {
-		longest = max(longest, l.Window)
-	}
-	var snap store.Snapshot
-	eventually(t, s.task.TTL+2*longest+5*time.Second, "at rest", func() bool {
-		snap = s.snapshot(t)
-		waiting, used := 0, int64(0)
-		for _, n := range snap.Waiting {
-			waiting += n
-		}
-		for _, l := range snap.Limits {
-			used += l.Used
-		}
-		return waiting == 0 && snap.InFlight == 0 && used == 0
+	var r rest
+	eventually(t, s.task.TTL+2*s.window+5*time.Second, "at rest", func() bool {
+		r = s.look(t)
+		return r.waiting == 0 && r.inFlight == 0 && r.used == 0
 	})
-	if snap.Counters.Sent < int64(granted) {
-		t.Errorf("the store knows of %d grants, the workers of %d", snap.Counters.Sent, granted)
+	if r.sent < int64(granted) {
+		t.Errorf("the store knows of %d grants, the workers of %d", r.sent, granted)
 	}
 }
 
 // newStorm is a storm of workers that use the store by its contract.
 func newStorm(count, crowd int, hold, ttl time.Duration, limits ...store.Limit) *storm {
-	spec := specOf(limits...)
-	return &storm{
-		role: "worker", look: spec, every: 50 * time.Millisecond,
-		task: task{Spec: spec, Count: count, Crowd: crowd, Hold: hold, TTL: ttl},
+	s := &storm{role: "worker", every: 50 * time.Millisecond}
+	s.task = task{Spec: specOf(limits...), Count: count, Crowd: crowd, Hold: hold, TTL: ttl}
+	s.look = s.lookAt
+	for _, l := range limits {
+		s.window = max(s.window, l.Window)
 	}
+	return s
 }
 
 // checkRolling: no window has more than size of them. The times are sorted.
@@ -168,12 +171,14 @@ func begins(grants []grant) []int64 {
 }
 
 func TestStormOnARollingWindow(t *testing.T) {
+	t.Parallel()
 	const size, window = 1000, 250 * time.Millisecond
 	s := newStorm(2000, 6, 0, time.Second, store.Limit{Kind: store.Rolling, Size: size, Window: window, Guard: store.GuardOff})
 	checkRolling(t, begins(s.run(t)), size, window)
 }
 
 func TestStormOnABucket(t *testing.T) {
+	t.Parallel()
 	const size, burst, window = 4000, 300, time.Second
 	s := newStorm(2000, 6, 0, time.Second, store.Limit{Kind: store.Bucket, Size: size, Burst: burst, Window: window, Guard: store.GuardOff})
 	// The level is kept in parts of which one request has as many as a window has microseconds.
@@ -190,6 +195,7 @@ func TestStormOnABucket(t *testing.T) {
 }
 
 func TestStormOnAFixedWindow(t *testing.T) {
+	t.Parallel()
 	const size, window = 1000, 250 * time.Millisecond
 	reset := store.Time(time.Now().UnixMicro())
 	s := newStorm(2000, 6, 0, time.Second, store.Limit{Kind: store.Fixed, Size: size, Window: window, Guard: store.GuardOff, Reset: reset})
@@ -203,6 +209,7 @@ func TestStormOnAFixedWindow(t *testing.T) {
 }
 
 func TestStormOnPlaces(t *testing.T) {
+	t.Parallel()
 	const size = 24
 	s := newStorm(2000, 6, 2*time.Millisecond, 500*time.Millisecond, store.Limit{Kind: store.Concurrency, Size: size, Guard: store.GuardOff})
 	checkPlaces(t, s.run(t), size, s.task.TTL)
@@ -234,50 +241,4 @@ func checkPlaces(t *testing.T, grants []grant, size int, ttl time.Duration) {
 	if most > size {
 		t.Errorf("%d places of %d were held at once", most, size)
 	}
-}
-
-// The same through the gate, as programs use it.
-
-func gateConfig(dir string) sluice.Config {
-	return sluice.Config{Store: "file:" + dir, Resources: map[string]sluice.Resource{"api": {
-		Guard: sluice.GuardOff, TTL: time.Second,
-		Limits: []sluice.Limit{
-			{Name: "window", Kind: sluice.Rolling, Size: 1000, Window: 400 * time.Millisecond},
-			{Name: "places", Kind: sluice.Concurrency, Size: 32},
-		},
-	}}}
-}
-
-var _ = role("gate", func(k task) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	gate, err := sluice.Open(ctx, gateConfig(k.Dir))
-	if err != nil {
-		giveUp("open: %v", err)
-	}
-	k.run(func(agent string, log *journal) {
-		ticket, err := gate.Acquire(ctx, sluice.Request{Resource: "api", Agent: agent})
-		if err != nil {
-			giveUp("acquire: %v", err)
-		}
-		log.add("g", ticket.ID(), ticket.GrantedAt().UnixMicro())
-		time.Sleep(rand.N(k.Hold))
-		log.add("e", ticket.ID(), ticket.GrantedAt().UnixMicro())
-		if err := ticket.Close(); err != nil {
-			giveUp("close: %v", err)
-		}
-	})
-	if err := gate.Close(); err != nil {
-		giveUp("close the gate: %v", err)
-	}
-})
-
-func TestStormThroughTheGate(t *testing.T) {
-	s := newStorm(1000, 4, time.Millisecond, time.Second)
-	s.role = "gate"
-	dir := filepath.Join(t.TempDir(), "store")
-	_ = dir
-	_ = syscall.SIGKILL
-	t.Fatal("not yet")
-	_ = s
 }

@@ -97,6 +97,26 @@ func lights(s *suite) {
 		m.refused(want("a", 1).emergency().try(), store.CodeLimit)
 		m.used(0, 1000)
 	})
+	shared := lit(spec(stock(1000, hour)))
+	shared.Shares = true
+	s.test("what others have spent is nobody's share, and on amber the highest class goes", shared, func(m *member) {
+		spend := func(remaining int64) {
+			m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictOK, Observed: states(0, 1000, remaining, hour)})
+		}
+		spend(500)
+		for class := range uint8(3) { // each has a share of what is left
+			m.take(want(string('a'+rune(class)), 1).class(class))
+		}
+		spend(150)
+		m.shines(store.Amber, store.Amber)
+		m.refused(want("b", 1).class(1).try(), store.CodeLight)
+		m.refused(want("c", 1).class(2).try(), store.CodeLight)
+		m.take(want("a", 90).class(0)) // though the others have hardly used theirs
+		spend(30)
+		m.shines(store.Red, store.Red)
+		m.refused(want("a", 1).class(0).try(), store.CodeLight)
+		m.take(want("a", 1).emergency())
+	})
 	s.test("it sinks with the time left, and who waits goes at the stated moment", lit(spec(stock(1000, hour))), func(m *member) {
 		m.take(want("b", 800))
 		first := m.queue(want("b", 1))

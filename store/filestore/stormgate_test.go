@@ -1,0 +1,160 @@
+//go:build linux || darwin
+
+package filestore_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/filestore"
+)
+
+// A storm through the gate, as programs use the store.
+
+const (
+	gateSize   = 1000
+	gatePlaces = 64
+	gateWindow = 250 * time.Millisecond
+)
+
+func openGate(ctx context.Context, k *task) (*sluice.Gate, error) {
+	return sluice.Open(ctx, sluice.Config{Store: "file:" + k.Dir, Resources: map[string]sluice.Resource{"api": {
+		Guard: sluice.GuardOff, TTL: k.TTL,
+		Limits: []sluice.Limit{
+			{Name: "window", Kind: sluice.Rolling, Size: gateSize, Window: gateWindow},
+			{Name: "places", Kind: sluice.Concurrency, Size: gatePlaces},
+		},
+	}}})
+}
+
+var _ = role("gate", func(k task) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	gate, err := openGate(ctx, &k)
+	if err != nil {
+		giveUp("open: %v", err)
+	}
+	k.run(func(agent string, log *journal) {
+		ticket, err := gate.Acquire(ctx, sluice.Request{Resource: "api", Agent: agent})
+		if err != nil {
+			giveUp("acquire: %v", err)
+		}
+		log.add("g", ticket.ID(), ticket.GrantedAt().UnixMicro())
+		time.Sleep(rand.N(k.Hold)) // the request takes its time
+		log.add("e", ticket.ID(), time.Now().UnixMicro())
+		if err := ticket.Close(); err != nil {
+			giveUp("close: %v", err)
+		}
+	})
+	if err := gate.Close(); err != nil {
+		giveUp("close the gate: %v", err)
+	}
+})
+
+func TestStormThroughTheGate(t *testing.T) {
+	t.Parallel()
+	s := &storm{role: "gate", every: 50 * time.Millisecond, window: gateWindow}
+	s.task = task{Count: 1000, Crowd: 12, Hold: 20 * time.Millisecond, TTL: 500 * time.Millisecond}
+	s.look = func(t *testing.T) (r rest) {
+		t.Helper()
+		gate, err := openGate(context.Background(), &s.task)
+		if err != nil {
+			t.Fatalf("after %d kills: %v", s.hurt, err)
+		}
+		defer gate.Close()
+		status, err := gate.Status(context.Background())
+		if err != nil {
+			t.Fatalf("after %d kills: %v", s.hurt, err)
+		}
+		api := status.Resources[0]
+		for _, n := range api.Waiting {
+			r.waiting += n
+		}
+		for _, l := range api.Limits {
+			r.used += l.Used
+		}
+		r.inFlight, r.sent = api.InFlight, api.Sent
+		return r
+	}
+	grants := s.run(t)
+	// A gate states times by the time of day, which every process reckons for itself.
+	const doubt = 5 * time.Millisecond
+	checkRolling(t, begins(grants), gateSize, gateWindow-doubt)
+	for i := range grants {
+		if g := &grants[i]; g.end != 0 {
+			g.end = max(g.begin+1, g.end-doubt.Microseconds())
+		}
+	}
+	checkPlaces(t, grants, gatePlaces, s.task.TTL-doubt)
+}
+
+// Requests that arrive some time after their grant, from processes that are stopped and go on at any
+// moment. With a strict guard no window of the provider's has more arrivals than the limit.
+
+var _ = role("sender", func(k task) {
+	s, err := filestore.Open(k.Dir)
+	if err != nil {
+		giveUp("open: %v", err)
+	}
+	ctx := context.Background()
+	p, err := s.Pool(ctx, k.Spec)
+	if err != nil {
+		giveUp("pool: %v", err)
+	}
+	w := watch(p)
+	k.run(func(agent string, log *journal) {
+		r, err := w.acquire(ctx, p, ask(agent, patience, k.TTL))
+		if err != nil {
+			giveUp("acquire: %v", err)
+		}
+		if rand.IntN(4) == 0 {
+			time.Sleep(rand.N(k.Hold)) // on its way
+		}
+		log.add("g", fmt.Sprintf("%x-%d", r.ID.Session, r.ID.N), monotonic())
+		if rand.IntN(4) == 0 {
+			time.Sleep(rand.N(k.Hold)) // on its way back
+		}
+		for _, kind := range []store.OpKind{store.OpAnswer, store.OpClose} {
+			if err := p.Apply(ctx, []store.Op{{Kind: kind, ID: r.ID, Verdict: store.VerdictOK}}); err != nil {
+				giveUp("%v", err)
+			}
+		}
+	})
+	if err := s.Close(); err != nil {
+		giveUp("close the store: %v", err)
+	}
+})
+
+// monotonic is a clock that all processes of a machine share.
+func monotonic() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		giveUp("clock: %v", err)
+	}
+	return t.Nano() / 1000
+}
+
+func TestArrivalsStayWithinTheLimitWhileProcessesAreStopped(t *testing.T) {
+	t.Parallel()
+	const size, window = 200, 250 * time.Millisecond
+	s := newStorm(300, 6, 3*time.Millisecond, patience, store.Limit{Kind: store.Rolling, Size: size, Window: window, Guard: store.GuardStrict})
+	s.role, s.every = "sender", 60*time.Millisecond
+	s.wound = func(c *child) {
+		pid := c.cmd.Process.Pid
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+		time.AfterFunc(10*time.Millisecond+rand.N(290*time.Millisecond), func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	}
+	arrivals := s.run(t)
+	slices.SortFunc(arrivals, func(a, b grant) int { return cmp.Compare(a.begin, b.begin) })
+	checkRolling(t, begins(arrivals), size, window)
+}
