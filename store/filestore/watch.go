@@ -266,23 +266,29 @@ func (st *state) notify(ids []store.ID) {
 	}
 }
 
-// bury gives back what a process that has died was waiting for.
+// bury gives back what a process that has died was waiting for. It makes its step by itself:
+// whoever leads the line may be the one who has noticed.
 func (st *state) bury(process uint64) {
+	_ = os.Remove(bellPath(st.dir, process))
 	st.mu.Lock()
-	var ops []store.Op
-	err := st.locked(context.Background(), func() error {
+	_ = st.locked(context.Background(), func() error { // if this fails, they expire
+		var ops []store.Op
 		for _, id := range st.core.Pending(func(session uint64) bool { return processOf(session) == process }) {
 			if len(ops) < store.MaxBatch {
 				ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
 			}
 		}
+		if len(ops) == 0 {
+			return nil
+		}
+		if err := st.step(st.now(), ops); err != nil {
+			return err
+		}
+		st.note(ops)
+		st.keepTime()
 		return nil
 	})
-	st.mu.Unlock()
-	_ = os.Remove(bellPath(st.dir, process))
-	if err == nil && len(ops) > 0 {
-		_ = st.apply(context.Background(), ops) // if this fails, they expire
-	}
+	st.tell()
 }
 
 // sweep looks whether those who wait are alive.
