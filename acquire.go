@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -62,26 +63,30 @@ type resource struct {
 	work   bool                   // some limit counts work
 
 	breakerOpens bool // instead of gliding
+	observe      bool // nobody is held
+	events       func(Event)
+	levels       levels
 
-	line line
+	session atomic.Uint64 // ours, from the first time that somebody waited
+	line    line
 }
 
-func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg Resource) (*resource, error) {
+func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*resource, error) {
 	wrap := func(err error) error {
 		return &Error{Err: ErrInvalid, Resource: name, Message: fmt.Sprintf("resource %q: %v", name, err), cause: err}
 	}
 	if name == fleetPool {
 		return nil, wrap(errors.New("this name is the gate's own"))
 	}
-	spec, err := p.spec(name, cfg)
+	spec, err := g.plan.spec(name, cfg)
 	if err != nil {
 		return nil, wrap(err)
 	}
 	if cfg.TTL < 0 || cfg.TTL > store.MaxTTL {
 		return nil, wrap(fmt.Errorf("a time to live of %v is out of range: at most %v", cfg.TTL, store.MaxTTL))
 	}
-	r := &resource{name: name, plan: p, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
-	r.breakerOpens = cfg.Breaker.Open
+	r := &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
+	r.breakerOpens, r.observe, r.events = cfg.Breaker.Open, cfg.Observe, g.events
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}
@@ -91,7 +96,10 @@ func newResource(ctx context.Context, st store.Store, p *plan, name string, cfg 
 			r.base[i] = 1
 		}
 	}
-	if r.pool, err = st.Pool(ctx, spec); errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
+	if err := g.shiftResets(ctx, spec.Limits); err != nil {
+		return nil, err
+	}
+	if r.pool, err = g.store.Pool(ctx, spec); errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
 		return nil, r.storeError(err)
 	} else if err != nil {
 		return nil, wrap(err)
@@ -110,6 +118,18 @@ func (r *resource) close() error {
 // acquire asks for a ticket, and waits for it for at most wait, as long as ctx
 // allows. t is set only if there is no error.
 func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
+	if r.observe {
+		wait = 0
+	}
+	err := r.await(ctx, req, wait, t)
+	if r.events == nil && !r.observe {
+		return err
+	}
+	return r.admitted(ctx, req, t, err)
+}
+
+// await is acquire without a word about it.
+func (r *resource) await(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	until, bounded := ctx.Deadline()
 	if wait > 0 {
 		if end := time.Now().Add(wait); !bounded || end.Before(until) {
@@ -155,6 +175,10 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 	case res.State == store.Granted:
 		t.set(r, res)
 	case res.State == store.Waiting:
+		r.session.Store(res.ID.Session)
+		if r.events != nil && r.noteWhy(ctx, res, t) {
+			break
+		}
 		err = r.wait(ctx, req, res.ID, bells, t)
 	default:
 		err = r.refused(req, wait, res)
@@ -207,7 +231,7 @@ func (r *resource) collect(ctx context.Context, id store.ID) (store.Result, erro
 }
 
 func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) error {
-	e := &Error{Resource: r.name, Agent: req.Agent, Reason: res.Reason.Code.String(), RetryAt: res.Reason.At.Std()}
+	e := &Error{Resource: r.name, Agent: req.Agent, Reason: res.Reason.Code.String(), RetryAt: clockAt(res.Now).time(res.Reason.At)}
 	if i := int(res.Reason.Limit); i >= 0 && i < len(r.limits) {
 		e.Limit = r.limits[i].Name
 	}
@@ -238,6 +262,8 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 func (e *Error) because() string {
 	s := e.Reason
 	switch {
+	case s == store.CodeDeadline.String() && e.Limit == "" && !e.RetryAt.IsZero(): // which goes without saying
+		return "not before about " + e.RetryAt.Format(time.RFC3339)
 	case e.Limit == "":
 	case s == store.CodeLight.String() || s == store.CodeShare.String() || s == store.CodeReserve.String() ||
 		s == store.CodePace.String() || s == store.CodeBreaker.String(): // there is room, which is kept from it

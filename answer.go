@@ -37,6 +37,8 @@ type Answer struct {
 	Usage []Amount
 	// Cause is why a pause begins, for people to read.
 	Cause string
+	// Status is the answer's status code, for the record. 0 means none.
+	Status int
 }
 
 // Stated is what an answer says of one limit.

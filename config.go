@@ -96,6 +96,9 @@ type Config struct {
 	Leases Leases
 	// Slots bound how many agents a user may have at the same time.
 	Slots Slots
+	// Events is told what happens, from any goroutine, and must not block. Nil means nobody
+	// is.
+	Events func(Event)
 }
 
 // Leases are how long agents count as alive that are not heard of.
@@ -157,6 +160,9 @@ type Resource struct {
 	// Reserve is the percentage of quotas that have to last until a reset which agents
 	// leave to a person at the keyboard. It shrinks with the time left.
 	Reserve int
+	// Observe counts and reports, and never holds anyone: whoever would have to wait goes
+	// through all the same, and an event tells.
+	Observe bool
 }
 
 // Light is the traffic light: what must be left of a quota that has to last.

@@ -109,14 +109,14 @@ func (r *resource) facts(snap *store.Snapshot) policy.Facts {
 	}
 	for i := range snap.Limits {
 		if l := &snap.Limits[i]; l.Limit < len(r.limits) && !ours(&r.limits[l.Limit]) {
-			addFacts(&f, &r.limits[l.Limit], l)
+			addFacts(&f, &r.limits[l.Limit], l, clockAt(snap.Now))
 		}
 	}
 	return f
 }
 
 // addFacts adds what there is to say of one of the provider's limits.
-func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState) {
+func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 	name := def.Name
 	if def.Kind != Concurrency {
 		f.GuardOff = f.GuardOff || def.Guard == GuardOff
@@ -141,6 +141,6 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState) {
 		f.Cut, f.CutLimit = l.Cut, name
 	}
 	if l.Breaker.Tripped {
-		f.BreakerLimit, f.BreakerUntil = name, resetOf(l).Format(time.RFC3339)
+		f.BreakerLimit, f.BreakerUntil = name, c.time(resetOf(l)).Format(time.RFC3339)
 	}
 }

@@ -17,9 +17,11 @@ var (
 	ErrAttempts        = errors.New("out of attempts")
 	ErrBilling         = errors.New("billing stop")
 	ErrEnded           = errors.New("ticket has ended")
+	ErrUnknownTicket   = errors.New("unknown ticket")
 	ErrClosed          = errors.New("gate is closed")
 	ErrStore           = errors.New("store unreachable or damaged")
 	ErrCancelled       = errors.New("cancelled while waiting")
+	ErrClass           = errors.New("not for this class")
 	ErrSlots           = errors.New("no slot") // the user has as many agents as it may
 )
 

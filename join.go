@@ -201,10 +201,20 @@ func (l *Lease) renew(every time.Duration) {
 			return
 		case <-tick.C:
 			ctx, cancel := context.WithTimeout(l.stay, every)
-			_ = l.beat(ctx) // Err tells
+			l.tellLost(l.beat(ctx))
 			cancel()
 		}
 	}
+}
+
+// tellLost tells that a heartbeat failed; so does Err.
+func (l *Lease) tellLost(err error) {
+	if err == nil || l.gate.events == nil || l.stay.Err() != nil {
+		return
+	}
+	l.gate.events(Event{
+		Time: time.Now().UTC(), Kind: EventLeaseLost, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class)), Error: err.Error(),
+	})
 }
 
 // beat sends one heartbeat: to the fleet first, which has the slots, then to the
@@ -269,7 +279,7 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 }
 
 func (l *Lease) refused(res *store.Result) error {
-	e := &Error{Err: ErrInvalid, Agent: l.agent, Reason: res.Reason.Code.String(), RetryAt: res.Reason.At.Std()}
+	e := &Error{Err: ErrInvalid, Agent: l.agent, Reason: res.Reason.Code.String(), RetryAt: clockAt(res.Now).time(res.Reason.At)}
 	if res.Reason.Code != store.CodeSlots {
 		e.Message = fmt.Sprintf("agent %q: the store refused its lease (%s)", l.agent, e.Reason)
 		if res.Reason.Code == store.CodeFull {

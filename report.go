@@ -41,9 +41,11 @@ type CallerReport struct {
 	Units      map[string]int64       `json:"units"`
 	Models     map[string]ModelReport `json:"models"`
 
-	minutes     map[store.Time]int64
-	first, last store.Time
-	waited      time.Duration
+	// Minutes are the sends of each minute in which there were any, by its start.
+	Minutes map[time.Time]int64 `json:"-"`
+
+	minutes map[store.Time]int64
+	waited  time.Duration
 }
 
 // ModelReport is what was sent for one model.
@@ -80,11 +82,7 @@ func (r *resource) history(ctx context.Context, since time.Time) (store.History,
 	if !ok {
 		return store.History{}, &Error{Err: ErrInvalid, Resource: r.name, Message: r.name + ": " + errNoRecords.Error(), cause: errNoRecords}
 	}
-	from := store.Time(0)
-	if !since.IsZero() {
-		from = store.Time(max(since.UnixMicro(), 0))
-	}
-	h, err := recorder.History(ctx, from)
+	h, err := recorder.History(ctx, r.clock().store(since))
 	if err != nil {
 		return h, r.storeError(err)
 	}
@@ -110,14 +108,20 @@ func (r *resource) report(h *store.History) ResourceReport {
 			h.Since = h.Periods[0].Start
 		}
 	}
-	rep := ResourceReport{Name: r.name, Since: h.Since.Std(), Total: total.done(), Callers: []CallerReport{}}
-	for _, c := range callers {
-		rep.Callers = append(rep.Callers, c.done())
+	c := clockAt(h.Now)
+	rep := ResourceReport{Name: r.name, Since: c.time(h.Since), Total: total.done(c), Callers: []CallerReport{}}
+	for _, caller := range callers {
+		rep.Callers = append(rep.Callers, caller.done(c))
 	}
-	slices.SortFunc(rep.Callers, func(a, b CallerReport) int {
+	rep.Sort()
+	return rep
+}
+
+// Sort puts the callers in order: most sends first.
+func (r *ResourceReport) Sort() {
+	slices.SortFunc(r.Callers, func(a, b CallerReport) int {
 		return cmp.Or(cmp.Compare(b.FirstSends+b.Retries, a.FirstSends+a.Retries), cmp.Compare(a.Name, b.Name))
 	})
-	return rep
 }
 
 func newCallerReport(name string) *CallerReport {
@@ -135,10 +139,6 @@ func (c *CallerReport) add(p *store.Period, peak int64, units []string) {
 	c.PeakPerS = max(c.PeakPerS, peak)
 	c.waited += p.Waited
 	c.minutes[p.Start] += p.Sent
-	if c.first == 0 {
-		c.first = p.Start
-	}
-	c.last = p.Start
 	m := c.Models[p.Model]
 	m.Sends += p.Sent
 	m.Retries += p.Retried
@@ -155,13 +155,30 @@ func (c *CallerReport) add(p *store.Period, peak int64, units []string) {
 }
 
 // done works out what takes all periods.
-func (c *CallerReport) done() CallerReport {
-	for _, n := range c.minutes {
-		c.PeakPerMin = max(c.PeakPerMin, n)
+func (c *CallerReport) done(wall clock) CallerReport {
+	c.Minutes = make(map[time.Time]int64, len(c.minutes))
+	for start, n := range c.minutes {
+		c.Minutes[wall.minute(start)] += n
 	}
-	if len(c.minutes) > 0 {
-		c.MeanPerS = float64(c.FirstSends+c.Retries) / (c.last.Sub(c.first) + time.Minute).Seconds()
-	}
+	c.Rates()
 	c.WaitedMS = c.waited.Milliseconds()
 	return *c
+}
+
+// Rates works out what follows from Minutes: the busiest of them, and the mean.
+func (c *CallerReport) Rates() {
+	c.PeakPerMin, c.MeanPerS = 0, 0
+	var first, last time.Time
+	for start, n := range c.Minutes {
+		c.PeakPerMin = max(c.PeakPerMin, n)
+		if first.IsZero() || start.Before(first) {
+			first = start
+		}
+		if start.After(last) {
+			last = start
+		}
+	}
+	if len(c.Minutes) > 0 {
+		c.MeanPerS = float64(c.FirstSends+c.Retries) / (last.Sub(first) + time.Minute).Seconds()
+	}
 }

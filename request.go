@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -64,7 +65,10 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	}
 	op.Retry, op.TTL, op.Emergency = req.Retry, req.TTL, req.Emergency
 	if req.Emergency && op.Class != 0 {
-		return r.invalid(req, "an emergency is for class %q alone, not for %q", r.plan.classes[0].Name, r.plan.classes[op.Class].Name)
+		return &Error{
+			Err: ErrClass, Resource: r.name, Agent: req.Agent, cause: ErrInvalid, Hint: "ask without it, or as " + r.plan.classes[0].Name,
+			Message: fmt.Sprintf("an emergency is for class %q alone, not for %q", r.plan.classes[0].Name, r.plan.classes[op.Class].Name),
+		}
 	}
 	if op.TTL == 0 {
 		op.TTL = r.ttl

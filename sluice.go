@@ -39,6 +39,7 @@ type Gate struct {
 	few       []*resource // all of them, if that is quicker to search than the map
 	retry     retry.Policy
 	fleet     fleet
+	events    func(Event)
 }
 
 // Open opens the gate that config describes. Nothing is sent anywhere; an error is
@@ -55,9 +56,9 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	if err != nil {
 		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
 	}
-	g := &Gate{url: config.Store, store: st, plan: p, resources: map[string]*resource{}, retry: config.Retry}
+	g := &Gate{url: config.Store, store: st, plan: p, resources: map[string]*resource{}, retry: config.Retry, events: config.Events}
 	for _, name := range slices.Sorted(maps.Keys(config.Resources)) {
-		r, err := newResource(ctx, st, p, name, config.Resources[name])
+		r, err := g.newResource(ctx, name, config.Resources[name])
 		if err != nil {
 			return nil, errors.Join(err, g.Close())
 		}

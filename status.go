@@ -41,7 +41,11 @@ type AgentStatus struct {
 
 // ResourceStatus is the state of one resource.
 type ResourceStatus struct {
-	Name           string         `json:"name"`
+	Name string `json:"name"`
+	// Key is the fingerprint of the key that the pool is for, where each key has its own.
+	Key string `json:"key"`
+	// Mode is gate, or observe where nobody is held.
+	Mode           string         `json:"mode"`
 	Light          string         `json:"light"`
 	PausedUntil    *time.Time     `json:"paused_until"`
 	PauseReason    string         `json:"pause_reason"`
@@ -104,11 +108,13 @@ type Waiting struct {
 	Position   int        `json:"position"`
 	ExpectedAt *time.Time `json:"expected_at"`
 	Reason     string     `json:"reason"`
+	// Own tells that it waits at this gate, in this process.
+	Own bool `json:"-"`
 }
 
 // Status reads the state of all resources.
 func (g *Gate) Status(ctx context.Context) (Status, error) {
-	s := Status{Store: withoutPassword(g.url), Resources: []ResourceStatus{}, Agents: []AgentStatus{}, Cycles: [][]string{}}
+	s := Status{Store: g.Store(), Resources: []ResourceStatus{}, Agents: []AgentStatus{}, Cycles: [][]string{}}
 	v, err := g.look(ctx)
 	if err != nil {
 		return s, err
@@ -120,6 +126,9 @@ func (g *Gate) Status(ctx context.Context) (Status, error) {
 	s.Cycles = append(s.Cycles, v.graph.Cycles()...)
 	return s, nil
 }
+
+// Store is the address of the store, without its password.
+func (g *Gate) Store() string { return withoutPassword(g.url) }
 
 // withoutPassword masks the password of an address.
 func withoutPassword(address string) string {
@@ -140,19 +149,34 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]Waiting, error) {
 	if err != nil {
 		return nil, r.storeError(err)
 	}
-	list := []Waiting{}
+	list, c := []Waiting{}, clockAt(snap.Now)
 	for _, w := range snap.Queue {
 		list = append(list, Waiting{
-			Ticket: Ticket{id: w.ID}.ID(), Agent: w.Agent, Class: r.plan.className(w.Class), Limit: r.limitName(w.Reason.Limit),
-			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: moment(w.Expected), Reason: w.Reason.Code.String(),
+			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.plan.className(w.Class), Limit: r.limitName(w.Reason.Limit),
+			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(),
+			Own: w.ID.Session == r.session.Load(),
 		})
 	}
 	return list, nil
 }
 
+// Resource reads the state of one resource.
+func (g *Gate) Resource(ctx context.Context, name string) (ResourceStatus, error) {
+	r, err := g.resource(name)
+	if err != nil {
+		return ResourceStatus{}, err
+	}
+	snap, err := r.pool.Snapshot(ctx)
+	if err != nil {
+		return ResourceStatus{}, r.storeError(err)
+	}
+	return r.status(&snap), nil
+}
+
 func (r *resource) status(snap *store.Snapshot) ResourceStatus {
+	c := clockAt(snap.Now)
 	s := ResourceStatus{
-		Name: r.name, Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: moment(snap.Counters.Last429),
+		Name: r.name, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
 		Limits: []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, CallerStatus: callerStatus("", snap.Counters),
 		Light: snap.Light.String(), Throttled7d: snap.Throttled7d,
 	}
@@ -166,20 +190,30 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		def := r.limits[l.Limit]
 		s.Limits = append(s.Limits, LimitStatus{
 			Name: def.Name, Kind: def.Kind.String(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
-			Remaining: l.Remaining, Outside: l.Outside, ResetAt: resetOf(&l),
-			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: moment(l.Breaker.Gone),
+			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
+			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone),
 		})
 	}
 	for _, g := range snap.Gates {
-		s.Gates = append(s.Gates, GateStatus{Scope: g.Scope, Phase: g.Phase, Until: moment(g.Until), Cause: g.Cause})
+		s.Gates = append(s.Gates, GateStatus{Scope: g.Scope, Phase: g.Phase, Until: c.moment(g.Until), Cause: g.Cause})
 		if g.Scope == "" {
-			s.PausedUntil, s.PauseReason, s.Consecutive429 = moment(g.Until), g.Cause, g.Consecutive
+			s.PauseReason, s.Consecutive429 = g.Cause, g.Consecutive
+			if g.Phase == "paused" {
+				s.PausedUntil = c.moment(g.Until)
+			}
 		}
 	}
 	for _, c := range snap.Callers {
 		s.Callers = append(s.Callers, callerStatus(c.Agent, c.Counters))
 	}
 	return s
+}
+
+func (r *resource) mode() string {
+	if r.observe {
+		return "observe"
+	}
+	return "gate"
 }
 
 func (r *resource) breaker(b store.BreakerState) string {
@@ -194,11 +228,11 @@ func (r *resource) breaker(b store.BreakerState) string {
 }
 
 // resetOf is when a window is expected to reset: in the middle of what is known.
-func resetOf(l *store.LimitState) *time.Time {
+func resetOf(l *store.LimitState) store.Time {
 	if l.Reset == 0 {
-		return nil
+		return 0
 	}
-	return moment(l.Reset.Add(-l.Doubt))
+	return l.Reset.Add(-l.Doubt)
 }
 
 func callerStatus(agent string, c store.Counters) CallerStatus {
@@ -213,13 +247,4 @@ func (r *resource) limitName(i int8) string {
 		return ""
 	}
 	return r.limits[i].Name
-}
-
-// moment is a store time as people and JSON want it; nil for none.
-func moment(t store.Time) *time.Time {
-	if t == 0 {
-		return nil
-	}
-	std := t.Std()
-	return &std
 }

@@ -63,7 +63,7 @@ func TestStatusAsJSON(t *testing.T) {
 			want string
 		}{
 			{nil, "agents cycles resources store"},
-			{[]any{"resources", 0}, "callers consecutive_429 gates in_flight last_429 light limits mean_per_s name pause_reason paused_until " +
+			{[]any{"resources", 0}, "callers consecutive_429 gates in_flight key last_429 light limits mean_per_s mode name pause_reason paused_until " +
 				"peak_per_s retried sent throttled throttled_7d waited_ms waiting"},
 			{[]any{"resources", 0, "limits", 0}, "breaker gone_at kind light limit name outside remaining reset_at scope unit used"},
 			{[]any{"resources", 0, "gates", 0}, "cause phase scope until"},

@@ -3,7 +3,6 @@ package sluice
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -17,6 +16,7 @@ type Ticket struct {
 	id       store.ID
 	granted  store.Time
 	waited   time.Duration
+	note     *note // nil where nothing is recorded
 }
 
 func (t *Ticket) set(r *resource, res *store.Result) {
@@ -24,20 +24,30 @@ func (t *Ticket) set(r *resource, res *store.Result) {
 }
 
 // ID names the ticket, in logs and to other processes.
-func (t Ticket) ID() string { return fmt.Sprintf("%x-%x", t.id.Session, t.id.N) }
+func (t Ticket) ID() string {
+	if t.resource == nil {
+		return ""
+	}
+	return t.resource.ticketID(t.id)
+}
 
 // Waited is how long the caller was held.
 func (t Ticket) Waited() time.Duration { return t.waited }
 
-// GrantedAt is when the ticket was granted, on the store's clock.
-func (t Ticket) GrantedAt() time.Time { return t.granted.Std() }
+// GrantedAt is when the ticket was granted, to the store's own account; zero if that is not known.
+func (t Ticket) GrantedAt() time.Time {
+	if t.resource == nil || t.granted == 0 {
+		return time.Time{}
+	}
+	return t.resource.clock().time(t.granted)
+}
 
 // Stale reports that so much time has passed since the grant that the request might
 // arrive later than was reckoned with. A stale ticket must be renewed before
 // anything is sent.
 func (t Ticket) Stale() bool {
 	r := t.resource
-	return r != nil && r.slack > 0 && r.pool.Now().Sub(t.granted) > r.slack/2
+	return r != nil && r.slack > 0 && t.id.Session != passed && r.pool.Now().Sub(t.granted) > r.slack/2
 }
 
 // Renew exchanges an unsent ticket for a fresh one in one step. It keeps its place; it
@@ -47,6 +57,9 @@ func (t *Ticket) Renew(ctx context.Context) error {
 	r := t.resource
 	if r == nil {
 		return &Error{Err: ErrEnded}
+	}
+	if t.id.Session == passed {
+		return nil
 	}
 	x := requests.Get().(*request)
 	defer requests.Put(x)
@@ -77,7 +90,7 @@ func (t *Ticket) Renew(ctx context.Context) error {
 		*t = Ticket{}
 		return r.refused(req, wait, &op.Result)
 	default:
-		err := r.ended(t.id)
+		err := r.gone(t.id, op.Result.State)
 		*t = Ticket{}
 		return err
 	}
@@ -93,24 +106,34 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	if r == nil {
 		return false, &Error{Err: ErrEnded}
 	}
+	ctx := context.Background()
+	if t.id.Session == passed {
+		return false, r.observeAnswer(ctx, t.request(), t.ID(), a)
+	}
 	x := requests.Get().(*request)
 	defer requests.Put(x)
 	op := &x.ops[0]
-	*op = store.Op{
-		Kind: store.OpAnswer, ID: t.id, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause,
-	}
-	for _, s := range a.Limits {
-		if i := r.limitIndex(s.Limit); i >= 0 {
-			op.Observed = append(op.Observed, r.observed(i, s))
-		}
-	}
-	if err := r.pool.Apply(context.Background(), x.ops[:]); err != nil {
+	*op = r.answerOp(store.OpAnswer, a)
+	op.ID = t.id
+	if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
 		return false, r.storeError(err)
 	}
-	if op.Result.State != store.Granted {
-		return op.Result.Held, r.ended(t.id)
+	if err := r.gone(t.id, op.Result.State); err != nil {
+		return op.Result.Held, err
 	}
-	return op.Result.Held, nil
+	held = op.Result.Held
+	if r.events != nil {
+		r.tellAnswer(ctx, t.request(), t.ID(), a, op.Result.Now, false)
+	}
+	return held, nil
+}
+
+// request is what the ticket was asked for with, as far as it is remembered.
+func (t Ticket) request() *Request {
+	if t.note == nil {
+		return &Request{}
+	}
+	return &t.note.req
 }
 
 // Close ends the ticket: the request is over. Usage corrects what was charged to what
@@ -130,19 +153,27 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 	if r == nil {
 		return nil
 	}
+	if t.id.Session == passed {
+		t.tellUsage(usage)
+		return nil
+	}
 	var err error
-	if r.quick != nil && len(usage) == 0 {
-		err = r.quick.CloseTicket(t.id, spent)
+	if r.quick != nil && len(usage) == 0 && t.granted != 0 {
+		if err = r.quick.CloseTicket(t.id, spent); err != nil {
+			err = r.storeError(err)
+		}
 	} else {
 		err = t.settle(spent, usage)
 	}
 	if err != nil {
-		return r.storeError(err)
+		return err
 	}
+	t.tellUsage(usage)
 	return nil
 }
 
-// settle closes the ticket with what is known of its usage.
+// settle closes the ticket with what is known of its usage. That it has ended already does no harm;
+// that there never was such a one is an error.
 func (t Ticket) settle(spent bool, usage []Amount) error {
 	r := t.resource
 	x := requests.Get().(*request)
@@ -159,7 +190,13 @@ func (t Ticket) settle(spent bool, usage []Amount) error {
 			r.setUnit(op, a)
 		}
 	}
-	return r.pool.Apply(context.Background(), x.ops[:])
+	if err := r.pool.Apply(context.Background(), x.ops[:]); err != nil {
+		return r.storeError(err)
+	}
+	if op.Result.State == store.Unknown {
+		return r.gone(t.id, store.Unknown)
+	}
+	return nil
 }
 
 // Cancel gives an unsent ticket back, with full refund.
@@ -168,9 +205,16 @@ func (t Ticket) Cancel() error {
 	if r == nil {
 		return nil
 	}
-	ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
-	if err := r.pool.Apply(context.Background(), ops[:]); err != nil {
-		return r.storeError(err)
+	if t.id.Session != passed {
+		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
+		if err := r.pool.Apply(context.Background(), ops[:]); err != nil {
+			return r.storeError(err)
+		}
+	}
+	if r.events != nil {
+		e := r.about(EventCancel, t.request())
+		e.Ticket = t.ID()
+		r.emit(e)
 	}
 	return nil
 }
@@ -182,13 +226,6 @@ func (r *resource) limitIndex(name string) int {
 		}
 	}
 	return -1
-}
-
-func (r *resource) ended(id store.ID) error {
-	return &Error{
-		Err: ErrEnded, Resource: r.name, Message: fmt.Sprintf("%s: ticket %x-%x has ended", r.name, id.Session, id.N),
-		Hint: "it was closed, or lived longer than its TTL",
-	}
 }
 
 // leastSlack returns the smallest arrival slack among guarded limits.

@@ -15,6 +15,7 @@ type view struct {
 	gate   *Gate
 	snaps  []store.Snapshot // of the resources, by name
 	joined []store.Agent    // that have a lease
+	clock  clock
 	graph  policy.Graph
 }
 
@@ -27,7 +28,7 @@ func (g *Gate) look(ctx context.Context) (*view, error) {
 		if err != nil {
 			return nil, r.storeError(err)
 		}
-		v.snaps = append(v.snaps, snap)
+		v.snaps, v.clock = append(v.snaps, snap), clockAt(snap.Now)
 		r.findLimited(&snap, v.graph.Limited)
 	}
 	for name, k := range g.plan.agents {
@@ -47,7 +48,7 @@ func (g *Gate) look(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, g.storeError(err)
 	}
-	v.joined = snap.Agents
+	v.joined, v.clock = snap.Agents, clockAt(snap.Now)
 	for _, a := range snap.Agents {
 		if len(a.WaitsFor) > 0 {
 			v.graph.Waits[a.Name] = a.WaitsFor // with what is configured
@@ -109,7 +110,7 @@ func (v *view) agents() []AgentStatus {
 func (v *view) agent(a *store.Agent) *AgentStatus {
 	return &AgentStatus{
 		Name: a.Name, Class: v.gate.plan.className(a.Class), User: a.User, Machine: a.Machine, State: "active",
-		LeaseStartedAt: moment(a.Since), LeaseExpiresAt: moment(a.Expires), PauseChain: []string{},
+		LeaseStartedAt: v.clock.moment(a.Since), LeaseExpiresAt: v.clock.moment(a.Expires), PauseChain: []string{},
 		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
 	}
 }
@@ -168,12 +169,13 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 	if err != nil {
 		return s, r.storeError(err)
 	}
+	c := clockAt(snap.Now)
 	if l := r.total(&snap); l != nil {
-		s.TotalLimit, s.ResetAt = l.Size, resetOf(l)
+		s.TotalLimit, s.ResetAt = l.Size, c.moment(resetOf(l))
 	}
 	for _, a := range snap.Agents {
 		s.Allocations[a.Name] = AgentAllocation{
-			Priority: a.Class, Allocated: a.Allocated, Used: a.Used, LeaseExpiry: moment(a.Expires),
+			Priority: a.Class, Allocated: a.Allocated, Used: a.Used, LeaseExpiry: c.moment(a.Expires),
 		}
 	}
 	return s, nil

@@ -1,38 +1,60 @@
 package main
 
+import (
+	"math"
+	"slices"
+)
+
 // Bar is a figure that Sluice is meant to keep.
 type Bar struct {
-	What  string  `json:"what"`
-	Got   float64 `json:"got"`
-	Least float64 `json:"least,omitempty"`
-	Most  float64 `json:"most"`
-	Pass  bool    `json:"pass"`
+	What  string   `json:"what"`
+	Got   float64  `json:"got"`
+	Least float64  `json:"least,omitempty"`
+	Most  *float64 `json:"most,omitempty"` // nil: the more the better
+	Pass  bool     `json:"pass"`
 }
 
 func bar(what string, got, least, most float64) Bar {
-	return Bar{what, got, least, most, got >= least && got <= most}
+	b := atLeast(what, got, least)
+	b.Most, b.Pass = &most, b.Pass && b.Got <= most
+	return b
+}
+
+// atLeast is a miss where there is no figure: something passed nothing at all.
+func atLeast(what string, got, least float64) Bar {
+	if math.IsNaN(got) || math.IsInf(got, 0) {
+		return Bar{What: what, Least: least}
+	}
+	return Bar{What: what, Got: got, Least: least, Pass: got >= least}
 }
 
 // Allocations are counted over the whole process; a sweep in the background may
 // add a few to millions of calls.
 const noAllocs = 0.005
 
-// bars returns nothing when Sluice did not take part.
+// bars returns nothing for a part in which Sluice did not take part.
 func bars(r Report) []Bar {
-	one := find(r.Allow, shapeHot1, nameSluice)
+	return slices.Concat(allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File))
+}
+
+func allowBars(rows []AllowRow) []Bar {
+	one := find(rows, shapeHot1, nameSluice)
 	if one.NS == 0 {
 		return nil
 	}
-	allow := find(r.Allow, shapeHot1, nameXTime)
-	keys, sethvargo := find(r.Allow, shapeKeys, nameSluice), find(r.Allow, shapeKeys, nameSethvar)
-	many, manyBase := find(r.Allow, shapeFour, nameSluice), find(r.Allow, shapeFour, nameXTime)
-	all := []Bar{
+	allow := find(rows, shapeHot1, nameXTime)
+	keys, sethvargo := find(rows, shapeKeys, nameSluice), find(rows, shapeKeys, nameSethvar)
+	many, manyBase := find(rows, shapeFour, nameSluice), find(rows, shapeFour, nameXTime)
+	return []Bar{
 		bar("one limit, Acquire+Close: times x/time/rate Allow", one.NS/allow.NS, 0, 3),
 		bar("one limit: allocations per Acquire+Close", one.Allocs, 0, noAllocs),
 		bar("four limits: times one x/time/rate Allow", many.NS/manyBase.NS, 0, 5),
 		bar("100,000 per-agent limits: times sethvargo/go-limiter", keys.NS/sethvargo.NS, 0, 1.5),
 	}
-	for _, w := range r.Waiting {
+}
+
+func waitingBars(rows []WaitedRow) (all []Bar) {
+	for _, w := range rows {
 		if w.Name != nameSluice {
 			continue
 		}
@@ -43,6 +65,31 @@ func bars(r Report) []Bar {
 		)
 		if w.Inversions >= 0 {
 			all = append(all, bar("waiting: grants out of order", float64(w.Inversions), 0, 0))
+		}
+	}
+	return all
+}
+
+func fileBars(rows []FileRow) (all []Bar) {
+	for _, acquire := range rows {
+		if acquire.Name != nameFileAcquire {
+			continue
+		}
+		n := acquire.Processes
+		what := func(text string) string { return "file, " + processes(n) + ": " + text }
+		both := findFile(rows, n, nameFileComplete)
+		all = append(all,
+			bar(what("acquire, times the bare lock's cost"), acquire.Ratio, 0, 2),
+			bar(what("acquire + close, times the bare lock's cost"), both.Ratio, 0, 4),
+			atLeast(what("acquire, times as fast as JSON"), acquire.Rate/findFile(rows, n, nameJSON).Rate, 80),
+			atLeast(what("acquire, times as fast as JSON kept open"), acquire.Rate/findFile(rows, n, nameJSONOpen).Rate, 80),
+			atLeast(what("acquire, times as fast as SQLite"), acquire.Rate/findFile(rows, n, nameSQLite).Rate, 8),
+		)
+		if n > 1 {
+			all = append(all,
+				atLeast(what("acquire, least of the mean, worst round"), acquire.Worst, 1.0/3),
+				atLeast(what("acquire + close, least of the mean, worst round"), both.Worst, 1.0/3),
+			)
 		}
 	}
 	return all

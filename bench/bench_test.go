@@ -66,6 +66,9 @@ func TestBarsKnowPassFromMiss(t *testing.T) {
 	if b := bar("x", 1.001, 0.999, 1); b.Pass {
 		t.Error("too much is a miss")
 	}
+	if b := atLeast("x", 79, 80); b.Pass || !atLeast("x", 80, 80).Pass {
+		t.Error("on the bar is a pass, too little is a miss")
+	}
 	if b := bar("x", math.NaN(), 0, 1); b.Pass {
 		t.Error("no figure is a miss")
 	}
@@ -77,7 +80,7 @@ func TestBarsKnowPassFromMiss(t *testing.T) {
 // A run too short to mean anything still goes through every contender and shape.
 func TestShortRun(t *testing.T) {
 	var out, progress bytes.Buffer
-	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond}
+	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond, File: time.Millisecond, Processes: 2}
 	if err := run(opts, true, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +90,9 @@ func TestShortRun(t *testing.T) {
 	}
 	if want := 2*len(single) + len(keyed) + len(four); len(got.Allow) != want || len(got.Waiting) != len(waiters) {
 		t.Errorf("%d and %d rows, want %d and %d", len(got.Allow), len(got.Waiting), want, len(waiters))
+	}
+	if want := 2 * len(fileContenders); len(got.File) != want {
+		t.Errorf("%d rows, want %d", len(got.File), want)
 	}
 	for _, row := range got.Allow {
 		if row.NS <= 0 || (row.Failed > 0 && row.Name != "throttled memstore") { // whose compare-and-set gives up under contention

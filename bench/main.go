@@ -5,11 +5,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,7 +21,39 @@ type Options struct {
 	Rounds int           // of which medians are taken
 	Slice  time.Duration // of one contender's turn at an allow path
 	Wait   time.Duration // of one contender's turn with waiters
+	File   time.Duration // of one contender's turn at a shared file
+	// Processes is how many share the file, when it is not one alone.
+	Processes int
+	Only      []string // of the parts; empty: all
 }
+
+// The parts of a run.
+const (
+	partAllow   = "allow"
+	partWaiting = "waiting"
+	partFile    = "file"
+)
+
+var parts = []string{partAllow, partWaiting, partFile}
+
+func (o Options) check() error {
+	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 {
+		return errors.New("rounds, slice, wait and file must be positive")
+	}
+	if o.Processes < 1 || o.Processes > maxProcesses {
+		return fmt.Errorf("processes must be 1 to %d", maxProcesses)
+	}
+	for _, part := range o.Only {
+		if !slices.Contains(parts, part) {
+			return fmt.Errorf("part %q: known are %s", part, strings.Join(parts, ", "))
+		}
+	}
+	return nil
+}
+
+const maxProcesses = 256
+
+func (o Options) has(part string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, part) }
 
 // Report is everything one run found.
 type Report struct {
@@ -27,14 +62,24 @@ type Report struct {
 	Rounds  int         `json:"rounds"`
 	Allow   []AllowRow  `json:"allow"`
 	Waiting []WaitedRow `json:"waiting"`
+	File    []FileRow   `json:"file"`
 	Bars    []Bar       `json:"bars"`
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == roleChild {
+		os.Exit(childMain(os.Args[2:]))
+	}
 	var opts Options
 	flag.IntVar(&opts.Rounds, "rounds", 5, "rounds to take medians of")
 	flag.DurationVar(&opts.Slice, "slice", 150*time.Millisecond, "length of one turn at an allow path")
 	flag.DurationVar(&opts.Wait, "wait", 3*time.Second, "length of one turn with waiters")
+	flag.DurationVar(&opts.File, "file", 500*time.Millisecond, "length of one turn at a shared file")
+	flag.IntVar(&opts.Processes, "processes", 8, "processes that share a file")
+	flag.Func("only", "parts to run, comma separated: "+strings.Join(parts, ", ")+" (default all)", func(text string) error {
+		opts.Only = strings.Split(text, ",")
+		return nil
+	})
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Parse()
 	if err := run(opts, *asJSON, os.Stdout, os.Stderr); err != nil {
@@ -44,24 +89,32 @@ func main() {
 }
 
 func run(opts Options, asJSON bool, out, progress io.Writer) error {
-	if opts.Rounds < 1 || opts.Slice <= 0 || opts.Wait <= 0 {
-		return fmt.Errorf("rounds, slice and wait must be positive")
-	}
-	report := Report{Go: runtime.Version(), Threads: runtime.GOMAXPROCS(0), Rounds: opts.Rounds}
-	for _, s := range shapes() {
-		fmt.Fprintf(progress, "measuring: %s\n", s.name)
-		rows, err := measureShape(s, opts)
-		if err != nil {
-			return err
-		}
-		report.Allow = append(report.Allow, rows...)
-	}
-	fmt.Fprintf(progress, "measuring: %d waiters at %d/s\n", waitingCallers, waitingRate)
-	rows, err := measureWaiting(opts)
-	if err != nil {
+	if err := opts.check(); err != nil {
 		return err
 	}
-	report.Waiting = rows
+	report := Report{Go: runtime.Version(), Threads: runtime.GOMAXPROCS(0), Rounds: opts.Rounds}
+	var err error
+	if opts.has(partAllow) {
+		for _, s := range shapes() {
+			fmt.Fprintf(progress, "measuring: %s\n", s.name)
+			rows, err := measureShape(s, opts)
+			if err != nil {
+				return err
+			}
+			report.Allow = append(report.Allow, rows...)
+		}
+	}
+	if opts.has(partWaiting) {
+		fmt.Fprintf(progress, "measuring: %d waiters at %d/s\n", waitingCallers, waitingRate)
+		if report.Waiting, err = measureWaiting(opts); err != nil {
+			return err
+		}
+	}
+	if opts.has(partFile) {
+		if report.File, err = measureFile(opts, progress); err != nil {
+			return err
+		}
+	}
 	report.Bars = bars(report)
 	if asJSON {
 		enc := json.NewEncoder(out)

@@ -18,7 +18,9 @@ func (r Report) print(out io.Writer) error {
 		}
 		fmt.Fprintf(w, "  %s\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", row.Name, row.NS, row.Best, row.Allocs, row.Ratio, percent(row.Failed, 1))
 	}
-	fmt.Fprintf(w, "\n%d waiters at %d/s\tof the rate\tpeak\tCPU us/release\tx x/time\tovertaken\tgrants out of order\n", waitingCallers, waitingRate)
+	if len(r.Waiting) > 0 {
+		fmt.Fprintf(w, "\n%d waiters at %d/s\tof the rate\tpeak\tCPU us/release\tx x/time\tovertaken\tgrants out of order\n", waitingCallers, waitingRate)
+	}
 	for _, row := range r.Waiting {
 		inversions := "-"
 		if row.Inversions >= 0 {
@@ -27,17 +29,31 @@ func (r Report) print(out io.Writer) error {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%.1f\t%.2f\t%s\t%s\n", row.Name,
 			percent(row.Share, 2), percent(row.Peak, 2), row.CPU, row.Ratio, percent(row.Overtaken, 1), inversions)
 	}
+	crowd := 0
+	for _, row := range r.File {
+		if row.Processes != crowd {
+			crowd = row.Processes
+			fmt.Fprintf(w, "\na file, %s\tops/s\tbest\tp50 us\tp99 us\tx bare\tleast/mean\tworst\tfailed\n", processes(crowd))
+		}
+		fmt.Fprintf(w, "  %s\t%.0f\t%.0f\t%.2f\t%.1f\t%.2f\t%.2f\t%.2f\t%s\n", row.Name,
+			row.Rate, row.Best, row.P50, row.P99, row.Ratio, row.Least, row.Worst, percent(row.Failed, 1))
+	}
 	if len(r.Bars) > 0 {
 		fmt.Fprintf(w, "\nbar\tmeasured\tallowed\t\n")
 	}
 	for _, b := range r.Bars {
-		verdict := "miss"
+		verdict := "missed"
 		if b.Pass {
-			verdict = "pass"
+			verdict = "kept"
 		}
-		allowed := fmt.Sprintf("<= %g", b.Most)
-		if b.Least > 0 {
-			allowed = fmt.Sprintf("%g .. %g", b.Least, b.Most)
+		var allowed string
+		switch {
+		case b.Most == nil:
+			allowed = fmt.Sprintf(">= %.3g", b.Least)
+		case b.Least > 0:
+			allowed = fmt.Sprintf("%g .. %g", b.Least, *b.Most)
+		default:
+			allowed = fmt.Sprintf("<= %g", *b.Most)
 		}
 		fmt.Fprintf(w, "  %s\t%.4g\t%s\t%s\n", b.What, b.Got, allowed, verdict)
 	}
@@ -46,4 +62,11 @@ func (r Report) print(out io.Writer) error {
 
 func percent(share float64, digits int) string {
 	return strconv.FormatFloat(100*share, 'f', digits, 64) + "%"
+}
+
+func processes(n int) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return strconv.Itoa(n) + " processes"
 }

@@ -12,8 +12,8 @@ import (
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
-// Everything the benchmark asks of Sluice is in this file: the public API as a
-// program would use it, ids and counters on. Build with -tags peersonly to
+// Everything the benchmark asks of Sluice in one process is in this file: the public API as
+// a program would use it, ids and counters on. Build with -tags peersonly to
 // measure the others alone.
 
 func init() {

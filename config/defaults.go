@@ -117,6 +117,7 @@ func (p *Price) defaults() {
 }
 
 func (r *Resource) defaults() {
+	r.fromPreset()
 	or(&r.Mode, "gate")
 	or(&r.Guard, "auto")
 	or(&r.Use, 100)

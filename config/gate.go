@@ -9,8 +9,9 @@ import (
 )
 
 // Gate returns what [sluice.Open] needs of the file. Resets at a time of day are computed from
-// now. What only the daemon reads is not in it, and neither are limits without a size:
-// those are the provider's. A File that was not parsed needs its Defaults before.
+// now. What only the daemon reads is not in it, and neither are limits without a size: those are
+// the provider's. The limits that a provider is known to enforce come before the configured
+// ones. A File that was not parsed needs its Defaults before.
 func (f *File) Gate(now time.Time) (sluice.Config, error) {
 	c := sluice.Config{
 		Store:     f.Store,
@@ -65,6 +66,7 @@ func (r *Resource) gate(now time.Time) (sluice.Resource, error) {
 			Within: time.Duration(r.Breaker.Within), Samples: r.Breaker.Samples, Open: r.Breaker.Mode == "open", Off: r.Breaker.Off,
 		},
 		Reserve: int(r.Reserve),
+		Observe: r.Mode == "observe",
 	}
 	for _, l := range r.Limits {
 		if l.Size == (Rate{}) && l.Concurrency == 0 {
@@ -76,7 +78,9 @@ func (r *Resource) gate(now time.Time) (sluice.Resource, error) {
 		}
 		out.Limits = append(out.Limits, limit)
 	}
-	return out, nil
+	var err error
+	out.Limits, err = withPreset(r.Provider, out.Limits)
+	return out, err
 }
 
 func (l *Limit) gate(now time.Time) (sluice.Limit, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -26,6 +27,10 @@ type failure struct {
 	message string
 	detail  string // further lines, such as an excerpt of a file; may be empty
 	hint    string // what to do about it; may be empty
+
+	limit   string    // in the way, if one is
+	retryAt time.Time // when trying again may help; zero if nobody knows
+	chain   []string  // of agents that wait for each other, up to the one that is limited
 }
 
 func (f *failure) Error() string { return f.message }
@@ -47,18 +52,30 @@ func (f *failure) report(stdout, stderr io.Writer, asJSON bool) {
 		fmt.Fprintln(stderr, harmless(f.detail))
 	}
 	if f.hint != "" {
-		fmt.Fprintf(stderr, "hint: %s\n", f.hint)
+		fmt.Fprintf(stderr, "hint: %s\n", harmless(f.hint))
 	}
 	if asJSON {
 		// If nobody reads it, the exit code still tells.
-		_ = printJSON(stdout, map[string]any{"error": errorJSON{Code: f.code, Message: f.message, Hint: f.hint, Chain: []string{}}})
+		_ = printJSON(stdout, map[string]any{"error": f.json()})
 	}
+}
+
+func (f *failure) json() errorJSON {
+	e := errorJSON{Code: f.code, Message: f.message, Hint: f.hint, Chain: append([]string{}, f.chain...)}
+	if f.limit != "" {
+		e.Limit = &f.limit
+	}
+	if !f.retryAt.IsZero() {
+		at := f.retryAt.UTC()
+		e.RetryAt = &at
+	}
+	return e
 }
 
 // harmless is text that may quote a file, without what would steer a terminal.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Cf, r) { // Cf turns the direction of text around
 			return unicode.ReplacementChar
 		}
 		return r
@@ -76,12 +93,12 @@ func written(err error) error {
 
 // errorJSON is the shape of every error printed with --json.
 type errorJSON struct {
-	Code    int      `json:"code"` // the exit code
-	Message string   `json:"message"`
-	Hint    string   `json:"hint"`
-	Limit   *string  `json:"limit"`
-	RetryAt *string  `json:"retry_at"`
-	Chain   []string `json:"chain"`
+	Code    int        `json:"code"` // the exit code
+	Message string     `json:"message"`
+	Hint    string     `json:"hint"`
+	Limit   *string    `json:"limit"`
+	RetryAt *time.Time `json:"retry_at"`
+	Chain   []string   `json:"chain"`
 }
 
 func printJSON(w io.Writer, v any) error {

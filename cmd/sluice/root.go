@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"slices"
 
@@ -14,6 +15,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.Execute(); err != nil {
+		var child childExit
+		if errors.As(err, &child) {
+			return int(child)
+		}
 		f := asFailure(err)
 		f.report(stdout, stderr, wantsJSON(args))
 		return f.code
@@ -25,7 +30,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
 		Short:         "One gate for all callers of a shared API quota",
-		Long:          "Sluice is one gate that all callers of a shared API quota pass through.\nThe gate itself is a Go library so far; this command checks its configuration, and\nshows in virtual time what it does for a fleet.",
+		Long:          "Sluice is one gate that all callers of a shared API quota pass through: acquire waits\nfor one's turn, release tells what the answer was. docs/cli.md describes every command.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -33,6 +38,9 @@ func newRoot() *cobra.Command {
 	}
 	root.PersistentFlags().Bool("json", false, "print JSON")
 	root.PersistentFlags().String("config", "", "configuration `FILE`; else SLUICE_CONFIG")
+	root.PersistentFlags().String("store", "", "`URL` of where state lives: file:, file:PATH or mem:; else SLUICE_STORE, else the configured one")
+	root.AddCommand(newAcquire(), newRelease(), newObserve(), newPause(), newResume(), newRun(), newDLQ())
+	root.AddCommand(newStatus(), newWhy(), newAgents(), newPool(), newReport(), newDoctor(), newTop())
 	root.AddCommand(newConfig(), newSimulate(), newVersion())
 	return root
 }

@@ -3,10 +3,13 @@
 package filestore
 
 import (
-	"bytes"
 	"context"
+	"fmt"
+	"reflect"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice/internal/flat"
 )
 
 // WithFault sets what is called at every point at which a step can be cut off.
@@ -21,15 +24,78 @@ const LogSize = leastLog
 // Patience is how long a step waits for the lock.
 const Patience = patience
 
-// Inside runs f while the pool of that name is locked, with a copy of its records.
-func (s *Store) Inside(name string, f func(records []byte)) error {
+// Values returns all that is in the records of a pool, and all that this process has derived from
+// them, value by value. What lies between the fields of a record is not compared: it is never
+// looked at. With a number, where is told what the value of that number is.
+func (s *Store) Values(name string, number int) (values []uint64, where string, err error) {
 	st := s.pool(name)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.locked(context.Background(), func() error {
-		f(bytes.Clone(st.file.mem[page : page+st.space.Size()]))
+	err = st.locked(context.Background(), func() error {
+		w := walker{number: number}
+		w.walk(reflect.ValueOf(st.core).Elem(), "pool")
+		values, where = w.values, w.where
 		return nil
 	})
+	return values, where, err
+}
+
+// passing is what is of no consequence to the next step.
+var passing = map[string]bool{
+	"Pool.batch": true, "Pool.decided": true, "Pool.known": true, "Names.last": true,
+	"Queue.heads": true, "Queue.held": true, "Queue.unparked": true,
+}
+
+type walker struct {
+	values []uint64
+	number int
+	where  string
+}
+
+func (w *walker) add(v uint64, path string) {
+	if len(w.values) == w.number {
+		w.where = path
+	}
+	w.values = append(w.values, v)
+}
+
+func (w *walker) walk(v reflect.Value, path string) {
+	at := func(format string, arg any) string {
+		if w.number < 0 {
+			return "" // nobody asks
+		}
+		return path + fmt.Sprintf(format, arg)
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i).Name
+			if f == "space" || passing[v.Type().Name()+"."+f] {
+				continue
+			}
+			w.walk(v.Field(i), at(".%s", f))
+		}
+	case reflect.Array, reflect.Slice:
+		w.add(uint64(v.Len()), path)
+		for i := range v.Len() {
+			w.walk(v.Index(i), at("[%d]", i))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			w.walk(v.Elem(), path)
+		}
+	case reflect.String:
+		w.add(flat.Hash(v.String()), path)
+	case reflect.Bool:
+		w.add(map[bool]uint64{true: 1}[v.Bool()], path)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		w.add(uint64(v.Int()), path)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		w.add(v.Uint(), path)
+	case reflect.Func, reflect.Interface, reflect.Map:
+	default:
+		panic("a pool holds a " + v.Type().String())
+	}
 }
 
 // Restore undoes everything and does it again, as after a crash.

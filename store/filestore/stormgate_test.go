@@ -150,9 +150,8 @@ func TestArrivalsStayWithinTheLimitWhileProcessesAreStopped(t *testing.T) {
 	s := newStorm(300, 6, 3*time.Millisecond, patience, store.Limit{Kind: store.Rolling, Size: size, Window: window, Guard: store.GuardStrict})
 	s.role, s.every = "sender", 60*time.Millisecond
 	s.wound = func(c *child) {
-		pid := c.cmd.Process.Pid
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
-		time.AfterFunc(10*time.Millisecond+rand.N(290*time.Millisecond), func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+		_ = c.cmd.Process.Signal(syscall.SIGSTOP)
+		time.AfterFunc(10*time.Millisecond+rand.N(290*time.Millisecond), func() { _ = c.cmd.Process.Signal(syscall.SIGCONT) })
 	}
 	arrivals := s.run(t)
 	slices.SortFunc(arrivals, func(a, b grant) int { return cmp.Compare(a.begin, b.begin) })

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// FileRow is what one way to share a limit through a file costs a number of processes
+// that all want something of it at once.
+type FileRow struct {
+	Processes int     `json:"processes"`
+	Name      string  `json:"name"`
+	Rate      float64 `json:"ops_per_second"` // of all processes together
+	Best      float64 `json:"best_ops_per_second"`
+	P50       float64 `json:"p50_us"`
+	P99       float64 `json:"p99_us"`
+	Ratio     float64 `json:"cost_ratio"` // to the bare lock with as many processes
+	// Least is what the process that got least had, as a share of what they had on
+	// average; Worst is the same in the worst round.
+	Least  float64 `json:"least_share"`
+	Worst  float64 `json:"worst_least_share"`
+	Failed float64 `json:"failed"` // share of calls that did not pass, though they should
+}
+
+// fileContender is one way for processes of one machine to share a limit through a file.
+type fileContender struct {
+	name string
+	// every is the number of operations between two looks at the clock: where one
+	// takes a microsecond, looking after each would show.
+	every   int
+	prepare func(dir string) error // before the processes start; nil: nothing to do
+	open    func(dir string) (fileTaker, error)
+}
+
+// fileTaker is what one process has of it.
+type fileTaker struct {
+	take func() (bool, error) // false: refused, or given up
+	rest func() error         // called after every fileBlock operations, not timed; may be nil
+	done func() error
+}
+
+const fileBlock = 256
+
+// fileTurn is a contender with a number of processes, and what was seen of it.
+type fileTurn struct {
+	fileContender
+	processes int
+	seen      []FileRow
+}
+
+func measureFile(opts Options, progress io.Writer) ([]FileRow, error) {
+	// Processes and directories are left behind by nobody who is interrupted.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second time there is no waiting
+	rows, err := measureFileUntil(ctx, opts, progress)
+	if ctx.Err() != nil {
+		return nil, errors.Join(errors.New("interrupted"), err)
+	}
+	return rows, err
+}
+
+func measureFileUntil(ctx context.Context, opts Options, progress io.Writer) ([]FileRow, error) {
+	var turns []*fileTurn
+	for _, n := range slices.Compact([]int{1, opts.Processes}) {
+		for _, c := range fileContenders {
+			turns = append(turns, &fileTurn{fileContender: c, processes: n})
+		}
+	}
+	for round := range opts.Rounds {
+		fmt.Fprintf(progress, "measuring: processes that share a file, round %d of %d\n", round+1, opts.Rounds)
+		for i := range turns {
+			t := turns[(i+round)%len(turns)]
+			results, err := runFile(ctx, t.fileContender, t.processes, opts.File)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", t.name, processes(t.processes), err)
+			}
+			t.seen = append(t.seen, judgeFile(results))
+		}
+	}
+	return fileRows(turns), nil
+}
+
+// judgeFile makes one row of what the processes of one turn saw.
+func judgeFile(results []fileResult) FileRow {
+	var (
+		row           FileRow
+		all           spread
+		asked, passed int
+		least         = results[0].Passed
+	)
+	for _, r := range results {
+		// Each process by its own time, because what it did untimed is not in it.
+		if r.Timed > 0 {
+			row.Rate += float64(r.Passed) / r.Timed.Seconds()
+		}
+		asked += r.Asked
+		passed += r.Passed
+		least = min(least, r.Passed)
+		all.merge(r.Took)
+	}
+	row.P50, row.P99 = micros(all.quantile(0.50)), micros(all.quantile(0.99))
+	if asked > 0 {
+		row.Failed = 1 - float64(passed)/float64(asked)
+	}
+	if passed > 0 {
+		row.Least = float64(least*len(results)) / float64(passed)
+	}
+	return row
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+func fileRows(turns []*fileTurn) []FileRow {
+	var rows []FileRow
+	for _, t := range turns {
+		row := FileRow{
+			Processes: t.processes,
+			Name:      t.name,
+			Rate:      medianOf(t.seen, func(r FileRow) float64 { return r.Rate }),
+			P50:       medianOf(t.seen, func(r FileRow) float64 { return r.P50 }),
+			P99:       medianOf(t.seen, func(r FileRow) float64 { return r.P99 }),
+			Least:     medianOf(t.seen, func(r FileRow) float64 { return r.Least }),
+			Failed:    medianOf(t.seen, func(r FileRow) float64 { return r.Failed }),
+			Worst:     1,
+		}
+		for _, one := range t.seen {
+			row.Best = max(row.Best, one.Rate)
+			row.Worst = min(row.Worst, one.Least)
+		}
+		rows = append(rows, row)
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Rate > 0 {
+			r.Ratio = findFile(rows, r.Processes, nameBare).Rate / r.Rate
+		}
+	}
+	return rows
+}
+
+func findFile(rows []FileRow, processes int, name string) FileRow {
+	for _, r := range rows {
+		if r.Processes == processes && r.Name == name {
+			return r
+		}
+	}
+	return FileRow{}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
+)
+
+// asking are the flags that say what is asked for, shared by acquire and run.
+type asking struct {
+	tool, model      string
+	cost             amounts
+	wait, ttl        timeFlag
+	emergency, retry bool
+}
+
+// addAsking adds the flags that say what is asked for.
+func addAsking(cmd *cobra.Command) *asking {
+	a := &asking{wait: timeFlag(30 * time.Second)}
+	cmd.Flags().StringVar(&a.tool, "tool", "", "`TOOL` that the request is for; its cost counts in the unit work")
+	cmd.Flags().StringVar(&a.model, "model", "", "`MODEL` or part of the API that the request is for")
+	cmd.Flags().Var(&a.cost, "cost", "what the request takes, besides the one request that it is")
+	cmd.Flags().Var(&a.wait, "wait", "the longest wait; 0 takes what is free now")
+	cmd.Flags().Var(&a.ttl, "ttl", "how long a ticket lives that is never released; else the resource's, 10m")
+	cmd.Flags().BoolVar(&a.emergency, "emergency", false, "go first, and take what others have to leave; for the highest class alone")
+	cmd.Flags().BoolVar(&a.retry, "retry", false, "an earlier send of the same request has failed")
+	return a
+}
+
+// request is what the flags ask for.
+func (a *asking) request(s *session, resource string, id identity) (sluice.Request, error) {
+	req := sluice.Request{
+		Resource: resource, Agent: id.agent, Class: id.class, User: id.user, Tool: a.tool, Model: a.model,
+		Cost: a.cost, Retry: a.retry, Emergency: a.emergency, TTL: time.Duration(a.ttl),
+	}
+	if req.TTL > store.MaxTTL {
+		return req, &failure{code: exitUsage, message: fmt.Sprintf("--ttl: %s is too long", a.ttl.String()), hint: "a ticket lives for at most " + shortTime(store.MaxTTL)}
+	}
+	if coster, ok := s.file.Dialect(resource).(provider.Coster); ok {
+		part, cost := usual(coster, a.model)
+		req.Model = part
+		if len(req.Cost) == 0 {
+			req.Cost = cost
+		}
+	}
+	return req, nil
+}
+
+// usual is the part of an API that a request is for and what one that reads takes there, where
+// the provider counts more than requests. A part that it does not know costs what any request does.
+func usual(c provider.Coster, model string) (part string, cost []sluice.Amount) {
+	const any = "/"
+	if model == "" {
+		return c.Part(any), c.Cost("GET", any)
+	}
+	for _, path := range []string{"/" + model, "/" + strings.Join(reversed(strings.Split(model, "_")), "/")} { // code_search is /search/code
+		if c.Part(path) == model {
+			return model, c.Cost("GET", path)
+		}
+	}
+	return model, c.Cost("GET", any)
+}
+
+func reversed(list []string) []string {
+	slices.Reverse(list)
+	return list
+}
+
+func newAcquire() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "acquire RESOURCE",
+		Short: "Wait for permission to send one request",
+		Long: `Acquire waits until one request may be sent, in turn with everyone else who uses the
+resource, and then exits with 0. A resource is one of the configuration, or a provider whose
+limits are known (github).
+
+Without --hold nothing more is expected: the request counts as sent about now. With --hold the
+ticket is kept until "sluice release TICKET" tells what the answer was, which makes use of the
+quota exact and lets one caller's 429 pause everybody.
+
+A request costs one of the unit requests, and in the unit work what its --tool does. --cost states
+other units, such as input_tokens=1200. On github a request counts as one that reads, against
+core; --model search, code_search or graphql stands for another part of the API, and --cost
+core=1,points=5,content=1 for a write.
+
+Exit codes: 0 granted; 64 usage, unknown resource; 69 the store cannot be reached; 75 not within
+--wait, or too many are waiting; 77 refused: the cost is above what a limit can hold, or the class
+may not; 78 bad configuration; 128+n ended by signal n.`,
+		Example: `  sluice acquire github && gh api /user
+  sluice acquire search-api --agent indexer --class p1 --wait 2m
+  t=$(sluice acquire search-api --hold --json | jq -r .ticket); curl ...; sluice release $t --status 200`,
+		Args: cobra.ExactArgs(1),
+	}
+	addIdentity(cmd)
+	flags := addAsking(cmd)
+	hold := cmd.Flags().Bool("hold", false, "keep the ticket until it is released")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		s, err := openGate(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		defer s.closing(&err)
+		id, err := identityOf(cmd, s)
+		if err != nil {
+			return err
+		}
+		req, err := flags.request(s, args[0], id)
+		if err != nil {
+			return err
+		}
+		t, err := s.acquire(cmd, req, time.Duration(flags.wait))
+		if err != nil {
+			return err
+		}
+		if !*hold {
+			if err := t.Spent(); err != nil {
+				return fail(err)
+			}
+		}
+		asJSON, _ := cmd.Flags().GetBool("json")
+		return s.printGrant(cmd.Context(), cmd.OutOrStdout(), req, t, *hold, asJSON)
+	}
+	return cmd
+}
+
+// acquire waits for a ticket, and shows that it does.
+func (s *session) acquire(cmd *cobra.Command, req sluice.Request, wait time.Duration) (sluice.Ticket, error) {
+	if wait == 0 {
+		t, err := s.gate.Try(cmd.Context(), req)
+		return t, fail(err)
+	}
+	ctx, stop := withSignals(cmd.Context())
+	defer stop()
+	shown := s.showWaiting(ctx, cmd.ErrOrStderr(), req)
+	limited, cancel := context.WithTimeout(ctx, wait)
+	t, err := s.gate.Acquire(limited, req)
+	cancel()
+	shown.end()
+	if errors.Is(err, context.DeadlineExceeded) {
+		// It was not known before that the wait would not do. Is it known now until when?
+		t, err = s.gate.Try(ctx, req)
+	}
+	if caught := signalOf(ctx); caught != nil && errors.Is(err, sluice.ErrCancelled) {
+		return t, caught.failure("waiting for " + req.Resource)
+	}
+	return t, fail(err)
+}
+
+// grantJSON is what acquire prints with --json.
+type grantJSON struct {
+	Ticket   string      `json:"ticket"`
+	Resource string      `json:"resource"`
+	Agent    string      `json:"agent"`
+	Class    string      `json:"class"`
+	WaitedMS int64       `json:"waited_ms"`
+	Limits   []levelJSON `json:"limits"`
+}
+
+type levelJSON struct {
+	Name      string `json:"name"`
+	Kind      string `json:"kind"`
+	Unit      string `json:"unit"`
+	Limit     int64  `json:"limit"`
+	Remaining int64  `json:"remaining"`
+}
+
+func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Request, t sluice.Ticket, held, asJSON bool) error {
+	if !asJSON {
+		after := "at once"
+		if waited := t.Waited().Round(100 * time.Millisecond); waited > 0 {
+			after = "after " + waited.String()
+		}
+		_, err := fmt.Fprintf(w, "granted %s to %s (%s) %s\n", req.Resource, harmless(req.Agent), s.className(req.Class), after)
+		if err == nil && held {
+			_, err = fmt.Fprintf(w, "ticket %s\n", t.ID())
+		}
+		return written(err)
+	}
+	grant := grantJSON{
+		Ticket: t.ID(), Resource: req.Resource, Agent: req.Agent, Class: s.className(req.Class), WaitedMS: t.Waited().Milliseconds(), Limits: []levelJSON{},
+	}
+	// The ticket is there whatever becomes of this: levels that cannot be read are left out.
+	if status, err := s.gate.Resource(ctx, req.Resource); err == nil {
+		for _, l := range status.Limits {
+			if concerns(l.Scope, &req) {
+				grant.Limits = append(grant.Limits, levelJSON{l.Name, l.Kind, l.Unit, l.Limit, l.Remaining})
+			}
+		}
+	}
+	return written(printJSON(w, grant))
+}
+
+// concerns reports whether a limit counts a request: those of other agents do not. A scope is such
+// as agent=NAME,model=NAME.
+func concerns(scope string, req *sluice.Request) bool {
+	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + req.Key} {
+		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {
+			scope = strings.TrimPrefix(rest, ",")
+		}
+	}
+	return scope == ""
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// comparison is one resource before and after.
+type comparison struct {
+	Name    string             `json:"name"`
+	Before  *figures           `json:"before"` // nil: it was not there
+	After   *figures           `json:"after"`
+	Callers []callerComparison `json:"callers"`
+}
+
+type callerComparison struct {
+	Name   string   `json:"name"`
+	Before *figures `json:"before"`
+	After  *figures `json:"after"`
+}
+
+// figures are what a period is judged by.
+type figures struct {
+	Sends      int64   `json:"sends"`
+	PeakPerS   int64   `json:"peak_per_s"`
+	MeanPerS   float64 `json:"mean_per_s"`
+	Throttled  int64   `json:"throttled"`
+	RetryShare float64 `json:"retry_share"`
+	WaitedMS   int64   `json:"waited_ms"`
+	// TookS is from the first send to the last, to the minute.
+	TookS    float64 `json:"took_s"`
+	RetryUSD float64 `json:"retry_usd"`
+}
+
+func figuresOf(c *callerReport) *figures {
+	f := &figures{
+		Sends: c.sends(), PeakPerS: c.PeakPerS, MeanPerS: c.MeanPerS, Throttled: c.Throttled, RetryShare: c.retryShare(),
+		WaitedMS: c.WaitedMS, RetryUSD: c.RetryUSD,
+	}
+	if c.MeanPerS > 0 {
+		f.TookS = math.Round(float64(f.Sends) / c.MeanPerS)
+	}
+	return f
+}
+
+// maxReport bounds how large a saved report can be.
+const maxReport = 64 << 20
+
+// loadReport reads a report that was saved.
+func loadReport(name string) (*reportJSON, error) {
+	bad := func(message string) (*reportJSON, error) {
+		return nil, &failure{code: exitUsage, message: "--against: " + message, hint: "it takes a file that sluice report --json has printed"}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return bad(err.Error())
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxReport+1))
+	switch {
+	case err != nil:
+		return bad(err.Error())
+	case len(text) > maxReport:
+		return bad(fmt.Sprintf("%s is larger than %d MB", name, maxReport>>20))
+	}
+	var r reportJSON
+	if err := json.Unmarshal(text, &r); err != nil {
+		return bad(fmt.Sprintf("%s is not a report: %v", name, err))
+	}
+	if r.Since.IsZero() || r.Resources == nil {
+		return bad(name + " is not a report: it has no since, or no resources")
+	}
+	return &r, nil
+}
+
+// compare sets a report against an earlier one: the resources of either, or the named ones.
+func compare(before, after *reportJSON, only []string) []comparison {
+	list := []comparison{}
+	names := union(resourcesIn(after), resourcesIn(before))
+	for _, name := range names {
+		if len(only) > 0 && !slices.Contains(only, name) {
+			continue
+		}
+		b, a := resourceIn(before, name), resourceIn(after, name)
+		c := comparison{Name: name, Callers: []callerComparison{}}
+		callers := map[string]*callerComparison{}
+		var order []string
+		for _, side := range []struct {
+			of  *resourceReportJSON
+			set func(*callerComparison, *figures)
+		}{
+			{a, func(c *callerComparison, f *figures) { c.After = f }},
+			{b, func(c *callerComparison, f *figures) { c.Before = f }},
+		} {
+			if side.of == nil {
+				continue
+			}
+			for i := range side.of.Callers {
+				caller := &side.of.Callers[i]
+				if callers[caller.Name] == nil {
+					callers[caller.Name] = &callerComparison{Name: caller.Name}
+					order = append(order, caller.Name)
+				}
+				side.set(callers[caller.Name], figuresOf(caller))
+			}
+		}
+		if b != nil {
+			c.Before = figuresOf(&b.Total)
+		}
+		if a != nil {
+			c.After = figuresOf(&a.Total)
+		}
+		for _, name := range order {
+			c.Callers = append(c.Callers, *callers[name])
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func resourcesIn(r *reportJSON) (names []string) {
+	for i := range r.Resources {
+		names = append(names, r.Resources[i].Name)
+	}
+	return names
+}
+
+func resourceIn(r *reportJSON, name string) *resourceReportJSON {
+	for i := range r.Resources {
+		if r.Resources[i].Name == name {
+			return &r.Resources[i]
+		}
+	}
+	return nil
+}
+
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// comparisons shows before and after.
+func (s *screen) comparisons(list []comparison) {
+	for i := range list {
+		c := &list[i]
+		if c.quiet() {
+			continue
+		}
+		s.line("\n%s  before and after", s.Paint(show.Bold, s.Text(c.Name, nameWidth)))
+		s.table(beforeAfter(c.Before, c.After))
+		if len(c.Callers) > 0 {
+			s.line("")
+			s.table(s.callersBeforeAfter(c.Callers[:min(len(c.Callers), manyCallers)]))
+		}
+		if more := len(c.Callers) - manyCallers; more > 0 {
+			s.line("  and %d more callers: --json lists them all", more)
+		}
+	}
+}
+
+// quiet tells that nothing was sent, before or after.
+func (c *comparison) quiet() bool {
+	return (c.Before == nil || c.Before.Sends+c.Before.Throttled == 0) && (c.After == nil || c.After.Sends+c.After.Throttled == 0)
+}
+
+// measure is one line of the table of before and after.
+type measure struct {
+	name string
+	of   func(*figures) float64
+	text func(float64) string
+	good bool // that it gets smaller
+}
+
+var measures = []measure{
+	{"sent", func(f *figures) float64 { return float64(f.Sends) }, whole, false},
+	{"refused (429)", func(f *figures) float64 { return float64(f.Throttled) }, whole, true},
+	{"share of retries", func(f *figures) float64 { return f.RetryShare }, show.Percent, true},
+	{"peak a second", func(f *figures) float64 { return float64(f.PeakPerS) }, whole, false},
+	{"mean a second", func(f *figures) float64 { return f.MeanPerS }, show.Rate, false},
+	{"waited in all", func(f *figures) float64 { return float64(f.WaitedMS) / 1000 }, seconds, false},
+	{"waited for each send", func(f *figures) float64 { return float64(f.WaitedMS) / 1000 / float64(max(f.Sends, 1)) }, seconds, false},
+	{"from first to last send", func(f *figures) float64 { return f.TookS }, seconds, false},
+	{"spent on retries (usd)", func(f *figures) float64 { return f.RetryUSD }, dollars, true},
+}
+
+func whole(x float64) string   { return show.Count(int64(x)) }
+func seconds(x float64) string { return show.Span(time.Duration(min(x, 1e9) * float64(time.Second))) }
+func dollars(x float64) string { return fmt.Sprintf("%.2f", x) }
+
+func beforeAfter(before, after *figures) *show.Table {
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: ""}, {Head: "before", Right: true}, {Head: "after", Right: true}, {Head: "change", Right: true, Drop: 1},
+	}}
+	for _, m := range measures {
+		row := []show.Cell{{Text: m.name}, {Text: "-"}, {Text: "-"}, {}}
+		var b, a float64
+		if before != nil {
+			b = m.of(before)
+			row[1].Text = m.text(b)
+		}
+		if after != nil {
+			a = m.of(after)
+			row[2].Text = m.text(a)
+		}
+		if before != nil && after != nil {
+			row[3] = show.Cell{Text: change(b, a), Colour: m.colour(b, a)}
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func (m *measure) colour(before, after float64) show.Colour {
+	switch {
+	case !m.good || before == after:
+		return show.Plain
+	case after < before:
+		return show.Green
+	}
+	return show.Red
+}
+
+// change is by how much a figure moved.
+func change(before, after float64) string {
+	switch {
+	case before == after:
+		return "="
+	case before == 0:
+		return "new"
+	case after == 0:
+		return "gone"
+	}
+	part := (after - before) / before * 100
+	if part > 999 {
+		return fmt.Sprintf("x%.0f", min(after/before, 1e9))
+	}
+	return fmt.Sprintf("%+.0f%%", part)
+}
+
+// callersBeforeAfter shows the same for each caller, in a line.
+func (s *screen) callersBeforeAfter(list []callerComparison) *show.Table {
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "caller", Least: 10}, {Head: "sent", Right: true}, {Head: "429s", Right: true}, {Head: "retries", Right: true},
+		{Head: "peak/s", Right: true, Drop: 2}, {Head: "mean/s", Right: true, Drop: 3}, {Head: "waited", Right: true, Drop: 1},
+	}}
+	for i := range list {
+		c := &list[i]
+		row := []show.Cell{{Text: s.Text(c.Name, nameWidth)}}
+		for _, k := range []int{0, 1, 2, 3, 4, 5} {
+			m := &measures[k]
+			var b, a float64
+			from, to := "-", "-"
+			if c.Before != nil {
+				b = m.of(c.Before)
+				from = m.text(b)
+			}
+			if c.After != nil {
+				a = m.of(c.After)
+				to = m.text(a)
+			}
+			row = append(row, show.Cell{Text: from + s.arrow() + to, Colour: m.colour(b, a)})
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func (s *screen) arrow() string {
+	if s.ASCII {
+		return " -> "
+	}
+	return " → "
+}

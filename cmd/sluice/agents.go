@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+)
+
+// agentsJSON is the same as in the status.
+type agentsJSON struct {
+	Store  string               `json:"store"`
+	Agents []sluice.AgentStatus `json:"agents"`
+	Cycles [][]string           `json:"cycles"`
+}
+
+func newAgents() *cobra.Command {
+	return &cobra.Command{
+		Use:   "agents",
+		Short: "List the agents that are alive: lease, allocation, use, whom they wait for",
+		Long: "Agents lists every agent that holds a lease or has asked within the length of one,\n" +
+			"with its class's share of the resource that it uses most.\n\n" +
+			"A state is active, waiting (for its turn), limited (held up by a limit or a pause\n" +
+			"for longer than a moment) or held (should start no new work: an agent that it\n" +
+			"waits for is limited; the chain leads there).",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var st sluice.Status
+			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
+				st, err = s.gate.Status(ctx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), agentsJSON{st.Store, st.Agents, st.Cycles}))
+			}
+			s := screenFor(cmd.OutOrStdout(), time.Now())
+			s.allAgents(&st)
+			return s.end()
+		},
+	}
+}
+
+func (s *screen) allAgents(st *sluice.Status) {
+	if len(st.Agents) == 0 {
+		s.line("No agent is alive: none holds a lease, and none has asked for a while.")
+		s.line("One appears here with sluice run, or when it asks: sluice acquire RESOURCE --agent NAME")
+	} else {
+		t := s.agents(st.Agents)
+		t.Indent = ""
+		s.table(t)
+	}
+	s.cycles(st.Cycles)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+// end is how the program ends with a result.
+func (res *result) end() error {
+	switch {
+	case res.why != nil:
+		return res.why
+	case res.code != 0:
+		return childExit(res.code)
+	}
+	return nil
+}
+
+// lettersIn opens the dead letters of a directory of state.
+func lettersIn(dir string) (*deadletter.List, error) {
+	if dir == "" {
+		return nil, &failure{
+			code: exitUnavailable, message: "there is no place for dead letters: the user has no directory for state",
+			hint: "set HOME or XDG_STATE_HOME, or use --store file:PATH",
+		}
+	}
+	list, err := deadletter.Open(filepath.Join(dir, "dead-letters"))
+	if err != nil {
+		return nil, &failure{code: exitUnavailable, message: "dead letters: " + err.Error(), hint: "see what is in the way there"}
+	}
+	return list, nil
+}
+
+// bury keeps a job that was given up as a dead letter, and tells how to get it back.
+func (r *runner) bury(res *result) {
+	e := r.letter()
+	e.Config, e.Store = deadletter.Text(r.config), deadletter.Text(r.s.store)
+	r.became(&e, res)
+	list, err := lettersIn(r.s.dir)
+	var id string
+	var dropped []string
+	if err == nil {
+		var dir string
+		if dir, err = os.Getwd(); err == nil {
+			e.Dir = deadletter.Text(dir)
+			id, dropped, err = list.Add(e)
+		}
+	}
+	if err != nil {
+		res.why.detail = "error: it could not be kept as a dead letter: " + err.Error()
+		if errors.Is(err, deadletter.ErrTooLarge) {
+			res.why.hint = "give long input as a file"
+		}
+		return
+	}
+	res.why.hint = fmt.Sprintf("it is kept as dead letter %s: sluice dlq retry %s runs it again", id, id)
+	r.saidDropped(dropped)
+}
+
+// saidDropped tells which entries went because the list was full.
+func (r *runner) saidDropped(ids []string) {
+	if len(ids) > 0 {
+		fmt.Fprintf(r.stderr, "warning: the list of dead letters was full; dropped the oldest: %d, up to %s\n", len(ids), ids[len(ids)-1])
+	}
+}
+
+// became adds what became of the job this time.
+func (r *runner) became(e *deadletter.Entry, res *result) {
+	e.Time = time.Now().UTC().Truncate(time.Millisecond)
+	if e.Attempts == 0 {
+		e.First = r.first
+	}
+	e.Attempts += r.sent
+	e.Rounds++
+	if r.sent > 0 {
+		e.Last, e.ExitCode = r.last, r.code
+	}
+	e.Reason = res.gaveUp
+	e.Waits = append(e.Waits, r.waits...)
+}

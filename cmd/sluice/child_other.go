@@ -1,0 +1,8 @@
+//go:build !linux
+
+package main
+
+import "syscall"
+
+// childAttr is nothing special where a child cannot be told of its parent's death.
+func childAttr() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+func newDLQ() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dlq",
+		Short: "List, show, retry and drop commands that were given up",
+		Long: `A command of sluice run that was given up is kept as a dead letter, with everything needed to run
+it again: up to 1,000 of them, 16 MiB in all; then the oldest go. Command lines can hold
+secrets: only the user who ran them can read the files. Environment and input are not kept.
+
+An ID can be shortened as long as it stands for one entry.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newDLQList(), newDLQShow(), newDLQRetry(), newDLQDrop())
+	return cmd
+}
+
+// letters opens the dead letters that the command line means.
+func letters(cmd *cobra.Command) (*deadletter.List, error) {
+	f := config.Default()
+	if name := configName(cmd, nil); name != "" {
+		var err error
+		if f, err = loadConfig(name); err != nil {
+			return nil, err
+		}
+	}
+	at, err := placeOf(cmd, f)
+	if err != nil {
+		return nil, err
+	}
+	return lettersIn(at.dir)
+}
+
+// letterFailure is how the program ends because of an error of the list.
+func letterFailure(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := &failure{code: exitUnavailable, message: err.Error(), hint: "see what is in the way there"}
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, deadletter.ErrUnknown):
+		f.code, f.hint = exitUsage, "sluice dlq list tells what there is"
+	case errors.Is(err, deadletter.ErrAmbiguous):
+		f.code, f.hint = exitUsage, "give more of the id; sluice dlq list tells what there is"
+	case errors.Is(err, deadletter.ErrClaimed):
+		f.code, f.hint = exitNotYet, "wait for the other one to end"
+	case errors.Is(err, deadletter.ErrDamaged):
+		f.code, f.hint = exitUnavailable, "sluice dlq drop ID removes it"
+	}
+	return f
+}
+
+// idOrAll takes one id or --all.
+func idOrAll(cmd *cobra.Command, args []string) error {
+	all, _ := cmd.Flags().GetBool("all")
+	if all == (len(args) > 0) || len(args) > 1 {
+		return &failure{code: exitUsage, message: "give the id of one entry, or --all", hint: "sluice dlq list tells what there is"}
+	}
+	return nil
+}
+
+func oneID(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return &failure{code: exitUsage, message: "give the id of one entry", hint: "sluice dlq list tells what there is"}
+	}
+	return nil
+}
+
+// completeIDs completes the id of an entry.
+func completeIDs(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	list, err := letters(cmd)
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	entries, _ := list.Entries() // without them there is nothing to complete
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, e.ID+"\t"+printable(e.Program()))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// letterJSON is an entry in a list: without its arguments, which may hold secrets.
+type letterJSON struct {
+	ID       string    `json:"id"`
+	Time     time.Time `json:"time"`
+	Resource string    `json:"resource"`
+	Agent    string    `json:"agent"`
+	Class    string    `json:"class"`
+	Attempts int       `json:"attempts"`
+	Reason   string    `json:"reason"`
+	ExitCode int       `json:"exit_code"`
+	Program  string    `json:"program"`
+	Args     int       `json:"args"` // how many
+	Damaged  string    `json:"damaged,omitempty"`
+}
+
+func newDLQList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List them, oldest first, without the arguments of commands",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := letters(cmd)
+			if err != nil {
+				return err
+			}
+			entries, err := list.Entries()
+			if err != nil {
+				return letterFailure(err)
+			}
+			if asJSON(cmd) {
+				all := []letterJSON{}
+				for _, e := range entries {
+					all = append(all, letterJSON{
+						e.ID, e.Time, e.Resource, e.Agent, e.Class, e.Attempts, e.Reason, e.ExitCode, e.Program(), max(len(e.Argv)-1, 0), e.Damaged,
+					})
+				}
+				return written(printJSON(cmd.OutOrStdout(), map[string]any{"dead_letters": all}))
+			}
+			s := screenFor(cmd.OutOrStdout(), time.Now())
+			s.letters(entries)
+			return s.end()
+		},
+	}
+}
+
+func (s *screen) letters(entries []deadletter.Entry) {
+	if len(entries) == 0 {
+		s.line("There are no dead letters: no command of sluice run was given up.")
+		return
+	}
+	t := &show.Table{Columns: []show.Column{
+		{Head: "id"}, {Head: "given up", Drop: 2}, {Head: "agent", Least: 8}, {Head: "resource", Least: 8, Drop: 3}, {Head: "attempts", Right: true},
+		{Head: "exit", Right: true}, {Head: "command", Least: 12}, {Head: "why", Least: 8, Drop: 1},
+	}}
+	cell := func(text string) show.Cell { return show.Cell{Text: s.Text(text, 60)} }
+	for _, e := range entries {
+		when := show.Ago(e.Time, s.now)
+		if e.Damaged != "" {
+			t.Add(cell(e.ID), cell(when), cell(""), cell(""), cell(""), cell(""), show.Cell{Text: "(damaged)", Colour: show.Red}, cell(e.Damaged))
+			continue
+		}
+		t.Add(cell(e.ID), cell(when), cell(e.Agent), cell(e.Resource), cell(fmt.Sprint(e.Attempts)), cell(fmt.Sprint(e.ExitCode)),
+			cell(e.Program()+arguments(len(e.Argv)-1)), cell(e.Reason))
+	}
+	s.table(t)
+}
+
+// arguments tells how many there are.
+func arguments(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " (1 argument)"
+	}
+	return fmt.Sprintf(" (%d arguments)", n)
+}
+
+func newDLQDrop() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "drop ID",
+		Short:             "Remove one, or all, for good",
+		Example:           "  sluice dlq drop 1k4m\n  sluice dlq drop --all",
+		Args:              idOrAll,
+		ValidArgsFunction: completeIDs,
+	}
+	all := cmd.Flags().Bool("all", false, "all of them, but for those being retried")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		list, err := letters(cmd)
+		if err != nil {
+			return err
+		}
+		if *all {
+			entries, err := list.Entries()
+			if err != nil {
+				return letterFailure(err)
+			}
+			for _, e := range entries {
+				args = append(args, e.ID)
+			}
+		}
+		dropped, err := drop(list, args, *all)
+		if err != nil {
+			return letterFailure(err)
+		}
+		if asJSON(cmd) {
+			return written(printJSON(cmd.OutOrStdout(), map[string]any{"dropped": dropped}))
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace("dropped "+strings.Join(dropped, " "))+ifNone(dropped))
+		return written(err)
+	}
+	return cmd
+}
+
+func ifNone(list []string) string {
+	if len(list) == 0 {
+		return " nothing"
+	}
+	return ""
+}
+
+// drop removes entries. Of all, those being retried and those that just went are left alone.
+func drop(list *deadletter.List, ids []string, all bool) ([]string, error) {
+	dropped := []string{}
+	for _, id := range ids {
+		e, err := list.Get(id)
+		if err == nil {
+			err = list.Remove(e.ID)
+		}
+		switch {
+		case all && (errors.Is(err, deadletter.ErrClaimed) || errors.Is(err, deadletter.ErrUnknown)):
+		case err != nil:
+			return dropped, err
+		default:
+			dropped = append(dropped, e.ID)
+		}
+	}
+	return dropped, nil
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+func newDLQRetry() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "retry ID",
+		Short: "Run one again, or all, in turn",
+		Long: `Retry runs an entry again: in its directory, for its agent, with the flags that it was run with, in
+the environment of now. If it succeeds the entry is removed; else it is kept, with what became of
+it added. Two that retry the same entry do not both run it.
+
+It exits as sluice run does: with the command's exit code, or with 75 if it was given up again.
+With --all entries are run one after the other, and the exit code is that of the first that did
+not succeed.`,
+		Example:           "  sluice dlq retry 1k4m\n  sluice dlq retry --all",
+		Args:              idOrAll,
+		ValidArgsFunction: completeIDs,
+	}
+	all := cmd.Flags().Bool("all", false, "all of them, oldest first")
+	quiet := cmd.Flags().Bool("quiet", false, "say nothing but errors")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		list, err := letters(cmd)
+		if err != nil {
+			return err
+		}
+		if *all {
+			return retryAll(cmd, list, *quiet)
+		}
+		_, err = retryOne(cmd, list, args[0], *quiet)
+		return letterFailureOr(err)
+	}
+	return cmd
+}
+
+// letterFailureOr leaves alone how a child ended.
+func letterFailureOr(err error) error {
+	var child childExit
+	if err == nil || errors.As(err, &child) {
+		return err
+	}
+	return letterFailure(err)
+}
+
+// retryAll runs the entries that were there at the start.
+func retryAll(cmd *cobra.Command, list *deadletter.List, quiet bool) error {
+	entries, err := list.Entries()
+	if err != nil {
+		return letterFailure(err)
+	}
+	var first error
+	for _, e := range entries {
+		stopped, err := retryOne(cmd, list, e.ID, quiet)
+		if err = letterFailureOr(err); err != nil {
+			var f *failure
+			if first == nil {
+				first = err
+			} else if errors.As(err, &f) { // the first is told at the end
+				f.report(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+			}
+		}
+		if stopped {
+			break
+		}
+	}
+	return first
+}
+
+// retryOne runs an entry again. It reports whether somebody asked for the end.
+func retryOne(cmd *cobra.Command, list *deadletter.List, id string, quiet bool) (stopped bool, err error) {
+	c, err := list.Claim(id)
+	if err != nil {
+		return false, err
+	}
+	defer c.Release()
+	e := c.Entry()
+	back, err := withConfig(cmd, string(e.Config))
+	if err != nil {
+		return false, err
+	}
+	defer back()
+	s, err := openGate(cmd, named(e.Resource)...)
+	if err != nil {
+		return false, err
+	}
+	defer s.closeAfter()
+	if err := sameStore(&e, s); err != nil {
+		return false, err
+	}
+	walls, err := wallsOf(s)
+	if err != nil {
+		return false, err
+	}
+	r, err := newRunner(cmd, s, jobOf(&e, walls), quiet)
+	if err != nil {
+		return false, err
+	}
+	leave, err := enter(string(e.Dir))
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	r.env = childEnv(r.env, []variable{{"PWD", string(e.Dir)}})
+	if r.path, err = lookUp(r.argv[0]); err != nil {
+		return false, err
+	}
+	r.say("sluice: dead letter %s: %s", e.ID, e.Program())
+	res, err := r.conduct(cmd.Context())
+	stopped = r.keep.stopped()
+	if err != nil {
+		return stopped, err
+	}
+	return stopped, r.settle(c, &res)
+}
+
+// settle removes an entry that has succeeded, and updates one that has not.
+func (r *runner) settle(c *deadletter.Claim, res *result) error {
+	if res.code == 0 && res.why == nil {
+		if err := c.Remove(); err != nil {
+			return &failure{code: exitUnavailable, message: "it succeeded, and is still in the list: " + err.Error(), hint: "sluice dlq drop " + c.Entry().ID}
+		}
+		return nil
+	}
+	e := c.Entry()
+	if res.gaveUp == "" {
+		res.gaveUp = fmt.Sprintf("exit code %d", res.code)
+	}
+	r.became(&e, res)
+	err := c.Update(e)
+	if res.why == nil {
+		if err != nil {
+			r.say("warning: the dead letter could not be updated: %s", err)
+		}
+		return res.end()
+	}
+	res.why.hint = fmt.Sprintf("it is still dead letter %s: sluice dlq show %s tells more", e.ID, e.ID)
+	if err != nil {
+		res.why.detail = "error: the dead letter could not be updated: " + err.Error()
+	}
+	return res.end()
+}
+
+func named(resource string) []string {
+	if resource == "" {
+		return nil
+	}
+	return []string{resource}
+}
+
+// withConfig uses the configuration of an entry if the command line names none.
+func withConfig(cmd *cobra.Command, file string) (back func(), err error) {
+	flag := cmd.Flags().Lookup("config")
+	was := flag.Value.String()
+	use := configName(cmd, nil)
+	if use == "" {
+		use = file
+	}
+	if use != "" {
+		// In full: the entry's directory is another one.
+		if use, err = filepath.Abs(use); err != nil {
+			return nil, err
+		}
+	}
+	if err := flag.Value.Set(use); err != nil {
+		return nil, err
+	}
+	return func() { _ = flag.Value.Set(was) }, nil // a string takes any
+}
+
+// sameStore refuses to run an entry on another store than it was on: it would be counted where
+// nobody looks. Files can be moved.
+func sameStore(e *deadletter.Entry, s *session) error {
+	was := string(e.Store)
+	if was == "" || was == s.store || strings.HasPrefix(was, "file:") && strings.HasPrefix(s.store, "file:") {
+		return nil
+	}
+	return &failure{
+		code: exitUsage, message: fmt.Sprintf("it was run on the store %s, and this is %s", was, s.store),
+		hint: "give that one with --store or SLUICE_STORE",
+	}
+}
+
+// enter goes to the directory of an entry, and back. Its program may be named from there.
+func enter(dir string) (back func(), err error) {
+	was, err := os.Getwd()
+	if err == nil {
+		err = os.Chdir(dir)
+	}
+	if err != nil {
+		return nil, &failure{code: exitUsage, message: "its directory: " + err.Error(), hint: "make it anew, or drop the entry"}
+	}
+	return func() { _ = os.Chdir(was) }, nil
+}

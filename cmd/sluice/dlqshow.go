@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+func newDLQShow() *cobra.Command {
+	return &cobra.Command{
+		Use:               "show ID",
+		Short:             "Show everything that is kept of one, its arguments too",
+		Args:              oneID,
+		ValidArgsFunction: completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := letters(cmd)
+			if err != nil {
+				return err
+			}
+			e, err := list.Get(args[0])
+			if err != nil {
+				return letterFailure(err)
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), e))
+			}
+			s := screenFor(cmd.OutOrStdout(), time.Now())
+			s.letter(&e)
+			return s.end()
+		},
+	}
+}
+
+func (s *screen) letter(e *deadletter.Entry) {
+	field := func(name, format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); text != "" {
+			s.line("%-10s  %s", name, harmless(text))
+		}
+	}
+	field("id", "%s", e.ID)
+	if e.Damaged != "" {
+		field("damaged", "%s", e.Damaged)
+		s.line("It cannot be retried; sluice dlq drop %s removes it.", e.ID)
+		return
+	}
+	field("command", "%s", shellLine(e.Args()))
+	field("directory", "%s", printable(string(e.Dir)))
+	field("config", "%s", printable(string(e.Config)))
+	field("store", "%s", printable(string(e.Store)))
+	field("resource", "%s", e.Resource)
+	field("agent", "%s", e.Agent)
+	field("class", "%s", e.Class)
+	field("user", "%s", e.User)
+	field("model", "%s", e.Model)
+	field("tool", "%s", e.Tool)
+	var cost []string
+	for _, unit := range slices.Sorted(maps.Keys(e.Cost)) {
+		cost = append(cost, fmt.Sprintf("%s=%d", unit, e.Cost[unit]))
+	}
+	field("cost", "%s", strings.Join(cost, ","))
+	field("waits for", "%s", strings.Join(e.WaitsFor, ","))
+	field("attempts", "%d, given up %s, each time after at most %d in %s", e.Attempts, times(e.Rounds), e.Most, shortTime(time.Duration(e.Deadline)))
+	field("first", "%s", e.First.Format(time.RFC3339))
+	field("last", "%s", e.Last.Format(time.RFC3339))
+	field("exit code", "%d", e.ExitCode)
+	field("given up", "%s: %s", e.Time.Format(time.RFC3339), e.Reason)
+	for _, w := range e.Waits {
+		field("", "attempt %d waited %s (%s)", w.Attempt, time.Duration(w.Waited), w.Why)
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// shellLine is a command line as a shell would take it.
+func shellLine(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = shellWord(a)
+	}
+	return strings.Join(quoted, " ")
+}
+
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+=./:,@%^", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	if shown := printable(s); shown != s {
+		return "$'" + strings.ReplaceAll(shown, "'", `\'`) + "'"
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// printable is a text with escapes for what would not show, or would steer a terminal.
+func printable(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\\':
+			b.WriteString(`\\`)
+		case r == utf8.RuneError && n == 1 || !unicode.IsPrint(r):
+			for _, c := range []byte(s[i : i+n]) {
+				fmt.Fprintf(&b, `\x%02x`, c)
+			}
+		default:
+			b.WriteRune(r)
+		}
+		i += n
+	}
+	return b.String()
+}

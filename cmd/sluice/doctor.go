@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+func newDoctor() *cobra.Command {
+	from := lastWeek()
+	cmd := &cobra.Command{
+		Use:   "doctor [RESOURCE]",
+		Short: "Set all callers against the quota, and say what is worth changing",
+		Long: "Doctor adds up what all callers of a resource send, on average and in their\n" +
+			"busiest minutes, and sets it against the quota. From 80% on the verdict is\n" +
+			"contention: they will get into each other's way. It says what one more caller\n" +
+			"would do, and which settings are worth a look and why.\n\n" +
+			"The exit code is 0 whatever the verdict; --json has it as a word.",
+		Example:           "  sluice doctor\n  sluice doctor github --since 24h --json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeResources,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			now := time.Now()
+			var d sluice.Diagnosis
+			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
+				d, err = readDiagnosis(ctx, s, from.moment(now))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), d))
+			}
+			s := screenFor(cmd.OutOrStdout(), now)
+			s.diagnosis(&d)
+			return s.end()
+		},
+	}
+	cmd.Flags().Var(&from, "since", "the period that callers are judged by: a time before now such as 24h or 7d, or a moment")
+	return cmd
+}
+
+// readDiagnosis is the gate's, with the callers that only the log of events knows.
+func readDiagnosis(ctx context.Context, s *session, from time.Time) (sluice.Diagnosis, error) {
+	d, err := s.gate.Diagnose(ctx, from)
+	if err != nil {
+		return d, err
+	}
+	rep, err := readReport(ctx, s, from)
+	if err != nil {
+		return d, err
+	}
+	for i := range d.Resources {
+		for _, r := range rep.Resources {
+			if r.Name == d.Resources[i].Name {
+				weigh(&d.Resources[i], r.Callers)
+			}
+		}
+	}
+	return d, nil
+}
+
+// weigh sets these callers against the quota, instead of those that the store alone knows.
+func weigh(d *sluice.ResourceDiagnosis, callers []sluice.CallerReport) {
+	var all []policy.Caller
+	for _, c := range callers {
+		all = append(all, policy.Caller{Name: c.Name, MeanPerMin: c.MeanPerS * 60, PeakPerMin: float64(c.PeakPerMin)})
+	}
+	audit := policy.Weigh(d.QuotaPerMin, all)
+	d.Callers = append([]sluice.CallerReport{}, callers...)
+	d.MeanPerMin, d.PeakPerMin, d.Ratio, d.OneMoreRatio, d.Verdict = audit.MeanPerMin, audit.PeakPerMin, audit.Ratio, audit.OneMoreRatio, audit.Verdict
+	for _, a := range policy.Advise(policy.Facts{Resource: d.Name, Audit: audit, Callers: len(all)}) {
+		i := slices.IndexFunc(d.Advice, func(b sluice.Advice) bool { return b.Setting == a.Setting })
+		switch {
+		case i < 0:
+			d.Advice = append(d.Advice, sluice.Advice(a))
+		case a.Setting == "agents": // the figures are better than those before
+			d.Advice[i] = sluice.Advice(a)
+		}
+	}
+}
+
+// diagnosis shows what an audit found: verdicts first.
+func (s *screen) diagnosis(d *sluice.Diagnosis) {
+	if len(d.Resources) == 0 {
+		s.line("No resource is configured: sluice config init FILE starts a configuration.")
+	}
+	for i := range d.Resources {
+		r := &d.Resources[i]
+		if i > 0 {
+			s.line("")
+		}
+		colour := show.Green
+		if r.Verdict != "ok" {
+			colour = show.Red
+		}
+		s.line("%s  %s  %s", s.Paint(show.Bold, s.Text(r.Name, nameWidth)), s.Paint(colour, r.Verdict), auditText(r))
+		for _, a := range r.Advice {
+			s.line("  %s", s.Paint(show.Amber, s.Text(a.Setting, textWidth)))
+			for _, line := range s.wrap(s.Text(a.Text, 500), 4) {
+				s.line("    %s", line)
+			}
+		}
+		if len(r.Callers) > 0 {
+			s.table(s.audited(r))
+		}
+		if more := len(r.Callers) - manyCallers; more > 0 {
+			s.line("  and %d more callers: sluice doctor --json lists them all", more)
+		}
+	}
+}
+
+// auditText says in a line what the figures come to.
+func auditText(r *sluice.ResourceDiagnosis) string {
+	switch n := len(r.Callers); {
+	case n == 0:
+		return "nobody has sent anything in this period"
+	case r.QuotaPerMin == 0:
+		return fmt.Sprintf("%s up to %s a minute; the quota is not known", callersSend(n), show.Rate(r.PeakPerMin))
+	default:
+		return fmt.Sprintf("%s up to %s a minute, %s of the quota of %s; one more like them makes it %s",
+			callersSend(n), show.Rate(r.PeakPerMin), show.Percent(r.Ratio), show.Rate(r.QuotaPerMin), show.Percent(r.OneMoreRatio))
+	}
+}
+
+func callersSend(n int) string {
+	if n == 1 {
+		return "1 caller sends"
+	}
+	return fmt.Sprintf("%d callers send", n)
+}
+
+func (s *screen) audited(r *sluice.ResourceDiagnosis) *show.Table {
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "caller", Least: 10}, {Head: "mean/min", Right: true}, {Head: "peak/min", Right: true}, {Head: "of the quota", Right: true},
+		{Head: "429s", Right: true}, {Head: "sent", Right: true, Drop: 1},
+	}}
+	for _, c := range r.Callers[:min(len(r.Callers), manyCallers)] {
+		row := []show.Cell{
+			{Text: s.Text(c.Name, nameWidth)}, {Text: show.Rate(c.MeanPerS * 60)}, {Text: show.Count(c.PeakPerMin)}, {},
+			{Text: show.Count(c.Throttled)}, {Text: show.Count(c.FirstSends + c.Retries)},
+		}
+		if r.QuotaPerMin > 0 {
+			row[3].Text = show.Percent(float64(c.PeakPerMin) / r.QuotaPerMin)
+		}
+		if c.Throttled > 0 {
+			row[4].Colour = show.Red
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// wrap breaks a text at spaces to the width of the screen, less an indent.
+func (s *screen) wrap(text string, indent int) []string {
+	width := 96
+	if s.width > 0 {
+		width = min(width, s.width)
+	}
+	return show.Wrap(text, max(width-indent, 20))
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/provider"
+)
+
+// session is an open gate and what the command line says about it.
+type session struct {
+	gate  *sluice.Gate
+	file  *config.File     // configuration with defaults
+	store string           // URL in use, without password
+	dir   string           // where this machine's files live: events, dead letters
+	log   *eventlog.Writer // never nil
+
+	limits map[string][]sluice.Limit // of the resources that are open
+	stderr io.Writer
+}
+
+// openGate opens the store of the command line with only the named resources, or with all if
+// none is named: those of the configuration or, without any, every provider whose limits are
+// known. A name that neither configuration nor presets know exits with 64. Errors of the
+// configuration exit with 78, of the store with 69.
+func openGate(cmd *cobra.Command, resources ...string) (*session, error) {
+	f := config.Default()
+	if name := configName(cmd, nil); name != "" {
+		var err error
+		if f, err = loadConfig(name); err != nil {
+			return nil, err
+		}
+	}
+	all := len(resources) == 0 && len(f.Resources) > 0
+	if !all {
+		f.AddPresets()
+	}
+	at, err := placeOf(cmd, f)
+	if err != nil {
+		return nil, err
+	}
+	if len(resources) > 0 {
+		if err := keepOnly(f, resources); err != nil {
+			return nil, err
+		}
+	}
+	c, err := f.Gate(time.Now())
+	if err != nil {
+		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
+	}
+	s := &session{file: f, dir: at.dir, log: eventlog.Open(at.dir), limits: map[string][]sluice.Limit{}, stderr: cmd.ErrOrStderr()}
+	for name, r := range c.Resources {
+		s.limits[name] = r.Limits
+	}
+	c.Store, c.Events = at.url, s.log.Add
+	s.gate, err = sluice.Open(cmd.Context(), c)
+	if err != nil {
+		_ = s.log.Close() // nothing is in it
+		return nil, openFailure(err)
+	}
+	s.store = s.gate.Store()
+	return s, nil
+}
+
+// openFailure is fail for a gate that does not open: what is invalid then is the configuration.
+func openFailure(err error) error {
+	f := asFailure(fail(err))
+	if errors.Is(err, sluice.ErrInvalid) {
+		f.code, f.hint = exitConfig, cmp.Or(f.hint, "docs/configuration.md describes every field")
+	}
+	return f
+}
+
+// keepOnly leaves only the named resources in f.
+func keepOnly(f *config.File, names []string) error {
+	known := slices.Sorted(maps.Keys(f.Resources))
+	for _, name := range names {
+		if _, ok := f.Resources[name]; !ok {
+			return &failure{
+				code: exitUsage, message: fmt.Sprintf("there is no resource %.80q", name),
+				hint: fmt.Sprintf("known are %s; a configuration file adds others", strings.Join(known, ", ")),
+			}
+		}
+	}
+	maps.DeleteFunc(f.Resources, func(name string, _ config.Resource) bool { return !slices.Contains(names, name) })
+	return nil
+}
+
+// close ends the session. What could not be recorded is said, and fails nothing.
+func (s *session) close() error {
+	err := s.gate.Close()
+	if lost := s.log.Close(); lost != nil {
+		fmt.Fprintf(s.stderr, "warning: events are not recorded: %s\n", harmless(lost.Error()))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// closing is close for use with defer: it does not hide an earlier error.
+func (s *session) closing(err *error) {
+	if late := s.close(); *err == nil {
+		*err = late
+	}
+}
+
+// answer reads a response in the dialect of a resource.
+func (s *session) answer(resource string, r *provider.Response) (sluice.Answer, provider.Observation) {
+	o := s.file.Dialect(resource).Observe(r, time.Now())
+	a := o.Answer(s.limits[resource])
+	a.Status = r.Status
+	return a, o
+}
+
+// className is how a class is shown: an agent in none is in the lowest.
+func (s *session) className(class string) string {
+	return cmp.Or(class, s.file.Classes[len(s.file.Classes)-1].Name)
+}
+
+// identity is who a command acts for.
+type identity struct {
+	agent string
+	class string // empty: neither given nor configured, which is the lowest
+	user  string
+}
+
+// addIdentity adds the flags that say who asks.
+func addIdentity(cmd *cobra.Command) {
+	cmd.Flags().String("agent", "", "who asks, `NAME`; else SLUICE_AGENT, else the login name")
+	cmd.Flags().String("class", "", "priority `CLASS`, such as p0, p1 or p2; else the configured one, else the lowest")
+	cmd.Flags().String("user", "", "whose agent it is, `NAME`; else the configured one")
+}
+
+// identityOf is what the flags and the configuration say of who asks.
+func identityOf(cmd *cobra.Command, s *session) (identity, error) {
+	var id identity
+	id.agent, _ = cmd.Flags().GetString("agent")
+	id.class, _ = cmd.Flags().GetString("class")
+	id.user, _ = cmd.Flags().GetString("user")
+	if id.agent == "" && cmd.Flags().Changed("agent") {
+		return id, &failure{code: exitUsage, message: "--agent: it is empty", hint: "give a name, or leave the flag out"}
+	}
+	id.agent = cmp.Or(id.agent, os.Getenv("SLUICE_AGENT"), loginName())
+	known, ok := s.file.Agents[id.agent]
+	if !ok {
+		known = s.file.Agents["*"]
+	}
+	id.class, id.user = cmp.Or(id.class, known.Class), cmp.Or(id.user, known.User)
+	var classes []string
+	for _, c := range s.file.Classes {
+		classes = append(classes, c.Name)
+	}
+	if id.class != "" && !slices.Contains(classes, id.class) {
+		return id, &failure{
+			code: exitUsage, message: fmt.Sprintf("--class: there is no class %.80q", id.class), hint: "classes are " + strings.Join(classes, ", "),
+		}
+	}
+	return id, nil
+}
+
+// loginName is the name of whoever runs the program, without a domain.
+func loginName() string {
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username[strings.LastIndexByte(u.Username, '\\')+1:]
+	}
+	return cmp.Or(name, os.Getenv("USER"), os.Getenv("LOGNAME"), "unknown")
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// screen is where a result is shown to people.
+type screen struct {
+	show.Style
+	w     *bufio.Writer
+	width int // of the terminal; 0: as wide as it gets
+	now   time.Time
+}
+
+// screenFor shows on w, in as much of colour and width as there is.
+func screenFor(w io.Writer, now time.Time) *screen {
+	s := &screen{
+		Style: show.Style{Colour: bool(painterFor(w)), ASCII: !show.UTF8(os.Getenv)},
+		w:     bufio.NewWriter(w), now: now,
+	}
+	if f, ok := w.(*os.File); ok && isTerminal(w) {
+		if width, _, err := term.GetSize(f.Fd()); err == nil {
+			s.width = width
+		}
+	}
+	return s
+}
+
+func (s *screen) line(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
+
+func (s *screen) table(t *show.Table) {
+	for _, line := range t.Lines(s.Style, s.width) {
+		s.line("%s", line)
+	}
+}
+
+// end is the error that the output came to, if any.
+func (s *screen) end() error { return written(s.w.Flush()) }
+
+// looking opens the gate for a look, reads, and closes it before anything is printed. What takes
+// long is told.
+func looking(cmd *cobra.Command, resources []string, read func(ctx context.Context, s *session) error) error {
+	return patiently(cmd.ErrOrStderr(), "reading the store", func() (err error) {
+		s, err := openGate(cmd, resources...)
+		if err != nil {
+			return err
+		}
+		defer s.closing(&err)
+		return fail(read(cmd.Context(), s))
+	})
+}
+
+// patiently does something, and says so where it takes long.
+func patiently(w io.Writer, what string, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	begun, terminal := time.Now(), isTerminal(w)
+	wait := time.NewTimer(quiet)
+	defer wait.Stop()
+	for shown := false; ; {
+		select {
+		case err := <-done:
+			if shown && terminal {
+				fmt.Fprint(w, "\r\x1b[K")
+			}
+			return err
+		case <-wait.C:
+			switch {
+			case terminal:
+				fmt.Fprintf(w, "\r\x1b[K%s for %s", what, show.Span(time.Since(begun).Truncate(time.Second)))
+				wait.Reset(time.Second)
+			default: // once is enough
+				fmt.Fprintf(w, "%s takes long\n", what)
+			}
+			shown = true
+		}
+	}
+}
+
+// asJSON tells whether a program reads the result.
+func asJSON(cmd *cobra.Command) bool {
+	yes, _ := cmd.Flags().GetBool("json")
+	return yes
+}
+
+// classNames are the classes, highest first.
+func (s *session) classNames() []string {
+	var names []string
+	for _, c := range s.file.Classes {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// resourceNames are the resources that are open, sorted.
+func (s *session) resourceNames() []string { return slices.Sorted(maps.Keys(s.limits)) }

@@ -1,0 +1,389 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) *time.Time {
+	t := noon.Add(d)
+	return &t
+}
+
+// drawn is what a screen of a style and width shows.
+func drawn(style show.Style, width int, draw func(*screen)) string {
+	var b bytes.Buffer
+	s := &screen{Style: style, w: bufio.NewWriter(&b), width: width, now: noon}
+	draw(s)
+	if err := s.end(); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "look", name+".golden")
+	if os.Getenv("SLUICE_UPDATE") != "" {
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func someLimit(name, unit, kind, scope string, used, size int64) sluice.LimitStatus {
+	return sluice.LimitStatus{Name: name, Kind: kind, Unit: unit, Scope: scope, Limit: size, Used: used, Remaining: max(size-used, 0), Light: "green"}
+}
+
+// someStatus has something of everything.
+func someStatus() *sluice.Status {
+	core := someLimit("core", "core", "fixed", "", 4200, 5000)
+	core.ResetAt, core.Light, core.Outside = at(724*time.Second), "amber", 300
+	core.Breaker, core.GoneAt = "gliding", at(90*time.Second)
+	red := someLimit("day", "requests", "fixed", "", 9900, 10_000)
+	red.ResetAt, red.Light = at(11*time.Hour), "red"
+	st := &sluice.Status{
+		Store: "file:/home/me/.local/state/sluice",
+		Resources: []sluice.ResourceStatus{
+			{
+				Name: "anthropic", Mode: "gate", Light: "green", Waiting: map[string]int{"p0": 0, "p1": 2, "p2": 5}, InFlight: 12, Consecutive429: 2, Throttled7d: 4,
+				Last429: at(-18 * time.Second), PausedUntil: at(42 * time.Second),
+				Gates: []sluice.GateStatus{
+					{Phase: "paused", Until: at(42 * time.Second), Cause: "HTTP 429 rate_limit_error"},
+					{Phase: "probing", Scope: "model=opus"}, {Phase: "ramping", Scope: "model=haiku"},
+				},
+				CallerStatus: sluice.CallerStatus{Sent: 1240, Throttled: 2, Retried: 5},
+				Limits: []sluice.LimitStatus{
+					someLimit("minute", "requests", "rolling", "", 64, 80), someLimit("input", "input_tokens", "bucket", "", 39_000, 40_000),
+					someLimit("output", "output_tokens", "bucket", "", 12, 0), red,
+				},
+			},
+			{
+				Name: "github", Key: "5f2c11aa", Mode: "observe", Light: "amber", Waiting: map[string]int{"p0": 0}, CallerStatus: sluice.CallerStatus{Sent: 4200},
+				Limits: []sluice.LimitStatus{core},
+			},
+			{Name: "unknown", Mode: "gate", Light: "green", CallerStatus: sluice.CallerStatus{Sent: 1}},
+			{Name: "quiet", Mode: "gate", Light: "green", Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 0, 80)}},
+		},
+		Agents: []sluice.AgentStatus{
+			{
+				Name: "indexer", Class: "p2", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 38, State: "limited",
+				LeaseExpiresAt: at(4 * time.Minute),
+			},
+			{
+				Name: "planner", Class: "p1", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 2, State: "held",
+				LeaseExpiresAt: at(5 * time.Minute), PauseChain: []string{"planner", "writer", "indexer"}, WaitsFor: []string{"writer"},
+			},
+			{Name: "web", Class: "p0", Resource: "github", State: "active", LeaseExpiresAt: at(30 * time.Second), WaitsFor: []string{"planner"}},
+			{Name: "writer", Class: "p2", State: "waiting"},
+		},
+		Cycles: [][]string{{"a", "b"}},
+	}
+	for i := range 12 {
+		st.Resources[0].Limits = append(st.Resources[0].Limits, someLimit("each", "work", "bucket", "agent=a"+string(rune('a'+i)), int64(i*4), 50))
+	}
+	return st
+}
+
+var someClasses = []string{"p0", "p1", "p2"}
+
+func TestStatusForPeople(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		style show.Style
+		width int
+	}{
+		"status": {show.Style{}, 0}, "status-80": {show.Style{}, 80}, "status-40": {show.Style{}, 40},
+		"status-ascii": {show.Style{ASCII: true}, 0}, "status-colour": {show.Style{Colour: true}, 100},
+	} {
+		golden(t, name, drawn(c.style, c.width, func(s *screen) { s.status(someStatus(), someClasses) }))
+	}
+	empty := &sluice.Status{Store: "mem:", Resources: []sluice.ResourceStatus{{Name: "github", Light: "green"}}}
+	golden(t, "status-empty", drawn(show.Style{}, 0, func(s *screen) { s.status(empty, someClasses) }))
+	golden(t, "agents", drawn(show.Style{}, 0, func(s *screen) { s.allAgents(someStatus()) }))
+	golden(t, "agents-none", drawn(show.Style{}, 0, func(s *screen) { s.allAgents(empty) }))
+}
+
+func TestManyAgentsAreCut(t *testing.T) {
+	t.Parallel()
+	st := someStatus()
+	for range 30 {
+		st.Agents = append(st.Agents, st.Agents[2])
+	}
+	if got := drawn(show.Style{}, 0, func(s *screen) { s.status(st, someClasses) }); !strings.Contains(got, "and 14 more: sluice agents") {
+		t.Error(got)
+	}
+}
+
+func TestWhyForPeople(t *testing.T) {
+	t.Parallel()
+	cheaper := "haiku"
+	list := []waitingJSON{
+		{"anthropic", sluice.Waiting{Ticket: "anthropic.1-1", Agent: "indexer", Class: "p2", Limit: "minute", HeldBy: []string{"web", "a", "b", "c"}, Position: 1, ExpectedAt: at(42 * time.Second), Reason: "limit"}, &cheaper},
+		{"anthropic", sluice.Waiting{Ticket: "anthropic.1-2", Agent: "writer", Class: "p1", Position: 2, Reason: "order"}, nil},
+	}
+	refused := []refusedJSON{
+		{Time: noon.Add(-90 * time.Second), Resource: "anthropic", Agent: "hasty", Class: "p2", Limit: "minute", Used: 80, Size: 80, Reason: "limit", RetryAt: at(20 * time.Second)},
+		{Time: noon.Add(-time.Hour), Resource: "github", Agent: "large", Class: "p0", Limit: "core", Reason: "capacity"},
+	}
+	golden(t, "why", drawn(show.Style{}, 0, func(s *screen) {
+		s.waiting(list, whose{})
+		s.refused(refused)
+	}))
+	golden(t, "why-60", drawn(show.Style{}, 60, func(s *screen) { s.waiting(list, whose{}) }))
+	for of, want := range map[whose]string{
+		{}: "Nobody waits.\n", {agent: "a\x1b"}: "a\ufffd does not wait for anything.\n",
+		{ticket: "r.1-2"}: "r.1-2 does not wait: it was granted, given up or refused.\n",
+	} {
+		if got := drawn(show.Style{}, 0, func(s *screen) { s.waiting(nil, of) }); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestPoolForPeople(t *testing.T) {
+	t.Parallel()
+	p := &poolJSON{Resource: "github", Limit: "core", Unit: "core", PoolStatus: sluice.PoolStatus{
+		TotalLimit: 5000, ResetAt: at(724 * time.Second), Allocations: map[string]sluice.AgentAllocation{
+			"web": {Priority: 0, Used: 10, LeaseExpiry: at(time.Minute)}, "b": {Priority: 2, LeaseExpiry: at(5 * time.Minute)}, "a": {Priority: 2},
+			"odd": {Priority: 9},
+		},
+	}}
+	p.divide([]int64{40, 35, 25}, map[string]int64{"web": 2000, "a": 961, "b": 0})
+	golden(t, "pool", drawn(show.Style{}, 0, func(s *screen) { s.pool(p, someClasses) }))
+	golden(t, "pool-40", drawn(show.Style{}, 40, func(s *screen) { s.pool(p, someClasses) }))
+	var sum int64
+	for _, a := range p.Allocations {
+		sum += a.Allocated
+	}
+	if web := p.Allocations["web"]; web.Allocated != 3076 || web.Used != 2000 || p.Allocations["a"].Allocated != 961 || sum > p.TotalLimit {
+		t.Errorf("%+v", p.Allocations)
+	}
+	for want, p := range map[string]*poolJSON{
+		"no limit is known":     {Resource: "r"},
+		"is not known yet":      {Resource: "r", Limit: "minute", Unit: "requests"},
+		"the first one to ask ": {Resource: "r", Limit: "minute", Unit: "requests", PoolStatus: sluice.PoolStatus{TotalLimit: 3}},
+	} {
+		if got := drawn(show.Style{}, 0, func(s *screen) { s.pool(p, nil) }); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestMainLimit(t *testing.T) {
+	t.Parallel()
+	core, search := sluice.Limit{Name: "core", Unit: "core", Kind: sluice.Fixed}, sluice.Limit{Name: "search", Unit: "search", Kind: sluice.Fixed}
+	flying := sluice.Limit{Name: "inflight", Kind: sluice.Concurrency}
+	own := sluice.Limit{Name: "own", Per: []sluice.Scope{sluice.PerAgent}}
+	minute := sluice.Limit{Name: "minute", Unit: sluice.Requests}
+	for want, limits := range map[string][]sluice.Limit{
+		"core": {flying, own, core, search}, "minute": {core, own, minute}, "": {flying, own},
+	} {
+		got := ""
+		if l := mainLimit(limits); l != nil {
+			got = l.Name
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func someReport(sends, retries, refused int64) *reportJSON {
+	caller := func(name string, n, again, refused int64) callerReport {
+		return callerReport{CallerReport: sluice.CallerReport{
+			Name: name, FirstSends: n - again, Retries: again, Throttled: refused, PeakPerS: n / 10, PeakPerMin: n, MeanPerS: float64(n) / 600, WaitedMS: n * 90,
+		}}
+	}
+	day := noon.Add(-24 * time.Hour)
+	return &reportJSON{Since: day, Resources: []resourceReportJSON{
+		{Name: "anthropic", Since: noon.Add(-time.Hour), Total: caller("", sends, retries, refused), Callers: []callerReport{
+			caller("indexer", sends-20, retries, refused), caller("web", 20, 0, 0),
+		}},
+		{Name: "quiet", Since: day, Callers: []callerReport{}},
+	}}
+}
+
+func TestReportForPeople(t *testing.T) {
+	t.Parallel()
+	golden(t, "report", drawn(show.Style{}, 0, func(s *screen) { s.report(someReport(220, 11, 3)) }))
+	golden(t, "report-60", drawn(show.Style{}, 60, func(s *screen) { s.report(someReport(220, 11, 3)) }))
+	before, after := someReport(400, 100, 90), someReport(220, 0, 0)
+	before.Resources = append(before.Resources, resourceReportJSON{Name: "old", Total: callerReport{CallerReport: sluice.CallerReport{FirstSends: 3}}})
+	before.Resources[0].Callers[1].Name = "gone"
+	after.Against = compare(before, after, nil)
+	golden(t, "against", drawn(show.Style{}, 0, func(s *screen) { s.report(after) }))
+	golden(t, "against-ascii", drawn(show.Style{ASCII: true}, 60, func(s *screen) { s.report(after) }))
+	if only := compare(before, after, []string{"old"}); len(only) != 1 || only[0].After != nil || only[0].Before.Sends != 3 {
+		t.Errorf("%+v", only)
+	}
+	golden(t, "report-none", drawn(show.Style{}, 0, func(s *screen) { s.report(&reportJSON{Since: noon}) }))
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string][2]float64{"=": {2, 2}, "new": {0, 1}, "gone": {1, 0}, "-50%": {4, 2}, "+100%": {2, 4}, "x20": {1, 20}} {
+		if got := change(c[0], c[1]); got != want {
+			t.Errorf("%v: %s, want %s", c, got, want)
+		}
+	}
+}
+
+func TestDoctorForPeople(t *testing.T) {
+	t.Parallel()
+	d := &sluice.Diagnosis{Resources: []sluice.ResourceDiagnosis{
+		{
+			Name: "anthropic", QuotaPerMin: 80, Verdict: "ok",
+			Advice: []sluice.Advice{{Setting: "resources.anthropic.use", Text: "3 requests were refused (429) in the last 7 days, and nothing that is known explains it. Leave some room: resources.anthropic.use: 95%."}},
+		},
+		{Name: "quiet", Verdict: "ok", QuotaPerMin: 80},
+		{Name: "unknown", Verdict: "ok"},
+	}}
+	weigh(&d.Resources[0], []sluice.CallerReport{{Name: "indexer", PeakPerMin: 60, MeanPerS: 0.5, Throttled: 3, FirstSends: 900}, {Name: "web", PeakPerMin: 36, MeanPerS: 0.05, FirstSends: 20}})
+	weigh(&d.Resources[2], []sluice.CallerReport{{Name: "web", PeakPerMin: 36}})
+	if r := d.Resources[0]; r.Verdict != "contention" || r.Ratio != 1.2 || len(r.Advice) != 2 {
+		t.Errorf("%+v", r)
+	}
+	golden(t, "doctor", drawn(show.Style{}, 0, func(s *screen) { s.diagnosis(d) }))
+	golden(t, "doctor-60", drawn(show.Style{}, 60, func(s *screen) { s.diagnosis(d) }))
+	golden(t, "doctor-colour", drawn(show.Style{Colour: true}, 0, func(s *screen) { s.diagnosis(d) }))
+	weigh(&d.Resources[0], d.Resources[0].Callers[:1])
+	if r := d.Resources[0]; r.Verdict != "ok" || r.Ratio != 0.75 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Names can be anything: they steer no terminal, keep to their line, and are not endless.
+func TestForeignNamesAreHarmless(t *testing.T) {
+	t.Parallel()
+	nasty := strings.Repeat("x\x1b[2J\u202e\n<b>\u009b\u0301\u0301\u0301\u0301", 800)
+	st := someStatus()
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		r.Name, r.Key = nasty, nasty
+		for j := range r.Limits {
+			r.Limits[j].Name, r.Limits[j].Scope, r.Limits[j].Unit = nasty, nasty, nasty
+		}
+		for j := range r.Gates {
+			r.Gates[j].Scope, r.Gates[j].Cause = nasty, nasty
+		}
+	}
+	for i := range st.Agents {
+		a := &st.Agents[i]
+		a.Name, a.User, a.Machine, a.Class, a.Resource = nasty, nasty, nasty, nasty, nasty
+		a.PauseChain, a.WaitsFor = []string{nasty, nasty}, []string{nasty}
+	}
+	st.Store, st.Cycles = nasty, [][]string{{nasty, nasty}}
+	w := waitingJSON{nasty, sluice.Waiting{Ticket: nasty, Agent: nasty, Class: nasty, Limit: nasty, HeldBy: []string{nasty}, Reason: nasty}, &nasty}
+	rep := someReport(50, 5, 5)
+	rep.Resources[0].Name, rep.Resources[0].Callers[0].Name = nasty, nasty
+	rep.Against = compare(rep, rep, nil)
+	d := &sluice.Diagnosis{Resources: []sluice.ResourceDiagnosis{{
+		Name: nasty, Verdict: "ok", Callers: []sluice.CallerReport{{Name: nasty}}, Advice: []sluice.Advice{{Setting: nasty, Text: nasty}},
+	}}}
+	p := &poolJSON{Resource: nasty, Limit: nasty, Unit: nasty, PoolStatus: sluice.PoolStatus{
+		TotalLimit: 1, Allocations: map[string]sluice.AgentAllocation{nasty: {}},
+	}}
+	for _, style := range []show.Style{{}, {ASCII: true}} {
+		got := drawn(style, 0, func(s *screen) {
+			s.status(st, []string{"p0", nasty})
+			s.allAgents(st)
+			s.waiting([]waitingJSON{w}, whose{})
+			s.waiting(nil, whose{agent: nasty})
+			s.refused([]refusedJSON{{Resource: nasty, Agent: nasty, Class: nasty, Limit: nasty, Reason: nasty}})
+			s.report(rep)
+			s.diagnosis(d)
+			s.pool(p, []string{nasty})
+		})
+		if strings.ContainsAny(got, "\x1b\u202e\u009b\r") {
+			t.Errorf("%q", got)
+		}
+		for line := range strings.SplitSeq(got, "\n") {
+			if show.Width(line) > 700 {
+				t.Errorf("%d wide: %s", show.Width(line), line)
+			}
+		}
+	}
+}
+
+// What takes long is told, and a result that comes is not lost by it.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := patiently(&b, "reading", func() error { return io.EOF }); !errors.Is(err, io.EOF) || b.Len() != 0 {
+		t.Errorf("%v, %q", err, b.String())
+	}
+	told := make(chan struct{})
+	w := writerFunc(func(p []byte) (int, error) {
+		close(told)
+		return b.Write(p)
+	})
+	err := patiently(w, "reading", func() error {
+		<-told
+		return io.EOF
+	})
+	if !errors.Is(err, io.EOF) || b.String() != "reading takes long\n" {
+		t.Errorf("%v, %q", err, b.String())
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestSince(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Time{
+		"24h": noon.Add(-24 * time.Hour), "90m": noon.Add(-90 * time.Minute), "7d": noon.Add(-7 * 24 * time.Hour), "2w": noon.Add(-14 * 24 * time.Hour),
+		"2026-01-31": time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), "2026-01-31T08:00:00+01:00": time.Date(2026, 1, 31, 7, 0, 0, 0, time.UTC),
+	} {
+		var s since
+		if err := s.Set(text); err != nil || !s.moment(noon).Equal(want) || s.String() != text {
+			t.Errorf("%s: %v, %v", text, s.moment(noon), err)
+		}
+	}
+	for _, text := range []string{"", "0", "0s", "-1h", "d", "7x", "1d1h", "99999w", "yesterday", "2026-13-01", "100000h"} {
+		var s since
+		if err := s.Set(text); err == nil {
+			t.Errorf("%q is %v", text, s.moment(noon))
+		}
+	}
+}
+
+func TestWhatCannotBeShownIsNoUsageError(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("SLUICE_CONFIG", "")
+	for _, args := range [][]string{{"status"}, {"agents"}, {"why"}, {"pool", "github"}, {"report"}, {"doctor"}, {"top"}} {
+		for _, more := range [][]string{{"--store", "mem:"}, {"--store", "mem:", "--json"}} {
+			if args[0] == "top" && len(more) > 2 {
+				continue
+			}
+			var stderr bytes.Buffer
+			if code := run(append(args, more...), fullDisk{}, &stderr); code != exitInternal || !strings.Contains(stderr.String(), "no space left") {
+				t.Errorf("%v: exit code %d; it said %q", args, code, stderr.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+)
+
+func newObserve() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "observe RESOURCE",
+		Short: "Tell of an answer that no ticket belongs to",
+		Long: `Observe takes in what a provider answered to a request that did not pass the gate: what it
+states of limits corrects what is counted, and a refusal pauses everyone who uses the resource.
+
+Exit codes: 0 taken in; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
+configuration.`,
+		Example: `  sluice observe github --status 200 --header 'x-ratelimit-remaining: 4100' --header 'x-ratelimit-limit: 5000'
+  sluice observe search-api --status 429 --retry-after 30`,
+		Args: cobra.ExactArgs(1),
+	}
+	addIdentity(cmd)
+	flags := addResponse(cmd)
+	model := cmd.Flags().String("model", "", "`MODEL` or part of the API that the answer is about")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if !flags.given() {
+			return &failure{code: exitUsage, message: "what was the answer?", hint: "give --status, --header or --retry-after"}
+		}
+		s, err := openGate(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		defer s.closing(&err)
+		id, err := identityOf(cmd, s)
+		if err != nil {
+			return err
+		}
+		a, o, err := flags.answer(s, args[0])
+		if err != nil {
+			return err
+		}
+		req := sluice.Request{Resource: args[0], Agent: id.agent, Class: id.class, User: id.user, Model: cmp.Or(*model, part(&o))}
+		if err := s.gate.Observe(cmd.Context(), req, a); err != nil {
+			return fail(err)
+		}
+		return s.printObserved(cmd, args[0], a, o.Ignored)
+	}
+	return cmd
+}
+
+// part is the part of the API that an answer says it is about.
+func part(o *provider.Observation) string {
+	if len(o.Limits) == 0 {
+		return ""
+	}
+	return o.Limits[0].Resource
+}
+
+// observedJSON is what observe prints with --json.
+type observedJSON struct {
+	Resource    string     `json:"resource"`
+	Verdict     string     `json:"verdict"`
+	Limits      []string   `json:"limits"`  // that the answer states
+	Ignored     int        `json:"ignored"` // header fields that made no sense
+	PausedUntil *time.Time `json:"paused_until"`
+}
+
+func (s *session) printObserved(cmd *cobra.Command, resource string, a sluice.Answer, ignored int) error {
+	o := observedJSON{
+		Resource: resource, Verdict: a.Verdict.String(), Limits: []string{}, Ignored: ignored, PausedUntil: s.pausedUntil(cmd, resource),
+	}
+	for _, l := range a.Limits {
+		o.Limits = append(o.Limits, l.Limit)
+	}
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		return written(printJSON(cmd.OutOrStdout(), o))
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s%s\n", resource, o.Verdict, untilText(o.PausedUntil))
+	return written(err)
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newPause() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pause RESOURCE --for TIME",
+		Short: "Hold everyone who uses a resource",
+		Long: `Pause holds everyone who uses the resource, in every process that shares the store. What was
+granted before goes on. A pause that is longer already stays as long as it is; "sluice resume"
+ends it early.
+
+Exit codes: 0 paused; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
+configuration.`,
+		Example: `  sluice pause github --for 10m --reason 'GitHub reports an incident'`,
+		Args:    cobra.ExactArgs(1),
+	}
+	var length timeFlag
+	cmd.Flags().Var(&length, "for", "how long")
+	reason := cmd.Flags().String("reason", "", "why, for people to read, `TEXT`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if length <= 0 {
+			return &failure{code: exitUsage, message: "--for: how long?", hint: "give a time such as 60s or 10m"}
+		}
+		s, err := openGate(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		defer s.closing(&err)
+		if *reason == "" {
+			*reason = "paused by " + loginName()
+		}
+		if err := s.gate.Pause(cmd.Context(), args[0], time.Duration(length), *reason); err != nil {
+			return fail(err)
+		}
+		return s.printPaused(cmd, args[0], "paused")
+	}
+	return cmd
+}
+
+// pausedJSON is what pause and resume print with --json.
+type pausedJSON struct {
+	Resource    string     `json:"resource"`
+	PausedUntil *time.Time `json:"paused_until"`
+	PauseReason string     `json:"pause_reason"`
+}
+
+func (s *session) printPaused(cmd *cobra.Command, resource, done string) error {
+	status, err := s.gate.Resource(cmd.Context(), resource)
+	if err != nil {
+		return fail(err)
+	}
+	p := pausedJSON{resource, status.PausedUntil, status.PauseReason}
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		return written(printJSON(cmd.OutOrStdout(), p))
+	}
+	text := resource + ": " + done
+	if p.PausedUntil != nil {
+		text += " until " + p.PausedUntil.UTC().Format(time.RFC3339) + " (" + harmless(p.PauseReason) + ")"
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+	return written(err)
+}

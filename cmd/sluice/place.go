@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+)
+
+// place is where state lives: the store, and the directory of this machine's own files.
+type place struct {
+	url string
+	dir string // empty: the user has none
+}
+
+// placeOf finds the store: that of the flag, else of the environment, else of the configuration.
+func placeOf(cmd *cobra.Command, f *config.File) (place, error) {
+	flag, _ := cmd.Flags().GetString("store")
+	url, whose, code := flag, "--store", exitUsage
+	if url == "" {
+		url, whose = os.Getenv("SLUICE_STORE"), "SLUICE_STORE"
+	}
+	if url == "" {
+		url, whose, code = f.Store, "store", exitConfig
+	}
+	scheme, rest, ok := strings.Cut(url, ":")
+	bad := func(format string, args ...any) (place, error) {
+		// The URL is not shown: it may hold a password.
+		return place{}, &failure{
+			code: code, message: whose + ": " + fmt.Sprintf(format, args...),
+			hint: "file: is a directory of the user's, file:PATH another one, mem: the memory of this process",
+		}
+	}
+	switch {
+	case !ok || !slices.Contains(storeSchemes, scheme):
+		return bad("it has to begin with one of %s:", strings.Join(storeSchemes, ":, "))
+	case scheme == "file" && (strings.HasPrefix(rest, "//") || strings.ContainsRune(rest, 0)):
+		return bad("after file: comes a directory, as in file:/var/lib/sluice")
+	case scheme == "mem" && rest != "":
+		return bad("nothing follows mem:, the memory of this process")
+	case scheme == "file" && rest != "":
+		dir, err := filepath.Abs(rest)
+		if err != nil {
+			return bad("%v", err)
+		}
+		return place{"file:" + dir, dir}, nil
+	}
+	dir, err := stateDir()
+	if scheme != "file" {
+		return place{url, dir}, nil
+	}
+	if err != nil {
+		return place{}, &failure{
+			code: exitUnavailable, message: "there is no place for the store: " + err.Error(), hint: "set HOME or XDG_STATE_HOME, or give --store file:PATH",
+		}
+	}
+	return place{"file:" + dir, dir}, nil
+}
+
+// stateDir is the user's directory for state. It need not be there.
+func stateDir() (string, error) {
+	base := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) { // such is to be ignored
+		var err error
+		if runtime.GOOS == "windows" {
+			base, err = os.UserCacheDir()
+		} else if base, err = os.UserHomeDir(); err == nil {
+			base = filepath.Join(base, ".local", "state")
+		}
+		if err != nil {
+			return "", cmp.Or(err, errors.New("the user has no home directory"))
+		}
+	}
+	return filepath.Join(base, "sluice"), nil
+}

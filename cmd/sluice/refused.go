@@ -1,0 +1,76 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+const (
+	refusedFor = time.Hour // that refusals are told
+	maxRefused = 20
+)
+
+// refusedJSON is a request that was not let through, and why.
+type refusedJSON struct {
+	Time     time.Time  `json:"time"`
+	Resource string     `json:"resource"`
+	Agent    string     `json:"agent"`
+	Class    string     `json:"class"`
+	Limit    string     `json:"limit"`
+	Used     int64      `json:"used"`
+	Size     int64      `json:"size"`
+	Reason   string     `json:"reason"`
+	RetryAt  *time.Time `json:"retry_at"`
+}
+
+// readRefused are the last refusals on this machine, the latest first. They are in the log of
+// events alone: who is refused leaves nothing in the store.
+func readRefused(dir string, names []string, of whose, now time.Time) ([]refusedJSON, error) {
+	list := []refusedJSON{}
+	if of.ticket != "" {
+		return list, nil // who is refused gets none
+	}
+	_, err := eventlog.Read(dir, now.Add(-refusedFor), func(e sluice.Event) bool {
+		if e.Kind != sluice.EventRefused || !slices.Contains(names, e.Resource) || of.agent != "" && e.Agent != of.agent {
+			return true
+		}
+		list = append(list, refusedJSON{
+			Time: e.Time.UTC(), Resource: e.Resource, Agent: e.Agent, Class: e.Class, Limit: e.Limit, Used: e.Used, Size: e.Size,
+			Reason: e.Reason, RetryAt: e.RetryAt,
+		})
+		if len(list) > maxRefused {
+			list = slices.Delete(list, 0, 1)
+		}
+		return true
+	})
+	slices.Reverse(list)
+	return list, err
+}
+
+// refused shows who was not let through of late.
+func (s *screen) refused(list []refusedJSON) {
+	if len(list) == 0 {
+		return
+	}
+	s.line("\nrefused in the last hour")
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "when", Right: true}, {Head: "resource", Least: 8}, {Head: "agent", Least: 8}, {Head: "class", Drop: 2}, {Head: "why", Least: 16},
+		{Head: "used", Right: true, Drop: 3}, {Head: "of", Right: true, Drop: 4}, {Head: "again in", Right: true, Drop: 1},
+	}}
+	for i := range list {
+		r := &list[i]
+		row := []show.Cell{
+			{Text: show.Ago(r.Time, s.now)}, {Text: s.Text(r.Resource, nameWidth)}, {Text: s.Text(r.Agent, nameWidth)}, {Text: s.Text(r.Class, 12)},
+			{Text: s.Text(show.Reason(r.Reason, r.Limit), 80)}, {}, {}, {Text: show.Left(r.RetryAt, s.now)},
+		}
+		if r.Size > 0 {
+			row[5].Text, row[6].Text = show.Count(r.Used), show.Count(r.Size)
+		}
+		t.Add(row...)
+	}
+	s.table(t)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+)
+
+func newRelease() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "release TICKET",
+		Short: "End a ticket of acquire --hold, and tell what the answer was",
+		Long: `Release ends a ticket: the request is over. With --status and --header it tells what the
+provider answered: a success ends what a refusal began, a 429 pauses everyone who uses the
+resource, and headers about limits correct what is counted. Only headers that speak of limits
+are read, and none is kept.
+
+--usage corrects what was charged to what was really used; units that are not named keep their
+estimate. A ticket that has ended already is no error.
+
+Exit codes: 0 it has ended; 64 usage, unknown ticket; 69 the store cannot be reached; 78 bad
+configuration.`,
+		Example: `  sluice release search-api.1f-2a
+  sluice release $t --status 429 --retry-after 30
+  sluice release $t --status 200 --header 'x-ratelimit-remaining: 12' --usage input_tokens=1180,output_tokens=310`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags := addResponse(cmd)
+	var usage amounts
+	cmd.Flags().Var(&usage, "usage", "what the request really used")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if sluice.TicketResource(args[0]) == "" {
+			return &failure{
+				code: exitUsage, message: fmt.Sprintf("%.80q is not a ticket", args[0]), hint: "a ticket looks like RESOURCE.1f-2a, as acquire --hold prints it",
+			}
+		}
+		s, err := openGate(cmd, sluice.TicketResource(args[0]))
+		if err != nil {
+			return err
+		}
+		defer s.closing(&err)
+		t, err := s.gate.Ticket(args[0])
+		if err != nil {
+			return fail(err)
+		}
+		r, err := s.release(cmd, t, flags, usage)
+		if err != nil {
+			return err
+		}
+		asJSON, _ := cmd.Flags().GetBool("json")
+		return written(r.print(cmd.OutOrStdout(), asJSON))
+	}
+	return cmd
+}
+
+// releaseJSON is what release prints with --json.
+type releaseJSON struct {
+	Ticket   string `json:"ticket"`
+	Resource string `json:"resource"`
+	// State is released, or ended if it had ended before.
+	State       string     `json:"state"`
+	Verdict     string     `json:"verdict"`
+	PausedUntil *time.Time `json:"paused_until"`
+}
+
+// release answers the ticket, if there is an answer, and closes it.
+func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, usage amounts) (releaseJSON, error) {
+	r := releaseJSON{Ticket: t.ID(), Resource: sluice.TicketResource(t.ID()), State: "released", Verdict: sluice.VerdictNone.String()}
+	var read []sluice.Amount
+	if flags.given() {
+		a, _, err := flags.answer(s, r.Resource)
+		if err != nil {
+			return r, err
+		}
+		read = a.Usage
+		_, err = t.Answer(a)
+		switch {
+		case errors.Is(err, sluice.ErrEnded):
+			r.State = "ended"
+			return r, nil
+		case err != nil:
+			return r, fail(err)
+		}
+		if r.Verdict = a.Verdict.String(); a.Verdict != sluice.VerdictOK {
+			r.PausedUntil = s.pausedUntil(cmd, r.Resource)
+		}
+	}
+	if err := t.Close(merge(read, usage)...); err != nil {
+		return r, fail(err)
+	}
+	return r, nil
+}
+
+// merge is what the answer says was used, overruled by what the caller says.
+func merge(read, said []sluice.Amount) []sluice.Amount {
+	all := append([]sluice.Amount{}, said...)
+next:
+	for _, a := range read {
+		for _, b := range said {
+			if a.Unit == b.Unit {
+				continue next
+			}
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+func (r *releaseJSON) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, r)
+	}
+	text := r.State + " " + r.Ticket
+	if r.State == "ended" {
+		text = r.Ticket + " has ended already"
+	} else if r.Verdict != sluice.VerdictNone.String() {
+		text += ": " + r.Verdict + untilText(r.PausedUntil)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}

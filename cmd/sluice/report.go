@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// reportJSON is what was sent in a period.
+type reportJSON struct {
+	Since     time.Time            `json:"since"`
+	Resources []resourceReportJSON `json:"resources"`
+	Against   []comparison         `json:"against,omitempty"` // the same before and after
+}
+
+type resourceReportJSON struct {
+	Name string `json:"name"`
+	// Since is from when on sends are remembered, if that is later than was asked for.
+	Since   time.Time      `json:"since"`
+	Total   callerReport   `json:"total"`
+	Callers []callerReport `json:"callers"`
+}
+
+// callerReport is what one caller sent, and what it cost as far as prices are known.
+type callerReport struct {
+	sluice.CallerReport
+	USD      float64 `json:"usd"`
+	RetryUSD float64 `json:"retry_usd"`
+}
+
+func newReport() *cobra.Command {
+	from, against := lastDay(), ""
+	cmd := &cobra.Command{
+		Use:   "report [RESOURCE]",
+		Short: "Show what was sent, by whom, how often it was refused and repeated",
+		Long: "Report shows for each resource and caller what was sent in a period: first sends\n" +
+			"and retries, refusals (429), peak and mean rate, and the time spent waiting.\n\n" +
+			"Peaks are the most in a second of the clock; the mean is over the minutes from the\n" +
+			"first send to the last. With --against the period is compared with a report that\n" +
+			"was saved before: sluice report --json > before.json",
+		Example:           "  sluice report github --since 7d\n  sluice report --json > before.json\n  sluice report --against before.json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeResources,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var before *reportJSON
+			if cmd.Flags().Changed("against") {
+				var err error
+				if before, err = loadReport(against); err != nil {
+					return err
+				}
+			}
+			now := time.Now()
+			var rep sluice.Report
+			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
+				rep, err = readReport(ctx, s, from.moment(now))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			r := asReport(&rep)
+			if before != nil {
+				r.Against = compare(before, r, args)
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), r))
+			}
+			s := screenFor(cmd.OutOrStdout(), now)
+			s.report(r)
+			return s.end()
+		},
+	}
+	cmd.Flags().Var(&from, "since", "the period: a time before now such as 24h or 7d, or a moment")
+	cmd.Flags().StringVar(&against, "against", "", "compare with a saved report, a `FILE` that report --json has printed")
+	return cmd
+}
+
+// readReport is what the store remembers, and what only the log of events knows: what was sent
+// before the store's memory begins, and what it was not asked about.
+func readReport(ctx context.Context, s *session, from time.Time) (sluice.Report, error) {
+	rep, err := s.gate.Report(ctx, from)
+	if err != nil {
+		return rep, err
+	}
+	if err := eventlog.Complete(&rep, s.dir, from); err != nil { // the store's part is worth having alone
+		s.warnOfLog(err)
+	}
+	return rep, nil
+}
+
+func (s *session) warnOfLog(err error) {
+	fmt.Fprintf(s.stderr, "warning: the log of events cannot be read: %s\n", harmless(err.Error()))
+}
+
+func asReport(rep *sluice.Report) *reportJSON {
+	out := &reportJSON{Since: rep.Since.UTC(), Resources: []resourceReportJSON{}}
+	for _, r := range rep.Resources {
+		one := resourceReportJSON{Name: r.Name, Since: r.Since.UTC(), Total: callerReport{CallerReport: r.Total}, Callers: []callerReport{}}
+		for _, c := range r.Callers {
+			one.Callers = append(one.Callers, callerReport{CallerReport: c})
+		}
+		out.Resources = append(out.Resources, one)
+	}
+	return out
+}
+
+func (c *callerReport) sends() int64 { return c.FirstSends + c.Retries }
+
+// retryShare is the part of what was sent that was sent before.
+func (c *callerReport) retryShare() float64 {
+	if c.sends() <= 0 {
+		return 0
+	}
+	return float64(c.Retries) / float64(c.sends())
+}
+
+const manyCallers = 50 // more are not listed to people
+
+// report shows what was sent.
+func (s *screen) report(r *reportJSON) {
+	s.line("since %s", r.Since.Format(time.RFC3339))
+	var idle []string
+	for i := range r.Resources {
+		one := &r.Resources[i]
+		if one.Total.sends() == 0 && one.Total.Throttled == 0 {
+			idle = append(idle, one.Name)
+			continue
+		}
+		s.line("\n%s%s", s.Paint(show.Bold, s.Text(one.Name, nameWidth)), shorter(one.Since, r.Since))
+		s.table(s.callers(one))
+		if more := len(one.Callers) - manyCallers; more > 0 {
+			s.line("  and %d more callers: sluice report --json lists them all", more)
+		}
+	}
+	if len(idle) > 0 {
+		s.line("\nnothing was sent to: %s", s.Names(idle, ", ", 20, nameWidth))
+	}
+	if len(r.Resources) == 0 {
+		s.line("No resource is configured: sluice config init FILE starts a configuration.")
+	}
+	s.comparisons(r.Against)
+}
+
+// shorter says that less is remembered than was asked for.
+func shorter(remembered, asked time.Time) string {
+	if !remembered.After(asked.Add(time.Minute)) {
+		return ""
+	}
+	return "  since " + remembered.Format(time.RFC3339) + ", the first that is remembered"
+}
+
+func (s *screen) callers(r *resourceReportJSON) *show.Table {
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "caller", Least: 10}, {Head: "sent", Right: true}, {Head: "retries", Right: true}, {Head: "share", Right: true, Drop: 3},
+		{Head: "429s", Right: true}, {Head: "failed", Right: true, Drop: 5}, {Head: "peak/s", Right: true, Drop: 1},
+		{Head: "peak/min", Right: true, Drop: 4}, {Head: "mean/s", Right: true, Drop: 2}, {Head: "waited", Right: true}, {Head: "usd", Right: true, Drop: 6},
+	}}
+	add := func(name string, c *callerReport, colour show.Colour) {
+		refused := show.Cell{Text: show.Count(c.Throttled)}
+		if c.Throttled > 0 {
+			refused.Colour = show.Red
+		}
+		row := []show.Cell{
+			{Text: name, Colour: colour}, {Text: show.Count(c.sends())}, {Text: show.Count(c.Retries)}, {Text: show.Percent(c.retryShare())}, refused,
+			{Text: show.Count(c.Failed)}, {Text: show.Count(c.PeakPerS)}, {Text: show.Count(c.PeakPerMin)}, {Text: show.Rate(c.MeanPerS)},
+			{Text: show.Span(time.Duration(c.WaitedMS) * time.Millisecond)}, {},
+		}
+		if c.USD > 0 {
+			row[10].Text = fmt.Sprintf("%.2f", c.USD)
+		}
+		t.Add(row...)
+	}
+	for i := range r.Callers[:min(len(r.Callers), manyCallers)] {
+		add(s.Text(r.Callers[i].Name, nameWidth), &r.Callers[i], show.Plain)
+	}
+	add("all", &r.Total, show.Bold)
+	return t
+}

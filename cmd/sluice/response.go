@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+)
+
+// response are the flags that say what a provider answered, shared by release and observe.
+type response struct {
+	cmd        *cobra.Command
+	status     int
+	headers    []string
+	retryAfter timeFlag
+}
+
+func addResponse(cmd *cobra.Command) *response {
+	r := &response{cmd: cmd}
+	cmd.Flags().IntVar(&r.status, "status", 0, "the answer's status `CODE`, such as 200 or 429")
+	cmd.Flags().StringArrayVar(&r.headers, "header", nil, "a `'NAME: VALUE'` of the answer; can be given many times")
+	cmd.Flags().Var(&r.retryAfter, "retry-after", "how long the provider asks to wait; without --status this is a 429")
+	return r
+}
+
+// given reports whether the flags say anything.
+func (r *response) given() bool {
+	return r.cmd.Flags().Changed("status") || len(r.headers) > 0 || r.cmd.Flags().Changed("retry-after")
+}
+
+// read turns the flags into a response.
+func (r *response) read() (*provider.Response, error) {
+	bad := func(hint, format string, args ...any) (*provider.Response, error) {
+		return nil, &failure{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
+	}
+	res := &provider.Response{Status: r.status, Header: map[string][]string{}}
+	if r.cmd.Flags().Changed("status") && (r.status < 100 || r.status > 599) {
+		return bad("a status is a number from 100 to 599", "--status: %d is not a status of HTTP", r.status)
+	}
+	for _, h := range r.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") {
+			// What stands there is not shown: it may be a key.
+			return bad("it is 'NAME: VALUE', as in 'X-RateLimit-Remaining: 0'", "--header: this is not a header")
+		}
+		name = strings.ToLower(name)
+		res.Header[name] = append(res.Header[name], strings.TrimSpace(value))
+	}
+	if !r.cmd.Flags().Changed("retry-after") {
+		return res, nil
+	}
+	if r.cmd.Flags().Changed("status") && r.status < 400 {
+		return bad("leave out one of them", "--retry-after: it goes with a refusal, not with status %d", r.status)
+	}
+	if res.Status == 0 {
+		res.Status = 429
+	}
+	seconds := time.Duration(r.retryAfter).Seconds()
+	res.Header["retry-after"] = []string{strconv.FormatFloat(seconds, 'f', -1, 64)}
+	return res, nil
+}
+
+// answer reads the flags in the dialect of a resource.
+func (r *response) answer(s *session, resource string) (sluice.Answer, provider.Observation, error) {
+	res, err := r.read()
+	if err != nil {
+		return sluice.Answer{}, provider.Observation{}, err
+	}
+	a, o := s.answer(resource, res)
+	return a, o, nil
+}
+
+// pausedUntil is until when a resource, or the part of it that is paused longest, is held; nil if
+// it is not.
+func (s *session) pausedUntil(cmd *cobra.Command, resource string) *time.Time {
+	status, err := s.gate.Resource(cmd.Context(), resource)
+	if err != nil {
+		return nil // what was asked for is done; this is for show
+	}
+	var until *time.Time
+	for _, g := range status.Gates {
+		if g.Phase == "paused" && g.Until != nil && (until == nil || g.Until.After(*until)) {
+			until = g.Until
+		}
+	}
+	return until
+}
+
+// untilText is a pause in words, empty if there is none.
+func untilText(until *time.Time) string {
+	if until == nil {
+		return ""
+	}
+	return "; paused until " + until.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
+)
+
+// maxAttempts is as many as the configuration allows.
+const maxAttempts = 1000
+
+// runFlags are what run takes besides what acquire does.
+type runFlags struct {
+	ask      *asking
+	resource string
+	waitsFor []string
+	newWork  bool
+	quiet    bool
+	attempts int
+	deadline timeFlag
+	scatter  timeFlag
+}
+
+func newRun() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command behind the gate, and again if it asks for that",
+		Long: `Run starts a command when it is its turn, and exits with the command's exit code. While it
+runs its agent holds a lease and, where slots are bounded, one of its user's slots. The command
+has the terminal, the files and the signals that it would have without run.
+
+Without --resource it takes a turn at the only resource of the configuration; if there is none or
+more than one, it holds slot and lease and takes no turn.
+
+A command that exits with 75 is run again, until --attempts or --deadline is reached; then it is kept
+as a dead letter (see sluice dlq). No other exit code is retried. What it reads from a pipe is
+not there a second time: give it a file by name.
+
+Exit codes: the command's; 128+n if signal n killed it; 126 it cannot be run; 127 it was not found;
+64 usage, unknown resource; 69 the store cannot be reached; 75 not within --wait, start no new
+work, or given up; 77 refused; 78 bad configuration.`,
+		Example: `  sluice run -- ./nightly.sh
+  sluice run --resource github --agent indexer --class p1 -- gh repo sync
+  sluice run --resource search-api --scatter 5m --attempts 3 -- python fetch.py`,
+		Args: commandAfterDashes,
+	}
+	addIdentity(cmd)
+	f := &runFlags{ask: addAsking(cmd), deadline: timeFlag(retry.DefaultDeadline)}
+	flags := cmd.Flags()
+	flags.StringVar(&f.resource, "resource", "", "`RESOURCE` to take a turn at; else the only one of the configuration")
+	flags.StringSliceVar(&f.waitsFor, "waits-for", nil, "`AGENTS` whose work this one's depends on, besides those of the configuration")
+	flags.BoolVar(&f.newWork, "new-work", false, "wait, within --wait, while an agent that this one depends on is limited")
+	flags.IntVar(&f.attempts, "attempts", retry.DefaultAttempts, "start the command at most `N` times, the first included; else as configured")
+	flags.Var(&f.deadline, "deadline", "the last attempt starts before this time is over; else as configured")
+	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time")
+	flags.BoolVar(&f.quiet, "quiet", false, "say nothing but errors")
+	_ = cmd.RegisterFlagCompletionFunc("resource", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
+	}) // it fails only for a flag that is not there
+	cmd.RunE = func(cmd *cobra.Command, argv []string) error { return f.run(cmd, argv) }
+	return cmd
+}
+
+// commandAfterDashes keeps the command's flags apart from ours.
+func commandAfterDashes(cmd *cobra.Command, args []string) error {
+	hint := "sluice run [flags] -- COMMAND [ARGUMENT...]"
+	switch {
+	case len(args) == 0 || args[0] == "":
+		return &failure{code: exitUsage, message: "there is no command to run", hint: hint}
+	case cmd.ArgsLenAtDash() != 0:
+		return &failure{code: exitUsage, message: fmt.Sprintf("%.80q: the command stands after --", args[0]), hint: hint}
+	}
+	return nil
+}
+
+// check refuses what makes no sense before anything is touched.
+func (f *runFlags) check(cmd *cobra.Command) error {
+	bad := func(flag, format string, args ...any) error {
+		return &failure{code: exitUsage, message: "--" + flag + ": " + fmt.Sprintf(format, args...), hint: "sluice run --help tells what it takes"}
+	}
+	switch {
+	case f.attempts < 1 || f.attempts > maxAttempts:
+		return bad("attempts", "%d is out of range: 1 to %d", f.attempts, maxAttempts)
+	case f.deadline <= 0:
+		return bad("deadline", "it has to be longer than 0")
+	case time.Duration(f.scatter) > store.MaxTTL:
+		return bad("scatter", "%s is too long: at most %s", f.scatter.String(), shortTime(store.MaxTTL))
+	case f.resource == "" && cmd.Flags().Changed("resource"):
+		return bad("resource", "it is empty")
+	}
+	return nil
+}
+
+func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	path, err := lookUp(argv[0])
+	if err != nil {
+		return err
+	}
+	resource, err := f.onlyResource(cmd)
+	if err != nil {
+		return err
+	}
+	s, err := openGate(cmd, resource...)
+	if err != nil {
+		return err
+	}
+	defer s.closeAfter()
+	j, err := f.job(cmd, s, strings.Join(resource, ""), argv)
+	if err != nil {
+		return err
+	}
+	r, err := newRunner(cmd, s, j, f.quiet)
+	if err != nil {
+		return err
+	}
+	r.path = path
+	res, err := r.conduct(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if res.gaveUp != "" {
+		r.bury(&res)
+	}
+	return res.end()
+}
+
+// closeAfter ends a session whose command has ended: that could not be told to the gate does not
+// change how it did.
+func (s *session) closeAfter() {
+	if err := s.close(); err != nil {
+		fmt.Fprintf(s.stderr, "warning: the gate could not be closed: %s\n", harmless(err.Error()))
+	}
+}
+
+// onlyResource is the resource to take a turn at: none or one.
+func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
+	if f.resource != "" {
+		return []string{f.resource}, nil
+	}
+	var names []string
+	if name := configName(cmd, nil); name != "" {
+		file, err := loadConfig(name)
+		if err != nil {
+			return nil, err
+		}
+		names = slices.Sorted(maps.Keys(file.Resources))
+	}
+	if len(names) == 1 {
+		return names, nil
+	}
+	if f.scatter > 0 {
+		return nil, &failure{code: exitUsage, message: "--scatter: it is not known with which resource", hint: "name it with --resource"}
+	}
+	return nil, nil
+}
+
+func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []string) (job, error) {
+	who, err := identityOf(cmd, s)
+	if err != nil {
+		return job{}, err
+	}
+	inherit(cmd, &who)
+	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter)}
+	if j.req, err = f.ask.request(s, resource, who); err != nil {
+		return job{}, err
+	}
+	if j.walls, err = wallsOf(s); err != nil {
+		return job{}, err
+	}
+	if cmd.Flags().Changed("attempts") {
+		j.walls.Attempts = f.attempts
+	}
+	if cmd.Flags().Changed("deadline") {
+		j.walls.Deadline = time.Duration(f.deadline)
+	}
+	return j, nil
+}
+
+// wallsOf is how patient the configuration is.
+func wallsOf(s *session) (retry.Policy, error) {
+	c, err := s.file.Gate(time.Now())
+	if err != nil {
+		return retry.Policy{}, configFailure(err)
+	}
+	if c.Retry.Attempts <= 0 {
+		c.Retry.Attempts = retry.DefaultAttempts
+	}
+	if c.Retry.Deadline <= 0 {
+		c.Retry.Deadline = retry.DefaultDeadline
+	}
+	return c.Retry, nil
+}
+
+// newRunner prepares a job for its run. What a child's environment needs besides is added to
+// vars here.
+func newRunner(cmd *cobra.Command, s *session, j job, quiet bool) (*runner, error) {
+	vars, err := variables(cmd, s, &j.req)
+	if err != nil {
+		return nil, fail(err)
+	}
+	r := &runner{job: j, s: s, stderr: cmd.ErrOrStderr(), quiet: quiet, env: childEnv(os.Environ(), vars)}
+	for _, v := range vars {
+		if v.name == envConfig {
+			r.config = v.value
+		}
+	}
+	return r, nil
+}
+
+// conduct runs the job with signals passed on to it, and says first what is going to be done.
+func (r *runner) conduct(ctx context.Context) (result, error) {
+	var stop context.Context
+	r.keep, stop = newKeeper(ctx)
+	defer r.keep.close()
+	what := "takes its turn at " + r.req.Resource
+	if r.req.Resource == "" {
+		what = "holds a slot and a lease and takes no turn (no --resource)"
+	}
+	r.say("sluice: agent %s, class %s, %s; store %s", r.req.Agent, r.s.className(r.req.Class), what, r.s.store)
+	return r.run(stop)
+}

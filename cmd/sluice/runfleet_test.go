@@ -1,0 +1,234 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// fleet is a store and a configuration that several processes share.
+type fleet struct {
+	t     *testing.T
+	env   []string
+	child string
+}
+
+func newFleet(t *testing.T, text string) *fleet {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "sluice.yaml")
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &fleet{t, []string{"SLUICE_STORE=file:" + filepath.Join(dir, "store"), "SLUICE_CONFIG=" + config}, child(t)}
+}
+
+func (f *fleet) start(args ...string) *process {
+	f.t.Helper()
+	return start(f.t, f.env, args...)
+}
+
+// agents are those that hold a lease.
+func (f *fleet) agents() (names []string) {
+	f.t.Helper()
+	cmd := exec.Command("sluice", "agents", "--json")
+	cmd.Env = append(os.Environ(), f.env...)
+	out, err := cmd.Output()
+	var list agentsJSON
+	if err == nil {
+		err = json.Unmarshal(out, &list)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, a := range list.Agents {
+		if a.LeaseExpiresAt != nil {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+func TestThirdWaitsForASlot(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "slots: {max: 2}\nresources: {api: {limits: [{name: minute, size: 80/min}]}}\n")
+	hold := func(agent, wait string) *process {
+		return f.start("run", "--agent", agent, "--user", "u", "--wait", wait, "--", f.child, "hold")
+	}
+	one, two := hold("one", "1m"), hold("two", "1m")
+	one.says("ready")
+	two.says("ready")
+	late := hold("late", "0")
+	late.ends(exitNotYet)
+	late.warns(`all slots of user "u" are taken (2)`)
+	three := hold("three", "5m")
+	three.warns("waits for a slot")
+	if got := strings.Join(f.agents(), " "); got != "one two" {
+		t.Errorf("leases are held by %q", got)
+	}
+	one.stdin.Close()
+	one.ends(0)
+	three.says("ready")
+	two.stdin.Close()
+	two.ends(0)
+	three.stdin.Close()
+	three.ends(0)
+	if got := f.agents(); len(got) != 0 {
+		t.Errorf("leases are still held by %q", got)
+	}
+}
+
+// A signal while it waits gives up the wait, and nothing else.
+func TestSignalEndsTheWaitForASlot(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "slots: {max: 1}\n")
+	one := f.start("run", "--agent", "one", "--", f.child, "hold")
+	one.says("ready")
+	two := f.start("run", "--agent", "two", "--wait", "5m", "--", f.child, "hold")
+	two.warns("agent two")
+	two.signal(syscall.SIGTERM)
+	two.ends(128 + int(syscall.SIGTERM))
+	two.warns("while waiting to start the command")
+	one.stdin.Close()
+	one.ends(0)
+}
+
+// A gate that is killed leaves no slot behind for longer than its lease.
+func TestSlotOfAKilledRunComesBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "slots: {max: 1, ttl: 2s}\nleases: {renew: 1s, expire: 2s}\n")
+	one := f.start("run", "--agent", "one", "--quiet", "--", f.child, "hold")
+	one.says("ready")
+	one.signal(syscall.SIGKILL)
+	one.ends(-1)
+	two := f.start("run", "--agent", "two", "--wait", "5m", "--quiet", "--", f.child, "hold")
+	two.says("ready")
+	two.stdin.Close()
+	two.ends(0)
+}
+
+// A lease is kept for as long as the command runs, however long that is.
+func TestHeartbeatsKeepTheSlot(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "slots: {max: 1, ttl: 3s}\nleases: {renew: 1s, expire: 3s}\n")
+	one := f.start("run", "--agent", "one", "--quiet", "--", f.child, "hold")
+	one.says("ready")
+	two := f.start("run", "--agent", "two", "--wait", "6s", "--quiet", "--", f.child, "hold")
+	two.ends(exitNotYet) // twice as long as the slot would last by itself
+	one.stdin.Close()
+	one.ends(0)
+}
+
+// A nested run shares slot and lease, and takes a turn of its own. What it leaves is not its
+// parent's.
+func TestNestedRunSharesTheSlot(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "slots: {max: 1}\nresources: {api: {limits: [{name: hour, size: 3/h}]}}\n")
+	inner := `sluice run --quiet --wait 0 -- echo inner && sluice agents --json | grep -c '"name": "one"' && ` +
+		`! sluice run --quiet --wait 0 --agent other -- echo other && ` +
+		`sluice run --quiet --wait 0 -- sh -c 'echo $SLUICE_AGENT $SLUICE_CLASS $SLUICE_USER' && ! sluice run --wait 0 -- echo fourth`
+	p := f.start("run", "--agent", "one", "--class", "p1", "--user", "u", "--quiet", "--", "sh", "-c", inner)
+	p.says("inner")
+	p.says("1")
+	p.says("one p1 u")
+	p.ends(0)
+	p.warns(`all slots of`) // another agent has a slot of its own
+	p.warns(`limit "hour"`) // and each took its turn
+	if got := f.agents(); len(got) != 0 {
+		t.Errorf("leases are still held by %q", got)
+	}
+}
+
+// One whose parent has died, or that uses another store, takes a lease of its own.
+func TestNestedRunWithoutItsParent(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "slots: {max: 1}\n")
+	f.env = append(f.env, "SLUICE_SLOT=one")
+	one := f.start("run", "--agent", "one", "--quiet", "--", f.child, "hold")
+	one.says("ready")
+	if got := strings.Join(f.agents(), " "); got != "one" {
+		t.Errorf("leases are held by %q", got)
+	}
+	one.stdin.Close()
+	one.ends(0)
+}
+
+func TestNewWorkWaitsForThoseItDependsOn(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "resources: {api: {limits: [{name: minute, size: 80/min}]}}\nagents: {top: {waits_for: [middle]}}\n")
+	pause := f.start("pause", "api", "--for", "10m")
+	pause.ends(0)
+	low := f.start("run", "--agent", "low", "--wait", "1h", "--", f.child, "hold")
+	low.warns("waiting for api") // it is in the queue
+	middle := func(args ...string) *process {
+		return f.start(append([]string{"run", "--agent", "middle", "--waits-for", "low", "--new-work"}, args...)...)
+	}
+	p := middle("--wait", "0", "--json", "--", f.child, "hold")
+	p.ends(exitNotYet)
+	p.warns("error: start no new work: middle waits for low")
+	var out struct{ Error errorJSON }
+	if err := json.NewDecoder(p.stdout).Decode(&out); err != nil || strings.Join(out.Error.Chain, " ") != "middle low" || out.Error.Code != exitNotYet {
+		t.Errorf("it printed %+v, %v", out, err)
+	}
+	p = middle("--wait", "1h", "--", f.child, "hold")
+	p.warns("an agent that it depends on is limited")
+	f.start("resume", "api").ends(0)
+	low.says("ready")
+	p.says("ready")
+}
+
+func TestLaunchesAreScattered(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "resources: {api: {limits: [{name: minute, size: 80/min}]}}\n")
+	first := f.start("run", "--agent", "one", "--scatter", "1h", "--", f.child, "hold")
+	first.says("ready")
+	second := f.start("run", "--agent", "two", "--scatter", "1h", "--wait", "0", "--", f.child, "hold")
+	second.warns("starts in 29m5")
+	second.signal(syscall.SIGTERM)
+	second.ends(128 + int(syscall.SIGTERM))
+}
+
+// While the resource is held nobody sleeps: the retry is in the queue at once.
+func TestRetryJoinsTheQueueWhileHeld(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "resources: {api: {limits: [{name: minute, size: 80/min}]}}\nretry_windows: {p1: [1h, 2h]}\nretry: {deadline: 3h}\n")
+	script := "echo started; read -r line; exit 75"
+	p := f.start("run", "--agent", "one", "--class", "p1", "--", "sh", "-c", script)
+	p.says("started")
+	f.start("pause", "api", "--for", "10m").ends(0)
+	if _, err := p.stdin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	p.warns("the resource is held, so it joins the queue now")
+	p.warns("waiting for api")
+	f.start("resume", "api").ends(0)
+	p.says("started")
+}
+
+// Two that retry the same dead letter do not both run it.
+func TestDeadLetterIsRetriedOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "resources: {api: {limits: [{name: minute, size: 80/min}]}}\n")
+	mark := filepath.Join(t.TempDir(), "mark")
+	f.start("run", "--attempts", "1", "--", "sh", "-c", "test -e "+mark+" || exit 75; echo again; read -r line; exit 0").ends(exitNotYet)
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := f.start("dlq", "retry", "--all", "--quiet")
+	first.says("again")
+	second := f.start("dlq", "retry", "--all", "--quiet")
+	second.ends(exitNotYet)
+	second.warns("is being retried")
+	f.start("dlq", "drop", "--all").says("dropped nothing")
+	if _, err := first.stdin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	first.ends(0)
+	f.start("dlq", "list").says("There are no dead letters: no command of sluice run was given up.")
+}

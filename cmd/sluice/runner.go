@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/retry"
+)
+
+// runner takes a job through the gate, as often as it takes and is allowed.
+type runner struct {
+	job
+	s      *session
+	keep   *keeper
+	path   string // of the program
+	env    []string
+	config string // configuration file, if there is one
+	stderr io.Writer
+	quiet  bool
+
+	began       time.Time // before the first turn
+	sent        int
+	code        int       // of the last attempt
+	first, last time.Time // start
+	waits       []deadletter.Wait
+}
+
+// result is how a job ended.
+type result struct {
+	code   int
+	gaveUp string   // why it was given up after at least one attempt; empty: it was not
+	why    *failure // to be told; nil: the child has said it
+}
+
+// run runs the job to its end. An error means that it never began.
+func (r *runner) run(ctx context.Context) (result, error) {
+	until := time.Now().Add(r.wait)
+	if r.newWork {
+		if err := r.mayStart(ctx, until); err != nil {
+			return result{}, err
+		}
+	}
+	slept, err := r.spread(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	until = until.Add(slept)
+	lease, err := r.join(ctx, until)
+	if err != nil {
+		return result{}, err
+	}
+	if lease != nil {
+		defer func() { _ = lease.Leave() }() // what cannot be told, the lease's end will
+	}
+	r.began = time.Now()
+	t, err := r.turn(ctx, min(time.Until(until), r.walls.Deadline))
+	for err == nil {
+		var code int
+		var held bool
+		if code, held, err = r.once(t); err != nil {
+			break
+		}
+		if code != exitNotYet || r.keep.stopped() {
+			return result{code: code}, nil
+		}
+		next := r.walls.Next(retry.Failure{Sent: r.sent, Elapsed: time.Since(r.began), Class: r.req.Class, Held: held}, rand.Float64)
+		if next.Give {
+			return r.atTheWall(next), nil
+		}
+		if err = r.pause(ctx, next); err != nil {
+			break
+		}
+		r.req.Retry = true
+		asked := time.Now()
+		t, err = r.turn(ctx, r.left())
+		if r.req.Resource != "" {
+			r.note("turn", time.Since(asked))
+		}
+	}
+	if r.sent == 0 || r.keep.stopped() {
+		return result{}, err
+	}
+	f := asFailure(err)
+	return result{code: f.code, gaveUp: f.message, why: f}, nil
+}
+
+// left is the time until the deadline.
+func (r *runner) left() time.Duration { return r.walls.Deadline - time.Since(r.began) }
+
+// once starts the command and waits for its end. It reports its exit code, and whether the
+// resource is held.
+func (r *runner) once(t sluice.Ticket) (code int, held bool, err error) {
+	r.last = time.Now().UTC().Truncate(time.Millisecond)
+	if code, err = r.keep.run(r.path, r.argv, r.env); err != nil {
+		_ = t.Cancel() // nothing was sent; if this fails, the ticket's time to live ends it
+		var sig *caught
+		if errors.As(err, &sig) {
+			err = sig.failure(beforeStart)
+		}
+		return 0, false, err
+	}
+	if r.sent == 0 {
+		r.first = r.last
+	}
+	r.sent++
+	r.code = code
+	if r.req.Resource == "" {
+		return code, false, nil
+	}
+	if code <= exitSignal {
+		held, err = t.Answer(sluice.Answer{Verdict: verdict(code)})
+	}
+	err = errors.Join(err, t.Close())
+	if err != nil && !errors.Is(err, sluice.ErrEnded) { // it may have lived longer than its ticket
+		r.say("warning: the gate could not be told how it ended: %s", err)
+	}
+	return code, held, nil
+}
+
+// verdict is what a command's end says of the provider. Only success is taken at its word.
+// Exit code 75 asks to be tried again, yet does not say why: if it were taken for a refusal, one
+// broken script would pause everybody. Refusals are told by those who see the answer.
+func verdict(code int) sluice.Verdict {
+	if code == 0 {
+		return sluice.VerdictOK
+	}
+	return sluice.VerdictError
+}
+
+// atTheWall is how a job ends that may not be tried again.
+func (r *runner) atTheWall(next retry.Decision) result {
+	f := &failure{code: exitNotYet}
+	f.message = fmt.Sprintf("gave up after %s, the last of which exited with %d", attempts(r.sent), exitNotYet)
+	if next.Reason == retry.Deadline {
+		f.message = fmt.Sprintf("gave up after %s: the next would not start before the deadline, in %v", attempts(r.sent), next.Left.Round(time.Millisecond))
+	}
+	return result{code: exitNotYet, gaveUp: next.Reason.String(), why: f}
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
+}
+
+// pause waits before the next attempt.
+func (r *runner) pause(ctx context.Context, next retry.Decision) error {
+	r.note(next.Reason.String(), next.Wait)
+	if next.Reason == retry.Queue {
+		r.say("sluice: it exited with %d; the resource is held, so it joins the queue now", exitNotYet)
+		return nil
+	}
+	r.say("sluice: it exited with %d; next attempt (%d of %d) in %v", exitNotYet, r.sent+1, r.walls.Attempts, next.Wait.Round(time.Millisecond))
+	return r.sleep(ctx, next.Wait)
+}
+
+func (r *runner) note(why string, waited time.Duration) {
+	r.waits = append(r.waits, deadletter.Wait{Attempt: r.sent + 1, Waited: deadletter.Millis(waited), Why: why})
+	if n := len(r.waits); n > 2*deadletter.MaxWaits {
+		r.waits = append(r.waits[:0], r.waits[n-deadletter.MaxWaits:]...)
+	}
+}
+
+// sleep waits, unless a signal asks for the end.
+func (r *runner) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return failed(ctx, ctx.Err())
+	}
+}
+
+// beforeStart is what a signal interrupted.
+const beforeStart = "waiting to start the command"
+
+// failed is how the program ends because of an error of the gate, or of a signal that came while
+// it was asked.
+func failed(ctx context.Context, err error) error {
+	if sig := signalOf(ctx); sig != nil && err != nil {
+		return sig.failure(beforeStart)
+	}
+	return fail(err)
+}
+
+func (r *runner) say(format string, args ...any) {
+	if !r.quiet {
+		fmt.Fprintf(r.stderr, "%s\n", harmless(fmt.Sprintf(format, args...)))
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// newWorkEvery is how often it is looked whether new work may start. Who is limited changes by the
+// second, not faster.
+const newWorkEvery = 2 * time.Second
+
+// slotFirst and slotEvery are how often a slot is asked for: soon at first, then gently.
+const (
+	slotFirst = 200 * time.Millisecond
+	slotEvery = 2 * time.Second
+)
+
+// mayStart waits until new work may be started.
+func (r *runner) mayStart(ctx context.Context, until time.Time) error {
+	stop := r.waiting(func() string { return "waits: an agent that it depends on is limited" })
+	defer stop()
+	for {
+		w, err := r.backpressure(ctx)
+		if err != nil {
+			return failed(ctx, err)
+		}
+		if w.Start {
+			return nil
+		}
+		left := time.Until(until)
+		if left <= 0 {
+			return &failure{
+				code: exitNotYet, message: fmt.Sprintf("start no new work: %s (%s)", strings.Join(w.Chain, " waits for "), w.Reason),
+				hint: "what was begun may go on; come back later, or allow more --wait", chain: w.Chain,
+			}
+		}
+		if err := r.sleep(ctx, min(left, newWorkEvery)); err != nil {
+			return err
+		}
+	}
+}
+
+// backpressure tells whether the agent may start new work. It has not joined yet, so whom it
+// waits for by the command line is not known to the gate.
+func (r *runner) backpressure(ctx context.Context) (sluice.NewWork, error) {
+	w, err := r.s.gate.StartNewWork(ctx, r.req.Agent)
+	for _, other := range r.waitsFor {
+		if err != nil || !w.Start {
+			break
+		}
+		if w, err = r.s.gate.StartNewWork(ctx, other); !w.Start {
+			w.Chain = append([]string{r.req.Agent}, w.Chain...)
+		}
+	}
+	return w, err
+}
+
+// spread waits for the job's place in the window that launches are spread over.
+func (r *runner) spread(ctx context.Context) (time.Duration, error) {
+	if r.scatter == 0 {
+		return 0, nil
+	}
+	wait, err := r.s.gate.Launch(ctx, r.req.Resource, r.scatter)
+	if err != nil || wait == 0 {
+		return 0, failed(ctx, err)
+	}
+	at := time.Now().Add(wait)
+	stop := r.waiting(func() string {
+		return fmt.Sprintf("starts in %v, to spread launches", time.Until(at).Round(time.Second))
+	})
+	defer stop()
+	return wait, r.sleep(ctx, wait)
+}
+
+// join takes the agent's lease and slot. It is nil if the run that this one is nested in holds
+// them.
+func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, error) {
+	nested, err := r.nested(ctx)
+	if err != nil {
+		return nil, failed(ctx, err)
+	}
+	if nested {
+		if len(r.waitsFor) > 0 {
+			r.say("warning: --waits-for has no effect: the lease of %q is held by the run that this one is nested in", r.req.Agent)
+		}
+		return nil, nil
+	}
+	m := sluice.Member{Agent: r.req.Agent, Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
+	if r.req.Resource != "" {
+		m.Resources = []string{r.req.Resource}
+	}
+	stop := r.waiting(func() string { return "waits for a slot" })
+	defer stop()
+	for every := slotFirst; ; every = min(2*every, slotEvery) {
+		lease, err := r.s.gate.Join(ctx, m)
+		if err == nil {
+			return lease, nil
+		}
+		left := time.Until(until)
+		if !errors.Is(err, sluice.ErrSlots) || left <= 0 {
+			return nil, failed(ctx, err)
+		}
+		// Not all at the same moment: many may wait.
+		if err := r.sleep(ctx, min(left, every/2+rand.N(every/2))); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// nested reports whether this run is inside another one that holds the agent's lease, in this
+// very store. One whose parent has died, or that uses another store, stands on its own.
+func (r *runner) nested(ctx context.Context) (bool, error) {
+	if os.Getenv(envSlot) != r.req.Agent {
+		return false, nil
+	}
+	status, err := r.s.gate.Status(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, a := range status.Agents {
+		if a.Name == r.req.Agent && a.LeaseExpiresAt != nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// turn waits for the job's turn. Without a resource there is none to wait for.
+func (r *runner) turn(ctx context.Context, wait time.Duration) (t sluice.Ticket, err error) {
+	if r.req.Resource == "" {
+		return t, nil
+	}
+	if !r.quiet {
+		shown := r.s.showWaiting(ctx, r.stderr, r.req)
+		defer shown.end()
+	}
+	if wait <= 0 {
+		t, err = r.s.gate.Try(ctx, r.req)
+	} else {
+		within, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		if t, err = r.s.gate.Acquire(within, r.req); err == nil && t.Stale() {
+			err = t.Renew(within)
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		// It was not known before that the wait would not do. Is it known now until when?
+		t, err = r.s.gate.Try(ctx, r.req)
+	}
+	if err != nil {
+		return t, failed(ctx, err)
+	}
+	return t, nil
+}
+
+// waiting says what is waited for if that takes longer than a moment: on a terminal on one line
+// that stays up to date, else once.
+func (r *runner) waiting(what func() string) (stop func()) {
+	if r.quiet {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tell(r.stderr, what, done)
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+func tell(w io.Writer, what func() string, done <-chan struct{}) {
+	terminal := isTerminal(w)
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	for shown := false; ; shown = true {
+		select {
+		case <-done:
+			if shown && terminal {
+				fmt.Fprint(w, "\r\x1b[K")
+			}
+			return
+		case <-timer.C:
+		}
+		if terminal {
+			fmt.Fprintf(w, "\r\x1b[K%s", clip("sluice: "+harmless(what())))
+			timer.Reset(time.Second)
+		} else {
+			fmt.Fprintf(w, "sluice: %s\n", harmless(what()))
+		}
+	}
+}

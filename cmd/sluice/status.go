@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+)
+
+func newStatus() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show what each resource and agent is doing right now",
+		Long: "Status shows every resource: its traffic light, who waits and how much is in\n" +
+			"flight, pauses with the time that is left of them, and each limit with what is\n" +
+			"used of it; and every agent that is alive.\n\n" +
+			"Light is green, amber (only the highest class proceeds) or red (only an\n" +
+			"emergency does). sluice top shows the same live.",
+		Example: "  sluice status\n  sluice status --json | jq '.resources[] | {name, light, paused_until}'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var st sluice.Status
+			var classes []string
+			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
+				classes = s.classNames()
+				st, err = s.gate.Status(ctx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), st))
+			}
+			s := screenFor(cmd.OutOrStdout(), time.Now())
+			s.status(&st, classes)
+			return s.end()
+		},
+	}
+}

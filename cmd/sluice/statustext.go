@@ -1,0 +1,302 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+const (
+	nameWidth  = 40 // cells of a name, at most
+	textWidth  = 120
+	barWidth   = 16
+	maxScopes  = 8  // meters of one limit that are listed
+	fewAgents  = 20 // that status lists
+	chainNames = 6
+)
+
+// status shows the state of all resources and agents.
+func (s *screen) status(st *sluice.Status, classes []string) {
+	s.line("store %s", s.Text(st.Store, textWidth))
+	var idle []string
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		if isIdle(r) {
+			idle = append(idle, r.Name)
+			continue
+		}
+		s.line("")
+		s.resource(r, classes)
+	}
+	if len(idle) > 0 {
+		s.line("\nidle: %s", s.Names(idle, ", ", 20, nameWidth))
+	}
+	if len(st.Agents) > 0 {
+		s.line("\n%s", s.Paint(show.Bold, "agents"))
+		s.table(s.agents(st.Agents[:min(len(st.Agents), fewAgents)]))
+		if more := len(st.Agents) - fewAgents; more > 0 {
+			s.line("  and %d more: sluice agents lists them all", more)
+		}
+	}
+	s.cycles(st.Cycles)
+	if len(idle) == len(st.Resources) && len(st.Agents) == 0 {
+		s.nothing(st)
+	}
+}
+
+// nothing says what to do where nothing has happened yet.
+func (s *screen) nothing(st *sluice.Status) {
+	s.line("\nNothing has passed this gate yet. To begin:")
+	example := "github"
+	if len(st.Resources) > 0 {
+		example = st.Resources[0].Name
+	}
+	t := &show.Table{Indent: "  ", Columns: make([]show.Column, 2)}
+	t.Add(show.Cell{Text: "sluice run -- COMMAND"}, show.Cell{Text: "runs a command whose calls go through the gate", Colour: show.Dim})
+	t.Add(show.Cell{Text: "sluice acquire " + s.Text(example, nameWidth)}, show.Cell{Text: "waits for one request's turn", Colour: show.Dim})
+	t.Add(show.Cell{Text: "sluice config init FILE"}, show.Cell{Text: "starts a configuration with resources of your own", Colour: show.Dim})
+	for _, line := range t.Lines(s.Style, s.width)[1:] { // it needs no head
+		s.line("%s", line)
+	}
+}
+
+// isIdle tells that there is nothing to say of a resource.
+func isIdle(r *sluice.ResourceStatus) bool {
+	for _, l := range r.Limits {
+		if l.Used > 0 {
+			return false
+		}
+	}
+	return r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && len(r.Gates) == 0 && r.Last429 == nil && r.PausedUntil == nil
+}
+
+func waitingIn(r *sluice.ResourceStatus) (n int) {
+	for _, w := range r.Waiting {
+		n += w
+	}
+	return n
+}
+
+func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
+	head := s.Paint(show.Bold, s.Text(r.Name, nameWidth)) + "  " + s.Paint(show.Light(r.Light), r.Light)
+	if r.Key != "" {
+		head += "  key " + s.Text(r.Key, 12)
+	}
+	if r.Mode == "observe" {
+		head += "  " + s.Paint(show.Cyan, "observed: counted, never held")
+	}
+	s.line("%s", head)
+	for _, g := range r.Gates {
+		s.line("  %s", s.pause(r, &g))
+	}
+	s.line("  %s", strings.Join(s.facts(r, classes), ", "))
+	if r.Throttled7d > 1 {
+		s.line("  %s", s.Paint(show.Amber, fmt.Sprintf("%s refused in 7 days: sluice doctor says what to change", show.Count(r.Throttled7d))))
+	}
+	if len(r.Limits) == 0 {
+		s.line("  no limit is known yet: none is configured, and no answer has stated one")
+		return
+	}
+	s.table(s.limits(r.Limits))
+	hidden := hiddenScopes(r.Limits)
+	for _, name := range slices.Sorted(maps.Keys(hidden)) {
+		s.line("  and %d more of the limit %s: sluice status --json lists them", hidden[name], s.Text(name, nameWidth))
+	}
+}
+
+// facts are a resource's figures in words.
+func (s *screen) facts(r *sluice.ResourceStatus, classes []string) []string {
+	waiting := fmt.Sprintf("%d waiting", waitingIn(r))
+	if by := byClassNames(r.Waiting, classes); by != "" {
+		waiting += " (" + s.Text(by, textWidth) + ")"
+	}
+	facts := []string{waiting, fmt.Sprintf("%d in flight", r.InFlight), show.Count(r.Sent) + " sent"}
+	refused := show.Count(r.Throttled) + " refused"
+	if r.Last429 != nil {
+		refused += " (last " + show.Ago(*r.Last429, s.now) + ")"
+	}
+	if r.Throttled > 0 || r.Last429 != nil {
+		refused = s.Paint(show.Red, refused)
+	}
+	facts = append(facts, refused)
+	if r.Retried > 0 {
+		facts = append(facts, show.Count(r.Retried)+" retried")
+	}
+	return facts
+}
+
+// byClassNames lists how many of each class wait, but for none; highest first.
+func byClassNames(waiting map[string]int, classes []string) string {
+	var parts []string
+	for _, class := range classes {
+		if n := waiting[class]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", class, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pause says what holds a resource, or a part of it.
+func (s *screen) pause(r *sluice.ResourceStatus, g *sluice.GateStatus) string {
+	text := g.Phase
+	switch {
+	case g.Phase == "paused" && g.Until != nil:
+		text = "paused, " + show.Left(g.Until, s.now) + " left"
+	case g.Phase == "probing":
+		text = "probing: one request finds out whether the pause is over"
+	case g.Phase == "ramping":
+		text = "ramping up after a pause"
+	}
+	if g.Scope != "" {
+		text = s.Text(g.Scope, nameWidth) + " " + text
+	}
+	if g.Cause != "" && g.Phase == "paused" {
+		text += ": " + s.Text(g.Cause, textWidth)
+	}
+	if n := r.Consecutive429; n > 1 && g.Scope == "" {
+		text += fmt.Sprintf(" (%d refusals in a row)", n)
+	}
+	colour := show.Amber
+	if g.Phase == "paused" {
+		colour = show.Red
+	}
+	return s.Paint(colour, text)
+}
+
+func (s *screen) limits(all []sluice.LimitStatus) *show.Table {
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "limit", Least: 6}, {Head: "for", Least: 8}, {Head: "kind", Drop: 4}, {Head: "unit", Drop: 3, Least: 6},
+		{Head: "", Drop: 2}, {Head: "used", Right: true}, {Head: "of", Right: true}, {Head: "others", Right: true, Drop: 5},
+		{Head: "resets", Right: true}, {Head: "", Drop: 1},
+	}}
+	for _, l := range listedScopes(all) {
+		row := []show.Cell{
+			{Text: s.Text(l.Name, nameWidth)}, {Text: s.Text(l.Scope, nameWidth)}, {Text: l.Kind, Colour: show.Dim}, {Text: s.Text(l.Unit, nameWidth)},
+			{}, {Text: show.Count(l.Used)}, {Text: "?", Colour: show.Dim}, {}, {}, {},
+		}
+		if l.Limit > 0 {
+			part := float64(l.Used) / float64(l.Limit)
+			row[4] = show.Cell{Text: s.Bar(part, barWidth), Colour: show.Fullness(part)}
+			row[6] = show.Cell{Text: show.Count(l.Limit)}
+		}
+		if l.Outside > 0 {
+			row[7] = show.Cell{Text: show.Count(l.Outside), Colour: show.Amber}
+		}
+		row[8].Text = show.Left(l.ResetAt, s.now)
+		row[9] = s.remark(&l)
+		t.Add(row...)
+	}
+	return t
+}
+
+// remark is what is special about a limit.
+func (s *screen) remark(l *sluice.LimitStatus) show.Cell {
+	switch {
+	case l.Limit == 0:
+		return show.Cell{Text: "size not known yet", Colour: show.Dim}
+	case l.Breaker != "" && l.GoneAt != nil:
+		return show.Cell{Text: fmt.Sprintf("gone in %s, %s", show.Left(l.GoneAt, s.now), l.Breaker), Colour: show.Amber}
+	case l.Kind != "fixed": // the light binds on what has to last
+	case l.Light == "amber":
+		return show.Cell{Text: "for the highest class only", Colour: show.Amber}
+	case l.Light == "red":
+		return show.Cell{Text: "for emergencies only", Colour: show.Red}
+	}
+	return show.Cell{}
+}
+
+// listedScopes leaves the fullest meters of limits that have many.
+func listedScopes(all []sluice.LimitStatus) []sluice.LimitStatus {
+	var list []sluice.LimitStatus
+	for i := 0; i < len(all); {
+		j := i
+		for j < len(all) && all[j].Name == all[i].Name {
+			j++
+		}
+		same := slices.Clone(all[i:j])
+		if len(same) > maxScopes {
+			slices.SortStableFunc(same, func(a, b sluice.LimitStatus) int { return compareFullness(&b, &a) })
+			same = same[:maxScopes]
+		}
+		list, i = append(list, same...), j
+	}
+	return list
+}
+
+func compareFullness(a, b *sluice.LimitStatus) int {
+	x, y := float64(a.Used)/float64(max(a.Limit, 1)), float64(b.Used)/float64(max(b.Limit, 1))
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// hiddenScopes counts what listedScopes leaves out, by limit.
+func hiddenScopes(all []sluice.LimitStatus) map[string]int {
+	hidden := map[string]int{}
+	for _, l := range all {
+		hidden[l.Name]++
+	}
+	for name, n := range hidden {
+		if hidden[name] = n - maxScopes; n <= maxScopes {
+			delete(hidden, name)
+		}
+	}
+	return hidden
+}
+
+// agents is a table of agents.
+func (s *screen) agents(list []sluice.AgentStatus) *show.Table {
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "agent", Least: 10}, {Head: "class"}, {Head: "state"}, {Head: "uses", Right: true, Drop: 2}, {Head: "of", Right: true, Drop: 3},
+		{Head: "", Least: 8, Drop: 4}, {Head: "lease", Right: true, Drop: 1}, {Head: "user", Least: 6, Drop: 6},
+		{Head: "machine", Least: 6, Drop: 7}, {Head: "waits for", Least: 12, Drop: 5},
+	}}
+	for i := range list {
+		a := &list[i]
+		row := []show.Cell{
+			{Text: s.Text(a.Name, nameWidth)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: stateColour(a.State)}, {}, {}, {},
+			{Text: show.Left(a.LeaseExpiresAt, s.now)}, {Text: s.Text(a.User, nameWidth)}, {Text: s.Text(a.Machine, nameWidth)}, {},
+		}
+		if a.Resource != "" {
+			row[3].Text, row[5].Text = show.Count(a.Used), s.Text(a.Resource, nameWidth)
+			if row[4].Text = "?"; a.Allocated > 0 {
+				row[4].Text = show.Count(a.Allocated)
+			}
+		}
+		switch {
+		case len(a.PauseChain) > 0:
+			row[9] = show.Cell{Text: s.Names(a.PauseChain, " > ", chainNames, nameWidth), Colour: show.Amber}
+		case len(a.WaitsFor) > 0:
+			row[9] = show.Cell{Text: s.Names(a.WaitsFor, ", ", chainNames, nameWidth), Colour: show.Dim}
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func stateColour(state string) show.Colour {
+	switch state {
+	case "limited":
+		return show.Red
+	case "held", "waiting":
+		return show.Amber
+	}
+	return show.Green
+}
+
+func (s *screen) cycles(cycles [][]string) {
+	for _, c := range cycles {
+		if len(c) > 0 {
+			circle := append(slices.Clone(c[:min(len(c), chainNames)]), c[0])
+			s.line("%s", s.Paint(show.Red, "agents wait for each other in a circle: "+s.Names(circle, " > ", chainNames+1, nameWidth)))
+		}
+	}
+}

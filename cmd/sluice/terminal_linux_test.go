@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a terminal with a shell's job in its foreground.
+type terminal struct {
+	t      *testing.T
+	keys   *os.File
+	screen *bufio.Reader
+	job    *exec.Cmd
+	sluice int // its process
+}
+
+func openTerminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+// inTerminal runs sluice as the foreground job of a shell.
+func inTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	sluice, err := exec.LookPath("sluice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	master, slave := openTerminal(t)
+	term := &terminal{t: t, keys: master, screen: bufio.NewReader(master)}
+	term.job = exec.Command(child(t), append([]string{"shell", sluice}, args...)...)
+	term.job.Stdin, term.job.Stdout, term.job.Stderr = slave, slave, slave
+	term.job.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "SLUICE_STORE=mem:")
+	term.job.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	err = term.job.Start()
+	slave.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = term.job.Process.Kill() // the others get SIGHUP
+		_ = term.job.Wait()
+	})
+	line, err := term.screen.ReadString('\n')
+	if _, bad := fmt.Sscanf(line, "job %d", &term.sluice); bad != nil {
+		t.Fatalf("the terminal shows %q, %v", line, err)
+	}
+	return term
+}
+
+// shows reads lines up to one with this in it, and returns what came before.
+func (term *terminal) shows(want string) (before string) {
+	term.t.Helper()
+	for {
+		line, err := term.screen.ReadString('\n')
+		if strings.Contains(line, want) {
+			return before
+		}
+		before += line
+		if err != nil {
+			term.t.Fatalf("the terminal shows %q (%v), want %q", before, err, want)
+		}
+	}
+}
+
+func (term *terminal) types(keys string) {
+	term.t.Helper()
+	if _, err := term.keys.WriteString(keys); err != nil {
+		term.t.Fatal(err)
+	}
+}
+
+// Ctrl-C reaches the command by itself. Passed on it would reach it twice, which many programs
+// take for something else.
+func TestKeysReachTheCommandOnce(t *testing.T) {
+	term := inTerminal(t, "run", "--quiet", "--", child(t), "signals")
+	term.shows("ready")
+	term.types("\x03")
+	term.shows(syscall.SIGINT.String())
+	term.types("\x1c")
+	term.shows(syscall.SIGQUIT.String())
+	size := &unix.Winsize{Row: 33, Col: 77}
+	if err := unix.IoctlSetWinsize(int(term.keys.Fd()), unix.TIOCSWINSZ, size); err != nil {
+		t.Fatal(err)
+	}
+	before := term.shows(syscall.SIGWINCH.String())
+	// What is sent later is handled later: by now a second one would have come.
+	if err := syscall.Kill(term.sluice, syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	before += term.shows(syscall.SIGUSR1.String())
+	if strings.Contains(before, "interrupt") || strings.Contains(before, "quit") || strings.Contains(before, "window") {
+		t.Errorf("something came twice: %q", before)
+	}
+	if err := syscall.Kill(term.sluice, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	term.shows("job ended with 7")
+}
+
+// After Ctrl-Z the shell has the terminal back, and the command goes on when it is continued.
+func TestJobControl(t *testing.T) {
+	term := inTerminal(t, "run", "--quiet", "--", child(t), "line")
+	term.shows("ready")
+	term.types("\x1a")
+	term.shows("job stopped")
+	term.types("hello\n")
+	term.shows(`read "hello\n"`)
+	term.shows("job ended with 0")
+}
+
+// Programs that take Ctrl-Z as a key stop themselves; so must the process that the shell looks
+// at.
+func TestCommandStopsItself(t *testing.T) {
+	term := inTerminal(t, "run", "--quiet", "--", child(t), "stop")
+	term.shows("ready")
+	term.shows("job stopped")
+	term.shows("goes on")
+	term.shows("job ended with 0")
+}
+
+// A command does not outlive its gate.
+func TestCommandEndsWithItsGate(t *testing.T) {
+	p := start(t, nil, "run", "--quiet", "--", child(t), "signals")
+	p.says("ready")
+	p.signal(syscall.SIGKILL)
+	p.says(syscall.SIGTERM.String())
+}

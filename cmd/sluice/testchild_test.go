@@ -1,0 +1,206 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// childName is the name under which the test binary is a command for run to run.
+const childName = "testchild"
+
+func init() {
+	if filepath.Base(os.Args[0]) == childName {
+		os.Exit(testChild(os.Args[1:]))
+	}
+}
+
+// testChild is a command that says what happens to it.
+func testChild(args []string) int {
+	switch args[0] {
+	case "signals": // says which it gets, and ends at SIGTERM
+		ch := make(chan os.Signal, 16)
+		signal.Notify(ch, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+			syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT)
+		fmt.Println("ready")
+		for sig := range ch {
+			fmt.Println(sig)
+			if sig == syscall.SIGTERM {
+				return 7
+			}
+		}
+	case "hold": // runs until its input ends
+		fmt.Println("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "line": // runs until it has read a line
+		fmt.Println("ready")
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		fmt.Printf("read %q\n", line)
+	case "stop": // stops itself, as programs do that take Ctrl-Z as a key
+		fmt.Println("ready")
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		fmt.Println("goes on")
+	case "tempfail": // asks to be tried again when it is told to end
+		ch := make(chan os.Signal, 1)
+		signal.Notify(ch, syscall.SIGINT)
+		fmt.Println("ready")
+		<-ch
+		fmt.Println("told to end")
+		return exitNotYet
+	case "shell":
+		return testShell(args[1:])
+	}
+	return 0
+}
+
+// testShell runs one job in the foreground as shells do, and says what becomes of it.
+func testShell(args []string) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: 0}
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("job", cmd.Process.Pid)
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			fmt.Println(err)
+			return 1
+		case status.Stopped():
+			fmt.Println("job stopped")
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGCONT)
+		default:
+			fmt.Println("job ended with", status.ExitStatus())
+			return 0
+		}
+	}
+}
+
+// child is the path of the command.
+func child(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), childName)
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// process is a sluice that runs.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	stderr *bufio.Reader
+	ended  bool
+}
+
+// start starts sluice away from any terminal.
+func start(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	return startCommand(t, env, "sluice", args...)
+}
+
+func startCommand(t *testing.T, env []string, name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(name, args...)}
+	p.cmd.Env = append(append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "SLUICE_STORE=mem:"), env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.stdout = output(t)
+	p.cmd.Stderr, p.stderr = output(t)
+	err = p.cmd.Start()
+	p.cmd.Stdout.(*os.File).Close()
+	p.cmd.Stderr.(*os.File).Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.stdin.Close()
+		if !p.ended {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+// output is a pipe that is still there when the command has ended: others may write to it as
+// well.
+func output(t *testing.T) (io.Writer, *bufio.Reader) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { read.Close() })
+	return write, bufio.NewReader(read)
+}
+
+// says reads a line that has to be this one.
+func (p *process) says(want string) {
+	p.t.Helper()
+	line, err := p.stdout.ReadString('\n')
+	if got := strings.TrimSuffix(line, "\n"); got != want {
+		told := ""
+		if err != nil { // it has ended
+			rest, _ := io.ReadAll(p.stderr)
+			told = string(rest)
+		}
+		p.t.Fatalf("it said %q (%v), want %q; on stderr %q", got, err, want, told)
+	}
+}
+
+// warns reads lines of stderr up to one with this in it.
+func (p *process) warns(want string) {
+	p.t.Helper()
+	for said := ""; ; {
+		line, err := p.stderr.ReadString('\n')
+		if strings.Contains(line, want) {
+			return
+		}
+		if said += line; err != nil {
+			p.t.Fatalf("it said %q (%v), want %q", said, err, want)
+		}
+	}
+}
+
+func (p *process) signal(sig os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// ends waits for the end, which has to have this exit code.
+func (p *process) ends(want int) {
+	p.t.Helper()
+	_ = p.cmd.Wait()
+	p.ended = true
+	if got := p.cmd.ProcessState.ExitCode(); got != want {
+		said, _ := p.stderr.Peek(p.stderr.Buffered())
+		p.t.Fatalf("exit code %d (%v), want %d; it said %q", got, p.cmd.ProcessState, want, said)
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/show"
+	"github.com/sluicehq/sluice/internal/topview"
+)
+
+func newTop() *cobra.Command {
+	once := false
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch resources, agents and the queue live",
+		Long: "Top shows live what status and why show: each resource with its light, its fullest\n" +
+			"limit, its rate and its pauses; the agents; and who waits for what until when.\n" +
+			"Keys: q quits, tab goes to another list, arrows select, s sorts, / filters, p pauses\n" +
+			"and r resumes the selected resource after a question, ? explains.\n\n" +
+			"Where the output is not a terminal it is printed once, as plain text.",
+		Example: "  sluice top\n  sluice top --once",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON(cmd) {
+				return &failure{code: exitUsage, message: "top has no JSON", hint: "sluice status --json and sluice why --json have the same"}
+			}
+			if out := cmd.OutOrStdout(); !once && canDraw(out) {
+				return watch(cmd, out)
+			}
+			var data topview.Data
+			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
+				data, err = (&watched{s}).Read(ctx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			style := show.Style{Colour: bool(painterFor(cmd.OutOrStdout())), ASCII: !show.UTF8(os.Getenv)}
+			_, err = io.WriteString(cmd.OutOrStdout(), topview.Once(data, style, time.Now()))
+			return written(err)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "print it once and leave")
+	return cmd
+}
+
+// canDraw tells whether w is a terminal that can be drawn on.
+func canDraw(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
+}
+
+// watch shows the view until the user leaves it.
+func watch(cmd *cobra.Command, out io.Writer) (err error) {
+	s, err := openGate(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.closing(&err)
+	style := show.Style{Colour: bool(painterFor(out)), ASCII: !show.UTF8(os.Getenv)}
+	return fail(topview.Run(cmd.Context(), &watched{s}, style, out))
+}
+
+// watched is a session as what the view shows.
+type watched struct{ s *session }
+
+func (w *watched) Read(ctx context.Context) (topview.Data, error) {
+	data := topview.Data{Classes: w.s.classNames()}
+	var err error
+	if data.Status, err = w.s.gate.Status(ctx); err != nil {
+		return data, err
+	}
+	for i := range data.Status.Resources {
+		r := &data.Status.Resources[i]
+		if waitingIn(r) == 0 {
+			continue // most of the time
+		}
+		list, err := w.s.gate.Why(ctx, r.Name)
+		if err != nil {
+			return data, err
+		}
+		for _, one := range list {
+			data.Waiting = append(data.Waiting, topview.Waiting{Resource: r.Name, Waiting: one})
+		}
+	}
+	return data, nil
+}
+
+func (w *watched) Pause(ctx context.Context, resource string, d time.Duration) error {
+	return w.s.gate.Pause(ctx, resource, d, "paused in sluice top")
+}
+
+func (w *watched) Resume(ctx context.Context, resource string) error {
+	return w.s.gate.Resume(ctx, resource)
+}

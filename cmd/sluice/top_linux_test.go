@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice"
+)
+
+// In a terminal top draws, acts on keys, and leaves the terminal as it was.
+func TestTopInATerminal(t *testing.T) {
+	store := "file:" + filepath.Join(t.TempDir(), "state")
+	keys, terminal := openTerminal(t)
+	if err := unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sluice", "top", "--store", store)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "SLUICE_CONFIG=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	var shown strings.Builder
+	read := func() bool {
+		some := make([]byte, 4096)
+		n, err := keys.Read(some) // an error when nobody has it open any more
+		shown.Write(some[:n])
+		return err == nil
+	}
+	until := func(want string) {
+		t.Helper()
+		for !strings.Contains(shown.String(), want) {
+			if !read() {
+				t.Fatalf("it has not shown %q but %q", want, shown.String())
+			}
+		}
+	}
+	until("github")
+	press := func(key string) {
+		t.Helper()
+		if _, err := keys.WriteString(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	press("py")
+	until("paused in sluice top") // the reason, which the store was told
+	out, err := exec.Command("sluice", "status", "--json", "--store", store).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st sluice.Status
+	if err := json.Unmarshal(out, &st); err != nil || len(st.Resources) != 1 || st.Resources[0].PausedUntil == nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	press("q")
+	until("\x1b[?1049l") // the screen that was there before
+	go func() {
+		for read() { // or it could not write to the end
+		}
+	}()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v", err)
+	}
+	after, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+	if err != nil || *after != *before {
+		t.Errorf("the terminal is not as it was: %+v, %+v, %v", before, after, err)
+	}
+	terminal.Close()
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicehq/sluice"
+)
+
+// caught is the signal that ended a command, as the cause of its context.
+type caught struct{ signal os.Signal }
+
+func (c *caught) Error() string { return c.signal.String() }
+
+// failure is how a command ends that was interrupted while doing something.
+func (c *caught) failure(doing string) error {
+	f := &failure{code: exitInternal, message: fmt.Sprintf("%s while %s", c, doing), hint: "nothing was taken"}
+	if n, ok := c.signal.(syscall.Signal); ok {
+		f.code = 128 + int(n)
+	}
+	return f
+}
+
+// withSignals is a context that an interrupt or a request to terminate ends.
+func withSignals(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals) // a second one ends the program at once
+			cancel(&caught{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// signalOf is the signal that ended a context, nil if none did.
+func signalOf(ctx context.Context) *caught {
+	c, _ := context.Cause(ctx).(*caught)
+	return c
+}
+
+// waiting shows a person what a command waits for: a line that changes on a terminal, else one
+// line once. Short waits pass without a word.
+type waiting struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+const lookEvery = time.Second // at the queue
+
+func (s *session) showWaiting(ctx context.Context, w io.Writer, req sluice.Request) *waiting {
+	ctx, stop := context.WithCancel(ctx)
+	shown := &waiting{stop, make(chan struct{})}
+	go func() {
+		defer close(shown.done)
+		s.watchQueue(ctx, w, req)
+	}()
+	return shown
+}
+
+// end wipes the line.
+func (w *waiting) end() {
+	w.stop()
+	<-w.done
+}
+
+func (s *session) watchQueue(ctx context.Context, w io.Writer, req sluice.Request) {
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	terminal, shown := isTerminal(w), false
+	for {
+		select {
+		case <-ctx.Done():
+			if shown && terminal {
+				fmt.Fprint(w, "\r\x1b[K")
+			}
+			return
+		case <-timer.C:
+		}
+		timer.Reset(lookEvery)
+		line := "waiting for " + req.Resource + s.whyWaiting(ctx, req)
+		switch {
+		case ctx.Err() != nil:
+		case terminal:
+			fmt.Fprintf(w, "\r\x1b[K%s", clip(harmless(line)))
+			shown = true
+		case !shown:
+			fmt.Fprintln(w, harmless(line))
+			shown = true
+		}
+	}
+}
+
+// whyWaiting says who is ahead, what is in the way and when it is expected to be over.
+func (s *session) whyWaiting(ctx context.Context, req sluice.Request) string {
+	list, err := s.gate.Why(ctx, req.Resource)
+	if err != nil {
+		return ""
+	}
+	for _, w := range list {
+		if !w.Own {
+			continue
+		}
+		var b strings.Builder
+		if w.Position > 1 {
+			fmt.Fprintf(&b, ", %d ahead", w.Position-1)
+		}
+		fmt.Fprintf(&b, ": %s", w.Reason)
+		if w.Limit != "" {
+			fmt.Fprintf(&b, " %q", w.Limit)
+		}
+		if len(w.HeldBy) > 0 {
+			fmt.Fprintf(&b, " held by %s", strings.Join(w.HeldBy[:min(len(w.HeldBy), 3)], ", "))
+		}
+		if w.ExpectedAt != nil {
+			fmt.Fprintf(&b, ", expected in %s", max(time.Until(*w.ExpectedAt), 0).Round(time.Second))
+		}
+		return b.String()
+	}
+	return ""
+}
+
+// clip keeps a line that is written over within a usual terminal's width: one that wraps could
+// not be wiped.
+func clip(s string) string {
+	const width = 79
+	s = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		return r
+	}, s)
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:width-1]) + "…"
+}

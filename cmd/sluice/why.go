@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// waitingJSON is a request in the queue, with what a person would ask next.
+type waitingJSON struct {
+	Resource string `json:"resource"`
+	sluice.Waiting
+	CheaperModel *string `json:"cheaper_model"` // that has room; nil: none is known
+}
+
+// whyJSON is who waits, and who was turned away of late.
+type whyJSON struct {
+	Waiting []waitingJSON `json:"waiting"`
+	Refused []refusedJSON `json:"refused"`
+}
+
+// whose says which of the waiting requests are meant: all, or one agent's, or one.
+type whose struct{ agent, ticket string }
+
+func newWhy() *cobra.Command {
+	var of whose
+	cmd := &cobra.Command{
+		Use:   "why [RESOURCE] [--agent A] [--ticket T]",
+		Short: "Say who waits, for which limit, who holds it, and until when",
+		Long: "Why lists the requests that wait, in their order: the limit in the way, who holds\n" +
+			"it, and when they are expected to go. Without an argument it lists all of them;\n" +
+			"a resource, an agent or a ticket picks some.\n\n" +
+			"One that does not wait is not in the list, which may be empty. A time is an\n" +
+			"estimate, and there is none for what depends on when others are done. What was\n" +
+			"refused on this machine within the last hour follows, with its reason.",
+		Example:           "  sluice why\n  sluice why github --agent indexer\n  sluice why --json | jq '.waiting[0].reason'",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeResources,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			now := time.Now()
+			w, err := readWaiting(cmd, args, of, now)
+			if err != nil {
+				return err
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), w))
+			}
+			s := screenFor(cmd.OutOrStdout(), now)
+			s.waiting(w.Waiting, of)
+			s.refused(w.Refused)
+			return s.end()
+		},
+	}
+	cmd.Flags().StringVar(&of.agent, "agent", "", "only what this agent, `NAME`, waits for")
+	cmd.Flags().StringVar(&of.ticket, "ticket", "", "only this `TICKET`")
+	return cmd
+}
+
+func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*whyJSON, error) {
+	for _, flag := range []string{"agent", "ticket"} {
+		if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
+			return nil, &failure{code: exitUsage, message: "--" + flag + ": it is empty", hint: "give a name, or leave the flag out"}
+		}
+	}
+	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}}
+	err := looking(cmd, args, func(ctx context.Context, s *session) error {
+		names := args
+		if len(names) == 0 {
+			names = s.resourceNames()
+		}
+		if of.ticket != "" {
+			if _, err := s.gate.Ticket(of.ticket); err != nil {
+				return err
+			}
+		}
+		for _, name := range names {
+			waiting, err := s.gate.Why(ctx, name)
+			if err != nil {
+				return err
+			}
+			for _, w := range waiting {
+				if of.means(&w) {
+					out.Waiting = append(out.Waiting, waitingJSON{Resource: name, Waiting: w})
+				}
+			}
+		}
+		refused, err := readRefused(s.dir, names, of, now)
+		if err != nil {
+			s.warnOfLog(err)
+		}
+		out.Refused = refused
+		return nil
+	})
+	return out, err
+}
+
+func (of whose) means(w *sluice.Waiting) bool {
+	return (of.agent == "" || w.Agent == of.agent) && (of.ticket == "" || w.Ticket == of.ticket)
+}
+
+// waiting shows the queue.
+func (s *screen) waiting(list []waitingJSON, of whose) {
+	if len(list) == 0 {
+		switch {
+		case of.ticket != "":
+			s.line("%s does not wait: it was granted, given up or refused.", s.Text(of.ticket, nameWidth))
+		case of.agent != "":
+			s.line("%s does not wait for anything.", s.Text(of.agent, nameWidth))
+		default:
+			s.line("Nobody waits.")
+		}
+		return
+	}
+	s.table(s.queue(list))
+	var cheaper []string
+	for _, w := range list {
+		if w.CheaperModel != nil && !slices.Contains(cheaper, *w.CheaperModel) {
+			cheaper = append(cheaper, *w.CheaperModel)
+		}
+	}
+	if len(cheaper) > 0 {
+		s.line("\ncheaper models with room: %s", s.Names(cheaper, ", ", 6, nameWidth))
+	}
+}
+
+// queue is the table of those who wait.
+func (s *screen) queue(list []waitingJSON) *show.Table {
+	t := &show.Table{Columns: []show.Column{
+		{Head: "#", Right: true}, {Head: "resource", Least: 8}, {Head: "agent", Least: 8}, {Head: "class"},
+		{Head: "expected in", Right: true}, {Head: "why", Least: 16}, {Head: "held by", Least: 8, Drop: 1}, {Head: "ticket", Drop: 2},
+	}}
+	for i := range list {
+		w := &list[i]
+		expected := show.Cell{Text: show.Left(w.ExpectedAt, s.now)}
+		if expected.Text == "" {
+			expected = show.Cell{Text: "?", Colour: show.Dim}
+		}
+		t.Add(
+			show.Cell{Text: fmt.Sprint(w.Position)}, show.Cell{Text: s.Text(w.Resource, nameWidth)}, show.Cell{Text: s.Text(w.Agent, nameWidth)},
+			show.Cell{Text: s.Text(w.Class, 12)}, expected, show.Cell{Text: s.Text(show.Reason(w.Reason, w.Limit), 80)},
+			show.Cell{Text: s.Names(w.HeldBy, ", ", 3, nameWidth)}, show.Cell{Text: s.Text(w.Ticket, nameWidth), Colour: show.Dim},
+		)
+	}
+	return t
+}

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
+)
+
+// AddPresets adds a resource for every provider whose limits are known, under the provider's
+// own name, unless the file has one of that name: such need no configuration.
+func (f *File) AddPresets() {
+	for _, name := range provider.Names() {
+		if preset, _ := provider.Preset(name); len(preset.Limits) == 0 {
+			continue
+		}
+		if _, there := f.Resources[name]; there {
+			continue
+		}
+		if f.Resources == nil {
+			f.Resources = map[string]Resource{}
+		}
+		r := Resource{Provider: name}
+		r.defaults()
+		f.Resources[name] = r
+	}
+}
+
+// Dialect is how the answers of a resource are read. Those of providers that have no dialect
+// of their own are read as generic ones.
+func (f *File) Dialect(resource string) provider.Dialect {
+	if d, ok := provider.Lookup(f.Resources[resource].Provider); ok {
+		return d
+	}
+	return provider.Generic{}
+}
+
+// fromPreset fills in what comes with the provider and what the file does not state: a limit of
+// the same name as one of the provider's counts the same, and comes back in the same way.
+func (r *Resource) fromPreset() {
+	preset, ok := provider.Preset(r.Provider)
+	if !ok {
+		return
+	}
+	or(&r.Backoff.Start, Duration(preset.Backoff.Start))
+	or(&r.Backoff.Factor, int(preset.Backoff.Factor))
+	if r.Backoff.Cap == 0 {
+		r.Backoff.Cap = max(Duration(preset.Backoff.Cap), r.Backoff.Start)
+	}
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		theirs, ok := presetLimit(preset.Limits, l.Name)
+		if !ok {
+			continue
+		}
+		or(&l.Unit, theirs.Unit)
+		if theirs.Kind == sluice.Fixed && l.Size != (Rate{}) && l.Burst == 0 && l.Concurrency == 0 {
+			or(&l.Kind, "fixed")
+		}
+	}
+}
+
+func presetLimit(limits []sluice.Limit, name string) (sluice.Limit, bool) {
+	for _, l := range limits {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return sluice.Limit{}, false
+}
+
+// withPreset puts the provider's limits before the configured ones. One that is configured under
+// the same name takes the provider's place, and caps what answers state.
+func withPreset(name string, configured []sluice.Limit) ([]sluice.Limit, error) {
+	preset, ok := provider.Preset(name)
+	if !ok {
+		return configured, nil
+	}
+	var all []sluice.Limit
+	for _, theirs := range preset.Limits {
+		own, ok := presetLimit(configured, theirs.Name)
+		if !ok {
+			all = append(all, theirs)
+			continue
+		}
+		if own.Unit == theirs.Unit && own.Kind != sluice.Concurrency && own.Window != theirs.Window {
+			return nil, fmt.Errorf("limit %s: the provider counts it over %v, not over %v; call a limit of your own something else",
+				own.Name, Duration(theirs.Window), Duration(own.Window))
+		}
+		own.Rough = theirs.Rough
+		all = append(all, own)
+	}
+	for _, own := range configured {
+		if _, ok := presetLimit(preset.Limits, own.Name); !ok {
+			all = append(all, own)
+		}
+	}
+	if len(all) > store.MaxLimits {
+		return nil, fmt.Errorf("limits: with those of the provider there are %d, at most %d can be", len(all), store.MaxLimits)
+	}
+	return all, nil
+}

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+)
+
+func limitOf(t *testing.T, c sluice.Config, resource, name string) sluice.Limit {
+	t.Helper()
+	for _, l := range c.Resources[resource].Limits {
+		if l.Name == name {
+			return l
+		}
+	}
+	t.Fatalf("%s has no limit %s", resource, name)
+	return sluice.Limit{}
+}
+
+// A provider whose limits are known needs no numbers.
+func TestProviderBringsItsLimits(t *testing.T) {
+	t.Parallel()
+	f := parse(t, "resources: {hub: {provider: github}, other: {provider: anthropic, limits: [{name: minute, size: 80/min}]}}")
+	c := gate(t, f)
+	preset, _ := provider.Preset("github")
+	if got := len(c.Resources["hub"].Limits); got != len(preset.Limits) {
+		t.Errorf("%d limits, want %d", got, len(preset.Limits))
+	}
+	if l := limitOf(t, c, "hub", "core"); l.Size != 5000 || !l.Guess {
+		t.Errorf("core is %+v", l)
+	}
+	if got := c.Resources["other"].Limits; len(got) != 1 {
+		t.Errorf("a provider without a preset has %+v", got)
+	}
+	if f.Dialect("hub").Name() != "github" || f.Dialect("other").Name() != "generic" || f.Dialect("none").Name() != "generic" {
+		t.Error("the wrong dialects")
+	}
+}
+
+// A configured limit of the same name takes the provider's place, and caps what answers state.
+func TestConfiguredLimitTakesThePresetsPlace(t *testing.T) {
+	t.Parallel()
+	f := parse(t, `
+resources:
+  hub:
+    provider: github
+    limits:
+      - {name: core, size: 1000/h}
+      - {name: inflight, concurrency: 5}
+      - {name: graphql}
+      - {name: mine, size: 5/s, per: [agent]}
+`)
+	c := gate(t, f)
+	preset, _ := provider.Preset("github")
+	if got := len(c.Resources["hub"].Limits); got != len(preset.Limits)+1 {
+		t.Errorf("%d limits, want one more than %d", got, len(preset.Limits))
+	}
+	if l := limitOf(t, c, "hub", "core"); l.Size != 1000 || l.Guess || l.Unit != "core" || l.Kind != sluice.Fixed || l.Window != time.Hour {
+		t.Errorf("core is %+v", l)
+	}
+	if l := limitOf(t, c, "hub", "inflight"); l.Size != 5 || l.Kind != sluice.Concurrency || l.Unit != sluice.Requests {
+		t.Errorf("inflight is %+v", l)
+	}
+	if l := limitOf(t, c, "hub", "graphql"); l.Size != 5000 || !l.Guess {
+		t.Errorf("graphql is %+v", l)
+	}
+	if l := limitOf(t, c, "hub", "mine"); l.Unit != sluice.Requests || l.Kind != sluice.Rolling {
+		t.Errorf("mine is %+v", l)
+	}
+	opens(t, f)
+	roundTrip(t, f)
+}
+
+func TestLimitThatIsNotThePresetsIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"{name: core, size: 100/min}": "core: the provider counts it over 1h, not over 1m",
+		"{name: a, size: 1/s}, {name: b, size: 1/s}, {name: c, size: 1/s}, {name: d, size: 1/s}, {name: e, size: 1/s}, {name: f, size: 1/s}, {name: g, size: 1/s}, {name: h, size: 1/s}": "there are 17, at most 16",
+	} {
+		f := parse(t, "resources: {hub: {provider: github, limits: ["+text+"]}}")
+		if _, err := f.Gate(noon); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestAddPresets(t *testing.T) {
+	t.Parallel()
+	f := Default()
+	f.AddPresets()
+	if _, ok := f.Resources["github"]; !ok || len(f.Resources) != 1 {
+		t.Errorf("got %v", f.Resources)
+	}
+	opens(t, f)
+	f = parse(t, "resources: {github: {limits: [{name: minute, size: 1/min}]}}")
+	f.AddPresets()
+	if got := gate(t, f).Resources["github"].Limits; len(got) != 1 {
+		t.Errorf("what is configured is overruled: %+v", got)
+	}
+}
+
+func TestModeObserve(t *testing.T) {
+	t.Parallel()
+	f := parse(t, "resources: {api: {mode: observe, limits: [{name: minute, size: 1/min}]}}")
+	c := gate(t, f)
+	c.Store = "mem:"
+	g, err := sluice.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for range 3 {
+		if _, err := g.Acquire(t.Context(), sluice.Request{Resource: "api", Agent: "a"}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package sluice
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// maxPause is the longest pause by hand.
+const maxPause = 31 * 24 * time.Hour
+
+// Pause holds everyone who uses a resource, at least for as long as they are held already. The
+// reason is for people to read.
+func (g *Gate) Pause(ctx context.Context, resource string, d time.Duration, reason string) error {
+	r, err := g.resource(resource)
+	if err != nil {
+		return err
+	}
+	if d <= 0 || d > maxPause {
+		e := invalid("%s: a pause of %v is out of range: more than 0, at most %v", r.name, d, maxPause)
+		e.Resource = r.name
+		return e
+	}
+	op := store.Op{Kind: store.OpPause, RetryAfter: d, Cause: reason}
+	if err := r.order(ctx, &op); err != nil {
+		return err
+	}
+	if r.events != nil {
+		r.tellPauses(ctx, op.Result.Now, Event{})
+	}
+	return nil
+}
+
+// Resume ends every pause of a resource, of a part of it too. Those who wait follow as after any
+// pause, a few at first.
+func (g *Gate) Resume(ctx context.Context, resource string) error {
+	r, err := g.resource(resource)
+	if err != nil {
+		return err
+	}
+	op := store.Op{Kind: store.OpResume}
+	if err := r.order(ctx, &op); err != nil {
+		return err
+	}
+	if r.events != nil {
+		r.emit(Event{Kind: EventResume})
+	}
+	return nil
+}
+
+// Observe tells the gate of an answer that no ticket belongs to: to a request that somebody sent
+// without asking. Of the request its resource counts and, where limits or refusals are about
+// them, its model and key; the agent is for the record.
+func (g *Gate) Observe(ctx context.Context, req Request, a Answer) error {
+	r, err := g.resource(req.Resource)
+	if err != nil {
+		return err
+	}
+	if err := r.checkNames(&req); err != nil {
+		return err
+	}
+	return r.observeAnswer(ctx, &req, "", a)
+}
+
+// observeAnswer takes in an answer to a request that the store knows nothing of.
+func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket string, a Answer) error {
+	op := r.answerOp(store.OpObserve, a)
+	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, req.Key
+	if err := r.order(ctx, &op); err != nil {
+		return err
+	}
+	if r.events != nil {
+		r.tellAnswer(ctx, req, ticket, a, op.Result.Now, true)
+	}
+	return nil
+}
+
+// answerOp is an answer as a store operation.
+func (r *resource) answerOp(kind store.OpKind, a Answer) store.Op {
+	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause}
+	for _, s := range a.Limits {
+		if i := r.limitIndex(s.Limit); i >= 0 {
+			op.Observed = append(op.Observed, r.observed(i, s))
+		}
+	}
+	return op
+}
+
+// order carries out one operation that is about no ticket.
+func (r *resource) order(ctx context.Context, op *store.Op) error {
+	ops := []store.Op{*op}
+	if err := r.pool.Apply(ctx, ops); err != nil {
+		return r.storeError(err)
+	}
+	*op = ops[0]
+	if op.Result.State == store.Refused {
+		e := invalid("%s: the store refused it as invalid", r.name)
+		e.Resource, e.Reason = r.name, op.Result.Reason.Code.String()
+		return e
+	}
+	return nil
+}

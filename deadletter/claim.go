@@ -1,0 +1,194 @@
+package deadletter
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Claim is the right to run an entry again, or to remove it. One process at a time has it; if that
+// one dies, it is free.
+type Claim struct {
+	list  *List
+	id    string
+	entry Entry
+	lock  *os.File
+}
+
+// Claim takes the entry with that id, or the only one whose id begins so. If somebody else
+// has it, the error is [ErrClaimed]; if the entry cannot be read, [ErrDamaged]. It must be
+// given back with Release.
+func (l *List) Claim(id string) (*Claim, error) {
+	c, err := l.claim(id)
+	if err == nil && c.entry.Damaged != "" {
+		err = fmt.Errorf("%w: %s: %s", ErrDamaged, c.id, c.entry.Damaged)
+		c.Release()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// claim also takes entries that cannot be read.
+func (l *List) claim(id string) (*Claim, error) {
+	id, err := l.find(id)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := l.lock(id)
+	if err != nil {
+		return nil, err
+	}
+	c := &Claim{list: l, id: id, lock: lock}
+	// Only now: whoever had it before may have changed or removed it.
+	if c.entry, err = l.read(id); err != nil {
+		c.Release()
+		return nil, err
+	}
+	return c, nil
+}
+
+// lock takes the lock of an entry. The system gives it back when its holder dies.
+func (l *List) lock(id string) (*os.File, error) {
+	name := filepath.Join(l.dir, id+claimEnd)
+	for {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		got, err := tryLock(f)
+		if err != nil || !got {
+			_ = f.Close()
+			if err == nil {
+				err = fmt.Errorf("%w: %s", ErrClaimed, id)
+			}
+			return nil, err
+		}
+		// Whoever had it last may have removed the file between our two steps: then the lock
+		// is on a file that nobody else will find.
+		if sameFile(f, name) {
+			return f, nil
+		}
+		_ = f.Close()
+	}
+}
+
+func sameFile(f *os.File, name string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(name)
+	return err == nil && os.SameFile(mine, there)
+}
+
+// Entry is what was claimed.
+func (c *Claim) Entry() Entry { return c.entry }
+
+// Update replaces the entry. Its id stays.
+func (c *Claim) Update(e Entry) error {
+	e.ID, e.Damaged = c.id, ""
+	data, err := encode(&e)
+	if err != nil {
+		return err
+	}
+	if err := c.list.write(c.id, data, false); err != nil {
+		return err
+	}
+	c.entry = e
+	return nil
+}
+
+// Remove takes the entry off the list.
+func (c *Claim) Remove() error {
+	err := os.Remove(c.list.file(c.id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	syncDir(c.list.dir)
+	return err
+}
+
+// Release gives the claim back. A second time does no harm.
+func (c *Claim) Release() {
+	if c.lock != nil {
+		c.list.unlock(c.lock)
+		c.lock = nil
+	}
+}
+
+// unlock removes the lock's file while it is still held, so that no other lock is lost with
+// it; where an open file cannot be removed, right after.
+func (l *List) unlock(f *os.File) {
+	err := os.Remove(f.Name())
+	_ = f.Close()
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+}
+
+// Remove takes an entry off the list, unless it is being retried.
+func (l *List) Remove(id string) error {
+	c, err := l.claim(id)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	return c.Remove()
+}
+
+// trim drops the oldest entries until the list is within its bounds, and what processes that
+// died have left. The newest stays, and so do those being retried. What cannot be dropped
+// now, the next one will.
+func (l *List) trim(newest string) (dropped []string) {
+	l.sweep()
+	files, err := l.stored()
+	if err != nil {
+		return nil
+	}
+	var total int64
+	for _, f := range files {
+		total += f.size
+	}
+	count := len(files)
+	for _, f := range files {
+		if count <= MaxEntries && total <= MaxBytes {
+			break
+		}
+		if f.id == newest || l.Remove(f.id) != nil {
+			continue
+		}
+		dropped = append(dropped, f.id)
+		count--
+		total -= f.size
+	}
+	return dropped
+}
+
+// sweep removes files that processes which died have left.
+func (l *List) sweep() {
+	files, err := os.ReadDir(l.dir)
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		name := f.Name()
+		if id, ok := strings.CutPrefix(name, tempStart); ok && isID(id) {
+			if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > tempOld {
+				_ = os.Remove(filepath.Join(l.dir, name))
+			}
+		}
+		if id, ok := strings.CutSuffix(name, claimEnd); ok && isID(id) {
+			if _, err := os.Lstat(l.file(id)); errors.Is(err, fs.ErrNotExist) {
+				if lock, err := l.lock(id); err == nil {
+					l.unlock(lock)
+				}
+			}
+		}
+	}
+}

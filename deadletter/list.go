@@ -1,0 +1,232 @@
+package deadletter
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Errors of a list.
+var (
+	ErrUnknown   = errors.New("there is no such dead letter")
+	ErrAmbiguous = errors.New("several dead letters begin like that")
+	ErrClaimed   = errors.New("the dead letter is being retried")
+	ErrDamaged   = errors.New("the dead letter cannot be read")
+	ErrTooLarge  = errors.New("too large to be kept as a dead letter")
+)
+
+const (
+	entryEnd  = ".json"
+	claimEnd  = ".claim"
+	tempStart = ".tmp-"
+	// tempOld is when a file that somebody began to write was left behind.
+	tempOld = time.Hour
+)
+
+// List is a list of dead letters.
+type List struct{ dir string }
+
+// Open opens the list in a directory, which the first entry creates.
+func Open(dir string) (*List, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	return &List{dir: dir}, nil
+}
+
+// Dir is where the list is.
+func (l *List) Dir() string { return l.dir }
+
+// Add puts an entry on the list under a new id, and sets its time if it has none. Where the
+// list is full it drops the oldest entries, and tells which.
+func (l *List) Add(e Entry) (id string, dropped []string, err error) {
+	if err := l.prepare(); err != nil {
+		return "", nil, err
+	}
+	now := time.Now().UTC()
+	if e.Time.IsZero() {
+		e.Time = now
+	}
+	for {
+		e.ID, e.Damaged = newID(now), ""
+		data, err := encode(&e)
+		if err != nil {
+			return "", nil, err
+		}
+		err = l.write(e.ID, data, true)
+		if errors.Is(err, fs.ErrExist) {
+			continue // another one of this very moment; its name differs by chance
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		return e.ID, l.trim(e.ID), nil
+	}
+}
+
+// prepare creates the directory, and closes one that others could read.
+func (l *List) prepare() error {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(l.dir)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		err = os.Chmod(l.dir, 0o700)
+	}
+	return err
+}
+
+// write makes a file appear whole or not at all, also if the machine stops. Where it has to
+// be new, the temporary name sees to it that no two take the same.
+func (l *List) write(id string, data []byte, isNew bool) error {
+	temp := filepath.Join(l.dir, tempStart+id)
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if !isNew {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC // whoever began it is gone: we hold the claim
+	}
+	f, err := os.OpenFile(temp, flags, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if _, there := os.Lstat(l.file(id)); err == nil && isNew && there == nil {
+		err = fs.ErrExist
+	}
+	if err == nil {
+		err = os.Rename(temp, l.file(id))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	syncDir(l.dir)
+	return nil
+}
+
+// syncDir makes a change of names last. Not every system can; then it lasts a little later.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
+}
+
+func (l *List) file(id string) string { return filepath.Join(l.dir, id+entryEnd) }
+
+// stored is the file of an entry.
+type stored struct {
+	id   string
+	size int64
+}
+
+// stored lists the files of entries, oldest first.
+func (l *List) stored() ([]stored, error) {
+	files, err := os.ReadDir(l.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []stored
+	for _, f := range files {
+		id, ours := strings.CutSuffix(f.Name(), entryEnd)
+		if !ours || !isID(id) || !f.Type().IsRegular() {
+			continue
+		}
+		if info, err := f.Info(); err == nil { // else it has just been removed
+			list = append(list, stored{id, info.Size()})
+		}
+	}
+	slices.SortFunc(list, func(a, b stored) int { return strings.Compare(a.id, b.id) })
+	return list, nil
+}
+
+// Entries lists all entries, oldest first. Those that cannot be read are in it as Damaged.
+func (l *List) Entries() ([]Entry, error) {
+	files, err := l.stored()
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, 0, len(files))
+	for _, f := range files {
+		e, err := l.read(f.id)
+		if errors.Is(err, ErrUnknown) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			e = damaged(f.id, err.Error())
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Get returns the entry with that id, or the only one whose id begins so.
+func (l *List) Get(id string) (Entry, error) {
+	id, err := l.find(id)
+	if err != nil {
+		return Entry{}, err
+	}
+	return l.read(id)
+}
+
+// find completes an id.
+func (l *List) find(id string) (string, error) {
+	asked := id
+	id = strings.ToLower(id)
+	if !isPrefix(id) {
+		return "", fmt.Errorf("%w: %.80q", ErrUnknown, asked)
+	}
+	files, err := l.stored()
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, f := range files {
+		if strings.HasPrefix(f.id, id) {
+			found = append(found, f.id)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("%w: %.80q", ErrUnknown, asked)
+	case 1:
+		return found[0], nil
+	default:
+		return "", fmt.Errorf("%w: %.80q stands for %d of them", ErrAmbiguous, asked, len(found))
+	}
+}
+
+func (l *List) read(id string) (Entry, error) {
+	f, err := os.Open(l.file(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Entry{}, fmt.Errorf("%w: %q", ErrUnknown, id)
+	}
+	if err != nil {
+		return damaged(id, err.Error()), nil
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, MaxEntry+2))
+	switch {
+	case err != nil:
+		return damaged(id, err.Error()), nil
+	case len(data) > MaxEntry+1:
+		return damaged(id, "it is larger than any entry"), nil
+	}
+	return decode(id, data), nil
+}

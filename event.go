@@ -1,0 +1,60 @@
+package sluice
+
+import "time"
+
+// What an [Event] tells of.
+const (
+	EventSend      = "send"       // a request was let through
+	EventCancel    = "cancel"     // and was given back unsent
+	EventAnswer    = "answer"     // the provider answered it
+	EventUsage     = "usage"      // what it really used, told when it was over
+	EventThrottled = "throttled"  // with a refusal; the answer event is there as well
+	EventPause     = "pause"      // everyone is held from now on
+	EventResume    = "resume"     // a pause was ended by hand
+	EventRefused   = "refused"    // a request was not let through
+	EventWouldWait = "would_wait" // in the mode observe: it was let through, and would not have been
+	EventLeaseLost = "lease_lost" // an agent's heartbeat was refused or not heard
+	EventDropped   = "dropped"    // events were lost: more came than could be written
+)
+
+// Event is one thing that happened at a gate. It holds names, numbers and times, and nothing of
+// a request or an answer; keys are no part of it. docs/events.md describes every field.
+type Event struct {
+	Time     time.Time `json:"time"`
+	Kind     string    `json:"event"`
+	Resource string    `json:"resource,omitempty"`
+	Ticket   string    `json:"ticket,omitempty"`
+	Agent    string    `json:"agent,omitempty"`
+	User     string    `json:"user,omitempty"`
+	Class    string    `json:"class,omitempty"`
+	Model    string    `json:"model,omitempty"`
+	Tool     string    `json:"tool,omitempty"`
+	// Units are what a send was charged, or with an answer what it really used.
+	Units    map[string]int64 `json:"units,omitempty"`
+	Retry    bool             `json:"retry,omitempty"`
+	WaitedMS int64            `json:"waited_ms,omitempty"`
+	// Observed tells that the store knows nothing of the request: it was sent without a ticket, or
+	// would have been held in another mode than observe.
+	Observed bool `json:"observed,omitempty"`
+
+	Status  int    `json:"status,omitempty"` // of HTTP
+	Verdict string `json:"verdict,omitempty"`
+
+	// Why somebody was held or refused: by which limit, how much of it was used of how much, and
+	// until when.
+	Reason  string     `json:"reason,omitempty"`
+	Limit   string     `json:"limit,omitempty"`
+	Used    int64      `json:"used,omitempty"`
+	Size    int64      `json:"size,omitempty"`
+	RetryAt *time.Time `json:"retry_at,omitempty"`
+
+	// Of a pause: what it covers (empty: all of the resource), the how manieth refusal in a row
+	// it follows, and how long it lasts.
+	Scope       string     `json:"scope,omitempty"`
+	Consecutive int        `json:"consecutive,omitempty"`
+	ForMS       int64      `json:"for_ms,omitempty"`
+	Until       *time.Time `json:"until,omitempty"`
+
+	Count int64  `json:"count,omitempty"` // of events that were dropped
+	Error string `json:"error,omitempty"` // why a lease was lost
+}

@@ -1,0 +1,170 @@
+package eventlog
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// file is where lines go.
+type file interface {
+	io.WriteCloser
+	Stat() (fs.FileInfo, error)
+}
+
+// files is one writer's hold on the log. Lines are appended under a shared lock and files are
+// rotated under an exclusive one: nobody writes into a file that is being rotated away.
+type files struct {
+	dir  string
+	max  int64 // bytes of a file
+	open func(name string) (file, error)
+
+	lock *os.File
+	out  file
+	torn bool // the last line was not written in full
+}
+
+func newFiles(dir string) *files {
+	return &files{dir: dir, max: MaxFile, open: openAppend}
+}
+
+func openAppend(name string) (file, error) {
+	return os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+}
+
+func (f *files) close() {
+	if f.out != nil {
+		_ = f.out.Close() // every line is with the kernel already
+		f.out = nil
+	}
+	if f.lock != nil {
+		_ = f.lock.Close()
+		f.lock = nil
+	}
+}
+
+var (
+	errNoDir = errors.New("there is no directory for events")
+	errFull  = errors.New("the event log is full and cannot be rotated")
+)
+
+// append writes one line with a single write.
+func (f *files) append(line []byte) error {
+	if err := f.begin(); err != nil {
+		return err
+	}
+	size, err := f.hold()
+	if err == nil && size+int64(len(line)) > f.max {
+		size, err = f.rotate()
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock(f.lock)
+	if size+int64(len(line)) > f.max*Files {
+		return errFull
+	}
+	if f.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := f.out.Write(line)
+	f.torn = n > 0 && n < len(line) || f.torn && n == 0
+	return err
+}
+
+// begin makes the directory and the lock, if that has not been done.
+func (f *files) begin() error {
+	if f.lock != nil {
+		return nil
+	}
+	if f.dir == "" {
+		return errNoDir
+	}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return err
+	}
+	var err error
+	f.lock, err = os.OpenFile(filepath.Join(f.dir, lock), os.O_RDWR|os.O_CREATE, 0o600)
+	return err
+}
+
+// Waiting for those who rotate: they need a moment, unless one was stopped in the middle.
+const (
+	lockTries = 50
+	lockPause = 10 * time.Millisecond
+)
+
+// hold takes the shared lock and sees to it that the current file is open. It returns the
+// file's size.
+func (f *files) hold() (int64, error) {
+	for i := 0; ; i++ {
+		err := tryLock(f.lock, false)
+		if err == nil {
+			break
+		}
+		if i == lockTries || !errors.Is(err, errLocked) {
+			return 0, err
+		}
+		time.Sleep(lockPause)
+	}
+	size, err := f.reopen()
+	if err != nil {
+		unlock(f.lock)
+	}
+	return size, err
+}
+
+// reopen opens the current file, if that is not the one that is open.
+func (f *files) reopen() (int64, error) {
+	name := fileName(f.dir, 0)
+	if f.out != nil {
+		is, err := f.out.Stat()
+		there, thereErr := os.Stat(name)
+		if err == nil && thereErr == nil && os.SameFile(is, there) {
+			return there.Size(), nil
+		}
+		_ = f.out.Close()
+		f.out, f.torn = nil, false
+	}
+	out, err := f.open(name)
+	if err != nil {
+		return 0, err
+	}
+	f.out = out
+	is, err := out.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return is.Size(), nil
+}
+
+// rotate begins a new file, if nobody else is writing this very moment and nobody else has
+// done it. It is called with the shared lock held and returns with it held. A file that cannot
+// be rotated now grows a little beyond its bound, until it can.
+func (f *files) rotate() (int64, error) {
+	unlock(f.lock)
+	err := tryLock(f.lock, true)
+	if err == nil {
+		if info, err := os.Stat(fileName(f.dir, 0)); err == nil && info.Size()+MaxLine > f.max {
+			f.shift()
+		}
+		unlock(f.lock)
+	} else if !errors.Is(err, errLocked) && !errors.Is(err, errors.ErrUnsupported) {
+		return 0, err
+	}
+	return f.hold()
+}
+
+// shift renames every file to the next older name; the oldest is gone. If one cannot be
+// renamed those that are newer stay what they are: nothing is written over.
+func (f *files) shift() {
+	for i := Files - 2; i >= 0; i-- {
+		err := os.Rename(fileName(f.dir, i), fileName(f.dir, i+1))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package eventlog
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// tickets can be answered for so long after they were granted: events are read from that much
+// earlier on, to know whose they are.
+const ticketLife = 10 * time.Minute
+
+// Report tells what was sent since a moment according to the log alone: by processes of this
+// machine that keep their files in dir.
+func Report(dir string, since time.Time) (sluice.Report, error) {
+	t := newTally(since, func(string, time.Time, bool) bool { return true })
+	rep := sluice.Report{Since: since.UTC(), Resources: []sluice.ResourceReport{}}
+	if err := t.read(dir); err != nil {
+		return rep, err
+	}
+	for name, r := range t.resources {
+		one := sluice.ResourceReport{Name: name, Since: r.first, Total: *newCaller(""), Callers: []sluice.CallerReport{}}
+		r.addTo(&one)
+		rep.Resources = append(rep.Resources, one)
+		if since.IsZero() && (rep.Since.IsZero() || r.first.Before(rep.Since)) {
+			rep.Since = r.first
+		}
+	}
+	slices.SortFunc(rep.Resources, func(a, b sluice.ResourceReport) int { return cmp.Compare(a.Name, b.Name) })
+	return rep, nil
+}
+
+// Complete adds to a store's report what only the log knows: what was sent before the store's
+// memory begins, and what the store was not asked about. Peaks within a second are the larger ones
+// of both.
+func Complete(rep *sluice.Report, dir string, since time.Time) error {
+	begins := map[string]time.Time{}
+	for _, r := range rep.Resources {
+		begins[r.Name] = r.Since
+	}
+	t := newTally(since, func(resource string, at time.Time, observed bool) bool {
+		begin, known := begins[resource]
+		return known && (observed || at.Before(begin))
+	})
+	if err := t.read(dir); err != nil {
+		return err
+	}
+	for i := range rep.Resources {
+		one := &rep.Resources[i]
+		r := t.resources[one.Name]
+		if r == nil {
+			continue
+		}
+		r.addTo(one)
+		if r.first.Before(one.Since) {
+			one.Since = r.first
+		}
+		if since.IsZero() && one.Since.Before(rep.Since) {
+			rep.Since = one.Since
+		}
+	}
+	return nil
+}
+
+// addTo adds what was counted to a report.
+func (r *resourceTally) addTo(rep *sluice.ResourceReport) {
+	add(&rep.Total, r.total.done())
+	for name, c := range r.callers {
+		i := slices.IndexFunc(rep.Callers, func(c sluice.CallerReport) bool { return c.Name == name })
+		if i < 0 {
+			rep.Callers = append(rep.Callers, *newCaller(name))
+			i = len(rep.Callers) - 1
+		}
+		add(&rep.Callers[i], c.done())
+	}
+	rep.Sort()
+}
+
+// add adds one caller's sends to others of the same.
+func add(to, more *sluice.CallerReport) {
+	to.FirstSends += more.FirstSends
+	to.Retries += more.Retries
+	to.Throttled += more.Throttled
+	to.Failed += more.Failed
+	to.WaitedMS += more.WaitedMS
+	to.PeakPerS = max(to.PeakPerS, more.PeakPerS)
+	if to.Minutes == nil {
+		to.Minutes = map[time.Time]int64{}
+	}
+	for start, n := range more.Minutes {
+		to.Minutes[start] += n
+	}
+	to.Units = addUnits(to.Units, more.Units, 1)
+	if to.Models == nil {
+		to.Models = map[string]sluice.ModelReport{}
+	}
+	for model, m := range more.Models {
+		sum := to.Models[model]
+		sum.Sends += m.Sends
+		sum.Retries += m.Retries
+		sum.Units = addUnits(sum.Units, m.Units, 1)
+		to.Models[model] = sum
+	}
+	to.Rates()
+}
+
+// addUnits adds or, with a sign of -1, takes away.
+func addUnits(to, more map[string]int64, sign int64) map[string]int64 {
+	if to == nil {
+		to = map[string]int64{}
+	}
+	for unit, n := range more {
+		to[unit] += sign * n
+	}
+	return to
+}

@@ -1,0 +1,137 @@
+package eventlog
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// keep writes events as a log.
+func keep(tb testing.TB, events ...sluice.Event) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	w := Open(dir)
+	for _, e := range events {
+		w.Add(e)
+	}
+	shut(tb, w)
+	return dir
+}
+
+func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+
+func sendAt(seconds float64, ticket, agent string) sluice.Event {
+	return sluice.Event{
+		Time: at(seconds), Kind: sluice.EventSend, Resource: "api", Ticket: ticket, Agent: agent, Model: "m", Units: map[string]int64{"requests": 1, "tokens": 10},
+	}
+}
+
+func caller(tb testing.TB, r *sluice.ResourceReport, name string) sluice.CallerReport {
+	tb.Helper()
+	for _, c := range r.Callers {
+		if c.Name == name {
+			return c
+		}
+	}
+	tb.Fatalf("there is no caller %q", name)
+	return sluice.CallerReport{}
+}
+
+func TestReportFromTheLog(t *testing.T) {
+	again := sendAt(2, "api.1-3", "a")
+	again.Retry, again.WaitedMS = true, 1500
+	dir := keep(t,
+		sendAt(0, "api.1-1", "a"), sendAt(0.5, "api.1-2", "b"),
+		// From another process, which does not know whose ticket it is.
+		sluice.Event{Time: at(1), Kind: sluice.EventAnswer, Resource: "api", Ticket: "api.1-1", Verdict: "throttled", Status: 429},
+		sluice.Event{Time: at(1), Kind: sluice.EventThrottled, Resource: "api", Ticket: "api.1-1", Verdict: "throttled", Status: 429},
+		sluice.Event{Time: at(1), Kind: sluice.EventAnswer, Resource: "api", Ticket: "api.1-2", Verdict: "error", Status: 500},
+		again,
+		sluice.Event{Time: at(3), Kind: sluice.EventAnswer, Resource: "api", Ticket: "api.1-3", Verdict: "ok", Units: map[string]int64{"tokens": 14, "other": 1}},
+		sluice.Event{Time: at(3), Kind: sluice.EventUsage, Resource: "api", Ticket: "api.1-3", Units: map[string]int64{"tokens": 15}},
+		sendAt(61, "api.1-4", "a"), sendAt(62, "api.1-5", "b"),
+		sluice.Event{Time: at(62), Kind: sluice.EventCancel, Resource: "api", Ticket: "api.1-5"},
+		sluice.Event{Time: at(63), Kind: sluice.EventPause, Resource: "api"},
+		sluice.Event{Time: at(63), Kind: sluice.EventSend, Resource: "zoo", Agent: "a"},
+	)
+	rep, err := Report(dir, time.Time{})
+	if err != nil || len(rep.Resources) != 2 || rep.Resources[1].Name != "zoo" || !rep.Since.Equal(start) {
+		t.Fatalf("got %+v, %v", rep, err)
+	}
+	api := &rep.Resources[0]
+	a, b := caller(t, api, "a"), caller(t, api, "b")
+	if a.FirstSends != 2 || a.Retries != 1 || a.Throttled != 1 || a.Failed != 0 || a.WaitedMS != 1500 || a.PeakPerS != 1 || a.PeakPerMin != 2 || a.Units["tokens"] != 35 {
+		t.Errorf("a is %+v", a)
+	}
+	if a.Units["other"] != 0 || a.Models["m"].Sends != 3 || a.Models["m"].Retries != 1 || a.Models["m"].Units["tokens"] != 35 || a.MeanPerS != 3.0/120 {
+		t.Errorf("a is %+v", a)
+	}
+	if b.FirstSends != 1 || b.Failed != 1 || b.Units["tokens"] != 10 {
+		t.Errorf("b is %+v", b)
+	}
+	if all := api.Total; all.FirstSends != 3 || all.Retries != 1 || all.PeakPerS != 2 || all.PeakPerMin != 3 || all.Throttled != 1 || all.Failed != 1 {
+		t.Errorf("in total %+v", all)
+	}
+	if api.Callers[0].Name != "a" {
+		t.Error("the one that sent most is not first")
+	}
+}
+
+// What counts is what happened since, but whose ticket it was is known from before.
+func TestReportSince(t *testing.T) {
+	dir := keep(t,
+		sendAt(0, "api.1-1", "a"), sendAt(120, "api.1-2", "a"),
+		sluice.Event{Time: at(121), Kind: sluice.EventThrottled, Resource: "api", Ticket: "api.1-1"},
+		sluice.Event{Time: at(122), Kind: sluice.EventCancel, Resource: "api", Ticket: "api.1-1"},
+	)
+	rep, err := Report(dir, at(60))
+	if err != nil || len(rep.Resources) != 1 || !rep.Since.Equal(at(60)) {
+		t.Fatalf("got %+v, %v", rep, err)
+	}
+	if a := caller(t, &rep.Resources[0], "a"); a.FirstSends != 1 || a.Throttled != 1 {
+		t.Errorf("a is %+v", a)
+	}
+}
+
+// The store's report is completed by what it does not remember and what it never knew. Nothing
+// counts twice.
+func TestComplete(t *testing.T) {
+	passed := sendAt(200, "api.0-7", "a")
+	passed.Observed = true
+	dir := keep(t,
+		sendAt(0, "api.1-1", "a"), sendAt(1, "api.1-2", "c"), // forgotten
+		sendAt(180, "api.1-3", "a"), // remembered
+		sluice.Event{Time: at(181), Kind: sluice.EventThrottled, Resource: "api", Ticket: "api.1-3"},
+		passed,
+		sluice.Event{Time: at(201), Kind: sluice.EventThrottled, Resource: "api", Ticket: "api.0-7", Observed: true},
+		sluice.Event{Time: at(1), Kind: sluice.EventSend, Resource: "other", Agent: "a"},
+	)
+	known := sluice.CallerReport{
+		Name: "a", FirstSends: 1, Throttled: 1, PeakPerS: 1, Units: map[string]int64{"requests": 1}, Models: map[string]sluice.ModelReport{},
+		Minutes: map[time.Time]int64{at(180): 1},
+	}
+	total := known
+	total.Name, total.Minutes = "", map[time.Time]int64{at(180): 1}
+	total.Units, total.Models = map[string]int64{"requests": 1}, map[string]sluice.ModelReport{}
+	rep := sluice.Report{Since: at(120), Resources: []sluice.ResourceReport{{Name: "api", Since: at(120), Total: total, Callers: []sluice.CallerReport{known}}}}
+	if err := Complete(&rep, dir, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Resources) != 1 || !rep.Since.Equal(start) || !rep.Resources[0].Since.Equal(start) {
+		t.Errorf("got %+v", rep)
+	}
+	a, c := caller(t, &rep.Resources[0], "a"), caller(t, &rep.Resources[0], "c")
+	if a.FirstSends != 3 || a.Throttled != 2 || a.PeakPerMin != 2 || a.Units["requests"] != 3 {
+		t.Errorf("a is %+v", a)
+	}
+	if c.FirstSends != 1 || c.MeanPerS != 1.0/60 {
+		t.Errorf("c is %+v", c)
+	}
+	if got := rep.Resources[0].Total; got.FirstSends != 4 || got.Throttled != 2 || got.MeanPerS != 4.0/240 {
+		t.Errorf("in total %+v", got)
+	}
+	if err := Complete(&rep, t.TempDir(), time.Time{}); err != nil {
+		t.Errorf("without a log: %v", err)
+	}
+}

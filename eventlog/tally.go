@@ -1,0 +1,182 @@
+package eventlog
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// tally counts what events tell of sends.
+type tally struct {
+	since     time.Time
+	counts    func(resource string, at time.Time, observed bool) bool // which events are to be counted
+	resources map[string]*resourceTally
+	tickets   map[string]*sent // whose answers may come; as many as the log has sends
+}
+
+// resourceTally is what was sent to one resource.
+type resourceTally struct {
+	first   time.Time
+	total   *callerTally
+	callers map[string]*callerTally
+}
+
+// callerTally is what one caller sent. Events come nearly by time: a second is over when one of
+// another is seen.
+type callerTally struct {
+	sluice.CallerReport
+	second time.Time
+	now    int64 // sends in it
+}
+
+// sent is a send whose answer may come.
+type sent struct {
+	agent   string
+	event   sluice.Event
+	counted bool
+}
+
+func newTally(since time.Time, counts func(string, time.Time, bool) bool) *tally {
+	return &tally{since: since, counts: counts, resources: map[string]*resourceTally{}, tickets: map[string]*sent{}}
+}
+
+func newCaller(name string) *sluice.CallerReport {
+	return &sluice.CallerReport{
+		Name: name, Units: map[string]int64{}, Models: map[string]sluice.ModelReport{}, Minutes: map[time.Time]int64{},
+	}
+}
+
+func (t *tally) read(dir string) error {
+	from := t.since
+	if !from.IsZero() {
+		from = from.Add(-ticketLife)
+	}
+	_, err := Read(dir, from, func(e sluice.Event) bool {
+		t.add(&e)
+		return true
+	})
+	return err
+}
+
+func (t *tally) add(e *sluice.Event) {
+	counted := !e.Time.Before(t.since) && t.counts(e.Resource, e.Time, e.Observed)
+	switch e.Kind {
+	case sluice.EventSend:
+		s := &sent{e.Agent, *e, counted}
+		if e.Ticket != "" {
+			t.tickets[e.Ticket] = s
+		}
+		if counted {
+			t.each(e, e.Agent, func(c *callerTally) { c.send(e, 1) })
+		}
+	case sluice.EventCancel:
+		if s := t.tickets[e.Ticket]; s != nil && s.counted {
+			delete(t.tickets, e.Ticket)
+			t.each(&s.event, s.agent, func(c *callerTally) { c.send(&s.event, -1) })
+		}
+	case sluice.EventThrottled:
+		if counted {
+			t.each(e, t.whose(e), func(c *callerTally) { c.Throttled++ })
+		}
+	case sluice.EventAnswer:
+		if counted && failed(e.Verdict) {
+			t.each(e, t.whose(e), func(c *callerTally) { c.Failed++ })
+		}
+		t.settle(e)
+	case sluice.EventUsage:
+		t.settle(e)
+	}
+}
+
+// failed reports an answer that failed for another reason than a limit.
+func failed(verdict string) bool {
+	switch verdict {
+	case sluice.VerdictOverloaded.String(), sluice.VerdictBilling.String(), sluice.VerdictError.String():
+		return true
+	}
+	return false
+}
+
+// whose is the agent that an answer is to.
+func (t *tally) whose(e *sluice.Event) string {
+	if s := t.tickets[e.Ticket]; s != nil && e.Ticket != "" {
+		return s.agent
+	}
+	return e.Agent
+}
+
+// settle corrects what a send was charged to what it really used.
+func (t *tally) settle(e *sluice.Event) {
+	s := t.tickets[e.Ticket]
+	if s == nil || !s.counted || len(e.Units) == 0 {
+		return
+	}
+	more := map[string]int64{}
+	for unit, n := range e.Units {
+		if was, charged := s.event.Units[unit]; charged {
+			more[unit] = n - was
+		}
+	}
+	s.event.Units = addUnits(addUnits(nil, s.event.Units, 1), more, 1)
+	t.each(&s.event, s.agent, func(c *callerTally) { c.use(s.event.Model, more, 1) })
+}
+
+// each changes a caller's count and that of all together.
+func (t *tally) each(e *sluice.Event, agent string, change func(*callerTally)) {
+	r := t.resources[e.Resource]
+	if r == nil {
+		r = &resourceTally{first: e.Time, total: &callerTally{CallerReport: *newCaller("")}, callers: map[string]*callerTally{}}
+		t.resources[e.Resource] = r
+	}
+	if e.Time.Before(r.first) {
+		r.first = e.Time
+	}
+	c := r.callers[agent]
+	if c == nil {
+		c = &callerTally{CallerReport: *newCaller(agent)}
+		r.callers[agent] = c
+	}
+	change(c)
+	change(r.total)
+}
+
+// send counts a send, or takes it back.
+func (c *callerTally) send(e *sluice.Event, sign int64) {
+	m := c.Models[e.Model]
+	m.Sends += sign
+	if e.Retry {
+		c.Retries += sign
+		m.Retries += sign
+	} else {
+		c.FirstSends += sign
+	}
+	c.Models[e.Model] = m
+	c.use(e.Model, e.Units, sign)
+	c.WaitedMS += sign * e.WaitedMS
+	minute := e.Time.UTC().Truncate(time.Minute)
+	if c.Minutes[minute] += sign; c.Minutes[minute] == 0 {
+		delete(c.Minutes, minute)
+	}
+	second := e.Time.Truncate(time.Second)
+	switch {
+	case sign < 0:
+		return // what was the peak stays
+	case !second.Equal(c.second):
+		c.second, c.now = second, 0
+	}
+	c.now++
+	c.PeakPerS = max(c.PeakPerS, c.now)
+}
+
+func (c *callerTally) use(model string, units map[string]int64, sign int64) {
+	m := c.Models[model]
+	m.Units = addUnits(m.Units, units, sign)
+	c.Models[model] = m
+	c.Units = addUnits(c.Units, units, sign)
+}
+
+// done is the count as a report.
+func (c *callerTally) done() *sluice.CallerReport {
+	c.Rates()
+	return &c.CallerReport
+}

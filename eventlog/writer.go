@@ -1,0 +1,130 @@
+package eventlog
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	queueSize   = 4096            // events that wait to be written
+	flushWithin = 2 * time.Second // how long Close waits for a slow disk
+)
+
+// Writer appends events to the log of a directory. All methods are safe for concurrent use.
+type Writer struct {
+	files *files
+
+	mu      sync.Mutex
+	queue   chan sluice.Event // made with the first event
+	closed  bool
+	dropped int64 // since the last dropped event
+	err     error // the first
+	done    chan struct{}
+}
+
+// Open returns a writer on the log of a directory. Nothing is made before the first event.
+func Open(dir string) *Writer { return newWriter(newFiles(dir)) }
+
+func newWriter(f *files) *Writer { return &Writer{files: f, done: make(chan struct{})} }
+
+// Add queues an event. It never blocks: if the disk does not keep up, the event is dropped and
+// counted.
+func (w *Writer) Add(e sluice.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	if w.queue == nil {
+		w.queue = make(chan sluice.Event, queueSize)
+		go w.run(w.queue)
+	}
+	select {
+	case w.queue <- e:
+	default:
+		w.dropped++
+	}
+}
+
+// Err is the first thing that went wrong, nil if nothing did. It is told once: the next call
+// tells what went wrong since.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.err
+	w.err = nil
+	return err
+}
+
+// errSlow: Close has given up.
+var errSlow = errors.New("events were not written in time and may be lost")
+
+// Close writes what is queued, unless that takes too long, and ends the writer. Closing it
+// twice does no harm.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	begun := w.queue != nil
+	if begun && !w.closed {
+		close(w.queue)
+	}
+	w.closed = true
+	w.mu.Unlock()
+	if begun {
+		late := time.NewTimer(flushWithin)
+		defer late.Stop()
+		select {
+		case <-w.done:
+		case <-late.C:
+			return errSlow
+		}
+	}
+	return w.Err()
+}
+
+// run writes events until there are no more.
+func (w *Writer) run(queue <-chan sluice.Event) {
+	defer close(w.done)
+	defer w.files.close()
+	for e := range queue {
+		w.write(e)
+		w.tellDropped(e.Time)
+	}
+	w.tellDropped(time.Now())
+}
+
+// write writes one event, or counts it as lost.
+func (w *Writer) write(e sluice.Event) bool {
+	text := line(e)
+	err := errTooLong
+	if text != nil {
+		err = w.files.append(text)
+	}
+	if err == nil {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dropped++
+	if w.err == nil {
+		w.err = err
+	}
+	return false
+}
+
+var errTooLong = errors.New("an event was too long to be written")
+
+// tellDropped writes how many events were lost, if any were.
+func (w *Writer) tellDropped(at time.Time) {
+	w.mu.Lock()
+	n := w.dropped
+	w.dropped = 0
+	w.mu.Unlock()
+	if n > 0 && !w.write(sluice.Event{Time: at, Kind: sluice.EventDropped, Count: n}) {
+		w.mu.Lock()
+		w.dropped += n - 1 // the one that told is not missed
+		w.mu.Unlock()
+	}
+}

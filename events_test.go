@@ -1,0 +1,285 @@
+package sluice_test
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
+)
+
+func ok(context.Context, sluice.Ticket) (sluice.Answer, error) {
+	return sluice.Answer{Verdict: sluice.VerdictOK}, nil
+}
+
+// record is what a gate told.
+type record struct {
+	mu     sync.Mutex
+	events []sluice.Event
+}
+
+func (r *record) add(e sluice.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+func (r *record) kinds() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var kinds []string
+	for _, e := range r.events {
+		kinds = append(kinds, e.Kind)
+	}
+	return strings.Join(kinds, " ")
+}
+
+func (r *record) last(tb testing.TB, kind string) sluice.Event {
+	tb.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := len(r.events) - 1; i >= 0; i-- {
+		if r.events[i].Kind == kind {
+			return r.events[i]
+		}
+	}
+	tb.Fatalf("no event %q", kind)
+	return sluice.Event{}
+}
+
+// openRecorded opens a gate on one resource, and keeps what it tells.
+func openRecorded(tb testing.TB, r sluice.Resource) (*sluice.Gate, *record) {
+	tb.Helper()
+	kept := &record{}
+	g := openConfig(tb, sluice.Config{
+		Resources: map[string]sluice.Resource{"api": r}, Agents: map[string]sluice.Agent{"a": {Class: sluice.P1, User: "u"}}, Events: kept.add,
+	})
+	return g, kept
+}
+
+func TestEventsOfARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{
+			rolling(10, time.Minute), {Name: "in", Kind: sluice.Rolling, Size: 1000, Window: time.Minute, Unit: "input_tokens"},
+		}})
+		req := sluice.Request{
+			Resource: "api", Agent: "a", Model: "m", Tool: "llm_call", Retry: true, Cost: []sluice.Amount{{Unit: "input_tokens", N: 20}, {Unit: "none", N: 1}},
+		}
+		ticket := acquire(t, g, req)
+		want := sluice.Event{
+			Time: bubbleStart, Kind: sluice.EventSend, Resource: "api", Ticket: ticket.ID(), Agent: "a", User: "u", Class: "p1", Model: "m",
+			Tool: "llm_call", Units: map[string]int64{"requests": 1, "input_tokens": 20}, Retry: true,
+		}
+		if got := kept.last(t, sluice.EventSend); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK, Status: 200})
+		end(t, ticket, sluice.Amount{Unit: "input_tokens", N: 25})
+		if got := kept.last(t, sluice.EventAnswer); got.Status != 200 || got.Verdict != "ok" || got.Agent != "a" || got.Ticket != ticket.ID() {
+			t.Errorf("got %+v", got)
+		}
+		if got := kept.last(t, sluice.EventUsage); got.Units["input_tokens"] != 25 || got.Ticket != ticket.ID() {
+			t.Errorf("got %+v", got)
+		}
+		if err := acquire(t, g, from("b")).Cancel(); err != nil {
+			t.Fatal(err)
+		}
+		if got := kept.kinds(); got != "send answer usage send cancel" {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
+// One who had to wait is told of with the limit, how much of it was used, and the wait.
+func TestEventsTellWhyOneWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(1, 10*time.Second)}, Guard: sluice.GuardOff})
+		pass(t, g, from("b"))
+		if err := g.Do(t.Context(), from("a"), ok); err != nil {
+			t.Fatal(err)
+		}
+		check := func() {
+			got := kept.last(t, sluice.EventSend)
+			if got.Agent != "a" || got.WaitedMS < 10_000 || got.Limit != "rolling" || got.Reason != "limit" || got.Size != 1 || got.Used != 1 {
+				t.Errorf("got %+v", got)
+			}
+		}
+		check()
+		pass(t, g, from("a")) // for as long as it takes
+		check()
+	})
+}
+
+func TestEventsOfARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(10, time.Minute), places(1)}})
+		ticket := acquire(t, g, from("a"))
+		_, err := g.Try(t.Context(), from("b"))
+		wantError(t, err, sluice.ErrNotNow)
+		if got := kept.last(t, sluice.EventRefused); got.Agent != "b" || got.Reason != "limit" || got.Limit != "places" || got.Used != 1 || got.Size != 1 {
+			t.Errorf("got %+v", got)
+		}
+		answer(t, ticket, sluice.Answer{
+			Verdict: sluice.VerdictThrottled, Status: 429, Cause: "too many", Limits: []sluice.Stated{{Limit: "rolling", Size: 10, Remaining: 0, ResetIn: sluice.NotStated}},
+		})
+		until := bubbleStart.Add(time.Minute)
+		want := sluice.Event{
+			Time: bubbleStart, Kind: sluice.EventPause, Resource: "api", Ticket: ticket.ID(), Agent: "a", User: "u", Class: "p1", Status: 429,
+			Verdict: "throttled", Reason: "too many", Limit: "rolling", Used: 10, Size: 10, Consecutive: 1, ForMS: 60_000, Until: &until,
+		}
+		if got := kept.last(t, sluice.EventPause); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		end(t, ticket)
+		_, err = g.Try(t.Context(), from("b"))
+		if e := wantError(t, err, sluice.ErrNotNow); !kept.last(t, sluice.EventRefused).RetryAt.Equal(e.RetryAt) {
+			t.Errorf("retry at %v was told as %v", e.RetryAt, kept.last(t, sluice.EventRefused).RetryAt)
+		}
+		if got := kept.kinds(); got != "send refused answer throttled pause refused" {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
+// A burst of refusals is one pause.
+func TestEventsTellOfEachPauseOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(10, time.Minute)}})
+		a, b := acquire(t, g, from("a")), acquire(t, g, from("b"))
+		time.Sleep(time.Second)
+		answer(t, a, sluice.Answer{Verdict: sluice.VerdictThrottled})
+		time.Sleep(time.Second)
+		answer(t, b, sluice.Answer{Verdict: sluice.VerdictThrottled})
+		if got := strings.Count(kept.kinds(), "pause"); got != 1 {
+			t.Errorf("%d pauses were told of, want 1", got)
+		}
+		if err := g.Pause(t.Context(), "api", time.Hour, "by hand"); err != nil {
+			t.Fatal(err)
+		}
+		if got := kept.last(t, sluice.EventPause); got.Reason != "by hand" || got.ForMS != time.Hour.Milliseconds() || got.Agent != "" {
+			t.Errorf("got %+v", got)
+		}
+		if err := g.Resume(t.Context(), "api"); err != nil {
+			t.Fatal(err)
+		}
+		kept.last(t, sluice.EventResume)
+	})
+}
+
+// In the mode observe nobody waits, and what would have happened is told.
+func TestObserveModeHoldsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(1, time.Minute), places(1)}, Observe: true, MaxWaiting: 1})
+		if got := state(t, g).Mode; got != "observe" {
+			t.Errorf("mode is %q", got)
+		}
+		first := acquire(t, g, from("a"))
+		var second sluice.Ticket
+		wantTook(t, "the second", took(func() { second = acquire(t, g, from("b")) }), 0)
+		if got := kept.last(t, sluice.EventWouldWait); got.Agent != "b" || got.Limit == "" || got.Ticket != second.ID() {
+			t.Errorf("got %+v", got)
+		}
+		if got := kept.last(t, sluice.EventSend); !got.Observed || got.Ticket != second.ID() {
+			t.Errorf("got %+v", got)
+		}
+		if second.Stale() || second.Renew(t.Context()) != nil {
+			t.Error("a ticket without a place goes stale")
+		}
+		answer(t, second, sluice.Answer{Verdict: sluice.VerdictThrottled, Status: 429, RetryAfter: time.Minute})
+		end(t, second)
+		end(t, second)
+		if err := second.Spent(); err != nil {
+			t.Error(err)
+		}
+		end(t, first)
+		if got := kept.last(t, sluice.EventPause); got.Agent != "b" || !got.Observed {
+			t.Errorf("got %+v", got)
+		}
+		// Paused, and with a cost that no limit can hold: all the same.
+		pass(t, g, from("a"))
+		pass(t, g, costs("a", sluice.Amount{Unit: "requests", N: 5}))
+		if got := kept.last(t, sluice.EventWouldWait); got.Reason != "capacity" {
+			t.Errorf("got %+v", got)
+		}
+		if err := g.Do(t.Context(), from("c"), ok); err != nil {
+			t.Error(err)
+		}
+		foreign, err := g.Ticket(second.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer(t, foreign, sluice.Answer{Verdict: sluice.VerdictOK})
+		end(t, foreign)
+		if err := foreign.Cancel(); err != nil {
+			t.Error(err)
+		}
+		s := state(t, g)
+		if s.Sent != 1 || s.InFlight != 0 || s.Throttled != 1 {
+			t.Errorf("sent %d, in flight %d, throttled %d", s.Sent, s.InFlight, s.Throttled)
+		}
+	})
+}
+
+func TestObserveModeStillRefusesNonsense(t *testing.T) {
+	g, _ := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(1, time.Minute)}, Observe: true})
+	_, err := g.Acquire(t.Context(), sluice.Request{Resource: "api"})
+	wantError(t, err, sluice.ErrInvalid)
+}
+
+// A heartbeat that nobody hears is told; so is a store that does not answer in the mode observe,
+// which holds nobody.
+func TestEventsWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept, shared := &record{}, newShared(t)
+		g := shared.open(t, sluice.Config{
+			Resources: map[string]sluice.Resource{"api": {Observe: true}}, Events: kept.add,
+			Leases: sluice.Leases{Renew: time.Minute, Expire: 5 * time.Minute},
+		})
+		if _, err := g.Join(t.Context(), sluice.Member{Agent: "a", User: "u"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := kept.kinds(); got != "" {
+			t.Errorf("told %q of a lease that lasts", got)
+		}
+		shared.fail(store.ErrUnavailable)
+		time.Sleep(time.Minute + time.Second)
+		if got := kept.last(t, sluice.EventLeaseLost); got.Agent != "a" || got.User != "u" || got.Error == "" {
+			t.Errorf("got %+v", got)
+		}
+		pass(t, g, from("a"))
+		if got := kept.last(t, sluice.EventWouldWait); got.Reason != "store" {
+			t.Errorf("got %+v", got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := g.Acquire(ctx, from("a"))
+		wantError(t, err, sluice.ErrCancelled)
+		shared.recover()
+	})
+}
+
+// What is written of an event is stable.
+func TestEventAsJSON(t *testing.T) {
+	at := bubbleStart
+	text, err := json.Marshal(sluice.Event{
+		Time: at, Kind: "send", Resource: "r", Ticket: "r.1-1", Agent: "a", User: "u", Class: "p2", Model: "m", Tool: "t", Units: map[string]int64{"requests": 1},
+		Retry: true, WaitedMS: 5, Observed: true, Status: 429, Verdict: "throttled", Reason: "limit", Limit: "l", Used: 1, Size: 2, RetryAt: &at, Scope: "model=m",
+		Consecutive: 3, ForMS: 4, Until: &at, Count: 6, Error: "e",
+	})
+	want := `{"time":"2000-01-01T00:00:00Z","event":"send","resource":"r","ticket":"r.1-1","agent":"a","user":"u","class":"p2","model":"m","tool":"t",` +
+		`"units":{"requests":1},"retry":true,"waited_ms":5,"observed":true,"status":429,"verdict":"throttled","reason":"limit","limit":"l","used":1,"size":2,` +
+		`"retry_at":"2000-01-01T00:00:00Z","scope":"model=m","consecutive":3,"for_ms":4,"until":"2000-01-01T00:00:00Z","count":6,"error":"e"}`
+	if err != nil || string(text) != want {
+		t.Errorf("got\n%s, %v, want\n%s", text, err, want)
+	}
+	if text, err = json.Marshal(sluice.Event{Time: at, Kind: "resume"}); err != nil || string(text) != `{"time":"2000-01-01T00:00:00Z","event":"resume"}` {
+		t.Errorf("got %s, %v", text, err)
+	}
+}

@@ -1,0 +1,241 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// note is what a ticket remembers for the record, where events are told.
+type note struct {
+	req  Request
+	held store.Reason // why it waited, if it did and the store said so
+}
+
+// noteWhy remembers why a request waits, and asks the store if it has not said so. It reports that the
+// request has been granted meanwhile.
+func (r *resource) noteWhy(ctx context.Context, res *store.Result, t *Ticket) (granted bool) {
+	why := res.Reason
+	if why.Code == store.CodeNone {
+		ops := []store.Op{{Kind: store.OpPoll, ID: res.ID}}
+		if err := r.pool.Apply(ctx, ops); err == nil {
+			why = ops[0].Result.Reason
+			if granted = ops[0].Result.State == store.Granted; granted {
+				t.set(r, &ops[0].Result)
+			}
+		}
+	}
+	t.note = &note{held: why}
+	return granted
+}
+
+// emit tells an event of a resource.
+func (r *resource) emit(e Event) {
+	e.Resource = r.name
+	if e.Time.IsZero() {
+		e.Time = time.Now().UTC()
+	}
+	r.events(e)
+}
+
+// about is an event about a request.
+func (r *resource) about(kind string, req *Request) Event {
+	e := Event{
+		Kind: kind, Agent: req.Agent, User: req.User, Class: req.Class, Model: req.Model, Tool: req.Tool, Retry: req.Retry,
+	}
+	who := r.plan.agent(req.Agent)
+	if e.Class == "" && req.Agent != "" {
+		e.Class = r.plan.className(int(who.class))
+	}
+	if e.User == "" {
+		e.User = who.user
+	}
+	return e
+}
+
+// admitted tells what became of a request, and lets it through in the mode observe. It is
+// called only where somebody listens or nobody is held.
+func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err error) error {
+	var refusal *Error
+	if err != nil && (!errors.As(err, &refusal) || !refusal.refuses()) && !r.passes(ctx, err) {
+		return err
+	}
+	if err == nil {
+		if r.events != nil {
+			r.tellSend(ctx, req, t)
+		}
+		return nil
+	}
+	if !r.observe {
+		r.tellRefusal(ctx, EventRefused, req, refusal, "")
+		return err
+	}
+	*t = Ticket{resource: r, id: passedID(), granted: r.pool.Now(), note: &note{req: *req}}
+	if r.events != nil {
+		r.tellRefusal(ctx, EventWouldWait, req, refusal, t.ID())
+		r.tellSend(ctx, req, t)
+	}
+	return nil
+}
+
+// refuses reports that a request was not let through, though nothing was wrong with it.
+func (e *Error) refuses() bool {
+	switch e.Err {
+	case ErrNotNow, ErrDeadline, ErrCapacity, ErrFull:
+		return true
+	}
+	return false
+}
+
+// passes reports an error that holds nobody in the mode observe: the store does not answer.
+func (r *resource) passes(ctx context.Context, err error) bool {
+	return r.observe && errors.Is(err, ErrStore) && ctx.Err() == nil
+}
+
+func (r *resource) tellSend(ctx context.Context, req *Request, t *Ticket) {
+	e := r.about(EventSend, req)
+	e.Ticket, e.WaitedMS, e.Units = t.ID(), t.waited.Milliseconds(), r.units(req)
+	e.Observed = t.id.Session == passed
+	if t.note == nil {
+		t.note = &note{}
+	}
+	t.note.req = *req
+	if held := t.note.held; held.Code != store.CodeNone {
+		e.Reason, e.Limit = held.Code.String(), r.limitName(held.Limit)
+		e.Used, e.Size = r.level(ctx, held.Limit)
+	}
+	r.emit(e)
+}
+
+func (r *resource) tellRefusal(ctx context.Context, kind string, req *Request, why *Error, ticket string) {
+	e := r.about(kind, req)
+	e.Ticket, e.Reason, e.Limit, e.Units = ticket, why.Reason, why.Limit, r.units(req)
+	if !why.RetryAt.IsZero() {
+		e.RetryAt = &why.RetryAt
+	}
+	if i := r.limitIndex(why.Limit); i >= 0 {
+		e.Used, e.Size = r.level(ctx, int8(i))
+	}
+	if errors.Is(why, ErrStore) {
+		e.Reason = "store"
+	}
+	r.emit(e)
+}
+
+// units are what a request is charged, by unit.
+func (r *resource) units(req *Request) map[string]int64 {
+	var op store.Op
+	if r.fill(&op, req) != nil {
+		return nil
+	}
+	units := map[string]int64{}
+	for i := range r.limits {
+		if op.Amounts[i] > 0 {
+			units[r.limits[i].Unit] = op.Amounts[i]
+		}
+	}
+	return units
+}
+
+// tellAnswer tells what an answer said, and of the pause that it began, if it did: now is when
+// the store heard of it.
+func (r *resource) tellAnswer(ctx context.Context, req *Request, ticket string, a Answer, now store.Time, observed bool) {
+	e := r.about(EventAnswer, req)
+	e.Ticket, e.Status, e.Verdict, e.Units = ticket, a.Status, a.Verdict.String(), amounts(a.Usage)
+	e.Observed = observed
+	r.emit(e)
+	switch a.Verdict {
+	case VerdictThrottled, VerdictExhausted:
+		e.Kind, e.Units, e.Reason = EventThrottled, nil, a.Cause
+		e.Limit, e.Used, e.Size = usedUp(a.Limits)
+		r.emit(e)
+	case VerdictOverloaded:
+	default:
+		return
+	}
+	e.Limit, e.Used, e.Size = usedUp(a.Limits)
+	r.tellPauses(ctx, now, e)
+}
+
+// usedUp is the limit that an answer says is used up.
+func usedUp(stated []Stated) (limit string, used, size int64) {
+	for _, s := range stated {
+		if s.Remaining == 0 {
+			return s.Limit, max(s.Size, 0), max(s.Size, 0)
+		}
+	}
+	return "", 0, 0
+}
+
+// tellUsage tells what a request really used, if its caller knows.
+func (t Ticket) tellUsage(usage []Amount) {
+	if t.resource.events == nil || len(usage) == 0 {
+		return
+	}
+	e := t.resource.about(EventUsage, t.request())
+	e.Ticket, e.Units = t.ID(), amounts(usage)
+	t.resource.emit(e)
+}
+
+func amounts(list []Amount) map[string]int64 {
+	if len(list) == 0 {
+		return nil
+	}
+	m := map[string]int64{}
+	for _, a := range list {
+		m[a.Unit] = a.N
+	}
+	return m
+}
+
+// tellPauses tells of the pauses that began at a moment. e is what caused them.
+func (r *resource) tellPauses(ctx context.Context, began store.Time, e Event) {
+	snap, err := r.pool.Snapshot(ctx)
+	if err != nil {
+		return // what asked for it has succeeded, and the record is not worth failing it
+	}
+	c := clockAt(snap.Now)
+	for _, g := range snap.Gates {
+		if g.Since != began || g.Phase != "paused" {
+			continue
+		}
+		e.Kind, e.Units, e.Time = EventPause, nil, time.Time{}
+		e.Scope, e.Consecutive, e.Reason = g.Scope, g.Consecutive, g.Cause
+		e.ForMS, e.Until = g.Until.Sub(g.Since).Milliseconds(), c.moment(g.Until)
+		r.emit(e)
+	}
+}
+
+// levels remembers how much of the limits is used, for events: about is enough for them, and they
+// can be many.
+type levels struct {
+	mu   sync.Mutex
+	at   time.Time
+	list []store.LimitState
+}
+
+// levelsFor is how long a look at the levels serves.
+const levelsFor = time.Second
+
+// level is how much of a limit was used a moment ago, and its size.
+func (r *resource) level(ctx context.Context, limit int8) (used, size int64) {
+	l := &r.levels
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at.IsZero() || time.Since(l.at) >= levelsFor {
+		snap, err := r.pool.Snapshot(ctx)
+		if err != nil {
+			return 0, 0
+		}
+		l.at, l.list = time.Now(), snap.Limits
+	}
+	for i := range l.list {
+		if s := &l.list[i]; s.Limit == int(limit) && s.Scope == "" {
+			return s.Used, s.Size
+		}
+	}
+	return 0, 0
+}
