@@ -96,9 +96,6 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 			r.base[i] = 1
 		}
 	}
-	if err := g.shiftResets(ctx, spec.Limits); err != nil {
-		return nil, err
-	}
 	if r.pool, err = g.store.Pool(ctx, spec); errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
 		return nil, r.storeError(err)
 	} else if err != nil {

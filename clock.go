@@ -1,7 +1,6 @@
 package sluice
 
 import (
-	"context"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -34,7 +33,7 @@ func (c clock) time(t store.Time) time.Time {
 	if c == 0 {
 		return t.Std()
 	}
-	// The clocks are never compared to the microsecond: midnight is not to be shown as just before.
+	// The clocks are never compared to the microsecond.
 	return t.Std().Add(time.Duration(c)).Round(time.Millisecond)
 }
 
@@ -58,26 +57,4 @@ func (c clock) store(t time.Time) store.Time {
 		return 0
 	}
 	return store.Time(max(t.Add(-time.Duration(c)).UnixMicro(), 0))
-}
-
-// shiftResets puts the resets of limits, which are configured as times of our clock, on the store's. Its
-// clock is asked for only if there are any.
-func (g *Gate) shiftResets(ctx context.Context, limits []store.Limit) error {
-	for i := range limits {
-		l := &limits[i]
-		if l.Reset <= 0 || l.Window < time.Microsecond { // none, or one that the store refuses
-			continue
-		}
-		pool, err := g.fleetPool(ctx)
-		if err != nil {
-			return err
-		}
-		shifted := l.Reset.Add(-time.Duration(clockAt(pool.Now())))
-		if shifted <= 0 { // one that is whole windows later is as good
-			w := store.Time(l.Window.Microseconds())
-			shifted += (-shifted/w + 1) * w
-		}
-		l.Reset = shifted
-	}
-	return nil
 }

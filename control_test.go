@@ -195,19 +195,3 @@ func TestTimesAreTheReadersOwn(t *testing.T) {
 		}
 	})
 }
-
-// A reset at a time of day is one of the reader's clock too.
-func TestResetsAreOnTheReadersClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(30 * time.Minute)
-		day := sluice.Limit{Name: "day", Kind: sluice.Fixed, Size: 10, Window: 24 * time.Hour, Reset: bubbleStart.Add(25 * time.Hour)}
-		for _, url := range []string{"mem:", "skewed:"} {
-			g := openConfig(t, sluice.Config{Store: url, Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{day}}}})
-			pass(t, g, from("a"))
-			got := state(t, g).Limits[0].ResetAt
-			if want := bubbleStart.Add(time.Hour); got == nil || got.Sub(want).Abs() > 2*time.Second {
-				t.Errorf("%s it resets at %v, want %v", url, got, want)
-			}
-		}
-	})
-}

@@ -76,14 +76,18 @@ func (r *resource) diagnose(snap *store.Snapshot, rep ResourceReport, cycles [][
 }
 
 // quotaPerMin returns the tightest limit on requests that all callers share, by the minute;
-// 0 if none is known.
+// 0 if none is known. Where no limit counts requests, those in the unit of the first count as such.
 func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
+	unit := Requests
+	if t := r.total(snap); t != nil {
+		unit = r.limits[t.Limit].Unit
+	}
 	for _, l := range snap.Limits {
 		if l.Limit >= len(r.limits) || l.Size == 0 {
 			continue
 		}
 		def := &r.limits[l.Limit]
-		if def.Unit != Requests || def.Kind == Concurrency || def.Per != 0 {
+		if def.Unit != unit || def.Kind == Concurrency || def.Per != 0 {
 			continue
 		}
 		size := l.Size

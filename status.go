@@ -232,7 +232,8 @@ func resetOf(l *store.LimitState) store.Time {
 	if l.Reset == 0 {
 		return 0
 	}
-	return l.Reset.Add(-l.Doubt)
+	const fine = store.Time(1000) // it is not known to the microsecond: midnight is not to be shown as just before
+	return (l.Reset.Add(-l.Doubt) + fine/2) / fine * fine
 }
 
 func callerStatus(agent string, c store.Counters) CallerStatus {

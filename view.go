@@ -181,14 +181,21 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 	return s, nil
 }
 
-// total returns the first limit on requests that is not scoped.
-func (r *resource) total(snap *store.Snapshot) *store.LimitState {
+// total returns the first limit on requests that is not scoped or, if none counts requests, the
+// first that is not scoped at all. Places are no quota.
+func (r *resource) total(snap *store.Snapshot) (first *store.LimitState) {
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Scope == "" && l.Limit < len(r.limits) && r.limits[l.Limit].Unit == Requests && r.limits[l.Limit].Kind != Concurrency &&
-			r.limits[l.Limit].Per == 0 {
+		if l.Limit >= len(r.limits) {
+			continue // another member's
+		}
+		switch def := &r.limits[l.Limit]; {
+		case l.Scope != "" || def.Per != 0 || def.Kind == Concurrency:
+		case def.Unit == Requests:
 			return l
+		case first == nil:
+			first = l
 		}
 	}
-	return nil
+	return first
 }

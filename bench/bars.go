@@ -82,7 +82,6 @@ func fileBars(rows []FileRow) (all []Bar) {
 			bar(what("acquire, times the bare lock's cost"), acquire.Ratio, 0, 2),
 			bar(what("acquire + close, times the bare lock's cost"), both.Ratio, 0, 4),
 			atLeast(what("acquire, times as fast as JSON"), acquire.Rate/findFile(rows, n, nameJSON).Rate, 80),
-			atLeast(what("acquire, times as fast as JSON kept open"), acquire.Rate/findFile(rows, n, nameJSONOpen).Rate, 80),
 			atLeast(what("acquire, times as fast as SQLite"), acquire.Rate/findFile(rows, n, nameSQLite).Rate, 8),
 		)
 		if n > 1 {

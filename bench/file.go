@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,8 +60,8 @@ func measureFile(opts Options, progress io.Writer) ([]FileRow, error) {
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second time there is no waiting
 	rows, err := measureFileUntil(ctx, opts, progress)
-	if ctx.Err() != nil {
-		return nil, errors.Join(errors.New("interrupted"), err)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("interrupted: %w", err)
 	}
 	return rows, err
 }

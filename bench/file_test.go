@@ -237,7 +237,7 @@ func TestFileRowsCompareWithTheBareLock(t *testing.T) {
 	for _, b := range fileBars(rows) {
 		verdicts[b.What] = b.Pass
 	}
-	if len(verdicts) != 12 || !verdicts["file, 1 process: acquire, times the bare lock's cost"] || verdicts["file, 8 processes: acquire, least of the mean, worst round"] {
+	if len(verdicts) != 10 || !verdicts["file, 1 process: acquire, times the bare lock's cost"] || verdicts["file, 8 processes: acquire, least of the mean, worst round"] {
 		t.Errorf("%v", verdicts)
 	}
 }

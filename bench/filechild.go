@@ -39,12 +39,17 @@ type fileResult struct {
 }
 
 // runFile has processes work at once for a while, in a directory of their own.
-func runFile(ctx context.Context, c fileContender, processes int, length time.Duration) (_ []fileResult, err error) {
+func runFile(outer context.Context, c fileContender, processes int, length time.Duration) (_ []fileResult, err error) {
 	dir, err := os.MkdirTemp("", "sluice-bench-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() {
+		if outer.Err() != nil {
+			err = outer.Err() // whatever the processes said when they were killed
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
 	if c.prepare != nil {
 		if err := c.prepare(dir); err != nil {
 			return nil, err
@@ -54,7 +59,7 @@ func runFile(ctx context.Context, c fileContender, processes int, length time.Du
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(outer)
 	var children []*fileChild
 	defer func() {
 		cancel() // those that still run are killed, and gone before their directory is

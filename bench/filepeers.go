@@ -22,7 +22,6 @@ import (
 const (
 	nameBare         = "bare: flock + 256 bytes of mmap"
 	nameJSON         = "flock + JSON, window of 80"
-	nameJSONOpen     = "the same, file kept open"
 	nameSQLite       = "SQLite WAL, bucket"
 	nameFileAcquire  = "sluice, acquire"
 	nameFileComplete = "sluice, acquire + close"
@@ -32,7 +31,7 @@ const (
 var fileContenders = []fileContender{
 	{nameBare, 8, nil, openBare},
 	{nameJSON, 1, prepareJSON, openJSON(false)},
-	{nameJSONOpen, 1, prepareJSON, openJSON(true)},
+	{"the same, file kept open", 1, prepareJSON, openJSON(true)},
 	{nameSQLite, 1, func(dir string) error { return prepareSQLite(dir, wideOpen) }, func(dir string) (fileTaker, error) {
 		b, err := openSQLite(dir, wideOpen, wideOpen, time.Now)
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -32,7 +31,7 @@ func newPool() *cobra.Command {
 			"it may use as well.\n\n" +
 			"The quota is the first limit on requests that is not scoped to an agent, model or\n" +
 			"the like. A resource that has none, such as GitHub with its core requests, is\n" +
-			"divided by its first limit in any other unit; its use is counted by the minute.",
+			"divided by its first limit in any other unit.",
 		Example:           "  sluice pool github\n  sluice pool github --json | jq .allocations",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeResources,
@@ -41,7 +40,7 @@ func newPool() *cobra.Command {
 			var classes []string
 			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
 				classes = s.classNames()
-				p, err = readPool(ctx, s, args[0], time.Now())
+				p, err = readPool(ctx, s, args[0])
 				return err
 			})
 			if err != nil {
@@ -57,7 +56,7 @@ func newPool() *cobra.Command {
 	}
 }
 
-func readPool(ctx context.Context, s *session, resource string, now time.Time) (poolJSON, error) {
+func readPool(ctx context.Context, s *session, resource string) (poolJSON, error) {
 	p := poolJSON{Resource: resource}
 	var err error
 	if p.PoolStatus, err = s.gate.Pool(ctx, resource); err != nil {
@@ -68,29 +67,6 @@ func readPool(ctx context.Context, s *session, resource string, now time.Time) (
 		return p, nil
 	}
 	p.Limit, p.Unit = limit.Name, cmp.Or(limit.Unit, sluice.Requests)
-	if p.Unit == sluice.Requests {
-		return p, nil
-	}
-	st, err := s.gate.Status(ctx)
-	if err != nil {
-		return p, err
-	}
-	for _, r := range st.Resources {
-		for _, l := range r.Limits {
-			if r.Name == resource && l.Name == limit.Name && l.Scope == "" {
-				p.TotalLimit, p.ResetAt = l.Limit, l.ResetAt
-			}
-		}
-	}
-	since := now.Add(-limit.Window)
-	if p.ResetAt != nil {
-		since = p.ResetAt.Add(-limit.Window)
-	}
-	rep, err := s.gate.Report(ctx, since)
-	if err != nil {
-		return p, err
-	}
-	p.divide(s.shares(), used(&rep, resource, p.Unit))
 	return p, nil
 }
 
@@ -111,47 +87,6 @@ func mainLimit(limits []sluice.Limit) *sluice.Limit {
 		}
 	}
 	return first
-}
-
-// shares are the weights of the classes, highest first.
-func (s *session) shares() []int64 {
-	var shares []int64
-	for _, c := range s.file.Classes {
-		shares = append(shares, int64(c.Share))
-	}
-	return shares
-}
-
-// used is what each agent has used of a unit.
-func used(rep *sluice.Report, resource, unit string) map[string]int64 {
-	amounts := map[string]int64{}
-	for _, r := range rep.Resources {
-		for _, c := range r.Callers {
-			if r.Name == resource {
-				amounts[c.Name] = c.Units[unit]
-			}
-		}
-	}
-	return amounts
-}
-
-// divide allocates the quota to the living agents.
-func (p *poolJSON) divide(weights []int64, used map[string]int64) {
-	count := make([]int, len(weights))
-	shares := policy.Shares{Size: p.TotalLimit, Weights: weights}
-	for _, a := range p.Allocations {
-		if a.Priority < len(count) {
-			count[a.Priority]++
-			shares.Alive |= 1 << a.Priority
-		}
-	}
-	for name, a := range p.Allocations {
-		if a.Priority < len(count) {
-			a.Allocated = shares.Allocated(a.Priority, count[a.Priority])
-		}
-		a.Used = used[name]
-		p.Allocations[name] = a
-	}
 }
 
 // pool shows who has what.

@@ -78,14 +78,21 @@ func (p *Pool) waitingCallers() map[int32]bool {
 	return set
 }
 
-// total returns the meter of the first unscoped limit on requests, or nil.
+// total returns the meter that agents have allocations of: of the first unscoped limit on
+// requests, or else of the first unscoped one that is no number of places; nil if there is none.
 func (p *Pool) total() *inst {
+	var first *inst
 	for i := range p.spec.Limits {
-		if u := p.unscoped[i].at; u != nil && p.spec.Limits[i].Name != retired && p.spec.Limits[i].Unit == "requests" && p.defs[i].Kind != meter.Concurrency {
+		u, l := p.unscoped[i].at, &p.spec.Limits[i]
+		switch {
+		case u == nil || l.Name == retired || p.defs[i].Kind == meter.Concurrency:
+		case l.Unit == "requests":
 			return u
+		case first == nil:
+			first = u
 		}
 	}
-	return nil
+	return first
 }
 
 // totalLimit is what agents have allocations of.
@@ -103,11 +110,12 @@ func (p *Pool) recentUse(c *caller) int64 {
 		return 0
 	}
 	d := &p.defs[in.limit]
+	unit := slices.Index(p.history.units, p.spec.Limits[in.limit].Unit)
 	if in.IsStock(d) {
-		return p.recent(c, max(p.now-(in.Hi-d.Window), 0))
+		return p.recent(c, max(p.now-(in.Hi-d.Window), 0), unit)
 	}
 	if d.Window < minute {
-		return p.recent(c, minute) * d.Window / minute
+		return p.recent(c, minute, unit) * d.Window / minute
 	}
-	return p.recent(c, d.Window)
+	return p.recent(c, d.Window, unit)
 }

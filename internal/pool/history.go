@@ -250,9 +250,9 @@ func (p *Pool) History(now, since store.Time) store.History {
 	return out
 }
 
-// recent estimates how many requests an agent sent in the last span: by whole minutes, the
-// oldest in proportion.
-func (p *Pool) recent(rec *caller, span int64) (n int64) {
+// recent estimates what an agent has used of a unit in the last span, or how often it sent if that is
+// not counted: by whole minutes, the oldest in proportion.
+func (p *Pool) recent(rec *caller, span int64, unit int) (n int64) {
 	from := p.now - span
 	for i, looks := int32(rec.note), 0; i != 0 && looks < mostLooks; looks++ {
 		pd := p.history.periods.At(i)
@@ -260,11 +260,14 @@ func (p *Pool) recent(rec *caller, span int64) (n int64) {
 		if pd.name != rec.name || start+minute <= from {
 			break
 		}
-		if part := start + minute - from; part < minute {
-			n += int64(pd.sent) * part / minute
-		} else {
-			n += int64(pd.sent)
+		used := int64(pd.sent)
+		if unit >= 0 {
+			used = pd.units[unit]
 		}
+		if part := start + minute - from; part < minute {
+			used = used * part / minute
+		}
+		n += used
 		next := pd.before
 		if p.history.age(next) <= p.history.age(i) {
 			break // it has been given up, and is used again

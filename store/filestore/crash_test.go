@@ -92,7 +92,7 @@ func script(seed uint64, steps int) []scriptStep {
 				ops[i] = ask(fmt.Sprint("agent ", r.IntN(6)), time.Duration(r.IntN(3))*time.Second, time.Second)
 				ops[i].ID, ops[i].Class = store.ID{Session: scriptedSession, N: n}, uint8(r.IntN(3))
 			case k < 6:
-				ops[i] = store.Op{Kind: store.OpPoll, ID: id, Agent: strings.Repeat("x", r.IntN(60<<10))} // what fills journals
+				ops[i] = store.Op{Kind: store.OpPoll, ID: id, Agent: strings.Repeat("x", r.IntN(100<<10))} // what fills journals
 			case k < 7:
 				ops[i] = store.Op{Kind: store.OpAnswer, ID: id, Verdict: store.Verdict(r.IntN(3)), RetryAfter: 50 * time.Millisecond, Cause: "script"}
 			case k < 8:
@@ -324,36 +324,66 @@ func points(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
+// mending are the points in the course of undoing what was cut off.
+var mending = []string{"repairing", "replaying", "repaired"}
+
+// turning are those in the course of beginning a new journal.
+var turning = []string{"full", "copied", "turned"}
+
+// cut has one process after the other cut off at a point, until the script is done.
+func (s *scene) cut(point func() string, rng *rand.Rand) {
+	s.Helper()
+	for s.task.From < len(s.steps) {
+		at := point()
+		switch {
+		case slices.Contains(turning, at):
+			if s.play(at, 1) {
+				s.look(at)
+				s.play("counted", 1+rng.IntN(3)) // the next one gets past it
+			}
+		case !slices.Contains(mending, at):
+			s.play(at, 1+rng.IntN(3))
+		case s.play("done", 1+rng.IntN(3)):
+			for range 1 + rng.IntN(2) { // the next one is cut off while it mends that
+				s.play(at, 1)
+			}
+		}
+		s.look(at)
+	}
+}
+
 func TestNothingIsLostOrDoneTwiceWhereverAProcessIsCutOff(t *testing.T) {
 	t.Parallel()
 	all := points(t)
-	if len(all) < 10 {
-		t.Fatalf("only %q", all)
+	for _, point := range slices.Concat(mending, turning, []string{"written", "begun", "done", "counted"}) {
+		if !slices.Contains(all, point) {
+			t.Errorf("there is no point %q", point)
+		}
 	}
 	for _, point := range all {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			rng := rand.New(rand.NewPCG(2, uint64(len(point))))
+			steps := 30
+			if slices.Contains(turning, point) {
+				steps = 300
+			}
 			for seed := range uint64(scaled(t, 1)) {
-				s := newScene(t, seed, 30)
-				mending := point == "repairing" || point == "replaying" || point == "repaired"
-				for s.task.From < len(s.steps) {
-					if !mending {
-						s.play(point, 1+rng.IntN(3))
-					} else if s.play("done", 1+rng.IntN(4)) {
-						for range rng.IntN(3) { // in the middle of mending what was cut off
-							if !s.play(point, 1+rng.IntN(4)) {
-								break
-							}
-						}
-					}
-					s.look(point)
-				}
+				s := newScene(t, seed, steps)
+				s.cut(func() string { return point }, rand.New(rand.NewPCG(seed, uint64(len(point)))))
 				if s.hit[point] == 0 {
 					t.Errorf("no process was ever cut off there")
 				}
-				t.Logf("%d steps, cut off: %v, found half done: %d times", len(s.steps), s.hit, s.mends)
+				t.Logf("%d steps, cut off: %v, found half done: %d times", steps, s.hit, s.mends)
 			}
 		})
 	}
+	t.Run("anywhere", func(t *testing.T) {
+		t.Parallel()
+		for seed := range uint64(scaled(t, 1)) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			s := newScene(t, seed+1000, 80)
+			s.cut(func() string { return all[rng.IntN(len(all))] }, rng)
+			t.Logf("%d steps, cut off: %v, found half done: %d times", len(s.steps), s.hit, s.mends)
+		}
+	})
 }
