@@ -276,8 +276,15 @@ func (s *scene) ack(n int) {
 	}
 }
 
+// fataler is a test of either kind.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // same checks that the records are what the journal makes of them.
-func same(t testing.TB, f *filestore.Store) {
+func same(t fataler, f *filestore.Store) {
 	t.Helper()
 	was, _, err := f.Values("pool", -1)
 	if err != nil {
