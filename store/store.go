@@ -186,7 +186,8 @@ type Limit struct {
 	// is believed, but does not prove that somebody else spent it.
 	Rough bool
 	// Reset is any moment at which a fixed window is known to reset; 0: not known,
-	// and until an answer tells, the window is kept as a rolling one.
+	// and until an answer tells, the window is kept as a rolling one. It is a time of day, in
+	// UTC: a store whose clock is another converts it.
 	Reset Time
 }
 

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/store"
 )
@@ -19,7 +20,7 @@ func (p *Pool) observe(op *store.Op) {
 	}
 	p.withNames(op, func(who names) {
 		p.learn(op, who, p.now, nil)
-		p.judge(op, who, p.now, 0)
+		p.judge(op, who, p.since(op.Scope, who), 0)
 		if op.Verdict == store.VerdictThrottled || op.Verdict == store.VerdictExhausted {
 			p.callers.total.throttled++
 			p.last429 = p.now
@@ -27,6 +28,18 @@ func (p *Pool) observe(op *store.Op) {
 		}
 	})
 	op.Result.State = store.Ended
+}
+
+// since returns when a request was granted at the latest whose answer is told without a ticket: while
+// a pause lasts, before it began. So many who tell of the same refusal escalate it once.
+func (p *Pool) since(scope store.Scope, who names) int64 {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		g := p.gates.At(i)
+		if g.covers(who.model, who.key) && g.scope == scope&store.Shared && g.Allow(p.now).Phase == gate.Paused {
+			return g.Since
+		}
+	}
+	return p.now
 }
 
 // learn takes in what an answer states of limits. It was made between made and now, for tk if
