@@ -183,6 +183,16 @@ func pauses(s *suite) {
 			m.take(want("a", 1))
 		})
 	}
+	s.test("many who tell of the same refusal without a ticket escalate it once", spec(plenty()), func(m *member) {
+		refusal := store.Op{Kind: store.OpObserve, Verdict: store.VerdictThrottled}
+		for range 50 {
+			m.ends(refusal)
+		}
+		m.pausedFor(time.Minute)
+		m.sleep(time.Minute)
+		m.ends(refusal) // nobody has been let through since: but this one comes after the pause
+		m.pausedFor(2 * time.Minute)
+	})
 	s.test("an answer that no ticket belongs to pauses too", sp, func(m *member) {
 		m.sleep(time.Second)
 		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictThrottled})
