@@ -4,7 +4,7 @@ GO            ?= go
 FUZZTIME      ?= 5s
 LINT_VERSION  ?= v2.14.0
 # What runs under the race detector: the code that goroutines meet in.
-CORE          := . ./internal/... ./store/... ./retry/...
+CORE          := . ./internal/... ./store/... ./retry/... ./eventlog/... ./deadletter/...
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test fmt-check vet staticcheck unit race bench-check bench lint fuzz

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,8 +22,8 @@ const HeaderSize = page
 // LogSize is the room for steps in a small journal.
 const LogSize = leastLog
 
-// Patience is how long a step waits for the lock.
-const Patience = patience
+// WithPatience sets how long a step waits for the lock.
+func WithPatience(d time.Duration) Option { return func(s *Store) { s.patience = d } }
 
 // Values returns all that is in the records of a pool, and all that this process has derived from
 // them, value by value. What lies between the fields of a record is not compared: it is never

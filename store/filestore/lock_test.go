@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,46 +55,55 @@ func locked(t testing.TB, path string) (free func()) {
 func TestWhoGivesUpOnTheLockTakesItFromNobody(t *testing.T) {
 	t.Parallel()
 	for range scaled(t, 20) {
-		var inside atomic.Bool
-		entered, leave := make(chan struct{}), make(chan struct{})
-		s, p := opened(t, t.TempDir(), wide(), filestore.WithFault(func(where string) {
-			if where == "begun" && inside.Load() {
-				entered <- struct{}{}
-				<-leave
-			}
-		}))
-		free := locked(t, s.StatePath("pool"))
-		for range 3 { // they give up
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
-			if err := p.Apply(ctx, []store.Op{ask("a", 0, time.Minute)}); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("with the lock taken: %v", err)
-			}
-			cancel()
+		giveUpOnce(t)
+	}
+}
+
+func giveUpOnce(t *testing.T) {
+	t.Helper()
+	var inside atomic.Bool
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s, p := opened(t, t.TempDir(), wide(), filestore.WithFault(func(where string) {
+		if where == "begun" && inside.Load() {
+			entered <- struct{}{}
+			<-leave
 		}
-		inside.Store(true)
-		done := make(chan error, 1)
-		go func() { done <- p.Apply(context.Background(), []store.Op{ask("b", 0, time.Minute)}) }()
-		free()
-		<-entered
-		f, err := os.OpenFile(s.StatePath("pool"), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// Those who have given up may be about to let go: they are given the time for it.
-		for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {
-			if filestore.TryLock(int(f.Fd())) == nil {
-				t.Fatal("another process can enter while a step is being made")
-			}
-		}
+	}))
+	letGo := sync.OnceFunc(func() {
 		inside.Store(false)
 		close(leave)
-		if err := <-done; err != nil {
-			t.Fatal(err)
+	})
+	defer letGo()
+	free := locked(t, s.StatePath("pool"))
+	for range 3 { // they give up
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
+		if err := p.Apply(ctx, []store.Op{ask("a", 0, time.Minute)}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("with the lock taken: %v", err)
 		}
-		// When nobody wants it any more, it is free.
-		eventually(t, patience, "free", func() bool { return filestore.TryLock(int(f.Fd())) == nil })
-		_ = f.Close()
+		cancel()
 	}
+	inside.Store(true)
+	done := make(chan error, 1)
+	go func() { done <- p.Apply(context.Background(), []store.Op{ask("b", 0, time.Minute)}) }()
+	free()
+	<-entered
+	f, err := os.OpenFile(s.StatePath("pool"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Those who have given up may be about to let go: they are given the time for it.
+	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {
+		if filestore.TryLock(int(f.Fd())) == nil {
+			t.Fatal("another process can enter while a step is being made")
+		}
+	}
+	letGo()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	// When nobody wants it any more, it is free.
+	eventually(t, patience, "free", func() bool { return filestore.TryLock(int(f.Fd())) == nil })
+	_ = f.Close()
 }
 
 // One who gives up in a crowd does so for itself alone.
