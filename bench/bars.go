@@ -78,8 +78,11 @@ func fileBars(rows []FileRow) (all []Bar) {
 		n := acquire.Processes
 		what := func(text string) string { return "file, " + processes(n) + ": " + text }
 		both, bare := findFile(rows, n, nameFileComplete), findFile(rows, n, nameBare)
-		cost := func(r FileRow) float64 { // in bare locks; if there is none, it is no figure
-			return 1 / (r.Rate / bare.Rate)
+		cost := func(r FileRow) float64 {
+			if bare.Rate == 0 {
+				return math.NaN()
+			}
+			return bare.Rate / r.Rate
 		}
 		all = append(all,
 			bar(what("acquire, times the bare lock's cost"), cost(acquire), 0, 2),

@@ -243,6 +243,14 @@ func TestFileRowsCompareWithTheBareLock(t *testing.T) {
 	}
 }
 
+func TestNoBareLockIsNoPass(t *testing.T) {
+	for _, b := range fileBars([]FileRow{{Processes: 1, Name: nameFileAcquire, Rate: 100}}) {
+		if b.Pass {
+			t.Errorf("%+v", b)
+		}
+	}
+}
+
 func TestSpread(t *testing.T) {
 	for d := time.Duration(0); d < time.Minute; d += 1 + d/3 {
 		if got := fromSlot(slotOf(d)); got < d-d/64 || got > d+d/64 {

@@ -42,8 +42,10 @@ type view interface {
 const (
 	align     = 64 // a cache line
 	fixedSize = 64 << 10
-	least     = 256 << 10 // a space is at least this large
 )
+
+// Least is the size that a space has at least.
+const Least = 256 << 10
 
 // ErrFull is what a space panics with when there is no more room. The step that needed it is
 // half done: its owner has to restore the space.
@@ -55,12 +57,12 @@ var ErrLayout = errors.New("the records have another layout")
 // Mapped returns the space in mem: a new one, if mem begins with zeros. Only what grow, called with the
 // size that is needed, has made usable is ever touched.
 func Mapped(mem []byte, grow func(size int64) error) (*Space, error) {
-	if err := grow(least); err != nil {
+	if err := grow(Least); err != nil {
 		return nil, err
 	}
 	s := &Space{mem: mem, grow: grow, head: (*spaceHead)(unsafe.Pointer(unsafe.SliceData(mem))), next: pad(int64(unsafe.Sizeof(spaceHead{})))}
 	if s.head.end == 0 {
-		s.head.size, s.head.end = least, fixedSize
+		s.head.size, s.head.end = Least, fixedSize
 	}
 	return s, nil
 }
@@ -91,8 +93,8 @@ func (s *Space) Layout() uint64 { return s.layout }
 // Size returns how much of the space is used: a copy of so much is a copy of it all.
 func (s *Space) Size() int64 { return s.head.end }
 
-// SizeOf returns the Size of the space in mem.
-func SizeOf(mem []byte) int64 { return (*spaceHead)(unsafe.Pointer(unsafe.SliceData(mem))).end }
+// RoomOf returns how much of the space in mem can be used, as it is written there.
+func RoomOf(mem []byte) int64 { return (*spaceHead)(unsafe.Pointer(unsafe.SliceData(mem))).size }
 
 // Refresh makes the views again if others have made the space grow.
 func (s *Space) Refresh() {

@@ -199,9 +199,6 @@ func catchFull(f func() error) (err error) {
 	return f()
 }
 
-// spaceSize reads how much of a space is used.
-func spaceSize(mem []byte) int64 { return flat.SizeOf(mem[page:]) }
-
 // load takes the state of a file that has just been mapped and locked.
 func (st *state) load(alone bool) error {
 	if st.file.size < page {
@@ -240,8 +237,7 @@ func (st *state) load(alone bool) error {
 }
 
 func (st *state) mapSpace() (*flat.Space, error) {
-	need := page + spaceSize(st.file.mem)
-	if st.file.size < need {
+	if st.file.size < page+flat.Least || st.file.size < page+flat.RoomOf(st.file.mem[page:]) {
 		return nil, failed("read", st.path, fmt.Errorf("%w: %w", errDamaged, errShort))
 	}
 	space, err := flat.Mapped(st.file.mem[page:], st.grow)

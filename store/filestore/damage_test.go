@@ -220,7 +220,7 @@ func TestADamagedJournalIsAnError(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		cut    bool // a step was cut off, so that the journal is needed
+		cut    bool                        // a step was cut off, so that the journal is needed
 		damage func(journal []byte) []byte // nil: it is removed
 	}{
 		{"missing", false, nil},

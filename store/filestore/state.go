@@ -91,7 +91,7 @@ func (st *state) guarded(f func() error) (err error) {
 		}
 		cause, ok := r.(error)
 		if !ok || !errors.Is(cause, flat.ErrFull) {
-			cause = fmt.Errorf("%w: %v", errDamaged, r)
+			cause = damage(r)
 		}
 		err = failed("use", st.path, cause)
 		if st.core == nil {
@@ -104,12 +104,20 @@ func (st *state) guarded(f func() error) (err error) {
 	return f()
 }
 
+// damage says what a panic tells of the file.
+func damage(r any) error {
+	if f, ok := r.(interface{ Addr() uintptr }); ok {
+		return fmt.Errorf("%w: %w (no memory at %#x)", errDamaged, errShort, f.Addr())
+	}
+	return fmt.Errorf("%w: its records make no sense (%v)", errDamaged, r)
+}
+
 // faultless runs f, which only reads, and reports memory that is not there as an error.
 func (st *state) faultless(f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = failed("read", st.path, fmt.Errorf("%w: %v", errDamaged, r))
+			err = failed("read", st.path, damage(r))
 		}
 	}()
 	f()
@@ -120,7 +128,7 @@ func (st *state) faultless(f func()) (err error) {
 func (st *state) tryRepair() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = failed("repair", st.path, fmt.Errorf("%w: %v", errDamaged, r))
+			err = failed("repair", st.path, damage(r))
 		}
 	}()
 	return st.repair(false)
@@ -254,7 +262,7 @@ func (st *state) repair(partly bool) error {
 	if err := st.file.look(); err != nil { // others may have made it grow
 		return failed("repair", st.path, err)
 	}
-	if err := st.file.ensure(page + int64(len(image))); err != nil {
+	if err := st.file.ensure(page + max(flat.Least, flat.RoomOf(image))); err != nil {
 		return failed("grow", st.path, err)
 	}
 	room := st.file.mem[page:st.file.size]

@@ -1,0 +1,290 @@
+//go:build linux || darwin
+
+package filestore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/filestore"
+)
+
+// queuer is the task of a process that asks for something and says what becomes of it.
+type queuer struct {
+	Dir    string
+	Spec   store.Spec
+	Agent  string
+	Amount int64
+	TTL    time.Duration
+	Twin   bool // it says what it has used of the processor, at the beginning and at the end
+}
+
+var _ = role("queuer", func(k queuer) {
+	s, err := filestore.Open(k.Dir)
+	if err != nil {
+		giveUp("open: %v", err)
+	}
+	ctx := context.Background()
+	p, err := s.Pool(ctx, k.Spec)
+	if err != nil {
+		giveUp("pool: %v", err)
+	}
+	w := watch(p)
+	op := ask(k.Agent, time.Hour, k.TTL)
+	for i := range op.Amounts {
+		op.Amounts[i] = k.Amount
+	}
+	ops := []store.Op{op}
+	if err := p.Apply(ctx, ops); err != nil {
+		giveUp("apply: %v", err)
+	}
+	if ops[0].Result.State == store.Waiting {
+		before := burnt()
+		keeper, self := s.Keeper("pool")
+		say("waiting %v", keeper == self)
+		<-w.decided(ops[0].ID)
+		spent := burnt() - before
+		ops = []store.Op{{Kind: store.OpPoll, ID: ops[0].ID}}
+		if err := p.Apply(ctx, ops); err != nil {
+			giveUp("poll: %v", err)
+		}
+		say("spent %d", spent.Microseconds())
+	}
+	say("%v %d", ops[0].Result.State, ops[0].Result.GrantedAt)
+	select {} // it holds what it has until it is killed
+})
+
+// burnt is what this process has used of the processor.
+func burnt() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		giveUp("%v", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// expect waits until a process says something that begins so, and returns the rest.
+func (c *child) expect(begins string) string {
+	c.t.Helper()
+	said := c.next()
+	rest, ok := strings.CutPrefix(said, begins)
+	if !ok {
+		c.t.Fatalf("it says %q, not %q", said, begins)
+	}
+	return strings.TrimSpace(rest)
+}
+
+func TestWaitingCostsNextToNothing(t *testing.T) {
+	t.Parallel()
+	for _, crowd := range []int{1, 40} {
+		t.Run(fmt.Sprint(crowd), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			spec := specOf(store.Limit{Kind: store.Concurrency, Size: int64(crowd), Guard: store.GuardOff})
+			_, p := opened(t, dir, spec)
+			ctx := context.Background()
+			pause := func(d time.Duration) {
+				t.Helper()
+				if err := p.Apply(ctx, []store.Op{{Kind: store.OpPause, RetryAfter: d, Cause: "a long one"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pause(time.Hour)
+			crew := make([]*child, crowd)
+			for i := range crew {
+				crew[i] = start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: fmt.Sprint("agent ", i), Amount: 1, TTL: time.Hour})
+			}
+			for _, c := range crew {
+				c.expect("waiting")
+			}
+			// What is measured is time that passes.
+			const rest = 2 * time.Second
+			time.Sleep(rest)
+			if err := p.Apply(ctx, []store.Op{{Kind: store.OpResume}}); err != nil {
+				t.Fatal(err)
+			}
+			var most, all time.Duration
+			for _, c := range crew {
+				var micros int64
+				if _, err := fmt.Sscan(c.expect("spent"), &micros); err != nil {
+					t.Fatal(err)
+				}
+				spent := time.Duration(micros) * time.Microsecond
+				most, all = max(most, spent), all+spent
+				c.expect("granted")
+			}
+			t.Logf("%d waited for %v: each used the processor for %v, at most %v", crowd, rest, all/time.Duration(crowd), most)
+			if most > 20*time.Millisecond {
+				t.Errorf("one that waited for %v used the processor for %v", rest, most)
+			}
+		})
+	}
+}
+
+// A process that was killed while it waited holds up those behind it for moments only.
+func TestAKilledWaiterIsPassedOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	spec := specOf(store.Limit{Kind: store.Concurrency, Size: 2, Guard: store.GuardOff})
+	_, p := opened(t, dir, spec)
+	ctx := context.Background()
+	one := []store.Op{ask("holder", 0, time.Hour)}
+	if err := p.Apply(ctx, one); err != nil {
+		t.Fatal(err)
+	}
+	// The first in line wants more than there is; the second could go but for it.
+	first := start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: "first", Amount: 2, TTL: time.Hour})
+	first.expect("waiting")
+	second := start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: "second", Amount: 1, TTL: time.Hour})
+	second.expect("waiting")
+	first.kill()
+	began := time.Now()
+	second.expect("spent")
+	second.expect("granted")
+	took := time.Since(began)
+	t.Logf("after %v", took.Round(time.Millisecond))
+	if took > 15*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// What is granted to a process that is dead goes to the next at once.
+func TestAGrantForTheDeadGoesToTheNext(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	spec := specOf(store.Limit{Kind: store.Concurrency, Size: 1, Guard: store.GuardOff})
+	spec.Order = store.FIFO
+	_, p := opened(t, dir, spec)
+	ctx := context.Background()
+	one := []store.Op{ask("holder", 0, time.Hour)}
+	if err := p.Apply(ctx, one); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]*child, 4)
+	for i := range line {
+		line[i] = start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: fmt.Sprint("agent ", i), Amount: 1, TTL: time.Hour})
+		line[i].expect("waiting")
+	}
+	for _, c := range line[:3] {
+		c.kill()
+	}
+	began := time.Now()
+	if err := p.Apply(ctx, []store.Op{{Kind: store.OpClose, ID: one[0].ID}}); err != nil {
+		t.Fatal(err)
+	}
+	line[3].expect("spent")
+	line[3].expect("granted")
+	took := time.Since(began)
+	t.Logf("past three dead ones after %v", took.Round(time.Millisecond))
+	if took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	// Nothing of the dead is left.
+	bells, err := os.ReadDir(dir + "/pools/pool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range bells {
+		if strings.HasPrefix(e.Name(), "bell-") {
+			n++
+		}
+	}
+	if n > 1 {
+		t.Errorf("%d bells for one living process that waits", n)
+	}
+}
+
+// The keeper of the time is killed, or stopped: another takes its place.
+func TestAnotherKeepsTheTimeIfTheKeeperDoesNot(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			const window = 1500 * time.Millisecond
+			spec := specOf(store.Limit{Kind: store.Rolling, Size: 8, Window: window, Guard: store.GuardOff})
+			s, p := opened(t, dir, spec)
+			ops := make([]store.Op, 8)
+			for i := range ops {
+				ops[i] = ask("before", 0, time.Hour)
+			}
+			if err := p.Apply(context.Background(), ops); err != nil {
+				t.Fatal(err)
+			}
+			due := ops[0].Result.GrantedAt.Add(window)
+			line := make([]*child, 4)
+			keeps := 0
+			for i := range line {
+				line[i] = start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: fmt.Sprint("agent ", i), Amount: 1, TTL: time.Hour})
+				if line[i].expect("waiting") == "true" {
+					keeps = i
+				}
+			}
+			if keeper, self := s.Keeper("pool"); keeper == self || keeper == 0 {
+				t.Fatalf("the keeper is %d, and none of those who wait", keeper)
+			}
+			line[keeps].signal(sig)
+			for i, c := range line {
+				if i == keeps {
+					continue
+				}
+				c.expect("spent")
+				var at int64
+				if _, err := fmt.Sscan(c.expect("granted"), &at); err != nil {
+					t.Fatal(err)
+				}
+				late := store.Time(at).Sub(due)
+				t.Logf("granted %v after its time", late.Round(time.Millisecond))
+				if late < 0 || late > 3*time.Second {
+					t.Errorf("granted %v after its time", late)
+				}
+			}
+			line[keeps].signal(syscall.SIGCONT)
+			line[keeps].kill()
+		})
+	}
+}
+
+// The bell of a stopped process fills up and holds up nobody; when it goes on it misses nothing.
+func TestAStoppedProcessHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	spec := specOf(store.Limit{Kind: store.Concurrency, Size: 1, Guard: store.GuardOff})
+	_, p := opened(t, dir, spec)
+	ctx := context.Background()
+	w := watch(p)
+	holder := []store.Op{ask("holder", 0, time.Hour)}
+	if err := p.Apply(ctx, holder); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: "stopped", Amount: 1, TTL: time.Hour})
+	c.expect("waiting")
+	c.signal(syscall.SIGSTOP)
+	began := time.Now()
+	if err := p.Apply(ctx, []store.Op{{Kind: store.OpClose, ID: holder[0].ID}}); err != nil {
+		t.Fatal(err)
+	}
+	// Its grant goes back after a second, since nobody collects it.
+	r, err := w.acquire(ctx, p, ask("other", time.Minute, time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	t.Logf("after %v", took.Round(time.Millisecond))
+	if took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	c.signal(syscall.SIGCONT)
+	c.expect("spent")
+	c.expect("ended") // and it is told so
+	if err := p.Apply(ctx, []store.Op{{Kind: store.OpClose, ID: r.ID}}); err != nil {
+		t.Fatal(err)
+	}
+}
