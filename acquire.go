@@ -246,27 +246,29 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 		e.Hint = "check its names, class, amounts and time to live"
 	case wait == 0:
 		e.Err = ErrNotNow
-		e.Message = fmt.Sprintf("%s: not now (%s)", r.name, e.because())
+		e.Message = fmt.Sprintf("%s: not now (%s)", r.name, e.because(res.Reason.Code))
 	default:
 		e.Err = ErrDeadline
-		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, wait.Round(time.Millisecond), e.because())
+		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, wait.Round(time.Millisecond), e.because(res.Reason.Behind))
 		e.Hint = "allow more time, or come back then"
 	}
 	return e
 }
 
 // because puts the reason in words.
-func (e *Error) because() string {
-	s := e.Reason
+func (e *Error) because(code store.Code) string {
+	s := code.String()
 	switch {
-	case s == store.CodeDeadline.String() && e.Limit == "" && !e.RetryAt.IsZero(): // which goes without saying
-		return "not before about " + e.RetryAt.Format(time.RFC3339)
-	case e.Limit == "":
-	case s == store.CodeLight.String() || s == store.CodeShare.String() || s == store.CodeReserve.String() ||
-		s == store.CodePace.String() || s == store.CodeBreaker.String(): // there is room, which is kept from it
+	case code >= store.CodeLight && code <= store.CodeBreaker: // there is room, which is kept from it
 		s += fmt.Sprintf(" on limit %q", e.Limit)
-	default:
+	case (code == store.CodeLimit || code == store.CodeOrder) && e.Limit != "":
 		s = fmt.Sprintf("limit %q", e.Limit)
+	case code == store.CodeOrder:
+		s = "others are ahead"
+	case code == store.CodeProbe:
+		s = "after a pause, one request tries first"
+	case code == store.CodeRamp:
+		s = "ramping up after a pause"
 	}
 	if !e.RetryAt.IsZero() {
 		s += ", until about " + e.RetryAt.Format(time.RFC3339)

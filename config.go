@@ -92,6 +92,9 @@ type Config struct {
 	NoPacing bool
 	// NoCascade ends backpressure: StartNewWork is always true.
 	NoCascade bool
+	// Look leaves resources that others have opened as they are, whatever this configuration
+	// says of them: for programs that only look on.
+	Look bool
 	// Leases are how long agents count as alive.
 	Leases Leases
 	// Slots bound how many agents a user may have at the same time.

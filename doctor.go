@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -71,6 +72,17 @@ func (r *resource) diagnose(snap *store.Snapshot, rep ResourceReport, cycles [][
 	}
 	for _, a := range policy.Advise(facts) {
 		d.Advice = append(d.Advice, Advice(a))
+	}
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		if l.Limit >= len(r.limits) || l.Scope != "" || r.differs(l) == "" {
+			continue
+		}
+		d.Advice = append(d.Advice, Advice{
+			Setting: fmt.Sprintf("resources.%s.limits.%s", r.name, r.limits[l.Limit].Name),
+			Text: fmt.Sprintf("%d is in force, as %s states it; this configuration says %d. Where members differ the smaller one holds: give all the same",
+				l.Size, r.differs(l), r.limits[l.Limit].Size),
+		})
 	}
 	return d
 }

@@ -34,7 +34,7 @@ type Event struct {
 	Retry    bool             `json:"retry,omitempty"`
 	WaitedMS int64            `json:"waited_ms,omitempty"`
 	// Observed tells that the store knows nothing of the request: it was sent without a ticket, or
-	// would have been held in another mode than observe.
+	// in the mode observe while the store could not be reached.
 	Observed bool `json:"observed,omitempty"`
 
 	Status  int    `json:"status,omitempty"` // of HTTP

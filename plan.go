@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -35,6 +37,9 @@ type plan struct {
 	lease                         time.Duration // negative: no agent counts as alive
 	renew                         time.Duration
 	slots                         store.Slots
+
+	member string // what this process is called
+	look   bool
 }
 
 // known is what the configuration says of an agent.
@@ -45,10 +50,19 @@ type known struct {
 	waitsFor []string
 }
 
+// member is what this process is called where members differ.
+var member = sync.OnceValue(func() string {
+	name := fmt.Sprintf("process %d", os.Getpid())
+	if host, err := os.Hostname(); err == nil {
+		name += " on " + host
+	}
+	return name
+})
+
 func newPlan(c Config) (*plan, error) {
 	p := &plan{
 		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]*known{},
-		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade,
+		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade, member: member(), look: c.Look,
 	}
 	if err := p.setLeases(c); err != nil {
 		return nil, err
@@ -167,7 +181,7 @@ func (p *plan) toolCost(tool string) int64 {
 // spec turns a resource's configuration into what the store keeps.
 func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	s := store.Spec{
-		Name: name, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting,
+		Name: name, Member: p.member, Look: p.look, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting,
 		Throttle: store.Backoff(r.Backoff),
 		Overload: store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
 	}

@@ -34,12 +34,15 @@ type CallerReport struct {
 	Failed     int64  `json:"failed"` // for other reasons than a limit
 	// Peaks are the most in a calendar second and minute; the mean is over the minutes from
 	// the first to the last in which anything was sent.
-	PeakPerS   int64                  `json:"peak_per_s"`
-	PeakPerMin int64                  `json:"peak_per_min"`
-	MeanPerS   float64                `json:"mean_per_s"`
-	WaitedMS   int64                  `json:"waited_ms"`
-	Units      map[string]int64       `json:"units"`
-	Models     map[string]ModelReport `json:"models"`
+	PeakPerS   int64   `json:"peak_per_s"`
+	PeakPerMin int64   `json:"peak_per_min"`
+	MeanPerS   float64 `json:"mean_per_s"`
+	WaitedMS   int64   `json:"waited_ms"`
+	// WouldWait is how many were let through in the mode observe that would have been held or
+	// refused; only the event log knows.
+	WouldWait int64                  `json:"would_wait"`
+	Units     map[string]int64       `json:"units"`
+	Models    map[string]ModelReport `json:"models"`
 
 	// Minutes are the sends of each minute in which there were any, by its start.
 	Minutes map[time.Time]int64 `json:"-"`

@@ -30,6 +30,9 @@ type Request struct {
 	// Emergency lets a request of the highest class go first and take what others have to
 	// leave behind.
 	Emergency bool
+	// Spent tells that nothing will be heard of the request: its ticket ends with the grant, as
+	// [Ticket.Spent] does, in one step.
+	Spent bool
 	// TTL is how long the ticket lives if it is never closed. 0 means the resource's.
 	TTL time.Duration
 }
@@ -63,7 +66,7 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	if op.User == "" {
 		op.User = who.user
 	}
-	op.Retry, op.TTL, op.Emergency = req.Retry, req.TTL, req.Emergency
+	op.Retry, op.TTL, op.Emergency, op.Spent = req.Retry, req.TTL, req.Emergency, req.Spent
 	if req.Emergency && op.Class != 0 {
 		return &Error{
 			Err: ErrClass, Resource: r.name, Agent: req.Agent, cause: ErrInvalid, Hint: "ask without it, or as " + r.plan.classes[0].Name,

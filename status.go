@@ -77,6 +77,9 @@ type LimitStatus struct {
 	// GoneAt is when that would be.
 	Breaker string     `json:"breaker"`
 	GoneAt  *time.Time `json:"gone_at"`
+	// DiffersFrom is the member that states another size, which holds because it is smaller or
+	// because it came last; empty if the size is that of this configuration, or the provider's.
+	DiffersFrom string `json:"differs_from"`
 }
 
 // GateStatus is a pause, probe or ramp in force.
@@ -191,7 +194,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		s.Limits = append(s.Limits, LimitStatus{
 			Name: def.Name, Kind: def.Kind.String(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
-			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone),
+			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone), DiffersFrom: r.differs(&l),
 		})
 	}
 	for _, g := range snap.Gates {
@@ -207,6 +210,20 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		s.Callers = append(s.Callers, callerStatus(c.Agent, c.Counters))
 	}
 	return s
+}
+
+// differs returns the member whose smaller size of a limit is in force instead of ours; empty if
+// ours is, or the provider's.
+func (r *resource) differs(l *store.LimitState) string {
+	def := &r.limits[l.Limit]
+	ours := def.Size
+	if def.Kind == Bucket && def.Burst > 0 {
+		ours = def.Burst
+	}
+	if l.By == "" || l.By == r.plan.member || ours == 0 || l.Size == ours || l.Cut > 0 {
+		return ""
+	}
+	return l.By
 }
 
 func (r *resource) mode() string {

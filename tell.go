@@ -73,12 +73,24 @@ func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err er
 		r.tellRefusal(ctx, EventRefused, req, refusal, "")
 		return err
 	}
-	*t = Ticket{resource: r, id: passedID(), granted: r.pool.Now(), note: &note{req: *req}}
+	r.letThrough(ctx, req, t)
 	if r.events != nil {
 		r.tellRefusal(ctx, EventWouldWait, req, refusal, t.ID())
 		r.tellSend(ctx, req, t)
 	}
 	return nil
+}
+
+// letThrough gives out a ticket by force: it counts, and holds nobody. If the store cannot be
+// reached either, the ticket has no place in it.
+func (r *resource) letThrough(ctx context.Context, req *Request, t *Ticket) {
+	ops := [1]store.Op{{Kind: store.OpAcquire, Force: true}}
+	if r.fill(&ops[0], req) == nil && r.pool.Apply(ctx, ops[:]) == nil && ops[0].Result.State == store.Granted {
+		t.set(r, &ops[0].Result)
+		t.note = &note{req: *req}
+		return
+	}
+	*t = Ticket{resource: r, id: passedID(), granted: r.pool.Now(), note: &note{req: *req}}
 }
 
 // refuses reports that a request was not let through, though nothing was wrong with it.

@@ -47,7 +47,7 @@ func (t Ticket) GrantedAt() time.Time {
 // anything is sent.
 func (t Ticket) Stale() bool {
 	r := t.resource
-	return r != nil && r.slack > 0 && t.id.Session != passed && r.pool.Now().Sub(t.granted) > r.slack/2
+	return r != nil && r.slack > 0 && !r.observe && r.pool.Now().Sub(t.granted) > r.slack/2
 }
 
 // Renew exchanges an unsent ticket for a fresh one in one step. It keeps its place; it
@@ -58,8 +58,8 @@ func (t *Ticket) Renew(ctx context.Context) error {
 	if r == nil {
 		return &Error{Err: ErrEnded}
 	}
-	if t.id.Session == passed {
-		return nil
+	if r.observe {
+		return nil // nobody is held
 	}
 	x := requests.Get().(*request)
 	defer requests.Put(x)

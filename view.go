@@ -182,20 +182,28 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 }
 
 // total returns the first limit on requests that is not scoped or, if none counts requests, the
-// first that is not scoped at all. Places are no quota.
+// first that is not scoped at all. Places count as a quota only if there is no other.
 func (r *resource) total(snap *store.Snapshot) (first *store.LimitState) {
+	var places *store.LimitState
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
 		if l.Limit >= len(r.limits) {
 			continue // another member's
 		}
 		switch def := &r.limits[l.Limit]; {
-		case l.Scope != "" || def.Per != 0 || def.Kind == Concurrency:
+		case l.Scope != "" || def.Per != 0:
+		case def.Kind == Concurrency:
+			if places == nil {
+				places = l
+			}
 		case def.Unit == Requests:
 			return l
 		case first == nil:
 			first = l
 		}
+	}
+	if first == nil {
+		return places
 	}
 	return first
 }

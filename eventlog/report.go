@@ -85,6 +85,7 @@ func add(to, more *sluice.CallerReport) {
 	to.Throttled += more.Throttled
 	to.Failed += more.Failed
 	to.WaitedMS += more.WaitedMS
+	to.WouldWait += more.WouldWait
 	to.PeakPerS = max(to.PeakPerS, more.PeakPerS)
 	if to.Minutes == nil {
 		to.Minutes = map[time.Time]int64{}

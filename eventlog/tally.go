@@ -59,8 +59,12 @@ func (t *tally) read(dir string) error {
 }
 
 func (t *tally) add(e *sluice.Event) {
-	counted := !e.Time.Before(t.since) && t.counts(e.Resource, e.Time, e.Observed)
+	counted := !e.Time.Before(t.since) && t.counts(e.Resource, e.Time, e.Observed || e.Kind == sluice.EventWouldWait)
 	switch e.Kind {
+	case sluice.EventWouldWait:
+		if counted {
+			t.each(e, e.Agent, func(c *callerTally) { c.WouldWait++ })
+		}
 	case sluice.EventSend:
 		s := &sent{e.Agent, *e, counted}
 		if e.Ticket != "" {

@@ -56,8 +56,9 @@ type LimitState struct {
 	Reset       Time          // of a fixed window, at the latest; 0: not known
 	Doubt       time.Duration // how much earlier or later than its middle it may be
 	Slack       time.Duration
-	Widened     bool  // the slack, after refusals that nothing explained
-	Cut         int64 // thousandths of the size that such refusals cost, until they are regained
+	By          string // the member whose size it is; empty if the provider has stated it
+	Widened     bool   // the slack, after refusals that nothing explained
+	Cut         int64  // thousandths of the size that such refusals cost, until they are regained
 	Light       Color
 	Breaker     BreakerState
 }
@@ -106,12 +107,12 @@ type Counters struct {
 	Last429   Time  // of the pool as a whole
 }
 
-// Mean returns grants per second between the first and the last.
+// Mean returns grants per second between the first and the last, over a second at least.
 func (c Counters) Mean() float64 {
 	if c.Last <= c.First {
 		return 0
 	}
-	return float64(c.Sent) / c.Last.Sub(c.First).Seconds()
+	return float64(c.Sent) / max(c.Last.Sub(c.First), time.Second).Seconds()
 }
 
 // Caller is what one agent sent.

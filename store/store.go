@@ -255,6 +255,12 @@ type Spec struct {
 	// Lease is how long an agent lives that is not heard of: 0 means [DefaultLease],
 	// negative that no agent counts as alive.
 	Lease time.Duration
+
+	// Member names who opens the pool, for people: whose size of a limit holds.
+	Member string
+	// Look opens a pool that exists as it is, whatever else the spec says: for those who only
+	// look, or tell of answers. Limits are found by their names.
+	Look bool
 }
 
 // OpKind says what an operation does.
@@ -316,6 +322,7 @@ type Op struct {
 	Class                         uint8
 	Retry                         bool // this send repeats an earlier one
 	Emergency                     bool // leaves nothing behind, and goes first; for the highest class only
+	Force                         bool // granted whatever the limits say, and charged: for those who only count
 	// Amounts are costs by limit, or with OpClose the actual use. Negative with
 	// OpClose: not known, the estimate stands; so it does for all limits if every one of
 	// them is zero.
@@ -334,7 +341,7 @@ type Op struct {
 	Cause      string // of a pause, for people
 
 	// Of OpClose: nothing will be heard of this request, and it may still be on its
-	// way.
+	// way. Of OpAcquire: so it will be, and the ticket ends with its grant.
 	Spent bool
 
 	// Of OpHeartbeat, which also reads Agent, User, Class, and TTL as the length of the lease; 0
@@ -393,9 +400,10 @@ func (c Code) String() string {
 
 // Reason is a decision's explanation as data.
 type Reason struct {
-	Code  Code
-	Limit int8 // index in Spec.Limits; -1: none
-	At    Time // when it is expected to be over; 0: not known
+	Code   Code
+	Behind Code // of CodeDeadline and CodeFull: what it would wait for
+	Limit  int8 // index in Spec.Limits; -1: none
+	At     Time // when it is expected to be over; 0: not known
 }
 
 // Result is what became of an operation.

@@ -99,7 +99,7 @@ may not; 78 bad configuration; 128+n ended by signal n.`,
 		Example: `  sluice acquire github && gh api /user
   sluice acquire search-api --agent indexer --class p1 --wait 2m
   t=$(sluice acquire search-api --hold --json | jq -r .ticket); curl ...; sluice release $t --status 200`,
-		Args: cobra.ExactArgs(1),
+		Args: needs("RESOURCE"),
 	}
 	addIdentity(cmd)
 	flags := addAsking(cmd)
@@ -118,14 +118,10 @@ may not; 78 bad configuration; 128+n ended by signal n.`,
 		if err != nil {
 			return err
 		}
+		req.Spent = !*hold
 		t, err := s.acquire(cmd, req, time.Duration(flags.wait))
 		if err != nil {
 			return err
-		}
-		if !*hold {
-			if err := t.Spent(); err != nil {
-				return fail(err)
-			}
 		}
 		asJSON, _ := cmd.Flags().GetBool("json")
 		return s.printGrant(cmd.Context(), cmd.OutOrStdout(), req, t, *hold, asJSON)

@@ -25,7 +25,7 @@ func newAgents() *cobra.Command {
 			"A state is active, waiting (for its turn), limited (held up by a limit or a pause\n" +
 			"for longer than a moment) or held (should start no new work: an agent that it\n" +
 			"waits for is limited; the chain leads there).",
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var st sluice.Status
 			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {

@@ -24,7 +24,7 @@ func newConfig() *cobra.Command {
 		Short: "Start, check and show a configuration file",
 		Long: "A configuration is one YAML file; docs/configuration.md describes every field.\n" +
 			"The file is the argument, or --config, or SLUICE_CONFIG.",
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigInit(), newConfigCheck(), newConfigShow(), newConfigSchema())
@@ -36,7 +36,7 @@ func newConfigInit() *cobra.Command {
 		Use:     "init [FILE]",
 		Short:   "Print a file to start from, or write it to FILE",
 		Example: "  sluice config init sluice.yaml",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				_, err := cmd.OutOrStdout().Write(config.Init())
@@ -66,7 +66,7 @@ func newConfigCheck() *cobra.Command {
 		Use:     "check [FILE]",
 		Short:   "Say whether a configuration is right, and if not, what is wrong where",
 		Example: "  sluice config check sluice.yaml\n  sluice config check sluice.yaml --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := configName(cmd, args)
 			if name == "" {
@@ -102,7 +102,7 @@ func newConfigShow() *cobra.Command {
 		Long: "Show prints every field with the value that is in effect. Without a file these\n" +
 			"are the defaults. Variables are printed as such, not what they hold, and\n" +
 			"passwords in addresses are masked.",
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := config.Default()
 			if name := configName(cmd, args); name != "" {
@@ -128,7 +128,7 @@ func newConfigSchema() *cobra.Command {
 		Use:     "schema",
 		Short:   "Print the JSON Schema of the configuration, for editors",
 		Example: "  sluice config schema > sluice.schema.json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := config.Schema()
 			if err == nil {

@@ -22,7 +22,7 @@ it again: up to 1,000 of them, 16 MiB in all; then the oldest go. Command lines 
 secrets: only the user who ran them can read the files. Environment and input are not kept.
 
 An ID can be shortened as long as it stands for one entry.`,
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newDLQList(), newDLQShow(), newDLQRetry(), newDLQDrop())
@@ -114,7 +114,7 @@ func newDLQList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List them, oldest first, without the arguments of commands",
-		Args:  cobra.NoArgs,
+		Args:  atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := letters(cmd)
 			if err != nil {

@@ -24,7 +24,7 @@ func newDoctor() *cobra.Command {
 			"would do, and which settings are worth a look and why.\n\n" +
 			"The exit code is 0 whatever the verdict; --json has it as a word.",
 		Example:           "  sluice doctor\n  sluice doctor github --since 24h --json",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMost(1),
 		ValidArgsFunction: completeResources,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := time.Now()

@@ -35,6 +35,9 @@ type failure struct {
 
 func (f *failure) Error() string { return f.message }
 
+// usage is the hint after a command line that was not understood.
+func usage(command string) string { return command + " --help tells how it is used" }
+
 // asFailure sees to it that every error has an exit code. What carries none comes
 // from the parsing of the command line.
 func asFailure(err error) *failure {
@@ -42,7 +45,7 @@ func asFailure(err error) *failure {
 	if errors.As(err, &f) {
 		return f
 	}
-	return &failure{code: exitUsage, message: err.Error(), hint: "sluice --help lists commands and flags"}
+	return &failure{code: exitUsage, message: err.Error(), hint: usage("sluice")}
 }
 
 // report prints f for people on stderr and, if asked for, for programs on stdout.

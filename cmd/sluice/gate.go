@@ -37,6 +37,16 @@ type session struct {
 // known. A name that neither configuration nor presets know exits with 64. Errors of the
 // configuration exit with 78, of the store with 69.
 func openGate(cmd *cobra.Command, resources ...string) (*session, error) {
+	return openSession(cmd, false, resources)
+}
+
+// openToLook is openGate for commands that ask for nothing: they leave limits as others have
+// stated them.
+func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
+	return openSession(cmd, true, resources)
+}
+
+func openSession(cmd *cobra.Command, look bool, resources []string) (*session, error) {
 	f := config.Default()
 	if name := configName(cmd, nil); name != "" {
 		var err error
@@ -65,7 +75,7 @@ func openGate(cmd *cobra.Command, resources ...string) (*session, error) {
 	for name, r := range c.Resources {
 		s.limits[name] = r.Limits
 	}
-	c.Store, c.Events = at.url, s.log.Add
+	c.Store, c.Events, c.Look = at.url, s.log.Add, look
 	s.gate, err = sluice.Open(cmd.Context(), c)
 	if err != nil {
 		_ = s.log.Close() // nothing is in it
@@ -169,6 +179,7 @@ func identityOf(cmd *cobra.Command, s *session) (identity, error) {
 			code: exitUsage, message: fmt.Sprintf("--class: there is no class %.80q", id.class), hint: "classes are " + strings.Join(classes, ", "),
 		}
 	}
+	inherit(cmd, &id)
 	return id, nil
 }
 

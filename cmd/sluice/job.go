@@ -65,15 +65,19 @@ const (
 	envUser   = "SLUICE_USER"
 	envStore  = "SLUICE_STORE"
 	envConfig = "SLUICE_CONFIG"
-	envSlot   = "SLUICE_SLOT" // the agent whose slot and lease the parent holds
+	envSlot   = "SLUICE_SLOT"  // the agent whose slot and lease the parent holds
+	envAgain  = "SLUICE_AGAIN" // set where the parent tries again: those within it do not, or attempts would multiply
 )
 
 // variable is one of a child's environment. An empty value means that it has none.
 type variable struct{ name, value string }
 
 // variables are what a child is told of the gate that it runs behind.
-func variables(cmd *cobra.Command, s *session, req *sluice.Request) ([]variable, error) {
-	vars := []variable{{envAgent, req.Agent}, {envClass, req.Class}, {envUser, req.User}, {envSlot, req.Agent}}
+func variables(cmd *cobra.Command, s *session, j *job) ([]variable, error) {
+	vars := []variable{{envAgent, j.req.Agent}, {envClass, j.req.Class}, {envUser, j.req.User}, {envSlot, j.req.Agent}}
+	if j.walls.Attempts > 1 {
+		vars = append(vars, variable{envAgain, "1"})
+	}
 	if name := configName(cmd, nil); name != "" {
 		full, err := filepath.Abs(name)
 		if err != nil {

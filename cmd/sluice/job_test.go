@@ -60,7 +60,7 @@ func TestChildIsToldOfTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &session{file: testConfig(t, "store: mem:\n")}
-		vars, err := variables(cmd, s, &sluice.Request{Agent: "a"})
+		vars, err := variables(cmd, s, &job{req: sluice.Request{Agent: "a"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func (s *screen) end() error { return written(s.w.Flush()) }
 // long is told.
 func looking(cmd *cobra.Command, resources []string, read func(ctx context.Context, s *session) error) error {
 	return patiently(cmd.ErrOrStderr(), "reading the store", func() (err error) {
-		s, err := openGate(cmd, resources...)
+		s, err := openToLook(cmd, resources...)
 		if err != nil {
 			return err
 		}

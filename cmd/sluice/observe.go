@@ -22,7 +22,7 @@ Exit codes: 0 taken in; 64 usage, unknown resource; 69 the store cannot be reach
 configuration.`,
 		Example: `  sluice observe github --status 200 --header 'x-ratelimit-remaining: 4100' --header 'x-ratelimit-limit: 5000'
   sluice observe search-api --status 429 --retry-after 30`,
-		Args: cobra.ExactArgs(1),
+		Args: needs("RESOURCE"),
 	}
 	addIdentity(cmd)
 	flags := addResponse(cmd)
@@ -31,7 +31,7 @@ configuration.`,
 		if !flags.given() {
 			return &failure{code: exitUsage, message: "what was the answer?", hint: "give --status, --header or --retry-after"}
 		}
-		s, err := openGate(cmd, args[0])
+		s, err := openToLook(cmd, args[0])
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ ends it early.
 Exit codes: 0 paused; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
 configuration.`,
 		Example: `  sluice pause github --for 10m --reason 'GitHub reports an incident'`,
-		Args:    cobra.ExactArgs(1),
+		Args:    needs("RESOURCE"),
 	}
 	var length timeFlag
 	cmd.Flags().Var(&length, "for", "how long")
@@ -27,7 +27,7 @@ configuration.`,
 		if length <= 0 {
 			return &failure{code: exitUsage, message: "--for: how long?", hint: "give a time such as 60s or 10m"}
 		}
-		s, err := openGate(cmd, args[0])
+		s, err := openToLook(cmd, args[0])
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func newPool() *cobra.Command {
 			"the like. A resource that has none, such as GitHub with its core requests, is\n" +
 			"divided by its first limit in any other unit.",
 		Example:           "  sluice pool github\n  sluice pool github --json | jq .allocations",
-		Args:              cobra.ExactArgs(1),
+		Args:              needs("RESOURCE"),
 		ValidArgsFunction: completeResources,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var p poolJSON

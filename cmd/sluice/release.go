@@ -28,7 +28,7 @@ configuration.`,
 		Example: `  sluice release search-api.1f-2a
   sluice release $t --status 429 --retry-after 30
   sluice release $t --status 200 --header 'x-ratelimit-remaining: 12' --usage input_tokens=1180,output_tokens=310`,
-		Args: cobra.ExactArgs(1),
+		Args: needs("TICKET"),
 	}
 	flags := addResponse(cmd)
 	var usage amounts
@@ -39,7 +39,7 @@ configuration.`,
 				code: exitUsage, message: fmt.Sprintf("%.80q is not a ticket", args[0]), hint: "a ticket looks like RESOURCE.1f-2a, as acquire --hold prints it",
 			}
 		}
-		s, err := openGate(cmd, sluice.TicketResource(args[0]))
+		s, err := openToLook(cmd, sluice.TicketResource(args[0]))
 		if err != nil {
 			return err
 		}

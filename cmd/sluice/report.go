@@ -45,7 +45,7 @@ func newReport() *cobra.Command {
 			"first send to the last. With --against the period is compared with a report that\n" +
 			"was saved before: sluice report --json > before.json",
 		Example:           "  sluice report github --since 7d\n  sluice report --json > before.json\n  sluice report --against before.json",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMost(1),
 		ValidArgsFunction: completeResources,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var before *reportJSON
@@ -134,6 +134,9 @@ func (s *screen) report(r *reportJSON) {
 		}
 		s.line("\n%s%s", s.Paint(show.Bold, s.Text(one.Name, nameWidth)), shorter(one.Since, r.Since))
 		s.table(s.callers(one))
+		if n := one.Total.WouldWait; n > 0 {
+			s.line("  %d of them would have been held or refused: in the mode observe everyone is let through", n)
+		}
 		if more := len(one.Callers) - manyCallers; more > 0 {
 			s.line("  and %d more callers: sluice report --json lists them all", more)
 		}

@@ -14,12 +14,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	if err := root.Execute(); err != nil {
+	if cmd, err := root.ExecuteC(); err != nil {
 		var child childExit
 		if errors.As(err, &child) {
 			return int(child)
 		}
 		f := asFailure(err)
+		if f.hint == usage("sluice") {
+			f.hint = usage(cmd.CommandPath())
+		}
 		f.report(stdout, stderr, wantsJSON(args))
 		return f.code
 	}
@@ -33,9 +36,10 @@ func newRoot() *cobra.Command {
 		Long:          "Sluice is one gate that all callers of a shared API quota pass through: acquire waits\nfor one's turn, release tells what the answer was. docs/cli.md describes every command.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          atMost(0),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetFlagErrorFunc(explainFlag)
 	root.PersistentFlags().Bool("json", false, "print JSON")
 	root.PersistentFlags().String("config", "", "configuration `FILE`; else SLUICE_CONFIG")
 	root.PersistentFlags().String("store", "", "`URL` of where state lives: file:, file:PATH or mem:; else SLUICE_STORE, else the configured one")

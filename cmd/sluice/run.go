@@ -112,7 +112,13 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := openGate(cmd, resource...)
+	open := resource
+	if f.newWork { // whom it waits for may be limited anywhere
+		if open, err = f.allResources(cmd); err != nil {
+			return err
+		}
+	}
+	s, err := openGate(cmd, open...)
 	if err != nil {
 		return err
 	}
@@ -130,11 +136,18 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 	if err != nil {
 		return err
 	}
-	if res.gaveUp != "" {
+	switch {
+	case res.gaveUp == "":
+	case within():
+		return childExit(res.code) // the run around it goes on from here
+	default:
 		r.bury(&res)
 	}
 	return res.end()
 }
+
+// within reports whether this run is part of one that tries again by itself.
+func within() bool { return os.Getenv(envAgain) != "" }
 
 // closeAfter ends a session whose command has ended: that could not be told to the gate does not
 // change how it did.
@@ -142,6 +155,21 @@ func (s *session) closeAfter() {
 	if err := s.close(); err != nil {
 		fmt.Fprintf(s.stderr, "warning: the gate could not be closed: %s\n", harmless(err.Error()))
 	}
+}
+
+// allResources are those of the configuration, and the one that was named.
+func (f *runFlags) allResources(cmd *cobra.Command) (names []string, err error) {
+	if name := configName(cmd, nil); name != "" {
+		file, err := loadConfig(name)
+		if err != nil {
+			return nil, err
+		}
+		names = slices.Sorted(maps.Keys(file.Resources))
+	}
+	if f.resource != "" && !slices.Contains(names, f.resource) {
+		names = append(names, f.resource)
+	}
+	return names, nil
 }
 
 // onlyResource is the resource to take a turn at: none or one.
@@ -171,7 +199,6 @@ func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []s
 	if err != nil {
 		return job{}, err
 	}
-	inherit(cmd, &who)
 	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter)}
 	if j.req, err = f.ask.request(s, resource, who); err != nil {
 		return job{}, err
@@ -184,6 +211,9 @@ func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []s
 	}
 	if cmd.Flags().Changed("deadline") {
 		j.walls.Deadline = time.Duration(f.deadline)
+	}
+	if within() {
+		j.walls.Attempts = 1
 	}
 	return j, nil
 }
@@ -206,7 +236,7 @@ func wallsOf(s *session) (retry.Policy, error) {
 // newRunner prepares a job for its run. What a child's environment needs besides is added to
 // vars here.
 func newRunner(cmd *cobra.Command, s *session, j job, quiet bool) (*runner, error) {
-	vars, err := variables(cmd, s, &j.req)
+	vars, err := variables(cmd, s, &j)
 	if err != nil {
 		return nil, fail(err)
 	}

@@ -95,6 +95,9 @@ func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, erro
 	}
 	m := sluice.Member{Agent: r.req.Agent, Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
 	if r.req.Resource != "" {
+		m.Resources = []string{r.req.Resource} // others may be open, to look at
+	}
+	if r.req.Resource != "" {
 		m.Resources = []string{r.req.Resource}
 	}
 	stop := r.waiting(func() string { return "waits for a slot" })

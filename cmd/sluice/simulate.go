@@ -31,7 +31,7 @@ func newSimulate() *cobra.Command {
 			"    - {name: web, class: p0, jobs: 200, every: 3s}\n" +
 			"    - {name: batch, class: p2, calls: 300, workers: 8}",
 		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json\n  sluice simulate squad --plot squad.svg",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run.asJSON, _ = cmd.Flags().GetBool("json")
 			if len(args) > 0 {

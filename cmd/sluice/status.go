@@ -19,7 +19,7 @@ func newStatus() *cobra.Command {
 			"Light is green, amber (only the highest class proceeds) or red (only an\n" +
 			"emergency does). sluice top shows the same live.",
 		Example: "  sluice status\n  sluice status --json | jq '.resources[] | {name, light, paused_until}'",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var st sluice.Status
 			var classes []string

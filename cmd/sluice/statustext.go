@@ -200,7 +200,9 @@ func (s *screen) remark(l *sluice.LimitStatus) show.Cell {
 		return show.Cell{Text: "size not known yet", Colour: show.Dim}
 	case l.Breaker != "" && l.GoneAt != nil:
 		return show.Cell{Text: fmt.Sprintf("gone in %s, %s", show.Left(l.GoneAt, s.now), l.Breaker), Colour: show.Amber}
-	case l.Kind != "fixed": // the light binds on what has to last
+	case l.DiffersFrom != "":
+		return show.Cell{Text: s.Text(l.DiffersFrom, nameWidth) + " states this size, not this configuration", Colour: show.Amber}
+	case l.Kind != "fixed" || l.ResetAt == nil: // the light binds on what has to last until a reset
 	case l.Light == "amber":
 		return show.Cell{Text: "for the highest class only", Colour: show.Amber}
 	case l.Light == "red":

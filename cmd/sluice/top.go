@@ -24,7 +24,7 @@ func newTop() *cobra.Command {
 			"and r resumes the selected resource after a question, ? explains.\n\n" +
 			"Where the output is not a terminal it is printed once, as plain text.",
 		Example: "  sluice top\n  sluice top --once",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON(cmd) {
 				return &failure{code: exitUsage, message: "top has no JSON", hint: "sluice status --json and sluice why --json have the same"}
@@ -57,7 +57,7 @@ func canDraw(w io.Writer) bool {
 
 // watch shows the view until the user leaves it.
 func watch(cmd *cobra.Command, out io.Writer) (err error) {
-	s, err := openGate(cmd)
+	s, err := openToLook(cmd)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print what this program was built from",
-		Args:  cobra.NoArgs,
+		Args:  atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := buildVersion(debug.ReadBuildInfo())
 			if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {

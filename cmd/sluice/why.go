@@ -40,7 +40,7 @@ func newWhy() *cobra.Command {
 			"estimate, and there is none for what depends on when others are done. What was\n" +
 			"refused on this machine within the last hour follows, with its reason.",
 		Example:           "  sluice why\n  sluice why github --agent indexer\n  sluice why --json | jq '.waiting[0].reason'",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMost(1),
 		ValidArgsFunction: completeResources,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := time.Now()

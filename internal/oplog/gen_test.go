@@ -85,7 +85,7 @@ var specs = rapid.Custom(func(t *rapid.T) store.Spec {
 			Static: rapid.Bool().Draw(t, "static"), All: rapid.Bool().Draw(t, "all")},
 		Breaker: store.Breaker{Within: times.Draw(t, "within"), Samples: ints.Draw(t, "samples"), Open: rapid.Bool().Draw(t, "open")},
 		Reserve: numbers.Draw(t, "reserve"), Shares: rapid.Bool().Draw(t, "shares"), Pace: rapid.Bool().Draw(t, "pace"),
-		Lease: times.Draw(t, "lease"),
+		Lease: times.Draw(t, "lease"), Member: strs.Draw(t, "member"), Look: rapid.Bool().Draw(t, "look"),
 	}
 })
 

@@ -30,6 +30,7 @@ const (
 	hasTool
 	isRetry
 	isEmergency
+	isForced
 	hasRetryAfter
 	hasScope
 	hasCause
@@ -101,6 +102,7 @@ func fieldsOf(op *store.Op, amounts uint32) uint32 {
 		bit(op.Tool != "", hasTool) |
 		bit(op.Retry, isRetry) |
 		bit(op.Emergency, isEmergency) |
+		bit(op.Force, isForced) |
 		bit(op.RetryAfter != 0, hasRetryAfter) |
 		bit(op.Scope != 0, hasScope) |
 		bit(op.Cause != "", hasCause) |

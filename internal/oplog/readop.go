@@ -16,7 +16,7 @@ func (e *Entry) readOp(r *reader, op *store.Op) {
 		return
 	}
 	has := uint32(v)
-	op.Spent, op.Retry, op.Emergency = has&isSpent != 0, has&isRetry != 0, has&isEmergency != 0
+	op.Spent, op.Retry, op.Emergency, op.Force = has&isSpent != 0, has&isRetry != 0, has&isEmergency != 0, has&isForced != 0
 	if has&hasSession != 0 {
 		op.ID.Session = r.uvarint()
 	}

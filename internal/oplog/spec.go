@@ -16,6 +16,7 @@ const (
 	breakerOpen
 	withShares
 	withPace
+	onlyLook
 
 	specFlags = 1<<iota - 1
 )
@@ -31,7 +32,7 @@ const (
 
 const (
 	// What a spec, a limit and a class take at most without their strings.
-	specFixed  = 3 + maxCount + 13*maxVarint + 2*maxCount
+	specFixed  = 3 + 2*maxCount + 13*maxVarint + 2*maxCount
 	limitFixed = 4 + 2*maxCount + 5*maxVarint
 	classFixed = maxCount + maxVarint
 
@@ -45,7 +46,7 @@ func specFits(s *store.Spec) bool {
 }
 
 func boundSpec(s *store.Spec) uint64 {
-	n := specFixed + size(s.Name)
+	n := specFixed + size(s.Name) + size(s.Member)
 	for i := range s.Limits {
 		n += limitFixed + size(s.Limits[i].Name) + size(s.Limits[i].Unit)
 	}
@@ -62,7 +63,7 @@ func AppendSpec(dst []byte, s *store.Spec) []byte {
 		return dst
 	}
 	flags := bit(s.Light.Static, lightStatic) | bit(s.Light.All, lightAll) | bit(s.Breaker.Open, breakerOpen) |
-		bit(s.Shares, withShares) | bit(s.Pace, withPace)
+		bit(s.Shares, withShares) | bit(s.Pace, withPace) | bit(s.Look, onlyLook)
 	dst = append(dst, specLayout, flags, uint8(s.Order))
 	dst = appendString(dst, s.Name)
 	dst = appendVarint(dst, int64(s.MaxWaiting))
@@ -74,6 +75,7 @@ func AppendSpec(dst []byte, s *store.Spec) []byte {
 	dst = appendVarint(dst, int64(s.Breaker.Samples))
 	dst = appendVarint(dst, s.Reserve)
 	dst = appendVarint(dst, int64(s.Lease))
+	dst = appendString(dst, s.Member)
 	dst = appendUvarint(dst, uint64(len(s.Limits)))
 	for i := range s.Limits {
 		dst = appendLimit(dst, &s.Limits[i])
@@ -123,7 +125,7 @@ func readSpec(r *reader) (s store.Spec) {
 	flags := r.flags(specFlags)
 	s.Light.Static, s.Light.All = flags&lightStatic != 0, flags&lightAll != 0
 	s.Breaker.Open = flags&breakerOpen != 0
-	s.Shares, s.Pace = flags&withShares != 0, flags&withPace != 0
+	s.Shares, s.Pace, s.Look = flags&withShares != 0, flags&withPace != 0, flags&onlyLook != 0
 	s.Order = store.Order(r.byte())
 	s.Name = r.string()
 	s.MaxWaiting = r.int()
@@ -134,6 +136,7 @@ func readSpec(r *reader) (s store.Spec) {
 	s.Breaker.Samples = r.int()
 	s.Reserve = r.varint()
 	s.Lease = time.Duration(r.varint())
+	s.Member = r.string()
 	if n := r.count(store.MaxLimits, limitLeast); n > 0 {
 		s.Limits = make([]store.Limit, n)
 	}

@@ -16,13 +16,13 @@ func (p *Pool) acquire(i int) {
 		return // seen before: its result is set
 	}
 	t, tk := p.newTicket(op)
-	limit, fits := p.want(tk, &op.Amounts)
+	limit, fits := p.want(tk, &op.Amounts, op.Force)
 	if limit >= 0 {
 		p.end(t, tk)
 		refuse(op, store.CodeCapacity, limit, 0)
 		return
 	}
-	if fits && p.queue.Len() == 0 && (p.firstGate == 0 || p.gatesAllow(tk.who.model, tk.who.key).OK) {
+	if op.Force || fits && p.queue.Len() == 0 && (p.firstGate == 0 || p.gatesAllow(tk.who.model, tk.who.key).OK) {
 		p.grant(t, tk)
 		p.hold(t, tk, op)
 		return
@@ -78,8 +78,8 @@ func (p *Pool) valid(op *store.Op) bool {
 }
 
 // want sets what a ticket needs. It returns the limit that can never hold it, or -1, and
-// whether every meter has room, with nobody else to consider.
-func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64) (limit int, fits bool) {
+// whether every meter has room, with nobody else to consider. By force it can hold anything.
+func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64, force bool) (limit int, fits bool) {
 	fits = true
 	for limit := range p.spec.Limits {
 		amount := amounts[limit]
@@ -90,7 +90,7 @@ func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64) (limit int, fit
 		c.inst, c.limit = p.instOf(limit, &tk.who), uint8(limit)
 		c.Amount, c.Mark, c.Mode = amount, 0, 0
 		in, d, r := p.touchCharge(c)
-		if in.Cap > 0 && amount > in.Cap {
+		if in.Cap > 0 && amount > in.Cap && !force {
 			return limit, false
 		}
 		fits = fits && in.room(d, r, amount) >= amount
@@ -161,6 +161,10 @@ func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
 	tk.state = stateHeld
 	p.schedule(t, tk, p.now+tk.ttl)
 	tk.report(op)
+	if tk.once { // nothing will be heard of it
+		p.gatesLost(t, tk, false)
+		p.spend(t, tk)
+	}
 }
 
 // report says that a ticket is granted.

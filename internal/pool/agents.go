@@ -79,18 +79,26 @@ func (p *Pool) waitingCallers() map[int32]bool {
 }
 
 // total returns the meter that agents have allocations of: of the first unscoped limit on
-// requests, or else of the first unscoped one that is no number of places; nil if there is none.
+// requests; else of the first unscoped one; places count as such only if there is nothing else. Nil if
+// there is none.
 func (p *Pool) total() *inst {
-	var first *inst
+	var first, places *inst
 	for i := range p.spec.Limits {
 		u, l := p.unscoped[i].at, &p.spec.Limits[i]
 		switch {
-		case u == nil || l.Name == retired || p.defs[i].Kind == meter.Concurrency:
+		case u == nil || p.isRetired(i):
+		case p.defs[i].Kind == meter.Concurrency:
+			if places == nil {
+				places = u
+			}
 		case l.Unit == "requests":
 			return u
 		case first == nil:
 			first = u
 		}
+	}
+	if first == nil {
+		return places
 	}
 	return first
 }
@@ -111,11 +119,28 @@ func (p *Pool) recentUse(c *caller) int64 {
 	}
 	d := &p.defs[in.limit]
 	unit := slices.Index(p.history.units, p.spec.Limits[in.limit].Unit)
-	if in.IsStock(d) {
+	switch {
+	case d.Kind == meter.Concurrency:
+		return p.placesOf(c.name)
+	case d.Window < 2*second: // minutes are too coarse to tell
+		if p.now-c.last >= d.Window {
+			return 0
+		}
+		return int64(c.inSecond)
+	case in.IsStock(d):
 		return p.recent(c, max(p.now-(in.Hi-d.Window), 0), unit)
-	}
-	if d.Window < minute {
-		return p.recent(c, minute, unit) * d.Window / minute
+	case d.Window < minute:
+		return (p.recent(c, minute, unit)*d.Window + minute - 1) / minute
 	}
 	return p.recent(c, d.Window, unit)
+}
+
+// placesOf counts the requests of an agent that are under way.
+func (p *Pool) placesOf(agent int32) (n int64) {
+	for i := int32(1); i < p.tickets.End(); i++ {
+		if t := p.tickets.At(i); (t.state == stateHeld || t.state == stateReady) && t.who.agent == agent {
+			n++
+		}
+	}
+	return n
 }

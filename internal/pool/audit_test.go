@@ -100,6 +100,7 @@ func (p *Pool) audit() error {
 			}
 		}
 	}
+	hold(p.by[:]...)
 	for i := int32(1); i < p.history.periods.End(); i++ {
 		pd := p.history.periods.At(i)
 		hold(pd.name, pd.model)

@@ -244,7 +244,12 @@ func (p *Pool) pause(op *store.Op) {
 		op.Cause = "paused by hand"
 	}
 	p.withNames(op, func(who names) {
-		p.gateFor(op, who).Pause(p.now, op.RetryAfter.Microseconds())
+		g := p.gates.At(p.gateOf(op.Scope, who.model, who.key))
+		wait := op.RetryAfter.Microseconds()
+		if g.Allow(p.now).Phase != gate.Paused || g.Until < p.now+wait { // else another reason holds for longer
+			p.setCause(g, op)
+		}
+		g.Pause(p.now, wait)
 	})
 	op.Result.State = store.Ended
 }

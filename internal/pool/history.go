@@ -61,14 +61,14 @@ const (
 
 // define settles which units are counted: each once, though several limits may count it. Limits
 // that are no longer in use keep their unit's column, for what was counted in it.
-func (h *history) define(limits []store.Limit) {
+func (h *history) define(limits []store.Limit, retired uint16) {
 	h.units = nil
 	for i := range limits {
 		h.unitOf[i] = -1
 		if !slices.Contains(h.units, limits[i].Unit) && len(h.units) < maxUnits {
 			h.units = append(h.units, limits[i].Unit)
 		}
-		if limits[i].Name == retired {
+		if retired&(1<<i) != 0 {
 			continue
 		}
 		if k := slices.Index(h.units, limits[i].Unit); k >= 0 && !slices.Contains(h.unitOf[:i], int8(k)) {

@@ -77,6 +77,8 @@ type once struct {
 	last429    int64
 	header     headerTime
 	single     [store.MaxLimits]int32 // the meters of limits without a scope
+	by         [store.MaxLimits]int32 // the members whose sizes of limits hold
+	retired    uint16                 // set of limits that no member has
 	written    written                // the spec
 	wheel      wheel
 }
@@ -153,6 +155,7 @@ func (p *Pool) begin(spec store.Spec, now store.Time) error {
 		if err := p.define(i); err != nil {
 			return fmt.Errorf("limit %q: %w", spec.Limits[i].Name, err)
 		}
+		p.setBy(i, spec.Member)
 	}
 	p.configure()
 	if !p.anyKnown() {
@@ -173,7 +176,7 @@ func (p *Pool) configure() {
 		p.queue.Weights[rankOf(i)] = p.weights[i]
 	}
 	p.configurePolicy()
-	p.history.define(p.spec.Limits)
+	p.history.define(p.spec.Limits, p.retired)
 	p.throttle = backoff(p.spec.Throttle)
 	p.overload = backoff(p.spec.Overload)
 }
@@ -311,11 +314,11 @@ func (p *Pool) conclude(op *store.Op) bool {
 	r.Reason = p.why(t)
 	switch {
 	case full:
-		r.Reason.Code = store.CodeFull
+		r.Reason.Code, r.Reason.Behind = store.CodeFull, r.Reason.Code
 	case !asks || op.Wait < 0 || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline:
 		return false
 	case op.Wait > 0:
-		r.Reason.Code = store.CodeDeadline
+		r.Reason.Code, r.Reason.Behind = store.CodeDeadline, r.Reason.Code
 	}
 	r.State = store.Refused
 	p.leaveQueue(tk)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/sluicehq/sluice/internal/oplog"
@@ -67,15 +68,29 @@ func (p *Pool) adopt(spec store.Spec) error {
 	return nil
 }
 
-// Is reports whether the pool has exactly this spec.
+// Is reports whether the pool has exactly this spec, whoever states it.
 func (p *Pool) Is(spec *store.Spec) bool {
-	w := &p.written
-	return bytes.Equal(p.space.Kept(w.at, w.size), oplog.AppendSpec(nil, spec))
+	mine, theirs := p.spec, *spec
+	mine.Member, theirs.Member = "", ""
+	mine.Limits = nil
+	for i := range spec.Limits {
+		k := p.Index(spec.Limits[i].Name)
+		if k < 0 {
+			return false
+		}
+		mine.Limits = append(mine.Limits, p.spec.Limits[k])
+	}
+	return len(mine.Limits) == p.inUse() && bytes.Equal(oplog.AppendSpec(nil, &mine), oplog.AppendSpec(nil, &theirs))
 }
 
-// retired is the name of a limit that is no longer in use. Its place stays: tickets may stand
-// on it.
-const retired = ""
+// A limit that no member has any more is retired: requests do not count against it, and its place
+// and its charges stay. If a member comes that has it, it is as if it had never been gone. Only when there
+// is no more room does another take its place.
+
+func (p *Pool) isRetired(i int) bool { return p.retired&(1<<i) != 0 }
+
+// inUse counts the limits that are not retired.
+func (p *Pool) inUse() int { return len(p.spec.Limits) - bits.OnesCount16(p.retired) }
 
 // ErrCrowded tells that a pool has no place for another limit: too many were changed, and
 // tickets still stand on them.
@@ -83,7 +98,12 @@ var ErrCrowded = errors.New("too many limits were changed while requests that co
 
 // Index returns the place of a limit in the pool, -1 if there is none of that name.
 func (p *Pool) Index(name string) int {
-	return slices.IndexFunc(p.spec.Limits, func(l store.Limit) bool { return l.Name == name && name != retired })
+	for i := range p.spec.Limits {
+		if p.spec.Limits[i].Name == name && !p.isRetired(i) {
+			return i
+		}
+	}
+	return -1
 }
 
 // Limits returns how many places for limits are taken.
@@ -98,44 +118,19 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	}
 	p.stirred = true
 	for i := range p.spec.Limits {
-		l := &p.spec.Limits[i]
-		if l.Name == retired {
-			continue
-		}
-		n := find(spec.Limits, l.Name)
-		if n == nil || !sameNature(l, n) {
-			l.Name, l.Size, l.Burst, l.Guess = retired, 0, 0, true
-			if err := p.resize(i); err != nil {
-				return err
-			}
-			continue
-		}
-		l.Rough, l.Guess = n.Rough, n.Guess
-		if (alone || smaller(n, l)) && (n.Size != l.Size || n.Burst != l.Burst) {
-			l.Size, l.Burst = n.Size, n.Burst
-			if err := p.resize(i); err != nil {
-				return fmt.Errorf("limit %q: %w", l.Name, err)
-			}
-		}
-		if alone {
-			l.Slack = n.Slack
-			if err := p.derive(i); err != nil {
-				return fmt.Errorf("limit %q: %w", l.Name, err)
-			}
+		if n := find(spec.Limits, p.spec.Limits[i].Name); n == nil || !sameNature(&p.spec.Limits[i], n) {
+			p.retired |= 1 << i
 		}
 	}
 	for _, n := range spec.Limits {
-		if p.Index(n.Name) >= 0 {
-			continue
+		var err error
+		if i := p.like(&n); i < 0 {
+			err = p.addLimit(n, spec.Member)
+		} else {
+			p.retired &^= 1 << i
+			err = p.changeLimit(i, &n, spec.Member, alone)
 		}
-		i := len(p.spec.Limits)
-		if i < store.MaxLimits {
-			p.spec.Limits = append(p.spec.Limits, n)
-		} else if i = p.vacate(n.Unit); i < 0 {
-			return ErrCrowded // Fits has seen to it that this is not so
-		}
-		p.spec.Limits[i] = n
-		if err := p.define(i); err != nil {
+		if err != nil {
 			return fmt.Errorf("limit %q: %w", n.Name, err)
 		}
 	}
@@ -147,6 +142,53 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	return nil
 }
 
+// like returns the place of a limit of the same name and nature, retired or not, -1 if there is
+// none.
+func (p *Pool) like(n *store.Limit) int {
+	return slices.IndexFunc(p.spec.Limits, func(l store.Limit) bool { return l.Name == n.Name && sameNature(&l, n) })
+}
+
+// changeLimit takes on what a member states of a limit that there is.
+func (p *Pool) changeLimit(i int, n *store.Limit, member string, alone bool) error {
+	l := &p.spec.Limits[i]
+	l.Rough, l.Guess, l.Reset = n.Rough, n.Guess, n.Reset
+	if alone {
+		l.Slack = n.Slack
+		if err := p.derive(i); err != nil {
+			return err
+		}
+	}
+	if !alone && !smaller(n, l) {
+		return nil
+	}
+	p.setBy(i, member)
+	if n.Size == l.Size && n.Burst == l.Burst {
+		return nil
+	}
+	l.Size, l.Burst = n.Size, n.Burst
+	return p.resize(i)
+}
+
+func (p *Pool) addLimit(n store.Limit, member string) error {
+	i := len(p.spec.Limits)
+	if i < store.MaxLimits {
+		p.spec.Limits = append(p.spec.Limits, n)
+	} else if i = p.vacate(n.Unit); i < 0 {
+		return ErrCrowded // Fits has seen to it that this is not so
+	}
+	p.spec.Limits[i] = n
+	p.retired &^= 1 << i
+	p.setBy(i, member)
+	return p.define(i)
+}
+
+// setBy notes whose size of a limit holds.
+func (p *Pool) setBy(i int, member string) {
+	old := p.by[i]
+	p.by[i] = p.names.Hold(member[:min(len(member), store.MaxName)])
+	p.names.Drop(old)
+}
+
 // Fits reports why Reform would refuse a spec.
 func (p *Pool) Fits(spec *store.Spec, alone bool) error {
 	if err := checkSpec(spec); err != nil {
@@ -155,38 +197,35 @@ func (p *Pool) Fits(spec *store.Spec, alone bool) error {
 	if err := checkMeters(spec); err != nil {
 		return err
 	}
-	places := len(p.spec.Limits)
-	if alone {
-		places -= p.vacant()
-	}
+	more := 0
 	for i := range spec.Limits {
 		n := &spec.Limits[i]
-		l := find(p.spec.Limits, n.Name)
-		switch {
-		case l == nil || alone && !sameNature(l, n):
-			places++
-		case !sameNature(l, n):
+		if p.like(n) < 0 {
+			more++
+		}
+		if k := p.Index(n.Name); !alone && k >= 0 && !sameNature(&p.spec.Limits[k], n) {
+			l := &p.spec.Limits[k]
 			return fmt.Errorf("limit %q: its name, kind, window, scope and guard are already in use by others as %q (%v per %v)",
 				n.Name, l.Name, l.Kind, l.Window)
 		}
 	}
 	for i := range p.spec.Limits {
-		if l := &p.spec.Limits[i]; !alone && l.Name != retired && find(spec.Limits, l.Name) == nil {
+		if l := &p.spec.Limits[i]; !alone && !p.isRetired(i) && find(spec.Limits, l.Name) == nil {
 			return fmt.Errorf("pool %q: others use it with the limit %q, which is missing here", spec.Name, l.Name)
 		}
 	}
-	if places > store.MaxLimits {
+	if len(p.spec.Limits)+more-p.vacant(spec) > store.MaxLimits {
 		return ErrCrowded
 	}
 	return nil
 }
 
-// vacant counts the places that retired limits have left, or are about to leave, and nobody
-// stands on.
-func (p *Pool) vacant() (n int) {
+// vacant counts the places that a spec does not need and nobody stands on.
+func (p *Pool) vacant(spec *store.Spec) (n int) {
 	standing := p.standing()
 	for i := range p.spec.Limits {
-		if p.spec.Limits[i].Name == retired && standing&(1<<i) == 0 {
+		l := &p.spec.Limits[i]
+		if m := find(spec.Limits, l.Name); standing&(1<<i) == 0 && (m == nil || !sameNature(l, m)) {
 			n++
 		}
 	}
@@ -205,13 +244,23 @@ func (p *Pool) standing() (set uint16) {
 	return set
 }
 
-// vacate makes the place of a retired limit free for another, rather one of the same unit. It
-// returns -1 if there is none.
+// vacate makes the place of a retired limit free for another: rather one of the same unit, and rather
+// one on which nothing is charged. It returns -1 if there is none.
 func (p *Pool) vacate(unit string) int {
-	standing, place := p.standing(), -1
+	standing, place, best := p.standing(), -1, -1
 	for i := range p.spec.Limits {
-		if l := &p.spec.Limits[i]; l.Name == retired && standing&(1<<i) == 0 && (place < 0 || l.Unit == unit) {
-			place = i
+		if !p.isRetired(i) || standing&(1<<i) != 0 {
+			continue
+		}
+		worth := 0
+		if p.isIdle(i) {
+			worth += 2
+		}
+		if p.spec.Limits[i].Unit == unit {
+			worth++
+		}
+		if worth > best {
+			place, best = i, worth
 		}
 	}
 	if place < 0 {
@@ -230,9 +279,21 @@ func (p *Pool) vacate(unit string) int {
 	return place
 }
 
+// isIdle reports that nothing is charged to a limit.
+func (p *Pool) isIdle(limit int) bool {
+	for i := int32(1); i < p.insts.End(); i++ {
+		if in := p.insts.At(i); in.used && int(in.limit) == limit {
+			if in, d, r := p.touch(i); in.Used(d, r) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func find(limits []store.Limit, name string) *store.Limit {
 	for i := range limits {
-		if limits[i].Name == name && name != retired {
+		if limits[i].Name == name {
 			return &limits[i]
 		}
 	}

@@ -243,8 +243,9 @@ func (p *Pool) admit(t int32) {
 		p.changed(&tk.charges[k]) // there may be room for one more
 	}
 	if tk.op > 0 {
-		p.hold(t, tk, &p.batch[tk.op-1])
+		op := &p.batch[tk.op-1]
 		tk.op = 0
+		p.hold(t, tk, op)
 		return
 	}
 	tk.state = stateReady

@@ -94,13 +94,16 @@ func (p *Pool) Pending(of func(session uint64) bool) []store.ID {
 func (p *Pool) limitStates() []store.LimitState {
 	var list []store.LimitState
 	for i := int32(1); i < p.insts.End() && len(list) < store.MaxListed; i++ {
-		if in := p.insts.At(i); !in.used || p.spec.Limits[in.limit].Name == retired {
+		if in := p.insts.At(i); !in.used || p.isRetired(int(in.limit)) {
 			continue
 		}
 		in, d, r := p.touch(i)
 		l := store.LimitState{
 			Limit: int(in.limit), Scope: p.scopeText(in.scope), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
 			Slack: store.Time(meter.SlackOf(d, r)).Sub(0), Light: p.light(in, d, r),
+		}
+		if !in.stated {
+			l.By = p.names.Text(p.by[in.limit])
 		}
 		if r != nil {
 			l.Widened, l.Cut = r.Slack > d.Slack, r.Cut
@@ -222,7 +225,7 @@ func (p *Pool) holders() map[int32][]string {
 	}
 	for i := int32(1); i < p.tickets.End(); i++ {
 		tk := p.tickets.At(i)
-		if tk.state != stateHeld && tk.state != stateReady {
+		if tk.state != stateHeld && tk.state != stateReady && tk.state != stateSpent {
 			continue
 		}
 		for k := range tk.n {

@@ -125,6 +125,7 @@ func (p *Pool) Redefine(spec store.Spec) error {
 		l.Rough, l.Guess = n.Rough, n.Guess
 		if smaller(n, l) {
 			l.Size, l.Burst = n.Size, n.Burst
+			p.setBy(i, spec.Member)
 			if err := p.resize(i); err != nil {
 				return fmt.Errorf("limit %q: %w", l.Name, err)
 			}
@@ -132,6 +133,7 @@ func (p *Pool) Redefine(spec store.Spec) error {
 	}
 	for i := len(p.spec.Limits); i < len(spec.Limits); i++ {
 		p.spec.Limits = append(p.spec.Limits, spec.Limits[i])
+		p.setBy(i, spec.Member)
 		if err := p.define(i); err != nil {
 			p.spec.Limits = p.spec.Limits[:i]
 			return fmt.Errorf("limit %q: %w", spec.Limits[i].Name, err)

@@ -150,7 +150,8 @@ func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.
 			return store.CodePace, min(at, p.deathOf(0))
 		}
 	}
-	if p.spec.Light.All {
+	// A static light needs to know no reset.
+	if p.spec.Light.All || p.spec.Light.Static && d.Kind == meter.Fixed && p.lightBinds(d) {
 		return p.keptOfFlow(tk, c, in, d, r)
 	}
 	return 0, 0

@@ -41,6 +41,7 @@ type head struct {
 	surplus  bool  // there were enough in the queue when it came
 	counted  bool  // its cost is in the tags of the order
 	emergent bool  // an emergency
+	once     bool  // it is spent with its grant
 	note     int32 // the period in which its send is counted
 }
 
@@ -94,7 +95,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	t := p.tickets.At(i)
 	t.head = head{}
 	t.id, t.hash, t.since, t.deadline, t.class, t.retry = op.ID, idHash(op.ID), p.now, meter.Never, op.Class, op.Retry
-	t.emergent = op.Emergency
+	t.emergent, t.once = op.Emergency, op.Spent
 	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
 	t.session = p.lastSess // which has just presented it
 	if op.Wait >= 0 {

@@ -54,9 +54,6 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 	st := &state{store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}}
 	defer func() {
 		if err != nil {
-			if st.lock != nil {
-				_ = st.lock.close(f)
-			}
 			_ = f.Close()
 			if st.file != nil {
 				_ = unix.Munmap(st.file.mem)
@@ -134,6 +131,7 @@ func fileName(name string) string {
 
 // create makes the files of a pool. They appear under their name only when they are whole.
 func (s *Store) create(dir, path string, spec store.Spec) (err error) {
+	spec.Look = false // somebody has to state it
 	temp := fmt.Sprintf("%s.new-%016x", path, random())
 	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -307,7 +307,7 @@ func TestGarbageInTheRecordsCrashesNobody(t *testing.T) {
 	whole, steps := read(t, state), read(t, journal)
 	rng := rand.New(rand.NewPCG(5, 5))
 	outcomes := map[string]int{}
-	for range scaled(t, 30) {
+	for range scaled(t, 20) {
 		broken := bytes.Clone(whole)
 		size := 1 << rng.IntN(17)
 		at := filestore.HeaderSize + rng.IntN(len(broken)-filestore.HeaderSize-size)

@@ -177,7 +177,7 @@ func TestTheJournalMakesTheSameStateAgain(t *testing.T) {
 					last[k] = max(last[k], ops[i].Result.ID.N)
 				}
 			}
-			if draw.number("look", 0, 9) == 0 {
+			if draw.number("look", 0, 29) == 0 {
 				same(rt, f)
 			}
 		}

@@ -47,7 +47,7 @@ func failed(op, path string, err error) error {
 
 func hintFor(err error, path string) string {
 	switch {
-	case errors.Is(err, errForeign):
+	case errors.Is(err, errForeign), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EISDIR):
 		return "choose another directory with --store file:PATH, or move that file away"
 	case errors.Is(err, errNewer):
 		return "use the newer version of Sluice, or another directory with --store file:PATH"
@@ -61,7 +61,7 @@ func hintFor(err error, path string) string {
 		return "choose a local directory with --store file:PATH; to share a quota between machines, use --store redis://HOST"
 	case errors.Is(err, errBusy):
 		return "is that process stopped? Let it go on with kill -CONT, or end it with kill -KILL: the lock dies with it"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return "make room on that disk: nothing was granted, and nothing that was charged is lost"
 	case errors.Is(err, syscall.EROFS):
 		return "choose a directory that can be written with --store file:PATH"

@@ -61,25 +61,18 @@ func (w *walker) add(v uint64, path string) {
 }
 
 func (w *walker) walk(v reflect.Value, path string) {
-	at := func(format string, arg any) string {
-		if w.number < 0 {
-			return "" // nobody asks
-		}
-		return path + fmt.Sprintf(format, arg)
-	}
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Type().Field(i).Name
-			if f == "space" || passing[v.Type().Name()+"."+f] {
-				continue
+			if f != "space" && !passing[v.Type().Name()+"."+f] {
+				w.walk(v.Field(i), w.at(path, ".", f))
 			}
-			w.walk(v.Field(i), at(".%s", f))
 		}
 	case reflect.Array, reflect.Slice:
 		w.add(uint64(v.Len()), path)
 		for i := range v.Len() {
-			w.walk(v.Index(i), at("[%d]", i))
+			w.walk(v.Index(i), w.at(path, "#", i))
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -88,7 +81,11 @@ func (w *walker) walk(v reflect.Value, path string) {
 	case reflect.String:
 		w.add(flat.Hash(v.String()), path)
 	case reflect.Bool:
-		w.add(map[bool]uint64{true: 1}[v.Bool()], path)
+		x := uint64(0)
+		if v.Bool() {
+			x = 1
+		}
+		w.add(x, path)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		w.add(uint64(v.Int()), path)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
@@ -97,6 +94,14 @@ func (w *walker) walk(v reflect.Value, path string) {
 	default:
 		panic("a pool holds a " + v.Type().String())
 	}
+}
+
+// at extends a path, if anybody asks for one.
+func (w *walker) at(path, sign string, part any) string {
+	if w.number < 0 {
+		return ""
+	}
+	return fmt.Sprint(path, sign, part)
 }
 
 // Restore undoes everything and does it again, as after a crash.

@@ -34,7 +34,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 				l.Reset += shift
 			}
 		}
-		if same := st.core.Is(&spec); !same || len(st.sessions) > 0 {
+		if same := spec.Look || st.core.Is(&spec); !same || len(st.sessions) > 0 {
 			if err := st.reform(&spec, same); err != nil {
 				return err
 			}
@@ -125,7 +125,9 @@ func (h *handle) applyPlaced(ctx context.Context, ops []store.Op) error {
 			}
 		}
 		for k, at := range h.places {
-			op.Amounts[at] = was[k]
+			if at >= 0 {
+				op.Amounts[at] = was[k]
+			}
 		}
 		op.Observed = slices.Clone(op.Observed)
 		for k := range op.Observed {

@@ -71,7 +71,7 @@ func TestWhoWaitsLearnsThatTheFilesAreGone(t *testing.T) {
 	cut := func(size int64) func(string) error {
 		return func(path string) error { return os.Truncate(path, size) }
 	}
-	for _, c := range []struct {
+	cases := []struct {
 		name, file string
 		harm       func(path string) error
 	}{
@@ -79,35 +79,35 @@ func TestWhoWaitsLearnsThatTheFilesAreGone(t *testing.T) {
 		{"state emptied", "state", cut(0)},
 		{"state cut to its header, journal emptied", "*", cut(filestore.HeaderSize)},
 		{"directory removed", ".", os.RemoveAll},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			h := start(t, "holdout", holdout{dir})
-			if said := h.next(); !strings.HasPrefix(said, "waiting") {
-				t.Fatal(said)
-			}
-			paths, err := filepath.Glob(filepath.Join(dir, "pools", "pool", c.file))
-			if err != nil || len(paths) == 0 {
-				t.Fatal(paths, err)
-			}
-			for _, path := range paths {
-				if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {
-					if err := c.harm(path); err != nil {
-						t.Fatal(err)
-					}
+	}
+	// They take their time: all at once.
+	waiting := make([]*child, len(cases))
+	dirs := make([]string, len(cases))
+	for i := range cases {
+		dirs[i] = t.TempDir()
+		waiting[i] = start(t, "holdout", holdout{dirs[i]})
+	}
+	for i, c := range cases {
+		waiting[i].expect("waiting")
+		paths, err := filepath.Glob(filepath.Join(dirs[i], "pools", "pool", c.file))
+		if err != nil || len(paths) == 0 {
+			t.Fatal(paths, err)
+		}
+		for _, path := range paths {
+			if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {
+				if err := c.harm(path); err != nil {
+					t.Fatal(err)
 				}
 			}
-			began := time.Now()
-			t.Log(h.next())
-			t.Logf("after %v", time.Since(began).Round(time.Millisecond))
-			if said := h.next(); said != "done" {
-				t.Error(said)
-			}
-			if state := h.wait(); !state.Success() {
-				t.Errorf("%v\n%s", state, h.errs)
-			}
-		})
+		}
+	}
+	for i, c := range cases {
+		h := waiting[i]
+		t.Logf("%s: %s", c.name, h.expect("told: "))
+		h.expect("done")
+		if state := h.wait(); !state.Success() {
+			t.Errorf("%s: %v\n%s", c.name, state, h.errs)
+		}
 	}
 }
 
@@ -149,11 +149,14 @@ type stopper struct{ Dir string }
 
 var _ = role("stopper", func(k stopper) {
 	armed := false
+	goesOn := make(chan os.Signal, 1)
+	signal.Notify(goesOn, syscall.SIGCONT)
 	s, err := filestore.Open(k.Dir, filestore.WithFault(func(where string) {
 		if armed && where == "begun" {
 			armed = false
 			say("stopping %d", os.Getpid())
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			<-goesOn // some threads may run on for a moment
 		}
 	}))
 	if err != nil {

@@ -110,7 +110,7 @@ func TestKillsAtAnyInstructionLoseNothing(t *testing.T) {
 	dir, acked := t.TempDir(), t.TempDir()
 	var taken, mends, turns int64
 	var journal uint64
-	kills := scaled(t, 80)
+	kills := scaled(t, 50)
 	for round := range kills {
 		k := hammer{Dir: dir, Session: uint64(round+1) << 16, Acks: filepath.Join(acked, fmt.Sprint(round))}
 		seen, free, err := acks(k.Acks)
@@ -194,4 +194,98 @@ func (k *hammer) state(t *testing.T, p store.Pool, batch int64) store.State {
 		}
 	}
 	return ops[0].Result.State
+}
+
+// maker is the task of a process that makes pools, and takes one ticket of each.
+type maker struct {
+	Dir, Acks string
+	From      int64
+}
+
+func makerSpec(number int64) store.Spec {
+	s := wide()
+	s.Name = fmt.Sprint("pool ", number)
+	return s
+}
+
+var _ = role("maker", func(k maker) {
+	acked, _, err := acks(k.Acks)
+	if err != nil {
+		giveUp("%v", err)
+	}
+	s, err := filestore.Open(k.Dir)
+	if err != nil {
+		giveUp("open: %v", err)
+	}
+	for number := k.From; ; number++ {
+		p, err := s.Pool(context.Background(), makerSpec(number))
+		if err != nil {
+			giveUp("pool: %v", err)
+		}
+		if err := p.Apply(context.Background(), []store.Op{ask("maker", 0, time.Hour)}); err != nil {
+			giveUp("apply: %v", err)
+		}
+		acked.Store(number)
+		if err := p.Close(); err != nil {
+			giveUp("close: %v", err)
+		}
+	}
+})
+
+func TestKillsWhileAPoolIsMadeLeaveNoHalfOfOne(t *testing.T) {
+	t.Parallel()
+	dir, logs := t.TempDir(), t.TempDir()
+	next := int64(1)
+	for range scaled(t, 12) {
+		var crew [2]*child // they make the same ones
+		var acked [2]*atomic.Int64
+		for i := range crew {
+			k := maker{dir, filepath.Join(logs, fmt.Sprint(i, "-", next)), next}
+			var free func()
+			var err error
+			if acked[i], free, err = acks(k.Acks); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(free)
+			crew[i] = start(t, "maker", k)
+		}
+		eventually(t, patience, "at work", func() bool { return acked[0].Load() > next && acked[1].Load() > next })
+		for i, c := range crew {
+			for end := time.Now().Add(rand.N(2 * time.Millisecond)); time.Now().Before(end); {
+			}
+			if c.kill(); !killed(c.cmd.ProcessState) {
+				t.Fatalf("maker %d: %v\n%s", i, c.cmd.ProcessState, c.errs)
+			}
+		}
+		s, err := filestore.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for end := max(acked[0].Load(), acked[1].Load()) + 3; next < end; next++ {
+			p, err := s.Pool(context.Background(), makerSpec(next))
+			if err != nil {
+				t.Fatalf("pool %d: %v", next, err)
+			}
+			snap, err := p.Snapshot(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			least, most := int64(0), int64(0) // one more than they know of may have been taken
+			for _, a := range acked {
+				if a.Load() >= next {
+					least++
+				}
+				if a.Load()+1 >= next {
+					most++
+				}
+			}
+			if n := snap.Limits[0].Used; n < least || n > most {
+				t.Errorf("pool %d: %d charged, want %d to %d", next, n, least, most)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d pools were made", next-1)
 }

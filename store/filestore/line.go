@@ -13,10 +13,13 @@ import (
 // them takes the lock and does what all of them want.
 type line struct {
 	mu      sync.Mutex
+	busy    bool // somebody leads
 	pending []*request
 	spare   []*request
-	busy    bool // somebody leads
 	pool    sync.Pool
+
+	first request // of one who finds nobody else here, and leads
+	alone [1]*request
 }
 
 // request is a batch of operations of one goroutine.
@@ -25,14 +28,13 @@ type request struct {
 	err  error
 	turn chan bool // true: lead, false: it is done
 
-	unnamed []int32
+	unnamed []int32 // operations whose tickets the store is to number
 }
 
-// remember notes which tickets the store is to number.
-func (r *request) remember() {
-	r.unnamed = r.unnamed[:0]
-	for i := range r.ops {
-		if r.ops[i].ID.N == 0 {
+func (r *request) begin(ops []store.Op) {
+	r.ops, r.err, r.unnamed = ops, nil, r.unnamed[:0]
+	for i := range ops {
+		if ops[i].ID.N == 0 {
 			r.unnamed = append(r.unnamed, int32(i))
 		}
 	}
@@ -52,21 +54,33 @@ func (r *request) restore() {
 // apply has ops applied, together with what others want at the same time.
 func (st *state) apply(ctx context.Context, ops []store.Op) error {
 	l := &st.line
+	l.mu.Lock()
+	if l.busy {
+		return st.join(ctx, ops)
+	}
+	l.busy = true
+	l.mu.Unlock()
+	r := &l.first
+	r.begin(ops)
+	l.alone[0] = r
+	st.hold(ctx, l.alone[:])
+	err := r.err
+	r.ops = nil
+	l.pass()
+	return err
+}
+
+// join gets in line. Its lock is held, and given back.
+func (st *state) join(ctx context.Context, ops []store.Op) error {
+	l := &st.line
 	r, _ := l.pool.Get().(*request)
 	if r == nil {
 		r = &request{turn: make(chan bool, 1)}
 	}
-	r.ops, r.err = ops, nil
-	r.remember()
-	l.mu.Lock()
+	r.begin(ops)
 	l.pending = append(l.pending, r)
-	leads := !l.busy
-	l.busy = true
 	l.mu.Unlock()
-	if !leads {
-		leads = <-r.turn
-	}
-	if leads {
+	if leads := <-r.turn; leads {
 		st.lead(ctx, r)
 	}
 	err := r.err
@@ -84,8 +98,9 @@ func (st *state) lead(ctx context.Context, own *request) {
 	l := &st.line
 	l.mu.Lock()
 	reqs := l.pending
-	l.pending = append(l.spare[:0], reqs[min(len(reqs), maxTogether):]...)
-	reqs = reqs[:min(len(reqs), maxTogether)]
+	n := min(len(reqs), maxTogether)
+	l.pending = append(l.spare[:0], reqs[n:]...)
+	reqs = reqs[:n]
 	l.mu.Unlock()
 
 	st.hold(ctx, reqs)
@@ -98,6 +113,13 @@ func (st *state) lead(ctx context.Context, own *request) {
 	clear(reqs)
 	l.mu.Lock()
 	l.spare = reqs[:0]
+	l.mu.Unlock()
+	l.pass()
+}
+
+// pass passes the lead on to the next in line.
+func (l *line) pass() {
+	l.mu.Lock()
 	if l.busy = len(l.pending) > 0; l.busy {
 		l.pending[0].turn <- true
 	}

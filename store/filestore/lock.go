@@ -31,7 +31,6 @@ type lock struct {
 	mu     sync.Mutex
 	out    bool // the thread is out
 	wanted bool // somebody waits for it
-	closed bool
 	got    chan error
 }
 
@@ -49,8 +48,15 @@ func (l *lock) take(ctx context.Context, holder func() int64) error {
 	}
 	l.mu.Lock()
 	if !l.out {
+		// It has a number of its own for the file: ours may be closed, and given to another file,
+		// while it waits.
+		fd, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			l.mu.Unlock()
+			return err
+		}
 		l.out = true
-		go l.wait()
+		go l.wait(fd)
 	}
 	l.wanted = true
 	l.mu.Unlock()
@@ -78,21 +84,21 @@ func (l *lock) try() (done bool, err error) {
 }
 
 // wait gets the lock for whoever wants it by then.
-func (l *lock) wait() {
-	err := unix.Flock(l.fd, unix.LOCK_EX)
+func (l *lock) wait(fd int) {
+	err := unix.Flock(fd, unix.LOCK_EX)
 	for errors.Is(err, unix.EINTR) {
-		err = unix.Flock(l.fd, unix.LOCK_EX)
+		err = unix.Flock(fd, unix.LOCK_EX)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.out = false
-	switch {
-	case l.wanted:
+	if l.wanted {
 		l.wanted = false
 		l.got <- err
-	case err == nil && !l.closed: // a closed file has given it back, and its number may be another's
-		unlock(l.fd)
+	} else if err == nil {
+		unlock(fd)
 	}
+	_ = unix.Close(fd) // the lock is the open file's, not this number's
 }
 
 // giveUp stops waiting, unless the lock has just come.
@@ -109,11 +115,3 @@ func (l *lock) giveUp(why error) error {
 }
 
 func (l *lock) release() { unlock(l.fd) }
-
-// close closes the file.
-func (l *lock) close(f interface{ Close() error }) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	return f.Close()
-}

@@ -118,8 +118,13 @@ func TestACancelledCallerFailsNobodyElse(t *testing.T) {
 		go func() { others <- p.Apply(context.Background(), []store.Op{ask("other", 0, time.Minute)}) }()
 	}
 	time.AfterFunc(20*time.Millisecond, cancel)
-	time.AfterFunc(40*time.Millisecond, free)
+	freed := make(chan struct{})
+	time.AfterFunc(40*time.Millisecond, func() {
+		free()
+		close(freed)
+	})
 	<-gone
+	<-freed
 	for range cap(others) {
 		if err := <-others; err != nil {
 			t.Errorf("failed with another's context: %v", err)

@@ -305,5 +305,5 @@ func (st *state) detach() error {
 	if st.timer != nil {
 		st.timer.Stop()
 	}
-	return errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.lock.close(st.file.file), st.members.Close())
+	return errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), st.members.Close())
 }

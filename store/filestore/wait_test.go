@@ -15,14 +15,14 @@ import (
 	"github.com/sluicehq/sluice/store/filestore"
 )
 
-// queuer is the task of a process that asks for something and says what becomes of it.
+// queuer is the task of a process that asks for something and says what becomes of it: that it waits, and
+// whether it keeps the time; what waiting took of the processor; and the decision.
 type queuer struct {
 	Dir    string
 	Spec   store.Spec
 	Agent  string
 	Amount int64
 	TTL    time.Duration
-	Twin   bool // it says what it has used of the processor, at the beginning and at the end
 }
 
 var _ = role("queuer", func(k queuer) {
@@ -82,48 +82,40 @@ func (c *child) expect(begins string) string {
 
 func TestWaitingCostsNextToNothing(t *testing.T) {
 	t.Parallel()
-	for _, crowd := range []int{1, 40} {
-		t.Run(fmt.Sprint(crowd), func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			spec := specOf(store.Limit{Kind: store.Concurrency, Size: int64(crowd), Guard: store.GuardOff})
-			_, p := opened(t, dir, spec)
-			ctx := context.Background()
-			pause := func(d time.Duration) {
-				t.Helper()
-				if err := p.Apply(ctx, []store.Op{{Kind: store.OpPause, RetryAfter: d, Cause: "a long one"}}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			pause(time.Hour)
-			crew := make([]*child, crowd)
-			for i := range crew {
-				crew[i] = start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: fmt.Sprint("agent ", i), Amount: 1, TTL: time.Hour})
-			}
-			for _, c := range crew {
-				c.expect("waiting")
-			}
-			// What is measured is time that passes.
-			const rest = 2 * time.Second
-			time.Sleep(rest)
-			if err := p.Apply(ctx, []store.Op{{Kind: store.OpResume}}); err != nil {
-				t.Fatal(err)
-			}
-			var most, all time.Duration
-			for _, c := range crew {
-				var micros int64
-				if _, err := fmt.Sscan(c.expect("spent"), &micros); err != nil {
-					t.Fatal(err)
-				}
-				spent := time.Duration(micros) * time.Microsecond
-				most, all = max(most, spent), all+spent
-				c.expect("granted")
-			}
-			t.Logf("%d waited for %v: each used the processor for %v, at most %v", crowd, rest, all/time.Duration(crowd), most)
-			if most > 20*time.Millisecond {
-				t.Errorf("one that waited for %v used the processor for %v", rest, most)
-			}
-		})
+	const crowd = 16
+	dir := t.TempDir()
+	spec := specOf(store.Limit{Kind: store.Concurrency, Size: crowd, Guard: store.GuardOff})
+	_, p := opened(t, dir, spec)
+	ctx := context.Background()
+	if err := p.Apply(ctx, []store.Op{{Kind: store.OpPause, RetryAfter: time.Hour, Cause: "a long one"}}); err != nil {
+		t.Fatal(err)
+	}
+	crew := make([]*child, crowd)
+	for i := range crew {
+		crew[i] = start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: fmt.Sprint("agent ", i), Amount: 1, TTL: time.Hour})
+	}
+	for _, c := range crew {
+		c.expect("waiting")
+	}
+	// What is measured is time that passes.
+	const rest = 2 * time.Second
+	time.Sleep(rest)
+	if err := p.Apply(ctx, []store.Op{{Kind: store.OpResume}}); err != nil {
+		t.Fatal(err)
+	}
+	var most, all time.Duration
+	for _, c := range crew {
+		var micros int64
+		if _, err := fmt.Sscan(c.expect("spent"), &micros); err != nil {
+			t.Fatal(err)
+		}
+		spent := time.Duration(micros) * time.Microsecond
+		most, all = max(most, spent), all+spent
+		c.expect("granted")
+	}
+	t.Logf("%d processes waited for %v: each used the processor for %v, at most %v", crowd, rest, all/crowd, most)
+	if most > 20*time.Millisecond {
+		t.Errorf("one that waited for %v used the processor for %v", rest, most)
 	}
 }
 
@@ -201,54 +193,61 @@ func TestAGrantForTheDeadGoesToTheNext(t *testing.T) {
 	}
 }
 
+// keptTime is a line of processes that wait for time to pass.
+type keptTime struct {
+	line  []*child
+	keeps int // the one that keeps the time
+	due   store.Time
+}
+
+func newKeptTime(t *testing.T) *keptTime {
+	t.Helper()
+	const window = 1500 * time.Millisecond
+	dir, spec := t.TempDir(), specOf(store.Limit{Kind: store.Rolling, Size: 8, Window: window, Guard: store.GuardOff})
+	s, p := opened(t, dir, spec)
+	ops := make([]store.Op, 8)
+	for i := range ops {
+		ops[i] = ask("before", 0, time.Hour)
+	}
+	if err := p.Apply(context.Background(), ops); err != nil {
+		t.Fatal(err)
+	}
+	k := &keptTime{due: ops[0].Result.GrantedAt.Add(window)}
+	for i := range 4 {
+		c := start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: fmt.Sprint("agent ", i), Amount: 1, TTL: time.Hour})
+		if c.expect("waiting") == "true" {
+			k.keeps = i
+		}
+		k.line = append(k.line, c)
+	}
+	if keeper, self := s.Keeper("pool"); keeper == self || keeper == 0 {
+		t.Fatalf("the keeper is %d, and none of those who wait", keeper)
+	}
+	return k
+}
+
 // The keeper of the time is killed, or stopped: another takes its place.
 func TestAnotherKeepsTheTimeIfTheKeeperDoesNot(t *testing.T) {
 	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
-		t.Run(sig.String(), func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			const window = 1500 * time.Millisecond
-			spec := specOf(store.Limit{Kind: store.Rolling, Size: 8, Window: window, Guard: store.GuardOff})
-			s, p := opened(t, dir, spec)
-			ops := make([]store.Op, 8)
-			for i := range ops {
-				ops[i] = ask("before", 0, time.Hour)
+	killed, stopped := newKeptTime(t), newKeptTime(t)
+	killed.line[killed.keeps].kill()
+	stopped.line[stopped.keeps].signal(syscall.SIGSTOP)
+	for _, k := range []*keptTime{killed, stopped} {
+		for i, c := range k.line {
+			if i == k.keeps {
+				continue
 			}
-			if err := p.Apply(context.Background(), ops); err != nil {
+			c.expect("spent")
+			var at int64
+			if _, err := fmt.Sscan(c.expect("granted"), &at); err != nil {
 				t.Fatal(err)
 			}
-			due := ops[0].Result.GrantedAt.Add(window)
-			line := make([]*child, 4)
-			keeps := 0
-			for i := range line {
-				line[i] = start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: fmt.Sprint("agent ", i), Amount: 1, TTL: time.Hour})
-				if line[i].expect("waiting") == "true" {
-					keeps = i
-				}
+			late := store.Time(at).Sub(k.due)
+			t.Logf("granted %v after its time", late.Round(time.Millisecond))
+			if late < 0 || late > 3*time.Second {
+				t.Errorf("granted %v after its time", late)
 			}
-			if keeper, self := s.Keeper("pool"); keeper == self || keeper == 0 {
-				t.Fatalf("the keeper is %d, and none of those who wait", keeper)
-			}
-			line[keeps].signal(sig)
-			for i, c := range line {
-				if i == keeps {
-					continue
-				}
-				c.expect("spent")
-				var at int64
-				if _, err := fmt.Sscan(c.expect("granted"), &at); err != nil {
-					t.Fatal(err)
-				}
-				late := store.Time(at).Sub(due)
-				t.Logf("granted %v after its time", late.Round(time.Millisecond))
-				if late < 0 || late > 3*time.Second {
-					t.Errorf("granted %v after its time", late)
-				}
-			}
-			line[keeps].signal(syscall.SIGCONT)
-			line[keeps].kill()
-		})
+		}
 	}
 }
 

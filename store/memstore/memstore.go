@@ -74,7 +74,7 @@ func New(opts ...Option) *Store {
 func (s *Store) Pool(_ context.Context, spec store.Spec) (store.Pool, error) {
 	spec.Limits, spec.Classes = slices.Clone(spec.Limits), slices.Clone(spec.Classes)
 	st, made, err := s.stateOf(spec)
-	if err == nil && !made {
+	if err == nil && !made && !spec.Look {
 		err = st.redefine(spec)
 	}
 	if err != nil {
