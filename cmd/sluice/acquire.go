@@ -124,7 +124,11 @@ may not; 78 bad configuration; 128+n ended by signal n.`,
 			return err
 		}
 		asJSON, _ := cmd.Flags().GetBool("json")
-		return s.printGrant(cmd.Context(), cmd.OutOrStdout(), req, t, *hold, asJSON)
+		if err := s.printGrant(cmd.Context(), cmd.OutOrStdout(), req, t, *hold, asJSON); err != nil {
+			_ = t.Cancel() // nobody knows its name
+			return err
+		}
+		return nil
 	}
 	return cmd
 }

@@ -3,6 +3,8 @@
 // follows. Pure decisions: time is an argument.
 package gate
 
+import "math/bits"
+
 // Phase is what a gate does at the moment.
 type Phase uint8
 
@@ -118,6 +120,10 @@ func (g *Gate) Allow(t int64) Verdict {
 	}
 	return Verdict{OK: true}
 }
+
+// Behind is about how long after the first one goes that goes behind n others when a gate opens:
+// the ramp doubles.
+func Behind(n int64) int64 { return rampStep * int64(bits.Len64(uint64(max(n, 0)))) }
 
 // Sent notes a grant that Allow let through.
 func (g *Gate) Sent(t int64, ticket int32) {

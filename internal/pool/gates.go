@@ -30,8 +30,8 @@ func (g *gateRec) covers(model, key int32) bool {
 // back to.
 func (g *gateRec) stale(t int64) bool { return g.Idle(t) || g.scope != 0 && g.Abandoned(t) }
 
-// gateOf finds or makes the gate of a scope.
-func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
+// gateScope leaves of a scope what is known of the request.
+func gateScope(scope store.Scope, model, key int32) (store.Scope, int32, int32) {
 	scope &= store.Shared
 	if scope&store.PerModel == 0 || model == 0 {
 		scope, model = scope&^store.PerModel, 0
@@ -39,6 +39,12 @@ func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
 	if scope&store.PerKey == 0 || key == 0 {
 		scope, key = scope&^store.PerKey, 0
 	}
+	return scope, model, key
+}
+
+// gateOf finds or makes the gate of a scope.
+func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
+	scope, model, key = gateScope(scope, model, key)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		if g := p.gates.At(i); g.scope == scope && g.model == model && g.key == key {
 			if g.Allow(p.now); g.stale(p.now) {
@@ -149,26 +155,29 @@ func (p *Pool) limitsBind(who *names) {
 
 // strict reports where class order alone counts: after a pause, until the ramp is over.
 // All is for the whole pool, otherwise only lanes that a gate covers.
-func (p *Pool) strict() (s order.Strictness) {
+func (p *Pool) strict() order.Strictness { return p.strictFrom(gate.Probing) }
+
+// strictFrom is strict with gates that are in a phase or past it.
+func (p *Pool) strictFrom(phase gate.Phase) (s order.Strictness) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
 		g.Allow(p.now) // the pause may just be over
 		switch {
-		case g.Phase != gate.Probing && g.Phase != gate.Ramping:
+		case g.Phase < phase || g.Phase == gate.Open:
 		case g.scope == 0:
 			s.All = true
 		default:
-			s.Lane = p.strictLane
+			s.Lane = func(lane order.LaneKey) bool { return p.strictLane(lane, phase) }
 		}
 	}
 	return s
 }
 
 // strictLane reports whether a gate that probes or ramps covers a lane.
-func (p *Pool) strictLane(lane order.LaneKey) bool {
+func (p *Pool) strictLane(lane order.LaneKey, phase gate.Phase) bool {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		if g.covers(lane.Model, lane.Key) && (g.Phase == gate.Probing || g.Phase == gate.Ramping) {
+		if g.covers(lane.Model, lane.Key) && g.Phase >= phase && g.Phase != gate.Open {
 			return true
 		}
 	}

@@ -33,9 +33,10 @@ func (p *Pool) observe(op *store.Op) {
 // since returns when a request was granted at the latest whose answer is told without a ticket: while
 // a pause lasts, before it began. So many who tell of the same refusal escalate it once.
 func (p *Pool) since(scope store.Scope, who names) int64 {
+	scope, model, key := gateScope(scope, who.model, who.key)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		if g.covers(who.model, who.key) && g.scope == scope&store.Shared && g.Allow(p.now).Phase == gate.Paused {
+		if g.scope == scope && g.model == model && g.key == key && g.Allow(p.now).Phase == gate.Paused {
 			return g.Since
 		}
 	}

@@ -182,7 +182,8 @@ func (p *Pool) waiterStates() []store.Waiter {
 	var list []store.Waiter
 	holders := p.holders()
 	before := map[int32]int64{} // wanted of each meter by those ahead
-	for i, l := range p.queue.List(p.strict(), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
+	var behind [4]int64         // how many a gate of each phase holds that are ahead
+	for i, l := range p.queue.List(p.strictFrom(gate.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
 		tk := p.tickets.At(l.Ticket)
 		r := p.why(l.Ticket)
 		at := p.now
@@ -197,7 +198,8 @@ func (p *Pool) waiterStates() []store.Waiter {
 			before[c.inst] += c.Amount
 		}
 		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
-			at = max(at, v.At)
+			at = max(at, v.At+gate.Behind(behind[v.Phase]))
+			behind[v.Phase]++
 		}
 		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // what is there is kept from it
 			at = max(at, int64(r.At))

@@ -212,7 +212,7 @@ func TestStormOnAFixedWindow(t *testing.T) {
 func TestStormOnPlaces(t *testing.T) {
 	t.Parallel()
 	const size = 24
-	s := newStorm(2000, 6, 2*time.Millisecond, 500*time.Millisecond, store.Limit{Kind: store.Concurrency, Size: size, Guard: store.GuardOff})
+	s := newStorm(2000, 6, 2*time.Millisecond, 300*time.Millisecond, store.Limit{Kind: store.Concurrency, Size: size, Guard: store.GuardOff})
 	checkPlaces(t, s.run(t), size, s.task.TTL)
 }
 
