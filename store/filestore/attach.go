@@ -74,7 +74,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 		return nil, failed("open", filepath.Join(dir, "members"), err)
 	}
 	st.lock, st.holder = newLock(int(f.Fd()), s.patience), func() int64 { return holderOf(f) }
-	if err := st.lock.take(ctx, st.holder); err != nil {
+	if _, err := st.lock.take(ctx, st.holder); err != nil {
 		return nil, failed("lock", path, err)
 	}
 	defer st.lock.release()
@@ -333,7 +333,7 @@ func holderOf(f *os.File) int64 {
 	if n, _ := f.ReadAt(buf[:], 0); n < len(buf) {
 		return 0
 	}
-	return headerOf(buf[:]).holder.Load()
+	return headerOf(buf[:]).holder
 }
 
 func random() uint64 {

@@ -28,7 +28,7 @@ type header struct {
 	longest int64         // window of a limit: after so long without a step nothing counts any more
 	wake    atomic.Int64  // when time alone may let somebody go
 	keeper  atomic.Uint64 // the process that sees to that
-	holder  atomic.Int64  // the process that has the lock, or had it last
+	holder  int64         // the process that has the lock, or had it last
 	swept   int64         // when somebody last looked for waiting processes that have died
 }
 

@@ -47,7 +47,7 @@ func journalPath(dir string, instance, number uint64) string {
 
 // leastLog is the room for steps in a journal. It grows with the state, so that copying
 // the state costs each step the same.
-const leastLog = 512 << 10
+const leastLog = 1 << 20
 
 // writeJournal makes the file of a new journal that begins with a copy of the state.
 func writeJournal(dir string, instance, number uint64, image []byte, room int64) (_ *journal, err error) {

@@ -133,10 +133,19 @@ func (st *state) hold(ctx context.Context, reqs []*request) {
 	if len(reqs) > 1 {
 		ctx = context.Background() // one of them may give up; the others do not
 	}
+	st.ready.now = 0
+	if len(reqs) == 1 && !st.closed {
+		st.makeReady(reqs[0].ops)
+	}
 	done := 0
 	err := st.locked(ctx, func() error {
 		for _, r := range reqs {
-			if r.err = st.step(st.now(), r.ops); r.err == nil {
+			if st.ready.now != 0 {
+				r.err = st.stepReady(r.ops)
+			} else {
+				r.err = st.step(st.now(), r.ops)
+			}
+			if r.err == nil {
 				st.note(r.ops)
 			}
 			done++
@@ -144,6 +153,7 @@ func (st *state) hold(ctx context.Context, reqs []*request) {
 		st.keepTime()
 		return nil
 	})
+	st.ready.now = 0
 	for _, r := range reqs[done:] {
 		r.err = err
 	}

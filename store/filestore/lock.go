@@ -38,14 +38,19 @@ func newLock(fd int, patience time.Duration) *lock {
 	return &lock{fd: fd, patience: patience, got: make(chan error, 1)}
 }
 
-// take waits for the lock. holder tells who has it.
-func (l *lock) take(ctx context.Context, holder func() int64) error {
-	for range 8 { // most are done within the time that it takes to ask
+// take waits for the lock, and reports whether it had to. holder tells who has it.
+func (l *lock) take(ctx context.Context, holder func() int64) (waited bool, err error) {
+	for i := range 8 { // most are done within the time that it takes to ask
 		if done, err := l.try(); done {
-			return err
+			return i > 0, err
 		}
 		runtime.Gosched()
 	}
+	return true, l.await(ctx, holder)
+}
+
+// await has the thread wait for the lock.
+func (l *lock) await(ctx context.Context, holder func() int64) error {
 	l.mu.Lock()
 	if !l.out {
 		// It has a number of its own for the file: ours may be closed, and given to another file,

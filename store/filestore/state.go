@@ -50,6 +50,7 @@ type state struct {
 	timer   Timer
 	timerAt store.Time // 0: not set
 	roundAt store.Time // when to look for notices that did not come
+	ready   readied
 	fellow  []store.ID // decided, of other processes
 	mine    []store.ID // decided, of this one
 }
@@ -68,16 +69,36 @@ func (st *state) locked(ctx context.Context, f func() error) error {
 	if st.closed {
 		return store.ErrClosed
 	}
-	if err := st.lock.take(ctx, st.holder); err != nil {
+	waited, err := st.lock.take(ctx, st.holder)
+	if err != nil {
 		return failed("lock", st.path, err)
 	}
 	defer st.lock.release()
+	if waited {
+		st.ready.now = 0 // it is later by now
+	}
 	return st.guarded(func() error {
 		if err := st.prepare(); err != nil {
 			return err
 		}
 		return f()
 	})
+}
+
+// readied is a step that was written down before the lock was taken, so that others wait for it
+// the shorter.
+type readied struct {
+	now   store.Time // 0: there is none
+	entry []byte
+}
+
+// makeReady writes a step down.
+func (st *state) makeReady(ops []store.Op) {
+	st.ready.now = st.now()
+	st.ready.entry = oplog.AppendApply(st.ready.entry[:0], st.ready.now, ops)
+	if len(st.ready.entry) == 0 || cap(st.ready.entry) > 1<<20 {
+		st.ready = readied{} // too large, or too much to keep
+	}
 }
 
 // guarded runs f so that a file that turns out to be cut short or scrambled, or a disk without
@@ -139,13 +160,17 @@ func (st *state) prepare() error {
 	if st.head.magic != magic {
 		return failed("read", st.path, errForeign)
 	}
-	if now := st.store.clock.Now(); now-st.checked > second {
+	now := st.ready.now
+	if now == 0 {
+		now = st.now()
+	}
+	if now-st.checked > second {
 		if removed(st.file.file, st.path) {
 			return failed("use", st.path, fmt.Errorf("the file was removed: %w", os.ErrNotExist))
 		}
 		st.checked = now
 	}
-	st.head.holder.Store(pid)
+	st.head.holder = pid
 	c := st.head.committed()
 	if c.journal != st.journal.number {
 		j, err := openJournal(st.dir, st.head.instance, c.journal)
@@ -170,14 +195,27 @@ func (st *state) step(now store.Time, ops []store.Op) error {
 		return err
 	}
 	log := st.journal.log
-	entry := oplog.AppendApply(log[c.end:c.end:len(log)], now, ops)
+	return st.carryOut(c, now, ops, len(oplog.AppendApply(log[c.end:c.end:len(log)], now, ops)))
+}
+
+// stepReady makes the step that was written down beforehand.
+func (st *state) stepReady(ops []store.Op) error {
+	c := st.head.committed()
+	if err := st.reserve(&c, int64(len(st.ready.entry))); err != nil {
+		return err
+	}
+	return st.carryOut(c, st.ready.now, ops, copy(st.journal.log[c.end:], st.ready.entry))
+}
+
+// carryOut does what the journal says, and then counts it.
+func (st *state) carryOut(c commitWord, now store.Time, ops []store.Op, size int) error {
 	st.store.fault("written")
 	c.dirty = true
 	st.head.set(c)
 	st.store.fault("begun")
 	st.core.Apply(now, ops)
 	st.store.fault("done")
-	st.count(c, now, len(entry))
+	st.count(c, now, size)
 	return nil
 }
 
