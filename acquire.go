@@ -266,9 +266,9 @@ func (e *Error) because(code store.Code) string {
 	case code == store.CodeOrder:
 		s = "others are ahead"
 	case code == store.CodeProbe:
-		s = "after a pause, one request tries first"
+		s = "one request tries first"
 	case code == store.CodeRamp:
-		s = "ramping up after a pause"
+		s = "ramping up"
 	}
 	if !e.RetryAt.IsZero() {
 		s += ", until about " + e.RetryAt.Format(time.RFC3339)

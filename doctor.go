@@ -81,7 +81,7 @@ func (r *resource) diagnose(snap *store.Snapshot, rep ResourceReport, cycles [][
 		d.Advice = append(d.Advice, Advice{
 			Setting: fmt.Sprintf("resources.%s.limits.%s", r.name, r.limits[l.Limit].Name),
 			Text: fmt.Sprintf("%d is in force, as %s states it; this configuration says %d. Where members differ the smaller one holds: give all the same",
-				l.Size, r.differs(l), r.limits[l.Limit].Size),
+				l.Size, r.differs(l), sizeOf(&r.limits[l.Limit])),
 		})
 	}
 	return d

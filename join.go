@@ -18,6 +18,9 @@ type Member struct {
 	// Class and User are those of the configuration if they are empty.
 	Class string
 	User  string
+	// Instance tells several of the same agent apart that run at the same time, where each is to
+	// have a slot of its own. Empty means that they share one.
+	Instance string
 	// Machine is where the agent runs. Empty means this host's name.
 	Machine string
 	// WaitsFor are agents whose work this one's depends on, besides those of the
@@ -34,6 +37,7 @@ type Member struct {
 type Lease struct {
 	gate      *Gate
 	agent     string
+	slot      string // under which name it holds a slot: the agent's, or one for this instance
 	user      string
 	machine   string
 	class     uint8
@@ -88,7 +92,10 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 	known := g.plan.agent(m.Agent)
 	l := &Lease{
 		gate: g, agent: m.Agent, user: m.User, machine: m.Machine, class: known.class, waitsFor: without(known.waitsFor, m.Agent),
-		waits: slices.Clone(m.WaitsFor), done: make(chan struct{}),
+		waits: slices.Clone(m.WaitsFor), done: make(chan struct{}), slot: m.Agent,
+	}
+	if m.Instance != "" && g.plan.slots.Max > 0 {
+		l.slot += "#" + m.Instance
 	}
 	l.stay, l.stop = context.WithCancel(context.Background())
 	if l.user == "" {
@@ -107,7 +114,7 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 	if m.Agent == "" {
 		return bad("a member needs an agent's name")
 	}
-	if max(len(m.Agent), len(l.user), len(l.machine)) > store.MaxName {
+	if max(len(l.slot), len(l.user), len(l.machine)) > store.MaxName {
 		return bad("the names of agent, user and machine can be %d bytes long", store.MaxName)
 	}
 	if err := l.checkWaits(l.waits); err != nil {
@@ -185,7 +192,12 @@ func (l *Lease) Leave() error {
 		l.telling.Lock()
 		defer l.telling.Unlock()
 		l.ended = true
-		return nil
+		if l.slot == l.agent {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+		defer cancel()
+		return l.tellSlot(ctx, store.OpLeave)
 	}
 	return l.leave()
 }
@@ -258,6 +270,12 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 		TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
 	}
 	l.mu.Unlock()
+	if l.slot != l.agent {
+		if err := l.tellSlot(ctx, kind); err != nil {
+			return err
+		}
+		op.Slots = store.Slots{}
+	}
 	ops := []store.Op{op}
 	op.Slots = store.Slots{} // they are the fleet's
 	if err := pool.Apply(ctx, ops); err != nil {
@@ -274,6 +292,24 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 		if res := &ops[0].Result; res.State == store.Refused {
 			return l.refused(res)
 		}
+	}
+	return nil
+}
+
+// tellSlot takes, keeps or leaves the slot of one of several instances.
+func (l *Lease) tellSlot(ctx context.Context, kind store.OpKind) error {
+	pool, err := l.gate.fleetPool(ctx)
+	if err != nil {
+		return err
+	}
+	ops := []store.Op{{
+		Kind: kind, Agent: l.slot, User: l.user, Machine: l.machine, Class: l.class, TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
+	}}
+	if err := pool.Apply(ctx, ops); err != nil {
+		return l.gate.storeError(err)
+	}
+	if res := &ops[0].Result; res.State == store.Refused {
+		return l.refused(res)
 	}
 	return nil
 }

@@ -80,6 +80,8 @@ type LimitStatus struct {
 	// DiffersFrom is the member that states another size, which holds because it is smaller or
 	// because it came last; empty if the size is that of this configuration, or the provider's.
 	DiffersFrom string `json:"differs_from"`
+	// Binds tells that the light is not merely shown: it holds lower classes back.
+	Binds bool `json:"light_binds"`
 }
 
 // GateStatus is a pause, probe or ramp in force.
@@ -194,7 +196,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		s.Limits = append(s.Limits, LimitStatus{
 			Name: def.Name, Kind: def.Kind.String(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
-			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone), DiffersFrom: r.differs(&l),
+			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone), DiffersFrom: r.differs(&l), Binds: l.Binds,
 		})
 	}
 	for _, g := range snap.Gates {
@@ -212,14 +214,18 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 	return s
 }
 
+// sizeOf is what a limit can hold.
+func sizeOf(l *store.Limit) int64 {
+	if l.Kind == Bucket && l.Burst > 0 {
+		return l.Burst
+	}
+	return l.Size
+}
+
 // differs returns the member whose smaller size of a limit is in force instead of ours; empty if
 // ours is, or the provider's.
 func (r *resource) differs(l *store.LimitState) string {
-	def := &r.limits[l.Limit]
-	ours := def.Size
-	if def.Kind == Bucket && def.Burst > 0 {
-		ours = def.Burst
-	}
+	ours := sizeOf(&r.limits[l.Limit])
 	if l.By == "" || l.By == r.plan.member || ours == 0 || l.Size == ours || l.Cut > 0 {
 		return ""
 	}

@@ -3,6 +3,7 @@ package sluice
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -94,6 +95,25 @@ func (t *Ticket) Renew(ctx context.Context) error {
 		*t = Ticket{}
 		return err
 	}
+}
+
+// Keep lets the ticket live for so long from now on: for requests that may take longer than was
+// thought, and whose place should be free soon if their process dies.
+func (t Ticket) Keep(ctx context.Context, ttl time.Duration) error {
+	r := t.resource
+	switch {
+	case r == nil:
+		return &Error{Err: ErrEnded}
+	case t.id.Session == passed:
+		return nil
+	case ttl <= 0 || ttl > store.MaxTTL:
+		return &Error{Err: ErrInvalid, Resource: r.name, Message: fmt.Sprintf("a ticket lives for more than 0 and at most %v, not %v", store.MaxTTL, ttl)}
+	}
+	ops := [1]store.Op{{Kind: store.OpPoll, ID: t.id, TTL: ttl}}
+	if err := r.pool.Apply(ctx, ops[:]); err != nil {
+		return r.storeError(err)
+	}
+	return r.gone(t.id, ops[0].Result.State)
 }
 
 // Answer tells the gate that the provider's answer has begun, and what it says. Call it

@@ -60,6 +60,7 @@ type LimitState struct {
 	Widened     bool   // the slack, after refusals that nothing explained
 	Cut         int64  // thousandths of the size that such refusals cost, until they are regained
 	Light       Color
+	Binds       bool // the light holds lower classes back, and does not merely shine
 	Breaker     BreakerState
 }
 

@@ -269,7 +269,7 @@ type OpKind uint8
 // The operations.
 const (
 	OpAcquire   OpKind = iota // ask for a ticket; queues if Wait allows
-	OpPoll                    // ask again about a waiting ticket, and collect it if granted
+	OpPoll                    // ask again about a waiting ticket, and collect it if granted; one that is held lives for TTL from now on, if that is set
 	OpCancel                  // give an unsent ticket back, with full refund
 	OpRenew                   // give it back and ask again in one step, keeping its place
 	OpAnswer                  // the provider's answer has begun: bounds the ticket's arrival

@@ -50,6 +50,9 @@ func fail(err error) error {
 	if errors.As(err, &e) {
 		f.hint, f.limit, f.retryAt = e.Hint, e.Limit, e.RetryAt
 	}
+	if f.code == exitNotYet && f.hint == "" && e != nil && e.Resource != "" {
+		f.hint = "sluice why " + e.Resource + " tells who is ahead and what they wait for"
+	}
 	var h hinter
 	if errors.As(err, &h) && h.Hint() != "" {
 		f.hint = h.Hint()

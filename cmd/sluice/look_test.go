@@ -63,6 +63,7 @@ func someStatus() *sluice.Status {
 	core.ResetAt, core.Light, core.Outside = at(724*time.Second), "amber", 300
 	core.Breaker, core.GoneAt = "gliding", at(90*time.Second)
 	red := someLimit("day", "requests", "fixed", "", 9900, 10_000)
+	red.Binds = true
 	red.ResetAt, red.Light = at(11*time.Hour), "red"
 	st := &sluice.Status{
 		Store: "file:/home/me/.local/state/sluice",

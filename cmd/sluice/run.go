@@ -256,7 +256,7 @@ func (r *runner) conduct(ctx context.Context) (result, error) {
 	defer r.keep.close()
 	what := "takes its turn at " + r.req.Resource
 	if r.req.Resource == "" {
-		what = "holds a slot and a lease and takes no turn (no --resource)"
+		what = "takes no turn (no --resource)"
 	}
 	r.say("sluice: agent %s, class %s, %s; store %s", r.req.Agent, r.s.className(r.req.Class), what, r.s.store)
 	return r.run(stop)

@@ -48,11 +48,35 @@ func (f *fleet) agents() (names []string) {
 		f.t.Fatal(err)
 	}
 	for _, a := range list.Agents {
-		if a.LeaseExpiresAt != nil {
+		if a.LeaseExpiresAt != nil && !strings.Contains(a.Name, "#") { // and not an instance with its slot
 			names = append(names, a.Name)
 		}
 	}
 	return names
+}
+
+// A slot is one command's: several of the same agent take one each.
+func TestRunsOfOneAgentTakeASlotEach(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "slots: {max: 2}\n")
+	hold := func(wait string) *process {
+		return f.start("run", "--agent", "one", "--user", "u", "--wait", wait, "--quiet", "--", f.child, "hold")
+	}
+	first, second := hold("1m"), hold("1m")
+	first.says("ready")
+	second.says("ready")
+	hold("0").ends(exitNotYet)
+	third := hold("5m")
+	first.stdin.Close()
+	first.ends(0)
+	third.says("ready")
+	for _, p := range []*process{second, third} {
+		p.stdin.Close()
+		p.ends(0)
+	}
+	if got := f.agents(); len(got) != 0 {
+		t.Errorf("leases are still held by %q", got)
+	}
 }
 
 func TestThirdWaitsForASlot(t *testing.T) {

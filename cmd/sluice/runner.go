@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -58,6 +60,9 @@ func (r *runner) run(ctx context.Context) (result, error) {
 	if lease != nil {
 		defer func() { _ = lease.Leave() }() // what cannot be told, the lease's end will
 	}
+	if r.req.TTL = cmp.Or(r.req.TTL, shortLife); r.req.TTL > shortLife {
+		r.req.TTL = shortLife // it is kept alive
+	}
 	r.began = time.Now()
 	t, err := r.turn(ctx, min(time.Until(until), r.walls.Deadline))
 	for err == nil {
@@ -97,6 +102,7 @@ func (r *runner) left() time.Duration { return r.walls.Deadline - time.Since(r.b
 // resource is held.
 func (r *runner) once(t sluice.Ticket) (code int, held bool, err error) {
 	r.last = time.Now().UTC().Truncate(time.Millisecond)
+	defer r.keepAlive(t)()
 	if code, err = r.keep.run(r.path, r.argv, r.env); err != nil {
 		_ = t.Cancel() // nothing was sent; if this fails, the ticket's time to live ends it
 		var sig *caught
@@ -121,6 +127,35 @@ func (r *runner) once(t sluice.Ticket) (code int, held bool, err error) {
 		r.say("warning: the gate could not be told how it ended: %s", err)
 	}
 	return code, held, nil
+}
+
+// shortLife is how long a run's ticket lives if nothing is heard of the run: what a killed one held
+// is free after that, however long its command might have taken.
+const shortLife = time.Minute
+
+// keepAlive keeps the ticket alive until stop is called.
+func (r *runner) keepAlive(t sluice.Ticket) (stop func()) {
+	if r.req.Resource == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(r.req.TTL / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				_ = t.Keep(ctx, r.req.TTL) // the next one tries again; if none succeeds, it ends
+			}
+		}
+	})
+	return func() {
+		cancel()
+		done.Wait()
+	}
 }
 
 // verdict is what a command's end says of the provider. Only success is taken at its word.

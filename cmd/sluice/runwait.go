@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,12 +94,9 @@ func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, erro
 		}
 		return nil, nil
 	}
-	m := sluice.Member{Agent: r.req.Agent, Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
+	m := sluice.Member{Agent: r.req.Agent, Instance: strconv.Itoa(os.Getpid()), Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
 	if r.req.Resource != "" {
 		m.Resources = []string{r.req.Resource} // others may be open, to look at
-	}
-	if r.req.Resource != "" {
-		m.Resources = []string{r.req.Resource}
 	}
 	stop := r.waiting(func() string { return "waits for a slot" })
 	defer stop()

@@ -56,7 +56,7 @@ func (s *screen) nothing(st *sluice.Status) {
 		example = st.Resources[0].Name
 	}
 	t := &show.Table{Indent: "  ", Columns: make([]show.Column, 2)}
-	t.Add(show.Cell{Text: "sluice run -- COMMAND"}, show.Cell{Text: "runs a command whose calls go through the gate", Colour: show.Dim})
+	t.Add(show.Cell{Text: "sluice run -- COMMAND"}, show.Cell{Text: "runs a command when it is its turn", Colour: show.Dim})
 	t.Add(show.Cell{Text: "sluice acquire " + s.Text(example, nameWidth)}, show.Cell{Text: "waits for one request's turn", Colour: show.Dim})
 	t.Add(show.Cell{Text: "sluice config init FILE"}, show.Cell{Text: "starts a configuration with resources of your own", Colour: show.Dim})
 	for _, line := range t.Lines(s.Style, s.width)[1:] { // it needs no head
@@ -149,7 +149,7 @@ func (s *screen) pause(r *sluice.ResourceStatus, g *sluice.GateStatus) string {
 	case g.Phase == "probing":
 		text = "probing: one request finds out whether the pause is over"
 	case g.Phase == "ramping":
-		text = "ramping up after a pause"
+		text = "ramping up"
 	}
 	if g.Scope != "" {
 		text = s.Text(g.Scope, nameWidth) + " " + text
@@ -202,7 +202,7 @@ func (s *screen) remark(l *sluice.LimitStatus) show.Cell {
 		return show.Cell{Text: fmt.Sprintf("gone in %s, %s", show.Left(l.GoneAt, s.now), l.Breaker), Colour: show.Amber}
 	case l.DiffersFrom != "":
 		return show.Cell{Text: s.Text(l.DiffersFrom, nameWidth) + " states this size, not this configuration", Colour: show.Amber}
-	case l.Kind != "fixed" || l.ResetAt == nil: // the light binds on what has to last until a reset
+	case !l.Binds:
 	case l.Light == "amber":
 		return show.Cell{Text: "for the highest class only", Colour: show.Amber}
 	case l.Light == "red":

@@ -20,6 +20,10 @@ func (p *Pool) poll(op *store.Op) {
 	case stateReady:
 		p.hold(t, tk, op)
 	case stateHeld:
+		if op.TTL > 0 && op.TTL <= store.MaxTTL {
+			tk.ttl = op.TTL.Microseconds()
+			p.schedule(t, tk, p.now+tk.ttl)
+		}
 		tk.report(op)
 	case stateSpent:
 		op.Result.State = store.Ended

@@ -101,6 +101,7 @@ func (p *Pool) limitStates() []store.LimitState {
 		l := store.LimitState{
 			Limit: int(in.limit), Scope: p.scopeText(in.scope), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
 			Slack: store.Time(meter.SlackOf(d, r)).Sub(0), Light: p.light(in, d, r),
+			Binds: p.shared&(1<<in.limit) != 0 && p.binds(in, d),
 		}
 		if !in.stated {
 			l.By = p.names.Text(p.by[in.limit])

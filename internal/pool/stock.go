@@ -150,8 +150,7 @@ func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.
 			return store.CodePace, min(at, p.deathOf(0))
 		}
 	}
-	// A static light needs to know no reset.
-	if p.spec.Light.All || p.spec.Light.Static && d.Kind == meter.Fixed && p.lightBinds(d) {
+	if p.binds(in, d) {
 		return p.keptOfFlow(tk, c, in, d, r)
 	}
 	return 0, 0
@@ -266,6 +265,17 @@ func (p *Pool) judgeStock(st *stock, in *inst, room int64) *policy.Breaker {
 // lightBinds reports whether the light binds on a stock, and does not merely shine.
 func (p *Pool) lightBinds(d *meter.Def) bool {
 	return p.spec.Light.Green > 0 && (p.spec.Light.All || d.Window >= store.LightFrom.Microseconds())
+}
+
+// binds reports whether the light binds on a meter. A static one needs to know no reset.
+func (p *Pool) binds(in *inst, d *meter.Def) bool {
+	switch {
+	case p.spec.Light.Green == 0:
+		return false
+	case p.spec.Light.All:
+		return true
+	}
+	return d.Kind == meter.Fixed && p.lightBinds(d) && (in.IsStock(d) || p.spec.Light.Static)
 }
 
 // light returns the color of a meter.
