@@ -95,6 +95,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 		}
 		return nil, err
 	}
+	st.head.sealed = 0
 	return st, nil
 }
 
@@ -226,6 +227,9 @@ func (st *state) load(alone bool) error {
 	space, err := st.mapSpace()
 	if err != nil {
 		return err
+	}
+	if !st.untouched() {
+		return failed("read", st.path, fmt.Errorf("%w: it was changed by something else than Sluice", errDamaged))
 	}
 	if st.core, err = pool.Attach(space); err != nil {
 		st.core = nil

@@ -334,6 +334,7 @@ func (st *state) shut() error {
 		return nil
 	}
 	b := st.bell
+	st.sealUp()
 	err := st.detach()
 	st.mu.Unlock()
 	if b != nil {

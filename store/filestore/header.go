@@ -30,6 +30,8 @@ type header struct {
 	keeper  atomic.Uint64 // the process that sees to that
 	holder  int64         // the process that has the lock, or had it last
 	swept   int64         // when somebody last looked for waiting processes that have died
+	sealed  uint64        // the commit word when the last process left
+	seal    uint32        // of the records at that time
 }
 
 var magic = [8]byte{'S', 'L', 'U', 'I', 'C', 'E', 0, '\n'}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -292,6 +293,14 @@ func (st *state) repair(partly bool) error {
 	if !st.journal.intact() {
 		return failed("repair", st.journal.file.Name(), errDamaged)
 	}
+	if c.end > int64(len(st.journal.log)) {
+		return failed("repair", st.path, fmt.Errorf("%w: it counts steps that the journal does not have", errDamaged))
+	}
+	if !partly { // before anything is written over
+		if _, err := st.journal.replay(c.end, false, func(*oplog.Entry) error { return nil }); err != nil {
+			return failed("repair", st.journal.file.Name(), fmt.Errorf("%w: %w", errDamaged, err))
+		}
+	}
 	dirty := c
 	dirty.dirty = true
 	st.head.set(dirty)
@@ -335,6 +344,30 @@ func (st *state) reset() error {
 		st.core, err = pool.Attach(space)
 	}
 	return err
+}
+
+// mostSealed bounds what is summed up when a process leaves and when one comes.
+const mostSealed = 16 << 20
+
+// sealUp leaves a sum over the records behind if no other process is attached, so that the next one
+// notices if anybody has touched them.
+func (st *state) sealUp() {
+	_ = st.locked(context.Background(), func() error { // who comes next does without
+		alone, err := st.isAlone()
+		if err == nil && alone && st.space.Size() <= mostSealed {
+			st.head.seal = crc32.Checksum(st.file.mem[page:page+st.space.Size()], castagnoli)
+			st.head.sealed = st.head.commit.Load()
+		}
+		return err
+	})
+}
+
+// untouched reports whether the records are those that were left behind; nobody knows if the last
+// process was killed.
+func (st *state) untouched() bool {
+	h := st.head
+	return h.sealed != h.commit.Load() || st.space.Size() > mostSealed ||
+		crc32.Checksum(st.file.mem[page:page+st.space.Size()], castagnoli) == h.seal
 }
 
 // detach gives back everything of a pool that this process does not use any more.
