@@ -20,7 +20,11 @@ import (
 func (g *Gate) Acquire(ctx context.Context, req Request) (t Ticket, err error) {
 	r, err := g.resource(req.Resource)
 	if err == nil {
-		err = r.acquire(ctx, &req, forever, &t)
+		if r.plain {
+			err = r.await(ctx, &req, forever, &t)
+		} else {
+			err = r.acquire(ctx, &req, forever, &t)
+		}
 	}
 	return t, err
 }
@@ -64,6 +68,7 @@ type resource struct {
 
 	breakerOpens bool // instead of gliding
 	observe      bool // nobody is held
+	plain        bool // neither that, nor does anybody listen to what happens
 	events       func(Event)
 	levels       levels
 
@@ -87,6 +92,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 	}
 	r := &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
 	r.breakerOpens, r.observe, r.events = cfg.Breaker.Open, cfg.Observe, g.events
+	r.plain = !r.observe && r.events == nil
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}
@@ -119,7 +125,7 @@ func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration
 		wait = 0
 	}
 	err := r.await(ctx, req, wait, t)
-	if r.events == nil && !r.observe {
+	if r.plain {
 		return err
 	}
 	return r.admitted(ctx, req, t, err)

@@ -188,7 +188,9 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 	if err != nil {
 		return err
 	}
-	t.tellUsage(usage)
+	if r.events != nil {
+		t.tellUsage(usage)
+	}
 	return nil
 }
 
