@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -40,11 +39,10 @@ func newLock(fd int, patience time.Duration) *lock {
 
 // take waits for the lock, and reports whether it had to. holder tells who has it.
 func (l *lock) take(ctx context.Context, holder func() int64) (waited bool, err error) {
-	for i := range 8 { // most are done within the time that it takes to ask
-		if done, err := l.try(); done {
-			return i > 0, err
-		}
-		runtime.Gosched()
+	// Once only: two processes that keep asking take the lock, and with it all the memory behind it,
+	// from each other's core at every step. One that sleeps lets the other make many.
+	if done, err := l.try(); done {
+		return false, err
 	}
 	return true, l.await(ctx, holder)
 }
