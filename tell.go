@@ -95,9 +95,10 @@ func (r *resource) letThrough(ctx context.Context, req *Request, t *Ticket) {
 
 // refuses reports that a request was not let through, though nothing was wrong with it.
 func (e *Error) refuses() bool {
-	switch e.Err {
-	case ErrNotNow, ErrDeadline, ErrCapacity, ErrFull:
-		return true
+	for _, kind := range []error{ErrNotNow, ErrDeadline, ErrCapacity, ErrFull} {
+		if errors.Is(e.Err, kind) {
+			return true
+		}
 	}
 	return false
 }

@@ -62,7 +62,7 @@ func loadReport(name string) (*reportJSON, error) {
 	if err != nil {
 		return bad(err.Error())
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, maxReport+1))
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,7 +50,8 @@ func withSignals(ctx context.Context) (context.Context, func()) {
 
 // signalOf is the signal that ended a context, nil if none did.
 func signalOf(ctx context.Context) *caught {
-	c, _ := context.Cause(ctx).(*caught)
+	var c *caught
+	errors.As(context.Cause(ctx), &c)
 	return c
 }
 

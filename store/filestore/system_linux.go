@@ -90,7 +90,7 @@ func onNetwork(path string) (bool, error) {
 	if err := unix.Statfs(path, &st); err != nil {
 		return false, err
 	}
-	kind := int64(uint32(st.Type)) //nolint:unconvert // its type differs between architectures
+	kind := int64(uint32(st.Type))
 	if kind == fuse {
 		return fuseOnNetwork(path), nil
 	}
