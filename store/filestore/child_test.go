@@ -160,6 +160,23 @@ func (c *child) signal(s syscall.Signal) {
 	}
 }
 
+// stop stops the process, and waits until it has: a signal takes a moment to get through.
+func (c *child) stop() {
+	c.t.Helper()
+	c.signal(syscall.SIGSTOP)
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || !status.Stopped() {
+			c.t.Fatalf("it did not stop: %v, %v", status, err)
+		}
+		return
+	}
+}
+
 // kill ends the process and waits until it is gone.
 func (c *child) kill() {
 	c.once.Do(func() {

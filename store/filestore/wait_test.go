@@ -231,7 +231,7 @@ func TestAnotherKeepsTheTimeIfTheKeeperDoesNot(t *testing.T) {
 	t.Parallel()
 	killed, stopped := newKeptTime(t), newKeptTime(t)
 	killed.line[killed.keeps].kill()
-	stopped.line[stopped.keeps].signal(syscall.SIGSTOP)
+	stopped.line[stopped.keeps].stop()
 	for _, k := range []*keptTime{killed, stopped} {
 		for i, c := range k.line {
 			if i == k.keeps {
@@ -265,7 +265,7 @@ func TestAStoppedProcessHoldsUpNobody(t *testing.T) {
 	}
 	c := start(t, "queuer", queuer{Dir: dir, Spec: spec, Agent: "stopped", Amount: 1, TTL: time.Hour})
 	c.expect("waiting")
-	c.signal(syscall.SIGSTOP)
+	c.stop()
 	began := time.Now()
 	if err := p.Apply(ctx, []store.Op{{Kind: store.OpClose, ID: holder[0].ID}}); err != nil {
 		t.Fatal(err)
