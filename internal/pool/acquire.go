@@ -164,6 +164,7 @@ func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
 	if tk.once { // nothing will be heard of it
 		p.gatesLost(t, tk, false)
 		p.spend(t, tk)
+		p.stirred = true
 	}
 }
 

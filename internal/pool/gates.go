@@ -47,10 +47,6 @@ func (p *Pool) gateOf(scope store.Scope, model, key int32) int32 {
 	scope, model, key = gateScope(scope, model, key)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		if g := p.gates.At(i); g.scope == scope && g.model == model && g.key == key {
-			if g.Allow(p.now); g.stale(p.now) {
-				p.dropGate(i) // as it would have been, had anybody looked
-				break
-			}
 			return i
 		}
 	}
@@ -110,22 +106,29 @@ func (p *Pool) dropGate(i int32) {
 	p.gates.Free(i)
 }
 
-// gatesAllow asks every gate that covers a model and key. Gates that are as good as
-// new are dropped on the way, and those of models and keys that nobody came back to.
+// gatesAllow asks every gate that covers a model and key.
 func (p *Pool) gatesAllow(model, key int32) gate.Verdict {
 	all := gate.Verdict{OK: true}
-	for i := p.firstGate; i != 0; {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		next := g.next
 		if v := g.Allow(p.now); !v.OK && g.covers(model, key) && (all.OK || v.At > all.At) {
 			all = v
 		}
-		if g.stale(p.now) {
+	}
+	return all
+}
+
+// dropStale drops gates that are as good as new, and those of models and keys that nobody came
+// back to. Every step begins with it: what is decided must not depend on who looked before.
+func (p *Pool) dropStale() {
+	for i := p.firstGate; i != 0; {
+		g := p.gates.At(i)
+		next := g.next
+		if g.Allow(p.now); g.stale(p.now) {
 			p.dropGate(i)
 		}
 		i = next
 	}
-	return all
 }
 
 func (p *Pool) gatesSent(t int32, tk *ticket) {

@@ -30,6 +30,9 @@ func (p *Pool) poll(op *store.Op) {
 	}
 }
 
+// Stirred reports that something has happened that may let somebody go: the next step sees to it.
+func (p *Pool) Stirred() bool { return p.stirred }
+
 // Collect is a poll by itself, which serves nobody.
 func (p *Pool) Collect(now store.Time, op *store.Op) {
 	p.now = max(p.now, int64(now))

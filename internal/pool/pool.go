@@ -205,6 +205,9 @@ func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	if p.now >= p.wheel.turns {
 		p.expireTickets()
 	}
+	if p.firstGate != 0 {
+		p.dropStale()
+	}
 	for i := range ops {
 		p.apply(i)
 	}

@@ -277,14 +277,19 @@ func (h *handle) CloseTicket(id store.ID, spent bool) error {
 func (h *handle) CollectTicket(id store.ID) (store.Result, error) {
 	st := h.state
 	st.mu.Lock()
-	defer st.mu.Unlock()
 	if st.closed || h.closed {
+		st.mu.Unlock()
 		return store.Result{}, store.ErrClosed
 	}
 	op := &st.quick[0]
 	op.Kind, op.ID = store.OpPoll, id
 	st.core.Collect(st.clock.Now(), op)
-	return op.Result, nil
+	res := op.Result
+	if st.core.Stirred() { // it ended with its grant, and the next can go
+		return res, st.applyLocked(nil, nil)
+	}
+	st.mu.Unlock()
+	return res, nil
 }
 
 // History implements [store.Recorder].

@@ -296,6 +296,7 @@ func (tr *trace) drawOp(session int) store.Op {
 			op.ID.N = rapid.SampledFrom(own).Draw(tr.T, "ticket").n
 		}
 		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))
+		op.Spent, op.Force = tr.chance(10, "spent"), tr.chance(5, "force")
 		op.User, op.Model, op.Tool, op.Key = name("user"), name("model"), name("tool"), name("key")
 		op.Class = uint8(rapid.IntRange(0, 2).Draw(tr.T, "class"))
 		op.Emergency = op.Class == 0 && tr.chance(20, "emergency")

@@ -95,6 +95,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Launch", launching},
 		{"History", remembering},
 		{"Others", others},
+		{"Force", forcing},
+		{"Spent", spending},
+		{"Keep", keeping},
+		{"Look", looking},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
 	}

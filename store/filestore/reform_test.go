@@ -1,0 +1,76 @@
+//go:build linux || darwin
+
+package filestore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// named is a spec with these limits.
+func named(limits ...store.Limit) store.Spec {
+	s := fourLimits()
+	s.Limits = limits
+	return s
+}
+
+// Callers with different configurations took turns, and each found the limit unused that the other
+// did not have.
+func TestALimitThatOthersLackKeepsItsCharges(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	minute := store.Limit{Name: "minute", Kind: store.Rolling, Unit: "requests", Size: 3, Window: time.Minute, Guard: store.GuardOff}
+	other := store.Limit{Name: "other", Kind: store.Rolling, Unit: "requests", Size: 100, Window: time.Minute, Guard: store.GuardOff}
+	bucket := store.Limit{Name: "minute", Kind: store.Bucket, Unit: "requests", Size: 3, Window: time.Hour, Guard: store.GuardOff}
+	try := func(limits ...store.Limit) (granted bool) {
+		s, p := opened(t, dir, named(limits...))
+		defer s.Close()
+		op := ask("a", 0, time.Minute)
+		for i := range limits {
+			op.Amounts[i] = 1
+		}
+		ops := []store.Op{op}
+		if err := p.Apply(context.Background(), ops); err != nil {
+			t.Fatal(err)
+		}
+		return ops[0].Result.State == store.Granted
+	}
+	counts := map[string]int{}
+	for range 10 {
+		for name, limits := range map[string][]store.Limit{
+			"both": {minute, other}, "another order": {other, minute}, "one": {other}, "another kind": {bucket, other},
+		} {
+			if try(limits...) {
+				counts[name]++
+			}
+		}
+	}
+	if counts["both"]+counts["another order"] != 3 || counts["another kind"] != 3 || counts["one"] != 10 {
+		t.Errorf("granted %v", counts)
+	}
+}
+
+// A configuration that is edited often does not run out of places for its limits.
+func TestLimitsCanBeRenamedForEver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 40 {
+		l := store.Limit{Kind: store.Bucket, Unit: "requests", Size: 5, Window: time.Second, Guard: store.GuardOff}
+		l.Name = "limit" + string(rune('a'+i%26)) + string(rune('a'+i/26))
+		s, p := opened(t, dir, named(l))
+		ops := []store.Op{ask("a", 0, time.Minute)}
+		ops[0].Amounts[0] = 1
+		if err := p.Apply(context.Background(), ops); err != nil || ops[0].Result.State != store.Granted {
+			t.Fatalf("name %d: %v, %v", i, ops[0].Result.State, err)
+		}
+		if err := p.Apply(context.Background(), []store.Op{{Kind: store.OpClose, ID: ops[0].ID}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
