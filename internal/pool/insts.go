@@ -266,6 +266,16 @@ const ageBits = 20
 // keeping it for an agent that comes back.
 const keepFor = 60
 
+// spare reports that a meter stands for nothing any more.
+func (p *Pool) spare(i int32) bool {
+	in := p.insts.At(i)
+	if in.stated || in.refs > 0 || p.age()-in.seen < keepFor || p.spec.Limits[in.limit].Per == 0 {
+		return false
+	}
+	_, _, r := p.touch(i)
+	return in.Idle() && (r == nil || r.Sum == 0 && r.Slack == 0 && r.Cut == 0)
+}
+
 // sweepSome looks at some meters and callers and drops those that stand for nothing
 // any more.
 func (p *Pool) sweepSome(n int) {
@@ -274,11 +284,7 @@ func (p *Pool) sweepSome(n int) {
 			p.sweep = 0
 			break
 		}
-		in := p.insts.At(p.sweep)
-		if !in.used || in.stated || in.refs > 0 || p.age()-in.seen < keepFor || p.spec.Limits[in.limit].Per == 0 {
-			continue
-		}
-		if _, _, r := p.touch(p.sweep); in.Idle() && (r == nil || r.Sum == 0 && r.Slack == 0 && r.Cut == 0) {
+		if p.insts.At(p.sweep).used && p.spare(p.sweep) {
 			p.dropInst(p.sweep)
 		}
 	}

@@ -94,7 +94,8 @@ func (p *Pool) Pending(of func(session uint64) bool) []store.ID {
 func (p *Pool) limitStates() []store.LimitState {
 	var list []store.LimitState
 	for i := int32(1); i < p.insts.End() && len(list) < store.MaxListed; i++ {
-		if in := p.insts.At(i); !in.used || p.isRetired(int(in.limit)) {
+		// One that is spare may have been dropped or not, by who came by: it is not there.
+		if in := p.insts.At(i); !in.used || p.isRetired(int(in.limit)) || p.spare(i) {
 			continue
 		}
 		in, d, r := p.touch(i)
