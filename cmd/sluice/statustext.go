@@ -264,7 +264,7 @@ func (s *screen) agents(list []sluice.AgentStatus) *show.Table {
 	for i := range list {
 		a := &list[i]
 		row := []show.Cell{
-			{Text: s.Text(a.Name, nameWidth)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: stateColour(a.State)}, {}, {}, {},
+			{Text: s.Text(a.Name, nameWidth)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: show.OfState(a.State)}, {}, {}, {},
 			{Text: show.Left(a.LeaseExpiresAt, s.now)}, {Text: s.Text(a.User, nameWidth)}, {Text: s.Text(a.Machine, nameWidth)}, {},
 		}
 		if a.Resource != "" {
@@ -282,16 +282,6 @@ func (s *screen) agents(list []sluice.AgentStatus) *show.Table {
 		t.Add(row...)
 	}
 	return t
-}
-
-func stateColour(state string) show.Colour {
-	switch state {
-	case "limited":
-		return show.Red
-	case "held", "waiting":
-		return show.Amber
-	}
-	return show.Green
 }
 
 func (s *screen) cycles(cycles [][]string) {

@@ -81,3 +81,14 @@ func (s Style) Spark(values []float64, width int) string {
 	}
 	return b.String()
 }
+
+// OfState is the colour of an agent's state.
+func OfState(state string) Colour {
+	switch state {
+	case "limited":
+		return Red
+	case "held", "waiting":
+		return Amber
+	}
+	return Green
+}

@@ -140,7 +140,7 @@ func (m *Model) agentRows(list []*sluice.AgentStatus) *show.Table {
 	}}
 	for _, a := range list {
 		row := []show.Cell{
-			{Text: s.Text(a.Name, name)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: stateColour(a.State)}, {}, {Text: show.Count(a.Used)}, {},
+			{Text: s.Text(a.Name, name)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: show.OfState(a.State)}, {}, {Text: show.Count(a.Used)}, {},
 			{Text: s.Text(a.Resource, name)}, {Text: show.Left(a.LeaseExpiresAt, m.now)}, {Text: s.Text(a.User, name)}, {Text: s.Text(a.Machine, name)}, {},
 		}
 		if a.Allocated > 0 {
@@ -157,16 +157,6 @@ func (m *Model) agentRows(list []*sluice.AgentStatus) *show.Table {
 		t.Add(row...)
 	}
 	return t
-}
-
-func stateColour(state string) show.Colour {
-	switch state {
-	case "limited":
-		return show.Red
-	case "held", "waiting":
-		return show.Amber
-	}
-	return show.Green
 }
 
 func (m *Model) waitingRows(list []*Waiting) *show.Table {
