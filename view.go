@@ -108,8 +108,12 @@ func (v *view) agents() []AgentStatus {
 
 // agent is what one pool knows of an agent.
 func (v *view) agent(a *store.Agent) *AgentStatus {
+	user := a.User
+	if !a.Leased { // one who only asks does not say
+		user = v.gate.plan.agent(a.Name).user
+	}
 	return &AgentStatus{
-		Name: a.Name, Class: v.gate.plan.className(a.Class), User: a.User, Machine: a.Machine, State: "active",
+		Name: a.Name, Class: v.gate.plan.className(a.Class), User: user, Machine: a.Machine, State: "active",
 		LeaseStartedAt: v.clock.moment(a.Since), LeaseExpiresAt: v.clock.moment(a.Expires), PauseChain: []string{},
 		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
 	}

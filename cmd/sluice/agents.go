@@ -29,7 +29,7 @@ func newAgents() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var st sluice.Status
 			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
-				st, err = s.gate.Status(ctx)
+				st, err = s.status(ctx)
 				return err
 			})
 			if err != nil {

@@ -82,7 +82,7 @@ func pattern(output string) *regexp.Regexp {
 		switch {
 		case word == "...":
 			word = `[\s\S]*`
-		case strings.ContainsAny(word, "█░▏▎▍▌▋▊▉"), strings.HasPrefix(word, "file:"), strings.HasPrefix(word, "search-api."):
+		case strings.ContainsAny(word, "█░▏▎▍▌▋▊▉"), word == "laptop", strings.HasPrefix(word, "file:"), strings.HasPrefix(word, "search-api."):
 			word = `\S+`
 		default:
 			word = number.ReplaceAllString(regexp.QuoteMeta(word), `[0-9]+`)

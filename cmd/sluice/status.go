@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +28,7 @@ func newStatus() *cobra.Command {
 			var classes []string
 			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
 				classes = s.classNames()
-				st, err = s.gate.Status(ctx)
+				st, err = s.status(ctx)
 				return err
 			})
 			if err != nil {
@@ -39,4 +42,18 @@ func newStatus() *cobra.Command {
 			return s.end()
 		},
 	}
+}
+
+// status is that of the gate. Who shares a file with others is on this machine, also if it only asks
+// and has not said so.
+func (s *session) status(ctx context.Context) (sluice.Status, error) {
+	st, err := s.gate.Status(ctx)
+	host, unknown := os.Hostname()
+	if err != nil || unknown != nil || !strings.HasPrefix(s.store, "file:") {
+		return st, err
+	}
+	for i := range st.Agents {
+		st.Agents[i].Machine = cmp.Or(st.Agents[i].Machine, host)
+	}
+	return st, nil
 }

@@ -72,7 +72,7 @@ type watched struct{ s *session }
 func (w *watched) Read(ctx context.Context) (topview.Data, error) {
 	data := topview.Data{Classes: w.s.classNames()}
 	var err error
-	if data.Status, err = w.s.gate.Status(ctx); err != nil {
+	if data.Status, err = w.s.status(ctx); err != nil {
 		return data, err
 	}
 	for i := range data.Status.Resources {

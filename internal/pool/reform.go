@@ -205,13 +205,13 @@ func (p *Pool) Fits(spec *store.Spec, alone bool) error {
 		}
 		if k := p.Index(n.Name); !alone && k >= 0 && !sameNature(&p.spec.Limits[k], n) {
 			l := &p.spec.Limits[k]
-			return fmt.Errorf("limit %q: its name, kind, window, scope and guard are already in use by others as %q (%v per %v)",
-				n.Name, l.Name, l.Kind, l.Window)
+			return fmt.Errorf("limit %q: processes that are running use it as %v per %v, with another scope, unit or guard if these are the same; end them first, or give all the same limits",
+				n.Name, l.Kind, l.Window)
 		}
 	}
 	for i := range p.spec.Limits {
 		if l := &p.spec.Limits[i]; !alone && !p.isRetired(i) && find(spec.Limits, l.Name) == nil {
-			return fmt.Errorf("pool %q: others use it with the limit %q, which is missing here", spec.Name, l.Name)
+			return fmt.Errorf("processes that are running use the limit %q, which is missing here; end them first, or give all the same limits", l.Name)
 		}
 	}
 	if len(p.spec.Limits)+more-p.vacant(spec) > store.MaxLimits {
