@@ -4,6 +4,7 @@ package filestore_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/filestore"
 )
 
 // The tests below need real processes: ones that can be killed. The test binary starts itself
@@ -239,4 +243,17 @@ func eventually(t testing.TB, within time.Duration, what string, so func() bool)
 			t.Fatalf("after %v: not %s", within, what)
 		}
 	}
+}
+
+// inChild opens a pool in a process that has nobody to tell but its parent.
+func inChild(dir string, spec store.Spec) (*filestore.Store, store.Pool) {
+	s, err := filestore.Open(dir)
+	if err != nil {
+		giveUp("open: %v", err)
+	}
+	p, err := s.Pool(context.Background(), spec)
+	if err != nil {
+		giveUp("pool: %v", err)
+	}
+	return s, p
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/filestore"
 )
 
 // A storm through the gate, as programs use the store.
@@ -100,15 +99,8 @@ func TestStormThroughTheGate(t *testing.T) {
 // moment. With a strict guard no window of the provider's has more arrivals than the limit.
 
 var _ = role("sender", func(k task) {
-	s, err := filestore.Open(k.Dir)
-	if err != nil {
-		giveUp("open: %v", err)
-	}
 	ctx := context.Background()
-	p, err := s.Pool(ctx, k.Spec)
-	if err != nil {
-		giveUp("pool: %v", err)
-	}
+	s, p := inChild(k.Dir, k.Spec)
 	w := watch(p)
 	k.run(func(agent string, log *journal) {
 		r, err := w.acquire(ctx, p, ask(agent, patience, k.TTL))

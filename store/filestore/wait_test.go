@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/filestore"
 )
 
 // queuer is the task of a process that asks for something and says what becomes of it: that it waits, and
@@ -26,15 +25,8 @@ type queuer struct {
 }
 
 var _ = role("queuer", func(k queuer) {
-	s, err := filestore.Open(k.Dir)
-	if err != nil {
-		giveUp("open: %v", err)
-	}
 	ctx := context.Background()
-	p, err := s.Pool(ctx, k.Spec)
-	if err != nil {
-		giveUp("pool: %v", err)
-	}
+	s, p := inChild(k.Dir, k.Spec)
 	w := watch(p)
 	op := ask(k.Agent, time.Hour, k.TTL)
 	for i := range op.Amounts {
