@@ -59,7 +59,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 				_ = unix.Munmap(st.file.mem)
 			}
 			if st.members != nil {
-				_ = st.members.Close()
+				_ = leave(st.members)
 			}
 			if st.journal != nil {
 				_ = st.journal.close()

@@ -72,7 +72,7 @@ func (s *Store) collectPool(dir string) {
 	if err != nil {
 		return
 	}
-	defer members.Close() //nolint:errcheck // it is only locked
+	defer leave(members) //nolint:errcheck // it is only locked
 	alone := tryLock(int(members.Fd()), unix.LOCK_EX) == nil
 	if alone && time.UnixMicro(h.now).Add(unused).Before(wall(s.clock).Std()) {
 		_ = os.RemoveAll(dir) // whoever waits for the lock finds that it is gone

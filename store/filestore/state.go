@@ -376,5 +376,12 @@ func (st *state) detach() error {
 	if st.timer != nil {
 		st.timer.Stop()
 	}
-	return errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), st.members.Close())
+	return errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), leave(st.members))
+}
+
+// leave gives up the place among the members. Closing the file does not: a child that is being
+// started has it open too until it becomes another program, and would count as one for so long.
+func leave(members *os.File) error {
+	unlock(int(members.Fd()))
+	return members.Close()
 }
