@@ -22,6 +22,8 @@ type Snapshot struct {
 	// provider enforces.
 	Light  Color
 	Agents []Agent // that are alive, by name
+	// Members are the processes that keep in touch, the longest unheard of first; the first MaxListed.
+	Members []Member
 	// Throttled7d is how many refusals there were in the last seven days.
 	Throttled7d int64
 }
@@ -59,6 +61,7 @@ type LimitState struct {
 	By          string // the member whose size it is; empty if the provider has stated it
 	Widened     bool   // the slack, after refusals that nothing explained
 	Cut         int64  // thousandths of the size that such refusals cost, until they are regained
+	Withheld    int64  // part of Size that is neither used nor remaining: shares of members that may be cut off
 	Light       Color
 	Binds       bool // the light holds lower classes back, and does not merely shine
 	Breaker     BreakerState
@@ -84,6 +87,15 @@ type Agent struct {
 	Allocated int64
 	Used      int64 // of that limit, in a window up to now, about
 	WaitsFor  []string
+}
+
+// Member is a process that keeps in touch with the pool.
+type Member struct {
+	Session uint64
+	Touched Time
+	Expires Time  // end of its lease, unless it is heard of before
+	Share   int64 // one part in so many of every shared limit; 0: none
+	Silent  bool  // it may be cut off: its share is withheld from the others
 }
 
 // GateState is a pause, probe or ramp in force.

@@ -30,6 +30,7 @@ const (
 	MaxSamples = 64   // of a breaker
 	MaxSlots   = 1 << 20
 	MaxLeases  = 1 << 17 // of one pool
+	MaxMembers = 4096    // of one pool: processes that have a share while the store cannot be reached
 )
 
 // Whole is the unit of parts: a thousand thousandths.
@@ -67,7 +68,7 @@ type Pool interface {
 	// asking.
 	Now() Time
 	// Close ends the session: what waits is cancelled, what is held stays charged
-	// until its time to live is over.
+	// until its time to live is over. A member leaves.
 	Close() error
 }
 
@@ -280,6 +281,8 @@ const (
 	OpHeartbeat               // take or keep an agent's lease, and its slot
 	OpLeave                   // give an agent's lease and slot back
 	OpLaunch                  // ask when to start a job, so that those that start together are spread over Wait
+	OpTouch                   // this session is a member, and alive; with Spent it leaves
+	OpForget                  // the store has lost its memory: what was charged before is not known
 )
 
 // Verdict is what an answer means.
@@ -341,8 +344,16 @@ type Op struct {
 	Cause      string // of a pause, for people
 
 	// Of OpClose: nothing will be heard of this request, and it may still be on its
-	// way. Of OpAcquire: so it will be, and the ticket ends with its grant.
+	// way. Of OpAcquire: so it will be, and the ticket ends with its grant. Of OpTouch: the
+	// member leaves, and its share is free.
 	Spent bool
+
+	// Of OpTouch, which also reads TTL as the length of the member's lease; 0 means the pool's.
+	// Share is what the latest answer said, so that the pool knows what the member believes.
+	// After Until the touch comes too late and does nothing: one that was stuck on its way must not
+	// speak for a member that has given up meanwhile. 0: it never does.
+	Share int64
+	Until Time
 
 	// Of OpHeartbeat, which also reads Agent, User, Class, and TTL as the length of the lease; 0
 	// means the pool's. OpLeave reads Agent and Machine, and leaves what another session or
@@ -419,6 +430,9 @@ type Result struct {
 	// Held tells, for a retry, that the pool is paused or ramping: join the
 	// queue at once, its order replaces any jitter.
 	Held bool
+	// Share tells, for a touch, that the member's share of every shared limit is one part in so
+	// many, rounded down; 0: it has none yet.
+	Share int64
 }
 
 func pick(i int, names ...string) string {

@@ -30,13 +30,9 @@ type treeNode struct {
 
 // Insert adds value under key and returns its node.
 func (t *Tree) Insert(root *int32, key Key, value int32) int32 {
-	if t.seed == nil {
-		t.seed = new(uint64)
-	}
-	*t.seed++
 	i := t.nodes.New()
 	n := t.nodes.At(i)
-	*n = treeNode{key: key, value: value, priority: uint32(Mix(*t.seed))}
+	*n = treeNode{key: key, value: value, priority: t.priority()}
 	if *root == 0 {
 		*root = i
 		return i
@@ -58,6 +54,16 @@ func (t *Tree) Insert(root *int32, key Key, value int32) int32 {
 		t.rotateUp(root, i)
 	}
 	return i
+}
+
+// priority gives out what decides which of two nodes is above the other: it only has to be
+// without a pattern.
+func (t *Tree) priority() uint32 {
+	if t.seed == nil {
+		t.seed = new(uint64)
+	}
+	*t.seed++
+	return uint32(Mix(*t.seed))
 }
 
 // Delete removes node i.
@@ -145,3 +151,6 @@ func (t *Tree) replace(root *int32, parent, old, now int32) {
 		p.right = now
 	}
 }
+
+// Nodes returns the slab of the nodes.
+func (t *Tree) Nodes() Numbered { return &t.nodes }

@@ -53,7 +53,7 @@ func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 	switch {
 	case d.Kind == Bucket:
 		r.stood(t, m.Level)
-		m.fill(amount)
+		m.fill(d, amount)
 	case m.slices(d):
 		*r.at(t / d.Slice) += amount
 		m.Level += amount

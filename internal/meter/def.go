@@ -22,6 +22,7 @@ type Def struct {
 	Slice  int64 // width of a ring's slots
 	Slack  int64 // arrival slack to begin with
 	Most   int64 // the slack never grows past this
+	Part   int64 // in 1/Parts: what is withheld of every meter at the moment
 }
 
 // Compile checks a limit and derives its constants. A slack of 0 is 1.5% of the
@@ -158,13 +159,13 @@ func (m *Meter) Resize(d *Def, size, burst int64) error {
 	if m.W == 0 {
 		m.Level = min(m.Level, burst)
 	}
-	if m.W != w {
+	if m.W != w || d.Part != 0 && (m.N != n || m.Cap != burst) {
 		m.Rem = 0 // part of a unit in the old scale: dropped, on the safe side
 	}
 	if m.N != n || m.W != w {
 		m.Since = m.Last
 	}
 	m.Cap, m.N, m.W = burst, n, w
-	m.fill(0)
+	m.fill(d, 0)
 	return nil
 }

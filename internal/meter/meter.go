@@ -73,8 +73,14 @@ func (m *Meter) Room(d *Def, r *Ring) int64 {
 	if m.Cap == 0 {
 		return MaxAmount
 	}
-	return m.Capacity(r) - m.Used(d, r)
+	return m.Open(d, r) - m.Used(d, r)
 }
+
+// Open returns what is left of the capacity to those who ask: all but what is withheld.
+func (m *Meter) Open(d *Def, r *Ring) int64 { return m.Capacity(r) - m.Withheld(d) }
+
+// Withheld returns the part of the capacity that is kept for members that may be cut off.
+func (m *Meter) Withheld(d *Def) int64 { return m.Cap * d.Part / Parts }
 
 // Capacity returns the room in all, less what unexplained refusals cut off.
 func (m *Meter) Capacity(r *Ring) int64 {
@@ -97,7 +103,7 @@ func (m *Meter) Advance(d *Def, r *Ring, t int64) {
 		if r != nil && r.Sum > 0 {
 			m.settlePending(d, r, t)
 		}
-		m.drain(t)
+		m.drain(d, t)
 	case m.slices(d):
 		m.expire(d, r, t)
 	case d.Kind == Fixed && t >= m.Hi:
@@ -118,7 +124,7 @@ func (m *Meter) Advance(d *Def, r *Ring, t int64) {
 
 // drain lowers a bucket's level to what it is at t. The fraction of a unit is
 // carried over, so that no rounding adds up.
-func (m *Meter) drain(t int64) {
+func (m *Meter) drain(d *Def, t int64) {
 	dt := t - m.Last
 	if dt <= 0 {
 		return
@@ -127,15 +133,21 @@ func (m *Meter) drain(t int64) {
 	if m.Level == 0 || m.N == 0 {
 		return
 	}
+	n, w := m.N, m.W
+	if d.Part != 0 {
+		if n, w = m.rate(d); n == 0 {
+			return
+		}
+	}
 	// Compared before anything is divided: most of the time a bucket is empty.
-	if hi, lo := bits.Mul64(uint64(dt), uint64(m.N)); hi != 0 || lo >= uint64(m.Level*m.W-m.Rem) {
+	if hi, lo := bits.Mul64(uint64(dt), uint64(n)); hi != 0 || lo >= uint64(m.Level*w-m.Rem) {
 		m.Level, m.Rem, m.Outside = 0, 0, 0
 		return
 	}
-	acc := m.Rem + dt*m.N
-	drained := acc / m.W
+	acc := m.Rem + dt*n
+	drained := acc / w
 	m.Level -= drained
-	m.Rem = acc - drained*m.W
+	m.Rem = acc - drained*w
 	m.Outside = min(m.Outside, m.Level)
 }
 
@@ -144,9 +156,9 @@ func (m *Meter) drain(t int64) {
 func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
 	for r.Sum > 0 && (r.Tail+1)*d.Slice <= t {
 		if c := r.at(r.Tail); *c > 0 {
-			m.drain((r.Tail + 1) * d.Slice)
+			m.drain(d, (r.Tail+1)*d.Slice)
 			r.stood((r.Tail+1)*d.Slice, m.Level)
-			m.fill(*c)
+			m.fill(d, *c)
 			m.Held -= *c
 			r.Sum -= *c
 			*c = 0
@@ -157,9 +169,10 @@ func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
 
 // fill raises a bucket's level, within what the arithmetic can hold. Up to twice the
 // capacity that is certain.
-func (m *Meter) fill(amount int64) {
+func (m *Meter) fill(d *Def, amount int64) {
 	if m.Level += amount; m.Level > 2*m.Cap {
-		m.Level = min(m.Level, max(maxExact/max(m.W, 1), 2*m.Cap))
+		_, w := m.rate(d)
+		m.Level = min(m.Level, max(maxExact/max(w, 1), 2*m.Cap))
 	}
 }
 

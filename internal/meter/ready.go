@@ -10,13 +10,13 @@ func (m *Meter) ReadyAt(d *Def, r *Ring, t, need int64) int64 {
 	if m.Cap == 0 {
 		return t
 	}
-	at := m.readyWithin(d, r, t, need, m.Capacity(r))
+	at := m.readyWithin(d, r, t, need, m.Open(d, r))
 	if r == nil {
 		return at
 	}
 	// What was cut off comes back step by step, and may be enough before that.
 	for cut, step := r.Cut-regained, r.CutAt+hour; cut > -regained && step < at; cut, step = cut-regained, step+hour {
-		at = min(at, max(step, m.readyWithin(d, r, t, need, m.less(max(cut, 0)))))
+		at = min(at, max(step, m.readyWithin(d, r, t, need, m.less(max(cut, 0))-m.Withheld(d))))
 	}
 	return at
 }
@@ -50,7 +50,7 @@ func (m *Meter) readyWithin(d *Def, r *Ring, t, need, capacity int64) int64 {
 
 // bucketReady follows the level through the slices that have yet to begin draining.
 func (m *Meter) bucketReady(d *Def, r *Ring, t, deficit int64) int64 {
-	probe := Meter{N: m.N, W: m.W, Level: m.Level, Rem: m.Rem, Last: t}
+	probe := Meter{Cap: m.Cap, N: m.N, W: m.W, Level: m.Level, Rem: m.Rem, Last: t}
 	if r != nil {
 		for k, left := r.Tail, r.Sum; left > 0 && deficit > probe.Level; k++ {
 			c := *r.at(k)
@@ -59,15 +59,16 @@ func (m *Meter) bucketReady(d *Def, r *Ring, t, deficit int64) int64 {
 			}
 			left -= c
 			before := probe.Level
-			probe.drain((k + 1) * d.Slice)
+			probe.drain(d, (k+1)*d.Slice)
 			deficit -= before - probe.Level
-			probe.fill(c)
+			probe.fill(d, c)
 		}
 	}
-	if deficit > probe.Level || m.N == 0 {
+	n, w := m.rate(d)
+	if deficit > probe.Level || n == 0 {
 		return Never
 	}
-	return probe.Last + ceilDiv(deficit*m.W-probe.Rem, m.N)
+	return probe.Last + ceilDiv(deficit*w-probe.Rem, n)
 }
 
 // Estimate is ReadyAt for amounts that may take many windows: the time by which ahead
@@ -79,12 +80,13 @@ func (m *Meter) Estimate(d *Def, r *Ring, t, ahead, need int64) int64 {
 	}
 	if d.Kind == Bucket {
 		deficit := ahead + need - m.Room(d, r)
-		if deficit <= 0 || m.N == 0 {
+		n, w := m.rate(d)
+		if deficit <= 0 || n == 0 {
 			return t
 		}
-		return min(t+(min(deficit, Never/m.W)*m.W-m.Rem)/m.N, Never)
+		return min(t+(min(deficit, Never/w)*w-m.Rem)/n, Never)
 	}
-	capacity := max(m.Capacity(r), 1)
+	capacity := max(m.Open(d, r), 1)
 	if m.isFixed(d) {
 		left := ahead + need - max(m.Room(d, r), 0) // for the windows to come
 		if left <= 0 {

@@ -38,6 +38,8 @@ const (
 	hasWaitsFor
 	hasSlotsMax
 	hasSlotsTTL
+	hasShare
+	hasUntil
 
 	endOfOp
 )
@@ -54,7 +56,7 @@ const (
 		4 + // class, kind, verdict, scope
 		2*maxVarint + // id
 		3 + store.MaxLimits*maxVarint + // amounts
-		6*maxVarint + // wait, TTL, alive, retry after, slots
+		8*maxVarint + // wait, TTL, alive, retry after, slots, share, until
 		7*maxCount + // lengths of strings
 		2*maxCount // counts of statements and names
 
@@ -109,7 +111,9 @@ func fieldsOf(op *store.Op, amounts uint32) uint32 {
 		bit(op.Machine != "", hasMachine) |
 		bit(len(op.WaitsFor) > 0, hasWaitsFor) |
 		bit(op.Slots.Max != 0, hasSlotsMax) |
-		bit(op.Slots.TTL != 0, hasSlotsTTL)
+		bit(op.Slots.TTL != 0, hasSlotsTTL) |
+		bit(op.Share != 0, hasShare) |
+		bit(op.Until != 0, hasUntil)
 }
 
 func appendOp(dst []byte, op *store.Op) []byte {
@@ -198,6 +202,12 @@ func appendRare(dst []byte, op *store.Op, has uint32) []byte {
 	}
 	if has&hasSlotsTTL != 0 {
 		dst = appendVarint(dst, int64(op.Slots.TTL))
+	}
+	if has&hasShare != 0 {
+		dst = appendVarint(dst, op.Share)
+	}
+	if has&hasUntil != 0 {
+		dst = appendVarint(dst, int64(op.Until))
 	}
 	return dst
 }

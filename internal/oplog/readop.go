@@ -92,6 +92,12 @@ func (e *Entry) readRare(r *reader, op *store.Op, has uint32) {
 	if has&hasSlotsTTL != 0 {
 		op.Slots.TTL = time.Duration(r.varint())
 	}
+	if has&hasShare != 0 {
+		op.Share = r.varint()
+	}
+	if has&hasUntil != 0 {
+		op.Until = store.Time(r.varint())
+	}
 }
 
 func readAmounts(r *reader, a *[store.MaxLimits]int64) {

@@ -1,10 +1,14 @@
 package policy
 
-// Shares are what classes are guaranteed of a stock, and what they have used of it.
+// MaxClasses bounds the number of classes.
+const MaxClasses = 8
+
+// Shares are what classes are guaranteed of a stock, and what they have used of it. A class
+// without a weight is none.
 type Shares struct {
 	Size    int64
-	Weights []int64
-	Used    []int64
+	Weights [MaxClasses]int64
+	Used    [MaxClasses]int64
 	Alive   uint16 // set of classes with an agent that is alive
 }
 

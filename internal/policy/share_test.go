@@ -7,7 +7,7 @@ import (
 )
 
 func TestSharesAsInTheDocumentation(t *testing.T) {
-	s := Shares{Size: 1000, Weights: []int64{40, 35, 25}, Used: []int64{0, 0, 0}, Alive: 0b111}
+	s := Shares{Size: 1000, Weights: [8]int64{40, 35, 25}, Alive: 0b111}
 	for class, want := range []int64{400, 350, 250} {
 		if got := s.Guaranteed(class); got != want {
 			t.Errorf("class %d has %d, want %d", class, got, want)
@@ -22,7 +22,7 @@ func TestSharesAsInTheDocumentation(t *testing.T) {
 	if got := s.Floor(2, 200); got != 615 {
 		t.Errorf("within its share it leaves %d", got)
 	}
-	s.Used = []int64{600, 0, 384}
+	s.Used = [8]int64{600, 0, 384}
 	if got := s.Floor(2, 200); got != 200 {
 		t.Errorf("who borrows leaves %d, want what the light asks for", got)
 	}
@@ -40,8 +40,8 @@ func TestSharesAsInTheDocumentation(t *testing.T) {
 
 func drawShares(t *rapid.T) *Shares {
 	n := rapid.IntRange(1, 8).Draw(t, "classes")
-	s := &Shares{Size: rapid.OneOf(rapid.Int64Range(1, 100), rapid.Int64Range(1, 1<<40)).Draw(t, "size"), Weights: make([]int64, n), Used: make([]int64, 8)}
-	for i := range s.Weights {
+	s := &Shares{Size: rapid.OneOf(rapid.Int64Range(1, 100), rapid.Int64Range(1, 1<<40)).Draw(t, "size")}
+	for i := range n {
 		s.Weights[i] = rapid.Int64Range(1, 1000).Draw(t, "weight")
 		s.Used[i] = rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(0, s.Size)).Draw(t, "used")
 	}
@@ -75,7 +75,7 @@ func TestSharesAddUp(t *testing.T) {
 func TestSharesAreThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawShares(t)
-		clear(s.Used)
+		s.Used = [8]int64{}
 		used := int64(0)
 		for range 50 {
 			c := rapid.IntRange(0, len(s.Weights)-1).Draw(t, "class")

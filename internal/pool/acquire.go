@@ -22,8 +22,9 @@ func (p *Pool) acquire(i int) {
 		refuse(op, store.CodeCapacity, limit, 0)
 		return
 	}
-	if op.Force || fits && p.queue.Len() == 0 && (p.firstGate == 0 || p.gatesAllow(tk.who.model, tk.who.key).OK) {
-		p.grant(t, tk)
+	open := p.firstGate == 0 || p.gatesAllow(tk.who.model, tk.who.key).OK
+	if op.Force || fits && p.queue.Len() == 0 && open {
+		p.grant(t, tk, open) // one that goes although a gate holds is nobody's probe
 		p.hold(t, tk, op)
 		return
 	}
@@ -137,8 +138,9 @@ func (p *Pool) fits(tk *ticket) bool {
 	return true
 }
 
-// grant charges every limit. Its meters have been touched in this step.
-func (p *Pool) grant(t int32, tk *ticket) {
+// grant charges every limit. Its meters have been touched in this step. Gates count it unless it
+// goes although they hold.
+func (p *Pool) grant(t int32, tk *ticket, counts bool) {
 	tk.granted = p.now
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -149,7 +151,7 @@ func (p *Pool) grant(t int32, tk *ticket) {
 			p.took(tk, c, in, d)
 		}
 	}
-	if p.firstGate != 0 {
+	if counts && p.firstGate != 0 {
 		p.gatesSent(t, tk)
 	}
 	p.inFlight++

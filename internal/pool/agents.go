@@ -33,7 +33,7 @@ func (p *Pool) agentStates() []store.Agent {
 			alive |= 1 << c
 		}
 	}
-	s := policy.Shares{Size: p.totalLimit(), Weights: p.weights[:], Alive: alive}
+	s := policy.Shares{Size: p.totalLimit(), Weights: p.weights, Alive: alive}
 	for i := range list {
 		class := list[i].Class
 		list[i].Allocated = s.Allocated(class, count[class])

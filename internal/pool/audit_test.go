@@ -100,6 +100,9 @@ func (p *Pool) audit() error {
 			}
 		}
 	}
+	if err := p.auditMembers(); err != nil {
+		return err
+	}
 	hold(p.by[:]...)
 	for i := int32(1); i < p.history.periods.End(); i++ {
 		pd := p.history.periods.At(i)
@@ -120,6 +123,43 @@ func (p *Pool) audit() error {
 		}
 	})
 	return err
+}
+
+// auditMembers adds up what members were promised.
+func (p *Pool) auditMembers() error {
+	heard, silent, promised := 0, 0, int64(0)
+	last := int64(0)
+	for i := p.firstMember; i != 0; i = p.members.At(i).next {
+		m := p.members.At(i)
+		if m.silent || m.touched < last || m.silentFrom() <= p.now {
+			return fmt.Errorf("member %d is heard of, and %+v", i, *m)
+		}
+		heard, last, promised = heard+1, m.touched, promised+partOf(m.share)
+	}
+	for i := p.firstSilent; i != 0; i = p.members.At(i).next {
+		m := p.members.At(i)
+		if !m.silent {
+			return fmt.Errorf("member %d is silent, and %+v", i, *m)
+		}
+		silent, promised = silent+1, promised+partOf(m.share)
+	}
+	if heard+silent != p.members.Len() || heard != int(p.heardOf) {
+		return fmt.Errorf("%d members are heard of and %d silent of %d", heard, silent, p.members.Len())
+	}
+	if promised != p.promised || promised > whole {
+		return fmt.Errorf("%d is promised, %d in all, of %d", promised, p.promised, int64(whole))
+	}
+	for i := int32(1); i < p.sessions.End(); i++ {
+		if m := p.sessions.At(i).member; m != 0 && p.members.At(m).session != i {
+			return fmt.Errorf("member %d is not that of session %d", m, i)
+		}
+	}
+	for k := range p.parts {
+		if p.parts[k] != p.defs[k].Part || silent == 0 && p.parts[k] != 0 {
+			return fmt.Errorf("%d parts are withheld of limit %d, %d in effect, with %d silent", p.parts[k], k, p.defs[k].Part, silent)
+		}
+	}
+	return nil
 }
 
 // each visits the records of a slab of another package.
@@ -212,7 +252,7 @@ func (c *chaos) op() store.Op {
 	op.Agent, op.User, op.Model, op.Key = c.name("a", 6), c.name("u", 2), c.name("m", 3), c.name("k", 2)
 	op.Machine = c.name("h", 3)
 	op.Class = uint8(c.IntN(4))
-	switch k := c.IntN(30); {
+	switch k := c.IntN(34); {
 	case k < 9:
 		op.Kind, op.ID = store.OpAcquire, store.ID{Session: op.ID.Session}
 		op.Emergency = op.Class == 0 && c.IntN(4) == 0
@@ -255,6 +295,17 @@ func (c *chaos) op() store.Op {
 		}
 	case k < 29:
 		op.Kind = store.OpLeave
+	case k < 32:
+		op.Kind, op.ID = store.OpTouch, store.ID{Session: 1 + c.Uint64N(6)}
+		op.TTL, op.Spent = c.pick(0, time.Second, time.Minute, time.Hour), c.IntN(8) == 0
+		op.Share = int64(c.IntN(8))
+		if c.IntN(8) == 0 {
+			op.Until = c.now - 1 + store.Time(c.IntN(3))
+		}
+	case k < 33:
+		if op.Kind = store.OpForget; c.IntN(4) > 0 {
+			op.Kind = store.OpTouch
+		}
 	default:
 		op.Kind, op.Wait = store.OpLaunch, c.pick(0, time.Second, time.Hour)
 	}
@@ -340,6 +391,7 @@ func TestNothingIsLeftOfAnything(t *testing.T) {
 
 // end lets everything be over.
 func (c *chaos) end(t *testing.T, seed uint64) {
+	c.now = c.now.Add(holdAfterLoss * time.Microsecond) // which nobody can end
 	c.p.Apply(c.now, []store.Op{{Kind: store.OpResume}})
 	for i := int32(1); i < c.p.tickets.End(); i++ { // who waits for ever would
 		if tk := c.p.tickets.At(i); tk.state == stateWaiting {
@@ -365,9 +417,9 @@ func (c *chaos) end(t *testing.T, seed uint64) {
 			}
 		}
 	}
-	if p.tickets.Len() != 0 || p.inFlight != 0 || p.queue.Len() != 0 || scoped > 0 || p.firstGate != 0 || p.leases.Len() != 0 {
-		t.Errorf("seed %d, when all is over: %d tickets, %d in flight, %d waiting, %d meters, gate %d, %d leases",
-			seed, p.tickets.Len(), p.inFlight, p.queue.Len(), scoped, p.firstGate, p.leases.Len())
+	if p.tickets.Len() != 0 || p.inFlight != 0 || p.queue.Len() != 0 || scoped > 0 || p.firstGate != 0 || p.leases.Len() != 0 || p.members.Len() != 0 || p.sessions.Len() > 1 {
+		t.Errorf("seed %d, when all is over: %d tickets, %d in flight, %d waiting, %d meters, gate %d, %d leases, %d members, %d sessions",
+			seed, p.tickets.Len(), p.inFlight, p.queue.Len(), scoped, p.firstGate, p.leases.Len(), p.members.Len(), p.sessions.Len())
 	}
 	known := map[int32]bool{p.names.Hold("last"): true}
 	for i := int32(1); i < p.history.periods.End(); i++ {

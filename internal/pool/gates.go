@@ -268,7 +268,9 @@ func (p *Pool) pause(op *store.Op) {
 
 func (p *Pool) resume(op *store.Op) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
-		p.gates.At(i).Resume(p.now)
+		if g := p.gates.At(i); g.scope != 0 || !p.lossHolds() { // that is not for anybody to end
+			g.Resume(p.now)
+		}
 	}
 	op.Result.State = store.Ended
 }

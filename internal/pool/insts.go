@@ -46,7 +46,9 @@ func (p *Pool) derive(i int) error {
 	if err != nil {
 		return err
 	}
+	d.Part = p.parts[i]
 	p.defs[i] = d
+	p.setSpan(i)
 	if l.Per&^store.Shared == 0 {
 		p.shared |= 1 << i
 	} else {
@@ -114,6 +116,7 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 	default:
 		p.instIx.Add(scopeHash(limit, scope), i)
 	}
+	p.lose(i)
 	return i, nil
 }
 
@@ -199,17 +202,20 @@ func scoped(who *names, per store.Scope) names {
 		return names{agent: who.agent}
 	}
 	var s names
-	for _, f := range [...]struct {
-		bit      store.Scope
-		from, to *int32
-	}{
-		{store.PerAgent, &who.agent, &s.agent}, {store.PerUser, &who.user, &s.user},
-		{store.PerModel, &who.model, &s.model}, {store.PerTool, &who.tool, &s.tool},
-		{store.PerKey, &who.key, &s.key},
-	} {
-		if per&f.bit != 0 {
-			*f.to = *f.from
-		}
+	if per&store.PerAgent != 0 {
+		s.agent = who.agent
+	}
+	if per&store.PerUser != 0 {
+		s.user = who.user
+	}
+	if per&store.PerModel != 0 {
+		s.model = who.model
+	}
+	if per&store.PerTool != 0 {
+		s.tool = who.tool
+	}
+	if per&store.PerKey != 0 {
+		s.key = who.key
 	}
 	return s
 }
@@ -242,7 +248,7 @@ func (p *Pool) touchCharge(c *charge) (*inst, *meter.Def, *meter.Ring) {
 // hold, though the limit as such can, goes when it is alone.
 func (in *inst) room(d *meter.Def, r *meter.Ring, amount int64) int64 {
 	room := in.Room(d, r)
-	if room < amount && in.Used(d, r) == 0 && amount <= in.Cap {
+	if room < amount && in.Used(d, r) == 0 && amount <= in.Cap-in.Withheld(d) {
 		return amount
 	}
 	return room
@@ -251,7 +257,7 @@ func (in *inst) room(d *meter.Def, r *meter.Ring, amount int64) int64 {
 // readyAt returns when room will let amount in, if nothing changes but time.
 func (in *inst) readyAt(d *meter.Def, r *meter.Ring, t, amount int64) int64 {
 	at := in.ReadyAt(d, r, t, amount)
-	if most := in.Capacity(r); amount > most && amount <= in.Cap {
+	if most := in.Open(d, r); amount > most && amount <= in.Cap-in.Withheld(d) {
 		at = min(at, in.ReadyAt(d, r, t, most)) // when it is alone
 	}
 	return at

@@ -55,8 +55,9 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 		if l.Per&^store.Shared != 0 {
 			continue // of our own: the provider knows nothing of it
 		}
-		in, d, r := p.touch(p.instOf(o.Limit, &who))
-		p.learnSize(in, d, l, o.Size)
+		at := p.instOf(o.Limit, &who)
+		in, d, r := p.touch(at)
+		p.learnSize(at, in, d, l, o.Size)
 		current := made >= in.Hi-d.Window // else it may tell of the window before
 		if o.ResetIn >= 0 && l.Kind == store.Fixed {
 			slop := int64(defaultSlop)
@@ -104,7 +105,7 @@ func (tk *ticket) cost(limit int) int64 {
 const defaultSlop = 1_200_000
 
 // learnSize takes on a size that the provider states. A configured one caps it.
-func (p *Pool) learnSize(in *inst, d *meter.Def, l *store.Limit, size int64) {
+func (p *Pool) learnSize(i int32, in *inst, d *meter.Def, l *store.Limit, size int64) {
 	if size <= 0 || size > store.MaxAmount {
 		return
 	}
@@ -117,8 +118,12 @@ func (p *Pool) learnSize(in *inst, d *meter.Def, l *store.Limit, size int64) {
 	} else if burst == 0 || burst > size {
 		burst = size
 	}
+	before := in.Cap
 	if err := in.Resize(d, size, burst); err == nil {
 		in.stated = true
+		if in.Cap > before {
+			p.lose(i) // of what is new nothing was filled
+		}
 	}
 }
 

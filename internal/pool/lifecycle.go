@@ -37,6 +37,9 @@ func (p *Pool) Stirred() bool { return p.stirred }
 func (p *Pool) Collect(now store.Time, op *store.Op) {
 	p.now = max(p.now, int64(now))
 	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), Reason: store.Reason{Limit: -1}}
+	if p.nextHush != 0 && p.now >= p.nextHush {
+		p.hush()
+	}
 	p.poll(op)
 }
 
@@ -114,7 +117,7 @@ func (p *Pool) renew(i int) {
 		tk.ttl = op.TTL.Microseconds()
 	}
 	if p.fits(tk) && p.gatesAllow(tk.who.model, tk.who.key).OK {
-		p.grant(t, tk)
+		p.grant(t, tk, true)
 		p.hold(t, tk, op)
 		return
 	}
@@ -193,11 +196,11 @@ const mostUsed = 8
 // settle corrects charges to what was used. Amounts below zero are not known, as are all
 // if the caller left every one of them at zero.
 func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
-	var any int64
+	known := false
 	for i := range p.spec.Limits {
-		any |= amounts[i]
+		known = known || amounts[i] != 0
 	}
-	if any == 0 {
+	if !known {
 		return
 	}
 	before := p.costs(tk)

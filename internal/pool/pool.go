@@ -30,6 +30,7 @@ type Pool struct {
 	stocks   flat.Slab[stock]
 	paces    flat.Slab[policy.Pace]
 	leases   flat.Slab[lease]
+	members  flat.Slab[member]
 	gates    flat.Slab[gateRec]
 	sessions flat.Slab[session]
 	sessIx   flat.Index
@@ -51,6 +52,9 @@ type Pool struct {
 	safe      [store.MaxClasses]int64 // thousandths of a stock that a class may always take
 	lease     int64                   // how long an agent lives that is not heard of; 0: none is alive
 	anyStrict bool                    // some limit insists on an answer
+	span      [store.MaxLimits]int64  // how long a charge stands once it is bound, at the most
+
+	knownParts int64 // the revision of what is withheld that defs have
 
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
@@ -81,6 +85,18 @@ type once struct {
 	retired    uint16                 // set of limits that no member has
 	written    written                // the spec
 	wheel      wheel
+
+	lostAt      int64                  // when the store was last said to have lost its memory; 0: never
+	firstMember int32                  // of those that are heard of, the one that was so the longest ago
+	lastMember  int32                  // and the one that was so just now
+	firstSilent int32                  // of the others
+	heardOf     int32                  // how many are
+	promised    int64                  // sum of all that members may believe to be theirs
+	hushed      int64                  // of those of them that are silent
+	nextHush    int64                  // when what is withheld may change; 0: never
+	nextFree    int64                  // when some of it may be free again; 0: nothing is withheld
+	partsRev    int64                  // of parts
+	parts       [store.MaxLimits]int64 // what is withheld of each limit, in 1/meter.Parts
 }
 
 // New makes a pool at time now, on the heap.
@@ -136,6 +152,7 @@ func open(space *flat.Space) *Pool {
 	p.stocks.Open(space)
 	p.paces.Open(space)
 	p.leases.Open(space)
+	p.members.Open(space)
 	p.gates.Open(space)
 	p.sessions.Open(space)
 	p.sessIx.Open(space)
@@ -205,6 +222,9 @@ func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	if p.now >= p.wheel.turns {
 		p.expireTickets()
 	}
+	if p.nextHush != 0 && p.now >= p.nextHush {
+		p.hush()
+	}
 	if p.firstGate != 0 {
 		p.dropStale()
 	}
@@ -250,6 +270,9 @@ func (p *Pool) apply(i int) {
 	case store.OpPoll:
 		p.poll(op)
 		return
+	case store.OpTouch: // which comes every second from everyone, and seldom lets anybody go
+		p.touched(op)
+		return
 	}
 	p.stirred = true
 	switch op.Kind {
@@ -273,6 +296,8 @@ func (p *Pool) apply(i int) {
 		p.leave(op)
 	case store.OpLaunch:
 		p.launch(op)
+	case store.OpForget:
+		p.forget(op)
 	default:
 		refuse(op, store.CodeInvalid, -1, 0)
 	}

@@ -31,6 +31,9 @@ func (p *Pool) write() {
 // Refresh takes in what other processes have changed since: where records are, and the spec.
 func (p *Pool) Refresh() error {
 	p.space.Refresh()
+	if p.knownParts != p.partsRev {
+		p.takeParts()
+	}
 	if p.known == p.written.version {
 		return nil
 	}
@@ -48,7 +51,7 @@ func (p *Pool) Refresh() error {
 // Reset is Refresh after the space was restored to an earlier state.
 func (p *Pool) Reset() error {
 	p.space.Reset()
-	p.known = 0
+	p.known, p.knownParts = 0, -1
 	return p.Refresh()
 }
 
@@ -138,6 +141,7 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	if err := p.adopt(spec); err != nil {
 		return err
 	}
+	p.respan()
 	p.write()
 	return nil
 }

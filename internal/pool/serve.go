@@ -20,6 +20,9 @@ func (p *Pool) serve() {
 		p.wakeAt(at)
 	}
 	p.wakeAtDue()
+	if p.nextFree != 0 {
+		p.wakeAt(p.nextFree)
+	}
 }
 
 // wakeAtDue wakes for the next ticket that expires.
@@ -238,7 +241,7 @@ func (p *Pool) admit(t int32) {
 	p.queue.Granted(tk.waiter, &costs)
 	tk.counted = true
 	p.unqueue(tk)
-	p.grant(t, tk)
+	p.grant(t, tk, true)
 	for k := range tk.n {
 		p.changed(&tk.charges[k]) // there may be room for one more
 	}
@@ -253,6 +256,16 @@ func (p *Pool) admit(t int32) {
 	p.decided = append(p.decided, tk.id)
 }
 
+// estimate returns about when need will have gone, behind what others want before it. What is
+// withheld may be free before that.
+func (p *Pool) estimate(in *inst, d *meter.Def, r *meter.Ring, before, need int64) int64 {
+	at := in.Estimate(d, r, p.now, before, need)
+	if d.Part != 0 {
+		at = min(at, max(p.nextFree, p.now))
+	}
+	return at
+}
+
 // why explains why a ticket waits and estimates when it will go.
 func (p *Pool) why(t int32) store.Reason {
 	tk := p.tickets.At(t)
@@ -263,7 +276,7 @@ func (p *Pool) why(t int32) store.Reason {
 		c := &tk.charges[k]
 		in, d, ring := p.touchCharge(c)
 		before := order.Share(in.queued-c.Amount, ahead)
-		if e := in.Estimate(d, ring, p.now, before, c.Amount); e > at || r.Limit < 0 && tk.lacked&(1<<c.limit) != 0 {
+		if e := p.estimate(in, d, ring, before, c.Amount); e > at || r.Limit < 0 && tk.lacked&(1<<c.limit) != 0 {
 			at = max(at, e)
 			r.Limit = int8(c.limit)
 		}

@@ -9,6 +9,7 @@ type session struct {
 	last     int64
 	open     int32 // tickets that have not ended
 	waiting  int32 // of them
+	member   int32 // its record, if it keeps in touch
 	_        int32 // a free record's link
 }
 
@@ -50,7 +51,9 @@ func (p *Pool) sessionOf(id uint64) *session {
 }
 
 // past reports that a session counts as forgotten, whether or not anybody has come by to do so.
-func (p *Pool) past(s *session) bool { return s.open == 0 && p.now-s.last >= sessionMemory }
+func (p *Pool) past(s *session) bool {
+	return s.open == 0 && s.member == 0 && p.now-s.last >= sessionMemory
+}
 
 // sweepSessions forgets sessions that have not been used for long and have no tickets. An id that comes
 // back after that is taken for a new one, so the memory outlasts any resend.
@@ -60,7 +63,7 @@ func (p *Pool) sweepSessions() {
 		return
 	}
 	s := p.sessions.At(p.sweepSess)
-	if s.high == 0 || !p.past(s) {
+	if s.last == 0 || !p.past(s) { // or it is free
 		return
 	}
 	p.forgotten = max(p.forgotten, s.high) // no number that was given out comes again

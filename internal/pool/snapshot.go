@@ -17,6 +17,9 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	if p.queue.Len() == 0 {
 		p.expireTickets() // while somebody waits, Wake sees to it
 	}
+	if p.nextHush != 0 && p.now >= p.nextHush {
+		p.hush()
+	}
 	s := store.Snapshot{
 		Now:        store.Time(p.now),
 		InFlight:   int(p.inFlight),
@@ -33,6 +36,7 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	s.Limits = p.limitStates()
 	s.Light = p.poolLight()
 	s.Agents = p.agentStates()
+	s.Members = p.memberStates()
 	s.Gates = p.gateStates()
 	s.Callers = p.callerStates()
 	s.Queue = p.waiterStates()
@@ -66,6 +70,12 @@ func (p *Pool) Waiting(session uint64) int {
 		return 0
 	}
 	return int(p.sessions.At(i).waiting)
+}
+
+// IsMember reports whether a session keeps in touch.
+func (p *Pool) IsMember(session uint64) bool {
+	i := p.findSession(session)
+	return i != 0 && p.sessions.At(i).member != 0
 }
 
 // EachWaiting calls f with every session that has tickets waiting, until it returns false.
@@ -118,6 +128,7 @@ func (p *Pool) limitStates() []store.LimitState {
 		if in.Cap > 0 {
 			l.Size = in.Capacity(r)
 			l.Remaining = max(in.Room(d, r), 0)
+			l.Withheld = in.Withheld(d)
 		}
 		if d.Kind == meter.Fixed {
 			l.Reset = store.Time(in.Hi)
@@ -142,6 +153,22 @@ func (p *Pool) scopeText(s names) string {
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+func (p *Pool) memberStates() []store.Member {
+	var list []store.Member
+	for i := int32(1); i < p.members.End(); i++ {
+		if m := p.members.At(i); m.session != 0 {
+			list = append(list, store.Member{
+				Session: p.sessions.At(m.session).id, Touched: store.Time(m.touched), Expires: store.Time(m.expires),
+				Share: m.told, Silent: m.silent,
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b store.Member) int {
+		return cmp.Or(cmp.Compare(a.Touched, b.Touched), cmp.Compare(a.Session, b.Session))
+	})
+	return list[:min(len(list), store.MaxListed)]
 }
 
 func (p *Pool) gateStates() []store.GateState {
@@ -196,7 +223,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 				heldBy = holders[c.inst]
 			}
 			in, d, ring := p.touchCharge(c)
-			at = max(at, in.Estimate(d, ring, p.now, before[c.inst], c.Amount))
+			at = max(at, p.estimate(in, d, ring, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}
 		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {

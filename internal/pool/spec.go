@@ -140,6 +140,7 @@ func (p *Pool) Redefine(spec store.Spec) error {
 		}
 	}
 	p.take(&spec)
+	p.respan()
 	return nil
 }
 
@@ -159,8 +160,12 @@ func (p *Pool) resize(limit int) error {
 				size = in.Cap
 			}
 		}
+		before := in.Cap
 		if err := in.Resize(&p.defs[limit], size, l.Burst); err != nil {
 			return err
+		}
+		if in.Cap > before {
+			p.lose(i)
 		}
 	}
 	return nil

@@ -173,7 +173,8 @@ func (p *Pool) rivalWants(inst int32) bool {
 
 // keptOfFlow is the light where it binds on what comes back by itself.
 func (p *Pool) keptOfFlow(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (store.Code, int64) {
-	floor := min(policy.Part(in.Capacity(r), p.threshold(tk.class)), in.Capacity(r)-c.Amount)
+	size := in.Open(d, r)
+	floor := min(policy.Part(size, p.threshold(tk.class)), size-c.Amount)
 	if floor <= 0 || in.Room(d, r)-c.Amount >= floor {
 		return 0, 0
 	}
@@ -191,7 +192,7 @@ func (p *Pool) threshold(class uint8) int64 {
 // keptOfStock is everything that can be kept of a stock. The largest floor counts; it is
 // never more than what a request finds right after the reset.
 func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (code store.Code, at int64) {
-	room, size := in.Room(d, r), in.Capacity(r)
+	room, size := in.Room(d, r), in.Open(d, r)
 	left := room - c.Amount
 	st := p.stockOf(in)
 	if size-left <= policy.Part(size, p.safe[tk.class]) && st.breaker.Idle() {
@@ -222,7 +223,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		keep(store.CodeReserve, sinking, in.Hi)
 	}
 	if p.spec.Shares && (tk.class > 0 || !p.amber(in, d, room, size)) {
-		s := policy.Shares{Size: max(size-in.Outside, 0), Weights: p.weights[:], Used: st.used[:], Alive: p.living() | 1<<tk.class}
+		s := policy.Shares{Size: max(size-in.Outside, 0), Weights: p.weights, Used: st.used, Alive: p.living() | 1<<tk.class}
 		sinking.Amount = s.Floor(int(tk.class), light.Amount)
 		keep(store.CodeShare, sinking, min(in.Hi, p.nextDeath(tk.class)))
 	}
@@ -285,7 +286,7 @@ func (p *Pool) light(in *inst, d *meter.Def, r *meter.Ring) store.Color {
 	}
 	room := in.Room(d, r)
 	below := func(thousandths int64) bool {
-		line := policy.Line{Amount: policy.Part(in.Capacity(r), thousandths)}
+		line := policy.Line{Amount: policy.Part(in.Open(d, r), thousandths)}
 		if in.IsStock(d) && !p.spec.Light.Static {
 			line.Over, line.Until = d.Window, in.Hi
 		}

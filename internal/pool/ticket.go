@@ -26,10 +26,9 @@ type head struct {
 	caller   int32
 	session  int32
 	waiter   int32
-	op       int32  // 1 + index of the op being applied that asked for it
-	hash     uint32 // of the id
-	slot     int32  // of the wheel
-	prev     int32  // in the wheel's slot
+	op       int32 // 1 + index of the op being applied that asked for it
+	slot     int32 // of the wheel
+	prev     int32 // in the wheel's slot
 	next     int32
 	lacked   uint16 // set of limits it has lacked while waiting
 	state    state
@@ -94,7 +93,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	i := p.tickets.New()
 	t := p.tickets.At(i)
 	t.head = head{}
-	t.id, t.hash, t.since, t.deadline, t.class, t.retry = op.ID, idHash(op.ID), p.now, meter.Never, op.Class, op.Retry
+	t.id, t.since, t.deadline, t.class, t.retry = op.ID, p.now, meter.Never, op.Class, op.Retry
 	t.emergent, t.once = op.Emergency, op.Spent
 	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
 	t.session = p.lastSess // which has just presented it
@@ -109,7 +108,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	t.caller = p.callers.of(&p.names, t.who.agent)
 	p.heard(t.caller, t.class)
 	p.sessions.At(t.session).open++
-	p.ticketIx.Add(t.hash, i)
+	p.ticketIx.Add(idHash(t.id), i)
 	return i, t
 }
 
@@ -122,7 +121,7 @@ func (p *Pool) end(i int32, t *ticket) {
 		}
 	}
 	p.dropNames(&t.who)
-	p.ticketIx.Remove(t.hash, i)
+	p.ticketIx.Remove(idHash(t.id), i)
 	s := p.sessions.At(t.session)
 	s.open--
 	s.last = p.now

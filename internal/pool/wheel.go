@@ -61,6 +61,9 @@ func (p *Pool) expireTickets() {
 		end := p.now
 		for s := max(w.tick+1, w.next); s <= now && w.count > 0; s++ {
 			p.now = s * wheelStep
+			if p.nextHush != 0 && p.now >= p.nextHush {
+				p.hush()
+			}
 			for i := w.slots[s%wheelSlots]; i != 0; {
 				next := p.tickets.At(i).next
 				if p.tickets.At(i).due <= p.now {

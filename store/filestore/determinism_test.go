@@ -74,7 +74,7 @@ func (t traits) spec() store.Spec {
 }
 
 func (t traits) op(limits int, last uint64, session uint64) store.Op {
-	op := store.Op{Kind: store.OpKind(t.number("kind", 0, int(store.OpLaunch))), ID: store.ID{Session: session}}
+	op := store.Op{Kind: store.OpKind(t.number("kind", 0, int(store.OpForget))), ID: store.ID{Session: session}}
 	if t.number("acquires", 0, 1) == 1 {
 		op.Kind = store.OpAcquire
 	}
@@ -97,6 +97,10 @@ func (t traits) op(limits int, last uint64, session uint64) store.Op {
 		return op
 	case store.OpLaunch:
 		op.Wait = time.Second
+		return op
+	case store.OpTouch:
+		op.TTL, op.Spent = time.Duration(t.number("ttl", 0, 3))*time.Second, t.number("leaves", 0, 5) == 5
+		op.Share = int64(t.number("share", 0, 4))
 		return op
 	case store.OpClose:
 		op.Spent = t.number("spent", 0, 1) == 1

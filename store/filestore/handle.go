@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/placed"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
@@ -20,7 +21,7 @@ type handle struct {
 	session uint64
 	watch   atomic.Pointer[func([]store.ID)]
 	closed  atomic.Bool
-	places  []int // of this member's limits in the pool; nil: the same
+	places  placed.Places // of this member's limits in the pool
 }
 
 // open makes a session whose limits are those of spec.
@@ -41,7 +42,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			st.keepTime()
 		}
 		st.lastSess++
-		h = &handle{state: st, session: st.process<<16 | st.lastSess&0xffff, places: st.places(&spec)}
+		h = &handle{state: st, session: st.process<<16 | st.lastSess&0xffff, places: placed.Of(spec.Limits, st.core.Limits(), st.core.Index)}
 		st.sessions[h.session] = h
 		return nil
 	})
@@ -69,20 +70,6 @@ func (st *state) reform(spec *store.Spec, same bool) error {
 	}
 	st.note(nil)
 	return nil
-}
-
-// places returns where in the pool a member's limits are, nil if they are in the same order.
-func (st *state) places(spec *store.Spec) []int {
-	same := st.core.Limits() == len(spec.Limits)
-	places := make([]int, len(spec.Limits))
-	for i := range spec.Limits {
-		places[i] = st.core.Index(spec.Limits[i].Name)
-		same = same && places[i] == i
-	}
-	if same {
-		return nil
-	}
-	return places
 }
 
 // Apply implements [store.Pool].
@@ -114,44 +101,16 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 
 // applyPlaced is Apply where the pool has the limits in another order.
 func (h *handle) applyPlaced(ctx context.Context, ops []store.Op) error {
-	placed := slices.Clone(ops)
-	for i := range placed {
-		op := &placed[i]
-		was := op.Amounts
-		op.Amounts = [store.MaxLimits]int64{}
-		if op.Kind == store.OpClose && was != op.Amounts { // what this member does not know of is not known
-			for k := range op.Amounts {
-				op.Amounts[k] = -1
-			}
-		}
-		for k, at := range h.places {
-			if at >= 0 {
-				op.Amounts[at] = was[k]
-			}
-		}
-		op.Observed = slices.Clone(op.Observed)
-		for k := range op.Observed {
-			if o := &op.Observed[k]; o.Limit >= 0 && o.Limit < len(h.places) {
-				o.Limit = h.places[o.Limit]
-			} else {
-				o.Limit = -1
-			}
-		}
+	there := slices.Clone(ops)
+	for i := range there {
+		h.places.Op(&there[i])
 	}
-	err := h.state.apply(ctx, placed)
+	err := h.state.apply(ctx, there)
 	for i := range ops {
-		ops[i].ID, ops[i].Result = placed[i].ID, placed[i].Result
-		ops[i].Result.Reason.Limit = int8(h.placeOf(int(placed[i].Result.Reason.Limit)))
+		ops[i].ID, ops[i].Result = there[i].ID, there[i].Result
+		h.places.Result(&ops[i].Result)
 	}
 	return err
-}
-
-// placeOf returns which of the member's limits is at a place of the pool, -1 if none is.
-func (h *handle) placeOf(limit int) int {
-	if h.places == nil {
-		return limit
-	}
-	return slices.Index(h.places, limit)
 }
 
 // hang makes sure that the process can be told before anything of its waits.
@@ -179,19 +138,9 @@ func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
 		return store.Snapshot{}, err
 	}
 	var s store.Snapshot
-	if err := h.state.faultless(func() { s = p.Snapshot(now) }); err != nil || h.places == nil {
-		return s, err
-	}
-	s.Limits = slices.DeleteFunc(s.Limits, func(l store.LimitState) bool { return h.placeOf(l.Limit) < 0 })
-	for i := range s.Limits {
-		s.Limits[i].Limit = h.placeOf(s.Limits[i].Limit)
-	}
-	slices.SortStableFunc(s.Limits, func(a, b store.LimitState) int { return a.Limit - b.Limit })
-	for i := range s.Queue {
-		r := &s.Queue[i].Reason
-		r.Limit = int8(h.placeOf(int(r.Limit)))
-	}
-	return s, nil
+	err = h.state.faultless(func() { s = p.Snapshot(now) })
+	h.places.Snapshot(&s)
+	return s, err
 }
 
 // History implements [store.Recorder].
@@ -280,12 +229,16 @@ func (st *state) leave(h *handle) error {
 		return nil
 	}
 	var waiting []store.ID
+	member := false
 	err := st.locked(context.Background(), func() error {
-		waiting = st.core.WaitingOf(h.session)
+		waiting, member = st.core.WaitingOf(h.session), st.core.IsMember(h.session)
 		return nil
 	})
 	delete(st.sessions, h.session)
 	st.mu.Unlock()
+	if member && err == nil {
+		err = st.apply(context.Background(), []store.Op{{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true}})
+	}
 	for len(waiting) > 0 && err == nil {
 		n := min(len(waiting), store.MaxBatch)
 		ops := make([]store.Op, n)

@@ -331,14 +331,17 @@ func (h *handle) Close() error {
 	}
 	h.closed = true
 	delete(st.sessions, h.session)
-	waiting := st.core.WaitingOf(h.session)
+	waiting, member := st.core.WaitingOf(h.session), st.core.IsMember(h.session)
 	st.mu.Unlock()
-	if len(waiting) == 0 {
-		return nil
+	ops := make([]store.Op, 0, len(waiting)+1)
+	for _, id := range waiting {
+		ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
 	}
-	ops := make([]store.Op, len(waiting))
-	for i, id := range waiting {
-		ops[i] = store.Op{Kind: store.OpCancel, ID: id}
+	if member {
+		ops = append(ops, store.Op{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true})
+	}
+	if len(ops) == 0 {
+		return nil
 	}
 	if err := st.apply(nil, ops); err != nil && !errors.Is(err, store.ErrClosed) {
 		return err

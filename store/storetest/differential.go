@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -186,6 +188,12 @@ func (w *twin) snapshot(t *rapid.T) store.Snapshot {
 	for i := range snap.Queue {
 		snap.Queue[i].ID.Session = 0
 	}
+	for i := range snap.Members {
+		snap.Members[i].Session = 0
+	}
+	slices.SortFunc(snap.Members, func(a, b store.Member) int { // without names those of one moment are in no order
+		return cmp.Or(cmp.Compare(a.Touched, b.Touched), cmp.Compare(a.Expires, b.Expires), cmp.Compare(a.Share, b.Share))
+	})
 	return snap
 }
 
@@ -279,6 +287,7 @@ func (tr *trace) drawOp(session int) store.Op {
 		store.OpAnswer, store.OpAnswer, store.OpClose, store.OpClose, store.OpCancel, store.OpRenew,
 		store.OpObserve, store.OpObserve, store.OpPause, store.OpResume,
 		store.OpHeartbeat, store.OpHeartbeat, store.OpLeave, store.OpLaunch,
+		store.OpTouch, store.OpTouch, store.OpTouch, store.OpForget,
 	}).Draw(tr.T, "kind")
 	op := store.Op{Kind: kind}
 	var own []issued
@@ -332,6 +341,10 @@ func (tr *trace) drawOp(session int) store.Op {
 		if tr.chance(30, "waits") {
 			op.WaitsFor = []string{"agent0", name("for")}
 		}
+	case store.OpTouch:
+		op.TTL = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour}).Draw(tr.T, "lease")
+		op.Spent, op.Share = tr.chance(10, "leaves"), rapid.Int64Range(0, 4).Draw(tr.T, "share")
+		op.Until = rapid.SampledFrom([]store.Time{0, 0, 0, Start, 2 * Start}).Draw(tr.T, "until")
 	case store.OpLaunch:
 		op.Wait = rapid.SampledFrom([]time.Duration{-1, 0, time.Second, time.Hour}).Draw(tr.T, "over")
 	case store.OpPause:

@@ -99,6 +99,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Spent", spending},
 		{"Keep", keeping},
 		{"Look", looking},
+		{"Touch", inTouch},
+		{"Forget", forgotten},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
 	}

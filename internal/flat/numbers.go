@@ -1,0 +1,183 @@
+package flat
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+)
+
+// A record as numbers: the fields of embedded structs, then the others, arrays and structs within
+// it laid out flat. So it is kept where there are no records: all of it is below 2^53.
+
+// AppendNumbers adds the record that v points to.
+func AppendNumbers(to []float64, v any) []float64 {
+	return appendNumbers(to, reflect.ValueOf(v).Elem())
+}
+
+// SetNumbers sets the record that v points to, and returns what is left.
+func SetNumbers(v any, from []float64) []float64 {
+	return setNumbers(reflect.ValueOf(v).Elem(), from)
+}
+
+// NumbersOf returns how many numbers a type takes.
+func NumbersOf(t reflect.Type) int { return len(appendNumbers(nil, reflect.New(t).Elem())) }
+
+// inOrder calls f with the fields of a struct.
+func inOrder(v reflect.Value, f func(reflect.Value)) {
+	for _, embedded := range []bool{true, false} {
+		for i := range v.NumField() {
+			sf := v.Type().Field(i)
+			if sf.Name == "_" || embedded != (sf.Anonymous && sf.Type.Kind() == reflect.Struct) {
+				continue
+			}
+			field := v.Field(i)
+			f(reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem())
+		}
+	}
+}
+
+func appendNumbers(to []float64, v reflect.Value) []float64 {
+	switch v.Kind() {
+	case reflect.Struct:
+		inOrder(v, func(f reflect.Value) { to = appendNumbers(to, f) })
+	case reflect.Array:
+		for i := range v.Len() {
+			to = appendNumbers(to, v.Index(i))
+		}
+	case reflect.Bool:
+		n := 0.0
+		if v.Bool() {
+			n = 1
+		}
+		to = append(to, n)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		to = append(to, float64(v.Int()))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		to = append(to, float64(v.Uint()))
+	case reflect.String:
+		to = append(to, 0) // only people need it
+	default:
+		panic(fmt.Sprintf("flat: a %v cannot be a number", v.Type()))
+	}
+	return to
+}
+
+func setNumbers(v reflect.Value, from []float64) []float64 {
+	switch v.Kind() {
+	case reflect.Struct:
+		inOrder(v, func(f reflect.Value) { from = setNumbers(f, from) })
+		return from
+	case reflect.Array:
+		for i := range v.Len() {
+			from = setNumbers(v.Index(i), from)
+		}
+		return from
+	case reflect.Bool:
+		v.SetBool(from[0] != 0)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(from[0]))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(from[0]))
+	default:
+		panic(fmt.Sprintf("flat: a %v cannot be a number", v.Type()))
+	}
+	return from[1:]
+}
+
+// Numbered is a slab whose records can be read and set as numbers.
+type Numbered interface {
+	// Head returns how many records were handed out, the first free one and how many are free.
+	Head() [3]int32
+	// SetHead makes room for as many records.
+	SetHead(h [3]int32)
+	// Unused returns the free records, each before the one it leads to.
+	Unused() []int32
+	// Numbers adds record i.
+	Numbers(to []float64, i int32) []float64
+	// SetNumbers sets record i.
+	SetNumbers(i int32, from []float64)
+	// SetNext says which free record the free record i leads to.
+	SetNext(i, next int32)
+}
+
+// Head implements [Numbered].
+func (s *Slab[T]) Head() [3]int32 {
+	if s.head == nil {
+		return [3]int32{}
+	}
+	return [3]int32{s.head.used, s.head.free, s.head.idle}
+}
+
+// SetHead implements [Numbered].
+func (s *Slab[T]) SetHead(h [3]int32) {
+	if s.head == nil {
+		s.head = new(slabHead)
+	}
+	s.head.used, s.head.free, s.head.idle = h[0], h[1], h[2]
+	for int(h[0]) > len(s.chunks)*chunkLen {
+		s.grow()
+	}
+}
+
+// Unused implements [Numbered].
+func (s *Slab[T]) Unused() (list []int32) {
+	if s.head == nil {
+		return nil
+	}
+	for i := s.head.free; i != 0; i = *s.link(i) {
+		list = append(list, i)
+	}
+	return list
+}
+
+// Numbers implements [Numbered].
+func (s *Slab[T]) Numbers(to []float64, i int32) []float64 { return AppendNumbers(to, s.At(i)) }
+
+// SetNumbers implements [Numbered].
+func (s *Slab[T]) SetNumbers(i int32, from []float64) { SetNumbers(s.At(i), from) }
+
+// SetNext implements [Numbered].
+func (s *Slab[T]) SetNext(i, next int32) { *s.link(i) = next }
+
+// Named is one interned name.
+type Named struct {
+	Number int32
+	Refs   int32
+	Tags   [2]int32
+	Text   string
+}
+
+// All returns the names with their numbers, and a number above all of them.
+func (n *Names) All() (list []Named, end int32) {
+	for i := int32(1); i < n.recs.End(); i++ {
+		if r := n.recs.At(i); r.refs > 0 {
+			list = append(list, Named{i, r.refs, r.tags, n.Text(i)})
+		}
+	}
+	return list, n.recs.End()
+}
+
+// SetAll makes names with given numbers, the first of which is not given out is end.
+func (n *Names) SetAll(list []Named, end int32) {
+	n.recs.SetHead([3]int32{end, 0, 0})
+	taken := map[int32]bool{}
+	for _, x := range list {
+		taken[x.Number] = true
+		r := n.recs.At(x.Number)
+		k := copy(r.text[:], x.Text)
+		r.size, r.refs, r.tags, r.hash = uint16(k), x.Refs, x.Tags, uint32(Hash(x.Text))
+		if k < len(x.Text) {
+			next := n.store(x.Text[k:]) // past the end: no slab has moved its records
+			n.recs.At(x.Number).next = next
+		}
+		n.index.Add(r.hash, x.Number)
+	}
+	for i := end - 1; i > 0; i-- {
+		if !taken[i] {
+			n.recs.Recycle(i)
+		}
+	}
+}
+
+// Unused returns the numbers that are free, in the order in which they will be used.
+func (n *Names) Unused() []int32 { return n.recs.Unused() }

@@ -1,0 +1,343 @@
+package pool
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"unsafe"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/oplog"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Plan is how a pool is kept where its records are fields of a hash: in a store that runs the
+// pool's functions in another language.
+type Plan struct {
+	Slabs  []SlabPlan
+	Config []ConfigPlan
+}
+
+// SlabPlan is how the records of a slab are kept.
+type SlabPlan struct {
+	Name, Key string
+	Slots     int // of a record, without the link of a free one
+	Head      int // where its head is among the heads
+}
+
+// ConfigPlan is where a part of what the spec says is.
+type ConfigPlan struct {
+	Name          string
+	Offset, Slots int
+}
+
+// Records of more than smallRecord numbers are kept in pages of pageLen.
+const (
+	pageLen     = 16
+	smallRecord = 40
+)
+
+// specField is the field with the spec.
+const specField = "s"
+
+// image is a pool as fields.
+type image map[string]string
+
+// Fields returns the whole pool as fields.
+func (p *Pool) Fields(l *Plan) map[string]string {
+	im := image{specField: string(oplog.AppendSpec(nil, &p.spec))}
+	slabs := p.slabs()
+	heads := make([]float64, 3*len(l.Slabs)+1)
+	for _, s := range l.Slabs {
+		switch slab := slabs[s.Name]; {
+		case s.Name == "names":
+			p.putNames(im, s, heads)
+		case s.Name == "defs" || s.Name == "limits":
+		default:
+			putSlab(im, s, slab, heads)
+		}
+	}
+	im.put("heads", heads)
+	for i := range p.spec.Limits {
+		im.put(fmt.Sprint(l.slab("defs").Key, i+1), append(flat.AppendNumbers(nil, &p.defs[i]), 0))
+		im.put(fmt.Sprint(l.slab("limits").Key, i+1), append(flat.AppendNumbers(nil, &p.spec.Limits[i]), 0))
+	}
+	for name, rec := range p.singles() {
+		im.put(name, flat.AppendNumbers(nil, rec))
+	}
+	im.put("cfg", p.config(l))
+	for _, x := range p.indexes() {
+		x.each(func(key []byte, rec int32) {
+			f := x.prefix + string(key)
+			if im[f] != "" {
+				im[f] += ","
+			}
+			im[f] += fmt.Sprint(rec)
+		})
+	}
+	return im
+}
+
+func (l *Plan) slab(name string) *SlabPlan {
+	for i := range l.Slabs {
+		if l.Slabs[i].Name == name {
+			return &l.Slabs[i]
+		}
+	}
+	panic("pool: no slab " + name)
+}
+
+// put stores a record: in one field, or in pages, of which those that are zero are left out.
+func (im image) put(field string, nums []float64) {
+	if len(nums) <= smallRecord {
+		im[field] = pack(nums)
+		return
+	}
+	for page := 0; page*pageLen < len(nums); page++ {
+		part := nums[page*pageLen : min((page+1)*pageLen, len(nums))]
+		for _, n := range part {
+			if n != 0 {
+				im[fmt.Sprintf("%s.%d", field, page)] = pack(part)
+				break
+			}
+		}
+	}
+}
+
+// get reads a record of n numbers.
+func (im image) get(field string, n int) []float64 {
+	nums := make([]float64, n)
+	if n <= smallRecord {
+		unpack(im[field], nums)
+		return nums
+	}
+	for page := 0; page*pageLen < n; page++ {
+		unpack(im[fmt.Sprintf("%s.%d", field, page)], nums[page*pageLen:min((page+1)*pageLen, n)])
+	}
+	return nums
+}
+
+// Pack writes numbers as the script reads them.
+func Pack(nums []float64) string { return pack(nums) }
+
+func pack(nums []float64) string {
+	b := make([]byte, 0, 8*len(nums))
+	for _, n := range nums {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n))
+	}
+	return string(b)
+}
+
+func unpack(s string, into []float64) {
+	for i := range into {
+		if len(s) < 8*(i+1) {
+			return
+		}
+		into[i] = math.Float64frombits(binary.LittleEndian.Uint64([]byte(s[8*i : 8*i+8])))
+	}
+}
+
+func putSlab(im image, s SlabPlan, slab flat.Numbered, heads []float64) {
+	h := slab.Head()
+	for k := range h {
+		heads[s.Head+k] = float64(h[k])
+	}
+	free := map[int32]int32{}
+	last := int32(0)
+	for _, i := range slab.Unused() {
+		if last != 0 {
+			free[last] = i
+		}
+		free[i] = 0
+		last = i
+	}
+	for i := int32(1); i < h[0]; i++ {
+		nums := slab.Numbers(nil, i)
+		next, isFree := free[i]
+		if isFree {
+			clear(nums)
+		}
+		im.put(fmt.Sprint(s.Key, i), append(nums, float64(next)))
+	}
+}
+
+func (p *Pool) putNames(im image, s SlabPlan, heads []float64) {
+	list, end := p.names.All()
+	unused := p.names.Unused()
+	heads[s.Head], heads[s.Head+2] = float64(end), float64(len(unused))
+	for _, n := range list {
+		im["n"+n.Text] = fmt.Sprint(n.Number)
+		im[fmt.Sprint("m", n.Number)] = n.Text
+		im.put(fmt.Sprint(s.Key, n.Number), []float64{float64(n.Refs), float64(n.Tags[0]), float64(n.Tags[1]), 0})
+	}
+	for k, i := range unused {
+		next := 0.0
+		if k+1 < len(unused) {
+			next = float64(unused[k+1])
+		}
+		if k == 0 {
+			heads[s.Head+1] = float64(i)
+		}
+		im.put(fmt.Sprint(s.Key, i), []float64{0, 0, 0, next})
+	}
+}
+
+// FromFields returns the pool that fields hold. It is a copy, on the heap.
+func FromFields(l *Plan, fields map[string]string) (*Pool, error) {
+	im := image(fields)
+	spec, err := oplog.DecodeSpec([]byte(im[specField]))
+	if err != nil {
+		return nil, fmt.Errorf("the pool's limits cannot be read: %w", err)
+	}
+	p := open(nil)
+	slabs := p.slabs()
+	heads := im.get("heads", 3*len(l.Slabs)+1)
+	for _, s := range l.Slabs {
+		slab := slabs[s.Name]
+		if slab == nil {
+			continue
+		}
+		getSlab(im, s, slab, [3]int32{int32(heads[s.Head]), int32(heads[s.Head+1]), int32(heads[s.Head+2])})
+	}
+	p.getNames(im, l.slab("names"), int32(heads[l.slab("names").Head]))
+	for name, rec := range p.singles() {
+		flat.SetNumbers(rec, im.get(name, len(flat.AppendNumbers(nil, rec))))
+	}
+	if err := p.adopt(spec); err != nil {
+		return nil, err
+	}
+	p.takeParts()
+	for _, x := range p.indexes() {
+		x.fill()
+	}
+	return p, nil
+}
+
+func getSlab(im image, s SlabPlan, slab flat.Numbered, head [3]int32) {
+	slab.SetHead(head)
+	next := make([]int32, head[0])
+	for i := int32(1); i < head[0]; i++ {
+		nums := im.get(fmt.Sprint(s.Key, i), s.Slots+1)
+		slab.SetNumbers(i, nums[:s.Slots])
+		next[i] = int32(nums[s.Slots])
+	}
+	// No more than there are: a list that goes in circles is not followed for ever.
+	for i, n := head[1], int32(0); i > 0 && i < head[0] && n < head[2]; i, n = next[i], n+1 {
+		slab.SetNext(i, next[i])
+	}
+}
+
+func (p *Pool) getNames(im image, s *SlabPlan, end int32) {
+	var list []flat.Named
+	for i := int32(1); i < end; i++ {
+		nums := im.get(fmt.Sprint(s.Key, i), s.Slots+1)
+		if nums[0] > 0 {
+			list = append(list, flat.Named{Number: i, Refs: int32(nums[0]), Tags: [2]int32{int32(nums[1]), int32(nums[2])}, Text: im[fmt.Sprint("m", i)]})
+		}
+	}
+	p.names.SetAll(list, max(end, 1))
+}
+
+func (p *Pool) singles() map[string]any {
+	return map[string]any{"once": p.once, "counts": p.queue.Counts(), "sum": p.callers.sum, "past": p.history.past}
+}
+
+func (p *Pool) slabs() map[string]flat.Numbered {
+	m := map[string]flat.Numbered{
+		"tickets": &p.tickets, "insts": &p.insts, "rings": &p.rings, "stocks": &p.stocks, "paces": &p.paces, "leases": &p.leases,
+		"gates": &p.gates, "sessions": &p.sessions, "members": &p.members, "crecs": &p.callers.recs, "hperiods": &p.history.periods,
+	}
+	for name, s := range p.queue.Slabs() {
+		m[name] = s
+	}
+	return m
+}
+
+// config returns what is derived from the spec, as the layout has it.
+func (p *Pool) config(l *Plan) []float64 {
+	var nums []float64
+	for _, f := range l.Config {
+		owner, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(f.Name, "pool."), "store."), ".")
+		if s, ok := strings.CutSuffix(rest, ".len"); ok {
+			nums = append(nums, float64(reflect.ValueOf(&p.spec).Elem().FieldByName(s).Len()))
+			continue
+		}
+		var v reflect.Value
+		switch owner {
+		case "Pool":
+			v = reflect.ValueOf(p).Elem()
+		case "Spec":
+			v = reflect.ValueOf(&p.spec).Elem()
+		case "history":
+			v = reflect.ValueOf(&p.history).Elem()
+		case "order":
+			v, rest = reflect.ValueOf(&p.queue).Elem(), strings.TrimPrefix(rest, "Queue.")
+		}
+		field := v.FieldByName(rest)
+		nums = flat.AppendNumbers(nums, reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Interface())
+	}
+	return nums
+}
+
+// Retired returns the set of limits that no member has any more.
+func (p *Pool) Retired() uint16 { return p.retired }
+
+// index is a hash index, with the keys that stand for its hashes elsewhere.
+type index struct {
+	prefix string
+	each   func(func(key []byte, rec int32))
+	fill   func()
+}
+
+func (p *Pool) indexes() []index {
+	list := []index{
+		{"ia", p.eachTicket, func() {
+			p.eachTicket(func(_ []byte, i int32) { p.ticketIx.Add(idHash(p.tickets.At(i).id), i) })
+		}},
+		{"ib", p.eachScoped, func() {
+			p.eachScoped(func(_ []byte, i int32) {
+				p.instIx.Add(scopeHash(int(p.insts.At(i).limit), p.insts.At(i).scope), i)
+			})
+		}},
+		{"ic", p.eachSession, func() {
+			p.eachSession(func(_ []byte, i int32) { p.sessIx.Add(sessionHash(p.sessions.At(i).id), i) })
+		}},
+	}
+	for prefix, x := range p.queue.Indexes() {
+		list = append(list, index{prefix, x.Each, x.Fill})
+	}
+	return list
+}
+
+func (p *Pool) eachTicket(f func([]byte, int32)) {
+	for i := int32(1); i < p.tickets.End(); i++ {
+		if t := p.tickets.At(i); t.state != 0 {
+			f([]byte(pack([]float64{float64(t.id.Session), float64(t.id.N)})), i)
+		}
+	}
+}
+
+func (p *Pool) eachSession(f func([]byte, int32)) {
+	for i := int32(1); i < p.sessions.End(); i++ {
+		if s := p.sessions.At(i); s.id != 0 {
+			f([]byte(pack([]float64{float64(s.id)})), i)
+		}
+	}
+}
+
+// eachScoped visits the meters that are found by their scope.
+func (p *Pool) eachScoped(f func([]byte, int32)) {
+	for i := int32(1); i < p.insts.End(); i++ {
+		in := p.insts.At(i)
+		if per := p.spec.Limits[in.limit].Per; !in.used || per == 0 || per == store.PerAgent {
+			continue
+		}
+		key := []byte{in.limit}
+		for _, n := range []int32{in.scope.agent, in.scope.user, in.scope.model, in.scope.tool, in.scope.key} {
+			key = binary.LittleEndian.AppendUint32(key, uint32(n))
+		}
+		f(key, i)
+	}
+}

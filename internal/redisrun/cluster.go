@@ -1,0 +1,200 @@
+package redisrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	slots     = 16384
+	mostNodes = 16
+
+	// A node that is silent for so long makes the cluster fail. Redis waits 15 s unless
+	// told; this is short for tests and long for a busy machine.
+	nodeTimeout = "cluster-node-timeout 2000"
+)
+
+// Cluster is a Redis Cluster of masters.
+type Cluster struct {
+	nodes []*Server
+	ids   []string
+}
+
+// StartCluster starts n masters that share the slots evenly, in order, and waits until
+// all of them say that the cluster is fine. Redis itself takes two seconds for that.
+// The options hold for every node; the port must be 0.
+func StartCluster(n int, opts Options) (*Cluster, error) {
+	if n < 1 || n > mostNodes {
+		return nil, fmt.Errorf("a cluster of %d: must be 1 to %d nodes", n, mostNodes)
+	}
+	if opts.Port != 0 {
+		return nil, errors.New("a cluster takes its ports itself: leave Options.Port 0")
+	}
+	opts.Lines = append([]string{
+		"cluster-enabled yes",
+		"cluster-config-file nodes.conf",
+		"cluster-announce-ip " + loopback,
+		nodeTimeout,
+	}, opts.Lines...)
+
+	c := &Cluster{nodes: make([]*Server, n), ids: make([]string, n)}
+	err := together(c.nodes, func(i int, _ *Server) (err error) {
+		c.nodes[i], err = Start(opts)
+		return err
+	})
+	if err == nil {
+		err = c.join()
+	}
+	if err == nil {
+		err = c.WaitOK()
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// join shares the slots and makes the nodes meet.
+func (c *Cluster) join() error {
+	n := len(c.nodes)
+	ctx := context.Background()
+	for i, s := range c.nodes {
+		id, err := s.Do(ctx, "CLUSTER", "MYID")
+		if err != nil {
+			return fmt.Errorf("join the cluster: %w", err)
+		}
+		c.ids[i] = id
+		// ADDSLOTSRANGE came with Redis 7.
+		add := []string{"CLUSTER", "ADDSLOTS"}
+		for slot := slots * i / n; slot < slots*(i+1)/n; slot++ {
+			add = append(add, itoa(slot))
+		}
+		steps := [][]string{add, {"CLUSTER", "SET-CONFIG-EPOCH", itoa(i + 1)}}
+		for _, other := range c.nodes[:i] {
+			steps = append(steps, []string{"CLUSTER", "MEET", loopback, itoa(other.port)})
+		}
+		for _, step := range steps {
+			if _, err := s.Do(ctx, step...); err != nil {
+				return fmt.Errorf("join the cluster: %s: %w", step[1], err)
+			}
+		}
+	}
+	return nil
+}
+
+// WaitOK waits until every node sees every other and says that the cluster is fine;
+// after a node was restarted, for instance.
+func (c *Cluster) WaitOK() error {
+	return awaitAll("the cluster does not agree", c.nodes, func(s *Server) error {
+		ctx := context.Background()
+		info, err := s.Do(ctx, "CLUSTER", "INFO")
+		if err != nil {
+			return err
+		}
+		if err := want(s, info, "cluster_state", "ok"); err != nil {
+			return err
+		}
+		nodes, err := s.Do(ctx, "CLUSTER", "NODES")
+		if err != nil {
+			return err
+		}
+		connected := 0
+		for line := range strings.Lines(nodes) {
+			// id, address, flags, master, ping, pong, epoch, link, slots
+			words := strings.Fields(line)
+			if len(words) > 7 && words[7] == "connected" && strings.TrimPrefix(words[2], "myself,") == "master" {
+				connected++
+			}
+		}
+		if connected != len(c.nodes) {
+			return fmt.Errorf("%s sees %d nodes of %d", s.Addr(), connected, len(c.nodes))
+		}
+		return nil
+	})
+}
+
+// Nodes returns the servers, in the order of their first slots at the start.
+func (c *Cluster) Nodes() []*Server { return append([]*Server(nil), c.nodes...) }
+
+// Addrs returns the host:port of every node.
+func (c *Cluster) Addrs() []string { return addrs(c.nodes) }
+
+func addrs(servers []*Server) []string {
+	list := make([]string, len(servers))
+	for i, s := range servers {
+		list[i] = s.Addr()
+	}
+	return list
+}
+
+// URL returns redis+cluster://a,b,c.
+func (c *Cluster) URL() string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }
+
+// Stop stops every node.
+func (c *Cluster) Stop() error { return stopAll(c.nodes) }
+
+// Slot returns the slot of a key.
+func (c *Cluster) Slot(key string) (int, error) {
+	var text string
+	err := c.anyNode(func(s *Server) (err error) {
+		text, err = s.Do(context.Background(), "CLUSTER", "KEYSLOT", key)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+// Owner returns the index of the node that serves a slot, as the nodes say it.
+func (c *Cluster) Owner(slot int) (int, error) {
+	if slot < 0 || slot >= slots {
+		return 0, fmt.Errorf("slot %d: must be 0 to %d", slot, slots-1)
+	}
+	owner := -1
+	err := c.anyNode(func(s *Server) error {
+		r, err := s.ask(context.Background(), "CLUSTER", "SLOTS")
+		if err != nil {
+			return err
+		}
+		for _, part := range r.list {
+			if len(part.list) < 3 || len(part.list[2].list) < 3 { // first, last, [host, port, id]
+				return errors.New("CLUSTER SLOTS: an answer of another shape")
+			}
+			first, err1 := strconv.Atoi(part.list[0].text)
+			last, err2 := strconv.Atoi(part.list[1].text)
+			if err := errors.Join(err1, err2); err != nil {
+				return err
+			}
+			if slot < first || slot > last {
+				continue
+			}
+			for i, id := range c.ids {
+				if id == part.list[2].list[2].text {
+					owner = i
+				}
+			}
+		}
+		if owner < 0 {
+			return fmt.Errorf("nobody serves slot %d", slot)
+		}
+		return nil
+	})
+	return owner, err
+}
+
+// anyNode asks one node after the other until one answers.
+func (c *Cluster) anyNode(ask func(*Server) error) error {
+	var errs []error
+	for _, s := range c.nodes {
+		err := ask(s)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,346 @@
+// Package redisrun starts real redis-server processes on free loopback ports: one
+// alone, a cluster, or a master with its replica and sentinels. Tests, benchmarks and
+// fault campaigns use it; the functions that take a testing.TB stop by themselves
+// what they started. On Linux the servers die with the process that started them,
+// also when that one is killed.
+package redisrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	loopback = "127.0.0.1"
+
+	startWithin  = 20 * time.Second // a busy machine may take seconds
+	stopWithin   = 3 * time.Second  // then it is killed
+	settleWithin = 30 * time.Second // for set-ups of several servers to agree
+	pollEvery    = 10 * time.Millisecond
+
+	portTries = 20
+)
+
+// Options say how a server differs from a plain one. The zero value is a plain one:
+// on a free port, with no password and nothing kept on disk.
+type Options struct {
+	// Lines are added to the configuration file, after the lines of this package:
+	// "maxmemory 1mb", "appendonly yes", "requirepass x".
+	Lines []string
+	// Port is taken at random when 0. In a cluster port+10000 is taken too.
+	Port int
+	// TLS adds a port that speaks TLS. Clients must show a certificate unless
+	// Lines say otherwise ("tls-auth-clients no").
+	TLS *Certs
+
+	sentinel bool
+	// ready runs after each start, a restart included, for what Redis forgets.
+	ready func(*Server) error
+}
+
+// Server is one redis-server process. Its methods may be called from several
+// goroutines.
+type Server struct {
+	opts     Options
+	password string
+	binary   string
+	dir      string
+	port     int
+	tlsPort  int
+
+	mu      sync.Mutex
+	process *process // nil while it is down
+	paused  bool
+	stopped bool
+}
+
+// Start starts a server and waits until it answers.
+func Start(opts Options) (*Server, error) {
+	binary, err := findBinary()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLines(opts.Lines); err != nil {
+		return nil, err
+	}
+	for range portTries {
+		s := &Server{opts: opts, binary: binary, password: passwordIn(opts.Lines)}
+		err = s.create()
+		if err == nil {
+			return s, nil
+		}
+		// Somebody else was quicker. A port that was asked for is not exchanged.
+		if opts.Port != 0 || !errors.Is(err, errPortTaken) {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// create takes ports, makes the directory and starts the process; when it fails
+// nothing is left.
+func (s *Server) create() (err error) {
+	defer func() {
+		if err != nil {
+			_ = s.remove()
+		}
+	}()
+	if s.port, err = takePort(s.opts.Port); err != nil {
+		return err
+	}
+	if s.opts.TLS != nil {
+		if s.tlsPort, err = takePort(0); err != nil {
+			return err
+		}
+	}
+	if s.dir, err = os.MkdirTemp("", "sluice-redis-"); err != nil {
+		return err
+	}
+	text, err := s.config()
+	if err != nil {
+		return err
+	}
+	// It may hold a password.
+	if err = os.WriteFile(filepath.Join(s.dir, configFile), []byte(text), 0o600); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.launch()
+}
+
+// launch starts the process and waits until it answers. The caller holds s.mu.
+func (s *Server) launch() error {
+	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // the child has its own
+	from, err := log.Seek(0, 2)
+	if err != nil {
+		return err
+	}
+	args := []string{configFile}
+	if s.opts.sentinel {
+		args = append(args, "--sentinel")
+	}
+	p, err := launch(s.binary, args, s.dir, log)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", filepath.Base(s.binary), err)
+	}
+	err = s.answers(p)
+	if err == nil && s.opts.ready != nil {
+		err = s.opts.ready(s)
+	}
+	if err != nil {
+		p.kill()
+		<-p.done
+		said := tail(s.logPath(), from)
+		if strings.Contains(said, "Address already in use") {
+			err = errPortTaken
+		}
+		return fmt.Errorf("redis-server on %s did not start: %w; the end of its log:\n%s", s.Addr(), err, said)
+	}
+	s.process, s.paused = p, false
+	return nil
+}
+
+// answers waits until this very process answers PING: another server may have been
+// quicker to take the port.
+func (s *Server) answers(p *process) error {
+	return await(startWithin, "it does not answer", func() (bool, error) {
+		select {
+		case <-p.done:
+			return true, errors.New("it exited: " + p.ended())
+		default:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		info, err := s.Do(ctx, "INFO", "server")
+		if err != nil {
+			return false, err
+		}
+		if pid := field(info, "process_id"); pid != strconv.Itoa(p.pid) {
+			return true, fmt.Errorf("%w by the process %s", errPortTaken, pid)
+		}
+		// Refused while it loads its data.
+		_, err = s.Do(ctx, "PING")
+		return false, err
+	})
+}
+
+// Addr returns host:port.
+func (s *Server) Addr() string { return net.JoinHostPort(loopback, strconv.Itoa(s.port)) }
+
+// URL returns redis://host:port, without a password.
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// TLSAddr returns host:port of the port that speaks TLS, or "" if there is none.
+func (s *Server) TLSAddr() string {
+	if s.tlsPort == 0 {
+		return ""
+	}
+	return net.JoinHostPort(loopback, strconv.Itoa(s.tlsPort))
+}
+
+// Pid returns the id of the running process, or 0 while it is down.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running() {
+		return 0
+	}
+	return s.process.pid
+}
+
+// Log returns the end of what the server has logged.
+func (s *Server) Log() string { return tail(s.logPath(), 0) }
+
+func (s *Server) logPath() string { return filepath.Join(s.dir, "redis.log") }
+
+// running says whether the process lives. The caller holds s.mu.
+func (s *Server) running() bool {
+	if s.process == nil {
+		return false
+	}
+	select {
+	case <-s.process.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// up says whether the process lives and is not paused.
+func (s *Server) up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running() && !s.paused
+}
+
+// Stop ends the process, by force if it does not go by itself, and removes what it
+// kept. It says so if the process had ended before on its own, with an error.
+// A stopped server stays stopped; stopping it again does nothing.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil
+	}
+	s.stopped = true
+	var err error
+	if s.process != nil && !s.running() && s.process.failed() {
+		err = fmt.Errorf("redis-server on %s had ended: %s; the end of its log:\n%s", s.Addr(), s.process.ended(), s.Log())
+	}
+	s.terminate()
+	return errors.Join(err, s.remove())
+}
+
+// terminate asks the process to go, and kills it if it does not. The caller holds s.mu.
+func (s *Server) terminate() {
+	if s.running() {
+		s.process.term()
+		timer := time.NewTimer(stopWithin)
+		defer timer.Stop()
+		select {
+		case <-s.process.done:
+		case <-timer.C:
+			s.process.kill()
+			<-s.process.done
+		}
+	}
+	s.process, s.paused = nil, false
+}
+
+func (s *Server) remove() error {
+	givePort(s.port)
+	givePort(s.tlsPort)
+	if s.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// Kill ends the process as kill -9 does and returns when it is gone. Its directory and
+// its port stay its own, for Restart. Killing a server that is down does nothing.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running() {
+		s.process.kill()
+		<-s.process.done
+	}
+	s.process, s.paused = nil, false
+	return nil
+}
+
+// Restart starts the server again on the same port and directory, and waits until it
+// answers. A running one is asked to end first, so that it keeps what it is told to
+// keep.
+func (s *Server) Restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return fmt.Errorf("restart redis-server on %s: it was stopped, start another one", s.Addr())
+	}
+	s.terminate()
+	return s.launch()
+}
+
+// Pause stops the process as SIGSTOP does: the kernel still takes connections and
+// bytes for it, nothing answers. It returns when the process stands still.
+func (s *Server) Pause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running() {
+		return fmt.Errorf("pause redis-server on %s: it is down", s.Addr())
+	}
+	if s.paused {
+		return nil
+	}
+	if err := s.process.pause(); err != nil {
+		return fmt.Errorf("pause redis-server on %s: %w", s.Addr(), err)
+	}
+	s.paused = true
+	return nil
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running() {
+		return fmt.Errorf("resume redis-server on %s: it is down", s.Addr())
+	}
+	if err := s.process.resume(); err != nil {
+		return fmt.Errorf("resume redis-server on %s: %w", s.Addr(), err)
+	}
+	s.paused = false
+	return nil
+}
+
+// CPU returns the processor time, user and system, that the process has used since
+// it started. The server itself is asked, which costs it a few microseconds.
+func (s *Server) CPU() (time.Duration, error) {
+	info, err := s.Do(context.Background(), "INFO", "cpu")
+	if err != nil {
+		return 0, err
+	}
+	var total time.Duration
+	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+		d, err := time.ParseDuration(field(info, name) + "s")
+		if err != nil {
+			return 0, fmt.Errorf("INFO cpu: %s: %w", name, err)
+		}
+		total += d
+	}
+	return total, nil
+}

@@ -1,0 +1,107 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/sluicehq/sluice/internal/placed"
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+)
+
+// handle is one session on a pool.
+type handle struct {
+	state   *state
+	session uint64
+	spec    store.Spec
+	watch   atomic.Pointer[func([]store.ID)]
+	places  atomic.Pointer[placed.Places] // of this member's limits in the pool
+	closed  atomic.Bool
+}
+
+var (
+	_ store.Pool     = (*handle)(nil)
+	_ store.Recorder = (*handle)(nil)
+)
+
+func (st *state) newHandle(spec store.Spec) *handle {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.lastSess++
+	h := &handle{state: st, session: st.store.process<<16 | st.lastSess&0xffff, spec: spec}
+	st.sessions[h.session] = h
+	h.place()
+	return h
+}
+
+// place finds the member's limits in the pool. The state is locked.
+func (h *handle) place() {
+	p := placed.Of(h.spec.Limits, h.state.known.Limits(), h.state.known.Index)
+	h.places.Store(&p)
+}
+
+// Apply implements [store.Pool].
+func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
+	if len(ops) > store.MaxBatch {
+		return fmt.Errorf("%d operations in a batch: at most %d", len(ops), store.MaxBatch)
+	}
+	if h.closed.Load() {
+		return store.ErrClosed
+	}
+	for i := range ops {
+		if ops[i].ID.Session == 0 {
+			ops[i].ID.Session = h.session
+		}
+	}
+	return h.state.applyFor(ctx, h, ops)
+}
+
+// Snapshot implements [store.Pool]. What time alone has changed is seen to first.
+func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
+	err = h.look(ctx, func(p *pool.Pool, now store.Time) { s = p.Snapshot(now) })
+	(*h.places.Load()).Snapshot(&s)
+	return s, err
+}
+
+// History implements [store.Recorder].
+func (h *handle) History(ctx context.Context, since store.Time) (past store.History, err error) {
+	err = h.look(ctx, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
+	return past, err
+}
+
+// look hands over a copy of the pool.
+func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time)) error {
+	if err := h.Apply(ctx, nil); err != nil {
+		return err
+	}
+	_, now, fields, err := h.state.fields(ctx)
+	if err != nil {
+		return err
+	}
+	if fields == nil {
+		return unavailable(errGone)
+	}
+	p, err := pool.FromFields(&layout, fields)
+	if err != nil {
+		return unavailable(err)
+	}
+	f(p, now)
+	return nil
+}
+
+// Watch implements [store.Pool].
+func (h *handle) Watch(decided func([]store.ID)) { h.watch.Store(&decided) }
+
+// Now implements [store.Pool].
+func (h *handle) Now() store.Time { return h.state.now() }
+
+// Close implements [store.Pool].
+func (h *handle) Close() error {
+	if h.closed.Swap(true) {
+		return nil
+	}
+	err := h.state.leave(h)
+	h.state.store.release(h.state)
+	return err
+}

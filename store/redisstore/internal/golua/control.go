@@ -1,0 +1,268 @@
+package golua
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+)
+
+// results returns what the function being translated returns.
+func (tr *translator) results() *types.Tuple { return tr.curSig.Results() }
+
+func (tr *translator) ifStmt(x *ast.IfStmt) {
+	if x.Init != nil {
+		tr.line("do")
+		tr.indent++
+		tr.stmt(x.Init, false)
+		defer func() {
+			tr.indent--
+			tr.line("end")
+		}()
+	}
+	tr.line("if %s then", tr.expr(x.Cond))
+	tr.nested(x.Body.List)
+	for {
+		switch e := x.Else.(type) {
+		case nil:
+			tr.line("end")
+			return
+		case *ast.BlockStmt:
+			tr.line("else")
+			tr.nested(e.List)
+			tr.line("end")
+			return
+		case *ast.IfStmt:
+			if e.Init != nil || tr.hoists(e.Cond) {
+				tr.line("else")
+				tr.indent++
+				tr.ifStmt(e)
+				tr.indent--
+				tr.line("end")
+				return
+			}
+			tr.line("elseif %s then", tr.expr(e.Cond))
+			tr.nested(e.Body.List)
+			x = e
+		}
+	}
+}
+
+// hoists reports whether an expression needs something computed before it.
+func (tr *translator) hoists(e ast.Expr) bool {
+	saved, temps := tr.out.String(), tr.temps
+	tr.out.Reset()
+	tr.expr(e)
+	did := tr.out.Len() > 0
+	tr.out.Reset()
+	tr.out.WriteString(saved)
+	tr.temps = temps
+	return did
+}
+
+// continues reports whether a loop's body continues it.
+func continues(body *ast.BlockStmt) (found bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit:
+			return false
+		case *ast.BranchStmt:
+			found = found || x.Tok == token.CONTINUE
+		}
+		return true
+	})
+	return found
+}
+
+// body translates a loop's body, with what comes after every round.
+func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
+	l := &loop{wraps: continues(b)}
+	tr.loops = append(tr.loops, l)
+	tr.indent++
+	if l.wraps {
+		l.brk = tr.temp()
+		tr.line("local %s = false", l.brk)
+		tr.line("repeat")
+		tr.indent++
+	}
+	if head != nil {
+		head()
+	}
+	if len(b.List) > 0 && post != nil && !l.wraps {
+		// A block of its own, so that what it ends with may be followed by something.
+		tr.line("do")
+		tr.nested(b.List)
+		tr.line("end")
+	} else {
+		tr.block(b.List)
+	}
+	if l.wraps {
+		tr.indent--
+		tr.line("until true")
+		tr.line("if %s then break end", l.brk)
+	}
+	tr.loops = tr.loops[:len(tr.loops)-1]
+	if post != nil {
+		tr.stmt(post, false)
+	}
+	tr.indent--
+}
+
+func (tr *translator) forStmt(x *ast.ForStmt) {
+	tr.line("do")
+	tr.indent++
+	if x.Init != nil {
+		tr.stmt(x.Init, false)
+	}
+	switch {
+	case x.Cond == nil:
+		tr.line("while true do")
+	case tr.hoists(x.Cond):
+		tr.fail(x, "a condition that needs something computed")
+	default:
+		tr.line("while %s do", tr.expr(x.Cond))
+	}
+	tr.body(x.Body, nil, x.Post)
+	tr.line("end")
+	tr.indent--
+	tr.line("end")
+}
+
+func (tr *translator) rangeStmt(x *ast.RangeStmt) {
+	t := tr.typeOf(x.X)
+	i := tr.temp()
+	if id, ok := x.Key.(*ast.Ident); ok && id.Name != "_" {
+		i = name(id.Name)
+	}
+	count := ""
+	var head func()
+	elem := func(t types.Type, at place) {
+		id, ok := x.Value.(*ast.Ident)
+		if !ok || id.Name == "_" {
+			return
+		}
+		head = func() {
+			switch {
+			case composite(t):
+				tr.line("local %s = copy_(%s, %s, %d)", name(id.Name), at.t, at.off(), slots(t))
+			case isBool(t):
+				tr.line("local %s = %s ~= 0", name(id.Name), at.slot(0))
+			default:
+				tr.line("local %s = %s", name(id.Name), at.slot(0))
+			}
+		}
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		count = tr.expr(x.X)
+	case *types.Array:
+		count = fmt.Sprint(u.Len())
+		if x.Value != nil {
+			p := tr.place(x.X)
+			o := i
+			if n := slots(u.Elem()); n > 1 {
+				o = fmt.Sprintf("%s*%d", i, n)
+			}
+			if p.o != "" {
+				o = p.o + "+" + o
+			}
+			elem(u.Elem(), place{p.t, o, p.c})
+		}
+	case *types.Slice:
+		if x.Value == nil {
+			count = tr.length(x.X)
+			break
+		}
+		list := tr.temp()
+		tr.line("local %s = %s", list, tr.expr(x.X))
+		count = "#" + list
+		if composite(u.Elem()) {
+			elem(u.Elem(), place{t: fmt.Sprintf("%s[%s+1]", list, i)})
+		} else {
+			elem(u.Elem(), place{t: list, o: i})
+		}
+	default:
+		tr.fail(x, "range over %v", t)
+	}
+	tr.line("for %s = 0, %s - 1 do", i, count)
+	tr.body(x.Body, head, nil)
+	tr.line("end")
+}
+
+func (tr *translator) switchStmt(x *ast.SwitchStmt) {
+	tr.line("do")
+	tr.indent++
+	defer func() {
+		tr.indent--
+		tr.line("end")
+	}()
+	if x.Init != nil {
+		tr.stmt(x.Init, false)
+	}
+	tag := ""
+	if x.Tag != nil {
+		tag = tr.temp()
+		tr.line("local %s = %s", tag, tr.expr(x.Tag))
+	}
+	var deflt *ast.CaseClause
+	word := "if"
+	closers := 0
+	tr.loops = append(tr.loops, tr.inSwitch())
+	for _, c := range x.Body.List {
+		cc := c.(*ast.CaseClause)
+		if cc.List == nil {
+			deflt = cc
+			continue
+		}
+		if word == "elseif" {
+			for _, e := range cc.List {
+				if tag == "" && tr.hoists(e) {
+					tr.line("else")
+					tr.indent++
+					closers++
+					word = "if"
+					break
+				}
+			}
+		}
+		cond := ""
+		for k, e := range cc.List {
+			if k > 0 {
+				cond += " or "
+			}
+			if tag == "" {
+				cond += tr.expr(e)
+			} else {
+				cond += tag + " == " + tr.expr(e)
+			}
+		}
+		tr.line("%s %s then", word, cond)
+		tr.nested(cc.Body)
+		word = "elseif"
+	}
+	if deflt != nil {
+		if word == "if" {
+			tr.block(deflt.Body)
+		} else {
+			tr.line("else")
+			tr.nested(deflt.Body)
+		}
+	}
+	if word != "if" {
+		tr.line("end")
+	}
+	for range closers {
+		tr.indent--
+		tr.line("end")
+	}
+	tr.loops = tr.loops[:len(tr.loops)-1]
+}
+
+// inSwitch is the loop around a switch: continue is meant for it, break is not.
+func (tr *translator) inSwitch() *loop {
+	if len(tr.loops) == 0 || tr.loops[len(tr.loops)-1] == nil {
+		return nil
+	}
+	l := *tr.loops[len(tr.loops)-1]
+	return &l
+}

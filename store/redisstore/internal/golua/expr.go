@@ -1,0 +1,521 @@
+package golua
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// expr translates an expression of one Lua value.
+func (tr *translator) expr(e ast.Expr) string {
+	if c, ok := tr.isConst(e); ok {
+		return c
+	}
+	switch x := e.(type) {
+	case *ast.ParenExpr:
+		return "(" + tr.expr(x.X) + ")"
+	case *ast.Ident:
+		if x.Name == "nil" {
+			return "nil"
+		}
+		return name(x.Name)
+	case *ast.SelectorExpr, *ast.IndexExpr, *ast.StarExpr:
+		return tr.read(e)
+	case *ast.CallExpr:
+		return tr.call(x)
+	case *ast.BinaryExpr:
+		return tr.binary(x)
+	case *ast.UnaryExpr:
+		return tr.unary(x)
+	case *ast.CompositeLit:
+		return tr.literal(x)
+	case *ast.SliceExpr:
+		return tr.slice(x)
+	case *ast.FuncLit:
+		return tr.closure(x)
+	}
+	tr.fail(e, "expression %T", e)
+	return ""
+}
+
+// read reads a value from where it is.
+func (tr *translator) read(e ast.Expr) string {
+	t := tr.typeOf(e)
+	if composite(t) {
+		return tr.fresh(e)
+	}
+	if s, ok := tr.readFar(e); ok {
+		if isBool(t) {
+			return "(" + s + " ~= 0)"
+		}
+		return s
+	}
+	s := tr.place(e).slot(0)
+	if isBool(t) {
+		return "(" + s + " ~= 0)"
+	}
+	return s
+}
+
+// readFar reads through a pointer with an offset that a call returns.
+func (tr *translator) readFar(e ast.Expr) (string, bool) {
+	k := 0
+	for {
+		switch x := e.(type) {
+		case *ast.ParenExpr:
+			e = x.X
+			continue
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			sel := tr.prog.info.Selections[x]
+			if sel == nil || sel.Kind() != types.FieldVal || len(sel.Index()) != 1 {
+				return "", false
+			}
+			base := tr.typeOf(x.X)
+			if el := pointee(base); el != nil {
+				base = el
+			}
+			s, ok := base.Underlying().(*types.Struct)
+			if !ok || tr.isSingle(base) {
+				return "", false
+			}
+			k += offset(s, sel.Index()[0])
+			e = x.X
+		case *ast.IndexExpr:
+			base := tr.typeOf(x.X)
+			if el := pointee(base); el != nil {
+				base = el
+			}
+			a, ok := base.Underlying().(*types.Array)
+			c, isConst := tr.isConst(x.Index)
+			if !ok || !isConst {
+				return "", false
+			}
+			var i int
+			_, _ = fmt.Sscan(c, &i)
+			k += i * slots(a.Elem())
+			e = x.X
+		case *ast.CallExpr:
+			if el := pointee(tr.typeOf(x)); el == nil || tr.isSingle(el) || !tr.isFat(el) {
+				return "", false
+			}
+			return fmt.Sprintf("far(%d, %s)", k+1, tr.call(x)), true
+		default:
+			return "", false
+		}
+	}
+}
+
+// fresh is a struct or array as a table of its own.
+func (tr *translator) fresh(e ast.Expr) string {
+	e = ast.Unparen(e)
+	switch x := e.(type) {
+	case *ast.CompositeLit:
+		return tr.literal(x)
+	case *ast.CallExpr:
+		return tr.call(x)
+	}
+	p := tr.place(e)
+	return fmt.Sprintf("copy_(%s, %s, %d)", p.t, p.off(), slots(tr.typeOf(e)))
+}
+
+// place returns where an expression is.
+func (tr *translator) place(e ast.Expr) place {
+	switch x := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		obj := tr.prog.info.Uses[x]
+		if obj == nil {
+			obj = tr.prog.info.Defs[x]
+		}
+		t := obj.Type()
+		if v, ok := obj.(*types.Var); ok && composite(t) && !tr.copied[obj] && tr.isParam(v) && tr.isFat(t) {
+			return place{t: name(x.Name), o: name(x.Name) + "_o"}
+		}
+		return place{t: name(x.Name)}
+	case *ast.SelectorExpr:
+		return tr.selector(x)
+	case *ast.IndexExpr:
+		return tr.index(x)
+	case *ast.StarExpr:
+		return tr.deref(x.X)
+	case *ast.CallExpr, *ast.CompositeLit:
+		return place{t: "(" + tr.expr(x.(ast.Expr)) + ")"}
+	}
+	tr.fail(e, "no place: %T", e)
+	return place{}
+}
+
+func (tr *translator) isParam(v *types.Var) bool {
+	return v.Kind() == types.ParamVar || v.Kind() == types.RecvVar
+}
+
+// deref returns where a pointer points.
+func (tr *translator) deref(e ast.Expr) place {
+	t, o := tr.pointer(e)
+	return place{t: t, o: o}
+}
+
+// pointer translates a pointer: its array, and its offset if it has one.
+func (tr *translator) pointer(e ast.Expr) (t, o string) {
+	elem := pointee(tr.typeOf(e))
+	e = ast.Unparen(e)
+	if elem == nil {
+		if id, ok := e.(*ast.Ident); ok && id.Name == "nil" {
+			return "nil", "nil"
+		}
+		tr.fail(e, "not a pointer")
+	}
+	fat := tr.isFat(elem)
+	switch x := e.(type) {
+	case *ast.Ident:
+		if fat {
+			return name(x.Name), name(x.Name) + "_o"
+		}
+		return name(x.Name), ""
+	case *ast.UnaryExpr:
+		if x.Op == token.AND {
+			p := tr.place(x.X)
+			if !fat {
+				if p.o != "" || p.c != 0 {
+					tr.fail(e, "points into a record: %v", elem)
+				}
+				return p.t, ""
+			}
+			return p.t, p.off()
+		}
+	case *ast.CallExpr:
+		s := tr.call(x)
+		if !fat {
+			return s, ""
+		}
+		a := tr.temp()
+		tr.hoist(e, a+", "+a+"o", s)
+		return a, a + "o"
+	case *ast.SelectorExpr:
+		if fat {
+			tr.fail(e, "a pointer with an offset in a field")
+		}
+		return tr.place(x).slot(0), ""
+	}
+	tr.fail(e, "pointer %T", e)
+	return "", ""
+}
+
+func (tr *translator) selector(x *ast.SelectorExpr) place {
+	sel := tr.prog.info.Selections[x]
+	if sel == nil {
+		tr.fail(x, "package variable")
+	}
+	base := tr.typeOf(x.X)
+	p, single := place{}, false
+	if el := pointee(base); el != nil {
+		base = el
+		if single = tr.isSingle(el); !single {
+			p = tr.deref(x.X)
+		}
+	} else if single = tr.isSingle(base); !single {
+		p = tr.place(x.X)
+	}
+	for _, i := range sel.Index() {
+		if el := pointee(base); el != nil {
+			base = el
+		}
+		f := base.Underlying().(*types.Struct).Field(i)
+		if single {
+			p, single = tr.singleField(base, f)
+		} else {
+			p = p.add(offset(base.Underlying().(*types.Struct), i))
+		}
+		base = f.Type()
+	}
+	return p
+}
+
+func (tr *translator) index(x *ast.IndexExpr) place {
+	base := tr.typeOf(x.X)
+	var p place
+	if el := pointee(base); el != nil {
+		base, p = el, tr.deref(x.X)
+	} else if sel, ok := ast.Unparen(x.X).(*ast.SelectorExpr); ok || composite(base) {
+		_ = sel
+		p = tr.place(x.X)
+	}
+	switch u := base.Underlying().(type) {
+	case *types.Array:
+		if p.t == "unscoped" {
+			return place{t: fmt.Sprintf("unscoped[%s]", tr.expr(x.Index))}
+		}
+		if p.t == "defs" {
+			i := tr.expr(x.Index)
+			return place{t: fmt.Sprintf("(S_defs[%s+1] or ld(S_defs, %s+1))", i, i)}
+		}
+		n := slots(u.Elem())
+		if c, ok := tr.isConst(x.Index); ok {
+			var i int
+			_, _ = fmt.Sscan(c, &i)
+			return p.add(i * n)
+		}
+		i := tr.expr(x.Index)
+		if n != 1 {
+			i = fmt.Sprintf("(%s)*%d", i, n)
+		} else if strings.ContainsAny(i, "<>=") {
+			i = "(" + i + ")"
+		}
+		if p.o != "" {
+			i = p.o + "+" + i
+		}
+		p.o = i
+		return p
+	case *types.Slice:
+		i := tr.expr(x.Index)
+		if p.t == "limits" {
+			return place{t: fmt.Sprintf("(S_limits[%s+1] or ld(S_limits, %s+1))", i, i)}
+		}
+		list := tr.expr(x.X)
+		if composite(u.Elem()) {
+			return place{t: fmt.Sprintf("%s[%s+1]", list, i)}
+		}
+		return place{t: list, o: i}
+	}
+	tr.fail(x, "index of %v", base)
+	return place{}
+}
+
+var operators = map[token.Token]string{
+	token.ADD: "+", token.SUB: "-", token.MUL: "*", token.EQL: "==", token.NEQ: "~=", token.LSS: "<", token.LEQ: "<=",
+	token.GTR: ">", token.GEQ: ">=", token.LAND: "and", token.LOR: "or",
+}
+
+func (tr *translator) binary(x *ast.BinaryExpr) string {
+	t := tr.typeOf(x.X)
+	if x.Op == token.EQL || x.Op == token.NEQ {
+		if composite(t) {
+			a, b := tr.place(x.X), tr.place(x.Y)
+			not := ""
+			if x.Op == token.NEQ {
+				not = "not "
+			}
+			return fmt.Sprintf("(%ssame(%s, %s, %s, %s, %d))", not, a.t, a.off(), b.t, b.off(), slots(t))
+		}
+		if pointee(t) != nil || pointee(tr.typeOf(x.Y)) != nil {
+			a, _ := tr.pointer(x.X)
+			b, _ := tr.pointer(x.Y)
+			return fmt.Sprintf("(%s %s %s)", a, operators[x.Op], b)
+		}
+	}
+	if isNil(x.Y) { // a function, which is false where there is none
+		if x.Op == token.EQL {
+			return "(not " + tr.expr(x.X) + ")"
+		}
+		return "(" + tr.expr(x.X) + " and true or false)"
+	}
+	a := tr.expr(x.X)
+	if x.Op == token.LAND || x.Op == token.LOR {
+		tr.inCond++
+		defer func() { tr.inCond-- }()
+	}
+	b := tr.expr(x.Y)
+	return tr.operate(x, x.Op, t, a, b)
+}
+
+// operate applies an operator to two values of a type.
+func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b string) string {
+	switch op {
+	case token.QUO:
+		if isInteger(t) {
+			return fmt.Sprintf("quo(%s, %s)", a, b)
+		}
+		return fmt.Sprintf("(%s / %s)", a, b)
+	case token.REM:
+		return fmt.Sprintf("(%s %% %s)", a, b)
+	case token.SHL:
+		return fmt.Sprintf("(%s * 2^(%s))", a, b)
+	case token.SHR:
+		return fmt.Sprintf("floor(%s / 2^(%s))", a, b)
+	case token.AND:
+		return fmt.Sprintf("band(%s, %s)", a, b)
+	case token.OR:
+		return fmt.Sprintf("bor(%s, %s)", a, b)
+	case token.AND_NOT:
+		return fmt.Sprintf("band(%s, bnot(%s))", a, b)
+	case token.ADD:
+		if isString(t) {
+			return fmt.Sprintf("(%s .. %s)", a, b)
+		}
+	}
+	s, ok := operators[op]
+	if !ok {
+		tr.fail(n, "operator %v", op)
+	}
+	return fmt.Sprintf("(%s %s %s)", a, s, b)
+}
+
+func (tr *translator) unary(x *ast.UnaryExpr) string {
+	switch x.Op {
+	case token.NOT:
+		return "(not " + tr.expr(x.X) + ")"
+	case token.SUB:
+		return "(-" + tr.expr(x.X) + ")"
+	case token.AND:
+		t, o := tr.pointer(x)
+		if o != "" {
+			return t + ", " + o
+		}
+		return t
+	}
+	tr.fail(x, "operator %v", x.Op)
+	return ""
+}
+
+// literal makes a struct or an array.
+func (tr *translator) literal(x *ast.CompositeLit) string {
+	t := tr.typeOf(x)
+	n := slots(t)
+	if _, isSlice := t.Underlying().(*types.Slice); isSlice {
+		tr.fail(x, "slice literal")
+	}
+	vals := make([]string, n)
+	tr.zeros(t, vals)
+	tr.fill(x, t, vals)
+	if n > 60 {
+		if len(x.Elts) > 0 {
+			tr.fail(x, "large literal")
+		}
+		return fmt.Sprintf("zeros(%d)", n)
+	}
+	return "{" + strings.Join(vals, ",") + "}"
+}
+
+// zeros sets the zero value of a type, slot by slot.
+func (tr *translator) zeros(t types.Type, vals []string) {
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		for i := range u.NumFields() {
+			if f := u.Field(i); f.Name() != "_" {
+				at := offset(u, i)
+				tr.zeros(f.Type(), vals[at:at+slots(f.Type())])
+			}
+		}
+	case *types.Array:
+		n := slots(u.Elem())
+		for i := range int(u.Len()) {
+			tr.zeros(u.Elem(), vals[i*n:(i+1)*n])
+		}
+	case *types.Basic:
+		vals[0] = "0"
+		if u.Info()&types.IsString != 0 {
+			vals[0] = `""`
+		}
+	default:
+		vals[0] = "false" // what is not there, but keeps its place
+	}
+}
+
+func (tr *translator) fill(x *ast.CompositeLit, t types.Type, vals []string) {
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		for k, e := range x.Elts {
+			i := k
+			if kv, ok := e.(*ast.KeyValueExpr); ok {
+				e = kv.Value
+				for i = 0; u.Field(i).Name() != kv.Key.(*ast.Ident).Name; i++ {
+				}
+			}
+			f := u.Field(i)
+			at := offset(u, i)
+			tr.fillOne(e, f.Type(), vals[at:at+slots(f.Type())])
+		}
+	case *types.Array:
+		n := slots(u.Elem())
+		for i, e := range x.Elts {
+			tr.fillOne(e, u.Elem(), vals[i*n:(i+1)*n])
+		}
+	}
+}
+
+func (tr *translator) fillOne(e ast.Expr, t types.Type, vals []string) {
+	switch {
+	case composite(t):
+		if lit, ok := ast.Unparen(e).(*ast.CompositeLit); ok {
+			tr.fill(lit, t, vals)
+			return
+		}
+		p := tr.place(e)
+		if _, isCall := ast.Unparen(e).(*ast.CallExpr); isCall {
+			a := tr.temp()
+			tr.hoist(e, a, p.t)
+			p = place{t: a}
+		}
+		for k := range vals {
+			vals[k] = p.slot(k)
+		}
+	case isBool(t):
+		vals[0] = tr.toSlot(e)
+	case pointee(t) != nil && tr.isFat(pointee(t)):
+		tr.fail(e, "a pointer with an offset in a struct")
+	default:
+		vals[0] = tr.expr(e)
+	}
+}
+
+// toSlot is a truth value as it is kept in an array.
+func (tr *translator) toSlot(e ast.Expr) string {
+	switch s := tr.expr(e); s {
+	case "true":
+		return "1"
+	case "false":
+		return "0"
+	default:
+		return "(" + s + " and 1 or 0)"
+	}
+}
+
+func (tr *translator) slice(x *ast.SliceExpr) string {
+	t := tr.typeOf(x.X)
+	if isString(t) {
+		low, high := "1", "-1"
+		if x.Low != nil {
+			low = tr.expr(x.Low) + "+1"
+		}
+		if x.High != nil {
+			high = tr.expr(x.High)
+		}
+		return fmt.Sprintf("sub(%s, %s, %s)", tr.expr(x.X), low, high)
+	}
+	if c, ok := tr.isConst(orNil(x.High)); ok && c == "0" {
+		return "{}"
+	}
+	tr.fail(x, "slice of %v", t)
+	return ""
+}
+
+func orNil(e ast.Expr) ast.Expr {
+	if e == nil {
+		return &ast.BadExpr{}
+	}
+	return e
+}
+
+func (tr *translator) closure(x *ast.FuncLit) string {
+	saved, indent, loops, cond := tr.out.String(), tr.indent, tr.loops, tr.inCond
+	sig, results := tr.curSig, tr.curResults
+	defer func() { tr.curSig, tr.curResults = sig, results }()
+	tr.curSig, tr.curResults = tr.typeOf(x).(*types.Signature), x.Type.Results
+	tr.out.Reset()
+	tr.indent, tr.loops, tr.inCond = indent+1, nil, 0
+	tr.entry(x.Type.Params.List, x.Type.Results, x.Body)
+	tr.block(x.Body.List)
+	body := tr.out.String()
+	tr.out.Reset()
+	tr.out.WriteString(saved)
+	tr.indent, tr.loops, tr.inCond = indent, loops, cond
+	return fmt.Sprintf("function(%s)\n%s%send", tr.params(x.Type.Params.List), body, strings.Repeat(" ", indent))
+}
+
+func isNil(e ast.Expr) bool {
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	return ok && id.Name == "nil"
+}

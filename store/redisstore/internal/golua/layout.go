@@ -1,0 +1,159 @@
+package golua
+
+import (
+	"fmt"
+	"go/types"
+)
+
+// slots is how many places a value of a type takes in an array.
+func slots(t types.Type) int {
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		n := 0
+		for i := range u.NumFields() {
+			n += fieldSlots(u.Field(i))
+		}
+		return n
+	case *types.Array:
+		return int(u.Len()) * slots(u.Elem())
+	default:
+		return 1
+	}
+}
+
+// fieldSlots is slots for a field; blank ones take none.
+func fieldSlots(f *types.Var) int {
+	if f.Name() == "_" {
+		return 0
+	}
+	return slots(f.Type())
+}
+
+// offset is where a field begins: embedded structs come first, so that a pointer to the whole
+// is one to them.
+func offset(s *types.Struct, field int) int {
+	at := 0
+	for _, embedded := range []bool{true, false} {
+		for i := range s.NumFields() {
+			f := s.Field(i)
+			if isEmbedded(f) != embedded {
+				continue
+			}
+			if i == field {
+				return at
+			}
+			at += fieldSlots(f)
+		}
+	}
+	panic(fmt.Sprintf("no field %d in %v", field, s))
+}
+
+func isEmbedded(f *types.Var) bool {
+	_, isStruct := f.Type().Underlying().(*types.Struct)
+	return f.Embedded() && isStruct
+}
+
+// inner marks the struct types that begin elsewhere than at the beginning of an array, somewhere.
+// Pointers to them need an offset.
+func (tr *translator) findInner() {
+	tr.inner = map[*types.TypeName]bool{}
+	for again := true; again; {
+		again = false
+		mark := func(t types.Type) {
+			if n, ok := types.Unalias(t).(*types.Named); ok && !tr.inner[n.Obj()] {
+				tr.inner[n.Obj()] = true
+				again = true
+			}
+		}
+		for _, pkg := range tr.prog.pkgs {
+			for _, name := range pkg.Scope().Names() {
+				tn, ok := pkg.Scope().Lookup(name).(*types.TypeName)
+				if !ok {
+					continue
+				}
+				s, ok := tn.Type().Underlying().(*types.Struct)
+				if !ok {
+					continue
+				}
+				if tr.isSingle(tn.Type()) { // its parts are somewhere in the configuration
+					for i := range s.NumFields() {
+						if f := s.Field(i); composite(f.Type()) && !isSlab(f.Type()) && !tr.isSingle(f.Type()) {
+							mark(f.Type())
+						}
+					}
+					continue
+				}
+				for i := range s.NumFields() {
+					f := s.Field(i)
+					switch u := f.Type().Underlying().(type) {
+					case *types.Struct:
+						if offset(s, i) != 0 || tr.inner[tn] {
+							mark(f.Type())
+						}
+					case *types.Array:
+						if _, isStruct := u.Elem().Underlying().(*types.Struct); isStruct {
+							mark(u.Elem())
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// isFat reports whether a pointer to a type needs an offset beside its array.
+func (tr *translator) isFat(elem types.Type) bool {
+	if _, ok := elem.Underlying().(*types.Struct); !ok {
+		return true
+	}
+	n, ok := types.Unalias(elem).(*types.Named)
+	return !ok || tr.inner[n.Obj()]
+}
+
+// composite reports whether values of a type are laid out in an array of their own.
+func composite(t types.Type) bool {
+	switch t.Underlying().(type) {
+	case *types.Struct, *types.Array:
+		return true
+	}
+	return false
+}
+
+func isBool(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsBoolean != 0
+}
+
+func isString(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsString != 0
+}
+
+func isInteger(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsInteger != 0
+}
+
+func pointee(t types.Type) types.Type {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		return p.Elem()
+	}
+	return nil
+}
+
+// width is how many Lua values a Go value is passed as: 2 for a pointer with an offset, 0 for
+// what there is only one of.
+func (tr *translator) width(t types.Type) int {
+	if tr.isSingle(t) {
+		return 0
+	}
+	if e := pointee(t); e != nil {
+		if tr.isSingle(e) {
+			return 0
+		}
+		if tr.isFat(e) {
+			return 2
+		}
+	}
+	return 1
+}

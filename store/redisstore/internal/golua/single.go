@@ -1,0 +1,106 @@
+package golua
+
+import (
+	"go/types"
+	"strings"
+)
+
+// What there is only one of in a pool needs no pointer: functions find it by itself.
+var singles = map[string]bool{
+	"pool.Pool": true, "order.Queue": true, "flat.Names": true, "flat.Tree": true, "pool.callers": true, "pool.history": true,
+	"store.Spec": true,
+}
+
+// singleRecords are the records of which a pool has one, by their type.
+var singleRecords = map[string]string{"pool.once": "once", "order.counts": "counts", "pool.sum": "sum", "pool.past": "past"}
+
+// pseudo are the arrays of the configuration that are kept as records.
+var pseudo = map[string]string{"pool.Pool.defs": "defs", "store.Spec.Limits": "limits"}
+
+// transients live as long as a call.
+var transients = map[string]int{
+	"pool.Pool.batch": 0, "pool.Pool.decided": 1, "order.Queue.heads": 2, "order.Queue.held": 3, "order.Queue.unparked": 4,
+}
+
+// slabPrefix tells slabs of the same name apart.
+var slabPrefix = map[string]string{"order.Queue": "q", "pool.callers": "c", "pool.history": "h", "flat.Tree": "t"}
+
+// typeName is the name of a named type with its package, without type arguments.
+func typeName(t types.Type) string {
+	if e := pointee(t); e != nil {
+		t = e
+	}
+	n, ok := types.Unalias(t).(*types.Named)
+	if !ok || n.Obj().Pkg() == nil {
+		return ""
+	}
+	return n.Obj().Pkg().Name() + "." + n.Obj().Name()
+}
+
+func (tr *translator) isSingle(t types.Type) bool {
+	n, ok := types.Unalias(t).(*types.Named)
+	return ok && n.Obj().Pkg() != nil && singles[n.Obj().Pkg().Name()+"."+n.Obj().Name()]
+}
+
+func isSlab(t types.Type) bool { return typeName(t) == "flat.Slab" }
+
+func slabElem(t types.Type) types.Type {
+	return types.Unalias(t).(*types.Named).TypeArgs().At(0)
+}
+
+// cfgLayout is where the derived configuration of a pool is in its record.
+type cfgLayout struct {
+	fields []CfgField
+	size   int
+}
+
+// CfgField is one part of the configuration.
+type CfgField struct {
+	Name   string // as pool.Pool.shared
+	Offset int
+	Slots  int
+}
+
+func (c *cfgLayout) at(name string, n int) int {
+	for _, f := range c.fields {
+		if f.Name == name {
+			return f.Offset
+		}
+	}
+	c.fields = append(c.fields, CfgField{name, c.size, n})
+	c.size += n
+	return c.size - n
+}
+
+// singleField returns where a field of a single is. single tells that it is one itself.
+func (tr *translator) singleField(owner types.Type, f *types.Var) (p place, single bool) {
+	full := typeName(owner) + "." + f.Name()
+	switch t := f.Type(); {
+	case tr.isSingle(t) || pointee(t) != nil && tr.isSingle(pointee(t)):
+		return place{}, true
+	case singleRecords[typeName(t)] != "":
+		rec := singleRecords[typeName(t)]
+		tr.single[rec] = slots(pointee(t))
+		return place{t: rec}, false
+	case isSlab(t):
+		return place{t: tr.slab(slabPrefix[typeName(owner)]+f.Name(), slabElem(t))}, false
+	case typeName(t) == "flat.Index":
+		return place{t: "X." + f.Name()}, false
+	case full == "pool.Pool.unscoped":
+		return place{t: "unscoped"}, false
+	case pseudo[full] != "":
+		return place{t: pseudo[full]}, false
+	}
+	if k, ok := transients[full]; ok {
+		return place{t: "T", c: k}, false
+	}
+	if strings.HasPrefix(full, "flat.") {
+		return place{t: "X." + f.Name()}, false
+	}
+	return place{t: "cfg", c: tr.cfg.at(full, slots(f.Type()))}, false
+}
+
+func (tr *translator) slab(name string, elem types.Type) string {
+	tr.slabs[name] = slots(elem)
+	return "S_" + name
+}

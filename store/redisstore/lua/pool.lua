@@ -1,0 +1,5272 @@
+-- Translated from internal/pool by go generate: do not edit.
+local cfgSlots, headSlots = 83, 64
+local resultAt, resultSlots = 43, 12
+local S_crecs = {k = "A", n = 13, h = 3}
+local S_defs = {k = "B", n = 8, h = 6}
+local S_gates = {k = "C", n = 17, h = 9}
+local S_hperiods = {k = "D", n = 17, h = 12}
+local S_insts = {k = "E", n = 26, h = 15}
+local S_leases = {k = "F", n = 27, h = 18}
+local S_limits = {k = "G", n = 13, h = 21, c = true}
+local S_members = {k = "H", n = 8, h = 24}
+local S_paces = {k = "I", n = 1, h = 27}
+local S_qdomains = {k = "J", n = 14, h = 30}
+local S_qflows = {k = "K", n = 17, h = 33}
+local S_qlanes = {k = "L", n = 384, h = 36}
+local S_qmembers = {k = "M", n = 10, h = 39}
+local S_qspots = {k = "A'", n = 3, h = 42}
+local S_qwaiters = {k = "B'", n = 7, h = 45}
+local S_rings = {k = "C'", n = 537, h = 48}
+local S_sessions = {k = "D'", n = 6, h = 51}
+local S_stocks = {k = "E'", n = 151, h = 54}
+local S_tickets = {k = "F'", n = 112, h = 57}
+local S_tnodes = {k = "G'", n = 7, h = 60}
+local cfg, counts, once, past, sum
+local function open()
+ heads = record('heads', headSlots)
+ cfg = record('cfg', cfgSlots, true)
+ counts = record('counts', 15)
+ once = record('once', 4206)
+ past = record('past', 339)
+ sum = record('sum', 14)
+end
+local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
+F.flat_Tree_priority = function()
+ heads[headSlots] = (heads[headSlots] + 1) % 1048576
+ return heads[headSlots] * 2654435761 % 4294967296
+end
+local unscoped = setmetatable({}, {__index = function(t, i)
+ local at = once[45 + i]
+ local u = {at}
+ if at ~= 0 then
+  u[2] = S_insts[at] or ld(S_insts, at)
+  local ring = u[2][15]
+  if ring ~= 0 then u[3] = S_rings[ring] or ld(S_rings, ring) end
+ end
+ rawset(t, i, u)
+ return u
+end})
+F.pool_Pool_Apply = function(now_, ops)
+ once[1] = (once[1] > now_ and once[1] or now_)
+ if (#T[2] > 0) then
+  T[2] = {}
+ end
+ T[1] = ops
+ if (once[1] >= once[82]) then
+  F.pool_Pool_expireTickets()
+ end
+ if ((once[4188] ~= 0) and (once[1] >= once[4188])) then
+  F.pool_Pool_hush()
+ end
+ if (once[23] ~= 0) then
+  F.pool_Pool_dropStale()
+ end
+ for i = 0, #ops - 1 do
+  F.pool_Pool_apply(i)
+ end
+ do
+  if (F.order_Queue_Len() == 0) then
+   once[2] = 0
+  elseif ((once[6] ~= 0) or ((once[2] ~= 0) and (once[1] >= once[2]))) then
+   F.pool_Pool_serve()
+  else
+   F.pool_Pool_wakeAtDue()
+  end
+ end
+ once[6] = 0
+ if ((once[5] ~= 0) or (once[23] ~= 0)) then
+  once[5] = 0
+  F.pool_Pool_concludeAll()
+ end
+end
+F.pool_Pool_expireTickets = function()
+ local w, w_o = once, 80
+ local now_ = quo(once[1], 100000)
+ do
+  w[w_o+2] = (((now_ + 1)) * 100000)
+  if (now_ == w[w_o+1]) then
+   return 
+  end
+ end
+ if ((w[w_o+4] > 0) and (w[w_o+3] <= now_)) then
+  local end_ = once[1]
+  do
+   local s = max((w[w_o+1] + 1), w[w_o+3])
+   while ((s <= now_) and (w[w_o+4] > 0)) do
+    do
+     once[1] = (s * 100000)
+     if ((once[4188] ~= 0) and (once[1] >= once[4188])) then
+      F.pool_Pool_hush()
+     end
+     do
+      local i = w[w_o+(s % 4096)+5]
+      while (i ~= 0) do
+       local next_ = (S_tickets[i] or ld(S_tickets, i))[20]
+       if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then
+        F.pool_Pool_expire(i)
+       end
+       i = next_
+      end
+     end
+    end
+    s = (s + 1)
+   end
+  end
+  w[w_o+1], once[1] = now_, end_
+  F.pool_wheel_findNext(w, w_o)
+ end
+ w[w_o+1] = now_
+ F.pool_Pool_sweepSome(64)
+end
+F.pool_Pool_hush = function()
+ do
+  while ((once[4188] ~= 0) and (once[4188] <= once[1])) do
+   local at = once[4188]
+   do
+    while ((once[4182] ~= 0) and (F.pool_member_silentFrom((S_members[once[4182]] or ld(S_members, once[4182]))) <= at)) do
+     local i = once[4182]
+     F.pool_Pool_unlink(i)
+     local m = (S_members[i] or ld(S_members, i))
+     m[2], m[8] = 1, once[4184]
+     if (once[4184] ~= 0) then
+      local t1_ = (S_members[once[4184]] or ld(S_members, once[4184]))
+      t1_[7] = i
+     end
+     once[4184] = i
+    end
+   end
+   F.pool_Pool_weigh(at)
+  end
+ end
+end
+F.pool_Pool_dropStale = function()
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   local g = (S_gates[i] or ld(S_gates, i))
+   local next_ = g[17]
+   do
+    F.gate_Gate_Allow(g, once[1])
+    if F.pool_gateRec_stale(g, once[1]) then
+     F.pool_Pool_dropGate(i)
+    end
+   end
+   i = next_
+  end
+ end
+end
+F.pool_Pool_apply = function(i)
+ local op = T[1][i+1]
+ op[44], op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
+ do
+  local t1_ = op[1]
+  if t1_ == 0 then
+   F.pool_Pool_acquire(i)
+   return 
+  elseif t1_ == 1 then
+   F.pool_Pool_poll(op)
+   return 
+  elseif t1_ == 12 then
+   F.pool_Pool_touched(op)
+   return 
+  end
+ end
+ once[6] = 1
+ do
+  local t2_ = op[1]
+  if t2_ == 2 then
+   F.pool_Pool_cancel(op)
+  elseif t2_ == 3 then
+   F.pool_Pool_renew(i)
+  elseif t2_ == 4 then
+   F.pool_Pool_answer(op)
+  elseif t2_ == 5 then
+   F.pool_Pool_close(op)
+  elseif t2_ == 6 then
+   F.pool_Pool_observe(op)
+  elseif t2_ == 7 then
+   F.pool_Pool_pause(op)
+  elseif t2_ == 8 then
+   F.pool_Pool_resume(op)
+  elseif t2_ == 9 then
+   F.pool_Pool_heartbeat(op)
+  elseif t2_ == 10 then
+   F.pool_Pool_leave(op)
+  elseif t2_ == 11 then
+   F.pool_Pool_launch(op)
+  elseif t2_ == 13 then
+   F.pool_Pool_forget(op)
+  else
+   F.pool_refuse(op, 9, (-1), 0)
+  end
+ end
+end
+F.order_Queue_Len = function()
+ return counts[3]
+end
+F.pool_Pool_serve = function()
+ once[2] = 0
+ if (F.order_Queue_Len() == 0) then
+  return 
+ end
+ F.order_Queue_Wake(once[1])
+ do
+  while F.pool_Pool_serveOne() do
+  end
+ end
+ do
+  local at, ok = F.order_Queue_NextWake()
+  if ok then
+   F.pool_Pool_wakeAt(at)
+  end
+ end
+ F.pool_Pool_wakeAtDue()
+ if (once[4189] ~= 0) then
+  F.pool_Pool_wakeAt(once[4189])
+ end
+end
+F.pool_Pool_wakeAtDue = function()
+ do
+  local at = F.pool_wheel_nextDue(once, 80)
+  if (at ~= 0) then
+   F.pool_Pool_wakeAt(at)
+  end
+ end
+end
+F.pool_Pool_concludeAll = function()
+ local left = false
+ for i = 0, #T[1] - 1 do
+  left = (F.pool_Pool_conclude(T[1][i+1]) or left)
+ end
+ if left then
+  F.pool_Pool_serve()
+ end
+end
+F.pool_Pool_expire = function(t)
+ once[6] = 1
+ local tk = (S_tickets[t] or ld(S_tickets, t))
+ do
+  local t1_ = tk[22]
+  if t1_ == 1 then
+   local t2_ = T[2]
+   t2_[#t2_+1] = copy_(tk, 0, 2)
+   F.pool_Pool_leaveQueue(tk)
+   F.pool_Pool_end(t, tk)
+  elseif t1_ == 2 then
+   local t3_ = T[2]
+   t3_[#t3_+1] = copy_(tk, 0, 2)
+   F.pool_Pool_giveBack(tk)
+   F.pool_Pool_gatesLost(t, tk, false)
+   F.pool_Pool_end(t, tk)
+  elseif t1_ == 3 then
+   if (not (tk[26] ~= 0)) then
+    F.pool_Pool_gatesLost(t, tk, false)
+   end
+   F.pool_Pool_lapse(tk)
+   F.pool_Pool_finish(t, tk)
+  elseif t1_ == 4 then
+   once[3] = (once[3] + 1)
+   F.pool_Pool_lapse(tk)
+   F.pool_Pool_finish(t, tk)
+  end
+ end
+end
+F.pool_wheel_findNext = function(w, w_o)
+ w[w_o+3] = (w[w_o+1] + 1)
+ do
+  local n = 0
+  while ((w[w_o+4] > 0) and (n < 4096)) do
+   do
+    do
+     local i = w[w_o+(w[w_o+3] % 4096)+5]
+     if (i ~= 0) then
+      return 
+     end
+    end
+    w[w_o+3] = (w[w_o+3] + 1)
+   end
+   n = (n + 1)
+  end
+ end
+end
+F.pool_Pool_sweepSome = function(n)
+ for t1_ = 0, n - 1 do
+  do
+   once[19] = (once[19] + 1)
+   if (once[19] >= slabEnd(S_insts)) then
+    once[19] = 0
+    break
+   end
+  end
+  if (((S_insts[once[19]] or ld(S_insts, once[19]))[12] ~= 0) and F.pool_Pool_spare(once[19])) then
+   F.pool_Pool_dropInst(once[19])
+  end
+ end
+ F.pool_Pool_burySome(n)
+ F.pool_callers_sweep(n, once[1])
+ F.pool_Pool_sweepSessions()
+end
+F.pool_member_silentFrom = function(m)
+ return (quo(((m[3] + 3000000)), 250000) * 250000)
+end
+F.pool_Pool_unlink = function(i)
+ local m = (S_members[i] or ld(S_members, i))
+ do
+  if (m[7] ~= 0) then
+   local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
+   t1_[8] = m[8]
+  elseif (m[2] ~= 0) then
+   once[4184] = m[8]
+  else
+   once[4182] = m[8]
+  end
+ end
+ if (m[8] ~= 0) then
+  local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
+  t2_[7] = m[7]
+ elseif (not (m[2] ~= 0)) then
+  once[4183] = m[7]
+ end
+ if (not (m[2] ~= 0)) then
+  once[4185] = (once[4185] - 1)
+ end
+ m[7], m[8] = 0, 0
+end
+F.pool_Pool_weigh = function(at)
+ local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
+ once[4189], once[4187] = 0, 0
+ do
+  local i = once[4184]
+  while (i ~= 0) do
+   local m = (S_members[i] or ld(S_members, i))
+   local next_ = m[8]
+   local over = F.pool_Pool_freeAt(at, m[4])
+   for k = 0, cfg[1] - 1 do
+    do
+     local after = F.pool_Pool_lingers(k)
+     if ((after >= 0) and (not F.pool_Pool_freeAt(at, (m[4] + after)))) then
+      over = false
+      if (m[5] > 0) then
+       sums[k+1] = (sums[k+1] + quo((((4503599627370496 + m[5]) - 1)), m[5]))
+      end
+     end
+    end
+   end
+   if over then
+    F.pool_Pool_dropMember(i)
+   else
+    once[4187] = (once[4187] + F.pool_partOf(m[5]))
+   end
+   i = next_
+  end
+ end
+ for k = 0, cfg[1] - 1 do
+  local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
+  if (part ~= once[k+4191]) then
+   F.pool_Pool_withhold(k, at, part)
+  end
+ end
+ F.pool_Pool_planHush()
+end
+F.gate_Gate_Allow = function(g, t)
+ F.gate_Gate_pass(g, t)
+ do
+  local t1_ = g[1]
+  if t1_ == 1 then
+   return {0,1,g[2]}
+  elseif t1_ == 2 then
+   if (g[6] ~= 0) then
+    return {0,2,(g[8] + 2000000)}
+   end
+   return {((t >= g[9]) and 1 or 0),2,g[9]}
+  elseif t1_ == 3 then
+   if (g[10] == 0) then
+    return {1,3,0}
+   end
+   local step_ = quo(((t - g[10])), 500000)
+   return {((g[11] < (1 * 2^(step_))) and 1 or 0),3,(g[10] + (((step_ + 1)) * 500000))}
+  end
+ end
+ return {1,0,0}
+end
+F.pool_gateRec_stale = function(g, t)
+ return (F.gate_Gate_Idle(g, t) or ((g[12] ~= 0) and F.gate_Gate_Abandoned(g, t)))
+end
+F.pool_Pool_dropGate = function(i)
+ local g = (S_gates[i] or ld(S_gates, i))
+ if (g[16] ~= 0) then
+  local t1_ = (S_gates[g[16]] or ld(S_gates, g[16]))
+  t1_[17] = g[17]
+ else
+  once[23] = g[17]
+ end
+ if (g[17] ~= 0) then
+  local t2_ = (S_gates[g[17]] or ld(S_gates, g[17]))
+  t2_[16] = g[16]
+ end
+ F.flat_Names_Drop(g[13])
+ F.flat_Names_Drop(g[14])
+ F.flat_Names_Drop(g[15])
+ slabFree(S_gates, i)
+end
+F.pool_Pool_acquire = function(i)
+ local op = T[1][i+1]
+ if (not F.pool_Pool_valid(op)) then
+  F.pool_refuse(op, 9, (-1), 0)
+  return 
+ end
+ if (not F.pool_Pool_present(op)) then
+  return 
+ end
+ local t, tk = F.pool_Pool_newTicket(op)
+ local limit, fits = F.pool_Pool_want(tk, op, 12, (op[12] ~= 0))
+ if (limit >= 0) then
+  F.pool_Pool_end(t, tk)
+  F.pool_refuse(op, 6, limit, 0)
+  return 
+ end
+ local open = ((once[23] == 0) or ((F.pool_Pool_gatesAllow(tk[11], tk[13]))[1] ~= 0))
+ if ((op[12] ~= 0) or ((fits and (F.order_Queue_Len() == 0)) and open)) then
+  F.pool_Pool_grant(t, tk, open)
+  F.pool_Pool_hold(t, tk, op)
+  return 
+ end
+ tk[28] = ((F.order_Queue_Len() >= cfg[2])) and 1 or 0
+ F.pool_Pool_enqueue(t, i, false)
+end
+F.pool_Pool_poll = function(op)
+ local t, tk = F.pool_Pool_lookup(op)
+ if (t == 0) then
+  return 
+ end
+ do
+  local t1_ = tk[22]
+  if t1_ == 1 then
+   op[44], once[5] = 1, 1
+   if (tk[8] > 0) then
+    F.pool_Pool_scheduleWait(t, tk)
+   end
+  elseif t1_ == 2 then
+   F.pool_Pool_hold(t, tk, op)
+  elseif t1_ == 3 then
+   if ((op[31] > 0) and (op[31] <= 86400000000000)) then
+    tk[7] = quo(op[31], 1000)
+    F.pool_Pool_schedule(t, tk, (once[1] + tk[7]))
+   end
+   F.pool_ticket_report(tk, op)
+  elseif t1_ == 4 then
+   op[44] = 3
+  end
+ end
+end
+F.pool_Pool_touched = function(op)
+ if ((((op[38] < 0) or (op[31] < 0)) or (op[31] > 86400000000000)) or (op[39] < 0)) then
+  F.pool_refuse(op, 9, (-1), 0)
+  return 
+ end
+ if (op[37] ~= 0) then
+  F.pool_Pool_leaves(op)
+  return 
+ end
+ if ((op[39] ~= 0) and (once[1] > op[39])) then
+  F.pool_refuse(op, 7, (-1), 0)
+  return 
+ end
+ local at = F.pool_Pool_findSession(op[2])
+ if ((((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[6] == 0))) and (slabLen(S_members) >= 4096)) then
+  F.pool_refuse(op, 8, (-1), 0)
+  return 
+ end
+ local s = F.pool_Pool_sessionOf(op[2])
+ local i = s[6]
+ if (i == 0) then
+  i = slabNew(S_members)
+  s[6] = i
+  local t1_ = (S_members[i] or ld(S_members, i))
+  t1_[1] = once[24]
+ else
+  F.pool_Pool_unlink(i)
+ end
+ local m = (S_members[i] or ld(S_members, i))
+ local back = (m[2] ~= 0)
+ m[2], m[3] = 0, once[1]
+ m[4] = (once[1] + quo(op[31], 1000))
+ if (op[31] == 0) then
+  m[4] = (once[1] + cfg[3])
+  if (cfg[3] == 0) then
+   m[4] = (once[1] + quo(300000000000, 1000))
+  end
+ end
+ F.pool_Pool_link(i)
+ if back then
+  F.pool_Pool_weigh(once[1])
+ else
+  F.pool_Pool_planHush()
+ end
+ F.pool_Pool_promise(m, op[38])
+ op[44], op[55] = 0, m[6]
+end
+F.pool_Pool_cancel = function(op)
+ local t, tk = F.pool_Pool_lookup(op)
+ if (t == 0) then
+  return 
+ end
+ op[44] = 3
+ do
+  local t1_ = tk[22]
+  if t1_ == 1 then
+   F.pool_Pool_leaveQueue(tk)
+   F.pool_Pool_end(t, tk)
+  elseif t1_ == 2 or t1_ == 3 then
+   if (tk[26] ~= 0) then
+    F.pool_Pool_finish(t, tk)
+    return 
+   end
+   F.pool_Pool_giveBack(tk)
+   F.pool_Pool_gatesLost(t, tk, true)
+   F.pool_Pool_end(t, tk)
+  end
+ end
+end
+F.pool_Pool_renew = function(i)
+ local op = T[1][i+1]
+ local t, tk = F.pool_Pool_lookup(op)
+ if (t == 0) then
+  return 
+ end
+ if (((tk[22] == 1) or (tk[22] == 4)) or (tk[26] ~= 0)) then
+  F.pool_Pool_poll(op)
+  return 
+ end
+ F.pool_Pool_giveBack(tk)
+ F.pool_Pool_gatesLost(t, tk, true)
+ tk[29] = 0
+ tk[3] = (tk[3] + (once[1] - tk[4]))
+ if ((op[31] > 0) and (op[31] <= 86400000000000)) then
+  tk[7] = quo(op[31], 1000)
+ end
+ if (F.pool_Pool_fits(tk) and ((F.pool_Pool_gatesAllow(tk[11], tk[13]))[1] ~= 0)) then
+  F.pool_Pool_grant(t, tk, true)
+  F.pool_Pool_hold(t, tk, op)
+  return 
+ end
+ F.pool_wheel_remove(once, 80, tk)
+ tk[5] = 9007199254740992
+ if (op[29] >= 0) then
+  tk[5] = (once[1] + quo(op[29], 1000))
+ end
+ F.pool_Pool_enqueue(t, i, true)
+end
+F.pool_Pool_answer = function(op)
+ local t, tk = F.pool_Pool_lookup(op)
+ if (t == 0) then
+  return 
+ end
+ if ((tk[22] == 1) or (tk[22] == 4)) then
+  F.pool_refuse(op, 9, (-1), 0)
+  return 
+ end
+ op[44] = 0
+ if (tk[26] ~= 0) then
+  return 
+ end
+ tk[26] = 1
+ F.pool_headerTime_add(once, 26, (once[1] - tk[4]))
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  if (not ((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[3] ~= 0)) then
+   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+   F.meter_Meter_Bind(in_, 0, d, r, once[1], c, c_o)
+   F.pool_Pool_changed(c, c_o)
+  end
+ end
+ F.pool_Pool_judged(tk, op[32])
+ F.pool_Pool_learn(op, tk, 8, tk[4], tk)
+ if F.pool_Pool_judge(op, tk, 8, tk[4], t) then
+  F.pool_Pool_unexplained(tk, band(op[34], 20))
+ end
+end
+F.pool_Pool_close = function(op)
+ local t, tk = F.pool_Pool_lookup(op)
+ if (t == 0) then
+  return 
+ end
+ if (tk[22] == 1) then
+  F.pool_Pool_leaveQueue(tk)
+  F.pool_Pool_end(t, tk)
+  op[44] = 3
+  return 
+ end
+ op[44] = 3
+ if (tk[22] == 4) then
+  return 
+ end
+ if ((tk[26] ~= 0) or (not (op[37] ~= 0))) then
+  F.pool_Pool_settle(tk, op, 12)
+ end
+ if (not (tk[26] ~= 0)) then
+  F.pool_Pool_gatesLost(t, tk, false)
+  if ((op[37] ~= 0) or F.pool_Pool_strictly(tk)) then
+   F.pool_Pool_spend(t, tk)
+   return 
+  end
+ end
+ F.pool_Pool_finish(t, tk)
+end
+F.pool_Pool_observe = function(op)
+ local s = F.pool_Pool_sessionOf(op[2])
+ if (op[3] == 0) then
+  s[2] = (s[2] + 1)
+ elseif (op[3] <= s[2]) then
+  op[44] = 3
+  return 
+ else
+  s[2] = op[3]
+ end
+ F.pool_Pool_withNames(op, function(who, who_o)
+  F.pool_Pool_learn(op, who, who_o, once[1], nil)
+  F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[34], who, who_o), 0)
+  if ((op[32] == 2) or (op[32] == 4)) then
+   sum[7] = (sum[7] + 1)
+   once[26] = once[1]
+   F.pool_history_refused(once[1])
+  end
+ end)
+ op[44] = 3
+end
+F.pool_Pool_pause = function(op)
+ if (op[33] <= 0) then
+  F.pool_refuse(op, 9, (-1), 0)
+  return 
+ end
+ if (op[36] == "") then
+  op[36] = "paused by hand"
+ end
+ F.pool_Pool_withNames(op, function(who, who_o)
+  local g = (S_gates[F.pool_Pool_gateOf(op[34], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[34], who[who_o+3], who[who_o+5])))
+  local wait = quo(op[33], 1000)
+  if (((F.gate_Gate_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + wait))) then
+   F.pool_Pool_setCause(g, op)
+  end
+  F.gate_Gate_Pause(g, once[1], wait)
+ end)
+ op[44] = 3
+end
+F.pool_Pool_resume = function(op)
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    do
+     local g = (S_gates[i] or ld(S_gates, i))
+     if ((g[12] ~= 0) or (not F.pool_Pool_lossHolds())) then
+      F.gate_Gate_Resume(g, once[1])
+     end
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+ op[44] = 3
+end
+F.pool_Pool_heartbeat = function(op)
+ if ((cfg[3] == 0) or (not F.pool_Pool_validMember(op))) then
+  F.pool_refuse(op, 9, (-1), 0)
+  return 
+ end
+ if (slabLen(S_leases) >= 131072) then
+  F.pool_Pool_bury()
+ end
+ F.pool_Pool_burySome(2)
+ local agent, user = F.flat_Names_Hold(op[4]), F.flat_Names_Hold(op[5])
+ local caller = F.pool_callers_of(agent)
+ local rec = (S_crecs[caller] or ld(S_crecs, caller))
+ if (rec[3] ~= 0) then
+  F.pool_Pool_buryOne(rec[3])
+ end
+ local code, at = 0, 0
+ do
+  local free = F.pool_Pool_slotFree(user, rec[3], op[42])
+  if (free > once[1]) then
+   code, at = 15, free
+  elseif ((rec[3] == 0) and (slabLen(S_leases) >= 131072)) then
+   code = 8
+  end
+ end
+ if (code ~= 0) then
+  F.flat_Names_Drop(user)
+  F.flat_Names_Drop(agent)
+  F.pool_refuse(op, code, (-1), at)
+  return 
+ end
+ local moved = (rec[9] == 255)
+ if (rec[3] == 0) then
+  rec[3] = slabNew(S_leases)
+  local t1_ = (S_leases[rec[3]] or ld(S_leases, rec[3]))
+  clear_(t1_, 0, 27)
+  t1_[1] = F.flat_Names_Keep(agent)
+  t1_[4] = once[1]
+  t1_[27] = op[9]
+  moved = (moved or ((rec[2] > 0) and (rec[9] ~= op[9])))
+ end
+ local l = (S_leases[rec[3]] or ld(S_leases, rec[3]))
+ F.flat_Names_Drop(agent)
+ F.flat_Names_Drop(l[2])
+ local old = l[3]
+ l[2], l[3] = user, F.flat_Names_Hold(op[40])
+ F.pool_lease_heldBy(l, op[2], ((l[3] == old) and (l[5] > once[1])))
+ F.flat_Names_Drop(old)
+ F.pool_Pool_setWaits(l, op[41])
+ moved = (moved or (l[27] ~= op[9]))
+ l[27], rec[9] = op[9], op[9]
+ l[5], l[6] = (once[1] + cfg[3]), 0
+ if (op[31] > 0) then
+  l[5] = (once[1] + quo(op[31], 1000))
+ end
+ if (op[42] > 0) then
+  l[6] = (once[1] + quo(op[43], 1000))
+ end
+ if moved then
+  F.pool_Pool_countLiving()
+ end
+ once[op[9]+8] = (once[op[9]+8] > l[5] and once[op[9]+8] or l[5])
+ op[44] = 0
+end
+F.pool_Pool_leave = function(op)
+ op[44] = 3
+ if ((op[4] == "") or (#op[4] > 256)) then
+  return 
+ end
+ local agent = F.flat_Names_Hold(op[4])
+ do
+  local i = far(1, F.flat_Names_Tags(agent))
+  if (i ~= 0) then
+   local rec = (S_crecs[i] or ld(S_crecs, i))
+   if ((rec[3] == 0) or (not F.pool_Pool_handOn((S_leases[rec[3]] or ld(S_leases, rec[3])), op))) then
+    rec[9] = 255
+    if (rec[3] ~= 0) then
+     F.pool_Pool_dropLease(rec[3])
+    end
+    F.pool_Pool_countLiving()
+   end
+  end
+ end
+ F.flat_Names_Drop(agent)
+end
+F.pool_Pool_launch = function(op)
+ if ((op[29] < 0) or (op[29] > 86400000000000)) then
+  F.pool_refuse(op, 9, (-1), 0)
+  return 
+ end
+ op[44] = 0
+ op[53] = F.policy_Scatter_Next(once, 15, once[1], quo(op[29], 1000))
+end
+F.pool_Pool_forget = function(op)
+ op[44] = 3
+ if ((once[4181] ~= 0) and ((once[1] - once[4181]) < 10000000)) then
+  return 
+ end
+ once[4181] = once[1]
+ if (op[36] == "") then
+  op[36] = "the store lost its memory"
+ end
+ local g = (S_gates[F.pool_Pool_gateOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_gateOf(0, 0, 0)))
+ if (((F.gate_Gate_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + 3000000))) then
+  F.pool_Pool_setCause(g, op)
+ end
+ F.gate_Gate_Pause(g, once[1], 3000000)
+ do
+  local i = 1
+  while (i < slabEnd(S_insts)) do
+   do
+    if ((S_insts[i] or ld(S_insts, i))[12] ~= 0) then
+     F.pool_Pool_lose(i)
+    end
+   end
+   i = (i + 1)
+  end
+ end
+end
+F.pool_refuse = function(op, code, limit, at)
+ op[44] = 2
+ op[50], op[51], op[52], op[53] = code, 0, limit, at
+end
+F.order_Queue_Wake = function(t)
+ do
+  while (counts[15] ~= 0) do
+   local n = F.flat_Tree_Min(counts[15])
+   if ((F.flat_Tree_KeyOf(n))[1] > t) then
+    return 
+   end
+   local f = F.flat_Tree_Value(n)
+   local on = (S_qspots[(S_qflows[f] or ld(S_qflows, f))[16]] or ld(S_qspots, (S_qflows[f] or ld(S_qflows, f))[16]))[1]
+   F.order_Queue_leave(f)
+   F.order_Queue_enter(f)
+   F.order_Queue_Unpark(on)
+  end
+ end
+end
+F.pool_Pool_serveOne = function()
+ once[2] = 0
+ once[22] = (once[22] + 1)
+ local again = false
+ local heads = F.order_Queue_Heads((F.pool_Pool_strict()), 0, (cfg[4] ~= 0))
+ local highest = F.pool_Pool_findRival(heads)
+ local t2_ = heads
+ for i = 0, #t2_ - 1 do
+  local t3_ = false
+  repeat
+   local h = copy_(t2_[i+1], 0, 6)
+   if (i == highest) then
+    once[7] = 0
+   end
+   if F.order_Queue_Closed(h, once[22]) then
+    break
+   end
+   local t = F.order_Queue_Ticket(h[1])
+   local tk = (S_tickets[t] or ld(S_tickets, t))
+   do
+    local v = F.pool_Pool_gatesAllow(tk[11], tk[13])
+    if (not (v[1] ~= 0)) then
+     F.pool_Pool_wakeAt(v[3])
+     F.order_Queue_Held(h)
+     again = (F.pool_Pool_passOn(tk) or again)
+     break
+    end
+   end
+   do
+    local limit = F.pool_Pool_tooBig(tk)
+    if (limit >= 0) then
+     F.pool_Pool_dismiss(t, tk, limit)
+     return true
+    end
+   end
+   do
+    local on, at = F.pool_Pool_lacksOwn(tk)
+    if (on ~= 0) then
+     F.order_Queue_Park(h[1], on, at)
+     tk[27] = 1
+     return true
+    end
+   end
+   do
+    local at = F.pool_Pool_keptFromAny(tk)
+    if (at ~= 0) then
+     F.pool_Pool_wakeAt(min(at, (once[1] + 10000000)))
+     F.order_Queue_Held(h)
+     again = (F.pool_Pool_passOn(tk) or again)
+     break
+    end
+   end
+   do
+    local at = F.pool_Pool_lacksShared(tk)
+    if (at ~= 0) then
+     F.pool_Pool_wakeAt(at)
+     F.pool_Pool_claim(tk)
+     F.order_Queue_Close(h, once[22])
+     F.pool_Pool_limitsBind(tk, 8)
+     again = (F.pool_Pool_passOn(tk) or again)
+     break
+    end
+   end
+   F.pool_Pool_admit(t)
+   return true
+  until true
+  if t3_ then break end
+ end
+ return again
+end
+F.order_Queue_NextWake = function()
+ if (counts[15] == 0) then
+  return 0, false
+ end
+ return (F.flat_Tree_KeyOf(F.flat_Tree_Min(counts[15])))[1], true
+end
+F.pool_Pool_wakeAt = function(t)
+ if ((t < 9007199254740992) and (((once[2] == 0) or (t < once[2])))) then
+  once[2] = max(t, (once[1] + 1))
+ end
+end
+F.pool_wheel_nextDue = function(w, w_o)
+ if (w[w_o+4] == 0) then
+  return 0
+ end
+ return (max(w[w_o+3], (w[w_o+1] + 1)) * 100000)
+end
+F.pool_Pool_conclude = function(op)
+ local r, r_o = op, 43
+ if (once[23] ~= 0) then
+  r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0
+ end
+ if (r[r_o+1] ~= 1) then
+  return false
+ end
+ local t, tk = F.pool_Pool_lookup(op)
+ if (t == 0) then
+  return false
+ end
+ if (tk[22] ~= 1) then
+  T[2] = without(T[2], function(id, id_o)
+   return (same(id, id_o, op, 1, 2))
+  end)
+  F.pool_Pool_poll(op)
+  return false
+ end
+ tk[17] = 0
+ local full = (((tk[28] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[2]))
+ tk[28] = 0
+ local asks = ((op[1] == 0) or (op[1] == 3))
+ if (((op[1] == 0) and (op[29] < 0)) and (not full)) then
+  return false
+ end
+ move(r, r_o+6, (F.pool_Pool_why(t)), 0, 4)
+ do
+  if full then
+   r[r_o+7], r[r_o+8] = 8, r[r_o+7]
+  elseif (((not asks) or (op[29] < 0)) or ((op[29] > 0) and (r[r_o+10] <= tk[5]))) then
+   return false
+  elseif (op[29] > 0) then
+   r[r_o+7], r[r_o+8] = 7, r[r_o+7]
+  end
+ end
+ r[r_o+1] = 2
+ F.pool_Pool_leaveQueue(tk)
+ F.pool_Pool_end(t, tk)
+ return true
+end
+F.pool_Pool_leaveQueue = function(tk)
+ F.order_Queue_Remove(tk[16])
+ F.pool_Pool_unqueue(tk)
+ for k = 0, tk[24] - 1 do
+  F.pool_Pool_changed(tk, (k)*5+32)
+ end
+end
+F.pool_Pool_end = function(i, t)
+ F.pool_wheel_remove(once, 80, t)
+ for k = 0, t[24] - 1 do
+  do
+   local c, c_o = t, (k)*5+32
+   if (unscoped[c[c_o+5]][2] == nil) then
+    local t2_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+    t2_[16] = (t2_[16] - 1)
+   end
+  end
+ end
+ F.pool_Pool_dropNames(t, 8)
+ indexRemove(X.ticketIx, F.pool_idHash(t, 0), i)
+ local s = (S_sessions[t[15]] or ld(S_sessions, t[15]))
+ s[4] = (s[4] - 1)
+ s[3] = once[1]
+ t[22] = 0
+ slabRecycle(S_tickets, i)
+end
+F.pool_Pool_giveBack = function(tk)
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  local amount = c[c_o+1]
+  local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+  F.meter_Meter_Refund(in_, 0, d, r, once[1], c, c_o)
+  c[c_o+1] = amount
+  if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
+   F.pool_Pool_tookLess(tk, c, c_o, in_, amount)
+  end
+  F.pool_Pool_changed(c, c_o)
+ end
+ once[3] = (once[3] - 1)
+ F.pool_Pool_unsent(tk)
+end
+F.pool_Pool_gatesLost = function(t, tk, unsent)
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    do
+     local g = (S_gates[i] or ld(S_gates, i))
+     if F.pool_gateRec_covers(g, tk[11], tk[13]) then
+      F.gate_Gate_Lost(g, once[1], t, unsent)
+     end
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+end
+F.pool_Pool_lapse = function(tk)
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+  F.meter_Meter_Lapse(in_, 0, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
+ end
+end
+F.pool_Pool_finish = function(t, tk)
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+  F.meter_Meter_Bind(in_, 0, d, r, once[1], c, c_o)
+  F.meter_Meter_Release(in_, 0, d, c, c_o)
+  F.pool_Pool_changed(c, c_o)
+ end
+ once[3] = (once[3] - 1)
+ F.pool_Pool_end(t, tk)
+end
+F.pool_Pool_spare = function(i)
+ local in_ = (S_insts[i] or ld(S_insts, i))
+ if ((((in_[13] ~= 0) or (in_[16] > 0)) or ((F.pool_Pool_age() - in_[17]) < 60)) or ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0)) then
+  return false
+ end
+ local _, _, r = F.pool_Pool_touch(i)
+ return (F.meter_Meter_Idle(in_, 0) and (((r == nil) or (((r[3] == 0) and (r[4] == 0)) and (r[5] == 0)))))
+end
+F.pool_Pool_dropInst = function(i)
+ local in_ = (S_insts[i] or ld(S_insts, i))
+ if ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 1) then
+  local t1_, t1_o = F.flat_Names_Tags(in_[22])
+  local link, link_o = t1_, t1_o+1
+  do
+   while (link[link_o+1] ~= i) do
+    link, link_o = (S_insts[link[link_o+1]] or ld(S_insts, link[link_o+1])), 17
+   end
+  end
+  link[link_o+1] = in_[18]
+ else
+  indexRemove(X.instIx, F.pool_scopeHash(in_[11], in_, 21), i)
+ end
+ F.pool_Pool_dropNames(in_, 21)
+ if (in_[15] ~= 0) then
+  slabFree(S_rings, in_[15])
+ end
+ do
+  local kind = (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[1]
+  if (band(cfg[5], ((1 * 2^(in_[11])))) == 0) then
+  elseif (kind == 2) then
+   slabFree(S_stocks, in_[18])
+  elseif (kind == 1) then
+   slabFree(S_paces, in_[18])
+  end
+ end
+ slabFree(S_insts, i)
+end
+F.pool_Pool_burySome = function(n)
+ for t1_ = 0, n - 1 do
+  do
+   once[20] = (once[20] + 1)
+   if (once[20] >= slabEnd(S_leases)) then
+    once[20] = 0
+    return 
+   end
+  end
+  F.pool_Pool_buryOne(once[20])
+ end
+end
+F.pool_callers_sweep = function(n, now_)
+ for t1_ = 0, n - 1 do
+  local t2_ = false
+  repeat
+   do
+    sum[14] = (sum[14] + 1)
+    if (sum[14] >= slabEnd(S_crecs)) then
+     sum[14] = 0
+     return 
+    end
+   end
+   local r = (S_crecs[sum[14]] or ld(S_crecs, sum[14]))
+   if (((r[1] == 0) or ((now_ - F.pool_caller_lastSeen(r)) < 3600000000)) or (not F.flat_Names_Sole(r[1]))) then
+    break
+   end
+   local t3_, t3_o = F.flat_Names_Tags(r[1])
+   t3_[t3_o+1] = 0
+   F.flat_Names_Drop(r[1])
+   slabFree(S_crecs, sum[14])
+  until true
+  if t2_ then break end
+ end
+end
+F.pool_Pool_sweepSessions = function()
+ do
+  once[21] = (once[21] + 1)
+  if (once[21] >= slabEnd(S_sessions)) then
+   once[21] = 0
+   return 
+  end
+ end
+ local s = (S_sessions[once[21]] or ld(S_sessions, once[21]))
+ if ((s[3] == 0) or (not F.pool_Pool_past(s))) then
+  return 
+ end
+ once[25] = (once[25] > s[2] and once[25] or s[2])
+ indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[21])
+ slabFree(S_sessions, once[21])
+ once[24] = 0
+end
+F.pool_Pool_freeAt = function(at, free)
+ free = F.pool_roundFree(free)
+ if (at >= free) then
+  return true
+ end
+ if ((once[4189] == 0) or (free < once[4189])) then
+  once[4189] = free
+ end
+ return false
+end
+F.pool_Pool_lingers = function(limit)
+ do
+  if ((band(cfg[5], ((1 * 2^(limit)))) == 0) or (cfg[limit+6] > 600000000)) then
+   return (-1)
+  elseif ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3) then
+   return 0
+  end
+ end
+ return (cfg[limit+6] + (S_defs[limit+1] or ld(S_defs, limit+1))[7])
+end
+F.pool_Pool_dropMember = function(i)
+ F.pool_Pool_unlink(i)
+ local m = (S_members[i] or ld(S_members, i))
+ F.pool_Pool_setShare(m, 0)
+ local t1_ = (S_sessions[m[1]] or ld(S_sessions, m[1]))
+ t1_[6] = 0
+ slabFree(S_members, i)
+end
+F.pool_partOf = function(share)
+ if (share == 0) then
+  return 0
+ end
+ return quo(4503599627370496, share)
+end
+F.pool_Pool_withhold = function(limit, at, part)
+ local d = (S_defs[limit+1] or ld(S_defs, limit+1))
+ if (d[1] ~= 0) then
+  F.pool_Pool_setPart(limit, part)
+  return 
+ end
+ do
+  local i = 1
+  while (i < slabEnd(S_insts)) do
+   do
+    do
+     local in_ = (S_insts[i] or ld(S_insts, i))
+     if ((in_[12] ~= 0) and (in_[11] == limit)) then
+      F.meter_Meter_Advance(in_, 0, d, F.pool_Pool_ring(in_), at)
+     end
+    end
+   end
+   i = (i + 1)
+  end
+ end
+ F.pool_Pool_setPart(limit, part)
+ do
+  local i = 1
+  while (i < slabEnd(S_insts)) do
+   do
+    do
+     local in_ = (S_insts[i] or ld(S_insts, i))
+     if ((in_[12] ~= 0) and (in_[11] == limit)) then
+      F.meter_Meter_Rerate(in_, 0, d)
+     end
+    end
+   end
+   i = (i + 1)
+  end
+ end
+end
+F.pool_Pool_planHush = function()
+ once[4188] = once[4189]
+ if (once[4182] ~= 0) then
+  do
+   local at = F.pool_member_silentFrom((S_members[once[4182]] or ld(S_members, once[4182])))
+   if ((once[4188] == 0) or (at < once[4188])) then
+    once[4188] = at
+   end
+  end
+ end
+end
+F.gate_Gate_pass = function(g, t)
+ if ((g[1] == 1) and (t >= g[2])) then
+  g[1], g[6], g[7], g[9] = 2, 0, 0, 0
+ end
+ if (((g[1] == 2) and (g[6] ~= 0)) and (t >= (g[8] + 2000000))) then
+  F.gate_Gate_ramp(g, (g[8] + 2000000))
+ end
+ if (((g[1] == 3) and (g[10] ~= 0)) and (quo(((t - g[10])), 500000) >= 20)) then
+  g[1] = 0
+ end
+end
+F.gate_Gate_Idle = function(g, t)
+ return ((((g[1] == 0) and (g[4] == 0)) and (g[5] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 600000000))
+end
+F.gate_Gate_Abandoned = function(g, t)
+ return (((g[1] ~= 1) and (g[6] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 3600000000))
+end
+F.pool_Pool_valid = function(op)
+ if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then
+  return false
+ end
+ for k = 0, cfg[1] - 1 do
+  if (u64(op[k+13]) > 1099511627776) then
+   return false
+  end
+ end
+ return (((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[22])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000))
+end
+F.pool_Pool_present = function(op)
+ local s = F.pool_Pool_sessionOf(op[2])
+ if (op[3] == 0) then
+  s[2] = ((s[2] > once[25] and s[2] or once[25]) + 1)
+  op[3] = s[2]
+  move(op, 44, op, 1, 2)
+  return true
+ end
+ if (op[3] > s[2]) then
+  s[2] = op[3]
+  return true
+ end
+ F.pool_Pool_poll(op)
+ return false
+end
+F.pool_Pool_newTicket = function(op)
+ local i = slabNew(S_tickets)
+ local t = (S_tickets[i] or ld(S_tickets, i))
+ clear_(t, 0, 32)
+ move(t, 0, op, 1, 2)
+ t[3] = once[1]
+ t[5] = 9007199254740992
+ t[23] = op[9]
+ t[25] = ((op[10] ~= 0)) and 1 or 0
+ t[30], t[31] = ((op[11] ~= 0) and 1 or 0), ((op[37] ~= 0) and 1 or 0)
+ t[7], t[8] = quo(op[31], 1000), quo(op[30], 1000)
+ t[15] = once[24]
+ if (op[29] >= 0) then
+  t[5] = (once[1] + quo(op[29], 1000))
+ end
+ t[9], t[10], t[11], t[12], t[13] = F.flat_Names_Hold(op[4]), 0, 0, 0, 0
+ if (bor(bor(bor(#op[5], #op[6]), #op[7]), #op[8]) ~= 0) then
+  t[10], t[11] = F.flat_Names_Hold(op[5]), F.flat_Names_Hold(op[6])
+  t[12], t[13] = F.flat_Names_Hold(op[7]), F.flat_Names_Hold(op[8])
+ end
+ t[14] = F.pool_callers_of(t[9])
+ F.pool_Pool_heard(t[14], t[23])
+ local t1_ = (S_sessions[t[15]] or ld(S_sessions, t[15]))
+ t1_[4] = (t1_[4] + 1)
+ indexAdd(X.ticketIx, F.pool_idHash(t, 0), i)
+ return i, t
+end
+F.pool_Pool_want = function(tk, amounts, amounts_o, force)
+ local limit = 0
+ local fits = false
+ fits = true
+ for limit = 0, cfg[1] - 1 do
+  local t2_ = false
+  repeat
+   local amount = amounts[amounts_o+limit+1]
+   if (amount == 0) then
+    break
+   end
+   local c, c_o = tk, (tk[24])*5+32
+   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 8), limit
+   c[c_o+1], c[c_o+2], c[c_o+3] = amount, 0, 0
+   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+   if (((in_[1] > 0) and (amount > in_[1])) and (not force)) then
+    return limit, false
+   end
+   fits = (fits and (F.pool_inst_room(in_, d, r, amount) >= amount))
+   if (fits and (band(cfg[4], ((1 * 2^(limit)))) ~= 0)) then
+    local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
+    fits = (code == 0)
+   end
+   tk[24] = (tk[24] + 1)
+   if (unscoped[limit][2] == nil) then
+    in_[16] = (in_[16] + 1)
+   end
+  until true
+  if t2_ then break end
+ end
+ return (-1), fits
+end
+F.pool_Pool_gatesAllow = function(model, key)
+ local all = {1,0,0}
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    local g = (S_gates[i] or ld(S_gates, i))
+    do
+     local v = F.gate_Gate_Allow(g, once[1])
+     if (((not (v[1] ~= 0)) and F.pool_gateRec_covers(g, model, key)) and (((all[1] ~= 0) or (v[3] > all[3])))) then
+      all = copy_(v, 0, 3)
+     end
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+ return copy_(all, 0, 3)
+end
+F.pool_Pool_grant = function(t, tk, counts_)
+ tk[4] = once[1]
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
+  in_[17] = F.pool_Pool_age()
+  move(c, c_o, (F.meter_Meter_Take(in_, 0, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 26, d, r))), 0, 3)
+  if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
+   F.pool_Pool_took(tk, c, c_o, in_, d)
+  end
+ end
+ if (counts_ and (once[23] ~= 0)) then
+  F.pool_Pool_gatesSent(t, tk)
+ end
+ once[3] = (once[3] + 1)
+ F.pool_Pool_sent(tk)
+end
+F.pool_Pool_hold = function(t, tk, op)
+ tk[22] = 3
+ F.pool_Pool_schedule(t, tk, (once[1] + tk[7]))
+ F.pool_ticket_report(tk, op)
+ if (tk[31] ~= 0) then
+  F.pool_Pool_gatesLost(t, tk, false)
+  F.pool_Pool_spend(t, tk)
+  once[6] = 1
+ end
+end
+F.pool_Pool_enqueue = function(t, i, front)
+ local tk = (S_tickets[t] or ld(S_tickets, t))
+ tk[22], tk[17] = 1, (i + 1)
+ for k = 0, tk[24] - 1 do
+  local t2_ = (S_insts[tk[(k)*5+36]] or ld(S_insts, tk[(k)*5+36]))
+  t2_[21] = (t2_[21] + tk[(k)*5+33])
+ end
+ local costs = F.pool_Pool_costs(tk)
+ tk[16] = F.order_Queue_Push((F.pool_Pool_place(tk)), t, costs, front)
+ local t3_ = (S_sessions[tk[15]] or ld(S_sessions, tk[15]))
+ t3_[5] = (t3_[5] + 1)
+ F.pool_Pool_scheduleWait(t, tk)
+ once[6] = (((once[6] ~= 0) or F.order_Queue_IsFirst(tk[16]))) and 1 or 0
+ T[1][i+1][44], once[5] = 1, 1
+end
+F.pool_Pool_lookup = function(op)
+ local t, tk = F.pool_Pool_find(op, 1)
+ if (t == 0) then
+  op[44] = 4
+  do
+   local i = F.pool_Pool_findSession(op[2])
+   if ((i ~= 0) and (op[3] ~= 0)) then
+    do
+     local s = (S_sessions[i] or ld(S_sessions, i))
+     if ((op[3] <= s[2]) and (not F.pool_Pool_past(s))) then
+      op[44] = 3
+     end
+    end
+   end
+  end
+ end
+ return t, tk
+end
+F.pool_Pool_scheduleWait = function(i, t)
+ local due = t[5]
+ if (t[8] > 0) then
+  due = min(due, (once[1] + t[8]))
+ end
+ if (due < 9007199254740992) then
+  F.pool_Pool_schedule(i, t, due)
+ end
+end
+F.pool_Pool_schedule = function(i, t, due)
+ if (t[6] ~= 0) then
+  F.pool_wheel_remove(once, 80, t)
+ end
+ t[6] = due
+ F.pool_wheel_add(once, 80, i, t)
+end
+F.pool_ticket_report = function(tk, op)
+ local r, r_o = op, 43
+ r[r_o+1] = 0
+ move(r, r_o+1, tk, 0, 2)
+ r[r_o+5] = tk[4]
+ r[r_o+6] = ((tk[4] - tk[3]) * 1000)
+end
+F.pool_Pool_leaves = function(op)
+ op[44] = 3
+ local at = F.pool_Pool_findSession(op[2])
+ if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[6] == 0)) then
+  return 
+ end
+ local silent = ((S_members[(S_sessions[at] or ld(S_sessions, at))[6]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[6]))[2] ~= 0)
+ F.pool_Pool_dropMember((S_sessions[at] or ld(S_sessions, at))[6])
+ if silent then
+  F.pool_Pool_weigh(once[1])
+ else
+  F.pool_Pool_planHush()
+ end
+end
+F.pool_Pool_findSession = function(id)
+ local h = F.pool_sessionHash(id)
+ do
+  local i, n = indexSeek(X.sessIx, h, 0)
+  while (i ~= 0) do
+   do
+    if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then
+     return i
+    end
+   end
+   local t1_, t2_ = indexSeek(X.sessIx, h, n)
+   i = t1_
+   n = t2_
+  end
+ end
+ return 0
+end
+F.pool_Pool_sessionOf = function(id)
+ if (once[24] ~= 0) then
+  do
+   local s = (S_sessions[once[24]] or ld(S_sessions, once[24]))
+   if ((s[1] == id) and (not F.pool_Pool_past(s))) then
+    s[3] = once[1]
+    return s
+   end
+  end
+ end
+ local i = F.pool_Pool_findSession(id)
+ if (i == 0) then
+  i = slabNew(S_sessions)
+  local t1_ = (S_sessions[i] or ld(S_sessions, i))
+  t1_[1] = id
+  indexAdd(X.sessIx, F.pool_sessionHash(id), i)
+ end
+ local s = (S_sessions[i] or ld(S_sessions, i))
+ if F.pool_Pool_past(s) then
+  once[25] = (once[25] > s[2] and once[25] or s[2])
+  s[2] = 0
+ end
+ once[24], s[3] = i, once[1]
+ return s
+end
+F.pool_Pool_link = function(i)
+ local m = (S_members[i] or ld(S_members, i))
+ m[7], m[8] = once[4183], 0
+ if (once[4183] ~= 0) then
+  local t1_ = (S_members[once[4183]] or ld(S_members, once[4183]))
+  t1_[8] = i
+ else
+  once[4182] = i
+ end
+ once[4183] = i
+ once[4185] = (once[4185] + 1)
+end
+F.pool_Pool_promise = function(m, known)
+ if ((known ~= 0) and (known == m[6])) then
+  F.pool_Pool_setShare(m, known)
+ end
+ local free = quo(((4503599627370496 - once[4187])), 4096)
+ local want = 0
+ if (free > 0) then
+  want = quo((((((once[4185] + 1) * 1099511627776) + free) - 1)), free)
+ end
+ do
+  local room = ((4503599627370496 - once[4186]) + F.pool_partOf(m[5]))
+  if (room <= 0) then
+   want = 0
+  elseif ((want > 0) and (F.pool_partOf(want) > room)) then
+   want = quo((((4503599627370496 + room) - 1)), room)
+  end
+ end
+ if ((want == 0) or (want > 1048576)) then
+  m[6] = m[5]
+  return 
+ end
+ m[6] = want
+ if ((m[5] == 0) or (want < m[5])) then
+  F.pool_Pool_setShare(m, want)
+ end
+end
+F.pool_Pool_fits = function(tk)
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+  do
+   local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
+   if ((code ~= 0) or (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1])) then
+    return false
+   end
+  end
+ end
+ return true
+end
+F.pool_wheel_remove = function(w, w_o, t)
+ if (t[6] == 0) then
+  return 
+ end
+ if (t[19] ~= 0) then
+  local t1_ = (S_tickets[t[19]] or ld(S_tickets, t[19]))
+  t1_[20] = t[20]
+ else
+  w[w_o+t[18]+5] = t[20]
+ end
+ if (t[20] ~= 0) then
+  local t2_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
+  t2_[19] = t[19]
+ end
+ t[6], t[19], t[20] = 0, 0, 0
+ w[w_o+4] = (w[w_o+4] - 1)
+end
+F.pool_headerTime_add = function(h, h_o, d)
+ h[h_o+(h[h_o+17] % 16)+1] = d
+ h[h_o+17] = (h[h_o+17] + 1)
+ local sorted = copy_(h, h_o, 16)
+ local k = (h[h_o+17] < 16 and h[h_o+17] or 16)
+ sortPart(sorted, 0, k)
+ h[h_o+18] = sorted[quo(((k - 1)), 2)+1]
+end
+F.pool_Pool_touchCharge = function(c, c_o)
+ local in_, d, r = F.pool_Pool_meterOf(c, c_o)
+ F.meter_Meter_Advance(in_, 0, d, r, once[1])
+ return in_, d, r
+end
+F.meter_Meter_Bind = function(m, m_o, d, r, t, c, c_o)
+ if ((d[1] == 3) or (c[c_o+3] == 0)) then
+  return 
+ end
+ do
+  if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, m_o, d, r, c, c_o))) then
+   c[c_o+3] = 0
+   return 
+  elseif (c[c_o+3] == 2) then
+   F.meter_Meter_takeOut(m, m_o, d, r, c[c_o+1], c, c_o)
+   F.meter_Meter_add(m, m_o, d, r, t, c[c_o+1])
+  elseif F.meter_Meter_isFixed(m, m_o, d) then
+   m[m_o+4] = (m[m_o+4] - c[c_o+1])
+   if (t >= m[m_o+7]) then
+    m[m_o+6] = (m[m_o+6] + c[c_o+1])
+   end
+  else
+   m[m_o+4] = (m[m_o+4] - c[c_o+1])
+   F.meter_Meter_add(m, m_o, d, r, t, c[c_o+1])
+  end
+ end
+ c[c_o+3], c[c_o+2] = 0, t
+end
+F.pool_Pool_changed = function(c, c_o)
+ return ((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
+end
+F.pool_Pool_judged = function(tk, v)
+ local pd = F.pool_Pool_noted(tk)
+ do
+  local t1_ = v
+  if t1_ == 2 or t1_ == 4 then
+   local t2_ = (S_crecs[tk[14]] or ld(S_crecs, tk[14]))
+   t2_[7] = (t2_[7] + 1)
+   sum[7] = (sum[7] + 1)
+   once[26] = once[1]
+   F.pool_history_refused(once[1])
+   if (pd ~= nil) then
+    pd[7] = (pd[7] + 1)
+   end
+  elseif t1_ == 3 or t1_ == 5 or t1_ == 6 then
+   if (pd ~= nil) then
+    pd[8] = (pd[8] + 1)
+   end
+  end
+ end
+end
+F.pool_Pool_learn = function(op, who, who_o, made, tk)
+ for i = 0, #op[35] - 1 do
+  local t2_ = false
+  repeat
+   local o = op[35][i+1]
+   if ((o[1] < 0) or (o[1] >= cfg[1])) then
+    break
+   end
+   local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+   if (band(l[7], bnot(20)) ~= 0) then
+    break
+   end
+   local at = F.pool_Pool_instOf(o[1], who, who_o)
+   local in_, d, r = F.pool_Pool_touch(at)
+   F.pool_Pool_learnSize(at, in_, d, l, o[2])
+   local current = (made >= (in_[8] - d[4]))
+   if ((o[4] >= 0) and (l[2] == 2)) then
+    local slop = 1200000
+    if (o[5] > 0) then
+     slop = quo(o[5], 1000)
+    end
+    local lo, hi = ((made + quo(o[4], 1000)) - slop), ((once[1] + quo(o[4], 1000)) + slop)
+    current = F.meter_Meter_ObserveReset(in_, 0, d, r, once[1], lo, hi)
+   end
+   local whole = o[2]
+   if (l[2] == 0) then
+    whole = in_[1]
+   end
+   if (((((o[2] > 0) and (o[2] <= 1099511627776)) and (o[3] >= 0)) and (o[3] <= whole)) and ((current or (not F.meter_Meter_IsStock(in_, 0, d))))) then
+    F.meter_Meter_ObserveUsed(in_, 0, d, r, once[1], made, (whole - o[3]), (l[12] ~= 0))
+    F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
+   end
+  until true
+  if t2_ then break end
+ end
+end
+F.pool_Pool_judge = function(op, who, who_o, granted, t)
+ local hint = quo(op[33], 1000)
+ do
+  local t1_ = op[32]
+  if t1_ == 1 then
+   do
+    local i = once[23]
+    while (i ~= 0) do
+     do
+      do
+       local g = (S_gates[i] or ld(S_gates, i))
+       if F.pool_gateRec_covers(g, who[who_o+3], who[who_o+5]) then
+        F.gate_Gate_Succeeded(g, once[1], granted, t)
+       end
+      end
+     end
+     i = (S_gates[i] or ld(S_gates, i))[17]
+    end
+   end
+  elseif t1_ == 2 then
+   local g = F.pool_Pool_gateFor(op, who, who_o)
+   return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 22) and (g[4] == 1))
+  elseif t1_ == 3 then
+   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 25)
+  elseif t1_ == 4 then
+   do
+    local g = F.pool_Pool_gateFor(op, who, who_o)
+    if (hint > 0) then
+     F.gate_Gate_Exhausted(g, once[1], granted, hint)
+    else
+     F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 22)
+    end
+   end
+  end
+ end
+ return false
+end
+F.pool_Pool_unexplained = function(tk, scope)
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+  local r = F.pool_Pool_ring(in_)
+  do
+   if (((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
+   elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, 0, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), r) < 0)) then
+   elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
+   else
+    F.meter_Ring_Odd(r, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), once[1])
+   end
+  end
+ end
+end
+F.pool_Pool_settle = function(tk, amounts, amounts_o)
+ local known = false
+ for i = 0, cfg[1] - 1 do
+  known = (known or (amounts[amounts_o+i+1] ~= 0))
+ end
+ if (not known) then
+  return 
+ end
+ local before = F.pool_Pool_costs(tk)
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  do
+   local actual = amounts[amounts_o+c[c_o+5]+1]
+   if (((actual >= 0) and (actual <= 1099511627776)) and (actual ~= c[c_o+1])) then
+    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+    if (in_[1] > 0) then
+     actual = min(actual, (8 * in_[1]))
+    end
+    local estimate = c[c_o+1]
+    F.meter_Meter_Settle(in_, 0, d, r, once[1], c, c_o, actual)
+    F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
+    if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
+     F.pool_Pool_tookLess(tk, c, c_o, in_, (estimate - c[c_o+1]))
+    end
+   end
+  end
+ end
+ if (tk[29] ~= 0) then
+  local after = F.pool_Pool_costs(tk)
+  F.order_Queue_Settled((F.pool_Pool_place(tk)), before, after)
+ end
+end
+F.pool_Pool_strictly = function(tk)
+ if (not (cfg[29] ~= 0)) then
+  return false
+ end
+ for k = 0, tk[24] - 1 do
+  do
+   local c, c_o = tk, (k)*5+32
+   if (((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[2] == 1) and (c[c_o+3] == 1)) then
+    return true
+   end
+  end
+ end
+ return false
+end
+F.pool_Pool_spend = function(t, tk)
+ local held = false
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+  F.meter_Meter_Spend(in_, 0, d, r, once[1], tk[4], c, c_o)
+  F.meter_Meter_Release(in_, 0, d, c, c_o)
+  F.pool_Pool_changed(c, c_o)
+  held = (held or (c[c_o+3] == 1))
+ end
+ once[3] = (once[3] - 1)
+ if held then
+  tk[22] = 4
+  return 
+ end
+ F.pool_Pool_end(t, tk)
+end
+F.pool_Pool_withNames = function(op, f)
+ local who = {0,0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
+ f(who, 0)
+ F.flat_Names_Drop(who[3])
+ F.flat_Names_Drop(who[5])
+end
+F.pool_Pool_since = function(scope, who, who_o)
+ local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
+ scope = n_scope
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    local g = (S_gates[i] or ld(S_gates, i))
+    if ((((g[12] == scope) and (g[13] == model)) and (g[14] == key)) and ((F.gate_Gate_Allow(g, once[1]))[2] == 1)) then
+     return g[3]
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+ return once[1]
+end
+F.pool_history_refused = function(t)
+ local c, c_o = past, ((quo(t, 3600000000) % 168))*2+3
+ if (c[c_o+1] ~= quo(t, 3600000000)) then
+  c[c_o+1], c[c_o+2] = quo(t, 3600000000), 0
+ end
+ c[c_o+2] = (c[c_o+2] + 1)
+end
+F.pool_Pool_gateOf = function(scope, model, key)
+ local t1_, t2_, t3_ = F.pool_gateScope(scope, model, key)
+ scope = t1_
+ model = t2_
+ key = t3_
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    do
+     local g = (S_gates[i] or ld(S_gates, i))
+     if (((g[12] == scope) and (g[13] == model)) and (g[14] == key)) then
+      return i
+     end
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+ if ((slabLen(S_gates) >= 256) and (scope ~= 0)) then
+  return F.pool_Pool_gateOf(0, 0, 0)
+ end
+ F.pool_Pool_splitLanes(scope)
+ local i = slabNew(S_gates)
+ local g = (S_gates[i] or ld(S_gates, i))
+ g[12], g[13], g[14] = scope, F.flat_Names_Keep(model), F.flat_Names_Keep(key)
+ do
+  g[17] = once[23]
+  if (g[17] ~= 0) then
+   local t4_ = (S_gates[g[17]] or ld(S_gates, g[17]))
+   t4_[16] = i
+  end
+ end
+ once[23] = i
+ return i
+end
+F.pool_Pool_setCause = function(g, op)
+ local cause = op[36]
+ if (cause == "") then
+  cause = F.store_Verdict_String(op[32])
+ end
+ local old = g[15]
+ g[15] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
+ F.flat_Names_Drop(old)
+end
+F.gate_Gate_Pause = function(g, t, wait)
+ F.gate_Gate_pass(g, t)
+ wait = (wait < 2678400000000 and wait or 2678400000000)
+ if (g[1] == 1) then
+  wait = max(wait, (g[2] - t))
+ end
+ F.gate_Gate_pause(g, t, wait)
+end
+F.pool_Pool_lossHolds = function()
+ return ((once[4181] ~= 0) and ((once[1] - once[4181]) < 3000000))
+end
+F.gate_Gate_Resume = function(g, t)
+ F.gate_Gate_pass(g, t)
+ if ((g[1] == 1) or (g[1] == 2)) then
+  g[2] = (g[2] < t and g[2] or t)
+  F.gate_Gate_ramp(g, t)
+ end
+ g[4], g[5] = 0, 0
+end
+F.pool_Pool_validMember = function(op)
+ if (((op[4] == "") or (max(#op[4], #op[5], #op[40]) > 256)) or (#op[41] > 16)) then
+  return false
+ end
+ local t2_ = op[41]
+ for t1_ = 0, #t2_ - 1 do
+  local name = t2_[t1_+1]
+  if ((name == "") or (#name > 256)) then
+   return false
+  end
+ end
+ local s = copy_(op, 41, 2)
+ return ((((((op[9] < cfg[22]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
+end
+F.pool_Pool_bury = function()
+ do
+  local i = 1
+  while (i < slabEnd(S_leases)) do
+   do
+    F.pool_Pool_buryOne(i)
+   end
+   i = (i + 1)
+  end
+ end
+end
+F.pool_callers_of = function(agent)
+ local t1_, t1_o = F.flat_Names_Tags(agent)
+ local tag, tag_o = t1_, t1_o
+ if (tag[tag_o+1] == 0) then
+  tag[tag_o+1] = slabNew(S_crecs)
+  local t2_ = (S_crecs[tag[tag_o+1]] or ld(S_crecs, tag[tag_o+1]))
+  t2_[1] = F.flat_Names_Keep(agent)
+ end
+ return tag[tag_o+1]
+end
+F.pool_Pool_buryOne = function(i)
+ do
+  local l = (S_leases[i] or ld(S_leases, i))
+  if (((l[1] ~= 0) and (l[5] <= once[1])) and (l[6] <= once[1])) then
+   F.pool_Pool_dropLease(i)
+  end
+ end
+end
+F.pool_Pool_slotFree = function(user, mine, most)
+ if (most == 0) then
+  return once[1]
+ end
+ if (mine ~= 0) then
+  do
+   local l = (S_leases[mine] or ld(S_leases, mine))
+   if ((l[2] == user) and (l[6] > once[1])) then
+    return once[1]
+   end
+  end
+ end
+ local taken = {}
+ do
+  local i = 1
+  while (i < slabEnd(S_leases)) do
+   local t1_ = false
+   repeat
+    local l = (S_leases[i] or ld(S_leases, i))
+    if ((((l[1] == 0) or (l[2] ~= user)) or (l[6] <= once[1])) or (i == mine)) then
+     break
+    end
+    local t2_ = taken
+    t2_[#t2_+1] = l[6]
+   until true
+   if t1_ then break end
+   i = (i + 1)
+  end
+ end
+ local over = (#taken - most)
+ if (over < 0) then
+  return once[1]
+ end
+ sort(taken)
+ return taken[over+1]
+end
+F.pool_lease_heldBy = function(l, session, shared)
+ if (l[7] == session) then
+  return 
+ end
+ l[8], l[9] = 0, 0
+ if shared then
+  l[8], l[9] = l[7], l[5]
+ end
+ l[7] = session
+end
+F.pool_Pool_setWaits = function(l, names)
+ local was, n = copy_(l, 9, 16), l[26]
+ l[26] = 0
+ local t2_ = names
+ for t1_ = 0, #t2_ - 1 do
+  local name = t2_[t1_+1]
+  l[l[26]+10] = F.flat_Names_Hold(name)
+  l[26] = (l[26] + 1)
+ end
+ for i = 0, n - 1 do
+  F.flat_Names_Drop(was[i+1])
+ end
+end
+F.pool_Pool_countLiving = function()
+ clear_(once, 7, 8)
+ do
+  local i = 1
+  while (i < slabEnd(S_leases)) do
+   do
+    do
+     local l = (S_leases[i] or ld(S_leases, i))
+     if (l[1] ~= 0) then
+      once[l[27]+8] = (once[l[27]+8] > l[5] and once[l[27]+8] or l[5])
+     end
+    end
+   end
+   i = (i + 1)
+  end
+ end
+ do
+  local i = 1
+  while (i < slabEnd(S_crecs)) do
+   do
+    do
+     local c = (S_crecs[i] or ld(S_crecs, i))
+     if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
+      once[c[9]+8] = max(once[c[9]+8], (F.pool_caller_lastSeen(c) + cfg[3]))
+     end
+    end
+   end
+   i = (i + 1)
+  end
+ end
+end
+F.pool_Pool_handOn = function(l, op)
+ do
+  if ((op[40] == "") or (l[5] <= once[1])) then
+   return false
+  elseif ((l[7] ~= op[2]) or (F.flat_Names_Text(l[3]) ~= op[40])) then
+   if (l[8] == op[2]) then
+    l[8] = 0
+   end
+   return true
+  elseif ((l[8] == 0) or (l[9] <= once[1])) then
+   return false
+  end
+ end
+ l[7], l[5] = l[8], l[9]
+ l[8] = 0
+ return true
+end
+F.pool_Pool_dropLease = function(i)
+ local l = (S_leases[i] or ld(S_leases, i))
+ F.pool_Pool_setWaits(l, {})
+ F.flat_Names_Drop(l[2])
+ F.flat_Names_Drop(l[3])
+ local t1_ = (S_crecs[far(1, F.flat_Names_Tags(l[1]))] or ld(S_crecs, far(1, F.flat_Names_Tags(l[1]))))
+ t1_[3] = 0
+ F.flat_Names_Drop(l[1])
+ slabFree(S_leases, i)
+end
+F.policy_Scatter_Next = function(s, s_o, t, window)
+ if (window <= 0) then
+  return t
+ end
+ window = (window < 274877906944 and window or 274877906944)
+ if (t >= s[s_o+2]) then
+  s[s_o+1], s[s_o+2], s[s_o+3] = t, (t + window), 1
+  return t
+ end
+ local at = (s[s_o+1] + quo((window * F.policy_mirrored(s[s_o+3])), 32768))
+ do
+  local late = (t - at)
+  if (late > 0) then
+   at = (at + (quo((((late + window) - 1)), window) * window))
+  end
+ end
+ s[s_o+3] = (((s[s_o+3] + 1)) % 32768)
+ s[s_o+2] = max(s[s_o+2], (s[s_o+1] + window), at)
+ return at
+end
+F.pool_Pool_lose = function(i)
+ if (once[4181] == 0) then
+  return 
+ end
+ local limit = (S_insts[i] or ld(S_insts, i))[11]
+ local d = (S_defs[limit+1] or ld(S_defs, limit+1))
+ if (((band(cfg[5], ((1 * 2^(limit)))) == 0) or (d[2] == 2)) or (cfg[limit+6] > 600000000)) then
+  return 
+ end
+ local in_, n_d, r = F.pool_Pool_touch(i)
+ d = n_d
+ F.meter_Meter_Lose(in_, 0, d, r, once[1], once[4181])
+end
+F.flat_Tree_Min = function(root)
+ if (root == 0) then
+  return 0
+ end
+ do
+  while true do
+   local left = (S_tnodes[root] or ld(S_tnodes, root))[4]
+   if (left == 0) then
+    return root
+   end
+   root = left
+  end
+ end
+end
+F.flat_Tree_KeyOf = function(i)
+ return copy_((S_tnodes[i] or ld(S_tnodes, i)), 0, 2)
+end
+F.flat_Tree_Value = function(i)
+ return (S_tnodes[i] or ld(S_tnodes, i))[3]
+end
+F.order_Queue_leave = function(f)
+ local fl = (S_qflows[f] or ld(S_qflows, f))
+ if (fl[16] ~= 0) then
+  F.order_Queue_leaveSpot(f)
+  F.flat_Tree_Delete(counts, 14, fl[13])
+ else
+  F.flat_Tree_Delete((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, fl[13])
+ end
+ fl[13] = 0
+end
+F.order_Queue_enter = function(f)
+ local fl = (S_qflows[f] or ld(S_qflows, f))
+ local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
+ if (cfg[30] == 2) then
+  key[1] = 0
+ end
+ fl[13] = F.flat_Tree_Insert((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, key, f)
+end
+F.order_Queue_Unpark = function(on)
+ local found = false
+ local h = F.order_onHash(on)
+ do
+  local i, p = indexSeek(X.spotIx, h, 0)
+  while (i ~= 0) do
+   local t1_ = false
+   repeat
+    local s = (S_qspots[i] or ld(S_qspots, i))
+    if (s[1] ~= on) then
+     break
+    end
+    local t2_ = T[5]
+    t2_[#t2_+1] = F.flat_Tree_Value(F.flat_Tree_Min(s[3]))
+   until true
+   if t1_ then break end
+   local t3_, t4_ = indexSeek(X.spotIx, h, p)
+   i = t3_
+   p = t4_
+  end
+ end
+ local t6_ = T[5]
+ for t5_ = 0, #t6_ - 1 do
+  local f = t6_[t5_+1]
+  F.order_Queue_leave(f)
+  F.order_Queue_enter(f)
+ end
+ found = (#T[5] > 0)
+ T[5] = {}
+ return found
+end
+F.order_Queue_Heads = function(strict, strict_o, each)
+ T[3], T[4] = {}, {}
+ F.order_Queue_findLeast()
+ do
+  local i = counts[14]
+  while (i ~= 0) do
+   local next_ = (S_qlanes[i] or ld(S_qlanes, i))[23]
+   if (not F.order_Queue_laneHeads(i, strict, strict_o, each)) then
+    F.order_Queue_retire(i)
+   end
+   i = next_
+  end
+ end
+ if (#T[3] > 1) then
+  sortBy(T[3], function(a, b)
+   return F.order_rank_compare(a, 3, b, 3)
+  end)
+ end
+ return T[3]
+end
+F.pool_Pool_strict = function()
+ return F.pool_Pool_strictFrom(2)
+end
+F.pool_Pool_findRival = function(heads)
+ once[7] = 0
+ if ((cfg[4] == 0) or (not (cfg[31] ~= 0))) then
+  return 0
+ end
+ local t2_ = heads
+ for i = 0, #t2_ - 1 do
+  local t3_ = false
+  repeat
+   local h = copy_(t2_[i+1], 0, 6)
+   if (F.order_Head_Class(h) ~= F.pool_rankOf(0)) then
+    break
+   end
+   local t = F.order_Queue_Ticket(h[1])
+   do
+    local tk = (S_tickets[t] or ld(S_tickets, t))
+    if ((F.pool_Pool_gatesAllow(tk[11], tk[13]))[1] ~= 0) then
+     once[7] = t
+     return i
+    end
+   end
+  until true
+  if t3_ then break end
+ end
+ return 0
+end
+F.order_Queue_Closed = function(h, pass)
+ return ((S_qlanes[h[2]] or ld(S_qlanes, h[2]))[24] == pass)
+end
+F.order_Queue_Ticket = function(w)
+ return (S_qwaiters[w] or ld(S_qwaiters, w))[4]
+end
+F.order_Queue_Held = function(h)
+ local t1_ = T[4]
+ t1_[#t1_+1] = copy_(h, 0, 6)
+end
+F.pool_Pool_passOn = function(tk)
+ local any = false
+ if (not (tk[27] ~= 0)) then
+  return false
+ end
+ tk[27] = 0
+ for k = 0, tk[24] - 1 do
+  any = (F.pool_Pool_changed(tk, (k)*5+32) or any)
+ end
+ return any
+end
+F.pool_Pool_tooBig = function(tk)
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  do
+   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+   if ((in_[1] > 0) and (c[c_o+1] > in_[1])) then
+    return c[c_o+5]
+   end
+  end
+ end
+ return (-1)
+end
+F.pool_Pool_dismiss = function(t, tk, limit)
+ if (tk[17] > 0) then
+  F.pool_refuse(T[1][(tk[17] - 1)+1], 6, limit, 0)
+ else
+  local t1_ = T[2]
+  t1_[#t1_+1] = copy_(tk, 0, 2)
+ end
+ F.pool_Pool_leaveQueue(tk)
+ F.pool_Pool_end(t, tk)
+end
+F.pool_Pool_lacksOwn = function(tk)
+ local on = 0
+ local at = 0
+ for k = 0, tk[24] - 1 do
+  local t2_ = false
+  repeat
+   local c, c_o = tk, (k)*5+32
+   if (band(cfg[5], ((1 * 2^(c[c_o+5])))) ~= 0) then
+    break
+   end
+   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+   if F.order_Queue_ParkedBefore(tk[16], c[c_o+4]) then
+    return c[c_o+4], 9007199254740992
+   end
+   if (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1]) then
+    tk[21] = bor(tk[21], (1 * 2^(c[c_o+5])))
+    return c[c_o+4], F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
+   end
+  until true
+  if t2_ then break end
+ end
+ return 0, 0
+end
+F.order_Queue_Park = function(w, on, at)
+ local f = (S_qwaiters[w] or ld(S_qwaiters, w))[1]
+ local fl = (S_qflows[f] or ld(S_qflows, f))
+ F.order_Queue_leave(f)
+ fl[13] = F.flat_Tree_Insert(counts, 14, ({at,f}), f)
+ fl[16] = F.order_Queue_spotOf(on, fl[10])
+ fl[17] = F.flat_Tree_Insert((S_qspots[fl[16]] or ld(S_qspots, fl[16])), 2, ({(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5],0}), f)
+end
+F.pool_Pool_keptFromAny = function(tk)
+ local at = 0
+ if ((cfg[4] == 0) or (tk[30] ~= 0)) then
+  return 0
+ end
+ for k = 0, tk[24] - 1 do
+  local t2_ = false
+  repeat
+   local c, c_o = tk, (k)*5+32
+   if (band(cfg[4], ((1 * 2^(c[c_o+5])))) == 0) then
+    break
+   end
+   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+   F.pool_inst_begin(in_, once[22])
+   if (band(in_[14], ((1 * 2^(tk[23])))) ~= 0) then
+    at = 9007199254740992
+    break
+   end
+   do
+    local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
+    local t3_ = code
+    if t3_ == 0 then
+    elseif t3_ == 13 or t3_ == 14 then
+     in_[14] = bor(in_[14], 254)
+     at = (at > until_ and at or until_)
+     F.pool_Pool_wakeAt(until_)
+    else
+     in_[14] = bor(in_[14], (1 * 2^(tk[23])))
+     at = (at > until_ and at or until_)
+     F.pool_Pool_wakeAt(until_)
+    end
+   end
+  until true
+  if t2_ then break end
+ end
+ return at
+end
+F.pool_Pool_lacksShared = function(tk)
+ local at = 0
+ for k = 0, tk[24] - 1 do
+  local t2_ = false
+  repeat
+   local c, c_o = tk, (k)*5+32
+   if (band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) then
+    break
+   end
+   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+   local claimed = F.pool_inst_claimed(in_, once[22])
+   if ((F.pool_inst_room(in_, d, r, c[c_o+1]) - claimed) >= c[c_o+1]) then
+    break
+   end
+   tk[21] = bor(tk[21], (1 * 2^(c[c_o+5])))
+   local ready = 9007199254740992
+   do
+    if (claimed == 0) then
+     ready = F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
+    elseif (claimed < 2199023255552) then
+     ready = F.meter_Meter_ReadyAt(in_, 0, d, r, once[1], (claimed + c[c_o+1]))
+    end
+   end
+   at = (at > ready and at or ready)
+  until true
+  if t2_ then break end
+ end
+ return at
+end
+F.pool_Pool_claim = function(tk)
+ for k = 0, tk[24] - 1 do
+  local t2_ = false
+  repeat
+   local c, c_o = tk, (k)*5+32
+   if (band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) then
+    break
+   end
+   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+   F.pool_inst_begin(in_, once[22])
+   if (band(tk[21], ((1 * 2^(c[c_o+5])))) ~= 0) then
+    in_[20] = 2199023255552
+   else
+    in_[20] = min((in_[20] + c[c_o+1]), 2199023255552)
+   end
+  until true
+  if t2_ then break end
+ end
+end
+F.order_Queue_Close = function(h, pass)
+ local t1_ = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
+ t1_[24] = pass
+end
+F.pool_Pool_limitsBind = function(who, who_o)
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    do
+     local g = (S_gates[i] or ld(S_gates, i))
+     if F.pool_gateRec_covers(g, who[who_o+3], who[who_o+5]) then
+      F.gate_Gate_LimitsBind(g)
+     end
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+end
+F.pool_Pool_admit = function(t)
+ local tk = (S_tickets[t] or ld(S_tickets, t))
+ local costs = F.pool_Pool_costs(tk)
+ F.order_Queue_Granted(tk[16], costs)
+ tk[29] = 1
+ F.pool_Pool_unqueue(tk)
+ F.pool_Pool_grant(t, tk, true)
+ for k = 0, tk[24] - 1 do
+  F.pool_Pool_changed(tk, (k)*5+32)
+ end
+ if (tk[17] > 0) then
+  local op = T[1][(tk[17] - 1)+1]
+  tk[17] = 0
+  F.pool_Pool_hold(t, tk, op)
+  return 
+ end
+ tk[22] = 2
+ F.pool_Pool_schedule(t, tk, (once[1] + 1000000))
+ local t2_ = T[2]
+ t2_[#t2_+1] = copy_(tk, 0, 2)
+end
+F.pool_Pool_holding = function(id, id_o)
+ local t, tk = F.pool_Pool_find(id, id_o)
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   local t1_ = false
+   repeat
+    local g = (S_gates[i] or ld(S_gates, i))
+    if ((t ~= 0) and (not F.pool_gateRec_covers(g, tk[11], tk[13]))) then
+     break
+    end
+    F.gate_Gate_Allow(g, once[1])
+    if (g[1] ~= 0) then
+     return true
+    end
+   until true
+   if t1_ then break end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+ return false
+end
+F.pool_Pool_why = function(t)
+ local tk = (S_tickets[t] or ld(S_tickets, t))
+ local r, kept = {2,0,(-1),0}, {0,0,0,0}
+ local at = once[1]
+ local ahead = F.order_Queue_Ahead(tk[16], (cfg[4] ~= 0))
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
+  local before = F.order_Share((in_[21] - c[c_o+1]), ahead)
+  do
+   local e = F.pool_Pool_estimate(in_, d, ring, before, c[c_o+1])
+   if ((e > at) or ((r[3] < 0) and (band(tk[21], ((1 * 2^(c[c_o+5])))) ~= 0))) then
+    at = (at > e and at or e)
+    r[3] = c[c_o+5]
+   end
+  end
+  if (F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1]) then
+   r[1] = 1
+  end
+  do
+   local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
+   if (code ~= 0) then
+    kept = {code,0,c[c_o+5],0}
+    at = (at > until_ and at or until_)
+   end
+  end
+ end
+ if (kept[1] ~= 0) then
+  r = copy_(kept, 0, 4)
+ end
+ do
+  local v = F.pool_Pool_gatesAllow(tk[11], tk[13])
+  if (not (v[1] ~= 0)) then
+   r[1] = F.pool_holdCode(v[2])
+   at = (at > v[3] and at or v[3])
+  end
+ end
+ if (at >= 9007199254740992) then
+  at = once[1]
+ end
+ if (at > once[1]) then
+  r[4] = at
+ end
+ return copy_(r, 0, 4)
+end
+F.order_Queue_Remove = function(w)
+ local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
+ local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
+ local l, m = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
+ F.order_Queue_count(l, m, (-1), (-wt[6]))
+ local wasFirst = (fl[11] == w)
+ if (wt[2] ~= 0) then
+  local t1_ = (S_qwaiters[wt[2]] or ld(S_qwaiters, wt[2]))
+  t1_[3] = wt[3]
+ else
+  fl[11] = wt[3]
+ end
+ if (wt[3] ~= 0) then
+  local t2_ = (S_qwaiters[wt[3]] or ld(S_qwaiters, wt[3]))
+  t2_[2] = wt[2]
+ else
+  fl[12] = wt[2]
+ end
+ slabRecycle(S_qwaiters, w)
+ if wasFirst then
+  F.order_Queue_leave(wt[1])
+  if (fl[11] ~= 0) then
+   F.order_Queue_enter(wt[1])
+  end
+ end
+ local member = fl[9]
+ if (fl[11] == 0) then
+  F.order_Queue_dropFlow(wt[1])
+ end
+ if (m[6] == 0) then
+  F.order_Queue_activate(l, m[10], (-1))
+  F.order_Queue_enterIdle(member)
+ end
+ F.order_part_level(l, (m[10])*39+33)
+ if (counts[3] == 0) then
+  F.order_Queue_rest()
+ end
+end
+F.pool_Pool_unqueue = function(tk)
+ tk[16] = 0
+ local t1_ = (S_sessions[tk[15]] or ld(S_sessions, tk[15]))
+ t1_[5] = (t1_[5] - 1)
+ for k = 0, tk[24] - 1 do
+  local t3_ = (S_insts[tk[(k)*5+36]] or ld(S_insts, tk[(k)*5+36]))
+  t3_[21] = (t3_[21] - tk[(k)*5+33])
+ end
+end
+F.pool_Pool_dropNames = function(n, n_o)
+ F.flat_Names_Drop(n[n_o+1])
+ if (bor(bor(bor(n[n_o+2], n[n_o+3]), n[n_o+4]), n[n_o+5]) ~= 0) then
+  F.flat_Names_Drop(n[n_o+2])
+  F.flat_Names_Drop(n[n_o+3])
+  F.flat_Names_Drop(n[n_o+4])
+  F.flat_Names_Drop(n[n_o+5])
+ end
+end
+F.meter_Meter_Refund = function(m, m_o, d, r, t, c, c_o)
+ F.meter_Meter_reduce(m, m_o, d, r, t, c, c_o, c[c_o+1])
+ c[c_o+1], c[c_o+3] = 0, 0
+end
+F.pool_Pool_tookLess = function(tk, c, c_o, in_, amount)
+ do
+  local d = (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))
+  if (d[1] == 2) then
+   do
+    local st = F.pool_Pool_stockOf(in_)
+    if ((in_[8] == 0) or (tk[4] >= in_[10])) then
+     st[tk[23]+2] = max((st[tk[23]+2] - amount), 0)
+    end
+   end
+  elseif ((((d[1] == 1) and (tk[23] > 0)) and (in_[1] > 0)) and (cfg[31] ~= 0)) then
+   F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
+  end
+ end
+end
+F.pool_Pool_unsent = function(tk)
+ local waited = (tk[4] - tk[3])
+ F.pool_caller_uncount((S_crecs[tk[14]] or ld(S_crecs, tk[14])), waited, (tk[25] ~= 0))
+ F.pool_caller_uncount(sum, waited, (tk[25] ~= 0))
+ do
+  local pd = F.pool_Pool_noted(tk)
+  if (pd ~= nil) then
+   pd[5] = (pd[5] - 1)
+   pd[11] = (pd[11] - waited)
+   if (tk[25] ~= 0) then
+    pd[6] = (pd[6] - 1)
+   end
+   for k = 0, tk[24] - 1 do
+    F.pool_Pool_settled(tk, tk, (k)*5+32, (-tk[(k)*5+33]))
+   end
+  end
+ end
+end
+F.pool_gateRec_covers = function(g, model, key)
+ return ((((band(g[12], 4) == 0) or (g[13] == model))) and (((band(g[12], 16) == 0) or (g[14] == key))))
+end
+F.gate_Gate_Lost = function(g, t, ticket, unsent)
+ F.gate_Gate_pass(g, t)
+ if ((g[1] ~= 2) or (g[6] ~= ticket)) then
+  return 
+ end
+ g[6] = 0
+ if unsent then
+  return 
+ end
+ g[9] = (t + 2000000)
+ do
+  g[7] = (g[7] + 1)
+  if (g[7] >= 3) then
+   F.gate_Gate_ramp(g, t)
+  end
+ end
+end
+F.meter_Meter_Lapse = function(m, m_o, d, r, due, c, c_o)
+ F.meter_Meter_Advance(m, m_o, d, r, due)
+ if (((c[c_o+3] == 1) and F.meter_Meter_slices(m, m_o, d)) and (not F.meter_Ring_live(r, d, due))) then
+  m[m_o+4] = (m[m_o+4] - c[c_o+1])
+  c[c_o+3], c[c_o+2] = 0, due
+  return 
+ end
+ F.meter_Meter_Bind(m, m_o, d, r, due, c, c_o)
+end
+F.pool_Pool_ring = function(in_)
+ if (in_[15] == 0) then
+  return nil
+ end
+ return (S_rings[in_[15]] or ld(S_rings, in_[15]))
+end
+F.meter_Meter_Release = function(m, m_o, d, c, c_o)
+ if ((d[1] == 3) and (c[c_o+3] == 1)) then
+  m[m_o+4] = (m[m_o+4] - c[c_o+1])
+  c[c_o+3] = 0
+ end
+end
+F.pool_Pool_age = function()
+ return floor(once[1] / 2^(20))
+end
+F.pool_Pool_touch = function(i)
+ local in_ = (S_insts[i] or ld(S_insts, i))
+ local d, r = (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), F.pool_Pool_ring(in_)
+ F.meter_Meter_Advance(in_, 0, d, r, once[1])
+ return in_, d, r
+end
+F.meter_Meter_Idle = function(m, m_o)
+ return (((m[m_o+4] == 0) and (m[m_o+5] == 0)) and (m[m_o+9] == 0))
+end
+F.pool_caller_lastSeen = function(c)
+ return max(c[13], (c[2] * 2^(20)))
+end
+F.pool_Pool_past = function(s)
+ return (((s[4] == 0) and (s[6] == 0)) and ((once[1] - s[3]) >= 600000000))
+end
+F.pool_roundFree = function(t)
+ return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
+end
+F.pool_Pool_setShare = function(m, share)
+ once[4186] = (once[4186] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
+ m[5] = share
+end
+F.pool_Pool_setPart = function(limit, part)
+ local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
+ once[limit+4191], t1_[8] = part, part
+ once[4190] = (once[4190] + 1)
+ cfg[32] = once[4190]
+ once[6] = 1
+end
+F.meter_Meter_Advance = function(m, m_o, d, r, t)
+ do
+  if (d[1] == 0) then
+   if ((r ~= nil) and (r[3] > 0)) then
+    F.meter_Meter_settlePending(m, m_o, d, r, t)
+   end
+   F.meter_Meter_drain(m, m_o, d, t)
+  elseif F.meter_Meter_slices(m, m_o, d) then
+   F.meter_Meter_expire(m, m_o, d, r, t)
+  elseif ((d[1] == 2) and (t >= m[m_o+8])) then
+   local passed = (quo(((t - m[m_o+8])), d[4]) + 1)
+   m[m_o+5] = m[m_o+4]
+   if (passed == 1) then
+    m[m_o+5] = (m[m_o+5] + m[m_o+6])
+   end
+   m[m_o+6], m[m_o+9] = 0, 0
+   m[m_o+10] = (m[m_o+7] + (((passed - 1)) * d[4]))
+   m[m_o+7] = (m[m_o+7] + (passed * d[4]))
+   m[m_o+8] = (m[m_o+8] + (passed * d[4]))
+  end
+ end
+ if (r ~= nil) then
+  F.meter_Ring_regain(r, t)
+ end
+end
+F.meter_Meter_Rerate = function(m, m_o, d)
+ if (d[1] == 0) then
+  m[m_o+6] = 0
+  F.meter_Meter_fill(m, m_o, d, 0)
+ end
+end
+F.gate_Gate_ramp = function(g, t)
+ g[1], g[10], g[11], g[6] = 3, t, 0, 0
+end
+F.pool_Pool_heard = function(caller, class)
+ local rec = (S_crecs[caller] or ld(S_crecs, caller))
+ rec[9], rec[2] = class, F.pool_Pool_age()
+ if (cfg[3] > 0) then
+  once[class+8] = max(once[class+8], (once[1] + cfg[3]))
+ end
+end
+F.pool_Pool_instOf = function(limit, who, who_o)
+ local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
+ if (per == 0) then
+  return unscoped[limit][1]
+ end
+ local scope = F.pool_scoped(who, who_o, per)
+ do
+  local i = F.pool_Pool_findInst(limit, scope, 0)
+  if (i ~= 0) then
+   return i
+  end
+ end
+ F.pool_Pool_sweepSome(2)
+ local i, err = F.pool_Pool_newInst(limit, scope, 0)
+ if (err and true or false) then
+  error("sluice: broken")
+ end
+ return i
+end
+F.pool_inst_room = function(in_, d, r, amount)
+ local room = F.meter_Meter_Room(in_, 0, d, r)
+ if (((room < amount) and (F.meter_Meter_Used(in_, 0, d, r) == 0)) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, 0, d)))) then
+  return amount
+ end
+ return room
+end
+F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
+ do
+  if (((band(cfg[4], ((1 * 2^(c[c_o+5])))) == 0) or (tk[30] ~= 0)) or (in_[1] == 0)) then
+   return 0, 0
+  elseif F.meter_Meter_IsStock(in_, 0, d) then
+   return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
+  elseif (((((d[1] == 1) and (tk[23] > 0)) and (cfg[31] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
+   do
+    local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
+    if (at > once[1]) then
+     return 13, min(at, F.pool_Pool_deathOf(0))
+    end
+   end
+  end
+ end
+ if F.pool_Pool_binds(in_, d) then
+  return F.pool_Pool_keptOfFlow(tk, c, c_o, in_, d, r)
+ end
+ return 0, 0
+end
+F.pool_Pool_meterOf = function(c, c_o)
+ do
+  local u = unscoped[c[c_o+5]]
+  if (u[2] ~= nil) then
+   return u[2], (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), u[3]
+  end
+ end
+ local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+ return in_, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), F.pool_Pool_ring(in_)
+end
+F.meter_Meter_Take = function(m, m_o, d, r, t, amount, slow)
+ local c = {amount,t,0}
+ do
+  if (d[1] == 3) then
+   c[3] = 1
+   m[m_o+4] = (m[m_o+4] + amount)
+  elseif ((d[2] == 2) and (not (d[3] ~= 0))) then
+   F.meter_Meter_add(m, m_o, d, r, t, amount)
+  elseif (((d[2] == 0) and slow) and (not (d[3] ~= 0))) then
+   F.meter_Meter_place(m, m_o, d, r, c, 0, (t + F.meter_Ring_slack(r, d)))
+  else
+   c[3] = 1
+   F.meter_Meter_hold(m, m_o, d, amount)
+  end
+ end
+ return copy_(c, 0, 3)
+end
+F.pool_headerTime_slowerThan = function(h, h_o, d, r)
+ return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
+end
+F.pool_Pool_took = function(tk, c, c_o, in_, d)
+ do
+  if (d[1] == 2) then
+   local st = F.pool_Pool_stockOf(in_)
+   local t1_ = tk[23]
+   st[t1_+2] = (st[t1_+2] + c[c_o+1])
+   if (tk[23] > 0) then
+    F.policy_Breaker_Sent(st, 9, once[1])
+   end
+  elseif ((((d[1] == 1) and (tk[23] > 0)) and (in_[1] > 0)) and (cfg[31] ~= 0)) then
+   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
+  end
+ end
+end
+F.pool_Pool_gatesSent = function(t, tk)
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    do
+     local g = (S_gates[i] or ld(S_gates, i))
+     if F.pool_gateRec_covers(g, tk[11], tk[13]) then
+      F.gate_Gate_Sent(g, once[1], t)
+     end
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+end
+F.pool_Pool_sent = function(tk)
+ if (once[1] >= (past[3] + 1000000)) then
+  past[3] = (once[1] - (once[1] % 1000000))
+  past[2] = quo(once[1], 60000000)
+ end
+ local waited = (once[1] - tk[3])
+ local rec = (S_crecs[tk[14]] or ld(S_crecs, tk[14]))
+ F.pool_caller_count(rec, once[1], past[3], waited, (tk[25] ~= 0))
+ F.pool_caller_count(sum, once[1], past[3], waited, (tk[25] ~= 0))
+ tk[32] = F.pool_Pool_periodOf(rec, tk[11], past[2])
+ local pd = (S_hperiods[tk[32]] or ld(S_hperiods, tk[32]))
+ pd[5] = (pd[5] + 1)
+ pd[11] = (pd[11] + waited)
+ pd[9] = (pd[9] > rec[4] and pd[9] or rec[4])
+ pd[10] = (pd[10] > sum[4] and pd[10] or sum[4])
+ if (tk[25] ~= 0) then
+  pd[6] = (pd[6] + 1)
+ end
+ for k = 0, tk[24] - 1 do
+  local c, c_o = tk, (k)*5+32
+  do
+   local u = cfg[c[c_o+5]+33]
+   if (u >= 0) then
+    pd[u+12] = (pd[u+12] + c[c_o+1])
+   end
+  end
+ end
+end
+F.pool_Pool_costs = function(tk)
+ local c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
+ for k = 0, tk[24] - 1 do
+  local t2_ = false
+  repeat
+   local ch, ch_o = tk, (k)*5+32
+   if (band(cfg[5], ((1 * 2^(ch[ch_o+5])))) == 0) then
+    break
+   end
+   c[c[33]+1], c[c[33]+17] = ch[ch_o+4], 1
+   do
+    local in_ = (S_insts[ch[ch_o+4]] or ld(S_insts, ch[ch_o+4]))
+    if (in_[1] > 0) then
+     c[c[33]+17] = quo(((((min(ch[ch_o+1], (4 * in_[1])) * 1048576) + in_[1]) - 1)), in_[1])
+    end
+   end
+   c[33] = (c[33] + 1)
+  until true
+  if t2_ then break end
+ end
+ if (c[33] == 0) then
+  c[17], c[33] = 1, 1
+ end
+ return copy_(c, 0, 33)
+end
+F.order_Queue_Push = function(at, ticket, costs, front)
+ local f = F.order_Queue_flowOf(at, costs)
+ local fl = (S_qflows[f] or ld(S_qflows, f))
+ local cost, lead = F.order_Costs_largest(costs)
+ local w = slabNew(S_qwaiters)
+ local t1_ = (S_qwaiters[w] or ld(S_qwaiters, w))
+ t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7] = f, fl[12], 0, ticket, F.order_Queue_number(front), cost, lead
+ local l, m = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
+ local pt, pt_o = l, (at[8])*39+33
+ if (pt[pt_o+36] == 0) then
+  for i = 0, l[20] - 1 do
+   pt[pt_o+(i)*2+1] = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[1], pt[pt_o+(i)*2+2])
+  end
+ end
+ if (m[6] == 0) then
+  m[1] = (pt[pt_o+33] > m[2] and pt[pt_o+33] or m[2])
+  F.order_Queue_activate(l, at[8], 1)
+  F.order_Queue_leaveIdle(fl[9])
+ end
+ F.order_Queue_count(l, m, 1, cost)
+ do
+  if (fl[11] == 0) then
+   fl[11], fl[12] = w, w
+   F.order_Queue_enter(f)
+  elseif front then
+   F.order_Queue_leave(f)
+   local next_ = (S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))
+   local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
+   wt[2], wt[3] = 0, fl[11]
+   next_[2], fl[11] = w, w
+   F.order_Queue_enter(f)
+  else
+   local t3_ = (S_qwaiters[fl[12]] or ld(S_qwaiters, fl[12]))
+   t3_[3] = w
+   fl[12] = w
+  end
+ end
+ return w
+end
+F.pool_Pool_place = function(t)
+ local at = {0,0,0,t[9],0,0,0,F.pool_rankOf(t[23])}
+ if (t[30] ~= 0) then
+  at[8] = 0
+ end
+ if (band(once[4], 4) ~= 0) then
+  at[1] = t[11]
+ end
+ if (band(once[4], 16) ~= 0) then
+  at[2] = t[13]
+ end
+ for k = 0, t[24] - 1 do
+  local bit_ = (1 * 2^(t[(k)*5+37]))
+  if (band(cfg[5], bit_) ~= 0) then
+   at[3] = bor(at[3], bit_)
+  else
+   at[7] = bor(at[7], bit_)
+  end
+ end
+ if (band(cfg[49], 2) ~= 0) then
+  at[5] = t[10]
+ end
+ if (band(cfg[49], 8) ~= 0) then
+  at[6] = t[12]
+ end
+ return copy_(at, 0, 8)
+end
+F.order_Queue_IsFirst = function(w)
+ return ((S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w)
+end
+F.pool_Pool_find = function(id, id_o)
+ local h = F.pool_idHash(id, id_o)
+ do
+  local i, n = indexSeek(X.ticketIx, h, 0)
+  while (i ~= 0) do
+   do
+    do
+     local t = (S_tickets[i] or ld(S_tickets, i))
+     if (same(t, 0, id, id_o, 2)) then
+      return i, t
+     end
+    end
+   end
+   local t1_, t2_ = indexSeek(X.ticketIx, h, n)
+   i = t1_
+   n = t2_
+  end
+ end
+ return 0, nil
+end
+F.pool_wheel_add = function(w, w_o, i, t)
+ local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
+ t[6], t[18] = (s * 100000), (u64(s) % 4096)
+ local slot, slot_o = w, w_o+t[18]+4
+ t[19], t[20] = 0, slot[slot_o+1]
+ if (slot[slot_o+1] ~= 0) then
+  local t1_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
+  t1_[19] = i
+ end
+ slot[slot_o+1] = i
+ do
+  w[w_o+4] = (w[w_o+4] + 1)
+  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then
+   w[w_o+3] = s
+  end
+ end
+end
+F.meter_Meter_pending = function(m, m_o, d, r, c, c_o)
+ return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
+end
+F.meter_Meter_takeOut = function(m, m_o, d, r, amount, c, c_o)
+ do
+  if (d[1] == 3) then
+   m[m_o+4] = (m[m_o+4] - amount)
+  elseif F.meter_Meter_isFixed(m, m_o, d) then
+   if (c[c_o+3] == 1) then
+    m[m_o+4] = (m[m_o+4] - amount)
+    m[m_o+5] = (m[m_o+5] - amount)
+    return 
+   end
+   if (c[c_o+2] >= m[m_o+10]) then
+    m[m_o+5] = max((m[m_o+5] - amount), 0)
+   end
+   if (c[c_o+2] >= m[m_o+7]) then
+    m[m_o+6] = max((m[m_o+6] - amount), 0)
+   end
+  elseif (c[c_o+3] == 1) then
+   m[m_o+4] = (m[m_o+4] - amount)
+  elseif (d[1] == 0) then
+   local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+   t1_[t1_o+1] = (t1_[t1_o+1] - amount)
+   r[3] = (r[3] - amount)
+   m[m_o+4] = (m[m_o+4] - amount)
+  else
+   if F.meter_Ring_live(r, d, c[c_o+2]) then
+    amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
+    local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+    t2_[t2_o+1] = (t2_[t2_o+1] - amount)
+    m[m_o+5] = (m[m_o+5] - amount)
+   end
+  end
+ end
+end
+F.meter_Meter_add = function(m, m_o, d, r, t, amount)
+ do
+  if (d[1] == 0) then
+   F.meter_Ring_stood(r, t, m[m_o+5])
+   F.meter_Meter_fill(m, m_o, d, amount)
+  elseif F.meter_Meter_slices(m, m_o, d) then
+   local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
+   t1_[t1_o+1] = (t1_[t1_o+1] + amount)
+   m[m_o+5] = (m[m_o+5] + amount)
+  else
+   m[m_o+5] = (m[m_o+5] + amount)
+   if (t >= m[m_o+7]) then
+    m[m_o+6] = (m[m_o+6] + amount)
+   end
+  end
+ end
+end
+F.meter_Meter_isFixed = function(m, m_o, d)
+ return ((d[1] == 2) and (m[m_o+8] ~= 0))
+end
+F.pool_Pool_noted = function(tk)
+ local pd = (S_hperiods[tk[32]] or ld(S_hperiods, tk[32]))
+ if (((pd[1] ~= tk[9]) or (pd[2] ~= tk[11])) or (pd[3] ~= quo(tk[4], 60000000))) then
+  return nil
+ end
+ return pd
+end
+F.pool_Pool_learnSize = function(i, in_, d, l, size)
+ if ((size <= 0) or (size > 1099511627776)) then
+  return 
+ end
+ local burst = l[5]
+ if ((l[4] > 0) and (not (l[11] ~= 0))) then
+  if (size < l[4]) then
+   burst = (burst < size and burst or size)
+  end
+  size = (size < l[4] and size or l[4])
+ elseif ((burst == 0) or (burst > size)) then
+  burst = size
+ end
+ local before = in_[1]
+ do
+  local err = F.meter_Meter_Resize(in_, 0, d, size, burst)
+  if (not err) then
+   in_[13] = 1
+   if (in_[1] > before) then
+    F.pool_Pool_lose(i)
+   end
+  end
+ end
+end
+F.meter_Meter_ObserveReset = function(m, m_o, d, r, t, lo, hi)
+ local current = false
+ if (((((d[1] ~= 2) or (lo < 0)) or (hi < lo)) or (not F.meter_Def_phased(d, (hi - lo)))) or ((hi - t) > (2 * d[4]))) then
+  return false
+ end
+ if (m[m_o+8] ~= 0) then
+  local k = F.meter_floorDiv(((((lo + hi) - m[m_o+7]) - m[m_o+8]) + d[4]), (2 * d[4]))
+  local from, to = (lo - (k * d[4])), (hi - (k * d[4]))
+  if (k > 0) then
+   to = (to < t and to or t)
+  end
+  if (((k <= 1) and (from <= m[m_o+8])) and (to >= m[m_o+7])) then
+   m[m_o+7], m[m_o+8] = (from > m[m_o+7] and from or m[m_o+7]), (to < m[m_o+8] and to or m[m_o+8])
+   F.meter_Meter_Advance(m, m_o, d, r, t)
+   return (k >= 0)
+  end
+ end
+ if (hi <= t) then
+  local passed = (quo(((t - hi)), d[4]) + 1)
+  lo, hi = (lo + (passed * d[4])), (hi + (passed * d[4]))
+ end
+ if (m[m_o+8] == 0) then
+  F.meter_Meter_openFixed(m, m_o, d, r, lo, hi)
+ else
+  F.meter_Meter_moveReset(m, m_o, d, r, t, lo, hi)
+ end
+ return true
+end
+F.meter_Meter_IsStock = function(m, m_o, d)
+ return F.meter_Meter_isFixed(m, m_o, d)
+end
+F.meter_Meter_ObserveUsed = function(m, m_o, d, r, t, made, used, rough)
+ local ours, known = F.meter_Meter_mostUsed(m, m_o, d, r, t, made)
+ if (((not known) or (used <= ours)) or (used > 1099511627776)) then
+  return 
+ end
+ local more = (used - ours)
+ do
+  if F.meter_Meter_isFixed(m, m_o, d) then
+   m[m_o+5] = (m[m_o+5] + more)
+  elseif F.meter_Meter_slices(m, m_o, d) then
+   F.meter_Meter_add(m, m_o, d, r, t, more)
+   m[m_o+10] = t
+  else
+   F.meter_Meter_add(m, m_o, d, r, t, more)
+  end
+ end
+ if (not rough) then
+  m[m_o+9] = (m[m_o+9] + more)
+ end
+end
+F.pool_Pool_sample = function(in_, d, r, remaining, own)
+ if ((not F.meter_Meter_IsStock(in_, 0, d)) or (cfg[51] == 0)) then
+  return 
+ end
+ local st = F.pool_Pool_stockOf(in_)
+ F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
+ F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, 0, d, r))
+end
+F.pool_ticket_cost = function(tk, limit)
+ if (tk ~= nil) then
+  for k = 0, tk[24] - 1 do
+   do
+    local c, c_o = tk, (k)*5+32
+    if (c[c_o+5] == limit) then
+     return c[c_o+1]
+    end
+   end
+  end
+ end
+ return 0
+end
+F.gate_Gate_Succeeded = function(g, t, granted, ticket)
+ F.gate_Gate_pass(g, t)
+ if (granted <= g[3]) then
+  return 
+ end
+ g[4], g[5] = 0, 0
+ if ((g[1] == 2) and (g[6] == ticket)) then
+  F.gate_Gate_ramp(g, t)
+ end
+end
+F.pool_Pool_gateFor = function(op, who, who_o)
+ local g = (S_gates[F.pool_Pool_gateOf(op[34], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[34], who[who_o+3], who[who_o+5])))
+ F.pool_Pool_setCause(g, op)
+ return g
+end
+F.gate_Gate_Throttled = function(g, t, granted, hint, b, b_o)
+ F.gate_Gate_pass(g, t)
+ if (granted <= g[3]) then
+  if ((g[1] == 1) and (hint > 0)) then
+   g[2] = max(g[2], (t + (hint < 86400000000 and hint or 86400000000)))
+  end
+  return false
+ end
+ g[4] = (g[4] + 1)
+ F.gate_Gate_pause(g, t, F.gate_pauseFor(hint, b, b_o, g[4]))
+ return true
+end
+F.gate_Gate_Overloaded = function(g, t, granted, hint, b, b_o)
+ F.gate_Gate_pass(g, t)
+ if (granted <= g[3]) then
+  return false
+ end
+ g[5] = (g[5] + 1)
+ F.gate_Gate_pause(g, t, F.gate_pauseFor(hint, b, b_o, g[5]))
+ return true
+end
+F.gate_Gate_Exhausted = function(g, t, granted, wait)
+ F.gate_Gate_pass(g, t)
+ if ((granted > g[3]) or (g[1] == 1)) then
+  F.gate_Gate_pause(g, t, max((wait < 2678400000000 and wait or 2678400000000), (g[2] - t)))
+ end
+end
+F.meter_Meter_Room = function(m, m_o, d, r)
+ if (m[m_o+1] == 0) then
+  return 1099511627776
+ end
+ return (F.meter_Meter_Open(m, m_o, d, r) - F.meter_Meter_Used(m, m_o, d, r))
+end
+F.meter_Ring_Odd = function(r, d, t)
+ if ((r == nil) or (d[2] == 2)) then
+  return false
+ end
+ r[4] = min((2 * F.meter_Ring_slack(r, d)), d[7])
+ local again = ((r[7] ~= 0) and ((t - r[7]) <= 3600000000))
+ r[7] = t
+ if again then
+  r[5], r[6] = min((r[5] + 50), 500), t
+ end
+ return again
+end
+F.meter_Meter_Settle = function(m, m_o, d, r, t, c, c_o, actual)
+ do
+  if (d[1] == 3) then
+  elseif (actual < c[c_o+1]) then
+   F.meter_Meter_reduce(m, m_o, d, r, t, c, c_o, (c[c_o+1] - actual))
+   c[c_o+1] = actual
+  elseif (actual > c[c_o+1]) then
+   local more = {(actual - c[c_o+1]),0,0}
+   do
+    if (c[c_o+3] == 1) then
+     F.meter_Meter_hold(m, m_o, d, more[1])
+    elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
+     F.meter_Meter_place(m, m_o, d, r, more, 0, c[c_o+2])
+    else
+     F.meter_Meter_Bind(m, m_o, d, r, t, c, c_o)
+     F.meter_Meter_add(m, m_o, d, r, t, more[1])
+    end
+   end
+   c[c_o+1] = actual
+  end
+ end
+end
+F.pool_Pool_settled = function(tk, c, c_o, more)
+ do
+  local u = cfg[c[c_o+5]+33]
+  if (u >= 0) then
+   do
+    local pd = F.pool_Pool_noted(tk)
+    if (pd ~= nil) then
+     pd[u+12] = (pd[u+12] + more)
+    end
+   end
+  end
+ end
+end
+F.order_Queue_Settled = function(at, was, is)
+ local lane = F.order_Queue_findLane(at)
+ if (lane == 0) then
+  return 
+ end
+ local i = F.order_Queue_findMember(lane, at[8], at[4])
+ if (i == 0) then
+  return 
+ end
+ local l, m = (S_qlanes[lane] or ld(S_qlanes, lane)), (S_qmembers[i] or ld(S_qmembers, i))
+ local pt, pt_o = l, (at[8])*39+33
+ for k = 0, l[20] - 1 do
+  local tg, tg_o = pt, pt_o+(k)*2
+  F.order_correct(tg, tg_o, tg, tg_o+1, F.order_Queue_partCost(l, at[8], k, (is[k+17] - was[k+17])), (pt[pt_o+36] > 0))
+  local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+  d[2] = (d[2] > tg[tg_o+2] and d[2] or tg[tg_o+2])
+  F.order_domain_level(d)
+ end
+ local before, _ = F.order_Costs_largest(was)
+ local after, _ = F.order_Costs_largest(is)
+ F.order_correct(m, 0, m, 1, (after - before), (m[6] > 0))
+ pt[pt_o+34] = (pt[pt_o+34] > m[2] and pt[pt_o+34] or m[2])
+ F.order_part_level(pt, pt_o)
+ if (m[6] > 0) then
+  F.order_Queue_rekey(i)
+ end
+end
+F.meter_Meter_Spend = function(m, m_o, d, r, t, granted, c, c_o)
+ if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then
+  return 
+ end
+ local bound = (granted + F.meter_Ring_slack(r, d))
+ if ((d[2] == 2) or (t >= bound)) then
+  F.meter_Meter_Bind(m, m_o, d, r, (t > granted and t or granted), c, c_o)
+  return 
+ end
+ F.meter_Meter_takeOut(m, m_o, d, r, c[c_o+1], c, c_o)
+ F.meter_Meter_place(m, m_o, d, r, c, c_o, bound)
+end
+F.pool_gateScope = function(scope, model, key)
+ scope = band(scope, 20)
+ if ((band(scope, 4) == 0) or (model == 0)) then
+  scope, model = band(scope, bnot(4)), 0
+ end
+ if ((band(scope, 16) == 0) or (key == 0)) then
+  scope, key = band(scope, bnot(16)), 0
+ end
+ return scope, model, key
+end
+F.pool_Pool_splitLanes = function(scope)
+ if (band(scope, bnot(once[4])) == 0) then
+  return 
+ end
+ once[4] = bor(once[4], scope)
+ local waiting = {}
+ do
+  local i = 1
+  while (i < slabEnd(S_tickets)) do
+   do
+    if ((S_tickets[i] or ld(S_tickets, i))[22] == 1) then
+     local t1_ = waiting
+     t1_[#t1_+1] = i
+    end
+   end
+   i = (i + 1)
+  end
+ end
+ sortBy(waiting, function(a, b)
+  return compare(F.order_Queue_Number((S_tickets[a] or ld(S_tickets, a))[16]), F.order_Queue_Number((S_tickets[b] or ld(S_tickets, b))[16]))
+ end)
+ local t3_ = waiting
+ for t2_ = 0, #t3_ - 1 do
+  local i = t3_[t2_+1]
+  F.order_Queue_Remove((S_tickets[i] or ld(S_tickets, i))[16])
+ end
+ local t5_ = waiting
+ for t4_ = 0, #t5_ - 1 do
+  local i = t5_[t4_+1]
+  local tk = (S_tickets[i] or ld(S_tickets, i))
+  local costs = F.pool_Pool_costs(tk)
+  tk[16], tk[27] = F.order_Queue_Push((F.pool_Pool_place(tk)), i, costs, false), 0
+ end
+end
+F.gate_Gate_pause = function(g, t, wait)
+ g[1], g[3], g[2], g[6] = 1, t, (t + wait), 0
+end
+F.policy_mirrored = function(k)
+ return floor(reverse16(k) / 2^(1))
+end
+F.meter_Meter_Lose = function(m, m_o, d, r, t, lost)
+ local mark = (lost + d[7])
+ local more = (m[m_o+1] - F.meter_Meter_Used(m, m_o, d, r))
+ if ((m[m_o+1] == 0) or (more <= 0)) then
+  return 
+ end
+ do
+  if (d[1] == 3) then
+  elseif F.meter_Meter_isFixed(m, m_o, d) then
+   if (mark < m[m_o+10]) then
+    return 
+   end
+   m[m_o+5] = (m[m_o+5] + more)
+   if (mark >= m[m_o+7]) then
+    m[m_o+6] = (m[m_o+6] + more)
+   end
+  elseif F.meter_Meter_slices(m, m_o, d) then
+   if F.meter_Ring_live(r, d, mark) then
+    F.meter_Meter_add(m, m_o, d, r, mark, more)
+   end
+  elseif (mark > t) then
+   local c = {more,0,0}
+   F.meter_Meter_place(m, m_o, d, r, c, 0, mark)
+  else
+   local n, w = F.meter_Meter_rate(m, m_o, d)
+   if ((n > 0) and ((t - mark) > quo(4503599627370496, n))) then
+    return 
+   end
+   do
+    more = (more - quo((((t - mark)) * n), (w > 1 and w or 1)))
+    if (more > 0) then
+     F.meter_Meter_add(m, m_o, d, r, t, more)
+    end
+   end
+  end
+ end
+end
+F.order_Queue_leaveSpot = function(f)
+ local fl = (S_qflows[f] or ld(S_qflows, f))
+ local s = (S_qspots[fl[16]] or ld(S_qspots, fl[16]))
+ F.flat_Tree_Delete(s, 2, fl[17])
+ if (s[3] == 0) then
+  indexRemove(X.spotIx, F.order_onHash(s[1]), fl[16])
+  slabFree(S_qspots, fl[16])
+ end
+ fl[16], fl[17] = 0, 0
+end
+F.flat_Tree_Delete = function(root, root_o, i)
+ local n = (S_tnodes[i] or ld(S_tnodes, i))
+ do
+  while ((n[4] ~= 0) and (n[5] ~= 0)) do
+   if ((S_tnodes[n[4]] or ld(S_tnodes, n[4]))[7] > (S_tnodes[n[5]] or ld(S_tnodes, n[5]))[7]) then
+    F.flat_Tree_rotateUp(root, root_o, n[4])
+   else
+    F.flat_Tree_rotateUp(root, root_o, n[5])
+   end
+  end
+ end
+ local child = n[4]
+ if (child == 0) then
+  child = n[5]
+ end
+ if (child ~= 0) then
+  local t1_ = (S_tnodes[child] or ld(S_tnodes, child))
+  t1_[6] = n[6]
+ end
+ F.flat_Tree_replace(root, root_o, n[6], i, child)
+ slabRecycle(S_tnodes, i)
+end
+F.flat_Tree_Insert = function(root, root_o, key, value)
+ local i = slabNew(S_tnodes)
+ local n = (S_tnodes[i] or ld(S_tnodes, i))
+ n[1], n[2], n[3], n[4], n[5], n[6], n[7] = key[1], key[2], value, 0, 0, 0, F.flat_Tree_priority()
+ if (root[root_o+1] == 0) then
+  root[root_o+1] = i
+  return i
+ end
+ do
+  local at = root[root_o+1]
+  while true do
+   local a = (S_tnodes[at] or ld(S_tnodes, at))
+   local next_, next__o = a, 4
+   if F.flat_Key_Less(key, a) then
+    next_, next__o = a, 3
+   end
+   if (next_[next__o+1] == 0) then
+    next_[next__o+1] = i
+    n[6] = at
+    break
+   end
+   at = next_[next__o+1]
+  end
+ end
+ do
+  while ((n[6] ~= 0) and ((S_tnodes[n[6]] or ld(S_tnodes, n[6]))[7] < n[7])) do
+   F.flat_Tree_rotateUp(root, root_o, i)
+  end
+ end
+ return i
+end
+F.order_Queue_findLeast = function()
+ if (cfg[30] == 2) then
+  return 
+ end
+ do
+  local i = counts[14]
+  while (i ~= 0) do
+   do
+    do
+     local k, l = 0, (S_qlanes[i] or ld(S_qlanes, i))
+     while (k < l[20]) do
+      do
+       local t1_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+       t1_[12] = 9.2233720368547758e+18
+      end
+      k = (k + 1)
+     end
+    end
+   end
+   i = (S_qlanes[i] or ld(S_qlanes, i))[23]
+  end
+ end
+ do
+  local i = counts[14]
+  while (i ~= 0) do
+   do
+    local l = (S_qlanes[i] or ld(S_qlanes, i))
+    for c = 0, 9 - 1 do
+     local t3_ = false
+     repeat
+      if (l[c+25] == 0) then
+       break
+      end
+      for k = 0, l[20] - 1 do
+       local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+       d[12] = min(d[12], l[(c)*39+(k)*2+34])
+      end
+     until true
+     if t3_ then break end
+    end
+   end
+   i = (S_qlanes[i] or ld(S_qlanes, i))[23]
+  end
+ end
+end
+F.order_Queue_laneHeads = function(i, strict, strict_o, each)
+ local l = (S_qlanes[i] or ld(S_qlanes, i))
+ local within = F.order_Strictness_in(strict, strict_o, l)
+ local first = #T[3]
+ for c = 0, 9 - 1 do
+  local t2_ = false
+  repeat
+   if (l[c+25] == 0) then
+    break
+   end
+   local n = F.flat_Tree_Min(l[c+25])
+   local t3_ = (F.order_Queue_rankOf(c, F.order_Queue_lead(l, c), (F.flat_Tree_KeyOf(n))[2], (strict[strict_o+1] ~= 0)))
+   local h = {(S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))[11],i,c,t3_[1],t3_[2],t3_[3]}
+   do
+    if ((#T[3] == first) or (each and (not within))) then
+     local t4_ = T[3]
+     t4_[#t4_+1] = copy_(h, 0, 6)
+    elseif each then
+     do
+      local above = copy_(T[3][(#T[3] - 1)+1], 3, 3)
+      if (F.order_rank_compare(h, 3, above, 0) <= 0) then
+       move(h, 3, (F.order_rank_next(above, 0)), 0, 3)
+      end
+     end
+     local t5_ = T[3]
+     t5_[#t5_+1] = copy_(h, 0, 6)
+    elseif ((not within) and (F.order_rank_compare(h, 3, T[3][first+1], 3) < 0)) then
+     move(T[3][first+1], 0, h, 0, 6)
+    end
+   end
+   if (within and (not each)) then
+    t2_ = true
+    break
+   end
+  until true
+  if t2_ then break end
+ end
+ return (#T[3] > first)
+end
+F.order_Queue_retire = function(i)
+ local l = (S_qlanes[i] or ld(S_qlanes, i))
+ if (l[21] > 0) then
+  return 
+ end
+ for c = 0, 9 - 1 do
+  local pt, pt_o = l, (c)*39+33
+  for k = 0, l[20] - 1 do
+   if (pt[pt_o+(k)*2+2] > (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[1]) then
+    return 
+   end
+  end
+  do
+   F.order_Queue_forget(pt, pt_o)
+   if (pt[pt_o+38] ~= 0) then
+    return 
+   end
+  end
+ end
+ F.order_Queue_dropLane(i)
+end
+F.order_rank_compare = function(a, a_o, b, b_o)
+ return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
+end
+F.pool_Pool_strictFrom = function(phase)
+ local s = {0,false}
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    local g = (S_gates[i] or ld(S_gates, i))
+    F.gate_Gate_Allow(g, once[1])
+    do
+     if ((g[1] < phase) or (g[1] == 0)) then
+     elseif (g[12] == 0) then
+      s[1] = 1
+     else
+      s[2] = function(lane)
+       return F.pool_Pool_strictLane(lane, phase)
+      end
+     end
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+ return copy_(s, 0, 2)
+end
+F.order_Head_Class = function(h)
+ return h[3]
+end
+F.pool_rankOf = function(class)
+ return (class + 1)
+end
+F.order_Queue_ParkedBefore = function(w, on)
+ local h, seq = F.order_onHash(on), (S_qwaiters[w] or ld(S_qwaiters, w))[5]
+ do
+  local i, p = indexSeek(X.spotIx, h, 0)
+  while (i ~= 0) do
+   do
+    do
+     local s = (S_qspots[i] or ld(S_qspots, i))
+     if ((s[1] == on) and ((F.flat_Tree_KeyOf(F.flat_Tree_Min(s[3])))[1] < seq)) then
+      return true
+     end
+    end
+   end
+   local t1_, t2_ = indexSeek(X.spotIx, h, p)
+   i = t1_
+   p = t2_
+  end
+ end
+ return false
+end
+F.pool_inst_readyAt = function(in_, d, r, t, amount)
+ local at = F.meter_Meter_ReadyAt(in_, 0, d, r, t, amount)
+ do
+  local most = F.meter_Meter_Open(in_, 0, d, r)
+  if ((amount > most) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, 0, d)))) then
+   at = min(at, F.meter_Meter_ReadyAt(in_, 0, d, r, t, most))
+  end
+ end
+ return at
+end
+F.order_Queue_spotOf = function(on, lane)
+ local h = F.order_onHash(on)
+ do
+  local i, p = indexSeek(X.spotIx, h, 0)
+  while (i ~= 0) do
+   do
+    do
+     local s = (S_qspots[i] or ld(S_qspots, i))
+     if ((s[1] == on) and (s[2] == lane)) then
+      return i
+     end
+    end
+   end
+   local t1_, t2_ = indexSeek(X.spotIx, h, p)
+   i = t1_
+   p = t2_
+  end
+ end
+ local i = slabNew(S_qspots)
+ local s = (S_qspots[i] or ld(S_qspots, i))
+ s[1], s[2] = on, lane
+ indexAdd(X.spotIx, h, i)
+ return i
+end
+F.pool_inst_begin = function(in_, pass)
+ if (in_[19] ~= pass) then
+  in_[19], in_[20], in_[14] = pass, 0, 0
+ end
+end
+F.pool_inst_claimed = function(in_, pass)
+ if (in_[19] ~= pass) then
+  return 0
+ end
+ return in_[20]
+end
+F.meter_Meter_ReadyAt = function(m, m_o, d, r, t, need)
+ if (m[m_o+1] == 0) then
+  return t
+ end
+ local at = F.meter_Meter_readyWithin(m, m_o, d, r, t, need, F.meter_Meter_Open(m, m_o, d, r))
+ if (r == nil) then
+  return at
+ end
+ do
+  local cut, step_ = (r[5] - 10), (r[6] + 3600000000)
+  while ((cut > (-10)) and (step_ < at)) do
+   do
+    at = min(at, max(step_, F.meter_Meter_readyWithin(m, m_o, d, r, t, need, (F.meter_Meter_less(m, m_o, (cut > 0 and cut or 0)) - F.meter_Meter_Withheld(m, m_o, d)))))
+   end
+   cut, step_ = (cut - 10), (step_ + 3600000000)
+  end
+ end
+ return at
+end
+F.gate_Gate_LimitsBind = function(g)
+ if (g[1] == 3) then
+  g[1] = 0
+ end
+end
+F.order_Queue_Granted = function(w, costs)
+ local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
+ local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
+ local member = fl[9]
+ local l, m = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), (S_qmembers[member] or ld(S_qmembers, member))
+ local pt, pt_o = l, (m[10])*39+33
+ for i = 0, l[20] - 1 do
+  local d, tg, tg_o = (S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4])), pt, pt_o+(i)*2
+  d[1] = (d[1] > tg[tg_o+1] and d[1] or tg[tg_o+1])
+  tg[tg_o+2] = (tg[tg_o+1] + F.order_Queue_partCost(l, m[10], i, costs[i+17]))
+  tg[tg_o+1] = tg[tg_o+2]
+  d[2] = (d[2] > tg[tg_o+2] and d[2] or tg[tg_o+2])
+ end
+ F.order_Queue_carry()
+ pt[pt_o+33] = (pt[pt_o+33] > m[1] and pt[pt_o+33] or m[1])
+ m[2] = (m[1] + wt[6])
+ m[1] = m[2]
+ pt[pt_o+34] = (pt[pt_o+34] > m[2] and pt[pt_o+34] or m[2])
+ F.order_Queue_Remove(w)
+ if (m[6] > 0) then
+  F.order_Queue_rekey(member)
+ end
+ F.order_Queue_forget(pt, pt_o)
+end
+F.order_Queue_Ahead = function(w, above)
+ local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
+ local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
+ local others = (counts[4] - wt[6])
+ if (others <= 0) then
+  return 0
+ end
+ if (cfg[30] == 2) then
+  if ((fl[11] == w) and (wt[3] ~= 0)) then
+   return 0
+  end
+  return 1024
+ end
+ local class = fl[8]
+ local l = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10]))
+ local pt, pt_o = l, (class)*39+33
+ local own = ((S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[3] - wt[6])
+ if (fl[11] == w) then
+  own = 0
+ end
+ local ahead = min((own + F.order_Queue_sooner(w, own)), (pt[pt_o+35] - wt[6]))
+ ahead = (ahead + F.order_Queue_higher(l, class, wt[7], ahead, above))
+ return quo(((ahead < others and ahead or others) * 1024), others)
+end
+F.order_Share = function(amount, ahead)
+ return ((quo(amount, 1024) * ahead) + quo(((amount % 1024) * ahead), 1024))
+end
+F.pool_Pool_estimate = function(in_, d, r, before, need)
+ local at = F.meter_Meter_Estimate(in_, 0, d, r, once[1], before, need)
+ if (d[8] ~= 0) then
+  at = min(at, (once[4189] > once[1] and once[4189] or once[1]))
+ end
+ return at
+end
+F.pool_holdCode = function(ph)
+ do
+  local t1_ = ph
+  if t1_ == 2 then
+   return 4
+  elseif t1_ == 3 then
+   return 5
+  else
+   return 3
+  end
+ end
+end
+F.order_Queue_count = function(l, m, n, cost)
+ local pt, pt_o = l, (m[10])*39+33
+ m[6] = (m[6] + n)
+ m[3] = (m[3] + cost)
+ pt[pt_o+36] = (pt[pt_o+36] + n)
+ pt[pt_o+35] = (pt[pt_o+35] + cost)
+ l[21] = (l[21] + n)
+ local t1_ = m[10]
+ counts[t1_+5] = (counts[t1_+5] + n)
+ counts[3] = (counts[3] + n)
+ counts[4] = (counts[4] + cost)
+end
+F.order_Queue_dropFlow = function(i)
+ local fl = (S_qflows[i] or ld(S_qflows, i))
+ if (fl[14] ~= 0) then
+  local t1_ = (S_qflows[fl[14]] or ld(S_qflows, fl[14]))
+  t1_[15] = fl[15]
+ else
+  local t2_ = (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
+  t2_[7] = fl[15]
+ end
+ if (fl[15] ~= 0) then
+  local t3_ = (S_qflows[fl[15]] or ld(S_qflows, fl[15]))
+  t3_[14] = fl[14]
+ end
+ indexRemove(X.flowIx, F.order_Place_hash(fl), i)
+ slabFree(S_qflows, i)
+end
+F.order_Queue_activate = function(l, class, n)
+ local t1_ = (class)*39
+ l[t1_+70] = (l[t1_+70] + n)
+ for i = 0, l[20] - 1 do
+  local d = (S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))
+  d[class+3] = (d[class+3] + n)
+  F.order_domain_level(d)
+ end
+end
+F.order_Queue_enterIdle = function(i)
+ local m = (S_qmembers[i] or ld(S_qmembers, i))
+ local pt, pt_o = F.order_Queue_partOf(m)
+ m[8], m[9] = pt[pt_o+39], 0
+ if (pt[pt_o+39] ~= 0) then
+  local t1_ = (S_qmembers[pt[pt_o+39]] or ld(S_qmembers, pt[pt_o+39]))
+  t1_[9] = i
+ else
+  pt[pt_o+38] = i
+ end
+ pt[pt_o+39] = i
+end
+F.order_part_level = function(pt, pt_o)
+ if (pt[pt_o+36] == 0) then
+  pt[pt_o+33] = (pt[pt_o+33] > pt[pt_o+34] and pt[pt_o+33] or pt[pt_o+34])
+ end
+end
+F.order_Queue_rest = function()
+ do
+  local i = counts[14]
+  while (i ~= 0) do
+   local l = (S_qlanes[i] or ld(S_qlanes, i))
+   local next_ = l[23]
+   for c = 0, 9 - 1 do
+    F.order_Queue_forget(l, (c)*39+33)
+   end
+   F.order_Queue_retire(i)
+   i = next_
+  end
+ end
+end
+F.meter_Meter_reduce = function(m, m_o, d, r, t, c, c_o, amount)
+ if ((d[1] == 3) and (c[c_o+3] == 0)) then
+  return 
+ end
+ if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, m_o, d, r, c, c_o))) then
+  F.meter_Meter_undrain(m, m_o, r, t, c[c_o+2], amount)
+  return 
+ end
+ F.meter_Meter_takeOut(m, m_o, d, r, amount, c, c_o)
+end
+F.pool_Pool_stockOf = function(in_)
+ local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
+ if ((in_[8] == 0) or (st[1] == in_[10])) then
+  return st
+ end
+ local sum_ = 0
+ for t1_ = 0, 8 - 1 do
+  local used = st[t1_+2]
+  sum_ = (sum_ + used)
+ end
+ if ((st[1] ~= 0) or (sum_ > in_[5])) then
+  clear_(st, 1, 8)
+ end
+ st[1] = in_[10]
+ return st
+end
+F.policy_Pace_Refund = function(p, t, amount, size, window)
+ if (amount < 0) then
+  F.policy_Pace_Take(p, t, (-amount), size, window)
+  return 
+ end
+ p[1] = (p[1] - F.policy_gap(amount, size, window))
+end
+F.pool_caller_uncount = function(c, waited, retry)
+ c[10] = (c[10] - 1)
+ c[11] = (c[11] - waited)
+ if retry then
+  c[6] = (c[6] - 1)
+ end
+end
+F.meter_Meter_slices = function(m, m_o, d)
+ return ((d[1] == 1) or ((d[1] == 2) and (m[m_o+8] == 0)))
+end
+F.meter_Ring_live = function(r, d, bound)
+ return (quo(bound, d[5]) >= r[1])
+end
+F.meter_Meter_settlePending = function(m, m_o, d, r, t)
+ do
+  while ((r[3] > 0) and ((((r[1] + 1)) * d[5]) <= t)) do
+   do
+    local c, c_o = F.meter_Ring_at(r, r[1])
+    if (c[c_o+1] > 0) then
+     F.meter_Meter_drain(m, m_o, d, (((r[1] + 1)) * d[5]))
+     F.meter_Ring_stood(r, (((r[1] + 1)) * d[5]), m[m_o+5])
+     F.meter_Meter_fill(m, m_o, d, c[c_o+1])
+     m[m_o+4] = (m[m_o+4] - c[c_o+1])
+     r[3] = (r[3] - c[c_o+1])
+     c[c_o+1] = 0
+    end
+   end
+   r[1] = (r[1] + 1)
+  end
+ end
+end
+F.meter_Meter_drain = function(m, m_o, d, t)
+ local dt = (t - m[m_o+7])
+ if (dt <= 0) then
+  return 
+ end
+ m[m_o+7] = t
+ if ((m[m_o+5] == 0) or (m[m_o+2] == 0)) then
+  return 
+ end
+ local n, w = m[m_o+2], m[m_o+3]
+ if (d[8] ~= 0) then
+  do
+   local t1_, t2_ = F.meter_Meter_rate(m, m_o, d)
+   n = t1_
+   w = t2_
+   if (n == 0) then
+    return 
+   end
+  end
+ end
+ do
+  local hi, lo = 0, (u64(dt) * u64(n))
+  if ((hi ~= 0) or (lo >= u64(((m[m_o+5] * w) - m[m_o+6])))) then
+   m[m_o+5], m[m_o+6], m[m_o+9] = 0, 0, 0
+   return 
+  end
+ end
+ local acc = (m[m_o+6] + (dt * n))
+ local drained = quo(acc, w)
+ m[m_o+5] = (m[m_o+5] - drained)
+ m[m_o+6] = (acc - (drained * w))
+ m[m_o+9] = (m[m_o+9] < m[m_o+5] and m[m_o+9] or m[m_o+5])
+end
+F.meter_Meter_expire = function(m, m_o, d, r, t)
+ if (t < r[2]) then
+  return 
+ end
+ local first = quo(((t - d[4])), d[5])
+ do
+  while ((r[1] < first) and (m[m_o+5] > 0)) do
+   do
+    local c, c_o = F.meter_Ring_at(r, r[1])
+    if (c[c_o+1] ~= 0) then
+     F.meter_Ring_came(r, d, t, c[c_o+1])
+     m[m_o+5] = (m[m_o+5] - c[c_o+1])
+     c[c_o+1] = 0
+    end
+   end
+   r[1] = (r[1] + 1)
+  end
+ end
+ r[1] = (r[1] > first and r[1] or first)
+ m[m_o+9] = (m[m_o+9] < m[m_o+5] and m[m_o+9] or m[m_o+5])
+ if (((m[m_o+9] > 0) and F.meter_Meter_slices(m, m_o, d)) and ((t - m[m_o+10]) > d[4])) then
+  m[m_o+9] = 0
+ end
+ r[2] = ((((r[1] + 1)) * d[5]) + d[4])
+end
+F.meter_Ring_regain = function(r, t)
+ do
+  while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
+   r[5], r[6] = max((r[5] - 10), 0), (r[6] + 3600000000)
+  end
+ end
+end
+F.meter_Meter_fill = function(m, m_o, d, amount)
+ do
+  m[m_o+5] = (m[m_o+5] + amount)
+  if (m[m_o+5] > (2 * m[m_o+1])) then
+   local _, w = F.meter_Meter_rate(m, m_o, d)
+   m[m_o+5] = min(m[m_o+5], max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[m_o+1])))
+  end
+ end
+end
+F.pool_scoped = function(who, who_o, per)
+ if (per == 1) then
+  return {who[who_o+1],0,0,0,0}
+ end
+ local s = {0,0,0,0,0}
+ if (band(per, 1) ~= 0) then
+  s[1] = who[who_o+1]
+ end
+ if (band(per, 2) ~= 0) then
+  s[2] = who[who_o+2]
+ end
+ if (band(per, 4) ~= 0) then
+  s[3] = who[who_o+3]
+ end
+ if (band(per, 8) ~= 0) then
+  s[4] = who[who_o+4]
+ end
+ if (band(per, 16) ~= 0) then
+  s[5] = who[who_o+5]
+ end
+ return copy_(s, 0, 5)
+end
+F.pool_Pool_findInst = function(limit, scope, scope_o)
+ if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 1) then
+  local i = far(2, F.flat_Names_Tags(scope[scope_o+1]))
+  do
+   while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= limit)) do
+    i = (S_insts[i] or ld(S_insts, i))[18]
+   end
+  end
+  return i
+ end
+ local h = F.pool_scopeHash(limit, scope, scope_o)
+ do
+  local i, n = indexSeek(X.instIx, h, 0)
+  while (i ~= 0) do
+   do
+    do
+     local in_ = (S_insts[i] or ld(S_insts, i))
+     if ((in_[11] == limit) and (same(in_, 21, scope, scope_o, 5))) then
+      return i
+     end
+    end
+   end
+   local t1_, t2_ = indexSeek(X.instIx, h, n)
+   i = t1_
+   n = t2_
+  end
+ end
+ return 0
+end
+F.pool_Pool_newInst = function(limit, scope, scope_o)
+ local l = (S_limits[limit+1] or ld(S_limits, limit+1))
+ local i = slabNew(S_insts)
+ local in_ = (S_insts[i] or ld(S_insts, i))
+ in_[11], in_[12] = limit, 1
+ in_[22], in_[23], in_[24], in_[25], in_[26] = F.flat_Names_Keep(scope[scope_o+1]), F.flat_Names_Keep(scope[scope_o+2]), F.flat_Names_Keep(scope[scope_o+3]), F.flat_Names_Keep(scope[scope_o+4]), F.flat_Names_Keep(scope[scope_o+5])
+ if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then
+  in_[15] = slabNew(S_rings)
+ end
+ if (band(cfg[5], ((1 * 2^(limit)))) ~= 0) then
+  do
+   local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
+   if t1_ == 2 then
+    in_[18] = slabNew(S_stocks)
+   elseif t1_ == 1 then
+    in_[18] = slabNew(S_paces)
+   end
+  end
+ end
+ do
+  local err = F.meter_Meter_Start(in_, 0, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], l[13])
+  if (err and true or false) then
+   return 0, err
+  end
+ end
+ do
+  local t2_ = l[7]
+  if t2_ == 0 then
+  elseif t2_ == 1 then
+   local t3_, t3_o = F.flat_Names_Tags(scope[scope_o+1])
+   local first, first_o = t3_, t3_o+1
+   in_[18], first[first_o+1] = first[first_o+1], i
+  else
+   indexAdd(X.instIx, F.pool_scopeHash(limit, scope, scope_o), i)
+  end
+ end
+ F.pool_Pool_lose(i)
+ return i, nil
+end
+F.meter_Meter_Used = function(m, m_o, d, r)
+ do
+  if (d[1] == 3) then
+   return m[m_o+4]
+  elseif F.meter_Meter_isFixed(m, m_o, d) then
+   return m[m_o+5]
+  else
+   return (m[m_o+5] + m[m_o+4])
+  end
+ end
+end
+F.meter_Meter_Withheld = function(m, m_o, d)
+ return quo((m[m_o+1] * d[8]), 4096)
+end
+F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
+ local code = 0
+ local at = 0
+ local room, size = F.meter_Meter_Room(in_, 0, d, r), F.meter_Meter_Open(in_, 0, d, r)
+ local left = (room - c[c_o+1])
+ local st = F.pool_Pool_stockOf(in_)
+ if (((size - left) <= F.policy_Part(size, cfg[tk[23]+53])) and F.policy_Breaker_Idle(st, 9)) then
+  return 0, 0
+ end
+ local highest = 0
+ local keep = function(why, line, over)
+  local floor_ = min(F.policy_Line_At(line, once[1]), (size - c[c_o+1]))
+  if ((floor_ <= 0) or (left >= floor_)) then
+   return 
+  end
+  at = max(at, min(F.policy_Line_When(line, once[1], (left > 0 and left or 0)), over))
+  if (floor_ > highest) then
+   code, highest = why, floor_
+  end
+ end
+ local sinking = {0,d[4],in_[8]}
+ local light = copy_(sinking, 0, 3)
+ if F.pool_Pool_lightBinds(d) then
+  light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[23]))
+  if (cfg[63] ~= 0) then
+   light[2] = 0
+  end
+  keep(10, light, in_[8])
+ end
+ if (cfg[65] > 0) then
+  sinking[1] = F.policy_Part(size, cfg[65])
+  keep(12, sinking, in_[8])
+ end
+ if ((cfg[66] ~= 0) and (((tk[23] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
+  local s = {max((size - in_[9]), 0),cfg[67],cfg[68],cfg[69],cfg[70],cfg[71],cfg[72],cfg[73],cfg[74],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[23])))}
+  sinking[1] = F.policy_Shares_Floor(s, tk[23], light[1])
+  keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[23])))
+ end
+ if ((tk[23] > 0) and (cfg[51] > 0)) then
+  local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
+  if ((b[b_o+1] ~= 0) and (not (cfg[52] ~= 0))) then
+   keep(14, ({b[b_o+3],max((b[b_o+4] - b[b_o+2]), 1),b[b_o+4]}), in_[8])
+   if (code == 14) then
+    F.policy_Breaker_Press(b, b_o, at)
+   end
+  end
+  do
+   local ok, until_ = F.policy_Breaker_Allow(b, b_o, once[1])
+   if (not ok) then
+    F.pool_Pool_wakeAt(until_)
+    code, at = 14, max(at, (until_ < in_[8] and until_ or in_[8]))
+   end
+  end
+ end
+ return code, at
+end
+F.pool_Pool_alive = function(class)
+ return ((cfg[3] > 0) and ((((once[1] < once[class+8]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+end
+F.pool_Pool_rivalWants = function(inst)
+ if (once[7] == 0) then
+  return false
+ end
+ local tk = (S_tickets[once[7]] or ld(S_tickets, once[7]))
+ for k = 0, tk[24] - 1 do
+  if (tk[(k)*5+36] == inst) then
+   return true
+  end
+ end
+ return false
+end
+F.policy_Pace_Allow = function(p, t, amount, size, window)
+ local burst = max(quo(size, 20), 1)
+ return max((p[1] - F.policy_gap(max((burst - amount), 0), size, window)), t)
+end
+F.pool_Pool_deathOf = function(class)
+ do
+  local t = once[class+8]
+  if (((t > once[1]) and (F.order_Queue_Waiting(F.pool_rankOf(class)) == 0)) and (((class > 0) or (F.order_Queue_Waiting(0) == 0)))) then
+   return t
+  end
+ end
+ return 9007199254740992
+end
+F.pool_Pool_binds = function(in_, d)
+ do
+  if (cfg[61] == 0) then
+   return false
+  elseif (cfg[64] ~= 0) then
+   return true
+  end
+ end
+ return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, 0, d) or (cfg[63] ~= 0))))
+end
+F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
+ local size = F.meter_Meter_Open(in_, 0, d, r)
+ local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[23])), (size - c[c_o+1]))
+ if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, 0, d, r) - c[c_o+1]) >= floor_)) then
+  return 0, 0
+ end
+ return 10, F.meter_Meter_ReadyAt(in_, 0, d, r, once[1], (c[c_o+1] + floor_))
+end
+F.meter_Meter_place = function(m, m_o, d, r, c, c_o, mark)
+ c[c_o+3], c[c_o+2] = 2, mark
+ if (d[1] == 0) then
+  local slice = quo(mark, d[5])
+  if ((r[3] == 0) or (slice < r[1])) then
+   r[1] = slice
+  end
+  local t1_, t1_o = F.meter_Ring_at(r, slice)
+  t1_[t1_o+1] = (t1_[t1_o+1] + c[c_o+1])
+  r[3] = (r[3] + c[c_o+1])
+  m[m_o+4] = (m[m_o+4] + c[c_o+1])
+  return 
+ end
+ F.meter_Meter_add(m, m_o, d, r, mark, c[c_o+1])
+end
+F.meter_Ring_slack = function(r, d)
+ if ((r == nil) or (r[4] == 0)) then
+  return d[6]
+ end
+ return r[4]
+end
+F.meter_Meter_hold = function(m, m_o, d, amount)
+ m[m_o+4] = (m[m_o+4] + amount)
+ if F.meter_Meter_isFixed(m, m_o, d) then
+  m[m_o+5] = (m[m_o+5] + amount)
+ end
+end
+F.meter_SlowBeyond = function(d, r)
+ return (2 * F.meter_Ring_slack(r, d))
+end
+F.policy_Breaker_Sent = function(b, b_o, t)
+ if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then
+  b[b_o+14] = (b[b_o+14] + 1)
+ end
+end
+F.policy_Pace_Take = function(p, t, amount, size, window)
+ p[1] = min(((p[1] > t and p[1] or t) + F.policy_gap(amount, size, window)), (t + window))
+end
+F.gate_Gate_Sent = function(g, t, ticket)
+ do
+  local t1_ = g[1]
+  if t1_ == 2 then
+   g[6], g[8] = ticket, t
+  elseif t1_ == 3 then
+   if (g[10] == 0) then
+    g[10] = t
+   end
+   g[11] = (g[11] + 1)
+  end
+ end
+end
+F.pool_caller_count = function(c, now_, second, waited, retry)
+ c[10] = (c[10] + 1)
+ c[11] = (c[11] + waited)
+ if retry then
+  c[6] = (c[6] + 1)
+ end
+ if (c[12] == 0) then
+  c[12] = now_
+ end
+ if (c[13] < second) then
+  c[4] = 0
+ end
+ c[13] = now_
+ c[4] = (c[4] + 1)
+ c[5] = (c[5] > c[4] and c[5] or c[4])
+end
+F.pool_Pool_periodOf = function(rec, model, at)
+ do
+  local i, looks = rec[8], 0
+  while ((i ~= 0) and (looks < 64)) do
+   do
+    local pd = (S_hperiods[i] or ld(S_hperiods, i))
+    if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then
+     break
+    end
+    if (pd[2] == model) then
+     return i
+    end
+    i = pd[4]
+   end
+   looks = (looks + 1)
+  end
+ end
+ local i = F.pool_Pool_newPeriod()
+ local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
+ t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+ rec[8] = i
+ return i
+end
+F.order_Queue_flowOf = function(at, costs)
+ local h = F.order_Place_hash(at)
+ do
+  local i, p = indexSeek(X.flowIx, h, 0)
+  while (i ~= 0) do
+   do
+    if (same((S_qflows[i] or ld(S_qflows, i)), 0, at, 0, 8)) then
+     return i
+    end
+   end
+   local t1_, t2_ = indexSeek(X.flowIx, h, p)
+   i = t1_
+   p = t2_
+  end
+ end
+ local i = slabNew(S_qflows)
+ local fl = (S_qflows[i] or ld(S_qflows, i))
+ move(fl, 0, at, 0, 8)
+ fl[10] = F.order_Queue_laneOf(at, costs)
+ fl[9] = F.order_Queue_memberOf(fl[10], at[8], at[4])
+ local m = (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
+ do
+  fl[15] = m[7]
+  if (fl[15] ~= 0) then
+   local t3_ = (S_qflows[fl[15]] or ld(S_qflows, fl[15]))
+   t3_[14] = i
+  end
+ end
+ m[7] = i
+ indexAdd(X.flowIx, h, i)
+ return i
+end
+F.order_Costs_largest = function(c)
+ local cost = 0
+ local lead = 0
+ cost = 1
+ for i = 0, c[33] - 1 do
+  if (c[i+17] > cost) then
+   cost, lead = c[i+17], i
+  end
+ end
+ return cost, lead
+end
+F.order_Queue_number = function(front)
+ if front then
+  counts[2] = (counts[2] - 1)
+  return counts[2]
+ end
+ counts[1] = (counts[1] + 1)
+ return counts[1]
+end
+F.order_Queue_leaveIdle = function(i)
+ local m = (S_qmembers[i] or ld(S_qmembers, i))
+ local pt, pt_o = F.order_Queue_partOf(m)
+ if (m[8] ~= 0) then
+  local t1_ = (S_qmembers[m[8]] or ld(S_qmembers, m[8]))
+  t1_[9] = m[9]
+ else
+  pt[pt_o+38] = m[9]
+ end
+ if (m[9] ~= 0) then
+  local t2_ = (S_qmembers[m[9]] or ld(S_qmembers, m[9]))
+  t2_[8] = m[8]
+ else
+  pt[pt_o+39] = m[8]
+ end
+ m[8], m[9] = 0, 0
+end
+F.pool_step = function(due)
+ return quo((((due + 100000) - 1)), 100000)
+end
+F.meter_Ring_at = function(r, slice)
+ return r, (u64(slice) % 512)+25
+end
+F.meter_Ring_stood = function(r, t, level)
+ if (r == nil) then
+  return 
+ end
+ do
+  local m, m_o = r, ((quo(t, 30000000) % 8))*2+8
+  if (m[m_o+1] == quo(t, 30000000)) then
+   m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
+  else
+   m[m_o+1], m[m_o+2] = quo(t, 30000000), level
+  end
+ end
+end
+F.meter_Meter_Resize = function(m, m_o, d, size, burst)
+ if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then
+  return "error"
+ end
+ if ((d[1] ~= 0) or (size == 0)) then
+  m[m_o+1] = size
+  return nil
+ end
+ if (burst == 0) then
+  burst = size
+ end
+ local n, w, err = F.meter_Rate(size, d[4], burst)
+ if (err and true or false) then
+  return err
+ end
+ if (m[m_o+3] == 0) then
+  m[m_o+5] = (m[m_o+5] < burst and m[m_o+5] or burst)
+ end
+ if ((m[m_o+3] ~= w) or ((d[8] ~= 0) and (((m[m_o+2] ~= n) or (m[m_o+1] ~= burst))))) then
+  m[m_o+6] = 0
+ end
+ if ((m[m_o+2] ~= n) or (m[m_o+3] ~= w)) then
+  m[m_o+10] = m[m_o+7]
+ end
+ m[m_o+1], m[m_o+2], m[m_o+3] = burst, n, w
+ F.meter_Meter_fill(m, m_o, d, 0)
+ return nil
+end
+F.meter_Def_phased = function(d, width)
+ return ((2 * (width > d[6] and width or d[6])) <= d[4])
+end
+F.meter_floorDiv = function(a, b)
+ if (a < 0) then
+  return (-F.meter_ceilDiv((-a), b))
+ end
+ return quo(a, b)
+end
+F.meter_Meter_openFixed = function(m, m_o, d, r, lo, hi)
+ local later = 0
+ do
+  local k = max(r[1], quo(lo, d[5]))
+  while (k < (r[1] + 512)) do
+   do
+    later = (later + far(1, F.meter_Ring_at(r, k)))
+   end
+   k = (k + 1)
+  end
+ end
+ local tail = r[1]
+ do
+  local k = tail
+  while (k < (tail + 512)) do
+   do
+    local t1_, t1_o = F.meter_Ring_at(r, k)
+    t1_[t1_o+1] = 0
+   end
+   k = (k + 1)
+  end
+ end
+ m[m_o+5] = (m[m_o+5] + m[m_o+4])
+ m[m_o+6] = later
+ m[m_o+10] = (tail * d[5])
+ m[m_o+7], m[m_o+8] = lo, hi
+end
+F.meter_Meter_moveReset = function(m, m_o, d, r, t, lo, hi)
+ if ((lo < m[m_o+7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then
+  m[m_o+6] = max(m[m_o+6], (m[m_o+5] - m[m_o+4]))
+ end
+ m[m_o+7], m[m_o+8] = lo, hi
+end
+F.meter_Meter_mostUsed = function(m, m_o, d, r, t, made)
+ local used = 0
+ local known = false
+ do
+  if F.meter_Meter_isFixed(m, m_o, d) then
+   return m[m_o+5], true
+  elseif F.meter_Meter_slices(m, m_o, d) then
+   local gone, ok = F.meter_Ring_goneSince(r, made)
+   return ((m[m_o+5] + m[m_o+4]) + gone), ok
+  elseif (((d[1] == 0) and (m[m_o+2] > 0)) and ((t - made) < quo(4503599627370496, m[m_o+2]))) then
+   return ((m[m_o+5] + m[m_o+4]) + F.meter_ceilDiv((((t - made)) * m[m_o+2]), m[m_o+3])), true
+  else
+   return 0, false
+  end
+ end
+ return used, known
+end
+F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
+ if (r[2] <= 0) then
+  return 
+ end
+ left = (left > 0 and left or 0)
+ if (b[b_o+12] > 0) then
+  local last = F.policy_Breaker_at(b, b_o, (b[b_o+12] - 1))
+  if (t < last[1]) then
+   return 
+  end
+  if (left > (last[2] + (underway > 0 and underway or 0))) then
+   b[b_o+12] = 0
+   F.policy_Breaker_close(b, b_o, t)
+  end
+ end
+ F.policy_Breaker_keep(b, b_o, ((r[2] < 64 and r[2] or 64) - 1))
+ b[b_o+((((b[b_o+11] + b[b_o+12])) % 64))*2+15], b[b_o+((((b[b_o+11] + b[b_o+12])) % 64))*2+16] = t, left
+ b[b_o+12] = (b[b_o+12] + 1)
+ b[b_o+10] = 1
+end
+F.pool_Pool_rule = function()
+ local b, b_o = cfg, 49
+ return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
+end
+F.pool_Pool_judgeStock = function(st, in_, room)
+ local b, b_o = st, 9
+ F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
+ return b, b_o
+end
+F.gate_pauseFor = function(hint, b, b_o, n)
+ if (hint <= 0) then
+  return F.gate_Backoff_after(b, b_o, n)
+ end
+ local least = F.gate_Backoff_after(({1000000,2,86400000000}), 0, n)
+ return min((hint > least and hint or least), 86400000000)
+end
+F.meter_Meter_Open = function(m, m_o, d, r)
+ return (F.meter_Meter_Capacity(m, m_o, r) - F.meter_Meter_Withheld(m, m_o, d))
+end
+F.order_Queue_findLane = function(key)
+ local h = F.order_LaneKey_hash(key)
+ do
+  local i, p = indexSeek(X.laneIx, h, 0)
+  while (i ~= 0) do
+   do
+    if (same((S_qlanes[i] or ld(S_qlanes, i)), 0, key, 0, 3)) then
+     return i
+    end
+   end
+   local t1_, t2_ = indexSeek(X.laneIx, h, p)
+   i = t1_
+   p = t2_
+  end
+ end
+ return 0
+end
+F.order_Queue_findMember = function(lane, class, agent)
+ local h = F.order_memberHash(lane, class, agent)
+ do
+  local i, p = indexSeek(X.membIx, h, 0)
+  while (i ~= 0) do
+   do
+    do
+     local m = (S_qmembers[i] or ld(S_qmembers, i))
+     if (((m[4] == agent) and (m[10] == class)) and (m[5] == lane)) then
+      return i
+     end
+    end
+   end
+   local t1_, t2_ = indexSeek(X.membIx, h, p)
+   i = t1_
+   p = t2_
+  end
+ end
+ return 0
+end
+F.order_correct = function(start, start_o, finish, finish_o, delta, waits)
+ local old = finish[finish_o+1]
+ finish[finish_o+1] = max((old + delta), 0)
+ if (waits and (start[start_o+1] == old)) then
+  start[start_o+1] = finish[finish_o+1]
+ elseif waits then
+  start[start_o+1] = (start[start_o+1] > finish[finish_o+1] and start[start_o+1] or finish[finish_o+1])
+ end
+end
+F.order_Queue_partCost = function(l, class, i, cost)
+ local all = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1)
+ local here = max(l[(class)*39+70], 1)
+ return quo(((cost * 256) * all), (((cfg[class+75] > 1 and cfg[class+75] or 1) * here)))
+end
+F.order_domain_level = function(d)
+ if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then
+  d[1] = (d[1] > d[2] and d[1] or d[2])
+ end
+end
+F.order_Queue_rekey = function(member)
+ if (cfg[30] == 2) then
+  return 
+ end
+ do
+  local f = (S_qmembers[member] or ld(S_qmembers, member))[7]
+  while (f ~= 0) do
+   do
+    if ((S_qflows[f] or ld(S_qflows, f))[16] == 0) then
+     F.order_Queue_leave(f)
+     F.order_Queue_enter(f)
+    end
+   end
+   f = (S_qflows[f] or ld(S_qflows, f))[15]
+  end
+ end
+end
+F.order_Queue_Number = function(w)
+ return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
+end
+F.meter_Meter_rate = function(m, m_o, d)
+ local n = 0
+ local w = 0
+ if ((d[8] == 0) or (m[m_o+3] == 0)) then
+  return m[m_o+2], m[m_o+3]
+ end
+ n, w = (m[m_o+2] * ((4096 - d[8]))), m[m_o+3]
+ if (w > 1099511627776) then
+  n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
+ end
+ w = (w * 4096)
+ do
+  while ((m[m_o+1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
+   if (n == 0) then
+    break
+   end
+   n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
+  end
+ end
+ return n, w
+end
+F.flat_Tree_rotateUp = function(root, root_o, i)
+ local n = (S_tnodes[i] or ld(S_tnodes, i))
+ local pi = n[6]
+ local p = (S_tnodes[pi] or ld(S_tnodes, pi))
+ local moved = 0
+ if (p[4] == i) then
+  moved, p[4], n[5] = n[5], n[5], pi
+ else
+  moved, p[5], n[4] = n[4], n[4], pi
+ end
+ if (moved ~= 0) then
+  local t1_ = (S_tnodes[moved] or ld(S_tnodes, moved))
+  t1_[6] = pi
+ end
+ n[6], p[6] = p[6], i
+ F.flat_Tree_replace(root, root_o, n[6], pi, i)
+end
+F.flat_Tree_replace = function(root, root_o, parent, old, now_)
+ if (parent == 0) then
+  root[root_o+1] = now_
+  return 
+ end
+ local p = (S_tnodes[parent] or ld(S_tnodes, parent))
+ if (p[4] == old) then
+  p[4] = now_
+ else
+  p[5] = now_
+ end
+end
+F.flat_Key_Less = function(k, l)
+ return ((k[1] < l[1]) or ((k[1] == l[1]) and (k[2] < l[2])))
+end
+F.order_Strictness_in = function(s, s_o, k)
+ return ((s[s_o+1] ~= 0) or ((s[s_o+2] and true or false) and s[s_o+2](k)))
+end
+F.order_Queue_rankOf = function(class, lead, seq, strict)
+ do
+  if (strict or (cfg[30] == 1)) then
+   return {class,lead,seq}
+  elseif (cfg[30] == 2) then
+   return {seq,0,0}
+  else
+   return {lead,class,seq}
+  end
+ end
+end
+F.order_Queue_lead = function(l, class)
+ local most = 0
+ if (cfg[30] == 2) then
+  return 0
+ end
+ for k = 0, l[20] - 1 do
+  most = max(most, (l[(class)*39+(k)*2+34] - (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[12]))
+ end
+ return most
+end
+F.order_rank_next = function(a, a_o)
+ return {a[a_o+1],a[a_o+2],(a[a_o+3] + 1)}
+end
+F.order_Queue_forget = function(pt, pt_o)
+ for t1_ = 0, 4 - 1 do
+  local t2_ = false
+  repeat
+   local i = pt[pt_o+38]
+   if (i == 0) then
+    return 
+   end
+   if ((S_qmembers[i] or ld(S_qmembers, i))[2] > pt[pt_o+33]) then
+    F.order_Queue_leaveIdle(i)
+    F.order_Queue_enterIdle(i)
+    break
+   end
+   F.order_Queue_dropMember(i)
+  until true
+  if t2_ then break end
+ end
+end
+F.order_Queue_dropLane = function(i)
+ local l = (S_qlanes[i] or ld(S_qlanes, i))
+ if (l[22] ~= 0) then
+  local t1_ = (S_qlanes[l[22]] or ld(S_qlanes, l[22]))
+  t1_[23] = l[23]
+ else
+  counts[14] = l[23]
+ end
+ if (l[23] ~= 0) then
+  local t2_ = (S_qlanes[l[23]] or ld(S_qlanes, l[23]))
+  t2_[22] = l[22]
+ end
+ for k = 0, l[20] - 1 do
+  F.order_Queue_leaveDomain(l[k+4])
+ end
+ indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
+ slabFree(S_qlanes, i)
+end
+F.pool_Pool_strictLane = function(lane, phase)
+ do
+  local i = once[23]
+  while (i ~= 0) do
+   do
+    local g = (S_gates[i] or ld(S_gates, i))
+    if ((F.pool_gateRec_covers(g, lane[1], lane[2]) and (g[1] >= phase)) and (g[1] ~= 0)) then
+     return true
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[17]
+  end
+ end
+ return false
+end
+F.meter_Meter_readyWithin = function(m, m_o, d, r, t, need, capacity)
+ local deficit = ((need + F.meter_Meter_Used(m, m_o, d, r)) - capacity)
+ if (deficit <= 0) then
+  return t
+ end
+ do
+  if (d[1] == 3) then
+   return 9007199254740992
+  elseif (d[1] == 0) then
+   return F.meter_Meter_bucketReady(m, m_o, d, r, t, deficit)
+  elseif F.meter_Meter_slices(m, m_o, d) then
+   do
+    local k = r[1]
+    while (k < (r[1] + 512)) do
+     do
+      do
+       deficit = (deficit - far(1, F.meter_Ring_at(r, k)))
+       if (deficit <= 0) then
+        return ((((k + 1)) * d[5]) + d[4])
+       end
+      end
+     end
+     k = (k + 1)
+    end
+   end
+   return 9007199254740992
+  elseif (((m[m_o+4] + m[m_o+6]) + need) <= capacity) then
+   return m[m_o+8]
+  elseif ((m[m_o+4] + need) <= capacity) then
+   return (m[m_o+8] + d[4])
+  else
+   return 9007199254740992
+  end
+ end
+end
+F.meter_Meter_less = function(m, m_o, cut)
+ return (m[m_o+1] - F.meter_ceilDiv((m[m_o+1] * cut), 1000))
+end
+F.order_Queue_carry = function()
+ local t2_ = T[4]
+ for t1_ = 0, #t2_ - 1 do
+  local h = copy_(t2_[t1_+1], 0, 6)
+  do
+   local k, l = 0, (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
+   while (k < l[20]) do
+    do
+     local t3_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+     t3_[12] = (-9.2233720368547758e+18)
+    end
+    k = (k + 1)
+   end
+  end
+ end
+ local t5_ = T[4]
+ for t4_ = 0, #t5_ - 1 do
+  local h = copy_(t5_[t4_+1], 0, 6)
+  local l = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
+  for k = 0, l[20] - 1 do
+   local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+   d[12] = max(d[12], (l[(h[3])*39+(k)*2+34] + F.order_Queue_partCost(l, h[3], k, (S_qwaiters[h[1]] or ld(S_qwaiters, h[1]))[6])))
+  end
+ end
+ local t8_ = T[4]
+ for t7_ = 0, #t8_ - 1 do
+  local h = copy_(t8_[t7_+1], 0, 6)
+  local l = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
+  for k = 0, l[20] - 1 do
+   local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+   local t10_ = (h[3])*39+(k)*2
+   l[t10_+34] = (l[t10_+34] + max((d[1] - d[12]), 0))
+  end
+ end
+ T[4] = {}
+end
+F.order_Queue_sooner = function(w, own)
+ local sum_ = 0
+ local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
+ local me = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
+ local l = (S_qlanes[me[10]] or ld(S_qlanes, me[10]))
+ local tag = {((S_qmembers[me[9]] or ld(S_qmembers, me[9]))[1] + own),wt[5]}
+ local looks = 0
+ do
+  local n = F.flat_Tree_Min(l[me[8]+25])
+  while ((n ~= 0) and F.flat_Key_Less((F.flat_Tree_KeyOf(n)), tag)) do
+   local t1_ = false
+   repeat
+    do
+     looks = (looks + 1)
+     if (looks > 32) then
+      return (quo(sum_, 32) * l[(me[8])*39+70])
+     end
+    end
+    local fl = (S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))
+    if (fl[9] == me[9]) then
+     break
+    end
+    local m = (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
+    sum_ = (sum_ + min(max((tag[1] - m[1]), (S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[6]), m[3]))
+   until true
+   if t1_ then break end
+   n = F.flat_Tree_Next(n)
+  end
+ end
+ return sum_
+end
+F.order_Queue_higher = function(l, class, lead, ahead, above)
+ local sum_ = 0
+ local finish = (l[(class)*39+(lead)*2+34] + F.order_Queue_partCost(l, class, lead, (ahead < 17179869184 and ahead or 17179869184)))
+ for i = 0, 9 - 1 do
+  local o, o_o = l, (i)*39+33
+  do
+   if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
+   elseif (cfg[30] == 0) then
+    local room = max((finish - o[o_o+(lead)*2+1]), 0)
+    sum_ = (sum_ + min(quo((room * cfg[i+75]), 256), o[o_o+35]))
+   elseif (i < class) then
+    sum_ = (sum_ + o[o_o+35])
+   end
+  end
+ end
+ return sum_
+end
+F.meter_Meter_Estimate = function(m, m_o, d, r, t, ahead, need)
+ if ((m[m_o+1] == 0) or (d[1] == 3)) then
+  return t
+ end
+ if (d[1] == 0) then
+  local deficit = ((ahead + need) - F.meter_Meter_Room(m, m_o, d, r))
+  local n, w = F.meter_Meter_rate(m, m_o, d)
+  if ((deficit <= 0) or (n == 0)) then
+   return t
+  end
+  return min((t + quo((((min(deficit, quo(9007199254740992, w)) * w) - m[m_o+6])), n)), 9007199254740992)
+ end
+ local capacity = max(F.meter_Meter_Open(m, m_o, d, r), 1)
+ if F.meter_Meter_isFixed(m, m_o, d) then
+  local left = ((ahead + need) - max(F.meter_Meter_Room(m, m_o, d, r), 0))
+  if (left <= 0) then
+   return t
+  end
+  return min((m[m_o+8] + (min(quo(((left - 1)), capacity), quo(9007199254740992, d[4])) * d[4])), 9007199254740992)
+ end
+ local rounds = quo((((ahead + need) - 1)), capacity)
+ local at = F.meter_Meter_ReadyAt(m, m_o, d, r, t, ((ahead + need) - (rounds * capacity)))
+ if (at == 9007199254740992) then
+  at = t
+ end
+ return min((at + (min(rounds, quo(9007199254740992, d[4])) * d[4])), 9007199254740992)
+end
+F.order_Queue_partOf = function(m)
+ return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
+end
+F.meter_Meter_undrain = function(m, m_o, r, t, mark, amount)
+ if (mark < m[m_o+10]) then
+  return 
+ end
+ local still = amount
+ if (m[m_o+2] > 0) then
+  still = 0
+  if ((t - mark) <= quo(4503599627370496, m[m_o+2])) then
+   still = (amount - F.meter_ceilDiv((((t - mark)) * m[m_o+2]), m[m_o+3]))
+  end
+ end
+ local back = min(max(still, min(F.meter_Ring_lowest(r, mark, t), m[m_o+5])), amount)
+ if (back <= 0) then
+  return 
+ end
+ F.meter_Ring_lower(r, mark, t, back)
+ do
+  m[m_o+5] = (m[m_o+5] - back)
+  if (m[m_o+5] <= 0) then
+   m[m_o+5], m[m_o+6] = 0, 0
+  end
+ end
+end
+F.policy_gap = function(amount, size, window)
+ return ceil(((amount * window) / size))
+end
+F.meter_Ring_came = function(r, d, t, amount)
+ if ((t - r[((r[25] % 8))*2+9]) >= quo(d[4], 64)) then
+  r[25] = (r[25] + 1)
+  r[((r[25] % 8))*2+9], r[((r[25] % 8))*2+10] = t, r[8]
+ end
+ r[8] = (r[8] + amount)
+end
+F.meter_Def_NeedsRing = function(d)
+ do
+  local t1_ = d[1]
+  if t1_ == 0 then
+   return (d[2] ~= 2)
+  elseif t1_ == 1 then
+   return true
+  elseif t1_ == 2 then
+   return (d[2] ~= 2)
+  else
+   return false
+  end
+ end
+end
+F.meter_Meter_Start = function(m, m_o, d, r, t, size, burst, reset)
+ do
+  local err = F.meter_Meter_Resize(m, m_o, d, size, burst)
+  if (err and true or false) then
+   return err
+  end
+ end
+ do
+  if (d[1] == 0) then
+   m[m_o+7] = t
+   if (r ~= nil) then
+    r[1] = quo(t, d[5])
+   end
+  elseif ((d[1] == 2) and (d[2] == 2)) then
+   m[m_o+8] = F.meter_nextReset(reset, d[4], t)
+   m[m_o+7], m[m_o+10] = m[m_o+8], (m[m_o+8] - d[4])
+  elseif (((d[1] == 2) and (reset ~= 0)) and F.meter_Def_phased(d, 2400000)) then
+   local next_ = F.meter_nextReset(reset, d[4], t)
+   m[m_o+7], m[m_o+8] = (next_ - 1200000), (next_ + 1200000)
+   m[m_o+10] = (m[m_o+7] - d[4])
+  else
+   if (r ~= nil) then
+    r[1] = quo(((t - d[4])), d[5])
+   end
+  end
+ end
+ return nil
+end
+F.policy_Part = function(amount, thousandths)
+ return ((quo(amount, 1000) * thousandths) + quo(((amount % 1000) * thousandths), 1000))
+end
+F.policy_Breaker_Idle = function(b, b_o)
+ return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
+end
+F.policy_Line_At = function(l, t)
+ if (l[2] == 0) then
+  return l[1]
+ end
+ local left = min(max((l[3] - t), 0), l[2])
+ return floor((((l[1] * left) / l[2]) + 0.5))
+end
+F.policy_Line_When = function(l, t, left)
+ do
+  if (F.policy_Line_At(l, t) <= left) then
+   return t
+  elseif ((l[2] == 0) or (left < 0)) then
+   return 9007199254740992
+  end
+ end
+ local at = (l[3] - floor(((((left + 0.5)) * l[2]) / l[1])))
+ do
+  while (F.policy_Line_At(l, at) > left) do
+   at = (at + 1)
+  end
+ end
+ return (at > t and at or t)
+end
+F.pool_Pool_lightBinds = function(d)
+ return ((cfg[61] > 0) and (((cfg[64] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
+end
+F.pool_Pool_threshold = function(class)
+ if (class == 0) then
+  return cfg[62]
+ end
+ return cfg[61]
+end
+F.pool_Pool_amber = function(in_, d, room, size)
+ if (not F.pool_Pool_lightBinds(d)) then
+  return false
+ end
+ local green = {F.policy_Part(size, cfg[61]),d[4],in_[8]}
+ if (cfg[63] ~= 0) then
+  green[2] = 0
+ end
+ return (room < F.policy_Line_At(green, once[1]))
+end
+F.pool_Pool_living = function()
+ local set = 0
+ for c = 0, cfg[22] - 1 do
+  if F.pool_Pool_alive(c) then
+   set = bor(set, (1 * 2^(c)))
+  end
+ end
+ return set
+end
+F.policy_Shares_Floor = function(s, class, light)
+ local highest = 0
+ local others = 0
+ for i = 0, 8 - 1 do
+  do
+   local t2_ = i
+   if t2_ == class then
+   elseif t2_ == 0 then
+    highest = F.policy_Shares_unused(s, i)
+   else
+    others = (others + F.policy_Shares_unused(s, i))
+   end
+  end
+ end
+ if ((s[class+10] >= F.policy_Shares_Guaranteed(s, class)) and ((highest + others) > 0)) then
+  highest = (highest > light and highest or light)
+ end
+ return (highest + others)
+end
+F.pool_Pool_nextDeath = function(but)
+ local at = 9007199254740992
+ for c = 0, cfg[22] - 1 do
+  if (c ~= but) then
+   at = min(at, F.pool_Pool_deathOf(c))
+  end
+ end
+ return at
+end
+F.policy_Breaker_Press = function(b, b_o, t)
+ if (b[b_o+1] ~= 0) then
+  b[b_o+7] = t
+ end
+end
+F.policy_Breaker_Allow = function(b, b_o, t)
+ local ok = false
+ local at = 0
+ if (b[b_o+1] ~= 0) then
+  return (not (b[b_o+8] ~= 0)), min(b[b_o+4], F.policy_Breaker_tooFewAt(b, b_o))
+ end
+ local step_ = quo(((t - b[b_o+13])), 500000)
+ do
+  b[b_o+9] = (((b[b_o+9] ~= 0) and (step_ < 20))) and 1 or 0
+  if (not (b[b_o+9] ~= 0)) then
+   return true, 0
+  end
+ end
+ return (b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0)))), (b[b_o+13] + (((step_ + 1)) * 500000))
+end
+F.order_Queue_Waiting = function(c)
+ return counts[c+5]
+end
+F.pool_Pool_newPeriod = function()
+ if (slabLen(S_hperiods) < 32768) then
+  return slabNew(S_hperiods)
+ end
+ past[1] = ((past[1] % 32768) + 1)
+ local pd = (S_hperiods[past[1]] or ld(S_hperiods, past[1]))
+ F.flat_Names_Drop(pd[1])
+ F.flat_Names_Drop(pd[2])
+ return past[1]
+end
+F.order_Queue_laneOf = function(key, costs)
+ do
+  local i = F.order_Queue_findLane(key)
+  if (i ~= 0) then
+   F.order_Queue_rebind(i, costs)
+   return i
+  end
+ end
+ local i = slabNew(S_qlanes)
+ local l = (S_qlanes[i] or ld(S_qlanes, i))
+ move(l, 0, key, 0, 3)
+ l[23] = counts[14]
+ l[20] = costs[33]
+ for k = 0, costs[33] - 1 do
+  l[k+4] = F.order_Queue_domainOf(costs[k+1])
+ end
+ if (counts[14] ~= 0) then
+  local t2_ = (S_qlanes[counts[14]] or ld(S_qlanes, counts[14]))
+  t2_[22] = i
+ end
+ counts[14] = i
+ indexAdd(X.laneIx, F.order_LaneKey_hash(key), i)
+ return i
+end
+F.order_Queue_memberOf = function(lane, class, agent)
+ do
+  local i = F.order_Queue_findMember(lane, class, agent)
+  if (i ~= 0) then
+   return i
+  end
+ end
+ local i = slabNew(S_qmembers)
+ local m = (S_qmembers[i] or ld(S_qmembers, i))
+ m[4], m[10], m[5] = F.flat_Names_Keep(agent), class, lane
+ indexAdd(X.membIx, F.order_memberHash(lane, class, agent), i)
+ F.order_Queue_enterIdle(i)
+ return i
+end
+F.meter_Rate = function(size, window, capacity)
+ local n = 0
+ local w = 0
+ local err = nil
+ n, w = size, window
+ do
+  local a, b = n, w
+  while true do
+   do
+    if (b == 0) then
+     n, w = quo(n, a), quo(w, a)
+     break
+    end
+   end
+   a, b = b, (a % b)
+  end
+ end
+ do
+  while ((capacity > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
+   if (n < 2048) then
+    return 0, 0, "error"
+   end
+   n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
+  end
+ end
+ return n, w, nil
+end
+F.meter_ceilDiv = function(a, b)
+ return quo((((a + b) - 1)), b)
+end
+F.meter_Ring_goneSince = function(r, t)
+ do
+  local k = r[25]
+  while (k > (r[25] - 8)) do
+   do
+    if (k <= 0) then
+     return r[8], true
+    end
+    do
+     local m, m_o = r, ((k % 8))*2+8
+     if (m[m_o+1] <= t) then
+      return (r[8] - m[m_o+2]), true
+     end
+    end
+   end
+   k = (k - 1)
+  end
+ end
+ return 0, false
+end
+F.policy_Breaker_at = function(b, b_o, i)
+ return copy_(b, b_o+((((b[b_o+11] + i)) % 64))*2+14, 2)
+end
+F.policy_Breaker_close = function(b, b_o, t)
+ if (b[b_o+1] ~= 0) then
+  b[b_o+1], b[b_o+9], b[b_o+13], b[b_o+14] = 0, 1, t, 0
+ end
+end
+F.policy_Breaker_keep = function(b, b_o, n)
+ do
+  local drop = (b[b_o+12] - (n > 0 and n or 0))
+  if (drop > 0) then
+   b[b_o+11], b[b_o+12], b[b_o+10] = (((b[b_o+11] + drop)) % 64), (b[b_o+12] - drop), 1
+  end
+ end
+end
+F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
+ if ((b[b_o+4] ~= 0) and (b[b_o+4] <= t)) then
+  F.policy_Breaker_over(b, b_o, b[b_o+4])
+ end
+ F.policy_Breaker_keep(b, b_o, (r[2] < 64 and r[2] or 64))
+ F.policy_Breaker_age(b, b_o, t)
+ if ((b[b_o+12] < 3) and (not F.policy_Breaker_underPressure(b, b_o, t))) then
+  F.policy_Breaker_close(b, b_o, t)
+ end
+ b[b_o+8] = ((r[3] ~= 0)) and 1 or 0
+ F.policy_Breaker_follow(b, b_o, t, reset)
+ F.policy_Breaker_forecast(b, b_o)
+ if (((b[b_o+1] ~= 0) or (b[b_o+5] == 0)) or (b[b_o+4] == 0)) then
+  return 
+ end
+ if ((b[b_o+5] < b[b_o+4]) and ((b[b_o+5] - t) <= r[1])) then
+  F.policy_Breaker_trip(b, b_o, t, (room > 0 and room or 0))
+ end
+end
+F.gate_Backoff_after = function(b, b_o, n)
+ local d = b[b_o+1]
+ do
+  while ((n > 1) and (d < b[b_o+3])) do
+   do
+    d = (d * (b[b_o+2] > 1 and b[b_o+2] or 1))
+    if (b[b_o+2] <= 1) then
+     break
+    end
+   end
+   n = (n - 1)
+  end
+ end
+ return (d < b[b_o+3] and d or b[b_o+3])
+end
+F.meter_Meter_Capacity = function(m, m_o, r)
+ if ((r == nil) or (r[5] == 0)) then
+  return m[m_o+1]
+ end
+ return F.meter_Meter_less(m, m_o, r[5])
+end
+F.order_Queue_dropMember = function(i)
+ local m = (S_qmembers[i] or ld(S_qmembers, i))
+ F.order_Queue_leaveIdle(i)
+ indexRemove(X.membIx, F.order_memberHash(m[5], m[10], m[4]), i)
+ F.flat_Names_Drop(m[4])
+ slabFree(S_qmembers, i)
+end
+F.order_Queue_leaveDomain = function(i)
+ local d = (S_qdomains[i] or ld(S_qdomains, i))
+ do
+  d[14] = (d[14] - 1)
+  if (d[14] == 0) then
+   indexRemove(X.domIx, F.order_onHash(d[13]), i)
+   slabFree(S_qdomains, i)
+  end
+ end
+end
+F.meter_Meter_bucketReady = function(m, m_o, d, r, t, deficit)
+ local probe = {m[m_o+1],m[m_o+2],m[m_o+3],0,m[m_o+5],m[m_o+6],t,0,0,0}
+ if (r ~= nil) then
+  do
+   local k, left = r[1], r[3]
+   while ((left > 0) and (deficit > probe[5])) do
+    local t1_ = false
+    repeat
+     local c = far(1, F.meter_Ring_at(r, k))
+     if (c == 0) then
+      break
+     end
+     left = (left - c)
+     local before = probe[5]
+     F.meter_Meter_drain(probe, 0, d, (((k + 1)) * d[5]))
+     deficit = (deficit - (before - probe[5]))
+     F.meter_Meter_fill(probe, 0, d, c)
+    until true
+    if t1_ then break end
+    k = (k + 1)
+   end
+  end
+ end
+ local n, w = F.meter_Meter_rate(m, m_o, d)
+ if ((deficit > probe[5]) or (n == 0)) then
+  return 9007199254740992
+ end
+ return (probe[7] + F.meter_ceilDiv(((deficit * w) - probe[6]), n))
+end
+F.flat_Tree_Next = function(i)
+ do
+  local right = (S_tnodes[i] or ld(S_tnodes, i))[5]
+  if (right ~= 0) then
+   return F.flat_Tree_Min(right)
+  end
+ end
+ do
+  while true do
+   local parent = (S_tnodes[i] or ld(S_tnodes, i))[6]
+   if ((parent == 0) or ((S_tnodes[parent] or ld(S_tnodes, parent))[4] == i)) then
+    return parent
+   end
+   i = parent
+  end
+ end
+end
+F.meter_Ring_lowest = function(r, from, to)
+ if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then
+  return 0
+ end
+ local level = 1099511627776
+ do
+  local k = quo(from, 30000000)
+  while (k <= quo(to, 30000000)) do
+   do
+    do
+     local m, m_o = r, ((k % 8))*2+8
+     if (m[m_o+1] == k) then
+      level = (level < m[m_o+2] and level or m[m_o+2])
+     end
+    end
+   end
+   k = (k + 1)
+  end
+ end
+ return level
+end
+F.meter_Ring_lower = function(r, from, to, amount)
+ do
+  local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
+  while ((r ~= nil) and (k <= quo(to, 30000000))) do
+   do
+    do
+     local m, m_o = r, ((k % 8))*2+8
+     if (m[m_o+1] == k) then
+      m[m_o+2] = max((m[m_o+2] - amount), 0)
+     end
+    end
+   end
+   k = (k + 1)
+  end
+ end
+end
+F.meter_nextReset = function(reset, window, t)
+ local k = quo(((t - reset)), window)
+ local next_ = (reset + (k * window))
+ do
+  while (next_ <= t) do
+   next_ = (next_ + window)
+  end
+ end
+ return next_
+end
+F.policy_Shares_unused = function(s, class)
+ return max((F.policy_Shares_Guaranteed(s, class) - s[class+10]), 0)
+end
+F.policy_Shares_Guaranteed = function(s, class)
+ if (band(s[18], ((1 * 2^(class)))) == 0) then
+  return 0
+ end
+ local sum_ = 0
+ for i = 0, 8 - 1 do
+  local w = s[i+2]
+  if (band(s[18], ((1 * 2^(i)))) ~= 0) then
+   sum_ = (sum_ + w)
+  end
+ end
+ return ((quo(s[1], sum_) * s[class+2]) + quo(((s[1] % sum_) * s[class+2]), sum_))
+end
+F.policy_Breaker_tooFewAt = function(b, b_o)
+ if (b[b_o+12] < 3) then
+  return b[b_o+4]
+ end
+ return (((F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1] + 120000000) + 1)
+end
+F.order_Queue_rebind = function(i, costs)
+ local l = (S_qlanes[i] or ld(S_qlanes, i))
+ if (l[21] > 0) then
+  return 
+ end
+ for k = 0, l[20] - 1 do
+  local t2_ = false
+  repeat
+   if ((S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[13] == costs[k+1]) then
+    break
+   end
+   F.order_Queue_leaveDomain(l[k+4])
+   l[k+4] = F.order_Queue_domainOf(costs[k+1])
+   for c = 0, 9 - 1 do
+    clear_(l, (c)*39+(k)*2+33, 2)
+   end
+  until true
+  if t2_ then break end
+ end
+end
+F.order_Queue_domainOf = function(on)
+ local h = F.order_onHash(on)
+ do
+  local i, p = indexSeek(X.domIx, h, 0)
+  while (i ~= 0) do
+   do
+    do
+     local d = (S_qdomains[i] or ld(S_qdomains, i))
+     if (d[13] == on) then
+      d[14] = (d[14] + 1)
+      return i
+     end
+    end
+   end
+   local t1_, t2_ = indexSeek(X.domIx, h, p)
+   i = t1_
+   p = t2_
+  end
+ end
+ local i = slabNew(S_qdomains)
+ local d = (S_qdomains[i] or ld(S_qdomains, i))
+ d[13], d[14] = on, 1
+ indexAdd(X.domIx, h, i)
+ return i
+end
+F.policy_Breaker_over = function(b, b_o, t)
+ F.policy_Breaker_age(b, b_o, t)
+ F.policy_Breaker_close(b, b_o, t)
+ b[b_o+4] = 0
+ F.policy_Breaker_forget(b, b_o, t)
+end
+F.policy_Breaker_age = function(b, b_o, t)
+ if (b[b_o+12] >= 3) then
+  do
+   local third = (F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1]
+   if ((third < (t - 120000000)) and (not F.policy_Breaker_underPressure(b, b_o, t))) then
+    F.policy_Breaker_close(b, b_o, (((third > b[b_o+7] and third or b[b_o+7]) + 120000000) + 1))
+   end
+  end
+ end
+ F.policy_Breaker_forget(b, b_o, (t - 120000000))
+end
+F.policy_Breaker_underPressure = function(b, b_o, t)
+ return ((((b[b_o+1] ~= 0) and (not (b[b_o+8] ~= 0))) and (b[b_o+7] >= b[b_o+2])) and ((t - b[b_o+7]) <= 120000000))
+end
+F.policy_Breaker_follow = function(b, b_o, t, reset)
+ do
+  if (reset <= 0) then
+   F.policy_Breaker_close(b, b_o, t)
+   b[b_o+4] = 0
+  elseif (reset <= t) then
+   F.policy_Breaker_over(b, b_o, t)
+  elseif (b[b_o+1] ~= 0) then
+   b[b_o+4] = (reset < b[b_o+6] and reset or b[b_o+6])
+  else
+   b[b_o+4] = reset
+  end
+ end
+end
+F.policy_Breaker_forecast = function(b, b_o)
+ if (not (b[b_o+10] ~= 0)) then
+  return 
+ end
+ b[b_o+10], b[b_o+5] = 0, 0
+ if (b[b_o+12] < 3) then
+  return 
+ end
+ local n, last = b[b_o+12], F.policy_Breaker_at(b, b_o, (b[b_o+12] - 1))
+ local mx = 0
+ local my = 0
+ for i = 0, b[b_o+12] - 1 do
+  local s = F.policy_Breaker_at(b, b_o, i)
+  mx = (mx + (s[1] - last[1]))
+  my = (my + (s[2] - last[2]))
+ end
+ mx = (mx / n)
+ my = (my / n)
+ local xx = 0
+ local xy = 0
+ for i = 0, b[b_o+12] - 1 do
+  local s = F.policy_Breaker_at(b, b_o, i)
+  local dx = ((s[1] - last[1]) - mx)
+  local dy = ((s[2] - last[2]) - my)
+  xx = (xx + (dx * dx))
+  xy = (xy + (dx * dy))
+ end
+ if (xy >= 0) then
+  return 
+ end
+ local ahead = (mx - ((((last[2] + my)) * xx) / xy))
+ if (ahead <= 86400000000) then
+  b[b_o+5] = max((last[1] + floor(ahead)), 1)
+ end
+end
+F.policy_Breaker_trip = function(b, b_o, t, room)
+ b[b_o+1], b[b_o+2], b[b_o+3], b[b_o+6] = 1, t, room, (b[b_o+4] + ((b[b_o+4] - t)))
+end
+F.policy_Breaker_forget = function(b, b_o, t)
+ local n = b[b_o+12]
+ do
+  while ((n > 0) and ((F.policy_Breaker_at(b, b_o, (b[b_o+12] - n)))[1] < t)) do
+   n = (n - 1)
+  end
+ end
+ F.policy_Breaker_keep(b, b_o, n)
+end

@@ -1,0 +1,51 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store/memstore"
+	"github.com/sluicehq/sluice/store/redisstore"
+	"github.com/sluicehq/sluice/store/storetest"
+)
+
+var single *redisrun.Server
+
+func TestMain(m *testing.M) {
+	var err error
+	if single, err = redisrun.Start(redisrun.Options{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = single.Stop()
+	os.Exit(code)
+}
+
+var harnesses atomic.Int64
+
+// open returns a store with keys of its own on the suite's clock.
+func openAt(t *testing.T, url string) storetest.Harness {
+	t.Helper()
+	c := storetest.NewClock(storetest.Start)
+	s, err := redisstore.Open(context.Background(), fmt.Sprintf("%s?prefix=t%d", url, harnesses.Add(1)), redisstore.WithClock(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storetest.Harness{Store: s, Advance: c.Advance}
+}
+
+func open(t *testing.T) storetest.Harness { return openAt(t, single.URL()) }
+
+func openMem(*testing.T) storetest.Harness {
+	c := storetest.NewClock(storetest.Start)
+	return storetest.Harness{Store: memstore.New(memstore.WithClock(c)), Advance: c.Advance}
+}
+
+func TestStore(t *testing.T) { storetest.Run(t, open) }
+
+func TestSameDecisionsAsInMemory(t *testing.T) { storetest.Differential(t, openMem, open) }
