@@ -28,6 +28,23 @@ type Snapshot struct {
 	Throttled7d int64
 }
 
+// Outage tells that the store cannot be reached, and what happens meanwhile.
+type Outage struct {
+	Since   Time // on the store's clock, as near as it is known
+	Why     string
+	Mode    OnFailure
+	Granted int64 // let go by this process since then
+}
+
+// Alarm is implemented by pools whose store can be out of reach.
+type Alarm interface {
+	// OnOutage sets the function that is told when the store is lost, and when it is back. It is
+	// called without locks held and must not block.
+	OnOutage(f func(o Outage, over bool))
+	// Outage returns the one that lasts, if any.
+	Outage() (Outage, bool)
+}
+
 // Color is a traffic light's.
 type Color uint8
 

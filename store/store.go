@@ -235,6 +235,18 @@ type Slots struct {
 // DefaultLease is how long an agent lives that is not heard of.
 const DefaultLease = 5 * time.Minute
 
+// OnFailure says what a member does while the store cannot be reached.
+type OnFailure uint8
+
+// What a member can do.
+const (
+	FailShare  OnFailure = iota // it goes on within its share, so that all together keep to the limits
+	FailClosed                  // it refuses everything
+	FailOpen                    // it lets everything go, and counts nothing
+)
+
+func (o OnFailure) String() string { return pick(int(o), "share", "closed", "open") }
+
 // Spec describes a pool.
 type Spec struct {
 	Name       string
@@ -259,6 +271,11 @@ type Spec struct {
 
 	// Member names who opens the pool, for people: whose size of a limit holds.
 	Member string
+	// OnFailure is what members do while the store cannot be reached. It is each member's own.
+	OnFailure OnFailure
+	// Passing is set by those who make one request and are gone: they are no members, and have no
+	// share to go on with when the store cannot be reached.
+	Passing bool
 	// Look opens a pool that exists as it is, whatever else the spec says: for those who only
 	// look, or tell of answers. Limits are found by their names.
 	Look bool
