@@ -202,7 +202,7 @@ func (ln *lane) call(reqs []*request) (r reply, err error) {
 		b = appendOps(b, q.ops, places[i])
 	}
 	args := st.store.withClock([]string{
-		fmt.Sprint(ln.seq), fmt.Sprint(version), fmt.Sprint(epoch), fmt.Sprint(seen), string(b), fmt.Sprint(st.store.process), st.channel(),
+		fmt.Sprint(ln.seq), fmt.Sprint(version), fmt.Sprint(epoch), fmt.Sprint(seen), string(b), fmt.Sprint(st.store.process), st.channel(), "", "0",
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()

@@ -33,12 +33,20 @@ local function finish(meta)
 end
 
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
+-- A call that was made before is answered and not made again; one that was given up is never made.
+local seq = tonumber(ARGV[1])
 local last = call('GET', KEYS[2])
 if last then
- local seq = unpackd('<d', last)
- if seq == tonumber(ARGV[1]) then return sub(last, 9) end
- if seq > tonumber(ARGV[1]) then return redis.error_reply('SLUICE a call came after the one that followed it') end
+ local before = unpackd('<d', last)
+ if before == seq then return sub(last, 9) end
+ if before > seq then return cmsgpack.pack({'late', clock}) end
 end
+local function answer(out)
+ local reply = cmsgpack.pack(out)
+ call('SET', KEYS[2], packd('<d', seq) .. reply, 'PX', 600000)
+ return reply
+end
+if ARGV[8] == 'void' then return answer({'void', clock}) end
 local ahead = {'v', 'once.0', 'once.1', 'once.2', 'once.3', 'once.4', 'once.5', 'heads.0', 'heads.1', 'heads.2', 'heads.3', 'counts', 'sum', 'cfg.0', 'cfg.1', 'cfg.2', 'cfg.3', 'cfg.4'}
 local got = call('HMGET', K, unpack(ahead))
 for i = 1, #ahead do raw[ahead[i]] = got[i] end
@@ -47,6 +55,9 @@ if not got[1] then return cmsgpack.pack({'none', clock}) end
 local version, sequence, epoch, expires, ttl = unpackd('<ddddd', got[1])
 if version ~= tonumber(ARGV[2]) or epoch ~= tonumber(ARGV[3]) then return cmsgpack.pack({'other', clock, version, sequence, epoch}) end
 if sequence < tonumber(ARGV[4]) then return cmsgpack.pack({'behind', clock, version, sequence, epoch}) end
+-- The caller says how late it can be at most: a clock that has been put forward would give back too early.
+local latest = tonumber(ARGV[9])
+if latest > 0 and clock > latest then return cmsgpack.pack({'jump', clock, version, sequence, epoch}) end
 open()
 local ops = cmsgpack.unpack(ARGV[5])
 F.pool_Pool_Apply(clock, ops)
@@ -76,6 +87,4 @@ if clock - expires > ttl / 8 then
  call('PEXPIRE', K, format('%.0f', ttl / 1000))
 end
 finish(packd('<ddddd', version, sequence, epoch, expires, ttl))
-local reply = cmsgpack.pack(out)
-call('SET', KEYS[2], packd('<d', tonumber(ARGV[1])) .. reply, 'PX', 120000)
-return reply
+return answer(out)

