@@ -108,6 +108,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 		return nil, wrap(err)
 	}
 	r.quick, _ = r.pool.(store.Quick)
+	r.tellOutages()
 	r.line.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.line.decided)
 	return r, nil

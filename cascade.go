@@ -32,7 +32,7 @@ func (g *Gate) StartNewWork(ctx context.Context, agent string) (NewWork, error) 
 	if g.plan.noCascade {
 		return w, nil
 	}
-	v, err := g.look(ctx)
+	v, err := g.look(ctx, false)
 	if err != nil {
 		return w, err
 	}

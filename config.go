@@ -51,6 +51,16 @@ const (
 	FIFO   = store.FIFO
 )
 
+// OnFailure says what a process does while the store cannot be reached.
+type OnFailure = store.OnFailure
+
+// What it can do.
+const (
+	FailShare  = store.FailShare  // go on within its share, so that all processes together keep to the limits
+	FailClosed = store.FailClosed // let nobody go
+	FailOpen   = store.FailOpen   // let everybody go, and count nothing
+)
+
 // Names of the classes there are by default.
 const (
 	P0 = "p0"
@@ -67,8 +77,12 @@ const (
 
 // Config describes a gate. The zero value of every field is its default.
 type Config struct {
-	// Store is the URL of where state lives: "mem:" for this process alone.
+	// Store is the URL of where state lives: "mem:" for this process alone, "file:" for all of a user on
+	// this machine, "redis://HOST:6379" for many machines.
 	Store string
+	// OnStoreFailure is what this process does while the store cannot be reached. It matters to
+	// stores on other machines; docs/redis.md says how to choose.
+	OnStoreFailure OnFailure
 	// Resources are the APIs whose quota is shared, by name.
 	Resources map[string]Resource
 	// Classes are the priority classes, highest first. Default: p0 40, p1 35, p2 25. A
@@ -93,8 +107,12 @@ type Config struct {
 	// NoCascade ends backpressure: StartNewWork is always true.
 	NoCascade bool
 	// Look leaves resources that others have opened as they are, whatever this configuration
-	// says of them: for programs that only look on.
+	// says of them: for programs that only look on. It implies Passing.
 	Look bool
+	// Passing is for programs that make a request and are gone: they have no share of the limits to
+	// go on with, so while the store cannot be reached they get [ErrStore], whatever OnStoreFailure says.
+	// Without it every start of such a program would make the others' shares smaller.
+	Passing bool
 	// Leases are how long agents count as alive.
 	Leases Leases
 	// Slots bound how many agents a user may have at the same time.

@@ -41,7 +41,7 @@ type Advice struct {
 // their busiest, the sum against the quota, and what is worth changing.
 func (g *Gate) Diagnose(ctx context.Context, since time.Time) (Diagnosis, error) {
 	d := Diagnosis{Resources: []ResourceDiagnosis{}}
-	v, err := g.look(ctx)
+	v, err := g.look(ctx, false)
 	if err != nil {
 		return d, err
 	}
@@ -84,7 +84,41 @@ func (r *resource) diagnose(snap *store.Snapshot, rep ResourceReport, cycles [][
 				l.Size, r.differs(l), sizeOf(&r.limits[l.Limit])),
 		})
 	}
+	if a, ok := r.silence(snap); ok {
+		d.Advice = append(d.Advice, a)
+	}
 	return d
+}
+
+// silence is what to say of processes that are not heard of, and whose shares others cannot use.
+func (r *resource) silence(snap *store.Snapshot) (Advice, bool) {
+	silent := 0
+	for i := range snap.Members {
+		if snap.Members[i].Silent {
+			silent++
+		}
+	}
+	if silent == 0 {
+		return Advice{}, false
+	}
+	who := fmt.Sprintf("%d of %d processes have", silent, len(snap.Members))
+	if silent == 1 {
+		who = fmt.Sprintf("1 of %d processes has", len(snap.Members))
+	}
+	kept := ""
+	for i := range snap.Limits {
+		if l := &snap.Limits[i]; l.Limit < len(r.limits) && l.Scope == "" && l.Withheld > 0 {
+			kept += fmt.Sprintf(", %d of %s", l.Withheld, r.limits[l.Limit].Name)
+		}
+	}
+	if kept != "" {
+		kept = " (" + kept[2:] + ")"
+	}
+	return Advice{
+		Setting: "leases.expire",
+		Text: fmt.Sprintf("%s not been heard of for more than 3 s: killed, or cut off from the store and going on within their shares. These%s are withheld from everybody else until "+
+			"a lease and one window are over. If they were killed, a shorter lease gives them back sooner; if they were cut off, look at the network between them and the store", who, kept),
+	}, true
 }
 
 // quotaPerMin returns the tightest limit on requests that all callers share, by the minute;

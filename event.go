@@ -14,6 +14,8 @@ const (
 	EventRefused   = "refused"    // a request was not let through
 	EventWouldWait = "would_wait" // in the mode observe: it was let through, and would not have been
 	EventLeaseLost = "lease_lost" // an agent's heartbeat was refused or not heard
+	EventStoreLost = "store_lost" // the store cannot be reached
+	EventStoreBack = "store_back" // and now it can again
 	EventDropped   = "dropped"    // events were lost: more came than could be written
 )
 
@@ -52,9 +54,12 @@ type Event struct {
 	// it follows, and how long it lasts.
 	Scope       string     `json:"scope,omitempty"`
 	Consecutive int        `json:"consecutive,omitempty"`
-	ForMS       int64      `json:"for_ms,omitempty"`
+	ForMS       int64      `json:"for_ms,omitempty"` // of a store that is back as well: how long it was out of reach
 	Until       *time.Time `json:"until,omitempty"`
 
-	Count int64  `json:"count,omitempty"` // of events that were dropped
-	Error string `json:"error,omitempty"` // why a lease was lost
+	// Of a store that is lost or back: what this process does meanwhile.
+	Mode string `json:"mode,omitempty"`
+
+	Count int64  `json:"count,omitempty"` // of events that were dropped; of requests that were let go without the store
+	Error string `json:"error,omitempty"` // why a lease, or the store, was lost
 }

@@ -38,8 +38,10 @@ type plan struct {
 	renew                         time.Duration
 	slots                         store.Slots
 
-	member string // what this process is called
-	look   bool
+	member    string // what this process is called
+	look      bool
+	passing   bool // it has no share while the store cannot be reached
+	onFailure OnFailure
 }
 
 // known is what the configuration says of an agent.
@@ -63,6 +65,10 @@ func newPlan(c Config) (*plan, error) {
 	p := &plan{
 		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]*known{},
 		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade, member: member(), look: c.Look,
+		passing: c.Passing || c.Look, onFailure: c.OnStoreFailure,
+	}
+	if c.OnStoreFailure > FailOpen {
+		return nil, invalid("on store failure: %d is none of those there are", c.OnStoreFailure)
 	}
 	if err := p.setLeases(c); err != nil {
 		return nil, err
@@ -181,7 +187,7 @@ func (p *plan) toolCost(tool string) int64 {
 // spec turns a resource's configuration into what the store keeps.
 func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	s := store.Spec{
-		Name: name, Member: p.member, Look: p.look, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting,
+		Name: name, Member: p.member, Look: p.look, Passing: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting,
 		Throttle: store.Backoff(r.Backoff),
 		Overload: store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
 	}

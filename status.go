@@ -2,7 +2,6 @@ package sluice
 
 import (
 	"context"
-	"net/url"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -59,6 +58,21 @@ type ResourceStatus struct {
 	Callers []CallerStatus `json:"callers"`
 	// Throttled7d is how many refusals there were in the last seven days.
 	Throttled7d int64 `json:"throttled_7d"`
+	// Outage tells that this process cannot reach the store; nil: it can. Meanwhile all else is
+	// unknown, and empty.
+	Outage *OutageStatus `json:"outage"`
+	// Members is how many processes have a share to go on with when the store cannot be reached, and
+	// SilentMembers how many of them have not been heard of for seconds: they may be doing that now.
+	Members       int `json:"members"`
+	SilentMembers int `json:"silent_members"`
+}
+
+// OutageStatus tells that the store cannot be reached, and what this process does meanwhile.
+type OutageStatus struct {
+	Since   *time.Time `json:"since"`
+	Why     string     `json:"why"`
+	Mode    string     `json:"mode"`    // share, closed or open
+	Granted int64      `json:"granted"` // let go by this process since then
 }
 
 // LimitStatus is the state of one limit, for one scope.
@@ -82,6 +96,9 @@ type LimitStatus struct {
 	DiffersFrom string `json:"differs_from"`
 	// Binds tells that the light is not merely shown: it holds lower classes back.
 	Binds bool `json:"light_binds"`
+	// Withheld is what is neither used nor remaining: shares of processes that may be cut off from
+	// the store and go on by themselves.
+	Withheld int64 `json:"withheld"`
 }
 
 // GateStatus is a pause, probe or ramp in force.
@@ -117,10 +134,11 @@ type Waiting struct {
 	Own bool `json:"-"`
 }
 
-// Status reads the state of all resources.
+// Status reads the state of all resources. A process that goes on by itself while the store cannot be
+// reached gets no error: the outage is the state.
 func (g *Gate) Status(ctx context.Context) (Status, error) {
 	s := Status{Store: g.Store(), Resources: []ResourceStatus{}, Agents: []AgentStatus{}, Cycles: [][]string{}}
-	v, err := g.look(ctx)
+	v, err := g.look(ctx, true)
 	if err != nil {
 		return s, err
 	}
@@ -130,17 +148,6 @@ func (g *Gate) Status(ctx context.Context) (Status, error) {
 	s.Agents = v.agents()
 	s.Cycles = append(s.Cycles, v.graph.Cycles()...)
 	return s, nil
-}
-
-// Store is the address of the store, without its password.
-func (g *Gate) Store() string { return withoutPassword(g.url) }
-
-// withoutPassword masks the password of an address.
-func withoutPassword(address string) string {
-	if u, err := url.Parse(address); err == nil && u.User != nil {
-		return u.Redacted()
-	}
-	return address
 }
 
 // Why lists who waits for a resource, in order, each with the limit in the way, who holds
@@ -165,15 +172,15 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]Waiting, error) {
 	return list, nil
 }
 
-// Resource reads the state of one resource.
+// Resource reads the state of one resource; see [Gate.Status].
 func (g *Gate) Resource(ctx context.Context, name string) (ResourceStatus, error) {
 	r, err := g.resource(name)
 	if err != nil {
 		return ResourceStatus{}, err
 	}
-	snap, err := r.pool.Snapshot(ctx)
+	snap, _, err := r.snapshot(ctx, true)
 	if err != nil {
-		return ResourceStatus{}, r.storeError(err)
+		return ResourceStatus{}, err
 	}
 	return r.status(&snap), nil
 }
@@ -183,7 +190,12 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 	s := ResourceStatus{
 		Name: r.name, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
 		Limits: []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, CallerStatus: callerStatus("", snap.Counters),
-		Light: snap.Light.String(), Throttled7d: snap.Throttled7d,
+		Light: snap.Light.String(), Throttled7d: snap.Throttled7d, Outage: r.outage(), Members: len(snap.Members),
+	}
+	for i := range snap.Members {
+		if snap.Members[i].Silent {
+			s.SilentMembers++
+		}
 	}
 	for i, n := range snap.Waiting {
 		s.Waiting[r.plan.className(i)] = n
@@ -197,6 +209,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 			Name: def.Name, Kind: def.Kind.String(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
 			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone), DiffersFrom: r.differs(&l), Binds: l.Binds,
+			Withheld: l.Withheld,
 		})
 	}
 	for _, g := range snap.Gates {

@@ -19,15 +19,18 @@ type view struct {
 	graph  policy.Graph
 }
 
-// look reads all pools, and who waits for whose work.
-func (g *Gate) look(ctx context.Context) (*view, error) {
+// look reads all pools, and who waits for whose work. With anyway it goes on without what cannot be
+// read because this process is cut off.
+func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
+	cutOff := false
 	v := &view{gate: g, graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
 	for _, name := range g.names() {
 		r := g.resources[name]
-		snap, err := r.pool.Snapshot(ctx)
+		snap, out, err := r.snapshot(ctx, anyway)
 		if err != nil {
-			return nil, r.storeError(err)
+			return nil, err
 		}
+		cutOff = cutOff || out
 		v.snaps, v.clock = append(v.snaps, snap), clockAt(snap.Now)
 		r.findLimited(&snap, v.graph.Limited)
 	}
@@ -36,7 +39,7 @@ func (g *Gate) look(ctx context.Context) (*view, error) {
 			v.graph.Waits[name] = k.waitsFor
 		}
 	}
-	if g.plan.lease < 0 {
+	if g.plan.lease < 0 || cutOff {
 		v.addUnnamed()
 		return v, nil
 	}

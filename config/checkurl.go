@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -11,9 +12,12 @@ import (
 // unixPrefix begins the address of a Unix socket.
 const unixPrefix = "unix:"
 
-var schemes = []string{"mem", "file", "redis", "rediss", "redis+cluster", "redis+sentinel", "http", "https"}
+var schemes = []string{
+	"mem", "file", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel", "redis+unix", "http", "https",
+}
 
-// store checks the store's URL. Messages do not show it: it may hold a password.
+// store checks the store's URL. Messages do not show it: it may hold a password. The parameters of a
+// URL are for the store to check.
 func (c *checker) store() {
 	s := c.file.Store
 	scheme, rest, ok := strings.Cut(s, ":")
@@ -24,19 +28,57 @@ func (c *checker) store() {
 		c.fail("store", "nothing follows mem:, the memory of this process")
 	case scheme == "file" && (strings.HasPrefix(rest, "//") || strings.ContainsRune(rest, 0)):
 		c.fail("store", "after file: comes a directory, as in file:/var/lib/sluice").Hint("without one it is the user's state directory")
-	case scheme != "mem" && scheme != "file":
+	case scheme == "mem" || scheme == "file":
+	case strings.HasPrefix(scheme, "http"):
 		u, err := url.Parse(s)
 		if err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "" {
-			c.fail("store", "this is not a URL such as %s", example(scheme))
+			c.fail("store", "this is not a URL such as %s://localhost:7979", scheme)
 		}
+	default:
+		c.redis(scheme, rest)
 	}
 }
 
-func example(scheme string) string {
-	if strings.HasPrefix(scheme, "http") {
-		return scheme + "://localhost:7979"
+// redisExamples are what addresses look like.
+var redisExamples = map[string]string{
+	"redis+cluster": "://one:6379,two:6379", "redis+sentinel": "://one:26379,two:26379/MASTER", "redis+unix": ":///run/redis.sock",
+}
+
+// redis checks the form of a Redis's URL. It is taken apart by hand: one with several hosts is no URL
+// to net/url.
+func (c *checker) redis(scheme, rest string) {
+	kind := strings.Replace(scheme, "rediss", "redis", 1)
+	usual := "a URL is such as " + scheme + cmp.Or(redisExamples[kind], "://localhost:6379")
+	bad := func(message, hint string) {
+		note := c.fail("store", "%s", message)
+		if strings.Contains(rest, "@") {
+			note = note.Hide() // nobody knows which part of it is the password
+		}
+		note.Hint(hint)
 	}
-	return scheme + "://localhost:6379"
+	after, ok := strings.CutPrefix(rest, "//")
+	address, query, _ := strings.Cut(after, "?")
+	authority, path, _ := strings.Cut(address, "/")
+	if !ok {
+		bad("after "+scheme+": come two slashes and the host", usual)
+		return
+	}
+	if strings.Contains(path+query, "@") {
+		bad("there is an @ after the host", "inside a user or a password write %2F for /, %3F for ?, %23 for #")
+		return
+	}
+	hosts := strings.Split(authority[strings.LastIndexByte(authority, '@')+1:], ",")
+	switch {
+	case kind == "redis+unix" && (hosts[0] != "" || path == ""):
+		bad("three slashes and the path of a socket follow "+scheme+":", usual)
+	case kind == "redis+unix":
+	case slices.ContainsFunc(hosts, func(h string) bool { return h == "" || h[0] == ':' }):
+		bad("there is no host in it, or an empty one", usual)
+	case len(hosts) > 1 && kind == "redis":
+		bad("it names several hosts", "that is for redis+cluster:// and redis+sentinel://")
+	case kind == "redis+sentinel" && strings.Trim(path, "/") == "":
+		bad("it does not say which master the sentinels watch", usual)
+	}
 }
 
 // url checks an address that requests go to. Messages do not show it.

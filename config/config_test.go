@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the expected messages and the sch
 // environment is what the files in testdata find in theirs.
 func environment(name string) (string, bool) {
 	value, set := map[string]string{
-		"REDIS_PASSWORD": "s3cret:/?#[]@word", "TTL": "90s", "EMPTY": "", "LIMIT": "80/min", "SECRET": "hunter2", "USERNAME": "me",
+		"REDIS_PASSWORD": "s3cret:%2F%3F%23[]@word", "TTL": "90s", "EMPTY": "", "LIMIT": "80/min", "SECRET": "hunter2", "USERNAME": "me",
 		"WEBHOOK": "https://hooks.example.com/services/hunter2", "SHARE": "30%", "WAITING": "500", "MODE": "observe", "DOLLAR": "a$b${c}",
 	}[name]
 	return value, set

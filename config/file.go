@@ -6,9 +6,9 @@ package config
 // File is a configuration file. The zero value of a field means that the file does not
 // state it; [Parse] and [Load] fill in the defaults.
 type File struct {
-	// Where state lives: mem: (this process), file: or file:PATH (this machine), redis://HOST:PORT (many machines), http://HOST:PORT (a daemon).
+	// Where state lives: mem: (this process), file: or file:PATH (this machine), redis://HOST:PORT and the like (many machines; docs/redis.md), http://HOST:PORT (a daemon).
 	Store string `yaml:"store,omitempty"`
-	// What to do when the store cannot be reached: go on with one's share of the quota, grant nothing, or grant everything.
+	// What a process does while the store cannot be reached: go on within its share, so that all together keep to the limits (share), let nobody go (closed), or let everybody go and count nothing (open).
 	OnStoreFailure StoreFailure `yaml:"on_store_failure,omitempty"`
 	// Where the daemon listens: HOST:PORT, or unix:PATH.
 	Listen string `yaml:"listen,omitempty"`

@@ -14,7 +14,10 @@ import (
 // ones. A File that was not parsed needs its Defaults before.
 func (f *File) Gate(now time.Time) (sluice.Config, error) {
 	c := sluice.Config{
-		Store:     f.Store,
+		Store: f.Store,
+		OnStoreFailure: map[StoreFailure]sluice.OnFailure{
+			"share": sluice.FailShare, "closed": sluice.FailClosed, "open": sluice.FailOpen,
+		}[f.OnStoreFailure],
 		Resources: map[string]sluice.Resource{},
 		Order:     map[Order]sluice.Order{"fair": sluice.Fair, "strict": sluice.Strict, "fifo": sluice.FIFO}[f.Order],
 		Agents:    map[string]sluice.Agent{},

@@ -58,6 +58,17 @@ func TestOneLineTurnsItOff(t *testing.T) {
 	}
 }
 
+func TestOnStoreFailure(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]sluice.OnFailure{
+		"": sluice.FailShare, "on_store_failure: share": sluice.FailShare, "on_store_failure: closed": sluice.FailClosed, "on_store_failure: open": sluice.FailOpen,
+	} {
+		if got := gate(t, parse(t, text)).OnStoreFailure; got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
 // What passes the checks can be opened.
 func TestGateOpens(t *testing.T) {
 	t.Parallel()

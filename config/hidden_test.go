@@ -18,10 +18,18 @@ func TestSecretsNearAMistakeAreNotShown(t *testing.T) {
 		"there twice":                 "alerts:\n  webhook: https://hooks.example.com/SECRET\nstore: \"mem:\"\nstore: \"mem:\"\n",
 		"user of an address":          "resources:\n  api:\n    upstream: https://SECRET@example.com\n    use: 0%\n",
 		"at sign in a password":       "nonsense: 1\nstore: redis://me:one@SECRET@host:6379\n",
+		"slash in a password":         "store: redis://me:one/SECRET@host:6379\n",
+		"no slashes":                  "store: redis:me:SECRET@host:6379\n",
+		"password of the sentinels":   "nonsense: 1\nstore: redis+sentinel://a/main?sentinel_password=SECRET\n",
+		"password of the cluster":     "store: redis+cluster://me:SECRET@a:1,:2\n",
 	} {
 		_, err := Parse("f.yaml", []byte(text), func(string) (string, bool) { return "", false })
 		var all Errors
-		if !errors.As(err, &all) {
+		var one *ParseError
+		if !errors.As(err, &all) && errors.As(err, &one) {
+			all = Errors{one}
+		}
+		if len(all) == 0 {
 			t.Errorf("%s: got %v", name, err)
 		}
 		for _, e := range all {
@@ -39,5 +47,41 @@ func TestExcerptsKeepTheirDirection(t *testing.T) {
 	var bad *ParseError
 	if !errors.As(err, &bad) || bad.Excerpt == "" || strings.ContainsRune(bad.Error()+bad.Excerpt, '\u202e') {
 		t.Errorf("got %v\n%+v", err, bad)
+	}
+}
+
+// Show showed the password among the parameters of a store's address.
+func TestShownConfigurationHasNoPassword(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"store: redis://me:SECRET@host:6379\n":                                                       "redis://me:******@host:6379",
+		"store: redis+cluster://me:SECRET@a:1,b:2\n":                                                 "redis+cluster://me:******@a:1,b:2",
+		"store: redis+sentinel://a:1,b:2/main?sentinel_user=u&sentinel_password=SECRET&timeout=1s\n": "?sentinel_user=u&sentinel_password=***&timeout=1s",
+		"store: redis+sentinel://a/main?sentinel_password=$$SECRET\n":                                "?sentinel_password=***",
+		"store: \"redis+sentinel://a/main?sentinel_password=${HELD}\"\n":                             "?sentinel_password=${HELD}",
+	} {
+		f, err := Parse("f.yaml", []byte(text), func(string) (string, bool) { return "SECRET", true })
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		shown, err := f.Show()
+		if err != nil || strings.Contains(string(shown), "SECRET") || !strings.Contains(string(shown), want) {
+			t.Errorf("%s is shown as\n%s%v", text, shown, err)
+		}
+	}
+}
+
+// What a store's address may look like.
+func TestAddressesOfStores(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"mem:", "file:", "file:/var/lib/sluice", "redis://localhost", "redis://localhost:6379/1?prefix=a:b", "rediss://[::1]:6380?ca=/etc/ca.pem", "redis://me@host",
+		"redis://:p%2Fw@host", "redis+cluster://a:1,b:2,[::1]:3", "rediss+cluster://u:p@a", "redis+sentinel://a:1,b/main/2", "rediss+sentinel://u:p@a/main",
+		"redis+unix:///run/redis.sock?db=1", "redis+unix://u:p@/run/redis.sock", "http://localhost:7979", "https://sluice.example.com",
+	} {
+		if f, err := Parse("f.yaml", []byte("store: \""+address+"\"\n"), environment); err != nil || f.Store != address {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }

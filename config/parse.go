@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/sluicehq/sluice/internal/strictyaml"
@@ -71,12 +72,15 @@ func Parse(name string, src []byte, env func(name string) (value string, set boo
 }
 
 // secret tells which values are kept out of messages about other lines: a key in the place of its
-// variable's name, a token in the place of its hash, an address that lets whoever knows it post.
+// variable's name, a token in the place of its hash, a password among an address's parameters, an address
+// that lets whoever knows it post.
 func secret(path, text string) bool {
 	if strings.HasPrefix(text, "$") {
 		return false // a variable gives nothing away
 	}
 	switch path[strings.LastIndexByte(path, '.')+1:] {
+	case "store":
+		return parameter.MatchString(text)
 	case "env", "key_env":
 		return !envRE.MatchString(text)
 	case "hash":
@@ -102,10 +106,14 @@ func (f *File) remember(doc *strictyaml.Doc) {
 	})
 }
 
+// parameter finds passwords among the parameters of an address; $$ is a $, and a variable gives nothing
+// away.
+var parameter = regexp.MustCompile(`([?&][A-Za-z_]*password=)([^&#\s"'$]|\$\$)[^&#\s"']*`)
+
 // Show is [File.YAML] for people to look at: passwords in addresses are masked.
 func (f *File) Show() ([]byte, error) {
 	text, err := f.YAML()
-	return []byte(strictyaml.Mask(string(text))), err
+	return parameter.ReplaceAll([]byte(strictyaml.Mask(string(text))), []byte("${1}***")), err
 }
 
 // YAML prints the configuration so that [Parse] reads the same from it. Values that came from variables

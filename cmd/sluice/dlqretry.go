@@ -89,7 +89,7 @@ func retryOne(cmd *cobra.Command, list *deadletter.List, id string, quiet bool) 
 		return false, err
 	}
 	defer back()
-	s, err := openGate(cmd, named(e.Resource)...)
+	s, err := openToStay(cmd, named(e.Resource)...)
 	if err != nil {
 		return false, err
 	}

@@ -58,11 +58,18 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (sluice.Diag
 	if err != nil {
 		return d, err
 	}
+	lost, err := readOutages(s.dir, from)
+	if err != nil {
+		s.warnOfLog(err)
+	}
 	for i := range d.Resources {
 		for _, r := range rep.Resources {
 			if r.Name == d.Resources[i].Name {
 				weigh(&d.Resources[i], r.Callers)
 			}
+		}
+		if o := lost[d.Resources[i].Name]; o != nil {
+			d.Resources[i].Advice = append(d.Resources[i].Advice, o.advice())
 		}
 	}
 	return d, nil

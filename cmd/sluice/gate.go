@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
 )
 
 // session is an open gate and what the command line says about it.
@@ -36,17 +37,26 @@ type session struct {
 // none is named: those of the configuration or, without any, every provider whose limits are
 // known. A name that neither configuration nor presets know exits with 64. Errors of the
 // configuration exit with 78, of the store with 69.
+//
+// It is for commands that ask once and are gone: without their store they go nowhere.
 func openGate(cmd *cobra.Command, resources ...string) (*session, error) {
-	return openSession(cmd, false, resources)
+	return openSession(cmd, resources, sluice.Config{Passing: true})
+}
+
+// openToStay is openGate for commands that stay: they do what on_store_failure says while the store
+// cannot be reached.
+func openToStay(cmd *cobra.Command, resources ...string) (*session, error) {
+	return openSession(cmd, resources, sluice.Config{})
 }
 
 // openToLook is openGate for commands that ask for nothing: they leave limits as others have
 // stated them.
 func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
-	return openSession(cmd, true, resources)
+	return openSession(cmd, resources, sluice.Config{Passing: true, Look: true})
 }
 
-func openSession(cmd *cobra.Command, look bool, resources []string) (*session, error) {
+// openSession opens the gate that the configuration describes, as Passing and Look of how say.
+func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*session, error) {
 	f := config.Default()
 	if name := configName(cmd, nil); name != "" {
 		var err error
@@ -75,21 +85,25 @@ func openSession(cmd *cobra.Command, look bool, resources []string) (*session, e
 	for name, r := range c.Resources {
 		s.limits[name] = r.Limits
 	}
-	c.Store, c.Events, c.Look = at.url, s.log.Add, look
+	c.Store, c.Events, c.Look, c.Passing = at.url, s.log.Add, how.Look, how.Passing
 	s.gate, err = sluice.Open(cmd.Context(), c)
 	if err != nil {
 		_ = s.log.Close() // nothing is in it
-		return nil, openFailure(err)
+		return nil, at.openFailure(err)
 	}
 	s.store = s.gate.Store()
 	return s, nil
 }
 
-// openFailure is fail for a gate that does not open: what is invalid then is the configuration.
-func openFailure(err error) error {
+// openFailure is fail for a gate that does not open: what is invalid then is the configuration, or the
+// address of the store.
+func (at place) openFailure(err error) error {
 	f := asFailure(fail(err))
-	if errors.Is(err, sluice.ErrInvalid) {
+	switch {
+	case errors.Is(err, sluice.ErrInvalid):
 		f.code, f.hint = exitConfig, cmp.Or(f.hint, "docs/configuration.md describes every field")
+	case errors.Is(err, sluice.ErrStore) && !errors.Is(err, store.ErrUnavailable): // it was not even looked for
+		f.code, f.message, f.hint = at.code, at.whose+": "+f.message, cmp.Or(f.hint, "docs/redis.md describes every part of such a URL")
 	}
 	return f
 }

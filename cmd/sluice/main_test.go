@@ -11,11 +11,24 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"sluice": main})
 }
 
+// transcripts are how scripts in testdata are run, on a store of their own: $STORE. What belongs
+// to the machine, such as events, is in $WORK/state/sluice, whatever the store.
+func transcripts(store func(*testscript.Env) (url string, err error)) testscript.Params {
+	return testscript.Params{
+		UpdateScripts: os.Getenv("SLUICE_UPDATE") != "",
+		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "capture": capture, "waits": waits, "redis": redis},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_STATE_HOME", env.Getenv("WORK")+"/state")
+			url, err := store(env)
+			env.Setenv("STORE", url)
+			return err
+		},
+	}
+}
+
 // The transcripts in testdata are what a user sees.
 func TestTranscripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:           "testdata",
-		UpdateScripts: os.Getenv("SLUICE_UPDATE") != "",
-		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "capture": capture, "waits": waits},
-	})
+	p := transcripts(func(env *testscript.Env) (string, error) { return "file:" + env.Getenv("WORK") + "/state/sluice", nil })
+	p.Dir = "testdata"
+	testscript.Run(t, p)
 }

@@ -17,9 +17,13 @@ import (
 
 // place is where state lives: the store, and the directory of this machine's own files.
 type place struct {
-	url string
-	dir string // empty: the user has none
+	url   string
+	dir   string // empty: the user has none
+	whose string // who said so: --store, SLUICE_STORE, or the field store of the configuration
+	code  int    // how the program ends if it makes no sense
 }
+
+const storeHint = "file: is a directory of the user's, file:PATH another one, redis://HOST:6379 a Redis that many machines share, mem: the memory of this process"
 
 // placeOf finds the store: that of the flag, else of the environment, else of the configuration.
 func placeOf(cmd *cobra.Command, f *config.File) (place, error) {
@@ -36,7 +40,7 @@ func placeOf(cmd *cobra.Command, f *config.File) (place, error) {
 		// The URL is not shown: it may hold a password.
 		return place{}, &failure{
 			code: code, message: whose + ": " + fmt.Sprintf(format, args...),
-			hint: "file: is a directory of the user's, file:PATH another one, mem: the memory of this process",
+			hint: storeHint,
 		}
 	}
 	switch {
@@ -51,18 +55,18 @@ func placeOf(cmd *cobra.Command, f *config.File) (place, error) {
 		if err != nil {
 			return bad("%v", err)
 		}
-		return place{"file:" + dir, dir}, nil
+		return place{"file:" + dir, dir, whose, code}, nil
 	}
 	dir, err := stateDir()
 	if scheme != "file" {
-		return place{url, dir}, nil
+		return place{url, dir, whose, code}, nil
 	}
 	if err != nil {
 		return place{}, &failure{
 			code: exitUnavailable, message: "there is no place for the store: " + err.Error(), hint: "set HOME or XDG_STATE_HOME, or give --store file:PATH",
 		}
 	}
-	return place{"file:" + dir, dir}, nil
+	return place{"file:" + dir, dir, whose, code}, nil
 }
 
 // stateDir is the user's directory for state. It need not be there.

@@ -118,7 +118,7 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 			return err
 		}
 	}
-	s, err := openGate(cmd, open...)
+	s, err := openToStay(cmd, open...)
 	if err != nil {
 		return err
 	}

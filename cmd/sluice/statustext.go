@@ -71,7 +71,8 @@ func isIdle(r *sluice.ResourceStatus) bool {
 			return false
 		}
 	}
-	return r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && len(r.Gates) == 0 && r.Last429 == nil && r.PausedUntil == nil
+	return r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && len(r.Gates) == 0 && r.Last429 == nil && r.PausedUntil == nil &&
+		r.Outage == nil && r.SilentMembers == 0
 }
 
 func waitingIn(r *sluice.ResourceStatus) (n int) {
@@ -90,10 +91,17 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 		head += "  " + s.Paint(show.Cyan, "observed: counted, never held")
 	}
 	s.line("%s", head)
+	if r.Outage != nil { // nothing else is known
+		s.line("  %s", s.outage(r.Outage))
+		return
+	}
 	for _, g := range r.Gates {
 		s.line("  %s", s.pause(r, &g))
 	}
 	s.line("  %s", strings.Join(s.facts(r, classes), ", "))
+	if silence := s.silence(r); silence != "" {
+		s.line("  %s", silence)
+	}
 	if r.Throttled7d > 1 {
 		s.line("  %s", s.Paint(show.Amber, fmt.Sprintf("%s refused in 7 days: sluice doctor says what to change", show.Count(r.Throttled7d))))
 	}

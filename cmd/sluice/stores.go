@@ -4,7 +4,10 @@ package main
 import (
 	_ "github.com/sluicehq/sluice/store/filestore"
 	_ "github.com/sluicehq/sluice/store/memstore"
+	_ "github.com/sluicehq/sluice/store/redisstore"
 )
 
 // storeSchemes are what their addresses begin with.
-var storeSchemes = []string{"mem", "file"}
+var storeSchemes = []string{
+	"mem", "file", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel", "redis+unix",
+}

@@ -111,7 +111,7 @@ func (s *session) watchQueue(ctx context.Context, w io.Writer, req sluice.Reques
 func (s *session) whyWaiting(ctx context.Context, req sluice.Request) string {
 	list, err := s.gate.Why(ctx, req.Resource)
 	if err != nil {
-		return ""
+		return s.whyCutOff(ctx, req.Resource)
 	}
 	for _, w := range list {
 		if !w.Own {
@@ -134,6 +134,15 @@ func (s *session) whyWaiting(ctx context.Context, req sluice.Request) string {
 		return b.String()
 	}
 	return ""
+}
+
+// whyCutOff says that the store cannot be reached, if that is so.
+func (s *session) whyCutOff(ctx context.Context, resource string) string {
+	st, err := s.gate.Resource(ctx, resource)
+	if err != nil || st.Outage == nil {
+		return ""
+	}
+	return ": the store cannot be reached (" + st.Outage.Why + "); it " + meanwhile[st.Outage.Mode]
 }
 
 // clip keeps a line that is written over within a usual terminal's width: one that wraps could

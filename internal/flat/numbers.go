@@ -19,15 +19,52 @@ func SetNumbers(v any, from []float64) []float64 {
 	return setNumbers(reflect.ValueOf(v).Elem(), from)
 }
 
-// NumbersOf returns how many numbers a type takes.
-func NumbersOf(t reflect.Type) int { return len(appendNumbers(nil, reflect.New(t).Elem())) }
+// LargeArray is an array of which few elements are looked at in one step: it is kept apart from its
+// record.
+type LargeArray struct {
+	Name string
+	Nums []float64
+	set  func([]float64)
+}
+
+// Set sets the elements.
+func (l LargeArray) Set(nums []float64) { l.set(nums) }
+
+// Large returns the large arrays of the record that v points to.
+func Large(v any) []LargeArray { return large(nil, reflect.ValueOf(v).Elem()) }
+
+func large(list []LargeArray, v reflect.Value) []LargeArray {
+	if v.Kind() != reflect.Struct {
+		return list
+	}
+	for i := range v.NumField() {
+		field := v.Field(i)
+		if field = reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem(); !isLarge(field.Type()) {
+			list = large(list, field)
+			continue
+		}
+		a := LargeArray{Name: v.Type().Field(i).Name}
+		for k := range field.Len() {
+			a.Nums = appendNumbers(a.Nums, field.Index(k))
+		}
+		a.set = func(nums []float64) {
+			for k := range field.Len() {
+				nums = setNumbers(field.Index(k), nums)
+			}
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func isLarge(t reflect.Type) bool { return t.Kind() == reflect.Array && t.Len() > 63 }
 
 // inOrder calls f with the fields of a struct.
 func inOrder(v reflect.Value, f func(reflect.Value)) {
 	for _, embedded := range []bool{true, false} {
 		for i := range v.NumField() {
 			sf := v.Type().Field(i)
-			if sf.Name == "_" || embedded != (sf.Anonymous && sf.Type.Kind() == reflect.Struct) {
+			if sf.Name == "_" || isLarge(sf.Type) || embedded != (sf.Anonymous && sf.Type.Kind() == reflect.Struct) {
 				continue
 			}
 			field := v.Field(i)
@@ -96,6 +133,8 @@ type Numbered interface {
 	Numbers(to []float64, i int32) []float64
 	// SetNumbers sets record i.
 	SetNumbers(i int32, from []float64)
+	// Large returns the large arrays of record i.
+	Large(i int32) []LargeArray
 	// SetNext says which free record the free record i leads to.
 	SetNext(i, next int32)
 }
@@ -135,6 +174,9 @@ func (s *Slab[T]) Numbers(to []float64, i int32) []float64 { return AppendNumber
 
 // SetNumbers implements [Numbered].
 func (s *Slab[T]) SetNumbers(i int32, from []float64) { SetNumbers(s.At(i), from) }
+
+// Large implements [Numbered].
+func (s *Slab[T]) Large(i int32) []LargeArray { return Large(s.At(i)) }
 
 // SetNext implements [Numbered].
 func (s *Slab[T]) SetNext(i, next int32) { *s.link(i) = next }

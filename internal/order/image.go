@@ -19,6 +19,16 @@ func (q *Queue) Slabs() map[string]flat.Numbered {
 	}
 }
 
+// Widest returns how many classes a queue has anything to do with.
+func (q *Queue) Widest() (n int) {
+	for i := int32(1); i < q.members.End(); i++ {
+		if m := q.members.At(i); m.agent != 0 {
+			n = max(n, int(m.class)+1)
+		}
+	}
+	return n
+}
+
 // Keyed is an index whose hashes are keys elsewhere.
 type Keyed struct {
 	Each func(func(key []byte, rec int32))

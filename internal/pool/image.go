@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -24,7 +25,6 @@ type Plan struct {
 type SlabPlan struct {
 	Name, Key string
 	Slots     int // of a record, without the link of a free one
-	Head      int // where its head is among the heads
 }
 
 // ConfigPlan is where a part of what the spec says is.
@@ -33,11 +33,8 @@ type ConfigPlan struct {
 	Offset, Slots int
 }
 
-// Records of more than smallRecord numbers are kept in pages of pageLen.
-const (
-	pageLen     = 16
-	smallRecord = 40
-)
+// pageLen is how many numbers of a large array are in one field.
+const pageLen = 16
 
 // specField is the field with the spec.
 const specField = "s"
@@ -49,25 +46,24 @@ type image map[string]string
 func (p *Pool) Fields(l *Plan) map[string]string {
 	im := image{specField: string(oplog.AppendSpec(nil, &p.spec))}
 	slabs := p.slabs()
-	heads := make([]float64, 3*len(l.Slabs)+1)
 	for _, s := range l.Slabs {
-		switch slab := slabs[s.Name]; {
-		case s.Name == "names":
-			p.putNames(im, s, heads)
-		case s.Name == "defs" || s.Name == "limits":
+		switch s.Name {
+		case "names":
+			p.putNames(im, s)
+		case "defs", "limits":
 		default:
-			putSlab(im, s, slab, heads)
+			putSlab(im, s, slabs[s.Name])
 		}
 	}
-	im.put("heads", heads)
 	for i := range p.spec.Limits {
-		im.put(fmt.Sprint(l.slab("defs").Key, i+1), append(flat.AppendNumbers(nil, &p.defs[i]), 0))
-		im.put(fmt.Sprint(l.slab("limits").Key, i+1), append(flat.AppendNumbers(nil, &p.spec.Limits[i]), 0))
+		im.put(fmt.Sprint(l.slab("defs").Key, i+1), flat.AppendNumbers(nil, &p.defs[i]), 0)
+		im.put(fmt.Sprint(l.slab("limits").Key, i+1), flat.AppendNumbers(nil, &p.spec.Limits[i]), 0)
 	}
 	for name, rec := range p.singles() {
-		im.put(name, flat.AppendNumbers(nil, rec))
+		im.put(name, flat.AppendNumbers(nil, rec), 0)
+		im.putLarge(name, flat.Large(rec))
 	}
-	im.put("cfg", p.config(l))
+	im.put("cfg", p.config(l), 0)
 	for _, x := range p.indexes() {
 		x.each(func(key []byte, rec int32) {
 			f := x.prefix + string(key)
@@ -89,34 +85,45 @@ func (l *Plan) slab(name string) *SlabPlan {
 	panic("pool: no slab " + name)
 }
 
-// put stores a record: in one field, or in pages, of which those that are zero are left out.
-func (im image) put(field string, nums []float64) {
-	if len(nums) <= smallRecord {
-		im[field] = pack(nums)
-		return
-	}
-	for page := 0; page*pageLen < len(nums); page++ {
-		part := nums[page*pageLen : min((page+1)*pageLen, len(nums))]
-		for _, n := range part {
-			if n != 0 {
-				im[fmt.Sprintf("%s.%d", field, page)] = pack(part)
-				break
+// put stores a record, with the number of the free record that it leads to.
+func (im image) put(field string, nums []float64, next int32) {
+	im[field] = pack(append([]float64{float64(next)}, nums...))
+}
+
+// putLarge stores the large arrays of a record in pages, of which those that are zero are left out.
+func (im image) putLarge(field string, list []flat.LargeArray) {
+	for _, a := range list {
+		for page := 0; page*pageLen < len(a.Nums); page++ {
+			part := make([]float64, pageLen)
+			copy(part, a.Nums[page*pageLen:])
+			if slices.ContainsFunc(part, func(n float64) bool { return n != 0 }) {
+				im[fmt.Sprintf("%s/%s.%d", field, a.Name, page)] = pack(part)
 			}
 		}
 	}
 }
 
-// get reads a record of n numbers.
-func (im image) get(field string, n int) []float64 {
-	nums := make([]float64, n)
-	if n <= smallRecord {
-		unpack(im[field], nums)
-		return nums
+// get reads a record of n numbers. It may have been written when there were fewer.
+func (im image) get(field string, n int) (nums []float64, next int32) {
+	s := im[field]
+	nums = make([]float64, n)
+	if len(s) < 8 {
+		return nums, 0
 	}
-	for page := 0; page*pageLen < n; page++ {
-		unpack(im[fmt.Sprintf("%s.%d", field, page)], nums[page*pageLen:min((page+1)*pageLen, n)])
+	unpack(s[8:], nums)
+	var first [1]float64
+	unpack(s, first[:])
+	return nums, int32(first[0])
+}
+
+func (im image) getLarge(field string, list []flat.LargeArray) {
+	for _, a := range list {
+		nums := make([]float64, (len(a.Nums)+pageLen-1)/pageLen*pageLen)
+		for page := 0; page*pageLen < len(nums); page++ {
+			unpack(im[fmt.Sprintf("%s/%s.%d", field, a.Name, page)], nums[page*pageLen:])
+		}
+		a.Set(nums)
 	}
-	return nums
 }
 
 // Pack writes numbers as the script reads them.
@@ -131,57 +138,53 @@ func pack(nums []float64) string {
 }
 
 func unpack(s string, into []float64) {
-	for i := range into {
-		if len(s) < 8*(i+1) {
-			return
-		}
+	for i := range min(len(into), len(s)/8) {
 		into[i] = math.Float64frombits(binary.LittleEndian.Uint64([]byte(s[8*i : 8*i+8])))
 	}
 }
 
-func putSlab(im image, s SlabPlan, slab flat.Numbered, heads []float64) {
+func putSlab(im image, s SlabPlan, slab flat.Numbered) {
 	h := slab.Head()
-	for k := range h {
-		heads[s.Head+k] = float64(h[k])
-	}
+	im["h"+s.Key] = pack([]float64{float64(h[0]), float64(h[1]), float64(h[2])})
+	unused := slab.Unused()
 	free := map[int32]int32{}
-	last := int32(0)
-	for _, i := range slab.Unused() {
-		if last != 0 {
-			free[last] = i
-		}
+	for k, i := range unused {
 		free[i] = 0
-		last = i
+		if k+1 < len(unused) {
+			free[i] = unused[k+1]
+		}
 	}
 	for i := int32(1); i < h[0]; i++ {
+		field := fmt.Sprint(s.Key, i)
 		nums := slab.Numbers(nil, i)
 		next, isFree := free[i]
 		if isFree {
 			clear(nums)
+		} else {
+			im.putLarge(field, slab.Large(i))
 		}
-		im.put(fmt.Sprint(s.Key, i), append(nums, float64(next)))
+		im.put(field, nums, next)
 	}
 }
 
-func (p *Pool) putNames(im image, s SlabPlan, heads []float64) {
+func (p *Pool) putNames(im image, s SlabPlan) {
 	list, end := p.names.All()
-	unused := p.names.Unused()
-	heads[s.Head], heads[s.Head+2] = float64(end), float64(len(unused))
 	for _, n := range list {
 		im["n"+n.Text] = fmt.Sprint(n.Number)
 		im[fmt.Sprint("m", n.Number)] = n.Text
-		im.put(fmt.Sprint(s.Key, n.Number), []float64{float64(n.Refs), float64(n.Tags[0]), float64(n.Tags[1]), 0})
+		im.put(fmt.Sprint(s.Key, n.Number), []float64{float64(n.Refs), float64(n.Tags[0]), float64(n.Tags[1])}, 0)
 	}
-	for k, i := range unused {
-		next := 0.0
+	unused := p.names.Unused()
+	first := int32(0)
+	for k, i := range slices.Backward(unused) {
+		next := int32(0)
 		if k+1 < len(unused) {
-			next = float64(unused[k+1])
+			next = unused[k+1]
 		}
-		if k == 0 {
-			heads[s.Head+1] = float64(i)
-		}
-		im.put(fmt.Sprint(s.Key, i), []float64{0, 0, 0, next})
+		im.put(fmt.Sprint(s.Key, i), []float64{0, 0, 0}, next)
+		first = i
 	}
+	im["h"+s.Key] = pack([]float64{float64(end), float64(first), float64(len(unused))})
 }
 
 // FromFields returns the pool that fields hold. It is a copy, on the heap.
@@ -193,17 +196,16 @@ func FromFields(l *Plan, fields map[string]string) (*Pool, error) {
 	}
 	p := open(nil)
 	slabs := p.slabs()
-	heads := im.get("heads", 3*len(l.Slabs)+1)
 	for _, s := range l.Slabs {
-		slab := slabs[s.Name]
-		if slab == nil {
-			continue
+		if slab := slabs[s.Name]; slab != nil {
+			getSlab(im, s, slab)
 		}
-		getSlab(im, s, slab, [3]int32{int32(heads[s.Head]), int32(heads[s.Head+1]), int32(heads[s.Head+2])})
 	}
-	p.getNames(im, l.slab("names"), int32(heads[l.slab("names").Head]))
+	p.getNames(im, l.slab("names"))
 	for name, rec := range p.singles() {
-		flat.SetNumbers(rec, im.get(name, len(flat.AppendNumbers(nil, rec))))
+		nums, _ := im.get(name, len(flat.AppendNumbers(nil, rec)))
+		flat.SetNumbers(rec, nums)
+		im.getLarge(name, flat.Large(rec))
 	}
 	if err := p.adopt(spec); err != nil {
 		return nil, err
@@ -215,13 +217,26 @@ func FromFields(l *Plan, fields map[string]string) (*Pool, error) {
 	return p, nil
 }
 
-func getSlab(im image, s SlabPlan, slab flat.Numbered, head [3]int32) {
+// head reads what was handed out of a slab.
+func (im image) head(s *SlabPlan) (h [3]int32) {
+	var nums [3]float64
+	unpack(im["h"+s.Key], nums[:])
+	for i := range h {
+		h[i] = int32(nums[i])
+	}
+	return h
+}
+
+func getSlab(im image, s SlabPlan, slab flat.Numbered) {
+	head := im.head(&s)
 	slab.SetHead(head)
 	next := make([]int32, head[0])
 	for i := int32(1); i < head[0]; i++ {
-		nums := im.get(fmt.Sprint(s.Key, i), s.Slots+1)
-		slab.SetNumbers(i, nums[:s.Slots])
-		next[i] = int32(nums[s.Slots])
+		field := fmt.Sprint(s.Key, i)
+		nums, link := im.get(field, s.Slots)
+		slab.SetNumbers(i, nums)
+		im.getLarge(field, slab.Large(i))
+		next[i] = link
 	}
 	// No more than there are: a list that goes in circles is not followed for ever.
 	for i, n := head[1], int32(0); i > 0 && i < head[0] && n < head[2]; i, n = next[i], n+1 {
@@ -229,10 +244,11 @@ func getSlab(im image, s SlabPlan, slab flat.Numbered, head [3]int32) {
 	}
 }
 
-func (p *Pool) getNames(im image, s *SlabPlan, end int32) {
+func (p *Pool) getNames(im image, s *SlabPlan) {
 	var list []flat.Named
+	end := im.head(s)[0]
 	for i := int32(1); i < end; i++ {
-		nums := im.get(fmt.Sprint(s.Key, i), s.Slots+1)
+		nums, _ := im.get(fmt.Sprint(s.Key, i), s.Slots)
 		if nums[0] > 0 {
 			list = append(list, flat.Named{Number: i, Refs: int32(nums[0]), Tags: [2]int32{int32(nums[1]), int32(nums[2])}, Text: im[fmt.Sprint("m", i)]})
 		}
@@ -259,6 +275,10 @@ func (p *Pool) slabs() map[string]flat.Numbered {
 func (p *Pool) config(l *Plan) []float64 {
 	var nums []float64
 	for _, f := range l.Config {
+		if f.Name == "widest" {
+			nums = append(nums, float64(max(len(p.spec.Classes)+1, p.queue.Widest())))
+			continue
+		}
 		owner, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(f.Name, "pool."), "store."), ".")
 		if s, ok := strings.CutSuffix(rest, ".len"); ok {
 			nums = append(nums, float64(reflect.ValueOf(&p.spec).Elem().FieldByName(s).Len()))

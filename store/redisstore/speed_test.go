@@ -68,7 +68,7 @@ func TestSpeedTry(t *testing.T) {
 			cpu, _ := single.CPU()
 			stats, _ := single.Do(context.Background(), "INFO", "commandstats")
 			for _, l := range strings.Split(stats, "\n") {
-				if strings.Contains(l, "evalsha") {
+				if strings.Contains(l, "evalsha") || strings.Contains(l, "fcall") {
 					stats = l
 				}
 			}

@@ -77,7 +77,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	if s.fixed {
 		source, manage = atGivenTime(source), atGivenTime(manage)
 	}
-	s.apply, s.manage = link.NewScript(source), link.NewScript(manage)
+	s.apply, s.manage = link.NewFunction(source), link.NewScript(manage)
 	return s, nil
 }
 

@@ -1,41 +1,44 @@
 -- Translated from internal/pool by go generate: do not edit.
-local cfgSlots, headSlots = 83, 64
 local resultAt, resultSlots = 43, 12
-local S_crecs = {k = "A", n = 13, h = 3}
-local S_defs = {k = "B", n = 8, h = 6}
-local S_gates = {k = "C", n = 17, h = 9}
-local S_hperiods = {k = "D", n = 17, h = 12}
-local S_insts = {k = "E", n = 26, h = 15}
-local S_leases = {k = "F", n = 27, h = 18}
-local S_limits = {k = "G", n = 13, h = 21, c = true}
-local S_members = {k = "H", n = 8, h = 24}
-local S_paces = {k = "I", n = 1, h = 27}
-local S_qdomains = {k = "J", n = 14, h = 30}
-local S_qflows = {k = "K", n = 17, h = 33}
-local S_qlanes = {k = "L", n = 384, h = 36}
-local S_qmembers = {k = "M", n = 10, h = 39}
-local S_qspots = {k = "A'", n = 3, h = 42}
-local S_qwaiters = {k = "B'", n = 7, h = 45}
-local S_rings = {k = "C'", n = 537, h = 48}
-local S_sessions = {k = "D'", n = 6, h = 51}
-local S_stocks = {k = "E'", n = 151, h = 54}
-local S_tickets = {k = "F'", n = 112, h = 57}
-local S_tnodes = {k = "G'", n = 7, h = 60}
-local cfg, counts, once, past, sum
-local function open()
- heads = record('heads', headSlots)
- cfg = record('cfg', cfgSlots, true)
- counts = record('counts', 15)
- once = record('once', 4206)
- past = record('past', 339)
- sum = record('sum', 14)
+local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
+local cfg, tree, counts, once, past, sum, unscoped
+local function begin()
+ known = {count = 0, entries = {}, numbers = {}, texts = {}}
+ S_names = slabOf('N', 3, {})
+ S_crecs = slabOf("A", 13, {})
+ S_defs = slabOf("B", 8, {})
+ S_gates = slabOf("C", 17, {})
+ S_hperiods = slabOf("D", 17, {})
+ S_insts = slabOf("E", 26, {})
+ S_leases = slabOf("F", 27, {})
+ S_limits = slabOf("G", 13, {}, true)
+ S_members = slabOf("H", 8, {})
+ S_paces = slabOf("I", 1, {})
+ S_qdomains = slabOf("J", 14, {})
+ S_qflows = slabOf("K", 17, {})
+ S_qlanes = slabOf("L", 384, {})
+ S_qmembers = slabOf("M", 10, {})
+ S_qspots = slabOf("A'", 3, {})
+ S_qwaiters = slabOf("B'", 7, {})
+ S_rings = slabOf("C'", 25, {'slot'})
+ S_sessions = slabOf("D'", 6, {})
+ S_stocks = slabOf("E'", 23, {'ring'})
+ S_tickets = slabOf("F'", 112, {})
+ S_tnodes = slabOf("G'", 7, {})
+ S_counts = slabOf('counts', 15, {})
+ S_once = slabOf('once', 110, {'slots'})
+ S_past = slabOf('past', 3, {'week'})
+ S_sum = slabOf('sum', 14, {})
+ S_cfg = slabOf('cfg', 84, {}, true)
+ S_tree = slabOf('tree', 1, {})
+ cfg = ld(S_cfg, '')
+ S_tickets.n = 32 + 5 * cfg[1]
+ S_qlanes.n = 33 + 39 * cfg[84]
+ known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
-local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
-F.flat_Tree_priority = function()
- heads[headSlots] = (heads[headSlots] + 1) % 1048576
- return heads[headSlots] * 2654435761 % 4294967296
-end
-local unscoped = setmetatable({}, {__index = function(t, i)
+local largest = 31
+local pools, npools = {}, 0
+local alone = {__index = function(t, i)
  local at = once[45 + i]
  local u = {at}
  if at ~= 0 then
@@ -45,7 +48,39 @@ local unscoped = setmetatable({}, {__index = function(t, i)
  end
  rawset(t, i, u)
  return u
-end})
+end}
+local function open(v)
+ ntouched, nturned, ncleared, nmoved, nentered, nputs = 0, 0, 0, 0, 0, 0
+ T[1], T[2], T[3], T[4], T[5] = {}, {}, {}, {}, {}
+ local k = pools[K]
+ pools[K] = nil -- until all has gone well
+ if k and k.v == v then
+  known = k
+  local s = k.slabs
+  S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27]
+  cfg = S_cfg['']
+ else
+  begin()
+ end
+ unscoped = setmetatable({}, alone)
+ tree = ld(S_tree, '')
+ counts = ld(S_counts, '')
+ once = ld(S_once, '')
+ past = ld(S_past, '')
+ sum = ld(S_sum, '')
+end
+local function close(v)
+ known.v = v
+ if known.count > 20000 then return end -- more than is worth keeping
+ npools = npools + 1
+ if npools > 10000 then pools, npools = {}, 0 end
+ pools[K] = known
+end
+local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
+F.flat_Tree_priority = function()
+ tree[1] = (tree[1] + 1) % 1048576
+ return tree[1] * 2654435761 % 4294967296
+end
 F.pool_Pool_Apply = function(now_, ops)
  once[1] = (once[1] > now_ and once[1] or now_)
  if (#T[2] > 0) then
@@ -55,7 +90,7 @@ F.pool_Pool_Apply = function(now_, ops)
  if (once[1] >= once[82]) then
   F.pool_Pool_expireTickets()
  end
- if ((once[4188] ~= 0) and (once[1] >= once[4188])) then
+ if ((once[92] ~= 0) and (once[1] >= once[92])) then
   F.pool_Pool_hush()
  end
  if (once[23] ~= 0) then
@@ -95,11 +130,11 @@ F.pool_Pool_expireTickets = function()
    while ((s <= now_) and (w[w_o+4] > 0)) do
     do
      once[1] = (s * 100000)
-     if ((once[4188] ~= 0) and (once[1] >= once[4188])) then
+     if ((once[92] ~= 0) and (once[1] >= once[92])) then
       F.pool_Pool_hush()
      end
      do
-      local i = w[w_o+(s % 4096)+5]
+      local i = w.slots[(s % 4096)+1]
       while (i ~= 0) do
        local next_ = (S_tickets[i] or ld(S_tickets, i))[20]
        if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then
@@ -120,19 +155,19 @@ F.pool_Pool_expireTickets = function()
 end
 F.pool_Pool_hush = function()
  do
-  while ((once[4188] ~= 0) and (once[4188] <= once[1])) do
-   local at = once[4188]
+  while ((once[92] ~= 0) and (once[92] <= once[1])) do
+   local at = once[92]
    do
-    while ((once[4182] ~= 0) and (F.pool_member_silentFrom((S_members[once[4182]] or ld(S_members, once[4182]))) <= at)) do
-     local i = once[4182]
+    while ((once[86] ~= 0) and (F.pool_member_silentFrom((S_members[once[86]] or ld(S_members, once[86]))) <= at)) do
+     local i = once[86]
      F.pool_Pool_unlink(i)
      local m = (S_members[i] or ld(S_members, i))
-     m[2], m[8] = 1, once[4184]
-     if (once[4184] ~= 0) then
-      local t1_ = (S_members[once[4184]] or ld(S_members, once[4184]))
+     m[2], m[8] = 1, once[88]
+     if (once[88] ~= 0) then
+      local t1_ = (S_members[once[88]] or ld(S_members, once[88]))
       t1_[7] = i
      end
-     once[4184] = i
+     once[88] = i
     end
    end
    F.pool_Pool_weigh(at)
@@ -221,8 +256,8 @@ F.pool_Pool_serve = function()
   end
  end
  F.pool_Pool_wakeAtDue()
- if (once[4189] ~= 0) then
-  F.pool_Pool_wakeAt(once[4189])
+ if (once[93] ~= 0) then
+  F.pool_Pool_wakeAt(once[93])
  end
 end
 F.pool_Pool_wakeAtDue = function()
@@ -278,7 +313,7 @@ F.pool_wheel_findNext = function(w, w_o)
   while ((w[w_o+4] > 0) and (n < 4096)) do
    do
     do
-     local i = w[w_o+(w[w_o+3] % 4096)+5]
+     local i = w.slots[(w[w_o+3] % 4096)+1]
      if (i ~= 0) then
       return 
      end
@@ -316,27 +351,27 @@ F.pool_Pool_unlink = function(i)
    local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
    t1_[8] = m[8]
   elseif (m[2] ~= 0) then
-   once[4184] = m[8]
+   once[88] = m[8]
   else
-   once[4182] = m[8]
+   once[86] = m[8]
   end
  end
  if (m[8] ~= 0) then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
  elseif (not (m[2] ~= 0)) then
-  once[4183] = m[7]
+  once[87] = m[7]
  end
  if (not (m[2] ~= 0)) then
-  once[4185] = (once[4185] - 1)
+  once[89] = (once[89] - 1)
  end
  m[7], m[8] = 0, 0
 end
 F.pool_Pool_weigh = function(at)
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- once[4189], once[4187] = 0, 0
+ once[93], once[91] = 0, 0
  do
-  local i = once[4184]
+  local i = once[88]
   while (i ~= 0) do
    local m = (S_members[i] or ld(S_members, i))
    local next_ = m[8]
@@ -355,14 +390,14 @@ F.pool_Pool_weigh = function(at)
    if over then
     F.pool_Pool_dropMember(i)
    else
-    once[4187] = (once[4187] + F.pool_partOf(m[5]))
+    once[91] = (once[91] + F.pool_partOf(m[5]))
    end
    i = next_
   end
  end
  for k = 0, cfg[1] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
-  if (part ~= once[k+4191]) then
+  if (part ~= once[k+95]) then
    F.pool_Pool_withhold(k, at, part)
   end
  end
@@ -763,10 +798,10 @@ F.pool_Pool_launch = function(op)
 end
 F.pool_Pool_forget = function(op)
  op[44] = 3
- if ((once[4181] ~= 0) and ((once[1] - once[4181]) < 10000000)) then
+ if ((once[85] ~= 0) and ((once[1] - once[85]) < 10000000)) then
   return 
  end
- once[4181] = once[1]
+ once[85] = once[1]
  if (op[36] == "") then
   op[36] = "the store lost its memory"
  end
@@ -1103,8 +1138,8 @@ F.pool_Pool_freeAt = function(at, free)
  if (at >= free) then
   return true
  end
- if ((once[4189] == 0) or (free < once[4189])) then
-  once[4189] = free
+ if ((once[93] == 0) or (free < once[93])) then
+  once[93] = free
  end
  return false
 end
@@ -1169,12 +1204,12 @@ F.pool_Pool_withhold = function(limit, at, part)
  end
 end
 F.pool_Pool_planHush = function()
- once[4188] = once[4189]
- if (once[4182] ~= 0) then
+ once[92] = once[93]
+ if (once[86] ~= 0) then
   do
-   local at = F.pool_member_silentFrom((S_members[once[4182]] or ld(S_members, once[4182])))
-   if ((once[4188] == 0) or (at < once[4188])) then
-    once[4188] = at
+   local at = F.pool_member_silentFrom((S_members[once[86]] or ld(S_members, once[86])))
+   if ((once[92] == 0) or (at < once[92])) then
+    once[92] = at
    end
   end
  end
@@ -1441,27 +1476,27 @@ F.pool_Pool_sessionOf = function(id)
 end
 F.pool_Pool_link = function(i)
  local m = (S_members[i] or ld(S_members, i))
- m[7], m[8] = once[4183], 0
- if (once[4183] ~= 0) then
-  local t1_ = (S_members[once[4183]] or ld(S_members, once[4183]))
+ m[7], m[8] = once[87], 0
+ if (once[87] ~= 0) then
+  local t1_ = (S_members[once[87]] or ld(S_members, once[87]))
   t1_[8] = i
  else
-  once[4182] = i
+  once[86] = i
  end
- once[4183] = i
- once[4185] = (once[4185] + 1)
+ once[87] = i
+ once[89] = (once[89] + 1)
 end
 F.pool_Pool_promise = function(m, known)
  if ((known ~= 0) and (known == m[6])) then
   F.pool_Pool_setShare(m, known)
  end
- local free = quo(((4503599627370496 - once[4187])), 4096)
+ local free = quo(((4503599627370496 - once[91])), 4096)
  local want = 0
  if (free > 0) then
-  want = quo((((((once[4185] + 1) * 1099511627776) + free) - 1)), free)
+  want = quo((((((once[89] + 1) * 1099511627776) + free) - 1)), free)
  end
  do
-  local room = ((4503599627370496 - once[4186]) + F.pool_partOf(m[5]))
+  local room = ((4503599627370496 - once[90]) + F.pool_partOf(m[5]))
   if (room <= 0) then
    want = 0
   elseif ((want > 0) and (F.pool_partOf(want) > room)) then
@@ -1498,7 +1533,7 @@ F.pool_wheel_remove = function(w, w_o, t)
   local t1_ = (S_tickets[t[19]] or ld(S_tickets, t[19]))
   t1_[20] = t[20]
  else
-  w[w_o+t[18]+5] = t[20]
+  w.slots[t[18]+1] = t[20]
  end
  if (t[20] ~= 0) then
   local t2_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
@@ -1741,7 +1776,7 @@ F.pool_Pool_since = function(scope, who, who_o)
  return once[1]
 end
 F.pool_history_refused = function(t)
- local c, c_o = past, ((quo(t, 3600000000) % 168))*2+3
+ local c, c_o = past.week, ((quo(t, 3600000000) % 168))*2
  if (c[c_o+1] ~= quo(t, 3600000000)) then
   c[c_o+1], c[c_o+2] = quo(t, 3600000000), 0
  end
@@ -1801,7 +1836,7 @@ F.gate_Gate_Pause = function(g, t, wait)
  F.gate_Gate_pause(g, t, wait)
 end
 F.pool_Pool_lossHolds = function()
- return ((once[4181] ~= 0) and ((once[1] - once[4181]) < 3000000))
+ return ((once[85] ~= 0) and ((once[1] - once[85]) < 3000000))
 end
 F.gate_Gate_Resume = function(g, t)
  F.gate_Gate_pass(g, t)
@@ -1992,7 +2027,7 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
  return at
 end
 F.pool_Pool_lose = function(i)
- if (once[4181] == 0) then
+ if (once[85] == 0) then
   return 
  end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
@@ -2002,7 +2037,7 @@ F.pool_Pool_lose = function(i)
  end
  local in_, n_d, r = F.pool_Pool_touch(i)
  d = n_d
- F.meter_Meter_Lose(in_, 0, d, r, once[1], once[4181])
+ F.meter_Meter_Lose(in_, 0, d, r, once[1], once[85])
 end
 F.flat_Tree_Min = function(root)
  if (root == 0) then
@@ -2545,14 +2580,14 @@ F.pool_roundFree = function(t)
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
 end
 F.pool_Pool_setShare = function(m, share)
- once[4186] = (once[4186] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
+ once[90] = (once[90] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+4191], t1_[8] = part, part
- once[4190] = (once[4190] + 1)
- cfg[32] = once[4190]
+ once[limit+95], t1_[8] = part, part
+ once[94] = (once[94] + 1)
+ cfg[32] = once[94]
  once[6] = 1
 end
 F.meter_Meter_Advance = function(m, m_o, d, r, t)
@@ -2847,7 +2882,7 @@ end
 F.pool_wheel_add = function(w, w_o, i, t)
  local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
  t[6], t[18] = (s * 100000), (u64(s) % 4096)
- local slot, slot_o = w, w_o+t[18]+4
+ local slot, slot_o = w.slots, t[18]
  t[19], t[20] = 0, slot[slot_o+1]
  if (slot[slot_o+1] ~= 0) then
   local t1_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
@@ -3585,7 +3620,7 @@ end
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, 0, d, r, once[1], before, need)
  if (d[8] ~= 0) then
-  at = min(at, (once[4189] > once[1] and once[4189] or once[1]))
+  at = min(at, (once[93] > once[1] and once[93] or once[1]))
  end
  return at
 end
@@ -4175,7 +4210,7 @@ F.pool_step = function(due)
  return quo((((due + 100000) - 1)), 100000)
 end
 F.meter_Ring_at = function(r, slice)
- return r, (u64(slice) % 512)+25
+ return r.slot, (u64(slice) % 512)
 end
 F.meter_Ring_stood = function(r, t, level)
  if (r == nil) then
@@ -4293,7 +4328,7 @@ F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
   end
  end
  F.policy_Breaker_keep(b, b_o, ((r[2] < 64 and r[2] or 64) - 1))
- b[b_o+((((b[b_o+11] + b[b_o+12])) % 64))*2+15], b[b_o+((((b[b_o+11] + b[b_o+12])) % 64))*2+16] = t, left
+ b.ring[((((b[b_o+11] + b[b_o+12])) % 64))*2+1], b.ring[((((b[b_o+11] + b[b_o+12])) % 64))*2+2] = t, left
  b[b_o+12] = (b[b_o+12] + 1)
  b[b_o+10] = 1
 end
@@ -4957,7 +4992,7 @@ F.meter_Ring_goneSince = function(r, t)
  return 0, false
 end
 F.policy_Breaker_at = function(b, b_o, i)
- return copy_(b, b_o+((((b[b_o+11] + i)) % 64))*2+14, 2)
+ return copy_(b.ring, ((((b[b_o+11] + i)) % 64))*2, 2)
 end
 F.policy_Breaker_close = function(b, b_o, t)
  if (b[b_o+1] ~= 0) then

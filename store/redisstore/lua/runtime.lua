@@ -1,11 +1,16 @@
 -- What the translated pool stands on: records in a hash, loaded when they are asked for and written
 -- back when they have changed, in as few commands as can be.
-local K = KEYS[1]
-local call = redis.call
-local unpackd, packd = struct.unpack, struct.pack
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
-local band, bor, bnot = bit.band, bit.bor, bit.bnot
-local sub, rep, format = string.sub, string.rep, string.format
+local K, call
+-- Libraries are not there yet when a function is loaded.
+local unpackd, packd, floor, ceil, max, min, band, bor, bnot, sub, rep, format
+local function bind()
+ call = redis.call
+ if floor then return end
+ unpackd, packd = struct.unpack, struct.pack
+ floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+ band, bor, bnot = bit.band, bit.bor, bit.bnot
+ sub, rep, format = string.sub, string.rep, string.format
+end
 local F, T = {}, {{}, {}, {}, {}, {}}
 
 -- Integers: what Go rounds towards zero.
@@ -56,114 +61,155 @@ local function without(l, f)
  return r
 end
 
--- Records. Small ones are one field of the hash, large ones a field for every page that is looked at.
-local page, small = 16, 40
+-- What is known of a pool. Where the script is a function it stays loaded, and so does this: the state
+-- in the hash is the truth, and what is known counts only as long as the field v is as it was left.
+local known
+local page = 16
 local formats = {}
 local function formatOf(n)
  local f = formats[n]
  if not f then f = '<' .. rep('d', n) formats[n] = f end
  return f
 end
-local raw = {} -- fields that were fetched ahead
-local function get(f)
- local v = raw[f]
- if v == nil then return call('HGET', K, f) end
- return v
+
+-- Records that were asked for in this call: with the slab, the number and what is in the hash.
+local touched, slabs, numbersOf, ntouched = {}, {}, {}, 0
+-- Pages of large arrays that were written.
+local turned, nturned = {}, 0
+-- Large arrays of records that were given up.
+local cleared, ncleared = {}, 0
+
+local function turn(a, p) -- loads page p of a large array
+ local v = not a.fresh and call('HGET', K, a.f .. p)
+ local l = v and {unpackd(formatOf(page), v)} or zeros(page)
+ l.v, l.f = v, a.f .. p
+ a.g[p] = l
+ known.count = known.count + 1
+ return l
 end
-local loaded, fields, values, sizes, froms, nloaded = {}, {}, {}, {}, {}, 0
-local function note(r, f, v, from, n)
- nloaded = nloaded + 1
- loaded[nloaded], fields[nloaded], values[nloaded], froms[nloaded], sizes[nloaded] = r, f, v, from, n
-end
-local function turn(t, k) -- loads the page that slot k is on
- local p = floor((k - 1) / page)
- local n = t.n - p * page
- if n > page then n = page end
- local f = t.f .. p
- local v = not t.fresh and get(f)
- if v then
-  local l = {unpackd(formatOf(n), v)}
-  for i = 1, n do rawset(t, p * page + i, l[i]) end
- else
-  for i = 1, n do rawset(t, p * page + i, 0) end
- end
- if not t.constant then note(t, f, v, p * page, n) end
-end
-local pages = {
- __index = function(t, k)
-  turn(t, k)
-  return rawget(t, k)
+local large = {
+ __index = function(a, k)
+  local p = floor((k - 1) / page)
+  return (a.g[p] or turn(a, p))[k - p * page]
  end,
- __newindex = function(t, k, v)
-  turn(t, k)
-  rawset(t, k, v)
+ __newindex = function(a, k, x)
+  local p = floor((k - 1) / page)
+  local l = a.g[p] or turn(a, p)
+  l[k - p * page] = x
+  if not l.dirty then
+   l.dirty = true
+   nturned = nturned + 1
+   turned[nturned] = l
+  end
  end,
 }
-local function record(f, n, constant)
- if n > small then return setmetatable({f = f .. '.', n = n, fresh = false, constant = constant or false}, pages) end
- local v = get(f)
- local r = v and {unpackd(formatOf(n), v)} or zeros(n)
- if not constant then note(r, f, v, 0, n) end
+local function array(f) return setmetatable({f = f, g = {}, fresh = false, n = 0}, large) end
+
+-- A record in the hash is the link of a free one and its slots, as far as they are used in this pool;
+-- it may have been written when those were fewer.
+local function made(link, ...)
+ local r = {...}
+ r.link = link
  return r
 end
 
--- Slabs. A free record has the number of the next behind its last slot.
-local heads
+-- ld returns a record that this call has not asked for before.
 local function ld(s, i)
- local r = record(s.k .. i, s.n + 1, s.c)
+ local r = s.all[i]
+ if not r then
+  local f, have = s.k .. i, 0
+  local v = call('HGET', K, f)
+  if v then
+   have = #v / 8 - 1
+   r = made(unpackd(formatOf(have + 1), v))
+  else
+   r = {link = 0}
+  end
+  for k = have + 1, s.slots do r[k] = 0 end
+  r[max(have, s.slots) + 1] = nil
+  s.was[i] = v
+  for k = 1, #s.large do r[s.large[k]] = array(f .. '/' .. s.large[k] .. '.') end
+  s.all[i] = r
+  known.count = known.count + 1
+ end
  s[i] = r
+ if not s.constant then
+  ntouched = ntouched + 1
+  touched[ntouched], slabs[ntouched], numbersOf[ntouched] = r, s, i
+ end
  return r
 end
+
+-- Slabs. What is handed out of them is in a field of its own, and looked up when it is needed.
+local function slabOf(key, n, big, constant)
+ return {k = key, n = n, slots = n, large = big, constant = constant, all = {}, was = {}}
+end
+local function headOf(s)
+ local v = call('HGET', K, 'h' .. s.k)
+ s.used, s.free, s.idle = 0, 0, 0
+ if v then s.used, s.free, s.idle = unpackd('<ddd', v) end
+ return s.used
+end
+local moved, nmoved = {}, 0 -- slabs whose heads have changed
+local function move_(s)
+ if not s.used then headOf(s) end
+ if not s.moved then
+  s.moved = true
+  nmoved = nmoved + 1
+  moved[nmoved] = s
+ end
+end
 local function slabNew(s)
- local h = s.h
- local i = heads[h + 2]
+ move_(s)
+ local i = s.free
  if i ~= 0 then
   local r = s[i] or ld(s, i)
-  heads[h + 2], r[s.n + 1] = r[s.n + 1], 0
-  heads[h + 3] = heads[h + 3] - 1
+  s.free, r.link = r.link, 0
+  s.idle = s.idle - 1
   return i
  end
- i = heads[h + 1]
+ i = s.used
  if i == 0 then i = 1 end
- heads[h + 1] = i + 1
+ s.used = i + 1
  return i
 end
 local function slabRecycle(s, i)
- local h = s.h
+ move_(s)
  local r = s[i] or ld(s, i)
- r[s.n + 1] = heads[h + 2]
- heads[h + 2], heads[h + 3] = i, heads[h + 3] + 1
+ r.link = s.free
+ s.free, s.idle = i, s.idle + 1
 end
-local dropped = {}
 local function slabFree(s, i)
- if s.n + 1 > small then
+ local r = s[i] or ld(s, i)
+ clear_(r, 0, s.slots)
+ for k = 1, #s.large do
+  local a = r[s.large[k]]
   -- All its pages go; what is written to it from now on begins with nothing.
-  dropped[#dropped + 1] = s[i] or ld(s, i)
-  local r = dropped[#dropped]
-  for k = 1, s.n + 1 do if rawget(r, k) then rawset(r, k, 0) end end
-  r.fresh = true
- else
-  clear_(s[i] or ld(s, i), 0, s.n)
+  for _, l in pairs(a.g) do l.gone = true end
+  a.g, a.fresh = {}, true
+  ncleared = ncleared + 1
+  cleared[ncleared] = a.f
  end
  slabRecycle(s, i)
 end
 local function slabLen(s)
- if heads[s.h + 1] == 0 then return 0 end
- return heads[s.h + 1] - 1 - heads[s.h + 3]
+ if (s.used or headOf(s)) == 0 then return 0 end
+ return s.used - 1 - s.idle
 end
-local function slabEnd(s) return heads[s.h + 1] end
+local function slabEnd(s) return s.used or headOf(s) end
 
 -- Indexes: a field for every key, with the numbers of the records that have it.
-local entries, entered = {}, {}
+local entered, nentered = {}, 0
 local function entry(f)
- local l = entries[f]
+ local l = known.entries[f]
  if l then return l end
- l = {}
- local v = get(f)
+ l = {f = f}
+ local v = call('HGET', K, f)
  if v then
   for n in string.gmatch(v, '%d+') do l[#l + 1] = tonumber(n) end
  end
- entries[f] = l
+ known.entries[f] = l
+ known.count = known.count + 1
  return l
 end
 local function indexSeek(x, h, p)
@@ -171,17 +217,22 @@ local function indexSeek(x, h, p)
  if i then return i, p + 1 end
  return 0, 0
 end
+local function enter(l)
+ if not l.dirty then
+  l.dirty = true
+  nentered = nentered + 1
+  entered[nentered] = l
+ end
+end
 local function indexAdd(x, h, i)
- local f = x .. h
- local l = entry(f)
+ local l = entry(x .. h)
  l[#l + 1] = i
- entered[f] = l
+ enter(l)
 end
 local function indexRemove(x, h, i)
- local f = x .. h
- local l = entry(f)
+ local l = entry(x .. h)
  for k = 1, #l do
-  if l[k] == i then table.remove(l, k) entered[f] = l return end
+  if l[k] == i then table.remove(l, k) enter(l) return end
  end
 end
 F.pool_idHash = function(t, o) return packd('<dd', t[o + 1], t[o + 2]) end
@@ -193,21 +244,27 @@ F.order_memberHash = function(lane, class, agent) return packd('<I4BI4', lane, c
 F.order_onHash = function(on) return packd('<I4', on) end
 
 -- Names: a number for every text, while somebody holds it.
-local S_names = {k = 'N', n = 3, h = 0}
-local numbers, texts, puts = {}, {}, {}
+local S_names
+local puts, nputs = {}, 0
 local function nameOf(i) return S_names[i] or ld(S_names, i) end
+local function put(f, v)
+ nputs = nputs + 1
+ puts[nputs], puts[-nputs] = f, v
+end
 F.flat_Names_Hold = function(s)
  if s == '' then return 0 end
- local i = numbers[s]
+ local i = known.numbers[s]
  if not i then
-  i = tonumber(get('n' .. s) or 0)
-  if i == 0 then
-   i = slabNew(S_names)
-   puts['n' .. s], puts['m' .. i] = i, s
-   texts[i] = s
-  end
-  numbers[s] = i
+  i = tonumber(call('HGET', K, 'n' .. s) or 0)
+  known.count = known.count + 1
  end
+ if i == 0 then
+  i = slabNew(S_names)
+  put('n' .. s, i)
+  put('m' .. i, s)
+  known.texts[i] = s
+ end
+ known.numbers[s] = i
  local r = nameOf(i)
  r[1] = r[1] + 1
  return i
@@ -221,8 +278,8 @@ F.flat_Names_Keep = function(i)
 end
 F.flat_Names_Text = function(i)
  if i == 0 then return '' end
- local s = texts[i]
- if not s then s = get('m' .. i) or '' texts[i] = s end
+ local s = known.texts[i]
+ if not s then s = call('HGET', K, 'm' .. i) or '' known.texts[i] = s end
  return s
 end
 F.flat_Names_Drop = function(i)
@@ -231,9 +288,9 @@ F.flat_Names_Drop = function(i)
  r[1] = r[1] - 1
  if r[1] > 0 then return end
  local s = F.flat_Names_Text(i)
- puts['n' .. s], puts['m' .. i] = false, false
- numbers[s], texts[i] = nil, nil
- raw['n' .. s], raw['m' .. i] = false, false
+ put('n' .. s, false)
+ put('m' .. i, false)
+ known.numbers[s], known.texts[i] = 0, nil
  slabFree(S_names, i)
 end
 F.flat_Names_Sole = function(i) return nameOf(i)[1] == 1 end

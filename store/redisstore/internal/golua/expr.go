@@ -230,6 +230,9 @@ func (tr *translator) selector(x *ast.SelectorExpr) place {
 			p = p.add(offset(base.Underlying().(*types.Struct), i))
 		}
 		base = f.Type()
+		if isLarge(base) {
+			p = place{t: p.t + "." + f.Name()}
+		}
 	}
 	return p
 }

@@ -16,10 +16,8 @@ type Output struct {
 
 // Layout is how a pool's state is laid out for the script.
 type Layout struct {
-	Slabs   []Slab
-	Singles map[string]int // slots of the records of which there is one
-	Config  []CfgField
-	Op      int // slots of an operation
+	Slabs  []Slab
+	Config []CfgField
 }
 
 // Slab is how the records of a slab are kept.
@@ -27,7 +25,6 @@ type Slab struct {
 	Name  string
 	Key   string // its fields begin with
 	Slots int    // of a record, without the link of a free one
-	Head  int    // where its head is among the heads
 }
 
 // Generate translates the pool of the module in root.
@@ -45,24 +42,25 @@ func Generate(root string) (out Output, err error) {
 	if err != nil {
 		return out, err
 	}
-	tr := &translator{prog: prog, seen: map[*types.Func]bool{}, slabs: map[string]int{}, single: map[string]int{}}
+	tr := &translator{prog: prog, seen: map[*types.Func]bool{}, slabs: map[string]types.Type{}, single: map[string]types.Type{}}
 	tr.findInner()
 	tr.slab("defs", prog.lookup("internal/meter.Def").Type())
 	tr.slab("limits", prog.lookup("store.Limit").Type())
 	pool := prog.lookup("internal/pool.Pool")
 	apply, _, _ := types.LookupFieldOrMethod(types.NewPointer(pool.Type()), true, pool.Pkg(), "Apply")
 	tr.translate(apply.(*types.Func))
+	tr.cfg.at("widest", 1)
 	out.Layout = tr.layout()
 	out.Lua = tr.declarations(out.Layout) + tr.out.String()
 	return out, nil
 }
 
-// layout gives every slab its key and its head. The names come first: the runtime knows them.
+// layout gives every slab its key. The names come first: the runtime knows them.
 func (tr *translator) layout() Layout {
-	l := Layout{Singles: tr.single, Config: tr.cfg.fields, Op: slots(tr.prog.lookup("store.Op").Type())}
+	l := Layout{Config: tr.cfg.fields}
 	l.Slabs = append(l.Slabs, Slab{Name: "names", Key: "N", Slots: 3})
 	for i, n := range slices.Sorted(maps.Keys(tr.slabs)) {
-		l.Slabs = append(l.Slabs, Slab{Name: n, Key: string(rune('A'+i%13)) + strings.Repeat("'", i/13), Slots: tr.slabs[n], Head: 3 * (i + 1)})
+		l.Slabs = append(l.Slabs, Slab{Name: n, Key: string(rune('A'+i%13)) + strings.Repeat("'", i/13), Slots: slots(tr.slabs[n])})
 	}
 	return l
 }
@@ -70,35 +68,56 @@ func (tr *translator) layout() Layout {
 // declarations is what the translated functions find by name.
 func (tr *translator) declarations(l Layout) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "local cfgSlots, headSlots = %d, %d\n", tr.cfg.size, 3*len(l.Slabs)+1)
 	result, _ := tr.fieldAt("store.Op", "Result")
 	fmt.Fprintf(&b, "local resultAt, resultSlots = %d, %d\n", result, slots(tr.prog.lookup("store.Result").Type()))
+	var names []string
 	for _, s := range l.Slabs[1:] {
+		names = append(names, "S_"+s.Name)
+	}
+	singles := slices.Sorted(maps.Keys(tr.single))
+	all := append([]string{"S_names"}, names...)
+	for _, n := range append(slices.Clone(singles), "cfg", "tree") {
+		all = append(all, "S_"+n)
+	}
+	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped\n", strings.Join(all[1:], ", "), strings.Join(singles, ", "))
+	most := 0
+	b.WriteString("local function begin()\n known = {count = 0, entries = {}, numbers = {}, texts = {}}\n S_names = slabOf('N', 3, {})\n")
+	for _, s := range l.Slabs[1:] {
+		most = max(most, tr.largest(tr.slabs[s.Name]))
 		constant := ""
 		if s.Name == "limits" {
-			constant = ", c = true"
+			constant = ", true"
 		}
-		fmt.Fprintf(&b, "local S_%s = {k = %q, n = %d, h = %d%s}\n", s.Name, s.Key, s.Slots, s.Head, constant)
+		fmt.Fprintf(&b, " S_%s = slabOf(%q, %d, %s%s)\n", s.Name, s.Key, s.Slots, luaList(largeOf(tr.slabs[s.Name])), constant)
 	}
-	names := slices.Sorted(maps.Keys(tr.single))
-	fmt.Fprintf(&b, "local cfg, %s\n", strings.Join(names, ", "))
-	b.WriteString("local function open()\n heads = record('heads', headSlots)\n cfg = record('cfg', cfgSlots, true)\n")
-	for _, n := range names {
-		fmt.Fprintf(&b, " %s = record('%s', %d)\n", n, n, tr.single[n])
+	for _, n := range singles {
+		fmt.Fprintf(&b, " S_%s = slabOf('%s', %d, %s)\n", n, n, slots(tr.single[n]), luaList(largeOf(tr.single[n])))
 	}
-	b.WriteString("end\nlocal X = {")
+	fmt.Fprintf(&b, " S_cfg = slabOf('cfg', %d, {}, true)\n S_tree = slabOf('tree', 1, {})\n", tr.cfg.size)
+	fmt.Fprintf(&b, " cfg = ld(S_cfg, '')\n")
+	tr.widths(&b)
+	fmt.Fprintf(&b, " known.slabs = {%s}\nend\n", strings.Join(all, ", "))
+	fmt.Fprintf(&b, "local largest = %d\n", most)
+	tr.opening(&b, all, singles)
+	b.WriteString("local X = {")
 	for i, n := range []string{"ticketIx", "instIx", "sessIx", "flowIx", "membIx", "laneIx", "domIx", "spotIx"} {
 		fmt.Fprintf(&b, "%s = 'i%c', ", n, 'a'+i)
 	}
 	b.WriteString("}\n")
 	b.WriteString(`F.flat_Tree_priority = function()
- heads[headSlots] = (heads[headSlots] + 1) % 1048576
- return heads[headSlots] * 2654435761 % 4294967296
+ tree[1] = (tree[1] + 1) % 1048576
+ return tree[1] * 2654435761 % 4294967296
 end
 `)
+	return b.String()
+}
+
+// opening writes how a call begins and ends: with what is known of the pool, if that is still so.
+func (tr *translator) opening(b *strings.Builder, all, singles []string) {
 	single, _ := tr.fieldAt("internal/pool.once", "single")
 	ring, _ := tr.fieldAt("internal/pool.inst", "ring")
-	fmt.Fprintf(&b, `local unscoped = setmetatable({}, {__index = function(t, i)
+	fmt.Fprintf(b, `local pools, npools = {}, 0
+local alone = {__index = function(t, i)
  local at = once[%d + i]
  local u = {at}
  if at ~= 0 then
@@ -108,9 +127,75 @@ end
  end
  rawset(t, i, u)
  return u
-end})
-`, single+1, ring+1)
-	return b.String()
+end}
+local function open(v)
+ ntouched, nturned, ncleared, nmoved, nentered, nputs = 0, 0, 0, 0, 0, 0
+ T[1], T[2], T[3], T[4], T[5] = {}, {}, {}, {}, {}
+ local k = pools[K]
+ pools[K] = nil -- until all has gone well
+ if k and k.v == v then
+  known = k
+  local s = k.slabs
+  %s = %s
+  cfg = S_cfg['']
+ else
+  begin()
+ end
+ unscoped = setmetatable({}, alone)
+ tree = ld(S_tree, '')
+`, single+1, ring+1, strings.Join(all, ", "), indexed("s", len(all)))
+	for _, n := range singles {
+		fmt.Fprintf(b, " %s = ld(S_%s, '')\n", n, n)
+	}
+	b.WriteString(`end
+local function close(v)
+ known.v = v
+ if known.count > 20000 then return end -- more than is worth keeping
+ npools = npools + 1
+ if npools > 10000 then pools, npools = {}, 0 end
+ pools[K] = known
+end
+`)
+}
+
+// widths narrows records to what a pool of so many limits and classes uses of them.
+func (tr *translator) widths(b *strings.Builder) {
+	charges, t := tr.fieldAt("internal/pool.ticket", "charges")
+	fmt.Fprintf(b, " S_tickets.n = %d + %d * cfg[%d]\n", charges, slots(t.Underlying().(*types.Array).Elem()), tr.cfg.at("store.Spec.Limits.len", 1)+1)
+	parts, t := tr.fieldAt("internal/order.lane", "parts")
+	fmt.Fprintf(b, " S_qlanes.n = %d + %d * cfg[%d]\n", parts, slots(t.Underlying().(*types.Array).Elem()), tr.cfg.at("widest", 1)+1)
+}
+
+// largest is how many pages a large array of a record has at most.
+func (tr *translator) largest(t types.Type) (pages int) {
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return 0
+	}
+	for i := range s.NumFields() {
+		f := s.Field(i).Type()
+		if isLarge(f) {
+			pages = max(pages, (slots(f)-1)/16)
+		} else {
+			pages = max(pages, tr.largest(f))
+		}
+	}
+	return pages
+}
+
+func luaList(names []string) string {
+	if len(names) == 0 {
+		return "{}"
+	}
+	return "{'" + strings.Join(names, "', '") + "'}"
+}
+
+func indexed(t string, n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s[%d]", t, i+1)
+	}
+	return strings.Join(list, ", ")
 }
 
 // fieldAt returns where a field of a type begins.

@@ -21,12 +21,36 @@ func slots(t types.Type) int {
 	}
 }
 
-// fieldSlots is slots for a field; blank ones take none.
+// fieldSlots is slots for a field; blank ones take none, and large arrays are kept apart.
 func fieldSlots(f *types.Var) int {
-	if f.Name() == "_" {
+	if f.Name() == "_" || isLarge(f.Type()) {
 		return 0
 	}
 	return slots(f.Type())
+}
+
+// isLarge reports whether a type is an array of which few elements are looked at in one step. Such an
+// array is a table beside its record's slots, loaded page by page.
+func isLarge(t types.Type) bool {
+	a, ok := t.Underlying().(*types.Array)
+	return ok && a.Len() > 63
+}
+
+// largeOf lists the large arrays in a record.
+func largeOf(t types.Type) (names []string) {
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return nil
+	}
+	for i := range s.NumFields() {
+		f := s.Field(i)
+		if isLarge(f.Type()) {
+			names = append(names, f.Name())
+			continue
+		}
+		names = append(names, largeOf(f.Type())...)
+	}
+	return names
 }
 
 // offset is where a field begins: embedded structs come first, so that a pointer to the whole

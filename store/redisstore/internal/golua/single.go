@@ -80,7 +80,7 @@ func (tr *translator) singleField(owner types.Type, f *types.Var) (p place, sing
 		return place{}, true
 	case singleRecords[typeName(t)] != "":
 		rec := singleRecords[typeName(t)]
-		tr.single[rec] = slots(pointee(t))
+		tr.single[rec] = pointee(t)
 		return place{t: rec}, false
 	case isSlab(t):
 		return place{t: tr.slab(slabPrefix[typeName(owner)]+f.Name(), slabElem(t))}, false
@@ -101,6 +101,6 @@ func (tr *translator) singleField(owner types.Type, f *types.Var) (p place, sing
 }
 
 func (tr *translator) slab(name string, elem types.Type) string {
-	tr.slabs[name] = slots(elem)
+	tr.slabs[name] = elem
 	return "S_" + name
 }

@@ -18,8 +18,8 @@ type translator struct {
 	queue  []*types.Func
 	seen   map[*types.Func]bool
 	cfg    cfgLayout
-	slabs  map[string]int // slots of a record, by the name of its slab
-	single map[string]int // slots of records of which there is one
+	slabs  map[string]types.Type // of the records, by the name of the slab
+	single map[string]types.Type // of records of which there is one
 
 	out        bytes.Buffer
 	indent     int

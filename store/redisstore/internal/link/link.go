@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/rueidis"
 )
@@ -28,6 +29,7 @@ type Link struct {
 	slots   chan struct{}      // one for each call that is under way
 	hub     *hub
 	close   sync.Once
+	plain   atomic.Bool // functions cannot be used here
 }
 
 // Dial connects to the Redis at a, and looks whether it can be used. The error matches

@@ -14,7 +14,8 @@ import (
 // Script is a Lua script that returns one string. It may begin with a line such as #!lua, which
 // servers before Redis 7 do not get to see.
 type Script struct {
-	text, old form
+	text, old         form
+	function, library string // as which it is called where that is possible
 }
 
 // form is a script as a server is sent it.
@@ -51,6 +52,14 @@ func (l *Link) Run(ctx context.Context, s *Script, key string, args ...string) (
 
 // RunKeys is Run with several keys. In a cluster they must share a hash tag.
 func (l *Link) RunKeys(ctx context.Context, s *Script, keys []string, args ...string) (string, error) {
+	if s.function != "" && l.server.seven() && !l.plain.Load() {
+		if reply, err, usable := l.callFunction(ctx, s, keys, args); usable {
+			if err != nil {
+				return "", l.failed(ctx, err)
+			}
+			return reply, nil
+		}
+	}
 	f := &s.text
 	if !l.server.seven() {
 		f = &s.old

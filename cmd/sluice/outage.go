@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// meanwhile is what a process does without its store, by on_store_failure.
+var meanwhile = map[string]string{
+	"share": "goes on within its share", "closed": "lets nobody go", "open": "lets everybody go",
+}
+
+// outage says that the store cannot be reached, and what happens meanwhile.
+func (s *screen) outage(o *sluice.OutageStatus) string {
+	text := "the store is out of reach"
+	if o.Since != nil {
+		text = "the store has been out of reach for " + show.Span(max(s.now.Sub(*o.Since), 0).Truncate(time.Second))
+	}
+	text += ": " + s.Text(o.Why, textWidth)
+	if does := meanwhile[o.Mode]; does != "" {
+		text += "; this process " + does
+	}
+	if o.Granted > 0 {
+		text += fmt.Sprintf(" (%s so far)", show.Count(o.Granted))
+	}
+	return s.Paint(show.Red, text)
+}
+
+// silence says which processes are not heard of, and what is kept for them; empty if all are.
+func (s *screen) silence(r *sluice.ResourceStatus) string {
+	var kept []string
+	for i := range r.Limits {
+		if l := &r.Limits[i]; l.Withheld > 0 {
+			kept = append(kept, show.Count(l.Withheld)+" of "+strings.TrimSuffix(l.Name+" "+l.Scope, " "))
+		}
+	}
+	var text string
+	switch {
+	case r.SilentMembers == 1:
+		text = fmt.Sprintf("1 of %d processes is not heard of", r.Members)
+	case r.SilentMembers > 1:
+		text = fmt.Sprintf("%d of %d processes are not heard of", r.SilentMembers, r.Members)
+	case len(kept) > 0:
+		text = "some processes are not heard of"
+	default:
+		return ""
+	}
+	if len(kept) > 0 {
+		text += ", withheld for them: " + s.Names(kept, ", ", 6, nameWidth)
+	}
+	return s.Paint(show.Amber, text)
+}
+
+// outages is how often processes of this machine have lost the store in a period.
+type outages struct {
+	lost    int
+	lastAt  time.Time
+	lastWhy string
+	mode    string        // what was done meanwhile, the last time
+	longest time.Duration // of those that are over
+	granted int64         // meanwhile, by those who have it back
+}
+
+// readOutages counts the outages of each resource that the log of events tells of.
+func readOutages(dir string, from time.Time) (map[string]*outages, error) {
+	all := map[string]*outages{}
+	_, err := eventlog.Read(dir, from, func(e sluice.Event) bool {
+		if e.Kind != sluice.EventStoreLost && e.Kind != sluice.EventStoreBack {
+			return true
+		}
+		o := all[e.Resource]
+		if o == nil {
+			o = &outages{}
+			all[e.Resource] = o
+		}
+		o.mode = e.Mode
+		if e.Kind == sluice.EventStoreLost {
+			o.lost++
+			o.lastAt, o.lastWhy = e.Time, e.Error
+			return true
+		}
+		o.longest = max(o.longest, time.Duration(e.ForMS)*time.Millisecond)
+		o.granted += e.Count
+		return true
+	})
+	return all, err
+}
+
+// advice is what to say about them.
+func (o *outages) advice() sluice.Advice {
+	text := "Processes of this machine lost the store " + times(o.lost) + " in this period"
+	if o.lost == 0 { // the beginning is older
+		text = "Processes of this machine had lost the store before this period"
+	} else {
+		text += ", the last time at " + o.lastAt.UTC().Format(time.RFC3339)
+		if o.lastWhy != "" {
+			text += " (" + o.lastWhy + ")"
+		}
+	}
+	if o.longest > 0 {
+		text += "; the longest outage took " + show.Span(o.longest)
+	}
+	if o.granted > 0 {
+		text += fmt.Sprintf("; %d requests were let go without it", o.granted)
+	}
+	if does := meanwhile[o.mode]; does != "" {
+		text += ". With on_store_failure: " + o.mode + " each " + does + " meanwhile"
+	}
+	text += ". Look at the store and at the network to it; docs/redis.md says how to choose what is done meanwhile."
+	return sluice.Advice{Setting: "on_store_failure", Text: text}
+}

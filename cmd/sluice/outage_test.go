@@ -1,0 +1,87 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+func TestOutageForPeople(t *testing.T) {
+	t.Parallel()
+	lost := sluice.ResourceStatus{
+		Name: "api", Light: "green", Outage: &sluice.OutageStatus{Since: at(-12 * time.Second), Why: "Redis cannot be reached\x1b", Mode: "share", Granted: 31},
+	}
+	closed := sluice.ResourceStatus{Name: "db", Light: "green", Outage: &sluice.OutageStatus{Why: "no route", Mode: "closed"}}
+	silent := sluice.ResourceStatus{Name: "search", Light: "green", Members: 4, SilentMembers: 2, Limits: []sluice.LimitStatus{
+		{Name: "minute", Kind: "rolling", Unit: "requests", Limit: 100, Remaining: 60, Withheld: 40, Light: "green"},
+		{Name: "each", Kind: "bucket", Unit: "requests", Scope: "model=opus", Limit: 10, Remaining: 6, Withheld: 4, Light: "green"},
+		{Name: "day", Kind: "fixed", Unit: "requests", Limit: 1000, Remaining: 1000, Light: "green"},
+	}}
+	one := sluice.ResourceStatus{Name: "one", Light: "green", Members: 2, SilentMembers: 1}
+	st := &sluice.Status{Store: "redis://host:6379", Resources: []sluice.ResourceStatus{lost, closed, silent, one}}
+	golden(t, "outage", drawn(show.Style{}, 0, func(s *screen) { s.status(st, someClasses) }))
+}
+
+func TestDoctorTellsOfOutages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	log := eventlog.Open(dir)
+	for i, e := range []sluice.Event{
+		{Kind: sluice.EventStoreLost, Resource: "old", Mode: "share"},
+		{Kind: sluice.EventStoreLost, Resource: "api", Mode: "closed", Error: "connection refused"},
+		{Kind: sluice.EventStoreBack, Resource: "api", Mode: "closed", ForMS: 65_000},
+		{Kind: sluice.EventStoreBack, Resource: "old", Mode: "share", ForMS: 1000, Count: 5},
+		{Kind: sluice.EventStoreLost, Resource: "api", Mode: "open", Error: "no route"},
+		{Kind: sluice.EventStoreBack, Resource: "api", Mode: "open", ForMS: 2000, Count: 7},
+		{Kind: sluice.EventSend, Resource: "quiet", Agent: "a"},
+	} {
+		e.Time = noon.Add(time.Duration(i) * time.Minute)
+		log.Add(e)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readOutages(dir, noon.Add(time.Second))
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for resource, want := range map[string][]string{
+		"api": {"lost the store 2 times in this period", "at 2026-03-01T12:04:00Z (no route)", "longest outage took 1m05s", "7 requests were let go without it", "open each lets everybody go"},
+		"old": {"had lost the store before this period", "5 requests were let go", "share each goes on within its share"},
+	} {
+		a := got[resource].advice()
+		for _, text := range want {
+			if a.Setting != "on_store_failure" || !strings.Contains(a.Text, text) {
+				t.Errorf("%s: %+v, want %q in it", resource, a, text)
+			}
+		}
+	}
+}
+
+// What the program knows is what its stores have registered.
+func TestStoresAreListed(t *testing.T) {
+	t.Parallel()
+	_, err := sluice.Open(t.Context(), sluice.Config{Store: "nonsense:"})
+	if err == nil {
+		t.Fatal("it was opened")
+	}
+	_, list, _ := strings.Cut(err.Error(), "known are [")
+	list, _, _ = strings.Cut(list, "]")
+	known := map[string]bool{}
+	for _, scheme := range strings.Fields(list) {
+		known[strings.Trim(scheme, `"`)] = true
+	}
+	for _, scheme := range storeSchemes {
+		if !known[scheme] {
+			t.Errorf("%s: is not registered", scheme)
+		}
+		delete(known, scheme)
+	}
+	if len(known) > 0 {
+		t.Errorf("not listed: %v", known)
+	}
+}

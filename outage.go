@@ -1,0 +1,55 @@
+package sluice
+
+import (
+	"context"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// tellOutages makes it known when the store is lost and when it is back.
+func (r *resource) tellOutages() {
+	alarm, ok := r.pool.(store.Alarm)
+	if !ok || r.events == nil {
+		return
+	}
+	alarm.OnOutage(func(o store.Outage, over bool) {
+		e := Event{Kind: EventStoreLost, Mode: o.Mode.String(), Error: o.Why, Count: o.Granted}
+		if over {
+			e.Kind = EventStoreBack
+			if now := r.pool.Now(); now > o.Since {
+				e.ForMS = now.Sub(o.Since).Milliseconds()
+			}
+		}
+		r.emit(e)
+	})
+}
+
+// outage is the one that lasts; nil if none does.
+func (r *resource) outage() *OutageStatus {
+	alarm, ok := r.pool.(store.Alarm)
+	if !ok {
+		return nil
+	}
+	o, lasts := alarm.Outage()
+	if !lasts {
+		return nil
+	}
+	return &OutageStatus{Since: r.clock().moment(o.Since), Why: o.Why, Mode: o.Mode.String(), Granted: o.Granted}
+}
+
+// snapshot reads the state of the pool. A process that goes on by itself while the store cannot be
+// reached knows nothing of it: with anyway it gets an empty one, and is told so. Those who pass by
+// get the error, for they do not go on.
+func (r *resource) snapshot(ctx context.Context, anyway bool) (snap store.Snapshot, cutOff bool, err error) {
+	anyway = anyway && !r.plan.passing
+	if anyway && r.outage() != nil {
+		return store.Snapshot{Now: r.pool.Now()}, true, nil
+	}
+	if snap, err = r.pool.Snapshot(ctx); err == nil {
+		return snap, false, nil
+	}
+	if anyway && r.outage() != nil { // by now it has been noticed
+		return store.Snapshot{Now: r.pool.Now()}, true, nil
+	}
+	return snap, false, r.storeError(err)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// caller is one goroutine that asks for tickets of a pool, uses and closes them.
+type caller struct {
+	worker *worker
+	gate   *sluice.Gate
+	pool   int
+	agent  string
+	rand   *rand.Rand
+}
+
+// between returns a random time.
+func (c *caller) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(c.rand.Int64N(int64(high-low)))
+}
+
+func (c *caller) loop(ctx context.Context) {
+	for ctx.Err() == nil {
+		if !c.once(ctx) {
+			pause(ctx, c.between(20*time.Millisecond, 80*time.Millisecond))
+		}
+	}
+}
+
+// once asks for a ticket, uses it and closes it. It reports false if there was none.
+func (c *caller) once(ctx context.Context) bool {
+	clock, say := c.worker.clock, c.worker.say
+	ask, within := c.gate.Acquire, askWithin
+	if c.rand.IntN(10) == 0 {
+		ask, within = c.gate.Try, tryWithin
+	}
+	class := sluice.P2
+	if c.rand.IntN(2) == 0 {
+		class = sluice.P1
+	}
+	request := sluice.Request{Resource: poolNames[c.pool], Agent: c.agent, Class: class}
+
+	limited, cancel := context.WithTimeout(ctx, within)
+	asked := clock.now()
+	ticket, err := ask(limited, request)
+	got := clock.now()
+	cancel()
+	if err != nil {
+		if kind := errorKind(err); kind != "cancelled" || ctx.Err() == nil { // else it was told to stop
+			say("miss %s %d %d %d %s %s", poolNames[c.pool], asked, within, got, kind, oneLine(err.Error()))
+		}
+		return false
+	}
+	// This stamp is the moment of use: a provider to which nothing takes time would count it so.
+	say("use %s %s %d %d %d %d", poolNames[c.pool], ticket.ID(), asked, within, got, clock.now())
+	hold := c.between(0, 20*time.Millisecond)
+	if c.pool == places {
+		hold = c.between(5*time.Millisecond, 60*time.Millisecond)
+	}
+	if c.rand.IntN(2) == 0 {
+		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil && !expected(err) {
+			say("note answer of %s: %s", ticket.ID(), oneLine(err.Error()))
+		}
+	}
+	time.Sleep(hold)
+	say("closing %s %d", ticket.ID(), clock.now())
+	err = ticket.Close()
+	say("closed %s %d %s", ticket.ID(), clock.now(), errorKind(err))
+	return true
+}
+
+// expected reports an error that a fault may well cause.
+func expected(err error) bool {
+	return errors.Is(err, sluice.ErrStore) || errors.Is(err, sluice.ErrEnded) || errors.Is(err, sluice.ErrUnknownTicket)
+}
+
+// errorKind is a word for an error.
+func errorKind(err error) string {
+	if err == nil {
+		return "-"
+	}
+	if errors.Is(err, sluice.ErrCancelled) && errors.Is(err, context.DeadlineExceeded) {
+		return "deadline"
+	}
+	for _, k := range []struct {
+		is   error
+		word string
+	}{
+		{sluice.ErrStore, "store"}, {sluice.ErrDeadline, "deadline"}, {sluice.ErrCancelled, "cancelled"}, {sluice.ErrNotNow, "notnow"},
+		{sluice.ErrFull, "full"}, {sluice.ErrClosed, "closed"}, {sluice.ErrUnknownTicket, "unknown"}, {sluice.ErrEnded, "ended"},
+	} {
+		if errors.Is(err, k.is) {
+			return k.word
+		}
+	}
+	return "other"
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// grain is the only tolerance of the checks in time: the store counts in microseconds, and rounds.
+const grain = 5 * time.Microsecond
+
+// verdict is what a check found.
+type verdict struct {
+	worst  int      // the most that was seen at once
+	breaks int      // how often it was more than the limit
+	broken []string // the first of them, for people
+}
+
+const maxShown = 3
+
+func (v *verdict) breach(format string, args ...any) {
+	v.breaks++
+	if len(v.broken) < maxShown {
+		v.broken = append(v.broken, fmt.Sprintf(format, args...))
+	}
+}
+
+// checkRolling looks at every position of a window: size+1 uses must span at least its length. Uses are by time.
+func checkRolling(uses []use, size int, length time.Duration, since stamp) verdict {
+	var v verdict
+	first := 0
+	for last := range uses {
+		for uses[last].used.sub(uses[first].used) >= length-grain {
+			first++
+		}
+		v.worst = max(v.worst, last-first+1)
+		if i := last - size; i >= first {
+			v.breach("%d uses within %v at %s, limit %d: from %s (worker %d) to %s (worker %d)", last-i+1, uses[last].used.sub(uses[i].used),
+				after(uses[i].used, since), size, uses[i].id, uses[i].worker, uses[last].id, uses[last].worker)
+		}
+	}
+	return v
+}
+
+// checkBucket pours every use into a bucket that drains at rate a second and holds burst. Uses are by time.
+func checkBucket(uses []use, burst, rate float64, since stamp) verdict {
+	var v verdict
+	level := 0.0
+	most := burst + rate*grain.Seconds()
+	for i, u := range uses {
+		if i > 0 {
+			level = max(0, level-rate*u.used.sub(uses[i-1].used).Seconds())
+		}
+		level++
+		v.worst = max(v.worst, int(level))
+		if level > most {
+			v.breach("level %.3f at %s, limit %.0f: %s (worker %d)", level, after(u.used, since), burst, u.id, u.worker)
+		}
+	}
+	return v
+}
+
+// checkPlaces counts how many tickets were certainly held at the same time: from the moment at which
+// the caller had it to the one at which it began to close it, or its worker was killed, but not longer than a
+// ticket lives.
+func checkPlaces(uses []use, size int, killed map[int]stamp, since stamp) verdict {
+	type edge struct {
+		at  stamp
+		add int
+		use use
+	}
+	var edges []edge
+	for _, u := range uses {
+		end := u.closing
+		if end == 0 { // it never came to that
+			end = max(killed[u.worker], u.used)
+		}
+		end = min(end, u.asked.add(ticketTTL))
+		if end > u.got {
+			edges = append(edges, edge{u.got, 1, u}, edge{end, -1, u})
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.add, b.add)) })
+	var v verdict
+	held := 0
+	for _, e := range edges {
+		held += e.add
+		v.worst = max(v.worst, held)
+		if e.add > 0 && held > size {
+			v.breach("%d held at %s, limit %d: %s (worker %d)", held, after(e.at, since), size, e.use.id, e.use.worker)
+		}
+	}
+	return v
+}
+
+// checkDouble looks for tickets that were granted twice.
+func checkDouble(uses []use) verdict {
+	var v verdict
+	seen := map[string]int{}
+	for _, u := range uses {
+		if first, twice := seen[u.id]; twice {
+			v.breach("ticket %s was granted to worker %d and to worker %d", u.id, first, u.worker)
+		}
+		seen[u.id] = u.worker
+	}
+	v.worst = v.breaks
+	return v
+}
+
+// overdue returns by how much callers waited past their own deadlines at most, and who did.
+func overdue(l *ledger) (most time.Duration, who string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	look := func(worker, pool int, asked, got stamp, within time.Duration, outcome string) {
+		if late := got.sub(asked) - within; late > most {
+			most, who = late, fmt.Sprintf("worker %d, pool %s, allowed %v, waited %v, then %s", worker, poolNames[pool], within, round(got.sub(asked)), outcome)
+		}
+	}
+	for _, u := range l.uses {
+		look(u.worker, u.pool, u.asked, u.got, u.within, "granted")
+	}
+	for _, m := range l.misses {
+		look(m.worker, m.pool, m.asked, m.got, m.within, m.kind+": "+m.text)
+	}
+	return most, who
+}
+
+// after says when something was, from the beginning of the fault on.
+func after(at, since stamp) string {
+	d := at.sub(since)
+	if d < 0 {
+		return fmt.Sprintf("%.3fs before the fault", -d.Seconds())
+	}
+	return fmt.Sprintf("%.3fs after the fault began", d.Seconds())
+}
+
+func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	_ "github.com/sluicehq/sluice/store/redisstore" // its URL schemes
+)
+
+// roleWorker is the first argument of a process that asks.
+const roleWorker = "worker"
+
+// callers are the goroutines of a worker, by the pool that each asks.
+var callers = []int{rolling, rolling, rolling, rolling, bucket, bucket, places, places}
+
+// worker is a process that asks all the time.
+type worker struct {
+	url    string
+	name   string
+	mode   sluice.OnFailure
+	events bool // it listens to what its gate tells
+	clock  clock
+	seed   uint64
+
+	mu      sync.Mutex
+	out     io.Writer
+	stopped atomic.Bool
+}
+
+// workerMain asks until the standard input ends: so a worker does not outlive the one who started it.
+// It opens the gate, says that it is ready, and begins when it reads a line.
+func workerMain(args []string, in io.Reader, out io.Writer) error {
+	w := &worker{out: out}
+	flags := flag.NewFlagSet(roleWorker, flag.ContinueOnError)
+	flags.StringVar(&w.url, "url", "", "of the store")
+	flags.StringVar(&w.name, "name", "", "of this worker")
+	flags.Uint64Var(&w.seed, "seed", 1, "for its choices")
+	flags.BoolVar(&w.events, "events", false, "listen to the gate")
+	flags.DurationVar(&w.clock.shift, "shift", 0, "of this process's monotonic clock")
+	mode := flags.String("mode", sluice.FailShare.String(), "what to do without the store")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for _, m := range []sluice.OnFailure{sluice.FailShare, sluice.FailClosed, sluice.FailOpen} {
+		if m.String() == *mode {
+			w.mode = m
+		}
+	}
+	return w.run(in)
+}
+
+func (w *worker) run(in io.Reader) error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	begin := make(chan struct{})
+	go func() {
+		var b [1]byte
+		if n, _ := in.Read(b[:]); n == 1 {
+			close(begin)
+			_, _ = io.Copy(io.Discard, in)
+		}
+		w.stopped.Store(true)
+		stop()
+	}()
+	gate, err := w.open(ctx)
+	if err != nil {
+		return err
+	}
+	w.say("ready %d", w.clock.now())
+	select {
+	case <-begin:
+	case <-ctx.Done():
+		return gate.Close()
+	}
+	var group sync.WaitGroup
+	for i, pool := range callers {
+		group.Go(func() {
+			c := caller{worker: w, gate: gate, pool: pool, agent: fmt.Sprintf("%s-%d", w.name, i), rand: rand.New(rand.NewPCG(w.seed, uint64(i)))}
+			c.loop(ctx)
+		})
+	}
+	group.Go(func() { w.tick(ctx) })
+	group.Wait()
+	return gate.Close()
+}
+
+// open opens the gate, again and again while the store cannot be reached: workers are started in the
+// middle of faults, too.
+func (w *worker) open(ctx context.Context) (*sluice.Gate, error) {
+	config := gateConfig(w.url)
+	config.OnStoreFailure = w.mode
+	if w.events {
+		config.Events = w.event
+	}
+	for {
+		within, cancel := context.WithTimeout(ctx, askWithin)
+		gate, err := sluice.Open(within, config)
+		cancel()
+		if err == nil || !errors.Is(err, sluice.ErrStore) || ctx.Err() != nil {
+			return gate, err
+		}
+		w.say("note cannot open the gate: %s", oneLine(err.Error()))
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+func (w *worker) event(e sluice.Event) {
+	switch e.Kind {
+	case sluice.EventStoreLost:
+		w.say("lost %s %d %s", e.Resource, w.clock.now(), oneLine(e.Error))
+	case sluice.EventStoreBack:
+		w.say("back %s %d", e.Resource, w.clock.now())
+	}
+}
+
+// tick tells how late timers of this process are, which is how much of a delay is the machine's.
+func (w *worker) tick(ctx context.Context) {
+	for ctx.Err() == nil {
+		late := lateness(ctx, time.Second)
+		w.say("tick %d %d", w.clock.now(), late)
+	}
+}
+
+// lateness returns how late a timer was at most in a stretch of time.
+func lateness(ctx context.Context, d time.Duration) (most time.Duration) {
+	const step = 5 * time.Millisecond
+	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
+		began := time.Now()
+		pause(ctx, step)
+		if ctx.Err() == nil {
+			most = max(most, time.Since(began)-step)
+		}
+	}
+	return most
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// say writes one line, in one piece.
+func (w *worker) say(format string, args ...any) {
+	line := fmt.Sprintf(format, args...) + "\n"
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := io.WriteString(w.out, line); err != nil {
+		os.Exit(1) // nobody listens any more
+	}
+}
+
+// oneLine makes a text fit into a line.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	return s[:min(len(s), 300)]
+}
