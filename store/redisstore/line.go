@@ -206,7 +206,7 @@ func (ln *lane) call(reqs []*request) (r reply, err error) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()
-	text, err := st.store.link.RunKeys(ctx, st.store.apply, []string{st.key, ln.key}, args...)
+	text, err := st.store.link.RunKeys(ctx, st.store.apply, st.keys(ln.key), args...)
 	if err != nil {
 		return r, unavailable(err)
 	}

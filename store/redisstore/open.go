@@ -189,7 +189,7 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 
 // fields reads the whole pool, nil if there is none.
 func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map[string]string, err error) {
-	reply, err := st.run(ctx, "all")
+	reply, err := st.readAll(ctx)
 	if err != nil {
 		return m, 0, nil, err
 	}
@@ -214,6 +214,6 @@ func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map
 // run runs the script for what is done to the pool as a whole.
 func (st *state) run(ctx context.Context, what string, args ...string) (string, error) {
 	s := st.store
-	reply, err := s.link.RunKeys(ctx, s.manage, []string{st.key}, s.withClock(append([]string{what}, args...))...)
+	reply, err := s.link.RunKeys(ctx, s.manage, []string{st.key, st.key + ":j"}, s.withClock(append([]string{what}, args...))...)
 	return reply, unavailable(err)
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	_ "embed"
 	"strings"
 )
@@ -31,4 +32,15 @@ func atGivenTime(src string) string {
 		panic("redisstore: the script does not read the clock in one line")
 	}
 	return strings.Replace(src, clockLine, "local clock = tonumber(ARGV[#ARGV])", 1)
+}
+
+// keys are the pool's: its state, the reply that a lane remembers, and the journal of what is not yet
+// written to the state.
+func (st *state) keys(lane string) []string { return []string{st.key, lane, st.key + ":j"} }
+
+// readAll has the state written and reads all of it: the time, and then fields and values.
+func (st *state) readAll(ctx context.Context) (string, error) {
+	args := []string{"0", "0", "0", "0", string(appendArray(nil, 0)), "0", st.channel(), "write", "0"}
+	reply, err := st.store.link.RunKeys(ctx, st.store.apply, st.keys(st.key+":r"), st.store.withClock(args)...)
+	return reply, unavailable(err)
 }

@@ -175,20 +175,3 @@ func (e *storeError) Hint() string {
 	}
 	return ""
 }
-
-// systemClock times what this process does by itself; decisions are made on the server's.
-type systemClock struct{}
-
-func (systemClock) Now() store.Time { return store.Time(time.Now().UnixMicro()) }
-
-func (systemClock) AfterFunc(d time.Duration, f func()) interface {
-	Reset(d time.Duration)
-	Stop()
-} {
-	return systemTimer{time.AfterFunc(d, f)}
-}
-
-type systemTimer struct{ t *time.Timer }
-
-func (t systemTimer) Reset(d time.Duration) { t.t.Reset(d) }
-func (t systemTimer) Stop()                 { t.t.Stop() }

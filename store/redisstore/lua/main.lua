@@ -1,10 +1,12 @@
 
--- One call: the batch, then everything that has changed in one command.
-local function finish(meta)
- local set, del, ns, nd = {'HSET', K, 'v', meta}, {}, 4, 0
- for i = 1, ntouched do
-  local s, k = slabs[i], numbersOf[i]
-  local r = touched[i]
+-- The hash is written when there is much to write, or for those who read it. Until then what is decided
+-- is in the journal: batches with their times, which lead to the same state again.
+local mostCalls, longest = 64, 200000
+local function finish()
+ local w = known
+ local set, del, ns, nd = {}, {}, 0, 0
+ for i = 1, w.ntouched do
+  local s, k, r = w.slabOf[i], w.numberOf[i], w.touched[i]
   local v = packd(formatOf(s.n + 1), r.link, unpack(r, 1, s.n))
   if v ~= s.was[k] then
    set[ns + 1], set[ns + 2] = s.k .. k, v
@@ -13,18 +15,18 @@ local function finish(meta)
   end
   s[k] = nil
  end
- for i = 1, nmoved do
-  local s = moved[i]
+ for i = 1, w.nmoved do
+  local s = w.moved[i]
   s.moved = nil
   set[ns + 1], set[ns + 2] = 'h' .. s.k, packd('<ddd', s.used, s.free, s.idle)
   ns = ns + 2
  end
- local gone = ncleared > 0 and {}
- for i = 1, ncleared do
-  for p = 0, largest do gone[cleared[i] .. p] = true end
+ local gone = w.ncleared > 0 and {}
+ for i = 1, w.ncleared do
+  for p = 0, largest do gone[w.cleared[i] .. p] = true end
  end
- for i = 1, nturned do
-  local l = turned[i]
+ for i = 1, w.nturned do
+  local l = w.turned[i]
   l.dirty = nil
   if not l.gone then
    if gone then gone[l.f] = nil end
@@ -32,15 +34,15 @@ local function finish(meta)
    ns = ns + 2
   end
  end
- for i = 1, nentered do
-  local l = entered[i]
+ for i = 1, w.nentered do
+  local l = w.entered[i]
   l.dirty = nil
   if #l == 0 then nd = nd + 1 del[nd] = l.f
   else set[ns + 1], set[ns + 2] = l.f, table.concat(l, ',') ns = ns + 2 end
  end
- if nputs > 0 then
+ if w.nputs > 0 then
   local final = {}
-  for i = 1, nputs do final[puts[i]] = puts[-i] end
+  for i = 1, w.nputs do final[w.puts[i]] = w.puts[-i] end
   for f, v in pairs(final) do
    if v == false then nd = nd + 1 del[nd] = f
    else set[ns + 1], set[ns + 2] = f, v ns = ns + 2 end
@@ -50,18 +52,17 @@ local function finish(meta)
   for f in pairs(gone) do nd = nd + 1 del[nd] = f end
  end
  for i = 1, nd, 2000 do call('HDEL', K, unpack(del, i, min(i + 1999, nd))) end
- if ns <= 4000 then call(unpack(set, 1, ns))
- else
-  for i = 3, ns, 2000 do call('HSET', K, unpack(set, i, min(i + 1999, ns))) end
- end
+ for i = 1, ns, 2000 do call('HSET', K, unpack(set, i, min(i + 1999, ns))) end
+ nothingChanged(w)
+ again()
 end
 
 local function main(KEYS, ARGV)
 bind()
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
 -- A call that was made before is answered and not made again; one that was given up is never made.
-local seq = tonumber(ARGV[1])
-local last = call('GET', KEYS[2])
+local seq, mode = tonumber(ARGV[1]), ARGV[8]
+local last = mode ~= 'write' and call('GET', KEYS[2])
 if last then
  local before = unpackd('<d', last)
  if before == seq then return sub(last, 9) end
@@ -72,19 +73,23 @@ local function answer(out)
  call('SET', KEYS[2], packd('<d', seq) .. reply, 'PX', 600000)
  return reply
 end
-if ARGV[8] == 'void' then return answer({'void', clock}) end
+if mode == 'void' then return answer({'void', clock}) end
 K = KEYS[1]
 local v = call('HGET', K, 'v')
-if not v then return cmsgpack.pack({'none', clock}) end
+if not v then return cmsgpack.pack(mode == 'write' and {clock} or {'none', clock}) end
 -- version of the configuration, sequence, epoch, when the expiry was last set, how long the keys live
 local version, sequence, epoch, expires, ttl = unpackd('<ddddd', v)
+if mode ~= 'write' then
 if version ~= tonumber(ARGV[2]) or epoch ~= tonumber(ARGV[3]) then return cmsgpack.pack({'other', clock, version, sequence, epoch}) end
 if sequence < tonumber(ARGV[4]) then return cmsgpack.pack({'behind', clock, version, sequence, epoch}) end
 -- The caller says how late it can be at most: a clock that has been put forward would give back too early.
 local latest = tonumber(ARGV[9])
 if latest > 0 and clock > latest then return cmsgpack.pack({'jump', clock, version, sequence, epoch}) end
+end
+local J = KEYS[3]
+open(v, J)
 local ops = cmsgpack.unpack(ARGV[5])
-open(v)
+if #T[2] > 0 then T[2] = {} end
 F.pool_Pool_Apply(clock, ops)
 sequence = sequence + 1
 local mine = {}
@@ -116,7 +121,20 @@ if clock - expires > ttl / 8 then
  call('PEXPIRE', K, format('%.0f', ttl / 1000))
 end
 v = packd('<ddddd', version, sequence, epoch, expires, ttl)
-finish(v)
+known.calls = known.calls + 1
+if mode == 'write' or known.calls >= mostCalls or clock - known.since > longest then
+ finish()
+ if known.calls > 1 then call('DEL', J) end
+ known.calls, known.since = 0, clock
+else
+ if known.calls == 1 then known.since = clock end
+ call('RPUSH', J, packd('<d', clock) .. ARGV[5])
+ if known.calls == 1 then call('PEXPIRE', J, format('%.0f', ttl / 1000)) end
+end
+call('HSET', K, 'v', v)
 close(v)
-return answer(out)
+if mode ~= 'write' then return answer(out) end
+local all = call('HGETALL', K)
+table.insert(all, 1, once[1])
+return cmsgpack.pack(all)
 end

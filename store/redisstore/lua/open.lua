@@ -1,5 +1,6 @@
 -- What is done to a pool as a whole, apart from batches: looking at it, making it, giving it other
 -- limits, and noting that it has lost its memory.
+-- KEYS[2] is the journal: who comes first in a pool that was made anew must not find an old one.
 local K, call, what = KEYS[1], redis.call, ARGV[1]
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
 local function put(list)
@@ -9,15 +10,10 @@ if what == 'look' then
  local got = call('HMGET', K, 'v', 's')
  return cmsgpack.pack({clock, got[1] or '', got[2] or ''})
 end
-if what == 'all' then
- local all = call('HGETALL', K)
- table.insert(all, 1, clock)
- return cmsgpack.pack(all)
-end
 local v = call('HGET', K, 'v')
 if what == 'make' then
  if v then return 'taken' end
- call('DEL', K)
+ call('DEL', K, KEYS[2])
  put(cmsgpack.unpack(ARGV[2]))
  call('PEXPIRE', K, ARGV[3])
  return 'ok'

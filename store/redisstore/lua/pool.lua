@@ -3,7 +3,8 @@ local resultAt, resultSlots = 43, 12
 local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
 local cfg, tree, counts, once, past, sum, unscoped
 local function begin()
- known = {count = 0, entries = {}, numbers = {}, texts = {}}
+ known = {count = 0, calls = 0, since = 0, entries = {}, numbers = {}, texts = {}}
+ nothingChanged(known)
  S_names = slabOf('N', 3, {})
  S_crecs = slabOf("A", 13, {})
  S_defs = slabOf("B", 8, {})
@@ -49,29 +50,40 @@ local alone = {__index = function(t, i)
  rawset(t, i, u)
  return u
 end}
-local function open(v)
- ntouched, nturned, ncleared, nmoved, nentered, nputs = 0, 0, 0, 0, 0, 0
- T[1], T[2], T[3], T[4], T[5] = {}, {}, {}, {}, {}
+local current
+local function again()
+ unscoped = setmetatable({}, alone)
+ tree = S_tree[''] or ld(S_tree, '')
+ counts = S_counts[''] or ld(S_counts, '')
+ once = S_once[''] or ld(S_once, '')
+ past = S_past[''] or ld(S_past, '')
+ sum = S_sum[''] or ld(S_sum, '')
+ end
+local function open(v, J)
  local k = pools[K]
  pools[K] = nil -- until all has gone well
  if k and k.v == v then
-  known = k
+  if current == k then return end
+  known, current = k, k
   local s = k.slabs
   S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27]
   cfg = S_cfg['']
- else
-  begin()
+  again()
+  return
  end
- unscoped = setmetatable({}, alone)
- tree = ld(S_tree, '')
- counts = ld(S_counts, '')
- once = ld(S_once, '')
- past = ld(S_past, '')
- sum = ld(S_sum, '')
+ begin()
+ current = known
+ again()
+ local calls = call('LRANGE', J, 0, -1)
+ for i = 1, #calls do
+  T[2] = {}
+  F.pool_Pool_Apply(unpackd('<d', calls[i]), cmsgpack.unpack(sub(calls[i], 9)))
+  known.calls = i
+ end
 end
 local function close(v)
  known.v = v
- if known.count > 20000 then return end -- more than is worth keeping
+ if known.count > 20000 and known.calls == 0 then current = nil return end -- more than is worth keeping
  npools = npools + 1
  if npools > 10000 then pools, npools = {}, 0 end
  pools[K] = known

@@ -72,12 +72,14 @@ local function formatOf(n)
  return f
 end
 
--- Records that were asked for in this call: with the slab, the number and what is in the hash.
-local touched, slabs, numbersOf, ntouched = {}, {}, {}, 0
--- Pages of large arrays that were written.
-local turned, nturned = {}, 0
--- Large arrays of records that were given up.
-local cleared, ncleared = {}, 0
+-- Beside the records, what is known of a pool has what was asked for or changed since the hash was last
+-- written: records with their slabs and numbers, pages of large arrays, large arrays that were given up, slabs
+-- that have handed something out, entries of indexes, and names.
+local function nothingChanged(k)
+ k.touched, k.slabOf, k.numberOf, k.ntouched = {}, {}, {}, 0
+ k.turned, k.nturned, k.cleared, k.ncleared = {}, 0, {}, 0
+ k.moved, k.nmoved, k.entered, k.nentered, k.puts, k.nputs = {}, 0, {}, 0, {}, 0
+end
 
 local function turn(a, p) -- loads page p of a large array
  local v = not a.fresh and call('HGET', K, a.f .. p)
@@ -98,8 +100,8 @@ local large = {
   l[k - p * page] = x
   if not l.dirty then
    l.dirty = true
-   nturned = nturned + 1
-   turned[nturned] = l
+   known.nturned = known.nturned + 1
+   known.turned[known.nturned] = l
   end
  end,
 }
@@ -113,7 +115,7 @@ local function made(link, ...)
  return r
 end
 
--- ld returns a record that this call has not asked for before.
+-- ld returns a record that was not asked for since the hash was last written.
 local function ld(s, i)
  local r = s.all[i]
  if not r then
@@ -134,8 +136,10 @@ local function ld(s, i)
  end
  s[i] = r
  if not s.constant then
-  ntouched = ntouched + 1
-  touched[ntouched], slabs[ntouched], numbersOf[ntouched] = r, s, i
+  local k = known
+  local n = k.ntouched + 1
+  k.ntouched = n
+  k.touched[n], k.slabOf[n], k.numberOf[n] = r, s, i
  end
  return r
 end
@@ -150,13 +154,12 @@ local function headOf(s)
  if v then s.used, s.free, s.idle = unpackd('<ddd', v) end
  return s.used
 end
-local moved, nmoved = {}, 0 -- slabs whose heads have changed
 local function move_(s)
  if not s.used then headOf(s) end
  if not s.moved then
   s.moved = true
-  nmoved = nmoved + 1
-  moved[nmoved] = s
+  known.nmoved = known.nmoved + 1
+  known.moved[known.nmoved] = s
  end
 end
 local function slabNew(s)
@@ -187,8 +190,8 @@ local function slabFree(s, i)
   -- All its pages go; what is written to it from now on begins with nothing.
   for _, l in pairs(a.g) do l.gone = true end
   a.g, a.fresh = {}, true
-  ncleared = ncleared + 1
-  cleared[ncleared] = a.f
+  known.ncleared = known.ncleared + 1
+  known.cleared[known.ncleared] = a.f
  end
  slabRecycle(s, i)
 end
@@ -199,7 +202,6 @@ end
 local function slabEnd(s) return s.used or headOf(s) end
 
 -- Indexes: a field for every key, with the numbers of the records that have it.
-local entered, nentered = {}, 0
 local function entry(f)
  local l = known.entries[f]
  if l then return l end
@@ -220,8 +222,8 @@ end
 local function enter(l)
  if not l.dirty then
   l.dirty = true
-  nentered = nentered + 1
-  entered[nentered] = l
+  known.nentered = known.nentered + 1
+  known.entered[known.nentered] = l
  end
 end
 local function indexAdd(x, h, i)
@@ -245,11 +247,11 @@ F.order_onHash = function(on) return packd('<I4', on) end
 
 -- Names: a number for every text, while somebody holds it.
 local S_names
-local puts, nputs = {}, 0
 local function nameOf(i) return S_names[i] or ld(S_names, i) end
 local function put(f, v)
- nputs = nputs + 1
- puts[nputs], puts[-nputs] = f, v
+ local n = known.nputs + 1
+ known.nputs = n
+ known.puts[n], known.puts[-n] = f, v
 end
 F.flat_Names_Hold = function(s)
  if s == '' then return 0 end

@@ -81,7 +81,7 @@ func (tr *translator) declarations(l Layout) string {
 	}
 	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped\n", strings.Join(all[1:], ", "), strings.Join(singles, ", "))
 	most := 0
-	b.WriteString("local function begin()\n known = {count = 0, entries = {}, numbers = {}, texts = {}}\n S_names = slabOf('N', 3, {})\n")
+	b.WriteString("local function begin()\n known = {count = 0, calls = 0, since = 0, entries = {}, numbers = {}, texts = {}}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
 	for _, s := range l.Slabs[1:] {
 		most = max(most, tr.largest(tr.slabs[s.Name]))
 		constant := ""
@@ -128,34 +128,50 @@ local alone = {__index = function(t, i)
  rawset(t, i, u)
  return u
 end}
-local function open(v)
- ntouched, nturned, ncleared, nmoved, nentered, nputs = 0, 0, 0, 0, 0, 0
- T[1], T[2], T[3], T[4], T[5] = {}, {}, {}, {}, {}
+local current
+local function again()
+ unscoped = setmetatable({}, alone)
+ tree = S_tree[''] or ld(S_tree, '')
+%s end
+local function open(v, J)
  local k = pools[K]
  pools[K] = nil -- until all has gone well
  if k and k.v == v then
-  known = k
+  if current == k then return end
+  known, current = k, k
   local s = k.slabs
   %s = %s
   cfg = S_cfg['']
- else
-  begin()
+  again()
+  return
  end
- unscoped = setmetatable({}, alone)
- tree = ld(S_tree, '')
-`, single+1, ring+1, strings.Join(all, ", "), indexed("s", len(all)))
-	for _, n := range singles {
-		fmt.Fprintf(b, " %s = ld(S_%s, '')\n", n, n)
-	}
-	b.WriteString(`end
+ begin()
+ current = known
+ again()
+ local calls = call('LRANGE', J, 0, -1)
+ for i = 1, #calls do
+  T[2] = {}
+  F.pool_Pool_Apply(unpackd('<d', calls[i]), cmsgpack.unpack(sub(calls[i], 9)))
+  known.calls = i
+ end
+end
 local function close(v)
  known.v = v
- if known.count > 20000 then return end -- more than is worth keeping
+ if known.count > 20000 and known.calls == 0 then current = nil return end -- more than is worth keeping
  npools = npools + 1
  if npools > 10000 then pools, npools = {}, 0 end
  pools[K] = known
 end
-`)
+`, single+1, ring+1, lookups(singles), strings.Join(all, ", "), indexed("s", len(all)))
+}
+
+// lookups looks the records up of which there is one.
+func lookups(singles []string) string {
+	var b strings.Builder
+	for _, n := range singles {
+		fmt.Fprintf(&b, " %s = S_%s[''] or ld(S_%s, '')\n", n, n, n)
+	}
+	return b.String()
 }
 
 // widths narrows records to what a pool of so many limits and classes uses of them.
