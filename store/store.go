@@ -419,11 +419,12 @@ const (
 	CodePace          // lower classes are paced while the highest is alive
 	CodeBreaker       // the quota would be gone before its reset
 	CodeSlots         // the user has as many agents as it may
+	CodeStore         // the store cannot be reached, and the process has no room of its own
 )
 
 func (c Code) String() string {
 	return pick(int(c), "none", "limit", "order", "paused", "probe", "ramp", "capacity", "deadline", "full", "invalid",
-		"light", "share", "reserve", "pace", "breaker", "slots")
+		"light", "share", "reserve", "pace", "breaker", "slots", "store")
 }
 
 // Reason is a decision's explanation as data.

@@ -175,7 +175,7 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 		}
 	}
 	reply, err := st.run(ctx, "reform", fmt.Sprint(m.version), fmt.Sprint(m.sequence), fmt.Sprint(m.epoch),
-		string(append(appendArray(nil, sets), set...)), string(append(appendArray(nil, dels), del...)), fmt.Sprint(ttlOf(spec)), string(appendArray(nil, 0)))
+		string(append(appendArray(nil, sets), set...)), string(append(appendArray(nil, dels), del...)), fmt.Sprint(ttlOf(spec)), string(appendArray(nil, 0)), fmt.Sprint(m.sequence+1), fmt.Sprint(m.epoch))
 	if err != nil || reply != "ok" {
 		return false, err
 	}

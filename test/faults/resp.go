@@ -77,7 +77,9 @@ func command(frame []byte) string {
 func isPush(frame []byte) bool { return len(frame) > 0 && frame[0] == '>' }
 
 // isScript reports a command that runs a script or a function.
-func isScript(name string) bool { return strings.HasPrefix(name, "EVAL") || strings.HasPrefix(name, "FCALL") }
+func isScript(name string) bool {
+	return strings.HasPrefix(name, "EVAL") || strings.HasPrefix(name, "FCALL")
+}
 
 // hasReply reports whether a command is answered by a reply: those about subscriptions are by pushes, in
 // protocol 3.

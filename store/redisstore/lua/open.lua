@@ -25,14 +25,8 @@ if what == 'reform' then
  local del = cmsgpack.unpack(ARGV[6])
  for i = 1, #del, 2000 do call('HDEL', K, unpack(del, i, math.min(i + 1999, #del))) end
  put(cmsgpack.unpack(ARGV[5]))
- call('HSET', K, 'v', struct.pack('<ddddd', version + 1, sequence + 1, epoch, 0, tonumber(ARGV[7])))
+ call('HSET', K, 'v', struct.pack('<ddddd', version + 1, tonumber(ARGV[9]), tonumber(ARGV[10]), 0, tonumber(ARGV[7])))
  local told = cmsgpack.unpack(ARGV[8]) -- channel, message, and so on
  for i = 1, #told, 2 do call('PUBLISH', told[i], told[i + 1]) end
- return 'ok'
-end
-if what == 'heal' then
- if epoch == tonumber(ARGV[2]) and sequence < tonumber(ARGV[3]) then
-  call('HSET', K, 'v', struct.pack('<ddddd', version, tonumber(ARGV[3]) + 1, tonumber(ARGV[4]), expires, ttl))
- end
  return 'ok'
 end

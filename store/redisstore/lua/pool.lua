@@ -623,7 +623,7 @@ F.pool_Pool_answer = function(op)
   local c, c_o = tk, (k)*5+32
   if (not ((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[3] ~= 0)) then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   F.meter_Meter_Bind(in_, 0, d, r, once[1], c, c_o)
+   F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
    F.pool_Pool_changed(c, c_o)
   end
  end
@@ -857,7 +857,7 @@ F.pool_Pool_serveOne = function()
  once[2] = 0
  once[22] = (once[22] + 1)
  local again = false
- local heads = F.order_Queue_Heads((F.pool_Pool_strict()), 0, (cfg[4] ~= 0))
+ local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[4] ~= 0))
  local highest = F.pool_Pool_findRival(heads)
  local t2_ = heads
  for i = 0, #t2_ - 1 do
@@ -1012,7 +1012,7 @@ F.pool_Pool_giveBack = function(tk)
   local c, c_o = tk, (k)*5+32
   local amount = c[c_o+1]
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-  F.meter_Meter_Refund(in_, 0, d, r, once[1], c, c_o)
+  F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
   c[c_o+1] = amount
   if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_tookLess(tk, c, c_o, in_, amount)
@@ -1042,15 +1042,15 @@ F.pool_Pool_lapse = function(tk)
  for k = 0, tk[24] - 1 do
   local c, c_o = tk, (k)*5+32
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-  F.meter_Meter_Lapse(in_, 0, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
+  F.meter_Meter_Lapse(in_, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
  end
 end
 F.pool_Pool_finish = function(t, tk)
  for k = 0, tk[24] - 1 do
   local c, c_o = tk, (k)*5+32
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-  F.meter_Meter_Bind(in_, 0, d, r, once[1], c, c_o)
-  F.meter_Meter_Release(in_, 0, d, c, c_o)
+  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
+  F.meter_Meter_Release(in_, d, c, c_o)
   F.pool_Pool_changed(c, c_o)
  end
  once[3] = (once[3] - 1)
@@ -1062,7 +1062,7 @@ F.pool_Pool_spare = function(i)
   return false
  end
  local _, _, r = F.pool_Pool_touch(i)
- return (F.meter_Meter_Idle(in_, 0) and (((r == nil) or (((r[3] == 0) and (r[4] == 0)) and (r[5] == 0)))))
+ return (F.meter_Meter_Idle(in_) and (((r == nil) or (((r[3] == 0) and (r[4] == 0)) and (r[5] == 0)))))
 end
 F.pool_Pool_dropInst = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
@@ -1192,7 +1192,7 @@ F.pool_Pool_withhold = function(limit, at, part)
     do
      local in_ = (S_insts[i] or ld(S_insts, i))
      if ((in_[12] ~= 0) and (in_[11] == limit)) then
-      F.meter_Meter_Advance(in_, 0, d, F.pool_Pool_ring(in_), at)
+      F.meter_Meter_Advance(in_, d, F.pool_Pool_ring(in_), at)
      end
     end
    end
@@ -1207,7 +1207,7 @@ F.pool_Pool_withhold = function(limit, at, part)
     do
      local in_ = (S_insts[i] or ld(S_insts, i))
      if ((in_[12] ~= 0) and (in_[11] == limit)) then
-      F.meter_Meter_Rerate(in_, 0, d)
+      F.meter_Meter_Rerate(in_, d)
      end
     end
    end
@@ -1353,7 +1353,7 @@ F.pool_Pool_grant = function(t, tk, counts_)
   local c, c_o = tk, (k)*5+32
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
   in_[17] = F.pool_Pool_age()
-  move(c, c_o, (F.meter_Meter_Take(in_, 0, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 26, d, r))), 0, 3)
+  move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 26, d, r))), 0, 3)
   if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_took(tk, c, c_o, in_, d)
   end
@@ -1564,28 +1564,28 @@ F.pool_headerTime_add = function(h, h_o, d)
 end
 F.pool_Pool_touchCharge = function(c, c_o)
  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
- F.meter_Meter_Advance(in_, 0, d, r, once[1])
+ F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
-F.meter_Meter_Bind = function(m, m_o, d, r, t, c, c_o)
+F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
  if ((d[1] == 3) or (c[c_o+3] == 0)) then
   return 
  end
  do
-  if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, m_o, d, r, c, c_o))) then
+  if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
    c[c_o+3] = 0
    return 
   elseif (c[c_o+3] == 2) then
-   F.meter_Meter_takeOut(m, m_o, d, r, c[c_o+1], c, c_o)
-   F.meter_Meter_add(m, m_o, d, r, t, c[c_o+1])
-  elseif F.meter_Meter_isFixed(m, m_o, d) then
-   m[m_o+4] = (m[m_o+4] - c[c_o+1])
-   if (t >= m[m_o+7]) then
-    m[m_o+6] = (m[m_o+6] + c[c_o+1])
+   F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
+   F.meter_Meter_add(m, d, r, t, c[c_o+1])
+  elseif F.meter_Meter_isFixed(m, d) then
+   m[4] = (m[4] - c[c_o+1])
+   if (t >= m[7]) then
+    m[6] = (m[6] + c[c_o+1])
    end
   else
-   m[m_o+4] = (m[m_o+4] - c[c_o+1])
-   F.meter_Meter_add(m, m_o, d, r, t, c[c_o+1])
+   m[4] = (m[4] - c[c_o+1])
+   F.meter_Meter_add(m, d, r, t, c[c_o+1])
   end
  end
  c[c_o+3], c[c_o+2] = 0, t
@@ -1635,14 +1635,14 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
      slop = quo(o[5], 1000)
     end
     local lo, hi = ((made + quo(o[4], 1000)) - slop), ((once[1] + quo(o[4], 1000)) + slop)
-    current = F.meter_Meter_ObserveReset(in_, 0, d, r, once[1], lo, hi)
+    current = F.meter_Meter_ObserveReset(in_, d, r, once[1], lo, hi)
    end
    local whole = o[2]
    if (l[2] == 0) then
     whole = in_[1]
    end
-   if (((((o[2] > 0) and (o[2] <= 1099511627776)) and (o[3] >= 0)) and (o[3] <= whole)) and ((current or (not F.meter_Meter_IsStock(in_, 0, d))))) then
-    F.meter_Meter_ObserveUsed(in_, 0, d, r, once[1], made, (whole - o[3]), (l[12] ~= 0))
+   if (((((o[2] > 0) and (o[2] <= 1099511627776)) and (o[3] >= 0)) and (o[3] <= whole)) and ((current or (not F.meter_Meter_IsStock(in_, d))))) then
+    F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (whole - o[3]), (l[12] ~= 0))
     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
    end
   until true
@@ -1693,7 +1693,7 @@ F.pool_Pool_unexplained = function(tk, scope)
   local r = F.pool_Pool_ring(in_)
   do
    if (((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
-   elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, 0, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), r) < 0)) then
+   elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), r) < 0)) then
    elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
    else
     F.meter_Ring_Odd(r, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), once[1])
@@ -1720,7 +1720,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
      actual = min(actual, (8 * in_[1]))
     end
     local estimate = c[c_o+1]
-    F.meter_Meter_Settle(in_, 0, d, r, once[1], c, c_o, actual)
+    F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
     F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
     if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
      F.pool_Pool_tookLess(tk, c, c_o, in_, (estimate - c[c_o+1]))
@@ -1752,8 +1752,8 @@ F.pool_Pool_spend = function(t, tk)
  for k = 0, tk[24] - 1 do
   local c, c_o = tk, (k)*5+32
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-  F.meter_Meter_Spend(in_, 0, d, r, once[1], tk[4], c, c_o)
-  F.meter_Meter_Release(in_, 0, d, c, c_o)
+  F.meter_Meter_Spend(in_, d, r, once[1], tk[4], c, c_o)
+  F.meter_Meter_Release(in_, d, c, c_o)
   F.pool_Pool_changed(c, c_o)
   held = (held or (c[c_o+3] == 1))
  end
@@ -2049,7 +2049,7 @@ F.pool_Pool_lose = function(i)
  end
  local in_, n_d, r = F.pool_Pool_touch(i)
  d = n_d
- F.meter_Meter_Lose(in_, 0, d, r, once[1], once[85])
+ F.meter_Meter_Lose(in_, d, r, once[1], once[85])
 end
 F.flat_Tree_Min = function(root)
  if (root == 0) then
@@ -2120,14 +2120,14 @@ F.order_Queue_Unpark = function(on)
  T[5] = {}
  return found
 end
-F.order_Queue_Heads = function(strict, strict_o, each)
+F.order_Queue_Heads = function(strict, each)
  T[3], T[4] = {}, {}
  F.order_Queue_findLeast()
  do
   local i = counts[14]
   while (i ~= 0) do
    local next_ = (S_qlanes[i] or ld(S_qlanes, i))[23]
-   if (not F.order_Queue_laneHeads(i, strict, strict_o, each)) then
+   if (not F.order_Queue_laneHeads(i, strict, each)) then
     F.order_Queue_retire(i)
    end
    i = next_
@@ -2300,7 +2300,7 @@ F.pool_Pool_lacksShared = function(tk)
     if (claimed == 0) then
      ready = F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
     elseif (claimed < 2199023255552) then
-     ready = F.meter_Meter_ReadyAt(in_, 0, d, r, once[1], (claimed + c[c_o+1]))
+     ready = F.meter_Meter_ReadyAt(in_, d, r, once[1], (claimed + c[c_o+1]))
     end
    end
    at = (at > ready and at or ready)
@@ -2492,8 +2492,8 @@ F.pool_Pool_dropNames = function(n, n_o)
   F.flat_Names_Drop(n[n_o+5])
  end
 end
-F.meter_Meter_Refund = function(m, m_o, d, r, t, c, c_o)
- F.meter_Meter_reduce(m, m_o, d, r, t, c, c_o, c[c_o+1])
+F.meter_Meter_Refund = function(m, d, r, t, c, c_o)
+ F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
 end
 F.pool_Pool_tookLess = function(tk, c, c_o, in_, amount)
@@ -2549,14 +2549,14 @@ F.gate_Gate_Lost = function(g, t, ticket, unsent)
   end
  end
 end
-F.meter_Meter_Lapse = function(m, m_o, d, r, due, c, c_o)
- F.meter_Meter_Advance(m, m_o, d, r, due)
- if (((c[c_o+3] == 1) and F.meter_Meter_slices(m, m_o, d)) and (not F.meter_Ring_live(r, d, due))) then
-  m[m_o+4] = (m[m_o+4] - c[c_o+1])
+F.meter_Meter_Lapse = function(m, d, r, due, c, c_o)
+ F.meter_Meter_Advance(m, d, r, due)
+ if (((c[c_o+3] == 1) and F.meter_Meter_slices(m, d)) and (not F.meter_Ring_live(r, d, due))) then
+  m[4] = (m[4] - c[c_o+1])
   c[c_o+3], c[c_o+2] = 0, due
   return 
  end
- F.meter_Meter_Bind(m, m_o, d, r, due, c, c_o)
+ F.meter_Meter_Bind(m, d, r, due, c, c_o)
 end
 F.pool_Pool_ring = function(in_)
  if (in_[15] == 0) then
@@ -2564,9 +2564,9 @@ F.pool_Pool_ring = function(in_)
  end
  return (S_rings[in_[15]] or ld(S_rings, in_[15]))
 end
-F.meter_Meter_Release = function(m, m_o, d, c, c_o)
+F.meter_Meter_Release = function(m, d, c, c_o)
  if ((d[1] == 3) and (c[c_o+3] == 1)) then
-  m[m_o+4] = (m[m_o+4] - c[c_o+1])
+  m[4] = (m[4] - c[c_o+1])
   c[c_o+3] = 0
  end
 end
@@ -2576,11 +2576,11 @@ end
 F.pool_Pool_touch = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
  local d, r = (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), F.pool_Pool_ring(in_)
- F.meter_Meter_Advance(in_, 0, d, r, once[1])
+ F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
-F.meter_Meter_Idle = function(m, m_o)
- return (((m[m_o+4] == 0) and (m[m_o+5] == 0)) and (m[m_o+9] == 0))
+F.meter_Meter_Idle = function(m)
+ return (((m[4] == 0) and (m[5] == 0)) and (m[9] == 0))
 end
 F.pool_caller_lastSeen = function(c)
  return max(c[13], (c[2] * 2^(20)))
@@ -2602,35 +2602,35 @@ F.pool_Pool_setPart = function(limit, part)
  cfg[32] = once[94]
  once[6] = 1
 end
-F.meter_Meter_Advance = function(m, m_o, d, r, t)
+F.meter_Meter_Advance = function(m, d, r, t)
  do
   if (d[1] == 0) then
    if ((r ~= nil) and (r[3] > 0)) then
-    F.meter_Meter_settlePending(m, m_o, d, r, t)
+    F.meter_Meter_settlePending(m, d, r, t)
    end
-   F.meter_Meter_drain(m, m_o, d, t)
-  elseif F.meter_Meter_slices(m, m_o, d) then
-   F.meter_Meter_expire(m, m_o, d, r, t)
-  elseif ((d[1] == 2) and (t >= m[m_o+8])) then
-   local passed = (quo(((t - m[m_o+8])), d[4]) + 1)
-   m[m_o+5] = m[m_o+4]
+   F.meter_Meter_drain(m, d, t)
+  elseif F.meter_Meter_slices(m, d) then
+   F.meter_Meter_expire(m, d, r, t)
+  elseif ((d[1] == 2) and (t >= m[8])) then
+   local passed = (quo(((t - m[8])), d[4]) + 1)
+   m[5] = m[4]
    if (passed == 1) then
-    m[m_o+5] = (m[m_o+5] + m[m_o+6])
+    m[5] = (m[5] + m[6])
    end
-   m[m_o+6], m[m_o+9] = 0, 0
-   m[m_o+10] = (m[m_o+7] + (((passed - 1)) * d[4]))
-   m[m_o+7] = (m[m_o+7] + (passed * d[4]))
-   m[m_o+8] = (m[m_o+8] + (passed * d[4]))
+   m[6], m[9] = 0, 0
+   m[10] = (m[7] + (((passed - 1)) * d[4]))
+   m[7] = (m[7] + (passed * d[4]))
+   m[8] = (m[8] + (passed * d[4]))
   end
  end
  if (r ~= nil) then
   F.meter_Ring_regain(r, t)
  end
 end
-F.meter_Meter_Rerate = function(m, m_o, d)
+F.meter_Meter_Rerate = function(m, d)
  if (d[1] == 0) then
-  m[m_o+6] = 0
-  F.meter_Meter_fill(m, m_o, d, 0)
+  m[6] = 0
+  F.meter_Meter_fill(m, d, 0)
  end
 end
 F.gate_Gate_ramp = function(g, t)
@@ -2663,8 +2663,8 @@ F.pool_Pool_instOf = function(limit, who, who_o)
  return i
 end
 F.pool_inst_room = function(in_, d, r, amount)
- local room = F.meter_Meter_Room(in_, 0, d, r)
- if (((room < amount) and (F.meter_Meter_Used(in_, 0, d, r) == 0)) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, 0, d)))) then
+ local room = F.meter_Meter_Room(in_, d, r)
+ if (((room < amount) and (F.meter_Meter_Used(in_, d, r) == 0)) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then
   return amount
  end
  return room
@@ -2673,7 +2673,7 @@ F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
  do
   if (((band(cfg[4], ((1 * 2^(c[c_o+5])))) == 0) or (tk[30] ~= 0)) or (in_[1] == 0)) then
    return 0, 0
-  elseif F.meter_Meter_IsStock(in_, 0, d) then
+  elseif F.meter_Meter_IsStock(in_, d) then
    return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
   elseif (((((d[1] == 1) and (tk[23] > 0)) and (cfg[31] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
    do
@@ -2699,19 +2699,19 @@ F.pool_Pool_meterOf = function(c, c_o)
  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
  return in_, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), F.pool_Pool_ring(in_)
 end
-F.meter_Meter_Take = function(m, m_o, d, r, t, amount, slow)
+F.meter_Meter_Take = function(m, d, r, t, amount, slow)
  local c = {amount,t,0}
  do
   if (d[1] == 3) then
    c[3] = 1
-   m[m_o+4] = (m[m_o+4] + amount)
+   m[4] = (m[4] + amount)
   elseif ((d[2] == 2) and (not (d[3] ~= 0))) then
-   F.meter_Meter_add(m, m_o, d, r, t, amount)
+   F.meter_Meter_add(m, d, r, t, amount)
   elseif (((d[2] == 0) and slow) and (not (d[3] ~= 0))) then
-   F.meter_Meter_place(m, m_o, d, r, c, 0, (t + F.meter_Ring_slack(r, d)))
+   F.meter_Meter_place(m, d, r, c, 0, (t + F.meter_Ring_slack(r, d)))
   else
    c[3] = 1
-   F.meter_Meter_hold(m, m_o, d, amount)
+   F.meter_Meter_hold(m, d, amount)
   end
  end
  return copy_(c, 0, 3)
@@ -2908,61 +2908,61 @@ F.pool_wheel_add = function(w, w_o, i, t)
   end
  end
 end
-F.meter_Meter_pending = function(m, m_o, d, r, c, c_o)
+F.meter_Meter_pending = function(m, d, r, c, c_o)
  return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
 end
-F.meter_Meter_takeOut = function(m, m_o, d, r, amount, c, c_o)
+F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
  do
   if (d[1] == 3) then
-   m[m_o+4] = (m[m_o+4] - amount)
-  elseif F.meter_Meter_isFixed(m, m_o, d) then
+   m[4] = (m[4] - amount)
+  elseif F.meter_Meter_isFixed(m, d) then
    if (c[c_o+3] == 1) then
-    m[m_o+4] = (m[m_o+4] - amount)
-    m[m_o+5] = (m[m_o+5] - amount)
+    m[4] = (m[4] - amount)
+    m[5] = (m[5] - amount)
     return 
    end
-   if (c[c_o+2] >= m[m_o+10]) then
-    m[m_o+5] = max((m[m_o+5] - amount), 0)
+   if (c[c_o+2] >= m[10]) then
+    m[5] = max((m[5] - amount), 0)
    end
-   if (c[c_o+2] >= m[m_o+7]) then
-    m[m_o+6] = max((m[m_o+6] - amount), 0)
+   if (c[c_o+2] >= m[7]) then
+    m[6] = max((m[6] - amount), 0)
    end
   elseif (c[c_o+3] == 1) then
-   m[m_o+4] = (m[m_o+4] - amount)
+   m[4] = (m[4] - amount)
   elseif (d[1] == 0) then
    local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
    t1_[t1_o+1] = (t1_[t1_o+1] - amount)
    r[3] = (r[3] - amount)
-   m[m_o+4] = (m[m_o+4] - amount)
+   m[4] = (m[4] - amount)
   else
    if F.meter_Ring_live(r, d, c[c_o+2]) then
     amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
     local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
     t2_[t2_o+1] = (t2_[t2_o+1] - amount)
-    m[m_o+5] = (m[m_o+5] - amount)
+    m[5] = (m[5] - amount)
    end
   end
  end
 end
-F.meter_Meter_add = function(m, m_o, d, r, t, amount)
+F.meter_Meter_add = function(m, d, r, t, amount)
  do
   if (d[1] == 0) then
-   F.meter_Ring_stood(r, t, m[m_o+5])
-   F.meter_Meter_fill(m, m_o, d, amount)
-  elseif F.meter_Meter_slices(m, m_o, d) then
+   F.meter_Ring_stood(r, t, m[5])
+   F.meter_Meter_fill(m, d, amount)
+  elseif F.meter_Meter_slices(m, d) then
    local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
    t1_[t1_o+1] = (t1_[t1_o+1] + amount)
-   m[m_o+5] = (m[m_o+5] + amount)
+   m[5] = (m[5] + amount)
   else
-   m[m_o+5] = (m[m_o+5] + amount)
-   if (t >= m[m_o+7]) then
-    m[m_o+6] = (m[m_o+6] + amount)
+   m[5] = (m[5] + amount)
+   if (t >= m[7]) then
+    m[6] = (m[6] + amount)
    end
   end
  end
 end
-F.meter_Meter_isFixed = function(m, m_o, d)
- return ((d[1] == 2) and (m[m_o+8] ~= 0))
+F.meter_Meter_isFixed = function(m, d)
+ return ((d[1] == 2) and (m[8] ~= 0))
 end
 F.pool_Pool_noted = function(tk)
  local pd = (S_hperiods[tk[32]] or ld(S_hperiods, tk[32]))
@@ -2986,7 +2986,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size)
  end
  local before = in_[1]
  do
-  local err = F.meter_Meter_Resize(in_, 0, d, size, burst)
+  local err = F.meter_Meter_Resize(in_, d, size, burst)
   if (not err) then
    in_[13] = 1
    if (in_[1] > before) then
@@ -2995,20 +2995,20 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size)
   end
  end
 end
-F.meter_Meter_ObserveReset = function(m, m_o, d, r, t, lo, hi)
+F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  local current = false
  if (((((d[1] ~= 2) or (lo < 0)) or (hi < lo)) or (not F.meter_Def_phased(d, (hi - lo)))) or ((hi - t) > (2 * d[4]))) then
   return false
  end
- if (m[m_o+8] ~= 0) then
-  local k = F.meter_floorDiv(((((lo + hi) - m[m_o+7]) - m[m_o+8]) + d[4]), (2 * d[4]))
+ if (m[8] ~= 0) then
+  local k = F.meter_floorDiv(((((lo + hi) - m[7]) - m[8]) + d[4]), (2 * d[4]))
   local from, to = (lo - (k * d[4])), (hi - (k * d[4]))
   if (k > 0) then
    to = (to < t and to or t)
   end
-  if (((k <= 1) and (from <= m[m_o+8])) and (to >= m[m_o+7])) then
-   m[m_o+7], m[m_o+8] = (from > m[m_o+7] and from or m[m_o+7]), (to < m[m_o+8] and to or m[m_o+8])
-   F.meter_Meter_Advance(m, m_o, d, r, t)
+  if (((k <= 1) and (from <= m[8])) and (to >= m[7])) then
+   m[7], m[8] = (from > m[7] and from or m[7]), (to < m[8] and to or m[8])
+   F.meter_Meter_Advance(m, d, r, t)
    return (k >= 0)
   end
  end
@@ -3016,43 +3016,43 @@ F.meter_Meter_ObserveReset = function(m, m_o, d, r, t, lo, hi)
   local passed = (quo(((t - hi)), d[4]) + 1)
   lo, hi = (lo + (passed * d[4])), (hi + (passed * d[4]))
  end
- if (m[m_o+8] == 0) then
-  F.meter_Meter_openFixed(m, m_o, d, r, lo, hi)
+ if (m[8] == 0) then
+  F.meter_Meter_openFixed(m, d, r, lo, hi)
  else
-  F.meter_Meter_moveReset(m, m_o, d, r, t, lo, hi)
+  F.meter_Meter_moveReset(m, d, r, t, lo, hi)
  end
  return true
 end
-F.meter_Meter_IsStock = function(m, m_o, d)
- return F.meter_Meter_isFixed(m, m_o, d)
+F.meter_Meter_IsStock = function(m, d)
+ return F.meter_Meter_isFixed(m, d)
 end
-F.meter_Meter_ObserveUsed = function(m, m_o, d, r, t, made, used, rough)
- local ours, known = F.meter_Meter_mostUsed(m, m_o, d, r, t, made)
+F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
+ local ours, known = F.meter_Meter_mostUsed(m, d, r, t, made)
  if (((not known) or (used <= ours)) or (used > 1099511627776)) then
   return 
  end
  local more = (used - ours)
  do
-  if F.meter_Meter_isFixed(m, m_o, d) then
-   m[m_o+5] = (m[m_o+5] + more)
-  elseif F.meter_Meter_slices(m, m_o, d) then
-   F.meter_Meter_add(m, m_o, d, r, t, more)
-   m[m_o+10] = t
+  if F.meter_Meter_isFixed(m, d) then
+   m[5] = (m[5] + more)
+  elseif F.meter_Meter_slices(m, d) then
+   F.meter_Meter_add(m, d, r, t, more)
+   m[10] = t
   else
-   F.meter_Meter_add(m, m_o, d, r, t, more)
+   F.meter_Meter_add(m, d, r, t, more)
   end
  end
  if (not rough) then
-  m[m_o+9] = (m[m_o+9] + more)
+  m[9] = (m[9] + more)
  end
 end
 F.pool_Pool_sample = function(in_, d, r, remaining, own)
- if ((not F.meter_Meter_IsStock(in_, 0, d)) or (cfg[51] == 0)) then
+ if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[51] == 0)) then
   return 
  end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
- F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, 0, d, r))
+ F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
 end
 F.pool_ticket_cost = function(tk, limit)
  if (tk ~= nil) then
@@ -3109,11 +3109,11 @@ F.gate_Gate_Exhausted = function(g, t, granted, wait)
   F.gate_Gate_pause(g, t, max((wait < 2678400000000 and wait or 2678400000000), (g[2] - t)))
  end
 end
-F.meter_Meter_Room = function(m, m_o, d, r)
- if (m[m_o+1] == 0) then
+F.meter_Meter_Room = function(m, d, r)
+ if (m[1] == 0) then
   return 1099511627776
  end
- return (F.meter_Meter_Open(m, m_o, d, r) - F.meter_Meter_Used(m, m_o, d, r))
+ return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
 end
 F.meter_Ring_Odd = function(r, d, t)
  if ((r == nil) or (d[2] == 2)) then
@@ -3127,22 +3127,22 @@ F.meter_Ring_Odd = function(r, d, t)
  end
  return again
 end
-F.meter_Meter_Settle = function(m, m_o, d, r, t, c, c_o, actual)
+F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
  do
   if (d[1] == 3) then
   elseif (actual < c[c_o+1]) then
-   F.meter_Meter_reduce(m, m_o, d, r, t, c, c_o, (c[c_o+1] - actual))
+   F.meter_Meter_reduce(m, d, r, t, c, c_o, (c[c_o+1] - actual))
    c[c_o+1] = actual
   elseif (actual > c[c_o+1]) then
    local more = {(actual - c[c_o+1]),0,0}
    do
     if (c[c_o+3] == 1) then
-     F.meter_Meter_hold(m, m_o, d, more[1])
+     F.meter_Meter_hold(m, d, more[1])
     elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
-     F.meter_Meter_place(m, m_o, d, r, more, 0, c[c_o+2])
+     F.meter_Meter_place(m, d, r, more, 0, c[c_o+2])
     else
-     F.meter_Meter_Bind(m, m_o, d, r, t, c, c_o)
-     F.meter_Meter_add(m, m_o, d, r, t, more[1])
+     F.meter_Meter_Bind(m, d, r, t, c, c_o)
+     F.meter_Meter_add(m, d, r, t, more[1])
     end
    end
    c[c_o+1] = actual
@@ -3189,17 +3189,17 @@ F.order_Queue_Settled = function(at, was, is)
   F.order_Queue_rekey(i)
  end
 end
-F.meter_Meter_Spend = function(m, m_o, d, r, t, granted, c, c_o)
+F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
  if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then
   return 
  end
  local bound = (granted + F.meter_Ring_slack(r, d))
  if ((d[2] == 2) or (t >= bound)) then
-  F.meter_Meter_Bind(m, m_o, d, r, (t > granted and t or granted), c, c_o)
+  F.meter_Meter_Bind(m, d, r, (t > granted and t or granted), c, c_o)
   return 
  end
- F.meter_Meter_takeOut(m, m_o, d, r, c[c_o+1], c, c_o)
- F.meter_Meter_place(m, m_o, d, r, c, c_o, bound)
+ F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
+ F.meter_Meter_place(m, d, r, c, c_o, bound)
 end
 F.pool_gateScope = function(scope, model, key)
  scope = band(scope, 20)
@@ -3251,38 +3251,38 @@ end
 F.policy_mirrored = function(k)
  return floor(reverse16(k) / 2^(1))
 end
-F.meter_Meter_Lose = function(m, m_o, d, r, t, lost)
+F.meter_Meter_Lose = function(m, d, r, t, lost)
  local mark = (lost + d[7])
- local more = (m[m_o+1] - F.meter_Meter_Used(m, m_o, d, r))
- if ((m[m_o+1] == 0) or (more <= 0)) then
+ local more = (m[1] - F.meter_Meter_Used(m, d, r))
+ if ((m[1] == 0) or (more <= 0)) then
   return 
  end
  do
   if (d[1] == 3) then
-  elseif F.meter_Meter_isFixed(m, m_o, d) then
-   if (mark < m[m_o+10]) then
+  elseif F.meter_Meter_isFixed(m, d) then
+   if (mark < m[10]) then
     return 
    end
-   m[m_o+5] = (m[m_o+5] + more)
-   if (mark >= m[m_o+7]) then
-    m[m_o+6] = (m[m_o+6] + more)
+   m[5] = (m[5] + more)
+   if (mark >= m[7]) then
+    m[6] = (m[6] + more)
    end
-  elseif F.meter_Meter_slices(m, m_o, d) then
+  elseif F.meter_Meter_slices(m, d) then
    if F.meter_Ring_live(r, d, mark) then
-    F.meter_Meter_add(m, m_o, d, r, mark, more)
+    F.meter_Meter_add(m, d, r, mark, more)
    end
   elseif (mark > t) then
    local c = {more,0,0}
-   F.meter_Meter_place(m, m_o, d, r, c, 0, mark)
+   F.meter_Meter_place(m, d, r, c, 0, mark)
   else
-   local n, w = F.meter_Meter_rate(m, m_o, d)
+   local n, w = F.meter_Meter_rate(m, d)
    if ((n > 0) and ((t - mark) > quo(4503599627370496, n))) then
     return 
    end
    do
     more = (more - quo((((t - mark)) * n), (w > 1 and w or 1)))
     if (more > 0) then
-     F.meter_Meter_add(m, m_o, d, r, t, more)
+     F.meter_Meter_add(m, d, r, t, more)
     end
    end
   end
@@ -3396,9 +3396,9 @@ F.order_Queue_findLeast = function()
   end
  end
 end
-F.order_Queue_laneHeads = function(i, strict, strict_o, each)
+F.order_Queue_laneHeads = function(i, strict, each)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
- local within = F.order_Strictness_in(strict, strict_o, l)
+ local within = F.order_Strictness_in(strict, l)
  local first = #T[3]
  for c = 0, 9 - 1 do
   local t2_ = false
@@ -3407,7 +3407,7 @@ F.order_Queue_laneHeads = function(i, strict, strict_o, each)
     break
    end
    local n = F.flat_Tree_Min(l[c+25])
-   local t3_ = (F.order_Queue_rankOf(c, F.order_Queue_lead(l, c), (F.flat_Tree_KeyOf(n))[2], (strict[strict_o+1] ~= 0)))
+   local t3_ = (F.order_Queue_rankOf(c, F.order_Queue_lead(l, c), (F.flat_Tree_KeyOf(n))[2], (strict[1] ~= 0)))
    local h = {(S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))[11],i,c,t3_[1],t3_[2],t3_[3]}
    do
     if ((#T[3] == first) or (each and (not within))) then
@@ -3510,11 +3510,11 @@ F.order_Queue_ParkedBefore = function(w, on)
  return false
 end
 F.pool_inst_readyAt = function(in_, d, r, t, amount)
- local at = F.meter_Meter_ReadyAt(in_, 0, d, r, t, amount)
+ local at = F.meter_Meter_ReadyAt(in_, d, r, t, amount)
  do
-  local most = F.meter_Meter_Open(in_, 0, d, r)
-  if ((amount > most) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, 0, d)))) then
-   at = min(at, F.meter_Meter_ReadyAt(in_, 0, d, r, t, most))
+  local most = F.meter_Meter_Open(in_, d, r)
+  if ((amount > most) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then
+   at = min(at, F.meter_Meter_ReadyAt(in_, d, r, t, most))
   end
  end
  return at
@@ -3554,11 +3554,11 @@ F.pool_inst_claimed = function(in_, pass)
  end
  return in_[20]
 end
-F.meter_Meter_ReadyAt = function(m, m_o, d, r, t, need)
- if (m[m_o+1] == 0) then
+F.meter_Meter_ReadyAt = function(m, d, r, t, need)
+ if (m[1] == 0) then
   return t
  end
- local at = F.meter_Meter_readyWithin(m, m_o, d, r, t, need, F.meter_Meter_Open(m, m_o, d, r))
+ local at = F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_Open(m, d, r))
  if (r == nil) then
   return at
  end
@@ -3566,7 +3566,7 @@ F.meter_Meter_ReadyAt = function(m, m_o, d, r, t, need)
   local cut, step_ = (r[5] - 10), (r[6] + 3600000000)
   while ((cut > (-10)) and (step_ < at)) do
    do
-    at = min(at, max(step_, F.meter_Meter_readyWithin(m, m_o, d, r, t, need, (F.meter_Meter_less(m, m_o, (cut > 0 and cut or 0)) - F.meter_Meter_Withheld(m, m_o, d)))))
+    at = min(at, max(step_, F.meter_Meter_readyWithin(m, d, r, t, need, (F.meter_Meter_less(m, (cut > 0 and cut or 0)) - F.meter_Meter_Withheld(m, d)))))
    end
    cut, step_ = (cut - 10), (step_ + 3600000000)
   end
@@ -3630,7 +3630,7 @@ F.order_Share = function(amount, ahead)
  return ((quo(amount, 1024) * ahead) + quo(((amount % 1024) * ahead), 1024))
 end
 F.pool_Pool_estimate = function(in_, d, r, before, need)
- local at = F.meter_Meter_Estimate(in_, 0, d, r, once[1], before, need)
+ local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[8] ~= 0) then
   at = min(at, (once[93] > once[1] and once[93] or once[1]))
  end
@@ -3716,15 +3716,15 @@ F.order_Queue_rest = function()
   end
  end
 end
-F.meter_Meter_reduce = function(m, m_o, d, r, t, c, c_o, amount)
+F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
  if ((d[1] == 3) and (c[c_o+3] == 0)) then
   return 
  end
- if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, m_o, d, r, c, c_o))) then
-  F.meter_Meter_undrain(m, m_o, r, t, c[c_o+2], amount)
+ if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
+  F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
   return 
  end
- F.meter_Meter_takeOut(m, m_o, d, r, amount, c, c_o)
+ F.meter_Meter_takeOut(m, d, r, amount, c, c_o)
 end
 F.pool_Pool_stockOf = function(in_)
  local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
@@ -3756,22 +3756,22 @@ F.pool_caller_uncount = function(c, waited, retry)
   c[6] = (c[6] - 1)
  end
 end
-F.meter_Meter_slices = function(m, m_o, d)
- return ((d[1] == 1) or ((d[1] == 2) and (m[m_o+8] == 0)))
+F.meter_Meter_slices = function(m, d)
+ return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
 end
 F.meter_Ring_live = function(r, d, bound)
  return (quo(bound, d[5]) >= r[1])
 end
-F.meter_Meter_settlePending = function(m, m_o, d, r, t)
+F.meter_Meter_settlePending = function(m, d, r, t)
  do
   while ((r[3] > 0) and ((((r[1] + 1)) * d[5]) <= t)) do
    do
     local c, c_o = F.meter_Ring_at(r, r[1])
     if (c[c_o+1] > 0) then
-     F.meter_Meter_drain(m, m_o, d, (((r[1] + 1)) * d[5]))
-     F.meter_Ring_stood(r, (((r[1] + 1)) * d[5]), m[m_o+5])
-     F.meter_Meter_fill(m, m_o, d, c[c_o+1])
-     m[m_o+4] = (m[m_o+4] - c[c_o+1])
+     F.meter_Meter_drain(m, d, (((r[1] + 1)) * d[5]))
+     F.meter_Ring_stood(r, (((r[1] + 1)) * d[5]), m[5])
+     F.meter_Meter_fill(m, d, c[c_o+1])
+     m[4] = (m[4] - c[c_o+1])
      r[3] = (r[3] - c[c_o+1])
      c[c_o+1] = 0
     end
@@ -3780,19 +3780,19 @@ F.meter_Meter_settlePending = function(m, m_o, d, r, t)
   end
  end
 end
-F.meter_Meter_drain = function(m, m_o, d, t)
- local dt = (t - m[m_o+7])
+F.meter_Meter_drain = function(m, d, t)
+ local dt = (t - m[7])
  if (dt <= 0) then
   return 
  end
- m[m_o+7] = t
- if ((m[m_o+5] == 0) or (m[m_o+2] == 0)) then
+ m[7] = t
+ if ((m[5] == 0) or (m[2] == 0)) then
   return 
  end
- local n, w = m[m_o+2], m[m_o+3]
+ local n, w = m[2], m[3]
  if (d[8] ~= 0) then
   do
-   local t1_, t2_ = F.meter_Meter_rate(m, m_o, d)
+   local t1_, t2_ = F.meter_Meter_rate(m, d)
    n = t1_
    w = t2_
    if (n == 0) then
@@ -3802,29 +3802,29 @@ F.meter_Meter_drain = function(m, m_o, d, t)
  end
  do
   local hi, lo = 0, (u64(dt) * u64(n))
-  if ((hi ~= 0) or (lo >= u64(((m[m_o+5] * w) - m[m_o+6])))) then
-   m[m_o+5], m[m_o+6], m[m_o+9] = 0, 0, 0
+  if ((hi ~= 0) or (lo >= u64(((m[5] * w) - m[6])))) then
+   m[5], m[6], m[9] = 0, 0, 0
    return 
   end
  end
- local acc = (m[m_o+6] + (dt * n))
+ local acc = (m[6] + (dt * n))
  local drained = quo(acc, w)
- m[m_o+5] = (m[m_o+5] - drained)
- m[m_o+6] = (acc - (drained * w))
- m[m_o+9] = (m[m_o+9] < m[m_o+5] and m[m_o+9] or m[m_o+5])
+ m[5] = (m[5] - drained)
+ m[6] = (acc - (drained * w))
+ m[9] = (m[9] < m[5] and m[9] or m[5])
 end
-F.meter_Meter_expire = function(m, m_o, d, r, t)
+F.meter_Meter_expire = function(m, d, r, t)
  if (t < r[2]) then
   return 
  end
  local first = quo(((t - d[4])), d[5])
  do
-  while ((r[1] < first) and (m[m_o+5] > 0)) do
+  while ((r[1] < first) and (m[5] > 0)) do
    do
     local c, c_o = F.meter_Ring_at(r, r[1])
     if (c[c_o+1] ~= 0) then
      F.meter_Ring_came(r, d, t, c[c_o+1])
-     m[m_o+5] = (m[m_o+5] - c[c_o+1])
+     m[5] = (m[5] - c[c_o+1])
      c[c_o+1] = 0
     end
    end
@@ -3832,9 +3832,9 @@ F.meter_Meter_expire = function(m, m_o, d, r, t)
   end
  end
  r[1] = (r[1] > first and r[1] or first)
- m[m_o+9] = (m[m_o+9] < m[m_o+5] and m[m_o+9] or m[m_o+5])
- if (((m[m_o+9] > 0) and F.meter_Meter_slices(m, m_o, d)) and ((t - m[m_o+10]) > d[4])) then
-  m[m_o+9] = 0
+ m[9] = (m[9] < m[5] and m[9] or m[5])
+ if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then
+  m[9] = 0
  end
  r[2] = ((((r[1] + 1)) * d[5]) + d[4])
 end
@@ -3845,12 +3845,12 @@ F.meter_Ring_regain = function(r, t)
   end
  end
 end
-F.meter_Meter_fill = function(m, m_o, d, amount)
+F.meter_Meter_fill = function(m, d, amount)
  do
-  m[m_o+5] = (m[m_o+5] + amount)
-  if (m[m_o+5] > (2 * m[m_o+1])) then
-   local _, w = F.meter_Meter_rate(m, m_o, d)
-   m[m_o+5] = min(m[m_o+5], max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[m_o+1])))
+  m[5] = (m[5] + amount)
+  if (m[5] > (2 * m[1])) then
+   local _, w = F.meter_Meter_rate(m, d)
+   m[5] = min(m[5], max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[1])))
   end
  end
 end
@@ -3925,7 +3925,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
   end
  end
  do
-  local err = F.meter_Meter_Start(in_, 0, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], l[13])
+  local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], l[13])
   if (err and true or false) then
    return 0, err
   end
@@ -3944,24 +3944,24 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  F.pool_Pool_lose(i)
  return i, nil
 end
-F.meter_Meter_Used = function(m, m_o, d, r)
+F.meter_Meter_Used = function(m, d, r)
  do
   if (d[1] == 3) then
-   return m[m_o+4]
-  elseif F.meter_Meter_isFixed(m, m_o, d) then
-   return m[m_o+5]
+   return m[4]
+  elseif F.meter_Meter_isFixed(m, d) then
+   return m[5]
   else
-   return (m[m_o+5] + m[m_o+4])
+   return (m[5] + m[4])
   end
  end
 end
-F.meter_Meter_Withheld = function(m, m_o, d)
- return quo((m[m_o+1] * d[8]), 4096)
+F.meter_Meter_Withheld = function(m, d)
+ return quo((m[1] * d[8]), 4096)
 end
 F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local code = 0
  local at = 0
- local room, size = F.meter_Meter_Room(in_, 0, d, r), F.meter_Meter_Open(in_, 0, d, r)
+ local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
  local left = (room - c[c_o+1])
  local st = F.pool_Pool_stockOf(in_)
  if (((size - left) <= F.policy_Part(size, cfg[tk[23]+53])) and F.policy_Breaker_Idle(st, 9)) then
@@ -4050,17 +4050,17 @@ F.pool_Pool_binds = function(in_, d)
    return true
   end
  end
- return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, 0, d) or (cfg[63] ~= 0))))
+ return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[63] ~= 0))))
 end
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
- local size = F.meter_Meter_Open(in_, 0, d, r)
+ local size = F.meter_Meter_Open(in_, d, r)
  local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[23])), (size - c[c_o+1]))
- if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, 0, d, r) - c[c_o+1]) >= floor_)) then
+ if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, d, r) - c[c_o+1]) >= floor_)) then
   return 0, 0
  end
- return 10, F.meter_Meter_ReadyAt(in_, 0, d, r, once[1], (c[c_o+1] + floor_))
+ return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
 end
-F.meter_Meter_place = function(m, m_o, d, r, c, c_o, mark)
+F.meter_Meter_place = function(m, d, r, c, c_o, mark)
  c[c_o+3], c[c_o+2] = 2, mark
  if (d[1] == 0) then
   local slice = quo(mark, d[5])
@@ -4070,10 +4070,10 @@ F.meter_Meter_place = function(m, m_o, d, r, c, c_o, mark)
   local t1_, t1_o = F.meter_Ring_at(r, slice)
   t1_[t1_o+1] = (t1_[t1_o+1] + c[c_o+1])
   r[3] = (r[3] + c[c_o+1])
-  m[m_o+4] = (m[m_o+4] + c[c_o+1])
+  m[4] = (m[4] + c[c_o+1])
   return 
  end
- F.meter_Meter_add(m, m_o, d, r, mark, c[c_o+1])
+ F.meter_Meter_add(m, d, r, mark, c[c_o+1])
 end
 F.meter_Ring_slack = function(r, d)
  if ((r == nil) or (r[4] == 0)) then
@@ -4081,10 +4081,10 @@ F.meter_Ring_slack = function(r, d)
  end
  return r[4]
 end
-F.meter_Meter_hold = function(m, m_o, d, amount)
- m[m_o+4] = (m[m_o+4] + amount)
- if F.meter_Meter_isFixed(m, m_o, d) then
-  m[m_o+5] = (m[m_o+5] + amount)
+F.meter_Meter_hold = function(m, d, amount)
+ m[4] = (m[4] + amount)
+ if F.meter_Meter_isFixed(m, d) then
+  m[5] = (m[5] + amount)
  end
 end
 F.meter_SlowBeyond = function(d, r)
@@ -4237,12 +4237,12 @@ F.meter_Ring_stood = function(r, t, level)
   end
  end
 end
-F.meter_Meter_Resize = function(m, m_o, d, size, burst)
+F.meter_Meter_Resize = function(m, d, size, burst)
  if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then
   return "error"
  end
  if ((d[1] ~= 0) or (size == 0)) then
-  m[m_o+1] = size
+  m[1] = size
   return nil
  end
  if (burst == 0) then
@@ -4252,17 +4252,17 @@ F.meter_Meter_Resize = function(m, m_o, d, size, burst)
  if (err and true or false) then
   return err
  end
- if (m[m_o+3] == 0) then
-  m[m_o+5] = (m[m_o+5] < burst and m[m_o+5] or burst)
+ if (m[3] == 0) then
+  m[5] = (m[5] < burst and m[5] or burst)
  end
- if ((m[m_o+3] ~= w) or ((d[8] ~= 0) and (((m[m_o+2] ~= n) or (m[m_o+1] ~= burst))))) then
-  m[m_o+6] = 0
+ if ((m[3] ~= w) or ((d[8] ~= 0) and (((m[2] ~= n) or (m[1] ~= burst))))) then
+  m[6] = 0
  end
- if ((m[m_o+2] ~= n) or (m[m_o+3] ~= w)) then
-  m[m_o+10] = m[m_o+7]
+ if ((m[2] ~= n) or (m[3] ~= w)) then
+  m[10] = m[7]
  end
- m[m_o+1], m[m_o+2], m[m_o+3] = burst, n, w
- F.meter_Meter_fill(m, m_o, d, 0)
+ m[1], m[2], m[3] = burst, n, w
+ F.meter_Meter_fill(m, d, 0)
  return nil
 end
 F.meter_Def_phased = function(d, width)
@@ -4274,7 +4274,7 @@ F.meter_floorDiv = function(a, b)
  end
  return quo(a, b)
 end
-F.meter_Meter_openFixed = function(m, m_o, d, r, lo, hi)
+F.meter_Meter_openFixed = function(m, d, r, lo, hi)
  local later = 0
  do
   local k = max(r[1], quo(lo, d[5]))
@@ -4296,28 +4296,28 @@ F.meter_Meter_openFixed = function(m, m_o, d, r, lo, hi)
    k = (k + 1)
   end
  end
- m[m_o+5] = (m[m_o+5] + m[m_o+4])
- m[m_o+6] = later
- m[m_o+10] = (tail * d[5])
- m[m_o+7], m[m_o+8] = lo, hi
+ m[5] = (m[5] + m[4])
+ m[6] = later
+ m[10] = (tail * d[5])
+ m[7], m[8] = lo, hi
 end
-F.meter_Meter_moveReset = function(m, m_o, d, r, t, lo, hi)
- if ((lo < m[m_o+7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then
-  m[m_o+6] = max(m[m_o+6], (m[m_o+5] - m[m_o+4]))
+F.meter_Meter_moveReset = function(m, d, r, t, lo, hi)
+ if ((lo < m[7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then
+  m[6] = max(m[6], (m[5] - m[4]))
  end
- m[m_o+7], m[m_o+8] = lo, hi
+ m[7], m[8] = lo, hi
 end
-F.meter_Meter_mostUsed = function(m, m_o, d, r, t, made)
+F.meter_Meter_mostUsed = function(m, d, r, t, made)
  local used = 0
  local known = false
  do
-  if F.meter_Meter_isFixed(m, m_o, d) then
-   return m[m_o+5], true
-  elseif F.meter_Meter_slices(m, m_o, d) then
+  if F.meter_Meter_isFixed(m, d) then
+   return m[5], true
+  elseif F.meter_Meter_slices(m, d) then
    local gone, ok = F.meter_Ring_goneSince(r, made)
-   return ((m[m_o+5] + m[m_o+4]) + gone), ok
-  elseif (((d[1] == 0) and (m[m_o+2] > 0)) and ((t - made) < quo(4503599627370496, m[m_o+2]))) then
-   return ((m[m_o+5] + m[m_o+4]) + F.meter_ceilDiv((((t - made)) * m[m_o+2]), m[m_o+3])), true
+   return ((m[5] + m[4]) + gone), ok
+  elseif (((d[1] == 0) and (m[2] > 0)) and ((t - made) < quo(4503599627370496, m[2]))) then
+   return ((m[5] + m[4]) + F.meter_ceilDiv((((t - made)) * m[2]), m[3])), true
   else
    return 0, false
   end
@@ -4360,8 +4360,8 @@ F.gate_pauseFor = function(hint, b, b_o, n)
  local least = F.gate_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min((hint > least and hint or least), 86400000000)
 end
-F.meter_Meter_Open = function(m, m_o, d, r)
- return (F.meter_Meter_Capacity(m, m_o, r) - F.meter_Meter_Withheld(m, m_o, d))
+F.meter_Meter_Open = function(m, d, r)
+ return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
 end
 F.order_Queue_findLane = function(key)
  local h = F.order_LaneKey_hash(key)
@@ -4439,19 +4439,19 @@ end
 F.order_Queue_Number = function(w)
  return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
 end
-F.meter_Meter_rate = function(m, m_o, d)
+F.meter_Meter_rate = function(m, d)
  local n = 0
  local w = 0
- if ((d[8] == 0) or (m[m_o+3] == 0)) then
-  return m[m_o+2], m[m_o+3]
+ if ((d[8] == 0) or (m[3] == 0)) then
+  return m[2], m[3]
  end
- n, w = (m[m_o+2] * ((4096 - d[8]))), m[m_o+3]
+ n, w = (m[2] * ((4096 - d[8]))), m[3]
  if (w > 1099511627776) then
   n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
  end
  w = (w * 4096)
  do
-  while ((m[m_o+1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
+  while ((m[1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
    if (n == 0) then
     break
    end
@@ -4492,8 +4492,8 @@ end
 F.flat_Key_Less = function(k, l)
  return ((k[1] < l[1]) or ((k[1] == l[1]) and (k[2] < l[2])))
 end
-F.order_Strictness_in = function(s, s_o, k)
- return ((s[s_o+1] ~= 0) or ((s[s_o+2] and true or false) and s[s_o+2](k)))
+F.order_Strictness_in = function(s, k)
+ return ((s[1] ~= 0) or ((s[2] and true or false) and s[2](k)))
 end
 F.order_Queue_rankOf = function(class, lead, seq, strict)
  do
@@ -4570,8 +4570,8 @@ F.pool_Pool_strictLane = function(lane, phase)
  end
  return false
 end
-F.meter_Meter_readyWithin = function(m, m_o, d, r, t, need, capacity)
- local deficit = ((need + F.meter_Meter_Used(m, m_o, d, r)) - capacity)
+F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
+ local deficit = ((need + F.meter_Meter_Used(m, d, r)) - capacity)
  if (deficit <= 0) then
   return t
  end
@@ -4579,8 +4579,8 @@ F.meter_Meter_readyWithin = function(m, m_o, d, r, t, need, capacity)
   if (d[1] == 3) then
    return 9007199254740992
   elseif (d[1] == 0) then
-   return F.meter_Meter_bucketReady(m, m_o, d, r, t, deficit)
-  elseif F.meter_Meter_slices(m, m_o, d) then
+   return F.meter_Meter_bucketReady(m, d, r, t, deficit)
+  elseif F.meter_Meter_slices(m, d) then
    do
     local k = r[1]
     while (k < (r[1] + 512)) do
@@ -4596,17 +4596,17 @@ F.meter_Meter_readyWithin = function(m, m_o, d, r, t, need, capacity)
     end
    end
    return 9007199254740992
-  elseif (((m[m_o+4] + m[m_o+6]) + need) <= capacity) then
-   return m[m_o+8]
-  elseif ((m[m_o+4] + need) <= capacity) then
-   return (m[m_o+8] + d[4])
+  elseif (((m[4] + m[6]) + need) <= capacity) then
+   return m[8]
+  elseif ((m[4] + need) <= capacity) then
+   return (m[8] + d[4])
   else
    return 9007199254740992
   end
  end
 end
-F.meter_Meter_less = function(m, m_o, cut)
- return (m[m_o+1] - F.meter_ceilDiv((m[m_o+1] * cut), 1000))
+F.meter_Meter_less = function(m, cut)
+ return (m[1] - F.meter_ceilDiv((m[1] * cut), 1000))
 end
 F.order_Queue_carry = function()
  local t2_ = T[4]
@@ -4692,28 +4692,28 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
  end
  return sum_
 end
-F.meter_Meter_Estimate = function(m, m_o, d, r, t, ahead, need)
- if ((m[m_o+1] == 0) or (d[1] == 3)) then
+F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
+ if ((m[1] == 0) or (d[1] == 3)) then
   return t
  end
  if (d[1] == 0) then
-  local deficit = ((ahead + need) - F.meter_Meter_Room(m, m_o, d, r))
-  local n, w = F.meter_Meter_rate(m, m_o, d)
+  local deficit = ((ahead + need) - F.meter_Meter_Room(m, d, r))
+  local n, w = F.meter_Meter_rate(m, d)
   if ((deficit <= 0) or (n == 0)) then
    return t
   end
-  return min((t + quo((((min(deficit, quo(9007199254740992, w)) * w) - m[m_o+6])), n)), 9007199254740992)
+  return min((t + quo((((min(deficit, quo(9007199254740992, w)) * w) - m[6])), n)), 9007199254740992)
  end
- local capacity = max(F.meter_Meter_Open(m, m_o, d, r), 1)
- if F.meter_Meter_isFixed(m, m_o, d) then
-  local left = ((ahead + need) - max(F.meter_Meter_Room(m, m_o, d, r), 0))
+ local capacity = max(F.meter_Meter_Open(m, d, r), 1)
+ if F.meter_Meter_isFixed(m, d) then
+  local left = ((ahead + need) - max(F.meter_Meter_Room(m, d, r), 0))
   if (left <= 0) then
    return t
   end
-  return min((m[m_o+8] + (min(quo(((left - 1)), capacity), quo(9007199254740992, d[4])) * d[4])), 9007199254740992)
+  return min((m[8] + (min(quo(((left - 1)), capacity), quo(9007199254740992, d[4])) * d[4])), 9007199254740992)
  end
  local rounds = quo((((ahead + need) - 1)), capacity)
- local at = F.meter_Meter_ReadyAt(m, m_o, d, r, t, ((ahead + need) - (rounds * capacity)))
+ local at = F.meter_Meter_ReadyAt(m, d, r, t, ((ahead + need) - (rounds * capacity)))
  if (at == 9007199254740992) then
   at = t
  end
@@ -4722,26 +4722,26 @@ end
 F.order_Queue_partOf = function(m)
  return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
 end
-F.meter_Meter_undrain = function(m, m_o, r, t, mark, amount)
- if (mark < m[m_o+10]) then
+F.meter_Meter_undrain = function(m, r, t, mark, amount)
+ if (mark < m[10]) then
   return 
  end
  local still = amount
- if (m[m_o+2] > 0) then
+ if (m[2] > 0) then
   still = 0
-  if ((t - mark) <= quo(4503599627370496, m[m_o+2])) then
-   still = (amount - F.meter_ceilDiv((((t - mark)) * m[m_o+2]), m[m_o+3]))
+  if ((t - mark) <= quo(4503599627370496, m[2])) then
+   still = (amount - F.meter_ceilDiv((((t - mark)) * m[2]), m[3]))
   end
  end
- local back = min(max(still, min(F.meter_Ring_lowest(r, mark, t), m[m_o+5])), amount)
+ local back = min(max(still, min(F.meter_Ring_lowest(r, mark, t), m[5])), amount)
  if (back <= 0) then
   return 
  end
  F.meter_Ring_lower(r, mark, t, back)
  do
-  m[m_o+5] = (m[m_o+5] - back)
-  if (m[m_o+5] <= 0) then
-   m[m_o+5], m[m_o+6] = 0, 0
+  m[5] = (m[5] - back)
+  if (m[5] <= 0) then
+   m[5], m[6] = 0, 0
   end
  end
 end
@@ -4769,26 +4769,26 @@ F.meter_Def_NeedsRing = function(d)
   end
  end
 end
-F.meter_Meter_Start = function(m, m_o, d, r, t, size, burst, reset)
+F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
  do
-  local err = F.meter_Meter_Resize(m, m_o, d, size, burst)
+  local err = F.meter_Meter_Resize(m, d, size, burst)
   if (err and true or false) then
    return err
   end
  end
  do
   if (d[1] == 0) then
-   m[m_o+7] = t
+   m[7] = t
    if (r ~= nil) then
     r[1] = quo(t, d[5])
    end
   elseif ((d[1] == 2) and (d[2] == 2)) then
-   m[m_o+8] = F.meter_nextReset(reset, d[4], t)
-   m[m_o+7], m[m_o+10] = m[m_o+8], (m[m_o+8] - d[4])
+   m[8] = F.meter_nextReset(reset, d[4], t)
+   m[7], m[10] = m[8], (m[8] - d[4])
   elseif (((d[1] == 2) and (reset ~= 0)) and F.meter_Def_phased(d, 2400000)) then
    local next_ = F.meter_nextReset(reset, d[4], t)
-   m[m_o+7], m[m_o+8] = (next_ - 1200000), (next_ + 1200000)
-   m[m_o+10] = (m[m_o+7] - d[4])
+   m[7], m[8] = (next_ - 1200000), (next_ + 1200000)
+   m[10] = (m[7] - d[4])
   else
    if (r ~= nil) then
     r[1] = quo(((t - d[4])), d[5])
@@ -5053,11 +5053,11 @@ F.gate_Backoff_after = function(b, b_o, n)
  end
  return (d < b[b_o+3] and d or b[b_o+3])
 end
-F.meter_Meter_Capacity = function(m, m_o, r)
+F.meter_Meter_Capacity = function(m, r)
  if ((r == nil) or (r[5] == 0)) then
-  return m[m_o+1]
+  return m[1]
  end
- return F.meter_Meter_less(m, m_o, r[5])
+ return F.meter_Meter_less(m, r[5])
 end
 F.order_Queue_dropMember = function(i)
  local m = (S_qmembers[i] or ld(S_qmembers, i))
@@ -5076,8 +5076,8 @@ F.order_Queue_leaveDomain = function(i)
   end
  end
 end
-F.meter_Meter_bucketReady = function(m, m_o, d, r, t, deficit)
- local probe = {m[m_o+1],m[m_o+2],m[m_o+3],0,m[m_o+5],m[m_o+6],t,0,0,0}
+F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
+ local probe = {m[1],m[2],m[3],0,m[5],m[6],t,0,0,0}
  if (r ~= nil) then
   do
    local k, left = r[1], r[3]
@@ -5090,16 +5090,16 @@ F.meter_Meter_bucketReady = function(m, m_o, d, r, t, deficit)
      end
      left = (left - c)
      local before = probe[5]
-     F.meter_Meter_drain(probe, 0, d, (((k + 1)) * d[5]))
+     F.meter_Meter_drain(probe, d, (((k + 1)) * d[5]))
      deficit = (deficit - (before - probe[5]))
-     F.meter_Meter_fill(probe, 0, d, c)
+     F.meter_Meter_fill(probe, d, c)
     until true
     if t1_ then break end
     k = (k + 1)
    end
   end
  end
- local n, w = F.meter_Meter_rate(m, m_o, d)
+ local n, w = F.meter_Meter_rate(m, d)
  if ((deficit > probe[5]) or (n == 0)) then
   return 9007199254740992
  end
@@ -5316,4 +5316,250 @@ F.policy_Breaker_forget = function(b, b_o, t)
   end
  end
  F.policy_Breaker_keep(b, b_o, n)
+end
+-- What follows was written by hand, in quick.lua.
+
+-- The commonest operations, an acquire that can go at once and a close, without ado: where nobody waits, no
+-- gate is there, nothing is kept for others and no limit is scoped. They do what acquire and close do, with
+-- what they charge added up for the whole batch; everything else goes the long way.
+local quickNow, calm = -1, false
+local rooms, taken, bound, ways = {}, {}, {}, {}
+local plainKnown, plain
+
+-- plainPool reports whether a pool's limits allow it.
+local function plainPool()
+ if plainKnown == known then return plain end
+ plainKnown = known
+ plain = cfg[4] == 0 and cfg[29] == 0
+ for l = 0, cfg[1] - 1 do
+  if once[45 + l] == 0 then plain = false end
+ end
+ return plain
+end
+
+-- ways of charging
+local held, fixed, off, places = 1, 2, 3, 4
+
+-- look brings a limit to now and finds out how much room it has, once for a batch.
+local function look(l)
+ local u = unscoped[l]
+ local m, d, r = u[2], S_defs[l + 1] or ld(S_defs, l + 1), u[3]
+ F.meter_Meter_Advance(m, d, r, once[1])
+ local kind, guard, late = d[1], d[2], d[3]
+ local way = held
+ if kind == 3 then way = places
+ elseif guard == 2 and late == 0 then way = off
+ elseif guard == 0 and late == 0 and F.pool_headerTime_slowerThan(once, 27 - 1, d, r) then way = 0 -- placed ahead: the long way
+ elseif kind == 2 and m[8] ~= 0 then way = fixed end
+ local room = F.meter_Meter_Room(m, d, r)
+ rooms[l], taken[l], bound[l], ways[l] = room, 0, 0, way
+ return room
+end
+
+-- settleUp charges what the batch has taken and bound so far.
+local function settleUp()
+ local now = once[1]
+ for l in pairs(rooms) do
+  local u = unscoped[l]
+  local m, d, r, take, bind, way = u[2], S_defs[l + 1], u[3], taken[l], bound[l], ways[l]
+  if take ~= 0 then
+   m[17] = floor(now / 1048576)
+   if way == off then
+    F.meter_Meter_add(m, d, r, now, take)
+   else
+    m[4] = m[4] + take
+    if way == fixed then m[5] = m[5] + take end
+   end
+  end
+  if bind ~= 0 then
+   m[4] = m[4] - bind
+   if way == fixed then
+    if now >= m[7] then m[6] = m[6] + bind end
+   elseif way ~= places then
+    F.meter_Meter_add(m, d, r, now, bind)
+   end
+  end
+  rooms[l] = nil
+ end
+end
+
+local function quickAcquire(op)
+ local agent, class, ttl = op[4], op[9], op[31]
+ if op[12] ~= 0 or op[37] ~= 0 or op[11] ~= 0 or op[10] ~= 0 or op[3] ~= 0
+  or op[5] ~= '' or op[6] ~= '' or op[7] ~= '' or op[8] ~= ''
+  or agent == '' or #agent > 256 or class >= cfg[22]
+  or ttl < 1000000000 or ttl > 86400000000000 or op[30] < 0 or op[30] > 86400000000000 or op[29] > 8640000000000000 then
+  return false
+ end
+ local name = known.numbers[agent]
+ if not name or name == 0 then return false end
+ local nr = S_names[name] or ld(S_names, name)
+ local caller = nr[2]
+ if caller == 0 then return false end
+ local limits = cfg[1]
+ for l = 0, limits - 1 do
+  local amount = op[13 + l]
+  if amount ~= 0 then
+   local room = rooms[l] or look(l)
+   if amount < 0 or amount > room or ways[l] == 0 or amount > 1099511627776 then return false end
+   local cap = unscoped[l][2][1]
+   if cap > 0 and amount > cap then return false end
+  end
+ end
+ local now, session = once[1], op[2]
+ local s = S_sessions[once[24]]
+ if not s or s[1] ~= session or s[4] == 0 then s = F.pool_Pool_sessionOf(session) end
+ local high = s[2]
+ if once[25] > high then high = once[25] end
+ high = high + 1
+ s[2], s[3], s[4] = high, now, s[4] + 1
+ op[3] = high
+
+ local i = slabNew(S_tickets)
+ local t = S_tickets[i] or ld(S_tickets, i)
+ for k = 1, 33 - 1 do t[k] = 0 end
+ t[1], t[2], t[3], t[4] = session, high, now, now
+ local wait, alive = op[29], op[30]
+ t[5] = wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000
+ ttl = (ttl - ttl % 1000) / 1000
+ t[7], t[8], t[23], t[22] = ttl, (alive - alive % 1000) / 1000, class, 3
+ t[9], t[14], t[15] = name, caller, once[24]
+ nr[1] = nr[1] + 1
+ local n, at = 0, 33
+ for l = 0, limits - 1 do
+  local amount = op[13 + l]
+  if amount ~= 0 then
+   rooms[l], taken[l] = rooms[l] - amount, taken[l] + amount
+   t[at], t[at + 1], t[at + 2], t[at + 3], t[at + 4] = amount, now, ways[l] == off and 0 or 1, once[45 + l], l
+   n, at = n + 1, at + 5
+  end
+ end
+ t[24] = n
+ indexAdd(X.ticketIx, F.pool_idHash(t, 1 - 1), i)
+
+ local age = floor(now / 1048576)
+ local c = S_crecs[caller] or ld(S_crecs, caller)
+ c[9], c[2] = class, age
+ local lease = cfg[3]
+ if lease > 0 and once[8 + class] < now + lease then once[8 + class] = now + lease end
+
+ once[3] = once[3] + 1
+ local second = past[3]
+ if now >= second + 1000000 then
+  second = now - now % 1000000
+  past[3], past[2] = second, (now - now % 60000000) / 60000000
+ end
+ c[10] = c[10] + 1
+ if c[12] == 0 then c[12] = now end
+ local inSecond = c[13] < second and 1 or c[4] + 1
+ c[13], c[4] = now, inSecond
+ if inSecond > c[5] then c[5] = inSecond end
+ sum[10] = sum[10] + 1
+ if sum[12] == 0 then sum[12] = now end
+ local all = sum[13] < second and 1 or sum[4] + 1
+ sum[13], sum[4] = now, all
+ if all > sum[5] then sum[5] = all end
+ local note, minute = c[8], past[2]
+ local p = note ~= 0 and (S_hperiods[note] or ld(S_hperiods, note))
+ if not p or p[1] ~= c[1] or p[3] ~= minute or p[2] ~= 0 then
+  note = F.pool_Pool_periodOf(c, 0, minute)
+  p = S_hperiods[note] or ld(S_hperiods, note)
+ end
+ t[32] = note
+ p[5] = p[5] + 1
+ if inSecond > p[9] then p[9] = inSecond end
+ if all > p[10] then p[10] = all end
+ at = 33
+ for _ = 1, n do
+  local u = cfg[33 + t[at + 4]]
+  if u >= 0 then p[12 + u] = p[12 + u] + t[at] end
+  at = at + 5
+ end
+
+ -- the wheel
+ local step = now + ttl + 99999
+ step = (step - step % 100000) / 100000
+ local slot = step % 4096
+ local slots = once.slots
+ local next = slots[slot + 1]
+ t[6], t[18], t[20] = step * 100000, slot, next
+ if next ~= 0 then (S_tickets[next] or ld(S_tickets, next))[19] = i end
+ slots[slot + 1] = i
+ local count = once[84] + 1
+ once[84] = count
+ if count == 1 or step < once[83] then once[83] = step end
+
+ op[44], op[45], op[46], op[47], op[48] = 0, session, high, now, now
+ op[52] = -1
+ return true
+end
+
+local function quickClose(op)
+ if op[37] ~= 0 then return false end
+ local limits = cfg[1]
+ for l = 0, limits - 1 do
+  if op[13 + l] ~= 0 then return false end
+ end
+ local key = F.pool_idHash(op, 2 - 1)
+ local i = indexSeek(X.ticketIx, key, 0)
+ if i == 0 then return false end
+ local t = S_tickets[i] or ld(S_tickets, i)
+ if t[22] ~= 3 or t[10] ~= 0 or t[11] ~= 0 or t[12] ~= 0 or t[13] ~= 0 then return false end
+ local name = t[9]
+ local nr = S_names[name] or ld(S_names, name)
+ if nr[1] < 2 then return false end
+ local n, at = t[24], 33
+ for k = 1, n do
+  local l, mode = t[at + 4], t[at + 2]
+  if not rooms[l] then look(l) end
+  if mode == 2 or mode == 1 and (ways[l] == 0 or ways[l] == off) then return false end
+  at = at + 5
+ end
+ at = 33
+ for k = 1, n do
+  local l = t[at + 4]
+  if t[at + 2] == 1 then
+   bound[l] = bound[l] + t[at]
+   if ways[l] == places then rooms[l] = rooms[l] + t[at] end
+  end
+  at = at + 5
+ end
+ local now = once[1]
+ once[3] = once[3] - 1
+ if t[6] ~= 0 then
+  local prev, next = t[19], t[20]
+  if prev ~= 0 then (S_tickets[prev] or ld(S_tickets, prev))[20] = next else once.slots[t[18] + 1] = next end
+  if next ~= 0 then (S_tickets[next] or ld(S_tickets, next))[19] = prev end
+  t[6], t[19], t[20] = 0, 0, 0
+  once[84] = once[84] - 1
+ end
+ nr[1] = nr[1] - 1
+ indexRemove(X.ticketIx, key, i)
+ local s = S_sessions[t[15]] or ld(S_sessions, t[15])
+ s[4], s[3] = s[4] - 1, now
+ t[22] = 0
+ slabRecycle(S_tickets, i)
+ once[6] = 1
+ op[44], op[45], op[46], op[47] = 3, op[2], op[3], now
+ op[52] = -1
+ return true
+end
+
+local longWay = F.pool_Pool_apply
+F.pool_Pool_apply = function(i)
+ local ops = T[1]
+ local op = ops[i + 1]
+ if i == 0 then
+  calm = counts[3] == 0 and once[23] == 0 and plainPool()
+ end
+ if calm then
+  local kind = op[1]
+  if kind == 0 and quickAcquire(op) or kind == 5 and quickClose(op) then
+   if i == #ops - 1 then settleUp() end
+   return
+  end
+ end
+ settleUp()
+ longWay(i)
+ calm = counts[3] == 0 and once[23] == 0 and plainPool()
 end

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/types"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -11,6 +12,7 @@ import (
 // Output is a translated pool.
 type Output struct {
 	Lua    string
+	Quick  string // what was written by hand
 	Layout Layout
 }
 
@@ -27,8 +29,9 @@ type Slab struct {
 	Slots int    // of a record, without the link of a free one
 }
 
-// Generate translates the pool of the module in root.
-func Generate(root string) (out Output, err error) {
+// Generate translates the pool of the module in root. quick is Lua written by hand, in which
+// @once.now stands for where that is.
+func Generate(root, quick string) (out Output, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(error)
@@ -50,6 +53,9 @@ func Generate(root string) (out Output, err error) {
 	apply, _, _ := types.LookupFieldOrMethod(types.NewPointer(pool.Type()), true, pool.Pkg(), "Apply")
 	tr.translate(apply.(*types.Func))
 	tr.cfg.at("widest", 1)
+	if out.Quick, err = tr.fillIn(quick); err != nil {
+		return out, err
+	}
 	out.Layout = tr.layout()
 	out.Lua = tr.declarations(out.Layout) + tr.out.String()
 	return out, nil
@@ -223,4 +229,47 @@ func (tr *translator) fieldAt(typ, field string) (int, types.Type) {
 		}
 	}
 	panic(fmt.Errorf("%s has no %s", typ, field))
+}
+
+var named = map[string]string{
+	"once": "internal/pool.once", "ticket": "internal/pool.ticket", "inst": "internal/pool.inst", "session": "internal/pool.session",
+	"caller": "internal/pool.caller", "period": "internal/pool.period", "past": "internal/pool.past", "counts": "internal/order.counts",
+	"op": "store.Op", "def": "internal/meter.Def",
+}
+
+var places = regexp.MustCompile(`@[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+`)
+
+// fillIn replaces names by the numbers of slots.
+func (tr *translator) fillIn(src string) (string, error) {
+	var failed error
+	out := places.ReplaceAllStringFunc(src, func(s string) string {
+		typ, path, _ := strings.Cut(s[1:], ".")
+		if typ == "cfg" {
+			for _, f := range tr.cfg.fields {
+				if f.Name == path {
+					return fmt.Sprint(f.Offset + 1)
+				}
+			}
+			failed = fmt.Errorf("%s: the translated pool does not use it", s)
+			return s
+		}
+		if named[typ] == "" {
+			failed = fmt.Errorf("%s: not known", s)
+			return s
+		}
+		at, t := 0, tr.prog.lookup(named[typ]).Type()
+		for _, f := range strings.Split(path, ".") {
+			_, index, _ := types.LookupFieldOrMethod(t, true, tr.prog.lookup(named[typ]).Pkg(), f)
+			if len(index) == 0 {
+				failed = fmt.Errorf("%s: no field %s", s, f)
+				return s
+			}
+			for _, i := range index {
+				at += offset(t.Underlying().(*types.Struct), i)
+				t = t.Underlying().(*types.Struct).Field(i).Type()
+			}
+		}
+		return fmt.Sprint(at + 1)
+	})
+	return out, failed
 }

@@ -107,6 +107,9 @@ func (tr *translator) findInner() {
 					}
 					continue
 				}
+				if name != "Op" && !isFlat(s) { // no record, and never translated
+					continue
+				}
 				for i := range s.NumFields() {
 					f := s.Field(i)
 					switch u := f.Type().Underlying().(type) {
@@ -123,6 +126,21 @@ func (tr *translator) findInner() {
 			}
 		}
 	}
+}
+
+// isFlat reports whether a struct can be a record: it has nothing in it that grows.
+func isFlat(s *types.Struct) bool {
+	for i := range s.NumFields() {
+		switch u := s.Field(i).Type().Underlying().(type) {
+		case *types.Slice, *types.Map, *types.Chan:
+			return false
+		case *types.Struct:
+			if !isFlat(u) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // isFat reports whether a pointer to a type needs an offset beside its array.

@@ -9,7 +9,11 @@ import (
 )
 
 func main() {
-	out, err := golua.Generate("../..")
+	quick, err := os.ReadFile("lua/quick.lua")
+	var out golua.Output
+	if err == nil {
+		out, err = golua.Generate("../..", string(quick))
+	}
 	if err == nil {
 		err = os.WriteFile("lua/pool.lua", []byte(out.File()), 0o600)
 	}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// The limits of the pools that the command line asks: a short window, and the longest of which it is promised that
+// nothing is forgotten.
+const (
+	cliWindow    = 2 * time.Second
+	cliSize      = 10
+	cliLongSize  = 6
+	cliSlack     = time.Second // of both windows, at least
+	cliConfig    = "resources:\n  short: {limits: [{name: window, size: 10/2s}]}\n  long: {limits: [{name: window, size: 6/10m}]}\n"
+	cliShells    = 3
+	cliNotNow    = 75
+	cliNoStore   = 69
+	cliCallLimit = 10 * time.Second
+)
+
+// cliUse is a call of the command that was let go.
+type cliUse struct {
+	resource string
+	use
+}
+
+// cliCaller calls the command.
+type cliCaller struct {
+	program, config, url, state string
+
+	mu     sync.Mutex
+	uses   []cliUse
+	errors map[string]int
+	first  map[string]string // what the first error of a kind said
+	slow   int               // calls that took so long that nothing is certain
+}
+
+// cliFlushed calls the command from several shells, with FLUSHALL in between.
+func cliFlushed(c *campaign, x *run, r *rig) error {
+	program, err := c.cli()
+	if err != nil {
+		return err
+	}
+	config := filepath.Join(r.fleet.dir, "sluice.yaml")
+	if err := os.WriteFile(config, []byte(cliConfig), 0o600); err != nil {
+		return err
+	}
+	k := &cliCaller{program: program, config: config, url: r.url(0), state: r.fleet.stateHome(0), errors: x.Errors, first: map[string]string{}}
+	ctx, stop := context.WithCancel(r.ctx)
+	var shells sync.WaitGroup
+	x.start = now()
+	for i := range cliShells {
+		shells.Go(func() { k.shell(ctx, i) })
+	}
+	x.began, err = x.start, r.sleep(c.load/5)
+	if err == nil {
+		x.began = now()
+		err = flushed(r)
+	}
+	x.over = now()
+	err = errors.Join(err, r.sleep(c.load*4/5))
+	for end := time.Now().Add(backWithin); err == nil && time.Now().Before(end) && len(k.since("short", x.over)) == 0; {
+		err = r.sleep(200 * time.Millisecond)
+	}
+	x.stop = now()
+	stop()
+	shells.Wait()
+	if err != nil {
+		return err
+	}
+	x.cliFigures(k)
+	keys, err := r.eternal()
+	if err != nil {
+		return fmt.Errorf("look at the keys: %w", err)
+	}
+	if len(keys) > 0 {
+		x.broke("%d keys in Redis never expire, such as %s", len(keys), keys[0])
+	}
+	return nil
+}
+
+// shell calls the command in a loop.
+func (k *cliCaller) shell(ctx context.Context, number int) {
+	for i := 0; ctx.Err() == nil; i++ {
+		resource := "short"
+		if i%4 == 3 {
+			resource = "long"
+		}
+		k.call(ctx, resource, number)
+		pause(ctx, 30*time.Millisecond)
+	}
+}
+
+// call asks once, for what is free now.
+func (k *cliCaller) call(ctx context.Context, resource string, shell int) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cliCallLimit)
+	defer cancel()
+	cmd := exec.CommandContext(limited, k.program, "acquire", resource, "--agent", fmt.Sprintf("shell-%d", shell),
+		"--wait", "0", "--json", "--store", k.url, "--config", k.config)
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+k.state)
+	var said tailBuffer
+	cmd.Stderr = &said
+	asked := now()
+	out, err := cmd.Output()
+	used := now()
+	var reply struct{ Ticket string }
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	code := cmd.ProcessState.ExitCode()
+	switch {
+	case err == nil && json.Unmarshal(out, &reply) == nil && reply.Ticket != "":
+		if used.sub(asked) > cliSlack {
+			k.slow++ // its request counts as arriving within the slack, and may have been later
+			return
+		}
+		k.uses = append(k.uses, cliUse{resource, use{worker: shell, id: reply.Ticket, asked: asked, got: used, used: used}})
+	case code == cliNotNow:
+		k.errors["notnow"]++
+	case code == cliNoStore:
+		k.fail("store", said.String())
+	default:
+		k.fail("other", fmt.Sprintf("exit code %d: %s %s", code, said.String(), out))
+	}
+}
+
+func (k *cliCaller) fail(kind, text string) {
+	if k.errors[kind]++; k.errors[kind] == 1 {
+		k.first[kind] = kind + ": " + oneLine(text)
+	}
+}
+
+// since returns the uses of a resource from a moment on.
+func (k *cliCaller) since(resource string, from stamp) []use {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []use
+	for _, u := range k.uses {
+		if u.resource == resource && u.used >= from {
+			list = append(list, u.use)
+		}
+	}
+	return list
+}

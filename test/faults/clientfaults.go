@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// clientFaults are those of the processes that ask.
+func clientFaults() []*fault {
+	return []*fault{
+		{name: "wrong-clocks", what: "processes whose wall clocks are hours off, whose monotonic clocks are days ahead, in other time zones", do: func(r *rig) error { return r.sleep(3 * time.Second) }, post: wrongClock, rules: inOrder},
+		{name: "workers-killed", what: "kill -9 of a worker every 700 ms, and a new one in its place", do: workersKilled},
+		{name: "cli-flushall", what: "calls of `sluice acquire` around FLUSHALL: nobody is there who remembers, but for the state directory", loses: true, whole: cliFlushed},
+	}
+}
+
+// ahead is how far the monotonic clock of some workers is.
+const ahead = 11 * 24 * time.Hour
+
+// wrongClock gives each worker another clock: the first has the right one.
+func wrongClock(r *rig, worker int, p *post) error {
+	if zone := []string{"", "Pacific/Kiritimati", "Pacific/Pago_Pago"}[worker%3]; zone != "" {
+		p.env = append(p.env, "TZ="+zone)
+	}
+	if off := []time.Duration{0, 5 * time.Hour, -7 * time.Hour}[worker%3]; off != 0 {
+		program, err := r.program()
+		if err != nil {
+			return err
+		}
+		p.program = program
+		p.env = append(p.env, fmt.Sprintf("%s=%d", wallShiftEnv, int(off.Seconds())))
+	}
+	if wrap := timeNamespace(); worker%2 == 1 && wrap != nil {
+		p.wrap, p.shift = wrap, ahead
+	}
+	return nil
+}
+
+// timeNamespace is the command that gives a process a monotonic clock that is ahead, nil if this
+// system has none or does not let us.
+func timeNamespace() []string {
+	seconds := fmt.Sprint(int(ahead.Seconds()))
+	base := []string{"--time", "--monotonic", seconds, "--boottime", seconds}
+	for _, more := range [][]string{nil, {"--map-root-user"}} {
+		wrap := append(append([]string{"unshare"}, more...), base...)
+		if exec.Command(wrap[0], append(wrap[1:], "true")...).Run() == nil {
+			return wrap
+		}
+	}
+	return nil
+}
+
+// workersKilled kills one worker after the other, each at a random moment of what it does.
+func workersKilled(r *rig) error {
+	for range 6 {
+		alive := r.fleet.alive()
+		victim := alive[r.rand.IntN(len(alive))]
+		victim.kill()
+		w, err := r.fleet.start(victim.post)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(w.awaitReady(r.ctx), w.begin()); err != nil {
+			return err
+		}
+		if err := r.sleep(time.Duration(600+r.rand.IntN(200)) * time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// self is this program.
+func self() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("cannot find this program, to start it as a worker: %w", err)
+	}
+	return path, nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+)
+
+// groupFaults are those of a Redis with a replica and sentinels, and of a Redis Cluster.
+func groupFaults() []*fault {
+	return []*fault{
+		{name: "failover", what: "Sentinel makes the replica the master while both live", setup: sentinel, loses: true, do: func(r *rig) error { return r.watch.Failover() }},
+		{name: "master-killed", what: "kill -9 of the master; Sentinel makes the replica the master", setup: sentinel, loses: true, do: masterKilled},
+		{name: "slot-moved", what: "the slots of all pools move to other nodes of a Cluster, twice", setup: cluster, do: slotsMoved},
+		{name: "node-killed", what: "kill -9 of the Cluster node with the rolling pool, started again after 1 s with nothing", setup: cluster, loses: true, do: nodeKilled},
+	}
+}
+
+func masterKilled(r *rig) error {
+	old := r.watch.Master()
+	if old == nil {
+		return errors.New("no sentinel names a master")
+	}
+	if err := old.Kill(); err != nil {
+		return err
+	}
+	if _, err := r.watch.WaitMaster(old); err != nil {
+		return err
+	}
+	return old.Restart()
+}
+
+// keysOf returns the keys of a pool on a server.
+func (r *rig) keysOf(s *redisrun.Server, pool string) ([]string, error) {
+	text, err := s.Do(r.ctx, "KEYS", prefix+":{"+pool+"}*")
+	if err != nil {
+		return nil, err
+	}
+	keys := strings.Fields(text)
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("Redis holds no key of the pool %s", pool)
+	}
+	return keys, nil
+}
+
+// slotOf is the slot of a pool, and the node that serves it.
+func (r *rig) slotOf(pool string) (slot, owner int, err error) {
+	if slot, err = r.nodes.Slot(prefix + ":{" + pool + "}"); err != nil {
+		return 0, 0, err
+	}
+	owner, err = r.nodes.Owner(slot)
+	if err == nil { // that it holds the pool shows that the slot is the right one
+		_, err = r.keysOf(r.nodes.Nodes()[owner], pool)
+	}
+	return slot, owner, err
+}
+
+func slotsMoved(r *rig) error {
+	for range 2 {
+		for _, pool := range poolNames {
+			slot, owner, err := r.slotOf(pool)
+			if err != nil {
+				return err
+			}
+			if err := r.nodes.MoveSlot(slot, (owner+1)%3); err != nil {
+				return err
+			}
+		}
+		if err := r.sleep(time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nodeKilled(r *rig) error {
+	_, owner, err := r.slotOf(poolNames[rolling])
+	if err != nil {
+		return err
+	}
+	node := r.nodes.Nodes()[owner]
+	if err := node.Kill(); err != nil {
+		return err
+	}
+	return errors.Join(r.sleep(time.Second), node.Restart(), r.nodes.WaitOK())
+}

@@ -1,0 +1,135 @@
+package main
+
+import "time"
+
+// netFaults are those of the network.
+func netFaults() []*fault {
+	return []*fault{
+		{name: "none", what: "nothing happens", do: func(r *rig) error { return r.sleep(3 * time.Second) }, rules: inOrder},
+		{name: "latency", what: "every packet takes 50 ms more, give or take 20, each way", via: viaToxics, do: latency},
+		{name: "slow-link", what: "8 KB a second to each client, in pieces of 64 bytes", via: viaToxics, do: slowLink},
+		{name: "resets", what: "all connections are reset, again and again", via: viaToxics, do: resets},
+		{name: "black-hole-3s", what: "nothing passes for 3 s; connections stay open", via: viaToxics, do: blackHole(3 * time.Second)},
+		{name: "black-hole-15s", what: "the same for 15 s, longer than a process's lease", via: viaToxics, do: blackHole(15 * time.Second)},
+		{name: "black-hole-closed", what: "nothing passes for 5 s, with on_store_failure: closed", via: viaToxics, mode: "closed", do: blackHole(5 * time.Second), rules: grantsNothing},
+		{name: "black-hole-open", what: "the same, with on_store_failure: open: limits are not kept meanwhile", via: viaToxics, mode: "open", do: blackHole(5 * time.Second)},
+		{name: "refused", what: "the port is closed for 4 s, connections are cut", via: viaToxics, do: refused},
+		{name: "cut-off-half", what: "half of the workers are cut off for 10 s, the others are not", via: viaToxics, do: cutOffHalf},
+		{name: "half-open", what: "connections are dead and nobody is told, three times; new ones work", via: viaRelay, do: halfOpen},
+	}
+}
+
+// onAll adds a toxic to both proxies.
+func (r *rig) onAll(kind, stream string, a attributes) error {
+	for _, t := range r.toxics {
+		if err := t.add(kind, stream, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rig) clearAll() {
+	for _, t := range r.toxics {
+		t.clear()
+	}
+}
+
+func latency(r *rig) error {
+	defer r.clearAll()
+	for _, stream := range []string{toServer, toClient} {
+		if err := r.onAll("latency", stream, attributes{"latency": 50, "jitter": 20}); err != nil {
+			return err
+		}
+	}
+	return r.sleep(4 * time.Second)
+}
+
+func slowLink(r *rig) error {
+	defer r.clearAll()
+	if err := r.onAll("slicer", toClient, attributes{"average_size": 64, "size_variation": 32, "delay": 100}); err != nil {
+		return err
+	}
+	if err := r.onAll("bandwidth", toClient, attributes{"rate": 8}); err != nil {
+		return err
+	}
+	return r.sleep(4 * time.Second)
+}
+
+func resets(r *rig) error {
+	defer r.clearAll()
+	return r.every(300*time.Millisecond, 4*time.Second, func() error {
+		if err := r.onAll("reset_peer", toClient, attributes{"timeout": 0}); err != nil {
+			return err
+		}
+		err := r.sleep(100 * time.Millisecond)
+		r.clearAll()
+		return err
+	})
+}
+
+func blackHole(d time.Duration) func(r *rig) error {
+	return func(r *rig) error {
+		defer r.clearAll()
+		for _, stream := range []string{toServer, toClient} {
+			if err := r.onAll("timeout", stream, attributes{"timeout": 0}); err != nil {
+				return err
+			}
+		}
+		return r.sleep(d)
+	}
+}
+
+func refused(r *rig) error {
+	for _, t := range r.toxics {
+		t.disable()
+	}
+	err := r.sleep(4 * time.Second)
+	for _, t := range r.toxics {
+		if e := t.enable(); e != nil {
+			return e
+		}
+	}
+	return err
+}
+
+func cutOffHalf(r *rig) error {
+	t := r.toxics[1]
+	defer t.clear()
+	for _, stream := range []string{toServer, toClient} {
+		if err := t.add("timeout", stream, attributes{"timeout": 0}); err != nil {
+			return err
+		}
+	}
+	return r.sleep(10 * time.Second)
+}
+
+func halfOpen(r *rig) error {
+	return r.every(1500*time.Millisecond, 4*time.Second, func() error {
+		r.relay.freezeAll()
+		return nil
+	})
+}
+
+// inOrder is the rule where nothing is wrong: no error of the store.
+func inOrder(x *run) {
+	if n := x.Errors["store"]; n > 0 {
+		x.broke("without a fault there were %d errors of the store", n)
+	}
+}
+
+// settled is how long a request that was under way may still be answered after the fault has begun.
+const settled = 200 * time.Millisecond
+
+// grantsNothing is the rule of closed: what is granted while nothing passes is granted without the store.
+func grantsNothing(x *run) {
+	n := 0
+	for _, u := range x.ledger.uses {
+		if u.got > x.began.add(settled) && u.got < x.over {
+			n++
+		}
+	}
+	if n > 0 {
+		x.broke("%d requests were let go without the store", n)
+	}
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// campaign is a row of runs, one for each fault.
+type campaign struct {
+	self    string
+	dir     string        // for everything that is made on the way
+	load    time.Duration // around each fault: a fifth before, the rest after
+	workers int
+	seed    uint64
+	keep    string // where the ledgers of runs that broke a rule are kept; "": nowhere
+
+	shifted func() (string, error) // this program with a wrong clock
+	cli     func() (string, error) // the command sluice
+}
+
+// run is one fault and what came of it.
+type run struct {
+	Fault   string         `json:"fault"`
+	What    string         `json:"what"`
+	Grants  int            `json:"grants"`
+	Use     float64        `json:"use"`              // of what the rolling limit admits, over the whole load
+	InFault *float64       `json:"in_fault"`         // the same while the fault lasted; null: it did not last
+	Errors  map[string]int `json:"errors"`           // by kind
+	Late    millis         `json:"late_ms"`          // longest wait past a caller's own deadline
+	Allowed millis         `json:"late_allowed_ms"`  // what of that may be the machine's doing
+	First   *millis        `json:"first_error_ms"`   // from the fault to the first error of the store
+	Noticed *millis        `json:"noticed_ms"`       // from the fault to the first gate that says so
+	Gap     millis         `json:"longest_gap_ms"`   // without any use, from the fault on
+	Back    *millis        `json:"back_ms"`          // from the end of the fault to the full rate
+	Rolling int            `json:"worst_window"`     // most uses in a window
+	Bucket  int            `json:"worst_bucket"`     // highest level
+	Places  int            `json:"worst_places"`     // most held at the same time
+	Breaks  int            `json:"limit_violations"` // of all three
+	Double  int            `json:"double_grants"`    // tickets that were granted twice
+	Twice   *int           `json:"charged_twice"`    // charges that no request accounts for; null: the store's counters were lost
+	Close   millis         `json:"longest_close_ms"` // of a ticket
+	CPU     float64        `json:"worker_cpu_share"` // of a processor, by one worker on average
+	Fresh   millis         `json:"fresh_process_ms"` // longest wait of a fresh process afterwards
+	Broken  []string       `json:"broken"`           // rules, in words
+	Notes   []string       `json:"notes,omitempty"`  // what else is worth knowing
+
+	fault                    *fault
+	ledger                   *ledger
+	start, began, over, stop stamp
+}
+
+// millis is a time in milliseconds.
+type millis float64
+
+func ms(d time.Duration) millis { return millis(d.Seconds() * 1000) }
+
+func some(m millis) *millis { return &m }
+
+// broke notes that a rule was broken.
+func (x *run) broke(format string, args ...any) {
+	x.Broken = append(x.Broken, fmt.Sprintf(format, args...))
+}
+
+const (
+	// backWithin is how much longer than planned the load goes on until the full rate is back.
+	backWithin = 20 * time.Second
+	// fullRate is the part of the limit that counts as that.
+	fullRate = 0.8
+)
+
+// do runs one fault. The error is about the campaign itself; what the store did wrong is in the run.
+func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
+	x := &run{Fault: f.name, What: f.what, Errors: map[string]int{}, Broken: []string{}, fault: f, ledger: newLedger()}
+	dir := filepath.Join(c.dir, f.name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	fl := &fleet{dir: dir, self: c.self, ledger: x.ledger, seed: c.seed*1000 + uint64(number)*100}
+	r, err := newRig(ctx, f, fl, c.seed+uint64(number))
+	if err != nil {
+		return nil, err
+	}
+	r.program = c.shifted
+	if f.whole != nil {
+		err = f.whole(c, x, r)
+	} else {
+		err = c.underLoad(x, r)
+	}
+	if err = errors.Join(err, r.stop()); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
+	}
+	if len(x.Broken) > 0 && c.keep != "" {
+		return x, c.keepLedger(x)
+	}
+	return x, nil
+}
+
+// underLoad does the fault in the middle of the load and looks what is left.
+func (c *campaign) underLoad(x *run, r *rig) error {
+	defer func() { _ = r.fleet.stop() }() // nothing is left running, whatever happens
+	for i := range c.workers {
+		p := r.post(i)
+		if x.fault.post != nil {
+			if err := x.fault.post(r, i, &p); err != nil {
+				return err
+			}
+		}
+		if _, err := r.fleet.start(p); err != nil {
+			return err
+		}
+	}
+	for _, w := range r.fleet.all() {
+		if err := w.awaitReady(r.ctx); err != nil {
+			return err
+		}
+	}
+	watched, end := context.WithCancel(r.ctx)
+	late := make(chan time.Duration)
+	go func() { late <- lateness(watched, time.Hour) }()
+	err := c.phases(x, r)
+	end()
+	x.ledger.lateness(<-late)
+	if err != nil {
+		return err
+	}
+	x.stop = now()
+	if err := r.fleet.stop(); err != nil {
+		x.broke("%v", err)
+	}
+	x.figures(r.fleet)
+	x.check(r.fleet)
+	return x.aftermath(r)
+}
+
+// phases are those of the load: before the fault, the fault, and after it.
+func (c *campaign) phases(x *run, r *rig) error {
+	x.start = now()
+	for _, w := range r.fleet.all() {
+		if err := w.begin(); err != nil {
+			return err
+		}
+	}
+	if err := r.sleep(c.load / 5); err != nil {
+		return err
+	}
+	x.began = now()
+	err := x.fault.do(r)
+	x.over = now()
+	if err != nil {
+		return err
+	}
+	if err := r.sleep(c.load * 4 / 5); err != nil {
+		return err
+	}
+	for end := time.Now().Add(backWithin); time.Now().Before(end); {
+		if _, ok := backAt(x.ledger.usesOf(rolling), x.over); ok {
+			break
+		}
+		if err := r.sleep(200 * time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aftermath looks whether anything is stuck when all is over.
+func (x *run) aftermath(r *rig) error {
+	found, err := r.fleet.probe(r.ctx, r.url(0))
+	if r.ctx.Err() != nil {
+		return r.ctx.Err()
+	}
+	if err != nil {
+		x.broke("%v", err)
+	}
+	sent := int64(0)
+	for _, f := range found {
+		sent += f.Sent
+		x.Fresh = max(x.Fresh, ms(f.Waited))
+		switch {
+		case f.InFlight > 0 || f.Waiting > 0:
+			x.broke("pool %s: %d in flight and %d waiting, %v after the last process has ended", f.Pool, f.InFlight, f.Waiting, quietWithin)
+		case !f.Granted:
+			x.broke("pool %s: a fresh process got no ticket within %v: %s", f.Pool, probeWithin, f.Error)
+		case f.Error != "":
+			x.broke("pool %s: a fresh process: %s", f.Pool, f.Error)
+		}
+	}
+	if err == nil && !x.fault.loses {
+		x.checkCharges(sent, r.fleet)
+	}
+	keys, err := r.eternal()
+	if err != nil {
+		return fmt.Errorf("look at the keys: %w", err)
+	}
+	if len(keys) > 0 {
+		x.broke("%d keys in Redis never expire, such as %s", len(keys), keys[0])
+	}
+	return nil
+}
+
+// keepLedger writes down what happened in a run that broke a rule.
+func (c *campaign) keepLedger(x *run) error {
+	if err := os.MkdirAll(c.keep, 0o700); err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(c.keep, x.Fault+".ledger"))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(file, "start %d began %d over %d stop %d\n", x.start, x.began, x.over, x.stop)
+	for _, b := range x.Broken {
+		fmt.Fprintln(file, "broken:", b)
+	}
+	x.ledger.write(file)
+	return file.Close()
+}
