@@ -1,4 +1,5 @@
-# Go is all that is needed, and a C compiler where the race detector runs.
+# Go is all that is needed, and a C compiler where the race detector runs. Tests start redis-servers of their own on
+# free ports; scripts/need-redis installs it where it is missing.
 
 GO            ?= go
 FUZZTIME      ?= 5s
@@ -7,7 +8,7 @@ LINT_VERSION  ?= v2.14.0
 CORE          := . ./internal/... ./store/... ./retry/... ./eventlog/... ./deadletter/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test fmt-check vet staticcheck unit race bench-check bench lint fuzz
+.PHONY: help run build test need-redis fmt-check vet staticcheck unit race bench-check bench faults-check faults lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +20,10 @@ build: ## build bin/sluice
 	$(GO) build -o bin/sluice ./cmd/sluice
 
 # In order of cost, so that a slip shows early.
-test: fmt-check vet staticcheck unit race bench-check ## all checks and tests, with -race over the core
+test: need-redis fmt-check vet staticcheck unit race bench-check faults-check ## all checks and tests, with -race over the core
+
+need-redis: ## install redis-server for the tests, where it is missing
+	@scripts/need-redis
 
 fmt-check:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
@@ -31,24 +35,30 @@ vet:
 staticcheck: ## static analysis, as part of test
 	$(GO) tool staticcheck ./...
 
-unit:
+unit: need-redis
 	$(GO) test ./...
 
-race: ## tests of the core under the race detector
+race: need-redis ## tests of the core under the race detector
 	$(GO) test -race $(CORE)
 
-# The nested module must keep compiling against the public API.
-bench-check:
+# The nested modules must keep compiling against the public API.
+bench-check: need-redis
 	cd bench && $(GO) vet ./... && $(GO) test ./...
 
-bench: ## measure Sluice side by side with other limiters
+bench: need-redis ## measure Sluice side by side with other limiters
 	cd bench && $(GO) run . $(BENCHFLAGS)
+
+faults-check: need-redis
+	cd test/faults && $(GO) vet ./... && $(GO) test ./...
+
+faults: need-redis ## do everything to Redis that can go wrong, under load, and print what became of it (FAULTFLAGS=-h)
+	cd test/faults && $(GO) run . $(FAULTFLAGS)
 
 lint: ## golangci-lint with the import rules (takes minutes to build the first time)
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run ./...
 
 fuzz: ## run every fuzz target for FUZZTIME each
-	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=bench . | \
+	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=bench --exclude-dir=faults . | \
 	while IFS=: read -r file target; do \
 		target=$${target#func }; \
 		echo "$$target in $$(dirname $$file)"; \

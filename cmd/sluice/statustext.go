@@ -83,7 +83,10 @@ func waitingIn(r *sluice.ResourceStatus) (n int) {
 }
 
 func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
-	head := s.Paint(show.Bold, s.Text(r.Name, nameWidth)) + "  " + s.Paint(show.Light(r.Light), r.Light)
+	head := s.Paint(show.Bold, s.Text(r.Name, nameWidth))
+	if r.Outage == nil {
+		head += "  " + s.Paint(show.Light(r.Light), r.Light)
+	}
 	if r.Key != "" {
 		head += "  key " + s.Text(r.Key, 12)
 	}

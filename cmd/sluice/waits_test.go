@@ -2,15 +2,23 @@ package main
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// waits RESOURCE AGENT returns once an agent waits for a resource.
+// waits RESOURCE AGENT [N] returns once an agent waits for a resource, with so many requests.
 func waits(ts *testscript.TestScript, neg bool, args []string) {
+	n := 1
+	if len(args) == 3 {
+		var err error
+		n, err = strconv.Atoi(args[2])
+		ts.Check(err)
+		args = args[:2]
+	}
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: waits RESOURCE AGENT")
+		ts.Fatalf("usage: waits RESOURCE AGENT [N]")
 	}
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); {
 		ts.Check(ts.Exec("sluice", "why", args[0], "--agent", args[1], "--json"))
@@ -18,9 +26,9 @@ func waits(ts *testscript.TestScript, neg bool, args []string) {
 			Waiting []json.RawMessage `json:"waiting"`
 		}
 		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
-		if len(list.Waiting) > 0 {
+		if len(list.Waiting) >= n {
 			return
 		}
 	}
-	ts.Fatalf("%s does not wait", args[1])
+	ts.Fatalf("%s does not wait with %d requests", args[1], n)
 }

@@ -189,20 +189,20 @@ func (ln *lane) call(reqs []*request) (r reply, err error) {
 	st.mu.Lock()
 	version, epoch, seen := st.version, st.epoch, st.sequence
 	st.mu.Unlock()
-	n := 0
-	for _, q := range reqs {
-		n += len(q.ops)
-	}
-	b := appendArray(nil, n)
+	var b batch
 	places := make([]placed.Places, len(reqs))
 	for i, q := range reqs {
 		if q.handle != nil {
 			places[i] = *q.handle.places.Load()
 		}
-		b = appendOps(b, q.ops, places[i])
+		for k := range q.ops {
+			there := q.ops[k]
+			places[i].Op(&there)
+			b.add(&there)
+		}
 	}
 	args := st.store.withClock([]string{
-		fmt.Sprint(ln.seq), fmt.Sprint(version), fmt.Sprint(epoch), fmt.Sprint(seen), string(b), fmt.Sprint(st.store.process), st.channel(), "", "0",
+		fmt.Sprint(ln.seq), fmt.Sprint(version), fmt.Sprint(epoch), fmt.Sprint(seen), string(b.bytes()), fmt.Sprint(st.store.process), st.channel(), "", "0",
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()
@@ -225,15 +225,18 @@ func (ln *lane) call(reqs []*request) (r reply, err error) {
 	for range in.array() / 2 {
 		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
 	}
+	ops, of := make([]*store.Op, 0, len(b.ids)), make([]int, 0, len(b.ids))
 	for i, q := range reqs {
 		for k := range q.ops {
-			op := &q.ops[k]
-			in.result(&op.Result)
-			if op.Kind == store.OpAcquire {
-				op.ID = op.Result.ID
-			}
-			places[i].Result(&op.Result)
+			ops, of = append(ops, &q.ops[k]), append(of, i)
 		}
+	}
+	b.results(&in, r.now, func(i int) *store.Result { return &ops[i].Result })
+	for i, op := range ops {
+		if op.Kind == store.OpAcquire {
+			op.ID = op.Result.ID
+		}
+		places[of[i]].Result(&op.Result)
 	}
 	if in.bad {
 		return r, unavailable(errGarbled)

@@ -3,15 +3,17 @@ package redisstore_test
 import (
 	"context"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore"
+	"github.com/sluicehq/sluice/store/storetest"
 )
 
 func TestProf(t *testing.T) {
-	s, err := redisstore.Open(context.Background(), os.Getenv("PROF_URL")+"?prefix=speed&timeout=30s")
+	s, err := redisstore.Open(context.Background(), os.Getenv("PROF_URL")+"?prefix=speed&timeout=30s", redisstore.WithClock(storetest.NewClock(storetest.Start)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,8 @@ func TestProf(t *testing.T) {
 	if os.Getenv("PROF_BATCH") != "" {
 		batch = 64
 	}
-	for range 600 / batch * 2 {
+	n, _ := strconv.Atoi(os.Getenv("PROF_N"))
+	for range n {
 		ops := make([]store.Op, batch)
 		for i := range ops {
 			ops[i] = store.Op{Kind: store.OpAcquire, Agent: "a", Class: 1, TTL: time.Minute}

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/sluicehq/sluice/internal/placed"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -48,19 +47,114 @@ func piecesOf(t reflect.Type, at uintptr, list []piece) []piece {
 	}
 }
 
-// appendOps adds operations of a member in the form of the script.
-func appendOps(b []byte, ops []store.Op, places placed.Places) []byte {
-	for i := range ops {
-		op := &ops[i]
-		if places != nil {
-			there := *op
-			places.Op(&there)
-			op = &there
+// batch is operations in the form of the script. Acquires that are alike and closes that say nothing else
+// are sent together: most batches are some of each.
+type batch struct {
+	body  []byte
+	items []item
+	ids   []store.ID
+	group store.Op // the acquire of the last item
+}
+
+// item is what goes to the script as one.
+type item struct {
+	kind  int8 // opItem, likeItem or closeItem
+	count int
+	at    int // in body, where its operation or its first number begins
+}
+
+const (
+	opItem    = iota
+	likeItem  // the same acquire, count times
+	closeItem // closes of one session
+)
+
+// add adds an operation, in the order of the pool's limits.
+func (b *batch) add(op *store.Op) {
+	b.ids = append(b.ids, op.ID)
+	n := len(b.items)
+	switch {
+	case op.Kind == store.OpAcquire:
+		if n > 0 && b.items[n-1].kind == likeItem && op.ID.N == 0 && alike(op, &b.group) {
+			b.items[n-1].count++
+			return
 		}
-		b = appendArray(b, len(opPieces))
-		b = appendPieces(b, unsafe.Pointer(op), opPieces)
+		b.group = *op
+		b.begin(likeItem)
+		b.body = appendPieces(appendArray(b.body, len(opPieces)), unsafe.Pointer(op), opPieces)
+	case op.Kind == store.OpClose && !op.Spent && op.Amounts == [store.MaxLimits]int64{}:
+		if k := len(b.ids) - 2; n == 0 || b.items[n-1].kind != closeItem || b.ids[k].Session != op.ID.Session {
+			b.begin(closeItem)
+			b.items[n].count = 0
+		}
+		b.body = appendInt(b.body, int64(op.ID.N)) //nolint:gosec // below 2^53
+		b.items[len(b.items)-1].count++
+	default:
+		b.begin(opItem)
+		b.body = appendPieces(appendArray(b.body, len(opPieces)), unsafe.Pointer(op), opPieces)
 	}
-	return b
+}
+
+func (b *batch) begin(kind int8) {
+	b.items = append(b.items, item{kind: kind, count: 1, at: len(b.body)})
+}
+
+// alike reports whether two acquires ask for the same.
+func alike(a, b *store.Op) bool {
+	return a.ID == b.ID && a.Agent == b.Agent && a.User == b.User && a.Model == b.Model && a.Tool == b.Tool && a.Key == b.Key &&
+		a.Class == b.Class && a.Retry == b.Retry && a.Emergency == b.Emergency && a.Force == b.Force && a.Spent == b.Spent &&
+		a.Amounts == b.Amounts && a.Wait == b.Wait && a.Alive == b.Alive && a.TTL == b.TTL
+}
+
+// bytes returns what the script reads.
+func (b *batch) bytes() []byte {
+	out := appendArray(make([]byte, 0, len(b.body)+12*len(b.items)+8), len(b.items))
+	next := 0
+	for i, it := range b.items {
+		end := len(b.body)
+		if i+1 < len(b.items) {
+			end = b.items[i+1].at
+		}
+		switch it.kind {
+		case likeItem:
+			out = appendInt(appendInt(appendArray(out, 3), -1), int64(it.count))
+		case closeItem:
+			out = appendInt(appendInt(appendArray(out, it.count+2), -2), int64(b.ids[next].Session)) //nolint:gosec // below 2^53
+		}
+		out = append(out, b.body[it.at:end]...)
+		next += it.count
+	}
+	return out
+}
+
+// results reads what became of the operations. into is called for each, in order.
+func (b *batch) results(in *reader, now store.Time, into func(i int) *store.Result) {
+	next := 0
+	for _, it := range b.items {
+		quick, first := 0, int64(0)
+		switch it.kind {
+		case likeItem:
+			quick, first = int(in.int()), in.int()
+		case closeItem:
+			quick = int(in.int())
+		}
+		for k := range it.count {
+			r := into(next)
+			switch {
+			case k >= quick:
+				in.result(r)
+			case it.kind == likeItem:
+				id := store.ID{Session: b.ids[next].Session, N: uint64(first) + uint64(k)} //nolint:gosec // never negative
+				*r = store.Result{State: store.Granted, ID: id, Now: now, GrantedAt: now, Reason: store.Reason{Limit: -1}}
+			default:
+				*r = store.Result{State: store.Ended, ID: b.ids[next], Now: now, Reason: store.Reason{Limit: -1}}
+			}
+			next++
+			if in.bad {
+				return
+			}
+		}
+	}
 }
 
 func appendPieces(b []byte, p unsafe.Pointer, list []piece) []byte {

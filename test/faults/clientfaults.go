@@ -31,10 +31,15 @@ func wrongClock(r *rig, worker int, p *post) error {
 			return err
 		}
 		p.program = program
-		p.env = append(p.env, fmt.Sprintf("%s=%d", wallShiftEnv, int(off.Seconds())))
+		p.env, p.wall = append(p.env, fmt.Sprintf("%s=%d", wallShiftEnv, int(off.Seconds()))), off
 	}
-	if wrap := timeNamespace(); worker%2 == 1 && wrap != nil {
+	if worker%2 == 0 {
+		return nil
+	}
+	if wrap := timeNamespace(); wrap != nil {
 		p.wrap, p.shift = wrap, ahead
+	} else if worker == 1 {
+		r.fleet.ledger.note("monotonic clocks were right: this system has no time namespaces, or does not let us")
 	}
 	return nil
 }

@@ -27,3 +27,12 @@ func now() stamp { return clock{}.now() }
 
 func (s stamp) add(d time.Duration) stamp { return s + stamp(d) }
 func (s stamp) sub(t stamp) time.Duration { return time.Duration(s - t) }
+
+// wallShift is by how much the time of day that Go tells is off.
+func wallShift() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &ts); err != nil {
+		panic("no clock: " + err.Error())
+	}
+	return time.Duration(time.Now().UnixNano() - ts.Nano())
+}

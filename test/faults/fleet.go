@@ -40,6 +40,7 @@ type post struct {
 	wrap    []string      // what comes before the program on the command line
 	env     []string      // on top of ours
 	shift   time.Duration // of the process's monotonic clock
+	wall    time.Duration // and of its wall clock
 	events  bool
 }
 
@@ -49,7 +50,7 @@ type process struct {
 	post   post
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	ready  chan struct{}
+	ready  chan stamp // when it was, by its own clock
 	done   chan struct{}
 	stderr tailBuffer
 	err    error // how it ended, when done
@@ -63,13 +64,13 @@ type process struct {
 func (f *fleet) start(p post) (*process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w := &process{number: len(f.procs), post: p, ready: make(chan struct{}), done: make(chan struct{})}
+	w := &process{number: len(f.procs), post: p, ready: make(chan stamp, 1), done: make(chan struct{})}
 	program := p.program
 	if program == "" {
 		program = f.self
 	}
 	args := append(append([]string{}, p.wrap...), program, roleWorker, "-url", p.url, "-name", fmt.Sprintf("w%d", w.number),
-		"-seed", fmt.Sprint(f.seed+uint64(w.number)), "-shift", p.shift.String())
+		"-seed", fmt.Sprint(f.seed+uint64(w.number)), "-shift", p.shift.String(), "-wall", p.wall.String())
 	if p.mode != "" {
 		args = append(args, "-mode", p.mode)
 	}
@@ -94,7 +95,7 @@ func (f *fleet) start(p post) (*process, error) {
 	}
 	f.procs = append(f.procs, w)
 	go func() {
-		f.ledger.read(w.number, out, sync.OnceFunc(func() { close(w.ready) }))
+		f.ledger.read(w.number, out, func(at stamp) { w.ready <- at })
 		w.err = w.cmd.Wait()
 		close(w.done)
 	}()
@@ -128,7 +129,10 @@ func (w *process) awaitReady(ctx context.Context) error {
 	timer := time.NewTimer(readyWithin)
 	defer timer.Stop()
 	select {
-	case <-w.ready:
+	case at := <-w.ready:
+		if off := now().sub(at); off.Abs() > readyWithin {
+			return fmt.Errorf("worker %d: its stamps are off by %v", w.number, off)
+		}
 		return nil
 	case <-w.done:
 		return fmt.Errorf("worker %d ended before it was ready: %w", w.number, w.fault())

@@ -12,11 +12,15 @@ import (
 // groupFaults are those of a Redis with a replica and sentinels, and of a Redis Cluster.
 func groupFaults() []*fault {
 	return []*fault{
-		{name: "failover", what: "Sentinel makes the replica the master while both live", setup: sentinel, loses: true, do: func(r *rig) error { return r.watch.Failover() }},
+		{name: "failover", what: "Sentinel makes the replica the master while both live, and then the other way round", setup: sentinel, loses: true, do: thereAndBack},
 		{name: "master-killed", what: "kill -9 of the master; Sentinel makes the replica the master", setup: sentinel, loses: true, do: masterKilled},
-		{name: "slot-moved", what: "the slots of all pools move to other nodes of a Cluster, twice", setup: cluster, do: slotsMoved},
+		{name: "slot-moved", what: "the slots of all pools move to other nodes of a Cluster, and back", setup: cluster, do: slotsMoved},
 		{name: "node-killed", what: "kill -9 of the Cluster node with the rolling pool, started again after 1 s with nothing", setup: cluster, loses: true, do: nodeKilled},
 	}
+}
+
+func thereAndBack(r *rig) error {
+	return errors.Join(r.watch.Failover(), r.watch.Failover())
 }
 
 func masterKilled(r *rig) error {
@@ -58,18 +62,19 @@ func (r *rig) slotOf(pool string) (slot, owner int, err error) {
 	return slot, owner, err
 }
 
+// slotsMoved moves away and back: a node that serves a slot again must not go by what it knew of it before.
 func slotsMoved(r *rig) error {
-	for range 2 {
+	for _, step := range []int{1, 2} {
 		for _, pool := range poolNames {
 			slot, owner, err := r.slotOf(pool)
 			if err != nil {
 				return err
 			}
-			if err := r.nodes.MoveSlot(slot, (owner+1)%3); err != nil {
+			if err := r.nodes.MoveSlot(slot, (owner+step)%3); err != nil {
 				return err
 			}
 		}
-		if err := r.sleep(time.Second); err != nil {
+		if err := r.sleep(1500 * time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -77,17 +77,21 @@ const (
 func newLedger() *ledger { return &ledger{open: map[string]int{}} }
 
 // read takes in what a worker writes until it ends, and tells when it is ready.
-func (l *ledger) read(worker int, in io.Reader, ready func()) {
+func (l *ledger) read(worker int, in io.Reader, ready func(stamp)) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
+	told := false
 	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), "ready ") {
-			ready()
-			continue
-		}
-		if err := l.take(worker, lines.Text()); err != nil {
+		rest, ok := strings.CutPrefix(lines.Text(), "ready ")
+		if at := (&fields{rest: rest}).stamp(); ok && !told {
+			told = true
+			ready(at)
+		} else if err := l.take(worker, lines.Text()); err != nil {
 			l.note(fmt.Sprintf("worker %d: %v", worker, err))
 		}
+	}
+	if err := lines.Err(); err != nil {
+		l.note(fmt.Sprintf("worker %d: %v", worker, err))
 	}
 }
 

@@ -25,6 +25,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
 // The exit codes.
@@ -142,11 +144,18 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (broken bool,
 	for i, f := range chosen {
 		fmt.Fprintf(progress, "%2d/%d %-18s ", i+1, len(chosen), f.name)
 		x, err := c.do(ctx, f, i)
-		if err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintln(progress, "interrupted")
+			return false, errors.Join(ctx.Err(), err)
+		}
+		if errors.Is(err, redisrun.ErrMissing) {
 			fmt.Fprintln(progress)
 			return false, err
 		}
-		fmt.Fprintf(progress, "%s\n", x.result())
+		if err != nil { // others may well run
+			x.broke("it could not be done: %v", err)
+		}
+		fmt.Fprintln(progress, x.result())
 		t.Runs = append(t.Runs, x)
 		broken = broken || len(x.Broken) > 0
 	}

@@ -5,7 +5,7 @@ import "time"
 // netFaults are those of the network.
 func netFaults() []*fault {
 	return []*fault{
-		{name: "none", what: "nothing happens", do: func(r *rig) error { return r.sleep(3 * time.Second) }, rules: inOrder},
+		{name: "none", what: "nothing happens", do: func(r *rig) error { return r.sleep(2 * time.Second) }, rules: inOrder},
 		{name: "latency", what: "every packet takes 50 ms more, give or take 20, each way", via: viaToxics, do: latency},
 		{name: "slow-link", what: "8 KB a second to each client, in pieces of 64 bytes", via: viaToxics, do: slowLink},
 		{name: "resets", what: "all connections are reset, again and again", via: viaToxics, do: resets},

@@ -72,17 +72,18 @@ const (
 	fullRate = 0.8
 )
 
-// do runs one fault. The error is about the campaign itself; what the store did wrong is in the run.
+// do runs one fault. The error is about the campaign itself; what the store did wrong is in the run, which
+// is never nil.
 func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
 	x := &run{Fault: f.name, What: f.what, Errors: map[string]int{}, Broken: []string{}, fault: f, ledger: newLedger()}
 	dir := filepath.Join(c.dir, f.name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return x, err
 	}
 	fl := &fleet{dir: dir, self: c.self, ledger: x.ledger, seed: c.seed*1000 + uint64(number)*100}
 	r, err := newRig(ctx, f, fl, c.seed+uint64(number))
 	if err != nil {
-		return nil, err
+		return x, err
 	}
 	r.program = c.shifted
 	if f.whole != nil {
@@ -90,13 +91,11 @@ func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
 	} else {
 		err = c.underLoad(x, r)
 	}
-	if err = errors.Join(err, r.stop()); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
-	}
+	err = errors.Join(err, r.stop())
 	if len(x.Broken) > 0 && c.keep != "" {
-		return x, c.keepLedger(x)
+		err = errors.Join(err, c.keepLedger(x))
 	}
-	return x, nil
+	return x, err
 }
 
 // underLoad does the fault in the middle of the load and looks what is left.

@@ -14,6 +14,7 @@ func serverFaults() []*fault {
 		{name: "kill-9", what: "kill -9 of Redis, started again after 1 s with nothing", loses: true, do: killed},
 		{name: "kill-9-aof", what: "the same with appendonly yes and appendfsync always: nothing is lost", lines: persistent, do: killed},
 		{name: "restart-rdb", what: "SIGTERM and a new start; the state is saved meanwhile", lines: []string{"save 3600 1"}, do: func(r *rig) error { return r.server.Restart() }},
+		{name: "old-snapshot", what: "kill -9 of Redis, started again with what it had saved 2 s before", lines: []string{"save 3600 1"}, loses: true, do: oldSnapshot},
 		{name: "flushall", what: "FLUSHALL, twice within 1.5 s", loses: true, do: flushed},
 		{name: "evicted", what: "the key of one pool is deleted, as by eviction", loses: true, do: evicted},
 		{name: "script-flush", what: "SCRIPT FLUSH and FUNCTION FLUSH, again and again", do: scriptsFlushed},
@@ -35,6 +36,10 @@ func killed(r *rig) error {
 		return err
 	}
 	return errors.Join(r.sleep(time.Second), r.server.Restart())
+}
+
+func oldSnapshot(r *rig) error {
+	return errors.Join(r.do("SAVE"), r.sleep(2*time.Second), r.server.Kill(), r.server.Restart())
 }
 
 func flushed(r *rig) error {

@@ -27,18 +27,18 @@ var columns = []column{
 	{"fault", "", func(x *run) string { return x.Fault }},
 	{"grants", "requests that were let go, of all three pools", func(x *run) string { return fmt.Sprint(x.Grants) }},
 	{"use", "part of what the rolling limit admits, over the whole load", func(x *run) string { return percent(&x.Use) }},
-	{"in fault", "the same while the fault lasted", func(x *run) string { return percent(x.InFault) }},
+	{"during", "the same while the fault lasted", func(x *run) string { return percent(x.InFault) }},
 	{"store", "errors: the store cannot be reached", func(x *run) string { return fmt.Sprint(x.Errors["store"]) }},
-	{"deadline", "errors: not before the caller's deadline", func(x *run) string { return fmt.Sprint(x.Errors["deadline"]) }},
+	{"dline", "errors: not before the caller's deadline", func(x *run) string { return fmt.Sprint(x.Errors["deadline"]) }},
 	{"other", "other errors", func(x *run) string { return fmt.Sprint(x.others()) }},
-	{"late/allowed", "longest wait past a caller's deadline, in ms, and what is allowed: 100 ms and what timers were late in the same run", func(x *run) string { return fmt.Sprintf("%.0f/%.0f", x.Late, x.Allowed) }},
-	{"error after", "from the fault to the first error of the store", func(x *run) string { return span(x.First) }},
+	{"late/may", "longest wait past a caller's deadline, and what it may be, in ms: 100, and what timers were late in the same run", func(x *run) string { return fmt.Sprintf("%.0f/%.0f", x.Late, x.Allowed) }},
+	{"close", "longest time that closing a ticket took", func(x *run) string { return span(&x.Close) }},
+	{"error", "from the fault to the first error of the store", func(x *run) string { return span(x.First) }},
 	{"noticed", "from the fault to the first gate that says that its store is lost", func(x *run) string { return span(x.Noticed) }},
 	{"gap", "longest time without a grant of the rolling pool", func(x *run) string { return span(&x.Gap) }},
 	{"back", "from the end of the fault to 80% of the full rate", func(x *run) string { return span(x.Back) }},
-	{"window", fmt.Sprintf("most uses in any window; limit %d in %v (cli: %d)", rollingSize, window, cliSize), func(x *run) string { return fmt.Sprint(x.Rolling) }},
-	{"bucket", fmt.Sprintf("highest level; limit %d", bucketBurst), func(x *run) string { return fmt.Sprint(x.Bucket) }},
-	{"places", fmt.Sprintf("most held at the same time; limit %d", placesSize), func(x *run) string { return fmt.Sprint(x.Places) }},
+	{"most", fmt.Sprintf("most uses in any window (limit %d in %v; cli-flushall: %d), highest level of the bucket (%d), most places at once (%d)",
+		rollingSize, window, cliSize, bucketBurst, placesSize), func(x *run) string { return fmt.Sprintf("%d/%d/%d", x.Rolling, x.Bucket, x.Places) }},
 	{"over", "violations of these limits", func(x *run) string { return fmt.Sprint(x.Breaks) }},
 	{"double", "tickets granted twice", func(x *run) string { return fmt.Sprint(x.Double) }},
 	{"twice", "requests charged twice; -: the store has lost its counters", func(x *run) string { return number(x.Twice) }},
@@ -122,12 +122,17 @@ func (t *table) text() string {
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == 0 || i == len(row)-1 {
-				fmt.Fprintf(&b, "%-*s  ", widths[i], cell)
+				fmt.Fprintf(&b, "%-*s ", widths[i], cell)
 			} else {
-				fmt.Fprintf(&b, "%*s  ", widths[i], cell)
+				fmt.Fprintf(&b, "%*s ", widths[i], cell)
 			}
 		}
 		b.WriteByte('\n')
+	}
+	for _, c := range columns {
+		if c.mean != "" {
+			fmt.Fprintf(&b, "  %-8s %s\n", c.head, c.mean)
+		}
 	}
 	for _, x := range t.Runs {
 		for _, broken := range x.Broken {

@@ -47,9 +47,13 @@ func workerMain(args []string, in io.Reader, out io.Writer) error {
 	flags.Uint64Var(&w.seed, "seed", 1, "for its choices")
 	flags.BoolVar(&w.events, "events", false, "listen to the gate")
 	flags.DurationVar(&w.clock.shift, "shift", 0, "of this process's monotonic clock")
+	wall := flags.Duration("wall", 0, "of this process's wall clock")
 	mode := flags.String("mode", sluice.FailShare.String(), "what to do without the store")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if off := wallShift(); (off - *wall).Abs() > time.Minute {
+		return fmt.Errorf("the wall clock of this process is off by %v, not by %v", off, *wall)
 	}
 	for _, m := range []sluice.OnFailure{sluice.FailShare, sluice.FailClosed, sluice.FailOpen} {
 		if m.String() == *mode {

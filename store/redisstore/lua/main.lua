@@ -48,6 +48,8 @@ local function finish()
    else set[ns + 1], set[ns + 2] = f, v ns = ns + 2 end
   end
  end
+ local lots = writeLots()
+ if lots then set[ns + 1], set[ns + 2] = 'lots', lots ns = ns + 2 end
  if gone then
   for f in pairs(gone) do nd = nd + 1 del[nd] = f end
  end
@@ -88,11 +90,11 @@ if latest > 0 and clock > latest then return cmsgpack.pack({'jump', clock, versi
 end
 local J = KEYS[3]
 open(v, J)
-local ops = cmsgpack.unpack(ARGV[5])
 if #T[2] > 0 then T[2] = {} end
-F.pool_Pool_Apply(clock, ops)
+local out = {'ok', clock, version, sequence + 1, epoch, 0, 0, {}}
+carry(clock, cmsgpack.unpack(ARGV[5]), out)
 sequence = sequence + 1
-local mine = {}
+local mine = out[8]
 local decided = T[2]
 if #decided > 0 then
  local others, me = {}, tonumber(ARGV[6])
@@ -109,13 +111,7 @@ if #decided > 0 then
  end
  for process, l in pairs(others) do call('PUBLISH', format('%s%.0f', ARGV[7], process), cmsgpack.pack(l)) end
 end
-local out = {'ok', once[1], version, sequence, epoch, once[2], counts[3], mine}
-local n = #out
-for i = 1, #ops do
- local op = ops[i]
- for k = 1, resultSlots do out[n + k] = op[resultAt + k] end
- n = n + resultSlots
-end
+out[2], out[6], out[7] = once[1], once[2], counts[3]
 if clock - expires > ttl / 8 then
  expires = clock
  call('PEXPIRE', K, format('%.0f', ttl / 1000))

@@ -1,7 +1,7 @@
 -- Translated from internal/pool by go generate: do not edit.
 local resultAt, resultSlots = 43, 12
 local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
-local cfg, tree, counts, once, past, sum, unscoped
+local cfg, tree, counts, once, past, sum, unscoped, carry, readLots
 local function begin()
  known = {count = 0, calls = 0, since = 0, entries = {}, numbers = {}, texts = {}}
  nothingChanged(known)
@@ -74,10 +74,11 @@ local function open(v, J)
  begin()
  current = known
  again()
+ readLots()
  local calls = call('LRANGE', J, 0, -1)
  for i = 1, #calls do
   T[2] = {}
-  F.pool_Pool_Apply(unpackd('<d', calls[i]), cmsgpack.unpack(sub(calls[i], 9)))
+  carry(unpackd('<d', calls[i]), cmsgpack.unpack(sub(calls[i], 9)))
   known.calls = i
  end
 end
@@ -89,6 +90,7 @@ local function close(v)
  pools[K] = known
 end
 local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
+local function closing(session, N) return {5,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
 F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
@@ -5319,9 +5321,10 @@ F.policy_Breaker_forget = function(b, b_o, t)
 end
 -- What follows was written by hand, in quick.lua.
 
--- The commonest operations, an acquire that can go at once and a close, without ado: where nobody waits, no
--- gate is there, nothing is kept for others and no limit is scoped. They do what acquire and close do, with
--- what they charge added up for the whole batch; everything else goes the long way.
+-- The commonest operations, acquires that can go at once and closes, without ado: where nobody waits, no
+-- gate is there, nothing is kept for others and no limit is scoped. They do what acquire and close do, many at
+-- a time: what they charge is added up for the whole batch, and tickets that were granted together are one
+-- lot until something is asked of one of them that needs a record. Everything else goes the long way.
 local quickNow, calm = -1, false
 local rooms, taken, bound, ways = {}, {}, {}, {}
 local plainKnown, plain
@@ -5383,80 +5386,173 @@ local function settleUp()
  end
 end
 
-local function quickAcquire(op)
- local agent, class, ttl = op[4], op[9], op[31]
- if op[12] ~= 0 or op[37] ~= 0 or op[11] ~= 0 or op[10] ~= 0 or op[3] ~= 0
+
+-- A lot: session, first number, name, caller, session's record, class, granted, deadline, ttl, alive, due, period,
+-- how many are open, charges, and for each of these limit, amount, mode, meter.
+local lotHead = 14
+
+-- record makes a ticket of a lot a record.
+local function recordOf(lot, N)
+ local i = slabNew(S_tickets)
+ local t = S_tickets[i] or ld(S_tickets, i)
+ for k = 1, 33 - 1 do t[k] = 0 end
+ t[1], t[2], t[3], t[4] = lot[1], N, lot[7], lot[7]
+ t[9], t[14], t[15], t[23] = lot[3], lot[4], lot[5], lot[6]
+ t[5], t[7], t[8], t[32] = lot[8], lot[9], lot[10], lot[12]
+ t[22], t[24] = 3, lot[14]
+ local at, from = 33, lotHead
+ for _ = 1, lot[14] do
+  t[at], t[at + 1], t[at + 2], t[at + 3], t[at + 4] = lot[from + 2], lot[7], lot[from + 3], lot[from + 4], lot[from + 1]
+  at, from = at + 5, from + 4
+ end
+ local step = lot[11] / 100000
+ local slot = step % 4096
+ local slots = once.slots
+ local after = slots[slot + 1]
+ t[6], t[18], t[20] = lot[11], slot, after
+ if after ~= 0 then
+  local r = S_tickets[after] or ld(S_tickets, after)
+  r[19] = i
+ end
+ slots[slot + 1] = i
+ local count = once[84] + 1
+ once[84] = count
+ if count == 1 or step < once[83] then once[83] = step end
+ indexAdd(X.ticketIx, F.pool_idHash(t, 1 - 1), i)
+ known.lots[lot[1]][N] = nil
+ lot[13] = lot[13] - 1
+ known.nopen = known.nopen - 1
+ return i, t
+end
+
+-- recordsDue makes records of what may expire by now.
+local function recordsDue(now)
+ local due = {}
+ known.lotDue = 9007199254740992
+ for session, m in pairs(known.lots) do
+  for N, lot in pairs(m) do
+   if lot[11] <= now then due[#due + 1] = {lot, N}
+   elseif lot[11] < known.lotDue then known.lotDue = lot[11] end
+  end
+ end
+ table.sort(due, function(a, b)
+  if a[1][7] ~= b[1][7] then return a[1][7] < b[1][7] end
+  if a[1][1] ~= b[1][1] then return a[1][1] < b[1][1] end
+  return a[2] < b[2]
+ end)
+ for k = 1, #due do recordOf(due[k][1], due[k][2]) end
+end
+
+local findRecord = F.pool_Pool_find
+F.pool_Pool_find = function(t, o)
+ local m = known.lots[t[o + 1]]
+ local lot = m and m[t[o + 2]]
+ if lot then return recordOf(lot, t[o + 2]) end
+ return findRecord(t, o)
+end
+
+-- writeLots and readLots keep lots in the hash.
+local function writeLots()
+ if not known.lotted then return nil end
+ known.lotted = nil
+ local open, out, n = {}, {}, 0
+ for _, m in pairs(known.lots) do
+  for N, lot in pairs(m) do
+   local l = open[lot]
+   if not l then l = {} open[lot] = l end
+   l[#l + 1] = N
+  end
+ end
+ for lot, l in pairs(open) do
+  out[n + 1] = packd(formatOf(#lot), unpack(lot, 1, #lot))
+  table.sort(l)
+  out[n + 2] = packd(formatOf(#l), unpack(l, 1, #l))
+  n = n + 2
+ end
+ return table.concat(out)
+end
+readLots = function()
+ known.lots, known.nopen, known.lotDue = {}, 0, 9007199254740992
+ local v = call('HGET', K, 'lots')
+ if not v then return end
+ local at = 1
+ while at <= #v do
+  local lot = {unpackd(formatOf(lotHead), v, at)}
+  at = lot[lotHead + 1]
+  lot[lotHead + 1] = nil
+  for _ = 1, lot[14] do
+   local c = {unpackd(formatOf(4), v, at)}
+   at = c[5]
+   for k = 1, 4 do lot[#lot + 1] = c[k] end
+  end
+  local m = known.lots[lot[1]]
+  if not m then m = {} known.lots[lot[1]] = m end
+  for _ = 1, lot[13] do
+   local N
+   N, at = unpackd('<d', v, at)
+   m[N] = lot
+  end
+  known.nopen = known.nopen + lot[13]
+  if lot[11] < known.lotDue then known.lotDue = lot[11] end
+ end
+end
+
+-- quickAcquire grants up to many of the same request, and returns how many and the first number.
+local function quickAcquire(op, many)
+ local agent, class, ttl, N = op[4], op[9], op[31], op[3]
+ if op[12] ~= 0 or op[37] ~= 0 or op[11] ~= 0 or op[10] ~= 0 or N ~= 0 and (many > 1 or N >= 9007199254740992)
   or op[5] ~= '' or op[6] ~= '' or op[7] ~= '' or op[8] ~= ''
   or agent == '' or #agent > 256 or class >= cfg[22]
-  or ttl < 1000000000 or ttl > 86400000000000 or op[30] < 0 or op[30] > 86400000000000 or op[29] > 8640000000000000 then
-  return false
+  or ttl < 1000000000 or ttl > 86400000000000 or op[30] < 0 or op[30] > 86400000000000 or op[29] > 8640000000000000
+  or known.nopen > 4096 then
+  return 0
  end
  local name = known.numbers[agent]
- if not name or name == 0 then return false end
+ if not name or name == 0 then return 0 end
  local nr = S_names[name] or ld(S_names, name)
  local caller = nr[2]
- if caller == 0 then return false end
+ if caller == 0 then return 0 end
+ local now, session = once[1], op[2]
  local limits = cfg[1]
  for l = 0, limits - 1 do
   local amount = op[13 + l]
   if amount ~= 0 then
+   if amount < 0 or amount > 1099511627776 then return 0 end
    local room = rooms[l] or look(l)
-   if amount < 0 or amount > room or ways[l] == 0 or amount > 1099511627776 then return false end
+   if amount > room or ways[l] == 0 then return 0 end
    local cap = unscoped[l][2][1]
-   if cap > 0 and amount > cap then return false end
+   if cap > 0 and amount > cap then return 0 end
+   if amount * many > room then many = (room - room % amount) / amount end
   end
  end
- local now, session = once[1], op[2]
  local s = S_sessions[once[24]]
  if not s or s[1] ~= session or s[4] == 0 then s = F.pool_Pool_sessionOf(session) end
  local high = s[2]
- if once[25] > high then high = once[25] end
- high = high + 1
- s[2], s[3], s[4] = high, now, s[4] + 1
- op[3] = high
+ if N ~= 0 then
+  if N <= high then return 0 end
+  high = N - 1
+ elseif once[25] > high then high = once[25] end
+ s[2], s[3], s[4] = high + many, now, s[4] + many
+ nr[1] = nr[1] + many
 
- local i = slabNew(S_tickets)
- local t = S_tickets[i] or ld(S_tickets, i)
- for k = 1, 33 - 1 do t[k] = 0 end
- t[1], t[2], t[3], t[4] = session, high, now, now
- local wait, alive = op[29], op[30]
- t[5] = wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000
- ttl = (ttl - ttl % 1000) / 1000
- t[7], t[8], t[23], t[22] = ttl, (alive - alive % 1000) / 1000, class, 3
- t[9], t[14], t[15] = name, caller, once[24]
- nr[1] = nr[1] + 1
- local n, at = 0, 33
- for l = 0, limits - 1 do
-  local amount = op[13 + l]
-  if amount ~= 0 then
-   rooms[l], taken[l] = rooms[l] - amount, taken[l] + amount
-   t[at], t[at + 1], t[at + 2], t[at + 3], t[at + 4] = amount, now, ways[l] == off and 0 or 1, once[45 + l], l
-   n, at = n + 1, at + 5
-  end
- end
- t[24] = n
- indexAdd(X.ticketIx, F.pool_idHash(t, 1 - 1), i)
-
- local age = floor(now / 1048576)
  local c = S_crecs[caller] or ld(S_crecs, caller)
- c[9], c[2] = class, age
+ c[9], c[2] = class, floor(now / 1048576)
  local lease = cfg[3]
  if lease > 0 and once[8 + class] < now + lease then once[8 + class] = now + lease end
-
- once[3] = once[3] + 1
+ once[3] = once[3] + many
  local second = past[3]
  if now >= second + 1000000 then
   second = now - now % 1000000
   past[3], past[2] = second, (now - now % 60000000) / 60000000
  end
- c[10] = c[10] + 1
+ c[10] = c[10] + many
  if c[12] == 0 then c[12] = now end
- local inSecond = c[13] < second and 1 or c[4] + 1
+ local inSecond = c[13] < second and many or c[4] + many
  c[13], c[4] = now, inSecond
  if inSecond > c[5] then c[5] = inSecond end
- sum[10] = sum[10] + 1
+ sum[10] = sum[10] + many
  if sum[12] == 0 then sum[12] = now end
- local all = sum[13] < second and 1 or sum[4] + 1
+ local all = sum[13] < second and many or sum[4] + many
  sum[13], sum[4] = now, all
  if all > sum[5] then sum[5] = all end
  local note, minute = c[8], past[2]
@@ -5465,101 +5561,140 @@ local function quickAcquire(op)
   note = F.pool_Pool_periodOf(c, 0, minute)
   p = S_hperiods[note] or ld(S_hperiods, note)
  end
- t[32] = note
- p[5] = p[5] + 1
+ p[5] = p[5] + many
  if inSecond > p[9] then p[9] = inSecond end
  if all > p[10] then p[10] = all end
- at = 33
- for _ = 1, n do
-  local u = cfg[33 + t[at + 4]]
-  if u >= 0 then p[12 + u] = p[12 + u] + t[at] end
-  at = at + 5
- end
 
- -- the wheel
- local step = now + ttl + 99999
- step = (step - step % 100000) / 100000
- local slot = step % 4096
- local slots = once.slots
- local next = slots[slot + 1]
- t[6], t[18], t[20] = step * 100000, slot, next
- if next ~= 0 then (S_tickets[next] or ld(S_tickets, next))[19] = i end
- slots[slot + 1] = i
- local count = once[84] + 1
- once[84] = count
- if count == 1 or step < once[83] then once[83] = step end
-
- op[44], op[45], op[46], op[47], op[48] = 0, session, high, now, now
- op[52] = -1
- return true
-end
-
-local function quickClose(op)
- if op[37] ~= 0 then return false end
- local limits = cfg[1]
+ local wait, alive = op[29], op[30]
+ ttl = (ttl - ttl % 1000) / 1000
+ local due = now + ttl + 99999
+ due = due - due % 100000
+ local lot = {session, high + 1, name, caller, once[24], class, now,
+  wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000, ttl, (alive - alive % 1000) / 1000, due, note, many, 0}
+ local at = lotHead
  for l = 0, limits - 1 do
-  if op[13 + l] ~= 0 then return false end
- end
- local key = F.pool_idHash(op, 2 - 1)
- local i = indexSeek(X.ticketIx, key, 0)
- if i == 0 then return false end
- local t = S_tickets[i] or ld(S_tickets, i)
- if t[22] ~= 3 or t[10] ~= 0 or t[11] ~= 0 or t[12] ~= 0 or t[13] ~= 0 then return false end
- local name = t[9]
- local nr = S_names[name] or ld(S_names, name)
- if nr[1] < 2 then return false end
- local n, at = t[24], 33
- for k = 1, n do
-  local l, mode = t[at + 4], t[at + 2]
-  if not rooms[l] then look(l) end
-  if mode == 2 or mode == 1 and (ways[l] == 0 or ways[l] == off) then return false end
-  at = at + 5
- end
- at = 33
- for k = 1, n do
-  local l = t[at + 4]
-  if t[at + 2] == 1 then
-   bound[l] = bound[l] + t[at]
-   if ways[l] == places then rooms[l] = rooms[l] + t[at] end
+  local amount = op[13 + l]
+  if amount ~= 0 then
+   rooms[l], taken[l] = rooms[l] - amount * many, taken[l] + amount * many
+   lot[at + 1], lot[at + 2], lot[at + 3], lot[at + 4] = l, amount, ways[l] == off and 0 or 1, once[45 + l]
+   lot[14], at = lot[14] + 1, at + 4
+   local u = cfg[33 + l]
+   if u >= 0 then p[12 + u] = p[12 + u] + amount * many end
   end
-  at = at + 5
  end
- local now = once[1]
- once[3] = once[3] - 1
- if t[6] ~= 0 then
-  local prev, next = t[19], t[20]
-  if prev ~= 0 then (S_tickets[prev] or ld(S_tickets, prev))[20] = next else once.slots[t[18] + 1] = next end
-  if next ~= 0 then (S_tickets[next] or ld(S_tickets, next))[19] = prev end
-  t[6], t[19], t[20] = 0, 0, 0
-  once[84] = once[84] - 1
+ local m = known.lots[session]
+ if not m then m = {} known.lots[session] = m end
+ for k = high + 1, high + many do m[k] = lot end
+ known.nopen, known.lotted = known.nopen + many, true
+ if due < known.lotDue then known.lotDue = due end
+ return many, high + 1
+end
+
+-- quickClose closes a ticket of a lot.
+local function quickClose(session, N)
+ local m = known.lots[session]
+ local lot = m and m[N]
+ if not lot then return false end
+ local nr = S_names[lot[3]] or ld(S_names, lot[3])
+ if nr[1] < 2 then return false end
+ local at = lotHead
+ for _ = 1, lot[14] do
+  local l = lot[at + 1]
+  if not rooms[l] then look(l) end
+  if lot[at + 3] == 1 and (ways[l] == 0 or ways[l] == off) then return false end
+  at = at + 4
  end
+ at = lotHead
+ for _ = 1, lot[14] do
+  if lot[at + 3] == 1 then
+   local l, amount = lot[at + 1], lot[at + 2]
+   bound[l] = bound[l] + amount
+   if ways[l] == places then rooms[l] = rooms[l] + amount end
+  end
+  at = at + 4
+ end
+ m[N] = nil
+ lot[13] = lot[13] - 1
+ known.nopen, known.lotted = known.nopen - 1, true
  nr[1] = nr[1] - 1
- indexRemove(X.ticketIx, key, i)
- local s = S_sessions[t[15]] or ld(S_sessions, t[15])
- s[4], s[3] = s[4] - 1, now
- t[22] = 0
- slabRecycle(S_tickets, i)
- once[6] = 1
- op[44], op[45], op[46], op[47] = 3, op[2], op[3], now
- op[52] = -1
+ once[3] = once[3] - 1
+ local s = S_sessions[lot[5]] or ld(S_sessions, lot[5])
+ s[4], s[3] = s[4] - 1, once[1]
  return true
 end
 
-local longWay = F.pool_Pool_apply
-F.pool_Pool_apply = function(i)
- local ops = T[1]
- local op = ops[i + 1]
- if i == 0 then
-  calm = counts[3] == 0 and once[23] == 0 and plainPool()
- end
- if calm then
-  local kind = op[1]
-  if kind == 0 and quickAcquire(op) or kind == 5 and quickClose(op) then
-   if i == #ops - 1 then settleUp() end
-   return
+-- carry carries out the items of a batch: operations, or {-1, how many, operation} for the same acquire many
+-- times, or {-2, session, numbers...} for closes. What each item came to goes into out: the slots of a
+-- result, or for the others how many went without ado, with the first number for acquires, and then the
+-- results of those that did not.
+carry = function(clock, items, out)
+ local now = once[1]
+ if clock > now then now = clock end
+ if now >= known.lotDue then recordsDue(now) end
+ local apply = F.pool_Pool_Apply
+ apply(clock, {})
+ local calm = counts[3] == 0 and once[23] == 0 and plainPool()
+ local ops, n, quick, firsts = {}, 0, {}, {}
+ for k = 1, #items do
+  local item = items[k]
+  local kind = item[1]
+  if kind == -1 then
+   local op, many, went = item[3], item[2], 0
+   if calm then
+    while went < many do
+     local got, first = quickAcquire(op, many - went)
+     if got == 0 then calm = false break end
+     if went == 0 then firsts[k] = first end
+     went = went + got
+    end
+   end
+   quick[k] = went
+   for _ = went + 1, many do n = n + 1 ops[n] = copy_(op, 0, #op) end
+  elseif kind == -2 then
+   local session, j = item[2], 3
+   while calm and j <= #item do
+    if not quickClose(session, item[j]) then calm = false break end
+    j = j + 1
+   end
+   quick[k] = j - 3
+   for j = j, #item do
+    n = n + 1
+    ops[n] = closing(session, item[j])
+   end
+  else
+   calm = false
+   n = n + 1
+   ops[n] = item
   end
  end
  settleUp()
- longWay(i)
- calm = counts[3] == 0 and once[23] == 0 and plainPool()
+ if n > 0 then apply(clock, ops) end
+ if counts[3] > 0 and known.nopen > 0 and (once[2] == 0 or known.lotDue < once[2]) then
+  once[2] = max(known.lotDue, once[1] + 1)
+ end
+ if not out then return end
+ n = #out
+ local at = 0
+ local function results(many)
+  for _ = 1, many do
+   at = at + 1
+   local op = ops[at]
+   for i = 1, resultSlots do out[n + i] = op[resultAt + i] end
+   n = n + resultSlots
+  end
+ end
+ for k = 1, #items do
+  local item = items[k]
+  if item[1] == -1 then
+   out[n + 1], out[n + 2] = quick[k], firsts[k] or 0
+   n = n + 2
+   results(item[2] - quick[k])
+  elseif item[1] == -2 then
+   out[n + 1] = quick[k]
+   n = n + 1
+   results(#item - 2 - quick[k])
+  else
+   results(1)
+  end
+ end
 end

@@ -1,7 +1,8 @@
 
--- The commonest operations, an acquire that can go at once and a close, without ado: where nobody waits, no
--- gate is there, nothing is kept for others and no limit is scoped. They do what acquire and close do, with
--- what they charge added up for the whole batch; everything else goes the long way.
+-- The commonest operations, acquires that can go at once and closes, without ado: where nobody waits, no
+-- gate is there, nothing is kept for others and no limit is scoped. They do what acquire and close do, many at
+-- a time: what they charge is added up for the whole batch, and tickets that were granted together are one
+-- lot until something is asked of one of them that needs a record. Everything else goes the long way.
 local quickNow, calm = -1, false
 local rooms, taken, bound, ways = {}, {}, {}, {}
 local plainKnown, plain
@@ -63,80 +64,173 @@ local function settleUp()
  end
 end
 
-local function quickAcquire(op)
- local agent, class, ttl = op[@op.Agent], op[@op.Class], op[@op.TTL]
- if op[@op.Force] ~= 0 or op[@op.Spent] ~= 0 or op[@op.Emergency] ~= 0 or op[@op.Retry] ~= 0 or op[@op.ID.N] ~= 0
+
+-- A lot: session, first number, name, caller, session's record, class, granted, deadline, ttl, alive, due, period,
+-- how many are open, charges, and for each of these limit, amount, mode, meter.
+local lotHead = 14
+
+-- record makes a ticket of a lot a record.
+local function recordOf(lot, N)
+ local i = slabNew(S_tickets)
+ local t = S_tickets[i] or ld(S_tickets, i)
+ for k = 1, @ticket.charges - 1 do t[k] = 0 end
+ t[@ticket.id.Session], t[@ticket.id.N], t[@ticket.since], t[@ticket.granted] = lot[1], N, lot[7], lot[7]
+ t[@ticket.who.agent], t[@ticket.caller], t[@ticket.session], t[@ticket.class] = lot[3], lot[4], lot[5], lot[6]
+ t[@ticket.deadline], t[@ticket.ttl], t[@ticket.alive], t[@ticket.note] = lot[8], lot[9], lot[10], lot[12]
+ t[@ticket.state], t[@ticket.n] = 3, lot[14]
+ local at, from = @ticket.charges, lotHead
+ for _ = 1, lot[14] do
+  t[at], t[at + 1], t[at + 2], t[at + 3], t[at + 4] = lot[from + 2], lot[7], lot[from + 3], lot[from + 4], lot[from + 1]
+  at, from = at + 5, from + 4
+ end
+ local step = lot[11] / 100000
+ local slot = step % 4096
+ local slots = once.slots
+ local after = slots[slot + 1]
+ t[@ticket.due], t[@ticket.slot], t[@ticket.next] = lot[11], slot, after
+ if after ~= 0 then
+  local r = S_tickets[after] or ld(S_tickets, after)
+  r[@ticket.prev] = i
+ end
+ slots[slot + 1] = i
+ local count = once[@once.wheel.count] + 1
+ once[@once.wheel.count] = count
+ if count == 1 or step < once[@once.wheel.next] then once[@once.wheel.next] = step end
+ indexAdd(X.ticketIx, F.pool_idHash(t, @ticket.id.Session - 1), i)
+ known.lots[lot[1]][N] = nil
+ lot[13] = lot[13] - 1
+ known.nopen = known.nopen - 1
+ return i, t
+end
+
+-- recordsDue makes records of what may expire by now.
+local function recordsDue(now)
+ local due = {}
+ known.lotDue = 9007199254740992
+ for session, m in pairs(known.lots) do
+  for N, lot in pairs(m) do
+   if lot[11] <= now then due[#due + 1] = {lot, N}
+   elseif lot[11] < known.lotDue then known.lotDue = lot[11] end
+  end
+ end
+ table.sort(due, function(a, b)
+  if a[1][7] ~= b[1][7] then return a[1][7] < b[1][7] end
+  if a[1][1] ~= b[1][1] then return a[1][1] < b[1][1] end
+  return a[2] < b[2]
+ end)
+ for k = 1, #due do recordOf(due[k][1], due[k][2]) end
+end
+
+local findRecord = F.pool_Pool_find
+F.pool_Pool_find = function(t, o)
+ local m = known.lots[t[o + 1]]
+ local lot = m and m[t[o + 2]]
+ if lot then return recordOf(lot, t[o + 2]) end
+ return findRecord(t, o)
+end
+
+-- writeLots and readLots keep lots in the hash.
+local function writeLots()
+ if not known.lotted then return nil end
+ known.lotted = nil
+ local open, out, n = {}, {}, 0
+ for _, m in pairs(known.lots) do
+  for N, lot in pairs(m) do
+   local l = open[lot]
+   if not l then l = {} open[lot] = l end
+   l[#l + 1] = N
+  end
+ end
+ for lot, l in pairs(open) do
+  out[n + 1] = packd(formatOf(#lot), unpack(lot, 1, #lot))
+  table.sort(l)
+  out[n + 2] = packd(formatOf(#l), unpack(l, 1, #l))
+  n = n + 2
+ end
+ return table.concat(out)
+end
+readLots = function()
+ known.lots, known.nopen, known.lotDue = {}, 0, 9007199254740992
+ local v = call('HGET', K, 'lots')
+ if not v then return end
+ local at = 1
+ while at <= #v do
+  local lot = {unpackd(formatOf(lotHead), v, at)}
+  at = lot[lotHead + 1]
+  lot[lotHead + 1] = nil
+  for _ = 1, lot[14] do
+   local c = {unpackd(formatOf(4), v, at)}
+   at = c[5]
+   for k = 1, 4 do lot[#lot + 1] = c[k] end
+  end
+  local m = known.lots[lot[1]]
+  if not m then m = {} known.lots[lot[1]] = m end
+  for _ = 1, lot[13] do
+   local N
+   N, at = unpackd('<d', v, at)
+   m[N] = lot
+  end
+  known.nopen = known.nopen + lot[13]
+  if lot[11] < known.lotDue then known.lotDue = lot[11] end
+ end
+end
+
+-- quickAcquire grants up to many of the same request, and returns how many and the first number.
+local function quickAcquire(op, many)
+ local agent, class, ttl, N = op[@op.Agent], op[@op.Class], op[@op.TTL], op[@op.ID.N]
+ if op[@op.Force] ~= 0 or op[@op.Spent] ~= 0 or op[@op.Emergency] ~= 0 or op[@op.Retry] ~= 0 or N ~= 0 and (many > 1 or N >= 9007199254740992)
   or op[@op.User] ~= '' or op[@op.Model] ~= '' or op[@op.Tool] ~= '' or op[@op.Key] ~= ''
   or agent == '' or #agent > 256 or class >= cfg[@cfg.store.Spec.Classes.len]
-  or ttl < 1000000000 or ttl > 86400000000000 or op[@op.Alive] < 0 or op[@op.Alive] > 86400000000000 or op[@op.Wait] > 8640000000000000 then
-  return false
+  or ttl < 1000000000 or ttl > 86400000000000 or op[@op.Alive] < 0 or op[@op.Alive] > 86400000000000 or op[@op.Wait] > 8640000000000000
+  or known.nopen > 4096 then
+  return 0
  end
  local name = known.numbers[agent]
- if not name or name == 0 then return false end
+ if not name or name == 0 then return 0 end
  local nr = S_names[name] or ld(S_names, name)
  local caller = nr[2]
- if caller == 0 then return false end
+ if caller == 0 then return 0 end
+ local now, session = once[@once.now], op[@op.ID.Session]
  local limits = cfg[@cfg.store.Spec.Limits.len]
  for l = 0, limits - 1 do
   local amount = op[@op.Amounts + l]
   if amount ~= 0 then
+   if amount < 0 or amount > 1099511627776 then return 0 end
    local room = rooms[l] or look(l)
-   if amount < 0 or amount > room or ways[l] == 0 or amount > 1099511627776 then return false end
+   if amount > room or ways[l] == 0 then return 0 end
    local cap = unscoped[l][2][@inst.Cap]
-   if cap > 0 and amount > cap then return false end
+   if cap > 0 and amount > cap then return 0 end
+   if amount * many > room then many = (room - room % amount) / amount end
   end
  end
- local now, session = once[@once.now], op[@op.ID.Session]
  local s = S_sessions[once[@once.lastSess]]
  if not s or s[@session.id] ~= session or s[@session.open] == 0 then s = F.pool_Pool_sessionOf(session) end
  local high = s[@session.high]
- if once[@once.forgotten] > high then high = once[@once.forgotten] end
- high = high + 1
- s[@session.high], s[@session.last], s[@session.open] = high, now, s[@session.open] + 1
- op[@op.ID.N] = high
+ if N ~= 0 then
+  if N <= high then return 0 end
+  high = N - 1
+ elseif once[@once.forgotten] > high then high = once[@once.forgotten] end
+ s[@session.high], s[@session.last], s[@session.open] = high + many, now, s[@session.open] + many
+ nr[1] = nr[1] + many
 
- local i = slabNew(S_tickets)
- local t = S_tickets[i] or ld(S_tickets, i)
- for k = 1, @ticket.charges - 1 do t[k] = 0 end
- t[@ticket.id.Session], t[@ticket.id.N], t[@ticket.since], t[@ticket.granted] = session, high, now, now
- local wait, alive = op[@op.Wait], op[@op.Alive]
- t[@ticket.deadline] = wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000
- ttl = (ttl - ttl % 1000) / 1000
- t[@ticket.ttl], t[@ticket.alive], t[@ticket.class], t[@ticket.state] = ttl, (alive - alive % 1000) / 1000, class, 3
- t[@ticket.who.agent], t[@ticket.caller], t[@ticket.session] = name, caller, once[@once.lastSess]
- nr[1] = nr[1] + 1
- local n, at = 0, @ticket.charges
- for l = 0, limits - 1 do
-  local amount = op[@op.Amounts + l]
-  if amount ~= 0 then
-   rooms[l], taken[l] = rooms[l] - amount, taken[l] + amount
-   t[at], t[at + 1], t[at + 2], t[at + 3], t[at + 4] = amount, now, ways[l] == off and 0 or 1, once[@once.single + l], l
-   n, at = n + 1, at + 5
-  end
- end
- t[@ticket.n] = n
- indexAdd(X.ticketIx, F.pool_idHash(t, @ticket.id.Session - 1), i)
-
- local age = floor(now / 1048576)
  local c = S_crecs[caller] or ld(S_crecs, caller)
- c[@caller.class], c[@caller.asked] = class, age
+ c[@caller.class], c[@caller.asked] = class, floor(now / 1048576)
  local lease = cfg[@cfg.pool.Pool.lease]
  if lease > 0 and once[@once.aliveTill + class] < now + lease then once[@once.aliveTill + class] = now + lease end
-
- once[@once.inFlight] = once[@once.inFlight] + 1
+ once[@once.inFlight] = once[@once.inFlight] + many
  local second = past[@past.second]
  if now >= second + 1000000 then
   second = now - now % 1000000
   past[@past.second], past[@past.minute] = second, (now - now % 60000000) / 60000000
  end
- c[@caller.sent] = c[@caller.sent] + 1
+ c[@caller.sent] = c[@caller.sent] + many
  if c[@caller.first] == 0 then c[@caller.first] = now end
- local inSecond = c[@caller.last] < second and 1 or c[@caller.inSecond] + 1
+ local inSecond = c[@caller.last] < second and many or c[@caller.inSecond] + many
  c[@caller.last], c[@caller.inSecond] = now, inSecond
  if inSecond > c[@caller.peak] then c[@caller.peak] = inSecond end
- sum[@caller.sent] = sum[@caller.sent] + 1
+ sum[@caller.sent] = sum[@caller.sent] + many
  if sum[@caller.first] == 0 then sum[@caller.first] = now end
- local all = sum[@caller.last] < second and 1 or sum[@caller.inSecond] + 1
+ local all = sum[@caller.last] < second and many or sum[@caller.inSecond] + many
  sum[@caller.last], sum[@caller.inSecond] = now, all
  if all > sum[@caller.peak] then sum[@caller.peak] = all end
  local note, minute = c[@caller.note], past[@past.minute]
@@ -145,101 +239,140 @@ local function quickAcquire(op)
   note = F.pool_Pool_periodOf(c, 0, minute)
   p = S_hperiods[note] or ld(S_hperiods, note)
  end
- t[@ticket.note] = note
- p[@period.sent] = p[@period.sent] + 1
+ p[@period.sent] = p[@period.sent] + many
  if inSecond > p[@period.peak] then p[@period.peak] = inSecond end
  if all > p[@period.peakAll] then p[@period.peakAll] = all end
- at = @ticket.charges
- for _ = 1, n do
-  local u = cfg[@cfg.pool.history.unitOf + t[at + 4]]
-  if u >= 0 then p[@period.units + u] = p[@period.units + u] + t[at] end
-  at = at + 5
- end
 
- -- the wheel
- local step = now + ttl + 99999
- step = (step - step % 100000) / 100000
- local slot = step % 4096
- local slots = once.slots
- local next = slots[slot + 1]
- t[@ticket.due], t[@ticket.slot], t[@ticket.next] = step * 100000, slot, next
- if next ~= 0 then (S_tickets[next] or ld(S_tickets, next))[@ticket.prev] = i end
- slots[slot + 1] = i
- local count = once[@once.wheel.count] + 1
- once[@once.wheel.count] = count
- if count == 1 or step < once[@once.wheel.next] then once[@once.wheel.next] = step end
-
- op[@op.Result.State], op[@op.Result.ID.Session], op[@op.Result.ID.N], op[@op.Result.Now], op[@op.Result.GrantedAt] = 0, session, high, now, now
- op[@op.Result.Reason.Limit] = -1
- return true
-end
-
-local function quickClose(op)
- if op[@op.Spent] ~= 0 then return false end
- local limits = cfg[@cfg.store.Spec.Limits.len]
+ local wait, alive = op[@op.Wait], op[@op.Alive]
+ ttl = (ttl - ttl % 1000) / 1000
+ local due = now + ttl + 99999
+ due = due - due % 100000
+ local lot = {session, high + 1, name, caller, once[@once.lastSess], class, now,
+  wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000, ttl, (alive - alive % 1000) / 1000, due, note, many, 0}
+ local at = lotHead
  for l = 0, limits - 1 do
-  if op[@op.Amounts + l] ~= 0 then return false end
- end
- local key = F.pool_idHash(op, @op.ID.Session - 1)
- local i = indexSeek(X.ticketIx, key, 0)
- if i == 0 then return false end
- local t = S_tickets[i] or ld(S_tickets, i)
- if t[@ticket.state] ~= 3 or t[@ticket.who.user] ~= 0 or t[@ticket.who.model] ~= 0 or t[@ticket.who.tool] ~= 0 or t[@ticket.who.key] ~= 0 then return false end
- local name = t[@ticket.who.agent]
- local nr = S_names[name] or ld(S_names, name)
- if nr[1] < 2 then return false end
- local n, at = t[@ticket.n], @ticket.charges
- for k = 1, n do
-  local l, mode = t[at + 4], t[at + 2]
-  if not rooms[l] then look(l) end
-  if mode == 2 or mode == 1 and (ways[l] == 0 or ways[l] == off) then return false end
-  at = at + 5
- end
- at = @ticket.charges
- for k = 1, n do
-  local l = t[at + 4]
-  if t[at + 2] == 1 then
-   bound[l] = bound[l] + t[at]
-   if ways[l] == places then rooms[l] = rooms[l] + t[at] end
+  local amount = op[@op.Amounts + l]
+  if amount ~= 0 then
+   rooms[l], taken[l] = rooms[l] - amount * many, taken[l] + amount * many
+   lot[at + 1], lot[at + 2], lot[at + 3], lot[at + 4] = l, amount, ways[l] == off and 0 or 1, once[@once.single + l]
+   lot[14], at = lot[14] + 1, at + 4
+   local u = cfg[@cfg.pool.history.unitOf + l]
+   if u >= 0 then p[@period.units + u] = p[@period.units + u] + amount * many end
   end
-  at = at + 5
  end
- local now = once[@once.now]
- once[@once.inFlight] = once[@once.inFlight] - 1
- if t[@ticket.due] ~= 0 then
-  local prev, next = t[@ticket.prev], t[@ticket.next]
-  if prev ~= 0 then (S_tickets[prev] or ld(S_tickets, prev))[@ticket.next] = next else once.slots[t[@ticket.slot] + 1] = next end
-  if next ~= 0 then (S_tickets[next] or ld(S_tickets, next))[@ticket.prev] = prev end
-  t[@ticket.due], t[@ticket.prev], t[@ticket.next] = 0, 0, 0
-  once[@once.wheel.count] = once[@once.wheel.count] - 1
+ local m = known.lots[session]
+ if not m then m = {} known.lots[session] = m end
+ for k = high + 1, high + many do m[k] = lot end
+ known.nopen, known.lotted = known.nopen + many, true
+ if due < known.lotDue then known.lotDue = due end
+ return many, high + 1
+end
+
+-- quickClose closes a ticket of a lot.
+local function quickClose(session, N)
+ local m = known.lots[session]
+ local lot = m and m[N]
+ if not lot then return false end
+ local nr = S_names[lot[3]] or ld(S_names, lot[3])
+ if nr[1] < 2 then return false end
+ local at = lotHead
+ for _ = 1, lot[14] do
+  local l = lot[at + 1]
+  if not rooms[l] then look(l) end
+  if lot[at + 3] == 1 and (ways[l] == 0 or ways[l] == off) then return false end
+  at = at + 4
  end
+ at = lotHead
+ for _ = 1, lot[14] do
+  if lot[at + 3] == 1 then
+   local l, amount = lot[at + 1], lot[at + 2]
+   bound[l] = bound[l] + amount
+   if ways[l] == places then rooms[l] = rooms[l] + amount end
+  end
+  at = at + 4
+ end
+ m[N] = nil
+ lot[13] = lot[13] - 1
+ known.nopen, known.lotted = known.nopen - 1, true
  nr[1] = nr[1] - 1
- indexRemove(X.ticketIx, key, i)
- local s = S_sessions[t[@ticket.session]] or ld(S_sessions, t[@ticket.session])
- s[@session.open], s[@session.last] = s[@session.open] - 1, now
- t[@ticket.state] = 0
- slabRecycle(S_tickets, i)
- once[@once.stirred] = 1
- op[@op.Result.State], op[@op.Result.ID.Session], op[@op.Result.ID.N], op[@op.Result.Now] = 3, op[@op.ID.Session], op[@op.ID.N], now
- op[@op.Result.Reason.Limit] = -1
+ once[@once.inFlight] = once[@once.inFlight] - 1
+ local s = S_sessions[lot[5]] or ld(S_sessions, lot[5])
+ s[@session.open], s[@session.last] = s[@session.open] - 1, once[@once.now]
  return true
 end
 
-local longWay = F.pool_Pool_apply
-F.pool_Pool_apply = function(i)
- local ops = T[1]
- local op = ops[i + 1]
- if i == 0 then
-  calm = counts[@counts.waiting] == 0 and once[@once.firstGate] == 0 and plainPool()
- end
- if calm then
-  local kind = op[1]
-  if kind == 0 and quickAcquire(op) or kind == 5 and quickClose(op) then
-   if i == #ops - 1 then settleUp() end
-   return
+-- carry carries out the items of a batch: operations, or {-1, how many, operation} for the same acquire many
+-- times, or {-2, session, numbers...} for closes. What each item came to goes into out: the slots of a
+-- result, or for the others how many went without ado, with the first number for acquires, and then the
+-- results of those that did not.
+carry = function(clock, items, out)
+ local now = once[@once.now]
+ if clock > now then now = clock end
+ if now >= known.lotDue then recordsDue(now) end
+ local apply = F.pool_Pool_Apply
+ apply(clock, {})
+ local calm = counts[@counts.waiting] == 0 and once[@once.firstGate] == 0 and plainPool()
+ local ops, n, quick, firsts = {}, 0, {}, {}
+ for k = 1, #items do
+  local item = items[k]
+  local kind = item[1]
+  if kind == -1 then
+   local op, many, went = item[3], item[2], 0
+   if calm then
+    while went < many do
+     local got, first = quickAcquire(op, many - went)
+     if got == 0 then calm = false break end
+     if went == 0 then firsts[k] = first end
+     went = went + got
+    end
+   end
+   quick[k] = went
+   for _ = went + 1, many do n = n + 1 ops[n] = copy_(op, 0, #op) end
+  elseif kind == -2 then
+   local session, j = item[2], 3
+   while calm and j <= #item do
+    if not quickClose(session, item[j]) then calm = false break end
+    j = j + 1
+   end
+   quick[k] = j - 3
+   for j = j, #item do
+    n = n + 1
+    ops[n] = closing(session, item[j])
+   end
+  else
+   calm = false
+   n = n + 1
+   ops[n] = item
   end
  end
  settleUp()
- longWay(i)
- calm = counts[@counts.waiting] == 0 and once[@once.firstGate] == 0 and plainPool()
+ if n > 0 then apply(clock, ops) end
+ if counts[@counts.waiting] > 0 and known.nopen > 0 and (once[@once.wake] == 0 or known.lotDue < once[@once.wake]) then
+  once[@once.wake] = max(known.lotDue, once[@once.now] + 1)
+ end
+ if not out then return end
+ n = #out
+ local at = 0
+ local function results(many)
+  for _ = 1, many do
+   at = at + 1
+   local op = ops[at]
+   for i = 1, resultSlots do out[n + i] = op[resultAt + i] end
+   n = n + resultSlots
+  end
+ end
+ for k = 1, #items do
+  local item = items[k]
+  if item[1] == -1 then
+   out[n + 1], out[n + 2] = quick[k], firsts[k] or 0
+   n = n + 2
+   results(item[2] - quick[k])
+  elseif item[1] == -2 then
+   out[n + 1] = quick[k]
+   n = n + 1
+   results(#item - 2 - quick[k])
+  else
+   results(1)
+  end
+ end
 end

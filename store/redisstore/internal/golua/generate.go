@@ -85,7 +85,7 @@ func (tr *translator) declarations(l Layout) string {
 	for _, n := range append(slices.Clone(singles), "cfg", "tree") {
 		all = append(all, "S_"+n)
 	}
-	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped\n", strings.Join(all[1:], ", "), strings.Join(singles, ", "))
+	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped, carry, readLots\n", strings.Join(all[1:], ", "), strings.Join(singles, ", "))
 	most := 0
 	b.WriteString("local function begin()\n known = {count = 0, calls = 0, since = 0, entries = {}, numbers = {}, texts = {}}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
 	for _, s := range l.Slabs[1:] {
@@ -110,6 +110,7 @@ func (tr *translator) declarations(l Layout) string {
 		fmt.Fprintf(&b, "%s = 'i%c', ", n, 'a'+i)
 	}
 	b.WriteString("}\n")
+	tr.closing(&b)
 	b.WriteString(`F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
@@ -154,10 +155,11 @@ local function open(v, J)
  begin()
  current = known
  again()
+ readLots()
  local calls = call('LRANGE', J, 0, -1)
  for i = 1, #calls do
   T[2] = {}
-  F.pool_Pool_Apply(unpackd('<d', calls[i]), cmsgpack.unpack(sub(calls[i], 9)))
+  carry(unpackd('<d', calls[i]), cmsgpack.unpack(sub(calls[i], 9)))
   known.calls = i
  end
 end
@@ -179,6 +181,24 @@ func lookups(singles []string) string {
 	}
 	return b.String()
 }
+
+// closing writes how a close is made that says nothing else.
+func (tr *translator) closing(b *strings.Builder) {
+	t := tr.prog.lookup("store.Op").Type()
+	vals := make([]string, slots(t))
+	tr.zeros(t, vals)
+	for i, v := range vals {
+		if v == "false" {
+			vals[i] = "{}" // a slice
+		}
+	}
+	at, _ := tr.fieldAt("store.Op", "ID")
+	vals[0], vals[at], vals[at+1] = fmt.Sprint(closeKind), "session", "N"
+	fmt.Fprintf(b, "local function closing(session, N) return {%s} end\n", strings.Join(vals, ","))
+}
+
+// closeKind is store.OpClose.
+const closeKind = 5
 
 // widths narrows records to what a pool of so many limits and classes uses of them.
 func (tr *translator) widths(b *strings.Builder) {
