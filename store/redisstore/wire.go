@@ -61,6 +61,8 @@ type item struct {
 	kind  int8 // opItem, likeItem or closeItem
 	count int
 	at    int // in body, where its operation or its first number begins
+
+	amounts int // of a likeItem
 }
 
 const (
@@ -74,14 +76,15 @@ func (b *batch) add(op *store.Op) {
 	b.ids = append(b.ids, op.ID)
 	n := len(b.items)
 	switch {
-	case op.Kind == store.OpAcquire:
+	case op.Kind == store.OpAcquire && isPlain(op):
 		if n > 0 && b.items[n-1].kind == likeItem && op.ID.N == 0 && alike(op, &b.group) {
 			b.items[n-1].count++
 			return
 		}
 		b.group = *op
 		b.begin(likeItem)
-		b.body = appendPieces(appendArray(b.body, len(opPieces)), unsafe.Pointer(op), opPieces)
+		b.items[n].amounts = amountsOf(op)
+		b.body = appendPlain(b.body, op)
 	case op.Kind == store.OpClose && !op.Spent && op.Amounts == [store.MaxLimits]int64{}:
 		if k := len(b.ids) - 2; n == 0 || b.items[n-1].kind != closeItem || b.ids[k].Session != op.ID.Session {
 			b.begin(closeItem)
@@ -99,11 +102,36 @@ func (b *batch) begin(kind int8) {
 	b.items = append(b.items, item{kind: kind, count: 1, at: len(b.body)})
 }
 
-// alike reports whether two acquires ask for the same.
+// isPlain reports whether an acquire says nothing but who asks, how much, and for how long.
+func isPlain(op *store.Op) bool {
+	return op.User == "" && op.Model == "" && op.Tool == "" && op.Key == "" && !op.Retry && !op.Emergency && !op.Force && !op.Spent
+}
+
+// alike reports whether two plain acquires ask for the same.
 func alike(a, b *store.Op) bool {
-	return a.ID == b.ID && a.Agent == b.Agent && a.User == b.User && a.Model == b.Model && a.Tool == b.Tool && a.Key == b.Key &&
-		a.Class == b.Class && a.Retry == b.Retry && a.Emergency == b.Emergency && a.Force == b.Force && a.Spent == b.Spent &&
-		a.Amounts == b.Amounts && a.Wait == b.Wait && a.Alive == b.Alive && a.TTL == b.TTL
+	return a.ID == b.ID && a.Agent == b.Agent && a.Class == b.Class && a.Amounts == b.Amounts && a.Wait == b.Wait && a.Alive == b.Alive && a.TTL == b.TTL
+}
+
+// plainHead is how many parts of a plain acquire come after its number: agent, class, wait, alive, TTL.
+const plainHead = 5
+
+// amountsOf returns how many limits an operation says anything of.
+func amountsOf(op *store.Op) int {
+	n := len(op.Amounts)
+	for n > 0 && op.Amounts[n-1] == 0 {
+		n--
+	}
+	return n
+}
+
+func appendPlain(b []byte, op *store.Op) []byte {
+	b = appendInt(appendInt(b, int64(op.ID.Session)), int64(op.ID.N)) //nolint:gosec // below 2^53
+	b = appendInt(appendString(b, op.Agent), int64(op.Class))
+	b = appendInt(appendInt(appendInt(b, int64(op.Wait)), int64(op.Alive)), int64(op.TTL))
+	for _, amount := range op.Amounts[:amountsOf(op)] {
+		b = appendInt(b, amount)
+	}
+	return b
 }
 
 // bytes returns what the script reads.
@@ -117,7 +145,7 @@ func (b *batch) bytes() []byte {
 		}
 		switch it.kind {
 		case likeItem:
-			out = appendInt(appendInt(appendArray(out, 3), -1), int64(it.count))
+			out = appendInt(appendInt(appendArray(out, 4+plainHead+it.amounts), -1), int64(it.count))
 		case closeItem:
 			out = appendInt(appendInt(appendArray(out, it.count+2), -2), int64(b.ids[next].Session)) //nolint:gosec // below 2^53
 		}

@@ -57,7 +57,6 @@ type process struct {
 
 	mu     sync.Mutex
 	killed stamp // when it was killed by the campaign; 0: it was not
-	told   bool  // to stop
 }
 
 // start starts a worker. It waits for the word to begin.

@@ -45,7 +45,7 @@ func (r *rig) keysOf(s *redisrun.Server, pool string) ([]string, error) {
 	}
 	keys := strings.Fields(text)
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("Redis holds no key of the pool %s", pool)
+		return nil, fmt.Errorf("no key of the pool %s is there", pool)
 	}
 	return keys, nil
 }

@@ -168,10 +168,13 @@ func TestToxic(t *testing.T) {
 	}
 	stuck := dial(t, p.addr())
 	stuck.send("PING")
-	p.clear()
+	if err := stuck.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
 	if got, err := readFrame(stuck.in); err == nil {
 		t.Errorf("it passed: %q", got)
 	}
+	p.clear()
 	at := p.addr()
 	p.disable()
 	if conn, err := net.Dial("tcp", at); err == nil {

@@ -50,7 +50,7 @@ func evicted(r *rig) error {
 	key := prefix + ":{" + poolNames[rolling] + "}"
 	n, err := r.server.Do(r.ctx, "DEL", key)
 	if err == nil && n != "1" {
-		err = fmt.Errorf("Redis holds no key %s", key)
+		err = fmt.Errorf("key %s is not there", key)
 	}
 	return err
 }

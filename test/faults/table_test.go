@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -45,7 +44,11 @@ func TestTable(t *testing.T) {
 
 // The time package of the Go in use is as expected, so that a worker with a wrong clock can be built.
 func TestShifted(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(runtime.GOROOT(), "src", "time", "time.go"))
+	pkg, err := timePackage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(filepath.Join(pkg, "time.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

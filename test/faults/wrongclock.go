@@ -49,13 +49,21 @@ func shifted(source string) (string, error) {
 	return before + head + reads + "\tsec += wallShift\n" + after, nil
 }
 
-// buildShifted builds this program with a wall clock that can be wrong.
-func buildShifted(ctx context.Context, dir string) (string, error) {
+// timePackage is where the time package of the Go in use is.
+func timePackage(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", fmt.Errorf("go env GOROOT: %w", err)
 	}
-	pkg := filepath.Join(strings.TrimSpace(string(root)), "src", "time")
+	return filepath.Join(strings.TrimSpace(string(root)), "src", "time"), nil
+}
+
+// buildShifted builds this program with a wall clock that can be wrong.
+func buildShifted(ctx context.Context, dir string) (string, error) {
+	pkg, err := timePackage(ctx)
+	if err != nil {
+		return "", err
+	}
 	source, err := os.ReadFile(filepath.Join(pkg, "time.go"))
 	if err != nil {
 		return "", err

@@ -175,14 +175,23 @@ readLots = function()
  end
 end
 
+-- A plain acquire says nothing but {-1, how many, session, number, agent, class, wait, alive, ttl, amounts...}.
+local plainHead = 9
+
+-- spelt writes a plain acquire out.
+local function spelt(item)
+ local op = closing(item[3], item[4])
+ op[1], op[@op.Agent], op[@op.Class] = 0, item[5], item[6]
+ op[@op.Wait], op[@op.Alive], op[@op.TTL] = item[7], item[8], item[9]
+ for k = plainHead + 1, #item do op[@op.Amounts + k - plainHead - 1] = item[k] end
+ return op
+end
+
 -- quickAcquire grants up to many of the same request, and returns how many and the first number.
-local function quickAcquire(op, many)
- local agent, class, ttl, N = op[@op.Agent], op[@op.Class], op[@op.TTL], op[@op.ID.N]
- if op[@op.Force] ~= 0 or op[@op.Spent] ~= 0 or op[@op.Emergency] ~= 0 or op[@op.Retry] ~= 0 or N ~= 0 and (many > 1 or N >= 9007199254740992)
-  or op[@op.User] ~= '' or op[@op.Model] ~= '' or op[@op.Tool] ~= '' or op[@op.Key] ~= ''
-  or agent == '' or #agent > 256 or class >= cfg[@cfg.store.Spec.Classes.len]
-  or ttl < 1000000000 or ttl > 86400000000000 or op[@op.Alive] < 0 or op[@op.Alive] > 86400000000000 or op[@op.Wait] > 8640000000000000
-  or known.nopen > 4096 then
+local function quickAcquire(item, many)
+ local session, N, agent, class, wait, alive, ttl = item[3], item[4], item[5], item[6], item[7], item[8], item[9]
+ if N ~= 0 and (many > 1 or N >= 9007199254740992) or agent == '' or #agent > 256 or class >= cfg[@cfg.store.Spec.Classes.len]
+  or ttl < 1000000000 or ttl > 86400000000000 or alive < 0 or alive > 86400000000000 or wait > 8640000000000000 or known.nopen > 4096 then
   return 0
  end
  local name = known.numbers[agent]
@@ -190,10 +199,10 @@ local function quickAcquire(op, many)
  local nr = S_names[name] or ld(S_names, name)
  local caller = nr[2]
  if caller == 0 then return 0 end
- local now, session = once[@once.now], op[@op.ID.Session]
- local limits = cfg[@cfg.store.Spec.Limits.len]
+ local now, limits = once[@once.now], #item - plainHead
+ if limits > cfg[@cfg.store.Spec.Limits.len] then return 0 end
  for l = 0, limits - 1 do
-  local amount = op[@op.Amounts + l]
+  local amount = item[plainHead + 1 + l]
   if amount ~= 0 then
    if amount < 0 or amount > 1099511627776 then return 0 end
    local room = rooms[l] or look(l)
@@ -243,7 +252,6 @@ local function quickAcquire(op, many)
  if inSecond > p[@period.peak] then p[@period.peak] = inSecond end
  if all > p[@period.peakAll] then p[@period.peakAll] = all end
 
- local wait, alive = op[@op.Wait], op[@op.Alive]
  ttl = (ttl - ttl % 1000) / 1000
  local due = now + ttl + 99999
  due = due - due % 100000
@@ -251,7 +259,7 @@ local function quickAcquire(op, many)
   wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000, ttl, (alive - alive % 1000) / 1000, due, note, many, 0}
  local at = lotHead
  for l = 0, limits - 1 do
-  local amount = op[@op.Amounts + l]
+  local amount = item[plainHead + 1 + l]
   if amount ~= 0 then
    rooms[l], taken[l] = rooms[l] - amount * many, taken[l] + amount * many
    lot[at + 1], lot[at + 2], lot[at + 3], lot[at + 4] = l, amount, ways[l] == off and 0 or 1, once[@once.single + l]
@@ -301,46 +309,56 @@ local function quickClose(session, N)
  return true
 end
 
--- carry carries out the items of a batch: operations, or {-1, how many, operation} for the same acquire many
--- times, or {-2, session, numbers...} for closes. What each item came to goes into out: the slots of a
--- result, or for the others how many went without ado, with the first number for acquires, and then the
--- results of those that did not.
+-- results adds those of operations from one on to out, which has n entries.
+local function results(out, n, ops, from, many)
+ for k = from, from + many - 1 do
+  local op = ops[k]
+  for i = 1, resultSlots do out[n + i] = op[resultAt + i] end
+  n = n + resultSlots
+ end
+ return n
+end
+
+-- carry carries out the items of a batch: operations, plain acquires, or {-2, session, numbers...} for closes.
+-- What each item came to goes into out: the slots of a result, or for the others how many went without
+-- ado, with the first number for acquires, and then the results of those that did not.
+local nothing = {}
 carry = function(clock, items, out)
  local now = once[@once.now]
  if clock > now then now = clock end
  if now >= known.lotDue then recordsDue(now) end
  local apply = F.pool_Pool_Apply
- apply(clock, {})
+ apply(clock, nothing)
  local calm = counts[@counts.waiting] == 0 and once[@once.firstGate] == 0 and plainPool()
- local ops, n, quick, firsts = {}, 0, {}, {}
+ local ops, n, quick, firsts = nothing, 0, {}, {}
  for k = 1, #items do
   local item = items[k]
   local kind = item[1]
   if kind == -1 then
-   local op, many, went = item[3], item[2], 0
+   local many, went = item[2], 0
    if calm then
     while went < many do
-     local got, first = quickAcquire(op, many - went)
+     local got, first = quickAcquire(item, many - went)
      if got == 0 then calm = false break end
      if went == 0 then firsts[k] = first end
      went = went + got
     end
    end
    quick[k] = went
-   for _ = went + 1, many do n = n + 1 ops[n] = copy_(op, 0, #op) end
+   if n == 0 then ops = {} end
+   for _ = went + 1, many do n = n + 1 ops[n] = spelt(item) end
   elseif kind == -2 then
-   local session, j = item[2], 3
-   while calm and j <= #item do
+   local session, j, last = item[2], 3, #item
+   while calm and j <= last do
     if not quickClose(session, item[j]) then calm = false break end
     j = j + 1
    end
    quick[k] = j - 3
-   for j = j, #item do
-    n = n + 1
-    ops[n] = closing(session, item[j])
-   end
+   if n == 0 then ops = {} end
+   for j = j, last do n = n + 1 ops[n] = closing(session, item[j]) end
   else
    calm = false
+   if n == 0 then ops = {} end
    n = n + 1
    ops[n] = item
   end
@@ -351,28 +369,19 @@ carry = function(clock, items, out)
   once[@once.wake] = max(known.lotDue, once[@once.now] + 1)
  end
  if not out then return end
+ local at = 1
  n = #out
- local at = 0
- local function results(many)
-  for _ = 1, many do
-   at = at + 1
-   local op = ops[at]
-   for i = 1, resultSlots do out[n + i] = op[resultAt + i] end
-   n = n + resultSlots
-  end
- end
  for k = 1, #items do
   local item = items[k]
+  local left = 1
   if item[1] == -1 then
    out[n + 1], out[n + 2] = quick[k], firsts[k] or 0
-   n = n + 2
-   results(item[2] - quick[k])
+   n, left = n + 2, item[2] - quick[k]
   elseif item[1] == -2 then
    out[n + 1] = quick[k]
-   n = n + 1
-   results(#item - 2 - quick[k])
-  else
-   results(1)
+   n, left = n + 1, #item - 2 - quick[k]
   end
+  n = results(out, n, ops, at, left)
+  at = at + left
  end
 end
