@@ -21,12 +21,17 @@ type fleet struct {
 
 func newFleet(t *testing.T, text string) *fleet {
 	t.Helper()
+	return newFleetOn(t, "file:"+filepath.Join(t.TempDir(), "store"), text)
+}
+
+func newFleetOn(t *testing.T, store, text string) *fleet {
+	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "sluice.yaml")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &fleet{t, []string{"SLUICE_STORE=file:" + filepath.Join(dir, "store"), "SLUICE_CONFIG=" + config}, child(t)}
+	return &fleet{t, []string{"SLUICE_STORE=" + store, "SLUICE_CONFIG=" + config}, child(t)}
 }
 
 func (f *fleet) start(args ...string) *process {

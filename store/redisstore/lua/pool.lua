@@ -5333,7 +5333,7 @@ local plainKnown, plain
 local function plainPool()
  if plainKnown == known then return plain end
  plainKnown = known
- plain = cfg[4] == 0 and cfg[29] == 0
+ plain = cfg[29] == 0 and cfg[61 + 3] == 0 -- the light binds on stocks only
  for l = 0, cfg[1] - 1 do
   if once[45 + l] == 0 then plain = false end
  end
@@ -5342,6 +5342,16 @@ end
 
 -- ways of charging
 local held, fixed, off, places = 1, 2, 3, 4
+
+-- spread reports whether lower classes are paced on a limit, or nil if something else may be kept of it.
+local function spread(l, class)
+ local d = S_defs[l + 1] or ld(S_defs, l + 1)
+ if d[1] ~= 1 or cfg[31] == 0 then return nil end
+ if class == 0 then return false end
+ -- While somebody of the highest class is alive they may have to wait.
+ if cfg[3] > 0 and once[1] < once[8] then return nil end
+ return true
+end
 
 -- look brings a limit to now and finds out how much room it has, once for a batch.
 local function look(l)
@@ -5531,6 +5541,7 @@ local function quickAcquire(item, many)
    if amount > room or ways[l] == 0 then return 0 end
    local cap = unscoped[l][2][1]
    if cap > 0 and amount > cap then return 0 end
+   if band(cfg[4], 2 ^ l) ~= 0 and spread(l, class) == nil then return 0 end
    if amount * many > room then many = (room - room % amount) / amount end
   end
  end
@@ -5586,6 +5597,13 @@ local function quickAcquire(item, many)
    rooms[l], taken[l] = rooms[l] - amount * many, taken[l] + amount * many
    lot[at + 1], lot[at + 2], lot[at + 3], lot[at + 4] = l, amount, ways[l] == off and 0 or 1, once[45 + l]
    lot[14], at = lot[14] + 1, at + 4
+   if class > 0 and band(cfg[4], 2 ^ l) ~= 0 then
+    local m = unscoped[l][2]
+    if m[1] > 0 then
+     local pace, window = S_paces[m[18]] or ld(S_paces, m[18]), S_defs[l + 1][4]
+     for _ = 1, many do F.policy_Pace_Take(pace, now, amount, m[1], window) end
+    end
+   end
    local u = cfg[33 + l]
    if u >= 0 then p[12 + u] = p[12 + u] + amount * many end
   end

@@ -11,7 +11,7 @@ local plainKnown, plain
 local function plainPool()
  if plainKnown == known then return plain end
  plainKnown = known
- plain = cfg[@cfg.pool.Pool.policed] == 0 and cfg[@cfg.pool.Pool.anyStrict] == 0
+ plain = cfg[@cfg.pool.Pool.anyStrict] == 0 and cfg[@cfg.store.Spec.Light + 3] == 0 -- the light binds on stocks only
  for l = 0, cfg[@cfg.store.Spec.Limits.len] - 1 do
   if once[@once.single + l] == 0 then plain = false end
  end
@@ -20,6 +20,16 @@ end
 
 -- ways of charging
 local held, fixed, off, places = 1, 2, 3, 4
+
+-- spread reports whether lower classes are paced on a limit, or nil if something else may be kept of it.
+local function spread(l, class)
+ local d = S_defs[l + 1] or ld(S_defs, l + 1)
+ if d[@def.Kind] ~= 1 or cfg[@cfg.store.Spec.Pace] == 0 then return nil end
+ if class == 0 then return false end
+ -- While somebody of the highest class is alive they may have to wait.
+ if cfg[@cfg.pool.Pool.lease] > 0 and once[@once.now] < once[@once.aliveTill] then return nil end
+ return true
+end
 
 -- look brings a limit to now and finds out how much room it has, once for a batch.
 local function look(l)
@@ -209,6 +219,7 @@ local function quickAcquire(item, many)
    if amount > room or ways[l] == 0 then return 0 end
    local cap = unscoped[l][2][@inst.Cap]
    if cap > 0 and amount > cap then return 0 end
+   if band(cfg[@cfg.pool.Pool.policed], 2 ^ l) ~= 0 and spread(l, class) == nil then return 0 end
    if amount * many > room then many = (room - room % amount) / amount end
   end
  end
@@ -264,6 +275,13 @@ local function quickAcquire(item, many)
    rooms[l], taken[l] = rooms[l] - amount * many, taken[l] + amount * many
    lot[at + 1], lot[at + 2], lot[at + 3], lot[at + 4] = l, amount, ways[l] == off and 0 or 1, once[@once.single + l]
    lot[14], at = lot[14] + 1, at + 4
+   if class > 0 and band(cfg[@cfg.pool.Pool.policed], 2 ^ l) ~= 0 then
+    local m = unscoped[l][2]
+    if m[@inst.Cap] > 0 then
+     local pace, window = S_paces[m[@inst.extra]] or ld(S_paces, m[@inst.extra]), S_defs[l + 1][@def.Window]
+     for _ = 1, many do F.policy_Pace_Take(pace, now, amount, m[@inst.Cap], window) end
+    end
+   end
    local u = cfg[@cfg.pool.history.unitOf + l]
    if u >= 0 then p[@period.units + u] = p[@period.units + u] + amount * many end
   end
