@@ -21,8 +21,8 @@ func Differential(t *testing.T, a, b func(t *testing.T) Harness) {
 		left, right := newTwin(t, a(t)), newTwin(t, b(t))
 		defer left.close()
 		defer right.close()
-		tr := trace{T: rt, a: left, b: right}
-		sp := drawSpec(rt)
+		tr := trace{T: rt, a: left, b: right, plain: rapid.Bool().Draw(rt, "plain requests")}
+		sp := drawSpec(rt, tr.plain)
 		tr.join(sp)
 		tr.join(sp)
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
@@ -54,6 +54,8 @@ type trace struct {
 	ids  []issued
 	last uint64 // number given to a ticket: stores may choose different ones
 	spec store.Spec
+
+	plain bool // most operations say as little as they can
 }
 
 // issued is a ticket as each store names it.
@@ -226,7 +228,8 @@ func (tr *trace) settle() {
 	}
 }
 
-func drawSpec(t *rapid.T) store.Spec {
+// drawSpec draws a pool. A plain one has limits that all share, and is seldom full.
+func drawSpec(t *rapid.T, plain bool) store.Spec {
 	limits := make([]store.Limit, rapid.IntRange(0, 4).Draw(t, "limits"))
 	for i := range limits {
 		l := &limits[i]
@@ -236,6 +239,9 @@ func drawSpec(t *rapid.T) store.Spec {
 			0, 0, 0, store.PerAgent, store.PerModel, store.PerUser, store.PerTool, store.PerKey, store.PerAgent | store.PerModel,
 		}).Draw(t, "per")
 		l.Size = rapid.SampledFrom([]int64{0, 1, 3, 10, 1000}).Draw(t, "size")
+		if plain {
+			l.Per, l.Size = 0, rapid.SampledFrom([]int64{10, 30, 1000}).Draw(t, "plenty")
+		}
 		l.Rough = rapid.Bool().Draw(t, "rough")
 		if l.Kind != store.Concurrency {
 			l.Window = rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour}).Draw(t, "window")
@@ -278,7 +284,41 @@ func drawPolicy(t *rapid.T, sp *store.Spec) {
 	sp.Lease = rapid.SampledFrom([]time.Duration{0, 0, time.Second, 30 * time.Second, -1}).Draw(t, "lease")
 }
 
+// own returns the tickets of a session.
+func (tr *trace) own(session int) (own []issued) {
+	for _, id := range tr.ids {
+		if id.session == session {
+			own = append(own, id)
+		}
+	}
+	return own
+}
+
+// drawPlain draws what most requests are: an acquire that says little, its answer, its close.
+func (tr *trace) drawPlain(own []issued) (op store.Op) {
+	op.Kind = rapid.SampledFrom([]store.OpKind{
+		store.OpAcquire, store.OpAcquire, store.OpAcquire, store.OpClose, store.OpClose, store.OpClose, store.OpAnswer, store.OpPoll, store.OpCancel,
+	}).Draw(tr.T, "kind")
+	if op.Kind != store.OpAcquire && len(own) > 0 {
+		op.ID.N = rapid.SampledFrom(own).Draw(tr.T, "ticket").n
+	}
+	switch op.Kind {
+	case store.OpAcquire:
+		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 1).Draw(tr.T, "agent"))
+		op.Class = uint8(rapid.SampledFrom([]int{0, 1, 1, 1, 2}).Draw(tr.T, "class"))
+		op.Wait = rapid.SampledFrom([]time.Duration{-1, 0, time.Second}).Draw(tr.T, "wait")
+		op.TTL = rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(tr.T, "ttl")
+		tr.drawAmounts(&op, 0)
+	case store.OpAnswer:
+		op.Verdict = store.VerdictOK
+	}
+	return op
+}
+
 func (tr *trace) drawOp(session int) store.Op {
+	if tr.plain && !tr.chance(5, "odd") {
+		return tr.drawPlain(tr.own(session))
+	}
 	name := func(label string) string {
 		return rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(tr.T, label)
 	}
@@ -290,12 +330,7 @@ func (tr *trace) drawOp(session int) store.Op {
 		store.OpTouch, store.OpTouch, store.OpTouch, store.OpForget,
 	}).Draw(tr.T, "kind")
 	op := store.Op{Kind: kind}
-	var own []issued
-	for _, id := range tr.ids {
-		if id.session == session {
-			own = append(own, id)
-		}
-	}
+	own := tr.own(session)
 	if kind != store.OpAcquire && kind != store.OpObserve && len(own) > 0 {
 		op.ID.N = rapid.SampledFrom(own).Draw(tr.T, "ticket").n
 	}
