@@ -34,7 +34,7 @@ const noAllocs = 0.005
 
 // bars returns nothing for a part in which Sluice did not take part.
 func bars(r Report) []Bar {
-	return slices.Concat(allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File))
+	return slices.Concat(allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File), redisBars(r.Redis), flatBars(r.Flat))
 }
 
 func allowBars(rows []AllowRow) []Bar {
@@ -96,6 +96,42 @@ func fileBars(rows []FileRow) (all []Bar) {
 				atLeast(what("acquire + close, least of the mean, worst round"), both.Worst, 1.0/3),
 			)
 		}
+	}
+	return all
+}
+
+func redisBars(rows []RedisRow) (all []Bar) {
+	if findRedis(rows, oneCaller, nameRedisOne).Rate == 0 {
+		return nil
+	}
+	at := func(n int) (us, peer, script RedisRow) {
+		return findRedis(rows, n, nameRedisOne), findRedis(rows, n, nameRedisRate), findRedis(rows, n, nameScript)
+	}
+	what := func(n int, text string) string { return "redis, " + callers(n) + ": " + text }
+	us, peer, _ := at(oneCaller)
+	all = append(all,
+		bar(what(oneCaller, "p50 of an acquire, times redis_rate"), us.P50/peer.P50, 0, 1.2),
+		bar(what(oneCaller, "time of acquire + close, times redis_rate"), peer.Rate/us.Rate, 0, 1.2),
+		bar(what(oneCaller, "Redis CPU, times redis_rate"), us.Server/peer.Server, 0, 1.5),
+	)
+	us, peer, script := at(manyCallers)
+	all = append(all,
+		atLeast(what(manyCallers, "times as many as redis_rate"), us.Rate/peer.Rate, 4),
+		atLeast(what(manyCallers, "times as many as the bucket script"), us.Rate/script.Rate, 1.5),
+		bar(what(manyCallers, "Redis CPU, times redis_rate"), us.Server/peer.Server, 0, 0.5),
+	)
+	us, peer, _ = at(mostCallers)
+	return append(all, atLeast(what(mostCallers, "times as many as redis_rate"), us.Rate/peer.Rate, 6))
+}
+
+// flatBars are about growth: the most at any size, to the smallest.
+func flatBars(rows []FlatRow) (all []Bar) {
+	for i := 0; i < len(rows); {
+		what, most := rows[i].What, 0.0
+		for ; i < len(rows) && rows[i].What == what; i++ {
+			most = max(most, rows[i].Ratio)
+		}
+		all = append(all, bar("redis, "+what+": growth of Redis CPU", most, 0, 1.5))
 	}
 	return all
 }

@@ -24,7 +24,10 @@ type Options struct {
 	File   time.Duration // of one contender's turn at a shared file
 	// Processes is how many share the file, when it is not one alone.
 	Processes int
-	Only      []string // of the parts; empty: all
+	Redis     time.Duration // of one contender's turn at a Redis
+	// Crowd is the largest number of agents, waiters and past requests that must not matter.
+	Crowd int
+	Only  []string // of the parts; empty: all
 }
 
 // The parts of a run.
@@ -32,16 +35,20 @@ const (
 	partAllow   = "allow"
 	partWaiting = "waiting"
 	partFile    = "file"
+	partRedis   = "redis"
 )
 
-var parts = []string{partAllow, partWaiting, partFile}
+var parts = []string{partAllow, partWaiting, partFile, partRedis}
 
 func (o Options) check() error {
-	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 {
-		return errors.New("rounds, slice, wait and file must be positive")
+	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 {
+		return errors.New("rounds, slice, wait, file and redis must be positive")
 	}
 	if o.Processes < 1 || o.Processes > maxProcesses {
 		return fmt.Errorf("processes must be 1 to %d", maxProcesses)
+	}
+	if o.Crowd < minCrowd || o.Crowd > maxCrowd {
+		return fmt.Errorf("crowd must be %d to %d", minCrowd, maxCrowd)
 	}
 	for _, part := range o.Only {
 		if !slices.Contains(parts, part) {
@@ -51,7 +58,11 @@ func (o Options) check() error {
 	return nil
 }
 
-const maxProcesses = 256
+const (
+	maxProcesses = 256
+	minCrowd     = 10
+	maxCrowd     = 1_000_000
+)
 
 func (o Options) has(part string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, part) }
 
@@ -63,6 +74,8 @@ type Report struct {
 	Allow   []AllowRow  `json:"allow"`
 	Waiting []WaitedRow `json:"waiting"`
 	File    []FileRow   `json:"file"`
+	Redis   []RedisRow  `json:"redis"`
+	Flat    []FlatRow   `json:"flat"`
 	Bars    []Bar       `json:"bars"`
 }
 
@@ -76,6 +89,8 @@ func main() {
 	flag.DurationVar(&opts.Wait, "wait", 3*time.Second, "length of one turn with waiters")
 	flag.DurationVar(&opts.File, "file", 500*time.Millisecond, "length of one turn at a shared file")
 	flag.IntVar(&opts.Processes, "processes", 8, "processes that share a file")
+	flag.DurationVar(&opts.Redis, "redis", 500*time.Millisecond, "length of one turn at a Redis")
+	flag.IntVar(&opts.Crowd, "crowd", 100_000, "largest number of agents, waiters and past requests in Redis")
 	flag.Func("only", "parts to run, comma separated: "+strings.Join(parts, ", ")+" (default all)", func(text string) error {
 		opts.Only = strings.Split(text, ",")
 		return nil
@@ -112,6 +127,11 @@ func run(opts Options, asJSON bool, out, progress io.Writer) error {
 	}
 	if opts.has(partFile) {
 		if report.File, err = measureFile(opts, progress); err != nil {
+			return err
+		}
+	}
+	if opts.has(partRedis) {
+		if report.Redis, report.Flat, err = measureRedis(opts, progress); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,7 @@ func (r Report) print(out io.Writer) error {
 		fmt.Fprintf(w, "  %s\t%.0f\t%.0f\t%.2f\t%.1f\t%.2f\t%.2f\t%.2f\t%s\n", row.Name,
 			row.Rate, row.Best, row.P50, row.P99, row.Ratio, row.Least, row.Worst, percent(row.Failed, 1))
 	}
+	r.printRedis(w)
 	if len(r.Bars) > 0 {
 		fmt.Fprintf(w, "\nbar\tmeasured\tallowed\t\n")
 	}
@@ -60,6 +61,26 @@ func (r Report) print(out io.Writer) error {
 	return w.Flush()
 }
 
+func (r Report) printRedis(w io.Writer) {
+	crowd := 0
+	for _, row := range r.Redis {
+		if row.Callers != crowd {
+			crowd = row.Callers
+			fmt.Fprintf(w, "\nRedis, %s\tacquires/s\tbest\tx redis_rate\tp50 us\tp99 us\tRedis CPU us\tclient CPU us\tcalls\tfailed\n", callers(crowd))
+		}
+		fmt.Fprintf(w, "  %s\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%s\n", row.Name,
+			row.Rate, row.Best, row.Ratio, row.P50, row.P99, row.Server, row.Client, row.Calls, percent(row.Failed, 1))
+	}
+	what := ""
+	for _, row := range r.Flat {
+		if row.What != what {
+			what = row.What
+			fmt.Fprintf(w, "\nRedis, %s\tRedis CPU us/acquire\tbest\tx smallest\n", what)
+		}
+		fmt.Fprintf(w, "  %d\t%.2f\t%.2f\t%.2f\n", row.Size, row.Server, row.Best, row.Ratio)
+	}
+}
+
 func percent(share float64, digits int) string {
 	return strconv.FormatFloat(100*share, 'f', digits, 64) + "%"
 }
@@ -69,4 +90,11 @@ func processes(n int) string {
 		return "1 process"
 	}
 	return strconv.Itoa(n) + " processes"
+}
+
+func callers(n int) string {
+	if n == 1 {
+		return "1 caller"
+	}
+	return strconv.Itoa(n) + " callers"
 }

@@ -60,6 +60,52 @@ func TestRedisTranscripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
+// However a Redis is set up, commands do the same on it.
+func TestCommandsOnEveryKindOfRedis(t *testing.T) {
+	certs, err := redisrun.WriteCerts(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := redisrun.NewServer(t, redisrun.Options{TLS: &certs})
+	for kind, url := range map[string]string{
+		"cluster": redisrun.NewCluster(t).URL(), "sentinel": redisrun.NewSentinel(t).URL(),
+		"tls": "rediss://" + secure.TLSAddr() + "?ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("XDG_STATE_HOME", dir)
+			config := filepath.Join(dir, "sluice.yaml")
+			text := "resources:\n  db: {limits: [{name: one, concurrency: 1}]}\n  api: {limits: [{name: minute, size: 80/min}]}\n"
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			command := func(args ...string) map[string]any {
+				return said(t, append(args, "--store", url, "--config", config, "--json")...).(map[string]any)
+			}
+			ticket := command("acquire", "db", "--agent", "a", "--hold")["ticket"].(string)
+			var stdout, stderr bytes.Buffer
+			if code := run([]string{"acquire", "db", "--agent", "b", "--wait", "0", "--store", url, "--config", config}, &stdout, &stderr); code != exitNotYet {
+				t.Errorf("exit code %d: %s", code, stderr.String())
+			}
+			if got := command("release", ticket, "--status", "200")["verdict"]; got != "ok" {
+				t.Errorf("the verdict is %v", got)
+			}
+			command("acquire", "db", "--agent", "b", "--wait", "0")
+			command("pause", "api", "--for", "1m")
+			st := command("status")
+			if got := st["store"]; got != url {
+				t.Errorf("the store is %v, not %s", got, url)
+			}
+			for _, r := range st["resources"].([]any) {
+				r := r.(map[string]any)
+				if name := r["name"]; name == "db" && r["sent"] != 2.0 || name == "api" && r["paused_until"] == nil || r["outage"] != nil {
+					t.Errorf("%v", r)
+				}
+			}
+		})
+	}
+}
+
 // redisKey finds the server of a script.
 type redisKey struct{}
 

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,6 +41,22 @@ func TestSlotsOnRedis(t *testing.T) {
 	for _, p := range []*process{three, four} {
 		p.stdin.Close()
 		p.ends(0)
+	}
+}
+
+// Runs of one agent on two machines may be processes of the same number.
+func TestInstancesOfOtherMachinesDiffer(t *testing.T) {
+	t.Parallel()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for store, want := range map[string]string{
+		"file:/x": strconv.Itoa(os.Getpid()), "mem:": strconv.Itoa(os.Getpid()), "redis://host": strconv.Itoa(os.Getpid()) + "@" + host,
+	} {
+		if got := (&runner{s: &session{store: store}}).instance(); got != want {
+			t.Errorf("%s: %s, want %s", store, got, want)
+		}
 	}
 }
 

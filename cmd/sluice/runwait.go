@@ -94,7 +94,7 @@ func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, erro
 		}
 		return nil, nil
 	}
-	m := sluice.Member{Agent: r.req.Agent, Instance: strconv.Itoa(os.Getpid()), Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
+	m := sluice.Member{Agent: r.req.Agent, Instance: r.instance(), Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
 	if r.req.Resource != "" {
 		m.Resources = []string{r.req.Resource} // others may be open, to look at
 	}
@@ -114,6 +114,17 @@ func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, erro
 			return nil, err
 		}
 	}
+}
+
+// instance tells this run from others of the same agent. Other machines have the same numbers of
+// processes.
+func (r *runner) instance() string {
+	pid := strconv.Itoa(os.Getpid())
+	host, err := os.Hostname()
+	if err != nil || strings.HasPrefix(r.s.store, "file:") || strings.HasPrefix(r.s.store, "mem:") {
+		return pid
+	}
+	return pid + "@" + host
 }
 
 // nested reports whether this run is inside another one that holds the agent's lease, in this

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+)
+
+// usage is what was used up to some moment.
+type usage struct {
+	server, client time.Duration // processor time
+	calls          int           // that Redis was sent, as far as contenders make them
+}
+
+func usageOf(ctx context.Context, server *redisrun.Server) (u usage, err error) {
+	info, err := server.Do(ctx, "INFO", "commandstats")
+	if err != nil {
+		return u, err
+	}
+	if u.calls, err = callsIn(info); err != nil {
+		return u, err
+	}
+	u.client = cpuTime()
+	u.server, err = server.CPU()
+	return u, err
+}
+
+// callsIn adds up the calls that come from outside: what scripts do themselves is counted by
+// Redis as well, under other names.
+func callsIn(info string) (calls int, err error) {
+	for line := range strings.Lines(info) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch name {
+		case "cmdstat_fcall", "cmdstat_eval", "cmdstat_evalsha", "cmdstat_ping":
+		default:
+			continue
+		}
+		text, _, _ := strings.Cut(strings.TrimPrefix(rest, "calls="), ",")
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return 0, fmt.Errorf("INFO commandstats: %s: %w", name, err)
+		}
+		calls += n
+	}
+	return calls, nil
+}

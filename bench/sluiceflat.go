@@ -1,0 +1,249 @@
+//go:build !peersonly
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
+)
+
+// What an acquire costs Redis is asked of the store itself, in batches that are always the same:
+// how many callers meet in one is another question.
+
+func init() {
+	flatContenders = append(flatContenders,
+		flatContender{"after so many agents have asked, each in turn", crowdOfAgents},
+		flatContender{"after so many requests", pastRequests},
+		flatContender{"past so many who wait for something else", passingWaiters},
+		flatContender{"served from a queue of so many", servedWaiters},
+	)
+}
+
+const (
+	flatStep  = 8   // acquires in a batch that is measured: not more than the shortest queue
+	flatBuild = 256 // operations in a batch that is not
+	places    = 1   // index of the limit that waiters lack
+)
+
+func flatPool(name string, waiting int) store.Spec {
+	return store.Spec{
+		Name: name,
+		Limits: []store.Limit{
+			{Name: "minute", Kind: store.Rolling, Unit: "requests", Size: 1 << 39, Window: time.Minute},
+			{Name: "places", Kind: store.Concurrency, Unit: "places", Size: flatStep},
+		},
+		Classes:    []store.Class{{Name: "p0", Weight: 40}, {Name: "p1", Weight: 35}, {Name: "p2", Weight: 25}},
+		MaxWaiting: waiting + flatStep,
+		Throttle:   store.Backoff{Start: time.Minute, Factor: 2, Cap: 15 * time.Minute},
+		Overload:   store.Backoff{Start: 5 * time.Second, Factor: 2, Cap: time.Minute},
+	}
+}
+
+// flatHandle is a session on a pool of its own.
+type flatHandle struct {
+	pool store.Pool
+	done func() error
+}
+
+func openFlat(ctx context.Context, server *redisrun.Server, waiting int) (*flatHandle, error) {
+	// What is prepared takes Redis longer than a caller would wait for it.
+	s, err := store.Open(ctx, server.URL()+"?timeout=20s&prefix="+prefixes.next())
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.Pool(ctx, flatPool(resource, waiting))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &flatHandle{p, func() error { return errors.Join(p.Close(), s.Close()) }}, nil
+}
+
+// apply applies operations and says which state each must be in then.
+func (h *flatHandle) apply(ctx context.Context, ops []store.Op, want store.State) error {
+	if err := h.pool.Apply(ctx, ops); err != nil {
+		return err
+	}
+	for i := range ops {
+		if got := ops[i].Result.State; got != want {
+			return fmt.Errorf("a ticket is %v and not %v", got, want)
+		}
+	}
+	return nil
+}
+
+func asking(agent string) store.Op {
+	op := store.Op{Kind: store.OpAcquire, Agent: agent, Class: 1, TTL: store.MaxTTL}
+	op.Amounts[0] = 1
+	return op
+}
+
+// queueing is asking for one of the few places, and waiting for it.
+func queueing(agent string) store.Op {
+	op := asking(agent)
+	op.Amounts[places], op.Wait = 1, -1
+	return op
+}
+
+// passAll acquires and closes for all agents, in batches.
+func (h *flatHandle) passAll(ctx context.Context, agents []string, batch int) error {
+	ops := make([]store.Op, 0, batch)
+	for len(agents) > 0 {
+		n := min(batch, len(agents))
+		ops = ops[:0]
+		for _, agent := range agents[:n] {
+			ops = append(ops, asking(agent))
+		}
+		if err := h.apply(ctx, ops, store.Granted); err != nil {
+			return err
+		}
+		for i := range ops {
+			ops[i] = store.Op{Kind: store.OpClose, ID: ops[i].ID}
+		}
+		if err := h.apply(ctx, ops, store.Ended); err != nil {
+			return err
+		}
+		agents = agents[n:]
+	}
+	return nil
+}
+
+// passing returns the step in which agents take turns.
+func (h *flatHandle) passing(agents []string) func(context.Context) (int, error) {
+	at, turn := 0, make([]string, flatStep)
+	return func(ctx context.Context) (int, error) {
+		for i := range turn {
+			turn[i] = agents[at]
+			at = (at + 1) % len(agents)
+		}
+		return flatStep, h.passAll(ctx, turn, flatStep)
+	}
+}
+
+func crowdOfAgents(ctx context.Context, server *redisrun.Server, size int) (func(context.Context) (int, error), func() error, error) {
+	h, err := openFlat(ctx, server, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	agents := keyNames(size)
+	if err := h.passAll(ctx, agents, flatBuild); err != nil {
+		return nil, nil, errors.Join(err, h.done())
+	}
+	return h.passing(agents), h.done, nil
+}
+
+func pastRequests(ctx context.Context, server *redisrun.Server, size int) (func(context.Context) (int, error), func() error, error) {
+	h, err := openFlat(ctx, server, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	past := make([]string, size)
+	for i := range past {
+		past[i] = "agent"
+	}
+	if err := h.passAll(ctx, past, flatBuild); err != nil {
+		return nil, nil, errors.Join(err, h.done())
+	}
+	return h.passing([]string{"agent"}), h.done, nil
+}
+
+// fill takes all places, and has so many wait for them, each an agent of its own. It returns the tickets
+// that have the places.
+func (h *flatHandle) fill(ctx context.Context, size int) ([]store.ID, error) {
+	holders := make([]store.Op, flatStep)
+	for i := range holders {
+		holders[i] = queueing("holder")
+	}
+	if err := h.apply(ctx, holders, store.Granted); err != nil {
+		return nil, err
+	}
+	agents := keyNames(size)
+	for len(agents) > 0 {
+		ops := make([]store.Op, min(flatBuild, len(agents)))
+		for i := range ops {
+			ops[i] = queueing(agents[i])
+		}
+		if err := h.apply(ctx, ops, store.Waiting); err != nil {
+			return nil, err
+		}
+		agents = agents[len(ops):]
+	}
+	held := make([]store.ID, len(holders))
+	for i := range holders {
+		held[i] = holders[i].ID
+	}
+	return held, nil
+}
+
+func passingWaiters(ctx context.Context, server *redisrun.Server, size int) (func(context.Context) (int, error), func() error, error) {
+	h, err := openFlat(ctx, server, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := h.fill(ctx, size); err != nil {
+		return nil, nil, errors.Join(err, h.done())
+	}
+	return h.passing([]string{"agent"}), h.done, nil
+}
+
+// servedWaiters measures those who wait: all who have a place leave, as many get in line at its end, and
+// those whose turn it is collect their tickets. The queue stays as long as it was.
+func servedWaiters(ctx context.Context, server *redisrun.Server, size int) (func(context.Context) (int, error), func() error, error) {
+	h, err := openFlat(ctx, server, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	decided := make(chan store.ID, flatStep)
+	h.pool.Watch(func(ids []store.ID) {
+		for _, id := range ids {
+			select {
+			case decided <- id:
+			default: // more than there are places: the step will miss one
+			}
+		}
+	})
+	held, err := h.fill(ctx, size)
+	if err != nil {
+		return nil, nil, errors.Join(err, h.done())
+	}
+	agents, at := keyNames(size), 0
+	step := func(ctx context.Context) (int, error) {
+		ops := make([]store.Op, 0, 2*flatStep)
+		for _, id := range held {
+			ops = append(ops, store.Op{Kind: store.OpClose, ID: id})
+		}
+		for range held {
+			ops = append(ops, queueing(agents[at]))
+			at = (at + 1) % len(agents)
+		}
+		if err := h.pool.Apply(ctx, ops); err != nil {
+			return 0, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, collectWithin)
+		defer cancel()
+		polls := ops[:0]
+		for range held {
+			select {
+			case id := <-decided:
+				polls = append(polls, store.Op{Kind: store.OpPoll, ID: id})
+			case <-ctx.Done():
+				return 0, fmt.Errorf("%d of %d are served: %w", len(polls), flatStep, ctx.Err())
+			}
+		}
+		if err := h.apply(ctx, polls, store.Granted); err != nil {
+			return 0, err
+		}
+		for i := range polls {
+			held[i] = polls[i].ID
+		}
+		return flatStep, nil
+	}
+	return step, h.done, nil
+}
+
+// collectWithin bounds how long those whose turn it is wait to be told.
+const collectWithin = 10 * time.Second
