@@ -109,9 +109,13 @@ func redisBars(rows []RedisRow) (all []Bar) {
 	}
 	what := func(n int, text string) string { return "redis, " + callers(n) + ": " + text }
 	us, peer, _ := at(oneCaller)
+	both := math.NaN()
+	if peer.Rate > 0 {
+		both = peer.Rate / us.Rate
+	}
 	all = append(all,
 		bar(what(oneCaller, "p50 of an acquire, times redis_rate"), us.P50/peer.P50, 0, 1.2),
-		bar(what(oneCaller, "time of acquire + close, times redis_rate"), peer.Rate/us.Rate, 0, 1.2),
+		bar(what(oneCaller, "time of acquire + close, times redis_rate"), both, 0, 1.2),
 		bar(what(oneCaller, "Redis CPU, times redis_rate"), us.Server/peer.Server, 0, 1.5),
 	)
 	us, peer, script := at(manyCallers)
@@ -129,6 +133,9 @@ func flatBars(rows []FlatRow) (all []Bar) {
 	for i := 0; i < len(rows); {
 		what, most := rows[i].What, 0.0
 		for ; i < len(rows) && rows[i].What == what; i++ {
+			if rows[i].Ratio == 0 {
+				most = math.NaN() // which it stays
+			}
 			most = max(most, rows[i].Ratio)
 		}
 		all = append(all, bar("redis, "+what+": growth of Redis CPU", most, 0, 1.5))

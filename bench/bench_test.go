@@ -80,7 +80,7 @@ func TestBarsKnowPassFromMiss(t *testing.T) {
 // A run too short to mean anything still goes through every contender and shape.
 func TestShortRun(t *testing.T) {
 	var out, progress bytes.Buffer
-	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond, File: time.Millisecond, Processes: 2}
+	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond, File: time.Millisecond, Processes: 2, Redis: 2 * time.Millisecond, Crowd: 20}
 	if err := run(opts, true, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +93,14 @@ func TestShortRun(t *testing.T) {
 	}
 	if want := 2 * len(fileContenders); len(got.File) != want {
 		t.Errorf("%d rows, want %d", len(got.File), want)
+	}
+	if want := len(redisCallers) * len(redisContenders); len(got.Redis) != want || (len(flatContenders) > 0) != (len(got.Flat) > 0) {
+		t.Errorf("%d and %d rows, want %d", len(got.Redis), len(got.Flat), want)
+	}
+	for _, row := range got.Redis {
+		if row.Rate <= 0 || row.Failed > 0 {
+			t.Errorf("%+v", row)
+		}
 	}
 	for _, row := range got.Allow {
 		if row.NS <= 0 || (row.Failed > 0 && row.Name != "throttled memstore") { // whose compare-and-set gives up under contention

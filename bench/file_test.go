@@ -263,13 +263,16 @@ func TestSpread(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	good := Options{Rounds: 1, Slice: 1, Wait: 1, File: 1, Processes: 8}
+	good := Options{Rounds: 1, Slice: 1, Wait: 1, File: 1, Processes: 8, Redis: 1, Crowd: 1000}
 	if err := good.check(); err != nil || !good.has(partFile) {
 		t.Error(err)
 	}
 	for _, bad := range []func(*Options){
 		func(o *Options) { o.Rounds = 0 },
 		func(o *Options) { o.File = 0 },
+		func(o *Options) { o.Redis = 0 },
+		func(o *Options) { o.Crowd = minCrowd - 1 },
+		func(o *Options) { o.Crowd = maxCrowd + 1 },
 		func(o *Options) { o.Processes = 0 },
 		func(o *Options) { o.Processes = maxProcesses + 1 },
 		func(o *Options) { o.Only = []string{"file", "disk"} },

@@ -178,8 +178,9 @@ func (t *redisTurn) run(ctx context.Context, length time.Duration) (redisResult,
 	return sum, context.Cause(ctx)
 }
 
+// loop asks once at least, however short the turn.
 func (t *redisTurn) loop(ctx context.Context, over *atomic.Bool, caller int, r *redisResult) error {
-	for !over.Load() && ctx.Err() == nil {
+	for {
 		began := time.Now()
 		ok, err := t.take(ctx, caller)
 		if err != nil {
@@ -187,17 +188,18 @@ func (t *redisTurn) loop(ctx context.Context, over *atomic.Bool, caller int, r *
 		}
 		r.took.add(time.Since(began))
 		r.asked++
-		if !ok {
-			continue
-		}
-		r.passed++
-		if t.end != nil {
-			if err := t.end(caller); err != nil {
-				return err
+		if ok {
+			r.passed++
+			if t.end != nil {
+				if err := t.end(caller); err != nil {
+					return err
+				}
 			}
 		}
+		if over.Load() || ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	return nil
 }
 
 func judgeRedis(got redisResult, before, after usage) RedisRow {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,12 +23,15 @@ type FlatRow struct {
 	Ratio  float64 `json:"ratio"` // to the smallest size
 }
 
-// flatContender is something of which there can be many.
+// flatContender is something of which there can be many, and what is asked of Redis then.
 type flatContender struct {
-	what string
-	// prepare makes so many of it. A step is a few acquires, and returns how many.
-	prepare func(ctx context.Context, server *redisrun.Server, size int) (step func(context.Context) (int, error), done func() error, err error)
+	whats []string
+	// prepare makes so many of it, and returns a step for each question.
+	prepare func(ctx context.Context, server *redisrun.Server, size int) (steps []flatStep, done func() error, err error)
 }
+
+// flatStep is a few acquires. It returns how many.
+type flatStep func(context.Context) (int, error)
 
 // Sluice adds itself in sluiceflat.go; of nobody else there is anything to show.
 var flatContenders []flatContender
@@ -39,48 +43,48 @@ func flatSizes(largest int) []int {
 }
 
 type flatTurn struct {
+	what string
 	size int
-	step func(context.Context) (int, error)
-	done func() error
+	step flatStep
 	seen []float64
 }
 
 func measureFlat(ctx context.Context, server *redisrun.Server, opts Options, progress io.Writer) ([]FlatRow, error) {
 	var rows []FlatRow
 	for _, c := range flatContenders {
-		fmt.Fprintf(progress, "measuring: what an acquire costs Redis %s\n", c.what)
-		some, err := c.measure(ctx, server, opts)
+		some, err := c.measure(ctx, server, opts, progress)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.what, err)
+			return nil, err
 		}
 		rows = append(rows, some...)
 	}
 	return rows, nil
 }
 
-func (c flatContender) measure(ctx context.Context, server *redisrun.Server, opts Options) (_ []FlatRow, err error) {
+func (c flatContender) measure(ctx context.Context, server *redisrun.Server, opts Options, progress io.Writer) (_ []FlatRow, err error) {
 	var turns []*flatTurn
-	defer func() {
-		for _, t := range turns {
-			err = errors.Join(err, t.done())
-		}
-	}()
 	for _, size := range flatSizes(opts.Crowd) {
-		step, done, err := c.prepare(ctx, server, size)
-		if err != nil {
-			return nil, fmt.Errorf("%d of them: %w", size, err)
+		for _, what := range c.whats {
+			fmt.Fprintf(progress, "preparing: what an acquire costs Redis %s, %d\n", what, size)
 		}
-		turns = append(turns, &flatTurn{size: size, step: step, done: done})
+		steps, done, err := c.prepare(ctx, server, size)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %d: %w", c.whats[0], size, err)
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		for i, what := range c.whats {
+			turns = append(turns, &flatTurn{what: what, size: size, step: steps[i]})
+		}
 	}
 	for round := range opts.Rounds {
 		for i := range turns {
 			t := turns[(i+round)%len(turns)]
 			if err := t.measure(ctx, server, opts.Redis); err != nil {
-				return nil, fmt.Errorf("%d of them: %w", t.size, err)
+				return nil, fmt.Errorf("%s, %d: %w", t.what, t.size, err)
 			}
 		}
 	}
-	return flatRows(c.what, turns), nil
+	return flatRows(turns), nil
 }
 
 func (t *flatTurn) measure(ctx context.Context, server *redisrun.Server, length time.Duration) error {
@@ -119,19 +123,23 @@ func (t *flatTurn) run(ctx context.Context, length time.Duration) (acquires int,
 	}
 }
 
-func flatRows(what string, turns []*flatTurn) []FlatRow {
+// flatRows sorts by question: the sizes of each follow each other.
+func flatRows(turns []*flatTurn) []FlatRow {
 	var rows []FlatRow
+	smallest := map[string]float64{}
 	for _, t := range turns {
-		row := FlatRow{What: what, Size: t.size, Server: medianOf(t.seen, func(us float64) float64 { return us })}
+		row := FlatRow{What: t.what, Size: t.size, Server: medianOf(t.seen, func(us float64) float64 { return us })}
 		if len(t.seen) > 0 {
 			row.Best = slices.Min(t.seen)
 		}
+		if _, later := smallest[t.what]; !later {
+			smallest[t.what] = row.Server
+		}
+		if base := smallest[t.what]; base > 0 {
+			row.Ratio = row.Server / base
+		}
 		rows = append(rows, row)
 	}
-	for i := range rows {
-		if base := rows[0].Server; base > 0 {
-			rows[i].Ratio = rows[i].Server / base
-		}
-	}
+	slices.SortStableFunc(rows, func(a, b FlatRow) int { return cmp.Compare(a.What, b.What) })
 	return rows
 }

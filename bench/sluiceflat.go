@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
@@ -17,15 +19,14 @@ import (
 
 func init() {
 	flatContenders = append(flatContenders,
-		flatContender{"after so many agents have asked, each in turn", crowdOfAgents},
-		flatContender{"after so many requests", pastRequests},
-		flatContender{"past so many who wait for something else", passingWaiters},
-		flatContender{"served from a queue of so many", servedWaiters},
+		flatContender{[]string{"after so many agents have asked, each in turn"}, crowdOfAgents},
+		flatContender{[]string{"after so many requests"}, pastRequests},
+		flatContender{[]string{"past so many who wait for something else", "served from a queue of so many"}, crowdOfWaiters},
 	)
 }
 
 const (
-	flatStep  = 8   // acquires in a batch that is measured: not more than the shortest queue
+	flatBatch = 8   // acquires in a batch that is measured: fewer than the shortest queue has
 	flatBuild = 256 // operations in a batch that is not
 	places    = 1   // index of the limit that waiters lack
 )
@@ -35,10 +36,10 @@ func flatPool(name string, waiting int) store.Spec {
 		Name: name,
 		Limits: []store.Limit{
 			{Name: "minute", Kind: store.Rolling, Unit: "requests", Size: 1 << 39, Window: time.Minute},
-			{Name: "places", Kind: store.Concurrency, Unit: "places", Size: flatStep},
+			{Name: "places", Kind: store.Concurrency, Unit: "places", Size: flatBatch},
 		},
 		Classes:    []store.Class{{Name: "p0", Weight: 40}, {Name: "p1", Weight: 35}, {Name: "p2", Weight: 25}},
-		MaxWaiting: waiting + flatStep,
+		MaxWaiting: waiting + flatBatch,
 		Throttle:   store.Backoff{Start: time.Minute, Factor: 2, Cap: 15 * time.Minute},
 		Overload:   store.Backoff{Start: 5 * time.Second, Factor: 2, Cap: time.Minute},
 	}
@@ -46,8 +47,9 @@ func flatPool(name string, waiting int) store.Spec {
 
 // flatHandle is a session on a pool of its own.
 type flatHandle struct {
-	pool store.Pool
-	done func() error
+	store   store.Store
+	pool    store.Pool
+	waiting map[store.ID]bool
 }
 
 func openFlat(ctx context.Context, server *redisrun.Server, waiting int) (*flatHandle, error) {
@@ -60,7 +62,23 @@ func openFlat(ctx context.Context, server *redisrun.Server, waiting int) (*flatH
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &flatHandle{p, func() error { return errors.Join(p.Close(), s.Close()) }}, nil
+	return &flatHandle{s, p, map[store.ID]bool{}}, nil
+}
+
+// done sends those away who wait, a few at a time, before it leaves.
+func (h *flatHandle) done() error {
+	var errs []error
+	for batch := range slices.Chunk(slices.Collect(maps.Keys(h.waiting)), flatBuild) {
+		ops := make([]store.Op, len(batch))
+		for i, id := range batch {
+			ops[i] = store.Op{Kind: store.OpCancel, ID: id}
+		}
+		if err := h.pool.Apply(context.Background(), ops); err != nil {
+			errs = append(errs, err)
+			break
+		}
+	}
+	return errors.Join(append(errs, h.pool.Close(), h.store.Close())...)
 }
 
 // apply applies operations and says which state each must be in then.
@@ -92,10 +110,9 @@ func queueing(agent string) store.Op {
 // passAll acquires and closes for all agents, in batches.
 func (h *flatHandle) passAll(ctx context.Context, agents []string, batch int) error {
 	ops := make([]store.Op, 0, batch)
-	for len(agents) > 0 {
-		n := min(batch, len(agents))
+	for some := range slices.Chunk(agents, batch) {
 		ops = ops[:0]
-		for _, agent := range agents[:n] {
+		for _, agent := range some {
 			ops = append(ops, asking(agent))
 		}
 		if err := h.apply(ctx, ops, store.Granted); err != nil {
@@ -107,24 +124,23 @@ func (h *flatHandle) passAll(ctx context.Context, agents []string, batch int) er
 		if err := h.apply(ctx, ops, store.Ended); err != nil {
 			return err
 		}
-		agents = agents[n:]
 	}
 	return nil
 }
 
 // passing returns the step in which agents take turns.
-func (h *flatHandle) passing(agents []string) func(context.Context) (int, error) {
-	at, turn := 0, make([]string, flatStep)
+func (h *flatHandle) passing(agents []string) flatStep {
+	at, turn := 0, make([]string, flatBatch)
 	return func(ctx context.Context) (int, error) {
 		for i := range turn {
 			turn[i] = agents[at]
 			at = (at + 1) % len(agents)
 		}
-		return flatStep, h.passAll(ctx, turn, flatStep)
+		return flatBatch, h.passAll(ctx, turn, flatBatch)
 	}
 }
 
-func crowdOfAgents(ctx context.Context, server *redisrun.Server, size int) (func(context.Context) (int, error), func() error, error) {
+func crowdOfAgents(ctx context.Context, server *redisrun.Server, size int) ([]flatStep, func() error, error) {
 	h, err := openFlat(ctx, server, 0)
 	if err != nil {
 		return nil, nil, err
@@ -133,10 +149,10 @@ func crowdOfAgents(ctx context.Context, server *redisrun.Server, size int) (func
 	if err := h.passAll(ctx, agents, flatBuild); err != nil {
 		return nil, nil, errors.Join(err, h.done())
 	}
-	return h.passing(agents), h.done, nil
+	return []flatStep{h.passing(agents)}, h.done, nil
 }
 
-func pastRequests(ctx context.Context, server *redisrun.Server, size int) (func(context.Context) (int, error), func() error, error) {
+func pastRequests(ctx context.Context, server *redisrun.Server, size int) ([]flatStep, func() error, error) {
 	h, err := openFlat(ctx, server, 0)
 	if err != nil {
 		return nil, nil, err
@@ -148,13 +164,13 @@ func pastRequests(ctx context.Context, server *redisrun.Server, size int) (func(
 	if err := h.passAll(ctx, past, flatBuild); err != nil {
 		return nil, nil, errors.Join(err, h.done())
 	}
-	return h.passing([]string{"agent"}), h.done, nil
+	return []flatStep{h.passing([]string{"agent"})}, h.done, nil
 }
 
 // fill takes all places, and has so many wait for them, each an agent of its own. It returns the tickets
 // that have the places.
 func (h *flatHandle) fill(ctx context.Context, size int) ([]store.ID, error) {
-	holders := make([]store.Op, flatStep)
+	holders := make([]store.Op, flatBatch)
 	for i := range holders {
 		holders[i] = queueing("holder")
 	}
@@ -162,15 +178,17 @@ func (h *flatHandle) fill(ctx context.Context, size int) ([]store.ID, error) {
 		return nil, err
 	}
 	agents := keyNames(size)
-	for len(agents) > 0 {
-		ops := make([]store.Op, min(flatBuild, len(agents)))
-		for i := range ops {
-			ops[i] = queueing(agents[i])
+	for batch := range slices.Chunk(agents, flatBuild) {
+		ops := make([]store.Op, len(batch))
+		for i, agent := range batch {
+			ops[i] = queueing(agent)
 		}
 		if err := h.apply(ctx, ops, store.Waiting); err != nil {
 			return nil, err
 		}
-		agents = agents[len(ops):]
+		for i := range ops {
+			h.waiting[ops[i].ID] = true
+		}
 	}
 	held := make([]store.ID, len(holders))
 	for i := range holders {
@@ -179,25 +197,22 @@ func (h *flatHandle) fill(ctx context.Context, size int) ([]store.ID, error) {
 	return held, nil
 }
 
-func passingWaiters(ctx context.Context, server *redisrun.Server, size int) (func(context.Context) (int, error), func() error, error) {
+func crowdOfWaiters(ctx context.Context, server *redisrun.Server, size int) ([]flatStep, func() error, error) {
 	h, err := openFlat(ctx, server, size)
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := h.fill(ctx, size); err != nil {
+	held, err := h.fill(ctx, size)
+	if err != nil {
 		return nil, nil, errors.Join(err, h.done())
 	}
-	return h.passing([]string{"agent"}), h.done, nil
+	return []flatStep{h.passing([]string{"agent"}), h.serving(keyNames(size), held)}, h.done, nil
 }
 
-// servedWaiters measures those who wait: all who have a place leave, as many get in line at its end, and
+// serving returns the step of those who wait: all who have a place leave, as many get in line at its end, and
 // those whose turn it is collect their tickets. The queue stays as long as it was.
-func servedWaiters(ctx context.Context, server *redisrun.Server, size int) (func(context.Context) (int, error), func() error, error) {
-	h, err := openFlat(ctx, server, size)
-	if err != nil {
-		return nil, nil, err
-	}
-	decided := make(chan store.ID, flatStep)
+func (h *flatHandle) serving(agents []string, held []store.ID) flatStep {
+	decided := make(chan store.ID, len(held))
 	h.pool.Watch(func(ids []store.ID) {
 		for _, id := range ids {
 			select {
@@ -206,13 +221,9 @@ func servedWaiters(ctx context.Context, server *redisrun.Server, size int) (func
 			}
 		}
 	})
-	held, err := h.fill(ctx, size)
-	if err != nil {
-		return nil, nil, errors.Join(err, h.done())
-	}
-	agents, at := keyNames(size), 0
-	step := func(ctx context.Context) (int, error) {
-		ops := make([]store.Op, 0, 2*flatStep)
+	at := 0
+	return func(ctx context.Context) (int, error) {
+		ops := make([]store.Op, 0, 2*len(held))
 		for _, id := range held {
 			ops = append(ops, store.Op{Kind: store.OpClose, ID: id})
 		}
@@ -223,15 +234,19 @@ func servedWaiters(ctx context.Context, server *redisrun.Server, size int) (func
 		if err := h.pool.Apply(ctx, ops); err != nil {
 			return 0, err
 		}
+		for _, op := range ops[len(held):] {
+			h.waiting[op.ID] = true
+		}
 		ctx, cancel := context.WithTimeout(ctx, collectWithin)
 		defer cancel()
 		polls := ops[:0]
 		for range held {
 			select {
 			case id := <-decided:
+				delete(h.waiting, id)
 				polls = append(polls, store.Op{Kind: store.OpPoll, ID: id})
 			case <-ctx.Done():
-				return 0, fmt.Errorf("%d of %d are served: %w", len(polls), flatStep, ctx.Err())
+				return 0, fmt.Errorf("%d of %d are served: %w", len(polls), len(held), ctx.Err())
 			}
 		}
 		if err := h.apply(ctx, polls, store.Granted); err != nil {
@@ -240,9 +255,8 @@ func servedWaiters(ctx context.Context, server *redisrun.Server, size int) (func
 		for i := range polls {
 			held[i] = polls[i].ID
 		}
-		return flatStep, nil
+		return len(held), nil
 	}
-	return step, h.done, nil
 }
 
 // collectWithin bounds how long those whose turn it is wait to be told.

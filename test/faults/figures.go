@@ -50,14 +50,13 @@ func (x *run) figures(f *fleet) {
 	if n := len(f.all()); n > 0 {
 		x.CPU = f.cpu().Seconds() / x.stop.sub(x.start).Seconds() / float64(n)
 	}
-	x.Notes = append(x.Notes, x.ledger.notes...)
 }
 
 // sayErrors notes what errors said, the first of each sort.
 func (x *run) sayErrors() {
 	seen := map[string]int{}
 	for _, m := range x.ledger.misses {
-		sort := m.kind + " " + m.text[:min(len(m.text), 60)]
+		sort := m.kind + " " + m.text[max(0, len(m.text)-40):] // what it begins with names the pool and the address
 		if seen[sort]++; m.kind == "notnow" || m.kind == "deadline" || seen[sort] > 1 || len(seen) > maxSorts {
 			continue
 		}

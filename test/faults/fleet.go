@@ -168,14 +168,13 @@ func (w *process) killedAt() stamp {
 
 // stop tells every worker to end, and returns what went wrong with those that do not do so in order. None is
 // left running.
-func (f *fleet) stop() error {
+func (f *fleet) stop() (errs []error) {
 	for _, w := range f.alive() {
 		_ = w.in.Close()
 	}
 	timer := time.NewTimer(endWithin)
 	defer timer.Stop()
 	late := false
-	var errs []error
 	for _, w := range f.alive() {
 		if !late {
 			select {
@@ -194,7 +193,7 @@ func (f *fleet) stop() error {
 			w.kill()
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // fault says how a worker ended.

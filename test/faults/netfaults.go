@@ -1,13 +1,16 @@
 package main
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // netFaults are those of the network.
 func netFaults() []*fault {
 	return []*fault{
 		{name: "none", what: "nothing happens", do: func(r *rig) error { return r.sleep(2 * time.Second) }, rules: inOrder},
 		{name: "latency", what: "every packet takes 50 ms more, give or take 20, each way", via: viaToxics, do: latency},
-		{name: "slow-link", what: "8 KB a second to each client, in pieces of 64 bytes", via: viaToxics, do: slowLink},
+		{name: "slow-link", what: "32 KB a second to each client, in pieces of 64 bytes", via: viaToxics, do: slowLink},
 		{name: "resets", what: "all connections are reset, again and again", via: viaToxics, do: resets},
 		{name: "black-hole-3s", what: "nothing passes for 3 s; connections stay open", via: viaToxics, do: blackHole(3 * time.Second)},
 		{name: "black-hole-15s", what: "the same for 15 s, longer than a process's lease", via: viaToxics, do: blackHole(15 * time.Second)},
@@ -29,54 +32,52 @@ func (r *rig) onAll(kind, stream string, a attributes) error {
 	return nil
 }
 
-func (r *rig) clearAll() {
+func (r *rig) clearAll() error {
+	var errs []error
 	for _, t := range r.toxics {
-		t.clear()
+		errs = append(errs, t.clear())
 	}
+	return errors.Join(errs...)
+}
+
+// meanwhile lets time pass with toxics in both proxies, and removes them.
+func (r *rig) meanwhile(d time.Duration, add func() error) error {
+	if err := add(); err != nil {
+		return err
+	}
+	return errors.Join(r.sleep(d), r.clearAll())
 }
 
 func latency(r *rig) error {
-	defer r.clearAll()
-	for _, stream := range []string{toServer, toClient} {
-		if err := r.onAll("latency", stream, attributes{"latency": 50, "jitter": 20}); err != nil {
-			return err
-		}
-	}
-	return r.sleep(4 * time.Second)
+	return r.meanwhile(4*time.Second, func() error {
+		slow := attributes{"latency": 50, "jitter": 20}
+		return errors.Join(r.onAll("latency", toServer, slow), r.onAll("latency", toClient, slow))
+	})
 }
 
 func slowLink(r *rig) error {
-	defer r.clearAll()
-	if err := r.onAll("slicer", toClient, attributes{"average_size": 64, "size_variation": 32, "delay": 100}); err != nil {
-		return err
-	}
-	if err := r.onAll("bandwidth", toClient, attributes{"rate": 8}); err != nil {
-		return err
-	}
-	return r.sleep(4 * time.Second)
+	return r.meanwhile(4*time.Second, func() error {
+		return errors.Join(
+			r.onAll("slicer", toClient, attributes{"average_size": 64, "size_variation": 32, "delay": 100}),
+			r.onAll("bandwidth", toClient, attributes{"rate": 32}),
+		)
+	})
 }
 
 func resets(r *rig) error {
-	defer r.clearAll()
 	return r.every(300*time.Millisecond, 4*time.Second, func() error {
-		if err := r.onAll("reset_peer", toClient, attributes{"timeout": 0}); err != nil {
-			return err
-		}
-		err := r.sleep(100 * time.Millisecond)
-		r.clearAll()
-		return err
+		return r.meanwhile(100*time.Millisecond, func() error { return r.onAll("reset_peer", toClient, attributes{"timeout": 0}) })
 	})
+}
+
+// hole lets nothing pass.
+func (t *toxic) hole() error {
+	return errors.Join(t.add("timeout", toServer, attributes{"timeout": 0}), t.add("timeout", toClient, attributes{"timeout": 0}))
 }
 
 func blackHole(d time.Duration) func(r *rig) error {
 	return func(r *rig) error {
-		defer r.clearAll()
-		for _, stream := range []string{toServer, toClient} {
-			if err := r.onAll("timeout", stream, attributes{"timeout": 0}); err != nil {
-				return err
-			}
-		}
-		return r.sleep(d)
+		return r.meanwhile(d, func() error { return errors.Join(r.toxics[0].hole(), r.toxics[1].hole()) })
 	}
 }
 
@@ -95,13 +96,10 @@ func refused(r *rig) error {
 
 func cutOffHalf(r *rig) error {
 	t := r.toxics[1]
-	defer t.clear()
-	for _, stream := range []string{toServer, toClient} {
-		if err := t.add("timeout", stream, attributes{"timeout": 0}); err != nil {
-			return err
-		}
+	if err := t.hole(); err != nil {
+		return err
 	}
-	return r.sleep(10 * time.Second)
+	return errors.Join(r.sleep(10*time.Second), t.clear())
 }
 
 func halfOpen(r *rig) error {

@@ -152,7 +152,7 @@ func TestRelayFreezes(t *testing.T) {
 
 func TestToxic(t *testing.T) {
 	s := redisrun.New(t)
-	p, err := startToxic("test", s.Addr())
+	p, err := startToxic(s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,9 @@ func TestToxic(t *testing.T) {
 	if got, err := readFrame(stuck.in); err == nil {
 		t.Errorf("it passed: %q", got)
 	}
-	p.clear()
+	if err := p.clear(); err != nil {
+		t.Fatal(err)
+	}
 	at := p.addr()
 	p.disable()
 	if conn, err := net.Dial("tcp", at); err == nil {

@@ -66,8 +66,8 @@ func newRig(ctx context.Context, f *fault, fl *fleet, seed uint64) (r *rig, err 
 	}
 	switch f.via {
 	case viaToxics:
-		for i := range 2 {
-			t, err := startToxic(fmt.Sprintf("half-%d", i), r.server.Addr())
+		for range 2 {
+			t, err := startToxic(r.server.Addr())
 			if err != nil {
 				return r, err
 			}
@@ -82,6 +82,9 @@ func newRig(ctx context.Context, f *fault, fl *fleet, seed uint64) (r *rig, err 
 func (r *rig) stop() error {
 	for _, t := range r.toxics {
 		t.stop()
+		if t.replaced > 0 {
+			r.fleet.ledger.note("toxiproxy was stuck, and replaced: connections were cut on the way")
+		}
 	}
 	var errs []error
 	if r.relay != nil {

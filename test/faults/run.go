@@ -92,6 +92,7 @@ func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
 		err = c.underLoad(x, r)
 	}
 	err = errors.Join(err, r.stop())
+	x.Notes = append(x.Notes, x.ledger.notes...)
 	if len(x.Broken) > 0 && c.keep != "" {
 		err = errors.Join(err, c.keepLedger(x))
 	}
@@ -100,7 +101,7 @@ func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
 
 // underLoad does the fault in the middle of the load and looks what is left.
 func (c *campaign) underLoad(x *run, r *rig) error {
-	defer func() { _ = r.fleet.stop() }() // nothing is left running, whatever happens
+	defer r.fleet.stop() // nothing is left running, whatever happens
 	for i := range c.workers {
 		p := r.post(i)
 		if x.fault.post != nil {
@@ -127,7 +128,7 @@ func (c *campaign) underLoad(x *run, r *rig) error {
 		return err
 	}
 	x.stop = now()
-	if err := r.fleet.stop(); err != nil {
+	for _, err := range r.fleet.stop() {
 		x.broke("%v", err)
 	}
 	x.figures(r.fleet)

@@ -5,24 +5,59 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 )
 
 // toxic is a proxy of toxiproxy before a Redis.
-type toxic struct{ proxy *toxiproxy.Proxy }
-
-func startToxic(name, upstream string) (*toxic, error) {
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	t := &toxic{toxiproxy.NewProxy(server, name, "127.0.0.1:0", upstream)}
-	if err := t.proxy.Start(); err != nil {
-		return nil, fmt.Errorf("start a proxy: %w", err)
-	}
-	return t, nil
+type toxic struct {
+	proxy    *toxiproxy.Proxy
+	listen   string
+	upstream string
+	replaced int // how often it was stuck
 }
 
-func (t *toxic) addr() string { return t.proxy.Listen }
+// unstuck is how long toxiproxy may take to remove a toxic, or to stop. It can get stuck for ever, when a client has
+// closed a connection in which it holds data back: then another takes its place.
+const unstuck = 3 * time.Second
+
+func startToxic(upstream string) (*toxic, error) {
+	t := &toxic{listen: "127.0.0.1:0", upstream: upstream}
+	return t, t.start()
+}
+
+// start starts a proxy without toxics.
+func (t *toxic) start() error {
+	zerolog.SetGlobalLevel(zerolog.Disabled) // some of its parts log without being asked
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	proxy := toxiproxy.NewProxy(server, "redis", t.listen, t.upstream)
+	if err := proxy.Start(); err != nil {
+		return fmt.Errorf("start a proxy: %w", err)
+	}
+	t.proxy, t.listen = proxy, proxy.Listen
+	return nil
+}
+
+func (t *toxic) addr() string { return t.listen }
+
+// inTime reports whether something was done in time. If not it may go on for ever.
+func inTime(do func()) bool {
+	done := make(chan struct{})
+	go func() {
+		do()
+		close(done)
+	}()
+	timer := time.NewTimer(unstuck)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
 
 // attributes are those of a toxic.
 type attributes map[string]any
@@ -39,22 +74,52 @@ func (t *toxic) add(kind, stream string, a attributes) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.proxy.Toxics.AddToxicJson(bytes.NewReader(text)); err != nil {
-		return fmt.Errorf("toxic %s: %w", kind, err)
+	for range 2 {
+		proxy, failed := t.proxy, error(nil)
+		if inTime(func() { _, failed = proxy.Toxics.AddToxicJson(bytes.NewReader(text)) }) {
+			if failed != nil {
+				return fmt.Errorf("toxic %s: %w", kind, failed)
+			}
+			return nil
+		}
+		if err := t.replace(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return fmt.Errorf("toxic %s: toxiproxy is stuck", kind)
 }
 
 // clear removes all toxics.
-func (t *toxic) clear() { t.proxy.Toxics.ResetToxics(context.Background()) }
-
-// disable closes the port and all connections.
-func (t *toxic) disable() { t.proxy.Stop() }
-
-// enable opens the port again.
-func (t *toxic) enable() error { return t.proxy.Start() }
-
-func (t *toxic) stop() {
-	t.clear()
-	t.proxy.Stop()
+func (t *toxic) clear() error {
+	proxy := t.proxy
+	if inTime(func() { proxy.Toxics.ResetToxics(context.Background()) }) {
+		return nil
+	}
+	return t.replace()
 }
+
+// replace puts another proxy in the place of one that is stuck.
+func (t *toxic) replace() error {
+	t.replaced++
+	t.disable()
+	return t.enable()
+}
+
+// disable closes the port and all connections. Those of a proxy that is stuck stay open, and dead.
+func (t *toxic) disable() {
+	proxy := t.proxy
+	_ = inTime(proxy.Stop) // the port is closed at once in any case
+}
+
+// enable opens the port again, with a new proxy.
+func (t *toxic) enable() error {
+	var err error
+	for end := time.Now().Add(unstuck); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = t.start(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (t *toxic) stop() { t.disable() }

@@ -1,7 +1,7 @@
 
 -- The hash is written when there is much to write, or for those who read it. Until then what is decided
 -- is in the journal: batches with their times, which lead to the same state again.
-local mostCalls, longest = 64, 200000
+local mostCalls, mostItems, longest = 64, 512, 200000
 local function finish()
  local w = known
  local set, del, ns, nd = {}, {}, 0, 0
@@ -59,7 +59,8 @@ local function finish()
  again()
 end
 
-local function main(KEYS, ARGV)
+-- passing tells that nothing is kept between calls.
+local function main(KEYS, ARGV, passing)
 bind()
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
 -- A call that was made before is answered and not made again; one that was given up is never made.
@@ -79,8 +80,8 @@ if mode == 'void' then return answer({'void', clock}) end
 K = KEYS[1]
 local v = call('HGET', K, 'v')
 if not v then return cmsgpack.pack(mode == 'write' and {clock} or {'none', clock}) end
--- version of the configuration, sequence, epoch, when the expiry was last set, how long the keys live
-local version, sequence, epoch, expires, ttl = unpackd('<ddddd', v)
+-- version of the configuration, sequence, epoch, when the last call was, how long the keys live
+local version, sequence, epoch, before, ttl = unpackd('<ddddd', v)
 if mode ~= 'write' then
 if version ~= tonumber(ARGV[2]) or epoch ~= tonumber(ARGV[3]) then return cmsgpack.pack({'other', clock, version, sequence, epoch}) end
 if sequence < tonumber(ARGV[4]) then return cmsgpack.pack({'behind', clock, version, sequence, epoch}) end
@@ -89,10 +90,15 @@ local latest = tonumber(ARGV[9])
 if latest > 0 and clock > latest then return cmsgpack.pack({'jump', clock, version, sequence, epoch}) end
 end
 local J = KEYS[3]
-open(v, J)
+local lost = open(v, J)
+if lost > 0 then -- somebody has taken a part of the journal away: what it had is not known any more
+ call('HSET', K, 'v', packd('<ddddd', version, sequence - lost, epoch, before, ttl), 'calls', known.calls)
+ return cmsgpack.pack(mode == 'write' and {clock} or {'behind', clock, version, sequence - lost, epoch})
+end
 if #T[2] > 0 then T[2] = {} end
 local out = {'ok', clock, version, sequence + 1, epoch, 0, 0, {}}
-carry(clock, cmsgpack.unpack(ARGV[5]), out)
+local items = cmsgpack.unpack(ARGV[5])
+carry(clock, items, out)
 sequence = sequence + 1
 local mine = out[8]
 local decided = T[2]
@@ -112,22 +118,22 @@ if #decided > 0 then
  for process, l in pairs(others) do call('PUBLISH', format('%s%.0f', ARGV[7], process), cmsgpack.pack(l)) end
 end
 out[2], out[6], out[7] = once[1], once[2], counts[3]
-if clock - expires > ttl / 8 then
- expires = clock
+if clock - known.expires > ttl / 8 then
+ known.expires = clock
  call('PEXPIRE', K, format('%.0f', ttl / 1000))
 end
-v = packd('<ddddd', version, sequence, epoch, expires, ttl)
-known.calls = known.calls + 1
-if mode == 'write' or known.calls >= mostCalls or clock - known.since > longest then
+v = packd('<ddddd', version, sequence, epoch, clock, ttl)
+known.calls, known.items = known.calls + 1, known.items + #items
+if mode == 'write' or passing or known.calls >= mostCalls or known.items >= mostItems or clock - known.since > longest then
  finish()
  if known.calls > 1 then call('DEL', J) end
- known.calls, known.since = 0, clock
+ known.calls, known.items, known.since = 0, 0, clock
 else
  if known.calls == 1 then known.since = clock end
  call('RPUSH', J, packd('<d', clock) .. ARGV[5])
- if known.calls == 1 then call('PEXPIRE', J, format('%.0f', ttl / 1000)) end
+ if known.calls == 1 then call('PEXPIRE', J, format('%.0f', ttl / 500)) end
 end
-call('HSET', K, 'v', v)
+call('HSET', K, 'v', v, 'calls', known.calls)
 close(v)
 if mode ~= 'write' then return answer(out) end
 local all = call('HGETALL', K)

@@ -3,7 +3,7 @@ local resultAt, resultSlots = 43, 12
 local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
 local cfg, tree, counts, once, past, sum, unscoped, carry, readLots
 local function begin()
- known = {count = 0, calls = 0, since = 0, entries = {}, numbers = {}, texts = {}}
+ known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}}
  nothingChanged(known)
  S_names = slabOf('N', 3, {})
  S_crecs = slabOf("A", 13, {})
@@ -63,13 +63,13 @@ local function open(v, J)
  local k = pools[K]
  pools[K] = nil -- until all has gone well
  if k and k.v == v then
-  if current == k then return end
+  if current == k then return 0 end
   known, current = k, k
   local s = k.slabs
   S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27]
   cfg = S_cfg['']
   again()
-  return
+  return 0
  end
  begin()
  current = known
@@ -78,9 +78,12 @@ local function open(v, J)
  local calls = call('LRANGE', J, 0, -1)
  for i = 1, #calls do
   T[2] = {}
-  carry(unpackd('<d', calls[i]), cmsgpack.unpack(sub(calls[i], 9)))
+  local items = cmsgpack.unpack(sub(calls[i], 9))
+  carry(unpackd('<d', calls[i]), items)
+  known.items = known.items + #items
   known.calls = i
  end
+ return tonumber(call('HGET', K, 'calls') or 0) - #calls
 end
 local function close(v)
  known.v = v
@@ -5431,7 +5434,7 @@ local function recordOf(lot, N)
  indexAdd(X.ticketIx, F.pool_idHash(t, 1 - 1), i)
  known.lots[lot[1]][N] = nil
  lot[13] = lot[13] - 1
- known.nopen = known.nopen - 1
+ known.nopen, known.lotted = known.nopen - 1, true
  return i, t
 end
 
@@ -5670,6 +5673,10 @@ carry = function(clock, items, out)
  local apply = F.pool_Pool_Apply
  apply(clock, nothing)
  local calm = counts[3] == 0 and once[23] == 0 and plainPool()
+ -- Others may set up a gate, and then all of the batch are told.
+ for k = 1, #items do
+  if items[k][1] >= 0 then calm = false end
+ end
  local ops, n, quick, firsts = nothing, 0, {}, {}
  for k = 1, #items do
   local item = items[k]
@@ -5697,7 +5704,6 @@ carry = function(clock, items, out)
    if n == 0 then ops = {} end
    for j = j, last do n = n + 1 ops[n] = closing(session, item[j]) end
   else
-   calm = false
    if n == 0 then ops = {} end
    n = n + 1
    ops[n] = item

@@ -109,7 +109,7 @@ local function recordOf(lot, N)
  indexAdd(X.ticketIx, F.pool_idHash(t, @ticket.id.Session - 1), i)
  known.lots[lot[1]][N] = nil
  lot[13] = lot[13] - 1
- known.nopen = known.nopen - 1
+ known.nopen, known.lotted = known.nopen - 1, true
  return i, t
 end
 
@@ -348,6 +348,10 @@ carry = function(clock, items, out)
  local apply = F.pool_Pool_Apply
  apply(clock, nothing)
  local calm = counts[@counts.waiting] == 0 and once[@once.firstGate] == 0 and plainPool()
+ -- Others may set up a gate, and then all of the batch are told.
+ for k = 1, #items do
+  if items[k][1] >= 0 then calm = false end
+ end
  local ops, n, quick, firsts = nothing, 0, {}, {}
  for k = 1, #items do
   local item = items[k]
@@ -375,7 +379,6 @@ carry = function(clock, items, out)
    if n == 0 then ops = {} end
    for j = j, last do n = n + 1 ops[n] = closing(session, item[j]) end
   else
-   calm = false
    if n == 0 then ops = {} end
    n = n + 1
    ops[n] = item

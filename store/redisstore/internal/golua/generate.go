@@ -87,7 +87,7 @@ func (tr *translator) declarations(l Layout) string {
 	}
 	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped, carry, readLots\n", strings.Join(all[1:], ", "), strings.Join(singles, ", "))
 	most := 0
-	b.WriteString("local function begin()\n known = {count = 0, calls = 0, since = 0, entries = {}, numbers = {}, texts = {}}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
+	b.WriteString("local function begin()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
 	for _, s := range l.Slabs[1:] {
 		most = max(most, tr.largest(tr.slabs[s.Name]))
 		constant := ""
@@ -144,13 +144,13 @@ local function open(v, J)
  local k = pools[K]
  pools[K] = nil -- until all has gone well
  if k and k.v == v then
-  if current == k then return end
+  if current == k then return 0 end
   known, current = k, k
   local s = k.slabs
   %s = %s
   cfg = S_cfg['']
   again()
-  return
+  return 0
  end
  begin()
  current = known
@@ -159,9 +159,12 @@ local function open(v, J)
  local calls = call('LRANGE', J, 0, -1)
  for i = 1, #calls do
   T[2] = {}
-  carry(unpackd('<d', calls[i]), cmsgpack.unpack(sub(calls[i], 9)))
+  local items = cmsgpack.unpack(sub(calls[i], 9))
+  carry(unpackd('<d', calls[i]), items)
+  known.items = known.items + #items
   known.calls = i
  end
+ return tonumber(call('HGET', K, 'calls') or 0) - #calls
 end
 local function close(v)
  known.v = v

@@ -8,13 +8,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// NewFunction returns a script whose source defines main(KEYS, ARGV). From Redis 7 on it is loaded as a
+// NewFunction returns a script whose source defines main(KEYS, ARGV, passing); passing tells that what it
+// keeps is gone when it returns. From Redis 7 on it is loaded as a
 // function: what it defines is made once, and not with every call, which for a long script is most of
 // the work. Where functions cannot be used it is run as any script.
 //
 // Its name has the hash of its source, so that versions do not get in each other's way.
 func NewFunction(source string) *Script {
-	s := NewScript(source + "return main(KEYS, ARGV)\n")
+	s := NewScript(source + "return main(KEYS, ARGV, true)\n")
 	s.function = "sluice_" + s.text.sha[:16]
 	s.library = "#!lua name=" + s.function + "\n" + source + "redis.register_function('" + s.function + "', main)\n"
 	return s

@@ -1,0 +1,209 @@
+//go:build linux || darwin
+
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
+)
+
+// trial is clients of several processes that take places of one limit, and give them back, all at the same time.
+type trial struct {
+	spec    store.Spec
+	size    int
+	most    int          // that one asks for
+	undo    store.OpKind // gives places back
+	steps   int          // of each client
+	stores  int
+	clients int // of each store; each has a session of its own
+
+	t    *testing.T
+	base time.Time
+
+	mu      sync.Mutex
+	history []porcupine.Operation
+	count   [2][4]int // of takes and gives, by how they came out
+	again   int       // how often one had to ask again
+}
+
+// client is one session.
+type client struct {
+	trial *trial
+	pool  store.Pool
+	id    int
+	last  uint64 // number of the latest ticket
+	held  []ticket
+	rand  *rand.Rand
+}
+
+type ticket struct {
+	id store.ID
+	n  int
+}
+
+// run lets the clients go, and checks whether what they were told could have come about one after the other. url is
+// where each store finds Redis.
+func (x *trial) run(t *testing.T, url string) {
+	t.Helper()
+	x.t, x.base = t, time.Now()
+	var clients []*client
+	for range x.stores {
+		s := openStore(t, url)
+		for range x.clients {
+			c := &client{trial: x, pool: openPool(t, s, x.spec), id: len(clients)}
+			c.rand = rand.New(rand.NewPCG(uint64(c.id), rand.Uint64()))
+			clients = append(clients, c)
+		}
+	}
+	var all sync.WaitGroup
+	for _, c := range clients {
+		all.Go(c.run)
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	result := porcupine.CheckOperationsTimeout(places(x.size), x.history, patience)
+	t.Logf("%s: %d granted, %d refused, %d behind others, %d given back, %d of unknown outcome; asked again %d times: %s", x.spec.Name,
+		x.count[0][yes], x.count[0][no], x.count[0][behind], x.count[1][yes], x.count[0][unknown]+x.count[1][unknown], x.again, result)
+	if result != porcupine.Ok {
+		slices.SortFunc(x.history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+		t.Errorf("%s: the grants could not have come about one after the other (%s)", x.spec.Name, result)
+		model := places(x.size)
+		for _, op := range x.history[:min(len(x.history), 50)] {
+			t.Logf("%d to %d: client %d, %s", op.Call, op.Return, op.ClientId, model.DescribeOperation(op.Input, op.Output))
+		}
+	}
+	if x.count[0][yes] < x.steps || x.count[0][no] < x.steps {
+		t.Errorf("%s: %d grants and %d refusals are too few to tell", x.spec.Name, x.count[0][yes], x.count[0][no])
+	}
+}
+
+func (c *client) run() {
+	for range c.trial.steps {
+		if len(c.held) > 0 && c.rand.IntN(2) == 0 {
+			c.give()
+		} else {
+			c.take()
+		}
+	}
+}
+
+// take tries to take places. It numbers its tickets itself, so that it can ask again about the same one.
+func (c *client) take() {
+	c.last++
+	n := 1 + c.rand.IntN(c.trial.most)
+	op := store.Op{Kind: store.OpAcquire, ID: store.ID{N: c.last}, Agent: fmt.Sprint("client ", c.id), TTL: store.MaxTTL}
+	op.Amounts[0] = int64(n)
+	c.do(step{n: n}, op, func(r store.Result, first bool) said {
+		switch {
+		case r.State == store.Granted:
+			c.held = append(c.held, ticket{r.ID, n})
+			return yes
+		case r.State == store.Refused && r.Reason.Code == store.CodeLimit:
+			return no
+		case r.State == store.Refused && r.Reason.Code == store.CodeOrder && c.trial.most > 1:
+			return behind
+		case r.State == store.Refused && r.Reason.Code == store.CodeOrder:
+			return no // those ahead want as much, and went away empty
+		case r.State == store.Ended && !first: // it was refused, and the refusal lost
+			if c.trial.most > 1 {
+				return behind // perhaps
+			}
+			return no
+		}
+		c.trial.t.Errorf("client %d asks for %d: %v, %v", c.id, n, r.State, r.Reason)
+		return unknown
+	})
+}
+
+// give gives the places of a ticket back.
+func (c *client) give() {
+	i := c.rand.IntN(len(c.held))
+	tk := c.held[i]
+	c.held = slices.Delete(c.held, i, i+1)
+	c.do(step{give: true, n: tk.n}, store.Op{Kind: c.trial.undo, ID: tk.id}, func(r store.Result, _ bool) said {
+		if r.State != store.Ended {
+			c.trial.t.Errorf("client %d gives %v back: %v", c.id, tk.id, r.State)
+		}
+		return yes
+	})
+}
+
+// maxAgain bounds how often a client asks again that was not told.
+const maxAgain = 5
+
+// do applies an operation, and records when it was begun, when it was over and how it came out. One that fails
+// may have been done: it is asked for again, under the same id, which must not do it twice.
+func (c *client) do(s step, op store.Op, judge func(r store.Result, first bool) said) {
+	x := c.trial
+	o := porcupine.Operation{ClientId: c.id, Input: s, Output: unknown, Call: int64(time.Since(x.base)), Return: never}
+	tries := 0
+	for ; tries <= maxAgain; tries++ {
+		ops := []store.Op{op}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		err := c.pool.Apply(ctx, ops)
+		cancel()
+		r := ops[0].Result
+		if err != nil || r.State == store.Refused && r.Reason.Code == store.CodeStore {
+			continue
+		}
+		o.Return, o.Output = int64(time.Since(x.base)), judge(r, tries == 0)
+		break
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.history = append(x.history, o)
+	x.again += min(tries, maxAgain)
+	kind := 0
+	if s.give {
+		kind = 1
+	}
+	x.count[kind][o.Output.(said)]++
+}
+
+// trials are of a limit whose places are held, and of a bucket out of which next to nothing drains while the test
+// runs, but for what is cancelled: its guard is strict, so that nothing begins to drain before a ticket is closed.
+func trials(steps int) []*trial {
+	const size, capacity = 7, 40
+	return []*trial{
+		{spec: specOf("places", store.Limit{Kind: store.Concurrency, Size: size}), size: size, most: 1, undo: store.OpClose, steps: steps, stores: 4, clients: 3},
+		{spec: specOf("several", store.Limit{Kind: store.Concurrency, Size: 2 * size}), size: 2 * size, most: 3, undo: store.OpCancel, steps: steps, stores: 4, clients: 3},
+		{
+			spec: specOf("bucket", store.Limit{Kind: store.Bucket, Size: capacity, Burst: capacity, Window: 24 * time.Hour, Guard: store.GuardStrict}),
+			size: capacity, most: 9, undo: store.OpCancel, steps: steps, stores: 4, clients: 3,
+		},
+	}
+}
+
+func TestGrantsAreLinearizable(t *testing.T) {
+	redis := redisrun.New(t)
+	for _, x := range trials(250) {
+		x.run(t, redis.URL())
+	}
+}
+
+// The same, where replies get lost on the way: what was asked for has been done, and nobody knows.
+func TestGrantsAreLinearizableThoughRepliesAreLost(t *testing.T) {
+	redis := redisrun.New(t)
+	thief := newThief(t, redis.Addr())
+	for _, x := range trials(80) {
+		before := thief.stolen()
+		x.run(t, thief.url())
+		n := thief.stolen() - before
+		t.Logf("%s: %d replies were lost", x.spec.Name, n)
+		if n == 0 {
+			t.Errorf("%s: no reply was lost", x.spec.Name)
+		}
+	}
+}
