@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
@@ -26,4 +27,18 @@ func TestStoreBehindSentinels(t *testing.T) {
 func TestSameDecisionsBehindSentinels(t *testing.T) {
 	s := redisrun.NewSentinel(t)
 	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, s.URL()) })
+}
+
+// Where functions are not to be had, as before Redis 7, the script runs as a script and keeps nothing.
+func TestSameDecisionsWithoutFunctions(t *testing.T) {
+	s := redisrun.New(t)
+	if _, err := s.Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "~*", "&*", "+@all", "-function", "-fcall"); err != nil {
+		t.Fatal(err)
+	}
+	url := "redis://plain:secret@" + s.Addr()
+	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, url) })
+	stats, err := s.Do(t.Context(), "INFO", "commandstats")
+	if err != nil || !strings.Contains(stats, "cmdstat_evalsha:calls=") {
+		t.Errorf("no script was run: %v", err)
+	}
 }

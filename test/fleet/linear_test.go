@@ -34,6 +34,7 @@ type trial struct {
 	history []porcupine.Operation
 	count   [2][4]int // of takes and gives, by how they came out
 	again   int       // how often one had to ask again
+	forgot  [2]int    // takes and gives of which nobody wanted to know more
 }
 
 // client is one session.
@@ -140,15 +141,20 @@ func (c *client) give() {
 	})
 }
 
-// maxAgain bounds how often a client asks again that was not told.
-const maxAgain = 5
+const (
+	maxAgain  = 5 // how often a client asks again that was not told
+	maxForgot = 2 // takes that are forgotten, and gives: the places of a take may stay taken
+)
 
 // do applies an operation, and records when it was begun, when it was over and how it came out. One that fails
-// may have been done: it is asked for again, under the same id, which must not do it twice.
+// may have been done: it is asked for again, under the same id, which must not do it twice; or it is forgotten.
 func (c *client) do(s step, op store.Op, judge func(r store.Result, first bool) said) {
 	x := c.trial
 	o := porcupine.Operation{ClientId: c.id, Input: s, Output: unknown, Call: int64(time.Since(x.base)), Return: never}
-	tries := 0
+	kind, tries := 0, 0
+	if s.give {
+		kind = 1
+	}
 	for ; tries <= maxAgain; tries++ {
 		ops := []store.Op{op}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -156,6 +162,9 @@ func (c *client) do(s step, op store.Op, judge func(r store.Result, first bool) 
 		cancel()
 		r := ops[0].Result
 		if err != nil || r.State == store.Refused && r.Reason.Code == store.CodeStore {
+			if x.forget(kind) {
+				break
+			}
 			continue
 		}
 		o.Return, o.Output = int64(time.Since(x.base)), judge(r, tries == 0)
@@ -165,11 +174,18 @@ func (c *client) do(s step, op store.Op, judge func(r store.Result, first bool) 
 	defer x.mu.Unlock()
 	x.history = append(x.history, o)
 	x.again += min(tries, maxAgain)
-	kind := 0
-	if s.give {
-		kind = 1
-	}
 	x.count[kind][o.Output.(said)]++
+}
+
+// forget reports whether an operation that failed is not asked for again: so it is with the first few.
+func (x *trial) forget(kind int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.forgot[kind] == maxForgot {
+		return false
+	}
+	x.forgot[kind]++
+	return true
 }
 
 // trials are of a limit whose places are held, and of a bucket out of which next to nothing drains while the test
