@@ -74,7 +74,9 @@ func (x *trial) run(t *testing.T, url string) {
 	if t.Failed() {
 		return
 	}
+	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(places(x.size), x.history, patience)
+	t.Logf("XX run %v check %v", began.Sub(x.base), time.Since(began))
 	t.Logf("%s: %d granted, %d refused, %d behind others, %d given back, %d of unknown outcome; asked again %d times: %s", x.spec.Name,
 		x.count[0][yes], x.count[0][no], x.count[0][behind], x.count[1][yes], x.count[0][unknown]+x.count[1][unknown], x.again, result)
 	if result != porcupine.Ok {

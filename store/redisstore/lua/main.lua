@@ -59,6 +59,13 @@ local function finish()
  again()
 end
 
+-- answer keeps a reply in case that it is lost, and sends it.
+local function answer(key, seq, out)
+ local reply = cmsgpack.pack(out)
+ call('SET', key, packd('<d', seq) .. reply, 'PX', 600000)
+ return reply
+end
+
 -- passing tells that nothing is kept between calls.
 local function main(KEYS, ARGV, passing)
 bind()
@@ -71,12 +78,7 @@ if last then
  if before == seq then return sub(last, 9) end
  if before > seq then return cmsgpack.pack({'late', clock}) end
 end
-local function answer(out)
- local reply = cmsgpack.pack(out)
- call('SET', KEYS[2], packd('<d', seq) .. reply, 'PX', 600000)
- return reply
-end
-if mode == 'void' then return answer({'void', clock}) end
+if mode == 'void' then return answer(KEYS[2], seq, {'void', clock}) end
 K = KEYS[1]
 local v = call('HGET', K, 'v')
 if not v then return cmsgpack.pack(mode == 'write' and {clock} or {'none', clock}) end
@@ -135,7 +137,7 @@ else
 end
 call('HSET', K, 'v', v, 'calls', known.calls)
 close(v)
-if mode ~= 'write' then return answer(out) end
+if mode ~= 'write' then return answer(KEYS[2], seq, out) end
 local all = call('HGETALL', K)
 table.insert(all, 1, once[1])
 return cmsgpack.pack(all)

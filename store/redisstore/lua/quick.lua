@@ -385,7 +385,15 @@ carry = function(clock, items, out)
   end
  end
  settleUp()
- if n > 0 then apply(clock, ops) end
+ if n > 0 then
+  local told = T[2] -- by what time alone has done
+  T[2] = {}
+  apply(clock, ops)
+  if #told > 0 then
+   for k = 1, #T[2] do told[#told + 1] = T[2][k] end
+   T[2] = told
+  end
+ end
  if counts[@counts.waiting] > 0 and known.nopen > 0 and (once[@once.wake] == 0 or known.lotDue < once[@once.wake]) then
   once[@once.wake] = max(known.lotDue, once[@once.now] + 1)
  end
