@@ -44,12 +44,12 @@ func run(t *testing.T, stretch time.Duration, classOf func(i int) string) *fleet
 	t.Helper()
 	f := &fleet{t: t, redis: redisrun.New(t)}
 	for i := range processes {
-		f.processes = append(f.processes, start(t, task{URL: f.redis.URL(), Name: fmt.Sprint("process", i), Class: classOf(i), Callers: callers}))
+		f.processes = append(f.processes, start(t, task{URL: "file:"+fileDir, Name: fmt.Sprint("process", i), Class: classOf(i), Callers: callers}))
 	}
 	for _, p := range f.processes {
 		p.expect(saysReady)
 	}
-	config := gateConfig(f.redis.URL())
+	config := gateConfig("file:"+fileDir)
 	config.Look = true
 	var err error
 	if f.look, err = sluice.Open(t.Context(), config); err != nil {

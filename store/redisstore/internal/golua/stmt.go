@@ -322,10 +322,8 @@ func isAppend(e ast.Expr) bool {
 func (tr *translator) assignStruct(l, r ast.Expr, t types.Type) {
 	n := slots(t)
 	if id, ok := ast.Unparen(l).(*ast.Ident); ok {
-		if _, isParam := tr.place(l), false; !isParam {
-			tr.line("%s = %s", name(id.Name), tr.fresh(r))
-			return
-		}
+		tr.line("%s = %s", name(id.Name), tr.fresh(r))
+		return
 	}
 	to := tr.place(l)
 	if strings.HasPrefix(to.t, "(") {

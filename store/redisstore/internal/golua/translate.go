@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/constant"
-	"go/token"
 	"go/types"
-	"sort"
 	"strings"
 )
 
@@ -118,7 +116,6 @@ func (tr *translator) need(f *types.Func) string {
 	if _, isNative := natives[n]; !isNative && !tr.seen[f] {
 		tr.seen[f] = true
 		tr.queue = append(tr.queue, f)
-		sort.SliceStable(tr.queue, func(i, j int) bool { return false })
 	}
 	return "F." + n
 }
@@ -340,5 +337,3 @@ func (tr *translator) isConst(e ast.Expr) (string, bool) {
 	}
 	return "", false
 }
-
-var _ = token.NoPos
