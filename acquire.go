@@ -276,6 +276,8 @@ func (e *Error) because(code store.Code) string {
 		s = "one request tries first"
 	case code == store.CodeRamp:
 		s = "ramping up"
+	case code == store.CodeStore:
+		s = "the store cannot be reached, and this process's share has no room"
 	}
 	if !e.RetryAt.IsZero() {
 		s += ", until about " + e.RetryAt.Format(time.RFC3339)

@@ -15,23 +15,37 @@ type handle struct {
 	state   *state
 	session uint64
 	spec    store.Spec
+	member  bool // it speaks for a process that has a share
+	user    who  // the last that asked; under the state's lock
 	watch   atomic.Pointer[func([]store.ID)]
+	alarm   atomic.Pointer[func(store.Outage, bool)]
 	places  atomic.Pointer[placed.Places] // of this member's limits in the pool
+	touched atomic.Bool                   // the session itself is a member
 	closed  atomic.Bool
 }
 
 var (
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
+	_ store.Alarm    = (*handle)(nil)
 )
 
 func (st *state) newHandle(spec store.Spec) *handle {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.lastSess++
-	h := &handle{state: st, session: st.store.process<<16 | st.lastSess&0xffff, spec: spec}
-	st.sessions[h.session] = h
+	session := uint64(0)
+	for session == 0 || st.sessions[session] != nil {
+		st.lastSess = max((st.lastSess+1)&0xffff, 1)
+		session = st.store.process<<16 | st.lastSess
+	}
+	h := &handle{state: st, session: session, spec: spec}
+	st.sessions[session] = h
 	h.place()
+	if spec.OnFailure == store.FailShare && !spec.Passing && !spec.Look && !st.store.fixed {
+		h.member = true
+		st.member.users++
+	}
+	st.keep()
 	return h
 }
 
@@ -72,10 +86,17 @@ func (h *handle) History(ctx context.Context, since store.Time) (past store.Hist
 
 // look hands over a copy of the pool.
 func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time)) error {
+	st := h.state
 	if err := h.Apply(ctx, nil); err != nil {
 		return err
 	}
-	_, now, fields, err := h.state.fields(ctx)
+	st.mu.Lock()
+	if o := st.lost; o != nil {
+		defer st.mu.Unlock()
+		return o.error()
+	}
+	st.mu.Unlock()
+	_, now, fields, err := st.fields(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,6 +113,17 @@ func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time))
 
 // Watch implements [store.Pool].
 func (h *handle) Watch(decided func([]store.ID)) { h.watch.Store(&decided) }
+
+// OnOutage implements [store.Alarm].
+func (h *handle) OnOutage(f func(o store.Outage, over bool)) { h.alarm.Store(&f) }
+
+// Outage implements [store.Alarm].
+func (h *handle) Outage() (store.Outage, bool) {
+	st := h.state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.outageOf(h), st.lost != nil
+}
 
 // Now implements [store.Pool].
 func (h *handle) Now() store.Time { return h.state.now() }

@@ -2,12 +2,11 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
+	"errors"
+	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
-	"github.com/sluicehq/sluice/internal/placed"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -19,6 +18,7 @@ type line struct {
 	mu      sync.Mutex
 	ready   sync.Cond
 	pending []*request
+	lost    bool // nobody gets in
 	stopped bool
 	running sync.WaitGroup
 	lanes   int
@@ -30,12 +30,28 @@ type request struct {
 	handle *handle // nil: of the process itself
 	ops    []store.Op
 	err    error
+	lost   bool // it has to be decided without the store
+	nobody bool // waits for it
 	done   chan struct{}
+	turn   atomic.Uint32
 }
+
+// Who has a request in hand. The one who finds it asked decides.
+const (
+	turnAsked    uint32 = iota
+	turnAnswered        // the lane has: the caller waits for it
+	turnLeft            // the caller has left: the lane cleans up, and nothing of the caller's is touched
+)
 
 const (
 	maxTogether = 256 // operations in a call: Redis does nothing else meanwhile
 	maxLanes    = 2   // calls under way
+)
+
+// errLost tells that the store cannot be reached at the moment, errBack that it can be again.
+var (
+	errLost = errors.New("the store is lost")
+	errBack = errors.New("the store is back")
 )
 
 func (l *line) init(st *state) {
@@ -43,32 +59,129 @@ func (l *line) init(st *state) {
 	l.ready.L = &l.mu
 }
 
+// requests are used again, but for those whose callers have left.
+var requests = sync.Pool{New: func() any { return &request{done: make(chan struct{}, 1)} }}
+
+func newRequest(h *handle, ops []store.Op) *request {
+	r := requests.Get().(*request)
+	r.handle, r.err, r.lost, r.nobody = h, nil, false, false
+	r.turn.Store(turnAsked)
+	r.ops = append(r.ops[:0], ops...)
+	for i := range r.ops {
+		if op := &r.ops[i]; len(op.Observed)+len(op.WaitsFor) > 0 { // the caller may leave and use them again
+			op.Observed, op.WaitsFor = slices.Clone(op.Observed), slices.Clone(op.WaitsFor)
+		}
+	}
+	return r
+}
+
+func (r *request) free() {
+	r.handle = nil
+	if cap(r.ops) > maxTogether {
+		r.ops = nil
+	}
+	clear(r.ops)
+	requests.Put(r)
+}
+
 // applyFor applies the operations of a session.
 func (st *state) applyFor(ctx context.Context, h *handle, ops []store.Op) error {
-	r := &request{handle: h, ops: append([]store.Op(nil), ops...), done: make(chan struct{})}
+	for {
+		err := st.tryApply(ctx, h, ops)
+		if !errors.Is(err, errBack) {
+			return err
+		}
+	}
+}
+
+func (st *state) tryApply(ctx context.Context, h *handle, ops []store.Op) error {
+	if err := ctx.Err(); err != nil {
+		return unavailable(err)
+	}
+	if st.isLost.Load() {
+		return st.decideAlone(h, ops)
+	}
+	if h != nil && mayWait(ops) {
+		if err := st.listen(ctx); err != nil {
+			return err
+		}
+	}
+	r := newRequest(h, ops)
 	if err := st.line.add(r); err != nil {
+		r.free()
+		if errors.Is(err, errLost) {
+			return st.decideAlone(h, ops)
+		}
 		return err
 	}
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		return unavailable(ctx.Err())
+		if r.turn.CompareAndSwap(turnAsked, turnLeft) {
+			return unavailable(ctx.Err())
+		}
+		<-r.done
 	}
+	if r.lost {
+		r.free()
+		return st.decideAlone(h, ops)
+	}
+	err := r.err
+	if err == nil {
+		for i := range ops {
+			ops[i].Result = r.ops[i].Result
+			if ops[i].Kind == store.OpAcquire {
+				ops[i].ID = ops[i].Result.ID
+			}
+			if ops[i].Result.State == store.Unknown && st.isLocal(ops[i].Result.ID) {
+				excuse(&ops[i])
+			}
+		}
+	}
+	r.free()
+	return err
+}
+
+func mayWait(ops []store.Op) bool {
 	for i := range ops {
-		ops[i].ID, ops[i].Result = r.ops[i].ID, r.ops[i].Result
+		if op := &ops[i]; op.Wait != 0 && (op.Kind == store.OpAcquire || op.Kind == store.OpRenew) {
+			return true
+		}
 	}
-	return r.err
+	return false
 }
 
 // apply applies operations of the process itself.
 func (st *state) apply(ctx context.Context, ops []store.Op) error { return st.applyFor(ctx, nil, ops) }
 
+// post has operations applied that nobody waits for, now or when the store is back.
+func (st *state) post(ops []store.Op) {
+	if len(ops) == 0 {
+		return
+	}
+	r := newRequest(nil, ops)
+	r.nobody = true
+	if err := st.line.add(r); err != nil {
+		r.free()
+		if errors.Is(err, errLost) {
+			st.mu.Lock()
+			if st.lost != nil {
+				st.lost.put(st.nowLocked(), ops...)
+			}
+			st.mu.Unlock()
+		}
+	}
+}
+
 // add gets in line, and starts a lane if all are busy.
 func (l *line) add(r *request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stopped {
+	switch {
+	case l.stopped:
 		return store.ErrClosed
+	case l.lost:
+		return errLost
 	}
 	l.pending = append(l.pending, r)
 	most := maxLanes
@@ -84,6 +197,17 @@ func (l *line) add(r *request) error {
 	return nil
 }
 
+// cut lets nobody in any more, and returns those who were waiting. With false they may come again.
+func (l *line) cut(lost bool) (out []*request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = lost
+	if lost {
+		out, l.pending = l.pending, nil
+	}
+	return out
+}
+
 func (l *line) stop() {
 	l.mu.Lock()
 	l.stopped = true
@@ -94,7 +218,7 @@ func (l *line) stop() {
 
 // work makes calls, one after the other.
 func (l *line) work() {
-	ln := newLane(l.state)
+	ln := &lane{state: l.state, pipe: newPipe(l.state)}
 	for {
 		reqs := l.take()
 		if reqs == nil {
@@ -122,147 +246,11 @@ func (l *line) take() []*request {
 		n++
 	}
 	reqs := append([]*request(nil), l.pending[:n]...)
-	l.pending = append(l.pending[:0], l.pending[n:]...)
+	rest := copy(l.pending, l.pending[n:])
+	clear(l.pending[rest:])
+	l.pending = l.pending[:rest]
 	if len(l.pending) > 0 && l.idle > 0 {
 		l.ready.Signal()
 	}
 	return reqs
 }
-
-// lane makes calls whose order the script knows: the reply of each is kept until the next has come,
-// so that one that is sent again is answered and not done again.
-type lane struct {
-	state *state
-	key   string
-	seq   int64
-	buf   []byte
-}
-
-func newLane(st *state) *lane {
-	return &lane{state: st, key: fmt.Sprintf("%s:r:%d", st.key, newProcess())}
-}
-
-// reply is what the script answers.
-type reply struct {
-	what                     string
-	now, wake                store.Time
-	version, sequence, epoch int64
-	waiting                  int64
-	decided                  []store.ID // of this process
-}
-
-// carryOut makes one call for several requests.
-func (ln *lane) carryOut(reqs []*request) {
-	st := ln.state
-	ln.seq++
-	var r reply
-	var err error
-	for tries := 0; ; tries++ {
-		r, err = ln.call(reqs)
-		if err != nil || r.what == "ok" || tries == maxTries {
-			break
-		}
-		if err = st.catchUp(&r); err != nil {
-			break
-		}
-	}
-	if err == nil && r.what != "ok" {
-		err = unavailable(errBusy)
-	}
-	if err == nil {
-		st.took(&r)
-		for _, q := range reqs {
-			st.follow(q.ops)
-		}
-		st.arm(r.now, r.wake)
-		st.tell(r.decided)
-	}
-	for _, q := range reqs {
-		q.err = err
-		close(q.done)
-	}
-}
-
-// call runs the script once and reads its reply into the requests.
-func (ln *lane) call(reqs []*request) (r reply, err error) {
-	st := ln.state
-	st.mu.Lock()
-	version, epoch, seen := st.version, st.epoch, st.sequence
-	st.mu.Unlock()
-	var b batch
-	places := make([]placed.Places, len(reqs))
-	for i, q := range reqs {
-		if q.handle != nil {
-			places[i] = *q.handle.places.Load()
-		}
-		for k := range q.ops {
-			there := q.ops[k]
-			places[i].Op(&there)
-			b.add(&there)
-		}
-	}
-	args := st.store.withClock([]string{
-		fmt.Sprint(ln.seq), fmt.Sprint(version), fmt.Sprint(epoch), fmt.Sprint(seen), string(b.bytes()), fmt.Sprint(st.store.process), st.channel(), "", "0",
-	})
-	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
-	defer cancel()
-	text, err := st.store.link.RunKeys(ctx, st.store.apply, st.keys(ln.key), args...)
-	if err != nil {
-		return r, unavailable(err)
-	}
-	in := reader{b: []byte(text)}
-	in.array()
-	r.what = in.text()
-	r.now = store.Time(in.int())
-	if r.what != "ok" {
-		if r.what != "none" {
-			r.version, r.sequence, r.epoch = in.int(), in.int(), in.int()
-		}
-		return r, nil
-	}
-	r.version, r.sequence, r.epoch = in.int(), in.int(), in.int()
-	r.wake, r.waiting = store.Time(in.int()), in.int()
-	for range in.array() / 2 {
-		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
-	}
-	ops, of := make([]*store.Op, 0, len(b.ids)), make([]int, 0, len(b.ids))
-	for i, q := range reqs {
-		for k := range q.ops {
-			ops, of = append(ops, &q.ops[k]), append(of, i)
-		}
-	}
-	b.results(&in, r.now, func(i int) *store.Result { return &ops[i].Result })
-	for i, op := range ops {
-		if op.Kind == store.OpAcquire {
-			op.ID = op.Result.ID
-		}
-		places[of[i]].Result(&op.Result)
-	}
-	if in.bad {
-		return r, unavailable(errGarbled)
-	}
-	return r, nil
-}
-
-const callWithin = 5 * time.Second
-
-// catchUp takes in that the pool is not what this process thinks it is.
-func (st *state) catchUp(r *reply) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
-	defer cancel()
-	if r.what == "none" {
-		st.mu.Lock()
-		var spec store.Spec
-		for _, h := range st.sessions {
-			spec = h.spec
-		}
-		st.mu.Unlock()
-		_, err := st.tryOpen(ctx, &spec)
-		return err
-	}
-	_, err := st.tryOpen(ctx, &store.Spec{Look: true})
-	return err
-}
-
-// jitter spreads processes that would wake at the same time.
-func jitter() time.Duration { return rand.N(50 * time.Millisecond) } //nolint:gosec // it guards nothing

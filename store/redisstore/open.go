@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
@@ -37,7 +38,7 @@ func unpackMeta(s string) (m meta, ok bool) {
 	return m, true
 }
 
-// longestTTL is how long a pool outlives its last use at least; its windows may make it more.
+// shortestTTL is how long a pool outlives its last use at least; its windows may make it more.
 const shortestTTL = 24 * time.Hour
 
 // ttlOf is how long nothing of a pool can matter any more.
@@ -57,6 +58,15 @@ var errBusy = errors.New("the limits of the pool are being changed by others all
 
 // open makes a session whose limits are those of spec.
 func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
+	st.whole.Lock()
+	defer st.whole.Unlock()
+	st.mu.Lock()
+	if o := st.lost; o != nil {
+		defer st.mu.Unlock()
+		return nil, o.error()
+	}
+	st.mu.Unlock()
+	st.recall(&spec)
 	for range maxTries {
 		done, err := st.tryOpen(ctx, &spec)
 		if err != nil {
@@ -75,66 +85,117 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 // tryOpen looks at the pool, and makes it or changes its limits if it has to. It reports false
 // if somebody else came first.
 func (st *state) tryOpen(ctx context.Context, spec *store.Spec) (bool, error) {
-	reply, err := st.run(ctx, "look")
+	v, err := st.look(ctx)
 	if err != nil {
 		return false, err
 	}
-	in := reader{b: []byte(reply)}
-	in.array()
-	now, head, text := in.int(), in.text(), in.text()
-	m, exists := unpackMeta(head)
-	if in.bad || head != "" && !exists {
-		return false, unavailable(errGarbled)
+	st.mu.Lock()
+	first := st.known == nil
+	st.outdated(v.now)
+	st.mu.Unlock()
+	if !v.exists && first {
+		return false, st.make(ctx, spec, v.now)
 	}
-	if !exists {
-		return st.make(ctx, spec, store.Time(now))
-	}
-	known, err := st.learn(m, text)
-	if err != nil {
+	if met, err := st.met(ctx, v, nil); !met || err != nil {
 		return false, err
 	}
+	st.mu.Lock()
+	known := st.known
+	st.mu.Unlock()
 	if spec.Look || known.Is(spec) {
 		return true, nil
 	}
 	return st.reform(ctx, spec)
 }
 
-// make makes the pool.
-func (st *state) make(ctx context.Context, spec *store.Spec, now store.Time) (bool, error) {
+// make makes the pool. If there was one before, that is said in it.
+func (st *state) make(ctx context.Context, spec *store.Spec, now store.Time) error {
 	core, err := pool.New(*spec, now)
 	if err != nil {
-		return false, err
+		return err
 	}
-	m := meta{version: 1, epoch: st.nextEpoch(), sequence: st.seen(), expires: int64(now), ttl: ttlOf(spec)}
+	st.mu.Lock()
+	m := meta{version: 1, epoch: st.epoch + 1, sequence: st.sequence + 1, expires: int64(now), ttl: ttlOf(spec)}
+	st.mu.Unlock()
+	if m.epoch > 1 {
+		core.Apply(now, []store.Op{{Kind: store.OpForget}})
+	}
 	list := appendString(appendString(nil, "v"), m.pack())
 	fields := core.Fields(&layout)
 	for f, v := range fields {
 		list = appendString(appendString(list, f), v)
 	}
-	reply, err := st.run(ctx, "make", string(append(appendArray(nil, 2*len(fields)+2), list...)), fmt.Sprint(m.ttl/1000))
-	if err != nil || reply != "ok" {
-		return false, err
-	}
-	return false, nil // and it is looked at as any other
+	_, err = st.run(ctx, "make", string(append(appendArray(nil, 2*len(fields)+2), list...)), fmt.Sprint(m.ttl/1000))
+	return err // whoever was first: it is looked at as any other
 }
 
 // learn takes in which limits a pool has.
-func (st *state) learn(m meta, spec string) (*pool.Pool, error) {
+func (st *state) learn(ctx context.Context, v view) (*pool.Pool, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.known == nil || st.version != m.version || st.epoch != m.epoch {
-		known, err := pool.FromFields(&layout, map[string]string{"s": spec})
+	if st.known == nil || st.version != v.version || st.epoch != v.epoch {
+		fields := map[string]string{"s": v.text}
+		if err := st.readSpec(v.text); err != nil {
+			return nil, unavailable(err)
+		}
+		if len(names(st.spec.Limits)) < len(st.spec.Limits) { // one of a name is not in use: which, the whole pool says
+			st.mu.Unlock()
+			_, _, all, err := st.fields(ctx)
+			st.mu.Lock()
+			if err != nil {
+				return nil, err
+			}
+			if all["s"] == v.text {
+				fields = all
+			}
+		}
+		known, err := pool.FromFields(&layout, fields)
 		if err != nil {
 			return nil, unavailable(err)
 		}
 		st.known = known
 	}
-	st.version, st.epoch = m.version, m.epoch
-	st.sequence = max(st.sequence, m.sequence)
+	if st.sequence = max(st.sequence, v.sequence); st.epoch != v.epoch {
+		st.sequence = v.sequence
+	}
+	st.version, st.epoch = v.version, v.epoch
 	for _, h := range st.sessions {
 		h.place()
 	}
 	return st.known, nil
+}
+
+func names(limits []store.Limit) map[string]int {
+	all := map[string]int{}
+	for i := range limits {
+		all[limits[i].Name] = i
+	}
+	return all
+}
+
+// readSpec takes in the spec of a pool. What was noted by limit moves with them. The state is locked.
+func (st *state) readSpec(text string) error {
+	spec, err := oplog.DecodeSpec([]byte(text))
+	if err != nil {
+		return fmt.Errorf("the pool's limits cannot be read: %w", err)
+	}
+	to := make([]int, len(st.spec.Limits))
+	moved := false
+	for i := range st.spec.Limits {
+		l := &st.spec.Limits[i]
+		same := func(n store.Limit) bool {
+			return n.Name == l.Name && n.Kind == l.Kind && n.Window == l.Window && n.Per == l.Per
+		}
+		if to[i] = i; i >= len(spec.Limits) || !same(spec.Limits[i]) {
+			to[i] = slices.IndexFunc(spec.Limits, same)
+			moved = true
+		}
+	}
+	st.spec, st.limits = spec, compile(spec.Limits)
+	if moved {
+		st.ledger.remap(st, to)
+	}
+	return nil
 }
 
 // reform makes the limits of a member the pool's. It reports false if somebody got in the way.
@@ -150,46 +211,67 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	core.Serve(now)
 	decided := slices.Clone(core.Decided())
 	retired := core.Retired()
-	if err := core.Reform(*spec, st.isAlone(core)); err != nil {
+	if err := core.Reform(*spec, st.isAlone(core, now)); err != nil {
 		return false, err
 	}
 	core.Serve(now)
 	decided = append(decided, core.Decided()...)
+	if after := core.Fields(&layout)["s"]; after == fields["s"] && core.Retired() == retired {
+		_, err := st.learn(ctx, view{meta: m, text: after})
+		return err == nil, err // others state smaller sizes, which hold
+	}
+	next := m
+	next.sequence++
+	next.ttl = ttlOf(spec)
+	_, err = st.write(ctx, m, next, fields, core, decided)
+	if err == nil {
+		st.arm(now, core.Wake())
+	}
+	return false, err // and it is looked at as any other
+}
+
+// isAlone reports whether no other process uses the pool: none keeps in touch, and none has tickets.
+func (st *state) isAlone(core *pool.Pool, now store.Time) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.sessions) > 0 {
+		return false
+	}
+	return !core.Used(now, func(session uint64) bool { return processOf(session) != st.store.process })
+}
+
+// write replaces a pool as it was read by what has become of it, and tells those whose tickets were
+// decided. It reports false if somebody got in the way.
+func (st *state) write(ctx context.Context, was, next meta, before map[string]string, core *pool.Pool, decided []store.ID) (bool, error) {
 	var set, del []byte
 	sets, dels := 0, 0
 	after := core.Fields(&layout)
-	if after["s"] == fields["s"] && core.Retired() == retired {
-		_, err := st.learn(m, after["s"])
-		return err == nil, err // others state smaller sizes, which hold
-	}
 	for f, v := range after {
-		if fields[f] != v {
+		if before[f] != v {
 			set = appendString(appendString(set, f), v)
 			sets += 2
 		}
 	}
-	for f := range fields {
+	for f := range before {
 		if _, stays := after[f]; !stays && f != "v" {
 			del = appendString(del, f)
 			dels++
 		}
 	}
-	reply, err := st.run(ctx, "reform", fmt.Sprint(m.version), fmt.Sprint(m.sequence), fmt.Sprint(m.epoch),
-		string(append(appendArray(nil, sets), set...)), string(append(appendArray(nil, dels), del...)), fmt.Sprint(ttlOf(spec)), string(appendArray(nil, 0)), fmt.Sprint(m.sequence+1), fmt.Sprint(m.epoch))
+	messages, mine := st.messages(decided)
+	reply, err := st.run(ctx, "reform", fmt.Sprint(was.version), fmt.Sprint(was.sequence), fmt.Sprint(was.epoch),
+		string(append(appendArray(nil, sets), set...)), string(append(appendArray(nil, dels), del...)), fmt.Sprint(next.ttl),
+		messages, fmt.Sprint(next.sequence), fmt.Sprint(next.epoch))
 	if err != nil || reply != "ok" {
 		return false, err
 	}
-	st.arm(now, core.Wake())
-	st.tell(decided)
-	m.version++
-	m.sequence++
-	_, err = st.learn(m, after["s"])
-	return err == nil, err
+	st.decided(mine)
+	return true, nil
 }
 
 // fields reads the whole pool, nil if there is none.
 func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map[string]string, err error) {
-	reply, err := st.readAll(ctx)
+	reply, err := again(ctx, func(ctx context.Context) (string, error) { return st.readAll(ctx) })
 	if err != nil {
 		return m, 0, nil, err
 	}
@@ -211,9 +293,27 @@ func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map
 	return m, now, fields, nil
 }
 
-// run runs the script for what is done to the pool as a whole.
+// run runs the script for what is done to the pool as a whole. What it does twice does no harm.
 func (st *state) run(ctx context.Context, what string, args ...string) (string, error) {
 	s := st.store
-	reply, err := s.link.RunKeys(ctx, s.manage, []string{st.key, st.key + ":j"}, s.withClock(append([]string{what}, args...))...)
-	return reply, unavailable(err)
+	return again(ctx, func(ctx context.Context) (string, error) {
+		reply, err := s.link.RunKeys(ctx, s.manage, []string{st.key, st.key + ":j"}, s.withClock(append([]string{what}, args...))...)
+		return reply, unavailable(err)
+	})
 }
+
+// again makes a call that may be made twice, and makes it again if it fails.
+func again(ctx context.Context, call func(context.Context) (string, error)) (string, error) {
+	for tries := 0; ; tries++ {
+		within, cancel := context.WithTimeout(ctx, wholeWithin)
+		reply, err := call(within)
+		cancel()
+		if !isLoss(faultOf(err)) || tries == 1 || ctx.Err() != nil {
+			return reply, err
+		}
+		time.Sleep(againAfter/4 + rand.N(againAfter)) //nolint:gosec // it spreads, it guards nothing
+	}
+}
+
+// wholeWithin bounds a call about a pool as a whole, which may be large.
+const wholeWithin = time.Second

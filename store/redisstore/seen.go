@@ -1,4 +1,156 @@
 package redisstore
 
-// seenFile remembers between processes of a machine how far pools had come.
-type seenFile struct{ dir string }
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/store"
+)
+
+// memory is how far a pool had come when a process of this machine last saw it. It is kept in the
+// user's state directory, so that a program that makes one request notices too that the store has lost
+// what others had been granted. It is a help: that it cannot be read or written is no error.
+type memory struct {
+	path     string
+	epoch    int64
+	sequence int64
+	clock    store.Time // the server's
+}
+
+const (
+	rememberEvery = 5 // seconds
+	forgetAfter   = 100 * 24 * time.Hour
+	memoryForm    = "sluice-redis-1 %d %d %d\n"
+	maxMemory     = 128 // bytes of such a file
+)
+
+// stateDir is where memories are kept, "" if there is no such place.
+func stateDir() string {
+	dir := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(dir) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(dir, "sluice", "redis")
+}
+
+// recall reads what the machine remembers of the pool that is opened for the first time here.
+func (st *state) recall(spec *store.Spec) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.known != nil || st.memory != nil || st.store.fixed || st.store.stateDir == "" {
+		return
+	}
+	sum := sha256.Sum256([]byte(st.store.address + "\x00" + st.key))
+	st.memory = &memory{path: filepath.Join(st.store.stateDir, hex.EncodeToString(sum[:12]))}
+	m, ok := readMemory(st.memory.path)
+	if !ok {
+		return
+	}
+	*st.memory = m
+	st.recalled, st.matters = m.clock, matters(spec)
+	st.epoch, st.sequence = m.epoch, m.sequence
+}
+
+// matters is how long what was granted before can still count on a window of a length for which a loss is
+// made good.
+func matters(spec *store.Spec) time.Duration {
+	const heeded = 10 * time.Minute
+	longest := 3 * time.Second
+	for i := range spec.Limits {
+		l := &spec.Limits[i]
+		d, err := meter.Compile(meter.Kind(l.Kind), meter.Guard(l.Guard), l.Window, l.Slack)
+		if span := l.Window; err == nil && l.Kind != store.Concurrency {
+			if l.Kind == store.Bucket && l.Size > 0 && l.Burst > l.Size {
+				span *= time.Duration(min((l.Burst+l.Size-1)/l.Size, 1<<20))
+			}
+			if span <= heeded {
+				longest = max(longest, span+time.Duration(d.Most)*time.Microsecond)
+			}
+		}
+	}
+	if len(spec.Limits) == 0 {
+		longest = heeded
+	}
+	return longest
+}
+
+// outdated forgets what the machine remembers if nothing of that time counts any more. The state is
+// locked.
+func (st *state) outdated(now store.Time) {
+	if st.recalled == 0 || st.known != nil {
+		return
+	}
+	if now.Sub(st.recalled) > st.matters {
+		st.epoch, st.sequence = 0, 0
+	}
+	st.recalled = 0
+}
+
+// remember writes how far the pool has come.
+func (st *state) remember() {
+	st.mu.Lock()
+	if st.memory == nil || st.known == nil {
+		st.mu.Unlock()
+		return
+	}
+	m := *st.memory
+	now := memory{path: m.path, epoch: st.epoch, sequence: st.sequence, clock: st.nowLocked()}
+	used := now.epoch != m.epoch || now.sequence != m.sequence
+	*st.memory = now
+	st.mu.Unlock()
+	if !used {
+		return
+	}
+	if old, ok := readMemory(now.path); ok && (old.epoch > now.epoch || old.epoch == now.epoch && old.sequence >= now.sequence) {
+		return // another process has seen more
+	}
+	_ = now.write()
+}
+
+func readMemory(path string) (m memory, ok bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return m, false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMemory || time.Since(info.ModTime()) > forgetAfter {
+		return m, false
+	}
+	m.path = path
+	n, err := fmt.Fscanf(f, memoryForm, &m.epoch, &m.sequence, &m.clock)
+	const most = 1 << 53
+	return m, n == 3 && err == nil && m.epoch > 0 && m.epoch < most && m.sequence >= 0 && m.sequence < most && m.clock > 0
+}
+
+// write replaces the file in one step.
+func (m *memory) write() error {
+	dir := filepath.Dir(m.path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-*") // which only its owner can read
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, memoryForm, m.epoch, m.sequence, m.clock)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), m.path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

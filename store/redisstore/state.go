@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/pool"
@@ -20,110 +21,94 @@ type state struct {
 	key   string
 	users int // under the store's lock
 
+	life    context.Context // ends with the pool's use
+	end     context.CancelFunc
+	running sync.WaitGroup // what goes on by itself
+
+	// whole is held by who looks at the pool as a whole: opens it, heals it, or comes back to it. It is
+	// taken before mu.
+	whole   sync.Mutex
+	control pipe
+
 	mu       sync.Mutex
 	known    *pool.Pool // the limits; nothing else in it counts
+	spec     store.Spec // the same
+	limits   [store.MaxLimits]limit
 	version  int64
 	epoch    int64
 	sequence int64 // the highest that was seen
+	clock    estimate
 	lastSess uint64
 	sessions map[uint64]*handle
-	waiting  map[store.ID]struct{} // of this process
-	clockAt  store.Time            // the server's, when
-	clockOf  time.Time             // this was
+	queue    map[store.ID]*waiter // tickets of this process that wait in Redis
+	ledger   ledger
+	member   membership
+	memory   *memory    // what the machine remembers of the pool; nil: nothing is kept
+	recalled store.Time // the memory is of then, and nobody has looked whether it matters
+	matters  time.Duration
+	highest  uint64 // number of a ticket
+	alone    []span // numbers that were given out while the store was lost
 	timer    interface {
 		Reset(d time.Duration)
 		Stop()
 	}
 	timerAt store.Time
+	upkeep  bool // it goes on
 	closed  bool
 
+	lost   *outage // nil while the store can be reached
+	void   []*call // calls of which it is not known whether they were made
+	isLost atomic.Bool
+	backAt time.Duration // uptime at which the last outage was over
+
+	ears ears
 	line line
 }
 
 func newState(s *Store, name string) *state {
 	st := &state{
 		store: s, name: name, key: s.prefix + ":{" + name + "}",
-		sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{},
+		sessions: map[uint64]*handle{}, queue: map[store.ID]*waiter{},
 	}
+	st.life, st.end = context.WithCancel(context.Background())
+	st.control = newPipe(st)
+	st.ledger.init()
 	st.line.init(st)
 	return st
 }
 
-// channel is where this process is told of decisions on its tickets.
+// channel is where a process is told of decisions on its tickets: this and its number.
 func (st *state) channel() string { return st.key + ":" }
+
+// processOf returns the process that a session belongs to.
+func processOf(session uint64) uint64 { return session >> 16 }
 
 // now returns the server's time, as near as it is known.
 func (st *state) now() store.Time {
-	if st.store.fixed {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.nowLocked()
+}
+
+func (st *state) nowLocked() store.Time {
+	if st.store.fixed || st.clock.at == 0 {
 		return st.store.clock.Now()
 	}
+	return st.clock.now(uptime())
+}
+
+// rebaseAfter is how long an estimate of the server's clock is relied on: clocks drift.
+const rebaseAfter = 10 * time.Second
+
+// took takes in what a reply says of the pool. The call was sent at an uptime.
+func (st *state) took(now store.Time, sequence int64, sent time.Duration) {
+	up := uptime()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.clockAt == 0 {
-		return st.store.clock.Now()
-	}
-	return st.clockAt.Add(time.Since(st.clockOf))
-}
-
-// took takes in what a reply says of the pool.
-func (st *state) took(r *reply) {
-	st.mu.Lock()
-	st.sequence = max(st.sequence, r.sequence)
-	if !st.store.fixed && r.now > st.clockAt {
-		st.clockAt, st.clockOf = r.now, time.Now()
-	}
-	st.mu.Unlock()
-}
-
-// follow keeps track of which tickets of this process wait. The ops have been applied.
-func (st *state) follow(ops []store.Op) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for i := range ops {
-		op := &ops[i]
-		switch op.Kind {
-		case store.OpAcquire, store.OpRenew, store.OpPoll:
-			if op.Result.State == store.Waiting {
-				st.waiting[op.Result.ID] = struct{}{}
-			} else {
-				delete(st.waiting, op.Result.ID)
-			}
-		case store.OpCancel, store.OpClose:
-			delete(st.waiting, op.ID)
-		}
-	}
-}
-
-// arm sees to it that somebody looks when time alone may let in one who waits.
-func (st *state) arm(now, wake store.Time) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if wake == 0 || st.closed || st.timerAt != 0 && st.timerAt <= wake {
-		return
-	}
-	if len(st.waiting) == 0 && !st.store.fixed {
-		return // those whose tickets wait see to it
-	}
-	st.timerAt = wake
-	d := max(wake.Sub(now), 0)
-	if !st.store.fixed {
-		d += jitter()
-	}
-	if st.timer == nil {
-		st.timer = st.store.clock.AfterFunc(d, st.tick)
-		return
-	}
-	st.timer.Reset(d)
-}
-
-// tick looks whether time has let anybody in.
-func (st *state) tick() {
-	st.mu.Lock()
-	st.timerAt = 0
-	closed := st.closed
-	st.mu.Unlock()
-	if !closed {
-		_ = st.apply(context.Background(), nil) // those who wait find out when they ask
+	st.sequence = max(st.sequence, sequence)
+	// The answer that took the shortest is the best, and says for longest what time it is at least.
+	if now >= st.clock.now(up) || st.lost == nil && up-st.clock.of > rebaseAfter {
+		st.clock = estimate{at: now, of: up, rtt: up - sent}
 	}
 }
 
@@ -135,9 +120,6 @@ func (st *state) tell(ids []store.ID) {
 			n++
 		}
 		st.mu.Lock()
-		for _, id := range ids[:n] {
-			delete(st.waiting, id)
-		}
 		h := st.sessions[ids[0].Session]
 		st.mu.Unlock()
 		if h != nil {
@@ -149,29 +131,29 @@ func (st *state) tell(ids []store.ID) {
 	}
 }
 
-// isAlone reports whether no other process uses the pool.
-func (st *state) isAlone(core *pool.Pool) bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return len(st.sessions) == 0
-}
+// leaveWithin bounds how long a process that ends waits for Redis.
+const leaveWithin = 2 * time.Second
 
-func (st *state) nextEpoch() int64 { return 1 }
-
-func (st *state) seen() int64 {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.sequence
-}
-
-// leave ends a session: what waits is cancelled.
+// leave ends a session: what waits is cancelled, and a member leaves.
 func (st *state) leave(h *handle) error {
 	st.mu.Lock()
 	delete(st.sessions, h.session)
 	var ops []store.Op
-	for id := range st.waiting {
+	for id := range st.queue {
 		if id.Session == h.session {
 			ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
+			delete(st.queue, id)
+		}
+	}
+	if st.lost != nil {
+		st.lost.leave(h.session)
+	}
+	if h.touched.Load() {
+		ops = append(ops, store.Op{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true})
+	}
+	if h.member {
+		if st.member.users--; st.member.users == 0 {
+			ops = append(ops, st.retire())
 		}
 	}
 	closed := st.closed
@@ -181,11 +163,15 @@ func (st *state) leave(h *handle) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
-	return st.apply(ctx, ops)
+	for len(ops) > 0 {
+		n := min(len(ops), maxTogether)
+		if err := st.apply(ctx, ops[:n]); err != nil {
+			return err
+		}
+		ops = ops[n:]
+	}
+	return nil
 }
-
-// leaveWithin bounds how long a process that ends waits for Redis.
-const leaveWithin = 2 * time.Second
 
 // close ends all sessions of the pool. Those who wait are told to look: they will find it closed.
 func (st *state) close() error {
@@ -194,10 +180,7 @@ func (st *state) close() error {
 	for _, h := range st.sessions {
 		handles = append(handles, h)
 	}
-	waiting := make([]store.ID, 0, len(st.waiting))
-	for id := range st.waiting {
-		waiting = append(waiting, id)
-	}
+	waiting := st.waitingLocked(nil)
 	st.mu.Unlock()
 	var errs []error
 	for _, h := range handles {
@@ -205,20 +188,41 @@ func (st *state) close() error {
 			continue
 		}
 		errs = append(errs, st.leave(h))
-		if f := h.watch.Load(); f != nil {
-			var ids []store.ID
-			for _, id := range waiting {
-				if id.Session == h.session {
-					ids = append(ids, id)
-				}
+		f := h.watch.Load()
+		if f == nil {
+			continue
+		}
+		var ids []store.ID
+		for _, id := range waiting {
+			if id.Session == h.session {
+				ids = append(ids, id)
 			}
-			if len(ids) > 0 {
-				(*f)(ids)
-			}
+		}
+		if len(ids) > 0 {
+			(*f)(ids)
 		}
 	}
 	st.stop()
 	return errors.Join(errs...)
+}
+
+// waitingLocked returns the tickets that wait, in Redis or here, of sessions that f accepts.
+func (st *state) waitingLocked(f func(*handle) bool) (ids []store.ID) {
+	add := func(id store.ID) {
+		if h := st.sessions[id.Session]; h != nil && (f == nil || f(h)) {
+			ids = append(ids, id)
+		}
+	}
+	for id := range st.queue {
+		add(id)
+	}
+	if st.lost != nil {
+		for _, w := range st.lost.line {
+			add(w.tk.id)
+		}
+	}
+	sortIDs(ids)
+	return ids
 }
 
 // stop ends what goes on by itself.
@@ -228,6 +232,17 @@ func (st *state) stop() {
 	if st.timer != nil {
 		st.timer.Stop()
 	}
+	if st.lost != nil {
+		st.lost.stop()
+	}
+	cancel := st.ears.cancel
+	st.ears.cancel = nil
 	st.mu.Unlock()
+	st.end()
+	if cancel != nil {
+		cancel()
+	}
 	st.line.stop()
+	st.running.Wait()
+	st.remember()
 }

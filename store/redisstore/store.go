@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +42,10 @@ type Option func(*Store)
 // of this clock starts.
 func WithClock(c Clock) Option { return func(s *Store) { s.clock, s.fixed = c, true } }
 
+// WithStateDir says where the machine remembers how far pools had come, to notice that a server has lost
+// its memory. It is sluice/redis in the user's state directory; "" is nowhere.
+func WithStateDir(dir string) Option { return func(s *Store) { s.stateDir = dir } }
+
 // Store holds pools in Redis.
 type Store struct {
 	link    *link.Link
@@ -50,7 +55,9 @@ type Store struct {
 	fixed   bool // the clock is a test's
 	apply   *link.Script
 	manage  *link.Script
-	seen    *seenFile // nil: nothing is remembered between processes
+
+	address  string // the server's, without passwords
+	stateDir string // where the machine remembers how far pools had come; "": nowhere
 
 	mu     sync.Mutex
 	pools  map[string]*state
@@ -69,7 +76,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	s := &Store{link: l, prefix: address.Prefix, clock: systemClock{}, pools: map[string]*state{}, process: newProcess()}
+	s := &Store{link: l, prefix: address.Prefix, clock: systemClock{}, pools: map[string]*state{}, process: newProcess(), stateDir: stateDir()}
+	s.address = identity(address)
 	for _, o := range opts {
 		o(s)
 	}
@@ -79,6 +87,11 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	}
 	s.apply, s.manage = link.NewFunction(source), link.NewScript(manage)
 	return s, nil
+}
+
+// identity tells servers apart.
+func identity(a link.Address) string {
+	return fmt.Sprintf("%v %q %d %q", a.Mode, a.Hosts, a.DB, a.Master)
 }
 
 // newProcess returns a number that no other process has.
@@ -133,10 +146,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	pools := make([]*state, 0, len(s.pools))
-	for _, st := range s.pools {
-		pools = append(pools, st)
-	}
+	pools := slices.Collect(maps.Values(s.pools))
 	s.mu.Unlock()
 	var errs []error
 	for _, st := range pools {
@@ -146,7 +156,19 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// now returns the time argument of a script in tests.
+// kill ends the store as if its process had been killed: nothing is said to the server.
+func (s *Store) kill() {
+	s.mu.Lock()
+	s.closed = true
+	pools := slices.Collect(maps.Values(s.pools))
+	s.mu.Unlock()
+	s.link.Close()
+	for _, st := range pools {
+		st.stop()
+	}
+}
+
+// withClock adds the time argument of a script in tests.
 func (s *Store) withClock(args []string) []string {
 	if s.fixed {
 		return append(args, fmt.Sprint(int64(s.clock.Now())))

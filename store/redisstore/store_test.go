@@ -16,13 +16,21 @@ import (
 var single *redisrun.Server
 
 func TestMain(m *testing.M) {
-	var err error
+	dir, err := os.MkdirTemp("", "sluice-state-") // nothing of the tests is kept in the user's own
+	if err == nil {
+		err = os.Setenv("XDG_STATE_HOME", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if single, err = redisrun.Start(redisrun.Options{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
 	_ = single.Stop()
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 

@@ -61,7 +61,7 @@ func (c *caller) once(ctx context.Context) bool {
 	if c.pool == places {
 		hold = c.between(5*time.Millisecond, 60*time.Millisecond)
 	}
-	if c.rand.IntN(2) == 0 {
+	if c.pool != places || c.rand.IntN(2) == 0 { // a strict guard insists on an answer, else the charge stays as long as a ticket lives
 		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil && !expected(err) {
 			say("note answer of %s: %s", ticket.ID(), oneLine(err.Error()))
 		}

@@ -89,7 +89,7 @@ func campaignMain(args []string) int {
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
-	flags.DurationVar(&o.load, "for", 10*time.Second, "load around each fault, whose own length comes on top")
+	flags.DurationVar(&o.load, "for", 8*time.Second, "load around each fault, whose own length comes on top")
 	flags.IntVar(&o.workers, "workers", 6, "processes that ask")
 	flags.Uint64Var(&o.seed, "seed", 1, "for everything that is left to chance")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")

@@ -26,7 +26,7 @@ type column struct {
 var columns = []column{
 	{"fault", "", func(x *run) string { return x.Fault }},
 	{"grants", "requests that were let go, of all three pools", func(x *run) string { return fmt.Sprint(x.Grants) }},
-	{"use", "part of what the rolling limit admits, over the whole load", func(x *run) string { return percent(&x.Use) }},
+	{"use", "part of what the rolling limit admits, over the whole load; a window that was free at the start can make it more than all", func(x *run) string { return percent(&x.Use) }},
 	{"during", "the same while the fault lasted", func(x *run) string { return percent(x.InFault) }},
 	{"store", "errors: the store cannot be reached", func(x *run) string { return fmt.Sprint(x.Errors["store"]) }},
 	{"dline", "errors: not before the caller's deadline", func(x *run) string { return fmt.Sprint(x.Errors["deadline"]) }},

@@ -44,12 +44,12 @@ func run(t *testing.T, stretch time.Duration, classOf func(i int) string) *fleet
 	t.Helper()
 	f := &fleet{t: t, redis: redisrun.New(t)}
 	for i := range processes {
-		f.processes = append(f.processes, start(t, task{URL: "file:"+fileDir, Name: fmt.Sprint("process", i), Class: classOf(i), Callers: callers}))
+		f.processes = append(f.processes, start(t, task{URL: f.redis.URL(), Name: fmt.Sprint("process", i), Class: classOf(i), Callers: callers}))
 	}
 	for _, p := range f.processes {
 		p.expect(saysReady)
 	}
-	config := gateConfig("file:"+fileDir)
+	config := gateConfig(f.redis.URL())
 	config.Look = true
 	var err error
 	if f.look, err = sluice.Open(t.Context(), config); err != nil {
@@ -98,6 +98,8 @@ func (f *fleet) measure(stretch time.Duration) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.redis.Do(context.Background(), "CONFIG", "RESETSTAT")
+	f.redis.Do(context.Background(), "CONFIG", "SET", "slowlog-log-slower-than", "5000")
 	f.from = now()
 	timer := time.NewTimer(stretch)
 	defer timer.Stop()
@@ -108,6 +110,9 @@ func (f *fleet) measure(stretch time.Duration) {
 		f.t.Fatal(err)
 	}
 	f.cpu = after - before
+	x, _ := f.redis.Do(context.Background(), "INFO", "commandstats")
+	f.t.Log(x)
+	f.redis.Do(context.Background(), "CONFIG", "RESETSTAT")
 }
 
 // collect stops the processes and gathers what they tell.
@@ -128,6 +133,10 @@ func (f *fleet) collect() {
 		f.processor += o.CPU
 	}
 	byTime(f.uses)
+	x, _ := f.redis.Do(context.Background(), "INFO", "commandstats")
+	f.t.Log("at the end", x)
+	x, _ = f.redis.Do(context.Background(), "SLOWLOG", "LEN")
+	f.t.Log(x)
 }
 
 func (f *fleet) stretch() time.Duration { return f.to.sub(f.from) }

@@ -42,7 +42,7 @@ type outcome struct {
 // use is one request that was let go.
 type use struct {
 	Caller int
-	At     stamp // after the acquire had returned, and before the close was begun
+	At     stamp // after the acquire had returned, and before the answer was told
 	Waited time.Duration
 	Ticket string
 
@@ -57,7 +57,7 @@ const maxErrors = 5
 const resource = "shared"
 
 // The limit that all share. The guard is strict: a charge begins with the grant, and drains from the moment on at
-// which the store has heard that the request is over. A use lies between the two, so the uses alone keep to the
+// which the store has heard of the answer. A use lies between the two, so the uses alone keep to the
 // limit exactly, and the check needs no tolerance.
 const (
 	rate  = 600 // a second
@@ -160,6 +160,10 @@ func (c *crowd) call(ctx context.Context, i int) {
 			return
 		}
 		uses = append(uses, use{Caller: i, At: now(), Waited: ticket.Waited(), Ticket: ticket.ID()})
+		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+			c.fail(fmt.Errorf("answer: %w", err))
+			return
+		}
 		if err := ticket.Close(); err != nil {
 			c.fail(fmt.Errorf("close: %w", err))
 			return

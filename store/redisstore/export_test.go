@@ -1,0 +1,39 @@
+package redisstore
+
+import "github.com/sluicehq/sluice/store"
+
+// Kill ends a store as if its process had been killed.
+func (s *Store) Kill() { s.kill() }
+
+// Share is what the process was told that it has of a pool: one part in so many.
+func Share(p store.Pool) int64 {
+	st := p.(*handle).state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.member.share
+}
+
+// Epoch is that of a pool, as the process knows it.
+func Epoch(p store.Pool) int64 {
+	st := p.(*handle).state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.epoch
+}
+
+// PutClockForward makes the process believe that the server's clock is earlier than it is.
+func PutClockForward(p store.Pool, by store.Time) {
+	st := p.(*handle).state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.clock.at -= by
+}
+
+// Notes is how much the process has noted: open tickets, those that wait, and calls whose outcome is
+// not known.
+func Notes(p store.Pool) (open, waiting, void int) {
+	st := p.(*handle).state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.ledger.open), len(st.queue), len(st.void)
+}

@@ -1,0 +1,261 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+)
+
+// A pool has lost its memory if it is gone, or if its sequence is below what was seen of it: a restart
+// without persistence, a FLUSHALL, a failover to a replica that had not heard all. So has, for those
+// who count on time, one whose clock was put forward. Whoever notices makes a new epoch of it, and
+// says in the same step that what was charged before is not known. Everybody who sees a new
+// epoch says first what it holds; calls for an old one are not made.
+
+// catchUp takes in that the pool is not what this process thinks it is: a batch was answered so.
+func (st *state) catchUp(r *reply, b *call) error {
+	st.whole.Lock()
+	defer st.whole.Unlock()
+	if r.what == "jump" {
+		st.mu.Lock()
+		healed := st.epoch != b.at.epoch
+		late := r.now <= st.clock.latest(uptime())
+		st.mu.Unlock()
+		if healed || late { // the call was under way for so long
+			return nil
+		}
+		return st.meet(&b.at)
+	}
+	return st.meet(nil)
+}
+
+// view is a pool as it is found.
+type view struct {
+	meta
+	now    store.Time
+	clock  estimate // by this
+	exists bool
+	text   string // the spec
+}
+
+// look looks at the pool as a whole.
+func (st *state) look(ctx context.Context) (v view, err error) {
+	sent := uptime()
+	reply, err := st.run(ctx, "look")
+	if err != nil {
+		return v, err
+	}
+	in := reader{b: []byte(reply)}
+	in.array()
+	v.now = store.Time(in.int())
+	head := in.text()
+	v.text = in.text()
+	if v.meta, v.exists = unpackMeta(head); in.bad || head != "" && !v.exists {
+		return v, unavailable(errGarbled)
+	}
+	up := uptime()
+	v.clock = estimate{at: v.now, of: up, rtt: up - sent}
+	st.mu.Lock()
+	if st.clock.at == 0 {
+		st.clock = v.clock
+	}
+	st.mu.Unlock()
+	return v, nil
+}
+
+// meetWithin bounds how long it takes to find out what a pool is by now.
+const meetWithin = 2 * time.Second
+
+// meet finds out what the pool is by now, and heals it if it has to. jumped tells when its clock was put
+// forward. The pool as a whole is ours.
+func (st *state) meet(jumped *stand) error {
+	ctx, cancel := context.WithTimeout(st.life, meetWithin)
+	defer cancel()
+	for range maxTries {
+		v, err := st.look(ctx)
+		if err != nil {
+			return err
+		}
+		met, err := st.met(ctx, v, jumped)
+		if met || err != nil {
+			return err
+		}
+	}
+	return unavailable(errBusy)
+}
+
+// met is one attempt. It reports false if the pool has to be looked at again.
+func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
+	st.mu.Lock()
+	epoch, sequence, spec := st.epoch, st.sequence, st.spec
+	st.mu.Unlock()
+	switch {
+	case !v.exists:
+		spec.Limits = st.distinct(spec.Limits)
+		return false, st.make(ctx, &spec, v.now)
+	case v.epoch > epoch:
+		if said, err := st.assert(v); !said || err != nil {
+			return false, err
+		}
+	case v.epoch < epoch || v.sequence < sequence || jumped != nil && jumped.epoch == v.epoch:
+		return false, st.heal(ctx)
+	}
+	_, err := st.learn(ctx, v)
+	return err == nil, err
+}
+
+// distinct leaves of limits one of each name: those that members of this process have.
+func (st *state) distinct(limits []store.Limit) []store.Limit {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	var out []store.Limit
+	for _, l := range limits {
+		i := slices.IndexFunc(out, func(o store.Limit) bool { return o.Name == l.Name })
+		switch {
+		case i < 0:
+			out = append(out, l)
+		case st.has(&l):
+			out[i] = l
+		}
+	}
+	return out
+}
+
+// has reports whether a session of this process has a limit as it is. The state is locked.
+func (st *state) has(l *store.Limit) bool {
+	for _, h := range st.sessions {
+		for i := range h.spec.Limits {
+			m := &h.spec.Limits[i]
+			if m.Name == l.Name && m.Kind == l.Kind && m.Window == l.Window && m.Per == l.Per && m.Guard == l.Guard && m.Late == l.Late && m.Unit == l.Unit {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// heal makes a new epoch of the pool. Somebody else may have come first.
+func (st *state) heal(ctx context.Context) error {
+	m, now, fields, err := st.fields(ctx)
+	if err != nil || fields == nil {
+		return err
+	}
+	core, err := pool.FromFields(&layout, fields)
+	if err != nil {
+		return unavailable(err)
+	}
+	core.Apply(now, []store.Op{{Kind: store.OpForget}})
+	st.mu.Lock()
+	next := m
+	next.epoch = max(st.epoch, m.epoch) + 1
+	next.sequence = max(st.sequence, m.sequence) + 1
+	st.mu.Unlock()
+	_, err = st.write(ctx, m, next, fields, core, slices.Clone(core.Decided()))
+	return err
+}
+
+// assert says in a new epoch what this process holds and who of it waits, before anything else is said.
+// The pool as a whole is ours.
+func (st *state) assert(v view) (said bool, err error) {
+	st.mu.Lock()
+	if st.known == nil { // nothing yet
+		st.mu.Unlock()
+		return true, nil
+	}
+	st.clock = v.clock // also if it was put forward
+	if err := st.readSpec(v.text); err != nil {
+		st.mu.Unlock()
+		return false, unavailable(err)
+	}
+	ops := st.assertions(v.now)
+	touch := -1
+	st.member.share, st.member.heard = 0, 0
+	if st.member.users > 0 && st.lost == nil {
+		touch = len(ops)
+		ops = append(ops, st.touchOp())
+	}
+	at := stand{v.version, v.epoch, v.sequence}
+	st.mu.Unlock()
+	for n := 0; n < len(ops); n += maxTogether {
+		part := ops[n:min(n+maxTogether, len(ops))]
+		st.control.seq++
+		b := &call{pipe: st.control}
+		b.write(part)
+		text, _, err := st.sendTwice(b.pipe, b.blob, at, 0)
+		if err != nil {
+			return false, unavailable(err) // if it was made, that does no harm: all of it has ids
+		}
+		r, err := b.read(text)
+		if err != nil {
+			return false, unavailable(err)
+		}
+		if r.what != "ok" {
+			return false, nil // it has changed again
+		}
+		at.sequence = r.sequence
+		st.decided(r.decided)
+	}
+	st.asserted(ops, touch)
+	return true, nil
+}
+
+// assertions are the tickets of this process, in the order of their numbers. The state is locked.
+func (st *state) assertions(now store.Time) (ops []store.Op) {
+	users := map[uint64]who{}
+	for id, tk := range st.ledger.open {
+		if tk.due <= now {
+			continue
+		}
+		op := tk.forced(now)
+		ops = append(ops, op)
+		users[id.Session] = who{tk.agent, tk.class}
+	}
+	for id, w := range st.queue {
+		op := w.tk.again()
+		op.Wait, op.Alive = -1, waitersLive
+		if w.deadline != 0 {
+			op.Wait = max(w.deadline.Sub(now), time.Microsecond)
+		}
+		ops = append(ops, op)
+		users[id.Session] = who{w.tk.agent, w.tk.class}
+	}
+	slices.SortFunc(ops, byID)
+	for _, h := range st.sessions {
+		if u := h.user; u.agent != "" {
+			users[h.session] = u
+		}
+	}
+	if st.highest > 0 && st.lost == nil { // who comes back from an outage does so itself, with higher ones
+		for session, u := range users {
+			ops = append(ops, u.pass(store.ID{Session: session, N: st.highest + 1})...)
+		}
+		st.highest++
+	}
+	for id, tk := range st.ledger.open {
+		if tk.answered != 0 && tk.due > now {
+			ops = append(ops, store.Op{Kind: store.OpAnswer, ID: id})
+		}
+	}
+	return ops
+}
+
+// asserted takes in what became of the tickets.
+func (st *state) asserted(ops []store.Op, touch int) {
+	var over []store.ID
+	st.mu.Lock()
+	for i := range ops {
+		op := &ops[i]
+		if i == touch {
+			st.touched(&op.Result)
+			continue
+		}
+		if w := st.queue[op.ID]; w != nil && op.Kind == store.OpAcquire && op.Result.State != store.Waiting {
+			over = append(over, op.ID)
+		}
+	}
+	st.mu.Unlock()
+	st.decided(over)
+}

@@ -1,0 +1,219 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore"
+)
+
+// guarded is a limit that a provider enforces: what was charged to it before a loss counts.
+func guarded(n int64) store.Limit {
+	l := perMinute(n)
+	l.Guard = store.GuardAuto
+	return l
+}
+
+// losses are ways in which a server loses its memory.
+var losses = map[string]func(*testing.T, *redisrun.Server){
+	"flush": func(t *testing.T, s *redisrun.Server) { do(t, s, "FLUSHALL") },
+	"restart": func(t *testing.T, s *redisrun.Server) {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	},
+}
+
+// A store that had been flushed let everybody in at once.
+func TestLostMemoryIsNoticed(t *testing.T) {
+	for how, lose := range losses {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			server := redisrun.New(t)
+			spec := passing(guarded(10), store.Limit{Name: "slots", Kind: store.Concurrency, Unit: "requests", Size: 3})
+			both := ask(2)
+			both.Amounts[1] = 1
+			a, b := join(t, server.URL(), spec), join(t, server.URL(), spec)
+			held := a.must(both, store.Granted)
+			other := b.must(both, store.Granted)
+			waits := a.must(waiting(ask(9)), store.Waiting)
+			lose(t, server)
+			await(t, "it was noticed", func() bool {
+				r, err := a.try(ask(1), patience)
+				if err != nil {
+					return false
+				}
+				if r.State == store.Granted {
+					t.Fatal("it was let in by a store that has forgotten everything")
+				}
+				return redisstore.Epoch(a.pool) == 2
+			})
+			b.back()
+			if s := b.state(other); s != store.Granted { // and says so again
+				t.Errorf("what the other holds is %v", s)
+			}
+			if s := a.state(held); s != store.Granted {
+				t.Errorf("what it holds is %v", s)
+			}
+			if s := a.state(waits); s != store.Waiting {
+				t.Errorf("what waits is %v", s)
+			}
+			s := a.snapshot()
+			if s.InFlight != 2 || s.Limits[0].Used < 10 || s.Limits[1].Used != 2 || s.Waiting[0] != 1 {
+				t.Errorf("%d in flight, %d and %d used, %v wait", s.InFlight, s.Limits[0].Used, s.Limits[1].Used, s.Waiting)
+			}
+			if len(s.Gates) != 1 || s.Gates[0].Cause != "the store lost its memory" {
+				t.Errorf("gates: %+v", s.Gates)
+			}
+			if e := redisstore.Epoch(b.pool); e != 2 {
+				t.Errorf("it is epoch %d", e)
+			}
+			a.close(held)
+			b.close(other)
+			// Numbers that were given out do not come again.
+			if r := a.do(waiting(ask(1))); r.ID.N <= waits.N {
+				t.Errorf("after ticket %d comes %d", waits.N, r.ID.N)
+			}
+		})
+	}
+}
+
+// A failover to a replica that had not heard all is a pool whose sequence is behind.
+func TestAPoolThatIsBehindIsHealed(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t, persistent...)
+	a, b := join(t, server.URL(), passing(guarded(10))), join(t, server.URL(), passing(guarded(10)))
+	first := a.take(1)
+	a.snapshot() // which writes it
+	keys := []string{"sluice:{x}"}
+	copies := map[string]string{}
+	for _, k := range keys {
+		do(t, server, "COPY", k, "{x}copy", "REPLACE")
+		copies[k] = "{x}copy"
+	}
+	second := a.take(2)
+	for range 5 {
+		b.close(b.take(1))
+	}
+	do(t, server, "DEL", "sluice:{x}:j")
+	for k, c := range copies {
+		do(t, server, "COPY", c, k, "REPLACE")
+	}
+	if r := b.do(ask(1)); r.State != store.Refused {
+		t.Errorf("it is %v", r.State)
+	}
+	for _, id := range []store.ID{first, second} {
+		if s := a.state(id); s != store.Granted {
+			t.Errorf("it is %v", s)
+		}
+	}
+	if s := a.snapshot(); s.Limits[0].Used < 10 || s.InFlight != 2 {
+		t.Errorf("%d used, %d in flight", s.Limits[0].Used, s.InFlight)
+	}
+	if x, y := redisstore.Epoch(a.pool), redisstore.Epoch(b.pool); x != 2 || y != 2 {
+		t.Errorf("epochs %d and %d", x, y)
+	}
+}
+
+// A clock that is put forward gives back what has not come back.
+func TestAClockThatIsPutForwardIsLostMemory(t *testing.T) {
+	t.Parallel()
+	url := single.URL() + "?prefix=jump"
+	a, b := join(t, url, passing(guarded(10))), join(t, url, passing(guarded(10)))
+	id := a.take(1)
+	redisstore.PutClockForward(a.pool, 60_000_000)
+	if r := a.do(ask(1)); r.State != store.Refused || r.Reason.Code != store.CodePaused {
+		t.Errorf("it is %v (%v)", r.State, r.Reason.Code)
+	}
+	if s := a.state(id); s != store.Granted {
+		t.Errorf("it is %v", s)
+	}
+	if s := b.snapshot(); s.Limits[0].Used < 10 {
+		t.Errorf("%d used", s.Limits[0].Used)
+	}
+	if x, y := redisstore.Epoch(a.pool), redisstore.Epoch(b.pool); x != 2 || y != 2 {
+		t.Errorf("epochs %d and %d", x, y)
+	}
+}
+
+// once is a program that makes one request and is gone.
+func once(t *testing.T, url, dir string, limits ...store.Limit) store.Result {
+	t.Helper()
+	m := join(t, url, passing(limits...), redisstore.WithStateDir(dir))
+	op := ask(6)
+	op.Spent = true
+	r := m.do(op)
+	if err := m.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Programs that make one request and are gone did not notice that the store had forgotten the others'.
+func TestOneShotCallsNoticeALoss(t *testing.T) {
+	t.Parallel()
+	server, dir := redisrun.New(t), t.TempDir()
+	if r := once(t, server.URL(), dir, guarded(10)); r.State != store.Granted {
+		t.Fatalf("it is %v", r.State)
+	}
+	do(t, server, "FLUSHALL")
+	if r := once(t, server.URL(), dir, guarded(10)); r.State != store.Refused {
+		t.Errorf("it is %v", r.State)
+	}
+	// One who has never seen the pool takes it as it is.
+	if r := once(t, server.URL(), t.TempDir(), guarded(10)); r.State != store.Refused {
+		t.Errorf("it is %v", r.State)
+	}
+	// What is too old to count is not held against anybody.
+	short := guarded(10)
+	short.Window, short.Slack = 50*time.Millisecond, time.Millisecond
+	quickly, other := server.URL()+"?prefix=short", t.TempDir()
+	if r := once(t, quickly, other, short); r.State != store.Granted {
+		t.Fatalf("it is %v", r.State)
+	}
+	began := time.Now()
+	do(t, server, "FLUSHALL")
+	await(t, "it is too old", func() bool { return time.Since(began) > 3*time.Second })
+	if r := once(t, quickly, other, short); r.State != store.Granted {
+		t.Errorf("it is %v", r.State)
+	}
+}
+
+func TestAForgottenScriptIsNoLoss(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	m := join(t, server.URL(), passing(guarded(10)))
+	m.take(1)
+	do(t, server, "SCRIPT", "FLUSH")
+	do(t, server, "FUNCTION", "FLUSH")
+	m.take(1)
+	if e := redisstore.Epoch(m.pool); e != 1 {
+		t.Errorf("it is epoch %d", e)
+	}
+}
+
+// A member's share is of the pool that there is: after a loss it is told anew.
+func TestAMemberOfAPoolThatWasLostIsOneAgain(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	m := join(t, server.URL(), poolOf(guarded(10)))
+	m.joined()
+	do(t, server, "FLUSHALL")
+	await(t, "it is a member of the new one", func() bool {
+		return redisstore.Epoch(m.pool) == 2 && redisstore.Share(m.pool) == 2
+	})
+	if n := len(m.snapshot().Members); n != 1 {
+		t.Errorf("%d members", n)
+	}
+	if err := m.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(join(t, server.URL(), passing(guarded(10))).snapshot().Members); n != 0 {
+		t.Errorf("%d members after it has left", n)
+	}
+}

@@ -1,0 +1,293 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/placed"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+)
+
+// When the store counts as lost: if a call was not answered for answerWithin, or if one has failed and
+// its repetition too, all within againWithin. A server that is busy for a moment (a slow command, a
+// fork) answers well before the one, and a connection that broke is there again before the other; a
+// failover takes seconds, and is an outage.
+const (
+	answerWithin = 500 * time.Millisecond
+	againWithin  = 90 * time.Millisecond
+	againAfter   = 20 * time.Millisecond
+)
+
+// pipe makes calls whose order the script knows: the reply of each is kept until the next has come,
+// so that one that is sent again is answered and not done again.
+type pipe struct {
+	key string
+	seq int64
+}
+
+func newPipe(st *state) pipe { return pipe{key: fmt.Sprintf("%s:r:%d", st.key, newProcess())} }
+
+// stand is what a caller thinks of a pool.
+type stand struct{ version, epoch, sequence int64 }
+
+// send makes one call.
+func (st *state) send(p pipe, blob string, at stand, mode string, latest store.Time, within time.Duration) (string, error) {
+	s := st.store
+	args := s.withClock([]string{
+		strconv.FormatInt(p.seq, 10), strconv.FormatInt(at.version, 10), strconv.FormatInt(at.epoch, 10), strconv.FormatInt(at.sequence, 10),
+		blob, strconv.FormatUint(s.process, 10), st.channel(), mode, strconv.FormatInt(int64(latest), 10),
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return s.link.RunKeys(ctx, s.apply, st.keys(p.key), args...)
+}
+
+// sendTwice makes a call, and makes it again if it has failed. It reports whether it may have been made
+// although there is an error.
+func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (text string, unknown bool, err error) {
+	began := time.Now()
+	text, err = st.send(p, blob, at, "", latest, answerWithin)
+	fault := faultOf(err)
+	unknown = isUnknown(fault)
+	failed := time.Now()
+	if !isLoss(fault) || failed.Sub(began) >= answerWithin {
+		return text, unknown, err
+	}
+	time.Sleep(againAfter/4 + rand.N(againAfter)) //nolint:gosec // it spreads, it guards nothing
+	text, err = st.send(p, blob, at, "", latest, againWithin-time.Since(failed))
+	return text, err != nil && (unknown || isUnknown(faultOf(err))), err
+}
+
+// faultOf says what an error means. One that does not come from the server is about what it said.
+func faultOf(err error) link.Fault {
+	if e, ok := errors.AsType[*link.Error](err); ok {
+		return e.Fault
+	}
+	if err == nil {
+		return link.FaultNone
+	}
+	return link.FaultScript
+}
+
+// isLoss reports that a fault means that the store cannot be used for now.
+func isLoss(f link.Fault) bool { return f == link.FaultUnreachable || f == link.FaultNotRun }
+
+func isUnknown(f link.Fault) bool { return f == link.FaultUnreachable || f == link.FaultClosed }
+
+// lane carries requests out.
+type lane struct {
+	state *state
+	pipe
+}
+
+// call is one of the script, with the requests of several goroutines.
+type call struct {
+	pipe
+	reqs    []*request
+	places  []placed.Places // of each request
+	form    batch           // all of them, as the script reads them
+	blob    string          // the same
+	at      stand
+	latest  store.Time
+	sent    time.Duration // uptime of the first attempt
+	unknown bool          // it may have been made
+	ops     []store.Op    // once it was given up: what was in it
+}
+
+// reply is what the script answers.
+type reply struct {
+	what                     string
+	now, wake                store.Time
+	version, sequence, epoch int64
+	decided                  []store.ID // of this process
+}
+
+// carryOut makes one call for several requests.
+func (ln *lane) carryOut(reqs []*request) {
+	st := ln.state
+	ln.seq++
+	b := &call{pipe: ln.pipe, reqs: reqs, places: make([]placed.Places, len(reqs)), sent: uptime()}
+	for tries := 0; ; tries++ {
+		if !b.unknown {
+			st.encode(b) // else it is sent as it was, so that it is answered if it was made
+		}
+		began := uptime()
+		text, unknown, err := st.sendTwice(b.pipe, b.blob, b.at, b.latest)
+		if b.unknown = unknown || b.unknown && err != nil; err != nil {
+			if isLoss(faultOf(err)) && st.backSince(began) && tries < maxTries {
+				continue // it was lost in an outage that is over
+			}
+			ln.failed(b, err)
+			return
+		}
+		r, err := b.read(text)
+		switch {
+		case err != nil || r.what == "late": // nothing of Sluice's keeps this key
+			ln.rename()
+			b.fail(st, unavailable(errGarbled))
+			return
+		case r.what == "ok":
+			st.done(b, &r)
+			return
+		case tries == maxTries:
+			b.fail(st, unavailable(errBusy))
+			return
+		}
+		if err := st.catchUp(&r, b); err != nil {
+			ln.failed(b, err)
+			return
+		}
+	}
+}
+
+// rename gives the lane another key: of the old one it is not known what stands there.
+func (ln *lane) rename() { ln.pipe = newPipe(ln.state) }
+
+// failed ends a batch whose call has failed for good.
+func (ln *lane) failed(b *call, err error) {
+	if fault := faultOf(err); fault != link.FaultClosed && (b.unknown || isLoss(fault)) {
+		ln.rename()
+		ln.state.lose(err, b)
+		return
+	}
+	b.fail(ln.state, unavailable(err))
+}
+
+// encode writes the batch as the pool stands by now. It was not made before.
+func (st *state) encode(b *call) {
+	st.mu.Lock()
+	b.at = stand{st.version, st.epoch, st.sequence}
+	if b.latest = 0; !st.store.fixed {
+		b.latest = st.clock.latest(uptime())
+	}
+	st.mu.Unlock()
+	b.form = batch{}
+	for i, q := range b.reqs {
+		if q.handle != nil {
+			b.places[i] = *q.handle.places.Load()
+			if !st.store.fixed {
+				q.stayAlive()
+			}
+		}
+		for k := range q.ops {
+			there := q.ops[k]
+			b.places[i].Op(&there)
+			b.form.add(&there)
+		}
+	}
+	b.blob = string(b.form.bytes())
+}
+
+// write is encode for operations of the process itself, which are the pool's.
+func (b *call) write(ops []store.Op) {
+	b.ops, b.form = ops, batch{}
+	for i := range ops {
+		b.form.add(&ops[i])
+	}
+	b.blob = string(b.form.bytes())
+}
+
+// read reads a reply into the requests, or into what is left of them.
+func (b *call) read(text string) (r reply, err error) {
+	in := reader{b: []byte(text)}
+	in.array()
+	r.what = in.text()
+	r.now = store.Time(in.int())
+	switch r.what {
+	case "ok":
+	case "none", "void", "late":
+		return r, in.err()
+	default:
+		r.version, r.sequence, r.epoch = in.int(), in.int(), in.int()
+		return r, in.err()
+	}
+	r.version, r.sequence, r.epoch = in.int(), in.int(), in.int()
+	r.wake = store.Time(in.int())
+	in.int() // how many wait
+	for range in.array() / 2 {
+		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
+	}
+	if b.reqs == nil {
+		b.form.results(&in, r.now, func(i int) *store.Result { return &b.ops[i].Result })
+		return r, in.err()
+	}
+	q, k := 0, -1
+	b.form.results(&in, r.now, func(int) *store.Result {
+		for k++; k == len(b.reqs[q].ops); k = 0 {
+			q++
+		}
+		return &b.reqs[q].ops[k].Result
+	})
+	for i, q := range b.reqs {
+		for k := range q.ops {
+			b.places[i].Result(&q.ops[k].Result)
+		}
+	}
+	return r, in.err()
+}
+
+func (r *reader) err() error {
+	if r.bad {
+		return errGarbled
+	}
+	return nil
+}
+
+// done takes in that a batch was made, and answers those who asked.
+func (st *state) done(b *call, r *reply) {
+	st.took(r.now, r.sequence, b.sent)
+	var undo []store.Op
+	st.mu.Lock()
+	for i, q := range b.reqs {
+		left := !q.turn.CompareAndSwap(turnAsked, turnAnswered)
+		if q.handle != nil {
+			undo = append(undo, st.noteLocked(q, b.places[i], left)...)
+		}
+	}
+	st.mu.Unlock()
+	st.arm(r.now, r.wake)
+	st.decided(r.decided)
+	for _, q := range b.reqs {
+		q.finish()
+	}
+	st.post(undo)
+}
+
+// fail answers all with an error.
+func (b *call) fail(st *state, err error) {
+	if errors.Is(err, link.ErrClosed) {
+		err = store.ErrClosed
+	}
+	for _, q := range b.reqs {
+		q.err = err
+		q.turn.CompareAndSwap(turnAsked, turnAnswered)
+		q.finish()
+	}
+}
+
+// finish tells the caller, if there is one.
+func (q *request) finish() {
+	switch {
+	case q.nobody:
+		q.free()
+	case q.turn.Load() == turnAnswered:
+		q.done <- struct{}{}
+	}
+}
+
+// stayAlive has requests that wait die with their process: it asks after them every few seconds.
+func (q *request) stayAlive() {
+	for i := range q.ops {
+		if op := &q.ops[i]; op.Kind == store.OpAcquire && op.Alive == 0 {
+			op.Alive = waitersLive
+		}
+	}
+}
+
+// jitter spreads processes that would wake at the same time.
+func jitter() time.Duration { return rand.N(50 * time.Millisecond) } //nolint:gosec // it guards nothing

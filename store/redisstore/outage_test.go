@@ -1,0 +1,302 @@
+package redisstore_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore"
+)
+
+// quick is how long a decision may take that is made in milliseconds: the machine may be busy.
+const quick = 2 * time.Second
+
+func failing(mode store.OnFailure, limits ...store.Limit) store.Spec {
+	s := poolOf(limits...)
+	s.OnFailure = mode
+	return s
+}
+
+// down are the ways in which a server is lost.
+var down = map[string]func(*redisrun.Server) error{
+	"killed": (*redisrun.Server).Kill,
+	"paused": (*redisrun.Server).Pause,
+}
+
+// up ends them.
+func up(t *testing.T, how string, s *redisrun.Server) {
+	t.Helper()
+	err := error(nil)
+	if how == "paused" {
+		err = s.Resume()
+	} else {
+		err = s.Restart()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// persistent keeps what was written when a server is killed.
+var persistent = []string{"appendonly yes", "appendfsync always"}
+
+func TestClosedRefusesEverythingMeanwhile(t *testing.T) {
+	for how, cut := range down {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			server := redisrun.New(t, persistent...)
+			m := join(t, server.URL(), failing(store.FailClosed, slotsOf(2)))
+			var began, ended atomic.Int32
+			m.pool.(store.Alarm).OnOutage(func(o store.Outage, over bool) {
+				if o.Mode != store.FailClosed || o.Why == "" || o.Since == 0 {
+					t.Errorf("the outage is %+v", o)
+				}
+				if over {
+					ended.Add(1)
+				} else {
+					began.Add(1)
+				}
+			})
+			held := m.take(1)
+			m.take(1)
+			waits := m.must(waiting(ask(1)), store.Waiting)
+			if err := cut(server); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				began := time.Now()
+				_, err := m.try(waiting(ask(1)), patience)
+				m.refuses(err)
+				if took := time.Since(began); took > quick {
+					t.Errorf("it took %v", took)
+				}
+			}
+			_, err := m.try(store.Op{Kind: store.OpPoll, ID: waits}, patience)
+			m.refuses(err)
+			if _, err := m.pool.Snapshot(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("a snapshot: %v", err)
+			}
+			_, err = m.try(store.Op{Kind: store.OpClose, ID: held}, patience) // it is heeded all the same
+			m.refuses(err)
+			up(t, how, server)
+			m.back()
+			await(t, "the alarm is over", func() bool { return began.Load() == 1 && ended.Load() == 1 })
+			await(t, "the ticket that was closed is closed", func() bool { return m.snapshot().InFlight == 1 })
+		})
+	}
+}
+
+func TestOpenLetsEverythingGoMeanwhile(t *testing.T) {
+	for how, cut := range down {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			server := redisrun.New(t, persistent...)
+			m := join(t, server.URL(), failing(store.FailOpen, slotsOf(1)))
+			held := m.take(1)
+			waits := m.must(waiting(ask(1)), store.Waiting)
+			if err := cut(server); err != nil {
+				t.Fatal(err)
+			}
+			var ids []store.ID
+			for range 5 {
+				ids = append(ids, m.take(1))
+			}
+			if s := m.collect(waits); s != store.Granted {
+				t.Errorf("the one that waited is %v", s)
+			}
+			m.close(ids[0])
+			m.close(held)
+			m.must(store.Op{Kind: store.OpAnswer, ID: ids[1]}, store.Granted)
+			if o, lost := m.pool.(store.Alarm).Outage(); !lost || o.Mode != store.FailOpen || o.Granted != 6 {
+				t.Errorf("the outage is %+v", o)
+			}
+			up(t, how, server)
+			m.back()
+			for _, id := range append(ids, waits) { // the store has never heard of them
+				m.close(id)
+			}
+			m.must(store.Op{Kind: store.OpAnswer, ID: ids[2]}, store.Granted)
+			await(t, "nothing is held", func() bool { s := m.snapshot(); return s.InFlight == 0 && s.Waiting[0] == 0 })
+			m.take(1)
+		})
+	}
+}
+
+// brief is a limit whose window is short enough to see a share come back.
+func brief(n int64) store.Limit {
+	l := perMinute(n)
+	l.Window = 4 * time.Second
+	return l
+}
+
+func TestShareGoesOnWithinIt(t *testing.T) {
+	for how, cut := range down {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			server := redisrun.New(t, persistent...)
+			m := join(t, server.URL(), failing(store.FailShare, brief(10)))
+			m.joined()
+			if err := cut(server); err != nil {
+				t.Fatal(err)
+			}
+			// Three seconds in which others may still count on what this one leaves.
+			r := m.do(ask(1))
+			if r.State != store.Refused || r.Reason.Code != store.CodeStore || r.Reason.At <= r.Now || r.Reason.At.Sub(r.Now) > 5*time.Second {
+				t.Fatalf("it is %+v", r)
+			}
+			soon := ask(1)
+			soon.Wait = time.Second / 2
+			if r := m.do(soon); r.State != store.Refused || r.Reason.Code != store.CodeStore {
+				t.Errorf("it is %+v", r)
+			}
+			// It had charged nothing: its share, a half, is there a window later.
+			var ids []store.ID
+			for range 6 {
+				ids = append(ids, m.must(waiting(ask(1)), store.Waiting))
+			}
+			began := time.Now()
+			for _, id := range ids[:5] {
+				if s := m.collect(id); s != store.Granted {
+					t.Fatalf("it is %v", s)
+				}
+			}
+			if took := time.Since(began); took < 4*time.Second {
+				t.Errorf("it had its share after %v", took)
+			}
+			if s := m.state(ids[5]); s != store.Waiting {
+				t.Errorf("beyond its share it is %v", s)
+			}
+			if o, lost := m.pool.(store.Alarm).Outage(); !lost || o.Mode != store.FailShare || o.Granted != 5 {
+				t.Errorf("the outage is %+v", o)
+			}
+			m.close(ids[0])
+			up(t, how, server)
+			m.back()
+			// What was let go is charged, before the one that waited was asked for.
+			if s := m.collect(ids[5]); s != store.Granted {
+				t.Errorf("it is %v", s)
+			}
+			if s := m.snapshot(); s.Limits[0].Used != 6 || s.InFlight != 5 {
+				t.Errorf("%d are used, %d in flight", s.Limits[0].Used, s.InFlight)
+			}
+			for _, id := range ids {
+				m.close(id)
+			}
+			if s := m.snapshot(); s.InFlight != 0 {
+				t.Errorf("%d in flight", s.InFlight)
+			}
+			m.take(1)
+		})
+	}
+}
+
+// Those who reach the store leave a member that does not its share, and together they keep to the limit,
+// also when it comes back.
+func TestTogetherTheyKeepToTheLimit(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	c := newCutter(t, server.Addr())
+	limit := brief(20)
+	m := join(t, c.url(), failing(store.FailShare, limit))
+	other := join(t, server.URL(), failing(store.FailShare, limit))
+	m.joined()
+	other.joined()
+	grants := make(chan time.Time, 10_000)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	for _, p := range []*member{m, other} {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				op := ask(1)
+				began := time.Now() // the provider may see it as early as that
+				r, err := p.try(op, quick)
+				if err != nil {
+					continue
+				}
+				if r.State == store.Granted {
+					grants <- began
+					_, _ = p.try(store.Op{Kind: store.OpClose, ID: r.ID}, quick)
+				}
+				time.Sleep(20 * time.Millisecond) // as callers do
+			}
+		}()
+	}
+	time.Sleep(limit.Window)
+	c.block(true)
+	await(t, "it is cut off", m.lost)
+	time.Sleep(3*time.Second + 2*limit.Window)
+	c.block(false)
+	m.back()
+	time.Sleep(limit.Window)
+	close(stop)
+	<-done
+	<-done
+	close(grants)
+	var all []time.Time
+	for at := range grants {
+		all = append(all, at)
+	}
+	if n := mostWithin(all, limit.Window-100*time.Millisecond); n > 20 {
+		t.Errorf("%d in a window", n)
+	}
+	if len(all) < 40 {
+		t.Errorf("only %d were let go", len(all))
+	}
+}
+
+func TestWhoIsNoMemberIsClosedMeanwhile(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	m := join(t, server.URL(), passing(perMinute(10)))
+	unknown := perMinute(0)
+	u := join(t, server.URL()+"?prefix=u", failing(store.FailShare, unknown))
+	u.joined()
+	id := m.take(1)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.try(ask(1), patience)
+	m.refuses(err)
+	_, err = m.try(store.Op{Kind: store.OpClose, ID: id}, patience)
+	m.refuses(err)
+	if _, err := m.store.Pool(t.Context(), passing(perMinute(10))); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("opening it once more: %v", err)
+	}
+	if _, err := redisstore.Open(t.Context(), server.URL()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("opening the store: %v", err)
+	}
+	if r := u.do(ask(1)); r.State != store.Refused || r.Reason.Code != store.CodeStore || r.Reason.At != 0 {
+		t.Errorf("of a limit whose size is not known: %+v", r)
+	}
+	for _, kind := range []store.OpKind{store.OpHeartbeat, store.OpLeave, store.OpLaunch, store.OpPause, store.OpResume, store.OpObserve} {
+		if _, err := u.try(store.Op{Kind: kind, Agent: "a", RetryAfter: time.Second}, patience); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("operation %d: %v", kind, err)
+		}
+	}
+	if err := m.store.Close(); err != nil {
+		t.Log(err) // it could not leave
+	}
+}
+
+// mostWithin is how many of some moments are in one window, at the most.
+func mostWithin(all []time.Time, window time.Duration) (most int) {
+	for i := range all {
+		n := 0
+		for k := range all {
+			if d := all[k].Sub(all[i]); d >= 0 && d < window {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}

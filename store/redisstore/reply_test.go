@@ -1,0 +1,159 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore"
+)
+
+// A grant whose answer was lost was asked for again and charged twice, and a close was lost.
+func TestALostReplyIsNotDoneTwice(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	c := newCutter(t, server.Addr())
+	m := join(t, c.url(), passing(perMinute(100)))
+	watch := join(t, server.URL(), passing(perMinute(100)))
+	m.take(1)
+	for range 10 {
+		c.swallow(0, 1)
+		id := m.take(3)
+		c.swallow(0, 1)
+		m.close(id)
+	}
+	if c.swallowed() != 20 {
+		t.Errorf("%d answers were lost", c.swallowed())
+	}
+	if s := watch.snapshot(); s.Limits[0].Used != 31 || s.InFlight != 1 || s.Counters.Sent != 11 {
+		t.Errorf("%d are used, %d in flight, %d sent", s.Limits[0].Used, s.InFlight, s.Counters.Sent)
+	}
+	if m.lost() {
+		t.Error("one lost answer is no outage")
+	}
+}
+
+// Callers that had left were answered all the same: their tickets stayed until their time was over.
+func TestWhoLeavesHoldsNothing(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	m := join(t, server.URL(), passing(perMinute(100)))
+	m.take(1)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ops := []store.Op{ask(1), waiting(ask(1)), waiting(ask(1000))}
+	for _, op := range ops {
+		if _, err := m.try(op, 20*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "nothing but the first is held", func() bool {
+		s, err := m.pool.Snapshot(context.Background())
+		open, waits, void := redisstore.Notes(m.pool)
+		return err == nil && s.InFlight == 1 && s.Waiting[0] == 0 && s.Limits[0].Used == 1 && open == 1 && waits == 0 && void == 0
+	})
+}
+
+// One who asked after its ticket and left before the answer came held it without knowing.
+func TestWhoLeavesWhileCollectingHoldsNothing(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	limit := store.Limit{Name: "slots", Kind: store.Concurrency, Unit: "requests", Size: 1}
+	m := join(t, server.URL(), passing(limit))
+	first := m.take(1)
+	id := m.must(waiting(ask(1)), store.Waiting)
+	m.close(first)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.try(store.Op{Kind: store.OpPoll, ID: id}, 20*time.Millisecond); err == nil {
+		t.Error("it was answered")
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	m.back()
+	await(t, "nothing is held", func() bool { return m.do(ask(1)).State == store.Granted })
+}
+
+// A call that was given up was made all the same, when the server went on: what it got was nobody's.
+func TestWhatWasGivenUpIsGivenBack(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	m := join(t, server.URL(), failing(store.FailClosed, perMinute(100)))
+	m.take(1)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []store.Op{ask(1), waiting(ask(1)), ask(1)} {
+		_, err := m.try(op, patience)
+		m.refuses(err)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	m.back()
+	await(t, "nothing but the first is held", func() bool {
+		s := m.snapshot()
+		_, _, void := redisstore.Notes(m.pool)
+		return s.InFlight == 1 && s.Limits[0].Used == 1 && s.Counters.Sent == 1 && void == 0
+	})
+}
+
+// The answer to what a member says when it is back can be lost too, at any point.
+func TestComingBackMayFail(t *testing.T) {
+	for skip := range 5 {
+		t.Run(fmt.Sprint(skip), func(t *testing.T) {
+			t.Parallel()
+			server := redisrun.New(t)
+			c := newCutter(t, server.Addr())
+			m := join(t, c.url(), failing(store.FailShare, brief(10), slotsOf(100)))
+			watch := join(t, server.URL(), passing(brief(10), slotsOf(100)))
+			m.joined()
+			both := func() store.Op { op := ask(1); op.Amounts[1] = 1; return op }
+			mine := m.must(both(), store.Granted)
+			for range 3 {
+				m.close(m.must(both(), store.Granted))
+			}
+			c.block(true)
+			await(t, "it is cut off", m.lost)
+			// It has charged four places of one limit, and of the other one: that one it may use again.
+			m.close(mine)
+			var ids []store.ID
+			first := m.must(waiting(both()), store.Waiting)
+			if s := m.collect(first); s != store.Granted {
+				t.Fatalf("it is %v", s)
+			}
+			ids = append(ids, first)
+			for range 2 {
+				ids = append(ids, m.must(waiting(both()), store.Waiting))
+			}
+			c.swallow(skip, 3)
+			c.block(false)
+			await(t, "answers were lost", func() bool { return c.swallowed() > 0 || !m.lost() })
+			m.back()
+			for _, id := range ids[1:] {
+				if s := m.collect(id); s != store.Granted {
+					t.Fatalf("it is %v", s)
+				}
+			}
+			if s := watch.snapshot(); s.InFlight != 3 || s.Waiting[0] != 0 || s.Counters.Sent != 7 {
+				t.Errorf("%d in flight, %v wait, %d sent", s.InFlight, s.Waiting, s.Counters.Sent)
+			}
+			for _, id := range ids {
+				m.close(id)
+			}
+			if s := watch.snapshot(); s.InFlight != 0 {
+				t.Errorf("%d in flight", s.InFlight)
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+)
+
+// ears are where a process is told that others have decided its tickets.
+type ears struct {
+	cancel func()        // set: it listens
+	trying chan struct{} // closed when the attempt under way is over
+	after  time.Duration // uptime before which it is not tried again
+	err    error         // it never will: the server refuses
+}
+
+const (
+	listenWithin = 300 * time.Millisecond
+	listenAgain  = time.Second
+)
+
+// listen sees to it that the process is told before anything of its waits. If the server cannot be
+// reached, that is for the call that follows to find out; those who wait are asked after every few
+// seconds in any case.
+func (st *state) listen(ctx context.Context) error {
+	if st.store.fixed {
+		return nil
+	}
+	e := &st.ears
+	st.mu.Lock()
+	if e.cancel != nil || st.closed || e.after > uptime() {
+		defer st.mu.Unlock()
+		return e.err
+	}
+	if trying := e.trying; trying != nil {
+		st.mu.Unlock()
+		select {
+		case <-trying:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	trying := make(chan struct{})
+	e.trying = trying
+	st.mu.Unlock()
+
+	within, end := context.WithTimeout(ctx, listenWithin)
+	cancel, err := st.store.link.Subscribe(within, st.channel()+strconv.FormatUint(st.store.process, 10), st.heard, st.missed)
+	end()
+
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	e.trying, e.err = nil, nil
+	close(trying)
+	switch faultOf(err) {
+	case link.FaultNone:
+		if st.closed {
+			cancel()
+			return store.ErrClosed
+		}
+		e.cancel = cancel
+	case link.FaultUnfit, link.FaultScript:
+		e.err, e.after = unavailable(err), uptime()+listenAgain
+	case link.FaultClosed:
+		return store.ErrClosed
+	default:
+		if ctx.Err() == nil {
+			e.after = uptime() + listenAgain
+		}
+	}
+	return e.err
+}
+
+// heard takes in a message: sessions and numbers of tickets.
+func (st *state) heard(message string) {
+	in := reader{b: []byte(message)}
+	n := in.array()
+	if n > len(message) {
+		return
+	}
+	ids := make([]store.ID, 0, n/2)
+	for range n / 2 {
+		ids = append(ids, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // what is not ours is nobody's
+	}
+	if !in.bad {
+		st.decided(ids)
+	}
+}
+
+// missed has everybody look who waits: messages may have been lost.
+func (st *state) missed() {
+	st.mu.Lock()
+	ids := make([]store.ID, 0, len(st.queue))
+	for id := range st.queue {
+		ids = append(ids, id)
+	}
+	st.mu.Unlock()
+	sortIDs(ids)
+	st.decided(ids)
+}
+
+// messages returns what to publish so that other processes learn of decisions: channels and what to say
+// there, in the form of the script. Those of this process are returned apart.
+func (st *state) messages(decided []store.ID) (list string, mine []store.ID) {
+	sortIDs(decided)
+	var b []byte
+	n := 0
+	for len(decided) > 0 {
+		process, k := processOf(decided[0].Session), 1
+		for k < len(decided) && processOf(decided[k].Session) == process {
+			k++
+		}
+		if process == st.store.process {
+			mine = append(mine, decided[:k]...)
+		} else {
+			text := appendArray(nil, 2*k)
+			for _, id := range decided[:k] {
+				text = appendInt(appendInt(text, int64(id.Session)), int64(id.N)) //nolint:gosec // both are below 2^53
+			}
+			b = appendString(appendString(b, st.channel()+strconv.FormatUint(process, 10)), string(text))
+			n += 2
+		}
+		decided = decided[k:]
+	}
+	return string(append(appendArray(nil, n), b...)), mine
+}

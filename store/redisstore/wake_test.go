@@ -1,0 +1,127 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore"
+)
+
+func slotsOf(n int64) store.Limit {
+	return store.Limit{Name: "slots", Kind: store.Concurrency, Unit: "requests", Size: n}
+}
+
+func TestAnotherProcessWakesWhoWaits(t *testing.T) {
+	t.Parallel()
+	url := single.URL() + "?prefix=wake1"
+	a, b := join(t, url, passing(slotsOf(1))), join(t, url, passing(slotsOf(1)))
+	for range 5 {
+		held := a.take(1)
+		id := b.must(waiting(ask(1)), store.Waiting)
+		began := time.Now()
+		a.close(held)
+		if s := b.collect(id); s != store.Granted {
+			t.Fatalf("it is %v", s)
+		}
+		if took := time.Since(began); took > 2*time.Second { // those who are asked after are so every three
+			t.Errorf("it took %v to hear of it", took)
+		}
+		b.close(id)
+	}
+}
+
+func TestTimeWakesWhoWaits(t *testing.T) {
+	t.Parallel()
+	url := single.URL() + "?prefix=wake2"
+	limit := perMinute(1)
+	limit.Window = time.Second
+	a, b := join(t, url, passing(limit)), join(t, url, passing(limit))
+	a.take(1)
+	id := b.must(waiting(ask(1)), store.Waiting)
+	if s := b.collect(id); s != store.Granted {
+		t.Fatalf("it is %v", s)
+	}
+}
+
+// A message that was lost with its connection left the one it was for waiting for ever.
+func TestWhoMissedAMessageIsTold(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	a, b := join(t, server.URL(), passing(slotsOf(1))), join(t, server.URL(), passing(slotsOf(1)))
+	held := a.take(1)
+	id := b.must(waiting(ask(1)), store.Waiting)
+	do(t, server, "CLIENT", "KILL", "TYPE", "pubsub")
+	a.close(held)
+	if s := b.collect(id); s != store.Granted {
+		t.Fatalf("it is %v", s)
+	}
+}
+
+// A process that was killed left its entries in the queue, and everybody behind them waited.
+func TestWhoWaitsDiesWithItsProcess(t *testing.T) {
+	t.Parallel()
+	url := single.URL() + "?prefix=dead"
+	a, b := join(t, url, passing(slotsOf(1))), join(t, url, passing(slotsOf(1)))
+	a.take(1)
+	b.must(waiting(ask(1)), store.Waiting)
+	c := join(t, url, passing(slotsOf(1)))
+	alive := c.must(waiting(ask(1)), store.Waiting)
+	b.store.Kill()
+	await(t, "the one that was killed is out of the queue", func() bool { return a.snapshot().Waiting[0] == 1 })
+	if s := c.state(alive); s != store.Waiting {
+		t.Errorf("the one that lives is %v", s)
+	}
+	if _, waits, _ := redisstore.Notes(c.pool); waits != 1 {
+		t.Errorf("%d are noted", waits)
+	}
+}
+
+// Limits of another member let somebody in, who was never told.
+func TestOtherLimitsWakeWhoWaits(t *testing.T) {
+	t.Parallel()
+	url := single.URL() + "?prefix=reform"
+	a := join(t, url, passing(slotsOf(2)))
+	a.take(1)
+	a.take(1)
+	id := a.must(waiting(ask(1)), store.Waiting)
+	if s := a.state(id); s != store.Waiting {
+		t.Fatalf("it is %v", s)
+	}
+	// A smaller size holds, a larger one does not while others are there.
+	b := join(t, url, passing(slotsOf(1)))
+	if size := b.snapshot().Limits[0].Size; size != 1 {
+		t.Errorf("the size is %d", size)
+	}
+	join(t, url, passing(slotsOf(5)))
+	if size := b.snapshot().Limits[0].Size; size != 1 {
+		t.Errorf("the size is %d", size)
+	}
+}
+
+// One who came when everybody had gone had to take on what they had left.
+func TestWhoIsAloneReplacesTheLimits(t *testing.T) {
+	t.Parallel()
+	url := single.URL() + "?prefix=alone"
+	a := join(t, url, poolOf(slotsOf(2)))
+	a.joined()
+	b := join(t, url, poolOf(slotsOf(5)))
+	if size := b.snapshot().Limits[0].Size; size != 2 {
+		t.Errorf("beside another the size is %d", size)
+	}
+	_ = a.store.Close()
+	_ = b.store.Close()
+	c := join(t, url, poolOf(slotsOf(5)))
+	if size := c.snapshot().Limits[0].Size; size != 5 {
+		t.Errorf("alone the size is %d", size)
+	}
+	other := slotsOf(5)
+	other.Kind, other.Window = store.Rolling, time.Minute
+	_ = c.store.Close()
+	d := join(t, url, poolOf(other))
+	d.take(4)
+	if l := d.snapshot().Limits; len(l) != 1 || l[0].Used != 4 {
+		t.Errorf("limits: %+v", l)
+	}
+}
