@@ -60,6 +60,7 @@ type resource struct {
 	limits []store.Limit
 	pool   store.Pool
 	quick  store.Quick // the same, if it is one
+	later  store.Later // the same
 	ttl    time.Duration
 	use    int64                  // percentage of the provider's limits; 0: all
 	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: none is
@@ -108,6 +109,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 		return nil, wrap(err)
 	}
 	r.quick, _ = r.pool.(store.Quick)
+	r.later, _ = r.pool.(store.Later)
 	r.tellOutages()
 	r.line.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.line.decided)
@@ -171,7 +173,7 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 	}
 	bells := r.line.bells.Load()
 	if err = r.pool.Apply(ctx, x.ops[:]); err != nil {
-		err = r.storeError(err)
+		err = r.failed(ctx, req, err)
 	}
 	res := &op.Result
 	switch {
@@ -213,7 +215,7 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 		res, err := r.collect(ctx, id)
 		switch {
 		case err != nil:
-			return r.storeError(err)
+			return r.failed(ctx, req, err)
 		case res.State == store.Granted:
 			t.set(r, &res)
 			return nil
@@ -289,6 +291,14 @@ func (r *resource) cancelled(req *Request, cause error) error {
 	e := &Error{Err: ErrCancelled, Resource: r.name, Agent: req.Agent, cause: cause}
 	e.Message = fmt.Sprintf("%s: %v while waiting", r.name, cause)
 	return e
+}
+
+// failed is what an error of the store is to one who waits: its own context may have ended.
+func (r *resource) failed(ctx context.Context, req *Request, err error) error {
+	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+		return r.cancelled(req, ended)
+	}
+	return r.storeError(err)
 }
 
 // overdue says that the wait is over: it was not known beforehand that it would not do.

@@ -178,15 +178,18 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 		return nil
 	}
 	var err error
-	if r.quick != nil && len(usage) == 0 && t.granted != 0 {
-		if err = r.quick.CloseTicket(t.id, spent); err != nil {
-			err = r.storeError(err)
+	switch own := len(usage) == 0 && t.granted != 0; {
+	case own && r.quick != nil:
+		err = r.quick.CloseTicket(t.id, spent)
+	case own && r.later != nil:
+		err = r.later.CloseLater(t.id, spent)
+	default:
+		if err := t.settle(spent, usage); err != nil {
+			return err
 		}
-	} else {
-		err = t.settle(spent, usage)
 	}
 	if err != nil {
-		return err
+		return r.storeError(err)
 	}
 	if r.events != nil {
 		t.tellUsage(usage)

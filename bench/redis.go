@@ -147,7 +147,8 @@ type redisResult struct {
 	took          spread
 }
 
-// run has all callers work at once for a while.
+// run has all callers work at once for a while. Their context can be cancelled, as those of servers
+// can: some clients take another way then.
 func (t *redisTurn) run(ctx context.Context, length time.Duration) (redisResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -81,6 +81,13 @@ type Quick interface {
 	CollectTicket(id ID) (Result, error)
 }
 
+// Later is implemented by pools that can end a ticket in passing, because asking takes them a while.
+type Later interface {
+	// CloseLater is OpClose with no usage to settle. It goes out with whatever is asked next, or by itself
+	// in a moment.
+	CloseLater(id ID, spent bool) error
+}
+
 // Time is a moment on the store's clock: microseconds since the Unix epoch, as
 // the store reckons it. The zero Time means none. Callers compare store times
 // with each other, never with their own clock.

@@ -104,6 +104,7 @@ type reply struct {
 	what                     string
 	now, wake                store.Time
 	version, sequence, epoch int64
+	crowded                  bool       // somebody waits
 	decided                  []store.ID // of this process
 }
 
@@ -208,7 +209,7 @@ func (b *call) read(text string) (r reply, err error) {
 	}
 	r.version, r.sequence, r.epoch = in.int(), in.int(), in.int()
 	r.wake = store.Time(in.int())
-	in.int() // how many wait
+	r.crowded = in.int() > 0
 	for range in.array() / 2 {
 		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
 	}
@@ -241,6 +242,7 @@ func (r *reader) err() error {
 // done takes in that a batch was made, and answers those who asked.
 func (st *state) done(b *call, r *reply) {
 	st.took(r.now, r.sequence, b.sent)
+	st.crowded.Store(r.crowded)
 	var undo []store.Op
 	st.mu.Lock()
 	for i, q := range b.reqs {

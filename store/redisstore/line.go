@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehq/sluice/store"
 )
@@ -18,6 +19,9 @@ type line struct {
 	mu      sync.Mutex
 	ready   sync.Cond
 	pending []*request
+	later   []*request // closes that go out with the next call
+	timer   *time.Timer
+	armed   bool
 	lost    bool // nobody gets in
 	stopped bool
 	running sync.WaitGroup
@@ -96,7 +100,7 @@ func (st *state) applyFor(ctx context.Context, h *handle, ops []store.Op) error 
 
 func (st *state) tryApply(ctx context.Context, h *handle, ops []store.Op) error {
 	if err := ctx.Err(); err != nil {
-		return unavailable(err)
+		return err // which says nothing about the store
 	}
 	if st.isLost.Load() {
 		return st.decideAlone(h, ops)
@@ -118,7 +122,7 @@ func (st *state) tryApply(ctx context.Context, h *handle, ops []store.Op) error 
 	case <-r.done:
 	case <-ctx.Done():
 		if r.turn.CompareAndSwap(turnAsked, turnLeft) {
-			return unavailable(ctx.Err())
+			return ctx.Err()
 		}
 		<-r.done
 	}
@@ -184,6 +188,12 @@ func (l *line) add(r *request) error {
 		return errLost
 	}
 	l.pending = append(l.pending, r)
+	l.rouse()
+	return nil
+}
+
+// rouse has a lane take what is pending. The line is locked.
+func (l *line) rouse() {
 	most := maxLanes
 	if l.state.store.fixed {
 		most = 1
@@ -194,7 +204,64 @@ func (l *line) add(r *request) error {
 		l.lanes++
 		l.running.Go(l.work)
 	}
+}
+
+// closeWithin is how long a close waits for company.
+const closeWithin = time.Millisecond
+
+// addLater gets in line for the next call that goes out anyway, or for one in a moment.
+func (l *line) addLater(r *request) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.stopped:
+		return store.ErrClosed
+	case l.lost:
+		return errLost
+	}
+	l.later = append(l.later, r)
+	switch {
+	case len(l.later) >= maxTogether/2:
+		l.sendLater()
+	case l.armed:
+	case l.timer == nil:
+		l.armed = true
+		l.timer = time.AfterFunc(closeWithin, l.company)
+	default:
+		l.armed = true
+		l.timer.Reset(closeWithin)
+	}
 	return nil
+}
+
+// company sends closes that nobody has come to join.
+func (l *line) company() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = false
+	if len(l.later) > 0 && !l.stopped {
+		l.sendLater()
+	}
+}
+
+func (l *line) sendLater() {
+	l.joinLater()
+	l.rouse()
+}
+
+// joinLater puts closes before all else: what they free is there for those who ask.
+func (l *line) joinLater() {
+	if len(l.later) > 0 {
+		l.pending = append(l.later, l.pending...)
+		l.later = nil
+	}
+}
+
+// hasLater reports whether there is something that nobody waits for.
+func (l *line) hasLater() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.later) > 0
 }
 
 // cut lets nobody in any more, and returns those who were waiting. With false they may come again.
@@ -203,6 +270,7 @@ func (l *line) cut(lost bool) (out []*request) {
 	defer l.mu.Unlock()
 	l.lost = lost
 	if lost {
+		l.joinLater()
 		out, l.pending = l.pending, nil
 	}
 	return out
@@ -211,6 +279,9 @@ func (l *line) cut(lost bool) (out []*request) {
 func (l *line) stop() {
 	l.mu.Lock()
 	l.stopped = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 	l.ready.Broadcast()
 	l.mu.Unlock()
 	l.running.Wait()
@@ -240,6 +311,7 @@ func (l *line) take() []*request {
 		l.ready.Wait()
 		l.idle--
 	}
+	l.joinLater()
 	n, ops := 0, 0
 	for n < len(l.pending) && (n == 0 || ops+len(l.pending[n].ops) <= maxTogether) {
 		ops += len(l.pending[n].ops)

@@ -55,8 +55,7 @@ func TestSpeedTry(t *testing.T) {
 							t.Error(err, ops[0].Result)
 							return
 						}
-						ops = []store.Op{{Kind: store.OpClose, ID: ops[0].ID}}
-						if err := p.Apply(context.Background(), ops); err != nil {
+						if err := p.(store.Later).CloseLater(ops[0].ID, false); err != nil {
 							t.Error(err)
 							return
 						}

@@ -56,10 +56,11 @@ type state struct {
 	upkeep  bool // it goes on
 	closed  bool
 
-	lost   *outage // nil while the store can be reached
-	void   []*call // calls of which it is not known whether they were made
-	isLost atomic.Bool
-	backAt time.Duration // uptime at which the last outage was over
+	lost    *outage // nil while the store can be reached
+	void    []*call // calls of which it is not known whether they were made
+	isLost  atomic.Bool
+	crowded atomic.Bool   // somebody waits in the pool
+	backAt  time.Duration // uptime at which the last outage was over
 
 	ears ears
 	line line
@@ -158,12 +159,12 @@ func (st *state) leave(h *handle) error {
 	}
 	closed := st.closed
 	st.mu.Unlock()
-	if closed || len(ops) == 0 {
+	if closed {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
-	for len(ops) > 0 {
+	for len(ops) > 0 || st.line.hasLater() {
 		n := min(len(ops), maxTogether)
 		if err := st.apply(ctx, ops[:n]); err != nil {
 			return err

@@ -204,7 +204,7 @@ func trials(steps int) []*trial {
 
 func TestGrantsAreLinearizable(t *testing.T) {
 	redis := redisrun.New(t)
-	for _, x := range trials(250) {
+	for _, x := range trials(150) {
 		x.run(t, redis.URL())
 	}
 }

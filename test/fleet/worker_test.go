@@ -58,10 +58,11 @@ const resource = "shared"
 
 // The limit that all share. The guard is strict: a charge begins with the grant, and drains from the moment on at
 // which the store has heard of the answer. A use lies between the two, so the uses alone keep to the
-// limit exactly, and the check needs no tolerance.
+// limit exactly, and the check needs no tolerance. The bucket holds a second's worth: when a busy machine holds
+// everybody up for a moment nothing is lost, and there are still more callers than it lets go at once.
 const (
 	rate  = 600 // a second
-	burst = 150
+	burst = 600
 )
 
 // gateConfig is how every process opens the gate.
@@ -154,7 +155,7 @@ func (c *crowd) call(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		ticket, err := c.gate.Acquire(ctx, req)
 		if err != nil {
-			if ctx.Err() == nil || !errors.Is(err, sluice.ErrCancelled) {
+			if !errors.Is(err, context.Canceled) {
 				c.fail(fmt.Errorf("acquire: %w", err))
 			}
 			return
