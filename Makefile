@@ -38,8 +38,9 @@ staticcheck: ## static analysis, as part of test
 unit: need-redis
 	$(GO) test ./...
 
+# The whole suite on Redis has no goroutines that meet: it is run once, without the detector.
 race: need-redis ## tests of the core under the race detector
-	$(GO) test -race $(CORE)
+	$(GO) test -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions' $(CORE)
 
 # The nested modules must keep compiling against the public API.
 bench-check: need-redis

@@ -87,8 +87,8 @@ func (h *flatHandle) apply(ctx context.Context, ops []store.Op, want store.State
 		return err
 	}
 	for i := range ops {
-		if got := ops[i].Result.State; got != want {
-			return fmt.Errorf("a ticket is %v and not %v", got, want)
+		if got := ops[i].Result; got.State != want {
+			return fmt.Errorf("a ticket is %v and not %v: %v", got.State, want, got.Reason.Code)
 		}
 	}
 	return nil

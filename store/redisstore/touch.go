@@ -8,6 +8,8 @@ import (
 
 const (
 	touchEvery  = time.Second
+	soonTouch   = 150 * time.Millisecond  // when shares have changed
+	soonTouches = 4                       // in a row
 	touchWithin = 1500 * time.Millisecond // after which one that was stuck does nothing any more
 	silentAfter = 3 * time.Second         // when the pool begins to withhold a silent member's share
 )
@@ -55,24 +57,26 @@ func (st *state) retire() store.Op {
 	return store.Op{Kind: store.OpTouch, ID: st.memberID(), Spent: true}
 }
 
-// touch says that the process is alive.
-func (st *state) touch() {
+// touch says that the process is alive. It reports that its share is not what it was: the sooner the pool
+// hears that the member knows, the sooner others have theirs.
+func (st *state) touch() (changed bool) {
 	st.mu.Lock()
 	if st.member.users == 0 || st.lost != nil {
 		st.mu.Unlock()
-		return
+		return false
 	}
 	epoch := st.epoch
 	ops := []store.Op{st.touchOp()}
 	st.mu.Unlock()
 	if err := st.apply(st.life, ops); err != nil {
-		return
+		return false
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.member.users > 0 && st.lost == nil && st.epoch == epoch {
 		st.touched(&ops[0].Result)
 	}
+	return st.member.share == 0 || st.member.share != ops[0].Share
 }
 
 // keepUp does what has to be done every so often, as long as the pool is in use.
@@ -80,7 +84,11 @@ func (st *state) keepUp() {
 	tick := time.NewTicker(touchEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		st.touch()
+		for range soonTouches {
+			if !st.touch() || !st.sleep(soonTouch) {
+				break
+			}
+		}
 		if n%int(keepEvery/touchEvery) == 0 && !st.isLost.Load() {
 			st.keepWaiting()
 		}
@@ -92,6 +100,18 @@ func (st *state) keepUp() {
 		case <-st.life.Done():
 			return
 		}
+	}
+}
+
+// sleep waits. It reports false when the pool is not in use any more.
+func (st *state) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-st.life.Done():
+		return false
 	}
 }
 

@@ -27,7 +27,7 @@ type thief struct {
 
 const (
 	honest   = 8    // replies of a connection that pass first: those that make it
-	stealing = 0.03 // of the others
+	stealing = 0.06 // of the others
 )
 
 func newThief(t *testing.T, upstream string) *thief {
