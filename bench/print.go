@@ -75,9 +75,9 @@ func (r Report) printRedis(w io.Writer) {
 	for _, row := range r.Flat {
 		if row.What != what {
 			what = row.What
-			fmt.Fprintf(w, "\nRedis, %s\tRedis CPU us/acquire\tbest\tx smallest\n", what)
+			fmt.Fprintf(w, "\nRedis, %s\tRedis CPU us/acquire\tbest\tx smallest\tof a CPU at rest\n", what)
 		}
-		fmt.Fprintf(w, "  %d\t%.2f\t%.2f\t%.2f\n", row.Size, row.Server, row.Best, row.Ratio)
+		fmt.Fprintf(w, "  %d\t%.2f\t%.2f\t%.2f\t%s\n", row.Size, row.Server, row.Best, row.Ratio, percent(row.Idle, 1))
 	}
 }
 

@@ -81,7 +81,7 @@ func measureRedis(opts Options, progress io.Writer) (rows []RedisRow, flat []Fla
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	rows, err = measureHotKey(ctx, server, opts, progress)
 	if err == nil {
-		flat, err = measureFlat(ctx, server, opts, progress)
+		flat, err = measureFlat(ctx, opts, progress)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)

@@ -20,7 +20,8 @@ type FlatRow struct {
 	Size   int     `json:"size"`
 	Server float64 `json:"redis_cpu_us_per_acquire"`
 	Best   float64 `json:"best_redis_cpu_us_per_acquire"`
-	Ratio  float64 `json:"ratio"` // to the smallest size
+	Ratio  float64 `json:"ratio"`          // to the smallest size
+	Idle   float64 `json:"redis_cpu_idle"` // the part of a processor that Redis uses while nobody asks
 }
 
 // flatContender is something of which there can be many, and what is asked of Redis then.
@@ -42,17 +43,23 @@ func flatSizes(largest int) []int {
 	return append(sizes, largest)
 }
 
+// flatTurn is a question at a size. Each size has its own server: what one of them does by itself is
+// not the others'.
 type flatTurn struct {
-	what string
-	size int
-	step flatStep
-	seen []float64
+	what   string
+	size   int
+	server *redisrun.Server
+	step   flatStep
+	seen   []flatSeen
 }
 
-func measureFlat(ctx context.Context, server *redisrun.Server, opts Options, progress io.Writer) ([]FlatRow, error) {
+// flatSeen is processor time for each acquire in microseconds, and for each second of rest.
+type flatSeen struct{ acquire, idle float64 }
+
+func measureFlat(ctx context.Context, opts Options, progress io.Writer) ([]FlatRow, error) {
 	var rows []FlatRow
 	for _, c := range flatContenders {
-		some, err := c.measure(ctx, server, opts, progress)
+		some, err := c.measure(ctx, opts, progress)
 		if err != nil {
 			return nil, err
 		}
@@ -61,25 +68,30 @@ func measureFlat(ctx context.Context, server *redisrun.Server, opts Options, pro
 	return rows, nil
 }
 
-func (c flatContender) measure(ctx context.Context, server *redisrun.Server, opts Options, progress io.Writer) (_ []FlatRow, err error) {
+func (c flatContender) measure(ctx context.Context, opts Options, progress io.Writer) (_ []FlatRow, err error) {
 	var turns []*flatTurn
 	for _, size := range flatSizes(opts.Crowd) {
 		for _, what := range c.whats {
 			fmt.Fprintf(progress, "preparing: what an acquire costs Redis %s, %d\n", what, size)
 		}
+		server, err := redisrun.Start(redisrun.Options{})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, server.Stop()) }()
 		steps, done, err := c.prepare(ctx, server, size)
 		if err != nil {
 			return nil, fmt.Errorf("%s, %d: %w", c.whats[0], size, err)
 		}
 		defer func() { err = errors.Join(err, done()) }()
 		for i, what := range c.whats {
-			turns = append(turns, &flatTurn{what: what, size: size, step: steps[i]})
+			turns = append(turns, &flatTurn{what: what, size: size, server: server, step: steps[i]})
 		}
 	}
 	for round := range opts.Rounds {
 		for i := range turns {
 			t := turns[(i+round)%len(turns)]
-			if err := t.measure(ctx, server, opts.Redis); err != nil {
+			if err := t.measure(ctx, opts.Redis); err != nil {
 				return nil, fmt.Errorf("%s, %d: %w", t.what, t.size, err)
 			}
 		}
@@ -87,25 +99,52 @@ func (c flatContender) measure(ctx context.Context, server *redisrun.Server, opt
 	return flatRows(turns), nil
 }
 
-func (t *flatTurn) measure(ctx context.Context, server *redisrun.Server, length time.Duration) error {
+func (t *flatTurn) measure(ctx context.Context, length time.Duration) error {
 	if _, err := t.run(ctx, length/redisWarmPart); err != nil {
 		return err
 	}
 	runtime.GC()
-	before, err := server.CPU()
+	idle, took, err := t.spent(func() error { return rest(ctx, length) })
 	if err != nil {
 		return err
 	}
-	n, err := t.run(ctx, length)
+	n := 0
+	busy, _, err := t.spent(func() (err error) {
+		n, err = t.run(ctx, length)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	after, err := server.CPU()
-	if err != nil {
-		return err
-	}
-	t.seen = append(t.seen, micros(after-before)/float64(n))
+	t.seen = append(t.seen, flatSeen{micros(busy) / float64(n), idle.Seconds() / took.Seconds()})
 	return nil
+}
+
+// spent returns the processor time that the server needs meanwhile, and how long it takes.
+func (t *flatTurn) spent(f func() error) (cpu, took time.Duration, err error) {
+	before, err := t.server.CPU()
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if err := f(); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(began)
+	after, err := t.server.CPU()
+	return after - before, took, err
+}
+
+// rest does nothing for a while.
+func rest(ctx context.Context, length time.Duration) error {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (t *flatTurn) run(ctx context.Context, length time.Duration) (acquires int, err error) {
@@ -128,9 +167,12 @@ func flatRows(turns []*flatTurn) []FlatRow {
 	var rows []FlatRow
 	smallest := map[string]float64{}
 	for _, t := range turns {
-		row := FlatRow{What: t.what, Size: t.size, Server: medianOf(t.seen, func(us float64) float64 { return us })}
-		if len(t.seen) > 0 {
-			row.Best = slices.Min(t.seen)
+		row := FlatRow{What: t.what, Size: t.size, Server: medianOf(t.seen, func(s flatSeen) float64 { return s.acquire })}
+		for i, s := range t.seen {
+			if i == 0 || s.acquire < row.Best {
+				row.Best = s.acquire
+			}
+			row.Idle += s.idle / float64(len(t.seen)) // it may come and go: no median
 		}
 		if _, later := smallest[t.what]; !later {
 			smallest[t.what] = row.Server

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
@@ -81,18 +82,34 @@ func (h *flatHandle) done() error {
 	return errors.Join(append(errs, h.pool.Close(), h.store.Close())...)
 }
 
-// apply applies operations and says which state each must be in then.
+// apply applies operations, and says which state each must be in then. Those that come while the
+// store is lost for a moment come again: this is not about a busy machine.
 func (h *flatHandle) apply(ctx context.Context, ops []store.Op, want store.State) error {
 	if err := h.pool.Apply(ctx, ops); err != nil {
 		return err
 	}
 	for i := range ops {
-		if got := ops[i].Result; got.State != want {
+		op := &ops[i]
+		for tries := 0; op.Result.State == store.Refused && op.Result.Reason.Code == store.CodeStore && tries < lostTries; tries++ {
+			if err := rest(ctx, lostRest); err != nil {
+				return err
+			}
+			op.ID = store.ID{}
+			if err := h.pool.Apply(ctx, ops[i:i+1]); err != nil {
+				return err
+			}
+		}
+		if got := op.Result; got.State != want {
 			return fmt.Errorf("a ticket is %v and not %v: %v", got.State, want, got.Reason.Code)
 		}
 	}
 	return nil
 }
+
+const (
+	lostTries = 50
+	lostRest  = 200 * time.Millisecond
+)
 
 func asking(agent string) store.Op {
 	op := store.Op{Kind: store.OpAcquire, Agent: agent, Class: 1, TTL: store.MaxTTL}
@@ -212,15 +229,8 @@ func crowdOfWaiters(ctx context.Context, server *redisrun.Server, size int) ([]f
 // serving returns the step of those who wait: all who have a place leave, as many get in line at its end, and
 // those whose turn it is collect their tickets. The queue stays as long as it was.
 func (h *flatHandle) serving(agents []string, held []store.ID) flatStep {
-	decided := make(chan store.ID, len(held))
-	h.pool.Watch(func(ids []store.ID) {
-		for _, id := range ids {
-			select {
-			case decided <- id:
-			default: // more than there are places: the step will miss one
-			}
-		}
-	})
+	told := newNotices()
+	h.pool.Watch(told.add)
 	at := 0
 	return func(ctx context.Context) (int, error) {
 		ops := make([]store.Op, 0, 2*len(held))
@@ -240,13 +250,14 @@ func (h *flatHandle) serving(agents []string, held []store.ID) flatStep {
 		ctx, cancel := context.WithTimeout(ctx, collectWithin)
 		defer cancel()
 		polls := ops[:0]
-		for range held {
-			select {
-			case id := <-decided:
+		for len(polls) < len(held) {
+			id, err := told.next(ctx)
+			if err != nil {
+				return 0, fmt.Errorf("%d of %d are served: %w", len(polls), len(held), err)
+			}
+			if h.waiting[id] { // else it was told before: that may be
 				delete(h.waiting, id)
 				polls = append(polls, store.Op{Kind: store.OpPoll, ID: id})
-			case <-ctx.Done():
-				return 0, fmt.Errorf("%d of %d are served: %w", len(polls), len(held), ctx.Err())
 			}
 		}
 		if err := h.apply(ctx, polls, store.Granted); err != nil {
@@ -261,3 +272,40 @@ func (h *flatHandle) serving(agents []string, held []store.ID) flatStep {
 
 // collectWithin bounds how long those whose turn it is wait to be told.
 const collectWithin = 10 * time.Second
+
+// notices are what the store has told of tickets, until they are read.
+type notices struct {
+	mu  sync.Mutex
+	ids []store.ID
+	new chan struct{} // holds a token once there is something to read
+}
+
+func newNotices() *notices { return &notices{new: make(chan struct{}, 1)} }
+
+func (n *notices) add(ids []store.ID) {
+	n.mu.Lock()
+	n.ids = append(n.ids, ids...)
+	n.mu.Unlock()
+	select {
+	case n.new <- struct{}{}:
+	default:
+	}
+}
+
+func (n *notices) next(ctx context.Context) (store.ID, error) {
+	for {
+		n.mu.Lock()
+		if len(n.ids) > 0 {
+			id := n.ids[0]
+			n.ids = n.ids[1:]
+			n.mu.Unlock()
+			return id, nil
+		}
+		n.mu.Unlock()
+		select {
+		case <-n.new:
+		case <-ctx.Done():
+			return store.ID{}, ctx.Err()
+		}
+	}
+}

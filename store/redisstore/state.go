@@ -167,6 +167,9 @@ func (st *state) leave(h *handle) error {
 	for len(ops) > 0 || st.line.hasLater() {
 		n := min(len(ops), maxTogether)
 		if err := st.apply(ctx, ops[:n]); err != nil {
+			if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+				return nil // who cannot say so is gone all the same: all of it is over by itself before long
+			}
 			return err
 		}
 		ops = ops[n:]

@@ -43,13 +43,14 @@ type fleet struct {
 func run(t *testing.T, stretch time.Duration, classOf func(i int) string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, redis: redisrun.New(t)}
+	url := f.redis.URL()
 	for i := range processes {
-		f.processes = append(f.processes, start(t, task{URL: f.redis.URL(), Name: fmt.Sprint("process", i), Class: classOf(i), Callers: callers}))
+		f.processes = append(f.processes, start(t, task{URL: url, Name: fmt.Sprint("process", i), Class: classOf(i), Callers: callers}))
 	}
 	for _, p := range f.processes {
 		p.expect(saysReady)
 	}
-	config := gateConfig(f.redis.URL())
+	config := gateConfig(url)
 	config.Look = true
 	var err error
 	if f.look, err = sluice.Open(t.Context(), config); err != nil {
@@ -120,6 +121,9 @@ func (f *fleet) collect() {
 		o := p.outcome()
 		for _, e := range o.Errors {
 			f.t.Errorf("%s: %s", p.task.Name, e)
+		}
+		if o.Lost > 0 {
+			f.t.Logf("%s could not reach the store %d times: %s", p.task.Name, o.Lost, o.Why)
 		}
 		for _, u := range o.Uses {
 			u.worker, u.class = i, p.task.Class

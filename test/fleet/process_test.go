@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -86,7 +87,7 @@ func (p *process) next() string {
 		}
 		return s
 	case <-timer.C:
-		p.end()
+		p.dump()
 		p.t.Fatalf("process %s says nothing\n%s", p.task.Name, &p.errs)
 	}
 	return ""
@@ -134,6 +135,18 @@ func (p *process) outcome() (o outcome) {
 		p.t.Errorf("process %s: %v\n%s", p.task.Name, p.cmd.ProcessState, &p.errs)
 	}
 	return o
+}
+
+// dump ends the process, and has it tell first what its goroutines do.
+func (p *process) dump() {
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it may have gone by itself
+	timer := time.NewTimer(5 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+	}
+	p.end()
 }
 
 // end ends the process if it lives, and waits until it is gone.

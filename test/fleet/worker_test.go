@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/redisstore" // its URL schemes
 )
 
@@ -34,9 +35,11 @@ const (
 
 // outcome is what a process has to tell in the end.
 type outcome struct {
-	Uses   []use
 	Errors []string
+	Lost   int    // how often the store could not be reached
+	Why    string // the first time
 	CPU    time.Duration
+	Uses   []use
 }
 
 // use is one request that was let go.
@@ -109,7 +112,7 @@ func (k *task) run(in io.Reader, out io.Writer) error {
 		time.AfterFunc(patience, func() { os.Exit(3) }) // nobody is left to see it hang
 		stop()
 	}()
-	c := &crowd{task: k, gate: gate, served: make(chan struct{})}
+	c := &crowd{task: k, gate: gate, stop: stop, served: make(chan struct{})}
 	c.left.Store(int64(k.Callers))
 	var all sync.WaitGroup
 	for i := range k.Callers {
@@ -121,7 +124,7 @@ func (k *task) run(in io.Reader, out io.Writer) error {
 	case <-ctx.Done():
 	}
 	all.Wait()
-	if err := gate.Close(); err != nil {
+	if err := gate.Close(); err != nil && !c.lost(err) {
 		c.fail(fmt.Errorf("close the gate: %w", err))
 	}
 	var used syscall.Rusage
@@ -136,6 +139,7 @@ func (k *task) run(in io.Reader, out io.Writer) error {
 type crowd struct {
 	task   *task
 	gate   *sluice.Gate
+	stop   func()
 	left   atomic.Int64 // that have got nothing yet
 	served chan struct{}
 
@@ -154,19 +158,24 @@ func (c *crowd) call(ctx context.Context, i int) {
 	}()
 	for ctx.Err() == nil {
 		ticket, err := c.gate.Acquire(ctx, req)
-		if err != nil {
-			if !errors.Is(err, context.Canceled) {
-				c.fail(fmt.Errorf("acquire: %w", err))
+		switch {
+		case err == nil:
+		case errors.Is(err, context.Canceled):
+			return
+		case c.lost(err):
+			select {
+			case <-time.After(askAgain):
+			case <-ctx.Done():
 			}
+			continue
+		default:
+			c.fail(fmt.Errorf("acquire: %w", err))
 			return
 		}
 		uses = append(uses, use{Caller: i, At: now(), Waited: ticket.Waited(), Ticket: ticket.ID()})
-		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
-			c.fail(fmt.Errorf("answer: %w", err))
-			return
-		}
-		if err := ticket.Close(); err != nil {
-			c.fail(fmt.Errorf("close: %w", err))
+		_, err = ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK})
+		if err = errors.Join(err, ticket.Close()); err != nil && !c.lost(err) {
+			c.fail(fmt.Errorf("answer and close: %w", err))
 			return
 		}
 		if len(uses) == 1 && c.left.Add(-1) == 0 {
@@ -175,7 +184,26 @@ func (c *crowd) call(ctx context.Context, i int) {
 	}
 }
 
+// askAgain is how long one waits who was told that the store cannot be reached.
+const askAgain = 50 * time.Millisecond
+
+// lost reports whether an error only says that the store could not be reached: so it may be for a moment where a
+// machine has more to do than it can. Whoever is told so asks again.
+func (c *crowd) lost(err error) bool {
+	if !errors.Is(err, sluice.ErrStore) && !errors.Is(err, store.ErrUnavailable) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outcome.Lost++; c.outcome.Lost == 1 {
+		c.outcome.Why = err.Error()
+	}
+	return true
+}
+
+// fail ends it all: the outcome says why.
 func (c *crowd) fail(err error) {
+	c.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.outcome.Errors) < maxErrors {
