@@ -35,17 +35,14 @@ type estimate struct {
 func (e *estimate) now(up time.Duration) store.Time { return e.at.Add(up - e.of) }
 
 // latest is the latest that the server's clock can show when a call made now arrives there, 0 if that
-// is not known. Two clocks may drift apart by one part in a thousand.
-func (e *estimate) latest(up time.Duration) store.Time {
+// is not known. Two clocks may drift apart by one part in a thousand, and a call may be on its way for a
+// while: margin is several times as long as any is waited for.
+func (e *estimate) latest(up, margin time.Duration) store.Time {
 	if e.at == 0 {
 		return 0
 	}
-	return e.now(up).Add(e.rtt + clockMargin + (up-e.of)/1000)
+	return e.now(up).Add(e.rtt + margin + (up-e.of)/1000)
 }
-
-// clockMargin is how much later than reckoned a call may arrive without the server's clock having been
-// put forward. No call is waited for for longer than a quarter of it.
-const clockMargin = 2 * time.Second
 
 var started = time.Now()
 

@@ -43,6 +43,9 @@ func (st *state) newHandle(spec store.Spec) *handle {
 	h := &handle{state: st, session: session, spec: spec}
 	st.sessions[session] = h
 	h.place()
+	if !spec.Passing && !spec.Look {
+		st.resident.Store(true)
+	}
 	if spec.OnFailure == store.FailShare && !spec.Passing && !spec.Look && !st.store.fixed {
 		h.member = true
 		st.member.users++

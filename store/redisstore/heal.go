@@ -22,7 +22,7 @@ func (st *state) catchUp(r *reply, b *call) error {
 	if r.what == "jump" {
 		st.mu.Lock()
 		healed := st.epoch != b.at.epoch
-		late := r.now <= st.clock.latest(uptime())
+		late := r.now <= st.clock.latest(uptime(), 4*st.patience())
 		st.mu.Unlock()
 		if healed || late { // the call was under way for so long
 			return nil

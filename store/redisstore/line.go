@@ -159,11 +159,13 @@ func mayWait(ops []store.Op) bool {
 func (st *state) apply(ctx context.Context, ops []store.Op) error { return st.applyFor(ctx, nil, ops) }
 
 // post has operations applied that nobody waits for, now or when the store is back.
-func (st *state) post(ops []store.Op) {
+func (st *state) post(ops []store.Op) { st.postFor(nil, ops) }
+
+func (st *state) postFor(h *handle, ops []store.Op) {
 	if len(ops) == 0 {
 		return
 	}
-	r := newRequest(nil, ops)
+	r := newRequest(h, ops)
 	r.nobody = true
 	if err := st.line.add(r); err != nil {
 		r.free()

@@ -167,3 +167,27 @@ func TestComingBackMayFail(t *testing.T) {
 		})
 	}
 }
+
+// A close that nobody waited for was lost with the store, and its ticket stayed.
+func TestAClosePutOffIsNotLost(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t, persistent...)
+	m := join(t, server.URL(), failing(store.FailShare, perMinute(100)))
+	m.joined()
+	id := m.take(1)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.pool.(store.Later).CloseLater(id, false); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the store is lost", m.lost)
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	m.back()
+	await(t, "it is closed, and known to be", func() bool {
+		open, _, _ := redisstore.Notes(m.pool)
+		return open == 0 && m.snapshot().InFlight == 0
+	})
+}

@@ -56,11 +56,12 @@ type state struct {
 	upkeep  bool // it goes on
 	closed  bool
 
-	lost    *outage // nil while the store can be reached
-	void    []*call // calls of which it is not known whether they were made
-	isLost  atomic.Bool
-	crowded atomic.Bool   // somebody waits in the pool
-	backAt  time.Duration // uptime at which the last outage was over
+	lost     *outage // nil while the store can be reached
+	void     []*call // calls of which it is not known whether they were made
+	isLost   atomic.Bool
+	crowded  atomic.Bool   // somebody waits in the pool
+	resident atomic.Bool   // somebody is here to stay
+	backAt   time.Duration // uptime at which the last outage was over
 
 	ears ears
 	line line
