@@ -29,7 +29,7 @@ func TestManyAlikeAreAsOneAfterTheOther(t *testing.T) {
 		var pools [2]store.Pool
 		twins := [2]storetest.Harness{openMem(t), open(t)}
 		for i, h := range twins {
-			defer h.Store.Close() //nolint:errcheck // nothing is left to lose
+			defer h.Store.Close()
 			p, err := h.Store.Pool(context.Background(), spec)
 			if err != nil {
 				rt.Fatal(err)

@@ -79,13 +79,13 @@ func newRequest(h *handle, ops []store.Op) *request {
 	return r
 }
 
-func (r *request) free() {
-	r.handle = nil
-	if cap(r.ops) > maxTogether {
-		r.ops = nil
+func (q *request) free() {
+	q.handle = nil
+	if cap(q.ops) > maxTogether {
+		q.ops = nil
 	}
-	clear(r.ops)
-	requests.Put(r)
+	clear(q.ops)
+	requests.Put(q)
 }
 
 // applyFor applies the operations of a session.

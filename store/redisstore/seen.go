@@ -121,7 +121,7 @@ func readMemory(path string) (m memory, ok bool) {
 	if err != nil {
 		return m, false
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMemory || time.Since(info.ModTime()) > forgetAfter {
 		return m, false

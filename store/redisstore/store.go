@@ -192,7 +192,7 @@ func (e *storeError) Unwrap() []error { return []error{store.ErrUnavailable, e.e
 
 // Hint says what to do about it.
 func (e *storeError) Hint() string {
-	if h, ok := e.err.(interface{ Hint() string }); ok { //nolint:errorlint // only what was wrapped here
+	if h, ok := e.err.(interface{ Hint() string }); ok {
 		return h.Hint()
 	}
 	return ""

@@ -94,7 +94,7 @@ func parse(args []string) (o options, err error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "for everything that is left to chance")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	flags.StringVar(&o.markdown, "md", "", "write the table as markdown to this `FILE`, too")
-	flags.StringVar(&o.keep, "keep", "", "keep what every process did, of runs that broke a rule, in this `DIRECTORY`")
+	flags.StringVar(&o.keep, "keep", "", "keep what every process did, in this `DIRECTORY`")
 	flags.Func("only", "faults to run, comma separated (default all)", func(text string) error {
 		o.only = strings.Split(text, ",")
 		return nil

@@ -63,7 +63,7 @@ func (f *thief) accept() {
 
 // serve passes on what the two sides say to each other, until one of them falls silent.
 func (f *thief) serve(client net.Conn) {
-	defer client.Close() //nolint:errcheck // nothing is left to lose
+	defer client.Close()
 	if !f.add(client) {
 		return
 	}
@@ -72,7 +72,7 @@ func (f *thief) serve(client net.Conn) {
 	if err != nil {
 		return
 	}
-	defer server.Close() //nolint:errcheck // nothing is left to lose
+	defer server.Close()
 	if !f.add(server) {
 		return
 	}

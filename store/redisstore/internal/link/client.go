@@ -172,7 +172,7 @@ func (w *wire) owe(owes bool) {
 	if owes {
 		w.due = time.Now().Add(w.of.timeout)
 	}
-	w.limit() // fails only if it is closed, which reading will tell
+	_ = w.limit() // fails only if it is closed, which reading will tell
 }
 
 // SetDeadline is what rueidis calls for a single caller.
@@ -224,7 +224,7 @@ func (ws *wires) dial(ctx context.Context, address string, d *net.Dialer, config
 	}
 	if err != nil {
 		if conn != nil {
-			conn.Close()
+			_ = conn.Close()
 		}
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (ws *wires) dial(ctx context.Context, address string, d *net.Dialer, config
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.open == nil {
-		conn.Close()
+		_ = conn.Close()
 		return nil, ErrClosed
 	}
 	ws.open[w] = struct{}{}
@@ -244,7 +244,7 @@ func handshake(ctx context.Context, raw net.Conn, address string, config *tls.Co
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
-			raw.Close()
+			_ = raw.Close()
 			return nil, err
 		}
 		config = config.Clone()
@@ -252,7 +252,7 @@ func handshake(ctx context.Context, raw net.Conn, address string, config *tls.Co
 	}
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
-		raw.Close()
+		_ = raw.Close()
 		return nil, err
 	}
 	return conn, nil
@@ -289,7 +289,7 @@ func (ws *wires) renew() bool {
 // cut is Close for a connection that may be stuck: that of TLS waits to say goodbye.
 func (w *wire) cut() {
 	if c, ok := w.Conn.(*tls.Conn); ok {
-		c.NetConn().Close()
+		_ = c.NetConn().Close()
 	}
-	w.Close()
+	_ = w.Close()
 }

@@ -23,7 +23,7 @@ func NewFunction(source string) *Script {
 
 // callFunction calls a function, loading it where it is not known: it has not run then. It
 // reports false if functions cannot be used here.
-func (l *Link) callFunction(ctx context.Context, s *Script, keys, args []string) (reply string, err error, usable bool) { //nolint:revive,staticcheck // the error is not the last thing to say
+func (l *Link) callFunction(ctx context.Context, s *Script, keys, args []string) (reply string, err error, usable bool) { //nolint:revive // the error is not the last thing to say
 	for range 2 {
 		reply, err = l.call(ctx, l.client.B().Fcall().Function(s.function).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 		if !l.answered(err, "function not found") {

@@ -98,7 +98,7 @@ func (l *Link) RunReadOnly(ctx context.Context, s *Script, key string, args ...s
 // connections get there. Sentinels and clusters tell.
 func (l *Link) failed(ctx context.Context, err error) error {
 	if l.address.Mode == Single && judge(err) == answers["READONLY"] && l.wires.renew() {
-		l.call(ctx, l.client.B().Ping().Build()) // finds out that its connection is closed, so that the next call need not
+		_, _ = l.call(ctx, l.client.B().Ping().Build()) // finds out that its connection is closed, so that the next call need not
 	}
 	return l.fail(err)
 }
