@@ -27,9 +27,9 @@ func init() {
 }
 
 const (
-	flatBatch = 8   // acquires in a batch that is measured: fewer than the shortest queue has
-	flatBuild = 256 // operations in a batch that is not
-	places    = 1   // index of the limit that waiters lack
+	flatBatch = 8  // acquires in a batch that is measured: fewer than the shortest queue has
+	flatBuild = 64 // operations in a batch that is not
+	places    = 1  // index of the limit that waiters lack
 )
 
 func flatPool(name string, waiting int) store.Spec {
@@ -90,7 +90,7 @@ func (h *flatHandle) apply(ctx context.Context, ops []store.Op, want store.State
 	}
 	for i := range ops {
 		op := &ops[i]
-		for tries := 0; op.Result.State == store.Refused && op.Result.Reason.Code == store.CodeStore && tries < lostTries; tries++ {
+		for tries := 0; isLost(&op.Result) && tries < lostTries; tries++ {
 			if err := rest(ctx, lostRest); err != nil {
 				return err
 			}
@@ -104,6 +104,12 @@ func (h *flatHandle) apply(ctx context.Context, ops []store.Op, want store.State
 		}
 	}
 	return nil
+}
+
+// isLost reports that a request was refused because the store cannot be reached. The queue of those who wait
+// for it to be back is shorter than its own, which is never full here.
+func isLost(r *store.Result) bool {
+	return r.State == store.Refused && (r.Reason.Code == store.CodeStore || r.Reason.Code == store.CodeFull)
 }
 
 const (

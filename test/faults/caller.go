@@ -45,23 +45,30 @@ func (c *caller) once(ctx context.Context) bool {
 	request := sluice.Request{Resource: poolNames[c.pool], Agent: c.agent, Class: class}
 
 	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	asked := clock.now()
 	ticket, err := ask(limited, request)
-	got := clock.now()
-	cancel()
+	used := clock.now()
+	for err == nil && ticket.Stale() { // looked at after the stamp: by then it was good
+		say("renew %s", ticket.ID())
+		if err = ticket.Renew(limited); errors.Is(err, sluice.ErrStore) {
+			_ = ticket.Cancel() // it was not sent; if this fails it ends with its time to live
+		}
+		used = clock.now()
+	}
 	if err != nil {
 		if kind := errorKind(err); kind != "cancelled" || ctx.Err() == nil { // else it was told to stop
-			say("miss %s %d %d %d %s %s", poolNames[c.pool], asked, within, got, kind, oneLine(err.Error()))
+			say("miss %s %d %d %d %s %s", poolNames[c.pool], asked, within, used, kind, oneLine(err.Error()))
 		}
 		return false
 	}
 	// This stamp is the moment of use: a provider to which nothing takes time would count it so.
-	say("use %s %s %d %d %d %d", poolNames[c.pool], ticket.ID(), asked, within, got, clock.now())
+	say("use %s %s %d %d %d", poolNames[c.pool], ticket.ID(), asked, within, used)
 	hold := c.between(0, 20*time.Millisecond)
 	if c.pool == places {
 		hold = c.between(5*time.Millisecond, 60*time.Millisecond)
 	}
-	if c.pool != places || c.rand.IntN(2) == 0 { // a strict guard insists on an answer, else the charge stays as long as a ticket lives
+	if c.pool != places || c.rand.IntN(2) == 0 { // without an answer a charge may stay as long as a ticket lives
 		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil && !expected(err) {
 			say("note answer of %s: %s", ticket.ID(), oneLine(err.Error()))
 		}

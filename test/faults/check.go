@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -53,7 +54,7 @@ func checkBucket(uses []use, burst, rate float64, since stamp) verdict {
 			level = max(0, level-rate*u.used.sub(uses[i-1].used).Seconds())
 		}
 		level++
-		v.worst = max(v.worst, int(level))
+		v.worst = max(v.worst, int(math.Ceil(level-most+burst)))
 		if level > most {
 			v.breach("level %.3f at %s, limit %.0f: %s (worker %d)", level, after(u.used, since), burst, u.id, u.worker)
 		}
@@ -74,11 +75,11 @@ func checkPlaces(uses []use, size int, killed map[int]stamp, since stamp) verdic
 	for _, u := range uses {
 		end := u.closing
 		if end == 0 { // it never came to that
-			end = max(killed[u.worker], u.used)
+			end = killed[u.worker]
 		}
 		end = min(end, u.asked.add(ticketTTL))
-		if end > u.got {
-			edges = append(edges, edge{u.got, 1, u}, edge{end, -1, u})
+		if end > u.used {
+			edges = append(edges, edge{u.used, 1, u}, edge{end, -1, u})
 		}
 	}
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.add, b.add)) })
@@ -118,7 +119,7 @@ func overdue(l *ledger) (most time.Duration, who string) {
 		}
 	}
 	for _, u := range l.uses {
-		look(u.worker, u.pool, u.asked, u.got, u.within, "granted")
+		look(u.worker, u.pool, u.asked, u.used, u.within, "granted")
 	}
 	for _, m := range l.misses {
 		look(m.worker, m.pool, m.asked, m.got, m.within, m.kind+": "+m.text)

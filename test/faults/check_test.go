@@ -12,7 +12,7 @@ func at(moments ...float64) []use {
 	var list []use
 	for i, m := range moments {
 		s := stamp(m * 1e6)
-		list = append(list, use{worker: i, id: fmt.Sprintf("t-%d", i), asked: s, got: s, used: s})
+		list = append(list, use{worker: i, id: fmt.Sprintf("t-%d", i), asked: s, used: s})
 	}
 	return list
 }
@@ -51,7 +51,7 @@ func TestCheckBucket(t *testing.T) {
 		"at once":       {at(0, 0, 0), 3, 0},
 		"one too many":  {at(0, 0, 0, 0), 4, 1},
 		"drained":       {at(0, 0, 0, 100, 200), 3, 0},
-		"not yet":       {at(0, 0, 0, 99), 3, 1},
+		"not yet":       {at(0, 0, 0, 99), 4, 1},
 		"never below 0": {at(0, 10000, 10000, 10000, 10000), 4, 1},
 	} {
 		if v := checkBucket(c.uses, 3, 10, 0); v.worst != c.worst || v.breaks != c.breaks {
@@ -103,7 +103,7 @@ func TestOverdue(t *testing.T) {
 	if late, _ := overdue(l); late != 0 {
 		t.Errorf("nobody was late by %v", late)
 	}
-	l.uses = []use{{asked: 0, within: time.Second, got: stamp(1500 * time.Millisecond)}}
+	l.uses = []use{{asked: 0, within: time.Second, used: stamp(1500 * time.Millisecond)}}
 	l.misses = []miss{{asked: 0, within: time.Second, got: stamp(900 * time.Millisecond), kind: "store"}}
 	if late, who := overdue(l); late != 500*time.Millisecond || !strings.Contains(who, "then granted") {
 		t.Errorf("%v, %s", late, who)

@@ -121,7 +121,7 @@ func (k *cliCaller) call(ctx context.Context, resource string, shell int) {
 			k.slow++ // its request counts as arriving within the slack, and may have been later
 			return
 		}
-		k.uses = append(k.uses, cliUse{resource, use{worker: shell, id: reply.Ticket, asked: asked, got: used, used: used}})
+		k.uses = append(k.uses, cliUse{resource, use{worker: shell, id: reply.Ticket, asked: asked, used: used}})
 	case code == cliNotNow:
 		k.errors["notnow"]++
 	case code == cliNoStore:

@@ -10,13 +10,14 @@ import (
 // fault is one row of the campaign.
 type fault struct {
 	name   string
-	what   string   // in one sentence
-	setup  int      // of Redis
-	via    int      // which way workers reach it
-	lines  []string // of its configuration
-	params string   // of the URL
-	mode   string   // what workers do without the store; "": share
-	loses  bool     // the store's memory may be lost, and its counters with it
+	what   string        // in one sentence
+	setup  int           // of Redis
+	via    int           // which way workers reach it
+	lines  []string      // of its configuration
+	params string        // of the URL
+	mode   string        // what workers do without the store; "": share
+	lease  time.Duration // of workers; 0: the usual
+	loses  bool          // the store's memory may be lost, and its counters with it
 
 	// do does it, and returns when it is over. It runs in the middle of the load.
 	do func(r *rig) error

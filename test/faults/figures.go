@@ -18,7 +18,7 @@ const (
 // figures works out everything that is a measure.
 func (x *run) figures(f *fleet) {
 	uses := x.ledger.usesOf(rolling)
-	x.Grants = len(x.ledger.uses)
+	x.Grants, x.Renewed = len(x.ledger.uses), x.ledger.renewed
 	x.Use = share(uses, x.start, x.stop)
 	if x.over.sub(x.began) >= time.Second {
 		part := share(uses, x.began, x.over)
@@ -76,7 +76,7 @@ func between(uses []use, from, to stamp) []use {
 
 // share is what part was used of what the rolling limit admits.
 func share(uses []use, from, to stamp) float64 {
-	return float64(len(between(uses, from, to))) / admits(rolling, to.sub(from))
+	return float64(len(between(uses, from, to))) / admits(to.sub(from))
 }
 
 // longestGap is the longest time without a use.
@@ -115,6 +115,9 @@ func (x *run) check(f *fleet) {
 	v := checkRolling(x.counted(rolling), rollingSize, window, x.began)
 	x.Rolling = v.worst
 	x.violated(rolling, v)
+	v = checkRolling(x.counted(strict), strictSize, window, x.began)
+	x.Strict = v.worst
+	x.violated(strict, v)
 	v = checkBucket(x.counted(bucket), bucketBurst, bucketRate, x.began)
 	x.Bucket = v.worst
 	x.violated(bucket, v)

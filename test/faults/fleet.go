@@ -42,6 +42,7 @@ type post struct {
 	shift   time.Duration // of the process's monotonic clock
 	wall    time.Duration // and of its wall clock
 	events  bool
+	lease   time.Duration // 0: the usual
 }
 
 // process is one worker.
@@ -72,6 +73,9 @@ func (f *fleet) start(p post) (*process, error) {
 		"-seed", fmt.Sprint(f.seed+uint64(w.number)), "-shift", p.shift.String(), "-wall", p.wall.String())
 	if p.mode != "" {
 		args = append(args, "-mode", p.mode)
+	}
+	if p.lease != 0 {
+		args = append(args, "-lease", p.lease.String())
 	}
 	if p.events {
 		args = append(args, "-events")

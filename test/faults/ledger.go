@@ -16,7 +16,8 @@ import (
 // killed has told all it did:
 //
 //	ready NOW                              the gate is open
-//	use POOL ID ASKED WITHIN GOT USED      a ticket was granted, and used between GOT and its close
+//	use POOL ID ASKED WITHIN USED          a ticket was granted, and used at that moment
+//	renew ID                               it had become stale
 //	closing ID NOW                         Close is about to be called
 //	closed ID NOW KIND                     it has returned
 //	miss POOL ASKED WITHIN GOT KIND TEXT   no ticket was granted
@@ -32,8 +33,8 @@ type use struct {
 	id        string
 	asked     stamp
 	within    time.Duration // the caller's own deadline
-	got, used stamp
-	closing   stamp // 0: it did not come to that
+	used      stamp         // when the caller had its ticket, and would have sent its request
+	closing   stamp         // 0: it did not come to that
 	closed    stamp
 	closeKind string // of the error; "-": none
 }
@@ -66,6 +67,7 @@ type ledger struct {
 	misses  []miss
 	outages []outage
 	late    time.Duration // of timers, at most
+	renewed int
 	notes   []string
 }
 
@@ -103,7 +105,7 @@ func (l *ledger) take(worker int, line string) error {
 	defer l.mu.Unlock()
 	switch kind {
 	case "use":
-		u := use{worker: worker, pool: f.pool(), id: f.word(), asked: f.stamp(), within: time.Duration(f.stamp()), got: f.stamp(), used: f.stamp()}
+		u := use{worker: worker, pool: f.pool(), id: f.word(), asked: f.stamp(), within: time.Duration(f.stamp()), used: f.stamp()}
 		if !f.bad {
 			l.open[u.id] = len(l.uses)
 			l.uses = append(l.uses, u)
@@ -131,6 +133,8 @@ func (l *ledger) take(worker int, line string) error {
 		if _, late := f.stamp(), time.Duration(f.stamp()); !f.bad {
 			l.late = max(l.late, late)
 		}
+	case "renew":
+		l.renewed++
 	case "note":
 		l.addNote(fmt.Sprintf("worker %d: %s", worker, rest))
 	default:
@@ -212,7 +216,7 @@ func (l *ledger) write(out io.Writer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, u := range l.uses {
-		fmt.Fprintf(out, "%d use %s %s asked %d got %d used %d closing %d closed %d %s\n", u.worker, poolNames[u.pool], u.id, u.asked, u.got, u.used, u.closing, u.closed, u.closeKind)
+		fmt.Fprintf(out, "%d use %s %s asked %d used %d closing %d closed %d %s\n", u.worker, poolNames[u.pool], u.id, u.asked, u.used, u.closing, u.closed, u.closeKind)
 	}
 	for _, m := range l.misses {
 		fmt.Fprintf(out, "%d miss %s asked %d within %v got %d %s %s\n", m.worker, poolNames[m.pool], m.asked, m.within, m.got, m.kind, m.text)

@@ -36,7 +36,7 @@ func TestCampaign(t *testing.T) {
 		t.Errorf("%d runs:\n%s", len(found.Runs), &out)
 	}
 	for _, x := range found.Runs {
-		if x.Grants == 0 || x.Rolling == 0 || x.Bucket == 0 || x.Places == 0 {
+		if x.Grants == 0 || x.Rolling == 0 || x.Strict == 0 || x.Bucket == 0 || x.Places == 0 {
 			t.Errorf("%s: the checks saw nothing:\n%s", x.Fault, found.text())
 		}
 		if !strings.Contains(progress.String(), x.Fault) {

@@ -13,11 +13,11 @@ func netFaults() []*fault {
 		{name: "slow-link", what: "32 KB a second to each client, in pieces of 64 bytes", via: viaToxics, do: slowLink},
 		{name: "resets", what: "all connections are reset, again and again", via: viaToxics, do: resets},
 		{name: "black-hole-3s", what: "nothing passes for 3 s; connections stay open", via: viaToxics, do: blackHole(3 * time.Second)},
-		{name: "black-hole-15s", what: "the same for 15 s, longer than a process's lease", via: viaToxics, do: blackHole(15 * time.Second)},
+		{name: "black-hole-15s", what: "the same for 15 s, longer than the processes' lease of 12 s", via: viaToxics, lease: 12 * time.Second, do: blackHole(15 * time.Second)},
 		{name: "black-hole-closed", what: "nothing passes for 5 s, with on_store_failure: closed", via: viaToxics, mode: "closed", do: blackHole(5 * time.Second), rules: grantsNothing},
 		{name: "black-hole-open", what: "the same, with on_store_failure: open: limits are not kept meanwhile", via: viaToxics, mode: "open", do: blackHole(5 * time.Second)},
 		{name: "refused", what: "the port is closed for 4 s, connections are cut", via: viaToxics, do: refused},
-		{name: "cut-off-half", what: "half of the workers are cut off for 10 s, the others are not", via: viaToxics, do: cutOffHalf},
+		{name: "cut-off-half", what: "half of the workers are cut off for 12 s, the others are not", via: viaToxics, do: cutOffHalf, rules: goesOn},
 		{name: "half-open", what: "connections are dead and nobody is told, three times; new ones work", via: viaRelay, do: halfOpen},
 	}
 }
@@ -99,7 +99,7 @@ func cutOffHalf(r *rig) error {
 	if err := t.hole(); err != nil {
 		return err
 	}
-	return errors.Join(r.sleep(10*time.Second), t.clear())
+	return errors.Join(r.sleep(12*time.Second), t.clear())
 }
 
 func halfOpen(r *rig) error {
@@ -123,11 +123,28 @@ const settled = 200 * time.Millisecond
 func grantsNothing(x *run) {
 	n := 0
 	for _, u := range x.ledger.uses {
-		if u.got > x.began.add(settled) && u.got < x.over {
+		if u.used > x.began.add(settled) && u.used < x.over {
 			n++
 		}
 	}
 	if n > 0 {
 		x.broke("%d requests were let go without the store", n)
+	}
+}
+
+// sharedBy is when a process that is cut off must have begun to use its share: 3 s without a word, the slack, a
+// window, and a second.
+const sharedBy = 3*time.Second + time.Second + window + time.Second
+
+// goesOn is the rule of share: who is cut off goes on.
+func goesOn(x *run) {
+	n := 0
+	for _, u := range x.ledger.usesOf(rolling) {
+		if u.worker%2 == 1 && u.used > x.began.add(sharedBy) && u.used < x.over {
+			n++
+		}
+	}
+	if n == 0 {
+		x.broke("the workers that were cut off have let nothing go")
 	}
 }

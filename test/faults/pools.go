@@ -6,22 +6,27 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// The pools that workers share. The guard is strict: a charge begins with the grant and comes back one
-// window after the store has heard that the request is over. A use lies between the two, so for a provider
-// to which nothing takes time the limit is kept exactly, and the checks need no tolerance.
+// The pools that workers share.
+//
+// A use lies between the grant and what tells the store that the request has arrived. With a strict guard that is
+// the answer alone; with the usual one it is the answer or the end of the slack, and workers renew a ticket that has
+// become stale before they use it, as everybody must. So for a provider to which nothing takes time the limits are
+// kept exactly, and the checks need no tolerance.
 const (
-	rolling = iota
+	rolling = iota // as it comes: most figures are about this one
+	strict         // a rolling window with a strict guard
 	bucket
 	places
 	poolCount
 )
 
 // poolNames are the names of the resources.
-var poolNames = [poolCount]string{"rolling", "bucket", "places"}
+var poolNames = [poolCount]string{"rolling", "strict", "bucket", "places"}
 
 const (
-	window      = 2 * time.Second // of the rolling limit
+	window      = 2 * time.Second // of both rolling limits
 	rollingSize = 60
+	strictSize  = 20
 
 	bucketRate  = 20 // a second
 	bucketBurst = 10
@@ -30,38 +35,32 @@ const (
 
 	ticketTTL   = 5 * time.Second // of a ticket that is never closed
 	leaseRenew  = 2 * time.Second
-	leaseExpire = 10 * time.Second // of a process that is not heard of
+	leaseExpire = 30 * time.Second // of a process that is not heard of, unless the fault says otherwise
 	askWithin   = 3 * time.Second  // deadline of those who wait
 	tryWithin   = time.Second      // deadline of those who do not
 )
 
 // resources are the pools as a gate wants them.
 func resources() map[string]sluice.Resource {
-	of := func(l sluice.Limit) sluice.Resource {
-		return sluice.Resource{Limits: []sluice.Limit{l}, Guard: sluice.GuardStrict, TTL: ticketTTL}
+	all := map[string]sluice.Resource{}
+	add := func(pool int, guard sluice.Guard, l sluice.Limit) {
+		l.Name = "limit"
+		all[poolNames[pool]] = sluice.Resource{Limits: []sluice.Limit{l}, Guard: guard, TTL: ticketTTL}
 	}
-	return map[string]sluice.Resource{
-		poolNames[rolling]: of(sluice.Limit{Name: "window", Kind: sluice.Rolling, Size: rollingSize, Window: window}),
-		poolNames[bucket]:  of(sluice.Limit{Name: "rate", Kind: sluice.Bucket, Size: bucketRate, Window: time.Second, Burst: bucketBurst}),
-		poolNames[places]:  of(sluice.Limit{Name: "places", Kind: sluice.Concurrency, Size: placesSize}),
-	}
+	add(rolling, sluice.GuardAuto, sluice.Limit{Kind: sluice.Rolling, Size: rollingSize, Window: window})
+	add(strict, sluice.GuardStrict, sluice.Limit{Kind: sluice.Rolling, Size: strictSize, Window: window})
+	add(bucket, sluice.GuardAuto, sluice.Limit{Kind: sluice.Bucket, Size: bucketRate, Window: time.Second, Burst: bucketBurst})
+	add(places, sluice.GuardAuto, sluice.Limit{Kind: sluice.Concurrency, Size: placesSize})
+	return all
 }
 
 // gateConfig is how every process opens the gate.
-func gateConfig(url string) sluice.Config {
+func gateConfig(url string, lease time.Duration) sluice.Config {
 	return sluice.Config{
 		Store: url, Resources: resources(),
-		Leases: sluice.Leases{Renew: leaseRenew, Expire: leaseExpire},
+		Leases: sluice.Leases{Renew: leaseRenew, Expire: lease},
 	}
 }
 
-// admits is how many requests a pool lets go in a stretch of time, about; 0 if nothing says.
-func admits(pool int, d time.Duration) float64 {
-	switch pool {
-	case rolling:
-		return rollingSize * d.Seconds() / window.Seconds()
-	case bucket:
-		return bucketBurst + bucketRate*d.Seconds()
-	}
-	return 0
-}
+// admits is how many requests the rolling pool lets go in a stretch of time, about.
+func admits(d time.Duration) float64 { return rollingSize * d.Seconds() / window.Seconds() }

@@ -44,7 +44,7 @@ func probeMain(args []string, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*quietWithin)
 	defer cancel()
-	config := gateConfig(*url)
+	config := gateConfig(*url, leaseExpire)
 	config.Passing = true // it is no member
 	gate, err := sluice.Open(ctx, config)
 	if err != nil {

@@ -127,7 +127,7 @@ func (r *rig) url(worker int) string {
 // post is how the worker of a number is started. Those whose number is even are one machine, the others
 // another; a part of each listens to its gate, which makes it work in another way.
 func (r *rig) post(worker int) post {
-	return post{url: r.url(worker), mode: r.fault.mode, machine: worker % 2, events: worker/2%2 == 1}
+	return post{url: r.url(worker), mode: r.fault.mode, machine: worker % 2, events: worker/2%2 == 1, lease: r.fault.lease}
 }
 
 // servers are those that keep data.

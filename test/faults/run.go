@@ -16,7 +16,7 @@ type campaign struct {
 	load    time.Duration // around each fault: a fifth before, the rest after
 	workers int
 	seed    uint64
-	keep    string // where the ledgers of runs that broke a rule are kept; "": nowhere
+	keep    string // where ledgers are kept; "": nowhere
 
 	shifted func() (string, error) // this program with a wrong clock
 	cli     func() (string, error) // the command sluice
@@ -37,11 +37,13 @@ type run struct {
 	Gap     millis         `json:"longest_gap_ms"`   // without any use, from the fault on
 	Back    *millis        `json:"back_ms"`          // from the end of the fault to the full rate
 	Rolling int            `json:"worst_window"`     // most uses in a window
+	Strict  int            `json:"worst_strict"`     // the same of the pool with a strict guard
 	Bucket  int            `json:"worst_bucket"`     // highest level
 	Places  int            `json:"worst_places"`     // most held at the same time
-	Breaks  int            `json:"limit_violations"` // of all three
+	Breaks  int            `json:"limit_violations"` // of all pools
 	Double  int            `json:"double_grants"`    // tickets that were granted twice
 	Twice   *int           `json:"charged_twice"`    // charges that no request accounts for; null: the store's counters were lost
+	Renewed int            `json:"renewed"`          // tickets that had become stale before they could be used
 	Close   millis         `json:"longest_close_ms"` // of a ticket
 	CPU     float64        `json:"worker_cpu_share"` // of a processor, by one worker on average
 	Fresh   millis         `json:"fresh_process_ms"` // longest wait of a fresh process afterwards
@@ -93,7 +95,7 @@ func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
 	}
 	err = errors.Join(err, r.stop())
 	x.Notes = append(x.Notes, x.ledger.notes...)
-	if len(x.Broken) > 0 && c.keep != "" {
+	if c.keep != "" {
 		err = errors.Join(err, c.keepLedger(x))
 	}
 	return x, err
@@ -202,7 +204,7 @@ func (x *run) aftermath(r *rig) error {
 	return nil
 }
 
-// keepLedger writes down what happened in a run that broke a rule.
+// keepLedger writes down what happened in a run, for people to find out why.
 func (c *campaign) keepLedger(x *run) error {
 	if err := os.MkdirAll(c.keep, 0o700); err != nil {
 		return err

@@ -25,7 +25,7 @@ type column struct {
 
 var columns = []column{
 	{"fault", "", func(x *run) string { return x.Fault }},
-	{"grants", "requests that were let go, of all three pools", func(x *run) string { return fmt.Sprint(x.Grants) }},
+	{"grants", "requests that were let go, of all pools", func(x *run) string { return fmt.Sprint(x.Grants) }},
 	{"use", "part of what the rolling limit admits, over the whole load; a window that was free at the start can make it more than all", func(x *run) string { return percent(&x.Use) }},
 	{"during", "the same while the fault lasted", func(x *run) string { return percent(x.InFault) }},
 	{"store", "errors: the store cannot be reached", func(x *run) string { return fmt.Sprint(x.Errors["store"]) }},
@@ -37,8 +37,8 @@ var columns = []column{
 	{"noticed", "from the fault to the first gate that says that its store is lost", func(x *run) string { return span(x.Noticed) }},
 	{"gap", "longest time without a grant of the rolling pool", func(x *run) string { return span(&x.Gap) }},
 	{"back", "from the end of the fault to 80% of the full rate", func(x *run) string { return span(x.Back) }},
-	{"most", fmt.Sprintf("most uses in any window (limit %d in %v; cli-flushall: %d), highest level of the bucket (%d), most places at once (%d)",
-		rollingSize, window, cliSize, bucketBurst, placesSize), func(x *run) string { return fmt.Sprintf("%d/%d/%d", x.Rolling, x.Bucket, x.Places) }},
+	{"most", fmt.Sprintf("most uses in any window (limit %d in %v; cli-flushall: %d), the same with a strict guard (%d), highest level of the bucket (%d), most places at once (%d)",
+		rollingSize, window, cliSize, strictSize, bucketBurst, placesSize), func(x *run) string { return fmt.Sprintf("%d/%d/%d/%d", x.Rolling, x.Strict, x.Bucket, x.Places) }},
 	{"over", "violations of these limits", func(x *run) string { return fmt.Sprint(x.Breaks) }},
 	{"double", "tickets granted twice", func(x *run) string { return fmt.Sprint(x.Double) }},
 	{"twice", "requests charged twice; -: the store has lost its counters", func(x *run) string { return number(x.Twice) }},

@@ -10,7 +10,7 @@ import (
 func TestTable(t *testing.T) {
 	half, none := 0.5, 0
 	table := table{Workers: 6, Callers: 8, Load: "10s", Took: "5m", Runs: []*run{
-		{Fault: "none", What: "nothing happens", Grants: 123, Use: 0.975, Errors: map[string]int{}, Twice: &none, Back: some(12), Rolling: 60, Bucket: 10, Places: 5},
+		{Fault: "none", What: "nothing happens", Grants: 123, Use: 0.975, Errors: map[string]int{}, Twice: &none, Back: some(12), Rolling: 60, Strict: 20, Bucket: 10, Places: 5},
 		{Fault: "kill-9", What: "it is killed", Errors: map[string]int{"store": 3, "full": 2, "odd": 1}, InFault: &half, First: some(1500), Late: 3, Allowed: 110, Broken: []string{"a rule"}, Notes: []string{"a note"}},
 	}}
 	text := table.text()
@@ -20,7 +20,7 @@ func TestTable(t *testing.T) {
 	}
 	for i, want := range map[int][]string{
 		0: {"6 processes of 8 callers, load of 10s"},
-		2: {"none ", " 123 ", " 98% ", " 60/10/5 ", " 12ms ", "kept"},
+		2: {"none ", " 123 ", " 98% ", " 60/20/10/5 ", " 12ms ", "kept"},
 		3: {"kill-9", " 50% ", " 3/110 ", " 1.5s ", "BROKEN 1"},
 	} {
 		for _, w := range want {

@@ -21,7 +21,7 @@ import (
 const roleWorker = "worker"
 
 // callers are the goroutines of a worker, by the pool that each asks.
-var callers = []int{rolling, rolling, rolling, rolling, bucket, bucket, places, places}
+var callers = []int{rolling, rolling, rolling, strict, strict, bucket, places, places}
 
 // worker is a process that asks all the time.
 type worker struct {
@@ -31,6 +31,7 @@ type worker struct {
 	events bool // it listens to what its gate tells
 	clock  clock
 	seed   uint64
+	lease  time.Duration
 
 	mu      sync.Mutex
 	out     io.Writer
@@ -47,6 +48,7 @@ func workerMain(args []string, in io.Reader, out io.Writer) error {
 	flags.Uint64Var(&w.seed, "seed", 1, "for its choices")
 	flags.BoolVar(&w.events, "events", false, "listen to the gate")
 	flags.DurationVar(&w.clock.shift, "shift", 0, "of this process's monotonic clock")
+	flags.DurationVar(&w.lease, "lease", leaseExpire, "of this process")
 	wall := flags.Duration("wall", 0, "of this process's wall clock")
 	mode := flags.String("mode", sluice.FailShare.String(), "what to do without the store")
 	if err := flags.Parse(args); err != nil {
@@ -101,7 +103,7 @@ func (w *worker) run(in io.Reader) error {
 // open opens the gate, again and again while the store cannot be reached: workers are started in the
 // middle of faults, too.
 func (w *worker) open(ctx context.Context) (*sluice.Gate, error) {
-	config := gateConfig(w.url)
+	config := gateConfig(w.url, w.lease)
 	config.OnStoreFailure = w.mode
 	if w.events {
 		config.Events = w.event
