@@ -36,11 +36,11 @@ staticcheck: ## static analysis, as part of test
 	$(GO) tool staticcheck ./...
 
 unit: need-redis
-	$(GO) test ./...
+	$(GO) test -timeout 14m ./...
 
 # The whole suite on Redis has no goroutines that meet: it is run once, without the detector.
 race: need-redis ## tests of the core under the race detector
-	$(GO) test -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions' $(CORE)
+	$(GO) test -timeout 14m -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions' $(CORE)
 
 # The nested modules must keep compiling against the public API.
 bench-check: need-redis

@@ -13,6 +13,7 @@ import (
 
 // What is alike is sent once and decided together: it comes to the same as one after the other.
 func TestManyAlikeAreAsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		spec := store.Spec{
 			Name: "pool", Classes: []store.Class{{Name: "p0", Weight: 40}, {Name: "p1", Weight: 35}}, MaxWaiting: 100, Pace: rapid.Bool().Draw(rt, "pace"),

@@ -10,27 +10,32 @@ import (
 
 // The same on a cluster, whose nodes each have a part of the pools, and behind sentinels.
 func TestStoreOnACluster(t *testing.T) {
+	t.Parallel()
 	c := redisrun.NewCluster(t)
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return openAt(t, c.URL()) })
 }
 
 func TestSameDecisionsOnACluster(t *testing.T) {
+	t.Parallel()
 	c := redisrun.NewCluster(t)
 	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, c.URL()) })
 }
 
 func TestStoreBehindSentinels(t *testing.T) {
+	t.Parallel()
 	s := redisrun.NewSentinel(t)
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return openAt(t, s.URL()) })
 }
 
 func TestSameDecisionsBehindSentinels(t *testing.T) {
+	t.Parallel()
 	s := redisrun.NewSentinel(t)
 	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, s.URL()) })
 }
 
 // Where functions are not to be had, as before Redis 7, the script runs as a script and keeps nothing.
 func TestSameDecisionsWithoutFunctions(t *testing.T) {
+	t.Parallel()
 	s := redisrun.New(t)
 	if _, err := s.Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "~*", "&*", "+@all", "-function", "-fcall"); err != nil {
 		t.Fatal(err)

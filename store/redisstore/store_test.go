@@ -54,6 +54,12 @@ func openMem(*testing.T) storetest.Harness {
 	return storetest.Harness{Store: memstore.New(memstore.WithClock(c)), Advance: c.Advance}
 }
 
-func TestStoreOnOneServer(t *testing.T) { storetest.Run(t, open) }
+func TestStoreOnOneServer(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, open)
+}
 
-func TestSameDecisionsOnOneServer(t *testing.T) { storetest.Differential(t, openMem, open) }
+func TestSameDecisionsOnOneServer(t *testing.T) {
+	t.Parallel()
+	storetest.Differential(t, openMem, open)
+}
