@@ -77,6 +77,10 @@ func (r Report) printRedis(w io.Writer) {
 			what = row.What
 			fmt.Fprintf(w, "\nRedis, %s\tRedis CPU us/acquire\tbest\tx smallest\tof a CPU at rest\n", what)
 		}
+		if row.Failed != "" {
+			fmt.Fprintf(w, "  %d\t%s\n", row.Size, row.Failed)
+			continue
+		}
 		fmt.Fprintf(w, "  %d\t%.2f\t%.2f\t%.2f\t%s\n", row.Size, row.Server, row.Best, row.Ratio, percent(row.Idle, 1))
 	}
 }

@@ -190,6 +190,24 @@ func TestFlatBars(t *testing.T) {
 	}
 }
 
+// What cannot be had is said, and no reason to do without the rest.
+func TestFlatSizeThatFails(t *testing.T) {
+	left := 0
+	c := flatContender{[]string{"a"}, func(_ context.Context, _ *redisrun.Server, size int) ([]flatStep, func() error, error) {
+		if size > minCrowd {
+			return nil, nil, errors.New("too many")
+		}
+		return []flatStep{func(context.Context) (int, error) { return 1, nil }}, func() error { left++; return nil }, nil
+	}}
+	rows, err := c.measure(t.Context(), Options{Rounds: 2, Redis: time.Millisecond, Crowd: 20}, io.Discard)
+	if err != nil || len(rows) != 2 || rows[0].Failed != "" || rows[1].Failed != "too many" || left != 1 {
+		t.Errorf("%+v, %v, left %d times", rows, err, left)
+	}
+	if bars := flatBars(rows); len(bars) != 1 || bars[0].Pass {
+		t.Errorf("%+v", bars)
+	}
+}
+
 // BenchmarkRedis is one contender by itself, for a profile: -bench 'Redis/128_callers/sluice,_1_limit$'.
 func BenchmarkRedis(b *testing.B) {
 	server := redisrun.New(b)

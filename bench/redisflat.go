@@ -20,8 +20,9 @@ type FlatRow struct {
 	Size   int     `json:"size"`
 	Server float64 `json:"redis_cpu_us_per_acquire"`
 	Best   float64 `json:"best_redis_cpu_us_per_acquire"`
-	Ratio  float64 `json:"ratio"`          // to the smallest size
-	Idle   float64 `json:"redis_cpu_idle"` // the part of a processor that Redis uses while nobody asks
+	Ratio  float64 `json:"ratio"`            // to the smallest size
+	Idle   float64 `json:"redis_cpu_idle"`   // the part of a processor that Redis uses while nobody asks
+	Failed string  `json:"failed,omitempty"` // why there are no figures
 }
 
 // flatContender is something of which there can be many, and what is asked of Redis then.
@@ -51,6 +52,7 @@ type flatTurn struct {
 	server *redisrun.Server
 	step   flatStep
 	seen   []flatSeen
+	err    error // it is over with this one
 }
 
 // flatSeen is processor time for each acquire in microseconds, and for each second of rest.
@@ -68,35 +70,58 @@ func measureFlat(ctx context.Context, opts Options, progress io.Writer) ([]FlatR
 	return rows, nil
 }
 
+// measure goes on where a size cannot be had: that is a result too.
 func (c flatContender) measure(ctx context.Context, opts Options, progress io.Writer) (_ []FlatRow, err error) {
 	var turns []*flatTurn
 	for _, size := range flatSizes(opts.Crowd) {
+		if ctx.Err() != nil {
+			break
+		}
 		for _, what := range c.whats {
 			fmt.Fprintf(progress, "preparing: what an acquire costs Redis %s, %d\n", what, size)
 		}
-		server, err := redisrun.Start(redisrun.Options{})
-		if err != nil {
-			return nil, err
+		server, failed := redisrun.Start(redisrun.Options{})
+		if failed != nil {
+			return nil, failed
 		}
 		defer func() { err = errors.Join(err, server.Stop()) }()
-		steps, done, err := c.prepare(ctx, server, size)
-		if err != nil {
-			return nil, fmt.Errorf("%s, %d: %w", c.whats[0], size, err)
+		steps, done, failed := c.prepareWithin(ctx, server, size)
+		if done != nil {
+			defer func() {
+				if err := done(); err != nil {
+					fmt.Fprintf(progress, "leaving %d: %v\n", size, err)
+				}
+			}()
 		}
-		defer func() { err = errors.Join(err, done()) }()
 		for i, what := range c.whats {
-			turns = append(turns, &flatTurn{what: what, size: size, server: server, step: steps[i]})
+			t := &flatTurn{what: what, size: size, server: server, err: failed}
+			if failed == nil {
+				t.step = steps[i]
+			}
+			turns = append(turns, t)
 		}
 	}
 	for round := range opts.Rounds {
 		for i := range turns {
-			t := turns[(i+round)%len(turns)]
-			if err := t.measure(ctx, opts.Redis); err != nil {
-				return nil, fmt.Errorf("%s, %d: %w", t.what, t.size, err)
+			if t := turns[(i+round)%len(turns)]; t.err == nil && ctx.Err() == nil {
+				t.err = t.measure(ctx, opts.Redis)
 			}
 		}
 	}
-	return flatRows(turns), nil
+	return flatRows(turns), ctx.Err()
+}
+
+// flatPatience bounds how long it takes to have so many of something.
+const flatPatience = 3 * time.Minute
+
+func (c flatContender) prepareWithin(ctx context.Context, server *redisrun.Server, size int) ([]flatStep, func() error, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, flatPatience, fmt.Errorf("not prepared within %v", flatPatience))
+	defer cancel()
+	steps, done, err := c.prepare(ctx, server, size)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return steps, done, err
 }
 
 func (t *flatTurn) measure(ctx context.Context, length time.Duration) error {
@@ -173,6 +198,9 @@ func flatRows(turns []*flatTurn) []FlatRow {
 				row.Best = s.acquire
 			}
 			row.Idle += s.idle / float64(len(t.seen)) // it may come and go: no median
+		}
+		if t.err != nil {
+			row = FlatRow{What: t.what, Size: t.size, Failed: t.err.Error()}
 		}
 		if _, later := smallest[t.what]; !later {
 			smallest[t.what] = row.Server

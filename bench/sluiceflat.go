@@ -68,13 +68,15 @@ func openFlat(ctx context.Context, server *redisrun.Server, waiting int) (*flatH
 
 // done sends those away who wait, a few at a time, before it leaves.
 func (h *flatHandle) done() error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	defer cancel()
 	var errs []error
 	for batch := range slices.Chunk(slices.Collect(maps.Keys(h.waiting)), flatBuild) {
 		ops := make([]store.Op, len(batch))
 		for i, id := range batch {
 			ops[i] = store.Op{Kind: store.OpCancel, ID: id}
 		}
-		if err := h.pool.Apply(context.Background(), ops); err != nil {
+		if err := h.pool.Apply(ctx, ops); err != nil {
 			errs = append(errs, err)
 			break
 		}
@@ -276,8 +278,10 @@ func (h *flatHandle) serving(agents []string, held []store.ID) flatStep {
 	}
 }
 
-// collectWithin bounds how long those whose turn it is wait to be told.
-const collectWithin = 10 * time.Second
+const (
+	collectWithin = 10 * time.Second // for those whose turn it is to be told
+	leaveWithin   = 20 * time.Second // for those who wait to be sent away
+)
 
 // notices are what the store has told of tickets, until they are read.
 type notices struct {
