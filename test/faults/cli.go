@@ -60,16 +60,13 @@ func cliFlushed(c *campaign, x *run, r *rig) error {
 	for i := range cliShells {
 		shells.Go(func() { k.shell(ctx, i) })
 	}
-	x.began, err = x.start, r.sleep(c.load/5)
+	err = errors.Join(r.sleep(c.load/5), r.until(warmWithin, func() bool { return len(k.since("short", 0)) > 0 && len(k.since("long", 0)) > 0 }))
+	x.began = now()
 	if err == nil {
-		x.began = now()
 		err = flushed(r)
 	}
 	x.over = now()
-	err = errors.Join(err, r.sleep(c.load*4/5))
-	for end := time.Now().Add(backWithin); err == nil && time.Now().Before(end) && len(k.since("short", x.over)) == 0; {
-		err = r.sleep(200 * time.Millisecond)
-	}
+	err = errors.Join(err, r.sleep(c.load*4/5), r.until(backWithin, func() bool { return len(k.since("short", x.over)) > 0 }))
 	x.stop = now()
 	stop()
 	shells.Wait()

@@ -148,6 +148,16 @@ func (r *rig) sleep(d time.Duration) error {
 	return r.ctx.Err()
 }
 
+// until waits for something, for as long as that may take. It is no error if it does not come.
+func (r *rig) until(within time.Duration, done func() bool) error {
+	for end := time.Now().Add(within); !done() && time.Now().Before(end); {
+		if err := r.sleep(100 * time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // do sends a command to a single server.
 func (r *rig) do(args ...string) error {
 	if _, err := r.server.Do(r.ctx, args...); err != nil {

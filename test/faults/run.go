@@ -68,6 +68,9 @@ func (x *run) broke(format string, args ...any) {
 }
 
 const (
+	// warmWithin is how much longer than planned the load goes on before the fault, on a machine that has much else
+	// to do.
+	warmWithin = 20 * time.Second
 	// backWithin is how much longer than planned the load goes on until the full rate is back.
 	backWithin = 20 * time.Second
 	// fullRate is the part of the limit that counts as that.
@@ -149,6 +152,9 @@ func (c *campaign) phases(x *run, r *rig) error {
 	if err := r.sleep(c.load / 5); err != nil {
 		return err
 	}
+	if err := r.until(warmWithin, x.warm); err != nil {
+		return err
+	}
 	x.began = now()
 	err := x.fault.do(r)
 	x.over = now()
@@ -158,15 +164,20 @@ func (c *campaign) phases(x *run, r *rig) error {
 	if err := r.sleep(c.load * 4 / 5); err != nil {
 		return err
 	}
-	for end := time.Now().Add(backWithin); time.Now().Before(end); {
-		if _, ok := backAt(x.ledger.usesOf(rolling), x.over); ok {
-			break
-		}
-		if err := r.sleep(200 * time.Millisecond); err != nil {
-			return err
+	return r.until(backWithin, func() bool {
+		_, ok := backAt(x.ledger.usesOf(rolling), x.over)
+		return ok
+	})
+}
+
+// warm reports that every pool has let something go: a fault before that would show nothing.
+func (x *run) warm() bool {
+	for pool := range poolNames {
+		if len(x.ledger.usesOf(pool)) == 0 {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 // aftermath looks whether anything is stuck when all is over.

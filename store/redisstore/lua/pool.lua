@@ -88,8 +88,10 @@ end
 local function close(v)
  known.v = v
  if known.count > 20000 and known.calls == 0 then current = nil return end -- more than is worth keeping
- npools = npools + 1
- if npools > 10000 then pools, npools = {}, 0 end
+ if not known.counted then
+  known.counted, npools = true, npools + 1
+  if npools > 10000 then pools, npools = {}, 0 end
+ end
  pools[K] = known
 end
 local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
@@ -5696,10 +5698,9 @@ carry = function(clock, items, out)
    for _ = went + 1, many do n = n + 1 ops[n] = spelt(item) end
   elseif kind == -2 then
    local session, j, last = item[2], 3, #item
-   while calm and j <= last do
-    if not quickClose(session, item[j]) then calm = false break end
-    j = j + 1
-   end
+   -- One that takes the long way does so after the others: what it frees is not needed by those that
+   -- have room without it, and those that have not come after it.
+   while calm and j <= last and quickClose(session, item[j]) do j = j + 1 end
    quick[k] = j - 3
    if n == 0 then ops = {} end
    for j = j, last do n = n + 1 ops[n] = closing(session, item[j]) end

@@ -169,8 +169,10 @@ end
 local function close(v)
  known.v = v
  if known.count > 20000 and known.calls == 0 then current = nil return end -- more than is worth keeping
- npools = npools + 1
- if npools > 10000 then pools, npools = {}, 0 end
+ if not known.counted then
+  known.counted, npools = true, npools + 1
+  if npools > 10000 then pools, npools = {}, 0 end
+ end
  pools[K] = known
 end
 `, single+1, ring+1, lookups(singles), strings.Join(all, ", "), indexed("s", len(all)))
