@@ -171,7 +171,7 @@ func shares(s *suite) {
 			for _, b := range by {
 				b.granted = 0 // what went before all were there is not contended
 			}
-			m.pass(30 * time.Second)
+			m.pass(10 * time.Second)
 			for c, weight := range []float64{40, 35, 25} {
 				m.about(fmt.Sprint("class ", c), float64(by[c].granted), float64(total(by))*weight/100)
 			}
@@ -184,7 +184,7 @@ func shares(s *suite) {
 				by[c] = append(by[c], m.stream(want(fmt.Sprint("agent", c, a), 1).class(uint8(c)), 120/agents))
 			}
 		}
-		m.pass(30 * time.Second)
+		m.pass(10 * time.Second)
 		all := total(slices.Concat(by[:]...))
 		for c, weight := range []float64{40, 35, 25} {
 			m.about(fmt.Sprint("class ", c), float64(total(by[c])), float64(all)*weight/100)
@@ -205,7 +205,7 @@ func shares(s *suite) {
 	s.test("what one class leaves the others share by weight", contended, func(m *member) {
 		a := m.stream(want("a", 1).class(0), 40)
 		b := m.stream(want("b", 1).class(2), 40)
-		m.pass(30 * time.Second)
+		m.pass(10 * time.Second)
 		all := float64(a.granted + b.granted)
 		m.about("p0", float64(a.granted), all*40/65)
 		m.about("p2", float64(b.granted), all*25/65)
@@ -224,7 +224,7 @@ func shares(s *suite) {
 		for a, depth := range []int{15, 60, 15, 100, 15} {
 			by = append(by, m.stream(want(fmt.Sprint("agent", a), 1), depth))
 		}
-		m.pass(30 * time.Second)
+		m.pass(10 * time.Second)
 		for _, b := range by {
 			m.about(b.req.op.Agent, float64(b.granted), float64(total(by))/5)
 		}
@@ -234,7 +234,7 @@ func shares(s *suite) {
 		for a := range 20 {
 			by = append(by, m.stream(want(fmt.Sprint("agent", a), 1).class(uint8(a%3)), 10))
 		}
-		m.pass(30 * time.Second)
+		m.pass(10 * time.Second)
 		for _, b := range by {
 			// The smallest share is 25% over six agents: about two grants a second.
 			if b.gap > 2*time.Second {
