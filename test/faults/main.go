@@ -146,7 +146,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (broken bool,
 		x, err := c.do(ctx, f, i)
 		if ctx.Err() != nil {
 			fmt.Fprintln(progress, "interrupted")
-			return false, errors.Join(ctx.Err(), err)
+			return false, errors.New("it was interrupted, and has shown nothing")
 		}
 		if errors.Is(err, redisrun.ErrMissing) {
 			fmt.Fprintln(progress)
