@@ -246,7 +246,16 @@ func (st *state) askAgain(b *homecoming, charges []store.Op, now store.Time) (as
 		return false
 	})
 	b.ops = append(b.ops, asks...)
+	users := map[uint64]who{}
+	for _, h := range st.sessions { // also those of whom nobody asked meanwhile: the store may have forgotten their numbers
+		if h.user.agent != "" {
+			users[h.session] = h.user
+		}
+	}
 	for session, user := range o.users {
+		users[session] = user
+	}
+	for session, user := range users {
 		b.ops = append(b.ops, user.pass(st.newID(session, true))...)
 	}
 	return asks
