@@ -8,7 +8,7 @@ LINT_VERSION  ?= v2.14.0
 CORE          := . ./internal/... ./store/... ./retry/... ./eventlog/... ./deadletter/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test need-redis fmt-check vet staticcheck unit race bench-check bench faults-check faults lint fuzz
+.PHONY: help run build test need-redis fmt-check vet staticcheck unit redis-suite race bench-check bench faults-check faults lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,10 +35,15 @@ vet:
 staticcheck: ## static analysis, as part of test
 	$(GO) tool staticcheck ./...
 
-# The fleet has twenty processes of its own: it runs when nothing else does.
+# The longest parts of the suite are run on one Redis here, and on a Cluster and behind Sentinels by redis-suite. The fleet
+# has twenty processes of its own: it runs when nothing else does.
 unit: need-redis
-	$(GO) test -timeout 14m $$($(GO) list ./... | grep -v /test/fleet)
+	$(GO) test -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels)/(Shares|Claims|History|Leaks|Stock)' \
+		$$($(GO) list ./... | grep -v /test/fleet)
 	$(GO) test ./test/fleet
+
+redis-suite: need-redis ## the whole suite on a Cluster and behind Sentinels
+	$(GO) test -timeout 30m -count=1 -run 'OnACluster|BehindSentinels' ./store/redisstore
 
 # The whole suite on Redis has no goroutines that meet: it is run once, without the detector.
 race: need-redis ## tests of the core under the race detector
