@@ -248,7 +248,7 @@ func (st *state) askAgain(b *homecoming, charges []store.Op, now store.Time) (as
 	b.ops = append(b.ops, asks...)
 	users := map[uint64]who{}
 	for _, h := range st.sessions { // also those of whom nobody asked meanwhile: the store may have forgotten their numbers
-		if h.user.agent != "" {
+		if h.user.agent != "" && h.spec.OnFailure != store.FailOpen {
 			users[h.session] = h.user
 		}
 	}
