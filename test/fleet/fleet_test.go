@@ -34,7 +34,8 @@ type fleet struct {
 
 	from, to  stamp // what is measured
 	cpu       time.Duration
-	uses      []use // of the whole run, by time
+	late      time.Duration // timers, on average, in that stretch
+	uses      []use         // of the whole run, by time
 	processor time.Duration
 }
 
@@ -100,15 +101,42 @@ func (f *fleet) measure(stretch time.Duration) {
 		f.t.Fatal(err)
 	}
 	f.from = now()
-	timer := time.NewTimer(stretch)
-	defer timer.Stop()
-	<-timer.C
+	f.late = lateness(stretch)
 	f.to = now()
 	after, err := f.redis.CPU()
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.cpu = after - before
+}
+
+// lateness lets time pass, and returns how late timers were meanwhile, on average: whether the machine keeps up with what it
+// has to run, whatever the store does.
+func lateness(stretch time.Duration) time.Duration {
+	const every = 10 * time.Millisecond
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	var late time.Duration
+	n := 0
+	for begin := time.Now(); time.Since(begin) < stretch; n++ {
+		due := time.Now().Add(every)
+		timer.Reset(every)
+		<-timer.C
+		late += time.Since(due)
+	}
+	return late / time.Duration(max(n, 1))
+}
+
+// keepsUp reports whether the machine was fast enough for what depends on it to be judged. What does not is judged always.
+func (f *fleet) keepsUp() bool {
+	f.t.Helper()
+	f.t.Logf("timers were late by %v on average", f.late.Round(10*time.Microsecond))
+	if f.late <= 3*time.Millisecond {
+		return true
+	}
+	f.t.Logf("the machine does not keep up: how much was used, and by each goroutine, says nothing here")
+	return false
 }
 
 // collect stops the processes and gathers what they tell.
@@ -200,7 +228,7 @@ func (f *fleet) nobodyStarves(class string) {
 	mean := float64(total) / float64(len(count))
 	f.t.Logf("%s: %d goroutines got %d to %d each, in turns of %.2f s; the longest gap was %.2f s",
 		class, len(count), least, most, f.stretch().Seconds()/mean, gap.Seconds())
-	if mean >= 4 && float64(least) < mean/4 {
+	if least == 0 && mean >= 4 || f.keepsUp() && (least == 0 || float64(least) < mean/2) {
 		f.t.Errorf("a goroutine of class %s got %d, where the mean is %.1f", class, least, mean)
 	}
 }
@@ -230,10 +258,8 @@ func TestClassesGetTheirShares(t *testing.T) {
 		f.nobodyStarves(s.class)
 	}
 	t.Logf("%.2f%% of the limit was used", 100*f.used())
-	if n < enough/10 {
-		t.Errorf("%d grants are too few to tell anything: %d are wanted", n, enough)
-	} else if n < enough {
-		t.Logf("%d grants are fewer than the %d for which 5%% are three standard deviations: the machine is slow", n, enough)
+	if n < enough/10 || n < enough && f.keepsUp() {
+		t.Errorf("%d grants are too few to tell: %d are needed", n, enough)
 	}
 }
 
@@ -243,9 +269,8 @@ func TestALoneClassGetsEverything(t *testing.T) {
 	f.legal()
 	f.nobodyStarves(sluice.P2)
 	t.Logf("%.2f%% of the limit was used", 100*f.used())
-	// Held to its share it would get a quarter. How near it comes to all depends on the machine, which has
-	// twenty processes to run.
-	if f.used() < 0.6 {
+	// Held to its share it would get a quarter.
+	if f.used() < 0.6 || f.used() < 0.97 && f.keepsUp() {
 		t.Errorf("a lone class got %.2f%% of the limit", 100*f.used())
 	}
 }
