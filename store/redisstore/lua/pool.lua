@@ -5524,8 +5524,15 @@ local function spelt(item)
  return op
 end
 
--- quickAcquire grants up to many of the same request, and returns how many and the first number.
-local function quickAcquire(item, many)
+-- fresh reports that a session is not remembered: what comes before its first request sees that.
+local function fresh(id)
+ local i = F.pool_Pool_findSession(id)
+ return i == 0 or F.pool_Pool_past(S_sessions[i] or ld(S_sessions, i))
+end
+
+-- quickAcquire grants up to many of the same request, and returns how many and the first number. Some that take
+-- the long way may come before it.
+local function quickAcquire(item, many, before)
  local session, N, agent, class, wait, alive, ttl = item[3], item[4], item[5], item[6], item[7], item[8], item[9]
  if N ~= 0 and (many > 1 or N >= 9007199254740992) or agent == '' or #agent > 256 or class >= cfg[22]
   or ttl < 1000000000 or ttl > 86400000000000 or alive < 0 or alive > 86400000000000 or wait > 8640000000000000 or known.nopen > 4096 then
@@ -5551,7 +5558,10 @@ local function quickAcquire(item, many)
   end
  end
  local s = S_sessions[once[24]]
- if not s or s[1] ~= session or s[4] == 0 then s = F.pool_Pool_sessionOf(session) end
+ if not s or s[1] ~= session or s[4] == 0 then
+  if before and fresh(session) then return 0 end
+  s = F.pool_Pool_sessionOf(session)
+ end
  local high = s[2]
  if N ~= 0 then
   if N <= high then return 0 end
@@ -5687,7 +5697,7 @@ carry = function(clock, items, out)
    local many, went = item[2], 0
    if calm then
     while went < many do
-     local got, first = quickAcquire(item, many - went)
+     local got, first = quickAcquire(item, many - went, n > 0)
      if got == 0 then calm = false break end
      if went == 0 then firsts[k] = first end
      went = went + got

@@ -197,8 +197,15 @@ local function spelt(item)
  return op
 end
 
--- quickAcquire grants up to many of the same request, and returns how many and the first number.
-local function quickAcquire(item, many)
+-- fresh reports that a session is not remembered: what comes before its first request sees that.
+local function fresh(id)
+ local i = F.pool_Pool_findSession(id)
+ return i == 0 or F.pool_Pool_past(S_sessions[i] or ld(S_sessions, i))
+end
+
+-- quickAcquire grants up to many of the same request, and returns how many and the first number. Some that take
+-- the long way may come before it.
+local function quickAcquire(item, many, before)
  local session, N, agent, class, wait, alive, ttl = item[3], item[4], item[5], item[6], item[7], item[8], item[9]
  if N ~= 0 and (many > 1 or N >= 9007199254740992) or agent == '' or #agent > 256 or class >= cfg[@cfg.store.Spec.Classes.len]
   or ttl < 1000000000 or ttl > 86400000000000 or alive < 0 or alive > 86400000000000 or wait > 8640000000000000 or known.nopen > 4096 then
@@ -224,7 +231,10 @@ local function quickAcquire(item, many)
   end
  end
  local s = S_sessions[once[@once.lastSess]]
- if not s or s[@session.id] ~= session or s[@session.open] == 0 then s = F.pool_Pool_sessionOf(session) end
+ if not s or s[@session.id] ~= session or s[@session.open] == 0 then
+  if before and fresh(session) then return 0 end
+  s = F.pool_Pool_sessionOf(session)
+ end
  local high = s[@session.high]
  if N ~= 0 then
   if N <= high then return 0 end
@@ -360,7 +370,7 @@ carry = function(clock, items, out)
    local many, went = item[2], 0
    if calm then
     while went < many do
-     local got, first = quickAcquire(item, many - went)
+     local got, first = quickAcquire(item, many - went, n > 0)
      if got == 0 then calm = false break end
      if went == 0 then firsts[k] = first end
      went = went + got
