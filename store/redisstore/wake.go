@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -105,7 +107,7 @@ func (st *state) missed() {
 // messages returns what to publish so that other processes learn of decisions: channels and what to say
 // there, in the form of the script. Those of this process are returned apart.
 func (st *state) messages(decided []store.ID) (list string, mine []store.ID) {
-	sortIDs(decided)
+	slices.SortStableFunc(decided, func(a, b store.ID) int { return cmp.Compare(processOf(a.Session), processOf(b.Session)) })
 	var b []byte
 	n := 0
 	for len(decided) > 0 {
