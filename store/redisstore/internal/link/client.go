@@ -20,13 +20,10 @@ const (
 	// pingGap is how long a connection may be idle before it is sent a PING.
 	//
 	// How a server that takes bytes and says nothing is noticed (it is stopped, or the network
-	// is a black hole): a call returns by its deadline, whatever the connection does. A
-	// connection that owes an answer is given up after [Address.Timeout], or, if it has only one
-	// caller, by that one's deadline; the next call dials anew. An idle one is given up at most
-	// 2 x pingGap + Timeout after it died. When the server goes on, calls are served at once: on the
-	// old connection, or on a new one that was dialled in the meantime. Measured with SIGSTOP
-	// and the default timeout: calls of 20 ms are back after 21 ms, with one caller or 260, and a
-	// pipeline is given up after 2.0 s; with SIGCONT the next call is served within 3 ms.
+	// is a black hole): a call returns by its deadline, and its connection is given up; the next call
+	// dials anew. One that waits for messages is given up at most 2 x pingGap + Timeout after it died;
+	// one that is idle is found dead by the system, or by the next call. When the server goes on,
+	// calls are served at once.
 	pingGap = time.Second
 
 	// refreshGap is how often the sentinels are asked who the master is, should their message
@@ -35,6 +32,9 @@ const (
 
 	// renewGap is how often, at most, connections to a server that takes no writes are made anew.
 	renewGap = time.Second
+
+	maxWires = 16          // connections for calls
+	idleFor  = time.Minute // after which one that is not needed is closed
 
 	ringScale = 9 // of the queue of a connection: 512 calls
 	// maxCalls bounds the calls that are under way, so that the queue of a connection, which
@@ -60,13 +60,13 @@ func (l *Link) options() (rueidis.ClientOption, error) {
 
 		ConnWriteTimeout: a.Timeout,
 
-		// One connection carries all calls: pipelining makes more of them useless, and a server
-		// has to hold them for a whole fleet. A single caller writes and reads by itself, which
-		// is a third quicker than handing over to the goroutines of a pipeline; those start
-		// when calls meet, and stay. That is also why subscriptions have a connection of their own.
-		PipelineMultiplex: -1,
-		AlwaysPipelining:  false,
-		RingScaleEachConn: ringScale,
+		// A connection carries one call at a time, which its caller writes and reads by itself: what
+		// goroutines ask at the same time is in one call already, so that few are under way, and a pipeline's
+		// hand-over between goroutines costs each a fifth of its time.
+		DisableAutoPipelining: true,
+		BlockingPoolSize:      maxWires,
+		BlockingPoolCleanup:   idleFor,
+		RingScaleEachConn:     ringScale,
 
 		ReadBufferEachConn:  bufferSize,
 		WriteBufferEachConn: bufferSize,
@@ -137,8 +137,8 @@ type wires struct {
 	renewed time.Time          // when they were last closed to be dialled anew
 }
 
-// wire is a connection that does not wait for ever. rueidis bounds how long it reads only while
-// there is one caller; a pipeline it probes with PINGs, which takes longer.
+// wire is a connection that does not wait for ever. rueidis bounds how long it reads only
+// for calls; what waits for messages it probes with PINGs, which takes longer.
 type wire struct {
 	net.Conn
 	of *wires

@@ -87,8 +87,9 @@ func TestOneConnectionForAllChannels(t *testing.T) {
 		return strings.Count(list, "name=sluice ")
 	}
 	counted(t, l, "k", "1")
-	if n := connections(); n != 1 {
-		t.Errorf("%d connections without a subscription", n)
+	before := connections()
+	if before > 2 { // rueidis' own and that of the call
+		t.Errorf("%d connections without a subscription", before)
 	}
 	const channels = 5 * maxNamed
 	heard := make(chan string, channels)
@@ -118,14 +119,14 @@ func TestOneConnectionForAllChannels(t *testing.T) {
 	if len(seen) != channels {
 		t.Errorf("%d messages of %d", len(seen), channels)
 	}
-	if n := connections(); n != 2 {
+	if n := connections(); n != before+1 {
 		t.Errorf("%d connections with %d subscriptions", n, channels)
 	}
 	for _, cancel := range cancels {
 		cancel()
 	}
 	eventually(t, func() error {
-		if n := connections(); n != 1 {
+		if n := connections(); n != before {
 			return fmt.Errorf("%d connections after the last subscription", n)
 		}
 		return nil
