@@ -66,7 +66,7 @@ func (st *state) tryBack() bool {
 		if err != nil || r.what != "ok" {
 			if unknown {
 				*b = call{pipe: b.pipe} // all of it has ids: what was done is not done again
-				st.control = newPipe(st)
+				st.control = newPipe()
 				st.mu.Lock()
 				st.void = append(st.void, b)
 				st.mu.Unlock()

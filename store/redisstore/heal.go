@@ -53,9 +53,11 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	v.now = store.Time(in.int())
 	head := in.text()
 	v.text = in.text()
+	since := in.int()
 	if v.meta, v.exists = unpackMeta(head); in.bad || head != "" && !v.exists {
 		return v, unavailable(errGarbled)
 	}
+	v.sequence += since
 	up := uptime()
 	v.clock = estimate{at: v.now, of: up, rtt: up - sent}
 	st.mu.Lock()

@@ -3,9 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/placed"
@@ -28,25 +26,20 @@ const (
 // pipe makes calls whose order the script knows: the reply of each is kept until the next has come,
 // so that one that is sent again is answered and not done again.
 type pipe struct {
-	key string
-	seq int64
+	line uint64
+	seq  int64
 }
 
-func newPipe(st *state) pipe { return pipe{key: fmt.Sprintf("%s:r:%d", st.key, newProcess())} }
+func newPipe() pipe { return pipe{line: newProcess()} }
 
 // stand is what a caller thinks of a pool.
 type stand struct{ version, epoch, sequence int64 }
 
 // send makes one call.
 func (st *state) send(p pipe, blob string, at stand, mode string, latest store.Time, within time.Duration) (string, error) {
-	s := st.store
-	args := s.withClock([]string{
-		strconv.FormatInt(p.seq, 10), strconv.FormatInt(at.version, 10), strconv.FormatInt(at.epoch, 10), strconv.FormatInt(at.sequence, 10),
-		blob, strconv.FormatUint(s.process, 10), st.channel(), mode, strconv.FormatInt(int64(latest), 10),
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	return s.link.RunKeys(ctx, s.apply, st.keys(p.key), args...)
+	return st.store.link.RunKeys(ctx, st.store.apply, st.keys(), st.args(p, at, latest, blob, mode)...)
 }
 
 // sendTwice makes a call, and makes it again if it has failed. It reports whether it may have been made
@@ -162,7 +155,7 @@ func (ln *lane) carryOut(reqs []*request) {
 }
 
 // rename gives the lane another key: of the old one it is not known what stands there.
-func (ln *lane) rename() { ln.pipe = newPipe(ln.state) }
+func (ln *lane) rename() { ln.pipe = newPipe() }
 
 // failed ends a batch whose call has failed for good.
 func (ln *lane) failed(b *call, err error) {

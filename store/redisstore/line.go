@@ -291,7 +291,7 @@ func (l *line) stop() {
 
 // work makes calls, one after the other.
 func (l *line) work() {
-	ln := &lane{state: l.state, pipe: newPipe(l.state)}
+	ln := &lane{state: l.state, pipe: newPipe()}
 	for {
 		reqs := l.take()
 		if reqs == nil {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/oplog"
@@ -240,6 +241,9 @@ func (st *state) isAlone(core *pool.Pool, now store.Time) bool {
 	return !core.Used(now, func(session uint64) bool { return processOf(session) != st.store.process })
 }
 
+// replyField begins the names of fields that have replies.
+const replyField = "r:"
+
 // write replaces a pool as it was read by what has become of it, and tells those whose tickets were
 // decided. It reports false if somebody got in the way.
 func (st *state) write(ctx context.Context, was, next meta, before map[string]string, core *pool.Pool, decided []store.ID) (bool, error) {
@@ -253,7 +257,7 @@ func (st *state) write(ctx context.Context, was, next meta, before map[string]st
 		}
 	}
 	for f := range before {
-		if _, stays := after[f]; !stays && f != "v" {
+		if _, stays := after[f]; !stays && f != "v" && !strings.HasPrefix(f, replyField) {
 			del = appendString(del, f)
 			dels++
 		}
@@ -297,7 +301,7 @@ func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map
 func (st *state) run(ctx context.Context, what string, args ...string) (string, error) {
 	s := st.store
 	return again(ctx, func(ctx context.Context) (string, error) {
-		reply, err := s.link.RunKeys(ctx, s.manage, []string{st.key, st.key + ":j"}, s.withClock(append([]string{what}, args...))...)
+		reply, err := s.link.RunKeys(ctx, s.manage, st.keys(), s.withClock(append([]string{what}, args...))...)
 		return reply, unavailable(err)
 	})
 }

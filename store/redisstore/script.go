@@ -4,6 +4,9 @@ import (
 	"context"
 	_ "embed"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
 )
 
 //go:generate go run ./internal/golua/generate
@@ -34,13 +37,20 @@ func atGivenTime(src string) string {
 	return strings.Replace(src, clockLine, "local clock = tonumber(ARGV[#ARGV])", 1)
 }
 
-// keys are the pool's: its state, the reply that a lane remembers, and the journal of what is not yet
-// written to the state.
-func (st *state) keys(lane string) []string { return []string{st.key, lane, st.key + ":j"} }
+// keys are the pool's: its state, and the journal of what is not yet written to the state.
+func (st *state) keys() []string { return []string{st.key, st.key + ":j"} }
+
+// args are the arguments of a call, as the script reads them.
+func (st *state) args(p pipe, at stand, latest store.Time, blob, mode string) []string {
+	s := st.store
+	numbers := pool.Pack([]float64{
+		float64(p.seq), float64(at.version), float64(at.epoch), float64(at.sequence), float64(s.process), float64(latest), float64(p.line),
+	})
+	return s.withClock([]string{numbers, blob, mode, st.channel()})
+}
 
 // readAll has the state written and reads all of it: the time, and then fields and values.
 func (st *state) readAll(ctx context.Context) (string, error) {
-	args := []string{"0", "0", "0", "0", string(appendArray(nil, 0)), "0", st.channel(), "write", "0"}
-	reply, err := st.store.link.RunKeys(ctx, st.store.apply, st.keys(st.key+":r"), st.store.withClock(args)...)
+	reply, err := st.store.link.RunKeys(ctx, st.store.apply, st.keys(), st.args(pipe{}, stand{}, 0, "", "write")...)
 	return reply, unavailable(err)
 }

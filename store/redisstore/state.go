@@ -73,7 +73,7 @@ func newState(s *Store, name string) *state {
 		sessions: map[uint64]*handle{}, queue: map[store.ID]*waiter{},
 	}
 	st.life, st.end = context.WithCancel(context.Background())
-	st.control = newPipe(st)
+	st.control = newPipe()
 	st.ledger.init()
 	st.line.init(st)
 	return st

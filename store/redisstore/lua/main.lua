@@ -1,8 +1,67 @@
 
 -- The hash is written when there is much to write, or for those who read it. Until then what is decided
--- is in the journal: batches with their times, which lead to the same state again.
+-- is in the journal: batches with their times, which lead to the same state again, and what was replied. Its
+-- last entry tells whether what is known is still so: nobody else writes the same.
 local mostCalls, mostItems, longest = 64, 512, 200000
-local function finish()
+
+-- Replies are kept in case that they are lost, in as many fields as this. One that nobody has asked for in so long will
+-- not be.
+local bins, longAgo = 256, 600000000
+
+-- replyOf returns what is known of the last call on one of a process' lines: {its number, when it was, the reply}.
+local function replyOf(line)
+ local bin = line % bins
+ local all = known.replies[bin]
+ if not all then
+  all = {}
+  known.replies[bin] = all
+  local v = call('HGET', K, 'r:' .. bin)
+  local at = 1
+  while v and at <= #v do
+   local of, seq, when, size
+   of, seq, when, size, at = unpackd('<dddI4', v, at)
+   all[of] = {seq, when, sub(v, at, at + size - 1)}
+   at = at + size
+  end
+ end
+ local r = all[line]
+ if not r then
+  r = {0, 0, ''}
+  all[line] = r
+ end
+ return r
+end
+
+-- keepReply notes a reply.
+local function keepReply(line, seq, clock, reply)
+ local r = replyOf(line)
+ r[1], r[2], r[3] = seq, clock, reply
+ local bin = line % bins
+ if not known.told[bin] then
+  known.told[bin] = true
+  known.ntold = known.ntold + 1
+ end
+end
+
+local function writeReplies(set, ns, clock)
+ for bin in pairs(known.told) do
+  local out, n, all = {}, 0, known.replies[bin]
+  for line, r in pairs(all) do
+   if r[2] < clock - longAgo then all[line] = nil
+   else
+    n = n + 1
+    out[n] = packd('<dddI4', line, r[1], r[2], #r[3]) .. r[3]
+   end
+  end
+  set[ns + 1], set[ns + 2] = 'r:' .. bin, table.concat(out)
+  ns = ns + 2
+ end
+ known.told, known.ntold = {}, 0
+ return ns
+end
+
+-- finish writes what is known to the hash.
+local function finish(J, clock)
  local w = known
  local set, del, ns, nd = {}, {}, 0, 0
  for i = 1, w.ntouched do
@@ -50,62 +109,93 @@ local function finish()
  end
  local lots = writeLots()
  if lots then set[ns + 1], set[ns + 2] = 'lots', lots ns = ns + 2 end
+ ns = writeReplies(set, ns, clock)
+ w.v = packd('<ddddd', w.version, w.sequence, w.epoch, clock, w.ttl)
+ set[ns + 1], set[ns + 2] = 'v', w.v
+ ns = ns + 2
  if gone then
   for f in pairs(gone) do nd = nd + 1 del[nd] = f end
  end
  for i = 1, nd, 2000 do call('HDEL', K, unpack(del, i, min(i + 1999, nd))) end
  for i = 1, ns, 2000 do call('HSET', K, unpack(set, i, min(i + 1999, ns))) end
+ if w.calls > 0 then call('DEL', J) end
+ w.calls, w.items, w.since, w.last = 0, 0, clock, false
  nothingChanged(w)
  again()
 end
 
--- answer keeps a reply in case that it is lost, and sends it.
-local function answer(key, seq, out)
- local reply = cmsgpack.pack(out)
- call('SET', key, packd('<d', seq) .. reply, 'PX', 600000)
- return reply
+
+local pools, npools, current = {}, 0, nil
+local mostKnown = 200000
+
+-- open finds out what the pool is. It returns false if there is none, and how many calls are missing that were made.
+local function open(J)
+ local k = pools[K]
+ pools[K] = nil -- until all has gone well
+ local last = call('LINDEX', J, -1)
+ if k and k.last == last and (last or k.v == call('HGET', K, 'v')) then
+  if current ~= k then
+   current = k
+   takeUp(k)
+  end
+  return 0
+ end
+ local v = call('HGET', K, 'v')
+ if not v then return false end
+ begin()
+ current, known.v, known.last = known, v, last
+ -- version of the configuration, sequence, epoch, when it was written, how long the keys live
+ known.version, known.sequence, known.epoch, known.since, known.ttl = unpackd('<ddddd', v)
+ again()
+ readLots()
+ local calls = last and call('LRANGE', J, 0, -1) or {}
+ for i = 1, #calls do
+  local clock, sequence, line, seq, size, at = unpackd('<ddddI4', calls[i])
+  if sequence ~= known.sequence + 1 then return sequence - 1 - known.sequence end
+  local batch = sub(calls[i], at + size)
+  if batch ~= '' then
+   T[2] = {}
+   local items = cmsgpack.unpack(batch)
+   carry(clock, items)
+   known.items = known.items + #items
+  end
+  keepReply(line, seq, clock, sub(calls[i], at, at + size - 1))
+  known.calls, known.sequence = i, sequence
+ end
+ return 0
 end
 
--- passing tells that nothing is kept between calls.
-local function main(KEYS, ARGV, passing)
-bind()
-local t = call('TIME') local clock = t[1] * 1000000 + t[2]
--- A call that was made before is answered and not made again; one that was given up is never made.
-local seq, mode = tonumber(ARGV[1]), ARGV[8]
-local last = mode ~= 'write' and call('GET', KEYS[2])
-if last then
- local before = unpackd('<d', last)
- if before == seq then return sub(last, 9) end
- if before > seq then return cmsgpack.pack({'late', clock}) end
+-- close ends a call that has changed the pool: it is written down, and what is known stays so.
+local function close(J, clock, line, seq, reply, batch, write)
+ keepReply(line, seq, clock, reply)
+ known.sequence = known.sequence + 1
+ if clock - known.expires > known.ttl / 8 then
+  known.expires = clock
+  call('PEXPIRE', K, format('%.0f', known.ttl / 1000))
+ end
+ if write or known.calls + 1 >= mostCalls or known.items >= mostItems or known.calls > 0 and clock - known.since > longest then
+  finish(J, clock)
+ else
+  local calls = known.calls + 1
+  known.calls = calls
+  known.last = packd('<ddddI4', clock, known.sequence, line, seq, #reply) .. reply .. batch
+  call('RPUSH', J, known.last)
+  if calls == 1 then
+   known.since = clock
+   call('PEXPIRE', J, format('%.0f', known.ttl / 500))
+  end
+ end
+ if known.count > mostKnown and known.calls == 0 then current = nil return end -- more than is worth keeping
+ if not known.counted then
+  known.counted, npools = true, npools + 1
+  if npools > 10000 then pools, npools = {}, 0 end
+ end
+ pools[K] = known
 end
-if mode == 'void' then return answer(KEYS[2], seq, {'void', clock}) end
-K = KEYS[1]
-local v = call('HGET', K, 'v')
-if not v then return cmsgpack.pack(mode == 'write' and {clock} or {'none', clock}) end
--- version of the configuration, sequence, epoch, when the last call was, how long the keys live
-local version, sequence, epoch, before, ttl = unpackd('<ddddd', v)
-if mode ~= 'write' then
-if version ~= tonumber(ARGV[2]) or epoch ~= tonumber(ARGV[3]) then return cmsgpack.pack({'other', clock, version, sequence, epoch}) end
-if sequence < tonumber(ARGV[4]) then return cmsgpack.pack({'behind', clock, version, sequence, epoch}) end
--- The caller says how late it can be at most: a clock that has been put forward would give back too early.
-local latest = tonumber(ARGV[9])
-if latest > 0 and clock > latest then return cmsgpack.pack({'jump', clock, version, sequence, epoch}) end
-end
-local J = KEYS[3]
-local lost = open(v, J)
-if lost > 0 then -- somebody has taken a part of the journal away: what it had is not known any more
- call('HSET', K, 'v', packd('<ddddd', version, sequence - lost, epoch, before, ttl), 'calls', known.calls)
- return cmsgpack.pack(mode == 'write' and {clock} or {'behind', clock, version, sequence - lost, epoch})
-end
-if #T[2] > 0 then T[2] = {} end
-local out = {'ok', clock, version, sequence + 1, epoch, 0, 0, {}}
-local items = cmsgpack.unpack(ARGV[5])
-carry(clock, items, out)
-sequence = sequence + 1
-local mine = out[8]
-local decided = T[2]
-if #decided > 0 then
- local others, me = {}, tonumber(ARGV[6])
+
+-- publish tells processes what was decided of their tickets, but for the one that asks.
+local function publish(decided, mine, me, channel)
+ local others = {}
  for i = 1, #decided do
   local id = decided[i]
   local process = floor(id[1] / 65536)
@@ -117,28 +207,66 @@ if #decided > 0 then
   l[#l + 1] = id[1]
   l[#l + 1] = id[2]
  end
- for process, l in pairs(others) do call('PUBLISH', format('%s%.0f', ARGV[7], process), cmsgpack.pack(l)) end
+ for process, l in pairs(others) do call('PUBLISH', format('%s%.0f', channel, process), cmsgpack.pack(l)) end
 end
+
+-- whole writes the pool, for one who reads all of it.
+local function whole(J, clock)
+ if #T[2] > 0 then T[2] = {} end
+ finish(J, clock)
+ pools[K] = known
+ local all = call('HGETALL', K)
+ table.insert(all, 1, max(clock, once[1]))
+ return cmsgpack.pack(all)
+end
+
+-- passing tells that nothing is kept between calls.
+local function main(KEYS, ARGV, passing)
+bind()
+local t = call('TIME') local clock = t[1] * 1000000 + t[2]
+local seq, version, epoch, seen, me, latest, line = unpackd('<ddddddd', ARGV[1])
+local mode, J = ARGV[3], KEYS[2]
+K = KEYS[1]
+local missing = open(J)
+if not missing then
+ if mode == 'write' then return cmsgpack.pack({clock}) end
+ return cmsgpack.pack({mode == 'void' and 'void' or 'none', clock})
+end
+if missing ~= 0 then -- somebody has taken a part of the journal away: what it had is not known any more
+ call('DEL', J)
+ if mode == 'write' then return cmsgpack.pack({clock}) end
+ return cmsgpack.pack({'behind', clock, known.version, known.sequence, known.epoch})
+end
+if mode == 'write' then return whole(J, clock) end
+-- A call that was made before is answered and not made again; one that was given up is never made.
+local last = replyOf(line)
+if last[1] >= seq then
+ pools[K] = known
+ if last[1] == seq then return last[3] end
+ return cmsgpack.pack({'late', clock})
+end
+if mode == 'void' then
+ local reply = cmsgpack.pack({'void', clock})
+ close(J, clock, line, seq, reply, '', passing)
+ return reply
+end
+local what
+if version ~= known.version or epoch ~= known.epoch then what = 'other'
+elseif known.sequence < seen then what = 'behind'
+-- The caller says how late it can be at most: a clock that has been put forward would give back too early.
+elseif latest > 0 and clock > latest then what = 'jump' end
+if what then
+ pools[K] = known
+ return cmsgpack.pack({what, clock, known.version, known.sequence, known.epoch})
+end
+if #T[2] > 0 then T[2] = {} end
+local out = {'ok', 0, version, known.sequence + 1, epoch, 0, 0, {}}
+local items = cmsgpack.unpack(ARGV[2])
+carry(clock, items, out)
+known.items = known.items + #items
+if #T[2] > 0 then publish(T[2], out[8], me, ARGV[4]) end
 out[2], out[6], out[7] = once[1], once[2], counts[3]
-if clock - known.expires > ttl / 8 then
- known.expires = clock
- call('PEXPIRE', K, format('%.0f', ttl / 1000))
-end
-v = packd('<ddddd', version, sequence, epoch, clock, ttl)
-known.calls, known.items = known.calls + 1, known.items + #items
-if mode == 'write' or passing or known.calls >= mostCalls or known.items >= mostItems or clock - known.since > longest then
- finish()
- if known.calls > 1 then call('DEL', J) end
- known.calls, known.items, known.since = 0, 0, clock
-else
- if known.calls == 1 then known.since = clock end
- call('RPUSH', J, packd('<d', clock) .. ARGV[5])
- if known.calls == 1 then call('PEXPIRE', J, format('%.0f', ttl / 500)) end
-end
-call('HSET', K, 'v', v, 'calls', known.calls)
-close(v)
-if mode ~= 'write' then return answer(KEYS[2], seq, out) end
-local all = call('HGETALL', K)
-table.insert(all, 1, once[1])
-return cmsgpack.pack(all)
+local reply = cmsgpack.pack(out)
+close(J, clock, line, seq, reply, ARGV[2], passing)
+return reply
 end

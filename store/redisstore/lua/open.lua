@@ -8,7 +8,7 @@ local function put(list)
 end
 if what == 'look' then
  local got = call('HMGET', K, 'v', 's')
- return cmsgpack.pack({clock, got[1] or '', got[2] or ''})
+ return cmsgpack.pack({clock, got[1] or '', got[2] or '', call('LLEN', KEYS[2])}) -- calls since v was written
 end
 local v = call('HGET', K, 'v')
 if what == 'make' then
@@ -21,7 +21,7 @@ end
 if not v then return 'none' end
 local version, sequence, epoch, expires, ttl = struct.unpack('<ddddd', v)
 if what == 'reform' then
- if version ~= tonumber(ARGV[2]) or sequence ~= tonumber(ARGV[3]) or epoch ~= tonumber(ARGV[4]) then return 'moved' end
+ if call('LLEN', KEYS[2]) > 0 or version ~= tonumber(ARGV[2]) or sequence ~= tonumber(ARGV[3]) or epoch ~= tonumber(ARGV[4]) then return 'moved' end
  local del = cmsgpack.unpack(ARGV[6])
  for i = 1, #del, 2000 do call('HDEL', K, unpack(del, i, math.min(i + 1999, #del))) end
  put(cmsgpack.unpack(ARGV[5]))

@@ -3,7 +3,7 @@ local resultAt, resultSlots = 43, 12
 local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
 local cfg, tree, counts, once, past, sum, unscoped, carry, readLots
 local function begin()
- known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}}
+ known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, replies = {}, told = {}, ntold = 0}
  nothingChanged(known)
  S_names = slabOf('N', 3, {})
  S_crecs = slabOf("A", 13, {})
@@ -38,7 +38,6 @@ local function begin()
  known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
 local largest = 31
-local pools, npools = {}, 0
 local alone = {__index = function(t, i)
  local at = once[45 + i]
  local u = {at}
@@ -50,7 +49,6 @@ local alone = {__index = function(t, i)
  rawset(t, i, u)
  return u
 end}
-local current
 local function again()
  unscoped = setmetatable({}, alone)
  tree = S_tree[''] or ld(S_tree, '')
@@ -59,40 +57,12 @@ local function again()
  past = S_past[''] or ld(S_past, '')
  sum = S_sum[''] or ld(S_sum, '')
  end
-local function open(v, J)
- local k = pools[K]
- pools[K] = nil -- until all has gone well
- if k and k.v == v then
-  if current == k then return 0 end
-  known, current = k, k
-  local s = k.slabs
-  S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27]
-  cfg = S_cfg['']
-  again()
-  return 0
- end
- begin()
- current = known
+local function takeUp(k)
+ known = k
+ local s = k.slabs
+ S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27]
+ cfg = S_cfg['']
  again()
- readLots()
- local calls = call('LRANGE', J, 0, -1)
- for i = 1, #calls do
-  T[2] = {}
-  local items = cmsgpack.unpack(sub(calls[i], 9))
-  carry(unpackd('<d', calls[i]), items)
-  known.items = known.items + #items
-  known.calls = i
- end
- return tonumber(call('HGET', K, 'calls') or 0) - #calls
-end
-local function close(v)
- known.v = v
- if known.count > 20000 and known.calls == 0 then current = nil return end -- more than is worth keeping
- if not known.counted then
-  known.counted, npools = true, npools + 1
-  if npools > 10000 then pools, npools = {}, 0 end
- end
- pools[K] = known
 end
 local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
 local function closing(session, N) return {5,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
@@ -5683,7 +5653,9 @@ carry = function(clock, items, out)
  if clock > now then now = clock end
  if now >= known.lotDue then recordsDue(now) end
  local apply = F.pool_Pool_Apply
- apply(clock, nothing)
+ if counts[3] == 0 and once[23] == 0 and now < once[82]
+  and (once[92] == 0 or now < once[92]) then once[1] = now -- time alone does nothing
+ else apply(clock, nothing) end
  local calm = counts[3] == 0 and once[23] == 0 and plainPool()
  -- Others may set up a gate, and then all of the batch are told.
  for k = 1, #items do

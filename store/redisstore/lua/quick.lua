@@ -356,7 +356,9 @@ carry = function(clock, items, out)
  if clock > now then now = clock end
  if now >= known.lotDue then recordsDue(now) end
  local apply = F.pool_Pool_Apply
- apply(clock, nothing)
+ if counts[@counts.waiting] == 0 and once[@once.firstGate] == 0 and now < once[@once.wheel.turns]
+  and (once[@once.nextHush] == 0 or now < once[@once.nextHush]) then once[@once.now] = now -- time alone does nothing
+ else apply(clock, nothing) end
  local calm = counts[@counts.waiting] == 0 and once[@once.firstGate] == 0 and plainPool()
  -- Others may set up a gate, and then all of the batch are told.
  for k = 1, #items do

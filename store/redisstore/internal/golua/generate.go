@@ -87,7 +87,7 @@ func (tr *translator) declarations(l Layout) string {
 	}
 	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped, carry, readLots\n", strings.Join(all[1:], ", "), strings.Join(singles, ", "))
 	most := 0
-	b.WriteString("local function begin()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
+	b.WriteString("local function begin()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, replies = {}, told = {}, ntold = 0}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
 	for _, s := range l.Slabs[1:] {
 		most = max(most, tr.largest(tr.slabs[s.Name]))
 		constant := ""
@@ -119,12 +119,11 @@ end
 	return b.String()
 }
 
-// opening writes how a call begins and ends: with what is known of the pool, if that is still so.
+// opening writes how what is known of a pool is taken up again.
 func (tr *translator) opening(b *strings.Builder, all, singles []string) {
 	single, _ := tr.fieldAt("internal/pool.once", "single")
 	ring, _ := tr.fieldAt("internal/pool.inst", "ring")
-	fmt.Fprintf(b, `local pools, npools = {}, 0
-local alone = {__index = function(t, i)
+	fmt.Fprintf(b, `local alone = {__index = function(t, i)
  local at = once[%d + i]
  local u = {at}
  if at ~= 0 then
@@ -135,45 +134,16 @@ local alone = {__index = function(t, i)
  rawset(t, i, u)
  return u
 end}
-local current
 local function again()
  unscoped = setmetatable({}, alone)
  tree = S_tree[''] or ld(S_tree, '')
 %s end
-local function open(v, J)
- local k = pools[K]
- pools[K] = nil -- until all has gone well
- if k and k.v == v then
-  if current == k then return 0 end
-  known, current = k, k
-  local s = k.slabs
-  %s = %s
-  cfg = S_cfg['']
-  again()
-  return 0
- end
- begin()
- current = known
+local function takeUp(k)
+ known = k
+ local s = k.slabs
+ %s = %s
+ cfg = S_cfg['']
  again()
- readLots()
- local calls = call('LRANGE', J, 0, -1)
- for i = 1, #calls do
-  T[2] = {}
-  local items = cmsgpack.unpack(sub(calls[i], 9))
-  carry(unpackd('<d', calls[i]), items)
-  known.items = known.items + #items
-  known.calls = i
- end
- return tonumber(call('HGET', K, 'calls') or 0) - #calls
-end
-local function close(v)
- known.v = v
- if known.count > 20000 and known.calls == 0 then current = nil return end -- more than is worth keeping
- if not known.counted then
-  known.counted, npools = true, npools + 1
-  if npools > 10000 then pools, npools = {}, 0 end
- end
- pools[K] = known
 end
 `, single+1, ring+1, lookups(singles), strings.Join(all, ", "), indexed("s", len(all)))
 }
