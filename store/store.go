@@ -356,7 +356,8 @@ type Op struct {
 	Amounts [MaxLimits]int64
 	Wait    time.Duration // longest wait; 0: decide now; negative: any
 	// Alive is how long a waiting entry outlives its last poll; 0: until Wait is
-	// over. Callers that can die without the store noticing set it.
+	// over. Callers that can die without the store noticing set it. With OpPoll, of a session
+	// and no number, it is how long the session's entries outlive this.
 	Alive time.Duration
 	TTL   time.Duration // of the ticket once granted
 

@@ -7,6 +7,10 @@ import (
 
 // poll reports a ticket's state and collects a grant.
 func (p *Pool) poll(op *store.Op) {
+	if op.ID.N == 0 && op.Alive > 0 {
+		p.keep(op)
+		return
+	}
 	t, tk := p.lookup(op)
 	if t == 0 {
 		return
@@ -279,8 +283,14 @@ func (p *Pool) spend(t int32, tk *ticket) {
 
 // expire ends a ticket whose time is over.
 func (p *Pool) expire(t int32) {
-	p.stirred = true
 	tk := p.tickets.At(t)
+	if tk.state == stateWaiting && tk.alive > 0 && tk.deadline > p.now {
+		if kept := p.sessions.At(tk.session).kept; kept > p.now {
+			p.schedule(t, tk, min(kept, tk.deadline))
+			return
+		}
+	}
+	p.stirred = true
 	switch tk.state {
 	case stateWaiting:
 		p.decided = append(p.decided, tk.id)

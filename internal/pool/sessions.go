@@ -1,12 +1,16 @@
 package pool
 
-import "github.com/sluicehq/sluice/internal/flat"
+import (
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/store"
+)
 
 // session remembers how far the ids of one caller of the pool have come, so that a
 // ticket that has ended is known as such without being kept.
 type session struct {
 	id, high uint64
 	last     int64
+	kept     int64 // when those of its tickets that wait die if nothing is heard of them
 	open     int32 // tickets that have not ended
 	waiting  int32 // of them
 	member   int32 // its record, if it keeps in touch
@@ -48,6 +52,17 @@ func (p *Pool) sessionOf(id uint64) *session {
 	}
 	p.lastSess, s.last = i, p.now
 	return s
+}
+
+// keep lets all tickets of a session that wait outlive this: they are not touched, and found alive when
+// their time comes.
+func (p *Pool) keep(op *store.Op) {
+	op.Result.State = store.Unknown
+	if i := p.findSession(op.ID.Session); i != 0 && op.Alive <= store.MaxTTL {
+		s := p.sessions.At(i)
+		s.kept = max(s.kept, p.now+op.Alive.Microseconds())
+		op.Result.State = store.Granted
+	}
 }
 
 // past reports that a session counts as forgotten, whether or not anybody has come by to do so.

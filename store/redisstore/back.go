@@ -28,7 +28,7 @@ func (st *state) comeBack() {
 			return
 		}
 		if st.tryBack() {
-			st.keepWaiting() // some may have been given up meanwhile
+			st.askAll() // some may have been given up meanwhile
 			st.tick()
 			return
 		}

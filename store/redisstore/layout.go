@@ -24,7 +24,7 @@ var layout = pool.Plan{
 		{Name: "qspots", Key: "A'", Slots: 3},
 		{Name: "qwaiters", Key: "B'", Slots: 7},
 		{Name: "rings", Key: "C'", Slots: 25},
-		{Name: "sessions", Key: "D'", Slots: 6},
+		{Name: "sessions", Key: "D'", Slots: 7},
 		{Name: "stocks", Key: "E'", Slots: 23},
 		{Name: "tickets", Key: "F'", Slots: 112},
 		{Name: "tnodes", Key: "G'", Slots: 7},

@@ -27,6 +27,9 @@ type line struct {
 	running sync.WaitGroup
 	lanes   int
 	idle    int
+
+	lead    *lane // of a caller that is alone
+	leading bool  // it is in use
 }
 
 // request is a batch of operations of one goroutine.
@@ -111,7 +114,10 @@ func (st *state) tryApply(ctx context.Context, h *handle, ops []store.Op) error 
 		}
 	}
 	r := newRequest(h, ops)
-	if err := st.line.add(r); err != nil {
+	if reqs := st.line.tryLead(ctx, r); reqs != nil {
+		st.line.lead.carryOut(reqs)
+		st.line.led()
+	} else if err := st.line.add(r); err != nil {
 		r.free()
 		if errors.Is(err, errLost) {
 			return st.decideAlone(h, ops)
@@ -194,11 +200,45 @@ func (l *line) add(r *request) error {
 	return nil
 }
 
+// tryLead has a caller make its call by itself if nobody else is about: to hand it to a lane and back takes as
+// long as Redis does. It returns what goes out, nil if the caller has to get in line. One who leads
+// cannot leave before the call is over, so it is only for those who have the time.
+func (l *line) tryLead(ctx context.Context, r *request) []*request {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*answerWithin || !l.state.resident.Load() && !l.state.store.fixed {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leading || l.lost || l.stopped || len(l.pending) > 0 || l.lanes > l.idle {
+		return nil
+	}
+	l.leading = true
+	if l.lead == nil {
+		l.lead = &lane{state: l.state, pipe: newPipe()}
+	}
+	l.running.Add(1)
+	l.pending = append(l.pending, r)
+	return l.takeSome()
+}
+
+// led ends that.
+func (l *line) led() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leading = false
+	if len(l.pending) > 0 {
+		l.rouse()
+	}
+	l.running.Done()
+}
+
 // rouse has a lane take what is pending. The line is locked.
 func (l *line) rouse() {
 	most := maxLanes
 	if l.state.store.fixed {
-		most = 1
+		if most = 1; l.leading {
+			return // one after the other
+		}
 	}
 	if l.idle > 0 {
 		l.ready.Signal()
@@ -313,6 +353,15 @@ func (l *line) take() []*request {
 		l.ready.Wait()
 		l.idle--
 	}
+	reqs := l.takeSome()
+	if len(l.pending) > 0 && l.idle > 0 {
+		l.ready.Signal()
+	}
+	return reqs
+}
+
+// takeSome takes as many as go into a call. The line is locked.
+func (l *line) takeSome() []*request {
 	l.joinLater()
 	n, ops := 0, 0
 	for n < len(l.pending) && (n == 0 || ops+len(l.pending[n].ops) <= maxTogether) {
@@ -323,8 +372,5 @@ func (l *line) take() []*request {
 	rest := copy(l.pending, l.pending[n:])
 	clear(l.pending[rest:])
 	l.pending = l.pending[:rest]
-	if len(l.pending) > 0 && l.idle > 0 {
-		l.ready.Signal()
-	}
 	return reqs
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,8 +12,12 @@ import (
 )
 
 const (
-	waitersLive = 10 * time.Second // how long an entry in the queue outlives the last word of its process
-	keepEvery   = 3 * time.Second  // how often the process says that it is there
+	// How long an entry in the queue outlives the last word of its process: longer where there are many, which
+	// the store looks at as often.
+	waitersLive = 10 * time.Second
+	eachLives   = time.Millisecond
+	keepEvery   = 3 * time.Second // how often the process says that it is there
+	mostMissed  = 3               // of these, until one is given up that nobody comes for
 )
 
 // waiter is a ticket of this process that waits in Redis.
@@ -20,6 +25,7 @@ type waiter struct {
 	tk       *ticket
 	deadline store.Time    // 0: none
 	kept     bool          // somebody waits for it
+	missed   int           // how often that was not so
 	decided  time.Duration // uptime at which its session was told that it does not wait any more; 0: it waits
 }
 
@@ -120,7 +126,7 @@ func (st *state) polledLocked(op *store.Op, left bool) bool {
 		}
 		return false
 	case r.State == store.Waiting:
-		w.kept, w.decided = !left, 0 // one whose caller does not come back is let die
+		w.kept, w.missed, w.decided = !left, 0, 0 // one whose caller does not come back is let die
 		return false
 	}
 	delete(st.queue, r.ID)
@@ -177,23 +183,51 @@ func (st *state) decided(ids []store.ID) {
 	}
 }
 
-// keepWaiting says that those who wait are alive, and tells those that do not wait any more.
+// keepWaiting says that those who wait are alive, and asks after some of them: each is told when it does not
+// wait any more, but a message may have been lost.
 func (st *state) keepWaiting() {
+	sessions := map[uint64]int{}
+	var some []store.ID
+	var gone []store.Op
 	st.mu.Lock()
-	ids := make([]store.ID, 0, len(st.queue))
-	for id, w := range st.queue {
-		if w.kept {
-			ids = append(ids, id)
+	for id, w := range st.queue { // in no order: it is others' turn each time
+		if !w.kept {
+			if w.missed++; w.missed > mostMissed {
+				delete(st.queue, id)
+				gone = append(gone, store.Op{Kind: store.OpCancel, ID: id})
+			}
+			continue
+		}
+		sessions[id.Session]++
+		if len(some) < maxTogether/4 {
+			some = append(some, id)
 		}
 	}
 	st.mu.Unlock()
-	sortIDs(ids)
-	for len(ids) > 0 {
-		n := min(len(ids), maxTogether)
-		if !st.askAfter(ids[:n]) {
+	st.post(gone)
+	ops := make([]store.Op, 0, len(sessions))
+	for session, n := range sessions {
+		ops = append(ops, store.Op{Kind: store.OpPoll, ID: store.ID{Session: session}, Alive: waitersLive + time.Duration(n)*eachLives})
+	}
+	for part := range slices.Chunk(ops, maxTogether) {
+		if st.apply(st.life, part) != nil {
 			return
 		}
-		ids = ids[n:]
+	}
+	sortIDs(some)
+	st.askAfter(some)
+}
+
+// askAll asks after all who wait.
+func (st *state) askAll() {
+	st.mu.Lock()
+	ids := slices.Collect(maps.Keys(st.queue))
+	st.mu.Unlock()
+	sortIDs(ids)
+	for part := range slices.Chunk(ids, maxTogether) {
+		if !st.askAfter(part) {
+			return
+		}
 	}
 }
 

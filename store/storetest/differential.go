@@ -335,6 +335,10 @@ func (tr *trace) drawOp(session int) store.Op {
 		op.ID.N = rapid.SampledFrom(own).Draw(tr.T, "ticket").n
 	}
 	switch kind {
+	case store.OpPoll:
+		if tr.chance(30, "keep") {
+			op.ID.N, op.Alive = 0, rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, store.MaxTTL + 1}).Draw(tr.T, "keeps")
+		}
 	case store.OpAcquire:
 		if len(own) > 0 && tr.chance(10, "again") {
 			op.ID.N = rapid.SampledFrom(own).Draw(tr.T, "ticket").n

@@ -94,6 +94,23 @@ func waiting(s *suite) {
 		m.collect()
 		m.state(live, store.Granted)
 	})
+	s.test("a session that is heard of keeps all its entries, and no deadline moves", spec(slots(1)), func(m *member) {
+		held := m.take(want("a", 1))
+		first, second := m.queue(want("b", 1).alive(3*time.Second)), m.queue(want("c", 1).alive(3*time.Second))
+		short := m.queue(want("d", 1).alive(3 * time.Second).wait(5 * time.Second))
+		for range 5 {
+			m.sleep(2 * time.Second)
+			if res := m.do(store.Op{Kind: store.OpPoll, Alive: 4 * time.Second}); res.State != store.Granted {
+				m.Fatalf("the session is %v", res.State)
+			}
+		}
+		m.state(short, store.Ended)
+		m.close(held)
+		m.collect()
+		m.state(first, store.Granted)
+		m.sleep(7 * time.Second) // and now nothing is heard of it
+		m.state(second, store.Ended)
+	})
 	s.test("polling does not move the deadline", spec(slots(1)), func(m *member) {
 		m.take(want("a", 1))
 		id := m.queue(want("b", 1).alive(3 * time.Second).wait(5 * time.Second))

@@ -22,7 +22,7 @@ local function begin()
  S_qspots = slabOf("A'", 3, {})
  S_qwaiters = slabOf("B'", 7, {})
  S_rings = slabOf("C'", 25, {'slot'})
- S_sessions = slabOf("D'", 6, {})
+ S_sessions = slabOf("D'", 7, {})
  S_stocks = slabOf("E'", 23, {'ring'})
  S_tickets = slabOf("F'", 112, {})
  S_tnodes = slabOf("G'", 7, {})
@@ -267,8 +267,17 @@ F.pool_Pool_concludeAll = function()
  end
 end
 F.pool_Pool_expire = function(t)
- once[6] = 1
  local tk = (S_tickets[t] or ld(S_tickets, t))
+ if (((tk[22] == 1) and (tk[8] > 0)) and (tk[5] > once[1])) then
+  do
+   local kept = (S_sessions[tk[15]] or ld(S_sessions, tk[15]))[4]
+   if (kept > once[1]) then
+    F.pool_Pool_schedule(t, tk, (kept < tk[5] and kept or tk[5]))
+    return 
+   end
+  end
+ end
+ once[6] = 1
  do
   local t1_ = tk[22]
   if t1_ == 1 then
@@ -459,6 +468,10 @@ F.pool_Pool_acquire = function(i)
  F.pool_Pool_enqueue(t, i, false)
 end
 F.pool_Pool_poll = function(op)
+ if ((op[3] == 0) and (op[30] > 0)) then
+  F.pool_Pool_keep(op)
+  return 
+ end
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then
   return 
@@ -497,15 +510,15 @@ F.pool_Pool_touched = function(op)
   return 
  end
  local at = F.pool_Pool_findSession(op[2])
- if ((((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[6] == 0))) and (slabLen(S_members) >= 4096)) then
+ if ((((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[7] == 0))) and (slabLen(S_members) >= 4096)) then
   F.pool_refuse(op, 8, (-1), 0)
   return 
  end
  local s = F.pool_Pool_sessionOf(op[2])
- local i = s[6]
+ local i = s[7]
  if (i == 0) then
   i = slabNew(S_members)
-  s[6] = i
+  s[7] = i
   local t1_ = (S_members[i] or ld(S_members, i))
   t1_[1] = once[24]
  else
@@ -958,6 +971,13 @@ F.pool_Pool_conclude = function(op)
  F.pool_Pool_end(t, tk)
  return true
 end
+F.pool_Pool_schedule = function(i, t, due)
+ if (t[6] ~= 0) then
+  F.pool_wheel_remove(once, 80, t)
+ end
+ t[6] = due
+ F.pool_wheel_add(once, 80, i, t)
+end
 F.pool_Pool_leaveQueue = function(tk)
  F.order_Queue_Remove(tk[16])
  F.pool_Pool_unqueue(tk)
@@ -979,7 +999,7 @@ F.pool_Pool_end = function(i, t)
  F.pool_Pool_dropNames(t, 8)
  indexRemove(X.ticketIx, F.pool_idHash(t, 0), i)
  local s = (S_sessions[t[15]] or ld(S_sessions, t[15]))
- s[4] = (s[4] - 1)
+ s[5] = (s[5] - 1)
  s[3] = once[1]
  t[22] = 0
  slabRecycle(S_tickets, i)
@@ -1147,7 +1167,7 @@ F.pool_Pool_dropMember = function(i)
  local m = (S_members[i] or ld(S_members, i))
  F.pool_Pool_setShare(m, 0)
  local t1_ = (S_sessions[m[1]] or ld(S_sessions, m[1]))
- t1_[6] = 0
+ t1_[7] = 0
  slabFree(S_members, i)
 end
 F.pool_partOf = function(share)
@@ -1269,7 +1289,7 @@ F.pool_Pool_newTicket = function(op)
  t[14] = F.pool_callers_of(t[9])
  F.pool_Pool_heard(t[14], t[23])
  local t1_ = (S_sessions[t[15]] or ld(S_sessions, t[15]))
- t1_[4] = (t1_[4] + 1)
+ t1_[5] = (t1_[5] + 1)
  indexAdd(X.ticketIx, F.pool_idHash(t, 0), i)
  return i, t
 end
@@ -1361,10 +1381,21 @@ F.pool_Pool_enqueue = function(t, i, front)
  local costs = F.pool_Pool_costs(tk)
  tk[16] = F.order_Queue_Push((F.pool_Pool_place(tk)), t, costs, front)
  local t3_ = (S_sessions[tk[15]] or ld(S_sessions, tk[15]))
- t3_[5] = (t3_[5] + 1)
+ t3_[6] = (t3_[6] + 1)
  F.pool_Pool_scheduleWait(t, tk)
  once[6] = (((once[6] ~= 0) or F.order_Queue_IsFirst(tk[16]))) and 1 or 0
  T[1][i+1][44], once[5] = 1, 1
+end
+F.pool_Pool_keep = function(op)
+ op[44] = 4
+ do
+  local i = F.pool_Pool_findSession(op[2])
+  if ((i ~= 0) and (op[30] <= 86400000000000)) then
+   local s = (S_sessions[i] or ld(S_sessions, i))
+   s[4] = max(s[4], (once[1] + quo(op[30], 1000)))
+   op[44] = 0
+  end
+ end
 end
 F.pool_Pool_lookup = function(op)
  local t, tk = F.pool_Pool_find(op, 1)
@@ -1393,13 +1424,6 @@ F.pool_Pool_scheduleWait = function(i, t)
   F.pool_Pool_schedule(i, t, due)
  end
 end
-F.pool_Pool_schedule = function(i, t, due)
- if (t[6] ~= 0) then
-  F.pool_wheel_remove(once, 80, t)
- end
- t[6] = due
- F.pool_wheel_add(once, 80, i, t)
-end
 F.pool_ticket_report = function(tk, op)
  local r, r_o = op, 43
  r[r_o+1] = 0
@@ -1410,11 +1434,11 @@ end
 F.pool_Pool_leaves = function(op)
  op[44] = 3
  local at = F.pool_Pool_findSession(op[2])
- if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[6] == 0)) then
+ if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[7] == 0)) then
   return 
  end
- local silent = ((S_members[(S_sessions[at] or ld(S_sessions, at))[6]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[6]))[2] ~= 0)
- F.pool_Pool_dropMember((S_sessions[at] or ld(S_sessions, at))[6])
+ local silent = ((S_members[(S_sessions[at] or ld(S_sessions, at))[7]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[7]))[2] ~= 0)
+ F.pool_Pool_dropMember((S_sessions[at] or ld(S_sessions, at))[7])
  if silent then
   F.pool_Pool_weigh(once[1])
  else
@@ -2413,6 +2437,23 @@ F.pool_Pool_why = function(t)
  end
  return copy_(r, 0, 4)
 end
+F.pool_wheel_add = function(w, w_o, i, t)
+ local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
+ t[6], t[18] = (s * 100000), (u64(s) % 4096)
+ local slot, slot_o = w.slots, t[18]
+ t[19], t[20] = 0, slot[slot_o+1]
+ if (slot[slot_o+1] ~= 0) then
+  local t1_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
+  t1_[19] = i
+ end
+ slot[slot_o+1] = i
+ do
+  w[w_o+4] = (w[w_o+4] + 1)
+  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then
+   w[w_o+3] = s
+  end
+ end
+end
 F.order_Queue_Remove = function(w)
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
@@ -2454,7 +2495,7 @@ end
 F.pool_Pool_unqueue = function(tk)
  tk[16] = 0
  local t1_ = (S_sessions[tk[15]] or ld(S_sessions, tk[15]))
- t1_[5] = (t1_[5] - 1)
+ t1_[6] = (t1_[6] - 1)
  for k = 0, tk[24] - 1 do
   local t3_ = (S_insts[tk[(k)*5+36]] or ld(S_insts, tk[(k)*5+36]))
   t3_[21] = (t3_[21] - tk[(k)*5+33])
@@ -2563,7 +2604,7 @@ F.pool_caller_lastSeen = function(c)
  return max(c[13], (c[2] * 2^(20)))
 end
 F.pool_Pool_past = function(s)
- return (((s[4] == 0) and (s[6] == 0)) and ((once[1] - s[3]) >= 600000000))
+ return (((s[5] == 0) and (s[7] == 0)) and ((once[1] - s[3]) >= 600000000))
 end
 F.pool_roundFree = function(t)
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
@@ -2867,23 +2908,6 @@ F.pool_Pool_find = function(id, id_o)
   end
  end
  return 0, nil
-end
-F.pool_wheel_add = function(w, w_o, i, t)
- local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
- t[6], t[18] = (s * 100000), (u64(s) % 4096)
- local slot, slot_o = w.slots, t[18]
- t[19], t[20] = 0, slot[slot_o+1]
- if (slot[slot_o+1] ~= 0) then
-  local t1_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
-  t1_[19] = i
- end
- slot[slot_o+1] = i
- do
-  w[w_o+4] = (w[w_o+4] + 1)
-  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then
-   w[w_o+3] = s
-  end
- end
 end
 F.meter_Meter_pending = function(m, d, r, c, c_o)
  return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
@@ -3625,6 +3649,9 @@ F.pool_holdCode = function(ph)
   end
  end
 end
+F.pool_step = function(due)
+ return quo((((due + 100000) - 1)), 100000)
+end
 F.order_Queue_count = function(l, m, n, cost)
  local pt, pt_o = l, (m[10])*39+33
  m[6] = (m[6] + n)
@@ -4194,9 +4221,6 @@ F.order_Queue_leaveIdle = function(i)
   pt[pt_o+39] = m[8]
  end
  m[8], m[9] = 0, 0
-end
-F.pool_step = function(due)
- return quo((((due + 100000) - 1)), 100000)
 end
 F.meter_Ring_at = function(r, slice)
  return r.slot, (u64(slice) % 512)
@@ -5528,7 +5552,7 @@ local function quickAcquire(item, many, before)
   end
  end
  local s = S_sessions[once[24]]
- if not s or s[1] ~= session or s[4] == 0 then
+ if not s or s[1] ~= session or s[5] == 0 then
   if before and fresh(session) then return 0 end
   s = F.pool_Pool_sessionOf(session)
  end
@@ -5537,7 +5561,7 @@ local function quickAcquire(item, many, before)
   if N <= high then return 0 end
   high = N - 1
  elseif once[25] > high then high = once[25] end
- s[2], s[3], s[4] = high + many, now, s[4] + many
+ s[2], s[3], s[5] = high + many, now, s[5] + many
  nr[1] = nr[1] + many
 
  local c = S_crecs[caller] or ld(S_crecs, caller)
@@ -5630,7 +5654,7 @@ local function quickClose(session, N)
  nr[1] = nr[1] - 1
  once[3] = once[3] - 1
  local s = S_sessions[lot[5]] or ld(S_sessions, lot[5])
- s[4], s[3] = s[4] - 1, once[1]
+ s[5], s[3] = s[5] - 1, once[1]
  return true
 end
 
