@@ -3,6 +3,7 @@
 -- is in the journal: batches with their times, which lead to the same state again, and what was replied. Its
 -- last entry tells whether what is known is still so: nobody else writes the same.
 local mostCalls, mostItems, longest = 64, 512, 200000
+local mostKnown = 100000 -- records: half of it or more stays known
 
 -- Replies are kept in case that they are lost, in as many fields as this. One that nobody has asked for in so long will
 -- not be.
@@ -67,10 +68,10 @@ local function finish(J, clock)
  for i = 1, w.ntouched do
   local s, k, r = w.slabOf[i], w.numberOf[i], w.touched[i]
   local v = packd(formatOf(s.n + 1), r.link, unpack(r, 1, s.n))
-  if v ~= s.was[k] then
+  if v ~= r.was then
    set[ns + 1], set[ns + 2] = s.k .. k, v
    ns = ns + 2
-   s.was[k] = v
+   r.was = v
   end
   s[k] = nil
  end
@@ -121,12 +122,12 @@ local function finish(J, clock)
  if w.calls > 0 then call('DEL', J) end
  w.calls, w.items, w.since, w.last = 0, 0, clock, false
  nothingChanged(w)
+ if w.count > mostKnown then age(w) end
  again()
 end
 
 
 local pools, npools, current = {}, 0, nil
-local mostKnown = 200000
 
 -- open finds out what the pool is. It returns false if there is none, and how many calls are missing that were made.
 local function open(J)
@@ -185,10 +186,9 @@ local function close(J, clock, line, seq, reply, batch, write)
    call('PEXPIRE', J, format('%.0f', known.ttl / 500))
   end
  end
- if known.count > mostKnown and known.calls == 0 then current = nil return end -- more than is worth keeping
  if not known.counted then
   known.counted, npools = true, npools + 1
-  if npools > 10000 then pools, npools = {}, 0 end
+  if npools > 1000 then pools, npools = {}, 1 end
  end
  pools[K] = known
 end

@@ -118,6 +118,11 @@ end
 -- ld returns a record that was not asked for since the hash was last written.
 local function ld(s, i)
  local r = s.all[i]
+ if not r and s.old[i] then
+  r = s.old[i]
+  s.all[i], s.old[i] = r, nil
+  known.count = known.count + 1
+ end
  if not r then
   local f, have = s.k .. i, 0
   local v = call('HGET', K, f)
@@ -129,7 +134,7 @@ local function ld(s, i)
   end
   for k = have + 1, s.slots do r[k] = 0 end
   r[max(have, s.slots) + 1] = nil
-  s.was[i] = v
+  r.was = v
   for k = 1, #s.large do r[s.large[k]] = array(f .. '/' .. s.large[k] .. '.') end
   s.all[i] = r
   known.count = known.count + 1
@@ -146,7 +151,13 @@ end
 
 -- Slabs. What is handed out of them is in a field of its own, and looked up when it is needed.
 local function slabOf(key, n, big, constant)
- return {k = key, n = n, slots = n, large = big, constant = constant, all = {}, was = {}}
+ return {k = key, n = n, slots = n, large = big, constant = constant, all = {}, old = {}}
+end
+-- age forgets what was not asked for since it was called the last time. Nothing may have changed since the hash was
+-- written.
+local function age(k)
+ for _, s in pairs(k.slabs) do s.all, s.old = {}, s.all end
+ k.entries, k.numbers, k.texts, k.count = {}, {}, {}, 0
 end
 local function headOf(s)
  local v = call('HGET', K, 'h' .. s.k)
