@@ -56,8 +56,9 @@ type state struct {
 	upkeep  bool // it goes on
 	closed  bool
 
-	lost     *outage // nil while the store can be reached
-	void     []*call // calls of which it is not known whether they were made
+	lost     *outage    // nil while the store can be reached
+	touching sync.Mutex // held while the pool is told that the process is there, or is not
+	void     []*call    // calls of which it is not known whether they were made
 	isLost   atomic.Bool
 	crowded  atomic.Bool   // somebody waits in the pool
 	resident atomic.Bool   // somebody is here to stay
@@ -163,6 +164,8 @@ func (st *state) leave(h *handle) error {
 	if closed {
 		return nil
 	}
+	st.touching.Lock() // a touch under way would come after the farewell
+	defer st.touching.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
 	for len(ops) > 0 || st.line.hasLater() {

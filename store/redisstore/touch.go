@@ -60,6 +60,8 @@ func (st *state) retire() store.Op {
 // touch says that the process is alive. It reports that its share is not what it was: the sooner the pool
 // hears that the member knows, the sooner others have theirs.
 func (st *state) touch() (changed bool) {
+	st.touching.Lock()
+	defer st.touching.Unlock()
 	st.mu.Lock()
 	if st.member.users == 0 || st.lost != nil {
 		st.mu.Unlock()
