@@ -53,11 +53,14 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	v.now = store.Time(in.int())
 	head := in.text()
 	v.text = in.text()
-	since := in.int()
+	made, kept := in.int(), in.text()
 	if v.meta, v.exists = unpackMeta(head); in.bad || head != "" && !v.exists {
 		return v, unavailable(errGarbled)
 	}
-	v.sequence += since
+	if v.exists && kept != format {
+		return v, unavailable(errFormat)
+	}
+	v.sequence = made
 	up := uptime()
 	v.clock = estimate{at: v.now, of: up, rtt: up - sent}
 	st.mu.Lock()

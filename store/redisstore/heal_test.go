@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -100,7 +101,6 @@ func TestAPoolThatIsBehindIsHealed(t *testing.T) {
 	for range 5 {
 		b.close(b.take(1))
 	}
-	do(t, server, "DEL", "sluice:{x}:j")
 	for k, c := range copies {
 		do(t, server, "COPY", c, k, "REPLACE")
 	}
@@ -215,5 +215,23 @@ func TestAMemberOfAPoolThatWasLostIsOneAgain(t *testing.T) {
 	}
 	if n := len(join(t, server.URL(), passing(guarded(10))).snapshot().Members); n != 0 {
 		t.Errorf("%d members after it has left", n)
+	}
+}
+
+// Another version may keep pools in another way: nothing of it is touched.
+func TestAPoolOfAnotherVersionIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	url := single.URL() + "?prefix=other"
+	a := join(t, url, passing(guarded(10)))
+	a.close(a.take(1))
+	_ = a.store.Close()
+	do(t, single, "HSET", "other:{x}", "f", "1-abc")
+	s, err := redisstore.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Pool(t.Context(), passing(guarded(10))); err == nil || !strings.Contains(err.Error(), "another version") {
+		t.Errorf("opening it: %v", err)
 	}
 }

@@ -42,8 +42,9 @@ func (st *state) send(p pipe, blob string, at stand, mode string, latest store.T
 	return st.store.link.RunKeys(ctx, st.store.apply, st.keys(), st.args(p, at, latest, blob, mode)...)
 }
 
-// sendTwice makes a call, and makes it again if it has failed. It reports whether it may have been made
-// although there is an error.
+// sendTwice makes a call, and makes it again if it has failed: more than once if there is the time, because
+// of connections that were idle several may have broken. It reports whether it may have been made although
+// there is an error.
 func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (text string, unknown bool, err error) {
 	began := time.Now()
 	patience := st.patience()
@@ -54,9 +55,16 @@ func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (te
 	if !isLoss(fault) || failed.Sub(began) >= patience {
 		return text, unknown, err
 	}
-	time.Sleep(againAfter/4 + rand.N(againAfter)) //nolint:gosec // it spreads, it guards nothing
-	text, err = st.send(p, blob, at, "", latest, againWithin-time.Since(failed))
-	return text, err != nil && (unknown || isUnknown(faultOf(err))), err
+	for {
+		time.Sleep(againAfter/4 + rand.N(againAfter)) //nolint:gosec // it spreads, it guards nothing
+		left := againWithin - time.Since(failed)
+		text, err = st.send(p, blob, at, "", latest, left)
+		fault = faultOf(err)
+		unknown = unknown || isUnknown(fault)
+		if !isLoss(fault) || time.Since(failed)+againAfter >= againWithin {
+			return text, unknown && err != nil, err
+		}
+	}
 }
 
 // patience is how long a call may take.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -53,6 +54,18 @@ func ttlOf(spec *store.Spec) int64 {
 
 // maxTries bounds how often a step is tried that others get in the way of.
 const maxTries = 50
+
+// format names how pools are kept, so that versions that do it in another way leave each other's alone. The number
+// is for what the layout does not show.
+var format = func() string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%+v", layout)
+	return fmt.Sprintf("2-%x", h.Sum64())
+}()
+
+// errFormat tells that a pool is not for this version.
+var errFormat = errors.New("the pool was made by another version of Sluice, which keeps it in another way; " +
+	"use the same version everywhere, or give this one a prefix of its own: ?prefix=NAME")
 
 // errBusy tells that others have changed a pool all the time.
 var errBusy = errors.New("the limits of the pool are being changed by others all the time")
@@ -122,11 +135,13 @@ func (st *state) make(ctx context.Context, spec *store.Spec, now store.Time) err
 		core.Apply(now, []store.Op{{Kind: store.OpForget}})
 	}
 	list := appendString(appendString(nil, "v"), m.pack())
+	list = appendString(appendString(list, "f"), format)
+	list = appendString(appendString(list, "q"), pool.Pack([]float64{float64(m.sequence), float64(now)}))
 	fields := core.Fields(&layout)
 	for f, v := range fields {
 		list = appendString(appendString(list, f), v)
 	}
-	_, err = st.run(ctx, "make", string(append(appendArray(nil, 2*len(fields)+2), list...)), fmt.Sprint(m.ttl/1000))
+	_, err = st.run(ctx, "make", string(append(appendArray(nil, 2*len(fields)+6), list...)), fmt.Sprint(m.ttl/1000))
 	return err // whoever was first: it is looked at as any other
 }
 
@@ -257,7 +272,7 @@ func (st *state) write(ctx context.Context, was, next meta, before map[string]st
 		}
 	}
 	for f := range before {
-		if _, stays := after[f]; !stays && f != "v" && !strings.HasPrefix(f, replyField) {
+		if _, stays := after[f]; !stays && f != "v" && f != "q" && f != "f" && !strings.HasPrefix(f, replyField) {
 			del = appendString(del, f)
 			dels++
 		}

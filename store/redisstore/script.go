@@ -37,8 +37,8 @@ func atGivenTime(src string) string {
 	return strings.Replace(src, clockLine, "local clock = tonumber(ARGV[#ARGV])", 1)
 }
 
-// keys are the pool's: its state, and the journal of what is not yet written to the state.
-func (st *state) keys() []string { return []string{st.key, st.key + ":j"} }
+// keys are the pool's: one, so that it is there as a whole or not at all.
+func (st *state) keys() []string { return []string{st.key} }
 
 // args are the arguments of a call, as the script reads them.
 func (st *state) args(p pipe, at stand, latest store.Time, blob, mode string) []string {

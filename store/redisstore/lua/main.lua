@@ -1,7 +1,7 @@
 
 -- The hash is written when there is much to write, or for those who read it. Until then what is decided
--- is in the journal: batches with their times, which lead to the same state again, and what was replied. Its
--- last entry tells whether what is known is still so: nobody else writes the same.
+-- is in the journal: batches with their times, which lead to the same state again, and what was replied. The
+-- field q, how many calls there were and when the last was, tells whether what is known is still so.
 local mostCalls, mostItems, longest = 64, 512, 200000
 local mostKnown = 100000 -- records: half of it or more stays known
 
@@ -62,7 +62,7 @@ local function writeReplies(set, ns, clock)
 end
 
 -- finish writes what is known to the hash.
-local function finish(J, clock)
+local function finish(clock)
  local w = known
  local set, del, ns, nd = {}, {}, 0, 0
  for i = 1, w.ntouched do
@@ -111,16 +111,18 @@ local function finish(J, clock)
  local lots = writeLots()
  if lots then set[ns + 1], set[ns + 2] = 'lots', lots ns = ns + 2 end
  ns = writeReplies(set, ns, clock)
- w.v = packd('<ddddd', w.version, w.sequence, w.epoch, clock, w.ttl)
- set[ns + 1], set[ns + 2] = 'v', w.v
- ns = ns + 2
+ w.q = packd('<dd', w.sequence, clock)
+ set[ns + 1], set[ns + 2] = 'v', packd('<ddddd', w.version, w.sequence, w.epoch, clock, w.ttl)
+ set[ns + 3], set[ns + 4] = 'q', w.q
+ ns = ns + 4
+ for i = 1, w.calls do del[nd + i] = 'j' .. i end
+ nd = nd + w.calls
  if gone then
   for f in pairs(gone) do nd = nd + 1 del[nd] = f end
  end
  for i = 1, nd, 2000 do call('HDEL', K, unpack(del, i, min(i + 1999, nd))) end
  for i = 1, ns, 2000 do call('HSET', K, unpack(set, i, min(i + 1999, ns))) end
- if w.calls > 0 then call('DEL', J) end
- w.calls, w.items, w.since, w.last = 0, 0, clock, false
+ w.calls, w.items, w.since = 0, 0, clock
  nothingChanged(w)
  if w.count > mostKnown then age(w) end
  again()
@@ -130,61 +132,59 @@ end
 local pools, npools, current = {}, 0, nil
 
 -- open finds out what the pool is. It returns false if there is none, and how many calls are missing that were made.
-local function open(J)
+local function open()
  local k = pools[K]
  pools[K] = nil -- until all has gone well
- local last = call('LINDEX', J, -1)
- if k and k.last == last and (last or k.v == call('HGET', K, 'v')) then
+ local q = call('HGET', K, 'q')
+ if k and k.q == q then
   if current ~= k then
    current = k
    takeUp(k)
   end
   return 0
  end
- local v = call('HGET', K, 'v')
+ local v = q and call('HGET', K, 'v')
  if not v then return false end
  begin()
- current, known.v, known.last = known, v, last
+ current, known.q = known, q
  -- version of the configuration, sequence, epoch, when it was written, how long the keys live
  known.version, known.sequence, known.epoch, known.since, known.ttl = unpackd('<ddddd', v)
  again()
  readLots()
- local calls = last and call('LRANGE', J, 0, -1) or {}
- for i = 1, #calls do
-  local clock, sequence, line, seq, size, at = unpackd('<ddddI4', calls[i])
-  if sequence ~= known.sequence + 1 then return sequence - 1 - known.sequence end
-  local batch = sub(calls[i], at + size)
+ local made = unpackd('<d', q)
+ while known.sequence < made do
+  local entry = call('HGET', K, 'j' .. known.calls + 1)
+  if not entry then return made - known.sequence end
+  local clock, line, seq, size, at = unpackd('<dddI4', entry)
+  local batch = sub(entry, at + size)
   if batch ~= '' then
    T[2] = {}
    local items = cmsgpack.unpack(batch)
    carry(clock, items)
    known.items = known.items + #items
   end
-  keepReply(line, seq, clock, sub(calls[i], at, at + size - 1))
-  known.calls, known.sequence = i, sequence
+  keepReply(line, seq, clock, sub(entry, at, at + size - 1))
+  known.calls, known.sequence = known.calls + 1, known.sequence + 1
  end
  return 0
 end
 
 -- close ends a call that has changed the pool: it is written down, and what is known stays so.
-local function close(J, clock, line, seq, reply, batch, write)
+local function close(clock, line, seq, reply, batch, write)
  keepReply(line, seq, clock, reply)
  known.sequence = known.sequence + 1
+ known.q = packd('<dd', known.sequence, clock)
  if clock - known.expires > known.ttl / 8 then
   known.expires = clock
   call('PEXPIRE', K, format('%.0f', known.ttl / 1000))
  end
  if write or known.calls + 1 >= mostCalls or known.items >= mostItems or known.calls > 0 and clock - known.since > longest then
-  finish(J, clock)
+  finish(clock)
  else
   local calls = known.calls + 1
   known.calls = calls
-  known.last = packd('<ddddI4', clock, known.sequence, line, seq, #reply) .. reply .. batch
-  call('RPUSH', J, known.last)
-  if calls == 1 then
-   known.since = clock
-   call('PEXPIRE', J, format('%.0f', known.ttl / 500))
-  end
+  if calls == 1 then known.since = clock end
+  call('HSET', K, 'j' .. calls, packd('<dddI4', clock, line, seq, #reply) .. reply .. batch, 'q', known.q)
  end
  if not known.counted then
   known.counted, npools = true, npools + 1
@@ -211,9 +211,9 @@ local function publish(decided, mine, me, channel)
 end
 
 -- whole writes the pool, for one who reads all of it.
-local function whole(J, clock)
+local function whole(clock)
  if #T[2] > 0 then T[2] = {} end
- finish(J, clock)
+ finish(clock)
  pools[K] = known
  local all = call('HGETALL', K)
  table.insert(all, 1, max(clock, once[1]))
@@ -225,19 +225,19 @@ local function main(KEYS, ARGV, passing)
 bind()
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
 local seq, version, epoch, seen, me, latest, line = unpackd('<ddddddd', ARGV[1])
-local mode, J = ARGV[3], KEYS[2]
+local mode = ARGV[3]
 K = KEYS[1]
-local missing = open(J)
+local missing = open()
 if not missing then
  if mode == 'write' then return cmsgpack.pack({clock}) end
  return cmsgpack.pack({mode == 'void' and 'void' or 'none', clock})
 end
 if missing ~= 0 then -- somebody has taken a part of the journal away: what it had is not known any more
- call('DEL', J)
+ call('HSET', K, 'q', packd('<dd', known.sequence, clock))
  if mode == 'write' then return cmsgpack.pack({clock}) end
  return cmsgpack.pack({'behind', clock, known.version, known.sequence, known.epoch})
 end
-if mode == 'write' then return whole(J, clock) end
+if mode == 'write' then return whole(clock) end
 -- A call that was made before is answered and not made again; one that was given up is never made.
 local last = replyOf(line)
 if last[1] >= seq then
@@ -247,7 +247,7 @@ if last[1] >= seq then
 end
 if mode == 'void' then
  local reply = cmsgpack.pack({'void', clock})
- close(J, clock, line, seq, reply, '', passing)
+ close(clock, line, seq, reply, '', passing)
  return reply
 end
 local what
@@ -267,6 +267,6 @@ known.items = known.items + #items
 if #T[2] > 0 then publish(T[2], out[8], me, ARGV[4]) end
 out[2], out[6], out[7] = once[1], once[2], counts[3]
 local reply = cmsgpack.pack(out)
-close(J, clock, line, seq, reply, ARGV[2], passing)
+close(clock, line, seq, reply, ARGV[2], passing)
 return reply
 end
