@@ -1,0 +1,145 @@
+// Package estimate foresees how many tokens a call will use, from what earlier calls of the same
+// agent and model have used. It reads no clock, draws no random numbers and does no I/O: the same calls
+// in the same order give the same estimates.
+//
+// Input follows from the length of the text, with a learned ratio. Output is a high quantile of
+// the recent answers, so that most calls stay below it and few are held up for much more than they need.
+package estimate
+
+import (
+	"strings"
+	"sync"
+)
+
+// Bounds of a Book. Names come from requests: whoever sends many different ones only makes it forget.
+const (
+	MaxPairs  = 4096 // agents x models
+	MaxModels = 512
+	maxName   = 256     // bytes of a name that are looked at
+	maxAmount = 1 << 40 // tokens or bytes of one call
+)
+
+// FirstOutput is the estimate of an answer's length before any answer was seen.
+const FirstOutput = 1024
+
+// Book remembers what calls have used. Its zero value is empty and ready; it is safe for
+// concurrent use.
+type Book struct {
+	mu     sync.Mutex
+	pairs  table
+	models table
+	all    entry
+}
+
+// Miss is how far off estimates were: the mean of |estimate - actual| / actual, over about the last 32 calls.
+type Miss struct {
+	Input, Output float64
+	Calls         int64 // ever
+}
+
+// Input estimates the input tokens of a call with so many bytes of text.
+func (b *Book) Input(agent, model string, textBytes int64) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.find(agent, model).input(textBytes)
+}
+
+// Output estimates the output tokens of a call. It is never above most, the call's own bound; 0 means
+// that it has none.
+func (b *Book) Output(agent, model string, most int64) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := int64(FirstOutput)
+	if e := b.find(agent, model); e.n > 0 {
+		n = e.high
+	}
+	if most > 0 {
+		n = min(n, most)
+	}
+	return n
+}
+
+// Learn takes in what a call has really used. Negative numbers count as 0. A call without text says
+// nothing about the ratio, but about the output it does.
+func (b *Book) Learn(agent, model string, textBytes, input, output int64) {
+	agent, model = cut(agent), cut(model)
+	textBytes, input, output = clamp(textBytes), clamp(input), clamp(output)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all.begin(nil)
+	m := b.models.get(key{model: model})
+	if m == nil {
+		m = b.models.add(key{model: strings.Clone(model)}, MaxModels)
+		m.begin(&b.all)
+	}
+	p := b.pairs.get(key{agent, model})
+	if p == nil {
+		p = b.pairs.add(key{strings.Clone(agent), strings.Clone(model)}, MaxPairs)
+		p.begin(m)
+	}
+	// All were asked before any of them learned: each is judged by what it would have said.
+	foreseen := b.from(p, m)
+	in, out := foreseen.input(textBytes), int64(FirstOutput)
+	if foreseen.n > 0 {
+		out = foreseen.high
+	}
+	for _, e := range [...]*entry{p, m, &b.all} {
+		e.learn(textBytes, input, output)
+		e.missed(in, input, out, output, textBytes > 0)
+	}
+}
+
+// Error is how far off the estimates for an agent's calls of a model were. It is zero if none is remembered.
+func (b *Book) Error(agent, model string) Miss {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.pairs.peek(key{cut(agent), cut(model)}); e != nil {
+		return e.miss
+	}
+	return Miss{}
+}
+
+// ModelError is the same for everybody's calls of a model.
+func (b *Book) ModelError(model string) Miss {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.models.peek(key{model: cut(model)}); e != nil {
+		return e.miss
+	}
+	return Miss{}
+}
+
+// Overall is how far off all estimates were.
+func (b *Book) Overall() Miss {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.miss
+}
+
+// Len is how many pairs of agent and model are remembered.
+func (b *Book) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.pairs.entries)
+}
+
+// find is the narrowest of what is known: of the agent and model, of the model, of everything.
+func (b *Book) find(agent, model string) *entry {
+	b.all.begin(nil)
+	model = cut(model)
+	return b.from(b.pairs.get(key{cut(agent), model}), b.models.get(key{model: model}))
+}
+
+func (b *Book) from(pair, model *entry) *entry {
+	switch {
+	case pair != nil && pair.n > 0:
+		return pair
+	case model != nil && model.n > 0:
+		return model
+	}
+	return &b.all
+}
+
+func cut(name string) string { return name[:min(len(name), maxName)] }
+
+func clamp(n int64) int64 { return min(max(n, 0), maxAmount) }

@@ -1,0 +1,182 @@
+package sluicehttp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/retry"
+)
+
+// outcome is what became of a send.
+type outcome struct {
+	resp   *http.Response
+	err    error
+	answer sluice.Answer // what resp says
+	held   bool          // the resource is, by a pause or the ramp after one
+	unsent bool          // nothing got to the provider
+}
+
+// once sends the request once, when it is its turn. It reports whether to go on.
+func (f *flight) once() (resp *http.Response, again bool, err error) {
+	a := &f.first
+	if f.told.Attempts > 0 {
+		a = &attempt{}
+	}
+	a.f = f
+	if !f.asked.Free {
+		if a.ticket, err = f.acquire(f.ctx, f.latest()); err != nil {
+			return f.stay(err)
+		}
+	}
+	f.drop()
+	f.told.Ticket = a.ticket.ID()
+	o := f.judge(a)
+	f.told.Verdict = o.answer.Verdict
+	if f.sendAgain(a, &o) {
+		return nil, true, nil
+	}
+	if o.resp == nil {
+		return nil, false, o.err
+	}
+	f.hand(a, &o)
+	return o.resp, false, nil
+}
+
+// stay is the end if the request may not be sent, or not again. If the provider has refused it before, and the
+// client still listens, it gets that answer: it is the provider's own.
+func (f *flight) stay(err error) (*http.Response, bool, error) {
+	last := f.last
+	f.last = outcome{}
+	switch {
+	case last.resp != nil && f.ctx.Err() == nil:
+		f.told.Status, f.told.Verdict = last.resp.StatusCode, last.answer.Verdict
+		f.over()
+		return last.resp, false, nil
+	case last.resp != nil:
+		_ = last.resp.Body.Close()
+	case last.err != nil:
+		err = errors.Join(err, last.err)
+	}
+	return nil, false, err
+}
+
+// drop forgets the answer that was kept while the request waited to be sent again.
+func (f *flight) drop() {
+	if f.last.resp != nil {
+		_ = f.last.resp.Body.Close()
+	}
+	f.last = outcome{}
+}
+
+// latest is the latest moment at which the request may be sent, zero if any is right.
+func (f *flight) latest() time.Time {
+	var until time.Time
+	if f.caller.Wait > 0 {
+		until = f.start.Add(f.caller.Wait)
+	}
+	if f.told.Attempts > 0 {
+		if wall := f.start.Add(f.deadline()); until.IsZero() || wall.Before(until) {
+			until = wall
+		}
+	}
+	return until
+}
+
+func (f *flight) deadline() time.Duration {
+	if d := f.t.Retry.Deadline; d > 0 {
+		return d
+	}
+	return retry.DefaultDeadline
+}
+
+// sendAgain decides whether the request is sent again, and waits until it is time for that. The ticket of the
+// send has ended then.
+func (f *flight) sendAgain(a *attempt, o *outcome) bool {
+	if !f.safe(o) {
+		return false
+	}
+	policy := f.t.Retry
+	policy.Deadline = f.deadline()
+	next := policy.Next(retry.Failure{
+		Sent: f.told.Attempts, Elapsed: time.Since(f.start), Class: f.caller.Class,
+		Hint: o.answer.RetryAfter, Hinted: o.answer.RetryAfter > 0, Held: o.held,
+	}, rand.Float64)
+	if until := f.latest(); next.Give || !until.IsZero() && time.Now().Add(next.Wait).After(until) {
+		return false
+	}
+	if o.resp != nil {
+		if !keep(o.resp) {
+			return false
+		}
+		f.refund(a.end(), o.answer.Usage)
+		a.cancel(nil)
+	}
+	f.last, f.ask.Retry = *o, true
+	return sleep(f.ctx, next.Wait)
+}
+
+// safe reports that sending again can help and can do no harm: the body can be repeated, and the provider has not
+// accepted the request, or accepting it twice is the same as once.
+func (f *flight) safe(o *outcome) bool {
+	if !f.mayRetry() || f.ctx.Err() != nil || !f.payload.replayable() {
+		return false
+	}
+	if o.resp == nil {
+		return !final(o.err) && (o.unsent || idempotent(f.origin))
+	}
+	switch o.answer.Verdict {
+	case sluice.VerdictThrottled, sluice.VerdictOverloaded, sluice.VerdictExhausted:
+		return true
+	case sluice.VerdictError:
+		return idempotent(f.origin)
+	}
+	return false
+}
+
+// final reports an error that would be the same the next time: the gate has said its last word, the request makes no
+// sense, or the provider's certificate does not hold.
+func final(err error) bool {
+	var refusal *sluice.Error
+	var certificate *tls.CertificateVerificationError
+	var refused *badRequest
+	return errors.As(err, &refusal) || errors.As(err, &certificate) || errors.As(err, &refused)
+}
+
+// badRequest is an error of the base transport, which did not even try to connect.
+type badRequest struct{ error }
+
+func (e *badRequest) Unwrap() error { return e.error }
+
+// idempotent reports a request that may be accepted twice.
+func idempotent(r *http.Request) bool {
+	switch r.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return len(r.Header["Idempotency-Key"]) > 0 || len(r.Header["X-Idempotency-Key"]) > 0
+}
+
+// sleep waits for d. If the context is over first, the gate says so. It reports true: there is a next send to ask for.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return true
+}
+
+// timeout reports an error by which somebody stopped waiting for an answer that may still come.
+func timeout(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}

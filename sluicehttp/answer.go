@@ -1,0 +1,91 @@
+package sluicehttp
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+)
+
+// judge sends the request, and tells the gate what came of it. The ticket of a send that has no answer has ended.
+func (f *flight) judge(a *attempt) (o outcome) {
+	if o.resp, o.err = a.send(); o.err != nil {
+		f.failed(a, &o)
+		return o
+	}
+	now := time.Now()
+	seen := provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Received: now}
+	if f.looksInside(o.resp) {
+		seen.Body = f.peek(o.resp)
+	}
+	observed := f.t.dialect.Observe(&seen, now)
+	o.answer = observed.Answer(f.t.Limits)
+	o.answer.Status = o.resp.StatusCode
+	switch {
+	case !f.asked.Free:
+		o.held, _ = a.current().Answer(o.answer) // if the store cannot be told, the request is none the worse for it
+	case o.answer.Verdict != sluice.VerdictOK && o.answer.Verdict != sluice.VerdictNone || len(o.answer.Limits) > 0:
+		_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, o.answer)
+	}
+	return o
+}
+
+// failed ends the ticket of a send that has no answer.
+func (f *flight) failed(a *attempt, o *outcome) {
+	o.unsent = a.unsent()
+	ticket := a.end()
+	a.cancel(nil)
+	switch {
+	case o.unsent:
+		_ = ticket.Cancel()
+	case f.ctx.Err() != nil || timeout(o.err): // the provider may still be at it
+		f.told.Aborted = f.ctx.Err() != nil
+		f.t.leave(ticket, nil, f.t.remaining(f.told.Model, time.Since(a.began)))
+	default:
+		_ = ticket.Spent()
+	}
+	f.told.Took = time.Since(a.began)
+}
+
+// looksInside reports an answer whose meaning depends on its body.
+func (f *flight) looksInside(resp *http.Response) bool {
+	if resp.Body == nil || resp.Body == http.NoBody || resp.ContentLength == 0 {
+		return false
+	}
+	return resp.StatusCode >= 400 || resp.StatusCode == http.StatusOK && f.hides() && isJSON(resp.Header)
+}
+
+// hides reports a call that is refused with status 200: GraphQL has no other.
+func (f *flight) hides() bool {
+	return f.t.github && (f.asked.Part == "graphql" || strings.HasSuffix(f.origin.URL.Path, "/graphql"))
+}
+
+func isJSON(h http.Header) bool {
+	kind := contentType(h)
+	return kind == "application/json" || strings.HasSuffix(kind, "+json")
+}
+
+// contentType is the media type of an answer, without its parameters.
+func contentType(h http.Header) string {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(kind))
+}
+
+// streams reports an answer that is made while it is sent.
+func streams(h http.Header) bool {
+	switch contentType(h) {
+	case "text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream":
+		return true
+	}
+	return false
+}
+
+// current is the ticket as it is now.
+func (a *attempt) current() sluice.Ticket {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ticket
+}

@@ -1,0 +1,189 @@
+package sluicehttp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// attempt is one send of a request: those that net/http repeats by itself are part of the same one, and each
+// has a ticket of its own.
+type attempt struct {
+	f      *flight
+	began  time.Time
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	trace  httptrace.ClientTrace
+
+	// The hooks of a trace may be called from anywhere, even when all is over.
+	traced atomic.Bool // the base transport tells what it does
+	wrote  atomic.Bool // the header was written
+	mu     sync.Mutex
+	ticket sluice.Ticket
+	conn   net.Conn // that the request goes out on; nil: there is none yet
+	over   bool
+	err    error // why the attempt was stopped
+}
+
+// patient is a context with an earlier deadline, for the gate alone: the gate's store keeps to it, and no
+// timer is needed.
+type patient struct {
+	context.Context
+	until time.Time
+}
+
+func (p *patient) Deadline() (time.Time, bool) { return p.until, true }
+
+// acquire waits for the request's turn. until is the latest that it may be sent; zero means any time.
+func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, error) {
+	wait := ctx
+	if !until.IsZero() {
+		if own, ok := ctx.Deadline(); !ok || until.Before(own) {
+			wait = &patient{ctx, until}
+		}
+	}
+	ticket, err := f.t.Gate.Acquire(wait, f.ask)
+	for tries := 0; err != nil && tries < 4 && f.shrink(ctx, err); tries++ { // there may be several such limits
+		ticket, err = f.t.Gate.Acquire(wait, f.ask)
+	}
+	if err == nil && ticket.Stale() {
+		err = ticket.Renew(wait)
+	}
+	if err != nil {
+		return sluice.Ticket{}, f.late(err, wait != ctx && !time.Now().Before(until))
+	}
+	f.told.Waited += ticket.Waited()
+	return ticket, nil
+}
+
+// late says so if the time that the caller allows for waiting has passed.
+func (f *flight) late(err error, passed bool) error {
+	var e *sluice.Error
+	if !passed || !errors.As(err, &e) || !errors.Is(err, sluice.ErrDeadline) {
+		return err
+	}
+	late := *e
+	late.Message = fmt.Sprintf("%s: its turn did not come within %v", f.t.Resource, time.Since(f.start).Round(time.Millisecond))
+	late.Hint = "let it wait longer, or come back later"
+	return &late
+}
+
+// send sends the request once.
+func (a *attempt) send() (*http.Response, error) {
+	f := a.f
+	a.ctx, a.cancel = context.WithCancelCause(f.ctx)
+	a.trace = httptrace.ClientTrace{GetConn: a.getConn, GotConn: a.gotConn, WroteHeaders: a.wroteHeaders}
+	req := f.origin.WithContext(httptrace.WithClientTrace(a.ctx, &a.trace))
+	req.Header = f.header
+	var err error
+	if req.Body, err = f.payload.open(); err != nil {
+		return nil, fmt.Errorf("sluicehttp: the request's body could not be read again: %w", err)
+	}
+	req.GetBody = nil
+	if f.payload.replayable() {
+		req.GetBody = f.payload.open
+	}
+	if req.ContentLength > 0 {
+		req.ContentLength += f.grown
+	}
+	if f.path != "" {
+		u := *req.URL
+		if u.Path, err = url.PathUnescape(f.path); err != nil {
+			_ = req.Body.Close()
+			return nil, &badRequest{fmt.Errorf("sluicehttp: the path of another model makes no sense: %w", err)}
+		}
+		u.RawPath = f.path
+		req.URL = &u
+	}
+	a.began = time.Now()
+	f.told.Attempts++
+	resp, err := f.t.base.RoundTrip(req)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	if a.err != nil { // whatever came of it: the gate did not let it go
+		if resp != nil {
+			_ = resp.Body.Close()
+		}
+		return nil, a.err
+	}
+	if err != nil && a.tells() && !a.traced.Load() {
+		err = &badRequest{err}
+	}
+	return resp, err
+}
+
+func (a *attempt) getConn(string) { a.traced.Store(true) }
+func (a *attempt) wroteHeaders()  { a.wrote.Store(true) }
+
+// gotConn is called just before the request is written, by the goroutine that sends it. Connecting may have
+// taken so long that the ticket is stale; and if it is not the first time, net/http sends the request again by
+// itself, because the connection was closed under it: that is one more request, and needs a ticket like any other.
+func (a *attempt) gotConn(info httptrace.GotConnInfo) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.conn = info.Conn
+	if a.over || a.err != nil || a.f.asked.Free {
+		return
+	}
+	var err error
+	switch {
+	case a.wrote.Swap(false):
+		a.f.refund(a.ticket, nil) // first, or it might wait for its own place
+		again := a.f.ask.Retry
+		a.f.ask.Retry = true
+		a.ticket, err = a.f.acquire(a.ctx, a.f.latest())
+		a.f.ask.Retry = again
+		a.f.told.Attempts++
+	case a.ticket.Stale():
+		if err = a.ticket.Renew(a.ctx); errors.Is(err, sluice.ErrStore) {
+			_ = a.ticket.Cancel()
+			a.ticket = sluice.Ticket{}
+		}
+	}
+	if err != nil {
+		a.err = err
+		a.cancel(err)
+	}
+}
+
+// unsent reports that nothing that the provider could count was sent, for certain. A request whose header
+// was not written completely is none. With HTTP/2 the header may be out before that is told.
+func (a *attempt) unsent() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tells() && !a.wrote.Load() && (a.conn == nil || !a.f.mayBeHTTP2(a.conn))
+}
+
+// tells reports that the base transport tells what it does.
+func (a *attempt) tells() bool {
+	_, known := a.f.t.base.(*http.Transport)
+	return known || a.traced.Load()
+}
+
+func (f *flight) mayBeHTTP2(conn net.Conn) bool {
+	if c, ok := conn.(*tls.Conn); ok {
+		return c.ConnectionState().NegotiatedProtocol == "h2"
+	}
+	base, ok := f.t.base.(*http.Transport)
+	return !ok || base.Protocols != nil && base.Protocols.UnencryptedHTTP2()
+}
+
+// end gives the ticket out of hand: nobody else will end it.
+func (a *attempt) end() sluice.Ticket {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.ticket
+	a.ticket = sluice.Ticket{}
+	return t
+}

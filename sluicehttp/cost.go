@@ -1,0 +1,116 @@
+package sluicehttp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Units that usage is counted in, besides those of the dialect.
+const (
+	unitInput  = "input_tokens"
+	unitTokens = "tokens"
+	unitUSD    = sluice.USD // in millionths
+)
+
+// reckon works out what the request costs.
+func (f *flight) reckon() {
+	a, list := &f.asked, f.cost[:0]
+	if a.Tokens {
+		est := &f.told.Estimated
+		est.Model = a.Model
+		est.Input = f.t.book.Input(f.caller.Agent, a.Model, a.Text)
+		est.Output = f.t.book.Output(f.caller.Agent, a.Model, a.MaxOutput)
+		list = f.tokens(list, est)
+		if f.t.Prices != nil {
+			f.told.EstimatedMicros, f.told.Priced = f.t.Prices(a.Model, est)
+			list, f.ask.Unpriced = set(list, unitUSD, f.told.EstimatedMicros), !f.told.Priced
+		}
+		if a.Reserved {
+			list = set(list, unitTokens, est.Input+max(a.MaxOutput, est.Output))
+		}
+	}
+	for _, c := range a.Cost {
+		list = set(list, c.Unit, c.N)
+	}
+	f.ask.Cost = list
+}
+
+// tokens adds what usage takes, in all units in which it can be counted; where the dialect counts
+// otherwise, its word holds.
+func (f *flight) tokens(list []sluice.Amount, u *provider.Usage) []sluice.Amount {
+	input := u.Input + u.CacheRead + u.CacheWrite + u.CacheLong
+	list = set(list, unitInput, input)
+	list = set(list, sluice.OutputTokens, u.Output)
+	list = set(list, unitTokens, input+u.Output)
+	for _, a := range f.t.speaker.Spent(u) {
+		list = set(list, a.Unit, a.N)
+	}
+	return list
+}
+
+// set sets the amount of a unit. What is out of range would fail the request, and it need not.
+func set(list []sluice.Amount, unit string, n int64) []sluice.Amount {
+	n = min(max(n, 0), store.MaxAmount)
+	for i := range list {
+		if list[i].Unit == unit {
+			list[i].N = n
+			return list
+		}
+	}
+	return append(list, sluice.Amount{Unit: unit, N: n})
+}
+
+// rough reports a unit in which the cost is an estimate.
+func (f *flight) rough(unit string) bool {
+	if !f.asked.Tokens || unit == unitTokens && f.asked.Reserved {
+		return false
+	}
+	for _, a := range f.asked.Cost {
+		if a.Unit == unit {
+			return false
+		}
+	}
+	return true
+}
+
+// shrink lowers an estimate to what the limit in the way can hold, and reports whether that helps. A limit that
+// is smaller than an estimate must not keep the request from being sent at all: it goes when all of the
+// limit is free, and the provider decides.
+func (f *flight) shrink(ctx context.Context, err error) bool {
+	var e *sluice.Error
+	if !errors.As(err, &e) || !errors.Is(e.Err, sluice.ErrCapacity) {
+		return false
+	}
+	status, err := f.t.Gate.Status(ctx)
+	if err != nil {
+		return false
+	}
+	for _, r := range status.Resources {
+		if r.Name != f.t.Resource {
+			continue
+		}
+		for _, l := range r.Limits {
+			if l.Name == e.Limit && l.Limit > 0 && f.lower(l.Unit, l.Limit) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (f *flight) lower(unit string, most int64) bool {
+	if !f.rough(unit) {
+		return false
+	}
+	for i := range f.ask.Cost {
+		if c := &f.ask.Cost[i]; c.Unit == unit && c.N > most {
+			c.N = most
+			return true
+		}
+	}
+	return false
+}

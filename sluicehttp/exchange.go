@@ -1,0 +1,86 @@
+package sluicehttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+)
+
+// ErrUpgrade is the error of a request that wants to turn its connection into something else, such as a
+// WebSocket: what passes there cannot be counted.
+var ErrUpgrade = errors.New("sluicehttp: the connection would be upgraded (WebSocket), and what passes then cannot be counted: use plain HTTP, such as server-sent events")
+
+// ErrRoute is the error of a call whose model was to be another and could not be changed.
+var ErrRoute = errors.New("sluicehttp: the model cannot be changed: the call names it in no way that is known, or its body is too large")
+
+// Exchange is a request and what became of it, for metrics and logs.
+type Exchange struct {
+	Resource, Agent, Class, User, Tool string
+	// Model is the model that was asked for, or the part of the API.
+	Model string
+	// Ticket is that of the last send, empty if nothing was sent.
+	Ticket string
+	// Status is that of the answer, 0 if there was none.
+	Status  int
+	Verdict sluice.Verdict
+	// Waited is how long the gate held it, Took how long the last send and its answer took.
+	Waited, Took time.Duration
+	// Estimated is what was reckoned with and Usage what was really used, as far as Usage.Known; of an
+	// answer that was broken off, what was seen of it.
+	Estimated, Usage provider.Usage
+	// Micros is what it cost, in millionths of a dollar: the estimate if the usage is not known. Priced tells
+	// that the price is known.
+	Micros          int64
+	EstimatedMicros int64
+	Priced          bool
+	// Retry tells that the client had sent it before.
+	Retry bool
+	// Aborted tells that the client left before the answer was over.
+	Aborted bool
+	// Attempts is how often it was sent, those that net/http repeats by itself included.
+	Attempts int
+	Err      error
+}
+
+// flight is an exchange under way.
+type flight struct {
+	t      *Transport
+	origin *http.Request
+	ctx    context.Context
+	caller Caller
+	start  time.Time
+
+	call    provider.Call
+	asked   provider.Asked
+	routed  bool        // to another model
+	grown   int64       // by how much the body is longer, if it is another one
+	hidden  bool        // usage was asked for that the client must not see
+	header  http.Header // of the request, or a copy
+	copied  bool
+	path    string // another one than the request's, if not empty; escaped
+	payload payload
+
+	ask   sluice.Request
+	cost  [8]sluice.Amount // of ask, where that is enough
+	told  Exchange
+	first attempt
+	last  outcome
+}
+
+// fail ends an exchange that has no answer.
+func (f *flight) fail(err error) error {
+	f.told.Err = err
+	f.over()
+	return err
+}
+
+// over tells whoever wants to know that the exchange is over.
+func (f *flight) over() {
+	if f.t.Done != nil {
+		f.t.Done(f.told)
+	}
+}

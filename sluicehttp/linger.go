@@ -1,0 +1,75 @@
+package sluicehttp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// lingering are the tickets of answers that were broken off, and at which the provider may still be working: their
+// places are not free yet.
+type lingering struct {
+	mu   sync.Mutex
+	list map[*stay]struct{}
+}
+
+type stay struct {
+	ticket  sluice.Ticket
+	amounts []sluice.Amount
+	timer   *time.Timer
+}
+
+// leave ends a ticket whose client has gone, after the time that the provider will probably still take. Closing is
+// the timer's business, because it settles what was used; the ticket's time to live is shortened as well, so that the
+// place is free soon even if this process ends before.
+func (t *Transport) leave(ticket sluice.Ticket, amounts []sluice.Amount, after time.Duration) {
+	if t.Abort || !t.places || ticket.ID() == "" {
+		t.end(ticket, amounts)
+		return
+	}
+	_ = ticket.Keep(context.Background(), after+leastLinger)
+	s := &stay{ticket: ticket, amounts: amounts}
+	l := &t.lingering
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.list == nil {
+		l.list = map[*stay]struct{}{}
+	}
+	l.list[s] = struct{}{}
+	s.timer = time.AfterFunc(after, func() {
+		if l.remove(s) {
+			_ = s.ticket.Close(s.amounts...)
+		}
+	})
+}
+
+// end ends a ticket now. One of whose request nothing was heard may still be on its way.
+func (t *Transport) end(ticket sluice.Ticket, amounts []sluice.Amount) {
+	if amounts == nil {
+		_ = ticket.Spent()
+		return
+	}
+	_ = ticket.Close(amounts...)
+}
+
+func (l *lingering) remove(s *stay) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.list[s]
+	delete(l.list, s)
+	return ok
+}
+
+// settle ends them all now.
+func (l *lingering) settle() {
+	l.mu.Lock()
+	list := l.list
+	l.list = nil
+	l.mu.Unlock()
+	for s := range list {
+		s.timer.Stop()
+		_ = s.ticket.Close(s.amounts...)
+	}
+}

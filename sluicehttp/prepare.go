@@ -1,0 +1,181 @@
+package sluicehttp
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+)
+
+// maxReplay is how much of a body is held only so that it can be sent again.
+const maxReplay = 256 << 10
+
+// prepare looks at the request and works out what it asks the gate for. Nothing is charged yet.
+func (f *flight) prepare() error {
+	r, t := f.origin, f.t
+	f.payload.src = r.Body
+	f.caller = t.caller(r)
+	f.told = Exchange{
+		Resource: t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Retry: f.caller.Retry,
+	}
+	if upgrades(r) {
+		return ErrUpgrade
+	}
+	f.header = r.Header
+	if err := f.payload.take(r, f.most()); err != nil {
+		return err
+	}
+	if t.speaker != nil {
+		if err := f.read(); err != nil {
+			return err
+		}
+	} else if t.coster != nil {
+		f.asked.Cost, f.asked.Part = t.coster.Cost(r.Method, r.URL.Path), t.coster.Part(r.URL.Path)
+	}
+	if len(f.header[headerRetry]) > 0 {
+		f.setHeader(headerRetry, "")
+	}
+	f.ask = sluice.Request{
+		Resource: t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool,
+		Model: f.asked.Part, Retry: f.caller.Retry, Emergency: f.caller.Emergency,
+	}
+	if f.ask.Model == "" {
+		f.ask.Model = f.asked.Model
+	}
+	f.told.Model = f.asked.Model
+	if f.told.Model == "" {
+		f.told.Model = f.asked.Part
+	}
+	if t.Fingerprint != nil && t.speaker != nil {
+		if key := t.speaker.Key(r.Header); key != "" {
+			f.ask.Key = t.Fingerprint(key)
+		}
+	}
+	f.reckon()
+	return nil
+}
+
+// most is how much of the body is read before it is sent.
+func (f *flight) most() int64 {
+	switch {
+	case f.t.speaker != nil:
+		return provider.MaxCall
+	case f.origin.GetBody == nil && f.mayRetry():
+		return maxReplay
+	}
+	return 0
+}
+
+// mayRetry reports that the request may be sent again if it fails.
+func (f *flight) mayRetry() bool { return f.t.Retry.Attempts != 1 && !f.caller.Retry }
+
+// upgrades reports a request that would turn its connection into something else.
+func upgrades(r *http.Request) bool {
+	return len(r.Header["Upgrade"]) > 0 || r.Method == http.MethodConnect
+}
+
+// read lets the dialect read the call, and changes it where that is asked for.
+func (f *flight) read() error {
+	r := f.origin
+	body, whole, packed := f.payload.held, f.payload.whole || f.payload.none, false
+	size := r.ContentLength
+	if size == 0 && !f.payload.none || size < 0 {
+		size = -1
+	}
+	if whole {
+		size = int64(len(body))
+	}
+	if len(body) > 0 && gzipped(r.Header) {
+		var all bool
+		body, all = unzip(body, provider.MaxCall)
+		if packed, whole, size = true, whole && all, -1; whole {
+			size = int64(len(body))
+		}
+	}
+	f.call = provider.Call{
+		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body, Whole: whole, Size: size,
+	}
+	f.asked = f.t.speaker.Ask(&f.call)
+	if err := f.route(packed); err != nil {
+		return err
+	}
+	if f.asked.Hidden && f.call.Whole && !f.payload.none {
+		f.hidden = true
+		f.instead(f.t.speaker.AskUsage(f.call.Body), packed)
+	}
+	if f.asked.Tokens {
+		f.readable()
+	}
+	f.call.Body = nil // it may be a copy, and is not needed again
+	return nil
+}
+
+// route lets Route choose another model.
+func (f *flight) route(packed bool) error {
+	if f.t.Route == nil {
+		return nil
+	}
+	model := f.t.Route(f.ctx, f.caller, &f.asked)
+	if model == "" || model == f.asked.Model {
+		return nil
+	}
+	if packed && !f.call.Whole {
+		return ErrRoute // the rest would still be compressed
+	}
+	path, body, ok := f.t.speaker.Rename(&f.call, model)
+	if !ok {
+		return ErrRoute
+	}
+	f.routed = true
+	if path != "" && path != f.call.Path {
+		f.call.Path, f.path = path, path
+	}
+	if !f.payload.none {
+		f.instead(body, packed)
+	}
+	f.asked = f.t.speaker.Ask(&f.call)
+	return nil
+}
+
+// instead puts another body in the place of the client's. One that was compressed no longer is.
+func (f *flight) instead(body []byte, packed bool) {
+	if longer := int64(len(body) - len(f.call.Body)); f.call.Size >= 0 {
+		f.call.Size += longer
+	}
+	f.grown += int64(len(body) - len(f.payload.held))
+	f.payload.replace(body)
+	f.call.Body = body
+	if packed && len(f.header["Content-Encoding"]) > 0 {
+		f.setHeader("Content-Encoding", "")
+	}
+}
+
+// readable makes sure that the answer comes in a form in which its usage can be read. A client that takes
+// gzip gets that, others plain text. Where something is cut out of the answer, it must be plain.
+func (f *flight) readable() {
+	accepts, ok := f.header["Accept-Encoding"]
+	list := strings.ToLower(strings.Join(accepts, ","))
+	switch {
+	case f.hidden && ok:
+		f.setHeader("Accept-Encoding", "identity")
+	case !ok || list == "gzip" || list == "identity":
+	case strings.Contains(list, "gzip"):
+		f.setHeader("Accept-Encoding", "gzip")
+	default:
+		f.setHeader("Accept-Encoding", "identity")
+	}
+}
+
+// setHeader sets or removes a header in a copy of the request's.
+func (f *flight) setHeader(name, value string) {
+	if !f.copied {
+		f.header, f.copied = maps.Clone(f.header), true
+	}
+	if value == "" {
+		delete(f.header, name)
+		return
+	}
+	f.header[name] = []string{value}
+}

@@ -1,0 +1,151 @@
+package sluicehttp
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+)
+
+type amount = sluice.Amount
+
+// finish settles the ticket, the first time that it is called.
+func (b *body) finish(how ending, err error) {
+	b.mu.Lock()
+	if b.done {
+		b.mu.Unlock()
+		return
+	}
+	b.done = true
+	if b.zipped != nil {
+		b.zipped.close()
+	}
+	var used provider.Usage
+	var failed provider.Observation
+	if b.usage != nil {
+		used, failed = b.usage.Usage(), b.usage.Failed()
+	}
+	seen := b.seen
+	b.mu.Unlock()
+	if how == left && (used.Final || b.size >= 0 && seen >= b.size) {
+		how = complete // all that matters was read
+	}
+	f, took := b.f, time.Since(b.a.began)
+	f.told.Took, f.told.Err, f.told.Aborted = took, err, how == left
+	b.settle(used, how, took)
+	b.report(&failed)
+	f.over()
+	if how != left {
+		b.a.cancel(nil) // else Close does, when the connection has been told
+	}
+}
+
+// settle ends the ticket with what was used.
+func (b *body) settle(used provider.Usage, how ending, took time.Duration) {
+	f, t := b.f, b.f.t
+	known := used.Known
+	if f.asked.Tokens {
+		switch {
+		case b.status >= 400:
+			used, known = provider.Usage{Model: f.asked.Model, Known: true, Final: true}, true // what is refused costs nothing
+		case how != complete && b.stream && b.usage != nil && !used.Final:
+			f.soFar(&used)
+			known = true
+		}
+	}
+	f.told.Usage, f.told.Micros = used, f.told.EstimatedMicros
+	var amounts []amount
+	if f.asked.Tokens && known {
+		amounts = f.spent(&used)
+	}
+	for _, a := range b.extra {
+		amounts = set(amounts, a.Unit, a.N)
+	}
+	if b.status/100 == 2 && how == complete {
+		f.learn(&used, took)
+	}
+	ticket := b.a.end()
+	if how == left && b.stream {
+		t.leave(ticket, amounts, t.remaining(f.told.Model, took))
+		return
+	}
+	_ = ticket.Close(amounts...) // if the store cannot be told, the ticket's time to live ends it
+}
+
+// soFar completes the usage of an answer that was broken off with what was seen of it: providers tell the
+// output at the end.
+func (f *flight) soFar(u *provider.Usage) {
+	if !u.Known {
+		u.Model, u.Input = f.asked.Model, f.told.Estimated.Input
+	}
+	out := f.t.paces.output(f.told.Model, u.Seen)
+	if f.asked.MaxOutput > 0 {
+		out = min(out, f.asked.MaxOutput)
+	}
+	u.Output = max(u.Output, out)
+}
+
+// spent is what usage takes of the limits, and its price.
+func (f *flight) spent(u *provider.Usage) []amount {
+	list := f.tokens(make([]amount, 0, 8), u)
+	if f.asked.Reserved { // that was charged when it came, and stays
+		for i := range list {
+			if list[i].Unit == unitTokens {
+				list = append(list[:i], list[i+1:]...)
+				break
+			}
+		}
+	}
+	if f.t.Prices != nil {
+		f.told.Micros, f.told.Priced = u.Micros, true
+		if u.Micros == 0 {
+			f.told.Micros, f.told.Priced = f.t.Prices(f.asked.Model, u)
+		}
+		list = set(list, unitUSD, f.told.Micros)
+	}
+	return list
+}
+
+// learn remembers what the call used, for the next.
+func (f *flight) learn(u *provider.Usage, took time.Duration) {
+	if f.asked.Tokens && u.Known {
+		f.t.book.Learn(f.caller.Agent, f.asked.Model, f.asked.Text, f.counted(u), u.Output)
+	}
+	f.t.paces.learn(f.told.Model, took, u.Seen, u.Output)
+}
+
+// counted is the input as the provider counts it: some do not count what they read from a cache.
+func (f *flight) counted(u *provider.Usage) int64 {
+	for _, a := range f.t.speaker.Spent(u) {
+		if a.Unit == unitInput {
+			return a.N
+		}
+	}
+	return u.Input + u.CacheRead + u.CacheWrite + u.CacheLong
+}
+
+// refund ends the ticket of a send that was refused, or got lost, and is repeated: it was a request, but used nothing.
+func (f *flight) refund(ticket sluice.Ticket, extra []amount) {
+	var amounts []amount
+	if f.asked.Tokens {
+		amounts = f.spent(&provider.Usage{Model: f.asked.Model})
+	}
+	for _, a := range extra {
+		amounts = set(amounts, a.Unit, a.N)
+	}
+	_ = ticket.Close(amounts...)
+}
+
+// report tells the gate of an error within an answer that began well.
+func (b *body) report(failed *provider.Observation) {
+	switch failed.Verdict {
+	case sluice.VerdictNone, sluice.VerdictOK:
+		return
+	}
+	f := b.f
+	f.told.Verdict = failed.Verdict
+	answer := failed.Answer(f.t.Limits)
+	answer.Status = b.status
+	_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, answer)
+}
