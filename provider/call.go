@@ -58,6 +58,9 @@ type Usage struct {
 	Micros     int64 // what the provider says that it costs, in millionths of a dollar; 0: it does not say
 	// Known tells that the answer has said anything of it, Final that nothing more is to come.
 	Known, Final bool
+	// Seen is how many bytes of text have passed in pieces of a stream, as they were written there. Of
+	// an answer that ends before it says what it has used, nothing else tells of its output.
+	Seen int64
 }
 
 // UsageReader reads what a call has used while its answer passes by: the body as the client gets it,
@@ -83,13 +86,15 @@ type Speaker interface {
 	// Usage returns a reader for the answer to a call, given the answer's content type; nil if there is
 	// nothing to read.
 	Usage(asked *Asked, contentType string) UsageReader
-	// Spent is what usage takes of the preset's limits.
+	// Spent is what usage takes of limits, in the units of the preset; also what an estimate will take.
 	Spent(u *Usage) []sluice.Amount
 	// Refuse is a refusal in the provider's own words, so that its clients understand it.
 	Refuse(status int, message string) (contentType string, body []byte)
-	// Rename returns a call's body, and its path, with another model. It reports false where it cannot.
+	// Rename returns a call's body, and its path, with another model. Of a body that is not whole it is the
+	// same part, which may have become longer. It reports false where it cannot. The call stays as it is.
 	Rename(c *Call, model string) (path string, body []byte, ok bool)
-	// AskUsage returns the body of a call with Hidden set, so that its answer says what it has used.
+	// AskUsage returns the body of a call with Hidden set, so that its answer says what it has used. What is
+	// not whole is returned as it is.
 	AskUsage(body []byte) []byte
 	// OnlyUsage reports that a piece of a stream (the data of one event) says nothing but what AskUsage
 	// asked for, so that a client that did not ask need not see it.

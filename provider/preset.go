@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -13,13 +14,24 @@ import (
 // Where the dialect is a [Coster], requests must state its Cost, or they count against none of
 // the limits in its units.
 func Preset(name string) (sluice.Resource, bool) {
-	if _, ok := dialects[name]; !ok {
+	switch d := dialects[name].(type) {
+	case nil:
 		return sluice.Resource{}, false
-	}
-	if name == "github" {
+	case GitHub:
 		return githubPreset(), true
+	case *vendor:
+		return sluice.Resource{Limits: copyLimits(d.limits), Backoff: d.backoff}, true
 	}
 	return sluice.Resource{}, true
+}
+
+// copyLimits makes limits that whoever gets them may change.
+func copyLimits(limits []sluice.Limit) []sluice.Limit {
+	limits = slices.Clone(limits)
+	for i := range limits {
+		limits[i].Per = slices.Clone(limits[i].Per)
+	}
+	return limits
 }
 
 // githubPreset are the limits of a signed-in user. Primary limits are windows whose sizes and resets

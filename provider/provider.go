@@ -101,13 +101,24 @@ type Coster interface {
 	Part(path string) string
 }
 
-// dialects are those that there are, by name.
-var dialects = map[string]Dialect{
-	"generic": Generic{},
-	"github":  GitHub{},
+// vendors are the dialects that are data.
+var vendors = [...]*vendor{
+	&anthropic, &openAI, &gemini, &azure, &groq, &mistral, &openRouter, &xAI, &deepSeek, &cohere, &bedrock,
+	&stripe, &slack, &notion, &jira, &adMob,
 }
 
-// Lookup finds a dialect by its name.
+// dialects are those that there are, by name.
+var dialects = named()
+
+func named() map[string]Speaker {
+	all := map[string]Speaker{"generic": Generic{}, "github": GitHub{}}
+	for _, v := range vendors {
+		all[v.name] = v
+	}
+	return all
+}
+
+// Lookup finds a dialect by its name. All that there are are [Speaker]s.
 func Lookup(name string) (Dialect, bool) {
 	d, ok := dialects[name]
 	return d, ok

@@ -1,0 +1,216 @@
+package provider
+
+import (
+	"strings"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+const (
+	maxModel = 128  // bytes in the name of a model
+	maxSeats = 128  // answers that one call can ask for
+	blobFrom = 1024 // bytes of a string from which on it may be a picture
+	blobText = 4096 // bytes of text that a picture counts as: about a thousand tokens
+)
+
+// form is a kind of call, told by how its path ends.
+type form struct {
+	ends   string
+	tokens bool   // its answer costs some
+	stream bool   // it comes in pieces, always
+	hides  bool   // a stream says what it has used only if it is asked to
+	part   string // what it is limited as, if not as its model
+}
+
+// forms are the calls that are known. Providers take on each other's forms, so all of them are looked
+// for with everybody. The longer of two that end alike comes first.
+var forms = [...]form{
+	{ends: "/chat/completions", tokens: true, hides: true},
+	{ends: "/completions", tokens: true, hides: true},
+	{ends: "/responses", tokens: true},
+	{ends: "/responses/compact", tokens: true},
+	{ends: "/embeddings", tokens: true},
+	{ends: "/images/generations", tokens: true},
+	{ends: "/v1/messages", tokens: true},
+	{ends: "/messages/count_tokens", part: "count_tokens"},
+	{ends: "/responses/input_tokens", part: "count_tokens"},
+	{ends: "/batches", part: "batches"},
+	{ends: ":generateContent", tokens: true},
+	{ends: ":streamGenerateContent", tokens: true, stream: true},
+	{ends: ":embedContent", tokens: true},
+	{ends: ":batchEmbedContents", tokens: true},
+	{ends: ":countTokens", part: "count_tokens"},
+	{ends: "/converse", tokens: true},
+	{ends: "/converse-stream", tokens: true, stream: true},
+	{ends: "/invoke", tokens: true},
+	{ends: "/v2/chat", tokens: true},
+	{ends: "/v2/embed", tokens: true},
+}
+
+// formOf finds the form of a path, nil if it is no known one.
+func formOf(path string) *form {
+	path = strings.TrimSuffix(path, "/")
+	for i := range forms {
+		if strings.HasSuffix(path, forms[i].ends) {
+			return &forms[i]
+		}
+	}
+	return nil
+}
+
+// Ask reads a call.
+func (v *vendor) Ask(c *Call) Asked {
+	var a Asked
+	if c.Method == "HEAD" || c.Method == "OPTIONS" { // asks whether anybody is there
+		a.Free = true
+		return a
+	}
+	if v.models && (c.Method == "POST" || c.Method == "") {
+		v.askModel(c, &a)
+	} else if v.models && strings.Contains(c.Path, "/batches") {
+		a.Part = "batches"
+	}
+	if v.part != nil && a.Part == "" {
+		a.Part = v.part(c.Path, a.Model)
+	}
+	if v.cost != nil {
+		a.Cost = v.cost(a.Model)
+	}
+	return a
+}
+
+func (v *vendor) askModel(c *Call, a *Asked) {
+	body := c.Body[:min(len(c.Body), MaxCall)]
+	var in asking
+	s := newScanner(&in)
+	s.write(body)
+	if a.Model = pathModel(c.Path); a.Model == "" {
+		a.Model = in.model
+	}
+	f := formOf(c.Path)
+	if f == nil {
+		if strings.Contains(c.Path, "/batches/") { // one of them is cancelled
+			a.Part = "batches"
+		}
+		return
+	}
+	a.Part, a.Tokens = f.part, f.tokens
+	if !f.tokens {
+		return
+	}
+	a.Stream = f.stream || in.stream
+	a.Reserved = v.reserved
+	a.Hidden = v.hides && f.hides && a.Stream && !in.usage
+	a.MaxOutput = min(in.output*max(in.seats, 1), store.MaxAmount)
+	a.Text = in.textOf(body, c)
+}
+
+// asking is what a body asks for.
+type asking struct {
+	model         string
+	stream, usage bool
+	output, seats int64
+	blobs         int64 // bytes of what is no text
+	pictures      int64
+}
+
+func (in *asking) scalar(s *scanner) {
+	if s.quoted && s.size >= blobFrom && blob(s.value()) {
+		in.blobs += int64(s.size)
+		in.pictures++
+		return
+	}
+	switch {
+	case s.objs == 1:
+		in.field(s, s.at(0))
+	case s.objs != 2:
+	case s.is(0, "stream_options"):
+		in.usage = in.usage || s.is(1, "include_usage") && s.isTrue()
+	case s.is(0, "generationConfig"), s.is(0, "generation_config"), s.is(0, "inferenceConfig"):
+		in.field(s, s.at(1))
+	}
+}
+
+func (in *asking) field(s *scanner, field string) {
+	switch field {
+	case "model":
+		in.model = plainModel(s.text())
+	case "stream":
+		in.stream = s.isTrue()
+	case "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens", "max_tokens_to_sample":
+		if n, ok := s.count(); ok {
+			in.output = max(in.output, n)
+		}
+	case "n", "best_of", "candidateCount", "candidate_count":
+		if n, ok := s.count(); ok {
+			in.seats = max(in.seats, min(n, maxSeats))
+		}
+	}
+}
+
+func (*asking) closed(*scanner) {}
+func (*asking) done()           {}
+
+// textOf is about how much of the body is text. What has not been read is taken to be like the rest.
+func (in *asking) textOf(body []byte, c *Call) int64 {
+	text := max(int64(len(body))-in.blobs, 0)
+	if all := max(c.Size, int64(len(c.Body))); all > int64(len(body)) && len(body) > 0 {
+		text = int64(float64(text) / float64(len(body)) * float64(all))
+	}
+	return min(text+in.pictures*blobText, store.MaxAmount)
+}
+
+// blob reports a picture or the like: a long string with nothing in it but the letters of base64. No
+// text goes on for so long without a blank.
+func blob(head []byte) bool {
+	if i := strings.Index(string(head[:min(len(head), 128)]), ";base64,"); i >= 0 {
+		head = head[i+len(";base64,"):]
+	}
+	for _, c := range head {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '+', c == '/', c == '=', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// plainModel is a model's name, empty if it cannot be one.
+func plainModel(s string) string {
+	if len(s) > maxModel || !printable(s) {
+		return ""
+	}
+	return s
+}
+
+// pathPlaces are what stands before a model's name in a path, and what ends it.
+var pathPlaces = [...]struct{ before, after string }{
+	{"/models/", ":"},
+	{"/tunedModels/", ":"},
+	{"/deployments/", "/"},
+	{"/model/", "/"},
+}
+
+// inPath finds the model's name in a path.
+func inPath(path string) (place, bool) {
+	for _, p := range pathPlaces {
+		_, rest, ok := strings.Cut(path, p.before)
+		if !ok {
+			continue
+		}
+		if name, _, ok := strings.Cut(rest, p.after); ok && name != "" {
+			from := len(path) - len(rest)
+			return place{from, from + len(name)}, true
+		}
+	}
+	return place{}, false
+}
+
+func pathModel(path string) string {
+	at, ok := inPath(path)
+	if !ok {
+		return ""
+	}
+	return plainModel(strings.ReplaceAll(path[at.from:at.to], "%3A", ":"))
+}

@@ -1,0 +1,69 @@
+package provider
+
+import "strings"
+
+// anthropicClass is what Anthropic limits models as: the models of a family's fourth generation
+// together, later ones by themselves. Snapshots of a model, which their dates tell apart, are one.
+func anthropicClass(_, model string) string {
+	words := strings.FieldsFunc(bareModel(model), func(c rune) bool { return c == '-' || c == '.' })
+	var family string
+	var version []string
+	for _, w := range words {
+		switch {
+		case w == "claude" || w == "latest" || w == "preview" || w == "thinking" || w == "v1" || w == "v2":
+		case isDigits(w) && len(w) <= 2:
+			version = append(version, w)
+		case isDigits(w): // a date
+		case family == "":
+			family = w
+		}
+	}
+	if family == "" || len(version) == 0 {
+		return bareModel(model)
+	}
+	if version[0] == "4" && (family == "opus" || family == "sonnet") {
+		version = version[:1]
+	}
+	return family + "-" + strings.Join(version, "-")
+}
+
+// datedModel is what is limited by model: its name without the date of a snapshot.
+func datedModel(_, model string) string {
+	m := strings.TrimPrefix(strings.ToLower(model), "models/")
+	if n := len(m) - len("-2006-01-02"); n > 0 && m[n] == '-' && isDigits(m[n+1:n+5]) && m[n+5] == '-' && isDigits(m[n+6:n+8]) && m[n+8] == '-' && isDigits(m[n+9:]) {
+		return m[:n]
+	}
+	return m
+}
+
+// bareModel is a model's name without who makes it, who hosts it, and what it is asked to do.
+func bareModel(model string) string {
+	m := strings.TrimPrefix(strings.ToLower(model), "ft:") // of one's own, made from another
+	m = m[strings.LastIndexByte(m, '/')+1:]
+	for _, maker := range [...]string{"anthropic.", "amazon.", "meta.", "mistral.", "cohere.", "openai.", "deepseek."} {
+		if _, rest, ok := strings.Cut(m, maker); ok {
+			m = rest
+			break
+		}
+	}
+	if i := strings.IndexAny(m, "@[:"); i > 0 {
+		m = m[:i]
+	}
+	return m
+}
+
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// pathWord is a part of a path, counted from 0; empty if it has no such part.
+func pathWord(path string, i int) string {
+	for word := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if i == 0 {
+			if len(word) > maxName || !printable(word) {
+				return ""
+			}
+			return word
+		}
+		i--
+	}
+	return ""
+}

@@ -1,0 +1,43 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// googleMidnights are when Google's daily quotas come back: at midnight in California, in summer or in
+// winter. Some were seen to come back at midnight UTC.
+var googleMidnights = []int{0, 7, 8}
+
+// gemini states no limits. What refused a request is told by names such as
+// GenerateRequestsPerDayPerProjectPerModel-FreeTier.
+var gemini = vendor{
+	name:    "gemini",
+	address: "https://generativelanguage.googleapis.com",
+	keys:    []string{"x-goog-api-key", "authorization"},
+	models:  true,
+	part:    datedModel,
+	rules: []rule{
+		{says: "credits are depleted", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
+		{status: 429, says: "limit: 0", verdict: sluice.VerdictBilling, scope: modelAndKey, cause: "the plan has no quota for the model"},
+		{status: 429, says: "perday", verdict: sluice.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
+		{status: 429, says: "per day", verdict: sluice.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
+	},
+	refused:   modelAndKey,
+	overload:  sluice.PerModel,
+	midnights: googleMidnights,
+	limits: []sluice.Limit{
+		{Name: sluice.Requests, Kind: sluice.Rolling, Window: time.Minute, Unit: sluice.Requests, Per: perModel},
+		{Name: unitInput, Kind: sluice.Rolling, Window: time.Minute, Unit: unitInput, Per: perModel},
+		{Name: requestsDay, Kind: sluice.Fixed, Window: 24 * time.Hour, Unit: sluice.Requests, Per: perModel},
+	},
+	refusal: refusalForm{
+		body: `{"error":{"code":$status,"message":$message,"status":"$type"}}`,
+		types: map[int]string{
+			400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 402: "RESOURCE_EXHAUSTED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
+			429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
+		},
+		other: "UNKNOWN",
+	},
+}

@@ -1,0 +1,108 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+var openAI = vendor{
+	name:     "openai",
+	address:  "https://api.openai.com",
+	keys:     []string{"authorization"},
+	models:   true,
+	reserved: true,
+	hides:    true,
+	part:     datedModel,
+	fields:   openAIFields,
+	refine:   daily,
+	rules:    openAIRules,
+	refused:  modelAndKey,
+	overload: sluice.PerModel,
+	limits:   perMinute(sluice.Bucket),
+	refusal:  openAIRefusal,
+}
+
+// openAIFields are those that OpenAI and those who follow it send. A project's limit on tokens is one
+// more, and the smaller one binds.
+var openAIFields = []field{
+	{about: "requests", name: sluice.Requests, unit: sluice.Requests, kind: sluice.Bucket, window: time.Minute},
+	{about: "tokens", name: unitTokens, unit: unitTokens, kind: sluice.Bucket, window: time.Minute},
+	{about: "project-requests", name: sluice.Requests, unit: sluice.Requests, kind: sluice.Bucket, window: time.Minute},
+	{about: "project-tokens", name: unitTokens, unit: unitTokens, kind: sluice.Bucket, window: time.Minute},
+}
+
+var openAIRules = []rule{
+	{word: "insufficient_quota", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the quota that is paid for is used up"},
+	{word: "credit_balance_exhausted", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
+	{says: "spend_limit_exceeded", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
+	{word: "organization_usage_limit_exceeded", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the usage limit of the organization is reached"},
+	{word: "billing_hard_limit_reached", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
+	{word: "billing_not_active", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the account is not active"},
+	{status: 429, says: "overloaded", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
+	{status: 429, says: "high demand", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
+	{status: 429, says: "resource unavailable", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for flexible requests"},
+	{status: 429, word: "resource_unavailable", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for flexible requests"},
+	{status: 429, says: "per day (", verdict: sluice.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
+	{word: "server_is_overloaded", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
+	{status: 429, word: "slow_down", verdict: sluice.VerdictThrottled, scope: modelAndKey, cause: "too fast an increase"},
+}
+
+var openAIRefusal = refusalForm{
+	body: `{"error":{"message":$message,"type":"$type","param":null,"code":"$type"}}`,
+	types: map[int]string{
+		400: "invalid_request_error", 401: "invalid_api_key", 402: "insufficient_quota", 403: "permission_denied", 404: "not_found", 429: "rate_limit_exceeded",
+		503: "server_is_overloaded",
+	},
+	other: "server_error",
+}
+
+// perMinute are limits by the minute on requests and on tokens of each model.
+func perMinute(kind sluice.Kind) []sluice.Limit {
+	return []sluice.Limit{
+		{Name: sluice.Requests, Kind: kind, Window: time.Minute, Unit: sluice.Requests, Per: perModel},
+		{Name: unitTokens, Kind: kind, Window: time.Minute, Unit: unitTokens, Per: perModel},
+	}
+}
+
+// daily finds out whether the limit on requests that is stated is one by the day: for some models it is,
+// and only how fast it comes back tells.
+func daily(_ *reader, all []Limit) []Limit {
+	for i := range all {
+		l := &all[i]
+		if l.Name != sluice.Requests || l.Size <= 0 || l.Remaining < 0 || l.Remaining >= l.Size || l.ResetIn <= 0 {
+			continue
+		}
+		if whole := float64(l.ResetIn) / float64(l.Size-l.Remaining) * float64(l.Size); whole > float64(longReset) {
+			l.Name, l.Window = requestsDay, 24*time.Hour
+		}
+	}
+	return all
+}
+
+// requestsDay is the limit on requests by the day.
+const requestsDay = "requests-day"
+
+// azure is OpenAI's API in a resource of one's own: limits are a deployment's.
+var azure = vendor{
+	name:     "azure",
+	keys:     []string{"api-key", "authorization", "ocp-apim-subscription-key"},
+	models:   true,
+	reserved: true,
+	hides:    true,
+	part:     datedModel,
+	fields: []field{
+		// What is stated is by the minute, though it is checked over ten seconds, which it calls the renewal period.
+		{about: "requests", name: sluice.Requests, unit: sluice.Requests, kind: sluice.Bucket, window: time.Minute},
+		{about: "tokens", name: unitTokens, unit: unitTokens, kind: sluice.Rolling, window: time.Minute},
+	},
+	rules:    openAIRules,
+	refused:  modelAndKey,
+	overload: sluice.PerModel,
+	renewal:  true,
+	limits: []sluice.Limit{
+		{Name: sluice.Requests, Kind: sluice.Bucket, Window: time.Minute, Unit: sluice.Requests, Per: perModel},
+		{Name: unitTokens, Kind: sluice.Rolling, Window: time.Minute, Unit: unitTokens, Per: perModel},
+	},
+	refusal: refusalForm{body: `{"error":{"code":"$status","message":$message}}`},
+}

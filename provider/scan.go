@@ -1,0 +1,256 @@
+package provider
+
+// Bounds of the scanner.
+const (
+	maxDepth = 512 // of nesting; what is deeper is not read
+	maxPath  = 8   // names on the way to a value that are kept
+	maxKey   = 48  // bytes of such a name
+	maxHead  = 512 // bytes of a value that are kept
+)
+
+// sink is told what a scanner finds.
+type sink interface {
+	// scalar tells of a string, a number, true, false or null, at the scanner's path.
+	scalar(s *scanner)
+	// closed tells that the object at the scanner's path is complete.
+	closed(s *scanner)
+	// done tells that a whole document is.
+	done()
+}
+
+// scanner reads JSON as it comes, in pieces of any length, and tells of every value where it is. It
+// holds the names that lead to a value and the value's beginning, and nothing else: a document may be
+// of any length. Arrays are no part of the path. What is no JSON ends it, without an error, until it is
+// restarted: others read it properly.
+type scanner struct {
+	to    sink
+	state scanState
+	depth int
+	isObj [maxDepth / 64]uint64 // which levels are objects; the others are arrays
+	objs  int                   // levels that are objects
+	keys  [maxPath]name         // of the outermost of them
+
+	isKey   bool // the string is a name
+	escaped bool // the next byte is part of an escape
+	quoted  bool // the value is a string
+	long    bool // backslashes: the value is not what it looks like
+	size    int  // of the value, in bytes as they stand there
+	head    [maxHead]byte
+}
+
+// name is the name of a member. One that is too long is kept as nothing, which no name is.
+type name struct {
+	b [maxKey]byte
+	n int
+}
+
+type scanState uint8
+
+const (
+	wantValue  scanState = iota // or the end of an array
+	wantName                    // or the end of an object
+	wantColon                   //
+	wantComma                   // or an end
+	inString                    //
+	inAtom                      // a number, true, false, null
+	afterwards                  // between documents
+	lost                        // in what is no JSON
+)
+
+func newScanner(to sink) *scanner { return &scanner{to: to, state: afterwards} }
+
+// restart forgets an unfinished document.
+func (s *scanner) restart() {
+	s.state, s.depth, s.objs = afterwards, 0, 0
+}
+
+// at is the name at a level of the path, counted from 0; empty if there is none that is kept.
+func (s *scanner) at(level int) string {
+	if level >= s.objs || level >= maxPath {
+		return ""
+	}
+	return string(s.keys[level].b[:s.keys[level].n])
+}
+
+// is reports a name of the path without making a string of it.
+func (s *scanner) is(level int, want string) bool {
+	return level < s.objs && level < maxPath && string(s.keys[level].b[:s.keys[level].n]) == want
+}
+
+// value is the value, or its beginning.
+func (s *scanner) value() []byte { return s.head[:min(s.size, maxHead)] }
+
+// write reads on.
+func (s *scanner) write(p []byte) {
+	for len(p) > 0 {
+		switch s.state {
+		case inString:
+			p = s.str(p)
+		case inAtom:
+			p = s.atom(p)
+		case lost:
+			return
+		default:
+			s.mark(p[0])
+			p = p[1:]
+		}
+	}
+}
+
+// mark reads what stands between values.
+func (s *scanner) mark(c byte) {
+	switch {
+	case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+	case c == '"' && s.state == wantName:
+		s.begin(inString, true)
+	case s.state == wantColon:
+		s.next(c == ':', wantValue)
+	case c == '}':
+		s.end(s.state != wantValue && s.state != afterwards && s.inObject())
+	case c == ']':
+		s.end((s.state == wantValue || s.state == wantComma) && s.depth > 0 && !s.inObject())
+	case s.state == wantComma && s.inObject():
+		s.next(c == ',', wantName)
+	case s.state == wantComma:
+		s.next(c == ',', wantValue)
+	case s.state == wantName:
+		s.state = lost
+	case c == '{' || c == '[':
+		s.open(c == '{')
+	case c == '"':
+		s.begin(inString, false)
+	case c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z':
+		s.begin(inAtom, false)
+		s.keep(c)
+	default:
+		s.state = lost
+	}
+}
+
+func (s *scanner) next(ok bool, state scanState) {
+	if s.state = state; !ok {
+		s.state = lost
+	}
+}
+
+func (s *scanner) begin(state scanState, isKey bool) {
+	s.state, s.isKey, s.escaped, s.quoted, s.long, s.size = state, isKey, false, state == inString, false, 0
+}
+
+func (s *scanner) keep(c byte) {
+	if s.size < maxHead {
+		s.head[s.size] = c
+	}
+	s.size++
+}
+
+func (s *scanner) inObject() bool {
+	return s.depth > 0 && s.isObj[(s.depth-1)/64]&(1<<((s.depth-1)%64)) != 0
+}
+
+func (s *scanner) open(object bool) {
+	if s.depth == maxDepth {
+		s.state = lost
+		return
+	}
+	word, bit := s.depth/64, uint64(1)<<(s.depth%64)
+	s.depth++
+	if !object {
+		s.isObj[word] &^= bit
+		s.state = wantValue
+		return
+	}
+	s.isObj[word] |= bit
+	s.state = wantName
+	if s.objs < maxPath {
+		s.keys[s.objs].n = 0
+	}
+	s.objs++
+}
+
+// end closes an object or an array.
+func (s *scanner) end(ok bool) {
+	if !ok {
+		s.state = lost
+		return
+	}
+	object := s.inObject()
+	s.depth--
+	if object {
+		s.objs--
+		s.to.closed(s)
+	}
+	s.valued()
+}
+
+// valued goes on behind a value.
+func (s *scanner) valued() {
+	if s.state = wantComma; s.depth == 0 {
+		s.state = afterwards
+		s.to.done()
+	}
+}
+
+// str reads on in a string.
+func (s *scanner) str(p []byte) []byte {
+	i := 0
+	if s.escaped {
+		s.escaped = false
+		s.keep(p[0])
+		i = 1
+	}
+	from := i
+	for i < len(p) && p[i] != '"' && p[i] != '\\' {
+		i++
+	}
+	if s.size < maxHead {
+		copy(s.head[s.size:], p[from:i])
+	}
+	s.size += i - from
+	if i == len(p) {
+		return nil
+	}
+	if p[i] == '\\' {
+		s.escaped, s.long = true, true
+		s.keep('\\')
+		return p[i+1:]
+	}
+	if s.isKey {
+		s.named()
+	} else {
+		s.to.scalar(s)
+		s.valued()
+	}
+	return p[i+1:]
+}
+
+// named takes on the name of a member. One that is written with escapes is read as it is meant.
+func (s *scanner) named() {
+	s.state = wantColon
+	if s.objs > maxPath {
+		return
+	}
+	k := &s.keys[s.objs-1]
+	b := s.value()
+	if s.long {
+		b = unescape(b)
+	}
+	if k.n = 0; len(b) <= maxKey && s.size <= maxHead {
+		k.n = copy(k.b[:], b)
+	}
+}
+
+// atom reads on in a number or a word.
+func (s *scanner) atom(p []byte) []byte {
+	for i, c := range p {
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c == '.', c == '-', c == '+', c == 'E':
+			s.keep(c)
+		default:
+			s.to.scalar(s)
+			s.valued()
+			return p[i:]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Units of language models. Which of them a provider limits, its preset tells; all are stated, so that
+// limits of one's own can count any of them.
+const (
+	unitInput  = "input_tokens"
+	unitOutput = sluice.OutputTokens
+	unitTokens = "tokens"
+)
+
+// Usage returns a reader for the answer to a call.
+func (v *vendor) Usage(asked *Asked, contentType string) UsageReader {
+	if !v.models || !asked.Tokens {
+		return nil
+	}
+	return newUsageReader(v, contentType)
+}
+
+// Spent is what usage takes of limits.
+func (v *vendor) Spent(u *Usage) []sluice.Amount {
+	if !v.models {
+		return nil
+	}
+	in := u.Input + u.CacheWrite + u.CacheLong
+	if !v.free || countsReads(u.Model) {
+		in += u.CacheRead
+	}
+	return []sluice.Amount{{Unit: unitInput, N: in}, {Unit: unitOutput, N: u.Output}, {Unit: unitTokens, N: in + u.Output}}
+}
+
+// countsReads reports the old models of which Anthropic counts what is read from a cache.
+func countsReads(model string) bool {
+	return strings.Contains(model, "claude-3-haiku") || strings.Contains(model, "claude-3-5-haiku")
+}
+
+// Rename returns a call's body and path with another model.
+func (v *vendor) Rename(c *Call, model string) (path string, body []byte, ok bool) {
+	if !v.models || plainModel(model) == "" || strings.HasPrefix(fieldOf(c.Header, "authorization"), "AWS4-") { // a signature covers it
+		return "", nil, false
+	}
+	path, body = c.Path, c.Body
+	if at, there := inPath(path); there {
+		path = path[:at.from] + url.PathEscape(model) + path[at.to:]
+		ok = true
+	}
+	places := members(body, "model")
+	if len(places) == 0 {
+		return path, body, ok && formOf(path) != nil && !strings.HasSuffix(path, ":batchEmbedContents") // which has it inside
+	}
+	name := model
+	for _, p := range places {
+		if body[p.from] != '"' {
+			return "", nil, false
+		}
+		if bytes.HasPrefix(body[p.from:p.to], []byte(`"models/`)) {
+			name = "models/" + model
+		}
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return "", nil, false
+	}
+	return path, replace(body, places, quoted), true
+}
+
+// AskUsage returns the body of a call whose answer would not say what it has used, so that it does.
+func (v *vendor) AskUsage(body []byte) []byte {
+	const field, value = `"stream_options":`, `{"include_usage":true}`
+	if skip(body, blank(body, 0)) < 0 {
+		return body
+	}
+	if places := members(body, "stream_options"); len(places) > 0 {
+		last := places[len(places)-1]
+		return replace(body, places, withUsage(body[last.from:last.to]))
+	}
+	i := blank(body, 0)
+	if body[i] != '{' {
+		return body
+	}
+	with := field + value
+	if j := blank(body, i+1); j < len(body) && body[j] != '}' {
+		with += ","
+	}
+	return replace(body, []place{{i + 1, i + 1}}, []byte(with))
+}
+
+// withUsage adds the wish to options that are there.
+func withUsage(options []byte) []byte {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(options, &all) != nil || all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	all["include_usage"] = json.RawMessage("true")
+	out, err := json.Marshal(all)
+	if err != nil {
+		return options
+	}
+	return out
+}
+
+// OnlyUsage reports a piece of a stream that says nothing but what was used.
+func (v *vendor) OnlyUsage(data []byte) bool {
+	usage, choices := members(data, "usage"), members(data, "choices")
+	if len(usage) != 1 || len(choices) != 1 || data[usage[0].from] != '{' {
+		return false
+	}
+	list := data[choices[0].from:choices[0].to]
+	return list[0] == '[' && blank(list, 1) == len(list)-1
+}

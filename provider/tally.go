@@ -1,0 +1,166 @@
+package provider
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// tally is what one usage object says, as it stands there. Fields that are not stated are negative.
+//
+// All forms that are in use are read alike, whoever sends them: providers take on each other's. They
+// differ in what includes what, and the names tell.
+type tally struct {
+	in, out, total int64
+	// Beside in: Anthropic's and Bedrock's way.
+	read, write, long int64
+	// Within in: OpenAI's and Gemini's way.
+	cached, written int64
+	// Beside in and out: Gemini's way. What is reasoned is within out, but not with everybody.
+	tools, thoughts, reasoned int64
+	micros                    int64
+	// Of several rounds that one call took, where each is told by itself.
+	rounds roundTally
+}
+
+type roundTally struct{ n, in, out, read, write int64 }
+
+var noTally = tally{
+	in: -1, out: -1, total: -1, read: -1, write: -1, long: -1, cached: -1, written: -1,
+	tools: -1, thoughts: -1, reasoned: -1, micros: -1, rounds: roundTally{},
+}
+
+// note takes down a field of a usage object; parent is the object within it that the field is in, if
+// it is in any.
+func (t *tally) note(parent, field string, s *scanner) {
+	if field == "cost" && parent == "" {
+		if usd, err := strconv.ParseFloat(string(s.value()), 64); err == nil && !s.quoted && s.size < longestTime && usd >= 0 && usd < 1e6 {
+			t.micros = int64(math.Round(usd * 1e6))
+		}
+		return
+	}
+	n, ok := s.count()
+	if !ok {
+		return
+	}
+	switch parent {
+	case "":
+		t.plain(field, n)
+	case "tokens": // Cohere's, beside what is billed
+		t.plain(field, n)
+	case "iterations":
+		t.round(field, n)
+	default:
+		t.detail(field, n)
+	}
+}
+
+func (t *tally) plain(field string, n int64) {
+	switch field {
+	case "input_tokens", "prompt_tokens", "promptTokenCount", "inputTokens":
+		t.in = n
+	case "output_tokens", "completion_tokens", "candidatesTokenCount", "outputTokens":
+		t.out = n
+	case "total_tokens", "totalTokenCount", "totalTokens":
+		t.total = n
+	case "cache_read_input_tokens", "cacheReadInputTokens":
+		t.read = n
+	case "cache_creation_input_tokens", "cacheWriteInputTokens":
+		t.write = n
+	case "cachedContentTokenCount", "prompt_cache_hit_tokens", "cached_tokens":
+		t.cached = n
+	case "toolUsePromptTokenCount":
+		t.tools = n
+	case "thoughtsTokenCount":
+		t.thoughts = n
+	}
+}
+
+func (t *tally) detail(field string, n int64) {
+	switch field {
+	case "cached_tokens":
+		t.cached = n
+	case "cache_write_tokens", "cache_creation_tokens":
+		t.written = n
+	case "ephemeral_1h_input_tokens":
+		t.long = n
+	case "reasoning_tokens":
+		t.reasoned = n
+	}
+}
+
+func (t *tally) round(field string, n int64) {
+	switch field {
+	case "input_tokens":
+		t.rounds.n++
+		t.rounds.in += n
+	case "output_tokens":
+		t.rounds.out += n
+	case "cache_read_input_tokens":
+		t.rounds.read += n
+	case "cache_creation_input_tokens":
+		t.rounds.write += n
+	}
+}
+
+// into adds what is stated to a usage. Counts only grow while an answer comes, so the last one holds;
+// but a 0 is sometimes a blank, and never takes the place of more.
+func (t *tally) into(u *Usage) {
+	if r := &t.rounds; r.n > 1 { // the fields beside them are about the last round alone
+		t.in, t.out = max(t.in, r.in), max(t.out, r.out)
+		t.read, t.write = max(t.read, r.read), max(t.write, r.write)
+	}
+	t.input(u)
+	if t.out > 0 {
+		u.Output = t.output()
+	}
+	if t.in < 0 && t.out < 0 && t.total > 0 { // embeddings, here and there
+		u.Input = t.total
+	}
+	if t.micros > 0 {
+		u.Micros = t.micros
+	}
+	if t.in >= 0 || t.out >= 0 || t.total >= 0 {
+		u.Known = true
+	}
+	u.clamp()
+}
+
+func (t *tally) input(u *Usage) {
+	if t.read > 0 {
+		u.CacheRead = t.read
+	}
+	if t.write > 0 {
+		u.CacheLong = min(max(t.long, 0), t.write)
+		u.CacheWrite = t.write - u.CacheLong
+	}
+	if t.in <= 0 {
+		return
+	}
+	u.Input = t.in + max(t.tools, 0)
+	if t.cached > 0 && t.read < 0 {
+		u.CacheRead = min(t.cached, u.Input)
+		u.Input -= u.CacheRead
+	}
+	if t.written > 0 && t.write < 0 {
+		u.CacheWrite = min(t.written, u.Input)
+		u.Input -= u.CacheWrite
+	}
+}
+
+// output is all that was produced. Where what was reasoned is not within it, the sum tells.
+func (t *tally) output() int64 {
+	out := t.out + max(t.thoughts, 0)
+	if t.reasoned > 0 && t.in >= 0 && t.in+t.out+t.reasoned == t.total {
+		out += t.reasoned
+	}
+	return out
+}
+
+// clamp keeps sums within what can be counted.
+func (u *Usage) clamp() {
+	for _, n := range [...]*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheLong, &u.Output} {
+		*n = min(max(*n, 0), store.MaxAmount)
+	}
+}

@@ -1,0 +1,168 @@
+package provider
+
+import (
+	"mime"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+)
+
+// usageReader reads what an answer says of its use, and of errors within it.
+type usageReader struct {
+	vendor  *vendor
+	scan    *scanner
+	feed    func(p []byte)
+	stream  bool // the end of a document is not the end of the answer
+	usage   Usage
+	tally   tally
+	event   event // of the document that is being read
+	ended   bool  // it is said that the answer is complete
+	failure failure
+	failed  Observation
+}
+
+// newUsageReader returns a reader for a type of content, nil if that says nothing.
+func newUsageReader(v *vendor, contentType string) UsageReader {
+	u := &usageReader{vendor: v, tally: noTally}
+	u.scan = newScanner(u)
+	kind, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case kind == "text/event-stream":
+		u.stream = true
+		u.feed = (&events{to: u.scan}).write
+	case kind == "application/vnd.amazon.eventstream":
+		u.stream = true
+		u.feed = (&frames{to: u.scan}).write
+	case kind == "application/x-ndjson" || kind == "application/jsonl":
+		u.stream = true
+		u.feed = u.scan.write
+	case contentType == "" || err != nil || kind == "application/json" || strings.HasSuffix(kind, "+json"):
+		u.feed = u.scan.write
+	default:
+		return nil
+	}
+	return u
+}
+
+// Write reads on.
+func (u *usageReader) Write(p []byte) { u.feed(p) }
+
+// Usage is what was said so far.
+func (u *usageReader) Usage() Usage { return u.usage }
+
+// Failed is what an error within the answer means.
+func (u *usageReader) Failed() Observation { return u.failed }
+
+// inner is how many names stand before what is looked for: some wrap it in the message that is
+// begun, in the response that is over, or in what has changed.
+func inner(s *scanner) int {
+	if s.objs > 1 && (s.is(0, "message") || s.is(0, "response") || s.is(0, "x_groq") || s.is(0, "delta") && s.is(1, "usage")) {
+		return 1
+	}
+	return 0
+}
+
+func (u *usageReader) scalar(s *scanner) {
+	if s.objs > maxPath {
+		return
+	}
+	from := inner(s)
+	switch depth := s.objs - from; {
+	case s.is(from, "usage") || s.is(from, "usageMetadata"):
+		switch depth {
+		case 2:
+			u.tally.note("", s.at(from+1), s)
+		case 3:
+			u.tally.note(s.at(from+1), s.at(from+2), s)
+		}
+		return
+	case depth == 1 && s.quoted:
+		u.top(s, from)
+		return
+	}
+	u.failure.note(s, from)
+	u.seen(s)
+}
+
+// top reads a field of the outermost object, or of the one that is wrapped in it.
+func (u *usageReader) top(s *scanner, from int) {
+	switch s.at(from) {
+	case "type":
+		if from == 0 {
+			u.event = eventOf(s.value())
+		}
+	case "model", "modelVersion":
+		if m := s.text(); m != "" && len(m) <= maxModel {
+			u.usage.Model = m
+		}
+	case "delta":
+		u.usage.Seen += int64(s.size)
+	}
+	u.failure.note(s, from)
+}
+
+// seen counts text of the answer, and notes where it is said to be complete.
+func (u *usageReader) seen(s *scanner) {
+	last := min(s.objs, maxPath) - 1
+	switch {
+	case !s.quoted || last < 1:
+	case s.is(0, "delta") || s.is(1, "delta"):
+		switch s.at(last) {
+		case "text", "thinking", "partial_json", "content", "reasoning", "reasoning_content", "arguments":
+			u.usage.Seen += int64(s.size)
+		case "stop_reason", "finish_reason":
+			u.ended = true
+		}
+	case s.is(0, "candidates") && s.is(last, "text"):
+		u.usage.Seen += int64(s.size)
+	case last == 1 && (s.is(1, "finish_reason") || s.is(1, "finishReason")):
+		u.ended = true
+	}
+}
+
+// closed takes over what a usage object has said, as soon as it is complete: what follows may never
+// come.
+func (u *usageReader) closed(s *scanner) {
+	from := 0
+	if s.objs == 2 {
+		from = 1
+	}
+	if s.objs == from+1 && (s.is(from, "usage") || s.is(from, "usageMetadata")) {
+		u.tally.into(&u.usage)
+		u.tally = noTally
+	}
+}
+
+// done ends a document: one event of a stream, or all of the answer.
+func (u *usageReader) done() {
+	if u.event == eventEnd {
+		u.ended = true
+	}
+	if u.usage.Known && (u.ended || !u.stream) {
+		u.usage.Final = true
+	}
+	if (u.failure.there || u.event == eventError) && u.failed.Verdict == sluice.VerdictNone {
+		u.failed = u.vendor.within(&u.failure)
+	}
+	u.failure, u.event, u.tally = failure{}, eventOther, noTally
+}
+
+// event is what a document says that it is.
+type event uint8
+
+const (
+	eventOther event = iota
+	eventEnd
+	eventError
+)
+
+// eventOf makes no string of the type: there are thousands in a stream.
+func eventOf(kind []byte) event {
+	switch string(kind) {
+	case "message_stop", "response.completed", "response.incomplete", "response.failed", "message-end":
+		return eventEnd
+	case "error":
+		return eventError
+	}
+	return eventOther
+}

@@ -1,0 +1,260 @@
+package provider
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// vendor is a dialect as data: what is common to all is read in one way, and this says what is
+// particular to a provider.
+type vendor struct {
+	name    string
+	address string
+	keys    []string // fields of a request that hold its key, best first
+
+	// Of providers of language models: calls cost tokens.
+	models   bool
+	reserved bool // as of Asked
+	hides    bool // a stream of chat completions does not say what it has used
+	free     bool // what is read from a cache counts against no limit
+
+	// part is what is limited apart, for a call with a model that it may not have.
+	part func(path, model string) string
+	cost func(model string) []sluice.Amount
+
+	fields    []field
+	refine    func(rd *reader, all []Limit) []Limit
+	rules     []rule
+	refused   sluice.Scope // what a refusal proves to be limited, where no rule tells
+	overload  sluice.Scope // what is overloaded, where none tells
+	midnights []int        // hours of the day, UTC, at which daily quotas may come back
+	renewal   bool         // what answers say of waiting is too short: windows begin anew as they say elsewhere
+
+	limits  []sluice.Limit
+	backoff sluice.Backoff
+	refusal refusalForm
+}
+
+// field tells which of the preset's limits some fields of an answer are about.
+type field struct {
+	about string // as the fields' names say
+	name  string // empty: a repetition of others, left out
+	unit  string
+	kind  sluice.Kind
+	// window is that of the preset.
+	window time.Duration
+}
+
+// Name is what a configuration calls it.
+func (v *vendor) Name() string { return v.name }
+
+// Address is where the provider is.
+func (v *vendor) Address() string { return v.address }
+
+// Observe reads an answer.
+func (v *vendor) Observe(r *Response, now time.Time) Observation {
+	rd := newReader(r, now)
+	if rd.cached() && r.Status < 400 {
+		return Observation{Ignored: rd.ignored}
+	}
+	o := Observation{Limits: v.stated(rd)}
+	var f failure
+	if r.Status >= 400 || len(r.Body) > 0 {
+		f = readFailure(r.Body, r.Status >= 400)
+		f.reasons(rd)
+	}
+	status := r.Status
+	if status < 300 && f.there && v.models { // an answer that begins with an error is one
+		status = f.status()
+	}
+	o.Verdict = v.verdict(r, status, rd, o.Limits)
+	ruled := v.judge(&o, status, &f)
+	o.explain(status, rd)
+	if ruled != nil && ruled.cause != "" {
+		o.Cause = ruled.cause
+	}
+	v.wait(&o, &f, ruled, rd)
+	o.Ignored = rd.ignored
+	return o
+}
+
+func (v *vendor) verdict(r *Response, status int, rd *reader, limits []Limit) sluice.Verdict {
+	if status == r.Status {
+		return verdictOf(r, rd, limits)
+	}
+	return verdictOf(&Response{Status: status, Body: r.Body}, rd, limits)
+}
+
+// judge applies the rules, and returns the one that fits.
+func (v *vendor) judge(o *Observation, status int, f *failure) *rule {
+	for i := range v.rules {
+		if r := &v.rules[i]; r.fits(status, f) {
+			o.Verdict, o.Scope = r.verdict, r.scope
+			return r
+		}
+	}
+	switch o.Verdict {
+	case sluice.VerdictThrottled, sluice.VerdictExhausted:
+		o.Scope = v.refused
+	case sluice.VerdictOverloaded:
+		o.Scope = v.overload
+	}
+	return nil
+}
+
+// wait completes how long to wait from what the body says, and from what is known of the provider.
+func (v *vendor) wait(o *Observation, f *failure, ruled *rule, rd *reader) {
+	switch o.Verdict {
+	case sluice.VerdictThrottled, sluice.VerdictExhausted, sluice.VerdictOverloaded:
+	default:
+		return
+	}
+	if d, ok := f.wait(rd.base); ok && !(o.Hinted && (rd.has("retry-after") || rd.has("retry-after-ms"))) {
+		o.RetryAfter, o.Hinted = d, true
+	}
+	if v.renewal {
+		v.renewed(o, rd)
+	}
+	if ruled != nil && ruled.daily && len(v.midnights) > 0 {
+		o.RetryAfter, o.Hinted = max(o.RetryAfter, untilHour(rd.base, v.midnights)), true
+	}
+}
+
+// renewed waits for the window that refused to begin anew.
+func (v *vendor) renewed(o *Observation, rd *reader) {
+	about := strings.ToLower(rd.first("x-ratelimit-type"))
+	for i := range o.Limits {
+		l := &o.Limits[i]
+		if l.Name != about {
+			continue
+		}
+		back := l.ResetIn
+		if back <= 0 {
+			if back = rd.window(rd.first("x-ratelimit-renewalperiod-" + about)); back <= 0 {
+				back = l.Window
+			}
+		}
+		if back > o.RetryAfter {
+			o.RetryAfter, o.Hinted = back, true
+		}
+	}
+}
+
+// untilHour is the time to the next of some hours of the day, UTC. Where it is not certain which of
+// them it is, a request at the first costs less than hours of waiting for the last.
+func untilHour(base time.Time, hours []int) time.Duration {
+	base = base.UTC()
+	next := time.Duration(1<<63 - 1)
+	for _, h := range hours {
+		at := time.Date(base.Year(), base.Month(), base.Day(), h, 0, 0, 0, time.UTC)
+		if !at.After(base) {
+			at = at.AddDate(0, 0, 1)
+		}
+		next = min(next, at.Sub(base))
+	}
+	return next
+}
+
+// within tells what an error means that comes after an answer has begun well.
+func (v *vendor) within(f *failure) Observation {
+	status := f.status()
+	o := Observation{Verdict: verdictOf(&Response{Status: status}, &reader{}, nil)}
+	if status == 0 {
+		o.Verdict = sluice.VerdictError // it did not go well, and nobody says why
+	}
+	ruled := v.judge(&o, status, f)
+	if o.Verdict == sluice.VerdictOK { // the request's own fault: of the limits nothing is learned
+		return Observation{}
+	}
+	o.Cause = "an error within the answer"
+	if status != 0 {
+		o.Cause += ": status " + strconv.Itoa(status)
+	}
+	if ruled != nil && ruled.cause != "" {
+		o.Cause = ruled.cause
+	}
+	v.wait(&o, f, ruled, &reader{})
+	if ruled != nil && ruled.daily {
+		o.RetryAfter, o.Hinted = 0, false // no time to reckon from: the next request's answer tells
+	}
+	return o
+}
+
+// statuses are those that errors without one stand for.
+var statuses = map[string]int{
+	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403, "not_found_error": 404,
+	"request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504, "overloaded_error": 529,
+	"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "server_is_overloaded": 503,
+	"invalid_argument": 400, "failed_precondition": 400, "unauthenticated": 401, "permission_denied": 403, "not_found": 404,
+	"resource_exhausted": 429, "internal": 500, "unavailable": 503, "deadline_exceeded": 504,
+	"throttlingexception": 429, "servicequotaexceededexception": 429, "modelstreamerrorexception": 500, "internalserverexception": 500,
+	"serviceunavailableexception": 503, "validationexception": 400,
+}
+
+// status is the status that an error would have had by itself, 0 if it does not say.
+func (f *failure) status() int {
+	if f.number != 0 {
+		return f.number
+	}
+	for _, w := range f.words {
+		if s, ok := statuses[w]; ok {
+			return s
+		}
+	}
+	return 0
+}
+
+// reasonFields are where headers say which limit refused a request.
+var reasonFields = [...]string{"stripe-rate-limited-reason", "ratelimit-reason", "anthropic-ratelimit-unified-status"}
+
+func (f *failure) reasons(rd *reader) {
+	for _, name := range reasonFields {
+		if s := rd.first(name); s != "" && len(s) <= maxWord {
+			f.words = append(f.words, strings.ToLower(s))
+		}
+	}
+}
+
+// stated reads what an answer states of limits, by the preset's names.
+func (v *vendor) stated(rd *reader) []Limit {
+	all := rd.limits()
+	known := all[:0]
+	for _, l := range all {
+		if f := v.field(l.Name); f != nil {
+			if f.name == "" {
+				continue
+			}
+			l.Name, l.Unit, l.Kind, l.Window = f.name, f.unit, f.kind, f.window
+		}
+		known = tighter(known, l)
+	}
+	if v.refine != nil {
+		known = v.refine(rd, known)
+	}
+	return known
+}
+
+func (v *vendor) field(about string) *field {
+	for i := range v.fields {
+		if v.fields[i].about == about {
+			return &v.fields[i]
+		}
+	}
+	return nil
+}
+
+// tighter adds a limit; of two of the same name the smaller one stays.
+func tighter(all []Limit, l Limit) []Limit {
+	for i := range all {
+		if all[i].Name == l.Name && all[i].Unit == l.Unit {
+			if l.Size >= 0 && (l.Size < all[i].Size || all[i].Size < 0) {
+				all[i] = l
+			}
+			return all
+		}
+	}
+	return append(all, l)
+}
