@@ -1,0 +1,192 @@
+package mock
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// maxRequest is the longest request that is read, as with the real ones.
+const maxRequest = 32 << 20
+
+// exchange is one request and its answer.
+type exchange struct {
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	fault fault
+
+	ask      ask
+	model    string
+	accepted bool
+	ended    bool
+	gone     bool // the client is
+}
+
+// read returns the body of a request. If it cannot be read, it is answered so.
+func (x *exchange) read() ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, maxRequest))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		x.fail(http.StatusRequestEntityTooLarge, "Request exceeds the maximum allowed number of bytes.")
+	case err != nil:
+		x.fail(http.StatusBadRequest, "The body could not be read.")
+	default:
+		return body, true
+	}
+	return nil, false
+}
+
+// admit lets the request arrive. It reports false if it was answered: it was refused, or X-Mock wants
+// it so.
+func (x *exchange) admit(a ask, model string, u Usage) bool {
+	a.key = x.s.keys.of(x.r.Header)
+	a.takes = append(a.takes, amount{places, 1})
+	x.ask, x.model = a, model
+	if x.fault.status != 0 {
+		x.force()
+		return false
+	}
+	d := x.s.book.arrive(&x.ask)
+	x.s.speaks.headers(x.w.Header(), d.at, d.states)
+	if x.fault.garbage {
+		garble(x.w.Header())
+	}
+	if !d.accepted {
+		x.s.tally.change(func(s *Stats) { s.Arrived++; s.Throttled++ })
+		status, body := x.s.speaks.refuse(x.w.Header(), &d)
+		x.reply(status, body)
+		return false
+	}
+	u.Requests = 1
+	x.accepted = true
+	x.s.tally.accept(x.r.Header.Get("X-Agent-Id"), model, u)
+	return !x.fault.hang || x.hang()
+}
+
+// force gives the status that X-Mock asks for. The request uses nothing.
+func (x *exchange) force() {
+	x.s.tally.change(func(s *Stats) {
+		s.Arrived++
+		if x.fault.status == http.StatusTooManyRequests {
+			s.Throttled++
+		} else {
+			s.Failed++
+		}
+	})
+	if x.fault.retryAfter != "" {
+		x.w.Header().Set("Retry-After", x.fault.retryAfter)
+	}
+	x.fail(x.fault.status, fmt.Sprintf("X-Mock asked for status %d.", x.fault.status))
+}
+
+// hang waits until the client is gone or the server stops.
+func (x *exchange) hang() bool {
+	select {
+	case <-x.r.Context().Done():
+		x.gone = true
+		return false
+	case <-x.s.stopping.Done():
+		panic(http.ErrAbortHandler) // cuts the connection
+	}
+}
+
+// begin waits for the moment of the first byte. It reports false if the client is gone by then.
+func (x *exchange) begin() bool { return x.sleep(x.s.latency()) }
+
+// free notes a request that no limit counts.
+func (x *exchange) free() {
+	x.s.tally.change(func(s *Stats) { s.Free++ })
+}
+
+// end gives back what the request holds, once. It comes before the last bytes of an answer: a client
+// that has them all finds its place free.
+func (x *exchange) end() {
+	if !x.accepted || x.ended {
+		return
+	}
+	x.ended = true
+	x.gone = x.gone || x.r.Context().Err() != nil
+	x.s.book.done(&x.ask)
+	x.s.tally.change(func(s *Stats) {
+		s.InFlight--
+		if x.gone {
+			s.Aborted++
+		}
+	})
+}
+
+// produce counts output tokens.
+func (x *exchange) produce(n int64) {
+	if n == 0 {
+		return
+	}
+	x.s.book.produce(&x.ask, n)
+	x.s.tally.change(func(s *Stats) { s.enter(x.model, Usage{OutputTokens: n}) })
+}
+
+// pause waits between two pieces of a stream.
+func (x *exchange) pause() bool {
+	d := x.s.opts.Pace
+	if x.fault.slow >= 0 {
+		d = x.fault.slow
+	}
+	return x.sleep(d)
+}
+
+func (x *exchange) sleep(d time.Duration) bool {
+	if d <= 0 {
+		if x.r.Context().Err() != nil {
+			x.gone = true
+		}
+		return !x.gone
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-x.r.Context().Done():
+		x.gone = true
+		return false
+	}
+}
+
+// fail answers with an error in the provider's own shape.
+func (x *exchange) fail(status int, message string) {
+	x.reply(status, x.s.speaks.problem(x.w.Header(), status, message))
+}
+
+// missing answers a request for what is not there.
+func (x *exchange) missing() { x.fail(http.StatusNotFound, "Not found: "+x.r.Method+" "+x.r.URL.Path) }
+
+// allow answers a request with another method than these, and reports false.
+func (x *exchange) allow(methods ...string) bool {
+	for _, m := range methods {
+		if x.r.Method == m {
+			return true
+		}
+	}
+	x.w.Header()["Allow"] = methods
+	x.fail(http.StatusMethodNotAllowed, "Method Not Allowed")
+	return false
+}
+
+// garble makes the headers about limits worthless.
+func garble(h http.Header) {
+	rubbish := []string{"banana", "-1", "99999999999999999999999", "", "NaN", "2026-13-45T99:99:99Z", "0x7f", "1e999", "💧"}
+	i := 0
+	for _, name := range sortedNames(h) {
+		if name != "Content-Type" {
+			h[name] = []string{rubbish[i%len(rubbish)]}
+			i++
+		}
+	}
+	h["Retry-After"] = []string{"soon"}
+	h["X-Ratelimit-Limit"] = []string{"many", "few", strconv.Itoa(-1 << 62)}
+	h["Ratelimit"] = []string{`"x";r=;t=, ;;;=,"`}
+}

@@ -1,0 +1,77 @@
+package mock
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/store"
+)
+
+// generic is an API that says what it got, with the header fields of the IETF.
+type generic struct{}
+
+func (generic) serve(x *exchange) {
+	size, err := io.Copy(io.Discard, x.r.Body) // of any length
+	if err != nil {
+		x.fail(http.StatusBadRequest, "The body could not be read.")
+		return
+	}
+	if !x.admit(ask{takes: []amount{{sim.Requests, 1}}}, "", Usage{}) || !x.begin() {
+		return
+	}
+	x.reply(http.StatusOK, obj{{"method", x.r.Method}, {"path", x.r.URL.Path}, {"size", size}})
+}
+
+func (generic) hello(h http.Header) { h.Set("X-Request-Id", requestID("")) }
+
+// headers states every limit as a policy and what is left of it.
+func (generic) headers(h http.Header, at store.Time, states []stated) {
+	var policies, left []string
+	for _, s := range states {
+		if s.limit.Kind == store.Concurrency {
+			policies = append(policies, fmt.Sprintf(`"%s";q=%d;qu="concurrent-requests"`, s.limit.Name, s.Size))
+			left = append(left, fmt.Sprintf(`"%s";r=%d`, s.limit.Name, s.Remaining))
+			continue
+		}
+		window := fmt.Sprintf(`;w=%d`, s.limit.Window/time.Second)
+		if s.limit.Window%time.Second != 0 { // the field has whole seconds only
+			window = ""
+		}
+		policies = append(policies, fmt.Sprintf(`"%s";q=%d%s`, s.limit.Name, s.Size, window))
+		left = append(left, fmt.Sprintf(`"%s";r=%d;t=%d`, s.limit.Name, s.Remaining, upSeconds(store.Time(s.Reset-at))))
+	}
+	if len(policies) > 0 {
+		h.Set("Ratelimit-Policy", strings.Join(policies, ", "))
+		h.Set("Ratelimit", strings.Join(left, ", "))
+	}
+}
+
+func (generic) refuse(h http.Header, d *decision) (int, any) {
+	if d.back > 0 {
+		h.Set("Retry-After", strconv.FormatInt(d.retryAfter(), 10))
+	} else if d.limit.Unit == places {
+		h.Set("Retry-After", "1")
+	}
+	h.Set("Content-Type", problemType)
+	return http.StatusTooManyRequests, obj{
+		{"type", "https://iana.org/assignments/http-problem-types#quota-exceeded"}, {"title", "Request cannot be satisfied as assigned quota has been exceeded"},
+		{"status", http.StatusTooManyRequests}, {"violated-policies", []any{d.limit.Name}},
+	}
+}
+
+// problemType is that of errors (RFC 9457).
+const problemType = "application/problem+json"
+
+func (generic) problem(h http.Header, status int, message string) any {
+	h.Set("Content-Type", problemType)
+	return obj{{"type", "about:blank"}, {"title", http.StatusText(status)}, {"status", status}, {"detail", message}}
+}
+
+func (generic) broken(*exchange, bool) (string, any) {
+	return "error", obj{{"error", obj{{"message", "Something went wrong."}}}}
+}

@@ -1,0 +1,160 @@
+package mock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Server is a provider. It is an http.Handler; make one with [New].
+type Server struct {
+	opts    Options
+	speaks  speaker
+	keys    *fingerprints
+	book    *book
+	tally   *tally
+	started time.Time
+	begins  store.Time
+
+	stopping context.Context // over when Close is called
+	stop     context.CancelFunc
+
+	mu   sync.Mutex
+	draw *rand.Rand // for the tail
+}
+
+// speaker is how a provider's API looks.
+type speaker interface {
+	// hello sets what every answer has.
+	hello(h http.Header)
+	// serve answers a request of the API.
+	serve(x *exchange)
+	// headers states limits.
+	headers(h http.Header, at store.Time, states []stated)
+	// refuse is a refusal by a limit.
+	refuse(h http.Header, d *decision) (status int, body any)
+	// problem is any other error.
+	problem(h http.Header, status int, message string) any
+	// broken is an error within an answer that began well, as an event if it is a stream.
+	broken(x *exchange, stream bool) (event string, body any)
+}
+
+// New returns a server that nobody has called yet. Its error is an [ErrOptions].
+func New(o Options) (*Server, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &Server{opts: o, keys: newFingerprints(), tally: newTally(), draw: rand.New(rand.NewPCG(o.Seed, 0))}
+	s.started = o.Now()
+	s.begins = store.Time(s.started.UnixMicro())
+	s.book = newBook(o.limits(), s.now)
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	switch o.Provider {
+	case "anthropic":
+		s.speaks = anthropic{}
+	case "openai":
+		s.speaks = openai{}
+	case "github":
+		s.speaks = github{s}
+	default:
+		s.speaks = generic{}
+	}
+	return s, nil
+}
+
+// now is the time since the start by the monotonic clock, so that a clock that is set right does not
+// change what limits have counted.
+func (s *Server) now() store.Time { return s.begins.Add(s.opts.Now().Sub(s.started)) }
+
+// Close ends requests that hang. Others end by themselves.
+func (s *Server) Close() { s.stop() }
+
+// Stats returns what the server has seen so far.
+func (s *Server) Stats() Stats {
+	st := s.tally.stats()
+	st.WorstWindow = s.book.worstWindow()
+	return st
+}
+
+// Reset clears what Stats returns. What was taken of the limits stays taken.
+func (s *Server) Reset() {
+	s.tally.reset()
+	s.book.forget()
+}
+
+// Limits describes what the server enforces, for people.
+func (s *Server) Limits() []string {
+	var all []string
+	for i := range s.book.limits {
+		l := &s.book.limits[i]
+		size := fmt.Sprint(l.Size)
+		if l.Kind != store.Concurrency {
+			size = fmt.Sprintf("%d per %v", l.Size, l.Window)
+		}
+		all = append(all, fmt.Sprintf("%s: %s (%v)", l.Name, size, l.Kind))
+	}
+	return all
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.control(w, r) {
+		return
+	}
+	x := &exchange{s: s, w: w, r: r}
+	s.speaks.hello(w.Header())
+	var err error
+	if x.fault, err = parseFault(r.Header.Values("X-Mock")); err != nil {
+		x.fail(http.StatusBadRequest, err.Error())
+		return
+	}
+	defer x.end()
+	s.speaks.serve(x)
+}
+
+// control serves what is about the mock itself.
+func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
+	method, known := map[string]string{"/_mock/stats": http.MethodGet, "/_mock/reset": http.MethodPost}[r.URL.Path]
+	if !known {
+		return false
+	}
+	if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
+		w.Header().Set("Allow", method)
+		http.Error(w, "use "+method, http.StatusMethodNotAllowed)
+		return true
+	}
+	if method == http.MethodPost {
+		s.Reset()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(encode(s.Stats()), '\n')) // who asked may be gone
+	return true
+}
+
+// latency is how long an accepted request takes to its first byte.
+func (s *Server) latency() time.Duration {
+	d := s.opts.Latency
+	if s.opts.Tail > 0 {
+		s.mu.Lock()
+		d += time.Duration(s.draw.ExpFloat64() * float64(s.opts.Tail))
+		s.mu.Unlock()
+	}
+	return min(d, MaxDelay)
+}
+
+// sortedNames are the keys of a map in order.
+func sortedNames[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,181 @@
+package mock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Providers lists what can be served.
+var Providers = []string{"anthropic", "openai", "github", "generic"}
+
+// Algorithms lists how limits can be enforced.
+var Algorithms = []string{"bucket", "rolling", "fixed"}
+
+// Bounds of what can be asked for.
+const (
+	MaxDelay       = time.Hour
+	maxConcurrency = 1_000_000
+)
+
+// Options are what a server is to be like. Only Provider has to be set.
+type Options struct {
+	// Provider is one of [Providers].
+	Provider string
+	// Requests, InputTokens and OutputTokens are limits for each API key; the zero Rate is none. OpenAI
+	// has one limit on tokens, which is the sum of the two.
+	Requests, InputTokens, OutputTokens sim.Rate
+	// Concurrency is how many requests of a key can be under way; 0: as many as come.
+	Concurrency int64
+	// Published asks for the limits that the provider publishes. No other limit goes with it.
+	Published bool
+	// Algorithm is one of [Algorithms]; empty: the provider's own. A bucket holds one window's worth.
+	Algorithm string
+	// Latency is the time to the first byte of an accepted request; Tail the mean of what comes on top,
+	// which is distributed exponentially.
+	Latency, Tail time.Duration
+	// Pace is the time between two pieces of a stream; 0: 2 ms. Negative: none.
+	Pace time.Duration
+	// Seed of the tail's draws.
+	Seed uint64
+	// Now is the clock that limits are counted by; nil: time.Now. Latency is slept on the system's clock, which
+	// is virtual in a testing/synctest bubble.
+	Now func() time.Time
+}
+
+// ErrOptions is what an error about Options is.
+var ErrOptions = errors.New("mock: options that make no sense")
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...)
+}
+
+// own is how providers enforce their limits.
+var own = map[string]string{"anthropic": "bucket", "openai": "bucket", "github": "fixed", "generic": "rolling"}
+
+func (o *Options) check() error {
+	if !slices.Contains(Providers, o.Provider) {
+		return bad("provider %.80q is none of %v", o.Provider, Providers)
+	}
+	if o.Algorithm == "" {
+		o.Algorithm = own[o.Provider]
+	}
+	if !slices.Contains(Algorithms, o.Algorithm) {
+		return bad("algorithm %.80q is none of %v", o.Algorithm, Algorithms)
+	}
+	none := sim.Rate{}
+	tokens := o.InputTokens != none || o.OutputTokens != none
+	switch {
+	case tokens && o.Provider != "anthropic" && o.Provider != "openai":
+		return bad("%s counts no tokens", o.Provider)
+	case o.Provider == "openai" && o.InputTokens != none && o.OutputTokens != none && o.InputTokens.Window != o.OutputTokens.Window:
+		return bad("openai has one limit on tokens: input and output need the same window")
+	case o.Published && (tokens || o.Requests != none || o.Concurrency != 0):
+		return bad("limits of one's own do not go with the published ones")
+	case o.Concurrency < 0 || o.Concurrency > maxConcurrency:
+		return bad("concurrency %d is not between 0 and %d", o.Concurrency, maxConcurrency)
+	}
+	for _, d := range []time.Duration{o.Latency, o.Tail} {
+		if d < 0 || d > MaxDelay {
+			return bad("a delay of %v is not between 0 and %v", d, MaxDelay)
+		}
+	}
+	for _, r := range []sim.Rate{o.Requests, o.InputTokens, o.OutputTokens} {
+		if r != none && !sim.BucketFits(r.N, r.N, r.Window) { // all kinds keep to what a bucket can count
+			return bad("%v cannot be counted exactly", r)
+		}
+	}
+	if o.Pace == 0 {
+		o.Pace = 2 * time.Millisecond
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return nil
+}
+
+// kinds are the algorithms by name.
+var kinds = map[string]store.Kind{"bucket": store.Bucket, "rolling": store.Rolling, "fixed": store.Fixed}
+
+// limit is one of the provider's, enforced as the options say.
+func (o *Options) limit(name, unit string, r sim.Rate) sim.Limit {
+	return sim.Limit{
+		Name: name, Unit: unit, Kind: kinds[o.Algorithm], Size: r.N, Burst: r.N, Window: r.Window,
+		PerModel: o.Provider == "anthropic" || o.Provider == "openai",
+	}
+}
+
+// limits are all that the server enforces.
+func (o *Options) limits() []sim.Limit {
+	var all []sim.Limit
+	add := func(name, unit string, r sim.Rate) {
+		if r.N > 0 {
+			all = append(all, o.limit(name, unit, r))
+		}
+	}
+	asked := *o
+	if o.Published {
+		asked.Requests, asked.InputTokens, asked.OutputTokens = published(o.Provider)
+	}
+	add("requests", sim.Requests, asked.Requests)
+	switch o.Provider {
+	case "anthropic":
+		add("input-tokens", sim.InputTokens, asked.InputTokens)
+		add("output-tokens", sim.OutputTokens, asked.OutputTokens)
+		if asked.Requests.N > 0 { // counting is limited apart, as high
+			l := o.limit("count-tokens", unitCount, asked.Requests)
+			l.PerModel = false
+			all = append(all, l)
+		}
+	case "openai":
+		total := asked.InputTokens
+		total.N += asked.OutputTokens.N
+		total.Window = max(total.Window, asked.OutputTokens.Window)
+		add("tokens", sim.Tokens, total)
+	case "github":
+		all = o.github(all)
+	}
+	if o.Concurrency > 0 {
+		all = append(all, sim.Limit{Name: "concurrency", Unit: places, Kind: store.Concurrency, Size: o.Concurrency, Hidden: o.Provider != "generic"})
+	}
+	return all
+}
+
+// published is what the lowest paid tier has; GitHub's is in github.
+func published(provider string) (requests, input, output sim.Rate) {
+	switch provider {
+	case "anthropic":
+		return sim.Rate{N: 1000, Window: time.Minute}, sim.Rate{N: 2_000_000, Window: time.Minute}, sim.Rate{N: 400_000, Window: time.Minute}
+	case "openai":
+		return sim.Rate{N: 1000, Window: time.Minute}, sim.Rate{N: 500_000, Window: time.Minute}, sim.Rate{}
+	}
+	return sim.Rate{}, sim.Rate{}, sim.Rate{}
+}
+
+// github adds what GitHub limits besides the requests: the parts of its API that have limits of their
+// own, and the limit on requests at the same time. The other secondary limits are there with
+// the published ones only.
+func (o *Options) github(all []sim.Limit) []sim.Limit {
+	all = append(all,
+		sim.Limit{Name: "search", Unit: unitSearch, Kind: store.Fixed, Size: 30, Window: time.Minute},
+		sim.Limit{Name: "graphql", Unit: unitGraph, Kind: store.Fixed, Size: 5000, Window: time.Hour, Phase: 17 * time.Minute},
+	)
+	preset, _ := sim.GitHub()
+	for _, l := range preset {
+		switch {
+		case l.Kind == store.Concurrency && o.Concurrency == 0:
+			l.Unit = places
+			all = append(all, l)
+		case l.Kind != store.Concurrency && o.Published:
+			if l.Unit == sim.Requests {
+				l.Kind, l.Burst = kinds[o.Algorithm], l.Size
+			}
+			all = append(all, l)
+		}
+	}
+	return all
+}

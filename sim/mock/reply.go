@@ -1,0 +1,228 @@
+package mock
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// trailer is what X-Mock: trailers adds after the body.
+const trailer = "X-Mock-Trailer"
+
+// begun is an answer whose header is out.
+type begun struct {
+	x   *exchange
+	out io.Writer
+	zip *gzip.Writer // nil: not compressed
+}
+
+// start sends the header of an answer, JSON if it does not say otherwise. Length -1: not known.
+func (x *exchange) start(status int, length int64) *begun {
+	h := x.w.Header()
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
+	}
+	b := &begun{x: x, out: x.w}
+	if x.fault.gzip {
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+		b.zip = gzip.NewWriter(x.w)
+		b.out = b.zip
+	}
+	if x.fault.trailers {
+		h.Set("Trailer", trailer)
+	}
+	if length >= 0 && !x.fault.gzip && !x.fault.trailers {
+		h.Set("Content-Length", strconv.FormatInt(length, 10))
+	}
+	x.w.WriteHeader(status)
+	return b
+}
+
+// write sends bytes; it reports false if nobody is there to read them.
+func (b *begun) write(p []byte) bool {
+	if _, err := b.out.Write(p); err != nil {
+		b.x.gone = true
+	}
+	return !b.x.gone
+}
+
+// flush sends what was written so far on its way.
+func (b *begun) flush() {
+	if b.zip != nil {
+		if b.zip.Flush() != nil {
+			b.x.gone = true
+		}
+	}
+	_ = http.NewResponseController(b.x.w).Flush() // a recorder that cannot needs none
+}
+
+// end completes the answer when all of it is written.
+func (b *begun) end() {
+	if b.zip != nil && b.zip.Close() != nil {
+		b.x.gone = true
+	}
+	if b.x.fault.trailers {
+		b.x.w.Header().Set(trailer, "end")
+	}
+}
+
+// cut breaks the connection in mid-answer.
+func (b *begun) cut() {
+	b.flush()
+	panic(http.ErrAbortHandler)
+}
+
+// reply sends a JSON answer.
+func (x *exchange) reply(status int, body any) {
+	text := encode(body)
+	ok := status < 300
+	if ok && x.fault.errorIn200 {
+		_, e := x.s.speaks.broken(x, false)
+		text = encode(e)
+	}
+	if ok && x.fault.body >= 0 {
+		x.large(status, text)
+		return
+	}
+	b := x.start(status, int64(len(text)))
+	if x.r.Method == http.MethodHead {
+		return
+	}
+	if ok && x.fault.closeEarly {
+		b.write(text[:len(text)/2])
+		b.cut()
+	}
+	x.end()
+	b.write(text)
+	b.end()
+}
+
+// padding stands for what makes an answer as long as X-Mock asks for.
+const padding = "@padding@"
+
+// filler is what padding becomes.
+var filler = bytes.Repeat([]byte("x"), 64<<10)
+
+// large sends an answer of exactly so many bytes without holding them. It grows at its place for
+// padding; an answer that has none gives way to one that has nothing else. One that does not fit is
+// cut short.
+func (x *exchange) large(status int, text []byte) {
+	size := x.fault.body
+	b := x.start(status, size)
+	if x.r.Method == http.MethodHead {
+		return
+	}
+	before, after, found := bytes.Cut(text, []byte(padding))
+	if !found {
+		before, after = []byte(`{"padding":"`), []byte(`"}`)
+	}
+	fill := size - int64(len(before)+len(after))
+	if x.fault.closeEarly {
+		after, fill = nil, fill/2
+	}
+	sent := int64(0)
+	send := func(p []byte) bool {
+		p = p[:min(int64(len(p)), size-sent)]
+		sent += int64(len(p))
+		return b.write(p)
+	}
+	if !send(before) {
+		return
+	}
+	for fill > 0 {
+		n := min(fill, int64(len(filler)))
+		if !send(filler[:n]) {
+			return
+		}
+		fill -= n
+	}
+	if x.fault.closeEarly {
+		b.cut()
+	}
+	x.end()
+	send(after)
+	b.end()
+}
+
+// stream sends events.
+type stream struct {
+	*begun
+	named bool // events have names
+}
+
+// events begins a stream.
+func (x *exchange) events(named bool) *stream {
+	x.w.Header().Set("Cache-Control", "no-cache")
+	x.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	return &stream{x.start(http.StatusOK, -1), named}
+}
+
+// send sends one event at once.
+func (s *stream) send(name string, data any) bool {
+	var b bytes.Buffer
+	if s.named {
+		b.WriteString("event: " + name + "\n")
+	}
+	b.WriteString("data: ")
+	if text, ok := data.(string); ok {
+		b.WriteString(text)
+	} else {
+		b.Write(encode(data))
+	}
+	b.WriteString("\n\n")
+	if !s.write(b.Bytes()) {
+		return false
+	}
+	s.flush()
+	return !s.x.gone
+}
+
+// finish sends the last event.
+func (s *stream) finish(name string, data any) {
+	s.x.end()
+	if s.send(name, data) {
+		s.end()
+	}
+}
+
+// pieces sends those of an answer, each as event makes it of its text, with the pauses of the stream
+// in between. Halfway it does what X-Mock asks for. It reports false if the stream is over.
+func (s *stream) pieces(a *answer, event func(text string) (string, any)) bool {
+	x := s.x
+	for i, p := range a.pieces {
+		if i > 0 && !x.pause() {
+			return false
+		}
+		if i == len(a.pieces)/2 && !s.halfway(event) {
+			return false
+		}
+		x.produce(p.tokens)
+		if !s.send(event(p.text)) {
+			return false
+		}
+	}
+	return true
+}
+
+// halfway does what X-Mock wants in the middle of a stream; it reports false if that is its end.
+func (s *stream) halfway(event func(text string) (string, any)) bool {
+	f := &s.x.fault
+	for left := f.body; left > 0; {
+		n := min(left, 16<<10)
+		if !s.send(event(string(filler[:n]))) {
+			return false
+		}
+		left -= n
+	}
+	switch {
+	case f.closeEarly:
+		s.cut()
+	case f.errorIn200:
+		s.finish(s.x.s.speaks.broken(s.x, true))
+		return false
+	}
+	return true
+}

@@ -1,0 +1,26 @@
+package mock
+
+import "github.com/sluicehq/sluice/store"
+
+// maxTracked bounds how many requests of one window are told apart.
+const maxTracked = 1 << 20
+
+// window finds the most requests that were accepted in any span of its length.
+type window struct {
+	length store.Time
+	at     []store.Time // accepted within the last length, oldest first
+}
+
+// add notes a request that was accepted at t and returns how many there were in the span that ends
+// with it, itself included.
+func (w *window) add(t store.Time) int64 {
+	gone := 0
+	for gone < len(w.at) && w.at[gone]+w.length <= t {
+		gone++
+	}
+	if len(w.at)-gone >= maxTracked {
+		gone = len(w.at) - maxTracked + 1
+	}
+	w.at = append(w.at[gone:], t)
+	return int64(len(w.at))
+}

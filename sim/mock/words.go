@@ -1,0 +1,164 @@
+package mock
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+)
+
+// seed is what everything in an answer is made of.
+type seed [sha256.Size]byte
+
+// seedOf is made of the parts of a request that say what it is about.
+func seedOf(parts ...[]byte) seed {
+	h := sha256.New()
+	var n [8]byte
+	for _, p := range parts { // with lengths, so that no two lists are the same
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write(p)
+	}
+	return seed(h.Sum(nil))
+}
+
+// id is an identifier that is the same for the same request.
+func (s seed) id(prefix string) string { return prefix + hex.EncodeToString(s[:12]) }
+
+// number is from 0 up to and without n. Which tells the draws of one seed apart.
+func (s seed) number(which int, n uint64) uint64 {
+	return binary.BigEndian.Uint64(s[8*(which%4):]) % n
+}
+
+// Tokens is how many tokens so many bytes of JSON text are: one for every four, rounded up.
+func Tokens(bytes int64) int64 { return (bytes + 3) / 4 }
+
+// tokensOf counts JSON values without the white space that means nothing.
+func tokensOf(parts ...[]byte) int64 {
+	total := int64(0)
+	for _, p := range parts {
+		total += int64(len(p))
+	}
+	return Tokens(total)
+}
+
+// The least and the most words of an answer.
+const (
+	leastWords = 5
+	mostWords  = 200
+)
+
+// vocabulary is what answers are written with. Every word is one output token.
+var vocabulary = strings.Fields(`the gate holds water until its turn comes and then lets one boat pass to a wider river while
+	others wait in line for their share of light rain flows over stone slowly under bridges where nobody counts drops but
+	every lock keeps level with what came before`)
+
+// pieceWords is how many words of a stream come at once.
+const pieceWords = 8
+
+// answer is what a request is answered with.
+type answer struct {
+	seed   seed
+	pieces []piece
+	tokens int64
+	cut    bool  // by the request's own maximum
+	tool   *call // instead of text
+}
+
+// piece is what a stream sends at once.
+type piece struct {
+	text   string
+	tokens int64
+}
+
+// call is of a tool.
+type call struct {
+	name      string
+	arguments string // JSON
+}
+
+func (a *answer) text() string {
+	var b strings.Builder
+	for _, p := range a.pieces {
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+// write makes an answer of at most so many words; 0: as many as come.
+func write(s seed, most int64) *answer {
+	a := &answer{seed: s, tokens: leastWords + int64(s.number(0, mostWords-leastWords+1))}
+	if most > 0 && most < a.tokens {
+		a.tokens, a.cut = most, true
+	}
+	r := rand.New(rand.NewPCG(s.number(1, 1<<63), s.number(2, 1<<63)))
+	for done := int64(0); done < a.tokens; {
+		n := min(pieceWords, a.tokens-done)
+		var b strings.Builder
+		for range n {
+			if done > 0 || b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(vocabulary[r.IntN(len(vocabulary))])
+		}
+		a.pieces = append(a.pieces, piece{b.String(), n})
+		done += n
+	}
+	return a
+}
+
+// useTool makes an answer that calls a tool. Its arguments are counted as input is, one token for
+// four bytes.
+func useTool(s seed, t *tool, most int64) *answer {
+	c := &call{name: t.name, arguments: string(encode(t.arguments(s)))}
+	a := &answer{seed: s, tool: c, tokens: Tokens(int64(len(c.arguments)))}
+	if most > 0 {
+		a.tokens = min(a.tokens, most)
+	}
+	const bytes = 16
+	for at, left := 0, a.tokens; at < len(c.arguments); at += bytes {
+		end := min(at+bytes, len(c.arguments))
+		n := min(left, Tokens(int64(end-at)))
+		a.pieces = append(a.pieces, piece{c.arguments[at:end], n})
+		left -= n
+	}
+	return a
+}
+
+// tool is one that a request offers.
+type tool struct {
+	name   string
+	schema json.RawMessage
+}
+
+// arguments fill in the properties that the schema names, by their types.
+func (t *tool) arguments(s seed) obj {
+	var schema struct {
+		Properties map[string]struct {
+			Type any   `json:"type"`
+			Enum []any `json:"enum"`
+		} `json:"properties"`
+	}
+	_ = json.Unmarshal(t.schema, &schema) // without one there are no arguments
+	args := obj{}
+	for _, name := range sortedNames(schema.Properties) {
+		p := schema.Properties[name]
+		var value any = vocabulary[s.number(len(args), uint64(len(vocabulary)))]
+		switch {
+		case len(p.Enum) > 0:
+			value = p.Enum[0]
+		case p.Type == "integer" || p.Type == "number":
+			value = int64(s.number(len(args), 100))
+		case p.Type == "boolean":
+			value = true
+		case p.Type == "array":
+			value = []any{}
+		case p.Type == "object":
+			value = obj{}
+		}
+		args = append(args, field{name, value})
+	}
+	return args
+}
