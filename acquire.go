@@ -20,7 +20,7 @@ import (
 func (g *Gate) Acquire(ctx context.Context, req Request) (t Ticket, err error) {
 	r, err := g.resource(req.Resource)
 	if err == nil {
-		if r.plain {
+		if r.plain && r.budgets == nil {
 			err = r.await(ctx, &req, forever, &t)
 		} else {
 			err = r.acquire(ctx, &req, forever, &t)
@@ -72,6 +72,8 @@ type resource struct {
 	plain        bool // neither that, nor does anybody listen to what happens
 	events       func(Event)
 	levels       levels
+	rooms        rooms
+	budgets      *budgets // nil: there are none
 
 	session atomic.Uint64 // ours, from the first time that somebody waited
 	line    line
@@ -94,6 +96,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 	r := &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
 	r.breakerOpens, r.observe, r.events = cfg.Breaker.Open, cfg.Observe, g.events
 	r.plain = !r.observe && r.events == nil
+	r.budgets = g.budgets
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}
@@ -126,6 +129,11 @@ func (r *resource) close() error {
 func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	if r.observe {
 		wait = 0
+	}
+	if r.budgets != nil {
+		if paid, err := r.acquirePaid(ctx, req, wait, t); paid {
+			return err
+		}
 	}
 	err := r.await(ctx, req, wait, t)
 	if r.plain {

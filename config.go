@@ -117,6 +117,12 @@ type Config struct {
 	Leases Leases
 	// Slots bound how many agents a user may have at the same time.
 	Slots Slots
+	// Budgets bound what is spent, in dollars. Requests whose Cost states the unit usd count against them.
+	Budgets []Budget
+	// Alert is told once when a budget is used up, from any goroutine, and must not block. Nil means nobody is.
+	Alert func(Alert)
+	// Routes are, for each kind of task, the models that can do it.
+	Routes map[string][]RouteChoice
 	// Events is told what happens, from any goroutine, and must not block. Nil means nobody
 	// is.
 	Events func(Event)

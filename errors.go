@@ -23,6 +23,7 @@ var (
 	ErrCancelled       = errors.New("cancelled while waiting")
 	ErrClass           = errors.New("not for this class")
 	ErrSlots           = errors.New("no slot") // the user has as many agents as it may
+	ErrBudget          = errors.New("budget used up")
 )
 
 // Error says what was refused, why, and what to do about it.
@@ -35,13 +36,14 @@ type Error struct {
 	// RetryAt is when trying again may help, on the store's clock; zero if nobody knows.
 	RetryAt time.Time
 	// Reason is why, as a word: limit, order, paused, probe, ramp, capacity, deadline,
-	// full, invalid, light, share, reserve, pace, breaker, slots. Empty if the gate was not
-	// asked.
+	// full, invalid, light, share, reserve, pace, breaker, slots, budget. Empty if the gate was
+	// not asked.
 	Reason  string
 	Message string
 	Hint    string
 
-	cause error
+	cause      error
+	used, size int64 // of a budget
 }
 
 func (e *Error) Error() string {

@@ -17,6 +17,7 @@ const (
 	EventStoreLost = "store_lost" // the store cannot be reached
 	EventStoreBack = "store_back" // and now it can again
 	EventDropped   = "dropped"    // events were lost: more came than could be written
+	EventBudget    = "budget"     // one is used up
 )
 
 // Event is one thing that happened at a gate. It holds names, numbers and times, and nothing of
@@ -38,6 +39,8 @@ type Event struct {
 	// Observed tells that the store knows nothing of the request: it was sent without a ticket, or
 	// in the mode observe while the store could not be reached.
 	Observed bool `json:"observed,omitempty"`
+	// Unpriced tells that the dollars of a send were reckoned with the price of models that nobody knows.
+	Unpriced bool `json:"unpriced,omitempty"`
 
 	Status  int    `json:"status,omitempty"` // of HTTP
 	Verdict string `json:"verdict,omitempty"`

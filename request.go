@@ -25,6 +25,9 @@ type Request struct {
 	// Cost is what the request takes in units other than requests and work, or instead of
 	// their defaults. Units that no limit counts are ignored.
 	Cost []Amount
+	// Unpriced tells that nobody knows what the model costs, so that the dollars in Cost are a guess. It is for the
+	// record.
+	Unpriced bool
 	// Retry tells that an earlier send of the same request failed.
 	Retry bool
 	// Emergency lets a request of the highest class go first and take what others have to

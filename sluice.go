@@ -39,6 +39,8 @@ type Gate struct {
 	few       []*resource // all of them, if that is quicker to search than the map
 	retry     retry.Policy
 	fleet     fleet
+	budgets   *budgets // nil: there are none
+	routes    map[string][]RouteChoice
 	events    func(Event)
 }
 
@@ -57,6 +59,12 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
 	}
 	g := &Gate{url: config.Store, store: st, plan: p, resources: map[string]*resource{}, retry: config.Retry, events: config.Events}
+	if g.routes, err = checkRoutes(config.Routes); err == nil {
+		g.budgets, err = newBudgets(g, config)
+	}
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
 	for _, name := range slices.Sorted(maps.Keys(config.Resources)) {
 		r, err := g.newResource(ctx, name, config.Resources[name])
 		if err != nil {
@@ -73,7 +81,7 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 // Close ends the session: those who wait get [ErrClosed], and what is held stays
 // charged until its time to live is over.
 func (g *Gate) Close() error {
-	errs := []error{g.fleet.close()}
+	errs := []error{g.budgets.close(), g.fleet.close()}
 	for _, r := range g.resources {
 		errs = append(errs, r.close())
 	}

@@ -14,6 +14,8 @@ type Status struct {
 	Agents    []AgentStatus    `json:"agents"`
 	// Cycles are circles of agents that wait for each other.
 	Cycles [][]string `json:"cycles"`
+	// Budgets are what was spent of each.
+	Budgets []BudgetStatus `json:"budgets"`
 }
 
 // AgentStatus is an agent that is alive: it holds a lease, or has asked within the length of
@@ -130,6 +132,8 @@ type Waiting struct {
 	Position   int        `json:"position"`
 	ExpectedAt *time.Time `json:"expected_at"`
 	Reason     string     `json:"reason"`
+	// Model is what it is for, as the request said.
+	Model string `json:"-"`
 	// Own tells that it waits at this gate, in this process.
 	Own bool `json:"-"`
 }
@@ -137,7 +141,7 @@ type Waiting struct {
 // Status reads the state of all resources. A process that goes on by itself while the store cannot be
 // reached gets no error: the outage is the state.
 func (g *Gate) Status(ctx context.Context) (Status, error) {
-	s := Status{Store: g.Store(), Resources: []ResourceStatus{}, Agents: []AgentStatus{}, Cycles: [][]string{}}
+	s := Status{Store: g.Store(), Resources: []ResourceStatus{}, Agents: []AgentStatus{}, Cycles: [][]string{}, Budgets: []BudgetStatus{}}
 	v, err := g.look(ctx, true)
 	if err != nil {
 		return s, err
@@ -147,6 +151,11 @@ func (g *Gate) Status(ctx context.Context) (Status, error) {
 	}
 	s.Agents = v.agents()
 	s.Cycles = append(s.Cycles, v.graph.Cycles()...)
+	if budgets, err := g.Budgets(ctx); err == nil {
+		s.Budgets = budgets
+	} else if !v.cutOff {
+		return s, err
+	}
 	return s, nil
 }
 
@@ -165,7 +174,7 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]Waiting, error) {
 	for _, w := range snap.Queue {
 		list = append(list, Waiting{
 			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.plan.className(w.Class), Limit: r.limitName(w.Reason.Limit),
-			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(),
+			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(), Model: w.Model,
 			Own: w.ID.Session == r.session.Load(),
 		})
 	}

@@ -75,7 +75,7 @@ func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err er
 	}
 	r.letThrough(ctx, req, t)
 	if r.events != nil {
-		r.tellRefusal(ctx, EventWouldWait, req, refusal, t.ID())
+		r.tellRefusal(ctx, EventWouldWait, req, refusal, t.name())
 		r.tellSend(ctx, req, t)
 	}
 	return nil
@@ -95,7 +95,7 @@ func (r *resource) letThrough(ctx context.Context, req *Request, t *Ticket) {
 
 // refuses reports that a request was not let through, though nothing was wrong with it.
 func (e *Error) refuses() bool {
-	for _, kind := range []error{ErrNotNow, ErrDeadline, ErrCapacity, ErrFull} {
+	for _, kind := range []error{ErrNotNow, ErrDeadline, ErrCapacity, ErrFull, ErrBudget} {
 		if errors.Is(e.Err, kind) {
 			return true
 		}
@@ -110,8 +110,8 @@ func (r *resource) passes(ctx context.Context, err error) bool {
 
 func (r *resource) tellSend(ctx context.Context, req *Request, t *Ticket) {
 	e := r.about(EventSend, req)
-	e.Ticket, e.WaitedMS, e.Units = t.ID(), t.waited.Milliseconds(), r.units(req)
-	e.Observed = t.id.Session == passed
+	e.Ticket, e.WaitedMS, e.Units = t.name(), t.waited.Milliseconds(), r.units(req)
+	e.Observed, e.Unpriced = t.id.Session == passed, req.Unpriced
 	if t.note == nil {
 		t.note = &note{}
 	}
@@ -129,7 +129,9 @@ func (r *resource) tellRefusal(ctx context.Context, kind string, req *Request, w
 	if !why.RetryAt.IsZero() {
 		e.RetryAt = &why.RetryAt
 	}
-	if i := r.limitIndex(why.Limit); i >= 0 {
+	if errors.Is(why, ErrBudget) {
+		e.Used, e.Size = why.used, why.size
+	} else if i := r.limitIndex(why.Limit); i >= 0 {
 		e.Used, e.Size = r.level(ctx, int8(i))
 	}
 	if errors.Is(why, ErrStore) {
@@ -149,6 +151,9 @@ func (r *resource) units(req *Request) map[string]int64 {
 		if op.Amounts[i] > 0 {
 			units[r.limits[i].Unit] = op.Amounts[i]
 		}
+	}
+	if usd, ok := usdOf(req.Cost); ok {
+		units[USD] = usd // reports tell of it, whatever limits count
 	}
 	return units
 }
@@ -189,7 +194,7 @@ func (t Ticket) tellUsage(usage []Amount) {
 		return
 	}
 	e := t.resource.about(EventUsage, t.request())
-	e.Ticket, e.Units = t.ID(), amounts(usage)
+	e.Ticket, e.Units = t.name(), amounts(usage)
 	t.resource.emit(e)
 }
 

@@ -17,7 +17,8 @@ type Ticket struct {
 	id       store.ID
 	granted  store.Time
 	waited   time.Duration
-	note     *note // nil where nothing is recorded
+	note     *note  // nil where nothing is recorded
+	money    *money // nil where nothing is paid
 }
 
 func (t *Ticket) set(r *resource, res *store.Result) {
@@ -29,8 +30,15 @@ func (t Ticket) ID() string {
 	if t.resource == nil {
 		return ""
 	}
-	return t.resource.ticketID(t.id)
+	id := t.name()
+	if t.money != nil && t.money.receipt != "" {
+		id += receiptSep + t.money.receipt
+	}
+	return id
 }
+
+// name is the ticket without what it has reserved: for events.
+func (t Ticket) name() string { return t.resource.ticketID(t.id) }
 
 // Waited is how long the caller was held.
 func (t Ticket) Waited() time.Duration { return t.waited }
@@ -55,6 +63,15 @@ func (t Ticket) Stale() bool {
 // may have to wait, as long as ctx allows. After an error other than ErrStore the ticket
 // has been given back.
 func (t *Ticket) Renew(ctx context.Context) error {
+	m := t.money
+	err := t.renew(ctx)
+	if err != nil && t.resource == nil {
+		err = errors.Join(err, m.cancel())
+	}
+	return err
+}
+
+func (t *Ticket) renew(ctx context.Context) error {
 	r := t.resource
 	if r == nil {
 		return &Error{Err: ErrEnded}
@@ -128,7 +145,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	}
 	ctx := context.Background()
 	if t.id.Session == passed {
-		return false, r.observeAnswer(ctx, t.request(), t.ID(), a)
+		return false, r.observeAnswer(ctx, t.request(), t.name(), a)
 	}
 	x := requests.Get().(*request)
 	defer requests.Put(x)
@@ -143,7 +160,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	}
 	held = op.Result.Held
 	if r.events != nil {
-		r.tellAnswer(ctx, t.request(), t.ID(), a, op.Result.Now, false)
+		r.tellAnswer(ctx, t.request(), t.name(), a, op.Result.Now, false)
 	}
 	return held, nil
 }
@@ -169,6 +186,18 @@ func (t Ticket) Close(usage ...Amount) error { return t.close(false, usage) }
 func (t Ticket) Spent() error { return t.close(true, nil) }
 
 func (t Ticket) close(spent bool, usage []Amount) error {
+	if t.money == nil {
+		return t.end(spent, usage)
+	}
+	actual, known := usdOf(usage)
+	if !known {
+		actual = -1
+	}
+	return errors.Join(t.end(spent, usage), t.money.settle(actual))
+}
+
+// end ends the ticket in the store of its resource.
+func (t Ticket) end(spent bool, usage []Amount) error {
 	r := t.resource
 	if r == nil {
 		return nil
@@ -230,6 +259,9 @@ func (t Ticket) Cancel() error {
 	if r == nil {
 		return nil
 	}
+	if err := t.money.cancel(); err != nil {
+		return err
+	}
 	if t.id.Session != passed {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
 		if err := r.pool.Apply(context.Background(), ops[:]); err != nil {
@@ -238,7 +270,7 @@ func (t Ticket) Cancel() error {
 	}
 	if r.events != nil {
 		e := r.about(EventCancel, t.request())
-		e.Ticket = t.ID()
+		e.Ticket = t.name()
 		r.emit(e)
 	}
 	return nil

@@ -13,6 +13,10 @@ import (
 // went through though the gate would have held them. Stores begin theirs at 1.
 const passed = 0
 
+// receiptSep stands before what a ticket has reserved of budgets, where it has: RESOURCE.SESSION-N~RECEIPT. No name of a
+// resource has it.
+const receiptSep = "~"
+
 func passedID() store.ID { return store.ID{Session: passed, N: rand.Uint64() | 1} }
 
 // ticketID names a ticket to people and other processes: RESOURCE.SESSION-N.
@@ -23,6 +27,7 @@ func (r *resource) ticketID(id store.ID) string {
 // Ticket returns the ticket of an id, to answer or end it: also one of another process. Whether there is
 // such a ticket, the store says when it is used.
 func (g *Gate) Ticket(id string) (Ticket, error) {
+	id, receipt, paid := strings.Cut(id, receiptSep)
 	name, rest, ok := cutLast(id, '.')
 	session, n, ok2 := strings.Cut(rest, "-")
 	s, err := strconv.ParseUint(session, 16, 64)
@@ -36,11 +41,16 @@ func (g *Gate) Ticket(id string) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	return Ticket{resource: r, id: store.ID{Session: s, N: k}}, nil
+	t := Ticket{resource: r, id: store.ID{Session: s, N: k}}
+	if paid && g.budgets != nil {
+		t.money = &money{budgets: g.budgets, receipt: receipt}
+	}
+	return t, nil
 }
 
 // TicketResource is the resource that the ticket of an id belongs to, empty if it is no id.
 func TicketResource(id string) string {
+	id, _, _ = strings.Cut(id, receiptSep)
 	name, _, _ := cutLast(id, '.')
 	return name
 }

@@ -17,12 +17,12 @@ type view struct {
 	joined []store.Agent    // that have a lease
 	clock  clock
 	graph  policy.Graph
+	cutOff bool // some of it cannot be read, because this process is cut off from the store
 }
 
 // look reads all pools, and who waits for whose work. With anyway it goes on without what cannot be
 // read because this process is cut off.
 func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
-	cutOff := false
 	v := &view{gate: g, graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
 	for _, name := range g.names() {
 		r := g.resources[name]
@@ -30,7 +30,7 @@ func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		cutOff = cutOff || out
+		v.cutOff = v.cutOff || out
 		v.snaps, v.clock = append(v.snaps, snap), clockAt(snap.Now)
 		r.findLimited(&snap, v.graph.Limited)
 	}
@@ -39,7 +39,7 @@ func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 			v.graph.Waits[name] = k.waitsFor
 		}
 	}
-	if g.plan.lease < 0 || cutOff {
+	if g.plan.lease < 0 || v.cutOff {
 		v.addUnnamed()
 		return v, nil
 	}

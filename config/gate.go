@@ -30,6 +30,8 @@ func (f *File) Gate(now time.Time) (sluice.Config, error) {
 		NoShares:  f.Shares == Off,
 		NoPacing:  f.Pacing == Off,
 		NoCascade: f.Cascade == Off,
+		Budgets:   f.gateBudgets(),
+		Routes:    f.gateRoutes(),
 		Leases:    sluice.Leases{Renew: time.Duration(f.Leases.Renew), Expire: time.Duration(f.Leases.Expire), Off: f.Leases.Off},
 	}
 	if !f.Slots.Off {

@@ -101,8 +101,8 @@ type Money struct {
 	Period string // day, month, or empty for a total
 }
 
-// maxDollars bounds an amount so that a sum of them is exact.
-const maxDollars = 1_000_000_000
+// maxDollars is what every store can count in millionths.
+const maxDollars = 1_000_000
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (m *Money) UnmarshalText(text []byte) error {

@@ -101,7 +101,12 @@ func retryOne(cmd *cobra.Command, list *deadletter.List, id string, quiet bool) 
 	if err != nil {
 		return false, err
 	}
-	r, err := newRunner(cmd, s, jobOf(&e, walls), quiet)
+	g, err := newRunGate(cmd)
+	if err != nil {
+		return false, err
+	}
+	defer g.closeAfter(s)
+	r, err := newRunner(cmd, s, jobOf(&e, walls), g, quiet)
 	if err != nil {
 		return false, err
 	}

@@ -24,6 +24,7 @@ type runFlags struct {
 	resource string
 	waitsFor []string
 	newWork  bool
+	noGate   bool
 	quiet    bool
 	attempts int
 	deadline timeFlag
@@ -37,6 +38,11 @@ func newRun() *cobra.Command {
 		Long: `Run starts a command when it is its turn, and exits with the command's exit code. While it
 runs its agent holds a lease and, where slots are bounded, one of its user's slots. The command
 has the terminal, the files and the signals that it would have without run.
+
+Calls that the command's clients make to a known provider pass the gate as well: the variables that tell them
+where to send (ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, GITHUB_API_URL, ...) point to a
+proxy on this machine while it runs. Where one is set already, that is where the gate sends to. --no-gate
+leaves them alone.
 
 Without --resource it takes a turn at the only resource of the configuration; if there is none or
 more than one, it holds slot and lease and takes no turn.
@@ -62,6 +68,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	flags.IntVar(&f.attempts, "attempts", retry.DefaultAttempts, "start the command at most `N` times, the first included; else as configured")
 	flags.Var(&f.deadline, "deadline", "the last attempt starts before this time is over; else as configured")
 	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time")
+	flags.BoolVar(&f.noGate, "no-gate", false, "do not point the command's clients to the gate: only its start is gated")
 	flags.BoolVar(&f.quiet, "quiet", false, "say nothing but errors")
 	_ = cmd.RegisterFlagCompletionFunc("resource", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
@@ -127,7 +134,14 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := newRunner(cmd, s, j, f.quiet)
+	var g *runGate
+	if !f.noGate {
+		if g, err = newRunGate(cmd); err != nil {
+			return err
+		}
+		defer g.closeAfter(s)
+	}
+	r, err := newRunner(cmd, s, j, g, f.quiet)
 	if err != nil {
 		return err
 	}
@@ -235,12 +249,15 @@ func wallsOf(s *session) (retry.Policy, error) {
 
 // newRunner prepares a job for its run. What a child's environment needs besides is added to
 // vars here.
-func newRunner(cmd *cobra.Command, s *session, j job, quiet bool) (*runner, error) {
+func newRunner(cmd *cobra.Command, s *session, j job, g *runGate, quiet bool) (*runner, error) {
 	vars, err := variables(cmd, s, &j)
 	if err != nil {
 		return nil, fail(err)
 	}
-	r := &runner{job: j, s: s, stderr: cmd.ErrOrStderr(), quiet: quiet, env: childEnv(os.Environ(), vars)}
+	if g != nil {
+		vars = append(vars, g.variables(j.req.Agent, j.req.Class)...)
+	}
+	r := &runner{job: j, s: s, gate: g, stderr: cmd.ErrOrStderr(), quiet: quiet, env: childEnv(os.Environ(), vars)}
 	for _, v := range vars {
 		if v.name == envConfig {
 			r.config = v.value
@@ -259,5 +276,8 @@ func (r *runner) conduct(ctx context.Context) (result, error) {
 		what = "takes no turn (no --resource)"
 	}
 	r.say("sluice: agent %s, class %s, %s; store %s", r.req.Agent, r.s.className(r.req.Class), what, r.s.store)
+	if r.gate != nil {
+		r.say("sluice: calls to %s pass the gate on %s", strings.Join(r.gate.gated(), ", "), r.gate.listener.Addr())
+	}
 	return r.run(stop)
 }

@@ -19,6 +19,7 @@ import (
 type runner struct {
 	job
 	s      *session
+	gate   *runGate // nil: none
 	keep   *keeper
 	path   string // of the program
 	env    []string

@@ -1,0 +1,180 @@
+package sluice
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/ledger"
+)
+
+// USD is the unit of money: millionths of a dollar. A request whose Cost states it is counted against the budgets of
+// who asks, with that as an estimate; what [Ticket.Close] is told of it is what counts in the end.
+const USD = "usd"
+
+// BudgetOwner says who has a budget.
+type BudgetOwner string
+
+// Those who can have one.
+const (
+	BudgetFleet BudgetOwner = "fleet" // all together
+	BudgetAgent BudgetOwner = "agent" // each agent its own
+	BudgetUser  BudgetOwner = "user"  // each user its own; agents without a user have one together
+)
+
+// BudgetPeriod says when a budget begins anew.
+type BudgetPeriod string
+
+// The periods. A request belongs to the one in which it was let go.
+const (
+	BudgetDay   BudgetPeriod = "day"   // at 00:00 UTC
+	BudgetMonth BudgetPeriod = "month" // on the first of a month, at 00:00 UTC
+	BudgetTotal BudgetPeriod = "total" // never
+)
+
+// BudgetOver says what happens once a budget is used up.
+type BudgetOver string
+
+// What can happen. With all but deny the request goes, and is counted.
+const (
+	OverDeny      BudgetOver = "deny"      // the request gets ErrBudget
+	OverDowngrade BudgetOver = "downgrade" // it goes in the lowest class
+	OverReroute   BudgetOver = "reroute"   // whoever sends it takes a cheaper model; see [Gate.BudgetState]
+	OverAlert     BudgetOver = "alert"     // somebody is told
+)
+
+// Budget bounds what is spent, in dollars.
+type Budget struct {
+	// Name is what it is called in messages, and in the books: under another name nothing has been spent. Empty means a
+	// name made of whose it is and for how long, such as user/day.
+	Name string
+	// Per is whose it is. Empty means the fleet's.
+	Per BudgetOwner
+	// Agent makes it the budget of this agent alone, with Per agent; "*" stands for all agents that the configuration
+	// does not name.
+	Agent string
+	// Micros is how much, in millionths of a dollar.
+	Micros int64
+	// Period is when it begins anew. Empty means never.
+	Period BudgetPeriod
+	// Over is what happens when it is used up. Empty means deny.
+	Over BudgetOver
+}
+
+// Alert tells that a budget is used up. There is one for each account and period, from the first process that notices.
+type Alert struct {
+	Time     time.Time    `json:"time"`
+	Budget   string       `json:"budget"`
+	Per      BudgetOwner  `json:"per"`
+	Who      string       `json:"who"` // whose account it is, where each has its own
+	Over     BudgetOver   `json:"over"`
+	SizeUSD  float64      `json:"size_usd"`
+	UsedUSD  float64      `json:"used_usd"`
+	Period   BudgetPeriod `json:"period"`
+	ResetsAt *time.Time   `json:"resets_at"`
+	Resource string       `json:"resource"` // of the request that found it so
+	Agent    string       `json:"agent"`
+	User     string       `json:"user"`
+	Text     string       `json:"text"` // the same for people
+}
+
+var budgetLengths = map[BudgetPeriod]ledger.Length{BudgetDay: ledger.Day, BudgetMonth: ledger.Month, BudgetTotal: ledger.Total}
+
+// checkBudgets fills in what is left out.
+func checkBudgets(list []Budget) ([]Budget, error) {
+	var out []Budget
+	seen := map[string]bool{}
+	for i, b := range list {
+		if b.Per == "" {
+			b.Per = BudgetFleet
+		}
+		if b.Period == "" {
+			b.Period = BudgetTotal
+		}
+		if b.Over == "" {
+			b.Over = OverDeny
+		}
+		if b.Name == "" {
+			b.Name = b.defaultName()
+		}
+		if err := b.check(); err != nil {
+			return nil, err
+		}
+		if seen[b.Name] {
+			return nil, invalid("budget %d: there is another one called %q: give it a name of its own", i, b.Name)
+		}
+		seen[b.Name] = true
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+func (b *Budget) check() error {
+	_, known := budgetLengths[b.Period]
+	switch {
+	case len(b.Name) > maxBudgetName:
+		return invalid("budget %.80q: its name has more than %d bytes", b.Name, maxBudgetName)
+	case b.Per != BudgetFleet && b.Per != BudgetAgent && b.Per != BudgetUser:
+		return invalid("budget %q: it can be per fleet, agent or user, not %q", b.Name, b.Per)
+	case b.Agent != "" && b.Per != BudgetAgent:
+		return invalid("budget %q: that of an agent is per agent, not %q", b.Name, b.Per)
+	case !known:
+		return invalid("budget %q: its period can be day, month or total, not %q", b.Name, b.Period)
+	case b.Over != OverDeny && b.Over != OverDowngrade && b.Over != OverReroute && b.Over != OverAlert:
+		return invalid("budget %q: past it one can deny, downgrade, reroute or alert, not %q", b.Name, b.Over)
+	case b.Micros < 1 || b.Micros > ledger.MaxMicros:
+		return invalid("budget %q: %d millionths of a dollar are out of range: 1 to %d", b.Name, b.Micros, int64(ledger.MaxMicros))
+	}
+	return nil
+}
+
+// maxBudgetName leaves room for the period in the name of a pool.
+const maxBudgetName = 128
+
+func (b *Budget) defaultName() string {
+	if b.Agent != "" {
+		return fmt.Sprintf("agent:%s/%s", b.Agent, b.Period)
+	}
+	return fmt.Sprintf("%s/%s", b.Per, b.Period)
+}
+
+// concerns reports whether requests of an agent count against the budget.
+func (b *Budget) concerns(p *plan, agent string) bool {
+	switch b.Agent {
+	case "", agent:
+		return true
+	case "*":
+		_, named := p.agents[agent]
+		return !named
+	}
+	return false
+}
+
+// who is whose account a request is on.
+func (b *Budget) who(agent, user string) string {
+	switch b.Per {
+	case BudgetAgent:
+		return agent
+	case BudgetUser:
+		return user
+	}
+	return ""
+}
+
+// pot is the budget at a moment.
+func (b *Budget) pot(now time.Time) ledger.Pot {
+	return ledger.Pot{Budget: b.Name, Size: b.Micros, Each: b.Per != BudgetFleet, Period: budgetLengths[b.Period].At(now)}
+}
+
+// dollars is an amount in dollars.
+func dollars(micros int64) float64 { return float64(micros) / 1e6 }
+
+// usdText is an amount for people: cents at least, and as much more as it takes.
+func usdText(micros int64) string {
+	if micros%10_000 == 0 {
+		return fmt.Sprintf("%.2f", dollars(micros))
+	}
+	if micros%100 == 0 || micros > 1_000_000 || micros < -1_000_000 {
+		return fmt.Sprintf("%.4f", dollars(micros))
+	}
+	return fmt.Sprintf("%.6f", dollars(micros))
+}

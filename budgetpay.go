@@ -1,0 +1,318 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/ledger"
+	"github.com/sluicehq/sluice/store"
+)
+
+// usdOf is what a list of amounts says of money.
+func usdOf(list []Amount) (micros int64, stated bool) {
+	for _, a := range list {
+		if a.Unit == USD {
+			return a.N, true
+		}
+	}
+	return 0, false
+}
+
+// acquirePaid is acquire for a request that costs money, where there are budgets. It reports false if that is not so.
+//
+// Money makes nobody wait: the budgets are tried once, when the resource has granted the request, all or none. They
+// are looked at before as well: a request that will be refused need not wait for that, and one that goes in another class
+// has to be asked for in it.
+func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Duration, t *Ticket) (paid bool, err error) {
+	estimate, costs := usdOf(asked.Cost)
+	if !costs {
+		return false, nil
+	}
+	b := r.budgets
+	x, err := b.billOf(ctx, asked.Agent, asked.User)
+	switch {
+	case err != nil && b.goesOn && errors.Is(err, ErrStore):
+		return false, nil // not even whose budgets they are is known
+	case err != nil:
+		return true, err
+	case x == nil:
+		return false, nil
+	}
+	req := *asked
+	if err := b.beforehand(ctx, r, x, &req, estimate); err != nil {
+		if r.events != nil {
+			r.tellRefusal(ctx, EventRefused, &req, err, "")
+		}
+		return true, err
+	}
+	req.Spent = false // until it is paid for, it may have to be given back
+	err = r.await(ctx, &req, wait, t)
+	if err != nil && r.observe {
+		err = r.admitted(ctx, &req, t, err) // nobody is held
+		if err != nil {
+			return true, err
+		}
+		return true, b.pay(ctx, r, x, &req, estimate, t)
+	}
+	if err == nil {
+		err = b.pay(ctx, r, x, &req, estimate, t)
+	}
+	if !r.plain {
+		err = r.admitted(ctx, &req, t, err)
+	}
+	if err == nil && asked.Spent {
+		err = t.Spent()
+	}
+	return true, err
+}
+
+// beforehand looks at the budgets before the resource is asked.
+func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Request, estimate int64) *Error {
+	if r.observe {
+		for i := range x.lines {
+			x.lines[i].Force = true
+		}
+		return nil
+	}
+	used, err := b.used(ctx, x, false)
+	if err != nil {
+		return nil // the books will be tried all the same
+	}
+	lowered := false
+	for i, budget := range x.budgets {
+		if used[i] < budget.Micros {
+			continue
+		}
+		switch budget.Over {
+		case OverDowngrade:
+			lowered = true
+		case OverDeny:
+			now, err := b.used(ctx, x, true)
+			if err == nil && now[i] >= budget.Micros {
+				b.announce(ctx, r, x, i, req, now[i])
+				return b.refusal(r, x, i, req, now[i], estimate)
+			}
+		}
+	}
+	if lowered {
+		req.Class, req.Emergency = b.gate.plan.lowest(), false
+	}
+	return nil
+}
+
+// pay enters what a granted request may cost. If a budget refuses, the ticket is given back unsent.
+func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, t *Ticket) error {
+	// One that will cost nothing, as far as is known, has to have something to settle.
+	o := ledger.Order{Lines: x.lines, Amount: min(max(estimate, 1), ledger.MaxMicros), Now: x.now, TTL: store.MaxTTL}
+	taken, err := b.books.Take(ctx, o)
+	switch {
+	case err != nil && b.goesOn && ctx.Err() == nil:
+		t.money = &money{budgets: b, order: &o}
+		return nil
+	case err != nil:
+		t.giveBack()
+		if ctx.Err() != nil {
+			return r.cancelled(req, ctx.Err())
+		}
+		return r.storeError(err)
+	case taken.Full >= 0:
+		t.giveBack()
+		used := b.usedNow(ctx, x, taken.Full)
+		b.announce(ctx, r, x, taken.Full, req, used)
+		return b.refusal(r, x, taken.Full, req, used, estimate)
+	}
+	t.money = &money{budgets: b, receipt: taken.Receipt}
+	for _, i := range taken.Over {
+		used := b.usedNow(ctx, x, i)
+		b.announce(ctx, r, x, i, req, used)
+		if r.observe && x.budgets[i].Over == OverDeny && r.events != nil {
+			r.tellRefusal(ctx, EventWouldWait, req, b.refusal(r, x, i, req, used, estimate), t.name())
+		}
+	}
+	if b.hasLate() {
+		b.enterLate(context.WithoutCancel(ctx))
+	}
+	return nil
+}
+
+// usedNow is what was spent of a line, for people.
+func (b *budgets) usedNow(ctx context.Context, x *bill, i int) int64 {
+	used, err := b.used(ctx, x, true)
+	if err != nil {
+		return x.budgets[i].Micros
+	}
+	return used[i]
+}
+
+// refusal says which budget is in the way.
+func (b *budgets) refusal(r *resource, x *bill, i int, req *Request, used, estimate int64) *Error {
+	budget, l := x.budgets[i], &x.lines[i]
+	e := &Error{
+		Err: ErrBudget, Resource: r.name, Agent: req.Agent, Limit: budget.Name, Reason: "budget", used: used, size: budget.Micros,
+		Hint: "raise the budget, or let it do something else than deny",
+	}
+	until := ""
+	if at := b.resetsAt(l); at != nil {
+		e.RetryAt = *at
+		until = ", until " + at.Format(time.RFC3339)
+		e.Hint = "come back then, raise the budget, or let it do something else than deny"
+	}
+	e.Message = fmt.Sprintf("%s: budget %q%s is used up: %s of %s usd spent%s", r.name, budget.Name, whose(budget, l.Who), usdText(used), usdText(budget.Micros), until)
+	if used < budget.Micros {
+		e.Message = fmt.Sprintf("%s: budget %q%s has no room for %s usd: %s of %s usd spent%s", r.name, budget.Name, whose(budget, l.Who), usdText(estimate),
+			usdText(used), usdText(budget.Micros), until)
+	}
+	return e
+}
+
+func whose(b *Budget, who string) string {
+	switch {
+	case b.Per == BudgetFleet:
+		return ""
+	case who == "":
+		return fmt.Sprintf(" of those without %s", map[BudgetOwner]string{BudgetUser: "a user", BudgetAgent: "a name"}[b.Per])
+	}
+	return fmt.Sprintf(" of %s %.80q", b.Per, who)
+}
+
+// announce tells once that a budget is used up. A request that is too dear for what is left of one does not use it up.
+func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req *Request, used int64) {
+	budget, l := x.budgets[i], x.lines[i]
+	if used < budget.Micros || b.alert == nil && b.events == nil {
+		return
+	}
+	first, err := b.books.Tell(context.WithoutCancel(ctx), l, x.now)
+	if err != nil || !first {
+		return
+	}
+	a := Alert{
+		Time: time.Now().UTC(), Budget: budget.Name, Per: budget.Per, Who: l.Who, Over: budget.Over, SizeUSD: dollars(budget.Micros), UsedUSD: dollars(used),
+		Period: budget.Period, ResetsAt: b.resetsAt(&l), Resource: r.name, Agent: req.Agent, User: req.User,
+	}
+	a.Text = fmt.Sprintf("budget %q%s is used up: %s of %s usd spent (%s)", budget.Name, whose(budget, l.Who), usdText(used), usdText(budget.Micros), budget.Over)
+	if r.events != nil {
+		e := r.about(EventBudget, req)
+		e.Limit, e.Used, e.Size, e.Reason, e.Until, e.Scope = budget.Name, used, budget.Micros, string(budget.Over), a.ResetsAt, l.Who
+		r.emit(e)
+	}
+	if b.alert != nil {
+		b.alert(a)
+	}
+}
+
+// money is what a ticket has reserved of budgets.
+type money struct {
+	budgets *budgets
+	receipt string
+	order   *ledger.Order // what could not be entered; it will be
+	ended   atomic.Bool   // of an order: nothing else remembers it
+}
+
+// settle says what a request did cost; a negative amount that nobody knows.
+func (m *money) settle(actual int64) error {
+	return m.finish(lateEntry{actual: min(actual, ledger.MaxMicros)})
+}
+
+// cancel gives back what was reserved.
+func (m *money) cancel() error { return m.finish(lateEntry{cancel: true}) }
+
+func (m *money) finish(e lateEntry) error {
+	if m == nil || m.order != nil && !m.ended.CompareAndSwap(false, true) {
+		return nil
+	}
+	b := m.budgets
+	e.receipt, e.order = m.receipt, m.order
+	if e.order != nil {
+		if !e.cancel {
+			b.addLate(e)
+		}
+		return nil
+	}
+	err := e.enter(context.Background(), b)
+	if err != nil && b.goesOn {
+		b.addLate(e)
+		return nil
+	}
+	if err != nil {
+		return b.gate.storeError(err)
+	}
+	return nil
+}
+
+// giveBack gives an unsent ticket back without a word: it was never told of.
+func (t *Ticket) giveBack() {
+	r := t.resource
+	if r != nil && t.id.Session != passed {
+		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
+		_ = r.pool.Apply(context.Background(), ops[:]) // if this fails, its time to live ends it
+	}
+	*t = Ticket{}
+}
+
+// lateEntry is something that could not be entered into the books when it happened.
+type lateEntry struct {
+	receipt string
+	order   *ledger.Order
+	actual  int64
+	cancel  bool
+}
+
+// maxLate bounds how much is remembered; what is beyond it keeps its estimate, or is lost.
+const maxLate = 10_000
+
+func (e *lateEntry) enter(ctx context.Context, b *budgets) error {
+	now := time.Time{}
+	if t, err := b.now(ctx); err == nil {
+		now = t
+	}
+	if e.order != nil {
+		o := *e.order
+		o.Lines = append([]ledger.Line{}, o.Lines...)
+		for i := range o.Lines {
+			o.Lines[i].Force = true // it is spent
+		}
+		taken, err := b.books.Take(ctx, o)
+		if err != nil {
+			return err
+		}
+		e.order, e.receipt = nil, taken.Receipt
+	}
+	if e.cancel {
+		return b.books.Cancel(ctx, e.receipt, now)
+	}
+	return b.books.Settle(ctx, e.receipt, e.actual, now)
+}
+
+func (b *budgets) hasLate() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.late) > 0
+}
+
+func (b *budgets) addLate(e lateEntry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.late) < maxLate {
+		b.late = append(b.late, e)
+	}
+}
+
+// enterLate enters what is late, as far as the books can be reached.
+func (b *budgets) enterLate(ctx context.Context) {
+	b.mu.Lock()
+	list := b.late
+	b.late = nil
+	b.mu.Unlock()
+	for i := range list {
+		if list[i].enter(ctx, b) != nil {
+			b.mu.Lock()
+			b.late = append(list[i:], b.late...)
+			b.late = b.late[:min(len(b.late), maxLate)]
+			b.mu.Unlock()
+			return
+		}
+	}
+}

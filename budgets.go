@@ -1,0 +1,281 @@
+package sluice
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/ledger"
+	"github.com/sluicehq/sluice/store"
+)
+
+// budgets is the money of a gate.
+type budgets struct {
+	gate   *Gate
+	list   []Budget
+	books  ledger.Ledger
+	alert  func(Alert)
+	events func(Event)
+	// goesOn tells that requests go though the books cannot be reached, and are entered later.
+	goesOn bool
+
+	mu   sync.Mutex
+	seen map[string]glance // by budget
+	late []lateEntry
+}
+
+// glance is what was spent of a budget a moment ago.
+type glance struct {
+	at     time.Time
+	period string
+	used   map[string]int64 // by whose account it is
+}
+
+// glanceFor is how long a look at the books serves.
+const glanceFor = time.Second
+
+// newBudgets opens the books: beside the store's pools if those are files, for they are a cache, and else with them.
+func newBudgets(g *Gate, c Config) (*budgets, error) {
+	list, err := checkBudgets(c.Budgets)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}}
+	switch scheme, _, _ := strings.Cut(g.url, ":"); scheme {
+	case "mem":
+		b.books = ledger.NewMemory()
+	case "file":
+		dir, err := ledger.DirOf(g.url)
+		if err != nil {
+			return nil, &Error{Err: ErrStore, Message: "there is no place for budgets: " + err.Error(), cause: err}
+		}
+		b.books = ledger.NewDir(dir, g.plan.look)
+	default:
+		b.books = ledger.NewInStore(g.store, g.plan.look, b.pots)
+		b.goesOn = !g.plan.passing && g.plan.onFailure != FailClosed
+	}
+	return b, nil
+}
+
+// now is the moment on the store's clock: on that of the fleet, because it is the same for all resources.
+func (b *budgets) now(ctx context.Context) (time.Time, error) {
+	pool, err := b.gate.fleetPool(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return pool.Now().Std(), nil
+}
+
+// pots are all that something can be settled in at a moment.
+func (b *budgets) pots(now time.Time) []ledger.Pot {
+	var list []ledger.Pot
+	for i := range b.list {
+		pot := b.list[i].pot(now)
+		list = append(list, pot)
+		if before := pot.Period.Before(); before != pot.Period {
+			pot.Period = before
+			list = append(list, pot)
+		}
+	}
+	return list
+}
+
+// bill is the budgets that a request counts against.
+type bill struct {
+	budgets []*Budget
+	lines   []ledger.Line // of the same
+	now     time.Time
+}
+
+// billOf finds the budgets of who asks; nil if there are none.
+func (b *budgets) billOf(ctx context.Context, agent, user string) (*bill, error) {
+	var of []*Budget
+	for i := range b.list {
+		if b.list[i].concerns(b.gate.plan, agent) {
+			of = append(of, &b.list[i])
+		}
+	}
+	if len(of) == 0 {
+		return nil, nil
+	}
+	now, err := b.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if user == "" {
+		user = b.gate.plan.agent(agent).user
+	}
+	x := &bill{budgets: of, now: now}
+	for _, budget := range of {
+		x.lines = append(x.lines, ledger.Line{Pot: budget.pot(now), Who: budget.who(agent, user), Force: budget.Over != OverDeny})
+	}
+	return x, nil
+}
+
+// used is what was spent of each line, a moment ago or now.
+func (b *budgets) used(ctx context.Context, x *bill, fresh bool) ([]int64, error) {
+	var ask []ledger.Pot
+	b.mu.Lock()
+	for i := range x.lines {
+		l := &x.lines[i]
+		if g, ok := b.seen[l.Budget]; fresh || !ok || g.period != l.Period.Name || time.Since(g.at) > glanceFor {
+			ask = append(ask, l.Pot)
+		}
+	}
+	b.mu.Unlock()
+	if len(ask) > 0 {
+		begun := time.Now()
+		balances, err := b.books.Read(ctx, ask)
+		if err != nil {
+			return nil, b.gate.storeError(err)
+		}
+		b.see(begun, ask, balances)
+	}
+	out := make([]int64, len(x.lines))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range x.lines {
+		out[i] = b.seen[x.lines[i].Budget].used[x.lines[i].Who]
+	}
+	return out, nil
+}
+
+func (b *budgets) see(at time.Time, pots []ledger.Pot, balances []ledger.Balance) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, pot := range pots {
+		b.seen[pot.Budget] = glance{at, pot.Period.Name, map[string]int64{}}
+	}
+	for _, balance := range balances {
+		b.seen[balance.Budget].used[balance.Who] = balance.Used
+	}
+}
+
+// BudgetState is what budgets say of one who asks.
+type BudgetState struct {
+	// Over tells that one of its budgets is used up, and Policy what is to happen, the hardest first: deny, reroute,
+	// downgrade, alert. Budget is the one that says so.
+	Over     bool         `json:"over"`
+	Policy   BudgetOver   `json:"policy"`
+	Budget   string       `json:"budget"`
+	UsedUSD  float64      `json:"used_usd"`
+	SizeUSD  float64      `json:"size_usd"`
+	ResetsAt *time.Time   `json:"resets_at"`
+	Policies []BudgetOver `json:"policies"` // of all that are used up
+}
+
+var hardness = map[BudgetOver]int{OverDeny: 4, OverReroute: 3, OverDowngrade: 2, OverAlert: 1}
+
+// BudgetState tells whether a budget of an agent is used up, and what is to happen then, so that whoever sends its
+// requests can choose a cheaper model where that is what the budget asks for. It is about a second old at the most.
+// The user may be left empty: then it is the configured one.
+func (g *Gate) BudgetState(ctx context.Context, agent, user string) (BudgetState, error) {
+	s := BudgetState{Policies: []BudgetOver{}}
+	b := g.budgets
+	if b == nil {
+		return s, nil
+	}
+	x, err := b.billOf(ctx, agent, user)
+	if x == nil || err != nil {
+		return s, err
+	}
+	used, err := b.used(ctx, x, false)
+	if err != nil {
+		return s, err
+	}
+	for i, budget := range x.budgets {
+		if used[i] < budget.Micros {
+			continue
+		}
+		s.Policies = append(s.Policies, budget.Over)
+		if hardness[budget.Over] > hardness[s.Policy] {
+			s.Over, s.Policy, s.Budget = true, budget.Over, budget.Name
+			s.UsedUSD, s.SizeUSD, s.ResetsAt = dollars(used[i]), dollars(budget.Micros), b.resetsAt(&x.lines[i])
+		}
+	}
+	return s, nil
+}
+
+// resetsAt is when an account begins anew, by our own clock; nil for never.
+func (b *budgets) resetsAt(l *ledger.Line) *time.Time {
+	if l.Period.End.IsZero() {
+		return nil
+	}
+	at := l.Period.End
+	if pool, err := b.gate.fleetPool(context.Background()); err == nil {
+		at = clockAt(pool.Now()).time(store.Time(at.UnixMicro())).UTC()
+	}
+	return &at
+}
+
+// BudgetStatus is one account of a budget.
+type BudgetStatus struct {
+	Name         string       `json:"name"`
+	Per          BudgetOwner  `json:"per"`
+	Who          string       `json:"who"` // empty where all share one, and where nobody has spent anything
+	SizeUSD      float64      `json:"size_usd"`
+	UsedUSD      float64      `json:"used_usd"` // with what is reserved for requests that are under way
+	RemainingUSD float64      `json:"remaining_usd"`
+	Period       BudgetPeriod `json:"period"`
+	ResetsAt     *time.Time   `json:"resets_at"`
+	Over         BudgetOver   `json:"over"` // what happens when it is used up
+}
+
+// Budgets tells what was spent of each budget in its present period: of those that each agent or user has, the
+// accounts in which anything was.
+func (g *Gate) Budgets(ctx context.Context) ([]BudgetStatus, error) {
+	out := []BudgetStatus{}
+	b := g.budgets
+	if b == nil {
+		return out, nil
+	}
+	now, err := b.now(ctx)
+	if err != nil {
+		return out, err
+	}
+	var pots []ledger.Pot
+	for i := range b.list {
+		pots = append(pots, b.list[i].pot(now))
+	}
+	balances, err := b.books.Read(ctx, pots)
+	if err != nil {
+		return out, b.gate.storeError(err)
+	}
+	for i := range b.list {
+		budget := &b.list[i]
+		row := BudgetStatus{
+			Name: budget.Name, Per: budget.Per, SizeUSD: dollars(budget.Micros), RemainingUSD: dollars(budget.Micros), Period: budget.Period,
+			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Line{Pot: pots[i]}),
+		}
+		if budget.Agent != "*" {
+			row.Who = budget.Agent
+		}
+		any := false
+		for _, balance := range balances {
+			if balance.Budget == budget.Name {
+				row.Who, row.UsedUSD, row.RemainingUSD = balance.Who, dollars(balance.Used), dollars(budget.Micros-balance.Used)
+				out, any = append(out, row), true
+			}
+		}
+		if !any {
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}
+
+// close enters what could not be entered before, if that is possible now.
+func (b *budgets) close() error {
+	if b == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	defer cancel()
+	b.enterLate(ctx)
+	return b.books.Close()
+}
+
+// lowest is the class that requests go in whose budget is used up.
+func (p *plan) lowest() string { return cmp.Or(p.classes[len(p.classes)-1].Name, P2) }

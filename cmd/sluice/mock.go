@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/sim/mock"
+)
+
+// mockFlags are what the command line says of a model provider.
+type mockFlags struct {
+	listen                  string
+	requests, input, output rateFlag
+	concurrency             int64
+	algorithm               string
+	latency, tail           timeFlag
+	seed                    uint64
+}
+
+// drain is how long answers that are under way may take when the server is told to end.
+const drain = 5 * time.Second
+
+func newMock() *cobra.Command {
+	f := new(mockFlags)
+	cmd := &cobra.Command{
+		Use:   "mock PROVIDER",
+		Short: "Serve a model of a provider over HTTP, for tests and demos",
+		Long: "Mock serves a model of " + strings.Join(mock.Providers, ", ") + " over HTTP: the same paths, shapes, headers\n" +
+			"and refusals as the real one, with limits that are enforced exactly, for each API key.\n" +
+			"Any key is taken. Answers depend on the request alone; the header X-Mock asks for\n" +
+			"misbehaviour. docs/mock.md describes all of it.\n\n" +
+			"Without any limit it has those that the provider publishes; else only those\n" +
+			"that are given.",
+		Example: "  sluice mock anthropic --listen 127.0.0.1:8081 --requests 100/min\n" +
+			"  sluice mock generic --listen 127.0.0.1:0 --requests 30/10s --algorithm fixed --json\n" +
+			"  curl http://127.0.0.1:8081/_mock/stats",
+		Args:      needs("PROVIDER"),
+		ValidArgs: mock.Providers,
+		RunE:      func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDR` to listen on; port 0 is any that is free; without a host it is 127.0.0.1")
+	flags.Var(&f.requests, "requests", "limit on requests, such as 100/min")
+	flags.Var(&f.input, "input-tokens", "limit on input tokens, such as 50000/min")
+	flags.Var(&f.output, "output-tokens", "limit on output tokens, such as 10000/min")
+	flags.Int64Var(&f.concurrency, "concurrency", 0, "how many requests can be under way; 0: as many as come")
+	flags.StringVar(&f.algorithm, "algorithm", "", "how limits are enforced: "+strings.Join(mock.Algorithms, ", ")+"; else as the provider does")
+	flags.Var(&f.latency, "latency", "time to the first byte of an answer")
+	flags.Var(&f.tail, "tail", "mean of what comes on top of it, at random")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of what is random")
+	_ = cmd.RegisterFlagCompletionFunc("algorithm", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return mock.Algorithms, cobra.ShellCompDirectiveNoFileComp
+	}) // it fails only for a flag that is not there
+	return cmd
+}
+
+// rateFlag is a flag for an amount per window: 100/min.
+type rateFlag sim.Rate
+
+// Set implements pflag.Value.
+func (r *rateFlag) Set(text string) error {
+	rate, err := sim.ParseRate(text)
+	*r = rateFlag(rate)
+	return err
+}
+
+func (r *rateFlag) String() string {
+	if r.N == 0 {
+		return ""
+	}
+	return sim.Rate(*r).String()
+}
+
+// Type implements pflag.Value.
+func (*rateFlag) Type() string { return "N/WINDOW" }
+
+// options are what the flags ask for.
+func (f *mockFlags) options(cmd *cobra.Command, provider string) mock.Options {
+	limited := slices.ContainsFunc([]string{"requests", "input-tokens", "output-tokens", "concurrency"}, cmd.Flags().Changed)
+	return mock.Options{
+		Provider: provider, Requests: sim.Rate(f.requests), InputTokens: sim.Rate(f.input), OutputTokens: sim.Rate(f.output),
+		Concurrency: f.concurrency, Published: !limited, Algorithm: f.algorithm,
+		Latency: time.Duration(f.latency), Tail: time.Duration(f.tail), Seed: f.seed,
+	}
+}
+
+func (f *mockFlags) run(cmd *cobra.Command, provider string) error {
+	m, err := mock.New(f.options(cmd, provider))
+	if err != nil {
+		return &failure{code: exitUsage, message: strings.TrimPrefix(err.Error(), mock.ErrOptions.Error()+": "), hint: usage("sluice mock")}
+	}
+	defer m.Close()
+	// From before it says that it is there: whoever reads that may end it at once.
+	ctx, ignore := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer ignore()
+	l, err := listen(ctx, f.listen)
+	if err != nil {
+		return err
+	}
+	if err := sayAddress(cmd.OutOrStdout(), provider, l.Addr().String(), asJSON(cmd)); err != nil {
+		_ = l.Close()
+		return err
+	}
+	return serveUntil(ctx, ignore, l, m)
+}
+
+// listen takes the address. What is no address is a mistake on the command line.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, &failure{code: exitUsage, message: fmt.Sprintf("--listen %.80q: it is not HOST:PORT", address), hint: "127.0.0.1:0 is any port that is free"}
+	}
+	if host == "" {
+		host = "127.0.0.1" // not for the whole network
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err == nil {
+		return l, nil
+	}
+	code := exitUnavailable
+	var name *net.DNSError
+	var part *net.AddrError
+	if errors.As(err, &name) || errors.As(err, &part) {
+		code = exitUsage
+	}
+	return nil, &failure{code: code, message: fmt.Sprintf("--listen %.80q: %v", address, err), hint: "127.0.0.1:0 is any port that is free"}
+}
+
+// sayAddress prints one line, so that a script can wait for it.
+func sayAddress(w io.Writer, provider, address string, asJSON bool) error {
+	url := "http://" + address
+	if !asJSON {
+		_, err := fmt.Fprintf(w, "mock %s listens on %s\n", provider, url)
+		return written(err)
+	}
+	return written(json.NewEncoder(w).Encode(struct {
+		Address string `json:"address"`
+		URL     string `json:"url"`
+	}{address, url}))
+}
+
+// serveUntil serves until the context ends, and then for as long as answers that are under way take. Whoever
+// asks a second time does not wait for them: ignore gives signals back.
+func serveUntil(ctx context.Context, ignore func(), l net.Listener, m *mock.Server) error {
+	var both http.Protocols
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler: m, Protocols: &both, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 1 << 20,
+		ErrorLog: log.New(io.Discard, "", 0), // it would tell of clients that went away
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return &failure{code: exitInternal, message: "the server has ended: " + err.Error()}
+	case <-ctx.Done():
+	}
+	ignore()
+	m.Close()
+	stop, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	if server.Shutdown(stop) != nil {
+		_ = server.Close() // what takes longer is cut
+	}
+	<-ended
+	return nil
+}

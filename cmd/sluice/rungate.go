@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/daemon"
+)
+
+// clients are the variables by which the clients of providers are told where to send, and what stands behind the
+// provider's own address in them.
+var clients = []struct{ provider, variable, suffix string }{
+	{"anthropic", "ANTHROPIC_BASE_URL", ""},
+	{"openai", "OPENAI_BASE_URL", "/v1"},
+	{"openai", "OPENAI_API_BASE", "/v1"},
+	{"gemini", "GOOGLE_GEMINI_BASE_URL", ""},
+	{"groq", "GROQ_BASE_URL", ""},
+	{"github", "GITHUB_API_URL", ""},
+}
+
+// runHeaderWithin is how long the child may take to say what it wants.
+const runHeaderWithin = 30 * time.Second
+
+// runGate is a gate for one child: a proxy on a port of its own, for as long as the child lives. A resource is opened when
+// the child first sends to it.
+type runGate struct {
+	cmd       *cobra.Command
+	file      *config.File
+	names     map[string]string // resources that clients are pointed to, by provider
+	upstreams map[string]string // of resources whose variable was set already
+	listener  net.Listener
+	done      chan error
+	cut       context.CancelFunc
+
+	mu   sync.Mutex
+	open map[string]*openDoor
+	over bool
+}
+
+// openDoor is a resource that the child has sent to.
+type openDoor struct {
+	once    sync.Once
+	session *session
+	daemon  *daemon.Daemon
+	err     error
+}
+
+// newRunGate opens a gate for a child. It returns nil if there is nothing that clients could be pointed to.
+func newRunGate(cmd *cobra.Command) (*runGate, error) {
+	f := config.Default()
+	if name := configName(cmd, nil); name != "" {
+		var err error
+		if f, err = loadConfig(name); err != nil {
+			return nil, err
+		}
+	}
+	f.AddPresets()
+	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, open: map[string]*openDoor{}, done: make(chan error, 1)}
+	for name, r := range f.Resources {
+		if was, there := g.names[r.Provider]; !there || r.Provider == name || was != r.Provider && name < was {
+			g.names[r.Provider] = name
+		}
+	}
+	maps.DeleteFunc(g.names, func(provider, _ string) bool {
+		return !slices.ContainsFunc(clients, func(c struct{ provider, variable, suffix string }) bool { return c.provider == provider })
+	})
+	for _, c := range clients {
+		name, there := g.names[c.provider]
+		if at := os.Getenv(c.variable); there && at != "" {
+			g.upstreams[name] = strings.TrimSuffix(strings.TrimSuffix(at, "/"), c.suffix)
+		}
+	}
+	if len(g.names) == 0 {
+		return nil, nil
+	}
+	l, err := daemon.Listen(cmd.Context(), "127.0.0.1:0", false)
+	if err != nil {
+		return nil, &failure{code: exitUnavailable, message: "there is no port for the gate: " + err.Error(), hint: "--no-gate runs the command without one"}
+	}
+	g.listener = l
+	server := &http.Server{Handler: g, ReadHeaderTimeout: runHeaderWithin, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
+	g.cut = cancel
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // the child is gone: nobody is left to be served
+	go func() { g.done <- server.Serve(l) }()
+	return g, nil
+}
+
+// close ends the gate and what it has opened.
+func (g *runGate) close() error {
+	if g == nil {
+		return nil
+	}
+	g.cut()
+	<-g.done
+	g.mu.Lock()
+	g.over = true
+	open := slices.Collect(maps.Values(g.open))
+	g.mu.Unlock()
+	var errs []error
+	for _, d := range open {
+		d.once.Do(func() { d.err = errors.New("the command has ended") })
+		if d.daemon != nil {
+			d.daemon.Settle()
+		}
+		if d.session != nil {
+			errs = append(errs, d.session.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// closeAfter is close when the command has ended: what could not be told to the gate changes nothing.
+func (g *runGate) closeAfter(s *session) {
+	if err := g.close(); err != nil {
+		fmt.Fprintf(s.stderr, "warning: the gate could not be closed: %s\n", harmless(err.Error()))
+	}
+}
+
+// ServeHTTP opens the resource that a request is for, and sends it on.
+func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
+	name, rest, _ := strings.Cut(path, "/")
+	if strings.HasPrefix(name, "@") {
+		name, _, _ = strings.Cut(rest, "/")
+	}
+	d, err := g.door(name)
+	if err != nil {
+		http.Error(w, "sluice: "+err.Error(), http.StatusBadGateway)
+		return
+	}
+	d.ServeHTTP(w, r)
+}
+
+func (g *runGate) door(name string) (http.Handler, error) {
+	if _, ok := g.file.Resources[name]; !ok {
+		return nil, fmt.Errorf("there is no resource %.80q", name)
+	}
+	g.mu.Lock()
+	if g.over {
+		g.mu.Unlock()
+		return nil, errors.New("the gate is closed")
+	}
+	d := g.open[name]
+	if d == nil {
+		d = &openDoor{}
+		g.open[name] = d
+	}
+	g.mu.Unlock()
+	d.once.Do(func() {
+		if d.session, d.err = openToStay(g.cmd, name); d.err == nil {
+			d.daemon, d.err = d.session.daemon(g.upstreams, nil, nil)
+		}
+	})
+	return d.daemon, d.err
+}
+
+// variables are what points the child's clients to the gate, with its identity in the path.
+func (g *runGate) variables(agent, class string) (vars []variable) {
+	who := url.PathEscape(agent)
+	if class != "" {
+		who += ":" + url.PathEscape(class)
+	}
+	for _, c := range clients {
+		if name, ok := g.names[c.provider]; ok {
+			vars = append(vars, variable{c.variable, fmt.Sprintf("http://%s/@%s/%s%s", g.listener.Addr(), who, url.PathEscape(name), c.suffix)})
+		}
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} { // the gate is here, and not behind a proxy
+		if os.Getenv("HTTP_PROXY")+os.Getenv("http_proxy")+os.Getenv("ALL_PROXY")+os.Getenv("all_proxy") != "" {
+			vars = append(vars, variable{name, strings.Trim(os.Getenv(name)+",127.0.0.1", ",")})
+		}
+	}
+	return vars
+}
+
+// gated are the resources that clients are pointed to.
+func (g *runGate) gated() []string { return slices.Sorted(maps.Values(g.names)) }

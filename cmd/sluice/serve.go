@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/daemon"
+)
+
+// defaultListen is where the daemon listens if nobody says.
+const defaultListen = "127.0.0.1:7979"
+
+func newServe() *cobra.Command {
+	var listen, hosts []string
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the gate as a proxy: point a base URL at it and go",
+		Long: `Serve is the gate for programs that speak HTTP to a provider. They send to
+http://127.0.0.1:7979/RESOURCE/... what they would send to the provider, and get what it answers;
+a request is held until it is its turn. Keys pass through, or come from the environment
+(resources.NAME.inject). Who sends is told by the path (/@AGENT/RESOURCE/..., /@AGENT:p1/RESOURCE/...) or
+by headers (X-Sluice-Agent, -Class, -Tool, -User, -Emergency); docs/proxy.md has the rest.
+
+SIGTERM or SIGINT lets those who are in finish, a second one does not.
+
+Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or the address is taken;
+78 bad configuration.`,
+		Example: `  sluice serve
+  ANTHROPIC_BASE_URL=http://127.0.0.1:7979/anthropic claude
+  OPENAI_BASE_URL=http://127.0.0.1:7979/@indexer:p2/openai/v1 python index.py
+  sluice serve --listen 127.0.0.1:7979 --listen unix:$HOME/.sluice.sock`,
+		Args: atMost(0),
+	}
+	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; again for more; else the configured one, else "+defaultListen)
+	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`NAME` that clients call the gate by, besides localhost and its address; again for more")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "log every refusal")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		s, err := openToStay(cmd)
+		if err != nil {
+			return err
+		}
+		defer s.closing(&err)
+		d, err := s.daemon(nil, hosts, logTo(cmd.ErrOrStderr(), verbose))
+		if err != nil {
+			return err
+		}
+		if len(listen) == 0 && s.file.Listen != "" {
+			listen = []string{s.file.Listen}
+		}
+		if len(listen) == 0 {
+			listen = []string{defaultListen}
+		}
+		return s.serve(cmd, d, listen)
+	}
+	return cmd
+}
+
+func logTo(w io.Writer, verbose bool) *slog.Logger {
+	level := slog.LevelError
+	if verbose {
+		level = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// daemon puts the gate together that the session's configuration describes.
+func (s *session) daemon(upstreams map[string]string, hosts []string, log *slog.Logger) (*daemon.Daemon, error) {
+	d, err := daemon.New(daemon.Options{
+		File: s.file, Gate: s.gate, Env: os.LookupEnv, Upstreams: upstreams, Via: s.via(), Hosts: hosts, Log: log,
+	})
+	if err != nil {
+		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
+	}
+	return d, nil
+}
+
+// via names the store without telling where it is.
+func (s *session) via() string {
+	host, _ := os.Hostname()
+	if strings.Contains(s.store, "://") {
+		host = "" // the same from everywhere
+	}
+	sum := sha256.Sum256([]byte(host + "\x00" + s.store))
+	return hex.EncodeToString(sum[:8])
+}
+
+// serve listens, says where, and serves until a signal comes.
+func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string) error {
+	stop, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	var listeners []net.Listener
+	for _, address := range listen {
+		l, err := daemon.Listen(stop, address, len(s.file.Tokens) > 0)
+		if err != nil {
+			for _, l := range listeners {
+				_ = l.Close()
+			}
+			return &failure{code: exitUnavailable, message: err.Error(), hint: "--listen HOST:PORT names another address; port 0 takes any that is free"}
+		}
+		listeners = append(listeners, l)
+	}
+	if err := s.announce(cmd, d, listeners); err != nil {
+		return err
+	}
+	cut, end := context.WithCancel(context.WithoutCancel(stop))
+	defer end()
+	context.AfterFunc(stop, func() {
+		cancel() // from now on a signal is a second one
+		second := make(chan os.Signal, 1)
+		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
+		select {
+		case <-second:
+			end()
+		case <-cut.Done():
+		}
+		signal.Stop(second)
+	})
+	if err := d.Serve(stop, cut, listeners...); err != nil {
+		return &failure{code: exitUnavailable, message: err.Error()}
+	}
+	return nil
+}
+
+// announce says where the gate is, for people and for scripts that wait for it.
+func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net.Listener) error {
+	var urls []string
+	for _, l := range listeners {
+		urls = append(urls, urlOf(l))
+	}
+	out := cmd.OutOrStdout()
+	if asJSON(cmd) {
+		return json.NewEncoder(out).Encode(struct {
+			Listen    []string `json:"listen"`
+			Resources []string `json:"resources"`
+			Store     string   `json:"store"`
+		}{urls, d.Resources(), s.store})
+	}
+	fmt.Fprintf(out, "sluice: listening on %s; store %s\n", strings.Join(urls, ", "), s.store)
+	for _, name := range d.Resources() {
+		fmt.Fprintf(out, "  %s/%s\n", urls[0], name)
+	}
+	return nil
+}
+
+func urlOf(l net.Listener) string {
+	if l.Addr().Network() == "unix" {
+		return "unix:" + l.Addr().String()
+	}
+	return "http://" + l.Addr().String()
+}

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+)
+
+// PriceList is what models cost: the prices that come with the providers, and those of the file.
+func (f *File) PriceList() *provider.Prices {
+	own := map[string]provider.Price{}
+	for model, p := range f.Prices {
+		p.defaults()
+		own[model] = provider.Price{Input: *p.Input, Output: *p.Output, CacheRead: *p.CacheRead, CacheWrite: *p.CacheWrite, AsOf: "configured"}
+	}
+	return provider.DefaultPrices().With(own)
+}
+
+// gateBudgets are the budgets of the file, with those of single agents.
+func (f *File) gateBudgets() []sluice.Budget {
+	var list []sluice.Budget
+	for _, b := range f.Budgets {
+		list = append(list, sluice.Budget{
+			Name: b.Name, Per: sluice.BudgetOwner(b.Per), Micros: b.Size.Micros, Period: b.Size.period(), Over: sluice.BudgetOver(b.Over),
+		})
+	}
+	for _, name := range sorted(f.Agents) {
+		if m := f.Agents[name].Budget; m != (Money{}) {
+			list = append(list, sluice.Budget{Per: sluice.BudgetAgent, Agent: name, Micros: m.Micros, Period: m.period(), Over: sluice.OverDeny})
+		}
+	}
+	return list
+}
+
+func (m Money) period() sluice.BudgetPeriod {
+	return sluice.BudgetPeriod(cmp.Or(m.Period, string(sluice.BudgetTotal)))
+}
+
+// gateRoutes are the routes of the file with what their models cost.
+func (f *File) gateRoutes() map[string][]sluice.RouteChoice {
+	if len(f.Routes) == 0 {
+		return nil
+	}
+	prices := f.PriceList()
+	routes := map[string][]sluice.RouteChoice{}
+	for task, list := range f.Routes {
+		for _, route := range list {
+			resource, model, _ := strings.Cut(route, "/")
+			routes[task] = append(routes[task], sluice.RouteChoice{
+				Resource: resource, Model: model, Part: f.partOf(resource, model), USDPerMTok: perMillion(prices, model),
+			})
+		}
+	}
+	return routes
+}
+
+// families are what people call a provider's models for short, and one of them: prices of the others are about the same.
+var families = map[string]string{
+	"haiku": "claude-haiku-4-5", "sonnet": "claude-sonnet-4-5", "opus": "claude-opus-4-5",
+	"flash": "gemini-2.5-flash", "flash-lite": "gemini-2.5-flash-lite", "pro": "gemini-2.5-pro",
+	"mini": "gpt-5-mini", "nano": "gpt-5-nano",
+}
+
+func perMillion(prices *provider.Prices, model string) float64 {
+	usd, known := prices.PerMillion(model)
+	if family, ok := families[model]; ok && !known {
+		usd, _ = prices.PerMillion(family)
+	}
+	return usd
+}
+
+// partOf is what a provider limits a model as, if its dialect knows: requests for it say so.
+func (f *File) partOf(resource, model string) string {
+	speaker, ok := f.dialectOf(resource).(provider.Speaker)
+	if !ok {
+		return ""
+	}
+	body, err := json.Marshal(map[string]any{"model": model, "max_tokens": 1})
+	if err != nil {
+		return ""
+	}
+	for _, path := range []string{"/v1/messages", "/v1/chat/completions", "/v1beta/models/" + model + ":generateContent"} {
+		asked := speaker.Ask(&provider.Call{Method: "POST", Path: path, Body: body, Whole: true, Size: int64(len(body))})
+		if asked.Tokens {
+			return asked.Part
+		}
+	}
+	return ""
+}
+
+// dialectOf is Dialect, also for a provider that the file has no resource for.
+func (f *File) dialectOf(resource string) provider.Dialect {
+	if _, there := f.Resources[resource]; !there && slices.Contains(provider.Names(), resource) {
+		d, _ := provider.Lookup(resource)
+		return d
+	}
+	return f.Dialect(resource)
+}

@@ -1,0 +1,162 @@
+// Package daemon is the gate as a server: the proxy for every resource that has an upstream, and what others
+// need to know about it. It is put together from a configuration; package proxy does the work.
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/proxy"
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// Options describe a daemon.
+type Options struct {
+	File *config.File // with its defaults
+	Gate *sluice.Gate
+	// Env looks up a variable of the environment: keys that are put into requests come from there.
+	Env func(name string) (string, bool)
+	// Upstreams overrule where resources are, by name.
+	Upstreams map[string]string
+	// Via names the store; see [proxy.Options].
+	Via string
+	// Hosts are names that clients may call the daemon by.
+	Hosts []string
+	Done  func(sluicehttp.Exchange)
+	Log   *slog.Logger
+}
+
+// Daemon is a gate that can be served.
+type Daemon struct {
+	gate     *sluice.Gate
+	proxy    *proxy.Proxy
+	mux      *http.ServeMux
+	log      *slog.Logger
+	draining atomic.Bool
+}
+
+// New puts a daemon together. Errors are about the configuration.
+func New(o Options) (*Daemon, error) {
+	d := &Daemon{gate: o.Gate, mux: http.NewServeMux(), log: o.Log}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	po, err := proxied(&o)
+	if err != nil {
+		return nil, err
+	}
+	po.Log = d.log
+	if d.proxy, err = proxy.New(po); err != nil {
+		return nil, err
+	}
+	d.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	d.mux.HandleFunc("GET /readyz", d.ready)
+	d.mux.Handle("/", d.proxy)
+	return d, nil
+}
+
+// Resources are those that the proxy reaches.
+func (d *Daemon) Resources() []string {
+	names := d.proxy.Names()
+	slices.Sort(names)
+	return names
+}
+
+// ServeHTTP serves one request.
+func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.mux.ServeHTTP(w, r) }
+
+// ready tells whether requests get anywhere.
+func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
+	if d.draining.Load() {
+		say(w, http.StatusServiceUnavailable, "draining")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := d.gate.Status(ctx); err != nil {
+		say(w, http.StatusServiceUnavailable, "the store cannot be reached")
+		return
+	}
+	say(w, http.StatusOK, "ok")
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": text}) // who is gone misses nothing
+}
+
+// proxied is the proxy that a configuration describes.
+func proxied(o *Options) (proxy.Options, error) {
+	f := o.File
+	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Done: o.Done}
+	for _, c := range f.Classes {
+		po.Classes = append(po.Classes, c.Name)
+	}
+	for _, t := range f.Tokens {
+		po.Tokens = append(po.Tokens, proxy.Token{Name: t.Name, Hash: t.Hash, Agent: t.Agent, Class: t.Class})
+	}
+	gate, err := f.Gate(time.Now())
+	if err != nil {
+		return po, err
+	}
+	prices := f.PriceList()
+	for name, r := range f.Resources {
+		d := f.Dialect(name)
+		address := cmp.Or(o.Upstreams[name], r.Upstream)
+		if s, ok := d.(provider.Speaker); ok && address == "" {
+			address = s.Address()
+		}
+		if address == "" {
+			continue // it is only asked for on the command line, or in Go
+		}
+		up, err := url.Parse(address)
+		if err != nil {
+			return po, fmt.Errorf("resources.%s.upstream: it is no address", name)
+		}
+		pr := proxy.Resource{
+			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline),
+			Free: r.Abort == "free", Prices: prices.Micros, Retry: gate.Retry,
+		}
+		if err := inject(&pr, name, r.Inject, o.Env); err != nil {
+			return po, err
+		}
+		po.Resources[name] = pr
+	}
+	return po, nil
+}
+
+// inject finds the key that a resource's requests are sent with.
+func inject(pr *proxy.Resource, name string, in *config.Inject, env func(string) (string, bool)) error {
+	if in == nil {
+		return nil
+	}
+	if env == nil {
+		return errors.New("there is no environment to take keys from")
+	}
+	key, ok := env(in.Env)
+	if !ok || strings.TrimSpace(key) == "" {
+		return fmt.Errorf("resources.%s.inject: the variable %s is not set; set it to the key, or leave inject out so that clients send theirs", name, in.Env)
+	}
+	if strings.ContainsAny(key, "\r\n\x00") {
+		return fmt.Errorf("resources.%s.inject: the variable %s does not hold a key: it has a line break", name, in.Env)
+	}
+	pr.InjectHeader, pr.InjectValue = in.Header, in.Prefix+key
+	return nil
+}
+
+// Settle ends what is held for answers that were broken off. Serve does so by itself.
+func (d *Daemon) Settle() { d.proxy.Settle() }

@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Bounds on connections. Bodies and answers may take as long as they take.
+const (
+	headerWithin   = 30 * time.Second
+	idleFor        = 2 * time.Minute
+	maxHeaderBytes = 256 << 10
+)
+
+// Listen opens an address: HOST:PORT, or unix:PATH. One that others can reach needs tokens: guarded tells that
+// there are some.
+func Listen(ctx context.Context, address string, guarded bool) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return listenUnix(ctx, path)
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %q is no HOST:PORT and no unix:PATH", address)
+	}
+	if addr, err := netip.ParseAddr(host); !guarded && !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback()) {
+		return nil, fmt.Errorf("listen: %q can be reached from other machines, and there are no tokens: anybody could spend the key; configure tokens, or listen on 127.0.0.1", address)
+	}
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", address)
+}
+
+// listenUnix opens a socket that only its user can connect to. One that a dead process has left is replaced.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&fs.ModeSocket == 0 {
+			return nil, fmt.Errorf("listen: %s is there and is no socket; name another path", path)
+		}
+		var d net.Dialer
+		if c, err := d.DialContext(ctx, "unix", path); err == nil {
+			_ = c.Close()
+			return nil, fmt.Errorf("listen: somebody serves %s already", path)
+		} else if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Serve serves until ctx ends. Then nobody gets in any more, and those who are in are served to the end, or until
+// cut ends.
+func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) error {
+	server := &http.Server{
+		Handler: d, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeaderBytes,
+		Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { failed <- server.Serve(l) }()
+	}
+	var err error
+	running := len(listeners)
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		running--
+	}
+	d.draining.Store(true)
+	if down := server.Shutdown(cut); down != nil { // cut has ended
+		_ = server.Close()
+	}
+	for range running {
+		<-failed
+	}
+	d.proxy.Settle()
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"time"
+)
+
+// account is one purse.
+type account struct{ budget, who, period string }
+
+// accountJSON is an account as it is written down: its three names.
+type accountJSON = [3]string
+
+// purse is what was spent from an account.
+type purse struct {
+	used int64
+	told bool
+}
+
+// hold is a reservation.
+type hold struct {
+	amount   int64
+	accounts []account
+	until    time.Time
+}
+
+// entry is one change of the books, as it is written down. Amounts are millionths of a dollar.
+type entry struct {
+	Op    string        `json:"op"` // take, settle, cancel, told, have
+	ID    string        `json:"id,omitempty"`
+	USD   int64         `json:"micros,omitempty"`
+	From  []accountJSON `json:"from,omitempty"` // budget, who, period
+	Until int64         `json:"until,omitempty"`
+	Told  bool          `json:"told,omitempty"`
+}
+
+// book is the state of a ledger. It does no I/O, and time is an argument.
+type book struct {
+	purses map[account]purse
+	open   map[string]*hold
+}
+
+func newBook() *book { return &book{purses: map[account]purse{}, open: map[string]*hold{}} }
+
+// lateBy is how long after its time a reservation can still be settled.
+const lateBy = time.Hour
+
+// take decides an order. The entry is to be applied, if there is one.
+func (b *book) take(o *Order) (Taken, *entry) {
+	t := Taken{Full: -1}
+	e := &entry{Op: "take", USD: o.Amount, Until: o.Now.Add(o.TTL + lateBy).Unix()}
+	for i := range o.Lines {
+		l := &o.Lines[i]
+		a := b.account(l)
+		if b.purses[a].used > l.Size-o.Amount {
+			if !l.Force {
+				t.Full = i
+				return t, nil
+			}
+			t.Over = append(t.Over, i)
+		}
+		e.From = append(e.From, accountJSON{a.budget, a.who, a.period})
+	}
+	if len(b.open) >= maxOpen {
+		b.forget(o.Now)
+	}
+	e.ID = newID()
+	t.Receipt = e.ID
+	return t, e
+}
+
+// account is that of a line. Names come from outside: there cannot be any number of them.
+func (b *book) account(l *Line) account {
+	a := account{budget: l.Budget, period: l.Period.Name}
+	if !l.Each {
+		return a
+	}
+	a.who = l.Who
+	if _, known := b.purses[a]; !known && (len(b.purses) >= maxAccounts || len(a.who) > maxName) {
+		a.who = others
+	}
+	return a
+}
+
+// apply makes a change.
+func (b *book) apply(e *entry) {
+	switch e.Op {
+	case "take":
+		h := &hold{amount: e.USD, until: time.Unix(e.Until, 0)}
+		for _, f := range e.From {
+			a := account{f[0], f[1], f[2]}
+			h.accounts = append(h.accounts, a)
+			b.add(a, e.USD)
+		}
+		b.open[e.ID] = h
+	case "settle", "cancel":
+		h := b.open[e.ID]
+		if h == nil {
+			return
+		}
+		delete(b.open, e.ID)
+		for _, a := range h.accounts {
+			b.add(a, e.USD-h.amount)
+		}
+	case "told":
+		for _, f := range e.From {
+			a := account{f[0], f[1], f[2]}
+			p := b.purses[a]
+			p.told = true
+			b.purses[a] = p
+		}
+	case "have":
+		for _, f := range e.From {
+			b.purses[account{f[0], f[1], f[2]}] = purse{e.USD, e.Told}
+		}
+	}
+}
+
+func (b *book) add(a account, n int64) {
+	p := b.purses[a]
+	p.used = max(p.used+n, 0)
+	b.purses[a] = p
+}
+
+// settle is the entry that ends a reservation, nil if there is none.
+func (b *book) settle(id string, actual int64) *entry {
+	h := b.open[id]
+	if h == nil {
+		return nil
+	}
+	e := &entry{Op: "settle", ID: id, USD: min(actual, MaxMicros)}
+	if actual < 0 {
+		e.USD = h.amount
+	}
+	return e
+}
+
+// forget drops what can not change any more: reservations whose time is over, which keep their estimate, and, if
+// there are too many, the oldest; accounts of periods long gone.
+func (b *book) forget(now time.Time) {
+	maps.DeleteFunc(b.open, func(_ string, h *hold) bool { return h.until.Before(now) })
+	if many := len(b.open) - maxOpen*3/4; many > 0 {
+		ids := slices.SortedFunc(maps.Keys(b.open), func(x, y string) int { return b.open[x].until.Compare(b.open[y].until) })
+		for _, id := range ids[:many] {
+			delete(b.open, id)
+		}
+	}
+	standing := map[account]bool{}
+	for _, h := range b.open {
+		for _, a := range h.accounts {
+			standing[a] = true
+		}
+	}
+	maps.DeleteFunc(b.purses, func(a account, _ purse) bool { return stale(a.period, now) && !standing[a] })
+}
+
+// entries is the state as entries that make it, in an order that is always the same.
+func (b *book) entries() []entry {
+	held := map[account]int64{}
+	for _, h := range b.open {
+		for _, a := range h.accounts {
+			held[a] += h.amount
+		}
+	}
+	var list []entry
+	accounts := slices.SortedFunc(maps.Keys(b.purses), func(x, y account) int {
+		return cmp.Or(cmp.Compare(x.budget, y.budget), cmp.Compare(x.period, y.period), cmp.Compare(x.who, y.who))
+	})
+	for _, a := range accounts {
+		p := b.purses[a]
+		list = append(list, entry{Op: "have", USD: p.used - held[a], From: []accountJSON{{a.budget, a.who, a.period}}, Told: p.told})
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.open)) {
+		h := b.open[id]
+		e := entry{Op: "take", ID: id, USD: h.amount, Until: h.until.Unix()}
+		for _, a := range h.accounts {
+			e.From = append(e.From, accountJSON{a.budget, a.who, a.period})
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// balances are the accounts of pots.
+func (b *book) balances(pots []Pot) []Balance {
+	var list []Balance
+	for a, p := range b.purses {
+		for _, pot := range pots {
+			if pot.Budget == a.budget && pot.Period.Name == a.period {
+				list = append(list, Balance{pot, a.who, p.used})
+			}
+		}
+	}
+	sortBalances(list)
+	return list
+}
+
+func sortBalances(list []Balance) {
+	slices.SortFunc(list, func(x, y Balance) int { return cmp.Or(cmp.Compare(x.Budget, y.Budget), cmp.Compare(x.Who, y.Who)) })
+}
+
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,340 @@
+package ledger
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// The files of a directory.
+const (
+	journal = "budgets.jsonl"
+	lock    = "budgets.lock"
+)
+
+// Bounds of the file.
+const (
+	maxLine  = 64 << 10
+	rewrite  = 1 << 20 // bytes from which on it is written anew, if most of it is history
+	mostFile = 256 << 20
+)
+
+// headline is the first line: what the file is.
+const headline = `{"sluice":"budgets","version":1}` + "\n"
+
+// Dir is a ledger in a directory, for all processes of a user on one machine: one file of lines that are only ever
+// added to, under a kernel lock that dies with its holder. Every process follows what the others have written. A
+// change is one line and one write, so that one cut off by kill -9 has happened or has not.
+//
+// The lines are plain JSON, to be read by people and by later versions, and the directory is not marked as a cache:
+// what was spent is worth a backup.
+type Dir struct {
+	path string
+	look bool
+
+	mu     sync.Mutex
+	closed bool
+	lock   *os.File
+	file   *os.File
+	book   *book
+	at     int64 // how much of the file is in the book
+	least  int64 // the file's length when it was last written anew
+
+	written bool // by this process, and not known to be on the disk
+}
+
+// NewDir returns the ledger of a directory, which is made when it is needed. With look nothing is made that is not
+// there.
+func NewDir(path string, look bool) *Dir { return &Dir{path: path, look: look} }
+
+// DirOf is where the budgets of a file store live, by its URL: beside its pools, which are marked as a cache.
+func DirOf(url string) (string, error) {
+	const own = "budgets"
+	path := url[len("file:"):]
+	if len(path) >= 2 && path[:2] == "//" {
+		path = path[2:]
+	}
+	if path != "" {
+		abs, err := filepath.Abs(path)
+		return filepath.Join(abs, own), err
+	}
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "sluice", own), nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "state", "sluice", own), err
+}
+
+// Take implements [Ledger].
+func (d *Dir) Take(ctx context.Context, o Order) (t Taken, err error) {
+	t.Full = -1
+	if err := o.valid(); err != nil {
+		return t, err
+	}
+	err = d.change(ctx, o.Now, func(b *book) *entry {
+		var e *entry
+		t, e = b.take(&o)
+		return e
+	})
+	return t, err
+}
+
+// Settle implements [Ledger].
+func (d *Dir) Settle(ctx context.Context, receipt string, actual int64, now time.Time) error {
+	return d.end(ctx, now, func(b *book) *entry { return b.settle(receipt, actual) })
+}
+
+// Cancel implements [Ledger].
+func (d *Dir) Cancel(ctx context.Context, receipt string, now time.Time) error {
+	return d.end(ctx, now, func(b *book) *entry {
+		if b.open[receipt] == nil {
+			return nil
+		}
+		return &entry{Op: "cancel", ID: receipt}
+	})
+}
+
+// end ends a reservation; where there are no books there is none.
+func (d *Dir) end(ctx context.Context, now time.Time, decide func(*book) *entry) error {
+	err := d.change(ctx, now, decide)
+	if d.look && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Tell implements [Ledger].
+func (d *Dir) Tell(ctx context.Context, l Line, now time.Time) (first bool, err error) {
+	err = d.change(ctx, now, func(b *book) *entry {
+		e := b.tell(&l)
+		first = e != nil
+		return e
+	})
+	return first && err == nil, err
+}
+
+// Read implements [Ledger].
+func (d *Dir) Read(ctx context.Context, pots []Pot) (list []Balance, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err = d.locked(ctx, func() error {
+		list = d.book.balances(pots)
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was ever spent
+	}
+	return list, err
+}
+
+// Close implements [Ledger].
+func (d *Dir) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	var errs []error
+	if d.file != nil {
+		if d.written {
+			errs = append(errs, d.file.Sync())
+		}
+		errs = append(errs, d.file.Close())
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	d.file, d.lock = nil, nil
+	return errors.Join(errs...)
+}
+
+// change brings the book up to date, and makes a change if there is one to make.
+func (d *Dir) change(ctx context.Context, now time.Time, decide func(*book) *entry) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.locked(ctx, func() error {
+		e := decide(d.book)
+		if e == nil {
+			return nil
+		}
+		if err := d.append(e); err != nil {
+			return err
+		}
+		d.book.apply(e)
+		if d.at > rewrite && d.at > 4*d.least {
+			d.compact(now)
+		}
+		return nil
+	})
+}
+
+// locked calls f with the lock held and the book up to date.
+func (d *Dir) locked(ctx context.Context, f func() error) error {
+	if d.closed {
+		return errClosed
+	}
+	err := d.prepare()
+	if err == nil {
+		err = await(ctx, d.lock)
+	}
+	if err != nil {
+		return d.failed(err)
+	}
+	defer unlock(d.lock)
+	if err := d.follow(); err != nil {
+		return d.failed(err)
+	}
+	if err := f(); err != nil {
+		return d.failed(err)
+	}
+	return nil
+}
+
+func (d *Dir) failed(err error) error {
+	return fmt.Errorf("%w: budgets in %s: %w", store.ErrUnavailable, d.path, err)
+}
+
+// prepare makes the directory and the lock.
+func (d *Dir) prepare() (err error) {
+	if d.lock != nil {
+		return nil
+	}
+	if d.look {
+		d.lock, err = open(filepath.Join(d.path, lock), os.O_RDWR)
+		return err
+	}
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	d.lock, err = open(filepath.Join(d.path, lock), os.O_RDWR|os.O_CREATE)
+	return err
+}
+
+func open(name string, flags int) (*os.File, error) { return os.OpenFile(name, flags, 0o600) }
+
+// follow reads what others have written. If the file is another one by now, it is read from its beginning.
+func (d *Dir) follow() error {
+	name := filepath.Join(d.path, journal)
+	if d.file != nil {
+		mine, err := d.file.Stat()
+		there, thereErr := os.Stat(name)
+		if err != nil || thereErr != nil || !os.SameFile(mine, there) || there.Size() < d.at {
+			_ = d.file.Close() // it was only read, or every line is with the kernel
+			d.file = nil
+		}
+	}
+	if d.file == nil {
+		flags := os.O_RDWR | os.O_APPEND
+		if !d.look {
+			flags |= os.O_CREATE
+		}
+		f, err := open(name, flags)
+		if err != nil {
+			return err
+		}
+		d.file, d.book, d.at, d.least = f, newBook(), 0, 0
+	}
+	return d.readOn()
+}
+
+// readOn takes in the lines from where it has read to. The lock is held: a line without an end was left by a
+// process that died, and has not happened.
+func (d *Dir) readOn() error {
+	info, err := d.file.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	if size > mostFile {
+		return fmt.Errorf("%s has %d bytes, more than there can be", journal, size)
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(d.file, d.at, size-d.at), maxLine)
+	whole := d.at == 0
+	for d.at < size {
+		text, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if d.at == 0 && string(text) != headline {
+			return fmt.Errorf("%s was written by a later version, or by something else", journal)
+		}
+		d.at += int64(len(text))
+		var e entry
+		if json.Unmarshal(bytes.TrimSpace(text), &e) == nil { // what cannot be read is not known, and cannot be counted
+			d.book.apply(&e)
+		}
+	}
+	if whole {
+		d.least = d.at
+	}
+	if d.at < size {
+		if err := d.file.Truncate(d.at); err != nil {
+			return err
+		}
+	}
+	if d.at == 0 {
+		return d.write([]byte(headline))
+	}
+	return nil
+}
+
+func (d *Dir) append(e *entry) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return d.write(append(text, '\n'))
+}
+
+// write adds to the file. What could not be written in full is taken back.
+func (d *Dir) write(text []byte) error {
+	n, err := d.file.Write(text)
+	if err != nil {
+		if n > 0 {
+			err = errors.Join(err, d.file.Truncate(d.at))
+		}
+		return err
+	}
+	d.at += int64(n)
+	d.written = true
+	return nil
+}
+
+// compact writes the file anew without its history. If that fails the old one goes on.
+func (d *Dir) compact(now time.Time) {
+	d.book.forget(now)
+	text := bytes.NewBufferString(headline)
+	enc := json.NewEncoder(text)
+	enc.SetEscapeHTML(false)
+	for _, e := range d.book.entries() {
+		if enc.Encode(&e) != nil {
+			return
+		}
+	}
+	d.least = d.at // if it fails, it is not tried again at once
+	temp, err := os.CreateTemp(d.path, journal+".new-*")
+	if err != nil {
+		return
+	}
+	_, err = temp.Write(text.Bytes())
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), filepath.Join(d.path, journal))
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+	}
+	// The next one who comes, this process too, finds another file and reads it.
+}

@@ -1,0 +1,349 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// InStore is a ledger in a store that others share: one pool for each budget and period. Whose account it is stands
+// in the place of the key, because a limit for each key is one whose reset can be moved, which those of a total
+// need.
+type InStore struct {
+	store store.Store
+	look  bool
+	pots  func(now time.Time) []Pot // all that there can be, for receipts of other processes
+
+	mu     sync.Mutex
+	closed bool
+	pools  map[string]*potPool
+}
+
+// potPool is a pot's pool.
+type potPool struct {
+	store.Pool
+	pot   Pot
+	ended time.Time // when nothing can be settled in it any more; zero: never
+
+	mu    sync.Mutex
+	moved map[string]time.Time // when the reset of a total's accounts was last moved
+}
+
+// NewInStore returns a ledger in a store. pots lists every pot whose receipts may be asked about at a moment.
+func NewInStore(s store.Store, look bool, pots func(now time.Time) []Pot) *InStore {
+	return &InStore{store: s, look: look, pots: pots, pools: map[string]*potPool{}}
+}
+
+// The limits of a pool, by their place.
+const (
+	money = 0 // what is spent
+	told  = 1 // of which there is one: that somebody was told
+)
+
+// Windows are longer than the period, by the life of a ticket at least: what is settled late still counts in it. Who
+// opens the pool first says when it resets.
+const (
+	dayWindow   = 3 * 24 * time.Hour
+	monthWindow = 35 * 24 * time.Hour
+	totalWindow = store.MaxWindow
+	// A total's reset is moved away again and again, so that it never comes.
+	totalAhead = 2*totalWindow - 10*24*time.Hour
+	moveEvery  = 30 * time.Second // a store keeps an account of which nothing is left for longer than that
+)
+
+func (p *Pot) poolName() string { return "(budget) " + p.Budget + " " + p.Period.Name }
+
+func (p *Pot) spec(look bool) store.Spec {
+	l := store.Limit{Name: "usd", Kind: store.Fixed, Unit: "usd", Size: p.Size, Guard: store.GuardOff, Rough: true, Window: totalWindow}
+	switch p.Period.Length {
+	case Day:
+		l.Window = dayWindow
+	case Month:
+		l.Window = monthWindow
+	}
+	l.Reset = store.Time(p.Period.Start.Add(l.Window).UnixMicro())
+	if p.Period.Length == Total {
+		l.Reset = store.Time(l.Window.Microseconds()) // any: it is moved with the first that is taken
+	}
+	if p.Each {
+		l.Per = store.PerKey
+	}
+	once := l
+	once.Name, once.Unit, once.Size = "told", "told", 1
+	pause := store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour}
+	return store.Spec{
+		Name: p.poolName(), Limits: []store.Limit{l, once}, Classes: []store.Class{{Name: "all", Weight: 1}},
+		MaxWaiting: 1, Throttle: pause, Overload: pause, Lease: -1, Passing: true, Look: look, OnFailure: store.FailClosed,
+		Member: "budgets",
+	}
+}
+
+// pool opens the pool of a pot.
+func (s *InStore) pool(ctx context.Context, pot *Pot, now time.Time) (*potPool, error) {
+	name := pot.poolName()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	if p := s.pools[name]; p != nil {
+		return p, nil
+	}
+	for old, p := range s.pools {
+		if !p.ended.IsZero() && now.After(p.ended) {
+			_ = p.Close() // nothing waits there
+			delete(s.pools, old)
+		}
+	}
+	opened, err := s.store.Pool(ctx, pot.spec(s.look))
+	if err != nil {
+		return nil, fmt.Errorf("budget %q: %w", pot.Budget, err)
+	}
+	p := &potPool{Pool: opened, pot: *pot, moved: map[string]time.Time{}}
+	if pot.Period.Length != Total {
+		p.ended = pot.Period.End.Add(store.MaxTTL)
+	}
+	s.pools[name] = p
+	return p, nil
+}
+
+// Take implements [Ledger].
+func (s *InStore) Take(ctx context.Context, o Order) (Taken, error) {
+	t := Taken{Full: -1}
+	if err := o.valid(); err != nil {
+		return t, err
+	}
+	var parts []string
+	back := func() { // whatever became of the caller, what was taken must not stay
+		for _, r := range parts {
+			_ = s.end(context.WithoutCancel(ctx), r, o.Now, func(*potPool, store.ID) []store.Op { return []store.Op{{Kind: store.OpCancel}} })
+		}
+	}
+	for i := range o.Lines {
+		l := &o.Lines[i]
+		p, err := s.pool(ctx, &l.Pot, o.Now)
+		var res store.Result
+		if err == nil {
+			res, err = p.take(ctx, l, &o, false)
+		}
+		if err == nil && res.State == store.Refused && l.Force {
+			t.Over = append(t.Over, i)
+			res, err = p.take(ctx, l, &o, true)
+		}
+		switch {
+		case err != nil:
+			back()
+			return Taken{Full: -1}, err
+		case res.State == store.Granted:
+			parts = append(parts, receiptOf(p.pot.poolName(), res.ID))
+			continue
+		case res.Reason.Code == store.CodeInvalid:
+			back()
+			return Taken{Full: -1}, fmt.Errorf("budget %q: the store refuses to count it", l.Budget)
+		}
+		back()
+		return Taken{Full: i}, nil
+	}
+	t.Receipt = strings.Join(parts, "_")
+	return t, nil
+}
+
+// take asks for money. Nobody waits for it.
+func (p *potPool) take(ctx context.Context, l *Line, o *Order, force bool) (store.Result, error) {
+	op := p.ask(l)
+	op.Amounts[money], op.TTL, op.Force = o.Amount, min(max(o.TTL, time.Second)+lateBy, store.MaxTTL), force
+	ops := []store.Op{op}
+	if p.pot.Period.Length == Total && p.mustMove(op.Key, o.Now) {
+		ops = append(ops, store.Op{Kind: store.OpObserve, Agent: op.Agent, Key: op.Key, Observed: []store.Observed{
+			far(money), far(told),
+		}})
+	}
+	if err := p.Apply(ctx, ops); err != nil {
+		p.notMoved(op.Key)
+		return store.Result{}, err
+	}
+	return ops[0].Result, nil
+}
+
+// far says that a window resets a long time from now.
+func far(limit int) store.Observed {
+	return store.Observed{Limit: limit, Size: -1, Remaining: -1, ResetIn: totalAhead, Slop: time.Second}
+}
+
+// ask is an operation on a line's account.
+func (p *potPool) ask(l *Line) store.Op {
+	op := store.Op{Kind: store.OpAcquire, Agent: "(budget)", TTL: time.Hour}
+	if p.pot.Each {
+		if op.Key = l.Who; len(op.Key) > maxName {
+			op.Key = others
+		}
+	}
+	return op
+}
+
+// mustMove reports that the reset of an account has not been moved for a while.
+func (p *potPool) mustMove(who string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at, ok := p.moved[who]; ok && now.Sub(at) < moveEvery {
+		return false
+	}
+	if len(p.moved) >= maxAccounts {
+		clear(p.moved) // once more does no harm
+	}
+	p.moved[who] = now
+	return true
+}
+
+func (p *potPool) notMoved(who string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.moved, who)
+}
+
+// Settle implements [Ledger].
+func (s *InStore) Settle(ctx context.Context, receipt string, actual int64, now time.Time) error {
+	return s.each(receipt, func(part string) error {
+		return s.end(ctx, part, now, func(p *potPool, _ store.ID) []store.Op {
+			switch {
+			case actual == 0: // to the store that would mean that nothing is known
+				return []store.Op{{Kind: store.OpCancel}}
+			case actual < 0:
+				return []store.Op{{Kind: store.OpClose}}
+			}
+			// A store takes more than eight times the whole of a limit for a mistake, and counts no more than that.
+			op := store.Op{Kind: store.OpClose}
+			op.Amounts[money], op.Amounts[told] = min(actual, MaxMicros), -1
+			return []store.Op{op}
+		})
+	})
+}
+
+// Cancel implements [Ledger].
+func (s *InStore) Cancel(ctx context.Context, receipt string, now time.Time) error {
+	return s.each(receipt, func(part string) error {
+		return s.end(ctx, part, now, func(*potPool, store.ID) []store.Op { return []store.Op{{Kind: store.OpCancel}} })
+	})
+}
+
+func (s *InStore) each(receipt string, do func(part string) error) error {
+	var errs []error
+	for part := range strings.SplitSeq(receipt, "_") {
+		if part != "" {
+			errs = append(errs, do(part))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// end ends one reservation.
+func (s *InStore) end(ctx context.Context, part string, now time.Time, how func(*potPool, store.ID) []store.Op) error {
+	hash, id, ok := parseReceipt(part)
+	if !ok {
+		return fmt.Errorf("%.40q is no receipt of a budget", part)
+	}
+	p, err := s.find(ctx, hash, now)
+	if p == nil || err != nil {
+		return err
+	}
+	ops := how(p, id)
+	for i := range ops {
+		ops[i].ID = id
+	}
+	return p.Apply(ctx, ops)
+}
+
+// find finds a pool by what a receipt calls it; nil if it is of a budget that is not known here.
+func (s *InStore) find(ctx context.Context, hash string, now time.Time) (*potPool, error) {
+	s.mu.Lock()
+	for name, p := range s.pools {
+		if hashOf(name) == hash {
+			s.mu.Unlock()
+			return p, nil
+		}
+	}
+	s.mu.Unlock()
+	for _, pot := range s.pots(now) {
+		if hashOf(pot.poolName()) == hash {
+			return s.pool(ctx, &pot, now)
+		}
+	}
+	return nil, nil
+}
+
+// Tell implements [Ledger]: there is one such notice to be had.
+func (s *InStore) Tell(ctx context.Context, l Line, now time.Time) (bool, error) {
+	p, err := s.pool(ctx, &l.Pot, now)
+	if err != nil {
+		return false, err
+	}
+	op := p.ask(&l)
+	op.Amounts[told], op.Spent = 1, true
+	ops := []store.Op{op}
+	err = p.Apply(ctx, ops)
+	return err == nil && ops[0].Result.State == store.Granted, err
+}
+
+// Read implements [Ledger].
+func (s *InStore) Read(ctx context.Context, pots []Pot) ([]Balance, error) {
+	var list []Balance
+	for _, pot := range pots {
+		p, err := s.pool(ctx, &pot, pot.Period.Start)
+		if err != nil {
+			return list, err
+		}
+		snap, err := p.Snapshot(ctx)
+		if err != nil {
+			return list, err
+		}
+		for _, l := range snap.Limits {
+			if l.Limit == money && l.Used > 0 {
+				list = append(list, Balance{pot, strings.TrimPrefix(l.Scope, "key="), l.Used})
+			}
+		}
+	}
+	sortBalances(list)
+	return list, nil
+}
+
+// Close implements [Ledger]. The store is not its own.
+func (s *InStore) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	var errs []error
+	for _, p := range s.pools {
+		errs = append(errs, p.Close())
+	}
+	s.pools = nil
+	return errors.Join(errs...)
+}
+
+// A receipt is HASH-SESSION-N for each pot, joined by underscores.
+func receiptOf(pool string, id store.ID) string {
+	return fmt.Sprintf("%s-%x-%x", hashOf(pool), id.Session, id.N)
+}
+
+func parseReceipt(s string) (hash string, id store.ID, ok bool) {
+	parts := strings.Split(s, "-")
+	if len(parts) != 3 || slices.Contains(parts, "") {
+		return "", id, false
+	}
+	session, err := strconv.ParseUint(parts[1], 16, 64)
+	n, err2 := strconv.ParseUint(parts[2], 16, 64)
+	return parts[0], store.ID{Session: session, N: n}, err == nil && err2 == nil && n > 0
+}
+
+func hashOf(pool string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(pool)) // it never fails
+	return strconv.FormatUint(h.Sum64(), 36)
+}

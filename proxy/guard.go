@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// checkOrigin refuses what a web page sends: it would spend the key of whoever looks at it. A page of
+// another site is told by its origin, one whose name was made to point here by the host that it asks for.
+func (p *Proxy) checkOrigin(r *http.Request) *refusal {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		return refuse(http.StatusForbidden, "web pages may not send through this gate", "send without an Origin header, from a program")
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" {
+		return refuse(http.StatusForbidden, "web pages may not send through this gate", "send from a program")
+	}
+	if overSocket(r) {
+		return nil // no page gets there
+	}
+	host := strings.ToLower(hostname(r.Host))
+	if isLoopback(host) || p.hosts[host] {
+		return nil
+	}
+	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		if ap, err := netip.ParseAddrPort(addr.String()); err == nil && ap.Addr().Unmap().String() == host {
+			return nil // by its own address: that is nobody's name
+		}
+	}
+	return refuse(http.StatusMisdirectedRequest, "this gate is not called "+quoted(host), "use its address, or name it in the configuration")
+}
+
+// checkProtocol refuses what is no request and answer.
+func checkProtocol(r *http.Request) *refusal {
+	upgrades := slices.ContainsFunc(r.Header.Values("Connection"), func(v string) bool { return strings.Contains(strings.ToLower(v), "upgrade") })
+	switch {
+	case upgrades && r.Header.Get("Upgrade") != "", r.Method == http.MethodConnect:
+		return refuse(http.StatusNotImplemented, "WebSockets and tunnels cannot be metered and do not pass this gate",
+			"turn them off in the client: plain requests and streamed answers pass")
+	case r.Method == http.MethodTrace:
+		return refuse(http.StatusMethodNotAllowed, "TRACE would show the key", "use another method")
+	}
+	return nil
+}
+
+// hostname is a host without its port.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		return h
+	}
+	return strings.Trim(host, "[]")
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// overSocket reports that a request came through a Unix socket.
+func overSocket(r *http.Request) bool {
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && addr.Network() == "unix"
+}

@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// What a client may say of itself. None of it goes on to the provider.
+const (
+	headerPrefix    = "X-Sluice-"
+	headerAgent     = headerPrefix + "Agent"
+	headerClass     = headerPrefix + "Class"
+	headerTool      = headerPrefix + "Tool"
+	headerUser      = headerPrefix + "User"
+	headerEmergency = headerPrefix + "Emergency"
+	headerToken     = headerPrefix + "Token"
+	headerVia       = headerPrefix + "Via"
+)
+
+// sessionHeaders are what agents call themselves anyway, and what is put before it.
+var sessionHeaders = []struct{ header, agent string }{
+	{"X-Agent-Id", ""},
+	{"X-Claude-Code-Agent-Id", "claude-code-"},
+	{"X-Claude-Code-Session-Id", "claude-code-"},
+}
+
+// keyHeaders are where clients put keys.
+var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
+
+// maxName bounds what a client may call itself.
+const maxName = 128
+
+// Token lets its bearer in.
+type Token struct {
+	Name  string
+	Hash  string // SHA-256 of the token, in hexadecimal
+	Agent string // that its bearer is; empty: the bearer says
+	Class string // the highest that its bearer can be in; empty: any
+}
+
+// tokens are known by their hashes: nothing is compared with a secret.
+type tokens map[[sha256.Size]byte]Token
+
+func newTokens(list []Token, classes []string) (tokens, error) {
+	all := tokens{}
+	for _, t := range list {
+		sum, err := hex.DecodeString(t.Hash)
+		if err != nil || len(sum) != sha256.Size {
+			return nil, fmt.Errorf("proxy: token %s: its hash is not a SHA-256 in hexadecimal", t.Name)
+		}
+		if t.Class != "" && !slices.Contains(classes, t.Class) {
+			return nil, fmt.Errorf("proxy: token %s: there is no class %q", t.Name, t.Class)
+		}
+		all[[sha256.Size]byte(sum)] = t
+	}
+	return all, nil
+}
+
+// find returns the token that a request bears: in its own header, or where a key would be.
+func (ts tokens) find(h http.Header) (Token, bool) {
+	if len(ts) == 0 {
+		return Token{}, false
+	}
+	for _, name := range append([]string{headerToken}, keyHeaders...) {
+		for _, v := range h.Values(name) {
+			if t, ok := ts[sha256.Sum256([]byte(bare(v)))]; ok {
+				return t, true
+			}
+		}
+	}
+	return Token{}, false
+}
+
+// strip removes tokens from where keys would be: they are ours and not the provider's.
+func (ts tokens) strip(h http.Header) {
+	if len(ts) == 0 {
+		return
+	}
+	for _, name := range keyHeaders {
+		if slices.ContainsFunc(h.Values(name), func(v string) bool { _, is := ts[sha256.Sum256([]byte(bare(v)))]; return is }) {
+			h.Del(name)
+		}
+	}
+}
+
+// bare is a credential without its scheme.
+func bare(v string) string {
+	if scheme, rest, ok := strings.Cut(v, " "); ok && (strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "token")) {
+		return strings.TrimSpace(rest)
+	}
+	return v
+}
+
+// identify finds out who sends a request: the token's agent, the path's, what the headers say, or what the
+// agent calls itself.
+func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *refusal) {
+	h := r.Header
+	token, borne := p.tokens.find(h)
+	if at.door.res.InjectHeader != "" && !borne && !overSocket(r) {
+		return c, refuse(http.StatusUnauthorized, "the key of "+at.door.name+" is this gate's, and is lent to bearers of a token only",
+			"send a token in X-Sluice-Token, or as the API key")
+	}
+	if h.Get(headerToken) != "" && !borne {
+		return c, refuse(http.StatusUnauthorized, "the token is not known here", "ask whoever runs the gate for one")
+	}
+	c = sluicehttp.Caller{Agent: at.agent, Class: at.class, Wait: at.door.res.Deadline}
+	c.Agent = firstOf(c.Agent, h.Get(headerAgent), ownName(h))
+	c.Class = firstOf(c.Class, h.Get(headerClass))
+	c.Tool, c.User = h.Get(headerTool), h.Get(headerUser)
+	c.Emergency = isTrue(h.Get(headerEmergency))
+	for what, name := range map[string]string{"agent": c.Agent, "class": c.Class, "tool": c.Tool, "user": c.User} {
+		if len(name) > maxName {
+			return c, refuse(http.StatusBadRequest, fmt.Sprintf("the name of the %s has %d bytes, more than %d", what, len(name), maxName), "shorten it")
+		}
+	}
+	if c.Class != "" && !slices.Contains(p.classes, c.Class) {
+		return c, refuse(http.StatusBadRequest, "there is no class "+quoted(c.Class), "use one of: "+strings.Join(p.classes, ", "))
+	}
+	if !borne {
+		return c, nil
+	}
+	return p.bind(c, token)
+}
+
+// bind holds a bearer to its token.
+func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal) {
+	if t.Agent != "" {
+		if c.Agent != "" && c.Agent != t.Agent {
+			return c, refuse(http.StatusForbidden, fmt.Sprintf("the token is agent %s's, not %s's", t.Agent, quoted(c.Agent)), "leave the agent out, or use its own token")
+		}
+		c.Agent = t.Agent
+	}
+	if t.Class == "" {
+		return c, nil
+	}
+	highest := slices.Index(p.classes, t.Class)
+	switch {
+	case c.Class == "":
+		c.Class = t.Class
+	case slices.Index(p.classes, c.Class) < highest:
+		return c, refuse(http.StatusForbidden, fmt.Sprintf("the token allows class %s at most, not %s", t.Class, c.Class), "ask in a lower class, or use another token")
+	}
+	if c.Emergency && highest > 0 {
+		return c, refuse(http.StatusForbidden, "the token allows class "+t.Class+" at most, which has no emergencies", "ask without X-Sluice-Emergency")
+	}
+	return c, nil
+}
+
+// ownName is what an agent calls itself, cut to what tells it from others.
+func ownName(h http.Header) string {
+	for _, s := range sessionHeaders {
+		name := h.Get(s.header)
+		if name == "" {
+			continue
+		}
+		if s.agent != "" && len(name) > 8 {
+			name = name[:8]
+		}
+		return s.agent + name
+	}
+	return ""
+}
+
+func firstOf(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func isTrue(s string) bool {
+	switch strings.ToLower(s) {
+	case "1", "true", "yes", "on":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,198 @@
+// Package proxy is the gate for programs that speak HTTP to a provider: they send to the proxy what they would
+// send to the provider, and get what the provider answers. A request is held until it is its turn.
+//
+// The path says where a request goes, /RESOURCE/..., and may say who sends it, /@AGENT/RESOURCE/... or
+// /@AGENT:CLASS/RESOURCE/.... docs/proxy.md has the rest.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// DefaultDeadline is how long a client is held by default: its own patience is some minutes.
+const DefaultDeadline = 10 * time.Minute
+
+// Options describe a proxy.
+type Options struct {
+	Gate *sluice.Gate
+	// Resources are those that can be reached, by name.
+	Resources map[string]Resource
+	// Classes are the names of the classes, highest first.
+	Classes []string
+	// Tokens let their bearers in, and say who they are. Where there are none everybody who can connect gets in.
+	Tokens []Token
+	// Hosts are names that clients may call the proxy by, besides those of this machine's loopback. Any other
+	// is a web page's that was made to point here.
+	Hosts []string
+	// Via names the store: what has passed a gate of the same one is not charged again.
+	Via string
+	// Base sends requests. Nil means a transport of its own.
+	Base http.RoundTripper
+	// Done is told of every exchange that is over. It must not block.
+	Done func(sluicehttp.Exchange)
+	// Log is told what nobody else is. Nil means nothing is.
+	Log *slog.Logger
+}
+
+// Resource is one that can be reached.
+type Resource struct {
+	Upstream *url.URL
+	Dialect  provider.Dialect // nil: generic
+	Limits   []sluice.Limit
+	// Deadline is how long a client is held before it is told to come back. 0 means DefaultDeadline.
+	Deadline time.Duration
+	// Inject is a header, such as x-api-key, and its value, which requests are sent with: clients need no
+	// key, but a token, or to come through a Unix socket.
+	InjectHeader, InjectValue string
+	// Free tells that the provider stops working for a client that is gone.
+	Free   bool
+	Prices func(model string, u *provider.Usage) (micros int64, known bool)
+	Retry  retry.Policy
+	// Route chooses another model for a call, empty for that of the call.
+	Route func(ctx context.Context, c sluicehttp.Caller, asked *provider.Asked) (model string)
+}
+
+// Proxy is an http.Handler.
+type Proxy struct {
+	gate    *sluice.Gate
+	doors   map[string]*door
+	byHost  map[string]*door
+	classes []string
+	tokens  tokens
+	hosts   map[string]bool
+	via     string
+	log     *slog.Logger
+}
+
+// New makes a proxy.
+func New(o Options) (*Proxy, error) {
+	if o.Gate == nil {
+		return nil, errors.New("proxy: there is no gate")
+	}
+	p := &Proxy{
+		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, log: o.Log,
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	for _, h := range o.Hosts {
+		p.hosts[strings.ToLower(h)] = true
+	}
+	var err error
+	if p.tokens, err = newTokens(o.Tokens, o.Classes); err != nil {
+		return nil, err
+	}
+	base := o.Base
+	if base == nil {
+		base = sluicehttp.Tuned()
+	}
+	book := &estimate.Book{}
+	for name, r := range o.Resources {
+		d, err := newDoor(p, name, r, base, book, o.Done)
+		if err != nil {
+			return nil, err
+		}
+		p.doors[name] = d
+		p.byHost[strings.ToLower(r.Upstream.Hostname())] = d
+	}
+	return p, nil
+}
+
+// Names are the resources that can be reached.
+func (p *Proxy) Names() []string {
+	names := make([]string, 0, len(p.doors))
+	for name := range p.doors {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Settle ends the tickets of answers that were broken off, for which places are held for a while. Call it before
+// the gate is closed.
+func (p *Proxy) Settle() {
+	for _, d := range p.doors {
+		d.gated.Settle()
+	}
+}
+
+// ServeHTTP sends a request on when it is its turn.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f := p.checkOrigin(r); f != nil {
+		f.write(w, nil)
+		return
+	}
+	at, f := p.find(r)
+	if f != nil {
+		f.write(w, nil)
+		return
+	}
+	caller, f := p.identify(r, &at)
+	if f != nil {
+		f.write(w, at.door)
+		return
+	}
+	if f := checkProtocol(r); f != nil {
+		f.write(w, at.door)
+		return
+	}
+	at.door.serve(w, r, at.path, caller)
+}
+
+// place is where a request goes.
+type place struct {
+	door  *door
+	path  string // escaped, as the provider gets it
+	agent string // as the path says
+	class string
+}
+
+// find reads the path. On a Unix socket clients may not know of the proxy and say where they want to go
+// by the host's name.
+func (p *Proxy) find(r *http.Request) (at place, f *refusal) {
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
+	first, rest, _ := strings.Cut(path, "/")
+	if who, ok := strings.CutPrefix(first, "@"); ok {
+		name, err := url.PathUnescape(who)
+		if err != nil || name == "" {
+			return at, refuse(http.StatusBadRequest, "the path names no agent", "send to /@AGENT/RESOURCE/...")
+		}
+		at.agent, at.class, _ = strings.Cut(name, ":")
+		first, rest, _ = strings.Cut(rest, "/")
+	}
+	name, err := url.PathUnescape(first)
+	if err == nil {
+		if at.door = p.doors[name]; at.door != nil {
+			at.path = "/" + rest
+			return at, nil
+		}
+	}
+	if overSocket(r) {
+		if at.door = p.byHost[strings.ToLower(hostname(r.Host))]; at.door != nil {
+			at.path = r.URL.EscapedPath()
+			return at, nil
+		}
+	}
+	return at, refuse(http.StatusNotFound, fmt.Sprintf("there is no resource %.80q here", first), "the first part of the path is one of: "+p.list())
+}
+
+func (p *Proxy) list() string {
+	names := p.Names()
+	if len(names) == 0 {
+		return "none is configured with an upstream"
+	}
+	sortNames(names)
+	return strings.Join(names, ", ")
+}

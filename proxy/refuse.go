@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// maxRetryAfter is the longest that a client is told to wait: some give up at a minute and more.
+const maxRetryAfter = 59 * time.Second
+
+// refusal is an answer of the proxy's own.
+type refusal struct {
+	status  int
+	message string
+	hint    string
+	after   time.Duration // when to come back; 0: it does not help
+	fatal   bool          // trying again does not help
+}
+
+func refuse(status int, message, hint string) *refusal {
+	return &refusal{status: status, message: message, hint: hint, fatal: true}
+}
+
+// refusalOf says what an error means for a client.
+func refusalOf(err error) *refusal {
+	var e *sluice.Error
+	if !errors.As(err, &e) {
+		return badGateway(err)
+	}
+	f := &refusal{message: e.Error(), hint: e.Hint}
+	switch {
+	case errors.Is(err, sluice.ErrStore), errors.Is(err, sluice.ErrClosed):
+		f.status, f.after = http.StatusServiceUnavailable, time.Second
+	case errors.Is(err, sluice.ErrDeadline), errors.Is(err, sluice.ErrNotNow), errors.Is(err, sluice.ErrFull), errors.Is(err, sluice.ErrAttempts),
+		errors.Is(err, sluice.ErrCancelled):
+		f.status, f.after = http.StatusTooManyRequests, maxRetryAfter
+		if !e.RetryAt.IsZero() {
+			f.after = min(max(time.Until(e.RetryAt), time.Second), maxRetryAfter)
+		}
+	case errors.Is(err, sluice.ErrInvalid), errors.Is(err, sluice.ErrUnknownResource):
+		f.status, f.fatal = http.StatusBadRequest, true
+	default: // a budget, a class, a cost above the capacity, a billing stop
+		f.status, f.fatal = http.StatusForbidden, true
+	}
+	return f
+}
+
+// badGateway is for a provider that cannot be reached. What went wrong is told, but for addresses in it.
+func badGateway(err error) *refusal {
+	f := &refusal{status: http.StatusBadGateway, message: "the provider could not be reached: " + plainly(err), hint: "look whether the upstream is right and answers"}
+	var ne net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &ne) && ne.Timeout() {
+		f.status, f.message = http.StatusGatewayTimeout, "the provider did not answer in time"
+	}
+	return f
+}
+
+// plainly is what an error is about, without what it was about to send.
+func plainly(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op + ": " + op.Err.Error()
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.Error()
+	}
+	return err.Error()
+}
+
+// write answers, in the provider's own words where they are known.
+func (f *refusal) write(w http.ResponseWriter, d *door) {
+	text := f.message
+	if f.hint != "" {
+		text += " (" + f.hint + ")"
+	}
+	kind, body := "application/problem+json", problem(f.status, f.message, f.hint)
+	if d != nil && d.speaker != nil {
+		if k, b := d.speaker.Refuse(f.status, "sluice: "+text); len(b) > 0 {
+			kind, body = k, b
+		}
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Sluice-Refused", "1")
+	if f.after > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(f.after.Seconds()))))
+	}
+	if f.fatal {
+		h.Set("X-Should-Retry", "false")
+	}
+	if f.status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	w.WriteHeader(f.status)
+	_, _ = w.Write(body) // who is gone misses nothing
+}
+
+func problem(status int, message, hint string) []byte {
+	b, err := json.Marshal(struct {
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+		Hint   string `json:"hint,omitempty"`
+	}{http.StatusText(status), status, message, hint})
+	if err != nil {
+		return []byte("{}")
+	}
+	return append(b, '\n')
+}
+
+func quoted(s string) string { return fmt.Sprintf("%.80q", s) }
+
+func sortNames(names []string) { slices.Sort(names) }

@@ -1,0 +1,177 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/store"
+)
+
+// RouteChoice is a model that can do a kind of task.
+type RouteChoice struct {
+	Resource string
+	Model    string
+	// Part is what requests for the model state as their Model, where the provider limits models together. Empty means the
+	// model itself.
+	Part string
+	// USDPerMTok is what a million tokens cost, about.
+	USDPerMTok float64
+}
+
+// Route is the model to use now.
+type Route struct {
+	Resource string
+	Model    string
+	// Wait is how long a request is expected to wait; 0 if it can go now. Unknown tells that nobody knows.
+	Wait       time.Duration
+	Unknown    bool
+	USDPerMTok float64
+	// Code is why: cheapest (of all), room (cheaper ones have none), soonest (none has room, this one will have it
+	// first), blind (none has room, and nobody knows when). Reason is the same for people.
+	Code   string
+	Reason string
+}
+
+// ErrUnknownTask is about a kind of task that no route is configured for.
+var ErrUnknownTask = errors.New("unknown task")
+
+// maxChoices bounds a route.
+const maxChoices = 64
+
+func checkRoutes(routes map[string][]RouteChoice) (map[string][]RouteChoice, error) {
+	out := map[string][]RouteChoice{}
+	for task, list := range routes {
+		if len(list) == 0 || len(list) > maxChoices {
+			return nil, invalid("route %.80q: it has %d models, and can have 1 to %d", task, len(list), maxChoices)
+		}
+		for _, c := range list {
+			if c.Resource == "" || c.Model == "" || len(c.Model) > store.MaxName || c.USDPerMTok < 0 || c.USDPerMTok > maxPerMTok {
+				return nil, invalid("route %.80q: a choice has a resource, a model, and a price of 0 to %d usd per million tokens", task, maxPerMTok)
+			}
+		}
+		out[task] = slices.Clone(list)
+	}
+	return out, nil
+}
+
+// maxPerMTok is the highest price that makes sense.
+const maxPerMTok = 1_000_000
+
+// Tasks are the kinds of task that routes are configured for, sorted.
+func (g *Gate) Tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
+
+// Route picks the model for a kind of task: the cheapest that has room now, else the one that will have it soonest.
+// need is what the request will take, as far as it is known; of other units it is what requests for that model took of late.
+// Nothing is reserved: it is advice.
+func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (Route, error) {
+	list, ok := g.routes[task]
+	if !ok {
+		e := &Error{Err: ErrUnknownTask, Message: fmt.Sprintf("there is no route for tasks called %.80q", task)}
+		if e.Hint = fmt.Sprintf("there are routes for %s", strings.Join(g.Tasks(), ", ")); len(g.routes) == 0 {
+			e.Hint = "routes: in the configuration names the models for each kind of task"
+		}
+		return Route{}, e
+	}
+	choices, rooms, err := g.choices(ctx, list, need)
+	if err != nil {
+		return Route{}, err
+	}
+	if len(choices) == 0 {
+		return Route{}, &Error{
+			Err: ErrUnknownResource, Message: fmt.Sprintf("route %.80q: none of its resources is configured", task),
+			Hint: fmt.Sprintf("configured are %q", g.names()),
+		}
+	}
+	return route(choices, rooms), nil
+}
+
+// choices looks at those whose resources there are.
+func (g *Gate) choices(ctx context.Context, list []RouteChoice, need []Amount) ([]RouteChoice, []room, error) {
+	var choices []RouteChoice
+	var rooms []room
+	for _, c := range list {
+		r := g.resources[c.Resource]
+		if r == nil {
+			continue
+		}
+		found, err := r.roomFor(ctx, partOf(&c), need)
+		if err != nil {
+			return nil, nil, err
+		}
+		choices, rooms = append(choices, c), append(rooms, found)
+	}
+	return choices, rooms, nil
+}
+
+func partOf(c *RouteChoice) string {
+	if c.Part != "" {
+		return c.Part
+	}
+	return c.Model
+}
+
+func asChoices(choices []RouteChoice, rooms []room) []policy.Choice {
+	list := make([]policy.Choice, len(choices))
+	for i := range choices {
+		list[i] = policy.Choice{Price: micros(choices[i].USDPerMTok), Room: rooms[i].open, Wait: rooms[i].wait.Microseconds()}
+		if rooms[i].unknown {
+			list[i].Wait = -1
+		}
+	}
+	return list
+}
+
+func micros(usd float64) int64 { return int64(usd*1e6 + 0.5) }
+
+func route(choices []RouteChoice, rooms []room) Route {
+	picked := policy.Route(asChoices(choices, rooms))
+	c, at := &choices[picked.Choice], &rooms[picked.Choice]
+	out := Route{Resource: c.Resource, Model: c.Model, USDPerMTok: c.USDPerMTok, Code: picked.Code.String()}
+	if !at.open {
+		out.Wait, out.Unknown = at.wait, at.unknown
+	}
+	switch picked.Code {
+	case policy.RouteCheapest:
+		out.Reason = "it is the cheapest, and has room now"
+	case policy.RouteRoom:
+		first := picked.Passed[0]
+		out.Reason = fmt.Sprintf("it is the cheapest that has room now; %s/%s has none (%s)", choices[first].Resource, choices[first].Model, rooms[first].why)
+	case policy.RouteSoonest:
+		out.Reason = fmt.Sprintf("none has room now; this one will have it first (%s)", at.why)
+	default:
+		out.Reason = fmt.Sprintf("none has room now, and nobody knows when; this one is the cheapest (%s)", at.why)
+	}
+	return out
+}
+
+// CheaperModel finds, for a request for a model of a resource, one that does the same tasks for less and has room now. It
+// is named RESOURCE/MODEL, as in a route; empty if there is none.
+func (g *Gate) CheaperModel(ctx context.Context, resource, model string) (string, error) {
+	best, lowest := "", int64(0)
+	for _, task := range g.Tasks() {
+		list := g.routes[task]
+		i := slices.IndexFunc(list, func(c RouteChoice) bool {
+			return c.Resource == resource && (c.Model == model || partOf(&c) == model)
+		})
+		if i < 0 {
+			continue
+		}
+		choices, rooms, err := g.choices(ctx, list, nil)
+		if err != nil {
+			return "", err
+		}
+		price := micros(list[i].USDPerMTok)
+		if k := policy.Cheaper(asChoices(choices, rooms), price); k >= 0 {
+			if p := micros(choices[k].USDPerMTok); best == "" || p < lowest {
+				best, lowest = choices[k].Resource+"/"+choices[k].Model, p
+			}
+		}
+	}
+	return best, nil
+}
