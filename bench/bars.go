@@ -34,7 +34,7 @@ const noAllocs = 0.005
 
 // bars returns nothing for a part in which Sluice did not take part.
 func bars(r Report) []Bar {
-	return slices.Concat(allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File), redisBars(r.Redis), flatBars(r.Flat))
+	return slices.Concat(allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File), redisBars(r.Redis), flatBars(r.Flat), proxyBars(r.Proxy))
 }
 
 func allowBars(rows []AllowRow) []Bar {

@@ -80,7 +80,7 @@ func TestBarsKnowPassFromMiss(t *testing.T) {
 // A run too short to mean anything still goes through every contender and shape.
 func TestShortRun(t *testing.T) {
 	var out, progress bytes.Buffer
-	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond, File: time.Millisecond, Processes: 2, Redis: 2 * time.Millisecond, Crowd: 20}
+	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond, File: time.Millisecond, Processes: 2, Redis: 2 * time.Millisecond, Proxy: 5 * time.Millisecond, Crowd: 20}
 	if err := run(opts, true, &out, &progress); err != nil {
 		t.Fatal(err)
 	}

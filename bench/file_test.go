@@ -263,7 +263,7 @@ func TestSpread(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	good := Options{Rounds: 1, Slice: 1, Wait: 1, File: 1, Processes: 8, Redis: 1, Crowd: 1000}
+	good := Options{Rounds: 1, Slice: 1, Wait: 1, File: 1, Processes: 8, Redis: 1, Proxy: 1, Crowd: 1000}
 	if err := good.check(); err != nil || !good.has(partFile) {
 		t.Error(err)
 	}

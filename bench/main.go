@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -25,6 +26,7 @@ type Options struct {
 	// Processes is how many share the file, when it is not one alone.
 	Processes int
 	Redis     time.Duration // of one contender's turn at a Redis
+	Proxy     time.Duration // of one contender's turn as a proxy
 	// Crowd is the largest number of agents, waiters and past requests that must not matter.
 	Crowd int
 	Only  []string // of the parts; empty: all
@@ -36,13 +38,14 @@ const (
 	partWaiting = "waiting"
 	partFile    = "file"
 	partRedis   = "redis"
+	partProxy   = "proxy"
 )
 
-var parts = []string{partAllow, partWaiting, partFile, partRedis}
+var parts = []string{partAllow, partWaiting, partFile, partRedis, partProxy}
 
 func (o Options) check() error {
-	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 {
-		return errors.New("rounds, slice, wait, file and redis must be positive")
+	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 || o.Proxy <= 0 {
+		return errors.New("rounds, slice, wait, file, redis and proxy must be positive")
 	}
 	if o.Processes < 1 || o.Processes > maxProcesses {
 		return fmt.Errorf("processes must be 1 to %d", maxProcesses)
@@ -76,6 +79,7 @@ type Report struct {
 	File    []FileRow   `json:"file"`
 	Redis   []RedisRow  `json:"redis"`
 	Flat    []FlatRow   `json:"flat"`
+	Proxy   []ProxyRow  `json:"proxy"`
 	Bars    []Bar       `json:"bars"`
 }
 
@@ -90,6 +94,7 @@ func main() {
 	flag.DurationVar(&opts.File, "file", 500*time.Millisecond, "length of one turn at a shared file")
 	flag.IntVar(&opts.Processes, "processes", 8, "processes that share a file")
 	flag.DurationVar(&opts.Redis, "redis", 500*time.Millisecond, "length of one turn at a Redis")
+	flag.DurationVar(&opts.Proxy, "proxy", time.Second, "length of one turn as a proxy")
 	flag.IntVar(&opts.Crowd, "crowd", 100_000, "largest number of agents, waiters and past requests in Redis")
 	flag.Func("only", "parts to run, comma separated: "+strings.Join(parts, ", ")+" (default all)", func(text string) error {
 		opts.Only = strings.Split(text, ",")
@@ -132,6 +137,11 @@ func run(opts Options, asJSON bool, out, progress io.Writer) error {
 	}
 	if opts.has(partRedis) {
 		if report.Redis, report.Flat, err = measureRedis(opts, progress); err != nil {
+			return err
+		}
+	}
+	if opts.has(partProxy) {
+		if report.Proxy, err = measureProxy(context.Background(), opts, progress); err != nil {
 			return err
 		}
 	}

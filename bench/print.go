@@ -39,6 +39,7 @@ func (r Report) print(out io.Writer) error {
 			row.Rate, row.Best, row.P50, row.P99, row.Ratio, row.Least, row.Worst, percent(row.Failed, 1))
 	}
 	r.printRedis(w)
+	r.printProxy(w)
 	if len(r.Bars) > 0 {
 		fmt.Fprintf(w, "\nbar\tmeasured\tallowed\t\n")
 	}
