@@ -40,9 +40,14 @@ type CallerReport struct {
 	WaitedMS   int64   `json:"waited_ms"`
 	// WouldWait is how many were let through in the mode observe that would have been held or
 	// refused; only the event log knows.
-	WouldWait int64                  `json:"would_wait"`
-	Units     map[string]int64       `json:"units"`
-	Models    map[string]ModelReport `json:"models"`
+	WouldWait int64 `json:"would_wait"`
+	// Micros is what the sends cost, in millionths of a dollar, and RetryMicros what those of them did that were retries; an
+	// estimate where nobody said. Unpriced is how many were for models whose price nobody knows. Only the event log knows.
+	Micros      int64                  `json:"-"`
+	RetryMicros int64                  `json:"-"`
+	Unpriced    int64                  `json:"unpriced"`
+	Units       map[string]int64       `json:"units"`
+	Models      map[string]ModelReport `json:"models"`
 
 	// Minutes are the sends of each minute in which there were any, by its start.
 	Minutes map[time.Time]int64 `json:"-"`

@@ -174,7 +174,7 @@ func TestReportAsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		v = asJSON(t, rep)
-		const caller = "failed first_sends mean_per_s models name peak_per_min peak_per_s retries throttled units waited_ms would_wait"
+		const caller = "failed first_sends mean_per_s models name peak_per_min peak_per_s retries throttled units unpriced waited_ms would_wait"
 		for _, c := range []struct {
 			path []any
 			want string

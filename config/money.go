@@ -60,9 +60,8 @@ func (f *File) gateRoutes() map[string][]sluice.RouteChoice {
 
 // families are what people call a provider's models for short, and one of them: prices of the others are about the same.
 var families = map[string]string{
-	"haiku": "claude-haiku-4-5", "sonnet": "claude-sonnet-4-5", "opus": "claude-opus-4-5",
-	"flash": "gemini-2.5-flash", "flash-lite": "gemini-2.5-flash-lite", "pro": "gemini-2.5-pro",
-	"mini": "gpt-5-mini", "nano": "gpt-5-nano",
+	"haiku": "claude-haiku-5-5", "sonnet": "claude-sonnet-5-5", "opus": "claude-opus-5-5",
+	"flash": "gemini-3-8-flash", "pro": "gemini-3-1-pro", "mini": "gpt-5-4-mini",
 }
 
 func perMillion(prices *provider.Prices, model string) float64 {

@@ -89,6 +89,9 @@ func withPreset(name string, configured []sluice.Limit) ([]sluice.Limit, error) 
 				own.Name, Duration(theirs.Window), Duration(own.Window))
 		}
 		own.Rough = theirs.Rough
+		if len(own.Per) == 0 && own.Kind != sluice.Concurrency {
+			own.Per = theirs.Per // it is the same limit, with another size
+		}
 		all = append(all, own)
 	}
 	for _, own := range configured {

@@ -24,7 +24,7 @@ func limitOf(t *testing.T, c sluice.Config, resource, name string) sluice.Limit 
 // A provider whose limits are known needs no numbers.
 func TestProviderBringsItsLimits(t *testing.T) {
 	t.Parallel()
-	f := parse(t, "resources: {hub: {provider: github}, other: {provider: anthropic, limits: [{name: minute, size: 80/min}]}}")
+	f := parse(t, "resources: {hub: {provider: github}, other: {provider: anthropic, limits: [{name: minute, size: 80/min}, {name: requests, size: 50/min}]}, plain: {limits: [{name: minute, size: 80/min}]}}")
 	c := gate(t, f)
 	preset, _ := provider.Preset("github")
 	if got := len(c.Resources["hub"].Limits); got != len(preset.Limits) {
@@ -33,10 +33,16 @@ func TestProviderBringsItsLimits(t *testing.T) {
 	if l := limitOf(t, c, "hub", "core"); l.Size != 5000 || !l.Guess {
 		t.Errorf("core is %+v", l)
 	}
-	if got := c.Resources["other"].Limits; len(got) != 1 {
-		t.Errorf("a provider without a preset has %+v", got)
+	if got := c.Resources["other"].Limits; len(got) != 4 { // requests, input_tokens, output_tokens, minute
+		t.Errorf("anthropic has %+v", got)
 	}
-	if f.Dialect("hub").Name() != "github" || f.Dialect("other").Name() != "generic" || f.Dialect("none").Name() != "generic" {
+	if l := limitOf(t, c, "other", "requests"); l.Size != 50 || len(l.Per) != 1 || l.Per[0] != sluice.PerModel {
+		t.Errorf("what is counted by model is so when it is configured too: %+v", l)
+	}
+	if got := c.Resources["plain"].Limits; len(got) != 1 {
+		t.Errorf("a resource without a provider has %+v", got)
+	}
+	if f.Dialect("hub").Name() != "github" || f.Dialect("other").Name() != "anthropic" || f.Dialect("none").Name() != "generic" {
 		t.Error("the wrong dialects")
 	}
 }
@@ -92,8 +98,10 @@ func TestAddPresets(t *testing.T) {
 	t.Parallel()
 	f := Default()
 	f.AddPresets()
-	if _, ok := f.Resources["github"]; !ok || len(f.Resources) != 1 {
-		t.Errorf("got %v", f.Resources)
+	for _, name := range []string{"anthropic", "gemini", "github", "openai"} {
+		if f.Resources[name].Provider != name {
+			t.Errorf("there is no %s in %v", name, f.Resources)
+		}
 	}
 	opens(t, f)
 	f = parse(t, "resources: {github: {limits: [{name: minute, size: 1/min}]}}")

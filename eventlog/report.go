@@ -33,8 +33,8 @@ func Report(dir string, since time.Time) (sluice.Report, error) {
 }
 
 // Complete adds to a store's report what only the log knows: what was sent before the store's
-// memory begins, and what the store was not asked about. Peaks within a second are the larger ones
-// of both.
+// memory begins, what the store was not asked about, and what it all cost. Peaks within a second are
+// the larger ones of both.
 func Complete(rep *sluice.Report, dir string, since time.Time) error {
 	begins := map[string]time.Time{}
 	for _, r := range rep.Resources {
@@ -54,6 +54,9 @@ func Complete(rep *sluice.Report, dir string, since time.Time) error {
 			continue
 		}
 		r.addTo(one)
+		if r.first.IsZero() { // only money was counted: the store knows the rest
+			continue
+		}
 		if r.first.Before(one.Since) {
 			one.Since = r.first
 		}
@@ -86,6 +89,9 @@ func add(to, more *sluice.CallerReport) {
 	to.Failed += more.Failed
 	to.WaitedMS += more.WaitedMS
 	to.WouldWait += more.WouldWait
+	to.Micros += more.Micros
+	to.RetryMicros += more.RetryMicros
+	to.Unpriced += more.Unpriced
 	to.PeakPerS = max(to.PeakPerS, more.PeakPerS)
 	if to.Minutes == nil {
 		to.Minutes = map[time.Time]int64{}

@@ -16,7 +16,7 @@ type tally struct {
 
 // resourceTally is what was sent to one resource.
 type resourceTally struct {
-	first   time.Time
+	first   time.Time // that the count of sends begins with; zero: there is none
 	total   *callerTally
 	callers map[string]*callerTally
 }
@@ -34,6 +34,7 @@ type sent struct {
 	agent   string
 	event   sluice.Event
 	counted bool
+	paid    bool // its money is counted: the store knows nothing of that
 }
 
 func newTally(since time.Time, counts func(string, time.Time, bool) bool) *tally {
@@ -66,18 +67,24 @@ func (t *tally) add(e *sluice.Event) {
 			t.each(e, e.Agent, func(c *callerTally) { c.WouldWait++ })
 		}
 	case sluice.EventSend:
-		s := &sent{e.Agent, *e, counted}
+		s := &sent{e.Agent, *e, counted, t.countsMoney(e)}
 		if e.Ticket != "" {
 			t.tickets[e.Ticket] = s
 		}
 		if counted {
 			t.each(e, e.Agent, func(c *callerTally) { c.send(e, 1) })
 		}
+		t.pay(s, e.Units[sluice.USD], 1)
 	case sluice.EventCancel:
-		if s := t.tickets[e.Ticket]; s != nil && s.counted {
-			delete(t.tickets, e.Ticket)
+		s := t.tickets[e.Ticket]
+		if s == nil {
+			return
+		}
+		delete(t.tickets, e.Ticket)
+		if s.counted {
 			t.each(&s.event, s.agent, func(c *callerTally) { c.send(&s.event, -1) })
 		}
+		t.pay(s, -s.event.Units[sluice.USD], -1)
 	case sluice.EventThrottled:
 		if counted {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Throttled++ })
@@ -112,7 +119,7 @@ func (t *tally) whose(e *sluice.Event) string {
 // settle corrects what a send was charged to what it really used.
 func (t *tally) settle(e *sluice.Event) {
 	s := t.tickets[e.Ticket]
-	if s == nil || !s.counted || len(e.Units) == 0 {
+	if s == nil || !s.counted && !s.paid || len(e.Units) == 0 {
 		return
 	}
 	more := map[string]int64{}
@@ -122,19 +129,55 @@ func (t *tally) settle(e *sluice.Event) {
 		}
 	}
 	s.event.Units = addUnits(addUnits(nil, s.event.Units, 1), more, 1)
+	t.pay(s, more[sluice.USD], 0)
+	if !s.counted {
+		return
+	}
 	t.each(&s.event, s.agent, func(c *callerTally) { c.use(s.event.Model, more, 1) })
+}
+
+// countsMoney reports whether a send costs money within the period.
+func (t *tally) countsMoney(e *sluice.Event) bool {
+	_, costs := e.Units[sluice.USD]
+	return costs && !e.Time.Before(t.since)
+}
+
+// pay counts what a send costs, or by how much that was wrong, and so many sends without a price.
+func (t *tally) pay(s *sent, micros, sends int64) {
+	if !s.paid {
+		return
+	}
+	r := t.resource(s.event.Resource)
+	r.change(s.agent, func(c *callerTally) {
+		c.Micros += micros
+		if s.event.Retry {
+			c.RetryMicros += micros
+		}
+		if s.event.Unpriced {
+			c.Unpriced += sends
+		}
+	})
 }
 
 // each changes a caller's count and that of all together.
 func (t *tally) each(e *sluice.Event, agent string, change func(*callerTally)) {
-	r := t.resources[e.Resource]
-	if r == nil {
-		r = &resourceTally{first: e.Time, total: &callerTally{CallerReport: *newCaller("")}, callers: map[string]*callerTally{}}
-		t.resources[e.Resource] = r
-	}
-	if e.Time.Before(r.first) {
+	r := t.resource(e.Resource)
+	if r.first.IsZero() || e.Time.Before(r.first) {
 		r.first = e.Time
 	}
+	r.change(agent, change)
+}
+
+func (t *tally) resource(name string) *resourceTally {
+	r := t.resources[name]
+	if r == nil {
+		r = &resourceTally{total: &callerTally{CallerReport: *newCaller("")}, callers: map[string]*callerTally{}}
+		t.resources[name] = r
+	}
+	return r
+}
+
+func (r *resourceTally) change(agent string, change func(*callerTally)) {
 	c := r.callers[agent]
 	if c == nil {
 		c = &callerTally{CallerReport: *newCaller(agent)}

@@ -61,7 +61,7 @@ func formOf(path string) *form {
 // Ask reads a call.
 func (v *vendor) Ask(c *Call) Asked {
 	var a Asked
-	if c.Method == "HEAD" || c.Method == "OPTIONS" { // asks whether anybody is there
+	if v.models && (c.Method == "HEAD" || c.Method == "OPTIONS") { // asks whether anybody is there
 		a.Free = true
 		return a
 	}

@@ -106,6 +106,10 @@ func (rd *reader) fill(f *family, name, role string) {
 // fillSize reads 100, or 100;w=60, or 100, 100;w=60, 1000;w=3600, where all but the first are
 // policies.
 func (rd *reader) fillSize(f *family, name string) {
+	if n, ok := rd.plain(name); ok {
+		f.limit.Size = n
+		return
+	}
 	members := rd.list(name)
 	if len(members) == 0 {
 		return
@@ -127,6 +131,9 @@ func (rd *reader) fillSize(f *family, name string) {
 
 // leading is the first number of a field.
 func (rd *reader) leading(name string, l *Limit) int64 {
+	if n, ok := rd.plain(name); ok {
+		return n
+	}
 	members := rd.list(name)
 	if len(members) == 0 {
 		return unstated

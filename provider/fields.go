@@ -25,7 +25,7 @@ func newReader(r *Response, now time.Time) *reader {
 	}
 	raw := make([]string, 0, 16)
 	for name := range r.Header {
-		if len(name) <= maxName && ofInterest(strings.ToLower(name)) {
+		if len(name) <= maxName && ofInterest(name) {
 			raw = append(raw, name)
 		}
 	}
@@ -43,16 +43,38 @@ func newReader(r *Response, now time.Time) *reader {
 	return rd
 }
 
-// ofInterest reports a field that speaks of limits or of time.
+// ofInterest reports a field that speaks of limits or of time, in whatever case. Every field of every answer
+// is asked about, so nothing is made of the name.
 func ofInterest(name string) bool {
-	switch name {
-	case "date", "age", "retry-after", "retry-after-ms":
-		return true
+	switch len(name) {
+	case len("age"), len("date"), len("retry-after"), len("retry-after-ms"):
+		for _, f := range [...]string{"date", "age", "retry-after", "retry-after-ms"} {
+			if strings.EqualFold(name, f) {
+				return true
+			}
+		}
 	}
-	return strings.Contains(name, "ratelimit") || strings.Contains(name, "rate-limit")
+	return containsFold(name, "ratelimit") || containsFold(name, "rate-limit")
+}
+
+// containsFold is strings.Contains without regard to case; word is in lower case and plain ASCII.
+func containsFold(s, word string) bool {
+	for i := 0; i+len(word) <= len(s); i++ {
+		if s[i]|0x20 == word[0] && strings.EqualFold(s[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
 }
 
 func (rd *reader) take(name string, values []string) {
+	if _, known := rd.fields[name]; !known && fine(values) { // as nearly all are
+		if len(values) > 0 {
+			rd.names = append(rd.names, name)
+			rd.fields[name] = values[:len(values):len(values)]
+		}
+		return
+	}
 	for i, v := range values {
 		if i >= maxLimits || len(v) > maxValue {
 			rd.ignored++
@@ -63,6 +85,16 @@ func (rd *reader) take(name string, values []string) {
 		}
 		rd.fields[name] = append(rd.fields[name], v)
 	}
+}
+
+// fine reports values that are all within bounds.
+func fine(values []string) bool {
+	for _, v := range values {
+		if len(v) > maxValue {
+			return false
+		}
+	}
+	return len(values) <= maxLimits
 }
 
 // has reports a field that is there, even if it is blank.
@@ -89,6 +121,15 @@ func (rd *reader) list(name string) []member {
 		all = all[:maxLimits]
 	}
 	return all
+}
+
+// plain reads a field that is a number and nothing else, as most are.
+func (rd *reader) plain(name string) (int64, bool) {
+	v := rd.fields[name]
+	if len(v) != 1 {
+		return 0, false
+	}
+	return parseAmount(v[0])
 }
 
 // amount counts a value that is no amount.

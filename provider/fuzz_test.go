@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -60,6 +61,142 @@ func checkBounds(t *testing.T, o *Observation) {
 			t.Errorf("names out of bounds: %+v", l)
 		}
 	}
+}
+
+// FuzzUsage gives every reader anything, in two pieces: it must not panic, stay within bounds, and say the
+// same as in one piece.
+func FuzzUsage(f *testing.F) {
+	for _, s := range usageSamples {
+		f.Add(string(sample(f, s.file)), 100, contentOf(s.file))
+	}
+	f.Add(string(frame("x", `{"usage":{"inputTokens":9}}`)), 20, "application/vnd.amazon.eventstream")
+	f.Fuzz(func(t *testing.T, body string, cut int, contentType string) {
+		cut = min(max(cut, 0), len(body))
+		for _, name := range []string{"anthropic", "openai", "gemini", "slack"} {
+			one, two := newUsageReader(vendorOf(name), contentType), newUsageReader(vendorOf(name), contentType)
+			if one == nil {
+				return
+			}
+			one.Write([]byte(body))
+			two.Write([]byte(body[:cut]))
+			two.Write([]byte(body[cut:]))
+			u, failed := one.Usage(), one.Failed()
+			if u != two.Usage() || !reflect.DeepEqual(failed, two.Failed()) {
+				t.Errorf("%s: %+v whole, %+v in pieces", name, u, two.Usage())
+			}
+			checkUsage(t, &u)
+			checkBounds(t, &failed)
+		}
+		g := &graphQLReader{}
+		g.Write([]byte(body))
+		failed := g.Failed()
+		checkBounds(t, &failed)
+	})
+}
+
+func checkUsage(t *testing.T, u *Usage) {
+	t.Helper()
+	for _, n := range []int64{u.Input, u.CacheRead, u.CacheWrite, u.CacheLong, u.Output, u.Seen} {
+		if n < 0 || n > store.MaxAmount {
+			t.Errorf("out of bounds: %+v", u)
+		}
+	}
+	if len(u.Model) > maxModel || u.Micros < 0 || u.Final && !u.Known {
+		t.Errorf("out of bounds: %+v", u)
+	}
+	if micros, _ := DefaultPrices().Micros(u.Model, u); micros < 0 {
+		t.Errorf("%+v costs %d", u, micros)
+	}
+}
+
+// FuzzCall gives every dialect any request. What it changes of one that is JSON is JSON still.
+func FuzzCall(f *testing.F) {
+	f.Add("POST", "/v1/chat/completions", `{"model":"a","stream":true,"stream_options":null,"n":2}`)
+	f.Add("POST", "/v1/messages", `{"model":"claude-opus-4-5","max_tokens":5,"messages":[{"content":"\u00e9\""}]}`)
+	f.Add("POST", "/v1beta/models/a:streamGenerateContent", `{"generationConfig":{"maxOutputTokens":1}}`)
+	f.Add("POST", "/graphql", `{"query":"mutation { a(b: \"\"\"x\"\"\") }"}`)
+	f.Fuzz(func(t *testing.T, method, path, body string) {
+		for _, name := range Names() {
+			s := speaker(t, name)
+			c := &Call{Method: method, Path: path, Body: []byte(body), Whole: true, Size: int64(len(body)), Header: map[string][]string{path: {body}}}
+			a := s.Ask(c)
+			if a.Text < 0 || a.MaxOutput < 0 || a.MaxOutput > store.MaxAmount || len(a.Model) > maxModel || len(a.Part) > store.MaxName {
+				t.Errorf("%s: out of bounds: %+v", name, a)
+			}
+			s.Key(c.Header)
+			s.OnlyUsage(c.Body)
+			asked := s.AskUsage(c.Body)
+			_, renamed, ok := s.Rename(c, "b")
+			if json.Valid(c.Body) && (!json.Valid(asked) || ok && len(renamed) > 0 && !json.Valid(renamed)) {
+				t.Errorf("%s: %q became %q and %q", name, body, asked, renamed)
+			}
+			if string(c.Body) != body {
+				t.Errorf("%s changed the call", name)
+			}
+		}
+	})
+}
+
+// FuzzScan compares the scanner with encoding/json: it finds the same scalars in what is JSON.
+func FuzzScan(f *testing.F) {
+	f.Add(`{"a":[1,{"b":"c\n"},null],"d":{"e":true}}`)
+	f.Add(`[[],{}," ",-1.5e3]`)
+	f.Fuzz(func(t *testing.T, body string) {
+		var c counting
+		s := newScanner(&c)
+		s.write([]byte(body))
+		s.write([]byte{'\n'})
+		if !json.Valid([]byte(body)) || strings.Count(body, "[")+strings.Count(body, "{") >= maxDepth {
+			return
+		}
+		if want := scalars(t, body); c.scalars != want {
+			t.Errorf("%q: %d scalars, want %d", body, c.scalars, want)
+		}
+		if c.docs != 1 {
+			t.Errorf("%q: %d documents", body, c.docs)
+		}
+	})
+}
+
+type counting struct{ scalars, docs int }
+
+func (c *counting) scalar(*scanner) { c.scalars++ }
+func (c *counting) closed(*scanner) {}
+func (c *counting) done()           { c.docs++ }
+
+// scalars counts the values that are neither objects nor arrays.
+func scalars(t *testing.T, body string) int {
+	t.Helper()
+	var raw json.RawMessage = []byte(body)
+	switch strings.TrimLeft(body, " \t\r\n")[0] {
+	case '[':
+		var list []json.RawMessage
+		if err := json.Unmarshal(raw, &list); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, e := range list {
+			n += scalars(t, string(e))
+		}
+		return n
+	case '{':
+		d := json.NewDecoder(strings.NewReader(body))
+		if _, err := d.Token(); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for d.More() {
+			if _, err := d.Token(); err != nil { // the name
+				t.Fatal(err)
+			}
+			if err := d.Decode(&raw); err != nil {
+				t.Fatal(err)
+			}
+			n += scalars(t, string(raw))
+		}
+		return n
+	}
+	return 1
 }
 
 // FuzzReset: any text is a time within bounds, or none.

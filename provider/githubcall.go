@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"mime"
 	"strings"
 
 	"github.com/sluicehq/sluice"
@@ -99,7 +98,7 @@ func (GitHub) Usage(asked *Asked, contentType string) UsageReader {
 	if asked.Part != partGraphQL {
 		return nil
 	}
-	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+	if kind := mediaType(contentType); kind != "" && !isJSON(kind) {
 		return nil
 	}
 	return &graphQLReader{}

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -34,6 +35,91 @@ func TestPresetsAreNotShared(t *testing.T) {
 	a.Limits[0].Size = 1
 	if b, _ := provider.Preset("github"); reflect.DeepEqual(a, b) {
 		t.Error("changing a preset changes it for others")
+	}
+}
+
+// names are those that a configuration may state.
+var names = []string{
+	"admob", "anthropic", "azure", "bedrock", "cohere", "deepseek", "gemini", "generic", "github", "groq", "jira", "mistral",
+	"notion", "openai", "openrouter", "slack", "stripe", "xai",
+}
+
+func TestEveryProviderSpeaks(t *testing.T) {
+	if got := provider.Names(); !reflect.DeepEqual(got, names) {
+		t.Errorf("there are %v, want %v", got, names)
+	}
+	for _, name := range names {
+		d, _ := provider.Lookup(name)
+		if _, ok := d.(provider.Speaker); !ok {
+			t.Errorf("%s does not read requests", name)
+		}
+	}
+}
+
+// All presets can be opened, with one request let through.
+func TestPresetsOpen(t *testing.T) {
+	resources := map[string]sluice.Resource{}
+	for _, name := range names {
+		resources[name], _ = provider.Preset(name)
+	}
+	g, err := sluice.Open(t.Context(), sluice.Config{Store: "mem:", Resources: resources})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for _, name := range names {
+		if _, err := g.Try(t.Context(), sluice.Request{Resource: name, Agent: "a", Model: "m"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Of a provider that states its limits nothing need be known: its first answer is enough.
+func TestAnthropicTeachesItsLimits(t *testing.T) {
+	preset, _ := provider.Preset("anthropic")
+	g, err := sluice.Open(t.Context(), sluice.Config{Store: "mem:", Resources: map[string]sluice.Resource{"a": preset}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	d, _ := provider.Lookup("anthropic")
+	speaker := d.(provider.Speaker)
+	ask := func(model string, tokens int64) (sluice.Ticket, error) {
+		return g.Try(t.Context(), sluice.Request{
+			Resource: "a", Agent: "x", Model: model, Cost: speaker.Spent(&provider.Usage{Input: tokens, Output: 1}),
+		})
+	}
+	ticket, err := ask("opus-4", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 15, 7, 0, 0, 0, time.UTC)
+	o := d.Observe(&provider.Response{Status: 200, Header: map[string][]string{
+		"Anthropic-Ratelimit-Requests-Limit": {"50"}, "Anthropic-Ratelimit-Requests-Remaining": {"49"}, "Anthropic-Ratelimit-Requests-Reset": {"2026-11-15T07:00:01Z"},
+		"Anthropic-Ratelimit-Input-Tokens-Limit": {"30000"}, "Anthropic-Ratelimit-Input-Tokens-Remaining": {"10000"}, "Anthropic-Ratelimit-Input-Tokens-Reset": {"2026-11-15T07:00:40Z"},
+	}}, now)
+	if _, err := ticket.Answer(o.Answer(preset.Limits)); err != nil {
+		t.Fatal(err)
+	}
+	if err := ticket.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask("opus-4", 40000); !errors.Is(err, sluice.ErrCapacity) {
+		t.Errorf("more than the limit: %v", err)
+	}
+	if _, err := ask("opus-4", 20000); !errors.Is(err, sluice.ErrNotNow) {
+		t.Errorf("more than is left: %v", err)
+	}
+	s, err := g.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for _, l := range s.Resources[0].Limits {
+		found[l.Name+" "+l.Scope] = l.Limit
+	}
+	if want := map[string]int64{"requests model=opus-4": 50, "input_tokens model=opus-4": 30000, "output_tokens model=opus-4": 0}; !reflect.DeepEqual(found, want) {
+		t.Errorf("limits are %v, want %v", found, want)
 	}
 }
 

@@ -1,8 +1,11 @@
 // Package provider reads what providers say about their limits. A dialect turns the
 // status, headers and first bytes of an answer into an [Observation]: what the answer
-// means for the quota, how long to wait, and what it states of limits. A dialect may also
-// know what a request costs before it is sent, and the limits that its provider
-// enforces, so that a configuration needs no numbers.
+// means for the quota, how long to wait, and what it states of limits. It also reads requests (see
+// [Speaker]): what they cost before they are sent, and what they have used while their answers pass by. And it
+// knows the limits that its provider enforces, so that a configuration needs no numbers. [Prices] turn
+// tokens into money.
+//
+// [Generic] and [GitHub] are types; the others, from "anthropic" to "xai", are data behind [Lookup].
 //
 // Everything here is a pure function: no network and no clock. Absolute times are
 // compared with the answer's own Date, so that the two clocks need not agree.
@@ -49,8 +52,9 @@ type Response struct {
 // Observation is what an answer says.
 type Observation struct {
 	Verdict sluice.Verdict
-	// RetryAfter is how long to wait. It is the provider's own word if Hinted is set. If not, it
-	// is the least that the provider's documentation asks for, 0 if that asks for nothing.
+	// RetryAfter is how long to wait. If Hinted is set it is the provider's own word, or the time to a moment
+	// that its documentation fixes, such as midnight. If not, it is the least that the documentation asks
+	// for, 0 if that asks for nothing.
 	RetryAfter time.Duration
 	Hinted     bool
 	// Scope is what a refusal proves to be limited.

@@ -3,7 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
+	"fmt"
 	"strings"
 
 	"github.com/sluicehq/sluice"
@@ -49,7 +49,7 @@ func (v *vendor) Rename(c *Call, model string) (path string, body []byte, ok boo
 	}
 	path, body = c.Path, c.Body
 	if at, there := inPath(path); there {
-		path = path[:at.from] + url.PathEscape(model) + path[at.to:]
+		path = path[:at.from] + escaped(model) + path[at.to:]
 		ok = true
 	}
 	places := members(body, "model")
@@ -115,4 +115,18 @@ func (v *vendor) OnlyUsage(data []byte) bool {
 	}
 	list := data[choices[0].from:choices[0].to]
 	return list[0] == '[' && blank(list, 1) == len(list)-1
+}
+
+// escaped writes a name so that it is one part of a path.
+func escaped(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~@:$&+=", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
 }

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"mime"
 	"strings"
 
 	"github.com/sluicehq/sluice"
@@ -25,7 +24,7 @@ type usageReader struct {
 func newUsageReader(v *vendor, contentType string) UsageReader {
 	u := &usageReader{vendor: v, tally: noTally}
 	u.scan = newScanner(u)
-	kind, _, err := mime.ParseMediaType(contentType)
+	kind := mediaType(contentType)
 	switch {
 	case kind == "text/event-stream":
 		u.stream = true
@@ -36,13 +35,21 @@ func newUsageReader(v *vendor, contentType string) UsageReader {
 	case kind == "application/x-ndjson" || kind == "application/jsonl":
 		u.stream = true
 		u.feed = u.scan.write
-	case contentType == "" || err != nil || kind == "application/json" || strings.HasSuffix(kind, "+json"):
+	case kind == "" || isJSON(kind):
 		u.feed = u.scan.write
 	default:
 		return nil
 	}
 	return u
 }
+
+// mediaType is a content type without its parameters.
+func mediaType(contentType string) string {
+	kind, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(kind))
+}
+
+func isJSON(kind string) bool { return kind == "application/json" || strings.HasSuffix(kind, "+json") }
 
 // Write reads on.
 func (u *usageReader) Write(p []byte) { u.feed(p) }
@@ -92,11 +99,16 @@ func (u *usageReader) top(s *scanner, from int) {
 			u.event = eventOf(s.value())
 		}
 	case "model", "modelVersion":
-		if m := s.text(); m != "" && len(m) <= maxModel {
+		if string(s.value()) == u.usage.Model { // as in every piece before
+			return
+		}
+		if m := plainModel(s.text()); m != "" {
 			u.usage.Model = m
 		}
 	case "delta":
 		u.usage.Seen += int64(s.size)
+	case "stopReason":
+		u.ended = true
 	}
 	u.failure.note(s, from)
 }

@@ -20,7 +20,7 @@ var usageSamples = []struct {
 	want           Usage
 	verdict        sluice.Verdict
 }{
-	{"anthropic", "anthropic.sse", Usage{Model: "claude-opus-5-5-20261001", Input: 2095, CacheRead: 51000, CacheWrite: 200, CacheLong: 1000, Output: 89, Known: true, Final: true, Seen: 65}, 0},
+	{"anthropic", "anthropic.sse", Usage{Model: "claude-opus-5-5-20261001", Input: 2095, CacheRead: 51000, CacheWrite: 200, CacheLong: 1000, Output: 89, Known: true, Final: true, Seen: 64}, 0},
 	{"anthropic", "anthropic-overloaded.sse", Usage{Model: "claude-sonnet-5-5", Input: 25, Output: 1, Known: true, Seen: 9}, sluice.VerdictOverloaded},
 	{"anthropic", "anthropic.json", Usage{Model: "claude-haiku-4-5-20251001", Input: 10, CacheRead: 5, Output: 4, Known: true, Final: true}, 0},
 	{"anthropic", "anthropic-rounds.json", Usage{Model: "claude-opus-5-5", Input: 203000, Output: 4500, Known: true, Final: true}, 0},
@@ -204,8 +204,9 @@ func frame(headers, payload string) []byte {
 
 func TestUsageOfAmazonsFrames(t *testing.T) {
 	body := append(frame("\x0b:event-type", `{"contentBlockIndex":0,"delta":{"text":"Hi"}}`), frame("", "")...)
+	body = append(body, frame("y", `{"stopReason":"end_turn"}`)...)
 	body = append(body, frame("x", `{"metrics":{"latencyMs":5},"usage":{"inputTokens":9,"outputTokens":4,"totalTokens":13}}`)...)
-	want := Usage{Input: 9, Output: 4, Known: true, Seen: 2}
+	want := Usage{Input: 9, Output: 4, Known: true, Final: true, Seen: 2}
 	for n := 1; n < len(body); n++ {
 		if got, _ := usageOf(t, "bedrock", "application/vnd.amazon.eventstream", body[:n], body[n:]); got != want {
 			t.Fatalf("cut at %d: %+v", n, got)

@@ -2,6 +2,7 @@ package sluicehttp
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -35,11 +36,14 @@ func (f *flight) judge(a *attempt) (o outcome) {
 
 // failed ends the ticket of a send that has no answer.
 func (f *flight) failed(a *attempt, o *outcome) {
-	o.unsent = a.unsent()
+	var bad *badRequest
+	o.unsent = a.unsent() || errors.As(o.err, &bad)
+	f.told.Micros = f.told.EstimatedMicros // what was reckoned with stays charged, unless nothing was sent
 	ticket := a.end()
 	a.cancel(nil)
 	switch {
 	case o.unsent:
+		f.told.Micros = 0
 		_ = ticket.Cancel()
 	case f.ctx.Err() != nil || timeout(o.err): // the provider may still be at it
 		f.told.Aborted = f.ctx.Err() != nil

@@ -44,6 +44,13 @@ type patient struct {
 
 func (p *patient) Deadline() (time.Time, bool) { return p.until, true }
 
+func (p *patient) Err() error {
+	if err := p.Context.Err(); err != nil || time.Now().Before(p.until) {
+		return err
+	}
+	return context.DeadlineExceeded
+}
+
 // acquire waits for the request's turn. until is the latest that it may be sent; zero means any time.
 func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, error) {
 	wait := ctx
@@ -60,7 +67,7 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 		err = ticket.Renew(wait)
 	}
 	if err != nil {
-		return sluice.Ticket{}, f.late(err, wait != ctx && !time.Now().Before(until))
+		return sluice.Ticket{}, f.late(err, wait != ctx && ctx.Err() == nil && !time.Now().Before(until))
 	}
 	f.told.Waited += ticket.Waited()
 	return ticket, nil
@@ -69,13 +76,14 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 // late says so if the time that the caller allows for waiting has passed.
 func (f *flight) late(err error, passed bool) error {
 	var e *sluice.Error
-	if !passed || !errors.As(err, &e) || !errors.Is(err, sluice.ErrDeadline) {
+	if !passed || !errors.As(err, &e) || !errors.Is(err, sluice.ErrDeadline) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	late := *e
-	late.Message = fmt.Sprintf("%s: its turn did not come within %v", f.t.Resource, time.Since(f.start).Round(time.Millisecond))
-	late.Hint = "let it wait longer, or come back later"
-	return &late
+	return &sluice.Error{
+		Err: sluice.ErrDeadline, Resource: e.Resource, Agent: e.Agent, Limit: e.Limit, RetryAt: e.RetryAt, Reason: "deadline",
+		Message: fmt.Sprintf("%s: its turn did not come within %v", f.t.Resource, time.Since(f.start).Round(time.Millisecond)),
+		Hint:    "let it wait longer, or come back later",
+	}
 }
 
 // send sends the request once.
@@ -87,7 +95,7 @@ func (a *attempt) send() (*http.Response, error) {
 	req.Header = f.header
 	var err error
 	if req.Body, err = f.payload.open(); err != nil {
-		return nil, fmt.Errorf("sluicehttp: the request's body could not be read again: %w", err)
+		return nil, &badRequest{fmt.Errorf("sluicehttp: the request's body could not be read again: %w", err)}
 	}
 	req.GetBody = nil
 	if f.payload.replayable() {

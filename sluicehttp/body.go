@@ -67,7 +67,7 @@ func (b *body) listen(resp *http.Response) {
 	b.usage = f.t.speaker.Usage(&f.asked, resp.Header.Get("Content-Type"))
 	switch encoding := encodingOf(resp.Header); {
 	case encoding == "gzip" && b.usage != nil:
-		b.zipped = newInflater(b.usage)
+		b.zipped = newInflater(b.usage, maxInflated)
 	case encoding != "":
 		b.usage = nil // nothing in it can be read
 	case f.hidden && streams(resp.Header):

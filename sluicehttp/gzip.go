@@ -50,20 +50,20 @@ type inflater struct {
 	rest []byte        // of what was given
 }
 
-func newInflater(to provider.UsageReader) *inflater {
+func newInflater(to provider.UsageReader, most int) *inflater {
 	i := &inflater{in: make(chan []byte), idle: make(chan struct{}), over: make(chan struct{})}
-	go i.run(to)
+	go i.run(to, most)
 	return i
 }
 
-func (i *inflater) run(to provider.UsageReader) {
+func (i *inflater) run(to provider.UsageReader, most int) {
 	defer close(i.over)
 	z, err := gzip.NewReader(i)
 	if err != nil {
 		return
 	}
 	buf := make([]byte, 16<<10)
-	for total := 0; total < maxInflated; {
+	for total := 0; total < most; {
 		n, err := z.Read(buf)
 		to.Write(buf[:n])
 		if total += n; err != nil {

@@ -16,6 +16,8 @@ var exitCodes = []struct {
 	{sluice.ErrUnknownTicket, exitUsage},
 	{sluice.ErrEnded, exitUsage},
 	{sluice.ErrClass, exitRefused},
+	{sluice.ErrBudget, exitRefused},
+	{sluice.ErrUnknownTask, exitUsage},
 	{sluice.ErrInvalid, exitUsage},
 	{sluice.ErrCapacity, exitRefused},
 	{sluice.ErrBilling, exitRefused},

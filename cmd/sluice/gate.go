@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/alert"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/provider"
@@ -28,6 +29,7 @@ type session struct {
 	store string           // URL in use, without password
 	dir   string           // where this machine's files live: events, dead letters
 	log   *eventlog.Writer // never nil
+	hook  *alert.Poster    // nil: nobody is told
 
 	limits map[string][]sluice.Limit // of the resources that are open
 	stderr io.Writer
@@ -86,8 +88,12 @@ func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*se
 		s.limits[name] = r.Limits
 	}
 	c.Store, c.Events, c.Look, c.Passing = at.url, s.log.Add, how.Look, how.Passing
+	if err := s.tell(&c); err != nil {
+		return nil, err
+	}
 	s.gate, err = sluice.Open(cmd.Context(), c)
 	if err != nil {
+		s.endTelling()
 		_ = s.log.Close() // nothing is in it
 		return nil, at.openFailure(err)
 	}
@@ -126,6 +132,7 @@ func keepOnly(f *config.File, names []string) error {
 // close ends the session. What could not be recorded is said, and fails nothing.
 func (s *session) close() error {
 	err := s.gate.Close()
+	s.endTelling()
 	if lost := s.log.Close(); lost != nil {
 		fmt.Fprintf(s.stderr, "warning: events are not recorded: %s\n", harmless(lost.Error()))
 	}

@@ -70,6 +70,9 @@ func (s *screen) refused(list []refusedJSON) {
 		if r.Size > 0 {
 			row[5].Text, row[6].Text = show.Count(r.Used), show.Count(r.Size)
 		}
+		if r.Reason == "budget" { // in millionths of a dollar
+			row[5].Text, row[6].Text = usdText(float64(r.Used)/1e6)+" usd", usdText(float64(r.Size)/1e6)+" usd"
+		}
 		t.Add(row...)
 	}
 	s.table(t)

@@ -40,7 +40,8 @@ func newReport() *cobra.Command {
 		Use:   "report [RESOURCE]",
 		Short: "Show what was sent, by whom, how often it was refused and repeated",
 		Long: "Report shows for each resource and caller what was sent in a period: first sends\n" +
-			"and retries, refusals (429), peak and mean rate, and the time spent waiting.\n\n" +
+			"and retries, refusals (429), peak and mean rate, the time spent waiting, and what it\n" +
+			"cost as far as prices are known: in all, and for the retries alone.\n\n" +
 			"Peaks are the most in a second of the clock; the mean is over the minutes from the\n" +
 			"first send to the last. With --against the period is compared with a report that\n" +
 			"was saved before: sluice report --json > before.json",
@@ -101,13 +102,18 @@ func (s *session) warnOfLog(err error) {
 func asReport(rep *sluice.Report) *reportJSON {
 	out := &reportJSON{Since: rep.Since.UTC(), Resources: []resourceReportJSON{}}
 	for _, r := range rep.Resources {
-		one := resourceReportJSON{Name: r.Name, Since: r.Since.UTC(), Total: callerReport{CallerReport: r.Total}, Callers: []callerReport{}}
+		one := resourceReportJSON{Name: r.Name, Since: r.Since.UTC(), Total: withMoney(r.Total), Callers: []callerReport{}}
 		for _, c := range r.Callers {
-			one.Callers = append(one.Callers, callerReport{CallerReport: c})
+			one.Callers = append(one.Callers, withMoney(c))
 		}
 		out.Resources = append(out.Resources, one)
 	}
 	return out
+}
+
+// withMoney is a caller's report in dollars.
+func withMoney(c sluice.CallerReport) callerReport {
+	return callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6}
 }
 
 func (c *callerReport) sends() int64 { return c.FirstSends + c.Retries }
@@ -118,6 +124,14 @@ func (c *callerReport) retryShare() float64 {
 		return 0
 	}
 	return float64(c.Retries) / float64(c.sends())
+}
+
+// usdText shows cents, and parts of them where there is little else.
+func usdText(usd float64) string {
+	if usd < 0.1 {
+		return fmt.Sprintf("%.4f", usd)
+	}
+	return fmt.Sprintf("%.2f", usd)
 }
 
 const manyCallers = 50 // more are not listed to people
@@ -136,6 +150,9 @@ func (s *screen) report(r *reportJSON) {
 		s.table(s.callers(one))
 		if n := one.Total.WouldWait; n > 0 {
 			s.line("  %d of them would have been held or refused: in the mode observe everyone is let through", n)
+		}
+		if n := one.Total.Unpriced; n > 0 {
+			s.line("  %d of them were for models without a known price, reckoned at 10 usd per million tokens: prices: in the configuration names others", n)
 		}
 		if more := len(one.Callers) - manyCallers; more > 0 {
 			s.line("  and %d more callers: sluice report --json lists them all", more)
@@ -163,7 +180,11 @@ func (s *screen) callers(r *resourceReportJSON) *show.Table {
 		{Head: "caller", Least: 10}, {Head: "sent", Right: true}, {Head: "retries", Right: true}, {Head: "share", Right: true, Drop: 3},
 		{Head: "429s", Right: true}, {Head: "failed", Right: true, Drop: 5}, {Head: "peak/s", Right: true, Drop: 1},
 		{Head: "peak/min", Right: true, Drop: 4}, {Head: "mean/s", Right: true, Drop: 2}, {Head: "waited", Right: true}, {Head: "usd", Right: true, Drop: 6},
+		{Head: "of retries", Right: true, Drop: 7},
 	}}
+	if r.Total.USD == 0 {
+		t.Columns = t.Columns[:len(t.Columns)-1] // without money there is nothing to say of it
+	}
 	add := func(name string, c *callerReport, colour show.Colour) {
 		refused := show.Cell{Text: show.Count(c.Throttled)}
 		if c.Throttled > 0 {
@@ -175,7 +196,13 @@ func (s *screen) callers(r *resourceReportJSON) *show.Table {
 			{Text: show.Span(time.Duration(c.WaitedMS) * time.Millisecond)}, {},
 		}
 		if c.USD > 0 {
-			row[10].Text = fmt.Sprintf("%.2f", c.USD)
+			row[10].Text = usdText(c.USD)
+		}
+		if r.Total.USD > 0 {
+			row = append(row, show.Cell{})
+		}
+		if c.RetryUSD > 0 {
+			row[11] = show.Cell{Text: usdText(c.RetryUSD), Colour: show.Amber}
 		}
 		t.Add(row...)
 	}

@@ -43,6 +43,7 @@ func (s *screen) status(st *sluice.Status, classes []string) {
 		}
 	}
 	s.cycles(st.Cycles)
+	s.budgets(st.Budgets)
 	if len(idle) == len(st.Resources) && len(st.Agents) == 0 {
 		s.nothing(st)
 	}

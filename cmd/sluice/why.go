@@ -69,7 +69,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 		}
 	}
 	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}}
-	err := looking(cmd, args, func(ctx context.Context, s *session) error {
+	err := looking(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) error {
 		names := args
 		if len(names) == 0 {
 			names = s.resourceNames()
@@ -86,7 +86,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			}
 			for _, w := range waiting {
 				if of.means(&w) {
-					out.Waiting = append(out.Waiting, waitingJSON{Resource: name, Waiting: w})
+					out.Waiting = append(out.Waiting, waitingJSON{Resource: name, Waiting: w, CheaperModel: s.cheaper(ctx, name, w.Model)})
 				}
 			}
 		}
@@ -98,6 +98,18 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 		return nil
 	})
 	return out, err
+}
+
+// cheaper is a model that does the same tasks for less and has room; nil if there is none, or it is not known.
+func (s *session) cheaper(ctx context.Context, resource, model string) *string {
+	if model == "" {
+		return nil
+	}
+	name, err := s.gate.CheaperModel(ctx, resource, model)
+	if err != nil || name == "" {
+		return nil
+	}
+	return &name
 }
 
 func (of whose) means(w *sluice.Waiting) bool {

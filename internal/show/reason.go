@@ -33,6 +33,8 @@ func Reason(code, limit string) string {
 		return the + " has no room before the deadline"
 	case "full":
 		return "too many wait already"
+	case "budget":
+		return "the budget " + limit + " has no room"
 	case "slots":
 		return "its user has as many agents as it may"
 	case "", "none":

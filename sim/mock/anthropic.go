@@ -293,13 +293,13 @@ func contentText(raw json.RawMessage) string {
 // modelClass is what Anthropic counts together: the Opus models of generation 4, the Sonnet models of
 // generation 4, and every other model by itself. A date at the end of a name makes no other model.
 func modelClass(model string) string {
-	model = dated.ReplaceAllString(model, "")
+	model = snapshot.ReplaceAllString(strings.ToLower(model), "")
 	for _, pooled := range [...]string{"claude-opus-4", "claude-sonnet-4"} {
-		if model == pooled || strings.HasPrefix(model, pooled+"-") {
+		if rest, ok := strings.CutPrefix(model, pooled); ok && (rest == "" || rest[0] == '-' || rest[0] == '.') {
 			return pooled
 		}
 	}
 	return model[:min(len(model), maxName)]
 }
 
-var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+var snapshot = regexp.MustCompile(`-(\d{8}|latest)$`)

@@ -38,7 +38,7 @@ const (
 )
 
 // overTheWire sends a request through a socket.
-func overTheWire(t *testing.T, o mock.Options, path, body, fault string) (*http.Response, []byte, error, *mock.Server) {
+func overTheWire(t *testing.T, o mock.Options, path, body, fault string) (*mock.Server, *http.Response, []byte, error) {
 	t.Helper()
 	s := server(t, o)
 	h := httptest.NewServer(s)
@@ -55,7 +55,7 @@ func overTheWire(t *testing.T, o mock.Options, path, body, fault string) (*http.
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
-	return resp, got, err, s
+	return s, resp, got, err
 }
 
 func TestForcedStatus(t *testing.T) {
@@ -132,7 +132,7 @@ func TestHangEndsWithTheServer(t *testing.T) {
 
 func TestCloseEarly(t *testing.T) {
 	for _, body := range []string{plainMessage, streamMessage, `{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"x"}]}`} {
-		_, got, err, s := overTheWire(t, mock.Options{Provider: "anthropic"}, "/v1/messages", body, "close-early")
+		s, _, got, err := overTheWire(t, mock.Options{Provider: "anthropic"}, "/v1/messages", body, "close-early")
 		if !errors.Is(err, io.ErrUnexpectedEOF) || len(got) == 0 || strings.Contains(string(got), "message_stop") {
 			t.Errorf("%v after %q", err, got)
 		}
@@ -208,15 +208,15 @@ func TestLargeBodies(t *testing.T) {
 
 func TestTrailersAndGzip(t *testing.T) {
 	for _, body := range []string{plainMessage, streamMessage} {
-		_, plain, err, _ := overTheWire(t, mock.Options{Provider: "anthropic"}, "/v1/messages", body, "")
+		_, _, plain, err := overTheWire(t, mock.Options{Provider: "anthropic"}, "/v1/messages", body, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, got, err, _ := overTheWire(t, mock.Options{Provider: "anthropic"}, "/v1/messages", body, "trailers")
+		_, resp, got, err := overTheWire(t, mock.Options{Provider: "anthropic"}, "/v1/messages", body, "trailers")
 		if err != nil || resp.Trailer.Get("X-Mock-Trailer") != "end" || string(got) != string(plain) {
 			t.Errorf("%v, trailers %v", err, resp.Trailer)
 		}
-		resp, got, err, _ = overTheWire(t, mock.Options{Provider: "anthropic"}, "/v1/messages", body, "gzip, trailers")
+		_, resp, got, err = overTheWire(t, mock.Options{Provider: "anthropic"}, "/v1/messages", body, "gzip, trailers")
 		if err != nil || resp.Header.Get("Content-Encoding") != "gzip" || resp.Trailer.Get("X-Mock-Trailer") != "end" {
 			t.Fatalf("%v, %v", err, resp.Header)
 		}

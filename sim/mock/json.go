@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // obj is a JSON object whose fields keep their order, so that answers are the same byte for byte.
@@ -14,35 +15,73 @@ type field struct {
 	value any
 }
 
-// MarshalJSON implements json.Marshaler.
-func (o obj) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, f := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(encode(f.name))
-		b.WriteByte(':')
-		b.Write(encode(f.value))
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
 // encode is the compact JSON of a value, with < and > as they are.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+func encode(v any) []byte { return appendJSON(nil, v) }
+
+// appendJSON adds the JSON of a value. What answers are made of needs no reflection.
+func appendJSON(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, "null"...)
+	case int:
+		return strconv.AppendInt(b, int64(v), 10)
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case json.RawMessage:
+		return append(b, compact(v)...)
+	case obj:
+		b = append(b, '{')
+		for i, f := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, f.name)
+			b = append(b, ':')
+			b = appendJSON(b, f.value)
+		}
+		return append(b, '}')
+	case []any:
+		b = append(b, '[')
+		for i, one := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, one)
+		}
+		return append(b, ']')
+	case string:
+		if plain(v) {
+			b = append(b, '"')
+			b = append(b, v...)
+			return append(b, '"')
+		}
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		panic(fmt.Sprintf("mock: %v", err)) // every value is made here, or was read as JSON before
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
+}
+
+// plain reports a text that JSON quotes as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // compact is JSON text without the white space that means nothing.
 func compact(raw json.RawMessage) []byte {
+	if bytes.IndexFunc(raw, func(c rune) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }) < 0 {
+		return raw
+	}
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
 		return raw

@@ -135,7 +135,7 @@ func TestAnthropicCountsWhatIsUsed(t *testing.T) {
 		w := send(s, "POST", "/v1/messages", body, headers...)
 		return w.Code, w.Body.String()
 	}
-	big := ask("opus", 360-34, 1_000_000) // 34 bytes are around the text: 90 tokens
+	big := ask("opus", 360-30, 1_000_000) // 30 bytes are around the text: 90 tokens
 	if code, body := post(big); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
@@ -177,7 +177,7 @@ func TestOpenAIReserves(t *testing.T) {
 	}{
 		{ask("gpt", 0, 600), "400", 200},
 		{ask("gpt", 0, 500), "400", 429},
-		{ask("gpt", 1200-34, 10), "100", 200}, // 300 tokens of input are more than 10
+		{ask("gpt", 1200-30, 10), "100", 200}, // 300 tokens of input are more than 10
 		{ask("gpt-2026-01-01", 0, 101), "100", 429},
 		{ask("other", 0, 1000), "0", 200},
 		{ask("third", 0, 1001), "1000", 429},
@@ -205,9 +205,6 @@ func TestPublishedLimits(t *testing.T) {
 		}
 		if w := send(s, method, path, body); w.Code != 200 || w.Header().Get(want[0]) != want[1] {
 			t.Errorf("%s: %d %v", provider, w.Code, w.Header())
-		}
-		if provider != "generic" && len(s.Limits()) == 0 {
-			t.Errorf("%s has no limits", provider)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package mock
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -86,20 +85,6 @@ func (s *Server) Stats() Stats {
 func (s *Server) Reset() {
 	s.tally.reset()
 	s.book.forget()
-}
-
-// Limits describes what the server enforces, for people.
-func (s *Server) Limits() []string {
-	var all []string
-	for i := range s.book.limits {
-		l := &s.book.limits[i]
-		size := fmt.Sprint(l.Size)
-		if l.Kind != store.Concurrency {
-			size = fmt.Sprintf("%d per %v", l.Size, l.Window)
-		}
-		all = append(all, fmt.Sprintf("%s: %s (%v)", l.Name, size, l.Kind))
-	}
-	return all
 }
 
 // ServeHTTP implements http.Handler.

@@ -3,6 +3,7 @@ package mock
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/sluicehq/sluice/sim"
@@ -31,6 +32,9 @@ func (p openai) serve(x *exchange) {
 		x.missing()
 	}
 }
+
+// dated is the end of a name that makes no other model.
+var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
 
 // completion is a request for a chat completion, as far as it matters.
 type completion struct {
@@ -82,7 +86,8 @@ func (openai) admit(x *exchange, j *job) bool {
 	u := x.used(j.input)
 	u.InputTokens += u.CacheWriteTokens // writing is not told apart
 	u.CacheWriteTokens = 0
-	a := ask{class: dated.ReplaceAllString(j.model, ""), takes: []amount{{sim.Requests, 1}, {sim.Tokens, max(j.most, j.input)}}}
+	class := dated.ReplaceAllString(strings.ToLower(j.model), "")
+	a := ask{class: class[:min(len(class), maxName)], takes: []amount{{sim.Requests, 1}, {sim.Tokens, max(j.most, j.input)}}}
 	if !x.admit(a, j.model, u) || !x.begin() {
 		return false
 	}

@@ -1,0 +1,168 @@
+// Package alert posts what needs a person to a webhook: JSON, tried a few times, and never in anybody's way. A message
+// that finds the queue full is dropped and counted.
+//
+// The address of a webhook is a secret as often as not. It is part of no error and no log: those name the host alone.
+package alert
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds.
+const (
+	MaxQueued  = 64
+	MaxMessage = 64 << 10 // bytes
+	Attempts   = 5
+	timeout    = 10 * time.Second // of one attempt
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+)
+
+// Poster posts to one webhook.
+type Poster struct {
+	address string
+	host    string
+	client  *http.Client
+	report  func(error)
+
+	queue   chan []byte
+	dropped atomic.Int64
+	life    context.Context
+	stop    context.CancelFunc
+	done    chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// New returns a poster, which runs until it is closed. report is told of messages that could not be delivered, from
+// another goroutine; it may be nil.
+func New(address string, report func(error)) (*Poster, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("the webhook is not an address such as https://HOST/PATH")
+	}
+	p := &Poster{
+		address: address, host: u.Host, report: report, queue: make(chan []byte, MaxQueued), done: make(chan struct{}),
+		client: &http.Client{
+			Timeout: timeout,
+			// Where a webhook sends to is not where its owner meant to.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: time.Minute},
+		},
+	}
+	p.life, p.stop = context.WithCancel(context.Background())
+	go p.run()
+	return p, nil
+}
+
+// Post queues a message. It does not block: if there is no room it is dropped, and so it is if the message cannot be
+// written as JSON.
+func (p *Poster) Post(message any) {
+	text, err := json.Marshal(message)
+	if err == nil && len(text) > MaxMessage {
+		err = fmt.Errorf("a message of %d bytes is longer than %d", len(text), MaxMessage)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil || p.closed {
+		p.dropped.Add(1)
+		return
+	}
+	select {
+	case p.queue <- text:
+	default:
+		p.dropped.Add(1)
+	}
+}
+
+// Dropped is how many messages were not delivered.
+func (p *Poster) Dropped() int64 { return p.dropped.Load() }
+
+// Close delivers what is queued, as long as ctx allows, and stops.
+func (p *Poster) Close(ctx context.Context) error {
+	p.mu.Lock()
+	if !p.closed {
+		p.closed = true
+		close(p.queue)
+	}
+	p.mu.Unlock()
+	var err error
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	p.stop()
+	<-p.done
+	p.client.CloseIdleConnections()
+	return err
+}
+
+func (p *Poster) run() {
+	defer close(p.done)
+	for text := range p.queue {
+		if err := p.deliver(text); err != nil {
+			p.dropped.Add(1)
+			if p.report != nil {
+				p.report(err)
+			}
+		}
+	}
+}
+
+// deliver tries until it works, it cannot work, or it has been tried often enough.
+func (p *Poster) deliver(text []byte) error {
+	pause := firstPause
+	for n := 1; ; n++ {
+		again, err := p.once(text)
+		if err == nil {
+			return nil
+		}
+		if !again || n == Attempts || p.life.Err() != nil {
+			return err
+		}
+		wait := time.NewTimer(pause)
+		select {
+		case <-wait.C:
+		case <-p.life.Done():
+			wait.Stop()
+			return err
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+func (p *Poster) once(text []byte) (again bool, err error) {
+	req, err := http.NewRequestWithContext(p.life, http.MethodPost, p.address, bytes.NewReader(text))
+	if err != nil {
+		return false, fmt.Errorf("the webhook at %s: the request cannot be made", p.host)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "sluice")
+	resp, err := p.client.Do(req)
+	if err != nil {
+		var bad *url.Error
+		if errors.As(err, &bad) {
+			err = bad.Err // it names the address
+		}
+		return true, fmt.Errorf("the webhook at %s: %w", p.host, err)
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, MaxMessage)) // so that the connection can be used again
+	_ = resp.Body.Close()
+	if resp.StatusCode/100 == 2 {
+		return false, nil
+	}
+	again = resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout
+	return again, fmt.Errorf("the webhook at %s answered %d", p.host, resp.StatusCode)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+)
+
+// A webhook is told once that a budget is used up, by whichever command notices first.
+func TestBudgetAlertIsPosted(t *testing.T) {
+	var mu sync.Mutex
+	var got []sluice.Alert
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var a sluice.Alert
+		if err := json.NewDecoder(r.Body).Decode(&a); err != nil || r.URL.Path != "/s3cr3t" {
+			t.Errorf("%s: %v", r.URL, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, a)
+	}))
+	defer hook.Close()
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("SLUICE_STORE", "")
+	t.Setenv("HOOK", hook.URL+"/s3cr3t")
+	config := filepath.Join(dir, "sluice.yaml")
+	text := "resources: {llm: {limits: [{name: minute, size: 100/min}]}}\nbudgets: [{name: day, size: 0.01 usd/day, over: alert}]\nalerts: {webhook: \"${HOOK}\"}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		var out, errs bytes.Buffer
+		if code := run([]string{"acquire", "llm", "--config", config, "--agent", "a", "--cost", "usd=6000"}, &out, &errs); code != exitOK || strings.Contains(errs.String(), "s3cr3t") {
+			t.Fatalf("exit %d: %s%s", code, &out, &errs)
+		}
+	}
+	if len(got) != 1 || got[0].Budget != "day" || got[0].Over != sluice.OverAlert || got[0].UsedUSD != 0.012 || got[0].Agent != "a" || got[0].Resource != "llm" {
+		t.Errorf("got %+v", got)
+	}
+	books, err := filepath.Glob(filepath.Join(dir, "sluice", "budgets", "*"))
+	if err != nil || len(books) != 2 {
+		t.Errorf("the books are %q, %v", books, err)
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// routeJSON is the model to use.
+type routeJSON struct {
+	Model      string  `json:"model"`
+	Resource   string  `json:"resource"`
+	WaitMS     *int64  `json:"wait_ms"` // nil: nobody knows
+	USDPerMTok float64 `json:"usd_per_mtok"`
+	Reason     string  `json:"reason"`
+}
+
+func newRoute() *cobra.Command {
+	var need amounts
+	cmd := &cobra.Command{
+		Use:   "route TASK",
+		Short: "Say which model to use for a kind of task: the cheapest that has room now",
+		Long: "Route picks one of the models that routes: in the configuration lists for a kind of\n" +
+			"task: the cheapest that has room now, else the one that will have it soonest. Prices\n" +
+			"are per million tokens, three of input for each of output. Nothing is reserved.\n\n" +
+			"What a request takes is reckoned from those of the last ten minutes; --cost states it.\n\n" +
+			"Exit codes: 0 there is one, also if it has to be waited for; 64 usage, unknown task; 69 the\n" +
+			"store cannot be reached; 78 bad configuration.",
+		Example:           "  sluice route simple\n  model=$(sluice route complex --json | jq -r .model)",
+		Args:              needs("TASK"),
+		ValidArgsFunction: completeTasks,
+	}
+	cmd.Flags().Var(&need, "cost", "what a request will take")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		resources, err := routed(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		var r sluice.Route
+		err = looking(cmd, resources, func(ctx context.Context, s *session) (err error) {
+			r, err = s.gate.Route(ctx, args[0], need...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		out := routeJSON{Model: r.Model, Resource: r.Resource, USDPerMTok: r.USDPerMTok, Reason: r.Reason}
+		if !r.Unknown {
+			ms := r.Wait.Milliseconds()
+			out.WaitMS = &ms
+		}
+		if asJSON(cmd) {
+			return written(printJSON(cmd.OutOrStdout(), out))
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s/%s, %s, %s usd per million tokens: %s\n", harmless(r.Resource), harmless(r.Model), whenText(&r), usdText(r.USDPerMTok), harmless(r.Reason))
+		return written(err)
+	}
+	return cmd
+}
+
+func whenText(r *sluice.Route) string {
+	switch {
+	case r.Unknown:
+		return "nobody knows when"
+	case r.Wait == 0:
+		return "now"
+	}
+	return "in " + show.Span(r.Wait)
+}
+
+// routesOf is the configuration's routes.
+func routesOf(cmd *cobra.Command) (*config.File, error) {
+	name := configName(cmd, nil)
+	if name == "" {
+		return config.Default(), nil
+	}
+	return loadConfig(name)
+}
+
+// routed are the resources of a task, which alone have to be opened.
+func routed(cmd *cobra.Command, task string) ([]string, error) {
+	f, err := routesOf(cmd)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := f.Routes[task]
+	if !ok {
+		bad := &failure{code: exitUsage, message: fmt.Sprintf("there is no route for tasks called %.80q", task)}
+		if bad.hint = "routes: in the configuration names the models for each kind of task"; len(f.Routes) > 0 {
+			bad.hint = "there are routes for " + strings.Join(slices.Sorted(maps.Keys(f.Routes)), ", ")
+		}
+		return nil, bad
+	}
+	var names []string
+	for _, route := range list {
+		if !slices.Contains(names, before(route)) {
+			names = append(names, before(route))
+		}
+	}
+	return names, nil
+}
+
+// withRouted adds to resources, if there are any, those that tasks of theirs can go to instead.
+func withRouted(cmd *cobra.Command, resources []string) []string {
+	f, err := routesOf(cmd)
+	if err != nil {
+		return resources // opening them will say what is wrong
+	}
+	all := slices.Clone(resources)
+	for _, list := range f.Routes {
+		if slices.ContainsFunc(list, func(route string) bool { return slices.Contains(resources, before(route)) }) {
+			for _, route := range list {
+				if !slices.Contains(all, before(route)) {
+					all = append(all, before(route))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// before is the resource of a route.
+func before(route string) string {
+	resource, _, _ := strings.Cut(route, "/")
+	return resource
+}
+
+func completeTasks(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	f, err := routesOf(cmd)
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Sorted(maps.Keys(f.Routes)), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+const manyBudgets = 20 // more are not listed to people
+
+// budgets shows what was spent.
+func (s *screen) budgets(list []sluice.BudgetStatus) {
+	if len(list) == 0 {
+		return
+	}
+	s.line("\n%s", s.Paint(show.Bold, "budgets"))
+	t := &show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "budget", Least: 8}, {Head: "of", Least: 6, Drop: 3}, {Head: "", Drop: 1}, {Head: "spent", Right: true}, {Head: "of usd", Right: true},
+		{Head: "per", Drop: 4}, {Head: "resets", Right: true}, {Head: "then", Drop: 2},
+	}}
+	for i := range list[:min(len(list), manyBudgets)] {
+		b := &list[i]
+		part := b.UsedUSD / b.SizeUSD
+		t.Add(
+			show.Cell{Text: s.Text(b.Name, nameWidth)}, show.Cell{Text: s.Text(b.Who, nameWidth)}, show.Cell{Text: s.Bar(min(part, 1), barWidth), Colour: show.Fullness(part)},
+			show.Cell{Text: usdText(b.UsedUSD)}, show.Cell{Text: fmt.Sprintf("%.2f", b.SizeUSD)}, show.Cell{Text: string(b.Period), Colour: show.Dim},
+			show.Cell{Text: show.Left(b.ResetsAt, s.now)}, show.Cell{Text: string(b.Over), Colour: show.Dim},
+		)
+	}
+	s.table(t)
+	if more := len(list) - manyBudgets; more > 0 {
+		s.line("  and %d more: sluice status --json lists them all", more)
+	}
+}

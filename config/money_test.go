@@ -1,0 +1,74 @@
+package config
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+)
+
+func TestBudgetsOfTheFile(t *testing.T) {
+	t.Parallel()
+	c := gate(t, parse(t, `
+budgets:
+  - {per: user, size: 10 usd/day}
+  - {name: all, size: 0.5 usd/month, over: alert}
+  - {per: agent, size: 7 usd, over: downgrade}
+agents:
+  writer: {budget: 5 usd/day}
+  reader: {class: p1}
+  "*": {budget: 1 usd/month}
+`))
+	want := []sluice.Budget{
+		{Per: sluice.BudgetUser, Micros: 10_000_000, Period: sluice.BudgetDay, Over: sluice.OverDeny},
+		{Name: "all", Per: sluice.BudgetFleet, Micros: 500_000, Period: sluice.BudgetMonth, Over: sluice.OverAlert},
+		{Per: sluice.BudgetAgent, Micros: 7_000_000, Period: sluice.BudgetTotal, Over: sluice.OverDowngrade},
+		{Per: sluice.BudgetAgent, Agent: "*", Micros: 1_000_000, Period: sluice.BudgetMonth, Over: sluice.OverDeny},
+		{Per: sluice.BudgetAgent, Agent: "writer", Micros: 5_000_000, Period: sluice.BudgetDay, Over: sluice.OverDeny},
+	}
+	if !reflect.DeepEqual(c.Budgets, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", c.Budgets, want)
+	}
+	c.Store = "mem:"
+	g, err := sluice.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Routes know what their models cost: as configured, as the provider's list says, and for families about.
+func TestRoutesOfTheFile(t *testing.T) {
+	t.Parallel()
+	f := parse(t, `
+resources: {api: {limits: [{name: minute, size: 80/min}]}}
+prices: {small: {input: 1, output: 5}}
+routes:
+  simple: [api/small, anthropic/haiku, gemini/flash]
+  complex: [anthropic/opus, anthropic/sonnet, api/nobody-knows]
+`)
+	routes := gate(t, f).Routes
+	price := map[string]float64{}
+	for _, list := range routes {
+		for _, c := range list {
+			price[c.Resource+"/"+c.Model] = c.USDPerMTok
+		}
+	}
+	if price["api/small"] != 2 || price["api/nobody-knows"] != 10 {
+		t.Errorf("%v", price)
+	}
+	for _, cheaper := range [][2]string{{"anthropic/haiku", "anthropic/sonnet"}, {"anthropic/sonnet", "anthropic/opus"}} {
+		if !(price[cheaper[0]] > 0 && price[cheaper[0]] < price[cheaper[1]]) {
+			t.Errorf("%s is not cheaper than %s: %v", cheaper[0], cheaper[1], price)
+		}
+	}
+	if got, _ := f.PriceList().Find("small"); got.CacheRead != 1 || got.Output != 5 {
+		t.Errorf("%+v", got)
+	}
+	if len(routes["simple"]) != 3 || routes["simple"][0].Model != "small" {
+		t.Errorf("%+v", routes)
+	}
+}

@@ -1,0 +1,58 @@
+package eventlog
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+func paid(e sluice.Event, micros int64, retry, unpriced bool) sluice.Event {
+	e.Units[sluice.USD], e.Retry, e.Unpriced = micros, retry, unpriced
+	return e
+}
+
+// What sends cost is in the log alone: it counts though the store knows of the sends, settled to what they did cost
+// and by estimate where nobody said, once each.
+func TestMoneyFromTheLog(t *testing.T) {
+	usage := func(ticket string, micros int64) sluice.Event {
+		return sluice.Event{Time: at(5), Kind: sluice.EventUsage, Resource: "api", Ticket: ticket, Units: map[string]int64{sluice.USD: micros}}
+	}
+	dir := keep(t,
+		paid(sendAt(-120, "api.1-9", "a"), 5_000, false, false), // before the period
+		paid(sendAt(0, "api.1-1", "a"), 100, false, false), usage("api.1-1", 250),
+		paid(sendAt(1, "api.1-2", "a"), 100, true, true), // nobody says
+		paid(sendAt(2, "api.1-3", "b"), 100, true, false), usage("api.1-3", 0),
+		paid(sendAt(3, "api.1-4", "b"), 700, false, true),
+		sluice.Event{Time: at(4), Kind: sluice.EventCancel, Resource: "api", Ticket: "api.1-4"},
+		sendAt(4, "api.1-5", "c"), usage("api.1-5", 9), // it was not asked for with money
+		usage("api.1-9", 9_000),
+	)
+	fromStore := sluice.Report{Since: start, Resources: []sluice.ResourceReport{{Name: "api", Since: at(-3600), Total: *newCaller(""), Callers: []sluice.CallerReport{*newCaller("a")}}}}
+	fromStore.Resources[0].Total.FirstSends, fromStore.Resources[0].Callers[0].FirstSends = 4, 4
+	if err := Complete(&fromStore, dir, start); err != nil {
+		t.Fatal(err)
+	}
+	alone, err := Report(dir, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := fromStore.Resources[0]; !r.Since.Equal(at(-3600)) || r.Total.FirstSends != 4 || caller(t, &r, "a").FirstSends != 4 {
+		t.Errorf("sends that the store knows of were counted twice: %+v", r)
+	}
+	for name, rep := range map[string]sluice.Report{"with the store": fromStore, "alone": alone} {
+		r := &rep.Resources[0]
+		for who, want := range map[string][3]int64{"a": {350, 100, 1}, "b": {0, 0, 0}, "": {350, 100, 1}} {
+			c := r.Total
+			if who != "" {
+				c = caller(t, r, who)
+			}
+			if got := [3]int64{c.Micros, c.RetryMicros, c.Unpriced}; got != want {
+				t.Errorf("%s, %q: %v, want %v", name, who, got, want)
+			}
+		}
+	}
+	if rep, err := Report(dir, time.Time{}); err != nil || rep.Resources[0].Total.Micros != 350+9_000 {
+		t.Errorf("%+v, %v", rep, err)
+	}
+}

@@ -1,0 +1,114 @@
+package sluice_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// routed opens a gate with two resources and a route over three models.
+func routed(tb testing.TB) *sluice.Gate {
+	tb.Helper()
+	tokens := sluice.Limit{Name: "tokens", Kind: sluice.Fixed, Size: 1000, Window: time.Minute, Unit: "tokens", Reset: bubbleStart, Per: []sluice.Scope{sluice.PerModel}}
+	return openConfig(tb, sluice.Config{
+		Resources: map[string]sluice.Resource{
+			"cheap": {Guard: sluice.GuardOff, Light: sluice.Light{Off: true}, Limits: []sluice.Limit{tokens}},
+			"dear":  {Guard: sluice.GuardOff, Limits: []sluice.Limit{rolling(2, time.Hour)}},
+		},
+		NoShares: true,
+		Routes: map[string][]sluice.RouteChoice{"simple": {
+			{Resource: "dear", Model: "large", USDPerMTok: 20},
+			{Resource: "cheap", Model: "small", USDPerMTok: 1},
+			{Resource: "cheap", Model: "middle-2026", Part: "middle", USDPerMTok: 5},
+			{Resource: "nowhere", Model: "free"},
+		}},
+	})
+}
+
+func wantRoute(tb testing.TB, g *sluice.Gate, model, code string, wait time.Duration, need ...sluice.Amount) sluice.Route {
+	tb.Helper()
+	time.Sleep(time.Second) // what was seen before is not looked at again
+	r, err := g.Route(context.Background(), "simple", need...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if r.Model != model || r.Code != code || r.Wait.Round(10*time.Second) != wait || r.Reason == "" {
+		tb.Errorf("%+v, want %s, %s, %v", r, model, code, wait)
+	}
+	return r
+}
+
+func TestRoutesToTheCheapestWithRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := routed(t)
+		spend := func(resource, model string, n int64) {
+			t.Helper()
+			req := sluice.Request{Resource: resource, Agent: "a", Model: model, Cost: []sluice.Amount{{Unit: "tokens", N: n}}}
+			end(t, acquire(t, g, req))
+		}
+		tokens := func(n int64) sluice.Amount { return sluice.Amount{Unit: "tokens", N: n} }
+		wantRoute(t, g, "small", "cheapest", 0)
+		spend("cheap", "small", 600)
+		time.Sleep(10 * time.Second)              // until it is known what requests usually take
+		wantRoute(t, g, "middle-2026", "room", 0) // 600 as before do not fit
+		wantRoute(t, g, "small", "cheapest", 0, tokens(300))
+		wantRoute(t, g, "middle-2026", "room", 0, tokens(500))
+		spend("cheap", "middle", 900)
+		wantRoute(t, g, "large", "room", 0, tokens(500))
+		spend("dear", "large", 0)
+		spend("dear", "large", 0)
+		wantRoute(t, g, "small", "soonest", 40*time.Second, tokens(500)) // until the minute is over
+		time.Sleep(time.Minute)
+		if name, err := g.CheaperModel(t.Context(), "dear", "large"); err != nil || name != "cheap/small" {
+			t.Errorf("%q, %v", name, err)
+		}
+		if err := g.Pause(t.Context(), "cheap", 20*time.Minute, "maintenance"); err != nil {
+			t.Fatal(err)
+		}
+		if r := wantRoute(t, g, "small", "soonest", 20*time.Minute, tokens(1)); r.Resource != "cheap" || r.USDPerMTok != 1 {
+			t.Errorf("%+v", r)
+		}
+		if name, err := g.CheaperModel(t.Context(), "dear", "large"); err != nil || name != "" {
+			t.Errorf("%q, %v", name, err)
+		}
+	})
+}
+
+func TestRouteOfWhatThereIsNot(t *testing.T) {
+	t.Parallel()
+	g := routed(t)
+	_, err := g.Route(context.Background(), "hard")
+	if e := wantError(t, err, sluice.ErrUnknownTask); e.Hint != "there are routes for simple" {
+		t.Errorf("%+v", e)
+	}
+	for _, c := range []sluice.RouteChoice{{Model: "x"}, {Resource: "x"}, {Resource: "x", Model: "x", USDPerMTok: -1}} {
+		_, err := sluice.Open(context.Background(), sluice.Config{Routes: map[string][]sluice.RouteChoice{"a": {c}}})
+		wantError(t, err, sluice.ErrInvalid)
+	}
+	g = openConfig(t, sluice.Config{Routes: map[string][]sluice.RouteChoice{"a": {{Resource: "nowhere", Model: "x"}}}})
+	_, err = g.Route(context.Background(), "a")
+	wantError(t, err, sluice.ErrUnknownResource)
+}
+
+// Those who wait go first: there is no room for others.
+func TestRouteSeesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openConfig(t, sluice.Config{
+			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{places(1)}}},
+			Routes:    map[string][]sluice.RouteChoice{"simple": {{Resource: "api", Model: "m", USDPerMTok: 1}}},
+		})
+		held := acquire(t, g, from("a"))
+		c := &crowd{tb: t, gate: g}
+		c.ask("b", from("b"))
+		r := wantRoute(t, g, "m", "blind", 0)
+		if !r.Unknown && r.Wait == 0 {
+			t.Errorf("%+v", r)
+		}
+		end(t, held)
+		c.order()
+		wantRoute(t, g, "m", "cheapest", 0)
+	})
+}

@@ -1,0 +1,57 @@
+// What all scripts have in common: they run the cases that the command line names, and print what the client
+// has seen in each, one line of JSON per case.
+
+// run runs cases one after the other.
+export async function run(cases) {
+  for (const name of process.argv.slice(2)) {
+    let seen;
+    try {
+      if (!cases[name]) throw new Error(`there is no case ${name}`);
+      seen = { value: (await cases[name]()) ?? null };
+    } catch (error) {
+      seen = { error: describe(error) };
+    }
+    process.stdout.write(JSON.stringify({ case: name, ...seen }) + "\n");
+  }
+}
+
+// fails is what a call throws, for cases that go on after it.
+export async function fails(call) {
+  try {
+    await call();
+  } catch (error) {
+    return describe(error);
+  }
+  throw new Error("the call did not fail");
+}
+
+// describe is what a program can know of an error.
+function describe(error) {
+  const header = (name) => error.headers?.get?.(name) ?? error.response?.headers?.[name] ?? null;
+  return {
+    class: error.constructor.name,
+    status: error.status ?? null,
+    type: error.type ?? error.error?.type ?? null,
+    message: error.message,
+    body: error.error ?? error.response?.data ?? null,
+    retry_after: header("retry-after"),
+    refused: header("x-sluice-refused"),
+  };
+}
+
+// collect is all that a stream brings.
+export async function collect(stream) {
+  const all = [];
+  for await (const event of stream) all.push(event);
+  return all;
+}
+
+// elapsed is how long a call takes, in milliseconds, and what it returns.
+export async function elapsed(call) {
+  const begin = performance.now();
+  const value = await call();
+  return { ms: performance.now() - begin, value };
+}
+
+// misbehave asks the mock for misbehaviour.
+export const misbehave = (what) => ({ headers: { "X-Mock": what } });

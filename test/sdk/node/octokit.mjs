@@ -1,0 +1,32 @@
+// @octokit/rest. It is told where to send by the variable that GitHub's own runners set.
+import { Octokit } from "@octokit/rest";
+import { elapsed, fails, misbehave, run } from "./cases.mjs";
+
+const octokit = new Octokit({ auth: process.env.GITHUB_TOKEN, baseUrl: process.env.GITHUB_API_URL, log: { debug() {}, info() {}, warn() {}, error() {} } });
+
+const repo = { owner: "octo", repo: "locks" };
+const seen = ({ status, data, headers }) => ({ status, data, etag: headers.etag ?? null, type: headers["content-type"] });
+
+await run({
+  request: async () => seen(await octokit.request("GET /repos/{owner}/{repo}", repo)),
+  get: async () => seen(await octokit.rest.repos.get(repo)),
+  user: async () => seen(await octokit.rest.users.getAuthenticated()),
+  list: async () => seen(await octokit.rest.issues.listForRepo({ ...repo, per_page: 10 })),
+  pages: async () => (await octokit.paginate(octokit.rest.issues.listForRepo, { ...repo, per_page: 40 })).map((issue) => issue.number),
+  search: async () => seen(await octokit.rest.search.issuesAndPullRequests({ q: "is:open lock", advanced_search: "true" })),
+  create: async () => seen(await octokit.rest.issues.create({ ...repo, title: "It leaks", body: "A little." })),
+  graphql: () => octokit.graphql("query { viewer { login } repository(owner: \"octo\", name: \"locks\") { name } }"),
+  limit: async () => Object.keys((await octokit.rest.rateLimit.get()).data.resources),
+  unchanged: async () => {
+    const first = await octokit.request("GET /repos/{owner}/{repo}", repo);
+    return fails(() => octokit.request("GET /repos/{owner}/{repo}", { ...repo, headers: { "if-none-match": first.headers.etag } }));
+  },
+
+  missing: () => octokit.rest.issues.get({ ...repo, issue_number: 4711 }),
+  invalid: () => octokit.rest.issues.create({ ...repo, title: "" }),
+  broken: () => octokit.rest.issues.create({ ...repo, title: "Break", ...misbehave("status=500") }),
+  secondary: () => octokit.rest.issues.create({ ...repo, title: "Too fast", ...misbehave("status=429, retry-after=1") }),
+
+  patient: () => elapsed(async () => seen(await octokit.rest.repos.get(repo))),
+  refused: () => fails(() => octokit.rest.repos.get(repo)),
+});
