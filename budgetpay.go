@@ -77,6 +77,9 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 		}
 		return nil
 	}
+	if b.goesOn && r.outage() != nil {
+		return nil
+	}
 	used, err := b.used(ctx, x, false)
 	if err != nil {
 		return nil // the books will be tried all the same
@@ -107,6 +110,10 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, t *Ticket) error {
 	// One that will cost nothing, as far as is known, has to have something to settle.
 	o := ledger.Order{Lines: x.lines, Amount: min(max(estimate, 1), ledger.MaxMicros), Now: x.now, TTL: store.MaxTTL}
+	if b.goesOn && r.outage() != nil { // it is known that the books cannot be reached either
+		t.money = &money{budgets: b, order: &o}
+		return nil
+	}
 	taken, err := b.books.Take(ctx, o)
 	switch {
 	case err != nil && b.goesOn && ctx.Err() == nil:

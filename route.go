@@ -70,6 +70,15 @@ func (g *Gate) Tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
 // need is what the request will take, as far as it is known; of other units it is what requests for that model took of late.
 // Nothing is reserved: it is advice.
 func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (Route, error) {
+	return g.route(ctx, task, "", need)
+}
+
+// RouteOn is Route among the models of one resource: for those who cannot go elsewhere.
+func (g *Gate) RouteOn(ctx context.Context, resource, task string, need ...Amount) (Route, error) {
+	return g.route(ctx, task, resource, need)
+}
+
+func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) (Route, error) {
 	list, ok := g.routes[task]
 	if !ok {
 		e := &Error{Err: ErrUnknownTask, Message: fmt.Sprintf("there is no route for tasks called %.80q", task)}
@@ -78,9 +87,15 @@ func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (Route, e
 		}
 		return Route{}, e
 	}
-	choices, rooms, err := g.choices(ctx, list, need)
+	choices, rooms, err := g.choices(ctx, of(list, resource), need)
 	if err != nil {
 		return Route{}, err
+	}
+	if len(choices) == 0 && resource != "" {
+		return Route{}, &Error{
+			Err: ErrUnknownTask, Resource: resource, Message: fmt.Sprintf("route %.80q has no model of %s", task, resource),
+			Hint: "add one to it, or send to a resource that has one",
+		}
 	}
 	if len(choices) == 0 {
 		return Route{}, &Error{
@@ -89,6 +104,14 @@ func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (Route, e
 		}
 	}
 	return route(choices, rooms), nil
+}
+
+// of are the choices of one resource; empty: of all.
+func of(list []RouteChoice, resource string) []RouteChoice {
+	if resource == "" {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(c RouteChoice) bool { return c.Resource != resource })
 }
 
 // choices looks at those whose resources there are.
@@ -153,6 +176,16 @@ func route(choices []RouteChoice, rooms []room) Route {
 // CheaperModel finds, for a request for a model of a resource, one that does the same tasks for less and has room now. It
 // is named RESOURCE/MODEL, as in a route; empty if there is none.
 func (g *Gate) CheaperModel(ctx context.Context, resource, model string) (string, error) {
+	return g.cheaper(ctx, resource, model, "")
+}
+
+// CheaperOn is CheaperModel among those of the same resource: the name of the model alone.
+func (g *Gate) CheaperOn(ctx context.Context, resource, model string) (string, error) {
+	best, err := g.cheaper(ctx, resource, model, resource)
+	return strings.TrimPrefix(best, resource+"/"), err
+}
+
+func (g *Gate) cheaper(ctx context.Context, resource, model, within string) (string, error) {
 	best, lowest := "", int64(0)
 	for _, task := range g.Tasks() {
 		list := g.routes[task]
@@ -162,7 +195,7 @@ func (g *Gate) CheaperModel(ctx context.Context, resource, model string) (string
 		if i < 0 {
 			continue
 		}
-		choices, rooms, err := g.choices(ctx, list, nil)
+		choices, rooms, err := g.choices(ctx, of(list, within), nil)
 		if err != nil {
 			return "", err
 		}

@@ -29,6 +29,8 @@ type Options struct {
 	Gate *sluice.Gate
 	// Env looks up a variable of the environment: keys that are put into requests come from there.
 	Env func(name string) (string, bool)
+	// Base sends requests. Nil means a transport of its own.
+	Base http.RoundTripper
 	// Upstreams overrule where resources are, by name.
 	Upstreams map[string]string
 	// Via names the store; see [proxy.Options].
@@ -102,7 +104,7 @@ func say(w http.ResponseWriter, status int, text string) {
 // proxied is the proxy that a configuration describes.
 func proxied(o *Options) (proxy.Options, error) {
 	f := o.File
-	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Done: o.Done}
+	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Done: o.Done, Base: o.Base}
 	for _, c := range f.Classes {
 		po.Classes = append(po.Classes, c.Name)
 	}
@@ -129,7 +131,7 @@ func proxied(o *Options) (proxy.Options, error) {
 		}
 		pr := proxy.Resource{
 			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline),
-			Free: r.Abort == "free", Prices: prices.Micros, Retry: gate.Retry,
+			Free: r.Abort == "free", Prices: prices.Micros, Retry: gate.Retry, Route: router(o.Gate, name),
 		}
 		if err := inject(&pr, name, r.Inject, o.Env); err != nil {
 			return po, err

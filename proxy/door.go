@@ -58,15 +58,24 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 type visit struct {
 	caller sluicehttp.Caller
 	path   string
-	passed bool // through a gate of the same store
+	passed bool   // through a gate of the same store
+	task   string // for which the model is to be chosen
 }
 
 type visitKey struct{}
 
 func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller) {
-	v := &visit{caller: caller, path: path, passed: d.hasPassed(r)}
+	v := &visit{caller: caller, path: path, passed: d.hasPassed(r), task: r.Header.Get(headerRoute)}
 	ctx := context.WithValue(r.Context(), visitKey{}, v)
 	d.forward.ServeHTTP(w, r.WithContext(sluicehttp.WithCaller(ctx, caller)))
+}
+
+// Task is the kind of task that a client has chosen a model for by a header, empty if it has not.
+func Task(ctx context.Context) string {
+	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
+		return v.task
+	}
+	return ""
 }
 
 // hasPassed reports that a gate of the same store has let the request through. Where the key is the

@@ -21,6 +21,7 @@ const (
 	headerEmergency = headerPrefix + "Emergency"
 	headerToken     = headerPrefix + "Token"
 	headerVia       = headerPrefix + "Via"
+	headerRoute     = headerPrefix + "Route"
 )
 
 // sessionHeaders are what agents call themselves anyway, and what is put before it.

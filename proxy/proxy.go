@@ -61,8 +61,8 @@ type Resource struct {
 	Free   bool
 	Prices func(model string, u *provider.Usage) (micros int64, known bool)
 	Retry  retry.Policy
-	// Route chooses another model for a call, empty for that of the call.
-	Route func(ctx context.Context, c sluicehttp.Caller, asked *provider.Asked) (model string)
+	// Route chooses another model for a call, empty for that of the call. [Task] tells what the client says.
+	Route func(ctx context.Context, c sluicehttp.Caller, asked *provider.Asked) (model string, err error)
 }
 
 // Proxy is an http.Handler.

@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sluicehttp"
 )
 
 // maxRetryAfter is the longest that a client is told to wait: some give up at a minute and more.
@@ -34,6 +36,9 @@ func refuse(status int, message, hint string) *refusal {
 // refusalOf says what an error means for a client.
 func refusalOf(err error) *refusal {
 	var e *sluice.Error
+	if errors.Is(err, sluicehttp.ErrRoute) {
+		return refuse(http.StatusBadRequest, strings.TrimPrefix(err.Error(), "sluicehttp: "), "name the model, in a smaller body")
+	}
 	if !errors.As(err, &e) {
 		return badGateway(err)
 	}
@@ -47,7 +52,7 @@ func refusalOf(err error) *refusal {
 		if !e.RetryAt.IsZero() {
 			f.after = min(max(time.Until(e.RetryAt), time.Second), maxRetryAfter)
 		}
-	case errors.Is(err, sluice.ErrInvalid), errors.Is(err, sluice.ErrUnknownResource):
+	case errors.Is(err, sluice.ErrInvalid), errors.Is(err, sluice.ErrUnknownResource), errors.Is(err, sluice.ErrUnknownTask):
 		f.status, f.fatal = http.StatusBadRequest, true
 	default: // a budget, a class, a cost above the capacity, a billing stop
 		f.status, f.fatal = http.StatusForbidden, true

@@ -35,7 +35,9 @@ func (f *flight) once() (resp *http.Response, again bool, err error) {
 		}
 	}
 	f.drop()
-	f.told.Ticket = a.ticket.ID()
+	if f.t.Done != nil {
+		f.told.Ticket = a.ticket.ID()
+	}
 	o := f.judge(a)
 	f.told.Verdict = o.answer.Verdict
 	if f.sendAgain(a, &o) {
@@ -118,7 +120,8 @@ func (f *flight) sendAgain(a *attempt, o *outcome) bool {
 		a.cancel(nil)
 	}
 	f.last, f.ask.Retry = *o, true
-	return sleep(f.ctx, next.Wait)
+	sleep(f.ctx, next.Wait)
+	return true
 }
 
 // safe reports that sending again can help and can do no harm: the body can be repeated, and the provider has not
@@ -162,17 +165,17 @@ func idempotent(r *http.Request) bool {
 	return len(r.Header["Idempotency-Key"]) > 0 || len(r.Header["X-Idempotency-Key"]) > 0
 }
 
-// sleep waits for d. If the context is over first, the gate says so. It reports true: there is a next send to ask for.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+// sleep waits for d, or until the context is over: the gate says so then.
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
 	}
-	return true
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // timeout reports an error by which somebody stopped waiting for an answer that may still come.

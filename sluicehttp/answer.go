@@ -18,11 +18,13 @@ func (f *flight) judge(a *attempt) (o outcome) {
 		return o
 	}
 	now := time.Now()
-	seen := provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Received: now}
+	seen := &f.seen
+	*seen = provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Received: now}
 	if f.looksInside(o.resp) {
 		seen.Body = f.peek(o.resp)
 	}
-	observed := f.t.dialect.Observe(&seen, now)
+	observed := f.t.dialect.Observe(seen, now)
+	seen.Body = nil // it is not needed again
 	o.answer = observed.Answer(f.t.Limits)
 	o.answer.Status = o.resp.StatusCode
 	switch {

@@ -50,7 +50,7 @@ func BenchmarkBaseAlone(b *testing.B) { benchmark(b, &canned{body: "ok"}, benchC
 
 func BenchmarkGeneric(b *testing.B) {
 	x := newRig(b)
-	x.Dialect, x.Base, x.Done = provider.Generic{}, &canned{header: http.Header{"Content-Type": {"application/json"}}, body: `{"ok":true}`}, nil
+	x.Dialect, x.Base, x.Done = provider.Generic{}, &canned{header: http.Header{"Content-Type": {"application/json"}, "Date": {"Sat, 01 Jan 2000 00:00:03 GMT"}}, body: `{"ok":true}`}, nil
 	benchmark(b, x.Transport, benchCall)
 }
 
@@ -66,7 +66,7 @@ func BenchmarkOpenAI(b *testing.B) {
 	x := newRig(b, limits...)
 	x.Dialect, x.Prices, x.Done = dialect, tenMicros, nil
 	x.Base = &canned{
-		header: http.Header{"Content-Type": {"application/json"}, "X-Ratelimit-Limit-Requests": {"10000"}, "X-Ratelimit-Remaining-Requests": {"9999"}},
+		header: http.Header{"Content-Type": {"application/json"}, "Date": {"Sat, 01 Jan 2000 00:00:03 GMT"}, "X-Ratelimit-Limit-Requests": {"99999999999"}, "X-Ratelimit-Remaining-Requests": {"99999999998"}},
 		body:   `{"id":"x","model":"gpt-5-mini","choices":[{"message":{"role":"assistant","content":"Paris."}}],"usage":{"prompt_tokens":14,"completion_tokens":3,"total_tokens":17}}`,
 	}
 	benchmark(b, x.Transport, benchCall)

@@ -49,7 +49,10 @@ type body struct {
 func (f *flight) hand(a *attempt, o *outcome) {
 	resp := o.resp
 	f.told.Status = resp.StatusCode
-	b := &body{f: f, a: a, src: resp.Body, status: resp.StatusCode, size: resp.ContentLength, extra: o.answer.Usage, kept: a.began}
+	f.payload.forget()
+	b := &f.out
+	b.f, b.a, b.src, b.status, b.size = f, a, resp.Body, resp.StatusCode, resp.ContentLength
+	b.extra, b.kept = o.answer.Usage, a.began
 	b.stream = f.asked.Stream && resp.StatusCode < 300 || streams(resp.Header)
 	if resp.Body == nil || resp.Body == http.NoBody {
 		b.finish(complete, nil)

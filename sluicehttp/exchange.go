@@ -14,6 +14,8 @@ import (
 // WebSocket: what passes there cannot be counted.
 var ErrUpgrade = errors.New("sluicehttp: the connection would be upgraded (WebSocket), and what passes then cannot be counted: use plain HTTP, such as server-sent events")
 
+var errNoGate = errors.New("sluicehttp: the transport has no gate: set Transport.Gate and Transport.Resource")
+
 // ErrRoute is the error of a call whose model was to be another and could not be changed.
 var ErrRoute = errors.New("sluicehttp: the model cannot be changed: the call names it in no way that is known, or its body is too large")
 
@@ -69,6 +71,8 @@ type flight struct {
 	told  Exchange
 	first attempt
 	last  outcome
+	seen  provider.Response // what the dialect is shown of an answer
+	out   body              // the answer that the client gets
 }
 
 // fail ends an exchange that has no answer.

@@ -15,7 +15,13 @@ type payload struct {
 	none  bool                          // there is no body
 	src   io.ReadCloser                 // what follows after held; nil once it is used up or closed
 	again func() (io.ReadCloser, error) // the client's own way to repeat it
+
+	first  bytes.Reader
+	opened bool
 }
+
+// smallBody is a body that may be kept as long as its answer is read.
+const smallBody = 16 << 10
 
 // take begins with a request's body, of which up to most bytes are read.
 func (p *payload) take(r *http.Request, most int64) error {
@@ -81,7 +87,13 @@ func (p *payload) open() (io.ReadCloser, error) {
 	case p.none:
 		return http.NoBody, nil
 	case p.whole:
-		return io.NopCloser(bytes.NewReader(p.held)), nil // net/http knows this one, and sends it together with the header
+		reader := &p.first
+		if p.opened || len(p.held) > smallBody { // the first may still be in use; a long body is to go when it has been sent
+			reader = &bytes.Reader{}
+		}
+		p.opened = true
+		reader.Reset(p.held)
+		return io.NopCloser(reader), nil // net/http knows this one, and sends it together with the header
 	case p.src == nil:
 		return p.again()
 	}
@@ -97,6 +109,9 @@ func (p *payload) open() (io.ReadCloser, error) {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(held), src), src}, nil
 }
+
+// forget lets go of what was held to be sent again.
+func (p *payload) forget() { p.held, p.again = nil, nil }
 
 // close closes what was not sent.
 func (p *payload) close() {

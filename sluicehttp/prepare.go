@@ -20,7 +20,10 @@ func (f *flight) prepare() error {
 	f.told = Exchange{
 		Resource: t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Retry: f.caller.Retry,
 	}
-	if upgrades(r) {
+	switch {
+	case t.Gate == nil:
+		return errNoGate
+	case upgrades(r):
 		return ErrUpgrade
 	}
 	f.header = r.Header
@@ -117,7 +120,10 @@ func (f *flight) route(packed bool) error {
 	if f.t.Route == nil {
 		return nil
 	}
-	model := f.t.Route(f.ctx, f.caller, &f.asked)
+	model, err := f.t.Route(f.ctx, f.caller, &f.asked)
+	if err != nil {
+		return err
+	}
 	if model == "" || model == f.asked.Model {
 		return nil
 	}
@@ -158,14 +164,23 @@ func (f *flight) readable() {
 	accepts, ok := f.header["Accept-Encoding"]
 	list := strings.ToLower(strings.Join(accepts, ","))
 	switch {
-	case f.hidden && ok:
-		f.setHeader("Accept-Encoding", "identity")
-	case !ok || list == "gzip" || list == "identity":
-	case strings.Contains(list, "gzip"):
+	case !ok || list == "identity" || list == "gzip" && !f.hidden:
+	case takesGzip(list) && !f.hidden:
 		f.setHeader("Accept-Encoding", "gzip")
 	default:
 		f.setHeader("Accept-Encoding", "identity")
 	}
+}
+
+// takesGzip reports that gzip is among the encodings that a client takes, and not ruled out.
+func takesGzip(list string) bool {
+	for part := range strings.SplitSeq(list, ",") {
+		name, q, _ := strings.Cut(strings.ReplaceAll(part, " ", ""), ";")
+		if name == "gzip" {
+			return strings.Trim(strings.TrimPrefix(q, "q="), "0.") != "" || q == ""
+		}
+	}
+	return false
 }
 
 // setHeader sets or removes a header in a copy of the request's.

@@ -169,7 +169,7 @@ func TestSilentResendTakesItsTurn(t *testing.T) {
 	var arrived atomic.Int64
 	url := dropper(t, &arrived)
 	x.do(t, get(t, url))
-	x.Caller.Wait = 200 * time.Millisecond
+	x.Caller.Wait = 10 * time.Second // it is known at once that this is not enough
 	_, err := x.RoundTrip(get(t, url))
 	if !errors.Is(err, sluice.ErrDeadline) || arrived.Load() != 2 {
 		t.Errorf("%d arrived, error %v", arrived.Load(), err)

@@ -21,10 +21,10 @@ func (b *body) finish(how ending, err error) {
 	if b.zipped != nil {
 		b.zipped.close()
 	}
-	var used provider.Usage
+	used := &b.f.told.Usage
 	var failed provider.Observation
 	if b.usage != nil {
-		used, failed = b.usage.Usage(), b.usage.Failed()
+		*used, failed = b.usage.Usage(), b.usage.Failed()
 	}
 	seen := b.seen
 	b.mu.Unlock()
@@ -33,7 +33,7 @@ func (b *body) finish(how ending, err error) {
 	}
 	f, took := b.f, time.Since(b.a.began)
 	f.told.Took, f.told.Err, f.told.Aborted = took, err, how == left
-	b.settle(used, how, took)
+	b.settle(how, took)
 	b.report(&failed)
 	f.over()
 	if how != left {
@@ -42,28 +42,29 @@ func (b *body) finish(how ending, err error) {
 }
 
 // settle ends the ticket with what was used.
-func (b *body) settle(used provider.Usage, how ending, took time.Duration) {
-	f, t := b.f, b.f.t
+func (b *body) settle(how ending, took time.Duration) {
+	f, t, used := b.f, b.f.t, &b.f.told.Usage
 	known := used.Known
 	if f.asked.Tokens {
 		switch {
 		case b.status >= 400:
-			used, known = provider.Usage{Model: f.asked.Model, Known: true, Final: true}, true // what is refused costs nothing
+			*used = provider.Usage{Model: f.asked.Model, Known: true, Final: true} // what is refused costs nothing
+			known = true
 		case how != complete && b.stream && b.usage != nil && !used.Final:
-			f.soFar(&used)
+			f.soFar(used)
 			known = true
 		}
 	}
-	f.told.Usage, f.told.Micros = used, f.told.EstimatedMicros
+	f.told.Micros = f.told.EstimatedMicros
 	var amounts []amount
 	if f.asked.Tokens && known {
-		amounts = f.spent(&used)
+		amounts = f.spent(used)
 	}
 	for _, a := range b.extra {
 		amounts = set(amounts, a.Unit, a.N)
 	}
 	if b.status/100 == 2 && how == complete {
-		f.learn(&used, took)
+		f.learn(used, took)
 	}
 	ticket := b.a.end()
 	if how == left && b.stream {

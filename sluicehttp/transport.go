@@ -55,8 +55,8 @@ type Transport struct {
 	Abort bool
 	// Done is told when an exchange is over, for metrics and logs. It must not block.
 	Done func(Exchange)
-	// Route chooses another model for a call. Empty means that of the call.
-	Route func(ctx context.Context, c Caller, asked *provider.Asked) (model string)
+	// Route chooses another model for a call. Empty means that of the call. After an error nothing is sent.
+	Route func(ctx context.Context, c Caller, asked *provider.Asked) (model string, err error)
 	// Fingerprint turns an API key into a name that tells keys apart and says nothing else, where limits are
 	// per key. Nil means that keys are not told apart.
 	Fingerprint func(key string) string

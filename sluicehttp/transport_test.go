@@ -159,6 +159,17 @@ func TestUpgradeIsRefused(t *testing.T) {
 	}
 }
 
+func TestTransportWithoutAGate(t *testing.T) {
+	if _, err := (&Transport{}).RoundTrip(get(t, "http://host/")); err == nil || !strings.Contains(err.Error(), "Transport.Gate") {
+		t.Errorf("the error is %v", err)
+	}
+	x := newRig(t)
+	x.Resource = "unheard-of"
+	if _, err := x.RoundTrip(get(t, "http://host/")); !errors.Is(err, sluice.ErrUnknownResource) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestTrailersAndInterimAnswersPass(t *testing.T) {
 	x := newRig(t)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {

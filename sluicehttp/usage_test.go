@@ -320,11 +320,11 @@ func TestEstimateAboveCapacity(t *testing.T) {
 
 func TestRouting(t *testing.T) {
 	x := newRig(t)
-	x.Route = func(_ context.Context, c Caller, asked *provider.Asked) string {
+	x.Route = func(_ context.Context, c Caller, asked *provider.Asked) (string, error) {
 		if c.Agent != "tester" {
 			t.Errorf("routed for %+v", c)
 		}
-		return map[string]string{"auto": "longer-name", "bad": "really-bad", "same": "same", "path": "other"}[asked.Model]
+		return map[string]string{"auto": "longer-name", "bad": "really-bad", "same": "same", "path": "other"}[asked.Model], nil
 	}
 	var got string
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -373,4 +373,44 @@ func TestKeysAreToldApartByFingerprint(t *testing.T) {
 	if n := len(x.status(t).Limits); n != 2 {
 		t.Errorf("%d scopes, want 2", n)
 	}
+}
+
+func TestEncodingsThatCanBeRead(t *testing.T) {
+	for list, want := range map[string]bool{
+		"gzip": true, "br, gzip": true, "gzip;q=0.5, br": true, "br": false, "gzip;q=0": false, "gzip; q=0.000": false, "*": false, "": false, "x-gzip2": false,
+	} {
+		if takesGzip(list) != want {
+			t.Errorf("%q takes gzip: %v", list, !want)
+		}
+	}
+}
+
+// The real thing: a stream of OpenAI's that was not asked for its usage.
+func TestOpenAIStreamWithoutUsage(t *testing.T) {
+	x := newRig(t)
+	x.Dialect, _ = provider.Lookup("openai")
+	x.Prices = tenMicros
+	chunk := `{"id":"c","object":"chat.completion.chunk","model":"gpt-4o","choices":[{"index":0,"delta":{"content":"Paris"},"finish_reason":null}],"usage":null}`
+	end := `{"id":"c","object":"chat.completion.chunk","model":"gpt-4o","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}`
+	usage := `{"id":"c","object":"chat.completion.chunk","model":"gpt-4o","choices":[],"usage":{"prompt_tokens":14,"completion_tokens":3,"total_tokens":17}}`
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), `"include_usage":true`) || int64(len(body)) != r.ContentLength {
+			t.Errorf("%s arrived, of length %d", body, r.ContentLength)
+		}
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		for _, data := range []string{chunk, chunk, end, usage, "[DONE]"} {
+			event(w, data)
+		}
+	})
+	_, text := x.do(t, post(t, url+"/v1/chat/completions", `{"model":"gpt-4o","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"Where?"}]}`))
+	want := "data: " + strings.Join([]string{chunk, chunk, end, "[DONE]"}, "\n\ndata: ") + "\n\n"
+	if text != want {
+		t.Errorf("the client read %s", text)
+	}
+	e := x.told.one(t)
+	if e.Usage.Input != 14 || e.Usage.Output != 3 || e.Micros != 170 || e.Aborted {
+		t.Errorf("told of %+v", e)
+	}
+	x.wantCharged(t, map[string]int64{unitTokens: e.Estimated.Input + 100, unitUSD: 170})
 }

@@ -53,7 +53,7 @@ func (s *screen) status(st *sluice.Status, classes []string) {
 func (s *screen) nothing(st *sluice.Status) {
 	s.line("\nNothing has passed this gate yet. To begin:")
 	example := "github"
-	if len(st.Resources) > 0 {
+	if there := slices.ContainsFunc(st.Resources, func(r sluice.ResourceStatus) bool { return r.Name == example }); !there && len(st.Resources) > 0 {
 		example = st.Resources[0].Name
 	}
 	t := &show.Table{Indent: "  ", Columns: make([]show.Column, 2)}
@@ -72,9 +72,12 @@ func isIdle(r *sluice.ResourceStatus) bool {
 			return false
 		}
 	}
-	return r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && len(r.Gates) == 0 && r.Last429 == nil && r.PausedUntil == nil &&
+	return r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
 		r.Outage == nil && r.SilentMembers == 0
 }
+
+// holds tells that a gate is there because of something: one that nobody has passed begins with a ramp.
+func holds(g sluice.GateStatus) bool { return g.Phase != "ramping" }
 
 func waitingIn(r *sluice.ResourceStatus) (n int) {
 	for _, w := range r.Waiting {

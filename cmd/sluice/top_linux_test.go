@@ -17,6 +17,10 @@ import (
 // In a terminal top draws, acts on keys, and leaves the terminal as it was.
 func TestTopInATerminal(t *testing.T) {
 	store := "file:" + filepath.Join(t.TempDir(), "state")
+	file := filepath.Join(t.TempDir(), "sluice.yaml")
+	if err := os.WriteFile(file, []byte("resources: {github: {provider: github}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	keys, terminal := openTerminal(t)
 	if err := unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
 		t.Fatal(err)
@@ -27,7 +31,7 @@ func TestTopInATerminal(t *testing.T) {
 	}
 	cmd := exec.Command("sluice", "top", "--store", store)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "SLUICE_CONFIG=")
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "SLUICE_CONFIG="+file)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -57,7 +61,7 @@ func TestTopInATerminal(t *testing.T) {
 	}
 	press("py")
 	until("paused in sluice top") // the reason, which the store was told
-	out, err := exec.Command("sluice", "status", "--json", "--store", store).Output()
+	out, err := exec.Command("sluice", "status", "--json", "--store", store, "--config", file).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

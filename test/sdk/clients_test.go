@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 // TestRunBefore: where a variable says already where to send, sluice run sends there.
 func TestRunBefore(t *testing.T) {
 	each(t, func(t *testing.T, c client) {
-		r := begin(t, c, setup{noServe: true})
+		r := begin(t, c, setup{noServe: true, others: priced.others})
 		elsewhere := begin(t, c, setup{noServe: true})
 		args := []string{"run", "--config", r.config, "--agent", "sdk", "--quiet", "--", "node", c.script, plain[c.script][0]}
 		got := r.results(output(t, r.env(elsewhere.mock), nodeDir, sluiceBinary, args...))

@@ -49,7 +49,23 @@ func prepared(m *testing.M) int {
 	if out, err := build.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("sluice cannot be built: %w\n%s", err, out))
 	}
+	if err := widen(); err != nil {
+		return complain(err)
+	}
 	return m.Run()
+}
+
+// atOnce is how many tests run at the same time: they mostly wait for others, and for time to pass.
+const atOnce = "6"
+
+// widen lets so many run, unless the command line says how many.
+func widen() error {
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if said {
+		return nil
+	}
+	return flag.Set("test.parallel", atOnce)
 }
 
 func complain(err error) int {

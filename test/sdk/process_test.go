@@ -60,7 +60,7 @@ func serve(t *testing.T, home string, args ...string) []byte {
 	})
 	select {
 	case line := <-lines:
-		if len(line) == 0 {
+		if !json.Valid(line) { // it prints why on stderr
 			t.Fatalf("sluice %s did not start", strings.Join(args, " "))
 		}
 		return line

@@ -3,6 +3,7 @@
 package sdk_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +39,7 @@ type rig struct {
 // setup is what a rig is to be like.
 type setup struct {
 	mock     []string // flags
+	upstream string   // where the gate sends; empty: to the mock
 	resource string   // YAML, fields of the resource
 	others   string   // YAML, further resources
 	file     string   // YAML, further fields of the configuration
@@ -52,7 +54,7 @@ func begin(t *testing.T, c client, s setup) *rig {
 	r.mock = decode[struct{ URL string }](t, said).URL
 	r.config = filepath.Join(r.home, "sluice.yaml")
 	text := fmt.Sprintf("store: file:%s\n%s\nresources:\n%s\n  %s:\n    provider: %[4]s\n    upstream: %s\n",
-		filepath.Join(r.home, "state"), s.file, s.others, c.provider, r.mock)
+		filepath.Join(r.home, "state"), s.file, s.others, c.provider, cmp.Or(s.upstream, r.mock))
 	for line := range strings.Lines(s.resource) {
 		text += "    " + line
 	}
@@ -69,7 +71,7 @@ func begin(t *testing.T, c client, s setup) *rig {
 
 // env is what a program with the client runs in.
 func (r *rig) env(address string) []string {
-	env := plainEnv(r.home, r.keyVar+"=a-key-of-nobody")
+	env := plainEnv(r.home, r.keyVar+"=a-key-of-nobody", "DIRECT_BASE_URL="+r.mock+r.suffix)
 	if address != "" {
 		env = append(env, r.baseVar+"="+address+r.suffix)
 	}

@@ -1,6 +1,6 @@
 // @anthropic-ai/sdk. Where to send, and the key, it finds in the environment, as in any program that uses it.
 import Anthropic from "@anthropic-ai/sdk";
-import { collect, elapsed, fails, misbehave, run } from "./cases.mjs";
+import { collect, elapsed, fails, misbehave, run, untilRefused } from "./cases.mjs";
 
 const client = new Anthropic();
 const once = new Anthropic({ maxRetries: 0 });
@@ -63,10 +63,17 @@ await run({
   inside: async () => collect(await once.messages.create(ask("Fail in the middle.", { stream: true }), misbehave("error-in-200"))),
   early: async () => collect(await once.messages.create(ask("Close early.", { stream: true }), misbehave("close-early"))),
 
+  // exhausted: somebody else has used up the limit, and the gate does not know.
+  exhausted: async () => {
+    const other = new Anthropic({ maxRetries: 0, baseURL: process.env.DIRECT_BASE_URL });
+    await untilRefused(() => other.messages.create(ask("Not through the gate.")));
+    return once.messages.create(ask("And now I."));
+  },
   patient: () => elapsed(() => client.messages.create(ask("When it is my turn."))),
   stubborn: () => client.messages.create(ask("Again and again."), misbehave("status=500")),
   stubbornOverload: () => client.messages.create(ask("Again, and slowly."), misbehave("status=529")),
   refused: () => fails(() => once.messages.create(ask("One too many."))),
+  denied: () => fails(() => client.messages.create(ask("More than I have."))),
   abort: async () => {
     const controller = new AbortController();
     const stream = await once.messages.create(ask("Never mind.", { stream: true }), {

@@ -25,6 +25,19 @@ export async function fails(call) {
   throw new Error("the call did not fail");
 }
 
+// untilRefused calls until the provider has had enough.
+export async function untilRefused(call) {
+  for (let calls = 0; calls < 100; calls++) {
+    try {
+      await call();
+    } catch (error) {
+      if (error.status === 429) return;
+      throw error;
+    }
+  }
+  throw new Error("the provider refuses nothing");
+}
+
 // describe is what a program can know of an error.
 function describe(error) {
   const header = (name) => error.headers?.get?.(name) ?? error.response?.headers?.[name] ?? null;

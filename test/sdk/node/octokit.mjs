@@ -1,8 +1,10 @@
 // @octokit/rest. It is told where to send by the variable that GitHub's own runners set.
 import { Octokit } from "@octokit/rest";
-import { elapsed, fails, misbehave, run } from "./cases.mjs";
+import { fails, misbehave, run, untilRefused } from "./cases.mjs";
 
-const octokit = new Octokit({ auth: process.env.GITHUB_TOKEN, baseUrl: process.env.GITHUB_API_URL, log: { debug() {}, info() {}, warn() {}, error() {} } });
+const quiet = () => {};
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet };
+const octokit = new Octokit({ auth: process.env.GITHUB_TOKEN, baseUrl: process.env.GITHUB_API_URL, log });
 
 const repo = { owner: "octo", repo: "locks" };
 const seen = ({ status, data, headers }) => ({ status, data, etag: headers.etag ?? null, type: headers["content-type"] });
@@ -25,8 +27,16 @@ await run({
   missing: () => octokit.rest.issues.get({ ...repo, issue_number: 4711 }),
   invalid: () => octokit.rest.issues.create({ ...repo, title: "" }),
   broken: () => octokit.rest.issues.create({ ...repo, title: "Break", ...misbehave("status=500") }),
-  secondary: () => octokit.rest.issues.create({ ...repo, title: "Too fast", ...misbehave("status=429, retry-after=1") }),
 
-  patient: () => elapsed(async () => seen(await octokit.rest.repos.get(repo))),
+  // exhausted: somebody else has used up the limit, and the gate does not know.
+  exhausted: async () => {
+    const other = new Octokit({ auth: process.env.GITHUB_TOKEN, baseUrl: process.env.DIRECT_BASE_URL, log });
+    await untilRefused(() => other.rest.repos.get(repo));
+    return seen(await octokit.rest.repos.get(repo));
+  },
   refused: () => fails(() => octokit.rest.repos.get(repo)),
+  abort: async () => {
+    const error = await fails(() => octokit.rest.repos.get({ ...repo, ...misbehave("hang"), request: { signal: AbortSignal.timeout(300) } }));
+    return { pieces: true, aborted: error.status === 500 || error.class === "DOMException" };
+  },
 });

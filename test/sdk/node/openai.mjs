@@ -1,6 +1,6 @@
 // openai. Where to send, and the key, it finds in the environment, as in any program that uses it.
 import OpenAI from "openai";
-import { collect, elapsed, fails, misbehave, run } from "./cases.mjs";
+import { collect, elapsed, fails, misbehave, run, untilRefused } from "./cases.mjs";
 
 const client = new OpenAI();
 const once = new OpenAI({ maxRetries: 0 });
@@ -43,10 +43,17 @@ await run({
     collect(await once.responses.create({ model, input: "Fail in the middle.", stream: true }, misbehave("error-in-200"))),
   early: async () => collect(await once.chat.completions.create(ask("Close early.", { stream: true }), misbehave("close-early"))),
 
+  // exhausted: somebody else has used up the limit, and the gate does not know.
+  exhausted: async () => {
+    const other = new OpenAI({ maxRetries: 0, baseURL: process.env.DIRECT_BASE_URL });
+    await untilRefused(() => other.chat.completions.create(ask("Not through the gate.")));
+    return once.chat.completions.create(ask("And now I."));
+  },
   patient: () => elapsed(() => client.chat.completions.create(ask("When it is my turn."))),
   stubborn: () => client.chat.completions.create(ask("Again and again."), misbehave("status=500")),
   stubbornOverload: () => client.chat.completions.create(ask("Again, and slowly."), misbehave("status=503")),
   refused: () => fails(() => once.chat.completions.create(ask("One too many."))),
+  denied: () => fails(() => client.chat.completions.create(ask("More than I have."))),
   abort: async () => {
     const controller = new AbortController();
     const stream = await once.chat.completions.create(ask("Never mind.", { stream: true }), {

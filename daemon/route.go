@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/proxy"
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// auto begins the name of a model that is left to the gate: auto:TASK.
+const auto = "auto:"
+
+// router chooses models for calls to a resource: for those that leave it to the gate, and for those whose budget says so.
+func router(g *sluice.Gate, resource string) func(context.Context, sluicehttp.Caller, *provider.Asked) (string, error) {
+	return func(ctx context.Context, c sluicehttp.Caller, asked *provider.Asked) (string, error) {
+		task := proxy.Task(ctx)
+		if named, ok := strings.CutPrefix(asked.Model, auto); ok {
+			task = cmp.Or(named, task)
+		}
+		if task != "" {
+			r, err := g.RouteOn(ctx, resource, task)
+			return r.Model, err
+		}
+		if !asked.Tokens || asked.Model == "" {
+			return "", nil
+		}
+		s, err := g.BudgetState(ctx, c.Agent, c.User)
+		if err != nil || !s.Over || !slices.Contains(s.Policies, sluice.OverReroute) {
+			return "", nil //nolint:nilerr // the budget is tried again when the call goes, and says what is wrong
+		}
+		model, err := g.CheaperOn(ctx, resource, asked.Model)
+		if model == "" && err == nil {
+			model, err = g.CheaperOn(ctx, resource, asked.Part)
+		}
+		return model, err
+	}
+}
