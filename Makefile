@@ -8,13 +8,16 @@ LINT_VERSION  ?= v2.14.0
 CORE          := . ./internal/... ./store/... ./retry/... ./eventlog/... ./deadletter/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test need-redis fmt-check vet staticcheck unit redis-suite race bench-check bench faults-check faults lint fuzz
+.PHONY: help run demo build test need-redis fmt-check vet staticcheck unit redis-suite race bench-check bench faults-check faults lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## build and watch six agents share one token, in virtual time
-	bin/sluice simulate six-committers
+run: build ## build, and start the gate on 127.0.0.1:7979
+	bin/sluice serve
+
+demo: build ## six agents with one token, first each on its own, then through the gate
+	bin/sluice demo
 
 build: ## build bin/sluice
 	$(GO) build -o bin/sluice ./cmd/sluice

@@ -7,9 +7,7 @@
 // use, arrival_slack, max_waiting, ttl, light, breaker, backoff, reserve, limits), order, classes, shares,
 // pacing, cascade, leases, slots, retry_windows, agents (class, user, waits_for), tools, retry.
 //
-// All others are read and checked here, kept in the File, and have no effect on the gate:
-// listen, budgets, routes, prices, alerts, tokens, an agent's budget, and of a resource
-// provider, upstream, mode, client_deadline, split, key_env, inject, abort, and
-// limits without a size. They are for a program with a proxy, providers and money; one that
-// has none of these must not pretend that they act.
+// Budgets and routes are for the gate too, with what prices say. All others are read and checked here and kept in the File: listen,
+// tokens, and of a resource provider, upstream, client_deadline, inject and abort are for the proxy (package daemon), alerts
+// for whoever posts them; split and key_env nobody acts on yet.
 package config

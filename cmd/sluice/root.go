@@ -45,7 +45,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().String("store", "", "`URL` of where state lives: file:, file:PATH, redis://HOST:6379 or mem:; else SLUICE_STORE, else the configured one")
 	root.AddCommand(newAcquire(), newRelease(), newObserve(), newPause(), newResume(), newRun(), newServe(), newDLQ())
 	root.AddCommand(newStatus(), newWhy(), newAgents(), newPool(), newReport(), newRoute(), newDoctor(), newTop())
-	root.AddCommand(newConfig(), newSimulate(), newMock(), newVersion())
+	root.AddCommand(newConfig(), newSimulate(), newMock(), newDemo(), newVersion())
 	return root
 }
 

@@ -61,16 +61,18 @@ func TestAbort(t *testing.T) {
 	each(t, func(t *testing.T, c client) {
 		r := begin(t, c, setup{resource: "abort: free\nlimits:\n  - {name: one, concurrency: 1}"})
 		first := plain[c.script][0]
-		all := r.gated("abort", first, "abort", first)
-		got := value[struct{ Pieces, Aborted bool }](t, all, "abort")
-		if !got.Pieces || !got.Aborted {
-			t.Errorf("the client was not aborted in the middle: %s", all["abort"].line)
+		for _, way := range []func(...string) results{r.gated, r.run} {
+			all := way("abort", first, "abort", first)
+			got := value[struct{ Pieces, Aborted bool }](t, all, "abort")
+			if !got.Pieces || !got.Aborted {
+				t.Errorf("the client was not aborted in the middle: %s", all["abort"].line)
+			}
+			if e := all[first].Error; e != nil {
+				t.Errorf("the next request failed: %+v", e)
+			}
+			r.until("no request is in flight", func() bool { return r.status().InFlight == 0 && r.stats().InFlight == 0 })
 		}
-		if e := all[first].Error; e != nil {
-			t.Errorf("the next request failed: %+v", e)
-		}
-		r.until("no request is in flight", func() bool { return r.status().InFlight == 0 && r.stats().InFlight == 0 })
-		if s := r.stats(); s.Accepted != 4 || s.Aborted != 2 {
+		if s := r.stats(); s.Accepted != 8 || s.Aborted != 4 {
 			t.Errorf("the provider saw %+v", s)
 		}
 	})

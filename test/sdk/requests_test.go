@@ -4,7 +4,7 @@ package sdk_test
 
 // jsonBody are the headers of a request with a body.
 func jsonBody(more ...string) map[string]string {
-	h := map[string]string{"Content-Type": "application/json", "X-Api-Key": "a-key-of-nobody", "Authorization": "Bearer a-key-of-nobody"}
+	h := map[string]string{"Content-Type": "application/json", "X-Api-Key": key, "Authorization": "Bearer " + key}
 	for i := 0; i+1 < len(more); i += 2 {
 		h[more[i]] = more[i+1]
 	}

@@ -3,8 +3,10 @@
 package sdk_test
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +52,7 @@ type setup struct {
 func begin(t *testing.T, c client, s setup) *rig {
 	t.Helper()
 	r := &rig{T: t, client: c, home: t.TempDir()}
+	t.Cleanup(r.findKey) // when the servers have ended
 	said := serve(t, r.home, append([]string{"mock", c.provider, "--listen", "127.0.0.1:0"}, s.mock...)...)
 	r.mock = decode[struct{ URL string }](t, said).URL
 	r.config = filepath.Join(r.home, "sluice.yaml")
@@ -69,9 +72,29 @@ func begin(t *testing.T, c client, s setup) *rig {
 	return r
 }
 
+// key is what every client sends. It is in no file that is left.
+const key = "a-key-of-nobody"
+
+// findKey looks for the key where the gate has kept anything.
+func (r *rig) findKey() {
+	err := filepath.WalkDir(r.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(key)) {
+			r.Errorf("the key is in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		r.Error(err)
+	}
+}
+
 // env is what a program with the client runs in.
 func (r *rig) env(address string) []string {
-	env := plainEnv(r.home, r.keyVar+"=a-key-of-nobody", "DIRECT_BASE_URL="+r.mock+r.suffix)
+	env := plainEnv(r.home, r.keyVar+"="+key, "DIRECT_BASE_URL="+r.mock+r.suffix)
 	if address != "" {
 		env = append(env, r.baseVar+"="+address+r.suffix)
 	}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/demo"
+)
+
+// exitNotAsPromised is how a demo ends that did not come out as it should. What was not so stands in its
+// result.
+const exitNotAsPromised = childExit(1)
+
+func newDemo() *cobra.Command {
+	var fast bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch six agents share one key, without the gate and with it",
+		Long: `Demo starts a model of a provider, with a limit of 120 requests a minute, and six agents of three
+classes that share one key of it, all of them processes on this machine. First each agent backs
+off on its own, then the same agents do the same work through sluice serve. The table at the end sets
+both against each other. It takes about a minute, needs no network and no key, and leaves nothing
+behind. docs/demo.md says what is measured and how.
+
+Exit codes: 0 nobody was refused through the gate, and it was faster; 1 that was not so, and the table
+says why; 64 usage; 70 a process could not be started, or ended by itself; 128+n ended by signal n.`,
+		Example: "  sluice demo\n  sluice demo --fast --json",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			plan := demo.Minute()
+			if fast {
+				plan = demo.Fast()
+			}
+			return runDemo(cmd, plan)
+		},
+	}
+	cmd.Flags().BoolVar(&fast, "fast", false, "with fewer calls, in some ten seconds")
+	cmd.AddCommand(newDemoPart())
+	return cmd
+}
+
+func runDemo(cmd *cobra.Command, plan demo.Plan) error {
+	self, err := os.Executable()
+	if err != nil {
+		return &failure{code: exitInternal, message: "the program does not find itself: " + err.Error()}
+	}
+	out, live := cmd.OutOrStdout(), cmd.OutOrStdout()
+	if asJSON(cmd) {
+		live = io.Discard // stdout is for the result alone
+		if stderr := cmd.ErrOrStderr(); isTerminal(stderr) {
+			live = stderr
+		}
+	}
+	view := newDemoView(live, &plan)
+	ctx, ignore := withSignals(cmd.Context())
+	defer ignore()
+	report, err := demo.Run(ctx, demo.Options{Plan: plan, Self: self, PartArgs: demoPartArgs, Show: view.show})
+	view.end()
+	if c := signalOf(ctx); c != nil {
+		f := c.failure("the demo ran").(*failure)
+		f.hint = "all that it had started has ended"
+		return f
+	}
+	if err != nil {
+		return &failure{code: exitInternal, message: "the demo could not be run: " + err.Error(), hint: "it needs to listen on 127.0.0.1, to start itself, and a directory for temporary files"}
+	}
+	if asJSON(cmd) {
+		err = written(printJSON(out, report))
+	} else {
+		err = printDemo(out, report)
+	}
+	if err == nil && !report.OK {
+		err = exitNotAsPromised
+	}
+	return err
+}

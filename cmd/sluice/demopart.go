@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/demo"
+)
+
+// demoPartArgs make of this program one of the demo's processes.
+var demoPartArgs = []string{"demo", "part"}
+
+// partEndWithin is how long a part may take to end. The demo waits for longer.
+const partEndWithin = 5 * time.Second
+
+// newDemoPart is what the demo starts: nobody else needs it. A part ends when its input does, so that none is left
+// when the demo is killed.
+func newDemoPart() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:    "part",
+		Short:  "Be one of the processes of a demo",
+		Hidden: true,
+		Args:   atMost(0),
+		RunE:   func(cmd *cobra.Command, _ []string) error { return needs("PART")(cmd, nil) },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:  "agent",
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return inPart(demo.RunAgent(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), os.Getenv))
+		},
+	}, &cobra.Command{
+		Use:                "provider",
+		DisableFlagParsing: true, // they are those of mock
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return whileFed(cmd, nil, append([]string{"mock"}, args...)...)
+		},
+	}, &cobra.Command{
+		Use:  "gate UPSTREAM",
+		Args: needs("UPSTREAM"),
+		RunE: func(cmd *cobra.Command, args []string) error { return demoGate(cmd, args[0]) },
+	})
+	return cmd
+}
+
+// demoGate is a gate as a user would have it who states no numbers: limits are learned from answers.
+func demoGate(cmd *cobra.Command, upstream string) error {
+	dir, err := os.MkdirTemp("", "sluice-demo-")
+	if err != nil {
+		return inPart(err)
+	}
+	remove := func() { _ = os.RemoveAll(dir) } // it is a directory for what is temporary
+	defer remove()
+	config := filepath.Join(dir, "sluice.yaml")
+	text := fmt.Sprintf("resources:\n  anthropic:\n    provider: anthropic\n    upstream: %q\n", upstream)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return inPart(err)
+	}
+	store := "file:" + filepath.Join(dir, "state")
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" { // where there is no file store
+		store = "mem:"
+	}
+	return whileFed(cmd, remove, "serve", "--json", "--listen", "127.0.0.1:0", "--config", config, "--store", store)
+}
+
+// whileFed carries out a command line until the input ends. One that does not come to its end after that is
+// cut off; atLast is done before.
+func whileFed(cmd *cobra.Command, atLast func(), args ...string) error {
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	in := cmd.InOrStdin()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+		time.AfterFunc(partEndWithin, func() {
+			if atLast != nil {
+				atLast()
+			}
+			os.Exit(exitInternal)
+		})
+	}()
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(cmd.OutOrStdout())
+	root.SetErr(cmd.ErrOrStderr())
+	return root.ExecuteContext(ctx)
+}
+
+// inPart is the failure of a part.
+func inPart(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code: exitInternal, message: err.Error()}
+}

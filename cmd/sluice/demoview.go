@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/term"
+
+	"github.com/sluicehq/sluice/internal/demo"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+const (
+	demoEvery = 5 * time.Second // a line, where nothing can be drawn over
+	demoBar   = 24              // cells
+)
+
+// demoView shows how far a demo is: on a terminal as bars that grow, elsewhere as a line now and then.
+type demoView struct {
+	w     io.Writer
+	style show.Style
+	fd    uintptr
+	draws bool // over what was there
+	calls int
+
+	phase int // that was shown last; -1: none
+	last  time.Duration
+	lines int // that were drawn for it
+}
+
+func newDemoView(w io.Writer, plan *demo.Plan) *demoView {
+	v := &demoView{
+		w: w, style: show.Style{Colour: bool(painterFor(w)), ASCII: !show.UTF8(os.Getenv)}, calls: plan.Calls(), phase: -1,
+	}
+	if f, ok := w.(*os.File); ok && isTerminal(w) && os.Getenv("TERM") != "dumb" {
+		v.fd = f.Fd()
+		_, height, err := term.GetSize(v.fd)
+		v.draws = err == nil && height > len(plan.Agents)+3
+	}
+	fmt.Fprintf(w, "One key, %s requests, %d agents with %d calls in all. At best that takes %s.\n",
+		plan.Limit.String(), len(plan.Agents), v.calls, show.Span(plan.Ideal()))
+	return v
+}
+
+// show is told how far it is.
+func (v *demoView) show(at demo.View) {
+	if at.Phase != v.phase {
+		v.phase, v.lines, v.last = at.Phase, 0, 0
+		fmt.Fprintf(v.w, "\n%s\n", v.style.Paint(show.Bold, fmt.Sprintf("%d of %d: %s", at.Phase+1, len(demo.Titles), demo.Titles[at.Phase])))
+	}
+	switch {
+	case v.draws:
+		if at.Elapsed-v.last >= pace || v.lines == 0 || v.over(at) {
+			v.last = at.Elapsed
+			v.draw(at)
+		}
+	case at.Elapsed-v.last >= demoEvery || v.over(at):
+		v.last = at.Elapsed
+		fmt.Fprintln(v.w, "  "+v.sum(at))
+	}
+}
+
+func (v *demoView) over(at demo.View) bool {
+	for _, a := range at.Agents {
+		if !a.Ended {
+			return false
+		}
+	}
+	return true
+}
+
+// sum is all agents in a line.
+func (v *demoView) sum(at demo.View) string {
+	done, refused, waiting := 0, 0, 0
+	for _, a := range at.Agents {
+		done, refused, waiting = done+a.Done, refused+a.Throttled, waiting+a.Waiting
+	}
+	return fmt.Sprintf("%s: %d of %d calls done, %d waiting, %d answers with 429", show.Span(at.Elapsed), done, v.calls, waiting, refused)
+}
+
+// draw draws the agents over what was drawn before, in one piece so that it does not flicker.
+func (v *demoView) draw(at demo.View) {
+	width := 80
+	if w, _, err := term.GetSize(v.fd); err == nil && w > 0 {
+		width = w
+	}
+	t := show.Table{Indent: "  ", Columns: []show.Column{
+		{Head: "agent"}, {Head: "class", Drop: 2}, {Head: "", Drop: 1}, {Head: "done", Right: true}, {Head: "429s", Right: true}, {Head: "waiting", Right: true},
+	}}
+	for _, a := range at.Agents {
+		part, colour := float64(a.Done)/float64(max(a.Calls, 1)), show.Plain
+		if a.Throttled > 0 {
+			colour = show.Red
+		}
+		t.Add(show.Cell{Text: a.Name}, show.Cell{Text: a.Class}, show.Cell{Text: v.style.Bar(part, demoBar), Colour: show.Green},
+			show.Cell{Text: fmt.Sprintf("%d/%d", a.Done, a.Calls)}, show.Cell{Text: fmt.Sprint(a.Throttled), Colour: colour}, show.Cell{Text: fmt.Sprint(a.Waiting)})
+	}
+	lines := append(t.Lines(v.style, width), "  "+ansi.Truncate(v.sum(at), max(width-3, 1), "")) // a line that wraps could not be drawn over
+	var b bytes.Buffer
+	if v.lines > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", v.lines)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(&b, "\r\x1b[K%s\n", line)
+	}
+	v.lines = len(lines)
+	_, _ = v.w.Write(b.Bytes()) // to a terminal: who would be told?
+}
+
+// end leaves the place below what was drawn to others.
+func (v *demoView) end() { fmt.Fprintln(v.w) }

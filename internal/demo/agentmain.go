@@ -1,0 +1,60 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// The variables by which an agent is told where to send and with which key, as Anthropic's clients are.
+const (
+	baseVariable = "ANTHROPIC_BASE_URL"
+	keyVariable  = "ANTHROPIC_API_KEY"
+)
+
+// RunAgent is an agent's process. It reads what it has to do as a line of JSON, says that it is ready, begins when
+// the next line comes, and prints a [State] whenever it has got on. It ends when all is done, or
+// when in does: then whoever started it is gone.
+func RunAgent(ctx context.Context, in io.Reader, out io.Writer, getenv func(string) string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := bufio.NewReaderSize(in, 4096)
+	line, err := lines.ReadSlice('\n')
+	if err != nil {
+		return fmt.Errorf("no line says what to do: %w", err)
+	}
+	c := &caller{base: getenv(baseVariable), key: getenv(keyVariable)}
+	if err := json.Unmarshal(line, &c.Agent); err != nil {
+		return fmt.Errorf("the line that says what to do makes no sense: %w", err)
+	}
+	if c.base == "" || c.Calls < 0 || c.Workers < 1 {
+		return errors.New("an agent needs " + baseVariable + ", a number of calls, and workers")
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: c.Workers} // no proxy: it is all on this machine
+	defer transport.CloseIdleConnections()
+	c.client = &http.Client{Transport: transport}
+	var mu sync.Mutex
+	say := json.NewEncoder(out)
+	tell := func(v any) {
+		mu.Lock()
+		defer mu.Unlock()
+		if say.Encode(v) != nil { // nobody reads it any more
+			cancel()
+		}
+	}
+	tell(State{})
+	if _, err := lines.ReadSlice('\n'); err != nil {
+		return nil // it is not to begin
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, lines)
+		cancel()
+	}()
+	c.work(ctx, func(s State) { tell(s) })
+	return nil
+}

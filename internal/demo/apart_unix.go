@@ -1,0 +1,8 @@
+//go:build unix
+
+package demo
+
+import "syscall"
+
+// apart keeps Ctrl-C from the parts: the demo gets it, and ends them one after the other.
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

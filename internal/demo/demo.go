@@ -1,0 +1,84 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/sim"
+)
+
+// Options are what a demo needs to know.
+type Options struct {
+	Plan Plan
+	// Self is the program. Started as PartArgs says it is one of the processes.
+	Self string
+	// PartArgs come before the name of a part: provider, with the flags of a mock; gate, with the provider's
+	// URL; agent. Each says in a line of JSON when it is ready, and ends when its input does.
+	PartArgs []string
+	// Show is told how far it is, several times a second. It must not block for long.
+	Show func(View)
+}
+
+// View is how far a demo is.
+type View struct {
+	Phase   int // from 0; see Titles
+	Elapsed time.Duration
+	Agents  []Progress
+}
+
+// Progress is how far one agent is.
+type Progress struct {
+	Agent
+	State
+}
+
+// Titles are what the phases are called.
+var Titles = [...]string{"each agent backs off on its own", "the same agents through the gate"}
+
+type demo struct {
+	Options
+	env    []string
+	client *http.Client // for the provider's statistics
+}
+
+// Run runs both phases. A run that did not come out well has no error: the report says so.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if o.Self == "" {
+		return nil, errors.New("demo: there is no program to start")
+	}
+	if o.Show == nil {
+		o.Show = func(View) {}
+	}
+	transport := new(http.Transport)
+	defer transport.CloseIdleConnections()
+	d := &demo{Options: o, env: own(os.Environ()), client: &http.Client{Transport: transport, Timeout: statsWithin}}
+	before, err := d.phase(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	after, err := d.phase(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return newReport(&o.Plan, before, after), nil
+}
+
+// own is the environment without what would lead the parts elsewhere: settings of a gate that the user
+// has, and the user's key.
+func own(env []string) []string {
+	var kept []string
+	for _, v := range env {
+		name, _, _ := strings.Cut(strings.ToUpper(v), "=")
+		if !strings.HasPrefix(name, "SLUICE_") && !strings.HasPrefix(name, "ANTHROPIC_") && !strings.HasSuffix(name, "_PROXY") {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// rate writes a limit as the command line takes it.
+func rate(r sim.Rate) string { return r.String() }

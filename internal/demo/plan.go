@@ -1,0 +1,82 @@
+// Package demo shows what a gate is good for, with real processes: a model of a provider, and six agents
+// that share one key of it; first each of them backs off on its own, then the same work goes through the
+// gate. Everything happens on this machine.
+//
+// The processes are the program itself: see [Options.Self].
+package demo
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Model is what the agents ask for.
+const Model = "claude-sonnet-5-5"
+
+// Agent is one of the fleet.
+type Agent struct {
+	Name    string `json:"name"`
+	Class   string `json:"class"`
+	Calls   int    `json:"calls"`
+	Workers int    `json:"workers"` // calls that it has under way at once
+}
+
+// Plan is what both phases have in common.
+type Plan struct {
+	Agents []Agent
+	// Limit is the provider's, on requests: a bucket that holds one window's worth.
+	Limit sim.Rate
+	// Latency and Tail are how long an answer takes, as of [mock.Options].
+	Latency, Tail time.Duration
+	// Patience is the most that a phase may take.
+	Patience time.Duration
+}
+
+// Minute is the demo itself: it takes about a minute.
+//
+// After the first 120 calls, which the provider lets in at once, the others come in at two a second. That is
+// long enough for waits that double to have become longer than what they wait for.
+func Minute() Plan {
+	return Plan{
+		Agents: fleet(28, 6), Limit: sim.Rate{N: 120, Window: time.Minute},
+		Latency: 300 * time.Millisecond, Tail: 100 * time.Millisecond, Patience: 4 * time.Minute,
+	}
+}
+
+// Fast is the same in some seconds: few calls are left when the provider begins to refuse.
+func Fast() Plan {
+	p := Minute()
+	p.Agents, p.Latency, p.Tail, p.Patience = fleet(21, 8), 50*time.Millisecond, 0, time.Minute
+	return p
+}
+
+// fleet is six agents of three classes.
+func fleet(calls, workers int) []Agent {
+	var all []Agent
+	for _, a := range [...][2]string{{"chat", "p0"}, {"review", "p0"}, {"docs", "p1"}, {"tests", "p1"}, {"index", "p2"}, {"crawl", "p2"}} {
+		all = append(all, Agent{Name: a[0], Class: a[1], Calls: calls, Workers: workers})
+	}
+	return all
+}
+
+// Calls are those of all agents.
+func (p *Plan) Calls() (n int) {
+	for _, a := range p.Agents {
+		n += a.Calls
+	}
+	return n
+}
+
+// Ideal is how long it takes if every call is sent at the very moment at which the provider's rule has
+// room for it, and is answered as quickly as it can be.
+func (p *Plan) Ideal() time.Duration {
+	limit := sim.Limit{Name: "requests", Unit: sim.Requests, Kind: store.Bucket, Size: p.Limit.N, Burst: p.Limit.N, Window: p.Limit.Window}
+	rule, at := limit.Rule(), store.Time(0)
+	for range p.Calls() {
+		at = rule.Earliest(at, 1)
+		rule.Take(at, 1)
+	}
+	return at.Sub(0) + p.Latency
+}

@@ -1,0 +1,132 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	startWithin = 20 * time.Second // a machine may be busy
+	endWithin   = 8 * time.Second  // longer than the parts themselves take at most
+	maxLine     = 64 << 10
+	maxTold     = 4 << 10 // of what a part said went wrong
+)
+
+// part is one of the processes. It ends when its input does, so that none is left when the demo dies,
+// however it dies.
+type part struct {
+	name  string
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	told  tail
+	ended chan struct{}
+	err   error // once it has ended
+
+	stopping sync.Once
+}
+
+// launch starts a part. heard gets each line that it prints, one after the other.
+func (d *demo) launch(name string, env []string, heard func(line []byte), args ...string) (*part, error) {
+	p := &part{name: name, cmd: exec.Command(d.Self, args...), ended: make(chan struct{})}
+	p.cmd.Args[0] = "sluice" // which is what it is, whatever the file is called
+	p.cmd.Env = append(append([]string{}, d.env...), env...)
+	p.cmd.Stderr = &p.told
+	p.cmd.SysProcAttr = apart()
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s could not be started: %w", name, err)
+	}
+	go func() {
+		defer close(p.ended)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, maxLine)
+		for lines.Scan() {
+			heard(lines.Bytes())
+		}
+		_, _ = io.Copy(io.Discard, out) // after a line that is too long: it must not be stuck
+		p.err = p.cmd.Wait()
+	}()
+	return p, nil
+}
+
+// stop ends a part and waits for its end.
+func (p *part) stop() {
+	p.stopping.Do(func() {
+		_ = p.in.Close() // it may have ended
+		late := time.NewTimer(endWithin)
+		defer late.Stop()
+		select {
+		case <-p.ended:
+		case <-late.C:
+			_ = p.cmd.Process.Kill()
+		}
+	})
+	<-p.ended
+}
+
+// gone is the error of a part that ended too early.
+func (p *part) gone() error {
+	<-p.ended
+	why := "it ended by itself"
+	if p.err != nil {
+		why = p.err.Error()
+	}
+	if told := p.told.String(); told != "" {
+		why += ": " + told
+	}
+	return fmt.Errorf("%s is gone: %s", p.name, why)
+}
+
+// await waits for what a part says when it is ready.
+func await[T any](ctx context.Context, p *part, ready <-chan T) (v T, err error) {
+	late := time.NewTimer(startWithin)
+	defer late.Stop()
+	select {
+	case v = <-ready:
+		return v, nil
+	case <-p.ended:
+		return v, p.gone()
+	case <-ctx.Done():
+		return v, context.Cause(ctx)
+	case <-late.C:
+		return v, fmt.Errorf("%s did not start within %v: %w", p.name, startWithin, errSlow)
+	}
+}
+
+var errSlow = errors.New("the machine is too busy, or something keeps it from listening on 127.0.0.1")
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if over := len(t.text) - maxTold; over > 0 {
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.text))
+}
