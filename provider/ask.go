@@ -82,7 +82,9 @@ func (v *vendor) Ask(c *Call) Asked {
 func (v *vendor) askModel(c *Call, a *Asked) {
 	body := c.Body[:min(len(c.Body), MaxCall)]
 	var in asking
-	s := newScanner(&in)
+	s := scanners.Get().(*scanner)
+	defer scanners.Put(s)
+	s.anew(&in)
 	s.write(body)
 	if a.Model = pathModel(c.Path); a.Model == "" {
 		a.Model = in.model

@@ -1,5 +1,7 @@
 package provider
 
+import "sync"
+
 // Bounds of the scanner.
 const (
 	maxDepth = 512 // of nesting; what is deeper is not read
@@ -58,6 +60,12 @@ const (
 )
 
 func newScanner(to sink) *scanner { return &scanner{to: to, state: afterwards} }
+
+// scanners are used again where one is needed for no longer than a call: they are large.
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+// anew makes a scanner that was used before as good as new.
+func (s *scanner) anew(to sink) { *s = scanner{to: to, state: afterwards} }
 
 // restart forgets an unfinished document.
 func (s *scanner) restart() {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/provider"
@@ -23,7 +20,8 @@ type door struct {
 	name    string
 	res     Resource
 	speaker provider.Speaker // nil: it reads only answers
-	forward httputil.ReverseProxy
+	base    string           // the upstream's path, escaped
+	near    bool             // it is on this machine
 	gated   *sluicehttp.Transport
 	plain   http.RoundTripper // for what has passed a gate before
 }
@@ -47,28 +45,16 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
 		Retry: r.Retry, Abort: r.Free, Done: done, Route: r.Route,
 	}
-	d.forward = httputil.ReverseProxy{
-		Rewrite: d.rewrite, BufferPool: buffers, ErrorHandler: d.failed, Transport: (*passage)(d),
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelInfo),
-	}
+	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
 	return d, nil
 }
 
-// visit is what a request carries through.
+// visit is what a request carries through that only the proxy knows of.
 type visit struct {
-	caller sluicehttp.Caller
-	path   string
-	passed bool   // through a gate of the same store
-	task   string // for which the model is to be chosen
+	task string // for which the model is to be chosen
 }
 
 type visitKey struct{}
-
-func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller) {
-	v := &visit{caller: caller, path: path, passed: d.hasPassed(r), task: r.Header.Get(headerRoute)}
-	ctx := context.WithValue(r.Context(), visitKey{}, v)
-	d.forward.ServeHTTP(w, r.WithContext(sluicehttp.WithCaller(ctx, caller)))
-}
 
 // Task is the kind of task that a client has chosen a model for by a header, empty if it has not.
 func Task(ctx context.Context) string {
@@ -78,58 +64,82 @@ func Task(ctx context.Context) string {
 	return ""
 }
 
+// serve sends a request on, through the gate if it has not passed one, and its answer back.
+func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller) {
+	ctx := sluicehttp.WithCaller(r.Context(), caller)
+	if task := r.Header.Get(headerRoute); task != "" {
+		ctx = context.WithValue(ctx, visitKey{}, &visit{task: task})
+	}
+	way := http.RoundTripper(d.gated)
+	if d.hasPassed(r) {
+		way = d.plain
+	}
+	resp, err := way.RoundTrip(d.rewrite(ctx, r, path))
+	if err != nil {
+		d.failed(w, r, err)
+		return
+	}
+	passBack(w, resp)
+}
+
 // hasPassed reports that a gate of the same store has let the request through. Where the key is the
 // proxy's own, that is nothing a client may say.
 func (d *door) hasPassed(r *http.Request) bool {
-	return d.proxy.via != "" && d.res.InjectHeader == "" && slices.Contains(r.Header.Values(headerVia), d.proxy.via)
+	return d.proxy.via != "" && d.res.InjectHeader == "" && slices.Contains(r.Header[headerVia], d.proxy.via)
 }
 
 // rewrite makes of a request to the proxy one to the provider.
-func (d *door) rewrite(pr *httputil.ProxyRequest) {
-	v := pr.In.Context().Value(visitKey{}).(*visit)
-	up := d.res.Upstream
-	u := *up
-	escaped := joinPath(up.EscapedPath(), v.path)
-	if plain, err := url.PathUnescape(escaped); err == nil {
+func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.Request {
+	out := (&http.Request{
+		Method: r.Method, URL: d.address(r, path), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: make(http.Header, len(r.Header)+2), Body: r.Body, ContentLength: r.ContentLength, Trailer: r.Trailer,
+	}).WithContext(ctx)
+	if r.ContentLength == 0 {
+		out.Body = nil // there is none, and a request without one can be sent again
+	}
+	copyHeader(out.Header, r.Header, func(name string) bool { return strings.HasPrefix(name, headerPrefix) })
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = []string{""} // none, and not ours
+	}
+	if slices.Contains(r.Header["Te"], "trailers") {
+		out.Header["Te"] = []string{"trailers"}
+	}
+	d.proxy.tokens.strip(out.Header)
+	if d.res.InjectHeader != "" {
+		for _, name := range keyHeaders {
+			out.Header.Del(name)
+		}
+		out.Header.Set(d.res.InjectHeader, d.res.InjectValue)
+	}
+	if d.proxy.via != "" && d.near { // it may be another gate; a provider need not see it
+		out.Header[headerVia] = []string{d.proxy.via}
+	}
+	return out
+}
+
+// address is where a request goes. Path and query stay as they came, whatever they mean.
+func (d *door) address(r *http.Request, path string) *url.URL {
+	u := *d.res.Upstream
+	escaped := joinPath(d.base, path)
+	if !strings.Contains(escaped, "%") {
+		u.Path, u.RawPath = escaped, ""
+	} else if plain, err := url.PathUnescape(escaped); err == nil {
 		u.Path, u.RawPath = plain, escaped
 	} else {
 		u.Path, u.RawPath = escaped, ""
 	}
-	u.RawQuery = pr.In.URL.RawQuery // as it came, whatever it means
-	if up.RawQuery != "" {
-		u.RawQuery = strings.Trim(up.RawQuery+"&"+u.RawQuery, "&")
+	switch {
+	case u.RawQuery == "":
+		u.RawQuery = r.URL.RawQuery
+	case r.URL.RawQuery != "":
+		u.RawQuery += "&" + r.URL.RawQuery
 	}
-	pr.Out.URL, pr.Out.Host = &u, ""
-	for name := range pr.Out.Header {
-		if strings.HasPrefix(name, headerPrefix) {
-			delete(pr.Out.Header, name)
-		}
-	}
-	d.proxy.tokens.strip(pr.Out.Header)
-	if d.res.InjectHeader != "" {
-		for _, name := range keyHeaders {
-			pr.Out.Header.Del(name)
-		}
-		pr.Out.Header.Set(d.res.InjectHeader, d.res.InjectValue)
-	}
-	if d.proxy.via != "" && isLoopback(up.Hostname()) { // it may be another gate; a provider need not see it
-		pr.Out.Header.Set(headerVia, d.proxy.via)
-	}
+	return &u
 }
 
 // joinPath joins two escaped paths with one slash.
 func joinPath(a, b string) string {
 	return strings.TrimSuffix(a, "/") + "/" + strings.TrimPrefix(b, "/")
-}
-
-// passage sends a request through the gate, if it has not been there.
-type passage door
-
-func (p *passage) RoundTrip(r *http.Request) (*http.Response, error) {
-	if v, ok := r.Context().Value(visitKey{}).(*visit); ok && v.passed {
-		return p.plain.RoundTrip(r)
-	}
-	return p.gated.RoundTrip(r)
 }
 
 // failed answers in the provider's place.
@@ -140,18 +150,4 @@ func (d *door) failed(w http.ResponseWriter, r *http.Request, err error) {
 	f := refusalOf(err)
 	d.proxy.log.Warn("not sent on", "resource", d.name, "status", f.status, "reason", f.message)
 	f.write(w, d)
-}
-
-// buffers are for copying bodies.
-var buffers httputil.BufferPool = &bufferPool{pool: sync.Pool{New: func() any { return new([bufferSize]byte) }}}
-
-const bufferSize = 32 << 10
-
-type bufferPool struct{ pool sync.Pool }
-
-func (b *bufferPool) Get() []byte { return b.pool.Get().(*[bufferSize]byte)[:] }
-func (b *bufferPool) Put(p []byte) {
-	if len(p) == bufferSize {
-		b.pool.Put((*[bufferSize]byte)(p))
-	}
 }

@@ -36,7 +36,7 @@ says why; 64 usage; 70 a process could not be started, or ended by itself; 128+n
 			return runDemo(cmd, plan)
 		},
 	}
-	cmd.Flags().BoolVar(&fast, "fast", false, "with fewer calls, in some ten seconds")
+	cmd.Flags().BoolVar(&fast, "fast", false, "with fewer calls, in about 20 seconds")
 	cmd.AddCommand(newDemoPart())
 	return cmd
 }

@@ -39,9 +39,9 @@ func newDemoView(w io.Writer, plan *demo.Plan) *demoView {
 	if f, ok := w.(*os.File); ok && isTerminal(w) && os.Getenv("TERM") != "dumb" {
 		v.fd = f.Fd()
 		_, height, err := term.GetSize(v.fd)
-		v.draws = err == nil && height > len(plan.Agents)+3
+		v.draws = err == nil && (height == 0 || height > len(plan.Agents)+3) // some do not know how high they are
 	}
-	fmt.Fprintf(w, "One key, %s requests, %d agents with %d calls in all. At best that takes %s.\n",
+	fmt.Fprintf(w, "One key with a limit of %s, %d agents, %d calls. At best that takes %s.\n",
 		plan.Limit.String(), len(plan.Agents), v.calls, show.Span(plan.Ideal()))
 	return v
 }

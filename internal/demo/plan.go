@@ -45,10 +45,10 @@ func Minute() Plan {
 	}
 }
 
-// Fast is the same in some seconds: few calls are left when the provider begins to refuse.
+// Fast is the same with few calls left when the provider begins to refuse.
 func Fast() Plan {
 	p := Minute()
-	p.Agents, p.Latency, p.Tail, p.Patience = fleet(21, 8), 50*time.Millisecond, 0, time.Minute
+	p.Agents, p.Latency, p.Tail, p.Patience = fleet(22, 8), 50*time.Millisecond, 0, time.Minute
 	return p
 }
 
