@@ -334,3 +334,24 @@ func (l *Lease) refused(res *store.Result) error {
 		e.RetryAt.Format(time.RFC3339))
 	return e
 }
+
+// Heartbeat takes a lease for an agent, or renews it, once: for those who keep time themselves, such as agents that speak to a
+// daemon. It lasts as long as [Leases.Expire] says. The error is ErrSlots if all slots of its user are taken.
+func (g *Gate) Heartbeat(ctx context.Context, m Member) error {
+	l, err := g.newLease(m)
+	if err != nil {
+		return err
+	}
+	l.stop() // nothing goes on
+	return l.beat(ctx)
+}
+
+// Depart ends a lease that Heartbeat has taken.
+func (g *Gate) Depart(m Member) error {
+	l, err := g.newLease(m)
+	if err != nil {
+		return err
+	}
+	l.stop()
+	return l.leave()
+}

@@ -45,14 +45,13 @@ type Options struct {
 type Daemon struct {
 	gate     *sluice.Gate
 	proxy    *proxy.Proxy
-	mux      *http.ServeMux
 	log      *slog.Logger
 	draining atomic.Bool
 }
 
 // New puts a daemon together. Errors are about the configuration.
 func New(o Options) (*Daemon, error) {
-	d := &Daemon{gate: o.Gate, mux: http.NewServeMux(), log: o.Log}
+	d := &Daemon{gate: o.Gate, log: o.Log}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -64,9 +63,6 @@ func New(o Options) (*Daemon, error) {
 	if d.proxy, err = proxy.New(po); err != nil {
 		return nil, err
 	}
-	d.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
-	d.mux.HandleFunc("GET /readyz", d.ready)
-	d.mux.Handle("/", d.proxy)
 	return d, nil
 }
 
@@ -78,7 +74,16 @@ func (d *Daemon) Resources() []string {
 }
 
 // ServeHTTP serves one request.
-func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.mux.ServeHTTP(w, r) }
+func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path { // no mux: it would tidy up paths that are the provider's
+	case "/healthz":
+		say(w, http.StatusOK, "ok")
+	case "/readyz":
+		d.ready(w, r)
+	default:
+		d.proxy.ServeHTTP(w, r)
+	}
+}
 
 // ready tells whether requests get anywhere.
 func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {

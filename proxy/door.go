@@ -79,7 +79,33 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 		d.failed(w, r, err)
 		return
 	}
+	d.relink(r, path, resp.Header)
 	passBack(w, resp)
+}
+
+// relink points addresses of the provider's in an answer's header to the gate: who follows them, page by page, should pass it
+// too. Clients that know nothing of the gate go on as they came.
+func (d *door) relink(r *http.Request, path string, h http.Header) {
+	if len(h["Link"])+len(h["Location"])+len(h["Content-Location"]) == 0 || overSocket(r) {
+		return
+	}
+	here, ok := strings.CutSuffix(r.URL.EscapedPath(), path)
+	if !ok {
+		return
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	from, to := strings.TrimSuffix(d.res.Upstream.String(), "/")+"/", scheme+"://"+r.Host+strings.TrimSuffix(here, "/")+"/"
+	for _, name := range []string{"Link", "Location", "Content-Location"} {
+		for i, v := range h[name] {
+			if strings.Contains(v, from) {
+				h[name] = slices.Clone(h[name])
+				h[name][i] = strings.ReplaceAll(v, from, to)
+			}
+		}
+	}
 }
 
 // hasPassed reports that a gate of the same store has let the request through. Where the key is the

@@ -50,7 +50,7 @@ func (b *body) settle(how ending, took time.Duration) {
 		case b.status >= 400:
 			*used = provider.Usage{Model: f.asked.Model, Known: true, Final: true} // what is refused costs nothing
 			known = true
-		case how != complete && b.stream && b.usage != nil && !used.Final:
+		case b.stream && b.usage != nil && !used.Final && (how != complete || used.Known || b.usage.Failed().Verdict != sluice.VerdictNone):
 			f.soFar(used)
 			known = true
 		}

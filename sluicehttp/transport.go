@@ -71,6 +71,7 @@ type Transport struct {
 	places  bool // some limit is of concurrency, or that is not known
 
 	paces     paces
+	looks     looks
 	lingering lingering
 }
 

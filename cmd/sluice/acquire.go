@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,34 +45,11 @@ func (a *asking) request(s *session, resource string, id identity) (sluice.Reque
 	if req.TTL > store.MaxTTL {
 		return req, &failure{code: exitUsage, message: fmt.Sprintf("--ttl: %s is too long", a.ttl.String()), hint: "a ticket lives for at most " + shortTime(store.MaxTTL)}
 	}
-	if coster, ok := s.file.Dialect(resource).(provider.Coster); ok {
-		part, cost := usual(coster, a.model)
-		req.Model = part
-		if len(req.Cost) == 0 {
-			req.Cost = cost
-		}
+	part, cost := provider.Usual(s.file.Dialect(resource), a.model)
+	if req.Model = part; len(req.Cost) == 0 {
+		req.Cost = cost
 	}
 	return req, nil
-}
-
-// usual is the part of an API that a request is for and what one that reads takes there, where
-// the provider counts more than requests. A part that it does not know costs what any request does.
-func usual(c provider.Coster, model string) (part string, cost []sluice.Amount) {
-	const any = "/"
-	if model == "" {
-		return c.Part(any), c.Cost("GET", any)
-	}
-	for _, path := range []string{"/" + model, "/" + strings.Join(reversed(strings.Split(model, "_")), "/")} { // code_search is /search/code
-		if c.Part(path) == model {
-			return model, c.Cost("GET", path)
-		}
-	}
-	return model, c.Cost("GET", any)
-}
-
-func reversed(list []string) []string {
-	slices.Reverse(list)
-	return list
 }
 
 func newAcquire() *cobra.Command {

@@ -45,8 +45,8 @@ func printDemo(w io.Writer, r *demo.Report) error {
 	s.table(t)
 	s.line("")
 	if r.OK {
-		s.line("%s", s.Paint(show.Green, fmt.Sprintf("The same work in %.1fs instead of %.1fs, and nobody was refused. The gate was told no numbers: it learned the limit from answers.",
-			r.After.WallS, r.Before.WallS)))
+		s.line("%s", s.Paint(show.Green, fmt.Sprintf("The same work in %.1fs instead of %.1fs, and nobody was refused.", r.After.WallS, r.Before.WallS)))
+		s.line("The gate was told no numbers: it learned the limit from answers.")
 	} else {
 		s.line("%s", s.Paint(show.Red, "This run did not come out as it should:"))
 		for _, why := range r.Why {
@@ -54,16 +54,12 @@ func printDemo(w io.Writer, r *demo.Report) error {
 		}
 	}
 	s.line("\nWhat to do next")
-	next := &show.Table{Indent: "  ", Columns: []show.Column{{}, {Drop: 1}}}
-	for _, n := range [...][2]string{
-		{"sluice run -- claude", "one command behind the gate, whatever it is written in"},
-		{"sluice serve", "one gate for all: point ANTHROPIC_BASE_URL at http://127.0.0.1:7979/anthropic"},
+	for _, next := range [...][2]string{
+		{"sluice run -- claude", "any command behind the gate, as it is"},
+		{"sluice serve", "then ANTHROPIC_BASE_URL=http://127.0.0.1:7979/anthropic"},
 		{"sluice top", "who waits, and for what; sluice report tells what was sent"},
 	} {
-		next.Add(show.Cell{Text: n[0], Colour: show.Bold}, show.Cell{Text: n[1]})
-	}
-	for _, line := range next.Lines(s.Style, s.width)[1:] { // without heads
-		s.line("%s", line)
+		s.line("  %s  %s", s.Paint(show.Bold, fmt.Sprintf("%-20s", next[0])), next[1])
 	}
 	return s.end()
 }

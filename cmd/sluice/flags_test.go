@@ -56,7 +56,7 @@ func TestUsualCost(t *testing.T) {
 		"": "core=1,points=1", "core": "core=1,points=1", "search": "search=1,points=1", "code_search": "code_search=1,points=1",
 		"graphql": "graphql=1,graphql_points=1", "anything": "core=1,points=1",
 	} {
-		part, cost := usual(provider.GitHub{}, model)
+		part, cost := provider.Usual(provider.GitHub{}, model)
 		a := amounts(cost)
 		if a.String() != want || model != "" && part != model || model == "" && part != "core" {
 			t.Errorf("%q is part %q and costs %s, want %s", model, part, a.String(), want)

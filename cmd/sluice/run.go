@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -44,8 +45,8 @@ where to send (ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, GITH
 proxy on this machine while it runs. Where one is set already, that is where the gate sends to. --no-gate
 leaves them alone.
 
-Without --resource it takes a turn at the only resource of the configuration; if there is none or
-more than one, it holds slot and lease and takes no turn.
+Without --resource it takes a turn at the only resource of the configuration, unless its calls pass the
+gate anyway; if there is none or more than one, it holds slot and lease and takes no turn.
 
 A command that exits with 75 is run again, until --attempts or --deadline is reached; then it is kept
 as a dead letter (see sluice dlq). No other exit code is retried. What it reads from a pipe is
@@ -192,14 +193,15 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 		return []string{f.resource}, nil
 	}
 	var names []string
+	file := config.Default()
 	if name := configName(cmd, nil); name != "" {
-		file, err := loadConfig(name)
-		if err != nil {
+		var err error
+		if file, err = loadConfig(name); err != nil {
 			return nil, err
 		}
 		names = slices.Sorted(maps.Keys(file.Resources))
 	}
-	if len(names) == 1 {
+	if len(names) == 1 && (f.noGate || !isGated(file, names[0])) { // else its calls take turns, and must not wait behind it
 		return names, nil
 	}
 	if f.scatter > 0 {

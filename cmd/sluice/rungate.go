@@ -31,6 +31,16 @@ var clients = []struct{ provider, variable, suffix string }{
 	{"github", "GITHUB_API_URL", ""},
 }
 
+// isGated reports that clients of a resource are pointed to the gate.
+func isGated(f *config.File, name string) bool {
+	for _, c := range clients {
+		if c.provider == f.Resources[name].Provider {
+			return true
+		}
+	}
+	return false
+}
+
 // runHeaderWithin is how long the child may take to say what it wants.
 const runHeaderWithin = 30 * time.Second
 

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/sluicehq/sluice/sim"
 )
 
 // Options are what a demo needs to know.
@@ -79,6 +77,3 @@ func own(env []string) []string {
 	}
 	return kept
 }
-
-// rate writes a limit as the command line takes it.
-func rate(r sim.Rate) string { return r.String() }

@@ -112,7 +112,7 @@ func (p *phase) serve(ctx context.Context, name string, args ...string) (string,
 func (p *phase) start(ctx context.Context) (err error) {
 	plan := &p.Plan
 	p.provider, err = p.serve(ctx, "the provider", "provider", "anthropic", "--json", "--listen", "127.0.0.1:0",
-		"--requests", rate(plan.Limit), "--latency", plan.Latency.String(), "--tail", plan.Tail.String())
+		"--requests", plan.Limit.String(), "--latency", plan.Latency.String(), "--tail", plan.Tail.String())
 	if err != nil {
 		return err
 	}

@@ -36,8 +36,9 @@ type Plan struct {
 
 // Minute is the demo itself: it takes about a minute.
 //
-// After the first 120 calls, which the provider lets in at once, the others come in at two a second. That is
-// long enough for waits that double to have become longer than what they wait for.
+// After the first 120 calls, which the provider lets in at once, the others come in at two a second, for 24
+// seconds. Callers whose waits double come back 16 to 20 seconds after they began, and then after 32 to 40:
+// work that ends between the two is late, as most is. Work of 21 seconds would be done in time, by luck.
 func Minute() Plan {
 	return Plan{
 		Agents: fleet(28, 6), Limit: sim.Rate{N: 120, Window: time.Minute},

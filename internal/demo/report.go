@@ -143,7 +143,7 @@ func wasted(stats *mock.Stats, retries int64) float64 {
 // newReport compares the phases, and says what is not as it should be.
 func newReport(plan *Plan, before, after *Phase) *Report {
 	r := &Report{
-		Why: []string{}, Limit: rate(plan.Limit), Model: Model, Calls: plan.Calls(), IdealS: seconds(plan.Ideal()), Before: *before, After: *after,
+		Why: []string{}, Limit: plan.Limit.String(), Model: Model, Calls: plan.Calls(), IdealS: seconds(plan.Ideal()), Before: *before, After: *after,
 	}
 	complain := func(format string, args ...any) { r.Why = append(r.Why, fmt.Sprintf(format, args...)) }
 	if !after.Finished || after.Done < r.Calls {

@@ -83,6 +83,16 @@ func TestRunBefore(t *testing.T) {
 	})
 }
 
+// TestPages: Octokit gets all pages of a list. docs/sdks.md tells which of them pass the gate.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	r := begin(t, octokit, setup{})
+	compare(t, octokit, r.direct("pages"), r.gated("pages"))
+	if n := r.caller().FirstSends; n < 1 {
+		t.Error("none of them did")
+	}
+}
+
 // each runs a test for every client.
 func each(t *testing.T, test func(t *testing.T, c client)) {
 	t.Parallel()

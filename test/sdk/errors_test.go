@@ -59,7 +59,7 @@ func TestRetriesDoNotMultiply(t *testing.T) {
 // TestAbort: of a request that its client gives up in the middle nothing is left, and the next one goes through.
 func TestAbort(t *testing.T) {
 	each(t, func(t *testing.T, c client) {
-		r := begin(t, c, setup{resource: "abort: free\nlimits:\n  - {name: one, concurrency: 1}"})
+		r := begin(t, c, setup{resource: "abort: free\nlimits:\n  - {name: one, concurrency: 1}", others: priced.others})
 		first := plain[c.script][0]
 		for _, way := range []func(...string) results{r.gated, r.run} {
 			all := way("abort", first, "abort", first)

@@ -51,6 +51,9 @@ type setup struct {
 // begin starts the servers.
 func begin(t *testing.T, c client, s setup) *rig {
 	t.Helper()
+	if err := watched(); err != nil {
+		t.Fatal(err)
+	}
 	r := &rig{T: t, client: c, home: t.TempDir()}
 	t.Cleanup(r.findKey) // when the servers have ended
 	said := serve(t, r.home, append([]string{"mock", c.provider, "--listen", "127.0.0.1:0"}, s.mock...)...)

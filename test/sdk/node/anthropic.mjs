@@ -77,13 +77,13 @@ await run({
   abort: async () => {
     const controller = new AbortController();
     const stream = await once.messages.create(ask("Never mind.", { stream: true }), {
-      ...misbehave("slow=20ms"),
+      ...misbehave("slow=5s"), // it is far from its end when the first piece is here
       signal: controller.signal,
     });
     let pieces = 0;
     for await (const event of stream) {
-      if (event.type === "content_block_delta" && ++pieces === 2) controller.abort();
+      if (event.type === "content_block_delta" && ++pieces === 1) controller.abort();
     }
-    return { pieces: pieces >= 2, aborted: controller.signal.aborted };
+    return { pieces: pieces >= 1, aborted: controller.signal.aborted };
   },
 });

@@ -57,13 +57,13 @@ await run({
   abort: async () => {
     const controller = new AbortController();
     const stream = await once.chat.completions.create(ask("Never mind.", { stream: true }), {
-      ...misbehave("slow=20ms"),
+      ...misbehave("slow=5s"), // it is far from its end when the first piece is here
       signal: controller.signal,
     });
     let pieces = 0;
     for await (const chunk of stream) {
-      if (chunk.choices[0]?.delta.content && ++pieces === 2) controller.abort();
+      if (chunk.choices[0]?.delta.content && ++pieces === 1) controller.abort();
     }
-    return { pieces: pieces >= 2, aborted: controller.signal.aborted };
+    return { pieces: pieces >= 1, aborted: controller.signal.aborted };
   },
 });

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/demo"
+)
+
+// startDemo starts a demo whose temporary files are in a directory of its own.
+func startDemo(t *testing.T, args ...string) (p *process, temp string) {
+	t.Helper()
+	temp = t.TempDir()
+	return start(t, []string{"TMPDIR=" + temp}, append([]string{"demo", "--fast"}, args...)...), temp
+}
+
+// living are the processes of a session, apart from its leader.
+func living(t *testing.T, leader int) (all []string) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range stats {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has just ended
+		}
+		// The name of the program may contain anything: what follows comes after its last parenthesis.
+		var state string
+		var parent, group, session int
+		rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
+		if n, _ := fmt.Sscan(rest, &state, &parent, &group, &session); n == 4 && session == leader && name != fmt.Sprintf("/proc/%d/stat", leader) && state != "Z" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// leavesNothing waits until nothing is left of a demo, neither processes nor files.
+func leavesNothing(t *testing.T, p *process, temp string) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	for {
+		processes := living(t, p.cmd.Process.Pid)
+		files, err := filepath.Glob(filepath.Join(temp, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(processes)+len(files) == 0 {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-late.C:
+			t.Fatalf("left are %q and %q", processes, files)
+		}
+	}
+}
+
+// upTo reads lines up to one that begins like this.
+func (p *process) upTo(prefix string) {
+	p.t.Helper()
+	for said := ""; ; {
+		line, err := p.stdout.ReadString('\n')
+		if strings.HasPrefix(line, prefix) {
+			return
+		}
+		if said += line; err != nil {
+			rest, _ := io.ReadAll(p.stderr)
+			p.t.Fatalf("it said %q (%v), want %q; on stderr %q", said, err, prefix, rest)
+		}
+	}
+}
+
+func TestDemoComesOutAsPromised(t *testing.T) {
+	t.Parallel()
+	p, temp := startDemo(t, "--json")
+	text, err := io.ReadAll(p.stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := io.ReadAll(p.stderr)
+	if err != nil || len(told) > 0 {
+		t.Errorf("on stderr %q, %v", told, err)
+	}
+	p.ends(exitOK)
+	if left := living(t, p.cmd.Process.Pid); len(left) > 0 { // it waits for them
+		t.Errorf("left are %q", left)
+	}
+	leavesNothing(t, p, temp)
+	var got, want any
+	var r demo.Report
+	for _, err := range []error{json.Unmarshal(text, &got), json.Unmarshal([]byte(demoShape), &want), json.Unmarshal(text, &r)} {
+		if err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+	}
+	checkShape(t, "demo", got, want)
+	if !r.OK || len(r.Why) > 0 || r.Calls != 132 || r.Before.Throttled == 0 || r.Before.Retries == 0 || r.Before.WastedUSD <= 0 || r.Before.WallS <= r.After.WallS {
+		t.Errorf("%s", text)
+	}
+	if a := r.After; a.Throttled != 0 || a.Seen429 != 0 || a.Sent != 132 || a.Accepted != 132 || a.Retries != 0 || a.WastedUSD != 0 || a.PeakRate == 0 || a.WallS < r.IdealS-1 {
+		t.Errorf("%s", text)
+	}
+	for _, phase := range []demo.Phase{r.Before, r.After} {
+		if !phase.Finished || phase.Done != 132 || phase.Accepted != 132 || len(phase.Classes) != 3 || len(phase.Agents) != 6 || phase.Sent != phase.Accepted+phase.Throttled {
+			t.Errorf("%+v", phase)
+		}
+	}
+}
+
+func TestDemoEndsAtASignal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		signal syscall.Signal
+		when   string
+	}{{syscall.SIGINT, "1 of 2: "}, {syscall.SIGTERM, "2 of 2: "}} {
+		t.Run(c.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			p, temp := startDemo(t)
+			p.upTo(c.when)
+			if n := len(living(t, p.cmd.Process.Pid)); n < 7 { // six agents and a provider
+				t.Errorf("%d processes", n)
+			}
+			p.signal(c.signal)
+			p.warns("error: " + c.signal.String() + " while the demo ran")
+			p.ends(128 + int(c.signal))
+			leavesNothing(t, p, temp)
+		})
+	}
+}
+
+// Nobody could tell its processes when it is killed: they notice.
+func TestDemoThatIsKilledLeavesNothing(t *testing.T) {
+	t.Parallel()
+	p, temp := startDemo(t)
+	p.upTo("2 of 2: ")
+	if files, err := filepath.Glob(filepath.Join(temp, "sluice-demo-*")); len(files) != 1 {
+		t.Errorf("%q, %v", files, err)
+	}
+	p.signal(syscall.SIGKILL)
+	leavesNothing(t, p, temp)
+	p.ends(-1)
+}
+
+// A part that dies ends the demo with an error that names it.
+func TestDemoWhoseProviderDies(t *testing.T) {
+	t.Parallel()
+	p, temp := startDemo(t)
+	p.upTo("1 of 2: ")
+	killed := false
+	for _, name := range living(t, p.cmd.Process.Pid) {
+		line, err := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+		if err != nil || !strings.Contains(string(line), "\x00provider\x00") {
+			continue
+		}
+		var pid int
+		if _, err := fmt.Sscanf(name, "/proc/%d/stat", &pid); err != nil {
+			t.Fatal(err)
+		}
+		killed = syscall.Kill(pid, syscall.SIGKILL) == nil
+	}
+	if !killed {
+		t.Fatal("there is no provider")
+	}
+	p.warns("error: the demo could not be run: the provider is gone: signal: killed")
+	p.ends(exitInternal)
+	leavesNothing(t, p, temp)
+}
+
+func TestDemoOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "1")
+	term := inTerminal(t, "demo", "--fast")
+	if before := term.shows("1 of 2: "); !strings.HasPrefix(before, "One key with a limit of 120/min") {
+		t.Errorf("it began with %q", before)
+	}
+	term.shows("\x1b[8A") // the second time they are drawn over the first
+	before := term.shows("crawl")
+	if !strings.Contains(before, "chat") || strings.Contains(before, "\x1b[3") {
+		t.Errorf("it drew %q", before)
+	}
+	term.types("\x03")
+	term.shows("error: interrupt while the demo ran")
+	term.shows("job ended with 130")
+}

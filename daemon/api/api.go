@@ -1,0 +1,221 @@
+// Package api is the gate for programs in any language: tickets, agents, status and events as JSON over HTTP. The paths are those of
+// openapi.yaml, which the tests hold the handlers to.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Bounds on what a client may send.
+const (
+	maxBody = 1 << 20
+	maxWait = 10 * time.Minute // longer than connections live; who needs more asks again
+	// defaultWait is how long a request waits that does not say.
+	defaultWait = 30 * time.Second
+)
+
+// Identity is who calls.
+type Identity struct {
+	// Agent is who the caller must be; empty: anybody.
+	Agent string
+	// Highest is the highest class that the caller may be in, as an index; 0 is any.
+	Highest int
+}
+
+// Options describe an API.
+type Options struct {
+	Gate    *sluice.Gate
+	Classes []string // highest first
+	Dialect func(resource string) provider.Dialect
+	Limits  map[string][]sluice.Limit
+	// Identify finds out who calls, or says why it may not.
+	Identify func(r *http.Request) (Identity, error)
+	// Report is what was sent since a moment.
+	Report func(ctx context.Context, since time.Time) (any, error)
+	// Events are told to those who listen.
+	Events *Hub
+}
+
+// API is the handler of everything under /v1.
+type API struct {
+	Options
+	mux *http.ServeMux
+}
+
+// New returns the API of a gate.
+func New(o Options) *API {
+	a := &API{Options: o, mux: http.NewServeMux()}
+	handle := func(pattern string, h func(*call) error) {
+		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, h) })
+	}
+	handle("POST /v1/tickets", a.acquire)
+	handle("POST /v1/tickets/{id}/answer", a.answer)
+	handle("POST /v1/tickets/{id}/renew", a.renew)
+	handle("POST /v1/tickets/{id}/close", a.close)
+	handle("DELETE /v1/tickets/{id}", a.cancel)
+	handle("PUT /v1/agents/{name}", a.heartbeat)
+	handle("DELETE /v1/agents/{name}", a.leave)
+	handle("POST /v1/resources/{name}/observe", a.observe)
+	handle("POST /v1/resources/{name}/pause", a.pause)
+	handle("POST /v1/resources/{name}/resume", a.resume)
+	handle("POST /v1/route", a.route)
+	handle("GET /v1/status", a.status)
+	handle("GET /v1/pool/{name}", a.pool)
+	handle("GET /v1/why", a.why)
+	handle("GET /v1/report", a.report)
+	handle("GET /v1/events", a.events)
+	handle("/v1/", func(c *call) error {
+		return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", c.r.Method, c.r.URL.Path), Hint: "the API is described in daemon/api/openapi.yaml"}
+	})
+	return a
+}
+
+// ServeHTTP serves one request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// call is one request to the API.
+type call struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	who  Identity
+	api  *API
+	done bool // it was answered
+}
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request, h func(*call) error) {
+	who, err := a.Identify(r)
+	if err == nil {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		c := &call{w: w, r: r, who: who, api: a}
+		if err = h(c); err == nil {
+			if !c.done {
+				w.WriteHeader(http.StatusNoContent)
+			}
+			return
+		}
+	}
+	if r.Context().Err() != nil {
+		return // nobody is there
+	}
+	ProblemOf(err).Write(w)
+}
+
+// reply sends JSON.
+func (c *call) reply(v any) error {
+	c.done = true
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.Header().Set("Cache-Control", "no-store")
+	return ignore(json.NewEncoder(c.w).Encode(v))
+}
+
+// ignore is for what cannot be told to anybody: the client is gone.
+func ignore(error) error { return nil }
+
+// read reads the body into v, strictly. Nothing is as good as an empty object.
+func (c *call) read(v any) error {
+	if kind := c.r.Header.Get("Content-Type"); kind != "" {
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+			return &Problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("the body is %.80q", kind), Hint: "send application/json"}
+		}
+	}
+	d := json.NewDecoder(c.r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody)}
+	}
+	if err == nil && d.More() {
+		err = errors.New("there is more than one value")
+	}
+	if err != nil {
+		return &Problem{Status: http.StatusBadRequest, Detail: "the body: " + strings.TrimPrefix(err.Error(), "json: "), Hint: "daemon/api/openapi.yaml has every field"}
+	}
+	return nil
+}
+
+// as holds a caller to its identity. It returns the class to ask in.
+func (c *call) as(agent *string, class string) (string, error) {
+	if c.who.Agent != "" {
+		if *agent != "" && *agent != c.who.Agent {
+			return "", &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token is agent %s's, not %.80q's", c.who.Agent, *agent)}
+		}
+		*agent = c.who.Agent
+	}
+	if *agent == "" {
+		return "", &Problem{Status: http.StatusBadRequest, Detail: "agent is missing", Hint: "say who asks"}
+	}
+	if c.who.Highest == 0 {
+		return class, nil
+	}
+	if class == "" {
+		return c.api.Classes[c.who.Highest], nil
+	}
+	for i, name := range c.api.Classes {
+		if name == class && i < c.who.Highest {
+			return "", &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token allows class %s at most, not %s", c.api.Classes[c.who.Highest], class)}
+		}
+	}
+	return class, nil
+}
+
+// millis is a time in milliseconds, bounded.
+func millis(field string, ms *int64, usual, most time.Duration) (time.Duration, error) {
+	if ms == nil {
+		return usual, nil
+	}
+	d := time.Duration(*ms) * time.Millisecond
+	if *ms < 0 || *ms > int64(most/time.Millisecond) {
+		return 0, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: %d is out of range", field, *ms), Hint: fmt.Sprintf("0 to %d", most.Milliseconds())}
+	}
+	return d, nil
+}
+
+// units turns a map into amounts.
+func units(m map[string]int64) ([]sluice.Amount, error) {
+	if len(m) > store.MaxLimits*2 {
+		return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%d units are too many", len(m))}
+	}
+	var list []sluice.Amount
+	for unit, n := range m {
+		if n < 0 {
+			return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("units: %.80q is negative", unit)}
+		}
+		list = append(list, sluice.Amount{Unit: unit, N: n})
+	}
+	return list, nil
+}
+
+// since reads a moment: a time in RFC 3339, or how long ago, such as 24h.
+func since(text string) (time.Time, error) {
+	if text == "" {
+		return time.Now().Add(-24 * time.Hour), nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	days, isDays := strings.CutSuffix(text, "d")
+	if n, err := strconv.Atoi(days); isDays && err == nil && n > 0 && n < 10_000 {
+		return time.Now().Add(-time.Duration(n) * 24 * time.Hour), nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return time.Now().Add(-d), nil
+	}
+	return time.Time{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("since: %.80q is no time", text), Hint: "24h, 7d, or 2026-11-15T00:00:00Z"}
+}

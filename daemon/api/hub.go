@@ -1,0 +1,83 @@
+package api
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	maxListeners = 256
+	queued       = 256 // events for one who is slow
+)
+
+// Hub tells events to those who listen. It never waits for anybody.
+type Hub struct {
+	mu   sync.Mutex
+	all  map[*Listener]bool
+	done chan struct{}
+	over bool
+}
+
+// NewHub returns a hub that nobody listens to.
+func NewHub() *Hub { return &Hub{all: map[*Listener]bool{}, done: make(chan struct{})} }
+
+// Listener gets events from C.
+type Listener struct {
+	C    chan sluice.Event
+	hub  *Hub
+	lost int64
+}
+
+// Add tells an event.
+func (h *Hub) Add(e sluice.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.all {
+		if l.lost > 0 && len(l.C) < cap(l.C)-1 {
+			l.C <- sluice.Event{Time: e.Time, Kind: sluice.EventDropped, Count: l.lost}
+			l.lost = 0
+		}
+		select {
+		case l.C <- e:
+		default:
+			l.lost++
+		}
+	}
+}
+
+// Listen begins to listen.
+func (h *Hub) Listen() (*Listener, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "the daemon is about to end"}
+	}
+	if len(h.all) >= maxListeners {
+		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "too many listen to events already"}
+	}
+	l := &Listener{C: make(chan sluice.Event, queued), hub: h}
+	h.all[l] = true
+	return l, nil
+}
+
+// Close ends listening.
+func (l *Listener) Close() {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	delete(l.hub.all, l)
+}
+
+// Done is closed when there will be no more events.
+func (h *Hub) Done() <-chan struct{} { return h.done }
+
+// Close ends all.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over {
+		h.over = true
+		close(h.done)
+	}
+}

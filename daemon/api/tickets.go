@@ -1,0 +1,241 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
+)
+
+// ask is what a ticket is asked for with.
+type ask struct {
+	Resource  string           `json:"resource"`
+	Agent     string           `json:"agent"`
+	Class     string           `json:"class"`
+	User      string           `json:"user"`
+	Tool      string           `json:"tool"`
+	Model     string           `json:"model"`
+	Units     map[string]int64 `json:"units"`
+	WaitMS    *int64           `json:"wait_ms"`
+	Emergency bool             `json:"emergency"`
+	Retry     bool             `json:"retry"`
+	TTLMS     *int64           `json:"ttl_ms"`
+}
+
+// Grant is a ticket.
+type Grant struct {
+	Ticket   string  `json:"ticket"`
+	Resource string  `json:"resource"`
+	Agent    string  `json:"agent"`
+	Class    string  `json:"class"`
+	WaitedMS int64   `json:"waited_ms"`
+	Limits   []Level `json:"limits"`
+}
+
+// Level is what is left of a limit.
+type Level struct {
+	Name      string `json:"name"`
+	Kind      string `json:"kind"`
+	Unit      string `json:"unit"`
+	Limit     int64  `json:"limit"`
+	Remaining int64  `json:"remaining"`
+}
+
+func (a *API) acquire(c *call) error {
+	var q ask
+	if err := c.read(&q); err != nil {
+		return err
+	}
+	req, wait, err := a.request(c, &q)
+	if err != nil {
+		return err
+	}
+	ctx := c.r.Context()
+	var t sluice.Ticket
+	if wait == 0 {
+		t, err = a.Gate.Try(ctx, req)
+	} else {
+		limited, cancel := context.WithTimeout(ctx, wait)
+		t, err = a.Gate.Acquire(limited, req)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			t, err = a.Gate.Try(ctx, req) // is it known now until when?
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // nobody will ever know of it
+		return t.Cancel()
+	}
+	return c.reply(a.grant(ctx, t, &req))
+}
+
+// request is what an ask comes to.
+func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, err error) {
+	if wait, err = millis("wait_ms", q.WaitMS, defaultWait, maxWait); err != nil {
+		return req, 0, err
+	}
+	ttl, err := millis("ttl_ms", q.TTLMS, 0, store.MaxTTL)
+	if err != nil {
+		return req, 0, err
+	}
+	class, err := c.as(&q.Agent, q.Class)
+	if err != nil {
+		return req, 0, err
+	}
+	if q.Emergency && c.who.Highest > 0 {
+		return req, 0, &Problem{Status: http.StatusForbidden, Detail: "the token's class has no emergencies"}
+	}
+	cost, err := units(q.Units)
+	if err != nil {
+		return req, 0, err
+	}
+	part, usual := provider.Usual(a.Dialect(q.Resource), q.Model)
+	if len(cost) == 0 {
+		cost = usual
+	}
+	return sluice.Request{
+		Resource: q.Resource, Agent: q.Agent, Class: class, User: q.User, Tool: q.Tool, Model: part,
+		Cost: cost, Retry: q.Retry, Emergency: q.Emergency, TTL: ttl,
+	}, wait, nil
+}
+
+// grant describes a ticket. Levels that cannot be read are left out: the ticket is there whatever becomes of them.
+func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) Grant {
+	g := Grant{Ticket: t.ID(), Resource: req.Resource, Agent: req.Agent, Class: req.Class, WaitedMS: t.Waited().Milliseconds(), Limits: []Level{}}
+	if g.Class == "" {
+		g.Class = a.Classes[len(a.Classes)-1]
+	}
+	s, err := a.Gate.Resource(ctx, req.Resource)
+	if err != nil {
+		return g
+	}
+	for _, l := range s.Limits {
+		if concerns(l.Scope, req) {
+			g.Limits = append(g.Limits, Level{l.Name, l.Kind, l.Unit, l.Limit, l.Remaining})
+		}
+	}
+	return g
+}
+
+// concerns reports whether a limit counts a request: those of other agents do not.
+func concerns(scope string, req *sluice.Request) bool {
+	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + req.Key} {
+		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {
+			scope = strings.TrimPrefix(rest, ",")
+		}
+	}
+	return scope == ""
+}
+
+// ticket is the one that the path names.
+func (a *API) ticket(c *call) (sluice.Ticket, error) {
+	id := c.r.PathValue("id")
+	if sluice.TicketResource(id) == "" {
+		return sluice.Ticket{}, &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("%.80q is no ticket", id), Hint: "a ticket looks like RESOURCE.1f-2a"}
+	}
+	return a.Gate.Ticket(id)
+}
+
+// said is what an answer was.
+type said struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+}
+
+// read reads it in the dialect of a resource.
+func (a *API) readAnswer(resource string, s *said) (sluice.Answer, error) {
+	if s.Status != 0 && (s.Status < 100 || s.Status > 599) {
+		return sluice.Answer{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("status: %d is no status of HTTP", s.Status)}
+	}
+	r := &provider.Response{Status: s.Status, Header: map[string][]string{}}
+	for name, value := range s.Headers {
+		r.Header[strings.ToLower(name)] = []string{value}
+	}
+	o := a.Dialect(resource).Observe(r, time.Now())
+	answer := o.Answer(a.Limits[resource])
+	answer.Status = s.Status
+	return answer, nil
+}
+
+func (a *API) answer(c *call) error {
+	t, err := a.ticket(c)
+	if err != nil {
+		return err
+	}
+	var s said
+	if err := c.read(&s); err != nil {
+		return err
+	}
+	answer, err := a.readAnswer(sluice.TicketResource(t.ID()), &s)
+	if err != nil {
+		return err
+	}
+	held, err := t.Answer(answer)
+	if err != nil {
+		return err
+	}
+	return c.reply(struct {
+		Verdict string `json:"verdict"`
+		Held    bool   `json:"held"`
+	}{answer.Verdict.String(), held})
+}
+
+func (a *API) renew(c *call) error {
+	t, err := a.ticket(c)
+	if err != nil {
+		return err
+	}
+	var q struct {
+		WaitMS *int64 `json:"wait_ms"`
+	}
+	if err := c.read(&q); err != nil {
+		return err
+	}
+	wait, err := millis("wait_ms", q.WaitMS, defaultWait, maxWait)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), max(wait, time.Millisecond))
+	defer cancel()
+	if err := t.Renew(ctx); err != nil {
+		return err
+	}
+	return c.reply(struct {
+		Ticket   string `json:"ticket"`
+		WaitedMS int64  `json:"waited_ms"`
+	}{t.ID(), t.Waited().Milliseconds()})
+}
+
+func (a *API) close(c *call) error {
+	t, err := a.ticket(c)
+	if err != nil {
+		return err
+	}
+	var q struct {
+		Usage map[string]int64 `json:"usage"`
+	}
+	if err := c.read(&q); err != nil {
+		return err
+	}
+	usage, err := units(q.Usage)
+	if err != nil {
+		return err
+	}
+	return t.Close(usage...)
+}
+
+func (a *API) cancel(c *call) error {
+	t, err := a.ticket(c)
+	if err != nil {
+		return err
+	}
+	return t.Cancel()
+}

@@ -1,0 +1,32 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Usual is what an ordinary request for a part of the API takes, where nobody has said more of it, and the part that it
+// belongs to. Of dialects that count nothing but requests, it is nothing.
+func Usual(d Dialect, part string) (string, []sluice.Amount) {
+	if v, ok := d.(*vendor); ok && v.part != nil && part != "" {
+		return v.part("", part), nil // a class of models
+	}
+	c, ok := d.(Coster)
+	if !ok {
+		return part, nil
+	}
+	const any = "/"
+	if part == "" {
+		return c.Part(any), c.Cost("GET", any)
+	}
+	words := strings.Split(part, "_")
+	slices.Reverse(words) // code_search is /search/code
+	for _, path := range []string{"/" + part, "/" + strings.Join(words, "/")} {
+		if c.Part(path) == part {
+			return part, c.Cost("GET", path)
+		}
+	}
+	return part, c.Cost("GET", any)
+}
