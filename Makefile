@@ -1,14 +1,14 @@
 # Go is all that is needed, and a C compiler where the race detector runs. Tests start redis-servers of their own on
-# free ports; scripts/need-redis installs it where it is missing.
+# free ports, and run the official clients of providers; scripts/need-redis and scripts/need-node install what is missing.
 
 GO            ?= go
 FUZZTIME      ?= 5s
 LINT_VERSION  ?= v2.14.0
 # What runs under the race detector: the code that goroutines meet in.
-CORE          := . ./internal/... ./store/... ./retry/... ./eventlog/... ./deadletter/...
+CORE          := . ./internal/... ./store/... ./retry/... ./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test need-redis fmt-check vet staticcheck unit redis-suite race bench-check bench faults-check faults lint fuzz
+.PHONY: help run demo build test need-redis fmt-check vet staticcheck unit need-node sdk redis-suite race bench-check bench faults-check faults lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ build: ## build bin/sluice
 	$(GO) build -o bin/sluice ./cmd/sluice
 
 # In order of cost, so that a slip shows early.
-test: need-redis fmt-check vet staticcheck unit race bench-check faults-check ## all checks and tests, with -race over the core
+test: need-redis fmt-check vet staticcheck unit sdk race bench-check faults-check ## all checks and tests, with -race over the core
 
 need-redis: ## install redis-server for the tests, where it is missing
 	@scripts/need-redis
@@ -42,8 +42,15 @@ staticcheck: ## static analysis, as part of test
 # has twenty processes of its own: it runs when nothing else does.
 unit: need-redis
 	$(GO) test -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels)/(Shares|Claims|History|Leaks|Stock)' \
-		$$($(GO) list ./... | grep -v /test/fleet)
+		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk)
 	$(GO) test ./test/fleet
+
+need-node: ## install node and npm for the tests with official clients, where they are missing
+	@scripts/need-node
+
+sdk: ## official clients through the gate (SLUICE_OFFLINE=1 leaves them out)
+	@if [ "$${SLUICE_OFFLINE:-}" = 1 ]; then echo "sdk: left out, because SLUICE_OFFLINE=1: no official client was run"; \
+	else scripts/need-node && $(GO) test ./test/sdk; fi
 
 redis-suite: need-redis ## the whole suite on a Cluster and behind Sentinels
 	$(GO) test -timeout 30m -count=1 -run 'OnACluster|BehindSentinels' ./store/redisstore
