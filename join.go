@@ -346,12 +346,13 @@ func (g *Gate) Heartbeat(ctx context.Context, m Member) error {
 	return l.beat(ctx)
 }
 
-// Depart ends a lease that Heartbeat has taken.
+// Depart ends a lease that Heartbeat has taken. Without a machine it ends it wherever the agent is.
 func (g *Gate) Depart(m Member) error {
 	l, err := g.newLease(m)
 	if err != nil {
 		return err
 	}
 	l.stop()
+	l.machine = m.Machine
 	return l.leave()
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -39,12 +40,19 @@ type Options struct {
 	Hosts []string
 	Done  func(sluicehttp.Exchange)
 	Log   *slog.Logger
+	// Events are told to those who listen at /v1/events. Nil means nobody tells any.
+	Events *api.Hub
+	// Report is what was sent since a moment. Nil means what the gate remembers.
+	Report func(ctx context.Context, since time.Time) (any, error)
 }
 
 // Daemon is a gate that can be served.
 type Daemon struct {
 	gate     *sluice.Gate
 	proxy    *proxy.Proxy
+	api      *api.API
+	events   *api.Hub
+	classes  []string
 	log      *slog.Logger
 	draining atomic.Bool
 }
@@ -52,10 +60,13 @@ type Daemon struct {
 // New puts a daemon together. Errors are about the configuration.
 func New(o Options) (*Daemon, error) {
 	d := &Daemon{gate: o.Gate, log: o.Log}
+	if o.Report == nil {
+		o.Report = func(ctx context.Context, since time.Time) (any, error) { return o.Gate.Report(ctx, since) }
+	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	po, err := proxied(&o)
+	po, limits, err := proxied(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +74,13 @@ func New(o Options) (*Daemon, error) {
 	if d.proxy, err = proxy.New(po); err != nil {
 		return nil, err
 	}
+	if d.events = o.Events; d.events == nil {
+		d.events = api.NewHub()
+	}
+	d.classes = po.Classes
+	d.api = api.New(api.Options{
+		Gate: o.Gate, Classes: po.Classes, Dialect: o.File.Dialect, Limits: limits, Identify: d.identify, Report: o.Report, Events: d.events,
+	})
 	return d, nil
 }
 
@@ -81,8 +99,33 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/readyz":
 		d.ready(w, r)
 	default:
+		if strings.HasPrefix(r.URL.Path, "/v1/") {
+			d.api.ServeHTTP(w, r)
+			return
+		}
 		d.proxy.ServeHTTP(w, r)
 	}
+}
+
+// identify finds out who calls the API. A page of the daemon's own may; one of anybody else's may not.
+func (d *Daemon) identify(r *http.Request) (api.Identity, error) {
+	if err := d.proxy.CheckHost(r); err != nil {
+		return api.Identity{}, &api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"}
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" || !sameOrigin(r) {
+		return api.Identity{}, &api.Problem{Status: http.StatusForbidden, Detail: "pages of other sites may not call this gate"}
+	}
+	t, ok, needed := d.proxy.Bearer(r)
+	if !ok && needed {
+		return api.Identity{}, &api.Problem{Status: http.StatusUnauthorized, Detail: "a token is needed", Hint: "Authorization: Bearer TOKEN"}
+	}
+	return api.Identity{Agent: t.Agent, Highest: max(slices.Index(d.classes, t.Class), 0)}, nil
+}
+
+// sameOrigin reports that a request is of no page, or of one of the daemon's own.
+func sameOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	return origin == "" || origin == "http://"+r.Host || origin == "https://"+r.Host
 }
 
 // ready tells whether requests get anywhere.
@@ -106,8 +149,8 @@ func say(w http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": text}) // who is gone misses nothing
 }
 
-// proxied is the proxy that a configuration describes.
-func proxied(o *Options) (proxy.Options, error) {
+// proxied is the proxy that a configuration describes, and the limits of all resources.
+func proxied(o *Options) (proxy.Options, map[string][]sluice.Limit, error) {
 	f := o.File
 	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Done: o.Done, Base: o.Base}
 	for _, c := range f.Classes {
@@ -118,7 +161,11 @@ func proxied(o *Options) (proxy.Options, error) {
 	}
 	gate, err := f.Gate(time.Now())
 	if err != nil {
-		return po, err
+		return po, nil, err
+	}
+	limits := map[string][]sluice.Limit{}
+	for name, r := range gate.Resources {
+		limits[name] = r.Limits
 	}
 	prices := f.PriceList()
 	for name, r := range f.Resources {
@@ -132,18 +179,18 @@ func proxied(o *Options) (proxy.Options, error) {
 		}
 		up, err := url.Parse(address)
 		if err != nil {
-			return po, fmt.Errorf("resources.%s.upstream: it is no address", name)
+			return po, nil, fmt.Errorf("resources.%s.upstream: it is no address", name)
 		}
 		pr := proxy.Resource{
 			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline),
 			Free: r.Abort == "free", Prices: prices.Micros, Retry: gate.Retry, Route: router(o.Gate, name),
 		}
 		if err := inject(&pr, name, r.Inject, o.Env); err != nil {
-			return po, err
+			return po, nil, err
 		}
 		po.Resources[name] = pr
 	}
-	return po, nil
+	return po, limits, nil
 }
 
 // inject finds the key that a resource's requests are sent with.

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/sim/mock"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
@@ -62,13 +63,15 @@ func begin(t *testing.T, provider, text string, env map[string]string) *rig {
 		t.Fatal(err)
 	}
 	c.Store = "mem:"
+	hub := api.NewHub()
+	c.Events = hub.Add
 	if r.gate, err = sluice.Open(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.gate.Close() })
 	r.base = http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(r.base.CloseIdleConnections)
-	r.daemon, err = daemon.New(daemon.Options{File: r.file, Gate: r.gate, Env: vars, Base: r.base})
+	r.daemon, err = daemon.New(daemon.Options{File: r.file, Gate: r.gate, Env: vars, Base: r.base, Events: hub})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,6 +88,7 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 		running--
 	}
 	d.draining.Store(true)
+	d.events.Close()                               // who listens would never leave
 	if down := server.Shutdown(cut); down != nil { // cut has ended
 		_ = server.Close()
 	}

@@ -1,12 +1,22 @@
 package proxy
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 )
+
+// CheckHost refuses requests that call the gate by a name that is not its own, as those of a web page do whose name was
+// made to point here. The error is for the client.
+func (p *Proxy) CheckHost(r *http.Request) error {
+	if f := p.checkHost(r); f != nil {
+		return errors.New(f.message)
+	}
+	return nil
+}
 
 // checkOrigin refuses what a web page sends: it would spend the key of whoever looks at it. A page of
 // another site is told by its origin, one whose name was made to point here by the host that it asks for.
@@ -17,6 +27,10 @@ func (p *Proxy) checkOrigin(r *http.Request) *refusal {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" {
 		return refuse(http.StatusForbidden, "web pages may not send through this gate", "send from a program")
 	}
+	return p.checkHost(r)
+}
+
+func (p *Proxy) checkHost(r *http.Request) *refusal {
 	if overSocket(r) {
 		return nil // no page gets there
 	}

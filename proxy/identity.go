@@ -78,6 +78,12 @@ func (ts tokens) find(h http.Header) (Token, bool) {
 	return Token{}, false
 }
 
+// Bearer is the token that a request bears. It reports false if it bears none; needed tells that it should.
+func (p *Proxy) Bearer(r *http.Request) (t Token, ok, needed bool) {
+	t, ok = p.tokens.find(r.Header)
+	return t, ok, len(p.tokens) > 0 && !overSocket(r)
+}
+
 // strip removes tokens from where keys would be: they are ours and not the provider's.
 func (ts tokens) strip(h http.Header) {
 	if len(ts) == 0 {

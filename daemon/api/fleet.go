@@ -34,11 +34,7 @@ func (a *API) member(c *call, b *beat) (sluice.Member, error) {
 	if err != nil {
 		return sluice.Member{}, err
 	}
-	machine := b.Machine
-	if machine == "" {
-		machine = "-" // it is not this one
-	}
-	return sluice.Member{Agent: name, Class: class, User: b.User, Machine: machine, WaitsFor: b.WaitsFor, Resources: b.Resources}, nil
+	return sluice.Member{Agent: name, Class: class, User: b.User, Machine: b.Machine, WaitsFor: b.WaitsFor, Resources: b.Resources}, nil
 }
 
 func (a *API) heartbeat(c *call) error {
@@ -49,6 +45,9 @@ func (a *API) heartbeat(c *call) error {
 	m, err := a.member(c, &b)
 	if err != nil {
 		return err
+	}
+	if m.Machine == "" {
+		m.Machine = "-" // it is not this one
 	}
 	ctx := c.r.Context()
 	if err := a.Gate.Heartbeat(ctx, m); err != nil {
@@ -80,7 +79,7 @@ func (a *API) heartbeat(c *call) error {
 }
 
 func (a *API) leave(c *call) error {
-	m, err := a.member(c, &beat{})
+	m, err := a.member(c, &beat{Machine: c.r.URL.Query().Get("machine")})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,220 @@
+package daemon_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+const plain = `
+resources:
+  api: {limits: [{name: hour, size: 2/h}], light: "off", breaker: "off"}
+  places: {limits: [{name: inflight, concurrency: 1}]}
+agents: {known: {class: p1}}
+routes: {simple: [api/small, places/large]}
+shares: "off"
+`
+
+// call sends a request to the API, and reads the answer into a map.
+func (r *rig) call(method, path, body string, header ...string) (int, map[string]any) {
+	r.Helper()
+	q := httptest.NewRequestWithContext(r.Context(), method, "http://localhost"+path, strings.NewReader(body))
+	if body != "" {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		q.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	r.daemon.ServeHTTP(w, q)
+	out := map[string]any{}
+	if w.Body.Len() > 0 {
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+			r.Fatalf("%s %s: %v: %s", method, path, err, w.Body)
+		}
+	}
+	if want := "application/json"; w.Code >= 400 && w.Header().Get("Content-Type") != "application/problem+json" || w.Code == 200 && w.Header().Get("Content-Type") != want {
+		r.Errorf("%s %s: %d is %s", method, path, w.Code, w.Header().Get("Content-Type"))
+	}
+	return w.Code, out
+}
+
+// want is call for one status.
+func (r *rig) want(status int, method, path, body string, header ...string) map[string]any {
+	r.Helper()
+	code, out := r.call(method, path, body, header...)
+	if code != status {
+		r.Errorf("%s %s %s: %d, not %d: %v", method, path, body, code, status, out)
+	}
+	return out
+}
+
+func TestTickets(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	one := r.want(200, "POST", "/v1/tickets", `{"resource":"places","agent":"a"}`)
+	id, _ := one["ticket"].(string)
+	if one["class"] != "p2" || one["agent"] != "a" || one["resource"] != "places" || len(one["limits"].([]any)) != 1 {
+		t.Errorf("%v", one)
+	}
+	refused := r.want(429, "POST", "/v1/tickets", `{"resource":"places","agent":"b","wait_ms":0}`)
+	if refused["limit"] != "inflight" || refused["why"] == nil {
+		t.Errorf("%v", refused)
+	}
+	if out := r.want(200, "POST", "/v1/tickets/"+id+"/answer", `{"status":200,"headers":{"X-RateLimit-Remaining":"5"}}`); out["verdict"] != "ok" {
+		t.Errorf("%v", out)
+	}
+	r.want(204, "POST", "/v1/tickets/"+id+"/close", `{"usage":{"requests":1}}`)
+	r.want(204, "POST", "/v1/tickets/"+id+"/close", ``)
+	two := r.want(200, "POST", "/v1/tickets", `{"resource":"places","agent":"b","wait_ms":1000}`)
+	renewed := r.want(200, "POST", "/v1/tickets/"+two["ticket"].(string)+"/renew", `{}`)
+	r.want(204, "DELETE", "/v1/tickets/"+renewed["ticket"].(string), ``)
+	for range 2 {
+		ticket, _ := r.want(200, "POST", "/v1/tickets", `{"resource":"api","agent":"a"}`)["ticket"].(string)
+		r.want(204, "POST", "/v1/tickets/"+ticket+"/close", ``)
+	}
+	late := r.want(429, "POST", "/v1/tickets", `{"resource":"api","agent":"a","wait_ms":50}`)
+	if ms, _ := late["retry_after_ms"].(float64); ms <= 0 || late["retry_at"] == nil {
+		t.Errorf("%v", late)
+	}
+}
+
+func TestWhatMakesNoSense(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	for _, c := range []struct {
+		status             int
+		method, path, body string
+		says               string
+	}{
+		{404, "POST", "/v1/tickets", `{"resource":"nowhere","agent":"a"}`, "nowhere"},
+		{400, "POST", "/v1/tickets", `{"resource":"api"}`, "agent"},
+		{400, "POST", "/v1/tickets", `{"resource":"api","agent":"a","wiat_ms":1}`, "wiat_ms"},
+		{400, "POST", "/v1/tickets", `{"resource":`, "body"},
+		{400, "POST", "/v1/tickets", `{"resource":"api","agent":"a"}{}`, "more than one"},
+		{400, "POST", "/v1/tickets", `{"resource":"api","agent":"a","wait_ms":-1}`, "wait_ms"},
+		{400, "POST", "/v1/tickets", `{"resource":"api","agent":"a","class":"p9"}`, "p9"},
+		{400, "POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"requests":-1}}`, "negative"},
+		{403, "POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"requests":99}}`, "hour"},
+		{413, "POST", "/v1/tickets", `{"resource":"` + strings.Repeat("x", 1<<20) + `"}`, "bytes"},
+		{404, "POST", "/v1/tickets/nonsense/close", ``, "no ticket"},
+		{404, "POST", "/v1/tickets/api.ffffff-1/close", ``, ""},
+		{400, "POST", "/v1/tickets/api.1-1/answer", `{"status":9999}`, "9999"},
+		{404, "POST", "/v1/resources/nowhere/pause", `{}`, "nowhere"},
+		{400, "POST", "/v1/resources/api/pause", `{"for_ms":-5}`, "for_ms"},
+		{404, "POST", "/v1/route", `{"task":"cooking"}`, "cooking"},
+		{404, "GET", "/v1/pool/nowhere", ``, "nowhere"},
+		{400, "GET", "/v1/report?since=yesterday", ``, "since"},
+		{404, "GET", "/v1/nothing", ``, "/v1/nothing"},
+		{404, "PATCH", "/v1/tickets", ``, "PATCH"},
+	} {
+		out := r.want(c.status, c.method, c.path, c.body)
+		if detail, _ := out["detail"].(string); !strings.Contains(detail, c.says) || out["status"] != float64(c.status) {
+			t.Errorf("%s %s: %v", c.method, c.path, out)
+		}
+	}
+	r.want(415, "POST", "/v1/tickets", `{}`, "Content-Type", "text/plain")
+}
+
+func TestFleet(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	out := r.want(200, "PUT", "/v1/agents/known", `{"user":"me","machine":"box","waits_for":["other"]}`)
+	if out["start_new_work"] != true || out["light"] != "green" || len(out["chain"].([]any)) != 0 {
+		t.Errorf("%v", out)
+	}
+	agents := r.want(200, "GET", "/v1/status", ``)["agents"].([]any)
+	if a := agents[0].(map[string]any); len(agents) != 1 || a["name"] != "known" || a["class"] != "p1" || a["machine"] != "box" || a["lease_expires_at"] == nil {
+		t.Errorf("%v", agents)
+	}
+	if p := r.want(200, "GET", "/v1/pool/api", ``); p["totalLimit"] != float64(2) || p["allocations"].(map[string]any)["known"] == nil {
+		t.Errorf("%v", p)
+	}
+	r.want(204, "DELETE", "/v1/agents/known", ``)
+	if agents := r.want(200, "GET", "/v1/status", ``)["agents"].([]any); len(agents) != 0 {
+		t.Errorf("%v", agents)
+	}
+	if out := r.want(200, "POST", "/v1/resources/api/observe", `{"status":429,"headers":{"Retry-After":"30"}}`); out["verdict"] != "throttled" {
+		t.Errorf("%v", out)
+	}
+	r.want(204, "POST", "/v1/resources/api/resume", ``)
+	if out := r.want(200, "POST", "/v1/route", `{"task":"simple"}`); out["model"] == "" || out["usd_per_mtok"] == nil {
+		t.Errorf("%v", out)
+	}
+	if out := r.want(200, "GET", "/v1/why", ``); len(out["waiting"].([]any)) != 0 {
+		t.Errorf("%v", out)
+	}
+	if out := r.want(200, "GET", "/v1/report?since=7d", ``); out["resources"] == nil {
+		t.Errorf("%v", out)
+	}
+}
+
+// A token says who its bearer is, and how high it may ask. Nobody gets in without one, and no page of another site.
+func TestWhoMayCall(t *testing.T) {
+	hash := func(s string) string { sum := sha256.Sum256([]byte(s)); return hex.EncodeToString(sum[:]) }
+	r := begin(t, "generic", plain+"tokens: [{name: any, hash: "+hash("any")+"}, {name: low, hash: "+hash("low")+", agent: bob, class: p2}]\n", nil)
+	ask := func(agent, class string) string {
+		return `{"resource":"places","agent":"` + agent + `","class":"` + class + `","wait_ms":0}`
+	}
+	r.want(401, "GET", "/v1/status", ``)
+	r.want(401, "GET", "/v1/status", ``, "Authorization", "Bearer wrong")
+	r.want(200, "GET", "/v1/status", ``, "Authorization", "Bearer any")
+	r.want(403, "POST", "/v1/tickets", ask("bob", "p0"), "Authorization", "Bearer low")
+	r.want(403, "POST", "/v1/tickets", ask("eve", "p2"), "Authorization", "Bearer low")
+	r.want(403, "POST", "/v1/tickets", `{"resource":"places","agent":"bob","emergency":true}`, "Authorization", "Bearer low")
+	r.want(403, "POST", "/v1/resources/api/pause", `{}`, "Authorization", "Bearer low")
+	r.want(403, "PUT", "/v1/agents/eve", `{}`, "Authorization", "Bearer low")
+	if out := r.want(200, "POST", "/v1/tickets", `{"resource":"places"}`, "Authorization", "Bearer low"); out["agent"] != "bob" || out["class"] != "p2" {
+		t.Errorf("%v", out)
+	}
+	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}} {
+		r.want(403, "GET", "/v1/status", ``, append(header, "Authorization", "Bearer any")...)
+	}
+	r.want(200, "GET", "/v1/status", ``, "Origin", "http://localhost", "Sec-Fetch-Site", "same-origin", "Authorization", "Bearer any")
+	q := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://evil.example/v1/status", nil)
+	q.Header.Set("Authorization", "Bearer any")
+	w := httptest.NewRecorder()
+	if r.daemon.ServeHTTP(w, q); w.Code != http.StatusMisdirectedRequest {
+		t.Errorf("by another name: %d", w.Code)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	server := httptest.NewServer(r.daemon)
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := server.Client().Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatal(kind)
+	}
+	r.want(204, "POST", "/v1/resources/api/pause", `{"for_ms":60000,"reason":"hands off"}`)
+	in := bufio.NewScanner(resp.Body)
+	for in.Scan() {
+		data, ok := strings.CutPrefix(in.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var e map[string]any
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e["event"] == "pause" && e["resource"] == "api" {
+			return
+		}
+	}
+	t.Errorf("no pause was told: %v", in.Err())
+}
