@@ -57,7 +57,7 @@ func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
 	return openSession(cmd, resources, sluice.Config{Passing: true, Look: true})
 }
 
-// openSession opens the gate that the configuration describes, as Passing and Look of how say.
+// openSession opens the gate that the configuration describes, as Passing, Look and Events of how say.
 func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*session, error) {
 	f := config.Default()
 	if name := configName(cmd, nil); name != "" {
@@ -88,6 +88,12 @@ func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*se
 		s.limits[name] = r.Limits
 	}
 	c.Store, c.Events, c.Look, c.Passing = at.url, s.log.Add, how.Look, how.Passing
+	if how.Events != nil { // somebody else is told as well
+		c.Events = func(e sluice.Event) {
+			s.log.Add(e)
+			how.Events(e)
+		}
+	}
 	if err := s.tell(&c); err != nil {
 		return nil, err
 	}

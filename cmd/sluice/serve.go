@@ -13,10 +13,13 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/daemon/api"
 )
 
 // defaultListen is where the daemon listens if nobody says.
@@ -48,12 +51,13 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`NAME` that clients call the gate by, besides localhost and its address; again for more")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "log every refusal")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		s, err := openToStay(cmd)
+		hub := api.NewHub()
+		s, err := openSession(cmd, nil, sluice.Config{Events: hub.Add})
 		if err != nil {
 			return err
 		}
 		defer s.closing(&err)
-		d, err := s.daemon(nil, hosts, logTo(cmd.ErrOrStderr(), verbose))
+		d, err := s.daemon(nil, hosts, hub, logTo(cmd.ErrOrStderr(), verbose))
 		if err != nil {
 			return err
 		}
@@ -77,9 +81,13 @@ func logTo(w io.Writer, verbose bool) *slog.Logger {
 }
 
 // daemon puts the gate together that the session's configuration describes.
-func (s *session) daemon(upstreams map[string]string, hosts []string, log *slog.Logger) (*daemon.Daemon, error) {
+func (s *session) daemon(upstreams map[string]string, hosts []string, hub *api.Hub, log *slog.Logger) (*daemon.Daemon, error) {
 	d, err := daemon.New(daemon.Options{
-		File: s.file, Gate: s.gate, Env: os.LookupEnv, Upstreams: upstreams, Via: s.via(), Hosts: hosts, Log: log,
+		File: s.file, Gate: s.gate, Env: os.LookupEnv, Upstreams: upstreams, Via: s.via(), Hosts: hosts, Log: log, Events: hub,
+		Report: func(ctx context.Context, since time.Time) (any, error) {
+			rep, err := readReport(ctx, s, since)
+			return asReport(&rep), err
+		},
 	})
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
