@@ -1,0 +1,168 @@
+package daemon_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// contract is as much of the OpenAPI file as is held against the handlers.
+type contract struct {
+	Paths map[string]map[string]struct {
+		OperationID string `yaml:"operationId"`
+		RequestBody struct {
+			Content map[string]struct {
+				Schema ref `yaml:"schema"`
+			} `yaml:"content"`
+		} `yaml:"requestBody"`
+		Responses map[string]struct {
+			Content map[string]struct {
+				Schema ref `yaml:"schema"`
+			} `yaml:"content"`
+		} `yaml:"responses"`
+	} `yaml:"paths"`
+	Components struct {
+		Schemas map[string]struct {
+			Required   []string       `yaml:"required"`
+			Properties map[string]any `yaml:"properties"`
+		} `yaml:"schemas"`
+	} `yaml:"components"`
+}
+
+type ref struct {
+	Ref string `yaml:"$ref"`
+}
+
+func (r ref) name() string { return strings.TrimPrefix(r.Ref, "#/components/schemas/") }
+
+func readContract(t *testing.T) contract {
+	t.Helper()
+	text, err := os.ReadFile("api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c contract
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// samples are bodies with which an operation succeeds, in this order. TICKET is one that was granted.
+var samples = []struct{ method, path, body string }{
+	{"post", "/v1/tickets", `{"resource":"places","agent":"a","wait_ms":0}`},
+	{"post", "/v1/tickets/{id}/renew", `{"wait_ms":10}`},
+	{"post", "/v1/tickets/{id}/answer", `{"status":200,"headers":{}}`},
+	{"post", "/v1/tickets/{id}/close", `{"usage":{"requests":1}}`},
+	{"delete", "/v1/tickets/{id}", ``},
+	{"put", "/v1/agents/{name}", `{"class":"p1","user":"u","machine":"m","waits_for":["x"],"resources":["api"]}`},
+	{"delete", "/v1/agents/{name}", ``},
+	{"post", "/v1/resources/{name}/observe", `{"status":200,"headers":{},"agent":"a","model":"m"}`},
+	{"post", "/v1/resources/{name}/pause", `{"for_ms":1,"reason":"r"}`},
+	{"post", "/v1/resources/{name}/resume", ``},
+	{"post", "/v1/route", `{"task":"simple","units":{"requests":1}}`},
+	{"get", "/v1/status", ``},
+	{"get", "/v1/pool/{name}", ``},
+	{"get", "/v1/why", ``},
+	{"get", "/v1/report", ``},
+	{"get", "/healthz", ``},
+	{"get", "/readyz", ``},
+}
+
+// The file says what the handlers do: each operation answers as it says, with every field that it requires and none that it does
+// not know, and takes every field that it names.
+func TestTheContractIsKept(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	c := readContract(t)
+	ticket, done := "", map[string]bool{"get /v1/events": true} // which has a test of its own
+	for _, s := range samples {
+		op, ok := c.Paths[s.path][s.method]
+		if !ok {
+			t.Errorf("%s %s is not in the file", s.method, s.path)
+			continue
+		}
+		done[s.method+" "+s.path] = true
+		path := strings.NewReplacer("{id}", ticket, "{name}", "api").Replace(s.path)
+		code, out := r.call(strings.ToUpper(s.method), path, s.body)
+		want, schema := 204, ""
+		if ok, there := op.Responses["200"]; there {
+			want, schema = 200, ok.Content["application/json"].Schema.name()
+		}
+		if code != want {
+			t.Errorf("%s %s: %d, not %d: %v", s.method, path, code, want, out)
+			continue
+		}
+		if id, ok := out["ticket"].(string); ok {
+			ticket = id
+		}
+		r.fits(c, s.method+" "+s.path, schema, out)
+		if name := op.RequestBody.Content["application/json"].Schema.name(); name != "" {
+			for field := range c.Components.Schemas[name].Properties {
+				if !strings.Contains(s.body, `"`+field+`"`) && !slices.Contains([]string{"class", "user", "tool", "model", "units", "emergency", "retry", "ttl_ms"}, field) {
+					t.Errorf("%s %s: %s is not tried", s.method, s.path, field)
+				}
+			}
+		}
+	}
+	for path, ops := range c.Paths {
+		for method := range ops {
+			if !done[method+" "+path] {
+				t.Errorf("%s %s is in the file and not tried", method, path)
+			}
+		}
+	}
+}
+
+// fits compares an answer with its schema.
+func (r *rig) fits(c contract, what, schema string, out map[string]any) {
+	r.Helper()
+	if schema == "" {
+		return
+	}
+	s, ok := c.Components.Schemas[schema]
+	if !ok {
+		r.Errorf("%s: there is no schema %s", what, schema)
+	}
+	for _, field := range s.Required {
+		if _, there := out[field]; !there {
+			r.Errorf("%s: %s is missing in %v", what, field, out)
+		}
+	}
+	for field := range out {
+		if _, known := s.Properties[field]; !known {
+			r.Errorf("%s: %s is not in the file", what, field)
+		}
+	}
+}
+
+// Every problem is one that the file knows.
+func TestProblemsAreInTheContract(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	c := readContract(t)
+	_, out := r.call("POST", "/v1/tickets", `{"resource":"nowhere","agent":"a"}`)
+	r.fits(c, "a problem", "Problem", out)
+	_, out = r.call("POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"requests":99}}`)
+	r.fits(c, "a refusal", "Problem", out)
+}
+
+// What is handled is in the file: the patterns stand in the source.
+func TestEveryHandlerIsInTheContract(t *testing.T) {
+	source, err := os.ReadFile("api/api.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := readContract(t)
+	found := regexp.MustCompile(`handle\("([A-Z]+) (/v1/[^"]*)"`).FindAllStringSubmatch(string(source), -1)
+	if len(found) < 10 {
+		t.Fatalf("only %d patterns were found", len(found))
+	}
+	for _, m := range found {
+		if _, ok := c.Paths[m[2]][strings.ToLower(m[1])]; !ok {
+			t.Errorf("%s %s is not in the file", m[1], m[2])
+		}
+	}
+}
