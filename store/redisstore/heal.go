@@ -39,10 +39,15 @@ type view struct {
 	clock  estimate // by this
 	exists bool
 	text   string // the spec
+	asked  stand  // what was known of it before
 }
 
 // look looks at the pool as a whole.
 func (st *state) look(ctx context.Context) (v view, err error) {
+	// Calls on other connections may be answered meanwhile: what they tell is later than what is found here.
+	st.mu.Lock()
+	v.asked = stand{st.version, st.epoch, st.sequence}
+	st.mu.Unlock()
 	sent := uptime()
 	reply, err := st.run(ctx, "look")
 	if err != nil {
@@ -95,9 +100,12 @@ func (st *state) meet(jumped *stand) error {
 // met is one attempt. It reports false if the pool has to be looked at again.
 func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
 	st.mu.Lock()
-	epoch, sequence, spec := st.epoch, st.sequence, st.spec
+	epoch, sequence, spec := v.asked.epoch, v.asked.sequence, st.spec
+	stale := st.epoch != epoch
 	st.mu.Unlock()
 	switch {
+	case stale:
+		return false, nil
 	case !v.exists:
 		spec.Limits = st.distinct(spec.Limits)
 		return false, st.make(ctx, &spec, v.now)

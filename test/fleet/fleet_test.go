@@ -240,7 +240,7 @@ func (f *fleet) nobodyStarves(class string) {
 // drawn by lot, and keeps much closer to the shares than that.
 func TestClassesGetTheirShares(t *testing.T) {
 	const enough, tolerance = 10_800, 0.05
-	f := run(t, 1050*time.Millisecond*enough/rate, func(i int) string { return shares[i%len(shares)].class })
+	f := run(t, 1200*time.Millisecond*enough/rate, func(i int) string { return shares[i%len(shares)].class })
 	f.legal()
 	count := map[string]int{}
 	for _, u := range f.measured() {
