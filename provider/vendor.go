@@ -112,7 +112,7 @@ func (v *vendor) wait(o *Observation, f *failure, ruled *rule, rd *reader) {
 	default:
 		return
 	}
-	if d, ok := f.wait(rd.base); ok && !(o.Hinted && (rd.has("retry-after") || rd.has("retry-after-ms"))) {
+	if d, ok := f.wait(rd.base); ok && (!o.Hinted || !rd.has("retry-after") && !rd.has("retry-after-ms")) {
 		o.RetryAfter, o.Hinted = d, true
 	}
 	if v.renewal {

@@ -40,7 +40,7 @@ func isNamed(connection []string, name string) bool {
 // passBack sends an answer to the client as it comes. One that is cut off is cut off for the client too: it must
 // not look whole.
 func passBack(w http.ResponseWriter, resp *http.Response) {
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // nobody could be told
 	h := w.Header()
 	copyHeader(h, resp.Header, nil)
 	for name := range resp.Trailer {

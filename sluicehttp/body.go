@@ -2,6 +2,7 @@ package sluicehttp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -143,7 +144,7 @@ func (b *body) look(p []byte) {
 // ended notes that there is nothing more to read.
 func (b *body) ended(err error) {
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		b.finish(complete, nil)
 	case b.f.ctx.Err() != nil:
 		b.finish(left, err)

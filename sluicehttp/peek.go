@@ -2,6 +2,7 @@ package sluicehttp
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -99,7 +100,7 @@ func keep(resp *http.Response) bool {
 		return resp.Body == nil || resp.Body == http.NoBody
 	}
 	p.mu.Lock()
-	whole := p.over && p.err == io.EOF
+	whole := p.over && errors.Is(p.err, io.EOF)
 	first := p.ahead
 	p.mu.Unlock()
 	if whole {

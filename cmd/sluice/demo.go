@@ -59,7 +59,7 @@ func runDemo(cmd *cobra.Command, plan demo.Plan) error {
 	report, err := demo.Run(ctx, demo.Options{Plan: plan, Self: self, PartArgs: demoPartArgs, Show: view.show})
 	view.end()
 	if c := signalOf(ctx); c != nil {
-		f := c.failure("the demo ran").(*failure)
+		f := asFailure(c.failure("the demo ran"))
 		f.hint = "all that it had started has ended"
 		return f
 	}

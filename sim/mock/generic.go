@@ -43,7 +43,7 @@ func (generic) headers(h http.Header, at store.Time, states []stated) {
 			window = ""
 		}
 		policies = append(policies, fmt.Sprintf(`"%s";q=%d%s`, s.limit.Name, s.Size, window))
-		left = append(left, fmt.Sprintf(`"%s";r=%d;t=%d`, s.limit.Name, s.Remaining, upSeconds(store.Time(s.Reset-at))))
+		left = append(left, fmt.Sprintf(`"%s";r=%d;t=%d`, s.limit.Name, s.Remaining, upSeconds(s.Reset-at)))
 	}
 	if len(policies) > 0 {
 		h.Set("Ratelimit-Policy", strings.Join(policies, ", "))
