@@ -64,7 +64,7 @@ func TestReportFromTheLog(t *testing.T) {
 	if a.FirstSends != 2 || a.Retries != 1 || a.Throttled != 1 || a.Failed != 0 || a.WaitedMS != 1500 || a.PeakPerS != 1 || a.PeakPerMin != 2 || a.Units["tokens"] != 35 {
 		t.Errorf("a is %+v", a)
 	}
-	if a.Units["other"] != 0 || a.Models["m"].Sends != 3 || a.Models["m"].Retries != 1 || a.Models["m"].Units["tokens"] != 35 || a.MeanPerS != 3.0/120 {
+	if a.Units["other"] != 1 || a.Models["m"].Sends != 3 || a.Models["m"].Retries != 1 || a.Models["m"].Units["tokens"] != 35 || a.MeanPerS != 3.0/120 {
 		t.Errorf("a is %+v", a)
 	}
 	if b.FirstSends != 1 || b.Failed != 1 || b.Units["tokens"] != 10 {

@@ -34,7 +34,8 @@ type sent struct {
 	agent   string
 	event   sluice.Event
 	counted bool
-	paid    bool // its money is counted: the store knows nothing of that
+	paid    bool             // its money is counted: the store knows nothing of that
+	besides map[string]int64 // what it used that was not charged
 }
 
 func newTally(since time.Time, counts func(string, time.Time, bool) bool) *tally {
@@ -67,7 +68,7 @@ func (t *tally) add(e *sluice.Event) {
 			t.each(e, e.Agent, func(c *callerTally) { c.WouldWait++ })
 		}
 	case sluice.EventSend:
-		s := &sent{e.Agent, *e, counted, t.countsMoney(e)}
+		s := &sent{agent: e.Agent, event: *e, counted: counted, paid: t.countsMoney(e)}
 		if e.Ticket != "" {
 			t.tickets[e.Ticket] = s
 		}
@@ -119,7 +120,7 @@ func (t *tally) whose(e *sluice.Event) string {
 // settle corrects what a send was charged to what it really used.
 func (t *tally) settle(e *sluice.Event) {
 	s := t.tickets[e.Ticket]
-	if s == nil || !s.counted && !s.paid || len(e.Units) == 0 {
+	if s == nil || len(e.Units) == 0 {
 		return
 	}
 	more := map[string]int64{}
@@ -128,12 +129,31 @@ func (t *tally) settle(e *sluice.Event) {
 			more[unit] = n - was
 		}
 	}
+	t.besides(s, e.Units)
 	s.event.Units = addUnits(addUnits(nil, s.event.Units, 1), more, 1)
 	t.pay(s, more[sluice.USD], 0)
 	if !s.counted {
 		return
 	}
 	t.each(&s.event, s.agent, func(c *callerTally) { c.use(s.event.Model, more, 1) })
+}
+
+// besides counts what a send has used in units that no limit counts. Like money, it is in no other book.
+func (t *tally) besides(s *sent, used map[string]int64) {
+	if s.event.Time.Before(t.since) {
+		return
+	}
+	more := map[string]int64{}
+	for unit, n := range used {
+		if _, charged := s.event.Units[unit]; !charged && unit != sluice.USD && n != s.besides[unit] {
+			more[unit] = n - s.besides[unit]
+		}
+	}
+	if len(more) == 0 {
+		return
+	}
+	s.besides = addUnits(s.besides, more, 1)
+	t.resource(s.event.Resource).change(s.agent, func(c *callerTally) { c.use(s.event.Model, more, 1) })
 }
 
 // countsMoney reports whether a send costs money within the period.
