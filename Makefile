@@ -40,7 +40,7 @@ staticcheck: ## static analysis, as part of test
 
 # The longest parts of the suite are run on one Redis here, and on a Cluster and behind Sentinels by redis-suite. The fleet
 # has twenty processes of its own: it runs when nothing else does.
-unit: need-redis
+unit: need-redis need-node
 	$(GO) test -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels)/(Shares|Claims|History|Leaks|Stock)' \
 		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk)
 	$(GO) test ./test/fleet

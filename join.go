@@ -356,3 +356,6 @@ func (g *Gate) Depart(m Member) error {
 	l.machine = m.Machine
 	return l.leave()
 }
+
+// Class is the class that an agent is in where it does not say: as configured, else the lowest.
+func (g *Gate) Class(agent string) string { return g.plan.className(int(g.plan.agent(agent).class)) }

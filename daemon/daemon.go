@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -40,6 +41,8 @@ type Options struct {
 	Hosts []string
 	Done  func(sluicehttp.Exchange)
 	Log   *slog.Logger
+	// Metrics serves /metrics, to those who may call the API. Nil means that there is none.
+	Metrics http.Handler
 	// Events are told to those who listen at /v1/events. Nil means nobody tells any.
 	Events *api.Hub
 	// Report is what was sent since a moment. Nil means what the gate remembers.
@@ -53,13 +56,14 @@ type Daemon struct {
 	api      *api.API
 	events   *api.Hub
 	classes  []string
+	metrics  http.Handler
 	log      *slog.Logger
 	draining atomic.Bool
 }
 
 // New puts a daemon together. Errors are about the configuration.
 func New(o Options) (*Daemon, error) {
-	d := &Daemon{gate: o.Gate, log: o.Log}
+	d := &Daemon{gate: o.Gate, log: o.Log, metrics: o.Metrics}
 	if o.Report == nil {
 		o.Report = func(ctx context.Context, since time.Time) (any, error) { return o.Gate.Report(ctx, since) }
 	}
@@ -98,6 +102,8 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(w, http.StatusOK, "ok")
 	case "/readyz":
 		d.ready(w, r)
+	case "/metrics":
+		d.measure(w, r)
 	default:
 		if strings.HasPrefix(r.URL.Path, "/v1/") {
 			d.api.ServeHTTP(w, r)
@@ -106,6 +112,22 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.proxy.ServeHTTP(w, r)
 	}
 }
+
+// measure serves what is measured, to those who may look.
+func (d *Daemon) measure(w http.ResponseWriter, r *http.Request) {
+	if _, err := d.identify(r); err != nil {
+		api.ProblemOf(err).Write(w)
+		return
+	}
+	if d.metrics == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		(&api.Problem{Status: http.StatusNotFound, Detail: "there are no metrics here"}).Write(w)
+		return
+	}
+	d.metrics.ServeHTTP(w, r)
+}
+
+// Estimates is how far off estimates of tokens were.
+func (d *Daemon) Estimates() estimate.Miss { return d.proxy.Estimates().Overall() }
 
 // identify finds out who calls the API. A page of the daemon's own may; one of anybody else's may not.
 func (d *Daemon) identify(r *http.Request) (api.Identity, error) {

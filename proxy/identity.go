@@ -148,8 +148,10 @@ func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal)
 	}
 	highest := slices.Index(p.classes, t.Class)
 	switch {
-	case c.Class == "":
-		c.Class = t.Class
+	case c.Class == "": // it may be lower than what the token allows
+		if c.Class = p.gate.Class(c.Agent); slices.Index(p.classes, c.Class) < highest {
+			c.Class = t.Class
+		}
 	case slices.Index(p.classes, c.Class) < highest:
 		return c, refuse(http.StatusForbidden, fmt.Sprintf("the token allows class %s at most, not %s", t.Class, c.Class), "ask in a lower class, or use another token")
 	}

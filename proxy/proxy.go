@@ -75,6 +75,7 @@ type Proxy struct {
 	hosts   map[string]bool
 	via     string
 	log     *slog.Logger
+	book    *estimate.Book
 }
 
 // New makes a proxy.
@@ -99,9 +100,9 @@ func New(o Options) (*Proxy, error) {
 	if base == nil {
 		base = sluicehttp.Tuned()
 	}
-	book := &estimate.Book{}
+	p.book = &estimate.Book{}
 	for name, r := range o.Resources {
-		d, err := newDoor(p, name, r, base, book, o.Done)
+		d, err := newDoor(p, name, r, base, p.book, o.Done)
 		if err != nil {
 			return nil, err
 		}
@@ -119,6 +120,9 @@ func (p *Proxy) Names() []string {
 	}
 	return names
 }
+
+// Estimates is the book of estimates for all resources.
+func (p *Proxy) Estimates() *estimate.Book { return p.book }
 
 // Settle ends the tickets of answers that were broken off, for which places are held for a while. Call it before
 // the gate is closed.

@@ -174,7 +174,7 @@ func (g *runGate) door(name string) (http.Handler, error) {
 	g.mu.Unlock()
 	d.once.Do(func() {
 		if d.session, d.err = openToStay(g.cmd, name); d.err == nil {
-			d.daemon, d.err = d.session.daemon(g.upstreams, nil, nil, nil)
+			d.daemon, d.err = d.session.daemon(&daemon.Options{Upstreams: g.upstreams})
 		}
 	})
 	return d.daemon, d.err

@@ -20,6 +20,8 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/metrics"
 )
 
 // defaultListen is where the daemon listens if nobody says.
@@ -51,16 +53,22 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`NAME` that clients call the gate by, besides localhost and its address; again for more")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "log every refusal")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		var d *daemon.Daemon
 		hub := api.NewHub()
-		s, err := openSession(cmd, nil, sluice.Config{Events: hub.Add})
+		figures := metrics.New(metrics.Options{Estimates: func() estimate.Miss { return d.Estimates() }})
+		s, err := openSession(cmd, nil, sluice.Config{Events: func(e sluice.Event) {
+			hub.Add(e)
+			figures.Event(e)
+		}})
 		if err != nil {
 			return err
 		}
 		defer s.closing(&err)
-		d, err := s.daemon(nil, hosts, hub, logTo(cmd.ErrOrStderr(), verbose))
+		d, err = s.daemon(&daemon.Options{Hosts: hosts, Events: hub, Log: logTo(cmd.ErrOrStderr(), verbose), Metrics: figures.Handler(), Done: figures.Done})
 		if err != nil {
 			return err
 		}
+		figures.SetGate(s.gate)
 		if len(listen) == 0 && s.file.Listen != "" {
 			listen = []string{s.file.Listen}
 		}
@@ -81,14 +89,13 @@ func logTo(w io.Writer, verbose bool) *slog.Logger {
 }
 
 // daemon puts the gate together that the session's configuration describes.
-func (s *session) daemon(upstreams map[string]string, hosts []string, hub *api.Hub, log *slog.Logger) (*daemon.Daemon, error) {
-	d, err := daemon.New(daemon.Options{
-		File: s.file, Gate: s.gate, Env: os.LookupEnv, Upstreams: upstreams, Via: s.via(), Hosts: hosts, Log: log, Events: hub,
-		Report: func(ctx context.Context, since time.Time) (any, error) {
-			rep, err := readReport(ctx, s, since)
-			return asReport(&rep), err
-		},
-	})
+func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
+	o.File, o.Gate, o.Env, o.Via = s.file, s.gate, os.LookupEnv, s.via()
+	o.Report = func(ctx context.Context, since time.Time) (any, error) {
+		rep, err := readReport(ctx, s, since)
+		return asReport(&rep), err
+	}
+	d, err := daemon.New(*o)
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
 	}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +54,8 @@ type Options struct {
 // API is the handler of everything under /v1.
 type API struct {
 	Options
-	mux *http.ServeMux
+	mux    *http.ServeMux
+	owners owners
 }
 
 // New returns the API of a gate.
@@ -84,7 +87,13 @@ func New(o Options) *API {
 }
 
 // ServeHTTP serves one request.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if clean := path.Clean(r.URL.Path); clean != strings.TrimSuffix(r.URL.Path, "/") { // which the mux would answer with a redirection
+		(&Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %.200s", r.URL.Path), Hint: "names such as . and .. cannot be part of a path"}).Write(w)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
 
 // call is one request to the API.
 type call struct {
@@ -141,6 +150,10 @@ func (c *call) read(v any) error {
 	if errors.As(err, &large) {
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody)}
 	}
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: a %s does not fit there", kind.Field, kind.Value), Hint: "daemon/api/openapi.yaml has every field"}
+	}
 	if err == nil && d.More() {
 		err = errors.New("there is more than one value")
 	}
@@ -164,8 +177,12 @@ func (c *call) as(agent *string, class string) (string, error) {
 	if c.who.Highest == 0 {
 		return class, nil
 	}
-	if class == "" {
-		return c.api.Classes[c.who.Highest], nil
+	if class == "" { // it may be lower than what the token allows
+		class = c.api.Gate.Class(*agent)
+		if slices.Index(c.api.Classes, class) < c.who.Highest {
+			class = c.api.Classes[c.who.Highest]
+		}
+		return class, nil
 	}
 	for i, name := range c.api.Classes {
 		if name == class && i < c.who.Highest {

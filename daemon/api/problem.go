@@ -52,6 +52,9 @@ var about = []struct {
 	{sluice.ErrAttempts, http.StatusTooManyRequests},
 }
 
+// unknownWait is when to come back where nobody knows when it helps: when a place is free, for one.
+const unknownWait = time.Second
+
 // ProblemOf says what an error means for a client.
 func ProblemOf(err error) *Problem {
 	var p *Problem
@@ -73,6 +76,10 @@ func ProblemOf(err error) *Problem {
 			after := max(time.Until(at).Milliseconds(), 0)
 			p.RetryAt, p.RetryAfterMS = &at, &after
 		}
+	}
+	if p.Status == http.StatusTooManyRequests && p.RetryAfterMS == nil {
+		after := unknownWait.Milliseconds()
+		p.RetryAfterMS = &after
 	}
 	return p
 }

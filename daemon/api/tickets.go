@@ -74,6 +74,7 @@ func (a *API) acquire(c *call) error {
 	if ctx.Err() != nil { // nobody will ever know of it
 		return t.Cancel()
 	}
+	a.owners.add(t.ID(), req.Agent, time.Now())
 	return c.reply(a.grant(ctx, t, &req))
 }
 
@@ -111,7 +112,7 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) Grant {
 	g := Grant{Ticket: t.ID(), Resource: req.Resource, Agent: req.Agent, Class: req.Class, WaitedMS: t.Waited().Milliseconds(), Limits: []Level{}}
 	if g.Class == "" {
-		g.Class = a.Classes[len(a.Classes)-1]
+		g.Class = a.Gate.Class(req.Agent)
 	}
 	s, err := a.Gate.Resource(ctx, req.Resource)
 	if err != nil {
@@ -140,6 +141,9 @@ func (a *API) ticket(c *call) (sluice.Ticket, error) {
 	id := c.r.PathValue("id")
 	if sluice.TicketResource(id) == "" {
 		return sluice.Ticket{}, &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("%.80q is no ticket", id), Hint: "a ticket looks like RESOURCE.1f-2a"}
+	}
+	if c.who.Agent != "" && !a.owners.has(id, c.who.Agent) {
+		return sluice.Ticket{}, &Problem{Status: http.StatusForbidden, Detail: "the ticket is not " + c.who.Agent + "'s, or was granted before this daemon began", Hint: "the token is bound to an agent, and so are its tickets"}
 	}
 	return a.Gate.Ticket(id)
 }
@@ -207,6 +211,9 @@ func (a *API) renew(c *call) error {
 	defer cancel()
 	if err := t.Renew(ctx); err != nil {
 		return err
+	}
+	if c.who.Agent != "" {
+		a.owners.add(t.ID(), c.who.Agent, time.Now())
 	}
 	return c.reply(struct {
 		Ticket   string `json:"ticket"`

@@ -1,0 +1,225 @@
+"""The gate, as a client sees it."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import os
+import socket
+import ssl
+from types import TracebackType
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
+from urllib.parse import quote
+
+from ._errors import SluiceError
+from ._lease import Lease
+from ._ticket import Ticket
+from ._types import Headers, Json, Route, Standing, plain_headers
+from ._wire import Abort, Wire
+
+DEFAULT_URL = "http://127.0.0.1:7979"
+DEFAULT_WAIT = 30.0
+
+
+class Client:
+    """Asks a daemon. One client serves all threads of a program, and keeps its connections open.
+
+    ``url`` is ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``; without it ``$SLUICE_URL``, else
+    ``http://127.0.0.1:7979``. ``token`` is the daemon's, if it wants one; without it ``$SLUICE_TOKEN``. ``agent`` is who asks
+    where a call does not say; without it ``$SLUICE_AGENT``, else whom the token is for, or the login name if there is no
+    token. ``timeout`` is how many seconds the daemon may take to answer, besides the time that a call waits for its turn.
+    """
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        agent: Optional[str] = None,
+        timeout: float = 10.0,
+        *,
+        ssl_context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        if not timeout > 0:
+            raise ValueError("timeout: a number of seconds above 0 is wanted")
+        if token is None:
+            token = os.environ.get("SLUICE_TOKEN", "")
+        self._wire = Wire(url or os.environ.get("SLUICE_URL") or DEFAULT_URL, token, timeout, ssl_context)
+        self.agent: str = agent or os.environ.get("SLUICE_AGENT") or ("" if token else _login())
+
+    @property
+    def url(self) -> str:
+        """Where the daemon is."""
+        return self._wire.url
+
+    def __repr__(self) -> str:
+        return f"<Client {self.url}>"
+
+    def acquire(
+        self,
+        resource: str,
+        *,
+        agent: Optional[str] = None,
+        cls: Optional[str] = None,
+        user: Optional[str] = None,
+        tool: Optional[str] = None,
+        model: Optional[str] = None,
+        units: Optional[Mapping[str, int]] = None,
+        wait: Optional[float] = None,
+        emergency: bool = False,
+        retry: bool = False,
+        ttl: Optional[float] = None,
+        explicit: bool = False,
+        abort: Optional[Abort] = None,
+    ) -> Ticket:
+        """Waits for the turn, up to ``wait`` seconds (30 if it is not said; 0 does not wait; 600 at most), and returns a
+        ticket. ``units`` is what the request costs, one request if it is not said; ``ttl`` how many seconds the ticket lives
+        if nobody ends it. RefusedNow tells that the turn did not come, Refused that it never will. ``abort`` breaks the
+        waiting off from another thread."""
+        wait_ms, extra = self._waiting(wait)
+        body: Json = {"resource": resource, "wait_ms": wait_ms}
+        for name, value in (("agent", agent or self.agent), ("class", cls), ("user", user), ("tool", tool), ("model", model)):
+            if value:
+                body[name] = value
+        if units is not None:
+            body["units"] = dict(units)
+        if emergency:
+            body["emergency"] = True
+        if retry:
+            body["retry"] = True
+        if ttl is not None:
+            body["ttl_ms"] = _ms("ttl", ttl)
+        got = self._call("POST", "/v1/tickets", body, extra=extra, abort=abort)
+        return Ticket(self, got, explicit)
+
+    def ticket(self, resource: str, **how: Any) -> Ticket:
+        """The same as ``acquire``, to be read in ``with client.ticket("github") as t:``."""
+        return self.acquire(resource, **how)
+
+    def heartbeat(
+        self,
+        agent: Optional[str] = None,
+        *,
+        cls: Optional[str] = None,
+        user: Optional[str] = None,
+        machine: Optional[str] = None,
+        waits_for: Sequence[str] = (),
+        resources: Sequence[str] = (),
+    ) -> Standing:
+        """Says that an agent is alive, and returns what it should know. The first one takes its slot."""
+        body: Json = {"machine": machine or socket.gethostname()}
+        for name, value in (("class", cls), ("user", user)):
+            if value:
+                body[name] = value
+        if waits_for:
+            body["waits_for"] = list(waits_for)
+        if resources:
+            body["resources"] = list(resources)
+        return Standing.of(self._call("PUT", self._agent_path(agent), body))
+
+    def leave(self, agent: Optional[str] = None, *, machine: Optional[str] = None) -> None:
+        """Says that an agent has ended. What it held goes to the others at once."""
+        self._call("DELETE", self._agent_path(agent), query={"machine": machine or socket.gethostname()})
+
+    def lease(
+        self,
+        agent: Optional[str] = None,
+        *,
+        cls: Optional[str] = None,
+        user: Optional[str] = None,
+        machine: Optional[str] = None,
+        waits_for: Sequence[str] = (),
+        resources: Sequence[str] = (),
+        every: float = 60.0,
+    ) -> Lease:
+        """An agent that is alive as long as the block: heartbeats are sent every so many seconds."""
+        return Lease(self, agent, every, cls=cls, user=user, machine=machine, waits_for=waits_for, resources=resources)
+
+    def observe(
+        self, resource: str, status: int, headers: Optional[Headers] = None, *, agent: Optional[str] = None, model: Optional[str] = None
+    ) -> str:
+        """Tells of an answer to a request that was sent without a ticket. It returns what it means."""
+        body: Json = {"status": status, "headers": plain_headers(headers)}
+        for name, value in (("agent", agent or self.agent), ("model", model)):
+            if value:
+                body[name] = value
+        return str(self._call("POST", _resource(resource) + "/observe", body).get("verdict", ""))
+
+    def pause(self, resource: str, seconds: float = 60.0, reason: str = "") -> None:
+        """Holds everybody for so many seconds."""
+        self._call("POST", _resource(resource) + "/pause", {"for_ms": _ms("seconds", seconds), "reason": reason})
+
+    def resume(self, resource: str) -> None:
+        """Ends a pause."""
+        self._call("POST", _resource(resource) + "/resume", {})
+
+    def route(self, task: str, units: Optional[Mapping[str, int]] = None) -> Route:
+        """The model to use now for a task."""
+        body: Json = {"task": task}
+        if units is not None:
+            body["units"] = dict(units)
+        return Route.of(self._call("POST", "/v1/route", body))
+
+    def status(self) -> Json:
+        """The state of the gate, as ``sluice status --json`` has it."""
+        return _object(self._call("GET", "/v1/status"))
+
+    def pool(self, resource: str) -> Json:
+        """Who has which part of a resource, as ``sluice pool --json`` has it."""
+        return _object(self._call("GET", "/v1/pool/" + quote(resource, safe="")))
+
+    def why(self, resource: Optional[str] = None, *, agent: Optional[str] = None, ticket: Optional[str] = None) -> List[Json]:
+        """Who waits, and why."""
+        query = {k: v for k, v in (("resource", resource), ("agent", agent), ("ticket", ticket)) if v}
+        return list(_object(self._call("GET", "/v1/why", query=query)).get("waiting") or [])
+
+    def report(self, since: str = "24h") -> Json:
+        """What was sent since a time: ``24h``, ``7d``, or one in RFC 3339."""
+        return _object(self._call("GET", "/v1/report", query={"since": since}))
+
+    def close(self) -> None:
+        """Closes the connections. Tickets that are not ended lapse."""
+        self._wire.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], e: Optional[BaseException], tb: Optional[TracebackType]) -> None:
+        self.close()
+
+    def _call(self, method: str, path: str, body: Optional[Json] = None, **how: Any) -> Any:
+        return self._wire.call(method, path, body, **how)
+
+    def _agent_path(self, agent: Optional[str]) -> str:
+        name = agent or self.agent
+        if not name:
+            raise ValueError("agent: say who it is, here, in Client(agent=...) or in SLUICE_AGENT")
+        return "/v1/agents/" + quote(name, safe="")
+
+    @staticmethod
+    def _waiting(wait: Optional[float]) -> Tuple[int, float]:
+        """How long a call waits, for the daemon, and how much longer its answer may take."""
+        ms = _ms("wait", DEFAULT_WAIT if wait is None else wait)
+        return ms, ms / 1000
+
+
+def _resource(name: str) -> str:
+    return "/v1/resources/" + quote(name, safe="")
+
+
+def _ms(name: str, seconds: float) -> int:
+    if not 0 <= seconds <= 10**7:
+        raise ValueError(f"{name}: a number of seconds from 0 on is wanted")
+    return math.ceil(seconds * 1000)
+
+
+def _object(v: Any) -> Dict[str, Any]:
+    if not isinstance(v, dict):
+        raise SluiceError("the answer is no object", hint="is there a sluice daemon at this address?")
+    return v
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "python"

@@ -1,0 +1,106 @@
+"""What the gate answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Union
+
+Json = Dict[str, Any]
+
+# Headers of an answer as HTTP libraries have them: anything with items(), or a plain mapping.
+Headers = Union[Mapping[str, str], Any]
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is left of a limit."""
+
+    name: str
+    kind: str
+    unit: str
+    limit: int
+    remaining: int
+
+    @classmethod
+    def of(cls, d: Json) -> "Level":
+        return cls(str(d.get("name", "")), str(d.get("kind", "")), str(d.get("unit", "")), int(d.get("limit", 0)), int(d.get("remaining", 0)))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer meant to the gate. ``held`` tells that the resource is held now: ask for a new ticket at once instead
+    of sleeping, because the queue's order is better than any backoff of yours."""
+
+    verdict: str
+    held: bool
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an agent is told: the light of its resource, its part of the quota, and whether to start new work. If not,
+    ``chain`` names the agents that this is due to, and ``reason`` says it in words."""
+
+    light: str
+    allocated: int
+    start_new_work: bool
+    chain: List[str] = field(default_factory=list)
+    reason: str = ""
+
+    @classmethod
+    def of(cls, d: Json) -> "Standing":
+        return cls(
+            str(d.get("light", "")),
+            int(d.get("allocated", 0)),
+            bool(d.get("start_new_work", True)),
+            [str(c) for c in d.get("chain") or []],
+            str(d.get("reason", "")),
+        )
+
+
+@dataclass(frozen=True)
+class Route:
+    """The model to use now for a task. ``wait`` is in seconds, None where nobody knows."""
+
+    model: str
+    resource: str
+    wait: Optional[float]
+    usd_per_mtok: float
+    reason: str
+
+    @classmethod
+    def of(cls, d: Json) -> "Route":
+        ms = d.get("wait_ms")
+        return cls(
+            str(d.get("model", "")),
+            str(d.get("resource", "")),
+            None if ms is None else ms / 1000,
+            float(d.get("usd_per_mtok", 0)),
+            str(d.get("reason", "")),
+        )
+
+
+# Headers that say nothing about quotas and may be secrets.
+_private = {"set-cookie", "set-cookie2", "cookie", "authorization", "proxy-authorization", "www-authenticate", "x-api-key"}
+_longest = 4096
+_most = 200
+
+
+def plain_headers(headers: Optional[Headers]) -> Dict[str, str]:
+    """Headers as the API takes them: one string for each name, and no secrets."""
+    out: Dict[str, str] = {}
+    if headers is None:
+        return out
+    items: Any = headers.items() if hasattr(headers, "items") else headers
+    for name, value in items:
+        if isinstance(value, (list, tuple)):
+            value = ", ".join(str(v) for v in value)
+        name = (name.decode("latin-1") if isinstance(name, bytes) else str(name)).lower()
+        value = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        if name in _private or len(name) + len(value) > _longest:
+            continue
+        if name in out:
+            value = out[name] + ", " + value
+        elif len(out) >= _most:
+            continue
+        out[name] = value
+    return out

@@ -1,0 +1,131 @@
+"""The same for asyncio: calls run in threads, so that the loop goes on.
+
+Those that may wait for a turn have threads of their own. Else those who wait could keep those who hold a ticket from
+giving it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, AsyncIterator, Callable, Mapping, Optional, Type, TypeVar
+from contextlib import asynccontextmanager
+
+from ._client import Client
+from ._errors import SluiceError
+from ._ticket import Ticket
+from ._types import Headers, Json, Route, Standing, Verdict
+from ._wire import Abort
+
+T = TypeVar("T")
+
+
+class AsyncTicket:
+    """A ticket whose calls are awaited. See Ticket."""
+
+    def __init__(self, owner: "AsyncClient", ticket: Ticket) -> None:
+        self._owner = owner
+        #: The ticket, with its id, resource, agent, cls, waited and limits.
+        self.ticket = ticket
+
+    @property
+    def id(self) -> str:
+        return self.ticket.id
+
+    def sending(self) -> None:
+        self.ticket.sending()
+
+    def used(self, usage: Mapping[str, int]) -> None:
+        self.ticket.used(usage)
+
+    async def answer(self, status: int, headers: Optional[Headers] = None) -> Verdict:
+        return await self._owner._quick(self.ticket.answer, status, headers)
+
+    async def close(self, usage: Optional[Mapping[str, int]] = None) -> None:
+        await self._owner._quick(self.ticket.close, usage)
+
+    async def cancel(self) -> None:
+        await self._owner._quick(self.ticket.cancel)
+
+
+class AsyncClient:
+    """Client for asyncio. Its arguments are Client's; ``waiting`` is how many calls may wait for their turn at once,
+    further ones wait here."""
+
+    def __init__(self, *args: Any, waiting: int = 64, **kwargs: Any) -> None:
+        self.client = Client(*args, **kwargs)
+        self._slow = ThreadPoolExecutor(waiting, thread_name_prefix="sluice-wait")
+        self._fast = ThreadPoolExecutor(8, thread_name_prefix="sluice")
+
+    async def acquire(self, resource: str, **how: Any) -> AsyncTicket:
+        """Waits for the turn. When the task is cancelled, the place in the queue is given up."""
+        abort = Abort()
+        job: "Future[Ticket]" = self._slow.submit(functools.partial(self.client.acquire, resource, abort=abort, **how))
+        try:
+            return AsyncTicket(self, await asyncio.wrap_future(job))
+        except asyncio.CancelledError:
+            abort.abort()
+            job.add_done_callback(_give_back)
+            raise
+
+    @asynccontextmanager
+    async def ticket(self, resource: str, **how: Any) -> AsyncIterator[AsyncTicket]:
+        """``async with client.ticket("github") as t:`` ends the ticket by the rule of Ticket, also when the task is
+        cancelled."""
+        t = await self.acquire(resource, **how)
+        try:
+            yield t
+        finally:
+            await asyncio.shield(self._quick(t.ticket.__exit__, None, None, None))
+
+    async def heartbeat(self, agent: Optional[str] = None, **said: Any) -> Standing:
+        return await self._quick(functools.partial(self.client.heartbeat, agent, **said))
+
+    async def leave(self, agent: Optional[str] = None, *, machine: Optional[str] = None) -> None:
+        await self._quick(functools.partial(self.client.leave, agent, machine=machine))
+
+    async def pause(self, resource: str, seconds: float = 60.0, reason: str = "") -> None:
+        await self._quick(self.client.pause, resource, seconds, reason)
+
+    async def resume(self, resource: str) -> None:
+        await self._quick(self.client.resume, resource)
+
+    async def route(self, task: str, units: Optional[Mapping[str, int]] = None) -> Route:
+        return await self._quick(self.client.route, task, units)
+
+    async def status(self) -> Json:
+        return await self._quick(self.client.status)
+
+    async def call(self, fn: Callable[..., T], *args: Any) -> T:
+        """Runs any other method of ``client``: ``await c.call(c.client.why, "github")``."""
+        return await self._quick(fn, *args)
+
+    async def _quick(self, fn: Callable[..., T], *args: Any) -> T:
+        return await asyncio.wrap_future(self._fast.submit(fn, *args))
+
+    async def close(self) -> None:
+        """Ends the threads and closes the connections."""
+        await asyncio.get_running_loop().run_in_executor(None, self._end)
+
+    def _end(self) -> None:
+        self._slow.shutdown()
+        self._fast.shutdown()
+        self.client.close()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], e: Optional[BaseException], tb: Optional[TracebackType]) -> None:
+        await self.close()
+
+
+def _give_back(job: "Future[Ticket]") -> None:
+    """Gives a ticket back that came after nobody wanted it any more. It runs in the thread that got it."""
+    if job.cancelled() or job.exception() is not None:
+        return
+    try:
+        job.result().cancel()
+    except SluiceError:
+        pass  # it lapses

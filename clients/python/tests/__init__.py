@@ -1,0 +1,1 @@
+"""Tests against real daemons. test/clients starts them and says where they are."""

@@ -1,0 +1,277 @@
+/// <reference types="node" />
+import type { SecureContextOptions } from "node:tls";
+
+/** Where the daemon is if nobody says. */
+export const DEFAULT_URL: string;
+
+export interface ClientOptions {
+  /** `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`; else `$SLUICE_URL`, else {@link DEFAULT_URL}. */
+  url?: string;
+  /** The daemon's token, if it wants one; else `$SLUICE_TOKEN`. */
+  token?: string;
+  /** Who asks where a call does not say; else `$SLUICE_AGENT`, else whom the token is for, or the login name without one. */
+  agent?: string;
+  /** How long the daemon may take to answer, besides the time that a call waits for its turn. 10,000 if it is not said. */
+  timeoutMs?: number;
+  /** What `https:` needs besides: `ca`, `cert`, `key`. */
+  tls?: SecureContextOptions;
+  /** Told what went wrong where nothing is thrown: heartbeats, and the end of tickets. Else it is a warning of the process. */
+  onWarning?: (error: Error, what: string) => void;
+}
+
+export interface Cancellable {
+  /** Breaks the call off; it throws the signal's reason then. */
+  signal?: AbortSignal;
+}
+
+export interface AcquireOptions extends Cancellable {
+  agent?: string;
+  class?: string;
+  user?: string;
+  tool?: string;
+  model?: string;
+  /** What the request costs, by unit; one request if it is not said. */
+  units?: Record<string, number>;
+  /** How long to wait for the turn: 30,000 if it is not said, 0 does not wait, 600,000 at most. */
+  waitMs?: number;
+  emergency?: boolean;
+  /** It is sent again. */
+  retry?: boolean;
+  /** How long the ticket lives if nobody ends it. */
+  ttlMs?: number;
+  /** For {@link Client.withTicket}: nothing was sent before `sending` or `answer` is called. */
+  explicit?: boolean;
+}
+
+/** What is left of a limit. */
+export interface Level {
+  name: string;
+  kind: "bucket" | "rolling" | "fixed" | "concurrency";
+  unit: string;
+  limit: number;
+  remaining: number;
+}
+
+/** What an answer meant to the gate. */
+export interface Verdict {
+  verdict: string;
+  /** The resource is held now: ask for a new ticket at once instead of sleeping. */
+  held: boolean;
+}
+
+/** Headers as fetch, node or a plain object has them. */
+export type AnswerHeaders =
+  | Iterable<readonly [string, string]>
+  | Record<string, string | number | readonly string[] | null | undefined>;
+
+/** Permission to send one request. It must be ended, with close or cancel; ending it twice does no harm. */
+export class Ticket {
+  private constructor();
+  readonly id: string;
+  readonly resource: string;
+  readonly agent: string;
+  readonly class: string;
+  readonly waitedMs: number;
+  readonly limits: Level[];
+  /** Whether it was closed or cancelled here. */
+  readonly ended: boolean;
+  /** Whether the request counts as sent: see {@link Client.withTicket}. */
+  readonly sent: boolean;
+  /** Says that the request goes out now. It only matters with `explicit`. */
+  sending(): void;
+  /** Tells the gate what the provider said. Call it as soon as the headers are there, before the body. */
+  answer(status: number, headers?: AnswerHeaders, options?: Cancellable): Promise<Verdict>;
+  /** Makes an unsent ticket fresh. It keeps its place, and may wait. */
+  renew(options?: { waitMs?: number } & Cancellable): Promise<void>;
+  /** Remembers what was really used, for when it is closed. */
+  used(usage: Record<string, number>): void;
+  /** Ends it: the request is over. What usage does not name keeps its estimate. */
+  close(usage?: Record<string, number>): Promise<void>;
+  /** Gives it back unsent, with full refund. */
+  cancel(): Promise<void>;
+}
+
+/** What an agent is told. */
+export interface Standing {
+  light: "green" | "amber" | "red";
+  /** Its part of the quota. */
+  allocated: number;
+  /** Whether to start new work; if not, chain names the agents that this is due to. Work that runs is to go on. */
+  startNewWork: boolean;
+  chain: string[];
+  reason: string;
+}
+
+export interface AgentOptions extends Cancellable {
+  class?: string;
+  user?: string;
+  /** The name of the host if it is not said. */
+  machine?: string;
+  waitsFor?: string[];
+  resources?: string[];
+}
+
+export interface LeaseOptions extends Omit<AgentOptions, "signal"> {
+  /** How often heartbeats are sent: 60,000 if it is not said. */
+  everyMs?: number;
+}
+
+/** An agent that is alive: heartbeats are sent until it is closed. */
+export class Lease {
+  private constructor();
+  /** What the agent was told last. */
+  readonly standing: Standing;
+  readonly startNewWork: boolean;
+  /** Why the last heartbeat failed, undefined if it did not. */
+  readonly error: Error | undefined;
+  /** Sends a heartbeat at once, with what has changed. */
+  update(changed?: { waitsFor?: string[] }): Promise<Standing>;
+  /** Sends a heartbeat at once. */
+  beat(): Promise<Standing>;
+  /** Takes the agent off. */
+  close(): Promise<void>;
+}
+
+/** The model to use now. */
+export interface Route {
+  model: string;
+  resource: string;
+  /** Undefined where nobody knows. */
+  waitMs: number | undefined;
+  usdPerMtok: number;
+  reason: string;
+}
+
+/** A request in the queue and why it is there. */
+export interface Waiting {
+  ticket: string;
+  agent: string;
+  class: string;
+  limit: string;
+  held_by: string[];
+  position: number;
+  expected_at: string | null;
+  reason: string;
+}
+
+export interface LimitStatus extends Level {
+  scope: string;
+  used: number;
+  outside: number;
+  reset_at: string | null;
+}
+
+export interface ResourceStatus {
+  name: string;
+  key: string;
+  mode: "gate" | "observe";
+  light: "green" | "amber" | "red";
+  paused_until: string | null;
+  pause_reason: string;
+  consecutive_429: number;
+  last_429: string | null;
+  waiting: Record<string, number>;
+  in_flight: number;
+  limits: LimitStatus[];
+  sent: number;
+  throttled: number;
+  retried: number;
+}
+
+export interface AgentStatus {
+  name: string;
+  class: string;
+  user: string;
+  machine: string;
+  allocated: number;
+  used: number;
+  lease_started_at: string | null;
+  lease_expires_at: string | null;
+  state: string;
+  pause_chain: string[];
+}
+
+/** The state of the gate, as `sluice status --json` has it. */
+export interface Status {
+  store: string;
+  resources: ResourceStatus[];
+  agents: AgentStatus[];
+}
+
+/** Who has which part of a resource, as `sluice pool --json` has it. */
+export interface Pool {
+  totalLimit: number;
+  resetAt: string | null;
+  allocations: Record<string, { priority: number; allocated: number; used: number; leaseExpiry: string | null }>;
+}
+
+/** Asks a daemon. One client serves a whole program, and keeps its connections open. */
+export class Client {
+  constructor(options?: ClientOptions);
+  readonly url: string;
+  readonly agent: string;
+  /** Waits for the turn. {@link RefusedNow} tells that it did not come, {@link Refused} that it never will. */
+  acquire(resource: string, options?: AcquireOptions): Promise<Ticket>;
+  /**
+   * Runs a function with a ticket, and ends the ticket. A request may have been sent unless you say that it was not, so the
+   * ticket is closed, and its charge stays, also if the function throws. To give it back, cancel it before the request is
+   * sent. With `explicit` it is the other way round: until `sending` or `answer` is called it is given back.
+   */
+  withTicket<T>(resource: string, fn: (ticket: Ticket) => T | Promise<T>): Promise<T>;
+  withTicket<T>(resource: string, options: AcquireOptions, fn: (ticket: Ticket) => T | Promise<T>): Promise<T>;
+  /** Says that an agent is alive. The first one takes its slot. */
+  heartbeat(agent?: string, options?: AgentOptions): Promise<Standing>;
+  /** Says that an agent has ended. What it held goes to the others at once. */
+  leave(agent?: string, options?: { machine?: string } & Cancellable): Promise<void>;
+  /** Takes a lease, and keeps it until it is closed. */
+  lease(agent?: string, options?: LeaseOptions): Promise<Lease>;
+  /** The same as long as a function runs. */
+  withLease<T>(agent: string | undefined, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLease<T>(agent: string | undefined, options: LeaseOptions, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
+  /** Tells of an answer to a request that was sent without a ticket. It returns what it means. */
+  observe(resource: string, status: number, headers?: AnswerHeaders, options?: { agent?: string; model?: string } & Cancellable): Promise<string>;
+  /** Holds everybody, for a minute if it is not said how long. */
+  pause(resource: string, options?: { forMs?: number; reason?: string } & Cancellable): Promise<void>;
+  resume(resource: string, options?: Cancellable): Promise<void>;
+  /** The model to use now for a task. */
+  route(task: string, options?: { units?: Record<string, number> } & Cancellable): Promise<Route>;
+  status(options?: Cancellable): Promise<Status>;
+  pool(resource: string, options?: Cancellable): Promise<Pool>;
+  /** Who waits, and why. */
+  why(options?: { resource?: string; agent?: string; ticket?: string } & Cancellable): Promise<Waiting[]>;
+  /** What was sent since a time: `24h`, `7d`, or one in RFC 3339. */
+  report(options?: { since?: string } & Cancellable): Promise<{ since: string; resources: unknown[] }>;
+  /** Closes the connections. Tickets that are not ended lapse. */
+  close(): void;
+}
+
+/** The gate said no, or could not be asked. */
+export class SluiceError extends Error {
+  constructor(detail: string, more?: Partial<Pick<SluiceError, "status" | "hint" | "limit" | "why" | "retryAfterMs" | "retryAt" | "chain">> & { cause?: unknown });
+  /** Of HTTP; 0 if the daemon was not reached. */
+  readonly status: number;
+  readonly detail: string;
+  readonly hint: string;
+  readonly limit: string;
+  readonly why: string;
+  /** When it may help to come back; undefined where nobody knows. */
+  readonly retryAfterMs: number | undefined;
+  readonly retryAt: Date | undefined;
+  readonly chain: string[];
+}
+/** The request makes no sense: a field is wrong (400, 413, 415, 421). */
+export class Invalid extends SluiceError {}
+/** The daemon wants a token, and got none that it knows (401). */
+export class Unauthorized extends SluiceError {}
+/** It is ruled out, now and later: a budget, a class, a cost above the limit (403). */
+export class Refused extends SluiceError {}
+/** There is no such resource, ticket or task (404). */
+export class NotFound extends SluiceError {}
+/** The ticket has ended (409). */
+export class Ended extends SluiceError {}
+/** The turn did not come within the wait (429). */
+export class RefusedNow extends SluiceError {}
+/** The daemon, or the store behind it, cannot be reached (503, or no answer at all). */
+export class Unavailable extends SluiceError {}
+/** The daemon did not answer in time. */
+export class TimedOut extends Unavailable {}

@@ -1,0 +1,184 @@
+import os from "node:os";
+
+import { Ended, NotFound } from "./errors.js";
+import { plainHeaders } from "./headers.js";
+import { Lease } from "./lease.js";
+import { Ticket } from "./ticket.js";
+import { Wire } from "./wire.js";
+
+export const DEFAULT_URL = "http://127.0.0.1:7979";
+const defaultWait = 30_000;
+
+/** Asks a daemon. One client serves a whole program, and keeps its connections open. */
+export class Client {
+  #wire;
+  #warn;
+
+  constructor({ url, token, agent, timeoutMs = 10_000, tls, onWarning } = {}) {
+    if (!(timeoutMs > 0 && timeoutMs < 2 ** 30)) throw new TypeError("timeoutMs: a number of milliseconds above 0 is wanted");
+    const env = process.env;
+    const bearer = token ?? env.SLUICE_TOKEN ?? "";
+    this.#wire = new Wire({ url: url || env.SLUICE_URL || DEFAULT_URL, token: bearer, timeoutMs, tls });
+    this.agent = agent || env.SLUICE_AGENT || (bearer === "" ? login() : "");
+    this.#warn = onWarning ?? ((error, what) => process.emitWarning(`${what}: ${error.message}`, "SluiceWarning"));
+  }
+
+  get url() {
+    return this.#wire.url;
+  }
+
+  async acquire(resource, { explicit = false, signal, ...how } = {}) {
+    const wait = this._waiting(how.waitMs);
+    const body = {
+      resource,
+      wait_ms: wait,
+      agent: how.agent || this.agent || undefined,
+      class: how.class || undefined,
+      user: how.user || undefined,
+      tool: how.tool || undefined,
+      model: how.model || undefined,
+      units: how.units,
+      emergency: how.emergency || undefined,
+      retry: how.retry || undefined,
+      ttl_ms: how.ttlMs === undefined ? undefined : whole("ttlMs", how.ttlMs),
+    };
+    const ticket = new Ticket(this, await this._call("POST", "/v1/tickets", body, { extraMs: wait, signal }), explicit);
+    if (signal?.aborted) {
+      await this.#end(ticket, false); // it came after nobody wanted it any more
+      throw signal.reason;
+    }
+    return ticket;
+  }
+
+  async withTicket(resource, how, fn) {
+    if (typeof how === "function") [how, fn] = [{}, how];
+    const ticket = await this.acquire(resource, how);
+    try {
+      return await fn(ticket);
+    } finally {
+      await this.#end(ticket, ticket.sent);
+    }
+  }
+
+  // What was done with a ticket is worth more than its end, so a failure is only told: it lapses by itself.
+  async #end(ticket, sent) {
+    try {
+      await (sent ? ticket.close() : ticket.cancel());
+    } catch (e) {
+      if (!(e instanceof NotFound || e instanceof Ended)) this.#warn(e, `ticket ${ticket.id} could not be ended`);
+    }
+  }
+
+  async heartbeat(agent, { machine, waitsFor, resources, signal, ...said } = {}) {
+    const body = {
+      class: said.class || undefined,
+      user: said.user || undefined,
+      machine: machine || os.hostname(),
+      waits_for: waitsFor,
+      resources,
+    };
+    const got = await this._call("PUT", this.#agentPath(agent), body, { signal });
+    return {
+      light: got.light,
+      allocated: got.allocated,
+      startNewWork: got.start_new_work,
+      chain: got.chain ?? [],
+      reason: got.reason ?? "",
+    };
+  }
+
+  async leave(agent, { machine, signal } = {}) {
+    await this._call("DELETE", this.#agentPath(agent), undefined, { query: { machine: machine || os.hostname() }, signal });
+  }
+
+  async lease(agent, said = {}) {
+    return new Lease(this, agent, said, this.#warn)._begin();
+  }
+
+  async withLease(agent, said, fn) {
+    if (typeof said === "function") [said, fn] = [{}, said];
+    const lease = await this.lease(agent, said);
+    try {
+      return await fn(lease);
+    } finally {
+      await lease.close();
+    }
+  }
+
+  async observe(resource, status, headers, { agent, model, signal } = {}) {
+    const body = { status, headers: plainHeaders(headers), agent: agent || this.agent || undefined, model: model || undefined };
+    return (await this._call("POST", path("resources", resource) + "/observe", body, { signal })).verdict;
+  }
+
+  async pause(resource, { forMs = 60_000, reason = "", signal } = {}) {
+    await this._call("POST", path("resources", resource) + "/pause", { for_ms: whole("forMs", forMs), reason }, { signal });
+  }
+
+  async resume(resource, { signal } = {}) {
+    await this._call("POST", path("resources", resource) + "/resume", {}, { signal });
+  }
+
+  async route(task, { units, signal } = {}) {
+    const got = await this._call("POST", "/v1/route", { task, units }, { signal });
+    return {
+      model: got.model,
+      resource: got.resource,
+      waitMs: got.wait_ms ?? undefined,
+      usdPerMtok: got.usd_per_mtok,
+      reason: got.reason,
+    };
+  }
+
+  status({ signal } = {}) {
+    return this._call("GET", "/v1/status", undefined, { signal });
+  }
+
+  pool(resource, { signal } = {}) {
+    return this._call("GET", path("pool", resource), undefined, { signal });
+  }
+
+  async why({ resource, agent, ticket, signal } = {}) {
+    const query = Object.fromEntries(Object.entries({ resource, agent, ticket }).filter(([, v]) => v));
+    return (await this._call("GET", "/v1/why", undefined, { query, signal })).waiting ?? [];
+  }
+
+  report({ since = "24h", signal } = {}) {
+    return this._call("GET", "/v1/report", undefined, { query: { since }, signal });
+  }
+
+  close() {
+    this.#wire.close();
+  }
+
+  // For tickets and leases.
+  _call(method, to, body, options) {
+    return this.#wire.call(method, to, body, options);
+  }
+
+  _waiting(ms) {
+    return whole("waitMs", ms ?? defaultWait);
+  }
+
+  #agentPath(agent) {
+    const name = agent || this.agent;
+    if (!name) throw new TypeError("agent: say who it is, here, in new Client({ agent }) or in SLUICE_AGENT");
+    return path("agents", name);
+  }
+}
+
+function path(kind, name) {
+  return `/v1/${kind}/${encodeURIComponent(name)}`;
+}
+
+function whole(name, ms) {
+  if (!(ms >= 0 && ms < 2 ** 30)) throw new TypeError(`${name}: a number of milliseconds from 0 on is wanted`);
+  return Math.ceil(ms);
+}
+
+function login() {
+  try {
+    return os.userInfo().username || "node";
+  } catch {
+    return "node"; // it has no entry
+  }
+}

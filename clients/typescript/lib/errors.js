@@ -1,0 +1,80 @@
+// What can go wrong, as classes of errors.
+
+/** The gate said no, or could not be asked. */
+export class SluiceError extends Error {
+  /**
+   * @param {string} detail
+   * @param {Record<string, any>} [more]
+   */
+  constructor(detail, more = {}) {
+    super(more.hint ? `${detail} (${more.hint})` : detail, more.cause === undefined ? undefined : { cause: more.cause });
+    this.name = new.target.name;
+    this.status = more.status ?? 0;
+    this.detail = detail;
+    this.hint = more.hint ?? "";
+    this.limit = more.limit ?? "";
+    this.why = more.why ?? "";
+    this.retryAfterMs = more.retryAfterMs;
+    this.retryAt = more.retryAt;
+    this.chain = more.chain ?? [];
+  }
+}
+
+/** The request makes no sense: a field is wrong (400, 413, 415, 421). */
+export class Invalid extends SluiceError {}
+
+/** The daemon wants a token, and got none that it knows (401). */
+export class Unauthorized extends SluiceError {}
+
+/** It is ruled out, now and later: a budget, a class, a cost above the limit (403). */
+export class Refused extends SluiceError {}
+
+/** There is no such resource, ticket or task (404). */
+export class NotFound extends SluiceError {}
+
+/** The ticket has ended (409). */
+export class Ended extends SluiceError {}
+
+/** The turn did not come within the wait (429). */
+export class RefusedNow extends SluiceError {}
+
+/** The daemon, or the store behind it, cannot be reached (503, or no answer at all). */
+export class Unavailable extends SluiceError {}
+
+/** The daemon did not answer in time. */
+export class TimedOut extends Unavailable {}
+
+const kinds = new Map([
+  [400, Invalid], [401, Unauthorized], [403, Refused], [404, NotFound], [409, Ended], [413, Invalid], [415, Invalid],
+  [421, Invalid], [429, RefusedNow], [502, Unavailable], [503, Unavailable], [504, Unavailable],
+]);
+
+export const whose = "is there a sluice daemon at this address?";
+
+/** The error for an answer that is one. */
+export function problem(status, headers, text) {
+  let p = {};
+  try {
+    const got = JSON.parse(text);
+    if (got !== null && typeof got === "object") p = got;
+  } catch {
+    // whatever it is, it is not the daemon's
+  }
+  const say = (v) => (typeof v === "string" ? v : "");
+  const seconds = headers["retry-after"];
+  let retryAfterMs;
+  if (typeof p.retry_after_ms === "number") retryAfterMs = p.retry_after_ms;
+  else if (/^\d+$/.test(seconds ?? "")) retryAfterMs = Number(seconds) * 1000;
+  const at = new Date(say(p.retry_at));
+  const detail = say(p.detail) || say(p.title);
+  const Kind = kinds.get(status) ?? SluiceError;
+  return new Kind(detail || `the answer has status ${status} and does not say why`, {
+    status,
+    hint: detail ? say(p.hint) : whose,
+    limit: say(p.limit),
+    why: say(p.why),
+    retryAfterMs,
+    retryAt: Number.isNaN(at.getTime()) ? undefined : at,
+    chain: Array.isArray(p.chain) ? p.chain.map(String) : [],
+  });
+}

@@ -1,0 +1,27 @@
+// Headers that say nothing about quotas and may be secrets.
+const secret = new Set([
+  "set-cookie", "set-cookie2", "cookie", "authorization", "proxy-authorization", "www-authenticate", "x-api-key",
+]);
+const longest = 4096;
+const most = 200;
+
+/** Headers as the API takes them: one string for each name, and no secrets. They may be fetch's, node's, or an object. */
+export function plainHeaders(headers) {
+  const out = {};
+  if (headers === undefined || headers === null) return out;
+  const items = typeof headers[Symbol.iterator] === "function" ? headers : Object.entries(headers);
+  let n = 0;
+  for (const [key, value] of items) {
+    if (value === undefined || value === null) continue;
+    const name = String(key).toLowerCase();
+    const text = Array.isArray(value) ? value.join(", ") : String(value);
+    if (secret.has(name) || name === "__proto__" || name.length + text.length > longest) continue;
+    if (Object.hasOwn(out, name)) {
+      out[name] += ", " + text;
+    } else if (n < most) {
+      out[name] = text;
+      n++;
+    }
+  }
+  return out;
+}

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// maxOwned bounds the tickets whose owners are known; the oldest are forgotten first.
+const maxOwned = 100_000
+
+// owners are the agents that tickets were granted to, so that the bearer of one agent's token cannot end another's.
+type owners struct {
+	mu   sync.Mutex
+	all  map[string]owner
+	line []string // ids, oldest first; some may be gone
+}
+
+type owner struct {
+	agent string
+	until time.Time // no ticket lives longer
+}
+
+func (o *owners) add(id, agent string, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = map[string]owner{}
+	}
+	o.all[id] = owner{agent, now.Add(store.MaxTTL)}
+	o.line = append(o.line, id)
+	for len(o.line) > maxOwned || len(o.line) > 0 && o.all[o.line[0]].until.Before(now) {
+		delete(o.all, o.line[0])
+		o.line = o.line[1:]
+	}
+}
+
+func (o *owners) has(id, agent string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all[id].agent == agent
+}

@@ -1,0 +1,121 @@
+package metrics
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice"
+)
+
+// waitBuckets are for waits: most are short, and nobody is held for much longer than ten minutes.
+var waitBuckets = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600}
+
+// happenings counts events.
+type happenings struct {
+	names *names
+	costs *costs
+
+	sends, retries, cancels, held, answers, throttled, refused, wouldWait *prometheus.CounterVec
+	pauses, resumes, budgets, leasesLost                                  *prometheus.CounterVec
+	outages, outageSeconds, outageSends                                   *prometheus.CounterVec
+	waits                                                                 *prometheus.HistogramVec
+}
+
+func newHappenings(m *maker, n *names, c *costs) *happenings {
+	h := &happenings{
+		names: n, costs: c,
+		sends:         m.counter("sends_total", "Requests that this process let through.", "resource", "class"),
+		retries:       m.counter("retries_total", "Requests let through of which an earlier send had failed.", "resource", "class"),
+		cancels:       m.counter("cancels_total", "Requests let through that were given back unsent.", "resource", "class"),
+		waits:         m.histogram("wait_seconds", "How long requests were held before they were let through.", waitBuckets, "resource", "class"),
+		held:          m.counter("held_total", "Requests that had to wait before they were let through, by why.", "resource", "class", "reason", "limit"),
+		answers:       m.counter("answers_total", "Answers of the provider, by what they mean for the quota.", "resource", "class", "verdict"),
+		throttled:     m.counter("throttled_total", "Answers that refused a request because of a limit or quota.", "resource", "class"),
+		refused:       m.counter("refused_total", "Requests that were not let through, by why.", "resource", "class", "reason", "limit"),
+		wouldWait:     m.counter("would_wait_total", "Requests let through in the mode observe that would have been held or refused, by why.", "resource", "class", "reason", "limit"),
+		pauses:        m.counter("pauses_total", "Pauses that began, by who began them: the provider, or somebody by hand.", "resource", "by"),
+		resumes:       m.counter("resumes_total", "Pauses that were ended by hand.", "resource"),
+		budgets:       m.counter("budget_exhausted_total", "How often an account of a budget was found used up.", "budget"),
+		leasesLost:    m.counter("leases_lost_total", "Heartbeats of agents of this process that were refused or not heard."),
+		outages:       m.counter("store_outages_total", "How often this process lost the store.", "resource"),
+		outageSeconds: m.counter("store_outage_seconds_total", "How long the store was out of reach, told when it is back.", "resource"),
+		outageSends:   m.counter("store_outage_sends_total", "Requests let through without the store, told when it is back.", "resource"),
+	}
+	h.leasesLost.WithLabelValues() // 0 until there is one
+	return h
+}
+
+// add counts one event.
+func (h *happenings) add(e *sluice.Event) {
+	resource, class := h.names.resources.label(e.Resource), h.class(e)
+	switch e.Kind {
+	case sluice.EventSend:
+		h.send(e, resource, class)
+	case sluice.EventCancel:
+		h.cancels.WithLabelValues(resource, class).Inc()
+	case sluice.EventAnswer:
+		h.answers.WithLabelValues(resource, class, h.names.verdicts.label(verdict(e.Verdict))).Inc()
+		if e.Ticket == "" { // else a usage follows, if there is any
+			h.costs.used(e, resource, class)
+		}
+	case sluice.EventUsage:
+		h.costs.used(e, resource, class)
+	case sluice.EventThrottled:
+		h.throttled.WithLabelValues(resource, class).Inc()
+	case sluice.EventPause:
+		by := "provider"
+		if e.Verdict == "" {
+			by = "hand"
+		}
+		h.pauses.WithLabelValues(resource, by).Inc()
+	case sluice.EventResume:
+		h.resumes.WithLabelValues(resource).Inc()
+	case sluice.EventRefused:
+		h.refused.WithLabelValues(resource, class, h.names.reasons.label(e.Reason), h.limit(e)).Inc()
+	case sluice.EventWouldWait:
+		h.wouldWait.WithLabelValues(resource, class, h.names.reasons.label(e.Reason), h.limit(e)).Inc()
+	case sluice.EventLeaseLost:
+		h.leasesLost.WithLabelValues().Inc()
+	case sluice.EventBudget:
+		h.budgets.WithLabelValues(h.names.budgets.label(e.Limit)).Inc()
+	case sluice.EventStoreLost:
+		h.outages.WithLabelValues(resource).Inc()
+	case sluice.EventStoreBack:
+		h.outageSeconds.WithLabelValues(resource).Add(seconds(e.ForMS))
+		h.outageSends.WithLabelValues(resource).Add(float64(max(e.Count, 0)))
+	}
+}
+
+func (h *happenings) send(e *sluice.Event, resource, class string) {
+	h.sends.WithLabelValues(resource, class).Inc()
+	h.throttled.WithLabelValues(resource, class) // 0 until there is one: a rise from nothing is not seen
+	h.waits.WithLabelValues(resource, class).Observe(seconds(e.WaitedMS))
+	if e.Retry {
+		h.retries.WithLabelValues(resource, class).Inc()
+	}
+	if e.Reason != "" {
+		h.held.WithLabelValues(resource, class, h.names.reasons.label(e.Reason), h.limit(e)).Inc()
+	}
+}
+
+// class is that of the request. Of an answer that came without a ticket it is anything that its teller said.
+func (h *happenings) class(e *sluice.Event) string {
+	if e.Class == "" || e.Observed && e.Kind == sluice.EventAnswer && e.Ticket == "" {
+		return unknown
+	}
+	return h.names.classes.label(e.Class)
+}
+
+// limit is the one in the way; empty if it was none.
+func (h *happenings) limit(e *sluice.Event) string {
+	if e.Reason == "budget" {
+		return h.names.budgets.optional(e.Limit)
+	}
+	return h.names.limits.optional(e.Limit)
+}
+
+func verdict(s string) string { return strings.ReplaceAll(s, " ", "_") }
+
+func seconds(ms int64) float64 { return (time.Duration(max(ms, 0)) * time.Millisecond).Seconds() }

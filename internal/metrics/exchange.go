@@ -1,0 +1,127 @@
+package metrics
+
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// tookBuckets are for answers, of which those of large models take minutes.
+var tookBuckets = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+
+// missBuckets are for errors of estimates, in parts of what was used.
+var missBuckets = []float64{0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10}
+
+const micro = 1e6 // of a dollar
+
+// costs counts what requests used. A usage is told as an event whichever way the request was sent; of one that the
+// proxy sent and whose answer said nothing, the exchange has the estimate.
+type costs struct {
+	tokens, cached, dollars, retryDollars *prometheus.CounterVec
+}
+
+func newCosts(m *maker) *costs {
+	return &costs{
+		tokens:  m.counter("tokens_total", "Tokens used, as the provider counts them against its limits.", "resource", "class", "kind"),
+		cached:  m.counter("cache_tokens_total", "Tokens of proxied requests that were read from the provider's cache, or written to it.", "resource", "class", "operation"),
+		dollars: m.counter("cost_dollars_total", "What requests cost, by whether their usage was told or is an estimate.", "resource", "class", "basis"),
+		retryDollars: m.counter("retry_cost_dollars_total", "The part of the cost that went into requests of which an earlier send had failed.",
+			"resource", "class"),
+	}
+}
+
+// used counts a usage that was told.
+func (c *costs) used(e *sluice.Event, resource, class string) {
+	in, out := e.Units["input_tokens"], e.Units[sluice.OutputTokens]
+	c.add(c.tokens, in, 1, resource, class, "input")
+	c.add(c.tokens, out, 1, resource, class, "output")
+	if in == 0 && out == 0 { // some only tell the sum
+		c.add(c.tokens, e.Units["tokens"], 1, resource, class, "any")
+	}
+	c.spend(e.Units[sluice.USD], e.Retry, resource, class, "usage")
+}
+
+func (c *costs) spend(micros int64, retry bool, resource, class, basis string) {
+	c.add(c.dollars, micros, micro, resource, class, basis)
+	if retry {
+		c.add(c.retryDollars, micros, micro, resource, class)
+	}
+}
+
+// add adds n parts of a whole. Callers may tell what they like, and a counter cannot fall.
+func (c *costs) add(to *prometheus.CounterVec, n int64, whole float64, labels ...string) {
+	if n > 0 {
+		to.WithLabelValues(labels...).Add(float64(n) / whole)
+	}
+}
+
+// exchanges counts what the proxy passes on.
+type exchanges struct {
+	names *names
+	costs *costs
+
+	requests, aborted *prometheus.CounterVec
+	took, miss        *prometheus.HistogramVec
+}
+
+func newExchanges(m *maker, n *names, c *costs) *exchanges {
+	return &exchanges{
+		names: n, costs: c,
+		requests: m.counter("proxy_requests_total", "Requests that came to the proxy, by the status they got from the provider; none: it was not asked, or did not answer.",
+			"resource", "class", "code"),
+		aborted: m.counter("proxy_aborted_total", "Requests whose client left before the answer was over.", "resource", "class"),
+		took:    m.histogram("proxy_answer_seconds", "How long the last send of a proxied request and its answer took.", tookBuckets, "resource"),
+		miss: m.histogram("estimate_output_error_ratio", "How far off the estimates of output tokens of proxied requests were: |estimate - actual| / actual.",
+			missBuckets, "resource"),
+	}
+}
+
+// Done counts an exchange of the proxy that is over. It does not block.
+func (r *Registry) Done(x sluicehttp.Exchange) { r.proxied.add(&x) }
+
+func (p *exchanges) add(x *sluicehttp.Exchange) {
+	resource, class := p.names.resources.label(x.Resource), unknown
+	if x.Ticket != "" { // then the gate knows its class; else it is anything that a client said
+		class = p.names.classes.label(x.Class)
+	}
+	p.requests.WithLabelValues(resource, class, code(x.Status)).Inc()
+	if x.Aborted {
+		p.aborted.WithLabelValues(resource, class).Inc()
+	}
+	if x.Status != 0 {
+		p.took.WithLabelValues(resource).Observe(x.Took.Seconds())
+	}
+	p.costs.add(p.costs.cached, x.Usage.CacheRead, 1, resource, class, "read")
+	p.costs.add(p.costs.cached, x.Usage.CacheWrite+x.Usage.CacheLong, 1, resource, class, "write")
+	if !told(x) {
+		p.costs.spend(x.Micros, x.Retry, resource, class, "estimate")
+	}
+	if u := &x.Usage; u.Known && u.Final && u.Output > 0 && x.Estimated.Output > 0 {
+		p.miss.WithLabelValues(resource).Observe(math.Abs(float64(x.Estimated.Output-u.Output)) / float64(u.Output))
+	}
+}
+
+// told reports that the ticket was settled with the usage: the answer said it, or as much of it as was seen.
+func told(x *sluicehttp.Exchange) bool {
+	return x.Usage.Known || x.Usage.Input > 0 || x.Usage.Output > 0
+}
+
+// code is the kind of a status. Each by itself would be too many for what they tell: verdicts tell more.
+func code(status int) string {
+	switch status / 100 {
+	case 1:
+		return "1xx"
+	case 2:
+		return "2xx"
+	case 3:
+		return "3xx"
+	case 4:
+		return "4xx"
+	case 5:
+		return "5xx"
+	}
+	return "none"
+}

@@ -1,0 +1,177 @@
+package metrics
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice"
+)
+
+// MaxScopes is how many parts of the scoped limits of a resource are shown by themselves, the most used first, and
+// how many accounts of budgets in all. The others are summed.
+const MaxScopes = 64
+
+type describe func(name, help string, labels ...string) *prometheus.Desc
+
+// limitDescs are what is told of limits.
+type limitDescs struct {
+	size, used, remaining, outside, withheld, light, breaker, reset *prometheus.Desc
+}
+
+func (d *limitDescs) init(desc describe) {
+	labels := []string{"resource", "limit", "unit", "scope"}
+	d.size = desc("limit_size", "What a limit can hold; not there while nobody knows.", labels...)
+	d.used = desc("limit_used", "What of a limit is used.", labels...)
+	d.remaining = desc("limit_remaining", "What remains of a limit; not there while nobody knows its size.", labels...)
+	d.outside = desc("limit_outside", "What of a limit somebody used who does not go through the gate.", labels...)
+	d.withheld = desc("limit_withheld", "What of a limit is kept for processes that may be cut off from the store.", labels...)
+	d.light = desc("limit_light", "The traffic light of a limit: 0 green, 1 amber, 2 red.", labels...)
+	d.breaker = desc("limit_breaker", "The breaker of a limit: 0 closed, 1 gliding, 2 open.", labels...)
+	d.reset = desc("limit_reset_timestamp_seconds", "When a limit resets; not there if it does not, or nobody knows.", labels...)
+}
+
+// level is a limit as it is told.
+type level struct {
+	name, unit, scope                        string
+	size, used, remaining, outside, withheld int64
+	light, breaker                           float64
+	reset                                    *time.Time
+	known                                    bool // its size
+}
+
+// tell tells the limits of a resource.
+func (d *limitDescs) tell(out *teller, resource string, limits []sluice.LimitStatus) {
+	for _, l := range levels(limits) {
+		labels := []string{resource, l.name, l.unit, l.scope}
+		if l.known {
+			out.gauge(d.size, float64(l.size), labels...)
+			out.gauge(d.remaining, float64(l.remaining), labels...)
+		}
+		out.gauge(d.used, float64(l.used), labels...)
+		out.gauge(d.outside, float64(l.outside), labels...)
+		out.gauge(d.withheld, float64(l.withheld), labels...)
+		out.gauge(d.light, l.light, labels...)
+		out.gauge(d.breaker, l.breaker, labels...)
+		out.moment(d.reset, l.reset, labels...)
+	}
+}
+
+// levels are the limits that are shown: all that are not scoped, the most used of the others, and the sums of what
+// is left of each.
+func levels(limits []sluice.LimitStatus) []*level {
+	var list, scoped []*level
+	for i := range limits {
+		l := newLevel(&limits[i])
+		if l.scope == "" {
+			list = append(list, l)
+		} else {
+			scoped = append(scoped, l)
+		}
+	}
+	slices.SortStableFunc(scoped, func(a, b *level) int { return cmp.Or(cmp.Compare(b.part(), a.part()), cmp.Compare(b.used, a.used)) })
+	for i, l := range scoped {
+		if i >= MaxScopes {
+			l.scope, l.reset = rest, nil
+		}
+	}
+	return merge(append(list, scoped...))
+}
+
+// merge sums what has the same labels: what is left over, and names that are only the same in what is shown of them.
+func merge(list []*level) []*level {
+	type key struct{ name, unit, scope string }
+	at := map[key]*level{}
+	var all []*level
+	for _, l := range list {
+		k := key{l.name, l.unit, l.scope}
+		m := at[k]
+		if m == nil {
+			at[k] = l
+			all = append(all, l)
+			continue
+		}
+		m.size += l.size
+		m.used += l.used
+		m.remaining += l.remaining
+		m.outside += l.outside
+		m.withheld += l.withheld
+		m.light, m.breaker, m.reset, m.known = max(m.light, l.light), max(m.breaker, l.breaker), nil, m.known || l.known
+	}
+	return all
+}
+
+func newLevel(l *sluice.LimitStatus) *level {
+	v := &level{
+		name: clean(l.Name), unit: clean(l.Unit), scope: clean(l.Scope), size: l.Limit, used: l.Used, remaining: l.Remaining, outside: l.Outside,
+		withheld: l.Withheld, light: light(l.Light), reset: l.ResetAt, known: l.Limit > 0,
+	}
+	switch l.Breaker {
+	case "gliding":
+		v.breaker = 1
+	case "open":
+		v.breaker = 2
+	}
+	return v
+}
+
+// part is how much of it is used.
+func (l *level) part() float64 {
+	if l.size <= 0 {
+		return 0
+	}
+	return float64(l.used) / float64(l.size)
+}
+
+// budgetDescs are what is told of budgets.
+type budgetDescs struct{ size, used, reset *prometheus.Desc }
+
+func (d *budgetDescs) init(desc describe) {
+	labels := []string{"budget", "per", "period", "who"}
+	d.size = desc("budget_size_dollars", "What may be spent of an account of a budget.", labels...)
+	d.used = desc("budget_used_dollars", "What was spent of it, with what is reserved for requests under way.", labels...)
+	d.reset = desc("budget_reset_timestamp_seconds", "When it begins anew; not there if it never does.", labels...)
+}
+
+// tell tells the accounts of which most is spent, and the sum of the others of each budget.
+func (d *budgetDescs) tell(out *teller, accounts []sluice.BudgetStatus) {
+	accounts = slices.Clone(accounts)
+	part := func(b *sluice.BudgetStatus) float64 {
+		if b.SizeUSD <= 0 {
+			return b.UsedUSD
+		}
+		return b.UsedUSD / b.SizeUSD
+	}
+	slices.SortStableFunc(accounts, func(a, b sluice.BudgetStatus) int { return cmp.Compare(part(&b), part(&a)) })
+	type key struct{ budget, per, period, who string }
+	type account struct {
+		key
+		size, used float64
+		reset      *time.Time
+	}
+	at := map[key]*account{}
+	var all []*account
+	for i := range accounts {
+		b := &accounts[i]
+		k := key{clean(b.Name), clean(string(b.Per)), clean(string(b.Period)), clean(b.Who)}
+		if i >= MaxScopes {
+			k.who = rest
+		}
+		a := at[k]
+		if a == nil {
+			a = &account{key: k, reset: b.ResetsAt}
+			at[k] = a
+			all = append(all, a)
+		}
+		a.size += b.SizeUSD
+		a.used += b.UsedUSD
+	}
+	for _, a := range all {
+		labels := []string{a.budget, a.per, a.period, a.who}
+		out.gauge(d.size, a.size, labels...)
+		out.gauge(d.used, a.used, labels...)
+		out.moment(d.reset, a.reset, labels...)
+	}
+}

@@ -1,0 +1,73 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+var (
+	errNoGate = errors.New("there is no gate yet")
+	errSlow   = errors.New("the state was not read in time")
+)
+
+// reader reads the state of a gate, once for all who ask at the same time. A store that hangs holds up nobody for
+// longer than the timeout, and costs one goroutine, however many ask.
+type reader struct {
+	gate    *atomic.Pointer[sluice.Gate]
+	timeout time.Duration
+
+	mu  sync.Mutex
+	now *reading // under way; nil: none is
+}
+
+// reading is one read.
+type reading struct {
+	done   chan struct{}
+	status sluice.Status
+	err    error
+	took   time.Duration
+}
+
+// read returns a reading that began after the call, or that was under way. first tells that nobody else has it.
+func (r *reader) read() (x *reading, first bool, err error) {
+	gate := r.gate.Load()
+	if gate == nil {
+		return nil, false, errNoGate
+	}
+	limit := r.timeout
+	if limit <= 0 {
+		limit = DefaultTimeout
+	}
+	r.mu.Lock()
+	if x = r.now; x == nil {
+		x, first = &reading{done: make(chan struct{})}, true
+		r.now = x
+		go r.run(x, gate, limit)
+	}
+	r.mu.Unlock()
+	timer := time.NewTimer(limit + limit/10) // the gate should notice first
+	defer timer.Stop()
+	select {
+	case <-x.done:
+		return x, first, x.err
+	case <-timer.C:
+		return nil, first, errSlow
+	}
+}
+
+func (r *reader) run(x *reading, gate *sluice.Gate, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	began := time.Now()
+	x.status, x.err = gate.Status(ctx)
+	x.took = time.Since(began)
+	r.mu.Lock()
+	r.now = nil
+	r.mu.Unlock()
+	close(x.done)
+}
