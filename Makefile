@@ -45,8 +45,8 @@ unit: need-redis need-node
 		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk)
 	$(GO) test ./test/fleet
 
-need-node: ## install node and npm for the tests with official clients, where they are missing
-	@scripts/need-node
+need-node: ## install node and npm for the tests with clients, where they are missing
+	@if [ "$${SLUICE_OFFLINE:-}" != 1 ]; then scripts/need-node; fi
 
 sdk: ## official clients through the gate (SLUICE_OFFLINE=1 leaves them out)
 	@if [ "$${SLUICE_OFFLINE:-}" = 1 ]; then echo "sdk: left out, because SLUICE_OFFLINE=1: no official client was run"; \
