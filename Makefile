@@ -8,7 +8,7 @@ LINT_VERSION  ?= v2.14.0
 CORE          := . ./internal/... ./store/... ./retry/... ./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test need-redis fmt-check vet staticcheck unit need-node sdk redis-suite race bench-check bench faults-check faults lint fuzz
+.PHONY: help run demo build test need-redis fmt-check vet staticcheck unit need-node sdk redis-suite race bench-check bench page faults-check faults lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench-check: need-redis
 
 bench: need-redis ## measure Sluice side by side with other limiters
 	cd bench && $(GO) run . $(BENCHFLAGS)
+
+page: ## the live page in a real Chromium, which is installed where it is missing
+	scripts/need-chromium && cd test/page && $(GO) vet ./... && $(GO) test ./...
 
 faults-check: need-redis
 	cd test/faults && $(GO) vet ./... && $(GO) test ./...

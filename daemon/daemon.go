@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/dashboard"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
@@ -105,12 +106,27 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/metrics":
 		d.measure(w, r)
 	default:
-		if strings.HasPrefix(r.URL.Path, "/v1/") {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/v1/"):
 			d.api.ServeHTTP(w, r)
-			return
+		case r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/page/"):
+			d.show(w, r)
+		default:
+			d.proxy.ServeHTTP(w, r)
 		}
-		d.proxy.ServeHTTP(w, r)
 	}
+}
+
+// page is the live page. There is nothing in it that needs a token.
+var page = dashboard.Handler()
+
+// show serves the page, to those who call the daemon by its name.
+func (d *Daemon) show(w http.ResponseWriter, r *http.Request) {
+	if err := d.proxy.CheckHost(r); err != nil {
+		(&api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"}).Write(w)
+		return
+	}
+	page.ServeHTTP(w, r)
 }
 
 // measure serves what is measured, to those who may look.

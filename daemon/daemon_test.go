@@ -260,3 +260,15 @@ func TestReady(t *testing.T) {
 		}
 	}
 }
+
+// The page is for those who call the daemon by its name.
+func TestPage(t *testing.T) {
+	r := begin(t, "anthropic", routed, nil)
+	for host, status := range map[string]int{"localhost": 200, "evil.example": http.StatusMisdirectedRequest} {
+		w := httptest.NewRecorder()
+		r.daemon.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/", nil))
+		if w.Code != status || status == 200 && !strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s: %d %v", host, w.Code, w.Header())
+		}
+	}
+}

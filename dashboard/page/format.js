@@ -1,0 +1,59 @@
+// How numbers and times are written.
+
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+
+// count writes a number in a few characters.
+export function count(n) {
+  if (typeof n !== 'number' || !Number.isFinite(n)) return '–';
+  return Math.abs(n) < 100_000 ? whole.format(n) : short.format(n);
+}
+
+// usd writes dollars: cents, and parts of them where there is little else.
+export function usd(n) {
+  if (typeof n !== 'number' || !Number.isFinite(n)) return '–';
+  if (n !== 0 && Math.abs(n) < 0.1) return '$' + n.toFixed(4);
+  return '$' + (Math.abs(n) < 1000 ? n.toFixed(2) : count(n));
+}
+
+// percent writes a share of something.
+export function percent(part, all) {
+  if (!all) return '–';
+  const p = (100 * part) / all;
+  return (p > 0 && p < 10 ? p.toFixed(1) : p.toFixed(0)) + '%';
+}
+
+// span writes a length of time, in milliseconds.
+export function span(ms) {
+  const s = Math.max(0, Math.round(ms / 1000));
+  if (s < 60) return s + ' s';
+  if (s < 3600) return Math.floor(s / 60) + ':' + String(s % 60).padStart(2, '0') + ' min';
+  if (s < 172_800) return Math.floor(s / 3600) + ' h ' + Math.floor((s % 3600) / 60) + ' min';
+  return Math.floor(s / 86_400) + ' d';
+}
+
+// at reads a time of the API; null if there is none.
+export function at(text) {
+  if (!text) return null;
+  const t = Date.parse(text);
+  return Number.isNaN(t) ? null : t;
+}
+
+// until writes how long it is till a time of the API; empty if there is none.
+export function until(text, now) {
+  const t = at(text);
+  if (t === null) return '';
+  return t <= now ? 'now' : 'in ' + span(t - now);
+}
+
+// ago writes how long ago a time of the API was; empty if there is none.
+export function ago(text, now) {
+  const t = at(text);
+  return t === null ? '' : span(now - t) + ' ago';
+}
+
+// clock writes a time of day.
+export function clock(text) {
+  const t = at(text);
+  return t === null ? '' : new Date(t).toLocaleTimeString('en-GB');
+}

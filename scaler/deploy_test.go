@@ -1,0 +1,81 @@
+package scaler_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/scaler"
+)
+
+// manifest is what matters here of what a cluster is given.
+type manifest struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Ports []struct {
+			Port       int
+			TargetPort int `yaml:"targetPort"`
+		}
+		ScaleTargetRef struct{ Name string } `yaml:"scaleTargetRef"`
+		Triggers       []struct {
+			Type     string
+			Metadata map[string]string
+		}
+	}
+}
+
+// The ScaledObject in the repository works as it is: its address is that of the Service next to it, and its
+// trigger gets the replicas that docs/keda.md states for a quota nobody has used.
+func TestDeployedScaledObject(t *testing.T) {
+	text, err := os.ReadFile("../deploy/keda/scaledobject.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]manifest{}
+	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var m manifest
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		parts[m.Kind] = m
+	}
+	service, object := parts["Service"], parts["ScaledObject"]
+	if len(object.Spec.Triggers) != 1 || len(service.Spec.Ports) != 1 || object.Spec.ScaleTargetRef.Name == "" {
+		t.Fatalf("%+v", parts)
+	}
+	trigger := object.Spec.Triggers[0]
+	host, port, err := net.SplitHostPort(trigger.Metadata["scalerAddress"])
+	if err != nil || port != "6000" || !strings.HasPrefix(host, service.Metadata.Name+".") || service.Spec.Ports[0].Port != 6000 || service.Spec.Ports[0].TargetPort != 6000 {
+		t.Errorf("the trigger's address is %s:%s (%v), the service %+v", host, port, err, service)
+	}
+	if !slices.Contains([]string{"external", "external-push"}, trigger.Type) {
+		t.Errorf("a trigger of type %s", trigger.Type)
+	}
+	github, _ := provider.Preset("github")
+	config := sluice.Config{Store: "mem:", Resources: map[string]sluice.Resource{"github": github}}
+	gate, err := sluice.Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = gate.Close() })
+	s := scaler.New(scaler.Options{Gate: gate, Classes: []string{"p0", "p1", "p2"}, Resources: config.Resources})
+	ref := &externalscaler.ScaledObjectRef{Name: object.Metadata.Name, Namespace: "default", ScalerMetadata: trigger.Metadata}
+	got, err := s.GetMetrics(context.Background(), &externalscaler.GetMetricsRequest{ScaledObjectRef: ref})
+	if err != nil || got.MetricValues[0].MetricValue != 8 { // 5000 an hour are 83 a minute
+		t.Errorf("%v, %v; want 8 replicas", got, err)
+	}
+}

@@ -1,0 +1,128 @@
+package scaler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluicehq/sluice"
+)
+
+// tick is how often a stream looks. With the age of what it sees (see fresh) and the time to read it, a change
+// is told well within a second.
+const tick = 400 * time.Millisecond
+
+// IsActive tells whether there should be any replica.
+func (s *Server) IsActive(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.IsActiveResponse, error) {
+	n, err := s.replicas(ctx, ref, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &externalscaler.IsActiveResponse{Result: n > 0}, nil
+}
+
+// StreamIsActive tells at once whether there should be any replica, and then whenever that changes. While the
+// store cannot be reached nothing is known to have changed.
+func (s *Server) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return status.Errorf(codes.ResourceExhausted, "%d streams are open, as many as there may be: use the trigger type external, which polls", MaxStreams)
+	}
+	ctx := stream.Context()
+	timer := time.NewTicker(tick)
+	defer timer.Stop()
+	for told, last := false, false; ; {
+		n, err := s.replicas(ctx, ref, fresh)
+		switch {
+		case ctx.Err() != nil:
+			if errors.Is(context.Cause(ctx), errStopping) {
+				return nil // a clean end: the client comes back soon
+			}
+			return status.FromContextError(ctx.Err()).Err()
+		case err != nil && status.Code(err) != codes.Unavailable:
+			return err
+		case err == nil && (!told || last != (n > 0)):
+			told, last = true, n > 0
+			if err := stream.Send(&externalscaler.IsActiveResponse{Result: last}); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+}
+
+// GetMetricSpec tells what the metric is called. Its value is a number of replicas, so its target is 1: the
+// cluster rounds up, which would be too many of what a quota can feed.
+func (s *Server) GetMetricSpec(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.GetMetricSpecResponse, error) {
+	t, err := s.trigger(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &externalscaler.GetMetricSpecResponse{MetricSpecs: []*externalscaler.MetricSpec{
+		{MetricName: t.metricName(), TargetSize: 1, TargetSizeFloat: 1},
+	}}, nil
+}
+
+// GetMetrics tells how many replicas there should be.
+func (s *Server) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsRequest) (*externalscaler.GetMetricsResponse, error) {
+	t, err := s.parse(req.GetScaledObjectRef())
+	if err != nil {
+		return nil, err
+	}
+	if name := req.GetMetricName(); name != "" && name != t.metricName() {
+		return nil, status.Errorf(codes.InvalidArgument, "metric %q is not this trigger's, which is %s", clip(name), t.metricName())
+	}
+	n, err := s.replicas(ctx, req.GetScaledObjectRef(), 0)
+	if err != nil {
+		return nil, err
+	}
+	// KEDA takes the float if it is more than 0, else the whole number: 0 is right both ways.
+	return &externalscaler.GetMetricsResponse{MetricValues: []*externalscaler.MetricValue{
+		{MetricName: t.metricName(), MetricValue: n, MetricValueFloat: float64(n)},
+	}}, nil
+}
+
+func (s *Server) parse(ref *externalscaler.ScaledObjectRef) (Trigger, error) {
+	t, err := Parse(ref.GetScalerMetadata(), s.classes)
+	if err != nil {
+		return t, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return t, nil
+}
+
+// trigger reads metadata and finds out whether there is such a resource, so that a mistake shows when the
+// ScaledObject is made and not when it should scale.
+func (s *Server) trigger(ctx context.Context, ref *externalscaler.ScaledObjectRef) (Trigger, error) {
+	t, err := s.parse(ref)
+	if err != nil {
+		return t, err
+	}
+	if _, _, err := s.read(ctx, t.Resource, fresh); err != nil && status.Code(err) != codes.Unavailable {
+		return t, err
+	}
+	return t, nil
+}
+
+// asPrecondition says in gRPC's words that a trigger asks for what this gate cannot tell.
+func asPrecondition(err error) error { return status.Error(codes.FailedPrecondition, err.Error()) }
+
+// asStatus says in gRPC's words why a resource could not be read.
+func asStatus(resource string, err error) error {
+	switch {
+	case errors.Is(err, sluice.ErrUnknownResource):
+		return status.Errorf(codes.NotFound, "metadata resource: %q is not a resource of this gate: see sluice status", clip(resource))
+	case errors.Is(err, context.Canceled):
+		return status.Error(codes.Canceled, "cancelled")
+	}
+	return status.Errorf(codes.Unavailable, "resource %s: %v", resource, err)
+}

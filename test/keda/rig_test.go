@@ -1,0 +1,161 @@
+package keda_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/scaler"
+	_ "github.com/sluicehq/sluice/store/memstore"
+)
+
+var resources = map[string]sluice.Resource{
+	// Its thresholds do not shrink with the time left, so that what is stated decides the color.
+	"stock": {
+		Limits: []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 6000, Window: time.Hour}},
+		Light:  sluice.Light{Static: true}, Breaker: sluice.Breaker{Off: true},
+	},
+	"flow": {Limits: []sluice.Limit{{Name: "minute", Kind: sluice.Rolling, Size: 80, Window: time.Minute}}},
+	"quick": {
+		Limits: []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 6000, Window: time.Hour}},
+		Light:  sluice.Light{Off: true}, Breaker: sluice.Breaker{Open: true, Samples: 4},
+	},
+}
+
+// rig is a scaler on a port of its own, whose clock can be put forward.
+type rig struct {
+	tb      testing.TB
+	gate    *sluice.Gate
+	address string
+	ahead   atomic.Int64
+}
+
+func start(tb testing.TB, cert *tls.Certificate) *rig {
+	tb.Helper()
+	gate, err := sluice.Open(context.Background(), sluice.Config{Store: "mem:", Resources: resources})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = gate.Close() })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &rig{tb: tb, gate: gate, address: l.Addr().String()}
+	var config *tls.Config
+	if cert != nil {
+		config = &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12}
+	}
+	s := scaler.New(scaler.Options{
+		Gate: gate, Classes: []string{"p0", "p1", "p2"}, Resources: resources,
+		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l, config) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			tb.Errorf("it ended with %v", err)
+		}
+	})
+	return r
+}
+
+// pass lets time pass for the scaler.
+func (r *rig) pass(d time.Duration) { r.ahead.Add(int64(d)) }
+
+func (r *rig) resource(name string) sluice.ResourceStatus {
+	r.tb.Helper()
+	s, err := r.gate.Resource(context.Background(), name)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return s
+}
+
+// states tells the gate what a provider says of an hour's quota.
+func (r *rig) states(resource string, remaining int64, reset time.Duration) {
+	r.tb.Helper()
+	err := r.gate.Observe(context.Background(), sluice.Request{Resource: resource, Agent: "somebody"}, sluice.Answer{
+		Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: "hour", Size: 6000, Remaining: remaining, ResetIn: reset}},
+	})
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+}
+
+func (r *rig) pause(resource string) {
+	r.tb.Helper()
+	if err := r.gate.Pause(context.Background(), resource, time.Hour, "maintenance"); err != nil {
+		r.tb.Fatal(err)
+	}
+}
+
+func (r *rig) resume(resource string) {
+	r.tb.Helper()
+	if err := r.gate.Resume(context.Background(), resource); err != nil {
+		r.tb.Fatal(err)
+	}
+}
+
+// until waits for something that comes with time.
+func (r *rig) until(what string, is func() bool) {
+	r.tb.Helper()
+	tick, late := time.NewTicker(20*time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-late:
+			r.tb.Fatalf("%s has not come within a minute", what)
+		}
+	}
+}
+
+// next is the next word of a push stream.
+func (r *rig) next(active <-chan bool) bool {
+	r.tb.Helper()
+	select {
+	case a, open := <-active:
+		if !open {
+			r.tb.Fatal("the stream has ended")
+		}
+		return a
+	case <-time.After(time.Minute):
+		r.tb.Fatal("no word within a minute")
+	}
+	return false
+}
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+// certificate makes one for the loopback address that signs itself, and its text.
+func certificate(tb testing.TB) (tls.Certificate, string) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(text)
+}

@@ -1,0 +1,164 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/sluicehq/sluice"
+)
+
+// hostile are names that somebody chose to see what happens.
+var hostile = []string{
+	`<img src=x onerror="document.title='taken'">`,
+	`<script>document.title='taken'</script>`,
+	`"><svg onload=document.title='taken'><b id=theirs>`,
+	`</title><h1 id=theirs>taken</h1>`,
+	"\u202egnirts desrever\u202c", "\u2067\u05e9\u05dc\u05d5\u05dd",
+	"javascript:document.title='taken'", "__proto__", "constructor", "toString",
+	"line\nbreak\x00zero\u200bwidth", "🐉" + strings.Repeat("é", 100),
+}
+
+// theirs finds elements that no module of the page makes.
+const theirs = `document.querySelectorAll('#theirs, img:not(header img), svg, main script, body > script, iframe, main h1').length`
+
+func harmless(b *tab) {
+	b.Helper()
+	if title := b.text(`document.title`); title != "Sluice" {
+		b.Errorf("the title is %q", title)
+	}
+	if n := b.text(theirs); n != "0" {
+		b.Errorf("%s elements were made of names", n)
+	}
+	if b.is(`/[\u202a-\u202e\u200b]/.test(document.body.textContent)`) {
+		b.Error("a name can turn text around, or hide some")
+	}
+	if b.is(`document.documentElement.scrollWidth > innerWidth`) {
+		b.Errorf("the page is %s wide, of %s", b.text(`document.documentElement.scrollWidth`), b.text(`innerWidth`))
+	}
+}
+
+// Through the gate: as agents, users, models and reasons.
+func TestHostileNames(t *testing.T) {
+	r := begin(t, plain)
+	b := r.open(chromedp.EmulateViewport(360, 740))
+	b.until(live)
+	b.do(`document.getElementById('all-events').click()`)
+	shown := 0
+	for i, name := range hostile {
+		user := hostile[(i+1)%len(hostile)]
+		if err := r.gate.Heartbeat(t.Context(), sluice.Member{Agent: name, User: user, Machine: name, WaitsFor: []string{user}}); err != nil {
+			t.Logf("the gate itself refuses %q: %v", name, err)
+			continue
+		}
+		shown++
+		if ticket, err := r.gate.Try(t.Context(), sluice.Request{Resource: "search", Agent: name, Model: user}); err == nil {
+			_ = ticket.Close()
+		}
+	}
+	if err := r.gate.Pause(t.Context(), "search", time.Hour, hostile[0]); err != nil {
+		t.Fatal(err)
+	}
+	b.until(paused)
+	b.until(fmt.Sprintf(`document.querySelectorAll('.rows .agent').length >= %d`, shown))
+	b.until(`document.getElementById('events').childElementCount > 3`)
+	harmless(b)
+}
+
+// Whatever the API may say, in every place where it says something: markup, and ten kilobytes of it.
+func TestHostileAnswers(t *testing.T) {
+	r := begin(t, plain)
+	names := append([]string{strings.Repeat("<b id=theirs>", 800), strings.Repeat("w", 10_000), strings.Repeat("\u202eא", 5000)}, hostile...)
+	now := time.Now()
+	at := now.Add(time.Hour)
+	r.fake = func(path string) any {
+		switch path {
+		case "/v1/status":
+			s := sluice.Status{Store: names[0]}
+			for _, n := range names {
+				c := sluice.ResourceStatus{Name: n, Key: n, Mode: n, Light: n, PausedUntil: &at, PauseReason: n, Last429: &now, Waiting: map[string]int{n: 3}}
+				c.Limits = []sluice.LimitStatus{{Name: n, Kind: n, Unit: n, Limit: 10, Used: 5, Outside: 2, Light: n, Breaker: n, DiffersFrom: n, GoneAt: &at, ResetAt: &at}, {Name: n, Scope: n, Limit: 1, Used: 1}}
+				c.Gates = []sluice.GateStatus{{Scope: n, Phase: n, Cause: n, Until: &at}}
+				c.Outage = &sluice.OutageStatus{Why: n, Mode: n}
+				s.Resources = append(s.Resources, c)
+				s.Agents = append(s.Agents, sluice.AgentStatus{Name: n, Class: n, User: n, Machine: n, Resource: n, State: n, PauseChain: []string{n, n}, WaitsFor: []string{n}, LeaseExpiresAt: &at})
+				s.Budgets = append(s.Budgets, sluice.BudgetStatus{Name: n, Who: n, SizeUSD: 1, UsedUSD: 2, Period: sluice.BudgetPeriod(n), Over: sluice.BudgetOver(n)})
+			}
+			s.Cycles = [][]string{names}
+			return s
+		case "/v1/why":
+			var all []sluice.Waiting
+			for _, n := range names {
+				all = append(all, sluice.Waiting{Ticket: n + ".1-1", Agent: n, Class: n, Limit: n, HeldBy: names, Reason: n, ExpectedAt: &at})
+			}
+			return map[string]any{"waiting": all}
+		case "/v1/report":
+			var all []sluice.ResourceReport
+			for _, n := range names {
+				all = append(all, sluice.ResourceReport{Name: n, Total: sluice.CallerReport{FirstSends: 5}, Callers: []sluice.CallerReport{{Name: n, FirstSends: 5}}})
+			}
+			return sluice.Report{Resources: all}
+		}
+		return nil
+	}
+	b := r.open(chromedp.EmulateViewport(360, 740))
+	b.until(live)
+	b.until(fmt.Sprintf(`document.querySelectorAll('.card').length === %d`, len(names)))
+	b.do(`document.querySelectorAll('details').forEach(d => d.setAttribute('open', ''))`)
+	b.until(`document.querySelectorAll('.waiters li').length > 3 && document.querySelectorAll('#report tbody tr').length > 3`)
+	for _, n := range names {
+		r.hub.Add(sluice.Event{Time: now, Kind: "pause", Resource: n, Agent: n, Class: n, Model: n, Reason: n, Limit: n, Scope: n, Mode: n, Error: n, Verdict: n})
+		r.hub.Add(sluice.Event{Time: now, Kind: n, Resource: n})
+	}
+	b.until(`document.getElementById('events').childElementCount > 20`)
+	b.do(`document.querySelector('.card button').click()`)
+	b.until(`document.getElementById('control').open`)
+	harmless(b)
+	if long := b.text(`Math.max(...[...document.querySelectorAll('bdi')].map(e => e.textContent.length))`); len(long) > 3 {
+		t.Errorf("a name of %s characters is shown", long)
+	}
+	if long := b.text(`Math.max(...[...document.querySelectorAll('[title]')].map(e => e.title.length))`); len(long) > 3 {
+		t.Errorf("a title of %s characters is there", long)
+	}
+}
+
+// A large fleet is shown, and following it does not keep the browser busy.
+func TestManyAgents(t *testing.T) {
+	const agents, resources = 500, 50
+	text := "resources:\n"
+	for i := range resources {
+		text += fmt.Sprintf("  api-%02d: {limits: [{name: minute, size: 600/min}, {name: day, size: 10000/day, kind: fixed, resets: \"00:00 UTC\"}]}\n", i)
+	}
+	r := begin(t, text)
+	for i := range agents {
+		m := sluice.Member{Agent: fmt.Sprintf("agent-%03d", i), Class: []string{"p0", "p1", "p2"}[i%3], User: "u", Machine: fmt.Sprintf("box-%d", i%20)}
+		if err := r.gate.Heartbeat(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := r.open(chromedp.EmulateViewport(1440, 900))
+	b.until(fmt.Sprintf(`document.querySelectorAll('.rows .agent').length === %d && document.querySelectorAll('.card').length === %d`, agents, resources))
+	b.until(live)
+	if !b.is(`!document.querySelector('.card .facts').checkVisibility()`) {
+		t.Error("calm cards take as much room as others")
+	}
+	keep(b, "many")
+	b.do(`document.getElementById('calm').click()`)
+	b.until(`document.querySelector('.card .facts').checkVisibility()`)
+	before := r.asked.Load()
+	b.do(`window.row = document.querySelector('.rows .agent')`)
+	soon(b.ctx, t, "it is asked again and again", func() bool { return r.asked.Load() >= before+3 })
+	if !b.is(`window.row.isConnected`) {
+		t.Error("rows are made anew with every answer")
+	}
+	b.do(`const f = document.getElementById('agent-filter'); f.value = 'agent-49'; f.dispatchEvent(new Event('input'))`)
+	b.until(`document.querySelectorAll('.rows .agent').length === 10`)
+	// Those who leave go.
+	if err := r.gate.Depart(sluice.Member{Agent: "agent-499"}); err != nil {
+		t.Fatal(err)
+	}
+	b.until(`document.querySelectorAll('.rows .agent').length === 9`)
+}

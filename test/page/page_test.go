@@ -1,0 +1,161 @@
+package page
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	live   = `document.getElementById('link').textContent === 'live'`
+	card   = `[...document.querySelectorAll('.card')].find(c => c.querySelector('h3').textContent === 'search')`
+	paused = card + `?.hasAttribute('data-paused')`
+)
+
+// The page is told of a pause and does not find it out in the end: its timers stand still.
+func TestAPauseIsShownAtOnce(t *testing.T) {
+	r := begin(t, plain)
+	b := r.open()
+	b.until(live)
+	b.until(card)
+	b.do(`window.frozen = true`)
+	soon(b.ctx, t, "no question is under way", func() bool { return r.asking.Load() == 0 })
+	if b.is(paused) {
+		t.Fatal("it is paused already")
+	}
+	began := time.Now()
+	r.post("/v1/resources/search/pause", `{"for_ms":600000,"reason":"hands off"}`)
+	b.until(paused)
+	t.Logf("shown after %v, with the browser asked every 20 ms", time.Since(began).Round(time.Millisecond))
+	if text := b.text(card + `.querySelector('.gates').textContent`); !strings.Contains(text, "Paused") || !strings.Contains(text, "left") || !strings.Contains(text, "hands off") {
+		t.Errorf("the pause is shown as %q", text)
+	}
+	b.until(`[...document.querySelectorAll('#events li')].some(e => e.textContent.includes('paused') && e.textContent.includes('search'))`)
+	r.post("/v1/resources/search/resume", `{}`)
+	b.until(`!(` + paused + `)`)
+}
+
+// With the keyboard alone: reach the button, say for how long and why, change one's mind, mean it.
+func TestPauseByKeyboard(t *testing.T) {
+	r := begin(t, plain)
+	b := r.open()
+	b.until(card)
+	focused := `document.activeElement?.getAttribute('aria-label') === 'Pause search'`
+	for n := 0; !b.is(focused); n++ {
+		if n > 40 {
+			t.Fatal("the button cannot be reached")
+		}
+		b.run(chromedp.KeyEvent(kb.Tab))
+	}
+	open := `document.getElementById('control').open`
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.until(open)
+	b.run(chromedp.KeyEvent(kb.Escape))
+	b.until(`!` + open)
+	if r.paused("search") {
+		t.Fatal("nobody said yes")
+	}
+	b.until(focused) // it comes back to where it was
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.until(open)
+	for n := 0; !b.is(`document.activeElement?.id === 'control-reason'`); n++ {
+		if n > 10 {
+			t.Fatal("the reason cannot be reached")
+		}
+		b.run(chromedp.KeyEvent(kb.Tab))
+	}
+	keep(b, "pause")
+	b.run(chromedp.KeyEvent("lunch"), chromedp.KeyEvent(kb.Enter))
+	b.until(paused)
+	if !r.paused("search") {
+		t.Error("it was not paused")
+	}
+	if text := b.text(card + `.querySelector('.gates').textContent`); !strings.Contains(text, "lunch") {
+		t.Errorf("the reason is not shown: %q", text)
+	}
+	b.until(card + `.querySelector('button').textContent === 'Resume'`)
+	b.do(card + `.querySelector('button').click()`)
+	b.until(open)
+	b.do(`document.getElementById('control-go').focus()`)
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.until(`!(` + paused + `)`)
+	if r.paused("search") {
+		t.Error("it was not resumed")
+	}
+}
+
+// What the daemon refuses, the question says.
+func TestWhereTheTokenDoesNotAllowIt(t *testing.T) {
+	hash := func(s string) string { sum := sha256.Sum256([]byte(s)); return hex.EncodeToString(sum[:]) }
+	r := begin(t, plain+"tokens: [{name: any, hash: "+hash("any")+"}, {name: low, hash: "+hash("low")+", agent: bob, class: p2}]\n")
+	r.quiet = []string{"401", "403"}
+	b := r.open()
+	asks := `document.getElementById('token').open`
+	enter := func(token string) {
+		b.until(asks)
+		b.do(`document.getElementById('token-value').focus()`)
+		b.run(chromedp.KeyEvent(token), chromedp.KeyEvent(kb.Enter))
+	}
+	enter("wrong")
+	b.until(`document.getElementById('token-error').textContent.includes('does not know')`)
+	enter("low")
+	b.until(live)
+	b.until(card)
+	b.do(card + `.querySelector('button').click()`)
+	b.do(`document.getElementById('control-go').click()`)
+	b.until(`document.getElementById('control-error').textContent.includes('highest class')`)
+	if r.paused("search") {
+		t.Error("it was paused")
+	}
+	if where := b.text(`JSON.stringify([localStorage.length, document.cookie, location.href.includes('low')])`); where != `[0,"",false]` {
+		t.Errorf("the token is kept elsewhere: %s", where)
+	}
+	b.do(`document.getElementById('control').close()`)
+	b.do(`document.getElementById('forget').click()`)
+	b.until(asks)
+}
+
+// The page says so when what it shows is old, and comes back by itself.
+func TestTheDaemonGoesAway(t *testing.T) {
+	r := begin(t, plain)
+	r.quiet = []string{"Failed to load resource", "net::ERR_"}
+	b := r.open()
+	b.until(live)
+	r.down.Store(true)
+	r.server.CloseClientConnections() // who listens to events is cut off too
+	b.until(`document.getElementById('link').textContent.startsWith('stale') && document.body.hasAttribute('data-stale')`)
+	r.down.Store(false)
+	b.until(live + ` && !document.body.hasAttribute('data-stale')`)
+}
+
+// Who waits is shown with the limit, who holds it, and since when.
+func TestTheQueue(t *testing.T) {
+	r := begin(t, plain)
+	b := r.open()
+	held, err := r.gate.Acquire(t.Context(), sluice.Request{Resource: "places", Agent: "holder"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if late, err := r.gate.Acquire(ctx, sluice.Request{Resource: "places", Agent: "late", Class: "p1"}); err == nil {
+			_ = late.Close()
+		}
+	}()
+	defer func() { cancel(); <-done; _ = held.Close() }()
+	places := strings.ReplaceAll(card, "'search'", "'places'")
+	b.until(places + `?.querySelector('.queue')?.checkVisibility() && ` + places + `.querySelector('.queue').textContent.includes('p1')`)
+	b.do(places + `.querySelector('details').setAttribute('open', '')`)
+	b.until(places + `.querySelector('.waiters').textContent.includes('late')`)
+	b.until(`[...document.querySelectorAll('.rows .agent')].some(a => a.textContent.includes('late') && a.querySelector('.why').textContent.includes('inflight'))`)
+}
