@@ -156,7 +156,7 @@ func TestFleet(t *testing.T) {
 // A token says who its bearer is, and how high it may ask. Nobody gets in without one, and no page of another site.
 func TestWhoMayCall(t *testing.T) {
 	hash := func(s string) string { sum := sha256.Sum256([]byte(s)); return hex.EncodeToString(sum[:]) }
-	r := begin(t, "generic", plain+"tokens: [{name: any, hash: "+hash("any")+"}, {name: low, hash: "+hash("low")+", agent: bob, class: p2}]\n", nil)
+	r := begin(t, "generic", plain+"tokens: [{name: any, hash: "+hash("any")+"}, {name: low, hash: "+hash("low")+", agent: bob, class: p2}, {name: class, hash: "+hash("class")+", class: p2}]\n", nil)
 	ask := func(agent, class string) string {
 		return `{"resource":"places","agent":"` + agent + `","class":"` + class + `","wait_ms":0}`
 	}
@@ -167,6 +167,12 @@ func TestWhoMayCall(t *testing.T) {
 	r.want(403, "POST", "/v1/tickets", ask("eve", "p2"), "Authorization", "Bearer low")
 	r.want(403, "POST", "/v1/tickets", `{"resource":"places","agent":"bob","emergency":true}`, "Authorization", "Bearer low")
 	r.want(403, "POST", "/v1/resources/api/pause", `{}`, "Authorization", "Bearer low")
+	r.want(403, "POST", "/v1/resources/api/observe", `{"status":429}`, "Authorization", "Bearer low")
+	theirs, _ := r.want(200, "POST", "/v1/tickets", ask("alice", "p0"), "Authorization", "Bearer any")["ticket"].(string)
+	r.want(403, "DELETE", "/v1/tickets/"+theirs, ``, "Authorization", "Bearer low")
+	r.want(403, "DELETE", "/v1/tickets/"+theirs, ``, "Authorization", "Bearer class")
+	r.want(204, "DELETE", "/v1/tickets/"+theirs, ``, "Authorization", "Bearer any")
+	r.want(403, "DELETE", "/v1/agents/known", ``, "Authorization", "Bearer class")
 	r.want(403, "PUT", "/v1/agents/eve", `{}`, "Authorization", "Bearer low")
 	if out := r.want(200, "POST", "/v1/tickets", `{"resource":"places"}`, "Authorization", "Bearer low"); out["agent"] != "bob" || out["class"] != "p2" {
 		t.Errorf("%v", out)

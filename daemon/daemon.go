@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,7 @@ type Daemon struct {
 	metrics  http.Handler
 	log      *slog.Logger
 	draining atomic.Bool
+	inside   sync.WaitGroup // requests
 }
 
 // New puts a daemon together. Errors are about the configuration.
@@ -98,6 +100,12 @@ func (d *Daemon) Resources() []string {
 
 // ServeHTTP serves one request.
 func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.inside.Add(1)
+	defer d.inside.Done()
+	if d.proxy.ByHost(r) {
+		d.proxy.ServeHTTP(w, r)
+		return
+	}
 	switch r.URL.Path { // no mux: it would tidy up paths that are the provider's
 	case "/healthz":
 		say(w, http.StatusOK, "ok")
@@ -157,7 +165,7 @@ func (d *Daemon) identify(r *http.Request) (api.Identity, error) {
 	if !ok && needed {
 		return api.Identity{}, &api.Problem{Status: http.StatusUnauthorized, Detail: "a token is needed", Hint: "Authorization: Bearer TOKEN"}
 	}
-	return api.Identity{Agent: t.Agent, Highest: max(slices.Index(d.classes, t.Class), 0)}, nil
+	return api.Identity{Token: t.Name, Agent: t.Agent, Highest: max(slices.Index(d.classes, t.Class), 0)}, nil
 }
 
 // sameOrigin reports that a request is of no page, or of one of the daemon's own.
@@ -250,5 +258,20 @@ func inject(pr *proxy.Resource, name string, in *config.Inject, env func(string)
 	return nil
 }
 
-// Settle ends what is held for answers that were broken off. Serve does so by itself.
-func (d *Daemon) Settle() { d.proxy.Settle() }
+// Settle ends what is held for answers that were broken off, when those who are being served have gone: but it does not wait for
+// them for long. Serve does so by itself.
+func (d *Daemon) Settle() {
+	gone := make(chan struct{})
+	go func() {
+		d.inside.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-time.After(settleWithin):
+	}
+	d.proxy.Settle()
+}
+
+// settleWithin bounds how long those who were cut off are waited for.
+const settleWithin = 2 * time.Second

@@ -152,6 +152,16 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// However a path is written, it costs the same.
+func TestNobodyGetsRoundTheBudget(t *testing.T) {
+	r := begin(t, "anthropic", routed+"budgets: [{name: all, size: 0.0001 usd/day}]\n", nil)
+	for _, path := range []string{"/v1/messages", "/v1/mess%61ges", "/v1//messages", "/v1%2Fmessages"} {
+		if w, text := r.post("/@a/anthropic"+path, messages("claude-opus-4-5"), "X-Api-Key", "k"); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d %s", path, w.Code, text)
+		}
+	}
+}
+
 func TestKeysFromTheEnvironment(t *testing.T) {
 	sum := sha256.Sum256([]byte("tok"))
 	text := `

@@ -95,7 +95,7 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 	for range running {
 		<-failed
 	}
-	d.proxy.Settle()
+	d.Settle()
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}

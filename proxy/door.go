@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,6 +24,7 @@ type door struct {
 	speaker provider.Speaker // nil: it reads only answers
 	base    string           // the upstream's path, escaped
 	near    bool             // it is on this machine
+	via     string           // what is said of requests that have passed; empty: nothing
 	gated   *sluicehttp.Transport
 	plain   http.RoundTripper // for what has passed a gate before
 }
@@ -46,6 +49,10 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 		Retry: r.Retry, Abort: r.Free, Done: done, Route: r.Route,
 	}
 	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
+	if p.via != "" { // another resource of the same store is another pool
+		sum := sha256.Sum256([]byte(p.via + "\x00" + name))
+		d.via = hex.EncodeToString(sum[:12])
+	}
 	return d, nil
 }
 
@@ -111,7 +118,7 @@ func (d *door) relink(r *http.Request, path string, h http.Header) {
 // hasPassed reports that a gate of the same store has let the request through. Where the key is the
 // proxy's own, that is nothing a client may say.
 func (d *door) hasPassed(r *http.Request) bool {
-	return d.proxy.via != "" && d.res.InjectHeader == "" && slices.Contains(r.Header[headerVia], d.proxy.via)
+	return d.via != "" && d.res.InjectHeader == "" && len(d.proxy.tokens) == 0 && slices.Contains(r.Header[headerVia], d.via) && isNear(r)
 }
 
 // rewrite makes of a request to the proxy one to the provider.
@@ -137,8 +144,8 @@ func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.
 		}
 		out.Header.Set(d.res.InjectHeader, d.res.InjectValue)
 	}
-	if d.proxy.via != "" && d.near { // it may be another gate; a provider need not see it
-		out.Header[headerVia] = []string{d.proxy.via}
+	if d.via != "" && d.near { // it may be another gate; a provider need not see it
+		out.Header[headerVia] = []string{d.via}
 	}
 	return out
 }
@@ -154,13 +161,31 @@ func (d *door) address(r *http.Request, path string) *url.URL {
 	} else {
 		u.Path, u.RawPath = escaped, ""
 	}
+	query := r.URL.RawQuery
+	if d.res.InjectHeader != "" {
+		query = withoutKey(query)
+	}
 	switch {
 	case u.RawQuery == "":
-		u.RawQuery = r.URL.RawQuery
-	case r.URL.RawQuery != "":
-		u.RawQuery += "&" + r.URL.RawQuery
+		u.RawQuery = query
+	case query != "":
+		u.RawQuery += "&" + query
 	}
 	return &u
+}
+
+// withoutKey takes a key out of a query: the gate's is sent.
+func withoutKey(query string) string {
+	if !strings.Contains(query, "key") {
+		return query
+	}
+	parts := strings.Split(query, "&")
+	parts = slices.DeleteFunc(parts, func(part string) bool {
+		name, _, _ := strings.Cut(part, "=")
+		plain, err := url.QueryUnescape(name)
+		return err != nil || plain == "key" || plain == "api_key" || plain == "api-key"
+	})
+	return strings.Join(parts, "&")
 }
 
 // joinPath joins two escaped paths with one slash.
@@ -171,7 +196,7 @@ func joinPath(a, b string) string {
 // failed answers in the provider's place.
 func (d *door) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
-		return // nobody is there to be told
+		panic(http.ErrAbortHandler) // nobody is there to be told, or only half: it must not look like an answer
 	}
 	f := refusalOf(err)
 	d.proxy.log.Warn("not sent on", "resource", d.name, "status", f.status, "reason", f.message)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -73,6 +74,29 @@ func isLoopback(host string) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// isNear reports that a request comes from this machine.
+func isNear(r *http.Request) bool {
+	if overSocket(r) {
+		return true
+	}
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && ap.Addr().Unmap().IsLoopback()
+}
+
+// hasDots reports a path with parts that lead elsewhere.
+func hasDots(escaped string) bool {
+	if !strings.ContainsAny(escaped, ".%") {
+		return false
+	}
+	for part := range strings.SplitSeq(escaped, "/") {
+		plain, err := url.PathUnescape(part)
+		if err != nil || plain == "." || plain == ".." || strings.Contains(plain, "/../") || strings.HasPrefix(plain, "../") || strings.HasSuffix(plain, "/..") {
+			return true
+		}
+	}
+	return false
 }
 
 // overSocket reports that a request came through a Unix socket.

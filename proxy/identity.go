@@ -113,14 +113,14 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 		return c, refuse(http.StatusUnauthorized, "the key of "+at.door.name+" is this gate's, and is lent to bearers of a token only",
 			"send a token in X-Sluice-Token, or as the API key")
 	}
-	if h.Get(headerToken) != "" && !borne {
-		return c, refuse(http.StatusUnauthorized, "the token is not known here", "ask whoever runs the gate for one")
+	if !borne && (h.Get(headerToken) != "" || len(p.tokens) > 0 && !overSocket(r)) { // or its bearer would go without it, as anybody
+		return c, refuse(http.StatusUnauthorized, "a token is needed that is known here", "send it in X-Sluice-Token; whoever runs the gate has one")
 	}
 	c = sluicehttp.Caller{Agent: at.agent, Class: at.class, Wait: at.door.res.Deadline}
 	c.Agent = firstOf(c.Agent, h.Get(headerAgent), ownName(h))
 	c.Class = firstOf(c.Class, h.Get(headerClass))
 	c.Tool, c.User = h.Get(headerTool), h.Get(headerUser)
-	c.Emergency = isTrue(h.Get(headerEmergency))
+	c.Emergency, c.Retry = isTrue(h.Get(headerEmergency)), sluicehttp.Retried(h)
 	for what, name := range map[string]string{"agent": c.Agent, "class": c.Class, "tool": c.Tool, "user": c.User} {
 		if len(name) > maxName {
 			return c, refuse(http.StatusBadRequest, fmt.Sprintf("the name of the %s has %d bytes, more than %d", what, len(name), maxName), "shorten it")
@@ -141,7 +141,7 @@ func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal)
 		if c.Agent != "" && c.Agent != t.Agent {
 			return c, refuse(http.StatusForbidden, fmt.Sprintf("the token is agent %s's, not %s's", t.Agent, quoted(c.Agent)), "leave the agent out, or use its own token")
 		}
-		c.Agent = t.Agent
+		c.Agent, c.User = t.Agent, "" // whose agent it is, the configuration says
 	}
 	if t.Class == "" {
 		return c, nil

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,15 +103,23 @@ func New(o Options) (*Proxy, error) {
 		base = sluicehttp.Tuned()
 	}
 	p.book = &estimate.Book{}
-	for name, r := range o.Resources {
+	for _, name := range slices.Sorted(maps.Keys(o.Resources)) {
+		r := o.Resources[name]
 		d, err := newDoor(p, name, r, base, p.book, o.Done)
 		if err != nil {
 			return nil, err
 		}
 		p.doors[name] = d
-		p.byHost[strings.ToLower(r.Upstream.Hostname())] = d
+		if host := strings.ToLower(r.Upstream.Hostname()); p.byHost[host] == nil { // the first by name
+			p.byHost[host] = d
+		}
 	}
 	return p, nil
+}
+
+// ByHost reports that a request came through a Unix socket and says by the host's name where it goes.
+func (p *Proxy) ByHost(r *http.Request) bool {
+	return overSocket(r) && p.byHost[strings.ToLower(hostname(r.Host))] != nil
 }
 
 // Names are the resources that can be reached.
@@ -139,6 +149,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at, f := p.find(r)
+	if f == nil && hasDots(at.path) {
+		f = refuse(http.StatusBadRequest, "the path has parts that lead elsewhere", "leave out . and ..")
+	}
 	if f != nil {
 		f.write(w, nil)
 		return

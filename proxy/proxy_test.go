@@ -160,6 +160,7 @@ func TestWhoSends(t *testing.T) {
 			{Name: "bob", Hash: token("tok-bob"), Agent: "bob", Class: "p1"},
 		}
 	})
+	open := begin(t, perMinute(1000), hello, nil) // where there are no tokens
 	for _, c := range []struct {
 		path   string
 		header []string
@@ -179,12 +180,21 @@ func TestWhoSends(t *testing.T) {
 		{"/@x:p2/api/", []string{"X-Sluice-Token", "tok-low"}, 200, "x"},
 		{"/@x/api/", []string{"X-Sluice-Token", "tok-low", "X-Sluice-Emergency", "1"}, 403, ""},
 		{"/@x/api/", []string{"X-Sluice-Token", "unknown"}, 401, ""},
+		{"/@x/api/a/../b", nil, 400, ""},
+		{"/@x/api/a/%2e%2E/b", nil, 400, ""},
 		{"/@x:p9/api/", nil, 400, ""},
 		{"/@/api/", nil, 400, ""},
 		{"/@" + strings.Repeat("x", 200) + "/api/", nil, 400, ""},
 		{"/nowhere/", nil, 404, ""},
 		{"/", nil, 404, ""},
 	} {
+		r := r
+		if !strings.Contains(fmt.Sprint(c.header), "tok-") {
+			if resp, _ := r.get(c.path, c.header...); c.status < 400 && resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s: without a token it is %d", c.path, resp.StatusCode)
+			}
+			r = open
+		}
 		before := sent(r.status())
 		resp, text := r.get(c.path, c.header...)
 		if resp.StatusCode != c.status {
@@ -325,13 +335,14 @@ func TestPiecesComeAtOnce(t *testing.T) {
 // What has passed a gate of the same store is not charged again.
 func TestNobodyPaysTwice(t *testing.T) {
 	r := begin(t, perMinute(100), hello, func(o *proxy.Options) { o.Via = "store" })
-	r.get("/@a/api/", "X-Sluice-Via", "store")
-	r.get("/@a/api/", "X-Sluice-Via", "another")
+	r.get("/@a/api/", "X-Sluice-Via", "store") // which is not what a gate says
+	via := (<-r.seen).Header.Get("X-Sluice-Via")
+	if via == "" || via == "store" {
+		t.Errorf("the next gate is told %q", via)
+	}
+	r.get("/@a/api/", "X-Sluice-Via", via)
 	if s := r.status(); s.Sent != 1 {
 		t.Errorf("%d were counted", s.Sent)
-	}
-	if q := <-r.seen; q.Header.Get("X-Sluice-Via") != "store" {
-		t.Errorf("the next gate is not told: %v", q.Header)
 	}
 }
 
@@ -395,5 +406,18 @@ func TestUnixSocket(t *testing.T) {
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusNotFound {
 		t.Error(resp.StatusCode)
+	}
+}
+
+// Who says that it sends a request again is believed, and sent once.
+func TestRetriesDoNotNest(t *testing.T) {
+	for _, header := range []string{"X-Sluice-Retry", "X-Stainless-Retry-Count"} {
+		r := begin(t, perMinute(100), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, nil)
+		if resp, _ := r.get("/@a/api/", header, "1"); resp.StatusCode != http.StatusServiceUnavailable || len(r.seen) != 1 {
+			t.Errorf("%s: %d, sent %d times", header, resp.StatusCode, len(r.seen))
+		}
+		if s := r.status(); s.Retried != 1 {
+			t.Errorf("%s: %d retries were counted", header, s.Retried)
+		}
 	}
 }

@@ -58,6 +58,9 @@ const (
 	headerRetry     = "X-Sluice-Retry"          // of anybody; it goes no further
 )
 
+// Retried reports that a request's header says that it was sent before.
+func Retried(h http.Header) bool { return retried(h) }
+
 func retried(h http.Header) bool { return counts(h, headerStainless) || counts(h, headerRetry) }
 
 // counts reports a header that is there and does not say that there was nothing.

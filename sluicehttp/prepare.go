@@ -3,6 +3,8 @@ package sluicehttp
 import (
 	"maps"
 	"net/http"
+	"net/url"
+	gopath "path"
 	"strings"
 
 	"github.com/sluicehq/sluice"
@@ -100,7 +102,7 @@ func (f *flight) read() error {
 	f.call = provider.Call{
 		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body, Whole: whole, Size: size,
 	}
-	f.asked = f.t.speaker.Ask(&f.call)
+	f.asked = f.askAs(plainly(&f.call))
 	if err := f.route(packed); err != nil {
 		return err
 	}
@@ -141,8 +143,30 @@ func (f *flight) route(packed bool) error {
 	if !f.payload.none {
 		f.instead(body, packed)
 	}
-	f.asked = f.t.speaker.Ask(&f.call)
+	f.asked = f.askAs(plainly(&f.call))
 	return nil
+}
+
+// askAs asks what a call is, of a path and a method as the provider will understand them: however they are written, they are the
+// same.
+func (f *flight) askAs(path, method string) provider.Asked {
+	was := f.call
+	f.call.Path, f.call.Method = path, method
+	asked := f.t.speaker.Ask(&f.call)
+	f.call.Path, f.call.Method = was.Path, was.Method
+	return asked
+}
+
+// plainly is the path and the method of a call without what servers see through: escapes, empty parts, dots.
+func plainly(c *provider.Call) (path, method string) {
+	path, method = c.Path, c.Method
+	if strings.ContainsAny(path, "%.") || strings.Contains(path, "//") {
+		if plain, err := url.PathUnescape(path); err == nil {
+			path = plain
+		}
+		path = gopath.Clean("/" + path)
+	}
+	return path, strings.ToUpper(method)
 }
 
 // instead puts another body in the place of the client's. One that was compressed no longer is.

@@ -51,6 +51,7 @@ type runGate struct {
 	file      *config.File
 	names     map[string]string // resources that clients are pointed to, by provider
 	upstreams map[string]string // of resources whose variable was set already
+	bare      map[string]bool   // variables that were set, without the usual suffix
 	listener  net.Listener
 	done      chan error
 	cut       context.CancelFunc
@@ -62,10 +63,9 @@ type runGate struct {
 
 // openDoor is a resource that the child has sent to.
 type openDoor struct {
-	once    sync.Once
+	mu      sync.Mutex
 	session *session
 	daemon  *daemon.Daemon
-	err     error
 }
 
 // newRunGate opens a gate for a child. It returns nil if there is nothing that clients could be pointed to.
@@ -78,7 +78,7 @@ func newRunGate(cmd *cobra.Command) (*runGate, error) {
 		}
 	}
 	f.AddPresets()
-	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, open: map[string]*openDoor{}, done: make(chan error, 1)}
+	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, bare: map[string]bool{}, open: map[string]*openDoor{}, done: make(chan error, 1)}
 	for name, r := range f.Resources {
 		if was, there := g.names[r.Provider]; !there || r.Provider == name || was != r.Provider && name < was {
 			g.names[r.Provider] = name
@@ -89,8 +89,11 @@ func newRunGate(cmd *cobra.Command) (*runGate, error) {
 	})
 	for _, c := range clients {
 		name, there := g.names[c.provider]
-		if at := os.Getenv(c.variable); there && at != "" {
-			g.upstreams[name] = strings.TrimSuffix(strings.TrimSuffix(at, "/"), c.suffix)
+		if at := strings.TrimSuffix(os.Getenv(c.variable), "/"); there && at != "" {
+			trimmed, had := strings.CutSuffix(at, c.suffix)
+			if g.bare[c.variable] = !had; g.upstreams[name] == "" {
+				g.upstreams[name] = trimmed
+			}
 		}
 	}
 	if len(g.names) == 0 {
@@ -124,13 +127,14 @@ func (g *runGate) close() error {
 	g.mu.Unlock()
 	var errs []error
 	for _, d := range open {
-		d.once.Do(func() { d.err = errors.New("the command has ended") })
+		d.mu.Lock() // of those who came late
 		if d.daemon != nil {
 			d.daemon.Settle()
 		}
 		if d.session != nil {
 			errs = append(errs, d.session.close())
 		}
+		d.mu.Unlock()
 	}
 	return errors.Join(errs...)
 }
@@ -172,12 +176,20 @@ func (g *runGate) door(name string) (http.Handler, error) {
 		g.open[name] = d
 	}
 	g.mu.Unlock()
-	d.once.Do(func() {
-		if d.session, d.err = openToStay(g.cmd, name); d.err == nil {
-			d.daemon, d.err = d.session.daemon(&daemon.Options{Upstreams: g.upstreams})
-		}
-	})
-	return d.daemon, d.err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.daemon != nil {
+		return d.daemon, nil
+	}
+	session, err := openToStay(g.cmd, name) // if it fails, the next request tries again
+	if err != nil {
+		return nil, err
+	}
+	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: g.upstreams}); err != nil {
+		return nil, errors.Join(err, session.close())
+	}
+	d.session = session
+	return d.daemon, nil
 }
 
 // variables are what points the child's clients to the gate, with its identity in the path.
@@ -187,8 +199,12 @@ func (g *runGate) variables(agent, class string) (vars []variable) {
 		who += ":" + url.PathEscape(class)
 	}
 	for _, c := range clients {
+		suffix := c.suffix
+		if g.bare[c.variable] {
+			suffix = ""
+		}
 		if name, ok := g.names[c.provider]; ok {
-			vars = append(vars, variable{c.variable, fmt.Sprintf("http://%s/@%s/%s%s", g.listener.Addr(), who, url.PathEscape(name), c.suffix)})
+			vars = append(vars, variable{c.variable, fmt.Sprintf("http://%s/@%s/%s%s", g.listener.Addr(), who, url.PathEscape(name), suffix)})
 		}
 	}
 	for _, name := range []string{"NO_PROXY", "no_proxy"} { // the gate is here, and not behind a proxy

@@ -2,15 +2,19 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -22,13 +26,18 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/metrics"
+	"github.com/sluicehq/sluice/scaler"
 )
+
+// defaultKEDA is where KEDA finds the scaler if nobody says.
+const defaultKEDA = "127.0.0.1:6000"
 
 // defaultListen is where the daemon listens if nobody says.
 const defaultListen = "127.0.0.1:7979"
 
 func newServe() *cobra.Command {
 	var listen, hosts []string
+	var keda string
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -51,6 +60,8 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 	}
 	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; again for more; else the configured one, else "+defaultListen)
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`NAME` that clients call the gate by, besides localhost and its address; again for more")
+	cmd.Flags().StringVar(&keda, "keda-listen", "", "`ADDRESS` for KEDA's external scaler; without a value "+defaultKEDA)
+	cmd.Flags().Lookup("keda-listen").NoOptDefVal = defaultKEDA
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "log every refusal")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		var d *daemon.Daemon
@@ -75,9 +86,44 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		if len(listen) == 0 {
 			listen = []string{defaultListen}
 		}
+		scaling, err := s.scale(cmd.Context(), keda)
+		if err != nil {
+			return err
+		}
+		defer scaling()
 		return s.serve(cmd, d, listen)
 	}
 	return cmd
+}
+
+// scale serves KEDA, if that is wanted, until it is told to end.
+func (s *session) scale(ctx context.Context, address string) (end func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	c, err := s.file.Gate(time.Now())
+	if err != nil {
+		return nil, configFailure(err)
+	}
+	l, err := daemon.Listen(ctx, address, false)
+	if err != nil {
+		return nil, &failure{code: exitUnavailable, message: "--keda-" + err.Error(), hint: "the scaler tells what is left of quotas to whoever asks: keep it on this machine, or beside KEDA's operator"}
+	}
+	var classes []string
+	for _, class := range s.file.Classes {
+		classes = append(classes, class.Name)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		done <- scaler.New(scaler.Options{Gate: s.gate, Classes: classes, Resources: c.Resources}).Serve(ctx, l, nil)
+	}()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			fmt.Fprintf(s.stderr, "warning: the scaler has ended: %s\n", harmless(err.Error()))
+		}
+	}, nil
 }
 
 func logTo(w io.Writer, verbose bool) *slog.Logger {
@@ -102,14 +148,26 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 	return d, nil
 }
 
-// via names the store without telling where it is.
+// via is what gates of the same store on this machine know each other by: nothing that a client could guess. The secret is in the
+// directory of the store's other files; without one, nobody is known.
 func (s *session) via() string {
-	host, _ := os.Hostname()
-	if strings.Contains(s.store, "://") {
-		host = "" // the same from everywhere
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil || s.dir == "" || s.store == "mem:" {
+		return hex.EncodeToString(secret)
 	}
-	sum := sha256.Sum256([]byte(host + "\x00" + s.store))
-	return hex.EncodeToString(sum[:8])
+	path := filepath.Join(s.dir, "gate.secret")
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		_, err = f.Write(secret)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return hex.EncodeToString(secret)
+		}
+	}
+	if kept, err := os.ReadFile(path); err == nil && len(kept) == len(secret) {
+		secret = kept
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(s.store))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // serve listens, says where, and serves until a signal comes.

@@ -31,6 +31,8 @@ const (
 
 // Identity is who calls.
 type Identity struct {
+	// Token is the name of the caller's token, empty if it has none.
+	Token string
 	// Agent is who the caller must be; empty: anybody.
 	Agent string
 	// Highest is the highest class that the caller may be in, as an index; 0 is any.
@@ -117,7 +119,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, h func(*call) error)
 		}
 	}
 	if r.Context().Err() != nil {
-		return // nobody is there
+		panic(http.ErrAbortHandler) // nobody is there, or only half: it must not look like an answer
 	}
 	ProblemOf(err).Write(w)
 }

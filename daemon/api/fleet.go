@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -33,6 +34,12 @@ func (a *API) member(c *call, b *beat) (sluice.Member, error) {
 	class, err := c.as(&name, b.Class)
 	if err != nil {
 		return sluice.Member{}, err
+	}
+	if c.who.Agent != "" {
+		b.User = "" // whose agent it is, the configuration says
+	}
+	if slices.Index(a.Classes, a.Gate.Class(name)) < c.who.Highest && b.Class == "" {
+		return sluice.Member{}, &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("agent %.80q is of a higher class than the token allows", name)}
 	}
 	return sluice.Member{Agent: name, Class: class, User: b.User, Machine: b.Machine, WaitsFor: b.WaitsFor, Resources: b.Resources}, nil
 }
@@ -93,6 +100,9 @@ func (a *API) observe(c *call) error {
 		Model string `json:"model"`
 	}
 	if err := c.read(&s); err != nil {
+		return err
+	}
+	if err := c.mayControl(); err != nil { // what it tells may hold everybody
 		return err
 	}
 	name := c.r.PathValue("name")
@@ -235,6 +245,9 @@ func (a *API) report(c *call) error {
 	return c.reply(r)
 }
 
+// eventWithin is how long a listener may take to read what there is.
+const eventWithin = 10 * time.Second
+
 // events sends what happens as it does (server-sent events). One that cannot follow loses some, and is told how many.
 func (a *API) events(c *call) error {
 	f, ok := c.w.(http.Flusher)
@@ -255,7 +268,10 @@ func (a *API) events(c *call) error {
 	f.Flush()
 	alive := time.NewTicker(15 * time.Second)
 	defer alive.Stop()
+	rc := http.NewResponseController(c.w)
 	for {
+		// One who does not read must not stay for ever.
+		_ = rc.SetWriteDeadline(time.Now().Add(15*time.Second + eventWithin))
 		select {
 		case <-c.r.Context().Done():
 			return nil

@@ -71,10 +71,10 @@ func (a *API) acquire(c *call) error {
 	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // nobody will ever know of it
-		return t.Cancel()
+	if err := ctx.Err(); err != nil { // nobody will ever know of it
+		return errors.Join(err, t.Cancel())
 	}
-	a.owners.add(t.ID(), req.Agent, time.Now())
+	a.owners.add(t.ID(), c.owner(req.Agent), time.Now())
 	return c.reply(a.grant(ctx, t, &req))
 }
 
@@ -93,6 +93,9 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 	}
 	if q.Emergency && c.who.Highest > 0 {
 		return req, 0, &Problem{Status: http.StatusForbidden, Detail: "the token's class has no emergencies"}
+	}
+	if c.who.Agent != "" {
+		q.User = "" // whose agent it is, the configuration says
 	}
 	cost, err := units(q.Units)
 	if err != nil {
@@ -136,14 +139,22 @@ func concerns(scope string, req *sluice.Request) bool {
 	return scope == ""
 }
 
+// owner is whose a ticket is: a token's, or where there is none an agent's.
+func (c *call) owner(agent string) string {
+	if c.who.Token != "" {
+		return "token " + c.who.Token
+	}
+	return agent
+}
+
 // ticket is the one that the path names.
 func (a *API) ticket(c *call) (sluice.Ticket, error) {
 	id := c.r.PathValue("id")
 	if sluice.TicketResource(id) == "" {
 		return sluice.Ticket{}, &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("%.80q is no ticket", id), Hint: "a ticket looks like RESOURCE.1f-2a"}
 	}
-	if c.who.Agent != "" && !a.owners.has(id, c.who.Agent) {
-		return sluice.Ticket{}, &Problem{Status: http.StatusForbidden, Detail: "the ticket is not " + c.who.Agent + "'s, or was granted before this daemon began", Hint: "the token is bound to an agent, and so are its tickets"}
+	if (c.who.Agent != "" || c.who.Highest > 0) && !a.owners.has(id, c.owner(c.who.Agent)) {
+		return sluice.Ticket{}, &Problem{Status: http.StatusForbidden, Detail: "the ticket was not granted to a bearer of this token, or before this daemon began", Hint: "a token that is bound to an agent or a class ends its own tickets only"}
 	}
 	return a.Gate.Ticket(id)
 }
@@ -212,8 +223,8 @@ func (a *API) renew(c *call) error {
 	if err := t.Renew(ctx); err != nil {
 		return err
 	}
-	if c.who.Agent != "" {
-		a.owners.add(t.ID(), c.who.Agent, time.Now())
+	if c.who.Agent != "" || c.who.Highest > 0 {
+		a.owners.add(t.ID(), c.owner(c.who.Agent), time.Now())
 	}
 	return c.reply(struct {
 		Ticket   string `json:"ticket"`
