@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -19,6 +21,19 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "sluice-state-") // nothing of the tests is kept in the user's own
 	if err == nil {
 		err = os.Setenv("XDG_STATE_HOME", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	flag.Parse()
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	// A trace takes a Redis a while, and there are four kinds of it; most tests wait more than they work.
+	for name, value := range map[string]string{"rapid.checks": "40", "test.parallel": "6"} {
+		if !given[name] {
+			err = errors.Join(err, flag.Set(name, value))
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
