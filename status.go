@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -293,4 +294,15 @@ func (r *resource) limitName(i int8) string {
 		return ""
 	}
 	return r.limits[i].Name
+}
+
+// Counts reports whether the limit counts a request: those of other agents, models and the like do not.
+func (l *LimitStatus) Counts(req *Request) bool {
+	scope := l.Scope
+	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + req.Key} {
+		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {
+			scope = strings.TrimPrefix(rest, ",")
+		}
+	}
+	return scope == ""
 }

@@ -64,23 +64,24 @@ func newTokens(list []Token, classes []string) (tokens, error) {
 }
 
 // find returns the token that a request bears: in its own header, or where a key would be.
-func (ts tokens) find(h http.Header) (Token, bool) {
+func (ts tokens) find(r *http.Request) (Token, bool) {
 	if len(ts) == 0 {
 		return Token{}, false
 	}
 	for _, name := range append([]string{headerToken}, keyHeaders...) {
-		for _, v := range h.Values(name) {
+		for _, v := range r.Header.Values(name) {
 			if t, ok := ts[sha256.Sum256([]byte(bare(v)))]; ok {
 				return t, true
 			}
 		}
 	}
-	return Token{}, false
+	t, ok := ts[sha256.Sum256([]byte(r.URL.Query().Get("key")))] // where Gemini's keys may be
+	return t, ok
 }
 
 // Bearer is the token that a request bears. It reports false if it bears none; needed tells that it should.
 func (p *Proxy) Bearer(r *http.Request) (t Token, ok, needed bool) {
-	t, ok = p.tokens.find(r.Header)
+	t, ok = p.tokens.find(r)
 	return t, ok, len(p.tokens) > 0 && !overSocket(r)
 }
 
@@ -108,7 +109,7 @@ func bare(v string) string {
 // agent calls itself.
 func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *refusal) {
 	h := r.Header
-	token, borne := p.tokens.find(h)
+	token, borne := p.tokens.find(r)
 	if at.door.res.InjectHeader != "" && !borne && !overSocket(r) {
 		return c, refuse(http.StatusUnauthorized, "the key of "+at.door.name+" is this gate's, and is lent to bearers of a token only",
 			"send a token in X-Sluice-Token, or as the API key")

@@ -175,6 +175,7 @@ func TestWhoSends(t *testing.T) {
 		{"/api/", []string{"X-Agent-Id", "w7"}, 200, "w7"},
 		{"/@bob/api/", []string{"X-Sluice-Token", "tok-bob"}, 200, "bob"},
 		{"/api/", []string{"Authorization", "Bearer tok-bob"}, 200, "bob"},
+		{"/api/?key=tok-bob&alt=sse", nil, 200, "bob"},
 		{"/@eve/api/", []string{"X-Sluice-Token", "tok-bob"}, 403, ""},
 		{"/@x:p1/api/", []string{"X-Sluice-Token", "tok-low"}, 403, ""},
 		{"/@x:p2/api/", []string{"X-Sluice-Token", "tok-low"}, 200, "x"},
@@ -189,7 +190,7 @@ func TestWhoSends(t *testing.T) {
 		{"/", nil, 404, ""},
 	} {
 		r := r
-		if !strings.Contains(fmt.Sprint(c.header), "tok-") {
+		if !strings.Contains(fmt.Sprint(c.path, c.header), "tok-") {
 			if resp, _ := r.get(c.path, c.header...); c.status < 400 && resp.StatusCode != http.StatusUnauthorized {
 				t.Errorf("%s: without a token it is %d", c.path, resp.StatusCode)
 			}
@@ -205,7 +206,7 @@ func TestWhoSends(t *testing.T) {
 			t.Errorf("%s %v: not counted as %s: %v", c.path, c.header, c.agent, after)
 		}
 		if c.status == 200 {
-			if q := <-r.seen; strings.Contains(fmt.Sprint(q.Header), "tok-") {
+			if q := <-r.seen; strings.Contains(fmt.Sprint(q.Header, q.URL), "tok-") {
 				t.Errorf("%s %v: the token went on: %v", c.path, c.header, q.Header)
 			}
 		} else if !strings.Contains(resp.Header.Get("Content-Type"), "json") {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -168,21 +167,10 @@ func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Reques
 	// The ticket is there whatever becomes of this: levels that cannot be read are left out.
 	if status, err := s.gate.Resource(ctx, req.Resource); err == nil {
 		for _, l := range status.Limits {
-			if concerns(l.Scope, &req) {
+			if l.Counts(&req) {
 				grant.Limits = append(grant.Limits, levelJSON{l.Name, l.Kind, l.Unit, l.Limit, l.Remaining})
 			}
 		}
 	}
 	return written(printJSON(w, grant))
-}
-
-// concerns reports whether a limit counts a request: those of other agents do not. A scope is such
-// as agent=NAME,model=NAME.
-func concerns(scope string, req *sluice.Request) bool {
-	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + req.Key} {
-		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {
-			scope = strings.TrimPrefix(rest, ",")
-		}
-	}
-	return scope == ""
 }

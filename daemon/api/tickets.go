@@ -122,21 +122,11 @@ func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) G
 		return g
 	}
 	for _, l := range s.Limits {
-		if concerns(l.Scope, req) {
+		if l.Counts(req) {
 			g.Limits = append(g.Limits, Level{l.Name, l.Kind, l.Unit, l.Limit, l.Remaining})
 		}
 	}
 	return g
-}
-
-// concerns reports whether a limit counts a request: those of other agents do not.
-func concerns(scope string, req *sluice.Request) bool {
-	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + req.Key} {
-		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {
-			scope = strings.TrimPrefix(rest, ",")
-		}
-	}
-	return scope == ""
 }
 
 // owner is whose a ticket is: a token's, or where there is none an agent's.
