@@ -34,6 +34,7 @@ import (
 type Gate struct {
 	url       string
 	store     store.Store
+	ends      store.Store // what ends with the gate: nil if the store is somebody else's
 	plan      *plan
 	resources map[string]*resource
 	few       []*resource // all of them, if that is quicker to search than the map
@@ -58,12 +59,32 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	if err != nil {
 		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
 	}
+	g, err := openOn(ctx, st, p, config)
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	g.ends = st
+	return g, nil
+}
+
+// OpenOn is [Open] on a store that is open, and stays so when the gate is closed: for several gates in one process, such
+// as the one before a configuration changed and the one after it. Config.Store is only what the gate calls it.
+func OpenOn(ctx context.Context, st store.Store, config Config) (*Gate, error) {
+	p, err := newPlan(config)
+	if err != nil {
+		return nil, err
+	}
+	return openOn(ctx, st, p, config)
+}
+
+func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate, error) {
 	g := &Gate{url: config.Store, store: st, plan: p, resources: map[string]*resource{}, retry: config.Retry, events: config.Events}
+	var err error
 	if g.routes, err = checkRoutes(config.Routes); err == nil {
 		g.budgets, err = newBudgets(g, config)
 	}
 	if err != nil {
-		return nil, errors.Join(err, st.Close())
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(config.Resources)) {
 		r, err := g.newResource(ctx, name, config.Resources[name])
@@ -85,7 +106,10 @@ func (g *Gate) Close() error {
 	for _, r := range g.resources {
 		errs = append(errs, r.close())
 	}
-	return errors.Join(append(errs, g.store.Close())...)
+	if g.ends != nil {
+		errs = append(errs, g.ends.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (g *Gate) resource(name string) (*resource, error) {
