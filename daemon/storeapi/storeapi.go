@@ -1,0 +1,260 @@
+// Package storeapi lends a daemon's store to gates in other processes, on other machines if need be: it serves what is under
+// /v1/store, which package remotestore asks for. Bodies are those of package wire.
+package storeapi
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/remotestore/wire"
+)
+
+// Bounds on what is kept for those who call.
+const (
+	maxClients = 4096
+	maxPools   = 1024    // of one client
+	maxSpec    = 1 << 20 // bytes that describe a pool
+)
+
+// Options describe a server.
+type Options struct {
+	Store store.Store
+	// Identify finds out who calls, or says why it may not.
+	Identify func(r *http.Request) (api.Identity, error)
+}
+
+// Server lends a store. It is an [http.Handler] of everything under /v1/store.
+type Server struct {
+	Options
+	mux  *http.ServeMux
+	done chan struct{} // streams end
+
+	mu      sync.Mutex
+	clients map[string]*client
+	closed  bool
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{Options: o, mux: http.NewServeMux(), done: make(chan struct{}), clients: map[string]*client{}}
+	s.handle("POST /v1/store/clients", s.hello)
+	s.of("DELETE /v1/store/clients/{client}", s.leave)
+	s.of("POST /v1/store/clients/{client}/alive", func(w http.ResponseWriter, _ *http.Request, _ *client) error {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	})
+	s.of("GET /v1/store/clients/{client}/watch", s.watch)
+	s.of("POST /v1/store/clients/{client}/pools", s.open)
+	s.at("POST /v1/store/clients/{client}/pools/{pool}/apply", s.apply)
+	s.at("GET /v1/store/clients/{client}/pools/{pool}/snapshot", s.snapshot)
+	s.at("GET /v1/store/clients/{client}/pools/{pool}/history", s.history)
+	s.at("DELETE /v1/store/clients/{client}/pools/{pool}", s.shut)
+	s.handle("/v1/store/", func(_ http.ResponseWriter, r *http.Request, _ api.Identity) error {
+		return &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", r.Method, r.URL.Path), Hint: "the API is described in daemon/api/openapi.yaml"}
+	})
+	return s
+}
+
+// ServeHTTP serves one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Drain ends the answers that would never end, and lets nobody in any more.
+func (s *Server) Drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+	}
+}
+
+// Close closes what callers have open.
+func (s *Server) Close() error {
+	s.Drain()
+	s.mu.Lock()
+	clients := s.clients
+	s.clients = map[string]*client{}
+	s.mu.Unlock()
+	var errs []error
+	for _, c := range clients {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(errs...)
+}
+
+// handle serves a pattern to those who may call and speak the same version.
+func (s *Server) handle(pattern string, h func(http.ResponseWriter, *http.Request, api.Identity) error) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		err := s.serve(w, r, h)
+		switch {
+		case err == nil:
+		case r.Context().Err() != nil:
+			panic(http.ErrAbortHandler) // nobody is there, or only half: it must not look like an answer
+		default:
+			problemOf(err).Write(w)
+		}
+	})
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request, api.Identity) error) error {
+	who, err := s.Identify(r)
+	if err != nil {
+		return err
+	}
+	if who.Agent != "" || who.Highest > 0 {
+		return &api.Problem{
+			Status: http.StatusForbidden, Detail: fmt.Sprintf("the token %.80q is bound to an agent or a class, and whoever has the store can be anybody", who.Token),
+			Hint: "use the API or the proxy with this token, or a token of the highest class that is bound to no agent",
+		}
+	}
+	if v := r.Header.Get(wire.VersionHeader); v != wire.Version {
+		return &api.Problem{
+			Status: http.StatusBadRequest, Detail: fmt.Sprintf("the request speaks version %.20q of the store's language, this daemon %s", v, wire.Version),
+			Hint: "use the same version of sluice on both sides",
+		}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
+	return h(w, r, who)
+}
+
+// of is handle for what a client asks.
+func (s *Server) of(pattern string, h func(http.ResponseWriter, *http.Request, *client) error) {
+	s.handle(pattern, func(w http.ResponseWriter, r *http.Request, who api.Identity) error {
+		c := s.enter(r.PathValue("client"), who.Token)
+		if c == nil {
+			return &api.Problem{Status: http.StatusGone, Detail: "no such client: it was not heard of for too long, or the daemon was started anew", Hint: "say hello again"}
+		}
+		defer c.exit()
+		return h(w, r, c)
+	})
+}
+
+// at is of for what a client asks of a pool.
+func (s *Server) at(pattern string, h func(http.ResponseWriter, *http.Request, *session) error) {
+	s.of(pattern, func(w http.ResponseWriter, r *http.Request, c *client) error {
+		n, err := strconv.Atoi(r.PathValue("pool"))
+		p := c.pool(n)
+		if err != nil || p == nil {
+			return &api.Problem{Status: http.StatusGone, Detail: "the client has no such pool open", Hint: "open it again"}
+		}
+		return h(w, r, p)
+	})
+}
+
+// hello lets a client in.
+func (s *Server) hello(w http.ResponseWriter, _ *http.Request, who api.Identity) error {
+	c := &client{id: rand.Text(), token: who.Token, pools: map[int]*session{}, wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	full := len(s.clients) >= maxClients
+	if !full && !s.closed {
+		s.clients[c.id] = c
+	}
+	closed := s.closed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return store.ErrClosed
+	case full:
+		return &api.Problem{Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("%d clients use the store already", maxClients)}
+	}
+	c.mu.Lock()
+	c.seen = time.Now()
+	c.timer = time.AfterFunc(wire.GoneAfter, func() { s.expire(c) })
+	c.mu.Unlock()
+	return reply(w, wire.Hello{Client: c.id})
+}
+
+// enter finds a client, and notes that it was heard of. Nil: there is none, or it is somebody else's.
+func (s *Server) enter(id, token string) *client {
+	s.mu.Lock()
+	c := s.clients[id]
+	s.mu.Unlock()
+	if c == nil || c.token != token || !c.hear() {
+		return nil
+	}
+	return c
+}
+
+// expire closes a client that was not heard of for too long.
+func (s *Server) expire(c *client) {
+	if !c.lapsed(time.Now()) {
+		return
+	}
+	s.drop(c)
+}
+
+func (s *Server) drop(c *client) {
+	s.mu.Lock()
+	delete(s.clients, c.id)
+	s.mu.Unlock()
+	_ = c.close() // the store is away: what waits there is given up in time
+}
+
+func (s *Server) leave(w http.ResponseWriter, _ *http.Request, c *client) error {
+	s.mu.Lock()
+	delete(s.clients, c.id)
+	s.mu.Unlock()
+	if err := c.close(); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// open opens a pool for a client.
+func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
+	var spec store.Spec
+	d := json.NewDecoder(io.LimitReader(r.Body, maxSpec))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&spec); err != nil {
+		return badBody(err)
+	}
+	p, err := s.Store.Pool(r.Context(), spec)
+	if err != nil {
+		return err
+	}
+	ops := []store.Op{{Kind: store.OpPoll, ID: store.ID{N: 1}}} // of nothing: for the session's number
+	if err := p.Apply(r.Context(), ops); err != nil {
+		return errors.Join(err, p.Close())
+	}
+	n, err := c.add(p)
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	return reply(w, wire.Opened{Pool: n, Session: ops[0].ID.Session, Now: p.Now()})
+}
+
+func reply(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(v) // who is gone misses nothing
+	return nil
+}
+
+func badBody(err error) error {
+	return &api.Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the body: %v", err), Hint: "use the same version of sluice on both sides"}
+}
+
+// problemOf says what an error of the store means for a caller.
+func problemOf(err error) *api.Problem {
+	var p *api.Problem
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &large):
+		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", wire.MaxBody)}
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
+		return &api.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error()}
+	}
+	return &api.Problem{Status: http.StatusBadRequest, Detail: err.Error()}
+}

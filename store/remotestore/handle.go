@@ -1,0 +1,272 @@
+package remotestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/remotestore/wire"
+)
+
+// handle is one session on a pool of the daemon's.
+type handle struct {
+	store *Store
+	spec  store.Spec
+	watch atomic.Pointer[func([]store.ID)]
+	alarm atomic.Pointer[func(store.Outage, bool)]
+	clock atomic.Pointer[moment]
+
+	mu      sync.Mutex
+	free    sync.Cond // nothing is on its way; its lock is mu
+	client  string    // that the pool was opened as
+	name    int       // of the pool, among those of the client
+	session uint64
+	last    uint64 // ticket's number that was given out
+	seq     uint64 // of the last batch
+	pending []*request
+	busy    bool
+	doubt   *batch     // sent and not answered; its callers have been told that they have nothing
+	later   []store.Op // that the daemon has to be told, for callers that do not wait for it
+	waiting map[store.ID]struct{}
+	notices uint64 // that the daemon had made when it last answered
+	heard   uint64 // how many of them have come
+	granted int64  // let go while the daemon was lost
+	local   uint64 // number of the last of these
+	closed  bool
+}
+
+var (
+	_ store.Pool     = (*handle)(nil)
+	_ store.Later    = (*handle)(nil)
+	_ store.Recorder = (*handle)(nil)
+	_ store.Alarm    = (*handle)(nil)
+)
+
+// moment is when the daemon's clock showed something, at the latest.
+type moment struct {
+	shown store.Time
+	at    time.Time
+}
+
+func newHandle(s *Store, spec store.Spec) *handle {
+	h := &handle{store: s, spec: spec, waiting: map[store.ID]struct{}{}}
+	h.free.L = &h.mu
+	return h
+}
+
+// take takes in that the pool was opened. The handle is locked, or nobody else's yet.
+func (h *handle) take(client string, o *wire.Opened, sent time.Time) {
+	h.client, h.name, h.session, h.last, h.seq, h.heard = client, o.Pool, o.Session, 0, 0, 0
+	h.clock.Store(&moment{o.Now, sent})
+}
+
+// Apply implements [store.Pool].
+func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
+	if len(ops) > store.MaxBatch {
+		return fmt.Errorf("%d operations in a batch: at most %d", len(ops), store.MaxBatch)
+	}
+	if slices.ContainsFunc(ops, func(op store.Op) bool { return isLocal(op.ID) }) {
+		return h.applyMixed(ctx, ops)
+	}
+	r := &request{ops: slices.Clone(ops), done: make(chan struct{})}
+	if err := h.enqueue(r); err != nil {
+		if errors.Is(err, errLost) {
+			return h.alone(ops)
+		}
+		return err
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		if h.abandon(r) {
+			return ctx.Err()
+		}
+		<-r.done // it was answered this very moment
+	}
+	if errors.Is(r.err, errLost) {
+		return h.alone(ops)
+	}
+	if r.err != nil {
+		return r.err
+	}
+	for i := range ops {
+		ops[i].ID.Session, ops[i].Result = r.ops[i].ID.Session, r.ops[i].Result
+	}
+	return nil
+}
+
+// CloseLater implements [store.Later].
+func (h *handle) CloseLater(id store.ID, spent bool) error {
+	op := store.Op{Kind: store.OpClose, ID: id, Spent: spent}
+	if isLocal(id) {
+		return nil
+	}
+	err := h.enqueue(&request{ops: []store.Op{op}, nobody: true})
+	if errors.Is(err, errLost) {
+		return h.alone([]store.Op{op})
+	}
+	return err
+}
+
+// Snapshot implements [store.Pool].
+func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
+	return s, h.look(ctx, "/snapshot", &s)
+}
+
+// History implements [store.Recorder].
+func (h *handle) History(ctx context.Context, since store.Time) (past store.History, err error) {
+	return past, h.look(ctx, "/history?since="+strconv.FormatInt(int64(since), 10), &past)
+}
+
+// look asks for something that changes nothing.
+func (h *handle) look(ctx context.Context, what string, answer any) error {
+	for again := false; ; again = true {
+		if h.isClosed() {
+			return store.ErrClosed
+		}
+		path, err := h.path(ctx)
+		if err != nil {
+			return err
+		}
+		err = h.store.link.ask(ctx, http.MethodGet, path+what, nil, answer)
+		switch {
+		case errors.Is(err, errGone) && !again:
+			h.mu.Lock()
+			client := h.client
+			h.mu.Unlock()
+			if err := h.store.renew(ctx, client); err != nil {
+				return err
+			}
+			continue
+		case errors.Is(err, errGone):
+			return unavailable(err)
+		case errors.Is(err, errSilent) && ctx.Err() == nil:
+			h.store.lose(err)
+		}
+		return err
+	}
+}
+
+// path is where the daemon has the pool. It is opened again if the daemon has forgotten this process.
+func (h *handle) path(ctx context.Context) (string, error) {
+	s := h.store
+	s.mu.Lock()
+	client, lost := s.client, s.lost
+	s.mu.Unlock()
+	if lost != nil {
+		return "", lost.err
+	}
+	h.mu.Lock()
+	same := h.client == client
+	path := h.pathLocked()
+	h.mu.Unlock()
+	if same {
+		return path, nil
+	}
+	if err := h.reopen(ctx, client); err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pathLocked(), nil
+}
+
+func (h *handle) pathLocked() string {
+	return "/clients/" + h.client + "/pools/" + strconv.Itoa(h.name)
+}
+
+// Watch implements [store.Pool].
+func (h *handle) Watch(decided func([]store.ID)) { h.watch.Store(&decided) }
+
+// OnOutage implements [store.Alarm].
+func (h *handle) OnOutage(f func(o store.Outage, over bool)) { h.alarm.Store(&f) }
+
+// Outage implements [store.Alarm].
+func (h *handle) Outage() (store.Outage, bool) {
+	h.store.mu.Lock()
+	lost := h.store.lost
+	h.store.mu.Unlock()
+	if lost == nil {
+		return store.Outage{}, false
+	}
+	return h.describe(lost), true
+}
+
+// Now implements [store.Pool]. It may be late by as long as a call takes, and is never early: what is old
+// looks old.
+func (h *handle) Now() store.Time {
+	if h.store.now != nil {
+		return h.store.now()
+	}
+	m := h.clock.Load()
+	return m.shown.Add(time.Since(m.at))
+}
+
+// tell says which tickets have been decided.
+func (h *handle) tell(ids []store.ID) {
+	if f := h.watch.Load(); f != nil && len(ids) > 0 {
+		(*f)(ids)
+	}
+}
+
+// tellAll has all who wait look.
+func (h *handle) tellAll() {
+	h.mu.Lock()
+	ids := slices.Collect(maps.Keys(h.waiting))
+	h.mu.Unlock()
+	h.tell(ids)
+}
+
+func (h *handle) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// settle waits until nothing is on its way. The next ones are refused.
+func (h *handle) settle() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for h.busy {
+		h.free.Wait()
+	}
+}
+
+// Close implements [store.Pool].
+func (h *handle) Close() error {
+	if h.isClosed() {
+		return nil
+	}
+	h.settle()
+	s := h.store
+	s.mu.Lock()
+	delete(s.handles, h)
+	gone := s.closed || s.lost != nil
+	if h.client == s.client {
+		delete(s.byName, h.name)
+	} else {
+		gone = true
+	}
+	s.mu.Unlock()
+	if gone {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	h.mu.Lock()
+	path := h.pathLocked()
+	h.mu.Unlock()
+	if err := s.link.ask(ctx, http.MethodDelete, path, nil, nil); err != nil && !errors.Is(err, errGone) && !errors.Is(err, errSilent) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package remotestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/remotestore/wire"
+)
+
+// How long is waited for a daemon that says nothing.
+const (
+	dialWithin   = 2 * time.Second
+	answerWithin = 3 * time.Second
+)
+
+// maxAnswer bounds an answer: a snapshot with every list full has some megabytes.
+const maxAnswer = 64 << 20
+
+// errGone: the daemon does not know the client, or its pool, any more.
+var errGone = errors.New("the daemon does not know this process any more")
+
+// errSilent: no answer came. What was asked may have been done.
+var errSilent = errors.New("no answer")
+
+// errTooLarge: nothing can carry this.
+var errTooLarge = errors.New("the operations are too large to be sent")
+
+// link sends requests to the daemon.
+type link struct {
+	base  *url.URL
+	token string
+	name  string // for errors
+	http  *http.Client
+}
+
+// silent marks an error as that of a daemon that was not heard.
+func silent(err error) error { return fmt.Errorf("%w: %w (%w)", store.ErrUnavailable, err, errSilent) }
+
+// unavailable marks an error of the daemon as one of the store.
+func unavailable(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable, err) }
+
+// send makes a request. What comes back has a status of 200 or 204; everything else is an error.
+func (l *link) send(ctx context.Context, method, path string, body []byte, kind string) (*http.Response, error) {
+	var r io.Reader
+	if body != nil {
+		r = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, l.base.String()+"/v1/store"+path, r)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(wire.VersionHeader, wire.Version)
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
+	if l.token != "" {
+		req.Header.Set("Authorization", "Bearer "+l.token)
+	}
+	resp, err := l.http.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // the rest is the address, which is known
+		}
+		return nil, silent(fmt.Errorf("%s does not answer: %w", l.name, err))
+	}
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, l.refused(resp)
+}
+
+// refused says what an answer means that is none.
+func (l *link) refused(resp *http.Response) error {
+	var p struct{ Detail, Hint string }
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil || json.Unmarshal(text, &p) != nil || p.Detail == "" {
+		return unavailable(fmt.Errorf("%s answers %s: is it one?", l.name, resp.Status))
+	}
+	if p.Hint != "" {
+		p.Detail += "; " + p.Hint
+	}
+	err = fmt.Errorf("%s: %s", l.name, p.Detail)
+	switch resp.StatusCode {
+	case http.StatusGone, http.StatusConflict: // or it remembers another state of it
+		return errGone
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return err // the store is there, and does not want this
+	}
+	return unavailable(err)
+}
+
+// ask sends JSON and reads JSON. Both may be nil.
+func (l *link) ask(ctx context.Context, method, path string, body, answer any) error {
+	var text []byte
+	kind := ""
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+		kind = "application/json"
+	}
+	resp, err := l.send(ctx, method, path, text, kind)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if answer == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again
+	} else {
+		err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(answer)
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10))
+	}
+	if err != nil {
+		return unavailable(fmt.Errorf("%s: %w", l.name, err))
+	}
+	return nil
+}
+
+// apply sends a batch and returns the answer to it.
+func (l *link) apply(ctx context.Context, path string, body []byte) ([]byte, error) {
+	resp, err := l.send(ctx, http.MethodPost, path, body, wire.ContentType)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, silent(fmt.Errorf("%s: %w", l.name, err))
+	}
+	return text, nil
+}

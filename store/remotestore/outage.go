@@ -1,0 +1,225 @@
+package remotestore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// How often a daemon that is lost is tried: soon, then twice as long each time, with jitter, because a whole fleet
+// may have lost it.
+const (
+	firstTry = 100 * time.Millisecond
+	lastTry  = time.Second
+)
+
+// errLost: the daemon cannot be reached, and the session has to see what it does.
+var errLost = errors.New("the daemon is lost")
+
+// outage is the time in which the daemon cannot be reached.
+type outage struct {
+	since time.Time
+	err   error
+}
+
+func (s *Store) isLost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost != nil
+}
+
+// lose takes in that the daemon cannot be reached. Those who wait find out what that means for them.
+func (s *Store) lose(err error) {
+	s.mu.Lock()
+	if s.lost != nil || s.closed {
+		s.mu.Unlock()
+		return
+	}
+	lost := &outage{time.Now(), err}
+	s.lost = lost
+	s.running.Go(s.comeBack)
+	s.mu.Unlock()
+	s.ring(lost, false)
+	s.tellAll()
+}
+
+// comeBack tries to reach the daemon until it can.
+func (s *Store) comeBack() {
+	pause := firstTry
+	for s.life.Err() == nil {
+		s.sleep(pause/2 + rand.N(pause)) //nolint:gosec // it spreads, it guards nothing
+		pause = min(2*pause, lastTry)
+		s.mu.Lock()
+		client := s.client
+		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(s.life, answerWithin)
+		err := s.link.ask(ctx, http.MethodPost, "/clients/"+client+"/alive", nil, nil)
+		if errors.Is(err, errGone) {
+			err = s.renew(ctx, client)
+		}
+		cancel()
+		if err == nil {
+			s.isBack()
+			return
+		}
+	}
+}
+
+// isBack ends the outage. Everyone says what was not said.
+func (s *Store) isBack() {
+	s.mu.Lock()
+	lost := s.lost
+	s.lost = nil
+	s.mu.Unlock()
+	s.ring(lost, true)
+	for _, h := range s.all() {
+		h.mu.Lock()
+		if h.granted = 0; !h.closed && (h.doubt != nil || len(h.later) > 0) {
+			h.start()
+		}
+		h.mu.Unlock()
+		h.tellAll()
+	}
+}
+
+// ring tells all sessions of an outage.
+func (s *Store) ring(lost *outage, over bool) {
+	for _, h := range s.all() {
+		if f := h.alarm.Load(); f != nil {
+			(*f)(h.describe(lost), over)
+		}
+	}
+}
+
+// describe says what an outage means for a session.
+func (h *handle) describe(lost *outage) store.Outage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.clock.Load()
+	return store.Outage{Since: m.shown.Add(lost.since.Sub(m.at)), Why: lost.err.Error(), Mode: h.mode(), Granted: h.granted}
+}
+
+// mode is what the session does while the daemon is lost. The daemon has the share of what it lends: one that has
+// lost it has none, and is closed.
+func (h *handle) mode() store.OnFailure {
+	if h.spec.OnFailure == store.FailShare {
+		return store.FailClosed
+	}
+	return h.spec.OnFailure
+}
+
+// renew makes this process a client again if the daemon has forgotten the one that it was.
+func (s *Store) renew(ctx context.Context, was string) error {
+	s.renewal.Lock()
+	defer s.renewal.Unlock()
+	s.mu.Lock()
+	done, closed := s.client != was, s.closed
+	s.mu.Unlock()
+	if closed {
+		return store.ErrClosed
+	}
+	if done {
+		return nil
+	}
+	client, err := s.hello(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.client = client
+	clear(s.byName)
+	s.mu.Unlock()
+	s.tellAll() // in what they waited for there is nobody any more
+	return nil
+}
+
+// localSession marks tickets that were let go while the daemon was lost. No store gives out such a number.
+const localSession = 1 << 63
+
+func isLocal(id store.ID) bool { return id.Session&localSession != 0 }
+
+// applyMixed is Apply where some tickets are known here only.
+func (h *handle) applyMixed(ctx context.Context, ops []store.Op) error {
+	var there []store.Op
+	for i := range ops {
+		if !isLocal(ops[i].ID) {
+			there = append(there, ops[i])
+		}
+	}
+	if len(there) > 0 {
+		if err := h.Apply(ctx, there); err != nil {
+			return err
+		}
+	}
+	for i := range ops {
+		if op := &ops[i]; isLocal(op.ID) {
+			op.Result = store.Result{State: store.Ended, ID: op.ID, Now: h.Now(), Reason: store.Reason{Limit: -1}}
+			if op.Kind == store.OpAnswer || op.Kind == store.OpPoll {
+				op.Result.State = store.Granted
+			}
+		} else {
+			*op, there = there[0], there[1:]
+		}
+	}
+	return nil
+}
+
+// alone decides without the daemon.
+func (h *handle) alone(ops []store.Op) error {
+	h.store.mu.Lock()
+	lost := h.store.lost
+	h.store.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return store.ErrClosed
+	}
+	possible := h.mode() == store.FailOpen
+	for i := range ops {
+		switch ops[i].Kind {
+		case store.OpAcquire, store.OpPoll, store.OpRenew, store.OpAnswer, store.OpClose, store.OpCancel:
+		default:
+			possible = false
+		}
+	}
+	if !possible {
+		h.sayLater(ops...) // what is over is over, whatever the caller makes of the error
+		for i := range ops {
+			if _, waits := h.waiting[ops[i].ID]; waits && ops[i].Kind == store.OpPoll {
+				delete(h.waiting, ops[i].ID) // whoever waited for it is told that it cannot
+				h.sayLater(store.Op{Kind: store.OpCancel, ID: ops[i].ID})
+			}
+		}
+		if lost == nil {
+			return unavailable(errLost) // it is back this very moment
+		}
+		return lost.err
+	}
+	now := h.Now()
+	for i := range ops {
+		op := &ops[i]
+		op.Result = store.Result{State: store.Granted, ID: op.ID, Now: now, GrantedAt: now, Reason: store.Reason{Limit: -1}}
+		switch op.Kind {
+		case store.OpAcquire:
+			h.local++
+			h.granted++
+			op.Result.ID = store.ID{Session: localSession | h.session, N: h.local}
+		case store.OpPoll, store.OpRenew:
+			if _, waits := h.waiting[op.ID]; waits { // it need not wait any longer, nor does its entry
+				delete(h.waiting, op.ID)
+				h.granted++
+				h.sayLater(store.Op{Kind: store.OpCancel, ID: op.ID})
+			}
+		case store.OpAnswer:
+			h.sayLater(*op)
+		default:
+			op.Result.State = store.Ended
+			h.sayLater(*op)
+		}
+	}
+	return nil
+}

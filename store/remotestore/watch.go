@@ -1,0 +1,117 @@
+package remotestore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/sluicehq/sluice/store/remotestore/wire"
+)
+
+// listen has somebody listen to what the daemon says of those who wait.
+func (s *Store) listen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.streams && !s.closed {
+		s.streams = true
+		s.running.Go(s.listening)
+	}
+}
+
+// listening keeps a stream open. Whenever it was broken, all who wait look for themselves: something may have been
+// lost.
+func (s *Store) listening() {
+	pause := firstTry
+	for s.life.Err() == nil {
+		heard, err := s.stream()
+		if heard {
+			pause = firstTry
+		}
+		switch {
+		case errors.Is(err, errGone):
+			// Whoever asks next renews it.
+		case errors.Is(err, errSilent) && s.life.Err() == nil:
+			s.lose(err)
+		}
+		if s.life.Err() == nil {
+			s.tellAll()
+			s.sleep(pause/2 + rand.N(pause)) //nolint:gosec // it spreads, it guards nothing
+			pause = min(2*pause, lastTry)
+		}
+	}
+}
+
+// stream listens until something is wrong. It reports whether anything was heard.
+func (s *Store) stream() (heard bool, err error) {
+	s.mu.Lock()
+	client, lost := s.client, s.lost
+	s.mu.Unlock()
+	if lost != nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithCancel(s.life)
+	defer cancel()
+	quiet := time.AfterFunc(wire.QuietAfter, cancel)
+	defer quiet.Stop()
+	resp, err := s.link.send(ctx, http.MethodGet, "/clients/"+client+"/watch", nil, "")
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	r := bufio.NewReader(resp.Body)
+	for {
+		n, err := wire.ReadNotice(r)
+		if err != nil {
+			return heard, nil // whether the daemon is gone, the next call finds out
+		}
+		heard = true
+		quiet.Reset(wire.QuietAfter)
+		if n.Pool != 0 {
+			s.notice(client, &n)
+		}
+	}
+}
+
+// notice tells a session what the daemon has told.
+func (s *Store) notice(client string, n *wire.Notice) {
+	s.mu.Lock()
+	h := s.byName[n.Pool]
+	same := s.client == client
+	s.mu.Unlock()
+	if h == nil || !same {
+		return
+	}
+	if n.All {
+		h.tellAll()
+	} else {
+		h.mu.Lock()
+		for _, id := range n.IDs {
+			delete(h.waiting, id)
+		}
+		h.mu.Unlock()
+		h.tell(n.IDs)
+	}
+	h.mu.Lock()
+	h.heard = n.Seq
+	h.mu.Unlock()
+}
+
+// tellAll has everyone who waits look.
+func (s *Store) tellAll() {
+	for _, h := range s.all() {
+		h.tellAll()
+	}
+}
+
+// sleep waits, but not beyond the end of the store.
+func (s *Store) sleep(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.life.Done():
+	}
+}

@@ -1,0 +1,193 @@
+// Package wire is how a daemon and its remote callers speak of pools: what is in the bodies of requests and
+// answers under /v1/store. Both ends use this package, and say which version of it.
+//
+// A caller says hello and is a client from then on. It opens pools, and applies operations to them. What it asks for
+// is numbered, so that asking again after an answer was lost does nothing twice. One answer never ends: it
+// tells which tickets have been decided.
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Version is that of the bodies. One who speaks another is turned away.
+const Version = "1"
+
+// VersionHeader says which version a request speaks.
+const VersionHeader = "Sluice-Store-Version"
+
+// ContentType is that of bodies that are not JSON.
+const ContentType = "application/vnd.sluice.store"
+
+// How both ends know that the other is there.
+const (
+	AliveEvery = 3 * time.Second  // a client says that it is alive
+	GoneAfter  = 12 * time.Second // without a word from it, what it has open is closed
+	BeatEvery  = 4 * time.Second  // the answer that never ends says something
+	QuietAfter = 15 * time.Second // without a word in it, it is broken
+)
+
+// MaxBody bounds a request.
+const MaxBody = 16 << 20
+
+// Hello is the answer to a new client.
+type Hello struct {
+	Client string `json:"client"`
+}
+
+// Opened is the answer to one who opens a pool.
+type Opened struct {
+	Pool    int        `json:"pool"`    // its name among those of the client
+	Session uint64     `json:"session"` // that tickets are of
+	Now     store.Time `json:"now"`
+}
+
+// ErrCorrupt is returned for what this package has not written.
+var ErrCorrupt = errors.New("what came is not what a gate of this version sends")
+
+// AppendResults appends what became of operations. Notices is how many were told so far to the session.
+func AppendResults(dst []byte, ops []store.Op, notices uint64) []byte {
+	dst = binary.AppendUvarint(dst, notices)
+	dst = binary.AppendUvarint(dst, uint64(len(ops)))
+	for i := range ops {
+		r := &ops[i].Result
+		flags := byte(0)
+		if r.Held {
+			flags = 1
+		}
+		dst = append(dst, byte(r.State), flags, byte(r.Reason.Code), byte(r.Reason.Behind), byte(r.Reason.Limit))
+		dst = binary.AppendUvarint(dst, r.ID.Session)
+		dst = binary.AppendUvarint(dst, r.ID.N)
+		for _, v := range [...]int64{int64(r.Now), int64(r.GrantedAt), int64(r.Waited), int64(r.Reason.At), r.Share} {
+			dst = binary.AppendVarint(dst, v)
+		}
+	}
+	return dst
+}
+
+// ReadResults reads what became of as many operations as there are.
+func ReadResults(src []byte, ops []store.Op) (notices uint64, err error) {
+	r := reader{b: src}
+	notices = r.uvarint()
+	if r.uvarint() != uint64(len(ops)) {
+		return 0, ErrCorrupt
+	}
+	for i := range ops {
+		fixed := r.bytes(5)
+		if fixed == nil {
+			return 0, ErrCorrupt
+		}
+		res := store.Result{
+			State: store.State(fixed[0]), Held: fixed[1] == 1,
+			Reason: store.Reason{Code: store.Code(fixed[2]), Behind: store.Code(fixed[3]), Limit: int8(fixed[4])}, //nolint:gosec // it was one
+			ID:     store.ID{Session: r.uvarint(), N: r.uvarint()},
+		}
+		res.Now, res.GrantedAt, res.Waited = store.Time(r.varint()), store.Time(r.varint()), time.Duration(r.varint())
+		res.Reason.At, res.Share = store.Time(r.varint()), r.varint()
+		ops[i].Result = res
+	}
+	if r.bad || len(r.b) > 0 {
+		return 0, ErrCorrupt
+	}
+	return notices, nil
+}
+
+// Notice is which tickets of a pool have been decided.
+type Notice struct {
+	Pool int
+	Seq  uint64 // of the pool's notices; the first is 1
+	All  bool   // there were too many: look at all that wait
+	IDs  []store.ID
+}
+
+// MaxNotice bounds the tickets in one.
+const MaxNotice = 4096
+
+// AppendNotice appends a notice. The zero one says nothing but that the stream is alive.
+func AppendNotice(dst []byte, n *Notice) []byte {
+	dst = binary.AppendUvarint(dst, uint64(n.Pool)) //nolint:gosec // pools are counted from 1
+	dst = binary.AppendUvarint(dst, n.Seq)
+	all := byte(0)
+	if n.All {
+		all = 1
+	}
+	dst = append(dst, all)
+	dst = binary.AppendUvarint(dst, uint64(len(n.IDs)))
+	for _, id := range n.IDs {
+		dst = binary.AppendUvarint(dst, id.Session)
+		dst = binary.AppendUvarint(dst, id.N)
+	}
+	return dst
+}
+
+// ReadNotice reads the next notice.
+func ReadNotice(r interface {
+	io.Reader
+	io.ByteReader
+}) (n Notice, err error) {
+	next := func() (v uint64) {
+		if err == nil {
+			v, err = binary.ReadUvarint(r)
+		}
+		return v
+	}
+	pool := next()
+	n.Seq = next()
+	if err != nil {
+		return n, err
+	}
+	all, err := r.ReadByte()
+	if err != nil {
+		return n, err
+	}
+	count := next()
+	if count > MaxNotice || all > 1 || pool > 1<<31 {
+		return n, ErrCorrupt
+	}
+	n.Pool, n.All = int(pool), all == 1 //nolint:gosec // it is small
+	n.IDs = make([]store.ID, count)
+	for i := range n.IDs {
+		n.IDs[i] = store.ID{Session: next(), N: next()}
+	}
+	return n, err
+}
+
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) bytes(n int) []byte {
+	if len(r.b) < n {
+		r.b, r.bad = nil, true
+		return nil
+	}
+	v := r.b[:n]
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
