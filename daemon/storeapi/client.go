@@ -38,8 +38,6 @@ type session struct {
 	mu    sync.Mutex // one batch at a time, in order
 	seq   uint64     // of the last that was carried out
 	reply []byte     // to it
-
-	notices uint64 // under the client's lock
 }
 
 // hear notes that a client is alive. It reports false if it is too late for that.
@@ -134,7 +132,6 @@ func (c *client) close() error {
 func (s *session) decided(ids []store.ID) {
 	c := s.client
 	c.mu.Lock()
-	s.notices++
 	c.note(s, ids)
 	c.mu.Unlock()
 	select {
@@ -147,7 +144,7 @@ func (s *session) decided(ids []store.ID) {
 func (c *client) note(s *session, ids []store.ID) {
 	for i := range c.due {
 		if n := &c.due[i]; n.Pool == s.name {
-			if n.Seq = s.notices; len(n.IDs)+len(ids) > wire.MaxNotice {
+			if len(n.IDs)+len(ids) > wire.MaxNotice {
 				n.All, n.IDs = true, nil
 			} else if !n.All {
 				n.IDs = append(n.IDs, ids...)
@@ -155,7 +152,7 @@ func (c *client) note(s *session, ids []store.ID) {
 			return
 		}
 	}
-	n := wire.Notice{Pool: s.name, Seq: s.notices}
+	n := wire.Notice{Pool: s.name}
 	if n.All = len(ids) > wire.MaxNotice; !n.All {
 		n.IDs = append(n.IDs, ids...) // a copy: they are valid during the call only
 	}
@@ -169,11 +166,4 @@ func (c *client) take() []wire.Notice {
 	due := c.due
 	c.due = nil
 	return due
-}
-
-// told is how many notices there were for a session.
-func (s *session) told() uint64 {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
-	return s.notices
 }

@@ -56,7 +56,7 @@ func (p *session) apply(ctx context.Context, seq uint64, ops []store.Op) ([]byte
 	if err := p.pool.Apply(ctx, ops); err != nil {
 		return nil, err // it was not carried out: the number can be used again
 	}
-	p.seq, p.reply = seq, wire.AppendResults(nil, ops, p.told())
+	p.seq, p.reply = seq, wire.AppendResults(nil, ops)
 	return p.reply, nil
 }
 

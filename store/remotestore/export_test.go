@@ -11,25 +11,19 @@ import (
 // WithClock replaces the daemon's clock as it is known here.
 func WithClock(now func() store.Time) Option { return func(s *Store) { s.now = now } }
 
-// Hear waits until all that the daemon has told so far has been heard.
-func (s *Store) Hear(ctx context.Context) error {
+// Hear waits until every session has been told of as many tickets as the daemon's store has told of.
+func (s *Store) Hear(ctx context.Context, told func(session uint64) int) error {
 	for _, h := range s.all() {
-		if h.isClosed() {
-			continue
-		}
-		if err := h.Apply(ctx, nil); err != nil {
-			return err
-		}
 		for {
 			h.mu.Lock()
-			told, heard := h.notices, h.heard
+			heard, of := h.heard, told(h.session)
 			h.mu.Unlock()
-			if heard >= told {
+			if heard >= of {
 				break
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("heard %d of %d notices: %w", heard, told, ctx.Err())
+				return fmt.Errorf("heard of %d tickets, not %d: %w", heard, of, ctx.Err())
 			case <-time.After(50 * time.Microsecond):
 			}
 		}

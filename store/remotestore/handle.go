@@ -36,10 +36,10 @@ type handle struct {
 	doubt   *batch     // sent and not answered; its callers have been told that they have nothing
 	later   []store.Op // that the daemon has to be told, for callers that do not wait for it
 	waiting map[store.ID]struct{}
-	notices uint64 // that the daemon had made when it last answered
-	heard   uint64 // how many of them have come
-	granted int64  // let go while the daemon was lost
-	local   uint64 // number of the last of these
+	early   map[store.ID]struct{} // decided before it was known that they wait
+	heard   int                   // how often a ticket of it was told of
+	granted int64                 // let go while the daemon was lost
+	local   uint64                // number of the last of these
 	closed  bool
 }
 
@@ -57,7 +57,7 @@ type moment struct {
 }
 
 func newHandle(s *Store, spec store.Spec) *handle {
-	h := &handle{store: s, spec: spec, waiting: map[store.ID]struct{}{}}
+	h := &handle{store: s, spec: spec, waiting: map[store.ID]struct{}{}, early: map[store.ID]struct{}{}}
 	h.free.L = &h.mu
 	return h
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func anybody(*http.Request) (api.Identity, error) { return api.Identity{}, nil }
 func open(t *testing.T) storetest.Harness {
 	t.Helper()
 	clock := storetest.NewClock(storetest.Start)
-	mem := memstore.New(memstore.WithClock(clock))
+	mem := &telling{Store: memstore.New(memstore.WithClock(clock)), told: map[uint64]int{}}
 	lent := storeapi.New(storeapi.Options{Store: mem, Identify: anybody})
 	server := httptest.NewServer(lent)
 	s, err := remotestore.Open(context.Background(), server.URL, remotestore.WithClock(clock.Now))
@@ -38,11 +39,47 @@ func open(t *testing.T) storetest.Harness {
 			clock.Advance(d)
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
-			if err := s.Hear(ctx); err != nil {
+			if err := s.Hear(ctx, mem.toldTo); err != nil {
 				t.Error(err)
 			}
 		},
 	}
+}
+
+// telling counts how often its sessions were told of a ticket.
+type telling struct {
+	store.Store
+	mu   sync.Mutex
+	told map[uint64]int
+}
+
+func (s *telling) toldTo(session uint64) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[session]
+}
+
+func (s *telling) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	p, err := s.Store.Pool(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &tellingPool{p, p.(store.Recorder), s}, nil
+}
+
+type tellingPool struct {
+	store.Pool
+	store.Recorder
+	of *telling
+}
+
+func (p *tellingPool) Watch(decided func([]store.ID)) {
+	p.Pool.Watch(func(ids []store.ID) {
+		p.of.mu.Lock()
+		p.of.told[ids[0].Session] += len(ids)
+		p.of.mu.Unlock()
+		decided(ids)
+	})
 }
 
 // lending ends the daemon's side with the caller's.

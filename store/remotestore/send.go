@@ -112,6 +112,7 @@ func (h *handle) next() *batch {
 		return h.together()
 	}
 	h.busy = false
+	clear(h.early)
 	h.free.Broadcast()
 	return nil
 }
@@ -226,12 +227,11 @@ func (h *handle) resolve(b *batch) {
 		if err != nil {
 			return err
 		}
-		if _, err := wire.ReadResults(text, nil); err == nil {
+		if wire.ReadResults(text, nil) == nil {
 			return nil
 		}
 		applied = true
-		_, err = wire.ReadResults(text, b.ops)
-		return err
+		return wire.ReadResults(text, b.ops)
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -265,16 +265,12 @@ func (h *handle) post(ctx context.Context, path string, b *batch) error {
 		if err != nil {
 			return err
 		}
-		notices, err := wire.ReadResults(text, b.ops)
-		if err != nil {
+		if err := wire.ReadResults(text, b.ops); err != nil {
 			return unavailable(err)
 		}
 		if len(b.ops) > 0 {
 			h.clock.Store(&moment{b.ops[0].Result.Now, sent})
 		}
-		h.mu.Lock()
-		h.notices = notices
-		h.mu.Unlock()
 		return nil
 	}
 }
@@ -333,7 +329,9 @@ func (h *handle) note(r *request) {
 				h.sayLater(store.Op{Kind: store.OpCancel, ID: op.Result.ID})
 				continue
 			}
-			h.waiting[op.Result.ID] = struct{}{}
+			if _, decided := h.early[op.Result.ID]; !decided {
+				h.waiting[op.Result.ID] = struct{}{}
+			}
 			h.store.listen()
 			continue
 		}

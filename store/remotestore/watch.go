@@ -89,13 +89,16 @@ func (s *Store) notice(client string, n *wire.Notice) {
 	} else {
 		h.mu.Lock()
 		for _, id := range n.IDs {
+			if _, waits := h.waiting[id]; !waits && h.busy { // the answer that says it waits is still on its way
+				h.early[id] = struct{}{}
+			}
 			delete(h.waiting, id)
 		}
 		h.mu.Unlock()
 		h.tell(n.IDs)
 	}
 	h.mu.Lock()
-	h.heard = n.Seq
+	h.heard += len(n.IDs)
 	h.mu.Unlock()
 }
 

@@ -50,9 +50,8 @@ type Opened struct {
 // ErrCorrupt is returned for what this package has not written.
 var ErrCorrupt = errors.New("what came is not what a gate of this version sends")
 
-// AppendResults appends what became of operations. Notices is how many were told so far to the session.
-func AppendResults(dst []byte, ops []store.Op, notices uint64) []byte {
-	dst = binary.AppendUvarint(dst, notices)
+// AppendResults appends what became of operations.
+func AppendResults(dst []byte, ops []store.Op) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(ops)))
 	for i := range ops {
 		r := &ops[i].Result
@@ -71,16 +70,15 @@ func AppendResults(dst []byte, ops []store.Op, notices uint64) []byte {
 }
 
 // ReadResults reads what became of as many operations as there are.
-func ReadResults(src []byte, ops []store.Op) (notices uint64, err error) {
+func ReadResults(src []byte, ops []store.Op) error {
 	r := reader{b: src}
-	notices = r.uvarint()
 	if r.uvarint() != uint64(len(ops)) {
-		return 0, ErrCorrupt
+		return ErrCorrupt
 	}
 	for i := range ops {
 		fixed := r.bytes(5)
 		if fixed == nil {
-			return 0, ErrCorrupt
+			return ErrCorrupt
 		}
 		res := store.Result{
 			State: store.State(fixed[0]), Held: fixed[1] == 1,
@@ -92,16 +90,15 @@ func ReadResults(src []byte, ops []store.Op) (notices uint64, err error) {
 		ops[i].Result = res
 	}
 	if r.bad || len(r.b) > 0 {
-		return 0, ErrCorrupt
+		return ErrCorrupt
 	}
-	return notices, nil
+	return nil
 }
 
 // Notice is which tickets of a pool have been decided.
 type Notice struct {
 	Pool int
-	Seq  uint64 // of the pool's notices; the first is 1
-	All  bool   // there were too many: look at all that wait
+	All  bool // there were too many: look at all that wait
 	IDs  []store.ID
 }
 
@@ -111,7 +108,6 @@ const MaxNotice = 4096
 // AppendNotice appends a notice. The zero one says nothing but that the stream is alive.
 func AppendNotice(dst []byte, n *Notice) []byte {
 	dst = binary.AppendUvarint(dst, uint64(n.Pool)) //nolint:gosec // pools are counted from 1
-	dst = binary.AppendUvarint(dst, n.Seq)
 	all := byte(0)
 	if n.All {
 		all = 1
@@ -137,7 +133,6 @@ func ReadNotice(r interface {
 		return v
 	}
 	pool := next()
-	n.Seq = next()
 	if err != nil {
 		return n, err
 	}
