@@ -11,7 +11,7 @@ CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... 
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test need-redis fmt-check vet staticcheck unit need-node sdk redis-suite race bench-check bench page faults-check faults lint fuzz
+.PHONY: help run demo build test need-redis fmt-check vet staticcheck unit need-node sdk redis-suite race bench-check bench page keda soak faults-check faults lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,13 @@ bench: need-redis ## measure Sluice side by side with other limiters
 
 page: ## the live page in a real Chromium, which is installed where it is missing
 	scripts/need-chromium && cd test/page && $(GO) vet ./... && $(GO) test ./...
+
+# Not part of test: KEDA's client brings all of KEDA with it, which takes many minutes to download and compile.
+keda: ## drive the scaler with KEDA's own client (takes many minutes to build the first time)
+	cd test/keda && $(GO) vet ./... && $(GO) test -vet=off -v ./...
+
+soak: build ## 10,000 agents and 1,000 tickets a second on a real daemon for 3 minutes (SOAKFLAGS=-h)
+	$(GO) run ./test/soak --sluice bin/sluice $(SOAKFLAGS)
 
 faults-check: need-redis
 	cd test/faults && $(GO) vet ./... && $(GO) test ./...

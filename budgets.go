@@ -46,6 +46,9 @@ func newBudgets(g *Gate, c Config) (*budgets, error) {
 	switch scheme, _, _ := strings.Cut(g.url, ":"); scheme {
 	case "mem":
 		b.books = ledger.NewMemory()
+		if s, ok := g.store.(store.Shelf); ok { // gates on the same store have the same books
+			b.books, _ = s.Keep("budgets", b.books).(ledger.Ledger)
+		}
 	case "file":
 		dir, err := ledger.DirOf(g.url)
 		if err != nil {

@@ -234,7 +234,7 @@ func TestNewWorkAsJSON(t *testing.T) {
 		if _, ok := at(t, v, "chain").([]any); !ok {
 			t.Errorf("the chain is %v, want a list", at(t, v, "chain"))
 		}
-		const want = "allocated class lease_expires_at lease_started_at machine name pause_chain resource state used user waits_for"
+		const want = "allocated class lease_expires_at lease_started_at leased machine name pause_chain resource slots state used user waits_for"
 		if got := keys(t, at(t, asJSON(t, status(t, g)), "agents", 0)); got != want {
 			t.Errorf("keys of an agent are\n  %s, want\n  %s", got, want)
 		}

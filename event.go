@@ -14,6 +14,7 @@ const (
 	EventRefused   = "refused"    // a request was not let through
 	EventWouldWait = "would_wait" // in the mode observe: it was let through, and would not have been
 	EventLeaseLost = "lease_lost" // an agent's heartbeat was refused or not heard
+	EventTakenOver = "taken_over" // another machine has an agent's lease from now on
 	EventStoreLost = "store_lost" // the store cannot be reached
 	EventStoreBack = "store_back" // and now it can again
 	EventDropped   = "dropped"    // events were lost: more came than could be written
@@ -59,6 +60,10 @@ type Event struct {
 	Consecutive int        `json:"consecutive,omitempty"`
 	ForMS       int64      `json:"for_ms,omitempty"` // of a store that is back as well: how long it was out of reach
 	Until       *time.Time `json:"until,omitempty"`
+
+	// Of a lease that was taken over: where the agent is now, and where it was.
+	Machine     string `json:"machine,omitempty"`
+	FromMachine string `json:"from_machine,omitempty"`
 
 	// Of a store that is lost or back: what this process does meanwhile.
 	Mode string `json:"mode,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sluicehq/sluice/store"
 )
@@ -20,6 +21,10 @@ type fleet struct {
 	leases map[*Lease]struct{}
 	agents map[string]int // how many leases each has
 	closed bool
+
+	looking  sync.Mutex // guards what follows, and is held while it is read
+	joined   []store.Agent
+	lookedAt time.Time
 }
 
 // fleetPool opens the fleet's pool when it is first needed.

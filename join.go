@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type Lease struct {
 	mu    sync.Mutex
 	waits []string // declared
 	err   error    // of the latest heartbeat
+	skip  int      // renewals before it is looked again whether the agent has moved
 }
 
 // Join takes a lease for an agent, and a slot of its user where slots are bounded: if all
@@ -95,7 +97,7 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 		waits: slices.Clone(m.WaitsFor), done: make(chan struct{}), slot: m.Agent,
 	}
 	if m.Instance != "" && g.plan.slots.Max > 0 {
-		l.slot += "#" + m.Instance
+		l.slot = fleetMark + m.Agent + "#" + m.Instance
 	}
 	l.stay, l.stop = context.WithCancel(context.Background())
 	if l.user == "" {
@@ -113,6 +115,9 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 	}
 	if m.Agent == "" {
 		return bad("a member needs an agent's name")
+	}
+	if strings.HasPrefix(m.Agent, fleetMark) {
+		return bad("the name of agent %.80q begins with a control character", m.Agent)
 	}
 	if max(len(l.slot), len(l.user), len(l.machine)) > store.MaxName {
 		return bad("the names of agent, user and machine can be %d bytes long", store.MaxName)
@@ -168,11 +173,12 @@ func (l *Lease) WaitFor(ctx context.Context, agents ...string) error {
 	l.mu.Lock()
 	l.waits = slices.Clone(agents)
 	l.mu.Unlock()
-	return l.beat(ctx)
+	return l.keep(ctx)
 }
 
 // Err is why the latest heartbeat failed; nil if it did not. After a failure the next one tries
-// again: a lease that has run out is taken anew, if there is a slot.
+// again: a lease that has run out is taken anew, if there is a slot. One that another machine has taken over
+// ([ErrTakenOver]) stays there until that machine leaves it or dies.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +219,7 @@ func (l *Lease) renew(every time.Duration) {
 			return
 		case <-tick.C:
 			ctx, cancel := context.WithTimeout(l.stay, every)
-			l.tellLost(l.beat(ctx))
+			l.tellLost(l.keep(ctx))
 			cancel()
 		}
 	}
@@ -241,9 +247,27 @@ func (l *Lease) beat(ctx context.Context) error {
 		return &Error{Err: ErrEnded, Agent: l.agent, Message: fmt.Sprintf("agent %q: its lease has ended", l.agent), Hint: "join again"}
 	}
 	err := l.tell(ctx, store.OpHeartbeat)
+	if err == nil {
+		l.tellTakenOver(l.gate.granted(l))
+	}
+	l.fail(err)
+	return err
+}
+
+func (l *Lease) fail(err error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.err = err
-	l.mu.Unlock()
+}
+
+// keep is beat for one that has the lease: if it is another machine's by now, it is not taken back.
+func (l *Lease) keep(ctx context.Context) error {
+	by := l.gate.hasMoved(ctx, l)
+	if by == "" {
+		return l.beat(ctx)
+	}
+	err := &Error{Err: ErrTakenOver, Agent: l.agent, Message: fmt.Sprintf("agent %q: %s", l.agent, movedReason(by)), Hint: "what was begun may go on; leave, and join again to take it back"}
+	l.fail(err)
 	return err
 }
 
@@ -254,6 +278,7 @@ func (l *Lease) leave() error {
 	l.telling.Lock()
 	defer l.telling.Unlock()
 	l.ended = true
+	l.gate.holders.leave(l.agent, l.machine)
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
 	return l.tell(ctx, store.OpLeave)
@@ -304,6 +329,7 @@ func (l *Lease) tellSlot(ctx context.Context, kind store.OpKind) error {
 	}
 	ops := []store.Op{{
 		Kind: kind, Agent: l.slot, User: l.user, Machine: l.machine, Class: l.class, TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
+		WaitsFor: []string{l.agent}, // whose it is
 	}}
 	if err := pool.Apply(ctx, ops); err != nil {
 		return l.gate.storeError(err)

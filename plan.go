@@ -40,6 +40,7 @@ type plan struct {
 
 	member    string // what this process is called
 	look      bool
+	restate   bool // what it says counts instead of what was said through the same store before
 	passing   bool // it has no share while the store cannot be reached
 	onFailure OnFailure
 }
@@ -187,7 +188,7 @@ func (p *plan) toolCost(tool string) int64 {
 // spec turns a resource's configuration into what the store keeps.
 func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	s := store.Spec{
-		Name: name, Member: p.member, Look: p.look, Passing: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting,
+		Name: name, Member: p.member, Look: p.look, Restate: p.restate, Passing: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting,
 		Throttle: store.Backoff(r.Backoff),
 		Overload: store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
 	}

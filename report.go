@@ -41,6 +41,10 @@ type CallerReport struct {
 	// WouldWait is how many were let through in the mode observe that would have been held or
 	// refused; only the event log knows.
 	WouldWait int64 `json:"would_wait"`
+	// Held is how many waited because a limit was full, and HeldMicros what they cost: sent when they were asked for, they
+	// would have gone over it. Only the event log knows.
+	Held       int64 `json:"held"`
+	HeldMicros int64 `json:"-"`
 	// Micros is what the sends cost, in millionths of a dollar, and RetryMicros what those of them did that were retries; an
 	// estimate where nobody said. Unpriced is how many were for models whose price nobody knows. Only the event log knows.
 	Micros      int64                  `json:"-"`

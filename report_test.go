@@ -174,7 +174,7 @@ func TestReportAsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		v = asJSON(t, rep)
-		const caller = "failed first_sends mean_per_s models name peak_per_min peak_per_s retries throttled units unpriced waited_ms would_wait"
+		const caller = "failed first_sends held mean_per_s models name peak_per_min peak_per_s retries throttled units unpriced waited_ms would_wait"
 		for _, c := range []struct {
 			path []any
 			want string
@@ -280,7 +280,7 @@ func TestPoolAsJSON(t *testing.T) {
 		if got := keys(t, v); got != "allocations resetAt totalLimit" {
 			t.Errorf("keys are %s", got)
 		}
-		if got := keys(t, at(t, v, "allocations", "a")); got != "allocated leaseExpiry priority used" {
+		if got := keys(t, at(t, v, "allocations", "a")); got != "allocated class leaseExpiry leaseStart leased machine priority state used user" {
 			t.Errorf("keys of an allocation are %s", got)
 		}
 		if at(t, v, "totalLimit") != 1000.0 || at(t, v, "resetAt") != "2000-01-01T01:00:00Z" && at(t, v, "resetAt") != "2000-01-01T01:00:01.2Z" ||

@@ -40,6 +40,9 @@ type Gate struct {
 	few       []*resource // all of them, if that is quicker to search than the map
 	retry     retry.Policy
 	fleet     fleet
+	outlook   outlook
+	holders   holders
+	links     links
 	budgets   *budgets // nil: there are none
 	routes    map[string][]RouteChoice
 	events    func(Event)
@@ -55,9 +58,9 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := store.Open(ctx, config.Store)
+	st, err := OpenStore(ctx, config.Store)
 	if err != nil {
-		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
+		return nil, err
 	}
 	g, err := openOn(ctx, st, p, config)
 	if err != nil {
@@ -67,14 +70,35 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	return g, nil
 }
 
+// OpenStore opens the store at a URL, for [OpenOn].
+func OpenStore(ctx context.Context, url string) (store.Store, error) {
+	st, err := store.Open(ctx, url)
+	if err != nil {
+		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
+	}
+	return st, nil
+}
+
 // OpenOn is [Open] on a store that is open, and stays so when the gate is closed: for several gates in one process, such
 // as the one before a configuration changed and the one after it. Config.Store is only what the gate calls it.
+//
+// What config says of resources counts instead of what gates on the same store have said before. They go on: those who wait do so
+// under the new limits, what is charged stays charged, and tickets can be ended through any of them.
 func OpenOn(ctx context.Context, st store.Store, config Config) (*Gate, error) {
 	p, err := newPlan(config)
 	if err != nil {
 		return nil, err
 	}
-	return openOn(ctx, st, p, config)
+	p.restate = true
+	g, err := openOn(ctx, st, p, config)
+	if err != nil || p.lease < 0 || p.look {
+		return g, err
+	}
+	// Not when it is first needed: the latest gate is to be the last that says something of the fleet.
+	if _, err := g.fleetPool(ctx); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
 }
 
 func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate, error) {

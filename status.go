@@ -33,6 +33,12 @@ type AgentStatus struct {
 	Used           int64      `json:"used"`
 	LeaseStartedAt *time.Time `json:"lease_started_at"`
 	LeaseExpiresAt *time.Time `json:"lease_expires_at"`
+	// Leased tells that the agent holds a lease. One that does not has only asked: it counts as alive from its first
+	// request until LeaseExpiresAt, and has no machine.
+	Leased bool `json:"leased"`
+	// Slots are those of its user's that the agent holds, where slots are bounded: under its own name, or one for each of its
+	// instances, such as indexer#4711.
+	Slots []string `json:"slots"`
 	// State is limited (held up by a limit, a pause or the like for longer than a moment),
 	// held (should start no new work: an agent that it waits for is limited), waiting (for
 	// its turn), or active.
@@ -249,10 +255,15 @@ func sizeOf(l *store.Limit) int64 {
 // ours is, or the provider's.
 func (r *resource) differs(l *store.LimitState) string {
 	ours := sizeOf(&r.limits[l.Limit])
-	if l.By == "" || l.By == r.plan.member || ours == 0 || l.Size == ours || l.Cut > 0 {
+	switch {
+	case l.By == "" || ours == 0 || l.Size == ours || l.Cut > 0:
 		return ""
+	case l.By != r.plan.member:
+		return l.By
+	case r.plan.restate: // it cannot be taken back while others may rely on it
+		return "this process, by an earlier configuration"
 	}
-	return l.By
+	return ""
 }
 
 func (r *resource) mode() string {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/policy"
@@ -13,18 +15,27 @@ import (
 // view is the whole fleet at one moment, or nearly: pools are read one after the other.
 type view struct {
 	gate   *Gate
+	names  []string         // of the resources, sorted
 	snaps  []store.Snapshot // of the resources, by name
-	joined []store.Agent    // that have a lease
+	joined []store.Agent    // that have a lease, by name
+	slots  []store.Agent    // of instances
 	clock  clock
 	graph  policy.Graph
-	cutOff bool // some of it cannot be read, because this process is cut off from the store
+	began  time.Time // when it was read, if it is shared
+	number uint64    // of those that are shared
+	cutOff bool      // some of it cannot be read, because this process is cut off from the store
+	// joinedCut tells that more have a lease than can be listed.
+	joinedCut bool
+
+	once  sync.Once // of what follows
+	found policy.Holds
 }
 
 // look reads all pools, and who waits for whose work. With anyway it goes on without what cannot be
 // read because this process is cut off.
 func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
-	v := &view{gate: g, graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
-	for _, name := range g.names() {
+	v := &view{gate: g, names: g.names(), graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
+	for _, name := range v.names {
 		r := g.resources[name]
 		snap, out, err := r.snapshot(ctx, anyway)
 		if err != nil {
@@ -51,14 +62,28 @@ func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 	if err != nil {
 		return nil, g.storeError(err)
 	}
-	v.joined, v.clock = snap.Agents, clockAt(snap.Now)
-	for _, a := range snap.Agents {
+	v.joinedCut = len(snap.Agents) >= store.MaxAgents
+	joined, besides := splitFleet(snap.Agents)
+	v.joined = joined
+	v.clock = clockAt(snap.Now)
+	for _, a := range v.joined {
 		if len(a.WaitsFor) > 0 {
 			v.graph.Waits[a.Name] = a.WaitsFor // with what is configured
 		}
 	}
 	v.addUnnamed()
+	v.addBesides(besides)
 	return v, nil
+}
+
+// holds is who should start no new work. It is worked out when it is first asked for.
+func (v *view) holds() policy.Holds {
+	v.once.Do(func() {
+		if !v.gate.plan.noCascade {
+			v.found = v.graph.Holds()
+		}
+	})
+	return v.found
 }
 
 // addUnnamed adds what the configuration says of agents that it does not name.
@@ -89,7 +114,15 @@ func (v *view) agents() []AgentStatus {
 	for _, a := range v.joined {
 		all[a.Name] = v.agent(&a)
 	}
-	for i, name := range v.gate.names() {
+	for _, a := range v.slots {
+		name, slot := a.WaitsFor[0], strings.TrimPrefix(a.Name, fleetMark)
+		if all[name] == nil { // all that is left of it
+			a.Name, a.Slot = name, false
+			all[name] = v.agent(&a)
+		}
+		all[name].Slots = append(all[name].Slots, slot)
+	}
+	for i, name := range v.names {
 		for _, a := range v.snaps[i].Agents {
 			s := all[a.Name]
 			if s == nil {
@@ -115,102 +148,44 @@ func (v *view) agent(a *store.Agent) *AgentStatus {
 	if !a.Leased { // one who only asks does not say
 		user = v.gate.plan.agent(a.Name).user
 	}
+	slots := []string{}
+	if a.Slot {
+		slots = append(slots, a.Name)
+	}
 	return &AgentStatus{
-		Name: a.Name, Class: v.gate.plan.className(a.Class), User: user, Machine: a.Machine, State: "active",
+		Name: a.Name, Class: v.gate.plan.className(a.Class), User: user, Machine: a.Machine, Leased: a.Leased, Slots: slots, State: "active",
 		LeaseStartedAt: v.clock.moment(a.Since), LeaseExpiresAt: v.clock.moment(a.Expires), PauseChain: []string{},
 		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
 	}
 }
 
 func (v *view) setStates(all map[string]*AgentStatus) {
+	state := v.states()
+	for name, s := range all {
+		s.State, s.PauseChain = state(name)
+	}
+}
+
+// states tells the state of each agent, and the chain of one that is held.
+func (v *view) states() func(agent string) (state string, chain []string) {
 	waiting := map[string]bool{}
 	for i := range v.snaps {
 		for _, w := range v.snaps[i].Queue {
 			waiting[w.Agent] = true
 		}
 	}
-	var holds policy.Holds
-	if !v.gate.plan.noCascade {
-		holds = v.graph.Holds()
-	}
-	for name, s := range all {
-		hold, held := holds.Of(name)
-		_, limited := v.graph.Limited[name]
+	holds := v.holds()
+	return func(agent string) (string, []string) {
+		hold, held := holds.Of(agent)
+		_, limited := v.graph.Limited[agent]
 		switch {
 		case limited:
-			s.State = "limited"
+			return "limited", []string{}
 		case held:
-			s.State, s.PauseChain = "held", hold.Chain
-		case waiting[name]:
-			s.State = "waiting"
+			return "held", hold.Chain
+		case waiting[agent]:
+			return "waiting", []string{}
 		}
+		return "active", []string{}
 	}
-}
-
-// PoolStatus is who has what of a resource's quota.
-type PoolStatus struct {
-	// TotalLimit is that of the first limit on requests that is not scoped; 0 if there is
-	// none, or its size is not known.
-	TotalLimit  int64                      `json:"totalLimit"`
-	ResetAt     *time.Time                 `json:"resetAt"`
-	Allocations map[string]AgentAllocation `json:"allocations"` // by agent
-}
-
-// AgentAllocation is what an agent has of a quota: its class's share, among the classes that
-// are alive, divided by its living agents. What others leave it may use as well.
-type AgentAllocation struct {
-	Priority    int        `json:"priority"` // of its class; 0 is the highest
-	Allocated   int64      `json:"allocated"`
-	Used        int64      `json:"used"` // about
-	LeaseExpiry *time.Time `json:"leaseExpiry"`
-}
-
-// Pool tells who has what of a resource's quota.
-func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
-	s := PoolStatus{Allocations: map[string]AgentAllocation{}}
-	r, err := g.resource(resource)
-	if err != nil {
-		return s, err
-	}
-	snap, err := r.pool.Snapshot(ctx)
-	if err != nil {
-		return s, r.storeError(err)
-	}
-	c := clockAt(snap.Now)
-	if l := r.total(&snap); l != nil {
-		s.TotalLimit, s.ResetAt = l.Size, c.moment(resetOf(l))
-	}
-	for _, a := range snap.Agents {
-		s.Allocations[a.Name] = AgentAllocation{
-			Priority: a.Class, Allocated: a.Allocated, Used: a.Used, LeaseExpiry: c.moment(a.Expires),
-		}
-	}
-	return s, nil
-}
-
-// total returns the first limit on requests that is not scoped or, if none counts requests, the
-// first that is not scoped at all. Places count as a quota only if there is no other.
-func (r *resource) total(snap *store.Snapshot) (first *store.LimitState) {
-	var places *store.LimitState
-	for i := range snap.Limits {
-		l := &snap.Limits[i]
-		if l.Limit >= len(r.limits) {
-			continue // another member's
-		}
-		switch def := &r.limits[l.Limit]; {
-		case l.Scope != "" || def.Per != 0:
-		case def.Kind == Concurrency:
-			if places == nil {
-				places = l
-			}
-		case def.Unit == Requests:
-			return l
-		case first == nil:
-			first = l
-		}
-	}
-	if first == nil {
-		return places
-	}
-	return first
 }

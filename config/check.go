@@ -60,6 +60,7 @@ func (c *checker) stated() {
 func (c *checker) related() {
 	c.store()
 	c.listen()
+	c.tls()
 	c.classes()
 	c.leases()
 	c.retry()

@@ -18,8 +18,8 @@ var providers = []string{
 	"notion", "openai", "openrouter", "slack", "stripe", "xai",
 }
 
-// reserved are first parts of paths that the daemon answers itself.
-var reserved = []string{"v1", "metrics", "healthz", "readyz"}
+// reserved are first parts of paths that the daemon answers itself. It also keeps /- and what begins with /@, which no name can be.
+var reserved = []string{"v1", "page", "metrics", "healthz", "readyz"}
 
 var headerRE = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
 

@@ -97,6 +97,26 @@ func (c *checker) url(path, s string, query bool) {
 	}
 }
 
+// tls checks that there is a key to a certificate. The files themselves may be another machine's: who serves reads them.
+func (c *checker) tls() {
+	t := c.file.TLS
+	for _, f := range []struct{ path, text, other, what string }{
+		{"tls.cert", t.Cert, t.Key, "certificate"}, {"tls.key", t.Key, t.Cert, "key"},
+	} {
+		switch {
+		case strings.Contains(f.text, pemBegins):
+			c.secret(f.path, "this is the "+f.what+" itself").Hint("write it into a file that only the daemon can read, and the file's path here")
+		case strings.ContainsRune(f.text, 0):
+			c.fail(f.path, "this cannot be the path of a file")
+		case f.text == "" && (f.other != "" || c.doc.Has(f.path)):
+			c.fail(f.path, "is needed: the file with the %s, in PEM", f.what)
+		}
+	}
+}
+
+// pemBegins is what a certificate and a key begin with.
+const pemBegins = "-----BEGIN"
+
 // listen checks where the daemon listens.
 func (c *checker) listen() {
 	s := c.file.Listen

@@ -8,6 +8,6 @@
 // pacing, cascade, leases, slots, retry_windows, agents (class, user, waits_for), tools, retry.
 //
 // Budgets and routes are for the gate too, with what prices say. All others are read and checked here and kept in the File: listen,
-// tokens, and of a resource provider, upstream, client_deadline, inject and abort are for the proxy (package daemon), alerts
+// tls, tokens, and of a resource provider, upstream, client_deadline, inject and abort are for the proxy (package daemon), alerts
 // for whoever posts them; split and key_env nobody acts on yet.
 package config

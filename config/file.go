@@ -12,6 +12,8 @@ type File struct {
 	OnStoreFailure StoreFailure `yaml:"on_store_failure,omitempty"`
 	// Where the daemon listens: HOST:PORT, or unix:PATH.
 	Listen string `yaml:"listen,omitempty"`
+	// The certificate that the daemon shows where it listens on HOST:PORT; without one it speaks plain HTTP.
+	TLS TLS `yaml:"tls,omitempty"`
 	// The APIs whose quota is shared, by name.
 	Resources map[string]Resource `yaml:"resources,omitempty"`
 	// Who is next: classes by share (fair), a higher class always first (strict), or first come, first served (fifo).
@@ -150,6 +152,14 @@ type Price struct {
 	CacheRead *float64 `yaml:"cache_read,omitempty" jsonschema:"minimum=0,maximum=1000000"`
 	// Of input written to a cache; as input if it is not stated.
 	CacheWrite *float64 `yaml:"cache_write,omitempty" jsonschema:"minimum=0,maximum=1000000"`
+}
+
+// TLS is a certificate and its key.
+type TLS struct {
+	// A file with the certificate and those between it and the root, in PEM. It is read again when it changes.
+	Cert string `yaml:"cert,omitempty"`
+	// A file with the certificate's private key, in PEM.
+	Key string `yaml:"key,omitempty"`
 }
 
 // Alerts are told when something needs a person.

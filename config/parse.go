@@ -85,6 +85,8 @@ func secret(path, text string) bool {
 		return !envRE.MatchString(text)
 	case "hash":
 		return !hashRE.MatchString(text)
+	case "cert", "key":
+		return strings.Contains(text, pemBegins)
 	case "upstream":
 		return strings.Contains(text, "@")
 	case "webhook":

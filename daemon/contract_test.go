@@ -69,8 +69,10 @@ var samples = []struct{ method, path, body string }{
 	{"get", "/v1/pool/{name}", ``},
 	{"get", "/v1/why", ``},
 	{"get", "/v1/report", ``},
+	{"get", "/v1/me", ``},
 	{"get", "/healthz", ``},
 	{"get", "/readyz", ``},
+	{"post", "/-/reload", ``},
 }
 
 // The file says what the handlers do: each operation answers as it says, with every field that it requires and none that it does

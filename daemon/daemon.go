@@ -20,11 +20,13 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/daemon/storeapi"
 	"github.com/sluicehq/sluice/dashboard"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sluicehttp"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Options describe a daemon.
@@ -47,142 +49,165 @@ type Options struct {
 	Metrics http.Handler
 	// Events are told to those who listen at /v1/events. Nil means nobody tells any.
 	Events *api.Hub
-	// Report is what was sent since a moment. Nil means what the gate remembers.
-	Report func(ctx context.Context, since time.Time) (any, error)
+	// Report is what was sent through a gate since a moment. Nil means what the gate remembers.
+	Report func(ctx context.Context, gate *sluice.Gate, since time.Time) (any, error)
+	// Store is lent to gates in other processes, under /v1/store. Nil means that it is not.
+	Store store.Store
+	// Reloading is how the daemon takes on another configuration. The zero value means that it cannot.
+	Reloading Reloading
 }
 
 // Daemon is a gate that can be served.
 type Daemon struct {
-	gate     *sluice.Gate
-	proxy    *proxy.Proxy
-	api      *api.API
+	options  Options
+	now      atomic.Pointer[generation] // that requests come to
 	events   *api.Hub
-	classes  []string
 	metrics  http.Handler
 	log      *slog.Logger
+	book     *estimate.Book // outlives generations, as does what sends requests
 	draining atomic.Bool
-	inside   sync.WaitGroup // requests
+	lent     *storeapi.Server // nil: the store is not
+
+	reloading sync.Mutex     // one at a time
+	earlier   atomic.Int64   // generations that are not gone
+	retiring  sync.WaitGroup // the same
+	settling  atomic.Bool
+	idle      chan struct{} // while settling: nobody is in
 }
 
 // New puts a daemon together. Errors are about the configuration.
 func New(o Options) (*Daemon, error) {
-	d := &Daemon{gate: o.Gate, log: o.Log, metrics: o.Metrics}
+	d := &Daemon{options: o, log: o.Log, metrics: o.Metrics, events: o.Events, book: &estimate.Book{}, idle: make(chan struct{}, 1)}
 	if o.Report == nil {
-		o.Report = func(ctx context.Context, since time.Time) (any, error) { return o.Gate.Report(ctx, since) }
+		d.options.Report = func(ctx context.Context, gate *sluice.Gate, since time.Time) (any, error) {
+			return gate.Report(ctx, since)
+		}
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	po, limits, err := proxied(&o)
+	if d.events == nil {
+		d.events = api.NewHub()
+	}
+	if o.Base == nil {
+		d.options.Base = sluicehttp.Tuned()
+	}
+	g, err := d.newGeneration(o.File, o.Gate, nil)
 	if err != nil {
 		return nil, err
 	}
-	po.Log = d.log
-	if d.proxy, err = proxy.New(po); err != nil {
-		return nil, err
+	d.now.Store(g)
+	if o.Store != nil {
+		d.lent = storeapi.New(storeapi.Options{
+			Store: o.Store, Identify: d.identify, Refused: d.refuse, Config: func() []byte { return d.now.Load().file.Lend() },
+		})
 	}
-	if d.events = o.Events; d.events == nil {
-		d.events = api.NewHub()
-	}
-	d.classes = po.Classes
-	d.api = api.New(api.Options{
-		Gate: o.Gate, Classes: po.Classes, Dialect: o.File.Dialect, Limits: limits, Identify: d.identify, Report: o.Report, Events: d.events,
-	})
 	return d, nil
 }
 
 // Resources are those that the proxy reaches.
 func (d *Daemon) Resources() []string {
-	names := d.proxy.Names()
+	names := d.now.Load().proxy.Names()
 	slices.Sort(names)
 	return names
 }
 
 // ServeHTTP serves one request.
 func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d.inside.Add(1)
-	defer d.inside.Done()
-	if d.proxy.ByHost(r) {
-		d.proxy.ServeHTTP(w, r)
+	g := d.enter()
+	byHost := g.proxy.ByHost(r)
+	if d.lent != nil && !byHost && strings.HasPrefix(r.URL.Path, "/v1/store/") {
+		g.leave() // the store is the same for all of them
+		name(w, r)
+		d.lent.ServeHTTP(w, r)
 		return
 	}
+	defer g.leave()
+	if byHost {
+		g.proxy.ServeHTTP(w, r)
+		return
+	}
+	name(w, r)
 	switch r.URL.Path { // no mux: it would tidy up paths that are the provider's
 	case "/healthz":
 		say(w, http.StatusOK, "ok")
 	case "/readyz":
-		d.ready(w, r)
+		d.ready(w, r, g)
 	case "/metrics":
-		d.measure(w, r)
+		d.measure(w, r, g)
+	case "/-/reload":
+		d.reload(w, r, g)
+	case "/v1/events":
+		g.serveEvents(w, r)
 	default:
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/v1/"):
-			d.api.ServeHTTP(w, r)
+			g.api.ServeHTTP(w, r)
 		case r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/page/"):
-			d.show(w, r)
+			d.show(w, r, g)
 		default:
-			d.proxy.ServeHTTP(w, r)
+			g.proxy.ServeHTTP(w, r)
 		}
 	}
+}
+
+// identify finds out who calls, as the configuration in force says.
+func (d *Daemon) identify(r *http.Request) (api.Identity, error) {
+	g := d.enter()
+	defer g.leave()
+	return g.identify(r)
 }
 
 // page is the live page. There is nothing in it that needs a token.
 var page = dashboard.Handler()
 
 // show serves the page, to those who call the daemon by its name.
-func (d *Daemon) show(w http.ResponseWriter, r *http.Request) {
-	if err := d.proxy.CheckHost(r); err != nil {
-		(&api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"}).Write(w)
+func (d *Daemon) show(w http.ResponseWriter, r *http.Request, g *generation) {
+	if err := g.proxy.CheckHost(r); err != nil {
+		d.refuse(w, r, &api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"})
 		return
 	}
 	page.ServeHTTP(w, r)
 }
 
 // measure serves what is measured, to those who may look.
-func (d *Daemon) measure(w http.ResponseWriter, r *http.Request) {
-	if _, err := d.identify(r); err != nil {
-		api.ProblemOf(err).Write(w)
+func (d *Daemon) measure(w http.ResponseWriter, r *http.Request, g *generation) {
+	if _, err := g.identify(r); err != nil {
+		d.refuse(w, r, api.ProblemOf(err))
 		return
 	}
 	if d.metrics == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
-		(&api.Problem{Status: http.StatusNotFound, Detail: "there are no metrics here"}).Write(w)
+		d.refuse(w, r, &api.Problem{Status: http.StatusNotFound, Detail: "there are no metrics here"})
 		return
 	}
 	d.metrics.ServeHTTP(w, r)
 }
 
 // Estimates is how far off estimates of tokens were.
-func (d *Daemon) Estimates() estimate.Miss { return d.proxy.Estimates().Overall() }
+func (d *Daemon) Estimates() estimate.Miss { return d.book.Overall() }
 
-// identify finds out who calls the API. A page of the daemon's own may; one of anybody else's may not.
-func (d *Daemon) identify(r *http.Request) (api.Identity, error) {
-	if err := d.proxy.CheckHost(r); err != nil {
-		return api.Identity{}, &api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"}
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" || !sameOrigin(r) {
-		return api.Identity{}, &api.Problem{Status: http.StatusForbidden, Detail: "pages of other sites may not call this gate"}
-	}
-	t, ok, needed := d.proxy.Bearer(r)
-	if !ok && needed {
-		return api.Identity{}, &api.Problem{Status: http.StatusUnauthorized, Detail: "a token is needed", Hint: "Authorization: Bearer TOKEN"}
-	}
-	return api.Identity{Token: t.Name, Agent: t.Agent, Highest: max(slices.Index(d.classes, t.Class), 0)}, nil
-}
-
-// sameOrigin reports that a request is of no page, or of one of the daemon's own.
+// sameOrigin reports that a request is of no page, or of one of the daemon's own: with TLS one that came by TLS, because anybody on
+// the way can make up a plain one. Where TLS ends before the daemon, it takes the browser's word that page and daemon are one site.
 func sameOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	return origin == "" || origin == "http://"+r.Host || origin == "https://"+r.Host
+	switch {
+	case origin == "":
+		return true
+	case r.TLS != nil:
+		return origin == "https://"+r.Host
+	}
+	return origin == "http://"+r.Host || origin == "https://"+r.Host && r.Header.Get("Sec-Fetch-Site") == "same-origin"
 }
 
 // ready tells whether requests get anywhere.
-func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
+func (d *Daemon) ready(w http.ResponseWriter, r *http.Request, g *generation) {
 	if d.draining.Load() {
 		say(w, http.StatusServiceUnavailable, "draining")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := d.gate.Status(ctx); err != nil {
+	if _, err := g.gate.Status(ctx); err != nil {
 		say(w, http.StatusServiceUnavailable, "the store cannot be reached")
 		return
 	}
@@ -261,16 +286,30 @@ func inject(pr *proxy.Resource, name string, in *config.Inject, env func(string)
 // Settle ends what is held for answers that were broken off, when those who are being served have gone: but it does not wait for
 // them for long. Serve does so by itself.
 func (d *Daemon) Settle() {
+	late := time.NewTimer(settleWithin)
+	defer late.Stop()
+	d.settling.Store(true)
+	d.reloading.Lock() // one that is under way has to be over
+	g := d.now.Load()
+	d.reloading.Unlock()
 	gone := make(chan struct{})
 	go func() {
-		d.inside.Wait()
+		d.retiring.Wait()
 		close(gone)
 	}()
+	for waits := true; waits && g.users.Load() > 1; {
+		select {
+		case <-d.idle:
+		case <-late.C:
+			waits = false
+			late.Reset(0)
+		}
+	}
+	g.proxy.Settle()
 	select {
 	case <-gone:
-	case <-time.After(settleWithin):
+	case <-late.C:
 	}
-	d.proxy.Settle()
 }
 
 // settleWithin bounds how long those who were cut off are waited for.

@@ -65,13 +65,23 @@ func begin(t *testing.T, provider, text string, env map[string]string) *rig {
 	c.Store = "mem:"
 	hub := api.NewHub()
 	c.Events = hub.Add
-	if r.gate, err = sluice.Open(t.Context(), c); err != nil {
+	st, err := sluice.OpenStore(t.Context(), c.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	if r.gate, err = sluice.OpenOn(t.Context(), st, c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.gate.Close() })
+	reloading := daemon.Reloading{
+		Load:   func() (*config.File, error) { return config.Parse("test.yaml", []byte(text), vars) },
+		Open:   func(ctx context.Context, _ *config.File) (*sluice.Gate, error) { return sluice.OpenOn(ctx, st, c) },
+		Follow: func(_ *config.File, gate *sluice.Gate) { r.gate = gate },
+	}
 	r.base = http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(r.base.CloseIdleConnections)
-	r.daemon, err = daemon.New(daemon.Options{File: r.file, Gate: r.gate, Env: vars, Base: r.base, Events: hub})
+	r.daemon, err = daemon.New(daemon.Options{File: r.file, Gate: r.gate, Env: vars, Base: r.base, Events: hub, Reloading: reloading})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,6 +75,7 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 		Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}
 	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true) // with TLS
 	server.Protocols.SetUnencryptedHTTP2(true)
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
@@ -88,7 +89,10 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 		running--
 	}
 	d.draining.Store(true)
-	d.events.Close()                               // who listens would never leave
+	d.events.Close() // who listens would never leave
+	if d.lent != nil {
+		d.lent.Drain()
+	}
 	if down := server.Shutdown(cut); down != nil { // cut has ended
 		_ = server.Close()
 	}
@@ -98,6 +102,9 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 	d.Settle()
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
+	}
+	if d.lent != nil {
+		err = errors.Join(err, d.lent.Close())
 	}
 	return err
 }

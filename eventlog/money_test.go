@@ -12,6 +12,11 @@ func paid(e sluice.Event, micros int64, retry, unpriced bool) sluice.Event {
 	return e
 }
 
+func held(e sluice.Event, reason string) sluice.Event {
+	e.Reason, e.WaitedMS = reason, 400
+	return e
+}
+
 // What sends cost is in the log alone: it counts though the store knows of the sends, settled to what they did cost
 // and by estimate where nobody said, once each.
 func TestMoneyFromTheLog(t *testing.T) {
@@ -20,12 +25,12 @@ func TestMoneyFromTheLog(t *testing.T) {
 	}
 	dir := keep(t,
 		paid(sendAt(-120, "api.1-9", "a"), 5_000, false, false), // before the period
-		paid(sendAt(0, "api.1-1", "a"), 100, false, false), usage("api.1-1", 250),
-		paid(sendAt(1, "api.1-2", "a"), 100, true, true), // nobody says
+		held(paid(sendAt(0, "api.1-1", "a"), 100, false, false), "limit"), usage("api.1-1", 250),
+		held(paid(sendAt(1, "api.1-2", "a"), 100, true, true), "order"), // nobody says
 		paid(sendAt(2, "api.1-3", "b"), 100, true, false), usage("api.1-3", 0),
-		paid(sendAt(3, "api.1-4", "b"), 700, false, true),
+		held(paid(sendAt(3, "api.1-4", "b"), 700, false, true), "limit"),
 		sluice.Event{Time: at(4), Kind: sluice.EventCancel, Resource: "api", Ticket: "api.1-4"},
-		sendAt(4, "api.1-5", "c"), usage("api.1-5", 9), // it was not asked for with money
+		held(sendAt(4, "api.1-5", "c"), "limit"), usage("api.1-5", 9), // it was not asked for with money
 		usage("api.1-9", 9_000),
 	)
 	fromStore := sluice.Report{Since: start, Resources: []sluice.ResourceReport{{Name: "api", Since: at(-3600), Total: *newCaller(""), Callers: []sluice.CallerReport{*newCaller("a")}}}}
@@ -42,12 +47,12 @@ func TestMoneyFromTheLog(t *testing.T) {
 	}
 	for name, rep := range map[string]sluice.Report{"with the store": fromStore, "alone": alone} {
 		r := &rep.Resources[0]
-		for who, want := range map[string][3]int64{"a": {350, 100, 1}, "b": {0, 0, 0}, "": {350, 100, 1}} {
+		for who, want := range map[string][5]int64{"a": {350, 100, 1, 1, 250}, "b": {}, "c": {0, 0, 0, 1, 0}, "": {350, 100, 1, 2, 250}} {
 			c := r.Total
 			if who != "" {
 				c = caller(t, r, who)
 			}
-			if got := [3]int64{c.Micros, c.RetryMicros, c.Unpriced}; got != want {
+			if got := [5]int64{c.Micros, c.RetryMicros, c.Unpriced, c.Held, c.HeldMicros}; got != want {
 				t.Errorf("%s, %q: %v, want %v", name, who, got, want)
 			}
 		}

@@ -89,6 +89,8 @@ func add(to, more *sluice.CallerReport) {
 	to.Failed += more.Failed
 	to.WaitedMS += more.WaitedMS
 	to.WouldWait += more.WouldWait
+	to.Held += more.Held
+	to.HeldMicros += more.HeldMicros
 	to.Micros += more.Micros
 	to.RetryMicros += more.RetryMicros
 	to.Unpriced += more.Unpriced

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // tally counts what events tell of sends.
@@ -76,6 +77,7 @@ func (t *tally) add(e *sluice.Event) {
 			t.each(e, e.Agent, func(c *callerTally) { c.send(e, 1) })
 		}
 		t.pay(s, e.Units[sluice.USD], 1)
+		t.hold(s, 1)
 	case sluice.EventCancel:
 		s := t.tickets[e.Ticket]
 		if s == nil {
@@ -86,6 +88,7 @@ func (t *tally) add(e *sluice.Event) {
 			t.each(&s.event, s.agent, func(c *callerTally) { c.send(&s.event, -1) })
 		}
 		t.pay(s, -s.event.Units[sluice.USD], -1)
+		t.hold(s, -1)
 	case sluice.EventThrottled:
 		if counted {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Throttled++ })
@@ -173,10 +176,23 @@ func (t *tally) pay(s *sent, micros, sends int64) {
 		if s.event.Retry {
 			c.RetryMicros += micros
 		}
+		if heldByLimit(&s.event) {
+			c.HeldMicros += micros
+		}
 		if s.event.Unpriced {
 			c.Unpriced += sends
 		}
 	})
+}
+
+// heldByLimit reports a send that waited because a limit was full, and for no rule of the gate's own.
+func heldByLimit(e *sluice.Event) bool { return e.Reason == store.CodeLimit.String() }
+
+// hold counts a send that a limit held up, or takes it back. Like money, it is in no other book.
+func (t *tally) hold(s *sent, sign int64) {
+	if heldByLimit(&s.event) && !s.event.Time.Before(t.since) {
+		t.resource(s.event.Resource).change(s.agent, func(c *callerTally) { c.Held += sign })
+	}
 }
 
 // each changes a caller's count and that of all together.

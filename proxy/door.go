@@ -198,7 +198,5 @@ func (d *door) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
 		panic(http.ErrAbortHandler) // nobody is there to be told, or only half: it must not look like an answer
 	}
-	f := refusalOf(err)
-	d.proxy.log.Warn("not sent on", "resource", d.name, "status", f.status, "reason", f.message)
-	f.write(w, d)
+	d.proxy.deny(w, r, d, refusalOf(err))
 }

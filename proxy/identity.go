@@ -24,12 +24,19 @@ const (
 	headerRoute     = headerPrefix + "Route"
 )
 
-// sessionHeaders are what agents call themselves anyway, and what is put before it.
-var sessionHeaders = []struct{ header, agent string }{
-	{"X-Agent-Id", ""},
-	{"X-Claude-Code-Agent-Id", "claude-code-"},
-	{"X-Claude-Code-Session-Id", "claude-code-"},
+// ownHeader is one by which agents say who they are, or who has started them, what is put before it to make a name, and
+// how much of it is enough to tell them apart; 0 is all.
+type ownHeader struct {
+	header, prefix string
+	enough         int
 }
+
+// What agents call themselves anyway. A session's number is random from its first digit on; an agent's may begin like others.
+var (
+	sessionHeader = ownHeader{"X-Claude-Code-Session-Id", "claude-code-", 8}
+	agentHeader   = ownHeader{"X-Claude-Code-Agent-Id", "claude-code-", 24}
+	ownHeaders    = []ownHeader{{header: "X-Agent-Id"}, agentHeader, sessionHeader}
+)
 
 // keyHeaders are where clients put keys.
 var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
@@ -130,6 +137,9 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 	if c.Class != "" && !slices.Contains(p.classes, c.Class) {
 		return c, refuse(http.StatusBadRequest, "there is no class "+quoted(c.Class), "use one of: "+strings.Join(p.classes, ", "))
 	}
+	if f := checkParent(h); f != nil {
+		return c, f
+	}
 	if !borne {
 		return c, nil
 	}
@@ -162,19 +172,29 @@ func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal)
 	return c, nil
 }
 
-// ownName is what an agent calls itself, cut to what tells it from others.
-func ownName(h http.Header) string {
-	for _, s := range sessionHeaders {
-		name := h.Get(s.header)
-		if name == "" {
-			continue
+// ownName is what an agent calls itself.
+func ownName(h http.Header) string { return firstName(h, ownHeaders) }
+
+// firstName is the name in the first of some headers that has one.
+func firstName(h http.Header, headers []ownHeader) string {
+	for _, o := range headers {
+		if name := o.name(h); name != "" {
+			return name
 		}
-		if s.agent != "" && len(name) > 8 {
-			name = name[:8]
-		}
-		return s.agent + name
 	}
 	return ""
+}
+
+// name is the agent's that the header names, cut to what tells it from others; empty: there is none.
+func (o ownHeader) name(h http.Header) string {
+	name := h.Get(o.header)
+	if name == "" {
+		return ""
+	}
+	if o.enough > 0 && len(name) > o.enough {
+		name = name[:o.enough]
+	}
+	return o.prefix + name
 }
 
 func firstOf(list ...string) string {

@@ -45,6 +45,8 @@ type Options struct {
 	Base http.RoundTripper
 	// Done is told of every exchange that is over. It must not block.
 	Done func(sluicehttp.Exchange)
+	// Book is what is known of how far off estimates are. Nil means nothing yet.
+	Book *estimate.Book
 	// Log is told what nobody else is. Nil means nothing is.
 	Log *slog.Logger
 }
@@ -102,7 +104,9 @@ func New(o Options) (*Proxy, error) {
 	if base == nil {
 		base = sluicehttp.Tuned()
 	}
-	p.book = &estimate.Book{}
+	if p.book = o.Book; p.book == nil {
+		p.book = &estimate.Book{}
+	}
 	for _, name := range slices.Sorted(maps.Keys(o.Resources)) {
 		r := o.Resources[name]
 		d, err := newDoor(p, name, r, base, p.book, o.Done)
@@ -145,7 +149,7 @@ func (p *Proxy) Settle() {
 // ServeHTTP sends a request on when it is its turn.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f := p.checkOrigin(r); f != nil {
-		f.write(w, nil)
+		p.deny(w, r, nil, f)
 		return
 	}
 	at, f := p.find(r)
@@ -153,18 +157,19 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f = refuse(http.StatusBadRequest, "the path has parts that lead elsewhere", "leave out . and ..")
 	}
 	if f != nil {
-		f.write(w, nil)
+		p.deny(w, r, nil, f)
 		return
 	}
 	caller, f := p.identify(r, &at)
 	if f != nil {
-		f.write(w, at.door)
+		p.deny(w, r, at.door, f)
 		return
 	}
 	if f := checkProtocol(r); f != nil {
-		f.write(w, at.door)
+		p.deny(w, r, at.door, f)
 		return
 	}
+	defer p.link(r.Context(), caller.Agent, parentOf(r.Header))()
 	at.door.serve(w, r, at.path, caller)
 }
 

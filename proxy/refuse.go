@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/requestid"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
@@ -83,19 +84,31 @@ func plainly(err error) string {
 	return err.Error()
 }
 
+// deny answers in the provider's place, and says so in the log. Only then a request needs an id of the gate's: what is passed
+// back has those of the provider's.
+func (p *Proxy) deny(w http.ResponseWriter, r *http.Request, d *door, f *refusal) {
+	resource := ""
+	if d != nil {
+		resource = d.name
+	}
+	id := requestid.Set(w.Header(), r)
+	p.log.Warn("not sent on", "request_id", id, "resource", resource, "status", f.status, "reason", f.message)
+	f.write(w, d)
+}
+
 // write answers, in the provider's own words where they are known.
 func (f *refusal) write(w http.ResponseWriter, d *door) {
 	text := f.message
 	if f.hint != "" {
 		text += " (" + f.hint + ")"
 	}
-	kind, body := "application/problem+json", problem(f.status, f.message, f.hint)
+	h := w.Header()
+	kind, body := problemJSON, f.problem(h.Get(requestid.Header))
 	if d != nil && d.speaker != nil {
-		if k, b := d.speaker.Refuse(f.status, "sluice: "+text); len(b) > 0 {
+		if k, b := d.speaker.Refuse(f.status, "sluice: "+text); len(b) > 0 && k != problemJSON {
 			kind, body = k, b
 		}
 	}
-	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Sluice-Refused", "1")
@@ -112,13 +125,17 @@ func (f *refusal) write(w http.ResponseWriter, d *door) {
 	_, _ = w.Write(body) // who is gone misses nothing
 }
 
-func problem(status int, message, hint string) []byte {
+// problemJSON is the form of refusals that no provider has one of its own for.
+const problemJSON = "application/problem+json"
+
+func (f *refusal) problem(id string) []byte {
 	b, err := json.Marshal(struct {
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-		Hint   string `json:"hint,omitempty"`
-	}{http.StatusText(status), status, message, hint})
+		Title     string `json:"title"`
+		Status    int    `json:"status"`
+		Detail    string `json:"detail"`
+		Hint      string `json:"hint,omitempty"`
+		RequestID string `json:"request_id,omitempty"`
+	}{http.StatusText(f.status), f.status, f.message, f.hint, id})
 	if err != nil {
 		return []byte("{}")
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -22,7 +23,7 @@ import (
 // manifest is what matters here of what a cluster is given.
 type manifest struct {
 	Kind     string
-	Metadata struct{ Name string }
+	Metadata struct{ Name, Namespace string }
 	Spec     struct {
 		Ports []struct {
 			Port       int
@@ -30,30 +31,40 @@ type manifest struct {
 		}
 		ScaleTargetRef struct{ Name string } `yaml:"scaleTargetRef"`
 		Triggers       []struct {
-			Type     string
-			Metadata map[string]string
+			Type              string
+			Metadata          map[string]string
+			AuthenticationRef struct{ Name string } `yaml:"authenticationRef"`
 		}
+		SecretTargetRef []struct{ Parameter, Name, Key string } `yaml:"secretTargetRef"`
+		SecretName      string                                  `yaml:"secretName"`
+		DNSNames        []string                                `yaml:"dnsNames"`
+	}
+}
+
+// manifests are the documents of a file, by kind and name.
+func manifests(tb testing.TB, file string) map[string]manifest {
+	tb.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	parts := map[string]manifest{}
+	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var m manifest
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			return parts
+		} else if err != nil {
+			tb.Fatal(err)
+		}
+		parts[m.Kind+" "+m.Metadata.Name] = m
 	}
 }
 
 // The ScaledObject in the repository works as it is: its address is that of the Service next to it, and its
 // trigger gets the replicas that docs/keda.md states for a quota nobody has used.
 func TestDeployedScaledObject(t *testing.T) {
-	text, err := os.ReadFile("../deploy/keda/scaledobject.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := map[string]manifest{}
-	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
-		var m manifest
-		if err := d.Decode(&m); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		parts[m.Kind] = m
-	}
-	service, object := parts["Service"], parts["ScaledObject"]
+	parts := manifests(t, "../deploy/keda/scaledobject.yaml")
+	service, object := parts["Service sluice-keda"], parts["ScaledObject workers"]
 	if len(object.Spec.Triggers) != 1 || len(service.Spec.Ports) != 1 || object.Spec.ScaleTargetRef.Name == "" {
 		t.Fatalf("%+v", parts)
 	}
@@ -77,5 +88,35 @@ func TestDeployedScaledObject(t *testing.T) {
 	got, err := s.GetMetrics(context.Background(), &externalscaler.GetMetricsRequest{ScaledObjectRef: ref})
 	if err != nil || got.MetricValues[0].MetricValue != 8 { // 5000 an hour are 83 a minute
 		t.Errorf("%v, %v; want 8 replicas", got, err)
+	}
+}
+
+// The certificates are for the name that KEDA calls, and in the Secrets that it and the scaler look into.
+func TestDeployedCertificates(t *testing.T) {
+	parts, certs := manifests(t, "../deploy/keda/scaledobject.yaml"), manifests(t, "../deploy/keda/certificates.yaml")
+	trigger := parts["ScaledObject workers"].Spec.Triggers[0]
+	host, _, err := net.SplitHostPort(trigger.Metadata["scalerAddress"])
+	if server := certs["Certificate sluice-keda"].Spec; err != nil || server.SecretName != "sluice-keda" || !slices.Contains(server.DNSNames, host) {
+		t.Errorf("the server's certificate is %+v, KEDA calls %s", server, host)
+	}
+	if trigger.Metadata["enableTLS"] != "true" {
+		t.Error("KEDA does not use TLS")
+	}
+	params := map[string]string{}
+	for _, ref := range parts["TriggerAuthentication "+trigger.AuthenticationRef.Name].Spec.SecretTargetRef {
+		if ref.Name != certs["Certificate sluice-keda-client"].Spec.SecretName {
+			t.Errorf("%+v is from another Secret", ref)
+		}
+		params[ref.Parameter] = ref.Key
+	}
+	if !maps.Equal(params, map[string]string{"caCert": "ca.crt", "tlsClientCert": "tls.crt", "tlsClientKey": "tls.key"}) {
+		t.Errorf("KEDA is given %v", params)
+	}
+	for _, all := range []map[string]manifest{parts, certs} {
+		for name, m := range all {
+			if m.Metadata.Namespace != "default" || !strings.Contains(host, ".default.") {
+				t.Errorf("%s is in the namespace %q", name, m.Metadata.Namespace)
+			}
+		}
 	}
 }

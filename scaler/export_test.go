@@ -5,7 +5,17 @@ func MetricName(t Trigger) string { return t.metricName() }
 
 // Remembered is how many triggers and resources a server has in memory.
 func Remembered(s *Server) (triggers, views int) {
+	from := s.source.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.triggers), len(s.views)
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	return len(s.triggers), len(from.views)
+}
+
+// Hold keeps calls from looking at a resource until it is released.
+func Hold(s *Server, resource string) (release func()) {
+	v := s.source.Load().view(resource)
+	v.lock <- struct{}{}
+	return func() { <-v.lock }
 }

@@ -42,19 +42,35 @@ type view struct {
 }
 
 // replicas is how many replicas a trigger should have now, by what was seen within age.
-func (s *Server) replicas(ctx context.Context, ref *externalscaler.ScaledObjectRef, age time.Duration) (int64, error) {
-	t, err := s.parse(ref)
+func (s *Server) replicas(ctx context.Context, ref *externalscaler.ScaledObjectRef, age time.Duration) (n int64, err error) {
+	err = s.with(ctx, func(from *source) error {
+		n, err = s.replicasOf(ctx, from, ref, age)
+		return err
+	})
+	return n, err
+}
+
+// with does something with the source, and again if there is another by the time it is done: the gate may have
+// been closed meanwhile, and what it said is of the past.
+func (s *Server) with(ctx context.Context, do func(*source) error) error {
+	for {
+		from := s.source.Load()
+		if err := do(from); ctx.Err() != nil || s.source.Load() == from {
+			return err
+		}
+	}
+}
+
+func (s *Server) replicasOf(ctx context.Context, from *source, ref *externalscaler.ScaledObjectRef, age time.Duration) (int64, error) {
+	t, err := from.parse(ref)
 	if err != nil {
 		return 0, err
 	}
-	status, seen, err := s.read(ctx, t.Resource, age)
+	status, seen, err := from.read(ctx, t.Resource, age)
 	if err != nil {
 		return 0, err
 	}
-	at := Situation{Status: status, Limits: s.limits[t.Resource], Now: s.now()}
-	if len(s.classes) > 0 {
-		at.Highest = s.classes[0]
-	}
+	at := Situation{Status: status, Limits: from.limits[t.Resource], Highest: from.highest(), Now: s.now()}
 	d, err := Decide(at, t)
 	if err != nil {
 		return 0, asPrecondition(err)
@@ -112,11 +128,11 @@ func keyOf(ref *externalscaler.ScaledObjectRef, t Trigger) string {
 
 // read looks at a resource, or takes what another call saw that began to look at most age before this one. It
 // returns when that was, too.
-func (s *Server) read(ctx context.Context, resource string, age time.Duration) (sluice.ResourceStatus, time.Time, error) {
+func (f *source) read(ctx context.Context, resource string, age time.Duration) (sluice.ResourceStatus, time.Time, error) {
 	oldest := time.Now().Add(-age)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	v := s.view(resource)
+	v := f.view(resource)
 	select {
 	case v.lock <- struct{}{}:
 		defer func() { <-v.lock }()
@@ -127,10 +143,10 @@ func (s *Server) read(ctx context.Context, resource string, age time.Duration) (
 		return v.status, v.began, v.err
 	}
 	began := time.Now()
-	seen, err := s.gate.Resource(ctx, resource)
+	seen, err := f.gate.Resource(ctx, resource)
 	switch {
 	case errors.Is(err, sluice.ErrUnknownResource):
-		s.forget(resource)
+		f.forget(resource)
 		return seen, began, asStatus(resource, err)
 	case errors.Is(err, context.Canceled):
 		return seen, began, asStatus(resource, err) // that is this caller's alone
@@ -142,22 +158,4 @@ func (s *Server) read(ctx context.Context, resource string, age time.Duration) (
 	}
 	v.began, v.status, v.err = began, seen, err
 	return seen, began, err
-}
-
-func (s *Server) view(resource string) *view {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v := s.views[resource]
-	if v == nil {
-		v = &view{lock: make(chan struct{}, 1)}
-		s.views[resource] = v
-	}
-	return v
-}
-
-// forget drops the view of a resource that there is not: names that callers make up must not pile up.
-func (s *Server) forget(resource string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.views, resource)
 }

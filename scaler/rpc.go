@@ -64,7 +64,11 @@ func (s *Server) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 // GetMetricSpec tells what the metric is called. Its value is a number of replicas, so its target is 1: the
 // cluster rounds up, which would be too many of what a quota can feed.
 func (s *Server) GetMetricSpec(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.GetMetricSpecResponse, error) {
-	t, err := s.trigger(ctx, ref)
+	var t Trigger
+	err := s.with(ctx, func(from *source) (err error) {
+		t, err = from.trigger(ctx, ref)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +79,11 @@ func (s *Server) GetMetricSpec(ctx context.Context, ref *externalscaler.ScaledOb
 
 // GetMetrics tells how many replicas there should be.
 func (s *Server) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsRequest) (*externalscaler.GetMetricsResponse, error) {
-	t, err := s.parse(req.GetScaledObjectRef())
+	var t Trigger
+	err := s.with(ctx, func(from *source) (err error) {
+		t, err = from.parse(req.GetScaledObjectRef())
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +100,8 @@ func (s *Server) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsR
 	}}, nil
 }
 
-func (s *Server) parse(ref *externalscaler.ScaledObjectRef) (Trigger, error) {
-	t, err := Parse(ref.GetScalerMetadata(), s.classes)
+func (f *source) parse(ref *externalscaler.ScaledObjectRef) (Trigger, error) {
+	t, err := Parse(ref.GetScalerMetadata(), f.classes)
 	if err != nil {
 		return t, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -102,12 +110,12 @@ func (s *Server) parse(ref *externalscaler.ScaledObjectRef) (Trigger, error) {
 
 // trigger reads metadata and finds out whether there is such a resource, so that a mistake shows when the
 // ScaledObject is made and not when it should scale.
-func (s *Server) trigger(ctx context.Context, ref *externalscaler.ScaledObjectRef) (Trigger, error) {
-	t, err := s.parse(ref)
+func (f *source) trigger(ctx context.Context, ref *externalscaler.ScaledObjectRef) (Trigger, error) {
+	t, err := f.parse(ref)
 	if err != nil {
 		return t, err
 	}
-	if _, _, err := s.read(ctx, t.Resource, fresh); err != nil && status.Code(err) != codes.Unavailable {
+	if _, _, err := f.read(ctx, t.Resource, fresh); err != nil && status.Code(err) != codes.Unavailable {
 		return t, err
 	}
 	return t, nil

@@ -2,14 +2,7 @@ package scaler_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
@@ -242,57 +235,5 @@ func TestServeEnds(t *testing.T) {
 	}
 	if err := s.Serve(t.Context(), l, nil); err == nil {
 		t.Error("no error with a listener that is closed")
-	}
-}
-
-// certificate makes one for the loopback address that signs itself.
-func certificate(tb testing.TB) (tls.Certificate, *x509.CertPool) {
-	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "scaler"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(parsed)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
-}
-
-func TestTLS(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, pool := certificate(t)
-	r := start(t, l, l.Addr().String(), &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12})
-	for _, c := range []struct {
-		name   string
-		option grpc.DialOption
-		ok     bool
-	}{
-		{"with a certificate", withTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}}), true},
-		{"without one", withTLS(&tls.Config{RootCAs: pool}), false},
-		{"that does not trust it", withTLS(&tls.Config{Certificates: []tls.Certificate{cert}}), false},
-		{"in plain text", grpc.WithTransportCredentials(insecure.NewCredentials()), false},
-	} {
-		client := r.dial(c.option)
-		for name, call := range calls {
-			err := call(t.Context(), client, flow)
-			if c.ok && err != nil || !c.ok && status.Code(err) != codes.Unavailable {
-				t.Errorf("%s %s: %v", name, c.name, err)
-			}
-		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
@@ -52,28 +52,23 @@ type Options struct {
 type Server struct {
 	externalscaler.UnimplementedExternalScalerServer
 
-	gate    *sluice.Gate
-	classes []string
-	limits  map[string][]sluice.Limit
-	now     func() time.Time
-	log     *slog.Logger
+	now func() time.Time
+	log *slog.Logger
 
 	streams chan struct{} // one place for each
 
+	source atomic.Pointer[source]
+
 	mu       sync.Mutex
 	triggers map[string]*remembered
-	views    map[string]*view
 }
 
 // New makes a server. It does nothing until it is called.
 func New(o Options) *Server {
 	s := &Server{
-		gate: o.Gate, classes: slices.Clone(o.Classes), limits: map[string][]sluice.Limit{}, now: o.Now, log: o.Log,
-		streams: make(chan struct{}, MaxStreams), triggers: map[string]*remembered{}, views: map[string]*view{},
+		now: o.Now, log: o.Log, streams: make(chan struct{}, MaxStreams), triggers: map[string]*remembered{},
 	}
-	for name, r := range o.Resources {
-		s.limits[name] = slices.Clone(r.Limits)
-	}
+	s.Follow(o.Gate, o.Classes, o.Resources)
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -88,6 +88,13 @@ type Later interface {
 	CloseLater(id ID, spent bool) error
 }
 
+// Shelf is implemented by stores that are gone with the process: what else is to last as long as they do can be kept with
+// them.
+type Shelf interface {
+	// Keep returns what is kept under a name. If there is nothing, that is value from now on.
+	Keep(name string, value any) any
+}
+
 // Time is a moment on the store's clock: microseconds since the Unix epoch, as
 // the store reckons it. The zero Time means none. Callers compare store times
 // with each other, never with their own clock.
@@ -283,6 +290,10 @@ type Spec struct {
 	// Passing is set by those who make one request and are gone: they are no members, and have no
 	// share to go on with when the store cannot be reached.
 	Passing bool
+	// Restate tells that this is said instead of all that was said before through the same [Store]: the sessions that it
+	// has on the pool do not count as others who state something else. They go on under the new limits, those
+	// who wait in their places and what is charged where it is. Sessions of other stores count as ever.
+	Restate bool
 	// Look opens a pool that exists as it is, whatever else the spec says: for those who only
 	// look, or tell of answers. Limits are found by their names.
 	Look bool

@@ -21,7 +21,8 @@ func newAgents() *cobra.Command {
 		Use:   "agents",
 		Short: "List the agents that are alive: lease, allocation, use, whom they wait for",
 		Long: "Agents lists every agent that holds a lease or has asked within the length of one,\n" +
-			"with its class's share of the resource that it uses most.\n\n" +
+			"with its class's share of the resource that it uses most. How long a lease has been\n" +
+			"held is not said of those who have none and only ask.\n\n" +
 			"A state is active, waiting (for its turn), limited (held up by a limit or a pause\n" +
 			"for longer than a moment) or held (should start no new work: an agent that it\n" +
 			"waits for is limited; the chain leads there).",

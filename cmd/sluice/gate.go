@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,20 +21,28 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/scaler"
 	"github.com/sluicehq/sluice/store"
 )
 
 // session is an open gate and what the command line says about it.
 type session struct {
 	gate  *sluice.Gate
-	file  *config.File     // configuration with defaults
-	store string           // URL in use, without password
-	dir   string           // where this machine's files live: events, dead letters
-	log   *eventlog.Writer // never nil
-	hook  *alert.Poster    // nil: nobody is told
+	file  *config.File                 // configuration with defaults
+	store string                       // URL in use, without password
+	dir   string                       // where this machine's files live: events, dead letters
+	log   *eventlog.Writer             // never nil
+	hook  atomic.Pointer[alert.Poster] // nil: nobody is told
+
+	// Of serve, which changes its configuration while it runs.
+	held   store.Store // the gate does not end it; nil: there is none
+	url    string      // of the store, as it was opened
+	config sluice.Config
 
 	limits map[string][]sluice.Limit // of the resources that are open
 	stderr io.Writer
+
+	scaler *scaler.Server // serve's, for KEDA; nil: there is none
 }
 
 // openGate opens the store of the command line with only the named resources, or with all if
@@ -59,12 +69,14 @@ func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
 
 // openSession opens the gate that the configuration describes, as Passing, Look and Events of how say.
 func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*session, error) {
-	f := config.Default()
-	if name := configName(cmd, nil); name != "" {
-		var err error
-		if f, err = loadConfig(name); err != nil {
-			return nil, err
-		}
+	return newSession(cmd, resources, how, false)
+}
+
+// newSession is openSession, and if the session holds the store, its gate can be changed for another.
+func newSession(cmd *cobra.Command, resources []string, how sluice.Config, holds bool) (*session, error) {
+	f, err := configOf(cmd)
+	if err != nil {
+		return nil, err
 	}
 	all := len(resources) == 0 && len(f.Resources) > 0
 	if !all {
@@ -97,14 +109,30 @@ func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*se
 	if err := s.tell(&c); err != nil {
 		return nil, err
 	}
-	s.gate, err = sluice.Open(cmd.Context(), c)
-	if err != nil {
+	s.url, s.config = at.url, sluice.Config{Store: c.Store, Events: c.Events, Alert: c.Alert}
+	if s.gate, err = s.openGate(cmd.Context(), c, holds); err != nil {
 		s.endTelling()
 		_ = s.log.Close() // nothing is in it
 		return nil, at.openFailure(err)
 	}
 	s.store = s.gate.Store()
 	return s, nil
+}
+
+func (s *session) openGate(ctx context.Context, c sluice.Config, holds bool) (*sluice.Gate, error) {
+	if !holds {
+		return sluice.Open(ctx, c)
+	}
+	st, err := sluice.OpenStore(ctx, c.Store)
+	if err != nil {
+		return nil, err
+	}
+	g, err := sluice.OpenOn(ctx, st, c)
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	s.held = st
+	return g, nil
 }
 
 // openFailure is fail for a gate that does not open: what is invalid then is the configuration, or the
@@ -115,9 +143,17 @@ func (at place) openFailure(err error) error {
 	case errors.Is(err, sluice.ErrInvalid):
 		f.code, f.hint = exitConfig, cmp.Or(f.hint, "docs/configuration.md describes every field")
 	case errors.Is(err, sluice.ErrStore) && !errors.Is(err, store.ErrUnavailable): // it was not even looked for
-		f.code, f.message, f.hint = at.code, at.whose+": "+f.message, cmp.Or(f.hint, "docs/redis.md describes every part of such a URL")
+		f.code, f.message, f.hint = at.code, at.whose+": "+f.message, cmp.Or(f.hint, at.hint())
 	}
 	return f
+}
+
+// hint says where to read about such addresses.
+func (at place) hint() string {
+	if strings.HasPrefix(at.url, "http") {
+		return storeHint
+	}
+	return "docs/redis.md describes every part of such a URL"
 }
 
 // keepOnly leaves only the named resources in f.
@@ -138,6 +174,9 @@ func keepOnly(f *config.File, names []string) error {
 // close ends the session. What could not be recorded is said, and fails nothing.
 func (s *session) close() error {
 	err := s.gate.Close()
+	if s.held != nil {
+		err = errors.Join(err, s.held.Close())
+	}
 	s.endTelling()
 	if lost := s.log.Close(); lost != nil {
 		fmt.Fprintf(s.stderr, "warning: events are not recorded: %s\n", harmless(lost.Error()))

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/remotestore"
 )
 
 // place is where state lives: the store, and the directory of this machine's own files.
@@ -23,7 +25,7 @@ type place struct {
 	code  int    // how the program ends if it makes no sense
 }
 
-const storeHint = "file: is a directory of the user's, file:PATH another one, redis://HOST:6379 a Redis that many machines share, mem: the memory of this process"
+const storeHint = "file: is a directory of the user's, file:PATH another one, redis://HOST:6379 a Redis that many machines share, http://HOST:7979 a daemon, mem: the memory of this process"
 
 // placeOf finds the store: that of the flag, else of the environment, else of the configuration.
 func placeOf(cmd *cobra.Command, f *config.File) (place, error) {
@@ -67,6 +69,31 @@ func placeOf(cmd *cobra.Command, f *config.File) (place, error) {
 		}
 	}
 	return place{"file:" + dir, dir, whose, code}, nil
+}
+
+// configOf is the configuration: the file that is named, else that of the daemon whose store is used, else what goes without
+// saying.
+func configOf(cmd *cobra.Command) (*config.File, error) {
+	if name := configName(cmd, nil); name != "" {
+		return loadConfig(name)
+	}
+	f := config.Default()
+	at, err := placeOf(cmd, f)
+	if err != nil || !strings.HasPrefix(at.url, "http") {
+		return f, err
+	}
+	text, err := remotestore.Config(cmd.Context(), at.url)
+	if err != nil {
+		failed := asFailure(fail(err))
+		if failed.code = exitUnavailable; !errors.Is(err, store.ErrUnavailable) { // it was not even looked for
+			failed.code, failed.message, failed.hint = at.code, at.whose+": "+failed.message, storeHint
+		}
+		return nil, failed
+	}
+	if f, err = config.Parse("the configuration of the daemon", text, func(string) (string, bool) { return "", false }); err != nil {
+		return nil, configFailure(err)
+	}
+	return f, nil
 }
 
 // stateDir is the user's directory for state. It need not be there.

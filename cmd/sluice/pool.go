@@ -106,7 +106,8 @@ func (s *screen) pool(p *poolJSON, classes []string) {
 	}
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "agent", Least: 10}, {Head: "class"}, {Head: "", Drop: 2}, {Head: "used", Right: true}, {Head: "allocated", Right: true},
-		{Head: "lease", Right: true, Drop: 1},
+		{Head: "lease", Right: true, Drop: 1}, {Head: "held for", Right: true, Drop: 6}, {Head: "state", Drop: 3}, {Head: "user", Least: 6, Drop: 4},
+		{Head: "machine", Least: 6, Drop: 5},
 	}}
 	names := slices.SortedFunc(maps.Keys(p.Allocations), func(a, b string) int {
 		return cmp.Or(cmp.Compare(p.Allocations[a].Priority, p.Allocations[b].Priority), cmp.Compare(a, b))
@@ -115,7 +116,8 @@ func (s *screen) pool(p *poolJSON, classes []string) {
 		a := p.Allocations[name]
 		row := []show.Cell{
 			{Text: s.Text(name, nameWidth)}, {Text: s.Text(nth(classes, a.Priority), 12)}, {}, {Text: show.Count(a.Used)}, {Text: "?", Colour: show.Dim},
-			{Text: show.Left(a.LeaseExpiry, s.now)},
+			{Text: show.Left(a.LeaseExpiry, s.now)}, s.heldFor(a.Leased, a.LeaseStart), {Text: a.State, Colour: show.OfState(a.State)},
+			{Text: s.Text(a.User, nameWidth)}, {Text: s.Text(a.Machine, nameWidth)},
 		}
 		if a.Allocated > 0 {
 			part := float64(a.Used) / float64(a.Allocated)

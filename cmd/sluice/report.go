@@ -32,6 +32,7 @@ type callerReport struct {
 	sluice.CallerReport
 	USD      float64 `json:"usd"`
 	RetryUSD float64 `json:"retry_usd"`
+	HeldUSD  float64 `json:"held_usd"`
 }
 
 func newReport() *cobra.Command {
@@ -85,7 +86,12 @@ func newReport() *cobra.Command {
 // readReport is what the store remembers, and what only the log of events knows: what was sent
 // before the store's memory begins, and what it was not asked about.
 func readReport(ctx context.Context, s *session, from time.Time) (sluice.Report, error) {
-	rep, err := s.gate.Report(ctx, from)
+	return reportOf(ctx, s, s.gate, from)
+}
+
+// reportOf is what was sent through a gate of a session since a moment.
+func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time) (sluice.Report, error) {
+	rep, err := gate.Report(ctx, from)
 	if err != nil {
 		return rep, err
 	}
@@ -113,7 +119,7 @@ func asReport(rep *sluice.Report) *reportJSON {
 
 // withMoney is a caller's report in dollars.
 func withMoney(c sluice.CallerReport) callerReport {
-	return callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6}
+	return callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6, HeldUSD: float64(c.HeldMicros) / 1e6}
 }
 
 func (c *callerReport) sends() int64 { return c.FirstSends + c.Retries }

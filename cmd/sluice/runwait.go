@@ -16,7 +16,7 @@ import (
 
 // newWorkEvery is how often it is looked whether new work may start. Who is limited changes by the
 // second, not faster.
-const newWorkEvery = 2 * time.Second
+const newWorkEvery = time.Second
 
 // slotFirst and slotEvery are how often a slot is asked for: soon at first, then gently.
 const (

@@ -26,18 +26,15 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/metrics"
-	"github.com/sluicehq/sluice/scaler"
 )
-
-// defaultKEDA is where KEDA finds the scaler if nobody says.
-const defaultKEDA = "127.0.0.1:6000"
 
 // defaultListen is where the daemon listens if nobody says.
 const defaultListen = "127.0.0.1:7979"
 
 func newServe() *cobra.Command {
 	var listen, hosts []string
-	var keda string
+	var keda kedaFlags
+	var secure tlsFlags
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -48,82 +45,68 @@ a request is held until it is its turn. Keys pass through, or come from the envi
 (resources.NAME.inject). Who sends is told by the path (/@AGENT/RESOURCE/..., /@AGENT:p1/RESOURCE/...) or
 by headers (X-Sluice-Agent, -Class, -Tool, -User, -Emergency); docs/proxy.md has the rest.
 
-SIGTERM or SIGINT lets those who are in finish, a second one does not.
+SIGTERM or SIGINT lets those who are in finish, a second one does not. SIGHUP, or POST /-/reload, has the
+configuration read again: if anything in it is wrong, the one before stays in force.
 
 Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or the address is taken;
 78 bad configuration.`,
 		Example: `  sluice serve
   ANTHROPIC_BASE_URL=http://127.0.0.1:7979/anthropic claude
   OPENAI_BASE_URL=http://127.0.0.1:7979/@indexer:p2/openai/v1 python index.py
-  sluice serve --listen 127.0.0.1:7979 --listen unix:$HOME/.sluice.sock`,
+  sluice serve --listen 127.0.0.1:7979 --listen unix:$HOME/.sluice.sock
+  sluice serve --config fleet.yaml --listen 0.0.0.0:7979 --host gate.example --tls-cert gate.pem --tls-key gate.key`,
 		Args: atMost(0),
 	}
 	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; again for more; else the configured one, else "+defaultListen)
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`NAME` that clients call the gate by, besides localhost and its address; again for more")
-	cmd.Flags().StringVar(&keda, "keda-listen", "", "`ADDRESS` for KEDA's external scaler; without a value "+defaultKEDA)
-	cmd.Flags().Lookup("keda-listen").NoOptDefVal = defaultKEDA
+	secure.add(cmd)
+	keda.add(cmd)
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "log every refusal")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if err := secure.check(cmd); err != nil {
+			return err
+		}
+		if err := keda.check(); err != nil {
+			return err
+		}
 		var d *daemon.Daemon
 		hub := api.NewHub()
 		figures := metrics.New(metrics.Options{Estimates: func() estimate.Miss { return d.Estimates() }})
-		s, err := openSession(cmd, nil, sluice.Config{Events: func(e sluice.Event) {
+		s, err := newSession(cmd, nil, sluice.Config{Events: func(e sluice.Event) {
 			hub.Add(e)
 			figures.Event(e)
-		}})
+		}}, true)
 		if err != nil {
 			return err
 		}
 		defer s.closing(&err)
-		d, err = s.daemon(&daemon.Options{Hosts: hosts, Events: hub, Log: logTo(cmd.ErrOrStderr(), verbose), Metrics: figures.Handler(), Done: figures.Done})
-		if err != nil {
-			return err
-		}
-		figures.SetGate(s.gate)
+		fixed := fixedBy{listen: len(listen) > 0, tls: secure.given}
 		if len(listen) == 0 && s.file.Listen != "" {
 			listen = []string{s.file.Listen}
 		}
 		if len(listen) == 0 {
 			listen = []string{defaultListen}
 		}
+		fixed.addresses = listen
+		d, err = s.daemon(&daemon.Options{
+			Hosts: hosts, Events: hub, Log: logTo(cmd.ErrOrStderr(), verbose), Metrics: figures.Handler(), Done: figures.Done, Reloading: s.reloading(cmd, fixed, figures.SetGate),
+		})
+		if err != nil {
+			return err
+		}
+		figures.SetGate(s.gate)
+		cert, err := secure.load(s.file, logTo(cmd.ErrOrStderr(), verbose), cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
 		scaling, err := s.scale(cmd.Context(), keda)
 		if err != nil {
 			return err
 		}
 		defer scaling()
-		return s.serve(cmd, d, listen)
+		return s.serve(cmd, d, listen, cert)
 	}
 	return cmd
-}
-
-// scale serves KEDA, if that is wanted, until it is told to end.
-func (s *session) scale(ctx context.Context, address string) (end func(), err error) {
-	if address == "" {
-		return func() {}, nil
-	}
-	c, err := s.file.Gate(time.Now())
-	if err != nil {
-		return nil, configFailure(err)
-	}
-	l, err := daemon.Listen(ctx, address, false)
-	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "--keda-" + err.Error(), hint: "the scaler tells what is left of quotas to whoever asks: keep it on this machine, or beside KEDA's operator"}
-	}
-	var classes []string
-	for _, class := range s.file.Classes {
-		classes = append(classes, class.Name)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() {
-		done <- scaler.New(scaler.Options{Gate: s.gate, Classes: classes, Resources: c.Resources}).Serve(ctx, l, nil)
-	}()
-	return func() {
-		cancel()
-		if err := <-done; err != nil {
-			fmt.Fprintf(s.stderr, "warning: the scaler has ended: %s\n", harmless(err.Error()))
-		}
-	}, nil
 }
 
 func logTo(w io.Writer, verbose bool) *slog.Logger {
@@ -136,9 +119,9 @@ func logTo(w io.Writer, verbose bool) *slog.Logger {
 
 // daemon puts the gate together that the session's configuration describes.
 func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
-	o.File, o.Gate, o.Env, o.Via = s.file, s.gate, os.LookupEnv, s.via()
-	o.Report = func(ctx context.Context, since time.Time) (any, error) {
-		rep, err := readReport(ctx, s, since)
+	o.File, o.Gate, o.Store, o.Env, o.Via = s.file, s.gate, s.held, os.LookupEnv, s.via()
+	o.Report = func(ctx context.Context, gate *sluice.Gate, since time.Time) (any, error) {
+		rep, err := reportOf(ctx, s, gate, since)
 		return asReport(&rep), err
 	}
 	d, err := daemon.New(*o)
@@ -170,8 +153,8 @@ func (s *session) via() string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// serve listens, says where, and serves until a signal comes.
-func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string) error {
+// serve listens, encrypted if there is a certificate, says where, and serves until a signal comes.
+func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, cert *daemon.Certificate) error {
 	stop, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	var listeners []net.Listener
@@ -183,8 +166,13 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string) e
 			}
 			return &failure{code: exitUnavailable, message: err.Error(), hint: "--listen HOST:PORT names another address; port 0 takes any that is free"}
 		}
+		if cert != nil {
+			l = cert.Secure(l)
+		}
 		listeners = append(listeners, l)
 	}
+	warnInTheClear(listeners, cmd.ErrOrStderr())
+	defer s.reloadOnSignal(stop, d)() // from when on it says that it is there
 	if err := s.announce(cmd, d, listeners); err != nil {
 		return err
 	}
@@ -211,7 +199,7 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string) e
 func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net.Listener) error {
 	var urls []string
 	for _, l := range listeners {
-		urls = append(urls, urlOf(l))
+		urls = append(urls, daemon.URL(l))
 	}
 	out := cmd.OutOrStdout()
 	if asJSON(cmd) {
@@ -226,11 +214,4 @@ func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net
 		fmt.Fprintf(out, "  %s/%s\n", urls[0], name)
 	}
 	return nil
-}
-
-func urlOf(l net.Listener) string {
-	if l.Addr().Network() == "unix" {
-		return "unix:" + l.Addr().String()
-	}
-	return "http://" + l.Addr().String()
 }

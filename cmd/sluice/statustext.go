@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/show"
@@ -273,14 +274,15 @@ func hiddenScopes(all []sluice.LimitStatus) map[string]int {
 func (s *screen) agents(list []sluice.AgentStatus) *show.Table {
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "agent", Least: 10}, {Head: "class"}, {Head: "state"}, {Head: "uses", Right: true, Drop: 2}, {Head: "of", Right: true, Drop: 3},
-		{Head: "", Least: 8, Drop: 4}, {Head: "lease", Right: true, Drop: 1}, {Head: "user", Least: 6, Drop: 6},
+		{Head: "", Least: 8, Drop: 4}, {Head: "lease", Right: true, Drop: 1}, {Head: "held for", Right: true, Drop: 8}, {Head: "user", Least: 6, Drop: 6},
 		{Head: "machine", Least: 6, Drop: 7}, {Head: "waits for", Least: 12, Drop: 5},
 	}}
 	for i := range list {
 		a := &list[i]
 		row := []show.Cell{
 			{Text: s.Text(a.Name, nameWidth)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: show.OfState(a.State)}, {}, {}, {},
-			{Text: show.Left(a.LeaseExpiresAt, s.now)}, {Text: s.Text(a.User, nameWidth)}, {Text: s.Text(a.Machine, nameWidth)}, {},
+			{Text: show.Left(a.LeaseExpiresAt, s.now)}, s.heldFor(a.Leased, a.LeaseStartedAt), {Text: s.Text(a.User, nameWidth)},
+			{Text: s.Text(a.Machine, nameWidth)}, {},
 		}
 		if a.Resource != "" {
 			row[3].Text, row[5].Text = show.Count(a.Used), s.Text(a.Resource, nameWidth)
@@ -290,13 +292,21 @@ func (s *screen) agents(list []sluice.AgentStatus) *show.Table {
 		}
 		switch {
 		case len(a.PauseChain) > 0:
-			row[9] = show.Cell{Text: s.Names(a.PauseChain, " > ", chainNames, nameWidth), Colour: show.Amber}
+			row[10] = show.Cell{Text: s.Names(a.PauseChain, " > ", chainNames, nameWidth), Colour: show.Amber}
 		case len(a.WaitsFor) > 0:
-			row[9] = show.Cell{Text: s.Names(a.WaitsFor, ", ", chainNames, nameWidth), Colour: show.Dim}
+			row[10] = show.Cell{Text: s.Names(a.WaitsFor, ", ", chainNames, nameWidth), Colour: show.Dim}
 		}
 		t.Add(row...)
 	}
 	return t
+}
+
+// heldFor is since when a lease is held; empty of an agent that has none and only asks.
+func (s *screen) heldFor(leased bool, since *time.Time) show.Cell {
+	if !leased || since == nil {
+		return show.Cell{}
+	}
+	return show.Cell{Text: show.Span(max(s.now.Sub(*since), 0).Truncate(time.Second)), Colour: show.Dim}
 }
 
 func (s *screen) cycles(cycles [][]string) {

@@ -5,9 +5,11 @@ import (
 	_ "github.com/sluicehq/sluice/store/filestore"
 	_ "github.com/sluicehq/sluice/store/memstore"
 	_ "github.com/sluicehq/sluice/store/redisstore"
+	_ "github.com/sluicehq/sluice/store/remotestore"
 )
 
 // storeSchemes are what their addresses begin with.
 var storeSchemes = []string{
 	"mem", "file", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel", "redis+unix",
+	"http", "https", "http+unix",
 }

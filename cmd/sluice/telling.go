@@ -14,27 +14,44 @@ const tellWithin = 5 * time.Second
 
 // tell has the configured webhook told of budgets that are used up: whoever notices it first is the only one to tell.
 func (s *session) tell(c *sluice.Config) error {
-	address := s.file.Alerts.Webhook
-	if address == "" || c.Look {
+	if c.Look {
 		return nil
+	}
+	hook, err := s.newHook(s.file.Alerts.Webhook)
+	if err != nil {
+		return err
+	}
+	s.hook.Store(hook)
+	c.Alert = func(a sluice.Alert) {
+		if hook := s.hook.Load(); hook != nil { // another configuration may name another
+			hook.Post(a)
+		}
+	}
+	return nil
+}
+
+// newHook makes what posts to a webhook, nil if there is none.
+func (s *session) newHook(address string) (*alert.Poster, error) {
+	if address == "" {
+		return nil, nil
 	}
 	hook, err := alert.New(address, func(err error) {
 		fmt.Fprintf(s.stderr, "warning: an alert was not delivered: %s\n", harmless(err.Error()))
 	})
 	if err != nil {
-		return &failure{code: exitConfig, message: "alerts.webhook: " + err.Error(), hint: "docs/budgets.md tells what is posted"}
+		return nil, &failure{code: exitConfig, message: "alerts.webhook: " + err.Error(), hint: "docs/budgets.md tells what is posted"}
 	}
-	s.hook = hook
-	c.Alert = func(a sluice.Alert) { hook.Post(a) }
-	return nil
+	return hook, nil
 }
 
 // endTelling delivers what is left, if that is possible soon.
-func (s *session) endTelling() {
-	if s.hook == nil {
+func (s *session) endTelling() { endHook(s.hook.Load()) }
+
+func endHook(hook *alert.Poster) {
+	if hook == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), tellWithin)
 	defer cancel()
-	_ = s.hook.Close(ctx) // what was not delivered has been said
+	_ = hook.Close(ctx) // what was not delivered has been said
 }

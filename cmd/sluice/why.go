@@ -19,10 +19,11 @@ type waitingJSON struct {
 	CheaperModel *string `json:"cheaper_model"` // that has room; nil: none is known
 }
 
-// whyJSON is who waits, and who was turned away of late.
+// whyJSON is who waits, who was turned away of late, and who should start nothing because of others.
 type whyJSON struct {
 	Waiting []waitingJSON `json:"waiting"`
 	Refused []refusedJSON `json:"refused"`
+	sluice.Backpressure
 }
 
 // whose says which of the waiting requests are meant: all, or one agent's, or one.
@@ -37,8 +38,9 @@ func newWhy() *cobra.Command {
 			"it, and when they are expected to go. Without an argument it lists all of them;\n" +
 			"a resource, an agent or a ticket picks some.\n\n" +
 			"One that does not wait is not in the list, which may be empty. A time is an\n" +
-			"estimate, and there is none for what depends on when others are done. What was\n" +
-			"refused on this machine within the last hour follows, with its reason.",
+			"estimate, and there is none for what depends on when others are done. Agents that\n" +
+			"should start no new work follow, with the chain to the one that is limited, and what\n" +
+			"was refused on this machine within the last hour, with its reason.",
 		Example:           "  sluice why\n  sluice why github --agent indexer\n  sluice why --json | jq '.waiting[0].reason'",
 		Args:              atMost(1),
 		ValidArgsFunction: completeResources,
@@ -53,6 +55,8 @@ func newWhy() *cobra.Command {
 			}
 			s := screenFor(cmd.OutOrStdout(), now)
 			s.waiting(w.Waiting, of)
+			s.held(w.Held)
+			s.cycles(w.Cycles)
 			s.refused(w.Refused)
 			return s.end()
 		},
@@ -68,7 +72,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			return nil, &failure{code: exitUsage, message: "--" + flag + ": it is empty", hint: "give a name, or leave the flag out"}
 		}
 	}
-	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}}
+	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}
 	err := looking(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) error {
 		names := args
 		if len(names) == 0 {
@@ -88,6 +92,12 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 				if of.means(&w) {
 					out.Waiting = append(out.Waiting, waitingJSON{Resource: name, Waiting: w, CheaperModel: s.cheaper(ctx, name, w.Model)})
 				}
+			}
+		}
+		if of.ticket == "" {
+			var err error
+			if out.Backpressure, err = s.gate.Backpressure(ctx, of.agent); err != nil {
+				return err
 			}
 		}
 		refused, err := readRefused(s.dir, names, of, now)
@@ -139,6 +149,21 @@ func (s *screen) waiting(list []waitingJSON, of whose) {
 	if len(cheaper) > 0 {
 		s.line("\ncheaper models with room: %s", s.Names(cheaper, ", ", 6, nameWidth))
 	}
+}
+
+// held shows who should start nothing because of others.
+func (s *screen) held(list []sluice.Held) {
+	if len(list) == 0 {
+		return
+	}
+	s.line("\nshould start no new work")
+	t := &show.Table{Indent: "  ", Columns: []show.Column{{Head: "agent", Least: 8}, {Head: "waits for", Least: 12}, {Head: "because of", Least: 12, Drop: 1}}}
+	for i := range list {
+		h := &list[i]
+		t.Add(show.Cell{Text: s.Text(h.Agent, nameWidth)}, show.Cell{Text: s.Names(h.Chain[1:], " > ", chainNames, nameWidth), Colour: show.Amber},
+			show.Cell{Text: s.Text(h.Reason, textWidth)})
+	}
+	s.table(t)
 }
 
 // queue is the table of those who wait.

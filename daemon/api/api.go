@@ -51,18 +51,29 @@ type Options struct {
 	Report func(ctx context.Context, since time.Time) (any, error)
 	// Events are told to those who listen.
 	Events *Hub
+	// After is the API that this one takes the place of: whose tickets are whose it knows from there. Nil means none.
+	After *API
+	// Refused answers with a problem. Nil means that the problem does.
+	Refused func(w http.ResponseWriter, r *http.Request, p *Problem)
 }
 
 // API is the handler of everything under /v1.
 type API struct {
 	Options
 	mux    *http.ServeMux
-	owners owners
+	owners *owners
+	levels levels
 }
 
 // New returns the API of a gate.
 func New(o Options) *API {
-	a := &API{Options: o, mux: http.NewServeMux()}
+	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}}
+	if o.After != nil {
+		a.owners, a.After = o.After.owners, nil // it need not stay
+	}
+	if a.Refused == nil {
+		a.Refused = func(w http.ResponseWriter, _ *http.Request, p *Problem) { p.Write(w) }
+	}
 	handle := func(pattern string, h func(*call) error) {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, h) })
 	}
@@ -81,6 +92,7 @@ func New(o Options) *API {
 	handle("GET /v1/pool/{name}", a.pool)
 	handle("GET /v1/why", a.why)
 	handle("GET /v1/report", a.report)
+	handle("GET /v1/me", a.me)
 	handle("GET /v1/events", a.events)
 	handle("/v1/", func(c *call) error {
 		return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", c.r.Method, c.r.URL.Path), Hint: "the API is described in daemon/api/openapi.yaml"}
@@ -91,7 +103,7 @@ func New(o Options) *API {
 // ServeHTTP serves one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if clean := path.Clean(r.URL.Path); clean != strings.TrimSuffix(r.URL.Path, "/") { // which the mux would answer with a redirection
-		(&Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %.200s", r.URL.Path), Hint: "names such as . and .. cannot be part of a path"}).Write(w)
+		a.Refused(w, r, &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %.200s", r.URL.Path), Hint: "names such as . and .. cannot be part of a path"})
 		return
 	}
 	a.mux.ServeHTTP(w, r)
@@ -121,7 +133,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, h func(*call) error)
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // nobody is there, or only half: it must not look like an answer
 	}
-	ProblemOf(err).Write(w)
+	a.Refused(w, r, ProblemOf(err))
 }
 
 // reply sends JSON.

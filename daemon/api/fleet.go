@@ -4,94 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice"
 )
-
-// beat is what an agent says of itself.
-type beat struct {
-	Class     string   `json:"class"`
-	User      string   `json:"user"`
-	Machine   string   `json:"machine"`
-	WaitsFor  []string `json:"waits_for"`
-	Resources []string `json:"resources"`
-}
-
-// Standing is what an agent is told.
-type Standing struct {
-	Light        string   `json:"light"`
-	Allocated    int64    `json:"allocated"`
-	StartNewWork bool     `json:"start_new_work"`
-	Chain        []string `json:"chain"`
-	Reason       string   `json:"reason,omitempty"`
-}
-
-// member is the agent that a path and a body speak of.
-func (a *API) member(c *call, b *beat) (sluice.Member, error) {
-	name := c.r.PathValue("name")
-	class, err := c.as(&name, b.Class)
-	if err != nil {
-		return sluice.Member{}, err
-	}
-	if c.who.Agent != "" {
-		b.User = "" // whose agent it is, the configuration says
-	}
-	if slices.Index(a.Classes, a.Gate.Class(name)) < c.who.Highest && b.Class == "" {
-		return sluice.Member{}, &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("agent %.80q is of a higher class than the token allows", name)}
-	}
-	return sluice.Member{Agent: name, Class: class, User: b.User, Machine: b.Machine, WaitsFor: b.WaitsFor, Resources: b.Resources}, nil
-}
-
-func (a *API) heartbeat(c *call) error {
-	var b beat
-	if err := c.read(&b); err != nil {
-		return err
-	}
-	m, err := a.member(c, &b)
-	if err != nil {
-		return err
-	}
-	if m.Machine == "" {
-		m.Machine = "-" // it is not this one
-	}
-	ctx := c.r.Context()
-	if err := a.Gate.Heartbeat(ctx, m); err != nil {
-		return err
-	}
-	work, err := a.Gate.StartNewWork(ctx, m.Agent)
-	if err != nil {
-		return err
-	}
-	s := Standing{Light: "green", StartNewWork: work.Start, Chain: work.Chain, Reason: work.Reason}
-	if s.Chain == nil {
-		s.Chain = []string{}
-	}
-	status, err := a.Gate.Status(ctx)
-	if err != nil {
-		return err
-	}
-	for _, agent := range status.Agents {
-		if agent.Name == m.Agent {
-			s.Allocated = agent.Allocated
-			for _, r := range status.Resources {
-				if r.Name == agent.Resource {
-					s.Light = r.Light
-				}
-			}
-		}
-	}
-	return c.reply(s)
-}
-
-func (a *API) leave(c *call) error {
-	m, err := a.member(c, &beat{Machine: c.r.URL.Query().Get("machine")})
-	if err != nil {
-		return err
-	}
-	return a.Gate.Depart(m)
-}
 
 func (a *API) observe(c *call) error {
 	var s struct {
@@ -201,48 +117,6 @@ func (a *API) pool(c *call) error {
 		return err
 	}
 	return c.reply(p)
-}
-
-func (a *API) why(c *call) error {
-	q := c.r.URL.Query()
-	list := []sluice.Waiting{}
-	names := []string{q.Get("resource")}
-	if names[0] == "" {
-		s, err := a.Gate.Status(c.r.Context())
-		if err != nil {
-			return err
-		}
-		names = nil
-		for _, r := range s.Resources {
-			names = append(names, r.Name)
-		}
-	}
-	for _, name := range names {
-		some, err := a.Gate.Why(c.r.Context(), name)
-		if err != nil {
-			return err
-		}
-		for _, w := range some {
-			if (q.Get("agent") == "" || q.Get("agent") == w.Agent) && (q.Get("ticket") == "" || q.Get("ticket") == w.Ticket) {
-				list = append(list, w)
-			}
-		}
-	}
-	return c.reply(struct {
-		Waiting []sluice.Waiting `json:"waiting"`
-	}{list})
-}
-
-func (a *API) report(c *call) error {
-	from, err := since(c.r.URL.Query().Get("since"))
-	if err != nil {
-		return err
-	}
-	r, err := a.Report(c.r.Context(), from)
-	if err != nil {
-		return err
-	}
-	return c.reply(r)
 }
 
 // eventWithin is how long a listener may take to read what there is.

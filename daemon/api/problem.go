@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/requestid"
 )
 
 // Problem is an error as a client gets it (RFC 9457).
@@ -23,6 +24,13 @@ type Problem struct {
 	RetryAt      *time.Time `json:"retry_at,omitempty"`
 	RetryAfterMS *int64     `json:"retry_after_ms,omitempty"`
 	Chain        []string   `json:"chain,omitempty"`
+	// Of a configuration: where what is wrong with it is.
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Field  string `json:"field,omitempty"`
+	// RequestID is how the log calls the request. Write takes it from the answer's header.
+	RequestID string `json:"request_id,omitempty"`
 }
 
 // Error implements error.
@@ -90,11 +98,12 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	if out.Title == "" {
 		out.Title = http.StatusText(out.Status)
 	}
+	h := w.Header()
+	out.RequestID = h.Get(requestid.Header)
 	body, err := json.Marshal(out)
 	if err != nil {
 		body = []byte(`{}`)
 	}
-	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	if p.Status == http.StatusUnauthorized {

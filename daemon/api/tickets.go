@@ -117,11 +117,11 @@ func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) G
 	if g.Class == "" {
 		g.Class = a.Gate.Class(req.Agent)
 	}
-	s, err := a.Gate.Resource(ctx, req.Resource)
+	limits, err := a.levels.of(ctx, a.Gate, req.Resource)
 	if err != nil {
 		return g
 	}
-	for _, l := range s.Limits {
+	for _, l := range limits {
 		if l.Counts(req) {
 			g.Limits = append(g.Limits, Level{l.Name, l.Kind, l.Unit, l.Limit, l.Remaining})
 		}

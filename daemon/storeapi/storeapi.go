@@ -30,6 +30,10 @@ type Options struct {
 	Store store.Store
 	// Identify finds out who calls, or says why it may not.
 	Identify func(r *http.Request) (api.Identity, error)
+	// Config is what callers need to know of the configuration in force, as YAML. Nil means that they are told nothing.
+	Config func() []byte
+	// Refused answers one who gets nothing. Nil means with the problem alone.
+	Refused func(w http.ResponseWriter, r *http.Request, p *api.Problem)
 }
 
 // Server lends a store. It is an [http.Handler] of everything under /v1/store.
@@ -47,6 +51,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{Options: o, mux: http.NewServeMux(), done: make(chan struct{}), clients: map[string]*client{}}
 	s.handle("POST /v1/store/clients", s.hello)
+	s.handle("GET /v1/store/config", s.config)
 	s.of("DELETE /v1/store/clients/{client}", s.leave)
 	s.of("POST /v1/store/clients/{client}/alive", func(w http.ResponseWriter, _ *http.Request, _ *client) error {
 		w.WriteHeader(http.StatusNoContent)
@@ -100,9 +105,17 @@ func (s *Server) handle(pattern string, h func(http.ResponseWriter, *http.Reques
 		case r.Context().Err() != nil:
 			panic(http.ErrAbortHandler) // nobody is there, or only half: it must not look like an answer
 		default:
-			problemOf(err).Write(w)
+			s.refuse(w, r, problemOf(err))
 		}
 	})
+}
+
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
+	if s.Refused != nil {
+		s.Refused(w, r, p)
+		return
+	}
+	p.Write(w)
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request, api.Identity) error) error {
@@ -148,6 +161,17 @@ func (s *Server) at(pattern string, h func(http.ResponseWriter, *http.Request, *
 		}
 		return h(w, r, p)
 	})
+}
+
+// config tells callers without a configuration of their own which one to use.
+func (s *Server) config(w http.ResponseWriter, _ *http.Request, _ api.Identity) error {
+	if s.Config == nil {
+		return &api.Problem{Status: http.StatusNotFound, Detail: "there is no configuration here"}
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(s.Config()) // who is gone misses nothing
+	return nil
 }
 
 // hello lets a client in.
@@ -218,6 +242,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 	if err := d.Decode(&spec); err != nil {
 		return badBody(err)
 	}
+	spec.Restate = false // what others have said, only the daemon may take back
 	p, err := s.Store.Pool(r.Context(), spec)
 	if err != nil {
 		return err

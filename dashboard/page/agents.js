@@ -1,16 +1,18 @@
 // The agents: who they are, what they have and use, and why they wait.
 
-import { bdi, clean, el, keyed, mark, name, put } from './dom.js';
+import { bdi, clean, el, keyed, mark, name, put, wide } from './dom.js';
 import { at, count, span, usd } from './format.js';
 import { reason } from './queue.js';
 
 const rank = { limited: 0, held: 1, waiting: 2, active: 3 };
 const columns = ['agent', 'class', 'state', 'used / allocated', 'lease', 'spend 24 h', 'why'];
+const most = 500; // rows: whoever looks for others says whom
 
 export class Agents {
   constructor() {
     this.body = el('div', { role: 'rowgroup', class: 'rows' });
-    this.empty = el('p', { class: 'dim' });
+    this.empty = el('p', { class: 'dim more' });
+    this.body.tabIndex = 0; // so that keys can scroll it
     const head = el('div', { role: 'row', class: 'agent columns' }, ...columns.map((c) => el('span', { role: 'columnheader' }, c)));
     this.table = el('div', { role: 'table', class: 'agents', 'aria-labelledby': 'h-agents' }, el('div', { role: 'rowgroup' }, head), this.body);
     document.getElementById('agents').append(this.table, this.empty);
@@ -25,16 +27,16 @@ export class Agents {
   }
 
   show(agents, why, spent, now) {
-    const held = new Map(); // the first request in the queue of each
+    const held = new Map(); // the first request of each in a queue
     for (const w of why) if (!held.has(w.agent)) held.set(w.agent, w);
     const text = this.filter.value.trim().toLowerCase();
     const list = agents
       .filter((a) => !text || [a.name, a.user, a.machine, a.class, a.state, a.resource].some((s) => String(s ?? '').toLowerCase().includes(text)))
       .map((a) => ({ ...a, usd: spent.get(a.name) }));
     list.sort(orders[this.sort.value] ?? orders.state);
-    keyed(this.body, list, (a) => a.name + '\u0000' + a.machine, make, (m, a) => update(m, a, held.get(a.name), now));
+    keyed(this.body, list.slice(0, most), (a) => a.name + '\u0000' + a.machine, make, (m, a) => update(m, a, held.get(a.name), now));
     mark(this.table, 'hidden', list.length > 0 ? null : '');
-    put(this.empty, list.length > 0 ? '' : agents.length > 0 ? 'No agent matches.' : 'No agent is alive. One that asks, or sends a heartbeat, shows up here.');
+    put(this.empty, list.length > most ? 'and ' + count(list.length - most) + ' more agents: sort or filter to see them' : list.length > 0 ? '' : agents.length > 0 ? 'No agent matches.' : 'No agent is alive. One that asks, or sends a heartbeat, shows up here.');
   }
 }
 
@@ -73,9 +75,12 @@ function update(m, a, waits, now) {
   put(m.use, count(a.used) + (a.allocated > 0 ? ' / ' + count(a.allocated) : ''));
   name(m.of, a.resource ?? '', 40);
   const part = a.allocated > 0 ? Math.min(1, a.used / a.allocated) : 0;
-  m.part.style.width = 100 * part + '%';
+  wide(m.part, part);
   const ends = at(a.lease_expires_at);
-  put(m.lease, ends === null ? 'none' : ends <= now ? 'over' : span(ends - now));
+  const left = ends === null ? 'none' : ends <= now ? 'over' : span(ends - now);
+  put(m.lease, a.leased === false ? 'none, gone in ' + left : left);
+  mark(m.lease, 'title', a.leased === false && ends !== null ? 'It sends no heartbeats. Since it has asked, it counts as alive for so long.' : null);
+  mark(m.lease, 'data-none', a.leased === false ? '' : null);
   put(m.usd, a.usd === undefined ? '–' : usd(a.usd));
   mark(m.usd, 'data-none', a.usd ? null : '');
   put(m.why, because(a, waits, now));

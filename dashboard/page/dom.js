@@ -26,6 +26,14 @@ export function mark(node, name, value) {
   }
 }
 
+// wide sets how much of a bar is filled, from 0 to 1.
+export function wide(node, part) {
+  const width = (100 * part).toFixed(1) + '%';
+  if (last.get(node) === width) return;
+  last.set(node, width);
+  node.style.width = width;
+}
+
 // Characters that show nothing, end a line, or turn the order of others around: a name that has them could pass for another.
 const odd = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3164\ufeff\ufff9-\ufffb]/g;
 

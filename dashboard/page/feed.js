@@ -7,11 +7,13 @@ const hiddenEvery = 15 * second;
 const slowest = 15 * second; // between tries while nobody answers
 const reportEvery = 30 * second;
 const whyEvery = 2 * second;
+const meEvery = 300 * second; // a reload may change what a token allows
+const mostWaiting = 1000; // of those who wait, by name
 
 // Events after which what is shown is no longer true.
 const telling = new Set(['pause', 'resume', 'throttled', 'store_lost', 'store_back', 'lease_lost', 'budget']);
 
-// Feed keeps data up to date and tells the page of it: status, why, report, event, link.
+// Feed keeps data up to date and tells the page of it: status, why, report, me, event, link.
 export class Feed {
   constructor(page) {
     this.page = page;
@@ -20,7 +22,7 @@ export class Feed {
     this.busy = false;
     this.again = false;
     this.locked = false; // a token is asked for
-    this.next = { why: 0, report: 0 };
+    this.next = { why: 0, report: 0, me: 0 };
     this.listening = 0; // tries in a row
     this.wake = null;
   }
@@ -47,7 +49,7 @@ export class Feed {
     this.locked = false;
     this.fails = 0;
     this.listening = 0;
-    this.next = { why: 0, report: 0 };
+    this.next = { why: 0, report: 0, me: 0 };
     this.refresh();
     this.wake?.();
   }
@@ -82,10 +84,14 @@ export class Feed {
       } else if (Date.now() >= this.next.why) {
         asked = true;
         const began = Date.now();
-        const why = await get('/v1/why');
+        const why = await get('/v1/why?limit=' + mostWaiting);
         // A queue of thousands takes its time: never more than a tenth of it.
         this.next.why = Date.now() + Math.max(whyEvery, 10 * (Date.now() - began)) - second / 2;
         this.page.why(why.waiting ?? []);
+      }
+      if (Date.now() >= this.next.me) {
+        this.page.me(await get('/v1/me'));
+        this.next.me = Date.now() + meEvery;
       }
       if (Date.now() >= this.next.report && !document.hidden) {
         this.next.report = Date.now() + reportEvery;

@@ -13,7 +13,7 @@ import { lightOf, pausedNow, Resources, waiting } from './resources.js';
 
 const staleAfter = 3500; // milliseconds without news, of a page that asks every second
 
-const state = { status: null, why: [], report: null, spent: new Map(), read: 0, problem: '', partial: '', events: false, locked: false };
+const state = { status: null, why: [], report: null, me: null, spent: new Map(), read: 0, problem: '', partial: '', events: false, locked: false };
 
 const control = new Control(now, () => feed.refresh());
 const resources = new Resources((r) => control.ask(r));
@@ -41,6 +41,11 @@ const feed = new Feed({
     state.report = r;
     state.spent = spentBy(r);
     report.show(r);
+  },
+  me(who) {
+    state.me = who;
+    mark(document.body, 'data-looks', who.control === false ? '' : null); // then there is nothing to press
+    put(byId('me'), who.token ? 'Token ' + clean(who.token, 60) + (who.control === false ? ', which may look and not pause.' : '.') : '');
   },
   event(e) { events.add(e); },
   link(up) {
@@ -118,8 +123,9 @@ function glance(s, t) {
     { what: 'waiting', n: count(wait), more: '', kind: wait > 0 ? 'warn' : '' },
     { what: 'agents', n: count(s.agents.length), more: [limited && limited + ' limited', held && held + ' held'].filter(Boolean).join(', '), kind: limited + held > 0 ? 'warn' : '' },
     { what: '429s in 7 days', n: count(s.resources.reduce((n, r) => n + (r.throttled_7d ?? 0), 0)), more: '' },
-    { what: 'retries in 24 h', n: state.report ? count(sum('retries')) : '–', more: '' },
-    { what: 'spent in 24 h', n: priced ? usd(sum('usd')) : '–', more: priced && sum('retry_usd') > 0 ? usd(sum('retry_usd')) + ' on retries' : '' },
+    { what: 'retries in 24 h', n: state.report ? count(sum('retries')) : '–', more: priced && sum('retries') > 0 ? 'cost ' + usd(sum('retry_usd')) : '' },
+    { what: 'held in 24 h', n: state.report ? count(sum('held')) : '–', more: sum('held_usd') > 0 ? usd(sum('held_usd')) + ' saved' : '' },
+    { what: 'spent in 24 h', n: priced ? usd(sum('usd')) : '–', more: '' },
   ];
 }
 

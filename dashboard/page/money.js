@@ -1,6 +1,6 @@
 // Budgets, and what the last day cost: sends, retries, refusals, dollars.
 
-import { bdi, clean, el, keyed, mark, name, put } from './dom.js';
+import { bdi, clean, el, keyed, mark, name, put, wide } from './dom.js';
 import { count, percent, span, until, usd } from './format.js';
 
 const mostCallers = 50;
@@ -13,7 +13,7 @@ export function showBudgets(budgets, now) {
     name(m.who, b.who ?? '', 60);
     put(m.nums, usd(b.used_usd) + ' / ' + usd(b.size_usd));
     const part = b.size_usd > 0 ? b.used_usd / b.size_usd : 0;
-    m.part.style.width = 100 * Math.min(1, part) + '%';
+    wide(m.part, Math.min(1, part));
     mark(m.root, 'data-light', part >= 1 ? 'red' : part >= 0.8 ? 'amber' : 'green');
     const said = ['a ' + clean(b.period, 10), 'then: ' + clean(b.over, 12)];
     if (b.period === 'total') said[0] = 'in all';
@@ -38,7 +38,7 @@ export function spentBy(report) {
   return map;
 }
 
-const columns = ['', 'sends', 'retries', '429s', 'waited', 'spent', 'on retries'];
+const columns = ['', 'sends', 'retries', 'on retries', '429s', 'held', 'saved', 'waited', 'spent'];
 
 export class Report {
   constructor() {
@@ -46,10 +46,11 @@ export class Report {
     this.totals = el('tbody');
     this.callers = el('tbody');
     this.more = el('p', { class: 'dim more' });
+    const note = el('p', { class: 'dim more' }, 'Held: sends that waited because a limit was full. Sent at once they would have gone over it; saved is what sending each of them a second time would have cost.');
     this.empty = el('p', { class: 'dim' }, 'Nothing was sent.');
     const table = (body, first) => el('div', { class: 'scroll' }, el('table', { class: 'report' },
       el('thead', {}, el('tr', {}, ...columns.map((c, i) => el('th', { scope: 'col' }, i === 0 ? first : c)))), body));
-    this.all = el('div', {}, table(this.totals, 'resource'), el('details', {}, el('summary', {}, 'By agent'), table(this.callers, 'agent'), this.more));
+    this.all = el('div', {}, table(this.totals, 'resource'), el('details', {}, el('summary', {}, 'By agent'), table(this.callers, 'agent'), this.more), note);
     this.root.append(this.empty, this.all);
   }
 
@@ -69,10 +70,10 @@ export class Report {
 const sends = (c) => (c.first_sends ?? 0) + (c.retries ?? 0);
 
 function sum(list) {
-  const total = { first_sends: 0, retries: 0, throttled: 0, waited_ms: 0 };
+  const total = { first_sends: 0, retries: 0, throttled: 0, waited_ms: 0, held: 0 };
   for (const c of list) {
-    for (const f of ['first_sends', 'retries', 'throttled', 'waited_ms']) total[f] += c[f] ?? 0;
-    for (const f of ['usd', 'retry_usd']) if (typeof c[f] === 'number') total[f] = (total[f] ?? 0) + c[f];
+    for (const f of ['first_sends', 'retries', 'throttled', 'waited_ms', 'held']) total[f] += c[f] ?? 0;
+    for (const f of ['usd', 'retry_usd', 'held_usd']) if (typeof c[f] === 'number') total[f] = (total[f] ?? 0) + c[f];
   }
   return total;
 }
@@ -96,6 +97,6 @@ function update(m, c) {
   name(m.name, c.name, 60);
   const n = sends(c);
   put(m.part, c.retries > 0 ? '(' + percent(c.retries, n) + ')' : '');
-  const text = [count(n), count(c.retries), count(c.throttled), span(c.waited_ms ?? 0), usd(c.usd), usd(c.retry_usd)];
+  const text = [count(n), count(c.retries), usd(c.retry_usd), count(c.throttled), count(c.held ?? 0), usd(c.held_usd), span(c.waited_ms ?? 0), usd(c.usd)];
   m.cells.forEach((cell, i) => put(cell, text[i]));
 }

@@ -10,7 +10,7 @@ export function makeQueue() {
   const classes = el('tbody');
   const table = el('table', { class: 'queue' },
     el('thead', {}, el('tr', {}, ...['class', 'waiting', 'next', 'last'].map((t) => el('th', { scope: 'col' }, t)))), classes);
-  const list = el('ol', { class: 'waiters' });
+  const list = el('ol', { class: 'waiters', tabindex: '0' });
   const more = el('p', { class: 'dim more' });
   const who = el('details', {}, el('summary', {}, 'Who waits'), list, more);
   return { root: el('div', { class: 'queues' }, table, who), table, classes, who, list, more };
@@ -21,11 +21,13 @@ export function showQueue(q, waiting, why, now) {
   mark(q.root, 'hidden', total > 0 ? null : '');
   if (total === 0) return;
   const rows = Object.keys(waiting).sort().map((c) => ({ c, n: waiting[c], ...range(why, c) }));
+  const listed = new Map();
+  for (const w of why) listed.set(w.class, (listed.get(w.class) ?? 0) + 1);
   keyed(q.classes, rows, (r) => r.c, makeClass, (m, r) => {
     name(m.c, r.c, 20);
     put(m.n, count(r.n));
     put(m.next, r.n > 0 ? when(r.next, now) : '');
-    put(m.last, r.n > 0 ? when(r.last, now) : '');
+    put(m.last, r.n > 0 ? when(r.last, now, (listed.get(r.c) ?? 0) < r.n) : '');
   });
   mark(q.who, 'hidden', why.length > 0 ? null : '');
   const shown = q.who.open ? why.slice(0, most) : []; // nobody looks
@@ -33,7 +35,7 @@ export function showQueue(q, waiting, why, now) {
     name(m.agent, w.agent, 60);
     put(m.text, ' ' + clean(w.class, 20) + ', ' + reason(w, now));
   });
-  put(q.more, q.who.open && why.length > most ? 'and ' + count(why.length - most) + ' more' : '');
+  put(q.more, q.who.open && total > shown.length ? 'and ' + count(total - shown.length) + ' more' : '');
 }
 
 function makeClass() {
@@ -48,9 +50,11 @@ function makeWaiter() {
   return m;
 }
 
-function when(t, now) {
+// when writes an expected time. Of a queue too long to be listed the last is not known: it is later than those that are.
+function when(t, now, later) {
   if (t === null) return 'not known';
-  return t <= now ? 'now' : 'in ' + span(t - now);
+  const text = t <= now ? 'now' : 'in ' + span(t - now);
+  return later ? 'later than ' + text : text;
 }
 
 // range is when the first and the last of a class are expected to go; null where nobody knows.
@@ -80,7 +84,8 @@ export function reason(w, now) {
   const by = (w.held_by ?? []).slice(0, 3).map((n) => '\u2068' + clean(n, 40) + '\u2069');
   if (by.length > 0) text += ', held by ' + by.join(', ') + (w.held_by.length > 3 ? ' and others' : '');
   const t = until(w.expected_at, now);
-  return t ? text + ', expected ' + t : text;
+  if (t) text += ', expected ' + t;
+  return w.cheaper_model ? text + '; \u2068' + clean(w.cheaper_model, 40) + '\u2069 would go now, for less' : text;
 }
 
 // byResource sorts a queue by resource, whose name is what a ticket begins with.

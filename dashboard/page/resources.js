@@ -1,6 +1,6 @@
 // The resources: a light for each at the top, and a card with everything else.
 
-import { bdi, clean, el, keyed, mark, name, put } from './dom.js';
+import { bdi, clean, el, keyed, mark, name, put, wide } from './dom.js';
 import { ago, at, count, until } from './format.js';
 import { charted, draw, History, words } from './chart.js';
 import { makeQueue, showQueue } from './queue.js';
@@ -252,8 +252,8 @@ function updateLimit(m, l, now) {
   put(m.nums, size ? count(l.used) + ' / ' + count(size) : count(l.used) + ' used, size not known');
   const part = size ? Math.min(1, l.used / size) : 0;
   const outside = size ? Math.min(part, l.outside / size) : 0;
-  m.used.style.width = 100 * (part - outside) + '%';
-  m.outside.style.width = 100 * outside + '%';
+  wide(m.used, part - outside);
+  wide(m.outside, outside);
   mark(m.root, 'data-light', lights.has(l.light) ? l.light : null);
   const said = [clean(l.unit, 30) + ', ' + clean(l.kind, 12)];
   if (l.outside > 0) said.push(count(l.outside) + ' by others outside');

@@ -14,8 +14,9 @@ var waitBuckets = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 6
 
 // happenings counts events.
 type happenings struct {
-	names *names
-	costs *costs
+	names   *names
+	costs   *costs
+	tickets tickets
 
 	sends, retries, cancels, held, answers, throttled, refused, wouldWait *prometheus.CounterVec
 	pauses, resumes, budgets, leasesLost                                  *prometheus.CounterVec
@@ -49,6 +50,15 @@ func newHappenings(m *maker, n *names, c *costs) *happenings {
 
 // add counts one event.
 func (h *happenings) add(e *sluice.Event) {
+	again := false
+	switch e.Kind {
+	case sluice.EventSend:
+		h.tickets.note(e)
+	case sluice.EventAnswer, sluice.EventThrottled, sluice.EventCancel:
+		h.tickets.fill(e, false)
+	case sluice.EventUsage:
+		again = h.tickets.fill(e, true)
+	}
 	resource, class := h.names.resources.label(e.Resource), h.class(e)
 	switch e.Kind {
 	case sluice.EventSend:
@@ -61,7 +71,9 @@ func (h *happenings) add(e *sluice.Event) {
 			h.costs.used(e, resource, class)
 		}
 	case sluice.EventUsage:
-		h.costs.used(e, resource, class)
+		if !again {
+			h.costs.used(e, resource, class)
+		}
 	case sluice.EventThrottled:
 		h.throttled.WithLabelValues(resource, class).Inc()
 	case sluice.EventPause:

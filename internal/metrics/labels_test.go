@@ -101,6 +101,7 @@ func TestCardinality(t *testing.T) {
 		}
 	}
 	use(0, 200)
+	series(t, r) // to read is an operation of the store, which is told from the next scrape on
 	before := series(t, r)
 	use(200, 600)
 	if after := series(t, r); after != before || after > 1000 {

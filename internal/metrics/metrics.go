@@ -41,6 +41,7 @@ type Registry struct {
 	gate     atomic.Pointer[sluice.Gate]
 	events   *happenings
 	proxied  *exchanges
+	operated *operated
 	families []family // all that there are, for tests
 }
 
@@ -53,6 +54,7 @@ func New(o Options) *Registry {
 	costs := newCosts(m)
 	r.events = newHappenings(m, names, costs)
 	r.proxied = newExchanges(m, names, costs)
+	r.operated = newOperated(m)
 	s := newState(m, &reader{gate: &r.gate, timeout: o.Timeout}, o.Estimates)
 	r.registry.MustRegister(s, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.families = m.families

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/sluicehttp"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
@@ -29,12 +31,16 @@ func open(tb testing.TB, c sluice.Config) (*Registry, *sluice.Gate) {
 		c.Store = "mem:"
 	}
 	c.Events = r.Event
-	g, err := sluice.Open(context.Background(), c)
+	st, err := store.Open(context.Background(), c.Store)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	g, err := sluice.OpenOn(context.Background(), r.Store(st), c)
+	if err != nil {
+		tb.Fatal(errors.Join(err, st.Close()))
+	}
 	tb.Cleanup(func() {
-		if err := g.Close(); err != nil {
+		if err := errors.Join(g.Close(), st.Close()); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -114,6 +120,9 @@ func busy(tb testing.TB) *Registry {
 		Budgets: []sluice.Budget{{Name: "day", Micros: 2e6, Period: sluice.BudgetDay}},
 	})
 	ctx := context.Background()
+	if err := g.Heartbeat(ctx, sluice.Member{Agent: "keeper", Class: sluice.P0}); err != nil {
+		tb.Fatal(err)
+	}
 	first := acquire(tb, g, sluice.Request{Agent: "a", Class: sluice.P1})
 	if _, err := first.Answer(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}); err != nil {
 		tb.Fatal(err)
@@ -226,6 +235,8 @@ func TestState(t *testing.T) {
 		`sluice_budget_size_dollars{budget="day",per="fleet",period="day",who=""} 2`,
 		`sluice_budget_used_dollars{budget="day",per="fleet",period="day",who=""} 0.5`,
 		`sluice_agents{class="p2",state="active"} 0`,
+		`sluice_leases{class="p0"} 1`,
+		`sluice_leases{class="p1"} 0`,
 		`sluice_cycles 0`,
 		`sluice_estimate_error_ratio{kind="input"} 0.25`,
 		`sluice_estimate_error_ratio{kind="output"} 0.5`,

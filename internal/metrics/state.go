@@ -40,7 +40,7 @@ type state struct {
 	budgets budgetDescs
 
 	// Of agents.
-	agents, cycles *prometheus.Desc
+	agents, leases, cycles *prometheus.Desc
 
 	missed, calls *prometheus.Desc
 }
@@ -80,6 +80,7 @@ func newState(m *maker, r *reader, estimates func() estimate.Miss) *state {
 	s.limits.init(desc)
 	s.budgets.init(desc)
 	s.agents = desc("agents", "Agents that are alive: they hold a lease, or have asked within the length of one.", "class", "state")
+	s.leases = desc("leases", "Agents that hold a lease, kept alive by heartbeats.", "class")
 	s.cycles = desc("cycles", "Circles of agents that wait for each other.")
 	s.missed = desc("estimate_error_ratio", "How far off the recent estimates of tokens were: the mean of |estimate - actual| / actual.", "kind")
 	s.calls = desc("estimate_calls_total", "Calls that estimates were learned from.")
@@ -194,14 +195,18 @@ func (s *state) resource(out *teller, name string, r *sluice.ResourceStatus) {
 // fleet tells how many agents there are. Classes without any are told too, so that a line in a chart ends at 0.
 func (s *state) fleet(out *teller, st *sluice.Status, classes map[string]bool) {
 	type key struct{ class, state string }
-	count := map[key]int{}
+	count, leases := map[key]int{}, map[string]int{}
 	for i := range st.Agents {
 		a := &st.Agents[i]
 		class := clean(a.Class)
 		classes[class] = true
 		count[key{class, a.State}]++
+		if a.Leased {
+			leases[class]++
+		}
 	}
 	for class := range classes {
+		out.gauge(s.leases, float64(leases[class]), class)
 		for _, state := range agentStates {
 			out.gauge(s.agents, float64(count[key{class, state}]), class, state)
 		}

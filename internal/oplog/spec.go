@@ -17,6 +17,7 @@ const (
 	withShares
 	withPace
 	onlyLook
+	restates
 
 	specFlags = 1<<iota - 1
 )
@@ -63,7 +64,7 @@ func AppendSpec(dst []byte, s *store.Spec) []byte {
 		return dst
 	}
 	flags := bit(s.Light.Static, lightStatic) | bit(s.Light.All, lightAll) | bit(s.Breaker.Open, breakerOpen) |
-		bit(s.Shares, withShares) | bit(s.Pace, withPace) | bit(s.Look, onlyLook)
+		bit(s.Shares, withShares) | bit(s.Pace, withPace) | bit(s.Look, onlyLook) | bit(s.Restate, restates)
 	dst = append(dst, specLayout, flags, uint8(s.Order))
 	dst = appendString(dst, s.Name)
 	dst = appendVarint(dst, int64(s.MaxWaiting))
@@ -126,6 +127,7 @@ func readSpec(r *reader) (s store.Spec) {
 	s.Light.Static, s.Light.All = flags&lightStatic != 0, flags&lightAll != 0
 	s.Breaker.Open = flags&breakerOpen != 0
 	s.Shares, s.Pace, s.Look = flags&withShares != 0, flags&withPace != 0, flags&onlyLook != 0
+	s.Restate = flags&restates != 0
 	s.Order = store.Order(r.byte())
 	s.Name = r.string()
 	s.MaxWaiting = r.int()

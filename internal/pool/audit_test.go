@@ -175,10 +175,11 @@ func each(slab reflect.Value, f func(i int32, rec reflect.Value)) {
 // chaos does anything to a pool.
 type chaos struct {
 	*rand.Rand
-	p    *Pool
-	spec store.Spec
-	now  store.Time
-	ids  []store.ID
+	p     *Pool
+	spec  store.Spec
+	now   store.Time
+	ids   []store.ID
+	alike bool // limits of the same unit are charged the same, as a gate does
 }
 
 func traces(n int) int {
@@ -244,14 +245,17 @@ func newChaos(seed uint64) (*chaos, error) {
 	return c, err
 }
 
-func (c *chaos) op() store.Op {
-	op := store.Op{ID: store.ID{Session: 1 + c.Uint64N(2)}}
+func (c *chaos) op() (op store.Op) {
+	op = store.Op{ID: store.ID{Session: 1 + c.Uint64N(2)}}
 	if len(c.ids) > 0 {
 		op.ID = c.ids[c.IntN(len(c.ids))]
 	}
 	op.Agent, op.User, op.Model, op.Key = c.name("a", 6), c.name("u", 2), c.name("m", 3), c.name("k", 2)
 	op.Machine = c.name("h", 3)
 	op.Class = uint8(c.IntN(4))
+	if c.alike {
+		defer func() { c.even(&op) }()
+	}
 	switch k := c.IntN(34); {
 	case k < 9:
 		op.Kind, op.ID = store.OpAcquire, store.ID{Session: op.ID.Session}
@@ -259,7 +263,7 @@ func (c *chaos) op() store.Op {
 		op.Wait, op.TTL = c.pick(-1, -1, 0, time.Second, time.Hour), c.pick(time.Second, time.Minute, time.Hour)
 		op.Alive = c.pick(0, 0, 0, time.Second)
 		op.Retry = c.IntN(4) == 0
-		for i := range c.spec.Limits {
+		for i := range c.p.spec.Limits {
 			op.Amounts[i] = int64(c.pick(0, 1, 1, 1, 3, 20))
 		}
 	case k < 12:
@@ -273,7 +277,7 @@ func (c *chaos) op() store.Op {
 	case k < 21:
 		op.Kind, op.Spent = store.OpClose, c.IntN(4) == 0
 		if c.IntN(2) == 0 {
-			for i := range c.spec.Limits {
+			for i := range c.p.spec.Limits {
 				op.Amounts[i] = int64(c.pick(-1, 0, 1, 5, 50))
 			}
 		}
@@ -341,7 +345,7 @@ func (c *chaos) step() {
 	case 4:
 		if c.IntN(10) == 0 {
 			c.policy()
-			if err := c.p.Redefine(c.spec); err != nil {
+			if err := c.p.Reform(c.spec, false); err != nil {
 				panic(err)
 			}
 			c.p.Serve(c.now)
@@ -432,7 +436,7 @@ func (c *chaos) end(t *testing.T, seed uint64) {
 	}
 	for i := int32(1); i < p.insts.End(); i++ {
 		in := p.insts.At(i)
-		if !in.used || in.stated && p.defs[in.limit].Kind == meter.Bucket { // that may take weeks at the rate that is stated
+		if !in.used || (in.stated || c.alike) && p.defs[in.limit].Kind == meter.Bucket { // that may take weeks at the rate that is stated
 			continue
 		}
 		if _, d, r := p.touch(i); in.Cap > 0 && (in.Used(d, r) != 0 || in.Held != 0) {

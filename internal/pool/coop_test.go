@@ -96,7 +96,7 @@ func TestClassIsTakenAwayFromUnderAWaiter(t *testing.T) {
 	}
 	fewer := s
 	fewer.Classes = s.Classes[:1]
-	if err := w.p.Redefine(fewer); err != nil {
+	if err := w.p.Reform(fewer, false); err != nil {
 		t.Fatal(err)
 	}
 	w.p.Serve(w.now)

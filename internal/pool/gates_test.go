@@ -96,7 +96,7 @@ func TestLimitAddedWhileModelsWaitTellsThemApart(t *testing.T) {
 	w.do(slow)
 	got := w.do(fast)
 	each := store.Limit{Name: "each", Kind: store.Concurrency, Size: 5, Per: store.PerModel, Guard: store.GuardOff}
-	if err := w.p.Redefine(spec(places, each)); err != nil {
+	if err := w.p.Reform(spec(places, each), false); err != nil {
 		t.Fatal(err)
 	}
 	w.do(store.Op{Kind: store.OpPause, Model: "slow", Scope: store.PerModel, RetryAfter: time.Hour})
@@ -113,7 +113,7 @@ func TestSpecThatCannotBeCountedChangesNothing(t *testing.T) {
 	}
 	w := newWorld(t, each)
 	each.Size = 1
-	if err := w.p.Redefine(spec(each)); err == nil {
+	if err := w.p.Reform(spec(each), false); err == nil {
 		t.Error("it was taken on")
 	}
 	if r := w.do(asking("a", 0)); r.State != store.Granted {

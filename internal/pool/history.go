@@ -152,7 +152,7 @@ func (p *Pool) judged(tk *ticket, v store.Verdict) {
 func (p *Pool) settled(tk *ticket, c *charge, more int64) {
 	if u := p.history.unitOf[c.limit]; u >= 0 {
 		if pd := p.noted(tk); pd != nil {
-			pd.units[u] += more
+			pd.units[u] = max(pd.units[u]+more, 0) // its limits may have changed since, and their columns with them
 		}
 	}
 }

@@ -164,6 +164,7 @@ func open(space *flat.Space) *Pool {
 // begin sets up a pool that nobody has used.
 func (p *Pool) begin(spec store.Spec, now store.Time) error {
 	p.spec, p.now = spec, int64(now)
+	p.spec.Restate = false
 	p.wheel.tick = p.now / wheelStep
 	if err := checkSpec(&spec); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (p *Pool) adopt(spec store.Spec) error {
 // Is reports whether the pool has exactly this spec, whoever states it.
 func (p *Pool) Is(spec *store.Spec) bool {
 	mine, theirs := p.spec, *spec
-	mine.Member, theirs.Member = "", ""
+	mine.Member, theirs.Member, theirs.Restate = "", "", false
 	mine.Limits = nil
 	for i := range spec.Limits {
 		k := p.Index(spec.Limits[i].Name)
@@ -114,21 +114,32 @@ func (p *Pool) Limits() int { return len(p.spec.Limits) }
 
 // Reform takes on the spec of a member whose limits may come in another order. Charges
 // stay. A member that is alone replaces what others have left: limits that it does not have
-// are retired. Otherwise everyone has the same limits, and the smaller size holds.
+// are retired. Otherwise everyone has the same limits, and the smaller size holds. One that restates
+// has users: what came instead of a limit takes over what is charged to it.
 func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	if err := p.Fits(&spec, alone); err != nil {
 		return err
 	}
 	p.stirred = true
+	restates := spec.Restate
+	spec.Restate = false // that is said once
+	before, replaces := p.inForce(), alone && !p.hasLimits(&spec)
+	var line []lifted
+	if replaces {
+		line = p.lift()
+	}
 	for i := range p.spec.Limits {
 		if n := find(spec.Limits, p.spec.Limits[i].Name); n == nil || !sameNature(&p.spec.Limits[i], n) {
 			p.retired |= 1 << i
 		}
 	}
+	stay := before // places whose limits are the same as before
 	for _, n := range spec.Limits {
 		var err error
-		if i := p.like(&n); i < 0 {
-			err = p.addLimit(n, spec.Member)
+		i := p.like(&n)
+		if i < 0 {
+			i, err = p.addLimit(n, spec.Member, before)
+			stay &^= 1 << max(i, 0)
 		} else {
 			p.retired &^= 1 << i
 			err = p.changeLimit(i, &n, spec.Member, alone)
@@ -142,8 +153,25 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 		return err
 	}
 	p.respan()
+	if replaces {
+		heir := p.heirs(stay)
+		if restates {
+			p.inherit(&heir)
+		}
+		p.lineUp(line, stay, &heir)
+	}
 	p.write()
 	return nil
+}
+
+// hasLimits reports that the limits in force are those of a spec, whatever their sizes.
+func (p *Pool) hasLimits(spec *store.Spec) bool {
+	for i := range spec.Limits {
+		if k := p.like(&spec.Limits[i]); k < 0 || p.isRetired(k) {
+			return false
+		}
+	}
+	return len(spec.Limits) == p.inUse()
 }
 
 // like returns the place of a limit of the same name and nature, retired or not, -1 if there is
@@ -173,17 +201,18 @@ func (p *Pool) changeLimit(i int, n *store.Limit, member string, alone bool) err
 	return p.resize(i)
 }
 
-func (p *Pool) addLimit(n store.Limit, member string) error {
+// addLimit finds a place for a limit, rather not one that was in force before.
+func (p *Pool) addLimit(n store.Limit, member string, before uint16) (place int, err error) {
 	i := len(p.spec.Limits)
 	if i < store.MaxLimits {
 		p.spec.Limits = append(p.spec.Limits, n)
-	} else if i = p.vacate(n.Unit); i < 0 {
-		return ErrCrowded // Fits has seen to it that this is not so
+	} else if i = p.vacate(n.Unit, before); i < 0 {
+		return i, ErrCrowded // Fits has seen to it that this is not so
 	}
 	p.spec.Limits[i] = n
 	p.retired &^= 1 << i
 	p.setBy(i, member)
-	return p.define(i)
+	return i, p.define(i)
 }
 
 // setBy notes whose size of a limit holds.
@@ -218,15 +247,15 @@ func (p *Pool) Fits(spec *store.Spec, alone bool) error {
 			return fmt.Errorf("processes that are running use the limit %q, which is missing here; end them first, or give all the same limits", l.Name)
 		}
 	}
-	if len(p.spec.Limits)+more-p.vacant(spec) > store.MaxLimits {
+	if len(p.spec.Limits)+more-p.vacant(spec, alone) > store.MaxLimits {
 		return ErrCrowded
 	}
 	return nil
 }
 
-// vacant counts the places that a spec does not need and nobody stands on.
-func (p *Pool) vacant(spec *store.Spec) (n int) {
-	standing := p.standing()
+// vacant counts the places that a spec does not need and nobody stands on. Those who wait do not count if they are lifted.
+func (p *Pool) vacant(spec *store.Spec, lifts bool) (n int) {
+	standing := p.standing(lifts)
 	for i := range p.spec.Limits {
 		l := &p.spec.Limits[i]
 		if m := find(spec.Limits, l.Name); standing&(1<<i) == 0 && (m == nil || !sameNature(l, m)) {
@@ -236,10 +265,10 @@ func (p *Pool) vacant(spec *store.Spec) (n int) {
 	return n
 }
 
-// standing is the set of limits that tickets stand on.
-func (p *Pool) standing() (set uint16) {
+// standing is the set of limits that tickets stand on, or with granted, those that were.
+func (p *Pool) standing(granted bool) (set uint16) {
 	for t := int32(1); t < p.tickets.End(); t++ {
-		if tk := p.tickets.At(t); tk.state != 0 {
+		if tk := p.tickets.At(t); tk.state != 0 && (!granted || tk.state != stateWaiting) {
 			for k := range tk.n {
 				set |= 1 << tk.charges[k].limit
 			}
@@ -248,15 +277,18 @@ func (p *Pool) standing() (set uint16) {
 	return set
 }
 
-// vacate makes the place of a retired limit free for another: rather one of the same unit, and rather
-// one on which nothing is charged. It returns -1 if there is none.
-func (p *Pool) vacate(unit string) int {
-	standing, place, best := p.standing(), -1, -1
+// vacate makes the place of a retired limit free for another: rather one of the same unit, rather one on which nothing is
+// charged, and best one that was not in force just before. It returns -1 if there is none.
+func (p *Pool) vacate(unit string, before uint16) int {
+	standing, place, best := p.standing(false), -1, -1
 	for i := range p.spec.Limits {
 		if !p.isRetired(i) || standing&(1<<i) != 0 {
 			continue
 		}
 		worth := 0
+		if before&(1<<i) == 0 {
+			worth += 4
+		}
 		if p.isIdle(i) {
 			worth += 2
 		}
@@ -321,12 +353,4 @@ func slice(l *store.Limit) int64 {
 // smaller reports whether the size that n states holds although l was stated before.
 func smaller(n, l *store.Limit) bool {
 	return n.Size > 0 && (l.Size == 0 || n.Size < l.Size || n.Size == l.Size && n.Burst < l.Burst)
-}
-
-// take takes on all of a spec but its limits.
-func (p *Pool) take(spec *store.Spec) {
-	limits := p.spec.Limits
-	p.spec = *spec
-	p.spec.Limits = limits
-	p.configure()
 }

@@ -277,7 +277,7 @@ func (p *Pool) poolLight() store.Color {
 	var worst [2]store.Color
 	binding := 0
 	for i := int32(1); i < p.insts.End(); i++ {
-		if !p.insts.At(i).used || p.shared&(1<<p.insts.At(i).limit) == 0 {
+		if in := p.insts.At(i); !in.used || p.shared&(1<<in.limit) == 0 || p.isRetired(int(in.limit)) {
 			continue
 		}
 		in, d, r := p.touch(i)

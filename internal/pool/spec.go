@@ -99,51 +99,6 @@ func checkMeters(s *store.Spec) error {
 	return nil
 }
 
-// Redefine takes on the spec of another member. Charges stay. Where the two state
-// different sizes for a limit the smaller one holds; limits that only the new one has
-// are added; a limit cannot change its nature under those who stand on it.
-func (p *Pool) Redefine(spec store.Spec) error {
-	p.stirred = true
-	if err := checkSpec(&spec); err != nil {
-		return err
-	}
-	if len(spec.Limits) < len(p.spec.Limits) {
-		return fmt.Errorf("pool %q: has %d limits, cannot be opened with %d", spec.Name, len(p.spec.Limits), len(spec.Limits))
-	}
-	for i, l := range p.spec.Limits {
-		n := spec.Limits[i]
-		if n.Name != l.Name || n.Kind != l.Kind || n.Window != l.Window || n.Per != l.Per || n.Guard != l.Guard || n.Late != l.Late {
-			return fmt.Errorf("limit %q: its name, kind, window, scope and guard are already in use by others as %q (%v per %v)",
-				n.Name, l.Name, l.Kind, l.Window)
-		}
-	}
-	if err := checkMeters(&spec); err != nil {
-		return err
-	}
-	for i := range p.spec.Limits {
-		l, n := &p.spec.Limits[i], &spec.Limits[i]
-		l.Rough, l.Guess = n.Rough, n.Guess
-		if smaller(n, l) {
-			l.Size, l.Burst = n.Size, n.Burst
-			p.setBy(i, spec.Member)
-			if err := p.resize(i); err != nil {
-				return fmt.Errorf("limit %q: %w", l.Name, err)
-			}
-		}
-	}
-	for i := len(p.spec.Limits); i < len(spec.Limits); i++ {
-		p.spec.Limits = append(p.spec.Limits, spec.Limits[i])
-		p.setBy(i, spec.Member)
-		if err := p.define(i); err != nil {
-			p.spec.Limits = p.spec.Limits[:i]
-			return fmt.Errorf("limit %q: %w", spec.Limits[i].Name, err)
-		}
-	}
-	p.take(&spec)
-	p.respan()
-	return nil
-}
-
 // resize applies a limit's new size to all its meters.
 func (p *Pool) resize(limit int) error {
 	l := &p.spec.Limits[limit]

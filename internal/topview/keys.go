@@ -126,8 +126,20 @@ func (m *Model) move(by int) {
 // index is where the selection of a list is: where it was, else at the top.
 func (m *Model) index(p pane, keys []string) int { return max(slices.Index(keys, m.selected[p]), 0) }
 
-// resource is the one that is selected, empty if there is none.
+// resource is the one that is selected, or that of the selected agent or request; empty if there is none.
 func (m *Model) resource() string {
+	switch m.focus {
+	case agents:
+		if list := m.agents(); len(list) > 0 {
+			return list[m.index(agents, m.keys(agents))].Resource
+		}
+		return ""
+	case waiting:
+		if list := m.waiting(); len(list) > 0 {
+			return list[m.index(waiting, m.keys(waiting))].Resource
+		}
+		return ""
+	}
 	keys := m.keys(resources)
 	if len(keys) == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 // orders are the ways in which each list can be sorted, the first one to begin with.
 var orders = [panes][]string{
 	resources: {"name", "fullness", "rate", "waiting"},
-	agents:    {"name", "use", "state"},
+	agents:    {"name", "use", "state", "class"},
 	waiting:   {"turn", "time", "agent"},
 }
 
@@ -69,7 +69,7 @@ var urgency = map[string]int{"limited": 0, "held": 1, "waiting": 2}
 
 func (m *Model) agents() (list []*sluice.AgentStatus) {
 	for i := range m.data.Status.Agents {
-		if a := &m.data.Status.Agents[i]; m.matches(a.Name, a.User, a.Machine, a.Resource) {
+		if a := &m.data.Status.Agents[i]; m.matches(a.Name, a.User, a.Machine, a.Resource, a.Class, a.State) {
 			list = append(list, a)
 		}
 	}
@@ -80,6 +80,8 @@ func (m *Model) agents() (list []*sluice.AgentStatus) {
 			order = cmp.Compare(b.Used, a.Used)
 		case "state":
 			order = cmp.Compare(rank(a.State), rank(b.State))
+		case "class":
+			order = cmp.Compare(slices.Index(m.data.Classes, a.Class), slices.Index(m.data.Classes, b.Class))
 		}
 		return cmp.Or(order, cmp.Compare(a.Name, b.Name))
 	})

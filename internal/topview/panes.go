@@ -49,7 +49,9 @@ func (m *Model) resourceRows(list []*sluice.ResourceStatus) *show.Table {
 			{Text: s.Spark(series.rates, spark), Colour: show.Cyan}, {Text: show.Rate(series.mean())}, {Text: m.byClass(r)},
 			{Text: show.Count(r.Sent)}, {Text: fmt.Sprint(r.InFlight)}, m.condition(r),
 		}
-		if l, part := fullest(r); l != nil {
+		if r.Outage != nil { // nothing is known, which is not nothing
+			row[1], row[7].Text, row[8].Text, row[9].Text = show.Cell{Text: "?", Colour: show.Dim}, "?", "?", "?"
+		} else if l, part := fullest(r); l != nil {
 			row[2] = show.Cell{Text: s.Bar(part, bar), Colour: show.Fullness(part)}
 			row[3].Text, row[4].Text = show.Percent(part), s.Text(l.Name, name)
 		}
@@ -72,6 +74,9 @@ func (m *Model) byClass(r *sluice.ResourceStatus) string {
 
 // condition is what is out of the ordinary about a resource.
 func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
+	if r.Outage != nil {
+		return show.Cell{Text: "store lost", Colour: show.Red}
+	}
 	if len(r.Gates) > 0 {
 		g := &r.Gates[max(slices.IndexFunc(r.Gates, func(g sluice.GateStatus) bool { return g.Phase == "paused" }), 0)]
 		scope := ""
@@ -129,34 +134,6 @@ func foremost(limits []sluice.LimitStatus, n int) []sluice.LimitStatus {
 		return cmp.Compare(float64(b.Used)/float64(max(b.Limit, 1)), float64(a.Used)/float64(max(a.Limit, 1)))
 	})
 	return sorted[:n]
-}
-
-func (m *Model) agentRows(list []*sluice.AgentStatus) *show.Table {
-	s := m.style
-	t := &show.Table{Indent: "  ", Columns: []show.Column{
-		{Head: "agents", Least: 12}, {Head: "class"}, {Head: "state"}, {Head: "", Drop: 6}, {Head: "used", Right: true, Drop: 1},
-		{Head: "of", Right: true, Drop: 2}, {Head: "resource", Least: 9, Drop: 4}, {Head: "lease", Right: true, Drop: 3},
-		{Head: "user", Least: 5, Drop: 7}, {Head: "machine", Least: 6, Drop: 8}, {Head: "waits for", Least: 10, Drop: 5},
-	}}
-	for _, a := range list {
-		row := []show.Cell{
-			{Text: s.Text(a.Name, name)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: show.OfState(a.State)}, {}, {Text: show.Count(a.Used)}, {},
-			{Text: s.Text(a.Resource, name)}, {Text: show.Left(a.LeaseExpiresAt, m.now)}, {Text: s.Text(a.User, name)}, {Text: s.Text(a.Machine, name)}, {},
-		}
-		if a.Allocated > 0 {
-			part := float64(a.Used) / float64(a.Allocated)
-			row[3] = show.Cell{Text: s.Bar(part, bar), Colour: show.Fullness(part)}
-			row[5].Text = show.Count(a.Allocated)
-		}
-		switch {
-		case len(a.PauseChain) > 0:
-			row[10] = show.Cell{Text: s.Names(a.PauseChain, " > ", chain, name), Colour: show.Amber}
-		case len(a.WaitsFor) > 0:
-			row[10] = show.Cell{Text: s.Names(a.WaitsFor, ", ", chain, name), Colour: show.Dim}
-		}
-		t.Add(row...)
-	}
-	return t
 }
 
 func (m *Model) waitingRows(list []*Waiting) *show.Table {

@@ -78,11 +78,11 @@ func fleet() Data {
 			Agents: []sluice.AgentStatus{
 				{
 					Name: "indexer", Class: "p2", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 38, State: "limited",
-					LeaseExpiresAt: after(4 * time.Minute),
+					LeaseExpiresAt: after(4 * time.Minute), Leased: true,
 				},
 				{
 					Name: "planner", Class: "p1", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 2, State: "held",
-					LeaseExpiresAt: after(5 * time.Minute), PauseChain: []string{"planner", "writer", "indexer"}, WaitsFor: []string{"writer"},
+					LeaseExpiresAt: after(5 * time.Minute), Leased: true, PauseChain: []string{"planner", "writer", "indexer"}, WaitsFor: []string{"writer"},
 				},
 				{Name: "web", Class: "p0", Resource: "github", State: "active", LeaseExpiresAt: after(30 * time.Second)},
 			},
@@ -145,6 +145,14 @@ func busy(style show.Style, width, height int) Model {
 	return m
 }
 
+// troubled is a fleet of which one resource has no store, and whose agents wait for each other.
+func troubled(style show.Style, width, height int) Model {
+	data := fleet()
+	data.Status.Resources[1].Outage = &sluice.OutageStatus{Mode: "share", Why: "connection refused"}
+	data.Status.Cycles = [][]string{{"planner", "writer"}, {"a", "b"}}
+	return feed(feed(started(style, width, height), dataMsg{noon, data, nil}), press("down")...)
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".txt")
@@ -175,6 +183,8 @@ func TestFrames(t *testing.T) {
 		"colour":     busy(colour, 80, 24),
 		"ascii":      busy(show.Style{ASCII: true}, 80, 24),
 		"agents":     feed(busy(plain, 80, 24), press("tab down")...),
+		"agent":      feed(busy(plain, 100, 24), press("tab")...),
+		"trouble":    troubled(plain, 80, 24),
 		"sorted":     feed(busy(plain, 80, 24), press("s shift+tab s")...),
 		"filtered":   feed(busy(plain, 80, 24), press("/ w e b")...),
 		"no-match":   feed(busy(plain, 80, 24), press("/ z enter")...),

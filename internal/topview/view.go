@@ -35,6 +35,9 @@ func (m Model) Frame() string {
 	if trouble := m.trouble(); trouble != "" {
 		lines = append(lines, trouble)
 	}
+	if round := m.circle(); round != "" {
+		lines = append(lines, round)
+	}
 	room := m.height - len(lines) - 1
 	switch {
 	case m.help:
@@ -61,7 +64,7 @@ func (m *Model) header() string {
 	s := m.style
 	st := &m.data.Status
 	left := s.Paint(show.Bold, "sluice")
-	counts := fmt.Sprintf("%s  %s  %d waiting", counted(len(st.Resources), "resource"), counted(len(st.Agents), "agent"), len(m.data.Waiting))
+	counts := fmt.Sprintf("%s  %s  %d waiting", counted(len(st.Resources), "resource"), counted(len(st.Agents), "agent"), queued(st))
 	clock := m.now.Format("15:04:05")
 	if m.at.IsZero() {
 		counts = "reading the store"
@@ -75,6 +78,14 @@ func (m *Model) header() string {
 		left += strings.Repeat(" ", gap) + s.Paint(show.Dim, clock)
 	}
 	return left
+}
+
+// queued is how many wait in all: of a long queue only the first are listed.
+func queued(st *sluice.Status) (n int) {
+	for i := range st.Resources {
+		n += waitingIn(&st.Resources[i])
+	}
+	return n
 }
 
 func counted(n int, what string) string {
@@ -98,6 +109,20 @@ func (m *Model) trouble() string {
 		return s.Paint(show.Amber, fmt.Sprintf("the store has not answered for %s%s", show.Span(m.now.Sub(m.begun).Truncate(time.Second)), age))
 	}
 	return ""
+}
+
+// circle says that agents wait for each other, which nobody but a person can end.
+func (m *Model) circle() string {
+	cycles := m.data.Status.Cycles
+	if len(cycles) == 0 || len(cycles[0]) == 0 {
+		return ""
+	}
+	s := m.style
+	text := "agents wait for each other: " + s.Names(append(slices.Clone(cycles[0]), cycles[0][0]), " > ", chain, name)
+	if len(cycles) > 1 {
+		text += fmt.Sprintf(", and %s more", counted(len(cycles)-1, "circle"))
+	}
+	return s.Paint(show.Amber, text)
 }
 
 // body is the lists, in so many lines.
@@ -150,16 +175,32 @@ func (m *Model) heights(room int) (heights [panes]int) {
 
 // detailLines are how many lines a list wants for what is selected.
 func (m *Model) detailLines(p pane) int {
-	list := m.resources()
-	if p != resources || len(list) == 0 || m.focus != resources {
-		return 0
+	return len(m.detailsOf(p))
+}
+
+// detailsOf are the lines about what is selected in a list; none if keys do not act on it.
+func (m *Model) detailsOf(p pane) []string {
+	if p != m.focus {
+		return nil
 	}
-	r := list[m.index(resources, m.keys(resources))]
-	return len(m.details(r))
+	switch p {
+	case resources:
+		if list := m.resources(); len(list) > 0 {
+			return m.details(list[m.index(p, m.keys(p))])
+		}
+	case agents:
+		if list := m.agents(); len(list) > 0 {
+			return m.agentDetails(list[m.index(p, m.keys(p))])
+		}
+	}
+	return nil
 }
 
 // details are what there is to say of the selected resource.
 func (m *Model) details(r *sluice.ResourceStatus) (lines []string) {
+	if o := r.Outage; o != nil {
+		return []string{"    " + m.style.Paint(show.Red, m.style.Text("the store cannot be reached: "+o.Why, max(m.width-4, 10)))}
+	}
 	for _, g := range r.Gates {
 		if g.Phase == "paused" && g.Cause != "" {
 			lines = append(lines, "    "+m.style.Paint(show.Red, m.style.Text(strings.TrimSpace(g.Scope+" paused: "+g.Cause), max(m.width-4, 10))))
@@ -198,7 +239,7 @@ func (m *Model) list(p pane, height int) []string {
 	if i := at - from + 1; p == m.focus && i < len(lines) {
 		lines[i] = m.style.Paint(show.Bold, ">") + strings.TrimPrefix(lines[i], " ")
 		if extra > 0 {
-			lines = slices.Insert(lines, i+1, m.details(m.resources()[at])...)
+			lines = slices.Insert(lines, i+1, m.detailsOf(p)...)
 		}
 	}
 	return lines
@@ -241,13 +282,14 @@ func (m *Model) helpLines() []string {
 		"  up, down, pgup ...   select",
 		"  s                    sort the list by something else",
 		"  /                    show only what has a text in its name; esc shows all",
-		"  p                    pause the selected resource, once confirmed",
+		"  p                    pause the selected resource, or the selected row's, once confirmed",
 		"  r                    end its pause, once confirmed",
 		"  ?                    this page; any key leaves it",
 		"",
 		"  Light: green, amber (only the highest class goes), red (only emergencies).",
 		"  Waiting: by class, highest first. Full: the limit that is used most.",
-		"  Lease: how long an agent counts as alive if nothing is heard of it.",
+		"  Lease: how long it lasts unless it is renewed; none: it only asks.",
+		"  Why: what an agent waits for, or the chain of agents that holds its new work.",
 	}
 }
 
@@ -255,7 +297,7 @@ func (m *Model) helpLines() []string {
 func Once(data Data, style show.Style, now time.Time) string {
 	m := Model{style: style, now: now, at: now, data: data, rates: map[string]series{}, focus: panes}
 	lines := []string{fmt.Sprintf("sluice  %s  %s  %s  %d waiting", style.Text(data.Status.Store, 100),
-		counted(len(data.Status.Resources), "resource"), counted(len(data.Status.Agents), "agent"), len(data.Waiting))}
+		counted(len(data.Status.Resources), "resource"), counted(len(data.Status.Agents), "agent"), queued(&data.Status))}
 	for p := range panes {
 		lines = append(lines, "")
 		if keys := m.keys(p); len(keys) == 0 {

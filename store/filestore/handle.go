@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"github.com/sluicehq/sluice/internal/flat"
@@ -21,7 +20,13 @@ type handle struct {
 	session uint64
 	watch   atomic.Pointer[func([]store.ID)]
 	closed  atomic.Bool
-	places  placed.Places // of this member's limits in the pool
+	limits  []store.Limit
+	places  placed.Places // of this member's limits in the pool; under the state's lock
+}
+
+// place finds the member's limits in the pool. The state is locked.
+func (h *handle) place() {
+	h.places = placed.Of(h.limits, h.state.core.Limits(), h.state.core.Index)
 }
 
 // open makes a session whose limits are those of spec.
@@ -42,8 +47,11 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			st.keepTime()
 		}
 		st.lastSess++
-		h = &handle{state: st, session: st.process<<16 | st.lastSess&0xffff, places: placed.Of(spec.Limits, st.core.Limits(), st.core.Index)}
+		h = &handle{state: st, session: st.process<<16 | st.lastSess&0xffff, limits: spec.Limits}
 		st.sessions[h.session] = h
+		for _, each := range st.sessions { // limits may have moved
+			each.place()
+		}
 		return nil
 	})
 	st.tell()
@@ -54,7 +62,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 func (st *state) reform(spec *store.Spec, same bool) error {
 	now := st.now()
 	if !same {
-		alone := len(st.sessions) == 0
+		alone := len(st.sessions) == 0 || spec.Restate // what was said here before counts no more
 		if alone {
 			var err error
 			if alone, err = st.isAlone(); err != nil {
@@ -93,24 +101,7 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 			return err
 		}
 	}
-	if h.places != nil {
-		return h.applyPlaced(ctx, ops)
-	}
-	return h.state.apply(ctx, ops)
-}
-
-// applyPlaced is Apply where the pool has the limits in another order.
-func (h *handle) applyPlaced(ctx context.Context, ops []store.Op) error {
-	there := slices.Clone(ops)
-	for i := range there {
-		h.places.Op(&there[i])
-	}
-	err := h.state.apply(ctx, there)
-	for i := range ops {
-		ops[i].ID, ops[i].Result = there[i].ID, there[i].Result
-		h.places.Result(&ops[i].Result)
-	}
-	return err
+	return h.state.apply(ctx, h, ops)
 }
 
 // hang makes sure that the process can be told before anything of its waits.
@@ -138,8 +129,10 @@ func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
 		return store.Snapshot{}, err
 	}
 	var s store.Snapshot
-	err = h.state.faultless(func() { s = p.Snapshot(now) })
-	h.places.Snapshot(&s)
+	err = h.state.faultless(func() {
+		s = p.Snapshot(now)
+		placed.Of(h.limits, p.Limits(), p.Index).Snapshot(&s)
+	})
 	return s, err
 }
 
@@ -237,7 +230,7 @@ func (st *state) leave(h *handle) error {
 	delete(st.sessions, h.session)
 	st.mu.Unlock()
 	if member && err == nil {
-		err = st.apply(context.Background(), []store.Op{{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true}})
+		err = st.apply(context.Background(), nil, []store.Op{{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true}})
 	}
 	for len(waiting) > 0 && err == nil {
 		n := min(len(waiting), store.MaxBatch)
@@ -245,7 +238,7 @@ func (st *state) leave(h *handle) error {
 		for i, id := range waiting[:n] {
 			ops[i] = store.Op{Kind: store.OpCancel, ID: id}
 		}
-		err = st.apply(context.Background(), ops)
+		err = st.apply(context.Background(), nil, ops)
 		waiting = waiting[n:]
 	}
 	return err

@@ -4,6 +4,7 @@ package filestore
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/sluicehq/sluice/store"
@@ -29,10 +30,13 @@ type request struct {
 	turn chan bool // true: lead, false: it is done
 
 	unnamed []int32 // operations whose tickets the store is to number
+
+	from *handle // whose they are; nil: the process's own
+	own  []store.Op
 }
 
-func (r *request) begin(ops []store.Op) {
-	r.ops, r.err, r.unnamed = ops, nil, r.unnamed[:0]
+func (r *request) begin(h *handle, ops []store.Op) {
+	r.from, r.own, r.ops, r.err, r.unnamed = h, nil, ops, nil, r.unnamed[:0]
 	for i := range ops {
 		if ops[i].ID.N == 0 {
 			r.unnamed = append(r.unnamed, int32(i))
@@ -51,40 +55,61 @@ func (r *request) restore() {
 	}
 }
 
-// apply has ops applied, together with what others want at the same time.
-func (st *state) apply(ctx context.Context, ops []store.Op) error {
+// place makes operations of a session ones on the pool, which may have its limits in another order. Which, only who holds
+// the state can tell.
+func (r *request) place() {
+	if r.from == nil || r.from.places == nil {
+		return
+	}
+	r.own, r.ops = r.ops, slices.Clone(r.ops)
+	for i := range r.ops {
+		r.from.places.Op(&r.ops[i])
+	}
+}
+
+// giveBack gives results to the session that asked for them.
+func (r *request) giveBack() {
+	for i := range r.own {
+		r.own[i].ID, r.own[i].Result = r.ops[i].ID, r.ops[i].Result
+		r.from.places.Result(&r.own[i].Result)
+	}
+	r.own = nil
+}
+
+// apply has ops of a session applied, together with what others want at the same time.
+func (st *state) apply(ctx context.Context, h *handle, ops []store.Op) error {
 	l := &st.line
 	l.mu.Lock()
 	if l.busy {
-		return st.join(ctx, ops)
+		return st.join(ctx, h, ops)
 	}
 	l.busy = true
 	l.mu.Unlock()
 	r := &l.first
-	r.begin(ops)
+	r.begin(h, ops)
 	l.alone[0] = r
 	st.hold(ctx, l.alone[:])
 	err := r.err
-	r.ops = nil
+	r.ops, r.from = nil, nil
 	l.pass()
 	return err
 }
 
 // join gets in line. Its lock is held, and given back.
-func (st *state) join(ctx context.Context, ops []store.Op) error {
+func (st *state) join(ctx context.Context, h *handle, ops []store.Op) error {
 	l := &st.line
 	r, _ := l.pool.Get().(*request)
 	if r == nil {
 		r = &request{turn: make(chan bool, 1)}
 	}
-	r.begin(ops)
+	r.begin(h, ops)
 	l.pending = append(l.pending, r)
 	l.mu.Unlock()
 	if leads := <-r.turn; leads {
 		st.lead(ctx, r)
 	}
 	err := r.err
-	r.ops = nil
+	r.ops, r.from = nil, nil
 	l.pool.Put(r)
 	return err
 }
@@ -133,6 +158,9 @@ func (st *state) hold(ctx context.Context, reqs []*request) {
 	if len(reqs) > 1 {
 		ctx = context.Background() // one of them may give up; the others do not
 	}
+	for _, r := range reqs {
+		r.place()
+	}
 	st.ready.now = 0
 	if len(reqs) == 1 && !st.closed {
 		st.makeReady(reqs[0].ops)
@@ -159,6 +187,7 @@ func (st *state) hold(ctx context.Context, reqs []*request) {
 	}
 	for _, r := range reqs {
 		r.restore()
+		r.giveBack()
 	}
 	st.tell()
 }

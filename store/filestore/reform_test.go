@@ -74,3 +74,43 @@ func TestLimitsCanBeRenamedForEver(t *testing.T) {
 		}
 	}
 }
+
+// What another process states counts as ever for one that restates: another window is refused, and of two sizes the smaller holds.
+func TestRestatingDoesNotOverruleOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	minute := store.Limit{Name: "minute", Kind: store.Rolling, Unit: "requests", Size: 3, Window: time.Minute, Guard: store.GuardOff}
+	mine, _ := opened(t, dir, named(minute))
+	others, other := opened(t, dir, named(minute))
+	restate := func(size int64, window time.Duration) (store.Pool, error) {
+		l := minute
+		l.Size, l.Window = size, window
+		s := named(l)
+		s.Restate = true
+		return mine.Pool(context.Background(), s)
+	}
+	size := func() int64 {
+		t.Helper()
+		s, err := other.Snapshot(context.Background())
+		if err != nil || len(s.Limits) != 1 {
+			t.Fatalf("%+v %v", s.Limits, err)
+		}
+		return s.Limits[0].Size
+	}
+	if _, err := restate(3, time.Hour); err == nil {
+		t.Error("another window was taken on under another process")
+	}
+	if _, err := restate(9, time.Minute); err != nil || size() != 3 {
+		t.Errorf("%v, and %d is in force", err, size())
+	}
+	if err := others.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := restate(9, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := p.Snapshot(context.Background()); err != nil || s.Limits[0].Size != 9 {
+		t.Errorf("alone: %+v %v", s.Limits, err)
+	}
+}

@@ -174,7 +174,7 @@ func (st *state) missed() (ids []store.ID) {
 
 // look makes a step in which nobody wants anything: time has passed.
 func (st *state) look() {
-	if err := st.apply(context.Background(), nil); err != nil {
+	if err := st.apply(context.Background(), nil, nil); err != nil {
 		st.retry()
 		return
 	}

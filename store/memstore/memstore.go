@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/placed"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
@@ -52,11 +53,13 @@ type Store struct {
 
 	mu     sync.Mutex
 	pools  map[string]*state
+	kept   map[string]any
 	closed bool
 }
 
 var (
 	_ store.Store = (*Store)(nil)
+	_ store.Shelf = (*Store)(nil)
 	_ store.Pool  = (*handle)(nil)
 	_ store.Quick = (*handle)(nil)
 )
@@ -74,13 +77,10 @@ func New(opts ...Option) *Store {
 func (s *Store) Pool(_ context.Context, spec store.Spec) (store.Pool, error) {
 	spec.Limits, spec.Classes = slices.Clone(spec.Limits), slices.Clone(spec.Classes)
 	st, made, err := s.stateOf(spec)
-	if err == nil && !made && !spec.Look {
-		err = st.redefine(spec)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return st.open(), nil
+	return st.open(spec, made)
 }
 
 // stateOf finds or makes a pool.
@@ -100,6 +100,20 @@ func (s *Store) stateOf(spec store.Spec) (st *state, made bool, err error) {
 	st = &state{clock: s.clock, core: core, sessions: map[uint64]*handle{}}
 	s.pools[spec.Name] = st
 	return st, true, nil
+}
+
+// Keep implements [store.Shelf].
+func (s *Store) Keep(name string, value any) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.kept[name]; ok {
+		return old
+	}
+	if s.kept == nil {
+		s.kept = map[string]any{}
+	}
+	s.kept[name] = value
+	return value
 }
 
 // Close implements [store.Store].
@@ -127,23 +141,31 @@ type state struct {
 	closed   bool
 }
 
-func (st *state) open() *handle {
+// open makes a session whose limits are those of spec.
+func (st *state) open(spec store.Spec, made bool) (*handle, error) {
 	st.mu.Lock()
-	defer st.mu.Unlock()
+	if !made && !spec.Look {
+		if err := st.redefine(spec); err != nil {
+			st.mu.Unlock()
+			return nil, err
+		}
+	}
 	st.lastSess++
-	h := &handle{state: st, session: st.lastSess}
+	h := &handle{state: st, session: st.lastSess, limits: spec.Limits}
 	st.sessions[h.session] = h
-	return h
+	h.place()
+	return h, st.applyLocked(nil, nil) // other limits may let in those who wait, or send them away
 }
 
+// redefine makes the limits of a member the pool's. There is no other store that could have it open.
 func (st *state) redefine(spec store.Spec) error {
-	st.mu.Lock()
-	err := st.core.Redefine(spec)
-	st.mu.Unlock()
-	if err != nil {
+	if err := st.core.Reform(spec, spec.Restate); err != nil {
 		return err
 	}
-	return st.apply(nil, nil) // other limits may let in those who wait, or send them away
+	for _, h := range st.sessions {
+		h.place()
+	}
+	return nil
 }
 
 // close ends everything. Those who wait are told to look: they will find it closed.
@@ -180,7 +202,11 @@ func (st *state) applyLocked(h *handle, ops []store.Op) error {
 		return store.ErrClosed
 	}
 	now := st.clock.Now()
-	st.core.Apply(now, ops)
+	if h != nil && h.places != nil {
+		h.applyPlaced(now, ops)
+	} else {
+		st.core.Apply(now, ops)
+	}
 	if wake := st.core.Wake(); wake != 0 {
 		st.arm(now, wake)
 	}
@@ -247,8 +273,29 @@ func (st *state) notices(ids []store.ID) []notice {
 type handle struct {
 	state   *state
 	session uint64
+	limits  []store.Limit
 	watch   atomic.Pointer[func([]store.ID)]
-	closed  bool // under the state's lock
+	// Under the state's lock.
+	closed bool
+	places placed.Places // of this session's limits in the pool
+}
+
+// place finds the session's limits in the pool.
+func (h *handle) place() {
+	h.places = placed.Of(h.limits, h.state.core.Limits(), h.state.core.Index)
+}
+
+// applyPlaced makes one step where the pool has the limits in another order.
+func (h *handle) applyPlaced(now store.Time, ops []store.Op) {
+	there := slices.Clone(ops)
+	for i := range there {
+		h.places.Op(&there[i])
+	}
+	h.state.core.Apply(now, there)
+	for i := range ops {
+		ops[i].ID, ops[i].Result = there[i].ID, there[i].Result
+		h.places.Result(&ops[i].Result)
+	}
 }
 
 // Apply implements [store.Pool].
@@ -285,6 +332,7 @@ func (h *handle) CollectTicket(id store.ID) (store.Result, error) {
 	op.Kind, op.ID = store.OpPoll, id
 	st.core.Collect(st.clock.Now(), op)
 	res := op.Result
+	h.places.Result(&res)
 	if st.core.Stirred() { // it ended with its grant, and the next can go
 		return res, st.applyLocked(nil, nil)
 	}
@@ -312,7 +360,9 @@ func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	if st.closed || h.closed {
 		return store.Snapshot{}, store.ErrClosed
 	}
-	return st.core.Snapshot(st.clock.Now()), nil
+	s := st.core.Snapshot(st.clock.Now())
+	h.places.Snapshot(&s)
+	return s, nil
 }
 
 // Watch implements [store.Pool].

@@ -101,8 +101,10 @@ func (h *handle) CloseLater(id store.ID, spent bool) error {
 
 // Snapshot implements [store.Pool]. What time alone has changed is seen to first.
 func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
-	err = h.look(ctx, func(p *pool.Pool, now store.Time) { s = p.Snapshot(now) })
-	(*h.places.Load()).Snapshot(&s)
+	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
+		s = p.Snapshot(now)
+		placed.Of(h.spec.Limits, p.Limits(), p.Index).Snapshot(&s)
+	})
 	return s, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -79,6 +80,9 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		defer st.mu.Unlock()
 		return nil, o.error()
 	}
+	if spec.Restate {
+		st.restated = spec.Limits
+	}
 	st.mu.Unlock()
 	st.recall(&spec)
 	for range maxTries {
@@ -116,7 +120,7 @@ func (st *state) tryOpen(ctx context.Context, spec *store.Spec) (bool, error) {
 	st.mu.Lock()
 	known := st.known
 	st.mu.Unlock()
-	if spec.Look || known.Is(spec) {
+	if spec.Look || !spec.Restate && known.Is(spec) {
 		return true, nil
 	}
 	return st.reform(ctx, spec)
@@ -154,7 +158,8 @@ func (st *state) learn(ctx context.Context, v view) (*pool.Pool, error) {
 		if err := st.readSpec(v.text); err != nil {
 			return nil, unavailable(err)
 		}
-		if len(names(st.spec.Limits)) < len(st.spec.Limits) { // one of a name is not in use: which, the whole pool says
+		// One of a name is not in use, or some that sessions here have are not: which, the whole pool says.
+		if len(names(st.spec.Limits)) < len(st.spec.Limits) || st.differ() {
 			st.mu.Unlock()
 			_, _, all, err := st.fields(ctx)
 			st.mu.Lock()
@@ -179,6 +184,20 @@ func (st *state) learn(ctx context.Context, v view) (*pool.Pool, error) {
 		h.place()
 	}
 	return st.known, nil
+}
+
+// differ reports that sessions of this process have other limits than what was stated here last. The state is locked.
+func (st *state) differ() bool {
+	if st.restated == nil {
+		return false
+	}
+	last := names(st.restated)
+	for _, h := range st.sessions {
+		if !maps.EqualFunc(last, names(h.spec.Limits), func(int, int) bool { return true }) {
+			return true
+		}
+	}
+	return false
 }
 
 func names(limits []store.Limit) map[string]int {
@@ -227,7 +246,7 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	core.Serve(now)
 	decided := slices.Clone(core.Decided())
 	retired := core.Retired()
-	if err := core.Reform(*spec, st.isAlone(core, now)); err != nil {
+	if err := core.Reform(*spec, st.isAlone(core, now, spec.Restate)); err != nil {
 		return false, err
 	}
 	core.Serve(now)
@@ -246,11 +265,12 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	return false, err // and it is looked at as any other
 }
 
-// isAlone reports whether no other process uses the pool: none keeps in touch, and none has tickets.
-func (st *state) isAlone(core *pool.Pool, now store.Time) bool {
+// isAlone reports whether no other process uses the pool: none keeps in touch, and none has tickets. With restate, what was said
+// through this store before counts no more.
+func (st *state) isAlone(core *pool.Pool, now store.Time, restate bool) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if len(st.sessions) > 0 {
+	if len(st.sessions) > 0 && !restate {
 		return false
 	}
 	return !core.Used(now, func(session uint64) bool { return processOf(session) != st.store.process })

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -41,8 +42,37 @@ type link struct {
 	http  *http.Client
 }
 
+func newLink(base *url.URL, token, socket string) link {
+	name := base.Host
+	dialer := &net.Dialer{Timeout: dialWithin}
+	dial := dialer.DialContext
+	if socket != "" {
+		name = socket
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", socket)
+		}
+	}
+	t := &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute, DisableCompression: true, DialContext: dial}
+	return link{base: base, token: token, name: "the daemon at " + name, http: &http.Client{Transport: t, CheckRedirect: stay}}
+}
+
+// stay follows nobody anywhere: a daemon sends no one elsewhere.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// silence is the error of a daemon that was not heard.
+type silence struct{ err error }
+
+func (e *silence) Error() string        { return store.ErrUnavailable.Error() + ": " + e.err.Error() }
+func (e *silence) Unwrap() error        { return e.err }
+func (e *silence) Is(target error) bool { return target == errSilent || target == store.ErrUnavailable }
+
+// Hint says what to do.
+func (e *silence) Hint() string {
+	return "is a daemon running there? `sluice serve` starts one"
+}
+
 // silent marks an error as that of a daemon that was not heard.
-func silent(err error) error { return fmt.Errorf("%w: %w (%w)", store.ErrUnavailable, err, errSilent) }
+func silent(err error) error { return &silence{err} }
 
 // unavailable marks an error of the daemon as one of the store.
 func unavailable(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable, err) }

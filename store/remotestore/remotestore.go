@@ -9,8 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -62,22 +62,8 @@ func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{handles: map[*handle]struct{}{}, byName: map[int]*handle{}}
+	s := &Store{handles: map[*handle]struct{}{}, byName: map[int]*handle{}, link: newLink(base, token, socket)}
 	s.life, s.end = context.WithCancel(context.Background())
-	transport := &http.Transport{
-		MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: false, DisableCompression: true,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			d := net.Dialer{Timeout: dialWithin}
-			if socket != "" {
-				network, addr = "unix", socket
-			}
-			return d.DialContext(ctx, network, addr)
-		},
-	}
-	s.link = link{base: base, token: token, name: "the daemon at " + base.Host, http: &http.Client{Transport: transport}}
-	if socket != "" {
-		s.link.name = "the daemon at " + socket
-	}
 	for _, o := range opts {
 		o(s)
 	}
@@ -86,6 +72,29 @@ func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Config asks the daemon at an address for its configuration, as far as that is for others: for those who have none of their own. It
+// is a file for package config.
+func Config(ctx context.Context, address string) ([]byte, error) {
+	base, token, socket, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	l := newLink(base, token, socket)
+	defer l.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	resp, err := l.send(ctx, http.MethodGet, "/config", nil, "")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, silent(fmt.Errorf("%s: %w", l.name, err))
+	}
+	return text, nil
 }
 
 // parse takes an address apart. Errors do not show it: it may hold a token.
@@ -106,8 +115,8 @@ func parse(address string) (base *url.URL, token, socket string, err error) {
 	}
 	if u.User != nil {
 		secret, has := u.User.Password()
-		if !has {
-			secret = u.User.Username()
+		if !has || u.User.Username() != "" {
+			return nil, "", "", errors.New("before the @ comes a colon and the token, as in http://:TOKEN@127.0.0.1:7979")
 		}
 		token = secret
 	}

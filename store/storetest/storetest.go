@@ -101,6 +101,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Look", looking},
 		{"Touch", inTouch},
 		{"Forget", forgotten},
+		{"Restate", restating},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
 	}

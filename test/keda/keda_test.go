@@ -2,7 +2,8 @@ package keda_test
 
 import (
 	"context"
-	"sync/atomic"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/kedacore/keda/v2/pkg/scalers/scalersconfig"
 	v2 "k8s.io/api/autoscaling/v2"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/scaler"
 )
 
@@ -21,10 +23,11 @@ type client struct {
 
 // config is what KEDA makes of a ScaledObject's trigger.
 func config(r *rig, auth map[string]string, pairs ...string) *scalersconfig.ScalerConfig {
-	m := map[string]string{"scalerAddress": r.address}
+	m := map[string]string{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		m[pairs[i]] = pairs[i+1]
 	}
+	m["scalerAddress"] = r.address
 	return &scalersconfig.ScalerConfig{
 		ScalableObjectName: "workers", ScalableObjectNamespace: "default", ScalableObjectType: "ScaledObject", TriggerName: "quota", TriggerType: "external",
 		TriggerMetadata: m, ResolvedEnv: map[string]string{}, AuthParams: auth, TriggerIndex: 2, MetricType: v2.AverageValueMetricType,
@@ -33,7 +36,12 @@ func config(r *rig, auth map[string]string, pairs ...string) *scalersconfig.Scal
 
 func (r *rig) trigger(pairs ...string) *client {
 	r.tb.Helper()
-	s, err := scalers.NewExternalScaler(config(r, nil, pairs...))
+	return r.triggerWith(nil, pairs...)
+}
+
+func (r *rig) triggerWith(auth map[string]string, pairs ...string) *client {
+	r.tb.Helper()
+	s, err := scalers.NewExternalScaler(config(r, auth, pairs...))
 	if err != nil {
 		r.tb.Fatal(err)
 	}
@@ -92,6 +100,8 @@ func TestGreenAndAmber(t *testing.T) {
 	highest.want("amber, of p0", 3)
 	lower.want("amber, of p2", 1)
 	light.want("amber, by the light", 3)
+	r.trigger("resource", "stock", "mode", "light", "target", "6", "class", "p0").want("amber, by the light, of p0", 6)
+	r.trigger("resource", "stock", "mode", "light", "target", "6", "class", "p2").want("amber, by the light, of p2", 3)
 	r.trigger("resource", "flow", "mode", "headroom", "target", "10").want("a flow", 8)
 	r.trigger("resource", "flow", "mode", "queue", "target", "10").want("an empty queue", 0)
 }
@@ -100,7 +110,7 @@ func TestGreenAndAmber(t *testing.T) {
 func TestRedAndRecovery(t *testing.T) {
 	r := start(t, nil)
 	c := r.trigger("resource", "stock", "target", "10")
-	r.states("stock", 200, 3*time.Second)
+	r.states("stock", 200, 10*time.Second)
 	c.want("red", 0)
 	r.until("the reset", func() bool { return r.resource("stock").Light == "green" })
 	r.pass(scaler.Quiet)
@@ -125,57 +135,6 @@ func TestBreaker(t *testing.T) {
 	c.ramp(r, "after the breaker", 1, 2, 4, 8)
 }
 
-// A pause means none, the push stream tells when it is over, and a ramp follows.
-func TestPauseAndPush(t *testing.T) {
-	r := start(t, nil)
-	c := r.trigger("resource", "flow", "target", "10")
-	c.want("before the pause", 8)
-	r.pause("flow")
-	c.want("in the pause", 0)
-
-	push, err := scalers.NewExternalPushScaler(config(r, nil, "resource", "flow", "target", "10"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	active := make(chan bool)
-	var ended atomic.Bool
-	go func() { push.Run(ctx, active); ended.Store(true) }()
-	t.Cleanup(func() {
-		cancel()
-		for range active {
-		}
-		_ = push.Close(context.Background())
-	})
-	if r.next(active) {
-		t.Fatal("active while paused")
-	}
-	resumed := time.Now()
-	r.resume("flow")
-	if !r.next(active) {
-		t.Fatal("told that it is not active, after the pause")
-	}
-	if d := time.Since(resumed); d >= time.Second {
-		t.Errorf("told %v after the pause, want within a second", d)
-	}
-	c.ramp(r, "after the pause", 1, 2, 4, 8, 8)
-	if ended.Load() {
-		t.Error("the stream has ended")
-	}
-}
-
-// KEDA's certificates are texts in its authentication parameters.
-func TestTLS(t *testing.T) {
-	cert, pem := certificate(t)
-	r := start(t, &cert)
-	s, err := scalers.NewExternalScaler(config(r, map[string]string{"caCert": pem}, "resource", "flow", "target", "10", "enableTLS", "true"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	(&client{t, s}).want("over TLS", 8)
-}
-
 // What is wrong with a trigger is an error to KEDA, which shows it at the ScaledObject.
 func TestUnknownMetadata(t *testing.T) {
 	r := start(t, nil)
@@ -183,7 +142,52 @@ func TestUnknownMetadata(t *testing.T) {
 	if specs := c.scaler.GetMetricSpecForScaling(t.Context()); len(specs) != 0 {
 		t.Errorf("metrics of a trigger that is wrong: %v", specs)
 	}
-	if _, _, err := c.scaler.GetMetricsAndActivity(t.Context(), "s2-sluice-headroom-flow"); err == nil || !contains(err.Error(), "tarket") {
+	if _, _, err := c.scaler.GetMetricsAndActivity(t.Context(), "s2-sluice-headroom-flow"); err == nil || !strings.Contains(err.Error(), "tarket") {
 		t.Errorf("%v, want an error that names the field", err)
 	}
+}
+
+// Values may come from the environment of the workload, as far as KEDA has found them there.
+func TestMetadataFromTheEnvironment(t *testing.T) {
+	r := start(t, nil)
+	c := config(r, nil, "resource", "flow", "targetFromEnv", "TARGET", "classFromEnv", "NOWHERE")
+	c.ResolvedEnv["TARGET"] = "20"
+	s, err := scalers.NewExternalScaler(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	(&client{t, s}).want("with a target from the environment", 4)
+}
+
+// Those who wait are worth replicas, at once; that they are gone counts when it has lasted.
+func TestQueue(t *testing.T) {
+	r := start(t, nil)
+	c := r.trigger("resource", "narrow", "mode", "queue", "target", "2", "class", "p1")
+	c.want("with nobody there", 0)
+	holder, err := r.gate.Acquire(t.Context(), sluice.Request{Resource: "narrow", Agent: "first", Class: "p1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if _, err := r.gate.Acquire(ctx, sluice.Request{Resource: "narrow", Agent: "more", Class: "p1"}); err == nil {
+				t.Error("two at the same time")
+			}
+		})
+	}
+	r.until("the queue", func() bool { return r.resource("narrow").Waiting["p1"] == 3 })
+	c.want("with three waiting", 2)
+	r.trigger("resource", "narrow", "mode", "queue", "target", "2", "class", "p2").want("of another class", 0)
+	cancel()
+	wg.Wait()
+	if err := holder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.want("just after they left", 2)
+	r.pass(scaler.Settle)
+	c.want("when it has lasted", 0)
 }

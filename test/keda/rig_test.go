@@ -2,23 +2,25 @@ package keda_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/scaler"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
+
+// KEDA logs what the tests provoke.
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	m.Run()
+}
 
 var resources = map[string]sluice.Resource{
 	// Its thresholds do not shrink with the time left, so that what is stated decides the color.
@@ -26,7 +28,8 @@ var resources = map[string]sluice.Resource{
 		Limits: []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 6000, Window: time.Hour}},
 		Light:  sluice.Light{Static: true}, Breaker: sluice.Breaker{Off: true},
 	},
-	"flow": {Limits: []sluice.Limit{{Name: "minute", Kind: sluice.Rolling, Size: 80, Window: time.Minute}}},
+	"flow":   {Limits: []sluice.Limit{{Name: "minute", Kind: sluice.Rolling, Size: 80, Window: time.Minute}}},
+	"narrow": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1}}},
 	"quick": {
 		Limits: []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 6000, Window: time.Hour}},
 		Light:  sluice.Light{Off: true}, Breaker: sluice.Breaker{Open: true, Samples: 4},
@@ -37,11 +40,17 @@ var resources = map[string]sluice.Resource{
 type rig struct {
 	tb      testing.TB
 	gate    *sluice.Gate
+	scaler  *scaler.Server
 	address string
 	ahead   atomic.Int64
 }
 
-func start(tb testing.TB, cert *tls.Certificate) *rig {
+func start(tb testing.TB, config *tls.Config) *rig {
+	tb.Helper()
+	return startWith(tb, resources, config)
+}
+
+func startWith(tb testing.TB, resources map[string]sluice.Resource, config *tls.Config) *rig {
 	tb.Helper()
 	gate, err := sluice.Open(context.Background(), sluice.Config{Store: "mem:", Resources: resources})
 	if err != nil {
@@ -53,14 +62,11 @@ func start(tb testing.TB, cert *tls.Certificate) *rig {
 		tb.Fatal(err)
 	}
 	r := &rig{tb: tb, gate: gate, address: l.Addr().String()}
-	var config *tls.Config
-	if cert != nil {
-		config = &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12}
-	}
 	s := scaler.New(scaler.Options{
 		Gate: gate, Classes: []string{"p0", "p1", "p2"}, Resources: resources,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})
+	r.scaler = s
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l, config) }()
@@ -88,8 +94,13 @@ func (r *rig) resource(name string) sluice.ResourceStatus {
 // states tells the gate what a provider says of an hour's quota.
 func (r *rig) states(resource string, remaining int64, reset time.Duration) {
 	r.tb.Helper()
+	r.stated(resource, sluice.Stated{Limit: "hour", Size: 6000, Remaining: remaining, ResetIn: reset})
+}
+
+func (r *rig) stated(resource string, what sluice.Stated) {
+	r.tb.Helper()
 	err := r.gate.Observe(context.Background(), sluice.Request{Resource: resource, Agent: "somebody"}, sluice.Answer{
-		Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: "hour", Size: 6000, Remaining: remaining, ResetIn: reset}},
+		Verdict: sluice.VerdictOK, Limits: []sluice.Stated{what},
 	})
 	if err != nil {
 		r.tb.Fatal(err)
@@ -137,25 +148,4 @@ func (r *rig) next(active <-chan bool) bool {
 		r.tb.Fatal("no word within a minute")
 	}
 	return false
-}
-
-func contains(s, part string) bool { return strings.Contains(s, part) }
-
-// certificate makes one for the loopback address that signs itself, and its text.
-func certificate(tb testing.TB) (tls.Certificate, string) {
-	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(text)
 }

@@ -70,9 +70,12 @@ type tab struct {
 	bad  []string // what the console said, and requests to others
 }
 
-// hurry lets a test stop the page's clockwork: while frozen is set no timer of half a second and more goes off. Shorter ones do.
+// hurry lets a test stop the page's clockwork: while frozen is set no timer of half a second and more goes off. Shorter ones do. And it
+// notes how busy the browser is.
 const hurry = `(() => {
   const real = window.setTimeout;
+  window.slowest = 0; // milliseconds that the page kept the browser busy at once, if that was 50 or more
+  new PerformanceObserver((l) => l.getEntries().forEach((e) => { window.slowest = Math.max(window.slowest, e.duration); })).observe({ type: 'longtask' });
   window.setTimeout = (f, ms, ...more) => real(() => { if (!(window.frozen && ms >= 500)) f(...more); }, ms / (window.faster ?? 1));
 })()`
 

@@ -140,6 +140,7 @@ func TestManyAgents(t *testing.T) {
 		}
 	}
 	b := r.open(chromedp.EmulateViewport(1440, 900))
+	b.do(`window.faster = 4`)
 	b.until(fmt.Sprintf(`document.querySelectorAll('.rows .agent').length === %d && document.querySelectorAll('.card').length === %d`, agents, resources))
 	b.until(live)
 	if !b.is(`!document.querySelector('.card .facts').checkVisibility()`) {

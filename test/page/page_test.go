@@ -109,7 +109,11 @@ func TestWhereTheTokenDoesNotAllowIt(t *testing.T) {
 	enter("low")
 	b.until(live)
 	b.until(card)
-	b.do(card + `.querySelector('button').click()`)
+	b.until(`!` + card + `.querySelector('button').checkVisibility()`) // there is nothing to press
+	if said := b.text(`document.getElementById('me').textContent`); said != "Token low, which may look and not pause." {
+		t.Errorf("the page says %q of the token", said)
+	}
+	b.do(card + `.querySelector('button').click()`) // all the same
 	b.do(`document.getElementById('control-go').click()`)
 	b.until(`document.getElementById('control-error').textContent.includes('highest class')`)
 	if r.paused("search") {
@@ -120,7 +124,10 @@ func TestWhereTheTokenDoesNotAllowIt(t *testing.T) {
 	}
 	b.do(`document.getElementById('control').close()`)
 	b.do(`document.getElementById('forget').click()`)
-	b.until(asks)
+	b.until(asks + ` && !document.getElementById('me')?.textContent`)
+	enter("any")
+	b.until(live)
+	b.until(card + `?.querySelector('button').checkVisibility()`)
 }
 
 // The page says so when what it shows is old, and comes back by itself.
@@ -129,6 +136,7 @@ func TestTheDaemonGoesAway(t *testing.T) {
 	r.quiet = []string{"Failed to load resource", "net::ERR_"}
 	b := r.open()
 	b.until(live)
+	b.do(`window.faster = 4`) // it tries again sooner
 	r.down.Store(true)
 	r.server.CloseClientConnections() // who listens to events is cut off too
 	b.until(`document.getElementById('link').textContent.startsWith('stale') && document.body.hasAttribute('data-stale')`)

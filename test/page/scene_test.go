@@ -84,7 +84,7 @@ func (s *scene) status() sluice.Status {
 	search.Sent = s.sent * 2
 	mail := sluice.ResourceStatus{Name: "mail", Mode: "gate", Outage: &sluice.OutageStatus{Since: in(s.now, -30*time.Second), Why: "dial tcp: connection refused", Mode: "share", Granted: 12}}
 	agent := func(name, class, user, machine, resource, state string, used, allocated int64, lease time.Duration, chain ...string) sluice.AgentStatus {
-		return sluice.AgentStatus{Name: name, Class: class, User: user, Machine: machine, Resource: resource, State: state, Used: used, Allocated: allocated, LeaseStartedAt: in(s.now, -time.Hour), LeaseExpiresAt: in(s.now, lease), PauseChain: chain}
+		return sluice.AgentStatus{Name: name, Class: class, User: user, Machine: machine, Resource: resource, State: state, Used: used, Allocated: allocated, LeaseStartedAt: in(s.now, -time.Hour), LeaseExpiresAt: in(s.now, lease), PauseChain: chain, Leased: machine != ""}
 	}
 	return sluice.Status{
 		Store: "redis://10.0.0.5:6379", Resources: []sluice.ResourceStatus{anthropic, github, mail, search},
@@ -93,7 +93,7 @@ func (s *scene) status() sluice.Status {
 			agent("reviewer", "p1", "ana", "laptop", "anthropic", "active", 11, 14, 4*time.Minute),
 			agent("indexer", "p1", "ana", "box-2", "anthropic", "waiting", 14, 14, 3*time.Minute),
 			agent("crawler-7", "p2", "batch", "box-3", "anthropic", "waiting", 9, 7, 290*time.Second),
-			agent("crawler-9", "p2", "batch", "box-3", "anthropic", "waiting", 2, 7, 12*time.Second),
+			agent("crawler-9", "p2", "batch", "", "anthropic", "waiting", 2, 7, 12*time.Second),
 			agent("publisher", "p1", "ana", "laptop", "search-api", "held", 0, 9, 270*time.Second, "publisher", "release-bot"),
 			agent("newsletter-of-the-whole-company-with-a-long-name", "p2", "marketing", "box-2", "search-api", "held", 0, 9, 200*time.Second, "newsletter-of-the-whole-company-with-a-long-name", "publisher", "release-bot"),
 			agent("triage", "p2", "ops", "build-1", "github", "limited", 900, 1250, 4*time.Minute),
@@ -112,14 +112,15 @@ type priced struct {
 	sluice.CallerReport
 	USD      float64 `json:"usd"`
 	RetryUSD float64 `json:"retry_usd"`
+	HeldUSD  float64 `json:"held_usd"`
 }
 
 func (s *scene) report() any {
-	row := func(name string, first, retries, throttled, waited int64, usd, again float64) priced {
-		return priced{sluice.CallerReport{Name: name, FirstSends: first, Retries: retries, Throttled: throttled, WaitedMS: waited}, usd, again}
+	row := func(name string, first, retries, throttled, waited, held int64, usd, again, saved float64) priced {
+		return priced{sluice.CallerReport{Name: name, FirstSends: first, Retries: retries, Throttled: throttled, WaitedMS: waited, Held: held}, usd, again, saved}
 	}
 	return map[string]any{"resources": []map[string]any{
-		{"name": "anthropic", "total": row("", 48_210, 31, 2, 1_840_000, 58.1, 0.042), "callers": []priced{row("reviewer", 20_000, 2, 0, 40_000, 31.2, 0.002), row("crawler-7", 28_210, 29, 2, 1_800_000, 26.9, 0.04)}},
-		{"name": "github", "total": row("", 9120, 140, 5, 300_000, 0, 0), "callers": []priced{row("release-bot", 9120, 140, 5, 300_000, 0, 0)}},
+		{"name": "anthropic", "total": row("", 48_210, 31, 2, 1_840_000, 6120, 58.1, 0.042, 7.31), "callers": []priced{row("reviewer", 20_000, 2, 0, 40_000, 300, 31.2, 0.002, 0.46), row("crawler-7", 28_210, 29, 2, 1_800_000, 5820, 26.9, 0.04, 6.85)}},
+		{"name": "github", "total": row("", 9120, 140, 5, 300_000, 410, 0, 0, 0), "callers": []priced{row("release-bot", 9120, 140, 5, 300_000, 410, 0, 0, 0)}},
 	}}
 }

@@ -3157,7 +3157,7 @@ F.pool_Pool_settled = function(tk, c, c_o, more)
    do
     local pd = F.pool_Pool_noted(tk)
     if (pd ~= nil) then
-     pd[u+12] = (pd[u+12] + more)
+     pd[u+12] = max((pd[u+12] + more), 0)
     end
    end
   end

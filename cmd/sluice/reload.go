@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/daemon/api"
+)
+
+// fixedBy is what the command line says instead of the configuration, and what cannot change in either.
+type fixedBy struct {
+	listen, tls bool
+	addresses   []string // that are listened on
+}
+
+// reloading is how the daemon of the session takes on its configuration anew.
+func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*sluice.Gate)) daemon.Reloading {
+	name := configName(cmd, nil)
+	if name == "" {
+		return daemon.Reloading{}
+	}
+	return daemon.Reloading{
+		Load: func() (*config.File, error) {
+			f, err := config.Load(name)
+			if err != nil {
+				return nil, err
+			}
+			if len(f.Resources) == 0 {
+				f.AddPresets()
+			}
+			if _, err := f.Gate(time.Now()); err != nil {
+				return nil, err
+			}
+			return f, s.mayChange(cmd, f, fixed)
+		},
+		Open: func(ctx context.Context, f *config.File) (*sluice.Gate, error) {
+			c, err := f.Gate(time.Now())
+			if err != nil {
+				return nil, err
+			}
+			c.Store, c.Events, c.Alert = s.config.Store, s.config.Events, s.config.Alert
+			return sluice.OpenOn(ctx, s.held, c)
+		},
+		Follow: func(f *config.File, gate *sluice.Gate) {
+			setGate(gate)
+			s.follow(f, gate)
+		},
+	}
+}
+
+// mayChange refuses what only a restart can change. All of it then stays as it was: half a configuration would be nobody's.
+func (s *session) mayChange(cmd *cobra.Command, f *config.File, fixed fixedBy) error {
+	stays := func(field, detail string) error {
+		return &api.Problem{
+			Status: http.StatusConflict, Field: field, Detail: field + ": " + detail,
+			Hint: "nothing was changed; restart the daemon for that, or take this change back and reload",
+		}
+	}
+	at, err := placeOf(cmd, f)
+	if err != nil {
+		return err
+	}
+	switch {
+	case at.url != s.url:
+		return stays("store", "the daemon cannot move to another store while it runs")
+	case !fixed.listen && f.Listen != s.file.Listen:
+		return stays("listen", "the daemon cannot listen elsewhere while it runs")
+	case !fixed.tls && f.TLS != s.file.TLS:
+		return stays("tls", "the daemon cannot change the files of its certificate while it runs; what is in them it reads when it changes")
+	case len(f.Tokens) == 0 && len(s.file.Tokens) > 0:
+		for _, address := range fixed.addresses {
+			if daemon.NeedsTokens(address) {
+				return stays("tokens", "the daemon listens on "+address+", which others can reach: without tokens anybody could spend the key")
+			}
+		}
+	}
+	hook, err := s.newHook(f.Alerts.Webhook)
+	if err == nil {
+		endHook(hook)
+	}
+	return err
+}
+
+// follow makes another configuration the session's. Only a reload calls it, and there is one at a time.
+func (s *session) follow(f *config.File, gate *sluice.Gate) {
+	if f.Alerts.Webhook != s.file.Alerts.Webhook {
+		if hook, err := s.newHook(f.Alerts.Webhook); err == nil { // it has been tried
+			go endHook(s.hook.Swap(hook))
+		}
+	}
+	s.file, s.gate = f, gate
+	c, err := f.Gate(time.Now())
+	if s.scaler == nil || err != nil {
+		return
+	}
+	var classes []string
+	for _, class := range f.Classes {
+		classes = append(classes, class.Name)
+	}
+	s.scaler.Follow(gate, classes, c.Resources)
+}
+
+// reloadOnSignal reloads when SIGHUP comes, until ctx ends, and says what came of it. What it returns waits for the last one.
+func (s *session) reloadOnSignal(ctx context.Context, d *daemon.Daemon) (end func()) {
+	asked := make(chan os.Signal, 1)
+	notifyReload(asked)
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-asked:
+				s.sayReloaded(d.Reload(context.WithoutCancel(ctx)))
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(asked)
+		cancel()
+		<-done
+	}
+}
+
+// sayReloaded tells in one line what a reload did.
+func (s *session) sayReloaded(done daemon.Reloaded, err error) {
+	if err != nil {
+		p := api.ProblemOf(err)
+		text := oneLine(p.Detail)
+		if p.Hint != "" {
+			text += " (" + oneLine(p.Hint) + ")"
+		}
+		fmt.Fprintf(s.stderr, "error: not reloaded, the configuration before stays in force: %s\n", text)
+		return
+	}
+	text := "nothing has changed"
+	if len(done.Changed) > 0 {
+		text = strings.Join(done.Changed, "; ")
+	}
+	for _, w := range done.Warnings {
+		text += "; warning: " + w
+	}
+	fmt.Fprintf(s.stderr, "sluice: reloaded: %s\n", oneLine(text))
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(harmless(text)), " ") }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/daemon"
+)
+
+// tlsFlags are those of serve that are about TLS.
+type tlsFlags struct {
+	cert, key string
+	given     bool
+}
+
+func (f *tlsFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "`FILE` with a certificate in PEM: HOST:PORT speaks TLS then; read again when it changes")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the certificate's key in PEM")
+}
+
+// check refuses one flag without the other. Both empty is none, whatever is configured.
+func (f *tlsFlags) check(cmd *cobra.Command) error {
+	f.given = cmd.Flags().Changed("tls-cert") || cmd.Flags().Changed("tls-key")
+	if (f.cert == "") == (f.key == "") {
+		return nil
+	}
+	missing, what := "--tls-key", "key"
+	if f.cert == "" {
+		missing, what = "--tls-cert", "certificate"
+	}
+	return &failure{code: exitUsage, message: missing + " is missing", hint: "name the files of both, certificate and key: " + missing + " is the one with the " + what}
+}
+
+// load reads the certificate that the flags name, or the configuration. It is nil if none does.
+func (f *tlsFlags) load(file *config.File, log *slog.Logger, stderr io.Writer) (*daemon.Certificate, error) {
+	cert, key := f.cert, f.key
+	if !f.given {
+		cert, key = file.TLS.Cert, file.TLS.Key
+	}
+	if cert == "" {
+		return nil, nil
+	}
+	c, err := daemon.LoadCertificate(cert, key, log)
+	if err != nil {
+		return nil, &failure{code: exitConfig, message: err.Error(), hint: "--tls-cert and --tls-key, or tls: in the configuration, name files in PEM that belong together"}
+	}
+	if at, expired := c.Expired(); expired {
+		fmt.Fprintf(stderr, "warning: the certificate %s has expired (%s): clients will refuse it; a new one is taken as soon as it is there\n", harmless(cert), at.UTC().Format(time.RFC3339))
+	}
+	return c, nil
+}
+
+// warnInTheClear tells of listeners on which others may read what clients send.
+func warnInTheClear(listeners []net.Listener, stderr io.Writer) {
+	for _, l := range listeners {
+		if daemon.InTheClear(l) {
+			fmt.Fprintf(stderr, "warning: %s can be reached from other machines and is not encrypted: tokens and keys can be read on the way; "+
+				"use --tls-cert and --tls-key, unless something in front of it speaks TLS\n", l.Addr())
+		}
+	}
+}

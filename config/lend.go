@@ -1,0 +1,24 @@
+package config
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/sluicehq/sluice/internal/strictyaml"
+)
+
+// Lend prints what others who use the same store need to know of a configuration, so that [Parse] reads it: resources with their
+// limits, classes, agents, budgets, routes, prices. Left out is what is the daemon's own, and everything that lets
+// somebody in: where it listens, tokens, keys, addresses that are told of alerts. Variables stand for what they hold here.
+func (f *File) Lend() []byte {
+	lent := *f
+	lent.Store, lent.Listen, lent.TLS, lent.Tokens, lent.Alerts, lent.sources = "", "", TLS{}, nil, Alerts{}, nil
+	lent.Resources = maps.Clone(f.Resources)
+	for name, r := range lent.Resources {
+		if r.Inject = nil; strings.Contains(r.Upstream, "@") {
+			r.Upstream = ""
+		}
+		lent.Resources[name] = r
+	}
+	return strictyaml.Encode(&lent, func(string, string) (string, bool) { return "", false })
+}

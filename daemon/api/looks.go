@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Bounds on how many of those who wait are listed.
+const (
+	defaultListed = 1000
+	maxListed     = 10_000
+	maxCheaper    = 32 // models for which a cheaper one is looked for
+)
+
+// Waiting is a request in a queue.
+type Waiting struct {
+	Resource string `json:"resource"`
+	sluice.Waiting
+	// CheaperModel does the same tasks for less and has room; nil: there is none.
+	CheaperModel *string `json:"cheaper_model"`
+}
+
+// why lists who waits. Of a queue that is too long those who are next are listed, of every resource alike.
+func (a *API) why(c *call) error {
+	q := c.r.URL.Query()
+	most, err := listed(q.Get("limit"))
+	if err != nil {
+		return err
+	}
+	ctx := c.r.Context()
+	names, total, err := a.queues(ctx, q.Get("resource"))
+	if err != nil {
+		return err
+	}
+	agent, ticket := q.Get("agent"), q.Get("ticket")
+	lists, found := make([][]sluice.Waiting, len(names)), 0
+	for i, name := range names {
+		some, err := a.Gate.Why(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, w := range some {
+			if (agent == "" || agent == w.Agent) && (ticket == "" || ticket == w.Ticket) {
+				lists[i] = append(lists[i], w)
+			}
+		}
+		found += len(lists[i])
+	}
+	if agent != "" || ticket != "" {
+		total = found // nobody knows of how many the far end of a long queue is
+	}
+	out := struct {
+		Waiting []Waiting `json:"waiting"`
+		More    int       `json:"more"`
+		sluice.Backpressure
+	}{Waiting: []Waiting{}, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}
+	if ticket == "" { // else it is about one request
+		if out.Backpressure, err = a.Gate.Backpressure(ctx, agent); err != nil {
+			return err
+		}
+	}
+	cheaper := cheaperModels{gate: a.Gate, known: map[[2]string]*string{}}
+	for i, n := range nextOnes(lists, most) {
+		for _, w := range lists[i][:n] {
+			out.Waiting = append(out.Waiting, Waiting{names[i], w, cheaper.find(ctx, names[i], w.Model)})
+		}
+	}
+	out.More = max(total, found) - len(out.Waiting)
+	return c.reply(out)
+}
+
+// listed reads how many are to be listed.
+func listed(text string) (int, error) {
+	if text == "" {
+		return defaultListed, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxListed {
+		return 0, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("limit: %.40q is no number of requests to list", text), Hint: fmt.Sprintf("1 to %d", maxListed)}
+	}
+	return n, nil
+}
+
+// queues are the resources that somebody may wait for, and how many do: one, or all.
+func (a *API) queues(ctx context.Context, resource string) (names []string, total int, err error) {
+	var all []sluice.ResourceStatus
+	if resource != "" {
+		s, err := a.Gate.Resource(ctx, resource)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = []sluice.ResourceStatus{s}
+	} else {
+		s, err := a.Gate.Status(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = s.Resources
+	}
+	for i := range all {
+		n := 0
+		for _, waiting := range all[i].Waiting {
+			n += waiting
+		}
+		if n > 0 || resource != "" {
+			names, total = append(names, all[i].Name), total+n
+		}
+	}
+	return names, total, nil
+}
+
+// nextOnes is how many of each list are taken, so that all together are at most so many and no list has more than
+// another without need.
+func nextOnes(lists [][]sluice.Waiting, most int) []int {
+	take := make([]int, len(lists))
+	for more := true; more && most > 0; {
+		more = false
+		for i := range lists {
+			if take[i] < len(lists[i]) && most > 0 {
+				take[i]++
+				most--
+				more = true
+			}
+		}
+	}
+	return take
+}
+
+// cheaperModels remembers what it has found, because a queue is mostly for a few models.
+type cheaperModels struct {
+	gate  *sluice.Gate
+	known map[[2]string]*string
+}
+
+// find is a model that does the same as another for less and has room; nil if there is none, or it is not known.
+func (m *cheaperModels) find(ctx context.Context, resource, model string) *string {
+	key := [2]string{resource, model}
+	name, known := m.known[key]
+	if known || model == "" || len(m.known) >= maxCheaper {
+		return name
+	}
+	if found, err := m.gate.CheaperModel(ctx, resource, model); err == nil && found != "" {
+		name = &found
+	}
+	m.known[key] = name
+	return name
+}
+
+// me tells a caller who it is to the daemon, and what it may do: an interface need not offer what would be refused.
+func (a *API) me(c *call) error {
+	class := ""
+	if len(a.Classes) > c.who.Highest {
+		class = a.Classes[c.who.Highest]
+	}
+	return c.reply(struct {
+		Token   string `json:"token"`
+		Agent   string `json:"agent"`
+		Class   string `json:"class"`
+		Control bool   `json:"control"`
+	}{c.who.Token, c.who.Agent, class, c.mayControl() == nil})
+}
+
+// report tells what was sent since a moment.
+func (a *API) report(c *call) error {
+	from, err := since(c.r.URL.Query().Get("since"))
+	if err != nil {
+		return err
+	}
+	r, err := a.Report(c.r.Context(), from)
+	if err != nil {
+		return err
+	}
+	return c.reply(r)
+}

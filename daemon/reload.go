@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/daemon/api"
+)
+
+// Reloading is what a daemon needs to take on another configuration while it serves.
+type Reloading struct {
+	// Load reads the configuration, and says what is wrong with it, or cannot change. Nil means that there is none to read.
+	Load func() (*config.File, error)
+	// Open opens the gate of a configuration, on the store that all gates of the daemon are on; see [sluice.OpenOn].
+	Open func(ctx context.Context, f *config.File) (*sluice.Gate, error)
+	// Follow is told which configuration is in force from now on, before the gate of the one before is closed. Nil
+	// means nobody is.
+	Follow func(f *config.File, gate *sluice.Gate)
+}
+
+// Reloaded is what a reload has changed.
+type Reloaded struct {
+	Resources []string `json:"resources"` // that there are now
+	Changed   []string `json:"changed"`   // in a few words each
+	Warnings  []string `json:"warnings"`  // what does not hold yet, and why
+}
+
+// maxEarlier bounds how many earlier generations have requests that are not over.
+const maxEarlier = 16
+
+// reloadWithin bounds how long a store may take.
+const reloadWithin = 30 * time.Second
+
+// Reload reads the configuration and takes it on as a whole, or not at all: then the one before stays in force, and the error
+// says why. Requests that are in finish under it; those who wait do so under the new limits.
+func (d *Daemon) Reload(ctx context.Context) (Reloaded, error) {
+	var none Reloaded
+	how := d.options.Reloading
+	if how.Load == nil {
+		return none, &api.Problem{Status: http.StatusConflict, Detail: "this daemon has no configuration file to read again", Hint: "start it with --config FILE"}
+	}
+	if !d.reloading.TryLock() {
+		return none, &api.Problem{Status: http.StatusConflict, Detail: "another reload is under way", Hint: "try again when it is over"}
+	}
+	defer d.reloading.Unlock()
+	if d.draining.Load() {
+		return none, &api.Problem{Status: http.StatusServiceUnavailable, Detail: "the daemon is about to end", Hint: "what is started next reads the configuration by itself"}
+	}
+	if d.earlier.Load() >= maxEarlier {
+		return none, &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("requests of %d earlier configurations are not over yet", maxEarlier), Hint: "try again when some are"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, reloadWithin)
+	defer cancel()
+	before := d.now.Load()
+	f, err := how.Load()
+	if err != nil {
+		return none, loadProblem(err)
+	}
+	done := compare(before.file, f)
+	gate, err := how.Open(ctx, f)
+	if err != nil {
+		return none, d.putBack(ctx, before, openProblem(err))
+	}
+	next, err := d.newGeneration(f, gate, before)
+	if err != nil {
+		p := loadProblem(err)
+		return none, d.putBack(ctx, before, errors.Join(p, gate.Close()))
+	}
+	done.Resources = resourcesOf(f)
+	done.Warnings = append(done.Warnings, differing(ctx, gate)...)
+	d.now.Store(next)
+	if how.Follow != nil {
+		how.Follow(f, gate)
+	}
+	d.retire(before)
+	return done, nil
+}
+
+// putBack makes the pools what they were: some may have been changed before one could not be.
+func (d *Daemon) putBack(ctx context.Context, before *generation, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reloadWithin)
+	defer cancel()
+	gate, err := d.options.Reloading.Open(ctx, before.file)
+	if err == nil {
+		err = gate.Close()
+	}
+	if err != nil {
+		d.log.Error("after a reload that failed, the limits could not be stated as they were; a reload or a restart does that", "reason", err.Error())
+	}
+	return why
+}
+
+// retire ends a generation when its last request is gone.
+func (d *Daemon) retire(g *generation) {
+	d.earlier.Add(1)
+	d.retiring.Go(func() {
+		defer d.earlier.Add(-1)
+		g.end()
+		g.leave()
+		<-g.gone
+		g.proxy.Settle()
+		if err := g.gate.Close(); err != nil {
+			d.log.Warn("the gate of an earlier configuration was not closed properly", "reason", err.Error())
+		}
+	})
+}
+
+// loadProblem says what is wrong with a configuration, and where.
+func loadProblem(err error) error {
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	p = &api.Problem{Status: http.StatusBadRequest, Detail: err.Error(), Hint: "nothing was changed; docs/configuration.md describes every field"}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		p.Hint = "nothing was changed; give the file back, or restart with another"
+	}
+	var at *config.ParseError
+	if errors.As(err, &at) {
+		p.File, p.Line, p.Column, p.Field = at.File, at.Line, at.Column, at.Field
+	}
+	return p
+}
+
+// openProblem says why a gate does not open: the configuration as such is right.
+func openProblem(err error) error {
+	p := api.ProblemOf(err)
+	if errors.Is(err, sluice.ErrInvalid) {
+		p.Status = http.StatusConflict
+		p.Hint = "nothing was changed; other processes have the resource open with other limits: end them or change them first, or restart all together"
+	}
+	return p
+}
+
+// reload serves POST /-/reload, to those who may hold everybody.
+func (d *Daemon) reload(w http.ResponseWriter, r *http.Request, g *generation) {
+	who, err := g.identify(r)
+	switch {
+	case err != nil:
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		err = &api.Problem{Status: http.StatusMethodNotAllowed, Detail: "a reload is asked for with POST"}
+	case who.Highest > 0:
+		err = &api.Problem{Status: http.StatusForbidden, Detail: "a token of the highest class is needed to reload"}
+	}
+	var done Reloaded
+	if err == nil {
+		// One who goes away must not leave it half done.
+		done, err = d.Reload(context.WithoutCancel(r.Context()))
+	}
+	if err != nil {
+		d.refuse(w, r, api.ProblemOf(err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(done) // who is gone misses nothing
+}
+
+// NeedsTokens reports an address of [Listen] that can be reached from other machines.
+func NeedsTokens(address string) bool {
+	if strings.HasPrefix(address, "unix:") {
+		return false
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback())
+}

@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+)
+
+func resourcesOf(f *config.File) []string {
+	return append([]string{}, slices.Sorted(maps.Keys(f.Resources))...)
+}
+
+// compare says in a few words what another configuration changes. Values are not told: some are secret.
+func compare(old, now *config.File) Reloaded {
+	done := Reloaded{Resources: []string{}, Changed: []string{}, Warnings: []string{}}
+	for _, name := range resourcesOf(now) {
+		if before, ok := old.Resources[name]; !ok {
+			done.Changed = append(done.Changed, "resource "+name+" is new")
+		} else if fields := differ(reflect.ValueOf(before), reflect.ValueOf(now.Resources[name])); len(fields) > 0 {
+			done.Changed = append(done.Changed, fmt.Sprintf("resource %s: %s", name, strings.Join(fields, ", ")))
+		}
+	}
+	for _, name := range resourcesOf(old) {
+		if _, ok := now.Resources[name]; !ok {
+			done.Changed = append(done.Changed, "resource "+name+" is gone")
+		}
+	}
+	for _, field := range differ(reflect.ValueOf(*old), reflect.ValueOf(*now)) {
+		switch field {
+		case "resources":
+		case "store", "listen", "tls": // Load has refused it if it counts
+			done.Warnings = append(done.Warnings, field+" is not what is in use: the command line or the environment says something else")
+		default:
+			done.Changed = append(done.Changed, field)
+		}
+	}
+	return done
+}
+
+// differ names the fields in which two values differ, as the file calls them.
+func differ(a, b reflect.Value) []string {
+	var names []string
+	for i := range a.NumField() {
+		field := a.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		if field.IsExported() && name != "" && name != "-" && !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// differing tells of limits whose size is not the configured one, because another process states less.
+func differing(ctx context.Context, gate *sluice.Gate) []string {
+	var list []string
+	status, err := gate.Status(ctx)
+	if err != nil {
+		return list // it is said elsewhere that the store cannot be reached
+	}
+	for _, r := range status.Resources {
+		for _, l := range r.Limits {
+			if l.DiffersFrom != "" && l.Scope == "" {
+				list = append(list, fmt.Sprintf("resource %s: limit %s is %d, stated by %s: while other processes use the resource, the smallest holds; restart or reload them too", r.Name, l.Name, l.Limit, l.DiffersFrom))
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,288 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
+)
+
+// slow is a pool that takes its time and fails as it is told.
+type slow struct {
+	store.Pool
+	takes time.Duration
+	err   error
+}
+
+func (p *slow) Apply(context.Context, []store.Op) error {
+	time.Sleep(p.takes)
+	return p.err
+}
+
+func (p *slow) Snapshot(context.Context) (store.Snapshot, error) {
+	time.Sleep(p.takes)
+	return store.Snapshot{}, p.err
+}
+
+func (p *slow) CloseTicket(store.ID, bool) error             { return p.err }
+func (p *slow) CollectTicket(store.ID) (store.Result, error) { return store.Result{}, p.err }
+
+// oneStore has one pool.
+type oneStore struct {
+	pool store.Pool
+	err  error
+}
+
+func (s oneStore) Pool(context.Context, store.Spec) (store.Pool, error) { return s.pool, s.err }
+func (s oneStore) Close() error                                         { return nil }
+
+func TestStoreOperations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := New(Options{}), &slow{takes: 3 * time.Millisecond}
+		pool, err := r.Store(oneStore{pool: p}).Pool(t.Context(), store.Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(kinds ...store.OpKind) {
+			ops := make([]store.Op, len(kinds))
+			for i, k := range kinds {
+				ops[i].Kind = k
+			}
+			if err := pool.Apply(t.Context(), ops); !errors.Is(err, p.err) {
+				t.Errorf("the error is %v, want %v", err, p.err)
+			}
+		}
+		ask(store.OpAcquire)
+		ask(store.OpAcquire, store.OpAcquire)
+		ask(store.OpAcquire, store.OpClose)
+		ask()
+		p.err = fmt.Errorf("dial: %w", store.ErrUnavailable)
+		ask(store.OpAcquire)
+		if _, err := pool.Snapshot(t.Context()); !errors.Is(err, p.err) {
+			t.Error(err)
+		}
+		quick := pool.(store.Quick)
+		if err := quick.CloseTicket(store.ID{}, false); !errors.Is(err, p.err) {
+			t.Error(err)
+		}
+		if _, err := quick.CollectTicket(store.ID{}); !errors.Is(err, p.err) {
+			t.Error(err)
+		}
+		for _, p.err = range []error{context.Canceled, store.ErrClosed} { // nothing is wrong with the store
+			ask(store.OpAnswer)
+		}
+		p.err = context.DeadlineExceeded
+		ask(store.OpHeartbeat)
+		if _, err := r.Store(oneStore{err: store.ErrUnavailable}).Pool(t.Context(), store.Spec{}); err == nil {
+			t.Error("a pool that cannot be opened was")
+		}
+		body := scrape(t, r)
+		has(t, body,
+			`sluice_store_operation_seconds_count{operation="acquire"} 3`, `sluice_store_operation_seconds_bucket{operation="acquire",le="0.0025"} 0`,
+			`sluice_store_operation_seconds_bucket{operation="acquire",le="0.005"} 3`, `sluice_store_faults_total{operation="acquire"} 1`,
+			`sluice_store_operation_seconds_count{operation="batch"} 2`, `sluice_store_faults_total{operation="batch"} 0`,
+			`sluice_store_faults_total{operation="snapshot"} 1`, `sluice_store_faults_total{operation="close"} 1`, `sluice_store_faults_total{operation="poll"} 1`,
+			`sluice_store_operation_seconds_count{operation="answer"} 2`, `sluice_store_faults_total{operation="answer"} 0`,
+			`sluice_store_faults_total{operation="heartbeat"} 1`, `sluice_store_faults_total{operation="open"} 1`, `sluice_store_operation_seconds_count{operation="open"} 2`,
+		)
+		hasNot(t, body, `sluice_store_operation_seconds_count{operation="pause"}`)
+	})
+}
+
+// A gate on a store with a clock works as without, and what it does is measured.
+func TestGateOnAClockedStore(t *testing.T) {
+	st, err := store.Open(t.Context(), "mem:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(Options{})
+	clocked := r.Store(st)
+	g, err := sluice.OpenOn(t.Context(), clocked, sluice.Config{Store: "mem:", Resources: api(hourly(2)), Events: r.Event})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetGate(g)
+	if err := acquire(t, g, sluice.Request{Agent: "a"}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	held := acquire(t, g, sluice.Request{Agent: "a"})
+	if _, err := g.Try(t.Context(), sluice.Request{Resource: "api", Agent: "b"}); !errors.Is(err, sluice.ErrNotNow) {
+		t.Errorf("the limit does not hold: %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rep, err := g.Report(t.Context(), time.Now().Add(-time.Hour)); err != nil || len(rep.Resources) != 1 || rep.Resources[0].Total.FirstSends != 2 {
+		t.Errorf("the report is %+v, %v", rep, err)
+	}
+	has(t, scrape(t, r), `sluice_store_operation_seconds_count{operation="acquire"} 3`, `sluice_store_operation_seconds_count{operation="close"} 2`,
+		`sluice_store_operation_seconds_count{operation="history"} 1`, "sluice_store_up 1")
+	if err := errors.Join(g.Close(), clocked.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clocked.Pool(t.Context(), store.Spec{}); err == nil {
+		t.Error("the store was not closed")
+	}
+}
+
+type (
+	canLater  struct{}
+	canRecord struct{}
+	canAlarm  struct{}
+	canQuick  struct{}
+)
+
+func (canQuick) CloseTicket(store.ID, bool) error             { return nil }
+func (canQuick) CollectTicket(store.ID) (store.Result, error) { return store.Result{}, nil }
+func (canLater) CloseLater(store.ID, bool) error              { return nil }
+func (canRecord) History(context.Context, store.Time) (store.History, error) {
+	return store.History{}, nil
+}
+func (canAlarm) OnOutage(func(store.Outage, bool)) {}
+func (canAlarm) Outage() (store.Outage, bool)      { return store.Outage{}, true }
+
+// A pool with a clock can do what it can without, and no more: callers go by what a pool can do.
+func TestAbilities(t *testing.T) {
+	type (
+		p = store.Pool
+		q = canQuick
+		l = canLater
+		r = canRecord
+		a = canAlarm
+	)
+	pools := []store.Pool{
+		struct{ p }{}, struct {
+			p
+			q
+		}{}, struct {
+			p
+			l
+		}{}, struct {
+			p
+			q
+			l
+		}{}, struct {
+			p
+			r
+		}{}, struct {
+			p
+			q
+			r
+		}{}, struct {
+			p
+			l
+			r
+		}{}, struct {
+			p
+			q
+			l
+			r
+		}{}, struct {
+			p
+			a
+		}{}, struct {
+			p
+			q
+			a
+		}{}, struct {
+			p
+			l
+			a
+		}{}, struct {
+			p
+			q
+			l
+			a
+		}{}, struct {
+			p
+			r
+			a
+		}{}, struct {
+			p
+			q
+			r
+			a
+		}{}, struct {
+			p
+			l
+			r
+			a
+		}{}, struct {
+			p
+			q
+			l
+			r
+			a
+		}{},
+	}
+	o := New(Options{}).operated
+	for i, pool := range pools {
+		if got := abilities(pool); got != i {
+			t.Fatalf("the test is wrong: pool %d can do %04b", i, got)
+		}
+		if got := abilities(clocked(pool, o)); got != i {
+			t.Errorf("with a clock %04b became %04b", i, got)
+		}
+	}
+}
+
+func abilities(p store.Pool) (can int) {
+	if _, ok := p.(store.Quick); ok {
+		can |= isQuick
+	}
+	if _, ok := p.(store.Later); ok {
+		can |= isLater
+	}
+	if _, ok := p.(store.Recorder); ok {
+		can |= isRecorder
+	}
+	if _, ok := p.(store.Alarm); ok {
+		can |= isAlarm
+	}
+	return can
+}
+
+// The clock knows all that pools may be able to do: one that is new in package store has to get one here too.
+func TestAbilitiesAreAll(t *testing.T) {
+	files, err := filepath.Glob("../../store/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if d, ok := n.(*ast.GenDecl); ok && strings.Contains(d.Doc.Text(), "implemented by pools") {
+				found = append(found, d.Specs[0].(*ast.TypeSpec).Name.Name)
+			}
+			return true
+		})
+	}
+	slices.Sort(found)
+	if want := []string{"Alarm", "Later", "Quick", "Recorder"}; !slices.Equal(found, want) {
+		t.Errorf("pools can be %v, the clock knows %v", found, want)
+	}
+}
+
+// Measuring takes no memory.
+func TestClockAllocatesNothing(t *testing.T) {
+	pool := clocked(&slow{}, New(Options{}).operated)
+	ops := make([]store.Op, 1)
+	if n := testing.AllocsPerRun(100, func() { _ = pool.Apply(t.Context(), ops) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,60 @@
+package metrics
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+)
+
+// What is told of a ticket by its id alone counts for the class that took it, and once.
+func TestClosedByID(t *testing.T) {
+	r, g := open(t, sluice.Config{Resources: api(hourly(10))})
+	id := acquire(t, g, sluice.Request{Agent: "a", Class: sluice.P1, Retry: true}).ID()
+	usage := []sluice.Amount{{Unit: "input_tokens", N: 40}, {Unit: sluice.USD, N: 2_000_000}}
+	for range 3 {
+		tk, err := g.Ticket(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tk.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+			t.Logf("answered again: %v", err)
+		}
+		if err := tk.Close(usage...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body := scrape(t, r)
+	has(t, body, `sluice_tokens_total{class="p1",kind="input",resource="api"} 40`, `sluice_cost_dollars_total{basis="usage",class="p1",resource="api"} 2`,
+		`sluice_retry_cost_dollars_total{class="p1",resource="api"} 2`)
+	hasNot(t, body, `sluice_tokens_total{class="unknown"`, `sluice_answers_total{class="unknown"`)
+}
+
+// A ticket that another process gave out has a class that nobody here knows, and counts once as well.
+func TestClosedByIDOfAnother(t *testing.T) {
+	r := New(Options{})
+	for range 2 {
+		r.Event(sluice.Event{Kind: sluice.EventUsage, Resource: "api", Ticket: "api.7-1", Units: map[string]int64{"tokens": 5}})
+	}
+	r.Event(sluice.Event{Kind: sluice.EventUsage, Resource: "api", Ticket: "api.7-2", Units: map[string]int64{"tokens": 5}})
+	has(t, scrape(t, r), `sluice_tokens_total{class="unknown",kind="any",resource="api"} 10`)
+}
+
+// What is remembered is bounded, the newest stay.
+func TestTicketsAreForgotten(t *testing.T) {
+	var k tickets
+	for i := range maxTickets + 100 {
+		k.note(&sluice.Event{Ticket: fmt.Sprint("api.1-", i), Class: "p1"})
+	}
+	if len(k.all) != maxTickets || len(k.line) != maxTickets {
+		t.Errorf("%d tickets, %d in line, want %d", len(k.all), len(k.line), maxTickets)
+	}
+	class := func(i int) string {
+		e := sluice.Event{Ticket: fmt.Sprint("api.1-", i)}
+		k.fill(&e, false)
+		return e.Class
+	}
+	if class(99) != "" || class(100) != "p1" || class(maxTickets+99) != "p1" {
+		t.Errorf("remembered: %q %q %q", class(99), class(100), class(maxTickets+99))
+	}
+}

@@ -1,0 +1,57 @@
+package topview
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// Keys act on the resource of what is selected, in whichever list that is.
+func TestPauseOfWhatIsSelected(t *testing.T) {
+	t.Parallel()
+	for keys, want := range map[string]string{
+		"p y":               "pause anthropic 1m0s",
+		"down p y":          "pause github 1m0s",
+		"tab end p y":       "pause github 1m0s", // web's
+		"tab r y":           "resume anthropic",
+		"tab tab down p y":  "pause anthropic 1m0s",
+		"tab / z enter p y": "", // there is no such agent
+	} {
+		src := &still{}
+		m := busy(show.Style{}, 80, 24)
+		m.src = src
+		for _, msg := range press(keys) {
+			next, cmd := m.Update(msg)
+			m = next.(Model)
+			if cmd != nil && m.asked == nil {
+				cmd()
+			}
+		}
+		if got := strings.Join(src.did, ","); got != want {
+			t.Errorf("%s: %q, want %q", keys, got, want)
+		}
+	}
+}
+
+// The queue counts whole though only its first are listed.
+func TestTheHeadCountsAll(t *testing.T) {
+	t.Parallel()
+	m := busy(show.Style{}, 120, 24)
+	if head := m.header(); !strings.Contains(head, "7 waiting") {
+		t.Error(head)
+	}
+}
+
+func TestAgentsByClass(t *testing.T) {
+	t.Parallel()
+	m := feed(busy(show.Style{}, 80, 24), press("tab s s s")...)
+	if got := m.keys(agents); !slices.Equal(got, []string{"web", "planner", "indexer"}) {
+		t.Errorf("%v", got)
+	}
+	m = feed(m, press("/ h e l d enter")...)
+	if got := m.keys(agents); !slices.Equal(got, []string{"planner"}) {
+		t.Errorf("filtered by state: %v", got)
+	}
+}

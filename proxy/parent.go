@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// headerParent is for whom a client works, in its own words.
+const headerParent = headerPrefix + "Parent"
+
+// linkWithin bounds how long a request may be held up because the store is told for whom it works.
+const linkWithin = 500 * time.Millisecond
+
+// parentHeaders are what agents say of who has started them.
+var parentHeaders = []ownHeader{
+	{header: headerParent},
+	{header: "X-Parent-Agent-Id"},
+	{"X-Claude-Code-Parent-Agent-Id", agentHeader.prefix, agentHeader.enough},
+}
+
+// parentOf is the agent that a request's sender works for, under the name that the proxy knows it by; empty: nobody. An agent of
+// Claude Code's that names no other was started by its session.
+func parentOf(h http.Header) string {
+	if name := firstName(h, parentHeaders); name != "" || h.Get(agentHeader.header) == "" {
+		return name
+	}
+	return sessionHeader.name(h)
+}
+
+// checkParent refuses what a client says of our own making and that cannot be. What others say is for others to read.
+func checkParent(h http.Header) *refusal {
+	if n := len(h.Get(headerParent)); n > maxName {
+		return refuse(http.StatusBadRequest, fmt.Sprintf("the name of the parent has %d bytes, more than %d", n, maxName), "shorten it")
+	}
+	return nil
+}
+
+// link tells the gate that a request's parent waits for its sender, until stop is called: a request may be held for longer than
+// such a thing is remembered. Whatever becomes of it, the request goes on.
+func (p *Proxy) link(ctx context.Context, child, parent string) (stop func()) {
+	if child == "" || parent == "" || child == parent || max(len(child), len(parent)) > maxName {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	tell := func() {
+		within, done := context.WithTimeout(ctx, linkWithin)
+		defer done()
+		if err := p.gate.WorksFor(within, child, parent); err != nil && ctx.Err() == nil {
+			p.log.Warn("for whom an agent works is not known to others", "agent", child, "error", err)
+		}
+	}
+	tell()
+	var mu sync.Mutex
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(p.gate.LinkEvery(), func() {
+		tell()
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() == nil {
+			timer.Reset(p.gate.LinkEvery())
+		}
+	})
+	return func() {
+		cancel()
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Stop()
+	}
+}

@@ -1,0 +1,126 @@
+package scaler
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+)
+
+// maxAuthorities bounds a file of authorities.
+const maxAuthorities = 1 << 20
+
+// ClientCA returns a config with which a server also asks who its clients are: they must show a certificate that one
+// of the authorities in a PEM file has signed. The file is read again for each connection; if it is wrong by then,
+// the authorities from before stay and log is told, which may be nil. Connections that are open stay open.
+func ClientCA(config *tls.Config, file string, log *slog.Logger) (*tls.Config, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	a := &authorities{file: file, log: log, base: config}
+	if err := a.read(); err != nil {
+		return nil, err
+	}
+	config = a.config.Clone() // also right for who does not ask a.get
+	config.GetConfigForClient = a.get
+	return config, nil
+}
+
+// authorities are those that a file names.
+type authorities struct {
+	file string
+	log  *slog.Logger
+	base *tls.Config
+
+	mu      sync.Mutex
+	text    []byte // what the file held
+	config  *tls.Config
+	trouble string // what was last said about the file
+}
+
+// get is the config for a handshake.
+func (a *authorities) get(*tls.ClientHelloInfo) (*tls.Config, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.config
+	err := a.read()
+	switch {
+	case err != nil && err.Error() != a.trouble:
+		a.trouble = err.Error()
+		a.log.Error("keda: the authorities of clients could not be read again; those before still count", "error", err)
+	case err == nil:
+		a.trouble = ""
+		if a.config != before {
+			a.log.Info("keda: the authorities of clients were read again", "file", a.file)
+		}
+	}
+	return a.config, nil
+}
+
+// read reads the file, and takes it if it holds something new that is right.
+func (a *authorities) read() error {
+	text, err := readBounded(a.file)
+	if err != nil {
+		return fmt.Errorf("the authority of clients cannot be read: %w", err)
+	}
+	if a.config != nil && bytes.Equal(text, a.text) {
+		return nil
+	}
+	pool, err := parseAuthorities(text)
+	if err != nil {
+		return fmt.Errorf("the authority of clients %s %w", a.file, err)
+	}
+	config := a.base.Clone()
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, pool
+	config.SessionTicketsDisabled = true // who comes back is checked again
+	a.text, a.config = text, config
+	return nil
+}
+
+// parseAuthorities wants certificates and nothing else: a key in this file is a mistake that should show.
+func parseAuthorities(text []byte) (*x509.CertPool, error) {
+	pool, n := x509.NewCertPool(), 0
+	for rest := text; ; n++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("holds a %s: certificates alone belong there", clip(block.Type))
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("holds a certificate that cannot be read: %w", err)
+		}
+		pool.AddCert(cert)
+	}
+	if n == 0 {
+		return nil, errors.New("holds no certificate: it must be a file in PEM, which begins with -----BEGIN CERTIFICATE-----")
+	}
+	return pool, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	// Before it is opened: a pipe would wait for somebody to write.
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxAuthorities+1))
+	if err == nil && len(text) > maxAuthorities {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxAuthorities)
+	}
+	return text, err
+}

@@ -1,0 +1,79 @@
+package sluice
+
+import (
+	"context"
+	"fmt"
+)
+
+// Standing is what an agent is told that has sent a heartbeat.
+type Standing struct {
+	NewWork
+	// Light is that of the resource that the agent uses most, Allocated its part of it.
+	Resource  string
+	Light     string
+	Allocated int64
+	// TakenOverBy is the machine that has the agent's lease now; empty: the one that asks. An agent that has moved is told so where
+	// it was: its lease is not taken back, and it should start no new work there.
+	TakenOverBy string
+}
+
+// CheckIn is [Gate.Heartbeat] for those who want to know where they stand. The answer is as of a moment ago, from one look at
+// the fleet that all share who check in at about the same time, so that thousands may; what the agent has just said of
+// itself is in it.
+func (g *Gate) CheckIn(ctx context.Context, m Member) (Standing, error) {
+	l, err := g.newLease(m)
+	if err != nil {
+		return Standing{}, err
+	}
+	l.stop() // nothing goes on
+	by, err := g.movedTo(ctx, l)
+	if err != nil {
+		return Standing{}, err
+	}
+	if by != "" {
+		return Standing{
+			NewWork: NewWork{Chain: []string{}, Reason: movedReason(by)}, Light: "green", TakenOverBy: by,
+		}, nil
+	}
+	if err := l.beat(ctx); err != nil {
+		return Standing{}, err
+	}
+	v, err := g.recent(ctx)
+	if err == nil && !v.knows(l, union(l.waitsFor, l.waits)) {
+		v, err = g.fresh(ctx)
+	}
+	if err != nil {
+		return Standing{}, err
+	}
+	return v.standing(l), nil
+}
+
+// movedReason says in words where an agent is.
+func movedReason(machine string) string {
+	return fmt.Sprintf("machine %q has taken the lease over", machine)
+}
+
+// standing is where an agent stands.
+func (v *view) standing(l *Lease) Standing {
+	s := Standing{NewWork: v.newWork(l.agent), Light: "green"}
+	var used int64
+	for i, name := range v.names {
+		if a := v.agentIn(i, l.agent, int(l.class)); a != nil && (s.Resource == "" || a.Used > used) {
+			s.Resource, s.Allocated, used = name, a.Allocated, a.Used
+			s.Light = v.snaps[i].Light.String()
+		}
+	}
+	return s
+}
+
+// newWork tells whether an agent should start new work. It changes nothing: views are shared.
+func (v *view) newWork(agent string) NewWork {
+	w := NewWork{Start: true, Chain: []string{}}
+	if v.gate.plan.noCascade {
+		return w
+	}
+	if hold, held := v.holds().Of(agent); held {
+		w.Start, w.Chain, w.Reason = false, hold.Chain, hold.Reason
+	}
+	return w
+}

@@ -1,0 +1,237 @@
+package remotestore_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/remotestore/wire"
+)
+
+// An answer that is lost is asked for again, and nothing is done twice.
+func TestLostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.open(places)
+		lost := 0
+		r.drop(func(q *http.Request) loss {
+			if applies(q) && lost == 0 {
+				lost++
+				return noAnswer
+			}
+			return arrives
+		})
+		res := r.do(p, ask(0))
+		if res.State != store.Granted || lost != 1 {
+			t.Errorf("%v, %d answers lost", res.State, lost)
+		}
+		r.stands(1, 0)
+		if res = r.do(p, store.Op{Kind: store.OpClose, ID: res.ID}); res.State != store.Ended {
+			t.Errorf("close: %v", res.State)
+		}
+		r.stands(0, 0)
+	})
+}
+
+// A caller that was told that the daemon cannot be reached has nothing, whatever the daemon did.
+func TestDoubtIsResolved(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		asked bool // the batch arrives
+	}{{"it was carried out", true}, {"it was not", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				p := r.open(places)
+				held := r.do(p, ask(0))
+				first := true
+				r.drop(func(*http.Request) loss {
+					if first && c.asked {
+						first = false
+						return noAnswer
+					}
+					return nowhere
+				})
+				ops := []store.Op{ask(0), {Kind: store.OpClose, ID: held.ID}}
+				if err := p.Apply(t.Context(), ops); !errors.Is(err, store.ErrUnavailable) {
+					t.Fatalf("%v", err)
+				}
+				if o, lasts := p.(store.Alarm).Outage(); !lasts || o.Mode != store.FailClosed || o.Why == "" {
+					t.Errorf("%+v %v", o, lasts)
+				}
+				if err := p.Apply(t.Context(), []store.Op{ask(0)}); !errors.Is(err, store.ErrUnavailable) {
+					t.Errorf("while it lasts: %v", err)
+				}
+				r.drop(func(*http.Request) loss { return arrives })
+				time.Sleep(5 * time.Second)
+				r.stands(0, 0) // what was asked for is given back, and what was ended has ended
+				if res := r.do(p, ask(0)); res.State != store.Granted {
+					t.Errorf("afterwards: %v", res.State)
+				}
+			})
+		})
+	}
+}
+
+// What ends while the daemon cannot be reached is said when it can.
+func TestSaidLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.open(places)
+		var told []bool
+		p.(store.Alarm).OnOutage(func(_ store.Outage, over bool) { told = append(told, over) })
+		a, b := r.do(p, ask(0)), r.do(p, ask(0))
+		r.drop(func(*http.Request) loss { return nowhere })
+		if err := p.(store.Later).CloseLater(a.ID, false); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if err := p.Apply(t.Context(), []store.Op{{Kind: store.OpClose, ID: b.ID}}); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+		r.stands(2, 0)
+		r.drop(func(*http.Request) loss { return arrives })
+		time.Sleep(5 * time.Second)
+		r.stands(0, 0)
+		if len(told) != 2 || told[0] || !told[1] {
+			t.Errorf("told of outages: %v", told)
+		}
+	})
+}
+
+// With `open`, everybody goes while the daemon cannot be reached, and nothing of it is left.
+func TestOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		spec := places
+		spec.OnFailure = store.FailOpen
+		p := r.open(spec)
+		r.drop(func(*http.Request) loss { return nowhere })
+		for range 5 {
+			res := r.do(p, ask(0))
+			if res.State != store.Granted {
+				t.Fatalf("%v", res.State)
+			}
+			if res = r.do(p, store.Op{Kind: store.OpAnswer, ID: res.ID, Verdict: store.VerdictOK}); res.State != store.Granted {
+				t.Errorf("answer: %v", res.State)
+			}
+			if res = r.do(p, store.Op{Kind: store.OpClose, ID: res.ID}); res.State != store.Ended {
+				t.Errorf("close: %v", res.State)
+			}
+		}
+		local := r.do(p, ask(0))
+		if o, _ := p.(store.Alarm).Outage(); o.Granted != 6 {
+			t.Errorf("%d were let go", o.Granted)
+		}
+		r.drop(func(*http.Request) loss { return arrives })
+		time.Sleep(5 * time.Second)
+		if res := r.do(p, store.Op{Kind: store.OpClose, ID: local.ID}); res.State != store.Ended {
+			t.Errorf("one that the daemon never heard of: %v", res.State)
+		}
+		r.stands(0, 0)
+	})
+}
+
+// A caller that goes away leaves nothing behind, though its answer is still on its way.
+func TestCallerGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.open(places)
+		slow := make(chan struct{})
+		r.drop(func(q *http.Request) loss {
+			if applies(q) {
+				r.mu.Unlock()
+				<-slow
+				r.mu.Lock()
+			}
+			return arrives
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Apply(ctx, []store.Op{ask(0)}) }()
+		synctest.Wait()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		close(slow)
+		synctest.Wait()
+		r.stands(0, 0)
+	})
+}
+
+// A daemon that was started anew knows nobody. Callers find their way back: who holds something ends it, who waits asks
+// again.
+func TestDaemonStartedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		c := sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1}}}}}
+		gate, err := sluice.OpenOn(t.Context(), r.remote, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer gate.Close()
+		held, err := gate.Acquire(t.Context(), sluice.Request{Resource: "api", Agent: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan error)
+		go func() {
+			ticket, err := gate.Acquire(t.Context(), sluice.Request{Resource: "api", Agent: "b"})
+			granted <- errors.Join(err, ticket.Close())
+		}()
+		synctest.Wait()
+		r.stop()
+		r.start(anybody)
+		time.Sleep(10 * time.Second)
+		if w, err := gate.Why(t.Context(), "api"); err != nil || len(w) != 1 || w[0].Agent != "b" {
+			t.Errorf("who waits: %+v %v", w, err)
+		}
+		if err := held.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-granted; err != nil {
+			t.Errorf("who waited: %v", err)
+		}
+		synctest.Wait()
+		s, err := gate.Resource(t.Context(), "api")
+		if err != nil || s.InFlight != 0 || s.Limits[0].Used != 0 {
+			t.Errorf("%+v %v", s, err)
+		}
+	})
+}
+
+// A process that stands still does not stand in the way for long: what it waits for is given up. When it goes on, it finds
+// its way back.
+func TestStoppedCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.open(places)
+		r.do(p, ask(0))
+		r.do(p, ask(0))
+		if res := r.do(p, ask(-1)); res.State != store.Waiting {
+			t.Fatalf("%v", res.State)
+		}
+		r.stands(2, 1)
+		time.Sleep(2 * wire.GoneAfter) // it is alive, and says so
+		r.stands(2, 1)
+		r.drop(func(q *http.Request) loss {
+			r.mu.Unlock()
+			<-q.Context().Done() // like a process that is stopped, as far as the daemon can tell
+			r.mu.Lock()
+			return nowhere
+		})
+		time.Sleep(2 * wire.GoneAfter)
+		r.stands(2, 0) // what was granted may have been sent
+		r.drop(func(*http.Request) loss { return arrives })
+		time.Sleep(5 * time.Second)
+		if res := r.do(p, ask(0)); res.State != store.Refused {
+			t.Errorf("%v", res.State)
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package remotestore_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/daemon/storeapi"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/memstore"
+	"github.com/sluicehq/sluice/store/remotestore"
+)
+
+// rig is a daemon and a caller in one process, with connections in memory: virtual time will do.
+type rig struct {
+	*testing.T
+	mem    store.Store // what the daemon lends: it outlives the daemon
+	remote *remotestore.Store
+
+	mu     sync.Mutex
+	lent   *storeapi.Server
+	server *http.Server
+	line   *line
+	lose   func(r *http.Request) loss
+}
+
+// loss is what becomes of a request.
+type loss int
+
+const (
+	arrives  loss = iota
+	noAnswer      // it is served, and the answer is lost
+	nowhere       // it gets nowhere
+)
+
+// line is a listener for connections that never leave the process.
+type line struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (l *line) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l *line) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *line) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+func newRig(t *testing.T) *rig {
+	r := &rig{T: t, mem: memstore.New(), lose: func(*http.Request) loss { return arrives }}
+	r.start(anybody)
+	transport := &http.Transport{DialContext: r.dial}
+	var err error
+	if r.remote, err = remotestore.Open(t.Context(), "http://daemon:7979", remotestore.WithTransport(&lossy{r, transport})); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.remote.Close(); err != nil {
+			t.Error(err)
+		}
+		transport.CloseIdleConnections()
+		r.stop()
+		_ = r.mem.Close()
+	})
+	return r
+}
+
+// start starts a daemon.
+func (r *rig) start(who func(*http.Request) (api.Identity, error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lent = storeapi.New(storeapi.Options{Store: r.mem, Identify: who})
+	r.line = &line{conns: make(chan net.Conn), done: make(chan struct{})}
+	r.server = &http.Server{Handler: r.lent, ReadHeaderTimeout: time.Minute}
+	go func() { _ = r.server.Serve(r.line) }()
+}
+
+// stop ends the daemon at once. Its store stays.
+func (r *rig) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.server.Close()
+	_ = r.lent.Close()
+}
+
+func (r *rig) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	r.mu.Lock()
+	l := r.line
+	r.mu.Unlock()
+	here, there := net.Pipe()
+	select {
+	case l.conns <- there:
+		return here, nil
+	case <-l.done:
+		return nil, errors.New("connection refused")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// drop decides what becomes of requests from now on.
+func (r *rig) drop(f func(r *http.Request) loss) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lose = f
+}
+
+// applies reports a batch of operations.
+func applies(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/apply") }
+
+type lossy struct {
+	rig  *rig
+	base http.RoundTripper
+}
+
+func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.rig.mu.Lock()
+	what := l.rig.lose(r)
+	l.rig.mu.Unlock()
+	if what == nowhere {
+		return nil, errors.New("connection refused")
+	}
+	resp, err := l.base.RoundTrip(r)
+	if err == nil && what == noAnswer {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return nil, errors.New("connection reset")
+	}
+	return resp, err
+}
+
+var places = store.Spec{
+	Name:     "pool",
+	Limits:   []store.Limit{{Name: "places", Kind: store.Concurrency, Unit: "requests", Size: 2}},
+	Classes:  []store.Class{{Name: "p0", Weight: 1}},
+	Throttle: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute}, Overload: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+	MaxWaiting: 100, OnFailure: store.FailClosed,
+}
+
+// open opens the pool from afar.
+func (r *rig) open(spec store.Spec) store.Pool {
+	r.Helper()
+	p, err := r.remote.Pool(r.Context(), spec)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return p
+}
+
+// ask is an acquire of one place.
+func ask(wait time.Duration) store.Op {
+	op := store.Op{Kind: store.OpAcquire, Agent: "a", Wait: wait, TTL: time.Hour}
+	op.Amounts[0] = 1
+	return op
+}
+
+func (r *rig) do(p store.Pool, op store.Op) store.Result {
+	r.Helper()
+	ops := []store.Op{op}
+	if err := p.Apply(r.Context(), ops); err != nil {
+		r.Fatal(err)
+	}
+	return ops[0].Result
+}
+
+// stands checks what the daemon's store holds.
+func (r *rig) stands(inFlight, waiting int) {
+	r.Helper()
+	spec := places
+	spec.Look = true
+	p, err := r.mem.Pool(r.Context(), spec)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer p.Close()
+	s, err := p.Snapshot(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	if s.InFlight != inFlight || len(s.Queue) != waiting {
+		r.Errorf("%d in flight and %d waiting, want %d and %d", s.InFlight, len(s.Queue), inFlight, waiting)
+	}
+}

@@ -1,0 +1,73 @@
+package page
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// rowOf is the row of an agent.
+func rowOf(name string) string {
+	return `[...document.querySelectorAll('.rows .agent')].find(a => a.querySelector('.name').textContent === '` + name + `')`
+}
+
+// An agent that vanishes leaves the page when its lease is over, and what it was allocated is with the living.
+func TestAnAgentVanishes(t *testing.T) {
+	r := begin(t, "resources:\n  search: {limits: [{name: minute, size: 100/min}]}\nleases: {renew: 1s, expire: 3s}\n")
+	b := r.open()
+	b.until(live)
+	beat := func(name string) {
+		t.Helper()
+		if err := r.gate.Heartbeat(t.Context(), sluice.Member{Agent: name, Class: "p1", Machine: "box", Resources: []string{"search"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beat("gone")
+	beat("alive")
+	share := func(name, of string) string {
+		return rowOf(name) + `?.querySelector('.use').textContent.includes('/ ` + of + ` ')`
+	}
+	b.until(share("gone", "50") + ` && ` + share("alive", "50"))
+	if lease := b.text(rowOf("gone") + `.querySelector('.lease').textContent`); !strings.HasSuffix(lease, " s") {
+		t.Errorf("its lease is shown as %q", lease)
+	}
+	soon(b.ctx, t, "it is gone, and the other has all", func() bool {
+		beat("alive")
+		return b.is(`!` + rowOf("gone") + ` && ` + share("alive", "100"))
+	})
+}
+
+// A chain of agents that wait for each other's work is shown with its reason, and gone when the pause is.
+func TestTheChain(t *testing.T) {
+	r := begin(t, plain)
+	b := r.open()
+	b.until(live)
+	if err := r.gate.Pause(t.Context(), "places", 10*time.Minute, "the provider is down"); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []sluice.Member{{Agent: "bottom", Resources: []string{"places"}}, {Agent: "middle", WaitsFor: []string{"bottom"}}, {Agent: "top", WaitsFor: []string{"middle"}}} {
+		m.Machine = "box"
+		if err := r.gate.Heartbeat(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var asks sync.WaitGroup
+	defer asks.Wait()
+	defer cancel()
+	asks.Go(func() {
+		if tk, err := r.gate.Acquire(ctx, sluice.Request{Resource: "places", Agent: "bottom"}); err == nil {
+			_ = tk.Close()
+		}
+	})
+	b.until(rowOf("bottom") + `?.dataset.state === 'limited' && ` + rowOf("bottom") + `.querySelector('.why').textContent.includes('paused')`)
+	b.until(rowOf("top") + `?.dataset.state === 'held' && /no new work: .*top.* → .*middle.* → .*bottom/.test(` + rowOf("top") + `.querySelector('.why').textContent)`)
+	if err := r.gate.Resume(t.Context(), "places"); err != nil {
+		t.Fatal(err)
+	}
+	b.until(rowOf("top") + `.dataset.state === 'active' && ` + rowOf("top") + `.querySelector('.why').textContent.startsWith('depends on')`)
+}

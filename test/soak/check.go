@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Check is one thing that has to be so.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+func (r *Result) check(name string, ok bool, detail string) {
+	r.Checks = append(r.Checks, Check{name, ok, detail})
+}
+
+// status is as much of the daemon's as is looked at.
+type status struct {
+	Resources []struct {
+		Name     string         `json:"name"`
+		Waiting  map[string]int `json:"waiting"`
+		InFlight int            `json:"in_flight"`
+		Sent     int64          `json:"sent"`
+	} `json:"resources"`
+	Agents []struct {
+		Name    string     `json:"name"`
+		Machine string     `json:"machine"`
+		Expires *time.Time `json:"lease_expires_at"`
+		Leased  bool       `json:"leased"`
+	} `json:"agents"`
+}
+
+type report struct {
+	Resources []struct {
+		Name  string `json:"name"`
+		Total struct {
+			First   int64 `json:"first_sends"`
+			Retries int64 `json:"retries"`
+		} `json:"total"`
+	} `json:"resources"`
+}
+
+// settleWithin is how long the daemon may take until nothing is in flight.
+const settleWithin = 10 * time.Second
+
+// examine compares what the clients know with what the daemon says.
+func (r *Result) examine(ctx context.Context, o options, w *wire, idle, load *phase) error {
+	s, err := settled(ctx, w)
+	if err != nil {
+		return err
+	}
+	granted := idle.granted.Load() + load.granted.Load()
+	due := int64(idle.tickets + load.tickets)
+	ended := idle.ended.Load() + load.ended.Load()
+	r.check("every ticket was granted and closed", granted == due && ended == due, fmt.Sprintf("%d due, %d granted, %d closed", due, granted, ended))
+	var sent, inFlight, waiting int64 = -1, -1, 0
+	for _, res := range s.Resources {
+		if res.Name == resource {
+			sent, inFlight = res.Sent, int64(res.InFlight)
+			for _, n := range res.Waiting {
+				waiting += int64(n)
+			}
+		}
+	}
+	r.check("the gate has counted each once", sent == granted, fmt.Sprintf("%d granted, status says %d", granted, sent))
+	var rep report
+	if err := w.call(ctx, "GET", "/v1/report?since=24h", nil, &rep); err != nil {
+		return fmt.Errorf("the report: %w", err)
+	}
+	first, again := int64(-1), int64(0)
+	for _, res := range rep.Resources {
+		if res.Name == resource {
+			first, again = res.Total.First, res.Total.Retries
+		}
+	}
+	r.check("the report has counted each once", first == granted && again == 0, fmt.Sprintf("%d granted, the report says %d, and %d retries", granted, first, again))
+	r.check("nothing is left over", inFlight == 0 && waiting == 0, fmt.Sprintf("%d in flight, %d waiting", inFlight, waiting))
+	r.check("every heartbeat was heard", load.renewed.Load() == int64(load.beats) && idle.renewed.Load() == int64(idle.beats),
+		fmt.Sprintf("%d due, %d answered", idle.beats+load.beats, idle.renewed.Load()+load.renewed.Load()))
+	alive, now := 0, time.Now()
+	for _, a := range s.Agents {
+		if strings.HasPrefix(a.Name, load.prefix+"-") && a.Machine == machine && a.Leased && a.Expires != nil && a.Expires.After(now) {
+			alive++
+		}
+	}
+	r.check("every agent has its lease", alive == o.agents, fmt.Sprintf("%d of %d", alive, o.agents))
+	second, minute := limits(o.tickets)
+	worstSecond, worstMinute := most(load.went, time.Second), most(load.went, time.Minute)
+	r.check("the limits were kept", worstSecond <= second && worstMinute <= minute,
+		fmt.Sprintf("at most %d in a second (%d), %d in a minute (%d)", worstSecond, second, worstMinute, minute))
+	m := r.Memory
+	r.check("memory is flat", !m.grows(), fmt.Sprintf("%s in the second third, %s in the last", size(m.Second), size(m.Last)))
+	return nil
+}
+
+// settled is the status when nothing is in flight any more, or when that takes too long.
+func settled(ctx context.Context, w *wire) (s status, err error) {
+	until := time.Now().Add(settleWithin)
+	for {
+		s = status{}
+		if err := w.call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+			return s, fmt.Errorf("the status: %w", err)
+		}
+		busy := false
+		for _, res := range s.Resources {
+			busy = busy || res.Name == resource && res.InFlight > 0
+		}
+		if !busy || time.Now().After(until) {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Soak puts a fleet on a real daemon and looks whether it stands: agents that send heartbeats, tickets at a steady rate through
+// the HTTP API, first a few as a baseline and then all of them. It prints how long calls took next to the baseline, and
+// exits with 1 if something was lost:
+//
+//   - every ticket that was due was granted, answered and closed, and the gate has counted each once;
+//   - afterwards nobody is in flight and nobody waits, and every agent has its lease;
+//   - in no stretch of time more was let go than the limits say, by what the clients saw;
+//   - the daemon's memory did not grow from the second third of the time to the last.
+//
+// Times are measured from the moment a call was due and not from when a client was free to make it, so that a daemon that stands
+// still for a moment shows in all calls that it kept waiting.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitLost        = 1
+	exitFailed      = 2   // the soak itself
+	exitInterrupted = 130 // by a signal
+)
+
+// options are those of the command line.
+type options struct {
+	sluice  string
+	store   string
+	agents  int
+	tickets int
+	every   time.Duration
+	load    time.Duration
+	idle    time.Duration
+	conns   int
+	cores   int
+	json    bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := mainCode(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func mainCode(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, "error:", err)
+		return exitFailed
+	}
+	r, err := soak(ctx, o, stderr)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "soak: interrupted")
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintln(stderr, "error:", err)
+		return exitFailed
+	}
+	if o.json {
+		err = json.NewEncoder(stdout).Encode(r)
+	} else {
+		err = r.print(stdout)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, "error:", err)
+		return exitFailed
+	case !r.OK:
+		return exitLost
+	}
+	return exitOK
+}
+
+// Bounds on what can be asked for: a driver that cannot keep up would measure itself.
+const (
+	maxAgents  = 1_000_000
+	maxTickets = 50_000
+	maxConns   = 4096
+)
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	o := options{}
+	f := flag.NewFlagSet("soak", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&o.sluice, "sluice", "bin/sluice", "the `program` to serve with")
+	f.StringVar(&o.store, "store", "", "`URL` of the store; a file store in a temporary directory if empty")
+	f.IntVar(&o.agents, "agents", 10_000, "how many agents send heartbeats")
+	f.IntVar(&o.tickets, "tickets", 1000, "how many tickets are asked for in a second")
+	f.DurationVar(&o.every, "every", 30*time.Second, "how often each agent sends a heartbeat")
+	f.DurationVar(&o.load, "for", 3*time.Minute, "how long the load lasts")
+	f.DurationVar(&o.idle, "idle", 20*time.Second, "how long the baseline lasts")
+	f.IntVar(&o.conns, "connections", 256, "how many connections there are at most")
+	f.IntVar(&o.cores, "cores", 2, "how many cores the daemon may use")
+	f.BoolVar(&o.json, "json", false, "print the figures as JSON")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return o, fmt.Errorf("%q is no flag", f.Arg(0))
+	case o.agents < 1 || o.agents > maxAgents:
+		return o, fmt.Errorf("--agents is 1 to %d", maxAgents)
+	case o.tickets < 1 || o.tickets > maxTickets:
+		return o, fmt.Errorf("--tickets is 1 to %d", maxTickets)
+	case o.conns < 2 || o.conns > maxConns:
+		return o, fmt.Errorf("--connections is 2 to %d", maxConns)
+	case o.cores < 1:
+		return o, errors.New("--cores is 1 or more")
+	case o.load < time.Second || o.load > 24*time.Hour:
+		return o, errors.New("--for is 1s to 24h")
+	case o.idle < time.Second || o.idle > time.Hour:
+		return o, errors.New("--idle is 1s to 1h")
+	case o.every < time.Second || o.every > 4*time.Minute:
+		return o, errors.New("--every is 1s to 4m: a lease ends after 5m")
+	}
+	if o.every > o.load {
+		o.every = o.load // each of them has to be heard of
+	}
+	return o, nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// apart keeps a terminal's signals from the daemon, which is told to end when the calls are over, and ends it if the driver is killed.
+func apart() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// memory is what a process holds of the machine's.
+func memory(pid int) (bytes int64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	kb, err := field(text, "VmRSS:")
+	return kb << 10, err
+}
+
+// threads is how many a process has.
+func threads(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	n, _ := field(text, "Threads:")
+	return n
+}
+
+func field(text []byte, name string) (int64, error) {
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			return strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("there is no %s", name)
+}
+
+// tick is the unit of times in /proc.
+const tick = 10 * time.Millisecond
+
+// cpu is how long a process has computed.
+func cpu(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(string(fields[11]), 10, 64)
+	system, _ := strconv.ParseInt(string(fields[12]), 10, 64)
+	return time.Duration(user+system) * tick
+}

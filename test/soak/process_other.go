@@ -1,0 +1,18 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+func apart() *syscall.SysProcAttr { return nil }
+
+// memory is not known here.
+func memory(int) (int64, error) { return 0, errors.New("memory is measured on Linux") }
+
+func threads(int) int64 { return 0 }
+
+func cpu(int) time.Duration { return 0 }

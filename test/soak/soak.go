@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"time"
+)
+
+// idleRate is how many tickets, and heartbeats, there are in a second of the baseline.
+const idleRate = 10
+
+// Result is what came of it.
+type Result struct {
+	OK      bool               `json:"ok"`
+	Agents  int                `json:"agents"`
+	Rate    int                `json:"tickets_per_s"`
+	Every   float64            `json:"heartbeat_every_s"`
+	Seconds float64            `json:"seconds"`
+	Cores   int                `json:"cores"`
+	CPU     float64            `json:"daemon_cores_used"`
+	Threads int64              `json:"daemon_threads"`
+	Idle    map[string]Figures `json:"idle"`
+	Load    map[string]Figures `json:"load"`
+	Memory  Memory             `json:"memory_bytes"`
+	Errors  map[string]int64   `json:"errors"`
+	Checks  []Check            `json:"checks"`
+}
+
+// calls are those that are measured, in the order in which they are printed.
+var calls = []string{"acquire", "answer", "close", "heartbeat"}
+
+func (p *phase) figures() map[string]Figures {
+	return map[string]Figures{"acquire": p.acquire.figures(), "answer": p.answer.figures(), "close": p.closed.figures(), "heartbeat": p.beat.figures()}
+}
+
+// soak starts a daemon, measures, and ends it.
+func soak(ctx context.Context, o options, stderr io.Writer) (r *Result, err error) {
+	dir, err := os.MkdirTemp("", "sluice-soak-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s, err := serve(ctx, o, dir)
+	if err != nil {
+		return nil, err
+	}
+	r, err = measure(ctx, o, s, stderr)
+	end := s.stop()
+	if err != nil {
+		return nil, errors.Join(err, end)
+	}
+	r.check("the daemon ends well", end == nil, told(end))
+	r.OK = true
+	for _, c := range r.Checks {
+		r.OK = r.OK && c.OK
+	}
+	return r, nil
+}
+
+func told(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return "exit 0"
+}
+
+// measure is the baseline, then the load, then what is left of them.
+func measure(ctx context.Context, o options, s *served, stderr io.Writer) (*Result, error) {
+	pid := s.process.Pid
+	idle := &phase{agents: 1, prefix: "idle", tickets: count(idleRate, o.idle), beats: count(idleRate, o.idle), length: o.idle}
+	fmt.Fprintf(stderr, "soak: %s of %d tickets and heartbeats a second as a baseline\n", o.idle, idleRate)
+	if err := idle.run(ctx, s.address, 2); err != nil {
+		return nil, err
+	}
+	w := &wire{address: s.address}
+	defer w.close()
+	if err := w.call(ctx, "DELETE", "/v1/agents/idle-0", nil, nil); err != nil {
+		return nil, fmt.Errorf("the agent of the baseline cannot leave: %w", err)
+	}
+	rest, _ := memory(pid)
+	load := &phase{
+		agents: o.agents, prefix: "agent", tickets: count(o.tickets, o.load), length: o.load,
+		beats: int(float64(o.agents) * o.load.Seconds() / o.every.Seconds()),
+	}
+	fmt.Fprintf(stderr, "soak: %s of %d tickets a second, and %d agents with a heartbeat every %s\n", o.load, o.tickets, o.agents, o.every)
+	var v watcher
+	over, watched, busy, begun := make(chan struct{}), make(chan struct{}), cpu(pid), time.Now()
+	go func() {
+		defer close(watched)
+		v.watch(ctx, pid, load, begun, over, stderr)
+	}()
+	err := load.run(ctx, s.address, o.conns)
+	took := time.Since(begun)
+	close(over)
+	<-watched
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{
+		Agents: o.agents, Rate: o.tickets, Every: o.every.Seconds(), Seconds: took.Seconds(), Cores: o.cores,
+		CPU: (cpu(pid) - busy).Seconds() / took.Seconds(), Threads: v.threads, Idle: idle.figures(), Load: load.figures(), Memory: v.memory(rest), Errors: load.errors,
+	}
+	for kind, n := range maps.All(idle.errors) {
+		r.Errors["idle "+kind] += n
+	}
+	return r, r.examine(ctx, o, w, idle, load)
+}
+
+func count(rate int, d time.Duration) int { return max(int(float64(rate)*d.Seconds()), 1) }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	callWithin = 30 * time.Second // no call takes longer
+	maxAnswer  = 256 << 20
+	// idleFor is how long a connection is used again after a call. The daemon closes those that nobody uses, later than that.
+	idleFor = 30 * time.Second
+)
+
+// wire is one connection that is kept open. It costs little, so that the driver leaves the machine to the daemon: no goroutines of its
+// own, one write for each request.
+type wire struct {
+	address string
+	conn    net.Conn
+	in      *bufio.Reader
+	out     []byte
+	used    time.Time
+}
+
+func (w *wire) close() {
+	if w.conn != nil {
+		_ = w.conn.Close()
+		w.conn = nil
+	}
+}
+
+// bad is an answer that is none of those that were hoped for.
+type bad struct{ status int }
+
+func (b bad) Error() string { return strconv.Itoa(b.status) }
+
+// call sends a request and reads the answer into v, if that is not nil. A call that was broken off is not made again: nobody knows
+// whether it counted.
+func (w *wire) call(ctx context.Context, method, path string, body []byte, v any) error {
+	err := w.exchange(ctx, method, path, body, v)
+	var b bad
+	if err != nil && !errors.As(err, &b) {
+		w.close()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+func (w *wire) exchange(ctx context.Context, method, path string, body []byte, v any) error {
+	if time.Since(w.used) > idleFor {
+		w.close()
+	}
+	if w.conn == nil {
+		d := net.Dialer{Timeout: callWithin}
+		c, err := d.DialContext(ctx, "tcp", w.address)
+		if err != nil {
+			return errors.New("no connection")
+		}
+		w.conn, w.in = c, bufio.NewReaderSize(c, 16<<10)
+	}
+	conn := w.conn
+	if err := conn.SetDeadline(time.Now().Add(callWithin)); err != nil {
+		return errors.New("connection lost")
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // what waits ends
+	w.out = fmt.Appendf(w.out[:0], "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", method, path, w.address, len(body), body)
+	if _, err := conn.Write(w.out); err != nil {
+		return errors.New("connection lost")
+	}
+	resp, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		return errors.New("no answer")
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	_ = resp.Body.Close()
+	w.used = time.Now()
+	if err != nil || resp.Close {
+		w.close()
+	}
+	switch {
+	case err != nil:
+		return errors.New("no answer")
+	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNoContent:
+		return bad{resp.StatusCode}
+	case v != nil:
+		if err := json.Unmarshal(text, v); err != nil {
+			return errors.New("no JSON")
+		}
+	}
+	return nil
+}
