@@ -3,7 +3,6 @@ package sluice
 import (
 	"cmp"
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -43,19 +42,10 @@ func newBudgets(g *Gate, c Config) (*budgets, error) {
 		return nil, err
 	}
 	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}}
-	switch scheme, _, _ := strings.Cut(g.url, ":"); scheme {
-	case "mem":
-		b.books = ledger.NewMemory()
-		if s, ok := g.store.(store.Shelf); ok { // gates on the same store have the same books
-			b.books, _ = s.Keep("budgets", b.books).(ledger.Ledger)
-		}
-	case "file":
-		dir, err := ledger.DirOf(g.url)
-		if err != nil {
-			return nil, &Error{Err: ErrStore, Message: "there is no place for budgets: " + err.Error(), cause: err}
-		}
-		b.books = ledger.NewDir(dir, g.plan.look)
-	default:
+	if b.books, err = ledger.Beside(g.url, g.store, g.plan.look); err != nil {
+		return nil, &Error{Err: ErrStore, Message: "there is no place for budgets: " + err.Error(), cause: err}
+	}
+	if b.books == nil {
 		b.books = ledger.NewInStore(g.store, g.plan.look, b.pots)
 		b.goesOn = !g.plan.passing && g.plan.onFailure != FailClosed
 	}

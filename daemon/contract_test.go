@@ -112,7 +112,7 @@ func TestTheContractIsKept(t *testing.T) {
 	}
 	for path, ops := range c.Paths {
 		for method := range ops {
-			if !done[method+" "+path] {
+			if !done[method+" "+path] && !strings.HasPrefix(path, "/v1/store/") { // which have a test of their own
 				t.Errorf("%s %s is in the file and not tried", method, path)
 			}
 		}
@@ -153,13 +153,17 @@ func TestProblemsAreInTheContract(t *testing.T) {
 
 // What is handled is in the file: the patterns stand in the source.
 func TestEveryHandlerIsInTheContract(t *testing.T) {
-	source, err := os.ReadFile("api/api.go")
-	if err != nil {
-		t.Fatal(err)
+	var source []byte
+	for _, file := range []string{"api/api.go", "storeapi/storeapi.go", "storeapi/books.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
 	}
 	c := readContract(t)
-	found := regexp.MustCompile(`handle\("([A-Z]+) (/v1/[^"]*)"`).FindAllStringSubmatch(string(source), -1)
-	if len(found) < 10 {
+	found := regexp.MustCompile(`(?:handle\(|of\(|at\(|booked\(s, )"([A-Z]+) (/v1/[^"]*)"`).FindAllStringSubmatch(string(source), -1)
+	if len(found) < 31 {
 		t.Fatalf("only %d patterns were found", len(found))
 	}
 	for _, m := range found {

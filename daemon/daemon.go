@@ -23,6 +23,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/storeapi"
 	"github.com/sluicehq/sluice/dashboard"
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -98,8 +99,12 @@ func New(o Options) (*Daemon, error) {
 	}
 	d.now.Store(g)
 	if o.Store != nil {
+		books, err := ledger.Beside(o.Gate.Store(), o.Store, false)
+		if err != nil {
+			return nil, err
+		}
 		d.lent = storeapi.New(storeapi.Options{
-			Store: o.Store, Identify: d.identify, Refused: d.refuse, Config: func() []byte { return d.now.Load().file.Lend() },
+			Store: o.Store, Books: books, Identify: d.identify, Refused: d.refuse, Config: func() []byte { return d.now.Load().file.Lend() },
 		})
 	}
 	return d, nil

@@ -81,7 +81,7 @@ func begin(t *testing.T, provider, text string, env map[string]string) *rig {
 	}
 	r.base = http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(r.base.CloseIdleConnections)
-	r.daemon, err = daemon.New(daemon.Options{File: r.file, Gate: r.gate, Env: vars, Base: r.base, Events: hub, Reloading: reloading})
+	r.daemon, err = daemon.New(daemon.Options{File: r.file, Gate: r.gate, Env: vars, Base: r.base, Events: hub, Store: st, Reloading: reloading})
 	if err != nil {
 		t.Fatal(err)
 	}

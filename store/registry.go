@@ -47,3 +47,19 @@ func Open(ctx context.Context, url string) (Store, error) {
 	}
 	return open(ctx, url)
 }
+
+// As finds what a store can do besides, such as [Shelf]: the store itself, or one that it only watches over and returns from
+// a method Unwrap.
+func As[T any](st Store) (t T, ok bool) {
+	for st != nil {
+		if t, ok = st.(T); ok {
+			return t, true
+		}
+		u, wraps := st.(interface{ Unwrap() Store })
+		if !wraps {
+			return t, false
+		}
+		st = u.Unwrap()
+	}
+	return t, false
+}

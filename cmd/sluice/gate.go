@@ -69,11 +69,12 @@ func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
 
 // openSession opens the gate that the configuration describes, as Passing, Look and Events of how say.
 func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*session, error) {
-	return newSession(cmd, resources, how, false)
+	return newSession(cmd, resources, how, nil)
 }
 
-// newSession is openSession, and if the session holds the store, its gate can be changed for another.
-func newSession(cmd *cobra.Command, resources []string, how sluice.Config, holds bool) (*session, error) {
+// newSession is openSession. With through, which the store is seen through from then on, the session holds the store, and its gate can
+// be changed for another.
+func newSession(cmd *cobra.Command, resources []string, how sluice.Config, through func(store.Store) store.Store) (*session, error) {
 	f, err := configOf(cmd)
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, holds
 		return nil, err
 	}
 	s.url, s.config = at.url, sluice.Config{Store: c.Store, Events: c.Events, Alert: c.Alert}
-	if s.gate, err = s.openGate(cmd.Context(), c, holds); err != nil {
+	if s.gate, err = s.openGate(cmd.Context(), c, through); err != nil {
 		s.endTelling()
 		_ = s.log.Close() // nothing is in it
 		return nil, at.openFailure(err)
@@ -119,14 +120,15 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, holds
 	return s, nil
 }
 
-func (s *session) openGate(ctx context.Context, c sluice.Config, holds bool) (*sluice.Gate, error) {
-	if !holds {
+func (s *session) openGate(ctx context.Context, c sluice.Config, through func(store.Store) store.Store) (*sluice.Gate, error) {
+	if through == nil {
 		return sluice.Open(ctx, c)
 	}
 	st, err := sluice.OpenStore(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
+	st = through(st)
 	g, err := sluice.OpenOn(ctx, st, c)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())

@@ -99,15 +99,7 @@ func (s *session) follow(f *config.File, gate *sluice.Gate) {
 		}
 	}
 	s.file, s.gate = f, gate
-	c, err := f.Gate(time.Now())
-	if s.scaler == nil || err != nil {
-		return
-	}
-	var classes []string
-	for _, class := range f.Classes {
-		classes = append(classes, class.Name)
-	}
-	s.scaler.Follow(gate, classes, c.Resources)
+	_ = s.rescale(f, gate) // the configuration has been tried
 }
 
 // reloadOnSignal reloads when SIGHUP comes, until ctx ends, and says what came of it. What it returns waits for the last one.

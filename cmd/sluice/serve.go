@@ -75,7 +75,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		s, err := newSession(cmd, nil, sluice.Config{Events: func(e sluice.Event) {
 			hub.Add(e)
 			figures.Event(e)
-		}}, true)
+		}}, figures.Store)
 		if err != nil {
 			return err
 		}

@@ -173,6 +173,21 @@ func (p *process) says(want string) {
 	}
 }
 
+// tells reads lines up to one that begins with this, and returns the rest of it.
+func (p *process) tells(want string) string {
+	p.t.Helper()
+	for said := ""; ; {
+		line, err := p.stdout.ReadString('\n')
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), want); ok {
+			return rest
+		}
+		if said += line; err != nil {
+			told, _ := io.ReadAll(p.stderr)
+			p.t.Fatalf("it said %q (%v), want %q; on stderr %q", said, err, want, told)
+		}
+	}
+}
+
 // warns reads lines of stderr up to one with this in it.
 func (p *process) warns(want string) {
 	p.t.Helper()

@@ -38,6 +38,9 @@ type session struct {
 	mu    sync.Mutex // one batch at a time, in order
 	seq   uint64     // of the last that was carried out
 	reply []byte     // to it
+	key   sessionKey
+	up    uint64 // the last number of its tickets
+	used  *numbers
 }
 
 // hear notes that a client is alive. It reports false if it is too late for that.
@@ -79,7 +82,7 @@ func (c *client) lapsed(now time.Time) bool {
 }
 
 // add takes in a pool, and gives it a name.
-func (c *client) add(p store.Pool) (int, error) {
+func (c *client) add(s *session) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -89,9 +92,9 @@ func (c *client) add(p store.Pool) (int, error) {
 		return 0, &api.Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the client has %d pools open: that is all it can", maxPools)}
 	}
 	c.last++
-	s := &session{client: c, name: c.last, pool: p}
+	s.name = c.last
 	c.pools[s.name] = s
-	p.Watch(s.decided)
+	s.pool.Watch(s.decided)
 	return s.name, nil
 }
 
@@ -123,9 +126,17 @@ func (c *client) close() error {
 	c.mu.Unlock()
 	var errs []error
 	for _, s := range pools {
-		errs = append(errs, s.pool.Close())
+		errs = append(errs, s.close())
 	}
 	return errors.Join(errs...)
+}
+
+// close ends the session in the store.
+func (s *session) close() error {
+	s.mu.Lock()
+	s.used.note(s.key, s.up)
+	s.mu.Unlock()
+	return s.pool.Close()
 }
 
 // decided is told by the store which tickets to look at. It does not block.

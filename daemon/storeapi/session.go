@@ -53,8 +53,14 @@ func (p *session) apply(ctx context.Context, seq uint64, ops []store.Op) ([]byte
 	default:
 		return nil, &api.Problem{Status: http.StatusConflict, Detail: "seq: " + strconv.FormatUint(seq, 10) + " does not follow " + strconv.FormatUint(p.seq, 10)}
 	}
-	if err := p.pool.Apply(ctx, ops); err != nil {
-		return nil, err // it was not carried out: the number can be used again
+	err := p.pool.Apply(ctx, ops)
+	for i := range ops {
+		if id := ops[i].ID; id.Session == p.key.session {
+			p.up = max(p.up, id.N, ops[i].Result.ID.N)
+		}
+	}
+	if err != nil {
+		return nil, err // it was not carried out: the batch's number can be used again
 	}
 	p.seq, p.reply = seq, wire.AppendResults(nil, ops)
 	return p.reply, nil
@@ -86,7 +92,7 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request, p *session) err
 
 func (s *Server) shut(w http.ResponseWriter, _ *http.Request, p *session) error {
 	p.client.remove(p.name)
-	if err := p.pool.Close(); err != nil {
+	if err := p.close(); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
@@ -30,6 +31,8 @@ type Options struct {
 	Store store.Store
 	// Identify finds out who calls, or says why it may not.
 	Identify func(r *http.Request) (api.Identity, error)
+	// Books are the budgets that belong to the store and are not in it. Nil means that there are none such.
+	Books ledger.Ledger
 	// Config is what callers need to know of the configuration in force, as YAML. Nil means that they are told nothing.
 	Config func() []byte
 	// Refused answers one who gets nothing. Nil means with the problem alone.
@@ -41,6 +44,7 @@ type Server struct {
 	Options
 	mux  *http.ServeMux
 	done chan struct{} // streams end
+	used numbers
 
 	mu      sync.Mutex
 	clients map[string]*client
@@ -63,6 +67,7 @@ func New(o Options) *Server {
 	s.at("GET /v1/store/clients/{client}/pools/{pool}/snapshot", s.snapshot)
 	s.at("GET /v1/store/clients/{client}/pools/{pool}/history", s.history)
 	s.at("DELETE /v1/store/clients/{client}/pools/{pool}", s.shut)
+	s.lendBooks()
 	s.handle("/v1/store/", func(_ http.ResponseWriter, r *http.Request, _ api.Identity) error {
 		return &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", r.Method, r.URL.Path), Hint: "the API is described in daemon/api/openapi.yaml"}
 	})
@@ -92,6 +97,9 @@ func (s *Server) Close() error {
 	var errs []error
 	for _, c := range clients {
 		errs = append(errs, c.close())
+	}
+	if s.Books != nil {
+		errs = append(errs, s.Books.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -194,7 +202,7 @@ func (s *Server) hello(w http.ResponseWriter, _ *http.Request, who api.Identity)
 	c.seen = time.Now()
 	c.timer = time.AfterFunc(wire.GoneAfter, func() { s.expire(c) })
 	c.mu.Unlock()
-	return reply(w, wire.Hello{Client: c.id})
+	return reply(w, wire.Hello{Client: c.id, Books: s.Books != nil})
 }
 
 // enter finds a client, and notes that it was heard of. Nil: there is none, or it is somebody else's.
@@ -251,11 +259,13 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 	if err := p.Apply(r.Context(), ops); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	n, err := c.add(p)
+	k := sessionKey{spec.Name, ops[0].ID.Session}
+	up := s.used.of(k)
+	n, err := c.add(&session{client: c, pool: p, key: k, up: up, used: &s.used})
 	if err != nil {
 		return errors.Join(err, p.Close())
 	}
-	return reply(w, wire.Opened{Pool: n, Session: ops[0].ID.Session, Now: p.Now()})
+	return reply(w, wire.Opened{Pool: n, Session: k.session, Last: up, Now: p.Now()})
 }
 
 func reply(w http.ResponseWriter, v any) error {
@@ -266,6 +276,9 @@ func reply(w http.ResponseWriter, v any) error {
 }
 
 func badBody(err error) error {
+	if large := new(http.MaxBytesError); errors.As(err, &large) {
+		return err
+	}
 	return &api.Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the body: %v", err), Hint: "use the same version of sluice on both sides"}
 }
 

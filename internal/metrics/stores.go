@@ -98,6 +98,9 @@ type clockedStore struct {
 	operated *operated
 }
 
+// Unwrap returns the store that is measured; see [store.As].
+func (s *clockedStore) Unwrap() store.Store { return s.Store }
+
 // Pool opens a pool whose operations are measured.
 func (s *clockedStore) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	began := time.Now()

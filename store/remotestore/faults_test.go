@@ -235,3 +235,49 @@ func TestStoppedCaller(t *testing.T) {
 		}
 	})
 }
+
+// Who waits goes on waiting while the daemon is away, if it is to share; new ones are refused, and so are those who only pass by.
+func TestWaitersStay(t *testing.T) {
+	for _, passing := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			spec := places
+			spec.OnFailure, spec.Passing = store.FailShare, passing
+			p := r.open(spec)
+			var told []store.ID
+			p.Watch(func(ids []store.ID) { told = append(told, ids...) })
+			a := r.do(p, ask(0))
+			r.do(p, ask(0))
+			w := r.do(p, ask(time.Minute))
+			if w.State != store.Waiting {
+				t.Fatal(w.State)
+			}
+			synctest.Wait()
+			r.stop()
+			synctest.Wait()
+			if err := p.Apply(t.Context(), []store.Op{ask(0)}); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("new ones: %v", err)
+			}
+			ops := []store.Op{{Kind: store.OpPoll, ID: w.ID}}
+			switch err := p.Apply(t.Context(), ops); {
+			case passing && !errors.Is(err, store.ErrUnavailable):
+				t.Errorf("one who passes by: %v", err)
+			case passing:
+				return
+			case err != nil || ops[0].Result.State != store.Waiting || ops[0].Result.Reason.Code != store.CodeStore:
+				t.Errorf("%v %+v", err, ops[0].Result)
+			}
+			told = nil
+			r.start(anybody)
+			time.Sleep(5 * time.Second)
+			if len(told) == 0 || told[0] != w.ID {
+				t.Errorf("told of %v", told)
+			}
+			if res := r.do(p, store.Op{Kind: store.OpPoll, ID: w.ID}); res.State == store.Waiting || res.State == store.Granted {
+				t.Errorf("its place was in a session that is over: %v", res.State)
+			}
+			r.do(p, store.Op{Kind: store.OpClose, ID: a.ID})
+			r.stands(1, 0)
+		})
+	}
+}

@@ -64,7 +64,7 @@ func newHandle(s *Store, spec store.Spec) *handle {
 
 // take takes in that the pool was opened. The handle is locked, or nobody else's yet.
 func (h *handle) take(client string, o *wire.Opened, sent time.Time) {
-	h.client, h.name, h.session, h.last, h.seq, h.heard = client, o.Pool, o.Session, 0, 0, 0
+	h.client, h.name, h.session, h.last, h.seq, h.heard = client, o.Pool, o.Session, o.Last, 0, 0
 	h.clock.Store(&moment{o.Now, sent})
 }
 

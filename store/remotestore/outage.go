@@ -44,8 +44,16 @@ func (s *Store) lose(err error) {
 	s.running.Go(s.comeBack)
 	s.mu.Unlock()
 	s.ring(lost, false)
-	s.tellAll()
+	for _, h := range s.all() {
+		if !h.stays() {
+			h.tellAll()
+		}
+	}
 }
+
+// stays reports that those of a session who wait go on waiting while the daemon is lost: it may be back before their time is over.
+// New ones are refused.
+func (h *handle) stays() bool { return h.spec.OnFailure == store.FailShare && !h.spec.Passing }
 
 // comeBack tries to reach the daemon until it can.
 func (s *Store) comeBack() {
@@ -125,22 +133,23 @@ func (s *Store) renew(ctx context.Context, was string) error {
 	if done {
 		return nil
 	}
-	client, err := s.hello(ctx)
+	hello, err := s.hello(ctx)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.client = client
+	s.client = hello.Client
 	clear(s.byName)
 	s.mu.Unlock()
 	s.tellAll() // in what they waited for there is nobody any more
 	return nil
 }
 
-// localSession marks tickets that were let go while the daemon was lost. No store gives out such a number.
-const localSession = 1 << 63
+// local marks the numbers of tickets that were let go while the daemon was lost. No store gives out such: it would have to count
+// very far.
+const local = 1 << 63
 
-func isLocal(id store.ID) bool { return id.Session&localSession != 0 }
+func isLocal(id store.ID) bool { return id.N&local != 0 }
 
 // applyMixed is Apply where some tickets are known here only.
 func (h *handle) applyMixed(ctx context.Context, ops []store.Op) error {
@@ -168,6 +177,19 @@ func (h *handle) applyMixed(ctx context.Context, ops []store.Op) error {
 	return nil
 }
 
+// stillWait answers those who ask what they wait for. It reports false if that is not all that is asked. The handle is locked.
+func (h *handle) stillWait(ops []store.Op) bool {
+	for i := range ops {
+		if _, waits := h.waiting[ops[i].ID]; !waits || ops[i].Kind != store.OpPoll {
+			return false
+		}
+	}
+	for i := range ops {
+		ops[i].Result = store.Result{State: store.Waiting, ID: ops[i].ID, Now: h.Now(), Reason: store.Reason{Code: store.CodeStore, Limit: -1}}
+	}
+	return len(ops) > 0
+}
+
 // alone decides without the daemon.
 func (h *handle) alone(ops []store.Op) error {
 	h.store.mu.Lock()
@@ -177,6 +199,9 @@ func (h *handle) alone(ops []store.Op) error {
 	defer h.mu.Unlock()
 	if h.closed {
 		return store.ErrClosed
+	}
+	if h.stays() && h.stillWait(ops) {
+		return nil
 	}
 	possible := h.mode() == store.FailOpen
 	for i := range ops {
@@ -207,7 +232,7 @@ func (h *handle) alone(ops []store.Op) error {
 		case store.OpAcquire:
 			h.local++
 			h.granted++
-			op.Result.ID = store.ID{Session: localSession | h.session, N: h.local}
+			op.Result.ID = store.ID{Session: h.session, N: local | h.local}
 		case store.OpPoll, store.OpRenew:
 			if _, waits := h.waiting[op.ID]; waits { // it need not wait any longer, nor does its entry
 				delete(h.waiting, op.ID)

@@ -38,6 +38,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	client  string // that the daemon knows this process as
+	booked  bool   // it keeps budgets; set once
 	handles map[*handle]struct{}
 	byName  map[int]*handle // as the daemon names their pools
 	closed  bool
@@ -67,10 +68,12 @@ func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
 	for _, o := range opts {
 		o(s)
 	}
-	if s.client, err = s.hello(ctx); err != nil {
+	hello, err := s.hello(ctx)
+	if err != nil {
 		s.end()
 		return nil, err
 	}
+	s.client, s.booked = hello.Client, hello.Books
 	return s, nil
 }
 
@@ -124,13 +127,13 @@ func parse(address string) (base *url.URL, token, socket string, err error) {
 }
 
 // hello makes this process a client of the daemon.
-func (s *Store) hello(ctx context.Context) (string, error) {
+func (s *Store) hello(ctx context.Context) (wire.Hello, error) {
 	var h wire.Hello
 	err := s.link.ask(ctx, http.MethodPost, "/clients", nil, &h)
 	if err == nil && h.Client == "" {
 		err = unavailable(fmt.Errorf("%s: %w", s.link.name, wire.ErrCorrupt))
 	}
-	return h.Client, err
+	return h, err
 }
 
 // Pool implements [store.Store].

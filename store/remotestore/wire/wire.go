@@ -38,12 +38,14 @@ const MaxBody = 16 << 20
 // Hello is the answer to a new client.
 type Hello struct {
 	Client string `json:"client"`
+	Books  bool   `json:"books"` // budgets are the daemon's too
 }
 
 // Opened is the answer to one who opens a pool.
 type Opened struct {
 	Pool    int        `json:"pool"`    // its name among those of the client
 	Session uint64     `json:"session"` // that tickets are of
+	Last    uint64     `json:"last"`    // number of a ticket that was used in it
 	Now     store.Time `json:"now"`
 }
 

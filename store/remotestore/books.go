@@ -1,0 +1,62 @@
+package remotestore
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/ledger"
+	"github.com/sluicehq/sluice/store/remotestore/wire"
+)
+
+// Books implements [ledger.Keeper]: budgets are the daemon's, where they are not in its store.
+func (s *Store) Books() ledger.Ledger {
+	if !s.booked {
+		return nil
+	}
+	return &books{&s.link}
+}
+
+// books are the daemon's ledger.
+type books struct{ link *link }
+
+var _ ledger.Ledger = (*books)(nil)
+
+func (b *books) ask(ctx context.Context, what string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	return b.link.ask(ctx, http.MethodPost, "/books/"+what, body, answer)
+}
+
+// Take implements [ledger.Ledger].
+func (b *books) Take(ctx context.Context, o ledger.Order) (ledger.Taken, error) {
+	t := ledger.Taken{Full: -1}
+	return t, b.ask(ctx, "take", &o, &t)
+}
+
+// Settle implements [ledger.Ledger].
+func (b *books) Settle(ctx context.Context, receipt string, actual int64, now time.Time) error {
+	return b.ask(ctx, "settle", &wire.Settle{Receipt: receipt, Actual: actual, Now: now}, nil)
+}
+
+// Cancel implements [ledger.Ledger].
+func (b *books) Cancel(ctx context.Context, receipt string, now time.Time) error {
+	return b.ask(ctx, "cancel", &wire.Settle{Receipt: receipt, Now: now}, nil)
+}
+
+// Tell implements [ledger.Ledger].
+func (b *books) Tell(ctx context.Context, l ledger.Line, now time.Time) (bool, error) {
+	var t wire.Told
+	err := b.ask(ctx, "tell", &wire.Tell{Line: l, Now: now}, &t)
+	return t.First, err
+}
+
+// Read implements [ledger.Ledger].
+func (b *books) Read(ctx context.Context, pots []ledger.Pot) ([]ledger.Balance, error) {
+	var all wire.Balances
+	err := b.ask(ctx, "read", &wire.Read{Pots: pots}, &all)
+	return all.Balances, err
+}
+
+// Close implements [ledger.Ledger]. The books are the daemon's.
+func (b *books) Close() error { return nil }
