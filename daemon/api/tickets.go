@@ -74,7 +74,9 @@ func (a *API) acquire(c *call) error {
 	if err := ctx.Err(); err != nil { // nobody will ever know of it
 		return errors.Join(err, t.Cancel())
 	}
-	a.owners.add(t.ID(), c.owner(req.Agent), time.Now())
+	if c.who.Token != "" { // else anybody may end it
+		a.owners.add(t.ID(), c.owner(req.Agent), time.Now())
+	}
 	return c.reply(a.grant(ctx, t, &req))
 }
 

@@ -282,6 +282,9 @@ func (p *Pool) why(t int32) store.Reason {
 		}
 		if in.room(d, ring, c.Amount) < c.Amount {
 			r.Code = store.CodeLimit
+			if r.Limit < 0 { // when it will have room nobody knows, but which it is
+				r.Limit = int8(c.limit)
+			}
 		}
 		if code, until := p.keptFrom(tk, c, in, d, ring); code != 0 {
 			kept, at = store.Reason{Code: code, Limit: int8(c.limit)}, max(at, until)

@@ -38,6 +38,14 @@ func waiting(s *suite) {
 		m.refused(want("a", 1).try(), store.CodeLimit)
 		m.refused(want("a", 1), store.CodeFull)
 	})
+	s.test("everyone who waits is told the limit, not only who is next", spec(plenty(), slots(1)), func(m *member) {
+		m.take(want("a", 1, 1))
+		for _, id := range []store.ID{m.queue(want("a", 1, 1)), m.queue(want("b", 1, 1)), m.queue(want("c", 1, 1))} {
+			if r := m.poll(id).Reason; r.Code != store.CodeLimit || r.Limit != 1 {
+				m.Errorf("it waits for %v, limit %d; want limit 1", r.Code, r.Limit)
+			}
+		}
+	})
 	s.test("a wait past the deadline is refused at once, with the time to come back", spec(bucket(1, 1)), func(m *member) {
 		m.take(want("a", 1))
 		res := m.refused(want("a", 1).wait(900*time.Millisecond), store.CodeDeadline)

@@ -14,14 +14,19 @@ func apart() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// memory is what a process holds of the machine's.
-func memory(pid int) (bytes int64, err error) {
+// memory is what a process holds of the machine's: its own, and what it has mapped of files, which the machine takes back when it
+// needs room.
+func memory(pid int) (own, files int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	kb, err := field(text, "VmRSS:")
-	return kb << 10, err
+	own, err = field(text, "RssAnon:")
+	if err != nil {
+		return 0, 0, err
+	}
+	files, err = field(text, "RssFile:")
+	return own << 10, files << 10, err
 }
 
 // threads is how many a process has.

@@ -81,7 +81,7 @@ func measure(ctx context.Context, o options, s *served, stderr io.Writer) (*Resu
 	if err := w.call(ctx, "DELETE", "/v1/agents/idle-0", nil, nil); err != nil {
 		return nil, fmt.Errorf("the agent of the baseline cannot leave: %w", err)
 	}
-	rest, _ := memory(pid)
+	rest, _, _ := memory(pid)
 	load := &phase{
 		agents: o.agents, prefix: "agent", tickets: count(o.tickets, o.load), length: o.load,
 		beats: int(float64(o.agents) * o.load.Seconds() / o.every.Seconds()),

@@ -115,6 +115,7 @@ func TestChecks(t *testing.T) {
 		"a count":            {status: strings.Replace(good, `"sent":3`, `"sent":2`, 1), lost: "the gate has counted"},
 		"a grant twice":      {status: strings.Replace(good, `"sent":3`, `"sent":4`, 1), lost: "the gate has counted"},
 		"a report":           {status: good, report: strings.Replace(told, "3", "2", 1), lost: "the report"},
+		"half a report":      {status: good, report: strings.Replace(told, `"total"`, `"since":"2000-01-01T00:00:05Z","total"`, 1), lost: "the report"},
 		"one who waits":      {status: strings.Replace(good, `"p0":0`, `"p0":1`, 1), lost: "nothing is left"},
 		"a heartbeat":        {status: good, change: func(p *phase, _ *Result) { p.renewed.Add(-1) }, lost: "every heartbeat"},
 		"a lease":            {status: strings.Replace(good, "2999", "1999", 1), lost: "every agent"},
@@ -133,6 +134,7 @@ func TestChecks(t *testing.T) {
 			}
 		}))
 		idle, load, r := &phase{}, &phase{tickets: 3, beats: 1, agents: 1, prefix: "agent"}, &Result{}
+		load.begun, load.went = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), []int64{1e6, 2e6, 9e6}
 		load.granted.Store(3)
 		load.ended.Store(3)
 		load.renewed.Store(1)

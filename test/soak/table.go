@@ -23,7 +23,8 @@ func (r *Result) print(w io.Writer) error {
 		return err
 	}
 	m := r.Memory
-	fmt.Fprintf(w, "\nmemory: %s idle, %s in the middle, %s at the end, %s at most; %d threads at most\n", size(m.Idle), size(m.Middle), size(m.End), size(m.Peak), r.Threads)
+	fmt.Fprintf(w, "\nmemory: %s idle, %s in the middle, %s at the end, %s at most, and %s of files; %d threads at most\n",
+		size(m.Idle), size(m.Middle), size(m.End), size(m.Peak), size(m.Files), r.Threads)
 	for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
 		fmt.Fprintf(w, "error: %s: %d times\n", kind, r.Errors[kind])
 	}

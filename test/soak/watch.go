@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Memory is how much the daemon held, in bytes: means of thirds of the time, and moments.
+// Memory is how much the daemon held of its own, in bytes: means of thirds of the time, and moments. What it has mapped of its store's
+// files is told apart: they grow up to their bounds, and the machine has them back when it needs the room.
 type Memory struct {
 	Idle   int64 `json:"idle"` // at the end of the baseline
 	Middle int64 `json:"middle"`
@@ -15,11 +16,13 @@ type Memory struct {
 	Peak   int64 `json:"peak"`
 	Second int64 `json:"second_third"`
 	Last   int64 `json:"last_third"`
+	Files  int64 `json:"files"` // at the end
 }
 
 // watcher looks at the daemon every second.
 type watcher struct {
 	samples []int64
+	files   int64
 	threads int64
 }
 
@@ -35,15 +38,15 @@ func (v *watcher) watch(ctx context.Context, pid int, p *phase, begun time.Time,
 		case <-ctx.Done():
 			return
 		case now := <-each.C:
-			rss, err := memory(pid)
+			own, files, err := memory(pid)
 			if err == nil {
-				v.samples = append(v.samples, rss)
+				v.samples, v.files = append(v.samples, own), files
 			}
 			v.threads = max(v.threads, threads(pid))
 			if now.Sub(told) >= 10*time.Second {
 				told = now
 				fmt.Fprintf(stderr, "soak: %3.0fs: %d of %d tickets, %d of %d heartbeats; p99 of acquire %s, of heartbeat %s; %s\n", now.Sub(begun).Seconds(),
-					p.ended.Load(), p.tickets, p.renewed.Load(), p.beats, brief(p.acquire.at(0.99)), brief(p.beat.at(0.99)), size(rss))
+					p.ended.Load(), p.tickets, p.renewed.Load(), p.beats, brief(p.acquire.at(0.99)), brief(p.beat.at(0.99)), size(own))
 			}
 		}
 	}
@@ -54,7 +57,7 @@ func (v *watcher) memory(idle int64) Memory {
 	if n == 0 {
 		return Memory{Idle: idle}
 	}
-	m := Memory{Idle: idle, Middle: v.samples[n/2], End: v.samples[n-1], Second: mean(v.samples[n/3 : max(n*2/3, n/3+1)]), Last: mean(v.samples[n*2/3:])}
+	m := Memory{Idle: idle, Middle: v.samples[n/2], End: v.samples[n-1], Second: mean(v.samples[n/3 : max(n*2/3, n/3+1)]), Last: mean(v.samples[n*2/3:]), Files: v.files}
 	for _, s := range v.samples {
 		m.Peak = max(m.Peak, s)
 	}

@@ -2410,6 +2410,9 @@ F.pool_Pool_why = function(t)
   end
   if (F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1]) then
    r[1] = 1
+   if (r[3] < 0) then
+    r[3] = c[c_o+5]
+   end
   end
   do
    local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
