@@ -60,7 +60,7 @@ redis-suite: need-redis ## the whole suite on a Cluster and behind Sentinels
 
 # The whole suite on Redis has no goroutines that meet, and storms are of processes: they are run once, without the detector.
 race: need-redis ## tests of the core under the race detector
-	$(GO) test -timeout 14m -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|Storm|Kills|CutOff|Arrivals' $(CORE)
+	$(GO) test -timeout 14m -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|Storm|Kills|CutOff|Arrivals' $(CORE)
 
 # The nested modules must keep compiling against the public API.
 bench-check: need-redis

@@ -105,6 +105,10 @@ func New(o Options) (*Daemon, error) {
 		}
 		d.lent = storeapi.New(storeapi.Options{
 			Store: o.Store, Books: books, Identify: d.identify, Refused: d.refuse, Config: func() []byte { return d.now.Load().file.Lend() },
+			Uses: func(pool string) bool {
+				_, is := d.now.Load().file.Resources[pool]
+				return is || strings.HasPrefix(pool, "(") // the fleet's, and budgets
+			},
 		})
 	}
 	return d, nil

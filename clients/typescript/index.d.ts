@@ -100,6 +100,8 @@ export interface Standing {
   startNewWork: boolean;
   chain: string[];
   reason: string;
+  /** The machine that has the agent's lease now, if it is another; else empty. */
+  takenOverBy: string;
 }
 
 export interface AgentOptions extends Cancellable {

@@ -104,6 +104,17 @@ func (c *client) pool(name int) *session {
 	return c.pools[name]
 }
 
+func (c *client) uses(pool string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.pools {
+		if s.key.pool == pool {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *client) remove(name int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

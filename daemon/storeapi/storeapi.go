@@ -31,6 +31,8 @@ type Options struct {
 	Store store.Store
 	// Identify finds out who calls, or says why it may not.
 	Identify func(r *http.Request) (api.Identity, error)
+	// Uses reports that the daemon itself uses a pool. Nil means that it uses none.
+	Uses func(pool string) bool
 	// Books are the budgets that belong to the store and are not in it. Nil means that there are none such.
 	Books ledger.Ledger
 	// Config is what callers need to know of the configuration in force, as YAML. Nil means that they are told nothing.
@@ -250,7 +252,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 	if err := d.Decode(&spec); err != nil {
 		return badBody(err)
 	}
-	spec.Restate = false // what others have said, only the daemon may take back
+	spec.Restate = spec.Restate && s.has(c, spec.Name) // what others have said, only the daemon may take back
 	p, err := s.Store.Pool(r.Context(), spec)
 	if err != nil {
 		return err
@@ -266,6 +268,21 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 		return errors.Join(err, p.Close())
 	}
 	return reply(w, wire.Opened{Pool: n, Session: k.session, Last: up, Now: p.Now()})
+}
+
+// has reports that nobody but one client uses a pool.
+func (s *Server) has(c *client, pool string) bool {
+	if s.Uses != nil && s.Uses(pool) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.clients {
+		if other != c && other.uses(pool) {
+			return false
+		}
+	}
+	return true
 }
 
 func reply(w http.ResponseWriter, v any) error {

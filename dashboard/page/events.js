@@ -8,9 +8,9 @@ const quiet = new Set(['send', 'answer', 'usage', 'cancel']);
 
 const titles = {
   send: 'sent', answer: 'answered', usage: 'used', cancel: 'given back', throttled: '429', pause: 'paused', resume: 'resumed', refused: 'refused',
-  would_wait: 'would wait', lease_lost: 'lease lost', store_lost: 'store lost', store_back: 'store back', dropped: 'events lost', budget: 'budget used up',
+  would_wait: 'would wait', lease_lost: 'lease lost', taken_over: 'moved to another machine', store_lost: 'store lost', store_back: 'store back', dropped: 'events lost', budget: 'budget used up',
 };
-const kinds = { throttled: 'bad', pause: 'bad', refused: 'warn', lease_lost: 'warn', store_lost: 'bad', dropped: 'warn', budget: 'warn', resume: 'good', store_back: 'good' };
+const kinds = { throttled: 'bad', pause: 'bad', refused: 'warn', lease_lost: 'warn', taken_over: 'warn', store_lost: 'bad', dropped: 'warn', budget: 'warn', resume: 'good', store_back: 'good' };
 
 export class Events {
   constructor() {

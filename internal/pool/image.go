@@ -219,6 +219,20 @@ func FromFields(l *Plan, fields map[string]string) (*Pool, error) {
 	return p, nil
 }
 
+// FromSpec makes a pool of its limits alone, and of which of them are in use: of the fields of a pool, the spec and what there is
+// one of.
+func FromSpec(spec, state string) (*Pool, error) {
+	p, err := FromFields(&Plan{Slabs: []SlabPlan{{Name: "names"}}}, image{specField: spec})
+	if err != nil {
+		return nil, err
+	}
+	nums, _ := image{"once": state}.get("once", len(flat.AppendNumbers(nil, p.once)))
+	o := new(once)
+	flat.SetNumbers(o, nums)
+	p.retired = o.retired
+	return p, nil
+}
+
 // getLots makes records of tickets that are kept together because they were granted together: for each
 // such lot the numbers that they share, then their own.
 func (p *Pool) getLots(s string) {

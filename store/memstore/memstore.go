@@ -159,7 +159,8 @@ func (st *state) open(spec store.Spec, made bool) (*handle, error) {
 
 // redefine makes the limits of a member the pool's. There is no other store that could have it open.
 func (st *state) redefine(spec store.Spec) error {
-	if err := st.core.Reform(spec, spec.Restate); err != nil {
+	alone := spec.Restate || len(st.sessions) == 0
+	if err := st.core.Reform(spec, alone); err != nil {
 		return err
 	}
 	for _, h := range st.sessions {

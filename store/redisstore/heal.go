@@ -39,6 +39,7 @@ type view struct {
 	clock  estimate // by this
 	exists bool
 	text   string // the spec
+	once   string // what there is one of: which limits are in use is among it
 	asked  stand  // what was known of it before
 }
 
@@ -59,6 +60,7 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	head := in.text()
 	v.text = in.text()
 	made, kept := in.int(), in.text()
+	v.once = in.text()
 	if v.meta, v.exists = unpackMeta(head); in.bad || head != "" && !v.exists {
 		return v, unavailable(errGarbled)
 	}
@@ -116,7 +118,7 @@ func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
 	case v.epoch < epoch || v.sequence < sequence || jumped != nil && jumped.epoch == v.epoch:
 		return false, st.heal(ctx)
 	}
-	_, err := st.learn(ctx, v)
+	_, err := st.learn(v)
 	return err == nil, err
 }
 

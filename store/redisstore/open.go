@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -80,9 +79,6 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		defer st.mu.Unlock()
 		return nil, o.error()
 	}
-	if spec.Restate {
-		st.restated = spec.Limits
-	}
 	st.mu.Unlock()
 	st.recall(&spec)
 	for range maxTries {
@@ -150,27 +146,14 @@ func (st *state) make(ctx context.Context, spec *store.Spec, now store.Time) err
 }
 
 // learn takes in which limits a pool has.
-func (st *state) learn(ctx context.Context, v view) (*pool.Pool, error) {
+func (st *state) learn(v view) (*pool.Pool, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.known == nil || st.version != v.version || st.epoch != v.epoch {
-		fields := map[string]string{"s": v.text}
 		if err := st.readSpec(v.text); err != nil {
 			return nil, unavailable(err)
 		}
-		// One of a name is not in use, or some that sessions here have are not: which, the whole pool says.
-		if len(names(st.spec.Limits)) < len(st.spec.Limits) || st.differ() {
-			st.mu.Unlock()
-			_, _, all, err := st.fields(ctx)
-			st.mu.Lock()
-			if err != nil {
-				return nil, err
-			}
-			if all["s"] == v.text {
-				fields = all
-			}
-		}
-		known, err := pool.FromFields(&layout, fields)
+		known, err := pool.FromSpec(v.text, v.once)
 		if err != nil {
 			return nil, unavailable(err)
 		}
@@ -184,28 +167,6 @@ func (st *state) learn(ctx context.Context, v view) (*pool.Pool, error) {
 		h.place()
 	}
 	return st.known, nil
-}
-
-// differ reports that sessions of this process have other limits than what was stated here last. The state is locked.
-func (st *state) differ() bool {
-	if st.restated == nil {
-		return false
-	}
-	last := names(st.restated)
-	for _, h := range st.sessions {
-		if !maps.EqualFunc(last, names(h.spec.Limits), func(int, int) bool { return true }) {
-			return true
-		}
-	}
-	return false
-}
-
-func names(limits []store.Limit) map[string]int {
-	all := map[string]int{}
-	for i := range limits {
-		all[limits[i].Name] = i
-	}
-	return all
 }
 
 // readSpec takes in the spec of a pool. What was noted by limit moves with them. The state is locked.
@@ -252,7 +213,7 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	core.Serve(now)
 	decided = append(decided, core.Decided()...)
 	if after := core.Fields(&layout)["s"]; after == fields["s"] && core.Retired() == retired {
-		_, err := st.learn(ctx, view{meta: m, text: after})
+		_, err := st.learn(view{meta: m, text: after, once: core.Fields(&layout)["once"]})
 		return err == nil, err // others state smaller sizes, which hold
 	}
 	next := m

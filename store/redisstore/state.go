@@ -40,7 +40,6 @@ type state struct {
 	clock    estimate
 	lastSess uint64
 	sessions map[uint64]*handle
-	restated []store.Limit        // what was stated here last instead of what had been before
 	queue    map[store.ID]*waiter // tickets of this process that wait in Redis
 	ledger   ledger
 	member   membership

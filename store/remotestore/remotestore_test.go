@@ -101,6 +101,6 @@ func openMem(*testing.T) storetest.Harness {
 
 var _ store.Store = (*lending)(nil)
 
-func TestStore(t *testing.T) { storetest.Run(t, open) }
+func TestStoreThroughADaemon(t *testing.T) { storetest.Run(t, open) }
 
-func TestSameTraceSameDecisions(t *testing.T) { storetest.Differential(t, openMem, open) }
+func TestSameDecisionsThroughADaemon(t *testing.T) { storetest.Differential(t, openMem, open) }

@@ -40,6 +40,19 @@ func restating(s *suite) {
 		n.collect()
 		n.exactly(c, 0)
 	})
+	s.test("a limit that nobody had for a while counts again for whoever has it", spec(rolling(9, time.Hour), rolling(2, time.Minute)), func(m *member) {
+		m.close(m.take(want("a", 1, 1)))
+		both := spec(rolling(9, time.Hour), rolling(2, time.Minute))
+		for _, sp := range []store.Spec{spec(rolling(9, time.Hour)), both} {
+			if err := m.pool.Close(); err != nil { // it is alone, every time
+				m.Fatal(err)
+			}
+			m = join(m.T, m.harness, sp)
+		}
+		m.used(1, 1)
+		m.take(want("a", 1, 1))
+		m.refused(want("a", 1, 1).try(), store.CodeLimit)
+	})
 	s.test("a size that was said before does not count", spec(slots(1)), func(m *member) {
 		n := m.restated(spec(slots(5)))
 		n.take(want("a", 1))

@@ -11,7 +11,9 @@ import (
 func apart() *syscall.SysProcAttr { return nil }
 
 // memory is not known here.
-func memory(int) (own, files int64, err error) { return 0, 0, errors.New("memory is measured on Linux") }
+func memory(int) (own, files int64, err error) {
+	return 0, 0, errors.New("memory is measured on Linux")
+}
 
 func threads(int) int64 { return 0 }
 

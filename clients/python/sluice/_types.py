@@ -38,13 +38,15 @@ class Verdict:
 @dataclass(frozen=True)
 class Standing:
     """What an agent is told: the light of its resource, its part of the quota, and whether to start new work. If not,
-    ``chain`` names the agents that this is due to, and ``reason`` says it in words."""
+    ``chain`` names the agents that this is due to, and ``reason`` says it in words. ``taken_over_by`` is the machine that has the
+    agent's lease now, if it is another."""
 
     light: str
     allocated: int
     start_new_work: bool
     chain: List[str] = field(default_factory=list)
     reason: str = ""
+    taken_over_by: str = ""
 
     @classmethod
     def of(cls, d: Json) -> "Standing":
@@ -54,6 +56,7 @@ class Standing:
             bool(d.get("start_new_work", True)),
             [str(c) for c in d.get("chain") or []],
             str(d.get("reason", "")),
+            str(d.get("taken_over_by", "")),
         )
 
 

@@ -16,6 +16,14 @@ class Fleet(Case):
         self.client.leave("walker/1", machine="box")
         self.assertNotIn("walker/1", self.agents())
 
+    def test_move(self) -> None:
+        self.client.heartbeat("mover", machine="here")
+        s = self.client.heartbeat("mover", machine="there")
+        self.assertEqual(s.taken_over_by, "")
+        self.assertEqual(self.client.heartbeat("mover", machine="here").taken_over_by, "there")
+        self.assertEqual(self.agents()["mover"]["machine"], "there")
+        self.client.leave("mover", machine="there")
+
     def test_lease(self) -> None:
         with self.client.lease("keeper", cls="p2", every=0.05) as lease:
             self.assertTrue(lease.start_new_work)

@@ -84,6 +84,7 @@ export class Client {
       startNewWork: got.start_new_work,
       chain: got.chain ?? [],
       reason: got.reason ?? "",
+      takenOverBy: got.taken_over_by ?? "",
     };
   }
 

@@ -17,6 +17,15 @@ test("heartbeat and leave", async (t) => {
   assert.equal(await agent(client, "walker/1"), undefined);
 });
 
+test("an agent that moves is told where it was", async (t) => {
+  const client = made(t);
+  await client.heartbeat("mover", { machine: "here" });
+  assert.equal((await client.heartbeat("mover", { machine: "there" })).takenOverBy, "");
+  assert.equal((await client.heartbeat("mover", { machine: "here" })).takenOverBy, "there");
+  assert.equal((await agent(client, "mover")).machine, "there");
+  await client.leave("mover", { machine: "there" });
+});
+
 test("lease", async (t) => {
   const client = made(t);
   await client.withLease("keeper", { class: "p2", everyMs: 50 }, async (lease) => {

@@ -7,8 +7,8 @@ local function put(list)
  for i = 1, #list, 2000 do call('HSET', K, unpack(list, i, math.min(i + 1999, #list))) end
 end
 if what == 'look' then
- local got = call('HMGET', K, 'v', 's', 'q', 'f')
- return cmsgpack.pack({clock, got[3] and got[1] or '', got[2] or '', got[3] and struct.unpack('<d', got[3]) or 0, got[4] or ''})
+ local got = call('HMGET', K, 'v', 's', 'q', 'f', 'once')
+ return cmsgpack.pack({clock, got[3] and got[1] or '', got[2] or '', got[3] and struct.unpack('<d', got[3]) or 0, got[4] or '', got[5] or ''})
 end
 local v, q = call('HGET', K, 'v'), call('HGET', K, 'q')
 if what == 'make' then
