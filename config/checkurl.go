@@ -13,7 +13,7 @@ import (
 const unixPrefix = "unix:"
 
 var schemes = []string{
-	"mem", "file", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel", "redis+unix", "http", "https",
+	"mem", "file", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel", "redis+unix", "http", "https", "http+unix",
 }
 
 // store checks the store's URL. Messages do not show it: it may hold a password. The parameters of a
@@ -29,6 +29,10 @@ func (c *checker) store() {
 	case scheme == "file" && (strings.HasPrefix(rest, "//") || strings.ContainsRune(rest, 0)):
 		c.fail("store", "after file: comes a directory, as in file:/var/lib/sluice").Hint("without one it is the user's state directory")
 	case scheme == "mem" || scheme == "file":
+	case scheme == "http+unix":
+		if !strings.HasPrefix(strings.TrimPrefix(rest, "//"), "/") {
+			c.fail("store", "after http+unix: comes the path of a socket, as in http+unix:/run/sluice.sock")
+		}
 	case strings.HasPrefix(scheme, "http"):
 		u, err := url.Parse(s)
 		if err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "" {

@@ -11,7 +11,7 @@ import (
 
 // agentStates lists the agents that are alive.
 func (p *Pool) agentStates() []store.Agent {
-	var list []store.Agent
+	list := slices.Grow([]store.Agent(nil), p.callers.recs.Len())
 	var count [store.MaxClasses]int
 	waiting := p.waitingCallers()
 	for i := int32(1); i < p.callers.recs.End(); i++ {

@@ -193,7 +193,7 @@ func (p *Pool) gateStates() []store.GateState {
 }
 
 func (p *Pool) callerStates() []store.Caller {
-	var list []store.Caller
+	list := slices.Grow([]store.Caller(nil), p.callers.recs.Len())
 	for i := int32(1); i < p.callers.recs.End(); i++ {
 		if c := p.callers.recs.At(i); c.name != 0 {
 			list = append(list, store.Caller{Agent: p.names.Text(c.name), Counters: c.counters()})
