@@ -46,7 +46,7 @@ func (g *Gate) StartNewWork(ctx context.Context, agent string) (NewWork, error) 
 
 // limitedAfter is how long an agent's request has to have waited for it to count as
 // limited. Waiting a moment for one's turn is no reason to stop others.
-const limitedAfter = 5 * time.Second
+const limitedAfter = time.Second
 
 // findLimited adds the agents that a resource holds up.
 func (r *resource) findLimited(snap *store.Snapshot, limited map[string]string) {

@@ -93,20 +93,20 @@ func TestPauseHoldsEveryoneUpstream(t *testing.T) {
 	})
 }
 
-// To wait for one's turn for a moment is no reason to stop anybody; from five seconds on it is.
+// To wait for one's turn for a moment is no reason to stop anybody; from a second on it is.
 func TestLongWaitHoldsEveryoneUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, b := chained(t, places(1))
 		held := acquire(t, g, from("holder"))
 		c := &crowd{tb: t, gate: g}
 		c.ask("c", from("c"))
-		time.Sleep(5*time.Second - time.Millisecond)
+		time.Sleep(time.Second - time.Millisecond)
 		wantFreeToStart(t, g, "a", "b", "c")
 		if got, want := states(t, g), "a active, b active, c waiting, holder active"; got != want {
 			t.Errorf("states are\n  %s, want\n  %s", got, want)
 		}
 		time.Sleep(time.Millisecond)
-		wantHeld(t, g, "a b c", `api: limit (limit "places"), for 5s`)
+		wantHeld(t, g, "a b c", `api: limit (limit "places"), for 1s`)
 		c.ask("a", from("a")) // what has begun goes on
 		if got, want := states(t, g), "a held (a>b>c), b held (b>c), c limited, holder active"; got != want {
 			t.Errorf("states are\n  %s, want\n  %s", got, want)

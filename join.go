@@ -383,5 +383,18 @@ func (g *Gate) Depart(m Member) error {
 	return l.leave()
 }
 
+// LeaseClass is the class in which an agent holds a lease, as of a moment ago; ok tells whether it holds one.
+func (g *Gate) LeaseClass(ctx context.Context, agent string) (class string, ok bool, err error) {
+	v, err := g.recent(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	a := findAgent(v.joined, agent)
+	if a == nil || !a.Leased {
+		return "", false, nil
+	}
+	return g.plan.className(a.Class), true, nil
+}
+
 // Class is the class that an agent is in where it does not say: as configured, else the lowest.
 func (g *Gate) Class(agent string) string { return g.plan.className(int(g.plan.agent(agent).class)) }

@@ -267,6 +267,9 @@ func (t Ticket) Cancel() error {
 		if err := r.pool.Apply(context.Background(), ops[:]); err != nil {
 			return r.storeError(err)
 		}
+		if ops[0].Result.State == store.Unknown {
+			return r.gone(t.id, store.Unknown)
+		}
 	}
 	if r.events != nil {
 		e := r.about(EventCancel, t.request())

@@ -174,6 +174,17 @@ func TestWhoMayCall(t *testing.T) {
 	r.want(204, "DELETE", "/v1/tickets/"+theirs, ``, "Authorization", "Bearer any")
 	r.want(403, "DELETE", "/v1/agents/known", ``, "Authorization", "Bearer class")
 	r.want(403, "PUT", "/v1/agents/eve", `{}`, "Authorization", "Bearer low")
+	r.want(403, "PUT", "/v1/agents/known", `{"class":"p2","machine":"evil"}`, "Authorization", "Bearer class") // it is configured as p1
+	r.want(200, "PUT", "/v1/agents/boss", `{"class":"p0","machine":"m1"}`, "Authorization", "Bearer any")
+	r.want(403, "PUT", "/v1/agents/boss", `{"class":"p2","machine":"evil"}`, "Authorization", "Bearer class")
+	r.want(403, "DELETE", "/v1/agents/boss?machine=m1", ``, "Authorization", "Bearer class")
+	if out := r.want(200, "PUT", "/v1/agents/boss", `{"class":"p0","machine":"m1"}`, "Authorization", "Bearer any"); out["taken_over_by"] != nil {
+		t.Errorf("%v", out)
+	}
+	r.want(200, "PUT", "/v1/agents/small", `{"class":"p2"}`, "Authorization", "Bearer class")
+	r.want(204, "DELETE", "/v1/agents/small", ``, "Authorization", "Bearer class")
+	r.want(403, "POST", "/v1/tickets", `{"resource":"places","agent":"a","emergency":true,"wait_ms":0}`, "Authorization", "Bearer any")
+	r.want(404, "DELETE", "/v1/tickets/places.ffff-1", ``, "Authorization", "Bearer any")
 	if out := r.want(200, "POST", "/v1/tickets", `{"resource":"places"}`, "Authorization", "Bearer low"); out["agent"] != "bob" || out["class"] != "p2" {
 		t.Errorf("%v", out)
 	}

@@ -128,6 +128,7 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.lent != nil && !byHost && strings.HasPrefix(r.URL.Path, "/v1/store/") {
 		g.leave() // the store is the same for all of them
 		name(w, r)
+		hurry(w, r)
 		d.lent.ServeHTTP(w, r)
 		return
 	}
@@ -137,6 +138,9 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name(w, r)
+	if own(r.URL.Path) {
+		hurry(w, r)
+	}
 	switch r.URL.Path { // no mux: it would tidy up paths that are the provider's
 	case "/healthz":
 		say(w, http.StatusOK, "ok")

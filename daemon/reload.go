@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -165,17 +162,4 @@ func (d *Daemon) reload(w http.ResponseWriter, r *http.Request, g *generation) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(done) // who is gone misses nothing
-}
-
-// NeedsTokens reports an address of [Listen] that can be reached from other machines.
-func NeedsTokens(address string) bool {
-	if strings.HasPrefix(address, "unix:") {
-		return false
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback())
 }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"bytes"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -117,18 +116,14 @@ func (c *Certificate) read() error {
 }
 
 func readPEM(what, path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+		return nil, fmt.Errorf("tls: the %s %s cannot be read: it is no regular file", what, path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("tls: the %s cannot be read: %w", what, err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("tls: the %s %s cannot be read: %w", what, path, err)
-	}
 	text, err := io.ReadAll(io.LimitReader(f, maxPEM+1))
 	switch {
 	case err != nil:

@@ -53,9 +53,11 @@ func refusalOf(err error) *refusal {
 		if !e.RetryAt.IsZero() {
 			f.after = min(max(time.Until(e.RetryAt), time.Second), maxRetryAfter)
 		}
+	case errors.Is(err, sluice.ErrClass): // which is invalid too
+		f.status, f.fatal = http.StatusForbidden, true
 	case errors.Is(err, sluice.ErrInvalid), errors.Is(err, sluice.ErrUnknownResource), errors.Is(err, sluice.ErrUnknownTask):
 		f.status, f.fatal = http.StatusBadRequest, true
-	default: // a budget, a class, a cost above the capacity, a billing stop
+	default: // a budget, a cost above the capacity, a billing stop
 		f.status, f.fatal = http.StatusForbidden, true
 	}
 	return f

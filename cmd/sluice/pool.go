@@ -71,22 +71,21 @@ func readPool(ctx context.Context, s *session, resource string) (poolJSON, error
 }
 
 // mainLimit is the one that stands for a resource's quota: the first on requests that everyone
-// shares, else the first in any unit; nil if there is none.
+// shares, else the first in any unit, else the first that counts places; nil if there is none.
 func mainLimit(limits []sluice.Limit) *sluice.Limit {
-	var first *sluice.Limit
+	var first, places *sluice.Limit
 	for i := range limits {
-		l := &limits[i]
-		if l.Kind == sluice.Concurrency || len(l.Per) > 0 {
-			continue
-		}
-		if l.Unit == "" || l.Unit == sluice.Requests {
+		switch l := &limits[i]; {
+		case len(l.Per) > 0:
+		case l.Kind == sluice.Concurrency:
+			places = cmp.Or(places, l)
+		case l.Unit == "" || l.Unit == sluice.Requests:
 			return l
-		}
-		if first == nil {
-			first = l
+		default:
+			first = cmp.Or(first, l)
 		}
 	}
-	return first
+	return cmp.Or(first, places)
 }
 
 // pool shows who has what.

@@ -55,8 +55,8 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
   OPENAI_BASE_URL=http://127.0.0.1:7979/@indexer:p2/openai/v1 python index.py
   sluice serve --listen 127.0.0.1:7979 --listen unix:$HOME/.sluice.sock
   sluice serve --config fleet.yaml --listen 0.0.0.0:7979 --host gate.example --tls-cert gate.pem --tls-key gate.key`,
-		Args: atMost(0),
 	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error { return atMost(0)(cmd, keda.take(cmd, args)) }
 	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; again for more; else the configured one, else "+defaultListen)
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`NAME` that clients call the gate by, besides localhost and its address; again for more")
 	secure.add(cmd)

@@ -35,6 +35,14 @@ func (f *kedaFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.ca, "keda-tls-ca", "", "`FILE` with the authority, in PEM, that KEDA's certificate must be signed by; other machines can connect only with one")
 }
 
+// take finds the address after --keda-listen and a blank, which the flag leaves because its value may be left out.
+func (f *kedaFlags) take(cmd *cobra.Command, args []string) []string {
+	if len(args) == 1 && cmd.Flags().Changed("keda-listen") && f.listen == defaultKEDA {
+		f.listen, args = args[0], nil
+	}
+	return args
+}
+
 // check refuses flags that miss others, and an address that anybody could ask.
 func (f *kedaFlags) check() error {
 	given := ""

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,7 +167,7 @@ func (c *call) read(v any) error {
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: a %s does not fit there", kind.Field, kind.Value), Hint: "daemon/api/openapi.yaml has every field"}
+		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: it must not be of the type %s", cmp.Or(kind.Field, "the body"), kind.Value), Hint: "daemon/api/openapi.yaml has every field"}
 	}
 	if err == nil && d.More() {
 		err = errors.New("there is more than one value")

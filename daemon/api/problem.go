@@ -47,8 +47,8 @@ var about = []struct {
 	{sluice.ErrUnknownTicket, http.StatusNotFound},
 	{sluice.ErrUnknownTask, http.StatusNotFound},
 	{sluice.ErrEnded, http.StatusConflict},
+	{sluice.ErrClass, http.StatusForbidden}, // which is invalid too
 	{sluice.ErrInvalid, http.StatusBadRequest},
-	{sluice.ErrClass, http.StatusForbidden},
 	{sluice.ErrCapacity, http.StatusForbidden},
 	{sluice.ErrBilling, http.StatusForbidden},
 	{sluice.ErrBudget, http.StatusForbidden},

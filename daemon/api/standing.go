@@ -38,10 +38,30 @@ func (a *API) member(c *call, b *beat) (sluice.Member, error) {
 	if c.who.Agent != "" {
 		b.User = "" // whose agent it is, the configuration says
 	}
-	if slices.Index(a.Classes, a.Gate.Class(name)) < c.who.Highest && b.Class == "" {
-		return sluice.Member{}, &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("agent %.80q is of a higher class than the token allows", name)}
+	if err := a.below(c, name, b.Class); err != nil {
+		return sluice.Member{}, err
 	}
 	return sluice.Member{Agent: name, Class: class, User: b.User, Machine: b.Machine, WaitsFor: b.WaitsFor, Resources: b.Resources}, nil
+}
+
+// below refuses bearers of a token for lower classes who speak for an agent of a higher one: what they say would take its lease, its
+// place, or its class.
+func (a *API) below(c *call, agent, class string) error {
+	if c.who.Highest == 0 {
+		return nil
+	}
+	high := slices.Index(a.Classes, a.Gate.Class(agent)) < c.who.Highest && (class == "" || c.who.Agent == "")
+	if !high && c.who.Agent == "" {
+		held, ok, err := a.Gate.LeaseClass(c.r.Context(), agent)
+		if err != nil {
+			return err
+		}
+		high = ok && slices.Index(a.Classes, held) < c.who.Highest
+	}
+	if high {
+		return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("agent %.80q is of a higher class than the token allows", agent)}
+	}
+	return nil
 }
 
 func (a *API) heartbeat(c *call) error {

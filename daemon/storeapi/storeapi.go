@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,7 +79,13 @@ func New(o Options) *Server {
 }
 
 // ServeHTTP serves one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if path.Clean(r.URL.Path) != strings.TrimSuffix(r.URL.Path, "/") { // which the mux would answer with a redirection
+		s.refuse(w, r, &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %.200s", r.URL.Path)})
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
 
 // Drain ends the answers that would never end, and lets nobody in any more.
 func (s *Server) Drain() {

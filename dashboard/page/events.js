@@ -83,6 +83,7 @@ function details(e) {
   if (e.consecutive > 1) said.push(count(e.consecutive) + ' in a row');
   if (e.count > 0) said.push(count(e.count));
   if (e.mode) said.push(clean(e.mode, 20));
+  if (e.machine) said.push(clean(e.machine, 40) + (e.from_machine ? ', before on ' + clean(e.from_machine, 40) : ''));
   if (e.error) said.push(clean(e.error, 120));
   return said.join(', ');
 }

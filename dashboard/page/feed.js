@@ -11,7 +11,7 @@ const meEvery = 300 * second; // a reload may change what a token allows
 const mostWaiting = 1000; // of those who wait, by name
 
 // Events after which what is shown is no longer true.
-const telling = new Set(['pause', 'resume', 'throttled', 'store_lost', 'store_back', 'lease_lost', 'budget']);
+const telling = new Set(['pause', 'resume', 'throttled', 'store_lost', 'store_back', 'lease_lost', 'taken_over', 'budget']);
 
 // Feed keeps data up to date and tells the page of it: status, why, report, me, event, link.
 export class Feed {

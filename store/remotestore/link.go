@@ -3,6 +3,7 @@ package remotestore
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,6 +75,20 @@ func (e *silence) Hint() string {
 // silent marks an error as that of a daemon that was not heard.
 func silent(err error) error { return &silence{err} }
 
+// advice is an error with a hint.
+type advice struct {
+	err  error
+	hint string
+}
+
+func (e *advice) Error() string { return e.err.Error() }
+func (e *advice) Unwrap() error { return e.err }
+
+// Hint says what to do.
+func (e *advice) Hint() string { return e.hint }
+
+func hinted(err error, hint string) error { return &advice{unavailable(err), hint} }
+
 // unavailable marks an error of the daemon as one of the store.
 func unavailable(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable, err) }
 
@@ -100,6 +115,10 @@ func (l *link) send(ctx context.Context, method, path string, body []byte, kind 
 		if errors.As(err, &u) {
 			err = u.Err // the rest is the address, which is known
 		}
+		var unproved *tls.CertificateVerificationError
+		if errors.As(err, &unproved) {
+			return nil, hinted(fmt.Errorf("%s cannot be trusted: %w", l.name, unproved.Err), "its certificate has to be of an authority that this machine knows; SSL_CERT_FILE names a file with another")
+		}
 		return nil, silent(fmt.Errorf("%s does not answer: %w", l.name, err))
 	}
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
@@ -114,7 +133,10 @@ func (l *link) refused(resp *http.Response) error {
 	var p struct{ Detail, Hint string }
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil || json.Unmarshal(text, &p) != nil || p.Detail == "" {
-		return unavailable(fmt.Errorf("%s answers %s: is it one?", l.name, resp.Status))
+		return hinted(fmt.Errorf("%s answers %s: is it one?", l.name, resp.Status), "one that speaks TLS is at https://; what listens elsewhere, `sluice serve` says when it starts")
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		return hinted(fmt.Errorf("%s: %s", l.name, p.Detail), "SLUICE_TOKEN is where it is looked for, or the address: http://:TOKEN@HOST:PORT")
 	}
 	if p.Hint != "" {
 		p.Detail += "; " + p.Hint
