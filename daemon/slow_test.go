@@ -56,7 +56,7 @@ func TestSlowBodies(t *testing.T) {
 			}
 			return strings.TrimSpace(line), time.Since(began)
 		}
-		for _, path := range []string{"/v1/tickets", "/healthz", "/-/reload", "/v1/store/clients", "/page/x"} {
+		for _, path := range []string{"/v1/tickets", "/healthz", "/-/reload", "/v1/store/clients", "/page/x", "/nowhere/at/all"} {
 			status, after := send(path, "Content-Length: 1000\r\n", "{")
 			if status == "never" || after > time.Minute {
 				t.Errorf("%s: %s after %v", path, status, after)

@@ -95,8 +95,13 @@ func (p *Proxy) deny(w http.ResponseWriter, r *http.Request, d *door, f *refusal
 	}
 	id := requestid.Set(w.Header(), r)
 	p.log.Warn("not sent on", "request_id", id, "resource", resource, "status", f.status, "reason", f.message)
+	// The server reads the rest of the body before it answers: one that does not come must not be waited for.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(denyWithin)) // else it is no connection
 	f.write(w, d)
 }
+
+// denyWithin is how long the rest of a body is waited for that is not sent on.
+const denyWithin = 30 * time.Second
 
 // write answers, in the provider's own words where they are known.
 func (f *refusal) write(w http.ResponseWriter, d *door) {
