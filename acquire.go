@@ -211,8 +211,7 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 				r.line.spare.Put(w)
 			case <-ctx.Done():
 				r.line.leave(id.N, w)
-				ops := []store.Op{{Kind: store.OpCancel, ID: id}}
-				_ = r.pool.Apply(context.WithoutCancel(ctx), ops) // if this fails, the store expires it
+				r.giveBack(ctx, id)
 				return r.cancelled(req, ctx.Err())
 			}
 		}
@@ -223,6 +222,9 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 		res, err := r.collect(ctx, id)
 		switch {
 		case err != nil:
+			if ctx.Err() != nil { // it may have been collected, and nobody knows
+				r.giveBack(ctx, id)
+			}
 			return r.failed(ctx, req, err)
 		case res.State == store.Granted:
 			t.set(r, &res)
@@ -232,6 +234,12 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 		}
 		// Somebody else's notice: listen on.
 	}
+}
+
+// giveBack gives up a ticket that nobody will have. If this fails, the store expires it.
+func (r *resource) giveBack(ctx context.Context, id store.ID) {
+	ops := []store.Op{{Kind: store.OpCancel, ID: id}}
+	_ = r.pool.Apply(context.WithoutCancel(ctx), ops)
 }
 
 // collect asks what became of a waiting ticket.

@@ -89,6 +89,11 @@ func (t *Ticket) renew(ctx context.Context) error {
 	wait, req := op.Wait, &Request{Resource: r.name}
 	bells := r.line.bells.Load()
 	if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
+		if ctx.Err() != nil { // it may have been renewed, or wait
+			r.giveBack(ctx, t.id)
+			*t = Ticket{}
+			return r.cancelled(req, ctx.Err())
+		}
 		return r.storeError(err)
 	}
 	switch op.Result.State {

@@ -33,14 +33,13 @@ type client struct {
 type session struct {
 	client *client
 	name   int
+	of     string // name of the pool in the store
 	pool   store.Pool
 
 	mu    sync.Mutex // one batch at a time, in order
 	seq   uint64     // of the last that was carried out
+	sum   uint32     // of what it was
 	reply []byte     // to it
-	key   sessionKey
-	up    uint64 // the last number of its tickets
-	used  *numbers
 }
 
 // hear notes that a client is alive. It reports false if it is too late for that.
@@ -104,11 +103,17 @@ func (c *client) pool(name int) *session {
 	return c.pools[name]
 }
 
+func (c *client) open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pools)
+}
+
 func (c *client) uses(pool string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.pools {
-		if s.key.pool == pool {
+		if s.of == pool {
 			return true
 		}
 	}
@@ -137,17 +142,9 @@ func (c *client) close() error {
 	c.mu.Unlock()
 	var errs []error
 	for _, s := range pools {
-		errs = append(errs, s.close())
+		errs = append(errs, s.pool.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// close ends the session in the store.
-func (s *session) close() error {
-	s.mu.Lock()
-	s.used.note(s.key, s.up)
-	s.mu.Unlock()
-	return s.pool.Close()
 }
 
 // decided is told by the store which tickets to look at. It does not block.

@@ -2,6 +2,7 @@ package storeapi
 
 import (
 	"context"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"strconv"
@@ -33,7 +34,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, p *session) error
 	// Once it is here it is carried out, whether or not the caller is still there.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), applyWithin)
 	defer cancel()
-	answer, err := p.apply(ctx, seq, e.Ops)
+	answer, err := p.apply(ctx, seq, crc32.ChecksumIEEE(body), e.Ops)
 	if err != nil {
 		return err
 	}
@@ -43,26 +44,20 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, p *session) error
 	return nil
 }
 
-func (p *session) apply(ctx context.Context, seq uint64, ops []store.Op) ([]byte, error) {
+func (p *session) apply(ctx context.Context, seq uint64, sum uint32, ops []store.Op) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch seq {
-	case p.seq:
+	switch {
+	case seq == p.seq && (sum == p.sum || len(ops) == 0): // who sends none wants to know what became of it
 		return p.reply, nil
-	case p.seq + 1:
+	case seq == p.seq+1:
 	default:
 		return nil, &api.Problem{Status: http.StatusConflict, Detail: "seq: " + strconv.FormatUint(seq, 10) + " does not follow " + strconv.FormatUint(p.seq, 10)}
 	}
-	err := p.pool.Apply(ctx, ops)
-	for i := range ops {
-		if id := ops[i].ID; id.Session == p.key.session {
-			p.up = max(p.up, id.N, ops[i].Result.ID.N)
-		}
-	}
-	if err != nil {
+	if err := p.pool.Apply(ctx, ops); err != nil {
 		return nil, err // it was not carried out: the batch's number can be used again
 	}
-	p.seq, p.reply = seq, wire.AppendResults(nil, ops)
+	p.seq, p.sum, p.reply = seq, sum, wire.AppendResults(nil, ops)
 	return p.reply, nil
 }
 
@@ -92,7 +87,7 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request, p *session) err
 
 func (s *Server) shut(w http.ResponseWriter, _ *http.Request, p *session) error {
 	p.client.remove(p.name)
-	if err := p.close(); err != nil {
+	if err := p.pool.Close(); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

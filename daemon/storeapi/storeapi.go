@@ -25,6 +25,7 @@ import (
 const (
 	maxClients = 4096
 	maxPools   = 1024    // of one client
+	maxOpen    = 16_384  // of all together: each takes a few files
 	maxSpec    = 1 << 20 // bytes that describe a pool
 )
 
@@ -48,7 +49,6 @@ type Server struct {
 	Options
 	mux  *http.ServeMux
 	done chan struct{} // streams end
-	used numbers
 
 	mu      sync.Mutex
 	clients map[string]*client
@@ -260,6 +260,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 	if err := d.Decode(&spec); err != nil {
 		return badBody(err)
 	}
+	if s.pools() >= maxOpen {
+		return &api.Problem{Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("%d pools are open from afar: that is all there can be", maxOpen)}
+	}
 	spec.Restate = spec.Restate && s.has(c, spec.Name) // what others have said, only the daemon may take back
 	p, err := s.Store.Pool(r.Context(), spec)
 	if err != nil {
@@ -269,13 +272,21 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 	if err := p.Apply(r.Context(), ops); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	k := sessionKey{spec.Name, ops[0].ID.Session}
-	up := s.used.of(k)
-	n, err := c.add(&session{client: c, pool: p, key: k, up: up, used: &s.used})
+	n, err := c.add(&session{client: c, of: spec.Name, pool: p})
 	if err != nil {
 		return errors.Join(err, p.Close())
 	}
-	return reply(w, wire.Opened{Pool: n, Session: k.session, Last: up, Now: p.Now()})
+	return reply(w, wire.Opened{Pool: n, Session: ops[0].ID.Session, Now: p.Now()})
+}
+
+// pools is how many are open from afar.
+func (s *Server) pools() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		n += c.open()
+	}
+	return n
 }
 
 // has reports that nobody but one client uses a pool.

@@ -109,8 +109,8 @@ func (p *Pool) Index(name string) int {
 	return -1
 }
 
-// Limits returns how many places for limits are taken.
-func (p *Pool) Limits() int { return len(p.spec.Limits) }
+// Limits returns the limits by their places, and the set of those that are in force.
+func (p *Pool) Limits() (all []store.Limit, inForce uint16) { return p.spec.Limits, p.inForce() }
 
 // Reform takes on the spec of a member whose limits may come in another order. Charges
 // stay. A member that is alone replaces what others have left: limits that it does not have

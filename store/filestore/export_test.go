@@ -152,3 +152,11 @@ func TryLock(fd int) error { return tryLock(fd, unix.LOCK_EX) }
 
 // Unlock gives it back.
 func Unlock(fd int) { unlock(fd) }
+
+// LastSession says which session of a pool was made last.
+func (s *Store) LastSession(name string, n uint64) {
+	st := s.pool(name)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.lastSess = n
+}

@@ -26,8 +26,23 @@ type handle struct {
 
 // place finds the member's limits in the pool. The state is locked.
 func (h *handle) place() {
-	h.places = placed.Of(h.limits, h.state.core.Limits(), h.state.core.Index)
+	there, inForce := h.state.core.Limits()
+	h.places = placed.Of(h.limits, there, inForce)
 }
+
+// newSession returns the number of a session that nobody has. The state is locked.
+func (st *state) newSession() (uint64, error) {
+	for range maxSessions {
+		st.lastSess = max((st.lastSess+1)&maxSessions, 1)
+		if n := st.process<<16 | st.lastSess; st.sessions[n] == nil {
+			return n, nil
+		}
+	}
+	return 0, errors.New("the pool is open too often in this process")
+}
+
+// maxSessions is how many one process can have on a pool.
+const maxSessions = 0xffff
 
 // open makes a session whose limits are those of spec.
 func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
@@ -46,8 +61,11 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			}
 			st.keepTime()
 		}
-		st.lastSess++
-		h = &handle{state: st, session: st.process<<16 | st.lastSess&0xffff, limits: spec.Limits}
+		session, err := st.newSession()
+		if err != nil {
+			return err
+		}
+		h = &handle{state: st, session: session, limits: spec.Limits}
 		st.sessions[h.session] = h
 		for _, each := range st.sessions { // limits may have moved
 			each.place()
@@ -131,7 +149,8 @@ func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	var s store.Snapshot
 	err = h.state.faultless(func() {
 		s = p.Snapshot(now)
-		placed.Of(h.limits, p.Limits(), p.Index).Snapshot(&s)
+		there, inForce := p.Limits()
+		placed.Of(h.limits, there, inForce).Snapshot(&s)
 	})
 	return s, err
 }

@@ -114,3 +114,24 @@ func TestRestatingDoesNotOverruleOthers(t *testing.T) {
 		t.Errorf("alone: %+v %v", s.Limits, err)
 	}
 }
+
+// A process that has opened a pool very often does not give a session the number of one that is open.
+func TestSessionsAreToldApartForEver(t *testing.T) {
+	t.Parallel()
+	spec := fourLimits()
+	s, first := opened(t, t.TempDir(), spec)
+	defer s.Close()
+	s.LastSession(spec.Name, 0xffff)
+	for range 3 {
+		p, err := s.Pool(context.Background(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Apply(context.Background(), []store.Op{ask("a", 0, time.Minute)}); err != nil {
+		t.Errorf("the session that was open all the time: %v", err)
+	}
+}

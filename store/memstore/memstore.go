@@ -283,7 +283,8 @@ type handle struct {
 
 // place finds the session's limits in the pool.
 func (h *handle) place() {
-	h.places = placed.Of(h.limits, h.state.core.Limits(), h.state.core.Index)
+	there, inForce := h.state.core.Limits()
+	h.places = placed.Of(h.limits, there, inForce)
 }
 
 // applyPlaced makes one step where the pool has the limits in another order.

@@ -56,7 +56,8 @@ func (st *state) newHandle(spec store.Spec) *handle {
 
 // place finds the member's limits in the pool. The state is locked.
 func (h *handle) place() {
-	p := placed.Of(h.spec.Limits, h.state.known.Limits(), h.state.known.Index)
+	there, inForce := h.state.known.Limits()
+	p := placed.Of(h.spec.Limits, there, inForce)
 	h.places.Store(&p)
 }
 
@@ -103,7 +104,8 @@ func (h *handle) CloseLater(id store.ID, spent bool) error {
 func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
 	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
 		s = p.Snapshot(now)
-		placed.Of(h.spec.Limits, p.Limits(), p.Index).Snapshot(&s)
+		there, inForce := p.Limits()
+		placed.Of(h.spec.Limits, there, inForce).Snapshot(&s)
 	})
 	return s, err
 }

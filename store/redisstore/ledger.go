@@ -168,13 +168,7 @@ func (st *state) learnSizes(op *store.Op, places placed.Places) {
 		return
 	}
 	for _, o := range op.Observed {
-		i := o.Limit
-		if places != nil {
-			if i < 0 || i >= len(places) {
-				continue
-			}
-			i = places[i]
-		}
+		i := places.At(o.Limit)
 		if i < 0 || i >= store.MaxLimits || o.Size <= 0 || o.Size > store.MaxAmount || !st.limits[i].shared {
 			continue
 		}

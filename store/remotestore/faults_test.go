@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,8 +245,13 @@ func TestWaitersStay(t *testing.T) {
 			spec := places
 			spec.OnFailure, spec.Passing = store.FailShare, passing
 			p := r.open(spec)
+			var mu sync.Mutex
 			var told []store.ID
-			p.Watch(func(ids []store.ID) { told = append(told, ids...) })
+			p.Watch(func(ids []store.ID) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, ids...)
+			})
 			a := r.do(p, ask(0))
 			r.do(p, ask(0))
 			w := r.do(p, ask(time.Minute))
@@ -267,9 +273,13 @@ func TestWaitersStay(t *testing.T) {
 			case err != nil || ops[0].Result.State != store.Waiting || ops[0].Result.Reason.Code != store.CodeStore:
 				t.Errorf("%v %+v", err, ops[0].Result)
 			}
+			mu.Lock()
 			told = nil
+			mu.Unlock()
 			r.start(anybody)
 			time.Sleep(5 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
 			if len(told) == 0 || told[0] != w.ID {
 				t.Errorf("told of %v", told)
 			}
@@ -280,4 +290,131 @@ func TestWaitersStay(t *testing.T) {
 			r.stands(1, 0)
 		})
 	}
+}
+
+// Somebody in between who answers instead of the daemon knows nothing of what it has done.
+func TestGatewayInBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.open(places)
+		a := r.do(p, ask(0))
+		r.drop(func(q *http.Request) loss {
+			if applies(q) {
+				return gateway
+			}
+			return nowhere
+		})
+		if err := p.Apply(t.Context(), []store.Op{ask(0)}); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		r.drop(func(*http.Request) loss { return arrives })
+		time.Sleep(5 * time.Second)
+		if res := r.do(p, store.Op{Kind: store.OpClose, ID: a.ID}); res.State != store.Ended || res.ID != a.ID {
+			t.Errorf("%+v", res)
+		}
+		r.stands(0, 0)
+	})
+}
+
+// What nobody waits for is said again if the daemon's store is away, and asking goes on when it is back.
+func TestStoreBehindTheDaemonIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.open(places)
+		a := r.do(p, ask(0))
+		r.away.Store(true)
+		if err := p.(store.Later).CloseLater(a.ID, false); err != nil {
+			t.Error(err)
+		}
+		if err := p.Apply(t.Context(), []store.Op{ask(0)}); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+		if _, lasts := p.(store.Alarm).Outage(); lasts {
+			t.Error("the daemon answers: it is not lost")
+		}
+		time.Sleep(10 * time.Second)
+		r.away.Store(false)
+		time.Sleep(3 * time.Second)
+		r.stands(0, 0)
+		if res := r.do(p, ask(0)); res.State != store.Granted {
+			t.Errorf("%v", res.State)
+		}
+	})
+}
+
+// Nobody waits for ever for a daemon that says nothing, whatever they want of it.
+func TestSilentDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.open(places)
+		r.do(p, ask(0))
+		r.drop(func(*http.Request) loss { return silence })
+		forever := context.Background()
+		for what, f := range map[string]func() error{
+			"look": func() error { _, err := p.Snapshot(forever); return err },
+			"ask":  func() error { return p.Apply(forever, []store.Op{ask(0)}) },
+			"open": func() error { _, err := r.remote.Pool(forever, places); return err },
+		} {
+			began := time.Now()
+			if err := f(); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > 10*time.Second {
+				t.Errorf("%s: %v after %v", what, err, time.Since(began))
+			}
+		}
+		began := time.Now()
+		if err := r.remote.Close(); err != nil || time.Since(began) > 20*time.Second {
+			t.Errorf("closed: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// A caller that goes away while it collects its ticket does not keep it.
+func TestCallerGoesWhileItCollects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		c := sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1}}}}}
+		gate, err := sluice.OpenOn(t.Context(), r.remote, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer gate.Close()
+		held, err := gate.Acquire(t.Context(), sluice.Request{Resource: "api", Agent: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := gate.Acquire(ctx, sluice.Request{Resource: "api", Agent: "b"})
+			done <- err
+		}()
+		synctest.Wait()
+		calls, slow := 0, make(chan struct{})
+		r.drop(func(q *http.Request) loss {
+			if applies(q) {
+				if calls++; calls == 2 { // after the end of the other one
+					r.mu.Unlock()
+					<-slow
+					r.mu.Lock()
+				}
+			}
+			return arrives
+		})
+		if err := held.Close(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if calls != 2 {
+			t.Errorf("%d calls", calls)
+		}
+		close(slow)
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		synctest.Wait()
+		if s, err := gate.Resource(t.Context(), "api"); err != nil || s.InFlight != 0 {
+			t.Errorf("%d in flight, %v", s.InFlight, err)
+		}
+	})
 }

@@ -29,12 +29,12 @@ type handle struct {
 	client  string    // that the pool was opened as
 	name    int       // of the pool, among those of the client
 	session uint64
-	last    uint64 // ticket's number that was given out
 	seq     uint64 // of the last batch
 	pending []*request
 	busy    bool
 	doubt   *batch     // sent and not answered; its callers have been told that they have nothing
 	later   []store.Op // that the daemon has to be told, for callers that do not wait for it
+	resting bool       // it does not want to hear it now
 	waiting map[store.ID]struct{}
 	early   map[store.ID]struct{} // decided before it was known that they wait
 	heard   int                   // how often a ticket of it was told of
@@ -64,7 +64,7 @@ func newHandle(s *Store, spec store.Spec) *handle {
 
 // take takes in that the pool was opened. The handle is locked, or nobody else's yet.
 func (h *handle) take(client string, o *wire.Opened, sent time.Time) {
-	h.client, h.name, h.session, h.last, h.seq, h.heard = client, o.Pool, o.Session, o.Last, 0, 0
+	h.client, h.name, h.session, h.seq, h.heard = client, o.Pool, o.Session, 0, 0
 	h.clock.Store(&moment{o.Now, sent})
 }
 
@@ -136,7 +136,7 @@ func (h *handle) look(ctx context.Context, what string, answer any) error {
 		if err != nil {
 			return err
 		}
-		err = h.store.link.ask(ctx, http.MethodGet, path+what, nil, answer)
+		err = h.store.link.within(ctx, lookWithin, http.MethodGet, path+what, nil, answer)
 		switch {
 		case errors.Is(err, errGone) && !again:
 			h.mu.Lock()
@@ -248,13 +248,14 @@ func (h *handle) Close() error {
 	}
 	h.settle()
 	s := h.store
+	h.mu.Lock()
+	client, name, path := h.client, h.name, h.pathLocked()
+	h.mu.Unlock()
 	s.mu.Lock()
 	delete(s.handles, h)
-	gone := s.closed || s.lost != nil
-	if h.client == s.client {
-		delete(s.byName, h.name)
-	} else {
-		gone = true
+	gone := s.closed || s.lost != nil || client != s.client
+	if client == s.client {
+		delete(s.byName, name)
 	}
 	s.mu.Unlock()
 	if gone {
@@ -262,9 +263,6 @@ func (h *handle) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
-	h.mu.Lock()
-	path := h.pathLocked()
-	h.mu.Unlock()
 	if err := s.link.ask(ctx, http.MethodDelete, path, nil, nil); err != nil && !errors.Is(err, errGone) && !errors.Is(err, errSilent) {
 		return err
 	}

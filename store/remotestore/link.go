@@ -21,6 +21,7 @@ import (
 const (
 	dialWithin   = 2 * time.Second
 	answerWithin = 3 * time.Second
+	lookWithin   = 5 * time.Second // for what may be large, or has to be made
 )
 
 // maxAnswer bounds an answer: a snapshot with every list full has some megabytes.
@@ -133,6 +134,9 @@ func (l *link) refused(resp *http.Response) error {
 	var p struct{ Detail, Hint string }
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil || json.Unmarshal(text, &p) != nil || p.Detail == "" {
+		if resp.StatusCode >= http.StatusInternalServerError { // of somebody in between: what was asked may have been done
+			return silent(fmt.Errorf("%s answers %s", l.name, resp.Status))
+		}
 		return hinted(fmt.Errorf("%s answers %s: is it one?", l.name, resp.Status), "one that speaks TLS is at https://; what listens elsewhere, `sluice serve` says when it starts")
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
@@ -177,6 +181,13 @@ func (l *link) ask(ctx context.Context, method, path string, body, answer any) e
 		return unavailable(fmt.Errorf("%s: %w", l.name, err))
 	}
 	return nil
+}
+
+// within is ask with a bound of its own.
+func (l *link) within(ctx context.Context, d time.Duration, method, path string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return l.ask(ctx, method, path, body, answer)
 }
 
 // apply sends a batch and returns the answer to it.

@@ -211,6 +211,9 @@ func (h *handle) alone(ops []store.Op) error {
 			possible = false
 		}
 	}
+	if lost == nil { // it is back this very moment, and what is said now somebody has to send
+		defer h.start()
+	}
 	if !possible {
 		h.sayLater(ops...) // what is over is over, whatever the caller makes of the error
 		for i := range ops {

@@ -129,7 +129,7 @@ func parse(address string) (base *url.URL, token, socket string, err error) {
 // hello makes this process a client of the daemon.
 func (s *Store) hello(ctx context.Context) (wire.Hello, error) {
 	var h wire.Hello
-	err := s.link.ask(ctx, http.MethodPost, "/clients", nil, &h)
+	err := s.link.within(ctx, answerWithin, http.MethodPost, "/clients", nil, &h)
 	if err == nil && h.Client == "" {
 		err = unavailable(fmt.Errorf("%s: %w", s.link.name, wire.ErrCorrupt))
 	}
@@ -181,7 +181,7 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 
 func (s *Store) open(ctx context.Context, client string, spec *store.Spec) (wire.Opened, error) {
 	var o wire.Opened
-	return o, s.link.ask(ctx, http.MethodPost, "/clients/"+client+"/pools", spec, &o)
+	return o, s.link.within(ctx, lookWithin, http.MethodPost, "/clients/"+client+"/pools", spec, &o)
 }
 
 // all returns the sessions.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,11 +25,39 @@ type rig struct {
 	mem    store.Store // what the daemon lends: it outlives the daemon
 	remote *remotestore.Store
 
+	away   atomic.Bool // the daemon cannot reach its store
+
 	mu     sync.Mutex
 	lent   *storeapi.Server
 	server *http.Server
 	line   *line
 	lose   func(r *http.Request) loss
+}
+
+// failing is a store that can be away.
+type failing struct {
+	store.Store
+	away *atomic.Bool
+}
+
+func (s *failing) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	p, err := s.Store.Pool(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &failingPool{p, s.away}, nil
+}
+
+type failingPool struct {
+	store.Pool
+	away *atomic.Bool
+}
+
+func (p *failingPool) Apply(ctx context.Context, ops []store.Op) error {
+	if p.away.Load() {
+		return store.ErrUnavailable
+	}
+	return p.Pool.Apply(ctx, ops)
 }
 
 // loss is what becomes of a request.
@@ -38,6 +67,8 @@ const (
 	arrives  loss = iota
 	noAnswer      // it is served, and the answer is lost
 	nowhere       // it gets nowhere
+	gateway       // it is served, and somebody in between answers
+	silence       // nobody answers
 )
 
 // line is a listener for connections that never leave the process.
@@ -59,7 +90,8 @@ func (l *line) Close() error   { l.once.Do(func() { close(l.done) }); return nil
 func (l *line) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{T: t, mem: memstore.New(), lose: func(*http.Request) loss { return arrives }}
+	r := &rig{T: t, lose: func(*http.Request) loss { return arrives }}
+	r.mem = &failing{Store: memstore.New(), away: &r.away}
 	r.start(anybody)
 	transport := &http.Transport{DialContext: r.dial}
 	var err error
@@ -129,10 +161,19 @@ func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
 	l.rig.mu.Lock()
 	what := l.rig.lose(r)
 	l.rig.mu.Unlock()
-	if what == nowhere {
+	switch what {
+	case nowhere:
 		return nil, errors.New("connection refused")
+	case silence:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
 	}
 	resp, err := l.base.RoundTrip(r)
+	if err == nil && what == gateway {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return &http.Response{Status: "502 Bad Gateway", StatusCode: http.StatusBadGateway, Body: io.NopCloser(strings.NewReader("<html>")), Request: r}, nil
+	}
 	if err == nil && what == noAnswer {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()

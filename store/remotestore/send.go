@@ -101,7 +101,7 @@ func (h *handle) next() *batch {
 	switch {
 	case !lost && h.doubt != nil:
 		return h.doubt
-	case !lost && len(h.later) > 0:
+	case !lost && len(h.later) > 0 && (!h.resting || h.closed):
 		n := min(len(h.later), maxTogether)
 		b := &batch{ops: h.later[:n:n]}
 		if h.later = h.later[n:]; len(h.later) == 0 {
@@ -134,25 +134,13 @@ func (h *handle) together() *batch {
 	return b
 }
 
-// number gives a batch its place, and its tickets their numbers: so they can be spoken of whatever becomes
-// of the answer. The handle is locked.
+// number gives a batch its place. The handle is locked.
 func (h *handle) number(b *batch) {
 	h.seq++
 	b.seq, b.session = h.seq, h.session
 	for i := range b.ops {
-		op := &b.ops[i]
-		if op.ID.Session == 0 {
-			op.ID.Session = h.session
-		}
-		switch {
-		case op.ID.Session != h.session:
-		case op.ID.N != 0:
-			h.last = max(h.last, op.ID.N)
-		case op.Kind == store.OpAcquire:
-			h.last++
-			op.ID.N = h.last
-		case op.Kind == store.OpObserve:
-			h.last++ // the store may give it one
+		if b.ops[i].ID.Session == 0 {
+			b.ops[i].ID.Session = h.session
 		}
 	}
 }
@@ -201,13 +189,11 @@ func (h *handle) reach(f func(ctx context.Context, path string) error) error {
 	}
 }
 
-// again readies a batch for another session. What it may have got in the one before is given back: nobody was told.
-// The handle is locked.
+// again readies a batch for another session. The handle is locked.
 func (h *handle) again(b *batch) {
 	for i := range b.ops {
 		if op := &b.ops[i]; op.Kind == store.OpAcquire && op.ID.Session == b.session {
-			h.sayLater(store.Op{Kind: store.OpCancel, ID: op.ID})
-			op.ID = store.ID{}
+			op.ID.Session = 0
 		}
 	}
 }
@@ -221,7 +207,7 @@ func (h *handle) resolve(b *batch) {
 		same := h.session == b.session
 		h.mu.Unlock()
 		if !same {
-			return nil // what it has got there is not known, but how it is called
+			return nil // what it has got there ends with its time to live
 		}
 		text, err := h.store.link.apply(ctx, path+"/apply?seq="+strconv.FormatUint(b.seq, 10), oplog.AppendApply(nil, 1, nil))
 		if err != nil {
@@ -239,12 +225,15 @@ func (h *handle) resolve(b *batch) {
 		return // it is lost again
 	}
 	h.doubt = nil
+	if err != nil && h.session == b.session {
+		h.seq = b.seq - 1 // nothing took its place
+	}
 	for i := range b.ops {
 		switch op := &b.ops[i]; {
-		case op.Kind == store.OpAcquire:
-			h.sayLater(store.Op{Kind: store.OpCancel, ID: op.ID})
 		case !applied:
 			h.sayLater(*op)
+		case op.Kind == store.OpAcquire && gives(op):
+			h.sayLater(store.Op{Kind: store.OpCancel, ID: op.Result.ID})
 		}
 	}
 }
@@ -261,6 +250,9 @@ func (h *handle) post(ctx context.Context, path string, b *batch) error {
 		text, err := h.store.link.apply(ctx, path, body)
 		if errors.Is(err, errSilent) && first && ctx.Err() == nil {
 			continue // a connection that the daemon has closed meanwhile, most likely
+		}
+		if err != nil && !first && !errors.Is(err, errGone) {
+			return silent(err) // what became of it the first time is not known
 		}
 		if err != nil {
 			return err
@@ -284,6 +276,9 @@ func (h *handle) done(b *batch, err error) {
 	if err != nil && b.seq == h.seq && b.session == h.session && b.seq > 0 {
 		h.seq-- // it was not carried out
 	}
+	if errors.Is(err, store.ErrUnavailable) {
+		h.keep(b)
+	}
 	at := 0
 	for _, r := range b.reqs {
 		n := copy(r.ops, b.ops[at:at+len(r.ops)])
@@ -294,6 +289,34 @@ func (h *handle) done(b *batch, err error) {
 		h.finish(r, err)
 	}
 }
+
+// keep says later what the daemon did not want to hear, because its store is away, for those who do not wait for it. The handle is
+// locked.
+func (h *handle) keep(b *batch) {
+	if len(b.reqs) == 0 {
+		h.sayLater(b.ops...)
+	}
+	for _, r := range b.reqs {
+		if r.nobody {
+			h.sayLater(r.ops...)
+		}
+	}
+	if len(h.later) == 0 || h.resting {
+		return
+	}
+	h.resting = true
+	h.store.running.Go(func() {
+		h.store.sleep(restFor)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.resting = false; !h.closed {
+			h.start()
+		}
+	})
+}
+
+// restFor is how long a daemon whose store is away is not told anything that nobody waits for.
+const restFor = time.Second
 
 // leave gives up a batch that was not answered, but may have been carried out. That is found out when the daemon
 // is back. The handle is locked.

@@ -24,11 +24,11 @@ func (s *Store) listen() {
 // listening keeps a stream open. Whenever it was broken, all who wait look for themselves: something may have been
 // lost.
 func (s *Store) listening() {
-	pause := firstTry
+	pause, again := firstTry, false
 	for s.life.Err() == nil {
-		heard, err := s.stream()
+		heard, err := s.stream(again)
 		if heard {
-			pause = firstTry
+			pause, again = firstTry, true
 		}
 		switch {
 		case errors.Is(err, errGone):
@@ -44,8 +44,8 @@ func (s *Store) listening() {
 	}
 }
 
-// stream listens until something is wrong. It reports whether anything was heard.
-func (s *Store) stream() (heard bool, err error) {
+// stream listens until something is wrong. It reports whether anything was heard. Again tells that there was one before it.
+func (s *Store) stream(again bool) (heard bool, err error) {
 	s.mu.Lock()
 	client, lost := s.client, s.lost
 	s.mu.Unlock()
@@ -66,6 +66,9 @@ func (s *Store) stream() (heard bool, err error) {
 		n, err := wire.ReadNotice(r)
 		if err != nil {
 			return heard, nil // whether the daemon is gone, the next call finds out
+		}
+		if !heard && again { // what the stream before it has taken along is lost
+			s.tellAll()
 		}
 		heard = true
 		quiet.Reset(wire.QuietAfter)

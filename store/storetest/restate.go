@@ -53,6 +53,15 @@ func restating(s *suite) {
 		m.take(want("a", 1, 1))
 		m.refused(want("a", 1, 1).try(), store.CodeLimit)
 	})
+	s.test("a new limit counts for those who were there before it", spec(rolling(9, time.Hour)), func(m *member) {
+		n := m.restated(spec(rolling(9, time.Hour), rolling(2, time.Minute), store.Limit{Kind: store.Rolling, Unit: "tokens", Size: 5, Window: time.Minute, Guard: store.GuardOff}))
+		m.close(m.take(want("a", 1)))
+		n.used(1, 1)
+		n.used(2, 0)
+		m.take(want("a", 1))
+		m.refused(want("a", 1).try(), store.CodeLimit)
+		n.refused(want("b", 1, 1).try(), store.CodeLimit)
+	})
 	s.test("a size that was said before does not count", spec(slots(1)), func(m *member) {
 		n := m.restated(spec(slots(5)))
 		n.take(want("a", 1))
@@ -197,7 +206,7 @@ func restatingSeveral(s *suite) {
 		o.used(0, 2)
 		o.refused(want("a", 1, 1).try(), store.CodeLimit)
 		m.refused(want("a", 1, 1).try(), store.CodeLimit)
-		n.take(want("a", 1)) // it does not know of the minute
+		n.refused(want("a", 1).try(), store.CodeLimit) // it does not know of the minute, and counts against it all the same
 	})
 	s.test("everyone keeps their place", spec(slots(1)), func(m *member) {
 		held := m.take(want("a", 1))

@@ -45,7 +45,6 @@ type Hello struct {
 type Opened struct {
 	Pool    int        `json:"pool"`    // its name among those of the client
 	Session uint64     `json:"session"` // that tickets are of
-	Last    uint64     `json:"last"`    // number of a ticket that was used in it
 	Now     store.Time `json:"now"`
 }
 
