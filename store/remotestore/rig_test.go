@@ -25,7 +25,7 @@ type rig struct {
 	mem    store.Store // what the daemon lends: it outlives the daemon
 	remote *remotestore.Store
 
-	away   atomic.Bool // the daemon cannot reach its store
+	away atomic.Bool // the daemon cannot reach its store
 
 	mu     sync.Mutex
 	lent   *storeapi.Server
