@@ -148,10 +148,10 @@ func (c *client) close() error {
 }
 
 // decided is told by the store which tickets to look at. It does not block.
-func (s *session) decided(ids []store.ID) {
-	c := s.client
+func (p *session) decided(ids []store.ID) {
+	c := p.client
 	c.mu.Lock()
-	c.note(s, ids)
+	c.note(p, ids)
 	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:

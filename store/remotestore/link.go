@@ -125,7 +125,7 @@ func (l *link) send(ctx context.Context, method, path string, body []byte, kind 
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
 		return resp, nil
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	return nil, l.refused(resp)
 }
 
@@ -170,7 +170,7 @@ func (l *link) ask(ctx context.Context, method, path string, body, answer any) e
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	if answer == nil {
 		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again
 	} else {
@@ -196,7 +196,7 @@ func (l *link) apply(ctx context.Context, path string, body []byte) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, silent(fmt.Errorf("%s: %w", l.name, err))

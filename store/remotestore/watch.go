@@ -60,7 +60,7 @@ func (s *Store) stream(again bool) (heard bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	r := bufio.NewReader(resp.Body)
 	for {
 		n, err := wire.ReadNotice(r)
