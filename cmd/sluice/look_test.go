@@ -193,7 +193,7 @@ func TestMainLimit(t *testing.T) {
 	own := sluice.Limit{Name: "own", Per: []sluice.Scope{sluice.PerAgent}}
 	minute := sluice.Limit{Name: "minute", Unit: sluice.Requests}
 	for want, limits := range map[string][]sluice.Limit{
-		"core": {flying, own, core, search}, "minute": {core, own, minute}, "": {flying, own},
+		"core": {flying, own, core, search}, "minute": {core, own, minute}, "inflight": {flying, own}, "": {own},
 	} {
 		got := ""
 		if l := mainLimit(limits); l != nil {
