@@ -21,6 +21,13 @@ func TestTranscriptsOnRedis(t *testing.T) {
 	p := transcripts(func(env *testscript.Env) (string, error) {
 		return server.URL() + "?prefix=" + filepath.Base(env.Getenv("WORK")), nil
 	})
+	p.Files = onAnyStore(t)
+	testscript.Run(t, p)
+}
+
+// onAnyStore are the transcripts that leave the store open.
+func onAnyStore(t *testing.T) (files []string) {
+	t.Helper()
 	all, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)
@@ -31,13 +38,13 @@ func TestTranscriptsOnRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(text, []byte("SLUICE_STORE=$STORE\n")) {
-			p.Files = append(p.Files, file)
+			files = append(files, file)
 		}
 	}
-	if len(p.Files) < 10 {
-		t.Fatalf("only %q", p.Files)
+	if len(files) < 10 {
+		t.Fatalf("only %q", files)
 	}
-	testscript.Run(t, p)
+	return files
 }
 
 // The transcripts in testdata/redis each have a Redis of their own, to do things to.

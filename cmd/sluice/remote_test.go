@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -48,22 +47,7 @@ func TestTranscriptsThroughADaemon(t *testing.T) {
 		})
 		return server.URL, nil
 	})
-	all, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range all {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Contains(text, []byte("SLUICE_STORE=$STORE\n")) {
-			p.Files = append(p.Files, file)
-		}
-	}
-	if len(p.Files) < 10 {
-		t.Fatalf("only %q", p.Files)
-	}
+	p.Files = onAnyStore(t)
 	testscript.Run(t, p)
 }
 

@@ -1,0 +1,61 @@
+// Package built has the command built for tests that run it as users do.
+package built
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// root is where the module is, from a package in test.
+var root = filepath.Join("..", "..")
+
+// Main builds the command for the tests of a package in test, tells where it is, and runs them. It returns the exit code.
+func Main(m *testing.M, binary *string) int {
+	dir, err := os.MkdirTemp("", "sluice-built-")
+	if err != nil {
+		return complain(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // nobody is left to tell
+	*binary = filepath.Join(dir, "sluice")
+	build := exec.Command("go", "build", "-o", *binary, "./cmd/sluice")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return complain(fmt.Errorf("sluice cannot be built: %w\n%s", err, out))
+	}
+	return m.Run()
+}
+
+func complain(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// Watch looks at every file that the command is built from, and at those below some other directories. What a test looks at is what
+// makes the go command run it again instead of showing what it remembers.
+func Watch(also ...string) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "bin" || name == "__pycache__") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		wanted := strings.HasSuffix(name, ".go")
+		for _, dir := range also {
+			wanted = wanted || strings.HasPrefix(path, filepath.Join(root, dir))
+		}
+		if wanted {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+}
