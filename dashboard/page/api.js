@@ -5,9 +5,10 @@ const patience = 8000; // milliseconds for one answer
 
 // Refused is an answer that says no.
 export class Refused extends Error {
-  constructor(status, text) {
+  constructor(status, text, sent) {
     super(text);
     this.status = status;
+    this.sent = sent; // the token that was refused
   }
 }
 
@@ -45,7 +46,7 @@ function tell(response) {
   skew = Math.abs(ahead) > 2000 ? ahead : 0;
 }
 
-async function refusal(response) {
+async function refusal(response, sent) {
   let text = response.status + ' ' + response.statusText;
   try {
     const problem = await response.json();
@@ -54,7 +55,7 @@ async function refusal(response) {
   } catch {
     // It is not of the API; the status says enough.
   }
-  return new Refused(response.status, text);
+  return new Refused(response.status, text, sent);
 }
 
 function headers(more) {
@@ -63,9 +64,10 @@ function headers(more) {
 }
 
 async function call(path, init) {
+  const sent = token();
   const response = await fetch(path, { ...init, cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(patience) });
   tell(response);
-  if (!response.ok) throw await refusal(response);
+  if (!response.ok) throw await refusal(response, sent);
   return response.status === 204 ? null : response.json();
 }
 
@@ -82,9 +84,10 @@ export async function listen(path, opened, told) {
   const stop = new AbortController();
   const silence = 45_000; // the daemon says something every 15 s
   let timer = setTimeout(() => stop.abort(), silence);
+  const sent = token();
   try {
     const response = await fetch(path, { headers: headers({ Accept: 'text/event-stream' }), cache: 'no-store', redirect: 'error', signal: stop.signal });
-    if (!response.ok) throw await refusal(response);
+    if (!response.ok) throw await refusal(response, sent);
     opened();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';

@@ -1,6 +1,6 @@
 // When the page asks for what. One question is under way at a time; the rest waits for its turn.
 
-import { get, listen, Refused } from './api.js';
+import { get, listen, Refused, token } from './api.js';
 
 const second = 1000;
 const hiddenEvery = 15 * second;
@@ -106,6 +106,7 @@ export class Feed {
 
   failed(e) {
     if (e instanceof Refused && e.status === 401) {
+      if (e.sent !== token()) return; // another one has been given meanwhile
       this.locked = true;
       this.page.locked();
       return;

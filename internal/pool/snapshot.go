@@ -261,10 +261,10 @@ func (p *Pool) holders() map[int32][]string {
 		}
 		for k := range tk.n {
 			on := tk.charges[k].inst
-			if h := held[on]; len(h) < maxHolders {
-				if name := p.names.Text(tk.who.agent); !slices.Contains(h, name) {
-					held[on] = append(h, name)
-				}
+			name := p.names.Text(tk.who.agent)
+			if at, there := slices.BinarySearch(held[on], name); !there { // in an order that does not depend on how tickets are kept
+				h := slices.Insert(held[on], at, name)
+				held[on] = h[:min(len(h), maxHolders)]
 			}
 		}
 	}
