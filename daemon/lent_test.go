@@ -198,24 +198,26 @@ func TestGateFromAfar(t *testing.T) {
 		again, err := gate.Acquire(t.Context(), sluice.Request{Resource: "places", Agent: "afar"})
 		waits <- errors.Join(err, again.Close())
 	}()
-	for { // nobody says when it has arrived
-		if s, err := r.gate.Resource(t.Context(), "places"); err != nil || s.Waiting["p2"] == 1 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	r.until("it waits", func(s sluice.ResourceStatus) bool { return s.Waiting["p2"] == 1 }) // nobody says when it has arrived
 	if code, out := r.call("POST", "/v1/tickets/"+ticket.ID()+"/close", `{}`); code != 204 {
 		t.Errorf("ended here: %d %v", code, out)
 	}
 	if err := <-waits; err != nil {
 		t.Error(err)
 	}
-	s, err := r.gate.Resource(t.Context(), "places")
-	for err == nil && s.InFlight > 0 { // an end from afar is said in passing
-		time.Sleep(time.Millisecond)
-		s, err = r.gate.Resource(t.Context(), "places")
-	}
-	if err != nil || s.Sent != 2 {
-		t.Errorf("%+v %v", s, err)
+	r.until("it has ended", func(s sluice.ResourceStatus) bool { return s.InFlight == 0 && s.Sent == 2 }) // which is said in passing
+}
+
+// until waits until something is so of the resource places.
+func (r *rig) until(what string, is func(s sluice.ResourceStatus) bool) {
+	r.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		s, err := r.gate.Resource(r.Context(), "places")
+		if err == nil && is(s) {
+			return
+		}
+		if err != nil || time.Now().After(end) {
+			r.Fatalf("not so: %s: %+v, %v", what, s, err)
+		}
 	}
 }
