@@ -1,7 +1,6 @@
 package deadletter_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // claimEnv makes the test binary a process that claims an entry and waits for its end.
@@ -46,8 +46,8 @@ func otherProcess(t *testing.T, dir, id string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil || said != "<nil>\n" {
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = proctest.Wait(cmd) })
+	if said, err := proctest.Reader(out).ReadString('\n'); err != nil || said != "<nil>\n" {
 		t.Fatalf("the other process could not claim: %q, %v", said, err)
 	}
 	return cmd

@@ -3,11 +3,12 @@ package eventlog
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 const (
@@ -31,7 +32,7 @@ func child(dir string) {
 	}
 }
 
-func start1(t *testing.T, dir, agent string, endless bool) (*exec.Cmd, io.Reader) {
+func start1(t *testing.T, dir, agent string, endless bool) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "EVENTLOG_TEST_CHILD="+dir, "EVENTLOG_TEST_AGENT="+agent)
@@ -46,7 +47,7 @@ func start1(t *testing.T, dir, agent string, endless bool) (*exec.Cmd, io.Reader
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, out
+	return cmd, proctest.Reader(out)
 }
 
 // Processes that write and rotate at the same time lose nothing, and no line is torn.
@@ -59,7 +60,7 @@ func TestManyProcesses(t *testing.T) {
 		running = append(running, cmd)
 	}
 	for _, cmd := range running {
-		if err := cmd.Wait(); err != nil {
+		if err := proctest.Wait(cmd); err != nil {
 			t.Error(err)
 		}
 	}
@@ -71,13 +72,13 @@ func TestKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 5 {
 		cmd, out := start1(t, dir, fmt.Sprint("a", i), true)
-		if text, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(text) != "begun" {
+		if text, err := out.ReadString('\n'); err != nil || strings.TrimSpace(text) != "begun" {
 			t.Fatalf("it said %q, %v", text, err)
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // it was killed
+		_ = proctest.Wait(cmd) // it was killed
 		w := small(dir, childFile)
 		w.Add(send("survivor", i))
 		shut(t, w)

@@ -3,13 +3,19 @@ package main
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"sluice": main})
 }
+
+// scriptsWithin is when a transcript that hangs is killed. All of them take about half a minute on an idle machine.
+const scriptsWithin = 5 * time.Minute
 
 // transcripts are how scripts in testdata are run, on a store of their own: $STORE. What belongs
 // to the machine, such as events, is in $WORK/state/sluice, whatever the store.
@@ -17,7 +23,9 @@ func transcripts(store func(*testscript.Env) (url string, err error)) testscript
 	return testscript.Params{
 		UpdateScripts: os.Getenv("SLUICE_UPDATE") != "",
 		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "capture": capture, "waits": waits, "redis": redis},
+		Deadline:      time.Now().Add(scriptsWithin),
 		Setup: func(env *testscript.Env) error {
+			proctest.DefaultSignals()
 			env.Setenv("XDG_STATE_HOME", env.Getenv("WORK")+"/state")
 			url, err := store(env)
 			env.Setenv("STORE", url)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"os"
@@ -11,14 +12,18 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // post sends a call to a daemon and returns what it answers.
 func post(t *testing.T, url, body string) (int, string) {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +73,16 @@ func TestServeReloads(t *testing.T) {
 			if code, text := post(t, at+"/v1/tickets", `{"resource":"api","agent":"a","wait_ms":0}`); code != 200 {
 				t.Fatalf("%d %s", code, text)
 			}
-			waits := make(chan string)
+			waits := make(chan string, 1)
 			go func() {
 				_, text := post(t, at+"/v1/tickets", `{"resource":"api","agent":"b","wait_ms":600000}`)
 				waits <- text
 			}()
+			late := time.Now().Add(proctest.Patience)
 			for text := ""; !strings.Contains(text, `"b"`); { // until it waits
+				if time.Now().After(late) {
+					t.Fatalf("b does not wait: %s", text)
+				}
 				w, err := http.Get(at + "/v1/why") //nolint:noctx // the test ends the daemon
 				if err != nil {
 					t.Fatal(err)
@@ -126,6 +135,21 @@ func TestServeWithoutAFileHasNothingToReload(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	p.warns("error: not reloaded, the configuration before stays in force: this daemon has no configuration file to read again")
 	p.signal(syscall.SIGTERM)
+	p.ends(0)
+}
+
+// Under nohup a daemon ignores no SIGHUP: it asks for a reload there too, and never ends the daemon.
+func TestServeReloadsUnderNohup(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "sluice.yaml")
+	if err := os.WriteFile(file, []byte("store: mem:\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startCommand(t, []string{"SLUICE_STORE="}, "sh", "-c", `trap "" HUP INT; exec sluice serve --listen 127.0.0.1:0 --config "$0"`, file)
+	p.tells("sluice: listening on ")
+	p.signal(syscall.SIGHUP)
+	p.warns("sluice: reloaded: nothing has changed")
+	p.signal(syscall.SIGINT)
 	p.ends(0)
 }
 

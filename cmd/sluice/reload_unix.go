@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// notifyReload has c told when somebody asks for a reload by a signal.
+// notifyReload sends SIGHUP to c. It does so under nohup too: SIGHUP never ends a daemon, so there is nothing to ignore.
 func notifyReload(c chan<- os.Signal) { signal.Notify(c, syscall.SIGHUP) }

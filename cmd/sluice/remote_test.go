@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/daemon/storeapi"
 	"github.com/sluicehq/sluice/internal/ledger"
+	"github.com/sluicehq/sluice/internal/proctest"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -73,7 +74,7 @@ func TestDaemonIsKilledUnderThoseWhoWait(t *testing.T) {
 	waiter := start(t, append(env, "SLUICE_CONFIG="+file), "run", "--resource", "db", "--agent", "b", "--no-gate", "--deadline", "1m", "--", "echo", "my turn")
 	waiter.warns("waiting for db")
 	first.signal(syscall.SIGKILL)
-	_ = first.cmd.Wait()
+	_ = proctest.Wait(first.cmd)
 	first.ended = true
 	second, _ := serve(strings.TrimPrefix(url, "http://"))
 	release := start(t, env, "release", ticket, "--status", "200")

@@ -5,11 +5,12 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // fleet is a store and a configuration that several processes share.
@@ -42,7 +43,7 @@ func (f *fleet) start(args ...string) *process {
 // agents are those that hold a lease.
 func (f *fleet) agents() (names []string) {
 	f.t.Helper()
-	cmd := exec.Command("sluice", "agents", "--json")
+	cmd := proctest.Command(f.t, "sluice", "agents", "--json")
 	cmd.Env = append(os.Environ(), f.env...)
 	out, err := cmd.Output()
 	var list agentsJSON

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/proctest"
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
@@ -66,7 +67,7 @@ func TestServeWithTLS(t *testing.T) {
 				return d.DialContext(ctx, "unix", socket)
 			}},
 		} {
-			resp, err := (&http.Client{Transport: transport}).Get(url + "/healthz")
+			resp, err := (&http.Client{Transport: transport, Timeout: proctest.Patience}).Get(url + "/healthz")
 			if err != nil {
 				t.Errorf("%s: %s: %v", name, url, err)
 				continue

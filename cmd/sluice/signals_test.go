@@ -56,7 +56,7 @@ func TestCommandIsContinued(t *testing.T) {
 			}
 		}
 	})
-	line, err := p.stdout.ReadString('\n')
+	line, err := p.stdout.ReadString('\n') // or an error in the end
 	close(awake)
 	sender.Wait()
 	if line != "goes on\n" {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // terminal is a terminal with a shell's job in its foreground.
@@ -28,18 +30,32 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { master.Close() })
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var n int
+	control(t, master, func(fd int) error {
+		if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+			return err
+		}
+		n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
+		return err
+	})
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return master, slave
+}
+
+// control does something to a file's descriptor. After Fd the file would have no deadlines.
+func control(t *testing.T, f *os.File, do func(fd int) error) {
+	t.Helper()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
 }
 
 // inTerminal runs sluice as the foreground job of a shell.
@@ -49,8 +65,9 @@ func inTerminal(t *testing.T, args ...string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
+	proctest.DefaultSignals()
 	master, slave := openTerminal(t)
-	term := &terminal{t: t, keys: master, screen: bufio.NewReader(master)}
+	term := &terminal{t: t, keys: master, screen: proctest.Reader(master)}
 	term.job = exec.Command(child(t), append([]string{"shell", sluice}, args...)...)
 	term.job.Stdin, term.job.Stdout, term.job.Stderr = slave, slave, slave
 	term.job.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "SLUICE_STORE=mem:")
@@ -62,7 +79,7 @@ func inTerminal(t *testing.T, args ...string) *terminal {
 	}
 	t.Cleanup(func() {
 		_ = term.job.Process.Kill() // the others get SIGHUP
-		_ = term.job.Wait()
+		_ = proctest.Wait(term.job)
 	})
 	line, err := term.screen.ReadString('\n')
 	if _, bad := fmt.Sscanf(line, "job %d", &term.sluice); bad != nil {
@@ -103,9 +120,7 @@ func TestKeysReachTheCommandOnce(t *testing.T) {
 	term.types("\x1c")
 	term.shows(syscall.SIGQUIT.String())
 	size := &unix.Winsize{Row: 33, Col: 77}
-	if err := unix.IoctlSetWinsize(int(term.keys.Fd()), unix.TIOCSWINSZ, size); err != nil {
-		t.Fatal(err)
-	}
+	control(t, term.keys, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size) })
 	before := term.shows(syscall.SIGWINCH.String())
 	// What is sent later is handled later: by now a second one would have come.
 	if err := syscall.Kill(term.sluice, syscall.SIGUSR1); err != nil {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // childName is the name under which the test binary is a command for run to run.
@@ -122,6 +124,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 
 func startCommand(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
+	proctest.DefaultSignals()
 	p := &process{t: t, cmd: exec.Command(name, args...)}
 	p.cmd.Env = append(append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "SLUICE_STORE=mem:"), env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -141,14 +144,14 @@ func startCommand(t *testing.T, env []string, name string, args ...string) *proc
 		p.stdin.Close()
 		if !p.ended {
 			_ = p.cmd.Process.Kill()
-			_ = p.cmd.Wait()
+			_ = proctest.Wait(p.cmd)
 		}
 	})
 	return p
 }
 
-// output is a pipe that is still there when the command has ended: others may write to it as
-// well.
+// output is a pipe that stays open after the command has ended: other processes may write to it too. A read that waits too long
+// fails.
 func output(t *testing.T) (io.Writer, *bufio.Reader) {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -156,7 +159,7 @@ func output(t *testing.T) (io.Writer, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { read.Close() })
-	return write, bufio.NewReader(read)
+	return write, proctest.Reader(read)
 }
 
 // says reads a line that has to be this one.
@@ -212,7 +215,7 @@ func (p *process) signal(sig os.Signal) {
 // ends waits for the end, which has to have this exit code.
 func (p *process) ends(want int) {
 	p.t.Helper()
-	_ = p.cmd.Wait()
+	_ = proctest.Wait(p.cmd)
 	p.ended = true
 	if got := p.cmd.ProcessState.ExitCode(); got != want {
 		said, _ := p.stderr.Peek(p.stderr.Buffered())

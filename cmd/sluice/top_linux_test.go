@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // In a terminal top draws, acts on keys, and leaves the terminal as it was.
@@ -22,13 +23,13 @@ func TestTopInATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys, terminal := openTerminal(t)
-	if err := unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
-		t.Fatal(err)
-	}
+	control(t, keys, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}) })
+	screen := proctest.Reader(keys)
 	before, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
 	}
+	proctest.DefaultSignals()
 	cmd := exec.Command("sluice", "top", "--store", store)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "SLUICE_CONFIG="+file)
@@ -40,7 +41,7 @@ func TestTopInATerminal(t *testing.T) {
 	var shown strings.Builder
 	read := func() bool {
 		some := make([]byte, 4096)
-		n, err := keys.Read(some) // an error when nobody has it open any more
+		n, err := screen.Read(some) // an error when nobody has it open any more
 		shown.Write(some[:n])
 		return err == nil
 	}
@@ -61,7 +62,7 @@ func TestTopInATerminal(t *testing.T) {
 	}
 	press("py")
 	until("paused in sluice top") // the reason, which the store was told
-	out, err := exec.Command("sluice", "status", "--json", "--store", store, "--config", file).Output()
+	out, err := proctest.Command(t, "sluice", "status", "--json", "--store", store, "--config", file).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestTopInATerminal(t *testing.T) {
 		for read() { // or it could not write to the end
 		}
 	}()
-	if err := cmd.Wait(); err != nil {
+	if err := proctest.Wait(cmd); err != nil {
 		t.Errorf("%v", err)
 	}
 	after, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)

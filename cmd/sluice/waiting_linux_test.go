@@ -6,16 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // On a terminal one line tells what is waited for, and is wiped at the end.
 func TestWaitingShowsOnATerminal(t *testing.T) {
 	store := "file:" + filepath.Join(t.TempDir(), "state")
-	out, err := exec.Command("sluice", "pause", "github", "--for", "10m", "--reason", "a \x1b[31mtest", "--store", store).CombinedOutput()
+	out, err := proctest.Command(t, "sluice", "pause", "github", "--for", "10m", "--reason", "a \x1b[31mtest", "--store", store).CombinedOutput()
 	if err != nil || bytes.ContainsRune(out, '\x1b') {
 		t.Fatalf("pause: %v: %q", err, out)
 	}
-	screen, terminal := openTerminal(t)
+	master, terminal := openTerminal(t)
+	screen := proctest.Reader(master)
 	var stdout bytes.Buffer
 	cmd := exec.Command("sluice", "acquire", "github", "--agent", "a", "--wait", "1h", "--store", store)
 	cmd.Stdout, cmd.Stderr = &stdout, terminal
@@ -34,12 +37,12 @@ func TestWaitingShowsOnATerminal(t *testing.T) {
 	const line = "\r\x1b[Kwaiting for github: paused, expected in 9m5"
 	for !strings.Contains(shown.String(), line) && read() {
 	}
-	if out, err := exec.Command("sluice", "resume", "github", "--store", store).CombinedOutput(); err != nil {
+	if out, err := proctest.Command(t, "sluice", "resume", "github", "--store", store).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for read() {
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := proctest.Wait(cmd); err != nil {
 		t.Errorf("%v; the screen shows %q", err, shown.String())
 	}
 	if got := shown.String(); !strings.HasPrefix(got, line) || !strings.HasSuffix(got, "\r\x1b[K") || strings.Contains(got, "\n") {

@@ -6,10 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // One that is told to end while it waits says so, and leaves nothing in the queue.
@@ -27,7 +28,7 @@ func TestSignalEndsTheWait(t *testing.T) {
 		p.warns(`waiting for db: limit "one" held by holder`)
 		p.signal(sig)
 		p.ends(128 + int(sig))
-		out, err := exec.Command("sluice", append([]string{"why", "db", "--json"}, flags...)...).Output()
+		out, err := proctest.Command(t, "sluice", append([]string{"why", "db", "--json"}, flags...)...).Output()
 		var why struct{ Waiting []any }
 		if err := errors.Join(err, json.Unmarshal(out, &why)); err != nil || len(why.Waiting) != 0 {
 			t.Errorf("who waits: %s, %v", out, err)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // root is where the module is, from a package in test.
@@ -21,6 +23,7 @@ func Main(m *testing.M, binary *string) int {
 		return complain(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // nobody is left to tell
+	proctest.DefaultSignals()
 	*binary = filepath.Join(dir, "sluice")
 	build := exec.Command("go", "build", "-o", *binary, "./cmd/sluice")
 	build.Dir = root

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/ledger"
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // child is a process that spends: until there is nothing left, or without end if it is to be killed. It prints what it
@@ -64,10 +65,10 @@ func start(t *testing.T, dir string, endless bool) (*exec.Cmd, *bufio.Scanner) {
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
+			_ = proctest.Wait(cmd)
 		}
 	})
-	return cmd, bufio.NewScanner(out)
+	return cmd, bufio.NewScanner(proctest.Reader(out))
 }
 
 // Processes share a budget: together they spend it, and no more.
@@ -85,7 +86,7 @@ func TestProcessesShareABudget(t *testing.T) {
 		for outs[i].Scan() {
 			sum += 90
 		}
-		if err := cmd.Wait(); err != nil {
+		if err := proctest.Wait(cmd); err != nil {
 			t.Error(err)
 		}
 	}
@@ -116,7 +117,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 		for out.Scan() { // what it had said by then
 			sum += 90
 		}
-		_ = cmd.Wait() // it was killed
+		_ = proctest.Wait(cmd) // it was killed
 		l := ledger.NewDir(dir, false)
 		got := used(t, l, p)[""]
 		// The last of each may have been settled and not said, or reserved and not settled.

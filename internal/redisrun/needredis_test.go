@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // TestNeedRedis runs scripts/need-redis with a PATH of fakes that note how they were
@@ -57,7 +59,7 @@ func TestNeedRedis(t *testing.T) {
 				}
 				fake(t, dir, program, "exec "+path+` "$@"`)
 			}
-			cmd := exec.Command("/bin/sh", filepath.Join("..", "..", "scripts", "need-redis"))
+			cmd := proctest.Command(t, "/bin/sh", filepath.Join("..", "..", "scripts", "need-redis"))
 			cmd.Env = []string{"PATH=" + dir, "NOTES=" + notes, "SLUICE_REDIS_SERVER=" + c.env}
 			out, err := cmd.CombinedOutput()
 			if ok := err == nil; ok != c.ok {

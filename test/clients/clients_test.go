@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // testsWithin is how long the tests of one client may take. They take seconds.
@@ -19,7 +21,7 @@ const testsWithin = 4 * time.Minute
 func TestPython(t *testing.T) {
 	t.Parallel()
 	python := need(t, "python3", "install Python 3.9 or later, so that python3 is in the PATH")
-	out, err := exec.Command(python, "-c", "import sys; print(sys.version_info >= (3, 9))").CombinedOutput()
+	out, err := proctest.Command(t, python, "-c", "import sys; print(sys.version_info >= (3, 9))").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "True" {
 		t.Fatalf("python3 is too old, or does not run: install Python 3.9 or later (%v, %s)", err, out)
 	}
@@ -29,7 +31,7 @@ func TestPython(t *testing.T) {
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
 	node := need(t, "node", "install Node.js 18 or later; scripts/need-node does it")
-	out, err := exec.Command(node, "--version").Output()
+	out, err := proctest.Command(t, node, "--version").Output()
 	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(string(out)), "v"), ".")
 	if n, bad := strconv.Atoi(major); err != nil || bad != nil || n < 18 {
 		t.Fatalf("node is too old, or does not run: install Node.js 18 or later; scripts/need-node does it (%v, %s)", err, out)

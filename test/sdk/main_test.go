@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // offlineVar leaves the tests out if it is 1.
@@ -40,6 +42,7 @@ func prepared(m *testing.M) int {
 		return complain(err)
 	}
 	defer os.RemoveAll(dir)
+	proctest.DefaultSignals()
 	sluiceBinary = filepath.Join(dir, "sluice")
 	build := exec.Command("go", "build", "-o", sluiceBinary, "../../cmd/sluice")
 	if out, err := build.CombinedOutput(); err != nil {

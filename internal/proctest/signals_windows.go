@@ -1,0 +1,5 @@
+package proctest
+
+import "os"
+
+var inherited []os.Signal
