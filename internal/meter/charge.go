@@ -52,8 +52,7 @@ func SlowBeyond(d *Def, r *Ring) int64 { return 2 * r.slack(d) }
 func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 	switch {
 	case d.Kind == Bucket:
-		r.stood(t, m.Level)
-		m.fill(d, amount)
+		m.fill(d, r, amount)
 	case m.slices(d):
 		*r.at(t / d.Slice) += amount
 		m.Level += amount
@@ -194,6 +193,12 @@ func (m *Meter) pending(d *Def, r *Ring, c *Charge) bool {
 // undrain takes out of a bucket what was charged too much at mark. Nothing is given back
 // a second time: what has drained since has come back by itself, unless the bucket stood
 // above that all the time, for then it would have drained without it just as well.
+//
+// Let the level be L(s), a real number, for s from mark to t. Taking y out of the charge at
+// mark lowers every L(s) by exactly y if and only if y is at most the least of them. So y is
+// a whole number that is at most the least L(s): both bounds below are rounded down. The
+// meter then is what it would be had the charge been smaller by y from the beginning, and
+// y is at most amount: it is never below what the provider has.
 func (m *Meter) undrain(r *Ring, t, mark, amount int64) {
 	if mark < m.Since {
 		return
@@ -205,14 +210,12 @@ func (m *Meter) undrain(r *Ring, t, mark, amount int64) {
 			still = amount - ceilDiv((t-mark)*m.N, m.W)
 		}
 	}
-	back := min(max(still, min(r.lowest(mark, t), m.Level)), amount)
+	back := min(max(still, r.lowest(mark, t)), m.certain(), amount)
 	if back <= 0 {
 		return
 	}
 	r.lower(mark, t, back)
-	if m.Level -= back; m.Level <= 0 {
-		m.Level, m.Rem = 0, 0
-	}
+	m.Level -= back
 }
 
 // takeOut removes an amount from where c stands.

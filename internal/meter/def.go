@@ -166,6 +166,6 @@ func (m *Meter) Resize(d *Def, size, burst int64) error {
 		m.Since = m.Last
 	}
 	m.Cap, m.N, m.W = burst, n, w
-	m.fill(d, 0)
+	m.clamp(d)
 	return nil
 }

@@ -157,8 +157,7 @@ func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
 	for r.Sum > 0 && (r.Tail+1)*d.Slice <= t {
 		if c := r.at(r.Tail); *c > 0 {
 			m.drain(d, (r.Tail+1)*d.Slice)
-			r.stood((r.Tail+1)*d.Slice, m.Level)
-			m.fill(d, *c)
+			m.fill(d, r, *c)
 			m.Held -= *c
 			r.Sum -= *c
 			*c = 0
@@ -167,13 +166,33 @@ func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
 	}
 }
 
-// fill raises a bucket's level, within what the arithmetic can hold. Up to twice the
-// capacity that is certain.
-func (m *Meter) fill(d *Def, amount int64) {
-	if m.Level += amount; m.Level > 2*m.Cap {
-		_, w := m.rate(d)
-		m.Level = min(m.Level, max(maxExact/max(w, 1), 2*m.Cap))
+// fill raises a bucket's level at the time that it was drained to.
+func (m *Meter) fill(d *Def, r *Ring, amount int64) {
+	r.stood(m.Last, m.certain())
+	m.Level += amount
+	m.clamp(d)
+}
+
+// clamp keeps a bucket's level within what the arithmetic can hold. Up to twice the
+// capacity that is certain. After a clamp the level no longer holds every charge in
+// full, so nothing from before it is given back.
+func (m *Meter) clamp(d *Def) {
+	if m.Level <= 2*m.Cap {
+		return
 	}
+	_, w := m.rate(d)
+	if most := max(maxExact/max(w, 1), 2*m.Cap); m.Level > most {
+		m.Level, m.Since = most, m.Last+1
+	}
+}
+
+// certain returns the whole units that have not drained. Level is rounded up, because
+// it takes room. What is given back frees room, so it must be measured by this.
+func (m *Meter) certain() int64 {
+	if m.Rem > 0 {
+		return m.Level - 1
+	}
+	return m.Level
 }
 
 // expire drops the slices of a rolling window whose last moment is a window old.

@@ -61,7 +61,7 @@ func (m *Meter) bucketReady(d *Def, r *Ring, t, deficit int64) int64 {
 			before := probe.Level
 			probe.drain(d, (k+1)*d.Slice)
 			deficit -= before - probe.Level
-			probe.fill(d, c)
+			probe.fill(d, nil, c)
 		}
 	}
 	n, w := m.rate(d)

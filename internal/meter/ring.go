@@ -20,7 +20,7 @@ type Ring struct {
 }
 
 // mark remembers how much of a rolling window had come back by a moment, at the most; or
-// the lowest level of a bucket in a stretch of time, which at numbers.
+// the lowest level of a bucket in a stretch of time, rounded down; at numbers the stretch.
 type mark struct{ at, n int64 }
 
 // marks is how many a ring has: they reach back an eighth of a window at least.
@@ -56,7 +56,8 @@ func (r *Ring) goneSince(t int64) (int64, bool) {
 // far enough for an answer to be read to its end.
 const stretch = 30_000_000
 
-// stood notes that a bucket stands at level, before anything is added to it.
+// stood notes that a bucket stands at level for certain, before anything is added to it.
+// Times never go back: an older stretch would overwrite a newer one.
 func (r *Ring) stood(t, level int64) {
 	if r == nil {
 		return

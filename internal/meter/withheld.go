@@ -35,7 +35,7 @@ func (m *Meter) rate(d *Def) (n, w int64) {
 func (m *Meter) Rerate(d *Def) {
 	if d.Kind == Bucket {
 		m.Rem = 0 // part of a unit in the old scale
-		m.fill(d, 0)
+		m.clamp(d)
 	}
 }
 

@@ -2651,7 +2651,7 @@ end
 F.meter_Meter_Rerate = function(m, d)
  if (d[1] == 0) then
   m[6] = 0
-  F.meter_Meter_fill(m, d, 0)
+  F.meter_Meter_clamp(m, d)
  end
 end
 F.gate_Gate_ramp = function(g, t)
@@ -2951,8 +2951,7 @@ end
 F.meter_Meter_add = function(m, d, r, t, amount)
  do
   if (d[1] == 0) then
-   F.meter_Ring_stood(r, t, m[5])
-   F.meter_Meter_fill(m, d, amount)
+   F.meter_Meter_fill(m, d, r, amount)
   elseif F.meter_Meter_slices(m, d) then
    local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
    t1_[t1_o+1] = (t1_[t1_o+1] + amount)
@@ -3776,8 +3775,7 @@ F.meter_Meter_settlePending = function(m, d, r, t)
     local c, c_o = F.meter_Ring_at(r, r[1])
     if (c[c_o+1] > 0) then
      F.meter_Meter_drain(m, d, (((r[1] + 1)) * d[5]))
-     F.meter_Ring_stood(r, (((r[1] + 1)) * d[5]), m[5])
-     F.meter_Meter_fill(m, d, c[c_o+1])
+     F.meter_Meter_fill(m, d, r, c[c_o+1])
      m[4] = (m[4] - c[c_o+1])
      r[3] = (r[3] - c[c_o+1])
      c[c_o+1] = 0
@@ -3852,12 +3850,15 @@ F.meter_Ring_regain = function(r, t)
   end
  end
 end
-F.meter_Meter_fill = function(m, d, amount)
+F.meter_Meter_clamp = function(m, d)
+ if (m[5] <= (2 * m[1])) then
+  return 
+ end
+ local _, w = F.meter_Meter_rate(m, d)
  do
-  m[5] = (m[5] + amount)
-  if (m[5] > (2 * m[1])) then
-   local _, w = F.meter_Meter_rate(m, d)
-   m[5] = min(m[5], max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[1])))
+  local most = max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[1]))
+  if (m[5] > most) then
+   m[5], m[10] = most, (m[7] + 1)
   end
  end
 end
@@ -4228,18 +4229,10 @@ end
 F.meter_Ring_at = function(r, slice)
  return r.slot, (u64(slice) % 512)
 end
-F.meter_Ring_stood = function(r, t, level)
- if (r == nil) then
-  return 
- end
- do
-  local m, m_o = r, ((quo(t, 30000000) % 8))*2+8
-  if (m[m_o+1] == quo(t, 30000000)) then
-   m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
-  else
-   m[m_o+1], m[m_o+2] = quo(t, 30000000), level
-  end
- end
+F.meter_Meter_fill = function(m, d, r, amount)
+ F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
+ m[5] = (m[5] + amount)
+ F.meter_Meter_clamp(m, d)
 end
 F.meter_Meter_Resize = function(m, d, size, burst)
  if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then
@@ -4266,7 +4259,7 @@ F.meter_Meter_Resize = function(m, d, size, burst)
   m[10] = m[7]
  end
  m[1], m[2], m[3] = burst, n, w
- F.meter_Meter_fill(m, d, 0)
+ F.meter_Meter_clamp(m, d)
  return nil
 end
 F.meter_Def_phased = function(d, width)
@@ -4737,17 +4730,12 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount)
    still = (amount - F.meter_ceilDiv((((t - mark)) * m[2]), m[3]))
   end
  end
- local back = min(max(still, min(F.meter_Ring_lowest(r, mark, t), m[5])), amount)
+ local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
  if (back <= 0) then
   return 
  end
  F.meter_Ring_lower(r, mark, t, back)
- do
-  m[5] = (m[5] - back)
-  if (m[5] <= 0) then
-   m[5], m[6] = 0, 0
-  end
- end
+ m[5] = (m[5] - back)
 end
 F.policy_gap = function(amount, size, window)
  return ceil(((amount * window) / size))
@@ -4957,6 +4945,25 @@ F.order_Queue_memberOf = function(lane, class, agent)
  F.order_Queue_enterIdle(i)
  return i
 end
+F.meter_Ring_stood = function(r, t, level)
+ if (r == nil) then
+  return 
+ end
+ do
+  local m, m_o = r, ((quo(t, 30000000) % 8))*2+8
+  if (m[m_o+1] == quo(t, 30000000)) then
+   m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
+  else
+   m[m_o+1], m[m_o+2] = quo(t, 30000000), level
+  end
+ end
+end
+F.meter_Meter_certain = function(m)
+ if (m[6] > 0) then
+  return (m[5] - 1)
+ end
+ return m[5]
+end
 F.meter_Rate = function(size, window, capacity)
  local n = 0
  local w = 0
@@ -5096,7 +5103,7 @@ F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
      local before = probe[5]
      F.meter_Meter_drain(probe, d, (((k + 1)) * d[5]))
      deficit = (deficit - (before - probe[5]))
-     F.meter_Meter_fill(probe, d, c)
+     F.meter_Meter_fill(probe, d, nil, c)
     until true
     if t1_ then break end
     k = (k + 1)
