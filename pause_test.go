@@ -274,7 +274,10 @@ func TestHintOverrulesTheFormula(t *testing.T) {
 			{7500 * time.Millisecond, 7500 * time.Millisecond},
 			{time.Millisecond, 2 * time.Second}, // at least 1 s, doubled each time
 			{time.Millisecond, 4 * time.Second},
+			{1000 * 24 * time.Hour, 8 * time.Minute}, // absurd: the formula counts
 			{48 * time.Hour, 24 * time.Hour},
+			{0, 24*time.Hour - 15*time.Minute}, // the probe at the cap's interval: what was said before still holds
+			{10 * time.Minute, 10 * time.Minute},
 			{0, 15 * time.Minute},
 		} {
 			refuse(t, c.gate, sluice.Answer{RetryAfter: p.hint})

@@ -115,7 +115,9 @@ type GateStatus struct {
 	Scope string     `json:"scope"`
 	Phase string     `json:"phase"`
 	Until *time.Time `json:"until"`
-	Cause string     `json:"cause"`
+	// ProbeAt is when one request may test a pause that is longer than the backoff's cap; nil if none may.
+	ProbeAt *time.Time `json:"probe_at"`
+	Cause   string     `json:"cause"`
 }
 
 // CallerStatus is what was sent, by one agent or by all.
@@ -229,7 +231,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		})
 	}
 	for _, g := range snap.Gates {
-		s.Gates = append(s.Gates, GateStatus{Scope: g.Scope, Phase: g.Phase, Until: c.moment(g.Until), Cause: g.Cause})
+		s.Gates = append(s.Gates, GateStatus{Scope: g.Scope, Phase: g.Phase, Until: c.moment(g.Until), ProbeAt: c.moment(g.Probe), Cause: g.Cause})
 		if g.Scope == "" {
 			s.PauseReason, s.Consecutive429 = g.Cause, g.Consecutive
 			if g.Phase == "paused" {

@@ -174,10 +174,18 @@ func parseMillis(s string) (float64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseFloat(s, 64)
-	if err != nil {
+	if err != nil || n > float64(MaxReset/time.Millisecond) {
 		return 0, false
 	}
-	return min(n, float64(retry.MaxHint/time.Millisecond)), true
+	return n, true
+}
+
+// hinted reports a Retry-After that makes sense. One that does not counts as none.
+func (rd *reader) hinted() bool {
+	ignored := rd.ignored
+	_, ok := rd.hint()
+	rd.ignored = ignored // whoever reads it counts it
+	return ok
 }
 
 // cached reports an answer that a cache gave: the provider has not seen the request.

@@ -21,6 +21,9 @@ func FuzzObserve(f *testing.F) {
 	f.Add(403, "X-RateLimit-Limit: 60\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 1794726060\nX-RateLimit-Resource: core", bodyPrimary)
 	f.Add(200, "X-RateLimit-Resource: graphql\nX-RateLimit-Remaining: 0", bodyGraphQL)
 	f.Add(200, "x-ratelimit-reset-tokens: 6m0s\nx-ratelimit-limit-req-minute: 5;w=9, 7;w=8", `{"errors":[{"type":1}]}`)
+	f.Add(429, "Retry-After: 99999999999999999999\nretry-after-ms: 1e400\nX-RateLimit-Reset: 253402300799", `{"error":{"message":"try again in 1e400s"}}`)
+	f.Add(429, "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\nDate: Mon, 01 Jan 0001 00:00:00 GMT", "retry in inf")
+	f.Add(503, "Retry-After: 21600\nRateLimit: \"a\";r=0;t=21600", "")
 	f.Fuzz(func(t *testing.T, status int, lines, body string) {
 		h := map[string][]string{}
 		for line := range strings.Lines(lines) {

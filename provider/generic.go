@@ -93,7 +93,7 @@ func (rd *reader) bound(all []Limit) []Limit {
 // verdictOf tells what a status means. An answer that is not about the quota, a 401 or a 404
 // too, proves that the limits let the request pass.
 func verdictOf(r *Response, rd *reader, limits []Limit) sluice.Verdict {
-	hinted := rd.has("retry-after")
+	hinted := rd.hinted()
 	switch s := r.Status; {
 	case s < 200 || s > 599:
 		return sluice.VerdictNone
@@ -118,7 +118,7 @@ func verdictOf(r *Response, rd *reader, limits []Limit) sluice.Verdict {
 // refusal tells a busy limit from a quota that is gone for long. A Retry-After overrules
 // resets, and with it nothing needs to be guessed.
 func refusal(rd *reader, limits []Limit) sluice.Verdict {
-	if rd.has("retry-after") || rd.has("retry-after-ms") {
+	if rd.hinted() {
 		return sluice.VerdictThrottled
 	}
 	if l := binding(limits); l != nil && l.Remaining == 0 && max(l.ResetIn, l.Window) >= longReset && l.ResetIn > 0 {
@@ -126,6 +126,20 @@ func refusal(rd *reader, limits []Limit) sluice.Verdict {
 	}
 	return sluice.VerdictThrottled
 }
+
+// confirm tells a long hint that the answer proves from one that has to be believed: a quota with nothing left
+// comes back when the hint says. Nobody need test that pause.
+func (o *Observation) confirm() {
+	if o.Verdict != sluice.VerdictThrottled || !o.Hinted || o.RetryAfter < longReset {
+		return
+	}
+	if l := binding(o.Limits); l != nil && l.Remaining == 0 && l.ResetIn >= o.RetryAfter-resetSlop {
+		o.Verdict = sluice.VerdictExhausted
+	}
+}
+
+// resetSlop is how far two statements of the same moment may be apart: both are rounded.
+const resetSlop = 2 * time.Second
 
 // limited reports a refusal because of a limit that does not have the status of one. The last
 // request of a window may be refused for another reason: then its body says so.
@@ -159,6 +173,7 @@ func (o *Observation) explain(status int, rd *reader) {
 		return
 	}
 	o.Cause = "status " + strconv.Itoa(status)
+	defer o.confirm()
 	if o.RetryAfter, o.Hinted = rd.hint(); o.Hinted {
 		return
 	}

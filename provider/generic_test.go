@@ -176,6 +176,9 @@ func TestGenericVerdicts(t *testing.T) {
 		{"a daily quota", 429, []string{`RateLimit-Policy: "day";q=1000;w=86400`, `RateLimit: "day";r=0;t=7200`}, "", sluice.VerdictExhausted, 2 * time.Hour},
 		{"the end of an hourly quota", 429, []string{`RateLimit-Policy: "h";q=1000;w=3600`, `RateLimit: "h";r=0;t=20`}, "", sluice.VerdictExhausted, 20 * time.Second},
 		{"Retry-After before the reset", 429, []string{"Retry-After: 3", `RateLimit: "h";r=0;t=7200`}, "", sluice.VerdictThrottled, 3 * time.Second},
+		{"Retry-After that the reset confirms", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=0;t=7201`}, "", sluice.VerdictExhausted, 2 * time.Hour},
+		{"Retry-After past the reset", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=0;t=60`}, "", sluice.VerdictThrottled, 2 * time.Hour},
+		{"Retry-After though something remains", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=5;t=7200`}, "", sluice.VerdictThrottled, 2 * time.Hour},
 		{"402", 402, nil, "", sluice.VerdictBilling, -1},
 		{"402 that comes back", 402, []string{"Retry-After: 60"}, "", sluice.VerdictExhausted, time.Minute},
 		{"403 with Retry-After", 403, []string{"Retry-After: 60"}, "", sluice.VerdictThrottled, time.Minute},
@@ -229,5 +232,68 @@ func TestTooMuchIsIgnored(t *testing.T) {
 	o := Generic{}.Observe(&Response{Status: 200, Header: h}, made)
 	if len(o.Limits) != maxLimits || o.Ignored < 100 {
 		t.Errorf("%d limits, %d ignored", len(o.Limits), o.Ignored)
+	}
+}
+
+// One absurd number must not hold everybody: it counts as not stated, wherever it stands.
+func TestAbsurdRetryAfterIsDiscarded(t *testing.T) {
+	values := []string{
+		"99999999999999999999", "2678401", "1e400", "1e9", "inf", "Infinity", "NaN", "-1", "-5", "+5", "0x7fffffff", "9223372036854775807",
+		"9223372036854775808", "18446744073709551616", strings.Repeat("9", 400), "1.5.5", "..", "1_000",
+		"Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 01 Jan 1970 00:00:00 GMT", "9999-12-31T23:59:59Z", "32d", "31d1s", "1000000h", "-5s",
+	}
+	for _, name := range Names() {
+		d, _ := Lookup(name)
+		for _, field := range []string{
+			"Retry-After", "Retry-After-Ms", "X-RateLimit-Reset", "RateLimit-Reset", "anthropic-ratelimit-requests-reset", "x-ratelimit-reset-requests",
+			"x-ratelimit-renewalperiod-requests",
+		} {
+			for _, v := range values {
+				if field == "Retry-After-Ms" && (v == "2678401") {
+					continue // three quarters of an hour
+				}
+				h := header(field+": "+v, "X-RateLimit-Remaining: 0")
+				o := d.Observe(&Response{Status: 429, Header: h}, late)
+				if o.Hinted {
+					t.Errorf("%s believes %s: %s, and waits for %v", name, field, v, o.RetryAfter)
+				}
+			}
+		}
+		for _, v := range values {
+			for _, body := range []string{
+				`{"error":{"code":429,"details":[{"retryDelay":"` + v + `"}]}}`,
+				`{"error":{"message":"rate limit: try again in ` + v + ` seconds"}}`,
+				`{"error":{"message":"retry after ` + v + `"}}`,
+				`{"error":{"metadata":{"headers":{"X-RateLimit-Reset":"` + v + `"}}}}`,
+			} {
+				if o := d.Observe(&Response{Status: 429, Header: header(), Body: []byte(body)}, late); o.Hinted && o.RetryAfter > time.Hour {
+					t.Errorf("%s believes %s, and waits for %v", name, body, o.RetryAfter)
+				}
+			}
+		}
+	}
+}
+
+// A field that makes no sense must not hide one that does.
+func TestAbsurdRetryAfterHidesNothing(t *testing.T) {
+	absurd := "Retry-After: 99999999999999999999"
+	for _, tt := range []struct {
+		name    string
+		status  int
+		lines   []string
+		verdict sluice.Verdict
+		wait    time.Duration
+	}{
+		{"milliseconds", 429, []string{"retry-after-ms: 2500"}, sluice.VerdictThrottled, 2500 * time.Millisecond},
+		{"a reset", 429, []string{"X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, sluice.VerdictThrottled, 40 * time.Second},
+		{"a quota that is gone", 429, []string{`RateLimit-Policy: "day";q=1000;w=86400`, `RateLimit: "day";r=0;t=7200`}, sluice.VerdictExhausted, 2 * time.Hour},
+		{"a billing stop", 402, nil, sluice.VerdictBilling, -1},
+		{"an overload", 503, nil, sluice.VerdictOverloaded, -1},
+		{"nothing", 429, nil, sluice.VerdictThrottled, -1},
+	} {
+		o := Generic{}.Observe(&Response{Status: tt.status, Header: header(append(tt.lines, absurd)...)}, late)
+		if o.Verdict != tt.verdict || o.Hinted != (tt.wait >= 0) || o.Hinted && o.RetryAfter != tt.wait || o.Ignored == 0 {
+			t.Errorf("%s: %+v, want %v and %v", tt.name, o, tt.verdict, tt.wait)
+		}
 	}
 }

@@ -20,19 +20,20 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
 
 // Bounds on what is read of an answer.
 const (
-	MaxBody   = 64 << 10            // bytes of a body that are looked at
-	MaxReset  = 31 * 24 * time.Hour // a reset further away than that is a mistake
-	maxLimits = store.MaxLimits     // that one answer can state
-	maxFields = 64                  // header fields that speak of limits
-	maxValue  = 1024                // bytes in the value of one
-	maxName   = 64                  // bytes in the name of a field, a policy or a unit
-	longReset = store.LightFrom     // a quota that takes so long to come back is gone, not merely busy
-	leastHint = time.Second         // what a gate makes of any shorter hint
+	MaxBody   = 64 << 10          // bytes of a body that are looked at
+	MaxReset  = retry.Implausible // a reset further away than that is a mistake
+	maxLimits = store.MaxLimits   // that one answer can state
+	maxFields = 64                // header fields that speak of limits
+	maxValue  = 1024              // bytes in the value of one
+	maxName   = 64                // bytes in the name of a field, a policy or a unit
+	longReset = store.LightFrom   // a quota that takes so long to come back is gone, not merely busy
+	leastHint = time.Second       // what a gate makes of any shorter hint
 	unstated  = int64(sluice.NotStated)
 )
 

@@ -5,11 +5,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/retry"
 )
 
 // past is how long ago a reset may have been: answers are made late and clocks of one
 // provider differ, but yesterday's reset is a mistake.
-const past = 24 * time.Hour
+const past = retry.Stale
 
 // longestTime is the longest text that can be a time or a duration.
 const longestTime = 40
@@ -124,10 +126,10 @@ func parseSpan(s string) (time.Duration, bool) {
 		s = rest
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 || d > MaxReset {
+	if err != nil {
 		return 0, false
 	}
-	return days + d, true
+	return inRange(days + min(max(d, -1), MaxReset+1))
 }
 
 // parseDelay reads a number of seconds, with or without a fraction, and nothing else.

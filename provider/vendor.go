@@ -112,7 +112,8 @@ func (v *vendor) wait(o *Observation, f *failure, ruled *rule, rd *reader) {
 	default:
 		return
 	}
-	if d, ok := f.wait(rd.base); ok && (!o.Hinted || !rd.has("retry-after") && !rd.has("retry-after-ms")) {
+	defer o.confirm()
+	if d, ok := f.wait(rd.base); ok && (!o.Hinted || !rd.hinted()) {
 		o.RetryAfter, o.Hinted = d, true
 	}
 	if v.renewal {

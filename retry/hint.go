@@ -19,8 +19,9 @@ const (
 
 // ParseRetryAfter reads the value of a Retry-After header: seconds, with or without
 // a fraction, or an HTTP date. It returns how long to wait from now, between 0
-// and [MaxHint], and whether the value made sense. A date that has passed is a
-// wait of 0; negative numbers, NaN and the like are no hint at all.
+// and [MaxHint], and whether the value made sense. A date that has just passed is a
+// wait of 0. Negative numbers, NaN, waits of more than [Implausible] and dates before
+// [Stale] are no hint at all.
 //
 // A date is on the server's clock: pass the response's own Date as now where it
 // has one, and the difference is right even if the two clocks are not.
@@ -36,8 +37,11 @@ func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	// Sub saturates, so a date millennia away is bounded like any other.
-	return min(max(0, at.Sub(now)), MaxHint), true
+	d := at.Sub(now) // it saturates: a date millennia away is still too far
+	if d > Implausible || d < -Stale {
+		return 0, false
+	}
+	return min(max(0, d), MaxHint), true
 }
 
 // isDecimal keeps out what ParseFloat takes besides plain numbers: signs,
@@ -53,10 +57,10 @@ func parseSeconds(s string) (time.Duration, bool) {
 	}
 	// Compared before the conversion: a float that no Duration can hold converts
 	// to anything.
-	if seconds >= MaxHint.Seconds() {
-		return MaxHint, true
+	if seconds > Implausible.Seconds() {
+		return 0, false
 	}
-	return time.Duration(seconds * float64(time.Second)), true
+	return min(time.Duration(seconds*float64(time.Second)), MaxHint), true
 }
 
 func parseDate(s string, now time.Time) (time.Time, bool) {

@@ -27,18 +27,27 @@ func TestParseRetryAfter(t *testing.T) {
 		{"00012", 12 * sec, true},
 		{"86399", 86399 * sec, true},
 		{"86401", retry.MaxHint, true},
-		{"99999999999999999999999999999999", retry.MaxHint, true},
+		{"2678400", retry.MaxHint, true}, // 31 days
 
 		{"Wed, 04 Mar 2026 12:01:30 GMT", 90 * sec, true},
 		{"Wednesday, 04-Mar-26 12:01:30 GMT", 90 * sec, true},
 		{"Wed Mar  4 12:01:30 2026", 90 * sec, true},
 		{"Wed, 04 Mar 2026 11:59:59 GMT", 0, true},
-		{"Thu, 01 Jan 1970 00:00:00 GMT", 0, true},
-		{"Fri, 31 Dec 9999 23:59:59 GMT", retry.MaxHint, true},
-		// Two digits of a year: at most 50 years ahead, else the past.
-		{"Monday, 02-Mar-76 12:00:00 GMT", retry.MaxHint, true},
-		{"Monday, 02-Mar-77 12:00:00 GMT", 0, true},
-		{"Thursday, 31-Dec-99 23:59:59 GMT", 0, true},
+		{"Tue, 03 Mar 2026 12:00:00 GMT", 0, true},
+		{"Fri, 03 Apr 2026 12:00:00 GMT", retry.MaxHint, true},
+
+		// Nobody means that.
+		{"2678401", 0, false},
+		{"99999999999999999999", 0, false},
+		{"99999999999999999999999999999999", 0, false},
+		{"1e400", 0, false},
+		{"Tue, 03 Mar 2026 11:59:59 GMT", 0, false}, // more than a day ago
+		{"Thu, 01 Jan 1970 00:00:00 GMT", 0, false},
+		{"Sat, 04 Apr 2026 12:00:01 GMT", 0, false}, // more than 31 days ahead
+		{"Fri, 31 Dec 9999 23:59:59 GMT", 0, false},
+		{"Monday, 02-Mar-76 12:00:00 GMT", 0, false}, // two digits of a year: at most 50 years ahead, else the past
+		{"Monday, 02-Mar-77 12:00:00 GMT", 0, false},
+		{"Thursday, 31-Dec-99 23:59:59 GMT", 0, false},
 
 		{"", 0, false},
 		{" ", 0, false},

@@ -24,6 +24,13 @@ const (
 // MaxHint bounds what a server can make a caller wait.
 const MaxHint = 24 * time.Hour
 
+// A hint that is longer than Implausible, or a date that is longer ago than Stale, is a mistake of
+// the server's, such as the year 9999. It counts as no hint.
+const (
+	Implausible = 31 * 24 * time.Hour
+	Stale       = 24 * time.Hour
+)
+
 // hintJitter spreads callers that were given the same hint.
 const hintJitter = time.Second
 

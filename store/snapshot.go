@@ -117,9 +117,11 @@ type Member struct {
 
 // GateState is a pause, probe or ramp in force.
 type GateState struct {
-	Scope       string // "" : the whole pool; else such as "model=opus"
-	Phase       string // paused, probing, ramping
-	Until       Time
+	Scope string // "" : the whole pool; else such as "model=opus"
+	Phase string // paused, probing, ramping
+	Until Time
+	// Probe is when one request may test a pause that is longer than the backoff's cap; 0: none may.
+	Probe       Time
 	Since       Time
 	Consecutive int
 	Cause       string

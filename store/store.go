@@ -25,9 +25,10 @@ const (
 	MaxAmount  = 1 << 40 // largest size of a limit and largest cost of a request
 	MaxWindow  = 100 * 24 * time.Hour
 	MaxTTL     = 24 * time.Hour
-	MaxBatch   = 4096 // operations in one Apply
-	MaxWaits   = 16   // agents that one agent can wait for
-	MaxSamples = 64   // of a breaker
+	MaxHint    = 31 * 24 * time.Hour // a RetryAfter beyond it is a mistake and counts as none
+	MaxBatch   = 4096                // operations in one Apply
+	MaxWaits   = 16                  // agents that one agent can wait for
+	MaxSamples = 64                  // of a breaker
 	MaxSlots   = 1 << 20
 	MaxLeases  = 1 << 17 // of one pool
 	MaxMembers = 4096    // of one pool: processes that have a share while the store cannot be reached

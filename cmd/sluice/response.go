@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/retry"
 )
 
 // response are the flags that say what a provider answered, shared by release and observe.
@@ -56,6 +57,9 @@ func (r *response) read() (*provider.Response, error) {
 	}
 	if r.cmd.Flags().Changed("status") && r.status < 400 {
 		return bad("leave out one of them", "--retry-after: it goes with a refusal, not with status %d", r.status)
+	}
+	if time.Duration(r.retryAfter) > retry.Implausible {
+		return bad("give a time of at most 31 days, such as 30s or 6h", "--retry-after: %v is too long", time.Duration(r.retryAfter))
 	}
 	if res.Status == 0 {
 		res.Status = 429

@@ -161,7 +161,7 @@ func (s *screen) pause(r *sluice.ResourceStatus, g *sluice.GateStatus) string {
 	text := g.Phase
 	switch {
 	case g.Phase == "paused" && g.Until != nil:
-		text = "paused, " + show.Left(g.Until, s.now) + " left"
+		text = "paused, " + show.For(g.Until, s.now) + " left"
 	case g.Phase == "probing":
 		text = "probing: one request finds out whether the pause is over"
 	case g.Phase == "ramping":
@@ -172,6 +172,9 @@ func (s *screen) pause(r *sluice.ResourceStatus, g *sluice.GateStatus) string {
 	}
 	if g.Cause != "" && g.Phase == "paused" {
 		text += ": " + s.Text(g.Cause, textWidth)
+	}
+	if g.ProbeAt != nil {
+		text += "; one request tries again " + show.In(g.ProbeAt, s.now)
 	}
 	if n := r.Consecutive429; n > 1 && g.Scope == "" {
 		text += fmt.Sprintf(" (%d refusals in a row)", n)

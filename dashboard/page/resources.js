@@ -172,7 +172,8 @@ function remarks(r, now) {
   for (const g of r.gates ?? []) {
     if (g.phase === 'paused' && !g.scope) whole = true;
     const what = { paused: 'Paused', probing: 'Probing: one request at a time', ramping: 'Ramping up' }[g.phase] ?? clean(g.phase, 20);
-    list.push({ key: g.scope + '\u0000' + g.phase, kind: g.phase === 'paused' ? 'bad' : 'warn', say: what, scope: g.scope, until: g.until, text: g.cause });
+    list.push({ key: g.scope + '\u0000' + g.phase, kind: g.phase === 'paused' ? 'bad' : 'warn', say: what, scope: g.scope, until: g.until,
+      text: g.cause + (g.probe_at ? '; one request tries again ' + until(g.probe_at, now) : '') });
   }
   if (!whole && pausedNow(r, now)) list.unshift({ key: 'pause', kind: 'bad', say: 'Paused', until: r.paused_until, text: r.pause_reason });
   for (const l of r.limits ?? []) {

@@ -1,6 +1,10 @@
 // Package gate decides when a pool is held as a whole: the pause after a refusal
 // and how it escalates, the one probe that goes out when it ends, and the ramp that
 // follows. Pure decisions: time is an argument.
+//
+// A refusal can ask for a pause that is longer than the backoff's cap. The gate believes
+// it, and checks it: one request for everybody goes out at the cap's interval. Its success ends
+// the pause. A person's pause and a quota that is known to be gone are not checked.
 package gate
 
 import "math/bits"
@@ -28,7 +32,7 @@ const (
 	rampSteps  = 20               // then a million a step is no bound any more
 	maxBlanks  = 3                // probes in a row that proved nothing
 	maxHint    = 24 * 3600e6      // longest pause that a hint can cause
-	maxOutage  = 31 * 24 * 3600e6 // longest pause for a quota that is gone
+	maxOutage  = 31 * 24 * 3600e6 // longest pause for a quota that is gone; a longer hint is a mistake
 	baseOfHint = second           // a hint counts for at least this, doubled like the pause
 	stragglers = 600 * second     // how long answers from before a pause may come
 	abandoned  = 3600 * second    // nobody has come back for so long
@@ -61,7 +65,8 @@ type Gate struct {
 	probe     int32 // ticket of the probe that is out
 	blanks    int32 // probes in a row that proved nothing
 	probeAt   int64
-	nextProbe int64
+	nextProbe int64 // no probe goes before; while paused, none at all if the pause ends first
+	every     int64 // time between probes of a long pause
 	rampFrom  int64 // 0: from the first grant on
 	sent      int64 // grants since rampFrom
 }
@@ -83,8 +88,12 @@ func (g *Gate) Abandoned(t int64) bool {
 type Verdict struct {
 	OK    bool
 	Phase Phase // that holds
-	At    int64 // when to ask again
+	At    int64 // when the phase is over
+	Next  int64 // when to ask again, at or before At
 }
+
+// until is a verdict that holds until at.
+func until(phase Phase, at int64) Verdict { return Verdict{Phase: phase, At: at, Next: at} }
 
 // pass brings the gate to t: what time alone has done by then does not depend on who looked
 // in between.
@@ -105,20 +114,32 @@ func (g *Gate) Allow(t int64) Verdict {
 	g.pass(t)
 	switch g.Phase {
 	case Paused:
-		return Verdict{Phase: Paused, At: g.Until}
+		return Verdict{OK: t >= g.nextProbe, Phase: Paused, At: g.Until, Next: min(g.nextProbe, g.Until)}
 	case Probing:
 		if g.probe != 0 {
-			return Verdict{Phase: Probing, At: g.probeAt + silence}
+			return until(Probing, g.probeAt+silence)
 		}
-		return Verdict{OK: t >= g.nextProbe, Phase: Probing, At: g.nextProbe}
+		v := until(Probing, g.nextProbe)
+		v.OK = t >= g.nextProbe
+		return v
 	case Ramping:
 		if g.rampFrom == 0 {
 			return Verdict{OK: true, Phase: Ramping}
 		}
 		step := (t - g.rampFrom) / rampStep
-		return Verdict{OK: g.sent < 1<<step, Phase: Ramping, At: g.rampFrom + (step+1)*rampStep}
+		v := until(Ramping, g.rampFrom+(step+1)*rampStep)
+		v.OK = g.sent < 1<<step
+		return v
 	}
 	return Verdict{OK: true}
+}
+
+// NextProbe is when a probe may go before the pause is over; 0 if none may.
+func (g *Gate) NextProbe() int64 {
+	if g.Phase != Paused || g.nextProbe >= g.Until {
+		return 0
+	}
+	return g.nextProbe
 }
 
 // Behind is about how long after the first one goes that goes behind n others when a gate opens:
@@ -128,6 +149,8 @@ func Behind(n int64) int64 { return rampStep * int64(bits.Len64(uint64(max(n, 0)
 // Sent notes a grant that Allow let through.
 func (g *Gate) Sent(t int64, ticket int32) {
 	switch g.Phase {
+	case Paused:
+		g.probe, g.probeAt, g.nextProbe = ticket, t, t+max(g.every, second)
 	case Probing:
 		g.probe, g.probeAt = ticket, t
 	case Ramping:
@@ -157,27 +180,53 @@ func (g *Gate) ramp(t int64) {
 // only those granted after the latest pause began do, so a burst counts once.
 func (g *Gate) Throttled(t, granted, hint int64, b Backoff) bool {
 	g.pass(t)
+	hint = plausible(hint)
 	if granted <= g.Since {
 		if g.Phase == Paused && hint > 0 {
-			g.Until = max(g.Until, t+min(hint, maxHint))
+			g.prolong(t+min(hint, maxHint), b.Cap)
 		}
 		return false
 	}
 	g.Throttles++
-	g.pause(t, pauseFor(hint, b, g.Throttles))
+	end := t + pauseFor(hint, b, g.Throttles)
+	if hint == 0 { // a probe of a long pause learned nothing new of its end
+		end = max(end, g.end(t))
+	}
+	g.pause(t, end, min(end, t+b.Cap))
+	g.every = b.Cap
 	return true
 }
 
+// prolong moves the end of a pause. Its probes stay as they are due from when it began: who
+// repeats a hint must not put them off for ever.
+func (g *Gate) prolong(end, every int64) {
+	if end > g.Until {
+		g.Until, g.every = end, every
+		g.nextProbe = max(g.nextProbe, min(end, g.Since+every))
+	}
+}
+
 // Overloaded is Throttled for a provider that is over its capacity as a whole: it
-// has a scale of its own.
-func (g *Gate) Overloaded(t, granted, hint int64, b Backoff) bool {
+// has a scale of its own. Probes of a long pause go as often as after a refusal. An
+// overload that a probe meets says nothing of the pause that it probes.
+func (g *Gate) Overloaded(t, granted, hint int64, b Backoff, every int64) bool {
 	g.pass(t)
 	if granted <= g.Since {
 		return false
 	}
 	g.Overloads++
-	g.pause(t, pauseFor(hint, b, g.Overloads))
+	end := max(t+pauseFor(plausible(hint), b, g.Overloads), g.end(t))
+	g.pause(t, end, min(end, t+every))
+	g.every = every
 	return true
+}
+
+// plausible drops a hint that cannot be meant: the plain formula counts then.
+func plausible(hint int64) int64 {
+	if hint > maxOutage {
+		return 0
+	}
+	return hint
 }
 
 func pauseFor(hint int64, b Backoff, n int64) int64 {
@@ -188,26 +237,46 @@ func pauseFor(hint int64, b Backoff, n int64) int64 {
 	return min(max(hint, least), maxHint)
 }
 
-// Exhausted pauses until a quota comes back.
-func (g *Gate) Exhausted(t, granted, wait int64) {
+// Exhausted pauses until a quota comes back. No probe goes before. It reports false for a
+// wait that cannot be meant, and does nothing then.
+func (g *Gate) Exhausted(t, granted, wait int64) bool {
+	if plausible(wait) <= 0 {
+		return false
+	}
 	g.pass(t)
 	if granted > g.Since || g.Phase == Paused {
-		g.pause(t, max(min(wait, maxOutage), g.Until-t))
+		g.hold(t, wait)
 	}
+	return true
 }
 
-// Pause holds everyone by hand, for at least as long as they are held already.
+// Pause holds everyone by hand, for at least as long as they are held already. No probe goes
+// before.
 func (g *Gate) Pause(t, wait int64) {
 	g.pass(t)
-	wait = min(wait, maxOutage)
-	if g.Phase == Paused {
-		wait = max(wait, g.Until-t)
-	}
-	g.pause(t, wait)
+	g.hold(t, min(wait, maxOutage))
 }
 
-func (g *Gate) pause(t, wait int64) {
-	g.Phase, g.Since, g.Until, g.probe = Paused, t, t+wait, 0
+// hold pauses for a time that is certain. What is left of a longer pause stays, and is probed as before.
+func (g *Gate) hold(t, wait int64) {
+	quiet := t + wait
+	if g.Phase == Paused {
+		quiet = max(quiet, g.nextProbe)
+	}
+	g.pause(t, max(t+wait, g.end(t)), quiet)
+}
+
+// end is when the pause ends that is in force at t, else t.
+func (g *Gate) end(t int64) int64 {
+	if g.Phase == Paused {
+		return g.Until
+	}
+	return t
+}
+
+// pause holds everybody from t until end. From quiet on, probes go before that.
+func (g *Gate) pause(t, end, quiet int64) {
+	g.Phase, g.Since, g.Until, g.nextProbe, g.probe = Paused, t, end, quiet, 0
 }
 
 // Resume ends a pause by hand, through a ramp.
@@ -228,19 +297,27 @@ func (g *Gate) Succeeded(t, granted int64, ticket int32) {
 		return
 	}
 	g.Throttles, g.Overloads = 0, 0
-	if g.Phase == Probing && g.probe == ticket {
+	if (g.Phase == Probing || g.Phase == Paused) && g.probe == ticket {
+		g.Until = min(g.Until, t)
 		g.ramp(t)
 	}
 }
 
 // Lost takes in that a ticket ended with no answer. If it was the probe it proved
-// nothing: the next may go in two seconds, or now if it was never sent.
+// nothing: the next may go in two seconds, or now if it was never sent. While a long pause lasts
+// the next one goes at its time.
 func (g *Gate) Lost(t int64, ticket int32, unsent bool) {
 	g.pass(t)
-	if g.Phase != Probing || g.probe != ticket {
+	if g.Phase != Probing && g.Phase != Paused || g.probe != ticket {
 		return
 	}
 	g.probe = 0
+	if g.Phase == Paused {
+		if unsent {
+			g.nextProbe = t
+		}
+		return
+	}
 	if unsent {
 		return
 	}

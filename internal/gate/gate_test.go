@@ -53,6 +53,9 @@ func TestHintsOverruleTheFormula(t *testing.T) {
 		{1, second / 10, second},
 		{4, second, 8 * second},
 		{1, 48 * 3600 * second, 24 * 3600 * second},
+		{1, maxOutage, 24 * 3600 * second},
+		{1, maxOutage + 1, 60 * second}, // nobody means that
+		{3, 1 << 62, 240 * second},
 	} {
 		g := Gate{Throttles: c.n - 1}
 		g.Throttled(5, 5, c.hint, backoff)
@@ -194,7 +197,7 @@ func TestRampEndsByItself(t *testing.T) {
 
 func TestOverloadHasItsOwnScale(t *testing.T) {
 	g := Gate{Throttles: 3}
-	g.Overloaded(10, 10, 0, Backoff{2 * second, 2, 60 * second})
+	g.Overloaded(10, 10, 0, Backoff{2 * second, 2, 60 * second}, backoff.Cap)
 	if g.Until != 10+2*second || g.Throttles != 3 {
 		t.Errorf("paused until %d, n = %d", g.Until, g.Throttles)
 	}
@@ -219,12 +222,12 @@ func TestGateNeverShutsForGood(t *testing.T) {
 			now += rapid.Int64Range(0, 100*second).Draw(t, "dt")
 			ticket := int32(rapid.IntRange(1, 3).Draw(t, "ticket"))
 			granted := max(now-rapid.Int64Range(0, 200*second).Draw(t, "age"), 1)
-			hint := rapid.Int64Range(0, 100*second).Draw(t, "hint")
-			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			hint := rapid.OneOf(rapid.Int64Range(0, 100*second), rapid.Int64Range(0, 1<<62)).Draw(t, "hint")
+			switch rapid.IntRange(0, 8).Draw(t, "what") {
 			case 0:
 				g.Throttled(now, granted, hint, backoff)
 			case 1:
-				g.Overloaded(now, granted, hint, backoff)
+				g.Overloaded(now, granted, hint, backoff, backoff.Cap)
 			case 2:
 				g.Succeeded(now, granted, ticket)
 			case 3:
@@ -233,10 +236,12 @@ func TestGateNeverShutsForGood(t *testing.T) {
 				g.Pause(now, hint)
 			case 5:
 				g.Resume(now)
+			case 6:
+				g.Exhausted(now, granted, hint)
 			default:
 				if g.Allow(now).OK {
 					g.Sent(now, ticket)
-					if g.Phase == Probing && g.Allow(now).OK {
+					if (g.Phase == Probing || g.Phase == Paused) && g.Allow(now).OK {
 						t.Fatal("two probes")
 					}
 				}
@@ -247,10 +252,10 @@ func TestGateNeverShutsForGood(t *testing.T) {
 			if v.OK {
 				return
 			}
-			if v.At <= now {
-				t.Fatalf("closed, and to be asked again at %d, now %d: %+v", v.At, now, g)
+			if v.Next <= now || v.Next > v.At || v.At > now+maxOutage {
+				t.Fatalf("closed, and to be asked again at %d, now %d: %+v", v.Next, now, g)
 			}
-			now = v.At
+			now = v.Next
 		}
 		t.Fatalf("shut for good: %+v", g)
 	})
@@ -266,4 +271,158 @@ func TestPauseEndedByHandDoesNotComeBack(t *testing.T) {
 	if want := int64(120 * second); g.Until != want {
 		t.Errorf("paused until %d, want %d", g.Until, want)
 	}
+}
+
+// probesOf returns when probes go within a time from the pause's beginning, if each is lost.
+func probesOf(g *Gate, from, to int64) (at []int64) {
+	for now := from; now < to; {
+		v := g.Allow(now)
+		if g.Phase != Paused {
+			break
+		}
+		if !v.OK {
+			now = v.Next
+			continue
+		}
+		at = append(at, now-from)
+		g.Sent(now, 7)
+		g.Lost(now+second, 7, false)
+	}
+	return at
+}
+
+const hours = 3600 * int64(second)
+
+func TestALongHintIsProbedAtTheCapsInterval(t *testing.T) {
+	var g Gate
+	g.Throttled(1, 1, 6*hours, backoff)
+	if g.Until != 1+6*hours || g.NextProbe() != 1+900*second {
+		t.Fatalf("paused until %d, first probe at %d", g.Until, g.NextProbe())
+	}
+	at := probesOf(&g, 1, 6*hours)
+	if len(at) != 23 || at[0] != 900*second || at[22] != 23*900*second {
+		t.Errorf("probes at %v, want one every 15 minutes", at)
+	}
+}
+
+func TestNoProbeGoesBeforeAPauseThatIsCertain(t *testing.T) {
+	for name, pause := range map[string]func(*Gate){
+		"a quota is gone":      func(g *Gate) { g.Exhausted(1, 1, 6*hours) },
+		"by hand":              func(g *Gate) { g.Pause(1, 6*hours) },
+		"the formula":          func(g *Gate) { g.Throttles = 9; g.Throttled(1, 1, 0, backoff) },
+		"a hint up to the cap": func(g *Gate) { g.Throttled(1, 1, 900*second, backoff) },
+	} {
+		var g Gate
+		pause(&g)
+		if at := probesOf(&g, 1, g.Until); len(at) > 0 || g.NextProbe() != 0 {
+			t.Errorf("%s: probes at %v", name, at)
+		}
+	}
+}
+
+// long returns a gate that is paused for six hours and has its first probe out, and the time.
+func long() (*Gate, int64) {
+	var g Gate
+	g.Throttled(1, 1, 6*hours, backoff)
+	now := int64(1 + 900*second)
+	g.Allow(now)
+	g.Sent(now, 7)
+	return &g, now
+}
+
+func TestAProbesSuccessEndsALongPause(t *testing.T) {
+	g, now := long()
+	g.Succeeded(now+1, now, 8)
+	if g.Phase != Paused {
+		t.Fatal("another's success ended the pause")
+	}
+	g.Succeeded(now+1, now, 7)
+	if g.Phase != Ramping || g.Throttles != 0 || g.Until > now+1 {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestSilenceOfAProbeDoesNotEndALongPause(t *testing.T) {
+	g, now := long()
+	if v := g.Allow(now + 10*silence); v.OK || v.Phase != Paused || v.Next != now+900*second {
+		t.Errorf("%+v", v)
+	}
+	for range maxBlanks + 1 {
+		g.Lost(now+10*silence, 7, false)
+		now = g.NextProbe()
+		g.Allow(now)
+		g.Sent(now, 7)
+	}
+	if g.Phase != Paused {
+		t.Errorf("%v: blank probes ended a pause of six hours", g.Phase)
+	}
+}
+
+func TestAnUnsentProbeOfALongPauseIsReplacedAtOnce(t *testing.T) {
+	g, now := long()
+	g.Lost(now+5, 7, true)
+	if !g.Allow(now + 5).OK {
+		t.Error("nobody may go in its place")
+	}
+}
+
+func TestWhatAProbeOfALongPauseIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		told        func(g *Gate, t int64)
+		until, next int64
+	}{
+		"refused with no hint: the first one's word stands": {func(g *Gate, t int64) { g.Throttled(t, t, 0, backoff) }, 6*hours + 1, 1 + 1800*second},
+		"refused with a nonsensical one":                    {func(g *Gate, t int64) { g.Throttled(t, t, 1<<60, backoff) }, 6*hours + 1, 1 + 1800*second},
+		"refused with a shorter hint: it knows better":      {func(g *Gate, t int64) { g.Throttled(t, t, 60*second, backoff) }, 1 + 960*second, 0},
+		"an overload: that is about something else":         {func(g *Gate, t int64) { g.Overloaded(t, t, 0, Backoff{5 * second, 2, 60 * second}, backoff.Cap) }, 6*hours + 1, 1 + 1800*second},
+		"the quota is gone for an hour":                     {func(g *Gate, t int64) { g.Exhausted(t, t, hours) }, 6*hours + 1, 1 + 900*second + hours},
+		"the quota is gone for a day":                       {func(g *Gate, t int64) { g.Exhausted(t, t, 24*hours) }, 1 + 900*second + 24*hours, 0},
+		"a person pauses for an hour":                       {func(g *Gate, t int64) { g.Pause(t, hours) }, 6*hours + 1, 1 + 900*second + hours},
+	} {
+		g, now := long()
+		if c.told(g, now); g.Until != c.until || g.NextProbe() != c.next {
+			t.Errorf("%s: until %d, next probe at %d; want %d and %d", name, g.Until, g.NextProbe(), c.until, c.next)
+		}
+	}
+}
+
+// Somebody who does not pass the gate and repeats what it is told must not put the probes off.
+func TestRepeatedHintsDoNotPutProbesOff(t *testing.T) {
+	var g Gate
+	g.Throttled(1, 1, 0, backoff) // a minute
+	for now := int64(2); now < 890*second; now += 10 * second {
+		g.Throttled(now, 1, 6*hours, backoff)
+	}
+	if g.NextProbe() != 1+900*second {
+		t.Errorf("the first probe is at %d", g.NextProbe())
+	}
+}
+
+// Whatever hints come, nobody is held for longer than the cap without a probe, unless by hand or
+// because a quota is gone.
+func TestHintsHoldNobodyLongerThanTheCap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var g Gate
+		now, last := int64(1), int64(1)
+		hint := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 60*second), rapid.Int64Range(1, 1<<62))
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			v := g.Allow(now)
+			if v.OK {
+				last = now
+				g.Sent(now, 7)
+				g.Throttled(now+1, now, hint.Draw(t, "hint"), backoff)
+				now++
+				continue
+			}
+			if now-last > backoff.Cap+second {
+				t.Fatalf("held for %d s: %+v", (now-last)/second, g)
+			}
+			if rapid.Bool().Draw(t, "another") && now+second < v.Next {
+				now += rapid.Int64Range(1, v.Next-now).Draw(t, "dt")
+				g.Throttled(now, 0, hint.Draw(t, "late hint"), backoff)
+				continue
+			}
+			now = v.Next
+		}
+	})
 }

@@ -111,9 +111,15 @@ func (p *Pool) gatesAllow(model, key int32) gate.Verdict {
 	all := gate.Verdict{OK: true}
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		if v := g.Allow(p.now); !v.OK && g.covers(model, key) && (all.OK || v.At > all.At) {
+		v := g.Allow(p.now)
+		if v.OK || !g.covers(model, key) {
+			continue
+		}
+		next := max(all.Next, v.Next)
+		if all.OK || v.At > all.At {
 			all = v
 		}
+		all.Next = next
 	}
 	return all
 }
@@ -220,11 +226,9 @@ func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
 		g := p.gateFor(op, who)
 		return g.Throttled(p.now, granted, hint, p.throttle) && g.Throttles == 1
 	case store.VerdictOverloaded:
-		p.gateFor(op, who).Overloaded(p.now, granted, hint, p.overload)
+		p.gateFor(op, who).Overloaded(p.now, granted, hint, p.overload, p.throttle.Cap)
 	case store.VerdictExhausted:
-		if g := p.gateFor(op, who); hint > 0 {
-			g.Exhausted(p.now, granted, hint)
-		} else { // until when is not known: as after any refusal
+		if g := p.gateFor(op, who); !g.Exhausted(p.now, granted, hint) { // until when is not known: as after any refusal
 			g.Throttled(p.now, granted, 0, p.throttle)
 		}
 	}

@@ -56,7 +56,7 @@ func (p *Pool) serveOne() bool {
 		t := p.queue.Ticket(h.Waiter)
 		tk := p.tickets.At(t)
 		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
-			p.wakeAt(v.At)
+			p.wakeAt(v.Next)
 			p.queue.Held(h)
 			again = p.passOn(tk) || again
 			continue

@@ -184,7 +184,7 @@ func (p *Pool) gateStates() []store.GateState {
 			Since: store.Time(g.Since), Consecutive: int(g.Throttles), Cause: p.names.Text(g.cause),
 		}
 		if g.Phase == gate.Paused {
-			st.Until = store.Time(g.Until)
+			st.Until, st.Probe = store.Time(g.Until), store.Time(g.NextProbe())
 		}
 		list = append(list, st)
 	}
@@ -227,7 +227,11 @@ func (p *Pool) waiterStates() []store.Waiter {
 			before[c.inst] += c.Amount
 		}
 		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
-			at = max(at, v.At+gate.Behind(behind[v.Phase]))
+			if behind[v.Phase] == 0 { // it will be the probe
+				at = max(at, v.Next)
+			} else {
+				at = max(at, v.At+gate.Behind(behind[v.Phase]))
+			}
 			behind[v.Phase]++
 		}
 		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // what is there is kept from it

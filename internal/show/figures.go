@@ -88,6 +88,23 @@ func Left(t *time.Time, now time.Time) string {
 	return Span((d + time.Second - 1).Truncate(time.Second))
 }
 
+// For is how long it is to a moment, for a sentence such as "paused for 30s". A moment that has passed is 0s away.
+func For(t *time.Time, now time.Time) string {
+	if left := Left(t, now); left != "now" {
+		return left
+	}
+	return "0s"
+}
+
+// In is how long it is to a moment, for a sentence such as "gone in 5s" or "gone now".
+func In(t *time.Time, now time.Time) string {
+	left := Left(t, now)
+	if left == "" || left == "now" {
+		return left
+	}
+	return "in " + left
+}
+
 // Ago tells how long a moment is past.
 func Ago(t, now time.Time) string {
 	if d := now.Sub(t).Truncate(time.Second); d > 0 {

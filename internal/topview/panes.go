@@ -84,13 +84,13 @@ func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
 			scope = m.style.Text(g.Scope, name) + " "
 		}
 		if g.Phase == "paused" {
-			return show.Cell{Text: scope + "paused " + show.Left(g.Until, m.now), Colour: show.Red}
+			return show.Cell{Text: scope + "paused " + show.For(g.Until, m.now), Colour: show.Red}
 		}
 		return show.Cell{Text: scope + g.Phase, Colour: show.Amber}
 	}
 	for i := range r.Limits {
 		if l := &r.Limits[i]; l.Breaker != "" && l.GoneAt != nil {
-			return show.Cell{Text: m.style.Text(l.Name, name) + " gone in " + show.Left(l.GoneAt, m.now), Colour: show.Amber}
+			return show.Cell{Text: m.style.Text(l.Name, name) + " gone " + show.In(l.GoneAt, m.now), Colour: show.Amber}
 		}
 	}
 	if r.Mode == "observe" {

@@ -150,11 +150,14 @@ func (o *outage) unsay(id store.ID, op *store.Op, now store.Time) {
 // heed holds everybody here if the provider says so.
 func (o *outage) heed(st *state, op *store.Op, now store.Time) {
 	d := op.RetryAfter
-	switch op.Verdict {
+	if d > store.MaxHint {
+		d = 0 // nobody means that
+	}
+	switch op.Verdict { // a long hint is tested at the cap's interval
 	case store.VerdictThrottled:
-		d = max(d, st.spec.Throttle.Start)
+		d = min(max(d, st.spec.Throttle.Start), max(st.spec.Throttle.Cap, st.spec.Throttle.Start))
 	case store.VerdictOverloaded:
-		d = max(d, st.spec.Overload.Start)
+		d = min(max(d, st.spec.Overload.Start), max(st.spec.Throttle.Cap, st.spec.Overload.Start))
 	case store.VerdictExhausted, store.VerdictBilling:
 		d = max(d, st.spec.Throttle.Cap)
 	default:

@@ -10,7 +10,7 @@ var layout = pool.Plan{
 		{Name: "names", Key: "N", Slots: 3},
 		{Name: "crecs", Key: "A", Slots: 13},
 		{Name: "defs", Key: "B", Slots: 8},
-		{Name: "gates", Key: "C", Slots: 17},
+		{Name: "gates", Key: "C", Slots: 18},
 		{Name: "hperiods", Key: "D", Slots: 17},
 		{Name: "insts", Key: "E", Slots: 26},
 		{Name: "leases", Key: "F", Slots: 27},

@@ -157,6 +157,94 @@ func probes(s *suite) {
 	})
 }
 
+// longPauses are those that a hint makes longer than the backoff's cap, a quarter of an hour here.
+func longPauses(s *suite) {
+	sp := spec(plenty())
+	begin := func(m *member, hint time.Duration) {
+		m.Helper()
+		m.throttle(store.Op{RetryAfter: hint})
+		m.crowd(10)
+	}
+	const cap = 15 * time.Minute
+	s.test("a long hint holds everybody, and one request for all probes it at the cap's interval", sp, func(m *member) {
+		begin(m, 6*time.Hour)
+		m.pausedFor(6 * time.Hour)
+		if g := m.onlyGate(); g.Probe.Sub(m.now()) != cap {
+			m.Errorf("the first probe goes in %v", g.Probe.Sub(m.now()))
+		}
+		for n := range 3 {
+			m.pass(cap - time.Second)
+			m.only(n)
+			m.pass(time.Second)
+			m.only(n + 1)
+			m.refused(want("b", 1).class(0).try(), store.CodePaused)
+			m.answer(m.grants[n].ID, store.VerdictThrottled)
+			m.pausedFor(6*time.Hour - time.Duration(n+1)*cap)
+		}
+	})
+	s.test("its success ends the pause", sp, func(m *member) {
+		begin(m, 6*time.Hour)
+		m.pass(cap)
+		m.only(1)
+		m.answer(m.grants[0].ID, store.VerdictOK)
+		if g := m.onlyGate(); g.Phase != "ramping" || g.Consecutive != 0 {
+			m.Errorf("%+v", g)
+		}
+		m.pass(5 * time.Second)
+		m.only(10)
+	})
+	s.test("its silence does not", sp, func(m *member) {
+		begin(m, 6*time.Hour)
+		m.pass(cap + time.Minute)
+		m.only(1)
+		m.pausedFor(6*time.Hour - cap - time.Minute)
+	})
+	s.test("an unsent probe is replaced, a lost one is not", sp, func(m *member) {
+		begin(m, 6*time.Hour)
+		m.pass(cap)
+		m.cancel(m.grants[0].ID)
+		m.collect()
+		m.only(2)
+		m.spend(m.grants[1].ID)
+		m.pass(time.Minute)
+		m.only(2)
+	})
+	s.test("nobody probes a quota that is gone", sp, func(m *member) {
+		id := m.take(want("a", 1))
+		m.sleep(time.Millisecond)
+		m.answered(store.Op{ID: id, Verdict: store.VerdictExhausted, RetryAfter: 6 * time.Hour})
+		m.crowd(10)
+		m.pass(5 * time.Hour)
+		m.only(0)
+		m.pausedFor(time.Hour)
+	})
+	s.test("nor a pause by hand", sp, func(m *member) {
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: 6 * time.Hour})
+		m.crowd(10)
+		m.pass(5 * time.Hour)
+		m.only(0)
+	})
+	s.test("an absurd hint counts as none", sp, func(m *member) {
+		m.throttle(store.Op{RetryAfter: store.MaxHint + time.Microsecond})
+		m.pausedFor(time.Minute)
+		m.answered(store.Op{ID: m.sitOut(), Verdict: store.VerdictThrottled, RetryAfter: 1<<63 - 1})
+		m.pausedFor(2 * time.Minute)
+		m.answered(store.Op{ID: m.sitOut(), Verdict: store.VerdictExhausted, RetryAfter: 1<<63 - 1})
+		m.pausedFor(4 * time.Minute)
+		m.answered(store.Op{ID: m.sitOut(), Verdict: store.VerdictOverloaded, RetryAfter: 1<<63 - 1})
+		m.pausedFor(5 * time.Second)
+	})
+	s.test("who repeats a hint without a ticket does not put the probes off", sp, func(m *member) {
+		begin(m, 6*time.Hour)
+		for range 14 {
+			m.pass(time.Minute)
+			m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictThrottled, RetryAfter: 7 * time.Hour})
+		}
+		m.pass(time.Minute)
+		m.only(1)
+	})
+}
+
 func ramps(s *suite) {
 	sp := spec(plenty())
 	doubles := func(m *member, from int) {

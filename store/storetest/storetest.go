@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Pause", pauses},
 		{"GateScope", gateScopes},
 		{"Probe", probes},
+		{"LongPause", longPauses},
 		{"Ramp", ramps},
 		{"Odd", unexplained},
 		{"Observe", observations},

@@ -8,7 +8,7 @@ local function begin()
  S_names = slabOf('N', 3, {})
  S_crecs = slabOf("A", 13, {})
  S_defs = slabOf("B", 8, {})
- S_gates = slabOf("C", 17, {})
+ S_gates = slabOf("C", 18, {})
  S_hperiods = slabOf("D", 17, {})
  S_insts = slabOf("E", 26, {})
  S_leases = slabOf("F", 27, {})
@@ -168,7 +168,7 @@ F.pool_Pool_dropStale = function()
   local i = once[23]
   while (i ~= 0) do
    local g = (S_gates[i] or ld(S_gates, i))
-   local next_ = g[17]
+   local next_ = g[18]
    do
     F.gate_Gate_Allow(g, once[1])
     if F.pool_gateRec_stale(g, once[1]) then
@@ -406,40 +406,44 @@ F.gate_Gate_Allow = function(g, t)
  do
   local t1_ = g[1]
   if t1_ == 1 then
-   return {0,1,g[2]}
+   return {((t >= g[9]) and 1 or 0),1,g[2],(g[9] < g[2] and g[9] or g[2])}
   elseif t1_ == 2 then
    if (g[6] ~= 0) then
-    return {0,2,(g[8] + 2000000)}
+    return F.gate_until(2, (g[8] + 2000000))
    end
-   return {((t >= g[9]) and 1 or 0),2,g[9]}
+   local v = F.gate_until(2, g[9])
+   v[1] = ((t >= g[9])) and 1 or 0
+   return copy_(v, 0, 4)
   elseif t1_ == 3 then
-   if (g[10] == 0) then
-    return {1,3,0}
+   if (g[11] == 0) then
+    return {1,3,0,0}
    end
-   local step_ = quo(((t - g[10])), 500000)
-   return {((g[11] < (1 * 2^(step_))) and 1 or 0),3,(g[10] + (((step_ + 1)) * 500000))}
+   local step_ = quo(((t - g[11])), 500000)
+   local v = F.gate_until(3, (g[11] + (((step_ + 1)) * 500000)))
+   v[1] = ((g[12] < (1 * 2^(step_)))) and 1 or 0
+   return copy_(v, 0, 4)
   end
  end
- return {1,0,0}
+ return {1,0,0,0}
 end
 F.pool_gateRec_stale = function(g, t)
- return (F.gate_Gate_Idle(g, t) or ((g[12] ~= 0) and F.gate_Gate_Abandoned(g, t)))
+ return (F.gate_Gate_Idle(g, t) or ((g[13] ~= 0) and F.gate_Gate_Abandoned(g, t)))
 end
 F.pool_Pool_dropGate = function(i)
  local g = (S_gates[i] or ld(S_gates, i))
- if (g[16] ~= 0) then
-  local t1_ = (S_gates[g[16]] or ld(S_gates, g[16]))
-  t1_[17] = g[17]
- else
-  once[23] = g[17]
- end
  if (g[17] ~= 0) then
-  local t2_ = (S_gates[g[17]] or ld(S_gates, g[17]))
-  t2_[16] = g[16]
+  local t1_ = (S_gates[g[17]] or ld(S_gates, g[17]))
+  t1_[18] = g[18]
+ else
+  once[23] = g[18]
  end
- F.flat_Names_Drop(g[13])
+ if (g[18] ~= 0) then
+  local t2_ = (S_gates[g[18]] or ld(S_gates, g[18]))
+  t2_[17] = g[17]
+ end
  F.flat_Names_Drop(g[14])
  F.flat_Names_Drop(g[15])
+ F.flat_Names_Drop(g[16])
  slabFree(S_gates, i)
 end
 F.pool_Pool_acquire = function(i)
@@ -696,12 +700,12 @@ F.pool_Pool_resume = function(op)
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if ((g[12] ~= 0) or (not F.pool_Pool_lossHolds())) then
+     if ((g[13] ~= 0) or (not F.pool_Pool_lossHolds())) then
       F.gate_Gate_Resume(g, once[1])
      end
     end
    end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  op[44] = 3
@@ -865,7 +869,7 @@ F.pool_Pool_serveOne = function()
    do
     local v = F.pool_Pool_gatesAllow(tk[11], tk[13])
     if (not (v[1] ~= 0)) then
-     F.pool_Pool_wakeAt(v[3])
+     F.pool_Pool_wakeAt(v[4])
      F.order_Queue_Held(h)
      again = (F.pool_Pool_passOn(tk) or again)
      break
@@ -1031,7 +1035,7 @@ F.pool_Pool_gatesLost = function(t, tk, unsent)
      end
     end
    end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
 end
@@ -1230,9 +1234,12 @@ F.gate_Gate_pass = function(g, t)
  if (((g[1] == 2) and (g[6] ~= 0)) and (t >= (g[8] + 2000000))) then
   F.gate_Gate_ramp(g, (g[8] + 2000000))
  end
- if (((g[1] == 3) and (g[10] ~= 0)) and (quo(((t - g[10])), 500000) >= 20)) then
+ if (((g[1] == 3) and (g[11] ~= 0)) and (quo(((t - g[11])), 500000) >= 20)) then
   g[1] = 0
  end
+end
+F.gate_until = function(phase, at)
+ return {0,phase,at,at}
 end
 F.gate_Gate_Idle = function(g, t)
  return ((((g[1] == 0) and (g[4] == 0)) and (g[5] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 600000000))
@@ -1326,23 +1333,28 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
  return (-1), fits
 end
 F.pool_Pool_gatesAllow = function(model, key)
- local all = {1,0,0}
+ local all = {1,0,0,0}
  do
   local i = once[23]
   while (i ~= 0) do
-   do
+   local t1_ = false
+   repeat
     local g = (S_gates[i] or ld(S_gates, i))
-    do
-     local v = F.gate_Gate_Allow(g, once[1])
-     if (((not (v[1] ~= 0)) and F.pool_gateRec_covers(g, model, key)) and (((all[1] ~= 0) or (v[3] > all[3])))) then
-      all = copy_(v, 0, 3)
-     end
+    local v = F.gate_Gate_Allow(g, once[1])
+    if ((v[1] ~= 0) or (not F.pool_gateRec_covers(g, model, key))) then
+     break
     end
-   end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+    local next_ = (all[4] > v[4] and all[4] or v[4])
+    if ((all[1] ~= 0) or (v[3] > all[3])) then
+     all = copy_(v, 0, 4)
+    end
+    all[4] = next_
+   until true
+   if t1_ then break end
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
- return copy_(all, 0, 3)
+ return copy_(all, 0, 4)
 end
 F.pool_Pool_grant = function(t, tk, counts_)
  tk[4] = once[1]
@@ -1666,20 +1678,18 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
        end
       end
      end
-     i = (S_gates[i] or ld(S_gates, i))[17]
+     i = (S_gates[i] or ld(S_gates, i))[18]
     end
    end
   elseif t1_ == 2 then
    local g = F.pool_Pool_gateFor(op, who, who_o)
    return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 22) and (g[4] == 1))
   elseif t1_ == 3 then
-   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 25)
+   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 25, cfg[25])
   elseif t1_ == 4 then
    do
     local g = F.pool_Pool_gateFor(op, who, who_o)
-    if (hint > 0) then
-     F.gate_Gate_Exhausted(g, once[1], granted, hint)
-    else
+    if (not F.gate_Gate_Exhausted(g, once[1], granted, hint)) then
      F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 22)
     end
    end
@@ -1779,11 +1789,11 @@ F.pool_Pool_since = function(scope, who, who_o)
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
-    if ((((g[12] == scope) and (g[13] == model)) and (g[14] == key)) and ((F.gate_Gate_Allow(g, once[1]))[2] == 1)) then
+    if ((((g[13] == scope) and (g[14] == model)) and (g[15] == key)) and ((F.gate_Gate_Allow(g, once[1]))[2] == 1)) then
      return g[3]
     end
    end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  return once[1]
@@ -1806,12 +1816,12 @@ F.pool_Pool_gateOf = function(scope, model, key)
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if (((g[12] == scope) and (g[13] == model)) and (g[14] == key)) then
+     if (((g[13] == scope) and (g[14] == model)) and (g[15] == key)) then
       return i
      end
     end
    end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  if ((slabLen(S_gates) >= 256) and (scope ~= 0)) then
@@ -1820,12 +1830,12 @@ F.pool_Pool_gateOf = function(scope, model, key)
  F.pool_Pool_splitLanes(scope)
  local i = slabNew(S_gates)
  local g = (S_gates[i] or ld(S_gates, i))
- g[12], g[13], g[14] = scope, F.flat_Names_Keep(model), F.flat_Names_Keep(key)
+ g[13], g[14], g[15] = scope, F.flat_Names_Keep(model), F.flat_Names_Keep(key)
  do
-  g[17] = once[23]
-  if (g[17] ~= 0) then
-   local t4_ = (S_gates[g[17]] or ld(S_gates, g[17]))
-   t4_[16] = i
+  g[18] = once[23]
+  if (g[18] ~= 0) then
+   local t4_ = (S_gates[g[18]] or ld(S_gates, g[18]))
+   t4_[17] = i
   end
  end
  once[23] = i
@@ -1836,17 +1846,13 @@ F.pool_Pool_setCause = function(g, op)
  if (cause == "") then
   cause = F.store_Verdict_String(op[32])
  end
- local old = g[15]
- g[15] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
+ local old = g[16]
+ g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
 F.gate_Gate_Pause = function(g, t, wait)
  F.gate_Gate_pass(g, t)
- wait = (wait < 2678400000000 and wait or 2678400000000)
- if (g[1] == 1) then
-  wait = max(wait, (g[2] - t))
- end
- F.gate_Gate_pause(g, t, wait)
+ F.gate_Gate_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
 end
 F.pool_Pool_lossHolds = function()
  return ((once[85] ~= 0) and ((once[1] - once[85]) < 3000000))
@@ -2345,7 +2351,7 @@ F.pool_Pool_limitsBind = function(who, who_o)
      end
     end
    end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
 end
@@ -2387,7 +2393,7 @@ F.pool_Pool_holding = function(id, id_o)
     end
    until true
    if t1_ then break end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  return false
@@ -2551,14 +2557,20 @@ F.pool_Pool_unsent = function(tk)
  end
 end
 F.pool_gateRec_covers = function(g, model, key)
- return ((((band(g[12], 4) == 0) or (g[13] == model))) and (((band(g[12], 16) == 0) or (g[14] == key))))
+ return ((((band(g[13], 4) == 0) or (g[14] == model))) and (((band(g[13], 16) == 0) or (g[15] == key))))
 end
 F.gate_Gate_Lost = function(g, t, ticket, unsent)
  F.gate_Gate_pass(g, t)
- if ((g[1] ~= 2) or (g[6] ~= ticket)) then
+ if (((g[1] ~= 2) and (g[1] ~= 1)) or (g[6] ~= ticket)) then
   return 
  end
  g[6] = 0
+ if (g[1] == 1) then
+  if unsent then
+   g[9] = t
+  end
+  return 
+ end
  if unsent then
   return 
  end
@@ -2655,7 +2667,7 @@ F.meter_Meter_Rerate = function(m, d)
  end
 end
 F.gate_Gate_ramp = function(g, t)
- g[1], g[10], g[11], g[6] = 3, t, 0, 0
+ g[1], g[11], g[12], g[6] = 3, t, 0, 0
 end
 F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
@@ -2766,7 +2778,7 @@ F.pool_Pool_gatesSent = function(t, tk)
      end
     end
    end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
 end
@@ -3076,7 +3088,8 @@ F.gate_Gate_Succeeded = function(g, t, granted, ticket)
   return 
  end
  g[4], g[5] = 0, 0
- if ((g[1] == 2) and (g[6] == ticket)) then
+ if ((((g[1] == 2) or (g[1] == 1))) and (g[6] == ticket)) then
+  g[2] = (g[2] < t and g[2] or t)
   F.gate_Gate_ramp(g, t)
  end
 end
@@ -3087,30 +3100,42 @@ F.pool_Pool_gateFor = function(op, who, who_o)
 end
 F.gate_Gate_Throttled = function(g, t, granted, hint, b, b_o)
  F.gate_Gate_pass(g, t)
+ hint = F.gate_plausible(hint)
  if (granted <= g[3]) then
   if ((g[1] == 1) and (hint > 0)) then
-   g[2] = max(g[2], (t + (hint < 86400000000 and hint or 86400000000)))
+   F.gate_Gate_prolong(g, (t + (hint < 86400000000 and hint or 86400000000)), b[b_o+3])
   end
   return false
  end
  g[4] = (g[4] + 1)
- F.gate_Gate_pause(g, t, F.gate_pauseFor(hint, b, b_o, g[4]))
+ local end_ = (t + F.gate_pauseFor(hint, b, b_o, g[4]))
+ if (hint == 0) then
+  end_ = max(end_, F.gate_Gate_end(g, t))
+ end
+ F.gate_Gate_pause(g, t, end_, min(end_, (t + b[b_o+3])))
+ g[10] = b[b_o+3]
  return true
 end
-F.gate_Gate_Overloaded = function(g, t, granted, hint, b, b_o)
+F.gate_Gate_Overloaded = function(g, t, granted, hint, b, b_o, every)
  F.gate_Gate_pass(g, t)
  if (granted <= g[3]) then
   return false
  end
  g[5] = (g[5] + 1)
- F.gate_Gate_pause(g, t, F.gate_pauseFor(hint, b, b_o, g[5]))
+ local end_ = max((t + F.gate_pauseFor(F.gate_plausible(hint), b, b_o, g[5])), F.gate_Gate_end(g, t))
+ F.gate_Gate_pause(g, t, end_, min(end_, (t + every)))
+ g[10] = every
  return true
 end
 F.gate_Gate_Exhausted = function(g, t, granted, wait)
+ if (F.gate_plausible(wait) <= 0) then
+  return false
+ end
  F.gate_Gate_pass(g, t)
  if ((granted > g[3]) or (g[1] == 1)) then
-  F.gate_Gate_pause(g, t, max((wait < 2678400000000 and wait or 2678400000000), (g[2] - t)))
+  F.gate_Gate_hold(g, t, wait)
  end
+ return true
 end
 F.meter_Meter_Room = function(m, d, r)
  if (m[1] == 0) then
@@ -3248,8 +3273,12 @@ F.pool_Pool_splitLanes = function(scope)
   tk[16], tk[27] = F.order_Queue_Push((F.pool_Pool_place(tk)), i, costs, false), 0
  end
 end
-F.gate_Gate_pause = function(g, t, wait)
- g[1], g[3], g[2], g[6] = 1, t, (t + wait), 0
+F.gate_Gate_hold = function(g, t, wait)
+ local quiet = (t + wait)
+ if (g[1] == 1) then
+  quiet = (quiet > g[9] and quiet or g[9])
+ end
+ F.gate_Gate_pause(g, t, max((t + wait), F.gate_Gate_end(g, t)), quiet)
 end
 F.policy_mirrored = function(k)
  return floor(reverse16(k) / 2^(1))
@@ -3472,7 +3501,7 @@ F.pool_Pool_strictFrom = function(phase)
     F.gate_Gate_Allow(g, once[1])
     do
      if ((g[1] < phase) or (g[1] == 0)) then
-     elseif (g[12] == 0) then
+     elseif (g[13] == 0) then
       s[1] = 1
      else
       s[2] = function(lane)
@@ -3481,7 +3510,7 @@ F.pool_Pool_strictFrom = function(phase)
      end
     end
    end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  return copy_(s, 0, 2)
@@ -4109,13 +4138,15 @@ end
 F.gate_Gate_Sent = function(g, t, ticket)
  do
   local t1_ = g[1]
-  if t1_ == 2 then
+  if t1_ == 1 then
+   g[6], g[8], g[9] = ticket, t, (t + (g[10] > 1000000 and g[10] or 1000000))
+  elseif t1_ == 2 then
    g[6], g[8] = ticket, t
   elseif t1_ == 3 then
-   if (g[10] == 0) then
-    g[10] = t
+   if (g[11] == 0) then
+    g[11] = t
    end
-   g[11] = (g[11] + 1)
+   g[12] = (g[12] + 1)
   end
  end
 end
@@ -4350,12 +4381,33 @@ F.pool_Pool_judgeStock = function(st, in_, room)
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
  return b, b_o
 end
+F.gate_plausible = function(hint)
+ if (hint > 2678400000000) then
+  return 0
+ end
+ return hint
+end
+F.gate_Gate_prolong = function(g, end_, every)
+ if (end_ > g[2]) then
+  g[2], g[10] = end_, every
+  g[9] = max(g[9], min(end_, (g[3] + every)))
+ end
+end
 F.gate_pauseFor = function(hint, b, b_o, n)
  if (hint <= 0) then
   return F.gate_Backoff_after(b, b_o, n)
  end
  local least = F.gate_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min((hint > least and hint or least), 86400000000)
+end
+F.gate_Gate_end = function(g, t)
+ if (g[1] == 1) then
+  return g[2]
+ end
+ return t
+end
+F.gate_Gate_pause = function(g, t, end_, quiet)
+ g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0
 end
 F.meter_Meter_Open = function(m, d, r)
  return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
@@ -4562,7 +4614,7 @@ F.pool_Pool_strictLane = function(lane, phase)
      return true
     end
    end
-   i = (S_gates[i] or ld(S_gates, i))[17]
+   i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  return false
