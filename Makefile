@@ -11,7 +11,7 @@ CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... 
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test need-redis fmt-check vet staticcheck unit need-node sdk redis-suite race bench-check bench page keda soak faults-check faults lint fuzz
+.PHONY: help run demo build test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda soak faults-check faults lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,11 @@ build: ## build bin/sluice
 	$(GO) build -o bin/sluice ./cmd/sluice
 
 # In order of cost, so that a slip shows early.
-test: need-redis fmt-check vet staticcheck unit sdk race bench-check faults-check ## all checks and tests, with -race over the core
+test: need-redis fmt-check vet staticcheck unit sdk race faults-check ## all checks and quick tests, with -race over the core
+
+# Everything that is too long for every change. Run it before you call an issue done.
+test-all: test bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
+	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 
 need-redis: ## install redis-server for the tests, where it is missing
 	@scripts/need-redis
@@ -41,10 +45,10 @@ vet:
 staticcheck: ## static analysis, as part of test
 	$(GO) tool staticcheck ./...
 
-# The longest parts of the suite are run on one Redis here, and on a Cluster and behind Sentinels by redis-suite. The fleet
-# has twenty processes of its own: it runs when nothing else does.
+# Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster, behind Sentinels and through a daemon.
+# The fleet starts twenty processes: it runs when nothing else does.
 unit: need-redis need-node
-	$(GO) test -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels)/($(POOLONLY))' \
+	$(GO) test -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(POOLONLY))|SameDecisions(OnACluster|BehindSentinels)' \
 		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk)
 	$(GO) test ./test/fleet
 
@@ -55,8 +59,9 @@ sdk: ## official clients through the gate (SLUICE_OFFLINE=1 leaves them out)
 	@if [ "$${SLUICE_OFFLINE:-}" = 1 ]; then echo "sdk: left out, because SLUICE_OFFLINE=1: no official client was run"; \
 	else scripts/need-node && $(GO) test ./test/sdk; fi
 
-redis-suite: need-redis ## the whole suite on a Cluster and behind Sentinels
+store-suites: need-redis ## the whole store suite on a Cluster, behind Sentinels and through a daemon
 	$(GO) test -timeout 30m -count=1 -run 'OnACluster|BehindSentinels|SameDecisions' ./store/redisstore -rapid.checks=200
+	$(GO) test -timeout 30m -count=1 -run 'ThroughADaemon|SameDecisions' ./store/remotestore -rapid.checks=200
 
 # The whole suite on Redis has no goroutines that meet, and storms are of processes: they are run once, without the detector.
 race: need-redis ## tests of the core under the race detector
