@@ -382,3 +382,26 @@ func TestBudgetOfAllOthers(t *testing.T) {
 		end(t, acquire(t, g, costs(agent, usd(most))), usd(most))
 	}
 }
+
+// A ledger that cannot be written must not keep the quota: the ticket's place is free all the same.
+func TestCancelGivesTheTicketBackThoughTheLedgerFails(t *testing.T) {
+	t.Parallel()
+	g := openConfig(t, sluice.Config{
+		Store: "mem:", Budgets: []sluice.Budget{{Name: "all", Micros: 1_000_000, Period: sluice.BudgetDay, Per: sluice.BudgetFleet}},
+		Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1, Unit: sluice.Requests}}}},
+	})
+	ctx := context.Background()
+	req := sluice.Request{Resource: "api", Agent: "a", Cost: []sluice.Amount{usd(1000)}}
+	ticket, err := g.Try(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("the disk is full")
+	g.BreakBooks(full)
+	if err := ticket.Cancel(); !errors.Is(err, full) {
+		t.Errorf("cancelled: %v, want the ledger's error", err)
+	}
+	if _, err := g.Try(ctx, req); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+}

@@ -87,7 +87,9 @@ func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err e
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	err = t.Renew(ctx)
+	if err = t.Renew(ctx); err != nil {
+		_ = t.Cancel() // the store may hear of it later; else its time to live ends it
+	}
 	return t, err
 }
 

@@ -1,5 +1,22 @@
 package sluice
 
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/ledger"
+)
+
+// BreakBooks lets the books of a gate refuse to give anything back.
+func (g *Gate) BreakBooks(err error) { g.budgets.books = brokenBooks{g.budgets.books, err} }
+
+type brokenBooks struct {
+	ledger.Ledger
+	err error
+}
+
+func (b brokenBooks) Cancel(context.Context, string, time.Time) error { return b.err }
+
 // Kill ends the heartbeats and nothing else, as when the process dies.
 func (l *Lease) Kill() {
 	if was, _ := l.gate.fleet.remove(l); was {

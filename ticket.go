@@ -61,7 +61,7 @@ func (t Ticket) Stale() bool {
 
 // Renew exchanges an unsent ticket for a fresh one in one step. It keeps its place; it
 // may have to wait, as long as ctx allows. After an error other than ErrStore the ticket
-// has been given back.
+// has been given back. After ErrStore it is as it was: use it if it is not stale, or Cancel it.
 func (t *Ticket) Renew(ctx context.Context) error {
 	m := t.money
 	err := t.renew(ctx)
@@ -258,15 +258,18 @@ func (t Ticket) settle(spent bool, usage []Amount) error {
 	return nil
 }
 
-// Cancel gives an unsent ticket back, with full refund.
+// Cancel gives an unsent ticket back, with full refund. The quota and the budgets are given back each for itself: an
+// error of one does not keep the other.
 func (t Ticket) Cancel() error {
-	r := t.resource
-	if r == nil {
+	if t.resource == nil {
 		return nil
 	}
-	if err := t.money.cancel(); err != nil {
-		return err
-	}
+	return errors.Join(t.cancel(), t.money.cancel())
+}
+
+// cancel gives the ticket back to its resource.
+func (t Ticket) cancel() error {
+	r := t.resource
 	if t.id.Session != passed {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
 		if err := r.pool.Apply(context.Background(), ops[:]); err != nil {

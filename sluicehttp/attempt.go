@@ -64,7 +64,9 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 		ticket, err = f.t.Gate.Acquire(wait, f.ask)
 	}
 	if err == nil && ticket.Stale() {
-		err = ticket.Renew(wait)
+		if err = ticket.Renew(wait); err != nil {
+			_ = ticket.Cancel() // if the store could not be asked, it still has it
+		}
 	}
 	if err != nil {
 		return sluice.Ticket{}, f.late(err, wait != ctx && ctx.Err() == nil && !time.Now().Before(until))
@@ -154,7 +156,7 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 		a.f.ask.Retry = again
 		a.f.told.Attempts++
 	case a.ticket.Stale():
-		if err = a.ticket.Renew(a.ctx); errors.Is(err, sluice.ErrStore) {
+		if err = a.ticket.Renew(a.ctx); err != nil {
 			_ = a.ticket.Cancel()
 			a.ticket = sluice.Ticket{}
 		}

@@ -160,7 +160,9 @@ func (r *runner) turn(ctx context.Context, wait time.Duration) (t sluice.Ticket,
 		within, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		if t, err = r.s.gate.Acquire(within, r.req); err == nil && t.Stale() {
-			err = t.Renew(within)
+			if err = t.Renew(within); err != nil {
+				_ = t.Cancel() // if the store could not be asked, it still has it
+			}
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

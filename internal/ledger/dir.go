@@ -11,9 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -43,7 +43,7 @@ type Dir struct {
 	path string
 	look bool
 
-	mu     sync.Mutex
+	mu     ctxlock.Mutex
 	closed bool
 	lock   *os.File
 	file   *os.File
@@ -56,7 +56,7 @@ type Dir struct {
 
 // NewDir returns the ledger of a directory, which is made when it is needed. With look nothing is made that is not
 // there.
-func NewDir(path string, look bool) *Dir { return &Dir{path: path, look: look} }
+func NewDir(path string, look bool) *Dir { return &Dir{mu: ctxlock.New(), path: path, look: look} }
 
 // DirOf is where the budgets of a file store live, by its URL: beside its pools, which are marked as a cache.
 func DirOf(url string) (string, error) {
@@ -126,7 +126,9 @@ func (d *Dir) Tell(ctx context.Context, l Line, now time.Time) (first bool, err 
 
 // Read implements [Ledger].
 func (d *Dir) Read(ctx context.Context, pots []Pot) (list []Balance, err error) {
-	d.mu.Lock()
+	if err := d.mu.LockContext(ctx); err != nil {
+		return nil, d.failed(err)
+	}
 	defer d.mu.Unlock()
 	err = d.locked(ctx, func() error {
 		list = d.book.balances(pots)
@@ -159,7 +161,9 @@ func (d *Dir) Close() error {
 
 // change brings the book up to date, and makes a change if there is one to make.
 func (d *Dir) change(ctx context.Context, now time.Time, decide func(*book) *entry) error {
-	d.mu.Lock()
+	if err := d.mu.LockContext(ctx); err != nil {
+		return d.failed(err)
+	}
 	defer d.mu.Unlock()
 	return d.locked(ctx, func() error {
 		e := decide(d.book)

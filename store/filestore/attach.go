@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
@@ -51,7 +52,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 	if err != nil {
 		return nil, failed("open", path, err)
 	}
-	st := &state{store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}}
+	st := &state{mu: ctxlock.New(), store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}}
 	defer func() {
 		if err != nil {
 			_ = f.Close()

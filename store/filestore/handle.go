@@ -46,7 +46,9 @@ const maxSessions = 0xffff
 
 // open makes a session whose limits are those of spec.
 func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
-	st.mu.Lock()
+	if err := st.mu.LockContext(ctx); err != nil {
+		return nil, failed("lock", st.path, err)
+	}
 	var h *handle
 	err := st.locked(ctx, func() error {
 		shift := st.now() - wall(st.store.clock) // the pool's clock and the time of day may differ by now
@@ -115,7 +117,7 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 		waits = waits || op.Wait != 0 && (op.Kind == store.OpAcquire || op.Kind == store.OpRenew)
 	}
 	if waits {
-		if err := h.state.hang(); err != nil {
+		if err := h.state.hang(ctx); err != nil {
 			return err
 		}
 	}
@@ -123,8 +125,13 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 }
 
 // hang makes sure that the process can be told before anything of its waits.
-func (st *state) hang() error {
-	st.mu.Lock()
+func (st *state) hang(ctx context.Context) error {
+	if st.hung.Load() {
+		return nil
+	}
+	if err := st.mu.LockContext(ctx); err != nil {
+		return failed("lock", st.path, err)
+	}
 	defer st.mu.Unlock()
 	if st.bell != nil || st.closed {
 		return nil
@@ -132,6 +139,7 @@ func (st *state) hang() error {
 	b, err := hang(st.dir, st.process, st.heard)
 	if err == nil {
 		st.bell = b
+		st.hung.Store(true)
 	}
 	return err
 }
@@ -174,7 +182,9 @@ func (h *handle) copied(ctx context.Context) (*pool.Pool, store.Time, error) {
 	st := h.state
 	var mem []byte
 	var now store.Time
-	st.mu.Lock()
+	if err := st.mu.LockContext(ctx); err != nil {
+		return nil, 0, failed("lock", st.path, err)
+	}
 	err := st.locked(ctx, func() error {
 		if h.closed.Load() {
 			return store.ErrClosed

@@ -4,6 +4,7 @@ package filestore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -29,6 +30,10 @@ type request struct {
 	err  error
 	turn chan bool // true: lead, false: it is done
 
+	// Under the line's lock.
+	left    bool // its caller has given up, and has its operations back
+	working bool // its step is being made
+
 	unnamed []int32 // operations whose tickets the store is to number
 
 	from *handle // whose they are; nil: the process's own
@@ -37,6 +42,7 @@ type request struct {
 
 func (r *request) begin(h *handle, ops []store.Op) {
 	r.from, r.own, r.ops, r.err, r.unnamed = h, nil, ops, nil, r.unnamed[:0]
+	r.left, r.working = false, false
 	for i := range ops {
 		if ops[i].ID.N == 0 {
 			r.unnamed = append(r.unnamed, int32(i))
@@ -105,13 +111,47 @@ func (st *state) join(ctx context.Context, h *handle, ops []store.Op) error {
 	r.begin(h, ops)
 	l.pending = append(l.pending, r)
 	l.mu.Unlock()
-	if leads := <-r.turn; leads {
-		st.lead(ctx, r)
+	select {
+	case leads := <-r.turn:
+		if leads {
+			st.lead(ctx, r)
+		}
+	case <-ctx.Done():
+		if l.leave(r) {
+			return failed("lock", st.path, ctx.Err())
+		}
+		if leads := <-r.turn; leads {
+			st.lead(ctx, r)
+		}
 	}
 	err := r.err
 	r.ops, r.from = nil, nil
 	l.pool.Put(r)
 	return err
+}
+
+// leave takes a request out of the line whose caller gives up. It reports false if the request is about to
+// lead or its step is being made.
+func (l *line) leave(r *request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.working || len(r.turn) > 0 {
+		return false
+	}
+	r.left = true
+	l.pending = slices.DeleteFunc(l.pending, func(x *request) bool { return x == r })
+	return true
+}
+
+// claim returns the requests whose callers still wait. From now on they wait for the step.
+func (l *line) claim(reqs []*request) []*request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reqs = slices.DeleteFunc(reqs, func(r *request) bool { return r.left })
+	for _, r := range reqs {
+		r.working = true
+	}
+	return reqs
 }
 
 // maxTogether bounds how many batches are done under one hold of the lock, so that other processes
@@ -128,15 +168,23 @@ func (st *state) lead(ctx context.Context, own *request) {
 	reqs = reqs[:n]
 	l.mu.Unlock()
 
-	st.hold(ctx, reqs)
+	reqs = st.hold(ctx, reqs)
 
+	l.mu.Lock()
+	var again []*request
 	for _, r := range reqs {
-		if r != own {
+		switch {
+		case r == own:
+		case r.working:
 			r.turn <- false
+		case !r.left: // only the one who led has given up
+			again = append(again, r)
 		}
 	}
+	if len(again) > 0 {
+		l.pending = append(again, l.pending...)
+	}
 	clear(reqs)
-	l.mu.Lock()
 	l.spare = reqs[:0]
 	l.mu.Unlock()
 	l.pass()
@@ -152,22 +200,25 @@ func (l *line) pass() {
 }
 
 // hold makes the steps of several goroutines under one lock, and tells those whose tickets
-// they decided.
-func (st *state) hold(ctx context.Context, reqs []*request) {
-	st.mu.Lock()
-	if len(reqs) > 1 {
-		ctx = context.Background() // one of them may give up; the others do not
-	}
-	for _, r := range reqs {
-		r.place()
+// they decided. The first of them leads, and ctx is its own: when it gives up, the others go on without it. It
+// returns the requests whose callers still wait.
+func (st *state) hold(ctx context.Context, reqs []*request) []*request {
+	if err := st.mu.LockContext(ctx); err != nil {
+		reqs[0].err = failed("lock", st.path, err)
+		return reqs
 	}
 	st.ready.now = 0
 	if len(reqs) == 1 && !st.closed {
+		reqs[0].place()
 		st.makeReady(reqs[0].ops)
 	}
-	done := 0
+	done, single := 0, len(reqs) == 1
 	err := st.locked(ctx, func() error {
+		reqs = st.line.claim(reqs)
 		for _, r := range reqs {
+			if !single {
+				r.place()
+			}
 			if st.ready.now != 0 {
 				r.err = st.stepReady(r.ops)
 			} else {
@@ -182,12 +233,28 @@ func (st *state) hold(ctx context.Context, reqs []*request) {
 		return nil
 	})
 	st.ready.now = 0
-	for _, r := range reqs[done:] {
-		r.err = err
+	rest := reqs[done:]
+	switch gaveUp := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()); {
+	case gaveUp && len(rest) > 0:
+		rest[0].err = err // and nobody else's
+		rest = rest[:1]
+	case err != nil:
+		if done == 0 {
+			reqs = st.line.claim(reqs)
+			rest = reqs
+		}
+		for _, r := range rest {
+			r.err = err
+		}
 	}
-	for _, r := range reqs {
+	for _, r := range reqs[:done] {
+		r.restore()
+		r.giveBack()
+	}
+	for _, r := range rest {
 		r.restore()
 		r.giveBack()
 	}
 	st.tell()
+	return reqs
 }

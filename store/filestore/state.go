@@ -9,11 +9,12 @@ import (
 	"hash/crc32"
 	"os"
 	"runtime/debug"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/internal/pool"
@@ -33,7 +34,7 @@ type state struct {
 	line line
 
 	// All below is for whoever makes a step.
-	mu       sync.Mutex
+	mu       ctxlock.Mutex
 	lock     *lock
 	file     *mapped
 	members  *os.File
@@ -47,6 +48,7 @@ type state struct {
 	closed   bool
 
 	bell    *bell
+	hung    atomic.Bool           // there is a bell
 	waiting map[store.ID]struct{} // tickets of this process, as far as it knows
 	timer   Timer
 	timerAt store.Time // 0: not set
@@ -84,6 +86,16 @@ func (st *state) locked(ctx context.Context, f func() error) error {
 		}
 		return f()
 	})
+}
+
+// briefly bounds how long what nobody has asked for waits for the lock: callers wait for st.mu meanwhile.
+const briefly = 50 * time.Millisecond
+
+// lockedBriefly is locked for what can be left for another time. st.mu is held.
+func (st *state) lockedBriefly(f func() error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), briefly)
+	defer cancel()
+	return st.locked(ctx, f)
 }
 
 // readied is a step that was written down before the lock was taken, so that others wait for it

@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -22,7 +22,7 @@ type Store struct {
 	fault    func(where string)
 	patience time.Duration
 
-	mu     sync.Mutex
+	mu     ctxlock.Mutex
 	pools  map[string]*state
 	closed bool
 }
@@ -41,7 +41,7 @@ func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
 
 // Open opens the store in a directory, which is made if it is missing.
 func Open(dir string, opts ...Option) (*Store, error) {
-	s := &Store{dir: filepath.Join(dir, "pools"), pools: map[string]*state{}, fault: func(string) {}, patience: patience}
+	s := &Store{dir: filepath.Join(dir, "pools"), mu: ctxlock.New(), pools: map[string]*state{}, fault: func(string) {}, patience: patience}
 	for _, o := range opts {
 		o(s)
 	}
@@ -62,7 +62,9 @@ func Open(dir string, opts ...Option) (*Store, error) {
 // Pool implements [store.Store].
 func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	spec.Limits, spec.Classes = slices.Clone(spec.Limits), slices.Clone(spec.Classes)
-	s.mu.Lock()
+	if err := s.mu.LockContext(ctx); err != nil {
+		return nil, failed("open", s.dir, err)
+	}
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, store.ErrClosed

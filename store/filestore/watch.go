@@ -160,7 +160,7 @@ func (st *state) goRound() {
 
 // missed returns tickets of this process that are thought to wait and do not.
 func (st *state) missed() (ids []store.ID) {
-	_ = st.locked(context.Background(), func() error {
+	_ = st.lockedBriefly(func() error {
 		for id := range st.waiting {
 			if !st.core.Waits(id) {
 				ids = append(ids, id)
@@ -271,7 +271,7 @@ func (st *state) notify(ids []store.ID) {
 func (st *state) bury(process uint64) {
 	_ = os.Remove(bellPath(st.dir, process))
 	st.mu.Lock()
-	_ = st.locked(context.Background(), func() error { // if this fails, they expire
+	_ = st.lockedBriefly(func() error { // if this fails, they expire
 		var ops []store.Op
 		for _, id := range st.core.Pending(func(session uint64) bool { return processOf(session) == process }) {
 			if len(ops) < store.MaxBatch {
@@ -295,7 +295,7 @@ func (st *state) bury(process uint64) {
 func (st *state) sweep() {
 	var dead []uint64
 	st.mu.Lock()
-	_ = st.locked(context.Background(), func() error {
+	_ = st.lockedBriefly(func() error {
 		now := st.now()
 		if now-store.Time(st.head.swept) < sweepEvery {
 			return nil
