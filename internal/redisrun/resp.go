@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	doWithin   = 5 * time.Second // where the context has no deadline
-	mostBytes  = 64 << 20        // of one string
-	mostItems  = 1 << 20         // of one list
+	doWithin   = 15 * time.Second // where the context has no deadline
+	mostBytes  = 64 << 20         // of one string
+	mostItems  = 1 << 20          // of one list
 	mostNested = 8
 )
 

@@ -21,9 +21,9 @@ import (
 const (
 	loopback = "127.0.0.1"
 
-	startWithin  = 20 * time.Second // a busy machine may take seconds
-	stopWithin   = 3 * time.Second  // then it is killed
-	settleWithin = 30 * time.Second // for set-ups of several servers to agree
+	startWithin  = time.Minute      // a busy machine may take many seconds
+	stopWithin   = 15 * time.Second // then it is killed, and what it had not saved is lost
+	settleWithin = time.Minute      // for set-ups of several servers to agree
 	pollEvery    = 10 * time.Millisecond
 
 	portTries = 20

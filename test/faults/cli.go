@@ -18,12 +18,12 @@ const (
 	cliWindow    = 2 * time.Second
 	cliSize      = 10
 	cliLongSize  = 6
-	cliSlack     = time.Second // of both windows, at least
-	cliConfig    = "resources:\n  short: {limits: [{name: window, size: 10/2s}]}\n  long: {limits: [{name: window, size: 6/10m}]}\n"
+	cliSlack     = time.Second // of both windows
+	cliConfig    = "resources:\n  short: {arrival_slack: 1s, limits: [{name: window, size: 10/2s}]}\n  long: {arrival_slack: 1s, limits: [{name: window, size: 6/10m}]}\n"
 	cliShells    = 3
 	cliNotNow    = 75
 	cliNoStore   = 69
-	cliCallLimit = 10 * time.Second
+	cliCallLimit = time.Minute
 )
 
 // cliUse is a call of the command that was let go.

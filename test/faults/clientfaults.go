@@ -11,7 +11,7 @@ import (
 // clientFaults are those of the processes that ask.
 func clientFaults() []*fault {
 	return []*fault{
-		{name: "wrong-clocks", what: "processes whose wall clocks are hours off, whose monotonic clocks are days ahead, in other time zones", do: func(r *rig) error { return r.sleep(3 * time.Second) }, post: wrongClock, rules: inOrder},
+		{name: "wrong-clocks", what: "processes whose wall clocks are hours off, whose monotonic clocks are days ahead, in other time zones", do: func(r *rig) error { return r.sleep(3 * time.Second) }, shifted: true, post: wrongClock, rules: inOrder},
 		{name: "workers-killed", what: "kill -9 of a worker every 700 ms, and a new one in its place; leases of 10 s", lease: 10 * time.Second, do: workersKilled},
 		{name: "cli-flushall", what: "calls of `sluice acquire` around FLUSHALL: nobody is there who remembers, but for the state directory", loses: true, whole: cliFlushed},
 	}

@@ -9,15 +9,16 @@ import (
 
 // fault is one row of the campaign.
 type fault struct {
-	name   string
-	what   string        // in one sentence
-	setup  int           // of Redis
-	via    int           // which way workers reach it
-	lines  []string      // of its configuration
-	params string        // of the URL
-	mode   string        // what workers do without the store; "": share
-	lease  time.Duration // of workers; 0: the usual
-	loses  bool          // the store's memory may be lost, and its counters with it
+	name    string
+	what    string        // in one sentence
+	setup   int           // of Redis
+	via     int           // which way workers reach it
+	lines   []string      // of its configuration
+	params  string        // of the URL
+	mode    string        // what workers do without the store; "": share
+	lease   time.Duration // of workers; 0: the usual
+	shifted bool          // some workers are a program that has to be built first
+	loses   bool          // the store's memory may be lost, and its counters with it
 
 	// do does it, and returns when it is over. It runs in the middle of the load.
 	do func(r *rig) error

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// decide is how long after a deadline a caller may still be told so; what timers of the same run were late
-	// comes on top, because it is the machine's doing.
+	// decide is how long after a deadline a caller may still be told so. What timers of the same run were late
+	// comes on top, because it is the machine's doing: once for the deadline's own timer, and once for the caller who is
+	// woken by it.
 	decide = 100 * time.Millisecond
 	// openSettles is how long after an outage a process may take that lets everything go to notice that it is over.
 	openSettles = 3 * time.Second
@@ -146,7 +147,7 @@ func (x *run) counted(pool int) []use {
 	}
 	var list []use
 	for _, u := range uses {
-		if u.used < x.began || u.used > x.over.add(openSettles) {
+		if u.used < x.began || u.used > x.over.add(openSettles+x.ledger.late) {
 			list = append(list, u)
 		}
 	}
@@ -169,7 +170,7 @@ func (x *run) callers() {
 	x.Double = v.breaks
 	x.Broken = append(x.Broken, v.broken...)
 	late, who := overdue(x.ledger)
-	allowed := decide + x.ledger.late
+	allowed := decide + 2*x.ledger.late
 	x.Late, x.Allowed = ms(late), ms(allowed)
 	if late > allowed {
 		x.broke("a caller waited %v past its deadline, allowed are %v: %s", round(late), round(allowed), who)

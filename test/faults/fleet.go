@@ -15,8 +15,8 @@ import (
 
 // Bounds on what workers may take.
 const (
-	readyWithin = 30 * time.Second
-	endWithin   = 10 * time.Second // after they were told to stop
+	readyWithin = 2 * time.Minute  // a busy machine may take a while to start them
+	endWithin   = 30 * time.Second // after they were told to stop
 	maxStderr   = 16 << 10
 )
 
@@ -51,7 +51,8 @@ type process struct {
 	post   post
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	ready  chan stamp // when it was, by its own clock
+	began  stamp        // before it was started
+	ready  chan arrival // when it was
 	done   chan struct{}
 	stderr tailBuffer
 	err    error // how it ended, when done
@@ -64,7 +65,7 @@ type process struct {
 func (f *fleet) start(p post) (*process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w := &process{number: len(f.procs), post: p, ready: make(chan stamp, 1), done: make(chan struct{})}
+	w := &process{number: len(f.procs), post: p, ready: make(chan arrival, 1), done: make(chan struct{})}
 	program := p.program
 	if program == "" {
 		program = f.self
@@ -93,12 +94,13 @@ func (f *fleet) start(p post) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.began = now()
 	if err := w.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	f.procs = append(f.procs, w)
 	go func() {
-		f.ledger.read(w.number, out, func(at stamp) { w.ready <- at })
+		f.ledger.read(w.number, out, func(at stamp) { w.ready <- arrival{said: at, heard: now()} })
 		w.err = w.cmd.Wait()
 		close(w.done)
 	}()
@@ -127,14 +129,30 @@ func (f *fleet) alive() []*process {
 	return list
 }
 
+// arrival is the moment at which a worker said that it is ready, by its clock, and at which that was heard, by ours.
+type arrival struct{ said, heard stamp }
+
+// off returns by how much the worker's clock is off at least: it said so after it began, and before it was heard. However long
+// anything took, this is 0 if the clocks agree.
+func (a arrival) off(began stamp) time.Duration {
+	switch {
+	case a.said < began:
+		return a.said.sub(began)
+	case a.said > a.heard:
+		return a.said.sub(a.heard)
+	default:
+		return 0
+	}
+}
+
 // awaitReady waits until the worker has opened its gate.
 func (w *process) awaitReady(ctx context.Context) error {
 	timer := time.NewTimer(readyWithin)
 	defer timer.Stop()
 	select {
-	case at := <-w.ready:
-		if off := now().sub(at); off.Abs() > readyWithin {
-			return fmt.Errorf("worker %d: its stamps are off by %v", w.number, off)
+	case a := <-w.ready:
+		if off := a.off(w.began); off != 0 {
+			return fmt.Errorf("worker %d: its stamps are off by at least %v", w.number, off)
 		}
 		return nil
 	case <-w.done:

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -141,6 +142,11 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (broken bool,
 	c.cli = sync.OnceValues(func() (string, error) { return buildCLI(ctx, dir) })
 	t := &table{Load: o.load.String(), Workers: o.workers, Callers: len(callers), Seed: o.seed}
 	began := time.Now()
+	var builds sync.WaitGroup
+	defer builds.Wait()
+	if i := slices.IndexFunc(chosen, func(f *fault) bool { return f.shifted }); i > 0 {
+		builds.Go(func() { _, _ = c.shifted() }) // meanwhile: it takes a minute, and the one who needs it tells what is wrong
+	}
 	for i, f := range chosen {
 		fmt.Fprintf(progress, "%2d/%d %-18s ", i+1, len(chosen), f.name)
 		x, err := c.do(ctx, f, i)

@@ -28,11 +28,11 @@ type finding struct {
 	Error    string        `json:"error,omitempty"`
 }
 
-// probeWithin is how long a fresh process may take to get a ticket: one window, and what it takes to hear
-// of it. Nothing that was left behind stands for longer than a ticket lives.
+// probeWithin is how long a fresh process may take to get a ticket, and quietWithin how long tickets that were left behind may
+// stand: a window, and the life of a ticket. The rest is for busy machines; what is stuck stays for leaseExpire at least.
 const (
-	probeWithin = window + time.Second
-	quietWithin = ticketTTL + window + 2*time.Second
+	probeWithin = window + 8*time.Second
+	quietWithin = ticketTTL + window + 8*time.Second
 )
 
 // probeMain looks at every pool: first whether all tickets come back, then whether it gets one.
@@ -42,7 +42,7 @@ func probeMain(args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*quietWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), poolCount*(quietWithin+probeWithin))
 	defer cancel()
 	config := gateConfig(*url, leaseExpire)
 	config.Passing = true // it is no member

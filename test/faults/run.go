@@ -52,6 +52,7 @@ type run struct {
 
 	fault                    *fault
 	ledger                   *ledger
+	starved                  time.Duration // see starvation
 	start, began, over, stop stamp
 }
 
@@ -70,9 +71,9 @@ func (x *run) broke(format string, args ...any) {
 const (
 	// warmWithin is how much longer than planned the load goes on before the fault, on a machine that has much else
 	// to do.
-	warmWithin = 20 * time.Second
+	warmWithin = time.Minute
 	// backWithin is how much longer than planned the load goes on until the full rate is back.
-	backWithin = 20 * time.Second
+	backWithin = time.Minute
 	// fullRate is the part of the limit that counts as that.
 	fullRate = 0.8
 )
@@ -107,13 +108,16 @@ func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
 // underLoad does the fault in the middle of the load and looks what is left.
 func (c *campaign) underLoad(x *run, r *rig) error {
 	defer r.fleet.stop() // nothing is left running, whatever happens
-	for i := range c.workers {
-		p := r.post(i)
+	posts := make([]post, c.workers)
+	for i := range posts { // before any is started: one may take minutes to build
+		posts[i] = r.post(i)
 		if x.fault.post != nil {
-			if err := x.fault.post(r, i, &p); err != nil {
+			if err := x.fault.post(r, i, &posts[i]); err != nil {
 				return err
 			}
 		}
+	}
+	for _, p := range posts {
 		if _, err := r.fleet.start(p); err != nil {
 			return err
 		}
@@ -124,11 +128,13 @@ func (c *campaign) underLoad(x *run, r *rig) error {
 		}
 	}
 	watched, end := context.WithCancel(r.ctx)
-	late := make(chan time.Duration)
+	late, starved := make(chan time.Duration, 1), make(chan time.Duration, 1)
 	go func() { late <- lateness(watched, time.Hour) }()
+	go func() { starved <- starvation(watched, r.server) }()
 	err := c.phases(x, r)
 	end()
 	x.ledger.lateness(<-late)
+	x.starved = <-starved
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ var columns = []column{
 	{"store", "errors: the store cannot be reached", func(x *run) string { return fmt.Sprint(x.Errors["store"]) }},
 	{"dline", "errors: not before the caller's deadline", func(x *run) string { return fmt.Sprint(x.Errors["deadline"]) }},
 	{"other", "other errors", func(x *run) string { return fmt.Sprint(x.others()) }},
-	{"late/may", "longest wait past a caller's deadline, and what it may be, in ms: 100, and what timers were late in the same run", func(x *run) string { return fmt.Sprintf("%.0f/%.0f", x.Late, x.Allowed) }},
+	{"late/may", "longest wait past a caller's deadline, and what it may be, in ms: 100, and twice what timers were late in the same run", func(x *run) string { return fmt.Sprintf("%.0f/%.0f", x.Late, x.Allowed) }},
 	{"close", "longest time that closing a ticket took", func(x *run) string { return span(&x.Close) }},
 	{"error", "from the fault to the first error of the store", func(x *run) string { return span(x.First) }},
 	{"noticed", "from the fault to the first gate that says that its store is lost", func(x *run) string { return span(x.Noticed) }},

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+)
+
+// starvation returns how long a server waited for a processor, at most, in a stretch of half a second: then it was slow
+// because the machine had other work. Timers do not show this, because a system lets processes that sleep a lot go first. It is 0
+// where the system does not tell, or there is no single server.
+func starvation(ctx context.Context, s *redisrun.Server) (most time.Duration) {
+	const step, steps = 100 * time.Millisecond, 5
+	var seen []time.Duration
+	for ; ctx.Err() == nil; pause(ctx, step) {
+		var waited time.Duration
+		if s != nil {
+			waited = runDelay(s.Pid())
+		}
+		if len(seen) > 0 && waited < seen[len(seen)-1] { // another process, or none
+			seen = nil
+		}
+		if seen = append(seen, waited); len(seen) > steps+1 {
+			seen = seen[1:]
+		}
+		most = max(most, waited-seen[0])
+	}
+	return most
+}
+
+// runDelay is how long a process has waited for a processor since it was started, 0 if the system does not tell.
+func runDelay(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	if err != nil {
+		return 0
+	}
+	return parseRunDelay(string(text))
+}
+
+// parseRunDelay reads the second number of schedstat: nanoseconds on a run queue.
+func parseRunDelay(text string) time.Duration {
+	fields := strings.Fields(text)
+	if len(fields) < 2 {
+		return 0
+	}
+	n, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n)
+}
