@@ -67,9 +67,10 @@ type resource struct {
 	base   [store.MaxLimits]int64 // what a request costs that says nothing else
 	work   bool                   // some limit counts work
 
-	breakerOpens bool // instead of gliding
-	observe      bool // nobody is held
-	plain        bool // neither that, nor does anybody listen to what happens
+	breakerOpens bool         // instead of gliding
+	observe      bool         // nobody is held
+	away         atomic.Int64 // in the mode observe: until when the store is left alone
+	plain        bool         // neither that, nor does anybody listen to what happens
 	events       func(Event)
 	levels       levels
 	rooms        rooms
@@ -106,13 +107,18 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 			r.base[i] = 1
 		}
 	}
+	if r.observe {
+		spec.Name += observedPool
+	}
 	if r.pool, err = g.store.Pool(ctx, spec); errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
 		return nil, r.storeError(err)
 	} else if err != nil {
 		return nil, wrap(err)
 	}
-	r.quick, _ = r.pool.(store.Quick)
-	r.later, _ = r.pool.(store.Later)
+	if !r.observe { // they know no deadline
+		r.quick, _ = r.pool.(store.Quick)
+		r.later, _ = r.pool.(store.Later)
+	}
 	r.tellOutages()
 	r.line.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.line.decided)
@@ -128,7 +134,7 @@ func (r *resource) close() error {
 // allows. t is set only if there is no error.
 func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	if r.observe {
-		wait = 0
+		return r.acquireObserved(ctx, req, t)
 	}
 	if r.budgets != nil {
 		if paid, err := r.acquirePaid(ctx, req, wait, t); paid {
@@ -180,7 +186,7 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 		return err
 	}
 	bells := r.line.bells.Load()
-	if err = r.pool.Apply(ctx, x.ops[:]); err != nil {
+	if err = r.apply(ctx, x.ops[:]); err != nil {
 		err = r.failed(ctx, req, err)
 	}
 	res := &op.Result

@@ -34,7 +34,7 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 	b := r.budgets
 	x, err := b.billOf(ctx, asked.Agent, asked.User)
 	switch {
-	case err != nil && b.goesOn && errors.Is(err, ErrStore):
+	case err != nil && (b.goesOn || r.observe) && errors.Is(err, ErrStore):
 		return false, nil // not even whose budgets they are is known
 	case err != nil:
 		return true, err
@@ -116,7 +116,7 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, e
 	}
 	taken, err := b.books.Take(ctx, o)
 	switch {
-	case err != nil && b.goesOn && ctx.Err() == nil:
+	case err != nil && (r.observe || b.goesOn && ctx.Err() == nil):
 		t.money = &money{budgets: b, order: &o}
 		return nil
 	case err != nil:

@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -67,7 +68,7 @@ func (g *Gate) Observe(ctx context.Context, req Request, a Answer) error {
 func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket string, a Answer) error {
 	op := r.answerOp(store.OpObserve, a)
 	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, req.Key
-	if err := r.order(ctx, &op); err != nil {
+	if err := r.order(ctx, &op); err != nil && !(r.harmless(err) && errors.Is(err, ErrStore)) {
 		return err
 	}
 	if r.events != nil {
@@ -78,7 +79,7 @@ func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket strin
 
 // answerOp is an answer as a store operation.
 func (r *resource) answerOp(kind store.OpKind, a Answer) store.Op {
-	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause}
+	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause, Force: r.observe}
 	for _, s := range a.Limits {
 		if i := r.limitIndex(s.Limit); i >= 0 {
 			op.Observed = append(op.Observed, r.observed(i, s))
@@ -90,7 +91,7 @@ func (r *resource) answerOp(kind store.OpKind, a Answer) store.Op {
 // order carries out one operation that is about no ticket.
 func (r *resource) order(ctx context.Context, op *store.Op) error {
 	ops := []store.Op{*op}
-	if err := r.pool.Apply(ctx, ops); err != nil {
+	if err := r.apply(ctx, ops); err != nil {
 		return r.storeError(err)
 	}
 	*op = ops[0]

@@ -13,7 +13,7 @@ import (
 // Do sends a request through the gate, and again if that can help: after a refusal, an
 // overload, or a failure that send reports as VerdictError. It stops at either wall
 // of Config.Retry: the number of sends, or the overall deadline; a wait that would pass
-// the deadline is not begun.
+// the deadline is not begun. In the mode observe it sends once, and returns what send does.
 //
 // send sends the request once, and returns what the answer says and the error that Do is
 // to return if this was the last try. It must not keep the ticket: Do answers and
@@ -57,6 +57,9 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 	a, held, err := sendOne(ctx, t, send)
 	if err != nil {
 		d.last = err
+	}
+	if d.resource.observe {
+		return false, err // once, whatever came of it
 	}
 	switch a.Verdict {
 	case VerdictThrottled, VerdictOverloaded, VerdictExhausted, VerdictError:

@@ -198,10 +198,13 @@ func TestObserveModeHoldsNobody(t *testing.T) {
 			t.Error(err)
 		}
 		end(t, first)
-		if got := kept.last(t, sluice.EventPause); got.Agent != "b" || got.Observed {
+		if got := kept.last(t, sluice.EventThrottled); got.Agent != "b" || got.Observed {
 			t.Errorf("got %+v", got)
 		}
-		// Paused, and with a cost that no limit can hold: all the same.
+		if s := state(t, g); s.PausedUntil != nil || s.Consecutive429 != 0 || len(s.Gates) != 0 {
+			t.Errorf("a refusal paused what is only observed: %+v", s)
+		}
+		// With a cost that no limit can hold: all the same.
 		pass(t, g, from("a"))
 		pass(t, g, costs("a", sluice.Amount{Unit: "requests", N: 5}))
 		if got := kept.last(t, sluice.EventWouldWait); got.Reason != "capacity" {

@@ -72,6 +72,9 @@ func (g *Gate) Join(ctx context.Context, m Member) (*Lease, error) {
 		return l, nil
 	}
 	if err := l.beat(ctx); err != nil {
+		if l.observed() && errors.Is(err, ErrStore) {
+			return l, nil // it goes on without
+		}
 		if errors.Is(err, ErrStore) {
 			_ = l.leave() // it may have got half way; if this fails too, it expires
 		}
@@ -96,7 +99,7 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 		gate: g, agent: m.Agent, user: m.User, machine: m.Machine, class: known.class, waitsFor: without(known.waitsFor, m.Agent),
 		waits: slices.Clone(m.WaitsFor), done: make(chan struct{}), slot: m.Agent,
 	}
-	if m.Instance != "" && g.plan.slots.Max > 0 {
+	if m.Instance != "" && g.plan.slots.Max > 0 { // if it takes one
 		l.slot = fleetMark + m.Agent + "#" + m.Instance
 	}
 	l.stay, l.stop = context.WithCancel(context.Background())
@@ -135,6 +138,9 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 			return nil, err
 		}
 		l.resources = append(l.resources, r)
+	}
+	if l.observed() {
+		l.slot = l.agent
 	}
 	return l, nil
 }
@@ -295,6 +301,9 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 		TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
 	}
 	l.mu.Unlock()
+	if l.observed() { // whom it would keep from a slot, nobody knows
+		op.Slots = store.Slots{}
+	}
 	if l.slot != l.agent {
 		if err := l.tellSlot(ctx, kind); err != nil {
 			return err

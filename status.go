@@ -231,6 +231,9 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		})
 	}
 	for _, g := range snap.Gates {
+		if r.observe {
+			break // they hold nobody
+		}
 		s.Gates = append(s.Gates, GateStatus{Scope: g.Scope, Phase: g.Phase, Until: c.moment(g.Until), ProbeAt: c.moment(g.Probe), Cause: g.Cause})
 		if g.Scope == "" {
 			s.PauseReason, s.Consecutive429 = g.Cause, g.Consecutive

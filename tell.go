@@ -85,7 +85,7 @@ func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err er
 // reached either, the ticket has no place in it.
 func (r *resource) letThrough(ctx context.Context, req *Request, t *Ticket) {
 	ops := [1]store.Op{{Kind: store.OpAcquire, Force: true}}
-	if r.fill(&ops[0], req) == nil && r.pool.Apply(ctx, ops[:]) == nil && ops[0].Result.State == store.Granted {
+	if r.fill(&ops[0], req) == nil && r.apply(ctx, ops[:]) == nil && ops[0].Result.State == store.Granted {
 		t.set(r, &ops[0].Result)
 		t.note = &note{req: *req}
 		return
@@ -173,6 +173,9 @@ func (r *resource) tellAnswer(ctx context.Context, req *Request, ticket string, 
 	case VerdictOverloaded:
 	default:
 		return
+	}
+	if r.observe {
+		return // it pauses nobody
 	}
 	e.Limit, e.Used, e.Size = usedUp(a.Limits)
 	r.tellPauses(ctx, now, e)

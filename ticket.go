@@ -132,7 +132,9 @@ func (t Ticket) Keep(ctx context.Context, ttl time.Duration) error {
 		return &Error{Err: ErrInvalid, Resource: r.name, Message: fmt.Sprintf("a ticket lives for more than 0 and at most %v, not %v", store.MaxTTL, ttl)}
 	}
 	ops := [1]store.Op{{Kind: store.OpPoll, ID: t.id, TTL: ttl}}
-	if err := r.pool.Apply(ctx, ops[:]); err != nil {
+	if err := r.apply(ctx, ops[:]); r.harmless(err) {
+		return nil
+	} else if err != nil {
 		return r.storeError(err)
 	}
 	return r.gone(t.id, ops[0].Result.State)
@@ -157,13 +159,14 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	op := &x.ops[0]
 	*op = r.answerOp(store.OpAnswer, a)
 	op.ID = t.id
-	if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
+	if err := r.apply(ctx, x.ops[:]); err != nil && !r.harmless(err) {
 		return false, r.storeError(err)
+	} else if err == nil {
+		if err := r.gone(t.id, op.Result.State); err != nil {
+			return op.Result.Held, err
+		}
 	}
-	if err := r.gone(t.id, op.Result.State); err != nil {
-		return op.Result.Held, err
-	}
-	held = op.Result.Held
+	held = op.Result.Held && !r.observe
 	if r.events != nil {
 		r.tellAnswer(ctx, t.request(), t.name(), a, op.Result.Now, false)
 	}
@@ -249,7 +252,9 @@ func (t Ticket) settle(spent bool, usage []Amount) error {
 			r.setUnit(op, a)
 		}
 	}
-	if err := r.pool.Apply(context.Background(), x.ops[:]); err != nil {
+	if err := r.apply(context.Background(), x.ops[:]); r.harmless(err) {
+		return nil
+	} else if err != nil {
 		return r.storeError(err)
 	}
 	if op.Result.State == store.Unknown {

@@ -24,6 +24,7 @@ type door struct {
 	speaker provider.Speaker // nil: it reads only answers
 	base    string           // the upstream's path, escaped
 	near    bool             // it is on this machine
+	observe bool             // requests are counted, and go as they came
 	via     string           // what is said of requests that have passed; empty: nothing
 	gated   *sluicehttp.Transport
 	plain   http.RoundTripper // for what has passed a gate before
@@ -48,6 +49,7 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
 		Retry: r.Retry, Abort: r.Free, Done: done, Route: r.Route,
 	}
+	d.observe = p.gate.Observes(name)
 	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
 	if p.via != "" { // another resource of the same store is another pool
 		sum := sha256.Sum256([]byte(p.via + "\x00" + name))
@@ -144,7 +146,7 @@ func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.
 		}
 		out.Header.Set(d.res.InjectHeader, d.res.InjectValue)
 	}
-	if d.via != "" && d.near { // it may be another gate; a provider need not see it
+	if d.via != "" && d.near && !d.observe { // it may be another gate; a provider need not see it
 		out.Header[headerVia] = []string{d.via}
 	}
 	return out

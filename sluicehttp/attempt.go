@@ -53,6 +53,9 @@ func (p *patient) Err() error {
 
 // acquire waits for the request's turn. until is the latest that it may be sent; zero means any time.
 func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, error) {
+	if f.observe {
+		return f.note(ctx)
+	}
 	wait := ctx
 	if !until.IsZero() {
 		if own, ok := ctx.Deadline(); !ok || until.Before(own) {
@@ -72,6 +75,15 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 		return sluice.Ticket{}, f.late(err, wait != ctx && ctx.Err() == nil && !time.Now().Before(until))
 	}
 	f.told.Waited += ticket.Waited()
+	return ticket, nil
+}
+
+// note has a request counted that goes in any case. One that the gate cannot make sense of has no ticket.
+func (f *flight) note(ctx context.Context) (sluice.Ticket, error) {
+	ticket, err := f.t.Gate.Acquire(ctx, f.ask)
+	if err != nil {
+		return sluice.Ticket{}, ctx.Err()
+	}
 	return ticket, nil
 }
 

@@ -60,6 +60,7 @@ type flight struct {
 	asked   provider.Asked
 	routed  bool        // to another model
 	grown   int64       // by how much the body is longer, if it is another one
+	observe bool        // it goes once, as it came, and nobody holds it
 	hidden  bool        // usage was asked for that the client must not see
 	header  http.Header // of the request, or a copy
 	copied  bool

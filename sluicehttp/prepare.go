@@ -28,7 +28,7 @@ func (f *flight) prepare() error {
 	case upgrades(r):
 		return ErrUpgrade
 	}
-	f.header = r.Header
+	f.header, f.observe = r.Header, t.Gate.Observes(t.Resource)
 	if err := f.payload.take(r, f.most()); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (f *flight) most() int64 {
 }
 
 // mayRetry reports that the request may be sent again if it fails.
-func (f *flight) mayRetry() bool { return f.t.Retry.Attempts != 1 && !f.caller.Retry }
+func (f *flight) mayRetry() bool { return f.t.Retry.Attempts != 1 && !f.caller.Retry && !f.observe }
 
 // upgrades reports a request that would turn its connection into something else.
 func upgrades(r *http.Request) bool {
@@ -103,6 +103,10 @@ func (f *flight) read() error {
 		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body, Whole: whole, Size: size,
 	}
 	f.asked = f.askAs(plainly(&f.call))
+	if f.observe {
+		f.call.Body = nil
+		return nil // it goes as it came
+	}
 	if err := f.route(packed); err != nil {
 		return err
 	}

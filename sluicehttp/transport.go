@@ -116,7 +116,7 @@ func (t *Transport) init() {
 
 // RoundTrip sends a request when it is its turn. If it is not let through, the error is the gate's: errors.As
 // finds a [sluice.Error]. An answer by which the provider refuses is returned as it is, once trying again
-// cannot help or is not safe.
+// cannot help or is not safe. Where the gate only observes the resource, the request is sent once, as it came.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.once.Do(t.init)
 	f := &flight{t: t, origin: r, ctx: r.Context(), start: time.Now()}

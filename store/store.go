@@ -361,7 +361,8 @@ type Op struct {
 	Class                         uint8
 	Retry                         bool // this send repeats an earlier one
 	Emergency                     bool // leaves nothing behind, and goes first; for the highest class only
-	Force                         bool // granted whatever the limits say, and charged: for those who only count
+	// Force is for those who only count: an acquire is granted whatever the limits say, and charged; an answer pauses nobody.
+	Force bool
 	// Amounts are costs by limit, or with OpClose the actual use. Negative with
 	// OpClose: not known, the estimate stands; so it does for all limits if every one of
 	// them is zero.

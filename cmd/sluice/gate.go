@@ -111,13 +111,28 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		return nil, err
 	}
 	s.url, s.config = at.url, sluice.Config{Store: c.Store, Events: c.Events, Alert: c.Alert}
-	if s.gate, err = s.openGate(cmd.Context(), c, through); err != nil {
+	if s.gate, err = s.openGate(cmd.Context(), c, through); errors.Is(err, store.ErrUnavailable) && onlyObserves(&c) {
+		fmt.Fprintf(s.stderr, "warning: %s; nobody is held, and this process counts for itself\n", harmless(err.Error()))
+		c.Store = "mem:"
+		s.gate, err = s.openGate(cmd.Context(), c, through)
+	}
+	if err != nil {
 		s.endTelling()
 		_ = s.log.Close() // nothing is in it
 		return nil, at.openFailure(err)
 	}
 	s.store = s.gate.Store()
 	return s, nil
+}
+
+// onlyObserves reports that every resource is in the mode observe.
+func onlyObserves(c *sluice.Config) bool {
+	for name := range c.Resources {
+		if !c.Resources[name].Observe {
+			return false
+		}
+	}
+	return len(c.Resources) > 0
 }
 
 func (s *session) openGate(ctx context.Context, c sluice.Config, through func(store.Store) store.Store) (*sluice.Gate, error) {

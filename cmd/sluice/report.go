@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,7 +99,23 @@ func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time
 	if err := eventlog.Complete(&rep, s.dir, from); err != nil { // the store's part is worth having alone
 		s.warnOfLog(err)
 	}
+	for i := range rep.Resources {
+		if r := &rep.Resources[i]; !gate.Observes(r.Name) {
+			withoutObserved(r)
+		}
+	}
 	return rep, nil
+}
+
+// withoutObserved leaves out what the log knows of a time in which the resource was only observed: those sends are not in the report.
+func withoutObserved(r *sluice.ResourceReport) {
+	r.Total.WouldWait = 0
+	for i := range r.Callers {
+		r.Callers[i].WouldWait = 0
+	}
+	r.Callers = slices.DeleteFunc(r.Callers, func(c sluice.CallerReport) bool {
+		return c.FirstSends+c.Retries+c.Throttled+c.Failed == 0
+	})
 }
 
 func (s *session) warnOfLog(err error) {

@@ -44,7 +44,7 @@ type result struct {
 // run runs the job to its end. An error means that it never began.
 func (r *runner) run(ctx context.Context) (result, error) {
 	until := time.Now().Add(r.wait)
-	if r.newWork {
+	if r.newWork && !r.observes() {
 		if err := r.mayStart(ctx, until); err != nil {
 			return result{}, err
 		}
@@ -72,7 +72,7 @@ func (r *runner) run(ctx context.Context) (result, error) {
 		if code, held, err = r.once(t); err != nil {
 			break
 		}
-		if code != exitNotYet || r.keep.stopped() {
+		if code != exitNotYet || r.keep.stopped() || r.observes() {
 			return result{code: code}, nil
 		}
 		next := r.walls.Next(retry.Failure{Sent: r.sent, Elapsed: time.Since(r.began), Class: r.req.Class, Held: held}, rand.Float64)
@@ -94,6 +94,19 @@ func (r *runner) run(ctx context.Context) (result, error) {
 	}
 	f := asFailure(err)
 	return result{code: f.code, gaveUp: f.message, why: f}, nil
+}
+
+// observes reports that nothing that the run uses is gated: its command starts at once, and once.
+func (r *runner) observes() bool {
+	if r.req.Resource != "" {
+		return r.s.gate.Observes(r.req.Resource)
+	}
+	for name := range r.s.file.Resources {
+		if !r.s.gate.Observes(name) {
+			return false
+		}
+	}
+	return len(r.s.file.Resources) > 0
 }
 
 // left is the time until the deadline.

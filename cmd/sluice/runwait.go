@@ -66,7 +66,7 @@ func (r *runner) backpressure(ctx context.Context) (sluice.NewWork, error) {
 
 // spread waits for the job's place in the window that launches are spread over.
 func (r *runner) spread(ctx context.Context) (time.Duration, error) {
-	if r.scatter == 0 {
+	if r.scatter == 0 || r.observes() {
 		return 0, nil
 	}
 	wait, err := r.s.gate.Launch(ctx, r.req.Resource, r.scatter)

@@ -20,7 +20,9 @@ func (p *Pool) observe(op *store.Op) {
 	}
 	p.withNames(op, func(who names) {
 		p.learn(op, who, p.now, nil)
-		p.judge(op, who, p.since(op.Scope, who), 0)
+		if !op.Force {
+			p.judge(op, who, p.since(op.Scope, who), 0)
+		}
 		if op.Verdict == store.VerdictThrottled || op.Verdict == store.VerdictExhausted {
 			p.callers.total.throttled++
 			p.last429 = p.now

@@ -159,7 +159,7 @@ func (p *Pool) answer(op *store.Op) {
 	}
 	p.judged(tk, op.Verdict)
 	p.learn(op, tk.who, tk.granted, tk)
-	if p.judge(op, tk.who, tk.granted, t) {
+	if !op.Force && p.judge(op, tk.who, tk.granted, t) {
 		p.unexplained(tk, op.Scope&store.Shared)
 	}
 }

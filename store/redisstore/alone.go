@@ -149,6 +149,9 @@ func (o *outage) unsay(id store.ID, op *store.Op, now store.Time) {
 
 // heed holds everybody here if the provider says so.
 func (o *outage) heed(st *state, op *store.Op, now store.Time) {
+	if op.Force {
+		return
+	}
 	d := op.RetryAfter
 	if d > store.MaxHint {
 		d = 0 // nobody means that

@@ -367,7 +367,8 @@ func (tr *trace) drawOp(session int) store.Op {
 			store.VerdictOverloaded, store.VerdictExhausted, store.VerdictError,
 		}).Draw(tr.T, "verdict")
 		op.Scope = rapid.SampledFrom([]store.Scope{0, store.PerModel, store.PerKey}).Draw(tr.T, "scope")
-		op.RetryAfter = rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Minute}).Draw(tr.T, "hint")
+		op.RetryAfter = rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Minute, time.Hour, 20 * time.Hour, 2 * store.MaxHint}).Draw(tr.T, "hint")
+		op.Force = tr.chance(10, "force")
 		tr.drawObserved(&op)
 	case store.OpHeartbeat, store.OpLeave:
 		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))

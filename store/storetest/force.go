@@ -12,6 +12,26 @@ func (r request) spentNow() request { r.op.Spent = true; return r }
 
 // forcing is about those who are counted and not held.
 func forcing(s *suite) {
+	s.test("a refusal that only counts pauses nobody", spec(guarded(rolling(1000, time.Hour), store.GuardAuto)), func(m *member) {
+		slack := m.limit(0).Slack
+		for _, v := range []store.Verdict{store.VerdictThrottled, store.VerdictThrottled, store.VerdictExhausted, store.VerdictOverloaded} {
+			id := m.take(want("a", 1).forced())
+			m.sleep(time.Second)
+			m.answered(store.Op{ID: id, Verdict: v, RetryAfter: time.Hour, Force: true})
+			m.close(id)
+			m.ends(store.Op{Kind: store.OpObserve, Verdict: v, RetryAfter: time.Hour, Force: true})
+		}
+		if g := m.snapshot().Gates; len(g) != 0 {
+			m.Errorf("%+v", g)
+		}
+		if c := m.snapshot().Counters; c.Throttled != 6 || c.Sent != 4 {
+			m.Errorf("%d sent, %d throttled", c.Sent, c.Throttled)
+		}
+		if l := m.limit(0); l.Slack != slack || l.Size != 1000 {
+			m.Errorf("slack %v, size %d", l.Slack, l.Size)
+		}
+		m.take(want("b", 1))
+	})
 	s.test("who is let through by force counts all the same", spec(rolling(10, time.Minute), slots(1)), func(m *member) {
 		m.take(want("a", 10, 1))
 		m.refused(want("b", 1, 1).try(), store.CodeLimit)

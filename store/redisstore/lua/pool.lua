@@ -623,7 +623,7 @@ F.pool_Pool_answer = function(op)
  end
  F.pool_Pool_judged(tk, op[32])
  F.pool_Pool_learn(op, tk, 8, tk[4], tk)
- if F.pool_Pool_judge(op, tk, 8, tk[4], t) then
+ if ((not (op[12] ~= 0)) and F.pool_Pool_judge(op, tk, 8, tk[4], t)) then
   F.pool_Pool_unexplained(tk, band(op[34], 20))
  end
 end
@@ -666,7 +666,9 @@ F.pool_Pool_observe = function(op)
  end
  F.pool_Pool_withNames(op, function(who, who_o)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
-  F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[34], who, who_o), 0)
+  if (not (op[12] ~= 0)) then
+   F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[34], who, who_o), 0)
+  end
   if ((op[32] == 2) or (op[32] == 4)) then
    sum[7] = (sum[7] + 1)
    once[26] = once[1]

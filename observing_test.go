@@ -1,0 +1,167 @@
+package sluice_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/memstore"
+)
+
+var errRefused = errors.New("429 from the provider")
+
+// observed is a resource that is only observed, with limits that would hold nearly everybody.
+func observed() map[string]sluice.Resource {
+	return map[string]sluice.Resource{"api": {Observe: true, Limits: []sluice.Limit{rolling(5, 24*time.Hour), places(1)}}}
+}
+
+// Twenty requests to an exhausted provider are twenty arrivals. Whoever is gated afterwards finds nothing of it.
+func TestObserveIsNoWorseThanNoGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newShared(t)
+		g := st.open(t, sluice.Config{Resources: observed(), Slots: sluice.Slots{Max: 1}})
+		if !g.Observes("api") || g.Observes("other") {
+			t.Error("what is observed is not told right")
+		}
+		arrived := 0
+		send := func(context.Context, sluice.Ticket) (sluice.Answer, error) {
+			arrived++
+			return sluice.Answer{
+				Verdict: sluice.VerdictThrottled, Status: 429, RetryAfter: time.Hour,
+				Limits: []sluice.Stated{{Limit: "rolling", Size: 5, Remaining: 0, ResetIn: time.Hour}},
+			}, errRefused
+		}
+		for range 20 {
+			wantTook(t, "one", took(func() {
+				if err := g.Do(t.Context(), from("a"), send); err != errRefused {
+					t.Errorf("the caller got %v, want what the provider said", err)
+				}
+			}), 0)
+		}
+		for _, verdict := range []sluice.Verdict{sluice.VerdictOverloaded, sluice.VerdictExhausted, sluice.VerdictBilling, sluice.VerdictError} {
+			err := g.Do(t.Context(), from("a"), func(context.Context, sluice.Ticket) (sluice.Answer, error) {
+				arrived++
+				return sluice.Answer{Verdict: verdict, RetryAfter: time.Hour}, errRefused
+			})
+			if err != errRefused {
+				t.Errorf("%v: %v", verdict, err)
+			}
+		}
+		if arrived != 24 {
+			t.Errorf("%d arrivals, want 24", arrived)
+		}
+		if err := g.Observe(t.Context(), from("a"), sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: time.Hour}); err != nil {
+			t.Error(err)
+		}
+		open := acquire(t, g, from("a")) // and one that is still under way
+		if s := state(t, g); s.Sent != 25 || s.Throttled != 22 || s.PausedUntil != nil || s.Consecutive429 != 0 {
+			t.Errorf("observed: %+v", s)
+		}
+		for _, agent := range []string{"a", "b"} { // slots hold nobody either, and nobody is kept from one
+			if _, err := g.Join(t.Context(), sluice.Member{Agent: agent, User: "u"}); err != nil {
+				t.Error(err)
+			}
+		}
+
+		gated := st.open(t, sluice.Config{Slots: sluice.Slots{Max: 1}}, rolling(5, 24*time.Hour), places(1))
+		if s := state(t, gated); s.Sent != 0 || len(s.Gates) != 0 || s.Limits[0].Used != 0 || s.Limits[0].Outside != 0 || s.Limits[1].Used != 0 {
+			t.Errorf("gated: %+v", s)
+		}
+		if _, err := gated.Join(t.Context(), sluice.Member{Agent: "c", User: "u"}); err != nil {
+			t.Error(err)
+		}
+		for range 5 {
+			ticket, err := gated.Try(t.Context(), from("p"))
+			if err != nil {
+				t.Fatalf("somebody is held because of what was observed: %v", err)
+			}
+			end(t, ticket)
+		}
+		_, err := gated.Try(t.Context(), from("p"))
+		wantError(t, err, sluice.ErrNotNow) // of its own use
+		end(t, open)
+	})
+}
+
+// stuck is a store that does not answer, once it is.
+type stuck struct {
+	store.Store
+	now bool
+}
+
+type stuckPool struct {
+	store.Pool
+	of *stuck
+}
+
+func (s *stuck) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	p, err := s.Store.Pool(ctx, spec)
+	return &stuckPool{p, s}, err
+}
+
+func (p *stuckPool) Apply(ctx context.Context, ops []store.Op) error {
+	if p.of.now {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return p.Pool.Apply(ctx, ops)
+}
+
+func (p *stuckPool) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	if p.of.now {
+		<-ctx.Done()
+		return store.Snapshot{}, ctx.Err()
+	}
+	return p.Pool.Snapshot(ctx)
+}
+
+func TestObserveDoesNotWaitForItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &stuck{Store: memstore.New()}
+		defer func() { _ = st.Store.Close() }()
+		var h told
+		g, err := sluice.OpenOn(t.Context(), st, sluice.Config{
+			Resources: observed(), Events: h.event, Budgets: []sluice.Budget{{Name: "b", Micros: 100}}, OnStoreFailure: sluice.FailClosed,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = g.Close() }()
+		before := acquire(t, g, from("a"))
+		st.now = true
+		bound := 250 * time.Millisecond
+		once := func() {
+			ticket, err := g.Acquire(t.Context(), costs("a", usd(90)))
+			if err != nil {
+				t.Errorf("held, or refused: %v", err)
+			}
+			_, err = ticket.Answer(sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: time.Hour})
+			if err := errors.Join(err, ticket.Keep(t.Context(), time.Minute), ticket.Close(usd(80))); err != nil {
+				t.Errorf("the store's silence is told to one who is only observed: %v", err)
+			}
+		}
+		if d := took(once); d > 2*bound {
+			t.Errorf("the first took %v", d)
+		}
+		wantTook(t, "the next", took(once), 0)
+		if _, err := before.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(before.Close(), g.Do(t.Context(), from("c"), ok)); err != nil {
+			t.Error(err)
+		}
+		st.now = false
+		time.Sleep(10 * time.Second)
+		end(t, acquire(t, g, from("a")))
+		if s := state(t, g); s.Sent < 2 {
+			t.Errorf("the store is back, and %d were counted", s.Sent)
+		}
+		if sends := h.of(sluice.EventSend); len(sends) != 5 {
+			t.Errorf("%d sends are on record, want 5", len(sends))
+		}
+	})
+}
