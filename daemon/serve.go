@@ -67,11 +67,15 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve serves until ctx ends. Then nobody gets in any more, and those who are in are served to the end, or until
-// cut ends.
+// Serve serves until ctx ends. Then it accepts no more requests and finishes the running ones. When cut ends, Serve
+// closes every connection and cancels the requests that still run, which ends their tickets.
 func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) error {
+	// Closing a connection cancels a request only once its body was read. Canceling the base context reaches all.
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
 	server := &http.Server{
-		Handler: d, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return base },
+		Handler:     d, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeaderBytes,
 		Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}
 	server.Protocols.SetHTTP1(true)
@@ -94,6 +98,7 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 		d.lent.Drain()
 	}
 	if down := server.Shutdown(cut); down != nil { // cut has ended
+		cancel() // first: who waits must not take the place of one that is cut off
 		_ = server.Close()
 	}
 	for range running {

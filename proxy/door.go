@@ -84,6 +84,10 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 		way = d.plain
 	}
 	resp, err := way.RoundTrip(d.rewrite(ctx, r, path))
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols { // by the plain way: the gated one has looked
+		_ = resp.Body.Close()
+		err = sluicehttp.ErrSwitched
+	}
 	if err != nil {
 		d.failed(w, r, err)
 		return

@@ -40,6 +40,9 @@ func refusalOf(err error) *refusal {
 	if errors.Is(err, sluicehttp.ErrRoute) {
 		return refuse(http.StatusBadRequest, strings.TrimPrefix(err.Error(), "sluicehttp: "), "name the model, in a smaller body")
 	}
+	if errors.Is(err, sluicehttp.ErrSwitched) {
+		return refuse(http.StatusBadGateway, strings.TrimPrefix(err.Error(), "sluicehttp: "), "look whether the upstream is an HTTP API")
+	}
 	if !errors.As(err, &e) {
 		return badGateway(err)
 	}

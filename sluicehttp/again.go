@@ -148,7 +148,7 @@ func final(err error) bool {
 	var refusal *sluice.Error
 	var certificate *tls.CertificateVerificationError
 	var refused *badRequest
-	return errors.As(err, &refusal) || errors.As(err, &certificate) || errors.As(err, &refused)
+	return errors.Is(err, ErrSwitched) || errors.As(err, &refusal) || errors.As(err, &certificate) || errors.As(err, &refused)
 }
 
 // badRequest is an error of the base transport, which did not even try to connect.

@@ -139,6 +139,10 @@ func (a *attempt) send() (*http.Response, error) {
 		}
 		return nil, a.err
 	}
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close()
+		return nil, ErrSwitched
+	}
 	if err != nil && a.tells() && !a.traced.Load() {
 		err = &badRequest{err}
 	}

@@ -14,6 +14,11 @@ import (
 // WebSocket: what passes there cannot be counted.
 var ErrUpgrade = errors.New("sluicehttp: the connection would be upgraded (WebSocket), and what passes then cannot be counted: use plain HTTP, such as server-sent events")
 
+// ErrSwitched is the error of a request that the provider answered with 101 Switching Protocols. No request
+// asks for that, and the body of such an answer is the bare connection: reading it can go on forever, even
+// after the request's context has ended.
+var ErrSwitched = errors.New("sluicehttp: the provider answered 101 Switching Protocols, which nobody asked for: WebSockets do not pass the gate")
+
 var errNoGate = errors.New("sluicehttp: the transport has no gate: set Transport.Gate and Transport.Resource")
 
 // ErrRoute is the error of a call whose model was to be another and could not be changed.

@@ -104,10 +104,13 @@ func newRunGate(cmd *cobra.Command) (*runGate, error) {
 		return nil, &failure{code: exitUnavailable, message: "there is no port for the gate: " + err.Error(), hint: "--no-gate runs the command without one"}
 	}
 	g.listener = l
-	server := &http.Server{Handler: g, ReadHeaderTimeout: runHeaderWithin, Protocols: new(http.Protocols)}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
+	server := &http.Server{
+		Handler: g, ReadHeaderTimeout: runHeaderWithin, Protocols: new(http.Protocols),
+		BaseContext: func(net.Listener) context.Context { return ctx }, // ends requests whose body was not read too
+	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
 	g.cut = cancel
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // the child is gone: nobody is left to be served
 	go func() { g.done <- server.Serve(l) }()

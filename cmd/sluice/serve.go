@@ -36,6 +36,7 @@ func newServe() *cobra.Command {
 	var keda kedaFlags
 	var secure tlsFlags
 	var verbose bool
+	drain := timeFlag(defaultDrain)
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the gate as a proxy: point a base URL at it and go",
@@ -45,7 +46,8 @@ a request is held until it is its turn. Keys pass through, or come from the envi
 (resources.NAME.inject). Who sends is told by the path (/@AGENT/RESOURCE/..., /@AGENT:p1/RESOURCE/...) or
 by headers (X-Sluice-Agent, -Class, -Tool, -User, -Emergency); docs/proxy.md has the rest.
 
-SIGTERM or SIGINT lets those who are in finish, a second one does not. SIGHUP, or POST /-/reload, has the
+SIGTERM and SIGINT finish running requests first, for at most --drain. Then the gate closes their
+connections. Send the signal again to stop at once. SIGHUP, or POST /-/reload, has the
 configuration read again: if anything in it is wrong, the one before stays in force.
 
 Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or the address is taken;
@@ -61,6 +63,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`NAME` that clients call the gate by, besides localhost and its address; again for more")
 	secure.add(cmd)
 	keda.add(cmd)
+	cmd.Flags().Var(&drain, "drain", "how long running requests may take to finish after SIGTERM or SIGINT; then their connections are closed")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "log every refusal")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if err := secure.check(cmd); err != nil {
@@ -104,7 +107,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 			return err
 		}
 		defer scaling()
-		return s.serve(cmd, d, listen, cert)
+		return s.serve(cmd, d, listen, cert, time.Duration(drain))
 	}
 	return cmd
 }
@@ -153,8 +156,12 @@ func (s *session) via() string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// serve listens, encrypted if there is a certificate, says where, and serves until a signal comes.
-func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, cert *daemon.Certificate) error {
+// defaultDrain bounds how long running requests may take to finish once a signal has come.
+const defaultDrain = 30 * time.Second
+
+// serve listens, encrypted if there is a certificate, says where, and serves until a signal comes. Running requests
+// then have the time that drain says.
+func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, cert *daemon.Certificate, drain time.Duration) error {
 	stop, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	var listeners []net.Listener
@@ -182,12 +189,16 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 		cancel() // from now on a signal is a second one
 		second := make(chan os.Signal, 1)
 		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
+		defer signal.Stop(second)
+		bound := time.NewTimer(drain)
+		defer bound.Stop()
 		select {
 		case <-second:
-			end()
+		case <-bound.C:
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: some requests did not finish within %s; their connections are closed\n", shortTime(drain))
 		case <-cut.Done():
 		}
-		signal.Stop(second)
+		end()
 	})
 	if err := d.Serve(stop, cut, listeners...); err != nil {
 		return &failure{code: exitUnavailable, message: err.Error()}
