@@ -39,7 +39,7 @@ func TestBucketGivesBackWhatItStoodAtRoundedDown(t *testing.T) {
 	d, m, r := newBucket(t, Auto, 5*time.Second, 80, 80, now)
 	var sent []*request
 	arrive := func(amount int64) *request {
-		q := &request{Charge: charge(d, m, r, now, amount), granted: now, arrives: now}
+		q := &request{Charge: charge(d, m, r, now, amount), counts: amount, granted: now, arrives: now}
 		sent = append(sent, q)
 		return q
 	}
@@ -49,6 +49,7 @@ func TestBucketGivesBackWhatItStoodAtRoundedDown(t *testing.T) {
 	now += 426 * unit / 100 // of the 5 stand 0.74
 	arrive(79)              // 79.74: full
 	m.Settle(d, r, now, &q.Charge, 1)
+	q.counts = 1
 	// Without the 2 the bucket would have been empty before the 79: only 0.74 of them still count.
 	for range 3 {
 		for m.Room(d, r) > 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"github.com/sluicehq/sluice/internal/tape"
 )
 
 const (
@@ -152,36 +152,50 @@ type ticket struct {
 	settled bool
 }
 
-// windows are the lengths that are tried; anything between comes by chance.
-var windows = []int64{1000, 20_000, second, 4 * second, minute, hour, day}
+// windows are the lengths that are tried, some of which no size divides. 0 is any other.
+var windows = []int64{second, 1000, 20_000, 999_983, 4 * second, 5 * second, 7_777_777, minute, hour, day, 0}
 
-func newRig(t *rapid.T) *rig {
-	kind := rapid.SampledFrom([]Kind{Bucket, Rolling, Fixed, Concurrency}).Draw(t, "kind")
-	guard := rapid.SampledFrom([]Guard{Auto, Strict, Off}).Draw(t, "guard")
-	window := rapid.OneOf(rapid.SampledFrom(windows), rapid.Int64Range(1000, day)).Draw(t, "window")
-	slack := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, hour), rapid.Int64Range(1, second)).Draw(t, "slack")
+func newRig(t *tape.Tape) *rig {
+	kind := tape.Of(t, "kind", Bucket, Bucket, Rolling, Fixed, Concurrency)
+	guard := tape.Of(t, "guard", Auto, Strict, Off)
+	window := tape.Of(t, "window", windows...)
+	if window == 0 {
+		window = t.Int("any window", 1000, day)
+	}
+	slack := t.Int("slack", 0, tape.Of(t, "longest slack", 0, second, hour))
+	size := tape.Of[int64](t, "size", 5, 7, 80, 97, 5000, 2_000_000, 0)
+	if size == 0 {
+		size = t.Int("any size", 1, 2_000_000)
+	}
+	return startRig(t, kind, guard, window, slack, size)
+}
+
+// startRig sets a meter up, at a time and with what else is drawn.
+func startRig(t *tape.Tape, kind Kind, guard Guard, window, slack, size int64) *rig {
 	d, err := Compile(kind, guard, time.Duration(window)*time.Microsecond, time.Duration(slack)*time.Microsecond)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
-	d.Late = rapid.Bool().Draw(t, "late")
-	size := rapid.OneOf(rapid.SampledFrom([]int64{5, 80, 100, 5000, 2_000_000}), rapid.Int64Range(5, 2_000_000)).Draw(t, "size")
-	x := &rig{d: d, now: rapid.OneOf(rapid.Int64Range(1, day), rapid.Just(int64(1_700_000_000_000_000))).Draw(t, "start")}
+	d.Late = tape.Of(t, "late", false, false, true)
+	x := &rig{d: d, now: tape.Of(t, "start", int64(epoch), 0)}
+	if x.now == 0 {
+		x.now = t.Int("any start", 1, day)
+	}
 	if d.NeedsRing() {
 		x.r = new(Ring)
 	}
 	var burst, reset int64
 	if kind == Bucket {
-		burst = rapid.Int64Range(1, 2*size).Draw(t, "burst")
+		burst = t.Int("burst", 1, 2*size)
 		if _, _, err := Rate(size, window, burst); err != nil {
 			burst = size
 		}
 	}
-	if kind == Fixed && rapid.Bool().Draw(t, "phase known") {
-		reset = max(x.now+rapid.Int64Range(-3*window, 3*window).Draw(t, "reset"), 1)
+	if kind == Fixed && t.Bool("phase known") {
+		reset = max(x.now+t.Int("reset", -3*window, 3*window), 1)
 	}
 	if err := x.m.Start(&x.d, x.r, x.now, size, burst, reset); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	x.model = model{d: d, size: size, n: x.m.N, w: x.m.W}
 	switch {
@@ -305,7 +319,7 @@ func (x *rig) copy() (*Meter, *Ring) {
 	return &m, &r
 }
 
-func (x *rig) check(t *rapid.T) {
+func (x *rig) check(t *tape.Tape) {
 	used, least, most := x.m.Used(&x.d, x.r), x.model.least(x.now), x.model.most(x.now)
 	if used < least {
 		t.Fatalf("freed early: %d used, %d still stand", used, least)
@@ -343,92 +357,164 @@ func checkSound(t interface{ Fatalf(string, ...any) }, d *Def, m *Meter, r *Ring
 	}
 }
 
-// step draws how much time passes.
-func (x *rig) step(t *rapid.T) int64 {
+// step draws how much time passes: often until something is about to happen, or has
+// just happened.
+func (x *rig) step(t *tape.Tape) int64 {
 	window := max(x.d.Window, 1000)
-	longest := []int64{0, 3, 2 * max(x.d.Slice, 1), 2 * max(SlackOf(&x.d, x.r), 1), window / 8, window, 3 * window}
-	if x.d.Kind == Bucket {
-		longest = append(longest, 3*x.m.W/x.m.N, 3*x.m.W/x.m.N) // a few units
+	return drawStep(t, &x.d, &x.m, x.r, x.now, window)
+}
+
+// drawStep draws how much time passes on a meter.
+func drawStep(t *tape.Tape, d *Def, m *Meter, r *Ring, now, window int64) int64 {
+	var buf [16]int64
+	if t.Below(2) == 0 {
+		edges := appendEdges(buf[:0], d, m, r, now)
+		return max(edges[t.Below(len(edges))]-now+t.Int("off the edge", -2, 2), 0)
 	}
-	return rapid.Int64Range(0, rapid.SampledFrom(longest).Draw(t, "scale")).Draw(t, "dt")
+	longest := append(buf[:0], 0, 3, 2*max(d.Slice, 1), 2*max(SlackOf(d, r), 1), window/8, window, 3*window)
+	if m.N > 0 {
+		longest = append(longest, 3*m.W/m.N, 10*m.W/m.N) // a few units
+	}
+	return t.Int("dt", 0, longest[t.Below(len(longest))])
+}
+
+// appendEdges appends the moments at which something is about to happen to a meter: a unit has
+// drained, a slice ends, a window opens, lows are noted anew.
+func appendEdges(list []int64, d *Def, m *Meter, r *Ring, now int64) []int64 {
+	list = append(list, (now/stretch+1)*stretch)
+	if n, w := m.rate(d); d.Kind == Bucket && n > 0 && m.Level > 0 {
+		for k := range min(m.Level, 3) {
+			list = append(list, m.Last+ceilDiv((k+1)*w-m.Rem, n))
+		}
+		list = append(list, m.Last+ceilDiv(m.Level*w-m.Rem, n))
+	}
+	if d.Slice > 0 {
+		list = append(list, (now/d.Slice+1)*d.Slice)
+	}
+	if r != nil && r.Sum > 0 {
+		list = append(list, (r.Tail+1)*d.Slice)
+	}
+	if r != nil && r.Due > now {
+		list = append(list, r.Due)
+	}
+	if m.isFixed(d) {
+		list = append(list, m.Last, m.Hi)
+	}
+	return list
 }
 
 // within calls f with a live ticket, if there is one.
-func (x *rig) within(t *rapid.T, f func(*ticket)) {
+func (x *rig) within(t *tape.Tape, f func(*ticket)) {
 	if len(x.live) > 0 {
-		f(rapid.SampledFrom(x.live).Draw(t, "ticket"))
+		f(x.live[t.Below(len(x.live))])
 	}
 }
 
-func (x *rig) actions() map[string]func(*rapid.T) {
-	take := func(t *rapid.T) {
-		slow := rapid.Bool().Draw(t, "slow")
-		for range rapid.IntRange(1, 6).Draw(t, "count") {
-			room := x.m.Room(&x.d, x.r)
-			if room < 1 {
-				return
+// steps is what a trace does. Most of it is what can free room at the wrong time.
+func (x *rig) steps(t *tape.Tape) []tape.Step {
+	return []tape.Step{
+		{Name: "advance", Weight: 2, Do: func() { x.advance(x.step(t)) }},
+		{Name: "take", Weight: 5, Do: func() {
+			slow := t.Bool("slow")
+			for range t.Int("count", 1, 6) {
+				room := x.m.Room(&x.d, x.r)
+				if room < 1 {
+					return
+				}
+				x.take(t.Int("cost", 1, room), slow)
 			}
-			cost := rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(1, room)).Draw(t, "cost")
-			x.take(cost, slow)
-		}
-	}
-	return map[string]func(*rapid.T){
-		"take":       take,
-		"take again": take,
-		"bind":       func(t *rapid.T) { x.within(t, x.bind) },
-		"bind all": func(*rapid.T) {
+		}},
+		{Name: "bind", Weight: 2, Do: func() { x.within(t, x.bind) }},
+		{Name: "bind all", Weight: 2, Do: func() {
 			for _, k := range x.live {
 				x.bind(k)
 			}
-		},
-		"spend": func(t *rapid.T) { x.within(t, x.spend) },
-		"refund": func(t *rapid.T) {
+		}},
+		{Name: "spend", Weight: 1, Do: func() { x.within(t, x.spend) }},
+		{Name: "refund", Weight: 2, Do: func() {
 			x.within(t, func(k *ticket) {
 				if !k.settled {
 					x.refund(k)
 				}
 			})
-		},
-		"settle": func(t *rapid.T) {
+		}},
+		{Name: "settle", Weight: 5, Do: func() {
 			x.within(t, func(k *ticket) {
 				if k.settled {
 					return
 				}
 				most := 2 * k.Amount
-				if x.d.Kind == Bucket && 8*x.m.Cap > maxExact/x.m.W {
+				if x.d.Kind == Bucket && 8*x.m.Cap > maxExact/x.m.W || t.Below(3) > 0 {
 					most = k.Amount // the level is held down to what can be counted
 				}
-				x.settle(k, rapid.Int64Range(0, most).Draw(t, "actual"))
+				x.settle(k, t.Int("actual", 0, most))
 			})
-		},
-		"close": func(t *rapid.T) {
+		}},
+		{Name: "close", Weight: 1, Do: func() {
 			x.within(t, func(k *ticket) {
 				x.bind(k)
 				x.release(k)
 				x.forget(k)
 			})
-		},
-		"odd":     func(*rapid.T) { x.r.Odd(&x.d, x.now) },
-		"advance": func(t *rapid.T) { x.advance(x.step(t)) },
-		"": func(t *rapid.T) {
-			x.check(t)
-			x.advance(x.step(t))
-			x.check(t)
-		},
+		}},
+		{Name: "odd", Weight: 1, Do: func() { x.r.Odd(&x.d, x.now) }},
+	}
+}
+
+// play plays a trace and calls after each step what is to hold.
+func (x *rig) play(t *tape.Tape, after func()) { t.Steps(1, 40, after, x.steps(t)) }
+
+// checked checks, lets time pass, and checks again.
+func (x *rig) checked(t *tape.Tape) func() {
+	return func() {
+		x.check(t)
+		x.advance(x.step(t))
+		x.check(t)
 	}
 }
 
 func TestMeterFreesNothingEarlyAndNothingMoreThanASliceLate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	tape.Check(t, 20_000, func(t *tape.Tape) {
 		x := newRig(t)
-		t.Repeat(x.actions())
+		x.play(t, x.checked(t))
 	})
 }
 
+// busy plays a bucket that seldom runs empty: time passes by units, and charges are settled
+// and cancelled while others stand on top of them.
+func busy(t *tape.Tape, after func(x *rig)) {
+	window := tape.Of[int64](t, "window", minute, 7_777_777, 61*second, 5*second)
+	size := tape.Of[int64](t, "size", 5, 7, 80, 97)
+	x := startRig(t, Bucket, tape.Of(t, "guard", Auto, Strict), window, 0, size)
+	x.d.Late, x.model.d.Late = false, false
+	unit := ceilDiv(x.m.W, x.m.N)
+	pass := func() {
+		if t.Below(3) == 0 {
+			edges := appendEdges(nil, &x.d, &x.m, x.r, x.now)
+			x.advance(max(edges[t.Below(len(edges))]-x.now+t.Int("off the edge", -2, 2), 0))
+		} else {
+			x.advance(t.Int("dt", 0, min(max(x.m.Level, 1), 5)*unit))
+		}
+	}
+	fill := func() {
+		if room := x.m.Room(&x.d, x.r); room > 0 {
+			k := x.take(t.Int("cost", 1, room), t.Bool("slow"))
+			if t.Below(3) > 0 {
+				x.bind(k)
+			}
+		}
+	}
+	t.Steps(5, 40, func() { after(x); pass(); after(x) }, append(x.steps(t), tape.Step{Name: "fill", Weight: 12, Do: fill})[1:])
+}
+
+func TestBusyBucketFreesNothingEarly(t *testing.T) {
+	tape.Check(t, 20_000, func(t *tape.Tape) { busy(t, func(x *rig) { x.check(t) }) })
+}
+
 func TestMeterIsIdleWhenAllIsClosedAndTimeHasPassed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	tape.Check(t, 5000, func(t *tape.Tape) {
 		x := newRig(t)
-		t.Repeat(x.actions())
+		x.play(t, x.checked(t))
 		for _, k := range x.live {
 			x.bind(k)
 			x.release(k)
@@ -448,27 +534,24 @@ func TestMeterIsIdleWhenAllIsClosedAndTimeHasPassed(t *testing.T) {
 }
 
 func TestIdleMeterHasNothingLeftToLose(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	tape.Check(t, 5000, func(t *tape.Tape) {
 		x := newRig(t)
-		actions := x.actions()
-		check := actions[""]
-		actions[""] = func(t *rapid.T) {
-			check(t)
+		check := x.checked(t)
+		x.play(t, func() {
+			check()
 			if used := x.model.least(x.now); x.m.Idle() && used > 0 {
 				t.Fatalf("idle while %d stand", used)
 			}
-		}
-		t.Repeat(actions)
+		})
 	})
 }
 
 func TestReadyAtIsTheFirstMomentAtWhichTheNeedFits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	tape.Check(t, 5000, func(t *tape.Tape) {
 		x := newRig(t)
-		actions := x.actions()
-		actions[""] = func(t *rapid.T) {
+		x.play(t, func() {
 			x.advance(x.step(t))
-			need := rapid.Int64Range(1, x.m.Cap).Draw(t, "need")
+			need := t.Int("need", 1, x.m.Cap)
 			at := x.m.ReadyAt(&x.d, x.r, x.now, need)
 			fits := func(at int64) bool {
 				m, r := x.copy()
@@ -495,23 +578,21 @@ func TestReadyAtIsTheFirstMomentAtWhichTheNeedFits(t *testing.T) {
 					t.Fatalf("half way there ReadyAt moved by %d", again-at)
 				}
 			}
-		}
-		t.Repeat(actions)
+		})
 	})
 }
 
 func TestRefundRightAfterTakeRestoresTheMeter(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	tape.Check(t, 5000, func(t *tape.Tape) {
 		x := newRig(t)
-		actions := x.actions()
-		actions[""] = func(t *rapid.T) {
+		x.play(t, func() {
 			x.advance(x.step(t))
 			room := x.m.Room(&x.d, x.r)
 			if room < 1 {
 				return
 			}
 			m, r := x.copy()
-			c := m.Take(&x.d, r, x.now, rapid.Int64Range(1, room).Draw(t, "cost"), rapid.Bool().Draw(t, "slow"))
+			c := m.Take(&x.d, r, x.now, t.Int("cost", 1, room), t.Bool("slow"))
 			m.Refund(&x.d, r, x.now, &c)
 			if r != nil && r.Sum == 0 {
 				r.Tail = x.r.Tail // of an empty bucket's ring: anywhere
@@ -519,18 +600,16 @@ func TestRefundRightAfterTakeRestoresTheMeter(t *testing.T) {
 			if *m != x.m || r != nil && *r != *x.r {
 				t.Fatalf("left %+v, was %+v", *m, x.m)
 			}
-		}
-		t.Repeat(actions)
+		})
 	})
 }
 
 func TestAdvancingInStepsIsAdvancingAtOnce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	tape.Check(t, 5000, func(t *tape.Tape) {
 		x := newRig(t)
-		actions := x.actions()
-		actions[""] = func(t *rapid.T) {
+		x.play(t, func() {
 			once, r := x.copy()
-			for range rapid.IntRange(1, 5).Draw(t, "steps") {
+			for range t.Int("times", 1, 5) {
 				x.advance(x.step(t))
 			}
 			once.Advance(&x.d, r, x.now)
@@ -540,7 +619,6 @@ func TestAdvancingInStepsIsAdvancingAtOnce(t *testing.T) {
 			if x.r != nil && r.slot != x.r.slot {
 				t.Fatalf("slots differ")
 			}
-		}
-		t.Repeat(actions)
+		})
 	})
 }

@@ -5,148 +5,293 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"github.com/sluicehq/sluice/internal/tape"
 )
 
 // request is what the provider sees of a charge.
 type request struct {
 	Charge
+	counts           int64 // what the provider counts
 	granted, arrives int64
-	long             bool // may take longer than the slack, and will be answered
+	due              int64 // end of its ticket's time to live
+	long             bool  // may take longer than the slack, and is answered or lapses
 	ended, refunded  bool
+	settled          bool
 }
 
-// TestProviderNeverSeesMoreThanTheLimit plays a provider that counts exactly, with
-// requests that arrive at any time between their grant and what the guard takes for
-// their bound. A fixed window's true reset is known to the meter only by
-// statements that are rounded, late, and sometimes from before the last reset.
-func TestProviderNeverSeesMoreThanTheLimit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		kind := rapid.SampledFrom([]Kind{Bucket, Rolling, Fixed, Fixed, Fixed}).Draw(t, "kind")
-		guard := rapid.SampledFrom([]Guard{Auto, Strict}).Draw(t, "guard")
-		window := rapid.SampledFrom([]int64{20_000, second, 3 * second, 5 * second, 10 * second, minute, hour}).Draw(t, "window")
-		slack := rapid.SampledFrom([]int64{0, 1000, second / 2, 5 * second}).Draw(t, "slack")
-		d, err := Compile(kind, guard, time.Duration(window)*time.Microsecond, time.Duration(slack)*time.Microsecond)
-		if err != nil {
-			t.Fatal(err)
-		}
-		size := rapid.SampledFrom([]int64{5, 80}).Draw(t, "size")
-		now := int64(1_700_000_000_000_000)
-		reset := now + rapid.Int64Range(1, window).Draw(t, "true reset")
-		stated := int64(0)
-		if rapid.Bool().Draw(t, "reset configured") {
-			stated = reset + window*rapid.Int64Range(-2, 2).Draw(t, "off by windows")
-		}
-		var m Meter
-		r := new(Ring)
-		if err := m.Start(&d, r, now, size, size, stated); err != nil {
-			t.Fatal(err)
-		}
+// wire is a meter, the requests that it lets go, and a provider that counts exactly. Requests
+// arrive at any time between their grant and what the guard takes for their bound. The meter
+// knows a fixed window's true reset only by statements that are rounded, late, and
+// sometimes from before the last reset.
+type wire struct {
+	*tape.Tape
+	d          Def
+	m          Meter
+	r          *Ring
+	now        int64
+	size       int64
+	reset      int64
+	busy       bool // a bucket that seldom runs empty
+	sent, open []*request
+}
 
-		var sent, open []*request
-		advance := func(dt int64) {
-			now += dt
-			m.Advance(&d, r, now)
+func newWire(t *tape.Tape) *wire {
+	kind := tape.Of(t, "kind", Bucket, Bucket, Rolling, Fixed, Fixed)
+	guard := tape.Of(t, "guard", Auto, Strict)
+	window := tape.Of(t, "window", second, 20_000, 3*second, 5*second, 7_777_777, 10*second, minute, hour)
+	slack := tape.Of(t, "slack", 0, 1000, second/2, 5*second)
+	w := &wire{Tape: t, r: new(Ring), now: epoch, size: tape.Of[int64](t, "size", 5, 7, 80, 97), busy: kind == Bucket && t.Bool("busy")}
+	if w.busy {
+		window, slack = tape.Of[int64](t, "busy window", minute, 7_777_777, 5*second), 0
+	}
+	var err error
+	if w.d, err = Compile(kind, guard, time.Duration(window)*time.Microsecond, time.Duration(slack)*time.Microsecond); err != nil {
+		t.Fatalf("%v", err)
+	}
+	w.reset = w.now + t.Int("true reset", 1, window)
+	stated := int64(0)
+	if t.Bool("reset configured") {
+		stated = w.reset + window*t.Int("off by windows", -2, 2)
+	}
+	if err := w.m.Start(&w.d, w.r, w.now, w.size, w.size, stated); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return w
+}
+
+func (w *wire) advance(dt int64) {
+	w.now += dt
+	w.m.Advance(&w.d, w.r, w.now)
+}
+
+func (w *wire) pass() {
+	if w.busy && w.m.N > 0 && w.Below(3) > 0 {
+		w.advance(w.Int("dt", 0, min(max(w.m.Level, 1), 5)*ceilDiv(w.m.W, w.m.N)))
+		return
+	}
+	window := w.d.Window
+	if w.busy {
+		window /= 8
+	}
+	w.advance(drawStep(w.Tape, &w.d, &w.m, w.r, w.now, window))
+}
+
+func (w *wire) take() {
+	slow, count := w.Bool("slow"), int64(1)
+	if !w.busy {
+		count = w.Int("count", 1, 4)
+	}
+	for range count {
+		room := w.m.Room(&w.d, w.r)
+		if room < 1 {
+			return
 		}
-		end := func(q *request) {
-			q.ended = true
-			open = slices.DeleteFunc(open, func(o *request) bool { return o.ended })
+		q := &request{granted: w.now, long: !slow && w.Below(3) == 0, counts: w.Int("cost", 1, room)}
+		most := w.r.slack(&w.d)
+		if q.long {
+			most = w.Int("time to live", most, 2*w.d.Window+most)
 		}
-		pick := func(t *rapid.T) *request { return rapid.SampledFrom(open).Draw(t, "request") }
-		scales := []int64{0, 10, 2 * d.Slice, 2 * r.slack(&d), window / 8, window, 2 * window}
-		take := func(t *rapid.T) {
-			slow := rapid.Bool().Draw(t, "slow")
-			for range rapid.IntRange(1, 8).Draw(t, "count") {
-				room := m.Room(&d, r)
-				if room < 1 {
-					return
-				}
-				cost := rapid.OneOf(rapid.Just(room), rapid.Int64Range(1, room)).Draw(t, "cost")
-				q := &request{granted: now, long: !slow && rapid.Bool().Draw(t, "long")}
-				most := r.slack(&d)
-				if q.long {
-					most = 2 * window
-				}
-				q.arrives = now + rapid.OneOf(rapid.Just(int64(0)), rapid.Just(most), rapid.Int64Range(0, most)).Draw(t, "delay")
-				q.Charge = m.Take(&d, r, now, cost, slow)
-				sent, open = append(sent, q), append(open, q)
+		q.due = w.now + most
+		q.arrives = w.now + w.Int("delay", 0, most)
+		q.Charge = w.m.Take(&w.d, w.r, w.now, q.counts, slow)
+		w.sent, w.open = append(w.sent, q), append(w.open, q)
+		if w.busy && w.Below(3) > 0 {
+			q.arrives = w.now
+			w.answered(q)
+		}
+	}
+}
+
+// pick returns a request that is not over, nil if there is none.
+func (w *wire) pick() *request {
+	if len(w.open) == 0 {
+		return nil
+	}
+	return w.open[w.Below(len(w.open))]
+}
+
+func (w *wire) end(q *request) {
+	q.ended = true
+	w.open = slices.DeleteFunc(w.open, func(o *request) bool { return o.ended })
+}
+
+func (w *wire) answer() {
+	if q := w.pick(); q != nil {
+		if w.now < q.arrives {
+			if w.busy && q.arrives-w.now > w.d.Window/8 {
+				return
 			}
+			w.advance(q.arrives - w.now)
 		}
-		t.Repeat(map[string]func(*rapid.T){
-			"take":       take,
-			"take again": take,
-			"answer": func(t *rapid.T) {
-				if len(open) == 0 {
-					return
-				}
-				q := pick(t)
-				if now < q.arrives {
-					advance(q.arrives - now)
-				}
-				m.Bind(&d, r, now, &q.Charge)
-				end(q)
-			},
-			"spend": func(t *rapid.T) {
-				if len(open) == 0 {
-					return
-				}
-				if q := pick(t); !q.long {
-					m.Spend(&d, r, now, q.granted, &q.Charge)
-				}
-			},
-			"cancel": func(t *rapid.T) {
-				if len(open) == 0 {
-					return
-				}
-				q := pick(t)
-				m.Refund(&d, r, now, &q.Charge)
-				q.refunded = true
-				end(q)
-			},
-			"settle": func(t *rapid.T) { // of one that was answered, perhaps long ago
-				var done []*request
-				for _, q := range sent {
-					if q.ended && !q.refunded && q.Amount > 1 {
-						done = append(done, q)
-					}
-				}
-				if len(done) > 0 {
-					q := rapid.SampledFrom(done).Draw(t, "request")
-					m.Settle(&d, r, now, &q.Charge, rapid.Int64Range(1, q.Amount).Draw(t, "actual"))
-				}
-			},
-			"state": func(t *rapid.T) {
-				// What the answer said when it was made, up to two windows ago.
-				made := now - rapid.SampledFrom([]int64{0, 0, window / 10, window / 2, 2 * window}).Draw(t, "age")
-				next := nextReset(reset, window, made)
-				slop := rapid.Int64Range(0, min(resetSlop, window/4))
-				lo, hi := next-slop.Draw(t, "early"), next+slop.Draw(t, "late")
-				m.ObserveReset(&d, r, now, lo, hi)
-				if kind == Fixed && m.Hi != 0 && (m.Last > nextReset(reset, window, now) || m.Hi < nextReset(reset, window, m.Last-1)) {
-					t.Fatalf("the true reset is %d from now, the meter has [%d, %d]", nextReset(reset, window, now)-now, m.Last-now, m.Hi-now)
-				}
-			},
-			"advance": func(t *rapid.T) {
-				advance(rapid.Int64Range(0, rapid.SampledFrom(scales).Draw(t, "scale")).Draw(t, "dt"))
-			},
-			"": func(t *rapid.T) {
-				checkSound(t, &d, &m, r)
-				advance(rapid.Int64Range(0, rapid.SampledFrom(scales).Draw(t, "scale")).Draw(t, "dt"))
-			},
-		})
-		sent = slices.DeleteFunc(sent, func(q *request) bool { return q.refunded })
-		slices.SortFunc(sent, func(x, y *request) int { return int(x.arrives - y.arrives) })
+		w.answered(q)
+	}
+}
+
+func (w *wire) answered(q *request) {
+	w.m.Bind(&w.d, w.r, w.now, &q.Charge)
+	w.end(q)
+}
+
+// lapse notices that a ticket's time was over, perhaps long after it.
+func (w *wire) lapse() {
+	if q := w.pick(); q != nil && q.long && w.now >= q.due {
+		w.m.Lapse(&w.d, w.r, q.due, &q.Charge)
+		w.end(q)
+	}
+}
+
+func (w *wire) spend() {
+	if q := w.pick(); q != nil && !q.long {
+		w.m.Spend(&w.d, w.r, w.now, q.granted, &q.Charge)
+	}
+}
+
+func (w *wire) cancel() {
+	if q := w.pick(); q != nil {
+		w.m.Refund(&w.d, w.r, w.now, &q.Charge)
+		q.refunded = true
+		w.end(q)
+	}
+}
+
+// settle corrects a request that was answered, perhaps long ago. The provider counts less
+// from the beginning. What was used beyond the charge nobody could know: it is charged here,
+// and the provider lets it pass.
+func (w *wire) settle() {
+	var done []*request
+	for _, q := range w.sent {
+		if q.ended && !q.refunded && !q.settled {
+			done = append(done, q)
+		}
+	}
+	if len(done) == 0 {
+		return
+	}
+	q := done[w.Below(len(done))]
+	most := q.Amount
+	if w.Below(4) == 0 {
+		most *= 2
+	}
+	actual := w.Int("actual", 0, most)
+	w.m.Settle(&w.d, w.r, w.now, &q.Charge, actual)
+	q.counts, q.settled = min(q.counts, actual), true
+}
+
+// state tells the meter of a reset what an answer said when it was made, up to two windows ago.
+func (w *wire) state() {
+	window := w.d.Window
+	made := w.now - tape.Of(w.Tape, "age", 0, 0, window/10, window/2, 2*window)
+	next := nextReset(w.reset, window, made)
+	slop := min(resetSlop, window/4)
+	w.m.ObserveReset(&w.d, w.r, w.now, next-w.Int("early", 0, slop), next+w.Int("late", 0, slop))
+	if w.d.Kind == Fixed && w.m.Hi != 0 && (w.m.Last > nextReset(w.reset, window, w.now) || w.m.Hi < nextReset(w.reset, window, w.m.Last-1)) {
+		w.Fatalf("the true reset is %d from now, the meter has [%d, %d]", nextReset(w.reset, window, w.now)-w.now, w.m.Last-w.now, w.m.Hi-w.now)
+	}
+}
+
+// withhold changes what is withheld for members that may be cut off: they send nothing.
+func (w *wire) withhold() {
+	w.d.Part = w.Int("part", 0, Parts)
+	w.m.Rerate(&w.d)
+}
+
+// resize makes the limit smaller than the provider's for a while.
+func (w *wire) resize() {
+	size := w.Int("size", 1, w.size)
+	if err := w.m.Resize(&w.d, size, size); err != nil {
+		w.Fatalf("%v", err)
+	}
+}
+
+// steps is what a trace does. Changes of the limit itself are seldom.
+func (w *wire) steps() []tape.Step {
+	return []tape.Step{
+		{Name: "pass", Weight: 4, Do: w.pass},
+		{Name: "take", Weight: 12, Do: w.take},
+		{Name: "answer", Weight: 8, Do: w.answer},
+		{Name: "lapse", Weight: 2, Do: w.lapse},
+		{Name: "spend", Weight: 2, Do: w.spend},
+		{Name: "cancel", Weight: 4, Do: w.cancel},
+		{Name: "settle", Weight: 10, Do: w.settle},
+		{Name: "state", Weight: 3, Do: w.state},
+		{Name: "odd", Weight: 1, Do: func() { w.r.Odd(&w.d, w.now) }},
+		{Name: "withhold", Weight: 1, Do: w.withhold},
+		{Name: "resize", Weight: 1, Do: w.resize},
+	}
+}
+
+// counted returns what counts for the provider now, of all that it will ever see.
+func (w *wire) counted() (sum int64) {
+	if w.d.Kind == Bucket {
+		return w.level()
+	}
+	opened := w.now - w.d.Window
+	if w.d.Kind == Fixed {
+		opened = nextReset(w.reset, w.d.Window, w.now) - w.d.Window - 1
+	}
+	for _, q := range w.sent {
+		if !q.refunded && q.arrives > opened {
+			sum += q.counts
+		}
+	}
+	return sum
+}
+
+// level returns what stands in the provider's bucket and what is on its way there.
+func (w *wire) level() int64 {
+	var arrived []*request
+	var ahead, level, last int64 // level in 1/window
+	for _, q := range w.sent {
+		if q.refunded {
+			continue
+		}
+		if q.arrives > w.now {
+			ahead += q.counts
+		} else {
+			arrived = append(arrived, q)
+		}
+	}
+	slices.SortFunc(arrived, byArrival)
+	for _, q := range arrived {
+		level = drained(level, q.arrives-last, w.size) + q.counts*w.d.Window
+		last = q.arrives
+	}
+	return ahead + ceilDiv(drained(level, w.now-last, w.size), w.d.Window)
+}
+
+func byArrival(a, b *request) int { return int(a.arrives - b.arrives) }
+
+// drained lowers a level by rate for a time.
+func drained(level, dt, rate int64) int64 {
+	if dt > level/rate {
+		return 0
+	}
+	return level - dt*rate
+}
+
+func TestProviderNeverSeesMoreThanTheLimit(t *testing.T) {
+	tape.Check(t, 20_000, func(t *tape.Tape) {
+		w := newWire(t)
+		t.Steps(1, 50, func() {
+			checkSound(t, &w.d, &w.m, w.r)
+			if used, counted := w.m.Used(&w.d, w.r), w.counted(); used < counted {
+				t.Fatalf("%d used, the provider counts %d", used, counted)
+			}
+			w.pass()
+		}, w.steps())
+		sent := slices.DeleteFunc(w.sent, func(q *request) bool { return q.refunded })
+		slices.SortFunc(sent, byArrival)
 		worst := int64(0)
-		switch kind {
+		switch w.d.Kind {
 		case Rolling:
-			worst = worstRolling(sent, window)
+			worst = worstRolling(sent, w.d.Window)
 		case Fixed:
-			worst = worstFixed(sent, window, reset)
+			worst = worstFixed(sent, w.d.Window, w.reset)
 		case Bucket:
-			worst = worstBucket(sent, size, window)
+			worst = worstBucket(sent, w.size, w.d.Window)
 		}
-		if worst > size {
-			t.Fatalf("the provider counts %d, the limit is %d", worst, size)
+		if worst > w.size {
+			t.Fatalf("the provider counts %d, the limit is %d", worst, w.size)
 		}
 	})
 }
@@ -156,7 +301,7 @@ func worstRolling(sent []*request, window int64) (worst int64) {
 		var sum int64
 		for _, q := range sent[:i+1] {
 			if q.arrives > last.arrives-window {
-				sum += q.Amount
+				sum += q.counts
 			}
 		}
 		worst = max(worst, sum)
@@ -168,7 +313,7 @@ func worstFixed(sent []*request, window, reset int64) (worst int64) {
 	sums := map[int64]int64{}
 	for _, q := range sent {
 		next := nextReset(reset, window, q.arrives)
-		sums[next] += q.Amount
+		sums[next] += q.counts
 		worst = max(worst, sums[next])
 	}
 	return worst
@@ -177,12 +322,7 @@ func worstFixed(sent []*request, window, reset int64) (worst int64) {
 func worstBucket(sent []*request, size, window int64) (worst int64) {
 	var level, last int64 // in 1/window
 	for _, q := range sent {
-		if q.arrives-last > level/size {
-			level = 0
-		} else {
-			level -= (q.arrives - last) * size
-		}
-		level, last = level+q.Amount*window, q.arrives
+		level, last = drained(level, q.arrives-last, size)+q.counts*window, q.arrives
 		worst = max(worst, ceilDiv(level, window))
 	}
 	return worst

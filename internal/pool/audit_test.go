@@ -3,7 +3,6 @@ package pool
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/tape"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -180,13 +180,6 @@ type chaos struct {
 	now   store.Time
 	ids   []store.ID
 	alike bool // limits of the same unit are charged the same, as a gate does
-}
-
-func traces(n int) int {
-	if f, err := strconv.ParseFloat(os.Getenv("SLUICE_TRACES"), 64); err == nil {
-		n = int(f * float64(n))
-	}
-	return max(n, 1)
 }
 
 func (c *chaos) pick(n ...time.Duration) time.Duration { return n[c.IntN(len(n))] }
@@ -373,7 +366,7 @@ func (c *chaos) step() {
 // Whatever is done to a pool, everything that refers to something is counted, and when all is over
 // nothing is left but what the history remembers and what the provider stated.
 func TestNothingIsLeftOfAnything(t *testing.T) {
-	for seed := range uint64(traces(150)) {
+	for seed := range tape.Seeds(t, 150) {
 		c, err := newChaos(seed)
 		if err != nil {
 			t.Fatal(err)

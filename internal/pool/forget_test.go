@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/tape"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -31,7 +32,7 @@ func newForgetful(seed uint64) *forgetful {
 	for i := range 1 + f.IntN(3) {
 		l := store.Limit{
 			Name: strconv.Itoa(i), Unit: "u" + strconv.Itoa(i), Kind: store.Kind(f.IntN(3)),
-			Size: []int64{3, 10, 25}[f.IntN(3)], Window: []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute}[f.IntN(3)],
+			Size: []int64{3, 7, 10, 25}[f.IntN(4)], Window: []time.Duration{5 * time.Second, 7_777_777 * time.Microsecond, time.Minute, 10 * time.Minute}[f.IntN(4)],
 			Per: []store.Scope{0, 0, store.PerModel}[f.IntN(3)],
 		}
 		switch l.Kind {
@@ -90,7 +91,7 @@ func (f *forgetful) ask() {
 }
 
 func (f *forgetful) step() {
-	f.now += f.Int64N([]int64{200_000, 1_000_000, 20_000_000}[f.IntN(3)])
+	f.now += f.Int64N([]int64{3, 200_000, 1_000_000, 20_000_000}[f.IntN(4)])
 	for range f.IntN(5) {
 		f.ask()
 	}
@@ -99,7 +100,10 @@ func (f *forgetful) step() {
 		switch {
 		case f.now >= q.due:
 		case f.now >= q.arrives && f.IntN(3) == 0:
-			f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, store.Op{Kind: store.OpClose, ID: q.id})
+			f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, closing(f.Rand, q.id, q.sent, len(f.spec.Limits)))
+		case f.now < q.arrives && f.IntN(8) == 0: // it was never sent
+			f.apply(store.Op{Kind: store.OpCancel, ID: q.id})
+			q.amounts = [store.MaxLimits]int64{}
 		default:
 			continue
 		}
@@ -133,7 +137,7 @@ func (f *forgetful) lose() {
 // minutes, whatever it had granted before and whether or not anybody says so.
 func TestAForgetfulPoolStaysWithinTheLimits(t *testing.T) {
 	granted, after := 0, 0
-	for seed := range uint64(traces(150)) {
+	for seed := range tape.Seeds(t, 150) {
 		f := newForgetful(seed)
 		for range 400 {
 			f.step()
@@ -154,7 +158,7 @@ func TestAForgetfulPoolStaysWithinTheLimits(t *testing.T) {
 
 // What time alone does to shares that are withheld does not depend on who looks on the way.
 func TestWhatIsWithheldDoesNotDependOnWhoLooks(t *testing.T) {
-	for seed := range uint64(traces(100)) {
+	for seed := range tape.Seeds(t, 100) {
 		f, err := newFleet(seed)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/internal/tape"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -65,7 +66,7 @@ func newFleet(seed uint64) (*fleet, error) {
 	for i := range 1 + f.IntN(3) {
 		l := store.Limit{
 			Name: strconv.Itoa(i), Unit: "u" + strconv.Itoa(i), Kind: store.Kind(f.IntN(4)), Guard: store.Guard(f.IntN(5) / 4),
-			Size: []int64{1, 3, 10, 25}[f.IntN(4)], Window: []time.Duration{5 * time.Second, 20 * time.Second, time.Minute}[f.IntN(3)],
+			Size: []int64{1, 3, 7, 10, 25}[f.IntN(5)], Window: []time.Duration{5 * time.Second, 7_777_777 * time.Microsecond, 20 * time.Second, time.Minute}[f.IntN(4)],
 		}
 		switch l.Kind {
 		case store.Concurrency:
@@ -291,7 +292,7 @@ func (f *fleet) end(c *proc) {
 	q.closed, q.answered, q.ends = f.now, f.now, f.now
 	switch {
 	case !c.cut && q.id.N != 0:
-		f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, store.Op{Kind: store.OpClose, ID: q.id})
+		f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, closing(f.Rand, q.id, q.sent, len(f.spec.Limits)))
 	case c.isle != nil && q.number >= 0:
 		c.isle.Answer(q.number, f.now)
 		c.isle.Close(q.number, f.now)
@@ -366,7 +367,7 @@ func (f *fleet) step() {
 // send a provider more than it allows.
 func TestMembersThatAreCutOffStayWithinTheLimitsWithAllOthers(t *testing.T) {
 	granted, island, silence, total := 0, 0, 0, 0
-	for seed := range uint64(traces(150)) {
+	for seed := range tape.Seeds(t, 150) {
 		f, err := newFleet(seed)
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/sluicehq/sluice/store"
@@ -96,4 +97,21 @@ func (v *provider) places(k int) (worst int64) {
 		worst = max(worst, sum)
 	}
 	return worst
+}
+
+// closing ends a request, half of the time with less than it was charged, which is what the
+// provider counted.
+func closing(rng *rand.Rand, id store.ID, q *sent, limits int) store.Op {
+	op := store.Op{Kind: store.OpClose, ID: id}
+	if rng.IntN(2) == 0 {
+		return op
+	}
+	for k := range limits {
+		op.Amounts[k] = -1
+		if q.amounts[k] > 0 {
+			op.Amounts[k] = rng.Int64N(q.amounts[k] + 1)
+			q.amounts[k] = op.Amounts[k]
+		}
+	}
+	return op
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/tape"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -72,7 +73,7 @@ func (c *chaos) even(op *store.Op) {
 
 // However often limits change under those who use them, everything is counted, and nothing is left over in the end.
 func TestNothingIsLeftWhenLimitsAreRestated(t *testing.T) {
-	for seed := range uint64(traces(100)) {
+	for seed := range tape.Seeds(t, 100) {
 		c, err := newChaos(1000 + seed)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,7 @@
 // networks and crashes are played in virtual time, and every request that was sent is judged by
 // an exact model of the provider.
 //
-// SLUICE_TRACES multiplies the number of traces; a failure names the seed.
+// SLUICE_TRACES multiplies the number of traces, see package tape; a failure names the seed.
 package proof_test
 
 import (
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/tape"
 	"github.com/sluicehq/sluice/sim"
 	"github.com/sluicehq/sluice/store"
 )
@@ -34,9 +35,11 @@ func traces(t *testing.T, n int) int {
 
 // prove plays n traces of a shape and shows the smallest failure of the first seed that
 // fails.
-func (sh shape) prove(t *testing.T, n int) (sum tally, kept int) {
+func (sh shape) prove(t *testing.T, n int) (played, kept int) {
 	t.Helper()
-	for seed := range uint64(traces(t, n)) {
+	var sum tally
+	for seed := range tape.Seeds(t, n) {
+		played++
 		w := play(sh.draw(seed), nil)
 		if w.failure != nil {
 			small := w.trace.shrink()
@@ -53,8 +56,8 @@ func (sh shape) prove(t *testing.T, n int) (sum tally, kept int) {
 		sum.granted += w.tally.granted
 		sum.slow += w.tally.slow
 	}
-	t.Logf("%d traces: %+v, %d within the premise", traces(t, n), sum, kept)
-	return sum, kept
+	t.Logf("%d traces: %+v, %d within the premise", played, sum, kept)
+	return played, kept
 }
 
 func TestAutoHoldsWhileDelaysStayWithinTheSlack(t *testing.T) {
@@ -78,9 +81,9 @@ func TestStrictHoldsWithAnyDelayUpToTheTTL(t *testing.T) {
 
 func TestAutoHoldsWithAnyDelayUpToTheTTLWhileHeadersAreQuick(t *testing.T) {
 	t.Parallel()
-	_, kept := shape{guard: store.GuardAuto, premise: withinTTL, quick: true, judging: true}.prove(t, 8000)
-	if n := traces(t, 8000); kept < n*6/10 {
-		t.Errorf("only %d of %d traces stayed quick", kept, n)
+	played, kept := shape{guard: store.GuardAuto, premise: withinTTL, quick: true, judging: true}.prove(t, 8000)
+	if kept < played*6/10 {
+		t.Errorf("only %d of %d traces stayed quick", kept, played)
 	}
 }
 

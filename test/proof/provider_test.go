@@ -140,7 +140,7 @@ func (w *world) close(i int) {
 	op := store.Op{Kind: store.OpClose, ID: c.id}
 	for l := range op.Amounts {
 		op.Amounts[l] = -1
-		if l < len(w.spec.Limits) && w.spec.Limits[l].Late && p.cost[l] > 0 {
+		if l < len(w.spec.Limits) && (w.spec.Limits[l].Late || p.used[l] < p.cost[l]) {
 			op.Amounts[l] = p.used[l]
 		}
 	}

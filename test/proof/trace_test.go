@@ -291,6 +291,9 @@ func (p *plan) costs(rng *rand.Rand, tr *trace, overrun bool) {
 		}
 		p.cost[i] = min(p.cost[i], capacity)
 		p.used[i] = p.cost[i]
+		if l.Kind != store.Concurrency && rng.IntN(3) == 0 {
+			p.used[i] = rng.Int64N(p.cost[i] + 1) // settled downward in the end
+		}
 		if l.Late && p.cost[i] > 0 {
 			p.used[i] = rng.Int64N(p.cost[i] + 1)
 			if overrun && rng.IntN(2) == 0 {
