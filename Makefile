@@ -3,6 +3,8 @@
 
 GO            ?= go
 FUZZTIME      ?= 5s
+PROOFTIME     ?= 5m
+SEED          ?= $(shell date +%s)000000
 LINT_VERSION  ?= v2.14.0
 # What runs under the race detector: the code that goroutines meet in. What decides has none.
 CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./scaler/... \
@@ -11,7 +13,7 @@ CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... 
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda soak faults-check faults lint fuzz
+.PHONY: help run demo build test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda soak faults-check faults proof lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +91,12 @@ faults-check: need-redis
 
 faults: need-redis ## do everything to Redis that can go wrong, under load, and print what became of it (FAULTFLAGS=-h)
 	cd test/faults && $(GO) run . $(FAULTFLAGS)
+
+# Each test plays new traces for PROOFTIME and prints how many. TRACES=1000 plays so many times as many as test does instead.
+proof: ## the property tests of the core for PROOFTIME each, millions of new traces (TRACES=, SEED=)
+	@SLUICE_SEED=$(SEED) SLUICE_PROOFTIME=$(if $(TRACES),,$(PROOFTIME)) SLUICE_TRACES=$(TRACES) $(GO) test -timeout 0 -count=1 -v -parallel 1 -p 1 \
+		-run 'Provider|Meter|Busy|ReadyAt|Refund|Advancing|Forgetful|CutOff|Withheld|Nothing|Hold' ./internal/meter ./internal/pool ./test/proof 2>&1 | \
+		awk '/^=== / { next } { print; fflush() } /^(--- FAIL|FAIL)/ { bad = 1 } END { exit bad }'
 
 lint: ## golangci-lint with the import rules (takes minutes to build the first time)
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run ./...
