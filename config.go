@@ -175,6 +175,10 @@ type Resource struct {
 	Use int
 	// MaxWaiting bounds the queue. 0 means 10,000.
 	MaxWaiting int
+	// MaxMeters is how many meters one scoped limit keeps. 0 means 10,000. Limits scoped only by model or
+	// key keep a tenth of it. All scopes beyond that share one meter, so that invented names cannot
+	// fill the store.
+	MaxMeters int
 	// Backoff is how long everyone pauses after a 429. Default: 60 s, doubled each time, at
 	// most 15 min.
 	Backoff Backoff

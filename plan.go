@@ -188,7 +188,7 @@ func (p *plan) toolCost(tool string) int64 {
 // spec turns a resource's configuration into what the store keeps.
 func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	s := store.Spec{
-		Name: name, Member: p.member, Look: p.look, Restate: p.restate, Passing: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting,
+		Name: name, Member: p.member, Look: p.look, Restate: p.restate, Passing: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting, MaxMeters: r.MaxMeters,
 		Throttle: store.Backoff(r.Backoff),
 		Overload: store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
 	}

@@ -43,6 +43,7 @@ func (c *checker) stated() {
 	for _, name := range sorted(f.Resources) {
 		r, path := f.Resources[name], join("resources", name)
 		c.between(path+".max_waiting", int64(r.MaxWaiting), 1, maxWaiting)
+		c.between(path+".max_meters", int64(r.MaxMeters), 10, store.MaxMeters)
 		c.between(path+".breaker.samples", int64(r.Breaker.Samples), 3, store.MaxSamples)
 		c.between(path+".backoff.factor", int64(r.Backoff.Factor), 1, 100)
 		for i, l := range r.Limits {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 // defaultSlots is how many agents a user may have where slots are on and nothing else is
@@ -122,6 +123,7 @@ func (r *Resource) defaults() {
 	or(&r.Guard, "auto")
 	or(&r.Use, 100)
 	or(&r.MaxWaiting, 10_000)
+	or(&r.MaxMeters, store.DefaultMeters)
 	or(&r.TTL, Duration(10*time.Minute))
 	or(&r.ClientDeadline, Duration(5*time.Minute))
 	if r.Provider == "" {

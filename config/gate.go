@@ -62,6 +62,7 @@ func (r *Resource) gate(now time.Time) (sluice.Resource, error) {
 		ArrivalSlack: time.Duration(r.ArrivalSlack),
 		Use:          int(r.Use),
 		MaxWaiting:   r.MaxWaiting,
+		MaxMeters:    r.MaxMeters,
 		Backoff:      sluice.Backoff{Start: time.Duration(r.Backoff.Start), Factor: int64(r.Backoff.Factor), Cap: time.Duration(r.Backoff.Cap)},
 		TTL:          time.Duration(r.TTL),
 		Light: sluice.Light{

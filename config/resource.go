@@ -16,6 +16,8 @@ type Resource struct {
 	ArrivalSlack Duration `yaml:"arrival_slack,omitempty"`
 	// How many requests may wait.
 	MaxWaiting int `yaml:"max_waiting,omitempty" jsonschema:"minimum=1,maximum=1048576"`
+	// How many agents, users or tools have a meter of their own for a limit scoped by them; models and keys have a tenth of that. The others share one.
+	MaxMeters int `yaml:"max_meters,omitempty" jsonschema:"minimum=10,maximum=1048576"`
 	// How long a ticket lives that is never closed.
 	TTL Duration `yaml:"ttl,omitempty"`
 	// How long the proxy holds a client's request before it answers 429.

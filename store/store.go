@@ -32,7 +32,12 @@ const (
 	MaxSlots   = 1 << 20
 	MaxLeases  = 1 << 17 // of one pool
 	MaxMembers = 4096    // of one pool: processes that have a share while the store cannot be reached
+	MaxMeters  = 1 << 20 // of one limit
 )
+
+// DefaultMeters is how many agents, users or tools have a meter of their own for a limit that is scoped by
+// them.
+const DefaultMeters = 10_000
 
 // Whole is the unit of parts: a thousand thousandths.
 const Whole = 1000
@@ -269,8 +274,12 @@ type Spec struct {
 	Classes    []Class
 	Order      Order
 	MaxWaiting int
-	Throttle   Backoff // after a 429
-	Overload   Backoff // after an overload of the provider as a whole
+	// MaxMeters is how many meters one scoped limit has at most; 0 means [DefaultMeters]. Limits scoped only by
+	// model or key have a tenth of it. All scopes beyond that share one more meter, which is
+	// safe for each of them.
+	MaxMeters int
+	Throttle  Backoff // after a 429
+	Overload  Backoff // after an overload of the provider as a whole
 
 	// What follows decides how much of a limit a request has to leave to others. The zero
 	// value of each is off.

@@ -80,7 +80,7 @@ var someClasses = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) store.Class {
 var specs = rapid.Custom(func(t *rapid.T) store.Spec {
 	return store.Spec{
 		Name: strs.Draw(t, "name"), Limits: none(someLimits.Draw(t, "limits")), Classes: none(someClasses.Draw(t, "classes")),
-		Order: store.Order(small.Draw(t, "order")), MaxWaiting: ints.Draw(t, "max waiting"),
+		Order: store.Order(small.Draw(t, "order")), MaxWaiting: ints.Draw(t, "max waiting"), MaxMeters: ints.Draw(t, "max meters"),
 		Throttle: backoffs.Draw(t, "throttle"), Overload: backoffs.Draw(t, "overload"),
 		Light: store.Light{Green: numbers.Draw(t, "green"), Red: numbers.Draw(t, "red"),
 			Static: rapid.Bool().Draw(t, "static"), All: rapid.Bool().Draw(t, "all")},

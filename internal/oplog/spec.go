@@ -7,7 +7,7 @@ import (
 )
 
 // specLayout is the first byte of a spec: another number is another layout.
-const specLayout = 1
+const specLayout = 2
 
 // Flags of a spec.
 const (
@@ -33,7 +33,7 @@ const (
 
 const (
 	// What a spec, a limit and a class take at most without their strings.
-	specFixed  = 3 + 2*maxCount + 13*maxVarint + 2*maxCount
+	specFixed  = 3 + 2*maxCount + 14*maxVarint + 2*maxCount
 	limitFixed = 4 + 2*maxCount + 5*maxVarint
 	classFixed = maxCount + maxVarint
 
@@ -68,6 +68,7 @@ func AppendSpec(dst []byte, s *store.Spec) []byte {
 	dst = append(dst, specLayout, flags, uint8(s.Order))
 	dst = appendString(dst, s.Name)
 	dst = appendVarint(dst, int64(s.MaxWaiting))
+	dst = appendVarint(dst, int64(s.MaxMeters))
 	dst = appendBackoff(dst, &s.Throttle)
 	dst = appendBackoff(dst, &s.Overload)
 	dst = appendVarint(dst, s.Light.Green)
@@ -131,6 +132,7 @@ func readSpec(r *reader) (s store.Spec) {
 	s.Order = store.Order(r.byte())
 	s.Name = r.string()
 	s.MaxWaiting = r.int()
+	s.MaxMeters = r.int()
 	readBackoff(r, &s.Throttle)
 	readBackoff(r, &s.Overload)
 	s.Light.Green, s.Light.Red = r.varint(), r.varint()

@@ -72,7 +72,7 @@ func (p *Pool) waitingCallers() map[int32]bool {
 	}
 	for i := int32(1); i < p.tickets.End(); i++ {
 		if t := p.tickets.At(i); t.state == stateWaiting {
-			set[t.caller] = true
+			set[p.names.Tags(t.who.agent)[callerTag]] = true
 		}
 	}
 	return set

@@ -24,6 +24,7 @@ func (p *Pool) audit() error {
 			}
 		}
 	}
+	hold(p.other)
 	standing := map[int32]int32{}
 	open, waiting := 0, 0
 	for i := int32(1); i < p.tickets.End(); i++ {
@@ -46,6 +47,7 @@ func (p *Pool) audit() error {
 		return fmt.Errorf("%d of %d in flight, %d of %d in the queue", open, p.inFlight, waiting, p.queue.Len())
 	}
 	stocks, paces, rings := 0, 0, 0
+	var scoped [store.MaxLimits]int32
 	for i := int32(1); i < p.insts.End(); i++ {
 		in := p.insts.At(i)
 		if !in.used {
@@ -58,6 +60,9 @@ func (p *Pool) audit() error {
 			return fmt.Errorf("meter %d has %d references, and %d tickets stand on it", i, in.refs, standing[i])
 		}
 		hold(in.scope.agent, in.scope.user, in.scope.model, in.scope.tool, in.scope.key)
+		if p.spec.Limits[in.limit].Per != 0 {
+			scoped[in.limit]++
+		}
 		if in.ring != 0 {
 			rings++
 		}
@@ -79,6 +84,9 @@ func (p *Pool) audit() error {
 	if stocks != p.stocks.Len() || paces != p.paces.Len() || rings != p.rings.Len() {
 		return fmt.Errorf("%d of %d stocks, %d of %d paces and %d of %d rings are some meter's",
 			stocks, p.stocks.Len(), paces, p.paces.Len(), rings, p.rings.Len())
+	}
+	if scoped != p.scoped {
+		return fmt.Errorf("limits have %v scoped meters, and count %v", scoped, p.scoped)
 	}
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)

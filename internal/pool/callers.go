@@ -72,22 +72,33 @@ func (c *caller) count(now, second, waited int64, retry bool) {
 	c.peak = max(c.peak, c.inSecond)
 }
 
+// uncount takes a grant back. The record may be newer than the grant.
 func (c *caller) uncount(waited int64, retry bool) {
+	if c.sent == 0 {
+		return
+	}
 	c.sent--
-	c.waited -= waited
-	if retry {
+	c.waited = max(c.waited-waited, 0)
+	if retry && c.retried > 0 {
 		c.retried--
 	}
 }
 
-func (c *callers) sweep(names *flat.Names, n int, now int64) {
+// sweep forgets agents that were not heard of for long. When there are many, one that is not alive is
+// forgotten although the history tells of it.
+func (c *callers) sweep(names *flat.Names, n int, now, lease int64) {
+	crowded := 2*c.recs.Len() > maxCallers
+	memory := int64(callerMemory)
+	if crowded {
+		memory = max(lease, minute)
+	}
 	for range n {
 		if c.hand++; c.hand >= c.recs.End() {
 			c.hand = 0
 			return
 		}
 		r := c.recs.At(c.hand)
-		if r.name == 0 || now-r.lastSeen() < callerMemory || !names.Sole(r.name) {
+		if r.name == 0 || r.lease != 0 || now-r.lastSeen() < memory || !crowded && !names.Sole(r.name) {
 			continue
 		}
 		names.Tags(r.name)[callerTag] = 0

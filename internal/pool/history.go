@@ -51,7 +51,7 @@ type hourCount struct {
 const (
 	maxPeriods = 1 << 15 // callers have 16 bits for one
 	maxUnits   = 6
-	maxModels  = 64   // of one agent in one minute that are looked for; past it every send may take a period of its own
+	maxModels  = 64   // of one agent in one minute that are told apart; the others are counted together
 	mostLooks  = 4096 // periods of one agent that are added up: more than there are minutes in two days
 	weekHours  = 7 * 24
 	second     = 1_000_000
@@ -92,7 +92,7 @@ func (p *Pool) sent(tk *ticket) {
 		h.minute = uint32(p.now / minute)
 	}
 	waited := p.now - tk.since
-	rec := p.callers.recs.At(tk.caller)
+	rec := p.callerFor(tk)
 	rec.count(p.now, h.second, waited, tk.retry)
 	p.callers.total.count(p.now, h.second, waited, tk.retry)
 	tk.note = p.periodOf(rec, tk.who.model, h.minute)
@@ -115,7 +115,7 @@ func (p *Pool) sent(tk *ticket) {
 // unsent takes a grant back that was not used. The peaks stay: it was allowed.
 func (p *Pool) unsent(tk *ticket) {
 	waited := tk.granted - tk.since
-	p.callers.recs.At(tk.caller).uncount(waited, tk.retry)
+	p.callerFor(tk).uncount(waited, tk.retry)
 	p.callers.total.uncount(waited, tk.retry)
 	if pd := p.noted(tk); pd != nil {
 		pd.sent--
@@ -134,7 +134,7 @@ func (p *Pool) judged(tk *ticket, v store.Verdict) {
 	pd := p.noted(tk)
 	switch v {
 	case store.VerdictThrottled, store.VerdictExhausted:
-		p.callers.recs.At(tk.caller).throttled++
+		p.callerFor(tk).throttled++
 		p.callers.total.throttled++
 		p.last429 = p.now
 		p.history.refused(p.now)
@@ -160,7 +160,7 @@ func (p *Pool) settled(tk *ticket, c *charge, more int64) {
 // noted returns the period in which a ticket was counted, if it is still remembered.
 func (p *Pool) noted(tk *ticket) *period {
 	pd := p.history.periods.At(tk.note)
-	if pd.name != tk.who.agent || pd.model != tk.who.model || pd.minute != uint32(tk.granted/minute) {
+	if pd.name != tk.who.agent && pd.name != p.other || pd.model != tk.who.model && pd.model != p.other || pd.minute != uint32(tk.granted/minute) {
 		return nil
 	}
 	return pd
@@ -169,7 +169,8 @@ func (p *Pool) noted(tk *ticket) *period {
 // periodOf finds or makes an agent's period for a model.
 func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 	h := &p.history
-	for i, looks := int32(rec.note), 0; i != 0 && looks < maxModels; looks++ {
+	looks, others := 0, int32(0)
+	for i := int32(rec.note); i != 0 && looks <= maxModels; looks++ {
 		pd := h.periods.At(i)
 		if pd.name != rec.name || pd.minute != at {
 			break
@@ -177,7 +178,16 @@ func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 		if pd.model == model {
 			return i
 		}
+		if pd.model == p.other {
+			others = i
+		}
 		i = pd.before
+	}
+	if looks >= maxModels {
+		if others != 0 {
+			return others
+		}
+		model = p.other
 	}
 	i := p.newPeriod()
 	*h.periods.At(i) = period{name: p.names.Keep(rec.name), model: p.names.Keep(model), minute: at, before: int32(rec.note)}

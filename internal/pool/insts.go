@@ -13,11 +13,11 @@ import (
 type inst struct {
 	limit  uint8
 	used   bool  // the record is in use
-	stated bool  // the provider stated its size: kept, so that it need not be learned again
+	stated bool  // the provider stated its size: kept for longer, so that it need not be learned again
 	kept   uint8 // set of classes that it is kept from, in this pass
 	ring   int32
 	refs   int32  // tickets that stand on it, if it is scoped: the others are never dropped
-	seen   uint32 // when it was last charged, in ages
+	seen   uint32 // when it was last charged, or its size stated, in ages
 	extra  int32  // of a shared one, its stock or pace; of one of an agent's own, the next
 	pass   uint32 // of claim and kept
 	meter.Meter
@@ -105,9 +105,10 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 			in.extra = p.paces.New()
 		}
 	}
-	if err := in.Start(&p.defs[limit], p.ring(in), p.now, l.Size, l.Burst, int64(l.Reset)); err != nil {
+	if err := in.Start(&p.defs[limit], p.ring(in), p.now, l.Size, l.Burst, p.resetOf(limit, scope)); err != nil {
 		return 0, err
 	}
+	p.enroll(limit, scope, i)
 	switch l.Per {
 	case 0:
 	case store.PerAgent:
@@ -131,6 +132,7 @@ func (p *Pool) dropInst(i int32) {
 	} else {
 		p.instIx.Remove(scopeHash(int(in.limit), in.scope), i)
 	}
+	p.strike(int(in.limit), i)
 	p.dropNames(&in.scope)
 	if in.ring != 0 {
 		p.rings.Free(in.ring)
@@ -172,6 +174,12 @@ func (p *Pool) instOf(limit int, who *names) int32 {
 		return i
 	}
 	p.sweepSome(2)
+	if p.crowded(limit) {
+		if i := p.crowd[limit]; i != 0 {
+			return i
+		}
+		scope = p.crowdScope(per)
+	}
 	i, err := p.newInst(limit, scope)
 	if err != nil {
 		panic(fmt.Sprintf("pool: a limit that was accepted cannot be set up: %v", err))
@@ -268,14 +276,14 @@ func (p *Pool) age() uint32 { return uint32(p.now >> ageBits) }
 
 const ageBits = 20
 
-// keepFor is how many ages an idle meter is kept: setting one up again costs more than
+// keepIdle is how many ages an idle meter is kept: setting one up again costs more than
 // keeping it for an agent that comes back.
-const keepFor = 60
+const keepIdle = 60
 
 // spare reports that a meter stands for nothing any more.
 func (p *Pool) spare(i int32) bool {
 	in := p.insts.At(i)
-	if in.stated || in.refs > 0 || p.age()-in.seen < keepFor || p.spec.Limits[in.limit].Per == 0 {
+	if in.refs > 0 || p.age()-in.seen < p.keepFor(in) || p.spec.Limits[in.limit].Per == 0 {
 		return false
 	}
 	_, _, r := p.touch(i)
@@ -295,6 +303,6 @@ func (p *Pool) sweepSome(n int) {
 		}
 	}
 	p.burySome(n)
-	p.callers.sweep(&p.names, n, p.now)
-	p.sweepSessions()
+	p.callers.sweep(&p.names, n, p.now, p.lease)
+	p.sweepSessions(n)
 }

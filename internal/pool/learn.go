@@ -58,6 +58,10 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 			continue // of our own: the provider knows nothing of it
 		}
 		at := p.instOf(o.Limit, &who)
+		if at == p.crowd[o.Limit] && at != 0 {
+			p.learnCrowd(o, made)
+			continue
+		}
 		in, d, r := p.touch(at)
 		p.learnSize(at, in, d, l, o.Size)
 		current := made >= in.Hi-d.Window // else it may tell of the window before
@@ -122,7 +126,7 @@ func (p *Pool) learnSize(i int32, in *inst, d *meter.Def, l *store.Limit, size i
 	}
 	before := in.Cap
 	if err := in.Resize(d, size, burst); err == nil {
-		in.stated = true
+		in.stated, in.seen = true, p.age()
 		if in.Cap > before {
 			p.lose(i) // of what is new nothing was filled
 		}

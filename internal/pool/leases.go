@@ -95,6 +95,7 @@ func (p *Pool) heartbeat(op *store.Op) {
 	if code != 0 {
 		p.names.Drop(user)
 		p.names.Drop(agent)
+		p.dropCaller(caller)
 		refuse(op, code, -1, at)
 		return
 	}
@@ -201,7 +202,8 @@ func (p *Pool) leave(op *store.Op) {
 		return
 	}
 	agent := p.names.Hold(op.Agent)
-	if i := p.names.Tags(agent)[callerTag]; i != 0 {
+	i := p.names.Tags(agent)[callerTag]
+	if i != 0 {
 		rec := p.callers.recs.At(i)
 		if rec.lease == 0 || !p.handOn(p.leases.At(rec.lease), op) {
 			rec.class = left
@@ -212,6 +214,9 @@ func (p *Pool) leave(op *store.Op) {
 		}
 	}
 	p.names.Drop(agent)
+	if i != 0 {
+		p.dropCaller(i)
+	}
 }
 
 // handOn reports whether a lease stays although one leaves it: another process has taken it
@@ -253,7 +258,9 @@ func (p *Pool) burySome(n int) {
 
 func (p *Pool) buryOne(i int32) {
 	if l := p.leases.At(i); l.name != 0 && l.expires <= p.now && l.slotTill <= p.now {
+		caller := p.names.Tags(l.name)[callerTag]
 		p.dropLease(i)
+		p.dropCaller(caller)
 	}
 }
 

@@ -21,9 +21,9 @@ func TestMillionLiveBuckets(t *testing.T) {
 			Name: "each", Unit: "requests", Kind: store.Bucket, Size: 1, Burst: 50, Window: time.Minute, Per: store.PerAgent, Guard: store.GuardOff,
 		}},
 		Classes:    []store.Class{{Name: "c", Weight: 1}},
-		MaxWaiting: 1000,
-		Throttle:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
-		Overload:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+		MaxWaiting: 1000, MaxMeters: store.MaxMeters,
+		Throttle: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+		Overload: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
 	}, now)
 	if err != nil {
 		t.Fatal(err)

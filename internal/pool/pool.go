@@ -81,6 +81,10 @@ type once struct {
 	last429    int64
 	header     headerTime
 	single     [store.MaxLimits]int32 // the meters of limits without a scope
+	scoped     [store.MaxLimits]int32 // how many meters the others have
+	crowd      [store.MaxLimits]int32 // the meter of those that have none of their own, see crowd.go
+	crowdSize  [store.MaxLimits]int64 // the smallest size that was stated of that one
+	other      int32                  // the name that stands for all others
 	by         [store.MaxLimits]int32 // the members whose sizes of limits hold
 	retired    uint16                 // set of limits that no member has
 	written    written                // the spec
@@ -166,6 +170,7 @@ func (p *Pool) begin(spec store.Spec, now store.Time) error {
 	p.spec, p.now = spec, int64(now)
 	p.spec.Restate = false
 	p.wheel.tick = p.now / wheelStep
+	p.other = p.names.Hold(otherName)
 	if err := checkSpec(&spec); err != nil {
 		return err
 	}

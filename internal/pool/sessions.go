@@ -72,11 +72,17 @@ func (p *Pool) past(s *session) bool {
 
 // sweepSessions forgets sessions that have not been used for long and have no tickets. An id that comes
 // back after that is taken for a new one, so the memory outlasts any resend.
-func (p *Pool) sweepSessions() {
-	if p.sweepSess++; p.sweepSess >= p.sessions.End() {
-		p.sweepSess = 0
-		return
+func (p *Pool) sweepSessions(n int) {
+	for range n {
+		if p.sweepSess++; p.sweepSess >= p.sessions.End() {
+			p.sweepSess = 0
+			return
+		}
+		p.sweepSession()
 	}
+}
+
+func (p *Pool) sweepSession() {
 	s := p.sessions.At(p.sweepSess)
 	if s.last == 0 || !p.past(s) { // or it is free
 		return

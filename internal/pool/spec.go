@@ -22,6 +22,8 @@ func checkSpec(s *store.Spec) error {
 		return fmt.Errorf("%d classes: must be 1 to %d", len(s.Classes), store.MaxClasses)
 	case s.MaxWaiting < 0 || s.MaxWaiting > maxWaiting:
 		return fmt.Errorf("max waiting %d: must be between 0 and %d", s.MaxWaiting, maxWaiting)
+	case s.MaxMeters < 0 || s.MaxMeters > store.MaxMeters:
+		return fmt.Errorf("max meters %d: must be between 0 and %d", s.MaxMeters, store.MaxMeters)
 	case s.Order > store.FIFO:
 		return errors.New("order: must be fair, strict or fifo")
 	}

@@ -105,7 +105,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 		t.who.user, t.who.model = p.names.Hold(op.User), p.names.Hold(op.Model)
 		t.who.tool, t.who.key = p.names.Hold(op.Tool), p.names.Hold(op.Key)
 	}
-	t.caller = p.callers.of(&p.names, t.who.agent)
+	t.caller = p.callerOf(t.who.agent)
 	p.heard(t.caller, t.class)
 	p.sessions.At(t.session).open++
 	p.ticketIx.Add(idHash(t.id), i)

@@ -63,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Several", several},
 		{"Scopes", scopes},
 		{"Unknown", unknownSizes},
+		{"Crowd", crowds},
 		{"Invalid", invalid},
 		{"Guard", guards},
 		{"Settle", settling},

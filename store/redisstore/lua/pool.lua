@@ -27,14 +27,14 @@ local function begin()
  S_tickets = slabOf("F'", 112, {})
  S_tnodes = slabOf("G'", 7, {})
  S_counts = slabOf('counts', 15, {})
- S_once = slabOf('once', 110, {'slots'})
+ S_once = slabOf('once', 159, {'slots'})
  S_past = slabOf('past', 3, {'week'})
  S_sum = slabOf('sum', 14, {})
- S_cfg = slabOf('cfg', 84, {}, true)
+ S_cfg = slabOf('cfg', 85, {}, true)
  S_tree = slabOf('tree', 1, {})
  cfg = ld(S_cfg, '')
- S_tickets.n = 32 + 5 * cfg[1]
- S_qlanes.n = 33 + 39 * cfg[84]
+ S_tickets.n = 32 + 5 * cfg[2]
+ S_qlanes.n = 33 + 39 * cfg[85]
  known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
 local largest = 31
@@ -76,10 +76,10 @@ F.pool_Pool_Apply = function(now_, ops)
   T[2] = {}
  end
  T[1] = ops
- if (once[1] >= once[82]) then
+ if (once[1] >= once[131]) then
   F.pool_Pool_expireTickets()
  end
- if ((once[92] ~= 0) and (once[1] >= once[92])) then
+ if ((once[141] ~= 0) and (once[1] >= once[141])) then
   F.pool_Pool_hush()
  end
  if (once[23] ~= 0) then
@@ -104,7 +104,7 @@ F.pool_Pool_Apply = function(now_, ops)
  end
 end
 F.pool_Pool_expireTickets = function()
- local w, w_o = once, 80
+ local w, w_o = once, 129
  local now_ = quo(once[1], 100000)
  do
   w[w_o+2] = (((now_ + 1)) * 100000)
@@ -119,7 +119,7 @@ F.pool_Pool_expireTickets = function()
    while ((s <= now_) and (w[w_o+4] > 0)) do
     do
      once[1] = (s * 100000)
-     if ((once[92] ~= 0) and (once[1] >= once[92])) then
+     if ((once[141] ~= 0) and (once[1] >= once[141])) then
       F.pool_Pool_hush()
      end
      do
@@ -144,19 +144,19 @@ F.pool_Pool_expireTickets = function()
 end
 F.pool_Pool_hush = function()
  do
-  while ((once[92] ~= 0) and (once[92] <= once[1])) do
-   local at = once[92]
+  while ((once[141] ~= 0) and (once[141] <= once[1])) do
+   local at = once[141]
    do
-    while ((once[86] ~= 0) and (F.pool_member_silentFrom((S_members[once[86]] or ld(S_members, once[86]))) <= at)) do
-     local i = once[86]
+    while ((once[135] ~= 0) and (F.pool_member_silentFrom((S_members[once[135]] or ld(S_members, once[135]))) <= at)) do
+     local i = once[135]
      F.pool_Pool_unlink(i)
      local m = (S_members[i] or ld(S_members, i))
-     m[2], m[8] = 1, once[88]
-     if (once[88] ~= 0) then
-      local t1_ = (S_members[once[88]] or ld(S_members, once[88]))
+     m[2], m[8] = 1, once[137]
+     if (once[137] ~= 0) then
+      local t1_ = (S_members[once[137]] or ld(S_members, once[137]))
       t1_[7] = i
      end
-     once[88] = i
+     once[137] = i
     end
    end
    F.pool_Pool_weigh(at)
@@ -245,13 +245,13 @@ F.pool_Pool_serve = function()
   end
  end
  F.pool_Pool_wakeAtDue()
- if (once[93] ~= 0) then
-  F.pool_Pool_wakeAt(once[93])
+ if (once[142] ~= 0) then
+  F.pool_Pool_wakeAt(once[142])
  end
 end
 F.pool_Pool_wakeAtDue = function()
  do
-  local at = F.pool_wheel_nextDue(once, 80)
+  local at = F.pool_wheel_nextDue(once, 129)
   if (at ~= 0) then
    F.pool_Pool_wakeAt(at)
   end
@@ -336,8 +336,8 @@ F.pool_Pool_sweepSome = function(n)
   end
  end
  F.pool_Pool_burySome(n)
- F.pool_callers_sweep(n, once[1])
- F.pool_Pool_sweepSessions()
+ F.pool_callers_sweep(n, once[1], cfg[1])
+ F.pool_Pool_sweepSessions(n)
 end
 F.pool_member_silentFrom = function(m)
  return (quo(((m[3] + 3000000)), 250000) * 250000)
@@ -349,32 +349,32 @@ F.pool_Pool_unlink = function(i)
    local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
    t1_[8] = m[8]
   elseif (m[2] ~= 0) then
-   once[88] = m[8]
+   once[137] = m[8]
   else
-   once[86] = m[8]
+   once[135] = m[8]
   end
  end
  if (m[8] ~= 0) then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
  elseif (not (m[2] ~= 0)) then
-  once[87] = m[7]
+  once[136] = m[7]
  end
  if (not (m[2] ~= 0)) then
-  once[89] = (once[89] - 1)
+  once[138] = (once[138] - 1)
  end
  m[7], m[8] = 0, 0
 end
 F.pool_Pool_weigh = function(at)
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- once[93], once[91] = 0, 0
+ once[142], once[140] = 0, 0
  do
-  local i = once[88]
+  local i = once[137]
   while (i ~= 0) do
    local m = (S_members[i] or ld(S_members, i))
    local next_ = m[8]
    local over = F.pool_Pool_freeAt(at, m[4])
-   for k = 0, cfg[1] - 1 do
+   for k = 0, cfg[2] - 1 do
     do
      local after = F.pool_Pool_lingers(k)
      if ((after >= 0) and (not F.pool_Pool_freeAt(at, (m[4] + after)))) then
@@ -388,14 +388,14 @@ F.pool_Pool_weigh = function(at)
    if over then
     F.pool_Pool_dropMember(i)
    else
-    once[91] = (once[91] + F.pool_partOf(m[5]))
+    once[140] = (once[140] + F.pool_partOf(m[5]))
    end
    i = next_
   end
  end
- for k = 0, cfg[1] - 1 do
+ for k = 0, cfg[2] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
-  if (part ~= once[k+95]) then
+  if (part ~= once[k+144]) then
    F.pool_Pool_withhold(k, at, part)
   end
  end
@@ -468,7 +468,7 @@ F.pool_Pool_acquire = function(i)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- tk[28] = ((F.order_Queue_Len() >= cfg[2])) and 1 or 0
+ tk[28] = ((F.order_Queue_Len() >= cfg[3])) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
 F.pool_Pool_poll = function(op)
@@ -533,8 +533,8 @@ F.pool_Pool_touched = function(op)
  m[2], m[3] = 0, once[1]
  m[4] = (once[1] + quo(op[31], 1000))
  if (op[31] == 0) then
-  m[4] = (once[1] + cfg[3])
-  if (cfg[3] == 0) then
+  m[4] = (once[1] + cfg[1])
+  if (cfg[1] == 0) then
    m[4] = (once[1] + quo(300000000000, 1000))
   end
  end
@@ -591,7 +591,7 @@ F.pool_Pool_renew = function(i)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- F.pool_wheel_remove(once, 80, tk)
+ F.pool_wheel_remove(once, 129, tk)
  tk[5] = 9007199254740992
  if (op[29] >= 0) then
   tk[5] = (once[1] + quo(op[29], 1000))
@@ -713,7 +713,7 @@ F.pool_Pool_resume = function(op)
  op[44] = 3
 end
 F.pool_Pool_heartbeat = function(op)
- if ((cfg[3] == 0) or (not F.pool_Pool_validMember(op))) then
+ if ((cfg[1] == 0) or (not F.pool_Pool_validMember(op))) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
@@ -739,6 +739,7 @@ F.pool_Pool_heartbeat = function(op)
  if (code ~= 0) then
   F.flat_Names_Drop(user)
   F.flat_Names_Drop(agent)
+  F.pool_Pool_dropCaller(caller)
   F.pool_refuse(op, code, (-1), at)
   return 
  end
@@ -762,7 +763,7 @@ F.pool_Pool_heartbeat = function(op)
  F.pool_Pool_setWaits(l, op[41])
  moved = (moved or (l[27] ~= op[9]))
  l[27], rec[9] = op[9], op[9]
- l[5], l[6] = (once[1] + cfg[3]), 0
+ l[5], l[6] = (once[1] + cfg[1]), 0
  if (op[31] > 0) then
   l[5] = (once[1] + quo(op[31], 1000))
  end
@@ -781,20 +782,21 @@ F.pool_Pool_leave = function(op)
   return 
  end
  local agent = F.flat_Names_Hold(op[4])
- do
-  local i = far(1, F.flat_Names_Tags(agent))
-  if (i ~= 0) then
-   local rec = (S_crecs[i] or ld(S_crecs, i))
-   if ((rec[3] == 0) or (not F.pool_Pool_handOn((S_leases[rec[3]] or ld(S_leases, rec[3])), op))) then
-    rec[9] = 255
-    if (rec[3] ~= 0) then
-     F.pool_Pool_dropLease(rec[3])
-    end
-    F.pool_Pool_countLiving()
+ local i = far(1, F.flat_Names_Tags(agent))
+ if (i ~= 0) then
+  local rec = (S_crecs[i] or ld(S_crecs, i))
+  if ((rec[3] == 0) or (not F.pool_Pool_handOn((S_leases[rec[3]] or ld(S_leases, rec[3])), op))) then
+   rec[9] = 255
+   if (rec[3] ~= 0) then
+    F.pool_Pool_dropLease(rec[3])
    end
+   F.pool_Pool_countLiving()
   end
  end
  F.flat_Names_Drop(agent)
+ if (i ~= 0) then
+  F.pool_Pool_dropCaller(i)
+ end
 end
 F.pool_Pool_launch = function(op)
  if ((op[29] < 0) or (op[29] > 86400000000000)) then
@@ -806,10 +808,10 @@ F.pool_Pool_launch = function(op)
 end
 F.pool_Pool_forget = function(op)
  op[44] = 3
- if ((once[85] ~= 0) and ((once[1] - once[85]) < 10000000)) then
+ if ((once[134] ~= 0) and ((once[1] - once[134]) < 10000000)) then
   return 
  end
- once[85] = once[1]
+ once[134] = once[1]
  if (op[36] == "") then
   op[36] = "the store lost its memory"
  end
@@ -956,7 +958,7 @@ F.pool_Pool_conclude = function(op)
   return false
  end
  tk[17] = 0
- local full = (((tk[28] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[2]))
+ local full = (((tk[28] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[3]))
  tk[28] = 0
  local asks = ((op[1] == 0) or (op[1] == 3))
  if (((op[1] == 0) and (op[29] < 0)) and (not full)) then
@@ -979,10 +981,10 @@ F.pool_Pool_conclude = function(op)
 end
 F.pool_Pool_schedule = function(i, t, due)
  if (t[6] ~= 0) then
-  F.pool_wheel_remove(once, 80, t)
+  F.pool_wheel_remove(once, 129, t)
  end
  t[6] = due
- F.pool_wheel_add(once, 80, i, t)
+ F.pool_wheel_add(once, 129, i, t)
 end
 F.pool_Pool_leaveQueue = function(tk)
  F.order_Queue_Remove(tk[16])
@@ -992,7 +994,7 @@ F.pool_Pool_leaveQueue = function(tk)
  end
 end
 F.pool_Pool_end = function(i, t)
- F.pool_wheel_remove(once, 80, t)
+ F.pool_wheel_remove(once, 129, t)
  for k = 0, t[24] - 1 do
   do
    local c, c_o = t, (k)*5+32
@@ -1061,7 +1063,7 @@ F.pool_Pool_finish = function(t, tk)
 end
 F.pool_Pool_spare = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
- if ((((in_[13] ~= 0) or (in_[16] > 0)) or ((F.pool_Pool_age() - in_[17]) < 60)) or ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0)) then
+ if (((in_[16] > 0) or ((F.pool_Pool_age() - in_[17]) < F.pool_Pool_keepFor(in_))) or ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0)) then
   return false
  end
  local _, _, r = F.pool_Pool_touch(i)
@@ -1081,6 +1083,7 @@ F.pool_Pool_dropInst = function(i)
  else
   indexRemove(X.instIx, F.pool_scopeHash(in_[11], in_, 21), i)
  end
+ F.pool_Pool_strike(in_[11], i)
  F.pool_Pool_dropNames(in_, 21)
  if (in_[15] ~= 0) then
   slabFree(S_rings, in_[15])
@@ -1108,7 +1111,12 @@ F.pool_Pool_burySome = function(n)
   F.pool_Pool_buryOne(once[20])
  end
 end
-F.pool_callers_sweep = function(n, now_)
+F.pool_callers_sweep = function(n, now_, lease)
+ local crowded = ((2 * slabLen(S_crecs)) > 32768)
+ local memory = 3600000000
+ if crowded then
+  memory = (lease > 60000000 and lease or 60000000)
+ end
  for t1_ = 0, n - 1 do
   local t2_ = false
   repeat
@@ -1120,7 +1128,7 @@ F.pool_callers_sweep = function(n, now_)
     end
    end
    local r = (S_crecs[sum[14]] or ld(S_crecs, sum[14]))
-   if (((r[1] == 0) or ((now_ - F.pool_caller_lastSeen(r)) < 3600000000)) or (not F.flat_Names_Sole(r[1]))) then
+   if ((((r[1] == 0) or (r[3] ~= 0)) or ((now_ - F.pool_caller_lastSeen(r)) < memory)) or ((not crowded) and (not F.flat_Names_Sole(r[1])))) then
     break
    end
    local t3_, t3_o = F.flat_Names_Tags(r[1])
@@ -1131,30 +1139,25 @@ F.pool_callers_sweep = function(n, now_)
   if t2_ then break end
  end
 end
-F.pool_Pool_sweepSessions = function()
- do
-  once[21] = (once[21] + 1)
-  if (once[21] >= slabEnd(S_sessions)) then
-   once[21] = 0
-   return 
+F.pool_Pool_sweepSessions = function(n)
+ for t1_ = 0, n - 1 do
+  do
+   once[21] = (once[21] + 1)
+   if (once[21] >= slabEnd(S_sessions)) then
+    once[21] = 0
+    return 
+   end
   end
+  F.pool_Pool_sweepSession()
  end
- local s = (S_sessions[once[21]] or ld(S_sessions, once[21]))
- if ((s[3] == 0) or (not F.pool_Pool_past(s))) then
-  return 
- end
- once[25] = (once[25] > s[2] and once[25] or s[2])
- indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[21])
- slabFree(S_sessions, once[21])
- once[24] = 0
 end
 F.pool_Pool_freeAt = function(at, free)
  free = F.pool_roundFree(free)
  if (at >= free) then
   return true
  end
- if ((once[93] == 0) or (free < once[93])) then
-  once[93] = free
+ if ((once[142] == 0) or (free < once[142])) then
+  once[142] = free
  end
  return false
 end
@@ -1219,12 +1222,12 @@ F.pool_Pool_withhold = function(limit, at, part)
  end
 end
 F.pool_Pool_planHush = function()
- once[92] = once[93]
- if (once[86] ~= 0) then
+ once[141] = once[142]
+ if (once[135] ~= 0) then
   do
-   local at = F.pool_member_silentFrom((S_members[once[86]] or ld(S_members, once[86])))
-   if ((once[92] == 0) or (at < once[92])) then
-    once[92] = at
+   local at = F.pool_member_silentFrom((S_members[once[135]] or ld(S_members, once[135])))
+   if ((once[141] == 0) or (at < once[141])) then
+    once[141] = at
    end
   end
  end
@@ -1253,7 +1256,7 @@ F.pool_Pool_valid = function(op)
  if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then
   return false
  end
- for k = 0, cfg[1] - 1 do
+ for k = 0, cfg[2] - 1 do
   if (u64(op[k+13]) > 1099511627776) then
    return false
   end
@@ -1295,7 +1298,7 @@ F.pool_Pool_newTicket = function(op)
   t[10], t[11] = F.flat_Names_Hold(op[5]), F.flat_Names_Hold(op[6])
   t[12], t[13] = F.flat_Names_Hold(op[7]), F.flat_Names_Hold(op[8])
  end
- t[14] = F.pool_callers_of(t[9])
+ t[14] = F.pool_Pool_callerOf(t[9])
  F.pool_Pool_heard(t[14], t[23])
  local t1_ = (S_sessions[t[15]] or ld(S_sessions, t[15]))
  t1_[5] = (t1_[5] + 1)
@@ -1306,7 +1309,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
  local limit = 0
  local fits = false
  fits = true
- for limit = 0, cfg[1] - 1 do
+ for limit = 0, cfg[2] - 1 do
   local t2_ = false
   repeat
    local amount = amounts[amounts_o+limit+1]
@@ -1503,27 +1506,27 @@ F.pool_Pool_sessionOf = function(id)
 end
 F.pool_Pool_link = function(i)
  local m = (S_members[i] or ld(S_members, i))
- m[7], m[8] = once[87], 0
- if (once[87] ~= 0) then
-  local t1_ = (S_members[once[87]] or ld(S_members, once[87]))
+ m[7], m[8] = once[136], 0
+ if (once[136] ~= 0) then
+  local t1_ = (S_members[once[136]] or ld(S_members, once[136]))
   t1_[8] = i
  else
-  once[86] = i
+  once[135] = i
  end
- once[87] = i
- once[89] = (once[89] + 1)
+ once[136] = i
+ once[138] = (once[138] + 1)
 end
 F.pool_Pool_promise = function(m, known)
  if ((known ~= 0) and (known == m[6])) then
   F.pool_Pool_setShare(m, known)
  end
- local free = quo(((4503599627370496 - once[91])), 4096)
+ local free = quo(((4503599627370496 - once[140])), 4096)
  local want = 0
  if (free > 0) then
-  want = quo((((((once[89] + 1) * 1099511627776) + free) - 1)), free)
+  want = quo((((((once[138] + 1) * 1099511627776) + free) - 1)), free)
  end
  do
-  local room = ((4503599627370496 - once[90]) + F.pool_partOf(m[5]))
+  local room = ((4503599627370496 - once[139]) + F.pool_partOf(m[5]))
   if (room <= 0) then
    want = 0
   elseif ((want > 0) and (F.pool_partOf(want) > room)) then
@@ -1613,7 +1616,7 @@ F.pool_Pool_judged = function(tk, v)
  do
   local t1_ = v
   if t1_ == 2 or t1_ == 4 then
-   local t2_ = (S_crecs[tk[14]] or ld(S_crecs, tk[14]))
+   local t2_ = F.pool_Pool_callerFor(tk)
    t2_[7] = (t2_[7] + 1)
    sum[7] = (sum[7] + 1)
    once[26] = once[1]
@@ -1633,7 +1636,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
   local t2_ = false
   repeat
    local o = op[35][i+1]
-   if ((o[1] < 0) or (o[1] >= cfg[1])) then
+   if ((o[1] < 0) or (o[1] >= cfg[2])) then
     break
    end
    local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
@@ -1641,6 +1644,10 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
     break
    end
    local at = F.pool_Pool_instOf(o[1], who, who_o)
+   if ((at == once[o[1]+77]) and (at ~= 0)) then
+    F.pool_Pool_learnCrowd(o, made)
+    break
+   end
    local in_, d, r = F.pool_Pool_touch(at)
    F.pool_Pool_learnSize(at, in_, d, l, o[2])
    local current = (made >= (in_[8] - d[4]))
@@ -1716,7 +1723,7 @@ F.pool_Pool_unexplained = function(tk, scope)
 end
 F.pool_Pool_settle = function(tk, amounts, amounts_o)
  local known = false
- for i = 0, cfg[1] - 1 do
+ for i = 0, cfg[2] - 1 do
   known = (known or (amounts[amounts_o+i+1] ~= 0))
  end
  if (not known) then
@@ -1857,7 +1864,7 @@ F.gate_Gate_Pause = function(g, t, wait)
  F.gate_Gate_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
 end
 F.pool_Pool_lossHolds = function()
- return ((once[85] ~= 0) and ((once[1] - once[85]) < 3000000))
+ return ((once[134] ~= 0) and ((once[1] - once[134]) < 3000000))
 end
 F.gate_Gate_Resume = function(g, t)
  F.gate_Gate_pass(g, t)
@@ -1906,7 +1913,9 @@ F.pool_Pool_buryOne = function(i)
  do
   local l = (S_leases[i] or ld(S_leases, i))
   if (((l[1] ~= 0) and (l[5] <= once[1])) and (l[6] <= once[1])) then
+   local caller = far(1, F.flat_Names_Tags(l[1]))
    F.pool_Pool_dropLease(i)
+   F.pool_Pool_dropCaller(caller)
   end
  end
 end
@@ -1945,6 +1954,16 @@ F.pool_Pool_slotFree = function(user, mine, most)
  end
  sort(taken)
  return taken[over+1]
+end
+F.pool_Pool_dropCaller = function(i)
+ local c = (S_crecs[i] or ld(S_crecs, i))
+ if (((((c[1] == 0) or (c[3] ~= 0)) or (c[10] ~= 0)) or (c[2] ~= 0)) or (not F.flat_Names_Sole(c[1]))) then
+  return 
+ end
+ local t1_, t1_o = F.flat_Names_Tags(c[1])
+ t1_[t1_o+1] = 0
+ F.flat_Names_Drop(c[1])
+ slabFree(S_crecs, i)
 end
 F.pool_lease_heldBy = function(l, session, shared)
  if (l[7] == session) then
@@ -1992,7 +2011,7 @@ F.pool_Pool_countLiving = function()
     do
      local c = (S_crecs[i] or ld(S_crecs, i))
      if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
-      once[c[9]+8] = max(once[c[9]+8], (F.pool_caller_lastSeen(c) + cfg[3]))
+      once[c[9]+8] = max(once[c[9]+8], (F.pool_caller_lastSeen(c) + cfg[1]))
      end
     end
    end
@@ -2048,7 +2067,7 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
  return at
 end
 F.pool_Pool_lose = function(i)
- if (once[85] == 0) then
+ if (once[134] == 0) then
   return 
  end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
@@ -2058,7 +2077,7 @@ F.pool_Pool_lose = function(i)
  end
  local in_, n_d, r = F.pool_Pool_touch(i)
  d = n_d
- F.meter_Meter_Lose(in_, d, r, once[1], once[85])
+ F.meter_Meter_Lose(in_, d, r, once[1], once[134])
 end
 F.flat_Tree_Min = function(root)
  if (root == 0) then
@@ -2542,7 +2561,7 @@ F.pool_Pool_tookLess = function(tk, c, c_o, in_, amount)
 end
 F.pool_Pool_unsent = function(tk)
  local waited = (tk[4] - tk[3])
- F.pool_caller_uncount((S_crecs[tk[14]] or ld(S_crecs, tk[14])), waited, (tk[25] ~= 0))
+ F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, (tk[25] ~= 0))
  F.pool_caller_uncount(sum, waited, (tk[25] ~= 0))
  do
   local pd = F.pool_Pool_noted(tk)
@@ -2608,6 +2627,16 @@ end
 F.pool_Pool_age = function()
  return floor(once[1] / 2^(20))
 end
+F.pool_Pool_keepFor = function(in_)
+ do
+  if (not (in_[13] ~= 0)) then
+   return 60
+  elseif ((2 * once[in_[11]+61]) > F.pool_Pool_mostMeters(in_[11])) then
+   return 600
+  end
+ end
+ return 4294967295
+end
 F.pool_Pool_touch = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
  local d, r = (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), F.pool_Pool_ring(in_)
@@ -2617,24 +2646,40 @@ end
 F.meter_Meter_Idle = function(m)
  return (((m[4] == 0) and (m[5] == 0)) and (m[9] == 0))
 end
+F.pool_Pool_strike = function(limit, i)
+ if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then
+  return 
+ end
+ once[limit+61] = (once[limit+61] - 1)
+ if (once[limit+77] == i) then
+  once[limit+77] = 0
+ end
+end
 F.pool_caller_lastSeen = function(c)
  return max(c[13], (c[2] * 2^(20)))
 end
-F.pool_Pool_past = function(s)
- return (((s[5] == 0) and (s[7] == 0)) and ((once[1] - s[3]) >= 600000000))
+F.pool_Pool_sweepSession = function()
+ local s = (S_sessions[once[21]] or ld(S_sessions, once[21]))
+ if ((s[3] == 0) or (not F.pool_Pool_past(s))) then
+  return 
+ end
+ once[25] = (once[25] > s[2] and once[25] or s[2])
+ indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[21])
+ slabFree(S_sessions, once[21])
+ once[24] = 0
 end
 F.pool_roundFree = function(t)
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
 end
 F.pool_Pool_setShare = function(m, share)
- once[90] = (once[90] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
+ once[139] = (once[139] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+95], t1_[8] = part, part
- once[94] = (once[94] + 1)
- cfg[32] = once[94]
+ once[limit+144], t1_[8] = part, part
+ once[143] = (once[143] + 1)
+ cfg[32] = once[143]
  once[6] = 1
 end
 F.meter_Meter_Advance = function(m, d, r, t)
@@ -2671,11 +2716,17 @@ end
 F.gate_Gate_ramp = function(g, t)
  g[1], g[11], g[12], g[6] = 3, t, 0, 0
 end
+F.pool_Pool_callerOf = function(agent)
+ if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then
+  agent = once[109]
+ end
+ return F.pool_callers_of(agent)
+end
 F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
- if (cfg[3] > 0) then
-  once[class+8] = max(once[class+8], (once[1] + cfg[3]))
+ if (cfg[1] > 0) then
+  once[class+8] = max(once[class+8], (once[1] + cfg[1]))
  end
 end
 F.pool_Pool_instOf = function(limit, who, who_o)
@@ -2691,6 +2742,15 @@ F.pool_Pool_instOf = function(limit, who, who_o)
   end
  end
  F.pool_Pool_sweepSome(2)
+ if F.pool_Pool_crowded(limit) then
+  do
+   local i = once[limit+77]
+   if (i ~= 0) then
+    return i
+   end
+  end
+  scope = F.pool_Pool_crowdScope(per)
+ end
  local i, err = F.pool_Pool_newInst(limit, scope, 0)
  if (err and true or false) then
   error("sluice: broken")
@@ -2790,7 +2850,7 @@ F.pool_Pool_sent = function(tk)
   past[2] = quo(once[1], 60000000)
  end
  local waited = (once[1] - tk[3])
- local rec = (S_crecs[tk[14]] or ld(S_crecs, tk[14]))
+ local rec = F.pool_Pool_callerFor(tk)
  F.pool_caller_count(rec, once[1], past[3], waited, (tk[25] ~= 0))
  F.pool_caller_count(sum, once[1], past[3], waited, (tk[25] ~= 0))
  tk[32] = F.pool_Pool_periodOf(rec, tk[11], past[2])
@@ -2926,6 +2986,9 @@ F.pool_Pool_find = function(id, id_o)
  end
  return 0, nil
 end
+F.pool_Pool_past = function(s)
+ return (((s[5] == 0) and (s[7] == 0)) and ((once[1] - s[3]) >= 600000000))
+end
 F.meter_Meter_pending = function(m, d, r, c, c_o)
  return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
 end
@@ -2983,10 +3046,36 @@ F.meter_Meter_isFixed = function(m, d)
 end
 F.pool_Pool_noted = function(tk)
  local pd = (S_hperiods[tk[32]] or ld(S_hperiods, tk[32]))
- if (((pd[1] ~= tk[9]) or (pd[2] ~= tk[11])) or (pd[3] ~= quo(tk[4], 60000000))) then
+ if ((((pd[1] ~= tk[9]) and (pd[1] ~= once[109])) or ((pd[2] ~= tk[11]) and (pd[2] ~= once[109]))) or (pd[3] ~= quo(tk[4], 60000000))) then
   return nil
  end
  return pd
+end
+F.pool_Pool_callerFor = function(tk)
+ do
+  local name = (S_crecs[tk[14]] or ld(S_crecs, tk[14]))[1]
+  if ((name ~= tk[9]) and (name ~= once[109])) then
+   tk[14] = F.pool_Pool_callerOf(tk[9])
+  end
+ end
+ return (S_crecs[tk[14]] or ld(S_crecs, tk[14]))
+end
+F.pool_Pool_learnCrowd = function(o, made)
+ local i, l = once[o[1]+77], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ local in_, d, r = F.pool_Pool_touch(i)
+ if ((o[2] <= 0) or (o[2] > 1099511627776)) then
+  return 
+ end
+ do
+  local least = once[o[1]+93]
+  if ((least == 0) or (o[2] < least)) then
+   once[o[1]+93] = o[2]
+   F.pool_Pool_learnSize(i, in_, d, l, o[2])
+  end
+ end
+ if ((o[3] >= 0) and (o[3] < in_[1])) then
+  F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (in_[1] - o[3]), true)
+ end
 end
 F.pool_Pool_learnSize = function(i, in_, d, l, size)
  if ((size <= 0) or (size > 1099511627776)) then
@@ -3005,7 +3094,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size)
  do
   local err = F.meter_Meter_Resize(in_, d, size, burst)
   if (not err) then
-   in_[13] = 1
+   in_[13], in_[17] = 1, F.pool_Pool_age()
    if (in_[1] > before) then
     F.pool_Pool_lose(i)
    end
@@ -3666,7 +3755,7 @@ end
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[8] ~= 0) then
-  at = min(at, (once[93] > once[1] and once[93] or once[1]))
+  at = min(at, (once[142] > once[1] and once[142] or once[1]))
  end
  return at
 end
@@ -3787,9 +3876,12 @@ F.policy_Pace_Refund = function(p, t, amount, size, window)
  p[1] = (p[1] - F.policy_gap(amount, size, window))
 end
 F.pool_caller_uncount = function(c, waited, retry)
+ if (c[10] == 0) then
+  return 
+ end
  c[10] = (c[10] - 1)
- c[11] = (c[11] - waited)
- if retry then
+ c[11] = max((c[11] - waited), 0)
+ if (retry and (c[6] > 0)) then
   c[6] = (c[6] - 1)
  end
 end
@@ -3798,6 +3890,16 @@ F.meter_Meter_slices = function(m, d)
 end
 F.meter_Ring_live = function(r, d, bound)
  return (quo(bound, d[5]) >= r[1])
+end
+F.pool_Pool_mostMeters = function(limit)
+ local most = cfg[53]
+ if (most == 0) then
+  most = 10000
+ end
+ if (band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0) then
+  most = max(quo(most, 10), 1)
+ end
+ return most
 end
 F.meter_Meter_settlePending = function(m, d, r, t)
  do
@@ -3944,6 +4046,17 @@ F.pool_Pool_findInst = function(limit, scope, scope_o)
  end
  return 0
 end
+F.pool_Pool_crowded = function(limit)
+ if (once[limit+61] >= F.pool_Pool_mostMeters(limit)) then
+  return true
+ end
+ local i = once[limit+77]
+ return ((i ~= 0) and ((((S_insts[i] or ld(S_insts, i))[16] > 0) or (not F.pool_Pool_uncharged(i)))))
+end
+F.pool_Pool_crowdScope = function(per)
+ local who = {once[109],once[109],once[109],once[109],once[109]}
+ return F.pool_scoped(who, 0, per)
+end
 F.pool_Pool_newInst = function(limit, scope, scope_o)
  local l = (S_limits[limit+1] or ld(S_limits, limit+1))
  local i = slabNew(S_insts)
@@ -3964,11 +4077,12 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
   end
  end
  do
-  local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], l[13])
+  local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], F.pool_Pool_resetOf(limit, scope, scope_o))
   if (err and true or false) then
    return 0, err
   end
  end
+ F.pool_Pool_enroll(limit, scope, scope_o, i)
  do
   local t2_ = l[7]
   if t2_ == 0 then
@@ -4003,7 +4117,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
  local left = (room - c[c_o+1])
  local st = F.pool_Pool_stockOf(in_)
- if (((size - left) <= F.policy_Part(size, cfg[tk[23]+53])) and F.policy_Breaker_Idle(st, 9)) then
+ if (((size - left) <= F.policy_Part(size, cfg[tk[23]+54])) and F.policy_Breaker_Idle(st, 9)) then
   return 0, 0
  end
  local highest = 0
@@ -4021,17 +4135,17 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local light = copy_(sinking, 0, 3)
  if F.pool_Pool_lightBinds(d) then
   light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[23]))
-  if (cfg[63] ~= 0) then
+  if (cfg[64] ~= 0) then
    light[2] = 0
   end
   keep(10, light, in_[8])
  end
- if (cfg[65] > 0) then
-  sinking[1] = F.policy_Part(size, cfg[65])
+ if (cfg[66] > 0) then
+  sinking[1] = F.policy_Part(size, cfg[66])
   keep(12, sinking, in_[8])
  end
- if ((cfg[66] ~= 0) and (((tk[23] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
-  local s = {max((size - in_[9]), 0),cfg[67],cfg[68],cfg[69],cfg[70],cfg[71],cfg[72],cfg[73],cfg[74],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[23])))}
+ if ((cfg[67] ~= 0) and (((tk[23] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
+  local s = {max((size - in_[9]), 0),cfg[68],cfg[69],cfg[70],cfg[71],cfg[72],cfg[73],cfg[74],cfg[75],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[23])))}
   sinking[1] = F.policy_Shares_Floor(s, tk[23], light[1])
   keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[23])))
  end
@@ -4054,7 +4168,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  return code, at
 end
 F.pool_Pool_alive = function(class)
- return ((cfg[3] > 0) and ((((once[1] < once[class+8]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+ return ((cfg[1] > 0) and ((((once[1] < once[class+8]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
 end
 F.pool_Pool_rivalWants = function(inst)
  if (once[7] == 0) then
@@ -4083,13 +4197,13 @@ F.pool_Pool_deathOf = function(class)
 end
 F.pool_Pool_binds = function(in_, d)
  do
-  if (cfg[61] == 0) then
+  if (cfg[62] == 0) then
    return false
-  elseif (cfg[64] ~= 0) then
+  elseif (cfg[65] ~= 0) then
    return true
   end
  end
- return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[63] ~= 0))))
+ return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[64] ~= 0))))
 end
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  local size = F.meter_Meter_Open(in_, d, r)
@@ -4169,9 +4283,10 @@ F.pool_caller_count = function(c, now_, second, waited, retry)
  c[5] = (c[5] > c[4] and c[5] or c[4])
 end
 F.pool_Pool_periodOf = function(rec, model, at)
+ local looks, others = 0, 0
  do
-  local i, looks = rec[8], 0
-  while ((i ~= 0) and (looks < 64)) do
+  local i = rec[8]
+  while ((i ~= 0) and (looks <= 64)) do
    do
     local pd = (S_hperiods[i] or ld(S_hperiods, i))
     if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then
@@ -4180,10 +4295,19 @@ F.pool_Pool_periodOf = function(rec, model, at)
     if (pd[2] == model) then
      return i
     end
+    if (pd[2] == once[109]) then
+     others = i
+    end
     i = pd[4]
    end
    looks = (looks + 1)
   end
+ end
+ if (looks >= 64) then
+  if (others ~= 0) then
+   return others
+  end
+  model = once[109]
  end
  local i = F.pool_Pool_newPeriod()
  local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
@@ -4463,7 +4587,7 @@ end
 F.order_Queue_partCost = function(l, class, i, cost)
  local all = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1)
  local here = max(l[(class)*39+70], 1)
- return quo(((cost * 256) * all), (((cfg[class+75] > 1 and cfg[class+75] or 1) * here)))
+ return quo(((cost * 256) * all), (((cfg[class+76] > 1 and cfg[class+76] or 1) * here)))
 end
 F.order_domain_level = function(d)
  if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then
@@ -4735,7 +4859,7 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
    if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
    elseif (cfg[30] == 0) then
     local room = max((finish - o[o_o+(lead)*2+1]), 0)
-    sum_ = (sum_ + min(quo((room * cfg[i+75]), 256), o[o_o+35]))
+    sum_ = (sum_ + min(quo((room * cfg[i+76]), 256), o[o_o+35]))
    elseif (i < class) then
     sum_ = (sum_ + o[o_o+35])
    end
@@ -4801,6 +4925,10 @@ F.meter_Ring_came = function(r, d, t, amount)
  end
  r[8] = (r[8] + amount)
 end
+F.pool_Pool_uncharged = function(i)
+ local in_, _, r = F.pool_Pool_touch(i)
+ return (F.meter_Meter_Idle(in_) and (((r == nil) or (r[3] == 0))))
+end
 F.meter_Def_NeedsRing = function(d)
  do
   local t1_ = d[1]
@@ -4843,6 +4971,23 @@ F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
  end
  return nil
 end
+F.pool_Pool_resetOf = function(limit, scope, scope_o)
+ local l = (S_limits[limit+1] or ld(S_limits, limit+1))
+ if (((l[7] ~= 0) and F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1)))) and (same(scope, scope_o, (F.pool_Pool_crowdScope(l[7])), 0, 5))) then
+  return 0
+ end
+ return l[13]
+end
+F.pool_Pool_enroll = function(limit, scope, scope_o, i)
+ local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
+ if (per == 0) then
+  return 
+ end
+ once[limit+61] = (once[limit+61] + 1)
+ if (same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5)) then
+  once[limit+77], once[limit+93] = i, 0
+ end
+end
 F.policy_Part = function(amount, thousandths)
  return ((quo(amount, 1000) * thousandths) + quo(((amount % 1000) * thousandths), 1000))
 end
@@ -4873,20 +5018,20 @@ F.policy_Line_When = function(l, t, left)
  return (at > t and at or t)
 end
 F.pool_Pool_lightBinds = function(d)
- return ((cfg[61] > 0) and (((cfg[64] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
+ return ((cfg[62] > 0) and (((cfg[65] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
 end
 F.pool_Pool_threshold = function(class)
  if (class == 0) then
-  return cfg[62]
+  return cfg[63]
  end
- return cfg[61]
+ return cfg[62]
 end
 F.pool_Pool_amber = function(in_, d, room, size)
  if (not F.pool_Pool_lightBinds(d)) then
   return false
  end
- local green = {F.policy_Part(size, cfg[61]),d[4],in_[8]}
- if (cfg[63] ~= 0) then
+ local green = {F.policy_Part(size, cfg[62]),d[4],in_[8]}
+ if (cfg[64] ~= 0) then
   green[2] = 0
  end
  return (room < F.policy_Line_At(green, once[1]))
@@ -5396,8 +5541,8 @@ local plainKnown, plain
 local function plainPool()
  if plainKnown == known then return plain end
  plainKnown = known
- plain = cfg[29] == 0 and cfg[61 + 3] == 0 -- the light binds on stocks only
- for l = 0, cfg[1] - 1 do
+ plain = cfg[29] == 0 and cfg[62 + 3] == 0 -- the light binds on stocks only
+ for l = 0, cfg[2] - 1 do
   if once[45 + l] == 0 then plain = false end
  end
  return plain
@@ -5412,7 +5557,7 @@ local function spread(l, class)
  if d[1] ~= 1 or cfg[31] == 0 then return nil end
  if class == 0 then return false end
  -- While somebody of the highest class is alive they may have to wait.
- if cfg[3] > 0 and once[1] < once[8] then return nil end
+ if cfg[1] > 0 and once[1] < once[8] then return nil end
  return true
 end
 
@@ -5488,9 +5633,9 @@ local function recordOf(lot, N)
   r[19] = i
  end
  slots[slot + 1] = i
- local count = once[84] + 1
- once[84] = count
- if count == 1 or step < once[83] then once[83] = step end
+ local count = once[133] + 1
+ once[133] = count
+ if count == 1 or step < once[132] then once[132] = step end
  indexAdd(X.ticketIx, F.pool_idHash(t, 1 - 1), i)
  known.lots[lot[1]][N] = nil
  lot[13] = lot[13] - 1
@@ -5602,7 +5747,7 @@ local function quickAcquire(item, many, before)
  local caller = nr[2]
  if caller == 0 then return 0 end
  local now, limits = once[1], #item - plainHead
- if limits > cfg[1] then return 0 end
+ if limits > cfg[2] then return 0 end
  for l = 0, limits - 1 do
   local amount = item[plainHead + 1 + l]
   if amount ~= 0 then
@@ -5630,7 +5775,7 @@ local function quickAcquire(item, many, before)
 
  local c = S_crecs[caller] or ld(S_crecs, caller)
  c[9], c[2] = class, floor(now / 1048576)
- local lease = cfg[3]
+ local lease = cfg[1]
  if lease > 0 and once[8 + class] < now + lease then once[8 + class] = now + lease end
  once[3] = once[3] + many
  local second = past[3]
@@ -5741,8 +5886,8 @@ carry = function(clock, items, out)
  if clock > now then now = clock end
  if now >= known.lotDue then recordsDue(now) end
  local apply = F.pool_Pool_Apply
- if counts[3] == 0 and once[23] == 0 and now < once[82]
-  and (once[92] == 0 or now < once[92]) then once[1] = now -- time alone does nothing
+ if counts[3] == 0 and once[23] == 0 and now < once[131]
+  and (once[141] == 0 or now < once[141]) then once[1] = now -- time alone does nothing
  else apply(clock, nothing) end
  local calm = counts[3] == 0 and once[23] == 0 and plainPool()
  -- Others may set up a gate, and then all of the batch are told.

@@ -1,0 +1,150 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/store"
+)
+
+// Names come from requests, so anybody can invent any number of them. A limit therefore keeps a bounded
+// number of meters. Every scope beyond that bound shares one more meter, the crowd's.
+//
+// The crowd's meter is safe for each scope on it: it counts the sum of their charges, and its size is
+// the smallest that any of them has. A scope that has a meter of its own keeps it. A scope moves from the
+// crowd to a meter of its own only when nothing is charged to the crowd: before that, some of those charges
+// may be the scope's, and it would have the limit twice.
+
+const (
+	// sharedPart is the part of the bound that limits per model or key have: there are few models, and
+	// their meters are large.
+	sharedPart = 10
+	// maxCallers bounds the agents that are counted one by one. The others are counted together.
+	maxCallers = 1 << 15
+	// otherName stands for all names that are not told apart.
+	otherName = "(other)"
+	// keepCrowded is how many ages an idle meter is kept whose size the provider has stated, once half of
+	// the meters are taken. Before that it is kept for good.
+	keepCrowded = 600
+	keepAlways  = 1<<32 - 1
+)
+
+// mostMeters is how many scopes of a limit have a meter of their own.
+func (p *Pool) mostMeters(limit int) int32 {
+	most := p.spec.MaxMeters
+	if most == 0 {
+		most = store.DefaultMeters
+	}
+	if p.spec.Limits[limit].Per&^store.Shared == 0 {
+		most = max(most/sharedPart, 1)
+	}
+	return int32(most)
+}
+
+// crowded reports that a scope without a meter of its own shares the crowd's.
+func (p *Pool) crowded(limit int) bool {
+	if p.scoped[limit] >= p.mostMeters(limit) {
+		return true
+	}
+	i := p.crowd[limit]
+	return i != 0 && (p.insts.At(i).refs > 0 || !p.uncharged(i))
+}
+
+// crowdScope is the scope of the crowd's meter.
+func (p *Pool) crowdScope(per store.Scope) names {
+	who := names{p.other, p.other, p.other, p.other, p.other}
+	return scoped(&who, per)
+}
+
+// uncharged reports that nothing is charged to a meter.
+func (p *Pool) uncharged(i int32) bool {
+	in, _, r := p.touch(i)
+	return in.Idle() && (r == nil || r.Sum == 0)
+}
+
+// enroll counts a new meter of a scope.
+func (p *Pool) enroll(limit int, scope names, i int32) {
+	per := p.spec.Limits[limit].Per
+	if per == 0 {
+		return
+	}
+	p.scoped[limit]++
+	if scope == p.crowdScope(per) {
+		p.crowd[limit], p.crowdSize[limit] = i, 0
+	}
+}
+
+// strike takes a meter off the count.
+func (p *Pool) strike(limit int, i int32) {
+	if p.spec.Limits[limit].Per == 0 {
+		return
+	}
+	p.scoped[limit]--
+	if p.crowd[limit] == i {
+		p.crowd[limit] = 0
+	}
+}
+
+// resetOf returns the reset that a new meter begins with. Windows of the crowd may reset at different
+// times: without a reset the meter counts a rolling window, which is safe for all of them.
+func (p *Pool) resetOf(limit int, scope names) int64 {
+	l := &p.spec.Limits[limit]
+	if l.Per != 0 && p.defs[limit].NeedsRing() && scope == p.crowdScope(l.Per) {
+		return 0
+	}
+	return int64(l.Reset)
+}
+
+// learnCrowd takes in what an answer states of a scope that shares the crowd's meter. The smallest size
+// that was stated counts, and there is no more room than the answer says remains.
+func (p *Pool) learnCrowd(o *store.Observed, made int64) {
+	i, l := p.crowd[o.Limit], &p.spec.Limits[o.Limit]
+	in, d, r := p.touch(i)
+	if o.Size <= 0 || o.Size > store.MaxAmount {
+		return
+	}
+	if least := p.crowdSize[o.Limit]; least == 0 || o.Size < least {
+		p.crowdSize[o.Limit] = o.Size
+		p.learnSize(i, in, d, l, o.Size)
+	}
+	if o.Remaining >= 0 && o.Remaining < in.Cap {
+		in.ObserveUsed(d, r, p.now, made, in.Cap-o.Remaining, true)
+	}
+}
+
+// keepFor returns how many ages an idle meter is kept.
+func (p *Pool) keepFor(in *inst) uint32 {
+	switch {
+	case !in.stated:
+		return keepIdle
+	case 2*p.scoped[in.limit] > p.mostMeters(int(in.limit)):
+		return keepCrowded
+	}
+	return keepAlways
+}
+
+// callerOf returns the record that an agent's sends are counted in: its own, or that of all others when
+// too many agents have one.
+func (p *Pool) callerOf(agent int32) int32 {
+	if p.names.Tags(agent)[callerTag] == 0 && p.callers.recs.Len() >= maxCallers {
+		agent = p.other
+	}
+	return p.callers.of(&p.names, agent)
+}
+
+// callerFor returns the record that a ticket's agent is counted in. The one that the ticket began with may
+// have been forgotten since.
+func (p *Pool) callerFor(tk *ticket) *caller {
+	if name := p.callers.recs.At(tk.caller).name; name != tk.who.agent && name != p.other {
+		tk.caller = p.callerOf(tk.who.agent)
+	}
+	return p.callers.recs.At(tk.caller)
+}
+
+// dropCaller forgets an agent of which there is nothing to tell.
+func (p *Pool) dropCaller(i int32) {
+	c := p.callers.recs.At(i)
+	if c.name == 0 || c.lease != 0 || c.sent != 0 || c.asked != 0 || !p.names.Sole(c.name) {
+		return
+	}
+	p.names.Tags(c.name)[callerTag] = 0
+	p.names.Drop(c.name)
+	p.callers.recs.Free(i)
+}
