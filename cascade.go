@@ -66,6 +66,9 @@ func (r *resource) findLimited(snap *store.Snapshot, limited map[string]string) 
 		if name := r.limitName(w.Reason.Limit); name != "" {
 			why += fmt.Sprintf(" (limit %q)", name)
 		}
-		limited[w.Agent] = fmt.Sprintf("%s, for %v", why, waited.Round(time.Second))
+		limited[w.Agent] = fmt.Sprintf("%s, waiting for %v", why, waited.Round(time.Second))
+		if left := w.Reason.At.Sub(snap.Now); w.Reason.Code == store.CodePaused && left > 0 {
+			limited[w.Agent] = fmt.Sprintf("%s for another %v", why, (left + time.Second - 1).Truncate(time.Second))
+		}
 	}
 }

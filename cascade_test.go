@@ -72,9 +72,9 @@ func TestPauseHoldsEveryoneUpstream(t *testing.T) {
 		wantFreeToStart(t, g, "a", "b", "c") // a pause that holds nobody up is no reason to stop
 		c := &crowd{tb: t, gate: g}
 		c.ask("c", from("c"))
-		wantHeld(t, g, "a b c", "api: paused, for 0s")
-		wantHeld(t, g, "b c", "api: paused, for 0s")
-		wantHeld(t, g, "c", "api: paused, for 0s")
+		wantHeld(t, g, "a b c", "api: paused for another 1m0s")
+		wantHeld(t, g, "b c", "api: paused for another 1m0s")
+		wantHeld(t, g, "c", "api: paused for another 1m0s")
 		wantFreeToStart(t, g, "d", "")
 		if w, err := a.StartNewWork(t.Context()); err != nil || w.Start || !slices.Equal(w.Chain, []string{"a", "b", "c"}) {
 			t.Errorf("the lease is told %+v, %v", w, err)
@@ -83,7 +83,7 @@ func TestPauseHoldsEveryoneUpstream(t *testing.T) {
 			t.Errorf("states are\n  %s, want\n  %s", got, want)
 		}
 		time.Sleep(30 * time.Second)
-		wantHeld(t, g, "a b c", "api: paused, for 30s")
+		wantHeld(t, g, "a b c", "api: paused for another 30s")
 		c.order()
 		wantFreeToStart(t, g, "a", "b", "c")
 		if got, want := states(t, g), "a active, b active, c active, refused active"; got != want {
@@ -106,7 +106,7 @@ func TestLongWaitHoldsEveryoneUpstream(t *testing.T) {
 			t.Errorf("states are\n  %s, want\n  %s", got, want)
 		}
 		time.Sleep(time.Millisecond)
-		wantHeld(t, g, "a b c", `api: limit (limit "places"), for 1s`)
+		wantHeld(t, g, "a b c", `api: limit (limit "places"), waiting for 1s`)
 		c.ask("a", from("a")) // what has begun goes on
 		if got, want := states(t, g), "a held (a>b>c), b held (b>c), c limited, holder active"; got != want {
 			t.Errorf("states are\n  %s, want\n  %s", got, want)
@@ -126,7 +126,7 @@ func TestWaitForReplacesWhatWasDeclared(t *testing.T) {
 		refuse(t, g, sluice.Answer{})
 		c := &crowd{tb: t, gate: g}
 		c.ask("c", from("c"))
-		wantHeld(t, g, "a b c", "api: paused, for 0s")
+		wantHeld(t, g, "a b c", "api: paused for another 1m0s")
 		if err := b.WaitFor(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestWaitForReplacesWhatWasDeclared(t *testing.T) {
 		if err := a.WaitFor(t.Context(), "c"); err != nil {
 			t.Fatal(err)
 		}
-		wantHeld(t, g, "a c", "api: paused, for 0s")
+		wantHeld(t, g, "a c", "api: paused for another 1m0s")
 		if got := agent(t, g, "a").WaitsFor; !slices.Equal(got, []string{"b", "c"}) {
 			t.Errorf("it waits for %q, want what is configured and what it declared last", got)
 		}
@@ -155,10 +155,10 @@ func TestConfiguredWaitsNeedNoLease(t *testing.T) {
 		refuse(t, g, sluice.Answer{})
 		c := &crowd{tb: t, gate: g}
 		c.ask("c", from("c"))
-		wantHeld(t, g, "a c", "api: paused, for 0s")
-		wantHeld(t, g, "unknown a c", "api: paused, for 0s")
+		wantHeld(t, g, "a c", "api: paused for another 1m0s")
+		wantHeld(t, g, "unknown a c", "api: paused for another 1m0s")
 		unnamed := join(t, g, sluice.Member{Agent: "any"}) // one of those not named cannot wait for itself
-		wantHeld(t, g, "any a c", "api: paused, for 0s")
+		wantHeld(t, g, "any a c", "api: paused for another 1m0s")
 		if got := status(t, g).Cycles; len(got) != 0 {
 			t.Errorf("cycles are %q", got)
 		}
@@ -181,7 +181,7 @@ func TestCascadeCrossesResources(t *testing.T) {
 		c := &crowd{tb: t, gate: g}
 		ctx, cancel := context.WithCancel(t.Context())
 		c.hold(ctx, "", ask, 0)
-		wantHeld(t, g, "writer reader", `other: light (limit "hour"), for 0s`)
+		wantHeld(t, g, "writer reader", `other: light (limit "hour"), waiting for 0s`)
 		cancel()
 		c.wg.Wait()
 		wantFreeToStart(t, g, "writer")
@@ -211,8 +211,8 @@ func TestCyclesAreReportedAndNotFollowedForEver(t *testing.T) {
 		refuse(t, g, sluice.Answer{})
 		c := &crowd{tb: t, gate: g}
 		c.ask("b", from("b"))
-		wantHeld(t, g, "up a b", "api: paused, for 0s")
-		wantHeld(t, g, "c a b", "api: paused, for 0s")
+		wantHeld(t, g, "up a b", "api: paused for another 1m0s")
+		wantHeld(t, g, "c a b", "api: paused for another 1m0s")
 		if w := newWork(t, g, "c"); !slices.Equal(w.Cycle, circle) {
 			t.Errorf("c is told %+v", w)
 		}
@@ -257,7 +257,7 @@ func TestLongChains(t *testing.T) {
 		if w := newWork(t, g, "a0"); w.Start || len(w.Chain) != 1001 {
 			t.Errorf("told %v with a chain of %d", w.Start, len(w.Chain))
 		}
-		wantHeld(t, g, "b77 a1000", "api: paused, for 0s")
+		wantHeld(t, g, "b77 a1000", "api: paused for another 1m0s")
 		c.order()
 	})
 }

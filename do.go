@@ -120,15 +120,22 @@ func (d *doing) className() string {
 
 func (d *doing) giveUp(next retry.Decision, a Answer) error {
 	e := &Error{Err: ErrAttempts, Resource: d.resource.name, Agent: d.req.Agent, cause: d.last}
-	e.Message = fmt.Sprintf("%s: gave up after %d sends, the last one %v", d.resource.name, d.sent, a.Verdict)
+	e.Message = fmt.Sprintf("%s: gave up after %s, the last one %v", d.resource.name, sends(d.sent), a.Verdict)
 	e.Hint = "see why the provider refuses, or raise Config.Retry.Attempts"
 	if next.Reason == retry.Deadline {
 		e.Err = ErrDeadline
-		e.Message = fmt.Sprintf("%s: gave up after %d sends: the next could not start before the deadline, in %v",
-			d.resource.name, d.sent, next.Left.Round(time.Millisecond))
+		e.Message = fmt.Sprintf("%s: gave up after %s: the next could not start before the deadline, in %v",
+			d.resource.name, sends(d.sent), next.Left.Round(time.Millisecond))
 		e.Hint = "raise Config.Retry.Deadline, or come back later"
 	}
 	return e
+}
+
+func sends(n int) string {
+	if n == 1 {
+		return "1 send"
+	}
+	return fmt.Sprintf("%d sends", n)
 }
 
 // sleep waits for d, or until ctx is over: the next acquire says so.

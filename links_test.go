@@ -38,14 +38,14 @@ func TestParentWaitsForItsChild(t *testing.T) {
 		refuse(t, one, sluice.Answer{RetryAfter: time.Hour})
 		crowd := &crowd{tb: t, gate: one}
 		crowd.ask("hand", from("hand"))
-		wantHeld(t, two, "boss hand", "api: paused, for 0s")
-		wantHeld(t, two, "configured hand", "api: paused, for 0s")
+		wantHeld(t, two, "boss hand", "api: paused for another 1h0m0s")
+		wantHeld(t, two, "configured hand", "api: paused for another 1h0m0s")
 		wantFreeToStart(t, two, "unknown", "x")
 		time.Sleep(5*time.Minute - time.Second)
-		wantHeld(t, two, "boss hand", "api: paused, for 4m59s")
+		wantHeld(t, two, "boss hand", "api: paused for another 55m1s")
 		worksFor(t, one, "hand", "boss") // it goes on
 		time.Sleep(time.Second)
-		wantHeld(t, two, "boss hand", "api: paused, for 5m0s")
+		wantHeld(t, two, "boss hand", "api: paused for another 55m0s")
 		wantFreeToStart(t, two, "configured") // nobody says so any more
 		time.Sleep(5 * time.Minute)
 		wantFreeToStart(t, two, "boss")
@@ -116,10 +116,10 @@ func TestWhoIsHeldAndWhy(t *testing.T) {
 		refuse(t, g, sluice.Answer{})
 		c := &crowd{tb: t, gate: g}
 		c.ask("c", from("c"))
-		if got, want := fmt.Sprint(look("")), "{[{a [a b c] api: paused, for 0s} {b [b c] api: paused, for 0s}] []}"; got != want {
+		if got, want := fmt.Sprint(look("")), "{[{a [a b c] api: paused for another 1m0s} {b [b c] api: paused for another 1m0s}] []}"; got != want {
 			t.Errorf("it is %s, want %s", got, want)
 		}
-		if got, want := fmt.Sprint(look("b")), "{[{b [b c] api: paused, for 0s}] []}"; got != want {
+		if got, want := fmt.Sprint(look("b")), "{[{b [b c] api: paused for another 1m0s}] []}"; got != want {
 			t.Errorf("it is %s, want %s", got, want)
 		}
 		if err := b.WaitFor(t.Context(), "a"); err != nil {

@@ -70,7 +70,8 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:maxText], "") + "..."
 }
 
-// Parse reads a trigger from its metadata. Classes are those that there are; nil means that any name will do.
+// Parse reads a trigger from its metadata. Classes are those that there are; nil means that any name will do. Resource is empty if
+// the metadata names none: [Server] takes the only one that there is.
 func Parse(metadata map[string]string, classes []string) (Trigger, error) {
 	t := Trigger{Mode: Headroom}
 	given := map[string]string{}
@@ -95,9 +96,6 @@ func Parse(metadata map[string]string, classes []string) (Trigger, error) {
 		given[name] = value
 	}
 	t.Resource, t.Class, t.Unit, t.Model = given["resource"], given["class"], given["unit"], given["model"]
-	if t.Resource == "" {
-		return t, wrong("resource", "is missing: name the resource whose quota is shared, such as github")
-	}
 	if classes != nil && t.Class != "" && !slices.Contains(classes, t.Class) {
 		return t, wrong("class", "%q is not a class. The classes are %s", t.Class, strings.Join(classes, ", "))
 	}

@@ -3,6 +3,10 @@ package scaler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
@@ -102,11 +106,33 @@ func (s *Server) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsR
 
 func (f *source) parse(ref *externalscaler.ScaledObjectRef) (Trigger, error) {
 	t, err := Parse(ref.GetScalerMetadata(), f.classes)
+	if err == nil && t.Resource == "" {
+		t.Resource, err = f.only()
+	}
 	if err != nil {
 		return t, status.Error(codes.InvalidArgument, err.Error())
 	}
 	return t, nil
 }
+
+// only is the resource of a trigger that names none.
+func (f *source) only() (string, error) {
+	names := slices.Sorted(maps.Keys(f.limits))
+	switch len(names) {
+	case 1:
+		return names[0], nil
+	case 0:
+		return "", wrong("resource", "is missing, and this gate has no resource: configure one")
+	}
+	more := ""
+	if n := len(names) - maxNamed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return "", wrong("resource", "is missing, and this gate has %d resources: name one of %s%s", len(names), strings.Join(names[:min(len(names), maxNamed)], ", "), more)
+}
+
+// maxNamed is how many resources a message names.
+const maxNamed = 8
 
 // trigger reads metadata and finds out whether there is such a resource, so that a mistake shows when the
 // ScaledObject is made and not when it should scale.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/scaler"
 )
 
@@ -50,7 +51,7 @@ func TestWrongMetadata(t *testing.T) {
 		code   codes.Code
 		says   []string
 	}{
-		{object("target", "1"), codes.InvalidArgument, []string{"resource", "missing"}},
+		{object("target", "1"), codes.InvalidArgument, []string{"resource", "missing", "flow", "stock"}},
 		{object("resource", "", "target", "1"), codes.InvalidArgument, []string{"resource", "empty"}},
 		{object("resource", "flow", "tarket", "1"), codes.InvalidArgument, []string{"tarket", "not known", "target"}},
 		{object("resource", "flow", "resourceFromEnv", "flow"), codes.InvalidArgument, []string{"resource", "twice"}},
@@ -68,7 +69,7 @@ func TestWrongMetadata(t *testing.T) {
 		{object("resource", "flow", "target", "1", "model", strings.Repeat("x", 300)), codes.InvalidArgument, []string{"model", "300"}},
 		{object("resource", "flow", "target", "1", strings.Repeat("y", 5000), "1"), codes.InvalidArgument, []string{"yyy...: is not known"}},
 		{object("resource", "flaw", "target", "1"), codes.NotFound, []string{"resource", "flaw"}},
-		{nil, codes.InvalidArgument, []string{"resource", "missing"}},
+		{nil, codes.InvalidArgument, []string{"target", "missing"}},
 		{object("resource", "flow", "target", strings.Repeat("1", 100_000)), codes.ResourceExhausted, nil},
 	} {
 		for name, call := range calls {
@@ -235,5 +236,30 @@ func TestServeEnds(t *testing.T) {
 	}
 	if err := s.Serve(t.Context(), l, nil); err == nil {
 		t.Error("no error with a listener that is closed")
+	}
+}
+
+// A ScaledObject that names no resource means the only one.
+func TestTheOnlyResourceNeedNotBeNamed(t *testing.T) {
+	r := overLoopback(t)
+	one, err := sluice.Open(t.Context(), sluice.Config{Store: "mem:", Resources: map[string]sluice.Resource{
+		"only": {Limits: []sluice.Limit{{Name: "minute", Kind: sluice.Rolling, Size: 60, Window: time.Minute}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	c := map[string]sluice.Resource{"only": {Limits: []sluice.Limit{{Name: "minute", Kind: sluice.Rolling, Size: 60, Window: time.Minute}}}}
+	r.server.Follow(one, []string{"p0", "p1", "p2"}, c)
+	spec, err := r.client.GetMetricSpec(t.Context(), object("target", "20"))
+	if err != nil || spec.MetricSpecs[0].MetricName != "sluice-headroom-only" {
+		t.Errorf("%v, %v", spec, err)
+	}
+	if got := r.replicas(object("target", "20")); got != 3 {
+		t.Errorf("%d replicas, want 3", got)
+	}
+	r.server.Follow(one, nil, nil)
+	if _, err := r.client.GetMetricSpec(t.Context(), object("target", "20")); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("without any resource: %v", err)
 	}
 }

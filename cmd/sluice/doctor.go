@@ -133,7 +133,11 @@ func auditText(r *sluice.ResourceDiagnosis) string {
 	case r.QuotaPerMin == 0:
 		return fmt.Sprintf("%s up to %s a minute; the quota is not known", callersSend(n), show.Rate(r.PeakPerMin))
 	default:
-		return fmt.Sprintf("%s up to %s a minute, %s of the quota of %s; one more like them makes it %s",
+		like := "them"
+		if n == 1 {
+			like = "it"
+		}
+		return fmt.Sprintf("%s up to %s a minute, %s of the quota of %s; one more like "+like+" makes it %s",
 			callersSend(n), show.Rate(r.PeakPerMin), show.Percent(r.Ratio), show.Rate(r.QuotaPerMin), show.Percent(r.OneMoreRatio))
 	}
 }

@@ -106,7 +106,7 @@ func (o *outages) advice() sluice.Advice {
 		text += "; the longest outage took " + show.Span(o.longest)
 	}
 	if o.granted > 0 {
-		text += fmt.Sprintf("; %d requests were let go without it", o.granted)
+		text += "; " + show.Some(o.granted, "request was", "requests were") + " let go without it"
 	}
 	if does := meanwhile[o.mode]; does != "" {
 		text += ". With on_store_failure: " + o.mode + " each " + does + " meanwhile"

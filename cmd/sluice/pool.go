@@ -132,7 +132,7 @@ func (s *screen) resets(at *time.Time) string {
 	if at == nil {
 		return ""
 	}
-	return ", resets in " + show.Left(at, s.now)
+	return ", resets " + show.In(at, s.now)
 }
 
 func nth(list []string, i int) string {

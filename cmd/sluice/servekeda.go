@@ -25,6 +25,7 @@ const defaultKEDA = "127.0.0.1:6000"
 type kedaFlags struct {
 	listen        string
 	cert, key, ca string
+	insecure      bool // anybody who can connect may ask
 }
 
 func (f *kedaFlags) add(cmd *cobra.Command) {
@@ -33,6 +34,7 @@ func (f *kedaFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.cert, "keda-tls-cert", "", "`FILE` with the scaler's certificate in PEM: it speaks TLS then; read again when it changes")
 	cmd.Flags().StringVar(&f.key, "keda-tls-key", "", "`FILE` with the key of the scaler's certificate in PEM")
 	cmd.Flags().StringVar(&f.ca, "keda-tls-ca", "", "`FILE` with the authority, in PEM, that KEDA's certificate must be signed by; other machines can connect only with one")
+	cmd.Flags().BoolVar(&f.insecure, "keda-insecure", false, "let other machines ask the scaler without a certificate: for a network that you trust, such as a cluster with a network policy")
 }
 
 // take finds the address after --keda-listen and a blank, which the flag leaves because its value may be left out.
@@ -62,9 +64,17 @@ func (f *kedaFlags) check() error {
 		return miss("--keda-tls-cert", "it is the file with the scaler's own certificate")
 	case given != "" && f.key == "":
 		return miss("--keda-tls-key", "it is the file with the key of the scaler's certificate")
-	case f.listen != "" && f.ca == "" && wide(f.listen):
-		return &failure{code: exitUsage, message: fmt.Sprintf("--keda-listen: %q can be reached from other machines: anybody could ask what is left of quotas", f.listen),
-			hint: "--keda-tls-cert, --keda-tls-key and --keda-tls-ca let in who has a certificate (docs/keda.md); or listen on 127.0.0.1"}
+	case f.insecure && f.listen == "":
+		return &failure{code: exitUsage, message: "--keda-insecure needs --keda-listen", hint: "without that there is no scaler; its address may be left out: " + defaultKEDA}
+	case f.insecure && f.ca != "":
+		return &failure{code: exitUsage, message: "--keda-insecure and --keda-tls-ca contradict each other", hint: "leave one out: with an authority every client needs a certificate"}
+	case f.listen != "" && f.ca == "" && wide(f.listen) && !f.insecure:
+		missing := "--keda-tls-ca is missing"
+		if f.cert == "" {
+			missing = "--keda-tls-cert, --keda-tls-key and --keda-tls-ca are missing"
+		}
+		return &failure{code: exitUsage, message: fmt.Sprintf("--keda-listen: %q can be reached from other machines, and %s: anybody could ask what is left of quotas", f.listen, missing),
+			hint: "give them (docs/keda.md), listen on 127.0.0.1, or allow it with --keda-insecure on a network that you trust"}
 	}
 	return nil
 }
@@ -125,6 +135,9 @@ func (s *session) scale(ctx context.Context, f kedaFlags) (end func(), err error
 	done := make(chan error, 1)
 	go func() { done <- s.scaler.Serve(ctx, l, config) }()
 	fmt.Fprintf(s.stderr, "sluice: KEDA's scaler is on %s%s\n", l.Addr(), f.speaks())
+	if f.insecure && wide(f.listen) {
+		fmt.Fprintln(s.stderr, "warning: whoever reaches the scaler can ask what is left of quotas (--keda-insecure)")
+	}
 	return func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -218,7 +218,7 @@ func (s *screen) remark(l *sluice.LimitStatus) show.Cell {
 	case l.Limit == 0:
 		return show.Cell{Text: "size not known yet", Colour: show.Dim}
 	case l.Breaker != "" && l.GoneAt != nil:
-		return show.Cell{Text: fmt.Sprintf("gone in %s, %s", show.Left(l.GoneAt, s.now), l.Breaker), Colour: show.Amber}
+		return show.Cell{Text: fmt.Sprintf("gone %s, %s", show.In(l.GoneAt, s.now), l.Breaker), Colour: show.Amber}
 	case l.DiffersFrom != "":
 		return show.Cell{Text: s.Text(l.DiffersFrom, nameWidth) + " states this size, not this configuration", Colour: show.Amber}
 	case !l.Binds:

@@ -36,7 +36,7 @@ export class Agents {
     list.sort(orders[this.sort.value] ?? orders.state);
     keyed(this.body, list.slice(0, most), (a) => a.name + '\u0000' + a.machine, make, (m, a) => update(m, a, held.get(a.name), now));
     mark(this.table, 'hidden', list.length > 0 ? null : '');
-    put(this.empty, list.length > most ? 'and ' + count(list.length - most) + ' more agents: sort or filter to see them' : list.length > 0 ? '' : agents.length > 0 ? 'No agent matches.' : 'No agent is alive. One that asks, or sends a heartbeat, shows up here.');
+    put(this.empty, list.length > most ? 'and ' + count(list.length - most) + (list.length - most === 1 ? ' more agent' : ' more agents') + ': sort or filter to see them' : list.length > 0 ? '' : agents.length > 0 ? 'No agent matches.' : 'No agent is alive. One that asks, or sends a heartbeat, shows up here.');
   }
 }
 

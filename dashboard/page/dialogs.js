@@ -30,7 +30,7 @@ export class Control {
     put(id('control-title'), (this.resume ? 'Resume ' : 'Pause ') + isolated + '?');
     const n = waiting(resource);
     put(id('control-text'), this.resume
-      ? 'Every pause of it ends' + (n > 0 ? ', and ' + count(n) + ' who wait follow, a few at first.' : '.')
+      ? 'Every pause of it ends' + (n > 0 ? (n === 1 ? ', and the one who waits follows.' : ', and ' + count(n) + ' who wait follow, a few at first.') : '.')
       : 'Everybody who asks for it is held until the time is over. What is under way goes on.');
     mark(id('control-fields'), 'hidden', this.resume ? '' : null);
     put(id('control-go'), this.resume ? 'Resume' : 'Pause');

@@ -63,7 +63,7 @@ export class Report {
     keyed(this.totals, rows, (r) => (r.all ? 'all' : 'of ' + r.name), make, update);
     const callers = merge(resources);
     keyed(this.callers, callers.slice(0, mostCallers), (c) => c.name, make, update);
-    put(this.more, callers.length > mostCallers ? 'and ' + count(callers.length - mostCallers) + ' more agents' : '');
+    put(this.more, callers.length > mostCallers ? 'and ' + count(callers.length - mostCallers) + (callers.length - mostCallers === 1 ? ' more agent' : ' more agents') : '');
   }
 }
 

@@ -157,7 +157,7 @@ export class Resources {
     keyed(row.facts, facts(r, now), (f) => f.what, makeFact, updateFact);
     const list = limitsOf(r);
     keyed(row.limits, list.shown, (l) => l.name + '\u0000' + l.scope, makeLimit, (m, l) => updateLimit(m, l, now));
-    put(row.more, list.left > 0 ? 'and ' + count(list.left) + ' more limits with less used' : '');
+    put(row.more, list.left > 0 ? 'and ' + count(list.left) + (list.left === 1 ? ' more limit' : ' more limits') + ' with less used' : '');
     showQueue(row.queue, r.waiting ?? {}, why, now);
   }
 }
@@ -183,7 +183,7 @@ function remarks(r, now) {
     }
   }
   if (r.silent_members > 0) {
-    list.push({ key: 'silent', kind: 'warn', say: count(r.silent_members) + ' of ' + count(r.members) + ' processes are silent: their shares are withheld', until: '', text: '' });
+    list.push({ key: 'silent', kind: 'warn', say: count(r.silent_members) + ' of ' + count(r.members) + (r.silent_members === 1 ? ' processes is silent: its share is withheld' : ' processes are silent: their shares are withheld'), until: '', text: '' });
   }
   return list.slice(0, 12).map((n) => ({ ...n, left: n.until ? until(n.until, now).replace(/^in /, '') + ' left' : '' }));
 }

@@ -180,9 +180,17 @@ func contention(f *Facts) (setting, seen, do string) {
 		return
 	}
 	return "agents",
-		fmt.Sprintf("%d callers send up to %s a minute if their busiest minutes coincide, %s of the quota of %s; one more like them makes it %s",
-			f.Callers, rate(a.PeakPerMin), percent(a.Ratio), rate(a.QuotaPerMin), percent(a.OneMoreRatio)),
+		fmt.Sprintf("%s, %s of the quota of %s; one more like %s makes it %s", sendUpTo(f.Callers, rate(a.PeakPerMin)), percent(a.Ratio), rate(a.QuotaPerMin),
+			map[bool]string{true: "it", false: "them"}[f.Callers == 1], percent(a.OneMoreRatio)),
 		"they will queue: give the urgent ones a higher class under agents, spread their launches, or ask for a larger quota"
+}
+
+// sendUpTo says how much callers send in a minute.
+func sendUpTo(callers int, peak string) string {
+	if callers == 1 {
+		return fmt.Sprintf("1 caller sends up to %s a minute", peak)
+	}
+	return fmt.Sprintf("%d callers send up to %s a minute if their busiest minutes coincide", callers, peak)
 }
 
 func breaker(f *Facts) (setting, seen, do string) {

@@ -105,6 +105,14 @@ func In(t *time.Time, now time.Time) string {
 	return "in " + left
 }
 
+// Some counts things, in the singular if there is one.
+func Some(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + many
+}
+
 // Ago tells how long a moment is past.
 func Ago(t, now time.Time) string {
 	if d := now.Sub(t).Truncate(time.Second); d > 0 {

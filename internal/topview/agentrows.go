@@ -56,8 +56,8 @@ func (m *Model) why(a *sluice.AgentStatus, w *Waiting) show.Cell {
 		return show.Cell{Text: s.Names(a.PauseChain, " > ", chain, name), Colour: show.Amber}
 	case w != nil:
 		text := s.Text(show.Reason(w.Reason, w.Limit), 80)
-		if left := show.Left(w.ExpectedAt, m.now); left != "" {
-			text += ", goes in " + left
+		if when := show.In(w.ExpectedAt, m.now); when != "" {
+			text += ", goes " + when
 		}
 		return show.Cell{Text: text}
 	case len(a.WaitsFor) > 0:
