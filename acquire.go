@@ -75,6 +75,8 @@ type resource struct {
 	levels       levels
 	rooms        rooms
 	budgets      *budgets // nil: there are none
+	price        func(model string, usage []Amount) (int64, bool)
+	paid         bool
 
 	session atomic.Uint64 // ours, from the first time that somebody waited
 	line    line
@@ -97,7 +99,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 	r := &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
 	r.breakerOpens, r.observe, r.events = cfg.Breaker.Open, cfg.Observe, g.events
 	r.plain = !r.observe && r.events == nil
-	r.budgets = g.budgets
+	r.budgets, r.price, r.paid = g.budgets, g.price, cfg.Paid
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}

@@ -28,8 +28,12 @@ func usdOf(list []Amount) (micros int64, stated bool) {
 // has to be asked for in it.
 func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Duration, t *Ticket) (paid bool, err error) {
 	estimate, costs := usdOf(asked.Cost)
+	priced := *asked
 	if !costs {
-		return false, nil
+		if estimate, costs = r.reckon(&priced); !costs {
+			return false, nil
+		}
+		asked = &priced
 	}
 	b := r.budgets
 	x, err := b.billOf(ctx, asked.Agent, asked.User)
@@ -65,6 +69,9 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 	}
 	if err == nil && asked.Spent {
 		err = t.Spent()
+	}
+	if err == nil && t.money != nil {
+		t.money.model = asked.priceModel()
 	}
 	return true, err
 }
@@ -213,6 +220,7 @@ func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req
 // money is what a ticket has reserved of budgets.
 type money struct {
 	budgets *budgets
+	model   string // that the price of its usage goes by
 	receipt string
 	order   *ledger.Order // what could not be entered; it will be
 	ended   atomic.Bool   // of an order: nothing else remembers it

@@ -85,6 +85,9 @@ type Config struct {
 	OnStoreFailure OnFailure
 	// Resources are the APIs whose quota is shared, by name.
 	Resources map[string]Resource
+	// Price is what usage of a model costs, in millionths of a dollar; known is false where that is a guess. It
+	// prices tickets that state tokens and no [USD]. Nil means that only stated dollars count.
+	Price func(model string, usage []Amount) (micros int64, known bool)
 	// Classes are the priority classes, highest first. Default: p0 40, p1 35, p2 25. A
 	// class's share is what it gets when all classes want more than there is; what
 	// one leaves, the others use.
@@ -166,6 +169,9 @@ type Resource struct {
 	// from all of them or from none. With no limit of known size the pool starts
 	// slowly and learns from answers.
 	Limits []Limit
+	// Paid tells that requests cost money, even those that state neither tokens nor dollars when they ask: what they
+	// used is priced when they end.
+	Paid bool
 	// Guard is how arrivals are bounded on the limits that the provider enforces.
 	Guard Guard
 	// ArrivalSlack is how long a request may take to arrive where answers are slow to

@@ -19,7 +19,9 @@ type Request struct {
 	// Model is the model, method or other part of the API that the request is for,
 	// where the provider limits them apart.
 	Model string
-	Tool  string
+	// Priced is the model as the caller names it, which decides the price. Empty means Model.
+	Priced string
+	Tool   string
 	// Key tells API keys apart where limits are per key: a fingerprint, never the key.
 	Key string
 	// Cost is what the request takes in units other than requests and work, or instead of
@@ -28,6 +30,8 @@ type Request struct {
 	// Unpriced tells that nobody knows what the model costs, so that the dollars in Cost are a guess. It is for the
 	// record.
 	Unpriced bool
+	// Unpaid tells that the request costs no money though those of its resource do: it lists models, say.
+	Unpaid bool
 	// Retry tells that an earlier send of the same request failed.
 	Retry bool
 	// Emergency lets a request of the highest class go first and take what others have to

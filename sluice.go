@@ -46,6 +46,7 @@ type Gate struct {
 	budgets   *budgets // nil: there are none
 	routes    map[string][]RouteChoice
 	events    func(Event)
+	price     func(model string, usage []Amount) (int64, bool) // nil: only stated dollars count
 }
 
 // Open opens the gate that config describes. Nothing is sent anywhere; an error is
@@ -102,7 +103,7 @@ func OpenOn(ctx context.Context, st store.Store, config Config) (*Gate, error) {
 }
 
 func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate, error) {
-	g := &Gate{url: config.Store, store: st, plan: p, resources: map[string]*resource{}, retry: config.Retry, events: config.Events}
+	g := &Gate{url: config.Store, store: st, plan: p, resources: map[string]*resource{}, retry: config.Retry, events: config.Events, price: config.Price}
 	var err error
 	if g.routes, err = checkRoutes(config.Routes); err == nil {
 		g.budgets, err = newBudgets(g, config)

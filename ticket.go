@@ -32,7 +32,7 @@ func (t Ticket) ID() string {
 	}
 	id := t.name()
 	if t.money != nil && t.money.receipt != "" {
-		id += receiptSep + t.money.receipt
+		id += receiptSep + joinReceipt(t.money.receipt, t.money.model)
 	}
 	return id
 }
@@ -194,6 +194,7 @@ func (t Ticket) Close(usage ...Amount) error { return t.close(false, usage) }
 func (t Ticket) Spent() error { return t.close(true, nil) }
 
 func (t Ticket) close(spent bool, usage []Amount) error {
+	usage = t.priced(usage)
 	if t.money == nil {
 		return t.end(spent, usage)
 	}

@@ -43,7 +43,9 @@ func (g *Gate) Ticket(id string) (Ticket, error) {
 	}
 	t := Ticket{resource: r, id: store.ID{Session: s, N: k}}
 	if paid && g.budgets != nil {
-		t.money = &money{budgets: g.budgets, receipt: receipt}
+		m := &money{budgets: g.budgets}
+		m.receipt, m.model = cutReceipt(receipt)
+		t.money = m
 	}
 	return t, nil
 }

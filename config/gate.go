@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
 )
 
@@ -31,6 +32,7 @@ func (f *File) Gate(now time.Time) (sluice.Config, error) {
 		NoPacing:  f.Pacing == Off,
 		NoCascade: f.Cascade == Off,
 		Budgets:   f.gateBudgets(),
+		Price:     f.PriceList().OfAmounts,
 		Routes:    f.gateRoutes(),
 		Leases:    sluice.Leases{Renew: time.Duration(f.Leases.Renew), Expire: time.Duration(f.Leases.Expire), Off: f.Leases.Off},
 	}
@@ -51,6 +53,7 @@ func (f *File) Gate(now time.Time) (sluice.Config, error) {
 		if err != nil {
 			return sluice.Config{}, fmt.Errorf("resources.%s: %w", name, err)
 		}
+		gated.Paid = provider.CountsTokens(f.Dialect(name))
 		c.Resources[name] = gated
 	}
 	return c, nil

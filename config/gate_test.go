@@ -51,6 +51,7 @@ func TestOneLineTurnsItOff(t *testing.T) {
 			got := gate(t, parse(t, string(read(t, "testdata/good/"+file+".yaml"))))
 			want := on()
 			change(&want)
+			got.Price, want.Price = nil, nil // functions cannot be compared
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got\n%+v\nwant\n%+v", got, want)
 			}

@@ -36,7 +36,7 @@ func (f *flight) reckon() {
 	for _, c := range a.Cost {
 		list = set(list, c.Unit, c.N)
 	}
-	f.ask.Cost = list
+	f.ask.Cost, f.ask.Priced, f.ask.Unpaid = list, a.Model, !a.Tokens
 }
 
 // tokens adds what usage takes, in all units in which it can be counted; where the dialect counts

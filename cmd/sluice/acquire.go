@@ -38,7 +38,7 @@ func addAsking(cmd *cobra.Command) *asking {
 // request is what the flags ask for.
 func (a *asking) request(s *session, resource string, id identity) (sluice.Request, error) {
 	req := sluice.Request{
-		Resource: resource, Agent: id.agent, Class: id.class, User: id.user, Tool: a.tool, Model: a.model,
+		Resource: resource, Agent: id.agent, Class: id.class, User: id.user, Tool: a.tool, Model: a.model, Priced: a.model,
 		Cost: a.cost, Retry: a.retry, Emergency: a.emergency, TTL: time.Duration(a.ttl),
 	}
 	if req.TTL > store.MaxTTL {

@@ -51,3 +51,28 @@ func TestBudgetAlertIsPosted(t *testing.T) {
 		t.Errorf("the books are %q, %v", books, err)
 	}
 }
+
+// Usage stated with release is priced by the ticket's model, and a budget then refuses.
+func TestReleasedUsageIsPriced(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("SLUICE_STORE", "")
+	config := filepath.Join(dir, "sluice.yaml")
+	if err := os.WriteFile(config, []byte("resources: {anthropic: {provider: anthropic}}\nbudgets: [{name: day, size: 1 usd/day}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sluice := func(want int, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := run(append(args, "--config", config), &out, &errs); code != want {
+			t.Fatalf("%q: exit %d: %s%s", args, code, &out, &errs)
+		}
+		return out.String()
+	}
+	var got struct{ Ticket string }
+	if err := json.Unmarshal([]byte(sluice(exitOK, "acquire", "anthropic", "--model", "claude-opus-4-5", "--hold", "--json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	sluice(exitOK, "release", got.Ticket, "--usage", "input_tokens=100000,output_tokens=50000")
+	sluice(exitRefused, "acquire", "anthropic", "--model", "claude-haiku-4-5")
+}

@@ -108,7 +108,7 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 		cost = usual
 	}
 	return sluice.Request{
-		Resource: q.Resource, Agent: q.Agent, Class: class, User: q.User, Tool: q.Tool, Model: part,
+		Resource: q.Resource, Agent: q.Agent, Class: class, User: q.User, Tool: q.Tool, Model: part, Priced: q.Model,
 		Cost: cost, Retry: q.Retry, Emergency: q.Emergency, TTL: ttl,
 	}, wait, nil
 }

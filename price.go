@@ -1,0 +1,71 @@
+package sluice
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+)
+
+// tokenUnits are the units that a price is for.
+var tokenUnits = []string{"input_tokens", "output_tokens", "tokens", "cache_read_tokens", "cache_write_tokens"}
+
+func hasTokens(list []Amount) bool {
+	return slices.ContainsFunc(list, func(a Amount) bool { return slices.Contains(tokenUnits, a.Unit) })
+}
+
+// priceModel is the model whose price counts.
+func (req *Request) priceModel() string {
+	if req.Priced != "" {
+		return req.Priced
+	}
+	return req.Model
+}
+
+// reckon estimates what a request costs that states no dollars, and adds that to its cost. It reports false for one
+// that costs no money.
+func (r *resource) reckon(req *Request) (micros int64, costs bool) {
+	if r.price == nil || req.Unpaid || !r.paid && !hasTokens(req.Cost) {
+		return 0, false
+	}
+	micros, known := r.price(req.priceModel(), req.Cost)
+	req.Unpriced = !known
+	req.Cost = append(slices.Clip(req.Cost), Amount{Unit: USD, N: micros})
+	return micros, true
+}
+
+// priced adds the dollars to usage that states tokens alone.
+func (t Ticket) priced(usage []Amount) []Amount {
+	if t.resource == nil || t.resource.price == nil || t.request().Unpaid || !hasTokens(usage) {
+		return usage
+	}
+	if _, stated := usdOf(usage); stated {
+		return usage
+	}
+	model := t.request().priceModel()
+	if t.money != nil {
+		model = t.money.model
+	} else if t.note == nil {
+		return usage // a ticket of another process, which no budget counts: its model is not known
+	}
+	micros, _ := t.resource.price(model, usage)
+	return append(slices.Clip(usage), Amount{Unit: USD, N: micros})
+}
+
+// A receipt in the id of a ticket may be followed by the model, so that another process prices what was used:
+// RESOURCE.SESSION-N~RECEIPT~MODEL.
+func joinReceipt(receipt, model string) string {
+	if model == "" {
+		return receipt
+	}
+	return receipt + receiptSep + base64.RawURLEncoding.EncodeToString([]byte(model))
+}
+
+// cutReceipt undoes joinReceipt. A model that makes no sense counts as an unknown one.
+func cutReceipt(text string) (receipt, model string) {
+	receipt, coded, _ := strings.Cut(text, receiptSep)
+	plain, err := base64.RawURLEncoding.DecodeString(coded)
+	if err != nil {
+		return receipt, coded
+	}
+	return receipt, string(plain)
+}
