@@ -76,6 +76,9 @@ func newConfigCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, w := range f.Warnings() {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", harmless(w))
+			}
 			asJSON, _ := cmd.Flags().GetBool("json")
 			return written(printChecked(cmd.OutOrStdout(), name, f, asJSON))
 		},
@@ -85,7 +88,7 @@ func newConfigCheck() *cobra.Command {
 func printChecked(w io.Writer, name string, f *config.File, asJSON bool) error {
 	resources := slices.Sorted(maps.Keys(f.Resources))
 	if asJSON {
-		return printJSON(w, map[string]any{"file": name, "ok": true, "resources": append([]string{}, resources...)})
+		return printJSON(w, map[string]any{"file": name, "ok": true, "resources": append([]string{}, resources...), "warnings": append([]string{}, f.Warnings()...)})
 	}
 	if len(resources) == 0 {
 		_, err := fmt.Fprintf(w, "%s: ok, with no resource yet\n", name)

@@ -1,0 +1,38 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Warnings names what the file states and nothing acts on, with the reason. It is empty if every field has an effect.
+func (f *File) Warnings() []string {
+	var all []string
+	warn := func(path, format string, args ...any) {
+		all = append(all, path+" has no effect: "+fmt.Sprintf(format, args...))
+	}
+	work := false
+	for _, name := range sorted(f.Resources) {
+		r, path := f.Resources[name], join("resources", name)
+		if r.Split != "" {
+			warn(path+".split", "all keys share one pool")
+		}
+		if r.KeyEnv != "" {
+			warn(path+".key_env", "all keys share one pool")
+		}
+		for i := range r.Limits {
+			l, at := &r.Limits[i], index(path+".limits", i)
+			work = work || l.Unit == "work"
+			if l.Size == (Rate{}) && l.Concurrency == 0 {
+				warn(at, "limit %s states no size, so the provider's own stands as it is; add a size, or remove it", l.Name)
+			} else if slices.Contains(l.Per, "key") {
+				warn(at+".per", "the proxy and the command line do not tell keys apart, so all share one; only Go programs that state Request.Key do")
+			}
+		}
+	}
+	if !work && !maps.Equal(f.Tools, Default().Tools) {
+		warn("tools", "no limit counts the unit work")
+	}
+	return all
+}
