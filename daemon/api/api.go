@@ -61,16 +61,17 @@ type Options struct {
 // API is the handler of everything under /v1.
 type API struct {
 	Options
-	mux    *http.ServeMux
-	owners *owners
-	levels levels
+	mux     *http.ServeMux
+	owners  *owners
+	callers *callers
+	levels  levels
 }
 
 // New returns the API of a gate.
 func New(o Options) *API {
-	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}}
+	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}, callers: &callers{}}
 	if o.After != nil {
-		a.owners, a.After = o.After.owners, nil // it need not stay
+		a.owners, a.callers, a.After = o.After.owners, o.After.callers, nil // it need not stay
 	}
 	if a.Refused == nil {
 		a.Refused = func(w http.ResponseWriter, _ *http.Request, p *Problem) { p.Write(w) }

@@ -76,9 +76,16 @@ func (a *API) heartbeat(c *call) error {
 	if m.Machine == "" {
 		m.Machine = "-" // it is not this one
 	}
+	own, err := c.mayBeat(m.Agent)
+	if err != nil {
+		return err
+	}
 	s, err := a.Gate.CheckIn(c.r.Context(), m)
 	if err != nil {
 		return err
+	}
+	if own {
+		a.callers.set(m.Agent, c.who.Token)
 	}
 	return c.reply(Standing{
 		Light: s.Light, Allocated: s.Allocated, StartNewWork: s.Start, Chain: s.Chain, Reason: s.Reason, TakenOverBy: s.TakenOverBy,
@@ -90,5 +97,12 @@ func (a *API) leave(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.Gate.Depart(m)
+	if err := c.mayEnd(m.Agent); err != nil {
+		return err
+	}
+	if err := a.Gate.Depart(m); err != nil {
+		return err
+	}
+	a.callers.set(m.Agent, "")
+	return nil
 }

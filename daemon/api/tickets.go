@@ -104,6 +104,9 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 		return req, 0, err
 	}
 	part, usual := provider.Usual(a.Dialect(q.Resource), q.Model)
+	if err := c.mayTake(q.Resource, cost, ttl); err != nil {
+		return req, 0, err
+	}
 	if len(cost) == 0 {
 		cost = usual
 	}
@@ -185,6 +188,7 @@ func (a *API) answer(c *call) error {
 	if err != nil {
 		return err
 	}
+	answer = c.believe(answer)
 	held, err := t.Answer(answer)
 	if err != nil {
 		return err
@@ -239,7 +243,7 @@ func (a *API) close(c *call) error {
 	if err != nil {
 		return err
 	}
-	return t.Close(usage...)
+	return t.Close(c.used(sluice.TicketResource(t.ID()), usage)...)
 }
 
 func (a *API) cancel(c *call) error {
