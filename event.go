@@ -32,7 +32,9 @@ type Event struct {
 	User     string    `json:"user,omitempty"`
 	Class    string    `json:"class,omitempty"`
 	Model    string    `json:"model,omitempty"`
-	Tool     string    `json:"tool,omitempty"`
+	// Requested is the model's name as the client wrote it, where Model is its class and another.
+	Requested string `json:"requested,omitempty"`
+	Tool      string `json:"tool,omitempty"`
 	// Units are what a send was charged, or with an answer what it really used.
 	Units    map[string]int64 `json:"units,omitempty"`
 	Retry    bool             `json:"retry,omitempty"`

@@ -65,6 +65,8 @@ type ModelReport struct {
 	Sends   int64            `json:"sends"`
 	Retries int64            `json:"retries"`
 	Units   map[string]int64 `json:"units"`
+	// Requested are the names that clients wrote for it on this machine, sorted, the first 16. Empty if they wrote its own.
+	Requested []string `json:"requested,omitempty"`
 }
 
 // errNoRecords: the store keeps none.

@@ -46,6 +46,9 @@ func (r *resource) about(kind string, req *Request) Event {
 	e := Event{
 		Kind: kind, Agent: req.Agent, User: req.User, Class: req.Class, Model: req.Model, Tool: req.Tool, Retry: req.Retry,
 	}
+	if req.Priced != req.Model {
+		e.Requested = req.Priced
+	}
 	who := r.plan.agent(req.Agent)
 	if e.Class == "" && req.Agent != "" {
 		e.Class = r.plan.className(int(who.class))

@@ -58,7 +58,7 @@ func line(e sluice.Event) []byte {
 // shorten cuts fields to a number of bytes.
 func shorten(e *sluice.Event, most int) {
 	for _, s := range [...]*string{
-		&e.Kind, &e.Resource, &e.Ticket, &e.Agent, &e.User, &e.Class, &e.Model, &e.Tool, &e.Verdict, &e.Reason, &e.Limit, &e.Scope, &e.Mode, &e.Error,
+		&e.Kind, &e.Resource, &e.Ticket, &e.Agent, &e.User, &e.Class, &e.Model, &e.Requested, &e.Tool, &e.Verdict, &e.Reason, &e.Limit, &e.Scope, &e.Mode, &e.Error,
 	} {
 		*s = cut(*s, most)
 	}

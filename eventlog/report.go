@@ -70,6 +70,7 @@ func Complete(rep *sluice.Report, dir string, since time.Time) error {
 // addTo adds what was counted to a report.
 func (r *resourceTally) addTo(rep *sluice.ResourceReport) {
 	add(&rep.Total, r.total.done())
+	r.total.nameIn(&rep.Total)
 	for name, c := range r.callers {
 		i := slices.IndexFunc(rep.Callers, func(c sluice.CallerReport) bool { return c.Name == name })
 		if i < 0 {
@@ -77,6 +78,7 @@ func (r *resourceTally) addTo(rep *sluice.ResourceReport) {
 			i = len(rep.Callers) - 1
 		}
 		add(&rep.Callers[i], c.done())
+		c.nameIn(&rep.Callers[i])
 	}
 	rep.Sort()
 }

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -26,8 +27,9 @@ type resourceTally struct {
 // another is seen.
 type callerTally struct {
 	sluice.CallerReport
-	second time.Time
-	now    int64 // sends in it
+	requested map[string][]string // names that were written for a model, sorted
+	second    time.Time
+	now       int64 // sends in it
 }
 
 // sent is a send whose answer may come.
@@ -75,6 +77,9 @@ func (t *tally) add(e *sluice.Event) {
 		}
 		if counted {
 			t.each(e, e.Agent, func(c *callerTally) { c.send(e, 1) })
+		}
+		if e.Requested != "" && !e.Time.Before(t.since) {
+			t.resource(e.Resource).change(e.Agent, func(c *callerTally) { c.name(e.Model, e.Requested) })
 		}
 		t.pay(s, e.Units[sluice.USD], 1)
 		t.hold(s, 1)
@@ -262,4 +267,30 @@ func (c *callerTally) use(model string, units map[string]int64, sign int64) {
 func (c *callerTally) done() *sluice.CallerReport {
 	c.Rates()
 	return &c.CallerReport
+}
+
+// maxRequested is how many names of a model are told.
+const maxRequested = 16
+
+// name notes a name that was written for a model.
+func (c *callerTally) name(model, requested string) {
+	list := c.requested[model]
+	at, there := slices.BinarySearch(list, requested)
+	if there || len(list) >= maxRequested {
+		return
+	}
+	if c.requested == nil {
+		c.requested = map[string][]string{}
+	}
+	c.requested[model] = slices.Insert(list, at, requested)
+}
+
+// nameIn writes the names into the models that a report has.
+func (c *callerTally) nameIn(rep *sluice.CallerReport) {
+	for model, names := range c.requested {
+		if m, there := rep.Models[model]; there {
+			m.Requested = names
+			rep.Models[model] = m
+		}
+	}
 }
