@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/provider"
@@ -83,7 +85,15 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 	if d.hasPassed(r) {
 		way = d.plain
 	}
+	body := &clientBody{ReadCloser: r.Body}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = body
+	}
 	resp, err := way.RoundTrip(d.rewrite(ctx, r, path))
+	if err != nil && body.failed.Load() && r.Context().Err() == nil {
+		d.proxy.deny(w, r, d, refuse(http.StatusBadRequest, "the request's body is malformed or incomplete", "look at its chunks and its Content-Length"))
+		return
+	}
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols { // by the plain way: the gated one has looked
 		_ = resp.Body.Close()
 		err = sluicehttp.ErrSwitched
@@ -94,6 +104,20 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 	}
 	d.relink(r, path, resp.Header)
 	passBack(w, resp)
+}
+
+// clientBody notes that the client's body could not be read: then the provider is not to blame.
+type clientBody struct {
+	io.ReadCloser
+	failed atomic.Bool
+}
+
+func (b *clientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		b.failed.Store(true)
+	}
+	return n, err
 }
 
 // relink points addresses of the provider's in an answer's header to the gate: who follows them, page by page, should pass it

@@ -65,6 +65,7 @@ const (
 	envUser   = "SLUICE_USER"
 	envStore  = "SLUICE_STORE"
 	envConfig = "SLUICE_CONFIG"
+	envToken  = "SLUICE_TOKEN" // of the daemon whose store is used; a child gets it only with --pass-token
 	envSlot   = "SLUICE_SLOT"  // the agent whose slot and lease the parent holds
 	envAgain  = "SLUICE_AGAIN" // set where the parent tries again: those within it do not, or attempts would multiply
 )
@@ -75,6 +76,9 @@ type variable struct{ name, value string }
 // variables are what a child is told of the gate that it runs behind.
 func variables(cmd *cobra.Command, s *session, j *job) ([]variable, error) {
 	vars := []variable{{envAgent, j.req.Agent}, {envClass, j.req.Class}, {envUser, j.req.User}, {envSlot, j.req.Agent}}
+	if pass, err := cmd.Flags().GetBool("pass-token"); err != nil || !pass {
+		vars = append(vars, variable{envToken, ""}) // the child talks to the gate of this run, which needs none
+	}
 	if j.walls.Attempts > 1 {
 		vars = append(vars, variable{envAgain, "1"})
 	}

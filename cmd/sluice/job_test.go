@@ -179,3 +179,19 @@ func testConfig(t *testing.T, text string) *config.File {
 	}
 	return f
 }
+
+// The command gets the daemon's token only if that is asked for.
+func TestTokenIsNotPassedOn(t *testing.T) {
+	t.Setenv(envStore, "")
+	for _, pass := range []bool{false, true} {
+		cmd := newRoot()
+		cmd.Flags().Bool("pass-token", pass, "")
+		vars, err := variables(cmd, &session{file: testConfig(t, "store: mem:\n")}, &job{req: sluice.Request{Agent: "a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(childEnv([]string{"SLUICE_TOKEN=s3cr3t"}, vars), "SLUICE_TOKEN=s3cr3t"); got != pass {
+			t.Errorf("--pass-token=%v: %v", pass, got)
+		}
+	}
+}
