@@ -164,6 +164,18 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	return nil
 }
 
+// Stated returns the spec with the limits that are in force.
+func (p *Pool) Stated() store.Spec {
+	s := p.spec
+	s.Limits = nil
+	for i := range p.spec.Limits {
+		if !p.isRetired(i) {
+			s.Limits = append(s.Limits, p.spec.Limits[i])
+		}
+	}
+	return s
+}
+
 // hasLimits reports that the limits in force are those of a spec, whatever their sizes.
 func (p *Pool) hasLimits(spec *store.Spec) bool {
 	for i := range spec.Limits {

@@ -215,7 +215,7 @@ func (st *state) load(alone bool) error {
 		}
 		return st.restart()
 	}
-	st.offset = store.Time(st.head.offset)
+	st.offset.Store(st.head.offset)
 	c := st.head.committed()
 	j, err := openJournal(st.dir, st.head.instance, c.journal)
 	if err != nil {
@@ -273,7 +273,7 @@ func (st *state) restart() error {
 	h.now = int64(st.core.Now())
 	h.offset = max(int64(wall(clock)), h.now) - int64(clock.Now())
 	h.boot = clock.Boot()
-	st.offset = store.Time(h.offset)
+	st.offset.Store(h.offset)
 	h.wake.Store(0)
 	h.keeper.Store(0)
 	return nil

@@ -44,7 +44,7 @@ func hang(dir string, process uint64, heard func(ids []store.ID, all bool)) (*be
 		return nil, failed("make", path, err)
 	}
 	// For writing too: so the pipe has a writer always, and reading it never ends.
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, failed("open", path, errors.Join(err, os.Remove(path)))
 	}
@@ -85,7 +85,7 @@ func (b *bell) take() error {
 
 // ring tells a process of ids. It reports whether the process is there to hear it.
 func ring(dir string, process uint64, ids []store.ID) (alive bool) {
-	fd, err := unix.Open(bellPath(dir, process), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(bellPath(dir, process), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.ENOENT)
 	}

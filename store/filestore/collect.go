@@ -68,7 +68,7 @@ func (s *Store) collectPool(dir string) {
 	if h.magic != magic || h.version != version || h.check != h.sum() {
 		return // not ours to judge
 	}
-	members, err := os.OpenFile(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE, 0o600)
+	members, err := os.OpenFile(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return
 	}

@@ -27,13 +27,14 @@ func (e *Error) Unwrap() []error { return []error{store.ErrUnavailable, e.Err} }
 func (e *Error) Hint() string { return e.hint }
 
 var (
-	errForeign = errors.New("this is not a state file of Sluice")
-	errNewer   = errors.New("it was written by a newer version of Sluice")
-	errOther   = errors.New("it was written by another version of Sluice")
-	errDamaged = errors.New("the state is damaged")
-	errOwner   = errors.New("it belongs to another user")
-	errNetwork = errors.New("this is a network file system, where file locks cannot be relied on")
-	errBusy    = errors.New("another process holds the lock and does not give it back")
+	errForeign  = errors.New("this is not a state file of Sluice")
+	errNewer    = errors.New("it was written by a newer version of Sluice")
+	errOther    = errors.New("it was written by another version of Sluice")
+	errDamaged  = errors.New("the state is damaged")
+	errOwner    = errors.New("it belongs to another user")
+	errWritable = errors.New("other users can write to this directory")
+	errNetwork  = errors.New("this is a network file system, where file locks cannot be relied on")
+	errBusy     = errors.New("another process holds the lock and does not give it back")
 )
 
 // failed wraps what the system or the state says.
@@ -57,6 +58,8 @@ func hintFor(err error, path string) string {
 		return "stop what uses it, then remove the directory it is in: what was sent in the current windows is then forgotten"
 	case errors.Is(err, errOwner), errors.Is(err, fs.ErrPermission):
 		return "every user has a gate of their own: choose a directory that is yours with --store file:PATH"
+	case errors.Is(err, errWritable):
+		return "take their right away with chmod go-w " + path + ", or choose another directory with --store file:PATH"
 	case errors.Is(err, errNetwork):
 		return "choose a local directory with --store file:PATH; to share a quota between machines, use --store redis://HOST"
 	case errors.Is(err, errBusy):

@@ -220,7 +220,7 @@ func (h *handle) Watch(decided func([]store.ID)) { h.watch.Store(&decided) }
 
 // Now implements [store.Pool].
 func (h *handle) Now() store.Time {
-	return h.state.store.clock.Now() + h.state.offset
+	return h.state.now()
 }
 
 // Close implements [store.Pool].

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sluicehq/sluice/internal/oplog"
 )
 
@@ -52,7 +54,7 @@ const leastLog = 1 << 20
 // writeJournal makes the file of a new journal that begins with a copy of the state.
 func writeJournal(dir string, instance, number uint64, image []byte, room int64) (_ *journal, err error) {
 	path := journalPath(dir, instance, number)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, failed("make", path, err)
 	}
@@ -89,7 +91,7 @@ func newJournal(m *mapped, h *journalHead) *journal {
 // openJournal maps the journal that the state says it has.
 func openJournal(dir string, instance, number uint64) (_ *journal, err error) {
 	path := journalPath(dir, instance, number)
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, failed("open", path, fmt.Errorf("%w: %w", errDamaged, err))
 	}
@@ -123,10 +125,11 @@ func openJournal(dir string, instance, number uint64) (_ *journal, err error) {
 	return newJournal(m, h), nil
 }
 
+func (j *journal) head() *journalHead { return (*journalHead)(unsafe.Pointer(unsafe.SliceData(j.mem))) }
+
 // intact reports whether the copy of the state is as it was written.
 func (j *journal) intact() bool {
-	h := (*journalHead)(unsafe.Pointer(unsafe.SliceData(j.mem)))
-	return crc32.Checksum(j.image, castagnoli) == h.sum
+	return crc32.Checksum(j.image, castagnoli) == j.head().sum
 }
 
 // replay calls apply for every step up to end. With partly, steps that cannot be read end it

@@ -29,7 +29,7 @@ type state struct {
 	path    string
 	process uint64 // 48 bits that tell it from others
 	holder  func() int64
-	offset  store.Time // from the system's clock to the pool's
+	offset  atomic.Int64 // from the system's clock to the pool's
 
 	line line
 
@@ -65,13 +65,25 @@ var pid = int64(os.Getpid())
 func processOf(session uint64) uint64 { return session >> 16 }
 
 // now returns the time on the pool's clock.
-func (st *state) now() store.Time { return st.store.clock.Now() + st.offset }
+func (st *state) now() store.Time { return st.store.clock.Now() + store.Time(st.offset.Load()) }
 
-// locked runs f while no other process touches the pool. st.mu is held.
+// locked runs f while no other process touches the pool. st.mu is held. A pool whose files were removed
+// is made anew first.
 func (st *state) locked(ctx context.Context, f func() error) error {
 	if st.closed {
 		return store.ErrClosed
 	}
+	err := st.lockedOnce(ctx, f)
+	if !errors.Is(err, errMoved) {
+		return err
+	}
+	if err := st.move(ctx); err != nil {
+		return err
+	}
+	return st.lockedOnce(ctx, f)
+}
+
+func (st *state) lockedOnce(ctx context.Context, f func() error) error {
 	waited, err := st.lock.take(ctx, st.holder)
 	if err != nil {
 		return failed("lock", st.path, err)
@@ -165,6 +177,9 @@ func (st *state) tryRepair() (err error) {
 			err = failed("repair", st.path, damage(r))
 		}
 	}()
+	if err := st.restoreHeader(); err != nil {
+		return failed("repair", st.path, err)
+	}
 	return st.repair(false)
 }
 
@@ -177,9 +192,9 @@ func (st *state) prepare() error {
 	if now == 0 {
 		now = st.now()
 	}
-	if now-st.checked > second {
+	if now-st.checked > lookEvery {
 		if removed(st.file.file, st.path) {
-			return failed("use", st.path, fmt.Errorf("the file was removed: %w", os.ErrNotExist))
+			return errMoved
 		}
 		st.checked = now
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
@@ -111,6 +112,11 @@ func prepareDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return failed("make", dir, err)
 	}
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := checkDir(d); err != nil {
+			return err
+		}
+	}
 	if remote, err := onNetwork(dir); err != nil {
 		return failed("open", dir, err)
 	} else if remote {
@@ -122,6 +128,22 @@ func prepareDir(dir string) error {
 	}
 	if err := os.WriteFile(path, []byte(tag), 0o600); err != nil {
 		return failed("write", path, err)
+	}
+	return nil
+}
+
+// checkDir refuses a directory in which other users could put files, or replace those that are there. That
+// counts for root too: the owner of the directory is not to be trusted with root's files.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return failed("open", dir, err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return failed("open", dir, errOwner)
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return failed("open", dir, errWritable)
 	}
 	return nil
 }

@@ -1,0 +1,123 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice/internal/oplog"
+	"github.com/sluicehq/sluice/store"
+)
+
+// lookEvery is how often a process looks whether its file is still the one at its path. Until it does, a
+// process that started later may use another file for the same quota.
+const lookEvery = second / 10
+
+// errMoved: the file that this process has open is not the one at its path.
+var errMoved = errors.New("the state file was removed or replaced")
+
+// move goes over to the file at the pool's path, or makes it. What was granted in the old file is not known
+// there, so the pool is told that memory was lost: it holds everyone for a moment, and windows of up to
+// ten minutes count as spent. st.mu is held.
+func (st *state) move(ctx context.Context) error {
+	s := st.store
+	if err := prepareDir(s.dir); err != nil {
+		return err
+	}
+	spec := st.core.Stated()
+	n, err := s.attach(ctx, spec)
+	if err != nil {
+		return err
+	}
+	_ = errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), leave(st.members)) // nobody needs them any more
+	st.lock, st.holder, st.file, st.members, st.journal = n.lock, n.holder, n.file, n.members, n.journal
+	st.head, st.space, st.core = n.head, n.space, n.core
+	st.offset.Store(n.offset.Load())
+	st.checked, st.ready = 0, readied{}
+	if st.bell != nil {
+		_ = st.bell.file.Close() // its path may be that of the new one already
+		if st.bell, err = hang(st.dir, st.process, st.heard); err != nil {
+			st.bell = nil
+			return err
+		}
+	}
+	for id := range st.waiting { // they have to ask again
+		st.mine = append(st.mine, id)
+		delete(st.waiting, id)
+	}
+	return st.lockedOnce(ctx, func() error {
+		if !st.core.Is(&spec) {
+			if err := st.define(st.now(), &spec, false); err != nil {
+				return err
+			}
+		}
+		for _, h := range st.sessions {
+			h.place()
+		}
+		return st.step(st.now(), []store.Op{{Kind: store.OpForget, ID: store.ID{Session: st.process << 16}}})
+	})
+}
+
+// restoreHeader makes the header of a file anew that was cut off, from the journal: it has a copy of the state
+// and all steps since. The last step in it may have been cut off, and counts: that is the careful side.
+func (st *state) restoreHeader() error {
+	if err := st.file.look(); err != nil || st.file.size >= page {
+		return err
+	}
+	j, err := st.newestJournal()
+	if err != nil {
+		return err
+	}
+	end, err := j.replay(int64(len(j.log)), true, func(*oplog.Entry) error { return nil })
+	if err != nil {
+		return err
+	}
+	layout := st.space.Layout()
+	if err := st.file.ensure(page); err != nil {
+		return err
+	}
+	h := st.head
+	h.magic, h.version, h.instance, h.layout = magic, version, j.head().instance, layout
+	h.check = h.sum()
+	h.boot, h.offset, h.now = st.store.clock.Boot(), st.offset.Load(), int64(st.now())
+	h.longest = store.MaxWindow.Microseconds() // at most: its limits are not read yet
+	h.set(commitWord{journal: j.number, end: end, dirty: true})
+	return nil
+}
+
+// newestJournal returns the journal that was written last. Other processes may have made one since this
+// process last looked.
+func (st *state) newestJournal() (*journal, error) {
+	instance := st.journal.head().instance
+	prefix := fmt.Sprintf("journal-%016x-", instance)
+	list, err := os.ReadDir(st.dir)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []uint64
+	for _, e := range list {
+		if text, ok := strings.CutPrefix(e.Name(), prefix); ok {
+			if n, err := strconv.ParseUint(text, 16, 64); err == nil {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	if len(numbers) == 0 || slices.Max(numbers) == st.journal.number {
+		return st.journal, nil
+	}
+	j, err := openJournal(st.dir, instance, slices.Max(numbers))
+	if err != nil {
+		return nil, err
+	}
+	_ = st.journal.close()
+	st.journal = j
+	return j, nil
+}
