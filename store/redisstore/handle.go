@@ -137,7 +137,7 @@ func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time))
 	}
 	p, err := pool.FromFields(&layout, fields)
 	if err != nil {
-		return unavailable(err)
+		return st.damaged(err.Error(), err)
 	}
 	f(p, now)
 	return nil

@@ -38,6 +38,7 @@ type view struct {
 	now    store.Time
 	clock  estimate // by this
 	exists bool
+	lost   int64  // what was there was moved away in this epoch; 0: nothing was
 	text   string // the spec
 	once   string // what there is one of: which limits are in use is among it
 	asked  stand  // what was known of it before
@@ -61,11 +62,16 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	v.text = in.text()
 	made, kept := in.int(), in.text()
 	v.once = in.text()
+	flaw := in.text()
+	v.lost = in.int()
+	if flaw != "" {
+		return v, st.damaged(flaw, errDamaged)
+	}
 	if v.meta, v.exists = unpackMeta(head); in.bad || head != "" && !v.exists {
-		return v, unavailable(errGarbled)
+		return v, st.damaged(errGarbled.Error(), errGarbled)
 	}
 	if v.exists && kept != format {
-		return v, unavailable(errFormat)
+		return v, st.damaged(errFormat.Error(), errFormat)
 	}
 	v.sequence = made
 	up := uptime()
@@ -110,7 +116,7 @@ func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
 		return false, nil
 	case !v.exists:
 		spec.Limits = st.distinct(spec.Limits)
-		return false, st.make(ctx, &spec, v.now)
+		return false, st.make(ctx, &spec, v)
 	case v.epoch > epoch:
 		if said, err := st.assert(v); !said || err != nil {
 			return false, err
@@ -160,7 +166,7 @@ func (st *state) heal(ctx context.Context) error {
 	}
 	core, err := pool.FromFields(&layout, fields)
 	if err != nil {
-		return unavailable(err)
+		return st.damaged(err.Error(), err)
 	}
 	core.Apply(now, []store.Op{{Kind: store.OpForget}})
 	st.mu.Lock()
@@ -183,7 +189,7 @@ func (st *state) assert(v view) (said bool, err error) {
 	st.clock = v.clock // also if it was put forward
 	if err := st.readSpec(v.text); err != nil {
 		st.mu.Unlock()
-		return false, unavailable(err)
+		return false, st.damaged(err.Error(), err)
 	}
 	ops := st.assertions(v.now)
 	touch := -1
@@ -201,7 +207,7 @@ func (st *state) assert(v view) (said bool, err error) {
 		b.write(part)
 		text, _, err := st.sendTwice(b.pipe, b.blob, at, 0)
 		if err != nil {
-			return false, unavailable(err) // if it was made, that does no harm: all of it has ids
+			return false, st.trouble(err) // if it was made, that does no harm: all of it has ids
 		}
 		r, err := b.read(text)
 		if err != nil {

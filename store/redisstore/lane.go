@@ -146,7 +146,7 @@ func (ln *lane) carryOut(reqs []*request) {
 		switch {
 		case err != nil || r.what == "late": // nothing of Sluice's keeps this key
 			ln.rename()
-			b.fail(st, unavailable(errGarbled))
+			b.fail(st, st.damaged(errGarbled.Error(), errGarbled))
 			return
 		case r.what == "ok":
 			st.done(b, &r)
@@ -172,7 +172,7 @@ func (ln *lane) failed(b *call, err error) {
 		ln.state.lose(err, b)
 		return
 	}
-	b.fail(ln.state, unavailable(err))
+	b.fail(ln.state, ln.state.trouble(err))
 }
 
 // encode writes the batch as the pool stands by now. It was not made before.

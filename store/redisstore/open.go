@@ -108,7 +108,7 @@ func (st *state) tryOpen(ctx context.Context, spec *store.Spec) (bool, error) {
 	st.outdated(v.now)
 	st.mu.Unlock()
 	if !v.exists && first {
-		return false, st.make(ctx, spec, v.now)
+		return false, st.make(ctx, spec, v)
 	}
 	if met, err := st.met(ctx, v, nil); !met || err != nil {
 		return false, err
@@ -123,13 +123,14 @@ func (st *state) tryOpen(ctx context.Context, spec *store.Spec) (bool, error) {
 }
 
 // make makes the pool. If there was one before, that is said in it.
-func (st *state) make(ctx context.Context, spec *store.Spec, now store.Time) error {
+func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
+	now := v.now
 	core, err := pool.New(*spec, now)
 	if err != nil {
 		return err
 	}
 	st.mu.Lock()
-	m := meta{version: 1, epoch: st.epoch + 1, sequence: st.sequence + 1, expires: int64(now), ttl: ttlOf(spec)}
+	m := meta{version: 1, epoch: max(st.epoch, v.lost) + 1, sequence: st.sequence + 1, expires: int64(now), ttl: ttlOf(spec)}
 	st.mu.Unlock()
 	if m.epoch > 1 {
 		core.Apply(now, []store.Op{{Kind: store.OpForget}})
@@ -151,11 +152,11 @@ func (st *state) learn(v view) (*pool.Pool, error) {
 	defer st.mu.Unlock()
 	if st.known == nil || st.version != v.version || st.epoch != v.epoch {
 		if err := st.readSpec(v.text); err != nil {
-			return nil, unavailable(err)
+			return nil, st.damaged(err.Error(), err)
 		}
 		known, err := pool.FromSpec(v.text, v.once)
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, st.damaged(err.Error(), err)
 		}
 		st.known = known
 	}
@@ -202,7 +203,7 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	}
 	core, err := pool.FromFields(&layout, fields)
 	if err != nil {
-		return false, unavailable(err)
+		return false, st.damaged(err.Error(), err)
 	}
 	core.Serve(now)
 	decided := slices.Clone(core.Decided())
@@ -284,11 +285,14 @@ func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map
 		fields[f] = in.text()
 	}
 	if in.bad {
-		return m, 0, nil, unavailable(errGarbled)
+		return m, 0, nil, st.damaged(errGarbled.Error(), errGarbled)
 	}
 	m, ok := unpackMeta(fields["v"])
 	if !ok {
 		return m, now, nil, nil
+	}
+	if flaw := pool.FlawOf(&layout, fields); flaw != "" {
+		return m, now, nil, st.damaged(flaw, errDamaged)
 	}
 	return m, now, fields, nil
 }
@@ -298,7 +302,7 @@ func (st *state) run(ctx context.Context, what string, args ...string) (string, 
 	s := st.store
 	return again(ctx, func(ctx context.Context) (string, error) {
 		reply, err := s.link.RunKeys(ctx, s.manage, st.keys(), s.withClock(append([]string{what}, args...))...)
-		return reply, unavailable(err)
+		return reply, st.trouble(err)
 	})
 }
 

@@ -20,7 +20,9 @@ local function replyOf(line)
   local at = 1
   while v and at <= #v do
    local of, seq, when, size
+   if #v < at + 27 then break end -- not ours: without it a call whose reply was lost is made twice, and charged twice
    of, seq, when, size, at = unpackd('<dddI4', v, at)
+   if of % 1 ~= 0 or seq % 1 ~= 0 or when % 1 ~= 0 or at + size - 1 > #v then break end
    all[of] = {seq, when, sub(v, at, at + size - 1)}
    at = at + size
   end
@@ -78,6 +80,7 @@ local function finish(clock)
  for i = 1, w.nmoved do
   local s = w.moved[i]
   s.moved = nil
+  s.stored = s.used
   set[ns + 1], set[ns + 2] = 'h' .. s.k, packd('<ddd', s.used, s.free, s.idle)
   ns = ns + 2
  end
@@ -145,6 +148,10 @@ local function open()
  end
  local v = q and call('HGET', K, 'v')
  if not v then return false end
+ if #v ~= 40 then damaged('v') end
+ if #q ~= 16 then damaged('q') end
+ sound('v', {unpackd('<ddddd', v)}, 5)
+ sound('q', {unpackd('<dd', q)}, 2)
  begin()
  current, known.q = known, q
  -- version of the configuration, sequence, epoch, when it was written, how long the keys live
@@ -155,7 +162,11 @@ local function open()
  while known.sequence < made do
   local entry = call('HGET', K, 'j' .. known.calls + 1)
   if not entry then return made - known.sequence end
+  local field = 'j' .. known.calls + 1
+  if #entry < 28 then damaged(field) end
   local clock, line, seq, size, at = unpackd('<dddI4', entry)
+  sound(field, {clock, line, seq}, 3)
+  if at + size - 1 > #entry then damaged(field) end
   local batch = sub(entry, at + size)
   if batch ~= '' then
    T[2] = {}

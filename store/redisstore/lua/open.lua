@@ -6,18 +6,47 @@ local t = call('TIME') local clock = t[1] * 1000000 + t[2]
 local function put(list)
  for i = 1, #list, 2000 do call('HSET', K, unpack(list, i, math.min(i + 1999, #list))) end
 end
+local kind = call('TYPE', K)
+kind = kind.ok or kind
+-- The field lost stands alone: what was there was moved away, and its epoch is this or was before.
+local lost = kind == 'hash' and tonumber(call('HGET', K, 'lost') or nil)
 if what == 'look' then
- local got = call('HMGET', K, 'v', 's', 'q', 'f', 'once')
- return cmsgpack.pack({clock, got[3] and got[1] or '', got[2] or '', got[3] and struct.unpack('<d', got[3]) or 0, got[4] or '', got[5] or ''})
+ local flaw, got = '', {}
+ if kind ~= 'hash' and kind ~= 'none' then flaw = 'it is a ' .. kind .. ', not a hash'
+ elseif kind == 'hash' and not lost then
+  local names = {'v', 's', 'q', 'f', 'once'}
+  got = call('HMGET', K, unpack(names))
+  for i = 1, 5 do
+   if flaw == '' and not got[i] then flaw = 'the field ' .. names[i] .. ' is missing' end
+  end
+  if flaw == '' and #got[1] ~= 40 then flaw = 'the field v has foreign content' end
+  if flaw == '' and #got[3] ~= 16 then flaw = 'the field q has foreign content' end
+  for i = 1, flaw == '' and 5 or 0 do
+   local x = struct.unpack('<d', got[1], 8 * i - 7)
+   if x % 1 ~= 0 or math.abs(x) > 9007199254740992 then flaw = 'the field v has foreign content' end
+  end
+  local made = flaw == '' and struct.unpack('<d', got[3]) or 0
+  if made % 1 ~= 0 or math.abs(made) > 9007199254740992 then flaw = 'the field q has foreign content' end
+ end
+ if flaw ~= '' then got = {} end
+ return cmsgpack.pack({clock, got[1] or '', got[2] or '', got[3] and struct.unpack('<d', got[3]) or 0, got[4] or '', got[5] or '', flaw, lost or 0})
 end
-local v, q = call('HGET', K, 'v'), call('HGET', K, 'q')
+if what == 'aside' then -- what is there is moved to the second key, for a while
+ if kind == 'none' or lost then return 'none' end
+ call('RENAME', K, KEYS[2])
+ call('PEXPIRE', KEYS[2], ARGV[2])
+ call('HSET', K, 'lost', ARGV[3])
+ call('PEXPIRE', K, ARGV[4])
+ return 'ok'
+end
 if what == 'make' then
- if v and q then return 'taken' end
+ if kind ~= 'none' and not lost then return 'taken' end
  call('DEL', K)
  put(cmsgpack.unpack(ARGV[2]))
  call('PEXPIRE', K, ARGV[3])
  return 'ok'
 end
+local v, q = call('HGET', K, 'v'), call('HGET', K, 'q')
 if not v or not q then return 'none' end
 local version, sequence, epoch, expires, ttl = struct.unpack('<ddddd', v)
 if what == 'reform' then

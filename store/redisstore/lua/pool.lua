@@ -32,6 +32,7 @@ local function begin()
  S_sum = slabOf('sum', 14, {})
  S_cfg = slabOf('cfg', 85, {}, true)
  S_tree = slabOf('tree', 1, {})
+ S_insts.kept = true
  cfg = ld(S_cfg, '')
  S_tickets.n = 32 + 5 * cfg[2]
  S_qlanes.n = 33 + 39 * cfg[85]
@@ -5698,9 +5699,11 @@ readLots = function()
   local lot = {unpackd(formatOf(lotHead), v, at)}
   at = lot[lotHead + 1]
   lot[lotHead + 1] = nil
+  sound('lots', lot, lotHead)
   for _ = 1, lot[14] do
    local c = {unpackd(formatOf(4), v, at)}
    at = c[5]
+   sound('lots', c, 4)
    for k = 1, 4 do lot[#lot + 1] = c[k] end
   end
   local m = known.lots[lot[1]]
@@ -5708,6 +5711,7 @@ readLots = function()
   for _ = 1, lot[13] do
    local N
    N, at = unpackd('<d', v, at)
+   sound('lots', {N}, 1)
    m[N] = lot
   end
   known.nopen = known.nopen + lot[13]

@@ -168,9 +168,11 @@ readLots = function()
   local lot = {unpackd(formatOf(lotHead), v, at)}
   at = lot[lotHead + 1]
   lot[lotHead + 1] = nil
+  sound('lots', lot, lotHead)
   for _ = 1, lot[14] do
    local c = {unpackd(formatOf(4), v, at)}
    at = c[5]
+   sound('lots', c, 4)
    for k = 1, 4 do lot[#lot + 1] = c[k] end
   end
   local m = known.lots[lot[1]]
@@ -178,6 +180,7 @@ readLots = function()
   for _ = 1, lot[13] do
    local N
    N, at = unpackd('<d', v, at)
+   sound('lots', {N}, 1)
    m[N] = lot
   end
   known.nopen = known.nopen + lot[13]

@@ -81,9 +81,23 @@ local function nothingChanged(k)
  k.moved, k.nmoved, k.entered, k.nentered, k.puts, k.nputs = {}, 0, {}, 0, {}, 0
 end
 
+-- damaged ends the call: a field is not as Sluice writes it. What is known of the pool is given up.
+local function damaged(f) error('sluice: damaged field ' .. string.gsub(f, '[^%w:/._\' -]', '?')) end
+
+-- sound checks that what was read are whole numbers, as all of Sluice's are: other bytes are not.
+local top = 18446744073709551616 -- sets of bits are the largest
+local function sound(f, r, n)
+ for k = 1, n do
+  local x = r[k]
+  if not x or x % 1 ~= 0 or x > top or x < -top then damaged(f) end
+ end
+ return r
+end
+
 local function turn(a, p) -- loads page p of a large array
  local v = not a.fresh and call('HGET', K, a.f .. p)
- local l = v and {unpackd(formatOf(page), v)} or zeros(page)
+ if v and #v ~= 8 * page then damaged(a.f .. p) end
+ local l = v and sound(a.f .. p, {unpackd(formatOf(page), v)}, page) or zeros(page)
  l.v, l.f = v, a.f .. p
  a.g[p] = l
  known.count = known.count + 1
@@ -116,6 +130,7 @@ local function made(link, ...)
 end
 
 -- ld returns a record that was not asked for since the hash was last written.
+local headOf
 local function ld(s, i)
  local r = s.all[i]
  if not r and s.old[i] then
@@ -128,8 +143,14 @@ local function ld(s, i)
   local v = call('HGET', K, f)
   if v then
    have = #v / 8 - 1
-   r = made(unpackd(formatOf(have + 1), v))
+   if have % 1 ~= 0 or have < 0 then damaged(f) end
+   r = sound(f, made(unpackd(formatOf(have + 1), v)), have)
+   if r.link % 1 ~= 0 then damaged(f) end
   else
+   -- A meter that was handed out was written: without it, what it has counted would be forgotten.
+   if i == '' then
+    if s.k ~= 'tree' then damaged(f .. ': missing') end
+   elseif s.kept and i < (s.stored or headOf(s) and s.stored) then damaged(f .. ': missing') end
    r = {link = 0}
   end
   for k = have + 1, s.slots do r[k] = 0 end
@@ -159,10 +180,14 @@ local function age(k)
  for _, s in pairs(k.slabs) do s.all, s.old = {}, s.all end
  k.entries, k.numbers, k.texts, k.count = {}, {}, {}, 0
 end
-local function headOf(s)
+headOf = function(s)
  local v = call('HGET', K, 'h' .. s.k)
  s.used, s.free, s.idle = 0, 0, 0
- if v then s.used, s.free, s.idle = unpackd('<ddd', v) end
+ if v then
+  if #v ~= 24 then damaged('h' .. s.k) end
+  s.used, s.free, s.idle = unpack(sound('h' .. s.k, {unpackd('<ddd', v)}, 3), 1, 3)
+ end
+ s.stored = s.used
  return s.used
 end
 local function move_(s)
@@ -219,6 +244,7 @@ local function entry(f)
  l = {f = f}
  local v = call('HGET', K, f)
  if v then
+  if not string.find(v, '^%d[%d,]*$') then damaged(f) end
   for n in string.gmatch(v, '%d+') do l[#l + 1] = tonumber(n) end
  end
  known.entries[f] = l
@@ -269,6 +295,7 @@ F.flat_Names_Hold = function(s)
  local i = known.numbers[s]
  if not i then
   i = tonumber(call('HGET', K, 'n' .. s) or 0)
+  if not i or i % 1 ~= 0 then damaged('n' .. s) end
   known.count = known.count + 1
  end
  if i == 0 then

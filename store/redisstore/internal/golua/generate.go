@@ -100,7 +100,7 @@ func (tr *translator) declarations(l Layout) string {
 		fmt.Fprintf(&b, " S_%s = slabOf('%s', %d, %s)\n", n, n, slots(tr.single[n]), luaList(largeOf(tr.single[n])))
 	}
 	fmt.Fprintf(&b, " S_cfg = slabOf('cfg', %d, {}, true)\n S_tree = slabOf('tree', 1, {})\n", tr.cfg.size)
-	fmt.Fprintf(&b, " cfg = ld(S_cfg, '')\n")
+	fmt.Fprintf(&b, " S_insts.kept = true\n cfg = ld(S_cfg, '')\n")
 	tr.widths(&b)
 	fmt.Fprintf(&b, " known.slabs = {%s}\nend\n", strings.Join(all, ", "))
 	fmt.Fprintf(&b, "local largest = %d\n", most)

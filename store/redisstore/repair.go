@@ -1,0 +1,128 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+)
+
+// damageError says that the key of a pool does not hold what Sluice writes there, and how to repair that.
+type damageError struct {
+	key, pool string
+	found     string
+	cause     error
+}
+
+func (e *damageError) Error() string {
+	return fmt.Sprintf("the key %q in Redis is damaged: %s", e.key, e.found)
+}
+
+func (e *damageError) Unwrap() []error { return []error{store.ErrUnavailable, e.cause} }
+
+// Hint says what to do.
+func (e *damageError) Hint() string {
+	repair := "sluice repair " + quoted(e.pool)
+	if errors.Is(e.cause, errFormat) {
+		return "use the same version everywhere, or give this one a prefix of its own: ?prefix=NAME; if the other version is gone: " + repair
+	}
+	return repair
+}
+
+// quoted is a name as a shell takes it.
+func quoted(name string) string {
+	if !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	}) {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}
+
+// errDamaged tells that the state of a pool is not as Sluice writes it.
+var errDamaged = errors.New("it is damaged")
+
+func (st *state) damaged(found string, cause error) error {
+	return &damageError{key: st.key, pool: st.name, found: found, cause: cause}
+}
+
+// trouble marks an error as one of the store. A script that fails has met something that Sluice did not write: scripts
+// that meet only their own state do not fail.
+func (st *state) trouble(err error) error {
+	if e, ok := errors.AsType[*damageError](err); err == nil || ok && e != nil {
+		return err
+	}
+	if e, ok := errors.AsType[*link.Error](err); ok && e.Fault == link.FaultScript {
+		return st.damaged(inScript(e.Error()), err)
+	}
+	return unavailable(err)
+}
+
+// inScript finds in the words of a failed script what it met.
+func inScript(text string) string {
+	if _, field, ok := strings.Cut(text, "sluice: damaged field "); ok {
+		field, _, _ = strings.Cut(field, " script: ") // where in the script that was
+		field, _, _ = strings.Cut(field, " at function")
+		if field, missing := strings.CutSuffix(strings.TrimSpace(strings.TrimSuffix(field, ".")), ": missing"); missing {
+			return "the field " + field + " is missing"
+		}
+		return "the field " + strings.TrimSpace(strings.TrimSuffix(field, ".")) + " has foreign content"
+	}
+	return "it has foreign content (" + text + ")"
+}
+
+const (
+	asideFor = 7 * 24 * time.Hour // what was moved away can be looked at for so long
+	lostFor  = 24 * time.Hour     // nothing that was charged before counts after that; see shortestTTL
+)
+
+// Repair implements [store.Repairer].
+func (s *Store) Repair(ctx context.Context, name string, move bool) (store.Repair, error) {
+	st := newState(s, name)
+	defer st.stop()
+	r := store.Repair{At: st.key}
+	err := st.inspect(ctx)
+	var damage *damageError
+	if !errors.As(err, &damage) {
+		return r, err
+	}
+	if r.Damage = damage.found; !move {
+		return r, nil
+	}
+	// The epoch is above all that a process can know of, so that everyone says anew what it holds.
+	now := time.Now()
+	aside := fmt.Sprintf("%s:damaged-%s", st.key, now.UTC().Format("20060102T150405.000000Z"))
+	args := s.withClock([]string{"aside", fmt.Sprint(asideFor.Milliseconds()), fmt.Sprint(now.Unix()), fmt.Sprint(lostFor.Milliseconds())})
+	reply, err := s.link.RunKeys(ctx, s.manage, []string{st.key, aside}, args...)
+	if err != nil {
+		return r, unavailable(err)
+	}
+	if reply == "ok" {
+		r.Aside = aside
+	} // else another has repaired it meanwhile
+	return r, nil
+}
+
+// inspect reads the whole pool. It returns a damageError if anything in it is not as Sluice writes it.
+func (st *state) inspect(ctx context.Context) error {
+	v, err := st.look(ctx)
+	if err != nil || !v.exists {
+		return err
+	}
+	if _, err := pool.FromSpec(v.text, v.once); err != nil {
+		return st.damaged(err.Error(), err)
+	}
+	_, _, fields, err := st.fields(ctx)
+	if err != nil || fields == nil {
+		return err
+	}
+	if _, err := pool.FromFields(&layout, fields); err != nil {
+		return st.damaged(err.Error(), err)
+	}
+	return nil
+}
