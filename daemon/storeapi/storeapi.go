@@ -328,7 +328,12 @@ func problemOf(err error) *api.Problem {
 	case errors.As(err, &large):
 		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", wire.MaxBody)}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
-		return &api.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error()}
+		p := &api.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error()}
+		var h interface{ Hint() string }
+		if errors.As(err, &h) {
+			p.Hint = h.Hint()
+		}
+		return p
 	}
 	return &api.Problem{Status: http.StatusBadRequest, Detail: err.Error()}
 }
