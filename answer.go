@@ -56,6 +56,9 @@ func (r *resource) observed(i int, s Stated) store.Observed {
 		return o
 	}
 	o.Size = part(s.Size, r.use)
+	if o.Size != s.Size {
+		o.Whole = s.Size
+	}
 	if l := &r.limits[i]; l.Kind == Bucket && l.Burst != l.Size && o.Size != s.Size {
 		o.Remaining = NotStated // of a burst that is not all of it: what part of that is ours is not known
 		return o

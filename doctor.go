@@ -138,13 +138,13 @@ func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
 		}
 		size := l.Size
 		switch {
-		case def.Kind != Bucket:
+		case l.Kind != Bucket:
 		case def.Size > 0:
 			size = def.Size // what it gives back, not what it holds
 		case def.Burst > 0:
 			continue // an answer has stated its rate, which is not told
 		}
-		if q := float64(size) * time.Minute.Seconds() / def.Window.Seconds(); least == 0 || q < least {
+		if q := float64(size) * time.Minute.Seconds() / l.Window.Seconds(); least == 0 || q < least {
 			least = q
 		}
 	}
@@ -165,6 +165,27 @@ func (r *resource) facts(snap *store.Snapshot) policy.Facts {
 	return f
 }
 
+// countedAs says in words how a limit is counted.
+func countedAs(k Kind, window time.Duration) string {
+	if k == Bucket {
+		return "a bucket that refills in " + span(window)
+	}
+	return "a " + k.String() + " window of " + span(window)
+}
+
+// span writes a window as a configuration does.
+func span(window time.Duration) string {
+	switch window {
+	case time.Minute:
+		return "min"
+	case time.Hour:
+		return "h"
+	case 24 * time.Hour:
+		return "day"
+	}
+	return window.Round(time.Second).String()
+}
+
 // addFacts adds what there is to say of one of the provider's limits.
 func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 	name := def.Name
@@ -183,6 +204,10 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 	}
 	if part := float64(l.Outside) / float64(l.Size); part > f.Outside {
 		f.Outside, f.OutsideLimit, f.OutsideFlow = part, name, def.Kind != Fixed
+	}
+	if l.Kind != def.Kind || l.Window != def.Window {
+		f.Recounted, f.Assumed = name, countedAs(def.Kind, def.Window)
+		f.Counted, f.CountedSize = countedAs(l.Kind, l.Window), fmt.Sprintf("size: %d/%s", l.Size, span(l.Window))
 	}
 	if slack := l.Slack.Microseconds(); l.Widened && slack > f.Slack {
 		f.Slack, f.SlackLimit = slack, name

@@ -177,8 +177,8 @@ func comesBack(def *store.Limit, l *store.LimitState, lack int64, now store.Time
 		return 0, false // when somebody is done
 	}
 	size := max(l.Size, 1)
-	if def.Kind == Bucket && def.Size > 0 {
+	if l.Kind == Bucket && def.Size > 0 {
 		size = def.Size
 	}
-	return time.Duration(min(float64(lack)/float64(size), 1) * float64(def.Window)), true
+	return time.Duration(min(float64(lack)/float64(size), 1) * float64(l.Window)), true
 }

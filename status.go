@@ -87,7 +87,8 @@ type OutageStatus struct {
 // LimitStatus is the state of one limit, for one scope.
 type LimitStatus struct {
 	Name      string     `json:"name"`
-	Kind      string     `json:"kind"`
+	Kind      string     `json:"kind"`      // counted as: rolling where answers contradict a bucket
+	WindowMS  int64      `json:"window_ms"` // counted over: as answers state it; 0 for concurrency
 	Unit      string     `json:"unit"`
 	Scope     string     `json:"scope"`
 	Limit     int64      `json:"limit"`
@@ -224,7 +225,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		}
 		def := r.limits[l.Limit]
 		s.Limits = append(s.Limits, LimitStatus{
-			Name: def.Name, Kind: def.Kind.String(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
+			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
 			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone), DiffersFrom: r.differs(&l), Binds: l.Binds,
 			Withheld: l.Withheld,

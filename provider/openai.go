@@ -15,7 +15,6 @@ var openAI = vendor{
 	hides:    true,
 	part:     datedModel,
 	fields:   openAIFields,
-	refine:   daily,
 	rules:    openAIRules,
 	refused:  modelAndKey,
 	overload: sluice.PerModel,
@@ -63,21 +62,6 @@ func perMinute(kind sluice.Kind) []sluice.Limit {
 		{Name: sluice.Requests, Kind: kind, Window: time.Minute, Unit: sluice.Requests, Per: perModel},
 		{Name: unitTokens, Kind: kind, Window: time.Minute, Unit: unitTokens, Per: perModel},
 	}
-}
-
-// daily finds out whether the limit on requests that is stated is one by the day: for some models it is,
-// and only how fast it comes back tells.
-func daily(_ *reader, all []Limit) []Limit {
-	for i := range all {
-		l := &all[i]
-		if l.Name != sluice.Requests || l.Size <= 0 || l.Remaining < 0 || l.Remaining >= l.Size || l.ResetIn <= 0 {
-			continue
-		}
-		if whole := float64(l.ResetIn) / float64(l.Size-l.Remaining) * float64(l.Size); whole > float64(longReset) {
-			l.Name, l.Window = requestsDay, 24*time.Hour
-		}
-	}
-	return all
 }
 
 // requestsDay is the limit on requests by the day.

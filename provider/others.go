@@ -79,7 +79,7 @@ var xAI = vendor{
 		{says: "spending limit", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
 		{says: "used all available credits", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
 	}, openAIRules...),
-	fields: openAIFields, refine: daily, refused: modelAndKey, overload: sluice.PerModel,
+	fields: openAIFields, refused: modelAndKey, overload: sluice.PerModel,
 	limits: perMinute(sluice.Bucket), refusal: openAIRefusal,
 }
 

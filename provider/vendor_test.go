@@ -73,7 +73,7 @@ func TestStatedLimits(t *testing.T) {
 			bucket("requests", "requests", 60, 59, time.Second, time.Minute), bucket("tokens", "tokens", 150000, 149984, 6*time.Millisecond, time.Minute),
 		}, 2},
 		{"openai by the day", "openai", header("x-ratelimit-limit-requests: 200", "x-ratelimit-remaining-requests: 199", "x-ratelimit-reset-requests: 7m12s"),
-			[]Limit{bucket("requests-day", "requests", 200, 199, 7*time.Minute+12*time.Second, 24*time.Hour)}, 0},
+			[]Limit{bucket("requests", "requests", 200, 199, 7*time.Minute+12*time.Second, time.Minute)}, 1}, // the pool learns the window
 		{"a project", "openai", with(openAIHeaders, "x-ratelimit-limit-project-tokens: 60000", "x-ratelimit-remaining-project-tokens: 57000", "x-ratelimit-reset-project-tokens: 3s"), []Limit{
 			bucket("tokens", "tokens", 60000, 57000, 3*time.Second, time.Minute), bucket("requests", "requests", 60, 59, time.Second, time.Minute),
 		}, 2},

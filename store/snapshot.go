@@ -65,9 +65,11 @@ const (
 
 // LimitState is one meter of one limit.
 type LimitState struct {
-	Limit       int    // index in Spec.Limits
-	Scope       string // the values it is scoped to, comma separated; empty: unscoped
-	Size        int64  // in force now; 0: not known
+	Limit       int           // index in Spec.Limits
+	Scope       string        // the values it is scoped to, comma separated; empty: unscoped
+	Kind        Kind          // counted as: another than the limit's where answers contradict that
+	Window      time.Duration // counted over: likewise
+	Size        int64         // in force now; 0: not known
 	Used        int64
 	Remaining   int64
 	Outstanding int64         // part of Used whose arrival is not bounded yet

@@ -358,6 +358,8 @@ type Observed struct {
 	// Slop is how far off ResetIn may be either way; 0: 1.2 s, for headers
 	// rounded to seconds.
 	Slop time.Duration
+	// Whole is the size that the provider states, where Size is the part of it to use; 0: Size.
+	Whole int64
 }
 
 // Op is one operation. Which fields are read depends on Kind.

@@ -52,6 +52,7 @@ func SlowBeyond(d *Def, r *Ring) int64 { return 2 * r.slack(d) }
 func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 	switch {
 	case d.Kind == Bucket:
+		r.sent(d, t, amount)
 		m.fill(d, r, amount)
 	case m.slices(d):
 		*r.at(t / d.Slice) += amount

@@ -49,9 +49,17 @@ func Compile(kind Kind, guard Guard, window, slack time.Duration) (Def, error) {
 		// A bucket's ring holds only what has been granted and not bounded.
 		d.Slice = max(ceilDiv(d.Most, perWindow), 1)
 	} else {
-		d.Slice = max(ceilDiv(d.Window, perWindow), ceilDiv(d.Window+d.Most, slots-4))
+		d.Reslice()
 	}
 	return d, nil
+}
+
+// Reslice works out the slices of a window, from its length and slack.
+func (d *Def) Reslice() {
+	if d.Guard != Off {
+		d.Most = max(d.Slack, d.Window/8)
+	}
+	d.Slice = max(ceilDiv(d.Window, perWindow), ceilDiv(d.Window+d.Most, slots-4))
 }
 
 // NeedsRing reports whether meters of this limit keep slices.

@@ -63,7 +63,7 @@ func (m *Meter) openFixed(d *Def, r *Ring, lo, hi int64) {
 // the current window, if it is a fixed one. What our ledger does not explain is charged.
 // If costs are exact it is somebody else's; rough tells that they are not.
 func (m *Meter) ObserveUsed(d *Def, r *Ring, t, made, used int64, rough bool) {
-	ours, known := m.mostUsed(d, r, t, made)
+	ours, known := m.MostUsed(d, r, t, made)
 	if !known || used <= ours || used > MaxAmount {
 		return
 	}
@@ -82,10 +82,10 @@ func (m *Meter) ObserveUsed(d *Def, r *Ring, t, made, used int64, rough bool) {
 	}
 }
 
-// mostUsed returns the most that our ledger can have held at any moment since made: what
+// MostUsed returns the most that our ledger can have held at any moment since made: what
 // came back in the meantime was still counted by an answer that was made before. known is
 // false if that is too long ago to tell.
-func (m *Meter) mostUsed(d *Def, r *Ring, t, made int64) (used int64, known bool) {
+func (m *Meter) MostUsed(d *Def, r *Ring, t, made int64) (used int64, known bool) {
 	switch {
 	case m.isFixed(d):
 		return m.Level, true

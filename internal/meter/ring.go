@@ -7,15 +7,15 @@ package meter
 // drain.
 type Ring struct {
 	Tail  int64       // number of the oldest slice in use
-	Due   int64       // rolling: when the oldest slice stops counting
+	Due   int64       // rolling: when the oldest slice stops counting; bucket: what arrived in the window before the last
 	Sum   int64       // bucket: total in the slices, which is a part of what is held
 	Slack int64       // arrival slack in force; 0: the limit's own
 	Cut   int64       // capacity cut off after unexplained refusals, in 1/1000
 	CutAt int64       // since when; it regains 1% an hour
 	OddAt int64       // the last unexplained refusal
-	Gone  int64       // rolling: all that has come back so far
+	Gone  int64       // rolling: all that has come back so far; bucket: what arrived in the last window that something did
 	marks [marks]mark // rolling: what had come back; bucket: how low it stood
-	last  int64       // rolling: number of the latest mark
+	last  int64       // rolling: number of the latest mark; bucket: number of that window
 	slot  [slots]int64
 }
 
@@ -91,6 +91,37 @@ func (r *Ring) lower(from, to, amount int64) {
 			m.n = max(m.n-amount, 0)
 		}
 	}
+}
+
+// sent counts what arrives at a bucket at t, by whole windows.
+func (r *Ring) sent(d *Def, t, amount int64) {
+	if r == nil {
+		return
+	}
+	if k := t / d.Window; k > r.last {
+		before := r.Gone
+		if k > r.last+1 {
+			before = 0
+		}
+		r.Due, r.Gone, r.last = before, 0, k
+	}
+	r.Gone = min(r.Gone+amount, maxExact)
+}
+
+// Recent returns at least what arrived at a bucket in the window before t.
+func (r *Ring) Recent(d *Def, t int64) int64 {
+	switch t/d.Window - r.last {
+	case 0:
+		return r.Gone + r.Due
+	case 1:
+		return r.Gone
+	}
+	return 0
+}
+
+// Rescale goes on to count what arrives at a bucket in another window.
+func (r *Ring) Rescale(from, to *Def, t int64) {
+	r.Gone, r.Due, r.last = r.Recent(from, t), 0, t/to.Window
 }
 
 func (r *Ring) at(slice int64) *int64 { return &r.slot[uint64(slice)%slots] }

@@ -60,8 +60,8 @@ const (
 		7*maxCount + // lengths of strings
 		2*maxCount // counts of statements and names
 
-	observedFixed = 5 * maxVarint
-	observedLeast = 5
+	observedFixed = 6 * maxVarint
+	observedLeast = 6
 )
 
 func boundOp(op *store.Op) uint64 {
@@ -221,6 +221,7 @@ func appendObserved(dst []byte, list []store.Observed) []byte {
 		dst = appendVarint(dst, o.Remaining)
 		dst = appendVarint(dst, int64(o.ResetIn))
 		dst = appendVarint(dst, int64(o.Slop))
+		dst = appendVarint(dst, o.Whole)
 	}
 	return dst
 }

@@ -122,6 +122,7 @@ func (e *Entry) readObserved(r *reader) []store.Observed {
 			Remaining: r.varint(),
 			ResetIn:   time.Duration(r.varint()),
 			Slop:      time.Duration(r.varint()),
+			Whole:     r.varint(),
 		})
 	}
 	return some(e.observed, from)

@@ -30,6 +30,11 @@ type Facts struct {
 	Cut          int64 // thousandths that such refusals have cut a limit by
 	CutLimit     string
 
+	Recounted   string // a limit whose answers contradict how it was assumed to be counted
+	Assumed     string // how, in words
+	Counted     string // how it is counted now
+	CountedSize string // what to configure to keep that
+
 	Unknown []string // limits whose size is neither configured nor stated yet; one "" if there are no limits at all
 	Use     int      // percent; 0 means 100
 	Audit   Audit
@@ -56,10 +61,10 @@ type Advice struct {
 type topic func(f *Facts) (setting, seen, do string)
 
 // topics are all there are, the most important first.
-var topics = []topic{cycles, unknown, outside, guardOff, contention, breaker, slack, cut, strict, quota}
+var topics = []topic{cycles, unknown, outside, recounted, guardOff, contention, breaker, slack, cut, strict, quota}
 
 // causes are those that explain refusals, the best explanation first.
-var causes = []topic{outside, guardOff, slack, unknown, use}
+var causes = []topic{outside, recounted, guardOff, slack, unknown, use}
 
 // Advise says what is worth changing, the most important first. More than one refusal in a
 // week comes first of all, with the setting that fits best what is known.
@@ -111,6 +116,16 @@ func outside(f *Facts) (setting, seen, do string) {
 	return setting,
 		fmt.Sprintf("somebody else used %.0f%% of the limit %s with the same key", part, f.OutsideLimit),
 		fmt.Sprintf("find out who, and let them pass through this gate, or leave them their part: %s: %.0f%%", setting, reserve)
+}
+
+func recounted(f *Facts) (setting, seen, do string) {
+	if f.Recounted == "" {
+		return
+	}
+	setting = f.of("limits." + f.Recounted)
+	return setting,
+		fmt.Sprintf("answers contradict the assumption that the limit %s is %s: it is counted as %s", f.Recounted, f.Assumed, f.Counted),
+		fmt.Sprintf("that is safe however the provider counts; to start with it, configure %s with %s", setting, f.CountedSize)
 }
 
 func guardOff(f *Facts) (setting, seen, do string) {

@@ -117,7 +117,7 @@ func (p *Pool) recentUse(c *caller) int64 {
 	if in == nil {
 		return 0
 	}
-	d := &p.defs[in.limit]
+	d := p.defOf(in)
 	unit := slices.Index(p.history.units, p.spec.Limits[in.limit].Unit)
 	switch {
 	case d.Kind == meter.Concurrency:

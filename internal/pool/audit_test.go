@@ -46,7 +46,7 @@ func (p *Pool) audit() error {
 	if int64(open) != p.inFlight || waiting != p.queue.Len() {
 		return fmt.Errorf("%d of %d in flight, %d of %d in the queue", open, p.inFlight, waiting, p.queue.Len())
 	}
-	stocks, paces, rings := 0, 0, 0
+	stocks, paces, rings, models := 0, 0, 0, 0
 	var scoped [store.MaxLimits]int32
 	for i := int32(1); i < p.insts.End(); i++ {
 		in := p.insts.At(i)
@@ -66,10 +66,13 @@ func (p *Pool) audit() error {
 		if in.ring != 0 {
 			rings++
 		}
+		if in.model != 0 {
+			models++
+		}
 		if p.shared&(1<<in.limit) == 0 {
 			continue
 		}
-		switch p.defs[in.limit].Kind {
+		switch p.defOf(in).Kind {
 		case meter.Fixed:
 			stocks++
 			for c, used := range p.stocks.At(in.extra).used {
@@ -81,9 +84,9 @@ func (p *Pool) audit() error {
 			paces++
 		}
 	}
-	if stocks != p.stocks.Len() || paces != p.paces.Len() || rings != p.rings.Len() {
-		return fmt.Errorf("%d of %d stocks, %d of %d paces and %d of %d rings are some meter's",
-			stocks, p.stocks.Len(), paces, p.paces.Len(), rings, p.rings.Len())
+	if stocks != p.stocks.Len() || paces != p.paces.Len() || rings != p.rings.Len() || models != p.models.Len() {
+		return fmt.Errorf("%d of %d stocks, %d of %d paces, %d of %d rings and %d of %d models are some meter's",
+			stocks, p.stocks.Len(), paces, p.paces.Len(), rings, p.rings.Len(), models, p.models.Len())
 	}
 	if scoped != p.scoped {
 		return fmt.Errorf("limits have %v scoped meters, and count %v", scoped, p.scoped)

@@ -24,6 +24,7 @@ type inst struct {
 	claim  int64 // what those ahead have claimed, in this pass
 	queued int64 // sum of what waiting tickets want of it
 	scope  names // what it is scoped to
+	model  int32 // how the provider counts, as far as answers have shown; 0: as the limit says
 }
 
 // unscoped is where the one meter of a limit without a scope is: records do not move.
@@ -137,12 +138,15 @@ func (p *Pool) dropInst(i int32) {
 	if in.ring != 0 {
 		p.rings.Free(in.ring)
 	}
-	switch kind := p.defs[in.limit].Kind; {
+	switch kind := p.defOf(in).Kind; {
 	case p.shared&(1<<in.limit) == 0:
 	case kind == meter.Fixed:
 		p.stocks.Free(in.extra)
 	case kind == meter.Rolling:
 		p.paces.Free(in.extra)
+	}
+	if in.model != 0 {
+		p.models.Free(in.model)
 	}
 	p.insts.Free(i)
 }
@@ -231,7 +235,7 @@ func scoped(who *names, per store.Scope) names {
 // touch returns meter i, brought to now, with what its arithmetic needs.
 func (p *Pool) touch(i int32) (*inst, *meter.Def, *meter.Ring) {
 	in := p.insts.At(i)
-	d, r := &p.defs[in.limit], p.ring(in)
+	d, r := p.defOf(in), p.ring(in)
 	in.Advance(d, r, p.now)
 	return in, d, r
 }
@@ -239,10 +243,10 @@ func (p *Pool) touch(i int32) (*inst, *meter.Def, *meter.Ring) {
 // meterOf returns the meter that a charge stands on, as it was last touched.
 func (p *Pool) meterOf(c *charge) (*inst, *meter.Def, *meter.Ring) {
 	if u := &p.unscoped[c.limit]; u.at != nil {
-		return u.at, &p.defs[c.limit], u.ring
+		return u.at, p.defOf(u.at), u.ring
 	}
 	in := p.insts.At(c.inst)
-	return in, &p.defs[c.limit], p.ring(in)
+	return in, p.defOf(in), p.ring(in)
 }
 
 // touchCharge is touch for the meter that a charge stands on.

@@ -64,6 +64,9 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 		}
 		in, d, r := p.touch(at)
 		p.learnSize(at, in, d, l, o.Size)
+		p.fit(in, o, made, tk)
+		p.comesBack(in, o)
+		d = p.defOf(in)
 		current := made >= in.Hi-d.Window // else it may tell of the window before
 		if o.ResetIn >= 0 && l.Kind == store.Fixed {
 			slop := int64(defaultSlop)
@@ -74,11 +77,13 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 			current = in.ObserveReset(d, r, p.now, lo, hi)
 		}
 		whole := o.Size
-		if l.Kind == store.Bucket {
+		if d.Kind == meter.Bucket {
 			whole = in.Cap
 		}
 		if o.Size > 0 && o.Size <= store.MaxAmount && o.Remaining >= 0 && o.Remaining <= whole && (current || !in.IsStock(d)) {
-			in.ObserveUsed(d, r, p.now, made, whole-o.Remaining, l.Rough)
+			rough := l.Rough || p.explained(in, made, whole-o.Remaining)
+			d = p.defOf(in)
+			in.ObserveUsed(d, r, p.now, made, whole-o.Remaining, rough)
 			p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
 		}
 	}
@@ -142,10 +147,12 @@ func (p *Pool) unexplained(tk *ticket, scope store.Scope) {
 		r := p.ring(in)
 		switch {
 		case p.shared&(1<<c.limit) == 0 || r == nil || in.Cap == 0:
-		case in.Outside > 0 || in.Room(&p.defs[c.limit], r) < 0: // that explains it
+		case in.Outside > 0 || in.Room(p.defOf(in), r) < 0: // that explains it
 		case scope&^p.spec.Limits[c.limit].Per != 0: // not what was refused
+		case p.mayBeWindow(in, in.Cap):
+			p.turn(in, p.defOf(in).Window, 0, in.Cap) // a provider that counts a window refuses like this
 		default:
-			r.Odd(&p.defs[c.limit], p.now)
+			r.Odd(p.defOf(in), p.now)
 		}
 	}
 }

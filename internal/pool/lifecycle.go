@@ -320,6 +320,6 @@ func (p *Pool) lapse(tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in := p.insts.At(c.inst)
-		in.Lapse(&p.defs[c.limit], p.ring(in), min(tk.due, p.now), &c.Charge)
+		in.Lapse(p.defOf(in), p.ring(in), min(tk.due, p.now), &c.Charge)
 	}
 }

@@ -297,13 +297,13 @@ func (p *Pool) withhold(limit int, at, part int64) {
 	}
 	for i := int32(1); i < p.insts.End(); i++ {
 		if in := p.insts.At(i); in.used && int(in.limit) == limit {
-			in.Advance(d, p.ring(in), at)
+			in.Advance(p.defOf(in), p.ring(in), at)
 		}
 	}
 	p.setPart(limit, part)
 	for i := int32(1); i < p.insts.End(); i++ {
 		if in := p.insts.At(i); in.used && int(in.limit) == limit {
-			in.Rerate(d)
+			in.Rerate(p.defOf(in))
 		}
 	}
 }

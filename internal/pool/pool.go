@@ -29,6 +29,7 @@ type Pool struct {
 	rings    flat.Slab[meter.Ring]
 	stocks   flat.Slab[stock]
 	paces    flat.Slab[policy.Pace]
+	models   flat.Slab[model]
 	leases   flat.Slab[lease]
 	members  flat.Slab[member]
 	gates    flat.Slab[gateRec]
@@ -155,6 +156,7 @@ func open(space *flat.Space) *Pool {
 	p.rings.Open(space)
 	p.stocks.Open(space)
 	p.paces.Open(space)
+	p.models.Open(space)
 	p.leases.Open(space)
 	p.members.Open(space)
 	p.gates.Open(space)

@@ -110,7 +110,7 @@ func (p *Pool) limitStates() []store.LimitState {
 		}
 		in, d, r := p.touch(i)
 		l := store.LimitState{
-			Limit: int(in.limit), Scope: p.scopeText(in.scope), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
+			Limit: int(in.limit), Scope: p.scopeText(in.scope), Kind: store.Kind(d.Kind), Window: store.Time(d.Window).Sub(0), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
 			Slack: store.Time(meter.SlackOf(d, r)).Sub(0), Light: p.light(in, d, r),
 			Binds: p.shared&(1<<in.limit) != 0 && p.binds(in, d),
 		}

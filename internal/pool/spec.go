@@ -111,14 +111,14 @@ func (p *Pool) resize(limit int) error {
 		}
 		p.touch(i)
 		size := l.Size
-		if in.stated && in.Cap > 0 && p.defs[limit].Kind != 0 {
+		if in.stated && in.Cap > 0 && p.defOf(in).Kind != meter.Bucket {
 			size = min(size, in.Cap)
 			if l.Guess {
 				size = in.Cap
 			}
 		}
 		before := in.Cap
-		if err := in.Resize(&p.defs[limit], size, l.Burst); err != nil {
+		if err := in.Resize(p.defOf(in), size, l.Burst); err != nil {
 			return err
 		}
 		if in.Cap > before {

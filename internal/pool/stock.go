@@ -94,7 +94,7 @@ func (p *Pool) took(tk *ticket, c *charge, in *inst, d *meter.Def) {
 // tookLess corrects what was noted by an amount that was not used after all; negative
 // if it was more.
 func (p *Pool) tookLess(tk *ticket, c *charge, in *inst, amount int64) {
-	switch d := &p.defs[c.limit]; {
+	switch d := p.defOf(in); {
 	case d.Kind == meter.Fixed:
 		if st := p.stockOf(in); in.Hi == 0 || tk.granted >= in.Since {
 			st.used[tk.class] = max(st.used[tk.class]-amount, 0)

@@ -410,5 +410,6 @@ func (tr *trace) drawObserved(op *store.Op) {
 		Remaining: rapid.OneOf(rapid.SampledFrom([]int64{-1, 0, 3, 15}), rapid.Int64Range(0, 500)).Draw(tr.T, "remaining"),
 		ResetIn:   rapid.SampledFrom([]time.Duration{-1, 0, time.Second, 30 * time.Second, 10 * time.Minute}).Draw(tr.T, "reset"),
 		Slop:      rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond}).Draw(tr.T, "slop"),
+		Whole:     rapid.SampledFrom([]int64{0, 0, 0, 25}).Draw(tr.T, "whole"),
 	}}
 }

@@ -1,6 +1,6 @@
 -- Translated from internal/pool by go generate: do not edit.
 local resultAt, resultSlots = 43, 12
-local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
+local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
 local cfg, tree, counts, once, past, sum, unscoped, carry, readLots
 local function begin()
  known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, replies = {}, told = {}, ntold = 0}
@@ -10,22 +10,23 @@ local function begin()
  S_defs = slabOf("B", 8, {})
  S_gates = slabOf("C", 18, {})
  S_hperiods = slabOf("D", 17, {})
- S_insts = slabOf("E", 26, {})
+ S_insts = slabOf("E", 27, {})
  S_leases = slabOf("F", 27, {})
  S_limits = slabOf("G", 13, {}, true)
  S_members = slabOf("H", 8, {})
- S_paces = slabOf("I", 1, {})
- S_qdomains = slabOf("J", 14, {})
- S_qflows = slabOf("K", 17, {})
- S_qlanes = slabOf("L", 384, {})
- S_qmembers = slabOf("M", 10, {})
- S_qspots = slabOf("A'", 3, {})
- S_qwaiters = slabOf("B'", 7, {})
- S_rings = slabOf("C'", 25, {'slot'})
- S_sessions = slabOf("D'", 7, {})
- S_stocks = slabOf("E'", 23, {'ring'})
- S_tickets = slabOf("F'", 112, {})
- S_tnodes = slabOf("G'", 7, {})
+ S_models = slabOf("I", 14, {})
+ S_paces = slabOf("J", 1, {})
+ S_qdomains = slabOf("K", 14, {})
+ S_qflows = slabOf("L", 17, {})
+ S_qlanes = slabOf("M", 384, {})
+ S_qmembers = slabOf("A'", 10, {})
+ S_qspots = slabOf("B'", 3, {})
+ S_qwaiters = slabOf("C'", 7, {})
+ S_rings = slabOf("D'", 25, {'slot'})
+ S_sessions = slabOf("E'", 7, {})
+ S_stocks = slabOf("F'", 23, {'ring'})
+ S_tickets = slabOf("G'", 112, {})
+ S_tnodes = slabOf("H'", 7, {})
  S_counts = slabOf('counts', 15, {})
  S_once = slabOf('once', 159, {'slots'})
  S_past = slabOf('past', 3, {'week'})
@@ -36,7 +37,7 @@ local function begin()
  cfg = ld(S_cfg, '')
  S_tickets.n = 32 + 5 * cfg[2]
  S_qlanes.n = 33 + 39 * cfg[85]
- known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
+ known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
 local largest = 31
 local alone = {__index = function(t, i)
@@ -61,7 +62,7 @@ local function again()
 local function takeUp(k)
  known = k
  local s = k.slabs
- S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27]
+ S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27], s[28]
  cfg = S_cfg['']
  again()
 end
@@ -1048,7 +1049,7 @@ F.pool_Pool_lapse = function(tk)
  for k = 0, tk[24] - 1 do
   local c, c_o = tk, (k)*5+32
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-  F.meter_Meter_Lapse(in_, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
+  F.meter_Meter_Lapse(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
  end
 end
 F.pool_Pool_finish = function(t, tk)
@@ -1090,13 +1091,16 @@ F.pool_Pool_dropInst = function(i)
   slabFree(S_rings, in_[15])
  end
  do
-  local kind = (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[1]
+  local kind = F.pool_Pool_defOf(in_)[1]
   if (band(cfg[5], ((1 * 2^(in_[11])))) == 0) then
   elseif (kind == 2) then
    slabFree(S_stocks, in_[18])
   elseif (kind == 1) then
    slabFree(S_paces, in_[18])
   end
+ end
+ if (in_[27] ~= 0) then
+  slabFree(S_models, in_[27])
  end
  slabFree(S_insts, i)
 end
@@ -1199,7 +1203,7 @@ F.pool_Pool_withhold = function(limit, at, part)
     do
      local in_ = (S_insts[i] or ld(S_insts, i))
      if ((in_[12] ~= 0) and (in_[11] == limit)) then
-      F.meter_Meter_Advance(in_, d, F.pool_Pool_ring(in_), at)
+      F.meter_Meter_Advance(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), at)
      end
     end
    end
@@ -1214,7 +1218,7 @@ F.pool_Pool_withhold = function(limit, at, part)
     do
      local in_ = (S_insts[i] or ld(S_insts, i))
      if ((in_[12] ~= 0) and (in_[11] == limit)) then
-      F.meter_Meter_Rerate(in_, d)
+      F.meter_Meter_Rerate(in_, F.pool_Pool_defOf(in_))
      end
     end
    end
@@ -1651,6 +1655,9 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
    end
    local in_, d, r = F.pool_Pool_touch(at)
    F.pool_Pool_learnSize(at, in_, d, l, o[2])
+   F.pool_Pool_fit(in_, o, made, tk)
+   F.pool_Pool_comesBack(in_, o)
+   d = F.pool_Pool_defOf(in_)
    local current = (made >= (in_[8] - d[4]))
    if ((o[4] >= 0) and (l[2] == 2)) then
     local slop = 1200000
@@ -1661,11 +1668,13 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
     current = F.meter_Meter_ObserveReset(in_, d, r, once[1], lo, hi)
    end
    local whole = o[2]
-   if (l[2] == 0) then
+   if (d[1] == 0) then
     whole = in_[1]
    end
    if (((((o[2] > 0) and (o[2] <= 1099511627776)) and (o[3] >= 0)) and (o[3] <= whole)) and ((current or (not F.meter_Meter_IsStock(in_, d))))) then
-    F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (whole - o[3]), (l[12] ~= 0))
+    local rough = ((l[12] ~= 0) or F.pool_Pool_explained(in_, made, (whole - o[3])))
+    d = F.pool_Pool_defOf(in_)
+    F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (whole - o[3]), rough)
     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
    end
   until true
@@ -1714,10 +1723,12 @@ F.pool_Pool_unexplained = function(tk, scope)
   local r = F.pool_Pool_ring(in_)
   do
    if (((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
-   elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), r) < 0)) then
+   elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
    elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
+   elseif F.pool_Pool_mayBeWindow(in_, in_[1]) then
+    F.pool_Pool_turn(in_, F.pool_Pool_defOf(in_)[4], 0, in_[1])
    else
-    F.meter_Ring_Odd(r, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), once[1])
+    F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1])
    end
   end
  end
@@ -2547,7 +2558,7 @@ F.meter_Meter_Refund = function(m, d, r, t, c, c_o)
 end
 F.pool_Pool_tookLess = function(tk, c, c_o, in_, amount)
  do
-  local d = (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))
+  local d = F.pool_Pool_defOf(in_)
   if (d[1] == 2) then
    do
     local st = F.pool_Pool_stockOf(in_)
@@ -2613,6 +2624,19 @@ F.meter_Meter_Lapse = function(m, d, r, due, c, c_o)
  end
  F.meter_Meter_Bind(m, d, r, due, c, c_o)
 end
+F.pool_Pool_defOf = function(in_)
+ if (in_[27] == 0) then
+  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
+ end
+ local m = (S_models[in_[27]] or ld(S_models, in_[27]))
+ if (not (m[9] ~= 0)) then
+  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
+ end
+ if (m[8] ~= once[in_[11]+144]) then
+  m[8] = once[in_[11]+144]
+ end
+ return m
+end
 F.pool_Pool_ring = function(in_)
  if (in_[15] == 0) then
   return nil
@@ -2640,7 +2664,7 @@ F.pool_Pool_keepFor = function(in_)
 end
 F.pool_Pool_touch = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
- local d, r = (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), F.pool_Pool_ring(in_)
+ local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
@@ -2789,11 +2813,11 @@ F.pool_Pool_meterOf = function(c, c_o)
  do
   local u = unscoped[c[c_o+5]]
   if (u[2] ~= nil) then
-   return u[2], (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), u[3]
+   return u[2], F.pool_Pool_defOf(u[2]), u[3]
   end
  end
  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
- return in_, (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1)), F.pool_Pool_ring(in_)
+ return in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
 end
 F.meter_Meter_Take = function(m, d, r, t, amount, slow)
  local c = {amount,t,0}
@@ -3029,6 +3053,7 @@ end
 F.meter_Meter_add = function(m, d, r, t, amount)
  do
   if (d[1] == 0) then
+   F.meter_Ring_sent(r, d, t, amount)
    F.meter_Meter_fill(m, d, r, amount)
   elseif F.meter_Meter_slices(m, d) then
    local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
@@ -3102,6 +3127,62 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size)
   end
  end
 end
+F.pool_Pool_fit = function(in_, o, made, tk)
+ local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ if ((l[2] ~= 0) or (in_[15] == 0)) then
+  return 
+ end
+ local own = F.pool_ticket_cost(tk, o[1])
+ local s, ok = F.pool_Pool_state(o, l, in_, made, own)
+ if (not ok) then
+  return 
+ end
+ local m = F.pool_Pool_modelOf(in_)
+ local d = F.pool_Pool_defOf(in_)
+ local limit = (S_defs[o[1]+1] or ld(S_defs, o[1]+1))[4]
+ do
+  if (d[1] == 1) then
+   if (s[5] > (d[4] + 2200000)) then
+    F.pool_Pool_turn(in_, s[5], 0, in_[5])
+   end
+  elseif F.pool_statement_within(s, d[4], 2200000) then
+   m[13] = 0
+   F.pool_Pool_prove(m, d, s)
+  elseif F.pool_statement_within(s, limit, 2200000) then
+   F.pool_Pool_stretch(in_, limit)
+  elseif (F.pool_statement_longer(s, limit) ~= 0) then
+   F.pool_Pool_stretch(in_, F.pool_statement_longer(s, limit))
+  else
+   local from, _, _ = F.pool_statement_span(s, d[4], 2200000)
+   do
+    local early = (s[5] < from)
+    if ((((early or (s[5] > (limit + 2200000)))) and (not F.pool_model_doubt(m))) or ((early and (l[4] > 0)) and (not (l[11] ~= 0)))) then
+     return 
+    end
+   end
+   local ours, known = F.meter_Meter_MostUsed(in_, d, F.pool_Pool_ring(in_), once[1], made)
+   if (not known) then
+    ours = (in_[1] + in_[4])
+   end
+   local recent = min((ours - in_[4]), F.meter_Ring_Recent(F.pool_Pool_ring(in_), d, once[1]))
+   F.pool_Pool_turn(in_, (limit > s[5] and limit or s[5]), s[2], max((recent - s[2]), 0))
+  end
+ end
+ m[14] = (once[1] + s[5])
+end
+F.pool_Pool_comesBack = function(in_, o)
+ if (((((in_[27] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then
+  return 
+ end
+ local m, l = (S_models[in_[27]] or ld(S_models, in_[27])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ if ((((not (m[9] ~= 0)) or (m[11] ~= 0)) or (m[1] ~= 1)) or ((l[4] > 0) and (not (l[11] ~= 0)))) then
+  return 
+ end
+ local gone = ((once[1] + quo(o[4], 1000)) + 1200000)
+ if F.meter_Meter_Forget(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), once[1], gone, (o[2] - o[3])) then
+  m[12] = 1
+ end
+end
 F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  local current = false
  if (((((d[1] ~= 2) or (lo < 0)) or (hi < lo)) or (not F.meter_Def_phased(d, (hi - lo)))) or ((hi - t) > (2 * d[4]))) then
@@ -3133,8 +3214,30 @@ end
 F.meter_Meter_IsStock = function(m, d)
  return F.meter_Meter_isFixed(m, d)
 end
+F.pool_Pool_explained = function(in_, made, used)
+ local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ do
+  local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
+  if ((not known) or (used <= ours)) then
+   return false
+  end
+ end
+ if F.pool_Pool_mayBeWindow(in_, used) then
+  F.pool_Pool_turn(in_, d[4], used, 0)
+  return true
+ end
+ if (in_[27] == 0) then
+  return false
+ end
+ local m = (S_models[in_[27]] or ld(S_models, in_[27]))
+ if (((d[1] == 0) or (not (m[12] ~= 0))) or (m[11] ~= 0)) then
+  return false
+ end
+ m[11] = 1
+ return true
+end
 F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
- local ours, known = F.meter_Meter_mostUsed(m, d, r, t, made)
+ local ours, known = F.meter_Meter_MostUsed(m, d, r, t, made)
  if (((not known) or (used <= ours)) or (used > 1099511627776)) then
   return 
  end
@@ -3234,6 +3337,34 @@ F.meter_Meter_Room = function(m, d, r)
   return 1099511627776
  end
  return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
+end
+F.pool_Pool_mayBeWindow = function(in_, used)
+ local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ if (((d[1] ~= 0) or (r == nil)) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
+  return false
+ end
+ if (in_[27] == 0) then
+  return true
+ end
+ local m = (S_models[in_[27]] or ld(S_models, in_[27]))
+ return ((not (m[10] ~= 0)) and (((m[14] == 0) or (m[13] > 0))))
+end
+F.pool_Pool_turn = function(in_, window, seen, unseen)
+ local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
+ local m = F.pool_Pool_modelOf(in_)
+ local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 8)
+ d[1], d[4] = 1, window
+ F.meter_Def_Reslice(d)
+ if ((band(cfg[5], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
+  in_[18] = slabNew(S_paces)
+ end
+ if ((l[4] > 0) and (not (l[11] ~= 0))) then
+  in_[1] = (in_[1] < l[4] and in_[1] or l[4])
+ end
+ F.meter_Meter_Turn(in_, F.pool_Pool_defOf(in_), d, F.pool_Pool_ring(in_), once[1], (seen < in_[1] and seen or in_[1]), (unseen < in_[1] and unseen or in_[1]))
+ move(m, 0, d, 0, 8)
+ m[9] = 1
+ m[13] = 0
 end
 F.meter_Ring_Odd = function(r, d, t)
  if ((r == nil) or (d[2] == 2)) then
@@ -3909,6 +4040,7 @@ F.meter_Meter_settlePending = function(m, d, r, t)
     local c, c_o = F.meter_Ring_at(r, r[1])
     if (c[c_o+1] > 0) then
      F.meter_Meter_drain(m, d, (((r[1] + 1)) * d[5]))
+     F.meter_Ring_sent(r, d, (((r[1] + 1)) * d[5]), c[c_o+1])
      F.meter_Meter_fill(m, d, r, c[c_o+1])
      m[4] = (m[4] - c[c_o+1])
      r[3] = (r[3] - c[c_o+1])
@@ -4387,6 +4519,22 @@ end
 F.meter_Ring_at = function(r, slice)
  return r.slot, (u64(slice) % 512)
 end
+F.meter_Ring_sent = function(r, d, t, amount)
+ if (r == nil) then
+  return 
+ end
+ do
+  local k = quo(t, d[4])
+  if (k > r[25]) then
+   local before = r[8]
+   if (k > (r[25] + 1)) then
+    before = 0
+   end
+   r[2], r[8], r[25] = before, 0, k
+  end
+ end
+ r[8] = min((r[8] + amount), 4503599627370496)
+end
 F.meter_Meter_fill = function(m, d, r, amount)
  F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
  m[5] = (m[5] + amount)
@@ -4419,6 +4567,163 @@ F.meter_Meter_Resize = function(m, d, size, burst)
  m[1], m[2], m[3] = burst, n, w
  F.meter_Meter_clamp(m, d)
  return nil
+end
+F.pool_Pool_state = function(o, l, in_, made, own)
+ local s = {o[2],(o[2] - o[3]),0,0,quo(o[4], 1000),(once[1] - made),0}
+ if (o[6] > 0) then
+  s[1] = o[6]
+ end
+ if ((((((((o[4] <= 0) or (o[2] <= 0)) or (o[2] > 1099511627776)) or (o[3] < 0)) or (o[3] >= o[2])) or (s[1] < o[2])) or (s[1] > 1099511627776)) or (in_[1] ~= o[2])) then
+  return copy_(s, 0, 7), false
+ end
+ if (((l[4] > 0) and (not (l[11] ~= 0))) and (l[5] ~= l[4])) then
+  return copy_(s, 0, 7), false
+ end
+ s[7] = (((s[5] % 1000000) ~= 0)) and 1 or 0
+ s[3], s[4] = max((s[2] - 1), (own < s[2] and own or s[2])), s[2]
+ if ((l[12] ~= 0) and (s[1] >= 10000)) then
+  s[3], s[4] = max((s[2] - 1000), 0), min((s[2] + 1000), s[1])
+ end
+ return copy_(s, 0, 7), true
+end
+F.pool_Pool_modelOf = function(in_)
+ if (in_[27] == 0) then
+  in_[27] = slabNew(S_models)
+  local t1_ = (S_models[in_[27]] or ld(S_models, in_[27]))
+  move(t1_, 0, (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 8)
+ end
+ return (S_models[in_[27]] or ld(S_models, in_[27]))
+end
+F.pool_statement_within = function(s, window, off)
+ local from, to, ok = F.pool_statement_span(s, window, off)
+ return ((ok and (s[5] >= from)) and (s[5] <= to))
+end
+F.pool_Pool_prove = function(m, d, s)
+ if ((m[14] == 0) or (s[5] >= (d[4] - 4400000))) then
+  return 
+ end
+ local apart = (max(((once[1] + s[5]) - m[14]), ((m[14] - once[1]) - s[5])) % d[4])
+ if (min(apart, (d[4] - apart)) > (4400000 + s[6])) then
+  m[10] = 1
+ end
+end
+F.pool_Pool_stretch = function(in_, window)
+ local m = F.pool_Pool_modelOf(in_)
+ local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 8)
+ d[4] = window
+ if (not F.meter_Meter_Resize(in_, d, in_[1], in_[1])) then
+  F.meter_Ring_Rescale(F.pool_Pool_ring(in_), F.pool_Pool_defOf(in_), d, once[1])
+  move(m, 0, d, 0, 8)
+  m[9] = ((window ~= (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4])) and 1 or 0
+  m[13] = 0
+  m[10] = 0
+ end
+end
+F.pool_statement_longer = function(s, than)
+ local off = 2200000
+ if (s[7] ~= 0) then
+  off = 50000
+ end
+ if ((s[5] < (8 * off)) or (s[4] > (s[3] + quo(s[3], 4)))) then
+  return 0
+ end
+ local window = 60000000
+ do
+  while ((window <= than) or (not F.pool_statement_within(s, window, off))) do
+   do
+    local t1_ = window
+    if t1_ == 60000000 then
+     window = 3600000000
+    elseif t1_ == 3600000000 then
+     window = 86400000000
+    else
+     return 0
+    end
+   end
+  end
+ end
+ return window
+end
+F.pool_statement_span = function(s, window, off)
+ local from = 0
+ local to = 0
+ local ok = false
+ local t1_, t2_ = F.meter_DrainTime(s[1], window, s[3])
+ from = t1_
+ ok = t2_
+ if (not ok) then
+  return 0, 0, false
+ end
+ local t3_, t4_ = F.meter_DrainTime(s[1], window, s[4])
+ to = t3_
+ ok = t4_
+ return ((from - off) - s[6]), (to + off), ok
+end
+F.pool_model_doubt = function(m)
+ m[13] = (m[13] + 1)
+ return (m[13] >= 2)
+end
+F.meter_Meter_MostUsed = function(m, d, r, t, made)
+ local used = 0
+ local known = false
+ do
+  if F.meter_Meter_isFixed(m, d) then
+   return m[5], true
+  elseif F.meter_Meter_slices(m, d) then
+   local gone, ok = F.meter_Ring_goneSince(r, made)
+   return ((m[5] + m[4]) + gone), ok
+  elseif (((d[1] == 0) and (m[2] > 0)) and ((t - made) < quo(4503599627370496, m[2]))) then
+   return ((m[5] + m[4]) + F.meter_ceilDiv((((t - made)) * m[2]), m[3])), true
+  else
+   return 0, false
+  end
+ end
+ return used, known
+end
+F.meter_Ring_Recent = function(r, d, t)
+ do
+  local t1_ = (quo(t, d[4]) - r[25])
+  if t1_ == 0 then
+   return (r[8] + r[2])
+  elseif t1_ == 1 then
+   return r[8]
+  end
+ end
+ return 0
+end
+F.meter_Meter_Forget = function(m, d, r, t, gone, used)
+ local back = quo(((gone - d[4])), d[5])
+ if (((not F.meter_Meter_slices(m, d)) or (gone < t)) or (back < r[1])) then
+  return false
+ end
+ local now_ = quo(t, d[5])
+ local stay = (m[5] - used)
+ do
+  local k = (now_ + 1)
+  while (k < (r[1] + 512)) do
+   do
+    stay = (stay - far(1, F.meter_Ring_at(r, k)))
+   end
+   k = (k + 1)
+  end
+ end
+ local moved = 0
+ do
+  local k = now_
+  while (k > back) do
+   do
+    local c, c_o = F.meter_Ring_at(r, k)
+    local part = (c[c_o+1] - min((stay > 0 and stay or 0), c[c_o+1]))
+    stay = (stay - c[c_o+1])
+    c[c_o+1] = (c[c_o+1] - part)
+    moved = (moved + part)
+   end
+   k = (k - 1)
+  end
+ end
+ local t1_, t1_o = F.meter_Ring_at(r, back)
+ t1_[t1_o+1] = (t1_[t1_o+1] + moved)
+ return (moved > 0)
 end
 F.meter_Def_phased = function(d, width)
  return ((2 * (width > d[6] and width or d[6])) <= d[4])
@@ -4461,23 +4766,6 @@ F.meter_Meter_moveReset = function(m, d, r, t, lo, hi)
   m[6] = max(m[6], (m[5] - m[4]))
  end
  m[7], m[8] = lo, hi
-end
-F.meter_Meter_mostUsed = function(m, d, r, t, made)
- local used = 0
- local known = false
- do
-  if F.meter_Meter_isFixed(m, d) then
-   return m[5], true
-  elseif F.meter_Meter_slices(m, d) then
-   local gone, ok = F.meter_Ring_goneSince(r, made)
-   return ((m[5] + m[4]) + gone), ok
-  elseif (((d[1] == 0) and (m[2] > 0)) and ((t - made) < quo(4503599627370496, m[2]))) then
-   return ((m[5] + m[4]) + F.meter_ceilDiv((((t - made)) * m[2]), m[3])), true
-  else
-   return 0, false
-  end
- end
- return used, known
 end
 F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
  if (r[2] <= 0) then
@@ -4538,6 +4826,39 @@ F.gate_Gate_pause = function(g, t, end_, quiet)
 end
 F.meter_Meter_Open = function(m, d, r)
  return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
+end
+F.meter_Def_Reslice = function(d)
+ if (d[2] ~= 2) then
+  d[7] = max(d[6], quo(d[4], 8))
+ end
+ d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv((d[4] + d[7]), 508))
+end
+F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen)
+ if (from[1] == 0) then
+  unseen = (unseen + r[3])
+  m[4] = (m[4] - r[3])
+ end
+ do
+  local k = r[1]
+  while (k < (r[1] + 512)) do
+   do
+    local t1_, t1_o = F.meter_Ring_at(r, k)
+    t1_[t1_o+1] = 0
+   end
+   k = (k + 1)
+  end
+ end
+ for k = 0, 8 - 1 do
+  r[(k)*2+9], r[(k)*2+10] = 0, 0
+ end
+ r[3], r[2], r[8], r[25] = 0, 0, 0, 0
+ r[1] = quo(((t - to[4])), to[5])
+ m[2], m[3], m[6], m[7], m[8], m[9], m[10] = 0, 0, 0, 0, 0, 0, t
+ m[5] = (seen + unseen)
+ local t3_, t3_o = F.meter_Ring_at(r, quo(t, to[5]))
+ t3_[t3_o+1] = (t3_[t3_o+1] + seen)
+ local t4_, t4_o = F.meter_Ring_at(r, quo(((t + F.meter_Ring_slack(r, to))), to[5]))
+ t4_[t4_o+1] = (t4_[t4_o+1] + unseen)
 end
 F.order_Queue_findLane = function(key)
  local h = F.order_LaneKey_hash(key)
@@ -5191,8 +5512,15 @@ F.meter_Rate = function(size, window, capacity)
  end
  return n, w, nil
 end
-F.meter_ceilDiv = function(a, b)
- return quo((((a + b) - 1)), b)
+F.meter_Ring_Rescale = function(r, from, to, t)
+ r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, quo(t, to[4])
+end
+F.meter_DrainTime = function(size, window, amount)
+ local n, w, err = F.meter_Rate(size, window, size)
+ if (err and true or false) then
+  return 0, false
+ end
+ return F.meter_ceilDiv((amount * w), n), true
 end
 F.meter_Ring_goneSince = function(r, t)
  do
@@ -5213,6 +5541,9 @@ F.meter_Ring_goneSince = function(r, t)
   end
  end
  return 0, false
+end
+F.meter_ceilDiv = function(a, b)
+ return quo((((a + b) - 1)), b)
 end
 F.policy_Breaker_at = function(b, b_o, i)
  return copy_(b.ring, ((((b[b_o+11] + i)) % 64))*2, 2)
@@ -5565,7 +5896,8 @@ end
 -- look brings a limit to now and finds out how much room it has, once for a batch.
 local function look(l)
  local u = unscoped[l]
- local m, d, r = u[2], S_defs[l + 1] or ld(S_defs, l + 1), u[3]
+ local m, r = u[2], u[3]
+ local d = F.pool_Pool_defOf(m)
  F.meter_Meter_Advance(m, d, r, once[1])
  local kind, guard, late = d[1], d[2], d[3]
  local way = held
@@ -5583,7 +5915,8 @@ local function settleUp()
  local now = once[1]
  for l in pairs(rooms) do
   local u = unscoped[l]
-  local m, d, r, take, bind, way = u[2], S_defs[l + 1], u[3], taken[l], bound[l], ways[l]
+  local m, r, take, bind, way = u[2], u[3], taken[l], bound[l], ways[l]
+  local d = F.pool_Pool_defOf(m)
   if take ~= 0 then
    m[17] = floor(now / 1048576)
    if way == off then

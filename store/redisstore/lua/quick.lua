@@ -34,7 +34,8 @@ end
 -- look brings a limit to now and finds out how much room it has, once for a batch.
 local function look(l)
  local u = unscoped[l]
- local m, d, r = u[2], S_defs[l + 1] or ld(S_defs, l + 1), u[3]
+ local m, r = u[2], u[3]
+ local d = F.pool_Pool_defOf(m)
  F.meter_Meter_Advance(m, d, r, once[@once.now])
  local kind, guard, late = d[@def.Kind], d[@def.Guard], d[@def.Late]
  local way = held
@@ -52,7 +53,8 @@ local function settleUp()
  local now = once[@once.now]
  for l in pairs(rooms) do
   local u = unscoped[l]
-  local m, d, r, take, bind, way = u[2], S_defs[l + 1], u[3], taken[l], bound[l], ways[l]
+  local m, r, take, bind, way = u[2], u[3], taken[l], bound[l], ways[l]
+  local d = F.pool_Pool_defOf(m)
   if take ~= 0 then
    m[@inst.seen] = floor(now / 1048576)
    if way == off then

@@ -1,0 +1,273 @@
+package pool
+
+import (
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/store"
+)
+
+// model is what answers have shown of how the provider counts. A bucket is what a preset assumes. An
+// answer that states limit, remaining and reset tells more: the reset is when everything is back, and
+//
+//	a bucket      needs (limit - remaining) / limit of a window for that,
+//	a rolling one needs a whole window after its youngest request,
+//	a fixed one   needs the time to its reset, which does not move.
+//
+// Where answers fit a bucket with a longer window, that window counts. Where they fit no bucket, the
+// meter becomes a rolling window, which is safe for all three (see [meter.Meter.Turn]).
+type model struct {
+	meter.Def       // it counts instead of the limit's own
+	differs   bool  // it does
+	proven    bool  // the answers fit a bucket, and no window of this length
+	plain     bool  // stated resets were too early: charges stand for a whole window
+	early     bool  // a charge has come back at a stated reset
+	doubts    uint8 // answers in a row that did not fit
+	resetAt   int64 // stated last; 0: never
+}
+
+// defOf returns what the arithmetic needs to count a meter.
+func (p *Pool) defOf(in *inst) *meter.Def {
+	if in.model == 0 {
+		return &p.defs[in.limit]
+	}
+	m := p.models.At(in.model)
+	if !m.differs {
+		return &p.defs[in.limit]
+	}
+	if m.Part != p.parts[in.limit] {
+		m.Part = p.parts[in.limit]
+	}
+	return &m.Def
+}
+
+const (
+	// resetError is how far a stated reset may be off. It is rounded to a second, and so is the
+	// Date that it is compared with.
+	resetError = 2_200_000
+	// fineError is the same for a reset that states a fraction of a second.
+	fineError = 50_000
+	// enoughDoubts is how many answers in a row must not fit where one could be a mistake.
+	enoughDoubts = 2
+	// roundedFrom is the size from which providers round what remains to thousands.
+	roundedFrom = 10_000
+)
+
+// statement is what an answer states of a limit, in the terms of a bucket.
+type statement struct {
+	size        int64 // the provider's, all of it
+	used        int64
+	least, most int64 // of it that is missing: a bucket states whole units
+	in          int64 // microseconds to the reset
+	late        int64 // how long the answer may have been under way
+	fine        bool
+}
+
+// state reads a statement, false if it does not tell how the limit is counted.
+func (p *Pool) state(o *store.Observed, l *store.Limit, in *inst, made, own int64) (statement, bool) {
+	s := statement{size: o.Size, used: o.Size - o.Remaining, in: o.ResetIn.Microseconds(), late: p.now - made}
+	if o.Whole > 0 {
+		s.size = o.Whole
+	}
+	if o.ResetIn <= 0 || o.Size <= 0 || o.Size > store.MaxAmount || o.Remaining < 0 || o.Remaining >= o.Size ||
+		s.size < o.Size || s.size > store.MaxAmount || in.Cap != o.Size {
+		return s, false
+	}
+	if l.Size > 0 && !l.Guess && l.Burst != l.Size {
+		return s, false // a burst of its own: the provider states the one or the other
+	}
+	s.fine = s.in%second != 0
+	s.least, s.most = max(s.used-1, min(own, s.used)), s.used
+	if l.Rough && s.size >= roundedFrom {
+		s.least, s.most = max(s.used-1000, 0), min(s.used+1000, s.size)
+	}
+	return s, true
+}
+
+// span returns the earliest and the latest reset that a bucket with this window would state.
+func (s *statement) span(window, off int64) (from, to int64, ok bool) {
+	from, ok = meter.DrainTime(s.size, window, s.least)
+	if !ok {
+		return 0, 0, false
+	}
+	to, ok = meter.DrainTime(s.size, window, s.most)
+	return from - off - s.late, to + off, ok
+}
+
+// within reports whether a bucket with this window would state what the answer states, to within off.
+func (s *statement) within(window, off int64) bool {
+	from, to, ok := s.span(window, off)
+	return ok && s.in >= from && s.in <= to
+}
+
+// longer returns the common window, longer than that of the limit, of a bucket that would state this; 0 if there
+// is none or the answer is too coarse to tell.
+func (s *statement) longer(than int64) int64 {
+	off := int64(resetError)
+	if s.fine {
+		off = fineError
+	}
+	if s.in < 8*off || s.most > s.least+s.least/4 {
+		return 0
+	}
+	window := int64(minute)
+	for window <= than || !s.within(window, off) {
+		switch window {
+		case minute:
+			window = 60 * minute
+		case 60 * minute:
+			window = 24 * 60 * minute
+		default:
+			return 0
+		}
+	}
+	return window
+}
+
+// fit compares a statement with the bucket that a meter is counted as, and changes how it is counted
+// if they do not agree. The meter has been touched.
+func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
+	l := &p.spec.Limits[o.Limit]
+	if l.Kind != store.Bucket || in.ring == 0 {
+		return
+	}
+	own := tk.cost(o.Limit)
+	s, ok := p.state(o, l, in, made, own)
+	if !ok {
+		return
+	}
+	m := p.modelOf(in)
+	d := p.defOf(in)
+	limit := p.defs[o.Limit].Window
+	switch {
+	case d.Kind == meter.Rolling:
+		if s.in > d.Window+resetError { // no window forgets later than its length
+			p.turn(in, s.in, 0, in.Level)
+		}
+	case s.within(d.Window, resetError):
+		m.doubts = 0
+		p.prove(m, d, &s)
+	case s.within(limit, resetError):
+		p.stretch(in, limit)
+	case s.longer(limit) != 0:
+		p.stretch(in, s.longer(limit))
+	default:
+		from, _, _ := s.span(d.Window, resetError)
+		// A reset that comes too soon is no danger, and one beyond the window may be a mistake.
+		if early := s.in < from; (early || s.in > limit+resetError) && !m.doubt() || early && l.Size > 0 && !l.Guess {
+			return
+		}
+		ours, known := in.MostUsed(d, p.ring(in), p.now, made)
+		if !known {
+			ours = in.Cap + in.Held
+		}
+		recent := min(ours-in.Held, p.ring(in).Recent(d, p.now))
+		p.turn(in, max(limit, s.in), s.used, max(recent-s.used, 0))
+	}
+	m.resetAt = p.now + s.in
+}
+
+// doubt counts an answer that does not fit, and reports whether there have been enough.
+func (m *model) doubt() bool {
+	m.doubts++
+	return m.doubts >= enoughDoubts
+}
+
+// prove notes an answer that fits a bucket and no window: right after a request a rolling one would
+// need all of its length, and the resets of a fixed one lie whole windows apart.
+func (p *Pool) prove(m *model, d *meter.Def, s *statement) {
+	if m.resetAt == 0 || s.in >= d.Window-2*resetError {
+		return
+	}
+	apart := max(p.now+s.in-m.resetAt, m.resetAt-p.now-s.in) % d.Window
+	if min(apart, d.Window-apart) > 2*resetError+s.late {
+		m.proven = true
+	}
+}
+
+func (p *Pool) modelOf(in *inst) *model {
+	if in.model == 0 {
+		in.model = p.models.New()
+		p.models.At(in.model).Def = p.defs[in.limit]
+	}
+	return p.models.At(in.model)
+}
+
+// stretch gives a bucket another window. What is charged drains at the new rate.
+func (p *Pool) stretch(in *inst, window int64) {
+	m := p.modelOf(in)
+	d := p.defs[in.limit]
+	d.Window = window
+	if in.Resize(&d, in.Cap, in.Cap) == nil {
+		p.ring(in).Rescale(p.defOf(in), &d, p.now)
+		m.Def, m.differs, m.doubts, m.proven = d, window != p.defs[in.limit].Window, 0, false
+	}
+}
+
+// turn makes a meter a rolling window. The provider has seen what may still count, and may not have seen
+// the rest of what was bound.
+func (p *Pool) turn(in *inst, window, seen, unseen int64) {
+	l := &p.spec.Limits[in.limit]
+	m := p.modelOf(in)
+	d := p.defs[in.limit]
+	d.Kind, d.Window = meter.Rolling, window
+	d.Reslice()
+	if p.shared&(1<<in.limit) != 0 && p.defOf(in).Kind != meter.Rolling {
+		in.extra = p.paces.New()
+	}
+	if l.Size > 0 && !l.Guess {
+		in.Cap = min(in.Cap, l.Size)
+	}
+	in.Turn(p.defOf(in), &d, p.ring(in), p.now, min(seen, in.Cap), min(unseen, in.Cap))
+	m.Def, m.differs, m.doubts = d, true, 0
+}
+
+// explained reports that a provider counts more than the ledger because it counts in another way, and not because
+// somebody else uses the limit. The meter is counted in a way that is safe from then on.
+func (p *Pool) explained(in *inst, made, used int64) bool {
+	d, r := p.defOf(in), p.ring(in)
+	if ours, known := in.MostUsed(d, r, p.now, made); !known || used <= ours {
+		return false
+	}
+	if p.mayBeWindow(in, used) {
+		p.turn(in, d.Window, used, 0)
+		return true
+	}
+	if in.model == 0 {
+		return false
+	}
+	m := p.models.At(in.model)
+	if d.Kind == meter.Bucket || !m.early || m.plain {
+		return false
+	}
+	m.plain = true // charges came back too early, at stated resets
+	return true
+}
+
+// mayBeWindow reports whether our own requests explain used if the provider counts a window, where a meter is counted as a
+// bucket and nothing shows that it is one.
+func (p *Pool) mayBeWindow(in *inst, used int64) bool {
+	d, r := p.defOf(in), p.ring(in)
+	if d.Kind != meter.Bucket || r == nil || used > r.Recent(d, p.now)+in.Held {
+		return false
+	}
+	if in.model == 0 {
+		return true
+	}
+	m := p.models.At(in.model)
+	return !m.proven && (m.resetAt == 0 || m.doubts > 0)
+}
+
+// comesBack notes when the provider will have forgotten what it states as used, where a meter has become
+// a rolling window and its size is the provider's.
+func (p *Pool) comesBack(in *inst, o *store.Observed) {
+	if in.model == 0 || o.ResetIn < 0 || o.Size <= 0 || o.Remaining < 0 || o.Remaining > o.Size {
+		return
+	}
+	m, l := p.models.At(in.model), &p.spec.Limits[o.Limit]
+	if !m.differs || m.plain || m.Kind != meter.Rolling || l.Size > 0 && !l.Guess {
+		return
+	}
+	gone := p.now + o.ResetIn.Microseconds() + defaultSlop
+	if in.Forget(p.defOf(in), p.ring(in), p.now, gone, o.Size-o.Remaining) {
+		m.early = true
+	}
+}
