@@ -121,11 +121,12 @@ func TestProbeGoesToTheHighestClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowd{tb: t, gate: open(t, bucket(1, time.Second, 1))}
 		pass(t, c.gate, from("nobody"))
+		time.Sleep(5 * time.Second) // or a window of a second would explain the refusal
 		c.send("refused", classed("a", sluice.P0), 0, sluice.VerdictThrottled)
 		c.send("p0", classed("a", sluice.P0), 0, sluice.VerdictOK)
 		time.Sleep(2 * time.Second) // p0 has had its share of this busy period
 		c.send("p2", classed("b", sluice.P2), 0, sluice.VerdictOK)
-		c.wantEntries("refused 1s", "p0 1m1s", "p2 1m2s")
+		c.wantEntries("refused 5s", "p0 1m5s", "p2 1m6s")
 	})
 }
 

@@ -149,7 +149,7 @@ func (p *Pool) unexplained(tk *ticket, scope store.Scope) {
 		case p.shared&(1<<c.limit) == 0 || r == nil || in.Cap == 0:
 		case in.Outside > 0 || in.Room(p.defOf(in), r) < 0: // that explains it
 		case scope&^p.spec.Limits[c.limit].Per != 0: // not what was refused
-		case p.mayBeWindow(in, in.Cap):
+		case p.mayBeWindow(in, in.Cap+c.Amount): // without the request that was refused
 			p.turn(in, p.defOf(in).Window, 0, in.Cap) // a provider that counts a window refuses like this
 		default:
 			r.Odd(p.defOf(in), p.now)

@@ -41,6 +41,21 @@ func observations(s *suite) {
 			m.Errorf("size %d, want 9: the provider has changed its mind", l.Size)
 		}
 	})
+	bucket := store.Limit{Kind: store.Bucket, Window: time.Minute}
+	s.test("a bucket's window is learned from limit, remaining and reset", spec(bucket), func(m *member) {
+		id := m.take(want("a", 1))
+		m.answered(store.Op{ID: id, Verdict: store.VerdictOK, Observed: states(0, 10_000, 9_999, 8640*time.Millisecond)})
+		if l := m.limit(0); l.Kind != store.Bucket || l.Window != 24*time.Hour || l.Size != 10_000 {
+			m.Errorf("%d in %v as %v, want 10000 in a day as a bucket", l.Size, l.Window, l.Kind)
+		}
+	})
+	s.test("a bucket that answers contradict is counted as a rolling window", spec(bucket), func(m *member) {
+		id := m.take(want("a", 1))
+		m.answered(store.Op{ID: id, Verdict: store.VerdictOK, Observed: states(0, 10, 9, time.Minute)})
+		if l := m.limit(0); l.Kind != store.Rolling || l.Window != time.Minute || l.Used != 1 || l.Outside != 0 {
+			m.Errorf("%d used, %d of it by others, in %v as %v; want 1 in a minute as a rolling window", l.Used, l.Outside, l.Window, l.Kind)
+		}
+	})
 	guess := hour(10)
 	guess.Guess = true
 	s.test("a size that is a guess gives way to what is stated", spec(guess), func(m *member) {

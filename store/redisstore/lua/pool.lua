@@ -1725,7 +1725,7 @@ F.pool_Pool_unexplained = function(tk, scope)
    if (((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
    elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
    elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
-   elseif F.pool_Pool_mayBeWindow(in_, in_[1]) then
+   elseif F.pool_Pool_mayBeWindow(in_, (in_[1] + c[c_o+1])) then
     F.pool_Pool_turn(in_, F.pool_Pool_defOf(in_)[4], 0, in_[1])
    else
     F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1])
