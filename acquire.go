@@ -78,6 +78,8 @@ type resource struct {
 	price        func(model string, usage []Amount) (int64, bool)
 	paid         bool
 
+	watched bool // the store notices by itself when this process is gone
+	beats   beats
 	session atomic.Uint64 // ours, from the first time that somebody waited
 	line    line
 }
@@ -121,6 +123,9 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 		r.quick, _ = r.pool.(store.Quick)
 		r.later, _ = r.pool.(store.Later)
 	}
+	if w, ok := r.pool.(store.Watcher); ok {
+		r.watched = w.Watches()
+	}
 	r.tellOutages()
 	r.line.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.line.decided)
@@ -129,6 +134,11 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 
 func (r *resource) close() error {
 	r.line.close()
+	if gone := r.beats.close(); len(gone) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), beatWithin)
+		_ = r.pool.Apply(ctx, gone) // if this fails, silence says the same
+		cancel()
+	}
 	return r.pool.Close()
 }
 
@@ -196,8 +206,10 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 	case err != nil:
 	case res.State == store.Granted:
 		t.set(r, res)
+		t.hold(req)
 	case res.State == store.Waiting:
 		r.session.Store(res.ID.Session)
+		r.alive(res.ID.Session)
 		if r.events != nil && r.noteWhy(ctx, res, t) {
 			break
 		}
@@ -236,6 +248,7 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 			return r.failed(ctx, req, err)
 		case res.State == store.Granted:
 			t.set(r, &res)
+			t.hold(req)
 			return nil
 		case res.State != store.Waiting:
 			return errAgain

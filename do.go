@@ -25,6 +25,7 @@ func (g *Gate) Do(ctx context.Context, req Request, send func(ctx context.Contex
 		return err
 	}
 	d := doing{gate: g, resource: r, req: req, start: time.Now()}
+	d.req.Tied = true
 	for {
 		again, err := d.once(ctx, send)
 		if !again {
@@ -91,7 +92,10 @@ func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err e
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	if err = t.Renew(ctx); err != nil {
-		_ = t.Cancel() // the store may hear of it later; else its time to live ends it
+		_ = t.Cancel()                // the store may hear of it later; else its time to live ends it
+		if errors.Is(err, ErrEnded) { // this process was taken for dead
+			err = d.resource.acquire(ctx, &d.req, max(time.Until(until), 1), &t)
+		}
 	}
 	return t, err
 }

@@ -42,6 +42,10 @@ type Request struct {
 	Spent bool
 	// TTL is how long the ticket lives if it is never closed. 0 means the resource's.
 	TTL time.Duration
+	// Tied says that this process sends the request itself: if the process dies, the ticket ends within 15 s and not only
+	// when its TTL is over. [Gate.Do] and sluicehttp.Transport set it. Leave it unset for a ticket that another process
+	// ends by its id.
+	Tied bool
 }
 
 // Amount is a number of some unit.
@@ -74,6 +78,7 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 		op.User = who.user
 	}
 	op.Retry, op.TTL, op.Emergency, op.Spent = req.Retry, req.TTL, req.Emergency, req.Spent
+	op.Tie = r.tie(req)
 	if req.Emergency && op.Class != 0 {
 		return &Error{
 			Err: ErrClass, Resource: r.name, Agent: req.Agent, cause: ErrInvalid, Hint: "ask without it, or as " + r.plan.classes[0].Name,

@@ -17,12 +17,21 @@ type Ticket struct {
 	id       store.ID
 	granted  store.Time
 	waited   time.Duration
+	tied     bool   // to the beats of this process
 	note     *note  // nil where nothing is recorded
 	money    *money // nil where nothing is paid
 }
 
 func (t *Ticket) set(r *resource, res *store.Result) {
 	t.resource, t.id, t.granted, t.waited = r, res.ID, res.GrantedAt, res.Waited
+}
+
+// hold notes that this process has the ticket of a request.
+func (t *Ticket) hold(req *Request) {
+	if r := t.resource; req.Tied && !r.watched {
+		t.tied = true
+		r.alive(t.id.Session)
+	}
 }
 
 // ID names the ticket, in logs and to other processes.
@@ -56,7 +65,12 @@ func (t Ticket) GrantedAt() time.Time {
 // anything is sent.
 func (t Ticket) Stale() bool {
 	r := t.resource
-	return r != nil && r.slack > 0 && !r.observe && r.pool.Now().Sub(t.granted) > r.slack/2
+	if r == nil || r.observe || r.slack == 0 && !t.tied {
+		return false
+	}
+	age := r.pool.Now().Sub(t.granted)
+	// A process that was stopped, or cut off from its store, may have been taken for dead.
+	return r.slack > 0 && age > r.slack/2 || t.tied && age > store.SessionLife/2
 }
 
 // Renew exchanges an unsent ticket for a fresh one in one step. It keeps its place; it

@@ -68,7 +68,10 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 	}
 	if err == nil && ticket.Stale() {
 		if err = ticket.Renew(wait); err != nil {
-			_ = ticket.Cancel() // if the store could not be asked, it still has it
+			_ = ticket.Cancel()                  // if the store could not be asked, it still has it
+			if errors.Is(err, sluice.ErrEnded) { // this process was taken for dead
+				ticket, err = f.t.Gate.Acquire(wait, f.ask)
+			}
 		}
 	}
 	if err != nil {
@@ -175,6 +178,9 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 		if err = a.ticket.Renew(a.ctx); err != nil {
 			_ = a.ticket.Cancel()
 			a.ticket = sluice.Ticket{}
+			if errors.Is(err, sluice.ErrEnded) { // this process was taken for dead
+				a.ticket, err = a.f.acquire(a.ctx, a.f.latest())
+			}
 		}
 	}
 	if err != nil {

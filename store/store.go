@@ -309,6 +309,29 @@ type Spec struct {
 	Look bool
 }
 
+// Tie says what becomes of a ticket when its session ends first.
+type Tie uint8
+
+// The ties. Whoever sends the request itself ties its ticket, so that a process that dies blocks no limit for the whole TTL.
+const (
+	TieNone Tie = iota // the ticket lives for its TTL: for tickets that another process ends by their ids
+	TieBeat            // the ticket ends with a session that was not heard of for SessionLife; see OpPoll and Op.Alive
+	TieGone            // the ticket ends when OpGone says that the session is gone: for stores that notice this themselves
+)
+
+// SessionLife is how long the tickets of a session outlive its last word, where [TieBeat] ties them to it. Sessions say
+// that they are alive every BeatEvery.
+const (
+	SessionLife = 10 * time.Second
+	BeatEvery   = 3 * time.Second
+)
+
+// Watcher is implemented by pools that can notice by themselves when a session's process is gone.
+type Watcher interface {
+	// Watches reports that they do so for this session: its tickets are tied with [TieGone], and need no beats.
+	Watches() bool
+}
+
 // OpKind says what an operation does.
 type OpKind uint8
 
@@ -328,6 +351,7 @@ const (
 	OpLaunch                  // ask when to start a job, so that those that start together are spread over Wait
 	OpTouch                   // this session is a member, and alive; with Spent it leaves
 	OpForget                  // the store has lost its memory: what was charged before is not known
+	OpGone                    // this session is gone: its tied tickets are bounded
 )
 
 // Verdict is what an answer means.
@@ -381,9 +405,11 @@ type Op struct {
 	Wait    time.Duration // longest wait; 0: decide now; negative: any
 	// Alive is how long a waiting entry outlives its last poll; 0: until Wait is
 	// over. Callers that can die without the store noticing set it. With OpPoll, of a session
-	// and no number, it is how long the session's entries outlive this.
+	// and no number, it is how long the session's entries outlive this: what waits, and what is tied with TieBeat. The result
+	// is Granted if the session has any.
 	Alive time.Duration
 	TTL   time.Duration // of the ticket once granted
+	Tie   Tie           // to the session. The ticket is bounded when the session ends, and at the latest when TTL is over
 
 	// Of OpAnswer and OpObserve.
 	Verdict    Verdict

@@ -134,6 +134,20 @@ func (m *Meter) Spend(d *Def, r *Ring, t, granted int64, c *Charge) {
 	m.place(d, r, c, bound)
 }
 
+// Orphan says that whoever sent a request is gone since t: a request that was written before has arrived when the slack is
+// over. With a strict guard that is so only if it is proven that nothing can be written later.
+func (m *Meter) Orphan(d *Def, r *Ring, t int64, c *Charge, proven bool) {
+	if c.Mode != Held || d.Kind == Concurrency || d.Guard == Strict && !proven {
+		return
+	}
+	if d.Guard == Off {
+		m.Bind(d, r, t, c)
+		return
+	}
+	m.takeOut(d, r, c.Amount, c)
+	m.place(d, r, c, t+r.slack(d))
+}
+
 // Release ends a concurrency charge.
 func (m *Meter) Release(d *Def, c *Charge) {
 	if d.Kind == Concurrency && c.Mode == Held {

@@ -52,6 +52,12 @@ func (r recorded) History(ctx context.Context, since store.Time) (store.History,
 	return h, err
 }
 
+// Watches implements [store.Watcher]: it is asked, so every pool can have it.
+func (p *clockedPool) Watches() bool {
+	w, ok := p.Pool.(store.Watcher)
+	return ok && w.Watches()
+}
+
 // clocked puts a clock on a pool. What is done later, in passing, has no length of its own and is not measured.
 func clocked(pool store.Pool, o *operated) store.Pool {
 	p := &clockedPool{pool, o}

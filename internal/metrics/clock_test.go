@@ -273,7 +273,7 @@ func TestAbilitiesAreAll(t *testing.T) {
 		})
 	}
 	slices.Sort(found)
-	if want := []string{"Alarm", "Later", "Quick", "Recorder"}; !slices.Equal(found, want) {
+	if want := []string{"Alarm", "Later", "Quick", "Recorder", "Watcher"}; !slices.Equal(found, want) {
 		t.Errorf("pools can be %v, the clock knows %v", found, want)
 	}
 }

@@ -40,6 +40,7 @@ const (
 	hasSlotsTTL
 	hasShare
 	hasUntil
+	hasTie
 
 	endOfOp
 )
@@ -53,7 +54,7 @@ const (
 
 	// opFixed bounds an op without its strings, statements and names waited for.
 	opFixed = maxCount + // the set
-		4 + // class, kind, verdict, scope
+		5 + // class, kind, verdict, scope, tie
 		2*maxVarint + // id
 		3 + store.MaxLimits*maxVarint + // amounts
 		8*maxVarint + // wait, TTL, alive, retry after, slots, share, until
@@ -113,7 +114,8 @@ func fieldsOf(op *store.Op, amounts uint32) uint32 {
 		bit(op.Slots.Max != 0, hasSlotsMax) |
 		bit(op.Slots.TTL != 0, hasSlotsTTL) |
 		bit(op.Share != 0, hasShare) |
-		bit(op.Until != 0, hasUntil)
+		bit(op.Until != 0, hasUntil) |
+		bit(op.Tie != 0, hasTie)
 }
 
 func appendOp(dst []byte, op *store.Op) []byte {
@@ -208,6 +210,9 @@ func appendRare(dst []byte, op *store.Op, has uint32) []byte {
 	}
 	if has&hasUntil != 0 {
 		dst = appendVarint(dst, int64(op.Until))
+	}
+	if has&hasTie != 0 {
+		dst = append(dst, byte(op.Tie))
 	}
 	return dst
 }

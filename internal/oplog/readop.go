@@ -98,6 +98,9 @@ func (e *Entry) readRare(r *reader, op *store.Op, has uint32) {
 	if has&hasUntil != 0 {
 		op.Until = store.Time(r.varint())
 	}
+	if has&hasTie != 0 {
+		op.Tie = store.Tie(r.byte())
+	}
 }
 
 func readAmounts(r *reader, a *[store.MaxLimits]int64) {

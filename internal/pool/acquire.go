@@ -75,7 +75,7 @@ func (p *Pool) valid(op *store.Op) bool {
 		}
 	}
 	return op.Agent != "" && op.ID.N>>63 == 0 && int(op.Class) < len(p.spec.Classes) && (!op.Emergency || op.Class == 0) &&
-		op.TTL > 0 && op.TTL <= store.MaxTTL && op.Alive >= 0 && op.Alive <= store.MaxTTL && op.Wait <= store.MaxWindow
+		op.TTL > 0 && op.TTL <= store.MaxTTL && op.Alive >= 0 && op.Alive <= store.MaxTTL && op.Wait <= store.MaxWindow && op.Tie <= store.TieGone
 }
 
 // want sets what a ticket needs. It returns the limit that can never hold it, or -1, and
@@ -161,13 +161,23 @@ func (p *Pool) grant(t int32, tk *ticket, counts bool) {
 // hold gives a granted ticket to the caller that op speaks for.
 func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
 	tk.state = stateHeld
-	p.schedule(t, tk, p.now+tk.ttl)
+	p.live(t, tk)
 	tk.report(op)
 	if tk.once { // nothing will be heard of it
 		p.gatesLost(t, tk, false)
 		p.spend(t, tk)
 		p.stirred = true
 	}
+}
+
+// live sets when a held ticket is looked at: at its end, or when nothing was heard of the session that it is tied to.
+func (p *Pool) live(t int32, tk *ticket) {
+	tk.ends = p.now + tk.ttl
+	due := tk.ends
+	if tk.tie == uint8(store.TieBeat) {
+		due = min(due, p.now+sessionLife)
+	}
+	p.schedule(t, tk, due)
 }
 
 // report says that a ticket is granted.

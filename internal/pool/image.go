@@ -253,7 +253,7 @@ func (p *Pool) getLots(s string) {
 }
 
 // lotHead is how many numbers the tickets of a lot share, beside their charges.
-const lotHead = 14
+const lotHead = 15
 
 func (p *Pool) getLot(lot, charges []float64, number uint64) {
 	i := p.tickets.New()
@@ -262,6 +262,7 @@ func (p *Pool) getLot(lot, charges []float64, number uint64) {
 		id: store.ID{Session: uint64(lot[0]), N: number}, who: names{agent: int32(lot[2])}, caller: int32(lot[3]), session: int32(lot[4]),
 		class: uint8(lot[5]), since: int64(lot[6]), granted: int64(lot[6]), deadline: int64(lot[7]), ttl: int64(lot[8]), alive: int64(lot[9]),
 		due: int64(lot[10]), note: int32(lot[11]), state: stateHeld, n: uint8(len(charges) / 4),
+		ends: int64(lot[6] + lot[8]), tie: uint8(lot[14]),
 	}
 	for k := range t.n {
 		c := charges[4*k:]

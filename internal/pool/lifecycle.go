@@ -26,7 +26,9 @@ func (p *Pool) poll(op *store.Op) {
 	case stateHeld:
 		if op.TTL > 0 && op.TTL <= store.MaxTTL {
 			tk.ttl = op.TTL.Microseconds()
-			p.schedule(t, tk, p.now+tk.ttl)
+			if !tk.lost {
+				p.live(t, tk)
+			}
 		}
 		tk.report(op)
 	case stateSpent:
@@ -115,7 +117,7 @@ func (p *Pool) renew(i int) {
 	}
 	p.giveBack(tk)
 	p.gatesLost(t, tk, true)
-	tk.counted = false
+	tk.counted, tk.lost = false, false
 	tk.since += p.now - tk.granted // while it was held it did not wait
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
 		tk.ttl = op.TTL.Microseconds()
@@ -290,6 +292,21 @@ func (p *Pool) expire(t int32) {
 			return
 		}
 	}
+	if tk.state == stateHeld && tk.ends > p.now {
+		if tk.lost {
+			p.stirred = true
+			p.dropLost(t, tk)
+			return
+		}
+		if tk.tie == uint8(store.TieBeat) {
+			if until := p.aliveUntil(tk); until > p.now {
+				p.schedule(t, tk, min(until, tk.ends))
+				return
+			}
+			p.orphan(t, tk, false)
+			return
+		}
+	}
 	p.stirred = true
 	switch tk.state {
 	case stateWaiting:
@@ -302,7 +319,7 @@ func (p *Pool) expire(t int32) {
 		p.gatesLost(t, tk, false)
 		p.end(t, tk)
 	case stateHeld:
-		if !tk.answered {
+		if !tk.answered && !tk.lost {
 			p.gatesLost(t, tk, false)
 		}
 		p.lapse(tk)

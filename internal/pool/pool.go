@@ -65,6 +65,8 @@ type Pool struct {
 type once struct {
 	now        int64 // time of the latest step: never goes back
 	wake       int64 // when time alone may change something for those who wait
+	contact    int64 // when somebody last said anything
+	awake      int64 // since when there was no long silence
 	inFlight   int64
 	laneScopes store.Scope             // attributes that lanes are told apart by
 	asked      bool                    // some op of the batch was told to wait
@@ -170,6 +172,7 @@ func open(space *flat.Space) *Pool {
 // begin sets up a pool that nobody has used.
 func (p *Pool) begin(spec store.Spec, now store.Time) error {
 	p.spec, p.now = spec, int64(now)
+	p.contact, p.awake = p.now, p.now
 	p.spec.Restate = false
 	p.wheel.tick = p.now / wheelStep
 	p.other = p.names.Hold(otherName)
@@ -227,6 +230,9 @@ func (p *Pool) Apply(now store.Time, ops []store.Op) {
 		p.decided = p.decided[:0]
 	}
 	p.batch = ops
+	if len(ops) > 0 {
+		p.heardSomething()
+	}
 	if p.now >= p.wheel.turns {
 		p.expireTickets()
 	}
@@ -306,6 +312,8 @@ func (p *Pool) apply(i int) {
 		p.launch(op)
 	case store.OpForget:
 		p.forget(op)
+	case store.OpGone:
+		p.gone(op)
 	default:
 		refuse(op, store.CodeInvalid, -1, 0)
 	}

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -13,6 +14,7 @@ type session struct {
 	kept     int64 // when those of its tickets that wait die if nothing is heard of them
 	open     int32 // tickets that have not ended
 	waiting  int32 // of them
+	watched  int32 // of them: tied, and bounded only when the session is said to be gone
 	member   int32 // its record, if it keeps in touch
 	_        int32 // a free record's link
 }
@@ -62,6 +64,100 @@ func (p *Pool) keep(op *store.Op) {
 		s := p.sessions.At(i)
 		s.kept = max(s.kept, p.now+op.Alive.Microseconds())
 		op.Result.State = store.Granted
+		if s.open == 0 {
+			op.Result.State = store.Ended
+		}
+	}
+}
+
+const (
+	sessionLife = int64(store.SessionLife / 1000)
+	// mostSilence is how long nobody may say anything before that proves nothing about anybody: the store may not have
+	// been reachable. It is less than what a session has left when it misses a beat.
+	mostSilence = 6_000_000
+)
+
+// heardSomething notes that the pool can be reached. When that was not so for a while, all sessions have their time anew.
+func (p *Pool) heardSomething() {
+	if p.now-p.contact > mostSilence {
+		p.awake = p.now
+	}
+	p.contact = p.now
+}
+
+// aliveUntil returns until when the session of a ticket counts as alive, as far as is known now.
+func (p *Pool) aliveUntil(tk *ticket) int64 {
+	until := max(p.sessions.At(tk.session).kept, p.awake+sessionLife)
+	if p.now-p.contact > mostSilence {
+		until = max(until, p.now+mostSilence)
+	}
+	return until
+}
+
+// gone bounds the tied tickets of a session that is known to be gone.
+func (p *Pool) gone(op *store.Op) {
+	op.Result.State = store.Ended
+	s := p.findSession(op.ID.Session)
+	if s == 0 {
+		return
+	}
+	for i := int32(1); i < p.tickets.End(); i++ {
+		tk := p.tickets.At(i)
+		if tk.session == s && tk.tie != uint8(store.TieNone) && tk.state == stateHeld && !tk.lost {
+			p.orphan(i, tk, true)
+		}
+	}
+}
+
+// Places of a session that is gone come back when its provider has had the time to notice: the usual time to an answer,
+// within these bounds.
+const (
+	leastLinger = 1_000_000
+	mostLinger  = 3_000_000
+)
+
+// orphan bounds a ticket whose session is gone. Proven tells that its process is, and not only silent: then not even a charge
+// that insists on an answer has to wait for the end of the ticket's time to live, because nothing more can be sent.
+func (p *Pool) orphan(t int32, tk *ticket, proven bool) {
+	tk.lost = true
+	if !tk.answered {
+		p.gatesLost(t, tk, false)
+	}
+	for k := range tk.n {
+		c := &tk.charges[k]
+		in, d, r := p.touchCharge(c)
+		in.Orphan(d, r, p.now, &c.Charge, proven)
+		p.changed(c)
+	}
+	p.stirred = true
+	p.schedule(t, tk, min(tk.ends, p.now+min(max(p.header.median, leastLinger), mostLinger)))
+}
+
+// dropLost gives back the places of a ticket that was lost. Charges that insist on an answer stay.
+func (p *Pool) dropLost(t int32, tk *ticket) {
+	held := false
+	for k := range tk.n {
+		c := &tk.charges[k]
+		in, d, _ := p.touchCharge(c)
+		in.Release(d, &c.Charge)
+		p.changed(c)
+		held = held || c.Mode == meter.Held
+	}
+	p.inFlight--
+	if held {
+		tk.state = stateSpent
+		p.schedule(t, tk, tk.ends)
+		return
+	}
+	p.end(t, tk)
+}
+
+// EachWatched calls f for every session that has tickets which are bounded only when it is said to be gone, until f reports false.
+func (p *Pool) EachWatched(f func(session uint64) bool) {
+	for i := int32(1); i < p.sessions.End(); i++ {
+		if s := p.sessions.At(i); s.watched > 0 && !f(s.id) {
+			return
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ type head struct {
 	deadline int64 // of waiting
 	due      int64 // when the wheel looks at it
 	ttl      int64
+	ends     int64 // when its time to live is over; set when it is held
 	alive    int64
 	who      names
 	caller   int32
@@ -41,6 +42,8 @@ type head struct {
 	counted  bool  // its cost is in the tags of the order
 	emergent bool  // an emergency
 	once     bool  // it is spent with its grant
+	lost     bool  // its session is gone
+	tie      uint8 // a store.Tie: to its session
 	note     int32 // the period in which its send is counted
 }
 
@@ -94,7 +97,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	t := p.tickets.At(i)
 	t.head = head{}
 	t.id, t.since, t.deadline, t.class, t.retry = op.ID, p.now, meter.Never, op.Class, op.Retry
-	t.emergent, t.once = op.Emergency, op.Spent
+	t.emergent, t.once, t.tie = op.Emergency, op.Spent, uint8(op.Tie)
 	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
 	t.session = p.lastSess // which has just presented it
 	if op.Wait >= 0 {
@@ -107,7 +110,11 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	}
 	t.caller = p.callerOf(t.who.agent)
 	p.heard(t.caller, t.class)
-	p.sessions.At(t.session).open++
+	s := p.sessions.At(t.session)
+	s.open++
+	if op.Tie == store.TieGone {
+		s.watched++
+	}
 	p.ticketIx.Add(idHash(t.id), i)
 	return i, t
 }
@@ -124,6 +131,9 @@ func (p *Pool) end(i int32, t *ticket) {
 	p.ticketIx.Remove(idHash(t.id), i)
 	s := p.sessions.At(t.session)
 	s.open--
+	if t.tie == uint8(store.TieGone) {
+		s.watched--
+	}
 	s.last = p.now
 	t.state = 0
 	p.tickets.Recycle(i)

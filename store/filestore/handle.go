@@ -114,15 +114,25 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 		if op.ID.Session == 0 {
 			op.ID.Session = h.session
 		}
-		waits = waits || op.Wait != 0 && (op.Kind == store.OpAcquire || op.Kind == store.OpRenew)
+		waits = waits || op.Tie == store.TieGone || op.Wait != 0 && (op.Kind == store.OpAcquire || op.Kind == store.OpRenew)
 	}
 	if waits {
 		if err := h.state.hang(ctx); err != nil {
 			return err
 		}
 	}
-	return h.state.apply(ctx, h, ops)
+	err := h.state.apply(ctx, h, ops)
+	for i := range ops {
+		if err == nil && ops[i].Kind == store.OpAcquire && ops[i].Result.State == store.Refused {
+			h.state.sweepSoon()
+			break
+		}
+	}
+	return err
 }
+
+// Watches implements [store.Watcher]: the kernel closes the bell of a process that has died, and of no other.
+func (h *handle) Watches() bool { return true }
 
 // hang makes sure that the process can be told before anything of its waits.
 func (st *state) hang(ctx context.Context) error {

@@ -48,6 +48,7 @@ type state struct {
 	closed   bool
 
 	bell    *bell
+	soon    atomic.Int64          // when a refusal last led to a sweep
 	hung    atomic.Bool           // there is a bell
 	waiting map[store.ID]struct{} // tickets of this process, as far as it knows
 	timer   Timer

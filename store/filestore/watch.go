@@ -26,6 +26,7 @@ const (
 	// sweepEvery is how often those who wait are looked after: some may have been killed.
 	sweepEvery = 2 * second
 	maxSwept   = 64 // processes at a time
+	maxWatched = 1024
 )
 
 // note notes what a step has done: which tickets of this process wait, and who is to be told
@@ -266,13 +267,19 @@ func (st *state) notify(ids []store.ID) {
 	}
 }
 
-// bury gives back what a process that has died was waiting for. It makes its step by itself:
+// bury gives back what a process that has died was waiting for, and bounds the tickets that are tied to it. It makes its step by itself:
 // whoever leads the line may be the one who has noticed.
 func (st *state) bury(process uint64) {
 	_ = os.Remove(bellPath(st.dir, process))
 	st.mu.Lock()
 	_ = st.lockedBriefly(func() error { // if this fails, they expire
 		var ops []store.Op
+		st.core.EachWatched(func(session uint64) bool {
+			if processOf(session) == process {
+				ops = append(ops, store.Op{Kind: store.OpGone, ID: store.ID{Session: session}})
+			}
+			return len(ops) < store.MaxBatch
+		})
 		for _, id := range st.core.Pending(func(session uint64) bool { return processOf(session) == process }) {
 			if len(ops) < store.MaxBatch {
 				ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
@@ -291,7 +298,15 @@ func (st *state) bury(process uint64) {
 	st.tell()
 }
 
-// sweep looks whether those who wait are alive.
+// sweepSoon is sweep for one who was refused, at most once a second: those who hold what it wants may be dead.
+func (st *state) sweepSoon() {
+	now := int64(st.now())
+	if was := st.soon.Load(); now-was > int64(second) && st.soon.CompareAndSwap(was, now) {
+		st.sweep()
+	}
+}
+
+// sweep looks whether those who wait are alive, and those who hold tickets that are tied to them.
 func (st *state) sweep() {
 	var dead []uint64
 	st.mu.Lock()
@@ -311,6 +326,18 @@ func (st *state) sweep() {
 				}
 			}
 			return len(seen) < maxSwept
+		})
+		clear(seen)
+		seen = seen[:0]
+		st.core.EachWatched(func(session uint64) bool {
+			process := processOf(session)
+			if process != st.process && !slices.Contains(seen, process) {
+				seen = append(seen, process)
+				if !slices.Contains(dead, process) && !ring(st.dir, process, nil) {
+					dead = append(dead, process)
+				}
+			}
+			return len(seen) < maxWatched
 		})
 		return nil
 	})

@@ -367,6 +367,9 @@ func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	return s, nil
 }
 
+// Watches implements [store.Watcher]: the store does not outlive its process.
+func (h *handle) Watches() bool { return true }
+
 // Watch implements [store.Pool].
 func (h *handle) Watch(decided func([]store.ID)) { h.watch.Store(&decided) }
 

@@ -151,6 +151,10 @@ func (st *state) collectHere(tk *ticket, now store.Time) {
 // pollHere says what became of a ticket. The state is locked.
 func (st *state) pollHere(op *store.Op, now store.Time) {
 	o, r := st.lost, &op.Result
+	if op.ID.N == 0 && op.Alive > 0 {
+		r.State = store.Granted // nobody can say that it has no tickets
+		return
+	}
 	for _, w := range o.line {
 		if w.tk.id == op.ID {
 			r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, Limit: -1, At: w.retry}

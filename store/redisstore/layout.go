@@ -25,9 +25,9 @@ var layout = pool.Plan{
 		{Name: "qspots", Key: "B'", Slots: 3},
 		{Name: "qwaiters", Key: "C'", Slots: 7},
 		{Name: "rings", Key: "D'", Slots: 25},
-		{Name: "sessions", Key: "E'", Slots: 7},
+		{Name: "sessions", Key: "E'", Slots: 8},
 		{Name: "stocks", Key: "F'", Slots: 23},
-		{Name: "tickets", Key: "G'", Slots: 112},
+		{Name: "tickets", Key: "G'", Slots: 115},
 		{Name: "tnodes", Key: "H'", Slots: 7},
 	},
 	Config: []pool.ConfigPlan{

@@ -104,16 +104,16 @@ func (b *batch) begin(kind int8) {
 
 // isPlain reports whether an acquire says nothing but who asks, how much, and for how long.
 func isPlain(op *store.Op) bool {
-	return op.User == "" && op.Model == "" && op.Tool == "" && op.Key == "" && !op.Retry && !op.Emergency && !op.Force && !op.Spent
+	return op.User == "" && op.Model == "" && op.Tool == "" && op.Key == "" && !op.Retry && !op.Emergency && !op.Force && !op.Spent && op.Tie != store.TieGone
 }
 
 // alike reports whether two plain acquires ask for the same.
 func alike(a, b *store.Op) bool {
-	return a.ID == b.ID && a.Agent == b.Agent && a.Class == b.Class && a.Amounts == b.Amounts && a.Wait == b.Wait && a.Alive == b.Alive && a.TTL == b.TTL
+	return a.ID == b.ID && a.Agent == b.Agent && a.Class == b.Class && a.Amounts == b.Amounts && a.Wait == b.Wait && a.Alive == b.Alive && a.TTL == b.TTL && a.Tie == b.Tie
 }
 
-// plainHead is how many parts of a plain acquire come after its number: agent, class, wait, alive, TTL.
-const plainHead = 5
+// plainHead is how many parts of a plain acquire come after its number: agent, class, wait, alive, TTL, tie.
+const plainHead = 6
 
 // amountsOf returns how many limits an operation says anything of.
 func amountsOf(op *store.Op) int {
@@ -128,6 +128,7 @@ func appendPlain(b []byte, op *store.Op) []byte {
 	b = appendInt(appendInt(b, int64(op.ID.Session)), int64(op.ID.N)) //nolint:gosec // below 2^53
 	b = appendInt(appendString(b, op.Agent), int64(op.Class))
 	b = appendInt(appendInt(appendInt(b, int64(op.Wait)), int64(op.Alive)), int64(op.TTL))
+	b = appendInt(b, int64(op.Tie))
 	for _, amount := range op.Amounts[:amountsOf(op)] {
 		b = appendInt(b, amount)
 	}

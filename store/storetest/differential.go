@@ -308,6 +308,7 @@ func (tr *trace) drawPlain(own []issued) (op store.Op) {
 		op.Class = uint8(rapid.SampledFrom([]int{0, 1, 1, 1, 2}).Draw(tr.T, "class"))
 		op.Wait = rapid.SampledFrom([]time.Duration{-1, 0, time.Second}).Draw(tr.T, "wait")
 		op.TTL = rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(tr.T, "ttl")
+		op.Tie = store.Tie(rapid.SampledFrom([]int{0, 1, 1, 1, 2}).Draw(tr.T, "tie"))
 		tr.drawAmounts(&op, 0)
 	case store.OpAnswer:
 		op.Verdict = store.VerdictOK
@@ -327,7 +328,7 @@ func (tr *trace) drawOp(session int) store.Op {
 		store.OpAnswer, store.OpAnswer, store.OpClose, store.OpClose, store.OpCancel, store.OpRenew,
 		store.OpObserve, store.OpObserve, store.OpPause, store.OpResume,
 		store.OpHeartbeat, store.OpHeartbeat, store.OpLeave, store.OpLaunch,
-		store.OpTouch, store.OpTouch, store.OpTouch, store.OpForget,
+		store.OpTouch, store.OpTouch, store.OpTouch, store.OpForget, store.OpGone,
 	}).Draw(tr.T, "kind")
 	op := store.Op{Kind: kind}
 	own := tr.own(session)
@@ -352,6 +353,7 @@ func (tr *trace) drawOp(session int) store.Op {
 		op.Wait = rapid.SampledFrom([]time.Duration{-1, -1, 0, time.Second, time.Minute}).Draw(tr.T, "wait")
 		op.Alive = rapid.SampledFrom([]time.Duration{0, 0, 3 * time.Second}).Draw(tr.T, "alive")
 		op.TTL = rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(tr.T, "ttl")
+		op.Tie = store.Tie(rapid.IntRange(0, 2).Draw(tr.T, "tie"))
 		tr.drawAmounts(&op, 0)
 	case store.OpClose:
 		op.Spent = tr.chance(20, "spent")

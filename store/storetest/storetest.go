@@ -104,6 +104,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Touch", inTouch},
 		{"Forget", forgotten},
 		{"Restate", restating},
+		{"Gone", goneSessions},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
 	}

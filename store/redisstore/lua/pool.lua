@@ -1,5 +1,5 @@
 -- Translated from internal/pool by go generate: do not edit.
-local resultAt, resultSlots = 43, 12
+local resultAt, resultSlots = 44, 12
 local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
 local cfg, tree, counts, once, past, sum, unscoped, carry, readLots
 local function begin()
@@ -23,25 +23,25 @@ local function begin()
  S_qspots = slabOf("B'", 3, {})
  S_qwaiters = slabOf("C'", 7, {})
  S_rings = slabOf("D'", 25, {'slot'})
- S_sessions = slabOf("E'", 7, {})
+ S_sessions = slabOf("E'", 8, {})
  S_stocks = slabOf("F'", 23, {'ring'})
- S_tickets = slabOf("G'", 112, {})
+ S_tickets = slabOf("G'", 115, {})
  S_tnodes = slabOf("H'", 7, {})
  S_counts = slabOf('counts', 15, {})
- S_once = slabOf('once', 159, {'slots'})
+ S_once = slabOf('once', 161, {'slots'})
  S_past = slabOf('past', 3, {'week'})
  S_sum = slabOf('sum', 14, {})
  S_cfg = slabOf('cfg', 85, {}, true)
  S_tree = slabOf('tree', 1, {})
  S_insts.kept = true
  cfg = ld(S_cfg, '')
- S_tickets.n = 32 + 5 * cfg[2]
+ S_tickets.n = 35 + 5 * cfg[2]
  S_qlanes.n = 33 + 39 * cfg[85]
  known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
 local largest = 31
 local alone = {__index = function(t, i)
- local at = once[45 + i]
+ local at = once[47 + i]
  local u = {at}
  if at ~= 0 then
   u[2] = S_insts[at] or ld(S_insts, at)
@@ -67,7 +67,7 @@ local function takeUp(k)
  again()
 end
 local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
-local function closing(session, N) return {5,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
+local function closing(session, N) return {5,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
 F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
@@ -78,13 +78,16 @@ F.pool_Pool_Apply = function(now_, ops)
   T[2] = {}
  end
  T[1] = ops
- if (once[1] >= once[131]) then
+ if (#ops > 0) then
+  F.pool_Pool_heardSomething()
+ end
+ if (once[1] >= once[133]) then
   F.pool_Pool_expireTickets()
  end
- if ((once[141] ~= 0) and (once[1] >= once[141])) then
+ if ((once[143] ~= 0) and (once[1] >= once[143])) then
   F.pool_Pool_hush()
  end
- if (once[23] ~= 0) then
+ if (once[25] ~= 0) then
   F.pool_Pool_dropStale()
  end
  for i = 0, #ops - 1 do
@@ -93,20 +96,26 @@ F.pool_Pool_Apply = function(now_, ops)
  do
   if (F.order_Queue_Len() == 0) then
    once[2] = 0
-  elseif ((once[6] ~= 0) or ((once[2] ~= 0) and (once[1] >= once[2]))) then
+  elseif ((once[8] ~= 0) or ((once[2] ~= 0) and (once[1] >= once[2]))) then
    F.pool_Pool_serve()
   else
    F.pool_Pool_wakeAtDue()
   end
  end
- once[6] = 0
- if ((once[5] ~= 0) or (once[23] ~= 0)) then
-  once[5] = 0
+ once[8] = 0
+ if ((once[7] ~= 0) or (once[25] ~= 0)) then
+  once[7] = 0
   F.pool_Pool_concludeAll()
  end
 end
+F.pool_Pool_heardSomething = function()
+ if ((once[1] - once[3]) > 6000000) then
+  once[4] = once[1]
+ end
+ once[3] = once[1]
+end
 F.pool_Pool_expireTickets = function()
- local w, w_o = once, 129
+ local w, w_o = once, 131
  local now_ = quo(once[1], 100000)
  do
   w[w_o+2] = (((now_ + 1)) * 100000)
@@ -121,13 +130,13 @@ F.pool_Pool_expireTickets = function()
    while ((s <= now_) and (w[w_o+4] > 0)) do
     do
      once[1] = (s * 100000)
-     if ((once[141] ~= 0) and (once[1] >= once[141])) then
+     if ((once[143] ~= 0) and (once[1] >= once[143])) then
       F.pool_Pool_hush()
      end
      do
       local i = w.slots[(s % 4096)+1]
       while (i ~= 0) do
-       local next_ = (S_tickets[i] or ld(S_tickets, i))[20]
+       local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
        if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then
         F.pool_Pool_expire(i)
        end
@@ -146,19 +155,19 @@ F.pool_Pool_expireTickets = function()
 end
 F.pool_Pool_hush = function()
  do
-  while ((once[141] ~= 0) and (once[141] <= once[1])) do
-   local at = once[141]
+  while ((once[143] ~= 0) and (once[143] <= once[1])) do
+   local at = once[143]
    do
-    while ((once[135] ~= 0) and (F.pool_member_silentFrom((S_members[once[135]] or ld(S_members, once[135]))) <= at)) do
-     local i = once[135]
+    while ((once[137] ~= 0) and (F.pool_member_silentFrom((S_members[once[137]] or ld(S_members, once[137]))) <= at)) do
+     local i = once[137]
      F.pool_Pool_unlink(i)
      local m = (S_members[i] or ld(S_members, i))
-     m[2], m[8] = 1, once[137]
-     if (once[137] ~= 0) then
-      local t1_ = (S_members[once[137]] or ld(S_members, once[137]))
+     m[2], m[8] = 1, once[139]
+     if (once[139] ~= 0) then
+      local t1_ = (S_members[once[139]] or ld(S_members, once[139]))
       t1_[7] = i
      end
-     once[137] = i
+     once[139] = i
     end
    end
    F.pool_Pool_weigh(at)
@@ -167,7 +176,7 @@ F.pool_Pool_hush = function()
 end
 F.pool_Pool_dropStale = function()
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    local g = (S_gates[i] or ld(S_gates, i))
    local next_ = g[18]
@@ -183,7 +192,7 @@ F.pool_Pool_dropStale = function()
 end
 F.pool_Pool_apply = function(i)
  local op = T[1][i+1]
- op[44], op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
+ op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
  do
   local t1_ = op[1]
   if t1_ == 0 then
@@ -197,7 +206,7 @@ F.pool_Pool_apply = function(i)
    return 
   end
  end
- once[6] = 1
+ once[8] = 1
  do
   local t2_ = op[1]
   if t2_ == 2 then
@@ -222,6 +231,8 @@ F.pool_Pool_apply = function(i)
    F.pool_Pool_launch(op)
   elseif t2_ == 13 then
    F.pool_Pool_forget(op)
+  elseif t2_ == 14 then
+   F.pool_Pool_gone(op)
   else
    F.pool_refuse(op, 9, (-1), 0)
   end
@@ -247,13 +258,13 @@ F.pool_Pool_serve = function()
   end
  end
  F.pool_Pool_wakeAtDue()
- if (once[142] ~= 0) then
-  F.pool_Pool_wakeAt(once[142])
+ if (once[144] ~= 0) then
+  F.pool_Pool_wakeAt(once[144])
  end
 end
 F.pool_Pool_wakeAtDue = function()
  do
-  local at = F.pool_wheel_nextDue(once, 129)
+  local at = F.pool_wheel_nextDue(once, 131)
   if (at ~= 0) then
    F.pool_Pool_wakeAt(at)
   end
@@ -270,18 +281,36 @@ F.pool_Pool_concludeAll = function()
 end
 F.pool_Pool_expire = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
- if (((tk[22] == 1) and (tk[8] > 0)) and (tk[5] > once[1])) then
+ if (((tk[23] == 1) and (tk[9] > 0)) and (tk[5] > once[1])) then
   do
-   local kept = (S_sessions[tk[15]] or ld(S_sessions, tk[15]))[4]
+   local kept = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4]
    if (kept > once[1]) then
     F.pool_Pool_schedule(t, tk, (kept < tk[5] and kept or tk[5]))
     return 
    end
   end
  end
- once[6] = 1
+ if ((tk[23] == 3) and (tk[8] > once[1])) then
+  if (tk[33] ~= 0) then
+   once[8] = 1
+   F.pool_Pool_dropLost(t, tk)
+   return 
+  end
+  if (tk[34] == 1) then
+   do
+    local until_ = F.pool_Pool_aliveUntil(tk)
+    if (until_ > once[1]) then
+     F.pool_Pool_schedule(t, tk, (until_ < tk[8] and until_ or tk[8]))
+     return 
+    end
+   end
+   F.pool_Pool_orphan(t, tk, false)
+   return 
+  end
+ end
+ once[8] = 1
  do
-  local t1_ = tk[22]
+  local t1_ = tk[23]
   if t1_ == 1 then
    local t2_ = T[2]
    t2_[#t2_+1] = copy_(tk, 0, 2)
@@ -294,13 +323,13 @@ F.pool_Pool_expire = function(t)
    F.pool_Pool_gatesLost(t, tk, false)
    F.pool_Pool_end(t, tk)
   elseif t1_ == 3 then
-   if (not (tk[26] ~= 0)) then
+   if ((not (tk[27] ~= 0)) and (not (tk[33] ~= 0))) then
     F.pool_Pool_gatesLost(t, tk, false)
    end
    F.pool_Pool_lapse(tk)
    F.pool_Pool_finish(t, tk)
   elseif t1_ == 4 then
-   once[3] = (once[3] + 1)
+   once[5] = (once[5] + 1)
    F.pool_Pool_lapse(tk)
    F.pool_Pool_finish(t, tk)
   end
@@ -327,14 +356,14 @@ end
 F.pool_Pool_sweepSome = function(n)
  for t1_ = 0, n - 1 do
   do
-   once[19] = (once[19] + 1)
-   if (once[19] >= slabEnd(S_insts)) then
-    once[19] = 0
+   once[21] = (once[21] + 1)
+   if (once[21] >= slabEnd(S_insts)) then
+    once[21] = 0
     break
    end
   end
-  if (((S_insts[once[19]] or ld(S_insts, once[19]))[12] ~= 0) and F.pool_Pool_spare(once[19])) then
-   F.pool_Pool_dropInst(once[19])
+  if (((S_insts[once[21]] or ld(S_insts, once[21]))[12] ~= 0) and F.pool_Pool_spare(once[21])) then
+   F.pool_Pool_dropInst(once[21])
   end
  end
  F.pool_Pool_burySome(n)
@@ -351,27 +380,27 @@ F.pool_Pool_unlink = function(i)
    local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
    t1_[8] = m[8]
   elseif (m[2] ~= 0) then
-   once[137] = m[8]
+   once[139] = m[8]
   else
-   once[135] = m[8]
+   once[137] = m[8]
   end
  end
  if (m[8] ~= 0) then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
  elseif (not (m[2] ~= 0)) then
-  once[136] = m[7]
+  once[138] = m[7]
  end
  if (not (m[2] ~= 0)) then
-  once[138] = (once[138] - 1)
+  once[140] = (once[140] - 1)
  end
  m[7], m[8] = 0, 0
 end
 F.pool_Pool_weigh = function(at)
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- once[142], once[140] = 0, 0
+ once[144], once[142] = 0, 0
  do
-  local i = once[137]
+  local i = once[139]
   while (i ~= 0) do
    local m = (S_members[i] or ld(S_members, i))
    local next_ = m[8]
@@ -390,14 +419,14 @@ F.pool_Pool_weigh = function(at)
    if over then
     F.pool_Pool_dropMember(i)
    else
-    once[140] = (once[140] + F.pool_partOf(m[5]))
+    once[142] = (once[142] + F.pool_partOf(m[5]))
    end
    i = next_
   end
  end
  for k = 0, cfg[2] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
-  if (part ~= once[k+144]) then
+  if (part ~= once[k+146]) then
    F.pool_Pool_withhold(k, at, part)
   end
  end
@@ -437,7 +466,7 @@ F.pool_Pool_dropGate = function(i)
   local t1_ = (S_gates[g[17]] or ld(S_gates, g[17]))
   t1_[18] = g[18]
  else
-  once[23] = g[18]
+  once[25] = g[18]
  end
  if (g[18] ~= 0) then
   local t2_ = (S_gates[g[18]] or ld(S_gates, g[18]))
@@ -464,13 +493,13 @@ F.pool_Pool_acquire = function(i)
   F.pool_refuse(op, 6, limit, 0)
   return 
  end
- local open = ((once[23] == 0) or ((F.pool_Pool_gatesAllow(tk[11], tk[13]))[1] ~= 0))
+ local open = ((once[25] == 0) or ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0))
  if ((op[12] ~= 0) or ((fits and (F.order_Queue_Len() == 0)) and open)) then
   F.pool_Pool_grant(t, tk, open)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- tk[28] = ((F.order_Queue_Len() >= cfg[3])) and 1 or 0
+ tk[29] = ((F.order_Queue_Len() >= cfg[3])) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
 F.pool_Pool_poll = function(op)
@@ -483,10 +512,10 @@ F.pool_Pool_poll = function(op)
   return 
  end
  do
-  local t1_ = tk[22]
+  local t1_ = tk[23]
   if t1_ == 1 then
-   op[44], once[5] = 1, 1
-   if (tk[8] > 0) then
+   op[45], once[7] = 1, 1
+   if (tk[9] > 0) then
     F.pool_Pool_scheduleWait(t, tk)
    end
   elseif t1_ == 2 then
@@ -494,39 +523,41 @@ F.pool_Pool_poll = function(op)
   elseif t1_ == 3 then
    if ((op[31] > 0) and (op[31] <= 86400000000000)) then
     tk[7] = quo(op[31], 1000)
-    F.pool_Pool_schedule(t, tk, (once[1] + tk[7]))
+    if (not (tk[33] ~= 0)) then
+     F.pool_Pool_live(t, tk)
+    end
    end
    F.pool_ticket_report(tk, op)
   elseif t1_ == 4 then
-   op[44] = 3
+   op[45] = 3
   end
  end
 end
 F.pool_Pool_touched = function(op)
- if ((((op[38] < 0) or (op[31] < 0)) or (op[31] > 86400000000000)) or (op[39] < 0)) then
+ if ((((op[39] < 0) or (op[31] < 0)) or (op[31] > 86400000000000)) or (op[40] < 0)) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
- if (op[37] ~= 0) then
+ if (op[38] ~= 0) then
   F.pool_Pool_leaves(op)
   return 
  end
- if ((op[39] ~= 0) and (once[1] > op[39])) then
+ if ((op[40] ~= 0) and (once[1] > op[40])) then
   F.pool_refuse(op, 7, (-1), 0)
   return 
  end
  local at = F.pool_Pool_findSession(op[2])
- if ((((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[7] == 0))) and (slabLen(S_members) >= 4096)) then
+ if ((((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[8] == 0))) and (slabLen(S_members) >= 4096)) then
   F.pool_refuse(op, 8, (-1), 0)
   return 
  end
  local s = F.pool_Pool_sessionOf(op[2])
- local i = s[7]
+ local i = s[8]
  if (i == 0) then
   i = slabNew(S_members)
-  s[7] = i
+  s[8] = i
   local t1_ = (S_members[i] or ld(S_members, i))
-  t1_[1] = once[24]
+  t1_[1] = once[26]
  else
   F.pool_Pool_unlink(i)
  end
@@ -546,22 +577,22 @@ F.pool_Pool_touched = function(op)
  else
   F.pool_Pool_planHush()
  end
- F.pool_Pool_promise(m, op[38])
- op[44], op[55] = 0, m[6]
+ F.pool_Pool_promise(m, op[39])
+ op[45], op[56] = 0, m[6]
 end
 F.pool_Pool_cancel = function(op)
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then
   return 
  end
- op[44] = 3
+ op[45] = 3
  do
-  local t1_ = tk[22]
+  local t1_ = tk[23]
   if t1_ == 1 then
    F.pool_Pool_leaveQueue(tk)
    F.pool_Pool_end(t, tk)
   elseif t1_ == 2 or t1_ == 3 then
-   if (tk[26] ~= 0) then
+   if (tk[27] ~= 0) then
     F.pool_Pool_finish(t, tk)
     return 
    end
@@ -577,23 +608,23 @@ F.pool_Pool_renew = function(i)
  if (t == 0) then
   return 
  end
- if (((tk[22] == 1) or (tk[22] == 4)) or (tk[26] ~= 0)) then
+ if (((tk[23] == 1) or (tk[23] == 4)) or (tk[27] ~= 0)) then
   F.pool_Pool_poll(op)
   return 
  end
  F.pool_Pool_giveBack(tk)
  F.pool_Pool_gatesLost(t, tk, true)
- tk[29] = 0
+ tk[30], tk[33] = 0, 0
  tk[3] = (tk[3] + (once[1] - tk[4]))
  if ((op[31] > 0) and (op[31] <= 86400000000000)) then
   tk[7] = quo(op[31], 1000)
  end
- if (F.pool_Pool_fits(tk) and ((F.pool_Pool_gatesAllow(tk[11], tk[13]))[1] ~= 0)) then
+ if (F.pool_Pool_fits(tk) and ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0)) then
   F.pool_Pool_grant(t, tk, true)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- F.pool_wheel_remove(once, 129, tk)
+ F.pool_wheel_remove(once, 131, tk)
  tk[5] = 9007199254740992
  if (op[29] >= 0) then
   tk[5] = (once[1] + quo(op[29], 1000))
@@ -605,28 +636,28 @@ F.pool_Pool_answer = function(op)
  if (t == 0) then
   return 
  end
- if ((tk[22] == 1) or (tk[22] == 4)) then
+ if ((tk[23] == 1) or (tk[23] == 4)) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
- op[44] = 0
- if (tk[26] ~= 0) then
+ op[45] = 0
+ if (tk[27] ~= 0) then
   return 
  end
- tk[26] = 1
- F.pool_headerTime_add(once, 26, (once[1] - tk[4]))
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ tk[27] = 1
+ F.pool_headerTime_add(once, 28, (once[1] - tk[4]))
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   if (not ((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[3] ~= 0)) then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
    F.pool_Pool_changed(c, c_o)
   end
  end
- F.pool_Pool_judged(tk, op[32])
- F.pool_Pool_learn(op, tk, 8, tk[4], tk)
- if ((not (op[12] ~= 0)) and F.pool_Pool_judge(op, tk, 8, tk[4], t)) then
-  F.pool_Pool_unexplained(tk, band(op[34], 20))
+ F.pool_Pool_judged(tk, op[33])
+ F.pool_Pool_learn(op, tk, 9, tk[4], tk)
+ if ((not (op[12] ~= 0)) and F.pool_Pool_judge(op, tk, 9, tk[4], t)) then
+  F.pool_Pool_unexplained(tk, band(op[35], 20))
  end
 end
 F.pool_Pool_close = function(op)
@@ -634,22 +665,22 @@ F.pool_Pool_close = function(op)
  if (t == 0) then
   return 
  end
- if (tk[22] == 1) then
+ if (tk[23] == 1) then
   F.pool_Pool_leaveQueue(tk)
   F.pool_Pool_end(t, tk)
-  op[44] = 3
+  op[45] = 3
   return 
  end
- op[44] = 3
- if (tk[22] == 4) then
+ op[45] = 3
+ if (tk[23] == 4) then
   return 
  end
- if ((tk[26] ~= 0) or (not (op[37] ~= 0))) then
+ if ((tk[27] ~= 0) or (not (op[38] ~= 0))) then
   F.pool_Pool_settle(tk, op, 12)
  end
- if (not (tk[26] ~= 0)) then
+ if (not (tk[27] ~= 0)) then
   F.pool_Pool_gatesLost(t, tk, false)
-  if ((op[37] ~= 0) or F.pool_Pool_strictly(tk)) then
+  if ((op[38] ~= 0) or F.pool_Pool_strictly(tk)) then
    F.pool_Pool_spend(t, tk)
    return 
   end
@@ -661,7 +692,7 @@ F.pool_Pool_observe = function(op)
  if (op[3] == 0) then
   s[2] = (s[2] + 1)
  elseif (op[3] <= s[2]) then
-  op[44] = 3
+  op[45] = 3
   return 
  else
   s[2] = op[3]
@@ -669,37 +700,37 @@ F.pool_Pool_observe = function(op)
  F.pool_Pool_withNames(op, function(who, who_o)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
   if (not (op[12] ~= 0)) then
-   F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[34], who, who_o), 0)
+   F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[35], who, who_o), 0)
   end
-  if ((op[32] == 2) or (op[32] == 4)) then
+  if ((op[33] == 2) or (op[33] == 4)) then
    sum[7] = (sum[7] + 1)
-   once[26] = once[1]
+   once[28] = once[1]
    F.pool_history_refused(once[1])
   end
  end)
- op[44] = 3
+ op[45] = 3
 end
 F.pool_Pool_pause = function(op)
- if (op[33] <= 0) then
+ if (op[34] <= 0) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
- if (op[36] == "") then
-  op[36] = "paused by hand"
+ if (op[37] == "") then
+  op[37] = "paused by hand"
  end
  F.pool_Pool_withNames(op, function(who, who_o)
-  local g = (S_gates[F.pool_Pool_gateOf(op[34], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[34], who[who_o+3], who[who_o+5])))
-  local wait = quo(op[33], 1000)
+  local g = (S_gates[F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])))
+  local wait = quo(op[34], 1000)
   if (((F.gate_Gate_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + wait))) then
    F.pool_Pool_setCause(g, op)
   end
   F.gate_Gate_Pause(g, once[1], wait)
  end)
- op[44] = 3
+ op[45] = 3
 end
 F.pool_Pool_resume = function(op)
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    do
     do
@@ -712,7 +743,7 @@ F.pool_Pool_resume = function(op)
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
- op[44] = 3
+ op[45] = 3
 end
 F.pool_Pool_heartbeat = function(op)
  if ((cfg[1] == 0) or (not F.pool_Pool_validMember(op))) then
@@ -731,7 +762,7 @@ F.pool_Pool_heartbeat = function(op)
  end
  local code, at = 0, 0
  do
-  local free = F.pool_Pool_slotFree(user, rec[3], op[42])
+  local free = F.pool_Pool_slotFree(user, rec[3], op[43])
   if (free > once[1]) then
    code, at = 15, free
   elseif ((rec[3] == 0) and (slabLen(S_leases) >= 131072)) then
@@ -759,27 +790,27 @@ F.pool_Pool_heartbeat = function(op)
  F.flat_Names_Drop(agent)
  F.flat_Names_Drop(l[2])
  local old = l[3]
- l[2], l[3] = user, F.flat_Names_Hold(op[40])
+ l[2], l[3] = user, F.flat_Names_Hold(op[41])
  F.pool_lease_heldBy(l, op[2], ((l[3] == old) and (l[5] > once[1])))
  F.flat_Names_Drop(old)
- F.pool_Pool_setWaits(l, op[41])
+ F.pool_Pool_setWaits(l, op[42])
  moved = (moved or (l[27] ~= op[9]))
  l[27], rec[9] = op[9], op[9]
  l[5], l[6] = (once[1] + cfg[1]), 0
  if (op[31] > 0) then
   l[5] = (once[1] + quo(op[31], 1000))
  end
- if (op[42] > 0) then
-  l[6] = (once[1] + quo(op[43], 1000))
+ if (op[43] > 0) then
+  l[6] = (once[1] + quo(op[44], 1000))
  end
  if moved then
   F.pool_Pool_countLiving()
  end
- once[op[9]+8] = (once[op[9]+8] > l[5] and once[op[9]+8] or l[5])
- op[44] = 0
+ once[op[9]+10] = (once[op[9]+10] > l[5] and once[op[9]+10] or l[5])
+ op[45] = 0
 end
 F.pool_Pool_leave = function(op)
- op[44] = 3
+ op[45] = 3
  if ((op[4] == "") or (#op[4] > 256)) then
   return 
  end
@@ -805,17 +836,17 @@ F.pool_Pool_launch = function(op)
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
- op[44] = 0
- op[53] = F.policy_Scatter_Next(once, 15, once[1], quo(op[29], 1000))
+ op[45] = 0
+ op[54] = F.policy_Scatter_Next(once, 17, once[1], quo(op[29], 1000))
 end
 F.pool_Pool_forget = function(op)
- op[44] = 3
- if ((once[134] ~= 0) and ((once[1] - once[134]) < 10000000)) then
+ op[45] = 3
+ if ((once[136] ~= 0) and ((once[1] - once[136]) < 10000000)) then
   return 
  end
- once[134] = once[1]
- if (op[36] == "") then
-  op[36] = "the store lost its memory"
+ once[136] = once[1]
+ if (op[37] == "") then
+  op[37] = "the store lost its memory"
  end
  local g = (S_gates[F.pool_Pool_gateOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_gateOf(0, 0, 0)))
  if (((F.gate_Gate_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + 3000000))) then
@@ -834,9 +865,28 @@ F.pool_Pool_forget = function(op)
   end
  end
 end
+F.pool_Pool_gone = function(op)
+ op[45] = 3
+ local s = F.pool_Pool_findSession(op[2])
+ if (s == 0) then
+  return 
+ end
+ do
+  local i = 1
+  while (i < slabEnd(S_tickets)) do
+   do
+    local tk = (S_tickets[i] or ld(S_tickets, i))
+    if ((((tk[16] == s) and (tk[34] ~= 0)) and (tk[23] == 3)) and (not (tk[33] ~= 0))) then
+     F.pool_Pool_orphan(i, tk, true)
+    end
+   end
+   i = (i + 1)
+  end
+ end
+end
 F.pool_refuse = function(op, code, limit, at)
- op[44] = 2
- op[50], op[51], op[52], op[53] = code, 0, limit, at
+ op[45] = 2
+ op[51], op[52], op[53], op[54] = code, 0, limit, at
 end
 F.order_Queue_Wake = function(t)
  do
@@ -855,7 +905,7 @@ F.order_Queue_Wake = function(t)
 end
 F.pool_Pool_serveOne = function()
  once[2] = 0
- once[22] = (once[22] + 1)
+ once[24] = (once[24] + 1)
  local again = false
  local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[4] ~= 0))
  local highest = F.pool_Pool_findRival(heads)
@@ -865,15 +915,15 @@ F.pool_Pool_serveOne = function()
   repeat
    local h = copy_(t2_[i+1], 0, 6)
    if (i == highest) then
-    once[7] = 0
+    once[9] = 0
    end
-   if F.order_Queue_Closed(h, once[22]) then
+   if F.order_Queue_Closed(h, once[24]) then
     break
    end
    local t = F.order_Queue_Ticket(h[1])
    local tk = (S_tickets[t] or ld(S_tickets, t))
    do
-    local v = F.pool_Pool_gatesAllow(tk[11], tk[13])
+    local v = F.pool_Pool_gatesAllow(tk[12], tk[14])
     if (not (v[1] ~= 0)) then
      F.pool_Pool_wakeAt(v[4])
      F.order_Queue_Held(h)
@@ -892,7 +942,7 @@ F.pool_Pool_serveOne = function()
     local on, at = F.pool_Pool_lacksOwn(tk)
     if (on ~= 0) then
      F.order_Queue_Park(h[1], on, at)
-     tk[27] = 1
+     tk[28] = 1
      return true
     end
    end
@@ -910,8 +960,8 @@ F.pool_Pool_serveOne = function()
     if (at ~= 0) then
      F.pool_Pool_wakeAt(at)
      F.pool_Pool_claim(tk)
-     F.order_Queue_Close(h, once[22])
-     F.pool_Pool_limitsBind(tk, 8)
+     F.order_Queue_Close(h, once[24])
+     F.pool_Pool_limitsBind(tk, 9)
      again = (F.pool_Pool_passOn(tk) or again)
      break
     end
@@ -941,8 +991,8 @@ F.pool_wheel_nextDue = function(w, w_o)
  return (max(w[w_o+3], (w[w_o+1] + 1)) * 100000)
 end
 F.pool_Pool_conclude = function(op)
- local r, r_o = op, 43
- if (once[23] ~= 0) then
+ local r, r_o = op, 44
+ if (once[25] ~= 0) then
   r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0
  end
  if (r[r_o+1] ~= 1) then
@@ -952,16 +1002,16 @@ F.pool_Pool_conclude = function(op)
  if (t == 0) then
   return false
  end
- if (tk[22] ~= 1) then
+ if (tk[23] ~= 1) then
   T[2] = without(T[2], function(id, id_o)
    return (same(id, id_o, op, 1, 2))
   end)
   F.pool_Pool_poll(op)
   return false
  end
- tk[17] = 0
- local full = (((tk[28] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[3]))
- tk[28] = 0
+ tk[18] = 0
+ local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[3]))
+ tk[29] = 0
  local asks = ((op[1] == 0) or (op[1] == 3))
  if (((op[1] == 0) and (op[29] < 0)) and (not full)) then
   return false
@@ -983,40 +1033,81 @@ F.pool_Pool_conclude = function(op)
 end
 F.pool_Pool_schedule = function(i, t, due)
  if (t[6] ~= 0) then
-  F.pool_wheel_remove(once, 129, t)
+  F.pool_wheel_remove(once, 131, t)
  end
  t[6] = due
- F.pool_wheel_add(once, 129, i, t)
+ F.pool_wheel_add(once, 131, i, t)
+end
+F.pool_Pool_dropLost = function(t, tk)
+ local held = false
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
+  local in_, d, _ = F.pool_Pool_touchCharge(c, c_o)
+  F.meter_Meter_Release(in_, d, c, c_o)
+  F.pool_Pool_changed(c, c_o)
+  held = (held or (c[c_o+3] == 1))
+ end
+ once[5] = (once[5] - 1)
+ if held then
+  tk[23] = 4
+  F.pool_Pool_schedule(t, tk, tk[8])
+  return 
+ end
+ F.pool_Pool_end(t, tk)
+end
+F.pool_Pool_aliveUntil = function(tk)
+ local until_ = max((S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4], (once[4] + 10000000))
+ if ((once[1] - once[3]) > 6000000) then
+  until_ = max(until_, (once[1] + 6000000))
+ end
+ return until_
+end
+F.pool_Pool_orphan = function(t, tk, proven)
+ tk[33] = 1
+ if (not (tk[27] ~= 0)) then
+  F.pool_Pool_gatesLost(t, tk, false)
+ end
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
+  local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+  F.meter_Meter_Orphan(in_, d, r, once[1], c, c_o, proven)
+  F.pool_Pool_changed(c, c_o)
+ end
+ once[8] = 1
+ F.pool_Pool_schedule(t, tk, min(tk[8], (once[1] + min((once[46] > 1000000 and once[46] or 1000000), 3000000))))
 end
 F.pool_Pool_leaveQueue = function(tk)
- F.order_Queue_Remove(tk[16])
+ F.order_Queue_Remove(tk[17])
  F.pool_Pool_unqueue(tk)
- for k = 0, tk[24] - 1 do
-  F.pool_Pool_changed(tk, (k)*5+32)
+ for k = 0, tk[25] - 1 do
+  F.pool_Pool_changed(tk, (k)*5+35)
  end
 end
 F.pool_Pool_end = function(i, t)
- F.pool_wheel_remove(once, 129, t)
- for k = 0, t[24] - 1 do
+ F.pool_wheel_remove(once, 131, t)
+ for k = 0, t[25] - 1 do
   do
-   local c, c_o = t, (k)*5+32
+   local c, c_o = t, (k)*5+35
    if (unscoped[c[c_o+5]][2] == nil) then
     local t2_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
     t2_[16] = (t2_[16] - 1)
    end
   end
  end
- F.pool_Pool_dropNames(t, 8)
+ F.pool_Pool_dropNames(t, 9)
  indexRemove(X.ticketIx, F.pool_idHash(t, 0), i)
- local s = (S_sessions[t[15]] or ld(S_sessions, t[15]))
+ local s = (S_sessions[t[16]] or ld(S_sessions, t[16]))
  s[5] = (s[5] - 1)
+ if (t[34] == 2) then
+  s[7] = (s[7] - 1)
+ end
  s[3] = once[1]
- t[22] = 0
+ t[23] = 0
  slabRecycle(S_tickets, i)
 end
 F.pool_Pool_giveBack = function(tk)
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   local amount = c[c_o+1]
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
@@ -1026,17 +1117,17 @@ F.pool_Pool_giveBack = function(tk)
   end
   F.pool_Pool_changed(c, c_o)
  end
- once[3] = (once[3] - 1)
+ once[5] = (once[5] - 1)
  F.pool_Pool_unsent(tk)
 end
 F.pool_Pool_gatesLost = function(t, tk, unsent)
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_gateRec_covers(g, tk[11], tk[13]) then
+     if F.pool_gateRec_covers(g, tk[12], tk[14]) then
       F.gate_Gate_Lost(g, once[1], t, unsent)
      end
     end
@@ -1046,21 +1137,21 @@ F.pool_Pool_gatesLost = function(t, tk, unsent)
  end
 end
 F.pool_Pool_lapse = function(tk)
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
   F.meter_Meter_Lapse(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
  end
 end
 F.pool_Pool_finish = function(t, tk)
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
   F.meter_Meter_Release(in_, d, c, c_o)
   F.pool_Pool_changed(c, c_o)
  end
- once[3] = (once[3] - 1)
+ once[5] = (once[5] - 1)
  F.pool_Pool_end(t, tk)
 end
 F.pool_Pool_spare = function(i)
@@ -1107,13 +1198,13 @@ end
 F.pool_Pool_burySome = function(n)
  for t1_ = 0, n - 1 do
   do
-   once[20] = (once[20] + 1)
-   if (once[20] >= slabEnd(S_leases)) then
-    once[20] = 0
+   once[22] = (once[22] + 1)
+   if (once[22] >= slabEnd(S_leases)) then
+    once[22] = 0
     return 
    end
   end
-  F.pool_Pool_buryOne(once[20])
+  F.pool_Pool_buryOne(once[22])
  end
 end
 F.pool_callers_sweep = function(n, now_, lease)
@@ -1147,9 +1238,9 @@ end
 F.pool_Pool_sweepSessions = function(n)
  for t1_ = 0, n - 1 do
   do
-   once[21] = (once[21] + 1)
-   if (once[21] >= slabEnd(S_sessions)) then
-    once[21] = 0
+   once[23] = (once[23] + 1)
+   if (once[23] >= slabEnd(S_sessions)) then
+    once[23] = 0
     return 
    end
   end
@@ -1161,8 +1252,8 @@ F.pool_Pool_freeAt = function(at, free)
  if (at >= free) then
   return true
  end
- if ((once[142] == 0) or (free < once[142])) then
-  once[142] = free
+ if ((once[144] == 0) or (free < once[144])) then
+  once[144] = free
  end
  return false
 end
@@ -1181,7 +1272,7 @@ F.pool_Pool_dropMember = function(i)
  local m = (S_members[i] or ld(S_members, i))
  F.pool_Pool_setShare(m, 0)
  local t1_ = (S_sessions[m[1]] or ld(S_sessions, m[1]))
- t1_[7] = 0
+ t1_[8] = 0
  slabFree(S_members, i)
 end
 F.pool_partOf = function(share)
@@ -1227,12 +1318,12 @@ F.pool_Pool_withhold = function(limit, at, part)
  end
 end
 F.pool_Pool_planHush = function()
- once[141] = once[142]
- if (once[135] ~= 0) then
+ once[143] = once[144]
+ if (once[137] ~= 0) then
   do
-   local at = F.pool_member_silentFrom((S_members[once[135]] or ld(S_members, once[135])))
-   if ((once[141] == 0) or (at < once[141])) then
-    once[141] = at
+   local at = F.pool_member_silentFrom((S_members[once[137]] or ld(S_members, once[137])))
+   if ((once[143] == 0) or (at < once[143])) then
+    once[143] = at
    end
   end
  end
@@ -1266,14 +1357,14 @@ F.pool_Pool_valid = function(op)
    return false
   end
  end
- return (((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[22])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000))
+ return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[22])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
 end
 F.pool_Pool_present = function(op)
  local s = F.pool_Pool_sessionOf(op[2])
  if (op[3] == 0) then
-  s[2] = ((s[2] > once[25] and s[2] or once[25]) + 1)
+  s[2] = ((s[2] > once[27] and s[2] or once[27]) + 1)
   op[3] = s[2]
-  move(op, 44, op, 1, 2)
+  move(op, 45, op, 1, 2)
   return true
  end
  if (op[3] > s[2]) then
@@ -1286,27 +1377,30 @@ end
 F.pool_Pool_newTicket = function(op)
  local i = slabNew(S_tickets)
  local t = (S_tickets[i] or ld(S_tickets, i))
- clear_(t, 0, 32)
+ clear_(t, 0, 35)
  move(t, 0, op, 1, 2)
  t[3] = once[1]
  t[5] = 9007199254740992
- t[23] = op[9]
- t[25] = ((op[10] ~= 0)) and 1 or 0
- t[30], t[31] = ((op[11] ~= 0) and 1 or 0), ((op[37] ~= 0) and 1 or 0)
- t[7], t[8] = quo(op[31], 1000), quo(op[30], 1000)
- t[15] = once[24]
+ t[24] = op[9]
+ t[26] = ((op[10] ~= 0)) and 1 or 0
+ t[31], t[32], t[34] = ((op[11] ~= 0) and 1 or 0), ((op[38] ~= 0) and 1 or 0), op[32]
+ t[7], t[9] = quo(op[31], 1000), quo(op[30], 1000)
+ t[16] = once[26]
  if (op[29] >= 0) then
   t[5] = (once[1] + quo(op[29], 1000))
  end
- t[9], t[10], t[11], t[12], t[13] = F.flat_Names_Hold(op[4]), 0, 0, 0, 0
+ t[10], t[11], t[12], t[13], t[14] = F.flat_Names_Hold(op[4]), 0, 0, 0, 0
  if (bor(bor(bor(#op[5], #op[6]), #op[7]), #op[8]) ~= 0) then
-  t[10], t[11] = F.flat_Names_Hold(op[5]), F.flat_Names_Hold(op[6])
-  t[12], t[13] = F.flat_Names_Hold(op[7]), F.flat_Names_Hold(op[8])
+  t[11], t[12] = F.flat_Names_Hold(op[5]), F.flat_Names_Hold(op[6])
+  t[13], t[14] = F.flat_Names_Hold(op[7]), F.flat_Names_Hold(op[8])
  end
- t[14] = F.pool_Pool_callerOf(t[9])
- F.pool_Pool_heard(t[14], t[23])
- local t1_ = (S_sessions[t[15]] or ld(S_sessions, t[15]))
- t1_[5] = (t1_[5] + 1)
+ t[15] = F.pool_Pool_callerOf(t[10])
+ F.pool_Pool_heard(t[15], t[24])
+ local s = (S_sessions[t[16]] or ld(S_sessions, t[16]))
+ s[5] = (s[5] + 1)
+ if (op[32] == 2) then
+  s[7] = (s[7] + 1)
+ end
  indexAdd(X.ticketIx, F.pool_idHash(t, 0), i)
  return i, t
 end
@@ -1321,8 +1415,8 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
    if (amount == 0) then
     break
    end
-   local c, c_o = tk, (tk[24])*5+32
-   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 8), limit
+   local c, c_o = tk, (tk[25])*5+35
+   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit
    c[c_o+1], c[c_o+2], c[c_o+3] = amount, 0, 0
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    if (((in_[1] > 0) and (amount > in_[1])) and (not force)) then
@@ -1333,7 +1427,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
     local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
     fits = (code == 0)
    end
-   tk[24] = (tk[24] + 1)
+   tk[25] = (tk[25] + 1)
    if (unscoped[limit][2] == nil) then
     in_[16] = (in_[16] + 1)
    end
@@ -1345,7 +1439,7 @@ end
 F.pool_Pool_gatesAllow = function(model, key)
  local all = {1,0,0,0}
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    local t1_ = false
    repeat
@@ -1368,68 +1462,71 @@ F.pool_Pool_gatesAllow = function(model, key)
 end
 F.pool_Pool_grant = function(t, tk, counts_)
  tk[4] = once[1]
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
   in_[17] = F.pool_Pool_age()
-  move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 26, d, r))), 0, 3)
+  move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 28, d, r))), 0, 3)
   if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_took(tk, c, c_o, in_, d)
   end
  end
- if (counts_ and (once[23] ~= 0)) then
+ if (counts_ and (once[25] ~= 0)) then
   F.pool_Pool_gatesSent(t, tk)
  end
- once[3] = (once[3] + 1)
+ once[5] = (once[5] + 1)
  F.pool_Pool_sent(tk)
 end
 F.pool_Pool_hold = function(t, tk, op)
- tk[22] = 3
- F.pool_Pool_schedule(t, tk, (once[1] + tk[7]))
+ tk[23] = 3
+ F.pool_Pool_live(t, tk)
  F.pool_ticket_report(tk, op)
- if (tk[31] ~= 0) then
+ if (tk[32] ~= 0) then
   F.pool_Pool_gatesLost(t, tk, false)
   F.pool_Pool_spend(t, tk)
-  once[6] = 1
+  once[8] = 1
  end
 end
 F.pool_Pool_enqueue = function(t, i, front)
  local tk = (S_tickets[t] or ld(S_tickets, t))
- tk[22], tk[17] = 1, (i + 1)
- for k = 0, tk[24] - 1 do
-  local t2_ = (S_insts[tk[(k)*5+36]] or ld(S_insts, tk[(k)*5+36]))
-  t2_[21] = (t2_[21] + tk[(k)*5+33])
+ tk[23], tk[18] = 1, (i + 1)
+ for k = 0, tk[25] - 1 do
+  local t2_ = (S_insts[tk[(k)*5+39]] or ld(S_insts, tk[(k)*5+39]))
+  t2_[21] = (t2_[21] + tk[(k)*5+36])
  end
  local costs = F.pool_Pool_costs(tk)
- tk[16] = F.order_Queue_Push((F.pool_Pool_place(tk)), t, costs, front)
- local t3_ = (S_sessions[tk[15]] or ld(S_sessions, tk[15]))
+ tk[17] = F.order_Queue_Push((F.pool_Pool_place(tk)), t, costs, front)
+ local t3_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
  t3_[6] = (t3_[6] + 1)
  F.pool_Pool_scheduleWait(t, tk)
- once[6] = (((once[6] ~= 0) or F.order_Queue_IsFirst(tk[16]))) and 1 or 0
- T[1][i+1][44], once[5] = 1, 1
+ once[8] = (((once[8] ~= 0) or F.order_Queue_IsFirst(tk[17]))) and 1 or 0
+ T[1][i+1][45], once[7] = 1, 1
 end
 F.pool_Pool_keep = function(op)
- op[44] = 4
+ op[45] = 4
  do
   local i = F.pool_Pool_findSession(op[2])
   if ((i ~= 0) and (op[30] <= 86400000000000)) then
    local s = (S_sessions[i] or ld(S_sessions, i))
    s[4] = max(s[4], (once[1] + quo(op[30], 1000)))
-   op[44] = 0
+   op[45] = 0
+   if (s[5] == 0) then
+    op[45] = 3
+   end
   end
  end
 end
 F.pool_Pool_lookup = function(op)
  local t, tk = F.pool_Pool_find(op, 1)
  if (t == 0) then
-  op[44] = 4
+  op[45] = 4
   do
    local i = F.pool_Pool_findSession(op[2])
    if ((i ~= 0) and (op[3] ~= 0)) then
     do
      local s = (S_sessions[i] or ld(S_sessions, i))
      if ((op[3] <= s[2]) and (not F.pool_Pool_past(s))) then
-      op[44] = 3
+      op[45] = 3
      end
     end
    end
@@ -1439,28 +1536,36 @@ F.pool_Pool_lookup = function(op)
 end
 F.pool_Pool_scheduleWait = function(i, t)
  local due = t[5]
- if (t[8] > 0) then
-  due = min(due, (once[1] + t[8]))
+ if (t[9] > 0) then
+  due = min(due, (once[1] + t[9]))
  end
  if (due < 9007199254740992) then
   F.pool_Pool_schedule(i, t, due)
  end
 end
+F.pool_Pool_live = function(t, tk)
+ tk[8] = (once[1] + tk[7])
+ local due = tk[8]
+ if (tk[34] == 1) then
+  due = min(due, (once[1] + 10000000))
+ end
+ F.pool_Pool_schedule(t, tk, due)
+end
 F.pool_ticket_report = function(tk, op)
- local r, r_o = op, 43
+ local r, r_o = op, 44
  r[r_o+1] = 0
  move(r, r_o+1, tk, 0, 2)
  r[r_o+5] = tk[4]
  r[r_o+6] = ((tk[4] - tk[3]) * 1000)
 end
 F.pool_Pool_leaves = function(op)
- op[44] = 3
+ op[45] = 3
  local at = F.pool_Pool_findSession(op[2])
- if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[7] == 0)) then
+ if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[8] == 0)) then
   return 
  end
- local silent = ((S_members[(S_sessions[at] or ld(S_sessions, at))[7]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[7]))[2] ~= 0)
- F.pool_Pool_dropMember((S_sessions[at] or ld(S_sessions, at))[7])
+ local silent = ((S_members[(S_sessions[at] or ld(S_sessions, at))[8]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[8]))[2] ~= 0)
+ F.pool_Pool_dropMember((S_sessions[at] or ld(S_sessions, at))[8])
  if silent then
   F.pool_Pool_weigh(once[1])
  else
@@ -1485,9 +1590,9 @@ F.pool_Pool_findSession = function(id)
  return 0
 end
 F.pool_Pool_sessionOf = function(id)
- if (once[24] ~= 0) then
+ if (once[26] ~= 0) then
   do
-   local s = (S_sessions[once[24]] or ld(S_sessions, once[24]))
+   local s = (S_sessions[once[26]] or ld(S_sessions, once[26]))
    if ((s[1] == id) and (not F.pool_Pool_past(s))) then
     s[3] = once[1]
     return s
@@ -1503,35 +1608,35 @@ F.pool_Pool_sessionOf = function(id)
  end
  local s = (S_sessions[i] or ld(S_sessions, i))
  if F.pool_Pool_past(s) then
-  once[25] = (once[25] > s[2] and once[25] or s[2])
+  once[27] = (once[27] > s[2] and once[27] or s[2])
   s[2] = 0
  end
- once[24], s[3] = i, once[1]
+ once[26], s[3] = i, once[1]
  return s
 end
 F.pool_Pool_link = function(i)
  local m = (S_members[i] or ld(S_members, i))
- m[7], m[8] = once[136], 0
- if (once[136] ~= 0) then
-  local t1_ = (S_members[once[136]] or ld(S_members, once[136]))
+ m[7], m[8] = once[138], 0
+ if (once[138] ~= 0) then
+  local t1_ = (S_members[once[138]] or ld(S_members, once[138]))
   t1_[8] = i
  else
-  once[135] = i
+  once[137] = i
  end
- once[136] = i
- once[138] = (once[138] + 1)
+ once[138] = i
+ once[140] = (once[140] + 1)
 end
 F.pool_Pool_promise = function(m, known)
  if ((known ~= 0) and (known == m[6])) then
   F.pool_Pool_setShare(m, known)
  end
- local free = quo(((4503599627370496 - once[140])), 4096)
+ local free = quo(((4503599627370496 - once[142])), 4096)
  local want = 0
  if (free > 0) then
-  want = quo((((((once[138] + 1) * 1099511627776) + free) - 1)), free)
+  want = quo((((((once[140] + 1) * 1099511627776) + free) - 1)), free)
  end
  do
-  local room = ((4503599627370496 - once[139]) + F.pool_partOf(m[5]))
+  local room = ((4503599627370496 - once[141]) + F.pool_partOf(m[5]))
   if (room <= 0) then
    want = 0
   elseif ((want > 0) and (F.pool_partOf(want) > room)) then
@@ -1548,8 +1653,8 @@ F.pool_Pool_promise = function(m, known)
  end
 end
 F.pool_Pool_fits = function(tk)
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   do
    local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
@@ -1564,17 +1669,17 @@ F.pool_wheel_remove = function(w, w_o, t)
  if (t[6] == 0) then
   return 
  end
- if (t[19] ~= 0) then
-  local t1_ = (S_tickets[t[19]] or ld(S_tickets, t[19]))
-  t1_[20] = t[20]
- else
-  w.slots[t[18]+1] = t[20]
- end
  if (t[20] ~= 0) then
-  local t2_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
-  t2_[19] = t[19]
+  local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
+  t1_[21] = t[21]
+ else
+  w.slots[t[19]+1] = t[21]
  end
- t[6], t[19], t[20] = 0, 0, 0
+ if (t[21] ~= 0) then
+  local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
+  t2_[20] = t[20]
+ end
+ t[6], t[20], t[21] = 0, 0, 0
  w[w_o+4] = (w[w_o+4] - 1)
 end
 F.pool_headerTime_add = function(h, h_o, d)
@@ -1624,7 +1729,7 @@ F.pool_Pool_judged = function(tk, v)
    local t2_ = F.pool_Pool_callerFor(tk)
    t2_[7] = (t2_[7] + 1)
    sum[7] = (sum[7] + 1)
-   once[26] = once[1]
+   once[28] = once[1]
    F.pool_history_refused(once[1])
    if (pd ~= nil) then
     pd[7] = (pd[7] + 1)
@@ -1637,10 +1742,10 @@ F.pool_Pool_judged = function(tk, v)
  end
 end
 F.pool_Pool_learn = function(op, who, who_o, made, tk)
- for i = 0, #op[35] - 1 do
+ for i = 0, #op[36] - 1 do
   local t2_ = false
   repeat
-   local o = op[35][i+1]
+   local o = op[36][i+1]
    if ((o[1] < 0) or (o[1] >= cfg[2])) then
     break
    end
@@ -1649,7 +1754,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
     break
    end
    local at = F.pool_Pool_instOf(o[1], who, who_o)
-   if ((at == once[o[1]+77]) and (at ~= 0)) then
+   if ((at == once[o[1]+79]) and (at ~= 0)) then
     F.pool_Pool_learnCrowd(o, made)
     break
    end
@@ -1682,12 +1787,12 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
  end
 end
 F.pool_Pool_judge = function(op, who, who_o, granted, t)
- local hint = quo(op[33], 1000)
+ local hint = quo(op[34], 1000)
  do
-  local t1_ = op[32]
+  local t1_ = op[33]
   if t1_ == 1 then
    do
-    local i = once[23]
+    local i = once[25]
     while (i ~= 0) do
      do
       do
@@ -1717,8 +1822,8 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
  return false
 end
 F.pool_Pool_unexplained = function(tk, scope)
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
   local r = F.pool_Pool_ring(in_)
   do
@@ -1742,8 +1847,8 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
   return 
  end
  local before = F.pool_Pool_costs(tk)
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   do
    local actual = amounts[amounts_o+c[c_o+5]+1]
    if (((actual >= 0) and (actual <= 1099511627776)) and (actual ~= c[c_o+1])) then
@@ -1760,7 +1865,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
    end
   end
  end
- if (tk[29] ~= 0) then
+ if (tk[30] ~= 0) then
   local after = F.pool_Pool_costs(tk)
   F.order_Queue_Settled((F.pool_Pool_place(tk)), before, after)
  end
@@ -1769,9 +1874,9 @@ F.pool_Pool_strictly = function(tk)
  if (not (cfg[29] ~= 0)) then
   return false
  end
- for k = 0, tk[24] - 1 do
+ for k = 0, tk[25] - 1 do
   do
-   local c, c_o = tk, (k)*5+32
+   local c, c_o = tk, (k)*5+35
    if (((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[2] == 1) and (c[c_o+3] == 1)) then
     return true
    end
@@ -1781,17 +1886,17 @@ F.pool_Pool_strictly = function(tk)
 end
 F.pool_Pool_spend = function(t, tk)
  local held = false
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Spend(in_, d, r, once[1], tk[4], c, c_o)
   F.meter_Meter_Release(in_, d, c, c_o)
   F.pool_Pool_changed(c, c_o)
   held = (held or (c[c_o+3] == 1))
  end
- once[3] = (once[3] - 1)
+ once[5] = (once[5] - 1)
  if held then
-  tk[22] = 4
+  tk[23] = 4
   return 
  end
  F.pool_Pool_end(t, tk)
@@ -1806,7 +1911,7 @@ F.pool_Pool_since = function(scope, who, who_o)
  local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
  scope = n_scope
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
@@ -1832,7 +1937,7 @@ F.pool_Pool_gateOf = function(scope, model, key)
  model = t2_
  key = t3_
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    do
     do
@@ -1853,19 +1958,19 @@ F.pool_Pool_gateOf = function(scope, model, key)
  local g = (S_gates[i] or ld(S_gates, i))
  g[13], g[14], g[15] = scope, F.flat_Names_Keep(model), F.flat_Names_Keep(key)
  do
-  g[18] = once[23]
+  g[18] = once[25]
   if (g[18] ~= 0) then
    local t4_ = (S_gates[g[18]] or ld(S_gates, g[18]))
    t4_[17] = i
   end
  end
- once[23] = i
+ once[25] = i
  return i
 end
 F.pool_Pool_setCause = function(g, op)
- local cause = op[36]
+ local cause = op[37]
  if (cause == "") then
-  cause = F.store_Verdict_String(op[32])
+  cause = F.store_Verdict_String(op[33])
  end
  local old = g[16]
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
@@ -1876,7 +1981,7 @@ F.gate_Gate_Pause = function(g, t, wait)
  F.gate_Gate_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
 end
 F.pool_Pool_lossHolds = function()
- return ((once[134] ~= 0) and ((once[1] - once[134]) < 3000000))
+ return ((once[136] ~= 0) and ((once[1] - once[136]) < 3000000))
 end
 F.gate_Gate_Resume = function(g, t)
  F.gate_Gate_pass(g, t)
@@ -1887,17 +1992,17 @@ F.gate_Gate_Resume = function(g, t)
  g[4], g[5] = 0, 0
 end
 F.pool_Pool_validMember = function(op)
- if (((op[4] == "") or (max(#op[4], #op[5], #op[40]) > 256)) or (#op[41] > 16)) then
+ if (((op[4] == "") or (max(#op[4], #op[5], #op[41]) > 256)) or (#op[42] > 16)) then
   return false
  end
- local t2_ = op[41]
+ local t2_ = op[42]
  for t1_ = 0, #t2_ - 1 do
   local name = t2_[t1_+1]
   if ((name == "") or (#name > 256)) then
    return false
   end
  end
- local s = copy_(op, 41, 2)
+ local s = copy_(op, 42, 2)
  return ((((((op[9] < cfg[22]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
 end
 F.pool_Pool_bury = function()
@@ -2001,7 +2106,7 @@ F.pool_Pool_setWaits = function(l, names)
  end
 end
 F.pool_Pool_countLiving = function()
- clear_(once, 7, 8)
+ clear_(once, 9, 8)
  do
   local i = 1
   while (i < slabEnd(S_leases)) do
@@ -2009,7 +2114,7 @@ F.pool_Pool_countLiving = function()
     do
      local l = (S_leases[i] or ld(S_leases, i))
      if (l[1] ~= 0) then
-      once[l[27]+8] = (once[l[27]+8] > l[5] and once[l[27]+8] or l[5])
+      once[l[27]+10] = (once[l[27]+10] > l[5] and once[l[27]+10] or l[5])
      end
     end
    end
@@ -2023,7 +2128,7 @@ F.pool_Pool_countLiving = function()
     do
      local c = (S_crecs[i] or ld(S_crecs, i))
      if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
-      once[c[9]+8] = max(once[c[9]+8], (F.pool_caller_lastSeen(c) + cfg[1]))
+      once[c[9]+10] = max(once[c[9]+10], (F.pool_caller_lastSeen(c) + cfg[1]))
      end
     end
    end
@@ -2033,9 +2138,9 @@ F.pool_Pool_countLiving = function()
 end
 F.pool_Pool_handOn = function(l, op)
  do
-  if ((op[40] == "") or (l[5] <= once[1])) then
+  if ((op[41] == "") or (l[5] <= once[1])) then
    return false
-  elseif ((l[7] ~= op[2]) or (F.flat_Names_Text(l[3]) ~= op[40])) then
+  elseif ((l[7] ~= op[2]) or (F.flat_Names_Text(l[3]) ~= op[41])) then
    if (l[8] == op[2]) then
     l[8] = 0
    end
@@ -2079,7 +2184,7 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
  return at
 end
 F.pool_Pool_lose = function(i)
- if (once[134] == 0) then
+ if (once[136] == 0) then
   return 
  end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
@@ -2089,7 +2194,7 @@ F.pool_Pool_lose = function(i)
  end
  local in_, n_d, r = F.pool_Pool_touch(i)
  d = n_d
- F.meter_Meter_Lose(in_, d, r, once[1], once[134])
+ F.meter_Meter_Lose(in_, d, r, once[1], once[136])
 end
 F.flat_Tree_Min = function(root)
  if (root == 0) then
@@ -2184,7 +2289,7 @@ F.pool_Pool_strict = function()
  return F.pool_Pool_strictFrom(2)
 end
 F.pool_Pool_findRival = function(heads)
- once[7] = 0
+ once[9] = 0
  if ((cfg[4] == 0) or (not (cfg[31] ~= 0))) then
   return 0
  end
@@ -2199,8 +2304,8 @@ F.pool_Pool_findRival = function(heads)
    local t = F.order_Queue_Ticket(h[1])
    do
     local tk = (S_tickets[t] or ld(S_tickets, t))
-    if ((F.pool_Pool_gatesAllow(tk[11], tk[13]))[1] ~= 0) then
-     once[7] = t
+    if ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0) then
+     once[9] = t
      return i
     end
    end
@@ -2221,18 +2326,18 @@ F.order_Queue_Held = function(h)
 end
 F.pool_Pool_passOn = function(tk)
  local any = false
- if (not (tk[27] ~= 0)) then
+ if (not (tk[28] ~= 0)) then
   return false
  end
- tk[27] = 0
- for k = 0, tk[24] - 1 do
-  any = (F.pool_Pool_changed(tk, (k)*5+32) or any)
+ tk[28] = 0
+ for k = 0, tk[25] - 1 do
+  any = (F.pool_Pool_changed(tk, (k)*5+35) or any)
  end
  return any
 end
 F.pool_Pool_tooBig = function(tk)
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   do
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
    if ((in_[1] > 0) and (c[c_o+1] > in_[1])) then
@@ -2243,8 +2348,8 @@ F.pool_Pool_tooBig = function(tk)
  return (-1)
 end
 F.pool_Pool_dismiss = function(t, tk, limit)
- if (tk[17] > 0) then
-  F.pool_refuse(T[1][(tk[17] - 1)+1], 6, limit, 0)
+ if (tk[18] > 0) then
+  F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
  else
   local t1_ = T[2]
   t1_[#t1_+1] = copy_(tk, 0, 2)
@@ -2255,19 +2360,19 @@ end
 F.pool_Pool_lacksOwn = function(tk)
  local on = 0
  local at = 0
- for k = 0, tk[24] - 1 do
+ for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
-   local c, c_o = tk, (k)*5+32
+   local c, c_o = tk, (k)*5+35
    if (band(cfg[5], ((1 * 2^(c[c_o+5])))) ~= 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   if F.order_Queue_ParkedBefore(tk[16], c[c_o+4]) then
+   if F.order_Queue_ParkedBefore(tk[17], c[c_o+4]) then
     return c[c_o+4], 9007199254740992
    end
    if (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1]) then
-    tk[21] = bor(tk[21], (1 * 2^(c[c_o+5])))
+    tk[22] = bor(tk[22], (1 * 2^(c[c_o+5])))
     return c[c_o+4], F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
    end
   until true
@@ -2285,19 +2390,19 @@ F.order_Queue_Park = function(w, on, at)
 end
 F.pool_Pool_keptFromAny = function(tk)
  local at = 0
- if ((cfg[4] == 0) or (tk[30] ~= 0)) then
+ if ((cfg[4] == 0) or (tk[31] ~= 0)) then
   return 0
  end
- for k = 0, tk[24] - 1 do
+ for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
-   local c, c_o = tk, (k)*5+32
+   local c, c_o = tk, (k)*5+35
    if (band(cfg[4], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   F.pool_inst_begin(in_, once[22])
-   if (band(in_[14], ((1 * 2^(tk[23])))) ~= 0) then
+   F.pool_inst_begin(in_, once[24])
+   if (band(in_[14], ((1 * 2^(tk[24])))) ~= 0) then
     at = 9007199254740992
     break
    end
@@ -2310,7 +2415,7 @@ F.pool_Pool_keptFromAny = function(tk)
      at = (at > until_ and at or until_)
      F.pool_Pool_wakeAt(until_)
     else
-     in_[14] = bor(in_[14], (1 * 2^(tk[23])))
+     in_[14] = bor(in_[14], (1 * 2^(tk[24])))
      at = (at > until_ and at or until_)
      F.pool_Pool_wakeAt(until_)
     end
@@ -2322,19 +2427,19 @@ F.pool_Pool_keptFromAny = function(tk)
 end
 F.pool_Pool_lacksShared = function(tk)
  local at = 0
- for k = 0, tk[24] - 1 do
+ for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
-   local c, c_o = tk, (k)*5+32
+   local c, c_o = tk, (k)*5+35
    if (band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   local claimed = F.pool_inst_claimed(in_, once[22])
+   local claimed = F.pool_inst_claimed(in_, once[24])
    if ((F.pool_inst_room(in_, d, r, c[c_o+1]) - claimed) >= c[c_o+1]) then
     break
    end
-   tk[21] = bor(tk[21], (1 * 2^(c[c_o+5])))
+   tk[22] = bor(tk[22], (1 * 2^(c[c_o+5])))
    local ready = 9007199254740992
    do
     if (claimed == 0) then
@@ -2350,16 +2455,16 @@ F.pool_Pool_lacksShared = function(tk)
  return at
 end
 F.pool_Pool_claim = function(tk)
- for k = 0, tk[24] - 1 do
+ for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
-   local c, c_o = tk, (k)*5+32
+   local c, c_o = tk, (k)*5+35
    if (band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-   F.pool_inst_begin(in_, once[22])
-   if (band(tk[21], ((1 * 2^(c[c_o+5])))) ~= 0) then
+   F.pool_inst_begin(in_, once[24])
+   if (band(tk[22], ((1 * 2^(c[c_o+5])))) ~= 0) then
     in_[20] = 2199023255552
    else
     in_[20] = min((in_[20] + c[c_o+1]), 2199023255552)
@@ -2374,7 +2479,7 @@ F.order_Queue_Close = function(h, pass)
 end
 F.pool_Pool_limitsBind = function(who, who_o)
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    do
     do
@@ -2391,20 +2496,20 @@ end
 F.pool_Pool_admit = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local costs = F.pool_Pool_costs(tk)
- F.order_Queue_Granted(tk[16], costs)
- tk[29] = 1
+ F.order_Queue_Granted(tk[17], costs)
+ tk[30] = 1
  F.pool_Pool_unqueue(tk)
  F.pool_Pool_grant(t, tk, true)
- for k = 0, tk[24] - 1 do
-  F.pool_Pool_changed(tk, (k)*5+32)
+ for k = 0, tk[25] - 1 do
+  F.pool_Pool_changed(tk, (k)*5+35)
  end
- if (tk[17] > 0) then
-  local op = T[1][(tk[17] - 1)+1]
-  tk[17] = 0
+ if (tk[18] > 0) then
+  local op = T[1][(tk[18] - 1)+1]
+  tk[18] = 0
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- tk[22] = 2
+ tk[23] = 2
  F.pool_Pool_schedule(t, tk, (once[1] + 1000000))
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
@@ -2412,12 +2517,12 @@ end
 F.pool_Pool_holding = function(id, id_o)
  local t, tk = F.pool_Pool_find(id, id_o)
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    local t1_ = false
    repeat
     local g = (S_gates[i] or ld(S_gates, i))
-    if ((t ~= 0) and (not F.pool_gateRec_covers(g, tk[11], tk[13]))) then
+    if ((t ~= 0) and (not F.pool_gateRec_covers(g, tk[12], tk[14]))) then
      break
     end
     F.gate_Gate_Allow(g, once[1])
@@ -2435,14 +2540,14 @@ F.pool_Pool_why = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
  local at = once[1]
- local ahead = F.order_Queue_Ahead(tk[16], (cfg[4] ~= 0))
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ local ahead = F.order_Queue_Ahead(tk[17], (cfg[4] ~= 0))
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
   local before = F.order_Share((in_[21] - c[c_o+1]), ahead)
   do
    local e = F.pool_Pool_estimate(in_, d, ring, before, c[c_o+1])
-   if ((e > at) or ((r[3] < 0) and (band(tk[21], ((1 * 2^(c[c_o+5])))) ~= 0))) then
+   if ((e > at) or ((r[3] < 0) and (band(tk[22], ((1 * 2^(c[c_o+5])))) ~= 0))) then
     at = (at > e and at or e)
     r[3] = c[c_o+5]
    end
@@ -2465,7 +2570,7 @@ F.pool_Pool_why = function(t)
   r = copy_(kept, 0, 4)
  end
  do
-  local v = F.pool_Pool_gatesAllow(tk[11], tk[13])
+  local v = F.pool_Pool_gatesAllow(tk[12], tk[14])
   if (not (v[1] ~= 0)) then
    r[1] = F.pool_holdCode(v[2])
    at = (at > v[3] and at or v[3])
@@ -2481,12 +2586,12 @@ F.pool_Pool_why = function(t)
 end
 F.pool_wheel_add = function(w, w_o, i, t)
  local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
- t[6], t[18] = (s * 100000), (u64(s) % 4096)
- local slot, slot_o = w.slots, t[18]
- t[19], t[20] = 0, slot[slot_o+1]
+ t[6], t[19] = (s * 100000), (u64(s) % 4096)
+ local slot, slot_o = w.slots, t[19]
+ t[20], t[21] = 0, slot[slot_o+1]
  if (slot[slot_o+1] ~= 0) then
   local t1_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
-  t1_[19] = i
+  t1_[20] = i
  end
  slot[slot_o+1] = i
  do
@@ -2495,6 +2600,23 @@ F.pool_wheel_add = function(w, w_o, i, t)
    w[w_o+3] = s
   end
  end
+end
+F.meter_Meter_Release = function(m, d, c, c_o)
+ if ((d[1] == 3) and (c[c_o+3] == 1)) then
+  m[4] = (m[4] - c[c_o+1])
+  c[c_o+3] = 0
+ end
+end
+F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
+ if (((c[c_o+3] ~= 1) or (d[1] == 3)) or ((d[2] == 1) and (not proven))) then
+  return 
+ end
+ if (d[2] == 2) then
+  F.meter_Meter_Bind(m, d, r, t, c, c_o)
+  return 
+ end
+ F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
+ F.meter_Meter_place(m, d, r, c, c_o, (t + F.meter_Ring_slack(r, d)))
 end
 F.order_Queue_Remove = function(w)
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
@@ -2535,12 +2657,12 @@ F.order_Queue_Remove = function(w)
  end
 end
 F.pool_Pool_unqueue = function(tk)
- tk[16] = 0
- local t1_ = (S_sessions[tk[15]] or ld(S_sessions, tk[15]))
+ tk[17] = 0
+ local t1_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
  t1_[6] = (t1_[6] - 1)
- for k = 0, tk[24] - 1 do
-  local t3_ = (S_insts[tk[(k)*5+36]] or ld(S_insts, tk[(k)*5+36]))
-  t3_[21] = (t3_[21] - tk[(k)*5+33])
+ for k = 0, tk[25] - 1 do
+  local t3_ = (S_insts[tk[(k)*5+39]] or ld(S_insts, tk[(k)*5+39]))
+  t3_[21] = (t3_[21] - tk[(k)*5+36])
  end
 end
 F.pool_Pool_dropNames = function(n, n_o)
@@ -2563,28 +2685,28 @@ F.pool_Pool_tookLess = function(tk, c, c_o, in_, amount)
    do
     local st = F.pool_Pool_stockOf(in_)
     if ((in_[8] == 0) or (tk[4] >= in_[10])) then
-     st[tk[23]+2] = max((st[tk[23]+2] - amount), 0)
+     st[tk[24]+2] = max((st[tk[24]+2] - amount), 0)
     end
    end
-  elseif ((((d[1] == 1) and (tk[23] > 0)) and (in_[1] > 0)) and (cfg[31] ~= 0)) then
+  elseif ((((d[1] == 1) and (tk[24] > 0)) and (in_[1] > 0)) and (cfg[31] ~= 0)) then
    F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
   end
  end
 end
 F.pool_Pool_unsent = function(tk)
  local waited = (tk[4] - tk[3])
- F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, (tk[25] ~= 0))
- F.pool_caller_uncount(sum, waited, (tk[25] ~= 0))
+ F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, (tk[26] ~= 0))
+ F.pool_caller_uncount(sum, waited, (tk[26] ~= 0))
  do
   local pd = F.pool_Pool_noted(tk)
   if (pd ~= nil) then
    pd[5] = (pd[5] - 1)
    pd[11] = (pd[11] - waited)
-   if (tk[25] ~= 0) then
+   if (tk[26] ~= 0) then
     pd[6] = (pd[6] - 1)
    end
-   for k = 0, tk[24] - 1 do
-    F.pool_Pool_settled(tk, tk, (k)*5+32, (-tk[(k)*5+33]))
+   for k = 0, tk[25] - 1 do
+    F.pool_Pool_settled(tk, tk, (k)*5+35, (-tk[(k)*5+36]))
    end
   end
  end
@@ -2632,8 +2754,8 @@ F.pool_Pool_defOf = function(in_)
  if (not (m[9] ~= 0)) then
   return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
  end
- if (m[8] ~= once[in_[11]+144]) then
-  m[8] = once[in_[11]+144]
+ if (m[8] ~= once[in_[11]+146]) then
+  m[8] = once[in_[11]+146]
  end
  return m
 end
@@ -2643,12 +2765,6 @@ F.pool_Pool_ring = function(in_)
  end
  return (S_rings[in_[15]] or ld(S_rings, in_[15]))
 end
-F.meter_Meter_Release = function(m, d, c, c_o)
- if ((d[1] == 3) and (c[c_o+3] == 1)) then
-  m[4] = (m[4] - c[c_o+1])
-  c[c_o+3] = 0
- end
-end
 F.pool_Pool_age = function()
  return floor(once[1] / 2^(20))
 end
@@ -2656,7 +2772,7 @@ F.pool_Pool_keepFor = function(in_)
  do
   if (not (in_[13] ~= 0)) then
    return 60
-  elseif ((2 * once[in_[11]+61]) > F.pool_Pool_mostMeters(in_[11])) then
+  elseif ((2 * once[in_[11]+63]) > F.pool_Pool_mostMeters(in_[11])) then
    return 600
   end
  end
@@ -2675,37 +2791,37 @@ F.pool_Pool_strike = function(limit, i)
  if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then
   return 
  end
- once[limit+61] = (once[limit+61] - 1)
- if (once[limit+77] == i) then
-  once[limit+77] = 0
+ once[limit+63] = (once[limit+63] - 1)
+ if (once[limit+79] == i) then
+  once[limit+79] = 0
  end
 end
 F.pool_caller_lastSeen = function(c)
  return max(c[13], (c[2] * 2^(20)))
 end
 F.pool_Pool_sweepSession = function()
- local s = (S_sessions[once[21]] or ld(S_sessions, once[21]))
+ local s = (S_sessions[once[23]] or ld(S_sessions, once[23]))
  if ((s[3] == 0) or (not F.pool_Pool_past(s))) then
   return 
  end
- once[25] = (once[25] > s[2] and once[25] or s[2])
- indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[21])
- slabFree(S_sessions, once[21])
- once[24] = 0
+ once[27] = (once[27] > s[2] and once[27] or s[2])
+ indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[23])
+ slabFree(S_sessions, once[23])
+ once[26] = 0
 end
 F.pool_roundFree = function(t)
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
 end
 F.pool_Pool_setShare = function(m, share)
- once[139] = (once[139] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
+ once[141] = (once[141] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+144], t1_[8] = part, part
- once[143] = (once[143] + 1)
- cfg[32] = once[143]
- once[6] = 1
+ once[limit+146], t1_[8] = part, part
+ once[145] = (once[145] + 1)
+ cfg[32] = once[145]
+ once[8] = 1
 end
 F.meter_Meter_Advance = function(m, d, r, t)
  do
@@ -2743,7 +2859,7 @@ F.gate_Gate_ramp = function(g, t)
 end
 F.pool_Pool_callerOf = function(agent)
  if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then
-  agent = once[109]
+  agent = once[111]
  end
  return F.pool_callers_of(agent)
 end
@@ -2751,7 +2867,7 @@ F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
  if (cfg[1] > 0) then
-  once[class+8] = max(once[class+8], (once[1] + cfg[1]))
+  once[class+10] = max(once[class+10], (once[1] + cfg[1]))
  end
 end
 F.pool_Pool_instOf = function(limit, who, who_o)
@@ -2769,7 +2885,7 @@ F.pool_Pool_instOf = function(limit, who, who_o)
  F.pool_Pool_sweepSome(2)
  if F.pool_Pool_crowded(limit) then
   do
-   local i = once[limit+77]
+   local i = once[limit+79]
    if (i ~= 0) then
     return i
    end
@@ -2791,11 +2907,11 @@ F.pool_inst_room = function(in_, d, r, amount)
 end
 F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
  do
-  if (((band(cfg[4], ((1 * 2^(c[c_o+5])))) == 0) or (tk[30] ~= 0)) or (in_[1] == 0)) then
+  if (((band(cfg[4], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
    return 0, 0
   elseif F.meter_Meter_IsStock(in_, d) then
    return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
-  elseif (((((d[1] == 1) and (tk[23] > 0)) and (cfg[31] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
+  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[31] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
    do
     local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
     if (at > once[1]) then
@@ -2843,24 +2959,24 @@ F.pool_Pool_took = function(tk, c, c_o, in_, d)
  do
   if (d[1] == 2) then
    local st = F.pool_Pool_stockOf(in_)
-   local t1_ = tk[23]
+   local t1_ = tk[24]
    st[t1_+2] = (st[t1_+2] + c[c_o+1])
-   if (tk[23] > 0) then
+   if (tk[24] > 0) then
     F.policy_Breaker_Sent(st, 9, once[1])
    end
-  elseif ((((d[1] == 1) and (tk[23] > 0)) and (in_[1] > 0)) and (cfg[31] ~= 0)) then
+  elseif ((((d[1] == 1) and (tk[24] > 0)) and (in_[1] > 0)) and (cfg[31] ~= 0)) then
    F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
   end
  end
 end
 F.pool_Pool_gatesSent = function(t, tk)
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_gateRec_covers(g, tk[11], tk[13]) then
+     if F.pool_gateRec_covers(g, tk[12], tk[14]) then
       F.gate_Gate_Sent(g, once[1], t)
      end
     end
@@ -2876,19 +2992,19 @@ F.pool_Pool_sent = function(tk)
  end
  local waited = (once[1] - tk[3])
  local rec = F.pool_Pool_callerFor(tk)
- F.pool_caller_count(rec, once[1], past[3], waited, (tk[25] ~= 0))
- F.pool_caller_count(sum, once[1], past[3], waited, (tk[25] ~= 0))
- tk[32] = F.pool_Pool_periodOf(rec, tk[11], past[2])
- local pd = (S_hperiods[tk[32]] or ld(S_hperiods, tk[32]))
+ F.pool_caller_count(rec, once[1], past[3], waited, (tk[26] ~= 0))
+ F.pool_caller_count(sum, once[1], past[3], waited, (tk[26] ~= 0))
+ tk[35] = F.pool_Pool_periodOf(rec, tk[12], past[2])
+ local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
  pd[5] = (pd[5] + 1)
  pd[11] = (pd[11] + waited)
  pd[9] = (pd[9] > rec[4] and pd[9] or rec[4])
  pd[10] = (pd[10] > sum[4] and pd[10] or sum[4])
- if (tk[25] ~= 0) then
+ if (tk[26] ~= 0) then
   pd[6] = (pd[6] + 1)
  end
- for k = 0, tk[24] - 1 do
-  local c, c_o = tk, (k)*5+32
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
   do
    local u = cfg[c[c_o+5]+33]
    if (u >= 0) then
@@ -2899,10 +3015,10 @@ F.pool_Pool_sent = function(tk)
 end
 F.pool_Pool_costs = function(tk)
  local c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- for k = 0, tk[24] - 1 do
+ for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
-   local ch, ch_o = tk, (k)*5+32
+   local ch, ch_o = tk, (k)*5+35
    if (band(cfg[5], ((1 * 2^(ch[ch_o+5])))) == 0) then
     break
    end
@@ -2962,18 +3078,18 @@ F.order_Queue_Push = function(at, ticket, costs, front)
  return w
 end
 F.pool_Pool_place = function(t)
- local at = {0,0,0,t[9],0,0,0,F.pool_rankOf(t[23])}
- if (t[30] ~= 0) then
+ local at = {0,0,0,t[10],0,0,0,F.pool_rankOf(t[24])}
+ if (t[31] ~= 0) then
   at[8] = 0
  end
- if (band(once[4], 4) ~= 0) then
-  at[1] = t[11]
+ if (band(once[6], 4) ~= 0) then
+  at[1] = t[12]
  end
- if (band(once[4], 16) ~= 0) then
-  at[2] = t[13]
+ if (band(once[6], 16) ~= 0) then
+  at[2] = t[14]
  end
- for k = 0, t[24] - 1 do
-  local bit_ = (1 * 2^(t[(k)*5+37]))
+ for k = 0, t[25] - 1 do
+  local bit_ = (1 * 2^(t[(k)*5+40]))
   if (band(cfg[5], bit_) ~= 0) then
    at[3] = bor(at[3], bit_)
   else
@@ -2981,10 +3097,10 @@ F.pool_Pool_place = function(t)
   end
  end
  if (band(cfg[49], 2) ~= 0) then
-  at[5] = t[10]
+  at[5] = t[11]
  end
  if (band(cfg[49], 8) ~= 0) then
-  at[6] = t[12]
+  at[6] = t[13]
  end
  return copy_(at, 0, 8)
 end
@@ -3012,7 +3128,7 @@ F.pool_Pool_find = function(id, id_o)
  return 0, nil
 end
 F.pool_Pool_past = function(s)
- return (((s[5] == 0) and (s[7] == 0)) and ((once[1] - s[3]) >= 600000000))
+ return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
 end
 F.meter_Meter_pending = function(m, d, r, c, c_o)
  return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
@@ -3071,31 +3187,31 @@ F.meter_Meter_isFixed = function(m, d)
  return ((d[1] == 2) and (m[8] ~= 0))
 end
 F.pool_Pool_noted = function(tk)
- local pd = (S_hperiods[tk[32]] or ld(S_hperiods, tk[32]))
- if ((((pd[1] ~= tk[9]) and (pd[1] ~= once[109])) or ((pd[2] ~= tk[11]) and (pd[2] ~= once[109]))) or (pd[3] ~= quo(tk[4], 60000000))) then
+ local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
+ if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[111])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[111]))) or (pd[3] ~= quo(tk[4], 60000000))) then
   return nil
  end
  return pd
 end
 F.pool_Pool_callerFor = function(tk)
  do
-  local name = (S_crecs[tk[14]] or ld(S_crecs, tk[14]))[1]
-  if ((name ~= tk[9]) and (name ~= once[109])) then
-   tk[14] = F.pool_Pool_callerOf(tk[9])
+  local name = (S_crecs[tk[15]] or ld(S_crecs, tk[15]))[1]
+  if ((name ~= tk[10]) and (name ~= once[111])) then
+   tk[15] = F.pool_Pool_callerOf(tk[10])
   end
  end
- return (S_crecs[tk[14]] or ld(S_crecs, tk[14]))
+ return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
 end
 F.pool_Pool_learnCrowd = function(o, made)
- local i, l = once[o[1]+77], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ local i, l = once[o[1]+79], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  local in_, d, r = F.pool_Pool_touch(i)
  if ((o[2] <= 0) or (o[2] > 1099511627776)) then
   return 
  end
  do
-  local least = once[o[1]+93]
+  local least = once[o[1]+95]
   if ((least == 0) or (o[2] < least)) then
-   once[o[1]+93] = o[2]
+   once[o[1]+95] = o[2]
    F.pool_Pool_learnSize(i, in_, d, l, o[2])
   end
  end
@@ -3266,9 +3382,9 @@ F.pool_Pool_sample = function(in_, d, r, remaining, own)
 end
 F.pool_ticket_cost = function(tk, limit)
  if (tk ~= nil) then
-  for k = 0, tk[24] - 1 do
+  for k = 0, tk[25] - 1 do
    do
-    local c, c_o = tk, (k)*5+32
+    local c, c_o = tk, (k)*5+35
     if (c[c_o+5] == limit) then
      return c[c_o+1]
     end
@@ -3289,7 +3405,7 @@ F.gate_Gate_Succeeded = function(g, t, granted, ticket)
  end
 end
 F.pool_Pool_gateFor = function(op, who, who_o)
- local g = (S_gates[F.pool_Pool_gateOf(op[34], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[34], who[who_o+3], who[who_o+5])))
+ local g = (S_gates[F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])))
  F.pool_Pool_setCause(g, op)
  return g
 end
@@ -3463,16 +3579,16 @@ F.pool_gateScope = function(scope, model, key)
  return scope, model, key
 end
 F.pool_Pool_splitLanes = function(scope)
- if (band(scope, bnot(once[4])) == 0) then
+ if (band(scope, bnot(once[6])) == 0) then
   return 
  end
- once[4] = bor(once[4], scope)
+ once[6] = bor(once[6], scope)
  local waiting = {}
  do
   local i = 1
   while (i < slabEnd(S_tickets)) do
    do
-    if ((S_tickets[i] or ld(S_tickets, i))[22] == 1) then
+    if ((S_tickets[i] or ld(S_tickets, i))[23] == 1) then
      local t1_ = waiting
      t1_[#t1_+1] = i
     end
@@ -3481,19 +3597,19 @@ F.pool_Pool_splitLanes = function(scope)
   end
  end
  sortBy(waiting, function(a, b)
-  return compare(F.order_Queue_Number((S_tickets[a] or ld(S_tickets, a))[16]), F.order_Queue_Number((S_tickets[b] or ld(S_tickets, b))[16]))
+  return compare(F.order_Queue_Number((S_tickets[a] or ld(S_tickets, a))[17]), F.order_Queue_Number((S_tickets[b] or ld(S_tickets, b))[17]))
  end)
  local t3_ = waiting
  for t2_ = 0, #t3_ - 1 do
   local i = t3_[t2_+1]
-  F.order_Queue_Remove((S_tickets[i] or ld(S_tickets, i))[16])
+  F.order_Queue_Remove((S_tickets[i] or ld(S_tickets, i))[17])
  end
  local t5_ = waiting
  for t4_ = 0, #t5_ - 1 do
   local i = t5_[t4_+1]
   local tk = (S_tickets[i] or ld(S_tickets, i))
   local costs = F.pool_Pool_costs(tk)
-  tk[16], tk[27] = F.order_Queue_Push((F.pool_Pool_place(tk)), i, costs, false), 0
+  tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_place(tk)), i, costs, false), 0
  end
 end
 F.gate_Gate_hold = function(g, t, wait)
@@ -3717,7 +3833,7 @@ end
 F.pool_Pool_strictFrom = function(phase)
  local s = {0,false}
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
@@ -3887,7 +4003,7 @@ end
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[8] ~= 0) then
-  at = min(at, (once[142] > once[1] and once[142] or once[1]))
+  at = min(at, (once[144] > once[1] and once[144] or once[1]))
  end
  return at
 end
@@ -3905,6 +4021,27 @@ F.pool_holdCode = function(ph)
 end
 F.pool_step = function(due)
  return quo((((due + 100000) - 1)), 100000)
+end
+F.meter_Meter_place = function(m, d, r, c, c_o, mark)
+ c[c_o+3], c[c_o+2] = 2, mark
+ if (d[1] == 0) then
+  local slice = quo(mark, d[5])
+  if ((r[3] == 0) or (slice < r[1])) then
+   r[1] = slice
+  end
+  local t1_, t1_o = F.meter_Ring_at(r, slice)
+  t1_[t1_o+1] = (t1_[t1_o+1] + c[c_o+1])
+  r[3] = (r[3] + c[c_o+1])
+  m[4] = (m[4] + c[c_o+1])
+  return 
+ end
+ F.meter_Meter_add(m, d, r, mark, c[c_o+1])
+end
+F.meter_Ring_slack = function(r, d)
+ if ((r == nil) or (r[4] == 0)) then
+  return d[6]
+ end
+ return r[4]
 end
 F.order_Queue_count = function(l, m, n, cost)
  local pt, pt_o = l, (m[10])*39+33
@@ -4180,14 +4317,14 @@ F.pool_Pool_findInst = function(limit, scope, scope_o)
  return 0
 end
 F.pool_Pool_crowded = function(limit)
- if (once[limit+61] >= F.pool_Pool_mostMeters(limit)) then
+ if (once[limit+63] >= F.pool_Pool_mostMeters(limit)) then
   return true
  end
- local i = once[limit+77]
+ local i = once[limit+79]
  return ((i ~= 0) and ((((S_insts[i] or ld(S_insts, i))[16] > 0) or (not F.pool_Pool_uncharged(i)))))
 end
 F.pool_Pool_crowdScope = function(per)
- local who = {once[109],once[109],once[109],once[109],once[109]}
+ local who = {once[111],once[111],once[111],once[111],once[111]}
  return F.pool_scoped(who, 0, per)
 end
 F.pool_Pool_newInst = function(limit, scope, scope_o)
@@ -4250,7 +4387,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
  local left = (room - c[c_o+1])
  local st = F.pool_Pool_stockOf(in_)
- if (((size - left) <= F.policy_Part(size, cfg[tk[23]+54])) and F.policy_Breaker_Idle(st, 9)) then
+ if (((size - left) <= F.policy_Part(size, cfg[tk[24]+54])) and F.policy_Breaker_Idle(st, 9)) then
   return 0, 0
  end
  local highest = 0
@@ -4267,7 +4404,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local sinking = {0,d[4],in_[8]}
  local light = copy_(sinking, 0, 3)
  if F.pool_Pool_lightBinds(d) then
-  light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[23]))
+  light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[24]))
   if (cfg[64] ~= 0) then
    light[2] = 0
   end
@@ -4277,12 +4414,12 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
   sinking[1] = F.policy_Part(size, cfg[66])
   keep(12, sinking, in_[8])
  end
- if ((cfg[67] ~= 0) and (((tk[23] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
-  local s = {max((size - in_[9]), 0),cfg[68],cfg[69],cfg[70],cfg[71],cfg[72],cfg[73],cfg[74],cfg[75],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[23])))}
-  sinking[1] = F.policy_Shares_Floor(s, tk[23], light[1])
-  keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[23])))
+ if ((cfg[67] ~= 0) and (((tk[24] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
+  local s = {max((size - in_[9]), 0),cfg[68],cfg[69],cfg[70],cfg[71],cfg[72],cfg[73],cfg[74],cfg[75],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
+  sinking[1] = F.policy_Shares_Floor(s, tk[24], light[1])
+  keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[24])))
  end
- if ((tk[23] > 0) and (cfg[51] > 0)) then
+ if ((tk[24] > 0) and (cfg[51] > 0)) then
   local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
   if ((b[b_o+1] ~= 0) and (not (cfg[52] ~= 0))) then
    keep(14, ({b[b_o+3],max((b[b_o+4] - b[b_o+2]), 1),b[b_o+4]}), in_[8])
@@ -4301,15 +4438,15 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  return code, at
 end
 F.pool_Pool_alive = function(class)
- return ((cfg[1] > 0) and ((((once[1] < once[class+8]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+ return ((cfg[1] > 0) and ((((once[1] < once[class+10]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
 end
 F.pool_Pool_rivalWants = function(inst)
- if (once[7] == 0) then
+ if (once[9] == 0) then
   return false
  end
- local tk = (S_tickets[once[7]] or ld(S_tickets, once[7]))
- for k = 0, tk[24] - 1 do
-  if (tk[(k)*5+36] == inst) then
+ local tk = (S_tickets[once[9]] or ld(S_tickets, once[9]))
+ for k = 0, tk[25] - 1 do
+  if (tk[(k)*5+39] == inst) then
    return true
   end
  end
@@ -4321,7 +4458,7 @@ F.policy_Pace_Allow = function(p, t, amount, size, window)
 end
 F.pool_Pool_deathOf = function(class)
  do
-  local t = once[class+8]
+  local t = once[class+10]
   if (((t > once[1]) and (F.order_Queue_Waiting(F.pool_rankOf(class)) == 0)) and (((class > 0) or (F.order_Queue_Waiting(0) == 0)))) then
    return t
   end
@@ -4340,32 +4477,11 @@ F.pool_Pool_binds = function(in_, d)
 end
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  local size = F.meter_Meter_Open(in_, d, r)
- local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[23])), (size - c[c_o+1]))
+ local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), (size - c[c_o+1]))
  if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, d, r) - c[c_o+1]) >= floor_)) then
   return 0, 0
  end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
-end
-F.meter_Meter_place = function(m, d, r, c, c_o, mark)
- c[c_o+3], c[c_o+2] = 2, mark
- if (d[1] == 0) then
-  local slice = quo(mark, d[5])
-  if ((r[3] == 0) or (slice < r[1])) then
-   r[1] = slice
-  end
-  local t1_, t1_o = F.meter_Ring_at(r, slice)
-  t1_[t1_o+1] = (t1_[t1_o+1] + c[c_o+1])
-  r[3] = (r[3] + c[c_o+1])
-  m[4] = (m[4] + c[c_o+1])
-  return 
- end
- F.meter_Meter_add(m, d, r, mark, c[c_o+1])
-end
-F.meter_Ring_slack = function(r, d)
- if ((r == nil) or (r[4] == 0)) then
-  return d[6]
- end
- return r[4]
 end
 F.meter_Meter_hold = function(m, d, amount)
  m[4] = (m[4] + amount)
@@ -4428,7 +4544,7 @@ F.pool_Pool_periodOf = function(rec, model, at)
     if (pd[2] == model) then
      return i
     end
-    if (pd[2] == once[109]) then
+    if (pd[2] == once[111]) then
      others = i
     end
     i = pd[4]
@@ -4440,7 +4556,7 @@ F.pool_Pool_periodOf = function(rec, model, at)
   if (others ~= 0) then
    return others
   end
-  model = once[109]
+  model = once[111]
  end
  local i = F.pool_Pool_newPeriod()
  local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
@@ -5054,7 +5170,7 @@ F.order_Queue_dropLane = function(i)
 end
 F.pool_Pool_strictLane = function(lane, phase)
  do
-  local i = once[23]
+  local i = once[25]
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
@@ -5305,9 +5421,9 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i)
  if (per == 0) then
   return 
  end
- once[limit+61] = (once[limit+61] + 1)
+ once[limit+63] = (once[limit+63] + 1)
  if (same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5)) then
-  once[limit+77], once[limit+93] = i, 0
+  once[limit+79], once[limit+95] = i, 0
  end
 end
 F.policy_Part = function(amount, thousandths)
@@ -5875,7 +5991,7 @@ local function plainPool()
  plainKnown = known
  plain = cfg[29] == 0 and cfg[62 + 3] == 0 -- the light binds on stocks only
  for l = 0, cfg[2] - 1 do
-  if once[45 + l] == 0 then plain = false end
+  if once[47 + l] == 0 then plain = false end
  end
  return plain
 end
@@ -5883,13 +5999,15 @@ end
 -- ways of charging
 local held, fixed, off, places = 1, 2, 3, 4
 
+local sessionLife = 10000000 -- of package pool
+
 -- spread reports whether lower classes are paced on a limit, or nil if something else may be kept of it.
 local function spread(l, class)
  local d = S_defs[l + 1] or ld(S_defs, l + 1)
  if d[1] ~= 1 or cfg[31] == 0 then return nil end
  if class == 0 then return false end
  -- While somebody of the highest class is alive they may have to wait.
- if cfg[1] > 0 and once[1] < once[8] then return nil end
+ if cfg[1] > 0 and once[1] < once[10] then return nil end
  return true
 end
 
@@ -5903,7 +6021,7 @@ local function look(l)
  local way = held
  if kind == 3 then way = places
  elseif guard == 2 and late == 0 then way = off
- elseif guard == 0 and late == 0 and F.pool_headerTime_slowerThan(once, 27 - 1, d, r) then way = 0 -- placed ahead: the long way
+ elseif guard == 0 and late == 0 and F.pool_headerTime_slowerThan(once, 29 - 1, d, r) then way = 0 -- placed ahead: the long way
  elseif kind == 2 and m[8] ~= 0 then way = fixed end
  local room = F.meter_Meter_Room(m, d, r)
  rooms[l], taken[l], bound[l], ways[l] = room, 0, 0, way
@@ -5940,19 +6058,20 @@ end
 
 
 -- A lot: session, first number, name, caller, session's record, class, granted, deadline, ttl, alive, due, period,
--- how many are open, charges, and for each of these limit, amount, mode, meter.
-local lotHead = 14
+-- how many are open, charges, tie, and for each of these limit, amount, mode, meter.
+local lotHead = 15
 
 -- record makes a ticket of a lot a record.
 local function recordOf(lot, N)
  local i = slabNew(S_tickets)
  local t = S_tickets[i] or ld(S_tickets, i)
- for k = 1, 33 - 1 do t[k] = 0 end
+ for k = 1, 36 - 1 do t[k] = 0 end
  t[1], t[2], t[3], t[4] = lot[1], N, lot[7], lot[7]
- t[9], t[14], t[15], t[23] = lot[3], lot[4], lot[5], lot[6]
- t[5], t[7], t[8], t[32] = lot[8], lot[9], lot[10], lot[12]
- t[22], t[24] = 3, lot[14]
- local at, from = 33, lotHead
+ t[10], t[15], t[16], t[24] = lot[3], lot[4], lot[5], lot[6]
+ t[5], t[7], t[9], t[35] = lot[8], lot[9], lot[10], lot[12]
+ t[23], t[25] = 3, lot[14]
+ t[8], t[34] = lot[7] + lot[9], lot[15]
+ local at, from = 36, lotHead
  for _ = 1, lot[14] do
   t[at], t[at + 1], t[at + 2], t[at + 3], t[at + 4] = lot[from + 2], lot[7], lot[from + 3], lot[from + 4], lot[from + 1]
   at, from = at + 5, from + 4
@@ -5961,15 +6080,15 @@ local function recordOf(lot, N)
  local slot = step % 4096
  local slots = once.slots
  local after = slots[slot + 1]
- t[6], t[18], t[20] = lot[11], slot, after
+ t[6], t[19], t[21] = lot[11], slot, after
  if after ~= 0 then
   local r = S_tickets[after] or ld(S_tickets, after)
-  r[19] = i
+  r[20] = i
  end
  slots[slot + 1] = i
- local count = once[133] + 1
- once[133] = count
- if count == 1 or step < once[132] then once[132] = step end
+ local count = once[135] + 1
+ once[135] = count
+ if count == 1 or step < once[134] then once[134] = step end
  indexAdd(X.ticketIx, F.pool_idHash(t, 1 - 1), i)
  known.lots[lot[1]][N] = nil
  lot[13] = lot[13] - 1
@@ -6052,14 +6171,25 @@ readLots = function()
  end
 end
 
--- A plain acquire says nothing but {-1, how many, session, number, agent, class, wait, alive, ttl, amounts...}.
-local plainHead = 9
+-- What belongs to a session that is gone is made records of.
+local goneRecords = F.pool_Pool_gone
+F.pool_Pool_gone = function(op)
+ local m = known.lots[op[2]]
+ local all = {}
+ for N in pairs(m or {}) do all[#all + 1] = N end
+ table.sort(all)
+ for k = 1, #all do recordOf(m[all[k]], all[k]) end
+ return goneRecords(op)
+end
+
+-- A plain acquire says nothing but {-1, how many, session, number, agent, class, wait, alive, ttl, tie, amounts...}.
+local plainHead = 10
 
 -- spelt writes a plain acquire out.
 local function spelt(item)
  local op = closing(item[3], item[4])
  op[1], op[4], op[9] = 0, item[5], item[6]
- op[29], op[30], op[31] = item[7], item[8], item[9]
+ op[29], op[30], op[31], op[32] = item[7], item[8], item[9], item[10]
  for k = plainHead + 1, #item do op[13 + k - plainHead - 1] = item[k] end
  return op
 end
@@ -6097,7 +6227,7 @@ local function quickAcquire(item, many, before)
    if amount * many > room then many = (room - room % amount) / amount end
   end
  end
- local s = S_sessions[once[24]]
+ local s = S_sessions[once[26]]
  if not s or s[1] ~= session or s[5] == 0 then
   if before and fresh(session) then return 0 end
   s = F.pool_Pool_sessionOf(session)
@@ -6106,15 +6236,15 @@ local function quickAcquire(item, many, before)
  if N ~= 0 then
   if N <= high then return 0 end
   high = N - 1
- elseif once[25] > high then high = once[25] end
+ elseif once[27] > high then high = once[27] end
  s[2], s[3], s[5] = high + many, now, s[5] + many
  nr[1] = nr[1] + many
 
  local c = S_crecs[caller] or ld(S_crecs, caller)
  c[9], c[2] = class, floor(now / 1048576)
  local lease = cfg[1]
- if lease > 0 and once[8 + class] < now + lease then once[8 + class] = now + lease end
- once[3] = once[3] + many
+ if lease > 0 and once[10 + class] < now + lease then once[10 + class] = now + lease end
+ once[5] = once[5] + many
  local second = past[3]
  if now >= second + 1000000 then
   second = now - now % 1000000
@@ -6141,16 +6271,18 @@ local function quickAcquire(item, many, before)
  if all > p[10] then p[10] = all end
 
  ttl = (ttl - ttl % 1000) / 1000
+ local tie = item[10]
  local due = now + ttl + 99999
+ if tie == 1 and ttl > sessionLife then due = now + sessionLife + 99999 end
  due = due - due % 100000
- local lot = {session, high + 1, name, caller, once[24], class, now,
-  wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000, ttl, (alive - alive % 1000) / 1000, due, note, many, 0}
+ local lot = {session, high + 1, name, caller, once[26], class, now,
+  wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000, ttl, (alive - alive % 1000) / 1000, due, note, many, 0, tie}
  local at = lotHead
  for l = 0, limits - 1 do
   local amount = item[plainHead + 1 + l]
   if amount ~= 0 then
    rooms[l], taken[l] = rooms[l] - amount * many, taken[l] + amount * many
-   lot[at + 1], lot[at + 2], lot[at + 3], lot[at + 4] = l, amount, ways[l] == off and 0 or 1, once[45 + l]
+   lot[at + 1], lot[at + 2], lot[at + 3], lot[at + 4] = l, amount, ways[l] == off and 0 or 1, once[47 + l]
    lot[14], at = lot[14] + 1, at + 4
    if class > 0 and band(cfg[4], 2 ^ l) ~= 0 then
     local m = unscoped[l][2]
@@ -6198,7 +6330,7 @@ local function quickClose(session, N)
  lot[13] = lot[13] - 1
  known.nopen, known.lotted = known.nopen - 1, true
  nr[1] = nr[1] - 1
- once[3] = once[3] - 1
+ once[5] = once[5] - 1
  local s = S_sessions[lot[5]] or ld(S_sessions, lot[5])
  s[5], s[3] = s[5] - 1, once[1]
  return true
@@ -6223,10 +6355,16 @@ carry = function(clock, items, out)
  if clock > now then now = clock end
  if now >= known.lotDue then recordsDue(now) end
  local apply = F.pool_Pool_Apply
- if counts[3] == 0 and once[23] == 0 and now < once[131]
-  and (once[141] == 0 or now < once[141]) then once[1] = now -- time alone does nothing
+ if #items > 0 then
+  local was = once[1]
+  once[1] = now
+  F.pool_Pool_heardSomething()
+  once[1] = was
+ end
+ if counts[3] == 0 and once[25] == 0 and now < once[133]
+  and (once[143] == 0 or now < once[143]) then once[1] = now -- time alone does nothing
  else apply(clock, nothing) end
- local calm = counts[3] == 0 and once[23] == 0 and plainPool()
+ local calm = counts[3] == 0 and once[25] == 0 and plainPool()
  -- Others may set up a gate, and then all of the batch are told.
  for k = 1, #items do
   if items[k][1] >= 0 then calm = false end

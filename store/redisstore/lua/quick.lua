@@ -21,6 +21,8 @@ end
 -- ways of charging
 local held, fixed, off, places = 1, 2, 3, 4
 
+local sessionLife = 10000000 -- of package pool
+
 -- spread reports whether lower classes are paced on a limit, or nil if something else may be kept of it.
 local function spread(l, class)
  local d = S_defs[l + 1] or ld(S_defs, l + 1)
@@ -78,8 +80,8 @@ end
 
 
 -- A lot: session, first number, name, caller, session's record, class, granted, deadline, ttl, alive, due, period,
--- how many are open, charges, and for each of these limit, amount, mode, meter.
-local lotHead = 14
+-- how many are open, charges, tie, and for each of these limit, amount, mode, meter.
+local lotHead = 15
 
 -- record makes a ticket of a lot a record.
 local function recordOf(lot, N)
@@ -90,6 +92,7 @@ local function recordOf(lot, N)
  t[@ticket.who.agent], t[@ticket.caller], t[@ticket.session], t[@ticket.class] = lot[3], lot[4], lot[5], lot[6]
  t[@ticket.deadline], t[@ticket.ttl], t[@ticket.alive], t[@ticket.note] = lot[8], lot[9], lot[10], lot[12]
  t[@ticket.state], t[@ticket.n] = 3, lot[14]
+ t[@ticket.ends], t[@ticket.tie] = lot[7] + lot[9], lot[15]
  local at, from = @ticket.charges, lotHead
  for _ = 1, lot[14] do
   t[at], t[at + 1], t[at + 2], t[at + 3], t[at + 4] = lot[from + 2], lot[7], lot[from + 3], lot[from + 4], lot[from + 1]
@@ -190,14 +193,25 @@ readLots = function()
  end
 end
 
--- A plain acquire says nothing but {-1, how many, session, number, agent, class, wait, alive, ttl, amounts...}.
-local plainHead = 9
+-- What belongs to a session that is gone is made records of.
+local goneRecords = F.pool_Pool_gone
+F.pool_Pool_gone = function(op)
+ local m = known.lots[op[@op.ID.Session]]
+ local all = {}
+ for N in pairs(m or {}) do all[#all + 1] = N end
+ table.sort(all)
+ for k = 1, #all do recordOf(m[all[k]], all[k]) end
+ return goneRecords(op)
+end
+
+-- A plain acquire says nothing but {-1, how many, session, number, agent, class, wait, alive, ttl, tie, amounts...}.
+local plainHead = 10
 
 -- spelt writes a plain acquire out.
 local function spelt(item)
  local op = closing(item[3], item[4])
  op[1], op[@op.Agent], op[@op.Class] = 0, item[5], item[6]
- op[@op.Wait], op[@op.Alive], op[@op.TTL] = item[7], item[8], item[9]
+ op[@op.Wait], op[@op.Alive], op[@op.TTL], op[@op.Tie] = item[7], item[8], item[9], item[10]
  for k = plainHead + 1, #item do op[@op.Amounts + k - plainHead - 1] = item[k] end
  return op
 end
@@ -279,10 +293,12 @@ local function quickAcquire(item, many, before)
  if all > p[@period.peakAll] then p[@period.peakAll] = all end
 
  ttl = (ttl - ttl % 1000) / 1000
+ local tie = item[10]
  local due = now + ttl + 99999
+ if tie == 1 and ttl > sessionLife then due = now + sessionLife + 99999 end
  due = due - due % 100000
  local lot = {session, high + 1, name, caller, once[@once.lastSess], class, now,
-  wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000, ttl, (alive - alive % 1000) / 1000, due, note, many, 0}
+  wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000, ttl, (alive - alive % 1000) / 1000, due, note, many, 0, tie}
  local at = lotHead
  for l = 0, limits - 1 do
   local amount = item[plainHead + 1 + l]
@@ -361,6 +377,12 @@ carry = function(clock, items, out)
  if clock > now then now = clock end
  if now >= known.lotDue then recordsDue(now) end
  local apply = F.pool_Pool_Apply
+ if #items > 0 then
+  local was = once[@once.now]
+  once[@once.now] = now
+  F.pool_Pool_heardSomething()
+  once[@once.now] = was
+ end
  if counts[@counts.waiting] == 0 and once[@once.firstGate] == 0 and now < once[@once.wheel.turns]
   and (once[@once.nextHush] == 0 or now < once[@once.nextHush]) then once[@once.now] = now -- time alone does nothing
  else apply(clock, nothing) end
