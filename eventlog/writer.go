@@ -65,14 +65,7 @@ var errSlow = errors.New("events were not written in time and may be lost")
 // Close writes what is queued, unless that takes too long, and ends the writer. Closing it
 // twice does no harm.
 func (w *Writer) Close() error {
-	w.mu.Lock()
-	begun := w.queue != nil
-	if begun && !w.closed {
-		close(w.queue)
-	}
-	w.closed = true
-	w.mu.Unlock()
-	if begun {
+	if w.stop() {
 		late := time.NewTimer(flushWithin)
 		defer late.Stop()
 		select {
@@ -82,6 +75,18 @@ func (w *Writer) Close() error {
 		}
 	}
 	return w.Err()
+}
+
+// stop takes no more events. It reports whether there were any: then done tells when all are written.
+func (w *Writer) stop() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	begun := w.queue != nil
+	if begun && !w.closed {
+		close(w.queue)
+	}
+	w.closed = true
+	return begun
 }
 
 // run writes events until there are no more.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -47,9 +48,14 @@ func all(tb testing.TB, dir string) (events []sluice.Event, garbage int) {
 	return events, garbage
 }
 
+// shut ends a writer and waits until all is written. It does not use Close, which gives a disk two seconds: a busy machine can be
+// slower. Tests of Close itself run in virtual time, which passes only while the writer sleeps or is stuck.
 func shut(tb testing.TB, w *Writer) {
 	tb.Helper()
-	if err := w.Close(); err != nil {
+	if w.stop() {
+		<-w.done
+	}
+	if err := w.Err(); err != nil {
 		tb.Error(err)
 	}
 }
@@ -153,20 +159,21 @@ func TestRotationBoundsTheWhole(t *testing.T) {
 func TestManyWritersRotating(t *testing.T) {
 	dir := t.TempDir()
 	const writers, each = 8, 200
-	var all sync.WaitGroup
-	seen := newCollector(dir)
-	for i := range writers {
-		all.Go(func() {
-			// Room for all of them: what is rotated away at the end would be lost by design.
-			w := small(dir, 100_000)
-			for n := range each {
-				w.Add(send(fmt.Sprint("a", i), n))
-			}
-			shut(t, w)
-		})
-	}
-	all.Wait()
-	seen.check(t, writers, each)
+	synctest.Test(t, func(t *testing.T) { // a writer that waits for the lock does not give up while the one that holds it works
+		var all sync.WaitGroup
+		for i := range writers {
+			all.Go(func() {
+				// Room for all of them: what is rotated away at the end would be lost by design.
+				w := small(dir, 100_000)
+				for n := range each {
+					w.Add(send(fmt.Sprint("a", i), n))
+				}
+				shut(t, w)
+			})
+		}
+		all.Wait()
+	})
+	newCollector(dir).check(t, writers, each)
 }
 
 // collector knows what a log should hold.
@@ -253,18 +260,20 @@ func TestFullDisk(t *testing.T) {
 // A disk that hangs delays nobody: events are dropped, and Close comes back.
 func TestStuckDisk(t *testing.T) {
 	dir := t.TempDir()
-	release := make(chan struct{})
-	f := newFiles(dir)
-	f.open = disk{stuck: release}.opener
-	w := newWriter(f)
-	for i := range queueSize + 100 {
-		w.Add(send("a", i))
-	}
-	if err := w.Close(); !errors.Is(err, errSlow) {
-		t.Errorf("closing: %v", err)
-	}
-	close(release)
-	<-w.done
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		f := newFiles(dir)
+		f.open = disk{stuck: release}.opener
+		w := newWriter(f)
+		for i := range queueSize + 100 {
+			w.Add(send("a", i))
+		}
+		if err := w.Close(); !errors.Is(err, errSlow) {
+			t.Errorf("closing: %v", err)
+		}
+		close(release)
+		<-w.done
+	})
 	got, _ := all(t, dir)
 	dropped := int64(0)
 	for _, e := range got {
@@ -281,33 +290,37 @@ func TestNoDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"", filepath.Join(file, "below")} {
-		w := Open(dir)
-		w.Add(send("a", 0))
-		if err := w.Close(); err == nil {
-			t.Errorf("%q: nothing is said", dir)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			w := Open(dir)
+			w.Add(send("a", 0))
+			if err := w.Close(); err == nil || errors.Is(err, errSlow) {
+				t.Errorf("%q: closing: %v", dir, err)
+			}
+		})
 	}
 }
 
 // One who was stopped while rotating keeps the lock. Others give up on lines, not on callers.
 func TestLockThatIsNeverFree(t *testing.T) {
 	dir := t.TempDir()
-	w := Open(dir)
-	w.Add(send("a", 0))
-	shut(t, w)
-	l, err := os.OpenFile(filepath.Join(dir, lock), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if err := tryLock(l, true); err != nil {
-		t.Fatal(err)
-	}
-	w = Open(dir)
-	w.Add(send("a", 1))
-	if err := w.Close(); !errors.Is(err, errLocked) {
-		t.Errorf("closing: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := Open(dir)
+		w.Add(send("a", 0))
+		shut(t, w)
+		l, err := os.OpenFile(filepath.Join(dir, lock), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if err := tryLock(l, true); err != nil {
+			t.Fatal(err)
+		}
+		w = Open(dir)
+		w.Add(send("a", 1))
+		if err := w.Close(); !errors.Is(err, errLocked) {
+			t.Errorf("closing: %v", err)
+		}
+	})
 	if got, _ := all(t, dir); len(got) != 1 {
 		t.Errorf("%d events can be read, want 1", len(got))
 	}
