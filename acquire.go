@@ -74,6 +74,7 @@ type resource struct {
 	events       func(Event)
 	levels       levels
 	rooms        rooms
+	written      written
 	budgets      *budgets // nil: there are none
 	price        func(model string, usage []Amount) (int64, bool)
 	paid         bool

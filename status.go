@@ -65,6 +65,7 @@ type ResourceStatus struct {
 	Gates          []GateStatus   `json:"gates"`
 	CallerStatus
 	Callers []CallerStatus `json:"callers"`
+	Models  []ModelStatus  `json:"models"` // by name
 	// Throttled7d is how many refusals there were in the last seven days.
 	Throttled7d int64 `json:"throttled_7d"`
 	// Outage tells that this process cannot reach the store; nil: it can. Meanwhile all else is
@@ -208,7 +209,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 	c := clockAt(snap.Now)
 	s := ResourceStatus{
 		Name: r.name, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
-		Limits: []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, CallerStatus: callerStatus("", snap.Counters),
+		Limits: []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, Models: []ModelStatus{}, CallerStatus: callerStatus("", snap.Counters),
 		Light: snap.Light.String(), Throttled7d: snap.Throttled7d, Outage: r.outage(), Members: len(snap.Members),
 	}
 	for i := range snap.Members {
@@ -246,6 +247,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 	for _, c := range snap.Callers {
 		s.Callers = append(s.Callers, callerStatus(c.Agent, c.Counters))
 	}
+	r.addModels(&s, snap)
 	return s
 }
 

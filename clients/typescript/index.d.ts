@@ -175,6 +175,7 @@ export interface ResourceStatus {
   waiting: Record<string, number>;
   in_flight: number;
   limits: LimitStatus[];
+  models: { model: string; requested: string; waiting: number }[];
   sent: number;
   throttled: number;
   retried: number;

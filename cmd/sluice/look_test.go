@@ -76,6 +76,7 @@ func someStatus() *sluice.Status {
 					{Phase: "probing", Scope: "model=opus"}, {Phase: "ramping", Scope: "model=haiku"},
 				},
 				CallerStatus: sluice.CallerStatus{Sent: 1240, Throttled: 2, Retried: 5},
+				Models:       []sluice.ModelStatus{{Model: "haiku"}, {Model: "opus", Requested: "claude-opus-4-5", Waiting: 7}},
 				Limits: []sluice.LimitStatus{
 					someLimit("minute", "requests", "rolling", "", 64, 80), someLimit("input", "input_tokens", "bucket", "", 39_000, 40_000),
 					someLimit("output", "output_tokens", "bucket", "", 12, 0), red,

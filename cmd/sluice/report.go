@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -171,6 +173,7 @@ func (s *screen) report(r *reportJSON) {
 		}
 		s.line("\n%s%s", s.Paint(show.Bold, s.Text(one.Name, nameWidth)), shorter(one.Since, r.Since))
 		s.table(s.callers(one))
+		s.sentModels(one.Total.Models)
 		if n := one.Total.WouldWait; n > 0 {
 			s.line("  %d of them would have been held or refused: in the mode observe everyone is let through", n)
 		}
@@ -188,6 +191,20 @@ func (s *screen) report(r *reportJSON) {
 		s.line("No resource is configured: sluice config init FILE starts a configuration.")
 	}
 	s.comparisons(r.Against)
+}
+
+// sentModels shows how much was sent for each model, most first, with the names that clients wrote for it.
+func (s *screen) sentModels(models map[string]sluice.ModelReport) {
+	names := slices.SortedFunc(maps.Keys(models), func(a, b string) int {
+		return cmp.Or(cmp.Compare(models[b].Sends, models[a].Sends), cmp.Compare(a, b))
+	})
+	var shown []string
+	for _, name := range names {
+		if name != "" {
+			shown = append(shown, s.named(name, models[name].Requested...)+" "+show.Count(models[name].Sends))
+		}
+	}
+	s.listModels(shown, "sluice report --json lists them")
 }
 
 // shorter says that less is remembered than was asked for.

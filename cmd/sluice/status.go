@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/eventlog"
 )
 
 func newStatus() *cobra.Command {
@@ -28,7 +29,9 @@ func newStatus() *cobra.Command {
 			var classes []string
 			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
 				classes = s.classNames()
-				st, err = s.status(ctx)
+				if st, err = s.status(ctx); err == nil {
+					s.nameModels(&st, time.Now())
+				}
 				return err
 			})
 			if err != nil {
@@ -41,6 +44,24 @@ func newStatus() *cobra.Command {
 			s.status(&st, classes)
 			return s.end()
 		},
+	}
+}
+
+// namedWithin is how old a send may be whose model status names as the client did.
+const namedWithin = time.Hour
+
+// nameModels adds the names that clients wrote for models. The store knows only the models, so the names come from this machine's log
+// of events. Status goes on without them.
+func (s *session) nameModels(st *sluice.Status, now time.Time) {
+	names, err := eventlog.Requested(s.dir, now.Add(-namedWithin))
+	if err != nil {
+		s.warnOfLog(err)
+	}
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		for model, name := range names[r.Name] {
+			r.Model(model).Requested = name
+		}
 	}
 }
 

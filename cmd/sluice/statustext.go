@@ -18,6 +18,7 @@ const (
 	maxScopes  = 8  // meters of one limit that are listed
 	fewAgents  = 20 // that status lists
 	chainNames = 6
+	fewNames   = 3 // of a model
 )
 
 // status shows the state of all resources and agents.
@@ -113,6 +114,7 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 	if r.Throttled7d > 1 {
 		s.line("  %s", s.Paint(show.Amber, fmt.Sprintf("%s refused in 7 days: sluice doctor says what to change", show.Count(r.Throttled7d))))
 	}
+	s.models(r.Models)
 	if len(r.Limits) == 0 {
 		s.line("  no limit is known yet: none is configured, and no answer has stated one")
 		return
@@ -122,6 +124,40 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 	for _, name := range slices.Sorted(maps.Keys(hidden)) {
 		s.line("  and %d more of the limit %s: sluice status --json lists them", hidden[name], s.Text(name, nameWidth))
 	}
+}
+
+// models shows each model, the name that a client wrote for it last, and how many wait for it.
+func (s *screen) models(all []sluice.ModelStatus) {
+	var shown []string
+	for _, m := range all {
+		text := s.named(m.Model, m.Requested)
+		if m.Waiting > 0 {
+			text += fmt.Sprintf(" %d waiting", m.Waiting)
+		}
+		shown = append(shown, text)
+	}
+	s.listModels(shown, "sluice status --json lists them")
+}
+
+// named is a model with the names that clients wrote for it.
+func (s *screen) named(model string, requested ...string) string {
+	text := s.Text(model, nameWidth)
+	if names := s.Names(requested, ", ", fewNames, nameWidth); names != "" {
+		text += " (" + names + ")"
+	}
+	return text
+}
+
+// listModels lists models in one line, the first of them where there are many.
+func (s *screen) listModels(all []string, more string) {
+	if len(all) == 0 {
+		return
+	}
+	text := "  models: " + strings.Join(all[:min(len(all), maxScopes)], ", ")
+	if n := len(all) - maxScopes; n > 0 {
+		text += fmt.Sprintf(", and %d more: %s", n, more)
+	}
+	s.line("%s", text)
 }
 
 // facts are a resource's figures in words.

@@ -1,0 +1,88 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/eventlog"
+)
+
+// A model that a client asks for by its full name has that name, next to its class, wherever it is shown.
+func TestModelAsRequestedIsShownNextToItsClass(t *testing.T) {
+	t.Parallel()
+	const requested, class = "claude-sonnet-4-5-20250929", "sonnet-4"
+	_, provider := served(t, "anthropic", "--requests", "50/min")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sluice.yaml")
+	if err := os.WriteFile(file, []byte("resources:\n  claude: {provider: anthropic, upstream: "+provider+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"SLUICE_CONFIG=" + file, "SLUICE_STORE=file:" + filepath.Join(dir, "store"), "XDG_STATE_HOME=" + filepath.Join(dir, "state")}
+	says := func(args ...string) string {
+		t.Helper()
+		p := start(t, env, args...)
+		text, err := io.ReadAll(p.stdout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.ends(exitOK)
+		return string(text)
+	}
+	gate := start(t, env, "serve", "--listen", "127.0.0.1:0")
+	at, _, _ := strings.Cut(gate.tells("sluice: listening on "), ";")
+	body := `{"model":"` + requested + `","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`
+	if resp, text := fetch(t, http.MethodPost, at+"/@me/claude/v1/messages", body, "X-Api-Key: k"); resp.StatusCode != 200 {
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+
+	type status struct{ Resources []sluice.ResourceStatus }
+	check := func(what, text string) {
+		t.Helper()
+		var s status
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatalf("%s: %v in %s", what, err, text)
+		}
+		if m := s.Resources[0].Models; len(m) != 1 || m[0] != (sluice.ModelStatus{Model: class, Requested: requested}) {
+			t.Errorf("%s: %+v", what, m)
+		}
+	}
+	_, text := fetch(t, http.MethodGet, at+"/v1/status", "")
+	check("GET /v1/status", text) // from the daemon's own memory
+	gate.signal(syscall.SIGTERM)
+	gate.ends(exitOK) // and all events are written
+
+	var sends []sluice.Event
+	if _, err := eventlog.Read(filepath.Join(dir, "store"), time.Time{}, func(e sluice.Event) bool {
+		if e.Kind == sluice.EventSend {
+			sends = append(sends, e)
+		}
+		return true
+	}); err != nil || len(sends) != 1 || sends[0].Model != class || sends[0].Requested != requested {
+		t.Errorf("events: %+v, %v", sends, err)
+	}
+	check("status --json", says("status", "--json"))
+	var report struct{ Resources []sluice.ResourceReport }
+	if err := json.Unmarshal([]byte(says("report", "--json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if m := report.Resources[0].Total.Models[class]; m.Sends != 1 || len(m.Requested) != 1 || m.Requested[0] != requested {
+		t.Errorf("report --json: %+v", m)
+	}
+	shown := regexp.MustCompile(`(?m)^  models: ` + class + ` \(` + requested + `\)`)
+	for _, command := range []string{"status", "report"} {
+		if text := says(command); !shown.MatchString(text) {
+			t.Errorf("%s: %s", command, text)
+		}
+	}
+}

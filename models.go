@@ -1,0 +1,98 @@
+package sluice
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// ModelStatus is a model of a resource: one that somebody waits for, that has limits or a pause of its own, or that was asked for
+// under another name.
+type ModelStatus struct {
+	// Model is the class that the provider limits.
+	Model string `json:"model"`
+	// Requested is the name that a client wrote for it last; empty if that is not known, or the same.
+	Requested string `json:"requested"`
+	Waiting   int    `json:"waiting"`
+}
+
+// Model returns the status of a model, which is added if it is not there yet.
+func (r *ResourceStatus) Model(model string) *ModelStatus {
+	at, there := slices.BinarySearchFunc(r.Models, model, func(m ModelStatus, name string) int { return strings.Compare(m.Model, name) })
+	if !there {
+		r.Models = slices.Insert(r.Models, at, ModelStatus{Model: model})
+	}
+	return &r.Models[at]
+}
+
+// addModels lists the models that a snapshot speaks of, and those that this gate was asked for under another name.
+func (r *resource) addModels(s *ResourceStatus, snap *store.Snapshot) {
+	for i := range snap.Queue {
+		if model := snap.Queue[i].Model; model != "" {
+			s.Model(model).Waiting++
+		}
+	}
+	for i := range s.Limits {
+		if model := modelOf(s.Limits[i].Scope); model != "" {
+			s.Model(model)
+		}
+	}
+	for i := range s.Gates {
+		if model := modelOf(s.Gates[i].Scope); model != "" {
+			s.Model(model)
+		}
+	}
+	r.written.each(func(model, name string) { s.Model(model).Requested = name })
+}
+
+// modelOf is the model of a scope such as user=u,model=m,tool=t.
+func modelOf(scope string) string {
+	_, model, _ := strings.Cut(","+scope, ",model=")
+	for _, next := range []string{",tool=", ",key="} {
+		model, _, _ = strings.Cut(model, next)
+	}
+	return model
+}
+
+// maxWritten is how many models a gate remembers a name of.
+const maxWritten = 64
+
+// written are the names that clients wrote for models, the last of each. Stores know only the models.
+type written struct {
+	mu   sync.RWMutex
+	last map[string]string
+}
+
+func (w *written) note(model, name string) {
+	if name == "" || name == model || model == "" || len(name) > store.MaxName {
+		return
+	}
+	w.mu.RLock()
+	same := w.last[model] == name
+	w.mu.RUnlock()
+	if same {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		w.last = map[string]string{}
+	}
+	if _, there := w.last[model]; !there && len(w.last) >= maxWritten {
+		for other := range w.last { // any: it comes back when it is asked for
+			delete(w.last, other)
+			break
+		}
+	}
+	w.last[model] = name
+}
+
+func (w *written) each(f func(model, name string)) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for model, name := range w.last {
+		f(model, name)
+	}
+}
