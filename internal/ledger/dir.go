@@ -288,7 +288,7 @@ func (d *Dir) readOn() error {
 			return err
 		}
 	}
-	if d.at == 0 {
+	if d.at == 0 && !d.look {
 		return d.write([]byte(headline))
 	}
 	return nil

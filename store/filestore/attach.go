@@ -38,7 +38,13 @@ func (s *Store) attach(ctx context.Context, spec store.Spec) (*state, error) {
 var errAgain = errors.New("again")
 
 func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *state, err error) {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	switch err := os.Mkdir(dir, 0o700); {
+	case errors.Is(err, fs.ErrNotExist): // there was no room for what it is in, or somebody has removed that
+		if err := prepareDir(s.dir); err != nil {
+			return nil, err
+		}
+		return nil, errAgain
+	case err != nil && !errors.Is(err, fs.ErrExist):
 		return nil, failed("make", dir, err)
 	}
 	path := filepath.Join(dir, "state")

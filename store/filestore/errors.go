@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -64,7 +65,7 @@ func hintFor(err error, path string) string {
 		return "choose a local directory with --store file:PATH; to share a quota between machines, use --store redis://HOST"
 	case errors.Is(err, errBusy):
 		return "is that process stopped? Let it go on with kill -CONT, or end it with kill -KILL: the lock dies with it"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+	case noRoom(err):
 		return "make room on that disk: nothing was granted, and nothing that was charged is lost"
 	case errors.Is(err, syscall.EROFS):
 		return "choose a directory that can be written with --store file:PATH"
@@ -73,4 +74,9 @@ func hintFor(err error, path string) string {
 	default:
 		return "choose another directory with --store file:PATH"
 	}
+}
+
+// noRoom reports that the disk is full, or what of it the user may have.
+func noRoom(err error) bool {
+	return errors.Is(err, flat.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }

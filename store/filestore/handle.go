@@ -58,7 +58,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			}
 		}
 		if same := spec.Look || st.core.Is(&spec); !same || len(st.sessions) > 0 {
-			if err := st.reform(&spec, same); err != nil {
+			if err := st.reform(&spec, same); err != nil && !(spec.Look && noRoom(err)) {
 				return err
 			}
 			st.keepTime()
@@ -154,13 +154,9 @@ func (st *state) hang(ctx context.Context) error {
 	return err
 }
 
-// Snapshot implements [store.Pool]. What time alone has changed is seen to first. The rest
-// happens on a copy: who looks holds nobody up.
+// Snapshot implements [store.Pool]. The rest after the first step happens on a copy: who looks holds nobody up.
 func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
-	if err := h.Apply(ctx, nil); err != nil {
-		return store.Snapshot{}, err
-	}
-	p, now, err := h.copied(ctx)
+	p, now, err := h.current(ctx)
 	if err != nil {
 		return store.Snapshot{}, err
 	}
@@ -175,16 +171,27 @@ func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
 
 // History implements [store.Recorder].
 func (h *handle) History(ctx context.Context, since store.Time) (store.History, error) {
-	if err := h.Apply(ctx, nil); err != nil {
-		return store.History{}, err
-	}
-	p, now, err := h.copied(ctx)
+	p, now, err := h.current(ctx)
 	if err != nil {
 		return store.History{}, err
 	}
 	var past store.History
 	err = h.state.faultless(func() { past = p.History(now, since) })
 	return past, err
+}
+
+// current returns a copy of the pool in which everything has happened that time alone brings about. Where the disk
+// has no room for that step, it happens in the copy alone: looking does not need any.
+func (h *handle) current(ctx context.Context) (*pool.Pool, store.Time, error) {
+	full := h.Apply(ctx, nil)
+	if full != nil && !noRoom(full) {
+		return nil, 0, full
+	}
+	p, now, err := h.copied(ctx)
+	if err == nil && full != nil {
+		err = h.state.faultless(func() { p.Apply(now, nil) })
+	}
+	return p, now, err
 }
 
 // copied returns a copy of the pool.

@@ -271,6 +271,13 @@ var _ = role("glutton", func(k glutton) {
 			break
 		}
 	}
+	snap, err := p.Snapshot(ctx) // looking needs no room
+	if err != nil || snap.Limits[0].Used != int64(granted) {
+		giveUp("without room %d are seen to be charged of %d, %v", snap.Limits[0].Used, granted, err)
+	}
+	if _, err := p.(store.Recorder).History(ctx, 0); err != nil {
+		giveUp("the past without room: %v", err)
+	}
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}); err != nil {
 		giveUp("%v", err)
 	}

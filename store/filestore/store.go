@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/memstore"
 )
 
 // Store is a directory of pools.
@@ -53,7 +54,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		}
 		s.clock = clock
 	}
-	if err := prepareDir(s.dir); err != nil {
+	if err := prepareDir(s.dir); err != nil && !noRoom(err) { // without room there is nothing to see, which can be shown
 		return nil, err
 	}
 	s.collect()
@@ -74,6 +75,9 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	if st == nil {
 		var err error
 		if st, err = s.attach(ctx, spec); err != nil {
+			if spec.Look && noRoom(err) {
+				return unmade(ctx, spec)
+			}
 			return nil, err
 		}
 		s.pools[spec.Name] = st
@@ -87,6 +91,11 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// unmade is what one who looks sees of a pool that nobody has made, and that there is no room for.
+func unmade(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	return memstore.New().Pool(ctx, spec)
 }
 
 // Close implements [store.Store].
@@ -127,7 +136,10 @@ func prepareDir(dir string) error {
 		return nil
 	}
 	if err := os.WriteFile(path, []byte(tag), 0o600); err != nil {
-		return failed("write", path, err)
+		_ = os.Remove(path)
+		if !noRoom(err) { // it is for backups alone
+			return failed("write", path, err)
+		}
 	}
 	return nil
 }
