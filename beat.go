@@ -92,7 +92,7 @@ func (b *beats) close() (gone []store.Op) {
 // tie is how the store binds the tickets that this process uses itself.
 func (r *resource) tie(req *Request) store.Tie {
 	switch {
-	case !req.Tied:
+	case req.Detached || req.Spent:
 		return store.TieNone
 	case r.watched:
 		return store.TieGone

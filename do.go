@@ -25,7 +25,7 @@ func (g *Gate) Do(ctx context.Context, req Request, send func(ctx context.Contex
 		return err
 	}
 	d := doing{gate: g, resource: r, req: req, start: time.Now()}
-	d.req.Tied = true
+	d.req.Detached = false // it is sent here
 	for {
 		again, err := d.once(ctx, send)
 		if !again {

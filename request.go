@@ -42,10 +42,10 @@ type Request struct {
 	Spent bool
 	// TTL is how long the ticket lives if it is never closed. 0 means the resource's.
 	TTL time.Duration
-	// Tied says that this process sends the request itself: if the process dies, the ticket ends within 15 s and not only
-	// when its TTL is over. [Gate.Do] and sluicehttp.Transport set it. Leave it unset for a ticket that another process
-	// ends by its id.
-	Tied bool
+	// Detached lets the ticket outlive this process. Set it if the ticket's id leaves the process, because another one sends
+	// the request or closes the ticket. Otherwise the ticket ends within 15 s of the death of its process, and not only when
+	// its TTL is over.
+	Detached bool
 }
 
 // Amount is a number of some unit.

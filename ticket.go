@@ -28,7 +28,7 @@ func (t *Ticket) set(r *resource, res *store.Result) {
 
 // hold notes that this process has the ticket of a request.
 func (t *Ticket) hold(req *Request) {
-	if r := t.resource; req.Tied && !r.watched {
+	if r := t.resource; r.tie(req) == store.TieBeat {
 		t.tied = true
 		r.alive(t.id.Session)
 	}

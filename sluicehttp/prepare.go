@@ -44,7 +44,7 @@ func (f *flight) prepare() error {
 	}
 	f.ask = sluice.Request{
 		Resource: t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool,
-		Model: f.asked.Part, Retry: f.caller.Retry, Emergency: f.caller.Emergency, Tied: true,
+		Model: f.asked.Part, Retry: f.caller.Retry, Emergency: f.caller.Emergency,
 	}
 	if f.ask.Model == "" {
 		f.ask.Model = f.asked.Model

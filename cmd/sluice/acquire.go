@@ -93,7 +93,7 @@ may not; 78 bad configuration; 128+n ended by signal n.`,
 		if err != nil {
 			return err
 		}
-		req.Spent = !*hold
+		req.Spent, req.Detached = !*hold, *hold
 		t, err := s.acquire(cmd, req, time.Duration(flags.wait))
 		if err != nil {
 			return err

@@ -64,7 +64,6 @@ func (r *runner) run(ctx context.Context) (result, error) {
 	if r.req.TTL = cmp.Or(r.req.TTL, shortLife); r.req.TTL > shortLife {
 		r.req.TTL = shortLife // it is kept alive
 	}
-	r.req.Tied = true // the command ends with us, or soon after
 	r.began = time.Now()
 	t, err := r.turn(ctx, min(time.Until(until), r.walls.Deadline))
 	for err == nil {

@@ -112,7 +112,7 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 	}
 	return sluice.Request{
 		Resource: q.Resource, Agent: q.Agent, Class: class, User: q.User, Tool: q.Tool, Model: part, Priced: q.Model,
-		Cost: cost, Retry: q.Retry, Emergency: q.Emergency, TTL: ttl,
+		Cost: cost, Retry: q.Retry, Emergency: q.Emergency, TTL: ttl, Detached: true,
 	}, wait, nil
 }
 

@@ -162,7 +162,7 @@ func (st *state) newReturn() *homecoming {
 		op := tk.forced(now)
 		if asked[id] { // it may wait there under this id
 			b.ops = append(b.ops, store.Op{Kind: store.OpCancel, ID: id})
-			op.ID = st.newID(st.memberID().Session, false)
+			op.ID, op.Tie = st.newID(st.memberID().Session, false), store.TieNone // nobody keeps that session
 		}
 		charges = append(charges, op)
 	}

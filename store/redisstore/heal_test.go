@@ -84,6 +84,29 @@ func TestLostMemoryIsNoticed(t *testing.T) {
 	}
 }
 
+// Tickets that were said again after a loss had lost their tie: a process that died held them for their whole time to live.
+func TestTicketsSaidAgainAfterALossKeepTheirTie(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	spec := passing(slotsOf(3))
+	a, b := join(t, server.URL(), spec), join(t, server.URL(), spec)
+	tied := ask(1)
+	tied.Tie = store.TieBeat
+	id := a.must(tied, store.Granted)
+	free := a.must(ask(1), store.Granted)
+	losses["flush"](t, server)
+	a.back()
+	if s := a.state(id); s != store.Granted {
+		t.Fatalf("after the loss it is %v", s)
+	}
+	b.back()
+	b.do(store.Op{Kind: store.OpGone, ID: store.ID{Session: id.Session}})
+	await(t, "the tied one is over", func() bool { return b.state(id) == store.Ended })
+	if s := b.state(free); s != store.Granted {
+		t.Errorf("the one that is not tied is %v", s)
+	}
+}
+
 // A failover to a replica that had not heard all is a pool whose sequence is behind.
 func TestAPoolThatIsBehindIsHealed(t *testing.T) {
 	t.Parallel()

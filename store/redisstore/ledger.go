@@ -26,6 +26,7 @@ type ticket struct {
 	id                            store.ID
 	agent, user, model, tool, key string
 	class                         uint8
+	tie                           store.Tie
 	retry, emergency, once        bool                   // once: it is spent with its grant
 	amounts                       [store.MaxLimits]int64 // by the pool's limits
 	ttl                           time.Duration
@@ -95,7 +96,7 @@ func (l *limit) keyOf(i int, tk *ticket) meterKey {
 func newTicket(op *store.Op, places placed.Places) *ticket {
 	tk := &ticket{
 		id: op.Result.ID, agent: op.Agent, user: op.User, model: op.Model, tool: op.Tool, key: op.Key,
-		class: op.Class, retry: op.Retry, emergency: op.Emergency, amounts: op.Amounts, ttl: op.TTL,
+		class: op.Class, tie: op.Tie, retry: op.Retry, emergency: op.Emergency, amounts: op.Amounts, ttl: op.TTL,
 	}
 	if places != nil {
 		there := store.Op{Kind: op.Kind, Amounts: op.Amounts}
@@ -109,7 +110,7 @@ func newTicket(op *store.Op, places placed.Places) *ticket {
 func (tk *ticket) again() store.Op {
 	return store.Op{
 		Kind: store.OpAcquire, ID: tk.id, Agent: tk.agent, User: tk.user, Model: tk.model, Tool: tk.tool, Key: tk.key,
-		Class: tk.class, Retry: tk.retry, Emergency: tk.emergency, Amounts: tk.amounts, TTL: tk.ttl,
+		Class: tk.class, Tie: tk.tie, Retry: tk.retry, Emergency: tk.emergency, Amounts: tk.amounts, TTL: tk.ttl,
 	}
 }
 
