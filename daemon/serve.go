@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/framing"
 )
 
 // Bounds on connections. Bodies and answers may take as long as they take.
@@ -67,6 +69,14 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
+// framed makes the server refuse requests that state their length twice.
+func framed(l net.Listener) net.Listener {
+	if _, ok := l.(secured); ok {
+		return framing.ListenTLS(l, headerWithin)
+	}
+	return framing.Listen(l)
+}
+
 // Serve serves until ctx ends. Then it accepts no more requests and finishes the running ones. When cut ends, Serve
 // closes every connection and cancels the requests that still run, which ends their tickets.
 func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) error {
@@ -83,7 +93,7 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 	server.Protocols.SetUnencryptedHTTP2(true)
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { failed <- server.Serve(l) }()
+		go func() { failed <- server.Serve(framed(l)) }()
 	}
 	var err error
 	running := len(listeners)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/internal/framing"
 )
 
 // clients are the variables by which the clients of providers are told where to send, and what stands behind the
@@ -113,7 +114,7 @@ func newRunGate(cmd *cobra.Command) (*runGate, error) {
 	server.Protocols.SetUnencryptedHTTP2(true)
 	g.cut = cancel
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // the child is gone: nobody is left to be served
-	go func() { g.done <- server.Serve(l) }()
+	go func() { g.done <- server.Serve(framing.Listen(l)) }()
 	return g, nil
 }
 

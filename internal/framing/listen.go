@@ -1,0 +1,122 @@
+package framing
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+)
+
+// Listen returns a listener for http.Server whose connections refuse requests that have both a Transfer-Encoding and a
+// Content-Length: the server answers 400 and closes the connection. It also refuses a Transfer-Encoding in HTTP/1.0 and
+// fields that continue on a second line. Handlers must not hijack these connections.
+func Listen(l net.Listener) net.Listener { return plain{l} }
+
+type plain struct{ net.Listener }
+
+func (l plain) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c}, nil
+}
+
+// conn is a connection whose incoming bytes are scanned. Only one goroutine reads it at a time.
+type conn struct {
+	net.Conn
+	scanner scanner
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.scanner.scan(p[:n])
+	return n, err
+}
+
+// CloseWrite lets http.Server deliver an error before it closes the connection.
+func (c *conn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+// ListenTLS is Listen for a listener whose connections are of type *tls.Conn, such as one of tls.NewListener. It
+// accepts a connection once its handshake is over, which may take as long as within. HTTP/2 connections come as they
+// are: http.Server only speaks HTTP/2 on a *tls.Conn.
+func ListenTLS(l net.Listener, within time.Duration) net.Listener {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &encrypted{Listener: l, within: within, ready: make(chan net.Conn), failed: make(chan error), ctx: ctx, cancel: cancel}
+	t.running.Go(t.accept)
+	return t
+}
+
+type encrypted struct {
+	net.Listener
+	within  time.Duration
+	ready   chan net.Conn
+	failed  chan error
+	ctx     context.Context // ends when the listener is closed
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+func (l *encrypted) accept() {
+	for {
+		c, err := l.Listener.Accept()
+		if err == nil {
+			l.running.Go(func() { l.shake(c) })
+			continue
+		}
+		select {
+		case l.failed <- err: // the server asks again if the error will pass
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// shake performs the handshake. After a failure http.Server meets the same error, and answers it.
+func (l *encrypted) shake(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		ctx, cancel := context.WithTimeout(l.ctx, l.within)
+		err := t.HandshakeContext(ctx)
+		cancel()
+		if err == nil && t.ConnectionState().NegotiatedProtocol != "h2" {
+			c = &secret{conn{Conn: c, scanner: scanner{prefaced: -1}}, t}
+		}
+	}
+	select {
+	case l.ready <- c:
+	case <-l.ctx.Done():
+		_ = c.Close()
+	}
+}
+
+func (l *encrypted) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.ready:
+		return c, nil
+	case err := <-l.failed:
+		return nil, err
+	case <-l.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *encrypted) Close() error {
+	l.cancel()
+	err := l.Listener.Close()
+	l.running.Wait()
+	return err
+}
+
+// secret is an encrypted connection. Its state becomes the TLS field of requests.
+type secret struct {
+	conn
+	tls *tls.Conn
+}
+
+func (c *secret) ConnectionState() tls.ConnectionState { return c.tls.ConnectionState() }
