@@ -58,6 +58,13 @@ func testChild(args []string) int {
 		<-ch
 		fmt.Println("told to end")
 		return exitNotYet
+	case "calls": // calls a provider, and runs until its input ends
+		got, err := postTwice(os.Getenv("ANTHROPIC_BASE_URL"))
+		if err != nil {
+			got = err.Error()
+		}
+		fmt.Println(got)
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "shell":
 		return testShell(args[1:])
 	}
