@@ -260,7 +260,7 @@ func (m *money) finish(e lateEntry) error {
 // giveBack gives an unsent ticket back without a word: it was never told of.
 func (t *Ticket) giveBack() {
 	r := t.resource
-	if r != nil && t.id.Session != passed {
+	if r != nil && !t.isPlaceless() {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
 		_ = r.pool.Apply(context.Background(), ops[:]) // if this fails, its time to live ends it
 	}

@@ -93,7 +93,7 @@ func (r *resource) letThrough(ctx context.Context, req *Request, t *Ticket) {
 		t.note = &note{req: *req}
 		return
 	}
-	*t = Ticket{resource: r, id: passedID(), granted: r.pool.Now(), note: &note{req: *req}}
+	*t = Ticket{resource: r, id: passedID(), granted: r.pool.Now(), observed: r.observe, note: &note{req: *req}}
 }
 
 // refuses reports that a request was not let through, though nothing was wrong with it.

@@ -17,13 +17,14 @@ type Ticket struct {
 	id       store.ID
 	granted  store.Time
 	waited   time.Duration
+	observed bool   // it was granted in the mode observe
 	tied     bool   // to the beats of this process
 	note     *note  // nil where nothing is recorded
 	money    *money // nil where nothing is paid
 }
 
 func (t *Ticket) set(r *resource, res *store.Result) {
-	t.resource, t.id, t.granted, t.waited = r, res.ID, res.GrantedAt, res.Waited
+	t.resource, t.id, t.granted, t.waited, t.observed = r, res.ID, res.GrantedAt, res.Waited, r.observe
 }
 
 // hold notes that this process has the ticket of a request.
@@ -45,9 +46,6 @@ func (t Ticket) ID() string {
 	}
 	return id
 }
-
-// name is the ticket without what it has reserved: for events.
-func (t Ticket) name() string { return t.resource.ticketID(t.id) }
 
 // Waited is how long the caller was held.
 func (t Ticket) Waited() time.Duration { return t.waited }
@@ -92,6 +90,13 @@ func (t *Ticket) renew(ctx context.Context) error {
 	}
 	if r.observe {
 		return nil // nobody is held
+	}
+	if t.isForeign() { // with what it was granted for, nothing may be sent that is not counted
+		err := &Error{
+			Err: ErrEnded, Resource: r.name, Message: "ticket " + t.name() + " has ended: it was granted in the mode observe", Hint: "ask for another",
+		}
+		*t = Ticket{}
+		return err
 	}
 	x := requests.Get().(*request)
 	defer requests.Put(x)
@@ -140,7 +145,7 @@ func (t Ticket) Keep(ctx context.Context, ttl time.Duration) error {
 	switch {
 	case r == nil:
 		return &Error{Err: ErrEnded}
-	case t.id.Session == passed:
+	case t.isPlaceless():
 		return nil
 	case ttl <= 0 || ttl > store.MaxTTL:
 		return &Error{Err: ErrInvalid, Resource: r.name, Message: fmt.Sprintf("a ticket lives for more than 0 and at most %v, not %v", store.MaxTTL, ttl)}
@@ -165,6 +170,9 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 		return false, &Error{Err: ErrEnded}
 	}
 	ctx := context.Background()
+	if t.isForeign() {
+		return false, nil
+	}
 	if t.id.Session == passed {
 		return false, r.observeAnswer(ctx, t.request(), t.name(), a)
 	}
@@ -225,7 +233,7 @@ func (t Ticket) end(spent bool, usage []Amount) error {
 	if r == nil {
 		return nil
 	}
-	if t.id.Session == passed {
+	if t.isPlaceless() {
 		t.tellUsage(usage)
 		return nil
 	}
@@ -290,7 +298,7 @@ func (t Ticket) Cancel() error {
 // cancel gives the ticket back to its resource.
 func (t Ticket) cancel() error {
 	r := t.resource
-	if t.id.Session != passed {
+	if !t.isPlaceless() {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
 		if err := r.pool.Apply(context.Background(), ops[:]); err != nil {
 			return r.storeError(err)

@@ -19,16 +19,36 @@ const receiptSep = "~"
 
 func passedID() store.ID { return store.ID{Session: passed, N: rand.Uint64() | 1} }
 
-// ticketID names a ticket to people and other processes: RESOURCE.SESSION-N.
+// observedMark stands before the session of tickets that were granted in the mode observe. Their pool numbers them for itself.
+const observedMark = "o"
+
+// ticketID names a ticket of the resource's pool to people and other processes: RESOURCE.SESSION-N, or RESOURCE.oSESSION-N.
 func (r *resource) ticketID(id store.ID) string {
-	return fmt.Sprintf("%s.%x-%x", r.name, id.Session, id.N)
+	return Ticket{resource: r, id: id, observed: r.observe}.name()
 }
+
+// name is the ticket without what it has reserved: for events.
+func (t Ticket) name() string {
+	mark := ""
+	if t.observed {
+		mark = observedMark
+	}
+	return fmt.Sprintf("%s.%s%x-%x", t.resource.name, mark, t.id.Session, t.id.N)
+}
+
+// isForeign reports a ticket of the resource's other mode, from before a switch. It is in another pool. Here there is nothing to
+// end, and what was answered to it holds nobody.
+func (t Ticket) isForeign() bool { return t.observed != t.resource.observe && t.id.Session != passed }
+
+// isPlaceless reports a ticket that is not in the resource's pool.
+func (t Ticket) isPlaceless() bool { return t.id.Session == passed || t.isForeign() }
 
 // Ticket returns the ticket of an id, to answer or end it: also one of another process. Whether there is
 // such a ticket, the store says when it is used.
 func (g *Gate) Ticket(id string) (Ticket, error) {
 	id, receipt, paid := strings.Cut(id, receiptSep)
 	name, rest, ok := cutLast(id, '.')
+	rest, observed := strings.CutPrefix(rest, observedMark)
 	session, n, ok2 := strings.Cut(rest, "-")
 	s, err := strconv.ParseUint(session, 16, 64)
 	k, err2 := strconv.ParseUint(n, 16, 64)
@@ -41,7 +61,7 @@ func (g *Gate) Ticket(id string) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	t := Ticket{resource: r, id: store.ID{Session: s, N: k}}
+	t := Ticket{resource: r, id: store.ID{Session: s, N: k}, observed: observed}
 	if paid && g.budgets != nil {
 		m := &money{budgets: g.budgets}
 		m.receipt, m.model = cutReceipt(receipt)

@@ -28,6 +28,7 @@ type door struct {
 	near    bool             // it is on this machine
 	observe bool             // requests are counted, and go as they came
 	via     string           // what is said of requests that have passed; empty: nothing
+	next    bool             // the upstream may be another gate, which is to be told; one that observes tells only what names itself a gate
 	gated   *sluicehttp.Transport
 	plain   http.RoundTripper // for what has passed a gate before
 }
@@ -54,10 +55,19 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	d.observe = p.gate.Observes(name)
 	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
 	if p.via != "" { // another resource of the same store is another pool
-		sum := sha256.Sum256([]byte(p.via + "\x00" + name))
+		sum := sha256.Sum256([]byte(p.via + "\x00" + name + d.mode()))
 		d.via = hex.EncodeToString(sum[:12])
 	}
+	d.next = d.via != "" && d.near && (!d.observe || strings.HasPrefix(d.base, "/@"))
 	return d, nil
+}
+
+// mode tells the pool of the mode observe from that of the mode gate: what was only observed is not let through anywhere.
+func (d *door) mode() string {
+	if d.observe {
+		return "\x00observe"
+	}
+	return ""
 }
 
 // visit is what a request carries through that only the proxy knows of.
@@ -174,7 +184,7 @@ func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.
 		}
 		out.Header.Set(d.res.InjectHeader, d.res.InjectValue)
 	}
-	if d.via != "" && d.near && !d.observe { // it may be another gate; a provider need not see it
+	if d.next { // a provider need not see it
 		out.Header[headerVia] = []string{d.via}
 	}
 	return out

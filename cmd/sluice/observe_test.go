@@ -115,3 +115,41 @@ func TestObserveStartsWithoutItsStore(t *testing.T) {
 		t.Error("a dead letter was written")
 	}
 }
+
+// A ticket that acquire --hold took in the mode observe is released after a switch to the mode gate: exit code 0, and whoever holds
+// the place there keeps it. So does one the other way round. A ticket that never was is still an error.
+func TestReleaseAfterASwitchOfMode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sluice.yaml")
+	env := []string{"SLUICE_CONFIG=" + file, "SLUICE_STORE=file:" + filepath.Join(dir, "store"), "XDG_STATE_HOME=" + filepath.Join(dir, "state")}
+	mode := func(mode string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("resources:\n  api: {mode: "+mode+", limits: [{name: places, concurrency: 1}]}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold := func() string {
+		t.Helper()
+		p := start(t, env, "acquire", "api", "--hold", "--wait", "0")
+		ticket := p.tells("ticket ")
+		p.ends(exitOK)
+		return ticket
+	}
+	release := func(ticket string) {
+		t.Helper()
+		p := start(t, env, "release", ticket, "--status", "429", "--retry-after", "1h")
+		p.tells("released " + ticket)
+		p.ends(exitOK)
+	}
+	mode("observe")
+	first, second := hold(), hold()
+	release(first)
+	mode("gate")
+	mine := hold()
+	release(second)
+	start(t, env, "acquire", "api", "--wait", "0").ends(exitNotYet) // the place is still taken
+	start(t, env, "release", "api.ffffff-1").ends(exitUsage)
+	mode("observe")
+	release(mine)
+}

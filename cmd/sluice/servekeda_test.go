@@ -219,3 +219,26 @@ func TestScalerWithoutAuthority(t *testing.T) {
 		p.ends(exitConfig)
 	}
 }
+
+// Who says --keda-insecure is asked by other machines without certificates, and is warned of it. Without it the gate does not start.
+func TestScalerForOtherMachinesWithoutCertificates(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil, "serve", "--listen", "127.0.0.1:0", "--keda-listen=0.0.0.0:0")
+	p.warns("error: --keda-listen: \"0.0.0.0:0\" can be reached from other machines, and --keda-tls-cert, --keda-tls-key and --keda-tls-ca are missing")
+	p.ends(exitUsage)
+	p, port, speaks := scaling(t, "--keda-listen=0.0.0.0:0", "--keda-insecure")
+	if is, err := active(t, port, nil); err != nil || !is || speaks != "" {
+		t.Errorf("in plain text: %v, %v; it speaks %q", is, err, speaks)
+	}
+	p.warns("warning: whoever reaches the scaler can ask what is left of quotas (--keda-insecure)")
+	p.signal(syscall.SIGTERM)
+	p.ends(exitOK)
+
+	known := authority(t)
+	p, port, speaks = scaling(t, "--keda-listen=0.0.0.0:0", "--keda-insecure", "--keda-tls-cert", known.Cert, "--keda-tls-key", known.Key)
+	if is, err := active(t, port, ours(t, known, false)); err != nil || !is || speaks != ", with TLS" {
+		t.Errorf("with TLS, without a certificate of the client: %v, %v; it speaks %q", is, err, speaks)
+	}
+	p.signal(syscall.SIGTERM)
+	p.ends(exitOK)
+}
