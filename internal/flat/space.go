@@ -37,6 +37,7 @@ type spaceHead struct {
 type view interface {
 	refresh()
 	reset()
+	copyTo(view) error
 }
 
 const (

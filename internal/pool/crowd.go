@@ -132,7 +132,12 @@ func (p *Pool) callerOf(agent int32) int32 {
 // callerFor returns the record that a ticket's agent is counted in. The one that the ticket began with may
 // have been forgotten since.
 func (p *Pool) callerFor(tk *ticket) *caller {
-	if name := p.callers.recs.At(tk.caller).name; name != tk.who.agent && name != p.other {
+	known := tk.caller < p.callers.recs.End() // else that many were forgotten
+	if known {
+		name := p.callers.recs.At(tk.caller).name
+		known = name == tk.who.agent || name == p.other
+	}
+	if !known {
 		tk.caller = p.callerOf(tk.who.agent)
 	}
 	return p.callers.recs.At(tk.caller)

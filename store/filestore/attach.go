@@ -214,6 +214,7 @@ func (st *state) load(alone bool) error {
 	if err := st.head.valid(pool.Layout()); err != nil {
 		return failed("read", st.path, err)
 	}
+	st.shape = st.head.shape
 	clock := st.store.clock
 	if st.head.boot != clock.Boot() {
 		if !alone {

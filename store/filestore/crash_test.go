@@ -147,6 +147,11 @@ var _ = role("stepper", func(k stepper) {
 		if _, err := acks.Write([]byte{'.'}); err != nil {
 			giveUp("%v", err)
 		}
+		if i%2 == 0 && slices.Contains(compacting, k.Point) {
+			if err := s.Compact("pool"); err != nil {
+				giveUp("compact after step %d: %v", i, err)
+			}
+		}
 	}
 	os.Exit(0) // without closing: what waits goes on waiting
 })
@@ -352,6 +357,9 @@ var mending = []string{"repairing", "replaying", "repaired"}
 // turning are those in the course of beginning a new journal.
 var turning = []string{"full", "copied", "turned"}
 
+// compacting are those in the course of writing the records anew.
+var compacting = []string{"sweeping", "gathered", "saved", "switched", "shortened"}
+
 // cut has one process after the other cut off at a point, until the script is done.
 func (s *scene) cut(point func() string, rng *rand.Rand) {
 	s.Helper()
@@ -380,7 +388,7 @@ func (s *scene) cut(point func() string, rng *rand.Rand) {
 func TestNothingIsLostOrDoneTwiceWhereverAProcessIsCutOff(t *testing.T) {
 	t.Parallel()
 	all := points(t)
-	for _, point := range slices.Concat(mending, turning, []string{"written", "begun", "done", "counted"}) {
+	for _, point := range slices.Concat(mending, turning, compacting, []string{"written", "begun", "done", "counted"}) {
 		if !slices.Contains(all, point) {
 			t.Errorf("there is no point %q", point)
 		}

@@ -160,3 +160,11 @@ func (s *Store) LastSession(name string, n uint64) {
 	defer st.mu.Unlock()
 	st.lastSess = n
 }
+
+// Compact makes the records of a pool small now.
+func (s *Store) Compact(name string) error {
+	st := s.pool(name)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.locked(context.Background(), func() error { return st.compact(st.now()) })
+}

@@ -32,13 +32,16 @@ type header struct {
 	swept   int64         // when somebody last looked for waiting processes that have died
 	sealed  uint64        // the commit word when the last process left
 	seal    uint32        // of the records at that time
+
+	shape     uint64 // changes when the records are written anew, in other places
+	compactAt int64  // when that may be worth it again
 }
 
 var magic = [8]byte{'S', 'L', 'U', 'I', 'C', 'E', 0, '\n'}
 
 // version changes with the layout of headers and journals, and with what the state machine
 // decides: a journal is replayed by the code that wrote it.
-const version = 6
+const version = 7
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

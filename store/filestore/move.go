@@ -39,7 +39,7 @@ func (st *state) move(ctx context.Context) error {
 	}
 	_ = errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), leave(st.members)) // nobody needs them any more
 	st.lock, st.holder, st.file, st.members, st.journal = n.lock, n.holder, n.file, n.members, n.journal
-	st.head, st.space, st.core = n.head, n.space, n.core
+	st.head, st.space, st.core, st.shape = n.head, n.space, n.core, n.shape
 	st.offset.Store(n.offset.Load())
 	st.checked, st.ready = 0, readied{}
 	if st.bell != nil {
@@ -88,6 +88,7 @@ func (st *state) restoreHeader() error {
 	h.magic, h.version, h.instance, h.layout = magic, version, j.head().instance, layout
 	h.check = h.sum()
 	h.boot, h.offset, h.now = st.store.clock.Boot(), st.offset.Load(), int64(st.now())
+	h.shape = random()                         // so that all others look where the records are
 	h.longest = store.MaxWindow.Microseconds() // at most: its limits are not read yet
 	h.set(commitWord{journal: j.number, end: end, dirty: true})
 	return nil

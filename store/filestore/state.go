@@ -42,6 +42,7 @@ type state struct {
 	space    *flat.Space
 	core     *pool.Pool
 	journal  *journal
+	shape    uint64 // of the records, as this process knows them
 	sessions map[uint64]*handle
 	lastSess uint64
 	checked  store.Time // when the file was last seen to be there
@@ -193,7 +194,8 @@ func (st *state) prepare() error {
 	if now == 0 {
 		now = st.now()
 	}
-	if now-st.checked > lookEvery {
+	look := now-st.checked > lookEvery
+	if look {
 		if removed(st.file.file, st.path) {
 			return errMoved
 		}
@@ -209,10 +211,21 @@ func (st *state) prepare() error {
 		_ = st.journal.close()
 		st.journal = j
 	}
-	if c.dirty {
-		return st.repair(false)
+	var err error
+	switch {
+	case c.dirty:
+		if err = st.repair(false); err == nil {
+			st.shape = st.head.shape
+		}
+	case st.shape != st.head.shape:
+		err = st.reshape()
+	default:
+		err = st.core.Refresh()
 	}
-	return st.core.Refresh()
+	if err == nil && look {
+		err = st.compactIfDue(now)
+	}
+	return err
 }
 
 const second = store.Time(time.Second / time.Microsecond)

@@ -3194,11 +3194,13 @@ F.pool_Pool_noted = function(tk)
  return pd
 end
 F.pool_Pool_callerFor = function(tk)
- do
+ local known = (tk[15] < slabEnd(S_crecs))
+ if known then
   local name = (S_crecs[tk[15]] or ld(S_crecs, tk[15]))[1]
-  if ((name ~= tk[10]) and (name ~= once[111])) then
-   tk[15] = F.pool_Pool_callerOf(tk[10])
-  end
+  known = ((name == tk[10]) or (name == once[111]))
+ end
+ if (not known) then
+  tk[15] = F.pool_Pool_callerOf(tk[10])
  end
  return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
 end
