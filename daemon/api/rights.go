@@ -41,6 +41,7 @@ func (c *call) mayTake(resource string, cost []sluice.Amount, ttl time.Duration)
 }
 
 // used bounds the usage that a caller below the highest class states: what is above its estimate is charged to all.
+// The bound is the whole limit: a lower one would count less than the provider has seen.
 func (c *call) used(resource string, usage []sluice.Amount) []sluice.Amount {
 	if !c.bounded() {
 		return usage
@@ -48,9 +49,9 @@ func (c *call) used(resource string, usage []sluice.Amount) []sluice.Amount {
 	for i := range usage {
 		most := int64(1)
 		if usage[i].Unit != "requests" {
-			most = c.api.half(resource, usage[i].Unit)
+			most = 2*c.api.half(resource, usage[i].Unit) + 1
 		}
-		if most > 0 {
+		if most > 1 || usage[i].Unit == "requests" {
 			usage[i].N = min(usage[i].N, most)
 		}
 	}
