@@ -392,17 +392,18 @@ func (g *Gate) Depart(m Member) error {
 	return l.leave()
 }
 
-// LeaseClass is the class in which an agent holds a lease, as of a moment ago; ok tells whether it holds one.
-func (g *Gate) LeaseClass(ctx context.Context, agent string) (class string, ok bool, err error) {
+// Leased returns the class, user and machine with which an agent holds a lease, as of a moment ago. It reports false if the
+// agent holds none.
+func (g *Gate) Leased(ctx context.Context, agent string) (m Member, ok bool, err error) {
 	v, err := g.recent(ctx)
 	if err != nil {
-		return "", false, err
+		return Member{}, false, err
 	}
 	a := findAgent(v.joined, agent)
 	if a == nil || !a.Leased {
-		return "", false, nil
+		return Member{}, false, nil
 	}
-	return g.plan.className(a.Class), true, nil
+	return Member{Agent: agent, Class: g.plan.className(a.Class), User: a.User, Machine: a.Machine}, true, nil
 }
 
 // Class is the class that an agent is in where it does not say: as configured, else the lowest.

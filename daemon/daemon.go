@@ -233,8 +233,8 @@ func say(w http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": text}) // who is gone misses nothing
 }
 
-// proxied is the proxy that a configuration describes, and the limits of all resources.
-func proxied(o *Options) (proxy.Options, map[string][]sluice.Limit, error) {
+// proxied is the proxy that a configuration describes, and all resources.
+func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	f := o.File
 	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Done: o.Done, Base: o.Base}
 	for _, c := range f.Classes {
@@ -246,10 +246,6 @@ func proxied(o *Options) (proxy.Options, map[string][]sluice.Limit, error) {
 	gate, err := f.Gate(time.Now())
 	if err != nil {
 		return po, nil, err
-	}
-	limits := map[string][]sluice.Limit{}
-	for name, r := range gate.Resources {
-		limits[name] = r.Limits
 	}
 	prices := f.PriceList()
 	for name, r := range f.Resources {
@@ -274,7 +270,7 @@ func proxied(o *Options) (proxy.Options, map[string][]sluice.Limit, error) {
 		}
 		po.Resources[name] = pr
 	}
-	return po, limits, nil
+	return po, gate.Resources, nil
 }
 
 // inject finds the key that a resource's requests are sent with.

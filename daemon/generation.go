@@ -33,7 +33,7 @@ type generation struct {
 func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *generation) (*generation, error) {
 	o := d.options
 	o.File, o.Gate = f, gate
-	po, limits, err := proxied(&o)
+	po, resources, err := proxied(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,12 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	if g.proxy, err = proxy.New(po); err != nil {
 		return nil, err
 	}
+	limits, backoff := map[string][]sluice.Limit{}, map[string]sluice.Backoff{}
+	for name, r := range resources {
+		limits[name], backoff[name] = r.Limits, r.Backoff
+	}
 	ao := api.Options{
-		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Identify: g.identify, Events: d.events, Refused: d.refuse,
+		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Backoff: backoff, Identify: g.identify, Events: d.events, Refused: d.refuse,
 		Report: func(ctx context.Context, since time.Time) (any, error) { return d.options.Report(ctx, gate, since) },
 	}
 	if before != nil {

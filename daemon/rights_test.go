@@ -1,108 +1,249 @@
 package daemon_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/sluicehq/sluice"
 )
 
-// The table of rights: what each token may do, on every route. docs/remote.md has the same in words.
+// right is one operation: what it answers without tokens, to a token of the highest class, to one of a lower class, and to one
+// of a lower class that is bound to an agent. A wrong token gets 401, except on open routes.
+type right struct {
+	does                string // for docs/remote.md
+	route               string // as in the OpenAPI file
+	path                string // if it is not the route: AGENT is the caller's own, MINE a ticket of its own, OTHER that of another token
+	body                string
+	open, top, low, bob int
+	public              bool
+}
+
+const asks = `{"resource":"api","agent":"AGENT","wait_ms":0`
+
+// rights is the table. docs/remote.md shows it.
+var rights = []right{
+	{does: "take a ticket for itself", route: "POST /v1/tickets", body: asks + `}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "take a ticket for another agent", route: "POST /v1/tickets", body: `{"resource":"api","agent":"eve","wait_ms":0}`, open: 200, top: 200, low: 200, bob: 403},
+	{does: "take a ticket of a higher class", route: "POST /v1/tickets", body: asks + `,"class":"p0"}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "declare an emergency", route: "POST /v1/tickets", body: asks + `,"class":"p0","emergency":true}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "take a ticket for 10 min", route: "POST /v1/tickets", body: asks + `,"ttl_ms":600000}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "take a ticket for 24 h", route: "POST /v1/tickets", body: asks + `,"ttl_ms":86400000}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "take a ticket for several requests", route: "POST /v1/tickets", body: asks + `,"units":{"requests":2}}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "take half of a limit with one ticket", route: "POST /v1/tickets", body: asks + `,"units":{"input_tokens":5000}}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "take more than half of a limit with one ticket", route: "POST /v1/tickets", body: asks + `,"units":{"input_tokens":5001}}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "take more than 10,000,000 of a unit that no limit counts", route: "POST /v1/tickets", body: asks + `,"units":{"pages":10000001}}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "take a ticket for more than 100 USD", route: "POST /v1/tickets", body: asks + `,"units":{"usd":100000001}}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "report the answer of its own ticket", route: "POST /v1/tickets/{id}/answer", path: "/v1/tickets/MINE/answer", body: `{"status":200}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "report the answer of another's ticket", route: "POST /v1/tickets/{id}/answer", path: "/v1/tickets/OTHER/answer", body: `{"status":429}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "renew its own ticket", route: "POST /v1/tickets/{id}/renew", path: "/v1/tickets/MINE/renew", body: `{}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "renew another's ticket", route: "POST /v1/tickets/{id}/renew", path: "/v1/tickets/OTHER/renew", body: `{}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "close its own ticket", route: "POST /v1/tickets/{id}/close", path: "/v1/tickets/MINE/close", body: `{}`, open: 204, top: 204, low: 204, bob: 204},
+	{does: "close another's ticket", route: "POST /v1/tickets/{id}/close", path: "/v1/tickets/OTHER/close", body: `{"usage":{"input_tokens":9999}}`, open: 204, top: 204, low: 403, bob: 403},
+	{does: "cancel its own ticket", route: "DELETE /v1/tickets/{id}", path: "/v1/tickets/MINE", open: 204, top: 204, low: 204, bob: 204},
+	{does: "cancel another's ticket", route: "DELETE /v1/tickets/{id}", path: "/v1/tickets/OTHER", open: 204, top: 204, low: 403, bob: 403},
+	{does: "heartbeat for itself", route: "PUT /v1/agents/{name}", path: "/v1/agents/AGENT", body: `{}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "heartbeat for a new agent", route: "PUT /v1/agents/{name}", path: "/v1/agents/new", body: `{}`, open: 200, top: 200, low: 200, bob: 403},
+	{does: "heartbeat for an agent of another token", route: "PUT /v1/agents/{name}", path: "/v1/agents/eve", body: `{}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "heartbeat for a live agent of no known token, from another machine", route: "PUT /v1/agents/{name}", path: "/v1/agents/stray", body: `{"machine":"m2"}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "heartbeat for a live agent of no known token, from its machine", route: "PUT /v1/agents/{name}", path: "/v1/agents/stray", body: `{"machine":"m1"}`, open: 200, top: 200, low: 200, bob: 403},
+	{does: "heartbeat for an agent of a higher class", route: "PUT /v1/agents/{name}", path: "/v1/agents/high", body: `{}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "end its own agent", route: "DELETE /v1/agents/{name}", path: "/v1/agents/AGENT", open: 204, top: 204, low: 204, bob: 204},
+	{does: "end an agent of another token", route: "DELETE /v1/agents/{name}", path: "/v1/agents/eve", open: 204, top: 204, low: 403, bob: 403},
+	{does: "end a live agent of no known token", route: "DELETE /v1/agents/{name}", path: "/v1/agents/stray?machine=m1", open: 204, top: 204, low: 403, bob: 403},
+	{does: "report an answer without a ticket", route: "POST /v1/resources/{name}/observe", path: "/v1/resources/api/observe", body: `{"status":200}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "pause a resource", route: "POST /v1/resources/{name}/pause", path: "/v1/resources/api/pause", body: `{"for_ms":1}`, open: 204, top: 204, low: 403, bob: 403},
+	{does: "resume a resource", route: "POST /v1/resources/{name}/resume", path: "/v1/resources/api/resume", open: 204, top: 204, low: 403, bob: 403},
+	{does: "choose a model for a task", route: "POST /v1/route", body: `{"task":"simple"}`, open: 404, top: 404, low: 404, bob: 404}, // the task is not configured
+	{does: "read the status", route: "GET /v1/status", open: 200, top: 200, low: 200, bob: 200},
+	{does: "read a pool", route: "GET /v1/pool/{name}", path: "/v1/pool/api", open: 200, top: 200, low: 200, bob: 200},
+	{does: "ask why requests wait", route: "GET /v1/why", open: 200, top: 200, low: 200, bob: 200},
+	{does: "read the report", route: "GET /v1/report", open: 200, top: 200, low: 200, bob: 200},
+	{does: "read its own rights", route: "GET /v1/me", open: 200, top: 200, low: 200, bob: 200},
+	{does: "follow events", route: "GET /v1/events", open: 200, top: 200, low: 200, bob: 200},
+	{does: "read metrics", route: "GET /metrics", open: 404, top: 404, low: 404, bob: 404},                         // the test's daemon has none
+	{does: "use the store: configuration", route: "GET /v1/store/config", open: 400, top: 400, low: 403, bob: 403}, // 400: let in, but it speaks no version
+	{does: "use the store: take from budgets", route: "POST /v1/store/books/take", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: settle budgets", route: "POST /v1/store/books/settle", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: give back to budgets", route: "POST /v1/store/books/cancel", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: tell budgets", route: "POST /v1/store/books/tell", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: read budgets", route: "POST /v1/store/books/read", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: come", route: "POST /v1/store/clients", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: go", route: "DELETE /v1/store/clients/{client}", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: stay", route: "POST /v1/store/clients/{client}/alive", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: watch", route: "GET /v1/store/clients/{client}/watch", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: open a pool", route: "POST /v1/store/clients/{client}/pools", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: close a pool", route: "DELETE /v1/store/clients/{client}/pools/{pool}", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: change a pool", route: "POST /v1/store/clients/{client}/pools/{pool}/apply", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: read a pool", route: "GET /v1/store/clients/{client}/pools/{pool}/snapshot", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: read a pool's history", route: "GET /v1/store/clients/{client}/pools/{pool}/history", open: 400, top: 400, low: 403, bob: 403},
+	{does: "load another configuration", route: "POST /-/reload", open: 200, top: 200, low: 403, bob: 403},
+	{does: "check the daemon's health", route: "GET /healthz", open: 200, top: 200, low: 200, bob: 200, public: true},
+	{does: "check whether the daemon is ready", route: "GET /readyz", open: 200, top: 200, low: 200, bob: 200, public: true},
+	{does: "load the page", route: "GET /", open: 200, top: 200, low: 200, bob: 200, public: true},
+	{does: "send through the proxy", route: "GET /NAME/", path: "/@AGENT/api/", open: 200, top: 200, low: 200, bob: 200},
+	{does: "send through the proxy in a higher class", route: "GET /NAME/", path: "/@AGENT:p0/api/", open: 200, top: 200, low: 403, bob: 403},
+	{does: "send through the proxy as another agent", route: "GET /NAME/", path: "/@eve/api/", open: 200, top: 200, low: 200, bob: 403},
+}
+
+// tokenHash is a token as a configuration has it.
+func tokenHash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+var fourTokens = "tokens:\n- {name: top, hash: " + tokenHash("top") + "}\n- {name: low, hash: " + tokenHash("low") + ", class: p2}\n" +
+	"- {name: other, hash: " + tokenHash("other") + ", class: p2}\n- {name: bob, hash: " + tokenHash("bob") + ", class: p2, agent: bob}\n"
+
+// flushed is a response that ends its request with the first flush: a stream would not end by itself.
+type flushed struct {
+	*httptest.ResponseRecorder
+	end context.CancelFunc
+}
+
+func (f flushed) Flush() { f.ResponseRecorder.Flush(); f.end() }
+
+// as sends one request with a token.
+func (r *rig) as(token, method, path, body string) (int, string) {
+	r.Helper()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	q := httptest.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(body))
+	q.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		q.Header.Set("X-Sluice-Token", token)
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := flushed{httptest.NewRecorder(), func() {}}
+	if path == "/v1/events" {
+		w.end = cancel
+	}
+	r.daemon.ServeHTTP(w, q)
+	return w.Code, w.Body.String()
+}
+
+// grant takes a ticket with a token.
+func (r *rig) grant(token, agent string) string {
+	r.Helper()
+	code, body := r.as(token, "POST", "/v1/tickets", `{"resource":"api","agent":"`+agent+`","wait_ms":0}`)
+	var g struct{ Ticket string }
+	if err := json.Unmarshal([]byte(body), &g); err != nil || code != http.StatusOK {
+		r.Fatalf("%d %s %v", code, body, err)
+	}
+	return g.Ticket
+}
+
+// stray is an agent that another daemon on the same store has brought in.
+var stray = sluice.Member{Agent: "stray", Class: "p2", Machine: "m1"}
+
+// What each token may do, on every route.
 func TestRights(t *testing.T) {
-	hash := func(s string) string { sum := sha256.Sum256([]byte(s)); return hex.EncodeToString(sum[:]) }
-	tokens := "tokens:\n- {name: top, hash: " + hash("top") + "}\n- {name: low, hash: " + hash("low") + ", class: p2}\n" +
-		"- {name: other, hash: " + hash("other") + ", class: p2}\n- {name: bob, hash: " + hash("bob") + ", class: p2, agent: bob}\n"
-	text := `
+	const text = `
 resources:
   api: {upstream: "${UPSTREAM}", limits: [{name: minute, size: 1000/min}, {name: tokens, size: 10000/min, unit: input_tokens}]}
 agents: {high: {class: p0}}
 `
-	const grant = `{"resource":"api","agent":"%","wait_ms":0}`
-	ask := func(more string) string { return strings.Replace(grant, "}", ","+more+"}", 1) }
-	for _, row := range []struct {
-		method, path, body  string
-		open, top, low, bob int // what it answers without tokens, and to each token
-	}{
-		{"POST", "/v1/tickets", grant, 200, 200, 200, 200},
-		{"POST", "/v1/tickets", ask(`"class":"p0"`), 200, 200, 403, 403},
-		{"POST", "/v1/tickets", ask(`"emergency":true,"class":"p0"`), 200, 200, 403, 403},
-		{"POST", "/v1/tickets", ask(`"ttl_ms":600000`), 200, 200, 200, 200},
-		{"POST", "/v1/tickets", ask(`"ttl_ms":86400000`), 200, 200, 403, 403},
-		{"POST", "/v1/tickets", ask(`"units":{"requests":500}`), 200, 200, 403, 403},
-		{"POST", "/v1/tickets", ask(`"units":{"input_tokens":5000}`), 200, 200, 200, 200},
-		{"POST", "/v1/tickets", ask(`"units":{"input_tokens":5001}`), 200, 200, 403, 403},
-		{"POST", "/v1/tickets", strings.Replace(grant, "%", "eve", 1), 200, 200, 200, 403},
-		{"PUT", "/v1/agents/%", `{}`, 200, 200, 200, 200},
-		{"PUT", "/v1/agents/eve", `{}`, 200, 200, 403, 403}, // whom another token has brought in
-		{"PUT", "/v1/agents/high", `{}`, 200, 200, 403, 403},
-		{"DELETE", "/v1/agents/%", "", 204, 204, 204, 204},
-		{"DELETE", "/v1/agents/eve", "", 204, 204, 403, 403},
-		{"DELETE", "/v1/agents/high", "", 204, 204, 403, 403},
-		{"POST", "/v1/resources/api/observe", `{"status":200}`, 200, 200, 403, 403},
-		{"POST", "/v1/resources/api/pause", `{"for_ms":1}`, 204, 204, 403, 403},
-		{"POST", "/v1/resources/api/resume", "", 204, 204, 403, 403},
-		{"GET", "/v1/status", "", 200, 200, 200, 200},
-		{"GET", "/v1/pool/api", "", 200, 200, 200, 200},
-		{"GET", "/v1/why", "", 200, 200, 200, 200},
-		{"GET", "/v1/report", "", 200, 200, 200, 200},
-		{"GET", "/v1/me", "", 200, 200, 200, 200},
-		{"POST", "/-/reload", "", 200, 200, 403, 403},
-		{"GET", "/@%/api/", "", 200, 200, 200, 200},
-		{"GET", "/@%:p0/api/", "", 200, 200, 403, 403},
-		{"GET", "/@eve/api/", "", 200, 200, 200, 403},
-		{"GET", "/v1/store/config", "", 400, 400, 403, 403}, // 400: let in, but it is no client of a store
-	} {
-		for who, want := range map[string]int{"": row.open, "top": row.top, "low": row.low, "bob": row.bob, "wrong": 401} {
-			config, agent := text+tokens, "mine"
+	for _, row := range rights {
+		for who, want := range map[string]int{"": row.open, "top": row.top, "low": row.low, "bob": row.bob, "wrong": http.StatusUnauthorized} {
+			config, agent, other := text+fourTokens, "mine", "other"
 			switch who {
 			case "":
-				config = text
+				config, other = text, ""
 			case "bob":
 				agent = "bob"
 			case "wrong":
-				who = "no-such"
+				if row.public {
+					want = row.open
+				}
 			}
 			r := begin(t, "generic", config, nil)
-			do := func(token, method, path, body string) int {
-				q := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
-				q.Header.Set("Content-Type", "application/json")
-				if token != "" {
-					q.Header.Set("X-Sluice-Token", token)
-					q.Header.Set("Authorization", "Bearer "+token)
+			method, path, _ := strings.Cut(row.route, " ")
+			if row.path != "" {
+				path = row.path
+			}
+			if code, body := r.as(other, "PUT", "/v1/agents/eve", "{}"); code != http.StatusOK {
+				t.Fatal(code, body)
+			}
+			if strings.Contains(path, "stray") {
+				if _, err := r.gate.CheckIn(t.Context(), stray); err != nil {
+					t.Fatal(err)
 				}
-				w := httptest.NewRecorder()
-				r.daemon.ServeHTTP(w, q)
-				return w.Code
 			}
-			before := "other"
-			if who == "" {
-				before = ""
+			if row.does == "end its own agent" && who != "wrong" {
+				r.as(who, "PUT", "/v1/agents/"+agent, "{}")
 			}
-			if code := do(before, "PUT", "/v1/agents/eve", "{}"); code != http.StatusOK {
-				t.Fatal(code)
+			mine := "api.1-1"
+			if strings.Contains(path, "MINE") && who != "wrong" {
+				mine = r.grant(who, agent)
 			}
-			if row.method == "DELETE" && strings.HasSuffix(row.path, "%") {
-				do(who, "PUT", "/v1/agents/"+agent, "{}")
-			}
-			path, body := strings.Replace(row.path, "%", agent, 1), strings.Replace(row.body, "%", agent, 1)
-			if got := do(who, row.method, path, body); got != want {
-				t.Errorf("%q %s %s %s: %d, not %d", who, row.method, path, body, got, want)
+			names := strings.NewReplacer("AGENT", agent, "MINE", mine, "OTHER", r.grant(other, "eve"), "{client}", "c", "{pool}", "1")
+			if got, body := r.as(who, method, names.Replace(path), names.Replace(row.body)); got != want {
+				t.Errorf("%s: %q %s %s: %d, not %d: %.200s", row.does, who, row.route, row.body, got, want, body)
 			}
 		}
 	}
 }
 
-// A token below the highest class reports answers of its own tickets, and others wait no longer than the usual pause.
-func TestReportedAnswerCannotHoldTheFleet(t *testing.T) {
-	sum := sha256.Sum256([]byte("low"))
-	r := begin(t, "generic", "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\ntokens: [{name: low, class: p2, hash: "+hex.EncodeToString(sum[:])+"}]\n", nil)
-	got := r.want(http.StatusOK, "POST", "/v1/tickets", `{"resource":"api","agent":"a"}`, "Authorization", "Bearer low")
-	r.want(http.StatusOK, "POST", "/v1/tickets/"+got["ticket"].(string)+"/answer", `{"status":429,"headers":{"retry-after":"86400"}}`, "Authorization", "Bearer low")
-	s, err := r.gate.Resource(t.Context(), "api")
-	if err != nil || s.PausedUntil == nil || time.Until(*s.PausedUntil) > 2*time.Minute {
-		t.Errorf("paused until %v, %v", s.PausedUntil, err)
+// A route without a row in the table fails.
+func TestEveryRouteHasRights(t *testing.T) {
+	has := map[string]bool{}
+	for _, row := range rights {
+		has[row.route] = true
+	}
+	for path, ops := range readContract(t).Paths { // TestEveryHandlerIsInTheContract: it has every handler
+		for method := range ops {
+			if route := strings.ToUpper(method) + " " + path; !has[route] {
+				t.Errorf("%s has no row in rights", route)
+			}
+		}
+	}
+	source, err := os.ReadFile("daemon.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`case "(/[^"]+)":`).FindAllStringSubmatch(string(source), -1)
+	if len(found) < 5 {
+		t.Fatalf("only %d paths were found", len(found))
+	}
+	for _, m := range found {
+		if !has["GET "+m[1]] && !has["POST "+m[1]] {
+			t.Errorf("%s has no row in rights", m[1])
+		}
+	}
+}
+
+// docs/remote.md shows the table as it is.
+func TestRightsAreDocumented(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| operation | route | no tokens | highest class | lower class | lower class, bound to an agent |\n|---|---|---|---|---|---|\n")
+	word := func(code int) string {
+		if code == http.StatusForbidden {
+			return "no"
+		}
+		return "yes"
+	}
+	for _, row := range rights {
+		if does, all, ok := strings.Cut(row.does, ":"); ok { // one line for all of the store
+			if all != " configuration" {
+				continue
+			}
+			row.does, row.route = does, "/v1/store/..."
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", row.does, row.route, word(row.open), word(row.top), word(row.low), word(row.bob))
+	}
+	page, err := os.ReadFile("../docs/remote.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), b.String()) {
+		t.Errorf("docs/remote.md does not have this table:\n%s", b.String())
 	}
 }

@@ -46,6 +46,8 @@ type Options struct {
 	Classes []string // highest first
 	Dialect func(resource string) provider.Dialect
 	Limits  map[string][]sluice.Limit
+	// Backoff is how long everybody pauses after a 429, by resource.
+	Backoff map[string]sluice.Backoff
 	// Identify finds out who calls, or says why it may not.
 	Identify func(r *http.Request) (Identity, error)
 	// Report is what was sent since a moment.
@@ -61,17 +63,20 @@ type Options struct {
 // API is the handler of everything under /v1.
 type API struct {
 	Options
-	mux     *http.ServeMux
-	owners  *owners
-	callers *callers
-	levels  levels
+	mux      *http.ServeMux
+	owners   *owners
+	callers  *callers
+	refusals *refusals
+	stated   *stated
+	levels   levels
 }
 
 // New returns the API of a gate.
 func New(o Options) *API {
-	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}, callers: &callers{}}
+	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}, callers: &callers{}, refusals: &refusals{}, stated: &stated{}}
 	if o.After != nil {
-		a.owners, a.callers, a.After = o.After.owners, o.After.callers, nil // it need not stay
+		a.owners, a.callers, a.refusals, a.stated = o.After.owners, o.After.callers, o.After.refusals, o.After.stated
+		a.After = nil // it need not stay
 	}
 	if a.Refused == nil {
 		a.Refused = func(w http.ResponseWriter, _ *http.Request, p *Problem) { p.Write(w) }

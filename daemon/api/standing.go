@@ -52,11 +52,11 @@ func (a *API) below(c *call, agent, class string) error {
 	}
 	high := slices.Index(a.Classes, a.Gate.Class(agent)) < c.who.Highest && (class == "" || c.who.Agent == "")
 	if !high && c.who.Agent == "" {
-		held, ok, err := a.Gate.LeaseClass(c.r.Context(), agent)
+		held, ok, err := a.Gate.Leased(c.r.Context(), agent)
 		if err != nil {
 			return err
 		}
-		high = ok && slices.Index(a.Classes, held) < c.who.Highest
+		high = ok && slices.Index(a.Classes, held.Class) < c.who.Highest
 	}
 	if high {
 		return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("agent %.80q is of a higher class than the token allows", agent)}
@@ -76,7 +76,7 @@ func (a *API) heartbeat(c *call) error {
 	if m.Machine == "" {
 		m.Machine = "-" // it is not this one
 	}
-	own, err := c.mayBeat(m.Agent)
+	own, err := c.mayBeat(&m)
 	if err != nil {
 		return err
 	}

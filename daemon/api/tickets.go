@@ -56,6 +56,9 @@ func (a *API) acquire(c *call) error {
 	if err != nil {
 		return err
 	}
+	if wait, err = c.await(req.Resource, wait); err != nil {
+		return err
+	}
 	ctx := c.r.Context()
 	var t sluice.Ticket
 	if wait == 0 {
@@ -184,11 +187,12 @@ func (a *API) answer(c *call) error {
 	if err := c.read(&s); err != nil {
 		return err
 	}
-	answer, err := a.readAnswer(sluice.TicketResource(t.ID()), &s)
+	resource := sluice.TicketResource(t.ID())
+	said, err := a.readAnswer(resource, &s)
 	if err != nil {
 		return err
 	}
-	answer = c.believe(answer)
+	answer, alone := c.believe(resource, said)
 	held, err := t.Answer(answer)
 	if err != nil {
 		return err
@@ -196,7 +200,7 @@ func (a *API) answer(c *call) error {
 	return c.reply(struct {
 		Verdict string `json:"verdict"`
 		Held    bool   `json:"held"`
-	}{answer.Verdict.String(), held})
+	}{said.Verdict.String(), held || alone})
 }
 
 func (a *API) renew(c *call) error {

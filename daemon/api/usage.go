@@ -1,0 +1,117 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Bounds on what a caller below the highest class states where no limit has a size.
+const (
+	// maxUnits bounds each unit of a ticket. No model takes so many tokens in one request.
+	maxUnits = 10_000_000
+	// maxMicros bounds the money of a ticket: 100 USD, in millionths.
+	maxMicros = 100_000_000
+)
+
+// used bounds the usage that a caller below the highest class states. Counting less than the provider has counted would
+// let others go over the limit. So used cuts only what cannot be true: what is above the whole limit.
+func (c *call) used(resource string, usage []sluice.Amount) []sluice.Amount {
+	if !c.bounded() {
+		return usage
+	}
+	for i := range usage {
+		u := &usage[i]
+		b := c.api.most(c.r.Context(), resource, u.Unit)
+		u.N = min(u.N, b.size)
+		if b.window > 0 {
+			u.N = c.api.stated.add(resource+" "+u.Unit, u.N, b, time.Now())
+		}
+	}
+	return usage
+}
+
+// bound is the most that one request can use of a unit.
+type bound struct {
+	size int64
+	// Of the smallest bucket that counts the unit: its window, and the size of the buckets of all models and keys
+	// together. 0 without a bucket.
+	window time.Duration
+	all    int64
+}
+
+// most returns the smallest whole limit on a unit: a provider admits no larger request. Limits of which answers state a
+// larger size count as they are in force.
+func (a *API) most(ctx context.Context, resource, unit string) bound {
+	if unit == sluice.USD {
+		return bound{size: maxMicros}
+	}
+	b := bound{}
+	var live []sluice.LimitStatus
+	for i := range a.Limits[resource] {
+		l := &a.Limits[resource][i]
+		if cmp.Or(l.Unit, "requests") != unit || l.Kind == sluice.Concurrency {
+			continue
+		}
+		if live == nil {
+			live, _ = a.levels.of(ctx, a.Gate, resource) // without it the configured sizes count
+		}
+		size, all := inForce(l, live)
+		if size == 0 {
+			continue
+		}
+		if b.size == 0 || size < b.size {
+			b.size = size
+		}
+		if l.Kind == sluice.Bucket && (b.window == 0 || all < b.all) {
+			b.window, b.all = l.Window, all
+		}
+	}
+	if b.size == 0 {
+		b.size = maxUnits
+	}
+	return b
+}
+
+// inForce returns the largest size that a limit has for any model or key, and the sum of all of them.
+func inForce(l *sluice.Limit, live []sluice.LimitStatus) (size, all int64) {
+	size = l.Size
+	for i := range live {
+		if live[i].Name == l.Name {
+			size, all = max(size, live[i].Limit), all+live[i].Limit
+		}
+	}
+	return size, max(size, all)
+}
+
+// stated is the usage that callers below the highest class have stated, of units that a bucket counts. A window forgets
+// everything when it is over. A bucket drains at its rate: ten tickets that each state the whole bucket would hold
+// everybody for ten windows. The provider's own bucket admits its size at once and its size again in each window. So
+// the gate counts no more than twice the size, less what has drained.
+type stated struct {
+	mu  sync.Mutex
+	all map[string]statement
+}
+
+type statement struct {
+	level float64
+	at    time.Time
+}
+
+// add returns how much of n counts.
+func (s *stated) add(what string, n int64, b bound, now time.Time) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[string]statement{}
+	}
+	last := s.all[what]
+	size := float64(b.all)
+	level := max(last.level-size*now.Sub(last.at).Seconds()/b.window.Seconds(), 0)
+	n = min(n, int64(max(2*size-level, 0)))
+	s.all[what] = statement{level + float64(n), now} // as many as there are limits
+	return n
+}
