@@ -196,7 +196,7 @@ type Limit struct {
 	Window time.Duration // of all kinds but concurrency
 	Per    Scope
 	Guard  Guard
-	Slack  time.Duration // arrival slack; 0: 1.5% of the window, at least 1 s, at most 30 s
+	Slack  time.Duration // arrival slack; 0: 1.5% of the window, at least 1 s, at most 30 s, and less for spent tickets on small limits
 	// Late is set for units that are counted while the answer is produced: they
 	// are bound when the ticket is closed, not when it is answered.
 	Late bool

@@ -119,13 +119,13 @@ func (m *Meter) Lapse(d *Def, r *Ring, due int64, c *Charge) {
 }
 
 // Spend says that nothing will be heard of a request granted at granted, which
-// may still be on its way: the slack bounds it, or with a strict guard the
-// ticket's time to live.
+// may still be on its way: the slack bounds it, or its briefer form counted from now,
+// or with a strict guard the ticket's time to live.
 func (m *Meter) Spend(d *Def, r *Ring, t, granted int64, c *Charge) {
 	if c.Mode != Held || d.Kind == Concurrency || d.Guard == Strict {
 		return
 	}
-	bound := granted + r.slack(d)
+	bound := min(granted+r.slack(d), max(t, granted)+m.Brief(d, r))
 	if d.Guard == Off || t >= bound {
 		m.Bind(d, r, max(t, granted), c)
 		return
@@ -146,6 +146,28 @@ func (m *Meter) Orphan(d *Def, r *Ring, t int64, c *Charge, proven bool) {
 	}
 	m.takeOut(d, r, c.Amount, c)
 	m.place(d, r, c, t+r.slack(d))
+}
+
+// leastBrief is the shortest time that a request without an answer has to arrive.
+const leastBrief = 250_000
+
+// Brief returns how long a request may take to arrive of which nothing will be heard. It is
+// the slack, but at most three tenths of the time in which the whole limit comes back, because on
+// a small limit the slack would cost half of the rate. A chosen slack counts as it
+// is, and so does the slack after a refusal that nothing explains.
+func (m *Meter) Brief(d *Def, r *Ring) int64 {
+	slack := r.slack(d)
+	if d.Given || r != nil && r.Slack != 0 {
+		return slack
+	}
+	back := d.Window
+	if d.Kind == Bucket {
+		if m.N == 0 {
+			return slack
+		}
+		back = m.Cap * m.W / m.N
+	}
+	return min(slack, max(3*ceilDiv(back, 10), leastBrief))
 }
 
 // Release ends a concurrency charge.

@@ -21,6 +21,7 @@ type Def struct {
 	Window int64 // microseconds
 	Slice  int64 // width of a ring's slots
 	Slack  int64 // arrival slack to begin with
+	Given  bool  // somebody chose the slack
 	Most   int64 // the slack never grows past this
 	Part   int64 // in 1/Parts: what is withheld of every meter at the moment
 }
@@ -40,6 +41,7 @@ func Compile(kind Kind, guard Guard, window, slack time.Duration) (Def, error) {
 	}
 	if guard != Off {
 		d.Slack = ceilDiv(slack.Nanoseconds(), 1000)
+		d.Given = slack != 0
 		if slack == 0 {
 			d.Slack = min(max(d.Window*15/1000, 1_000_000), 30_000_000)
 		}

@@ -462,10 +462,49 @@ func TestSpentRequestOnAShortFixedWindowStandsForItsSlack(t *testing.T) {
 	m, r := start(t, &d, epoch, 10, 0, epoch+1)
 	c := m.Take(&d, r, epoch, 10, false)
 	m.Spend(&d, r, epoch, epoch, &c)
-	m.Advance(&d, r, epoch+d.Slack+d.Window)
+	brief := m.Brief(&d, r)
+	m.Advance(&d, r, epoch+brief+d.Window)
 	wantUsed(t, &d, m, r, 10, "while the request may have been within the window")
-	m.Advance(&d, r, epoch+d.Slack+d.Window+d.Slice)
+	m.Advance(&d, r, epoch+brief+d.Window+d.Slice)
 	wantUsed(t, &d, m, r, 0, "a slice later")
+}
+
+func TestRequestWithoutAnAnswerHasThreeTenthsOfASmallLimitToArrive(t *testing.T) {
+	for _, c := range []struct {
+		kind        Kind
+		window      time.Duration
+		size, burst int64
+		want        int64
+	}{
+		{Bucket, time.Second, 1, 1, 300_000},
+		{Bucket, time.Second, 5, 5, 300_000},
+		{Bucket, time.Second, 5, 10, 600_000},
+		{Bucket, time.Second, 5, 50, second},
+		{Bucket, time.Second, 10, 1, leastBrief},
+		{Rolling, time.Second, 1, 0, 300_000},
+		{Rolling, 3 * time.Second, 30, 0, 900_000},
+		{Rolling, time.Minute, 80, 0, second},
+		{Rolling, time.Hour, 80, 0, 30 * second},
+		{Fixed, 2 * time.Second, 10, 0, 600_000},
+	} {
+		d := compile(t, c.kind, Auto, c.window)
+		m, r := start(t, &d, epoch, c.size, c.burst, 0)
+		if got := m.Brief(&d, r); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+		r.Odd(&d, epoch)
+		if got := m.Brief(&d, r); got != SlackOf(&d, r) {
+			t.Errorf("%+v after an unexplained refusal: %d, the slack is %d", c, got, SlackOf(&d, r))
+		}
+	}
+	d, err := Compile(Bucket, Auto, time.Second, 800*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, r := start(t, &d, epoch, 1, 1, 0)
+	if got := m.Brief(&d, r); got != 800_000 {
+		t.Errorf("a slack of 800 ms that somebody chose became %d", got)
+	}
 }
 
 func TestEstimateCountsWindowsAhead(t *testing.T) {

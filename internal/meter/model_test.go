@@ -245,7 +245,7 @@ func (x *rig) bind(k *ticket) {
 
 func (x *rig) spend(k *ticket) {
 	if k.entry.from == unbound && x.d.Kind != Concurrency {
-		switch bound := k.granted + SlackOf(&x.d, x.r); {
+		switch bound := min(k.granted+SlackOf(&x.d, x.r), x.now+x.m.Brief(&x.d, x.r)); {
 		case x.d.Guard == Off:
 			k.entry.from, k.entry.until = x.now, x.now
 		case x.d.Guard == Auto && x.now >= bound:

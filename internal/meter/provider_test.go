@@ -141,7 +141,7 @@ func (w *wire) lapse() {
 }
 
 func (w *wire) spend() {
-	if q := w.pick(); q != nil && !q.long {
+	if q := w.pick(); q != nil && !q.long && q.arrives <= w.now+w.m.Brief(&w.d, w.r) {
 		w.m.Spend(&w.d, w.r, w.now, q.granted, &q.Charge)
 	}
 }

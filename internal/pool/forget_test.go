@@ -83,7 +83,11 @@ func (f *forgetful) ask() {
 	if f.now-f.lost < 60_000_000 {
 		f.after++
 	}
-	q := &sent{arrives: f.now + []int64{0, 500_000, 1_000_000}[f.IntN(3)], amounts: a}
+	delays := []int64{0, 500_000, 1_000_000}
+	if op.Spent {
+		delays = []int64{0, 100_000, 250_000} // what every limit leaves a request without an answer
+	}
+	q := &sent{arrives: f.now + delays[f.IntN(3)], amounts: a}
 	f.v.got = append(f.v.got, q)
 	if !op.Spent {
 		f.open = append(f.open, &hers{sent: q, id: op.ID, granted: f.now, due: f.now + ttl})

@@ -12,7 +12,8 @@ const (
 	answeredAfter = 700 * time.Millisecond
 	closedAfter   = 900 * time.Millisecond
 	ttl           = 20 * time.Second
-	slackOfMinute = time.Second // 1.5% would be less than the least
+	slackOfMinute = time.Second            // 1.5% would be less than the least
+	briefOfSecond = 300 * time.Millisecond // what a request without an answer has to arrive, on 1/s with a burst of 1
 )
 
 func guards(s *suite) {
@@ -57,6 +58,9 @@ func guards(s *suite) {
 				next := m.queue(want("b", 1))
 				ends[how](m, id)
 				m.pass(time.Minute)
+				if c.guard == store.GuardAuto && how == "spent" {
+					bound = briefOfSecond
+				}
 				m.between(next, bound+time.Second, bound+time.Second+100*time.Millisecond)
 			})
 		}

@@ -107,6 +107,22 @@ func (tr *trace) slackOf(p *plan) time.Duration {
 	return least
 }
 
+// briefOf is how long a request without an answer has to arrive once its ticket is spent.
+func (tr *trace) briefOf(p *plan) time.Duration {
+	least := tr.slackOf(p)
+	for i, l := range tr.spec.Limits {
+		if l.Kind == store.Concurrency || p.cost[i] == 0 || l.Slack != 0 {
+			continue
+		}
+		back := l.Window
+		if l.Kind == store.Bucket {
+			back = time.Duration(float64(l.Window) * float64(l.Burst) / float64(l.Size))
+		}
+		least = min(least, max(back*3/10, 250*time.Millisecond))
+	}
+	return least
+}
+
 // shape is what the traces of a test have in common.
 type shape struct {
 	guard   store.Guard

@@ -298,6 +298,9 @@ func (w *world) write(i int) {
 		slack := w.slackOf(p)
 		last = min(last, c.granted.Add(slack))
 		stale = stale || 2*w.now.Sub(c.granted) > slack
+		if p.fate == spends {
+			last = min(last, (w.now + p.spend).Add(w.briefOf(p)))
+		}
 	}
 	if stale {
 		if c.renews++; c.renews > 5 {

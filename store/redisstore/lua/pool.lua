@@ -7,14 +7,14 @@ local function begin()
  nothingChanged(known)
  S_names = slabOf('N', 3, {})
  S_crecs = slabOf("A", 13, {})
- S_defs = slabOf("B", 8, {})
+ S_defs = slabOf("B", 9, {})
  S_gates = slabOf("C", 18, {})
  S_hperiods = slabOf("D", 17, {})
  S_insts = slabOf("E", 27, {})
  S_leases = slabOf("F", 27, {})
  S_limits = slabOf("G", 13, {}, true)
  S_members = slabOf("H", 8, {})
- S_models = slabOf("I", 14, {})
+ S_models = slabOf("I", 15, {})
  S_paces = slabOf("J", 1, {})
  S_qdomains = slabOf("K", 14, {})
  S_qflows = slabOf("L", 17, {})
@@ -1265,7 +1265,7 @@ F.pool_Pool_lingers = function(limit)
    return 0
   end
  end
- return (cfg[limit+6] + (S_defs[limit+1] or ld(S_defs, limit+1))[7])
+ return (cfg[limit+6] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
 end
 F.pool_Pool_dropMember = function(i)
  F.pool_Pool_unlink(i)
@@ -2751,11 +2751,11 @@ F.pool_Pool_defOf = function(in_)
   return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
  end
  local m = (S_models[in_[27]] or ld(S_models, in_[27]))
- if (not (m[9] ~= 0)) then
+ if (not (m[10] ~= 0)) then
   return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
  end
- if (m[8] ~= once[in_[11]+146]) then
-  m[8] = once[in_[11]+146]
+ if (m[9] ~= once[in_[11]+146]) then
+  m[9] = once[in_[11]+146]
  end
  return m
 end
@@ -2818,7 +2818,7 @@ F.pool_Pool_setShare = function(m, share)
 end
 F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+146], t1_[8] = part, part
+ once[limit+146], t1_[9] = part, part
  once[145] = (once[145] + 1)
  cfg[32] = once[145]
  once[8] = 1
@@ -3264,7 +3264,7 @@ F.pool_Pool_fit = function(in_, o, made, tk)
     F.pool_Pool_turn(in_, s[5], 0, in_[5])
    end
   elseif F.pool_statement_within(s, d[4], 2200000) then
-   m[13] = 0
+   m[14] = 0
    F.pool_Pool_prove(m, d, s)
   elseif F.pool_statement_within(s, limit, 2200000) then
    F.pool_Pool_stretch(in_, limit)
@@ -3286,19 +3286,19 @@ F.pool_Pool_fit = function(in_, o, made, tk)
    F.pool_Pool_turn(in_, (limit > s[5] and limit or s[5]), s[2], max((recent - s[2]), 0))
   end
  end
- m[14] = (once[1] + s[5])
+ m[15] = (once[1] + s[5])
 end
 F.pool_Pool_comesBack = function(in_, o)
  if (((((in_[27] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then
   return 
  end
  local m, l = (S_models[in_[27]] or ld(S_models, in_[27])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
- if ((((not (m[9] ~= 0)) or (m[11] ~= 0)) or (m[1] ~= 1)) or ((l[4] > 0) and (not (l[11] ~= 0)))) then
+ if ((((not (m[10] ~= 0)) or (m[12] ~= 0)) or (m[1] ~= 1)) or ((l[4] > 0) and (not (l[11] ~= 0)))) then
   return 
  end
  local gone = ((once[1] + quo(o[4], 1000)) + 1200000)
  if F.meter_Meter_Forget(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), once[1], gone, (o[2] - o[3])) then
-  m[12] = 1
+  m[13] = 1
  end
 end
 F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
@@ -3348,10 +3348,10 @@ F.pool_Pool_explained = function(in_, made, used)
   return false
  end
  local m = (S_models[in_[27]] or ld(S_models, in_[27]))
- if (((d[1] == 0) or (not (m[12] ~= 0))) or (m[11] ~= 0)) then
+ if (((d[1] == 0) or (not (m[13] ~= 0))) or (m[12] ~= 0)) then
   return false
  end
- m[11] = 1
+ m[12] = 1
  return true
 end
 F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
@@ -3465,12 +3465,12 @@ F.pool_Pool_mayBeWindow = function(in_, used)
   return true
  end
  local m = (S_models[in_[27]] or ld(S_models, in_[27]))
- return ((not (m[10] ~= 0)) and (((m[14] == 0) or (m[13] > 0))))
+ return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
 end
 F.pool_Pool_turn = function(in_, window, seen, unseen)
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  local m = F.pool_Pool_modelOf(in_)
- local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 8)
+ local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
  F.meter_Def_Reslice(d)
  if ((band(cfg[5], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
@@ -3480,15 +3480,15 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
   in_[1] = (in_[1] < l[4] and in_[1] or l[4])
  end
  F.meter_Meter_Turn(in_, F.pool_Pool_defOf(in_), d, F.pool_Pool_ring(in_), once[1], (seen < in_[1] and seen or in_[1]), (unseen < in_[1] and unseen or in_[1]))
- move(m, 0, d, 0, 8)
- m[9] = 1
- m[13] = 0
+ move(m, 0, d, 0, 9)
+ m[10] = 1
+ m[14] = 0
 end
 F.meter_Ring_Odd = function(r, d, t)
  if ((r == nil) or (d[2] == 2)) then
   return false
  end
- r[4] = min((2 * F.meter_Ring_slack(r, d)), d[7])
+ r[4] = min((2 * F.meter_Ring_slack(r, d)), d[8])
  local again = ((r[7] ~= 0) and ((t - r[7]) <= 3600000000))
  r[7] = t
  if again then
@@ -3562,7 +3562,7 @@ F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
  if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then
   return 
  end
- local bound = (granted + F.meter_Ring_slack(r, d))
+ local bound = min((granted + F.meter_Ring_slack(r, d)), ((t > granted and t or granted) + F.meter_Meter_Brief(m, d, r)))
  if ((d[2] == 2) or (t >= bound)) then
   F.meter_Meter_Bind(m, d, r, (t > granted and t or granted), c, c_o)
   return 
@@ -3625,7 +3625,7 @@ F.policy_mirrored = function(k)
  return floor(reverse16(k) / 2^(1))
 end
 F.meter_Meter_Lose = function(m, d, r, t, lost)
- local mark = (lost + d[7])
+ local mark = (lost + d[8])
  local more = (m[1] - F.meter_Meter_Used(m, d, r))
  if ((m[1] == 0) or (more <= 0)) then
   return 
@@ -4004,7 +4004,7 @@ F.order_Share = function(amount, ahead)
 end
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
- if (d[8] ~= 0) then
+ if (d[9] ~= 0) then
   at = min(at, (once[144] > once[1] and once[144] or once[1]))
  end
  return at
@@ -4200,7 +4200,7 @@ F.meter_Meter_drain = function(m, d, t)
   return 
  end
  local n, w = m[2], m[3]
- if (d[8] ~= 0) then
+ if (d[9] ~= 0) then
   do
    local t1_, t2_ = F.meter_Meter_rate(m, d)
    n = t1_
@@ -4381,7 +4381,7 @@ F.meter_Meter_Used = function(m, d, r)
  end
 end
 F.meter_Meter_Withheld = function(m, d)
- return quo((m[1] * d[8]), 4096)
+ return quo((m[1] * d[9]), 4096)
 end
 F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local code = 0
@@ -4676,7 +4676,7 @@ F.meter_Meter_Resize = function(m, d, size, burst)
  if (m[3] == 0) then
   m[5] = (m[5] < burst and m[5] or burst)
  end
- if ((m[3] ~= w) or ((d[8] ~= 0) and (((m[2] ~= n) or (m[1] ~= burst))))) then
+ if ((m[3] ~= w) or ((d[9] ~= 0) and (((m[2] ~= n) or (m[1] ~= burst))))) then
   m[6] = 0
  end
  if ((m[2] ~= n) or (m[3] ~= w)) then
@@ -4708,7 +4708,7 @@ F.pool_Pool_modelOf = function(in_)
  if (in_[27] == 0) then
   in_[27] = slabNew(S_models)
   local t1_ = (S_models[in_[27]] or ld(S_models, in_[27]))
-  move(t1_, 0, (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 8)
+  move(t1_, 0, (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  end
  return (S_models[in_[27]] or ld(S_models, in_[27]))
 end
@@ -4717,24 +4717,24 @@ F.pool_statement_within = function(s, window, off)
  return ((ok and (s[5] >= from)) and (s[5] <= to))
 end
 F.pool_Pool_prove = function(m, d, s)
- if ((m[14] == 0) or (s[5] >= (d[4] - 4400000))) then
+ if ((m[15] == 0) or (s[5] >= (d[4] - 4400000))) then
   return 
  end
- local apart = (max(((once[1] + s[5]) - m[14]), ((m[14] - once[1]) - s[5])) % d[4])
+ local apart = (max(((once[1] + s[5]) - m[15]), ((m[15] - once[1]) - s[5])) % d[4])
  if (min(apart, (d[4] - apart)) > (4400000 + s[6])) then
-  m[10] = 1
+  m[11] = 1
  end
 end
 F.pool_Pool_stretch = function(in_, window)
  local m = F.pool_Pool_modelOf(in_)
- local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 8)
+ local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[4] = window
  if (not F.meter_Meter_Resize(in_, d, in_[1], in_[1])) then
   F.meter_Ring_Rescale(F.pool_Pool_ring(in_), F.pool_Pool_defOf(in_), d, once[1])
-  move(m, 0, d, 0, 8)
-  m[9] = ((window ~= (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4])) and 1 or 0
-  m[13] = 0
-  m[10] = 0
+  move(m, 0, d, 0, 9)
+  m[10] = ((window ~= (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4])) and 1 or 0
+  m[14] = 0
+  m[11] = 0
  end
 end
 F.pool_statement_longer = function(s, than)
@@ -4778,8 +4778,8 @@ F.pool_statement_span = function(s, window, off)
  return ((from - off) - s[6]), (to + off), ok
 end
 F.pool_model_doubt = function(m)
- m[13] = (m[13] + 1)
- return (m[13] >= 2)
+ m[14] = (m[14] + 1)
+ return (m[14] >= 2)
 end
 F.meter_Meter_MostUsed = function(m, d, r, t, made)
  local used = 0
@@ -4947,9 +4947,9 @@ F.meter_Meter_Open = function(m, d, r)
 end
 F.meter_Def_Reslice = function(d)
  if (d[2] ~= 2) then
-  d[7] = max(d[6], quo(d[4], 8))
+  d[8] = max(d[6], quo(d[4], 8))
  end
- d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv((d[4] + d[7]), 508))
+ d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv((d[4] + d[8]), 508))
 end
 F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen)
  if (from[1] == 0) then
@@ -5051,16 +5051,30 @@ F.order_Queue_rekey = function(member)
   end
  end
 end
+F.meter_Meter_Brief = function(m, d, r)
+ local slack = F.meter_Ring_slack(r, d)
+ if ((d[7] ~= 0) or ((r ~= nil) and (r[4] ~= 0))) then
+  return slack
+ end
+ local back = d[4]
+ if (d[1] == 0) then
+  if (m[2] == 0) then
+   return slack
+  end
+  back = quo((m[1] * m[3]), m[2])
+ end
+ return min(slack, max((3 * F.meter_ceilDiv(back, 10)), 250000))
+end
 F.order_Queue_Number = function(w)
  return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
 end
 F.meter_Meter_rate = function(m, d)
  local n = 0
  local w = 0
- if ((d[8] == 0) or (m[3] == 0)) then
+ if ((d[9] == 0) or (m[3] == 0)) then
   return m[2], m[3]
  end
- n, w = (m[2] * ((4096 - d[8]))), m[3]
+ n, w = (m[2] * ((4096 - d[9]))), m[3]
  if (w > 1099511627776) then
   n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
  end
