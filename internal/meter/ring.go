@@ -151,6 +151,13 @@ func (r *Ring) Odd(d *Def, t int64) bool {
 	return again
 }
 
+// Unbrief makes the whole slack count for requests without an answer, for good. See Brief.
+func (r *Ring) Unbrief(d *Def) {
+	if r != nil && d.Guard != Off && r.Slack == 0 {
+		r.Slack = d.Slack
+	}
+}
+
 func (r *Ring) regain(t int64) {
 	for r.Cut > 0 && t-r.CutAt >= hour {
 		r.Cut, r.CutAt = max(r.Cut-regained, 0), r.CutAt+hour

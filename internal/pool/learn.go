@@ -22,6 +22,9 @@ func (p *Pool) observe(op *store.Op) {
 		p.learn(op, who, p.now, nil)
 		if !op.Force {
 			p.judge(op, who, p.since(op.Scope, who), 0)
+			if op.Verdict == store.VerdictThrottled {
+				p.unbrief(&who)
+			}
 		}
 		if op.Verdict == store.VerdictThrottled || op.Verdict == store.VerdictExhausted {
 			p.callers.total.throttled++
@@ -134,6 +137,26 @@ func (p *Pool) learnSize(i int32, in *inst, d *meter.Def, l *store.Limit, size i
 		in.stated, in.seen = true, p.age()
 		if in.Cap > before {
 			p.lose(i) // of what is new nothing was filled
+		}
+	}
+}
+
+// unbrief takes in a refusal that is told without a ticket: it may be of a spent one. What
+// follows has the whole slack to arrive. The slack does not grow: the request may be somebody else's.
+func (p *Pool) unbrief(who *names) {
+	for i := range p.spec.Limits {
+		if p.shared&(1<<i) == 0 {
+			continue
+		}
+		at := p.unscoped[i].inst
+		if per := p.spec.Limits[i].Per; per != 0 {
+			if at = p.findInst(i, scoped(who, per)); at == 0 {
+				at = p.crowd[i]
+			}
+		}
+		if at != 0 {
+			in := p.insts.At(at)
+			p.ring(in).Unbrief(p.defOf(in))
 		}
 	}
 }

@@ -87,7 +87,51 @@ func guards(s *suite) {
 		m.used(0, 1)
 		m.used(1, 0)
 	})
+	smallLimits(s)
 	slowAndQuick(s)
+}
+
+// smallLimits: a refusal shows that a request without an answer needs more time to arrive
+// than three tenths of its limit.
+func smallLimits(s *suite) {
+	limits := spec(guarded(bucket(1, 1), store.GuardAuto))
+	// apart checks how long after a spent request the next one goes.
+	apart := func(m *member, d time.Duration) {
+		m.Helper()
+		m.sleep(time.Hour) // the pause, its ramp and all charges are over
+		start := m.elapsed()
+		m.spend(m.take(want("a", 1)))
+		next := m.queue(want("b", 1))
+		m.pass(time.Minute)
+		m.between(next, start+d, start+d+100*time.Millisecond)
+		m.close(next)
+	}
+	// proven ends a pause with a probe that succeeds.
+	proven := func(m *member) {
+		m.Helper()
+		probe := m.sitOut()
+		m.answer(probe, store.VerdictOK)
+		m.close(probe)
+	}
+	s.test("a refusal restores the slack of spent requests", limits, func(m *member) {
+		apart(m, briefOfSecond+time.Second)
+		m.sleep(time.Hour)
+		id := m.take(want("a", 1))
+		m.answer(id, store.VerdictThrottled)
+		m.close(id)
+		proven(m)
+		apart(m, time.Second+time.Second)
+	})
+	s.test("a refusal told without a ticket restores the slack of spent requests", limits, func(m *member) {
+		apart(m, briefOfSecond+time.Second)
+		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictThrottled})
+		proven(m)
+		apart(m, time.Second+time.Second)
+	})
+	s.test("a refusal that is only observed restores nothing", limits, func(m *member) {
+		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictThrottled, Force: true})
+		apart(m, briefOfSecond+time.Second)
+	})
 }
 
 func slowAndQuick(s *suite) {

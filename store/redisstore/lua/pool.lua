@@ -701,6 +701,9 @@ F.pool_Pool_observe = function(op)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
   if (not (op[12] ~= 0)) then
    F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[35], who, who_o), 0)
+   if (op[33] == 2) then
+    F.pool_Pool_unbrief(who, who_o)
+   end
   end
   if ((op[33] == 2) or (op[33] == 4)) then
    sum[7] = (sum[7] + 1)
@@ -1923,6 +1926,33 @@ F.pool_Pool_since = function(scope, who, who_o)
   end
  end
  return once[1]
+end
+F.pool_Pool_unbrief = function(who, who_o)
+ for i = 0, cfg[2] - 1 do
+  local t2_ = false
+  repeat
+   if (band(cfg[5], ((1 * 2^(i)))) == 0) then
+    break
+   end
+   local at = unscoped[i][1]
+   do
+    local per = (S_limits[i+1] or ld(S_limits, i+1))[7]
+    if (per ~= 0) then
+     do
+      at = F.pool_Pool_findInst(i, (F.pool_scoped(who, who_o, per)), 0)
+      if (at == 0) then
+       at = once[i+79]
+      end
+     end
+    end
+   end
+   if (at ~= 0) then
+    local in_ = (S_insts[at] or ld(S_insts, at))
+    F.meter_Ring_Unbrief(F.pool_Pool_ring(in_), F.pool_Pool_defOf(in_))
+   end
+  until true
+  if t2_ then break end
+ end
 end
 F.pool_history_refused = function(t)
  local c, c_o = past.week, ((quo(t, 3600000000) % 168))*2
@@ -3580,6 +3610,62 @@ F.pool_gateScope = function(scope, model, key)
  end
  return scope, model, key
 end
+F.pool_Pool_findInst = function(limit, scope, scope_o)
+ if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 1) then
+  local i = far(2, F.flat_Names_Tags(scope[scope_o+1]))
+  do
+   while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= limit)) do
+    i = (S_insts[i] or ld(S_insts, i))[18]
+   end
+  end
+  return i
+ end
+ local h = F.pool_scopeHash(limit, scope, scope_o)
+ do
+  local i, n = indexSeek(X.instIx, h, 0)
+  while (i ~= 0) do
+   do
+    do
+     local in_ = (S_insts[i] or ld(S_insts, i))
+     if ((in_[11] == limit) and (same(in_, 21, scope, scope_o, 5))) then
+      return i
+     end
+    end
+   end
+   local t1_, t2_ = indexSeek(X.instIx, h, n)
+   i = t1_
+   n = t2_
+  end
+ end
+ return 0
+end
+F.pool_scoped = function(who, who_o, per)
+ if (per == 1) then
+  return {who[who_o+1],0,0,0,0}
+ end
+ local s = {0,0,0,0,0}
+ if (band(per, 1) ~= 0) then
+  s[1] = who[who_o+1]
+ end
+ if (band(per, 2) ~= 0) then
+  s[2] = who[who_o+2]
+ end
+ if (band(per, 4) ~= 0) then
+  s[3] = who[who_o+3]
+ end
+ if (band(per, 8) ~= 0) then
+  s[4] = who[who_o+4]
+ end
+ if (band(per, 16) ~= 0) then
+  s[5] = who[who_o+5]
+ end
+ return copy_(s, 0, 5)
+end
+F.meter_Ring_Unbrief = function(r, d)
+ if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then
+  r[4] = d[6]
+ end
+end
 F.pool_Pool_splitLanes = function(scope)
  if (band(scope, bnot(once[6])) == 0) then
   return 
@@ -4266,57 +4352,6 @@ F.meter_Meter_clamp = function(m, d)
    m[5], m[10] = most, (m[7] + 1)
   end
  end
-end
-F.pool_scoped = function(who, who_o, per)
- if (per == 1) then
-  return {who[who_o+1],0,0,0,0}
- end
- local s = {0,0,0,0,0}
- if (band(per, 1) ~= 0) then
-  s[1] = who[who_o+1]
- end
- if (band(per, 2) ~= 0) then
-  s[2] = who[who_o+2]
- end
- if (band(per, 4) ~= 0) then
-  s[3] = who[who_o+3]
- end
- if (band(per, 8) ~= 0) then
-  s[4] = who[who_o+4]
- end
- if (band(per, 16) ~= 0) then
-  s[5] = who[who_o+5]
- end
- return copy_(s, 0, 5)
-end
-F.pool_Pool_findInst = function(limit, scope, scope_o)
- if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 1) then
-  local i = far(2, F.flat_Names_Tags(scope[scope_o+1]))
-  do
-   while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= limit)) do
-    i = (S_insts[i] or ld(S_insts, i))[18]
-   end
-  end
-  return i
- end
- local h = F.pool_scopeHash(limit, scope, scope_o)
- do
-  local i, n = indexSeek(X.instIx, h, 0)
-  while (i ~= 0) do
-   do
-    do
-     local in_ = (S_insts[i] or ld(S_insts, i))
-     if ((in_[11] == limit) and (same(in_, 21, scope, scope_o, 5))) then
-      return i
-     end
-    end
-   end
-   local t1_, t2_ = indexSeek(X.instIx, h, n)
-   i = t1_
-   n = t2_
-  end
- end
- return 0
 end
 F.pool_Pool_crowded = function(limit)
  if (once[limit+63] >= F.pool_Pool_mostMeters(limit)) then
