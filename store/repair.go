@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Repairer is implemented by stores whose state can be damaged from outside.
 type Repairer interface {
@@ -12,7 +15,19 @@ type Repairer interface {
 
 // Repair is what [Repairer] found and did.
 type Repair struct {
-	At     string // the key or the file
+	What   string // "key" or "file": what At names
+	At     string
 	Damage string // what is wrong with it; empty: nothing
 	Aside  string // where it is now; empty: it was not moved
+}
+
+// RepairCommand is the command line that repairs a pool. Stores give it as the hint of their errors.
+func RepairCommand(pool string) string {
+	plain := !strings.ContainsFunc(pool, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
+	if !plain || pool == "" {
+		pool = "'" + strings.ReplaceAll(pool, "'", `'\''`) + "'"
+	}
+	return "sluice repair " + pool
 }

@@ -12,7 +12,7 @@ import (
 // repairJSON is what repair prints for programs.
 type repairJSON struct {
 	Resource string  `json:"resource"`
-	At       string  `json:"at"`     // the key
+	At       string  `json:"at"`     // the key or the file
 	Damage   *string `json:"damage"` // null: none
 	Aside    *string `json:"aside"`  // where the damaged state is now; null: it was not moved
 }
@@ -21,11 +21,14 @@ func newRepair() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair RESOURCE",
 		Short: "Move damaged state of a resource aside",
-		Long: `Repair reads the whole state of the resource in Redis and says whether it is damaged: another program
-has written to Sluice's key, or a different version of Sluice made it. With --yes it renames the damaged
-key to KEY:damaged-TIME, where it stays for a week, and the resource begins anew. The gate then cannot know
-what was sent before, so it treats windows of up to 10 minutes as spent for one window: the provider sees no
+		Long: `Repair reads the state of the resource and says whether it is damaged: another program has written to
+Sluice's key or files, they were cut short, or a different version of Sluice made them. With --yes it moves
+the damaged state aside and the resource begins anew. The gate then cannot know what was sent before, so it
+holds everyone for 3 s and treats windows of up to 10 minutes as spent for one window: the provider sees no
 more than its limit. State that is not damaged is never moved.
+
+In Redis the key becomes KEY:damaged-TIME and stays for a week. In a file store the directory of the resource
+becomes NAME.damaged-TIME and stays until you remove it.
 
 RESOURCE is the name that the hint of an error shows. Run repair against the store itself: a daemon
 (http://) repairs nothing for others.
@@ -59,7 +62,7 @@ func runRepair(cmd *cobra.Command, args []string) error {
 	if !ok {
 		return &failure{
 			code: exitUsage, message: "the state of this store cannot be repaired from here",
-			hint: "repair is for redis://; for a daemon, run it with the --store that the daemon uses. Of a file store remove the directory that the error names",
+			hint: "repair is for file: and redis://; for a daemon, run it with the --store that the daemon uses",
 		}
 	}
 	yes, _ := cmd.Flags().GetBool("yes")
@@ -73,8 +76,8 @@ func runRepair(cmd *cobra.Command, args []string) error {
 func printRepair(cmd *cobra.Command, resource string, r store.Repair) error {
 	if r.Damage != "" && r.Aside == "" {
 		return &failure{
-			code: exitUnavailable, message: fmt.Sprintf("the key %q in Redis is damaged: %s", r.At, r.Damage),
-			hint: "sluice repair " + shellLine([]string{resource}) + " --yes moves it aside; windows of up to 10 minutes then count as spent for one window",
+			code: exitUnavailable, message: fmt.Sprintf("%s is damaged: %s", where(r), r.Damage),
+			hint: store.RepairCommand(resource) + " --yes moves it aside; windows of up to 10 minutes then count as spent for one window",
 		}
 	}
 	if asJSON(cmd) {
@@ -86,8 +89,19 @@ func printRepair(cmd *cobra.Command, resource string, r store.Repair) error {
 	}
 	text := fmt.Sprintf("%s is not damaged: %s", resource, r.At)
 	if r.Damage != "" {
-		text = fmt.Sprintf("repaired %s: %s (%s) is now %s and expires in 7 days", resource, r.At, r.Damage, r.Aside)
+		text = fmt.Sprintf("repaired %s: %s (%s) is now in %s; remove that when you have looked at it", resource, r.At, r.Damage, r.Aside)
+		if r.What == "key" {
+			text = fmt.Sprintf("repaired %s: %s (%s) is now %s and expires in 7 days", resource, r.At, r.Damage, r.Aside)
+		}
 	}
 	_, err := fmt.Fprintln(cmd.OutOrStdout(), harmless(text))
 	return err
+}
+
+// where names what is damaged.
+func where(r store.Repair) string {
+	if r.What == "key" {
+		return fmt.Sprintf("the key %q in Redis", r.At)
+	}
+	return "the file " + r.At
 }

@@ -176,6 +176,9 @@ func (p *Pool) Stated() store.Spec {
 	return s
 }
 
+// Edition changes whenever what is stated does.
+func (p *Pool) Edition() int64 { return p.known }
+
 // hasLimits reports that the limits in force are those of a spec, whatever their sizes.
 func (p *Pool) hasLimits(spec *store.Spec) bool {
 	for i := range spec.Limits {

@@ -26,9 +26,9 @@ import (
 func (s *Store) attach(ctx context.Context, spec store.Spec) (*state, error) {
 	dir := filepath.Join(s.dir, fileName(spec.Name))
 	for range 10 {
-		st, err := s.enter(ctx, dir, spec)
+		st, err := s.enter(ctx, dir, spec, nil)
 		if !errors.Is(err, errAgain) {
-			return st, err
+			return st, ofPool(spec.Name, err)
 		}
 	}
 	return nil, failed("open", dir, errors.New("it is made and removed all the time"))
@@ -37,7 +37,8 @@ func (s *Store) attach(ctx context.Context, spec store.Spec) (*state, error) {
 // errAgain: another process has made or removed the pool meanwhile.
 var errAgain = errors.New("again")
 
-func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *state, err error) {
+// enter attaches to what is in dir. If that cannot be used, aside is called while the pool is locked.
+func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside func(err error, alone bool)) (_ *state, err error) {
 	switch err := os.Mkdir(dir, 0o700); {
 	case errors.Is(err, fs.ErrNotExist): // there was no room for what it is in, or somebody has removed that
 		if err := prepareDir(s.dir); err != nil {
@@ -100,9 +101,13 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec) (_ *stat
 			_ = os.Remove(path)
 			return nil, errAgain
 		}
+		if aside != nil {
+			aside(err, alone)
+		}
 		return nil, err
 	}
 	st.head.sealed = 0
+	st.stated, st.edition = st.core.Stated(), st.core.Edition()
 	return st, nil
 }
 
@@ -166,8 +171,12 @@ func (s *Store) create(dir, path string, spec store.Spec) (err error) {
 	if err != nil {
 		return failed("make", temp, err)
 	}
+	lost := isLost(dir)
 	if err := catchFull(func() error {
-		_, err := pool.Create(space, spec, store.Time(h.now))
+		core, err := pool.Create(space, spec, store.Time(h.now))
+		if err == nil && lost {
+			core.Apply(store.Time(h.now), []store.Op{{Kind: store.OpForget}})
+		}
 		return err
 	}); err != nil {
 		return err // of the spec, or there is no room
@@ -187,6 +196,9 @@ func (s *Store) create(dir, path string, spec store.Spec) (err error) {
 			return nil // another process was quicker
 		}
 		return failed("make", path, err)
+	}
+	if lost {
+		_ = os.Remove(lostMark(dir)) // if it stays, the next pool here is careful without need
 	}
 	return nil
 }

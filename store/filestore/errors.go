@@ -47,16 +47,35 @@ func failed(op, path string, err error) error {
 	return &Error{Op: op, Path: path, Err: err, hint: hintFor(err, path)}
 }
 
+// repairable reports whether an error about a file of a pool is about what is in it, or what stands in its place.
+func repairable(err error) bool {
+	for _, kind := range []error{errDamaged, errForeign, errNewer, errOther, syscall.ELOOP, syscall.EISDIR, syscall.ENOTDIR} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofPool adds to an error about a file of a pool how to repair the pool.
+func ofPool(name string, err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !repairable(e.Err) {
+		return err
+	}
+	switch repair := store.RepairCommand(name); {
+	case errors.Is(e.Err, errNewer):
+		e.hint = "use the newer version of Sluice, or another directory with --store file:PATH; if that version is gone: " + repair
+	case errors.Is(e.Err, errOther):
+		e.hint = "use the same version everywhere, or another directory with --store file:PATH; if the other version is gone: " + repair
+	default:
+		e.hint = repair
+	}
+	return err
+}
+
 func hintFor(err error, path string) string {
 	switch {
-	case errors.Is(err, errForeign), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EISDIR):
-		return "choose another directory with --store file:PATH, or move that file away"
-	case errors.Is(err, errNewer):
-		return "use the newer version of Sluice, or another directory with --store file:PATH"
-	case errors.Is(err, errOther):
-		return "stop what uses it, then remove the directory it is in: what was sent in the current windows is then forgotten"
-	case errors.Is(err, errDamaged):
-		return "stop what uses it, then remove the directory it is in: what was sent in the current windows is then forgotten"
 	case errors.Is(err, errOwner), errors.Is(err, fs.ErrPermission):
 		return "every user has a gate of their own: choose a directory that is yours with --store file:PATH"
 	case errors.Is(err, errWritable):

@@ -32,7 +32,7 @@ func (st *state) move(ctx context.Context) error {
 	if err := prepareDir(s.dir); err != nil {
 		return err
 	}
-	spec := st.core.Stated()
+	spec := st.stated // the old file may be damaged
 	n, err := s.attach(ctx, spec)
 	if err != nil {
 		return err
@@ -41,6 +41,7 @@ func (st *state) move(ctx context.Context) error {
 	st.lock, st.holder, st.file, st.members, st.journal = n.lock, n.holder, n.file, n.members, n.journal
 	st.head, st.space, st.core, st.shape = n.head, n.space, n.core, n.shape
 	st.offset.Store(n.offset.Load())
+	st.stated, st.edition = n.stated, n.edition
 	st.checked, st.ready = 0, readied{}
 	if st.bell != nil {
 		_ = st.bell.file.Close() // its path may be that of the new one already

@@ -42,7 +42,9 @@ type state struct {
 	space    *flat.Space
 	core     *pool.Pool
 	journal  *journal
-	shape    uint64 // of the records, as this process knows them
+	shape    uint64     // of the records, as this process knows them
+	stated   store.Spec // what the pool's limits were when they could last be read
+	edition  int64      // of them
 	sessions map[uint64]*handle
 	lastSess uint64
 	checked  store.Time // when the file was last seen to be there
@@ -94,12 +96,18 @@ func (st *state) lockedOnce(ctx context.Context, f func() error) error {
 	if waited {
 		st.ready.now = 0 // it is later by now
 	}
-	return st.guarded(func() error {
+	begun := false
+	err = st.guarded(func() error {
 		if err := st.prepare(); err != nil {
 			return err
 		}
+		begun = true
 		return f()
 	})
+	if e, ok := errors.AsType[*Error](err); ok && !begun && repairable(e.Err) && removed(st.file.file, st.path) {
+		return errMoved // what is damaged has been moved aside
+	}
+	return ofPool(st.name, err)
 }
 
 // briefly bounds how long what nobody has asked for waits for the lock: callers wait for st.mu meanwhile.
@@ -165,7 +173,7 @@ func (st *state) faultless(f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = failed("read", st.path, damage(r))
+			err = ofPool(st.name, failed("read", st.path, damage(r)))
 		}
 	}()
 	f()
@@ -224,6 +232,9 @@ func (st *state) prepare() error {
 	}
 	if err == nil && look {
 		err = st.compactIfDue(now)
+	}
+	if e := st.core.Edition(); err == nil && e != st.edition {
+		st.stated, st.edition = st.core.Stated(), e
 	}
 	return err
 }
@@ -303,6 +314,11 @@ func (st *state) reserve(c *commitWord, room int64) error {
 	if room > oplog.MaxEntry {
 		return fmt.Errorf("operations of %d bytes in one step: at most %d", room, int64(oplog.MaxEntry))
 	}
+	return st.turn(c, room)
+}
+
+// turn begins a new journal with a copy of the state.
+func (st *state) turn(c *commitWord, room int64) error {
 	number := (c.journal + 1) % (1 << (63 - endBits))
 	st.store.fault("full")
 	j, err := writeJournal(st.dir, st.head.instance, number, st.file.mem[page:page+st.space.Size()], room)

@@ -31,6 +31,7 @@ type Store struct {
 
 var (
 	_ store.Store    = (*Store)(nil)
+	_ store.Repairer = (*Store)(nil)
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
 )

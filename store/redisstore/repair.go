@@ -27,21 +27,11 @@ func (e *damageError) Unwrap() []error { return []error{store.ErrUnavailable, e.
 
 // Hint says what to do.
 func (e *damageError) Hint() string {
-	repair := "sluice repair " + quoted(e.pool)
+	repair := store.RepairCommand(e.pool)
 	if errors.Is(e.cause, errFormat) {
 		return "use the same version everywhere, or give this one a prefix of its own: ?prefix=NAME; if the other version is gone: " + repair
 	}
 	return repair
-}
-
-// quoted is a name as a shell takes it.
-func quoted(name string) string {
-	if !strings.ContainsFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
-	}) {
-		return name
-	}
-	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
 // errDamaged tells that the state of a pool is not as Sluice writes it.
@@ -85,7 +75,7 @@ const (
 func (s *Store) Repair(ctx context.Context, name string, move bool) (store.Repair, error) {
 	st := newState(s, name)
 	defer st.stop()
-	r := store.Repair{At: st.key}
+	r := store.Repair{What: "key", At: st.key}
 	err := st.inspect(ctx)
 	var damage *damageError
 	if !errors.As(err, &damage) {
