@@ -272,3 +272,45 @@ func TestMoneyStatedByALowerTokenIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// Tickets that lower tokens never close leave the highest class its part of each limit.
+func TestOpenTicketsOfLowerTokensLeaveRoom(t *testing.T) {
+	for _, limit := range []string{"{name: l, concurrency: 8}", "{name: l, size: 8/min}", "{name: l, size: 800/min, unit: input_tokens}"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := beginAPI(t, "resources: {api: {limits: ["+limit+"]}}\n"+fourTokens)
+			take := func(token, wait string) (int, string) {
+				return r.as(token, "POST", "/v1/tickets", `{"resource":"api","agent":"a","wait_ms":`+wait+`,"units":{"requests":1,"input_tokens":100}}`)
+			}
+			var first string
+			for i := range 7 {
+				code, body := take([]string{"low", "other"}[i%2], "0")
+				if code != http.StatusOK {
+					t.Fatal(i, code, body)
+				}
+				if i == 0 {
+					first = body
+				}
+			}
+			if code, body := take("low", "1000"); code != http.StatusTooManyRequests {
+				t.Errorf("%s: the eighth: %d %s", limit, code, body)
+			}
+			if code, body := take("top", "0"); code != http.StatusOK {
+				t.Errorf("%s: the highest class: %d %s", limit, code, body)
+			}
+			var g struct{ Ticket string }
+			if err := json.Unmarshal([]byte(first), &g); err != nil {
+				t.Fatal(err)
+			}
+			got := make(chan int)
+			go func() {
+				code, _ := take("other", "120000")
+				got <- code
+			}()
+			synctest.Wait()
+			r.spend("low", g.Ticket, "")
+			if code := <-got; code != http.StatusOK {
+				t.Errorf("%s: after one has ended: %d", limit, code)
+			}
+		})
+	}
+}

@@ -68,15 +68,16 @@ type API struct {
 	callers  *callers
 	refusals *refusals
 	stated   *stated
+	open     *open
 	levels   levels
 }
 
 // New returns the API of a gate.
 func New(o Options) *API {
-	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}, callers: &callers{}, refusals: &refusals{}, stated: &stated{}}
+	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}, callers: &callers{}, refusals: &refusals{}, stated: &stated{}, open: &open{}}
 	if o.After != nil {
 		a.owners, a.callers, a.refusals, a.stated = o.After.owners, o.After.callers, o.After.refusals, o.After.stated
-		a.After = nil // it need not stay
+		a.open, a.After = o.After.open, nil // it need not stay
 	}
 	if a.Refused == nil {
 		a.Refused = func(w http.ResponseWriter, _ *http.Request, p *Problem) { p.Write(w) }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,13 @@ func (a *API) acquire(c *call) error {
 		return err
 	}
 	ctx := c.r.Context()
+	mine := opened{cost: req.Cost, model: req.Model}
+	if begun := time.Now(); c.bounded() {
+		if !a.open.room(ctx, req.Resource, mine, a.Limits[req.Resource], wait) {
+			return cmp.Or(ctx.Err(), tooMany())
+		}
+		wait = max(wait-time.Since(begun), 0)
+	}
 	var t sluice.Ticket
 	if wait == 0 {
 		t, err = a.Gate.Try(ctx, req)
@@ -76,6 +84,9 @@ func (a *API) acquire(c *call) error {
 	}
 	if err := ctx.Err(); err != nil { // nobody will ever know of it
 		return errors.Join(err, t.Cancel())
+	}
+	if mine.until = time.Now().Add(cmp.Or(req.TTL, maxTTL)); c.bounded() && !a.open.add(req.Resource, t.ID(), mine, a.Limits[req.Resource], time.Now()) {
+		return errors.Join(tooMany(), t.Cancel()) // others came first while this one waited
 	}
 	if c.who.Token != "" { // else anybody may end it
 		a.owners.add(t.ID(), c.owner(req.Agent), time.Now())
@@ -220,7 +231,11 @@ func (a *API) renew(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), max(wait, time.Millisecond))
 	defer cancel()
+	id := t.ID()
 	if err := t.Renew(ctx); err != nil {
+		if !errors.Is(err, sluice.ErrStore) { // it was given back
+			a.open.end(sluice.TicketResource(id), id)
+		}
 		return err
 	}
 	if c.who.Agent != "" || c.who.Highest > 0 {
@@ -247,7 +262,12 @@ func (a *API) close(c *call) error {
 	if err != nil {
 		return err
 	}
-	return t.Close(c.used(sluice.TicketResource(t.ID()), usage)...)
+	resource := sluice.TicketResource(t.ID())
+	if err := t.Close(c.used(resource, usage)...); err != nil {
+		return err
+	}
+	a.open.end(resource, c.r.PathValue("id"))
+	return nil
 }
 
 func (a *API) cancel(c *call) error {
@@ -255,5 +275,9 @@ func (a *API) cancel(c *call) error {
 	if err != nil {
 		return err
 	}
-	return t.Cancel()
+	if err := t.Cancel(); err != nil {
+		return err
+	}
+	a.open.end(sluice.TicketResource(t.ID()), c.r.PathValue("id"))
+	return nil
 }

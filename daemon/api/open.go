@@ -1,0 +1,129 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// spare is the part of each limit that open tickets of callers below the highest class leave free: one eighth, at least 1.
+// Otherwise tickets that nobody closes would hold everybody until their time to live is over.
+const spare = 8
+
+// open are the tickets that callers below the highest class have open, by resource.
+type open struct {
+	mu      sync.Mutex
+	all     map[string]map[string]opened // by resource and id
+	changed chan struct{}                // closed when a ticket ends
+}
+
+type opened struct {
+	cost  []sluice.Amount
+	model string
+	until time.Time
+}
+
+// add notes a ticket, unless it leaves too little of a limit.
+func (o *open) add(resource, id string, t opened, limits []sluice.Limit, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.fits(resource, t, limits, now) {
+		return false
+	}
+	if o.all == nil {
+		o.all = map[string]map[string]opened{}
+	}
+	if o.all[resource] == nil {
+		o.all[resource] = map[string]opened{}
+	}
+	o.all[resource][id] = t
+	return true
+}
+
+// fits reports whether one more ticket leaves enough of each limit. Limits without a known size have room.
+func (o *open) fits(resource string, t opened, limits []sluice.Limit, now time.Time) bool {
+	for i := range limits {
+		l := &limits[i]
+		size := l.Size
+		if size <= 1 || l.Guess {
+			continue
+		}
+		n := amount(l, t.cost)
+		for id, other := range o.all[resource] {
+			if other.until.Before(now) {
+				delete(o.all[resource], id)
+			} else if len(l.Per) == 0 || other.model == t.model {
+				n += amount(l, other.cost)
+			}
+		}
+		if n > size-max(size/spare, 1) && n > amount(l, t.cost) { // the first one always fits
+			return false
+		}
+	}
+	return true
+}
+
+// amount is what a limit counts of a cost.
+func amount(l *sluice.Limit, cost []sluice.Amount) int64 {
+	unit := cmp.Or(l.Unit, "requests")
+	for _, a := range cost {
+		if a.Unit == unit {
+			return a.N
+		}
+	}
+	if unit == "requests" {
+		return 1
+	}
+	return 0
+}
+
+// end forgets a ticket.
+func (o *open) end(resource, id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, ok := o.all[resource][id]; ok {
+		delete(o.all[resource], id)
+		if o.changed != nil {
+			close(o.changed)
+			o.changed = nil
+		}
+	}
+}
+
+// room waits until one more ticket fits. It reports false if none does within wait.
+func (o *open) room(ctx context.Context, resource string, t opened, limits []sluice.Limit, wait time.Duration) bool {
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	for {
+		o.mu.Lock()
+		if o.fits(resource, t, limits, time.Now()) {
+			o.mu.Unlock()
+			return true
+		}
+		if o.changed == nil {
+			o.changed = make(chan struct{})
+		}
+		changed := o.changed
+		o.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-late.C:
+			return false
+		case <-changed:
+		}
+	}
+}
+
+// tooMany is for a caller whose class has too many tickets open.
+func tooMany() error {
+	ms := unknownWait.Milliseconds()
+	return &Problem{
+		Status: http.StatusTooManyRequests, Detail: "open tickets of lower classes leave one eighth of each limit to the highest class", Why: "concurrency",
+		Hint: "close tickets when their requests are over", RetryAfterMS: &ms,
+	}
+}
