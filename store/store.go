@@ -351,7 +351,7 @@ const (
 	OpLaunch                  // ask when to start a job, so that those that start together are spread over Wait
 	OpTouch                   // this session is a member, and alive; with Spent it leaves
 	OpForget                  // the store has lost its memory: what was charged before is not known
-	OpGone                    // this session is gone: its tied tickets are bounded
+	OpGone                    // the process of this session is gone: its tied tickets are bounded, and it is no member any more; with N, of so many sessions
 )
 
 // Verdict is what an answer means.

@@ -135,6 +135,21 @@ func (p *Pool) leaves(op *store.Op) {
 	}
 }
 
+// died ends the membership of a process that is known to be gone. It reports whether what is withheld changes.
+//
+// A member that is not silent has nothing outside the pool: nobody lets requests go alone before silentAfter has passed since
+// the pool heard of it. So its share is free at once. One that is silent may have used its share alone until it
+// died. What it sent stands as after a lease that ends now, once the provider has noticed.
+func (p *Pool) died(i int32) bool {
+	m := p.members.At(i)
+	if !m.silent {
+		p.dropMember(i)
+		return false
+	}
+	m.expires = min(m.expires, p.now+mostLinger)
+	return true
+}
+
 // promise tells a member its share. Whatever any member may believe at any time, all that they
 // believe together is never more than the whole: so a share that shrinks is counted as what it was
 // until the member has said that it knows, and one that grows takes only what is free. Shares

@@ -94,19 +94,32 @@ func (p *Pool) aliveUntil(tk *ticket) int64 {
 	return until
 }
 
-// gone bounds the tied tickets of a session that is known to be gone.
+// gone bounds the tied tickets of sessions whose process is known to be gone, and ends their membership. With a number, these
+// are so many sessions in a row: those that the ids of one process can have.
 func (p *Pool) gone(op *store.Op) {
 	op.Result.State = store.Ended
-	s := p.findSession(op.ID.Session)
-	if s == 0 {
-		return
-	}
+	from := op.ID.Session
+	to := from + max(op.ID.N, 1)
 	for i := int32(1); i < p.tickets.End(); i++ {
 		tk := p.tickets.At(i)
-		if tk.session == s && tk.tie != uint8(store.TieNone) && tk.state == stateHeld && !tk.lost {
+		if tk.state != stateHeld || tk.lost || tk.tie == uint8(store.TieNone) {
+			continue
+		}
+		if id := p.sessions.At(tk.session).id; id >= from && id < to {
 			p.orphan(i, tk, true)
 		}
 	}
+	weigh := false
+	for i := int32(1); i < p.sessions.End(); i++ {
+		s := p.sessions.At(i)
+		if s.id >= from && s.id < to && s.member != 0 {
+			weigh = p.died(s.member) || weigh
+		}
+	}
+	if weigh {
+		p.weigh(p.now)
+	}
+	p.planHush()
 }
 
 // Places of a session that is gone come back when its provider has had the time to notice: the usual time to an answer,

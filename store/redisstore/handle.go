@@ -45,6 +45,7 @@ func (st *state) newHandle(spec store.Spec) *handle {
 	h.place()
 	if !spec.Passing && !spec.Look {
 		st.resident.Store(true)
+		st.enrol()
 	}
 	if spec.OnFailure == store.FailShare && !spec.Passing && !spec.Look && !st.store.fixed {
 		h.member = true

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,9 +53,10 @@ type state struct {
 		Reset(d time.Duration)
 		Stop()
 	}
-	timerAt store.Time
-	upkeep  bool // it goes on
-	closed  bool
+	timerAt  store.Time
+	upkeep   bool     // it goes on
+	enrolled *os.File // whose lock tells that this process lives; nil: nothing does
+	closed   bool
 
 	lost     *outage    // nil while the store can be reached
 	touching sync.Mutex // held while the pool is told that the process is there, or is not
@@ -235,6 +237,11 @@ func (st *state) waitingLocked(f func(*handle) bool) (ids []store.ID) {
 
 // stop ends what goes on by itself.
 func (st *state) stop() {
+	st.halt()
+	st.strike(false)
+}
+
+func (st *state) halt() {
 	st.mu.Lock()
 	st.closed = true
 	if st.timer != nil {

@@ -164,7 +164,8 @@ func (s *Store) kill() {
 	s.mu.Unlock()
 	s.link.Close()
 	for _, st := range pools {
-		st.stop()
+		st.halt()
+		st.strike(true)
 	}
 }
 

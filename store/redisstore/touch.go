@@ -91,6 +91,7 @@ func (st *state) keepUp() {
 				break
 			}
 		}
+		st.bury()
 		if n%int(keepEvery/touchEvery) == 0 && !st.isLost.Load() {
 			st.keepWaiting()
 		}

@@ -336,6 +336,8 @@ func (tr *trace) drawOp(session int) store.Op {
 		op.ID.N = rapid.SampledFrom(own).Draw(tr.T, "ticket").n
 	}
 	switch kind {
+	case store.OpGone:
+		op.ID.N = rapid.Uint64Range(0, 1).Draw(tr.T, "sessions") // those of others have other numbers on each store
 	case store.OpPoll:
 		if tr.chance(30, "keep") {
 			op.ID.N, op.Alive = 0, rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, store.MaxTTL + 1}).Draw(tr.T, "keeps")

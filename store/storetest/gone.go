@@ -103,6 +103,76 @@ func goneSessions(s *suite) {
 		m.sleep(time.Minute + 2*time.Second)
 		m.used(2, 0)
 	})
+	s.test("a member that is said to be gone leaves its share to the others at once", spec(rolling(10, 10*time.Second)), func(m *member) {
+		m.touch(2)
+		m.sleep(2 * time.Second)
+		m.do(store.Op{Kind: store.OpGone})
+		m.sleep(2 * time.Second)
+		m.withheld(0, 0)
+		if l := m.snapshot().Members; len(l) != 0 {
+			m.Errorf("members: %+v", l)
+		}
+		m.take(want("b", 10))
+	})
+	s.test("one that was silent before may have used its share alone, up to its end", spec(slackened(10, 3*time.Second), slots(4)), func(m *member) {
+		m.touch(2)
+		m.sleep(20 * time.Second)
+		m.withheld(0, 5)
+		m.withheld(1, 2)
+		m.do(store.Op{Kind: store.OpGone})
+		m.do(store.Op{Kind: store.OpGone})
+		m.sleep(time.Second)
+		m.withheld(1, 2)
+		m.sleep(3 * time.Second)
+		m.withheld(1, 0)
+		m.withheld(0, 5) // for a window and the slack
+		m.sleep(2 * time.Second)
+		m.withheld(0, 5)
+		m.sleep(4 * time.Second)
+		m.withheld(0, 0)
+		if l := m.snapshot().Members; len(l) != 0 {
+			m.Errorf("members: %+v", l)
+		}
+	})
+	s.test("all sessions of a process are gone together", spec(slots(4)), func(m *member) {
+		other := join(m.T, m.harness, spec(slots(4)))
+		mine, others := m.take(want("a", 1).tied(store.TieBeat)), other.take(want("b", 1).tied(store.TieBeat))
+		from, to := min(mine.Session, others.Session), max(mine.Session, others.Session)
+		m.touch(2)
+		other.touch(3)
+		m.do(store.Op{Kind: store.OpGone, ID: store.ID{Session: from, N: to - from}}) // all but the last
+		m.inFlight(2)
+		m.sleep(2 * time.Second)
+		m.inFlight(1)
+		if l := m.snapshot().Members; len(l) != 1 {
+			m.Errorf("members: %+v", l)
+		}
+		m.do(store.Op{Kind: store.OpGone, ID: store.ID{Session: from, N: to - from + 1}})
+		m.sleep(2 * time.Second)
+		m.inFlight(0)
+		if l := m.snapshot().Members; len(l) != 0 {
+			m.Errorf("members: %+v", l)
+		}
+	})
+	s.test("thirty killed holders leave the whole rate within 15 s", spec(slackened(30, 3*time.Second)), func(m *member) {
+		for range 30 {
+			m.take(want("dead", 1).tied(store.TieBeat))
+		}
+		m.touch(2)
+		m.sleep(2 * time.Second)
+		m.do(store.Op{Kind: store.OpGone})
+		var waits []store.ID
+		for range 30 {
+			waits = append(waits, m.queue(want("b", 1)))
+		}
+		for range 13 {
+			m.pass(time.Second)
+			m.collect()
+		}
+		for _, id := range waits {
+			m.between(id, 3*time.Second, 15*time.Second)
+		}
+	})
 	s.test("tickets that are not tied outlive their session", spec(slots(1)), func(m *member) {
 		id := m.take(want("a", 1))
 		m.do(store.Op{Kind: store.OpGone})

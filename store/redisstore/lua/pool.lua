@@ -870,22 +870,45 @@ F.pool_Pool_forget = function(op)
 end
 F.pool_Pool_gone = function(op)
  op[45] = 3
- local s = F.pool_Pool_findSession(op[2])
- if (s == 0) then
-  return 
- end
+ local from = op[2]
+ local to = (from + (op[3] > 1 and op[3] or 1))
  do
   local i = 1
   while (i < slabEnd(S_tickets)) do
-   do
+   local t1_ = false
+   repeat
     local tk = (S_tickets[i] or ld(S_tickets, i))
-    if ((((tk[16] == s) and (tk[34] ~= 0)) and (tk[23] == 3)) and (not (tk[33] ~= 0))) then
-     F.pool_Pool_orphan(i, tk, true)
+    if (((tk[23] ~= 3) or (tk[33] ~= 0)) or (tk[34] == 0)) then
+     break
+    end
+    do
+     local id = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[1]
+     if ((id >= from) and (id < to)) then
+      F.pool_Pool_orphan(i, tk, true)
+     end
+    end
+   until true
+   if t1_ then break end
+   i = (i + 1)
+  end
+ end
+ local weigh = false
+ do
+  local i = 1
+  while (i < slabEnd(S_sessions)) do
+   do
+    local s = (S_sessions[i] or ld(S_sessions, i))
+    if (((s[1] >= from) and (s[1] < to)) and (s[8] ~= 0)) then
+     weigh = (F.pool_Pool_died(s[8]) or weigh)
     end
    end
    i = (i + 1)
   end
  end
+ if weigh then
+  F.pool_Pool_weigh(once[1])
+ end
+ F.pool_Pool_planHush()
 end
 F.pool_refuse = function(op, code, limit, at)
  op[45] = 2
@@ -2225,6 +2248,15 @@ F.pool_Pool_lose = function(i)
  local in_, n_d, r = F.pool_Pool_touch(i)
  d = n_d
  F.meter_Meter_Lose(in_, d, r, once[1], once[136])
+end
+F.pool_Pool_died = function(i)
+ local m = (S_members[i] or ld(S_members, i))
+ if (not (m[2] ~= 0)) then
+  F.pool_Pool_dropMember(i)
+  return false
+ end
+ m[4] = min(m[4], (once[1] + 3000000))
+ return true
 end
 F.flat_Tree_Min = function(root)
  if (root == 0) then

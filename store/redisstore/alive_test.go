@@ -1,0 +1,106 @@
+//go:build linux || darwin
+
+package redisstore_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore"
+)
+
+// rolls are the files by which processes of a machine know that others live.
+func rolls(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(dir, "members"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// What a killed process had as a member was withheld from the others until its lease was over, five minutes.
+func TestAKilledMemberOfTheSameMachineLeavesItsShare(t *testing.T) {
+	t.Parallel()
+	server, dir := redisrun.New(t), t.TempDir()
+	spec := failing(store.FailShare, brief(30), slotsOf(8))
+	stays := join(t, server.URL(), spec, redisstore.WithStateDir(dir))
+	var killed []*member
+	for range 4 {
+		m := join(t, server.URL(), spec, redisstore.WithStateDir(dir))
+		op := ask(1)
+		op.Amounts[1], op.Tie = 1, store.TieBeat
+		m.must(op, store.Granted)
+		killed = append(killed, m)
+	}
+	await(t, "all are members", func() bool { return len(stays.snapshot().Members) == 5 })
+	if n := len(rolls(t, dir)); n != 5 {
+		t.Fatalf("%d files, want 5", n)
+	}
+	for _, m := range killed {
+		m.store.Kill()
+	}
+	await(t, "nothing of theirs is left", func() bool {
+		s := stays.snapshot()
+		return len(s.Members) == 1 && s.InFlight == 0 && s.Limits[0].Withheld == 0 && s.Limits[1].Remaining == 8
+	})
+	if n := len(rolls(t, dir)); n != 1 {
+		t.Errorf("%d files are left, want 1", n)
+	}
+	if err := stays.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := rolls(t, dir); len(left) != 0 {
+		t.Errorf("a process that ended left %v", left)
+	}
+}
+
+// Only a file that a process had locked proves anything.
+func TestNothingElseProvesADeath(t *testing.T) {
+	t.Parallel()
+	server, dir := redisrun.New(t), t.TempDir()
+	spec := failing(store.FailShare, slotsOf(8))
+	alive := join(t, server.URL(), spec, redisstore.WithStateDir(dir))
+	elsewhere := join(t, server.URL(), spec, redisstore.WithStateDir(t.TempDir())) // on another machine
+	for _, m := range []*member{alive, elsewhere} {
+		op := ask(1)
+		op.Tie = store.TieGone
+		m.must(op, store.Granted)
+	}
+	roll := rolls(t, dir)[0]
+	at := filepath.Dir(roll)
+	other := redisstore.ProcessName(elsewhere.store)
+	if err := os.WriteFile(filepath.Join(at, other), nil, 0o600); err != nil { // its lock is still to come
+		t.Fatal(err)
+	}
+	if err := os.Symlink(roll, filepath.Join(at, "100001")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(at, "100002"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(at, "notes"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		redisstore.Bury(alive.pool)
+	}
+	if s := alive.snapshot(); s.InFlight != 2 {
+		t.Errorf("%d in flight, want 2", s.InFlight)
+	}
+	elsewhere.store.Kill()
+	redisstore.Bury(alive.pool)
+	if s := alive.snapshot(); s.InFlight != 2 {
+		t.Errorf("after a death elsewhere %d are in flight, want 2", s.InFlight)
+	}
+}
