@@ -71,8 +71,8 @@ func (p *Pool) state(o *store.Observed, l *store.Limit, in *inst, made, own int6
 		s.size < o.Size || s.size > store.MaxAmount || in.Cap != o.Size {
 		return s, false
 	}
-	if l.Size > 0 && !l.Guess && l.Burst != l.Size {
-		return s, false // a burst of its own: the provider states the one or the other
+	if ownBurst(l) {
+		return s, false // the provider states the one or the other
 	}
 	s.fine = s.in%second != 0
 	s.least, s.most = max(s.used-1, min(own, s.used)), s.used
@@ -242,11 +242,15 @@ func (p *Pool) explained(in *inst, made, used int64) bool {
 	return true
 }
 
+// ownBurst reports that somebody gave a bucket a burst apart from its rate. No window has that, and as one it could not
+// hold requests that the burst allows.
+func ownBurst(l *store.Limit) bool { return l.Size > 0 && !l.Guess && l.Burst != l.Size }
+
 // mayBeWindow reports whether our own requests explain used if the provider counts a window, where a meter is counted as a
 // bucket and nothing shows that it is one.
 func (p *Pool) mayBeWindow(in *inst, used int64) bool {
 	d, r := p.defOf(in), p.ring(in)
-	if d.Kind != meter.Bucket || r == nil || used > r.Recent(d, p.now)+in.Held {
+	if d.Kind != meter.Bucket || r == nil || ownBurst(&p.spec.Limits[in.limit]) || used > r.Recent(d, p.now)+in.Held {
 		return false
 	}
 	if in.model == 0 {

@@ -73,6 +73,20 @@ func observations(s *suite) {
 			m.Errorf("size %d, want 8", l.Size)
 		}
 	})
+	s.test("a bucket with a burst of its own never becomes a window", spec(
+		store.Limit{Kind: store.Bucket, Size: 1, Burst: 11, Window: time.Second},
+	), func(m *member) {
+		m.close(m.take(want("a", 3)))
+		m.sleep(1500 * time.Millisecond)
+		id := m.take(want("a", 1))
+		m.answered(store.Op{ID: id, Verdict: store.VerdictOK, Observed: states(0, 11, 7, unstated)}) // 4 used: as a window would count
+		m.close(id)
+		if l := m.limit(0); l.Kind != store.Bucket {
+			m.Errorf("it is counted as %v", l.Kind)
+		}
+		m.sleep(time.Minute)
+		m.take(want("a", 11)) // which no window of 1 could hold
+	})
 	s.test("a ticket's answer teaches its own scope", spec(per(hour(0), store.PerModel), plenty()), func(m *member) {
 		id := m.take(want("a", 1, 1).model("opus"))
 		m.answered(store.Op{ID: id, Verdict: store.VerdictOK, Observed: states(0, 5, unstated, unstated)})

@@ -3520,7 +3520,7 @@ F.meter_Meter_Room = function(m, d, r)
 end
 F.pool_Pool_mayBeWindow = function(in_, used)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- if (((d[1] ~= 0) or (r == nil)) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
+ if ((((d[1] ~= 0) or (r == nil)) or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1)))) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
   return false
  end
  if (in_[27] == 0) then
@@ -4761,7 +4761,7 @@ F.pool_Pool_state = function(o, l, in_, made, own)
  if ((((((((o[4] <= 0) or (o[2] <= 0)) or (o[2] > 1099511627776)) or (o[3] < 0)) or (o[3] >= o[2])) or (s[1] < o[2])) or (s[1] > 1099511627776)) or (in_[1] ~= o[2])) then
   return copy_(s, 0, 7), false
  end
- if (((l[4] > 0) and (not (l[11] ~= 0))) and (l[5] ~= l[4])) then
+ if F.pool_ownBurst(l) then
   return copy_(s, 0, 7), false
  end
  s[7] = (((s[5] % 1000000) ~= 0)) and 1 or 0
@@ -5011,6 +5011,9 @@ F.gate_Gate_pause = function(g, t, end_, quiet)
 end
 F.meter_Meter_Open = function(m, d, r)
  return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
+end
+F.pool_ownBurst = function(l)
+ return (((l[4] > 0) and (not (l[11] ~= 0))) and (l[5] ~= l[4]))
 end
 F.meter_Def_Reslice = function(d)
  if (d[2] ~= 2) then
