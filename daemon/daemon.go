@@ -68,6 +68,7 @@ type Daemon struct {
 	book     *estimate.Book // outlives generations, as does what sends requests
 	draining atomic.Bool
 	lent     *storeapi.Server // nil: the store is not
+	pulse    pulse
 
 	reloading sync.Mutex     // one at a time
 	earlier   atomic.Int64   // generations that are not gone
@@ -143,7 +144,7 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path { // no mux: it would tidy up paths that are the provider's
 	case "/healthz":
-		say(w, http.StatusOK, "ok")
+		d.health(w, r)
 	case "/readyz":
 		d.ready(w, r, g)
 	case "/metrics":

@@ -101,6 +101,13 @@ type Shelf interface {
 	Keep(name string, value any) any
 }
 
+// Mortal is implemented by stores that can get into a state that they do not recover from by themselves.
+type Mortal interface {
+	// Broken says why nothing will work any more unless somebody helps, nil if it will. A store that is busy,
+	// slow or out of room is not broken.
+	Broken(ctx context.Context) error
+}
+
 // Time is a moment on the store's clock: microseconds since the Unix epoch, as
 // the store reckons it. The zero Time means none. Callers compare store times
 // with each other, never with their own clock.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"syscall"
 
 	"github.com/sluicehq/sluice/internal/flat"
@@ -77,9 +78,9 @@ func ofPool(name string, err error) error {
 func hintFor(err error, path string) string {
 	switch {
 	case errors.Is(err, errOwner), errors.Is(err, fs.ErrPermission):
-		return "every user has a gate of their own: choose a directory that is yours with --store file:PATH"
+		return "every user has a gate of their own: choose a directory that is yours with --store file:PATH; in a volume that all can write to, a new one inside it"
 	case errors.Is(err, errWritable):
-		return "take their right away with chmod go-w " + path + ", or choose another directory with --store file:PATH"
+		return "take their right away with chmod go-w " + path + ", or name a directory inside it, which Sluice makes: --store file:" + filepath.Join(path, "sluice")
 	case errors.Is(err, errNetwork):
 		return "choose a local directory with --store file:PATH; to share a quota between machines, use --store redis://HOST"
 	case errors.Is(err, errBusy):

@@ -499,9 +499,14 @@ func TestADirectoryThatOthersCanWriteToIsRefused(t *testing.T) {
 	_, err := filestore.Open(dir)
 	unusable(t, err, "other users can write")
 	var hint interface{ Hint() string }
-	if !errors.As(err, &hint) || !strings.Contains(hint.Hint(), "chmod go-w") {
+	if !errors.As(err, &hint) || !strings.Contains(hint.Hint(), "chmod go-w") || !strings.Contains(hint.Hint(), filepath.Join(dir, "sluice")) {
 		t.Errorf("%v", err)
 	}
+	inside, err := filestore.Open(filepath.Join(dir, "sluice")) // as in the volume of a container
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside.Close()
 }
 
 // A symbolic link in place of a file of the pool is not followed.
