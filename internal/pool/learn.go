@@ -173,6 +173,7 @@ func (p *Pool) unexplained(tk *ticket, scope store.Scope) {
 		case in.Outside > 0 || in.Room(p.defOf(in), r) < 0: // that explains it
 		case scope&^p.spec.Limits[c.limit].Per != 0: // not what was refused
 		case p.mayBeWindow(in, in.Cap+c.Amount): // without the request that was refused
+			r.Unbrief(p.defOf(in))                    // or it was a spent one that took longer
 			p.turn(in, p.defOf(in).Window, 0, in.Cap) // a provider that counts a window refuses like this
 		default:
 			r.Odd(p.defOf(in), p.now)

@@ -25,6 +25,7 @@ var near = sim.Delay{Median: 40 * time.Millisecond, Sigma: 0.4}
 // small saturates a small limit: it asks for one more as soon as there is room.
 type small struct {
 	answered bool                        // else tickets are spent with their grant
+	mixed    bool                        // but every third is answered
 	tells    bool                        // of a spent ticket, that the provider refused it
 	delay    func(*rand.Rand) store.Time // of a message, one way
 
@@ -36,12 +37,14 @@ type small struct {
 	grants  []store.Time
 	coming  []coming
 	refused []store.Time
+	told    store.Time // when the pool first learned of that
 }
 
 // coming is a message on its way.
 type coming struct {
 	at      store.Time
 	id      store.ID
+	held    bool // an answer is told
 	there   bool // it has arrived at the provider, and is its answer
 	refused bool
 }
@@ -80,7 +83,8 @@ func (s *small) run(t *testing.T, l store.Limit, n int, seed uint64) {
 
 // ask asks once and returns when to ask again, if nothing happens before.
 func (s *small) ask() store.Time {
-	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: time.Minute, Spent: !s.answered}
+	held := s.answered || s.mixed && len(s.grants)%3 == 0
+	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: time.Minute, Spent: !held}
 	op.Amounts[0] = 1
 	ops := []store.Op{op}
 	s.pool.Apply(s.now, ops)
@@ -88,7 +92,7 @@ func (s *small) ask() store.Time {
 	switch {
 	case r.State == store.Granted:
 		s.grants = append(s.grants, s.now)
-		s.send(coming{at: s.now + s.delay(s.rng), id: r.ID})
+		s.send(coming{at: s.now + s.delay(s.rng), id: r.ID, held: held})
 		return s.now
 	case r.Reason.At > s.now:
 		return r.Reason.At
@@ -121,9 +125,12 @@ func (s *small) next() {
 	verdict := store.VerdictOK
 	if c.refused {
 		verdict = store.VerdictThrottled
+		if s.told == 0 && (c.held || s.tells) {
+			s.told = s.now
+		}
 	}
 	switch {
-	case s.answered:
+	case c.held:
 		s.pool.Apply(s.now, []store.Op{{Kind: store.OpAnswer, ID: c.id, Verdict: verdict}, {Kind: store.OpClose, ID: c.id}})
 	case s.tells && c.refused:
 		s.pool.Apply(s.now, []store.Op{{Kind: store.OpObserve, ID: store.ID{Session: 1}, Verdict: verdict}})
@@ -189,7 +196,7 @@ func TestOneRefusalEndsRefusalsOnASmallLimit(t *testing.T) {
 		{Kind: store.Bucket, Size: 1, Burst: 1, Window: time.Second},
 		{Kind: store.Rolling, Size: 1, Window: time.Second},
 	} {
-		for seed := range uint64(5) {
+		for seed := range uint64(3) {
 			silent := small{delay: lognormal(sim.LightTail)}
 			silent.run(t, l, 3000, seed)
 			told := small{delay: lognormal(sim.LightTail), tells: true}
@@ -199,6 +206,11 @@ func TestOneRefusalEndsRefusalsOnASmallLimit(t *testing.T) {
 			}
 			if len(told.refused) != 1 || told.refused[0] != silent.refused[0] {
 				t.Fatalf("%v, seed %d: told of it, refused at %v; not told, at %v", l.Kind, seed, told.refused, silent.refused)
+			}
+			mixed := small{delay: lognormal(sim.LightTail), mixed: true}
+			mixed.run(t, l, 3000, seed)
+			if last := mixed.refused[len(mixed.refused)-1]; mixed.told == 0 || last > mixed.told {
+				t.Fatalf("%v, seed %d: refused at %v, though an answer told of it at %v", l.Kind, seed, last, mixed.told)
 			}
 			t.Logf("%v, seed %d: refused %d times, 1 if told; then %.3f of the rate", l.Kind, seed, len(silent.refused), told.reached(told.refused[0]+600_000_000))
 		}

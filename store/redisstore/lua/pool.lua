@@ -1857,6 +1857,7 @@ F.pool_Pool_unexplained = function(tk, scope)
    elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
    elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
    elseif F.pool_Pool_mayBeWindow(in_, (in_[1] + c[c_o+1])) then
+    F.meter_Ring_Unbrief(r, F.pool_Pool_defOf(in_))
     F.pool_Pool_turn(in_, F.pool_Pool_defOf(in_)[4], 0, in_[1])
    else
     F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1])
@@ -3529,6 +3530,11 @@ F.pool_Pool_mayBeWindow = function(in_, used)
  local m = (S_models[in_[27]] or ld(S_models, in_[27]))
  return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
 end
+F.meter_Ring_Unbrief = function(r, d)
+ if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then
+  r[4] = d[6]
+ end
+end
 F.pool_Pool_turn = function(in_, window, seen, unseen)
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  local m = F.pool_Pool_modelOf(in_)
@@ -3692,11 +3698,6 @@ F.pool_scoped = function(who, who_o, per)
   s[5] = who[who_o+5]
  end
  return copy_(s, 0, 5)
-end
-F.meter_Ring_Unbrief = function(r, d)
- if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then
-  r[4] = d[6]
- end
 end
 F.pool_Pool_splitLanes = function(scope)
  if (band(scope, bnot(once[6])) == 0) then
