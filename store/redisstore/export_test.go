@@ -1,6 +1,11 @@
 package redisstore
 
-import "github.com/sluicehq/sluice/store"
+import (
+	"cmp"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
 
 // Kill ends a store as if its process had been killed.
 func (s *Store) Kill() { s.kill() }
@@ -37,3 +42,6 @@ func Notes(p store.Pool) (open, waiting, void int) {
 	defer st.mu.Unlock()
 	return len(st.ledger.open), len(st.queue), len(st.void)
 }
+
+// AnswerWithin sets how long a member waits for an answer before the store counts as lost; 0: as long as without a test.
+func (s *Store) AnswerWithin(d time.Duration) { s.answer.Store(int64(cmp.Or(d, answerWithin))) }

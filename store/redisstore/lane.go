@@ -73,7 +73,7 @@ func (st *state) patience() time.Duration {
 	case st.store.fixed:
 		return fixedWithin
 	case st.resident.Load():
-		return answerWithin
+		return time.Duration(st.store.answer.Load())
 	default:
 		return passerWithin
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore"
 )
 
+// unhurried is how long a member waits for a server that is there: a busy machine can hold one up for longer than the half
+// second after which a store counts as lost.
+const unhurried = 10 * time.Second
+
 const patience = 20 * time.Second // how long anything may take on a busy machine
 
 // member is one process, on the server's own clock.
@@ -54,6 +58,7 @@ func join(t *testing.T, url string, spec store.Spec, opts ...redisstore.Option) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
+	s.AnswerWithin(unhurried)
 	m := &member{T: t, store: s, told: make(chan []store.ID, 1000), heard: map[store.ID]bool{}}
 	m.pool = m.open(spec)
 	return m
