@@ -75,7 +75,7 @@ func TestCommandsOnEveryKindOfRedis(t *testing.T) {
 	}
 	secure := redisrun.NewServer(t, redisrun.Options{TLS: &certs})
 	for kind, url := range map[string]string{
-		"cluster": redisrun.NewCluster(t).URL(), "sentinel": redisrun.NewSentinel(t).URL(),
+		"cluster": redisrun.NewCluster(t).URL(), "sentinel": redisrun.NewSteadySentinel(t).URL(),
 		"tls": "rediss://" + secure.TLSAddr() + "?ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey,
 	} {
 		t.Run(kind, func(t *testing.T) {

@@ -44,6 +44,16 @@ func NewSentinel(tb testing.TB, lines ...string) *Sentinel {
 	return s
 }
 
+// NewSteadySentinel is NewSentinel for tests in which nobody dies.
+func NewSteadySentinel(tb testing.TB, lines ...string) *Sentinel {
+	tb.Helper()
+	s := NewSentinel(tb, lines...)
+	if err := s.Keep(); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
 // keep stops the servers when the test ends; if it failed, their logs are shown.
 func keep(tb testing.TB, stop func() error, servers ...*Server) {
 	tb.Cleanup(func() {

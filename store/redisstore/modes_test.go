@@ -11,25 +11,25 @@ import (
 // The same on a cluster, whose nodes each have a part of the pools, and behind sentinels.
 func TestStoreOnACluster(t *testing.T) {
 	t.Parallel()
-	c := redisrun.NewCluster(t)
+	c := redisrun.NewCluster(t, "cluster-node-timeout 60000", "lua-time-limit 60000") // nobody dies here
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return openAt(t, c.URL()) })
 }
 
 func TestSameDecisionsOnACluster(t *testing.T) {
 	t.Parallel()
-	c := redisrun.NewCluster(t)
+	c := redisrun.NewCluster(t, "cluster-node-timeout 60000", "lua-time-limit 60000") // nobody dies here
 	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, c.URL()) })
 }
 
 func TestStoreBehindSentinels(t *testing.T) {
 	t.Parallel()
-	s := redisrun.NewSentinel(t)
+	s := redisrun.NewSteadySentinel(t, "lua-time-limit 60000")
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return openAt(t, s.URL()) })
 }
 
 func TestSameDecisionsBehindSentinels(t *testing.T) {
 	t.Parallel()
-	s := redisrun.NewSentinel(t)
+	s := redisrun.NewSteadySentinel(t, "lua-time-limit 60000")
 	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, s.URL()) })
 }
 

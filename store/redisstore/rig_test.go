@@ -48,12 +48,24 @@ func passing(limits ...store.Limit) store.Spec {
 	return s
 }
 
+// slowly is the URL of a server that may be slow because the machine is busy.
+func slowly(url string) string {
+	if strings.Contains(url, "timeout=") {
+		return url
+	}
+	sign := "?"
+	if strings.Contains(url, "?") {
+		sign = "&"
+	}
+	return url + sign + "timeout=" + unhurried.String()
+}
+
 // join opens a pool as a process of its own.
 func join(t *testing.T, url string, spec store.Spec, opts ...redisstore.Option) *member {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s, err := redisstore.Open(ctx, url, append([]redisstore.Option{redisstore.WithStateDir("")}, opts...)...)
+	s, err := redisstore.Open(ctx, slowly(url), append([]redisstore.Option{redisstore.WithStateDir("")}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if single, err = redisrun.Start(redisrun.Options{}); err != nil {
+	if single, err = redisrun.Start(redisrun.Options{Lines: []string{"lua-time-limit 60000"}}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -55,7 +55,7 @@ var harnesses atomic.Int64
 func openAt(t *testing.T, url string) storetest.Harness {
 	t.Helper()
 	c := storetest.NewClock(storetest.Start)
-	s, err := redisstore.Open(context.Background(), fmt.Sprintf("%s?prefix=t%d", url, harnesses.Add(1)), redisstore.WithClock(c))
+	s, err := redisstore.Open(context.Background(), fmt.Sprintf("%s?timeout=1m&prefix=t%d", url, harnesses.Add(1)), redisstore.WithClock(c))
 	if err != nil {
 		t.Fatal(err)
 	}
