@@ -90,7 +90,11 @@ const meetWithin = 2 * time.Second
 // meet finds out what the pool is by now, and heals it if it has to. jumped tells when its clock was put
 // forward. The pool as a whole is ours.
 func (st *state) meet(jumped *stand) error {
-	ctx, cancel := context.WithTimeout(st.life, meetWithin)
+	within := meetWithin
+	if st.store.fixed {
+		within = fixedWithin
+	}
+	ctx, cancel := context.WithTimeout(st.life, within)
 	defer cancel()
 	for range maxTries {
 		v, err := st.look(ctx)
