@@ -3,6 +3,7 @@ package sluice_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,7 +91,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 // stuck is a store that does not answer, once it is.
 type stuck struct {
 	store.Store
-	now bool
+	now atomic.Bool
 }
 
 type stuckPool struct {
@@ -104,7 +105,7 @@ func (s *stuck) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 }
 
 func (p *stuckPool) Apply(ctx context.Context, ops []store.Op) error {
-	if p.of.now {
+	if p.of.now.Load() {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -112,7 +113,7 @@ func (p *stuckPool) Apply(ctx context.Context, ops []store.Op) error {
 }
 
 func (p *stuckPool) Snapshot(ctx context.Context) (store.Snapshot, error) {
-	if p.of.now {
+	if p.of.now.Load() {
 		<-ctx.Done()
 		return store.Snapshot{}, ctx.Err()
 	}
@@ -132,7 +133,7 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 		}
 		defer func() { _ = g.Close() }()
 		before := acquire(t, g, from("a"))
-		st.now = true
+		st.now.Store(true)
 		bound := 250 * time.Millisecond
 		once := func() {
 			ticket, err := g.Acquire(t.Context(), costs("a", usd(90)))
@@ -154,7 +155,7 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 		if err := errors.Join(before.Close(), g.Do(t.Context(), from("c"), ok)); err != nil {
 			t.Error(err)
 		}
-		st.now = false
+		st.now.Store(false)
 		time.Sleep(10 * time.Second)
 		end(t, acquire(t, g, from("a")))
 		if s := state(t, g); s.Sent < 2 {
