@@ -186,6 +186,11 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	if err != nil {
 		a.err = err
 		a.cancel(err)
+		// A request that was cancelled may still be written: net/http does both at once. Not on a closed connection.
+		// One of HTTP/2 carries the requests of others too, so there only the cancelling counts.
+		if !a.f.mayBeHTTP2(info.Conn) {
+			_ = info.Conn.Close()
+		}
 	}
 }
 
