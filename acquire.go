@@ -154,10 +154,11 @@ func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration
 			return err
 		}
 	}
-	err := r.await(ctx, req, wait, t)
 	if r.plain {
-		return err
+		return r.await(ctx, req, wait, t)
 	}
+	req = r.priceTag(req)
+	err := r.await(ctx, req, wait, t)
 	return r.admitted(ctx, req, t, err)
 }
 

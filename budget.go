@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/ledger"
@@ -113,6 +114,8 @@ func (b *Budget) check() error {
 	switch {
 	case len(b.Name) > maxBudgetName:
 		return invalid("budget %.80q: its name has more than %d bytes", b.Name, maxBudgetName)
+	case strings.HasSuffix(b.Name, unpriced):
+		return invalid("budget %q: its name must not end with %q: the account beside a budget is called so", b.Name, unpriced)
 	case b.Per != BudgetFleet && b.Per != BudgetAgent && b.Per != BudgetUser:
 		return invalid("budget %q: it can be per fleet, agent or user, not %q", b.Name, b.Per)
 	case b.Agent != "" && b.Per != BudgetAgent:
@@ -126,6 +129,9 @@ func (b *Budget) check() error {
 	}
 	return nil
 }
+
+// unpriced ends the name of the account beside each budget's own that counts what was spent at the default price.
+const unpriced = " (unpriced)"
 
 // maxBudgetName leaves room for the period in the name of a pool.
 const maxBudgetName = 128

@@ -117,6 +117,9 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, t *Ticket) error {
 	// One that will cost nothing, as far as is known, has to have something to settle.
 	o := ledger.Order{Lines: x.lines, Amount: min(max(estimate, 1), ledger.MaxMicros), Now: x.now, TTL: store.MaxTTL}
+	if req.Unpriced {
+		o.Lines = flagged(x.lines)
+	}
 	if b.goesOn && r.outage() != nil { // it is known that the books cannot be reached either
 		t.money = &money{budgets: b, order: &o}
 		return nil
@@ -140,6 +143,9 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, e
 	}
 	t.money = &money{budgets: b, receipt: taken.Receipt}
 	for _, i := range taken.Over {
+		if i >= len(x.lines) {
+			break // accounts beside the budgets
+		}
 		used := b.usedNow(ctx, x, i)
 		b.announce(ctx, r, x, i, req, used)
 		if r.observe && x.budgets[i].Over == OverDeny && r.events != nil {

@@ -3,6 +3,7 @@ package sluice
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,13 +67,28 @@ func (b *budgets) pots(now time.Time) []ledger.Pot {
 	var list []ledger.Pot
 	for i := range b.list {
 		pot := b.list[i].pot(now)
-		list = append(list, pot)
+		list = append(list, pot, beside(pot))
 		if before := pot.Period.Before(); before != pot.Period {
 			pot.Period = before
-			list = append(list, pot)
+			list = append(list, pot, beside(pot))
 		}
 	}
 	return list
+}
+
+// beside is the account that counts what was spent of a budget at the default price, for models without a price.
+func beside(pot ledger.Pot) ledger.Pot {
+	pot.Budget += unpriced
+	return pot
+}
+
+// flagged adds the accounts beside to the lines of a request whose model has no price. They refuse nothing.
+func flagged(lines []ledger.Line) []ledger.Line {
+	out := slices.Clone(lines)
+	for _, l := range lines {
+		out = append(out, ledger.Line{Pot: beside(l.Pot), Who: l.Who, Force: true})
+	}
+	return out
 }
 
 // bill is the budgets that a request counts against.
@@ -211,6 +227,7 @@ type BudgetStatus struct {
 	SizeUSD      float64      `json:"size_usd"`
 	UsedUSD      float64      `json:"used_usd"` // with what is reserved for requests that are under way
 	RemainingUSD float64      `json:"remaining_usd"`
+	UnpricedUSD  float64      `json:"unpriced_usd"` // the part of UsedUSD that is a guess: models without a price
 	Period       BudgetPeriod `json:"period"`
 	ResetsAt     *time.Time   `json:"resets_at"`
 	Over         BudgetOver   `json:"over"` // what happens when it is used up
@@ -230,17 +247,23 @@ func (g *Gate) Budgets(ctx context.Context) ([]BudgetStatus, error) {
 	}
 	var pots []ledger.Pot
 	for i := range b.list {
-		pots = append(pots, b.list[i].pot(now))
+		pot := b.list[i].pot(now)
+		pots = append(pots, pot, beside(pot))
 	}
 	balances, err := b.books.Read(ctx, pots)
 	if err != nil {
 		return out, b.gate.storeError(err)
 	}
+	type account struct{ budget, who string }
+	guessed := map[account]int64{}
+	for _, balance := range balances {
+		guessed[account{balance.Budget, balance.Who}] = balance.Used
+	}
 	for i := range b.list {
 		budget := &b.list[i]
 		row := BudgetStatus{
 			Name: budget.Name, Per: budget.Per, SizeUSD: dollars(budget.Micros), RemainingUSD: dollars(budget.Micros), Period: budget.Period,
-			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Line{Pot: pots[i]}),
+			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Line{Pot: pots[2*i]}),
 		}
 		if budget.Agent != "*" {
 			row.Who = budget.Agent
@@ -249,6 +272,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]BudgetStatus, error) {
 		for _, balance := range balances {
 			if balance.Budget == budget.Name {
 				row.Who, row.UsedUSD, row.RemainingUSD = balance.Who, dollars(balance.Used), dollars(budget.Micros-balance.Used)
+				row.UnpricedUSD = dollars(guessed[account{budget.Name + unpriced, balance.Who}])
 				out, any = append(out, row), true
 			}
 		}

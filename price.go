@@ -33,6 +33,19 @@ func (r *resource) reckon(req *Request) (micros int64, costs bool) {
 	return micros, true
 }
 
+// priceTag is a request with its price, for the record, where no budget asks for it. A request that names neither a
+// model nor tokens has none.
+func (r *resource) priceTag(req *Request) *Request {
+	if _, stated := usdOf(req.Cost); stated || req.priceModel() == "" && !hasTokens(req.Cost) {
+		return req
+	}
+	tagged := *req
+	if _, costs := r.reckon(&tagged); !costs {
+		return req
+	}
+	return &tagged
+}
+
 // priced adds the dollars to usage that states tokens alone.
 func (t Ticket) priced(usage []Amount) []Amount {
 	if t.resource == nil || t.resource.price == nil || t.request().Unpaid || !hasTokens(usage) {
@@ -45,14 +58,26 @@ func (t Ticket) priced(usage []Amount) []Amount {
 	if t.money != nil {
 		model = t.money.model
 	} else if t.note == nil {
-		return usage // a ticket of another process, which no budget counts: its model is not known
+		return usage // a ticket of another process whose id names no model
 	}
 	micros, _ := t.resource.price(model, usage)
 	return append(slices.Clip(usage), Amount{Unit: USD, N: micros})
 }
 
+// pricedAs is the model that a ticket's id names, so that whoever closes it prices what it used. Tickets that cost no
+// money name none.
+func (t Ticket) pricedAs() string {
+	if t.money != nil {
+		return t.money.model
+	}
+	if _, costs := usdOf(t.request().Cost); !costs || t.resource.price == nil {
+		return ""
+	}
+	return t.request().priceModel()
+}
+
 // A receipt in the id of a ticket may be followed by the model, so that another process prices what was used:
-// RESOURCE.SESSION-N~RECEIPT~MODEL.
+// RESOURCE.SESSION-N~RECEIPT~MODEL. Without a budget the receipt is empty.
 func joinReceipt(receipt, model string) string {
 	if model == "" {
 		return receipt

@@ -84,3 +84,60 @@ func TestStatedDollarsCount(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What was spent at the default price is told with each budget, as an estimate and when it is settled, beside what was
+// spent at known prices. It refuses nothing by itself.
+func TestUnpricedModelsAreFlaggedInBudgets(t *testing.T) {
+	prices := dialects.DefaultPrices()
+	for _, url := range []string{"mem:", "file:" + t.TempDir()} {
+		g := openConfig(t, sluice.Config{
+			Store: url, Price: prices.OfAmounts, Resources: map[string]sluice.Resource{"api": {Paid: true, Limits: []sluice.Limit{rolling(1000, time.Minute)}}},
+			Budgets: []sluice.Budget{{Name: "all", Micros: 3_000_000}, {Name: "each", Per: sluice.BudgetAgent, Micros: 50_000_000, Period: sluice.BudgetDay}},
+		})
+		guess := func(in, out int64) float64 {
+			micros, known := prices.Micros("nobody-knows", &dialects.Usage{Input: in, Output: out})
+			if known || micros == 0 {
+				t.Fatal("it has a price")
+			}
+			return float64(micros) / 1e6
+		}
+		want := func(agent string, used, unpriced float64) {
+			t.Helper()
+			list, err := g.Budgets(t.Context())
+			for _, b := range list {
+				if b.Name == "each" && b.Who == agent && (b.UsedUSD != used || b.UnpricedUSD != unpriced) {
+					t.Errorf("%s: %+v, want %v and %v", agent, b, used, unpriced)
+				}
+			}
+			if err != nil || len(list) < 2 {
+				t.Errorf("%+v %v", list, err)
+			}
+		}
+		ticket, err := g.Try(t.Context(), sluice.Request{Resource: "api", Agent: "a", Priced: "nobody-knows", Cost: tokens(1000, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want("a", guess(1000, 0), guess(1000, 0))
+		if ticket, err = g.Ticket(ticket.ID()); err != nil {
+			t.Fatal(err)
+		}
+		if err := ticket.Close(tokens(2000, 500)...); err != nil {
+			t.Fatal(err)
+		}
+		want("a", guess(2000, 500), guess(2000, 500))
+		known, _ := prices.Micros("claude-opus-4-5", &dialects.Usage{Input: 500_000, Output: 200_000})
+		if ticket, err = g.Try(t.Context(), sluice.Request{Resource: "api", Agent: "b", Priced: "claude-opus-4-5"}); err == nil {
+			err = ticket.Close(tokens(500_000, 200_000)...)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want("b", float64(known)/1e6, 0)
+		if _, err := g.Try(t.Context(), sluice.Request{Resource: "api", Agent: "a", Priced: "nobody-knows"}); !errors.Is(err, sluice.ErrBudget) {
+			t.Error(err)
+		}
+	}
+	if _, err := sluice.Open(t.Context(), sluice.Config{Store: "mem:", Budgets: []sluice.Budget{{Name: "all (unpriced)", Micros: 1}}}); !errors.Is(err, sluice.ErrInvalid) {
+		t.Errorf("a budget called like an account beside one: %v", err)
+	}
+}

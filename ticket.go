@@ -41,8 +41,12 @@ func (t Ticket) ID() string {
 		return ""
 	}
 	id := t.name()
-	if t.money != nil && t.money.receipt != "" {
-		id += receiptSep + joinReceipt(t.money.receipt, t.money.model)
+	receipt, model := "", t.pricedAs()
+	if t.money != nil {
+		receipt = t.money.receipt
+	}
+	if receipt != "" || model != "" {
+		id += receiptSep + joinReceipt(receipt, model)
 	}
 	return id
 }

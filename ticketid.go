@@ -62,10 +62,12 @@ func (g *Gate) Ticket(id string) (Ticket, error) {
 		return Ticket{}, err
 	}
 	t := Ticket{resource: r, id: store.ID{Session: s, N: k}, observed: observed}
-	if paid && g.budgets != nil {
-		m := &money{budgets: g.budgets}
-		m.receipt, m.model = cutReceipt(receipt)
-		t.money = m
+	receipt, model := cutReceipt(receipt)
+	switch {
+	case paid && receipt != "" && g.budgets != nil:
+		t.money = &money{budgets: g.budgets, receipt: receipt, model: model}
+	case model != "":
+		t.note = &note{req: Request{Priced: model}}
 	}
 	return t, nil
 }

@@ -1,9 +1,12 @@
 package daemon_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
 )
 
@@ -19,5 +22,42 @@ func TestUsageOfATicketIsPriced(t *testing.T) {
 	}
 	if p := r.want(http.StatusForbidden, "POST", "/v1/tickets", `{"resource":"anthropic","agent":"a","model":"claude-haiku-4-5"}`); p["limit"] != "all" {
 		t.Error(p)
+	}
+}
+
+// The same call costs the same through the proxy, and with a ticket whose usage is stated when it is closed. A model
+// without a price is flagged both ways.
+func TestProxyAndTicketsCostTheSame(t *testing.T) {
+	r := begin(t, "anthropic", `
+resources: {anthropic: {provider: anthropic, upstream: "${UPSTREAM}"}}
+budgets: [{name: each, per: agent, size: 10 usd/day}]
+`, nil)
+	for _, model := range []string{"claude-opus-4-5", "claude-nobody-knows"} {
+		w, text := r.post("/@proxied-"+model+"/anthropic/v1/messages", messages(model), "X-Api-Key", "k")
+		var said struct {
+			Usage struct {
+				Input  int64 `json:"input_tokens"`
+				Output int64 `json:"output_tokens"`
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &said); w.Code != http.StatusOK || err != nil || said.Usage.Output == 0 {
+			t.Fatal(w.Code, text, err)
+		}
+		got := r.want(http.StatusOK, "POST", "/v1/tickets", fmt.Sprintf(`{"resource":"anthropic","agent":"asked-%s","model":%q}`, model, model))
+		r.want(http.StatusNoContent, "POST", "/v1/tickets/"+got["ticket"].(string)+"/close",
+			fmt.Sprintf(`{"usage":{"input_tokens":%d,"output_tokens":%d}}`, said.Usage.Input, said.Usage.Output))
+		spent := map[string]sluice.BudgetStatus{}
+		list, err := r.gate.Budgets(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range list {
+			spent[b.Who] = b
+		}
+		proxied, asked := spent["proxied-"+model], spent["asked-"+model]
+		_, known := provider.DefaultPrices().Micros(model, &provider.Usage{Input: 1})
+		if proxied.UsedUSD == 0 || proxied.UsedUSD != asked.UsedUSD || proxied.UnpricedUSD != asked.UnpricedUSD || known != (asked.UnpricedUSD == 0) {
+			t.Errorf("%s: %+v by the proxy, %+v with a ticket", model, proxied, asked)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
 )
 
 // A webhook is told once that a budget is used up, by whichever command notices first.
@@ -75,4 +76,47 @@ func TestReleasedUsageIsPriced(t *testing.T) {
 	}
 	sluice(exitOK, "release", got.Ticket, "--usage", "input_tokens=100000,output_tokens=50000")
 	sluice(exitRefused, "acquire", "anthropic", "--model", "claude-haiku-4-5")
+}
+
+// Without a budget too, usage stated with release has dollars in the report; a model without a price is flagged.
+func TestReleasedUsageIsInTheReport(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("SLUICE_STORE", "")
+	config := filepath.Join(dir, "sluice.yaml")
+	if err := os.WriteFile(config, []byte("resources: {anthropic: {provider: anthropic}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sluice := func(into any, args ...string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := run(append(args, "--config", config), &out, &errs); code != exitOK {
+			t.Fatalf("%q: exit %d: %s%s", args, code, &out, &errs)
+		}
+		if into != nil {
+			if err := json.Unmarshal(out.Bytes(), into); err != nil {
+				t.Fatal(err, out.String())
+			}
+		}
+	}
+	var want int64
+	for _, model := range []string{"claude-opus-4-5", "nobody-knows"} {
+		var got struct{ Ticket string }
+		sluice(&got, "acquire", "anthropic", "--model", model, "--hold", "--json")
+		sluice(nil, "release", got.Ticket, "--usage", "input_tokens=100000,output_tokens=50000")
+		micros, _ := provider.DefaultPrices().Micros(model, &provider.Usage{Input: 100_000, Output: 50_000})
+		want += micros
+	}
+	var report struct {
+		Resources []struct {
+			Total struct {
+				USD      float64
+				Unpriced int
+			}
+		}
+	}
+	sluice(&report, "report", "--json")
+	if len(report.Resources) != 1 || report.Resources[0].Total.USD != float64(want)/1e6 || report.Resources[0].Total.Unpriced != 1 {
+		t.Errorf("%+v, want %d", report, want)
+	}
 }

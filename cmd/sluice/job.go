@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,7 +77,8 @@ type variable struct{ name, value string }
 // variables are what a child is told of the gate that it runs behind.
 func variables(cmd *cobra.Command, s *session, j *job) ([]variable, error) {
 	vars := []variable{{envAgent, j.req.Agent}, {envClass, j.req.Class}, {envUser, j.req.User}, {envSlot, j.req.Agent}}
-	if pass, err := cmd.Flags().GetBool("pass-token"); err != nil || !pass {
+	pass, _ := cmd.Flags().GetBool("pass-token") // commands without the flag pass none
+	if !pass {
 		vars = append(vars, variable{envToken, ""}) // the child talks to the gate of this run, which needs none
 	}
 	if j.walls.Attempts > 1 {
@@ -104,9 +106,22 @@ func variables(cmd *cobra.Command, s *session, j *job) ([]variable, error) {
 	// given it so; what stands in the configuration it reads there.
 	flag, _ := cmd.Flags().GetString("store")
 	if flag != "" || os.Getenv(envStore) != "" {
+		if !pass {
+			at.url = withoutToken(at.url)
+		}
 		vars = append(vars, variable{envStore, at.url})
 	}
 	return vars, nil
+}
+
+// withoutToken is the address of a store without the token of its daemon.
+func withoutToken(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil || u.Scheme != "http" && u.Scheme != "https" {
+		return address
+	}
+	u.User = nil
+	return u.String()
 }
 
 // childEnv is an environment with variables set, or removed where they are empty.

@@ -65,7 +65,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.resource, "resource", "", "`RESOURCE` to take a turn at; else the only one of the configuration")
 	flags.StringSliceVar(&f.waitsFor, "waits-for", nil, "`AGENTS` whose work this one's depends on, besides those of the configuration")
-	flags.Bool("pass-token", false, "give SLUICE_TOKEN to the command too, for one that calls the daemon itself")
+	flags.Bool("pass-token", false, "give the command the daemon's token (SLUICE_TOKEN, or the one in the store's address); a nested sluice needs it")
 	flags.BoolVar(&f.newWork, "new-work", false, "wait, within --wait, while an agent that this one depends on is limited")
 	flags.IntVar(&f.attempts, "attempts", retry.DefaultAttempts, "start the command at most `N` times, the first included; else as configured")
 	flags.Var(&f.deadline, "deadline", "the last attempt starts before this time is over; else as configured")

@@ -29,6 +29,11 @@ func (s *screen) budgets(list []sluice.BudgetStatus) {
 		)
 	}
 	s.table(t)
+	for i := range list[:min(len(list), manyBudgets)] {
+		if b := &list[i]; b.UnpricedUSD > 0 {
+			s.line("  budget %s: %s of it at the default price, for models without a price; set them under prices:", s.Text(b.Name, nameWidth), usdText(b.UnpricedUSD))
+		}
+	}
 	if more := len(list) - manyBudgets; more > 0 {
 		s.line("  and %d more: sluice status --json lists them all", more)
 	}

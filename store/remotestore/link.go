@@ -140,7 +140,7 @@ func (l *link) refused(resp *http.Response) error {
 		return hinted(fmt.Errorf("%s answers %s: is it one?", l.name, resp.Status), "one that speaks TLS is at https://; what listens elsewhere, `sluice serve` says when it starts")
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		return hinted(fmt.Errorf("%s: %s", l.name, p.Detail), "SLUICE_TOKEN is where it is looked for, or the address: http://:TOKEN@HOST:PORT")
+		return hinted(fmt.Errorf("%s: %s", l.name, p.Detail), "set SLUICE_TOKEN, or put the token into the address: http://:TOKEN@HOST:PORT; within sluice run, give the outer one --pass-token")
 	}
 	if p.Hint != "" {
 		p.Detail += "; " + p.Hint

@@ -39,6 +39,16 @@ class Tickets(Case):
         got.cancel()
         self.assertEqual(self.resource("place")["in_flight"], 0)
 
+    def test_usage_is_priced(self) -> None:
+        for model, unpriced in (("claude-opus-4-5", False), ("nobody-knows", True)):
+            agent = "payer-" + model
+            self.client.acquire("models", agent=agent, model=model).close({"input_tokens": 100_000, "output_tokens": 50_000})
+            spent = next(b for b in self.client.status()["budgets"] if b["who"] == agent)
+            self.assertGreater(spent["used_usd"], 0.1)
+            self.assertEqual(spent["unpriced_usd"], spent["used_usd"] if unpriced else 0)
+            if not unpriced:
+                self.assertAlmostEqual(spent["used_usd"], 0.1 * 5 + 0.05 * 25)  # opus 4.5: 5 and 25 dollars a million
+
     def test_refused_now_tells_when(self) -> None:
         for _ in range(2):
             self.client.acquire("hourly").close()

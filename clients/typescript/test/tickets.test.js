@@ -26,6 +26,18 @@ test("grant and close", async (t) => {
   assert.equal(ticket.ended, true);
 });
 
+test("usage is priced", async (t) => {
+  const client = made(t);
+  for (const [model, unpriced] of [["claude-opus-4-5", false], ["nobody-knows", true]]) {
+    const agent = "payer-" + model;
+    await (await client.acquire("models", { agent, model })).close({ input_tokens: 100_000, output_tokens: 50_000 });
+    const spent = (await client.status()).budgets.find((b) => b.who === agent);
+    assert.ok(spent.used_usd > 0.1, String(spent.used_usd));
+    assert.equal(spent.unpriced_usd, unpriced ? spent.used_usd : 0);
+    if (!unpriced) assert.ok(Math.abs(spent.used_usd - (0.1 * 5 + 0.05 * 25)) < 1e-9, String(spent.used_usd)); // opus 4.5: 5 and 25 dollars a million
+  }
+});
+
 test("wait until it is free", async (t) => {
   const client = made(t);
   const first = await client.acquire("place");
