@@ -33,6 +33,7 @@ test: need-redis fmt-check vet staticcheck unit sdk race faults-check ## all che
 # Everything that is too long for every change. Run it before you call an issue done.
 test-all: test bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
+	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 
 need-redis: ## install redis-server for the tests, where it is missing
 	@scripts/need-redis

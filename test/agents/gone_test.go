@@ -113,8 +113,11 @@ func TestPlacesOfAKilledDaemonComeBack(t *testing.T) {
 		r.sluice(75, nil, "acquire", "api", "--wait", "0")
 		daemon.kill()
 		began := time.Now()
-		r.sluice(0, nil, "acquire", "api", "--wait", within)
-		t.Logf("a place after %v", time.Since(began).Round(time.Millisecond))
+		for range 8 {
+			r.sluice(0, nil, "acquire", "api", "--hold", "--wait", within)
+		}
+		t.Logf("eight places after %v", time.Since(began).Round(time.Millisecond))
+		r.sluice(75, nil, "acquire", "api", "--wait", "0")
 	})
 }
 
