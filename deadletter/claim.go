@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/statedir"
 )
 
 // Claim is the right to run an entry again, or to remove it. One process at a time has it; if that
@@ -57,7 +59,7 @@ func (l *List) claim(id string) (*Claim, error) {
 func (l *List) lock(id string) (*os.File, error) {
 	name := filepath.Join(l.dir, id+claimEnd)
 	for {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := statedir.Open(name, os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/statedir"
 )
 
 // Errors of a list.
@@ -32,8 +34,11 @@ const (
 // List is a list of dead letters.
 type List struct{ dir string }
 
-// Open opens the list in a directory, which the first entry creates.
+// Open opens the list in a directory, which the first entry creates. It refuses a symbolic link to one.
 func Open(dir string) (*List, error) {
+	if err := statedir.NoLink(dir); err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -75,9 +80,9 @@ func (l *List) Add(e Entry) (id string, dropped []string, err error) {
 	}
 }
 
-// prepare creates the directory, and closes one that others could read.
+// prepare creates the directory, and closes one that others could read. It refuses one that others could write to.
 func (l *List) prepare() error {
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+	if err := statedir.MakeInside(l.dir); err != nil {
 		return err
 	}
 	info, err := os.Stat(l.dir)
@@ -95,7 +100,7 @@ func (l *List) write(id string, data []byte, isNew bool) error {
 	if !isNew {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC // whoever began it is gone: we hold the claim
 	}
-	f, err := os.OpenFile(temp, flags, 0o600)
+	f, err := statedir.Open(temp, flags)
 	if err != nil {
 		return err
 	}
@@ -213,7 +218,7 @@ func (l *List) find(id string) (string, error) {
 }
 
 func (l *List) read(id string) (Entry, error) {
-	f, err := os.Open(l.file(id))
+	f, err := statedir.Open(l.file(id), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Entry{}, fmt.Errorf("%w: %q", ErrUnknown, id)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/statedir"
 )
 
 // file is where lines go.
@@ -32,7 +34,7 @@ func newFiles(dir string) *files {
 }
 
 func openAppend(name string) (file, error) {
-	return os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	return statedir.Open(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 }
 
 func (f *files) close() {
@@ -83,11 +85,11 @@ func (f *files) begin() error {
 	if f.dir == "" {
 		return errNoDir
 	}
-	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+	if err := statedir.Make(f.dir); err != nil {
 		return err
 	}
 	var err error
-	f.lock, err = os.OpenFile(filepath.Join(f.dir, lock), os.O_RDWR|os.O_CREATE, 0o600)
+	f.lock, err = statedir.Open(filepath.Join(f.dir, lock), os.O_RDWR|os.O_CREATE)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/statedir"
 )
 
 // Read hands over the events of a directory since a moment, oldest file first, until yield returns
@@ -60,7 +61,7 @@ func openAll(dir string) (open []part, err error) {
 	if dir == "" {
 		return nil, nil
 	}
-	l, err := os.Open(filepath.Join(dir, lock))
+	l, err := statedir.Open(filepath.Join(dir, lock), os.O_RDONLY)
 	if err == nil {
 		defer func() { _ = l.Close() }() // which unlocks
 		for i := 0; tryLock(l, false) != nil && i < lockTries; i++ {
@@ -70,7 +71,7 @@ func openAll(dir string) (open []part, err error) {
 		return nil, err
 	}
 	for i := Files - 1; i >= 0; i-- {
-		f, err := os.Open(fileName(dir, i))
+		f, err := statedir.Open(fileName(dir, i), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -1,18 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/remotestore"
 )
@@ -59,7 +58,7 @@ func placeOf(cmd *cobra.Command, f *config.File) (place, error) {
 		}
 		return place{"file:" + dir, dir, whose, code}, nil
 	}
-	dir, err := stateDir()
+	dir, err := statedir.Default()
 	if scheme != "file" {
 		return place{url, dir, whose, code}, nil
 	}
@@ -94,21 +93,4 @@ func configOf(cmd *cobra.Command) (*config.File, error) {
 		return nil, configFailure(err)
 	}
 	return f, nil
-}
-
-// stateDir is the user's directory for state. It need not be there.
-func stateDir() (string, error) {
-	base := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(base) { // such is to be ignored
-		var err error
-		if runtime.GOOS == "windows" {
-			base, err = os.UserCacheDir()
-		} else if base, err = os.UserHomeDir(); err == nil {
-			base = filepath.Join(base, ".local", "state")
-		}
-		if err != nil {
-			return "", cmp.Or(err, errors.New("the user has no home directory"))
-		}
-	}
-	return filepath.Join(base, "sluice"), nil
 }

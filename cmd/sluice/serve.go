@@ -26,6 +26,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/metrics"
+	"github.com/sluicehq/sluice/internal/statedir"
 )
 
 // defaultListen is where the daemon listens if nobody says.
@@ -142,14 +143,18 @@ func (s *session) via() string {
 		return hex.EncodeToString(secret)
 	}
 	path := filepath.Join(s.dir, "gate.secret")
-	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+	if f, err := statedir.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY); err == nil {
 		_, err = f.Write(secret)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return hex.EncodeToString(secret)
 		}
 	}
-	if kept, err := os.ReadFile(path); err == nil && len(kept) == len(secret) {
-		secret = kept
+	if f, err := statedir.Open(path, os.O_RDONLY); err == nil {
+		kept := make([]byte, len(secret))
+		if _, err := io.ReadFull(f, kept); err == nil {
+			secret = kept
+		}
+		_ = f.Close() // it was only read
 	}
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(s.store))

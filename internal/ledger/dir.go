@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -60,20 +61,8 @@ func NewDir(path string, look bool) *Dir { return &Dir{mu: ctxlock.New(), path: 
 
 // DirOf is where the budgets of a file store live, by its URL: beside its pools, which are marked as a cache.
 func DirOf(url string) (string, error) {
-	const own = "budgets"
-	path := url[len("file:"):]
-	if len(path) >= 2 && path[:2] == "//" {
-		path = path[2:]
-	}
-	if path != "" {
-		abs, err := filepath.Abs(path)
-		return filepath.Join(abs, own), err
-	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "sluice", own), nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, ".local", "state", "sluice", own), err
+	dir, err := statedir.Of(url)
+	return filepath.Join(dir, "budgets"), err
 }
 
 // Take implements [Ledger].
@@ -212,18 +201,19 @@ func (d *Dir) prepare() (err error) {
 	if d.lock != nil {
 		return nil
 	}
+	if err := statedir.NoLink(d.path); err != nil {
+		return err
+	}
 	if d.look {
-		d.lock, err = open(filepath.Join(d.path, lock), os.O_RDWR)
+		d.lock, err = statedir.Open(filepath.Join(d.path, lock), os.O_RDWR)
 		return err
 	}
-	if err := os.MkdirAll(d.path, 0o700); err != nil {
+	if err := statedir.MakeInside(d.path); err != nil {
 		return err
 	}
-	d.lock, err = open(filepath.Join(d.path, lock), os.O_RDWR|os.O_CREATE)
+	d.lock, err = statedir.Open(filepath.Join(d.path, lock), os.O_RDWR|os.O_CREATE)
 	return err
 }
-
-func open(name string, flags int) (*os.File, error) { return os.OpenFile(name, flags, 0o600) }
 
 // follow reads what others have written. If the file is another one by now, it is read from its beginning.
 func (d *Dir) follow() error {
@@ -241,7 +231,7 @@ func (d *Dir) follow() error {
 		if !d.look {
 			flags |= os.O_CREATE
 		}
-		f, err := open(name, flags)
+		f, err := statedir.Open(name, flags)
 		if err != nil {
 			return err
 		}

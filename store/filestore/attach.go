@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -47,6 +48,9 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 		return nil, errAgain
 	case err != nil && !errors.Is(err, fs.ErrExist):
 		return nil, failed("make", dir, err)
+	}
+	if err := statedir.NoLink(dir); err != nil {
+		return nil, atFault("open", dir, err)
 	}
 	path := filepath.Join(dir, "state")
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)

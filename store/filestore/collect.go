@@ -29,10 +29,10 @@ const litter = time.Hour
 // nobody has asked for it.
 func (s *Store) collect() {
 	mark := filepath.Join(s.dir, ".collected")
-	if info, err := os.Stat(mark); err == nil && time.Since(info.ModTime()) < collectEvery {
+	if info, err := os.Lstat(mark); err == nil && time.Since(info.ModTime()) < collectEvery {
 		return
 	}
-	if os.WriteFile(mark, nil, 0o600) != nil {
+	if write(mark, "") != nil {
 		return
 	}
 	now := time.Now()

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -33,8 +34,8 @@ var (
 	errNewer    = errors.New("it was written by a newer version of Sluice")
 	errOther    = errors.New("it was written by another version of Sluice")
 	errDamaged  = errors.New("the state is damaged")
-	errOwner    = errors.New("it belongs to another user")
-	errWritable = errors.New("other users can write to this directory")
+	errOwner    = statedir.ErrOwner
+	errWritable = statedir.ErrWritable
 	errNetwork  = errors.New("this is a network file system, where file locks cannot be relied on")
 	errBusy     = errors.New("another process holds the lock and does not give it back")
 )
@@ -48,9 +49,17 @@ func failed(op, path string, err error) error {
 	return &Error{Op: op, Path: path, Err: err, hint: hintFor(err, path)}
 }
 
+// atFault wraps an error that may name the path it is about.
+func atFault(op, path string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		op, path, err = e.Op, e.Path, e.Err
+	}
+	return failed(op, path, err)
+}
+
 // repairable reports whether an error about a file of a pool is about what is in it, or what stands in its place.
 func repairable(err error) bool {
-	for _, kind := range []error{errDamaged, errForeign, errNewer, errOther, syscall.ELOOP, syscall.EISDIR, syscall.ENOTDIR} {
+	for _, kind := range []error{errDamaged, errForeign, errNewer, errOther, statedir.ErrLink, syscall.ELOOP, syscall.EISDIR, syscall.ENOTDIR} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -81,6 +90,8 @@ func hintFor(err error, path string) string {
 		return "every user has a gate of their own: choose a directory that is yours with --store file:PATH; in a volume that all can write to, a new one inside it"
 	case errors.Is(err, errWritable):
 		return "take their right away with chmod go-w " + path + ", or name a directory inside it, which Sluice makes: --store file:" + filepath.Join(path, "sluice")
+	case errors.Is(err, statedir.ErrLink):
+		return "remove the link " + path + ", or choose another directory with --store file:PATH; the directory itself may be a link"
 	case errors.Is(err, errNetwork):
 		return "choose a local directory with --store file:PATH; to share a quota between machines, use --store redis://HOST"
 	case errors.Is(err, errBusy):

@@ -12,11 +12,8 @@ package filestore
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
-	"strings"
 
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -32,20 +29,9 @@ func init() {
 
 // Dir returns the directory that a store's URL names.
 func Dir(url string) (string, error) {
-	path, ok := strings.CutPrefix(url, "file:")
-	if !ok {
-		return "", errors.New("the URL of a file store begins with \"file:\"")
-	}
-	path = strings.TrimPrefix(path, "//")
-	if path != "" {
-		return filepath.Abs(path)
-	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "sluice"), nil
-	}
-	home, err := os.UserHomeDir()
+	dir, err := statedir.Of(url)
 	if err != nil {
-		return "", &Error{Op: "find", Path: "the home directory", Err: err, hint: "set HOME, or name a directory with --store file:PATH"}
+		return "", &Error{Op: "find", Path: "the directory", Err: err, hint: "set HOME, or name a directory with --store file:PATH"}
 	}
-	return filepath.Join(home, ".local", "state", "sluice"), nil
+	return dir, nil
 }

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/memstore"
 )
@@ -119,13 +119,8 @@ const tag = "Signature: 8a477f597d28d172789f06886806bc55\n" +
 
 // prepareDir makes a directory that only its user can read, and marks it as a cache.
 func prepareDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return failed("make", dir, err)
-	}
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := checkDir(d); err != nil {
-			return err
-		}
+	if err := statedir.MakeInside(dir); err != nil {
+		return atFault("make", dir, err)
 	}
 	if remote, err := onNetwork(dir); err != nil {
 		return failed("open", dir, err)
@@ -136,7 +131,7 @@ func prepareDir(dir string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil
 	}
-	if err := os.WriteFile(path, []byte(tag), 0o600); err != nil {
+	if err := write(path, tag); err != nil {
 		_ = os.Remove(path)
 		if !noRoom(err) { // it is for backups alone
 			return failed("write", path, err)
@@ -145,20 +140,14 @@ func prepareDir(dir string) error {
 	return nil
 }
 
-// checkDir refuses a directory in which other users could put files, or replace those that are there. That
-// counts for root too: the owner of the directory is not to be trusted with root's files.
-func checkDir(dir string) error {
-	info, err := os.Stat(dir)
+// write makes a small file.
+func write(path, text string) error {
+	f, err := statedir.Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
-		return failed("open", dir, err)
+		return err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return failed("open", dir, errOwner)
-	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return failed("open", dir, errWritable)
-	}
-	return nil
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // wall is the time of day.

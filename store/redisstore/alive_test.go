@@ -104,3 +104,27 @@ func TestNothingElseProvesADeath(t *testing.T) {
 		t.Errorf("after a death elsewhere %d are in flight, want 2", s.InFlight)
 	}
 }
+
+// Whoever put a link into the state directory had files made behind it.
+func TestMemoryBehindALinkIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	spec := failing(store.FailShare, brief(30), slotsOf(8))
+	for _, name := range []string{"redis", "redis/members"} {
+		dir, away := t.TempDir(), t.TempDir()
+		link := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(away, link); err != nil {
+			t.Fatal(err)
+		}
+		m := join(t, server.URL(), spec, redisstore.WithStateDir(filepath.Join(dir, "redis")))
+		_ = m.pool.Apply(t.Context(), []store.Op{ask(1)}) // whether a busy server answers in time does not matter
+		redisstore.Bury(m.pool)
+		_ = m.store.Close()
+		if list, err := os.ReadDir(away); err != nil || len(list) != 0 {
+			t.Errorf("%s: behind the link there is %v, %v", name, list, err)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -39,14 +40,19 @@ func (st *state) rollDir() string {
 	return filepath.Join(st.store.stateDir, "members", hex.EncodeToString(sum[:12]))
 }
 
+// every reports whether a rule holds for the directory of a pool's processes, and for those it is in.
+func (st *state) every(dir string, rule func(dir string) error) bool {
+	return rule(st.store.stateDir) == nil && rule(filepath.Dir(dir)) == nil && rule(dir) == nil
+}
+
 // enrol makes the file of this process. It is a help: if it cannot be made, silence has to do. The state is locked.
 func (st *state) enrol() {
 	dir := st.rollDir()
-	if st.enrolled != nil || dir == "" || os.MkdirAll(dir, 0o700) != nil {
+	if st.enrolled != nil || dir == "" || !st.every(dir, statedir.MakeInside) {
 		return
 	}
 	path := filepath.Join(dir, strconv.FormatUint(st.store.process, 16))
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	f, err := statedir.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return
 	}
@@ -102,7 +108,7 @@ func (st *state) strike(killed bool) {
 // bury looks for processes of this machine that have died, and tells the pool of them.
 func (st *state) bury() {
 	dir := st.rollDir()
-	if dir == "" || st.isLost.Load() {
+	if dir == "" || st.isLost.Load() || !st.every(dir, statedir.NoLink) {
 		return
 	}
 	d, err := os.Open(dir)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -31,15 +32,11 @@ const (
 
 // stateDir is where memories are kept, "" if there is no such place.
 func stateDir() string {
-	dir := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(dir) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return ""
-		}
-		dir = filepath.Join(home, ".local", "state")
+	dir, err := statedir.Default()
+	if err != nil {
+		return ""
 	}
-	return filepath.Join(dir, "sluice", "redis")
+	return filepath.Join(dir, "redis")
 }
 
 // recall reads what the machine remembers of the pool that is opened for the first time here.
@@ -117,7 +114,10 @@ func (st *state) remember() {
 }
 
 func readMemory(path string) (m memory, ok bool) {
-	f, err := os.Open(path)
+	if statedir.NoLink(filepath.Dir(path)) != nil {
+		return m, false
+	}
+	f, err := statedir.Open(path, os.O_RDONLY)
 	if err != nil {
 		return m, false
 	}
@@ -135,7 +135,7 @@ func readMemory(path string) (m memory, ok bool) {
 // write replaces the file in one step.
 func (m *memory) write() error {
 	dir := filepath.Dir(m.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := statedir.MakeInside(dir); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".new-*") // which only its owner can read

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// A link in place of the secret had one written, or read, where it leads to.
+func TestASecretBehindALinkIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("links need rights there")
+	}
+	dir, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
+	s := &session{dir: dir, store: "file:" + dir}
+	if s.via() != s.via() {
+		t.Error("the secret is not kept")
+	}
+	path := filepath.Join(dir, "gate.secret")
+	kept := s.via()
+	if err := os.Rename(path, away); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(away, path); err != nil {
+		t.Fatal(err)
+	}
+	if s.via() == kept {
+		t.Error("it was read through a link")
+	}
+	if err := os.Remove(away); err != nil {
+		t.Fatal(err)
+	}
+	s.via()
+	if _, err := os.Lstat(away); err == nil {
+		t.Error("it was written through a link")
+	}
+}

@@ -1,0 +1,93 @@
+// Package statedir has the rules for files that live in the state directory: whose it is, who can write to it, and that no
+// symbolic link inside it is followed. Everything that keeps files there opens them here.
+package statedir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Errors of the rules.
+var (
+	ErrOwner    = errors.New("it belongs to another user")
+	ErrWritable = errors.New("other users can write to this directory")
+	ErrLink     = errors.New("it is a symbolic link, which is not followed here")
+	ErrForeign  = errors.New("it is not a plain file")
+)
+
+// Default is the user's directory for state. It need not be there.
+func Default() (string, error) {
+	base := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) { // such is to be ignored
+		var err error
+		if runtime.GOOS == "windows" {
+			base, err = os.UserCacheDir()
+		} else if base, err = os.UserHomeDir(); err == nil {
+			base = filepath.Join(base, ".local", "state")
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(base, "sluice"), nil
+}
+
+// Of is the directory that the URL of a file store names.
+func Of(url string) (string, error) {
+	path, ok := strings.CutPrefix(url, "file:")
+	if !ok {
+		return "", errors.New("the URL of a file store begins with \"file:\"")
+	}
+	if path = strings.TrimPrefix(path, "//"); path == "" {
+		return Default()
+	}
+	return filepath.Abs(path)
+}
+
+// Make makes the state directory, which only its user can read, and checks it if it is there. The path may lead through links.
+func Make(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return Check(dir)
+}
+
+// MakeInside makes a directory inside another one, and checks both. It refuses a link: nobody but the user can put one there after
+// the check.
+func MakeInside(dir string) error {
+	if err := Make(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := NoLink(dir); err != nil {
+		return err
+	}
+	return Make(dir)
+}
+
+// NoLink refuses a link in place of a directory. The directory need not be there.
+func NoLink(dir string) error {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return &fs.PathError{Op: "open", Path: dir, Err: ErrLink}
+	}
+	return nil
+}
+
+// Open opens a file in the state directory as [os.OpenFile] does, for its user alone, unless a link or something else is in its
+// place.
+func Open(name string, flags int) (*os.File, error) {
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrLink}
+	case !info.Mode().IsRegular(): // to open a pipe may take for ever
+		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrForeign}
+	}
+	return os.OpenFile(name, flags|noFollow, 0o600)
+}
