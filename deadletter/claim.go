@@ -73,20 +73,11 @@ func (l *List) lock(id string) (*os.File, error) {
 		}
 		// Whoever had it last may have removed the file between our two steps: then the lock
 		// is on a file that nobody else will find.
-		if sameFile(f, name) {
+		if !statedir.Gone(f, name) {
 			return f, nil
 		}
 		_ = f.Close()
 	}
-}
-
-func sameFile(f *os.File, name string) bool {
-	mine, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(name)
-	return err == nil && os.SameFile(mine, there)
 }
 
 // Entry is what was claimed.

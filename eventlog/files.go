@@ -55,9 +55,6 @@ var (
 
 // append writes one line with a single write.
 func (f *files) append(line []byte) error {
-	if err := f.begin(); err != nil {
-		return err
-	}
 	size, err := f.hold()
 	if err == nil && size+int64(len(line)) > f.max {
 		size, err = f.rotate()
@@ -77,10 +74,14 @@ func (f *files) append(line []byte) error {
 	return err
 }
 
-// begin makes the directory and the lock, if that has not been done.
+// begin makes the directory and the lock, if they are not there: other processes lock the file that is at its path.
 func (f *files) begin() error {
 	if f.lock != nil {
-		return nil
+		if !statedir.Gone(f.lock, f.lock.Name()) {
+			return nil
+		}
+		_ = f.lock.Close()
+		f.lock = nil
 	}
 	if f.dir == "" {
 		return errNoDir
@@ -103,6 +104,9 @@ const (
 // file's size.
 func (f *files) hold() (int64, error) {
 	for i := 0; ; i++ {
+		if err := f.begin(); err != nil {
+			return 0, err
+		}
 		err := tryLock(f.lock, false)
 		if err == nil {
 			break
@@ -150,7 +154,8 @@ func (f *files) rotate() (int64, error) {
 	unlock(f.lock)
 	err := tryLock(f.lock, true)
 	if err == nil {
-		if info, err := os.Stat(fileName(f.dir, 0)); err == nil && info.Size()+MaxLine > f.max {
+		info, err := os.Stat(fileName(f.dir, 0))
+		if err == nil && info.Size()+MaxLine > f.max && !statedir.Gone(f.lock, f.lock.Name()) {
 			f.shift()
 		}
 		unlock(f.lock)

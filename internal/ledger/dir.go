@@ -175,11 +175,7 @@ func (d *Dir) locked(ctx context.Context, f func() error) error {
 	if d.closed {
 		return errClosed
 	}
-	err := d.prepare()
-	if err == nil {
-		err = await(ctx, d.lock)
-	}
-	if err != nil {
+	if err := d.take(ctx); err != nil {
 		return d.failed(err)
 	}
 	defer unlock(d.lock)
@@ -190,6 +186,24 @@ func (d *Dir) locked(ctx context.Context, f func() error) error {
 		return d.failed(err)
 	}
 	return nil
+}
+
+// take takes the lock at its path. The one that is open may have been removed with the directory while this process ran.
+func (d *Dir) take(ctx context.Context) error {
+	for {
+		if err := d.prepare(); err != nil {
+			return err
+		}
+		err := await(ctx, d.lock)
+		if !statedir.Gone(d.lock, d.lock.Name()) {
+			return err
+		}
+		_ = d.lock.Close() // which unlocks
+		d.lock = nil
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
 }
 
 func (d *Dir) failed(err error) error {
@@ -204,14 +218,14 @@ func (d *Dir) prepare() (err error) {
 	if err := statedir.NoLink(d.path); err != nil {
 		return err
 	}
-	if d.look {
-		d.lock, err = statedir.Open(filepath.Join(d.path, lock), os.O_RDWR)
-		return err
+	flags := os.O_RDWR
+	if !d.look {
+		if err := statedir.MakeInside(d.path); err != nil {
+			return err
+		}
+		flags |= os.O_CREATE
 	}
-	if err := statedir.MakeInside(d.path); err != nil {
-		return err
-	}
-	d.lock, err = statedir.Open(filepath.Join(d.path, lock), os.O_RDWR|os.O_CREATE)
+	d.lock, err = statedir.Open(filepath.Join(d.path, lock), flags)
 	return err
 }
 

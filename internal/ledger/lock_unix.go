@@ -13,7 +13,7 @@ import (
 
 // Waiting for the lock: its holder needs some microseconds, unless it was stopped in the middle.
 const (
-	patience   = 2 * time.Second
+	patience   = 5 * time.Second
 	firstPause = 20 * time.Microsecond
 	lastPause  = 5 * time.Millisecond
 )

@@ -91,3 +91,14 @@ func Open(name string, flags int) (*os.File, error) {
 	}
 	return os.OpenFile(name, flags|noFollow, 0o600)
 }
+
+// Gone reports whether an open file is no longer the one at its path: it was removed, moved or replaced. A lock on such a file
+// excludes only processes that opened it before.
+func Gone(f *os.File, name string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	there, err := os.Lstat(name)
+	return err != nil || !os.SameFile(mine, there)
+}

@@ -90,7 +90,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 		return nil, failed("lock", path, err)
 	}
 	defer st.lock.release()
-	if removed(f, path) {
+	if statedir.Gone(f, path) {
 		return nil, errAgain
 	}
 	if st.file, err = mapFile(f, reach); err != nil {
@@ -342,16 +342,6 @@ func checkOwner(f *os.File, path string) error {
 		return failed("open", path, f.Chmod(0o600))
 	}
 	return nil
-}
-
-// removed reports whether an open file is no longer the one of that name.
-func removed(f *os.File, path string) bool {
-	mine, err := f.Stat()
-	if err != nil {
-		return true
-	}
-	there, err := os.Lstat(path)
-	return err != nil || !os.SameFile(mine, there)
 }
 
 // holderOf reads who has the lock, or had it last. It reads the file, which may be shorter

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -104,7 +105,7 @@ func (st *state) lockedOnce(ctx context.Context, f func() error) error {
 		begun = true
 		return f()
 	})
-	if e, ok := errors.AsType[*Error](err); ok && !begun && repairable(e.Err) && removed(st.file.file, st.path) {
+	if e, ok := errors.AsType[*Error](err); ok && !begun && repairable(e.Err) && statedir.Gone(st.file.file, st.path) {
 		return errMoved // what is damaged has been moved aside
 	}
 	return ofPool(st.name, err)
@@ -204,7 +205,7 @@ func (st *state) prepare() error {
 	}
 	look := now-st.checked > lookEvery
 	if look {
-		if removed(st.file.file, st.path) {
+		if statedir.Gone(st.file.file, st.path) {
 			return errMoved
 		}
 		st.checked = now

@@ -65,6 +65,27 @@ func TestAKilledMemberOfTheSameMachineLeavesItsShare(t *testing.T) {
 	}
 }
 
+// A process whose file was removed with the state directory could not be seen to have died.
+func TestAMemberWhoseFileWasRemovedMakesItAnew(t *testing.T) {
+	t.Parallel()
+	server, dir := redisrun.New(t), t.TempDir()
+	spec := failing(store.FailShare, slotsOf(8))
+	stays := join(t, server.URL(), spec, redisstore.WithStateDir(dir))
+	killed := join(t, server.URL(), spec, redisstore.WithStateDir(dir))
+	op := ask(1)
+	op.Tie = store.TieBeat
+	killed.must(op, store.Granted)
+	if err := os.RemoveAll(filepath.Join(dir, "members")); err != nil {
+		t.Fatal(err)
+	}
+	redisstore.Bury(killed.pool)
+	if n := len(rolls(t, dir)); n == 0 {
+		t.Fatal("its file was not made anew")
+	}
+	killed.store.Kill()
+	await(t, "its place is free", func() bool { return stays.snapshot().InFlight == 0 })
+}
+
 // Only a file that a process had locked proves anything.
 func TestNothingElseProvesADeath(t *testing.T) {
 	t.Parallel()

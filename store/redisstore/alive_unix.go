@@ -105,8 +105,20 @@ func (st *state) strike(killed bool) {
 	_ = f.Close()
 }
 
+// enrolAgain makes the file of this process anew if it was removed, with the state directory say.
+func (st *state) enrolAgain() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if f := st.enrolled; f != nil && statedir.Gone(f, f.Name()) {
+		_ = f.Close()
+		st.enrolled = nil
+		st.enrol()
+	}
+}
+
 // bury looks for processes of this machine that have died, and tells the pool of them.
 func (st *state) bury() {
+	st.enrolAgain()
 	dir := st.rollDir()
 	if dir == "" || st.isLost.Load() || !st.every(dir, statedir.NoLink) {
 		return
