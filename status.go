@@ -53,12 +53,20 @@ type ResourceStatus struct {
 	// Key is the fingerprint of the key that the pool is for, where each key has its own.
 	Key string `json:"key"`
 	// Mode is gate, or observe where nobody is held.
-	Mode           string         `json:"mode"`
-	Light          string         `json:"light"`
+	Mode string `json:"mode"`
+	// State is one of [States]: what a person should know first. Reason says why in words, and Until when that
+	// is expected to end; nil: it has no known end.
+	State  string     `json:"state"`
+	Reason string     `json:"reason"`
+	Until  *time.Time `json:"until"`
+	Light  string     `json:"light"`
+	// LightBinds tells that the light holds lower classes back on some limit. Where it does not, it is only shown.
+	LightBinds     bool           `json:"light_binds"`
 	PausedUntil    *time.Time     `json:"paused_until"`
 	PauseReason    string         `json:"pause_reason"`
 	Consecutive429 int            `json:"consecutive_429"`
 	Last429        *time.Time     `json:"last_429"`
+	LastSend       *time.Time     `json:"last_send"`
 	Waiting        map[string]int `json:"waiting"` // by class
 	InFlight       int            `json:"in_flight"`
 	Limits         []LimitStatus  `json:"limits"`
@@ -209,7 +217,8 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 	c := clockAt(snap.Now)
 	s := ResourceStatus{
 		Name: r.name, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
-		Limits: []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, Models: []ModelStatus{}, CallerStatus: callerStatus("", snap.Counters),
+		LastSend: c.moment(snap.Counters.Last),
+		Limits:   []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, Models: []ModelStatus{}, CallerStatus: callerStatus("", snap.Counters),
 		Light: snap.Light.String(), Throttled7d: snap.Throttled7d, Outage: r.outage(), Members: len(snap.Members),
 	}
 	for i := range snap.Members {
@@ -248,6 +257,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 		s.Callers = append(s.Callers, callerStatus(c.Agent, c.Counters))
 	}
 	r.addModels(&s, snap)
+	r.setState(&s, snap)
 	return s
 }
 

@@ -48,8 +48,9 @@ export interface Level {
   name: string;
   kind: "bucket" | "rolling" | "fixed" | "concurrency";
   unit: string;
-  limit: number;
-  remaining: number;
+  /** null: not known yet. */
+  limit: number | null;
+  remaining: number | null;
 }
 
 /** What an answer meant to the gate. */
@@ -167,18 +168,24 @@ export interface ResourceStatus {
   name: string;
   key: string;
   mode: "gate" | "observe";
-  light: "green" | "amber" | "red";
+  state: "failing" | "degraded" | "paused" | "queueing" | "flowing" | "idle";
+  /** Why it is in that state, in words. */
+  reason: string;
+  until: string | null;
+  /** null, as all figures, while the daemon cannot reach its store. */
+  light: "green" | "amber" | "red" | null;
+  light_binds: boolean | null;
   paused_until: string | null;
   pause_reason: string;
-  consecutive_429: number;
+  consecutive_429: number | null;
   last_429: string | null;
   waiting: Record<string, number>;
-  in_flight: number;
+  in_flight: number | null;
   limits: LimitStatus[];
   models: { model: string; requested: string; waiting: number }[];
-  sent: number;
-  throttled: number;
-  retried: number;
+  sent: number | null;
+  throttled: number | null;
+  retried: number | null;
 }
 
 export interface AgentStatus {
@@ -186,7 +193,7 @@ export interface AgentStatus {
   class: string;
   user: string;
   machine: string;
-  allocated: number;
+  allocated: number | null;
   used: number;
   lease_started_at: string | null;
   lease_expires_at: string | null;
@@ -203,9 +210,9 @@ export interface Status {
 
 /** Who has which part of a resource, as `sluice pool --json` has it. */
 export interface Pool {
-  totalLimit: number;
+  totalLimit: number | null;
   resetAt: string | null;
-  allocations: Record<string, { priority: number; allocated: number; used: number; leaseExpiry: string | null }>;
+  allocations: Record<string, { priority: number; allocated: number | null; used: number; leaseExpiry: string | null }>;
 }
 
 /** Asks a daemon. One client serves a whole program, and keeps its connections open. */

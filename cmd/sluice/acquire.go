@@ -145,8 +145,8 @@ type levelJSON struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
 	Unit      string `json:"unit"`
-	Limit     int64  `json:"limit"`
-	Remaining int64  `json:"remaining"`
+	Limit     *int64 `json:"limit"` // nil: not known
+	Remaining *int64 `json:"remaining"`
 }
 
 func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Request, t sluice.Ticket, held, asJSON bool) error {
@@ -168,7 +168,11 @@ func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Reques
 	if status, err := s.gate.Resource(ctx, req.Resource); err == nil {
 		for _, l := range status.Limits {
 			if l.Counts(&req) {
-				grant.Limits = append(grant.Limits, levelJSON{l.Name, l.Kind, l.Unit, l.Limit, l.Remaining})
+				level := levelJSON{Name: l.Name, Kind: l.Kind, Unit: l.Unit}
+				if l.Limit > 0 {
+					level.Limit, level.Remaining = &l.Limit, &l.Remaining
+				}
+				grant.Limits = append(grant.Limits, level)
 			}
 		}
 	}

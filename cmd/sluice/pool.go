@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -19,6 +20,22 @@ type poolJSON struct {
 	Limit    string `json:"limit"` // empty: none is known
 	Unit     string `json:"unit"`
 	sluice.PoolStatus
+}
+
+// MarshalJSON is that of the pool, with what it is a pool of.
+func (p poolJSON) MarshalJSON() ([]byte, error) {
+	type plain sluice.PoolStatus
+	out := struct {
+		Resource string `json:"resource"`
+		Limit    string `json:"limit"`
+		Unit     string `json:"unit"`
+		plain
+		TotalLimit *int64 `json:"totalLimit"` // null: not known
+	}{Resource: p.Resource, Limit: p.Limit, Unit: p.Unit, plain: plain(p.PoolStatus)}
+	if p.TotalLimit > 0 {
+		out.TotalLimit = &p.TotalLimit
+	}
+	return json.Marshal(out)
 }
 
 func newPool() *cobra.Command {

@@ -44,8 +44,8 @@ type Level struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
 	Unit      string `json:"unit"`
-	Limit     int64  `json:"limit"`
-	Remaining int64  `json:"remaining"`
+	Limit     *int64 `json:"limit"` // nil: not known
+	Remaining *int64 `json:"remaining"`
 }
 
 func (a *API) acquire(c *call) error {
@@ -142,7 +142,11 @@ func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) G
 	}
 	for _, l := range limits {
 		if l.Counts(req) {
-			g.Limits = append(g.Limits, Level{l.Name, l.Kind, l.Unit, l.Limit, l.Remaining})
+			level := Level{Name: l.Name, Kind: l.Kind, Unit: l.Unit}
+			if l.Limit > 0 {
+				level.Limit, level.Remaining = &l.Limit, &l.Remaining
+			}
+			g.Limits = append(g.Limits, level)
 		}
 	}
 	return g

@@ -11,19 +11,23 @@ Json = Dict[str, Any]
 Headers = Union[Mapping[str, str], Any]
 
 
+def _known(n: Any) -> Optional[int]:
+    return None if n is None else int(n)
+
+
 @dataclass(frozen=True)
 class Level:
-    """What is left of a limit."""
+    """What is left of a limit. ``limit`` and ``remaining`` are ``None`` while the size is not known."""
 
     name: str
     kind: str
     unit: str
-    limit: int
-    remaining: int
+    limit: Optional[int]
+    remaining: Optional[int]
 
     @classmethod
     def of(cls, d: Json) -> "Level":
-        return cls(str(d.get("name", "")), str(d.get("kind", "")), str(d.get("unit", "")), int(d.get("limit", 0)), int(d.get("remaining", 0)))
+        return cls(str(d.get("name", "")), str(d.get("kind", "")), str(d.get("unit", "")), _known(d.get("limit")), _known(d.get("remaining")))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,207 @@
+package sluice
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// The states of a resource, worst first. A resource is in the first that applies.
+const (
+	StateFailing  = "failing"  // the last sends did not reach the provider, or came back 5xx
+	StateDegraded = "degraded" // the store is away or lost its memory
+	StatePaused   = "paused"   // a pause holds the resource, or a model of it
+	StateQueueing = "queueing" // requests wait for room
+	StateFlowing  = "flowing"  // requests were sent in the last minute, and none waits
+	StateIdle     = "idle"     // no request was sent in the last minute
+)
+
+// States lists the states of a resource, worst first.
+func States() []string {
+	return []string{StateFailing, StateDegraded, StatePaused, StateQueueing, StateFlowing, StateIdle}
+}
+
+// idleAfter is how long after its last send a resource is idle.
+const idleAfter = time.Minute
+
+// setState works out the state of a resource, once all else is known.
+func (r *resource) setState(s *ResourceStatus, snap *store.Snapshot) {
+	for i := range s.Limits {
+		s.LightBinds = s.LightBinds || s.Limits[i].Binds
+	}
+	s.State, s.Reason, s.Until = r.state(s, snap)
+}
+
+func (r *resource) state(s *ResourceStatus, snap *store.Snapshot) (state, reason string, until *time.Time) {
+	if s.Outage != nil {
+		return StateDegraded, outageReason(s.Outage), nil
+	}
+	if reason, until := pausedReason(s.Gates); reason != "" {
+		return StatePaused, reason, until
+	}
+	if waits := sum(snap.Waiting); waits > 0 {
+		reason, until := r.queueReason(s, snap, waits)
+		return StateQueueing, reason, until
+	}
+	switch last := snap.Counters.Last; {
+	case last == 0:
+		return StateIdle, "no request was sent yet", nil
+	case snap.Now.Sub(last) >= idleAfter:
+		return StateIdle, "no request was sent in the last minute", nil
+	}
+	return StateFlowing, "requests pass without waiting", nil
+}
+
+// whileOut says what a process does without its store, by on_store_failure.
+var whileOut = map[string]string{
+	"share": "this process goes on within its share", "closed": "this process holds all requests", "open": "this process lets all requests go",
+}
+
+func outageReason(o *OutageStatus) string {
+	reason := "the store is out of reach"
+	if o.Why != "" {
+		reason += ": " + o.Why
+	}
+	if does := whileOut[o.Mode]; does != "" {
+		reason += "; " + does
+	}
+	return reason
+}
+
+// pausedReason says what holds a resource: a pause of all of it first, else of parts of it. It is empty
+// if none does.
+func pausedReason(gates []GateStatus) (reason string, until *time.Time) {
+	var held []*GateStatus
+	for i := range gates {
+		if g := &gates[i]; g.Phase == "paused" || g.Phase == "probing" {
+			held = append(held, g)
+		}
+	}
+	if len(held) == 0 {
+		return "", nil
+	}
+	slices.SortStableFunc(held, func(a, b *GateStatus) int { // all of it, then what lasts longest
+		return cmp.Or(cmp.Compare(min(len(a.Scope), 1), min(len(b.Scope), 1)), b.until().Compare(a.until()))
+	})
+	g := held[0]
+	reason = g.Cause
+	if g.Phase == "probing" {
+		reason = strings.TrimPrefix(g.Cause+"; one request tests whether the pause is over", "; ")
+	}
+	if g.Scope != "" {
+		reason = strings.TrimSuffix(scopeWords(g.Scope)+": "+reason, ": ")
+		if more := len(held) - 1; more > 0 {
+			reason += fmt.Sprintf("; %d more paused", more)
+		}
+	}
+	return cmp.Or(reason, "paused"), g.Until
+}
+
+func (g *GateStatus) until() time.Time {
+	if g.Until == nil {
+		return time.Time{}
+	}
+	return *g.Until
+}
+
+// scopeWords turns a scope such as model=opus,key=k into words.
+func scopeWords(scope string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(scope, "=", " "), ",", ", ")
+}
+
+// queueReason says what most of those wait for who do not only wait for others, and when the last of them is
+// expected to go, if that is known.
+func (r *resource) queueReason(s *ResourceStatus, snap *store.Snapshot, waits int) (string, *time.Time) {
+	type cause struct {
+		code  store.Code
+		limit int8
+	}
+	count, classes := map[cause]int{}, map[cause]map[int]bool{}
+	var most cause
+	var last store.Time
+	known := len(snap.Queue) == waits
+	for i := range snap.Queue {
+		w := &snap.Queue[i]
+		known = known && w.Expected != 0
+		last = max(last, w.Expected)
+		if w.Reason.Code == store.CodeOrder || w.Reason.Code == store.CodeNone {
+			continue
+		}
+		c := cause{w.Reason.Code, w.Reason.Limit}
+		if count[c]++; classes[c] == nil {
+			classes[c] = map[int]bool{}
+		}
+		classes[c][w.Class] = true
+		if count[c] > count[most] {
+			most = c
+		}
+	}
+	var until *time.Time
+	if known {
+		until = clockAt(snap.Now).moment(last)
+	}
+	reason := fmt.Sprintf("%s for others to finish", waitWords(waits))
+	if count[most] == 0 {
+		return reason, until
+	}
+	reason = waitWords(waits) + ": " + r.causeWords(s, most.code, most.limit, classes[most])
+	if len(count) > 1 {
+		reason += fmt.Sprintf(" (%d of them)", count[most])
+	}
+	return reason, until
+}
+
+func waitWords(n int) string {
+	if n == 1 {
+		return "1 request waits"
+	}
+	return fmt.Sprintf("%d requests wait", n)
+}
+
+// causeWords says what holds requests of some classes.
+func (r *resource) causeWords(s *ResourceStatus, code store.Code, limit int8, of map[int]bool) string {
+	name, level := r.limitName(limit), ""
+	for i := range s.Limits {
+		if l := &s.Limits[i]; l.Name == name && l.Limit > 0 && l.Scope == "" {
+			level = fmt.Sprintf(" (%d of %d used)", l.Used, l.Limit)
+		}
+	}
+	the := "a limit"
+	if name != "" {
+		the = "the limit " + name
+	}
+	var names []string
+	for class := range of {
+		names = append(names, r.plan.className(class))
+	}
+	slices.Sort(names)
+	who := strings.Join(names, ", ")
+	switch code {
+	case store.CodeLimit:
+		return the + " is full" + level
+	case store.CodeLight:
+		return "the light on " + the + " holds " + who + level
+	case store.CodeShare:
+		return "what is left of " + the + " is the share of other classes, which holds " + who + level
+	case store.CodeReserve:
+		return "what is left of " + the + " is kept for a person" + level
+	case store.CodePace:
+		return the + " is paced for " + who + " while a higher class is active" + level
+	case store.CodeBreaker:
+		return "the breaker on " + the + " holds " + who + level
+	case store.CodePaused, store.CodeProbe, store.CodeRamp:
+		return "few go at first after a pause"
+	}
+	return the + " has no room" + level
+}
+
+func sum(counts []int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
