@@ -111,6 +111,16 @@ func TestOverrunDelaysTheNext(t *testing.T) {
 	})
 }
 
+// Use of a unit that the request asked for nothing of is charged when it is stated: the provider has counted it.
+func TestUseThatWasNotAskedForIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, sluice.Limit{Name: "tokens", Kind: sluice.Bucket, Size: 100, Window: time.Second, Unit: "tokens"})
+		tokens := func(n int64) sluice.Amount { return sluice.Amount{Unit: "tokens", N: n} }
+		end(t, acquire(t, g, from("a")), tokens(300))
+		wantTook(t, "the next", took(func() { pass(t, g, costs("a", tokens(100))) }), 3*time.Second)
+	})
+}
+
 // Output is counted while it is produced, so nothing of it is bounded before the end.
 func TestOutputTokensStayOutstandingUntilClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -76,9 +76,9 @@ func (p *Table) Op(op *store.Op) {
 			op.Amounts[at] = was[k]
 		}
 	}
-	if op.Kind == store.OpAcquire {
+	if op.Kind == store.OpAcquire || op.Kind == store.OpClose {
 		for _, o := range p.others {
-			if o.one {
+			if o.one && op.Kind == store.OpAcquire {
 				op.Amounts[o.place] = 1
 			}
 			for _, k := range o.like {

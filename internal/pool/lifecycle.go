@@ -210,6 +210,8 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 		return
 	}
 	before := p.costs(tk)
+	at := p.place(tk)
+	p.chargeUnstated(tk, amounts)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if actual := amounts[c.limit]; actual >= 0 && actual <= store.MaxAmount && actual != c.Amount {
@@ -225,9 +227,32 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 			}
 		}
 	}
-	if tk.counted {
+	if tk.counted && at.Lane.Shared != 0 { // requests that asked for nothing shared take turns by number
 		after := p.costs(tk)
-		p.queue.Settled(p.place(tk), &before, &after)
+		p.queue.Settled(at, &before, &after)
+	}
+}
+
+// chargeUnstated gives a ticket a charge of zero on each limit that its request used although it asked for nothing of it,
+// so that settling charges the use: the provider has counted it.
+func (p *Pool) chargeUnstated(tk *ticket, amounts *[store.MaxLimits]int64) {
+	var stated uint16
+	for k := range tk.n {
+		stated |= 1 << tk.charges[k].limit
+	}
+	for limit := range p.spec.Limits {
+		if amounts[limit] <= 0 || stated&(1<<limit) != 0 || p.defs[limit].Kind == meter.Concurrency {
+			continue
+		}
+		c := &tk.charges[tk.n]
+		c.inst, c.limit = p.instOf(limit, &tk.who), uint8(limit)
+		c.Amount, c.Mark, c.Mode = 0, p.now, meter.Held
+		in := p.insts.At(c.inst)
+		in.seen = p.age()
+		if p.unscoped[limit].at == nil {
+			in.refs++
+		}
+		tk.n++
 	}
 }
 

@@ -235,6 +235,23 @@ func settling(s *suite) {
 		m.used(0, 40)
 		m.used(1, 60)
 	})
+	perAgent := rolling(100, time.Minute)
+	perAgent.Per = store.PerAgent
+	places := store.Limit{Kind: store.Concurrency, Size: 5}
+	s.test("use that was not asked for is charged", spec(rolling(100, time.Minute), rolling(100, time.Minute), perAgent, places), func(m *member) {
+		id := m.take(want("a", 1))
+		m.answer(id, store.VerdictOK)
+		m.close(id, -1, 100, 100, 3)
+		m.used(0, 1)
+		m.used(1, 100)
+		m.used(3, 0) // a place that was not taken is not in use
+		m.refused(want("b", 1, 1).try(), store.CodeLimit)
+		m.refused(want("a", 1, 0, 1).try(), store.CodeLimit)
+		m.take(want("b", 1, 0, 100))
+		m.pass(61 * time.Second)
+		m.used(1, 0)
+		m.take(want("a", 1, 100, 100))
+	})
 	s.test("an excess counts from the moment it is settled", spec(rolling(100, time.Minute)), func(m *member) {
 		id := m.take(want("a", 60))
 		m.sleep(30 * time.Second)

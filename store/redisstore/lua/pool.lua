@@ -1874,6 +1874,8 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
   return 
  end
  local before = F.pool_Pool_costs(tk)
+ local at = F.pool_Pool_place(tk)
+ F.pool_Pool_chargeUnstated(tk, amounts, amounts_o)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   do
@@ -1892,9 +1894,9 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
    end
   end
  end
- if (tk[30] ~= 0) then
+ if ((tk[30] ~= 0) and (at[3] ~= 0)) then
   local after = F.pool_Pool_costs(tk)
-  F.order_Queue_Settled((F.pool_Pool_place(tk)), before, after)
+  F.order_Queue_Settled(at, before, after)
  end
 end
 F.pool_Pool_strictly = function(tk)
@@ -3563,6 +3565,30 @@ F.meter_Ring_Odd = function(r, d, t)
   r[5], r[6] = min((r[5] + 50), 500), t
  end
  return again
+end
+F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
+ local stated = 0
+ for k = 0, tk[25] - 1 do
+  stated = bor(stated, (1 * 2^(tk[(k)*5+40])))
+ end
+ for limit = 0, cfg[2] - 1 do
+  local t3_ = false
+  repeat
+   if (((amounts[amounts_o+limit+1] <= 0) or (band(stated, ((1 * 2^(limit)))) ~= 0)) or ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3)) then
+    break
+   end
+   local c, c_o = tk, (tk[25])*5+35
+   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit
+   c[c_o+1], c[c_o+2], c[c_o+3] = 0, once[1], 1
+   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+   in_[17] = F.pool_Pool_age()
+   if (unscoped[limit][2] == nil) then
+    in_[16] = (in_[16] + 1)
+   end
+   tk[25] = (tk[25] + 1)
+  until true
+  if t3_ then break end
+ end
 end
 F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
  do
