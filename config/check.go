@@ -188,6 +188,9 @@ var (
 // name checks a name that also stands in paths of URLs.
 func (c *checker) name(path, what, s string) { c.named(c.doc.Fail, path, what, s) }
 
+// IsName reports whether a resource, an agent, a token or the like can have this name.
+func IsName(s string) bool { return nameRE.MatchString(s) }
+
 // key checks a name that is a key.
 func (c *checker) key(path, what, s string) { c.named(c.doc.FailKey, path, what, s) }
 

@@ -156,6 +156,9 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/v1/"):
+			if g.proxy.Stray(w, r) { // it was meant for a provider
+				return
+			}
 			g.api.ServeHTTP(w, r)
 		case r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/page/"):
 			d.show(w, r, g)

@@ -24,6 +24,9 @@ const (
 	maxHeaderBytes = 256 << 10
 )
 
+// ErrOpenToAll is about an address that needs tokens, where none are configured.
+var ErrOpenToAll = errors.New("can be reached from other machines, and there are no tokens: anybody could spend the key")
+
 // Listen opens an address: HOST:PORT, or unix:PATH. One that others can reach needs tokens: guarded tells that
 // there are some.
 func Listen(ctx context.Context, address string, guarded bool) (net.Listener, error) {
@@ -35,7 +38,7 @@ func Listen(ctx context.Context, address string, guarded bool) (net.Listener, er
 		return nil, fmt.Errorf("listen: %q is no HOST:PORT and no unix:PATH", address)
 	}
 	if addr, err := netip.ParseAddr(host); !guarded && !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback()) {
-		return nil, fmt.Errorf("listen: %q can be reached from other machines, and there are no tokens: anybody could spend the key; configure tokens, or listen on 127.0.0.1", address)
+		return nil, fmt.Errorf("listen: %q %w", address, ErrOpenToAll)
 	}
 	var lc net.ListenConfig
 	return lc.Listen(ctx, "tcp", address)

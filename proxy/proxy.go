@@ -8,7 +8,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -209,7 +208,13 @@ func (p *Proxy) find(r *http.Request) (at place, f *refusal) {
 			return at, nil
 		}
 	}
-	return at, refuse(http.StatusNotFound, fmt.Sprintf("there is no resource %.80q here", first), "the first part of the path is one of: "+p.list())
+	agent := ""
+	if at.agent != "" {
+		if agent = "/@" + at.agent; at.class != "" {
+			agent += ":" + at.class
+		}
+	}
+	return at, p.unknown(first, rest, agent)
 }
 
 func (p *Proxy) list() string {

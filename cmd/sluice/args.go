@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice/internal/nearest"
 )
 
 // needs asks for exactly these arguments, by their names.
@@ -29,9 +31,32 @@ func tooMany(cmd *cobra.Command, args []string, most int) error {
 		return nil
 	}
 	if most == 0 && cmd.HasSubCommands() {
-		return fmt.Errorf("%s: there is no command %.80q", cmd.CommandPath(), args[0])
+		return noCommand(cmd, args[0])
 	}
 	return fmt.Errorf("%s: %.80q is one argument too many", cmd.CommandPath(), args[most])
+}
+
+// noCommand says that a command has no such subcommand, and which one may have been meant.
+func noCommand(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	f := &failure{code: exitUsage, message: fmt.Sprintf("%s: there is no command %.80q", cmd.CommandPath(), name), hint: usage(cmd.CommandPath())}
+	if meant := nearest.Name(name, names); meant != "" {
+		f.hint = fmt.Sprintf("did you mean %s %s?", cmd.CommandPath(), meant)
+	}
+	return f
+}
+
+// didYouMean begins a hint with the name that may have been meant, if there is one. The rest follows.
+func didYouMean(name string, names []string, rest string) string {
+	if meant := nearest.Name(name, names); meant != "" {
+		return fmt.Sprintf("did you mean %q? %s", meant, rest)
+	}
+	return rest
 }
 
 // flagTypes is what values of flags have to be.
@@ -40,7 +65,11 @@ var flagTypes = map[string]string{
 }
 
 // explainFlag says what is wrong with a flag in words of the command line.
-func explainFlag(_ *cobra.Command, err error) error {
+func explainFlag(cmd *cobra.Command, err error) error {
+	var none *pflag.NotExistError
+	if errors.As(err, &none) {
+		return noFlag(cmd, none)
+	}
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {
 		return err
@@ -50,4 +79,24 @@ func explainFlag(_ *cobra.Command, err error) error {
 		return err
 	}
 	return fmt.Errorf("--%s %.80q: must be %s", bad.GetFlag().Name, bad.GetValue(), want)
+}
+
+// noFlag says that a command has no such flag, and which one may have been meant.
+func noFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
+	f := &failure{code: exitUsage, message: err.Error(), hint: usage(cmd.CommandPath())}
+	if err.GetSpecifiedShortnames() != "" {
+		return f
+	}
+	f.message = fmt.Sprintf("%s: there is no flag --%.80s", cmd.CommandPath(), err.GetSpecifiedName())
+	var names []string
+	add := func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names = append(names, flag.Name)
+		}
+	}
+	cmd.Flags().VisitAll(add) // parsing has added those of the commands above
+	if meant := nearest.Name(err.GetSpecifiedName(), names); meant != "" {
+		f.hint = "did you mean --" + meant + "?"
+	}
+	return f
 }

@@ -31,3 +31,19 @@ func completeResources(cmd *cobra.Command, args []string, _ string) ([]string, c
 	}
 	return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
 }
+
+// completeClasses completes the name of a class, from the configuration alone.
+func completeClasses(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	f := config.Default()
+	if name := configName(cmd, nil); name != "" {
+		var err error
+		if f, err = config.Load(name); err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	var names []string
+	for _, c := range f.Classes {
+		names = append(names, c.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}

@@ -70,11 +70,11 @@ func newConfigCheck() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := configName(cmd, args)
 			if name == "" {
-				return &failure{code: exitUsage, message: "which file?", hint: "give it as an argument, with --config, or in SLUICE_CONFIG"}
+				return whichFile()
 			}
 			f, err := loadConfig(name)
 			if err != nil {
-				return err
+				return withAllErrors(name, err)
 			}
 			for _, w := range f.Warnings() {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", harmless(w))
@@ -85,10 +85,47 @@ func newConfigCheck() *cobra.Command {
 	}
 }
 
+// whichFile asks for the file to check. One in the working directory is a guess, and only named.
+func whichFile() error {
+	f := &failure{code: exitUsage, message: "which file?", hint: "give it as an argument, with --config, or in SLUICE_CONFIG"}
+	if name := unselected(""); name != "" {
+		f.hint = "there is one here: sluice config check " + name
+	}
+	return f
+}
+
+// errorAt is one error of a file, as JSON. What is not known is null.
+type errorAt struct {
+	File    string `json:"file"`
+	Line    *int   `json:"line"`
+	Column  *int   `json:"column"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// withAllErrors adds every error in a file to the JSON of a failure.
+func withAllErrors(name string, err error) error {
+	f := asFailure(err)
+	list := []errorAt{}
+	for _, e := range f.parse {
+		at := errorAt{File: e.File, Field: e.Field, Message: e.Message, Hint: e.Hint}
+		if e.Line > 0 {
+			at.Line, at.Column = &e.Line, &e.Column
+		}
+		list = append(list, at)
+	}
+	if len(list) == 0 {
+		list = append(list, errorAt{File: name, Message: f.message, Hint: f.hint})
+	}
+	f.extra = map[string]any{"file": name, "ok": false, "errors": list}
+	return f
+}
+
 func printChecked(w io.Writer, name string, f *config.File, asJSON bool) error {
 	resources := slices.Sorted(maps.Keys(f.Resources))
 	if asJSON {
-		return printJSON(w, map[string]any{"file": name, "ok": true, "resources": append([]string{}, resources...), "warnings": append([]string{}, f.Warnings()...)})
+		return printJSON(w, map[string]any{"file": name, "ok": true, "errors": []errorAt{}, "resources": append([]string{}, resources...), "warnings": append([]string{}, f.Warnings()...)})
 	}
 	if len(resources) == 0 {
 		_, err := fmt.Fprintf(w, "%s: ok, with no resource yet\n", name)
@@ -176,8 +213,10 @@ func configFailure(err error) error {
 		return &failure{code: exitConfig, message: err.Error(), hint: "give a YAML file that can be read; docs/configuration.md describes it"}
 	}
 	f := &failure{code: exitConfig, message: bad.Error(), detail: bad.Excerpt, hint: "docs/configuration.md describes every field"}
+	f.parse = config.Errors{bad}
 	var all config.Errors
 	if errors.As(err, &all) {
+		f.parse = all
 		for _, more := range all[1:] {
 			f.detail += "\nerror: " + more.Error() + "\n" + more.Excerpt
 		}

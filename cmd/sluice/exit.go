@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/sluicehq/sluice/config"
 )
 
 // Exit codes, after sysexits. They are part of the command line's contract.
@@ -31,6 +34,9 @@ type failure struct {
 	limit   string    // in the way, if one is
 	retryAt time.Time // when trying again may help; zero if nobody knows
 	chain   []string  // of agents that wait for each other, up to the one that is limited
+
+	parse config.Errors  // everything that is wrong with a file, if that is the failure
+	extra map[string]any // goes beside error in the JSON
 }
 
 func (f *failure) Error() string { return f.message }
@@ -59,7 +65,9 @@ func (f *failure) report(stdout, stderr io.Writer, asJSON bool) {
 	}
 	if asJSON {
 		// If nobody reads it, the exit code still tells.
-		_ = printJSON(stdout, map[string]any{"error": f.json()})
+		out := map[string]any{"error": f.json()}
+		maps.Copy(out, f.extra)
+		_ = printJSON(stdout, out)
 	}
 }
 

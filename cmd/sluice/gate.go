@@ -88,7 +88,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		return nil, err
 	}
 	if len(resources) > 0 {
-		if err := keepOnly(f, resources); err != nil {
+		if err := keepOnly(f, resources, configName(cmd, nil)); err != nil {
 			return nil, err
 		}
 	}
@@ -173,14 +173,14 @@ func (at place) hint() string {
 	return "docs/redis.md describes every part of such a URL"
 }
 
-// keepOnly leaves only the named resources in f.
-func keepOnly(f *config.File, names []string) error {
+// keepOnly leaves only the named resources in f, which comes from the file that was selected, if any.
+func keepOnly(f *config.File, names []string, selected string) error {
 	known := slices.Sorted(maps.Keys(f.Resources))
 	for _, name := range names {
 		if _, ok := f.Resources[name]; !ok {
 			return &failure{
 				code: exitUsage, message: fmt.Sprintf("there is no resource %.80q", name),
-				hint: fmt.Sprintf("known are %s; a configuration file adds others", strings.Join(known, ", ")),
+				hint: didYouMean(name, known, fmt.Sprintf("known are %s; %s", strings.Join(known, ", "), othersHint(selected))),
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func identityOf(cmd *cobra.Command, s *session) (identity, error) {
 	}
 	if id.class != "" && !slices.Contains(classes, id.class) {
 		return id, &failure{
-			code: exitUsage, message: fmt.Sprintf("--class: there is no class %.80q", id.class), hint: "classes are " + strings.Join(classes, ", "),
+			code: exitUsage, message: fmt.Sprintf("--class: there is no class %.80q", id.class), hint: didYouMean(id.class, classes, "classes are "+strings.Join(classes, ", ")),
 		}
 	}
 	inherit(cmd, &id)

@@ -102,7 +102,7 @@ func (f *mockFlags) options(cmd *cobra.Command, provider string) mock.Options {
 func (f *mockFlags) run(cmd *cobra.Command, provider string) error {
 	m, err := mock.New(f.options(cmd, provider))
 	if err != nil {
-		return &failure{code: exitUsage, message: strings.TrimPrefix(err.Error(), mock.ErrOptions.Error()+": "), hint: usage("sluice mock")}
+		return &failure{code: exitUsage, message: strings.TrimPrefix(err.Error(), mock.ErrOptions.Error()+": "), hint: didYouMean(provider, mock.Providers, usage("sluice mock"))}
 	}
 	defer m.Close()
 	// From before it says that it is there: whoever reads that may end it at once.

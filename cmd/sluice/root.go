@@ -37,7 +37,14 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          atMost(0),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var version bool
+	root.Flags().BoolVarP(&version, "version", "v", false, "print what this program was built from")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if version {
+			return printVersion(cmd)
+		}
+		return cmd.Help()
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	root.PersistentFlags().Bool("json", false, "print JSON")
@@ -45,7 +52,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().String("store", "", "`URL` of where state lives: file:, file:PATH, redis://HOST:6379, http://HOST:7979 or mem:; else SLUICE_STORE, else the configured one")
 	root.AddCommand(newAcquire(), newRelease(), newObserve(), newPause(), newResume(), newRepair(), newRun(), newServe(), newDLQ())
 	root.AddCommand(newStatus(), newWhy(), newAgents(), newPool(), newReport(), newRoute(), newDoctor(), newTop())
-	root.AddCommand(newConfig(), newSimulate(), newMock(), newDemo(), newVersion())
+	root.AddCommand(newConfig(), newToken(), newSimulate(), newMock(), newDemo(), newVersion())
 	return root
 }
 

@@ -95,7 +95,10 @@ func routed(cmd *cobra.Command, task string) ([]string, error) {
 	if !ok {
 		bad := &failure{code: exitUsage, message: fmt.Sprintf("there is no route for tasks called %.80q", task)}
 		if bad.hint = "routes: in the configuration names the models for each kind of task"; len(f.Routes) > 0 {
-			bad.hint = "there are routes for " + strings.Join(slices.Sorted(maps.Keys(f.Routes)), ", ")
+			known := slices.Sorted(maps.Keys(f.Routes))
+			bad.hint = didYouMean(task, known, "there are routes for "+strings.Join(known, ", "))
+		} else if name := unselected(configName(cmd, nil)); name != "" {
+			bad.hint += "; " + selectHint(name)
 		}
 		return nil, bad
 	}

@@ -176,7 +176,7 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 			for _, l := range listeners {
 				_ = l.Close()
 			}
-			return &failure{code: exitUnavailable, message: err.Error(), hint: "--listen HOST:PORT names another address; port 0 takes any that is free"}
+			return listenFailure(err)
 		}
 		if cert != nil {
 			l = cert.Secure(l)
@@ -184,6 +184,9 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 		listeners = append(listeners, l)
 	}
 	warnInTheClear(listeners, cmd.ErrOrStderr())
+	if name := unselected(configName(cmd, nil)); name != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", harmless(selectHint(name)))
+	}
 	defer s.reloadOnSignal(stop, d)() // from when on it says that it is there
 	if err := s.announce(cmd, d, listeners); err != nil {
 		return err
@@ -209,6 +212,16 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 		return &failure{code: exitUnavailable, message: err.Error()}
 	}
 	return nil
+}
+
+// listenFailure says why an address cannot be listened on, and what to do.
+func listenFailure(err error) error {
+	f := &failure{code: exitUnavailable, message: err.Error(), hint: "--listen HOST:PORT names another address; port 0 takes any that is free"}
+	if errors.Is(err, daemon.ErrOpenToAll) {
+		f.hint = "listen on 127.0.0.1, or let only bearers of a token in: sluice token new NAME prints one, and its line for the configuration:\n" +
+			"  tokens:\n    - {name: NAME, class: p2, hash: SHA-256 of the token}"
+	}
+	return f
 }
 
 // announce says where the gate is, for people and for scripts that wait for it.

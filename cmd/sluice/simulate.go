@@ -113,7 +113,7 @@ func loadScenario(arg string) (*sim.Scenario, error) {
 		sc, err := sim.Load(arg)
 		var unknown *sim.UnknownScenario
 		if errors.As(err, &unknown) {
-			return nil, &failure{code: exitUsage, message: err.Error(), hint: "known are " + strings.Join(unknown.Known, ", ") + "; a file's name ends in .yaml"}
+			return nil, &failure{code: exitUsage, message: err.Error(), hint: didYouMean(arg, unknown.Known, "known are "+strings.Join(unknown.Known, ", ")+"; a file's name ends in .yaml")}
 		}
 		return sc, err
 	}

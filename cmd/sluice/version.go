@@ -20,19 +20,21 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print what this program was built from",
 		Args:  atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := buildVersion(debug.ReadBuildInfo())
-			if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-				return written(printJSON(cmd.OutOrStdout(), v))
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "sluice %s", v.Version)
-			if v.Revision != "" {
-				fmt.Fprintf(cmd.OutOrStdout(), " (%.12s)", v.Revision)
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), " %s\n", v.Go)
-			return written(err)
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
 	}
+}
+
+func printVersion(cmd *cobra.Command) error {
+	v := buildVersion(debug.ReadBuildInfo())
+	if asJSON(cmd) {
+		return written(printJSON(cmd.OutOrStdout(), v))
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "sluice %s", v.Version)
+	if v.Revision != "" {
+		fmt.Fprintf(cmd.OutOrStdout(), " (%.12s)", v.Revision)
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), " %s\n", v.Go)
+	return written(err)
 }
 
 func buildVersion(info *debug.BuildInfo, ok bool) versionJSON {

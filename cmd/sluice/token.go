@@ -1,0 +1,130 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+)
+
+func newToken() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make tokens that let programs send through the gate",
+		Long: "Where the configuration has tokens, only their bearers get through the proxy and the API. A token\n" +
+			"says which agent its bearer is, if it names one, and the highest class that the bearer may ask for.",
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTokenNew())
+	return cmd
+}
+
+// tokenJSON is a new token. Only its hash is ever stored.
+type tokenJSON struct {
+	Token string `json:"token"`
+	Hash  string `json:"hash"`
+	Name  string `json:"name"`
+	Class string `json:"class"`
+	Agent string `json:"agent"`
+	Line  string `json:"line"` // for the list tokens of the configuration
+}
+
+func newTokenNew() *cobra.Command {
+	var class, agent string
+	cmd := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Print a new token, and its line for the configuration",
+		Long: "New makes a random token and prints it once, with the line for tokens: in the configuration. The\n" +
+			"line holds the token's SHA-256; Sluice stores the token nowhere. Give the token to the program as\n" +
+			"its API key, in the header X-Sluice-Token, or as SLUICE_TOKEN.",
+		Example: "  sluice token new ci --class p2\n" +
+			"  sluice token new nightly --class p1 --agent indexer --json",
+		Args: needs("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := makeToken(cmd, args[0], class, agent)
+			if err != nil {
+				return err
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), t))
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "token: %s\n\nThis is the only time that it is shown. Add to the configuration:\n\ntokens:\n  %s\n\n"+
+				"Bearers send it as their API key, as the header X-Sluice-Token, or set SLUICE_TOKEN.\n", t.Token, t.Line)
+			return written(err)
+		},
+	}
+	cmd.Flags().StringVar(&class, "class", "", "highest `CLASS` that its bearer may ask for; else the lowest there is")
+	cmd.Flags().StringVar(&agent, "agent", "", "agent that its bearer is, `NAME`; else the bearer says")
+	_ = cmd.RegisterFlagCompletionFunc("class", completeClasses) // it fails only for a flag that is not there
+	return cmd
+}
+
+// makeToken makes a token that the configuration of the command line can take.
+func makeToken(cmd *cobra.Command, name, class, agent string) (tokenJSON, error) {
+	f := config.Default()
+	if file := configName(cmd, nil); file != "" {
+		var err error
+		if f, err = loadConfig(file); err != nil {
+			return tokenJSON{}, err
+		}
+	}
+	for what, n := range map[string]string{"NAME": name, "--agent": agent} {
+		if !config.IsName(n) && (n != "" || what == "NAME" || cmd.Flags().Changed("agent")) {
+			return tokenJSON{}, &failure{
+				code: exitUsage, message: fmt.Sprintf("%s: %.80q is not a name", what, n), hint: "a name is 1 to 64 letters, digits, and any of . _ @ + -, a letter or digit first",
+			}
+		}
+	}
+	var classes []string
+	for _, c := range f.Classes {
+		classes = append(classes, c.Name)
+	}
+	switch {
+	case class == "":
+		class = classes[len(classes)-1]
+	case !slices.Contains(classes, class):
+		return tokenJSON{}, &failure{
+			code: exitUsage, message: fmt.Sprintf("--class: there is no class %.80q", class), hint: didYouMean(class, classes, "classes are "+strings.Join(classes, ", ")),
+		}
+	}
+	if slices.ContainsFunc(f.Tokens, func(t config.Token) bool { return t.Name == name }) {
+		return tokenJSON{}, &failure{code: exitUsage, message: fmt.Sprintf("there is a token called %.80q already", name), hint: "give another name, or remove the old line first"}
+	}
+	t := tokenJSON{Name: name, Class: class, Agent: agent}
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // it never fails
+	t.Token = "sluice_" + base64.RawURLEncoding.EncodeToString(random)
+	sum := sha256.Sum256([]byte(t.Token))
+	t.Hash = hex.EncodeToString(sum[:])
+	t.Line = fmt.Sprintf("- {name: %s, class: %s, ", yamlWord(name), yamlWord(class))
+	if agent != "" {
+		t.Line += "agent: " + yamlWord(agent) + ", "
+	}
+	t.Line += "hash: " + t.Hash + "}"
+	return t, nil
+}
+
+// plainWord is text that means itself in YAML.
+var plainWord = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
+
+// yamlWord is a name as one value of YAML.
+func yamlWord(text string) string {
+	switch text {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return strconv.Quote(text)
+	}
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return strconv.Quote(text)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// usualNames are what configurations are called.
+var usualNames = []string{"sluice.yaml", "sluice.yml", ".sluice.yaml", ".sluice.yml"}
+
+// unselected returns the configuration in the working directory if none was selected, and the empty string otherwise. It is never
+// read: a repository that somebody cloned must not decide where keys are sent.
+func unselected(selected string) string {
+	if selected != "" {
+		return ""
+	}
+	i := slices.IndexFunc(usualNames, func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.Mode().IsRegular()
+	})
+	if i < 0 {
+		return ""
+	}
+	return usualNames[i]
+}
+
+// selectHint says how to select the file of the working directory.
+func selectHint(name string) string {
+	path := name
+	if dir, err := os.Getwd(); err == nil {
+		path = filepath.Join(dir, name)
+	}
+	return name + " in this directory is not read unless you select it: --config " + name + ", or export SLUICE_CONFIG=" + shellQuote(path)
+}
+
+// othersHint says how to have resources that are not built in.
+func othersHint(selected string) string {
+	if name := unselected(selected); name != "" {
+		return selectHint(name)
+	}
+	return "a configuration file adds others"
+}
+
+// shellQuote is text as one word of a shell's command line.
+func shellQuote(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
