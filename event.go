@@ -72,4 +72,7 @@ type Event struct {
 
 	Count int64  `json:"count,omitempty"` // of events that were dropped; of requests that were let go without the store
 	Error string `json:"error,omitempty"` // why a lease, or the store, was lost
+
+	// Process tells the lines of one process in the event log from those of another. Only the log has it.
+	Process string `json:"process,omitempty"`
 }

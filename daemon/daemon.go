@@ -23,6 +23,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/storeapi"
 	"github.com/sluicehq/sluice/dashboard"
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
@@ -50,6 +51,8 @@ type Options struct {
 	Metrics http.Handler
 	// Events are told to those who listen at /v1/events. Nil means nobody tells any.
 	Events *api.Hub
+	// History is what happened, minute by minute, for /v1/history. Nil means that nothing is known.
+	History *history.Book
 	// Report is what was sent through a gate since a moment. Nil means what the gate remembers.
 	Report func(ctx context.Context, gate *sluice.Gate, since time.Time) (any, error)
 	// Store is lent to gates in other processes, under /v1/store. Nil means that it is not.

@@ -49,6 +49,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	}
 	ao := api.Options{
 		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Backoff: backoff, Identify: g.identify, Events: d.events, Refused: d.refuse,
+		History: d.options.History, Config: f.Public,
 		Report: func(ctx context.Context, since time.Time) (any, error) { return d.options.Report(ctx, gate, since) },
 	}
 	if before != nil {

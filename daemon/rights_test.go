@@ -67,6 +67,9 @@ var rights = []right{
 	{does: "read a pool", route: "GET /v1/pool/{name}", path: "/v1/pool/api", open: 200, top: 200, low: 200, bob: 200},
 	{does: "ask why requests wait", route: "GET /v1/why", open: 200, top: 200, low: 200, bob: 200},
 	{does: "read the report", route: "GET /v1/report", open: 200, top: 200, low: 200, bob: 200},
+	{does: "read the history", route: "GET /v1/history", open: 200, top: 200, low: 200, bob: 200},
+	{does: "read the last requests", route: "GET /v1/recent", open: 200, top: 200, low: 200, bob: 200},
+	{does: "read the configuration, without secrets", route: "GET /v1/config", open: 200, top: 200, low: 200, bob: 200},
 	{does: "read its own rights", route: "GET /v1/me", open: 200, top: 200, low: 200, bob: 200},
 	{does: "follow events", route: "GET /v1/events", open: 200, top: 200, low: 200, bob: 200},
 	{does: "read metrics", route: "GET /metrics", open: 404, top: 404, low: 404, bob: 404},                         // the test's daemon has none

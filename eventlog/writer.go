@@ -15,7 +15,8 @@ const (
 
 // Writer appends events to the log of a directory. All methods are safe for concurrent use.
 type Writer struct {
-	files *files
+	files   *files
+	process string
 
 	mu      sync.Mutex
 	queue   chan sluice.Event // made with the first event
@@ -28,7 +29,12 @@ type Writer struct {
 // Open returns a writer on the log of a directory. Nothing is made before the first event.
 func Open(dir string) *Writer { return newWriter(newFiles(dir)) }
 
-func newWriter(f *files) *Writer { return &Writer{files: f, done: make(chan struct{})} }
+func newWriter(f *files) *Writer {
+	return &Writer{files: f, process: newProcess(), done: make(chan struct{})}
+}
+
+// Process is what the lines of this writer have as their process: a random word.
+func (w *Writer) Process() string { return w.process }
 
 // Add queues an event. It never blocks: if the disk does not keep up, the event is dropped and
 // counted.
@@ -102,6 +108,7 @@ func (w *Writer) run(queue <-chan sluice.Event) {
 
 // write writes one event, or counts it as lost.
 func (w *Writer) write(e sluice.Event) bool {
+	e.Process = w.process
 	text := line(e)
 	err := errTooLong
 	if text != nil {

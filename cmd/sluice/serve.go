@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,8 +26,10 @@ import (
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/metrics"
 	"github.com/sluicehq/sluice/internal/statedir"
+	"github.com/sluicehq/sluice/sluicehttp"
 )
 
 // defaultListen is where the daemon listens if nobody says.
@@ -74,16 +77,23 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 			return err
 		}
 		var d *daemon.Daemon
+		var past atomic.Pointer[history.Book] // the session says where its files go
 		hub := api.NewHub()
 		figures := metrics.New(metrics.Options{Estimates: func() estimate.Miss { return d.Estimates() }})
 		s, err := newSession(cmd, nil, sluice.Config{Events: func(e sluice.Event) {
 			hub.Add(e)
 			figures.Event(e)
+			if b := past.Load(); b != nil {
+				b.Event(e)
+			}
 		}}, figures.Store)
 		if err != nil {
 			return err
 		}
 		defer s.closing(&err)
+		book := s.history()
+		past.Store(book)
+		defer func() { _ = book.Close() }() // what it could not write it has said
 		fixed := fixedBy{listen: len(listen) > 0, tls: secure.given}
 		if len(listen) == 0 && s.file.Listen != "" {
 			listen = []string{s.file.Listen}
@@ -93,12 +103,15 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		}
 		fixed.addresses = listen
 		d, err = s.daemon(&daemon.Options{
-			Hosts: hosts, Events: hub, Log: logTo(cmd.ErrOrStderr(), verbose), Metrics: figures.Handler(), Done: figures.Done, Reloading: s.reloading(cmd, fixed, figures.SetGate),
+			Hosts: hosts, Events: hub, Log: logTo(cmd.ErrOrStderr(), verbose), Metrics: figures.Handler(), History: book,
+			Done:      func(x sluicehttp.Exchange) { figures.Done(x); book.Done(x) },
+			Reloading: s.reloading(cmd, fixed, func(g *sluice.Gate) { figures.SetGate(g); book.SetGate(g) }),
 		})
 		if err != nil {
 			return err
 		}
 		figures.SetGate(s.gate)
+		book.SetGate(s.gate)
 		cert, err := secure.load(s.file, logTo(cmd.ErrOrStderr(), verbose), cmd.ErrOrStderr())
 		if err != nil {
 			return err
@@ -111,6 +124,17 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		return s.serve(cmd, d, listen, cert, time.Duration(drain))
 	}
 	return cmd
+}
+
+// history opens the record of what happens, by minute: in the state directory, or in memory where the store is.
+func (s *session) history() *history.Book {
+	o := history.Options{Failed: func(err error) {
+		fmt.Fprintf(s.stderr, "warning: the history is not kept: %s\n", harmless(err.Error()))
+	}}
+	if s.store != "mem:" {
+		o.Dir, o.Log, o.Process = s.dir, s.dir, s.log.Process()
+	}
+	return history.Open(o)
 }
 
 func logTo(w io.Writer, verbose bool) *slog.Logger {

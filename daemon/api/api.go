@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
@@ -54,6 +55,10 @@ type Options struct {
 	Report func(ctx context.Context, since time.Time) (any, error)
 	// Events are told to those who listen.
 	Events *Hub
+	// History is what happened before. Nil means that nothing is known.
+	History *history.Book
+	// Config is the configuration in effect, as YAML without secrets. Nil means that it is not shown.
+	Config func() ([]byte, error)
 	// After is the API that this one takes the place of: whose tickets are whose it knows from there. Nil means none.
 	After *API
 	// Refused answers with a problem. Nil means that the problem does.
@@ -100,6 +105,9 @@ func New(o Options) *API {
 	handle("GET /v1/pool/{name}", a.pool)
 	handle("GET /v1/why", a.why)
 	handle("GET /v1/report", a.report)
+	handle("GET /v1/history", a.history)
+	handle("GET /v1/recent", a.recent)
+	handle("GET /v1/config", a.config)
 	handle("GET /v1/me", a.me)
 	handle("GET /v1/events", a.events)
 	handle("/v1/", func(c *call) error {

@@ -1,0 +1,83 @@
+package history
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Bounds of events: so many of a kind at once, then one a minute. What is left out is counted.
+const (
+	burstEvents = 60
+	maxKinds    = 64
+	keptEvents  = 4096 // where there are no files, and waiting to be written
+)
+
+// alarms decides which events are kept, so that a flood of one kind leaves room for the others.
+type alarms struct {
+	kinds   map[string]*allowance
+	pending []sluice.Event // to be written
+	kept    []sluice.Event // where there are no files, oldest first
+}
+
+type allowance struct {
+	left float64
+	at   time.Time
+	lost int64
+}
+
+// admit reports that an event is to be kept.
+func (a *alarms) admit(e *sluice.Event, now time.Time) bool {
+	kind := short(e.Kind)
+	if a.kinds == nil {
+		a.kinds = map[string]*allowance{}
+	}
+	k := a.kinds[kind]
+	if k == nil {
+		if len(a.kinds) >= maxKinds {
+			return false
+		}
+		k = &allowance{left: burstEvents, at: now}
+		a.kinds[kind] = k
+	}
+	if passed := now.Sub(k.at).Minutes(); passed > 0 {
+		k.left, k.at = min(burstEvents, k.left+passed), now
+	}
+	if k.left < 1 {
+		k.lost++
+		return false
+	}
+	k.left--
+	return true
+}
+
+// lost tells how many events of each kind were left out since it was asked last.
+func (a *alarms) lost(now time.Time) (list []sluice.Event) {
+	for kind, k := range a.kinds {
+		if k.lost > 0 {
+			list = append(list, sluice.Event{Time: now.UTC(), Kind: sluice.EventDropped, Reason: kind, Count: k.lost})
+			k.lost = 0
+		}
+	}
+	slices.SortFunc(list, func(x, y sluice.Event) int { return compareText(x.Reason, y.Reason) })
+	return list
+}
+
+// keep keeps an event in memory.
+func (a *alarms) keep(list *[]sluice.Event, e sluice.Event) {
+	*list = append(*list, e)
+	if len(*list) > keptEvents {
+		*list = slices.Delete(*list, 0, len(*list)-keptEvents)
+	}
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,286 @@
+package history
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// notable reports an event that is kept. Those that come with every request are only counted.
+func notable(kind string) bool {
+	switch kind {
+	case sluice.EventSend, sluice.EventCancel, sluice.EventAnswer, sluice.EventUsage, sluice.EventWouldWait:
+		return false
+	}
+	return true
+}
+
+// count adds an event to the figures.
+func (b *Book) count(e *sluice.Event, now time.Time) {
+	switch e.Kind {
+	case sluice.EventSend:
+		b.sent(e, now)
+	case sluice.EventCancel:
+		b.unsent(e)
+	case sluice.EventAnswer:
+		b.answered(e, now)
+	case sluice.EventUsage:
+		b.used(e, now)
+	case sluice.EventThrottled:
+		who := b.who(e)
+		b.each(who, now, func(f *Figures) { f.Throttled++ })
+		b.live.of(ofResource, who.resource, now).throttled.add(now)
+	case sluice.EventRefused:
+		b.each(b.who(e), now, func(f *Figures) { f.Refused++ })
+	}
+}
+
+// who is whom an event is about. What is told of a ticket later may say only its id.
+func (b *Book) who(e *sluice.Event) who {
+	w := who{resource: short(e.Resource), agent: short(e.Agent), model: short(e.Model), class: short(e.Class)}
+	if e.Requested != "" {
+		w.model = short(e.Requested)
+	}
+	if t := b.tickets.get(e.Ticket); t != nil {
+		w = t.who
+	}
+	return w
+}
+
+type who struct{ resource, agent, model, class string }
+
+// each changes the figures of all rows that a request belongs to.
+func (b *Book) each(w who, now time.Time, change func(*Figures)) {
+	b.turn(minuteOf(now))
+	if w.resource != "" {
+		change(&b.now.row(key{resource: w.resource}).Figures)
+		if w.model != "" {
+			change(&b.now.row(key{resource: w.resource, model: w.model}).Figures)
+		}
+	}
+	if w.agent != "" {
+		change(&b.now.row(key{agent: w.agent}).Figures)
+	}
+}
+
+func (b *Book) sent(e *sluice.Event, now time.Time) {
+	w := b.who(e)
+	micros := max(e.Units[sluice.USD], 0)
+	b.each(w, now, func(f *Figures) {
+		f.Sends++
+		if e.Retry {
+			f.Retries++
+		}
+		if e.WaitedMS > 0 {
+			f.Waits++
+			f.WaitedMS += e.WaitedMS
+		}
+		f.Micros += micros
+		f.Guessed += micros
+	})
+	b.now.row(key{resource: w.resource}).class(w.class, 1)
+	b.other.note(key{resource: w.resource}, minuteOf(now))
+	b.live.of(ofResource, w.resource, now).sends.add(now)
+	if w.agent != "" {
+		b.other.note(key{agent: w.agent}, minuteOf(now))
+		b.live.of(ofAgent, w.agent, now).sends.add(now)
+	}
+	at := now
+	if !e.Time.IsZero() {
+		at = e.Time // those of other processes are heard of a moment later
+	}
+	t := &ticket{who: w, sent: at, micros: micros, unpriced: e.Unpriced}
+	t.shown = b.recent.begin(Request{
+		Time: at.UTC(), Resource: w.resource, Agent: w.agent, Class: w.class, Model: w.model, WaitedMS: e.WaitedMS, Retry: e.Retry,
+		Micros: micros, Guessed: micros > 0, State: Running,
+	})
+	b.tickets.put(e.Ticket, t)
+}
+
+// unsent takes back a send that did not happen.
+func (b *Book) unsent(e *sluice.Event) {
+	t := b.tickets.get(e.Ticket)
+	if t == nil {
+		return
+	}
+	keys := []key{{resource: t.resource}, {agent: t.agent}}
+	if t.model != "" {
+		keys = append(keys, key{resource: t.resource, model: t.model})
+	}
+	for _, k := range keys {
+		if r := b.now.rows[k.kind()][k]; r != nil && r.Sends > 0 { // it may have been in the minute before
+			r.Sends--
+			r.Micros -= t.micros
+			r.Guessed -= t.micros
+			if r.classes[t.class] > 0 {
+				r.classes[t.class]--
+			}
+		}
+	}
+	b.recent.change(t.shown, func(q *Request) { q.State, q.Micros, q.Guessed = Unsent, 0, false })
+	b.tickets.drop(e.Ticket)
+}
+
+// failed reports an answer that counts as an error.
+func failed(e *sluice.Event) bool {
+	switch e.Verdict {
+	case sluice.VerdictThrottled.String(), sluice.VerdictExhausted.String():
+		return false // counted as throttled
+	case sluice.VerdictOverloaded.String(), sluice.VerdictError.String(), sluice.VerdictBilling.String():
+		return true
+	}
+	return e.Status >= 400 && e.Status != 429
+}
+
+func (b *Book) answered(e *sluice.Event, now time.Time) {
+	w, t := b.who(e), b.tickets.get(e.Ticket)
+	bad := failed(e)
+	took, known := time.Duration(0), t != nil && !t.answered
+	if known {
+		took, t.answered, t.counted = max(0, now.Sub(t.sent)), true, bad
+		if !e.Time.IsZero() {
+			took = max(0, e.Time.Sub(t.sent))
+		}
+	}
+	b.each(w, now, func(f *Figures) {
+		if bad {
+			f.Errors++
+		}
+		if known {
+			f.Answers++
+			f.LatencyMS += took.Milliseconds()
+			f.Slow[bucketOf(took)]++
+		}
+	})
+	if bad {
+		b.live.of(ofResource, w.resource, now).errors.add(now)
+	}
+	if t == nil {
+		b.spend(w, e, nil, now)
+		return
+	}
+	b.recent.change(t.shown, func(q *Request) {
+		q.Status, q.Verdict, q.TookMS, q.State = e.Status, e.Verdict, took.Milliseconds(), Done
+		if bad {
+			q.State = Failed
+		} else if e.Verdict == sluice.VerdictThrottled.String() || e.Verdict == sluice.VerdictExhausted.String() {
+			q.State = Throttled
+		}
+	})
+}
+
+func (b *Book) used(e *sluice.Event, now time.Time) {
+	t := b.tickets.get(e.Ticket)
+	if t == nil || t.settled {
+		return // nobody knows whose it is, or it was told before
+	}
+	t.settled = true
+	b.spend(t.who, e, t, now)
+}
+
+// spend counts tokens and dollars that were told. The estimate of the send is taken back.
+func (b *Book) spend(w who, e *sluice.Event, t *ticket, now time.Time) {
+	in, out, any := max(e.Units["input_tokens"], 0), max(e.Units[sluice.OutputTokens], 0), int64(0)
+	if in == 0 && out == 0 {
+		any = max(e.Units["tokens"], 0)
+	}
+	micros, told := e.Units[sluice.USD]
+	guessed, before, wasGuess := int64(0), int64(0), int64(0)
+	if t != nil {
+		before, wasGuess = t.micros, t.micros
+		if !told {
+			micros = t.micros
+		}
+		if t.unpriced || !told {
+			guessed = micros
+		}
+	}
+	if micros = max(micros, 0); in+out+any == 0 && micros == before && guessed == wasGuess {
+		return
+	}
+	b.each(w, now, func(f *Figures) {
+		f.Input += in
+		f.Output += out
+		f.Tokens += any
+		f.Micros += micros - before
+		f.Guessed += guessed - wasGuess
+	})
+	if t != nil {
+		b.recent.change(t.shown, func(q *Request) {
+			q.Input, q.Output, q.Micros, q.Guessed = in, out+any, micros, guessed > 0
+		})
+	}
+}
+
+// Done adds what the proxy knows of a request that is over: how long it took to the end, and that there was no answer.
+func (b *Book) Done(x sluicehttp.Exchange) {
+	if x.Ticket == "" {
+		return
+	}
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.tickets.get(x.Ticket)
+	if t == nil {
+		return
+	}
+	lost := x.Status == 0 && !x.Aborted && !t.answered && !t.counted
+	if lost {
+		t.counted = true
+		b.each(t.who, now, func(f *Figures) { f.Errors++ })
+		b.live.of(ofResource, t.resource, now).errors.add(now)
+	}
+	b.recent.change(t.shown, func(q *Request) {
+		q.TookMS = x.Took.Milliseconds()
+		switch {
+		case lost:
+			q.State = Failed
+		case x.Aborted:
+			q.State = Left
+		}
+	})
+}
+
+// ticket is what is remembered of a send until it is over.
+type ticket struct {
+	who
+	sent                        time.Time
+	micros                      int64
+	shown                       uint64 // in recent
+	unpriced, answered, settled bool
+	counted                     bool // as an error
+}
+
+// tickets remembers sends by ticket; the oldest are forgotten first.
+type tickets struct {
+	all  map[string]*ticket
+	line []string
+	next int
+}
+
+func (t *tickets) get(id string) *ticket {
+	if id == "" {
+		return nil
+	}
+	return t.all[id]
+}
+
+func (t *tickets) drop(id string) { delete(t.all, id) }
+
+func (t *tickets) put(id string, k *ticket) {
+	if id == "" || len(id) > maxName {
+		return
+	}
+	if t.all == nil {
+		t.all = map[string]*ticket{}
+	}
+	if len(t.line) < maxTickets {
+		t.line = append(t.line, id)
+	} else {
+		delete(t.all, t.line[t.next])
+		t.line[t.next] = id
+		t.next = (t.next + 1) % maxTickets
+	}
+	t.all[id] = k
+}

@@ -1,0 +1,269 @@
+// Package history keeps what a daemon has seen, minute by minute, for a week: figures by resource, model and agent, the events worth
+// keeping, and the last requests. Nothing in it is a key or a body.
+//
+// Memory and files are bounded whatever callers are named. docs/history.md has the bounds and the format.
+package history
+
+import (
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/internal/statedir"
+)
+
+// Other is the name that figures are counted under when there is no room for their own.
+const Other = "(other)"
+
+// Bounds of what is kept.
+const (
+	// Days is for how many days files are kept besides today's.
+	Days = 7
+	// MaxMinute is how many bytes the figures of one minute take in a file.
+	MaxMinute = 16 << 10
+	// MaxEventsDay is how many bytes the events of one day take in a file.
+	MaxEventsDay = 4 << 20
+
+	maxResources = 256  // names in one minute
+	maxModels    = 512  // resource and model, in one minute
+	maxAgents    = 2048 // names in one minute
+	maxClasses   = 16
+	maxName      = 128     // bytes of a name
+	maxTickets   = 1 << 15 // open tickets that are remembered
+	maxMemory    = 24 * 60 // minutes that are kept where there are no files
+)
+
+// Options describe a history.
+type Options struct {
+	// Dir is the state directory; files go into its directory "history". Empty means that nothing outlives the process.
+	Dir string
+	// Log is the directory of the machine's event log, in which other processes write what they do; Process is what this one signs
+	// its lines with, because it tells its own events itself. An empty Log means that nobody else is listened to.
+	Log, Process string
+	// Failed is told what could not be written, the first time and then once an hour. Nil means nobody is.
+	Failed func(error)
+}
+
+// Book is a history. It is safe for concurrent use. Close writes the last minute.
+type Book struct {
+	failed func(error)
+
+	mu      sync.Mutex
+	now     *minute   // that is being counted
+	over    []*minute // to be written
+	live    live
+	tickets tickets
+	recent  recent
+	kept    []*minute // where there are no files, oldest first
+	alarms  alarms
+	told    time.Time // when the last failure was
+
+	files *files // nil: there are none
+	gate  atomic.Pointer[sluice.Gate]
+	tail  *eventlog.Tail // nil: nobody else is listened to
+	other elsewhere
+	write sync.Mutex
+	wake  chan struct{} // events are to be written
+	stop  chan struct{}
+	done  chan struct{}
+	look  lookup
+}
+
+// Open starts a history. Files that cannot be used are no reason to fail: then only Failed is told.
+func Open(o Options) *Book {
+	b := &Book{failed: o.Failed, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	if b.failed == nil {
+		b.failed = func(error) {}
+	}
+	b.now = newMinute(minuteOf(time.Now()))
+	if o.Dir != "" {
+		f, err := openFiles(filepath.Join(o.Dir, "history"))
+		if err != nil {
+			b.failed(err)
+		}
+		b.files = f
+	}
+	if o.Log != "" {
+		b.tail = eventlog.Follow(o.Log, o.Process)
+	}
+	go b.run()
+	return b
+}
+
+// listenEvery is how often the log of other processes is read, and askAfter how long after a minute the store is asked what others
+// sent in it.
+const (
+	listenEvery = time.Second
+	askAfter    = 5 * time.Second
+)
+
+// run ends minutes when their time is over, listens to other processes, and writes events.
+func (b *Book) run() {
+	defer close(b.done)
+	asked := minuteOf(time.Now())
+	for {
+		timer := time.NewTimer(b.next(time.Now()))
+		select {
+		case now := <-timer.C:
+			if b.tail != nil {
+				b.tail.Read(b.Event)
+			}
+			b.flush(now)
+			if at := minuteOf(now.Add(-askAfter)); at > asked {
+				asked = at
+				b.ask(at - 1)
+			}
+		case <-b.wake:
+			b.writeEvents()
+		case <-b.stop:
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// next is how long there is nothing to do.
+func (b *Book) next(now time.Time) time.Duration {
+	if b.tail != nil {
+		return listenEvery
+	}
+	into := now.Sub(now.Truncate(time.Minute))
+	if into < askAfter {
+		return askAfter - into
+	}
+	return time.Minute - into
+}
+
+// Close writes what was counted and ends the book.
+func (b *Book) Close() error {
+	close(b.stop)
+	<-b.done
+	if b.tail != nil {
+		b.tail.Read(b.Event)
+		b.tail.Close()
+	}
+	b.flush(time.Time{})
+	if b.files == nil {
+		return nil
+	}
+	return b.files.close()
+}
+
+// turn begins a minute, if it is another one than that which is counted.
+func (b *Book) turn(at int64) {
+	if at == b.now.at {
+		return
+	}
+	if !b.now.empty() {
+		b.over = append(b.over, b.now)
+	}
+	b.now = newMinute(at)
+}
+
+// flush writes the minutes that are over. The zero time means that the last one is too.
+func (b *Book) flush(now time.Time) {
+	b.write.Lock()
+	defer b.write.Unlock()
+	b.mu.Lock()
+	if now.IsZero() {
+		b.turn(-1)
+		now = time.Now()
+	}
+	b.turn(minuteOf(now))
+	over := b.over
+	b.over = nil
+	if len(over) > 0 {
+		for _, e := range b.alarms.lost(now) {
+			b.keep(e)
+		}
+	}
+	if b.files == nil {
+		b.kept = append(b.kept, over...)
+		b.kept = b.kept[max(0, len(b.kept)-maxMemory):]
+	}
+	b.mu.Unlock()
+	if b.files == nil {
+		return
+	}
+	for _, m := range over {
+		b.report(b.files.add(m))
+	}
+	b.writePending()
+}
+
+// writeEvents writes the events that are kept.
+func (b *Book) writeEvents() {
+	b.write.Lock()
+	defer b.write.Unlock()
+	b.writePending()
+}
+
+func (b *Book) writePending() {
+	b.mu.Lock()
+	events := b.alarms.pending
+	b.alarms.pending = nil
+	b.mu.Unlock()
+	for i := range events {
+		b.report(b.files.event(&events[i]))
+	}
+}
+
+// keep keeps an event: in a file, soon, or in memory where there is none.
+func (b *Book) keep(e sluice.Event) {
+	if b.files == nil {
+		b.alarms.keep(&b.alarms.kept, e)
+		return
+	}
+	b.alarms.keep(&b.alarms.pending, e)
+	select {
+	case b.wake <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// report tells what could not be written, at most once an hour.
+func (b *Book) report(err error) {
+	if err == nil {
+		return
+	}
+	b.mu.Lock()
+	again := b.told.IsZero() || time.Since(b.told) > time.Hour
+	if again {
+		b.told = time.Now()
+	}
+	b.mu.Unlock()
+	if again {
+		b.failed(err)
+	}
+}
+
+// Event counts what happened at a gate. It does not block.
+func (b *Book) Event(e sluice.Event) {
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.count(&e, now)
+	if notable(e.Kind) && b.alarms.admit(&e, now) {
+		b.keep(e)
+	}
+}
+
+func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
+
+func timeOf(minute int64) time.Time { return time.Unix(minute*60, 0).UTC() }
+
+// openDir makes the directory of the files, for its user alone.
+func openDir(dir string) error {
+	if err := statedir.MakeInside(dir); err != nil {
+		return err
+	}
+	if err := statedir.Check(dir); err != nil {
+		return &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return nil
+}
