@@ -1,31 +1,37 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
 
 // Bar is a figure that Sluice is meant to keep.
 type Bar struct {
-	What  string   `json:"what"`
-	Got   float64  `json:"got"`
-	Least float64  `json:"least,omitempty"`
-	Most  *float64 `json:"most,omitempty"` // nil: the more the better
-	Pass  bool     `json:"pass"`
+	What    string   `json:"name"`
+	Got     float64  `json:"measured"`
+	Allowed string   `json:"allowed"` // in words: ">= 2", "<= 1.5", "0.999 .. 1"
+	Pass    bool     `json:"kept"`
+	Least   float64  `json:"least,omitempty"`
+	Most    *float64 `json:"most,omitempty"` // nil: the more the better
 }
 
 func bar(what string, got, least, most float64) Bar {
 	b := atLeast(what, got, least)
 	b.Most, b.Pass = &most, b.Pass && b.Got <= most
+	if b.Allowed = fmt.Sprintf("<= %g", most); least > 0 {
+		b.Allowed = fmt.Sprintf("%g .. %g", least, most)
+	}
 	return b
 }
 
 // atLeast is a miss where there is no figure: something passed nothing at all.
 func atLeast(what string, got, least float64) Bar {
-	if math.IsNaN(got) || math.IsInf(got, 0) {
-		return Bar{What: what, Least: least}
+	b := Bar{What: what, Allowed: fmt.Sprintf(">= %.3g", least), Least: least}
+	if !math.IsNaN(got) && !math.IsInf(got, 0) {
+		b.Got, b.Pass = got, got >= least
 	}
-	return Bar{What: what, Got: got, Least: least, Pass: got >= least}
+	return b
 }
 
 // Allocations are counted over the whole process; a sweep in the background may
@@ -34,7 +40,7 @@ const noAllocs = 0.005
 
 // bars returns nothing for a part in which Sluice did not take part.
 func bars(r Report) []Bar {
-	return slices.Concat(allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File), redisBars(r.Redis), flatBars(r.Flat), proxyBars(r.Proxy))
+	return slices.Concat(usedBars(r.Used), allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File), redisBars(r.Redis), flatBars(r.Flat), proxyBars(r.Proxy))
 }
 
 func allowBars(rows []AllowRow) []Bar {

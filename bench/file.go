@@ -59,17 +59,17 @@ func measureFile(opts Options, progress io.Writer) ([]FileRow, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second time there is no waiting
-	rows, err := measureFileUntil(ctx, opts, progress)
+	rows, err := measureFileUntil(ctx, slices.DeleteFunc(slices.Clone(fileContenders), isUsed), opts, progress)
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("interrupted: %w", err)
 	}
 	return rows, err
 }
 
-func measureFileUntil(ctx context.Context, opts Options, progress io.Writer) ([]FileRow, error) {
+func measureFileUntil(ctx context.Context, contenders []fileContender, opts Options, progress io.Writer) ([]FileRow, error) {
 	var turns []*fileTurn
 	for _, n := range slices.Compact([]int{1, opts.Processes}) {
-		for _, c := range fileContenders {
+		for _, c := range contenders {
 			turns = append(turns, &fileTurn{fileContender: c, processes: n})
 		}
 	}

@@ -34,6 +34,7 @@ type Options struct {
 
 // The parts of a run.
 const (
+	partUsed    = "used"
 	partAllow   = "allow"
 	partWaiting = "waiting"
 	partFile    = "file"
@@ -41,7 +42,7 @@ const (
 	partProxy   = "proxy"
 )
 
-var parts = []string{partAllow, partWaiting, partFile, partRedis, partProxy}
+var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partProxy}
 
 func (o Options) check() error {
 	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 || o.Proxy <= 0 {
@@ -74,6 +75,7 @@ type Report struct {
 	Go      string      `json:"go"`
 	Threads int         `json:"threads"`
 	Rounds  int         `json:"rounds"`
+	Used    *Used       `json:"used,omitempty"`
 	Allow   []AllowRow  `json:"allow"`
 	Waiting []WaitedRow `json:"waiting"`
 	File    []FileRow   `json:"file"`
@@ -114,6 +116,11 @@ func run(opts Options, asJSON bool, out, progress io.Writer) error {
 	}
 	report := Report{Go: runtime.Version(), Threads: runtime.GOMAXPROCS(0), Rounds: opts.Rounds}
 	var err error
+	if opts.has(partUsed) {
+		if report.Used, err = measureUsed(opts, progress); err != nil {
+			return err
+		}
+	}
 	if opts.has(partAllow) {
 		for _, s := range shapes() {
 			fmt.Fprintf(progress, "measuring: %s\n", s.name)

@@ -79,7 +79,7 @@ func measureRedis(opts Options, progress io.Writer) (rows []RedisRow, flat []Fla
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	rows, err = measureHotKey(ctx, server, opts, progress)
+	rows, err = measureHotKey(ctx, server, redisContenders, redisCallers, opts, progress)
 	if err == nil {
 		flat, err = measureFlat(ctx, opts, progress)
 	}
@@ -89,15 +89,15 @@ func measureRedis(opts Options, progress io.Writer) (rows []RedisRow, flat []Fla
 	return rows, flat, err
 }
 
-func measureHotKey(ctx context.Context, server *redisrun.Server, opts Options, progress io.Writer) (_ []RedisRow, err error) {
+func measureHotKey(ctx context.Context, server *redisrun.Server, contenders []redisContender, crowds []int, opts Options, progress io.Writer) (_ []RedisRow, err error) {
 	var turns []*redisTurn
 	defer func() {
 		for _, t := range turns {
 			err = errors.Join(err, t.done())
 		}
 	}()
-	for _, n := range redisCallers {
-		for _, c := range redisContenders {
+	for _, n := range crowds {
+		for _, c := range contenders {
 			taker, err := c.open(ctx, server, n)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.name, err)

@@ -88,7 +88,7 @@ func TestRedisLeavesNothingBehind(t *testing.T) {
 	server := redisrun.New(t)
 	cancel()
 	opts := Options{Rounds: 1, Redis: time.Hour, Crowd: minCrowd}
-	if _, err := measureHotKey(ctx, server, opts, io.Discard); !errors.Is(err, context.Canceled) {
+	if _, err := measureHotKey(ctx, server, redisContenders, redisCallers, opts, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	if _, err := measureFlat(ctx, opts, io.Discard); len(flatContenders) > 0 && !errors.Is(err, context.Canceled) {

@@ -1,0 +1,135 @@
+//go:build !peersonly
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/redisrun"
+)
+
+// What a fleet behind the proxy asks of Sluice for each request of its clients.
+
+func init() {
+	usedMemory = append(usedMemory, contender{nameUsed, openUsedMemory})
+	fileContenders = append(fileContenders, fileContender{nameUsed, 8, nil, openUsedFile})
+	usedRedis = append(usedRedis, redisContender{nameUsed, openUsedRedis})
+}
+
+const inputTokens = "input_tokens"
+
+// usedConfig is the preset of a provider, with sizes beyond what anything here can do.
+const usedConfig = `
+resources:
+  api:
+    provider: anthropic
+    limits:
+      - {name: requests, size: 100000000/min}
+      - {name: input_tokens, size: 100000000000/min}
+      - {name: output_tokens, size: 100000000000/min}
+`
+
+// fleet is 128 agents in three classes, each with its requests.
+type fleet struct {
+	gate     *sluice.Gate
+	requests [usedAgents]sluice.Request
+	tickets  []sluice.Ticket
+	sent     []int
+}
+
+func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
+	file, err := config.Parse("bench.yaml", []byte(usedConfig), func(string) (string, bool) { return "", false })
+	if err != nil {
+		return nil, err
+	}
+	c, err := file.Gate(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	c.Store = store
+	gate, err := sluice.Open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{gate: gate, tickets: make([]sluice.Ticket, callers), sent: make([]int, callers)}
+	for i := range f.requests {
+		f.requests[i] = sluice.Request{
+			Resource: resource, Agent: agentEach(i), Class: fmt.Sprintf("p%d", i%3), Model: "sonnet-4",
+			Cost: []sluice.Amount{{Unit: inputTokens, N: 0}, {Unit: sluice.OutputTokens, N: 4096}},
+		}
+	}
+	return f, nil
+}
+
+// take acquires for a caller: requests differ in length, as prompts do.
+func (f *fleet) take(ctx context.Context, caller int) (err error) {
+	f.sent[caller]++
+	r := f.requests[caller%usedAgents]
+	input := [...]sluice.Amount{{Unit: inputTokens, N: f.input(caller)}, {Unit: sluice.OutputTokens, N: 4096}}
+	r.Cost = input[:]
+	f.tickets[caller], err = f.gate.Acquire(ctx, r)
+	return err
+}
+
+func (f *fleet) input(caller int) int64 { return int64(1000 + 37*(f.sent[caller]%64) + caller) }
+
+// end answers, settles and closes, as the proxy does.
+func (f *fleet) end(caller int) error {
+	t := f.tickets[caller]
+	if _, err := t.Answer(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}); err != nil {
+		return err
+	}
+	return t.Close(sluice.Amount{Unit: inputTokens, N: f.input(caller) - 11}, sluice.Amount{Unit: sluice.OutputTokens, N: 700})
+}
+
+func openUsedMemory(keys []string) (func(string) bool, func(), error) {
+	f, err := openFleet(context.Background(), "mem:", len(keys))
+	if err != nil {
+		return nil, nil, err
+	}
+	callers := map[string]int{}
+	for i, key := range keys {
+		callers[key] = i
+	}
+	take := func(key string) bool {
+		caller := callers[key]
+		return f.take(context.Background(), caller) == nil && f.end(caller) == nil
+	}
+	return take, func() { _ = f.gate.Close() }, nil
+}
+
+func openUsedFile(dir string) (fileTaker, error) {
+	f, err := openFleet(context.Background(), "file:"+dir, usedAgents)
+	if err != nil {
+		return fileTaker{}, err
+	}
+	caller := 0
+	take := func() (bool, error) {
+		caller = (caller + 1) % usedAgents
+		if err := f.take(context.Background(), caller); err != nil {
+			return false, err
+		}
+		return true, f.end(caller)
+	}
+	return fileTaker{take: take, done: f.gate.Close}, nil
+}
+
+func openUsedRedis(ctx context.Context, server *redisrun.Server, callers int) (redisTaker, error) {
+	f, err := openFleet(ctx, server.URL()+"?prefix="+prefixes.next(), callers)
+	if err != nil {
+		return redisTaker{}, err
+	}
+	take := func(ctx context.Context, caller int) (bool, error) {
+		err := f.take(ctx, caller)
+		if errors.Is(err, sluice.ErrStore) {
+			return false, nil // on a busy machine Redis may be too late
+		}
+		return err == nil, err
+	}
+	return redisTaker{take, f.end, f.gate.Close}, nil
+}
