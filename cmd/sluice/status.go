@@ -14,7 +14,8 @@ import (
 )
 
 func newStatus() *cobra.Command {
-	return &cobra.Command{
+	var line bool
+	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what each resource and agent is doing right now",
 		Long: "Status shows every resource: its traffic light, who waits and how much is in\n" +
@@ -22,9 +23,12 @@ func newStatus() *cobra.Command {
 			"used of it; and every agent that is alive.\n\n" +
 			"Light is green, amber (only the highest class proceeds) or red (only an\n" +
 			"emergency does). sluice top shows the same live.",
-		Example: "  sluice status\n  sluice status --json | jq '.resources[] | {name, light, paused_until}'",
+		Example: "  sluice status\n  sluice status --json | jq '.resources[] | {name, light, paused_until}'\n  sluice status --line",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if line {
+				return statusLine(cmd)
+			}
 			var st sluice.Status
 			var classes []string
 			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
@@ -45,6 +49,8 @@ func newStatus() *cobra.Command {
 			return s.end()
 		},
 	}
+	cmd.Flags().BoolVar(&line, "line", false, "one line, for prompts and status bars; it takes 2 s at most")
+	return cmd
 }
 
 // namedWithin is how old a send may be whose model status names as the client did.

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// Bounds on status --line: a prompt must not hang, and a status bar is narrow.
+const (
+	lineWithin = 2 * time.Second
+	lineMost   = 3 // resources
+)
+
+// statusLine prints the state in one line, for prompts and status bars. It has no colours: not every bar can show them.
+func statusLine(cmd *cobra.Command) error {
+	if asJSON(cmd) {
+		return &failure{code: exitUsage, message: "--line and --json exclude each other", hint: "leave one of them out"}
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), lineWithin)
+	defer cancel()
+	cmd.SetContext(ctx)
+	var st sluice.Status
+	err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
+		st, err = s.status(ctx)
+		return err
+	})
+	line := "sluice " + sluice.StateDegraded + ", no store"
+	if err == nil {
+		line = lineOf(&st, time.Now())
+	} else if asFailure(err).code != exitUnavailable {
+		return err
+	}
+	if _, failed := fmt.Fprintln(cmd.OutOrStdout(), line); failed != nil {
+		return written(failed)
+	}
+	return err
+}
+
+// lineOf names the resources that are in use, worst first.
+func lineOf(st *sluice.Status, now time.Time) string {
+	order := sluice.States()
+	busy := slices.DeleteFunc(slices.Clone(st.Resources), func(r sluice.ResourceStatus) bool { return r.State == sluice.StateIdle })
+	slices.SortStableFunc(busy, func(a, b sluice.ResourceStatus) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
+	if len(busy) == 0 {
+		return "sluice " + sluice.StateIdle
+	}
+	var parts []string
+	for i := range busy[:min(len(busy), lineMost)] {
+		parts = append(parts, linePart(&busy[i], now))
+	}
+	if more := len(busy) - lineMost; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, " | ")
+}
+
+// linePart is a resource in a few words: its state, what is left of a pause, who waits, and how full its fullest limit is.
+func linePart(r *sluice.ResourceStatus, now time.Time) string {
+	text := harmless(r.Name) + " " + r.State
+	if r.State == sluice.StatePaused && r.Until != nil && r.Until.After(now) {
+		text += " " + show.Span(r.Until.Sub(now))
+	}
+	waits := 0
+	for _, n := range r.Waiting {
+		waits += n
+	}
+	if waits > 0 {
+		text += fmt.Sprintf(", %d waiting", waits)
+	}
+	if full, known := fullest(r); known && r.State != sluice.StateFailing {
+		text += fmt.Sprintf(", %d%% used", full)
+	}
+	return text
+}
+
+// fullest is the percentage used of the fullest limit that everyone shares.
+func fullest(r *sluice.ResourceStatus) (percent int64, known bool) {
+	for i := range r.Limits {
+		if l := &r.Limits[i]; l.Limit > 0 && l.Scope == "" {
+			percent, known = max(percent, min(100*(l.Limit-l.Remaining)/l.Limit, 100)), true
+		}
+	}
+	return percent, known
+}
