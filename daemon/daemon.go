@@ -47,6 +47,8 @@ type Options struct {
 	Hosts []string
 	Done  func(sluicehttp.Exchange)
 	Log   *slog.Logger
+	// Requests gets one line for each request that comes to the proxy. Nil means there are none.
+	Requests *slog.Logger
 	// Metrics serves /metrics, to those who may call the API. Nil means that there is none.
 	Metrics http.Handler
 	// Events are told to those who listen at /v1/events. Nil means nobody tells any.

@@ -37,7 +37,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	if err != nil {
 		return nil, err
 	}
-	po.Log, po.Book = d.log, d.book
+	po.Log, po.Book, po.Requests = d.log, d.book, o.Requests
 	g := &generation{daemon: d, file: f, gate: gate, classes: po.Classes, gone: make(chan struct{})}
 	g.users.Store(1)
 	if g.proxy, err = proxy.New(po); err != nil {

@@ -28,6 +28,6 @@ func own(path string) bool {
 
 // refuse answers with a problem, and says so in the log.
 func (d *Daemon) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
-	d.log.Warn("refused", "request_id", w.Header().Get(requestid.Header), "method", r.Method, "path", fmt.Sprintf("%.200s", r.URL.Path), "status", p.Status, "reason", p.Detail)
+	d.log.Debug("refused", "request_id", w.Header().Get(requestid.Header), "method", r.Method, "path", fmt.Sprintf("%.200s", r.URL.Path), "status", p.Status, "reason", p.Detail)
 	p.Write(w)
 }

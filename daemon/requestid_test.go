@@ -18,7 +18,7 @@ const idHeader = "X-Request-Id"
 func TestRequestIDs(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	var log bytes.Buffer
-	d, err := daemon.New(daemon.Options{File: r.file, Gate: r.gate, Base: r.base, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	d, err := daemon.New(daemon.Options{File: r.file, Gate: r.gate, Base: r.base, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}

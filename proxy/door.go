@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/requestid"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
@@ -50,7 +52,7 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	d.speaker, _ = r.Dialect.(provider.Speaker)
 	d.gated = &sluicehttp.Transport{
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
-		Retry: r.Retry, Abort: r.Free, Done: done, Route: r.Route,
+		Retry: r.Retry, Abort: r.Free, Done: p.logged(done), Route: r.Route,
 	}
 	d.observe = p.gate.Observes(name)
 	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
@@ -87,21 +89,26 @@ func Task(ctx context.Context) string {
 
 // serve sends a request on, through the gate if it has not passed one, and its answer back.
 func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller) {
+	caller.RequestID = requestid.Of(r)
 	ctx := sluicehttp.WithCaller(r.Context(), caller)
 	if task := r.Header.Get(headerRoute); task != "" {
 		ctx = context.WithValue(ctx, visitKey{}, &visit{task: task})
 	}
-	way := http.RoundTripper(d.gated)
-	if d.hasPassed(r) {
+	way, passed := http.RoundTripper(d.gated), d.hasPassed(r)
+	if passed {
 		way = d.plain
 	}
 	body := &clientBody{ReadCloser: r.Body}
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = body
 	}
+	began := time.Now()
 	resp, err := way.RoundTrip(d.rewrite(ctx, r, path))
+	if passed {
+		d.proxy.logPassed(d.name, &caller, began, resp)
+	}
 	if err != nil && body.failed.Load() && r.Context().Err() == nil {
-		d.proxy.deny(w, r, d, refuse(http.StatusBadRequest, "the request's body is malformed or incomplete", "look at its chunks and its Content-Length"))
+		d.proxy.answer(w, caller.RequestID, d, refuse(http.StatusBadRequest, "the request's body is malformed or incomplete", "look at its chunks and its Content-Length"))
 		return
 	}
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols { // by the plain way: the gated one has looked
@@ -109,7 +116,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 		err = sluicehttp.ErrSwitched
 	}
 	if err != nil {
-		d.failed(w, r, err)
+		d.failed(w, r, caller.RequestID, err)
 		return
 	}
 	d.relink(r, path, resp.Header)
@@ -234,9 +241,9 @@ func joinPath(a, b string) string {
 }
 
 // failed answers in the provider's place.
-func (d *door) failed(w http.ResponseWriter, r *http.Request, err error) {
+func (d *door) failed(w http.ResponseWriter, r *http.Request, id string, err error) {
 	if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
 		panic(http.ErrAbortHandler) // nobody is there to be told, or only half: it must not look like an answer
 	}
-	d.proxy.deny(w, r, d, refusalOf(err))
+	d.proxy.answer(w, id, d, refusalOf(err))
 }

@@ -48,6 +48,9 @@ type Options struct {
 	Book *estimate.Book
 	// Log is told what nobody else is. Nil means nothing is.
 	Log *slog.Logger
+	// Requests gets one line for each request: who sent it, where, how long it waited, its status, tokens and cost. It never has a key or
+	// a body. Nil means there are no such lines.
+	Requests *slog.Logger
 }
 
 // Resource is one that can be reached.
@@ -70,15 +73,16 @@ type Resource struct {
 
 // Proxy is an http.Handler.
 type Proxy struct {
-	gate    *sluice.Gate
-	doors   map[string]*door
-	byHost  map[string]*door
-	classes []string
-	tokens  tokens
-	hosts   map[string]bool
-	via     string
-	log     *slog.Logger
-	book    *estimate.Book
+	gate     *sluice.Gate
+	doors    map[string]*door
+	byHost   map[string]*door
+	classes  []string
+	tokens   tokens
+	hosts    map[string]bool
+	via      string
+	log      *slog.Logger
+	requests *slog.Logger // nil: requests are not logged
+	book     *estimate.Book
 }
 
 // New makes a proxy.
@@ -87,7 +91,7 @@ func New(o Options) (*Proxy, error) {
 		return nil, errors.New("proxy: there is no gate")
 	}
 	p := &Proxy{
-		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, log: o.Log,
+		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, log: o.Log, requests: o.Requests,
 	}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

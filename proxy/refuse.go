@@ -89,15 +89,26 @@ func plainly(err error) string {
 	return err.Error()
 }
 
-// deny answers in the provider's place, and says so in the log. Only then a request needs an id of the gate's: what is passed
-// back has those of the provider's.
+// deny answers in the provider's place, before the gate has looked at a request.
 func (p *Proxy) deny(w http.ResponseWriter, r *http.Request, d *door, f *refusal) {
 	resource := ""
 	if d != nil {
 		resource = d.name
 	}
-	id := requestid.Set(w.Header(), r)
-	p.log.Warn("not sent on", "request_id", id, "resource", resource, "status", f.status, "reason", f.message)
+	id := requestid.Of(r)
+	p.logDenied(r, id, resource, f)
+	p.answer(w, id, d, f)
+}
+
+// answer answers in the provider's place. Only then a client sees an id of the gate's: what is passed
+// back has those of the provider's.
+func (p *Proxy) answer(w http.ResponseWriter, id string, d *door, f *refusal) {
+	resource := ""
+	if d != nil {
+		resource = d.name
+	}
+	w.Header()[requestid.Header] = []string{id}
+	p.log.Debug("not sent on", "request_id", id, "resource", resource, "status", f.status, "reason", f.message)
 	// The server reads the rest of the body before it answers: one that does not come must not be waited for.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(denyWithin)) // else it is no connection
 	f.write(w, d)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/requestid"
 	"github.com/sluicehq/sluice/provider"
 )
 
@@ -49,7 +50,7 @@ type body struct {
 // hand prepares the answer for the client.
 func (f *flight) hand(a *attempt, o *outcome) {
 	resp := o.resp
-	f.told.Status = resp.StatusCode
+	f.told.Status, f.told.UpstreamID = resp.StatusCode, upstreamID(resp.Header)
 	f.payload.forget()
 	b := &f.out
 	b.f, b.a, b.src, b.status, b.size = f, a, resp.Body, resp.StatusCode, resp.ContentLength
@@ -159,4 +160,17 @@ func (b *body) Close() error {
 	err := b.src.Close()
 	b.a.cancel(nil)
 	return err
+}
+
+// idHeaders are where providers state the id of a request.
+var idHeaders = []string{"Request-Id", "X-Request-Id", "X-Github-Request-Id", "Apim-Request-Id", "X-Amzn-Requestid"}
+
+// upstreamID is the provider's id of a request, empty if its answer states none, or one that is no id.
+func upstreamID(h http.Header) string {
+	for _, name := range idHeaders {
+		if id := h[name]; len(id) > 0 && requestid.Safe(id[0]) {
+			return id[0]
+		}
+	}
+	return ""
 }

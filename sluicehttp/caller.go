@@ -27,6 +27,8 @@ type Caller struct {
 	// Wait is how long a request may wait until it is sent, for the first time or again. 0 means as long as
 	// the context allows.
 	Wait time.Duration
+	// RequestID names the request in logs. It is passed on to [Exchange].
+	RequestID string
 }
 
 type callerKey struct{}
@@ -44,6 +46,7 @@ func (t *Transport) caller(r *http.Request) Caller {
 		c.Agent, c.Class = cmp.Or(own.Agent, c.Agent), cmp.Or(own.Class, c.Class)
 		c.User, c.Tool, c.Wait = cmp.Or(own.User, c.User), cmp.Or(own.Tool, c.Tool), cmp.Or(own.Wait, c.Wait)
 		c.Emergency, c.Retry = c.Emergency || own.Emergency, c.Retry || own.Retry
+		c.RequestID = own.RequestID
 	}
 	if c.Agent == "" {
 		c.Agent = program()

@@ -29,6 +29,8 @@ type Exchange struct {
 	Resource, Agent, Class, User, Tool string
 	// Model is the model that was asked for, or the part of the API.
 	Model string
+	// RequestID is the caller's name for the request, UpstreamID the provider's, as its answer states it; empty: none.
+	RequestID, UpstreamID string
 	// Ticket is that of the last send, empty if nothing was sent.
 	Ticket string
 	// Status is that of the answer, 0 if there was none.

@@ -21,6 +21,7 @@ func (f *flight) prepare() error {
 	f.caller = t.caller(r)
 	f.told = Exchange{
 		Resource: t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Retry: f.caller.Retry,
+		RequestID: f.caller.RequestID,
 	}
 	switch {
 	case t.Gate == nil:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"os/user"
@@ -41,6 +42,7 @@ type session struct {
 
 	limits map[string][]sluice.Limit // of the resources that are open
 	stderr io.Writer
+	notes  *slog.Logger // for people: lines on stderr, or serve's log
 
 	scaler *scaler.Server // serve's, for KEDA; nil: there is none
 }
@@ -96,7 +98,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
 	}
-	s := &session{file: f, dir: at.dir, log: eventlog.Open(at.dir), limits: map[string][]sluice.Limit{}, stderr: cmd.ErrOrStderr()}
+	s := &session{file: f, dir: at.dir, log: eventlog.Open(at.dir), limits: map[string][]sluice.Limit{}, stderr: cmd.ErrOrStderr(), notes: notesOf(cmd)}
 	for name, r := range c.Resources {
 		s.limits[name] = r.Limits
 	}
@@ -112,7 +114,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	}
 	s.url, s.config = at.url, sluice.Config{Store: c.Store, Events: c.Events, Alert: c.Alert}
 	if s.gate, err = s.openGate(cmd.Context(), c, through); errors.Is(err, store.ErrUnavailable) && onlyObserves(&c) {
-		fmt.Fprintf(s.stderr, "warning: %s; nobody is held, and this process counts for itself\n", harmless(err.Error()))
+		s.notes.Warn(err.Error() + "; nobody is held, and this process counts for itself")
 		c.Store = "mem:"
 		s.gate, err = s.openGate(cmd.Context(), c, through)
 	}
@@ -196,7 +198,7 @@ func (s *session) close() error {
 	}
 	s.endTelling()
 	if lost := s.log.Close(); lost != nil {
-		fmt.Fprintf(s.stderr, "warning: events are not recorded: %s\n", harmless(lost.Error()))
+		s.notes.Warn("events are not recorded: " + lost.Error())
 	}
 	if err != nil {
 		return fail(err)

@@ -61,7 +61,7 @@ func TestBeforeAndAfter(t *testing.T) {
 
 	mode("gate")
 	gate.signal(syscall.SIGHUP)
-	gate.warns("sluice: reloaded: resource api: mode")
+	gate.warns("reloaded: resource api: mode")
 	var status struct {
 		Resources []struct {
 			Mode        string

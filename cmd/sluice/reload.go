@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"os/signal"
@@ -130,7 +129,7 @@ func (s *session) sayReloaded(done daemon.Reloaded, err error) {
 		if p.Hint != "" {
 			text += " (" + oneLine(p.Hint) + ")"
 		}
-		fmt.Fprintf(s.stderr, "error: not reloaded, the configuration before stays in force: %s\n", text)
+		s.notes.Error("not reloaded, the configuration before stays in force: " + text)
 		return
 	}
 	text := "nothing has changed"
@@ -140,7 +139,7 @@ func (s *session) sayReloaded(done daemon.Reloaded, err error) {
 	for _, w := range done.Warnings {
 		text += "; warning: " + w
 	}
-	fmt.Fprintf(s.stderr, "sluice: reloaded: %s\n", oneLine(text))
+	s.notes.Info("reloaded: " + oneLine(text))
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(harmless(text)), " ") }

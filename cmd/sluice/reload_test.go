@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/internal/logging"
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
@@ -96,14 +97,14 @@ func TestServeReloads(t *testing.T) {
 			}
 			write(places("many"))
 			p.signal(syscall.SIGHUP)
-			p.warns("error: not reloaded, the configuration before stays in force: ")
+			p.warns("not reloaded, the configuration before stays in force: ")
 			code, text := post(t, at+"/-/reload", "")
 			if code != 400 || !strings.Contains(text, `"line":5`) || !strings.Contains(text, `"field":"resources.api.limits[0].concurrency"`) {
 				t.Errorf("%d %s", code, text)
 			}
 			write(places("2"))
 			p.signal(syscall.SIGHUP)
-			p.warns("sluice: reloaded: resource api: limits")
+			p.warns("reloaded: resource api: limits")
 			if text := <-waits; !strings.Contains(text, `"agent":"b"`) || !strings.Contains(text, `"limit":2`) && !strings.Contains(text, `"ticket"`) {
 				t.Errorf("who waits gets %s", text)
 			}
@@ -133,7 +134,7 @@ func TestServeWithoutAFileHasNothingToReload(t *testing.T) {
 		t.Fatalf("it said %q, %v", line, err)
 	}
 	p.signal(syscall.SIGHUP)
-	p.warns("error: not reloaded, the configuration before stays in force: this daemon has no configuration file to read again")
+	p.warns("not reloaded, the configuration before stays in force: this daemon has no configuration file to read again")
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
 }
@@ -148,14 +149,14 @@ func TestServeReloadsUnderNohup(t *testing.T) {
 	p := startCommand(t, []string{"SLUICE_STORE="}, "sh", "-c", `trap "" HUP INT; exec sluice serve --listen 127.0.0.1:0 --config "$0"`, file)
 	p.tells("sluice: listening on ")
 	p.signal(syscall.SIGHUP)
-	p.warns("sluice: reloaded: nothing has changed")
+	p.warns("reloaded: nothing has changed")
 	p.signal(syscall.SIGINT)
 	p.ends(0)
 }
 
 func TestReloadSaysItInOneLine(t *testing.T) {
 	var out bytes.Buffer
-	s := &session{stderr: &out}
+	s := &session{notes: logging.Plain(&out)}
 	s.sayReloaded(daemon.Reloaded{}, os.ErrNotExist)
 	s.sayReloaded(daemon.Reloaded{}, nil)
 	done := daemon.Reloaded{}

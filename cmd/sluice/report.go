@@ -121,7 +121,7 @@ func withoutObserved(r *sluice.ResourceReport) {
 }
 
 func (s *session) warnOfLog(err error) {
-	fmt.Fprintf(s.stderr, "warning: the log of events cannot be read: %s\n", harmless(err.Error()))
+	s.notes.Warn("the log of events cannot be read: " + err.Error())
 }
 
 func asReport(rep *sluice.Report) *reportJSON {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -39,7 +38,7 @@ func newServe() *cobra.Command {
 	var listen, hosts []string
 	var keda kedaFlags
 	var secure tlsFlags
-	var verbose bool
+	var logs logFlags
 	drain := timeFlag(defaultDrain)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -53,6 +52,9 @@ by headers (X-Sluice-Agent, -Class, -Tool, -User, -Emergency); docs/proxy.md has
 SIGTERM and SIGINT finish running requests first, for at most --drain. Then the gate closes their
 connections. Send the signal again to stop at once. SIGHUP, or POST /-/reload, has the
 configuration read again: if anything in it is wrong, the one before stays in force.
+
+The log is on stderr, as text or JSON (--log). --log-requests adds one line for each request: agent,
+class, resource, model, wait, status, tokens, dollars and request id. No key and no body is logged.
 
 Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or the address is taken;
 78 bad configuration.`,
@@ -68,12 +70,16 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 	secure.add(cmd)
 	keda.add(cmd)
 	cmd.Flags().Var(&drain, "drain", "how long running requests may take to finish after SIGTERM or SIGINT; then their connections are closed")
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "log every refusal")
+	logs.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if err := secure.check(cmd); err != nil {
 			return err
 		}
 		if err := keda.check(); err != nil {
+			return err
+		}
+		log, err := logs.open(cmd)
+		if err != nil {
 			return err
 		}
 		var d *daemon.Daemon
@@ -103,7 +109,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		}
 		fixed.addresses = listen
 		d, err = s.daemon(&daemon.Options{
-			Hosts: hosts, Events: hub, Log: logTo(cmd.ErrOrStderr(), verbose), Metrics: figures.Handler(), History: book,
+			Hosts: hosts, Events: hub, Log: log, Requests: logs.forRequests(), Metrics: figures.Handler(), History: book,
 			Done:      func(x sluicehttp.Exchange) { figures.Done(x); book.Done(x) },
 			Reloading: s.reloading(cmd, fixed, func(g *sluice.Gate) { figures.SetGate(g); book.SetGate(g) }),
 		})
@@ -112,7 +118,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		}
 		figures.SetGate(s.gate)
 		book.SetGate(s.gate)
-		cert, err := secure.load(s.file, logTo(cmd.ErrOrStderr(), verbose), cmd.ErrOrStderr())
+		cert, err := secure.load(s.file, log)
 		if err != nil {
 			return err
 		}
@@ -129,20 +135,12 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 // history opens the record of what happens, by minute: in the state directory, or in memory where the store is.
 func (s *session) history() *history.Book {
 	o := history.Options{Failed: func(err error) {
-		fmt.Fprintf(s.stderr, "warning: the history is not kept: %s\n", harmless(err.Error()))
+		s.notes.Warn("the history is not kept: " + err.Error())
 	}}
 	if s.store != "mem:" {
 		o.Dir, o.Log, o.Process = s.dir, s.dir, s.log.Process()
 	}
 	return history.Open(o)
-}
-
-func logTo(w io.Writer, verbose bool) *slog.Logger {
-	level := slog.LevelError
-	if verbose {
-		level = slog.LevelInfo
-	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
 // daemon puts the gate together that the session's configuration describes.
@@ -207,9 +205,9 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 		}
 		listeners = append(listeners, l)
 	}
-	warnInTheClear(listeners, cmd.ErrOrStderr())
+	warnInTheClear(listeners, s.notes)
 	if name := unselected(configName(cmd, nil)); name != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", harmless(selectHint(name)))
+		s.notes.Info(selectHint(name))
 	}
 	defer s.reloadOnSignal(stop, d)() // from when on it says that it is there
 	if err := s.announce(cmd, d, listeners); err != nil {
@@ -227,7 +225,7 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 		select {
 		case <-second:
 		case <-bound.C:
-			fmt.Fprintf(cmd.ErrOrStderr(), "warning: some requests did not finish within %s; their connections are closed\n", shortTime(drain))
+			s.notes.Warn("some requests did not finish within " + shortTime(drain) + "; their connections are closed")
 		case <-cut.Done():
 		}
 		end()

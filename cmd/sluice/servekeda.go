@@ -90,7 +90,7 @@ func wide(address string) bool {
 }
 
 // config is how the scaler speaks TLS; nil if it speaks plain text.
-func (f *kedaFlags) config(s *session, log *slog.Logger) (config *tls.Config, err error) {
+func (f *kedaFlags) config(log *slog.Logger) (config *tls.Config, err error) {
 	if f.cert == "" {
 		return nil, nil
 	}
@@ -99,8 +99,7 @@ func (f *kedaFlags) config(s *session, log *slog.Logger) (config *tls.Config, er
 	if err == nil {
 		config = cert.Config()
 		if at, expired := cert.Expired(); expired {
-			fmt.Fprintf(s.stderr, "warning: the certificate %s has expired (%s): KEDA will refuse it; a new one is taken as soon as it is there\n",
-				harmless(f.cert), at.UTC().Format(time.RFC3339))
+			log.Warn("the certificate "+f.cert+" has expired: KEDA will refuse it; a new one is taken as soon as it is there", "expired", at.UTC())
 		}
 		if f.ca != "" {
 			hint = "--keda-tls-ca names a file in PEM with the certificate that KEDA's own is signed by"
@@ -118,8 +117,8 @@ func (s *session) scale(ctx context.Context, f kedaFlags) (end func(), err error
 	if f.listen == "" {
 		return func() {}, nil
 	}
-	log := logTo(s.stderr, true) // a trigger that goes to zero or comes back is worth a line
-	config, err := f.config(s, log)
+	log := s.notes // a trigger that goes to zero or comes back is worth a line
+	config, err := f.config(log)
 	if err != nil {
 		return nil, err
 	}
@@ -134,14 +133,14 @@ func (s *session) scale(ctx context.Context, f kedaFlags) (end func(), err error
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- s.scaler.Serve(ctx, l, config) }()
-	fmt.Fprintf(s.stderr, "sluice: KEDA's scaler is on %s%s\n", l.Addr(), f.speaks())
+	log.Info("KEDA's scaler is on " + l.Addr().String() + f.speaks())
 	if f.insecure && wide(f.listen) {
-		fmt.Fprintln(s.stderr, "warning: whoever reaches the scaler can ask what is left of quotas (--keda-insecure)")
+		log.Warn("whoever reaches the scaler can ask what is left of quotas (--keda-insecure)")
 	}
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
-			fmt.Fprintf(s.stderr, "warning: the scaler has ended: %s\n", harmless(err.Error()))
+			log.Warn("the scaler has ended: " + err.Error())
 		}
 	}, nil
 }

@@ -31,7 +31,7 @@ func scaling(t *testing.T, args ...string) (p *process, port, speaks string) {
 	t.Helper()
 	p = start(t, nil, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	line, err := p.stderr.ReadString('\n')
-	m := regexp.MustCompile(`^sluice: KEDA's scaler is on (?:127\.0\.0\.1|\[::\]|0\.0\.0\.0):([0-9]+)(.*)\n$`).FindStringSubmatch(line)
+	m := regexp.MustCompile(` msg="KEDA's scaler is on (?:127\.0\.0\.1|\[::\]|0\.0\.0\.0):([0-9]+)(.*)"\n$`).FindStringSubmatch(line)
 	if m == nil {
 		t.Fatalf("it said %q, %v", line, err)
 	}
@@ -230,7 +230,7 @@ func TestScalerForOtherMachinesWithoutCertificates(t *testing.T) {
 	if is, err := active(t, port, nil); err != nil || !is || speaks != "" {
 		t.Errorf("in plain text: %v, %v; it speaks %q", is, err, speaks)
 	}
-	p.warns("warning: whoever reaches the scaler can ask what is left of quotas (--keda-insecure)")
+	p.warns("whoever reaches the scaler can ask what is left of quotas (--keda-insecure)")
 	p.signal(syscall.SIGTERM)
 	p.ends(exitOK)
 

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +35,7 @@ func (f *tlsFlags) check(cmd *cobra.Command) error {
 }
 
 // load reads the certificate that the flags name, or the configuration. It is nil if none does.
-func (f *tlsFlags) load(file *config.File, log *slog.Logger, stderr io.Writer) (*daemon.Certificate, error) {
+func (f *tlsFlags) load(file *config.File, log *slog.Logger) (*daemon.Certificate, error) {
 	cert, key := f.cert, f.key
 	if !f.given {
 		cert, key = file.TLS.Cert, file.TLS.Key
@@ -51,17 +48,17 @@ func (f *tlsFlags) load(file *config.File, log *slog.Logger, stderr io.Writer) (
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "--tls-cert and --tls-key, or tls: in the configuration, name files in PEM that belong together"}
 	}
 	if at, expired := c.Expired(); expired {
-		fmt.Fprintf(stderr, "warning: the certificate %s has expired (%s): clients will refuse it; a new one is taken as soon as it is there\n", harmless(cert), at.UTC().Format(time.RFC3339))
+		log.Warn("the certificate "+cert+" has expired: clients will refuse it; a new one is taken as soon as it is there", "expired", at.UTC())
 	}
 	return c, nil
 }
 
 // warnInTheClear tells of listeners on which others may read what clients send.
-func warnInTheClear(listeners []net.Listener, stderr io.Writer) {
+func warnInTheClear(listeners []net.Listener, log *slog.Logger) {
 	for _, l := range listeners {
 		if daemon.InTheClear(l) {
-			fmt.Fprintf(stderr, "warning: %s can be reached from other machines and is not encrypted: tokens and keys can be read on the way; "+
-				"use --tls-cert and --tls-key, unless something in front of it speaks TLS\n", l.Addr())
+			log.Warn(l.Addr().String() + " can be reached from other machines and is not encrypted: tokens and keys can be read on the way; " +
+				"use --tls-cert and --tls-key, unless something in front of it speaks TLS")
 		}
 	}
 }

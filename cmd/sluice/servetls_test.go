@@ -102,7 +102,7 @@ func TestServeInTheClear(t *testing.T) {
 			t.Fatal(err)
 		}
 		said, err := io.ReadAll(p.stderr)
-		if got := strings.HasPrefix(string(said), "warning: ") && strings.Contains(string(said), "not encrypted"); got != warns || err != nil {
+		if got := strings.Contains(string(said), " level=WARN ") && strings.Contains(string(said), "not encrypted"); got != warns || err != nil {
 			t.Errorf("%s: %q (%v)", address, said, err)
 		}
 	}

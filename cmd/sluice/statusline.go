@@ -48,7 +48,9 @@ func statusLine(cmd *cobra.Command) error {
 func lineOf(st *sluice.Status, now time.Time) string {
 	order := sluice.States()
 	busy := slices.DeleteFunc(slices.Clone(st.Resources), func(r sluice.ResourceStatus) bool { return r.State == sluice.StateIdle })
-	slices.SortStableFunc(busy, func(a, b sluice.ResourceStatus) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
+	slices.SortStableFunc(busy, func(a, b sluice.ResourceStatus) int {
+		return slices.Index(order, a.State) - slices.Index(order, b.State)
+	})
 	if len(busy) == 0 {
 		return "sluice " + sluice.StateIdle
 	}

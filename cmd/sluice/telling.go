@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -36,7 +35,7 @@ func (s *session) newHook(address string) (*alert.Poster, error) {
 		return nil, nil
 	}
 	hook, err := alert.New(address, func(err error) {
-		fmt.Fprintf(s.stderr, "warning: an alert was not delivered: %s\n", harmless(err.Error()))
+		s.notes.Warn("an alert was not delivered: " + err.Error())
 	})
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: "alerts.webhook: " + err.Error(), hint: "docs/budgets.md tells what is posted"}

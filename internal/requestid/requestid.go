@@ -13,20 +13,23 @@ const Header = "X-Request-Id"
 // maxLen bounds an id of a client's.
 const maxLen = 128
 
-// Set puts the id of a request into the header of its answer: the client's own if it is a safe one, else a new one.
-func Set(answer http.Header, r *http.Request) string {
-	id := ""
-	if given := r.Header[Header]; len(given) == 1 && safe(given[0]) {
-		id = given[0]
-	} else {
-		id = strconv.FormatUint(rand.Uint64(), 36)
+// Of returns the id of a request: the client's own if it is a safe one, else a new one.
+func Of(r *http.Request) string {
+	if given := r.Header[Header]; len(given) == 1 && Safe(given[0]) {
+		return given[0]
 	}
+	return strconv.FormatUint(rand.Uint64(), 36)
+}
+
+// Set puts the id of a request into the header of its answer.
+func Set(answer http.Header, r *http.Request) string {
+	id := Of(r)
 	answer[Header] = []string{id}
 	return id
 }
 
-// safe reports an id that can stand in a log, a header and JSON as it is.
-func safe(id string) bool {
+// Safe reports an id that can stand in a log, a header and JSON as it is.
+func Safe(id string) bool {
 	if id == "" || len(id) > maxLen {
 		return false
 	}

@@ -13,7 +13,7 @@ func TestSet(t *testing.T) {
 	} {
 		answer := http.Header{}
 		id := Set(answer, &http.Request{Header: http.Header{Header: {given}}})
-		if (id == given) != taken || answer.Get(Header) != id || !safe(id) || !taken && len(id) > 13 {
+		if (id == given) != taken || answer.Get(Header) != id || !Safe(id) || !taken && len(id) > 13 {
 			t.Errorf("%q became %q, and the header %q", given, id, answer.Get(Header))
 		}
 	}

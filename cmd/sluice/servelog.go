@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/logging"
+)
+
+// logFlags are those of serve that are about its log.
+type logFlags struct {
+	format, level     string
+	requests, verbose bool
+	out               io.Writer
+}
+
+func (f *logFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.format, "log", "text", "`FORMAT` of the log on stderr: "+strings.Join(logging.Formats, " or "))
+	cmd.Flags().StringVar(&f.level, "log-level", "info", "log from this `LEVEL` on: "+strings.Join(logging.Levels, ", "))
+	cmd.Flags().BoolVar(&f.requests, "log-requests", false, "log one line for each request, never a key or a body")
+	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "log every refusal: the same as --log-level debug")
+	for name, values := range map[string][]string{"log": logging.Formats, "log-level": logging.Levels} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // it fails only for a flag that is not there
+	}
+}
+
+// open makes the log, and makes it that of everything else in the command.
+func (f *logFlags) open(cmd *cobra.Command) (*slog.Logger, error) {
+	level := f.level
+	if f.verbose {
+		level = "debug"
+	}
+	f.out = logging.Shared(cmd.ErrOrStderr())
+	log, err := logging.New(f.out, f.format, level)
+	if err != nil {
+		hint := didYouMean(f.format, logging.Formats, "--log is "+strings.Join(logging.Formats, " or "))
+		if strings.Contains(err.Error(), "level") {
+			hint = didYouMean(f.level, logging.Levels, "--log-level is one of "+strings.Join(logging.Levels, ", "))
+		}
+		return nil, &failure{code: exitUsage, message: fmt.Sprintf("serve: %v", err), hint: hint}
+	}
+	cmd.SetContext(context.WithValue(cmd.Context(), notesKey{}, log))
+	return log, nil
+}
+
+// forRequests is where the lines of requests go, whatever the level; nil if they are not wanted.
+func (f *logFlags) forRequests() *slog.Logger {
+	if !f.requests {
+		return nil
+	}
+	log, _ := logging.New(f.out, f.format, "info") // the format has been tried
+	return log
+}
+
+type notesKey struct{}
+
+// notesOf is where a command tells people what they should know: lines on stderr, or the log of serve.
+func notesOf(cmd *cobra.Command) *slog.Logger {
+	if log, ok := cmd.Context().Value(notesKey{}).(*slog.Logger); ok {
+		return log
+	}
+	return logging.Plain(cmd.ErrOrStderr())
+}
