@@ -1,0 +1,198 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/ping"
+	"github.com/sluicehq/sluice/provider"
+)
+
+func newPing() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ping RESOURCE",
+		Short: "Check the way to a provider, step by step, with timings",
+		Long: "Ping looks at everything that a request needs: the store, the provider's name, a connection, TLS, and the\n" +
+			"key. The key is tried with a call that costs nothing, such as a list of models, where the provider has\n" +
+			"one. It comes from the variable of resources.NAME.inject, else from the provider's usual one, such as\n" +
+			"ANTHROPIC_API_KEY, and is sent to the provider's address only. Nothing is charged to a limit.\n\n" +
+			"Exit codes: 0 everything works, or what could not be tried was skipped; 64 usage, unknown resource; 69\n" +
+			"the store or the provider cannot be reached; 75 the provider answers 429; 77 it refuses the key; 78 bad configuration.",
+		Example:           "  sluice ping anthropic\n  sluice ping github --json | jq '.steps[] | {name, ms}'",
+		Args:              needs("RESOURCE"),
+		ValidArgsFunction: completeResources,
+		RunE:              func(cmd *cobra.Command, args []string) error { return pingResource(cmd, args[0]) },
+	}
+}
+
+// pingJSON is what ping prints for programs. A step that was not taken has null for its time.
+type pingJSON struct {
+	Resource string     `json:"resource"`
+	Upstream string     `json:"upstream"`
+	OK       bool       `json:"ok"`
+	State    *string    `json:"state"`
+	Reason   *string    `json:"reason"`
+	Steps    []stepJSON `json:"steps"`
+}
+
+type stepJSON struct {
+	Name   string   `json:"name"`
+	State  string   `json:"state"` // ok, failed or skipped
+	MS     *float64 `json:"ms"`
+	Detail string   `json:"detail"`
+	Error  *string  `json:"error"`
+}
+
+func pingResource(cmd *cobra.Command, name string) error {
+	f, err := configOf(cmd)
+	if err != nil {
+		return err
+	}
+	f.AddPresets()
+	if err := keepOnly(f, []string{name}, configName(cmd, nil)); err != nil {
+		return err
+	}
+	at, err := upstreamOf(f, name)
+	if err != nil {
+		return err
+	}
+	out := pingJSON{Resource: name, Upstream: at.Redacted(), OK: true, Steps: []stepJSON{}}
+	var failed *failure
+	add := func(s ping.Step, why *failure) {
+		step := stepJSON{Name: s.Name, State: s.State, Detail: harmless(s.Detail)}
+		if s.State != ping.Skipped {
+			ms := float64(s.Took.Microseconds()) / 1e3
+			step.MS = &ms
+		}
+		if s.Err != nil {
+			text := harmless(s.Err.Error())
+			step.Error = &text
+		}
+		out.Steps = append(out.Steps, step)
+		if s.State == ping.Failed && failed == nil {
+			out.OK, failed = false, why
+		}
+	}
+	step, why := out.lookAtStore(cmd, name)
+	add(step, why)
+	call := freeCalls[f.Resources[name].Provider]
+	request, from, without := call.request(at, f.Resources[name].Inject)
+	target := ping.Target{URL: at, Call: request, Without: without}
+	for _, s := range target.Check(cmd.Context()) {
+		s, why := judge(s, name, from)
+		add(s, why)
+	}
+	return out.print(cmd, failed)
+}
+
+// lookAtStore is the step that leads to the store, and notes the state of the resource.
+func (out *pingJSON) lookAtStore(cmd *cobra.Command, name string) (ping.Step, *failure) {
+	began := time.Now()
+	step := ping.Step{Name: "store", State: ping.OK}
+	err := looking(cmd, []string{name}, func(ctx context.Context, s *session) error {
+		step.Detail = s.store
+		st, err := s.gate.Resource(ctx, name)
+		if err == nil && st.State != "" {
+			out.State, out.Reason = &st.State, &st.Reason
+		}
+		return err
+	})
+	step.Took = time.Since(began)
+	if err == nil {
+		return step, nil
+	}
+	f := asFailure(err)
+	step.State, step.Err = ping.Failed, f
+	return step, f
+}
+
+// judge says what a step means: a call that was answered may still be a refusal.
+func judge(s ping.Step, resource, from string) (ping.Step, *failure) {
+	hints := map[string]string{
+		ping.DNS: "look at the name in resources." + resource + ".upstream, and at the resolver of this machine", ping.Connect: "look at the network between this machine and the provider",
+		ping.TLS: "look at the clock and the certificate authorities of this machine, and at proxies on the way", ping.Call: "the provider may be down: look at its status page",
+	}
+	code := exitUnavailable
+	switch {
+	case s.Status == 0:
+	case s.Status == http.StatusUnauthorized || s.Status == http.StatusForbidden:
+		s.State, code = ping.Failed, exitRefused
+		s.Err = fmt.Errorf("the provider refuses the key of %s (status %d)", from, s.Status)
+		hints[ping.Call] = "set " + from + " to a key of this provider that is still valid"
+	case s.Status == http.StatusTooManyRequests:
+		s.State, code, s.Err = ping.Failed, exitNotYet, fmt.Errorf("the provider is limiting this key (status 429)")
+		hints[ping.Call] = "sluice status shows what uses the quota"
+	case s.Status >= 500:
+		s.State, s.Err = ping.Failed, fmt.Errorf("the provider answers with status %d", s.Status)
+	case s.Status >= 300:
+		s.State, s.Err = ping.Failed, fmt.Errorf("the provider answers with status %d where 200 was expected", s.Status)
+		hints[ping.Call] = "look at the path in resources." + resource + ".upstream"
+	default:
+		s.Detail += ", with the key of " + from
+	}
+	if s.State != ping.Failed {
+		return s, nil
+	}
+	return s, &failure{code: code, message: fmt.Sprintf("%s: %s: %v", resource, s.Name, s.Err), hint: hints[s.Name]}
+}
+
+func (out *pingJSON) print(cmd *cobra.Command, failed *failure) error {
+	if asJSON(cmd) {
+		if failed == nil {
+			return written(printJSON(cmd.OutOrStdout(), out))
+		}
+		failed.extra = map[string]any{"resource": out.Resource, "upstream": out.Upstream, "ok": false, "state": out.State, "reason": out.Reason, "steps": out.Steps}
+		return failed
+	}
+	s := screenFor(cmd.OutOrStdout(), time.Now())
+	s.line("%s  %s", harmless(out.Resource), harmless(out.Upstream))
+	for i := range out.Steps {
+		st := &out.Steps[i]
+		ms := "-"
+		if st.MS != nil {
+			ms = fmt.Sprintf("%.1f ms", *st.MS)
+		}
+		text := st.Detail
+		if st.Error != nil {
+			text = *st.Error
+		}
+		s.line("  %-8s %-8s %10s  %s", st.Name, st.State, ms, text)
+	}
+	if out.State != nil && (*out.State == sluice.StatePaused || *out.State == sluice.StateQueueing || *out.State == sluice.StateFailing || *out.State == sluice.StateDegraded) {
+		s.line("  the gate is %s: %s", *out.State, harmless(*out.Reason))
+	}
+	if err := s.end(); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	return nil
+}
+
+// upstreamOf is where a resource's requests go.
+func upstreamOf(f *config.File, name string) (*url.URL, error) {
+	r := f.Resources[name]
+	address := r.Upstream
+	if s, ok := f.Dialect(name).(provider.Speaker); ok {
+		address = cmp.Or(address, s.Address())
+	}
+	if address == "" {
+		return nil, &failure{
+			code: exitUsage, message: fmt.Sprintf("the resource %s has no upstream", name), hint: fmt.Sprintf("set resources.%s.upstream to the address of the provider", name),
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil, &failure{code: exitConfig, message: fmt.Sprintf("resources.%s.upstream: it is no address", name), hint: "write it as https://HOST"}
+	}
+	return u, nil
+}
