@@ -127,6 +127,7 @@ func (r *resource) report(h *store.History) ResourceReport {
 	for _, caller := range callers {
 		rep.Callers = append(rep.Callers, caller.done(c))
 	}
+	rep.Fold()
 	rep.Sort()
 	return rep
 }

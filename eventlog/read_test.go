@@ -125,7 +125,7 @@ func FuzzReadLines(f *testing.F) {
 	f.Add([]byte("{\"time\":\"\n{}\n\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		events := 0
-		garbage, err := readLines(bytes.NewReader(text), func(e sluice.Event) bool {
+		garbage, err := readLines(bytes.NewReader(text), nil, func(e sluice.Event) bool {
 			if e.Kind == "" || e.Time.IsZero() {
 				t.Errorf("an event of nothing: %+v", e)
 			}
@@ -142,7 +142,7 @@ func FuzzReadLines(f *testing.F) {
 		}
 		// Whatever stands before it, a whole line is found.
 		found := false
-		if _, err := readLines(bytes.NewReader(append(append([]byte{}, text...), line(send("last", 7))...)), func(e sluice.Event) bool {
+		if _, err := readLines(bytes.NewReader(append(append([]byte{}, text...), line(send("last", 7))...)), nil, func(e sluice.Event) bool {
 			found = found || e.Agent == "last"
 			return true
 		}); err != nil || !found {

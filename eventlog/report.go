@@ -69,52 +69,23 @@ func Complete(rep *sluice.Report, dir string, since time.Time) error {
 
 // addTo adds what was counted to a report.
 func (r *resourceTally) addTo(rep *sluice.ResourceReport) {
-	add(&rep.Total, r.total.done())
+	rep.Total.Add(r.total.done())
 	r.total.nameIn(&rep.Total)
+	at := map[string]int{}
+	for i := range rep.Callers {
+		at[rep.Callers[i].Name] = i
+	}
 	for name, c := range r.callers {
-		i := slices.IndexFunc(rep.Callers, func(c sluice.CallerReport) bool { return c.Name == name })
-		if i < 0 {
+		i, known := at[name]
+		if !known {
 			rep.Callers = append(rep.Callers, *newCaller(name))
 			i = len(rep.Callers) - 1
 		}
-		add(&rep.Callers[i], c.done())
+		rep.Callers[i].Add(c.done())
 		c.nameIn(&rep.Callers[i])
 	}
+	rep.Fold()
 	rep.Sort()
-}
-
-// add adds one caller's sends to others of the same.
-func add(to, more *sluice.CallerReport) {
-	to.FirstSends += more.FirstSends
-	to.Retries += more.Retries
-	to.Throttled += more.Throttled
-	to.Failed += more.Failed
-	to.WaitedMS += more.WaitedMS
-	to.WouldWait += more.WouldWait
-	to.Held += more.Held
-	to.HeldMicros += more.HeldMicros
-	to.Micros += more.Micros
-	to.RetryMicros += more.RetryMicros
-	to.Unpriced += more.Unpriced
-	to.PeakPerS = max(to.PeakPerS, more.PeakPerS)
-	if to.Minutes == nil {
-		to.Minutes = map[time.Time]int64{}
-	}
-	for start, n := range more.Minutes {
-		to.Minutes[start] += n
-	}
-	to.Units = addUnits(to.Units, more.Units, 1)
-	if to.Models == nil {
-		to.Models = map[string]sluice.ModelReport{}
-	}
-	for model, m := range more.Models {
-		sum := to.Models[model]
-		sum.Sends += m.Sends
-		sum.Retries += m.Retries
-		sum.Units = addUnits(sum.Units, m.Units, 1)
-		to.Models[model] = sum
-	}
-	to.Rates()
 }
 
 // addUnits adds or, with a sign of -1, takes away.

@@ -13,7 +13,7 @@ const maxModels = 64
 // clients called by their own name are not in it.
 func Requested(dir string, since time.Time) (map[string]map[string]string, error) {
 	last := map[string]map[string]sluice.Event{}
-	_, err := Read(dir, since, func(e sluice.Event) bool {
+	_, err := read(dir, since, [][]byte{[]byte(`"requested":"`)}, func(e sluice.Event) bool {
 		if e.Requested == "" || e.Model == "" {
 			return true
 		}

@@ -218,8 +218,18 @@ func (t *tally) resource(name string) *resourceTally {
 	return r
 }
 
+// Names that are told apart while events are counted. The log is bounded, but a million short lines would be a million names.
+const (
+	maxCallers = 2 * sluice.MaxReportCallers
+	maxCounted = 16 * sluice.MaxReportModels // models of a caller
+)
+
 func (r *resourceTally) change(agent string, change func(*callerTally)) {
 	c := r.callers[agent]
+	if c == nil && len(r.callers) >= maxCallers {
+		agent = sluice.ReportOther
+		c = r.callers[agent]
+	}
 	if c == nil {
 		c = &callerTally{CallerReport: *newCaller(agent)}
 		r.callers[agent] = c
@@ -230,7 +240,8 @@ func (r *resourceTally) change(agent string, change func(*callerTally)) {
 
 // send counts a send, or takes it back.
 func (c *callerTally) send(e *sluice.Event, sign int64) {
-	m := c.Models[e.Model]
+	model := c.model(e.Model)
+	m := c.Models[model]
 	m.Sends += sign
 	if e.Retry {
 		c.Retries += sign
@@ -238,8 +249,8 @@ func (c *callerTally) send(e *sluice.Event, sign int64) {
 	} else {
 		c.FirstSends += sign
 	}
-	c.Models[e.Model] = m
-	c.use(e.Model, e.Units, sign)
+	c.Models[model] = m
+	c.use(model, e.Units, sign)
 	c.WaitedMS += sign * e.WaitedMS
 	minute := e.Time.UTC().Truncate(time.Minute)
 	if c.Minutes[minute] += sign; c.Minutes[minute] == 0 {
@@ -256,7 +267,16 @@ func (c *callerTally) send(e *sluice.Event, sign int64) {
 	c.PeakPerS = max(c.PeakPerS, c.now)
 }
 
+// model is the name under which a model is counted.
+func (c *callerTally) model(name string) string {
+	if _, known := c.Models[name]; !known && len(c.Models) >= maxCounted {
+		return sluice.ReportOther
+	}
+	return name
+}
+
 func (c *callerTally) use(model string, units map[string]int64, sign int64) {
+	model = c.model(model)
 	m := c.Models[model]
 	m.Units = addUnits(m.Units, units, sign)
 	c.Models[model] = m
@@ -275,6 +295,9 @@ const maxRequested = 16
 // name notes a name that was written for a model.
 func (c *callerTally) name(model, requested string) {
 	list := c.requested[model]
+	if list == nil && len(c.requested) >= maxCounted {
+		return
+	}
 	at, there := slices.BinarySearch(list, requested)
 	if there || len(list) >= maxRequested {
 		return

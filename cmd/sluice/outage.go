@@ -69,10 +69,7 @@ type outages struct {
 // readOutages counts the outages of each resource that the log of events tells of.
 func readOutages(dir string, from time.Time) (map[string]*outages, error) {
 	all := map[string]*outages{}
-	_, err := eventlog.Read(dir, from, func(e sluice.Event) bool {
-		if e.Kind != sluice.EventStoreLost && e.Kind != sluice.EventStoreBack {
-			return true
-		}
+	err := eventlog.ReadKinds(dir, from, []string{sluice.EventStoreLost, sluice.EventStoreBack}, func(e sluice.Event) bool {
 		o := all[e.Resource]
 		if o == nil {
 			o = &outages{}

@@ -34,8 +34,8 @@ func readRefused(dir string, names []string, of whose, now time.Time) ([]refused
 	if of.ticket != "" {
 		return list, nil // who is refused gets none
 	}
-	_, err := eventlog.Read(dir, now.Add(-refusedFor), func(e sluice.Event) bool {
-		if e.Kind != sluice.EventRefused || !slices.Contains(names, e.Resource) || of.agent != "" && e.Agent != of.agent {
+	err := eventlog.ReadKinds(dir, now.Add(-refusedFor), []string{sluice.EventRefused}, func(e sluice.Event) bool {
+		if !slices.Contains(names, e.Resource) || of.agent != "" && e.Agent != of.agent {
 			return true
 		}
 		list = append(list, refusedJSON{

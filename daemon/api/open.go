@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -14,11 +15,15 @@ import (
 // Otherwise tickets that nobody closes would hold everybody until their time to live is over.
 const spare = 8
 
+// maxOpen bounds them where limits do not, because their sizes are not known.
+const maxOpen = 10_000
+
 // open are the tickets that callers below the highest class have open, by resource.
 type open struct {
 	mu      sync.Mutex
 	all     map[string]map[string]opened // by resource and id
 	changed chan struct{}                // closed when a ticket ends
+	swept   time.Time
 }
 
 type opened struct {
@@ -46,6 +51,10 @@ func (o *open) add(resource, id string, t opened, limits []sluice.Limit, now tim
 
 // fits reports whether one more ticket leaves enough of each limit. Limits without a known size have room.
 func (o *open) fits(resource string, t opened, limits []sluice.Limit, now time.Time) bool {
+	o.sweep(now)
+	if len(o.all[resource]) >= maxOpen {
+		return false
+	}
 	for i := range limits {
 		l := &limits[i]
 		size := l.Size
@@ -53,10 +62,8 @@ func (o *open) fits(resource string, t opened, limits []sluice.Limit, now time.T
 			continue
 		}
 		n := amount(l, t.cost)
-		for id, other := range o.all[resource] {
-			if other.until.Before(now) {
-				delete(o.all[resource], id)
-			} else if len(l.Per) == 0 || other.model == t.model {
+		for _, other := range o.all[resource] {
+			if !other.until.Before(now) && (len(l.Per) == 0 || other.model == t.model) {
 				n += amount(l, other.cost)
 			}
 		}
@@ -65,6 +72,17 @@ func (o *open) fits(resource string, t opened, limits []sluice.Limit, now time.T
 		}
 	}
 	return true
+}
+
+// sweep forgets tickets whose time is over. Once in a second is enough: fits leaves them out.
+func (o *open) sweep(now time.Time) {
+	if now.Sub(o.swept) < time.Second {
+		return
+	}
+	o.swept = now
+	for _, all := range o.all {
+		maps.DeleteFunc(all, func(_ string, t opened) bool { return t.until.Before(now) })
+	}
 }
 
 // amount is what a limit counts of a cost.

@@ -197,6 +197,9 @@ type Place struct {
 // Len returns the number of waiters.
 func (q *Queue) Len() int { return int(q.waiting) }
 
+// Lanes returns the number of lanes.
+func (q *Queue) Lanes() int { return q.lanes.Len() }
+
 // Waiting returns the number of waiters of a class.
 func (q *Queue) Waiting(c int) int { return int(q.byClass[c]) }
 

@@ -18,6 +18,8 @@ const (
 	sharedPart = 10
 	// maxCallers bounds the agents that are counted one by one. The others are counted together.
 	maxCallers = 1 << 15
+	// maxLanes is from how many lanes on models and keys that only gates tell apart share one.
+	maxLanes = 1 << 10
 	// otherName stands for all names that are not told apart.
 	otherName = "(other)"
 	// keepCrowded is how many ages an idle meter is kept whose size the provider has stated, once half of

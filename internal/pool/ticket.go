@@ -177,10 +177,10 @@ func (p *Pool) place(t *ticket) order.Place {
 		at.Class = emergency
 	}
 	if p.laneScopes&store.PerModel != 0 {
-		at.Lane.Model = t.who.model
+		at.Lane.Model = p.laneName(t, store.PerModel, t.who.model)
 	}
 	if p.laneScopes&store.PerKey != 0 {
-		at.Lane.Key = t.who.key
+		at.Lane.Key = p.laneName(t, store.PerKey, t.who.key)
 	}
 	for k := range t.n {
 		bit := uint16(1) << t.charges[k].limit
@@ -197,4 +197,25 @@ func (p *Pool) place(t *ticket) order.Place {
 		at.Tool = t.who.tool
 	}
 	return at
+}
+
+// laneName returns the model or key whose lane a ticket stands in. Every step looks at all lanes, and clients invent names:
+// those that share the crowd's meters share its lane, because they lack the same. Names that only
+// gates tell apart share one when there are too many lanes: a pause of one then holds the others of that lane too.
+func (p *Pool) laneName(t *ticket, per store.Scope, name int32) int32 {
+	told := false
+	for k := range t.n {
+		c := &t.charges[k]
+		if p.shared&(1<<c.limit) == 0 || p.spec.Limits[c.limit].Per&per == 0 {
+			continue
+		}
+		if c.inst != p.crowd[c.limit] {
+			return name
+		}
+		told = true
+	}
+	if told || name != 0 && p.queue.Lanes() >= maxLanes {
+		return p.other
+	}
+	return name
 }

@@ -63,7 +63,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 	if err != nil {
 		return nil, failed("open", path, err)
 	}
-	st := &state{mu: ctxlock.New(), store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}}
+	st := &state{mu: ctxlock.New(), looking: ctxlock.New(), store: s, name: spec.Name, dir: dir, path: path, process: random() >> 16, sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}}
 	defer func() {
 		if err != nil {
 			_ = f.Close()

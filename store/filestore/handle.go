@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/placed"
-	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -152,84 +150,6 @@ func (st *state) hang(ctx context.Context) error {
 		st.hung.Store(true)
 	}
 	return err
-}
-
-// Snapshot implements [store.Pool]. The rest after the first step happens on a copy: who looks holds nobody up.
-func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
-	p, now, err := h.current(ctx)
-	if err != nil {
-		return store.Snapshot{}, err
-	}
-	var s store.Snapshot
-	err = h.state.faultless(func() {
-		s = p.Snapshot(now)
-		there, inForce := p.Limits()
-		placed.Of(h.limits, there, inForce).Snapshot(&s)
-	})
-	return s, err
-}
-
-// History implements [store.Recorder].
-func (h *handle) History(ctx context.Context, since store.Time) (store.History, error) {
-	p, now, err := h.current(ctx)
-	if err != nil {
-		return store.History{}, err
-	}
-	var past store.History
-	err = h.state.faultless(func() { past = p.History(now, since) })
-	return past, err
-}
-
-// current returns a copy of the pool in which everything has happened that time alone brings about. Where the disk
-// has no room for that step, it happens in the copy alone: looking does not need any.
-func (h *handle) current(ctx context.Context) (*pool.Pool, store.Time, error) {
-	full := h.Apply(ctx, nil)
-	if full != nil && !noRoom(full) {
-		return nil, 0, full
-	}
-	p, now, err := h.copied(ctx)
-	if err == nil && full != nil {
-		err = h.state.faultless(func() { p.Apply(now, nil) })
-	}
-	return p, now, err
-}
-
-// copied returns a copy of the pool.
-func (h *handle) copied(ctx context.Context) (*pool.Pool, store.Time, error) {
-	st := h.state
-	var mem []byte
-	var now store.Time
-	if err := st.mu.LockContext(ctx); err != nil {
-		return nil, 0, failed("lock", st.path, err)
-	}
-	err := st.locked(ctx, func() error {
-		if h.closed.Load() {
-			return store.ErrClosed
-		}
-		size := st.space.Size()
-		mem = make([]byte, 2*size+1<<20) // a step on the copy may need some
-		copy(mem, st.file.mem[page:page+size])
-		now = st.now()
-		return nil
-	})
-	st.mu.Unlock()
-	if err != nil {
-		return nil, 0, err
-	}
-	space, err := flat.Mapped(mem, func(size int64) error {
-		if size > int64(len(mem)) {
-			return flat.ErrFull
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	var p *pool.Pool
-	if fault := st.faultless(func() { p, err = pool.Attach(space) }); fault != nil {
-		err = fault
-	}
-	return p, now, err
 }
 
 // Watch implements [store.Pool].

@@ -34,6 +34,8 @@ type state struct {
 
 	line line
 
+	looking ctxlock.Mutex // one look at a time has a copy
+
 	// All below is for whoever makes a step.
 	mu       ctxlock.Mutex
 	lock     *lock

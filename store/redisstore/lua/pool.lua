@@ -3148,10 +3148,10 @@ F.pool_Pool_place = function(t)
   at[8] = 0
  end
  if (band(once[6], 4) ~= 0) then
-  at[1] = t[12]
+  at[1] = F.pool_Pool_laneName(t, 4, t[12])
  end
  if (band(once[6], 16) ~= 0) then
-  at[2] = t[14]
+  at[2] = F.pool_Pool_laneName(t, 16, t[14])
  end
  for k = 0, t[25] - 1 do
   local bit_ = (1 * 2^(t[(k)*5+40]))
@@ -4728,6 +4728,27 @@ F.order_Queue_leaveIdle = function(i)
  end
  m[8], m[9] = 0, 0
 end
+F.pool_Pool_laneName = function(t, per, name)
+ local told = false
+ for k = 0, t[25] - 1 do
+  local t2_ = false
+  repeat
+   local c, c_o = t, (k)*5+35
+   if ((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
+    break
+   end
+   if (c[c_o+4] ~= once[c[c_o+5]+79]) then
+    return name
+   end
+   told = true
+  until true
+  if t2_ then break end
+ end
+ if (told or ((name ~= 0) and (F.order_Queue_Lanes() >= 1024))) then
+  return once[111]
+ end
+ return name
+end
 F.meter_Ring_at = function(r, slice)
  return r.slot, (u64(slice) % 512)
 end
@@ -5694,6 +5715,9 @@ F.order_Queue_memberOf = function(lane, class, agent)
  indexAdd(X.membIx, F.order_memberHash(lane, class, agent), i)
  F.order_Queue_enterIdle(i)
  return i
+end
+F.order_Queue_Lanes = function()
+ return slabLen(S_qlanes)
 end
 F.meter_Ring_stood = function(r, t, level)
  if (r == nil) then

@@ -1,0 +1,108 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/placed"
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+)
+
+// To sum a pool up takes longer than to copy its records: with 16 MB of them 30 ms against 3. All processes wait for the lock
+// meanwhile, so a look works on a copy. The copy is not on the heap, where it would stay until the next collection
+// and double what the process may use: it is memory of its own, which the system has back when the look is over. Only
+// one look at a time has such a copy.
+
+// Snapshot implements [store.Pool].
+func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
+	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
+		s = p.Snapshot(now)
+		there, inForce := p.Limits()
+		placed.Of(h.limits, there, inForce).Snapshot(&s)
+	})
+	return s, err
+}
+
+// History implements [store.Recorder].
+func (h *handle) History(ctx context.Context, since store.Time) (past store.History, err error) {
+	err = h.look(ctx, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
+	return past, err
+}
+
+// look calls f with a copy of the pool in which everything has happened that time alone brings about. Where the disk
+// has no room for that step, it happens in the copy alone: looking does not need any. f must not keep the pool.
+func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time)) error {
+	st := h.state
+	full := h.Apply(ctx, nil)
+	if full != nil && !noRoom(full) {
+		return full
+	}
+	if err := st.looking.LockContext(ctx); err != nil {
+		return failed("lock", st.path, err)
+	}
+	defer st.looking.Unlock()
+	mem, now, err := h.copied(ctx)
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(mem) //nolint:errcheck // it is mapped
+	space, err := flat.Mapped(mem, func(size int64) error {
+		if size > int64(len(mem)) {
+			return flat.ErrFull
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var attached error
+	err = st.faultless(func() {
+		var p *pool.Pool
+		if p, attached = pool.Attach(space); attached != nil {
+			return
+		}
+		if full != nil {
+			p.Apply(now, nil)
+		}
+		f(p, now)
+	})
+	return errors.Join(err, attached)
+}
+
+// copied returns a copy of the records, to be unmapped, and the time of which it is.
+func (h *handle) copied(ctx context.Context) (mem []byte, now store.Time, err error) {
+	st := h.state
+	if err := st.mu.LockContext(ctx); err != nil {
+		return nil, 0, failed("lock", st.path, err)
+	}
+	defer st.mu.Unlock()
+	err = st.locked(ctx, func() (err error) {
+		if h.closed.Load() {
+			return store.ErrClosed
+		}
+		size := st.space.Size()
+		if mem, err = anonymous(2*size + 1<<20); err != nil { // a step on the copy may need some
+			return failed("look", st.path, err)
+		}
+		copy(mem, st.file.mem[page:page+size])
+		now = st.now()
+		return nil
+	})
+	if err != nil && mem != nil {
+		_ = unix.Munmap(mem)
+	}
+	return mem, now, err
+}
+
+// anonymous returns memory outside the heap. What is not touched takes no room.
+func anonymous(size int64) ([]byte, error) {
+	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	return mem, os.NewSyscallError("mmap", err)
+}
