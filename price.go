@@ -46,6 +46,25 @@ func (r *resource) priceTag(req *Request) *Request {
 	return &tagged
 }
 
+// ListPrice returns what the gate's own prices make of usage, in millionths of a dollar, whatever dollars it states. It reports false
+// if it states no tokens or the resource has no prices.
+func (g *Gate) ListPrice(resource, model string, usage []Amount) (micros int64, ok bool) {
+	r := g.resources[resource]
+	if r == nil || r.price == nil || !hasTokens(usage) {
+		return 0, false
+	}
+	micros, _ = r.price(model, usage)
+	return micros, true
+}
+
+// PricedAs returns the model whose price a ticket's usage counts at, empty if the ticket does not tell.
+func (t Ticket) PricedAs() string {
+	if t.money == nil && t.note == nil {
+		return ""
+	}
+	return t.pricedAs()
+}
+
 // priced adds the dollars to usage that states tokens alone.
 func (t Ticket) priced(usage []Amount) []Amount {
 	if t.resource == nil || t.resource.price == nil || t.request().Unpaid || !hasTokens(usage) {

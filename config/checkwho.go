@@ -117,6 +117,9 @@ func (c *checker) tokens() {
 		if t.Agent != "" || c.doc.Has(path+".agent") {
 			c.name(path+".agent", "agent", t.Agent)
 		}
+		if t.User != "" || c.doc.Has(path+".user") {
+			c.name(path+".user", "user", t.User)
+		}
 		c.class(path+".class", t.Class)
 	}
 }

@@ -176,6 +176,8 @@ type Token struct {
 	Hash string `yaml:"hash,omitempty"`
 	// The agent that its bearer is; without one the bearer says.
 	Agent string `yaml:"agent,omitempty"`
+	// The user that its bearer belongs to; without one the bearer says, or the configuration of its agent.
+	User string `yaml:"user,omitempty"`
 	// The highest class its bearer can be in.
 	Class string `yaml:"class,omitempty"`
 }

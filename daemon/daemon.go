@@ -71,6 +71,7 @@ type Daemon struct {
 	metrics  http.Handler
 	log      *slog.Logger
 	book     *estimate.Book // outlives generations, as does what sends requests
+	users    proxy.Users    // the same
 	draining atomic.Bool
 	lent     *storeapi.Server // nil: the store is not
 	pulse    pulse
@@ -250,7 +251,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 		po.Classes = append(po.Classes, c.Name)
 	}
 	for _, t := range f.Tokens {
-		po.Tokens = append(po.Tokens, proxy.Token{Name: t.Name, Hash: t.Hash, Agent: t.Agent, Class: t.Class})
+		po.Tokens = append(po.Tokens, proxy.Token{Name: t.Name, Hash: t.Hash, Agent: t.Agent, User: t.User, Class: t.Class})
 	}
 	gate, err := f.Gate(time.Now())
 	if err != nil {

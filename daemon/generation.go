@@ -37,7 +37,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	if err != nil {
 		return nil, err
 	}
-	po.Log, po.Book, po.Requests = d.log, d.book, o.Requests
+	po.Log, po.Book, po.Requests, po.Users = d.log, d.book, o.Requests, &d.users
 	g := &generation{daemon: d, file: f, gate: gate, classes: po.Classes, gone: make(chan struct{})}
 	g.users.Store(1)
 	if g.proxy, err = proxy.New(po); err != nil {
@@ -48,9 +48,14 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 		limits[name], backoff[name] = r.Limits, r.Backoff
 	}
 	ao := api.Options{
-		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Backoff: backoff, Identify: g.identify, Events: d.events, Refused: d.refuse,
+		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Backoff: backoff, Identify: g.identify, Events: d.events, Refused: d.refuse, Users: &d.users,
 		History: d.options.History, Config: f.Public,
 		Report: func(ctx context.Context, since time.Time) (any, error) { return d.options.Report(ctx, gate, since) },
+	}
+	for _, b := range f.Budgets {
+		if b.Per == config.BudgetOwner(sluice.BudgetFleet) && b.Size.Micros > 0 && (ao.Shared == 0 || b.Size.Micros < ao.Shared) {
+			ao.Shared = b.Size.Micros
+		}
 	}
 	if before != nil {
 		ao.After = before.api
@@ -107,5 +112,5 @@ func (g *generation) identify(r *http.Request) (api.Identity, error) {
 	if !ok && needed {
 		return api.Identity{}, &api.Problem{Status: http.StatusUnauthorized, Detail: "a token is needed", Hint: "Authorization: Bearer TOKEN"}
 	}
-	return api.Identity{Token: t.Name, Agent: t.Agent, Highest: max(slices.Index(g.classes, t.Class), 0)}, nil
+	return api.Identity{Token: t.Name, Agent: t.Agent, User: t.User, Highest: max(slices.Index(g.classes, t.Class), 0)}, nil
 }

@@ -23,6 +23,7 @@ type right struct {
 	route               string // as in the OpenAPI file
 	path                string // if it is not the route: AGENT is the caller's own, MINE a ticket of its own, OTHER that of another token
 	body                string
+	user                string // that a request through the proxy states
 	open, top, low, bob int
 	public              bool
 }
@@ -33,6 +34,9 @@ const asks = `{"resource":"api","agent":"AGENT","wait_ms":0`
 var rights = []right{
 	{does: "take a ticket for itself", route: "POST /v1/tickets", body: asks + `}`, open: 200, top: 200, low: 200, bob: 200},
 	{does: "take a ticket for another agent", route: "POST /v1/tickets", body: `{"resource":"api","agent":"eve","wait_ms":0}`, open: 200, top: 200, low: 200, bob: 403},
+	{does: "take a ticket for an agent that the configuration puts in a higher class", route: "POST /v1/tickets", body: `{"resource":"api","agent":"high","wait_ms":0}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "take a ticket for any other user", route: "POST /v1/tickets", body: asks + `,"user":"someone"}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "take a ticket for a user of a higher class", route: "POST /v1/tickets", body: asks + `,"user":"boss"}`, open: 200, top: 200, low: 403, bob: 200}, // bob's is not listened to
 	{does: "take a ticket of a higher class", route: "POST /v1/tickets", body: asks + `,"class":"p0"}`, open: 200, top: 200, low: 403, bob: 403},
 	{does: "declare an emergency", route: "POST /v1/tickets", body: asks + `,"class":"p0","emergency":true}`, open: 200, top: 200, low: 403, bob: 403},
 	{does: "take a ticket for 10 min", route: "POST /v1/tickets", body: asks + `,"ttl_ms":600000}`, open: 200, top: 200, low: 200, bob: 200},
@@ -51,6 +55,7 @@ var rights = []right{
 	{does: "cancel its own ticket", route: "DELETE /v1/tickets/{id}", path: "/v1/tickets/MINE", open: 204, top: 204, low: 204, bob: 204},
 	{does: "cancel another's ticket", route: "DELETE /v1/tickets/{id}", path: "/v1/tickets/OTHER", open: 204, top: 204, low: 403, bob: 403},
 	{does: "heartbeat for itself", route: "PUT /v1/agents/{name}", path: "/v1/agents/AGENT", body: `{}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "heartbeat for a user of a higher class", route: "PUT /v1/agents/{name}", path: "/v1/agents/AGENT", body: `{"user":"boss"}`, open: 200, top: 200, low: 403, bob: 200},
 	{does: "heartbeat for a new agent", route: "PUT /v1/agents/{name}", path: "/v1/agents/new", body: `{}`, open: 200, top: 200, low: 200, bob: 403},
 	{does: "heartbeat for an agent of another token", route: "PUT /v1/agents/{name}", path: "/v1/agents/eve", body: `{}`, open: 200, top: 200, low: 403, bob: 403},
 	{does: "heartbeat for a live agent of no known token, from another machine", route: "PUT /v1/agents/{name}", path: "/v1/agents/stray", body: `{"machine":"m2"}`, open: 200, top: 200, low: 403, bob: 403},
@@ -94,6 +99,8 @@ var rights = []right{
 	{does: "load the page", route: "GET /", open: 200, top: 200, low: 200, bob: 200, public: true},
 	{does: "send through the proxy", route: "GET /NAME/", path: "/@AGENT/api/", open: 200, top: 200, low: 200, bob: 200},
 	{does: "send through the proxy in a higher class", route: "GET /NAME/", path: "/@AGENT:p0/api/", open: 200, top: 200, low: 403, bob: 403},
+	{does: "send through the proxy as an agent that the configuration puts in a higher class", route: "GET /NAME/", path: "/@high/api/", open: 200, top: 200, low: 403, bob: 403},
+	{does: "send through the proxy for a user of a higher class", route: "GET /NAME/", path: "/@AGENT/api/", user: "boss", open: 200, top: 200, low: 403, bob: 200},
 	{does: "send through the proxy as another agent", route: "GET /NAME/", path: "/@eve/api/", open: 200, top: 200, low: 200, bob: 403},
 }
 
@@ -115,7 +122,7 @@ type flushed struct {
 func (f flushed) Flush() { f.ResponseRecorder.Flush(); f.end() }
 
 // as sends one request with a token.
-func (r *rig) as(token, method, path, body string) (int, string) {
+func (r *rig) as(token, method, path, body string, user ...string) (int, string) {
 	r.Helper()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -124,6 +131,9 @@ func (r *rig) as(token, method, path, body string) (int, string) {
 	if token != "" {
 		q.Header.Set("X-Sluice-Token", token)
 		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	for _, u := range user {
+		q.Header.Set("X-Sluice-User", u)
 	}
 	w := flushed{httptest.NewRecorder(), func() {}}
 	if path == "/v1/events" {
@@ -152,7 +162,7 @@ func TestRights(t *testing.T) {
 	const text = `
 resources:
   api: {upstream: "${UPSTREAM}", limits: [{name: minute, size: 1000/min}, {name: tokens, size: 10000/min, unit: input_tokens}]}
-agents: {high: {class: p0}}
+agents: {high: {class: p0, user: boss}}
 `
 	for _, row := range rights {
 		for who, want := range map[string]int{"": row.open, "top": row.top, "low": row.low, "bob": row.bob, "wrong": http.StatusUnauthorized} {
@@ -188,7 +198,7 @@ agents: {high: {class: p0}}
 				mine = r.grant(who, agent)
 			}
 			names := strings.NewReplacer("AGENT", agent, "MINE", mine, "OTHER", r.grant(other, "eve"), "{client}", "c", "{pool}", "1")
-			if got, body := r.as(who, method, names.Replace(path), names.Replace(row.body)); got != want {
+			if got, body := r.as(who, method, names.Replace(path), names.Replace(row.body), row.user); got != want {
 				t.Errorf("%s: %q %s %s: %d, not %d: %.200s", row.does, who, row.route, row.body, got, want, body)
 			}
 		}

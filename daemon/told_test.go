@@ -246,7 +246,7 @@ func TestAbsurdUsageOfALowerTokenHoldsOneWindow(t *testing.T) {
 	}
 }
 
-// Money that a lower token states counts up to 100 USD for each ticket, and as stated below that.
+// Money that a lower token states counts up to 10 USD for each ticket, and as stated below that; with tokens, up to twice what they cost.
 func TestMoneyStatedByALowerTokenIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := beginAPI(t, "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\nbudgets: [{name: all, size: 1000usd/month}]\n"+fourTokens)
@@ -258,17 +258,25 @@ func TestMoneyStatedByALowerTokenIsBounded(t *testing.T) {
 			return s[0].UsedUSD
 		}
 		paid := func(token string) string { return r.grantOf(token, `"requests":1,"usd":1`) }
-		r.spend("low", paid("low"), `"usd":99000000`)
-		if got := spent(); got != 99 {
-			t.Errorf("%v of 99 USD count", got)
+		r.spend("low", paid("low"), `"usd":9000000`)
+		if got := spent(); got != 9 {
+			t.Errorf("%v of 9 USD count", got)
 		}
 		r.spend("low", paid("low"), `"usd":1000000000000`)
-		if got := spent(); got != 199 {
-			t.Errorf("%v USD count, not 199", got)
+		if got := spent(); got != 19 {
+			t.Errorf("%v USD count, not 19", got)
+		}
+		r.spend("low", paid("low"), `"input_tokens":2000000,"usd":39000000`)
+		if got := spent(); got != 58 {
+			t.Errorf("%v USD count, not 58", got)
+		}
+		r.spend("low", paid("low"), `"input_tokens":10000000,"usd":1000000000000`)
+		if got := spent(); got != 158 {
+			t.Errorf("%v USD count, not 158", got)
 		}
 		r.spend("top", paid("top"), `"usd":300000000`)
-		if got := spent(); got != 499 {
-			t.Errorf("%v USD count, not 499", got)
+		if got := spent(); got != 458 {
+			t.Errorf("%v USD count, not 458", got)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice/sluicehttp"
 )
@@ -49,6 +50,7 @@ type Token struct {
 	Name  string
 	Hash  string // SHA-256 of the token, in hexadecimal
 	Agent string // that its bearer is; empty: the bearer says
+	User  string // that its bearer belongs to; empty: the bearer says, or the configuration of its agent
 	Class string // the highest that its bearer can be in; empty: any
 }
 
@@ -141,6 +143,7 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 		return c, f
 	}
 	if !borne {
+		p.users.Note(c.User, time.Now())
 		return c, nil
 	}
 	return p.bind(c, token)
@@ -152,12 +155,16 @@ func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal)
 		if c.Agent != "" && c.Agent != t.Agent {
 			return c, refuse(http.StatusForbidden, fmt.Sprintf("the token is agent %s's, not %s's", t.Agent, quoted(c.Agent)), "leave the agent out, or use its own token")
 		}
-		c.Agent, c.User = t.Agent, "" // whose agent it is, the configuration says
+		c.Agent = t.Agent
+	}
+	highest := max(slices.Index(p.classes, t.Class), 0)
+	var why string
+	if c.User, why = p.users.May(p.gate, Speaker{t.Agent, t.User, highest}, c.Agent, c.User, time.Now()); why != "" {
+		return c, refuse(http.StatusForbidden, why, HintOfUser)
 	}
 	if t.Class == "" {
 		return c, nil
 	}
-	highest := slices.Index(p.classes, t.Class)
 	switch {
 	case c.Class == "": // it may be lower than what the token allows
 		if c.Class = p.gate.Class(c.Agent); slices.Index(p.classes, c.Class) < highest {

@@ -46,6 +46,8 @@ type Options struct {
 	Done func(sluicehttp.Exchange)
 	// Book is what is known of how far off estimates are. Nil means nothing yet.
 	Book *estimate.Book
+	// Users are those that tokens below the highest class must not speak for. Nil means only those of the configuration.
+	Users *Users
 	// Log is told what nobody else is. Nil means nothing is.
 	Log *slog.Logger
 	// Requests gets one line for each request: who sent it, where, how long it waited, its status, tokens and cost. It never has a key or
@@ -83,6 +85,7 @@ type Proxy struct {
 	log      *slog.Logger
 	requests *slog.Logger // nil: requests are not logged
 	book     *estimate.Book
+	users    *Users
 }
 
 // New makes a proxy.
@@ -91,7 +94,7 @@ func New(o Options) (*Proxy, error) {
 		return nil, errors.New("proxy: there is no gate")
 	}
 	p := &Proxy{
-		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, log: o.Log, requests: o.Requests,
+		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, log: o.Log, requests: o.Requests, users: o.Users,
 	}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

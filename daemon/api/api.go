@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -37,6 +38,8 @@ type Identity struct {
 	Token string
 	// Agent is who the caller must be; empty: anybody.
 	Agent string
+	// User is whom the caller must belong to; empty: anybody.
+	User string
 	// Highest is the highest class that the caller may be in, as an index; 0 is any.
 	Highest int
 }
@@ -53,6 +56,10 @@ type Options struct {
 	Identify func(r *http.Request) (Identity, error)
 	// Report is what was sent since a moment.
 	Report func(ctx context.Context, since time.Time) (any, error)
+	// Shared is the smallest budget that all agents spend together, in millionths of a dollar; 0: there is none.
+	Shared int64
+	// Users are those that lower tokens must not speak for.
+	Users *proxy.Users
 	// Events are told to those who listen.
 	Events *Hub
 	// History is what happened before. Nil means that nothing is known.

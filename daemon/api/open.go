@@ -112,6 +112,13 @@ func (o *open) end(resource, id string) {
 	}
 }
 
+// reserved is what a ticket has taken.
+func (o *open) reserved(resource, id string) []sluice.Amount {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all[resource][id].cost
+}
+
 // room waits until one more ticket fits. It reports false if none does within wait.
 func (o *open) room(ctx context.Context, resource string, t opened, limits []sluice.Limit, wait time.Duration) bool {
 	late := time.NewTimer(wait)

@@ -2,11 +2,13 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/proxy"
 )
 
 // maxTTL is how long the tickets of a token below the highest class live if nobody closes them.
@@ -25,13 +27,13 @@ func (c *call) mayTake(resource string, cost []sluice.Amount, ttl time.Duration)
 		return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("ttl_ms: the token's tickets live for at most %v, not %v", maxTTL, ttl), Hint: "close and ask again, or use a token of the highest class"}
 	}
 	for _, a := range cost {
-		most := c.api.most(c.r.Context(), resource, a.Unit).size
+		most := int64(maxMicros)
 		switch a.Unit {
 		case "requests":
 			most = 1 // a ticket is one request
 		case sluice.USD:
 		default:
-			most = max(most/2, 1)
+			most = max(c.api.most(c.r.Context(), resource, a.Unit).size/2, 1)
 		}
 		if a.N > most {
 			return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("units: a ticket of this token takes at most %d %.80s, not %d", most, a.Unit, a.N), Hint: "take several tickets, or use a token of the highest class"}
@@ -40,32 +42,84 @@ func (c *call) mayTake(resource string, cost []sluice.Amount, ttl time.Duration)
 	return nil
 }
 
-// callers are the agents that tokens have brought in, by name.
-type callers struct {
-	mu  sync.Mutex
-	all map[string]string // token by agent
+// speaksFor returns the user that a caller belongs to, and refuses agents and users that are not the caller's to speak for.
+func (c *call) speaksFor(agent, user string) (string, error) {
+	as, why := c.api.Users.May(c.api.Gate, proxy.Speaker{Agent: c.who.Agent, User: c.who.User, Highest: c.who.Highest}, agent, user, time.Now())
+	if why != "" {
+		return "", &Problem{Status: http.StatusForbidden, Detail: why, Hint: proxy.HintOfUser}
+	}
+	return as, nil
 }
 
-// maxCallers bounds them; the agents of others expire by themselves.
-const maxCallers = 100_000
+// callers are the agents that tokens have brought in, by name.
+type callers struct {
+	mu    sync.Mutex
+	all   map[string]brought
+	swept time.Time
+}
+
+type brought struct {
+	token string
+	at    time.Time // of its last heartbeat
+}
+
+const (
+	// maxCallers bounds them; the agents of others expire by themselves.
+	maxCallers = 100_000
+	// maxAgents is how many live agents one token below the highest class can have brought in. There are 131,072 places
+	// for all.
+	maxAgents = 10_000
+	// aliveFor is longer than leases are.
+	aliveFor = time.Hour
+)
 
 func (o *callers) of(agent string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.all[agent]
+	return o.all[agent].token
 }
 
-func (o *callers) set(agent, token string) {
+func (o *callers) set(agent, token string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.all == nil || len(o.all) >= maxCallers {
-		o.all = map[string]string{}
-	}
 	if token == "" {
 		delete(o.all, agent)
 		return
 	}
-	o.all[agent] = token
+	if o.all == nil {
+		o.all = map[string]brought{}
+	}
+	if _, known := o.all[agent]; !known && len(o.all) >= maxCallers {
+		if o.sweep(now); len(o.all) >= maxCallers {
+			return
+		}
+	}
+	o.all[agent] = brought{token, now}
+}
+
+// full reports whether a token has brought in as many agents as it can.
+func (o *callers) full(agent, token string, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.all) < maxAgents || o.all[agent].token == token {
+		return false
+	}
+	o.sweep(now)
+	n := 0
+	for _, b := range o.all {
+		if b.token == token {
+			n++
+		}
+	}
+	return n >= maxAgents
+}
+
+// sweep forgets agents that are not alive. It does so once in a while.
+func (o *callers) sweep(now time.Time) {
+	if now.Sub(o.swept) > time.Minute {
+		o.swept = now
+		maps.DeleteFunc(o.all, func(_ string, b brought) bool { return now.Sub(b.at) > aliveFor })
+	}
 }
 
 // mayBeat refuses heartbeats in the name of a live agent that another token has brought in. Another daemon, or this one
@@ -79,12 +133,18 @@ func (c *call) mayBeat(m *sluice.Member) (own bool, err error) {
 		return true, nil
 	}
 	l, alive, err := c.api.Gate.Leased(c.r.Context(), m.Agent)
-	if err != nil || !alive {
-		return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if !alive {
+		if c.api.callers.full(m.Agent, c.who.Token, time.Now()) {
+			return false, &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token has brought in %d agents already", maxAgents), Hint: "end some, or use a token of the highest class"}
+		}
+		return true, nil
 	}
 	switch c.api.callers.of(m.Agent) {
 	case c.who.Token:
-		return false, nil
+		return true, nil
 	case "":
 		if l.Machine == m.Machine && l.Class == m.Class {
 			return false, nil

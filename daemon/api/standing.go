@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/sluicehq/sluice"
 )
@@ -35,8 +36,8 @@ func (a *API) member(c *call, b *beat) (sluice.Member, error) {
 	if err != nil {
 		return sluice.Member{}, err
 	}
-	if c.who.Agent != "" {
-		b.User = "" // whose agent it is, the configuration says
+	if b.User, err = c.speaksFor(name, b.User); err != nil {
+		return sluice.Member{}, err
 	}
 	if err := a.below(c, name, b.Class); err != nil {
 		return sluice.Member{}, err
@@ -85,7 +86,7 @@ func (a *API) heartbeat(c *call) error {
 		return err
 	}
 	if own {
-		a.callers.set(m.Agent, c.who.Token)
+		a.callers.set(m.Agent, c.who.Token, time.Now())
 	}
 	return c.reply(Standing{
 		Light: s.Light, Allocated: s.Allocated, StartNewWork: s.Start, Chain: s.Chain, Reason: s.Reason, TakenOverBy: s.TakenOverBy,
@@ -103,6 +104,6 @@ func (a *API) leave(c *call) error {
 	if err := a.Gate.Depart(m); err != nil {
 		return err
 	}
-	a.callers.set(m.Agent, "")
+	a.callers.set(m.Agent, "", time.Now())
 	return nil
 }

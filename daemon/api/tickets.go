@@ -110,8 +110,8 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 	if q.Emergency && c.who.Highest > 0 {
 		return req, 0, &Problem{Status: http.StatusForbidden, Detail: "the token's class has no emergencies"}
 	}
-	if c.who.Agent != "" {
-		q.User = "" // whose agent it is, the configuration says
+	if q.User, err = c.speaksFor(q.Agent, q.User); err != nil {
+		return req, 0, err
 	}
 	cost, err := units(q.Units)
 	if err != nil {
@@ -124,6 +124,7 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 	if len(cost) == 0 {
 		cost = usual
 	}
+	cost = c.money(q.Resource, cmp.Or(q.Model, part), nil, cost)
 	return sluice.Request{
 		Resource: q.Resource, Agent: q.Agent, Class: class, User: q.User, Tool: q.Tool, Model: part, Priced: q.Model,
 		Cost: cost, Retry: q.Retry, Emergency: q.Emergency, TTL: ttl, Detached: true,
@@ -267,7 +268,8 @@ func (a *API) close(c *call) error {
 		return err
 	}
 	resource := sluice.TicketResource(t.ID())
-	if err := t.Close(c.used(resource, usage)...); err != nil {
+	reserved := a.open.reserved(resource, c.r.PathValue("id"))
+	if err := t.Close(c.money(resource, t.PricedAs(), reserved, c.used(resource, reserved, usage))...); err != nil {
 		return err
 	}
 	a.open.end(resource, c.r.PathValue("id"))

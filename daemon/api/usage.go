@@ -13,25 +13,48 @@ import (
 const (
 	// maxUnits bounds each unit of a ticket. No model takes so many tokens in one request.
 	maxUnits = 10_000_000
-	// maxMicros bounds the money of a ticket: 100 USD, in millionths.
-	maxMicros = 100_000_000
+	// longWindow is from which length on excess on a window is not over soon.
+	longWindow = 10 * time.Minute
+	// part is what false statements leave of a long window or a shared budget, and what they take of it in an hour.
+	part = 8
 )
 
 // used bounds the usage that a caller below the highest class states. Counting less than the provider has counted would
-// let others go over the limit. So used cuts only what cannot be true: what is above the whole limit.
-func (c *call) used(resource string, usage []sluice.Amount) []sluice.Amount {
+// let others go over the limit. So used cuts what cannot be true: what is above the whole limit. A window of an hour or a
+// day does not forget soon: there, usage beyond what the ticket reserved leaves an eighth of the limit, and takes at most
+// a quarter of it at once and an eighth an hour.
+func (c *call) used(resource string, reserved, usage []sluice.Amount) []sluice.Amount {
 	if !c.bounded() {
 		return usage
 	}
+	now := time.Now()
 	for i := range usage {
 		u := &usage[i]
+		if u.Unit == sluice.USD {
+			continue
+		}
 		b := c.api.most(c.r.Context(), resource, u.Unit)
 		u.N = min(u.N, b.size)
 		if b.window > 0 {
-			u.N = c.api.stated.add(resource+" "+u.Unit, u.N, b, time.Now())
+			u.N = c.api.stated.add(resource+" "+u.Unit, u.N, b, now)
+		}
+		if more := u.N - of(reserved, u.Unit); b.long > 0 && more > 0 {
+			fits := min(more, max(b.left-b.long/part, 0))
+			fits = c.api.stated.add(resource+" "+u.Unit+" beyond", fits, bound{all: b.long / part, window: time.Hour}, now)
+			u.N -= more - fits
 		}
 	}
 	return usage
+}
+
+// of returns what a list has of a unit.
+func of(list []sluice.Amount, unit string) int64 {
+	for _, a := range list {
+		if a.Unit == unit {
+			return a.N
+		}
+	}
+	return 0
 }
 
 // bound is the most that one request can use of a unit.
@@ -41,14 +64,13 @@ type bound struct {
 	// together. 0 without a bucket.
 	window time.Duration
 	all    int64
+	// Of the smallest limit on the unit whose window is a long one: its size, and what is left of it. 0 without one.
+	long, left int64
 }
 
 // most returns the smallest whole limit on a unit: a provider admits no larger request. Limits of which answers state a
 // larger size count as they are in force.
 func (a *API) most(ctx context.Context, resource, unit string) bound {
-	if unit == sluice.USD {
-		return bound{size: maxMicros}
-	}
 	b := bound{}
 	var live []sluice.LimitStatus
 	for i := range a.Limits[resource] {
@@ -59,9 +81,12 @@ func (a *API) most(ctx context.Context, resource, unit string) bound {
 		if live == nil {
 			live, _ = a.levels.of(ctx, a.Gate, resource) // without it the configured sizes count
 		}
-		size, all := inForce(l, live)
+		size, all, left := inForce(l, live)
 		if size == 0 {
 			continue
+		}
+		if l.Window > longWindow && (b.long == 0 || size < b.long) {
+			b.long, b.left = size, left
 		}
 		if b.size == 0 || size < b.size {
 			b.size = size
@@ -76,15 +101,18 @@ func (a *API) most(ctx context.Context, resource, unit string) bound {
 	return b
 }
 
-// inForce returns the largest size that a limit has for any model or key, and the sum of all of them.
-func inForce(l *sluice.Limit, live []sluice.LimitStatus) (size, all int64) {
-	size = l.Size
+// inForce returns the largest size that a limit has for any model or key, the sum of all of them, and the most that is left of one.
+func inForce(l *sluice.Limit, live []sluice.LimitStatus) (size, all, left int64) {
+	size, left = l.Size, -1
 	for i := range live {
 		if live[i].Name == l.Name {
-			size, all = max(size, live[i].Limit), all+live[i].Limit
+			size, all, left = max(size, live[i].Limit), all+live[i].Limit, max(left, live[i].Remaining)
 		}
 	}
-	return size, max(size, all)
+	if left < 0 { // nothing is known of it
+		left = size
+	}
+	return size, max(size, all), left
 }
 
 // stated is the usage that callers below the highest class have stated, of units that a bucket counts. A window forgets

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Bounds on the money that a caller below the highest class states with one ticket, in millionths of a dollar.
+const (
+	maxMicros   = 100_000_000 // whatever its tokens cost
+	usualMicros = 10_000_000  // if its tokens cost less than half of that
+)
+
+// money bounds the dollars that a caller below the highest class states, reserved or used. A request costs about what its
+// tokens cost: what it states counts up to twice the list price, or 10 USD, and 100 USD at most. What all such callers
+// state beyond the list price, and beyond what they reserved, takes at most a quarter of a budget that everybody shares, and an eighth more an hour. Beyond
+// that the list price counts. Who really spends a shared budget still can: the provider is paid for it.
+func (c *call) money(resource, model string, reserved, list []sluice.Amount) []sluice.Amount {
+	if !c.bounded() {
+		return list
+	}
+	price, priced := c.api.Gate.ListPrice(resource, model, list)
+	at := slices.IndexFunc(list, func(a sluice.Amount) bool { return a.Unit == sluice.USD })
+	if at < 0 {
+		if price > maxMicros {
+			list = append(slices.Clip(list), sluice.Amount{Unit: sluice.USD, N: maxMicros})
+		}
+		return list
+	}
+	price = min(price, maxMicros)
+	n := min(list[at].N, max(usualMicros, min(2*price, maxMicros)))
+	if had := max(price, of(reserved, sluice.USD)); n > had && c.api.Shared > 0 {
+		n = had + c.api.stated.add("money", n-had, bound{all: c.api.Shared / part, window: time.Hour}, time.Now())
+	}
+	list = slices.Clone(list)
+	if n == price && priced {
+		return slices.Delete(list, at, at+1) // the gate prices it, and flags a price that is a guess
+	}
+	list[at].N = n
+	return list
+}
