@@ -78,6 +78,8 @@ type resource struct {
 	budgets      *budgets // nil: there are none
 	price        func(model string, usage []Amount) (int64, bool)
 	paid         bool
+	failures     failures
+	told         told
 
 	watched bool // the store notices by itself when this process is gone
 	beats   beats

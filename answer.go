@@ -18,6 +18,9 @@ const (
 	VerdictExhausted  = store.VerdictExhausted  // a quota is gone until RetryAfter is over
 	VerdictBilling    = store.VerdictBilling    // money has run out: trying again is useless
 	VerdictError      = store.VerdictError      // failed for another reason, worth trying again
+	// VerdictUnreachable tells that no answer came: the request did not reach the provider, or the connection broke. Answer.Err
+	// says why.
+	VerdictUnreachable = store.VerdictUnreachable
 )
 
 // NotStated marks what an answer does not say of a limit.
@@ -39,6 +42,11 @@ type Answer struct {
 	Cause string
 	// Status is the answer's status code, for the record. 0 means none.
 	Status int
+	// Err is why there is no answer, with VerdictUnreachable.
+	Err error
+	// SentAt is when a request was sent that has no answer. A success since then proves that the provider can be reached.
+	// Zero means now.
+	SentAt time.Time
 }
 
 // Stated is what an answer says of one limit.

@@ -68,6 +68,7 @@ func (g *Gate) Observe(ctx context.Context, req Request, a Answer) error {
 func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket string, a Answer) error {
 	op := r.answerOp(store.OpObserve, a)
 	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, req.Key
+	r.noteAnswer(req, &a) // also if the store cannot be told
 	if err := r.order(ctx, &op); err != nil && !(r.harmless(err) && errors.Is(err, ErrStore)) {
 		return err
 	}
@@ -80,6 +81,18 @@ func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket strin
 // answerOp is an answer as a store operation.
 func (r *resource) answerOp(kind store.OpKind, a Answer) store.Op {
 	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause, Force: r.observe}
+	switch a.Verdict {
+	case VerdictError:
+		op.Cause = "" // else it is the provider's own failure
+		if a.Status >= 500 {
+			op.Cause = statusWords(a.Status)
+		}
+	case VerdictUnreachable:
+		op.Cause = a.failure()
+		if r.failures.isOld(&a) {
+			op.Verdict = VerdictNone
+		}
+	}
 	for _, s := range a.Limits {
 		if i := r.limitIndex(s.Limit); i >= 0 {
 			op.Observed = append(op.Observed, r.observed(i, s))

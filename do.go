@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/retry"
 )
 
@@ -16,7 +17,8 @@ import (
 // the deadline is not begun. In the mode observe it sends once, and returns what send does.
 //
 // send sends the request once, and returns what the answer says and the error that Do is
-// to return if this was the last try. It must not keep the ticket: Do answers and
+// to return if this was the last try. An error of the network with VerdictError and no status counts as
+// [VerdictUnreachable]. It must not keep the ticket: Do answers and
 // closes it. Where an answer takes long to read, send may call Ticket.Answer itself as
 // soon as the headers are there.
 func (g *Gate) Do(ctx context.Context, req Request, send func(ctx context.Context, t Ticket) (Answer, error)) error {
@@ -63,7 +65,7 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 		return false, err // once, whatever came of it
 	}
 	switch a.Verdict {
-	case VerdictThrottled, VerdictOverloaded, VerdictExhausted, VerdictError:
+	case VerdictThrottled, VerdictOverloaded, VerdictExhausted, VerdictError, VerdictUnreachable:
 	case VerdictBilling:
 		return false, &Error{
 			Err: ErrBilling, Resource: d.resource.name, Agent: d.req.Agent, cause: err,
@@ -105,9 +107,15 @@ func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err e
 // ticket's time to live ends it.
 func sendOne(ctx context.Context, t Ticket, send func(context.Context, Ticket) (Answer, error)) (a Answer, held bool, err error) {
 	defer func() { _ = t.Close(a.Usage...) }()
-	if a, err = send(ctx, t); a.Verdict != VerdictNone {
-		held, _ = t.Answer(a)
+	began := time.Now()
+	if a, err = send(ctx, t); a.Verdict == VerdictNone {
+		return a, held, err
 	}
+	said := a
+	if kind := upstream.Kind(err); a.Verdict == VerdictError && a.Status == 0 && kind != "" && kind != upstream.Other && ctx.Err() == nil {
+		said.Verdict, said.Err, said.SentAt = VerdictUnreachable, err, began
+	}
+	held, _ = t.Answer(said)
 	return a, held, err
 }
 

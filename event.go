@@ -19,6 +19,9 @@ const (
 	EventStoreBack = "store_back" // and now it can again
 	EventDropped   = "dropped"    // events were lost: more came than could be written
 	EventBudget    = "budget"     // one is used up
+
+	EventUpstream = "upstream_error" // a request got no answer; reason is the kind: dns, refused, connect, tls, reset, timeout or other
+	EventState    = "state"          // a resource is in another state from now on
 )
 
 // Event is one thing that happened at a gate. It holds names, numbers and times, and nothing of
@@ -44,6 +47,11 @@ type Event struct {
 	Observed bool `json:"observed,omitempty"`
 	// Unpriced tells that the dollars of a send were reckoned with the price of models that nobody knows.
 	Unpriced bool `json:"unpriced,omitempty"`
+
+	// Of a change of state: what it is now, one of [States], and what it was. Reason says why, Until when it is expected to
+	// end, and ForMS how long the state before lasted.
+	State string `json:"state,omitempty"`
+	Was   string `json:"was,omitempty"`
 
 	Status  int    `json:"status,omitempty"` // of HTTP
 	Verdict string `json:"verdict,omitempty"`

@@ -40,6 +40,20 @@ func (r *record) kinds() string {
 	return strings.Join(kinds, " ")
 }
 
+// all are those of a kind.
+func (r *record) all(kind string) (list []sluice.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if e.Kind == kind {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func (r *record) count(kind string) int { return len(r.all(kind)) }
+
 func (r *record) last(tb testing.TB, kind string) sluice.Event {
 	tb.Helper()
 	r.mu.Lock()

@@ -43,6 +43,7 @@ type plan struct {
 	restate   bool // what it says counts instead of what was said through the same store before
 	passing   bool // it has no share while the store cannot be reached
 	onFailure OnFailure
+	storeName string // for people
 }
 
 // known is what the configuration says of an agent.
@@ -66,7 +67,10 @@ func newPlan(c Config) (*plan, error) {
 	p := &plan{
 		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]*known{},
 		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade, member: member(), look: c.Look,
-		passing: c.Passing || c.Look, onFailure: c.OnStoreFailure,
+		passing: c.Passing || c.Look, onFailure: c.OnStoreFailure, storeName: "the store",
+	}
+	if strings.HasPrefix(c.Store, "redis") {
+		p.storeName = "Redis"
 	}
 	if c.OnStoreFailure > FailOpen {
 		return nil, invalid("on store failure: %d is none of those there are", c.OnStoreFailure)

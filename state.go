@@ -37,8 +37,19 @@ func (r *resource) setState(s *ResourceStatus, snap *store.Snapshot) {
 }
 
 func (r *resource) state(s *ResourceStatus, snap *store.Snapshot) (state, reason string, until *time.Time) {
+	trouble, now := snap.Trouble, snap.Now
+	if s.Outage != nil { // what others have seen is not known
+		trouble, now = r.failures.now(), store.Time(time.Now().UnixMicro())
+	}
+	failing := isFailing(trouble)
+	if failing && now.Sub(trouble.Last) < failingFor {
+		return StateFailing, failingReason(&trouble), nil
+	}
 	if s.Outage != nil {
 		return StateDegraded, outageReason(s.Outage), nil
+	}
+	if snap.LostUntil > 0 {
+		return StateDegraded, r.plan.storeName + " lost its memory; holding requests for one window", clockAt(snap.Now).moment(snap.LostUntil)
 	}
 	if reason, until := pausedReason(s.Gates); reason != "" {
 		return StatePaused, reason, until
@@ -50,6 +61,8 @@ func (r *resource) state(s *ResourceStatus, snap *store.Snapshot) (state, reason
 	switch last := snap.Counters.Last; {
 	case last == 0:
 		return StateIdle, "no request was sent yet", nil
+	case snap.Now.Sub(last) >= idleAfter && failing:
+		return StateIdle, "no request was sent in the last minute; the last send failed: " + trouble.Cause, nil
 	case snap.Now.Sub(last) >= idleAfter:
 		return StateIdle, "no request was sent in the last minute", nil
 	}

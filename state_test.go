@@ -2,7 +2,10 @@ package sluice_test
 
 import (
 	"context"
+	"io"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,5 +133,183 @@ func TestUnknownNumbersAreNull(t *testing.T) {
 				t.Errorf("%s is %v, want null", what, v)
 			}
 		}
+	})
+}
+
+// refusedDial is what net.Dial returns where nothing listens.
+func refusedDial() error {
+	return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}, Err: syscall.ECONNREFUSED}
+}
+
+// A provider that cannot be reached is told of at once, by every process that shares the store, until a request succeeds.
+func TestADeadProviderIsFailingEverywhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, kept := newShared(t), &record{}
+		g := s.open(t, sluice.Config{Events: kept.add}, rolling(10, time.Minute))
+		other := s.open(t, sluice.Config{}, rolling(10, time.Minute))
+		a := sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: refusedDial()}
+		if err := g.Observe(t.Context(), from("a"), a); err != nil {
+			t.Fatal(err)
+		}
+		words := "the last send failed: connection refused by 127.0.0.1:9; new requests are tried"
+		wantState(t, g, sluice.StateFailing, words)
+		wantState(t, other, sluice.StateFailing, words)
+		if g.FailingFor("api") == 0 || other.FailingFor("api") != 0 {
+			t.Error("FailingFor is not of this process's own sends")
+		}
+		if e := kept.last(t, sluice.EventUpstream); e.Reason != "refused" || e.Error != "connection refused by 127.0.0.1:9" || e.Agent != "a" {
+			t.Errorf("the failure is told as %+v", e)
+		}
+		if e := kept.last(t, sluice.EventState); e.State != sluice.StateFailing || e.Was != sluice.StateIdle || !strings.Contains(e.Reason, words) {
+			t.Errorf("the state is told as %+v", e)
+		}
+		for range 3 { // it is told once
+			_ = g.Observe(t.Context(), from("a"), a)
+		}
+		if n := kept.count(sluice.EventState); n != 1 {
+			t.Errorf("%d changes of state were told, want 1", n)
+		}
+		time.Sleep(12 * time.Second)
+		ok := acquire(t, g, from("a"))
+		answer(t, ok, sluice.Answer{Verdict: sluice.VerdictOK, Status: 404})
+		end(t, ok)
+		wantState(t, g, sluice.StateFlowing, "")
+		wantState(t, other, sluice.StateFlowing, "")
+		if e := kept.last(t, sluice.EventState); e.State != sluice.StateFlowing || e.Was != sluice.StateFailing || e.ForMS != 12_000 {
+			t.Errorf("the end is told as %+v", e)
+		}
+	})
+}
+
+// One broken connection among many that work is no dead provider.
+func TestAFailureBeforeASuccessIsNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, rolling(10, time.Minute))
+		sent := time.Now()
+		time.Sleep(time.Second)
+		ok := acquire(t, g, from("a"))
+		answer(t, ok, sluice.Answer{Verdict: sluice.VerdictOK, Status: 200})
+		end(t, ok)
+		if err := g.Observe(t.Context(), from("b"), sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: io.EOF, SentAt: sent}); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, g, sluice.StateFlowing, "")
+		if err := g.Observe(t.Context(), from("b"), sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: io.EOF, SentAt: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, g, sluice.StateFailing, "the connection broke")
+	})
+}
+
+// Four errors of the provider in a row can be chance, five are trouble. Errors that are not the provider's do not count.
+func TestFiveErrorsOfTheProviderAreFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, rolling(20, time.Minute))
+		send := func(a sluice.Answer) {
+			ticket := acquire(t, g, from("a"))
+			answer(t, ticket, a)
+			end(t, ticket)
+		}
+		for range 4 {
+			send(sluice.Answer{Verdict: sluice.VerdictError, Status: 502})
+		}
+		send(sluice.Answer{Verdict: sluice.VerdictError, Status: 408})
+		send(sluice.Answer{Verdict: sluice.VerdictError})
+		wantState(t, g, sluice.StateFlowing, "")
+		send(sluice.Answer{Verdict: sluice.VerdictError, Status: 500})
+		wantState(t, g, sluice.StateFailing, "the last 5 sends failed: status 500")
+		send(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200})
+		wantState(t, g, sluice.StateFlowing, "")
+	})
+}
+
+// Nobody sends to a resource any more: after a while its last failure is history.
+func TestOldTroubleIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, rolling(20, time.Minute))
+		pass(t, g, from("a"))
+		if err := g.Observe(t.Context(), from("a"), sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: refusedDial()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(14 * time.Minute)
+		wantState(t, g, sluice.StateFailing, "")
+		time.Sleep(2 * time.Minute)
+		wantState(t, g, sluice.StateIdle, "the last send failed: connection refused")
+	})
+}
+
+func TestDoReportsADeadProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &record{}
+		g := openConfig(t, sluice.Config{Events: kept.add, Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{rolling(20, time.Minute)}}}})
+		dead := true
+		err := g.Do(t.Context(), from("a"), func(context.Context, sluice.Ticket) (sluice.Answer, error) {
+			if dead {
+				wantState(t, g, map[bool]string{true: sluice.StateFlowing, false: sluice.StateFailing}[kept.count(sluice.EventUpstream) == 0], "")
+				dead = kept.count(sluice.EventUpstream) < 2
+				return sluice.Answer{Verdict: sluice.VerdictError}, refusedDial()
+			}
+			return sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := kept.count(sluice.EventUpstream); n != 3 {
+			t.Errorf("%d failures were told, want 3", n)
+		}
+		wantState(t, g, sluice.StateFlowing, "")
+	})
+}
+
+// The watcher tells what time and others change; what comes and goes is not told.
+func TestStatesAreWatched(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, kept := newShared(t), &record{}
+		g := s.open(t, sluice.Config{Events: kept.add}, rolling(2, 30*time.Second))
+		other := s.open(t, sluice.Config{}, rolling(2, 30*time.Second))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { g.WatchStates(ctx); close(done) }()
+		var states []string
+		changed := func(d time.Duration) string {
+			time.Sleep(d)
+			synctest.Wait()
+			var now []string
+			for _, e := range kept.all(sluice.EventState) {
+				now = append(now, e.State)
+			}
+			now, states = now[len(states):], now
+			return strings.Join(now, " ")
+		}
+		if got := changed(10 * time.Second); got != "" {
+			t.Errorf("told %q while nothing happened", got)
+		}
+		pass(t, other, from("a"))
+		pass(t, other, from("a"))
+		if got := changed(12 * time.Second); got != "flowing" {
+			t.Errorf("told %q of another process's sends, want flowing", got)
+		}
+		c := &crowd{tb: t, gate: other}
+		c.ask("b", from("b"))
+		if got := changed(8 * time.Second); got != "queueing" {
+			t.Errorf("told %q of somebody who waits, want queueing", got)
+		}
+		c.order()
+		if err := other.Pause(t.Context(), "api", 20*time.Second, "maintenance"); err != nil {
+			t.Fatal(err)
+		}
+		if got := changed(2 * time.Second); got != "paused" {
+			t.Errorf("told %q of a pause, want paused", got)
+		}
+		if err := other.Observe(t.Context(), from("a"), sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: refusedDial()}); err != nil {
+			t.Fatal(err)
+		}
+		if got := changed(2 * time.Second); got != "failing" {
+			t.Errorf("told %q of a provider that another process cannot reach, want failing", got)
+		}
+		stop()
+		<-done
 	})
 }

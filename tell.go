@@ -164,6 +164,9 @@ func (r *resource) units(req *Request) map[string]int64 {
 // tellAnswer tells what an answer said, and of the pause that it began, if it did: now is when
 // the store heard of it.
 func (r *resource) tellAnswer(ctx context.Context, req *Request, ticket string, a Answer, now store.Time, observed bool) {
+	if a.Verdict == VerdictUnreachable {
+		return // it is no answer, and has been told
+	}
 	e := r.about(EventAnswer, req)
 	e.Ticket, e.Status, e.Verdict, e.Units = ticket, a.Status, a.Verdict.String(), amounts(a.Usage)
 	e.Observed = observed

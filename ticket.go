@@ -185,6 +185,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	op := &x.ops[0]
 	*op = r.answerOp(store.OpAnswer, a)
 	op.ID = t.id
+	r.noteAnswer(t.request(), &a) // also if the store cannot be told
 	if err := r.apply(ctx, x.ops[:]); err != nil && !r.harmless(err) {
 		return false, r.storeError(err)
 	} else if err == nil {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/requestid"
+	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
@@ -66,27 +66,34 @@ func refusalOf(err error) *refusal {
 	return f
 }
 
-// badGateway is for a provider that cannot be reached. What went wrong is told, but for addresses in it.
+// badGateway is for a provider that cannot be reached. What went wrong is told without addresses, and what happens next.
 func badGateway(err error) *refusal {
-	f := &refusal{status: http.StatusBadGateway, message: "the provider could not be reached: " + plainly(err), hint: "look whether the upstream is right and answers"}
-	var ne net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &ne) && ne.Timeout() {
-		f.status, f.message = http.StatusGatewayTimeout, "the provider did not answer in time"
+	f := &refusal{status: http.StatusBadGateway, message: "the provider cannot be reached: " + unreached(err)}
+	f.hint = "the gate tries every new request; sluice status says failing until one succeeds"
+	if upstream.Kind(err) == upstream.Timeout {
+		f.status = http.StatusGatewayTimeout
 	}
 	return f
 }
 
-// plainly is what an error is about, without what it was about to send.
-func plainly(err error) string {
+// unreached is what kept a request from the provider.
+func unreached(err error) string {
 	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Op + ": " + op.Err.Error()
+	switch upstream.Kind(err) {
+	case upstream.DNS:
+		return "its name does not resolve"
+	case upstream.Refused:
+		return "connection refused"
+	case upstream.Reset:
+		return "the connection broke before an answer came"
+	case upstream.Timeout:
+		return "it did not answer in time"
+	case upstream.Connect:
+		if errors.As(err, &op) {
+			return op.Op + ": " + op.Err.Error()
+		}
 	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return dns.Error()
-	}
-	return err.Error()
+	return upstream.Words(err)
 }
 
 // deny answers in the provider's place, before the gate has looked at a request.

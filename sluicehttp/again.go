@@ -62,6 +62,8 @@ func (f *flight) stay(err error) (*http.Response, bool, error) {
 		return last.resp, false, nil
 	case last.resp != nil:
 		_ = last.resp.Body.Close()
+	case last.err != nil && !f.dead.IsZero() && f.ctx.Err() == nil: // nobody minds the queue of a provider that cannot be reached
+		return nil, false, last.err
 	case last.err != nil:
 		err = errors.Join(err, last.err)
 	}
@@ -81,6 +83,11 @@ func (f *flight) latest() time.Time {
 	var until time.Time
 	if f.caller.Wait > 0 {
 		until = f.start.Add(f.caller.Wait)
+	}
+	if !f.dead.IsZero() {
+		if wall := f.dead.Add(reachWithin); until.IsZero() || wall.Before(until) {
+			until = wall
+		}
 	}
 	if f.told.Attempts > 0 {
 		if wall := f.start.Add(f.deadline()); until.IsZero() || wall.Before(until) {
@@ -109,6 +116,15 @@ func (f *flight) sendAgain(a *attempt, o *outcome) bool {
 		Sent: f.told.Attempts, Elapsed: time.Since(f.start), Class: f.caller.Class,
 		Hint: o.answer.RetryAfter, Hinted: o.answer.RetryAfter > 0, Held: o.held,
 	}, rand.Float64)
+	if o.resp == nil { // it cannot be reached: the client should know soon
+		if f.dead.IsZero() {
+			f.dead = a.began
+		}
+		next.Wait = reachAgain << min(f.told.Attempts-1, 3)
+		next.Give = next.Reason == retry.Attempts
+	} else {
+		f.dead = time.Time{}
+	}
 	if until := f.latest(); next.Give || !until.IsZero() && time.Now().Add(next.Wait).After(until) {
 		return false
 	}

@@ -36,7 +36,7 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	switch {
 	case !f.asked.Free:
 		o.held, _ = a.current().Answer(o.answer) // if the store cannot be told, the request is none the worse for it
-	case o.answer.Verdict != sluice.VerdictOK && o.answer.Verdict != sluice.VerdictNone || len(o.answer.Limits) > 0:
+	case o.answer.Verdict != sluice.VerdictOK && o.answer.Verdict != sluice.VerdictNone || len(o.answer.Limits) > 0 || f.t.Gate.FailingFor(f.t.Resource) > 0:
 		_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, o.answer)
 	}
 	return o
@@ -87,6 +87,7 @@ func (f *flight) failed(a *attempt, o *outcome) {
 		_ = ticket.Spent()
 	}
 	f.told.Took = time.Since(a.began)
+	f.unreachable(a, o.err)
 }
 
 // looksInside reports an answer whose meaning depends on its body.

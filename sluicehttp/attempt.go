@@ -33,6 +33,8 @@ type attempt struct {
 	conn   net.Conn // that the request goes out on; nil: there is none yet
 	over   bool
 	err    error // why the attempt was stopped
+	watch  *time.Timer
+	hung   bool // that it does not get a connection was told
 }
 
 // patient is a context with an earlier deadline, for the gate alone: the gate's store keeps to it, and no
@@ -136,6 +138,7 @@ func (a *attempt) send() (*http.Response, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
+	a.unwatch()
 	if a.err != nil { // whatever came of it: the gate did not let it go
 		if resp != nil {
 			_ = resp.Body.Close()
@@ -152,8 +155,14 @@ func (a *attempt) send() (*http.Response, error) {
 	return resp, err
 }
 
-func (a *attempt) getConn(string) { a.traced.Store(true) }
-func (a *attempt) wroteHeaders()  { a.wrote.Store(true) }
+func (a *attempt) getConn(string) {
+	a.traced.Store(true)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watchConnecting()
+}
+
+func (a *attempt) wroteHeaders() { a.wrote.Store(true) }
 
 // gotConn is called just before the request is written, by the goroutine that sends it. Connecting may have
 // taken so long that the ticket is stale; and if it is not the first time, net/http sends the request again by
@@ -162,6 +171,7 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.conn = info.Conn
+	a.unwatch()
 	if a.over || a.err != nil || a.f.asked.Free {
 		return
 	}

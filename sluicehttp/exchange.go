@@ -79,8 +79,10 @@ type flight struct {
 	told  Exchange
 	first attempt
 	last  outcome
-	seen  provider.Response // what the dialect is shown of an answer
-	out   body              // the answer that the client gets
+	// dead is when the provider could not be reached for the first time, zero if it has answered since.
+	dead time.Time
+	seen provider.Response // what the dialect is shown of an answer
+	out  body              // the answer that the client gets
 }
 
 // fail ends an exchange that has no answer.

@@ -78,7 +78,7 @@ type Transport struct {
 // Tuned returns a transport for many requests to few hosts: idle connections are kept, answers are passed on as
 // they come, and a connection that is dead is noticed.
 func Tuned() *http.Transport {
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,

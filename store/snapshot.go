@@ -26,6 +26,20 @@ type Snapshot struct {
 	Members []Member
 	// Throttled7d is how many refusals there were in the last seven days.
 	Throttled7d int64
+	// Trouble is the streak of sends that the provider did not serve. It ends with the first that it serves.
+	Trouble Trouble
+	// LostAt is when the pool was last said to have lost its memory, and LostUntil when all that may have been
+	// forgotten is no longer reckoned with. Both are 0 if that has passed.
+	LostAt, LostUntil Time
+}
+
+// Trouble is a streak of failed sends. The zero Trouble is none.
+type Trouble struct {
+	Count     int  // of sends in a row
+	Unreached bool // some of them had no answer at all; else all came back as a failure of the provider's
+	Since     Time
+	Last      Time
+	Cause     string // of the last
 }
 
 // Outage tells that the store cannot be reached, and what happens meanwhile.

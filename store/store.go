@@ -372,11 +372,12 @@ const (
 	VerdictOverloaded                // the provider as a whole is over its capacity
 	VerdictExhausted                 // a quota is gone until RetryAfter is over
 	VerdictBilling                   // money has run out: retrying is useless
-	VerdictError                     // any other failure
+	VerdictError                     // any other failure; with a Cause it is the provider's own, such as a 502
+	VerdictUnreachable               // no answer: the request did not reach the provider, or nothing came back; Cause says why
 )
 
 func (v Verdict) String() string {
-	return pick(int(v), "none", "ok", "throttled", "overloaded", "quota gone", "billing stop", "error")
+	return pick(int(v), "none", "ok", "throttled", "overloaded", "quota gone", "billing stop", "error", "unreachable")
 }
 
 // Observed is what an answer states of one limit. Fields that it does not state
@@ -423,7 +424,7 @@ type Op struct {
 	RetryAfter time.Duration // the provider's hint, or the length of an OpPause; 0: none
 	Scope      Scope         // what the answer proves to be limited, within Shared; 0: the whole pool
 	Observed   []Observed
-	Cause      string // of a pause, for people
+	Cause      string // of a pause or a failure, for people
 
 	// Of OpClose: nothing will be heard of this request, and it may still be on its
 	// way. Of OpAcquire: so it will be, and the ticket ends with its grant. Of OpTouch: the

@@ -162,7 +162,7 @@ func TestAlerts(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"SluiceThrottled", "SluiceBudgetNearlyUsed", "SluiceStoreDegraded", "SluiceOutsideUse"} {
+	for _, want := range []string{"SluiceThrottled", "SluiceBudgetNearlyUsed", "SluiceStoreDegraded", "SluiceOutsideUse", "SluiceFailing", "SluiceUpstreamErrors", "SluiceDegraded", "SluiceBudgetUsedUp", "SluiceLeasesLost"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("there is no alert %s", want)
 		}

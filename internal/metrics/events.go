@@ -1,12 +1,14 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/upstream"
 )
 
 // waitBuckets are for waits: most are short, and nobody is held for much longer than ten minutes.
@@ -20,7 +22,7 @@ type happenings struct {
 
 	sends, retries, cancels, held, answers, throttled, refused, wouldWait *prometheus.CounterVec
 	pauses, resumes, budgets, leasesLost                                  *prometheus.CounterVec
-	outages, outageSeconds, outageSends                                   *prometheus.CounterVec
+	outages, outageSeconds, outageSends, upstream                         *prometheus.CounterVec
 	waits                                                                 *prometheus.HistogramVec
 }
 
@@ -40,6 +42,7 @@ func newHappenings(m *maker, n *names, c *costs) *happenings {
 		resumes:       m.counter("resumes_total", "Pauses that were ended by hand.", "resource"),
 		budgets:       m.counter("budget_exhausted_total", "How often an account of a budget was found used up.", "budget"),
 		leasesLost:    m.counter("leases_lost_total", "Heartbeats of agents of this process that were refused or not heard."),
+		upstream:      m.counter("upstream_errors_total", "Sends that did not reach the provider or got no answer, and answers 5xx, by kind.", "resource", "kind"),
 		outages:       m.counter("store_outages_total", "How often this process lost the store.", "resource"),
 		outageSeconds: m.counter("store_outage_seconds_total", "How long the store was out of reach, told when it is back.", "resource"),
 		outageSends:   m.counter("store_outage_sends_total", "Requests let through without the store, told when it is back.", "resource"),
@@ -65,7 +68,12 @@ func (h *happenings) add(e *sluice.Event) {
 		h.send(e, resource, class)
 	case sluice.EventCancel:
 		h.cancels.WithLabelValues(resource, class).Inc()
+	case sluice.EventUpstream:
+		h.upstream.WithLabelValues(resource, failureKind(e.Reason)).Inc()
 	case sluice.EventAnswer:
+		if e.Status >= 500 {
+			h.upstream.WithLabelValues(resource, upstream.Status).Inc()
+		}
 		h.answers.WithLabelValues(resource, class, h.names.verdicts.label(verdict(e.Verdict))).Inc()
 		if e.Ticket == "" { // else a usage follows, if there is any
 			h.costs.used(e, resource, class)
@@ -103,6 +111,9 @@ func (h *happenings) add(e *sluice.Event) {
 func (h *happenings) send(e *sluice.Event, resource, class string) {
 	h.sends.WithLabelValues(resource, class).Inc()
 	h.throttled.WithLabelValues(resource, class) // 0 until there is one: a rise from nothing is not seen
+	for _, kind := range upstream.Kinds() {
+		h.upstream.WithLabelValues(resource, kind)
+	}
 	h.waits.WithLabelValues(resource, class).Observe(seconds(e.WaitedMS))
 	if e.Retry {
 		h.retries.WithLabelValues(resource, class).Inc()
@@ -126,6 +137,14 @@ func (h *happenings) limit(e *sluice.Event) string {
 		return h.names.budgets.optional(e.Limit)
 	}
 	return h.names.limits.optional(e.Limit)
+}
+
+// failureKind is a kind of failure that there is: events may be told by others.
+func failureKind(kind string) string {
+	if slices.Contains(upstream.Kinds(), kind) {
+		return kind
+	}
+	return upstream.Other
 }
 
 func verdict(s string) string { return strings.ReplaceAll(s, " ", "_") }

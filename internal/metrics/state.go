@@ -33,7 +33,7 @@ type state struct {
 	silent   *prometheus.Desc
 
 	// Of resources.
-	light, observe, waiting, inFlight, paused, pausedUntil, gates, inARow, lastWeek, lastThrottled *prometheus.Desc
+	state, light, observe, waiting, inFlight, paused, pausedUntil, gates, inARow, lastWeek, lastThrottled *prometheus.Desc
 	poolSends, poolRetries, poolThrottled, poolWaited                                              *prometheus.Desc
 
 	limits  limitDescs
@@ -63,6 +63,7 @@ func newState(m *maker, r *reader, estimates func() estimate.Miss) *state {
 	s.members = desc("store_members", "Processes that have a share to go on with when the store cannot be reached.", "resource")
 	s.silent = desc("store_members_silent", "Those of them that have not been heard of for seconds.", "resource")
 
+	s.state = desc("resource_state", "The state of a resource: 1 for the one that it is in, 0 for the others.", "resource", "state")
 	s.light = desc("light", "The traffic light: 0 green, 1 amber, 2 red.", "resource")
 	s.observe = desc("observing", "Whether nobody is held (mode observe): 1 or 0.", "resource")
 	s.waiting = desc("waiting_requests", "Requests in the queue.", "resource", "class")
@@ -143,6 +144,9 @@ func (s *state) tell(out *teller, st *sluice.Status) (up float64) {
 			continue
 		}
 		seen[name] = true
+		for _, state := range sluice.States() {
+			out.gauge(s.state, truth(r.State == state), name, state)
+		}
 		out.gauge(s.outage, truth(r.Outage != nil), name)
 		out.gauge(s.observe, truth(r.Mode == "observe"), name)
 		if r.Outage != nil { // nothing else is known

@@ -115,6 +115,7 @@ func (p *Pool) audit() error {
 		return err
 	}
 	hold(p.by[:]...)
+	hold(p.failure)
 	for i := int32(1); i < p.history.periods.End(); i++ {
 		pd := p.history.periods.At(i)
 		hold(pd.name, pd.model)

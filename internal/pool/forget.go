@@ -48,8 +48,7 @@ func (p *Pool) lose(i int32) {
 		return
 	}
 	limit := p.insts.At(i).limit
-	d := &p.defs[limit]
-	if p.shared&(1<<limit) == 0 || d.Guard == meter.Off || p.span[limit] > heedLoss {
+	if !p.heedsLoss(int(limit)) {
 		return
 	}
 	in, d, r := p.touch(i)
@@ -58,3 +57,27 @@ func (p *Pool) lose(i int32) {
 
 // lossHolds reports that members are still saying what they hold.
 func (p *Pool) lossHolds() bool { return p.lostAt != 0 && p.now-p.lostAt < holdAfterLoss }
+
+// lostUntil returns when nothing counts any more that was forgotten; 0 if nothing was. Until then limits may be full with
+// what nobody here has sent.
+func (p *Pool) lostUntil() (until int64) {
+	if p.lostAt == 0 {
+		return 0
+	}
+	until = p.lostAt + holdAfterLoss
+	for i := int32(1); i < p.insts.End(); i++ {
+		in := p.insts.At(i)
+		if !in.used || p.isRetired(int(in.limit)) || !p.heedsLoss(int(in.limit)) || in.Cap == 0 {
+			continue
+		}
+		if d := p.defOf(in); d.Kind != meter.Concurrency {
+			until = max(until, p.lostAt+d.Most+p.span[in.limit])
+		}
+	}
+	return until
+}
+
+// heedsLoss reports a limit of the provider's on which what was forgotten counts as spent.
+func (p *Pool) heedsLoss(limit int) bool {
+	return p.shared&(1<<limit) != 0 && p.defs[limit].Guard != meter.Off && p.span[limit] <= heedLoss
+}

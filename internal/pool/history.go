@@ -141,7 +141,7 @@ func (p *Pool) judged(tk *ticket, v store.Verdict) {
 		if pd != nil {
 			pd.refused++
 		}
-	case store.VerdictOverloaded, store.VerdictBilling, store.VerdictError:
+	case store.VerdictOverloaded, store.VerdictBilling, store.VerdictError, store.VerdictUnreachable:
 		if pd != nil {
 			pd.failed++
 		}

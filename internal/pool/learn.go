@@ -18,6 +18,7 @@ func (p *Pool) observe(op *store.Op) {
 	} else {
 		s.high = op.ID.N
 	}
+	p.served(op)
 	p.withNames(op, func(who names) {
 		p.learn(op, who, p.now, nil)
 		if !op.Force {

@@ -93,6 +93,11 @@ type once struct {
 	written    written                // the spec
 	wheel      wheel
 
+	failures    int32                  // sends in a row that the provider did not serve
+	unreached   bool                   // some of them had no answer
+	failure     int32                  // why the last of them failed, a name
+	failing     int64                  // when the first was
+	failed      int64                  // and the last
 	lostAt      int64                  // when the store was last said to have lost its memory; 0: never
 	firstMember int32                  // of those that are heard of, the one that was so the longest ago
 	lastMember  int32                  // and the one that was so just now

@@ -27,6 +27,10 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 		HeaderTime: store.Time(p.header.median).Sub(0),
 
 		Throttled7d: p.history.refusedInAWeek(p.now),
+		Trouble:     p.trouble(),
+	}
+	if until := p.lostUntil(); until > p.now {
+		s.LostAt, s.LostUntil = store.Time(p.lostAt), store.Time(until)
 	}
 	s.Counters.Last429 = store.Time(p.last429)
 	for c := range p.spec.Classes {

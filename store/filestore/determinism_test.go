@@ -111,7 +111,7 @@ func (t traits) op(limits int, last uint64, session uint64) store.Op {
 		op.Wait, op.TTL = time.Second, time.Second
 	}
 	op.ID.N = uint64(t.number("ticket", 1, int(last)+1))
-	op.Verdict = store.Verdict(t.number("verdict", 0, int(store.VerdictError)))
+	op.Verdict = store.Verdict(t.number("verdict", 0, int(store.VerdictUnreachable)))
 	op.Scope = store.Scope(t.number("scope", 0, 31)) & store.Shared
 	op.RetryAfter = time.Duration(t.number("retry after", 0, 3)) * time.Second
 	op.Cause = t.name("cause", 4)

@@ -368,11 +368,14 @@ func (tr *trace) drawOp(session int) store.Op {
 		op.Model, op.Key = name("model"), name("key")
 		op.Verdict = rapid.SampledFrom([]store.Verdict{
 			store.VerdictNone, store.VerdictOK, store.VerdictOK, store.VerdictOK, store.VerdictThrottled,
-			store.VerdictOverloaded, store.VerdictExhausted, store.VerdictError,
+			store.VerdictOverloaded, store.VerdictExhausted, store.VerdictError, store.VerdictUnreachable,
 		}).Draw(tr.T, "verdict")
 		op.Scope = rapid.SampledFrom([]store.Scope{0, store.PerModel, store.PerKey}).Draw(tr.T, "scope")
 		op.RetryAfter = rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Minute, time.Hour, 20 * time.Hour, 2 * store.MaxHint}).Draw(tr.T, "hint")
 		op.Force = tr.chance(10, "force")
+		if tr.chance(30, "cause") {
+			op.Cause = rapid.SampledFrom([]string{"status 502", "connection refused"}).Draw(tr.T, "why")
+		}
 		tr.drawObserved(&op)
 	case store.OpHeartbeat, store.OpLeave:
 		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))

@@ -103,6 +103,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Look", looking},
 		{"Touch", inTouch},
 		{"Forget", forgotten},
+		{"Trouble", troubles},
 		{"Restate", restating},
 		{"Gone", goneSessions},
 	} {

@@ -28,7 +28,7 @@ local function begin()
  S_tickets = slabOf("G'", 115, {})
  S_tnodes = slabOf("H'", 7, {})
  S_counts = slabOf('counts', 15, {})
- S_once = slabOf('once', 161, {'slots'})
+ S_once = slabOf('once', 166, {'slots'})
  S_past = slabOf('past', 3, {'week'})
  S_sum = slabOf('sum', 14, {})
  S_cfg = slabOf('cfg', 85, {}, true)
@@ -84,7 +84,7 @@ F.pool_Pool_Apply = function(now_, ops)
  if (once[1] >= once[133]) then
   F.pool_Pool_expireTickets()
  end
- if ((once[143] ~= 0) and (once[1] >= once[143])) then
+ if ((once[148] ~= 0) and (once[1] >= once[148])) then
   F.pool_Pool_hush()
  end
  if (once[25] ~= 0) then
@@ -130,7 +130,7 @@ F.pool_Pool_expireTickets = function()
    while ((s <= now_) and (w[w_o+4] > 0)) do
     do
      once[1] = (s * 100000)
-     if ((once[143] ~= 0) and (once[1] >= once[143])) then
+     if ((once[148] ~= 0) and (once[1] >= once[148])) then
       F.pool_Pool_hush()
      end
      do
@@ -155,19 +155,19 @@ F.pool_Pool_expireTickets = function()
 end
 F.pool_Pool_hush = function()
  do
-  while ((once[143] ~= 0) and (once[143] <= once[1])) do
-   local at = once[143]
+  while ((once[148] ~= 0) and (once[148] <= once[1])) do
+   local at = once[148]
    do
-    while ((once[137] ~= 0) and (F.pool_member_silentFrom((S_members[once[137]] or ld(S_members, once[137]))) <= at)) do
-     local i = once[137]
+    while ((once[142] ~= 0) and (F.pool_member_silentFrom((S_members[once[142]] or ld(S_members, once[142]))) <= at)) do
+     local i = once[142]
      F.pool_Pool_unlink(i)
      local m = (S_members[i] or ld(S_members, i))
-     m[2], m[8] = 1, once[139]
-     if (once[139] ~= 0) then
-      local t1_ = (S_members[once[139]] or ld(S_members, once[139]))
+     m[2], m[8] = 1, once[144]
+     if (once[144] ~= 0) then
+      local t1_ = (S_members[once[144]] or ld(S_members, once[144]))
       t1_[7] = i
      end
-     once[139] = i
+     once[144] = i
     end
    end
    F.pool_Pool_weigh(at)
@@ -258,8 +258,8 @@ F.pool_Pool_serve = function()
   end
  end
  F.pool_Pool_wakeAtDue()
- if (once[144] ~= 0) then
-  F.pool_Pool_wakeAt(once[144])
+ if (once[149] ~= 0) then
+  F.pool_Pool_wakeAt(once[149])
  end
 end
 F.pool_Pool_wakeAtDue = function()
@@ -380,27 +380,27 @@ F.pool_Pool_unlink = function(i)
    local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
    t1_[8] = m[8]
   elseif (m[2] ~= 0) then
-   once[139] = m[8]
+   once[144] = m[8]
   else
-   once[137] = m[8]
+   once[142] = m[8]
   end
  end
  if (m[8] ~= 0) then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
  elseif (not (m[2] ~= 0)) then
-  once[138] = m[7]
+  once[143] = m[7]
  end
  if (not (m[2] ~= 0)) then
-  once[140] = (once[140] - 1)
+  once[145] = (once[145] - 1)
  end
  m[7], m[8] = 0, 0
 end
 F.pool_Pool_weigh = function(at)
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- once[144], once[142] = 0, 0
+ once[149], once[147] = 0, 0
  do
-  local i = once[139]
+  local i = once[144]
   while (i ~= 0) do
    local m = (S_members[i] or ld(S_members, i))
    local next_ = m[8]
@@ -419,14 +419,14 @@ F.pool_Pool_weigh = function(at)
    if over then
     F.pool_Pool_dropMember(i)
    else
-    once[142] = (once[142] + F.pool_partOf(m[5]))
+    once[147] = (once[147] + F.pool_partOf(m[5]))
    end
    i = next_
   end
  end
  for k = 0, cfg[2] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
-  if (part ~= once[k+146]) then
+  if (part ~= once[k+151]) then
    F.pool_Pool_withhold(k, at, part)
   end
  end
@@ -655,6 +655,7 @@ F.pool_Pool_answer = function(op)
   end
  end
  F.pool_Pool_judged(tk, op[33])
+ F.pool_Pool_served(op)
  F.pool_Pool_learn(op, tk, 9, tk[4], tk)
  if ((not (op[12] ~= 0)) and F.pool_Pool_judge(op, tk, 9, tk[4], t)) then
   F.pool_Pool_unexplained(tk, band(op[35], 20))
@@ -697,6 +698,7 @@ F.pool_Pool_observe = function(op)
  else
   s[2] = op[3]
  end
+ F.pool_Pool_served(op)
  F.pool_Pool_withNames(op, function(who, who_o)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
   if (not (op[12] ~= 0)) then
@@ -844,10 +846,10 @@ F.pool_Pool_launch = function(op)
 end
 F.pool_Pool_forget = function(op)
  op[45] = 3
- if ((once[136] ~= 0) and ((once[1] - once[136]) < 10000000)) then
+ if ((once[141] ~= 0) and ((once[1] - once[141]) < 10000000)) then
   return 
  end
- once[136] = once[1]
+ once[141] = once[1]
  if (op[37] == "") then
   op[37] = "the store lost its memory"
  end
@@ -1278,8 +1280,8 @@ F.pool_Pool_freeAt = function(at, free)
  if (at >= free) then
   return true
  end
- if ((once[144] == 0) or (free < once[144])) then
-  once[144] = free
+ if ((once[149] == 0) or (free < once[149])) then
+  once[149] = free
  end
  return false
 end
@@ -1344,12 +1346,12 @@ F.pool_Pool_withhold = function(limit, at, part)
  end
 end
 F.pool_Pool_planHush = function()
- once[143] = once[144]
- if (once[137] ~= 0) then
+ once[148] = once[149]
+ if (once[142] ~= 0) then
   do
-   local at = F.pool_member_silentFrom((S_members[once[137]] or ld(S_members, once[137])))
-   if ((once[143] == 0) or (at < once[143])) then
-    once[143] = at
+   local at = F.pool_member_silentFrom((S_members[once[142]] or ld(S_members, once[142])))
+   if ((once[148] == 0) or (at < once[148])) then
+    once[148] = at
    end
   end
  end
@@ -1642,27 +1644,27 @@ F.pool_Pool_sessionOf = function(id)
 end
 F.pool_Pool_link = function(i)
  local m = (S_members[i] or ld(S_members, i))
- m[7], m[8] = once[138], 0
- if (once[138] ~= 0) then
-  local t1_ = (S_members[once[138]] or ld(S_members, once[138]))
+ m[7], m[8] = once[143], 0
+ if (once[143] ~= 0) then
+  local t1_ = (S_members[once[143]] or ld(S_members, once[143]))
   t1_[8] = i
  else
-  once[137] = i
+  once[142] = i
  end
- once[138] = i
- once[140] = (once[140] + 1)
+ once[143] = i
+ once[145] = (once[145] + 1)
 end
 F.pool_Pool_promise = function(m, known)
  if ((known ~= 0) and (known == m[6])) then
   F.pool_Pool_setShare(m, known)
  end
- local free = quo(((4503599627370496 - once[142])), 4096)
+ local free = quo(((4503599627370496 - once[147])), 4096)
  local want = 0
  if (free > 0) then
-  want = quo((((((once[140] + 1) * 1099511627776) + free) - 1)), free)
+  want = quo((((((once[145] + 1) * 1099511627776) + free) - 1)), free)
  end
  do
-  local room = ((4503599627370496 - once[141]) + F.pool_partOf(m[5]))
+  local room = ((4503599627370496 - once[146]) + F.pool_partOf(m[5]))
   if (room <= 0) then
    want = 0
   elseif ((want > 0) and (F.pool_partOf(want) > room)) then
@@ -1760,10 +1762,22 @@ F.pool_Pool_judged = function(tk, v)
    if (pd ~= nil) then
     pd[7] = (pd[7] + 1)
    end
-  elseif t1_ == 3 or t1_ == 5 or t1_ == 6 then
+  elseif t1_ == 3 or t1_ == 5 or t1_ == 6 or t1_ == 7 then
    if (pd ~= nil) then
     pd[8] = (pd[8] + 1)
    end
+  end
+ end
+end
+F.pool_Pool_served = function(op)
+ local unreached = (op[33] == 7)
+ do
+  if unreached or (op[33] == 3) or ((op[33] == 6) and (op[37] ~= "")) then
+   F.pool_Pool_fail(op, unreached)
+  elseif (op[33] == 0) or (op[33] == 6) then
+  elseif (once[136] > 0) then
+   F.flat_Names_Drop(once[138])
+   once[136], once[137], once[138], once[139], once[140] = 0, 0, 0, 0, 0
   end
  end
 end
@@ -2037,7 +2051,7 @@ F.gate_Gate_Pause = function(g, t, wait)
  F.gate_Gate_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
 end
 F.pool_Pool_lossHolds = function()
- return ((once[136] ~= 0) and ((once[1] - once[136]) < 3000000))
+ return ((once[141] ~= 0) and ((once[1] - once[141]) < 3000000))
 end
 F.gate_Gate_Resume = function(g, t)
  F.gate_Gate_pass(g, t)
@@ -2240,17 +2254,15 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
  return at
 end
 F.pool_Pool_lose = function(i)
- if (once[136] == 0) then
+ if (once[141] == 0) then
   return 
  end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
- local d = (S_defs[limit+1] or ld(S_defs, limit+1))
- if (((band(cfg[5], ((1 * 2^(limit)))) == 0) or (d[2] == 2)) or (cfg[limit+6] > 600000000)) then
+ if (not F.pool_Pool_heedsLoss(limit)) then
   return 
  end
- local in_, n_d, r = F.pool_Pool_touch(i)
- d = n_d
- F.meter_Meter_Lose(in_, d, r, once[1], once[136])
+ local in_, d, r = F.pool_Pool_touch(i)
+ F.meter_Meter_Lose(in_, d, r, once[1], once[141])
 end
 F.pool_Pool_died = function(i)
  local m = (S_members[i] or ld(S_members, i))
@@ -2819,8 +2831,8 @@ F.pool_Pool_defOf = function(in_)
  if (not (m[10] ~= 0)) then
   return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
  end
- if (m[9] ~= once[in_[11]+146]) then
-  m[9] = once[in_[11]+146]
+ if (m[9] ~= once[in_[11]+151]) then
+  m[9] = once[in_[11]+151]
  end
  return m
 end
@@ -2878,14 +2890,14 @@ F.pool_roundFree = function(t)
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
 end
 F.pool_Pool_setShare = function(m, share)
- once[141] = (once[141] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
+ once[146] = (once[146] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+146], t1_[9] = part, part
- once[145] = (once[145] + 1)
- cfg[32] = once[145]
+ once[limit+151], t1_[9] = part, part
+ once[150] = (once[150] + 1)
+ cfg[32] = once[150]
  once[8] = 1
 end
 F.meter_Meter_Advance = function(m, d, r, t)
@@ -3268,6 +3280,23 @@ F.pool_Pool_callerFor = function(tk)
   tk[15] = F.pool_Pool_callerOf(tk[10])
  end
  return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
+end
+F.pool_Pool_fail = function(op, unreached)
+ if (once[136] == 0) then
+  once[139] = once[1]
+ end
+ once[140] = once[1]
+ if (once[136] < 1000000) then
+  once[136] = (once[136] + 1)
+ end
+ once[137] = (((once[137] ~= 0) or unreached)) and 1 or 0
+ local cause = op[37]
+ if (cause == "") then
+  cause = F.store_Verdict_String(op[33])
+ end
+ local old = once[138]
+ once[138] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
+ F.flat_Names_Drop(old)
 end
 F.pool_Pool_learnCrowd = function(o, made)
  local i, l = once[o[1]+79], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
@@ -3769,6 +3798,9 @@ end
 F.policy_mirrored = function(k)
  return floor(reverse16(k) / 2^(1))
 end
+F.pool_Pool_heedsLoss = function(limit)
+ return (((band(cfg[5], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+6] <= 600000000))
+end
 F.meter_Meter_Lose = function(m, d, r, t, lost)
  local mark = (lost + d[8])
  local more = (m[1] - F.meter_Meter_Used(m, d, r))
@@ -4150,7 +4182,7 @@ end
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[9] ~= 0) then
-  at = min(at, (once[144] > once[1] and once[144] or once[1]))
+  at = min(at, (once[149] > once[1] and once[149] or once[1]))
  end
  return at
 end
@@ -6499,7 +6531,7 @@ carry = function(clock, items, out)
   once[1] = was
  end
  if counts[3] == 0 and once[25] == 0 and now < once[133]
-  and (once[143] == 0 or now < once[143]) then once[1] = now -- time alone does nothing
+  and (once[148] == 0 or now < once[148]) then once[1] = now -- time alone does nothing
  else apply(clock, nothing) end
  local calm = counts[3] == 0 and once[25] == 0 and plainPool()
  -- Others may set up a gate, and then all of the batch are told.

@@ -1,0 +1,145 @@
+package sluice
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/upstream"
+	"github.com/sluicehq/sluice/store"
+)
+
+const (
+	// failingFrom is how many answers in a row say that the provider failed before the resource does.
+	failingFrom = 5
+	// failingFor is how long a resource is failing that nobody sends to any more.
+	failingFor = 15 * time.Minute
+)
+
+// failures are the sends of this process that the provider did not serve, in a row. The pool counts those of all processes;
+// this is for what has to be known at once, and while the store is away.
+type failures struct {
+	served atomic.Int64 // when an answer last came that was no failure, in nanoseconds
+	any    atomic.Bool  // there is a streak
+
+	mu     sync.Mutex
+	streak store.Trouble // its times are of our own clock, in microseconds
+}
+
+// isOld reports a failure of which a later answer has shown that it was this request's alone.
+func (f *failures) isOld(a *Answer) bool {
+	return !a.SentAt.IsZero() && f.served.Load() > a.SentAt.UnixNano()
+}
+
+// fail adds a failure, and returns the streak.
+func (f *failures) fail(cause string, unreached bool) store.Trouble {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, s := store.Time(time.Now().UnixMicro()), &f.streak
+	if s.Count++; s.Count == 1 {
+		s.Since = now
+	}
+	s.Last, s.Cause, s.Unreached = now, cause, s.Unreached || unreached
+	f.any.Store(true)
+	return *s
+}
+
+// serve ends the streak, and returns it.
+func (f *failures) serve() store.Trouble {
+	f.served.Store(time.Now().UnixNano())
+	if !f.any.Load() {
+		return store.Trouble{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.streak
+	f.streak = store.Trouble{}
+	f.any.Store(false)
+	return s
+}
+
+func (f *failures) now() store.Trouble {
+	if !f.any.Load() {
+		return store.Trouble{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.streak
+}
+
+// FailingFor is for how long the last sends of this process to a resource did not reach the provider, or came back with failures of
+// its own. It is 0 if the last one was served.
+func (g *Gate) FailingFor(resource string) time.Duration {
+	r, err := g.resource(resource)
+	if err != nil {
+		return 0
+	}
+	t := r.failures.now()
+	if !isFailing(t) {
+		return 0
+	}
+	return max(time.Duration(time.Now().UnixMicro()-int64(t.Since))*time.Microsecond, 1)
+}
+
+func isFailing(t store.Trouble) bool { return t.Unreached || t.Count >= failingFrom }
+
+// noteAnswer takes in whether the provider served a request, and tells if that has changed.
+func (r *resource) noteAnswer(req *Request, a *Answer) {
+	var streak store.Trouble
+	switch {
+	case a.Verdict == VerdictUnreachable:
+		if r.events != nil {
+			e := r.about(EventUpstream, req)
+			e.Reason, e.Error = upstream.Kind(a.Err), a.failure()
+			if e.Reason == "" {
+				e.Reason = upstream.Other
+			}
+			r.emit(e)
+		}
+		if r.failures.isOld(a) {
+			return
+		}
+		streak = r.failures.fail(a.failure(), true)
+	case a.Verdict == VerdictOverloaded, a.Verdict == VerdictError && a.Status >= 500:
+		streak = r.failures.fail(statusWords(a.Status), false)
+	case a.Verdict == VerdictNone, a.Verdict == VerdictError:
+		return
+	default:
+		if was := r.failures.serve(); isFailing(was) {
+			r.tellState(StateFlowing, "the provider answers again", nil)
+		}
+		return
+	}
+	if isFailing(streak) {
+		r.tellState(StateFailing, failingReason(&streak), nil)
+	}
+}
+
+// failure says why no answer came.
+func (a *Answer) failure() string {
+	if a.Err == nil {
+		return a.Cause
+	}
+	return upstream.Words(a.Err)
+}
+
+func statusWords(status int) string {
+	if status == 0 {
+		return "the provider is overloaded"
+	}
+	return "status " + strconv.Itoa(status)
+}
+
+// failingReason says what fails, and what happens next.
+func failingReason(t *store.Trouble) string {
+	sends := "the last send failed"
+	if t.Count > 1 {
+		sends = fmt.Sprintf("the last %d sends failed", t.Count)
+	}
+	if t.Cause != "" {
+		sends += ": " + t.Cause
+	}
+	return sends + "; new requests are tried, and the first that succeeds ends this"
+}

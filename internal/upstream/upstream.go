@@ -1,0 +1,131 @@
+// Package upstream says in which way a provider could not be reached.
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+)
+
+// The kinds of failure. Their number is bounded: they are labels of metrics.
+const (
+	DNS     = "dns"     // the name does not resolve
+	Refused = "refused" // nothing listens there
+	Connect = "connect" // no connection for another reason, such as no route
+	TLS     = "tls"     // no agreement on TLS, or a certificate that does not hold
+	Reset   = "reset"   // the connection broke before an answer came
+	Timeout = "timeout" // no answer in time
+	Other   = "other"   // anything else, such as an answer that is no HTTP
+	Status  = "5xx"     // an answer, which says that the provider failed
+)
+
+// Kinds lists all kinds.
+func Kinds() []string { return []string{DNS, Refused, Connect, TLS, Reset, Timeout, Other, Status} }
+
+// Kind says in which way an error kept a request from its answer. It is empty for nil, and for one that its caller has given up.
+func Kind(err error) string {
+	var (
+		dns   *net.DNSError
+		op    *net.OpError
+		ne    net.Error
+		alert tls.AlertError
+	)
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return ""
+	case errors.As(err, &dns):
+		return DNS
+	case errors.Is(err, syscall.ECONNREFUSED), has(err, "connection refused", "actively refused"):
+		return Refused
+	case isTLS(err), errors.As(err, &alert):
+		return TLS
+	case errors.As(err, &ne) && ne.Timeout(), errors.Is(err, context.DeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
+		return Timeout
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		has(err, "connection reset", "forcibly closed", "server closed idle connection", "broken pipe", "GOAWAY", "stream error", "client connection lost", "client connection force closed"):
+		return Reset
+	case errors.As(err, &op) && op.Op == "dial":
+		return Connect
+	}
+	return Other
+}
+
+func isTLS(err error) bool {
+	var (
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		unknown     x509.UnknownAuthorityError
+		host        x509.HostnameError
+		invalid     x509.CertificateInvalidError
+	)
+	return errors.As(err, &certificate) || errors.As(err, &record) || errors.As(err, &unknown) || errors.As(err, &host) || errors.As(err, &invalid) ||
+		has(err, "tls: ", "server gave HTTP response to HTTPS client", "x509: ")
+}
+
+func has(err error, parts ...string) bool {
+	text := err.Error()
+	for _, p := range parts {
+		if strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Words says what went wrong, without the request. Keys are no part of it: only names and addresses of hosts are.
+func Words(err error) string {
+	var (
+		dns *net.DNSError
+		op  *net.OpError
+	)
+	errors.As(err, &op)
+	at := func(what string) string {
+		if op != nil && op.Addr != nil {
+			return what + op.Addr.String()
+		}
+		return what + "the provider"
+	}
+	switch Kind(err) {
+	case DNS:
+		errors.As(err, &dns)
+		return "the name " + dns.Name + " does not resolve: " + dns.Err
+	case Refused:
+		return at("connection refused by ")
+	case Connect:
+		return at("no connection to ") + ": " + op.Err.Error()
+	case TLS:
+		return "TLS failed: " + last(err)
+	case Reset:
+		return at("the connection broke before an answer came from ")
+	case Timeout:
+		if op != nil && op.Op == "dial" {
+			return at("no connection in time to ")
+		}
+		return "no answer in time: " + last(err)
+	}
+	return last(err)
+}
+
+// last is the innermost text: wrappers such as *url.Error put the address of the request in front of it.
+func last(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil || next.Error() == "" || len(next.Error()) >= len(err.Error()) {
+			break
+		}
+		err = next
+	}
+	text := err.Error()
+	if len(text) > maxWords {
+		text = text[:maxWords]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// maxWords bounds what is told of an error.
+const maxWords = 160

@@ -1,0 +1,104 @@
+package proxy_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/proxy"
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// deadAddress is one where nothing listens.
+func deadAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+// A client behind a dead provider is told so soon, in the provider's own words, and everybody else is told why.
+func TestDeadProviders(t *testing.T) {
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	resets := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}
+	}))
+	t.Cleanup(resets.Close)
+	for _, c := range []struct {
+		name, upstream, kind, words, told string
+		status                            int
+	}{
+		{"refused", deadAddress(t), "refused", "connection refused by 127.0.0.1:", "connection refused", 502},
+		{"unknown host", "http://nowhere.invalid", "dns", "nowhere.invalid does not resolve", "its name does not resolve", 502},
+		{"tls", secure.URL, "tls", "TLS failed: ", "TLS failed: ", 502},
+		{"reset", resets.URL, "reset", "the connection broke before an answer came", "the connection broke before an answer came", 502},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var events []sluice.Event
+			gate, err := sluice.Open(t.Context(), sluice.Config{
+				Resources: map[string]sluice.Resource{"anthropic": {Limits: perMinute(1000)}},
+				Events: func(e sluice.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					events = append(events, e)
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = gate.Close() })
+			up, err := url.Parse(c.upstream)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dialect, _ := provider.Lookup("anthropic")
+			base := sluicehttp.Tuned()
+			base.Proxy = nil
+			t.Cleanup(base.CloseIdleConnections)
+			p, err := proxy.New(proxy.Options{
+				Gate: gate, Classes: []string{"p0", "p1", "p2"}, Base: base,
+				Resources: map[string]proxy.Resource{"anthropic": {Upstream: up, Limits: perMinute(1000), Dialect: dialect}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Settle)
+			server := httptest.NewServer(p)
+			t.Cleanup(server.Close)
+			r := &rig{T: t, gate: gate, proxy: server}
+			resp, body := r.send(http.MethodPost, "/anthropic/v1/messages", strings.NewReader(`{"model":"claude-opus-4-1","max_tokens":5,"messages":[]}`), "X-Api-Key", "sk-ant-secret")
+			if resp.StatusCode != c.status || !strings.Contains(body, `"type":"error"`) || !strings.Contains(body, c.told) || !strings.Contains(body, "the gate tries every new request") {
+				t.Errorf("status %d, %s, want %d in the provider's own shape, with %q", resp.StatusCode, body, c.status, c.told)
+			}
+			s, err := gate.Resource(t.Context(), "anthropic")
+			if err != nil || s.State != sluice.StateFailing || !strings.Contains(s.Reason, c.words) {
+				t.Errorf("the state is %s: %s (%v), want failing: %s", s.State, s.Reason, err, c.words)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			var failed, failing bool
+			for _, e := range events {
+				failed = failed || e.Kind == sluice.EventUpstream && e.Reason == c.kind
+				failing = failing || e.Kind == sluice.EventState && e.State == sluice.StateFailing && strings.Contains(e.Reason, c.words)
+			}
+			if !failed || !failing {
+				t.Errorf("events: failed %v, failing %v, of %+v", failed, failing, events)
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package sluicehttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/upstream"
+)
+
+// A provider that cannot be reached is tried again, for it may be about to start, but not for long: within 2 s the client is to know.
+const (
+	reachAgain  = 100 * time.Millisecond // doubled each time
+	reachWithin = time.Second            // from the first failure on, further tries begin
+	// hangAfter is when a connection takes so long that it is told. The request goes on, unless the provider has been out of
+	// reach for knownAfter: then it would only wait for the same.
+	hangAfter  = 1500 * time.Millisecond
+	knownAfter = 10 * time.Second
+	// silentAfter is how long a client waits for an answer before it counts as trouble that it gives up.
+	silentAfter = 30 * time.Second
+)
+
+// hangError tells that no connection came about in time.
+type hangError struct{ after time.Duration }
+
+func (e *hangError) Error() string   { return fmt.Sprintf("no connection after %v", e.after) }
+func (e *hangError) Timeout() bool   { return true }
+func (e *hangError) Temporary() bool { return true }
+
+// watchConnecting tells when the connection takes too long. a is locked.
+func (a *attempt) watchConnecting() {
+	if a.watch != nil || a.over || a.conn != nil {
+		return
+	}
+	a.watch = time.AfterFunc(hangAfter, a.hangs)
+}
+
+// unwatch ends that. a is locked.
+func (a *attempt) unwatch() {
+	if a.watch != nil {
+		a.watch.Stop()
+	}
+}
+
+// hangs is called when there is no connection after a while.
+func (a *attempt) hangs() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over || a.conn != nil || a.err != nil || a.ctx.Err() != nil {
+		return
+	}
+	f := a.f
+	known := f.t.Gate.FailingFor(f.t.Resource) >= knownAfter
+	a.hung = true
+	ask := f.ask
+	go f.report(ask, a.began, &hangError{hangAfter}) // the store may take a while
+	if known {
+		a.err = &hangError{hangAfter}
+		a.cancel(a.err)
+	}
+}
+
+// unreachable tells the gate that a send has no answer because of the provider or the way to it.
+func (f *flight) unreachable(a *attempt, err error) {
+	var bad *badRequest
+	switch {
+	case f.ctx.Err() != nil && time.Since(a.began) >= silentAfter: // nothing came for long, until the client gave up
+		err = context.DeadlineExceeded
+	case f.ctx.Err() != nil, final(err) && upstream.Kind(err) != upstream.TLS, errors.As(err, &bad):
+		return
+	case a.hung:
+		return // it has been told
+	}
+	f.report(f.ask, a.began, err)
+}
+
+// report tells the gate that a send which began then has no answer.
+func (f *flight) report(ask sluice.Request, began time.Time, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), reportWithin)
+	defer cancel()
+	_ = f.t.Gate.Observe(ctx, ask, sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: err, SentAt: began}) // the client is none the worse for it
+}
+
+// reportWithin bounds how long the store may take to hear of a failure.
+const reportWithin = time.Second

@@ -1,0 +1,139 @@
+package sluicehttp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/upstream"
+)
+
+// onDial makes the transport dial as it is told.
+func (x *rig) onDial(tb testing.TB, dial func(ctx context.Context) error) {
+	tb.Helper()
+	base := Tuned()
+	base.Proxy = nil
+	base.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, dial(ctx) }
+	tb.Cleanup(base.CloseIdleConnections)
+	x.Base = base
+}
+
+// Whoever cannot be reached is tried for a second, and the client knows within two. The classes' long waits are for refusals.
+func TestAnUnreachableProviderIsToldSoon(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		kind string
+	}{
+		"refused":      {&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{Port: 9}, Err: syscall.ECONNREFUSED}, upstream.Refused},
+		"unknown host": {&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid", IsNotFound: true}}, upstream.DNS},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := newRig(t)
+				x.Caller.Class = sluice.P2
+				dials := 0
+				x.onDial(t, func(context.Context) error { dials++; return c.err })
+				start := time.Now()
+				_, err := x.RoundTrip(get(t, "http://host/"))
+				if took := time.Since(start); took > 2*time.Second || dials < 2 {
+					t.Errorf("told after %v and %d tries, want within 2s and more than one", took, dials)
+				}
+				if upstream.Kind(err) != c.kind {
+					t.Errorf("the error is %v, want %s", err, c.kind)
+				}
+				s := x.status(t)
+				if s.State != sluice.StateFailing || s.Sent != 0 || s.InFlight != 0 {
+					t.Errorf("the state is %s: %s; %d sent, %d in flight", s.State, s.Reason, s.Sent, s.InFlight)
+				}
+			})
+		})
+	}
+}
+
+// A provider that starts meanwhile is reached by the same request.
+func TestAProviderThatComesBackIsReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRig(t)
+		n := x.pipeServer(t, func(http.ResponseWriter, *http.Request) {})
+		dials, dial := 0, x.Base.(*http.Transport).DialContext
+		x.Base.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dials++; dials < 3 {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+			}
+			return dial(ctx, network, address)
+		}
+		n.delay = 0
+		x.do(t, get(t, "http://host/"))
+		if s := x.status(t); s.State != sluice.StateFlowing {
+			t.Errorf("the state is %s: %s", s.State, s.Reason)
+		}
+	})
+}
+
+// A connection that does not come about is told within two seconds. The request goes on; those that come when it is
+// known are told as soon.
+func TestAHangIsToldSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRig(t)
+		x.onDial(t, func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(20 * time.Second):
+				return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{Port: 9}, Err: errors.New("gave up")}
+			}
+		})
+		done := make(chan error, 1)
+		start := time.Now()
+		go func() {
+			_, err := x.RoundTrip(post(t, "http://host/", "{}"))
+			done <- err
+		}()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s := x.status(t); s.State != sluice.StateFailing || !strings.Contains(s.Reason, "no connection after 1.5s") {
+			t.Errorf("after 2 s the state is %s: %s", s.State, s.Reason)
+		}
+		if err := <-done; err == nil || time.Since(start) > 22*time.Second {
+			t.Errorf("it ended after %v with %v", time.Since(start), err)
+		}
+		start = time.Now()
+		_, err := x.RoundTrip(post(t, "http://host/", "{}"))
+		if took := time.Since(start); upstream.Kind(err) != upstream.Timeout || took > 2*time.Second {
+			t.Errorf("the next one was told %v after %v, want a timeout within 2 s", err, took)
+		}
+		time.Sleep(time.Minute) // what was dialled meanwhile
+		if s := x.status(t); s.InFlight != 0 || s.Sent != 0 {
+			t.Errorf("%d in flight, %d sent", s.InFlight, s.Sent)
+		}
+	})
+}
+
+// A client that leaves soon says nothing about the provider.
+func TestAClientThatLeavesIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRig(t)
+		x.pipeServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		for _, c := range []struct {
+			wait time.Duration
+			want string
+		}{{5 * time.Second, sluice.StateFlowing}, {40 * time.Second, sluice.StateFailing}} {
+			ctx, cancel := context.WithTimeout(t.Context(), c.wait)
+			if _, err := x.RoundTrip(get(t, "http://host/").WithContext(ctx)); err == nil {
+				t.Error("it was answered")
+			}
+			cancel()
+			if s := x.status(t); s.State != c.want {
+				t.Errorf("after a client waited %v the state is %s: %s", c.wait, s.State, s.Reason)
+			}
+		}
+		x.Settle()
+	})
+}

@@ -1,0 +1,98 @@
+package sluice
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// told is what was last told of a resource's state.
+type told struct {
+	mu    sync.Mutex
+	state string
+	since time.Time
+
+	next string    // a state that has not lasted long enough
+	from time.Time // since when it is that
+}
+
+const (
+	// watchEvery is how often states are looked at that may have changed.
+	watchEvery = time.Second
+	// lookEvery is how often resources are looked at of which nothing is heard here: other processes may use them.
+	lookEvery = 5
+	// settled is how long a state has to last that is no trouble: under load some come and go all the time.
+	settled = 5 * time.Second
+)
+
+// isTrouble reports a state that is told at once.
+func isTrouble(state string) bool {
+	return state == StateFailing || state == StateDegraded || state == StatePaused
+}
+
+// tellState tells of a change of state, once.
+func (r *resource) tellState(state, reason string, until *time.Time) {
+	if r.events == nil {
+		return
+	}
+	now := time.Now()
+	t := &r.told
+	t.mu.Lock()
+	if t.state == "" {
+		t.state, t.since = StateIdle, now
+	}
+	if t.state == state {
+		t.next = ""
+		t.mu.Unlock()
+		return
+	}
+	if !isTrouble(state) && !isTrouble(t.state) {
+		if t.next != state {
+			t.next, t.from = state, now
+		}
+		if now.Sub(t.from) < settled {
+			t.mu.Unlock()
+			return
+		}
+	}
+	e := Event{Kind: EventState, State: state, Was: t.state, Reason: reason, Until: until, ForMS: now.Sub(t.since).Milliseconds()}
+	t.state, t.since, t.next = state, now, ""
+	t.mu.Unlock()
+	r.emit(e)
+}
+
+// WatchStates tells of every change of a resource's state by an event, until ctx ends. Trouble that this process meets itself is
+// told at once in any case; this finds what time and other processes change. Changes between queueing, flowing and idle are told
+// when they have lasted for 5 s.
+func (g *Gate) WatchStates(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	calm := map[string]bool{}
+	for n := 0; ; n++ {
+		for _, name := range g.names() {
+			if calm[name] && n%lookEvery != 0 {
+				continue
+			}
+			state := g.lookAt(ctx, name)
+			calm[name] = state == StateIdle || state == ""
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// lookAt tells of the state of a resource, and returns it; empty if it cannot be read.
+func (g *Gate) lookAt(ctx context.Context, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*watchEvery)
+	defer cancel()
+	s, err := g.Resource(ctx, name)
+	if err != nil || !slices.Contains(States(), s.State) {
+		return ""
+	}
+	g.resources[name].tellState(s.State, s.Reason, s.Until)
+	return s.State
+}
