@@ -1,0 +1,286 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/setup"
+	"github.com/sluicehq/sluice/internal/statedir"
+)
+
+func newSetup() *cobra.Command {
+	var yes, service bool
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Find the clients on this machine and point them to the gate",
+		Long: "Setup looks for Claude Code, Codex, the Gemini CLI, gh, aider, and keys of SDKs in the environment. It prints the\n" +
+			"lines that point each of them to the gate. With --yes it writes two files of its own:\n\n" +
+			"  ~/.config/sluice/sluice.yaml  a configuration with a resource for each provider\n" +
+			"  ~/.config/sluice/env.sh       the variables, to be read by your shell\n\n" +
+			"Files that are there stay as they are. Files of other programs are never read or changed, and no key is\n" +
+			"printed or written. With --service the gate also becomes a service of this user, and starts.",
+		Example: "  sluice setup\n  sluice setup --yes --service\n  sluice setup --json | jq -r '.clients[].name'",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if service && !yes {
+				return &failure{code: exitUsage, message: "--service changes this machine", hint: "give --yes as well"}
+			}
+			p, err := planSetup(listen)
+			if err != nil {
+				return err
+			}
+			if yes {
+				if err := p.write(); err != nil {
+					return err
+				}
+			}
+			if service {
+				if err := p.serve(cmd); err != nil {
+					return err
+				}
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), p))
+			}
+			return p.print(cmd, yes)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "write the files; without it nothing is changed")
+	cmd.Flags().BoolVar(&service, "service", false, "with --yes: install the gate as a service, too")
+	cmd.Flags().StringVar(&listen, "listen", defaultListen, "`ADDRESS` that the gate will listen on")
+	return cmd
+}
+
+// setupJSON is what setup found and did.
+type setupJSON struct {
+	Gate    string         `json:"gate"`
+	Socket  *string        `json:"socket"` // that gh needs; null if it was not found
+	Clients []setup.Client `json:"clients"`
+	Config  setupFile      `json:"config"`
+	Env     setupFile      `json:"env"`
+	Service bool           `json:"service"` // it was installed
+	Next    []string       `json:"next"`    // commands that are left to do
+
+	listen []string
+}
+
+// setupFile is a file of setup's own.
+type setupFile struct {
+	Path    string `json:"path"`
+	Exists  bool   `json:"exists"`  // it was there before, and stays as it is
+	Written bool   `json:"written"` // now
+	text    string
+}
+
+// planSetup looks at the machine and works out what is to be done.
+func planSetup(listen string) (*setupJSON, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if addr, bad := netip.ParseAddr(host); err != nil || port == "" || port == "0" || !strings.EqualFold(host, "localhost") && (bad != nil || !addr.IsLoopback()) {
+		return nil, &failure{
+			code: exitUsage, message: fmt.Sprintf("--listen: %.80q is no address of this machine alone", listen), hint: "use 127.0.0.1:PORT; docs/proxy.md tells how other machines can use a gate",
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, &failure{code: exitUnavailable, message: "there is no home directory: " + err.Error(), hint: "set HOME"}
+	}
+	dir, err := configHome()
+	if err != nil {
+		return nil, err
+	}
+	state, err := statedir.Default()
+	if err != nil {
+		return nil, &failure{code: exitUnavailable, message: "there is no place for state: " + err.Error(), hint: "set HOME"}
+	}
+	gate := setup.Gate{URL: "http://" + listen, Socket: filepath.Join(state, "gate.sock")}
+	p := &setupJSON{Gate: gate.URL, listen: []string{listen}, Next: []string{}}
+	p.Clients = setup.Find(setup.Machine{Home: home, Env: os.Getenv, Exists: exists}, gate)
+	if setup.Socket(p.Clients) {
+		p.Socket = &gate.Socket
+		p.listen = append(p.listen, "unix:"+gate.Socket)
+	}
+	p.Config = setupFile{Path: filepath.Join(dir, "sluice.yaml"), text: p.configText(listen)}
+	p.Env = setupFile{Path: filepath.Join(dir, "env.sh"), text: p.envText()}
+	p.Config.Exists, p.Env.Exists = exists(p.Config.Path), exists(p.Env.Path)
+	if _, err := config.Parse("sluice.yaml", []byte(p.Config.text), func(string) (string, bool) { return "", false }); err != nil {
+		return nil, &failure{code: exitInternal, message: "setup would write a configuration that is wrong: " + err.Error()}
+	}
+	p.next()
+	return p, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// configText is the configuration: a resource for each provider whose clients were found.
+func (p *setupJSON) configText(listen string) string {
+	var b strings.Builder
+	b.WriteString("# Written by sluice setup. docs/configuration.md describes every field;\n# sluice config show prints all of them with their values.\n\n")
+	fmt.Fprintf(&b, "listen: %q\n", listen)
+	names := setup.Resources(p.Clients)
+	if len(names) == 0 {
+		b.WriteString("\n# No client was found. All built-in providers can be used without a line here.\n")
+		return b.String()
+	}
+	b.WriteString("\nresources:\n")
+	for _, name := range names {
+		var of []string
+		for i := range p.Clients {
+			for _, r := range p.Clients[i].Resources {
+				if r == name {
+					of = append(of, p.Clients[i].Name)
+				}
+			}
+		}
+		fmt.Fprintf(&b, "  %s: {provider: %s}  # %s\n", name, name, strings.Join(of, ", "))
+	}
+	return b.String()
+}
+
+// envText is what a shell reads. Clients find no gate while it does not run: a variable undoes all of it.
+func (p *setupJSON) envText() string {
+	return "# Written by sluice setup: points clients to the gate. Read it from your shell's profile.\n" +
+		"# SLUICE_OFF=1 leaves them as they are.\n" +
+		"if [ -z \"${SLUICE_OFF:-}\" ]; then\n" +
+		"  export SLUICE_CONFIG=" + shellQuote(p.Config.Path) + "\n" +
+		strings.Join(indented(setup.Exports(p.Clients)), "") +
+		"fi\n"
+}
+
+func indented(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = "  " + l + "\n"
+	}
+	return out
+}
+
+// write writes the files that are not there yet.
+func (p *setupJSON) write() error {
+	for _, f := range []*setupFile{&p.Config, &p.Env} {
+		if f.Exists {
+			continue
+		}
+		err := os.MkdirAll(filepath.Dir(f.Path), 0o700)
+		var file *os.File
+		if err == nil {
+			file, err = os.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		}
+		if errors.Is(err, fs.ErrExist) {
+			f.Exists = true
+			continue
+		}
+		if err == nil {
+			_, err = file.WriteString(f.text)
+			err = errors.Join(err, file.Close())
+		}
+		if err != nil {
+			return &failure{code: exitUnavailable, message: err.Error(), hint: "see what is in the way there; sluice setup without --yes prints the lines"}
+		}
+		f.Written = true
+	}
+	return nil
+}
+
+// serve installs the service.
+func (p *setupJSON) serve(cmd *cobra.Command) error {
+	m, err := managerOf(cmd)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Flags().Set("config", p.Config.Path); err != nil {
+		return &failure{code: exitInternal, message: err.Error()}
+	}
+	spec, err := serviceSpec(cmd, p.listen)
+	if err != nil {
+		return err
+	}
+	if err := m.Install(cmd.Context(), spec); err != nil {
+		return serviceFailure(err)
+	}
+	p.Service = true
+	p.next()
+	return nil
+}
+
+// next lists what is left to do.
+func (p *setupJSON) next() {
+	p.Next = []string{}
+	var listen strings.Builder
+	for _, a := range p.listen {
+		listen.WriteString(" --listen " + shellQuote(a))
+	}
+	if !p.Service {
+		p.Next = append(p.Next, "sluice service install --config "+shellQuote(p.Config.Path)+listen.String())
+	}
+	p.Next = append(p.Next, ". "+shellQuote(p.Env.Path))
+	for i := range p.Clients {
+		for _, l := range p.Clients[i].Lines {
+			if l.Where == setup.Run {
+				p.Next = append(p.Next, l.Text)
+			}
+		}
+	}
+	for _, name := range setup.Resources(p.Clients) {
+		p.Next = append(p.Next, "sluice ping "+name)
+	}
+}
+
+func (p *setupJSON) print(cmd *cobra.Command, yes bool) error {
+	s := screenFor(cmd.OutOrStdout(), time.Now())
+	if len(p.Clients) == 0 {
+		s.line("No client was found: no Claude Code, Codex, Gemini CLI, gh or aider, and no key of an SDK in the environment.")
+	}
+	for i := range p.Clients {
+		c := &p.Clients[i]
+		ready := ""
+		if c.Ready {
+			ready = "; it sends to this gate already"
+		}
+		s.line("%s  (%s%s)", c.Name, harmless(c.Found), ready)
+		for _, l := range c.Lines {
+			switch l.Where {
+			case setup.Shell, setup.Run:
+				s.line("  %s", harmless(l.Text))
+			default:
+				s.line("  %s   in %s, instead", harmless(l.Text), harmless(l.Where))
+			}
+		}
+		if c.Note != "" {
+			s.line("  note: %s", c.Note)
+		}
+	}
+	s.line("")
+	for _, f := range []*setupFile{&p.Config, &p.Env} {
+		switch {
+		case f.Written:
+			s.line("%s: written", harmless(f.Path))
+		case f.Exists:
+			s.line("%s: was there, and stays as it is", harmless(f.Path))
+		default:
+			s.line("%s: not written", harmless(f.Path))
+		}
+	}
+	if !yes {
+		s.line("\nNothing was changed. sluice setup --yes writes these files.")
+		return s.end()
+	}
+	s.line("\nNext:")
+	for _, n := range p.Next {
+		s.line("  %s", harmless(n))
+	}
+	return s.end()
+}
