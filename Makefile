@@ -77,8 +77,8 @@ bench-check: need-redis
 bench: need-redis ## measure Sluice side by side with other limiters
 	cd bench && $(GO) run . $(BENCHFLAGS)
 
-page: ## the live page in a real Chromium, which is installed where it is missing
-	scripts/need-chromium && cd test/page && $(GO) vet ./... && $(GO) test ./...
+page: need-node ## the live page in a real Chromium, which is installed where it is missing; pictures stay in bin/page
+	scripts/need-chromium && cd test/page && $(GO) vet ./... && SLUICE_SCREENSHOTS=$(CURDIR)/bin/page $(GO) test ./...
 
 # Not part of test: KEDA's client brings all of KEDA with it, which takes many minutes to download and compile.
 keda: ## drive the scaler with KEDA's own client (takes many minutes to build the first time)

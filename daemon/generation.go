@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -56,6 +57,9 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 		if b.Per == config.BudgetOwner(sluice.BudgetFleet) && b.Size.Micros > 0 && (ao.Shared == 0 || b.Size.Micros < ao.Shared) {
 			ao.Shared = b.Size.Micros
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(po.Resources)) {
+		ao.Served = append(ao.Served, api.Served{Resource: name, Provider: f.Resources[name].Provider})
 	}
 	if before != nil {
 		ao.After = before.api

@@ -66,6 +66,8 @@ type Options struct {
 	History *history.Book
 	// Config is the configuration in effect, as YAML without secrets. Nil means that it is not shown.
 	Config func() ([]byte, error)
+	// Served are the resources that the proxy reaches, by name.
+	Served []Served
 	// After is the API that this one takes the place of: whose tickets are whose it knows from there. Nil means none.
 	After *API
 	// Refused answers with a problem. Nil means that the problem does.

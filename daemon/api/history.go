@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -109,16 +110,30 @@ func (a *API) recent(c *call) error {
 	return c.reply(a.History.Now(n))
 }
 
-// config shows the configuration in effect.
+// Served is a resource that the proxy reaches, and the provider that it speaks like.
+type Served struct {
+	Resource string `json:"resource"`
+	Provider string `json:"provider"`
+}
+
+// config shows the configuration in effect, and what is served.
 func (a *API) config(c *call) error {
-	text := []byte{}
+	text, served, version := []byte{}, a.Served, ""
 	if a.Config != nil {
 		var err error
 		if text, err = a.Config(); err != nil {
 			return &Problem{Status: http.StatusInternalServerError, Detail: "the configuration cannot be shown"}
 		}
 	}
+	if served == nil {
+		served = []Served{}
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+	}
 	return c.reply(struct {
-		YAML string `json:"yaml"`
-	}{string(text)})
+		YAML    string   `json:"yaml"`
+		Served  []Served `json:"served"`
+		Version string   `json:"version"`
+	}{string(text), served, version})
 }

@@ -1,145 +1,255 @@
-// The chart of a resource: the last ten minutes, made from what the page has seen since it was opened.
+// A chart: stacked bars or lines over time, with axes, a legend, limits, shaded pauses and marks. What is under the pointer, or chosen
+// with the arrow keys, is told in words.
 
-import { clean } from './dom.js';
-import { count } from './format.js';
+import { clean, el, mark, put } from './dom.js';
+import { count, day } from './format.js';
 
-const step = 5000; // milliseconds of one bar
-const bars = 120;
+const space = 'http://www.w3.org/2000/svg';
+const edge = { left: 46, right: 10, top: 14, bottom: 22 };
 
-// History is what was seen of one resource, in bars: sends and refusals since the bar before, and the level of a limit.
-export class History {
-  constructor() {
-    this.bars = [];
-    this.before = null;
-  }
+function svg(tag, attributes = {}) {
+  const node = document.createElementNS(space, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
 
-  // add notes a status that was read at a time.
-  add(resource, limit, time) {
-    const at = Math.floor(time / step);
-    const b = this.before;
-    this.before = { sent: resource.sent, throttled: resource.throttled };
-    // Counters that went back began anew. What came while nobody looked is spread over that time: it was no peak.
-    const from = Math.max(at - bars + 1, Math.min(at, (this.bars.at(-1)?.at ?? at - 1) + 1));
-    const sent = b ? Math.max(0, resource.sent - b.sent) : 0;
-    const refused = b ? Math.max(0, resource.throttled - b.throttled) : 0;
-    for (let i = from; i <= at; i++) {
-      const bar = this.bar(i);
-      bar.sent += sent / (at - from + 1);
-      if (i === at) bar.refused += refused;
-      if (limit) {
-        bar.used = Math.max(bar.used, limit.used);
-        bar.limit = limit.limit;
+const r1 = (n) => Math.round(n * 10) / 10;
+
+// nice are the values that an axis shows, from 0 to at least the top.
+export function nice(top, most = 4) {
+  if (!(top > 0)) return [0, 1];
+  const rough = top / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((f) => f * power).find((f) => f >= rough * 0.999);
+  const list = [];
+  for (let v = 0; v < top + step * 0.999; v += step) list.push(Math.round(v * 1e6) / 1e6);
+  return list;
+}
+
+// hours are the times that the other axis shows.
+function times(from, to, wide) {
+  const minute = 60_000;
+  const room = Math.max(2, Math.floor(wide / 76));
+  const step = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440].map((m) => m * minute).find((s) => (to - from) / s <= room) ?? 1440 * minute;
+  const zone = new Date(from).getTimezoneOffset() * minute;
+  const list = [];
+  for (let t = Math.ceil((from - zone) / step) * step + zone; t <= to; t += step) list.push(t);
+  return { list, days: step >= 720 * minute || to - from > 2 * 86_400_000 };
+}
+
+export function timeText(t, days) {
+  const d = new Date(t);
+  return days && d.getHours() === 0 && d.getMinutes() === 0 ? day(d) : d.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+}
+
+export class Chart {
+  constructor(label, high = 190) {
+    this.high = high;
+    this.label = label;
+    this.data = null;
+    this.chosen = -1;
+    this.svg = svg('svg', { 'aria-hidden': 'true', focusable: 'false' });
+    this.tip = el('div', { class: 'tip', hidden: '' });
+    this.plot = el('div', { class: 'plot', role: 'slider', tabindex: '0', 'aria-label': label, 'aria-orientation': 'horizontal', 'aria-valuemin': '0', 'aria-valuemax': '0', 'aria-valuenow': '0', 'aria-valuetext': 'no data yet' }, this.svg, this.tip);
+    this.plot.style.height = high + 'px';
+    this.legend = el('ul', { class: 'legend' });
+    this.root = el('figure', { class: 'chart' }, this.legend, this.plot);
+    this.wide = 0;
+    new ResizeObserver(() => {
+      const wide = Math.round(this.plot.clientWidth);
+      if (wide !== this.wide && wide > 0) {
+        this.wide = wide;
+        this.render();
       }
+    }).observe(this.plot);
+    this.plot.addEventListener('pointermove', (e) => this.choose(this.under(e)));
+    this.plot.addEventListener('pointerdown', (e) => this.choose(this.under(e)));
+    this.plot.addEventListener('pointerleave', () => { if (document.activeElement !== this.plot) this.choose(-1); });
+    this.plot.addEventListener('blur', () => this.choose(-1));
+    this.plot.addEventListener('keydown', (e) => this.key(e));
+  }
+
+  key(e) {
+    if (!this.data) return;
+    const last = this.data.length - 1;
+    const at = this.chosen < 0 ? last : this.chosen;
+    const to = { ArrowLeft: at - 1, ArrowDown: at - 1, ArrowRight: at + 1, ArrowUp: at + 1, Home: 0, End: last, PageDown: at - 10, PageUp: at + 10 }[e.key];
+    if (e.key === 'Escape') return this.choose(-1);
+    if (to === undefined) return undefined;
+    e.preventDefault();
+    return this.choose(Math.min(last, Math.max(0, this.chosen < 0 ? last : to)));
+  }
+
+  under(e) {
+    if (!this.data || !this.scale) return -1;
+    const x = e.clientX - this.plot.getBoundingClientRect().left;
+    const i = Math.floor(this.scale.index(x));
+    return i < 0 || i >= this.data.length ? -1 : i;
+  }
+
+  // set shows other data: { from, step, length, stacks, lines, marks, bands, limits, unit, write, say, legend }.
+  set(data) {
+    this.data = data;
+    if (this.chosen >= data.length) this.chosen = -1;
+    this.render();
+  }
+
+  render() {
+    const d = this.data;
+    if (!d || this.wide < 80) return;
+    const inner = this.wide - edge.left - edge.right;
+    const tall = this.high - edge.top - edge.bottom;
+    const sums = new Float64Array(d.length);
+    for (const s of d.stacks ?? []) for (let i = 0; i < d.length; i++) sums[i] += s.values[i];
+    let top = Math.max(0, ...sums);
+    for (const l of d.lines ?? []) for (const v of l.values) if (v !== null && v > top) top = v;
+    const limits = (d.limits ?? []).filter((l) => l.value > 0 && (l.value <= top * 8 || l.always || top === 0)); // one far above would flatten the rest
+    for (const l of limits) top = Math.max(top, l.value * 1.08);
+    const values = nice(Math.max(top, d.least ?? 0));
+    top = values.at(-1);
+    const y = (v) => edge.top + tall - (v / top) * tall;
+    const x = (i) => edge.left + (i / d.length) * inner;
+    const xt = (t) => edge.left + Math.min(1, Math.max(0, (t - d.from) / (d.length * d.step))) * inner;
+    this.scale = { x, y, index: (px) => ((px - edge.left) / inner) * d.length };
+    const parts = [];
+    for (const b of d.bands ?? []) {
+      const w = Math.max(2, xt(b.to) - xt(b.from));
+      parts.push(svg('rect', { class: 'band', x: r1(xt(b.from)), y: edge.top, width: r1(w), height: tall }));
     }
-    while (this.bars[0].at <= at - bars) this.bars.shift();
-  }
-
-  // bar is the newest bar, or a newer one.
-  bar(at) {
-    let bar = this.bars.at(-1);
-    if (!bar || bar.at < at) {
-      bar = { at, sent: 0, refused: 0, used: 0, limit: 0 };
-      this.bars.push(bar);
+    for (const v of values) {
+      parts.push(svg('line', { class: v === 0 ? 'axis' : 'grid', x1: edge.left, x2: this.wide - edge.right, y1: r1(y(v)), y2: r1(y(v)) }));
+      parts.push(this.text(d.write(v), edge.left - 6, y(v) + 4, 'end'));
     }
-    return bar;
-  }
-
-  // lastMinute is what was sent in the last minute.
-  lastMinute(time) {
-    const from = Math.floor(time / step) - 60_000 / step;
-    return this.bars.reduce((n, b) => (b.at > from ? n + b.sent : n), 0);
-  }
-}
-
-// charted is the limit that sends are shown against: the first on requests that is everybody's, else the first that is.
-export function charted(limits) {
-  const all = (limits ?? []).filter((l) => !l.scope && l.limit > 0);
-  return all.find((l) => l.unit === 'requests' && l.kind !== 'concurrency') ?? all.find((l) => l.kind !== 'concurrency') ?? all[0];
-}
-
-let ink = null;
-
-// colors are those of the style sheet, read once for each scheme.
-function colors() {
-  if (!ink) {
-    const css = getComputedStyle(document.documentElement);
-    const of = (n) => css.getPropertyValue(n).trim();
-    ink = { bar: of('--bar'), level: of('--accent'), area: of('--accent-soft'), limit: of('--dim'), refused: of('--red'), grid: of('--line') };
-  }
-  return ink;
-}
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { ink = null; });
-
-// draw draws a history: bars are sends, the line is how much of the limit is used, the dashes are the limit.
-export function draw(canvas, history, time) {
-  const wide = canvas.clientWidth;
-  const high = canvas.clientHeight;
-  if (!wide || !high) return;
-  const ratio = Math.min(devicePixelRatio || 1, 3);
-  if (canvas.width !== Math.round(wide * ratio)) canvas.width = Math.round(wide * ratio);
-  if (canvas.height !== Math.round(high * ratio)) canvas.height = Math.round(high * ratio);
-  const c = canvas.getContext('2d');
-  if (!c) return;
-  c.setTransform(ratio, 0, 0, ratio, 0, 0);
-  c.clearRect(0, 0, wide, high);
-  const now = Math.floor(time / step);
-  const x = (at) => ((at - now + bars - 1) / bars) * wide;
-  const w = wide / bars;
-  const ink = colors();
-  const foot = high - 0.5;
-
-  c.fillStyle = ink.grid;
-  for (let minute = 2; minute < 10; minute += 2) c.fillRect((minute / 10) * wide, 0, 1, high);
-  c.fillRect(0, foot - 0.5, wide, 1);
-
-  const most = Math.max(1, ...history.bars.map((b) => b.sent));
-  for (const b of history.bars) {
-    if (b.sent > 0) {
-      const tall = Math.max(1, (b.sent / most) * high * 0.45);
-      c.fillStyle = ink.bar;
-      c.fillRect(x(b.at), foot - tall, Math.max(1, w - 0.75), tall);
+    const { list, days } = times(d.from, d.from + d.length * d.step, inner);
+    for (const t of list) {
+      const px = xt(t);
+      if (px < edge.left + 8 || px > this.wide - edge.right - 12) continue;
+      parts.push(svg('line', { class: 'tick', x1: r1(px), x2: r1(px), y1: edge.top + tall, y2: edge.top + tall + 4 }));
+      parts.push(this.text(timeText(t, days), px, this.high - 5, 'middle'));
     }
-    if (b.refused > 0) {
-      c.fillStyle = ink.refused;
-      c.fillRect(x(b.at), 0, Math.max(2, w), 5);
+    parts.push(...this.bars(d, x, y), ...this.curves(d, x, y));
+    for (const l of limits) {
+      parts.push(svg('line', { class: l.soft ? 'limit soft' : 'limit', x1: edge.left, x2: this.wide - edge.right, y1: r1(y(l.value)), y2: r1(y(l.value)) }));
+      parts.push(this.text(l.text, this.wide - edge.right - 2, y(l.value) - 4, 'end', 'limit-text'));
     }
+    const marks = (d.marks ?? []).map((i) => { const c = x(i + 0.5); return `M${r1(c)} ${edge.top - 10}l5 9h-10z`; }).join('');
+    if (marks) parts.push(svg('path', { class: 'mark', d: marks }));
+    if (d.nothing) parts.push(this.text(d.nothing, edge.left + inner / 2, edge.top + tall / 2, 'middle', 'nothing'));
+    this.cursor = svg('line', { class: 'cursor', y1: edge.top, y2: edge.top + tall, x1: 0, x2: 0, visibility: 'hidden' });
+    parts.push(this.cursor);
+    this.svg.setAttribute('viewBox', `0 0 ${this.wide} ${this.high}`);
+    this.svg.setAttribute('width', this.wide);
+    this.svg.setAttribute('height', this.high);
+    this.svg.replaceChildren(...parts);
+    this.showLegend(d);
+    mark(this.plot, 'aria-valuemax', d.length - 1);
+    this.choose(this.chosen);
   }
 
-  const top = Math.max(0, ...history.bars.map((b) => Math.max(b.limit, b.used)));
-  if (top > 0) level(c, history, { x, w, foot, ink, y: (n) => foot - (n / top) * (high - 10) });
+  text(words, x, y, anchor, kind = 'label') {
+    const t = svg('text', { class: kind, x: r1(x), y: r1(y), 'text-anchor': anchor });
+    t.textContent = clean(words, 60);
+    return t;
+  }
+
+  // bars draws each part of the stacks as one path.
+  bars(d, x, y) {
+    const base = new Float64Array(d.length);
+    const gap = (x(1) - x(0)) > 5 ? 1 : 0;
+    return (d.stacks ?? []).map((s) => {
+      let path = '';
+      for (let i = 0; i < d.length; i++) {
+        const v = s.values[i];
+        if (!(v > 0)) continue;
+        const y0 = y(base[i]);
+        base[i] += v;
+        const y1 = Math.min(y(base[i]), y0 - 0.7);
+        path += `M${r1(x(i))} ${r1(y0)}V${r1(y1)}H${r1(x(i + 1) - gap)}V${r1(y0)}z`;
+      }
+      return svg('path', { class: 'part ' + s.kind, d: path });
+    });
+  }
+
+  // curves draws lines; where nothing is known they have gaps.
+  curves(d, x, y) {
+    return (d.lines ?? []).map((l) => {
+      let path = '';
+      let pen = false;
+      l.values.forEach((v, i) => {
+        if (v === null) {
+          pen = false;
+          return;
+        }
+        const next = l.values[i + 1] ?? null;
+        path += (pen ? 'L' : 'M') + r1(x(i + 0.5)) + ' ' + r1(y(v));
+        if (!pen && next === null) path += 'h0.1'; // a point by itself
+        pen = true;
+      });
+      return svg('path', { class: 'curve ' + l.kind, d: path });
+    });
+  }
+
+  showLegend(d) {
+    const key = d.legend.map((l) => l.kind + l.text).join('\u0000');
+    if (this.legendKey === key) return;
+    this.legendKey = key;
+    this.legend.replaceChildren(...d.legend.map((l) => {
+      const words = el('span');
+      put(words, clean(l.text, 60));
+      return el('li', {}, el('i', { class: 'swatch ' + l.kind, 'aria-hidden': 'true' }), words);
+    }));
+  }
+
+  // choose tells of one step; -1 of none.
+  choose(i) {
+    this.chosen = i;
+    if (!this.data || !this.cursor) return;
+    if (i < 0) {
+      mark(this.tip, 'hidden', '');
+      mark(this.cursor, 'visibility', 'hidden');
+      const last = this.data.length - 1;
+      mark(this.plot, 'aria-valuenow', last);
+      mark(this.plot, 'aria-valuetext', this.data.say(last).map((l) => l.text).join(', '));
+      return;
+    }
+    const lines = this.data.say(i);
+    this.tip.replaceChildren(...lines.map((l, n) => {
+      const p = el(n === 0 ? 'strong' : 'span', {}, ...(l.kind ? [el('i', { class: 'swatch ' + l.kind, 'aria-hidden': 'true' })] : []));
+      p.append(clean(l.text, 90));
+      return p;
+    }));
+    mark(this.tip, 'hidden', null);
+    const px = this.scale.x(i + 0.5);
+    mark(this.cursor, 'visibility', null);
+    mark(this.cursor, 'x1', r1(px));
+    mark(this.cursor, 'x2', r1(px));
+    const w = this.tip.offsetWidth;
+    this.tip.style.left = Math.max(0, Math.min(this.wide - w, px < this.wide / 2 ? px + 12 : px - w - 12)) + 'px';
+    mark(this.plot, 'aria-valuenow', i);
+    mark(this.plot, 'aria-valuetext', lines.map((l) => l.text).join(', '));
+  }
 }
 
-// level draws how much of the limit was used.
-function level(c, history, s) {
-  const known = history.bars.filter((b) => b.limit > 0);
-  if (known.length === 0) return;
-  c.lineWidth = 1;
-  c.strokeStyle = s.ink.limit;
-  c.setLineDash([4, 3]);
-  c.beginPath();
-  const now = known.at(-1);
-  c.moveTo(0, s.y(now.limit));
-  c.lineTo(s.x(now.at) + s.w, s.y(now.limit));
-  c.stroke();
-  c.setLineDash([]);
-  const line = new Path2D();
-  known.forEach((b, i) => {
-    if (i === 0) line.moveTo(s.x(b.at), s.y(b.used));
-    line.lineTo(s.x(b.at) + s.w, s.y(b.used));
-  });
-  const area = new Path2D(line);
-  area.lineTo(s.x(now.at) + s.w, s.foot);
-  area.lineTo(s.x(known[0].at), s.foot);
-  c.fillStyle = s.ink.area;
-  c.fill(area);
-  c.lineWidth = 1.75;
-  c.strokeStyle = s.ink.level;
-  c.stroke(line);
+// spark is a line without axes, for a cell of a table.
+export function makeSpark() {
+  const path = svg('path', { class: 'spark' });
+  const node = svg('svg', { class: 'sparkline', viewBox: '0 0 64 18', 'aria-hidden': 'true', focusable: 'false' });
+  node.append(path);
+  return { root: node, path };
 }
 
-// words says what a chart shows.
-export function words(history, limit, time) {
-  const said = [count(history.lastMinute(time)) + ' sent in the last minute'];
-  if (limit) said.push(clean(limit.name, 30) + ': ' + count(limit.used) + ' of ' + count(limit.limit) + ' used');
-  return said.join(' · ');
+export function showSpark(m, values) {
+  if (!values) return;
+  const n = values.length;
+  const top = Math.max(...values, 1e-9);
+  let d = '';
+  const most = Math.min(n, 64);
+  for (let i = 0; i < most; i++) { // the highest of what falls on one point
+    let v = 0;
+    for (let k = Math.floor((i * n) / most); k < Math.floor(((i + 1) * n) / most); k++) v = Math.max(v, values[k]);
+    d += (i ? 'L' : 'M') + r1((i / Math.max(1, most - 1)) * 62 + 1) + ' ' + r1(16.5 - (v / top) * 15);
+  }
+  mark(m.path, 'd', d);
 }
+
+export const number = (v) => (v !== 0 && Math.abs(v) < 10 && v % 1 !== 0 ? v.toFixed(1) : count(v));

@@ -3,7 +3,7 @@
 import { clean, mark, put } from './dom.js';
 import { post, setToken, token } from './api.js';
 import { count } from './format.js';
-import { pausedNow, waiting } from './resources.js';
+import { pausedNow, waiting } from './state.js';
 
 const id = (name) => document.getElementById(name);
 
@@ -30,8 +30,8 @@ export class Control {
     put(id('control-title'), (this.resume ? 'Resume ' : 'Pause ') + isolated + '?');
     const n = waiting(resource);
     put(id('control-text'), this.resume
-      ? 'Every pause of it ends' + (n > 0 ? (n === 1 ? ', and the one who waits follows.' : ', and ' + count(n) + ' who wait follow, a few at first.') : '.')
-      : 'Everybody who asks for it is held until the time is over. What is under way goes on.');
+      ? 'Every pause of it ends' + (n > 0 ? (n === 1 ? ', and the waiting request follows.' : ', and ' + count(n) + ' waiting requests follow, a few at first.') : '.')
+      : 'All requests to it hold until the time is over. Requests under way go on.');
     mark(id('control-fields'), 'hidden', this.resume ? '' : null);
     put(id('control-go'), this.resume ? 'Resume' : 'Pause');
     put(id('control-error'), '');

@@ -61,8 +61,14 @@ export function bdi(text, most) {
   return node;
 }
 
-// keyed keeps the children of a node in step with a list. What goes on in a row (focus, an open list) stays as it is.
-export function keyed(parent, items, keyOf, make, update) {
+// words is a table of this page's own words: nothing that is not in it is found there, such as constructor.
+export function words(table) {
+  return Object.assign(Object.create(null), table);
+}
+
+// keyed keeps the children of a node, those behind one of them if that is named, in step with a list. What goes on in a row (focus, an
+// open list) stays as it is.
+export function keyed(parent, items, keyOf, make, update, behind = null) {
   const rows = last.get(parent) ?? new Map();
   last.set(parent, rows);
   const wanted = new Map();
@@ -76,7 +82,7 @@ export function keyed(parent, items, keyOf, make, update) {
       rows.delete(key);
     }
   }
-  let at = parent.firstElementChild;
+  let at = behind ? behind.nextElementSibling : parent.firstElementChild;
   for (const [key, item] of wanted) {
     let row = rows.get(key);
     if (!row) {

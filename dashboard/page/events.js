@@ -1,89 +1,124 @@
-// The list of events, newest first. Hundreds a second may come: they are shown a few times a second, and the list is short.
+// The list of events, newest first: those of the history, and what happens since. Hundreds a second may come: they are shown a few times
+// a second, and the list is short.
 
-import { bdi, clean, el, name, put } from './dom.js';
-import { clock, count, span } from './format.js';
+import { bdi, clean, el, mark, name, put, words } from './dom.js';
+import { at, count, span, when } from './format.js';
+import { states } from './state.js';
 
 const most = 150;
-const quiet = new Set(['send', 'answer', 'usage', 'cancel']);
+const quiet = new Set(['send', 'answer', 'usage', 'cancel', 'would_wait']);
 
-const titles = {
+const titles = words({
   send: 'sent', answer: 'answered', usage: 'used', cancel: 'given back', throttled: '429', pause: 'paused', resume: 'resumed', refused: 'refused',
-  would_wait: 'would wait', lease_lost: 'lease lost', taken_over: 'moved to another machine', store_lost: 'store lost', store_back: 'store back', dropped: 'events lost', budget: 'budget used up',
-};
-const kinds = { throttled: 'bad', pause: 'bad', refused: 'warn', lease_lost: 'warn', taken_over: 'warn', store_lost: 'bad', dropped: 'warn', budget: 'warn', resume: 'good', store_back: 'good' };
+  would_wait: 'would wait', lease_lost: 'lease lost', taken_over: 'moved', store_lost: 'store lost', store_back: 'store back', dropped: 'left out', budget: 'budget used up', upstream_error: 'no answer',
+});
+// Shape and colour of each kind: those of the state that it leads to.
+const looks = words({
+  throttled: 'paused', pause: 'paused', refused: 'queueing', lease_lost: 'degraded', taken_over: 'idle', store_lost: 'degraded', dropped: 'idle', budget: 'paused',
+  resume: 'flowing', store_back: 'flowing', memory_lost: 'degraded', memory_back: 'flowing', upstream_lost: 'failing', upstream_back: 'flowing', failing: 'failing', recovered: 'flowing', upstream_error: 'failing',
+});
+
+// calm reports a change of state that is everyday work.
+const everyday = new Set(['idle', 'flowing', 'queueing']);
+const calm = (e) => e.event === 'state' && everyday.has(e.state) && everyday.has(e.was);
+const groups = words({
+  refusals: (e) => e.event === 'throttled' || e.event === 'refused',
+  pauses: (e) => e.event === 'pause' || e.event === 'resume',
+  failures: (e) => e.event === 'upstream_error' || e.state === 'failing' || e.was === 'failing',
+  states: (e) => e.event === 'state',
+  store: (e) => /store/.test(e.event) || e.state === 'degraded' || e.was === 'degraded',
+  budgets: (e) => e.event === 'budget' || e.reason === 'budget',
+  leases: (e) => /lease|taken/.test(e.event),
+});
 
 export class Events {
-  constructor() {
+  constructor(past) {
+    this.past = past;
     this.list = document.getElementById('events');
-    this.all = document.getElementById('all-events');
-    this.kept = [];
+    this.kind = document.getElementById('event-kind');
+    this.live = []; // newest first, since the page was opened
+    this.loud = []; // those of them that count
     this.timer = 0;
-    this.empty = el('li', { class: 'dim' }, 'Nothing yet. What happens from now on shows up here.');
-    this.list.append(this.empty);
-    this.all.addEventListener('change', () => {
-      this.list.replaceChildren();
-      this.kept = this.kept.filter((e) => this.wanted(e));
-      for (const e of this.kept) this.list.append(item(e));
-      if (this.kept.length === 0) this.list.append(this.empty);
-    });
-    this.fresh = [];
-  }
-
-  wanted(e) {
-    return this.all.checked || !quiet.has(e.event);
+    this.kind.addEventListener('change', () => this.draw());
+    this.version = -1;
   }
 
   add(e) {
-    if (!this.wanted(e)) return;
-    this.fresh.push(e);
-    if (this.fresh.length > most) this.fresh.shift();
-    if (!this.timer) this.timer = setTimeout(() => this.flush(), 200);
+    const list = quiet.has(e.event) ? this.live : this.loud;
+    list.unshift(e);
+    if (list.length > most) list.pop();
+    if (!this.timer) this.timer = setTimeout(() => this.draw(), 250);
   }
 
-  flush() {
+  show() {
+    if (this.version !== this.past.version) this.draw();
+  }
+
+  draw() {
+    clearTimeout(this.timer);
     this.timer = 0;
-    const fresh = this.fresh.reverse();
-    this.fresh = [];
-    this.kept = [...fresh, ...this.kept].slice(0, most);
-    this.empty.remove();
-    this.list.prepend(...fresh.map(item));
-    while (this.list.childElementCount > most) this.list.lastElementChild.remove();
+    this.version = this.past.version;
+    if (document.hidden) return;
+    const now = Date.now();
+    const key = (e) => e.time + '\u0000' + e.event + '\u0000' + (e.resource ?? '') + '\u0000' + (e.agent ?? '') + '\u0000' + (e.ticket ?? '');
+    const kind = this.kind.value;
+    const byTime = (a, b) => (at(b.time) ?? 0) - (at(a.time) ?? 0);
+    const seen = new Set();
+    const all = [...this.loud, ...(kind === 'all' ? this.live : []), ...(this.past.answer?.events ?? [])].sort(byTime)
+      .filter((e) => (groups[kind] ? groups[kind](e) : kind === 'all' || !calm(e)) && !seen.has(key(e)) && seen.add(key(e))).slice(0, most);
+    const had = this.items ?? new Map();
+    this.items = new Map();
+    const nodes = all.map((e) => {
+      const node = had.get(key(e)) ?? item(e, now);
+      this.items.set(key(e), node);
+      return node;
+    });
+    if (nodes.length === 0) nodes.push(el('li', { class: 'dim none' }, 'Nothing happened in ' + this.past.words + '.'));
+    if (this.list.childElementCount === nodes.length && nodes.every((n, i) => this.list.children[i] === n)) return;
+    this.list.replaceChildren(...nodes);
   }
 }
 
-function item(e) {
-  const what = el('strong', { class: 'pill' });
-  put(what, titles[e.event] ?? clean(e.event, 30));
-  const node = el('li', { class: kinds[e.event] ?? 'plain' }, el('time', {}, clock(e.time)), what);
+function item(e, now) {
+  const what = el('strong');
+  put(what, e.event === 'state' ? clean(e.state, 20) : titles[e.event] ?? clean(String(e.event).replaceAll('_', ' '), 30));
+  const shape = el('span', { class: 'shape', 'aria-hidden': 'true' });
+  mark(shape, 'data-state', e.event === 'state' && states.includes(e.state) ? e.state : looks[e.event] ?? 'idle');
+  const node = el('li', {}, el('time', {}, when(e.time, now)), el('span', { class: 'what' }, shape, what));
+  const rest = el('span', { class: 'rest' });
   for (const who of [e.resource, e.agent]) {
     if (!who) continue;
     const b = bdi();
     name(b, who, 60);
-    node.append(b);
+    rest.append(b, ' ');
   }
   const more = bdi();
-  name(more, details(e), 200);
-  node.append(more);
+  more.classList.remove('name');
+  name(more, details(e), 240);
+  rest.append(more);
+  node.append(rest);
   return node;
 }
 
 // details are what else is worth knowing of an event.
 function details(e) {
   const said = [];
-  if (e.class) said.push(e.class);
+  if (e.event === 'dropped') return count(e.count ?? 0) + ' more events' + (e.reason ? ' of the kind ' + clean(e.reason, 20) : '') + ' were not kept';
+  if (e.event === 'state') return [e.reason && clean(e.reason, 200), 'was ' + clean(e.was || 'not known', 20) + (e.for_ms > 0 ? ' for ' + span(e.for_ms) : '')].filter(Boolean).join('; ');
+  if (e.class) said.push(clean(e.class, 20));
   if (e.model) said.push(clean(e.model, 40));
   if (e.retry) said.push('a retry');
   if (e.status) said.push('status ' + e.status);
-  if (e.verdict && e.verdict !== 'ok') said.push(e.verdict);
+  if (e.verdict && e.verdict !== 'ok' && e.verdict !== 'throttled') said.push(clean(e.verdict, 20));
   if (e.waited_ms > 0) said.push('waited ' + span(e.waited_ms));
   if (e.scope) said.push(clean(e.scope, 40));
   if (e.for_ms > 0) said.push('for ' + span(e.for_ms));
-  if (e.reason) said.push(clean(e.reason, 80));
-  if (e.limit) said.push(clean(e.limit, 40) + (e.size > 0 ? ' ' + count(e.used ?? 0) + ' of ' + count(e.size) : ''));
+  if (e.reason) said.push(clean(e.reason, 120));
+  if (e.limit) said.push(clean(e.limit, 40) + (e.size > 0 && e.event !== 'budget' ? ' ' + count(e.used ?? 0) + ' of ' + count(e.size) : ''));
   if (e.consecutive > 1) said.push(count(e.consecutive) + ' in a row');
   if (e.count > 0) said.push(count(e.count));
   if (e.mode) said.push(clean(e.mode, 20));
   if (e.machine) said.push(clean(e.machine, 40) + (e.from_machine ? ', before on ' + clean(e.from_machine, 40) : ''));
-  if (e.error) said.push(clean(e.error, 120));
+  if (e.error) said.push(clean(e.error, 160));
   return said.join(', ');
 }

@@ -5,24 +5,31 @@ import { get, listen, Refused, token } from './api.js';
 const second = 1000;
 const hiddenEvery = 15 * second;
 const slowest = 15 * second; // between tries while nobody answers
-const reportEvery = 30 * second;
 const whyEvery = 2 * second;
+const recentEvery = 2 * second;
 const meEvery = 300 * second; // a reload may change what a token allows
+const configEvery = 300 * second;
 const mostWaiting = 1000; // of those who wait, by name
+const soonest = 250; // at most four questions a second, however much happens
 
-// Events after which what is shown is no longer true.
-const telling = new Set(['pause', 'resume', 'throttled', 'store_lost', 'store_back', 'lease_lost', 'taken_over', 'budget']);
+// How often the history is asked for: a step of it is a minute, or more.
+const pastEvery = { '15m': 5 * second, '1h': 5 * second, '24h': 30 * second, '7d': 60 * second };
 
-// Feed keeps data up to date and tells the page of it: status, why, report, me, event, link.
+// Events that come with every request; after all others what is shown may no longer be true.
+const quiet = new Set(['send', 'answer', 'usage', 'cancel', 'would_wait', 'refused', 'dropped']);
+
+// Feed keeps data up to date and tells the page of it: status, why, recent, past, config, me, event, link.
 export class Feed {
   constructor(page) {
     this.page = page;
     this.fails = 0;
     this.timer = 0;
+    this.asked = 0; // when the last question was
     this.busy = false;
     this.again = false;
     this.locked = false; // a token is asked for
-    this.next = { why: 0, report: 0, me: 0 };
+    this.next = { why: 0, recent: 0, past: 0, config: 0, me: 0 };
+    this.range = '1h';
     this.listening = 0; // tries in a row
     this.wake = null;
   }
@@ -34,14 +41,23 @@ export class Feed {
     this.follow();
   }
 
-  // refresh asks at once, or as soon as the question under way is answered.
+  // refresh asks soon: at once, unless something was asked a moment ago.
   refresh() {
     if (this.busy) {
       this.again = true;
       return;
     }
     clearTimeout(this.timer);
-    this.poll();
+    const since = Date.now() - this.asked;
+    if (since >= soonest) this.poll();
+    else this.timer = setTimeout(() => this.poll(), soonest - since);
+  }
+
+  // look asks for another part of the past.
+  look(range) {
+    this.range = range;
+    this.next.past = 0;
+    this.refresh();
   }
 
   // unlock goes on with a token.
@@ -49,7 +65,7 @@ export class Feed {
     this.locked = false;
     this.fails = 0;
     this.listening = 0;
-    this.next = { why: 0, report: 0, me: 0 };
+    this.next = { why: 0, recent: 0, past: 0, config: 0, me: 0 };
     this.refresh();
     this.wake?.();
   }
@@ -58,6 +74,7 @@ export class Feed {
     if (this.busy || this.locked) return;
     this.busy = true;
     this.again = false;
+    this.asked = Date.now();
     try {
       const status = await get('/v1/status');
       this.fails = 0;
@@ -70,7 +87,7 @@ export class Feed {
     if (this.locked) return;
     let wait = document.hidden ? hiddenEvery : second;
     if (this.fails > 0) wait = Math.min(slowest, second * 2 ** (this.fails - 1)) * (0.75 + Math.random() / 2);
-    else if (this.again) wait = second / 10; // a burst of events is one question
+    else if (this.again) wait = soonest; // a burst of events is one question
     this.timer = setTimeout(() => this.poll(), wait);
   }
 
@@ -89,13 +106,24 @@ export class Feed {
         this.next.why = Date.now() + Math.max(whyEvery, 10 * (Date.now() - began)) - second / 2;
         this.page.why(why.waiting ?? []);
       }
-      if (Date.now() >= this.next.me) {
-        this.page.me(await get('/v1/me'));
-        this.next.me = Date.now() + meEvery;
+      if (Date.now() >= this.next.recent) {
+        this.next.recent = Date.now() + recentEvery - second / 2;
+        this.page.recent(await get('/v1/recent?limit=100'));
       }
-      if (Date.now() >= this.next.report && !document.hidden) {
-        this.next.report = Date.now() + reportEvery;
-        this.page.report(await get('/v1/report?since=24h'));
+      if (Date.now() >= this.next.past && !document.hidden) {
+        const range = this.range;
+        this.next.past = Date.now() + pastEvery[range];
+        const answer = await get('/v1/history?since=' + range + '&events=500');
+        if (range === this.range) this.page.past(answer);
+        else this.again = true;
+      }
+      if (Date.now() >= this.next.me) {
+        this.next.me = Date.now() + meEvery;
+        this.page.me(await get('/v1/me'));
+      }
+      if (Date.now() >= this.next.config) {
+        this.next.config = Date.now() + configEvery;
+        this.page.config(await get('/v1/config'));
       }
       if (asked) this.page.partial(null);
     } catch (e) {
@@ -125,7 +153,7 @@ export class Feed {
           this.page.link(true);
         }, (event) => {
           this.page.event(event);
-          if (telling.has(event.event) && !document.hidden) this.refresh();
+          if (!quiet.has(event.event) && !document.hidden) this.refresh();
         });
       } catch (e) {
         if (e instanceof Refused && e.status === 401) this.failed(e);

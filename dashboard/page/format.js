@@ -3,10 +3,15 @@
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
-// count writes a number in a few characters.
+// count writes a number in a few characters; what is not known is a dash.
 export function count(n) {
   if (typeof n !== 'number' || !Number.isFinite(n)) return '–';
   return Math.abs(n) < 100_000 ? whole.format(n) : short.format(n);
+}
+
+// some writes a number of things.
+export function some(n, one, many) {
+  return count(n) + ' ' + (n === 1 ? one : many ?? one + 's');
 }
 
 // usd writes dollars: cents, and parts of them where there is little else.
@@ -14,6 +19,17 @@ export function usd(n) {
   if (typeof n !== 'number' || !Number.isFinite(n)) return '–';
   if (n !== 0 && Math.abs(n) < 0.1) return '$' + n.toFixed(4);
   return '$' + (Math.abs(n) < 1000 ? n.toFixed(2) : count(n));
+}
+
+// guess says why dollars are a guess.
+export const guess = 'a guess: the model has no price, or its usage was not stated';
+
+// spent writes the dollars of a sum. Guessed ones have a sign, and the title says why.
+export function spent(node, total, mark, put) {
+  const n = total?.usd ?? 0;
+  const g = total?.guessed_usd ?? 0;
+  put(node, n > 0 ? (g > 0 ? '≈ ' : '') + usd(n) : '–');
+  mark(node, 'title', g > 0 ? (g >= n * 0.999 ? 'This is ' : usd(g) + ' of this is ') + guess : null);
 }
 
 // percent writes a share of something.
@@ -30,6 +46,13 @@ export function span(ms) {
   if (s < 3600) return Math.floor(s / 60) + ':' + String(s % 60).padStart(2, '0') + ' min';
   if (s < 172_800) return Math.floor(s / 3600) + ' h ' + Math.floor((s % 3600) / 60) + ' min';
   return Math.floor(s / 86_400) + ' d';
+}
+
+// took writes how long an answer took: short times exactly.
+export function took(ms) {
+  if (typeof ms !== 'number' || !Number.isFinite(ms)) return '–';
+  if (ms < 1000) return Math.round(ms) + ' ms';
+  return ms < 10_000 ? (ms / 1000).toFixed(1) + ' s' : span(ms);
 }
 
 // at reads a time of the API; null if there is none.
@@ -56,4 +79,17 @@ export function ago(text, now) {
 export function clock(text) {
   const t = at(text);
   return t === null ? '' : new Date(t).toLocaleTimeString('en-GB');
+}
+
+// when writes a time of day, and the day if it is another one.
+export function when(text, now) {
+  const t = at(text);
+  if (t === null) return '';
+  const d = new Date(t);
+  return d.toDateString() === new Date(now).toDateString() ? clock(text) : day(d) + ' ' + d.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+}
+
+// day writes a day of the last week.
+export function day(d) {
+  return d.toLocaleDateString('en-GB', { weekday: 'short', day: 'numeric' });
 }

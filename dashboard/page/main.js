@@ -2,25 +2,45 @@
 
 import { now } from './api.js';
 import { Agents, chain } from './agents.js';
+import { Chart } from './chart.js';
+import { latencyData, sendsData } from './charts.js';
 import { Control, Token } from './dialogs.js';
 import { clean, el, keyed, mark, put } from './dom.js';
 import { Events } from './events.js';
 import { Feed } from './feed.js';
-import { count, span, usd } from './format.js';
-import { Report, showBudgets, spentBy } from './money.js';
+import { showFigures } from './figures.js';
+import { span } from './format.js';
+import { Headline } from './headline.js';
+import { Money, showBudgets } from './money.js';
+import { Past, ranges } from './past.js';
 import { byResource } from './queue.js';
-import { lightOf, pausedNow, Resources, waiting } from './resources.js';
+import { latest, Recent } from './recent.js';
+import { Resources } from './resources.js';
+import { Start } from './start.js';
 
 const staleAfter = 3500; // milliseconds without news, of a page that asks every second
+const between = 250; // milliseconds from one drawing to the next
+const place = 'sluice-range';
 
-const state = { status: null, why: [], report: null, me: null, spent: new Map(), read: 0, problem: '', partial: '', events: false, locked: false };
+const state = { status: null, why: [], recent: null, me: null, read: 0, problem: '', partial: '', events: false, locked: false, served: new Map() };
+const past = new Past();
+const byId = (id) => document.getElementById(id);
 
 const control = new Control(now, () => feed.refresh());
-const resources = new Resources((r) => control.ask(r));
-const agents = new Agents();
-const report = new Report();
-const events = new Events();
-const byId = (id) => document.getElementById(id);
+const headline = new Headline();
+const events = new Events(past);
+const resources = new Resources({
+  past, control: (r) => control.ask(r), again: () => show(), live: () => events.loud,
+  base: (name) => (state.served.has(name) ? location.origin + '/' + name : ''),
+});
+const agents = new Agents(() => show());
+const money = new Money();
+const recent = new Recent(() => show());
+const start = new Start();
+const sends = new Chart('Sends per minute, by class', 220);
+const latency = new Chart('How long answers take', 220);
+byId('sends-chart').append(sends.root);
+byId('latency-chart').append(latency.root);
 
 // What the feed tells.
 const feed = new Feed({
@@ -29,18 +49,26 @@ const feed = new Feed({
     state.read = Date.now();
     state.problem = '';
     state.locked = false;
-    resources.note(state.status.resources, now());
-    show();
+    soon();
   },
   why(list) {
     if (list.length === 0 && state.why.length === 0) return;
     state.why = list;
-    show();
+    soon();
   },
-  report(r) {
-    state.report = r;
-    state.spent = spentBy(r);
-    report.show(r);
+  recent(r) {
+    state.recent = { requests: r.requests ?? [], resources: r.resources ?? [], agents: r.agents ?? [] };
+    soon();
+  },
+  past(answer) {
+    past.set(answer);
+    soon();
+  },
+  config(c) {
+    state.served = new Map((c.served ?? []).map((s) => [s.resource, s]));
+    start.serve(c.served ?? []);
+    put(byId('config'), String(c.yaml ?? '').slice(0, 200_000));
+    put(byId('version'), c.version && c.version !== '(devel)' ? clean(c.version, 24) : '');
   },
   me(who) {
     state.me = who;
@@ -77,56 +105,76 @@ function showLink() {
   else if (state.read === 0) [what, text] = ['wait', state.problem || 'connecting'];
   else if (age > staleAfter && !document.hidden) [what, text] = ['stale', 'stale: ' + span(age) + ' old' + (state.problem ? ', ' + state.problem : '')];
   else if (state.problem) text = 'trying again: ' + state.problem;
-  put(node, clean(text, 160));
+  put(byId('link-text'), clean(text, 160));
   mark(node, 'data-state', what);
   put(byId('say'), said[what]); // read aloud when it changes, and not every second
   mark(document.body, 'data-stale', what === 'stale' ? '' : null);
 }
 
+let drawn = 0;
+let timer = 0;
+
+// soon draws once for all that comes within a quarter of a second.
+function soon() {
+  if (timer) return;
+  const wait = Math.max(0, drawn + between - Date.now());
+  if (wait === 0) show();
+  else timer = setTimeout(show, wait);
+}
+
 function show() {
+  clearTimeout(timer);
+  timer = 0;
   showLink();
   const s = state.status;
   if (!s || document.hidden) return;
+  drawn = Date.now();
+  const began = performance.now();
   const t = now();
-  put(byId('store'), s.store ? 'store ' + clean(s.store, 80) : '');
-  keyed(byId('glance'), glance(s, t), (g) => g.what, makeGlance, (m, g) => {
-    put(m.n, g.n);
-    put(m.more, g.more);
-    mark(m.root, 'class', g.kind || null);
-  });
-  keyed(byId('notes'), notes(s), (n) => n, () => ({ root: el('p', { class: 'note warn' }) }), (m, n) => put(m.root, n));
-  resources.show(s.resources, byResource(state.why), t);
-  agents.show(s.agents, state.why, state.spent, t);
+  mark(document.body, 'data-ready', '');
+  put(byId('store'), s.store ? clean(s.store, 80) : '');
+  const never = past.answer !== null && past.empty && !past.answer.kept_since && latest(state.recent) === null && s.resources.every((r) => !r.last_send);
+  if (past.answer !== null) start.show(never, latest(state.recent));
+  headline.show(s, (r) => resources.used(r), state.why, past, t);
+  showFigures(s, state.why, past, state.recent, t);
+  keyed(byId('notes'), notes(s), (n) => n, () => ({ root: el('p', { class: 'note' }) }), (m, n) => put(m.root, n));
+  charts(s, t);
+  resources.show(s.resources, byResource(state.why), state.recent, t);
+  agents.show(s.agents, state.why, past, state.recent, t, s.resources.length > 0 && s.resources.every((r) => r.outage));
+  money.show(past);
   showBudgets(s.budgets, t);
+  recent.show(state.recent);
+  events.show();
+  document.body.dataset.drew = (performance.now() - began).toFixed(1); // for tests
 }
 
-function makeGlance(g) {
-  const m = { n: el('span', { class: 'n' }), more: el('small') };
-  m.root = el('div', {}, el('dt', {}, g.what), el('dd', {}, m.n, ' ', m.more));
-  return m;
-}
+const pick = byId('chart-resource');
+let offered = '';
+let shownChart = '';
 
-// glance is the whole fleet in a few numbers.
-function glance(s, t) {
-  const of = (light) => s.resources.filter((r) => lightOf(r) === light).length;
-  const paused = s.resources.filter((r) => pausedNow(r, t)).length;
-  const limited = s.agents.filter((a) => a.state === 'limited').length;
-  const held = s.agents.filter((a) => a.state === 'held').length;
-  const wait = s.resources.reduce((n, r) => n + waiting(r), 0);
-  const totals = (state.report?.resources ?? []).map((r) => r.total ?? {});
-  const sum = (f) => totals.reduce((n, c) => n + (c[f] ?? 0), 0);
-  const bad = [['red', of('red')], ['amber', of('amber')], ['unknown', of('off')], ['paused', paused]].filter(([, n]) => n > 0);
-  const priced = totals.some((c) => typeof c.usd === 'number');
-  return [
-    { what: 'resources', n: count(s.resources.length), more: bad.length ? bad.map(([w, n]) => n + ' ' + w).join(', ') : 'all green', kind: of('red') + paused + of('off') > 0 ? 'bad' : of('amber') > 0 ? 'warn' : 'good' },
-    { what: 'in flight', n: count(s.resources.reduce((n, r) => n + (r.in_flight ?? 0), 0)), more: '' },
-    { what: 'waiting', n: count(wait), more: '', kind: wait > 0 ? 'warn' : '' },
-    { what: 'agents', n: count(s.agents.length), more: [limited && limited + ' limited', held && held + ' held'].filter(Boolean).join(', '), kind: limited + held > 0 ? 'warn' : '' },
-    { what: '429s in 7 days', n: count(s.resources.reduce((n, r) => n + (r.throttled_7d ?? 0), 0)), more: '' },
-    { what: 'retries in 24 h', n: state.report ? count(sum('retries')) : '–', more: priced && sum('retries') > 0 ? 'cost ' + usd(sum('retry_usd')) : '' },
-    { what: 'held in 24 h', n: state.report ? count(sum('held')) : '–', more: sum('held_usd') > 0 ? usd(sum('held_usd')) + ' saved' : '' },
-    { what: 'spent in 24 h', n: priced ? usd(sum('usd')) : '–', more: '' },
-  ];
+// charts draws those at the top: of all resources, or of one.
+function charts(s, t) {
+  if (!past.answer) return;
+  const names = s.resources.filter((r) => resources.used(r)).map((r) => r.name).sort();
+  const key = names.join('\u0000');
+  if (key !== offered) {
+    offered = key;
+    const chosen = pick.value;
+    pick.replaceChildren(el('option', { value: '' }, 'all resources'), ...names.map((n) => {
+      const o = el('option');
+      o.value = 'of ' + n;
+      put(o, clean(n, 40));
+      return o;
+    }));
+    pick.value = names.includes(chosen.slice(3)) ? chosen : '';
+    mark(byId('chart-pick'), 'hidden', names.length > 1 ? null : '');
+  }
+  const one = pick.value ? pick.value.slice(3) : names.length === 1 ? names[0] : null;
+  const now1 = past.version + '\u0000' + one + '\u0000' + events.loud.length;
+  if (now1 === shownChart) return;
+  shownChart = now1;
+  sends.set(sendsData(past, one, one === null ? null : s.resources.find((r) => r.name === one), events.loud, t));
+  latency.set(latencyData(past, one, t));
 }
 
 function notes(s) {
@@ -135,8 +183,28 @@ function notes(s) {
   return list;
 }
 
-agents.changed(show);
-resources.changed(show);
+// The chosen time is kept for this tab.
+function choose(range) {
+  past.range = range in ranges ? range : '1h';
+  for (const radio of document.querySelectorAll('input[name=range]')) radio.checked = radio.value === past.range;
+  for (const node of document.querySelectorAll('.in-range')) put(node, 'in ' + past.words);
+}
+try {
+  choose(sessionStorage.getItem(place) ?? '1h');
+} catch {
+  choose('1h');
+}
+feed.range = past.range;
+byId('range').addEventListener('change', (e) => {
+  choose(e.target.value);
+  try {
+    sessionStorage.setItem(place, past.range);
+  } catch {
+    // It lasts until the page is left.
+  }
+  feed.look(past.range);
+});
+pick.addEventListener('change', () => show());
 document.addEventListener('visibilitychange', show);
-setInterval(show, 1000); // countdowns go on between answers
+setInterval(soon, 1000); // countdowns go on between answers
 feed.start();

@@ -1,9 +1,63 @@
-// Budgets, and what the last day cost: sends, retries, refusals, dollars.
+// What it costs: by model, by agent, and budgets.
 
 import { bdi, clean, el, keyed, mark, name, put, wide } from './dom.js';
-import { count, percent, span, until, usd } from './format.js';
+import { count, some, spent, until, usd } from './format.js';
 
-const mostCallers = 50;
+const most = 12;
+
+// table makes a table of what was spent by one kind of names.
+function table(first, labelledby) {
+  const body = el('tbody');
+  const more = el('p', { class: 'dim more' });
+  const root = el('table', { class: 'money', 'aria-labelledby': labelledby },
+    el('thead', {}, el('tr', {}, ...[first, 'sends', 'tokens in', 'tokens out', 'spent'].map((c) => el('th', { scope: 'col' }, c)))), body);
+  return { root, body, more };
+}
+
+function make() {
+  const num = () => el('td', { class: 'num' });
+  const m = { name: bdi(), part: el('i'), of: el('small', { class: 'dim' }), cells: [num(), num(), num(), num()] };
+  m.bar = el('span', { class: 'bar thin', 'aria-hidden': 'true' }, m.part);
+  m.root = el('tr', {}, el('th', { scope: 'row' }, m.name, ' ', m.of, m.bar), ...m.cells);
+  return m;
+}
+
+function update(m, s, top) {
+  name(m.name, s.name, 60);
+  put(m.of, s.resource ? clean(s.resource, 30) : '');
+  const t = s.total;
+  put(m.cells[0], count(t.sends + (t.elsewhere ?? 0)));
+  put(m.cells[1], t.input_tokens || !t.tokens ? count(t.input_tokens) : count(t.tokens));
+  put(m.cells[2], count(t.output_tokens));
+  spent(m.cells[3], t, mark, put);
+  wide(m.part, top > 0 ? t.usd / top : 0);
+}
+
+export class Money {
+  constructor() {
+    this.models = table('model', 'h-models');
+    this.agents = table('agent', 'h-spenders');
+    document.getElementById('by-model').append(this.models.root, this.models.more);
+    document.getElementById('by-agent').append(this.agents.root, this.agents.more);
+    this.version = -1;
+  }
+
+  show(past) {
+    if (!past.answer || this.version === past.version) return;
+    this.version = past.version;
+    this.fill(this.models, past.answer.models ?? [], 'model', past);
+    this.fill(this.agents, past.answer.agents ?? [], 'agent', past);
+  }
+
+  fill(t, list, word, past) {
+    const sorted = [...list].sort((a, b) => b.total.usd - a.total.usd || b.total.sends - a.total.sends);
+    const top = sorted[0]?.total.usd ?? 0;
+    mark(t.root, 'hidden', sorted.length ? null : '');
+    keyed(t.body, sorted.slice(0, most), (s) => (s.resource ?? '') + '\u0000' + s.name, make, (m, s) => update(m, s, top));
+    const left = sorted.slice(most);
+    put(t.more, sorted.length === 0 ? 'No ' + word + ' was seen in ' + past.words + '.' : left.length ? 'and ' + some(left.length, 'more ' + word) + ', ' + usd(left.reduce((n, s) => n + s.total.usd, 0)) + ' together' : '');
+  }
+}
 
 export function showBudgets(budgets, now) {
   mark(document.getElementById('budgets-section'), 'hidden', budgets.length > 0 ? null : '');
@@ -11,92 +65,20 @@ export function showBudgets(budgets, now) {
   keyed(document.getElementById('budgets'), list, (b) => b.name + '\u0000' + b.who, makeBudget, (m, b) => {
     name(m.name, b.name, 60);
     name(m.who, b.who ?? '', 60);
-    put(m.nums, usd(b.used_usd) + ' / ' + usd(b.size_usd));
+    const guessed = b.unpriced_usd > 0;
+    put(m.nums, (guessed ? '≈ ' : '') + usd(b.used_usd) + ' / ' + usd(b.size_usd));
+    mark(m.nums, 'title', guessed ? usd(b.unpriced_usd) + ' of this is for models without a price' : null);
     const part = b.size_usd > 0 ? b.used_usd / b.size_usd : 0;
     wide(m.part, Math.min(1, part));
-    mark(m.root, 'data-light', part >= 1 ? 'red' : part >= 0.8 ? 'amber' : 'green');
-    const said = ['a ' + clean(b.period, 10), 'then: ' + clean(b.over, 12)];
-    if (b.period === 'total') said[0] = 'in all';
+    mark(m.root, 'data-kind', part >= 1 ? 'full' : null);
+    const said = [b.period === 'total' ? 'in all' : 'a ' + clean(b.period, 10), (part >= 1 ? 'used up, now: ' : 'then: ') + clean(b.over, 12)];
     if (b.resets_at) said.push('begins anew ' + until(b.resets_at, now));
     put(m.foot, said.join(' · '));
   });
 }
 
 function makeBudget() {
-  const m = { name: bdi(), who: bdi(), nums: el('span', { class: 'nums' }), part: el('i'), foot: el('span', { class: 'dim foot' }) };
-  m.root = el('div', { class: 'limit' }, el('span', { class: 'what' }, m.name, ' ', m.who), m.nums,
-    el('div', { class: 'bar', 'aria-hidden': 'true' }, m.part), m.foot);
+  const m = { name: bdi(), who: bdi(), nums: el('span', { class: 'nums' }), part: el('i'), foot: el('small') };
+  m.root = el('div', { class: 'limit' }, el('span', { class: 'limit-line' }, el('span', {}, m.name, ' ', m.who), m.nums), el('span', { class: 'bar', 'aria-hidden': 'true' }, m.part), m.foot);
   return m;
-}
-
-// spentBy is what each agent spent, of all resources together.
-export function spentBy(report) {
-  const map = new Map();
-  for (const r of report?.resources ?? []) {
-    for (const c of r.callers ?? []) if (typeof c.usd === 'number') map.set(c.name, (map.get(c.name) ?? 0) + c.usd);
-  }
-  return map;
-}
-
-const columns = ['', 'sends', 'retries', 'on retries', '429s', 'held', 'saved', 'waited', 'spent'];
-
-export class Report {
-  constructor() {
-    this.root = document.getElementById('report');
-    this.totals = el('tbody');
-    this.callers = el('tbody');
-    this.more = el('p', { class: 'dim more' });
-    const note = el('p', { class: 'dim more' }, 'Held: sends that waited because a limit was full. Sent at once they would have gone over it; saved is what sending each of them a second time would have cost.');
-    this.empty = el('p', { class: 'dim' }, 'Nothing was sent.');
-    const table = (body, first) => el('div', { class: 'scroll' }, el('table', { class: 'report' },
-      el('thead', {}, el('tr', {}, ...columns.map((c, i) => el('th', { scope: 'col' }, i === 0 ? first : c)))), body));
-    this.all = el('div', {}, table(this.totals, 'resource'), el('details', {}, el('summary', {}, 'By agent'), table(this.callers, 'agent'), this.more), note);
-    this.root.append(this.empty, this.all);
-  }
-
-  show(report) {
-    const resources = (report?.resources ?? []).filter((r) => r.total && sends(r.total) > 0);
-    mark(this.empty, 'hidden', resources.length > 0 ? '' : null);
-    mark(this.all, 'hidden', resources.length > 0 ? null : '');
-    const rows = resources.map((r) => ({ ...r.total, name: r.name }));
-    if (rows.length > 1) rows.push({ ...sum(rows), name: 'all', all: true });
-    keyed(this.totals, rows, (r) => (r.all ? 'all' : 'of ' + r.name), make, update);
-    const callers = merge(resources);
-    keyed(this.callers, callers.slice(0, mostCallers), (c) => c.name, make, update);
-    put(this.more, callers.length > mostCallers ? 'and ' + count(callers.length - mostCallers) + (callers.length - mostCallers === 1 ? ' more agent' : ' more agents') : '');
-  }
-}
-
-const sends = (c) => (c.first_sends ?? 0) + (c.retries ?? 0);
-
-function sum(list) {
-  const total = { first_sends: 0, retries: 0, throttled: 0, waited_ms: 0, held: 0 };
-  for (const c of list) {
-    for (const f of ['first_sends', 'retries', 'throttled', 'waited_ms', 'held']) total[f] += c[f] ?? 0;
-    for (const f of ['usd', 'retry_usd', 'held_usd']) if (typeof c[f] === 'number') total[f] = (total[f] ?? 0) + c[f];
-  }
-  return total;
-}
-
-// merge adds up what an agent sent to different resources. Who wasted most is first, then who spent and sent most.
-function merge(resources) {
-  const map = new Map();
-  for (const r of resources) for (const c of r.callers ?? []) map.set(c.name, [...(map.get(c.name) ?? []), c]);
-  return [...map].map(([who, list]) => ({ ...sum(list), name: who }))
-    .sort((a, b) => (b.retry_usd ?? 0) - (a.retry_usd ?? 0) || b.retries - a.retries || (b.usd ?? 0) - (a.usd ?? 0) || sends(b) - sends(a));
-}
-
-function make() {
-  const m = { name: bdi(), part: el('small'), cells: columns.slice(1).map(() => el('span')) };
-  m.root = el('tr', {}, el('th', { scope: 'row' }, m.name), ...m.cells.map((c, i) => (i === 1 ? el('td', {}, c, ' ', m.part) : el('td', {}, c))));
-  return m;
-}
-
-function update(m, c) {
-  mark(m.root, 'class', c.all ? 'sum' : null);
-  name(m.name, c.name, 60);
-  const n = sends(c);
-  put(m.part, c.retries > 0 ? '(' + percent(c.retries, n) + ')' : '');
-  const text = [count(n), count(c.retries), usd(c.retry_usd), count(c.throttled), count(c.held ?? 0), usd(c.held_usd), span(c.waited_ms ?? 0), usd(c.usd)];
-  m.cells.forEach((cell, i) => put(cell, text[i]));
 }

@@ -1,265 +1,123 @@
-// The resources: a light for each at the top, and a card with everything else.
+// The table of resources: those in use, worst first. A row opens to all that is known of one.
 
 import { bdi, clean, el, keyed, mark, name, put, wide } from './dom.js';
-import { ago, at, count, until } from './format.js';
-import { charted, draw, History, words } from './chart.js';
-import { makeQueue, showQueue } from './queue.js';
+import { at, count, some, spent } from './format.js';
+import { makeSpark, showSpark } from './chart.js';
+import { limitName, resets, tightest } from './charts.js';
+import { Detail } from './detail.js';
+import { makeState, rank, showState, stateOf, untilWords, waiting } from './state.js';
 
-const lights = new Set(['green', 'amber', 'red']);
-const roomy = 12; // with more resources, cards that have nothing to tell are small
-const mostLimits = 8; // of a card: where each agent has its own there are hundreds
+export const keyOf = (r) => r.name + '\u0000' + (r.key ?? '');
 
-const keyOf = (r) => r.name + '\u0000' + (r.key ?? '');
-
-// lightOf is the light as one of three words, or off where the store is out of reach and nobody knows.
-export function lightOf(r) {
-  if (r.outage) return 'off';
-  return lights.has(r.light) ? r.light : 'off';
-}
-
-// pausedNow reports that everybody is held.
-export function pausedNow(r, now) {
-  const t = at(r.paused_until);
-  return t !== null && t > now;
-}
-
-// waiting is how many wait, of all classes.
-export function waiting(r) {
-  return Object.values(r.waiting ?? {}).reduce((n, m) => n + m, 0);
-}
+const columns = ['resource', 'state', 'tightest limit', 'sends/min', 'waiting', '429', 'errors', 'spent'];
 
 export class Resources {
-  constructor(control) {
-    this.control = control;
-    this.strip = document.getElementById('strip');
-    this.cards = document.getElementById('resources');
-    this.label = document.getElementById('calm-label');
-    this.details = document.getElementById('calm');
-    this.histories = new Map();
+  constructor(context) {
+    this.context = context; // control, past, base
     this.number = 0;
-    // Charts out of sight are not drawn.
-    this.seen = new Set();
-    this.drawn = new WeakMap(); // what each chart is of
-    this.now = 0;
-    this.watch = new IntersectionObserver((list) => {
-      for (const e of list) {
-        if (!e.isIntersecting) {
-          this.seen.delete(e.target);
-          continue;
-        }
-        this.seen.add(e.target);
-        const h = this.drawn.get(e.target);
-        if (h) draw(e.target, h, this.now); // and not with the next answer
-      }
-    }, { rootMargin: '200px' });
+    this.head = el('thead', {}, el('tr', {}, ...columns.map((c) => el('th', { scope: 'col' }, c))));
+    this.root = el('table', { class: 'resources', 'aria-labelledby': 'h-resources' }, this.head);
+    document.getElementById('resources').append(this.root);
+    this.unused = document.getElementById('unused');
+    this.toggle = el('button', { type: 'button', class: 'quiet', 'aria-expanded': 'false' });
+    this.words = el('span');
+    this.unused.append(this.words, ' ', this.toggle);
+    this.all = false;
+    this.toggle.addEventListener('click', () => {
+      this.all = !this.all;
+      this.context.again();
+    });
   }
 
-  // changed calls back when somebody wants to see more, or less.
-  changed(again) {
-    this.details.addEventListener('change', again);
+  // used reports that a resource was used in the chosen time, or is not simply idle.
+  used(r) {
+    if (stateOf(r) !== 'idle' || waiting(r) > 0) return true;
+    const past = this.context.past;
+    const s = past.of(r.name);
+    if (s && (s.total.sends || s.total.elsewhere || s.total.throttled)) return true;
+    const last = at(r.last_send);
+    return last !== null && past.answer !== null && last >= past.from;
   }
 
-  // note remembers a status for the charts.
-  note(resources, now) {
-    const there = new Set();
-    for (const r of resources) {
-      const key = keyOf(r);
-      there.add(key);
-      if (r.outage) continue; // its numbers are unknown, not 0
-      let h = this.histories.get(key);
-      if (!h) this.histories.set(key, (h = new History()));
-      h.add(r, charted(r.limits), now);
-    }
-    for (const key of this.histories.keys()) if (!there.has(key)) this.histories.delete(key);
-  }
-
-  show(resources, why, now) {
-    this.now = now;
-    this.small = resources.length > roomy && !this.details.checked;
-    mark(this.label, 'hidden', resources.length > roomy ? null : '');
-    keyed(this.cards, resources, keyOf, (r) => this.make(r), (row, r) => this.update(row, r, why.get(r.name) ?? [], now));
-    keyed(this.strip, resources, keyOf, (r) => this.makeChip(r), (row, r) => this.updateChip(row, r, now));
-    mark(this.strip, 'hidden', resources.length < 2 ? '' : null); // one card is its own light
-  }
-
-  makeChip(r) {
-    const text = bdi();
-    const state = el('span', { class: 'state' });
-    const link = el('a', { class: 'chip' }, el('span', { class: 'light', 'aria-hidden': 'true' }), text, state);
-    const card = [...this.cards.children].find((c) => c.sluiceKey === keyOf(r));
-    link.href = '#' + (card?.id ?? '');
-    return { root: el('li', {}, link), link, text, state };
-  }
-
-  updateChip(row, r, now) {
-    mark(row.link, 'data-light', lightOf(r));
-    name(row.text, r.name, 40);
-    const n = waiting(r);
-    let state = lightOf(r) === 'off' ? 'unknown' : lightOf(r);
-    if (pausedNow(r, now)) state = 'paused';
-    put(row.state, n > 0 ? state + ', ' + count(n) + ' wait' : state);
+  show(resources, why, recent, now) {
+    const sent = new Map((recent?.resources ?? []).map((m) => [m.name, m]));
+    const split = resources.map((r) => ({ r, used: this.used(r), sends: sent.get(r.name)?.sends ?? 0 }));
+    const order = (a, b) => b.used - a.used || rank(a.r) - rank(b.r) || b.sends - a.sends || (a.r.name < b.r.name ? -1 : 1);
+    const left = split.filter((x) => !x.used);
+    const some1 = split.length > left.length;
+    const all = this.all || !some1 && left.length <= 3;
+    const shown = split.filter((x) => x.used || all).sort(order);
+    mark(this.root, 'hidden', shown.length > 0 ? null : '');
+    keyed(this.root, shown, (x) => keyOf(x.r), (x) => this.make(x.r), (m, x) => this.update(m, x, sent.get(x.r.name), why.get(x.r.name) ?? [], now), this.head);
+    mark(this.unused, 'hidden', left.length > 0 && !(all && !this.all) ? null : '');
+    put(this.words, left.length === 0 ? '' : (some1 ? some(left.length, 'more resource is', 'more resources are') : some(left.length, 'resource is', 'resources are')) + ' ready: ' + left.slice(0, 8).map((x) => '\u2068' + clean(x.r.name, 24) + '\u2069').join(', ') + (left.length > 8 ? ' …' : ''));
+    put(this.toggle, this.all ? 'Hide unused' : 'Show unused');
+    mark(this.toggle, 'aria-expanded', String(this.all));
   }
 
   make(r) {
-    const row = { seen: r };
-    const title = bdi();
-    const light = el('span', { class: 'light', 'aria-hidden': 'true' });
-    const word = el('span', { class: 'word' });
-    const mode = el('span', { class: 'badge' });
-    const key = el('code', { class: 'dim key' });
-    const button = el('button', { type: 'button', class: 'quiet' });
-    button.addEventListener('click', () => this.control(row.seen));
-    const canvas = el('canvas', { class: 'chart', role: 'img' });
-    this.watch.observe(canvas);
-    const root = el('article', { class: 'card', id: 'r' + this.number++, tabindex: '-1' });
-    root.sluiceKey = keyOf(r);
-    const notes = el('ul', { class: 'gates' });
-    const legend = el('p', { class: 'legend dim' });
-    const facts = el('dl', { class: 'facts' });
-    const limits = el('div', { class: 'limits' });
-    const more = el('p', { class: 'dim more' });
-    const queue = makeQueue();
-    root.append(
-      el('header', {}, light, el('h3', {}, title), word, mode, key, button),
-      notes, canvas, legend, facts, limits, more, queue.root,
-    );
-    return Object.assign(row, { root, light, title, word, mode, key, button, canvas, notes, legend, facts, limits, more, queue });
+    const id = 'r' + this.number++;
+    const m = { title: bdi(), state: makeState(), until: el('span', { class: 'dim until' }), reason: bdi(), limit: bdi(), nums: el('span', { class: 'nums' }), part: el('i'), resets: el('small'),
+      spark: makeSpark(), sends: el('span', { class: 'nums' }), waits: el('td', { 'data-label': 'waiting' }), hits: el('td', { 'data-label': '429', class: 'num' }), errors: el('td', { 'data-label': 'errors', class: 'num' }), usd: el('td', { 'data-label': 'spent', class: 'num' }), key: el('small', { class: 'dim' }), mode: el('small', { class: 'dim' }) };
+    m.reason.classList.add('reason');
+    m.button = el('button', { type: 'button', class: 'row-button', 'aria-expanded': 'false', 'aria-controls': id }, el('span', { class: 'arrow', 'aria-hidden': 'true' }), m.title);
+    m.bar = el('span', { class: 'bar', 'aria-hidden': 'true' }, m.part);
+    m.main = el('tr', { class: 'main' },
+      el('th', { scope: 'row' }, m.button, m.key, m.mode),
+      el('td', { 'data-label': 'state', class: 'c-state' }, el('span', { class: 'state-line' }, m.state.root, m.until), m.reason),
+      el('td', { 'data-label': 'tightest limit', class: 'c-limit' }, el('span', { class: 'limit-line' }, m.limit, m.nums), m.bar, m.resets),
+      el('td', { 'data-label': 'sends/min', class: 'c-sends' }, m.spark.root, m.sends),
+      m.waits, m.hits, m.errors, m.usd);
+    m.cell = el('td', { colspan: columns.length });
+    m.more = el('tr', { class: 'detail', id, hidden: '' }, m.cell);
+    m.root = el('tbody', { class: 'resource' }, m.main, m.more);
+    m.button.addEventListener('click', () => {
+      const open = m.more.hasAttribute('hidden');
+      mark(m.more, 'hidden', open ? null : '');
+      mark(m.button, 'aria-expanded', String(open));
+      if (open && !m.detail) {
+        m.detail = new Detail(this.context);
+        m.cell.append(m.detail.root);
+      }
+      this.context.again();
+    });
+    m.seen = r;
+    return m;
   }
 
-  update(row, r, why, now) {
-    row.seen = r;
-    const light = lightOf(r);
-    const paused = pausedNow(r, now);
-    mark(row.root, 'data-light', light);
-    mark(row.root, 'data-paused', paused ? '' : null);
-    name(row.title, r.name, 80);
-    put(row.word, paused ? 'paused' : light === 'off' ? 'unknown' : light);
-    put(row.mode, r.mode === 'observe' ? 'observe' : '');
-    put(row.key, r.key ? 'key ' + clean(r.key, 12) : '');
-    const held = paused || (r.gates ?? []).some((g) => g.phase === 'paused');
-    put(row.button, held ? 'Resume' : 'Pause');
-    mark(row.button, 'aria-label', (held ? 'Resume ' : 'Pause ') + clean(r.name, 80));
-    const said = remarks(r, now);
-    mark(row.root, 'data-calm', this.small && light === 'green' && said.length === 0 && waiting(r) === 0 ? '' : null);
-    keyed(row.notes, said, (n) => n.key, makeRemark, updateRemark);
-
-    const history = this.histories.get(keyOf(r)) ?? new History();
-    const limit = charted(r.limits);
-    const legend = words(history, limit, now);
-    const unknown = r.outage && history.bars.length === 0; // there is nothing to show, which is not 0
-    for (const part of [row.canvas, row.legend]) mark(part, 'hidden', unknown ? '' : null);
-    mark(row.facts, 'hidden', r.outage ? '' : null);
-    mark(row.canvas, 'aria-label', 'Sends in the last ten minutes: ' + legend);
-    put(row.legend, legend);
-    this.drawn.set(row.canvas, history);
-    if (this.seen.has(row.canvas)) draw(row.canvas, history, now);
-
-    keyed(row.facts, facts(r, now), (f) => f.what, makeFact, updateFact);
-    const list = limitsOf(r);
-    keyed(row.limits, list.shown, (l) => l.name + '\u0000' + l.scope, makeLimit, (m, l) => updateLimit(m, l, now));
-    put(row.more, list.left > 0 ? 'and ' + count(list.left) + (list.left === 1 ? ' more limit' : ' more limits') + ' with less used' : '');
-    showQueue(row.queue, r.waiting ?? {}, why, now);
-  }
-}
-
-// remarks are what is out of the ordinary: pauses of all or a part, probes, ramps, an outage.
-function remarks(r, now) {
-  const list = [];
-  if (r.outage) {
-    list.push({ key: 'outage', kind: 'bad', say: 'The store cannot be reached: ' + modes(r.outage.mode), until: '', text: r.outage.why });
-  }
-  let whole = false;
-  for (const g of r.gates ?? []) {
-    if (g.phase === 'paused' && !g.scope) whole = true;
-    const what = { paused: 'Paused', probing: 'Probing: one request at a time', ramping: 'Ramping up' }[g.phase] ?? clean(g.phase, 20);
-    list.push({ key: g.scope + '\u0000' + g.phase, kind: g.phase === 'paused' ? 'bad' : 'warn', say: what, scope: g.scope, until: g.until,
-      text: g.cause + (g.probe_at ? '; one request tries again ' + until(g.probe_at, now) : '') });
-  }
-  if (!whole && pausedNow(r, now)) list.unshift({ key: 'pause', kind: 'bad', say: 'Paused', until: r.paused_until, text: r.pause_reason });
-  for (const l of r.limits ?? []) {
-    if (l.breaker && !l.scope) {
-      const say = l.breaker === 'open' ? 'Breaker open: lower classes are stopped' : 'Breaker: lower classes are slowed down so that it lasts';
-      list.push({ key: 'breaker' + l.name, kind: 'warn', say, scope: l.name, until: '', text: l.gone_at ? 'gone ' + until(l.gone_at, now) + ' at this rate' : '' });
+  update(m, { r, sends }, minute, why, now) {
+    const past = this.context.past;
+    const s = past.of(r.name);
+    const state = stateOf(r);
+    mark(m.root, 'data-state', state);
+    name(m.title, r.name, 60);
+    put(m.key, r.key ? 'key ' + clean(r.key, 12) : '');
+    put(m.mode, r.mode === 'observe' ? 'observes only' : '');
+    showState(m.state, state);
+    put(m.until, untilWords(r, now));
+    name(m.reason, state === 'flowing' || state === 'idle' ? '' : r.reason ?? '', 200);
+    const t = tightest(r);
+    put(m.limit, t ? limitName(t.limit) : r.outage ? 'not known now' : (r.limits ?? []).length ? 'not learned yet' : 'none');
+    put(m.nums, t ? count(t.limit.used) + ' / ' + count(t.limit.limit) : '');
+    mark(m.bar, 'hidden', t ? null : '');
+    if (t) wide(m.part, Math.min(1, t.part));
+    put(m.resets, t ? resets(t.limit, now) : '');
+    put(m.sends, count(sends));
+    if (m.version !== past.version && past.answer) {
+      m.version = past.version;
+      showSpark(m.spark, past.series(r.name).sends);
     }
+    const classes = Object.entries(r.waiting ?? {}).filter(([, n]) => n > 0).sort(([a], [b]) => (a < b ? -1 : 1));
+    put(m.waits, r.outage ? '–' : classes.length ? classes.slice(0, 4).map(([c, n]) => clean(c, 12) + ' ' + count(n)).join(' · ') : '0');
+    mark(m.waits, 'data-zero', classes.length ? null : '');
+    this.figure(m.hits, s?.total.throttled);
+    this.figure(m.errors, s?.total.errors);
+    spent(m.usd, s?.total, mark, put);
+    if (!m.more.hasAttribute('hidden') && m.detail) m.detail.show(r, why, now);
   }
-  if (r.silent_members > 0) {
-    list.push({ key: 'silent', kind: 'warn', say: count(r.silent_members) + ' of ' + count(r.members) + (r.silent_members === 1 ? ' processes is silent: its share is withheld' : ' processes are silent: their shares are withheld'), until: '', text: '' });
+
+  figure(cell, n) {
+    put(cell, this.context.past.answer ? count(n ?? 0) : '–');
+    mark(cell, 'data-zero', n ? null : '');
   }
-  return list.slice(0, 12).map((n) => ({ ...n, left: n.until ? until(n.until, now).replace(/^in /, '') + ' left' : '' }));
-}
-
-function modes(mode) {
-  return { share: 'this daemon goes on within its share', closed: 'nobody goes', open: 'everybody goes, uncounted' }[mode] ?? clean(mode, 40);
-}
-
-function makeRemark() {
-  const m = { say: el('strong'), scope: bdi(), left: el('span', { class: 'left' }), text: bdi() };
-  m.root = el('li', {}, m.say, ' ', m.scope, ' ', m.left, ' ', m.text);
-  return m;
-}
-
-function updateRemark(m, n) {
-  mark(m.root, 'class', n.kind);
-  put(m.say, n.say);
-  name(m.scope, n.scope ?? '', 60);
-  put(m.left, n.left === 'now left' ? 'about to end' : n.left);
-  name(m.text, n.text ?? '', 200);
-}
-
-function facts(r, now) {
-  const outside = (r.limits ?? []).filter((l) => l.outside > 0 && !l.scope);
-  const last = ago(r.last_429, now);
-  return [
-    { what: 'in flight', n: count(r.in_flight) },
-    { what: 'waiting', n: count(waiting(r)), kind: waiting(r) > 0 ? 'warn' : '' },
-    { what: 'sent', n: count(r.sent) },
-    { what: '429s in 7 days', n: count(r.throttled_7d), more: last && 'last ' + last, kind: r.consecutive_429 > 0 ? 'bad' : '' },
-    { what: 'retries', n: count(r.retried) },
-    { what: 'outside use', n: outside.length ? count(outside[0].outside) : '0', more: outside.length ? 'of ' + clean(outside[0].name, 30) : '', kind: outside.length ? 'warn' : '' },
-  ];
-}
-
-function makeFact(f) {
-  const m = { n: el('span'), more: el('small') };
-  m.root = el('div', {}, el('dt', {}, f.what), el('dd', {}, m.n, ' ', m.more));
-  return m;
-}
-
-function updateFact(m, f) {
-  mark(m.root, 'class', f.kind || null);
-  put(m.n, f.n);
-  put(m.more, f.more ?? '');
-}
-
-// limitsOf picks the limits to show: everybody's, then the fullest of those that are somebody's.
-function limitsOf(r) {
-  const all = r.limits ?? [];
-  const own = all.filter((l) => l.scope).sort((a, b) => b.used / (b.limit || 1) - a.used / (a.limit || 1));
-  const list = [...all.filter((l) => !l.scope), ...own];
-  return { shown: list.slice(0, mostLimits), left: Math.max(0, list.length - mostLimits) };
-}
-
-function makeLimit() {
-  const m = { label: bdi(), scope: bdi(), nums: el('span', { class: 'nums' }), used: el('i'), outside: el('i', { class: 'outside' }), foot: el('span', { class: 'dim foot' }) };
-  m.bar = el('div', { class: 'bar', 'aria-hidden': 'true' }, m.used, m.outside);
-  m.root = el('div', { class: 'limit' }, el('span', { class: 'what' }, m.label, ' ', m.scope), m.nums, m.bar, m.foot);
-  return m;
-}
-
-function updateLimit(m, l, now) {
-  name(m.label, l.name, 40);
-  name(m.scope, l.scope ?? '', 60);
-  const size = l.limit > 0 ? l.limit : 0;
-  put(m.nums, size ? count(l.used) + ' / ' + count(size) : count(l.used) + ' used, size not known');
-  const part = size ? Math.min(1, l.used / size) : 0;
-  const outside = size ? Math.min(part, l.outside / size) : 0;
-  wide(m.used, part - outside);
-  wide(m.outside, outside);
-  mark(m.root, 'data-light', lights.has(l.light) ? l.light : null);
-  const said = [clean(l.unit, 30) + ', ' + clean(l.kind, 12)];
-  if (l.outside > 0) said.push(count(l.outside) + ' by others outside');
-  if (l.withheld > 0) said.push(count(l.withheld) + ' withheld');
-  if (l.reset_at) said.push('resets ' + until(l.reset_at, now));
-  if (l.differs_from) said.push(clean(l.differs_from, 40) + ' states another size');
-  put(m.foot, said.join(' · '));
 }

@@ -30,6 +30,9 @@ type allowance struct {
 // admit reports that an event is to be kept.
 func (a *alarms) admit(e *sluice.Event, now time.Time) bool {
 	kind := short(e.Kind)
+	if e.State != "" { // a resource that changes between two states must not hide that it fails
+		kind += " " + short(e.State)
+	}
 	if a.kinds == nil {
 		a.kinds = map[string]*allowance{}
 	}

@@ -136,6 +136,7 @@ func failed(e *sluice.Event) bool {
 func (b *Book) answered(e *sluice.Event, now time.Time) {
 	w, t := b.who(e), b.tickets.get(e.Ticket)
 	bad := failed(e)
+	none := bad && e.Status == 0 // nothing came back
 	took, known := time.Duration(0), t != nil && !t.answered
 	if known {
 		took, t.answered, t.counted = max(0, now.Sub(t.sent)), true, bad
@@ -147,7 +148,7 @@ func (b *Book) answered(e *sluice.Event, now time.Time) {
 		if bad {
 			f.Errors++
 		}
-		if known {
+		if known && !none {
 			f.Answers++
 			f.LatencyMS += took.Milliseconds()
 			f.Slow[bucketOf(took)]++

@@ -1,7 +1,10 @@
 package page
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,78 +12,126 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-
-	"github.com/sluicehq/sluice"
 )
 
-// Everything at once, wide and narrow, light and dark. With SLUICE_SCREENSHOTS=DIR the pictures stay there.
+// Every moment says what it should, on a desktop and a phone, in light and dark, and axe finds nothing. With SLUICE_SCREENSHOTS=DIR the pictures
+// stay there.
 func TestHowItLooks(t *testing.T) {
-	r := begin(t, plain)
-	s := &scene{now: time.Now().Truncate(time.Second)}
-	r.fake, r.date = s.answer, s.date
-	b := r.open(chromedp.EmulateViewport(1440, 900))
-	b.do(`window.faster = 25`) // ten minutes are too long to wait for
-	b.until(live)
-	soon(b.ctx, t, "ten minutes pass", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.n >= 120 })
-	b.do(`window.faster = 4`)
-	for _, e := range []sluice.Event{
-		{Kind: sluice.EventThrottled, Resource: "github", Agent: "triage", Class: "p2", Status: 403},
-		{Kind: sluice.EventPause, Resource: "github", Reason: "secondary rate limit", Consecutive: 2, ForMS: 60_000},
-		{Kind: sluice.EventRefused, Resource: "anthropic", Agent: "crawler-7", Class: "p2", Model: "claude-opus-4-5", Reason: "budget", Limit: "user/day"},
-		{Kind: sluice.EventBudget, Resource: "anthropic", Agent: "crawler-7", Reason: "budget", Limit: "user/day"},
-		{Kind: sluice.EventStoreLost, Resource: "mail", Mode: "share", Error: "dial tcp: connection refused"},
-	} {
-		e.Time = s.date()
-		r.hub.Add(e)
-	}
-	b.until(`document.querySelectorAll('#events li').length === 5 && document.querySelectorAll('#report tr').length > 3`)
-	b.until(`document.getElementById('agents').textContent.includes('expected in')`) // the queue was asked for since time went fast
-	says(b)
-	for _, size := range []struct {
-		name       string
-		wide, high int64
-	}{{"desktop", 1440, 900}, {"phone", 360, 740}} {
-		for _, scheme := range []string{"light", "dark"} {
-			features := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, features); err != nil {
-				t.Fatal(err)
+	axe := readAxe(t)
+	now := time.Now().Truncate(time.Second).Add(-time.Minute) // far enough from the real one that the page goes by the daemon's
+	for _, s := range scenes(now) {
+		t.Run(s.name, func(t *testing.T) {
+			r := begin(t, plain)
+			r.fakes, r.date = s.answer, func() time.Time { return s.now }
+			b := r.open(chromedp.EmulateViewport(1440, 900))
+			b.until(live)
+			b.until(`document.querySelectorAll('.plot text').length > 4`) // the history was read
+			b.until(`document.getElementById('figures').children.length === 6 && !document.getElementById('figures').textContent.includes('undefined')`)
+			says(b, s.says)
+			for _, size := range []struct {
+				name       string
+				wide, high int64
+			}{{"desktop", 1440, 900}, {"phone", 390, 844}} {
+				for _, scheme := range []string{"light", "dark"} {
+					features := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+					if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, features); err != nil {
+						t.Fatal(err)
+					}
+					b.run(chromedp.EmulateViewport(size.wide, size.high))
+					b.until(fmt.Sprintf(`innerWidth === %d && Number(document.querySelector('.plot svg').getAttribute('width')) <= %d`, size.wide, size.wide)) // it is drawn anew
+					if b.is(`document.documentElement.scrollWidth > innerWidth`) {
+						t.Errorf("%s %s: it is wider than the screen: %s", size.name, scheme, b.text(`[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll')).slice(0, 5).map(e => e.outerHTML.slice(0, 120)).join(' | ')`))
+					}
+					keep(b, s.name+"-"+size.name+"-"+scheme)
+					if s.name != "500-agents" && (size.name == "desktop" || s.name == "queueing") { // hundreds of rows alike take axe minutes
+						findings(b, axe, s.name+" "+size.name+" "+scheme)
+					}
+				}
 			}
-			b.run(chromedp.EmulateViewport(size.wide, size.high))
-			was := r.asked.Load()
-			soon(b.ctx, t, "it is drawn anew", func() bool { return r.asked.Load() >= was+2 })
-			if b.is(`document.documentElement.scrollWidth > innerWidth`) {
-				t.Errorf("%s %s: it is wider than the screen", size.name, scheme)
-			}
-			if back := b.text(`getComputedStyle(document.body).backgroundColor`); (scheme == "dark") != strings.HasPrefix(back, "rgb(16,") {
-				t.Errorf("%s: the background is %s", scheme, back)
-			}
-			if os.Getenv("SLUICE_SCREENSHOTS") != "" { // charts out of sight are not drawn: a picture of all needs a screen for all
-				b.run(chromedp.EmulateViewport(size.wide, 4500))
-				was := r.asked.Load()
-				soon(b.ctx, t, "it is drawn anew", func() bool { return r.asked.Load() >= was+2 })
-				keep(b, size.name+"-"+scheme)
-			}
-		}
+		})
 	}
 }
 
-// says checks that what must be on the page is.
-func says(b *tab) {
-	b.Helper()
-	// Rows and cards out of sight are not laid out, and what is not has no innerText.
-	b.do(`document.querySelectorAll('.card, .rows .agent').forEach((e) => { e.style.contentVisibility = 'visible'; })`)
-	text := strings.Join(strings.Fields(b.text(`document.querySelector('main').innerText`)), " ")
-	for _, want := range []string{
-		"Paused", "left secondary rate limit", "429s in 7 days", "by others outside", "resets in 1", "The store cannot be reached", "observe",
-		"Breaker", "expected in", "no new work: \u2068newsletter", "\u2068release-bot\u2069", "wait for each other", "user/day ana", "$8.72 / $10.00", "$58.10", "$7.31 saved", "6,530", "cost $0.0420", "none, gone in",
-	} {
-		if !strings.Contains(text, want) {
-			b.Errorf("nowhere does it say %q in %s", want, text)
-		}
+// An opened row shows all limits, the queue and a chart of its own.
+func TestADetailLooks(t *testing.T) {
+	axe := readAxe(t)
+	r := begin(t, plain)
+	s := paused1(time.Now().Truncate(time.Second).Add(-time.Minute))
+	s.served = []map[string]string{{"resource": "anthropic", "provider": "anthropic"}}
+	at := time.Now().Truncate(time.Second).Add(-time.Minute)
+	r.fakes, r.date = s.answer, func() time.Time { return at }
+	b := r.open(chromedp.EmulateViewport(1440, 900))
+	b.until(live)
+	b.until(`document.querySelectorAll('.plot text').length > 4`)
+	b.do(`[...document.querySelectorAll('.row-button')].find(e => e.textContent === 'anthropic').click()`)
+	b.until(`document.querySelector('.detail .plot svg')?.childElementCount > 10`)
+	says(b, []string{"Limits", "opus-4 requests", "21 / 50", "output tokens in 1 min", "Queue", "next goes", "Paused", "left", "Base URL", "/anthropic", "429s in 7 days", "Resume"})
+	if n := b.text(`document.querySelectorAll('.detail .band').length + ' ' + document.querySelectorAll('.detail .mark').length + ' ' + document.querySelectorAll('.detail .limit-text').length`); n != "2 1 1" {
+		t.Errorf("pauses, marks and limits in the chart: %s", n)
 	}
-	// The chart is drawn: some of its pixels have a colour.
-	if b.is(`(() => { const c = document.querySelector('canvas'); return !c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v > 0); })()`) {
-		b.Error("the chart is empty")
+	// With the keyboard: the chart tells each step in words.
+	b.do(`document.querySelector('.detail .plot').focus()`)
+	b.do(`document.querySelector('.detail .plot').dispatchEvent(new KeyboardEvent('keydown', {key: 'End'}))`)
+	b.do(`document.querySelector('.detail .plot').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft'}))`)
+	if text := b.text(`document.querySelector('.detail .plot').getAttribute('aria-valuetext')`); !strings.Contains(text, "sends/min") || !strings.Contains(text, "p0") || !b.is(`!document.querySelector('.detail .tip').hidden`) {
+		t.Errorf("the chart says %q", text)
+	}
+	keep(b, "detail-desktop-light")
+	findings(b, axe, "detail")
+}
+
+// says checks that what must be on the page is.
+func says(b *tab, words []string) {
+	b.Helper()
+	for _, want := range words {
+		b.until(fmt.Sprintf(`document.querySelector('main').innerText.replace(/[\u2068\u2069]/g, '').replace(/\s+/g, ' ').includes(%q)`, want))
+	}
+}
+
+// readAxe is the text of axe-core, which is installed where it is missing.
+func readAxe(t *testing.T) string {
+	t.Helper()
+	const file = "node/node_modules/axe-core/axe.min.js"
+	text, err := os.ReadFile(file)
+	if os.IsNotExist(err) && os.Getenv("SLUICE_OFFLINE") == "1" {
+		t.Log("axe-core is left out, because SLUICE_OFFLINE=1")
+		return ""
+	}
+	if os.IsNotExist(err) {
+		npm := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+		npm.Dir = "node"
+		if out, err := npm.CombinedOutput(); err != nil {
+			t.Fatalf("axe-core could not be installed: %v\n%s\nscripts/need-node installs npm; SLUICE_OFFLINE=1 leaves axe out", err, out)
+		}
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// findings fails for everything that axe finds.
+func findings(b *tab, axe, where string) {
+	b.Helper()
+	if axe == "" {
+		return
+	}
+	b.do(axe + `; window.axed = ''; axe.run(document, {resultTypes: ['violations']}).then((r) => { window.axed = JSON.stringify(r.violations.map((v) => ({ id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')) }))); }, (e) => { window.axed = 'failed: ' + e; })`)
+	b.until(`window.axed`)
+	text := b.text(`window.axed`)
+	if text == "[]" {
+		return
+	}
+	var list []struct {
+		ID, Help string
+		Nodes    []string
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		b.Errorf("%s: axe: %s", where, text)
+	}
+	for _, v := range list {
+		b.Errorf("%s: axe: %s: %s\n%s", where, v.ID, v.Help, strings.Join(v.Nodes, "\n"))
 	}
 }
 

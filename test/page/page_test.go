@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	live   = `document.getElementById('link').textContent === 'live'`
-	card   = `[...document.querySelectorAll('.card')].find(c => c.querySelector('h3').textContent === 'search')`
-	paused = card + `?.hasAttribute('data-paused')`
+	live   = `document.getElementById('link-text').textContent === 'live'`
+	card   = `[...document.querySelectorAll('tbody.resource')].find(c => c.querySelector('.row-button').textContent === 'search')`
+	paused = card + `?.dataset.state === 'paused'`
+	button = card + `.querySelector('.actions button')`
+	unfold = card + `.querySelector('.row-button').click()`
 )
 
 // The page is told of a pause and does not find it out in the end: its timers stand still.
@@ -26,6 +28,7 @@ func TestAPauseIsShownAtOnce(t *testing.T) {
 	b := r.open()
 	b.until(live)
 	b.until(card)
+	b.do(unfold)
 	b.do(`window.frozen = true`)
 	soon(b.ctx, t, "no question is under way", func() bool { return r.asking.Load() == 0 })
 	if b.is(paused) {
@@ -48,6 +51,13 @@ func TestPauseByKeyboard(t *testing.T) {
 	r := begin(t, plain)
 	b := r.open()
 	b.until(card)
+	for n := 0; !b.is(`document.activeElement?.textContent === 'search' && document.activeElement.matches('.row-button')`); n++ {
+		if n > 40 {
+			t.Fatal("the row cannot be reached")
+		}
+		b.run(chromedp.KeyEvent(kb.Tab))
+	}
+	b.run(chromedp.KeyEvent(kb.Enter)) // it opens
 	focused := `document.activeElement?.getAttribute('aria-label') === 'Pause search'`
 	for n := 0; !b.is(focused); n++ {
 		if n > 40 {
@@ -81,8 +91,8 @@ func TestPauseByKeyboard(t *testing.T) {
 	if text := b.text(card + `.querySelector('.gates').textContent`); !strings.Contains(text, "lunch") {
 		t.Errorf("the reason is not shown: %q", text)
 	}
-	b.until(card + `.querySelector('button').textContent === 'Resume'`)
-	b.do(card + `.querySelector('button').click()`)
+	b.until(button + `.textContent === 'Resume'`)
+	b.do(button + `.click()`)
 	b.until(open)
 	b.do(`document.getElementById('control-go').focus()`)
 	b.run(chromedp.KeyEvent(kb.Enter))
@@ -109,11 +119,12 @@ func TestWhereTheTokenDoesNotAllowIt(t *testing.T) {
 	enter("low")
 	b.until(live)
 	b.until(card)
-	b.until(`!` + card + `.querySelector('button').checkVisibility()`) // there is nothing to press
+	b.do(unfold)
+	b.until(`!` + button + `.checkVisibility()`) // there is nothing to press
 	if said := b.text(`document.getElementById('me').textContent`); said != "Token low, which may look and not pause." {
 		t.Errorf("the page says %q of the token", said)
 	}
-	b.do(card + `.querySelector('button').click()`) // all the same
+	b.do(button + `.click()`) // all the same
 	b.do(`document.getElementById('control-go').click()`)
 	b.until(`document.getElementById('control-error').textContent.includes('highest class')`)
 	if r.paused("search") {
@@ -127,7 +138,9 @@ func TestWhereTheTokenDoesNotAllowIt(t *testing.T) {
 	b.until(asks + ` && !document.getElementById('me')?.textContent`)
 	enter("any")
 	b.until(live)
-	b.until(card + `?.querySelector('button').checkVisibility()`)
+	b.until(card)
+	b.do(unfold)
+	b.until(button + `?.checkVisibility()`)
 }
 
 // The page says so when what it shows is old, and comes back by itself.
@@ -139,7 +152,7 @@ func TestTheDaemonGoesAway(t *testing.T) {
 	b.do(`window.faster = 4`) // it tries again sooner
 	r.down.Store(true)
 	r.server.CloseClientConnections() // who listens to events is cut off too
-	b.until(`document.getElementById('link').textContent.startsWith('stale') && document.body.hasAttribute('data-stale')`)
+	b.until(`document.getElementById('link-text').textContent.startsWith('stale') && document.body.hasAttribute('data-stale')`)
 	r.down.Store(false)
 	b.until(live + ` && !document.body.hasAttribute('data-stale')`)
 }
@@ -162,8 +175,10 @@ func TestTheQueue(t *testing.T) {
 	}()
 	defer func() { cancel(); <-done; _ = held.Close() }()
 	places := strings.ReplaceAll(card, "'search'", "'places'")
+	b.until(places)
+	b.do(places + `.querySelector('.row-button').click()`)
 	b.until(places + `?.querySelector('.queue')?.checkVisibility() && ` + places + `.querySelector('.queue').textContent.includes('p1')`)
-	b.do(places + `.querySelector('details').setAttribute('open', '')`)
+	b.until(places + `.dataset.state === 'queueing'`)
 	b.until(places + `.querySelector('.waiters').textContent.includes('late')`)
-	b.until(`[...document.querySelectorAll('.rows .agent')].some(a => a.textContent.includes('late') && a.querySelector('.why').textContent.includes('inflight'))`)
+	b.until(`[...document.querySelectorAll('.agents .agent')].some(a => a.textContent.includes('late') && a.querySelector('.doing').textContent.includes('inflight'))`)
 }

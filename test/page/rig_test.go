@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/dashboard"
+	past "github.com/sluicehq/sluice/internal/history"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
@@ -32,6 +33,8 @@ type rig struct {
 	quiet []string
 	// fake answers instead of the API, by path; nil: the API does.
 	fake func(path string) any
+	// fakes is the same with the query.
+	fakes func(path, query string) any
 	// date is the time that answers are from; nil: the real one.
 	date func() time.Time
 }
@@ -55,14 +58,16 @@ func begin(t *testing.T, text string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Store, c.Events = "mem:", r.hub.Add
+	book := past.Open(past.Options{})
+	t.Cleanup(func() { _ = book.Close() })
+	c.Store, c.Events = "mem:", func(e sluice.Event) { r.hub.Add(e); book.Event(e) }
 	if r.gate, err = sluice.Open(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.gate.Close() })
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(base.CloseIdleConnections)
-	d, err := daemon.New(daemon.Options{File: f, Gate: r.gate, Env: none, Base: base, Events: r.hub})
+	d, err := daemon.New(daemon.Options{File: f, Gate: r.gate, Env: none, Base: base, Events: r.hub, History: book, Done: book.Done})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +97,13 @@ func (r *rig) compose(page, d http.Handler) http.Handler {
 			if v := r.fake(q.URL.Path); v != nil {
 				w.Header().Set("Content-Type", "application/json")
 				_ = json.NewEncoder(w).Encode(v) // who is gone misses nothing
+				return
+			}
+		}
+		if r.fakes != nil {
+			if v := r.fakes(q.URL.Path, q.URL.RawQuery); v != nil {
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(v)
 				return
 			}
 		}

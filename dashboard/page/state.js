@@ -1,0 +1,45 @@
+// The states of a resource: a word, a shape and a colour, worst first.
+
+import { el, mark, put } from './dom.js';
+import { at, clock, when } from './format.js';
+
+export const states = ['failing', 'degraded', 'paused', 'queueing', 'flowing', 'idle'];
+
+// stateOf is the state as one of the words, or unknown.
+export function stateOf(r) {
+  return states.includes(r.state) ? r.state : 'unknown';
+}
+
+export function rank(r) {
+  const i = states.indexOf(r.state);
+  return i < 0 ? -1 : i;
+}
+
+// waiting is how many wait, of all classes.
+export function waiting(r) {
+  return Object.values(r.waiting ?? {}).reduce((n, m) => n + m, 0);
+}
+
+// pausedNow reports that everybody is held.
+export function pausedNow(r, now) {
+  const t = at(r.paused_until);
+  return t !== null && t > now;
+}
+
+// makeState makes a place for a state.
+export function makeState() {
+  const m = { shape: el('span', { class: 'shape', 'aria-hidden': 'true' }), word: el('span', { class: 'word' }) };
+  m.root = el('span', { class: 'state' }, m.shape, m.word);
+  return m;
+}
+
+export function showState(m, word) {
+  mark(m.root, 'data-state', word);
+  put(m.word, word);
+}
+
+// untilWords says until when a state lasts, if that is known and worth saying.
+export function untilWords(r, now) {
+  const t = at(r.until);
+  return t === null || t <= now || r.state === 'queueing' ? '' : 'until ' + (t - now < 64_800_000 ? clock(r.until) : when(r.until, now));
+}
