@@ -13,7 +13,7 @@ CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... 
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda soak faults-check faults proof lint fuzz
+.PHONY: help run demo build man test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda soak faults-check faults proof lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: build ## six agents with one token, first each on its own, then through th
 
 build: ## build bin/sluice
 	$(GO) build -o bin/sluice ./cmd/sluice
+
+man: build ## manual pages from the help of each command, in bin/man (man -M bin/man sluice)
+	bin/sluice man bin/man/man1
 
 # In order of cost, so that a slip shows early.
 test: need-redis fmt-check vet staticcheck unit sdk race faults-check ## all checks and quick tests, with -race over the core

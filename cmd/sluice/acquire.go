@@ -74,7 +74,8 @@ may not; 78 bad configuration; 128+n ended by signal n.`,
 		Example: `  sluice acquire github && gh api /user
   sluice acquire search-api --agent indexer --class p1 --wait 2m
   t=$(sluice acquire search-api --hold --json | jq -r .ticket); curl ...; sluice release $t --status 200`,
-		Args: needs("RESOURCE"),
+		Args:              needs("RESOURCE"),
+		ValidArgsFunction: completeResources,
 	}
 	addIdentity(cmd)
 	flags := addAsking(cmd)

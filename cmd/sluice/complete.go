@@ -1,26 +1,44 @@
 package main
 
 import (
+	"context"
 	"maps"
+	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/internal/show"
+	"github.com/sluicehq/sluice/sim"
 )
 
 // knownResources are the names that openGate takes. A configuration that is wrong has none: the
 // command itself will say what is wrong with it.
 func knownResources(cmd *cobra.Command) []string {
-	f := config.Default()
-	if name := configName(cmd, nil); name != "" {
-		var err error
-		if f, err = config.Load(name); err != nil {
-			return nil
-		}
+	f := completionConfig(cmd)
+	if f == nil {
+		return nil
 	}
 	f.AddPresets()
 	return slices.Sorted(maps.Keys(f.Resources))
+}
+
+// completionConfig is the configuration of a command line that is being typed; nil if it is wrong.
+func completionConfig(cmd *cobra.Command) *config.File {
+	name := configName(cmd, nil)
+	if name == "" {
+		return config.Default()
+	}
+	f, err := config.Load(name)
+	if err != nil {
+		return nil
+	}
+	return f
 }
 
 // completeResources completes the name of a resource, from the configuration alone: no store is
@@ -34,16 +52,119 @@ func completeResources(cmd *cobra.Command, args []string, _ string) ([]string, c
 
 // completeClasses completes the name of a class, from the configuration alone.
 func completeClasses(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	f := config.Default()
-	if name := configName(cmd, nil); name != "" {
-		var err error
-		if f, err = config.Load(name); err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+	var names []string
+	if f := completionConfig(cmd); f != nil {
+		for _, c := range f.Classes {
+			names = append(names, c.Name)
 		}
 	}
-	var names []string
-	for _, c := range f.Classes {
-		names = append(names, c.Name)
-	}
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// Bounds on what is read while somebody types.
+const (
+	recentFor  = time.Hour
+	recentMost = 50
+	lookWithin = time.Second
+)
+
+// completeAgents completes the name of an agent: those of the configuration, and those that sent from this machine of late.
+func completeAgents(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	names := map[string]bool{}
+	if f := completionConfig(cmd); f != nil {
+		for name := range f.Agents {
+			names[name] = name != "*"
+		}
+	}
+	recentSends(cmd, func(e *sluice.Event) {
+		if len(names) < recentMost && e.Agent != "" {
+			names[e.Agent] = true
+		}
+	})
+	maps.DeleteFunc(names, func(name string, is bool) bool { return !is || strings.ContainsAny(name, "\t\n") })
+	return slices.Sorted(maps.Keys(names)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeTickets completes a ticket that was granted to this machine of late and has had no answer, the latest first.
+func completeTickets(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var open []sluice.Event
+	recentSends(cmd, func(e *sluice.Event) {
+		open = slices.DeleteFunc(open, func(o sluice.Event) bool { return o.Ticket == e.Ticket })
+		if e.Kind == sluice.EventSend && e.Ticket != "" {
+			open = append(open, *e)
+		}
+		if len(open) > recentMost {
+			open = open[1:]
+		}
+	})
+	var list []string
+	for _, e := range slices.Backward(open) {
+		list = append(list, e.Ticket+"\t"+printable(e.Agent)+", "+show.Ago(e.Time, time.Now()))
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// recentSends reads what was sent from this machine of late, and what became of it, from the log of events. No store is opened.
+func recentSends(cmd *cobra.Command, yield func(*sluice.Event)) {
+	f := completionConfig(cmd)
+	if f == nil {
+		return
+	}
+	at, err := placeOf(cmd, f)
+	if err != nil || at.dir == "" {
+		return
+	}
+	kinds := []string{sluice.EventSend, sluice.EventAnswer, sluice.EventCancel, sluice.EventUsage}
+	_ = eventlog.ReadKinds(at.dir, time.Now().Add(-recentFor), kinds, func(e sluice.Event) bool { // without it there is nothing to complete
+		yield(&e)
+		return true
+	})
+}
+
+// completeWaiting completes the ticket of a request that waits. Only the store knows those: it is looked at for a moment, and
+// not made if it is not there.
+func completeWaiting(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	f := completionConfig(cmd)
+	if f == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	at, err := placeOf(cmd, f)
+	dir, isFile := strings.CutPrefix(at.url, "file:")
+	if _, missing := os.Stat(dir); err != nil || at.url == "mem:" || isFile && missing != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), lookWithin)
+	defer cancel()
+	cmd.SetContext(ctx)
+	w, err := readWaiting(cmd, args, whose{}, time.Now())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	for i := range w.Waiting[:min(len(w.Waiting), recentMost)] {
+		list = append(list, w.Waiting[i].Ticket+"\t"+printable(w.Waiting[i].Agent))
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeScenarios completes the name of a scenario, or a file with one.
+func completeScenarios(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	for _, sc := range sim.Builtin() {
+		list = append(list, sc.Name+"\t"+sc.About)
+	}
+	return list, cobra.ShellCompDirectiveDefault // and files
+}
+
+// completeFlag has the values of a flag completed. It fails only for a flag that is not there, which a test would see.
+func completeFlag(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, with); err != nil {
+		panic(err)
+	}
 }

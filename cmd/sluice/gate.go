@@ -238,6 +238,8 @@ func addIdentity(cmd *cobra.Command) {
 	cmd.Flags().String("agent", "", "who asks, `NAME`; else SLUICE_AGENT, else the login name")
 	cmd.Flags().String("class", "", "priority `CLASS`, such as p0, p1 or p2; else the configured one, else the lowest")
 	cmd.Flags().String("user", "", "whose agent it is, `NAME`; else the configured one")
+	completeFlag(cmd, "agent", completeAgents)
+	completeFlag(cmd, "class", completeClasses)
 }
 
 // identityOf is what the flags and the configuration say of who asks.

@@ -63,9 +63,7 @@ func newMock() *cobra.Command {
 	flags.Var(&f.latency, "latency", "time to the first byte of an answer")
 	flags.Var(&f.tail, "tail", "mean of what comes on top of it, at random")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of what is random")
-	_ = cmd.RegisterFlagCompletionFunc("algorithm", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return mock.Algorithms, cobra.ShellCompDirectiveNoFileComp
-	}) // it fails only for a flag that is not there
+	completeFlag(cmd, "algorithm", cobra.FixedCompletions(mock.Algorithms, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

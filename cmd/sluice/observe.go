@@ -22,7 +22,8 @@ Exit codes: 0 taken in; 64 usage, unknown resource; 69 the store cannot be reach
 configuration.`,
 		Example: `  sluice observe github --status 200 --header 'x-ratelimit-remaining: 4100' --header 'x-ratelimit-limit: 5000'
   sluice observe search-api --status 429 --retry-after 30`,
-		Args: needs("RESOURCE"),
+		Args:              needs("RESOURCE"),
+		ValidArgsFunction: completeResources,
 	}
 	addIdentity(cmd)
 	flags := addResponse(cmd)

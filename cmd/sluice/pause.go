@@ -17,8 +17,9 @@ ends it early.
 
 Exit codes: 0 paused; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
 configuration.`,
-		Example: `  sluice pause github --for 10m --reason 'GitHub reports an incident'`,
-		Args:    needs("RESOURCE"),
+		Example:           `  sluice pause github --for 10m --reason 'GitHub reports an incident'`,
+		Args:              needs("RESOURCE"),
+		ValidArgsFunction: completeResources,
 	}
 	var length timeFlag
 	cmd.Flags().Var(&length, "for", "how long")

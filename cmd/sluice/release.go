@@ -28,7 +28,8 @@ configuration.`,
 		Example: `  sluice release search-api.1f-2a
   sluice release $t --status 429 --retry-after 30
   sluice release $t --status 200 --header 'x-ratelimit-remaining: 12' --usage input_tokens=1180,output_tokens=310`,
-		Args: needs("TICKET"),
+		Args:              needs("TICKET"),
+		ValidArgsFunction: completeTickets,
 	}
 	flags := addResponse(cmd)
 	var usage amounts

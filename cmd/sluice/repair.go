@@ -37,8 +37,9 @@ Exit codes: 0 not damaged, or repaired; 64 usage; 69 the state is damaged and --
 store cannot be reached; 78 bad configuration.`,
 		Example: `  sluice repair github
   sluice repair github --yes --store redis://HOST:6379`,
-		Args: needs("RESOURCE"),
-		RunE: runRepair,
+		Args:              needs("RESOURCE"),
+		ValidArgsFunction: completeResources,
+		RunE:              runRepair,
 	}
 	cmd.Flags().Bool("yes", false, "move damaged state aside and begin anew")
 	return cmd

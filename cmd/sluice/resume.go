@@ -11,8 +11,9 @@ a few at first. A resource that is not paused is no error.
 
 Exit codes: 0 not paused any more; 64 usage, unknown resource; 69 the store cannot be reached; 78
 bad configuration.`,
-		Example: `  sluice resume github`,
-		Args:    needs("RESOURCE"),
+		Example:           `  sluice resume github`,
+		Args:              needs("RESOURCE"),
+		ValidArgsFunction: completeResources,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			s, err := openToLook(cmd, args[0])
 			if err != nil {

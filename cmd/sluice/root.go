@@ -50,9 +50,12 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().Bool("json", false, "print JSON")
 	root.PersistentFlags().String("config", "", "configuration `FILE`; else SLUICE_CONFIG")
 	root.PersistentFlags().String("store", "", "`URL` of where state lives: file:, file:PATH, redis://HOST:6379, http://HOST:7979 or mem:; else SLUICE_STORE, else the configured one")
+	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
+		panic(err) // the flag is there
+	}
 	root.AddCommand(newAcquire(), newRelease(), newObserve(), newPause(), newResume(), newRepair(), newRun(), newServe(), newDLQ())
 	root.AddCommand(newStatus(), newWhy(), newAgents(), newPool(), newReport(), newRoute(), newDoctor(), newTop(), newPing(), newSetup(), newService())
-	root.AddCommand(newConfig(), newToken(), newSimulate(), newMock(), newDemo(), newVersion())
+	root.AddCommand(newConfig(), newToken(), newSimulate(), newMock(), newDemo(), newVersion(), newMan())
 	return root
 }
 

@@ -72,9 +72,10 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time")
 	flags.BoolVar(&f.noGate, "no-gate", false, "do not point the command's clients to the gate: only its start is gated")
 	flags.BoolVar(&f.quiet, "quiet", false, "say nothing but errors")
-	_ = cmd.RegisterFlagCompletionFunc("resource", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	completeFlag(cmd, "resource", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
-	}) // it fails only for a flag that is not there
+	})
+	completeFlag(cmd, "waits-for", completeAgents)
 	cmd.RunE = func(cmd *cobra.Command, argv []string) error { return f.run(cmd, argv) }
 	return cmd
 }

@@ -25,7 +25,7 @@ func (f *logFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.requests, "log-requests", false, "log one line for each request, never a key or a body")
 	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "log every refusal: the same as --log-level debug")
 	for name, values := range map[string][]string{"log": logging.Formats, "log-level": logging.Levels} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // it fails only for a flag that is not there
+		completeFlag(cmd, name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 

@@ -23,7 +23,7 @@ func newService() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().String("manager", "", "`NAME` of what runs services: systemd or launchd; else that of this system")
-	_ = cmd.RegisterFlagCompletionFunc("manager", cobra.FixedCompletions([]string{service.Systemd, service.Launchd}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "manager", cobra.FixedCompletions([]string{service.Systemd, service.Launchd}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(newServiceInstall(), newServiceStatus(), newServiceRemove())
 	return cmd
 }

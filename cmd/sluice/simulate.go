@@ -44,6 +44,7 @@ func newSimulate() *cobra.Command {
 			return listScenarios(cmd.OutOrStdout(), run.asJSON)
 		},
 	}
+	cmd.ValidArgsFunction = completeScenarios
 	cmd.Flags().Uint64Var(&run.seed, "seed", 1, "seed of all random draws; the same seed gives the same figures")
 	cmd.Flags().StringVar(&run.plot, "plot", "", "also draw the runs on the light tail into `FILE.svg`")
 	return cmd

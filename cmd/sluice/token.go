@@ -65,7 +65,8 @@ func newTokenNew() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&class, "class", "", "highest `CLASS` that its bearer may ask for; else the lowest there is")
 	cmd.Flags().StringVar(&agent, "agent", "", "agent that its bearer is, `NAME`; else the bearer says")
-	_ = cmd.RegisterFlagCompletionFunc("class", completeClasses) // it fails only for a flag that is not there
+	completeFlag(cmd, "class", completeClasses)
+	completeFlag(cmd, "agent", completeAgents)
 	return cmd
 }
 

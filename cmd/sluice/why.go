@@ -63,6 +63,8 @@ func newWhy() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&of.agent, "agent", "", "only what this agent, `NAME`, waits for")
 	cmd.Flags().StringVar(&of.ticket, "ticket", "", "only this `TICKET`")
+	completeFlag(cmd, "agent", completeAgents)
+	completeFlag(cmd, "ticket", completeWaiting)
 	return cmd
 }
 
