@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,6 +37,23 @@ func checkParent(h http.Header) *refusal {
 		return refuse(http.StatusBadRequest, fmt.Sprintf("the name of the parent has %d bytes, more than %d", n, maxName), "shorten it")
 	}
 	return nil
+}
+
+// mayHold reports whether a request may name its parent: a parent starts no new work while its child is limited. A token below the
+// highest class must not hold agents of a higher class that way. The request goes on without it.
+func (p *Proxy) mayHold(r *http.Request, parent string) bool {
+	token, borne := p.tokens.find(r)
+	highest := slices.Index(p.classes, token.Class)
+	if parent == "" || !borne || highest <= 0 {
+		return parent != ""
+	}
+	if p.gate.AgentAbove(parent, highest) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), linkWithin)
+	defer cancel()
+	held, leased, err := p.gate.Leased(ctx, parent)
+	return err == nil && !(leased && slices.Index(p.classes, held.Class) < highest)
 }
 
 // link tells the gate that a request's parent waits for its sender, until stop is called: a request may be held for longer than

@@ -98,6 +98,30 @@ func TestATokenSpeaksOfItselfAsAChild(t *testing.T) {
 	}
 }
 
+// A token below the highest class kept agents of the highest from new work by naming them as its parents.
+func TestALowerTokenDoesNotHoldParentsOfAHigherClass(t *testing.T) {
+	sum := sha256.Sum256([]byte("secret"))
+	r := begin(t, perMinute(100), hello, func(o *proxy.Options) {
+		o.Tokens = []proxy.Token{{Name: "low", Hash: hex.EncodeToString(sum[:]), Class: "p2"}}
+	})
+	for agent, class := range map[string]string{"boss": "p0", "peer": "p2"} {
+		if err := r.gate.Heartbeat(t.Context(), sluice.Member{Agent: agent, Class: class, Machine: "m"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, agent := range []string{"boss", "peer"} {
+		if resp, body := r.get("/@hand/api/x", "X-Sluice-Token", "secret", "X-Sluice-Parent", agent); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
+	}
+	if got := r.waitsFor("boss"); got != "" {
+		t.Errorf("the boss waits for %q", got)
+	}
+	if got := r.waitsFor("peer"); got != "hand" {
+		t.Errorf("the peer waits for %q, want hand", got)
+	}
+}
+
 // While the child is held, its parent is told, by way of the chain.
 func TestParentOfOneThatIsHeldIsTold(t *testing.T) {
 	r := begin(t, perMinute(100), hello, nil)

@@ -176,7 +176,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !at.door.observe { // else nobody is held because of others
-		defer p.link(r.Context(), caller.Agent, parentOf(r.Header))()
+		if parent := parentOf(r.Header); p.mayHold(r, parent) {
+			defer p.link(r.Context(), caller.Agent, parent)()
+		}
 	}
 	at.door.serve(w, r, at.path, caller)
 }
