@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type RouteChoice struct {
 	Part string
 	// USDPerMTok is what a million tokens cost, about.
 	USDPerMTok float64
+	// Unpriced tells that USDPerMTok is a guess. Such a model keeps its place in the route; those with a price are tried the cheapest first.
+	Unpriced bool
 }
 
 // Route is the model to use now.
@@ -32,6 +35,7 @@ type Route struct {
 	Wait       time.Duration
 	Unknown    bool
 	USDPerMTok float64
+	Unpriced   bool // USDPerMTok is a guess
 	// Code is why: cheapest (of all), room (cheaper ones have none), soonest (none has room, this one will have it
 	// first), blind (none has room, and nobody knows when). Reason is the same for people.
 	Code   string
@@ -141,8 +145,8 @@ func partOf(c *RouteChoice) string {
 
 func asChoices(choices []RouteChoice, rooms []room) []policy.Choice {
 	list := make([]policy.Choice, len(choices))
-	for i := range choices {
-		list[i] = policy.Choice{Price: micros(choices[i].USDPerMTok), Room: rooms[i].open, Wait: rooms[i].wait.Microseconds()}
+	for i, place := range places(choices) {
+		list[i] = policy.Choice{Price: place, Room: rooms[i].open, Wait: rooms[i].wait.Microseconds()}
 		if rooms[i].unknown {
 			list[i].Wait = -1
 		}
@@ -150,21 +154,49 @@ func asChoices(choices []RouteChoice, rooms []room) []policy.Choice {
 	return list
 }
 
+// places returns the order in which choices are tried. Those without a price stay where the route has them. The others take the
+// remaining places, the cheapest first.
+func places(choices []RouteChoice) []int64 {
+	var priced []int
+	for i := range choices {
+		if !choices[i].Unpriced {
+			priced = append(priced, i)
+		}
+	}
+	slots := slices.Clone(priced)
+	slices.SortStableFunc(priced, func(a, b int) int { return cmp.Compare(micros(choices[a].USDPerMTok), micros(choices[b].USDPerMTok)) })
+	out := make([]int64, len(choices))
+	for i := range out {
+		out[i] = int64(i)
+	}
+	for k, i := range priced {
+		out[i] = int64(slots[k])
+	}
+	return out
+}
+
 func micros(usd float64) int64 { return int64(usd*1e6 + 0.5) }
 
 func route(choices []RouteChoice, rooms []room) Route {
 	picked := policy.Route(asChoices(choices, rooms))
 	c, at := &choices[picked.Choice], &rooms[picked.Choice]
-	out := Route{Resource: c.Resource, Model: c.Model, USDPerMTok: c.USDPerMTok, Code: picked.Code.String()}
+	out := Route{Resource: c.Resource, Model: c.Model, USDPerMTok: c.USDPerMTok, Unpriced: c.Unpriced, Code: picked.Code.String()}
 	if !at.open {
 		out.Wait, out.Unknown = at.wait, at.unknown
 	}
 	switch picked.Code {
 	case policy.RouteCheapest:
 		out.Reason = "it is the cheapest, and has room now"
+		if c.Unpriced {
+			out.Reason = "it is the first in the route, and has room now; its price is not known"
+		}
 	case policy.RouteRoom:
 		first := picked.Passed[0]
-		out.Reason = fmt.Sprintf("it is the cheapest that has room now; %s/%s has none (%s)", choices[first].Resource, choices[first].Model, rooms[first].why)
+		what := "it is the cheapest"
+		if c.Unpriced {
+			what = "its price is not known, and it is the first in the route"
+		}
+		out.Reason = fmt.Sprintf("%s that has room now; %s/%s has none (%s)", what, choices[first].Resource, choices[first].Model, rooms[first].why)
 	case policy.RouteSoonest:
 		out.Reason = fmt.Sprintf("none has room now; this one will have it first (%s)", at.why)
 	default:
@@ -199,9 +231,16 @@ func (g *Gate) cheaper(ctx context.Context, resource, model, within string) (str
 		if err != nil {
 			return "", err
 		}
+		if list[i].Unpriced {
+			continue // nobody knows what is cheaper
+		}
 		price := micros(list[i].USDPerMTok)
-		if k := policy.Cheaper(asChoices(choices, rooms), price); k >= 0 {
-			if p := micros(choices[k].USDPerMTok); best == "" || p < lowest {
+		priced := asChoices(choices, rooms)
+		for k := range choices {
+			priced[k].Price, priced[k].Room = micros(choices[k].USDPerMTok), rooms[k].open && !choices[k].Unpriced
+		}
+		if k := policy.Cheaper(priced, price); k >= 0 {
+			if p := priced[k].Price; best == "" || p < lowest {
 				best, lowest = choices[k].Resource+"/"+choices[k].Model, p
 			}
 		}

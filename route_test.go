@@ -2,6 +2,7 @@ package sluice_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,5 +111,42 @@ func TestRouteSeesTheQueue(t *testing.T) {
 		end(t, held)
 		c.order()
 		wantRoute(t, g, "m", "cheapest", 0)
+	})
+}
+
+// Models without a price keep their places: a guess is no reason to try one before another.
+func TestModelsWithoutAPriceKeepTheirPlaceInARoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places := sluice.Resource{Guard: sluice.GuardOff, Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1, Per: []sluice.Scope{sluice.PerModel}}}}
+		g := openConfig(t, sluice.Config{
+			Resources: map[string]sluice.Resource{"api": places}, NoShares: true,
+			Routes: map[string][]sluice.RouteChoice{"simple": {
+				{Resource: "api", Model: "odd", USDPerMTok: 10, Unpriced: true},
+				{Resource: "api", Model: "dear", USDPerMTok: 20},
+				{Resource: "api", Model: "odder", USDPerMTok: 10, Unpriced: true},
+				{Resource: "api", Model: "cheap", USDPerMTok: 1},
+			}},
+		})
+		var order []string
+		for range 4 {
+			time.Sleep(time.Second)
+			r, err := g.Route(context.Background(), "simple")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if odd := r.Model == "odd" || r.Model == "odder"; odd != r.Unpriced {
+				t.Errorf("%+v", r)
+			}
+			order = append(order, r.Model)
+			acquire(t, g, sluice.Request{Resource: "api", Agent: "a", Model: r.Model})
+		}
+		if got := strings.Join(order, " "); got != "odd cheap odder dear" {
+			t.Errorf("%s", got)
+		}
+		for model, want := range map[string]string{"dear": "", "odd": ""} { // of odd nobody knows what is cheaper, and cheap has no room
+			if got, err := g.CheaperModel(context.Background(), "api", model); err != nil || got != want {
+				t.Errorf("%s: %q %v", model, got, err)
+			}
+		}
 	})
 }

@@ -84,6 +84,16 @@ func (c *checker) prices() {
 	for _, model := range sorted(c.file.Prices) {
 		path, p := join("prices", model), c.file.Prices[model]
 		c.label(path, "model", model)
+		if model == priceFile {
+			if p.path == "" {
+				c.fail(path, "is the path of a file of prices, and no model").Hint("such as prices: {file: /etc/sluice/prices.json}, in the JSON format of LiteLLM's model_prices_and_context_window.json")
+			}
+			continue
+		}
+		if p.path != "" {
+			c.fail(path, "a model has prices such as {input: 2, output: 10}").Hint("the path of a file of prices goes to prices.file")
+			continue
+		}
 		for _, f := range []struct {
 			name   string
 			usd    *float64

@@ -56,6 +56,9 @@ func (f *File) Defaults() {
 		f.Resources[name] = r
 	}
 	for model, p := range f.Prices {
+		if model == priceFile {
+			continue
+		}
 		p.defaults()
 		f.Prices[model] = p
 	}

@@ -42,7 +42,8 @@ type File struct {
 	Routes map[string][]string `yaml:"routes,omitempty"`
 	// How patient a caller is that tries again.
 	Retry Retry `yaml:"retry,omitempty"`
-	// What models cost, in dollars per million tokens. They overrule the prices that come with a provider.
+	// What models cost, in dollars per million tokens. They overrule the prices that come with a provider. The entry "file" is the path of a
+	// file of prices in the JSON format of LiteLLM's price map; it is read again when it changes.
 	Prices map[string]Price `yaml:"prices,omitempty"`
 	// Who is told when something needs a person.
 	Alerts Alerts `yaml:"alerts,omitempty"`
@@ -142,7 +143,7 @@ type Retry struct {
 	Cap Duration `yaml:"cap,omitempty"`
 }
 
-// Price is what a model costs, in dollars per million tokens.
+// Price is what a model costs, in dollars per million tokens. In place of one, file names a file of prices.
 type Price struct {
 	// Of input.
 	Input *float64 `yaml:"input,omitempty" jsonschema:"minimum=0,maximum=1000000,required"`
@@ -152,7 +153,22 @@ type Price struct {
 	CacheRead *float64 `yaml:"cache_read,omitempty" jsonschema:"minimum=0,maximum=1000000"`
 	// Of input written to a cache; as input if it is not stated.
 	CacheWrite *float64 `yaml:"cache_write,omitempty" jsonschema:"minimum=0,maximum=1000000"`
+
+	// path is that of the entry called file.
+	path string
 }
+
+// priceFile is the entry of prices that is the path of a file, and no model.
+const priceFile = "file"
+
+// UnmarshalText reads the path of a file of prices in the place of the fields.
+func (p *Price) UnmarshalText(text []byte) error {
+	p.path = string(text)
+	return nil
+}
+
+// MarshalText is the path, empty for a price.
+func (p Price) MarshalText() ([]byte, error) { return []byte(p.path), nil }
 
 // TLS is a certificate and its key.
 type TLS struct {

@@ -14,6 +14,10 @@ import (
 // the provider's. The limits that a provider is known to enforce come before the configured
 // ones. A File that was not parsed needs its Defaults before.
 func (f *File) Gate(now time.Time) (sluice.Config, error) {
+	prices, err := f.priceList()
+	if err != nil {
+		return sluice.Config{}, fmt.Errorf("prices.%s: %w", priceFile, err)
+	}
 	c := sluice.Config{
 		Store: f.Store,
 		OnStoreFailure: map[StoreFailure]sluice.OnFailure{
@@ -32,7 +36,7 @@ func (f *File) Gate(now time.Time) (sluice.Config, error) {
 		NoPacing:  f.Pacing == Off,
 		NoCascade: f.Cascade == Off,
 		Budgets:   f.gateBudgets(),
-		Price:     f.PriceList().OfAmounts,
+		Price:     prices.OfAmounts,
 		Routes:    f.gateRoutes(),
 		Leases:    sluice.Leases{Renew: time.Duration(f.Leases.Renew), Expire: time.Duration(f.Leases.Expire), Off: f.Leases.Off},
 	}

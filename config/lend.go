@@ -13,7 +13,8 @@ import (
 func (f *File) Lend() []byte {
 	lent := *f
 	lent.Store, lent.Listen, lent.TLS, lent.Tokens, lent.Alerts, lent.sources = "", "", TLS{}, nil, Alerts{}, nil
-	lent.Resources = maps.Clone(f.Resources)
+	lent.Resources, lent.Prices = maps.Clone(f.Resources), maps.Clone(f.Prices)
+	delete(lent.Prices, priceFile) // it is on this machine
 	for name, r := range lent.Resources {
 		if r.Inject = nil; strings.Contains(r.Upstream, "@") {
 			r.Upstream = ""

@@ -10,14 +10,28 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// PriceList is what models cost: the prices that come with the providers, and those of the file.
+// PriceList is what models cost: the prices that come with the providers, those of a file of prices, and those of this file. A file of
+// prices that cannot be read is left out; [File.Gate] says why.
 func (f *File) PriceList() *provider.Prices {
+	prices, _ := f.priceList()
+	return prices
+}
+
+func (f *File) priceList() (*provider.Prices, error) {
+	prices, err := provider.DefaultPrices(), error(nil)
 	own := map[string]provider.Price{}
 	for model, p := range f.Prices {
+		if model == priceFile {
+			with, failed := prices.WithFile(p.path)
+			if err = failed; err == nil {
+				prices = with
+			}
+			continue
+		}
 		p.defaults()
 		own[model] = provider.Price{Input: *p.Input, Output: *p.Output, CacheRead: *p.CacheRead, CacheWrite: *p.CacheWrite, AsOf: "configured"}
 	}
-	return provider.DefaultPrices().With(own)
+	return prices.With(own), err
 }
 
 // gateBudgets are the budgets of the file, with those of single agents.
@@ -50,8 +64,9 @@ func (f *File) gateRoutes() map[string][]sluice.RouteChoice {
 	for task, list := range f.Routes {
 		for _, route := range list {
 			resource, model, _ := strings.Cut(route, "/")
+			usd, known := perMillion(prices, model)
 			routes[task] = append(routes[task], sluice.RouteChoice{
-				Resource: resource, Model: model, Part: f.partOf(resource, model), USDPerMTok: perMillion(prices, model),
+				Resource: resource, Model: model, Part: f.partOf(resource, model), USDPerMTok: usd, Unpriced: !known,
 			})
 		}
 	}
@@ -64,12 +79,12 @@ var families = map[string]string{
 	"flash": "gemini-3-8-flash", "pro": "gemini-3-1-pro", "mini": "gpt-5-4-mini",
 }
 
-func perMillion(prices *provider.Prices, model string) float64 {
-	usd, known := prices.PerMillion(model)
+func perMillion(prices *provider.Prices, model string) (usd float64, known bool) {
+	usd, known = prices.PerMillion(model)
 	if family, ok := families[model]; ok && !known {
-		usd, _ = prices.PerMillion(family)
+		return prices.PerMillion(family)
 	}
-	return usd
+	return usd, known
 }
 
 // partOf is what a provider limits a model as, if its dialect knows: requests for it say so.

@@ -2,8 +2,12 @@ package config
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice"
 )
@@ -70,5 +74,46 @@ routes:
 	}
 	if len(routes["simple"]) != 3 || routes["simple"][0].Model != "small" {
 		t.Errorf("%+v", routes)
+	}
+}
+
+// Prices of a file count after those that are configured, and before those of this version. Whoever is lent the configuration does not
+// look for the file on another machine.
+func TestPricesOfAFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "prices.json")
+	text := `{"gpt-4o": {"input_cost_per_token": 0.001, "output_cost_per_token": 0.001}, "small": {"input_cost_per_token": 0.001}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := "resources: {api: {limits: [{name: minute, size: 80/min}]}}\nprices: {file: \"" + path + "\", small: {input: 1, output: 5}}\nroutes: {a: [api/gpt-4o, api/odd]}\n"
+	f := parse(t, file)
+	for model, want := range map[string]float64{"gpt-4o": 1000, "small": 1, "gpt-4o-mini": 0.15} {
+		if got, known := f.PriceList().Find(model); !known || got.Input != want {
+			t.Errorf("%s: %+v, want %v", model, got, want)
+		}
+	}
+	route := gate(t, f).Routes["a"]
+	if route[0].USDPerMTok != 1000 || route[0].Unpriced || !route[1].Unpriced {
+		t.Errorf("%+v", route)
+	}
+	if shown, err := f.Show(); err != nil || !strings.Contains(string(shown), path) {
+		t.Errorf("%s %v", shown, err)
+	}
+	if lent := string(f.Lend()); strings.Contains(lent, path) || !strings.Contains(lent, "small") {
+		t.Errorf("%s", lent)
+	}
+	if err := os.WriteFile(path, []byte(`{}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Gate(time.Now()); err == nil || !strings.Contains(err.Error(), "prices.file: ") {
+		t.Errorf("%v", err)
+	}
+	for bad, want := range map[string]string{
+		"prices: {file: {input: 1, output: 2}}": "path of a file", "prices: {m: prices.json}": "a model has prices", "prices: {file: \"\"}": "path of a file",
+	} {
+		if _, err := Parse("x.yaml", []byte(bad), environment); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }

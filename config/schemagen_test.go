@@ -41,6 +41,10 @@ func generate(t *testing.T) []byte {
 	for _, name := range providers {
 		provider.Enum = append(provider.Enum, name)
 	}
+	if prices, ok := s.Properties.Get("prices"); ok {
+		prices.Properties = jsonschema.NewProperties()
+		prices.Properties.Set(priceFile, &jsonschema.Schema{Type: "string", Description: "The path of a file of prices, in the JSON format of LiteLLM's price map."})
+	}
 	relax(s)
 	for _, name := range offableTypes {
 		s.Definitions[name] = &jsonschema.Schema{

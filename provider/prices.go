@@ -33,9 +33,10 @@ const unknownPrice = 10
 // maxPrice is the most that a million tokens can cost.
 const maxPrice = 1_000_000
 
-// Prices are what models cost. They do not change once they are made.
+// Prices are what models cost. They do not change once they are made, but for those of a file.
 type Prices struct {
 	own  map[string]Price // what was configured, by plain name
+	file *priceFile       // nil: there is none
 	list map[string]Price
 }
 
@@ -45,7 +46,7 @@ func DefaultPrices() *Prices { return &Prices{list: priceList} }
 
 // With returns prices of which some are others. The name of a model stands for all that begin with it.
 func (p *Prices) With(overrides map[string]Price) *Prices {
-	all := &Prices{list: p.list, own: make(map[string]Price, len(p.own)+len(overrides))}
+	all := &Prices{list: p.list, file: p.file, own: make(map[string]Price, len(p.own)+len(overrides))}
 	for model, price := range p.own {
 		all.own[model] = price
 	}
@@ -60,6 +61,9 @@ func (p *Prices) With(overrides map[string]Price) *Prices {
 func (p *Prices) Find(model string) (price Price, known bool) {
 	m := pricedAs(model)
 	if price, ok := longest(p.own, m, anyRest); ok {
+		return price, true
+	}
+	if price, ok := p.file.find(model); ok {
 		return price, true
 	}
 	if strings.HasSuffix(strings.ToLower(model), ":free") {

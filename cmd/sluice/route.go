@@ -20,6 +20,7 @@ type routeJSON struct {
 	Resource   string  `json:"resource"`
 	WaitMS     *int64  `json:"wait_ms"` // nil: nobody knows
 	USDPerMTok float64 `json:"usd_per_mtok"`
+	Unpriced   bool    `json:"unpriced,omitempty"` // it is a guess
 	Reason     string  `json:"reason"`
 }
 
@@ -29,8 +30,9 @@ func newRoute() *cobra.Command {
 		Use:   "route TASK",
 		Short: "Say which model to use for a kind of task: the cheapest that has room now",
 		Long: "Route picks one of the models that routes: in the configuration lists for a kind of\n" +
-			"task: the cheapest that has room now, else the one that will have it soonest. Prices\n" +
-			"are per million tokens, three of input for each of output. Nothing is reserved.\n\n" +
+			"task: the cheapest that has room now, else the one that will have it soonest. Models\n" +
+			"without a price keep their place in the list. Prices are per million tokens, three of\n" +
+			"input for each of output. Nothing is reserved.\n\n" +
 			"What a request takes is reckoned from those of the last ten minutes; --cost states it.\n\n" +
 			"Exit codes: 0 there is one, also if it has to be waited for; 64 usage, unknown task; 69 the\n" +
 			"store cannot be reached; 78 bad configuration.",
@@ -52,7 +54,7 @@ func newRoute() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		out := routeJSON{Model: r.Model, Resource: r.Resource, USDPerMTok: r.USDPerMTok, Reason: r.Reason}
+		out := routeJSON{Model: r.Model, Resource: r.Resource, USDPerMTok: r.USDPerMTok, Unpriced: r.Unpriced, Reason: r.Reason}
 		if !r.Unknown {
 			ms := r.Wait.Milliseconds()
 			out.WaitMS = &ms
@@ -60,7 +62,11 @@ func newRoute() *cobra.Command {
 		if asJSON(cmd) {
 			return written(printJSON(cmd.OutOrStdout(), out))
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s/%s, %s, %s usd per million tokens: %s\n", harmless(r.Resource), harmless(r.Model), whenText(&r), usdText(r.USDPerMTok), harmless(r.Reason))
+		price := usdText(r.USDPerMTok) + " usd per million tokens"
+		if r.Unpriced {
+			price = "a guess of " + price
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s/%s, %s, %s: %s\n", harmless(r.Resource), harmless(r.Model), whenText(&r), price, harmless(r.Reason))
 		return written(err)
 	}
 	return cmd

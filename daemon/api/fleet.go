@@ -99,8 +99,9 @@ func (a *API) route(c *call) error {
 		Resource   string  `json:"resource"`
 		WaitMS     *int64  `json:"wait_ms"`
 		USDPerMTok float64 `json:"usd_per_mtok"`
+		Unpriced   bool    `json:"unpriced,omitempty"`
 		Reason     string  `json:"reason"`
-	}{r.Model, r.Resource, wait, r.USDPerMTok, r.Reason})
+	}{r.Model, r.Resource, wait, r.USDPerMTok, r.Unpriced, r.Reason})
 }
 
 func (a *API) status(c *call) error {

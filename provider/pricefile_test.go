@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const priceMap = `{
+	"sample_spec": {"input_cost_per_token": 0.0, "litellm_provider": "one of them"},
+	"dall-e-2": {"input_cost_per_pixel": 1.9e-08, "mode": "image_generation"},
+	"gpt-4o": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "cache_read_input_token_cost": 1e-06, "max_tokens": "LEGACY"},
+	"azure/eu/gpt-4o": {"input_cost_per_token": 3e-06, "output_cost_per_token": 9e-06},
+	"gemini/new-model": {"input_cost_per_token": 1e-06, "output_cost_per_token": 4e-06, "input_cost_per_token_above_200k_tokens": 2e-06,
+		"output_cost_per_token_above_200k_tokens": 6e-06, "cache_read_input_token_cost": null},
+	"vertex_ai/new-model": {"input_cost_per_token": 5e-07, "output_cost_per_token": 1e-06},
+	"claude-x-20260101": {"input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05, "cache_creation_input_token_cost": 3.75e-06,
+		"cache_creation_input_token_cost_above_1hr": 6e-06, "cache_read_input_token_cost": 3e-07},
+	"bad": {"input_cost_per_token": -1}, "worse": {"input_cost_per_token": 1e300}, "strange": [1]
+}`
+
+func TestPricesOfAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "prices.json")
+	if err := os.WriteFile(path, []byte(priceMap), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := DefaultPrices().With(map[string]Price{"mine": {Input: 7, Output: 7}}).WithFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]struct {
+		u      Usage
+		micros int64
+		known  bool
+	}{
+		"gpt-4o":                         {Usage{Input: 1e6, Output: 1e6, CacheRead: 1e6}, 11e6, true},
+		"gpt-4o-2024-08-06":              {Usage{Input: 1e6}, 2e6, true},
+		"gpt-4o-mini":                    {Usage{Input: 1e6}, 150_000, true}, // another model, in the list of this version
+		"azure/eu/gpt-4o":                {Usage{Input: 1e6}, 3e6, true},
+		"azure/us/gpt-4o":                {Usage{Input: 1e6}, 2e6, true}, // the maker's price
+		"new-model":                      {Usage{Input: 1e5}, 100_000, true},
+		"models/new-model":               {Usage{Input: 1e6, Output: 1e6}, 8e6, true},
+		"vertex_ai/new-model":            {Usage{Input: 1e6}, 500_000, true},
+		"claude-x-20260101":              {Usage{Input: 1e6, CacheRead: 1e6, CacheWrite: 1e6, CacheLong: 1e6}, 3e6 + 300_000 + 3_750_000 + 6e6, true},
+		"us.anthropic.claude-x-20260101": {Usage{Input: 1e6}, 3e6, true},
+		"mine-2":                         {Usage{Input: 1e6}, 7e6, true},
+		"dall-e-2":                       {Usage{Input: 1e6}, 10e6, false},
+		"bad":                            {Usage{Input: 1e6}, 10e6, false},
+		"worse":                          {Usage{Input: 1e6}, 10e6, false},
+	} {
+		if got, known := p.Micros(model, &want.u); got != want.micros || known != want.known {
+			t.Errorf("%s: %d %v, want %d %v", model, got, known, want.micros, want.known)
+		}
+	}
+	if price, _ := p.Find("gpt-4o"); price.AsOf == "" {
+		t.Error("the price has no date")
+	}
+}
+
+func TestAFileOfPricesIsReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "prices.json")
+	synctest.Test(t, func(t *testing.T) {
+		write := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(`{"m": {"input_cost_per_token": 1e-06, "output_cost_per_token": 0}}`)
+		p, err := DefaultPrices().WithFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(want float64) {
+			t.Helper()
+			time.Sleep(2 * priceFileEvery)
+			if price, _ := p.Find("m"); price.Input != want {
+				t.Errorf("%v, want %v", price.Input, want)
+			}
+		}
+		check(1)
+		write(`{"m": {"input_cost_per_token": 0.00002, "output_cost_per_token": 0}}`)
+		check(20)
+		for _, wrong := range []string{`{"m": `, `[]`, `{}`, `{"x": {}}`} {
+			write(wrong)
+			check(20)
+			if _, err := DefaultPrices().WithFile(path); err == nil {
+				t.Errorf("%s is taken for prices", wrong)
+			}
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		check(20)
+		write(`{"m": {"input_cost_per_token": 0.000003, "output_cost_per_token": 0}}`)
+		check(3)
+	})
+	if _, err := DefaultPrices().WithFile(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What the issue of prices names is priced.
+func TestModelsThatAreOfferedHaveAPrice(t *testing.T) {
+	for _, model := range strings.Fields("claude-sonnet-4-5-20250929 claude-sonnet-4-6 claude-sonnet-5 claude-sonnet-4-20250514 claude-opus-4-1-20250805 claude-fable-5 " +
+		"gpt-4o gpt-4o-2024-11-20 gpt-4o-mini gpt-5 gpt-5-mini gpt-5-nano gpt-5.1 gpt-5.2 gpt-5.5 gpt-5.6-sol gpt-5.6-luna gpt-4.1 gpt-4.1-mini o3 o4-mini " +
+		"gemini-2.5-pro gemini-2.5-flash gemini-2.5-flash-lite gemini-2.0-flash gemini-3-flash-preview gemini-3.5-flash gemini-3.7-flash text-embedding-3-small") {
+		if price, known := DefaultPrices().Find(model); !known || price.AsOf == "" {
+			t.Errorf("%s: %+v", model, price)
+		}
+	}
+	for _, model := range []string{"gpt-5-large", "claude-sonnet-6", "gemini-2.5-ultra", "o5"} {
+		if _, known := DefaultPrices().Find(model); known {
+			t.Errorf("%s has a price", model)
+		}
+	}
+}
