@@ -1,12 +1,15 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
@@ -181,6 +184,41 @@ func TestCluster(t *testing.T) {
 			t.Errorf("%q, want %q", got, key)
 		}
 	}
+}
+
+// Two nodes that send a caller to each other agree in a moment.
+func TestClusterWhoseNodesDisagree(t *testing.T) {
+	t.Parallel()
+	cluster := redisrun.NewCluster(t)
+	l := open(t, cluster.URL())
+	key := "{nothing here}"
+	slot, err := cluster.Slot(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := cluster.Owner(slot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := (owner + 1) % 3
+	id, err := cluster.Nodes()[other].Do(t.Context(), "CLUSTER", "MYID")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell := func(node int) error {
+		_, err := cluster.Nodes()[node].Do(context.Background(), "CLUSTER", "SETSLOT", strconv.Itoa(slot), "NODE", id)
+		return err
+	}
+	if err := tell(owner); err != nil { // and the other one does not know it
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	time.AfterFunc(500*time.Millisecond, func() { told <- tell(other) })
+	counted(t, l, key, "1")
+	if err := <-told; err != nil {
+		t.Fatal(err)
+	}
+	counted(t, l, key, "2")
 }
 
 func TestClusterWithANodeDown(t *testing.T) {

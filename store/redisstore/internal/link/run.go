@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -116,6 +117,43 @@ func unknownScript(err error) bool {
 // While all is well it is sent from here: on two cores a goroutine makes a call to a Redis nearby
 // take 85 us instead of 50. The connections of a cluster are many, and not all are well or unwell.
 func (l *Link) call(ctx context.Context, command rueidis.Completed) (string, error) {
+	if l.address.Mode != Cluster {
+		return l.callOnce(ctx, command)
+	}
+	command = command.Pin() // it may be sent again
+	for patience := unsettled; ; patience -= settling {
+		reply, err := l.callOnce(ctx, command)
+		if patience <= 0 || !isMoved(err) {
+			return reply, err
+		}
+		select {
+		case <-time.After(settling):
+		case <-ctx.Done():
+			return reply, err
+		}
+	}
+}
+
+// While a slot moves, two nodes of a cluster can send callers to each other until they have heard of each other. Nothing
+// was run then: the call is made again, for up to unsettled.
+const (
+	unsettled = 3 * time.Second
+	settling  = 100 * time.Millisecond
+)
+
+// isMoved reports whether a node said that another one has the key, after as many redirections as are followed.
+func isMoved(err error) bool {
+	answer, ok := errors.AsType[*rueidis.RedisError](err)
+	if !ok {
+		return false
+	}
+	_, moved := answer.IsMoved()
+	_, ask := answer.IsAsk()
+	return moved || ask
+}
+
+// callOnce makes a call once, wherever redirections lead.
+func (l *Link) callOnce(ctx context.Context, command rueidis.Completed) (string, error) {
 	if err := l.enter(ctx); err != nil {
 		return "", err
 	}
