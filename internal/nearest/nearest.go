@@ -6,14 +6,13 @@ import "strings"
 // maxLength bounds the names that are compared: nobody mistypes longer ones on purpose.
 const maxLength = 64
 
-// Name returns the one of names that is at most two typing mistakes away from name (one for each two
-// letters), or that name is the beginning of. It returns the
-// empty string if there is none, or if two are equally near.
+// Name returns the one of names that name is mistyped for, or that name is the beginning of. It returns the empty string if there is
+// none, or if two are equally near.
 func Name(name string, names []string) string {
 	best, distance, tie := "", 3, false
 	for _, n := range names {
 		switch d := edits(strings.ToLower(name), strings.ToLower(n)); {
-		case 2*d > len(n) || d > distance || n == best:
+		case d > allowed(n) || d > distance || n == best:
 		case d < distance:
 			best, distance, tie = n, d, false
 		default:
@@ -24,6 +23,17 @@ func Name(name string, names []string) string {
 		return best
 	}
 	return longer(name, names)
+}
+
+// allowed is how many typing mistakes a name may have: with two, many short words are one another.
+func allowed(name string) int {
+	switch {
+	case len(name) < 2:
+		return 0
+	case len(name) < 8:
+		return 1
+	}
+	return 2
 }
 
 // longer returns the only name that begins with this one. Two letters say too little.

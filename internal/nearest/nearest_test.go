@@ -25,6 +25,10 @@ func TestName(t *testing.T) {
 		{"git", []string{"github", "gitlab"}, ""},
 		{strings.Repeat("x", 100_000), []string{"x"}, ""},
 		{"status", nil, ""},
+		{"nowhere", []string{"cohere", "openai"}, ""},
+		{"openroter", []string{"openrouter", "openai"}, "openrouter"},
+		{"opnroter", []string{"openrouter", "openai"}, "openrouter"},
+		{"x", []string{"y"}, ""},
 	} {
 		if got := Name(c.name, c.names); got != c.want {
 			t.Errorf("Name(%.20q) is %q, want %q", c.name, got, c.want)
