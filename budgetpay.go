@@ -217,6 +217,9 @@ func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req
 		e := r.about(EventBudget, req)
 		e.Limit, e.Used, e.Size, e.Reason, e.Until, e.Scope = budget.Name, used, budget.Micros, string(budget.Over), a.ResetsAt, l.Who
 		r.emit(e)
+		if a.ResetsAt != nil {
+			b.tellEnd(r, e, *a.ResetsAt)
+		}
 	}
 	if b.alert != nil {
 		b.alert(a)

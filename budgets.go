@@ -24,6 +24,8 @@ type budgets struct {
 	mu   sync.Mutex
 	seen map[string]glance // by budget
 	late []lateEntry
+	ends []*time.Timer // of budgets that are used up: when they begin anew; nil once the gate is closed
+	shut bool
 }
 
 // glance is what was spent of a budget a moment ago.
@@ -288,10 +290,41 @@ func (b *budgets) close() error {
 	if b == nil {
 		return nil
 	}
+	b.mu.Lock()
+	b.shut = true
+	for _, t := range b.ends {
+		t.Stop()
+	}
+	b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
 	b.enterLate(ctx)
 	return b.books.Close()
+}
+
+// maxEnds is how many budgets that are used up have their end told.
+const maxEnds = 1024
+
+// tellEnd tells when a budget that is used up begins anew.
+func (b *budgets) tellEnd(r *resource, e Event, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shut || len(b.ends) >= maxEnds {
+		return
+	}
+	began := time.Now()
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(at), func() {
+		b.mu.Lock()
+		b.ends = slices.DeleteFunc(b.ends, func(t *time.Timer) bool { return t == timer })
+		shut := b.shut
+		b.mu.Unlock()
+		if shut {
+			return
+		}
+		r.emit(Event{Kind: EventBudgetBack, Limit: e.Limit, Size: e.Size, Scope: e.Scope, ForMS: time.Since(began).Milliseconds()})
+	})
+	b.ends = append(b.ends, timer)
 }
 
 // lowest is the class that requests go in whose budget is used up.

@@ -20,6 +20,9 @@ const (
 	EventDropped   = "dropped"    // events were lost: more came than could be written
 	EventBudget    = "budget"     // one is used up
 
+	EventBudgetBack = "budget_back" // a budget that was used up begins anew
+	EventLeaseBack  = "lease_back"  // the heartbeats of an agent are heard again
+
 	EventUpstream = "upstream_error" // a request got no answer; reason is the kind: dns, refused, connect, tls, reset, timeout or other
 	EventState    = "state"          // a resource is in another state from now on
 )

@@ -52,9 +52,11 @@ type Lease struct {
 	ended   bool       // under telling: no heartbeat may follow
 
 	mu    sync.Mutex
-	waits []string // declared
-	err   error    // of the latest heartbeat
-	skip  int      // renewals before it is looked again whether the agent has moved
+	waits []string  // declared
+	err   error     // of the latest heartbeat
+	lost  time.Time // since when heartbeats fail; zero: they do not
+	fails int       // how many have, in a row
+	skip  int       // renewals before it is looked again whether the agent has moved
 }
 
 // Join takes a lease for an agent, and a slot of its user where slots are bounded: if all
@@ -231,14 +233,30 @@ func (l *Lease) renew(every time.Duration) {
 	}
 }
 
-// tellLost tells that a heartbeat failed; so does Err.
+// tellLost tells that a heartbeat failed, and that they succeed again; so does Err.
 func (l *Lease) tellLost(err error) {
-	if err == nil || l.gate.events == nil || l.stay.Err() != nil {
+	if l.gate.events == nil || l.stay.Err() != nil {
 		return
 	}
-	l.gate.events(Event{
-		Time: time.Now().UTC(), Kind: EventLeaseLost, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class)), Error: err.Error(),
-	})
+	now := time.Now()
+	e := Event{Time: now.UTC(), Kind: EventLeaseLost, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class))}
+	l.mu.Lock()
+	switch {
+	case err != nil:
+		if l.fails++; l.fails == 1 {
+			l.lost = now
+		}
+		e.Error, e.Consecutive = err.Error(), l.fails
+	case l.fails > 0:
+		e.Kind, e.ForMS = EventLeaseBack, now.Sub(l.lost).Milliseconds()
+		l.fails, l.lost = 0, time.Time{}
+	default:
+		e.Kind = ""
+	}
+	l.mu.Unlock()
+	if e.Kind != "" {
+		l.gate.events(e)
+	}
 }
 
 // beat sends one heartbeat: to the fleet first, which has the slots, then to the

@@ -313,3 +313,27 @@ func TestStatesAreWatched(t *testing.T) {
 		<-done
 	})
 }
+
+// Whoever used a window holds it, also when its tickets are closed long since: who used most comes first, and who uses it without
+// the gate is named too.
+func TestWhyNamesWhoUsedTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, rolling(10, time.Minute))
+		for agent, n := range map[string]int{"big": 5, "abe": 1, "mid": 2} {
+			for range n {
+				pass(t, g, from(agent))
+			}
+		}
+		out := acquire(t, g, from("mid"))
+		answer(t, out, sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: rolling(1, 1).Name, Size: 10, Remaining: 0, ResetIn: sluice.NotStated}}})
+		end(t, out)
+		time.Sleep(10 * time.Second)
+		c := &crowd{tb: t, gate: g}
+		c.ask("waits", from("waits"))
+		list, err := g.Why(t.Context(), "api")
+		if err != nil || len(list) != 1 || strings.Join(list[0].HeldBy, " ") != "big mid (outside the gate) abe" && strings.Join(list[0].HeldBy, " ") != "big mid abe (outside the gate)" {
+			t.Errorf("why says %+v (%v), want held by big, mid, abe and somebody outside", list, err)
+		}
+		c.order()
+	})
+}

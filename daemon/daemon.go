@@ -222,7 +222,8 @@ func sameOrigin(r *http.Request) bool {
 	return origin == "http://"+r.Host || origin == "https://"+r.Host && r.Header.Get("Sec-Fetch-Site") == "same-origin"
 }
 
-// ready tells whether requests get anywhere.
+// ready tells whether requests should come here. That a provider fails is told and is no reason to stay away: another
+// daemon does not reach it either, and the first request that succeeds ends it. With ?strict it is one.
 func (d *Daemon) ready(w http.ResponseWriter, r *http.Request, g *generation) {
 	if d.draining.Load() {
 		say(w, http.StatusServiceUnavailable, "draining")
@@ -230,17 +231,48 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request, g *generation) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := g.gate.Status(ctx); err != nil {
+	status, err := g.gate.Status(ctx)
+	if err != nil {
 		say(w, http.StatusServiceUnavailable, "the store cannot be reached")
 		return
 	}
-	say(w, http.StatusOK, "ok")
+	answer := readiness{Status: "ok", Resources: map[string]string{}}
+	_, stranger := g.identify(r) // names and addresses are not for everyone
+	known := stranger == nil
+	code, shut := http.StatusOK, false
+	for i := range status.Resources {
+		x := &status.Resources[i]
+		if x.State != sluice.StateFailing && x.State != sluice.StateDegraded {
+			continue
+		}
+		if known {
+			answer.Resources[x.Name] = x.State + ": " + x.Reason
+		}
+		if answer.Status != sluice.StateFailing {
+			answer.Status = x.State
+		}
+		shut = shut || x.Outage != nil && x.Outage.Mode == sluice.FailClosed.String()
+	}
+	if shut || answer.Status != "ok" && r.URL.Query().Has("strict") {
+		code = http.StatusServiceUnavailable
+	}
+	reply(w, code, answer)
+}
+
+// readiness is the answer to /readyz.
+type readiness struct {
+	Status    string            `json:"status"`              // ok, failing, degraded, draining, or what is wrong with the store
+	Resources map[string]string `json:"resources,omitempty"` // that are failing or degraded, and why; only for those who may call the API
 }
 
 func say(w http.ResponseWriter, status int, text string) {
+	reply(w, status, map[string]string{"status": text})
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": text}) // who is gone misses nothing
+	_ = json.NewEncoder(w).Encode(v) // who is gone misses nothing
 }
 
 // proxied is the proxy that a configuration describes, and all resources.

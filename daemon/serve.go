@@ -94,6 +94,7 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true) // with TLS
 	server.Protocols.SetUnencryptedHTTP2(true)
+	defer d.watch()()
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { failed <- server.Serve(framed(l)) }()

@@ -179,7 +179,7 @@ type Waiter struct {
 	Since    Time
 	Expected Time // 0: not known, it depends on others
 	Reason   Reason
-	HeldBy   []string // agents whose open tickets stand on the lacked limit
+	HeldBy   []string // who holds the lacked limit, most first: agents with open tickets on places, else who used most of it in its window
 }
 
 // Recorder is implemented by pools that remember what was sent, in bounded memory.

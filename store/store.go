@@ -366,14 +366,14 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	VerdictNone       Verdict = iota // nothing that concerns the quota was learned
-	VerdictOK                        // accepted
-	VerdictThrottled                 // over a limit
-	VerdictOverloaded                // the provider as a whole is over its capacity
-	VerdictExhausted                 // a quota is gone until RetryAfter is over
-	VerdictBilling                   // money has run out: retrying is useless
-	VerdictError                     // any other failure; with a Cause it is the provider's own, such as a 502
-	VerdictUnreachable               // no answer: the request did not reach the provider, or nothing came back; Cause says why
+	VerdictNone        Verdict = iota // nothing that concerns the quota was learned
+	VerdictOK                         // accepted
+	VerdictThrottled                  // over a limit
+	VerdictOverloaded                 // the provider as a whole is over its capacity
+	VerdictExhausted                  // a quota is gone until RetryAfter is over
+	VerdictBilling                    // money has run out: retrying is useless
+	VerdictError                      // any other failure; with a Cause it is the provider's own, such as a 502
+	VerdictUnreachable                // no answer: the request did not reach the provider, or nothing came back; Cause says why
 )
 
 func (v Verdict) String() string {

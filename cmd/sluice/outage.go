@@ -28,7 +28,7 @@ func (s *screen) outage(o *sluice.OutageStatus) string {
 	if o.Granted > 0 {
 		text += fmt.Sprintf(" (%s so far)", show.Count(o.Granted))
 	}
-	return s.Paint(show.Red, text)
+	return s.Paint(show.Amber, text)
 }
 
 // silence says which processes are not heard of, and what is kept for them; empty if all are.

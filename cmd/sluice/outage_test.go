@@ -13,15 +13,15 @@ import (
 func TestOutageForPeople(t *testing.T) {
 	t.Parallel()
 	lost := sluice.ResourceStatus{
-		Name: "api", Light: "green", Outage: &sluice.OutageStatus{Since: at(-12 * time.Second), Why: "Redis cannot be reached\x1b", Mode: "share", Granted: 31},
+		Name: "api", State: "degraded", Light: "green", Outage: &sluice.OutageStatus{Since: at(-12 * time.Second), Why: "Redis cannot be reached\x1b", Mode: "share", Granted: 31},
 	}
-	closed := sluice.ResourceStatus{Name: "db", Light: "green", Outage: &sluice.OutageStatus{Why: "no route", Mode: "closed"}}
-	silent := sluice.ResourceStatus{Name: "search", Light: "green", Members: 4, SilentMembers: 2, Limits: []sluice.LimitStatus{
+	closed := sluice.ResourceStatus{Name: "db", State: "degraded", Light: "green", Outage: &sluice.OutageStatus{Why: "no route", Mode: "closed"}}
+	silent := sluice.ResourceStatus{Name: "search", State: "idle", Light: "green", Members: 4, SilentMembers: 2, Limits: []sluice.LimitStatus{
 		{Name: "minute", Kind: "rolling", Unit: "requests", Limit: 100, Remaining: 60, Withheld: 40, Light: "green"},
 		{Name: "each", Kind: "bucket", Unit: "requests", Scope: "model=opus", Limit: 10, Remaining: 6, Withheld: 4, Light: "green"},
 		{Name: "day", Kind: "fixed", Unit: "requests", Limit: 1000, Remaining: 1000, Light: "green"},
 	}}
-	one := sluice.ResourceStatus{Name: "one", Light: "green", Members: 2, SilentMembers: 1}
+	one := sluice.ResourceStatus{Name: "one", State: "idle", Light: "green", Members: 2, SilentMembers: 1}
 	st := &sluice.Status{Store: "redis://host:6379", Resources: []sluice.ResourceStatus{lost, closed, silent, one}}
 	golden(t, "outage", drawn(show.Style{}, 0, func(s *screen) { s.status(st, someClasses) }))
 }

@@ -84,6 +84,8 @@ func pattern(output string) *regexp.Regexp {
 			word = `[\s\S]*`
 		case strings.ContainsAny(word, "█░▏▎▍▌▋▊▉"), word == "laptop", strings.HasPrefix(word, "file:"), strings.HasPrefix(word, "search-api."):
 			word = `\S+`
+		case word == "a" || word == "b" || word == "a,": // which of them has used more is chance
+			word = strings.Replace(word, word[:1], "[ab]", 1)
 		default:
 			word = number.ReplaceAllString(regexp.QuoteMeta(word), `[0-9]+`)
 		}

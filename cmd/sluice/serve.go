@@ -85,10 +85,13 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		var d *daemon.Daemon
 		var past atomic.Pointer[history.Book] // the session says where its files go
 		hub := api.NewHub()
+		told := newTeller(log)
+		defer told.close() // when all who tell have ended
 		figures := metrics.New(metrics.Options{Estimates: func() estimate.Miss { return d.Estimates() }})
 		s, err := newSession(cmd, nil, sluice.Config{Events: func(e sluice.Event) {
 			hub.Add(e)
 			figures.Event(e)
+			told.Event(e)
 			if b := past.Load(); b != nil {
 				b.Event(e)
 			}

@@ -18,7 +18,7 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what each resource and agent is doing right now",
-		Long: "Status shows every resource: its traffic light, who waits and how much is in\n" +
+		Long: "Status shows every resource: its state and why, who waits and how much is in\n" +
 			"flight, pauses with the time that is left of them, and each limit with what is\n" +
 			"used of it; and every agent that is alive.\n\n" +
 			"Light is green, amber (only the highest class proceeds) or red (only an\n" +

@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	nameWidth  = 40 // cells of a name, at most
-	textWidth  = 120
-	barWidth   = 16
-	maxScopes  = 8  // meters of one limit that are listed
-	fewAgents  = 20 // that status lists
-	chainNames = 6
-	fewNames   = 3 // of a model
+	nameWidth = 40 // cells of a name, at most
+	textWidth = 120
+
+	reasonWidth = 240
+	barWidth    = 16
+	maxScopes   = 8  // meters of one limit that are listed
+	fewAgents   = 20 // that status lists
+	chainNames  = 6
+	fewNames    = 3 // of a model
 )
 
 // status shows the state of all resources and agents.
@@ -74,7 +76,7 @@ func isIdle(r *sluice.ResourceStatus) bool {
 			return false
 		}
 	}
-	return r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
+	return r.State != sluice.StateFailing && r.State != sluice.StateDegraded && r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
 		r.Outage == nil && r.SilentMembers == 0
 }
 
@@ -90,8 +92,9 @@ func waitingIn(r *sluice.ResourceStatus) (n int) {
 
 func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 	head := s.Paint(show.Bold, s.Text(r.Name, nameWidth))
-	if r.Outage == nil {
-		head += "  " + s.Paint(show.Light(r.Light), r.Light)
+	head += "  " + s.Paint(show.Resource(r.State), r.State)
+	if r.Outage == nil && r.LightBinds && r.Light != "green" {
+		head += "  " + s.Paint(show.Amber, "light "+r.Light)
 	}
 	if r.Key != "" {
 		head += "  key " + s.Text(r.Key, 12)
@@ -101,8 +104,14 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 	}
 	s.line("%s", head)
 	if r.Outage != nil { // nothing else is known
+		if r.State == sluice.StateFailing {
+			s.reason(r)
+		}
 		s.line("  %s", s.outage(r.Outage))
 		return
+	}
+	if r.State != sluice.StatePaused { // its pauses follow
+		s.reason(r)
 	}
 	for _, g := range r.Gates {
 		s.line("  %s", s.pause(r, &g))
@@ -124,6 +133,25 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 	for _, name := range slices.Sorted(maps.Keys(hidden)) {
 		s.line("  and %d more of the limit %s: sluice status --json lists them", hidden[name], s.Text(name, nameWidth))
 	}
+}
+
+// reason says why a resource is in its state, where that is out of the ordinary, and until when.
+func (s *screen) reason(r *sluice.ResourceStatus) {
+	switch r.State {
+	case sluice.StateFailing, sluice.StateDegraded, sluice.StatePaused, sluice.StateQueueing:
+	default:
+		return
+	}
+	s.line("  %s", s.Paint(show.Resource(r.State), s.because(r)))
+}
+
+// because is the reason of a state, and when it is expected to end.
+func (s *screen) because(r *sluice.ResourceStatus) string {
+	text := s.Text(r.Reason, reasonWidth)
+	if r.Until == nil || !r.Until.After(s.now) {
+		return text
+	}
+	return text + ", until " + show.Clock(*r.Until, s.now)
 }
 
 // models shows each model, the name that a client wrote for it last, and how many wait for it.
@@ -172,7 +200,7 @@ func (s *screen) facts(r *sluice.ResourceStatus, classes []string) []string {
 		refused += " (last " + show.Ago(*r.Last429, s.now) + ")"
 	}
 	if r.Throttled > 0 || r.Last429 != nil {
-		refused = s.Paint(show.Red, refused)
+		refused = s.Paint(show.Amber, refused)
 	}
 	facts = append(facts, refused)
 	if r.Retried > 0 {
@@ -215,11 +243,7 @@ func (s *screen) pause(r *sluice.ResourceStatus, g *sluice.GateStatus) string {
 	if n := r.Consecutive429; n > 1 && g.Scope == "" {
 		text += fmt.Sprintf(" (%d refusals in a row)", n)
 	}
-	colour := show.Amber
-	if g.Phase == "paused" {
-		colour = show.Red
-	}
-	return s.Paint(colour, text)
+	return s.Paint(show.Amber, text)
 }
 
 func (s *screen) limits(all []sluice.LimitStatus) *show.Table {
@@ -261,7 +285,7 @@ func (s *screen) remark(l *sluice.LimitStatus) show.Cell {
 	case l.Light == "amber":
 		return show.Cell{Text: "for the highest class only", Colour: show.Amber}
 	case l.Light == "red":
-		return show.Cell{Text: "for emergencies only", Colour: show.Red}
+		return show.Cell{Text: "for emergencies only", Colour: show.Amber}
 	}
 	return show.Cell{}
 }
@@ -352,7 +376,7 @@ func (s *screen) cycles(cycles [][]string) {
 	for _, c := range cycles {
 		if len(c) > 0 {
 			circle := append(slices.Clone(c[:min(len(c), chainNames)]), c[0])
-			s.line("%s", s.Paint(show.Red, "agents wait for each other in a circle: "+s.Names(circle, " > ", chainNames+1, nameWidth)))
+			s.line("%s", s.Paint(show.Amber, "agents wait for each other in a circle: "+s.Names(circle, " > ", chainNames+1, nameWidth)))
 		}
 	}
 }

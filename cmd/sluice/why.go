@@ -23,7 +23,17 @@ type waitingJSON struct {
 type whyJSON struct {
 	Waiting []waitingJSON `json:"waiting"`
 	Refused []refusedJSON `json:"refused"`
+	// States are the resources that are failing, degraded, paused or queueing, and why.
+	States []stateJSON `json:"states"`
 	sluice.Backpressure
+}
+
+// stateJSON is the state of a resource.
+type stateJSON struct {
+	Resource string     `json:"resource"`
+	State    string     `json:"state"`
+	Reason   string     `json:"reason"`
+	Until    *time.Time `json:"until"`
 }
 
 // whose says which of the waiting requests are meant: all, or one agent's, or one.
@@ -37,8 +47,9 @@ func newWhy() *cobra.Command {
 		Long: "Why lists the requests that wait, in their order: the limit in the way, who holds\n" +
 			"it, and when they are expected to go. Without an argument it lists all of them;\n" +
 			"a resource, an agent or a ticket picks some.\n\n" +
-			"One that does not wait is not in the list, which may be empty. A time is an\n" +
-			"estimate, and there is none for what depends on when others are done. Agents that\n" +
+			"Resources that are failing, degraded or paused come first, with the reason. Held by\n" +
+			"names those who used most of the limit, most first. A time is an estimate, and there\n" +
+			"is none for what depends on when others are done. Agents that\n" +
 			"should start no new work follow, with the chain to the one that is limited, and what\n" +
 			"was refused on this machine within the last hour, with its reason.",
 		Example:           "  sluice why\n  sluice why github --agent indexer\n  sluice why --json | jq '.waiting[0].reason'",
@@ -54,6 +65,7 @@ func newWhy() *cobra.Command {
 				return written(printJSON(cmd.OutOrStdout(), w))
 			}
 			s := screenFor(cmd.OutOrStdout(), now)
+			s.states(w.States)
 			s.waiting(w.Waiting, of)
 			s.held(w.Held)
 			s.cycles(w.Cycles)
@@ -74,7 +86,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			return nil, &failure{code: exitUsage, message: "--" + flag + ": it is empty", hint: "give a name, or leave the flag out"}
 		}
 	}
-	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}
+	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}
 	err := looking(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) error {
 		names := args
 		if len(names) == 0 {
@@ -86,6 +98,13 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			}
 		}
 		for _, name := range names {
+			r, err := s.gate.Resource(ctx, name)
+			if err != nil {
+				return err
+			}
+			if of == (whose{}) && r.State != sluice.StateIdle && r.State != sluice.StateFlowing {
+				out.States = append(out.States, stateJSON{name, r.State, r.Reason, r.Until})
+			}
 			waiting, err := s.gate.Why(ctx, name)
 			if err != nil {
 				return err
@@ -126,6 +145,21 @@ func (s *session) cheaper(ctx context.Context, resource, model string) *string {
 
 func (of whose) means(w *sluice.Waiting) bool {
 	return (of.agent == "" || w.Agent == of.agent) && (of.ticket == "" || w.Ticket == of.ticket)
+}
+
+// states shows which resources are not as they should be, and why. That requests wait, the queue shows.
+func (s *screen) states(list []stateJSON) {
+	shown := false
+	for i := range list {
+		if x := &list[i]; x.State != sluice.StateQueueing {
+			r := sluice.ResourceStatus{State: x.State, Reason: x.Reason, Until: x.Until}
+			s.line("%s is %s: %s", s.Paint(show.Bold, s.Text(x.Resource, nameWidth)), s.Paint(show.Resource(x.State), x.State), s.because(&r))
+			shown = true
+		}
+	}
+	if shown {
+		s.line("")
+	}
 }
 
 // waiting shows the queue.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/sluicehq/sluice"
 )
@@ -24,6 +25,14 @@ type Waiting struct {
 	CheaperModel *string `json:"cheaper_model"`
 }
 
+// State is the state of a resource that is not as usual: failing, degraded, paused or queueing.
+type State struct {
+	Resource string     `json:"resource"`
+	State    string     `json:"state"`
+	Reason   string     `json:"reason"`
+	Until    *time.Time `json:"until"`
+}
+
 // why lists who waits. Of a queue that is too long those who are next are listed, of every resource alike.
 func (a *API) why(c *call) error {
 	q := c.r.URL.Query()
@@ -32,7 +41,7 @@ func (a *API) why(c *call) error {
 		return err
 	}
 	ctx := c.r.Context()
-	names, total, err := a.queues(ctx, q.Get("resource"))
+	names, total, states, err := a.queues(ctx, q.Get("resource"))
 	if err != nil {
 		return err
 	}
@@ -56,8 +65,9 @@ func (a *API) why(c *call) error {
 	out := struct {
 		Waiting []Waiting `json:"waiting"`
 		More    int       `json:"more"`
+		States  []State   `json:"states"`
 		sluice.Backpressure
-	}{Waiting: []Waiting{}, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}
+	}{Waiting: []Waiting{}, States: states, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}
 	if ticket == "" { // else it is about one request
 		if out.Backpressure, err = a.Gate.Backpressure(ctx, agent); err != nil {
 			return err
@@ -86,18 +96,19 @@ func listed(text string) (int, error) {
 }
 
 // queues are the resources that somebody may wait for, and how many do: one, or all.
-func (a *API) queues(ctx context.Context, resource string) (names []string, total int, err error) {
+func (a *API) queues(ctx context.Context, resource string) (names []string, total int, states []State, err error) {
+	states = []State{}
 	var all []sluice.ResourceStatus
 	if resource != "" {
 		s, err := a.Gate.Resource(ctx, resource)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, states, err
 		}
 		all = []sluice.ResourceStatus{s}
 	} else {
 		s, err := a.Gate.Status(ctx)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, states, err
 		}
 		all = s.Resources
 	}
@@ -109,8 +120,11 @@ func (a *API) queues(ctx context.Context, resource string) (names []string, tota
 		if n > 0 || resource != "" {
 			names, total = append(names, all[i].Name), total+n
 		}
+		if r := &all[i]; r.State != sluice.StateIdle && r.State != sluice.StateFlowing {
+			states = append(states, State{r.Name, r.State, r.Reason, r.Until})
+		}
 	}
-	return names, total, nil
+	return names, total, states, nil
 }
 
 // nextOnes is how many of each list are taken, so that all together are at most so many and no list has more than

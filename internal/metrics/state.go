@@ -34,7 +34,7 @@ type state struct {
 
 	// Of resources.
 	state, light, observe, waiting, inFlight, paused, pausedUntil, gates, inARow, lastWeek, lastThrottled *prometheus.Desc
-	poolSends, poolRetries, poolThrottled, poolWaited                                              *prometheus.Desc
+	poolSends, poolRetries, poolThrottled, poolWaited                                                     *prometheus.Desc
 
 	limits  limitDescs
 	budgets budgetDescs

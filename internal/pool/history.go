@@ -262,7 +262,10 @@ func (p *Pool) History(now, since store.Time) store.History {
 
 // recent estimates what an agent has used of a unit in the last span, or how often it sent if that is
 // not counted: by whole minutes, the oldest in proportion.
-func (p *Pool) recent(rec *caller, span int64, unit int) (n int64) {
+func (p *Pool) recent(rec *caller, span int64, unit int) int64 { return p.recentOf(rec, span, unit, 0) }
+
+// recentOf is recent for one model; 0 is all of them.
+func (p *Pool) recentOf(rec *caller, span int64, unit int, model int32) (n int64) {
 	from := p.now - span
 	for i, looks := int32(rec.note), 0; i != 0 && looks < mostLooks; looks++ {
 		pd := p.history.periods.At(i)
@@ -277,7 +280,9 @@ func (p *Pool) recent(rec *caller, span int64, unit int) (n int64) {
 		if part := start + minute - from; part < minute {
 			used = used * part / minute
 		}
-		n += used
+		if model == 0 || pd.model == model {
+			n += used
+		}
 		next := pd.before
 		if p.history.age(next) <= p.history.age(i) {
 			break // it has been given up, and is used again

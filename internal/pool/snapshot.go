@@ -213,7 +213,7 @@ func (p *Pool) callerStates() []store.Caller {
 // will have gone.
 func (p *Pool) waiterStates() []store.Waiter {
 	var list []store.Waiter
-	holders := p.holders()
+	holders := holding{pool: p}
 	before := map[int32]int64{} // wanted of each meter by those ahead
 	var behind [4]int64         // how many a gate of each phase holds that are ahead
 	for i, l := range p.queue.List(p.strictFrom(gate.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
@@ -224,7 +224,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 		for k := range tk.n {
 			c := &tk.charges[k]
 			if int8(c.limit) == r.Limit {
-				heldBy = holders[c.inst]
+				heldBy = holders.of(c.inst)
 			}
 			in, d, ring := p.touchCharge(c)
 			at = max(at, p.estimate(in, d, ring, before[c.inst], c.Amount))
@@ -251,32 +251,6 @@ func (p *Pool) waiterStates() []store.Waiter {
 		})
 	}
 	return list
-}
-
-// maxHolders bounds how many agents are named as holding a limit.
-const maxHolders = 5
-
-// holders names, for each meter, agents with open tickets on it.
-func (p *Pool) holders() map[int32][]string {
-	held := map[int32][]string{}
-	if p.queue.Len() == 0 {
-		return held
-	}
-	for i := int32(1); i < p.tickets.End(); i++ {
-		tk := p.tickets.At(i)
-		if tk.state != stateHeld && tk.state != stateReady && tk.state != stateSpent {
-			continue
-		}
-		for k := range tk.n {
-			on := tk.charges[k].inst
-			name := p.names.Text(tk.who.agent)
-			if at, there := slices.BinarySearch(held[on], name); !there { // in an order that does not depend on how tickets are kept
-				h := slices.Insert(held[on], at, name)
-				held[on] = h[:min(len(h), maxHolders)]
-			}
-		}
-	}
-	return held
 }
 
 // poolLight returns the worst color of the limits on which the light binds; if there are

@@ -41,13 +41,10 @@ func steps(part float64, n int) int {
 	return k
 }
 
-// Fullness is the colour of a bar.
+// Fullness is the colour of a bar. A limit that is used to the full is no trouble: others queue for it.
 func Fullness(part float64) Colour {
-	switch {
-	case part >= 0.95:
-		return Red
-	case part >= 0.8:
-		return Amber
+	if part >= 0.95 {
+		return Blue
 	}
 	return Green
 }
@@ -85,10 +82,10 @@ func (s Style) Spark(values []float64, width int) string {
 // OfState is the colour of an agent's state.
 func OfState(state string) Colour {
 	switch state {
-	case "limited":
-		return Red
-	case "held", "waiting":
+	case "limited", "held":
 		return Amber
+	case "waiting":
+		return Blue
 	}
 	return Green
 }

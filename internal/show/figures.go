@@ -120,3 +120,12 @@ func Ago(t, now time.Time) string {
 	}
 	return "now"
 }
+
+// Clock is a moment as a clock shows it, with the day if that is another.
+func Clock(t, now time.Time) string {
+	t = t.In(now.Location())
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("Jan 2 15:04:05")
+}

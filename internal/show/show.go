@@ -28,6 +28,7 @@ const (
 	Red    Colour = "31"
 	Green  Colour = "32"
 	Amber  Colour = "33"
+	Blue   Colour = "34"
 	Cyan   Colour = "36"
 )
 
@@ -39,17 +40,19 @@ func (s Style) Paint(c Colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// Light is the colour of a traffic light.
-func Light(light string) Colour {
-	switch light {
-	case "green":
-		return Green
-	case "amber":
-		return Amber
-	case "red":
+// Resource is the colour of a resource's state. Red is for what is broken, and nothing else.
+func Resource(state string) Colour {
+	switch state {
+	case "failing":
 		return Red
+	case "degraded", "paused":
+		return Amber
+	case "queueing":
+		return Blue
+	case "flowing":
+		return Green
 	}
-	return Plain
+	return Dim
 }
 
 // UTF8 tells whether the environment says that more than ASCII can be shown.

@@ -11,11 +11,13 @@ import (
 )
 
 const (
-	name     = 40 // cells, at most
-	bar      = 8
-	spark    = 8
-	chain    = 6
-	anything = 1 << 20 // rows, where there is no bound
+	name  = 40 // cells, at most
+	bar   = 8
+	spark = 8
+	chain = 6
+
+	reasonWidth = 60
+	anything    = 1 << 20 // rows, where there is no bound
 )
 
 // rows builds the table of a list, from the i-th row on, at most n of them.
@@ -38,19 +40,19 @@ func window[T any](list []T, from, n int) []T {
 func (m *Model) resourceRows(list []*sluice.ResourceStatus) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
-		{Head: "resources", Least: 12}, {Head: "light"}, {Head: "", Drop: 4}, {Head: "full", Right: true}, {Head: "limit", Least: 5, Drop: 6},
+		{Head: "resources", Least: 12}, {Head: "state"}, {Head: "", Drop: 4}, {Head: "full", Right: true}, {Head: "limit", Least: 5, Drop: 6},
 		{Head: "", Drop: 5}, {Head: "per s", Right: true, Drop: 3}, {Head: "waiting", Right: true, Drop: 1}, {Head: "sent", Right: true, Drop: 7},
 		{Head: "flight", Right: true, Drop: 2}, {Head: "", Least: 14},
 	}}
 	for _, r := range list {
 		series := m.rates[r.Name]
 		row := []show.Cell{
-			{Text: s.Text(r.Name, name)}, {Text: r.Light, Colour: show.Light(r.Light)}, {}, {}, {},
+			{Text: s.Text(r.Name, name)}, {Text: r.State, Colour: show.Resource(r.State)}, {}, {}, {},
 			{Text: s.Spark(series.rates, spark), Colour: show.Cyan}, {Text: show.Rate(series.mean())}, {Text: m.byClass(r)},
 			{Text: show.Count(r.Sent)}, {Text: fmt.Sprint(r.InFlight)}, m.condition(r),
 		}
 		if r.Outage != nil { // nothing is known, which is not nothing
-			row[1], row[7].Text, row[8].Text, row[9].Text = show.Cell{Text: "?", Colour: show.Dim}, "?", "?", "?"
+			row[7].Text, row[8].Text, row[9].Text = "?", "?", "?"
 		} else if l, part := fullest(r); l != nil {
 			row[2] = show.Cell{Text: s.Bar(part, bar), Colour: show.Fullness(part)}
 			row[3].Text, row[4].Text = show.Percent(part), s.Text(l.Name, name)
@@ -75,7 +77,10 @@ func (m *Model) byClass(r *sluice.ResourceStatus) string {
 // condition is what is out of the ordinary about a resource.
 func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
 	if r.Outage != nil {
-		return show.Cell{Text: "store lost", Colour: show.Red}
+		return show.Cell{Text: "store lost", Colour: show.Amber}
+	}
+	if r.State == sluice.StateFailing || r.State == sluice.StateDegraded {
+		return show.Cell{Text: m.style.Text(r.Reason, reasonWidth), Colour: show.Resource(r.State)}
 	}
 	if len(r.Gates) > 0 {
 		g := &r.Gates[max(slices.IndexFunc(r.Gates, func(g sluice.GateStatus) bool { return g.Phase == "paused" }), 0)]
@@ -84,7 +89,7 @@ func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
 			scope = m.style.Text(g.Scope, name) + " "
 		}
 		if g.Phase == "paused" {
-			return show.Cell{Text: scope + "paused " + show.For(g.Until, m.now), Colour: show.Red}
+			return show.Cell{Text: scope + "paused " + show.For(g.Until, m.now), Colour: show.Amber}
 		}
 		return show.Cell{Text: scope + g.Phase, Colour: show.Amber}
 	}

@@ -58,7 +58,7 @@ func fleet() Data {
 			Store: "file:/home/me/.local/state/sluice",
 			Resources: []sluice.ResourceStatus{
 				{
-					Name: "anthropic", Mode: "gate", Light: "amber", Waiting: map[string]int{"p0": 0, "p1": 2, "p2": 5}, InFlight: 12, Consecutive429: 2,
+					Name: "anthropic", Mode: "gate", State: "paused", Reason: "HTTP 429 rate_limit_error", Light: "amber", Waiting: map[string]int{"p0": 0, "p1": 2, "p2": 5}, InFlight: 12, Consecutive429: 2,
 					PausedUntil: after(42 * time.Second), PauseReason: "HTTP 429",
 					Gates:        []sluice.GateStatus{{Phase: "paused", Until: after(42 * time.Second), Cause: "HTTP 429 rate_limit_error"}},
 					CallerStatus: sluice.CallerStatus{Sent: 1240, Throttled: 2, Retried: 5},
@@ -70,7 +70,7 @@ func fleet() Data {
 					},
 				},
 				{
-					Name: "github", Mode: "observe", Light: "green", Waiting: map[string]int{"p0": 0, "p1": 0, "p2": 0},
+					Name: "github", Mode: "observe", State: "flowing", Light: "green", Waiting: map[string]int{"p0": 0, "p1": 0, "p2": 0},
 					CallerStatus: sluice.CallerStatus{Sent: 300},
 					Limits:       []sluice.LimitStatus{limit("core", "core", "fixed", "", 300, 5000, 0, after(724*time.Second))},
 				},
@@ -149,6 +149,7 @@ func busy(style show.Style, width, height int) Model {
 func troubled(style show.Style, width, height int) Model {
 	data := fleet()
 	data.Status.Resources[1].Outage = &sluice.OutageStatus{Mode: "share", Why: "connection refused"}
+	data.Status.Resources[1].State, data.Status.Resources[1].Reason = sluice.StateDegraded, "the store is out of reach: connection refused; this process goes on within its share"
 	data.Status.Cycles = [][]string{{"planner", "writer"}, {"a", "b"}}
 	return feed(feed(started(style, width, height), dataMsg{noon, data, nil}), press("down")...)
 }

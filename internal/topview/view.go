@@ -104,7 +104,7 @@ func (m *Model) trouble() string {
 	}
 	switch {
 	case m.err != nil:
-		return s.Paint(show.Red, s.Text("the store fails: "+m.err.Error(), max(m.width-show.Width(age), 20))+age)
+		return s.Paint(show.Amber, s.Text("the store fails: "+m.err.Error(), max(m.width-show.Width(age), 20))+age)
 	case m.reading && m.now.Sub(m.begun) >= staleFrom:
 		return s.Paint(show.Amber, fmt.Sprintf("the store has not answered for %s%s", show.Span(m.now.Sub(m.begun).Truncate(time.Second)), age))
 	}
@@ -199,11 +199,14 @@ func (m *Model) detailsOf(p pane) []string {
 // details are what there is to say of the selected resource.
 func (m *Model) details(r *sluice.ResourceStatus) (lines []string) {
 	if o := r.Outage; o != nil {
-		return []string{"    " + m.style.Paint(show.Red, m.style.Text("the store cannot be reached: "+o.Why, max(m.width-4, 10)))}
+		return []string{"    " + m.style.Paint(show.Amber, m.style.Text("the store cannot be reached: "+o.Why, max(m.width-4, 10)))}
+	}
+	if r.State == sluice.StateFailing || r.State == sluice.StateDegraded || r.State == sluice.StateQueueing {
+		lines = append(lines, "    "+m.style.Paint(show.Resource(r.State), m.style.Text(r.Reason, max(m.width-4, 10))))
 	}
 	for _, g := range r.Gates {
 		if g.Phase == "paused" && g.Cause != "" {
-			lines = append(lines, "    "+m.style.Paint(show.Red, m.style.Text(strings.TrimSpace(g.Scope+" paused: "+g.Cause), max(m.width-4, 10))))
+			lines = append(lines, "    "+m.style.Paint(show.Amber, m.style.Text(strings.TrimSpace(g.Scope+" paused: "+g.Cause), max(m.width-4, 10))))
 		}
 		if len(lines) == fewCauses {
 			break
@@ -286,7 +289,8 @@ func (m *Model) helpLines() []string {
 		"  r                    end its pause, once confirmed",
 		"  ?                    this page; any key leaves it",
 		"",
-		"  Light: green, amber (only the highest class goes), red (only emergencies).",
+		"  State: failing (the provider cannot be reached, or answers 5xx), degraded (the",
+		"  store is away), paused, queueing, flowing, idle. Only failing is red.",
 		"  Waiting: by class, highest first. Full: the limit that is used most.",
 		"  Lease: how long it lasts unless it is renewed; none: it only asks.",
 		"  Why: what an agent waits for, or the chain of agents that holds its new work.",

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// maxTold is how many events wait to be logged: who tells of them must not wait for a log that nobody reads.
+const maxTold = 256
+
+// teller logs what people should know: when trouble begins and when it ends.
+type teller struct {
+	log    *slog.Logger
+	events chan sluice.Event
+	over   chan struct{} // closed when nothing more is to be told
+	done   chan struct{}
+
+	lost map[string]time.Time // resources whose store is out of reach, since when
+}
+
+func newTeller(log *slog.Logger) *teller {
+	t := &teller{log: log, events: make(chan sluice.Event, maxTold), over: make(chan struct{}), done: make(chan struct{}), lost: map[string]time.Time{}}
+	go t.run()
+	return t
+}
+
+// Event takes in an event. It does not block: what is too much is left out.
+func (t *teller) Event(e sluice.Event) {
+	switch e.Kind {
+	case sluice.EventState, sluice.EventStoreLost, sluice.EventStoreBack, sluice.EventBudget, sluice.EventBudgetBack, sluice.EventLeaseLost, sluice.EventLeaseBack,
+		sluice.EventTakenOver, sluice.EventUpstream:
+		select {
+		case t.events <- e:
+		default:
+		}
+	}
+}
+
+// close logs what is left. Events that follow are left out.
+func (t *teller) close() {
+	close(t.over)
+	<-t.done
+}
+
+func (t *teller) run() {
+	defer close(t.done)
+	for {
+		select {
+		case e := <-t.events:
+			t.tell(&e)
+			continue
+		default:
+		}
+		select {
+		case e := <-t.events:
+			t.tell(&e)
+		case <-t.over:
+			return
+		}
+	}
+}
+
+func (t *teller) tell(e *sluice.Event) {
+	after := show.Span((time.Duration(e.ForMS) * time.Millisecond).Truncate(time.Second))
+	switch e.Kind {
+	case sluice.EventState:
+		t.state(e, after)
+	case sluice.EventStoreLost: // every resource tells of it
+		if len(t.lost) == 0 {
+			t.log.Error("the store is out of reach", "error", e.Error, "meanwhile", meanwhile[e.Mode])
+		}
+		t.lost[e.Resource] = e.Time
+	case sluice.EventStoreBack:
+		if delete(t.lost, e.Resource); len(t.lost) == 0 {
+			t.log.Info("the store is back", "after", after, "let_go_without_it", e.Count)
+		}
+	case sluice.EventBudget:
+		t.log.Warn("a budget is used up", "budget", e.Limit, "who", e.Scope, "used_usd", usd(e.Used), "size_usd", usd(e.Size), "over", e.Reason, "until", endText(e.Until))
+	case sluice.EventBudgetBack:
+		t.log.Info("a budget begins anew", "budget", e.Limit, "who", e.Scope, "size_usd", usd(e.Size))
+	case sluice.EventLeaseLost:
+		if e.Consecutive <= 1 {
+			t.log.Warn("an agent has lost its lease", "agent", e.Agent, "error", e.Error)
+		}
+	case sluice.EventLeaseBack:
+		t.log.Info("an agent has its lease back", "agent", e.Agent, "after", after)
+	case sluice.EventTakenOver:
+		t.log.Info("an agent has moved", "agent", e.Agent, "machine", e.Machine, "from", e.FromMachine)
+	case sluice.EventUpstream:
+		t.log.Debug("a request got no answer", "resource", e.Resource, "agent", e.Agent, "kind", e.Reason, "error", e.Error)
+	}
+}
+
+// state logs a change of state: trouble as such, its end, and the rest for those who want it all.
+func (t *teller) state(e *sluice.Event, after string) {
+	if e.State == sluice.StateDegraded && !t.lost[e.Resource].IsZero() {
+		return // that has been said for all of them
+	}
+	attrs := []any{"resource", e.Resource, "state", e.State, "was", e.Was, "reason", e.Reason}
+	if e.Until != nil {
+		attrs = append(attrs, "until", endText(e.Until))
+	}
+	switch {
+	case e.State == sluice.StateFailing:
+		t.log.Error(e.Resource+" is failing", attrs...)
+	case e.State == sluice.StateDegraded, e.State == sluice.StatePaused:
+		t.log.Warn(e.Resource+" is "+e.State, attrs...)
+	case e.Was == sluice.StateFailing, e.Was == sluice.StateDegraded, e.Was == sluice.StatePaused:
+		t.log.Info(e.Resource+" is no longer "+e.Was, append(attrs, "after", after)...)
+	default:
+		t.log.Debug(e.Resource+" is "+e.State, attrs...)
+	}
+}
+
+func usd(micros int64) float64 { return float64(micros) / 1e6 }
+
+func endText(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}

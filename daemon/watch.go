@@ -1,0 +1,25 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+)
+
+// watch has changes of state told, by the gate of the configuration in force. It returns what ends that.
+func (d *Daemon) watch() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			g := d.now.Load()
+			until, end := context.WithCancel(ctx)
+			context.AfterFunc(g.over, end)
+			g.gate.WatchStates(until)
+			end()
+		}
+	})
+	return func() {
+		cancel()
+		done.Wait()
+	}
+}
