@@ -127,7 +127,7 @@ function doing(a, sends, waits, now) {
   const names = a.pause_chain ?? [];
   if (waits) {
     const t = at(waits.expected_at);
-    const head = 'waits ' + (t === null ? '' : t <= now ? 'a moment ' : span(t - now) + ' ') + 'for \u2068' + clean(resourceOf(waits), 30) + '\u2069';
+    const head = 'waits ' + (t === null ? '' : t < now + 1000 ? 'a moment ' : span(t - now) + ' ') + 'for \u2068' + clean(resourceOf(waits), 30) + '\u2069';
     return head + ': ' + reason({ ...waits, expected_at: null }, now) + (names.length ? '; starts no new work: ' + chain(names) : '');
   }
   if (a.state === 'held') return 'told to start no new work: ' + (names.length ? chain(names) : 'an agent it depends on is limited');

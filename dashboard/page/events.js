@@ -6,6 +6,7 @@ import { at, count, span, when } from './format.js';
 import { states } from './state.js';
 
 const most = 150;
+const often = new Set(['upstream_error', 'throttled', 'refused']);
 const quiet = new Set(['send', 'answer', 'usage', 'cancel', 'would_wait']);
 
 const titles = words({
@@ -65,13 +66,21 @@ export class Events {
     const byTime = (a, b) => (at(b.time) ?? 0) - (at(a.time) ?? 0);
     const seen = new Set();
     const all = [...this.loud, ...(kind === 'all' ? this.live : []), ...(this.past.answer?.events ?? [])].sort(byTime)
-      .filter((e) => (groups[kind] ? groups[kind](e) : kind === 'all' || !calm(e)) && !seen.has(key(e)) && seen.add(key(e))).slice(0, most);
+      .filter((e) => (groups[kind] ? groups[kind](e) : kind === 'all' || !calm(e)) && !seen.has(key(e)) && seen.add(key(e))).slice(0, 4 * most);
+    const rows = [];
+    for (const e of all) {
+      if (rows.length >= most) break; // what happens again and again takes one line
+      const before = rows.at(-1);
+      if (before && often.has(e.event) && before.e.event === e.event && before.e.resource === e.resource) before.more++;
+      else rows.push({ e, more: 0 });
+    }
     const had = this.items ?? new Map();
     this.items = new Map();
-    const nodes = all.map((e) => {
+    const nodes = rows.map(({ e, more }) => {
       const node = had.get(key(e)) ?? item(e, now);
       this.items.set(key(e), node);
-      return node;
+      put(node.more, more > 0 ? 'and ' + count(more) + ' before it' : '');
+      return node.root;
     });
     if (nodes.length === 0) nodes.push(el('li', { class: 'dim none' }, 'Nothing happened in ' + this.past.words + '.'));
     if (this.list.childElementCount === nodes.length && nodes.every((n, i) => this.list.children[i] === n)) return;
@@ -95,9 +104,10 @@ function item(e, now) {
   const more = bdi();
   more.classList.remove('name');
   name(more, details(e), 240);
-  rest.append(more);
+  const alike = el('small', { class: 'dim' });
+  rest.append(more, ' ', alike);
   node.append(rest);
-  return node;
+  return { root: node, more: alike };
 }
 
 // details are what else is worth knowing of an event.

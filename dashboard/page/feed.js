@@ -76,9 +76,12 @@ export class Feed {
     this.again = false;
     this.asked = Date.now();
     try {
+      const first = this.fails === 0 && this.next.past === 0 && !document.hidden ? this.history() : null; // beside the status: charts should not wait for the queue
+      first?.catch(() => {}); // it is told below
       const status = await get('/v1/status');
       this.fails = 0;
       this.page.status(status);
+      await first;
       await this.rest(status);
     } catch (e) {
       this.failed(e);
@@ -111,11 +114,7 @@ export class Feed {
         this.page.recent(await get('/v1/recent?limit=100'));
       }
       if (Date.now() >= this.next.past && !document.hidden) {
-        const range = this.range;
-        this.next.past = Date.now() + pastEvery[range];
-        const answer = await get('/v1/history?since=' + range + '&events=500');
-        if (range === this.range) this.page.past(answer);
-        else this.again = true;
+        await this.history();
       }
       if (Date.now() >= this.next.me) {
         this.next.me = Date.now() + meEvery;
@@ -130,6 +129,15 @@ export class Feed {
       if (e instanceof Refused && e.status === 401) throw e;
       this.page.partial(e);
     }
+  }
+
+  // history asks for the chosen part of the past.
+  async history() {
+    const range = this.range;
+    this.next.past = Date.now() + pastEvery[range];
+    const answer = await get('/v1/history?since=' + range + '&events=500');
+    if (range === this.range) this.page.past(answer);
+    else this.again = true;
   }
 
   failed(e) {

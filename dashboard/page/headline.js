@@ -24,10 +24,11 @@ function stop(text) {
 // trouble are sentences about resources that do not simply flow, those with one reason together.
 function trouble(resources, now) {
   const groups = new Map();
+  const crowd = resources.filter((r) => stateOf(r) === 'queueing').length > 2; // then they are told together
   for (const r of resources) {
     const s = stateOf(r);
     if (s === 'flowing' || s === 'idle') continue;
-    const key = s + '\u0000' + (r.reason ?? '') + '\u0000' + (s === 'paused' ? r.until : '');
+    const key = s + (s === 'queueing' && crowd ? '' : '\u0000' + (r.reason ?? '') + '\u0000' + (s === 'paused' ? r.until : ''));
     if (!groups.has(key)) groups.set(key, { state: s, rank: rank(r), names: [], waits: 0, first: r });
     const g = groups.get(key);
     g.names.push(r.name);
@@ -37,7 +38,8 @@ function trouble(resources, now) {
     const all = g.names.length > 1 && g.names.length === resources.length;
     const who = (all ? 'All ' + count(g.names.length) + ' resources' : list(g.names)) + (g.names.length === 1 ? ' is ' : ' are ');
     const end = untilWords(g.first, now);
-    const reason = clean(g.first.reason ?? '', 240);
+    const several = g.state === 'queueing' && g.names.length > 1;
+    const reason = several ? some(g.waits, 'request waits', 'requests wait') + '; the table says for what' : clean(g.first.reason ?? '', 240);
     let text = who + (g.state === 'unknown' ? 'in an unknown state' : g.state) + (end ? ' ' + end : '') + (reason ? ': ' + reason : '');
     text = stop(text);
     if (g.waits > 0 && g.state !== 'queueing') text += ' ' + some(g.waits, 'request holds', 'requests hold') + ', none lost.';
@@ -46,8 +48,9 @@ function trouble(resources, now) {
 }
 
 // sentences are the whole headline.
-export function sentences(s, used, now) {
+export function sentences(s, used, now, never) {
   const said = trouble(s.resources, now);
+  if (never && said.length === 0) return [{ key: 'never', state: 'idle', text: 'No request yet. ' + (s.resources.length ? some(s.resources.length, 'resource is', 'resources are') + ' ready.' : '') }];
   const extra = said.length - most;
   const lines = said.slice(0, most);
   if (extra > 0) lines.push({ key: 'more', state: said[most].state, text: some(extra, 'more resource needs', 'more resources need') + ' a look: the table below has them.' });
@@ -106,8 +109,8 @@ export class Headline {
     this.said = '';
   }
 
-  show(s, used, why, past, now) {
-    const lines = sentences(s, used, now);
+  show(s, used, why, past, now, never) {
+    const lines = sentences(s, used, now, never);
     keyed(this.lines, lines, (l) => l.key, () => {
       const m = { shape: el('span', { class: 'shape', 'aria-hidden': 'true' }), text: el('span') };
       m.root = el('p', {}, m.shape, m.text);

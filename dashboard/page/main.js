@@ -3,7 +3,7 @@
 import { now } from './api.js';
 import { Agents, chain } from './agents.js';
 import { Chart } from './chart.js';
-import { latencyData, sendsData } from './charts.js';
+import { latencyData, limitsOf, sendsData, tightest } from './charts.js';
 import { Control, Token } from './dialogs.js';
 import { clean, el, keyed, mark, put } from './dom.js';
 import { Events } from './events.js';
@@ -109,6 +109,9 @@ function showLink() {
   mark(node, 'data-state', what);
   put(byId('say'), said[what]); // read aloud when it changes, and not every second
   mark(document.body, 'data-stale', what === 'stale' ? '' : null);
+  const old = what === 'stale' && state.read > 0 && !state.locked;
+  mark(byId('stale'), 'hidden', old ? null : '');
+  if (old) put(byId('stale'), 'No news for ' + span(age) + (state.problem ? ': ' + clean(state.problem, 160) : '') + '. Below is what was known then.');
 }
 
 let drawn = 0;
@@ -135,7 +138,7 @@ function show() {
   put(byId('store'), s.store ? clean(s.store, 80) : '');
   const never = past.answer !== null && past.empty && !past.answer.kept_since && latest(state.recent) === null && s.resources.every((r) => !r.last_send);
   if (past.answer !== null) start.show(never, latest(state.recent));
-  headline.show(s, (r) => resources.used(r), state.why, past, t);
+  headline.show(s, (r) => resources.used(r), state.why, past, t, never);
   showFigures(s, state.why, past, state.recent, t);
   keyed(byId('notes'), notes(s), (n) => n, () => ({ root: el('p', { class: 'note' }) }), (m, n) => put(m.root, n));
   charts(s, t);
@@ -151,6 +154,18 @@ function show() {
 const pick = byId('chart-resource');
 let offered = '';
 let shownChart = '';
+let offered0 = true; // nothing was chosen yet
+
+// first is what the charts show first: the resource that is close to its limit, because the limit can be drawn; else all.
+function first(s, still) {
+  if (!still) return '';
+  let best = null;
+  for (const r of s.resources) {
+    const t = tightest(r);
+    if (t && t.part >= 0.6 && resources.used(r) && limitsOf(r).length > 0 && (!best || t.part > best.part)) best = { name: r.name, part: t.part };
+  }
+  return best ? 'of ' + best.name : '';
+}
 
 // charts draws those at the top: of all resources, or of one.
 function charts(s, t) {
@@ -166,7 +181,8 @@ function charts(s, t) {
       put(o, clean(n, 40));
       return o;
     }));
-    pick.value = names.includes(chosen.slice(3)) ? chosen : '';
+    pick.value = names.includes(chosen.slice(3)) ? chosen : first(s, offered0);
+    offered0 = false;
     mark(byId('chart-pick'), 'hidden', names.length > 1 ? null : '');
   }
   const one = pick.value ? pick.value.slice(3) : names.length === 1 ? names[0] : null;

@@ -16,7 +16,7 @@ export class Recent {
   constructor(again) {
     this.body = el('tbody');
     this.table = el('table', { class: 'recent', 'aria-labelledby': 'h-recent' }, el('thead', {}, el('tr', {}, ...columns.map((c) => el('th', { scope: 'col' }, c)))), this.body);
-    this.box = el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Table of recent requests' }, this.table);
+    this.box = el('div', { class: 'scroll tall', tabindex: '0', role: 'region', 'aria-label': 'Table of recent requests' }, this.table);
     this.empty = el('p', { class: 'dim more' });
     document.getElementById('recent').append(this.box, this.empty);
     this.only = document.getElementById('recent-bad');
@@ -59,7 +59,7 @@ function update(m, q) {
   put(m.took, q.took_ms > 0 || q.status ? took(q.took_ms) : '–');
   const [word, look] = results[q.state] ?? [clean(q.state, 20), 'idle'];
   mark(m.shape, 'data-state', look);
-  put(m.result, (q.status ? q.status + ' ' : '') + (q.state === 'done' && q.status >= 400 ? clean(q.verdict, 20) : word) + (q.retry ? ', a retry' : ''));
+  put(m.result, (q.status ? q.status + ' ' : '') + (q.state === 'done' && q.status >= 400 ? clean(q.verdict, 20) : word) + (q.state === 'failed' && !q.status && q.verdict ? ': ' + clean(q.verdict, 20) : '') + (q.retry ? ', a retry' : ''));
   const tokens = (q.input_tokens ?? 0) + (q.output_tokens ?? 0);
   put(m.tokens, tokens ? count(q.input_tokens) + ' + ' + count(q.output_tokens) : '–');
   mark(m.tokens, 'title', tokens ? 'input + output' : null);

@@ -26,7 +26,7 @@ export function copyLine(text) {
 }
 
 // Variables that tell clients where to send, by provider, and what stands behind the address.
-const variables = words({ anthropic: ['ANTHROPIC_BASE_URL', ''], openai: ['OPENAI_BASE_URL', '/v1'], gemini: ['GOOGLE_GEMINI_BASE_URL', ''], groq: ['GROQ_BASE_URL', ''], github: ['GITHUB_API_URL', ''] });
+const variables = words({ anthropic: ['ANTHROPIC_BASE_URL', ''], openai: ['OPENAI_BASE_URL', '/v1'], gemini: ['GOOGLE_GEMINI_BASE_URL', ''], github: ['GITHUB_API_URL', ''], groq: ['GROQ_BASE_URL', ''] });
 const first = Object.keys(variables);
 
 export class Start {
@@ -49,7 +49,7 @@ export class Start {
     const own = served.filter((s) => !variables[s.provider]);
     const lines = [
       ...known.slice(0, 4).map((s) => 'export ' + variables[s.provider][0] + '=' + location.origin + '/' + s.resource + variables[s.provider][1]),
-      ...own.slice(0, known.length ? 1 : 3).map((s) => location.origin + '/' + s.resource),
+      ...own.slice(0, known.length ? 0 : 3).map((s) => location.origin + '/' + s.resource),
     ];
     this.lines.replaceChildren(...(lines.length ? lines.map(copyLine) : [el('p', { class: 'dim' }, 'No resource of this configuration has an upstream. Ask for tickets with sluice acquire, or by the API.')]));
   }

@@ -22,7 +22,7 @@ func (b *Book) count(e *sluice.Event, now time.Time) {
 	case sluice.EventSend:
 		b.sent(e, now)
 	case sluice.EventCancel:
-		b.unsent(e)
+		b.unsent(e, now)
 	case sluice.EventAnswer:
 		b.answered(e, now)
 	case sluice.EventUsage:
@@ -31,6 +31,8 @@ func (b *Book) count(e *sluice.Event, now time.Time) {
 		who := b.who(e)
 		b.each(who, now, func(f *Figures) { f.Throttled++ })
 		b.live.of(ofResource, who.resource, now).throttled.add(now)
+	case sluice.EventUpstream:
+		b.unanswered(e, now)
 	case sluice.EventRefused:
 		b.each(b.who(e), now, func(f *Figures) { f.Refused++ })
 	}
@@ -90,7 +92,7 @@ func (b *Book) sent(e *sluice.Event, now time.Time) {
 	if !e.Time.IsZero() {
 		at = e.Time // those of other processes are heard of a moment later
 	}
-	t := &ticket{who: w, sent: at, micros: micros, unpriced: e.Unpriced}
+	t := &ticket{who: w, retry: e.Retry, waitedMS: e.WaitedMS, sent: at, micros: micros, unpriced: e.Unpriced}
 	t.shown = b.recent.begin(Request{
 		Time: at.UTC(), Resource: w.resource, Agent: w.agent, Class: w.class, Model: w.model, WaitedMS: e.WaitedMS, Retry: e.Retry,
 		Micros: micros, Guessed: micros > 0, State: Running,
@@ -99,7 +101,7 @@ func (b *Book) sent(e *sluice.Event, now time.Time) {
 }
 
 // unsent takes back a send that did not happen.
-func (b *Book) unsent(e *sluice.Event) {
+func (b *Book) unsent(e *sluice.Event, now time.Time) {
 	t := b.tickets.get(e.Ticket)
 	if t == nil {
 		return
@@ -111,6 +113,13 @@ func (b *Book) unsent(e *sluice.Event) {
 	for _, k := range keys {
 		if r := b.now.rows[k.kind()][k]; r != nil && r.Sends > 0 { // it may have been in the minute before
 			r.Sends--
+			if t.retry && r.Retries > 0 {
+				r.Retries--
+			}
+			if t.waitedMS > 0 && r.Waits > 0 {
+				r.Waits--
+				r.WaitedMS -= t.waitedMS
+			}
 			r.Micros -= t.micros
 			r.Guessed -= t.micros
 			if r.classes[t.class] > 0 {
@@ -118,7 +127,15 @@ func (b *Book) unsent(e *sluice.Event) {
 			}
 		}
 	}
-	b.recent.change(t.shown, func(q *Request) { q.State, q.Micros, q.Guessed = Unsent, 0, false })
+	b.live.of(ofResource, t.resource, now).sends.takeBack(now)
+	if t.agent != "" {
+		b.live.of(ofAgent, t.agent, now).sends.takeBack(now)
+	}
+	b.recent.change(t.shown, func(q *Request) {
+		if q.Micros, q.Guessed = 0, false; q.State == Running {
+			q.State = Unsent
+		}
+	})
 	b.tickets.drop(e.Ticket)
 }
 
@@ -127,6 +144,8 @@ func failed(e *sluice.Event) bool {
 	switch e.Verdict {
 	case sluice.VerdictThrottled.String(), sluice.VerdictExhausted.String():
 		return false // counted as throttled
+	case sluice.VerdictUnreachable.String():
+		return false // an event of its own
 	case sluice.VerdictOverloaded.String(), sluice.VerdictError.String(), sluice.VerdictBilling.String():
 		return true
 	}
@@ -136,10 +155,9 @@ func failed(e *sluice.Event) bool {
 func (b *Book) answered(e *sluice.Event, now time.Time) {
 	w, t := b.who(e), b.tickets.get(e.Ticket)
 	bad := failed(e)
-	none := bad && e.Status == 0 // nothing came back
 	took, known := time.Duration(0), t != nil && !t.answered
 	if known {
-		took, t.answered, t.counted = max(0, now.Sub(t.sent)), true, bad
+		took, t.answered = max(0, now.Sub(t.sent)), true
 		if !e.Time.IsZero() {
 			took = max(0, e.Time.Sub(t.sent))
 		}
@@ -148,7 +166,7 @@ func (b *Book) answered(e *sluice.Event, now time.Time) {
 		if bad {
 			f.Errors++
 		}
-		if known && !none {
+		if known {
 			f.Answers++
 			f.LatencyMS += took.Milliseconds()
 			f.Slow[bucketOf(took)]++
@@ -169,6 +187,14 @@ func (b *Book) answered(e *sluice.Event, now time.Time) {
 			q.State = Throttled
 		}
 	})
+}
+
+// unanswered counts a request that got no answer. The event does not name its ticket, which may have been given back.
+func (b *Book) unanswered(e *sluice.Event, now time.Time) {
+	w := b.who(e)
+	b.each(w, now, func(f *Figures) { f.Errors++ })
+	b.live.of(ofResource, w.resource, now).errors.add(now)
+	b.recent.lastOf(w, func(q *Request) { q.State, q.Verdict = Failed, short(e.Reason) })
 }
 
 func (b *Book) used(e *sluice.Event, now time.Time) {
@@ -214,28 +240,21 @@ func (b *Book) spend(w who, e *sluice.Event, t *ticket, now time.Time) {
 	}
 }
 
-// Done adds what the proxy knows of a request that is over: how long it took to the end, and that there was no answer.
+// Done adds what the proxy knows of a request that is over: how long it took to the end, and that its client left.
 func (b *Book) Done(x sluicehttp.Exchange) {
 	if x.Ticket == "" {
 		return
 	}
-	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.tickets.get(x.Ticket)
 	if t == nil {
 		return
 	}
-	lost := x.Status == 0 && !x.Aborted && !t.answered && !t.counted
-	if lost {
-		t.counted = true
-		b.each(t.who, now, func(f *Figures) { f.Errors++ })
-		b.live.of(ofResource, t.resource, now).errors.add(now)
-	}
 	b.recent.change(t.shown, func(q *Request) {
 		q.TookMS = x.Took.Milliseconds()
 		switch {
-		case lost:
+		case x.Status == 0 && !x.Aborted && q.State == Running:
 			q.State = Failed
 		case x.Aborted:
 			q.State = Left
@@ -247,10 +266,10 @@ func (b *Book) Done(x sluicehttp.Exchange) {
 type ticket struct {
 	who
 	sent                        time.Time
-	micros                      int64
+	micros, waitedMS            int64
+	retry                       bool
 	shown                       uint64 // in recent
 	unpriced, answered, settled bool
-	counted                     bool // as an error
 }
 
 // tickets remembers sends by ticket; the oldest are forgotten first.

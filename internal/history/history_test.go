@@ -339,9 +339,10 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "")
 		for _, ticket := range []string{"api.1", "api.2", "api.3"} {
-			b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventSend, Resource: "api", Ticket: ticket, Agent: "ana"})
+			b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventSend, Resource: "api", Ticket: ticket, Agent: map[bool]string{true: "bob", false: "ana"}[ticket == "api.1"], Retry: true, WaitedMS: 9})
 		}
-		b.Done(sluicehttp.Exchange{Ticket: "api.1", Took: time.Second, Err: errors.New("connection refused")})
+		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventUpstream, Resource: "api", Agent: "bob", Reason: "refused", Error: "connection refused"})
+		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventCancel, Ticket: "api.1"})
 		b.Done(sluicehttp.Exchange{Ticket: "api.2", Took: time.Second, Aborted: true})
 		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventAnswer, Ticket: "api.3", Status: 503, Verdict: "overloaded"})
 		b.Done(sluicehttp.Exchange{Ticket: "api.3", Status: 503, Took: time.Second})
@@ -352,10 +353,10 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 		for _, q := range n.Requests {
 			states = append(states, q.State)
 		}
-		if got := strings.Join(states, " "); got != "unsent failed left failed" || n.Resources[0].Errors != 2 {
+		if got := strings.Join(states, " "); got != "unsent failed left failed" || n.Resources[0].Errors != 2 || n.Resources[0].Sends != 2 {
 			t.Errorf("%s, %+v", got, n.Resources)
 		}
-		if a := past(t, b, time.Hour, time.Minute); a.Resources[0].Total.Sends != 3 || a.Resources[0].Total.Errors != 2 {
+		if a := past(t, b, time.Hour, time.Minute); a.Resources[0].Total.Sends != 2 || a.Resources[0].Total.Errors != 2 || a.Resources[0].Total.Retries != 2 || a.Resources[0].Total.WaitedMS != 18 {
 			t.Errorf("%+v", a.Resources)
 		}
 	})

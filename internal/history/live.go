@@ -31,6 +31,18 @@ func (w *window) add(now time.Time) {
 	w.sum++
 }
 
+// takeBack forgets the newest, which did not happen after all.
+func (w *window) takeBack(now time.Time) {
+	w.turn(now.Unix())
+	for i := range int64(60) {
+		if n := &w.n[(w.last-i+60)%60]; *n > 0 {
+			*n--
+			w.sum--
+			return
+		}
+	}
+}
+
 func (w *window) count(now time.Time) int64 {
 	w.turn(now.Unix())
 	return int64(w.sum)

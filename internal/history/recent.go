@@ -64,6 +64,17 @@ func (r *recent) change(n uint64, f func(*Request)) {
 	}
 }
 
+// lastOf changes the newest request of somebody that has no answer, if it is among the newest.
+func (r *recent) lastOf(w who, f func(*Request)) {
+	for i := range uint64(min(len(r.ring), 64)) {
+		q := &r.ring[(r.next-1-i)%keptRequests]
+		if q.Resource == w.resource && q.Agent == w.agent && q.Status == 0 && (q.State == Running || q.State == Unsent) {
+			f(q)
+			return
+		}
+	}
+}
+
 // list is the last requests, newest first.
 func (r *recent) list(most int) []Request {
 	n := min(len(r.ring), most)

@@ -152,7 +152,7 @@ func TestTheDaemonGoesAway(t *testing.T) {
 	b.do(`window.faster = 4`) // it tries again sooner
 	r.down.Store(true)
 	r.server.CloseClientConnections() // who listens to events is cut off too
-	b.until(`document.getElementById('link-text').textContent.startsWith('stale') && document.body.hasAttribute('data-stale')`)
+	b.until(`document.getElementById('link-text').textContent.startsWith('stale') && document.body.hasAttribute('data-stale') && document.getElementById('stale').textContent.includes('Below is what was known then')`)
 	r.down.Store(false)
 	b.until(live + ` && !document.body.hasAttribute('data-stale')`)
 }

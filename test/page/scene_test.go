@@ -223,7 +223,7 @@ func scenes(now time.Time) []*scene {
 func first(now time.Time) *scene {
 	return &scene{
 		name: "empty", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{resource("anthropic", sluice.StateIdle, "no request was sent yet"), resource("openai", sluice.StateIdle, "no request was sent yet"), resource("github", sluice.StateIdle, "no request was sent yet")})},
-		past: history(now, nil, nil, nil), says: []string{"Idle: no request", "Send the first request", "sluice run -- claude", "export ANTHROPIC_BASE_URL=http", "/openai/v1", "Waiting for the first request", "13 resources are ready"},
+		past: history(now, nil, nil, nil), says: []string{"No request yet. 13 resources are ready", "Send the first request", "sluice run -- claude", "export ANTHROPIC_BASE_URL=http", "/openai/v1", "Waiting for the first request"},
 	}
 }
 
