@@ -82,6 +82,8 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		if err != nil {
 			return err
 		}
+		requests, endRequests := logs.forRequests(log)
+		defer endRequests()
 		var d *daemon.Daemon
 		var past atomic.Pointer[history.Book] // the session says where its files go
 		hub := api.NewHub()
@@ -112,7 +114,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		}
 		fixed.addresses = listen
 		d, err = s.daemon(&daemon.Options{
-			Hosts: hosts, Events: hub, Log: log, Requests: logs.forRequests(), Metrics: figures.Handler(), History: book,
+			Hosts: hosts, Events: hub, Log: log, Requests: requests, Metrics: figures.Handler(), History: book,
 			Done:      func(x sluicehttp.Exchange) { figures.Done(x); book.Done(x) },
 			Reloading: s.reloading(cmd, fixed, func(g *sluice.Gate) { figures.SetGate(g); book.SetGate(g) }),
 		})

@@ -48,13 +48,22 @@ func (f *logFlags) open(cmd *cobra.Command) (*slog.Logger, error) {
 	return log, nil
 }
 
-// forRequests is where the lines of requests go, whatever the level; nil if they are not wanted.
-func (f *logFlags) forRequests() *slog.Logger {
+// requestLines is how many lines of requests wait to be written: nobody waits for a log that is not read.
+const requestLines = 4096
+
+// forRequests is where the lines of requests go, whatever the level; nil if they are not wanted. What it returns last ends it.
+func (f *logFlags) forRequests(log *slog.Logger) (lines *slog.Logger, end func()) {
 	if !f.requests {
-		return nil
+		return nil, func() {}
 	}
-	log, _ := logging.New(f.out, f.format, "info") // the format has been tried
-	return log
+	out := logging.NewAsync(f.out, requestLines)
+	lines, _ = logging.New(out, f.format, "info") // the format has been tried
+	return lines, func() {
+		out.Close()
+		if lost := out.Lost(); lost > 0 {
+			log.Warn("some requests are not in the log: they came faster than it could be written", "lines", lost)
+		}
+	}
 }
 
 type notesKey struct{}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 )
 
@@ -90,4 +92,41 @@ func TestLevelsAndFormats(t *testing.T) {
 			t.Errorf("%v was taken", bad)
 		}
 	}
+}
+
+// stuck is a writer that nobody reads until it is let go.
+type stuck struct {
+	open chan struct{}
+	got  bytes.Buffer
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	<-s.open
+	return s.got.Write(p)
+}
+
+func TestNobodyWaitsForALog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &stuck{open: make(chan struct{})}
+		a := NewAsync(w, 10)
+		synctest.Wait()
+		for i := range 100 {
+			fmt.Fprintf(a, "line %d\n", i)
+		}
+		if lost := a.Lost(); lost < 89 || lost > 90 { // one may be on its way
+			t.Errorf("%d lines were lost", lost)
+		}
+		began := time.Now()
+		a.Close()
+		if took := time.Since(began); took != closeWithin {
+			t.Errorf("it waited %v for nobody", took)
+		}
+		fmt.Fprintln(a, "too late")
+		close(w.open)
+		synctest.Wait()
+		if got := w.got.String(); !strings.HasPrefix(got, "line 0\nline 1\n") || strings.Contains(got, "too late") {
+			t.Errorf("%q", got)
+		}
+		a.Close()
+	})
 }

@@ -43,7 +43,7 @@ func Write(dir string, pages []Page) error {
 		return err
 	}
 	for _, p := range pages {
-		if err := os.WriteFile(filepath.Join(dir, p.File), []byte(p.Text), 0o644); err != nil { //nolint:gosec // everybody may read a manual
+		if err := os.WriteFile(filepath.Join(dir, p.File), []byte(p.Text), 0o644); err != nil { // everybody may read a manual
 			return err
 		}
 	}
