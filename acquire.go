@@ -60,7 +60,8 @@ type resource struct {
 	limits []store.Limit
 	pool   store.Pool
 	quick  store.Quick // the same, if it is one
-	later  store.Later // the same
+	crowd  store.Crowd // the same
+	late   late
 	ttl    time.Duration
 	use    int64                  // percentage of the provider's limits; 0: all
 	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: none is
@@ -122,9 +123,10 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 	} else if err != nil {
 		return nil, wrap(err)
 	}
-	if !r.observe { // they know no deadline
+	if !r.observe { // which has a deadline for everything
 		r.quick, _ = r.pool.(store.Quick)
-		r.later, _ = r.pool.(store.Later)
+		r.crowd, _ = r.pool.(store.Crowd)
+		r.late.on = r.quick == nil && !g.plan.passing // neither saves a round trip: one is quick, the other asks only once
 	}
 	if w, ok := r.pool.(store.Watcher); ok {
 		r.watched = w.Watches()
@@ -137,12 +139,13 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 
 func (r *resource) close() error {
 	r.line.close()
+	unsaid := r.endLate()
 	if gone := r.beats.close(); len(gone) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), beatWithin)
 		_ = r.pool.Apply(ctx, gone) // if this fails, silence says the same
 		cancel()
 	}
-	return r.pool.Close()
+	return errors.Join(unsaid, r.pool.Close())
 }
 
 // acquire asks for a ticket, and waits for it for at most wait, as long as ctx
@@ -201,6 +204,9 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 	if err != nil {
 		return err
 	}
+	if wait == 0 {
+		r.late.wait(ctx) // what this caller has closed must not be in its way
+	}
 	bells := r.line.bells.Load()
 	if err = r.apply(ctx, x.ops[:]); err != nil {
 		err = r.failed(ctx, req, err)
@@ -215,6 +221,7 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 		r.session.Store(res.ID.Session)
 		r.alive(res.ID.Session)
 		if r.events != nil && r.noteWhy(ctx, res, t) {
+			t.hold(req)
 			break
 		}
 		err = r.wait(ctx, req, res.ID, bells, t)
@@ -264,7 +271,7 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 // giveBack gives up a ticket that nobody will have. If this fails, the store expires it.
 func (r *resource) giveBack(ctx context.Context, id store.ID) {
 	ops := []store.Op{{Kind: store.OpCancel, ID: id}}
-	_ = r.pool.Apply(context.WithoutCancel(ctx), ops)
+	_ = r.send(context.WithoutCancel(ctx), ops)
 }
 
 // collect asks what became of a waiting ticket.
@@ -273,7 +280,7 @@ func (r *resource) collect(ctx context.Context, id store.ID) (store.Result, erro
 		return r.quick.CollectTicket(id)
 	}
 	ops := []store.Op{{Kind: store.OpPoll, ID: id}}
-	err := r.pool.Apply(ctx, ops)
+	err := r.send(ctx, ops)
 	return ops[0].Result, err
 }
 

@@ -45,3 +45,24 @@ func TestUncontendedRequestAllocatesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A whole ticket of a shared store: its answer and its end are reported late, with what it used.
+func TestLateReportAllocatesNothing(t *testing.T) {
+	s := newShared(t)
+	g := s.open(t, sluice.Config{}, sluice.Limit{Name: "r", Kind: sluice.Rolling, Unit: "tokens", Size: wide, Window: time.Second}, places(100))
+	ctx, req, usage := context.Background(), costs("a", sluice.Amount{Unit: "tokens", N: 9}), []sluice.Amount{{Unit: "tokens", N: 7}}
+	if n := testing.AllocsPerRun(2000, func() {
+		ticket, err := g.Acquire(ctx, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ticket.Answer(fine); err != nil {
+			t.Fatal(err)
+		}
+		if err := ticket.Close(usage...); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("it allocates %v times", n)
+	}
+}

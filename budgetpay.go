@@ -271,7 +271,7 @@ func (t *Ticket) giveBack() {
 	r := t.resource
 	if r != nil && !t.isPlaceless() {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
-		_ = r.pool.Apply(context.Background(), ops[:]) // if this fails, its time to live ends it
+		_ = r.send(context.Background(), ops[:]) // if this fails, its time to live ends it
 	}
 	*t = Ticket{}
 }

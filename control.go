@@ -78,6 +78,16 @@ func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket strin
 	return nil
 }
 
+// states reports whether an answer says something of the resource's limits.
+func (r *resource) states(stated []Stated) bool {
+	for i := range stated {
+		if r.limitIndex(stated[i].Limit) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // answerOp is an answer as a store operation.
 func (r *resource) answerOp(kind store.OpKind, a Answer) store.Op {
 	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause, Force: r.observe}

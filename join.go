@@ -338,7 +338,7 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 	}
 	for _, r := range l.resources {
 		ops[0] = op
-		if err := r.pool.Apply(ctx, ops); err != nil {
+		if err := r.send(ctx, ops); err != nil {
 			return r.storeError(err)
 		}
 		if res := &ops[0].Result; res.State == store.Refused {

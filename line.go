@@ -12,6 +12,8 @@ import (
 type line struct {
 	bells  atomic.Uint64 // notices so far
 	closed atomic.Bool
+	// entered is how many wait, to be read without the lock.
+	entered atomic.Int64
 
 	mu      sync.Mutex
 	waiting map[uint64]*waiter
@@ -36,6 +38,7 @@ func (l *line) decided(ids []store.ID) {
 			rung = append(rung, w)
 		}
 	}
+	l.entered.Store(int64(len(l.waiting)))
 	l.mu.Unlock()
 	for _, w := range rung {
 		w.bell <- struct{}{} // it has room: a bell is rung once for each time it is entered
@@ -54,6 +57,7 @@ func (l *line) enter(n, bells uint64) (w *waiter, missed bool) {
 		w = &waiter{make(chan struct{}, 1)}
 	}
 	l.waiting[n] = w
+	l.entered.Store(int64(len(l.waiting)))
 	return w, false
 }
 
@@ -65,6 +69,7 @@ func (l *line) leave(n uint64, w *waiter) {
 	if l.waiting[n] == w {
 		delete(l.waiting, n)
 		l.spare.Put(w)
+		l.entered.Store(int64(len(l.waiting)))
 	}
 }
 
@@ -78,4 +83,5 @@ func (l *line) close() {
 		delete(l.waiting, n)
 		w.bell <- struct{}{}
 	}
+	l.entered.Store(0)
 }

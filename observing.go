@@ -33,7 +33,7 @@ func (g *Gate) Observes(resource string) bool {
 // apply is Apply on the resource's pool. In the mode observe it takes a moment at most.
 func (r *resource) apply(ctx context.Context, ops []store.Op) error {
 	if !r.observe {
-		return r.pool.Apply(ctx, ops)
+		return r.send(ctx, ops)
 	}
 	if r.isAway() {
 		return errAway

@@ -37,6 +37,12 @@ func (r *resource) outage() *OutageStatus {
 	return &OutageStatus{Since: r.clock().moment(o.Since), Why: o.Why, Mode: o.Mode.String(), Granted: o.Granted}
 }
 
+// read reads the state of the pool, with everything in it that this process has done.
+func (r *resource) read(ctx context.Context) (store.Snapshot, error) {
+	_ = r.flush(ctx) // a store that can be read but not written shows what it has
+	return r.pool.Snapshot(ctx)
+}
+
 // snapshot reads the state of the pool. A process that goes on by itself while the store cannot be
 // reached knows nothing of it: with anyway it gets an empty one, and is told so. Those who pass by
 // get the error, for they do not go on.
@@ -45,7 +51,7 @@ func (r *resource) snapshot(ctx context.Context, anyway bool) (snap store.Snapsh
 	if anyway && r.outage() != nil {
 		return store.Snapshot{Now: r.pool.Now()}, true, nil
 	}
-	if snap, err = r.pool.Snapshot(ctx); err == nil {
+	if snap, err = r.read(ctx); err == nil {
 		return snap, false, nil
 	}
 	if anyway && r.outage() != nil { // by now it has been noticed

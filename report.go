@@ -96,6 +96,7 @@ func (r *resource) history(ctx context.Context, since time.Time) (store.History,
 	if !ok {
 		return store.History{}, &Error{Err: ErrInvalid, Resource: r.name, Message: r.name + ": " + errNoRecords.Error(), cause: errNoRecords}
 	}
+	_ = r.flush(ctx)
 	h, err := recorder.History(ctx, r.clock().store(since))
 	if err != nil {
 		return h, r.storeError(err)

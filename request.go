@@ -113,7 +113,7 @@ func (r *resource) checkNames(req *Request) error {
 
 func (r *resource) fillCost(op *store.Op, req *Request) error {
 	if r.work {
-		r.setUnit(op, Amount{Work, r.plan.toolCost(req.Tool)})
+		r.setUnit(&op.Amounts, Amount{Work, r.plan.toolCost(req.Tool)})
 	}
 	for _, a := range req.Cost {
 		if a.Unit == "" {
@@ -122,16 +122,30 @@ func (r *resource) fillCost(op *store.Op, req *Request) error {
 		if a.N < 0 || a.N > store.MaxAmount {
 			return r.invalid(req, "a cost of %d %s is out of range: 0 to %d", a.N, a.Unit, int64(store.MaxAmount))
 		}
-		r.setUnit(op, a)
+		r.setUnit(&op.Amounts, a)
 	}
 	return nil
 }
 
 // setUnit sets the amount on every limit that counts a unit.
-func (r *resource) setUnit(op *store.Op, a Amount) {
+func (r *resource) setUnit(amounts *[store.MaxLimits]int64, a Amount) {
 	for i := range r.limits {
 		if r.limits[i].Unit == a.Unit {
-			op.Amounts[i] = a.N
+			amounts[i] = a.N
+		}
+	}
+}
+
+// setUsage writes what was used as the amounts of a close: where nothing is known, the estimate stands.
+func (r *resource) setUsage(amounts *[store.MaxLimits]int64, usage []Amount) {
+	if len(usage) > 0 {
+		for i := range amounts {
+			amounts[i] = -1
+		}
+	}
+	for _, a := range usage {
+		if a.N >= 0 {
+			r.setUnit(amounts, a)
 		}
 	}
 }

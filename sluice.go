@@ -125,7 +125,8 @@ func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate,
 }
 
 // Close ends the session: those who wait get [ErrClosed], and what is held stays
-// charged until its time to live is over.
+// charged until its time to live is over. Answers and ends of tickets that the store
+// has not heard of yet are sent first; the error is [ErrStore] if that fails.
 func (g *Gate) Close() error {
 	errs := []error{g.budgets.close(), g.fleet.close()}
 	for _, r := range g.resources {

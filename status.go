@@ -185,7 +185,7 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]Waiting, error) {
 	if err != nil {
 		return nil, err
 	}
-	snap, err := r.pool.Snapshot(ctx)
+	snap, err := r.read(ctx)
 	if err != nil {
 		return nil, r.storeError(err)
 	}

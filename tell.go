@@ -21,7 +21,7 @@ func (r *resource) noteWhy(ctx context.Context, res *store.Result, t *Ticket) (g
 	why := res.Reason
 	if why.Code == store.CodeNone {
 		ops := []store.Op{{Kind: store.OpPoll, ID: res.ID}}
-		if err := r.pool.Apply(ctx, ops); err == nil {
+		if err := r.send(ctx, ops); err == nil {
 			why = ops[0].Result.Reason
 			if granted = ops[0].Result.State == store.Granted; granted {
 				t.set(r, &ops[0].Result)
@@ -220,7 +220,7 @@ func amounts(list []Amount) map[string]int64 {
 
 // tellPauses tells of the pauses that began at a moment. e is what caused them.
 func (r *resource) tellPauses(ctx context.Context, began store.Time, e Event) {
-	snap, err := r.pool.Snapshot(ctx)
+	snap, err := r.read(ctx)
 	if err != nil {
 		return // what asked for it has succeeded, and the record is not worth failing it
 	}
@@ -253,7 +253,7 @@ func (r *resource) level(ctx context.Context, limit int8) (used, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() || time.Since(l.at) >= levelsFor {
-		snap, err := r.pool.Snapshot(ctx)
+		snap, err := r.read(ctx)
 		if err != nil {
 			return 0, 0
 		}

@@ -19,16 +19,20 @@ type Ticket struct {
 	waited   time.Duration
 	observed bool   // it was granted in the mode observe
 	tied     bool   // to the beats of this process
+	own      bool   // this process sends its request and ends it
+	held     bool   // it was granted while a pause, a probe or a ramp held the resource
 	note     *note  // nil where nothing is recorded
 	money    *money // nil where nothing is paid
 }
 
 func (t *Ticket) set(r *resource, res *store.Result) {
 	t.resource, t.id, t.granted, t.waited, t.observed = r, res.ID, res.GrantedAt, res.Waited, r.observe
+	t.held = res.Held
 }
 
 // hold notes that this process has the ticket of a request.
 func (t *Ticket) hold(req *Request) {
+	t.own = !req.Detached
 	if r := t.resource; r.tie(req) == store.TieBeat {
 		t.tied = true
 		r.alive(t.id.Session)
@@ -111,7 +115,7 @@ func (t *Ticket) renew(ctx context.Context) error {
 	}
 	wait, req := op.Wait, &Request{Resource: r.name}
 	bells := r.line.bells.Load()
-	if err := r.pool.Apply(ctx, x.ops[:]); err != nil {
+	if err := r.send(ctx, x.ops[:]); err != nil {
 		if ctx.Err() != nil { // it may have been renewed, or wait
 			r.giveBack(ctx, t.id)
 			*t = Ticket{}
@@ -168,6 +172,11 @@ func (t Ticket) Keep(ctx context.Context, ttl time.Duration) error {
 // everybody's turn depends on that. It reports whether the resource is held now, by a
 // pause or the ramp after one: then a retry should ask again at once instead of
 // sleeping, because the queue's order is better than any jitter.
+//
+// On a shared store it does not wait for the store if the answer is ok and states no
+// limits: the gate tells the store with the resource's next call, or within a few
+// milliseconds. Close and Spent do the same. If that fails, the next call returns an
+// error, or [Gate.Close] does; the report is sent again until the store has it.
 func (t Ticket) Answer(a Answer) (held bool, err error) {
 	r := t.resource
 	if r == nil {
@@ -180,12 +189,20 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	if t.id.Session == passed {
 		return false, r.observeAnswer(ctx, t.request(), t.name(), a)
 	}
+	r.noteAnswer(t.request(), &a) // also if the store cannot be told
+	if a.Verdict == VerdictOK && t.isLate() && !r.states(a.Limits) {
+		if done, err := r.answerLate(t.id); done {
+			if err == nil && r.events != nil {
+				r.tellAnswer(ctx, t.request(), t.name(), a, 0, false)
+			}
+			return false, err
+		}
+	}
 	x := requests.Get().(*request)
 	defer requests.Put(x)
 	op := &x.ops[0]
 	*op = r.answerOp(store.OpAnswer, a)
 	op.ID = t.id
-	r.noteAnswer(t.request(), &a) // also if the store cannot be told
 	if err := r.apply(ctx, x.ops[:]); err != nil && !r.harmless(err) {
 		return false, r.storeError(err)
 	} else if err == nil {
@@ -242,24 +259,29 @@ func (t Ticket) end(spent bool, usage []Amount) error {
 		t.tellUsage(usage)
 		return nil
 	}
-	var err error
-	switch own := len(usage) == 0 && t.granted != 0; {
-	case own && r.quick != nil:
-		err = r.quick.CloseTicket(t.id, spent)
-	case own && r.later != nil:
-		err = r.later.CloseLater(t.id, spent)
-	default:
-		if err := t.settle(spent, usage); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return r.storeError(err)
+	if err := t.endInStore(spent, usage); err != nil {
+		return err
 	}
 	if r.events != nil {
 		t.tellUsage(usage)
 	}
 	return nil
+}
+
+func (t Ticket) endInStore(spent bool, usage []Amount) error {
+	r := t.resource
+	if r.quick != nil && len(usage) == 0 && t.granted != 0 {
+		if err := r.quick.CloseTicket(t.id, spent); err != nil {
+			return r.storeError(err)
+		}
+		return nil
+	}
+	if t.isLate() {
+		if done, err := r.closeLate(t.id, spent, usage); done {
+			return err
+		}
+	}
+	return t.settle(spent, usage)
 }
 
 // settle closes the ticket with what is known of its usage. That it has ended already does no harm;
@@ -270,16 +292,7 @@ func (t Ticket) settle(spent bool, usage []Amount) error {
 	defer requests.Put(x)
 	op := &x.ops[0]
 	*op = store.Op{Kind: store.OpClose, ID: t.id, Spent: spent}
-	if len(usage) > 0 {
-		for i := range op.Amounts {
-			op.Amounts[i] = -1
-		}
-	}
-	for _, a := range usage {
-		if a.N >= 0 {
-			r.setUnit(op, a)
-		}
-	}
+	r.setUsage(&op.Amounts, usage)
 	if err := r.apply(context.Background(), x.ops[:]); r.harmless(err) {
 		return nil
 	} else if err != nil {
@@ -305,7 +318,7 @@ func (t Ticket) cancel() error {
 	r := t.resource
 	if !t.isPlaceless() {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
-		if err := r.pool.Apply(context.Background(), ops[:]); err != nil {
+		if err := r.send(context.Background(), ops[:]); err != nil {
 			return r.storeError(err)
 		}
 		if ops[0].Result.State == store.Unknown {

@@ -14,7 +14,18 @@ import (
 var (
 	ErrClosed      = errors.New("store is closed")
 	ErrUnavailable = errors.New("store is unreachable or damaged")
+	// ErrKept tells of a batch that failed: its answers, closes and cancels are kept, and carried out as soon as the store can be
+	// reached again. See [Kept].
+	ErrKept = errors.New("the store keeps what it was told")
 )
+
+// Kept returns err as an error that matches [ErrKept] too. Its text stays the same.
+func Kept(err error) error { return &keptError{err} }
+
+type keptError struct{ error }
+
+func (e *keptError) Is(target error) bool { return target == ErrKept }
+func (e *keptError) Unwrap() error        { return e.error }
 
 // Opener opens the store at a URL whose scheme it registered.
 type Opener func(ctx context.Context, url string) (Store, error)

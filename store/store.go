@@ -61,7 +61,9 @@ type Pool interface {
 	// that has to is left in the queue and its op says Waiting. The error is about
 	// the store (unreachable, closed); what became of each operation is in its
 	// Result. Applying the same ops again after an error is safe: an id that was
-	// charged is not charged twice.
+	// charged is not charged twice, and a second answer or close changes nothing.
+	// The error matches [ErrKept] if the store will see to answers, closes and
+	// cancels by itself.
 	Apply(ctx context.Context, ops []Op) error
 	// Snapshot reads the whole state of the pool at one moment.
 	Snapshot(ctx context.Context) (Snapshot, error)
@@ -87,11 +89,10 @@ type Quick interface {
 	CollectTicket(id ID) (Result, error)
 }
 
-// Later is implemented by pools that can end a ticket in passing, because asking takes them a while.
-type Later interface {
-	// CloseLater is OpClose with no usage to settle. It goes out with whatever is asked next, or by itself
-	// in a moment.
-	CloseLater(id ID, spent bool) error
+// Crowd is implemented by pools that notice whether requests wait in them, of any session.
+type Crowd interface {
+	// Crowded reports whether any waited after the latest call of this process.
+	Crowded() bool
 }
 
 // Shelf is implemented by stores that are gone with the process: what else is to last as long as they do can be kept with

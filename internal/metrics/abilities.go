@@ -11,7 +11,6 @@ import (
 // same as without, and no more.
 const (
 	isQuick = 1 << iota
-	isLater
 	isRecorder
 	isAlarm
 )
@@ -58,17 +57,19 @@ func (p *clockedPool) Watches() bool {
 	return ok && w.Watches()
 }
 
-// clocked puts a clock on a pool. What is done later, in passing, has no length of its own and is not measured.
+// Crowded implements [store.Crowd]: likewise.
+func (p *clockedPool) Crowded() bool {
+	c, ok := p.Pool.(store.Crowd)
+	return ok && c.Crowded()
+}
+
+// clocked puts a clock on a pool.
 func clocked(pool store.Pool, o *operated) store.Pool {
 	p := &clockedPool{pool, o}
 	can := 0
 	quick, ok := pool.(store.Quick)
 	if ok {
 		can |= isQuick
-	}
-	later, ok := pool.(store.Later)
-	if ok {
-		can |= isLater
 	}
 	recorder, ok := pool.(store.Recorder)
 	if ok {
@@ -81,7 +82,6 @@ func clocked(pool store.Pool, o *operated) store.Pool {
 	q, r := quickly{quick, o}, recorded{recorder, o}
 	type (
 		base = *clockedPool
-		lat  = store.Later
 		alm  = store.Alarm
 	)
 	switch can {
@@ -90,17 +90,6 @@ func clocked(pool store.Pool, o *operated) store.Pool {
 			base
 			quickly
 		}{p, q}
-	case isLater:
-		return struct {
-			base
-			lat
-		}{p, later}
-	case isQuick | isLater:
-		return struct {
-			base
-			quickly
-			lat
-		}{p, q, later}
 	case isRecorder:
 		return struct {
 			base
@@ -112,19 +101,6 @@ func clocked(pool store.Pool, o *operated) store.Pool {
 			quickly
 			recorded
 		}{p, q, r}
-	case isLater | isRecorder:
-		return struct {
-			base
-			lat
-			recorded
-		}{p, later, r}
-	case isQuick | isLater | isRecorder:
-		return struct {
-			base
-			quickly
-			lat
-			recorded
-		}{p, q, later, r}
 	case isAlarm:
 		return struct {
 			base
@@ -136,19 +112,6 @@ func clocked(pool store.Pool, o *operated) store.Pool {
 			quickly
 			alm
 		}{p, q, alarm}
-	case isLater | isAlarm:
-		return struct {
-			base
-			lat
-			alm
-		}{p, later, alarm}
-	case isQuick | isLater | isAlarm:
-		return struct {
-			base
-			quickly
-			lat
-			alm
-		}{p, q, later, alarm}
 	case isRecorder | isAlarm:
 		return struct {
 			base
@@ -162,21 +125,6 @@ func clocked(pool store.Pool, o *operated) store.Pool {
 			recorded
 			alm
 		}{p, q, r, alarm}
-	case isLater | isRecorder | isAlarm:
-		return struct {
-			base
-			lat
-			recorded
-			alm
-		}{p, later, r, alarm}
-	case isQuick | isLater | isRecorder | isAlarm:
-		return struct {
-			base
-			quickly
-			lat
-			recorded
-			alm
-		}{p, q, later, r, alarm}
 	}
 	return p
 }

@@ -66,6 +66,7 @@ func TestStoreOperations(t *testing.T) {
 		ask(store.OpAcquire)
 		ask(store.OpAcquire, store.OpAcquire)
 		ask(store.OpAcquire, store.OpClose)
+		ask(store.OpAnswer, store.OpClose, store.OpAcquire)
 		ask()
 		p.err = fmt.Errorf("dial: %w", store.ErrUnavailable)
 		ask(store.OpAcquire)
@@ -89,8 +90,8 @@ func TestStoreOperations(t *testing.T) {
 		}
 		body := scrape(t, r)
 		has(t, body,
-			`sluice_store_operation_seconds_count{operation="acquire"} 3`, `sluice_store_operation_seconds_bucket{operation="acquire",le="0.0025"} 0`,
-			`sluice_store_operation_seconds_bucket{operation="acquire",le="0.005"} 3`, `sluice_store_faults_total{operation="acquire"} 1`,
+			`sluice_store_operation_seconds_count{operation="acquire"} 4`, `sluice_store_operation_seconds_bucket{operation="acquire",le="0.0025"} 0`,
+			`sluice_store_operation_seconds_bucket{operation="acquire",le="0.005"} 4`, `sluice_store_faults_total{operation="acquire"} 1`,
 			`sluice_store_operation_seconds_count{operation="batch"} 2`, `sluice_store_faults_total{operation="batch"} 0`,
 			`sluice_store_faults_total{operation="snapshot"} 1`, `sluice_store_faults_total{operation="close"} 1`, `sluice_store_faults_total{operation="poll"} 1`,
 			`sluice_store_operation_seconds_count{operation="answer"} 2`, `sluice_store_faults_total{operation="answer"} 0`,
@@ -137,7 +138,6 @@ func TestGateOnAClockedStore(t *testing.T) {
 }
 
 type (
-	canLater  struct{}
 	canRecord struct{}
 	canAlarm  struct{}
 	canQuick  struct{}
@@ -145,7 +145,6 @@ type (
 
 func (canQuick) CloseTicket(store.ID, bool) error             { return nil }
 func (canQuick) CollectTicket(store.ID) (store.Result, error) { return store.Result{}, nil }
-func (canLater) CloseLater(store.ID, bool) error              { return nil }
 func (canRecord) History(context.Context, store.Time) (store.History, error) {
 	return store.History{}, nil
 }
@@ -157,7 +156,6 @@ func TestAbilities(t *testing.T) {
 	type (
 		p = store.Pool
 		q = canQuick
-		l = canLater
 		r = canRecord
 		a = canAlarm
 	)
@@ -167,26 +165,10 @@ func TestAbilities(t *testing.T) {
 			q
 		}{}, struct {
 			p
-			l
-		}{}, struct {
-			p
-			q
-			l
-		}{}, struct {
-			p
 			r
 		}{}, struct {
 			p
 			q
-			r
-		}{}, struct {
-			p
-			l
-			r
-		}{}, struct {
-			p
-			q
-			l
 			r
 		}{}, struct {
 			p
@@ -197,31 +179,11 @@ func TestAbilities(t *testing.T) {
 			a
 		}{}, struct {
 			p
-			l
-			a
-		}{}, struct {
-			p
-			q
-			l
-			a
-		}{}, struct {
-			p
 			r
 			a
 		}{}, struct {
 			p
 			q
-			r
-			a
-		}{}, struct {
-			p
-			l
-			r
-			a
-		}{}, struct {
-			p
-			q
-			l
 			r
 			a
 		}{},
@@ -240,9 +202,6 @@ func TestAbilities(t *testing.T) {
 func abilities(p store.Pool) (can int) {
 	if _, ok := p.(store.Quick); ok {
 		can |= isQuick
-	}
-	if _, ok := p.(store.Later); ok {
-		can |= isLater
 	}
 	if _, ok := p.(store.Recorder); ok {
 		can |= isRecorder
@@ -273,7 +232,7 @@ func TestAbilitiesAreAll(t *testing.T) {
 		})
 	}
 	slices.Sort(found)
-	if want := []string{"Alarm", "Later", "Quick", "Recorder", "Watcher"}; !slices.Equal(found, want) {
+	if want := []string{"Alarm", "Crowd", "Quick", "Recorder", "Watcher"}; !slices.Equal(found, want) {
 		t.Errorf("pools can be %v, the clock knows %v", found, want)
 	}
 }

@@ -77,9 +77,11 @@ func kindOf(ops []store.Op) operation {
 	if len(ops) == 0 {
 		return opBatch
 	}
-	kind := ops[0].Kind
-	for i := 1; i < len(ops); i++ {
-		if ops[i].Kind != kind {
+	kind := ops[len(ops)-1].Kind
+	for i := range ops {
+		switch ops[i].Kind {
+		case kind, store.OpAnswer, store.OpClose: // reports go in front of what is asked
+		default:
 			return opBatch
 		}
 	}

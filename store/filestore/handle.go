@@ -132,6 +132,9 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 // Watches implements [store.Watcher]: the kernel closes the bell of a process that has died, and of no other.
 func (h *handle) Watches() bool { return true }
 
+// Crowded implements [store.Crowd].
+func (h *handle) Crowded() bool { return h.state.crowded.Load() }
+
 // hang makes sure that the process can be told before anything of its waits.
 func (st *state) hang(ctx context.Context) error {
 	if st.hung.Load() {

@@ -230,6 +230,7 @@ func (st *state) hold(ctx context.Context, reqs []*request) []*request {
 			done++
 		}
 		st.keepTime()
+		st.lookAround()
 		return nil
 	})
 	st.ready.now = 0

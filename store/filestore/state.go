@@ -56,6 +56,7 @@ type state struct {
 	bell    *bell
 	soon    atomic.Int64          // when a refusal last led to a sweep
 	hung    atomic.Bool           // there is a bell
+	crowded atomic.Bool           // somebody waited after the latest step, of whatever process
 	waiting map[store.ID]struct{} // tickets of this process, as far as it knows
 	timer   Timer
 	timerAt store.Time // 0: not set

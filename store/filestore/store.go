@@ -34,6 +34,7 @@ var (
 	_ store.Repairer = (*Store)(nil)
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
+	_ store.Crowd    = (*handle)(nil)
 )
 
 // Option changes how a store works.

@@ -4,6 +4,7 @@ package filestore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"syscall"
@@ -168,4 +169,60 @@ func TestArrivalsStayWithinTheLimitWhileProcessesAreKilled(t *testing.T) {
 	t.Parallel()
 	s := newArrivals(500 * time.Millisecond)
 	checkRolling(t, begins(s.run(t)), arrivalSize, arrivalWindow)
+}
+
+// victim is a gate whose process kills itself when its tickets are over, and the store has not been told so.
+var _ = role("victim", func(k task) {
+	gate, err := openGate(context.Background(), &k)
+	if err != nil {
+		giveUp("open: %v", err)
+	}
+	var tickets []sluice.Ticket
+	for range k.Crowd {
+		ticket, err := gate.Acquire(context.Background(), sluice.Request{Resource: "api", Agent: "victim"})
+		if err != nil {
+			giveUp("acquire: %v", err)
+		}
+		tickets = append(tickets, ticket)
+	}
+	for _, ticket := range tickets {
+		_, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK})
+		if err = errors.Join(err, ticket.Close()); err != nil {
+			giveUp("end: %v", err)
+		}
+	}
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+	select {}
+})
+
+// Reports that a process had not sent when it was killed keep no places: the store ends its tickets as ever.
+func TestKilledWithReportsUnsent(t *testing.T) {
+	t.Parallel()
+	k := task{Dir: t.TempDir(), Crowd: 40, TTL: time.Hour}
+	gate, err := openGate(t.Context(), &k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gate.Close()
+	victim := start(t, "victim", k)
+	select {
+	case <-victim.done:
+	case <-time.After(patience):
+		t.Fatal("it has not ended")
+	}
+	if status, ok := victim.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("it ended with %v\n%s", victim.cmd.ProcessState, victim.errs)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for n := 0; n < gatePlaces; {
+		switch _, err := gate.Try(ctx, sluice.Request{Resource: "api", Agent: "living"}); {
+		case err == nil:
+			n++
+		case !errors.Is(err, sluice.ErrNotNow) || ctx.Err() != nil:
+			t.Fatalf("after %d of %d: %v", n, gatePlaces, err)
+		default:
+			time.Sleep(10 * time.Millisecond) // who is refused has dead processes looked for
+		}
+	}
 }

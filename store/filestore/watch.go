@@ -49,6 +49,18 @@ func (st *state) note(ops []store.Op) {
 	}
 }
 
+// lookAround notes whether anybody waits. The pool is locked.
+func (st *state) lookAround() {
+	crowded := false
+	st.core.EachWaiting(func(uint64) bool {
+		crowded = true
+		return false
+	})
+	if st.crowded.Load() != crowded {
+		st.crowded.Store(crowded)
+	}
+}
+
 // keepTime settles who looks next, and when. The pool is locked.
 func (st *state) keepTime() {
 	h, wake := st.head, st.core.Wake()

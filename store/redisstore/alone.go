@@ -23,7 +23,7 @@ func (st *state) decideAlone(h *handle, ops []store.Op) error {
 	if mode == store.FailClosed || !st.possibleAlone(mode, ops) {
 		st.sayLater(h, ops) // what is over is over, whatever the caller makes of the error
 		defer st.mu.Unlock()
-		return o.error()
+		return store.Kept(o.error())
 	}
 	now := st.nowLocked()
 	for i := range ops {

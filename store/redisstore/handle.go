@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -28,7 +27,7 @@ type handle struct {
 var (
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
-	_ store.Later    = (*handle)(nil)
+	_ store.Crowd    = (*handle)(nil)
 	_ store.Alarm    = (*handle)(nil)
 )
 
@@ -78,28 +77,8 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 	return h.state.applyFor(ctx, h, ops)
 }
 
-// CloseLater implements [store.Later]. Where others wait it goes out at once.
-func (h *handle) CloseLater(id store.ID, spent bool) error {
-	st := h.state
-	ops := []store.Op{{Kind: store.OpClose, ID: id, Spent: spent}}
-	if st.store.fixed || st.isLost.Load() || h.closed.Load() {
-		return h.Apply(context.Background(), ops)
-	}
-	r := newRequest(h, ops)
-	r.nobody = true
-	add := st.line.addLater
-	if st.crowded.Load() {
-		add = st.line.add
-	}
-	err := add(r)
-	if err != nil {
-		r.free()
-	}
-	if errors.Is(err, errLost) {
-		return h.Apply(context.Background(), ops)
-	}
-	return err
-}
+// Crowded implements [store.Crowd].
+func (h *handle) Crowded() bool { return h.state.crowded.Load() }
 
 // Snapshot implements [store.Pool]. What time alone has changed is seen to first.
 func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {

@@ -19,9 +19,6 @@ type line struct {
 	mu      sync.Mutex
 	ready   sync.Cond
 	pending []*request
-	later   []*request // closes that go out with the next call
-	timer   *time.Timer
-	armed   bool
 	lost    bool // nobody gets in
 	stopped bool
 	running sync.WaitGroup
@@ -165,13 +162,11 @@ func mayWait(ops []store.Op) bool {
 func (st *state) apply(ctx context.Context, ops []store.Op) error { return st.applyFor(ctx, nil, ops) }
 
 // post has operations applied that nobody waits for, now or when the store is back.
-func (st *state) post(ops []store.Op) { st.postFor(nil, ops) }
-
-func (st *state) postFor(h *handle, ops []store.Op) {
+func (st *state) post(ops []store.Op) {
 	if len(ops) == 0 {
 		return
 	}
-	r := newRequest(h, ops)
+	r := newRequest(nil, ops)
 	r.nobody = true
 	if err := st.line.add(r); err != nil {
 		r.free()
@@ -248,71 +243,12 @@ func (l *line) rouse() {
 	}
 }
 
-// closeWithin is how long a close waits for company.
-const closeWithin = time.Millisecond
-
-// addLater gets in line for the next call that goes out anyway, or for one in a moment.
-func (l *line) addLater(r *request) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.stopped:
-		return store.ErrClosed
-	case l.lost:
-		return errLost
-	}
-	l.later = append(l.later, r)
-	switch {
-	case len(l.later) >= maxTogether/2:
-		l.sendLater()
-	case l.armed:
-	case l.timer == nil:
-		l.armed = true
-		l.timer = time.AfterFunc(closeWithin, l.company)
-	default:
-		l.armed = true
-		l.timer.Reset(closeWithin)
-	}
-	return nil
-}
-
-// company sends closes that nobody has come to join.
-func (l *line) company() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.armed = false
-	if len(l.later) > 0 && !l.stopped {
-		l.sendLater()
-	}
-}
-
-func (l *line) sendLater() {
-	l.joinLater()
-	l.rouse()
-}
-
-// joinLater puts closes before all else: what they free is there for those who ask.
-func (l *line) joinLater() {
-	if len(l.later) > 0 {
-		l.pending = append(l.later, l.pending...)
-		l.later = nil
-	}
-}
-
-// hasLater reports whether there is something that nobody waits for.
-func (l *line) hasLater() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.later) > 0
-}
-
 // cut lets nobody in any more, and returns those who were waiting. With false they may come again.
 func (l *line) cut(lost bool) (out []*request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost = lost
 	if lost {
-		l.joinLater()
 		out, l.pending = l.pending, nil
 	}
 	return out
@@ -321,9 +257,6 @@ func (l *line) cut(lost bool) (out []*request) {
 func (l *line) stop() {
 	l.mu.Lock()
 	l.stopped = true
-	if l.timer != nil {
-		l.timer.Stop()
-	}
 	l.ready.Broadcast()
 	l.mu.Unlock()
 	l.running.Wait()
@@ -362,7 +295,6 @@ func (l *line) take() []*request {
 
 // takeSome takes as many as go into a call. The line is locked.
 func (l *line) takeSome() []*request {
-	l.joinLater()
 	n, ops := 0, 0
 	for n < len(l.pending) && (n == 0 || ops+len(l.pending[n].ops) <= maxTogether) {
 		ops += len(l.pending[n].ops)

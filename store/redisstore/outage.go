@@ -96,7 +96,7 @@ func (st *state) lose(err error, b *call) {
 	for _, q := range append(reqs, cut...) {
 		q.lost = true
 		if q.nobody {
-			st.keepWord(q)
+			st.post(q.ops)
 		}
 		q.turn.CompareAndSwap(turnAsked, turnAnswered)
 		q.finish()
@@ -105,18 +105,6 @@ func (st *state) lose(err error, b *call) {
 		st.tell(told)
 		ring()
 	}
-}
-
-// keepWord has the store told later of what nobody waits for.
-func (st *state) keepWord(q *request) {
-	st.mu.Lock()
-	if st.lost != nil && q.handle != nil {
-		st.sayLater(q.handle, q.ops)
-		st.mu.Unlock()
-		return
-	}
-	st.mu.Unlock()
-	st.postFor(q.handle, q.ops)
 }
 
 // giveUp keeps of a batch what has to be known when it turns out that its call was made.

@@ -173,8 +173,8 @@ func TestComingBackMayFail(t *testing.T) {
 	}
 }
 
-// A close that nobody waited for was lost with the store, and its ticket stayed.
-func TestAClosePutOffIsNotLost(t *testing.T) {
+// A close that was under way when the store was lost is kept, and its ticket does not stay.
+func TestACloseUnderWayIsNotLost(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t, persistent...)
 	m := join(t, server.URL(), failing(store.FailShare, perMinute(100)))
@@ -184,7 +184,7 @@ func TestAClosePutOffIsNotLost(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.pool.(store.Later).CloseLater(id, false); err != nil {
+	if err := m.pool.Apply(t.Context(), []store.Op{{Kind: store.OpClose, ID: id}}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the store is lost", m.lost)

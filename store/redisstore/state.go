@@ -170,7 +170,7 @@ func (st *state) leave(h *handle) error {
 	defer st.touching.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
-	for len(ops) > 0 || st.line.hasLater() {
+	for len(ops) > 0 {
 		n := min(len(ops), maxTogether)
 		if err := st.apply(ctx, ops[:n]); err != nil {
 			if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {

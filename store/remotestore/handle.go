@@ -45,7 +45,6 @@ type handle struct {
 
 var (
 	_ store.Pool     = (*handle)(nil)
-	_ store.Later    = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
 	_ store.Alarm    = (*handle)(nil)
 )
@@ -101,19 +100,6 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 		ops[i].ID.Session, ops[i].Result = r.ops[i].ID.Session, r.ops[i].Result
 	}
 	return nil
-}
-
-// CloseLater implements [store.Later].
-func (h *handle) CloseLater(id store.ID, spent bool) error {
-	op := store.Op{Kind: store.OpClose, ID: id, Spent: spent}
-	if isLocal(id) {
-		return nil
-	}
-	err := h.enqueue(&request{ops: []store.Op{op}, nobody: true})
-	if errors.Is(err, errLost) {
-		return h.alone([]store.Op{op})
-	}
-	return err
 }
 
 // Snapshot implements [store.Pool].

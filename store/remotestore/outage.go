@@ -223,9 +223,9 @@ func (h *handle) alone(ops []store.Op) error {
 			}
 		}
 		if lost == nil {
-			return unavailable(errLost) // it is back this very moment
+			return store.Kept(unavailable(errLost)) // it is back this very moment
 		}
-		return lost.err
+		return store.Kept(lost.err)
 	}
 	now := h.Now()
 	for i := range ops {

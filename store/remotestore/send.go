@@ -14,12 +14,11 @@ import (
 
 // request is what one caller asks. All but ops is under the handle's lock until done is closed.
 type request struct {
-	ops    []store.Op // copies: the caller may be gone when they are answered
-	err    error
-	done   chan struct{}
-	over   bool // it was answered
-	gone   bool // nobody waits for the answer any more
-	nobody bool // nobody ever did
+	ops  []store.Op // copies: the caller may be gone when they are answered
+	err  error
+	done chan struct{}
+	over bool // it was answered
+	gone bool // nobody waits for the answer any more
 }
 
 // batch is what goes to the daemon at once.
@@ -91,9 +90,6 @@ func (h *handle) next() *batch {
 	defer h.mu.Unlock()
 	if lost {
 		for _, r := range h.pending {
-			if r.nobody {
-				h.sayLater(r.ops...)
-			}
 			h.finish(r, errLost)
 		}
 		h.pending = nil
@@ -278,6 +274,7 @@ func (h *handle) done(b *batch, err error) {
 	}
 	if errors.Is(err, store.ErrUnavailable) {
 		h.keep(b)
+		err = store.Kept(err)
 	}
 	at := 0
 	for _, r := range b.reqs {
@@ -290,17 +287,9 @@ func (h *handle) done(b *batch, err error) {
 	}
 }
 
-// keep says later what the daemon did not want to hear, because its store is away, for those who do not wait for it. The handle is
-// locked.
+// keep says later what the daemon did not want to hear, because its store is away. The handle is locked.
 func (h *handle) keep(b *batch) {
-	if len(b.reqs) == 0 {
-		h.sayLater(b.ops...)
-	}
-	for _, r := range b.reqs {
-		if r.nobody {
-			h.sayLater(r.ops...)
-		}
-	}
+	h.sayLater(b.ops...)
 	if len(h.later) == 0 || h.resting {
 		return
 	}
@@ -371,9 +360,7 @@ func (h *handle) finish(r *request, err error) {
 		return
 	}
 	r.over, r.err = true, err
-	if r.done != nil {
-		close(r.done)
-	}
+	close(r.done)
 }
 
 // sayLater has the daemon told something that nobody waits for. The handle is locked.

@@ -1,0 +1,67 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
+)
+
+// What a gate has not told Redis when Redis is lost, it hears when it is back, whatever the process does meanwhile.
+func TestReportsOutliveAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []store.OnFailure{store.FailShare, store.FailClosed, store.FailOpen} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			server := redisrun.New(t, persistent...)
+			g, err := sluice.Open(t.Context(), sluice.Config{Store: server.URL(), OnStoreFailure: mode, Resources: map[string]sluice.Resource{
+				"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 10}}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Close()
+			state := func() sluice.ResourceStatus {
+				t.Helper()
+				s, err := g.Resource(context.Background(), "api")
+				if err != nil && !errors.Is(err, sluice.ErrStore) {
+					t.Fatal(err)
+				}
+				return s
+			}
+			var tickets []sluice.Ticket
+			for range 5 {
+				ticket, err := g.Acquire(t.Context(), sluice.Request{Resource: "api", Agent: "a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tickets = append(tickets, ticket)
+			}
+			if n := state().InFlight; n != 5 {
+				t.Fatalf("%d in flight", n)
+			}
+			if err := server.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			for _, ticket := range tickets {
+				if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+					t.Errorf("answer: %v", err)
+				}
+				if err := ticket.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}
+			await(t, "the store is lost", func() bool { return state().Outage != nil })
+			if err := server.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "all have ended", func() bool {
+				s := state()
+				return s.Outage == nil && s.Name != "" && s.InFlight == 0
+			})
+		})
+	}
+}
