@@ -207,7 +207,12 @@ func (r *resource) causeWords(s *ResourceStatus, code store.Code, limit int8, of
 	case store.CodeBreaker:
 		return "the breaker on " + the + " holds " + who + level
 	case store.CodePaused, store.CodeProbe, store.CodeRamp:
-		return "few go at first after a pause"
+		for i := range s.Limits { // it would not go after the ramp either
+			if l := &s.Limits[i]; l.Limit > 0 && l.Remaining == 0 && l.Scope == "" {
+				return fmt.Sprintf("the limit %s is full (%d of %d used)", l.Name, l.Used, l.Limit)
+			}
+		}
+		return "few go at first, until answers show that more may"
 	}
 	return the + " has no room" + level
 }

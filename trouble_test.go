@@ -1,0 +1,62 @@
+package sluice_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
+)
+
+// A lease that is lost is told as often as it is tried, and once when it is back.
+func TestALeaseThatIsBackIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept, s := &record{}, newShared(t)
+		g := s.open(t, sluice.Config{Events: kept.add, Leases: sluice.Leases{Renew: time.Minute, Expire: 10 * time.Minute}}, rolling(10, time.Minute))
+		l, err := g.Join(t.Context(), sluice.Member{Agent: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.fail(store.ErrUnavailable)
+		time.Sleep(2*time.Minute + time.Second)
+		if e := kept.last(t, sluice.EventLeaseLost); kept.count(sluice.EventLeaseLost) != 2 || e.Consecutive != 2 {
+			t.Errorf("%d were told, the last %+v", kept.count(sluice.EventLeaseLost), e)
+		}
+		s.recover()
+		time.Sleep(2 * time.Minute)
+		if e := kept.last(t, sluice.EventLeaseBack); kept.count(sluice.EventLeaseBack) != 1 || e.Agent != "a" || e.ForMS != 120_000 {
+			t.Errorf("%d were told, the last %+v, want one after two minutes", kept.count(sluice.EventLeaseBack), e)
+		}
+		if err := l.Leave(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A budget that is used up is told, and when it begins anew.
+func TestABudgetThatBeginsAnewIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept := &record{}
+		g := openConfig(t, sluice.Config{
+			Events: kept.add, Resources: map[string]sluice.Resource{"api": {}}, Budgets: []sluice.Budget{{Name: "day", Micros: 1e6, Period: sluice.BudgetDay, Over: sluice.OverAlert}},
+		})
+		for range 2 {
+			pass(t, g, costs("a", usd(1_500_000)))
+		}
+		e := kept.last(t, sluice.EventBudget)
+		if e.Until == nil {
+			t.Fatalf("told %+v", e)
+		}
+		time.Sleep(time.Until(*e.Until) - time.Second)
+		if n := kept.count(sluice.EventBudgetBack); n != 0 {
+			t.Errorf("%d were told too early", n)
+		}
+		time.Sleep(2 * time.Second)
+		if b := kept.last(t, sluice.EventBudgetBack); b.Limit != "day" || b.Size != 1e6 || b.Resource != "api" {
+			t.Errorf("told %+v", b)
+		}
+	})
+}
