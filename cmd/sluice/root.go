@@ -50,6 +50,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().Bool("json", false, "print JSON")
 	root.PersistentFlags().String("config", "", "configuration `FILE`; else SLUICE_CONFIG")
 	root.PersistentFlags().String("store", "", "`URL` of where state lives: file:, file:PATH, redis://HOST:6379, http://HOST:7979 or mem:; else SLUICE_STORE, else the configured one")
+	root.SetHelpCommand(newHelp())
 	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
 		panic(err) // the flag is there
 	}
