@@ -118,6 +118,8 @@ type LimitStatus struct {
 	// Withheld is what is neither used nor remaining: shares of processes that may be cut off from
 	// the store and go on by themselves.
 	Withheld int64 `json:"withheld"`
+	// Learned tells that the size is the provider's own word: the configuration states none.
+	Learned bool `json:"learned"`
 }
 
 // GateStatus is a pause, probe or ramp in force.
@@ -238,7 +240,7 @@ func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
 			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone), DiffersFrom: r.differs(&l), Binds: l.Binds,
-			Withheld: l.Withheld,
+			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0,
 		})
 	}
 	for _, g := range snap.Gates {

@@ -15,7 +15,7 @@ export function limitsOf(r) {
     const long = l.window_ms > 600_000;
     const model = l.scope ? clean(l.scope.slice(6), 24) + ': ' : '';
     const each = l.window_ms === 60_000 ? count(l.limit) + ' requests/min' : count(l.limit) + ' requests in ' + span(l.window_ms) + (long ? ', ' + number(rate(l)) + '/min on average' : '');
-    return { value: rate(l), text: model + each + (l.source ? ' (' + clean(l.source, 20) + ')' : ''), soft: long, always: true };
+    return { value: rate(l), text: model + each + (l.learned ? ' (learned)' : ''), soft: long, always: true };
   });
 }
 

@@ -143,7 +143,7 @@ function updateLimit(m, l, now) {
   const said = [units[l.unit] ?? clean(l.unit, 30)];
   if (l.kind === 'concurrency') said[0] += ' at the same time';
   else if (l.window_ms > 0) said[0] += ' in ' + span(l.window_ms).replace('1:00 min', '1 min').replace(' h 0 min', ' h');
-  if (l.source) said.push(clean(l.source, 20));
+  if (l.learned) said.push('learned from the provider');
   if (l.outside > 0) said.push(count(l.outside) + ' by others outside');
   if (l.withheld > 0) said.push(count(l.withheld) + ' withheld');
   if (l.reset_at) said.push(resets(l, now));

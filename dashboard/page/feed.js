@@ -13,7 +13,7 @@ const mostWaiting = 1000; // of those who wait, by name
 const soonest = 250; // at most four questions a second, however much happens
 
 // How often the history is asked for: a step of it is a minute, or more.
-const pastEvery = { '15m': 5 * second, '1h': 5 * second, '24h': 30 * second, '7d': 60 * second };
+const pastEvery = { '15m': 5 * second, '1h': 10 * second, '24h': 30 * second, '7d': 60 * second };
 
 // Events that come with every request; after all others what is shown may no longer be true.
 const quiet = new Set(['send', 'answer', 'usage', 'cancel', 'would_wait', 'refused', 'dropped']);

@@ -60,7 +60,7 @@ export class Start {
     if (!this.begun || this.closed) return;
     mark(this.root, 'hidden', null);
     if (never || this.done) return;
-    this.done = true;
+    this.done = latest !== null; // who it was may be told a moment later
     mark(this.root, 'data-done', '');
     put(this.wait, 'The first request arrived' + (latest ? ': \u2068' + clean(latest.agent || 'an agent', 40) + '\u2069 to \u2068' + clean(latest.resource, 40) + '\u2069.' : '.'));
   }

@@ -65,9 +65,12 @@ func TestADetailLooks(t *testing.T) {
 	b.until(`document.querySelectorAll('.plot text').length > 4`)
 	b.do(`[...document.querySelectorAll('.row-button')].find(e => e.textContent === 'anthropic').click()`)
 	b.until(`document.querySelector('.detail .plot svg')?.childElementCount > 10`)
-	says(b, []string{"Limits", "opus-4 requests", "21 / 50", "output tokens in 1 min", "Queue", "next goes", "Paused", "left", "Base URL", "/anthropic", "429s in 7 days", "Resume"})
+	says(b, []string{"Limits", "opus-4 requests", "21 / 50", "output tokens in 1 min", "learned from the provider", "Queue", "next goes", "Paused", "left", "Base URL", "/anthropic", "429s in 7 days", "Resume"})
 	if n := b.text(`document.querySelectorAll('.detail .band').length + ' ' + document.querySelectorAll('.detail .mark').length + ' ' + document.querySelectorAll('.detail .limit-text').length`); n != "2 1 1" {
 		t.Errorf("pauses, marks and limits in the chart: %s", n)
+	}
+	if text := b.text(`document.querySelector('.detail .limit-text').textContent`); text != "120 requests/min (learned)" {
+		t.Errorf("the limit says %q", text)
 	}
 	// With the keyboard: the chart tells each step in words.
 	b.do(`document.querySelector('.detail .plot').focus()`)

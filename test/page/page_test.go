@@ -182,3 +182,76 @@ func TestTheQueue(t *testing.T) {
 	b.until(places + `.querySelector('.waiters').textContent.includes('late')`)
 	b.until(`[...document.querySelectorAll('.agents .agent')].some(a => a.textContent.includes('late') && a.querySelector('.doing').textContent.includes('inflight'))`)
 }
+
+// Before the first request the page says how to send one, and a tick says that it came. From then on it is in the charts and the lists.
+func TestTheFirstRequest(t *testing.T) {
+	r := begin(t, plain)
+	b := r.open()
+	b.until(live)
+	b.until(`document.getElementById('start').checkVisibility() && document.getElementById('headline').textContent.startsWith('No request yet')`)
+	if lines := b.text(`[...document.querySelectorAll('#start .copy-line code')].map(e => e.textContent).join()`); !strings.HasPrefix(lines, "sluice run -- claude") {
+		t.Errorf("it says %s", lines)
+	}
+	ticket, err := r.gate.Acquire(t.Context(), sluice.Request{Resource: "search", Agent: "ana", Class: "p1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ticket.Close() }()
+	b.until(`document.getElementById('start').hasAttribute('data-done') && document.getElementById('start-wait').textContent.includes('ana')`)
+	b.until(card + `.dataset.state === 'flowing' && document.querySelector('.recent tbody').textContent.includes('ana')`)
+	b.until(`document.querySelector('#figures .n').textContent === '1'`)
+	b.until(`document.querySelector('#sends-chart .plot').getAttribute('aria-valuetext').includes('p1 1')`)
+	b.do(`document.getElementById('start-close').click()`)
+	b.until(`!document.getElementById('start').checkVisibility()`)
+}
+
+// The time shown is chosen, and kept for the tab. Events are there after the page is loaded anew.
+func TestTheTimeShown(t *testing.T) {
+	r := begin(t, plain)
+	asked := make(chan string, 1000)
+	r.fakes = func(path, query string) any {
+		if path == "/v1/history" {
+			select {
+			case asked <- query:
+			default:
+			}
+		}
+		return nil
+	}
+	last := func(want string) {
+		t.Helper()
+		soon(t.Context(), t, want, func() bool {
+			select {
+			case q := <-asked:
+				return strings.HasPrefix(q, want)
+			default:
+				return false
+			}
+		})
+	}
+	b := r.open()
+	b.until(live)
+	last("since=1h&")
+	r.post("/v1/resources/search/pause", `{"for_ms":600000,"reason":"hands off"}`)
+	b.until(`document.getElementById('events').textContent.includes('hands off')`)
+	b.do(`document.querySelector('input[value="7d"]').click()`)
+	last("since=7d&")
+	b.until(`document.querySelector('.in-range').textContent === 'in 7 d'`)
+	b.run(chromedp.Navigate(r.url + "/"))
+	last("since=7d&")
+	b.until(`document.querySelector('input[value="7d"]').checked && document.getElementById('events').textContent.includes('hands off')`)
+	b.do(`const k = document.getElementById('event-kind'); k.value = 'store'; k.dispatchEvent(new Event('change'))`)
+	b.until(`!document.getElementById('events').textContent.includes('hands off')`)
+}
+
+// The configuration in effect is shown, without secrets.
+func TestTheConfiguration(t *testing.T) {
+	r := begin(t, plain+"alerts: {webhook: \"https://hooks.example.com/very-secret\"}\n")
+	b := r.open()
+	b.until(live)
+	b.do(`document.querySelector('details').setAttribute('open', '')`)
+	b.until(`document.getElementById('config').textContent.includes('80/min')`)
+	if text := b.text(`document.getElementById('config').textContent`); strings.Contains(text, "secret") {
+		t.Errorf("it shows %s", text)
+	}
+}

@@ -258,6 +258,7 @@ func everyday(now time.Time) (anthropic, openai, github sluice.ResourceStatus) {
 		limit("requests", "requests", "bucket", time.Minute, 120, 74), limit("input", "input_tokens", "bucket", time.Minute, 400_000, 212_118), limit("output", "output_tokens", "bucket", time.Minute, 80_000, 12_400))
 	anthropic.InFlight, anthropic.LastSend, anthropic.Throttled7d = 7, in(now, -time.Second), 2
 	opus := limit("requests", "requests", "bucket", time.Minute, 50, 21)
+	opus.Learned, anthropic.Limits[0].Learned = true, true
 	opus.Scope = "model=opus-4"
 	anthropic.Limits = append(anthropic.Limits, opus)
 	openai = resource("openai", sluice.StateFlowing, "requests pass without waiting", limit("requests", "requests", "bucket", time.Minute, 500, 61), limit("tokens", "tokens", "bucket", time.Minute, 200_000, 61_118))
