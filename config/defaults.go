@@ -25,6 +25,7 @@ func (f *File) Defaults() {
 	or(&f.Store, "file:")
 	or(&f.OnStoreFailure, "share")
 	or(&f.Listen, "127.0.0.1:7979")
+	or(&f.Presets, On)
 	or(&f.Order, "fair")
 	or(&f.Shares, On)
 	or(&f.Pacing, On)

@@ -16,6 +16,8 @@ type File struct {
 	TLS TLS `yaml:"tls,omitempty"`
 	// The APIs whose quota is shared, by name.
 	Resources map[string]Resource `yaml:"resources,omitempty"`
+	// Providers that are known by themselves can be used under their own names, beside the resources above. Off leaves only those.
+	Presets Switch `yaml:"presets,omitempty"`
 	// Who is next: classes by share (fair), a higher class always first (strict), or first come, first served (fifo).
 	Order Order `yaml:"order,omitempty"`
 	// The priority classes, highest first.
@@ -50,6 +52,7 @@ type File struct {
 	// Who may call the daemon, and as whom.
 	Tokens []Token `yaml:"tokens,omitempty"`
 
+	added   map[string]bool   // resources that are not in the file
 	sources map[string]source // of values with variables in them, by path
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
@@ -9,8 +10,11 @@ import (
 )
 
 // AddPresets adds a resource for every provider whose limits are known, under the provider's
-// own name, unless the file has one of that name: such need no configuration.
+// own name, unless the file has one of that name: such need no configuration. With presets: off it adds none.
 func (f *File) AddPresets() {
+	if f.Presets == Off {
+		return
+	}
 	for _, name := range provider.Names() {
 		if preset, _ := provider.Preset(name); len(preset.Limits) == 0 {
 			continue
@@ -21,10 +25,22 @@ func (f *File) AddPresets() {
 		if f.Resources == nil {
 			f.Resources = map[string]Resource{}
 		}
+		if f.added == nil {
+			f.added = map[string]bool{}
+		}
 		r := Resource{Provider: name}
 		r.defaults()
-		f.Resources[name] = r
+		f.Resources[name], f.added[name] = r, true
 	}
+}
+
+// Named returns the resources that the file itself names, sorted. Without any these are all of them.
+func (f *File) Named() []string {
+	names := sorted(f.Resources)
+	if named := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return f.added[name] }); len(named) > 0 {
+		return named
+	}
+	return names
 }
 
 // Dialect is how the answers of a resource are read. Those of providers that have no dialect

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +115,7 @@ func (f *source) parse(ref *externalscaler.ScaledObjectRef) (Trigger, error) {
 
 // only is the resource of a trigger that names none.
 func (f *source) only() (string, error) {
-	names := slices.Sorted(maps.Keys(f.limits))
+	names := f.named
 	switch len(names) {
 	case 1:
 		return names[0], nil

@@ -81,8 +81,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	if err != nil {
 		return nil, err
 	}
-	all := len(resources) == 0 && len(f.Resources) > 0
-	if !all {
+	if len(resources) > 0 || len(f.Resources) == 0 || through != nil { // serve reaches every provider that is known
 		f.AddPresets()
 	}
 	at, err := placeOf(cmd, f)

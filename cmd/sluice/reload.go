@@ -34,9 +34,7 @@ func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*slu
 			if err != nil {
 				return nil, err
 			}
-			if len(f.Resources) == 0 {
-				f.AddPresets()
-			}
+			f.AddPresets()
 			if _, err := f.Gate(time.Now()); err != nil {
 				return nil, err
 			}

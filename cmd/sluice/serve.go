@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -266,8 +267,18 @@ func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net
 		}{urls, d.Resources(), s.store})
 	}
 	fmt.Fprintf(out, "sluice: listening on %s; store %s\n", strings.Join(urls, ", "), s.store)
+	// One line for each that the configuration names. The built-in ones are known: one line for all of them.
+	var others []string
+	named := s.file.Named()
 	for _, name := range d.Resources() {
+		if !slices.Contains(named, name) {
+			others = append(others, name)
+			continue
+		}
 		fmt.Fprintf(out, "  %s/%s\n", urls[0], name)
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(out, "  built in, at %s/NAME: %s\n", urls[0], strings.Join(others, ", "))
 	}
 	return nil
 }

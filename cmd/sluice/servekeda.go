@@ -158,7 +158,7 @@ func (s *session) rescale(f *config.File, gate *sluice.Gate) error {
 	for _, class := range f.Classes {
 		classes = append(classes, class.Name)
 	}
-	s.scaler.Follow(gate, classes, c.Resources)
+	s.scaler.Follow(gate, classes, c.Resources, f.Named()...)
 	return nil
 }
 

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// With a configuration for one resource the daemon knew no other: the README's first file, and then no /anthropic.
+func TestServeReachesBuiltInProvidersBesideTheConfiguration(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "  built in, at http://", "presets: off\n": "",
+	} {
+		file := filepath.Join(t.TempDir(), "sluice.yaml")
+		if err := os.WriteFile(file, []byte(text+"resources: {search: {upstream: 'http://127.0.0.1:1'}, github: {provider: github}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, nil, "serve", "--listen", "127.0.0.1:0", "--config", file)
+		lines := []string{}
+		for range map[bool]int{true: 4, false: 3}[want != ""] {
+			line, err := p.stdout.ReadString('\n')
+			if err != nil {
+				t.Fatal(lines, err)
+			}
+			lines = append(lines, line)
+		}
+		if !strings.HasSuffix(lines[1], "/github\n") || !strings.HasSuffix(lines[2], "/search\n") {
+			t.Errorf("%q", lines)
+		}
+		if want != "" && (!strings.HasPrefix(lines[3], want) || !strings.Contains(lines[3], " anthropic, ") || strings.Contains(lines[3], "github")) {
+			t.Errorf("%q", lines)
+		}
+		at := strings.TrimSuffix(strings.TrimSpace(lines[1]), "/github")
+		if code, body := post(t, at+"/v1/tickets", `{"resource":"anthropic","agent":"a","wait_ms":0}`); (code == 200) != (want != "") {
+			t.Errorf("%s%d %s", text, code, body)
+		}
+		p.signal(syscall.SIGTERM)
+		p.ends(0)
+	}
+}
