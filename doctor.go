@@ -2,8 +2,10 @@ package sluice
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/policy"
@@ -18,17 +20,67 @@ type Diagnosis struct {
 // ResourceDiagnosis sets all callers of a resource against its quota.
 type ResourceDiagnosis struct {
 	Name string `json:"name"`
-	// QuotaPerMin is the tightest limit on requests, by the minute; 0 if none is known.
+	// QuotaPerMin is the tightest limit on requests, by the minute; 0 if none is known, which is null in JSON. Where each model has a limit
+	// of its own, it is the sum of those that are known.
 	QuotaPerMin float64 `json:"quota_per_min"`
 	MeanPerMin  float64 `json:"mean_per_min"`
 	PeakPerMin  float64 `json:"peak_per_min"` // if the busiest minutes of all callers coincide
-	Ratio       float64 `json:"ratio"`        // of the peak to the quota
-	// Verdict is contention from a ratio of 0.8 on, else ok.
+	// Ratio is that of the peak to the quota, or the highest for one model or one limit that is full at this moment.
+	Ratio float64 `json:"ratio"`
+	// Verdict is contention from a ratio of 0.8 on, unknown if no quota is known, else ok.
 	Verdict string `json:"verdict"`
+	// Fullest is the limit, with its model, that Ratio is about; empty if it is about all of them.
+	Fullest string `json:"fullest,omitempty"`
 	// OneMoreRatio is the ratio with one more caller like the average of these.
 	OneMoreRatio float64        `json:"one_more_ratio"`
 	Callers      []CallerReport `json:"callers"`
 	Advice       []Advice       `json:"advice"`
+
+	fullest load
+}
+
+// load is how much of a limit is used: the part of it, which may be more than 1.
+type load struct {
+	limit string
+	part  float64
+}
+
+// MarshalJSON writes null for what is not known.
+func (d ResourceDiagnosis) MarshalJSON() ([]byte, error) {
+	type plain ResourceDiagnosis
+	out := struct {
+		plain
+		QuotaPerMin  *float64 `json:"quota_per_min"`
+		Ratio        *float64 `json:"ratio"`
+		OneMoreRatio *float64 `json:"one_more_ratio"`
+	}{plain: plain(d)}
+	if d.QuotaPerMin > 0 {
+		out.QuotaPerMin, out.OneMoreRatio = &d.QuotaPerMin, &d.OneMoreRatio
+	}
+	if d.QuotaPerMin > 0 || d.Ratio > 0 {
+		out.Ratio = &d.Ratio
+	}
+	return json.Marshal(out)
+}
+
+// Weigh sets callers against the quota. Verdicts and figures are of these callers afterwards.
+func (d *ResourceDiagnosis) Weigh(callers []CallerReport) {
+	d.Callers = append([]CallerReport{}, callers...)
+	a := d.audit()
+	d.MeanPerMin, d.PeakPerMin, d.Ratio, d.OneMoreRatio, d.Verdict, d.Fullest = a.MeanPerMin, a.PeakPerMin, a.Ratio, a.OneMoreRatio, a.Verdict, ""
+	if d.fullest.part > a.Ratio {
+		d.Ratio, d.Fullest, d.OneMoreRatio = d.fullest.part, d.fullest.limit, max(d.OneMoreRatio, d.fullest.part)
+		d.Verdict = policy.Judge(d.Ratio, true)
+	}
+}
+
+func (d *ResourceDiagnosis) audit() policy.Audit {
+	var callers []policy.Caller
+	for i := range d.Callers {
+		c := &d.Callers[i]
+		callers = append(callers, policy.Caller{Name: c.Name, MeanPerMin: c.MeanPerS * 60, PeakPerMin: float64(c.PeakPerMin)})
+	}
+	return policy.Weigh(d.QuotaPerMin, callers)
 }
 
 // Advice is a setting that is worth a look, and why.
@@ -52,24 +104,17 @@ func (g *Gate) Diagnose(ctx context.Context, since time.Time) (Diagnosis, error)
 		if err != nil {
 			return d, err
 		}
-		d.Resources = append(d.Resources, r.diagnose(&v.snaps[i], r.report(&h), cycles))
+		d.Resources = append(d.Resources, r.diagnose(&v.snaps[i], &h, cycles))
 	}
 	return d, nil
 }
 
-func (r *resource) diagnose(snap *store.Snapshot, rep ResourceReport, cycles [][]string) ResourceDiagnosis {
-	var callers []policy.Caller
-	for i := range rep.Callers {
-		c := &rep.Callers[i]
-		callers = append(callers, policy.Caller{Name: c.Name, MeanPerMin: c.MeanPerS * 60, PeakPerMin: float64(c.PeakPerMin)})
-	}
-	audit := policy.Weigh(r.quotaPerMin(snap), callers)
+func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]string) ResourceDiagnosis {
+	rep := r.report(h)
+	d := ResourceDiagnosis{Name: r.name, QuotaPerMin: r.quotaPerMin(snap), Advice: []Advice{}, fullest: r.fullest(snap, h)}
+	d.Weigh(rep.Callers)
 	facts := r.facts(snap)
-	facts.Audit, facts.Callers, facts.Cycles = audit, len(callers), cycles
-	d := ResourceDiagnosis{
-		Name: r.name, QuotaPerMin: audit.QuotaPerMin, MeanPerMin: audit.MeanPerMin, PeakPerMin: audit.PeakPerMin,
-		Ratio: audit.Ratio, Verdict: audit.Verdict, OneMoreRatio: audit.OneMoreRatio, Callers: rep.Callers, Advice: []Advice{},
-	}
+	facts.Audit, facts.Callers, facts.Cycles = d.audit(), len(rep.Callers), cycles
 	for _, a := range policy.Advise(facts) {
 		d.Advice = append(d.Advice, Advice(a))
 	}
@@ -121,34 +166,100 @@ func (r *resource) silence(snap *store.Snapshot) (Advice, bool) {
 	}, true
 }
 
-// quotaPerMin returns the tightest limit on requests that all callers share, by the minute;
-// 0 if none is known. Where no limit counts requests, those in the unit of the first count as such.
+// quotaPerMin returns the tightest limit on requests that all callers share, by the minute. If there is none, it is the sum of the
+// tightest limits of each model; 0 if none is known. Where no limit counts requests, those in the unit of the first count as such.
 func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
+	models := map[string]float64{}
+	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
+		switch {
+		case l.Scope != "":
+			if q := models[l.Scope]; q == 0 || perMin < q {
+				models[l.Scope] = perMin
+			}
+		case least == 0 || perMin < least:
+			least = perMin
+		}
+	})
+	if least > 0 {
+		return least
+	}
+	for _, q := range models {
+		least += q
+	}
+	return least
+}
+
+// eachQuota calls f with every known limit on requests that all callers share, or all those of one model.
+func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, perMin float64)) {
 	unit := Requests
 	if t := r.total(snap); t != nil {
 		unit = r.limits[t.Limit].Unit
 	}
-	for _, l := range snap.Limits {
-		if l.Limit >= len(r.limits) || l.Size == 0 {
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		if l.Limit >= len(r.limits) || l.Size == 0 || l.Window <= 0 {
 			continue
 		}
 		def := &r.limits[l.Limit]
-		if def.Unit != unit || def.Kind == Concurrency || def.Per != 0 {
+		if def.Unit != unit || def.Kind == Concurrency || def.Per&^store.PerModel != 0 {
 			continue
 		}
 		size := l.Size
-		switch {
-		case l.Kind != Bucket:
-		case def.Size > 0:
-			size = def.Size // what it gives back, not what it holds
-		case def.Burst > 0:
-			continue // an answer has stated its rate, which is not told
+		if l.Kind == Bucket && def.Burst > 0 && def.Burst != def.Size { // what it gives back, not what it holds
+			if size = def.Size; size == 0 {
+				continue // an answer has stated its rate, which is not told
+			}
 		}
-		if q := float64(size) * time.Minute.Seconds() / l.Window.Seconds(); least == 0 || q < least {
-			least = q
+		f(l, float64(size)*time.Minute.Seconds()/l.Window.Seconds())
+	}
+}
+
+// fullest returns the load of the limit that is used most: by what was sent for a model in its busiest minute, or because nothing is
+// left of it, or somebody waits for it, at this moment.
+func (r *resource) fullest(snap *store.Snapshot, h *store.History) (most load) {
+	more := func(limit, scope string, part float64) {
+		if scope != "" {
+			limit += " (" + scope + ")"
+		}
+		if part > most.part {
+			most = load{limit, part}
 		}
 	}
-	return least
+	peaks, minutes := modelPeaks(h), map[int]bool{}
+	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
+		minutes[l.Limit] = l.Window <= 2*time.Minute // the busiest minute tells more than a moment
+		if model, ok := strings.CutPrefix(l.Scope, "model="); ok {
+			more(r.limits[l.Limit].Name, l.Scope, float64(peaks[model])/perMin)
+		}
+	})
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		if l.Limit < len(r.limits) && l.Size > 0 && l.Remaining == 0 && l.Used > 0 && !minutes[l.Limit] && r.limits[l.Limit].Per&^store.Shared == 0 && r.limits[l.Limit].Kind != Concurrency {
+			more(r.limits[l.Limit].Name, l.Scope, max(float64(l.Used)/float64(l.Size), 1))
+		}
+	}
+	for i := range snap.Queue {
+		if w := &snap.Queue[i].Reason; w.Code == store.CodeLimit && w.Limit >= 0 && int(w.Limit) < len(r.limits) && r.limits[w.Limit].Per&^store.Shared == 0 {
+			more(r.limits[w.Limit].Name, "", 1)
+		}
+	}
+	return most
+}
+
+// modelPeaks are the most that was sent for each model in one minute.
+func modelPeaks(h *store.History) map[string]int64 {
+	type minute struct {
+		model string
+		start store.Time
+	}
+	sent, peaks := map[minute]int64{}, map[string]int64{}
+	for i := range h.Periods {
+		p := &h.Periods[i]
+		at := minute{p.Model, p.Start}
+		sent[at] += p.Sent
+		peaks[p.Model] = max(peaks[p.Model], sent[at])
+	}
+	return peaks
 }
 
 // facts are what advice rests on.

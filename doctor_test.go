@@ -231,8 +231,41 @@ func TestDiagnosisAsJSON(t *testing.T) {
 		if got := keys(t, at(t, v, "resources", 0, "advice", 0)); got != "setting text" {
 			t.Errorf("keys of an advice are %s", got)
 		}
-		if _, ok := at(t, v, "resources", 0, "callers").([]any); !ok || at(t, v, "resources", 0, "verdict") != "ok" {
+		if _, ok := at(t, v, "resources", 0, "callers").([]any); !ok || at(t, v, "resources", 0, "verdict") != "unknown" || at(t, v, "resources", 0, "quota_per_min") != nil {
 			t.Errorf("it is %v", v)
+		}
+	})
+}
+
+// Limits that answers state for each model were no quota to doctor, which said ok at 120 of 120; a token limit that is used up was none either.
+func TestDiagnosisAtSaturationOfLearnedLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		each := sluice.Limit{Name: "rpm", Kind: sluice.Bucket, Window: time.Minute, Per: []sluice.Scope{sluice.PerModel}}
+		tokens := sluice.Limit{Name: "tokens", Kind: sluice.Rolling, Size: 1000, Window: time.Minute, Unit: "tokens", Per: each.Per}
+		g := open(t, each, tokens)
+		if d := diagnose(t, g, bubbleStart); d.Verdict != "unknown" || d.QuotaPerMin != 0 {
+			t.Errorf("before anything is known it is %+v", d)
+		}
+		for model, size := range map[string]int64{"opus": 120, "haiku": 600} {
+			ticket := acquire(t, g, sluice.Request{Resource: "api", Agent: "a", Model: model})
+			answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: "rpm", Size: size, Remaining: size - 1, ResetIn: time.Second}}})
+			end(t, ticket)
+		}
+		for range 119 {
+			end(t, acquire(t, g, sluice.Request{Resource: "api", Agent: "a", Model: "opus"}))
+		}
+		d := diagnose(t, g, bubbleStart)
+		if d.Verdict != "contention" || d.QuotaPerMin != 720 || d.Ratio < 1 || d.Fullest != "rpm (model=opus)" {
+			t.Errorf("at 120 of 120 it is %s: quota %v, ratio %v, %q", d.Verdict, d.QuotaPerMin, d.Ratio, d.Fullest)
+		}
+		p, err := g.Pool(t.Context(), "api")
+		if err != nil || p.TotalLimit != 720 || p.Allocations["a"].Allocated != 720 || p.Allocations["a"].Used != 121 {
+			t.Errorf("%+v %v", p, err)
+		}
+		time.Sleep(2 * time.Minute)
+		end(t, acquire(t, g, sluice.Request{Resource: "api", Agent: "a", Model: "haiku", Cost: []sluice.Amount{{Unit: "tokens", N: 1000}}}))
+		if d := diagnose(t, g, time.Now().Add(-time.Minute)); d.Verdict != "contention" || d.Fullest != "tokens (model=haiku)" {
+			t.Errorf("without tokens it is %s, %q", d.Verdict, d.Fullest)
 		}
 	})
 }

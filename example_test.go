@@ -453,7 +453,7 @@ func ExampleGate_Diagnose() {
 		}
 	}
 	// Output:
-	// search: ok, 0 a minute at most
+	// search: unknown, 0 a minute at most
 	// resources.search.limits: No limit is known: none is configured, and no answer has stated one. State the provider's limits in resources.search.limits, such as {name: minute, size: 80/min}.
 }
 

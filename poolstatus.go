@@ -10,8 +10,8 @@ import (
 
 // PoolStatus is who has what of a resource's quota.
 type PoolStatus struct {
-	// TotalLimit is that of the first limit on requests that is not scoped; 0 if there is
-	// none, or its size is not known.
+	// TotalLimit is that of the first limit on requests that is not scoped. If there is none, it is the sum over the models of the first
+	// limit that each of them has. It is 0 if no size is known.
 	TotalLimit  int64                      `json:"totalLimit"`
 	ResetAt     *time.Time                 `json:"resetAt"`
 	Allocations map[string]AgentAllocation `json:"allocations"` // by agent
@@ -48,6 +48,8 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 	snap, c := &v.snaps[at], v.clock
 	if l := r.total(snap); l != nil {
 		s.TotalLimit, s.ResetAt = l.Size, c.moment(resetOf(l))
+	} else {
+		s.TotalLimit = r.modelTotal(snap)
 	}
 	state := v.states()
 	for i := range snap.Agents {
@@ -59,6 +61,22 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 		}
 	}
 	return s, nil
+}
+
+// modelTotal returns the sum of the known sizes of the first limit on requests that each model has.
+func (r *resource) modelTotal(snap *store.Snapshot) (sum int64) {
+	first := -1
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		if l.Limit >= len(r.limits) {
+			continue
+		}
+		if def := &r.limits[l.Limit]; def.Per == store.PerModel && def.Unit == Requests && def.Kind != Concurrency && (first < 0 || first == l.Limit) {
+			first = l.Limit
+			sum += l.Size
+		}
+	}
+	return sum
 }
 
 // total returns the first limit on requests that is not scoped or, if none counts requests, the

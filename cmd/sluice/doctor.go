@@ -77,14 +77,11 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (sluice.Diag
 
 // weigh sets these callers against the quota, instead of those that the store alone knows.
 func weigh(d *sluice.ResourceDiagnosis, callers []sluice.CallerReport) {
-	var all []policy.Caller
-	for _, c := range callers {
-		all = append(all, policy.Caller{Name: c.Name, MeanPerMin: c.MeanPerS * 60, PeakPerMin: float64(c.PeakPerMin)})
+	d.Weigh(callers)
+	audit := policy.Audit{
+		QuotaPerMin: d.QuotaPerMin, MeanPerMin: d.MeanPerMin, PeakPerMin: d.PeakPerMin, Ratio: d.Ratio, OneMoreRatio: d.OneMoreRatio, Verdict: d.Verdict,
 	}
-	audit := policy.Weigh(d.QuotaPerMin, all)
-	d.Callers = append([]sluice.CallerReport{}, callers...)
-	d.MeanPerMin, d.PeakPerMin, d.Ratio, d.OneMoreRatio, d.Verdict = audit.MeanPerMin, audit.PeakPerMin, audit.Ratio, audit.OneMoreRatio, audit.Verdict
-	for _, a := range policy.Advise(policy.Facts{Resource: d.Name, Audit: audit, Callers: len(all)}) {
+	for _, a := range policy.Advise(policy.Facts{Resource: d.Name, Audit: audit, Callers: len(callers)}) {
 		i := slices.IndexFunc(d.Advice, func(b sluice.Advice) bool { return b.Setting == a.Setting })
 		switch {
 		case i < 0:
@@ -106,8 +103,11 @@ func (s *screen) diagnosis(d *sluice.Diagnosis) {
 			s.line("")
 		}
 		colour := show.Green
-		if r.Verdict != "ok" {
-			colour = show.Red
+		switch r.Verdict {
+		case policy.VerdictContention:
+			colour = show.Amber
+		case policy.VerdictUnknown:
+			colour = show.Plain
 		}
 		s.line("%s  %s  %s", s.Paint(show.Bold, s.Text(r.Name, nameWidth)), s.Paint(colour, r.Verdict), auditText(r))
 		for _, a := range r.Advice {
@@ -127,18 +127,22 @@ func (s *screen) diagnosis(d *sluice.Diagnosis) {
 
 // auditText says in a line what the figures come to.
 func auditText(r *sluice.ResourceDiagnosis) string {
+	full := ""
+	if r.Fullest != "" {
+		full = fmt.Sprintf("; %s is at %s", harmless(r.Fullest), show.Percent(r.Ratio))
+	}
 	switch n := len(r.Callers); {
 	case n == 0:
-		return "nobody has sent anything in this period"
+		return "no sends in this period" + full
 	case r.QuotaPerMin == 0:
-		return fmt.Sprintf("%s up to %s a minute; the quota is not known", callersSend(n), show.Rate(r.PeakPerMin))
+		return fmt.Sprintf("%s up to %s a minute; the quota is not known%s", callersSend(n), show.Rate(r.PeakPerMin), full)
 	default:
 		like := "them"
 		if n == 1 {
 			like = "it"
 		}
-		return fmt.Sprintf("%s up to %s a minute, %s of the quota of %s; one more like "+like+" makes it %s",
-			callersSend(n), show.Rate(r.PeakPerMin), show.Percent(r.Ratio), show.Rate(r.QuotaPerMin), show.Percent(r.OneMoreRatio))
+		return fmt.Sprintf("%s up to %s a minute, %s of the quota of %s; one more like "+like+" makes it %s%s",
+			callersSend(n), show.Rate(r.PeakPerMin), show.Percent(r.PeakPerMin/r.QuotaPerMin), show.Rate(r.QuotaPerMin), show.Percent(r.OneMoreRatio), full)
 	}
 }
 

@@ -6,6 +6,7 @@ import "math"
 const (
 	VerdictOK         = "ok"
 	VerdictContention = "contention"
+	VerdictUnknown    = "unknown" // there is no quota to compare with
 )
 
 // contentionFrom is the ratio from which callers get into each other's way.
@@ -31,7 +32,8 @@ type Audit struct {
 // Weigh sets callers against a quota, which is not known if it is not positive. Figures
 // that are not numbers of requests (negative, infinite, none) count as 0, and no result is infinite.
 func Weigh(quotaPerMin float64, callers []Caller) Audit {
-	a := Audit{QuotaPerMin: figure(quotaPerMin), Verdict: VerdictOK}
+	a := Audit{QuotaPerMin: figure(quotaPerMin)}
+	a.Verdict = Judge(0, a.QuotaPerMin > 0)
 	for _, c := range callers {
 		a.MeanPerMin = finite(a.MeanPerMin + figure(c.MeanPerMin))
 		a.PeakPerMin = finite(a.PeakPerMin + figure(c.PeakPerMin))
@@ -42,10 +44,19 @@ func Weigh(quotaPerMin float64, callers []Caller) Audit {
 	more := finite(a.PeakPerMin + a.PeakPerMin/float64(len(callers)))
 	a.Ratio = finite(a.PeakPerMin / a.QuotaPerMin)
 	a.OneMoreRatio = finite(more / a.QuotaPerMin)
-	if a.Ratio >= contentionFrom {
-		a.Verdict = VerdictContention
-	}
+	a.Verdict = Judge(a.Ratio, true)
 	return a
+}
+
+// Judge is the verdict on a ratio to the quota, if that is known.
+func Judge(ratio float64, known bool) string {
+	switch {
+	case ratio >= contentionFrom:
+		return VerdictContention
+	case !known:
+		return VerdictUnknown
+	}
+	return VerdictOK
 }
 
 // figure returns x if it can be a rate, else 0.

@@ -19,8 +19,8 @@ func TestAudit(t *testing.T) {
 		{"below", 100, three, Audit{100, 16, 60, 0.6, 0.8, "ok"}},
 		{"at 80%", 75, three, Audit{75, 16, 60, 0.8, 80.0 / 75, "contention"}},
 		{"above", 40, three, Audit{40, 16, 60, 1.5, 2, "contention"}},
-		{"not known", 0, three, Audit{0, 16, 60, 0, 0, "ok"}},
-		{"nonsense", -3, three, Audit{0, 16, 60, 0, 0, "ok"}},
+		{"not known", 0, three, Audit{0, 16, 60, 0, 0, "unknown"}},
+		{"nonsense", -3, three, Audit{0, 16, 60, 0, 0, "unknown"}},
 		{"nobody", 80, nil, Audit{80, 0, 0, 0, 0, "ok"}},
 		{"figures that are none", 10, []Caller{{"a", math.NaN(), math.Inf(1)}, {"b", -1, 2}}, Audit{10, 0, 2, 0.2, 0.3, "ok"}},
 	} {

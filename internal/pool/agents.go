@@ -103,17 +103,47 @@ func (p *Pool) total() *inst {
 	return first
 }
 
-// totalLimit is what agents have allocations of.
-func (p *Pool) totalLimit() int64 {
+// modelLimit is the first limit on requests that every model has for itself, -1 if there is none.
+func (p *Pool) modelLimit() int {
+	for i := range p.spec.Limits {
+		if l := &p.spec.Limits[i]; l.Per == store.PerModel && l.Unit == "requests" && p.defs[i].Kind != meter.Concurrency && !p.isRetired(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// totalLimit is what agents have allocations of. Where only models have limits, it is the sum of those that are known.
+func (p *Pool) totalLimit() (sum int64) {
 	if in := p.total(); in != nil {
 		return in.Capacity(p.ring(in))
 	}
-	return 0
+	limit := p.modelLimit()
+	for i := int32(1); i < p.insts.End() && limit >= 0; i++ {
+		if in := p.insts.At(i); in.used && int(in.limit) == limit && in.Cap > 0 {
+			sum += in.Capacity(p.ring(in))
+		}
+	}
+	return sum
+}
+
+// ofModels is a meter of the limit that every model has for itself, nil if there is none.
+func (p *Pool) ofModels() *inst {
+	limit := p.modelLimit()
+	for i := int32(1); i < p.insts.End() && limit >= 0; i++ {
+		if in := p.insts.At(i); in.used && int(in.limit) == limit && in.Cap > 0 {
+			return in
+		}
+	}
+	return nil
 }
 
 // recentUse is what an agent has used of the total limit, about.
 func (p *Pool) recentUse(c *caller) int64 {
 	in := p.total()
+	if in == nil {
+		in = p.ofModels()
+	}
 	if in == nil {
 		return 0
 	}
