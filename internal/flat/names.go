@@ -67,6 +67,20 @@ func (n *Names) Hold(s string) int32 {
 	return i
 }
 
+// Find returns the number of s, 0 if nothing holds it.
+func (n *Names) Find(s string) int32 {
+	if s == "" {
+		return 0
+	}
+	if n.last != 0 {
+		if r := n.recs.At(n.last); r.refs > 0 && n.equal(n.last, s) {
+			return n.last
+		}
+	}
+	i, _ := n.find(s)
+	return i
+}
+
 // Keep adds a reference to a name already held.
 func (n *Names) Keep(i int32) int32 {
 	if i != 0 {

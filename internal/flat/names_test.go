@@ -146,12 +146,3 @@ func TestHashSpreadsSimilarNames(t *testing.T) {
 		}
 	}
 }
-
-// Find returns the number of s, or 0 if it is not held.
-func (n *Names) Find(s string) int32 {
-	if s == "" {
-		return 0
-	}
-	i, _ := n.find(s)
-	return i
-}

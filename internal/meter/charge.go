@@ -37,6 +37,46 @@ func (m *Meter) Take(d *Def, r *Ring, t, amount int64, slow bool) Charge {
 	return c
 }
 
+// TakeAll is Take for requests that together take amount, in a mode and with a mark that Take would give to each.
+func (m *Meter) TakeAll(d *Def, r *Ring, t, mark, amount int64, mode Mode) {
+	switch {
+	case d.Kind == Concurrency:
+		m.Held += amount
+	case mode == Bound:
+		m.add(d, r, t, amount)
+	case mode == Placed:
+		c := Charge{Amount: amount}
+		m.place(d, r, &c, mark)
+	default:
+		m.hold(d, amount)
+	}
+}
+
+// SettleAll is Bind, Settle and Release for held charges that end or are bound at t. Together they held gone, adds of
+// which arrives now, and backs of that was not used after all: it is given back after it was added. The meter has been
+// brought to t.
+func (m *Meter) SettleAll(d *Def, r *Ring, t, gone, adds, backs int64) {
+	m.Held -= gone
+	switch {
+	case d.Kind == Concurrency:
+	case m.isFixed(d):
+		m.Level += adds - backs - gone // which was in it as held
+		if t >= m.Last {
+			m.Rem += adds - backs
+		}
+	case d.Kind == Bucket:
+		if adds > 0 {
+			m.add(d, r, t, adds)
+		}
+		if backs > 0 {
+			r.lower(t, t, backs)
+			m.Level -= backs
+		}
+	default:
+		m.add(d, r, t, adds-backs)
+	}
+}
+
 // hold enters an amount of which nothing is known yet.
 func (m *Meter) hold(d *Def, amount int64) {
 	m.Held += amount

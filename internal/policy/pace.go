@@ -9,8 +9,8 @@ type Pace struct {
 	Next int64 // when all that was let through would have gone at an even rate
 }
 
-// gap is how long amount lasts at an even rate, rounded up.
-func gap(amount, size, window int64) int64 {
+// Gap is how long amount lasts at an even rate, rounded up.
+func Gap(amount, size, window int64) int64 {
 	return int64(math.Ceil(float64(float64(amount)*float64(window)) / float64(size)))
 }
 
@@ -18,13 +18,13 @@ func gap(amount, size, window int64) int64 {
 // before it has been worked off.
 func (p *Pace) Allow(t, amount, size, window int64) int64 {
 	burst := max(size/20, 1)
-	return max(p.Next-gap(max(burst-amount, 0), size, window), t)
+	return max(p.Next-Gap(max(burst-amount, 0), size, window), t)
 }
 
 // Take notes that amount goes at t. More than a window's worth, as when requests used far more
 // than was estimated, is paid for by the window: it comes back after one, and so does the pace.
 func (p *Pace) Take(t, amount, size, window int64) {
-	p.Next = min(max(p.Next, t)+gap(amount, size, window), t+window)
+	p.Next = min(max(p.Next, t)+Gap(amount, size, window), t+window)
 }
 
 // Refund notes at t that amount was never sent; negative if it was more.
@@ -33,5 +33,5 @@ func (p *Pace) Refund(t, amount, size, window int64) {
 		p.Take(t, -amount, size, window)
 		return
 	}
-	p.Next -= gap(amount, size, window)
+	p.Next -= Gap(amount, size, window)
 }

@@ -37,7 +37,7 @@ type caller struct {
 // What the tags of an agent's name lead to.
 const (
 	callerTag = iota // its caller record
-	ownTag           // the first of its own meters
+	ownTag           // the first of the meters that are scoped to it alone
 )
 
 // callerMemory is how long an agent that is not heard of is kept apart. Its counts stay

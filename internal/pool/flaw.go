@@ -43,12 +43,6 @@ func FlawOf(l *Plan, fields map[string]string) string {
 			if v == "" || strings.Trim(v, "0123456789,") != "" {
 				return fmt.Sprintf("the field %q has foreign content", f)
 			}
-		case f == "lots":
-			if v != "" {
-				if flaw := im.flaw(f, 1); flaw != "" {
-					return flaw
-				}
-			}
 		}
 	}
 	return ""

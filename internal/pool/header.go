@@ -8,15 +8,22 @@ import (
 
 // headerTime is the median of how long the last answers took to begin, from the
 // grant on.
+// It changes between steps, so that it is the same for all operations of one.
 type headerTime struct {
 	samples [16]int64
 	n       int64
 	median  int64
+	seen    int64 // how many the median is of
 }
 
 func (h *headerTime) add(d int64) {
 	h.samples[h.n%int64(len(h.samples))] = d
 	h.n++
+}
+
+// judge finds the median.
+func (h *headerTime) judge() {
+	h.seen = h.n
 	sorted := h.samples
 	k := min(h.n, int64(len(sorted)))
 	slices.Sort(sorted[:k])

@@ -10,9 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/sluicehq/sluice/internal/flat"
-	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/oplog"
-	"github.com/sluicehq/sluice/store"
 )
 
 // Plan is how a pool is kept where its records are fields of a hash: in a store that runs the
@@ -212,7 +210,6 @@ func FromFields(l *Plan, fields map[string]string) (*Pool, error) {
 		return nil, err
 	}
 	p.takeParts()
-	p.getLots(im["lots"])
 	for _, x := range p.indexes() {
 		x.fill()
 	}
@@ -231,45 +228,6 @@ func FromSpec(spec, state string) (*Pool, error) {
 	flat.SetNumbers(o, nums)
 	p.retired = o.retired
 	return p, nil
-}
-
-// getLots makes records of tickets that are kept together because they were granted together: for each
-// such lot the numbers that they share, then their own.
-func (p *Pool) getLots(s string) {
-	nums := make([]float64, len(s)/8)
-	unpack(s, nums)
-	for len(nums) >= lotHead {
-		lot := nums[:lotHead]
-		open, n := int(lot[12]), int(lot[13])
-		if open < 0 || n < 0 || n > store.MaxLimits || len(nums) < lotHead+4*n+open {
-			return
-		}
-		charges := nums[lotHead : lotHead+4*n]
-		for _, number := range nums[lotHead+4*n : lotHead+4*n+open] {
-			p.getLot(lot, charges, uint64(number))
-		}
-		nums = nums[lotHead+4*n+open:]
-	}
-}
-
-// lotHead is how many numbers the tickets of a lot share, beside their charges.
-const lotHead = 15
-
-func (p *Pool) getLot(lot, charges []float64, number uint64) {
-	i := p.tickets.New()
-	t := p.tickets.At(i)
-	t.head = head{
-		id: store.ID{Session: uint64(lot[0]), N: number}, who: names{agent: int32(lot[2])}, caller: int32(lot[3]), session: int32(lot[4]),
-		class: uint8(lot[5]), since: int64(lot[6]), granted: int64(lot[6]), deadline: int64(lot[7]), ttl: int64(lot[8]), alive: int64(lot[9]),
-		due: int64(lot[10]), note: int32(lot[11]), state: stateHeld, n: uint8(len(charges) / 4),
-		ends: int64(lot[6] + lot[8]), tie: uint8(lot[14]),
-	}
-	for k := range t.n {
-		c := charges[4*k:]
-		t.charges[k] = charge{inst: int32(c[3]), limit: uint8(c[0])}
-		t.charges[k].Charge = meter.Charge{Amount: int64(c[1]), Mark: t.granted, Mode: meter.Mode(c[2])}
-	}
-	p.wheel.add(p, i, t)
 }
 
 // head reads what was handed out of a slab.
@@ -406,7 +364,7 @@ func (p *Pool) eachSession(f func([]byte, int32)) {
 func (p *Pool) eachScoped(f func([]byte, int32)) {
 	for i := int32(1); i < p.insts.End(); i++ {
 		in := p.insts.At(i)
-		if per := p.spec.Limits[in.limit].Per; !in.used || per == 0 || per == store.PerAgent {
+		if per := p.spec.Limits[in.limit].Per; !in.used || per == 0 || in.scope.sole(per) != 0 {
 			continue
 		}
 		key := []byte{in.limit}

@@ -18,13 +18,16 @@ type inst struct {
 	ring   int32
 	refs   int32  // tickets that stand on it, if it is scoped: the others are never dropped
 	seen   uint32 // when it was last charged, or its size stated, in ages
-	extra  int32  // of a shared one, its stock or pace; of one of an agent's own, the next
+	extra  int32  // of a shared one, its stock or pace
+	next   int32  // the next one scoped to the same name alone
 	pass   uint32 // of claim and kept
 	meter.Meter
-	claim  int64 // what those ahead have claimed, in this pass
-	queued int64 // sum of what waiting tickets want of it
-	scope  names // what it is scoped to
-	model  int32 // how the provider counts, as far as answers have shown; 0: as the limit says
+	claim  int64  // what those ahead have claimed, in this pass
+	queued int64  // sum of what waiting tickets want of it
+	scope  names  // what it is scoped to
+	model  int32  // how the provider counts, as far as answers have shown; 0: as the limit says
+	step   uint32 // of the fast path in which it has sums
+	sum    int32  // where those are
 }
 
 // unscoped is where the one meter of a limit without a scope is: records do not move.
@@ -110,12 +113,10 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 		return 0, err
 	}
 	p.enroll(limit, scope, i)
-	switch l.Per {
-	case 0:
-	case store.PerAgent:
-		first := &p.names.Tags(scope.agent)[ownTag]
-		in.extra, *first = *first, i
-	default:
+	if name := scope.sole(l.Per); name != 0 {
+		first := &p.names.Tags(name)[ownTag]
+		in.next, *first = *first, i
+	} else if l.Per != 0 {
 		p.instIx.Add(scopeHash(limit, scope), i)
 	}
 	p.lose(i)
@@ -124,12 +125,12 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 
 func (p *Pool) dropInst(i int32) {
 	in := p.insts.At(i)
-	if p.spec.Limits[in.limit].Per == store.PerAgent {
-		link := &p.names.Tags(in.scope.agent)[ownTag]
+	if name := in.scope.sole(p.spec.Limits[in.limit].Per); name != 0 {
+		link := &p.names.Tags(name)[ownTag]
 		for *link != i {
-			link = &p.insts.At(*link).extra
+			link = &p.insts.At(*link).next
 		}
-		*link = in.extra
+		*link = in.next
 	} else {
 		p.instIx.Remove(scopeHash(int(in.limit), in.scope), i)
 	}
@@ -192,18 +193,40 @@ func (p *Pool) instOf(limit int, who *names) int32 {
 }
 
 func (p *Pool) findInst(limit int, scope names) int32 {
-	if p.spec.Limits[limit].Per == store.PerAgent { // the common one: straight from the name
-		i := p.names.Tags(scope.agent)[ownTag]
-		for i != 0 && p.insts.At(i).limit != uint8(limit) {
-			i = p.insts.At(i).extra
-		}
-		return i
+	if name := scope.sole(p.spec.Limits[limit].Per); name != 0 { // the common ones: straight from the name
+		return p.ownOf(limit, name)
 	}
 	h := scopeHash(limit, scope)
 	for i, n := p.instIx.Seek(h, 0); i != 0; i, n = p.instIx.Seek(h, n) {
 		if in := p.insts.At(i); in.limit == uint8(limit) && in.scope == scope {
 			return i
 		}
+	}
+	return 0
+}
+
+// ownOf returns the meter of a limit that is scoped to a name alone, 0 if there is none.
+func (p *Pool) ownOf(limit int, name int32) int32 {
+	i := p.names.Tags(name)[ownTag]
+	for i != 0 && p.insts.At(i).limit != uint8(limit) {
+		i = p.insts.At(i).next
+	}
+	return i
+}
+
+// sole returns the name that a scope of one attribute has, 0 if it has several or the attribute is empty.
+func (n *names) sole(per store.Scope) int32 {
+	switch per {
+	case store.PerAgent:
+		return n.agent
+	case store.PerModel:
+		return n.model
+	case store.PerUser:
+		return n.user
+	case store.PerTool:
+		return n.tool
+	case store.PerKey:
+		return n.key
 	}
 	return 0
 }

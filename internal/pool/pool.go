@@ -57,6 +57,12 @@ type Pool struct {
 
 	knownParts int64 // the revision of what is withheld that defs have
 
+	// What the fast path has chosen for the request that it looks at: the sums of its meters, -1 where there is none.
+	chosen    [store.MaxLimits]int32
+	chosenAt  uint32 // the step
+	chosenFor names
+	sums      []sums // of the meters that the fast path has charged, to be entered at the end of the step
+
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
 }
@@ -69,6 +75,7 @@ type once struct {
 	awake      int64 // since when there was no long silence
 	inFlight   int64
 	laneScopes store.Scope             // attributes that lanes are told apart by
+	steps      uint32                  // of the fast path
 	asked      bool                    // some op of the batch was told to wait
 	stirred    bool                    // something happened that may let somebody go
 	rival      int32                   // while the line is gone through: who of the highest class waits behind the one looked at
@@ -114,7 +121,7 @@ type once struct {
 // New makes a pool at time now, on the heap.
 func New(spec store.Spec, now store.Time) (*Pool, error) {
 	p := open(nil)
-	return p, p.begin(spec, now)
+	return p, p.start(spec, now)
 }
 
 // Create makes a pool in a new space.
@@ -123,7 +130,7 @@ func Create(space *flat.Space, spec store.Spec, now store.Time) (*Pool, error) {
 	if err := space.Seal(); err != nil {
 		return nil, err
 	}
-	if err := p.begin(spec, now); err != nil {
+	if err := p.start(spec, now); err != nil {
 		return nil, err
 	}
 	p.write()
@@ -174,8 +181,8 @@ func open(space *flat.Space) *Pool {
 	return p
 }
 
-// begin sets up a pool that nobody has used.
-func (p *Pool) begin(spec store.Spec, now store.Time) error {
+// start sets up a pool that nobody has used.
+func (p *Pool) start(spec store.Spec, now store.Time) error {
 	p.spec, p.now = spec, int64(now)
 	p.contact, p.awake = p.now, p.now
 	p.spec.Restate = false
@@ -230,13 +237,21 @@ func (p *Pool) anyKnown() bool {
 
 // Apply carries out ops at time now, in order, then lets in whoever can go.
 func (p *Pool) Apply(now store.Time, ops []store.Op) {
+	p.begin(now, len(ops) > 0)
+	p.carryOut(ops)
+}
+
+// begin does what time has brought.
+func (p *Pool) begin(now store.Time, heard bool) {
 	p.now = max(p.now, int64(now))
 	if len(p.decided) > 0 {
 		p.decided = p.decided[:0]
 	}
-	p.batch = ops
-	if len(ops) > 0 {
+	if heard {
 		p.heardSomething()
+	}
+	if p.header.seen != p.header.n {
+		p.header.judge()
 	}
 	if p.now >= p.wheel.turns {
 		p.expireTickets()
@@ -247,6 +262,11 @@ func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	if p.firstGate != 0 {
 		p.dropStale()
 	}
+}
+
+// carryOut is the rest of a step.
+func (p *Pool) carryOut(ops []store.Op) {
+	p.batch = ops
 	for i := range ops {
 		p.apply(i)
 	}

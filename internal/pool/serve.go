@@ -27,7 +27,7 @@ func (p *Pool) serve() {
 
 // wakeAtDue wakes for the next ticket that expires.
 func (p *Pool) wakeAtDue() {
-	if at := p.wheel.nextDue(); at != 0 {
+	if at := p.wheel.nextDue(p); at != 0 {
 		p.wakeAt(at)
 	}
 }

@@ -10,7 +10,7 @@ func TestRecordsKeepTheirSize(t *testing.T) {
 	if n := unsafe.Sizeof(caller{}); n != 64 {
 		t.Errorf("a caller takes %d bytes", n)
 	}
-	if n := unsafe.Sizeof(inst{}); n > 144 {
+	if n := unsafe.Sizeof(inst{}); n > 160 {
 		t.Errorf("a meter takes %d bytes", n)
 	}
 	t.Logf("ticket %d", unsafe.Sizeof(ticket{}))

@@ -95,7 +95,6 @@ func (p *Pool) find(id store.ID) (int32, *ticket) {
 func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	i := p.tickets.New()
 	t := p.tickets.At(i)
-	t.head = head{}
 	t.id, t.since, t.deadline, t.class, t.retry = op.ID, p.now, meter.Never, op.Class, op.Retry
 	t.emergent, t.once, t.tie = op.Emergency, op.Spent, uint8(op.Tie)
 	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
@@ -115,9 +114,15 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	if op.Tie == store.TieGone {
 		s.watched++
 	}
-	p.ticketIx.Add(idHash(t.id), i)
+	p.enter(i, t.id)
 	return i, t
 }
+
+// enter lets find know a ticket.
+func (p *Pool) enter(i int32, id store.ID) { p.ticketIx.Add(idHash(id), i) }
+
+// strikeOut lets find forget a ticket.
+func (p *Pool) strikeOut(i int32, id store.ID) { p.ticketIx.Remove(idHash(id), i) }
 
 // end forgets a ticket; its charges have been seen to.
 func (p *Pool) end(i int32, t *ticket) {
@@ -128,14 +133,14 @@ func (p *Pool) end(i int32, t *ticket) {
 		}
 	}
 	p.dropNames(&t.who)
-	p.ticketIx.Remove(idHash(t.id), i)
+	p.strikeOut(i, t.id)
 	s := p.sessions.At(t.session)
 	s.open--
 	if t.tie == uint8(store.TieGone) {
 		s.watched--
 	}
 	s.last = p.now
-	t.state = 0
+	t.head = head{} // a ticket is made of a record that has nothing else in it
 	p.tickets.Recycle(i)
 }
 

@@ -194,7 +194,7 @@ type keptTime struct {
 
 func newKeptTime(t *testing.T) *keptTime {
 	t.Helper()
-	const window = 1500 * time.Millisecond
+	const window = 6 * time.Second // four processes must be up before it ends
 	dir, spec := t.TempDir(), specOf(store.Limit{Kind: store.Rolling, Size: 8, Window: window, Guard: store.GuardOff})
 	s, p := opened(t, dir, spec)
 	ops := make([]store.Op, 8)

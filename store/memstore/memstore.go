@@ -47,9 +47,13 @@ type Option func(*Store)
 // WithClock replaces the process's clock, for tests and simulations.
 func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
 
+// withFastPath has pools decide by the fast path.
+func withFastPath() Option { return func(s *Store) { s.fast = true } }
+
 // Store holds pools in memory.
 type Store struct {
 	clock Clock
+	fast  bool // by the fast path of package pool, which pays where a step has many operations
 
 	mu     sync.Mutex
 	pools  map[string]*state
@@ -97,7 +101,7 @@ func (s *Store) stateOf(spec store.Spec) (st *state, made bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	st = &state{clock: s.clock, core: core, sessions: map[uint64]*handle{}}
+	st = &state{clock: s.clock, fast: s.fast, core: core, sessions: map[uint64]*handle{}}
 	s.pools[spec.Name] = st
 	return st, true, nil
 }
@@ -130,6 +134,7 @@ func (s *Store) Close() error {
 // state is one pool and those who use it.
 type state struct {
 	clock Clock
+	fast  bool
 
 	mu       sync.Mutex
 	core     *pool.Pool
@@ -189,6 +194,14 @@ func (st *state) close() {
 	}
 }
 
+func (st *state) step(now store.Time, ops []store.Op) {
+	if st.fast {
+		st.core.ApplyFast(now, ops)
+	} else {
+		st.core.Apply(now, ops)
+	}
+}
+
 // apply runs one step, for a session or by itself, and tells those whose waiting tickets
 // it decided.
 func (st *state) apply(h *handle, ops []store.Op) error {
@@ -206,7 +219,7 @@ func (st *state) applyLocked(h *handle, ops []store.Op) error {
 	if h != nil && h.places != nil {
 		h.applyPlaced(now, ops)
 	} else {
-		st.core.Apply(now, ops)
+		st.step(now, ops)
 	}
 	if wake := st.core.Wake(); wake != 0 {
 		st.arm(now, wake)
@@ -293,7 +306,7 @@ func (h *handle) applyPlaced(now store.Time, ops []store.Op) {
 	for i := range there {
 		h.places.Op(&there[i])
 	}
-	h.state.core.Apply(now, there)
+	h.state.step(now, there)
 	for i := range ops {
 		ops[i].ID, ops[i].Result = there[i].ID, there[i].Result
 		h.places.Result(&ops[i].Result)

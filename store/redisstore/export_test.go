@@ -7,6 +7,9 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
+// GoTheLongWay has a store decide without the fast path.
+func (s *Store) GoTheLongWay() { s.longWay = true }
+
 // Kill ends a store as if its process had been killed.
 func (s *Store) Kill() { s.kill() }
 

@@ -183,7 +183,7 @@ func (st *state) encode(b *call) {
 		b.latest = st.clock.latest(uptime(), 4*st.patience())
 	}
 	st.mu.Unlock()
-	b.form = batch{}
+	b.form = batch{long: st.store.longWay}
 	for i, q := range b.reqs {
 		if q.handle != nil {
 			b.places[i] = *q.handle.places.Load()

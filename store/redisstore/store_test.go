@@ -74,6 +74,16 @@ func TestStoreOnOneServer(t *testing.T) {
 	storetest.Run(t, open)
 }
 
+// The fast path and the long way lead to the same, and what one has begun the other ends.
+func TestSameDecisionsTheLongWay(t *testing.T) {
+	t.Parallel()
+	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness {
+		h := open(t)
+		h.Store.(*redisstore.Store).GoTheLongWay()
+		return h
+	})
+}
+
 func TestSameDecisionsOnOneServer(t *testing.T) {
 	t.Parallel()
 	storetest.Differential(t, openMem, open)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"time"
 	"unsafe"
 
 	"github.com/sluicehq/sluice/store"
@@ -47,73 +48,72 @@ func piecesOf(t reflect.Type, at uintptr, list []piece) []piece {
 	}
 }
 
-// batch is operations in the form of the script. Acquires that are alike and closes that say nothing else
-// are sent together: most batches are some of each.
+// batch is operations in the form of the script.
 type batch struct {
-	body  []byte
-	items []item
-	ids   []store.ID
-	group store.Op // the acquire of the last item
+	body []byte
+	ops  []form
+	last store.ID // whose answer is the last item, and may be joined by its close
+	at   int      // where that item begins
+	long bool     // nothing goes by the fast path
 }
 
-// item is what goes to the script as one.
-type item struct {
-	kind  int8 // opItem, likeItem or closeItem
-	count int
-	at    int // in body, where its operation or its first number begins
-
-	amounts int // of a likeItem
+// form is how one operation was sent.
+type form struct {
+	id   store.ID
+	kind uint8
 }
 
 const (
-	opItem    = iota
-	likeItem  // the same acquire, count times
-	closeItem // closes of one session
+	plainForm  = iota // as an operation
+	askForm           // as a pool.Ask
+	answerForm        // as a pool.Done
+	closeForm
+	joinedForm // as the close of the pool.Done before it
 )
 
-// add adds an operation, in the order of the pool's limits.
+// The kinds by which the script knows what the fast path takes.
+const (
+	askKind  = -1
+	doneKind = -2
+)
+
+// add adds an operation, in the order of the pool's limits. A close that follows its answer goes with it.
 func (b *batch) add(op *store.Op) {
-	b.ids = append(b.ids, op.ID)
-	n := len(b.items)
+	kind, last := uint8(plainForm), b.last
+	b.last = store.ID{}
 	switch {
-	case op.Kind == store.OpAcquire && isPlain(op):
-		if n > 0 && b.items[n-1].kind == likeItem && op.ID.N == 0 && alike(op, &b.group) {
-			b.items[n-1].count++
-			return
-		}
-		b.group = *op
-		b.begin(likeItem)
-		b.items[n].amounts = amountsOf(op)
-		b.body = appendPlain(b.body, op)
-	case op.Kind == store.OpClose && !op.Spent && op.Amounts == [store.MaxLimits]int64{}:
-		if k := len(b.ids) - 2; n == 0 || b.items[n-1].kind != closeItem || b.ids[k].Session != op.ID.Session {
-			b.begin(closeItem)
-			b.items[n].count = 0
-		}
-		b.body = appendInt(b.body, int64(op.ID.N)) //nolint:gosec // below 2^53
-		b.items[len(b.items)-1].count++
+	case b.long:
+		b.body = appendOp(b.body, op)
+	case op.Kind == store.OpAcquire && canAsk(op):
+		kind = askForm
+		b.body = appendAsk(b.body, op)
+	case op.Kind == store.OpAnswer && op.Verdict == store.VerdictOK && len(op.Observed) == 0 && !op.Force:
+		kind = answerForm
+		b.last, b.at = op.ID, len(b.body)
+		b.body = appendDone(b.body, op, 1, 0)
+	case op.Kind == store.OpClose && !op.Spent && last == op.ID && last.N != 0:
+		kind = joinedForm
+		b.body = appendDone(b.body[:b.at], op, 1, 1)
+	case op.Kind == store.OpClose && !op.Spent:
+		kind = closeForm
+		b.body = appendDone(b.body, op, 0, 1)
 	default:
-		b.begin(opItem)
-		b.body = appendPieces(appendArray(b.body, len(opPieces)), unsafe.Pointer(op), opPieces)
+		b.body = appendOp(b.body, op)
 	}
+	b.ops = append(b.ops, form{op.ID, kind})
 }
 
-func (b *batch) begin(kind int8) {
-	b.items = append(b.items, item{kind: kind, count: 1, at: len(b.body)})
+func appendOp(b []byte, op *store.Op) []byte {
+	return appendPieces(appendArray(b, len(opPieces)), unsafe.Pointer(op), opPieces)
 }
 
-// isPlain reports whether an acquire says nothing but who asks, how much, and for how long.
-func isPlain(op *store.Op) bool {
-	return op.User == "" && op.Model == "" && op.Tool == "" && op.Key == "" && !op.Retry && !op.Emergency && !op.Force && !op.Spent && op.Tie != store.TieGone
+// canAsk reports whether a pool.Ask says all that an acquire does.
+func canAsk(op *store.Op) bool {
+	whole := func(d time.Duration) bool { return d%time.Microsecond == 0 }
+	return !op.Emergency && !op.Force && !op.Spent && (op.Wait < 0 || whole(op.Wait)) && op.Alive >= 0 && whole(op.Alive) && whole(op.TTL) &&
+		op.Wait <= store.MaxWindow && op.Alive <= store.MaxTTL && op.TTL <= store.MaxTTL && op.Tie <= store.TieGone && op.ID.N>>63 == 0 && op.Agent != "" &&
+		max(len(op.Agent), len(op.User), len(op.Model), len(op.Tool), len(op.Key)) <= store.MaxName
 }
-
-// alike reports whether two plain acquires ask for the same.
-func alike(a, b *store.Op) bool {
-	return a.ID == b.ID && a.Agent == b.Agent && a.Class == b.Class && a.Amounts == b.Amounts && a.Wait == b.Wait && a.Alive == b.Alive && a.TTL == b.TTL && a.Tie == b.Tie
-}
-
-// plainHead is how many parts of a plain acquire come after its number: agent, class, wait, alive, TTL, tie.
-const plainHead = 6
 
 // amountsOf returns how many limits an operation says anything of.
 func amountsOf(op *store.Op) int {
@@ -124,12 +124,46 @@ func amountsOf(op *store.Op) int {
 	return n
 }
 
-func appendPlain(b []byte, op *store.Op) []byte {
-	b = appendInt(appendInt(b, int64(op.ID.Session)), int64(op.ID.N)) //nolint:gosec // below 2^53
-	b = appendInt(appendString(b, op.Agent), int64(op.Class))
-	b = appendInt(appendInt(appendInt(b, int64(op.Wait)), int64(op.Alive)), int64(op.TTL))
-	b = appendInt(b, int64(op.Tie))
-	for _, amount := range op.Amounts[:amountsOf(op)] {
+// appendAsk writes the fields of a pool.Ask in their order.
+func appendAsk(b []byte, op *store.Op) []byte {
+	n := amountsOf(op)
+	b = appendInt(appendArray(b, 14+n), askKind)
+	b = appendID(b, op.ID)
+	b = appendString(appendString(appendString(appendString(appendString(b, op.Agent), op.User), op.Model), op.Tool), op.Key)
+	b = appendInt(appendInt(b, int64(op.Class)), int64(op.Tie))
+	b = appendBool(b, op.Retry)
+	wait := int64(-1)
+	if op.Wait >= 0 {
+		wait = op.Wait.Microseconds()
+	}
+	b = appendInt(appendInt(appendInt(b, wait), op.Alive.Microseconds()), op.TTL.Microseconds())
+	return appendAmounts(b, op, n)
+}
+
+// appendDone writes the fields of a pool.Done in their order.
+func appendDone(b []byte, op *store.Op, answer, close int64) []byte {
+	n := 0
+	if close != 0 {
+		n = amountsOf(op)
+	}
+	b = appendInt(appendArray(b, 5+n), doneKind)
+	b = appendID(b, op.ID)
+	return appendAmounts(appendInt(appendInt(b, answer), close), op, n)
+}
+
+func appendID(b []byte, id store.ID) []byte {
+	return appendInt(appendInt(b, int64(id.Session)), int64(id.N)) //nolint:gosec // below 2^53
+}
+
+func appendBool(b []byte, is bool) []byte {
+	if is {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendAmounts(b []byte, op *store.Op, n int) []byte {
+	for _, amount := range op.Amounts[:n] {
 		b = appendInt(b, amount)
 	}
 	return b
@@ -137,51 +171,39 @@ func appendPlain(b []byte, op *store.Op) []byte {
 
 // bytes returns what the script reads.
 func (b *batch) bytes() []byte {
-	out := appendArray(make([]byte, 0, len(b.body)+12*len(b.items)+8), len(b.items))
-	next := 0
-	for i, it := range b.items {
-		end := len(b.body)
-		if i+1 < len(b.items) {
-			end = b.items[i+1].at
+	items := 0
+	for _, f := range b.ops {
+		if f.kind != joinedForm {
+			items++
 		}
-		switch it.kind {
-		case likeItem:
-			out = appendInt(appendInt(appendArray(out, 4+plainHead+it.amounts), -1), int64(it.count))
-		case closeItem:
-			out = appendInt(appendInt(appendArray(out, it.count+2), -2), int64(b.ids[next].Session)) //nolint:gosec // below 2^53
-		}
-		out = append(out, b.body[it.at:end]...)
-		next += it.count
 	}
-	return out
+	return append(appendArray(make([]byte, 0, len(b.body)+8), items), b.body...)
 }
 
 // results reads what became of the operations. into is called for each, in order.
 func (b *batch) results(in *reader, now store.Time, into func(i int) *store.Result) {
-	next := 0
-	for _, it := range b.items {
-		quick, first := 0, int64(0)
-		switch it.kind {
-		case likeItem:
-			quick, first = int(in.int()), in.int()
-		case closeItem:
-			quick = int(in.int())
+	fast := 0
+	if len(b.ops) > 0 {
+		fast = int(in.int())
+	}
+	for i, f := range b.ops {
+		r := into(i)
+		if f.kind != joinedForm {
+			fast--
 		}
-		for k := range it.count {
-			r := into(next)
-			switch {
-			case k >= quick:
-				in.result(r)
-			case it.kind == likeItem:
-				id := store.ID{Session: b.ids[next].Session, N: uint64(first) + uint64(k)} //nolint:gosec // never negative
-				*r = store.Result{State: store.Granted, ID: id, Now: now, GrantedAt: now, Reason: store.Reason{Limit: -1}}
-			default:
-				*r = store.Result{State: store.Ended, ID: b.ids[next], Now: now, Reason: store.Reason{Limit: -1}}
+		if fast < 0 {
+			in.result(r)
+		} else {
+			*r = store.Result{State: store.Granted, ID: f.id, Now: now, Reason: store.Reason{Limit: -1}}
+			switch f.kind {
+			case askForm:
+				r.ID.N, r.GrantedAt = uint64(in.int()), now //nolint:gosec // never negative
+			case closeForm, joinedForm:
+				r.State = store.Ended
 			}
-			next++
-			if in.bad {
-				return
-			}
+		}
+		if in.bad {
+			return
 		}
 	}
 }

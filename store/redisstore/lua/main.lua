@@ -1,8 +1,65 @@
 
+-- results adds those of operations to out, which has n entries.
+local function results(out, n, ops)
+ for k = 1, #ops do
+  local op = ops[k]
+  for i = 1, resultSlots do out[n + i] = op[resultAt + i] end
+  n = n + resultSlots
+ end
+end
+
+-- carry carries out the items of a batch: operations, and what the fast path knows, which is told by a kind below zero. To
+-- out it adds how many the fast path did, the numbers of the tickets that it granted, and the results of the others.
+local function carry(clock, items, out)
+ local n, done = #items, 0
+ if n == 0 then
+  F.pool_Pool_Apply(clock, {})
+  return
+ end
+ local at = out and #out + 1
+ local told = at
+ local fast = true -- other operations may begin a pause, of which all of the batch are told
+ for k = 1, n do
+  if items[k][1] >= 0 then fast = false break end
+ end
+ if not fast then F.pool_Pool_begin(clock, true)
+ elseif F.pool_Pool_BeginFast(clock) then
+  local acquire, finish, limits = F.pool_Pool_FastAcquire, F.pool_Pool_FastDone, cfg[limitsAt]
+  for k = 1, n do
+   local item = items[k]
+   if item[1] == -1 then
+    for l = #item + 1, askLimits + limits do item[l] = 0 end
+    local number = acquire(item)
+    if number == 0 then break end
+    if out then told = told + 1 out[told] = number end
+   else
+    for l = #item + 1, doneLimits + limits do item[l] = 0 end
+    if not finish(item) then break end
+   end
+   done = k
+  end
+  F.pool_Pool_EndFast()
+ end
+ if out then out[at] = done end
+ if done == n then return end
+ local ops, m = {}, 0
+ for k = done + 1, n do
+  local item = items[k]
+  if item[1] >= 0 then m = m + 1 ops[m] = item
+  elseif item[1] == -1 then m = m + 1 ops[m] = spelt(item)
+  else
+   if item[doneAnswer] ~= 0 then m = m + 1 ops[m] = speltAnswer(item) end
+   if item[doneClose] ~= 0 then m = m + 1 ops[m] = speltClose(item) end
+  end
+ end
+ F.pool_Pool_carryOut(ops)
+ if out then results(out, told, ops) end
+end
+
 -- The hash is written when there is much to write, or for those who read it. Until then what is decided
 -- is in the journal: batches with their times, which lead to the same state again, and what was replied. The
 -- field q, how many calls there were and when the last was, tells whether what is known is still so.
-local mostCalls, mostItems, longest = 64, 512, 200000
+local mostCalls, mostItems, longest = 128, 4096, 200000
 local mostKnown = 100000 -- records: half of it or more stays known
 
 -- Replies are kept in case that they are lost, in as many fields as this. One that nobody has asked for in so long will
@@ -111,8 +168,13 @@ local function finish(clock)
    else set[ns + 1], set[ns + 2] = f, v ns = ns + 2 end
   end
  end
- local lots = writeLots()
- if lots then set[ns + 1], set[ns + 2] = 'lots', lots ns = ns + 2 end
+ for i, id in pairs(w.fresh) do
+  set[ns + 1], set[ns + 2] = ticketIx .. id, i
+  ns = ns + 2
+ end
+ for f in pairs(w.struck) do nd = nd + 1 del[nd] = f end
+ w.fresh, w.struck = {}, {}
+ for session, m in pairs(w.ids) do if not next(m) then w.ids[session] = nil end end
  ns = writeReplies(set, ns, clock)
  w.q = packd('<dd', w.sequence, clock)
  set[ns + 1], set[ns + 2] = 'v', packd('<ddddd', w.version, w.sequence, w.epoch, clock, w.ttl)
@@ -157,7 +219,6 @@ local function open()
  -- version of the configuration, sequence, epoch, when it was written, how long the keys live
  known.version, known.sequence, known.epoch, known.since, known.ttl = unpackd('<ddddd', v)
  again()
- readLots()
  local made = unpackd('<d', q)
  while known.sequence < made do
   local entry = call('HGET', K, 'j' .. known.calls + 1)

@@ -1,16 +1,16 @@
 -- Translated from internal/pool by go generate: do not edit.
 local resultAt, resultSlots = 44, 12
-local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
-local cfg, tree, counts, once, past, sum, unscoped, carry, readLots
+local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
+local cfg, tree, counts, once, past, sum, unscoped
 local function begin()
- known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, replies = {}, told = {}, ntold = 0}
+ known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0}
  nothingChanged(known)
  S_names = slabOf('N', 3, {})
  S_crecs = slabOf("A", 13, {})
  S_defs = slabOf("B", 9, {})
  S_gates = slabOf("C", 18, {})
  S_hperiods = slabOf("D", 17, {})
- S_insts = slabOf("E", 27, {})
+ S_insts = slabOf("E", 30, {})
  S_leases = slabOf("F", 27, {})
  S_limits = slabOf("G", 13, {}, true)
  S_members = slabOf("H", 8, {})
@@ -28,20 +28,20 @@ local function begin()
  S_tickets = slabOf("G'", 115, {})
  S_tnodes = slabOf("H'", 7, {})
  S_counts = slabOf('counts', 15, {})
- S_once = slabOf('once', 166, {'slots'})
+ S_once = slabOf('once', 170, {'slots'})
  S_past = slabOf('past', 3, {'week'})
  S_sum = slabOf('sum', 14, {})
- S_cfg = slabOf('cfg', 85, {}, true)
+ S_cfg = slabOf('cfg', 107, {}, true)
  S_tree = slabOf('tree', 1, {})
  S_insts.kept = true
  cfg = ld(S_cfg, '')
- S_tickets.n = 35 + 5 * cfg[2]
- S_qlanes.n = 33 + 39 * cfg[85]
+ S_tickets.n = 35 + 5 * cfg[9]
+ S_qlanes.n = 33 + 39 * cfg[107]
  known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
 local largest = 31
 local alone = {__index = function(t, i)
- local at = once[47 + i]
+ local at = once[49 + i]
  local u = {at}
  if at ~= 0 then
   u[2] = S_insts[at] or ld(S_insts, at)
@@ -67,46 +67,297 @@ local function takeUp(k)
  again()
 end
 local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
-local function closing(session, N) return {5,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
+local function blank(kind, session, N) return {kind,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
+local askLimits, doneLimits = 14, 5
+local function spelt(a)
+ local op = blank(0, a[2], a[3])
+ op[4] = a[4]
+ op[5] = a[5]
+ op[6] = a[6]
+ op[7] = a[7]
+ op[8] = a[8]
+ op[9] = a[9]
+ op[32] = a[10]
+ op[10] = a[11]
+ op[29] = a[12] * 1000
+ op[30] = a[13] * 1000
+ op[31] = a[14] * 1000
+ for k = 1, #a - askLimits do op[12 + k] = a[askLimits + k] end
+ return op
+end
+local function speltAnswer(d)
+ local op = blank(4, d[2], d[3])
+ op[33] = 1
+ return op
+end
+local function speltClose(d)
+ local op = blank(5, d[2], d[3])
+ for k = 1, #d - doneLimits do op[12 + k] = d[doneLimits + k] end
+ return op
+end
+local doneAnswer, doneClose, limitsAt = 4, 5, 9
+local verdicts = {[0] = "none", [1] = "ok", [2] = "throttled", [3] = "overloaded", [4] = "quota gone", [5] = "billing stop", [6] = "error", [7] = "unreachable", }
+F.store_Verdict_String = function(v) return verdicts[v] or 'invalid' end
 F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
 F.pool_Pool_Apply = function(now_, ops)
+ F.pool_Pool_begin(now_, (#ops > 0))
+ F.pool_Pool_carryOut(ops)
+end
+F.pool_Pool_begin = function(now_, heard)
  once[1] = (once[1] > now_ and once[1] or now_)
  if (#T[2] > 0) then
   T[2] = {}
  end
- T[1] = ops
- if (#ops > 0) then
+ if heard then
   F.pool_Pool_heardSomething()
  end
- if (once[1] >= once[133]) then
+ if (once[48] ~= once[46]) then
+  F.pool_headerTime_judge(once, 29)
+ end
+ if (once[1] >= once[135]) then
   F.pool_Pool_expireTickets()
  end
- if ((once[148] ~= 0) and (once[1] >= once[148])) then
+ if ((once[152] ~= 0) and (once[1] >= once[152])) then
   F.pool_Pool_hush()
  end
- if (once[25] ~= 0) then
+ if (once[26] ~= 0) then
   F.pool_Pool_dropStale()
  end
+end
+F.pool_Pool_carryOut = function(ops)
+ T[1] = ops
  for i = 0, #ops - 1 do
   F.pool_Pool_apply(i)
  end
  do
   if (F.order_Queue_Len() == 0) then
    once[2] = 0
-  elseif ((once[8] ~= 0) or ((once[2] ~= 0) and (once[1] >= once[2]))) then
+  elseif ((once[9] ~= 0) or ((once[2] ~= 0) and (once[1] >= once[2]))) then
    F.pool_Pool_serve()
   else
    F.pool_Pool_wakeAtDue()
   end
  end
- once[8] = 0
- if ((once[7] ~= 0) or (once[25] ~= 0)) then
-  once[7] = 0
+ once[9] = 0
+ if ((once[8] ~= 0) or (once[26] ~= 0)) then
+  once[8] = 0
   F.pool_Pool_concludeAll()
  end
+end
+F.pool_Pool_BeginFast = function(now_)
+ F.pool_Pool_begin(now_, true)
+ if (((F.order_Queue_Len() > 0) or (once[26] ~= 0)) or (once[140] > 0)) then
+  return false
+ end
+ once[7] = (once[7] + 1)
+ if (once[1] >= (past[3] + 1000000)) then
+  past[3] = (once[1] - (once[1] % 1000000))
+  past[2] = quo(once[1], 60000000)
+ end
+ return true
+end
+F.pool_Pool_EndFast = function()
+ for k = 0, #T[6] - 1 do
+  F.pool_Pool_enterSums(T[6][k+1])
+ end
+ T[6] = {}
+ once[2], once[9] = 0, 0
+end
+F.pool_Pool_FastAcquire = function(a)
+ if ((a[9] >= cfg[1]) or (a[14] <= 0)) then
+  return 0
+ end
+ local agent, user, model, tool, key = F.flat_Names_Find(a[4]), 0, 0, 0, 0
+ if (agent == 0) then
+  return 0
+ end
+ if (a[6] ~= "") then
+  do
+   model = F.flat_Names_Find(a[6])
+   if (model == 0) then
+    return 0
+   end
+  end
+ end
+ if (((a[5] ~= "") or (a[7] ~= "")) or (a[8] ~= "")) then
+  user, tool, key = F.flat_Names_Find(a[5]), F.flat_Names_Find(a[7]), F.flat_Names_Find(a[8])
+  if ((((user == 0) and (a[5] ~= "")) or ((tool == 0) and (a[7] ~= ""))) or ((key == 0) and (a[8] ~= ""))) then
+   return 0
+  end
+ end
+ local caller = far(1, F.flat_Names_Tags(agent))
+ if (caller == 0) then
+  return 0
+ end
+ do
+  local w, w_o = cfg, 1
+  if ((((cfg[7] ~= once[7]) or (w[w_o+3] ~= model)) or (w[w_o+5] ~= key)) or ((cfg[8] ~= 0) and ((((w[w_o+1] ~= agent) or (w[w_o+2] ~= user)) or (w[w_o+4] ~= tool))))) then
+   F.pool_Pool_choose(agent, user, model, tool, key)
+  end
+ end
+ for limit = 0, cfg[9] - 1 do
+  do
+   local amount = a[limit+15]
+   if (amount ~= 0) then
+    local k = cfg[limit+10]
+    if ((k < 0) or (amount < 0)) then
+     return 0
+    end
+    local s = T[6][k+1]
+    if (((amount > s[2]) or ((((s[6] == 1) and (a[9] > 0)) and (s[14] > once[1])) and F.pool_Pool_paced(s, amount))) or ((s[6] == 2) and F.pool_Pool_keepsFrom(s, amount, a[9]))) then
+     return 0
+    end
+   end
+  end
+ end
+ local from = F.pool_Pool_sessionOf(a[2])
+ local n = a[3]
+ if (n == 0) then
+  n = ((from[2] > once[28] and from[2] or once[28]) + 1)
+ elseif (n <= from[2]) then
+  return 0
+ end
+ from[2] = n
+ from[5] = (from[5] + 1)
+ if (a[10] == 2) then
+  from[7] = (from[7] + 1)
+ end
+ local rec = (S_crecs[caller] or ld(S_crecs, caller))
+ rec[9], rec[2] = a[9], F.pool_Pool_age()
+ if ((cfg[26] > 0) and (once[a[9]+11] < (once[1] + cfg[26]))) then
+  once[a[9]+11] = (once[1] + cfg[26])
+ end
+ local t = slabNew(S_tickets)
+ local tk = (S_tickets[t] or ld(S_tickets, t))
+ tk[1], tk[2], tk[3], tk[4], tk[5] = a[2], n, once[1], once[1], 9007199254740992
+ if (a[12] >= 0) then
+  tk[5] = (once[1] + a[12])
+ end
+ tk[24], tk[34], tk[7], tk[9], tk[15], tk[16], tk[23] = a[9], a[10], a[14], a[13], caller, once[27], 3
+ if (a[11] ~= 0) then
+  tk[26] = 1
+ end
+ tk[10] = F.flat_Names_Keep(agent)
+ if (model ~= 0) then
+  tk[12] = F.flat_Names_Keep(model)
+ end
+ if (bor(bor(user, tool), key) ~= 0) then
+  tk[11], tk[13], tk[14] = F.flat_Names_Keep(user), F.flat_Names_Keep(tool), F.flat_Names_Keep(key)
+ end
+ tk[8] = (once[1] + a[14])
+ tk[6] = tk[8]
+ if (a[10] == 1) then
+  tk[6] = min(tk[6], (once[1] + 10000000))
+ end
+ F.pool_wheel_add(once, 133, t, tk)
+ F.pool_Pool_enter(t, tk, 0)
+ local pd = F.pool_Pool_sentFast(tk, rec, model)
+ local k = 0
+ for limit = 0, cfg[9] - 1 do
+  do
+   local amount = a[limit+15]
+   if (amount ~= 0) then
+    local s = T[6][cfg[limit+10]+1]
+    local c, c_o = tk, (k)*5+35
+    c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, s[3], s[4], s[1], limit
+    s[2] = (s[2] - amount)
+    s[10] = (s[10] + amount)
+    s[9] = (s[9] + 1)
+    if ((s[6] == 1) and (a[9] > 0)) then
+     s[14] = min(((s[14] > once[1] and s[14] or once[1]) + F.policy_Gap(amount, s[15], s[16])), (once[1] + s[16]))
+    elseif (s[6] == 2) then
+     local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
+     F.pool_Pool_took(tk, c, c_o, in_, F.pool_Pool_defOf(in_))
+    end
+    if (s[8] >= 0) then
+     local t3_ = s[8]
+     pd[t3_+12] = (pd[t3_+12] + amount)
+    end
+    k = (k + 1)
+   end
+  end
+ end
+ tk[25] = k
+ once[5] = (once[5] + 1)
+ return n
+end
+F.pool_Pool_FastDone = function(o)
+ local t, tk = F.pool_Pool_find(o, 1)
+ if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then
+  return false
+ end
+ if ((o[5] ~= 0) and (((((cfg[27] ~= 0) and (not (tk[27] ~= 0))) and (not (o[4] ~= 0))) or ((tk[25] < cfg[9]) and F.pool_Pool_unstated(tk, o))))) then
+  return false
+ end
+ local answers = ((o[4] ~= 0) and (not (tk[27] ~= 0)))
+ if answers then
+  tk[27] = 1
+  F.pool_headerTime_add(once, 29, (once[1] - tk[4]))
+ end
+ if (not (o[5] ~= 0)) then
+  if answers then
+   for k = 0, tk[25] - 1 do
+    local c, c_o = tk, (k)*5+35
+    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+    do
+     local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
+     if (not (s[7] ~= 0)) then
+      F.pool_Pool_bindFast(in_, s, c, c_o)
+     end
+    end
+   end
+  end
+  return true
+ end
+ local known = false
+ for limit = 0, cfg[9] - 1 do
+  if (o[limit+6] ~= 0) then
+   known = true
+   break
+  end
+ end
+ local pd = nil
+ if known then
+  pd = F.pool_Pool_noted(tk)
+ end
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
+  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+  local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
+  s[9] = (s[9] - 1)
+  local actual = c[c_o+1]
+  if ((known and (o[c[c_o+5]+6] >= 0)) and (o[c[c_o+5]+6] <= 1099511627776)) then
+   actual = o[c[c_o+5]+6]
+  end
+  if (((s[5] == 1) and (c[c_o+3] == 1)) and (actual <= c[c_o+1])) then
+   local less = (c[c_o+1] - actual)
+   s[11] = (s[11] + c[c_o+1])
+   s[2] = (s[2] + less)
+   if ((tk[27] ~= 0) and (not (s[7] ~= 0))) then
+    s[12] = (s[12] + c[c_o+1])
+    s[13] = (s[13] + less)
+   else
+    s[12] = (s[12] + actual)
+   end
+   if (less ~= 0) then
+    if ((s[8] >= 0) and (pd ~= nil)) then
+     pd[s[8]+12] = max((pd[s[8]+12] - less), 0)
+    end
+    if ((s[6] == 1) and (tk[24] > 0)) then
+     s[14] = (s[14] - F.policy_Gap(less, s[15], s[16]))
+    elseif (s[6] == 2) then
+     F.pool_Pool_tookLess(tk, c, c_o, in_, less)
+    end
+   end
+  else
+   F.pool_Pool_closeFast(tk, in_, s, c, c_o, actual, pd)
+  end
+ end
+ F.pool_Pool_endFast(t, tk)
+ return true
 end
 F.pool_Pool_heardSomething = function()
  if ((once[1] - once[3]) > 6000000) then
@@ -114,8 +365,15 @@ F.pool_Pool_heardSomething = function()
  end
  once[3] = once[1]
 end
+F.pool_headerTime_judge = function(h, h_o)
+ h[h_o+19] = h[h_o+17]
+ local sorted = copy_(h, h_o, 16)
+ local k = (h[h_o+17] < 16 and h[h_o+17] or 16)
+ sortPart(sorted, 0, k)
+ h[h_o+18] = sorted[quo(((k - 1)), 2)+1]
+end
 F.pool_Pool_expireTickets = function()
- local w, w_o = once, 131
+ local w, w_o = once, 133
  local now_ = quo(once[1], 100000)
  do
   w[w_o+2] = (((now_ + 1)) * 100000)
@@ -123,51 +381,56 @@ F.pool_Pool_expireTickets = function()
    return 
   end
  end
- if ((w[w_o+4] > 0) and (w[w_o+3] <= now_)) then
-  local end_ = once[1]
-  do
-   local s = max((w[w_o+1] + 1), w[w_o+3])
-   while ((s <= now_) and (w[w_o+4] > 0)) do
-    do
-     once[1] = (s * 100000)
-     if ((once[148] ~= 0) and (once[1] >= once[148])) then
-      F.pool_Pool_hush()
-     end
+ do
+  local next_ = F.pool_wheel_nextStep(w, w_o)
+  if ((next_ ~= 0) and (next_ <= now_)) then
+   local end_ = once[1]
+   do
+    local s = max((w[w_o+1] + 1), next_)
+    while ((s <= now_) and (((w[w_o+4] > 0) or (w[w_o+5] ~= 0)))) do
      do
-      local i = w.slots[(s % 4096)+1]
-      while (i ~= 0) do
-       local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
-       if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then
-        F.pool_Pool_expire(i)
+      once[1] = (s * 100000)
+      if ((once[152] ~= 0) and (once[1] >= once[152])) then
+       F.pool_Pool_hush()
+      end
+      if (w[w_o+4] > 0) then
+       F.pool_Pool_expireSlot(s)
+      end
+      do
+       local i = w[w_o+5]
+       while ((i ~= 0) and ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1])) do
+        do
+         F.pool_Pool_expire(i)
+        end
+        i = w[w_o+5]
        end
-       i = next_
       end
      end
+     s = (s + 1)
     end
-    s = (s + 1)
    end
+   w[w_o+1], once[1] = now_, end_
+   F.pool_wheel_findNext(w, w_o)
   end
-  w[w_o+1], once[1] = now_, end_
-  F.pool_wheel_findNext(w, w_o)
  end
  w[w_o+1] = now_
  F.pool_Pool_sweepSome(64)
 end
 F.pool_Pool_hush = function()
  do
-  while ((once[148] ~= 0) and (once[148] <= once[1])) do
-   local at = once[148]
+  while ((once[152] ~= 0) and (once[152] <= once[1])) do
+   local at = once[152]
    do
-    while ((once[142] ~= 0) and (F.pool_member_silentFrom((S_members[once[142]] or ld(S_members, once[142]))) <= at)) do
-     local i = once[142]
+    while ((once[146] ~= 0) and (F.pool_member_silentFrom((S_members[once[146]] or ld(S_members, once[146]))) <= at)) do
+     local i = once[146]
      F.pool_Pool_unlink(i)
      local m = (S_members[i] or ld(S_members, i))
-     m[2], m[8] = 1, once[144]
-     if (once[144] ~= 0) then
-      local t1_ = (S_members[once[144]] or ld(S_members, once[144]))
+     m[2], m[8] = 1, once[148]
+     if (once[148] ~= 0) then
+      local t1_ = (S_members[once[148]] or ld(S_members, once[148]))
       t1_[7] = i
      end
-     once[144] = i
+     once[148] = i
     end
    end
    F.pool_Pool_weigh(at)
@@ -176,7 +439,7 @@ F.pool_Pool_hush = function()
 end
 F.pool_Pool_dropStale = function()
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    local g = (S_gates[i] or ld(S_gates, i))
    local next_ = g[18]
@@ -206,7 +469,7 @@ F.pool_Pool_apply = function(i)
    return 
   end
  end
- once[8] = 1
+ once[9] = 1
  do
   local t2_ = op[1]
   if t2_ == 2 then
@@ -258,13 +521,13 @@ F.pool_Pool_serve = function()
   end
  end
  F.pool_Pool_wakeAtDue()
- if (once[149] ~= 0) then
-  F.pool_Pool_wakeAt(once[149])
+ if (once[153] ~= 0) then
+  F.pool_Pool_wakeAt(once[153])
  end
 end
 F.pool_Pool_wakeAtDue = function()
  do
-  local at = F.pool_wheel_nextDue(once, 131)
+  local at = F.pool_wheel_nextDue(once, 133)
   if (at ~= 0) then
    F.pool_Pool_wakeAt(at)
   end
@@ -277,6 +540,343 @@ F.pool_Pool_concludeAll = function()
  end
  if left then
   F.pool_Pool_serve()
+ end
+end
+F.pool_Pool_enterSums = function(s)
+ local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
+ local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ if ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] ~= 0) then
+  in_[16] = (in_[16] + s[9])
+ end
+ s[9] = 0
+ if (s[6] == 1) then
+  local t1_ = (S_paces[in_[18]] or ld(S_paces, in_[18]))
+  t1_[1] = s[14]
+ end
+ if (s[10] ~= 0) then
+  in_[17] = F.pool_Pool_age()
+  F.meter_Meter_TakeAll(in_, d, r, once[1], s[3], s[10], s[4])
+  s[10] = 0
+ end
+ if (((s[11] ~= 0) or (s[12] ~= 0)) or (s[13] ~= 0)) then
+  F.meter_Meter_SettleAll(in_, d, r, once[1], s[11], s[12], s[13])
+  s[11], s[12], s[13] = 0, 0, 0
+ end
+end
+F.pool_Pool_choose = function(agent, user, model, tool, key)
+ cfg[7] = once[7]
+ cfg[2], cfg[3], cfg[4], cfg[5], cfg[6] = agent, user, model, tool, key
+ for limit = 0, cfg[9] - 1 do
+  local i = once[limit+49]
+  do
+   local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
+   if (per ~= 0) then
+    i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 1, per)), 0)
+   end
+  end
+  cfg[limit+10] = (-1)
+  if (i ~= 0) then
+   local in_ = (S_insts[i] or ld(S_insts, i))
+   F.pool_Pool_sumsOf(i, in_)
+   cfg[limit+10] = in_[30]
+  end
+ end
+end
+F.pool_Pool_paced = function(s, amount)
+ return (F.pool_Pool_alive(0) and (((once[10] ~= 0) or ((s[14] - F.policy_Gap(max((max(quo(s[15], 20), 1) - amount), 0), s[15], s[16])) > once[1]))))
+end
+F.pool_Pool_keepsFrom = function(s, amount, class)
+ local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
+ if (in_[1] == 0) then
+  return false
+ end
+ local d = F.pool_Pool_defOf(in_)
+ if F.meter_Meter_IsStock(in_, d) then
+  local size = F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_))
+  return (((size - ((s[2] - amount))) > F.policy_Part(size, cfg[class+28])) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
+ end
+ if (((((d[1] == 1) and (class > 0)) and (cfg[36] ~= 0)) and F.pool_Pool_alive(0)) and (((once[10] ~= 0) or (F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4]) > once[1])))) then
+  return true
+ end
+ return (((cfg[37] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
+end
+F.pool_Pool_sessionOf = function(id)
+ if (once[27] ~= 0) then
+  do
+   local s = (S_sessions[once[27]] or ld(S_sessions, once[27]))
+   if ((s[1] == id) and (not F.pool_Pool_past(s))) then
+    s[3] = once[1]
+    return s
+   end
+  end
+ end
+ local i = F.pool_Pool_findSession(id)
+ if (i == 0) then
+  i = slabNew(S_sessions)
+  local t1_ = (S_sessions[i] or ld(S_sessions, i))
+  t1_[1] = id
+  indexAdd(X.sessIx, F.pool_sessionHash(id), i)
+ end
+ local s = (S_sessions[i] or ld(S_sessions, i))
+ if F.pool_Pool_past(s) then
+  once[28] = (once[28] > s[2] and once[28] or s[2])
+  s[2] = 0
+ end
+ once[27], s[3] = i, once[1]
+ return s
+end
+F.pool_Pool_age = function()
+ return floor(once[1] / 2^(20))
+end
+F.pool_wheel_add = function(w, w_o, i, t)
+ local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
+ t[6] = (s * 100000)
+ if ((t[6] <= ((once[1] + 10000000) + 100000)) and (((w[w_o+6] == 0) or ((S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))[6] <= t[6])))) then
+  t[19], t[20], t[21] = (-1), w[w_o+6], 0
+  if (w[w_o+6] ~= 0) then
+   local t1_ = (S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))
+   t1_[21] = i
+  else
+   w[w_o+5] = i
+  end
+  w[w_o+6] = i
+  return 
+ end
+ t[19] = (u64(s) % 4096)
+ local slot, slot_o = w.slots, t[19]
+ t[20], t[21] = 0, slot[slot_o+1]
+ if (slot[slot_o+1] ~= 0) then
+  local t2_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
+  t2_[20] = i
+ end
+ slot[slot_o+1] = i
+ do
+  w[w_o+4] = (w[w_o+4] + 1)
+  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then
+   w[w_o+3] = s
+  end
+ end
+end
+F.pool_Pool_sentFast = function(tk, rec, model)
+ local all = sum
+ F.pool_caller_count(rec, once[1], past[3], 0, (tk[26] ~= 0))
+ F.pool_caller_count(all, once[1], past[3], 0, (tk[26] ~= 0))
+ tk[35] = F.pool_Pool_periodOf(rec, model, past[2])
+ local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
+ pd[5] = (pd[5] + 1)
+ if (pd[9] < rec[4]) then
+  pd[9] = rec[4]
+ end
+ if (pd[10] < all[4]) then
+  pd[10] = all[4]
+ end
+ if (tk[26] ~= 0) then
+  pd[6] = (pd[6] + 1)
+ end
+ return pd
+end
+F.policy_Gap = function(amount, size, window)
+ return ceil(((amount * window) / size))
+end
+F.pool_Pool_took = function(tk, c, c_o, in_, d)
+ do
+  if (d[1] == 2) then
+   local st = F.pool_Pool_stockOf(in_)
+   local t1_ = tk[24]
+   st[t1_+2] = (st[t1_+2] + c[c_o+1])
+   if (tk[24] > 0) then
+    F.policy_Breaker_Sent(st, 9, once[1])
+   end
+  elseif ((((d[1] == 1) and (tk[24] > 0)) and (in_[1] > 0)) and (cfg[36] ~= 0)) then
+   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
+  end
+ end
+end
+F.pool_Pool_defOf = function(in_)
+ if (in_[28] == 0) then
+  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
+ end
+ local m = (S_models[in_[28]] or ld(S_models, in_[28]))
+ if (not (m[10] ~= 0)) then
+  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
+ end
+ if (m[9] ~= once[in_[11]+155]) then
+  m[9] = once[in_[11]+155]
+ end
+ return m
+end
+F.pool_Pool_unstated = function(tk, o)
+ local n = 0
+ for limit = 0, cfg[9] - 1 do
+  if (o[limit+6] > 0) then
+   n = (n + 1)
+  end
+ end
+ for k = 0, tk[25] - 1 do
+  if (o[tk[(k)*5+40]+6] > 0) then
+   n = (n - 1)
+  end
+ end
+ return (n > 0)
+end
+F.pool_headerTime_add = function(h, h_o, d)
+ h[h_o+(h[h_o+17] % 16)+1] = d
+ h[h_o+17] = (h[h_o+17] + 1)
+end
+F.pool_Pool_sumsOf = function(i, in_)
+ if (in_[29] == once[7]) then
+  return T[6][in_[30]+1]
+ end
+ local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ F.meter_Meter_Advance(in_, d, r, once[1])
+ in_[29], in_[30] = once[7], #T[6]
+ local t1_ = T[6]
+ t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+41],0,0,0,0,0,0,0,0}
+ local s = T[6][in_[30]+1]
+ do
+  if (d[1] == 3) then
+   s[5] = 4
+  elseif ((d[1] == 0) and (in_[10] > once[1])) then
+   s[5], s[2] = 0, (-1)
+  elseif ((d[2] == 2) and (not (d[3] ~= 0))) then
+   s[5], s[4] = 2, 0
+  elseif (((d[2] == 0) and (not (d[3] ~= 0))) and F.pool_headerTime_slowerThan(once, 29, d, r)) then
+   s[5], s[4], s[3] = 3, 2, (once[1] + F.meter_SlackOf(d, r))
+  end
+ end
+ if (band(cfg[57], ((1 * 2^(in_[11])))) ~= 0) then
+  s[6] = 2
+  if ((d[1] == 1) and (not (cfg[40] ~= 0))) then
+   s[6] = 0
+   if ((in_[1] > 0) and (cfg[36] ~= 0)) then
+    s[6], s[14], s[15], s[16] = 1, (S_paces[in_[18]] or ld(S_paces, in_[18]))[1], in_[1], d[4]
+   end
+  end
+ end
+ return s
+end
+F.pool_Pool_bindFast = function(in_, s, c, c_o)
+ do
+  if ((c[c_o+3] == 1) and (s[5] == 1)) then
+   s[11] = (s[11] + c[c_o+1])
+   s[12] = (s[12] + c[c_o+1])
+   c[c_o+3], c[c_o+2] = 0, once[1]
+  elseif ((c[c_o+3] ~= 0) and (s[5] ~= 4)) then
+   F.pool_Pool_enterSums(s)
+   local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+   F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
+   F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
+  end
+ end
+end
+F.pool_Pool_noted = function(tk)
+ local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
+ if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= quo(tk[4], 60000000))) then
+  return nil
+ end
+ return pd
+end
+F.pool_Pool_tookLess = function(tk, c, c_o, in_, amount)
+ do
+  local d = F.pool_Pool_defOf(in_)
+  if (d[1] == 2) then
+   do
+    local st = F.pool_Pool_stockOf(in_)
+    if ((in_[8] == 0) or (tk[4] >= in_[10])) then
+     st[tk[24]+2] = max((st[tk[24]+2] - amount), 0)
+    end
+   end
+  elseif ((((d[1] == 1) and (tk[24] > 0)) and (in_[1] > 0)) and (cfg[36] ~= 0)) then
+   F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
+  end
+ end
+end
+F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
+ if (s[5] == 4) then
+  if (c[c_o+3] == 1) then
+   s[11] = (s[11] + c[c_o+1])
+   s[2] = (s[2] + c[c_o+1])
+  end
+  return 
+ end
+ if ((c[c_o+3] == 0) and (actual == c[c_o+1])) then
+  return 
+ end
+ F.pool_Pool_enterSums(s)
+ local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ if (in_[1] > 0) then
+  actual = min(actual, (8 * in_[1]))
+ end
+ local more = (actual - c[c_o+1])
+ if ((tk[27] ~= 0) and (not (s[7] ~= 0))) then
+  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
+ end
+ F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
+ F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
+ F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
+ if (more == 0) then
+  return 
+ end
+ if ((s[8] >= 0) and (pd ~= nil)) then
+  pd[s[8]+12] = max((pd[s[8]+12] + more), 0)
+ end
+ if (s[6] ~= 0) then
+  F.pool_Pool_tookLess(tk, c, c_o, in_, (-more))
+  if (s[6] == 1) then
+   s[14] = (S_paces[in_[18]] or ld(S_paces, in_[18]))[1]
+  end
+ end
+end
+F.pool_Pool_endFast = function(t, tk)
+ F.pool_wheel_remove(once, 133, tk)
+ F.flat_Names_Drop(tk[10])
+ if (tk[12] ~= 0) then
+  F.flat_Names_Drop(tk[12])
+  tk[12] = 0
+ end
+ if (bor(bor(tk[11], tk[13]), tk[14]) ~= 0) then
+  F.flat_Names_Drop(tk[11])
+  F.flat_Names_Drop(tk[13])
+  F.flat_Names_Drop(tk[14])
+  tk[11], tk[13], tk[14] = 0, 0, 0
+ end
+ F.pool_Pool_strikeOut(t, tk, 0)
+ local s = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
+ s[5] = (s[5] - 1)
+ if (tk[34] == 2) then
+  s[7] = (s[7] - 1)
+ end
+ s[3] = once[1]
+ once[5] = (once[5] - 1)
+ tk[23], tk[25], tk[4], tk[8], tk[35] = 0, 0, 0, 0, 0
+ tk[27], tk[26], tk[31] = 0, 0, 0
+ slabRecycle(S_tickets, t)
+end
+F.pool_wheel_nextStep = function(w, w_o)
+ local s = 0
+ if (w[w_o+4] > 0) then
+  s = w[w_o+3]
+ end
+ if (w[w_o+5] ~= 0) then
+  do
+   local line = quo((S_tickets[w[w_o+5]] or ld(S_tickets, w[w_o+5]))[6], 100000)
+   if ((s == 0) or (line < s)) then
+    s = line
+   end
+  end
+ end
+ return s
+end
+F.pool_Pool_expireSlot = function(s)
+ do
+  local i = once.slots[(s % 4096)+1]
+  while (i ~= 0) do
+   local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
+   if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then
+    F.pool_Pool_expire(i)
+   end
+   i = next_
+  end
  end
 end
 F.pool_Pool_expire = function(t)
@@ -292,7 +892,7 @@ F.pool_Pool_expire = function(t)
  end
  if ((tk[23] == 3) and (tk[8] > once[1])) then
   if (tk[33] ~= 0) then
-   once[8] = 1
+   once[9] = 1
    F.pool_Pool_dropLost(t, tk)
    return 
   end
@@ -308,7 +908,7 @@ F.pool_Pool_expire = function(t)
    return 
   end
  end
- once[8] = 1
+ once[9] = 1
  do
   local t1_ = tk[23]
   if t1_ == 1 then
@@ -356,18 +956,18 @@ end
 F.pool_Pool_sweepSome = function(n)
  for t1_ = 0, n - 1 do
   do
-   once[21] = (once[21] + 1)
-   if (once[21] >= slabEnd(S_insts)) then
-    once[21] = 0
+   once[22] = (once[22] + 1)
+   if (once[22] >= slabEnd(S_insts)) then
+    once[22] = 0
     break
    end
   end
-  if (((S_insts[once[21]] or ld(S_insts, once[21]))[12] ~= 0) and F.pool_Pool_spare(once[21])) then
-   F.pool_Pool_dropInst(once[21])
+  if (((S_insts[once[22]] or ld(S_insts, once[22]))[12] ~= 0) and F.pool_Pool_spare(once[22])) then
+   F.pool_Pool_dropInst(once[22])
   end
  end
  F.pool_Pool_burySome(n)
- F.pool_callers_sweep(n, once[1], cfg[1])
+ F.pool_callers_sweep(n, once[1], cfg[26])
  F.pool_Pool_sweepSessions(n)
 end
 F.pool_member_silentFrom = function(m)
@@ -380,32 +980,32 @@ F.pool_Pool_unlink = function(i)
    local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
    t1_[8] = m[8]
   elseif (m[2] ~= 0) then
-   once[144] = m[8]
+   once[148] = m[8]
   else
-   once[142] = m[8]
+   once[146] = m[8]
   end
  end
  if (m[8] ~= 0) then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
  elseif (not (m[2] ~= 0)) then
-  once[143] = m[7]
+  once[147] = m[7]
  end
  if (not (m[2] ~= 0)) then
-  once[145] = (once[145] - 1)
+  once[149] = (once[149] - 1)
  end
  m[7], m[8] = 0, 0
 end
 F.pool_Pool_weigh = function(at)
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- once[149], once[147] = 0, 0
+ once[153], once[151] = 0, 0
  do
-  local i = once[144]
+  local i = once[148]
   while (i ~= 0) do
    local m = (S_members[i] or ld(S_members, i))
    local next_ = m[8]
    local over = F.pool_Pool_freeAt(at, m[4])
-   for k = 0, cfg[2] - 1 do
+   for k = 0, cfg[9] - 1 do
     do
      local after = F.pool_Pool_lingers(k)
      if ((after >= 0) and (not F.pool_Pool_freeAt(at, (m[4] + after)))) then
@@ -419,14 +1019,14 @@ F.pool_Pool_weigh = function(at)
    if over then
     F.pool_Pool_dropMember(i)
    else
-    once[147] = (once[147] + F.pool_partOf(m[5]))
+    once[151] = (once[151] + F.pool_partOf(m[5]))
    end
    i = next_
   end
  end
- for k = 0, cfg[2] - 1 do
+ for k = 0, cfg[9] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
-  if (part ~= once[k+151]) then
+  if (part ~= once[k+155]) then
    F.pool_Pool_withhold(k, at, part)
   end
  end
@@ -466,7 +1066,7 @@ F.pool_Pool_dropGate = function(i)
   local t1_ = (S_gates[g[17]] or ld(S_gates, g[17]))
   t1_[18] = g[18]
  else
-  once[25] = g[18]
+  once[26] = g[18]
  end
  if (g[18] ~= 0) then
   local t2_ = (S_gates[g[18]] or ld(S_gates, g[18]))
@@ -493,13 +1093,13 @@ F.pool_Pool_acquire = function(i)
   F.pool_refuse(op, 6, limit, 0)
   return 
  end
- local open = ((once[25] == 0) or ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0))
+ local open = ((once[26] == 0) or ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0))
  if ((op[12] ~= 0) or ((fits and (F.order_Queue_Len() == 0)) and open)) then
   F.pool_Pool_grant(t, tk, open)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- tk[29] = ((F.order_Queue_Len() >= cfg[3])) and 1 or 0
+ tk[29] = ((F.order_Queue_Len() >= cfg[58])) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
 F.pool_Pool_poll = function(op)
@@ -514,7 +1114,7 @@ F.pool_Pool_poll = function(op)
  do
   local t1_ = tk[23]
   if t1_ == 1 then
-   op[45], once[7] = 1, 1
+   op[45], once[8] = 1, 1
    if (tk[9] > 0) then
     F.pool_Pool_scheduleWait(t, tk)
    end
@@ -557,7 +1157,7 @@ F.pool_Pool_touched = function(op)
   i = slabNew(S_members)
   s[8] = i
   local t1_ = (S_members[i] or ld(S_members, i))
-  t1_[1] = once[26]
+  t1_[1] = once[27]
  else
   F.pool_Pool_unlink(i)
  end
@@ -566,8 +1166,8 @@ F.pool_Pool_touched = function(op)
  m[2], m[3] = 0, once[1]
  m[4] = (once[1] + quo(op[31], 1000))
  if (op[31] == 0) then
-  m[4] = (once[1] + cfg[1])
-  if (cfg[1] == 0) then
+  m[4] = (once[1] + cfg[26])
+  if (cfg[26] == 0) then
    m[4] = (once[1] + quo(300000000000, 1000))
   end
  end
@@ -624,7 +1224,7 @@ F.pool_Pool_renew = function(i)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- F.pool_wheel_remove(once, 131, tk)
+ F.pool_wheel_remove(once, 133, tk)
  tk[5] = 9007199254740992
  if (op[29] >= 0) then
   tk[5] = (once[1] + quo(op[29], 1000))
@@ -645,7 +1245,7 @@ F.pool_Pool_answer = function(op)
   return 
  end
  tk[27] = 1
- F.pool_headerTime_add(once, 28, (once[1] - tk[4]))
+ F.pool_headerTime_add(once, 29, (once[1] - tk[4]))
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   if (not ((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[3] ~= 0)) then
@@ -709,7 +1309,7 @@ F.pool_Pool_observe = function(op)
   end
   if ((op[33] == 2) or (op[33] == 4)) then
    sum[7] = (sum[7] + 1)
-   once[28] = once[1]
+   once[29] = once[1]
    F.pool_history_refused(once[1])
   end
  end)
@@ -735,7 +1335,7 @@ F.pool_Pool_pause = function(op)
 end
 F.pool_Pool_resume = function(op)
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    do
     do
@@ -751,7 +1351,7 @@ F.pool_Pool_resume = function(op)
  op[45] = 3
 end
 F.pool_Pool_heartbeat = function(op)
- if ((cfg[1] == 0) or (not F.pool_Pool_validMember(op))) then
+ if ((cfg[26] == 0) or (not F.pool_Pool_validMember(op))) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
@@ -801,7 +1401,7 @@ F.pool_Pool_heartbeat = function(op)
  F.pool_Pool_setWaits(l, op[42])
  moved = (moved or (l[27] ~= op[9]))
  l[27], rec[9] = op[9], op[9]
- l[5], l[6] = (once[1] + cfg[1]), 0
+ l[5], l[6] = (once[1] + cfg[26]), 0
  if (op[31] > 0) then
   l[5] = (once[1] + quo(op[31], 1000))
  end
@@ -811,7 +1411,7 @@ F.pool_Pool_heartbeat = function(op)
  if moved then
   F.pool_Pool_countLiving()
  end
- once[op[9]+10] = (once[op[9]+10] > l[5] and once[op[9]+10] or l[5])
+ once[op[9]+11] = (once[op[9]+11] > l[5] and once[op[9]+11] or l[5])
  op[45] = 0
 end
 F.pool_Pool_leave = function(op)
@@ -842,14 +1442,14 @@ F.pool_Pool_launch = function(op)
   return 
  end
  op[45] = 0
- op[54] = F.policy_Scatter_Next(once, 17, once[1], quo(op[29], 1000))
+ op[54] = F.policy_Scatter_Next(once, 18, once[1], quo(op[29], 1000))
 end
 F.pool_Pool_forget = function(op)
  op[45] = 3
- if ((once[141] ~= 0) and ((once[1] - once[141]) < 10000000)) then
+ if ((once[145] ~= 0) and ((once[1] - once[145]) < 10000000)) then
   return 
  end
- once[141] = once[1]
+ once[145] = once[1]
  if (op[37] == "") then
   op[37] = "the store lost its memory"
  end
@@ -933,9 +1533,9 @@ F.order_Queue_Wake = function(t)
 end
 F.pool_Pool_serveOne = function()
  once[2] = 0
- once[24] = (once[24] + 1)
+ once[25] = (once[25] + 1)
  local again = false
- local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[4] ~= 0))
+ local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[57] ~= 0))
  local highest = F.pool_Pool_findRival(heads)
  local t2_ = heads
  for i = 0, #t2_ - 1 do
@@ -943,9 +1543,9 @@ F.pool_Pool_serveOne = function()
   repeat
    local h = copy_(t2_[i+1], 0, 6)
    if (i == highest) then
-    once[9] = 0
+    once[10] = 0
    end
-   if F.order_Queue_Closed(h, once[24]) then
+   if F.order_Queue_Closed(h, once[25]) then
     break
    end
    local t = F.order_Queue_Ticket(h[1])
@@ -988,7 +1588,7 @@ F.pool_Pool_serveOne = function()
     if (at ~= 0) then
      F.pool_Pool_wakeAt(at)
      F.pool_Pool_claim(tk)
-     F.order_Queue_Close(h, once[24])
+     F.order_Queue_Close(h, once[25])
      F.pool_Pool_limitsBind(tk, 9)
      again = (F.pool_Pool_passOn(tk) or again)
      break
@@ -1013,14 +1613,15 @@ F.pool_Pool_wakeAt = function(t)
  end
 end
 F.pool_wheel_nextDue = function(w, w_o)
- if (w[w_o+4] == 0) then
+ local s = F.pool_wheel_nextStep(w, w_o)
+ if (s == 0) then
   return 0
  end
- return (max(w[w_o+3], (w[w_o+1] + 1)) * 100000)
+ return (max(s, (w[w_o+1] + 1)) * 100000)
 end
 F.pool_Pool_conclude = function(op)
  local r, r_o = op, 44
- if (once[25] ~= 0) then
+ if (once[26] ~= 0) then
   r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0
  end
  if (r[r_o+1] ~= 1) then
@@ -1038,7 +1639,7 @@ F.pool_Pool_conclude = function(op)
   return false
  end
  tk[18] = 0
- local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[3]))
+ local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[58]))
  tk[29] = 0
  local asks = ((op[1] == 0) or (op[1] == 3))
  if (((op[1] == 0) and (op[29] < 0)) and (not full)) then
@@ -1059,12 +1660,348 @@ F.pool_Pool_conclude = function(op)
  F.pool_Pool_end(t, tk)
  return true
 end
+F.pool_Pool_ring = function(in_)
+ if (in_[15] == 0) then
+  return nil
+ end
+ return (S_rings[in_[15]] or ld(S_rings, in_[15]))
+end
+F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode)
+ do
+  if (d[1] == 3) then
+   m[4] = (m[4] + amount)
+  elseif (mode == 0) then
+   F.meter_Meter_add(m, d, r, t, amount)
+  elseif (mode == 2) then
+   local c = {amount,0,0}
+   F.meter_Meter_place(m, d, r, c, 0, mark)
+  else
+   F.meter_Meter_hold(m, d, amount)
+  end
+ end
+end
+F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs)
+ m[4] = (m[4] - gone)
+ do
+  if (d[1] == 3) then
+  elseif F.meter_Meter_isFixed(m, d) then
+   m[5] = (m[5] + ((adds - backs) - gone))
+   if (t >= m[7]) then
+    m[6] = (m[6] + (adds - backs))
+   end
+  elseif (d[1] == 0) then
+   if (adds > 0) then
+    F.meter_Meter_add(m, d, r, t, adds)
+   end
+   if (backs > 0) then
+    F.meter_Ring_lower(r, t, t, backs)
+    m[5] = (m[5] - backs)
+   end
+  else
+   F.meter_Meter_add(m, d, r, t, (adds - backs))
+  end
+ end
+end
+F.pool_Pool_findInst = function(limit, scope, scope_o)
+ do
+  local name = F.pool_names_sole(scope, scope_o, (S_limits[limit+1] or ld(S_limits, limit+1))[7])
+  if (name ~= 0) then
+   return F.pool_Pool_ownOf(limit, name)
+  end
+ end
+ local h = F.pool_scopeHash(limit, scope, scope_o)
+ do
+  local i, n = indexSeek(X.instIx, h, 0)
+  while (i ~= 0) do
+   do
+    do
+     local in_ = (S_insts[i] or ld(S_insts, i))
+     if ((in_[11] == limit) and (same(in_, 22, scope, scope_o, 5))) then
+      return i
+     end
+    end
+   end
+   local t1_, t2_ = indexSeek(X.instIx, h, n)
+   i = t1_
+   n = t2_
+  end
+ end
+ return 0
+end
+F.pool_scoped = function(who, who_o, per)
+ if (per == 1) then
+  return {who[who_o+1],0,0,0,0}
+ end
+ local s = {0,0,0,0,0}
+ if (band(per, 1) ~= 0) then
+  s[1] = who[who_o+1]
+ end
+ if (band(per, 2) ~= 0) then
+  s[2] = who[who_o+2]
+ end
+ if (band(per, 4) ~= 0) then
+  s[3] = who[who_o+3]
+ end
+ if (band(per, 8) ~= 0) then
+  s[4] = who[who_o+4]
+ end
+ if (band(per, 16) ~= 0) then
+  s[5] = who[who_o+5]
+ end
+ return copy_(s, 0, 5)
+end
+F.pool_Pool_alive = function(class)
+ return ((cfg[26] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+end
+F.meter_Meter_IsStock = function(m, d)
+ return F.meter_Meter_isFixed(m, d)
+end
+F.meter_Meter_Open = function(m, d, r)
+ return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
+end
+F.policy_Part = function(amount, thousandths)
+ return ((quo(amount, 1000) * thousandths) + quo(((amount % 1000) * thousandths), 1000))
+end
+F.pool_Pool_stockOf = function(in_)
+ local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
+ if ((in_[8] == 0) or (st[1] == in_[10])) then
+  return st
+ end
+ local sum_ = 0
+ for t1_ = 0, 8 - 1 do
+  local used = st[t1_+2]
+  sum_ = (sum_ + used)
+ end
+ if ((st[1] ~= 0) or (sum_ > in_[5])) then
+  clear_(st, 1, 8)
+ end
+ st[1] = in_[10]
+ return st
+end
+F.policy_Breaker_Idle = function(b, b_o)
+ return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
+end
+F.policy_Pace_Allow = function(p, t, amount, size, window)
+ local burst = max(quo(size, 20), 1)
+ return max((p[1] - F.policy_Gap(max((burst - amount), 0), size, window)), t)
+end
+F.pool_Pool_binds = function(in_, d)
+ do
+  if (cfg[37] == 0) then
+   return false
+  elseif (cfg[40] ~= 0) then
+   return true
+  end
+ end
+ return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[39] ~= 0))))
+end
+F.pool_Pool_threshold = function(class)
+ if (class == 0) then
+  return cfg[38]
+ end
+ return cfg[37]
+end
+F.pool_Pool_past = function(s)
+ return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
+end
+F.pool_Pool_findSession = function(id)
+ local h = F.pool_sessionHash(id)
+ do
+  local i, n = indexSeek(X.sessIx, h, 0)
+  while (i ~= 0) do
+   do
+    if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then
+     return i
+    end
+   end
+   local t1_, t2_ = indexSeek(X.sessIx, h, n)
+   i = t1_
+   n = t2_
+  end
+ end
+ return 0
+end
+F.pool_step = function(due)
+ return quo((((due + 100000) - 1)), 100000)
+end
+F.pool_caller_count = function(c, now_, second, waited, retry)
+ c[10] = (c[10] + 1)
+ c[11] = (c[11] + waited)
+ if retry then
+  c[6] = (c[6] + 1)
+ end
+ if (c[12] == 0) then
+  c[12] = now_
+ end
+ if (c[13] < second) then
+  c[4] = 0
+ end
+ c[13] = now_
+ c[4] = (c[4] + 1)
+ c[5] = (c[5] > c[4] and c[5] or c[4])
+end
+F.pool_Pool_periodOf = function(rec, model, at)
+ local looks, others = 0, 0
+ do
+  local i = rec[8]
+  while ((i ~= 0) and (looks <= 64)) do
+   do
+    local pd = (S_hperiods[i] or ld(S_hperiods, i))
+    if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then
+     break
+    end
+    if (pd[2] == model) then
+     return i
+    end
+    if (pd[2] == once[113]) then
+     others = i
+    end
+    i = pd[4]
+   end
+   looks = (looks + 1)
+  end
+ end
+ if (looks >= 64) then
+  if (others ~= 0) then
+   return others
+  end
+  model = once[113]
+ end
+ local i = F.pool_Pool_newPeriod()
+ local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
+ t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+ rec[8] = i
+ return i
+end
+F.policy_Breaker_Sent = function(b, b_o, t)
+ if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then
+  b[b_o+14] = (b[b_o+14] + 1)
+ end
+end
+F.policy_Pace_Take = function(p, t, amount, size, window)
+ p[1] = min(((p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window)), (t + window))
+end
+F.meter_Meter_Advance = function(m, d, r, t)
+ do
+  if (d[1] == 0) then
+   if ((r ~= nil) and (r[3] > 0)) then
+    F.meter_Meter_settlePending(m, d, r, t)
+   end
+   F.meter_Meter_drain(m, d, t)
+  elseif F.meter_Meter_slices(m, d) then
+   F.meter_Meter_expire(m, d, r, t)
+  elseif ((d[1] == 2) and (t >= m[8])) then
+   local passed = (quo(((t - m[8])), d[4]) + 1)
+   m[5] = m[4]
+   if (passed == 1) then
+    m[5] = (m[5] + m[6])
+   end
+   m[6], m[9] = 0, 0
+   m[10] = (m[7] + (((passed - 1)) * d[4]))
+   m[7] = (m[7] + (passed * d[4]))
+   m[8] = (m[8] + (passed * d[4]))
+  end
+ end
+ if (r ~= nil) then
+  F.meter_Ring_regain(r, t)
+ end
+end
+F.meter_Meter_Room = function(m, d, r)
+ if (m[1] == 0) then
+  return 1099511627776
+ end
+ return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
+end
+F.pool_headerTime_slowerThan = function(h, h_o, d, r)
+ return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
+end
+F.meter_SlackOf = function(d, r)
+ return F.meter_Ring_slack(r, d)
+end
+F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
+ if ((d[1] == 3) or (c[c_o+3] == 0)) then
+  return 
+ end
+ do
+  if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
+   c[c_o+3] = 0
+   return 
+  elseif (c[c_o+3] == 2) then
+   F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
+   F.meter_Meter_add(m, d, r, t, c[c_o+1])
+  elseif F.meter_Meter_isFixed(m, d) then
+   m[4] = (m[4] - c[c_o+1])
+   if (t >= m[7]) then
+    m[6] = (m[6] + c[c_o+1])
+   end
+  else
+   m[4] = (m[4] - c[c_o+1])
+   F.meter_Meter_add(m, d, r, t, c[c_o+1])
+  end
+ end
+ c[c_o+3], c[c_o+2] = 0, t
+end
+F.pool_sums_leaves = function(s, room)
+ if (s[5] ~= 0) then
+  s[2] = room
+ end
+end
+F.policy_Pace_Refund = function(p, t, amount, size, window)
+ if (amount < 0) then
+  F.policy_Pace_Take(p, t, (-amount), size, window)
+  return 
+ end
+ p[1] = (p[1] - F.policy_Gap(amount, size, window))
+end
+F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
+ do
+  if (d[1] == 3) then
+  elseif (actual < c[c_o+1]) then
+   F.meter_Meter_reduce(m, d, r, t, c, c_o, (c[c_o+1] - actual))
+   c[c_o+1] = actual
+  elseif (actual > c[c_o+1]) then
+   local more = {(actual - c[c_o+1]),0,0}
+   do
+    if (c[c_o+3] == 1) then
+     F.meter_Meter_hold(m, d, more[1])
+    elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
+     F.meter_Meter_place(m, d, r, more, 0, c[c_o+2])
+    else
+     F.meter_Meter_Bind(m, d, r, t, c, c_o)
+     F.meter_Meter_add(m, d, r, t, more[1])
+    end
+   end
+   c[c_o+1] = actual
+  end
+ end
+end
+F.pool_wheel_remove = function(w, w_o, t)
+ if (t[6] == 0) then
+  return 
+ end
+ if (t[19] == (-1)) then
+  F.pool_wheel_leave(w, w_o, t)
+  return 
+ end
+ if (t[20] ~= 0) then
+  local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
+  t1_[21] = t[21]
+ else
+  w.slots[t[19]+1] = t[21]
+ end
+ if (t[21] ~= 0) then
+  local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
+  t2_[20] = t[20]
+ end
+ t[6], t[20], t[21] = 0, 0, 0
+ w[w_o+4] = (w[w_o+4] - 1)
+end
 F.pool_Pool_schedule = function(i, t, due)
  if (t[6] ~= 0) then
-  F.pool_wheel_remove(once, 131, t)
+  F.pool_wheel_remove(once, 133, t)
  end
  t[6] = due
- F.pool_wheel_add(once, 131, i, t)
+ F.pool_wheel_add(once, 133, i, t)
 end
 F.pool_Pool_dropLost = function(t, tk)
  local held = false
@@ -1101,8 +2038,8 @@ F.pool_Pool_orphan = function(t, tk, proven)
   F.meter_Meter_Orphan(in_, d, r, once[1], c, c_o, proven)
   F.pool_Pool_changed(c, c_o)
  end
- once[8] = 1
- F.pool_Pool_schedule(t, tk, min(tk[8], (once[1] + min((once[46] > 1000000 and once[46] or 1000000), 3000000))))
+ once[9] = 1
+ F.pool_Pool_schedule(t, tk, min(tk[8], (once[1] + min((once[47] > 1000000 and once[47] or 1000000), 3000000))))
 end
 F.pool_Pool_leaveQueue = function(tk)
  F.order_Queue_Remove(tk[17])
@@ -1112,7 +2049,7 @@ F.pool_Pool_leaveQueue = function(tk)
  end
 end
 F.pool_Pool_end = function(i, t)
- F.pool_wheel_remove(once, 131, t)
+ F.pool_wheel_remove(once, 133, t)
  for k = 0, t[25] - 1 do
   do
    local c, c_o = t, (k)*5+35
@@ -1123,14 +2060,14 @@ F.pool_Pool_end = function(i, t)
   end
  end
  F.pool_Pool_dropNames(t, 9)
- indexRemove(X.ticketIx, F.pool_idHash(t, 0), i)
+ F.pool_Pool_strikeOut(i, t, 0)
  local s = (S_sessions[t[16]] or ld(S_sessions, t[16]))
  s[5] = (s[5] - 1)
  if (t[34] == 2) then
   s[7] = (s[7] - 1)
  end
  s[3] = once[1]
- t[23] = 0
+ clear_(t, 0, 35)
  slabRecycle(S_tickets, i)
 end
 F.pool_Pool_giveBack = function(tk)
@@ -1140,7 +2077,7 @@ F.pool_Pool_giveBack = function(tk)
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
   c[c_o+1] = amount
-  if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
+  if (band(cfg[57], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_tookLess(tk, c, c_o, in_, amount)
   end
   F.pool_Pool_changed(c, c_o)
@@ -1150,7 +2087,7 @@ F.pool_Pool_giveBack = function(tk)
 end
 F.pool_Pool_gatesLost = function(t, tk, unsent)
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    do
     do
@@ -1192,47 +2129,50 @@ F.pool_Pool_spare = function(i)
 end
 F.pool_Pool_dropInst = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
- if ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 1) then
-  local t1_, t1_o = F.flat_Names_Tags(in_[22])
-  local link, link_o = t1_, t1_o+1
-  do
-   while (link[link_o+1] ~= i) do
-    link, link_o = (S_insts[link[link_o+1]] or ld(S_insts, link[link_o+1])), 17
+ do
+  local name = F.pool_names_sole(in_, 22, (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7])
+  if (name ~= 0) then
+   local t1_, t1_o = F.flat_Names_Tags(name)
+   local link, link_o = t1_, t1_o+1
+   do
+    while (link[link_o+1] ~= i) do
+     link, link_o = (S_insts[link[link_o+1]] or ld(S_insts, link[link_o+1])), 18
+    end
    end
+   link[link_o+1] = in_[19]
+  else
+   indexRemove(X.instIx, F.pool_scopeHash(in_[11], in_, 22), i)
   end
-  link[link_o+1] = in_[18]
- else
-  indexRemove(X.instIx, F.pool_scopeHash(in_[11], in_, 21), i)
  end
  F.pool_Pool_strike(in_[11], i)
- F.pool_Pool_dropNames(in_, 21)
+ F.pool_Pool_dropNames(in_, 22)
  if (in_[15] ~= 0) then
   slabFree(S_rings, in_[15])
  end
  do
   local kind = F.pool_Pool_defOf(in_)[1]
-  if (band(cfg[5], ((1 * 2^(in_[11])))) == 0) then
+  if (band(cfg[59], ((1 * 2^(in_[11])))) == 0) then
   elseif (kind == 2) then
    slabFree(S_stocks, in_[18])
   elseif (kind == 1) then
    slabFree(S_paces, in_[18])
   end
  end
- if (in_[27] ~= 0) then
-  slabFree(S_models, in_[27])
+ if (in_[28] ~= 0) then
+  slabFree(S_models, in_[28])
  end
  slabFree(S_insts, i)
 end
 F.pool_Pool_burySome = function(n)
  for t1_ = 0, n - 1 do
   do
-   once[22] = (once[22] + 1)
-   if (once[22] >= slabEnd(S_leases)) then
-    once[22] = 0
+   once[23] = (once[23] + 1)
+   if (once[23] >= slabEnd(S_leases)) then
+    once[23] = 0
     return 
    end
   end
-  F.pool_Pool_buryOne(once[22])
+  F.pool_Pool_buryOne(once[23])
  end
 end
 F.pool_callers_sweep = function(n, now_, lease)
@@ -1266,9 +2206,9 @@ end
 F.pool_Pool_sweepSessions = function(n)
  for t1_ = 0, n - 1 do
   do
-   once[23] = (once[23] + 1)
-   if (once[23] >= slabEnd(S_sessions)) then
-    once[23] = 0
+   once[24] = (once[24] + 1)
+   if (once[24] >= slabEnd(S_sessions)) then
+    once[24] = 0
     return 
    end
   end
@@ -1280,20 +2220,20 @@ F.pool_Pool_freeAt = function(at, free)
  if (at >= free) then
   return true
  end
- if ((once[149] == 0) or (free < once[149])) then
-  once[149] = free
+ if ((once[153] == 0) or (free < once[153])) then
+  once[153] = free
  end
  return false
 end
 F.pool_Pool_lingers = function(limit)
  do
-  if ((band(cfg[5], ((1 * 2^(limit)))) == 0) or (cfg[limit+6] > 600000000)) then
+  if ((band(cfg[59], ((1 * 2^(limit)))) == 0) or (cfg[limit+60] > 600000000)) then
    return (-1)
   elseif ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3) then
    return 0
   end
  end
- return (cfg[limit+6] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
+ return (cfg[limit+60] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
 end
 F.pool_Pool_dropMember = function(i)
  F.pool_Pool_unlink(i)
@@ -1346,12 +2286,12 @@ F.pool_Pool_withhold = function(limit, at, part)
  end
 end
 F.pool_Pool_planHush = function()
- once[148] = once[149]
- if (once[142] ~= 0) then
+ once[152] = once[153]
+ if (once[146] ~= 0) then
   do
-   local at = F.pool_member_silentFrom((S_members[once[142]] or ld(S_members, once[142])))
-   if ((once[148] == 0) or (at < once[148])) then
-    once[148] = at
+   local at = F.pool_member_silentFrom((S_members[once[146]] or ld(S_members, once[146])))
+   if ((once[152] == 0) or (at < once[152])) then
+    once[152] = at
    end
   end
  end
@@ -1380,17 +2320,17 @@ F.pool_Pool_valid = function(op)
  if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then
   return false
  end
- for k = 0, cfg[2] - 1 do
+ for k = 0, cfg[9] - 1 do
   if (u64(op[k+13]) > 1099511627776) then
    return false
   end
  end
- return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[22])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
+ return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[1])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
 end
 F.pool_Pool_present = function(op)
  local s = F.pool_Pool_sessionOf(op[2])
  if (op[3] == 0) then
-  s[2] = ((s[2] > once[27] and s[2] or once[27]) + 1)
+  s[2] = ((s[2] > once[28] and s[2] or once[28]) + 1)
   op[3] = s[2]
   move(op, 45, op, 1, 2)
   return true
@@ -1405,7 +2345,6 @@ end
 F.pool_Pool_newTicket = function(op)
  local i = slabNew(S_tickets)
  local t = (S_tickets[i] or ld(S_tickets, i))
- clear_(t, 0, 35)
  move(t, 0, op, 1, 2)
  t[3] = once[1]
  t[5] = 9007199254740992
@@ -1413,7 +2352,7 @@ F.pool_Pool_newTicket = function(op)
  t[26] = ((op[10] ~= 0)) and 1 or 0
  t[31], t[32], t[34] = ((op[11] ~= 0) and 1 or 0), ((op[38] ~= 0) and 1 or 0), op[32]
  t[7], t[9] = quo(op[31], 1000), quo(op[30], 1000)
- t[16] = once[26]
+ t[16] = once[27]
  if (op[29] >= 0) then
   t[5] = (once[1] + quo(op[29], 1000))
  end
@@ -1429,14 +2368,14 @@ F.pool_Pool_newTicket = function(op)
  if (op[32] == 2) then
   s[7] = (s[7] + 1)
  end
- indexAdd(X.ticketIx, F.pool_idHash(t, 0), i)
+ F.pool_Pool_enter(i, t, 0)
  return i, t
 end
 F.pool_Pool_want = function(tk, amounts, amounts_o, force)
  local limit = 0
  local fits = false
  fits = true
- for limit = 0, cfg[2] - 1 do
+ for limit = 0, cfg[9] - 1 do
   local t2_ = false
   repeat
    local amount = amounts[amounts_o+limit+1]
@@ -1451,7 +2390,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
     return limit, false
    end
    fits = (fits and (F.pool_inst_room(in_, d, r, amount) >= amount))
-   if (fits and (band(cfg[4], ((1 * 2^(limit)))) ~= 0)) then
+   if (fits and (band(cfg[57], ((1 * 2^(limit)))) ~= 0)) then
     local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
     fits = (code == 0)
    end
@@ -1467,7 +2406,7 @@ end
 F.pool_Pool_gatesAllow = function(model, key)
  local all = {1,0,0,0}
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    local t1_ = false
    repeat
@@ -1494,12 +2433,12 @@ F.pool_Pool_grant = function(t, tk, counts_)
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
   in_[17] = F.pool_Pool_age()
-  move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 28, d, r))), 0, 3)
-  if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
+  move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 29, d, r))), 0, 3)
+  if (band(cfg[57], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_took(tk, c, c_o, in_, d)
   end
  end
- if (counts_ and (once[25] ~= 0)) then
+ if (counts_ and (once[26] ~= 0)) then
   F.pool_Pool_gatesSent(t, tk)
  end
  once[5] = (once[5] + 1)
@@ -1512,7 +2451,7 @@ F.pool_Pool_hold = function(t, tk, op)
  if (tk[32] ~= 0) then
   F.pool_Pool_gatesLost(t, tk, false)
   F.pool_Pool_spend(t, tk)
-  once[8] = 1
+  once[9] = 1
  end
 end
 F.pool_Pool_enqueue = function(t, i, front)
@@ -1520,15 +2459,15 @@ F.pool_Pool_enqueue = function(t, i, front)
  tk[23], tk[18] = 1, (i + 1)
  for k = 0, tk[25] - 1 do
   local t2_ = (S_insts[tk[(k)*5+39]] or ld(S_insts, tk[(k)*5+39]))
-  t2_[21] = (t2_[21] + tk[(k)*5+36])
+  t2_[22] = (t2_[22] + tk[(k)*5+36])
  end
  local costs = F.pool_Pool_costs(tk)
  tk[17] = F.order_Queue_Push((F.pool_Pool_place(tk)), t, costs, front)
  local t3_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
  t3_[6] = (t3_[6] + 1)
  F.pool_Pool_scheduleWait(t, tk)
- once[8] = (((once[8] ~= 0) or F.order_Queue_IsFirst(tk[17]))) and 1 or 0
- T[1][i+1][45], once[7] = 1, 1
+ once[9] = (((once[9] ~= 0) or F.order_Queue_IsFirst(tk[17]))) and 1 or 0
+ T[1][i+1][45], once[8] = 1, 1
 end
 F.pool_Pool_keep = function(op)
  op[45] = 4
@@ -1600,71 +2539,29 @@ F.pool_Pool_leaves = function(op)
   F.pool_Pool_planHush()
  end
 end
-F.pool_Pool_findSession = function(id)
- local h = F.pool_sessionHash(id)
- do
-  local i, n = indexSeek(X.sessIx, h, 0)
-  while (i ~= 0) do
-   do
-    if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then
-     return i
-    end
-   end
-   local t1_, t2_ = indexSeek(X.sessIx, h, n)
-   i = t1_
-   n = t2_
-  end
- end
- return 0
-end
-F.pool_Pool_sessionOf = function(id)
- if (once[26] ~= 0) then
-  do
-   local s = (S_sessions[once[26]] or ld(S_sessions, once[26]))
-   if ((s[1] == id) and (not F.pool_Pool_past(s))) then
-    s[3] = once[1]
-    return s
-   end
-  end
- end
- local i = F.pool_Pool_findSession(id)
- if (i == 0) then
-  i = slabNew(S_sessions)
-  local t1_ = (S_sessions[i] or ld(S_sessions, i))
-  t1_[1] = id
-  indexAdd(X.sessIx, F.pool_sessionHash(id), i)
- end
- local s = (S_sessions[i] or ld(S_sessions, i))
- if F.pool_Pool_past(s) then
-  once[27] = (once[27] > s[2] and once[27] or s[2])
-  s[2] = 0
- end
- once[26], s[3] = i, once[1]
- return s
-end
 F.pool_Pool_link = function(i)
  local m = (S_members[i] or ld(S_members, i))
- m[7], m[8] = once[143], 0
- if (once[143] ~= 0) then
-  local t1_ = (S_members[once[143]] or ld(S_members, once[143]))
+ m[7], m[8] = once[147], 0
+ if (once[147] ~= 0) then
+  local t1_ = (S_members[once[147]] or ld(S_members, once[147]))
   t1_[8] = i
  else
-  once[142] = i
+  once[146] = i
  end
- once[143] = i
- once[145] = (once[145] + 1)
+ once[147] = i
+ once[149] = (once[149] + 1)
 end
 F.pool_Pool_promise = function(m, known)
  if ((known ~= 0) and (known == m[6])) then
   F.pool_Pool_setShare(m, known)
  end
- local free = quo(((4503599627370496 - once[147])), 4096)
+ local free = quo(((4503599627370496 - once[151])), 4096)
  local want = 0
  if (free > 0) then
-  want = quo((((((once[145] + 1) * 1099511627776) + free) - 1)), free)
+  want = quo((((((once[149] + 1) * 1099511627776) + free) - 1)), free)
  end
  do
-  local room = ((4503599627370496 - once[146]) + F.pool_partOf(m[5]))
+  local room = ((4503599627370496 - once[150]) + F.pool_partOf(m[5]))
   if (room <= 0) then
    want = 0
   elseif ((want > 0) and (F.pool_partOf(want) > room)) then
@@ -1693,61 +2590,13 @@ F.pool_Pool_fits = function(tk)
  end
  return true
 end
-F.pool_wheel_remove = function(w, w_o, t)
- if (t[6] == 0) then
-  return 
- end
- if (t[20] ~= 0) then
-  local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
-  t1_[21] = t[21]
- else
-  w.slots[t[19]+1] = t[21]
- end
- if (t[21] ~= 0) then
-  local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
-  t2_[20] = t[20]
- end
- t[6], t[20], t[21] = 0, 0, 0
- w[w_o+4] = (w[w_o+4] - 1)
-end
-F.pool_headerTime_add = function(h, h_o, d)
- h[h_o+(h[h_o+17] % 16)+1] = d
- h[h_o+17] = (h[h_o+17] + 1)
- local sorted = copy_(h, h_o, 16)
- local k = (h[h_o+17] < 16 and h[h_o+17] or 16)
- sortPart(sorted, 0, k)
- h[h_o+18] = sorted[quo(((k - 1)), 2)+1]
-end
 F.pool_Pool_touchCharge = function(c, c_o)
  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
-F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
- if ((d[1] == 3) or (c[c_o+3] == 0)) then
-  return 
- end
- do
-  if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
-   c[c_o+3] = 0
-   return 
-  elseif (c[c_o+3] == 2) then
-   F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
-   F.meter_Meter_add(m, d, r, t, c[c_o+1])
-  elseif F.meter_Meter_isFixed(m, d) then
-   m[4] = (m[4] - c[c_o+1])
-   if (t >= m[7]) then
-    m[6] = (m[6] + c[c_o+1])
-   end
-  else
-   m[4] = (m[4] - c[c_o+1])
-   F.meter_Meter_add(m, d, r, t, c[c_o+1])
-  end
- end
- c[c_o+3], c[c_o+2] = 0, t
-end
 F.pool_Pool_changed = function(c, c_o)
- return ((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
+ return ((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
 end
 F.pool_Pool_judged = function(tk, v)
  local pd = F.pool_Pool_noted(tk)
@@ -1757,7 +2606,7 @@ F.pool_Pool_judged = function(tk, v)
    local t2_ = F.pool_Pool_callerFor(tk)
    t2_[7] = (t2_[7] + 1)
    sum[7] = (sum[7] + 1)
-   once[28] = once[1]
+   once[29] = once[1]
    F.pool_history_refused(once[1])
    if (pd ~= nil) then
     pd[7] = (pd[7] + 1)
@@ -1775,9 +2624,9 @@ F.pool_Pool_served = function(op)
   if unreached or (op[33] == 3) or ((op[33] == 6) and (op[37] ~= "")) then
    F.pool_Pool_fail(op, unreached)
   elseif (op[33] == 0) or (op[33] == 6) then
-  elseif (once[136] > 0) then
-   F.flat_Names_Drop(once[138])
-   once[136], once[137], once[138], once[139], once[140] = 0, 0, 0, 0, 0
+  elseif (once[140] > 0) then
+   F.flat_Names_Drop(once[142])
+   once[140], once[141], once[142], once[143], once[144] = 0, 0, 0, 0, 0
   end
  end
 end
@@ -1786,7 +2635,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
   local t2_ = false
   repeat
    local o = op[36][i+1]
-   if ((o[1] < 0) or (o[1] >= cfg[2])) then
+   if ((o[1] < 0) or (o[1] >= cfg[9])) then
     break
    end
    local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
@@ -1794,7 +2643,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
     break
    end
    local at = F.pool_Pool_instOf(o[1], who, who_o)
-   if ((at == once[o[1]+79]) and (at ~= 0)) then
+   if ((at == once[o[1]+81]) and (at ~= 0)) then
     F.pool_Pool_learnCrowd(o, made)
     break
    end
@@ -1832,7 +2681,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
   local t1_ = op[33]
   if t1_ == 1 then
    do
-    local i = once[25]
+    local i = once[26]
     while (i ~= 0) do
      do
       do
@@ -1847,14 +2696,14 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
    end
   elseif t1_ == 2 then
    local g = F.pool_Pool_gateFor(op, who, who_o)
-   return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 22) and (g[4] == 1))
+   return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 75) and (g[4] == 1))
   elseif t1_ == 3 then
-   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 25, cfg[25])
+   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 78, cfg[78])
   elseif t1_ == 4 then
    do
     local g = F.pool_Pool_gateFor(op, who, who_o)
     if (not F.gate_Gate_Exhausted(g, once[1], granted, hint)) then
-     F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 22)
+     F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 75)
     end
    end
   end
@@ -1867,7 +2716,7 @@ F.pool_Pool_unexplained = function(tk, scope)
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
   local r = F.pool_Pool_ring(in_)
   do
-   if (((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
+   if (((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
    elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
    elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
    elseif F.pool_Pool_mayBeWindow(in_, (in_[1] + c[c_o+1])) then
@@ -1881,7 +2730,7 @@ F.pool_Pool_unexplained = function(tk, scope)
 end
 F.pool_Pool_settle = function(tk, amounts, amounts_o)
  local known = false
- for i = 0, cfg[2] - 1 do
+ for i = 0, cfg[9] - 1 do
   known = (known or (amounts[amounts_o+i+1] ~= 0))
  end
  if (not known) then
@@ -1902,7 +2751,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
     local estimate = c[c_o+1]
     F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
     F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
-    if (band(cfg[4], ((1 * 2^(c[c_o+5])))) ~= 0) then
+    if (band(cfg[57], ((1 * 2^(c[c_o+5])))) ~= 0) then
      F.pool_Pool_tookLess(tk, c, c_o, in_, (estimate - c[c_o+1]))
     end
    end
@@ -1914,7 +2763,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
  end
 end
 F.pool_Pool_strictly = function(tk)
- if (not (cfg[29] ~= 0)) then
+ if (not (cfg[27] ~= 0)) then
   return false
  end
  for k = 0, tk[25] - 1 do
@@ -1954,7 +2803,7 @@ F.pool_Pool_since = function(scope, who, who_o)
  local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
  scope = n_scope
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
@@ -1968,10 +2817,10 @@ F.pool_Pool_since = function(scope, who, who_o)
  return once[1]
 end
 F.pool_Pool_unbrief = function(who, who_o)
- for i = 0, cfg[2] - 1 do
+ for i = 0, cfg[9] - 1 do
   local t2_ = false
   repeat
-   if (band(cfg[5], ((1 * 2^(i)))) == 0) then
+   if (band(cfg[59], ((1 * 2^(i)))) == 0) then
     break
    end
    local at = unscoped[i][1]
@@ -1981,7 +2830,7 @@ F.pool_Pool_unbrief = function(who, who_o)
      do
       at = F.pool_Pool_findInst(i, (F.pool_scoped(who, who_o, per)), 0)
       if (at == 0) then
-       at = once[i+79]
+       at = once[i+81]
       end
      end
     end
@@ -2007,7 +2856,7 @@ F.pool_Pool_gateOf = function(scope, model, key)
  model = t2_
  key = t3_
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    do
     do
@@ -2028,13 +2877,13 @@ F.pool_Pool_gateOf = function(scope, model, key)
  local g = (S_gates[i] or ld(S_gates, i))
  g[13], g[14], g[15] = scope, F.flat_Names_Keep(model), F.flat_Names_Keep(key)
  do
-  g[18] = once[25]
+  g[18] = once[26]
   if (g[18] ~= 0) then
    local t4_ = (S_gates[g[18]] or ld(S_gates, g[18]))
    t4_[17] = i
   end
  end
- once[25] = i
+ once[26] = i
  return i
 end
 F.pool_Pool_setCause = function(g, op)
@@ -2051,7 +2900,7 @@ F.gate_Gate_Pause = function(g, t, wait)
  F.gate_Gate_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
 end
 F.pool_Pool_lossHolds = function()
- return ((once[141] ~= 0) and ((once[1] - once[141]) < 3000000))
+ return ((once[145] ~= 0) and ((once[1] - once[145]) < 3000000))
 end
 F.gate_Gate_Resume = function(g, t)
  F.gate_Gate_pass(g, t)
@@ -2073,7 +2922,7 @@ F.pool_Pool_validMember = function(op)
   end
  end
  local s = copy_(op, 42, 2)
- return ((((((op[9] < cfg[22]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
+ return ((((((op[9] < cfg[1]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
 end
 F.pool_Pool_bury = function()
  do
@@ -2176,7 +3025,7 @@ F.pool_Pool_setWaits = function(l, names)
  end
 end
 F.pool_Pool_countLiving = function()
- clear_(once, 9, 8)
+ clear_(once, 10, 8)
  do
   local i = 1
   while (i < slabEnd(S_leases)) do
@@ -2184,7 +3033,7 @@ F.pool_Pool_countLiving = function()
     do
      local l = (S_leases[i] or ld(S_leases, i))
      if (l[1] ~= 0) then
-      once[l[27]+10] = (once[l[27]+10] > l[5] and once[l[27]+10] or l[5])
+      once[l[27]+11] = (once[l[27]+11] > l[5] and once[l[27]+11] or l[5])
      end
     end
    end
@@ -2198,7 +3047,7 @@ F.pool_Pool_countLiving = function()
     do
      local c = (S_crecs[i] or ld(S_crecs, i))
      if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
-      once[c[9]+10] = max(once[c[9]+10], (F.pool_caller_lastSeen(c) + cfg[1]))
+      once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[26]))
      end
     end
    end
@@ -2254,7 +3103,7 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
  return at
 end
 F.pool_Pool_lose = function(i)
- if (once[141] == 0) then
+ if (once[145] == 0) then
   return 
  end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
@@ -2262,7 +3111,7 @@ F.pool_Pool_lose = function(i)
   return 
  end
  local in_, d, r = F.pool_Pool_touch(i)
- F.meter_Meter_Lose(in_, d, r, once[1], once[141])
+ F.meter_Meter_Lose(in_, d, r, once[1], once[145])
 end
 F.pool_Pool_died = function(i)
  local m = (S_members[i] or ld(S_members, i))
@@ -2306,7 +3155,7 @@ end
 F.order_Queue_enter = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
- if (cfg[30] == 2) then
+ if (cfg[82] == 2) then
   key[1] = 0
  end
  fl[13] = F.flat_Tree_Insert((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, key, f)
@@ -2366,8 +3215,8 @@ F.pool_Pool_strict = function()
  return F.pool_Pool_strictFrom(2)
 end
 F.pool_Pool_findRival = function(heads)
- once[9] = 0
- if ((cfg[4] == 0) or (not (cfg[31] ~= 0))) then
+ once[10] = 0
+ if ((cfg[57] == 0) or (not (cfg[36] ~= 0))) then
   return 0
  end
  local t2_ = heads
@@ -2382,7 +3231,7 @@ F.pool_Pool_findRival = function(heads)
    do
     local tk = (S_tickets[t] or ld(S_tickets, t))
     if ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0) then
-     once[9] = t
+     once[10] = t
      return i
     end
    end
@@ -2441,7 +3290,7 @@ F.pool_Pool_lacksOwn = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[5], ((1 * 2^(c[c_o+5])))) ~= 0) then
+   if (band(cfg[59], ((1 * 2^(c[c_o+5])))) ~= 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -2467,18 +3316,18 @@ F.order_Queue_Park = function(w, on, at)
 end
 F.pool_Pool_keptFromAny = function(tk)
  local at = 0
- if ((cfg[4] == 0) or (tk[31] ~= 0)) then
+ if ((cfg[57] == 0) or (tk[31] ~= 0)) then
   return 0
  end
  for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[4], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[57], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   F.pool_inst_begin(in_, once[24])
+   F.pool_inst_begin(in_, once[25])
    if (band(in_[14], ((1 * 2^(tk[24])))) ~= 0) then
     at = 9007199254740992
     break
@@ -2508,11 +3357,11 @@ F.pool_Pool_lacksShared = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   local claimed = F.pool_inst_claimed(in_, once[24])
+   local claimed = F.pool_inst_claimed(in_, once[25])
    if ((F.pool_inst_room(in_, d, r, c[c_o+1]) - claimed) >= c[c_o+1]) then
     break
    end
@@ -2536,15 +3385,15 @@ F.pool_Pool_claim = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-   F.pool_inst_begin(in_, once[24])
+   F.pool_inst_begin(in_, once[25])
    if (band(tk[22], ((1 * 2^(c[c_o+5])))) ~= 0) then
-    in_[20] = 2199023255552
+    in_[21] = 2199023255552
    else
-    in_[20] = min((in_[20] + c[c_o+1]), 2199023255552)
+    in_[21] = min((in_[21] + c[c_o+1]), 2199023255552)
    end
   until true
   if t2_ then break end
@@ -2556,7 +3405,7 @@ F.order_Queue_Close = function(h, pass)
 end
 F.pool_Pool_limitsBind = function(who, who_o)
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    do
     do
@@ -2594,7 +3443,7 @@ end
 F.pool_Pool_holding = function(id, id_o)
  local t, tk = F.pool_Pool_find(id, id_o)
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    local t1_ = false
    repeat
@@ -2617,11 +3466,11 @@ F.pool_Pool_why = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
  local at = once[1]
- local ahead = F.order_Queue_Ahead(tk[17], (cfg[4] ~= 0))
+ local ahead = F.order_Queue_Ahead(tk[17], (cfg[57] ~= 0))
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
-  local before = F.order_Share((in_[21] - c[c_o+1]), ahead)
+  local before = F.order_Share((in_[22] - c[c_o+1]), ahead)
   do
    local e = F.pool_Pool_estimate(in_, d, ring, before, c[c_o+1])
    if ((e > at) or ((r[3] < 0) and (band(tk[22], ((1 * 2^(c[c_o+5])))) ~= 0))) then
@@ -2661,22 +3510,283 @@ F.pool_Pool_why = function(t)
  end
  return copy_(r, 0, 4)
 end
-F.pool_wheel_add = function(w, w_o, i, t)
- local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
- t[6], t[19] = (s * 100000), (u64(s) % 4096)
- local slot, slot_o = w.slots, t[19]
- t[20], t[21] = 0, slot[slot_o+1]
- if (slot[slot_o+1] ~= 0) then
-  local t1_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
-  t1_[20] = i
- end
- slot[slot_o+1] = i
+F.meter_Meter_add = function(m, d, r, t, amount)
  do
-  w[w_o+4] = (w[w_o+4] + 1)
-  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then
-   w[w_o+3] = s
+  if (d[1] == 0) then
+   F.meter_Ring_sent(r, d, t, amount)
+   F.meter_Meter_fill(m, d, r, amount)
+  elseif F.meter_Meter_slices(m, d) then
+   local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
+   t1_[t1_o+1] = (t1_[t1_o+1] + amount)
+   m[5] = (m[5] + amount)
+  else
+   m[5] = (m[5] + amount)
+   if (t >= m[7]) then
+    m[6] = (m[6] + amount)
+   end
   end
  end
+end
+F.meter_Meter_place = function(m, d, r, c, c_o, mark)
+ c[c_o+3], c[c_o+2] = 2, mark
+ if (d[1] == 0) then
+  local slice = quo(mark, d[5])
+  if ((r[3] == 0) or (slice < r[1])) then
+   r[1] = slice
+  end
+  local t1_, t1_o = F.meter_Ring_at(r, slice)
+  t1_[t1_o+1] = (t1_[t1_o+1] + c[c_o+1])
+  r[3] = (r[3] + c[c_o+1])
+  m[4] = (m[4] + c[c_o+1])
+  return 
+ end
+ F.meter_Meter_add(m, d, r, mark, c[c_o+1])
+end
+F.meter_Meter_hold = function(m, d, amount)
+ m[4] = (m[4] + amount)
+ if F.meter_Meter_isFixed(m, d) then
+  m[5] = (m[5] + amount)
+ end
+end
+F.meter_Meter_isFixed = function(m, d)
+ return ((d[1] == 2) and (m[8] ~= 0))
+end
+F.meter_Ring_lower = function(r, from, to, amount)
+ do
+  local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
+  while ((r ~= nil) and (k <= quo(to, 30000000))) do
+   do
+    do
+     local m, m_o = r, ((k % 8))*2+8
+     if (m[m_o+1] == k) then
+      m[m_o+2] = max((m[m_o+2] - amount), 0)
+     end
+    end
+   end
+   k = (k + 1)
+  end
+ end
+end
+F.pool_names_sole = function(n, n_o, per)
+ do
+  local t1_ = per
+  if t1_ == 1 then
+   return n[n_o+1]
+  elseif t1_ == 4 then
+   return n[n_o+3]
+  elseif t1_ == 2 then
+   return n[n_o+2]
+  elseif t1_ == 8 then
+   return n[n_o+4]
+  elseif t1_ == 16 then
+   return n[n_o+5]
+  end
+ end
+ return 0
+end
+F.pool_Pool_ownOf = function(limit, name)
+ local i = far(2, F.flat_Names_Tags(name))
+ do
+  while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= limit)) do
+   i = (S_insts[i] or ld(S_insts, i))[19]
+  end
+ end
+ return i
+end
+F.order_Queue_Waiting = function(c)
+ return counts[c+5]
+end
+F.pool_rankOf = function(class)
+ return (class + 1)
+end
+F.meter_Meter_Capacity = function(m, r)
+ if ((r == nil) or (r[5] == 0)) then
+  return m[1]
+ end
+ return F.meter_Meter_less(m, r[5])
+end
+F.meter_Meter_Withheld = function(m, d)
+ return quo((m[1] * d[9]), 4096)
+end
+F.pool_Pool_lightBinds = function(d)
+ return ((cfg[37] > 0) and (((cfg[40] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
+end
+F.pool_Pool_newPeriod = function()
+ if (slabLen(S_hperiods) < 32768) then
+  return slabNew(S_hperiods)
+ end
+ past[1] = ((past[1] % 32768) + 1)
+ local pd = (S_hperiods[past[1]] or ld(S_hperiods, past[1]))
+ F.flat_Names_Drop(pd[1])
+ F.flat_Names_Drop(pd[2])
+ return past[1]
+end
+F.meter_Meter_settlePending = function(m, d, r, t)
+ do
+  while ((r[3] > 0) and ((((r[1] + 1)) * d[5]) <= t)) do
+   do
+    local c, c_o = F.meter_Ring_at(r, r[1])
+    if (c[c_o+1] > 0) then
+     F.meter_Meter_drain(m, d, (((r[1] + 1)) * d[5]))
+     F.meter_Ring_sent(r, d, (((r[1] + 1)) * d[5]), c[c_o+1])
+     F.meter_Meter_fill(m, d, r, c[c_o+1])
+     m[4] = (m[4] - c[c_o+1])
+     r[3] = (r[3] - c[c_o+1])
+     c[c_o+1] = 0
+    end
+   end
+   r[1] = (r[1] + 1)
+  end
+ end
+end
+F.meter_Meter_drain = function(m, d, t)
+ local dt = (t - m[7])
+ if (dt <= 0) then
+  return 
+ end
+ m[7] = t
+ if ((m[5] == 0) or (m[2] == 0)) then
+  return 
+ end
+ local n, w = m[2], m[3]
+ if (d[9] ~= 0) then
+  do
+   local t1_, t2_ = F.meter_Meter_rate(m, d)
+   n = t1_
+   w = t2_
+   if (n == 0) then
+    return 
+   end
+  end
+ end
+ do
+  local hi, lo = 0, (u64(dt) * u64(n))
+  if ((hi ~= 0) or (lo >= u64(((m[5] * w) - m[6])))) then
+   m[5], m[6], m[9] = 0, 0, 0
+   return 
+  end
+ end
+ local acc = (m[6] + (dt * n))
+ local drained = quo(acc, w)
+ m[5] = (m[5] - drained)
+ m[6] = (acc - (drained * w))
+ m[9] = (m[9] < m[5] and m[9] or m[5])
+end
+F.meter_Meter_slices = function(m, d)
+ return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
+end
+F.meter_Meter_expire = function(m, d, r, t)
+ if (t < r[2]) then
+  return 
+ end
+ local first = quo(((t - d[4])), d[5])
+ do
+  while ((r[1] < first) and (m[5] > 0)) do
+   do
+    local c, c_o = F.meter_Ring_at(r, r[1])
+    if (c[c_o+1] ~= 0) then
+     F.meter_Ring_came(r, d, t, c[c_o+1])
+     m[5] = (m[5] - c[c_o+1])
+     c[c_o+1] = 0
+    end
+   end
+   r[1] = (r[1] + 1)
+  end
+ end
+ r[1] = (r[1] > first and r[1] or first)
+ m[9] = (m[9] < m[5] and m[9] or m[5])
+ if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then
+  m[9] = 0
+ end
+ r[2] = ((((r[1] + 1)) * d[5]) + d[4])
+end
+F.meter_Ring_regain = function(r, t)
+ do
+  while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
+   r[5], r[6] = max((r[5] - 10), 0), (r[6] + 3600000000)
+  end
+ end
+end
+F.meter_Meter_Used = function(m, d, r)
+ do
+  if (d[1] == 3) then
+   return m[4]
+  elseif F.meter_Meter_isFixed(m, d) then
+   return m[5]
+  else
+   return (m[5] + m[4])
+  end
+ end
+end
+F.meter_SlowBeyond = function(d, r)
+ return (2 * F.meter_Ring_slack(r, d))
+end
+F.meter_Ring_slack = function(r, d)
+ if ((r == nil) or (r[4] == 0)) then
+  return d[6]
+ end
+ return r[4]
+end
+F.meter_Meter_pending = function(m, d, r, c, c_o)
+ return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
+end
+F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
+ do
+  if (d[1] == 3) then
+   m[4] = (m[4] - amount)
+  elseif F.meter_Meter_isFixed(m, d) then
+   if (c[c_o+3] == 1) then
+    m[4] = (m[4] - amount)
+    m[5] = (m[5] - amount)
+    return 
+   end
+   if (c[c_o+2] >= m[10]) then
+    m[5] = max((m[5] - amount), 0)
+   end
+   if (c[c_o+2] >= m[7]) then
+    m[6] = max((m[6] - amount), 0)
+   end
+  elseif (c[c_o+3] == 1) then
+   m[4] = (m[4] - amount)
+  elseif (d[1] == 0) then
+   local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+   t1_[t1_o+1] = (t1_[t1_o+1] - amount)
+   r[3] = (r[3] - amount)
+   m[4] = (m[4] - amount)
+  else
+   if F.meter_Ring_live(r, d, c[c_o+2]) then
+    amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
+    local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+    t2_[t2_o+1] = (t2_[t2_o+1] - amount)
+    m[5] = (m[5] - amount)
+   end
+  end
+ end
+end
+F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
+ if ((d[1] == 3) and (c[c_o+3] == 0)) then
+  return 
+ end
+ if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
+  F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
+  return 
+ end
+ F.meter_Meter_takeOut(m, d, r, amount, c, c_o)
+end
+F.pool_wheel_leave = function(w, w_o, t)
+ if (t[20] ~= 0) then
+  local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
+  t1_[21] = t[21]
+ else
+  w[w_o+5] = t[21]
+ end
+ if (t[21] ~= 0) then
+  local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
+  t2_[20] = t[20]
+ else
+  w[w_o+6] = t[20]
+ end
+ t[6], t[20], t[21] = 0, 0, 0
 end
 F.meter_Meter_Release = function(m, d, c, c_o)
  if ((d[1] == 3) and (c[c_o+3] == 1)) then
@@ -2739,7 +3849,7 @@ F.pool_Pool_unqueue = function(tk)
  t1_[6] = (t1_[6] - 1)
  for k = 0, tk[25] - 1 do
   local t3_ = (S_insts[tk[(k)*5+39]] or ld(S_insts, tk[(k)*5+39]))
-  t3_[21] = (t3_[21] - tk[(k)*5+36])
+  t3_[22] = (t3_[22] - tk[(k)*5+36])
  end
 end
 F.pool_Pool_dropNames = function(n, n_o)
@@ -2754,21 +3864,6 @@ end
 F.meter_Meter_Refund = function(m, d, r, t, c, c_o)
  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
-end
-F.pool_Pool_tookLess = function(tk, c, c_o, in_, amount)
- do
-  local d = F.pool_Pool_defOf(in_)
-  if (d[1] == 2) then
-   do
-    local st = F.pool_Pool_stockOf(in_)
-    if ((in_[8] == 0) or (tk[4] >= in_[10])) then
-     st[tk[24]+2] = max((st[tk[24]+2] - amount), 0)
-    end
-   end
-  elseif ((((d[1] == 1) and (tk[24] > 0)) and (in_[1] > 0)) and (cfg[31] ~= 0)) then
-   F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
-  end
- end
 end
 F.pool_Pool_unsent = function(tk)
  local waited = (tk[4] - tk[3])
@@ -2823,33 +3918,11 @@ F.meter_Meter_Lapse = function(m, d, r, due, c, c_o)
  end
  F.meter_Meter_Bind(m, d, r, due, c, c_o)
 end
-F.pool_Pool_defOf = function(in_)
- if (in_[27] == 0) then
-  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
- end
- local m = (S_models[in_[27]] or ld(S_models, in_[27]))
- if (not (m[10] ~= 0)) then
-  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
- end
- if (m[9] ~= once[in_[11]+151]) then
-  m[9] = once[in_[11]+151]
- end
- return m
-end
-F.pool_Pool_ring = function(in_)
- if (in_[15] == 0) then
-  return nil
- end
- return (S_rings[in_[15]] or ld(S_rings, in_[15]))
-end
-F.pool_Pool_age = function()
- return floor(once[1] / 2^(20))
-end
 F.pool_Pool_keepFor = function(in_)
  do
   if (not (in_[13] ~= 0)) then
    return 60
-  elseif ((2 * once[in_[11]+63]) > F.pool_Pool_mostMeters(in_[11])) then
+  elseif ((2 * once[in_[11]+65]) > F.pool_Pool_mostMeters(in_[11])) then
    return 600
   end
  end
@@ -2868,62 +3941,37 @@ F.pool_Pool_strike = function(limit, i)
  if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then
   return 
  end
- once[limit+63] = (once[limit+63] - 1)
- if (once[limit+79] == i) then
-  once[limit+79] = 0
+ once[limit+65] = (once[limit+65] - 1)
+ if (once[limit+81] == i) then
+  once[limit+81] = 0
  end
 end
 F.pool_caller_lastSeen = function(c)
  return max(c[13], (c[2] * 2^(20)))
 end
 F.pool_Pool_sweepSession = function()
- local s = (S_sessions[once[23]] or ld(S_sessions, once[23]))
+ local s = (S_sessions[once[24]] or ld(S_sessions, once[24]))
  if ((s[3] == 0) or (not F.pool_Pool_past(s))) then
   return 
  end
- once[27] = (once[27] > s[2] and once[27] or s[2])
- indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[23])
- slabFree(S_sessions, once[23])
- once[26] = 0
+ once[28] = (once[28] > s[2] and once[28] or s[2])
+ indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[24])
+ slabFree(S_sessions, once[24])
+ once[27] = 0
 end
 F.pool_roundFree = function(t)
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
 end
 F.pool_Pool_setShare = function(m, share)
- once[146] = (once[146] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
+ once[150] = (once[150] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+151], t1_[9] = part, part
- once[150] = (once[150] + 1)
- cfg[32] = once[150]
- once[8] = 1
-end
-F.meter_Meter_Advance = function(m, d, r, t)
- do
-  if (d[1] == 0) then
-   if ((r ~= nil) and (r[3] > 0)) then
-    F.meter_Meter_settlePending(m, d, r, t)
-   end
-   F.meter_Meter_drain(m, d, t)
-  elseif F.meter_Meter_slices(m, d) then
-   F.meter_Meter_expire(m, d, r, t)
-  elseif ((d[1] == 2) and (t >= m[8])) then
-   local passed = (quo(((t - m[8])), d[4]) + 1)
-   m[5] = m[4]
-   if (passed == 1) then
-    m[5] = (m[5] + m[6])
-   end
-   m[6], m[9] = 0, 0
-   m[10] = (m[7] + (((passed - 1)) * d[4]))
-   m[7] = (m[7] + (passed * d[4]))
-   m[8] = (m[8] + (passed * d[4]))
-  end
- end
- if (r ~= nil) then
-  F.meter_Ring_regain(r, t)
- end
+ once[limit+155], t1_[9] = part, part
+ once[154] = (once[154] + 1)
+ cfg[83] = once[154]
+ once[9] = 1
 end
 F.meter_Meter_Rerate = function(m, d)
  if (d[1] == 0) then
@@ -2936,15 +3984,15 @@ F.gate_Gate_ramp = function(g, t)
 end
 F.pool_Pool_callerOf = function(agent)
  if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then
-  agent = once[111]
+  agent = once[113]
  end
  return F.pool_callers_of(agent)
 end
 F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
- if (cfg[1] > 0) then
-  once[class+10] = max(once[class+10], (once[1] + cfg[1]))
+ if (cfg[26] > 0) then
+  once[class+11] = max(once[class+11], (once[1] + cfg[26]))
  end
 end
 F.pool_Pool_instOf = function(limit, who, who_o)
@@ -2962,7 +4010,7 @@ F.pool_Pool_instOf = function(limit, who, who_o)
  F.pool_Pool_sweepSome(2)
  if F.pool_Pool_crowded(limit) then
   do
-   local i = once[limit+79]
+   local i = once[limit+81]
    if (i ~= 0) then
     return i
    end
@@ -2984,11 +4032,11 @@ F.pool_inst_room = function(in_, d, r, amount)
 end
 F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
  do
-  if (((band(cfg[4], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
+  if (((band(cfg[57], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
    return 0, 0
   elseif F.meter_Meter_IsStock(in_, d) then
    return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
-  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[31] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
+  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[36] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
    do
     local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
     if (at > once[1]) then
@@ -3029,26 +4077,9 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow)
  end
  return copy_(c, 0, 3)
 end
-F.pool_headerTime_slowerThan = function(h, h_o, d, r)
- return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
-end
-F.pool_Pool_took = function(tk, c, c_o, in_, d)
- do
-  if (d[1] == 2) then
-   local st = F.pool_Pool_stockOf(in_)
-   local t1_ = tk[24]
-   st[t1_+2] = (st[t1_+2] + c[c_o+1])
-   if (tk[24] > 0) then
-    F.policy_Breaker_Sent(st, 9, once[1])
-   end
-  elseif ((((d[1] == 1) and (tk[24] > 0)) and (in_[1] > 0)) and (cfg[31] ~= 0)) then
-   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
-  end
- end
-end
 F.pool_Pool_gatesSent = function(t, tk)
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    do
     do
@@ -3083,7 +4114,7 @@ F.pool_Pool_sent = function(tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   do
-   local u = cfg[c[c_o+5]+33]
+   local u = cfg[c[c_o+5]+41]
    if (u >= 0) then
     pd[u+12] = (pd[u+12] + c[c_o+1])
    end
@@ -3096,7 +4127,7 @@ F.pool_Pool_costs = function(tk)
   local t2_ = false
   repeat
    local ch, ch_o = tk, (k)*5+35
-   if (band(cfg[5], ((1 * 2^(ch[ch_o+5])))) == 0) then
+   if (band(cfg[59], ((1 * 2^(ch[ch_o+5])))) == 0) then
     break
    end
    c[c[33]+1], c[c[33]+17] = ch[ch_o+4], 1
@@ -3167,16 +4198,16 @@ F.pool_Pool_place = function(t)
  end
  for k = 0, t[25] - 1 do
   local bit_ = (1 * 2^(t[(k)*5+40]))
-  if (band(cfg[5], bit_) ~= 0) then
+  if (band(cfg[59], bit_) ~= 0) then
    at[3] = bor(at[3], bit_)
   else
    at[7] = bor(at[7], bit_)
   end
  end
- if (band(cfg[49], 2) ~= 0) then
+ if (band(cfg[8], 2) ~= 0) then
   at[5] = t[11]
  end
- if (band(cfg[49], 8) ~= 0) then
+ if (band(cfg[8], 8) ~= 0) then
   at[6] = t[13]
  end
  return copy_(at, 0, 8)
@@ -3184,97 +4215,11 @@ end
 F.order_Queue_IsFirst = function(w)
  return ((S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w)
 end
-F.pool_Pool_find = function(id, id_o)
- local h = F.pool_idHash(id, id_o)
- do
-  local i, n = indexSeek(X.ticketIx, h, 0)
-  while (i ~= 0) do
-   do
-    do
-     local t = (S_tickets[i] or ld(S_tickets, i))
-     if (same(t, 0, id, id_o, 2)) then
-      return i, t
-     end
-    end
-   end
-   local t1_, t2_ = indexSeek(X.ticketIx, h, n)
-   i = t1_
-   n = t2_
-  end
- end
- return 0, nil
-end
-F.pool_Pool_past = function(s)
- return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
-end
-F.meter_Meter_pending = function(m, d, r, c, c_o)
- return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
-end
-F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
- do
-  if (d[1] == 3) then
-   m[4] = (m[4] - amount)
-  elseif F.meter_Meter_isFixed(m, d) then
-   if (c[c_o+3] == 1) then
-    m[4] = (m[4] - amount)
-    m[5] = (m[5] - amount)
-    return 
-   end
-   if (c[c_o+2] >= m[10]) then
-    m[5] = max((m[5] - amount), 0)
-   end
-   if (c[c_o+2] >= m[7]) then
-    m[6] = max((m[6] - amount), 0)
-   end
-  elseif (c[c_o+3] == 1) then
-   m[4] = (m[4] - amount)
-  elseif (d[1] == 0) then
-   local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
-   t1_[t1_o+1] = (t1_[t1_o+1] - amount)
-   r[3] = (r[3] - amount)
-   m[4] = (m[4] - amount)
-  else
-   if F.meter_Ring_live(r, d, c[c_o+2]) then
-    amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
-    local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
-    t2_[t2_o+1] = (t2_[t2_o+1] - amount)
-    m[5] = (m[5] - amount)
-   end
-  end
- end
-end
-F.meter_Meter_add = function(m, d, r, t, amount)
- do
-  if (d[1] == 0) then
-   F.meter_Ring_sent(r, d, t, amount)
-   F.meter_Meter_fill(m, d, r, amount)
-  elseif F.meter_Meter_slices(m, d) then
-   local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
-   t1_[t1_o+1] = (t1_[t1_o+1] + amount)
-   m[5] = (m[5] + amount)
-  else
-   m[5] = (m[5] + amount)
-   if (t >= m[7]) then
-    m[6] = (m[6] + amount)
-   end
-  end
- end
-end
-F.meter_Meter_isFixed = function(m, d)
- return ((d[1] == 2) and (m[8] ~= 0))
-end
-F.pool_Pool_noted = function(tk)
- local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
- if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[111])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[111]))) or (pd[3] ~= quo(tk[4], 60000000))) then
-  return nil
- end
- return pd
-end
 F.pool_Pool_callerFor = function(tk)
  local known = (tk[15] < slabEnd(S_crecs))
  if known then
   local name = (S_crecs[tk[15]] or ld(S_crecs, tk[15]))[1]
-  known = ((name == tk[10]) or (name == once[111]))
+  known = ((name == tk[10]) or (name == once[113]))
  end
  if (not known) then
   tk[15] = F.pool_Pool_callerOf(tk[10])
@@ -3282,32 +4227,32 @@ F.pool_Pool_callerFor = function(tk)
  return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
 end
 F.pool_Pool_fail = function(op, unreached)
- if (once[136] == 0) then
-  once[139] = once[1]
+ if (once[140] == 0) then
+  once[143] = once[1]
  end
- once[140] = once[1]
- if (once[136] < 1000000) then
-  once[136] = (once[136] + 1)
+ once[144] = once[1]
+ if (once[140] < 1000000) then
+  once[140] = (once[140] + 1)
  end
- once[137] = (((once[137] ~= 0) or unreached)) and 1 or 0
+ once[141] = (((once[141] ~= 0) or unreached)) and 1 or 0
  local cause = op[37]
  if (cause == "") then
   cause = F.store_Verdict_String(op[33])
  end
- local old = once[138]
- once[138] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
+ local old = once[142]
+ once[142] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
 F.pool_Pool_learnCrowd = function(o, made)
- local i, l = once[o[1]+79], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ local i, l = once[o[1]+81], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  local in_, d, r = F.pool_Pool_touch(i)
  if ((o[2] <= 0) or (o[2] > 1099511627776)) then
   return 
  end
  do
-  local least = once[o[1]+95]
+  local least = once[o[1]+97]
   if ((least == 0) or (o[2] < least)) then
-   once[o[1]+95] = o[2]
+   once[o[1]+97] = o[2]
    F.pool_Pool_learnSize(i, in_, d, l, o[2])
   end
  end
@@ -3383,10 +4328,10 @@ F.pool_Pool_fit = function(in_, o, made, tk)
  m[15] = (once[1] + s[5])
 end
 F.pool_Pool_comesBack = function(in_, o)
- if (((((in_[27] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then
+ if (((((in_[28] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then
   return 
  end
- local m, l = (S_models[in_[27]] or ld(S_models, in_[27])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if ((((not (m[10] ~= 0)) or (m[12] ~= 0)) or (m[1] ~= 1)) or ((l[4] > 0) and (not (l[11] ~= 0)))) then
   return 
  end
@@ -3423,9 +4368,6 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  end
  return true
 end
-F.meter_Meter_IsStock = function(m, d)
- return F.meter_Meter_isFixed(m, d)
-end
 F.pool_Pool_explained = function(in_, made, used)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  do
@@ -3438,10 +4380,10 @@ F.pool_Pool_explained = function(in_, made, used)
   F.pool_Pool_turn(in_, d[4], used, 0)
   return true
  end
- if (in_[27] == 0) then
+ if (in_[28] == 0) then
   return false
  end
- local m = (S_models[in_[27]] or ld(S_models, in_[27]))
+ local m = (S_models[in_[28]] or ld(S_models, in_[28]))
  if (((d[1] == 0) or (not (m[13] ~= 0))) or (m[12] ~= 0)) then
   return false
  end
@@ -3469,7 +4411,7 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
  end
 end
 F.pool_Pool_sample = function(in_, d, r, remaining, own)
- if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[51] == 0)) then
+ if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[85] == 0)) then
   return 
  end
  local st = F.pool_Pool_stockOf(in_)
@@ -3544,21 +4486,15 @@ F.gate_Gate_Exhausted = function(g, t, granted, wait)
  end
  return true
 end
-F.meter_Meter_Room = function(m, d, r)
- if (m[1] == 0) then
-  return 1099511627776
- end
- return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
-end
 F.pool_Pool_mayBeWindow = function(in_, used)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  if ((((d[1] ~= 0) or (r == nil)) or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1)))) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
   return false
  end
- if (in_[27] == 0) then
+ if (in_[28] == 0) then
   return true
  end
- local m = (S_models[in_[27]] or ld(S_models, in_[27]))
+ local m = (S_models[in_[28]] or ld(S_models, in_[28]))
  return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
 end
 F.meter_Ring_Unbrief = function(r, d)
@@ -3572,7 +4508,7 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
  F.meter_Def_Reslice(d)
- if ((band(cfg[5], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
+ if ((band(cfg[59], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
   in_[18] = slabNew(S_paces)
  end
  if ((l[4] > 0) and (not (l[11] ~= 0))) then
@@ -3600,7 +4536,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
  for k = 0, tk[25] - 1 do
   stated = bor(stated, (1 * 2^(tk[(k)*5+40])))
  end
- for limit = 0, cfg[2] - 1 do
+ for limit = 0, cfg[9] - 1 do
   local t3_ = false
   repeat
    if (((amounts[amounts_o+limit+1] <= 0) or (band(stated, ((1 * 2^(limit)))) ~= 0)) or ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3)) then
@@ -3619,31 +4555,9 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
   if t3_ then break end
  end
 end
-F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
- do
-  if (d[1] == 3) then
-  elseif (actual < c[c_o+1]) then
-   F.meter_Meter_reduce(m, d, r, t, c, c_o, (c[c_o+1] - actual))
-   c[c_o+1] = actual
-  elseif (actual > c[c_o+1]) then
-   local more = {(actual - c[c_o+1]),0,0}
-   do
-    if (c[c_o+3] == 1) then
-     F.meter_Meter_hold(m, d, more[1])
-    elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
-     F.meter_Meter_place(m, d, r, more, 0, c[c_o+2])
-    else
-     F.meter_Meter_Bind(m, d, r, t, c, c_o)
-     F.meter_Meter_add(m, d, r, t, more[1])
-    end
-   end
-   c[c_o+1] = actual
-  end
- end
-end
 F.pool_Pool_settled = function(tk, c, c_o, more)
  do
-  local u = cfg[c[c_o+5]+33]
+  local u = cfg[c[c_o+5]+41]
   if (u >= 0) then
    do
     local pd = F.pool_Pool_noted(tk)
@@ -3703,57 +4617,6 @@ F.pool_gateScope = function(scope, model, key)
  end
  return scope, model, key
 end
-F.pool_Pool_findInst = function(limit, scope, scope_o)
- if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 1) then
-  local i = far(2, F.flat_Names_Tags(scope[scope_o+1]))
-  do
-   while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= limit)) do
-    i = (S_insts[i] or ld(S_insts, i))[18]
-   end
-  end
-  return i
- end
- local h = F.pool_scopeHash(limit, scope, scope_o)
- do
-  local i, n = indexSeek(X.instIx, h, 0)
-  while (i ~= 0) do
-   do
-    do
-     local in_ = (S_insts[i] or ld(S_insts, i))
-     if ((in_[11] == limit) and (same(in_, 21, scope, scope_o, 5))) then
-      return i
-     end
-    end
-   end
-   local t1_, t2_ = indexSeek(X.instIx, h, n)
-   i = t1_
-   n = t2_
-  end
- end
- return 0
-end
-F.pool_scoped = function(who, who_o, per)
- if (per == 1) then
-  return {who[who_o+1],0,0,0,0}
- end
- local s = {0,0,0,0,0}
- if (band(per, 1) ~= 0) then
-  s[1] = who[who_o+1]
- end
- if (band(per, 2) ~= 0) then
-  s[2] = who[who_o+2]
- end
- if (band(per, 4) ~= 0) then
-  s[3] = who[who_o+3]
- end
- if (band(per, 8) ~= 0) then
-  s[4] = who[who_o+4]
- end
- if (band(per, 16) ~= 0) then
-  s[5] = who[who_o+5]
- end
- return copy_(s, 0, 5)
-end
 F.pool_Pool_splitLanes = function(scope)
  if (band(scope, bnot(once[6])) == 0) then
   return 
@@ -3799,7 +4662,7 @@ F.policy_mirrored = function(k)
  return floor(reverse16(k) / 2^(1))
 end
 F.pool_Pool_heedsLoss = function(limit)
- return (((band(cfg[5], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+6] <= 600000000))
+ return (((band(cfg[59], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+60] <= 600000000))
 end
 F.meter_Meter_Lose = function(m, d, r, t, lost)
  local mark = (lost + d[8])
@@ -3902,7 +4765,7 @@ F.flat_Tree_Insert = function(root, root_o, key, value)
  return i
 end
 F.order_Queue_findLeast = function()
- if (cfg[30] == 2) then
+ if (cfg[82] == 2) then
   return 
  end
  do
@@ -4012,7 +4875,7 @@ end
 F.pool_Pool_strictFrom = function(phase)
  local s = {0,false}
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
@@ -4035,9 +4898,6 @@ F.pool_Pool_strictFrom = function(phase)
 end
 F.order_Head_Class = function(h)
  return h[3]
-end
-F.pool_rankOf = function(class)
- return (class + 1)
 end
 F.order_Queue_ParkedBefore = function(w, on)
  local h, seq = F.order_onHash(on), (S_qwaiters[w] or ld(S_qwaiters, w))[5]
@@ -4094,15 +4954,15 @@ F.order_Queue_spotOf = function(on, lane)
  return i
 end
 F.pool_inst_begin = function(in_, pass)
- if (in_[19] ~= pass) then
-  in_[19], in_[20], in_[14] = pass, 0, 0
+ if (in_[20] ~= pass) then
+  in_[20], in_[21], in_[14] = pass, 0, 0
  end
 end
 F.pool_inst_claimed = function(in_, pass)
- if (in_[19] ~= pass) then
+ if (in_[20] ~= pass) then
   return 0
  end
- return in_[20]
+ return in_[21]
 end
 F.meter_Meter_ReadyAt = function(m, d, r, t, need)
  if (m[1] == 0) then
@@ -4159,7 +5019,7 @@ F.order_Queue_Ahead = function(w, above)
  if (others <= 0) then
   return 0
  end
- if (cfg[30] == 2) then
+ if (cfg[82] == 2) then
   if ((fl[11] == w) and (wt[3] ~= 0)) then
    return 0
   end
@@ -4182,7 +5042,7 @@ end
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[9] ~= 0) then
-  at = min(at, (once[149] > once[1] and once[149] or once[1]))
+  at = min(at, (once[153] > once[1] and once[153] or once[1]))
  end
  return at
 end
@@ -4198,29 +5058,81 @@ F.pool_holdCode = function(ph)
   end
  end
 end
-F.pool_step = function(due)
- return quo((((due + 100000) - 1)), 100000)
-end
-F.meter_Meter_place = function(m, d, r, c, c_o, mark)
- c[c_o+3], c[c_o+2] = 2, mark
- if (d[1] == 0) then
-  local slice = quo(mark, d[5])
-  if ((r[3] == 0) or (slice < r[1])) then
-   r[1] = slice
-  end
-  local t1_, t1_o = F.meter_Ring_at(r, slice)
-  t1_[t1_o+1] = (t1_[t1_o+1] + c[c_o+1])
-  r[3] = (r[3] + c[c_o+1])
-  m[4] = (m[4] + c[c_o+1])
+F.meter_Ring_sent = function(r, d, t, amount)
+ if (r == nil) then
   return 
  end
- F.meter_Meter_add(m, d, r, mark, c[c_o+1])
-end
-F.meter_Ring_slack = function(r, d)
- if ((r == nil) or (r[4] == 0)) then
-  return d[6]
+ do
+  local k = quo(t, d[4])
+  if (k > r[25]) then
+   local before = r[8]
+   if (k > (r[25] + 1)) then
+    before = 0
+   end
+   r[2], r[8], r[25] = before, 0, k
+  end
  end
- return r[4]
+ r[8] = min((r[8] + amount), 4503599627370496)
+end
+F.meter_Meter_fill = function(m, d, r, amount)
+ F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
+ m[5] = (m[5] + amount)
+ F.meter_Meter_clamp(m, d)
+end
+F.meter_Ring_at = function(r, slice)
+ return r.slot, (u64(slice) % 512)
+end
+F.meter_Meter_less = function(m, cut)
+ return (m[1] - F.meter_ceilDiv((m[1] * cut), 1000))
+end
+F.meter_Meter_rate = function(m, d)
+ local n = 0
+ local w = 0
+ if ((d[9] == 0) or (m[3] == 0)) then
+  return m[2], m[3]
+ end
+ n, w = (m[2] * ((4096 - d[9]))), m[3]
+ if (w > 1099511627776) then
+  n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
+ end
+ w = (w * 4096)
+ do
+  while ((m[1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
+   if (n == 0) then
+    break
+   end
+   n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
+  end
+ end
+ return n, w
+end
+F.meter_Ring_came = function(r, d, t, amount)
+ if ((t - r[((r[25] % 8))*2+9]) >= quo(d[4], 64)) then
+  r[25] = (r[25] + 1)
+  r[((r[25] % 8))*2+9], r[((r[25] % 8))*2+10] = t, r[8]
+ end
+ r[8] = (r[8] + amount)
+end
+F.meter_Ring_live = function(r, d, bound)
+ return (quo(bound, d[5]) >= r[1])
+end
+F.meter_Meter_undrain = function(m, r, t, mark, amount)
+ if (mark < m[10]) then
+  return 
+ end
+ local still = amount
+ if (m[2] > 0) then
+  still = 0
+  if ((t - mark) <= quo(4503599627370496, m[2])) then
+   still = (amount - F.meter_ceilDiv((((t - mark)) * m[2]), m[3]))
+  end
+ end
+ local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
+ if (back <= 0) then
+  return 
+ end
+ F.meter_Ring_lower(r, mark, t, back)
+ m[5] = (m[5] - back)
 end
 F.order_Queue_count = function(l, m, n, cost)
  local pt, pt_o = l, (m[10])*39+33
@@ -4290,39 +5202,6 @@ F.order_Queue_rest = function()
   end
  end
 end
-F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
- if ((d[1] == 3) and (c[c_o+3] == 0)) then
-  return 
- end
- if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
-  F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
-  return 
- end
- F.meter_Meter_takeOut(m, d, r, amount, c, c_o)
-end
-F.pool_Pool_stockOf = function(in_)
- local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
- if ((in_[8] == 0) or (st[1] == in_[10])) then
-  return st
- end
- local sum_ = 0
- for t1_ = 0, 8 - 1 do
-  local used = st[t1_+2]
-  sum_ = (sum_ + used)
- end
- if ((st[1] ~= 0) or (sum_ > in_[5])) then
-  clear_(st, 1, 8)
- end
- st[1] = in_[10]
- return st
-end
-F.policy_Pace_Refund = function(p, t, amount, size, window)
- if (amount < 0) then
-  F.policy_Pace_Take(p, t, (-amount), size, window)
-  return 
- end
- p[1] = (p[1] - F.policy_gap(amount, size, window))
-end
 F.pool_caller_uncount = function(c, waited, retry)
  if (c[10] == 0) then
   return 
@@ -4333,14 +5212,8 @@ F.pool_caller_uncount = function(c, waited, retry)
   c[6] = (c[6] - 1)
  end
 end
-F.meter_Meter_slices = function(m, d)
- return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
-end
-F.meter_Ring_live = function(r, d, bound)
- return (quo(bound, d[5]) >= r[1])
-end
 F.pool_Pool_mostMeters = function(limit)
- local most = cfg[53]
+ local most = cfg[87]
  if (most == 0) then
   most = 10000
  end
@@ -4348,89 +5221,6 @@ F.pool_Pool_mostMeters = function(limit)
   most = max(quo(most, 10), 1)
  end
  return most
-end
-F.meter_Meter_settlePending = function(m, d, r, t)
- do
-  while ((r[3] > 0) and ((((r[1] + 1)) * d[5]) <= t)) do
-   do
-    local c, c_o = F.meter_Ring_at(r, r[1])
-    if (c[c_o+1] > 0) then
-     F.meter_Meter_drain(m, d, (((r[1] + 1)) * d[5]))
-     F.meter_Ring_sent(r, d, (((r[1] + 1)) * d[5]), c[c_o+1])
-     F.meter_Meter_fill(m, d, r, c[c_o+1])
-     m[4] = (m[4] - c[c_o+1])
-     r[3] = (r[3] - c[c_o+1])
-     c[c_o+1] = 0
-    end
-   end
-   r[1] = (r[1] + 1)
-  end
- end
-end
-F.meter_Meter_drain = function(m, d, t)
- local dt = (t - m[7])
- if (dt <= 0) then
-  return 
- end
- m[7] = t
- if ((m[5] == 0) or (m[2] == 0)) then
-  return 
- end
- local n, w = m[2], m[3]
- if (d[9] ~= 0) then
-  do
-   local t1_, t2_ = F.meter_Meter_rate(m, d)
-   n = t1_
-   w = t2_
-   if (n == 0) then
-    return 
-   end
-  end
- end
- do
-  local hi, lo = 0, (u64(dt) * u64(n))
-  if ((hi ~= 0) or (lo >= u64(((m[5] * w) - m[6])))) then
-   m[5], m[6], m[9] = 0, 0, 0
-   return 
-  end
- end
- local acc = (m[6] + (dt * n))
- local drained = quo(acc, w)
- m[5] = (m[5] - drained)
- m[6] = (acc - (drained * w))
- m[9] = (m[9] < m[5] and m[9] or m[5])
-end
-F.meter_Meter_expire = function(m, d, r, t)
- if (t < r[2]) then
-  return 
- end
- local first = quo(((t - d[4])), d[5])
- do
-  while ((r[1] < first) and (m[5] > 0)) do
-   do
-    local c, c_o = F.meter_Ring_at(r, r[1])
-    if (c[c_o+1] ~= 0) then
-     F.meter_Ring_came(r, d, t, c[c_o+1])
-     m[5] = (m[5] - c[c_o+1])
-     c[c_o+1] = 0
-    end
-   end
-   r[1] = (r[1] + 1)
-  end
- end
- r[1] = (r[1] > first and r[1] or first)
- m[9] = (m[9] < m[5] and m[9] or m[5])
- if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then
-  m[9] = 0
- end
- r[2] = ((((r[1] + 1)) * d[5]) + d[4])
-end
-F.meter_Ring_regain = function(r, t)
- do
-  while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
-   r[5], r[6] = max((r[5] - 10), 0), (r[6] + 3600000000)
-  end
- end
 end
 F.meter_Meter_clamp = function(m, d)
  if (m[5] <= (2 * m[1])) then
@@ -4445,14 +5235,14 @@ F.meter_Meter_clamp = function(m, d)
  end
 end
 F.pool_Pool_crowded = function(limit)
- if (once[limit+63] >= F.pool_Pool_mostMeters(limit)) then
+ if (once[limit+65] >= F.pool_Pool_mostMeters(limit)) then
   return true
  end
- local i = once[limit+79]
+ local i = once[limit+81]
  return ((i ~= 0) and ((((S_insts[i] or ld(S_insts, i))[16] > 0) or (not F.pool_Pool_uncharged(i)))))
 end
 F.pool_Pool_crowdScope = function(per)
- local who = {once[111],once[111],once[111],once[111],once[111]}
+ local who = {once[113],once[113],once[113],once[113],once[113]}
  return F.pool_scoped(who, 0, per)
 end
 F.pool_Pool_newInst = function(limit, scope, scope_o)
@@ -4460,11 +5250,11 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  local i = slabNew(S_insts)
  local in_ = (S_insts[i] or ld(S_insts, i))
  in_[11], in_[12] = limit, 1
- in_[22], in_[23], in_[24], in_[25], in_[26] = F.flat_Names_Keep(scope[scope_o+1]), F.flat_Names_Keep(scope[scope_o+2]), F.flat_Names_Keep(scope[scope_o+3]), F.flat_Names_Keep(scope[scope_o+4]), F.flat_Names_Keep(scope[scope_o+5])
+ in_[23], in_[24], in_[25], in_[26], in_[27] = F.flat_Names_Keep(scope[scope_o+1]), F.flat_Names_Keep(scope[scope_o+2]), F.flat_Names_Keep(scope[scope_o+3]), F.flat_Names_Keep(scope[scope_o+4]), F.flat_Names_Keep(scope[scope_o+5])
  if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then
   in_[15] = slabNew(S_rings)
  end
- if (band(cfg[5], ((1 * 2^(limit)))) ~= 0) then
+ if (band(cfg[59], ((1 * 2^(limit)))) ~= 0) then
   do
    local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
    if t1_ == 2 then
@@ -4482,32 +5272,17 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  end
  F.pool_Pool_enroll(limit, scope, scope_o, i)
  do
-  local t2_ = l[7]
-  if t2_ == 0 then
-  elseif t2_ == 1 then
-   local t3_, t3_o = F.flat_Names_Tags(scope[scope_o+1])
-   local first, first_o = t3_, t3_o+1
-   in_[18], first[first_o+1] = first[first_o+1], i
-  else
+  local name = F.pool_names_sole(scope, scope_o, l[7])
+  if (name ~= 0) then
+   local t2_, t2_o = F.flat_Names_Tags(name)
+   local first, first_o = t2_, t2_o+1
+   in_[19], first[first_o+1] = first[first_o+1], i
+  elseif (l[7] ~= 0) then
    indexAdd(X.instIx, F.pool_scopeHash(limit, scope, scope_o), i)
   end
  end
  F.pool_Pool_lose(i)
  return i, nil
-end
-F.meter_Meter_Used = function(m, d, r)
- do
-  if (d[1] == 3) then
-   return m[4]
-  elseif F.meter_Meter_isFixed(m, d) then
-   return m[5]
-  else
-   return (m[5] + m[4])
-  end
- end
-end
-F.meter_Meter_Withheld = function(m, d)
- return quo((m[1] * d[9]), 4096)
 end
 F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local code = 0
@@ -4515,7 +5290,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
  local left = (room - c[c_o+1])
  local st = F.pool_Pool_stockOf(in_)
- if (((size - left) <= F.policy_Part(size, cfg[tk[24]+54])) and F.policy_Breaker_Idle(st, 9)) then
+ if (((size - left) <= F.policy_Part(size, cfg[tk[24]+28])) and F.policy_Breaker_Idle(st, 9)) then
   return 0, 0
  end
  local highest = 0
@@ -4533,23 +5308,23 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local light = copy_(sinking, 0, 3)
  if F.pool_Pool_lightBinds(d) then
   light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[24]))
-  if (cfg[64] ~= 0) then
+  if (cfg[39] ~= 0) then
    light[2] = 0
   end
   keep(10, light, in_[8])
  end
- if (cfg[66] > 0) then
-  sinking[1] = F.policy_Part(size, cfg[66])
+ if (cfg[88] > 0) then
+  sinking[1] = F.policy_Part(size, cfg[88])
   keep(12, sinking, in_[8])
  end
- if ((cfg[67] ~= 0) and (((tk[24] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
-  local s = {max((size - in_[9]), 0),cfg[68],cfg[69],cfg[70],cfg[71],cfg[72],cfg[73],cfg[74],cfg[75],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
+ if ((cfg[89] ~= 0) and (((tk[24] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
+  local s = {max((size - in_[9]), 0),cfg[90],cfg[91],cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
   sinking[1] = F.policy_Shares_Floor(s, tk[24], light[1])
   keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[24])))
  end
- if ((tk[24] > 0) and (cfg[51] > 0)) then
+ if ((tk[24] > 0) and (cfg[85] > 0)) then
   local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
-  if ((b[b_o+1] ~= 0) and (not (cfg[52] ~= 0))) then
+  if ((b[b_o+1] ~= 0) and (not (cfg[86] ~= 0))) then
    keep(14, ({b[b_o+3],max((b[b_o+4] - b[b_o+2]), 1),b[b_o+4]}), in_[8])
    if (code == 14) then
     F.policy_Breaker_Press(b, b_o, at)
@@ -4565,14 +5340,11 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  end
  return code, at
 end
-F.pool_Pool_alive = function(class)
- return ((cfg[1] > 0) and ((((once[1] < once[class+10]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
-end
 F.pool_Pool_rivalWants = function(inst)
- if (once[9] == 0) then
+ if (once[10] == 0) then
   return false
  end
- local tk = (S_tickets[once[9]] or ld(S_tickets, once[9]))
+ local tk = (S_tickets[once[10]] or ld(S_tickets, once[10]))
  for k = 0, tk[25] - 1 do
   if (tk[(k)*5+39] == inst) then
    return true
@@ -4580,28 +5352,14 @@ F.pool_Pool_rivalWants = function(inst)
  end
  return false
 end
-F.policy_Pace_Allow = function(p, t, amount, size, window)
- local burst = max(quo(size, 20), 1)
- return max((p[1] - F.policy_gap(max((burst - amount), 0), size, window)), t)
-end
 F.pool_Pool_deathOf = function(class)
  do
-  local t = once[class+10]
+  local t = once[class+11]
   if (((t > once[1]) and (F.order_Queue_Waiting(F.pool_rankOf(class)) == 0)) and (((class > 0) or (F.order_Queue_Waiting(0) == 0)))) then
    return t
   end
  end
  return 9007199254740992
-end
-F.pool_Pool_binds = function(in_, d)
- do
-  if (cfg[62] == 0) then
-   return false
-  elseif (cfg[65] ~= 0) then
-   return true
-  end
- end
- return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[64] ~= 0))))
 end
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  local size = F.meter_Meter_Open(in_, d, r)
@@ -4610,23 +5368,6 @@ F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
   return 0, 0
  end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
-end
-F.meter_Meter_hold = function(m, d, amount)
- m[4] = (m[4] + amount)
- if F.meter_Meter_isFixed(m, d) then
-  m[5] = (m[5] + amount)
- end
-end
-F.meter_SlowBeyond = function(d, r)
- return (2 * F.meter_Ring_slack(r, d))
-end
-F.policy_Breaker_Sent = function(b, b_o, t)
- if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then
-  b[b_o+14] = (b[b_o+14] + 1)
- end
-end
-F.policy_Pace_Take = function(p, t, amount, size, window)
- p[1] = min(((p[1] > t and p[1] or t) + F.policy_gap(amount, size, window)), (t + window))
 end
 F.gate_Gate_Sent = function(g, t, ticket)
  do
@@ -4642,55 +5383,6 @@ F.gate_Gate_Sent = function(g, t, ticket)
    g[12] = (g[12] + 1)
   end
  end
-end
-F.pool_caller_count = function(c, now_, second, waited, retry)
- c[10] = (c[10] + 1)
- c[11] = (c[11] + waited)
- if retry then
-  c[6] = (c[6] + 1)
- end
- if (c[12] == 0) then
-  c[12] = now_
- end
- if (c[13] < second) then
-  c[4] = 0
- end
- c[13] = now_
- c[4] = (c[4] + 1)
- c[5] = (c[5] > c[4] and c[5] or c[4])
-end
-F.pool_Pool_periodOf = function(rec, model, at)
- local looks, others = 0, 0
- do
-  local i = rec[8]
-  while ((i ~= 0) and (looks <= 64)) do
-   do
-    local pd = (S_hperiods[i] or ld(S_hperiods, i))
-    if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then
-     break
-    end
-    if (pd[2] == model) then
-     return i
-    end
-    if (pd[2] == once[111]) then
-     others = i
-    end
-    i = pd[4]
-   end
-   looks = (looks + 1)
-  end
- end
- if (looks >= 64) then
-  if (others ~= 0) then
-   return others
-  end
-  model = once[111]
- end
- local i = F.pool_Pool_newPeriod()
- local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
- t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
- rec[8] = i
- return i
 end
 F.order_Queue_flowOf = function(at, costs)
  local h = F.order_Place_hash(at)
@@ -4766,10 +5458,10 @@ F.pool_Pool_laneName = function(t, per, name)
   local t2_ = false
   repeat
    local c, c_o = t, (k)*5+35
-   if ((band(cfg[5], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
+   if ((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
     break
    end
-   if (c[c_o+4] ~= once[c[c_o+5]+79]) then
+   if (c[c_o+4] ~= once[c[c_o+5]+81]) then
     return name
    end
    told = true
@@ -4777,33 +5469,9 @@ F.pool_Pool_laneName = function(t, per, name)
   if t2_ then break end
  end
  if (told or ((name ~= 0) and (F.order_Queue_Lanes() >= 1024))) then
-  return once[111]
+  return once[113]
  end
  return name
-end
-F.meter_Ring_at = function(r, slice)
- return r.slot, (u64(slice) % 512)
-end
-F.meter_Ring_sent = function(r, d, t, amount)
- if (r == nil) then
-  return 
- end
- do
-  local k = quo(t, d[4])
-  if (k > r[25]) then
-   local before = r[8]
-   if (k > (r[25] + 1)) then
-    before = 0
-   end
-   r[2], r[8], r[25] = before, 0, k
-  end
- end
- r[8] = min((r[8] + amount), 4503599627370496)
-end
-F.meter_Meter_fill = function(m, d, r, amount)
- F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
- m[5] = (m[5] + amount)
- F.meter_Meter_clamp(m, d)
 end
 F.meter_Meter_Resize = function(m, d, size, burst)
  if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then
@@ -4852,12 +5520,12 @@ F.pool_Pool_state = function(o, l, in_, made, own)
  return copy_(s, 0, 7), true
 end
 F.pool_Pool_modelOf = function(in_)
- if (in_[27] == 0) then
-  in_[27] = slabNew(S_models)
-  local t1_ = (S_models[in_[27]] or ld(S_models, in_[27]))
+ if (in_[28] == 0) then
+  in_[28] = slabNew(S_models)
+  local t1_ = (S_models[in_[28]] or ld(S_models, in_[28]))
   move(t1_, 0, (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  end
- return (S_models[in_[27]] or ld(S_models, in_[27]))
+ return (S_models[in_[28]] or ld(S_models, in_[28]))
 end
 F.pool_statement_within = function(s, window, off)
  local from, to, ok = F.pool_statement_span(s, window, off)
@@ -5053,7 +5721,7 @@ F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
  b[b_o+10] = 1
 end
 F.pool_Pool_rule = function()
- local b, b_o = cfg, 49
+ local b, b_o = cfg, 83
  return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
 end
 F.pool_Pool_judgeStock = function(st, in_, room)
@@ -5088,9 +5756,6 @@ F.gate_Gate_end = function(g, t)
 end
 F.gate_Gate_pause = function(g, t, end_, quiet)
  g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0
-end
-F.meter_Meter_Open = function(m, d, r)
- return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
 end
 F.pool_ownBurst = function(l)
  return (((l[4] > 0) and (not (l[11] ~= 0))) and (l[5] ~= l[4]))
@@ -5177,7 +5842,7 @@ end
 F.order_Queue_partCost = function(l, class, i, cost)
  local all = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1)
  local here = max(l[(class)*39+70], 1)
- return quo(((cost * 256) * all), (((cfg[class+76] > 1 and cfg[class+76] or 1) * here)))
+ return quo(((cost * 256) * all), (((cfg[class+98] > 1 and cfg[class+98] or 1) * here)))
 end
 F.order_domain_level = function(d)
  if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then
@@ -5185,7 +5850,7 @@ F.order_domain_level = function(d)
  end
 end
 F.order_Queue_rekey = function(member)
- if (cfg[30] == 2) then
+ if (cfg[82] == 2) then
   return 
  end
  do
@@ -5217,27 +5882,6 @@ F.meter_Meter_Brief = function(m, d, r)
 end
 F.order_Queue_Number = function(w)
  return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
-end
-F.meter_Meter_rate = function(m, d)
- local n = 0
- local w = 0
- if ((d[9] == 0) or (m[3] == 0)) then
-  return m[2], m[3]
- end
- n, w = (m[2] * ((4096 - d[9]))), m[3]
- if (w > 1099511627776) then
-  n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
- end
- w = (w * 4096)
- do
-  while ((m[1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
-   if (n == 0) then
-    break
-   end
-   n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
-  end
- end
- return n, w
 end
 F.flat_Tree_rotateUp = function(root, root_o, i)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
@@ -5276,9 +5920,9 @@ F.order_Strictness_in = function(s, k)
 end
 F.order_Queue_rankOf = function(class, lead, seq, strict)
  do
-  if (strict or (cfg[30] == 1)) then
+  if (strict or (cfg[82] == 1)) then
    return {class,lead,seq}
-  elseif (cfg[30] == 2) then
+  elseif (cfg[82] == 2) then
    return {seq,0,0}
   else
    return {lead,class,seq}
@@ -5287,7 +5931,7 @@ F.order_Queue_rankOf = function(class, lead, seq, strict)
 end
 F.order_Queue_lead = function(l, class)
  local most = 0
- if (cfg[30] == 2) then
+ if (cfg[82] == 2) then
   return 0
  end
  for k = 0, l[20] - 1 do
@@ -5336,7 +5980,7 @@ F.order_Queue_dropLane = function(i)
 end
 F.pool_Pool_strictLane = function(lane, phase)
  do
-  local i = once[25]
+  local i = once[26]
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
@@ -5383,9 +6027,6 @@ F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
    return 9007199254740992
   end
  end
-end
-F.meter_Meter_less = function(m, cut)
- return (m[1] - F.meter_ceilDiv((m[1] * cut), 1000))
 end
 F.order_Queue_carry = function()
  local t2_ = T[4]
@@ -5461,9 +6102,9 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
   local o, o_o = l, (i)*39+33
   do
    if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
-   elseif (cfg[30] == 0) then
+   elseif (cfg[82] == 0) then
     local room = max((finish - o[o_o+(lead)*2+1]), 0)
-    sum_ = (sum_ + min(quo((room * cfg[i+76]), 256), o[o_o+35]))
+    sum_ = (sum_ + min(quo((room * cfg[i+98]), 256), o[o_o+35]))
    elseif (i < class) then
     sum_ = (sum_ + o[o_o+35])
    end
@@ -5498,36 +6139,51 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
  end
  return min((at + (min(rounds, quo(9007199254740992, d[4])) * d[4])), 9007199254740992)
 end
-F.order_Queue_partOf = function(m)
- return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
-end
-F.meter_Meter_undrain = function(m, r, t, mark, amount)
- if (mark < m[10]) then
+F.meter_Ring_stood = function(r, t, level)
+ if (r == nil) then
   return 
  end
- local still = amount
- if (m[2] > 0) then
-  still = 0
-  if ((t - mark) <= quo(4503599627370496, m[2])) then
-   still = (amount - F.meter_ceilDiv((((t - mark)) * m[2]), m[3]))
+ do
+  local m, m_o = r, ((quo(t, 30000000) % 8))*2+8
+  if (m[m_o+1] == quo(t, 30000000)) then
+   m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
+  else
+   m[m_o+1], m[m_o+2] = quo(t, 30000000), level
   end
  end
- local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
- if (back <= 0) then
-  return 
- end
- F.meter_Ring_lower(r, mark, t, back)
- m[5] = (m[5] - back)
 end
-F.policy_gap = function(amount, size, window)
- return ceil(((amount * window) / size))
-end
-F.meter_Ring_came = function(r, d, t, amount)
- if ((t - r[((r[25] % 8))*2+9]) >= quo(d[4], 64)) then
-  r[25] = (r[25] + 1)
-  r[((r[25] % 8))*2+9], r[((r[25] % 8))*2+10] = t, r[8]
+F.meter_Meter_certain = function(m)
+ if (m[6] > 0) then
+  return (m[5] - 1)
  end
- r[8] = (r[8] + amount)
+ return m[5]
+end
+F.meter_ceilDiv = function(a, b)
+ return quo((((a + b) - 1)), b)
+end
+F.meter_Ring_lowest = function(r, from, to)
+ if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then
+  return 0
+ end
+ local level = 1099511627776
+ do
+  local k = quo(from, 30000000)
+  while (k <= quo(to, 30000000)) do
+   do
+    do
+     local m, m_o = r, ((k % 8))*2+8
+     if (m[m_o+1] == k) then
+      level = (level < m[m_o+2] and level or m[m_o+2])
+     end
+    end
+   end
+   k = (k + 1)
+  end
+ end
+ return level
+end
+F.order_Queue_partOf = function(m)
+ return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
 end
 F.pool_Pool_uncharged = function(i)
  local in_, _, r = F.pool_Pool_touch(i)
@@ -5587,16 +6243,10 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i)
  if (per == 0) then
   return 
  end
- once[limit+63] = (once[limit+63] + 1)
+ once[limit+65] = (once[limit+65] + 1)
  if (same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5)) then
-  once[limit+79], once[limit+95] = i, 0
+  once[limit+81], once[limit+97] = i, 0
  end
-end
-F.policy_Part = function(amount, thousandths)
- return ((quo(amount, 1000) * thousandths) + quo(((amount % 1000) * thousandths), 1000))
-end
-F.policy_Breaker_Idle = function(b, b_o)
- return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
 end
 F.policy_Line_At = function(l, t)
  if (l[2] == 0) then
@@ -5621,28 +6271,19 @@ F.policy_Line_When = function(l, t, left)
  end
  return (at > t and at or t)
 end
-F.pool_Pool_lightBinds = function(d)
- return ((cfg[62] > 0) and (((cfg[65] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
-end
-F.pool_Pool_threshold = function(class)
- if (class == 0) then
-  return cfg[63]
- end
- return cfg[62]
-end
 F.pool_Pool_amber = function(in_, d, room, size)
  if (not F.pool_Pool_lightBinds(d)) then
   return false
  end
- local green = {F.policy_Part(size, cfg[62]),d[4],in_[8]}
- if (cfg[64] ~= 0) then
+ local green = {F.policy_Part(size, cfg[37]),d[4],in_[8]}
+ if (cfg[39] ~= 0) then
   green[2] = 0
  end
  return (room < F.policy_Line_At(green, once[1]))
 end
 F.pool_Pool_living = function()
  local set = 0
- for c = 0, cfg[22] - 1 do
+ for c = 0, cfg[1] - 1 do
   if F.pool_Pool_alive(c) then
    set = bor(set, (1 * 2^(c)))
   end
@@ -5670,7 +6311,7 @@ F.policy_Shares_Floor = function(s, class, light)
 end
 F.pool_Pool_nextDeath = function(but)
  local at = 9007199254740992
- for c = 0, cfg[22] - 1 do
+ for c = 0, cfg[1] - 1 do
   if (c ~= but) then
    at = min(at, F.pool_Pool_deathOf(c))
   end
@@ -5696,19 +6337,6 @@ F.policy_Breaker_Allow = function(b, b_o, t)
   end
  end
  return (b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0)))), (b[b_o+13] + (((step_ + 1)) * 500000))
-end
-F.order_Queue_Waiting = function(c)
- return counts[c+5]
-end
-F.pool_Pool_newPeriod = function()
- if (slabLen(S_hperiods) < 32768) then
-  return slabNew(S_hperiods)
- end
- past[1] = ((past[1] % 32768) + 1)
- local pd = (S_hperiods[past[1]] or ld(S_hperiods, past[1]))
- F.flat_Names_Drop(pd[1])
- F.flat_Names_Drop(pd[2])
- return past[1]
 end
 F.order_Queue_laneOf = function(key, costs)
  do
@@ -5750,25 +6378,6 @@ F.order_Queue_memberOf = function(lane, class, agent)
 end
 F.order_Queue_Lanes = function()
  return slabLen(S_qlanes)
-end
-F.meter_Ring_stood = function(r, t, level)
- if (r == nil) then
-  return 
- end
- do
-  local m, m_o = r, ((quo(t, 30000000) % 8))*2+8
-  if (m[m_o+1] == quo(t, 30000000)) then
-   m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
-  else
-   m[m_o+1], m[m_o+2] = quo(t, 30000000), level
-  end
- end
-end
-F.meter_Meter_certain = function(m)
- if (m[6] > 0) then
-  return (m[5] - 1)
- end
- return m[5]
 end
 F.meter_Rate = function(size, window, capacity)
  local n = 0
@@ -5827,9 +6436,6 @@ F.meter_Ring_goneSince = function(r, t)
  end
  return 0, false
 end
-F.meter_ceilDiv = function(a, b)
- return quo((((a + b) - 1)), b)
-end
 F.policy_Breaker_at = function(b, b_o, i)
  return copy_(b.ring, ((((b[b_o+11] + i)) % 64))*2, 2)
 end
@@ -5879,12 +6485,6 @@ F.gate_Backoff_after = function(b, b_o, n)
   end
  end
  return (d < b[b_o+3] and d or b[b_o+3])
-end
-F.meter_Meter_Capacity = function(m, r)
- if ((r == nil) or (r[5] == 0)) then
-  return m[1]
- end
- return F.meter_Meter_less(m, r[5])
 end
 F.order_Queue_dropMember = function(i)
  local m = (S_qmembers[i] or ld(S_qmembers, i))
@@ -5946,43 +6546,6 @@ F.flat_Tree_Next = function(i)
     return parent
    end
    i = parent
-  end
- end
-end
-F.meter_Ring_lowest = function(r, from, to)
- if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then
-  return 0
- end
- local level = 1099511627776
- do
-  local k = quo(from, 30000000)
-  while (k <= quo(to, 30000000)) do
-   do
-    do
-     local m, m_o = r, ((k % 8))*2+8
-     if (m[m_o+1] == k) then
-      level = (level < m[m_o+2] and level or m[m_o+2])
-     end
-    end
-   end
-   k = (k + 1)
-  end
- end
- return level
-end
-F.meter_Ring_lower = function(r, from, to, amount)
- do
-  local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
-  while ((r ~= nil) and (k <= quo(to, 30000000))) do
-   do
-    do
-     local m, m_o = r, ((k % 8))*2+8
-     if (m[m_o+1] == k) then
-      m[m_o+2] = max((m[m_o+2] - amount), 0)
-     end
-    end
-   end
-   k = (k + 1)
   end
  end
 end
@@ -6143,459 +6706,4 @@ F.policy_Breaker_forget = function(b, b_o, t)
   end
  end
  F.policy_Breaker_keep(b, b_o, n)
-end
--- What follows was written by hand, in quick.lua.
-
--- The commonest operations, acquires that can go at once and closes, without ado: where nobody waits, no
--- gate is there, nothing is kept for others and no limit is scoped. They do what acquire and close do, many at
--- a time: what they charge is added up for the whole batch, and tickets that were granted together are one
--- lot until something is asked of one of them that needs a record. Everything else goes the long way.
-local quickNow, calm = -1, false
-local rooms, taken, bound, ways = {}, {}, {}, {}
-local plainKnown, plain
-
--- plainPool reports whether a pool's limits allow it.
-local function plainPool()
- if plainKnown == known then return plain end
- plainKnown = known
- plain = cfg[29] == 0 and cfg[62 + 3] == 0 -- the light binds on stocks only
- for l = 0, cfg[2] - 1 do
-  if once[47 + l] == 0 then plain = false end
- end
- return plain
-end
-
--- ways of charging
-local held, fixed, off, places = 1, 2, 3, 4
-
-local sessionLife = 10000000 -- of package pool
-
--- spread reports whether lower classes are paced on a limit, or nil if something else may be kept of it.
-local function spread(l, class)
- local d = S_defs[l + 1] or ld(S_defs, l + 1)
- if d[1] ~= 1 or cfg[31] == 0 then return nil end
- if class == 0 then return false end
- -- While somebody of the highest class is alive they may have to wait.
- if cfg[1] > 0 and once[1] < once[10] then return nil end
- return true
-end
-
--- look brings a limit to now and finds out how much room it has, once for a batch.
-local function look(l)
- local u = unscoped[l]
- local m, r = u[2], u[3]
- local d = F.pool_Pool_defOf(m)
- F.meter_Meter_Advance(m, d, r, once[1])
- local kind, guard, late = d[1], d[2], d[3]
- local way = held
- if kind == 3 then way = places
- elseif guard == 2 and late == 0 then way = off
- elseif guard == 0 and late == 0 and F.pool_headerTime_slowerThan(once, 29 - 1, d, r) then way = 0 -- placed ahead: the long way
- elseif kind == 2 and m[8] ~= 0 then way = fixed end
- local room = F.meter_Meter_Room(m, d, r)
- rooms[l], taken[l], bound[l], ways[l] = room, 0, 0, way
- return room
-end
-
--- settleUp charges what the batch has taken and bound so far.
-local function settleUp()
- local now = once[1]
- for l in pairs(rooms) do
-  local u = unscoped[l]
-  local m, r, take, bind, way = u[2], u[3], taken[l], bound[l], ways[l]
-  local d = F.pool_Pool_defOf(m)
-  if take ~= 0 then
-   m[17] = floor(now / 1048576)
-   if way == off then
-    F.meter_Meter_add(m, d, r, now, take)
-   else
-    m[4] = m[4] + take
-    if way == fixed then m[5] = m[5] + take end
-   end
-  end
-  if bind ~= 0 then
-   m[4] = m[4] - bind
-   if way == fixed then
-    if now >= m[7] then m[6] = m[6] + bind end
-   elseif way ~= places then
-    F.meter_Meter_add(m, d, r, now, bind)
-   end
-  end
-  rooms[l] = nil
- end
-end
-
-
--- A lot: session, first number, name, caller, session's record, class, granted, deadline, ttl, alive, due, period,
--- how many are open, charges, tie, and for each of these limit, amount, mode, meter.
-local lotHead = 15
-
--- record makes a ticket of a lot a record.
-local function recordOf(lot, N)
- local i = slabNew(S_tickets)
- local t = S_tickets[i] or ld(S_tickets, i)
- for k = 1, 36 - 1 do t[k] = 0 end
- t[1], t[2], t[3], t[4] = lot[1], N, lot[7], lot[7]
- t[10], t[15], t[16], t[24] = lot[3], lot[4], lot[5], lot[6]
- t[5], t[7], t[9], t[35] = lot[8], lot[9], lot[10], lot[12]
- t[23], t[25] = 3, lot[14]
- t[8], t[34] = lot[7] + lot[9], lot[15]
- local at, from = 36, lotHead
- for _ = 1, lot[14] do
-  t[at], t[at + 1], t[at + 2], t[at + 3], t[at + 4] = lot[from + 2], lot[7], lot[from + 3], lot[from + 4], lot[from + 1]
-  at, from = at + 5, from + 4
- end
- local step = lot[11] / 100000
- local slot = step % 4096
- local slots = once.slots
- local after = slots[slot + 1]
- t[6], t[19], t[21] = lot[11], slot, after
- if after ~= 0 then
-  local r = S_tickets[after] or ld(S_tickets, after)
-  r[20] = i
- end
- slots[slot + 1] = i
- local count = once[135] + 1
- once[135] = count
- if count == 1 or step < once[134] then once[134] = step end
- indexAdd(X.ticketIx, F.pool_idHash(t, 1 - 1), i)
- known.lots[lot[1]][N] = nil
- lot[13] = lot[13] - 1
- known.nopen, known.lotted = known.nopen - 1, true
- return i, t
-end
-
--- recordsDue makes records of what may expire by now.
-local function recordsDue(now)
- local due = {}
- known.lotDue = 9007199254740992
- for session, m in pairs(known.lots) do
-  for N, lot in pairs(m) do
-   if lot[11] <= now then due[#due + 1] = {lot, N}
-   elseif lot[11] < known.lotDue then known.lotDue = lot[11] end
-  end
- end
- table.sort(due, function(a, b)
-  if a[1][7] ~= b[1][7] then return a[1][7] < b[1][7] end
-  if a[1][1] ~= b[1][1] then return a[1][1] < b[1][1] end
-  return a[2] < b[2]
- end)
- for k = 1, #due do recordOf(due[k][1], due[k][2]) end
-end
-
-local findRecord = F.pool_Pool_find
-F.pool_Pool_find = function(t, o)
- local m = known.lots[t[o + 1]]
- local lot = m and m[t[o + 2]]
- if lot then return recordOf(lot, t[o + 2]) end
- return findRecord(t, o)
-end
-
--- writeLots and readLots keep lots in the hash.
-local function writeLots()
- if not known.lotted then return nil end
- known.lotted = nil
- local open, out, n = {}, {}, 0
- for _, m in pairs(known.lots) do
-  for N, lot in pairs(m) do
-   local l = open[lot]
-   if not l then l = {} open[lot] = l end
-   l[#l + 1] = N
-  end
- end
- for lot, l in pairs(open) do
-  out[n + 1] = packd(formatOf(#lot), unpack(lot, 1, #lot))
-  table.sort(l)
-  out[n + 2] = packd(formatOf(#l), unpack(l, 1, #l))
-  n = n + 2
- end
- return table.concat(out)
-end
-readLots = function()
- known.lots, known.nopen, known.lotDue = {}, 0, 9007199254740992
- local v = call('HGET', K, 'lots')
- if not v then return end
- local at = 1
- while at <= #v do
-  local lot = {unpackd(formatOf(lotHead), v, at)}
-  at = lot[lotHead + 1]
-  lot[lotHead + 1] = nil
-  sound('lots', lot, lotHead)
-  for _ = 1, lot[14] do
-   local c = {unpackd(formatOf(4), v, at)}
-   at = c[5]
-   sound('lots', c, 4)
-   for k = 1, 4 do lot[#lot + 1] = c[k] end
-  end
-  local m = known.lots[lot[1]]
-  if not m then m = {} known.lots[lot[1]] = m end
-  for _ = 1, lot[13] do
-   local N
-   N, at = unpackd('<d', v, at)
-   sound('lots', {N}, 1)
-   m[N] = lot
-  end
-  known.nopen = known.nopen + lot[13]
-  if lot[11] < known.lotDue then known.lotDue = lot[11] end
- end
-end
-
--- What belongs to a session that is gone is made records of.
-local goneRecords = F.pool_Pool_gone
-F.pool_Pool_gone = function(op)
- local m = known.lots[op[2]]
- local all = {}
- for N in pairs(m or {}) do all[#all + 1] = N end
- table.sort(all)
- for k = 1, #all do recordOf(m[all[k]], all[k]) end
- return goneRecords(op)
-end
-
--- A plain acquire says nothing but {-1, how many, session, number, agent, class, wait, alive, ttl, tie, amounts...}.
-local plainHead = 10
-
--- spelt writes a plain acquire out.
-local function spelt(item)
- local op = closing(item[3], item[4])
- op[1], op[4], op[9] = 0, item[5], item[6]
- op[29], op[30], op[31], op[32] = item[7], item[8], item[9], item[10]
- for k = plainHead + 1, #item do op[13 + k - plainHead - 1] = item[k] end
- return op
-end
-
--- fresh reports that a session is not remembered: what comes before its first request sees that.
-local function fresh(id)
- local i = F.pool_Pool_findSession(id)
- return i == 0 or F.pool_Pool_past(S_sessions[i] or ld(S_sessions, i))
-end
-
--- quickAcquire grants up to many of the same request, and returns how many and the first number. Some that take
--- the long way may come before it.
-local function quickAcquire(item, many, before)
- local session, N, agent, class, wait, alive, ttl = item[3], item[4], item[5], item[6], item[7], item[8], item[9]
- if N ~= 0 and (many > 1 or N >= 9007199254740992) or agent == '' or #agent > 256 or class >= cfg[22]
-  or ttl < 1000000000 or ttl > 86400000000000 or alive < 0 or alive > 86400000000000 or wait > 8640000000000000 or known.nopen > 4096 then
-  return 0
- end
- local name = known.numbers[agent]
- if not name or name == 0 then return 0 end
- local nr = S_names[name] or ld(S_names, name)
- local caller = nr[2]
- if caller == 0 then return 0 end
- local now, limits = once[1], #item - plainHead
- if limits > cfg[2] then return 0 end
- for l = 0, limits - 1 do
-  local amount = item[plainHead + 1 + l]
-  if amount ~= 0 then
-   if amount < 0 or amount > 1099511627776 then return 0 end
-   local room = rooms[l] or look(l)
-   if amount > room or ways[l] == 0 then return 0 end
-   local cap = unscoped[l][2][1]
-   if cap > 0 and amount > cap then return 0 end
-   if band(cfg[4], 2 ^ l) ~= 0 and spread(l, class) == nil then return 0 end
-   if amount * many > room then many = (room - room % amount) / amount end
-  end
- end
- local s = S_sessions[once[26]]
- if not s or s[1] ~= session or s[5] == 0 then
-  if before and fresh(session) then return 0 end
-  s = F.pool_Pool_sessionOf(session)
- end
- local high = s[2]
- if N ~= 0 then
-  if N <= high then return 0 end
-  high = N - 1
- elseif once[27] > high then high = once[27] end
- s[2], s[3], s[5] = high + many, now, s[5] + many
- nr[1] = nr[1] + many
-
- local c = S_crecs[caller] or ld(S_crecs, caller)
- c[9], c[2] = class, floor(now / 1048576)
- local lease = cfg[1]
- if lease > 0 and once[10 + class] < now + lease then once[10 + class] = now + lease end
- once[5] = once[5] + many
- local second = past[3]
- if now >= second + 1000000 then
-  second = now - now % 1000000
-  past[3], past[2] = second, (now - now % 60000000) / 60000000
- end
- c[10] = c[10] + many
- if c[12] == 0 then c[12] = now end
- local inSecond = c[13] < second and many or c[4] + many
- c[13], c[4] = now, inSecond
- if inSecond > c[5] then c[5] = inSecond end
- sum[10] = sum[10] + many
- if sum[12] == 0 then sum[12] = now end
- local all = sum[13] < second and many or sum[4] + many
- sum[13], sum[4] = now, all
- if all > sum[5] then sum[5] = all end
- local note, minute = c[8], past[2]
- local p = note ~= 0 and (S_hperiods[note] or ld(S_hperiods, note))
- if not p or p[1] ~= c[1] or p[3] ~= minute or p[2] ~= 0 then
-  note = F.pool_Pool_periodOf(c, 0, minute)
-  p = S_hperiods[note] or ld(S_hperiods, note)
- end
- p[5] = p[5] + many
- if inSecond > p[9] then p[9] = inSecond end
- if all > p[10] then p[10] = all end
-
- ttl = (ttl - ttl % 1000) / 1000
- local tie = item[10]
- local due = now + ttl + 99999
- if tie == 1 and ttl > sessionLife then due = now + sessionLife + 99999 end
- due = due - due % 100000
- local lot = {session, high + 1, name, caller, once[26], class, now,
-  wait < 0 and 9007199254740992 or now + (wait - wait % 1000) / 1000, ttl, (alive - alive % 1000) / 1000, due, note, many, 0, tie}
- local at = lotHead
- for l = 0, limits - 1 do
-  local amount = item[plainHead + 1 + l]
-  if amount ~= 0 then
-   rooms[l], taken[l] = rooms[l] - amount * many, taken[l] + amount * many
-   lot[at + 1], lot[at + 2], lot[at + 3], lot[at + 4] = l, amount, ways[l] == off and 0 or 1, once[47 + l]
-   lot[14], at = lot[14] + 1, at + 4
-   if class > 0 and band(cfg[4], 2 ^ l) ~= 0 then
-    local m = unscoped[l][2]
-    if m[1] > 0 then
-     local pace, window = S_paces[m[18]] or ld(S_paces, m[18]), S_defs[l + 1][4]
-     for _ = 1, many do F.policy_Pace_Take(pace, now, amount, m[1], window) end
-    end
-   end
-   local u = cfg[33 + l]
-   if u >= 0 then p[12 + u] = p[12 + u] + amount * many end
-  end
- end
- local m = known.lots[session]
- if not m then m = {} known.lots[session] = m end
- for k = high + 1, high + many do m[k] = lot end
- known.nopen, known.lotted = known.nopen + many, true
- if due < known.lotDue then known.lotDue = due end
- return many, high + 1
-end
-
--- quickClose closes a ticket of a lot.
-local function quickClose(session, N)
- local m = known.lots[session]
- local lot = m and m[N]
- if not lot then return false end
- local nr = S_names[lot[3]] or ld(S_names, lot[3])
- if nr[1] < 2 then return false end
- local at = lotHead
- for _ = 1, lot[14] do
-  local l = lot[at + 1]
-  if not rooms[l] then look(l) end
-  if lot[at + 3] == 1 and (ways[l] == 0 or ways[l] == off) then return false end
-  at = at + 4
- end
- at = lotHead
- for _ = 1, lot[14] do
-  if lot[at + 3] == 1 then
-   local l, amount = lot[at + 1], lot[at + 2]
-   bound[l] = bound[l] + amount
-   if ways[l] == places then rooms[l] = rooms[l] + amount end
-  end
-  at = at + 4
- end
- m[N] = nil
- lot[13] = lot[13] - 1
- known.nopen, known.lotted = known.nopen - 1, true
- nr[1] = nr[1] - 1
- once[5] = once[5] - 1
- local s = S_sessions[lot[5]] or ld(S_sessions, lot[5])
- s[5], s[3] = s[5] - 1, once[1]
- return true
-end
-
--- results adds those of operations from one on to out, which has n entries.
-local function results(out, n, ops, from, many)
- for k = from, from + many - 1 do
-  local op = ops[k]
-  for i = 1, resultSlots do out[n + i] = op[resultAt + i] end
-  n = n + resultSlots
- end
- return n
-end
-
--- carry carries out the items of a batch: operations, plain acquires, or {-2, session, numbers...} for closes.
--- What each item came to goes into out: the slots of a result, or for the others how many went without
--- ado, with the first number for acquires, and then the results of those that did not.
-local nothing = {}
-carry = function(clock, items, out)
- local now = once[1]
- if clock > now then now = clock end
- if now >= known.lotDue then recordsDue(now) end
- local apply = F.pool_Pool_Apply
- if #items > 0 then
-  local was = once[1]
-  once[1] = now
-  F.pool_Pool_heardSomething()
-  once[1] = was
- end
- if counts[3] == 0 and once[25] == 0 and now < once[133]
-  and (once[148] == 0 or now < once[148]) then once[1] = now -- time alone does nothing
- else apply(clock, nothing) end
- local calm = counts[3] == 0 and once[25] == 0 and plainPool()
- -- Others may set up a gate, and then all of the batch are told.
- for k = 1, #items do
-  if items[k][1] >= 0 then calm = false end
- end
- local ops, n, quick, firsts = nothing, 0, {}, {}
- for k = 1, #items do
-  local item = items[k]
-  local kind = item[1]
-  if kind == -1 then
-   local many, went = item[2], 0
-   if calm then
-    while went < many do
-     local got, first = quickAcquire(item, many - went, n > 0)
-     if got == 0 then calm = false break end
-     if went == 0 then firsts[k] = first end
-     went = went + got
-    end
-   end
-   quick[k] = went
-   if n == 0 then ops = {} end
-   for _ = went + 1, many do n = n + 1 ops[n] = spelt(item) end
-  elseif kind == -2 then
-   local session, j, last = item[2], 3, #item
-   -- One that takes the long way does so after the others: what it frees is not needed by those that
-   -- have room without it, and those that have not come after it.
-   while calm and j <= last and quickClose(session, item[j]) do j = j + 1 end
-   quick[k] = j - 3
-   if n == 0 then ops = {} end
-   for j = j, last do n = n + 1 ops[n] = closing(session, item[j]) end
-  else
-   if n == 0 then ops = {} end
-   n = n + 1
-   ops[n] = item
-  end
- end
- settleUp()
- if n > 0 then
-  local told = T[2] -- by what time alone has done
-  T[2] = {}
-  apply(clock, ops)
-  if #told > 0 then
-   for k = 1, #T[2] do told[#told + 1] = T[2][k] end
-   T[2] = told
-  end
- end
- if counts[3] > 0 and known.nopen > 0 and (once[2] == 0 or known.lotDue < once[2]) then
-  once[2] = max(known.lotDue, once[1] + 1)
- end
- if not out then return end
- local at = 1
- n = #out
- for k = 1, #items do
-  local item = items[k]
-  local left = 1
-  if item[1] == -1 then
-   out[n + 1], out[n + 2] = quick[k], firsts[k] or 0
-   n, left = n + 2, item[2] - quick[k]
-  elseif item[1] == -2 then
-   out[n + 1] = quick[k]
-   n, left = n + 1, #item - 2 - quick[k]
-  end
-  n = results(out, n, ops, at, left)
-  at = at + left
- end
 end

@@ -11,7 +11,7 @@ local function bind()
  band, bor, bnot = bit.band, bit.bor, bit.bnot
  sub, rep, format = string.sub, string.rep, string.format
 end
-local F, T = {}, {{}, {}, {}, {}, {}}
+local F, T = {}, {{}, {}, {}, {}, {}, {}}
 
 -- Integers: what Go rounds towards zero.
 local function quo(a, b)
@@ -170,6 +170,8 @@ local function ld(s, i)
  return r
 end
 
+local S_names, S_tickets
+
 -- Slabs. What is handed out of them is in a field of its own, and looked up when it is needed.
 local function slabOf(key, n, big, constant)
  return {k = key, n = n, slots = n, large = big, constant = constant, all = {}, old = {}}
@@ -178,7 +180,7 @@ end
 -- written.
 local function age(k)
  for _, s in pairs(k.slabs) do s.all, s.old = {}, s.all end
- k.entries, k.numbers, k.texts, k.count = {}, {}, {}, 0
+ k.entries, k.numbers, k.texts, k.ids, k.count = {}, {}, {}, {}, 0
 end
 headOf = function(s)
  local v = call('HGET', K, 'h' .. s.k)
@@ -274,7 +276,37 @@ local function indexRemove(x, h, i)
   if l[k] == i then table.remove(l, k) enter(l) return end
  end
 end
-F.pool_idHash = function(t, o) return packd('<dd', t[o + 1], t[o + 2]) end
+
+-- Tickets by their ids. Most are closed before the hash is written: the index is written with it.
+local ticketIx = 'ia'
+F.pool_Pool_find = function(t, o)
+ local session, N = t[o + 1], t[o + 2]
+ local m = known.ids[session]
+ local i = m and m[N]
+ if not i then
+  local f = ticketIx .. packd('<dd', session, N)
+  local v = call('HGET', K, f)
+  if not v then return 0 end
+  i = tonumber(v)
+  if not i or i % 1 ~= 0 then damaged(f) end
+  if known.struck[f] then return 0 end
+  if not m then m = {} known.ids[session] = m end
+  m[N] = i
+ end
+ return i, S_tickets[i] or ld(S_tickets, i)
+end
+F.pool_Pool_enter = function(i, t, o)
+ local m = known.ids[t[o + 1]]
+ if not m then m = {} known.ids[t[o + 1]] = m end
+ m[t[o + 2]] = i
+ known.fresh[i] = packd('<dd', t[o + 1], t[o + 2])
+end
+F.pool_Pool_strikeOut = function(i, t, o)
+ local m = known.ids[t[o + 1]]
+ if m then m[t[o + 2]] = nil end
+ if known.fresh[i] then known.fresh[i] = nil
+ else known.struck[ticketIx .. packd('<dd', t[o + 1], t[o + 2])] = true end
+end
 F.pool_sessionHash = function(id) return packd('<d', id) end
 F.pool_scopeHash = function(limit, t, o) return packd('<BI4I4I4I4I4', limit, t[o + 1], t[o + 2], t[o + 3], t[o + 4], t[o + 5]) end
 F.order_LaneKey_hash = function(t) return packd('<I4I4I4', t[1], t[2], t[3]) end
@@ -283,7 +315,6 @@ F.order_memberHash = function(lane, class, agent) return packd('<I4BI4', lane, c
 F.order_onHash = function(on) return packd('<I4', on) end
 
 -- Names: a number for every text, while somebody holds it.
-local S_names
 local function nameOf(i) return S_names[i] or ld(S_names, i) end
 local function put(f, v)
  local n = known.nputs + 1
@@ -309,9 +340,19 @@ F.flat_Names_Hold = function(s)
  r[1] = r[1] + 1
  return i
 end
+F.flat_Names_Find = function(s)
+ if s == '' then return 0 end
+ local i = known.numbers[s]
+ if not i then
+  i = tonumber(call('HGET', K, 'n' .. s) or 0)
+  if not i or i % 1 ~= 0 then damaged('n' .. s) end
+  known.numbers[s], known.count = i, known.count + 1
+ end
+ return i
+end
 F.flat_Names_Keep = function(i)
  if i ~= 0 then
-  local r = nameOf(i)
+  local r = S_names[i] or ld(S_names, i)
   r[1] = r[1] + 1
  end
  return i
@@ -324,9 +365,10 @@ F.flat_Names_Text = function(i)
 end
 F.flat_Names_Drop = function(i)
  if i == 0 then return end
- local r = nameOf(i)
- r[1] = r[1] - 1
- if r[1] > 0 then return end
+ local r = S_names[i] or ld(S_names, i)
+ local refs = r[1] - 1
+ r[1] = refs
+ if refs > 0 then return end
  local s = F.flat_Names_Text(i)
  put('n' .. s, false)
  put('m' .. i, false)
@@ -334,6 +376,4 @@ F.flat_Names_Drop = function(i)
  slabFree(S_names, i)
 end
 F.flat_Names_Sole = function(i) return nameOf(i)[1] == 1 end
-F.flat_Names_Tags = function(i) return nameOf(i), 1 end
-local verdicts = {[0] = 'none', 'ok', 'throttled', 'overloaded', 'quota gone', 'billing stop', 'error'}
-F.store_Verdict_String = function(v) return verdicts[v] or 'invalid' end
+F.flat_Names_Tags = function(i) return S_names[i] or ld(S_names, i), 1 end

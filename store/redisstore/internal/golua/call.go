@@ -10,7 +10,7 @@ import (
 // natives are the functions that the runtime has in Lua: those on slabs, indexes and names, and
 // hashes, which in Lua are the keys themselves.
 var natives = map[string]bool{
-	"flat_Names_Hold": true, "flat_Names_Keep": true, "flat_Names_Drop": true, "flat_Names_Text": true,
+	"flat_Names_Hold": true, "flat_Names_Find": true, "pool_Pool_find": true, "pool_Pool_enter": true, "pool_Pool_strikeOut": true, "flat_Names_Keep": true, "flat_Names_Drop": true, "flat_Names_Text": true,
 	"flat_Names_Sole": true, "flat_Names_Tags": true, "flat_Names_Len": true, "flat_Mix": true,
 	"flat_Index_Seek": true, "flat_Index_Add": true, "flat_Index_Remove": true, "flat_Index_Len": true,
 	"flat_Tree_priority": true,

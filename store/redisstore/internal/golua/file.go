@@ -8,7 +8,7 @@ import (
 
 // File returns the translated pool as a file.
 func (o Output) File() string {
-	return "-- Translated from internal/pool by go generate: do not edit.\n" + o.Lua + "-- What follows was written by hand, in quick.lua.\n" + o.Quick
+	return "-- Translated from internal/pool by go generate: do not edit.\n" + o.Lua
 }
 
 // File returns the layout as a Go file of package redisstore.

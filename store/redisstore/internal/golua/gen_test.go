@@ -7,11 +7,7 @@ import (
 
 // The script is the pool: who changes one without the other is told here.
 func TestTheScriptIsUpToDate(t *testing.T) {
-	quick, err := os.ReadFile("../../lua/quick.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := Generate("../../../..", string(quick))
+	out, err := Generate("../../../..")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"go/types"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/store"
 )
 
 // Output is a translated pool.
 type Output struct {
 	Lua    string
-	Quick  string // what was written by hand
 	Layout Layout
 }
 
@@ -29,9 +29,8 @@ type Slab struct {
 	Slots int    // of a record, without the link of a free one
 }
 
-// Generate translates the pool of the module in root. quick is Lua written by hand, in which
-// @once.now stands for where that is.
-func Generate(root, quick string) (out Output, err error) {
+// Generate translates the pool of the module in root.
+func Generate(root string) (out Output, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(error)
@@ -50,12 +49,13 @@ func Generate(root, quick string) (out Output, err error) {
 	tr.slab("defs", prog.lookup("internal/meter.Def").Type())
 	tr.slab("limits", prog.lookup("store.Limit").Type())
 	pool := prog.lookup("internal/pool.Pool")
-	apply, _, _ := types.LookupFieldOrMethod(types.NewPointer(pool.Type()), true, pool.Pkg(), "Apply")
-	tr.translate(apply.(*types.Func))
-	tr.cfg.at("widest", 1)
-	if out.Quick, err = tr.fillIn(quick); err != nil {
-		return out, err
+	var roots []*types.Func
+	for _, name := range []string{"Apply", "begin", "carryOut", "BeginFast", "EndFast", "FastAcquire", "FastDone"} {
+		f, _, _ := types.LookupFieldOrMethod(types.NewPointer(pool.Type()), true, pool.Pkg(), name)
+		roots = append(roots, f.(*types.Func))
 	}
+	tr.translate(roots...)
+	tr.cfg.at("widest", 1)
 	out.Layout = tr.layout()
 	out.Lua = tr.declarations(out.Layout) + tr.out.String()
 	return out, nil
@@ -85,9 +85,10 @@ func (tr *translator) declarations(l Layout) string {
 	for _, n := range append(slices.Clone(singles), "cfg", "tree") {
 		all = append(all, "S_"+n)
 	}
-	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped, carry, readLots\n", strings.Join(all[1:], ", "), strings.Join(singles, ", "))
+	ours := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == "S_names" || n == "S_tickets" }) // the runtime has these
+	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped\n", strings.Join(ours, ", "), strings.Join(singles, ", "))
 	most := 0
-	b.WriteString("local function begin()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, replies = {}, told = {}, ntold = 0}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
+	b.WriteString("local function begin()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
 	for _, s := range l.Slabs[1:] {
 		most = max(most, tr.largest(tr.slabs[s.Name]))
 		constant := ""
@@ -110,7 +111,8 @@ func (tr *translator) declarations(l Layout) string {
 		fmt.Fprintf(&b, "%s = 'i%c', ", n, 'a'+i)
 	}
 	b.WriteString("}\n")
-	tr.closing(&b)
+	tr.spelling(&b)
+	verdicts(&b)
 	b.WriteString(`F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
@@ -157,8 +159,8 @@ func lookups(singles []string) string {
 	return b.String()
 }
 
-// closing writes how a close is made that says nothing else.
-func (tr *translator) closing(b *strings.Builder) {
+// spelling writes how what the fast path could not do is spelt out as operations.
+func (tr *translator) spelling(b *strings.Builder) {
 	t := tr.prog.lookup("store.Op").Type()
 	vals := make([]string, slots(t))
 	tr.zeros(t, vals)
@@ -167,13 +169,46 @@ func (tr *translator) closing(b *strings.Builder) {
 			vals[i] = "{}" // a slice
 		}
 	}
-	at, _ := tr.fieldAt("store.Op", "ID")
-	vals[0], vals[at], vals[at+1] = fmt.Sprint(closeKind), "session", "N"
-	fmt.Fprintf(b, "local function closing(session, N) return {%s} end\n", strings.Join(vals, ","))
+	id, _ := tr.fieldAt("store.Op", "ID")
+	vals[0], vals[id], vals[id+1] = "kind", "session", "N"
+	fmt.Fprintf(b, "local function blank(kind, session, N) return {%s} end\n", strings.Join(vals, ","))
+	at := func(typ, field string) int {
+		k, _ := tr.fieldAt(typ, field)
+		return k + 1
+	}
+	const op, ask, done = "store.Op", "internal/pool.Ask", "internal/pool.Done"
+	fmt.Fprintf(b, "local askLimits, doneLimits = %d, %d\n", at(ask, "Amounts")-1, at(done, "Amounts")-1)
+	b.WriteString("local function spelt(a)\n")
+	fmt.Fprintf(b, " local op = blank(%s, a[%d], a[%d])\n", tr.constant("store.OpAcquire"), at(ask, "ID"), at(ask, "ID")+1)
+	for _, f := range []string{"Agent", "User", "Model", "Tool", "Key", "Class", "Tie", "Retry"} {
+		fmt.Fprintf(b, " op[%d] = a[%d]\n", at(op, f), at(ask, f))
+	}
+	for _, f := range []string{"Wait", "Alive", "TTL"} {
+		fmt.Fprintf(b, " op[%d] = a[%d] * 1000\n", at(op, f), at(ask, f))
+	}
+	fmt.Fprintf(b, " for k = 1, #a - askLimits do op[%d + k] = a[askLimits + k] end\n return op\nend\n", at(op, "Amounts")-1)
+	b.WriteString("local function speltAnswer(d)\n")
+	fmt.Fprintf(b, " local op = blank(%s, d[%d], d[%d])\n op[%d] = %s\n return op\nend\n",
+		tr.constant("store.OpAnswer"), at(done, "ID"), at(done, "ID")+1, at(op, "Verdict"), tr.constant("store.VerdictOK"))
+	b.WriteString("local function speltClose(d)\n")
+	fmt.Fprintf(b, " local op = blank(%s, d[%d], d[%d])\n for k = 1, #d - doneLimits do op[%d + k] = d[doneLimits + k] end\n return op\nend\n",
+		tr.constant("store.OpClose"), at(done, "ID"), at(done, "ID")+1, at(op, "Amounts")-1)
+	fmt.Fprintf(b, "local doneAnswer, doneClose, limitsAt = %d, %d, %d\n", at(done, "Answer"), at(done, "Close"), tr.cfg.at("store.Spec.Limits.len", 1)+1)
 }
 
-// closeKind is store.OpClose.
-const closeKind = 5
+// verdicts writes the words for them.
+func verdicts(b *strings.Builder) {
+	b.WriteString("local verdicts = {")
+	for v := store.Verdict(0); v.String() != "invalid"; v++ {
+		fmt.Fprintf(b, "[%d] = %q, ", v, v.String())
+	}
+	b.WriteString("}\nF.store_Verdict_String = function(v) return verdicts[v] or 'invalid' end\n")
+}
+
+// constant returns the value of a constant of the module.
+func (tr *translator) constant(name string) string {
+	return tr.prog.lookup(name).(*types.Const).Val().ExactString()
+}
 
 // widths narrows records to what a pool of so many limits and classes uses of them.
 func (tr *translator) widths(b *strings.Builder) {
@@ -224,47 +259,4 @@ func (tr *translator) fieldAt(typ, field string) (int, types.Type) {
 		}
 	}
 	panic(fmt.Errorf("%s has no %s", typ, field))
-}
-
-var named = map[string]string{
-	"once": "internal/pool.once", "ticket": "internal/pool.ticket", "inst": "internal/pool.inst", "session": "internal/pool.session",
-	"caller": "internal/pool.caller", "period": "internal/pool.period", "past": "internal/pool.past", "counts": "internal/order.counts",
-	"op": "store.Op", "def": "internal/meter.Def",
-}
-
-var places = regexp.MustCompile(`@[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+`)
-
-// fillIn replaces names by the numbers of slots.
-func (tr *translator) fillIn(src string) (string, error) {
-	var failed error
-	out := places.ReplaceAllStringFunc(src, func(s string) string {
-		typ, path, _ := strings.Cut(s[1:], ".")
-		if typ == "cfg" {
-			for _, f := range tr.cfg.fields {
-				if f.Name == path {
-					return fmt.Sprint(f.Offset + 1)
-				}
-			}
-			failed = fmt.Errorf("%s: the translated pool does not use it", s)
-			return s
-		}
-		if named[typ] == "" {
-			failed = fmt.Errorf("%s: not known", s)
-			return s
-		}
-		at, t := 0, tr.prog.lookup(named[typ]).Type()
-		for _, f := range strings.Split(path, ".") {
-			_, index, _ := types.LookupFieldOrMethod(t, true, tr.prog.lookup(named[typ]).Pkg(), f)
-			if len(index) == 0 {
-				failed = fmt.Errorf("%s: no field %s", s, f)
-				return s
-			}
-			for _, i := range index {
-				at += offset(t.Underlying().(*types.Struct), i)
-				t = t.Underlying().(*types.Struct).Field(i).Type()
-			}
-		}
-		return fmt.Sprint(at + 1)
-	})
-	return out, failed
 }

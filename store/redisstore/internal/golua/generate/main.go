@@ -9,11 +9,7 @@ import (
 )
 
 func main() {
-	quick, err := os.ReadFile("lua/quick.lua")
-	var out golua.Output
-	if err == nil {
-		out, err = golua.Generate("../..", string(quick))
-	}
+	out, err := golua.Generate("../..")
 	if err == nil {
 		err = os.WriteFile("lua/pool.lua", []byte(out.File()), 0o600)
 	}
