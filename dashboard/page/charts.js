@@ -4,17 +4,19 @@ import { clean } from './dom.js';
 import { at, clock, count, some, span, took, usd, when } from './format.js';
 import { number } from './chart.js';
 
-// perMinute is what a limit lets through in a minute: of requests that everybody shares first, then of a model's. Limits on other units
+const brief = 600_000; // milliseconds; a limit on a longer window does not bound a single minute
+
+// limitsOf is what a limit lets through in a minute: of requests that everybody shares first, then of a model's. Limits on other units
 // cannot be drawn on an axis of sends.
 export function limitsOf(r) {
   const known = (r?.limits ?? []).filter((l) => l.unit === 'requests' && l.kind !== 'concurrency' && l.limit > 0 && l.window_ms > 0);
   const shared = known.filter((l) => !l.scope);
   const models = known.filter((l) => /^model=[^,]*$/.test(l.scope ?? ''));
-  const pick = shared.length ? [...shared].sort((a, b) => rate(a) - rate(b)).slice(0, 1) : [...models].sort((a, b) => b.used / b.limit - a.used / a.limit).slice(0, 2);
+  const pick = shared.length ? [...shared].sort((a, b) => (a.window_ms > brief) - (b.window_ms > brief) || rate(a) - rate(b)).slice(0, 1) : [...models].sort((a, b) => b.used / b.limit - a.used / a.limit).slice(0, 2);
   return pick.map((l) => {
-    const long = l.window_ms > 600_000;
+    const long = l.window_ms > brief;
     const model = l.scope ? clean(l.scope.slice(6), 24) + ': ' : '';
-    const each = l.window_ms === 60_000 ? count(l.limit) + ' requests/min' : count(l.limit) + ' requests in ' + span(l.window_ms) + (long ? ', ' + number(rate(l)) + '/min on average' : '');
+    const each = l.window_ms === 60_000 ? count(l.limit) + ' requests/min' : count(l.limit) + ' requests in ' + span(l.window_ms).replace(' h 0 min', ' h').replace(':00 min', ' min') + (long ? ', ' + number(rate(l)) + '/min on average' : '');
     return { value: rate(l), text: model + each + (l.learned ? ' (learned)' : ''), soft: long, always: true };
   });
 }

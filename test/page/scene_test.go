@@ -404,7 +404,7 @@ func memoryLost(now time.Time) *scene {
 // many is a fleet as large as the page is made for.
 func many(now time.Time) *scene {
 	const agents, resources = 500, 50
-	s := &scene{name: "500-agents", says: []string{"Agents (500)", "queueing", "flowing"}}
+	s := &scene{name: "500-agents", says: []string{"600 requests/min", "Agents (500)", "queueing", "flowing"}}
 	states := []string{sluice.StateFlowing, sluice.StateQueueing, sluice.StateFlowing, sluice.StateFlowing}
 	var all []traffic
 	var last, lastAgents []any
