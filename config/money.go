@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/pricefile"
 	"github.com/sluicehq/sluice/provider"
 )
 
@@ -22,9 +23,9 @@ func (f *File) priceList() (*provider.Prices, error) {
 	own := map[string]provider.Price{}
 	for model, p := range f.Prices {
 		if model == priceFile {
-			with, failed := prices.WithFile(p.path)
+			current, failed := pricefile.Open(p.path)
 			if err = failed; err == nil {
-				prices = with
+				prices = prices.WithMap(current)
 			}
 			continue
 		}

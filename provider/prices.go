@@ -33,11 +33,11 @@ const unknownPrice = 10
 // maxPrice is the most that a million tokens can cost.
 const maxPrice = 1_000_000
 
-// Prices are what models cost. They do not change once they are made, but for those of a file.
+// Prices are what models cost. They do not change once they are made, but for those of a map that is read again.
 type Prices struct {
-	own  map[string]Price // what was configured, by plain name
-	file *priceFile       // nil: there is none
-	list map[string]Price
+	own     map[string]Price // what was configured, by plain name
+	current func() *PriceMap // nil: there is none
+	list    map[string]Price
 }
 
 // DefaultPrices returns the prices that come with this version. They change often: see each one's AsOf,
@@ -46,7 +46,7 @@ func DefaultPrices() *Prices { return &Prices{list: priceList} }
 
 // With returns prices of which some are others. The name of a model stands for all that begin with it.
 func (p *Prices) With(overrides map[string]Price) *Prices {
-	all := &Prices{list: p.list, file: p.file, own: make(map[string]Price, len(p.own)+len(overrides))}
+	all := &Prices{list: p.list, current: p.current, own: make(map[string]Price, len(p.own)+len(overrides))}
 	for model, price := range p.own {
 		all.own[model] = price
 	}
@@ -63,8 +63,10 @@ func (p *Prices) Find(model string) (price Price, known bool) {
 	if price, ok := longest(p.own, m, anyRest); ok {
 		return price, true
 	}
-	if price, ok := p.file.find(model); ok {
-		return price, true
+	if p.current != nil {
+		if price, ok := p.current().find(model); ok {
+			return price, true
+		}
 	}
 	if strings.HasSuffix(strings.ToLower(model), ":free") {
 		return Price{}, true

@@ -1,12 +1,8 @@
 package provider
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 const priceMap = `{
@@ -22,15 +18,12 @@ const priceMap = `{
 	"bad": {"input_cost_per_token": -1}, "worse": {"input_cost_per_token": 1e300}, "strange": [1]
 }`
 
-func TestPricesOfAFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "prices.json")
-	if err := os.WriteFile(path, []byte(priceMap), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := DefaultPrices().With(map[string]Price{"mine": {Input: 7, Output: 7}}).WithFile(path)
+func TestPricesOfAMap(t *testing.T) {
+	m, err := ParsePriceMap([]byte(priceMap), "2026-11-01")
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := DefaultPrices().With(map[string]Price{"mine": {Input: 7, Output: 7}}).WithMap(func() *PriceMap { return m })
 	for model, want := range map[string]struct {
 		u      Usage
 		micros int64
@@ -55,55 +48,11 @@ func TestPricesOfAFile(t *testing.T) {
 			t.Errorf("%s: %d %v, want %d %v", model, got, known, want.micros, want.known)
 		}
 	}
-	if price, _ := p.Find("gpt-4o"); price.AsOf == "" {
-		t.Error("the price has no date")
+	if price, _ := p.Find("gpt-4o"); price.AsOf != "2026-11-01" {
+		t.Errorf("the price is of %q", price.AsOf)
 	}
 }
 
-func TestAFileOfPricesIsReadAgain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "prices.json")
-	synctest.Test(t, func(t *testing.T) {
-		write := func(text string) {
-			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(`{"m": {"input_cost_per_token": 1e-06, "output_cost_per_token": 0}}`)
-		p, err := DefaultPrices().WithFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check := func(want float64) {
-			t.Helper()
-			time.Sleep(2 * priceFileEvery)
-			if price, _ := p.Find("m"); price.Input != want {
-				t.Errorf("%v, want %v", price.Input, want)
-			}
-		}
-		check(1)
-		write(`{"m": {"input_cost_per_token": 0.00002, "output_cost_per_token": 0}}`)
-		check(20)
-		for _, wrong := range []string{`{"m": `, `[]`, `{}`, `{"x": {}}`} {
-			write(wrong)
-			check(20)
-			if _, err := DefaultPrices().WithFile(path); err == nil {
-				t.Errorf("%s is taken for prices", wrong)
-			}
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		check(20)
-		write(`{"m": {"input_cost_per_token": 0.000003, "output_cost_per_token": 0}}`)
-		check(3)
-	})
-	if _, err := DefaultPrices().WithFile(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("%v", err)
-	}
-}
-
-// What the issue of prices names is priced.
 func TestModelsThatAreOfferedHaveAPrice(t *testing.T) {
 	for _, model := range strings.Fields("claude-sonnet-4-5-20250929 claude-sonnet-4-6 claude-sonnet-5 claude-sonnet-4-20250514 claude-opus-4-1-20250805 claude-fable-5 " +
 		"gpt-4o gpt-4o-2024-11-20 gpt-4o-mini gpt-5 gpt-5-mini gpt-5-nano gpt-5.1 gpt-5.2 gpt-5.5 gpt-5.6-sol gpt-5.6-luna gpt-4.1 gpt-4.1-mini o3 o4-mini " +
