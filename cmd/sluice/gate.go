@@ -88,6 +88,9 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	if err != nil {
 		return nil, err
 	}
+	if how.Look {
+		f.AddPresetsIf(at.hasPool) // somebody has used them, such as through serve
+	}
 	if len(resources) > 0 {
 		if err := keepOnly(f, resources, configName(cmd, nil)); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,5 +40,31 @@ func TestServeReachesBuiltInProvidersBesideTheConfiguration(t *testing.T) {
 		}
 		p.signal(syscall.SIGTERM)
 		p.ends(0)
+	}
+}
+
+// What was used through serve was not in status, because the configuration does not name it.
+func TestStatusShowsBuiltInProvidersThatWereUsed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sluice.yaml")
+	if err := os.WriteFile(file, []byte("store: file:"+dir+"/state\nresources: {search: {limits: [{name: minute, size: 80/min}]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shows := func(name string) bool {
+		p := start(t, []string{"SLUICE_STORE="}, "status", "--config", file, "--json")
+		text, err := io.ReadAll(p.stdout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.ends(0)
+		return strings.Contains(string(text), `"name": "`+name+`"`)
+	}
+	if !shows("search") || shows("github") {
+		t.Error("it shows what nobody has used")
+	}
+	start(t, []string{"SLUICE_STORE="}, "acquire", "github", "--config", file).ends(0)
+	if !shows("github") || shows("anthropic") {
+		t.Error("it does not show what is in the store")
 	}
 }
