@@ -8,7 +8,7 @@ SEED          ?= $(shell date +%s)000000
 LINT_VERSION  ?= v2.14.0
 # What runs under the race detector: the code that goroutines meet in. What decides has none.
 CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./scaler/... \
-	./internal/estimate/... ./internal/ledger/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
+	./internal/estimate/... ./internal/history/... ./internal/ledger/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
 # Groups of the suite that are about the pool alone, which is the same behind every kind of Redis.
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
