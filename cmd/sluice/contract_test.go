@@ -11,7 +11,7 @@ import (
 )
 
 // What --json prints has at least these fields, of these types. A text stands for itself; "time"
-// and "time?" are moments in UTC, the latter or null; "text?" is a text or null.
+// and "time?" are moments in UTC, the latter or null; "text?" is a text or null, "number?" a number or null: it is not known.
 const (
 	statusShape = `{"store":"text","resources":[{"name":"text","key":"text","mode":"text","state":"text","reason":"text","until":"time?","light":"text","light_binds":true,"paused_until":"time?","pause_reason":"text",
 		"consecutive_429":0,"last_429":"time?","waiting":{"p0":0,"p1":0,"p2":0},"in_flight":0,
@@ -24,7 +24,7 @@ const (
 	callerShape = `{"name":"text","first_sends":0,"retries":0,"throttled":0,"peak_per_s":0,"mean_per_s":0,"waited_ms":0,"usd":0,"retry_usd":0}`
 	reportShape = `{"since":"time","resources":[{"name":"text","total":` + callerShape + `,"callers":[` + callerShape + `]}]}`
 	figureShape = `{"peak_per_s":0,"mean_per_s":0,"throttled":0,"retry_share":0,"waited_ms":0}`
-	doctorShape = `{"resources":[{"name":"text","quota_per_min":0,"mean_per_min":0,"peak_per_min":0,"ratio":0,"verdict":"text","one_more_ratio":0,
+	doctorShape = `{"resources":[{"name":"text","quota_per_min":"number?","mean_per_min":0,"peak_per_min":0,"ratio":"number?","verdict":"text","one_more_ratio":"number?",
 		"callers":[{"name":"text"}],"advice":[{"setting":"text","text":"text"}]}]}`
 	agentsShape  = `{"agents":[{"name":"text","class":"text","state":"text"}]}`
 	againstShape = `{"against":[{"name":"text","before":` + figureShape + `,"after":` + figureShape + `,"callers":[{"name":"text"}]}]}`
@@ -69,6 +69,12 @@ func checkShape(t *testing.T, at string, got, want any) {
 func checkText(t *testing.T, at string, got any, want string) {
 	t.Helper()
 	text, ok := got.(string)
+	if want == "number?" {
+		if _, isNumber := got.(float64); !isNumber && got != nil {
+			t.Errorf("%s is %v, not a number or null", at, got)
+		}
+		return
+	}
 	switch want {
 	case "text?", "time?":
 		if got == nil {

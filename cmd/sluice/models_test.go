@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,7 +54,11 @@ func TestModelAsRequestedIsShownNextToItsClass(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			t.Fatalf("%s: %v in %s", what, err, text)
 		}
-		if m := s.Resources[0].Models; len(m) != 1 || m[0] != (sluice.ModelStatus{Model: class, Requested: requested}) {
+		at := slices.IndexFunc(s.Resources, func(r sluice.ResourceStatus) bool { return r.Name == "claude" })
+		if at < 0 {
+			t.Fatalf("%s: no claude in %s", what, text)
+		}
+		if m := s.Resources[at].Models; len(m) != 1 || m[0] != (sluice.ModelStatus{Model: class, Requested: requested}) {
 			t.Errorf("%s: %+v", what, m)
 		}
 	}
@@ -76,7 +81,11 @@ func TestModelAsRequestedIsShownNextToItsClass(t *testing.T) {
 	if err := json.Unmarshal([]byte(says("report", "--json")), &report); err != nil {
 		t.Fatal(err)
 	}
-	if m := report.Resources[0].Total.Models[class]; m.Sends != 1 || len(m.Requested) != 1 || m.Requested[0] != requested {
+	in := slices.IndexFunc(report.Resources, func(r sluice.ResourceReport) bool { return r.Name == "claude" })
+	if in < 0 {
+		t.Fatal("the report has no claude")
+	}
+	if m := report.Resources[in].Total.Models[class]; m.Sends != 1 || len(m.Requested) != 1 || m.Requested[0] != requested {
 		t.Errorf("report --json: %+v", m)
 	}
 	shown := regexp.MustCompile(`(?m)^  models: ` + class + ` \(` + requested + `\)`)

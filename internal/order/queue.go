@@ -317,11 +317,13 @@ func (q *Queue) Remove(w int32) {
 	if fl.first == 0 {
 		q.dropFlow(wt.flow)
 	}
+	pt := &l.parts[m.class]
 	if m.waiting == 0 {
 		q.activate(l, m.class, -1)
 		q.enterIdle(member)
+		q.forget(pt) // or a lane that never ends would keep all agents that were ever in it
 	}
-	l.parts[m.class].level()
+	pt.level()
 	if q.waiting == 0 {
 		q.rest()
 	}

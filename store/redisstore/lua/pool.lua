@@ -3834,11 +3834,13 @@ F.order_Queue_Remove = function(w)
  if (fl[11] == 0) then
   F.order_Queue_dropFlow(wt[1])
  end
+ local pt, pt_o = l, (m[10])*39+33
  if (m[6] == 0) then
   F.order_Queue_activate(l, m[10], (-1))
   F.order_Queue_enterIdle(member)
+  F.order_Queue_forget(pt, pt_o)
  end
- F.order_part_level(l, (m[10])*39+33)
+ F.order_part_level(pt, pt_o)
  if (counts[3] == 0) then
   F.order_Queue_rest()
  end
@@ -5183,6 +5185,24 @@ F.order_Queue_enterIdle = function(i)
  end
  pt[pt_o+39] = i
 end
+F.order_Queue_forget = function(pt, pt_o)
+ for t1_ = 0, 4 - 1 do
+  local t2_ = false
+  repeat
+   local i = pt[pt_o+38]
+   if (i == 0) then
+    return 
+   end
+   if ((S_qmembers[i] or ld(S_qmembers, i))[2] > pt[pt_o+33]) then
+    F.order_Queue_leaveIdle(i)
+    F.order_Queue_enterIdle(i)
+    break
+   end
+   F.order_Queue_dropMember(i)
+  until true
+  if t2_ then break end
+ end
+end
 F.order_part_level = function(pt, pt_o)
  if (pt[pt_o+36] == 0) then
   pt[pt_o+33] = (pt[pt_o+33] > pt[pt_o+34] and pt[pt_o+33] or pt[pt_o+34])
@@ -5942,24 +5962,6 @@ end
 F.order_rank_next = function(a, a_o)
  return {a[a_o+1],a[a_o+2],(a[a_o+3] + 1)}
 end
-F.order_Queue_forget = function(pt, pt_o)
- for t1_ = 0, 4 - 1 do
-  local t2_ = false
-  repeat
-   local i = pt[pt_o+38]
-   if (i == 0) then
-    return 
-   end
-   if ((S_qmembers[i] or ld(S_qmembers, i))[2] > pt[pt_o+33]) then
-    F.order_Queue_leaveIdle(i)
-    F.order_Queue_enterIdle(i)
-    break
-   end
-   F.order_Queue_dropMember(i)
-  until true
-  if t2_ then break end
- end
-end
 F.order_Queue_dropLane = function(i)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  if (l[22] ~= 0) then
@@ -6184,6 +6186,13 @@ F.meter_Ring_lowest = function(r, from, to)
 end
 F.order_Queue_partOf = function(m)
  return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
+end
+F.order_Queue_dropMember = function(i)
+ local m = (S_qmembers[i] or ld(S_qmembers, i))
+ F.order_Queue_leaveIdle(i)
+ indexRemove(X.membIx, F.order_memberHash(m[5], m[10], m[4]), i)
+ F.flat_Names_Drop(m[4])
+ slabFree(S_qmembers, i)
 end
 F.pool_Pool_uncharged = function(i)
  local in_, _, r = F.pool_Pool_touch(i)
@@ -6485,13 +6494,6 @@ F.gate_Backoff_after = function(b, b_o, n)
   end
  end
  return (d < b[b_o+3] and d or b[b_o+3])
-end
-F.order_Queue_dropMember = function(i)
- local m = (S_qmembers[i] or ld(S_qmembers, i))
- F.order_Queue_leaveIdle(i)
- indexRemove(X.membIx, F.order_memberHash(m[5], m[10], m[4]), i)
- F.flat_Names_Drop(m[4])
- slabFree(S_qmembers, i)
 end
 F.order_Queue_leaveDomain = function(i)
  local d = (S_qdomains[i] or ld(S_qdomains, i))
