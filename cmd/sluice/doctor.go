@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,11 +98,16 @@ func (s *screen) diagnosis(d *sluice.Diagnosis) {
 	if len(d.Resources) == 0 {
 		s.line("No resource is configured: sluice config init FILE starts a configuration.")
 	}
+	quiet, shown := quietOnes(d), false
 	for i := range d.Resources {
 		r := &d.Resources[i]
-		if i > 0 {
+		if slices.Contains(quiet, r.Name) {
+			continue
+		}
+		if shown {
 			s.line("")
 		}
+		shown = true
 		colour := show.Green
 		switch r.Verdict {
 		case policy.VerdictContention:
@@ -123,6 +129,30 @@ func (s *screen) diagnosis(d *sluice.Diagnosis) {
 			s.line("  and %d more callers: sluice doctor --json lists them all", more)
 		}
 	}
+	if len(quiet) > 0 {
+		if shown {
+			s.line("")
+		}
+		for _, line := range s.wrap("no sends in this period: "+s.Text(strings.Join(quiet, ", "), 2000), 0) {
+			s.line("%s", line)
+		}
+	}
+}
+
+// manyQuiet is from how many resources on those without sends are named in one line: serve has all built-in providers.
+const manyQuiet = 4
+
+// quietOnes are the resources that are named in one line.
+func quietOnes(d *sluice.Diagnosis) (names []string) {
+	for i := range d.Resources {
+		if r := &d.Resources[i]; len(r.Callers) == 0 && r.Fullest == "" {
+			names = append(names, r.Name)
+		}
+	}
+	if len(names) < manyQuiet {
+		return nil
+	}
+	return names
 }
 
 // auditText says in a line what the figures come to.

@@ -22,7 +22,7 @@ func TestBeforeAndAfter(t *testing.T) {
 	env := []string{"SLUICE_CONFIG=" + file, "SLUICE_STORE=file:" + filepath.Join(dir, "store"), "XDG_STATE_HOME=" + filepath.Join(dir, "state")}
 	mode := func(mode string) {
 		t.Helper()
-		text := "resources:\n  api:\n    mode: " + mode + "\n    upstream: " + provider + "\n    limits: [{name: hour, size: 5/h}]\n"
+		text := "presets: off\nresources:\n  api:\n    mode: " + mode + "\n    upstream: " + provider + "\n    limits: [{name: hour, size: 5/h}]\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
