@@ -56,7 +56,7 @@ func demoGate(cmd *cobra.Command, upstream string) error {
 	if err != nil {
 		return inPart(err)
 	}
-	remove := func() { _ = os.RemoveAll(dir) } // it is a directory for what is temporary
+	remove := func() { removeFor(dir, time.Second) } // it is a directory for what is temporary
 	defer remove()
 	config := filepath.Join(dir, "sluice.yaml")
 	text := fmt.Sprintf("resources:\n  anthropic:\n    provider: anthropic\n    upstream: %q\n", upstream)
@@ -68,6 +68,16 @@ func demoGate(cmd *cobra.Command, upstream string) error {
 		store = "mem:"
 	}
 	return whileFed(cmd, remove, "serve", "--json", "--listen", "127.0.0.1:0", "--config", config, "--store", store)
+}
+
+// removeFor removes a directory, and tries for a while if something of a gate that is being cut off still writes there.
+func removeFor(dir string, patience time.Duration) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		_ = os.RemoveAll(dir)
+		if _, err := os.Lstat(dir); err != nil || time.Now().After(end) {
+			return
+		}
+	}
 }
 
 // whileFed carries out a command line until the input ends. One that does not come to its end after that is

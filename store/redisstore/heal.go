@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A pool has lost its memory if it is gone, or if its sequence is below what was seen of it: a restart
-// without persistence, a FLUSHALL, a failover to a replica that had not heard all. So has, for those
+// A pool has lost its memory if it is gone, if its sequence is below what was seen of it, or if it does not know of a call that
+// it answered: a restart without persistence, a FLUSHALL, a failover to a replica that had not heard all. So has, for those
 // who count on time, one whose clock was put forward. Whoever notices makes a new epoch of it, and
 // says in the same step that what was charged before is not known. Everybody who sees a new
 // epoch says first what it holds; calls for an old one are not made.
@@ -28,6 +28,9 @@ func (st *state) catchUp(r *reply, b *call) error {
 			return nil
 		}
 		return st.meet(&b.at)
+	}
+	if r.what == "behind" {
+		return st.meet(&b.at) // what was lost is not known, whatever the sequence is by now
 	}
 	return st.meet(nil)
 }

@@ -143,6 +143,36 @@ func TestAPoolThatIsBehindIsHealed(t *testing.T) {
 	}
 }
 
+// Others may bring the sequence of such a replica further before a process whose call was lost comes back: that process knows what it
+// was answered. It would get the number of its lost ticket a second time, and what that has charged would not count.
+func TestAPoolThatIsBehindIsHealedWhenOthersCameFirst(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t, persistent...)
+	a, b := join(t, server.URL(), passing(guarded(10))), join(t, server.URL(), passing(guarded(10)))
+	first := a.take(1)
+	a.snapshot() // which writes it
+	do(t, server, "COPY", "sluice:{x}", "{x}copy", "REPLACE")
+	second := a.take(2)
+	do(t, server, "COPY", "{x}copy", "sluice:{x}", "REPLACE")
+	for range 5 {
+		b.close(b.take(1))
+	}
+	if r := a.do(ask(1)); r.State != store.Refused || r.ID == second {
+		t.Errorf("%v is %v, and %v was lost", r.ID, r.State, second)
+	}
+	for _, id := range []store.ID{first, second} {
+		if s := a.state(id); s != store.Granted {
+			t.Errorf("%v is %v", id, s)
+		}
+	}
+	if r := b.do(ask(1)); r.State != store.Refused {
+		t.Errorf("it is %v", r.State)
+	}
+	if x, y := redisstore.Epoch(a.pool), redisstore.Epoch(b.pool); x != 2 || y != 2 {
+		t.Errorf("epochs %d and %d", x, y)
+	}
+}
+
 // A clock that is put forward gives back what has not come back.
 func TestAClockThatIsPutForwardIsLostMemory(t *testing.T) {
 	t.Parallel()

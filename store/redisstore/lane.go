@@ -28,6 +28,25 @@ const (
 type pipe struct {
 	line uint64
 	seq  int64
+	had  answered
+}
+
+// answered is the last call of a pipe that was answered. A pool that does not know of it has lost memory, also if others have
+// brought its sequence further since.
+type answered struct {
+	seq, epoch int64
+	at         time.Duration // uptime
+}
+
+// remembered is for how long after its answer a call is surely still known to a pool, which keeps replies for ten minutes.
+const remembered = 5 * time.Minute
+
+// since returns the call that a pool of an epoch has to know of, 0 if there is none.
+func (a answered) since(epoch int64) int64 {
+	if a.epoch != epoch || uptime()-a.at > remembered {
+		return 0
+	}
+	return a.seq
 }
 
 func newPipe() pipe { return pipe{line: newProcess()} }
@@ -149,6 +168,7 @@ func (ln *lane) carryOut(reqs []*request) {
 			b.fail(st, st.damaged(errGarbled.Error(), errGarbled))
 			return
 		case r.what == "ok":
+			ln.had = answered{b.seq, r.epoch, b.sent}
 			st.done(b, &r)
 			return
 		case tries == maxTries:
