@@ -155,7 +155,7 @@ func (r *resource) added() error {
 	return nil
 }
 
-// isCrowded reports that somebody may wait for what a report frees.
+// isCrowded reports whether requests may wait for what a report frees.
 func (r *resource) isCrowded() bool {
 	return r.line.entered.Load() > 0 || r.crowd != nil && r.crowd.Crowded()
 }

@@ -16,7 +16,7 @@ type batch struct {
 	number  uint64
 }
 
-// landing is somebody who waits for the batches that were under way.
+// landing is a caller that waits for the batches under way.
 type landing struct {
 	upTo uint64
 	left int
@@ -170,7 +170,7 @@ func (l *late) putBack(reports []report) {
 	}
 }
 
-// tellLanded tells those who wait for a batch that it is over. The list is locked.
+// tellLanded tells the callers that wait for a batch that it is over. The list is locked.
 func (l *late) tellLanded(number uint64) {
 	rest := l.waits[:0]
 	for _, w := range l.waits {

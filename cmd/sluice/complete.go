@@ -61,7 +61,7 @@ func completeClasses(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// Bounds on what is read while somebody types.
+// Bounds on what completion reads.
 const (
 	recentFor  = time.Hour
 	recentMost = 50

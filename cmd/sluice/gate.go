@@ -89,7 +89,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		return nil, err
 	}
 	if how.Look {
-		f.AddPresetsIf(at.hasPool) // somebody has used them, such as through serve
+		f.AddPresetsIf(at.hasPool) // shows the ones in use, for example through serve
 	}
 	if len(resources) > 0 {
 		if err := keepOnly(f, resources, configName(cmd, nil)); err != nil {

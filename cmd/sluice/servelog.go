@@ -48,7 +48,7 @@ func (f *logFlags) open(cmd *cobra.Command) (*slog.Logger, error) {
 	return log, nil
 }
 
-// requestLines is how many lines of requests wait to be written: nobody waits for a log that is not read.
+// requestLines is how many request lines may wait to be written. Further lines are dropped: a log that is not read must not hold requests.
 const requestLines = 4096
 
 // forRequests is where the lines of requests go, whatever the level; nil if they are not wanted. What it returns last ends it.

@@ -1,9 +1,9 @@
-// Package nearest finds the name that somebody probably meant.
+// Package nearest finds the known name that is closest to a mistyped one.
 package nearest
 
 import "strings"
 
-// maxLength bounds the names that are compared: nobody mistypes longer ones on purpose.
+// maxLength bounds the names that are compared.
 const maxLength = 64
 
 // Name returns the one of names that name is mistyped for, or that name is the beginning of. It returns the empty string if there is

@@ -10,7 +10,7 @@ import (
 // maxHolders bounds how many agents are named as holding a limit.
 const maxHolders = 5
 
-// outsideName stands for those who use a limit and do not go through the gate.
+// outsideName stands for callers that use a limit without passing the gate.
 const outsideName = "(outside the gate)"
 
 // holding finds who holds each meter: of places, who has open tickets on them; of all others, who used most of them within

@@ -181,7 +181,7 @@ func open(space *flat.Space) *Pool {
 	return p
 }
 
-// start sets up a pool that nobody has used.
+// start sets up a new pool.
 func (p *Pool) start(spec store.Spec, now store.Time) error {
 	p.spec, p.now = spec, int64(now)
 	p.contact, p.awake = p.now, p.now
