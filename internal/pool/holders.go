@@ -84,15 +84,17 @@ func (h *holding) look() {
 	}
 }
 
-// users are those who used a limit in a window up to now, about.
+// users are those whose use still counts in a limit. Minutes are too coarse to share a shorter time out, so they only
+// rank who has used it within that time.
 func (h *holding) users(in *inst, d *meter.Def) (list []holder) {
 	p := h.pool
 	unit := int(p.history.unitOf[in.limit])
+	span := counts(in, d)
 	add := func(rec *caller) {
-		if rec.name == 0 || rec.note == 0 {
+		if rec.name == 0 || rec.note == 0 || rec.last < p.now-span {
 			return
 		}
-		if n := p.recentOf(rec, d.Window, unit, in.scope.model); n > 0 {
+		if n := p.recentOf(rec, max(span, minute), unit, in.scope.model); n > 0 {
 			list = append(list, holder{p.names.Text(rec.name), n})
 		}
 	}
@@ -106,4 +108,13 @@ func (h *holding) users(in *inst, d *meter.Def) (list []holder) {
 		add(p.callers.recs.At(i))
 	}
 	return list
+}
+
+// counts is how long a use counts in a meter at most: a full bucket drains for longer than its window if its burst is larger
+// than its rate.
+func counts(in *inst, d *meter.Def) int64 {
+	if d.Kind == meter.Bucket && in.N > 0 {
+		return int64(min(float64(in.W)/float64(in.N)*float64(in.Cap), 1<<50)) + in.W + d.Most
+	}
+	return d.Window + d.Most
 }

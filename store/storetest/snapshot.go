@@ -41,6 +41,18 @@ func snapshots(s *suite) {
 			m.Errorf("%v, want %v", got, want)
 		}
 	})
+	s.test("who filled a bucket holds it until it has drained", spec(bucket(5, 10)), func(m *member) {
+		m.sleep(time.Duration(55*time.Second.Microseconds()-int64(m.now())%time.Minute.Microseconds()+time.Minute.Microseconds()) * time.Microsecond) // late in a minute, of which the bucket's time is a small part
+		for range 5 {
+			m.take(want("x", 1))
+			m.take(want("y", 1))
+		}
+		m.sleep(1100 * time.Millisecond) // longer than its second
+		m.queue(want("a", 8))
+		if got := m.snapshot().Queue[0].HeldBy; !slices.Equal(got, []string{"x", "y"}) {
+			m.Errorf("held by %v, want x and y", got)
+		}
+	})
 	s.test("the queue in order, with positions and times", spec(bucket(1, 10)), func(m *member) {
 		m.take(want("x", 10))
 		m.sleep(250 * time.Millisecond)
