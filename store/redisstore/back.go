@@ -162,7 +162,13 @@ func (st *state) newReturn() *homecoming {
 		op := tk.forced(now)
 		if asked[id] { // it may wait there under this id
 			b.ops = append(b.ops, store.Op{Kind: store.OpCancel, ID: id})
-			op.ID, op.Tie = st.newID(st.memberID().Session, false), store.TieNone // nobody keeps that session
+		}
+		switch {
+		case o.heardOf[tk.instead]:
+			continue // it is among those that are said again
+		case asked[id] || id.N <= o.passed && !o.heardOf[id]: // the store would not take it for a new one
+			tk.instead = st.newID(st.memberID().Session, false)
+			op.ID, op.Tie = tk.instead, store.TieNone // nobody keeps that session
 		}
 		charges = append(charges, op)
 	}
@@ -255,8 +261,9 @@ func (st *state) askAgain(b *homecoming, charges []store.Op, now store.Time) (as
 	for session, user := range o.users {
 		users[session] = user
 	}
+	n := st.passing()
 	for session, user := range users {
-		b.ops = append(b.ops, user.pass(st.newID(session, true))...)
+		b.ops = append(b.ops, user.pass(store.ID{Session: session, N: n})...)
 	}
 	return asks
 }
@@ -285,6 +292,7 @@ func (st *state) notYet(b *homecoming, heard bool, err error) {
 		for _, op := range o.again {
 			o.heardOf[op.ID] = true
 		}
+		o.passed, o.base = st.passing(), 0
 		if o.isle != nil {
 			st.loosen(now)
 			o.isle = st.newIsle(now, o.loose)

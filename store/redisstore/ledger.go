@@ -31,7 +31,8 @@ type ticket struct {
 	amounts                       [store.MaxLimits]int64 // by the pool's limits
 	ttl                           time.Duration
 	granted, answered, due        store.Time
-	number                        int // on the island
+	number                        int      // on the island
+	instead                       store.ID // under which the store is told of it after an outage; 0: its own
 }
 
 // meterKey names a meter of a limit that many share.

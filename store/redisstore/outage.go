@@ -17,6 +17,7 @@ type outage struct {
 	base    uint64 // numbers of tickets that are let go here come after it; 0: there are none yet
 	last    uint64 // how many were given
 	queued  uint64 // to those who wait
+	passed  uint64 // sessions may have been moved past numbers up to here on an attempt to come back
 
 	isle    *isle // nil: the process has no share
 	held    map[store.ID]*ticket
@@ -161,21 +162,43 @@ func (st *state) outageOf(h *handle) store.Outage {
 // newID names a ticket that is let go here, or waits here. The state is locked.
 func (st *state) newID(session uint64, waits bool) store.ID {
 	o := st.lost
-	if o.base == 0 {
-		o.base = st.highest + localGap
-		if n := len(st.alone); n > 0 {
-			o.base = max(o.base, st.alone[n-1].to+localGap)
-		}
-		if st.alone = append(st.alone, span{o.base, o.base + localSpan}); len(st.alone) > maxSpans {
-			st.alone = st.alone[1:]
-		}
-	}
+	st.rebase()
 	if waits {
 		o.queued++
 		return store.ID{Session: session, N: o.base + queuedGap + o.queued}
 	}
 	o.last++
 	return store.ID{Session: session, N: o.base + o.last}
+}
+
+// rebase chooses which numbers are given here: higher ones than the store may have given, and than sessions may have been
+// moved past. The state is locked.
+func (st *state) rebase() {
+	o := st.lost
+	if o.base != 0 {
+		return
+	}
+	n := len(st.alone)
+	o.last, o.queued = 0, 0
+	if o.passed != 0 { // the store has given none since
+		o.base = o.passed + localGap
+		st.alone[n-1].to = o.base + localSpan
+		return
+	}
+	o.base = st.highest + localGap
+	if n > 0 {
+		o.base = max(o.base, st.alone[n-1].to+localGap)
+	}
+	if st.alone = append(st.alone, span{o.base, o.base + localSpan}); len(st.alone) > maxSpans {
+		st.alone = st.alone[1:]
+	}
+}
+
+// passing is the number that sessions are moved past on the way back. The store goes on from there, so it leaves room below
+// it for those who begin to wait here while the attempt is under way. The state is locked.
+func (st *state) passing() uint64 {
+	st.rebase()
+	return st.lost.base + queuedGap + st.lost.queued + localGap
 }
 
 // isLocal reports whether a ticket was let go here.

@@ -225,6 +225,8 @@ type cutter struct {
 	mu    sync.Mutex
 	skip  int               // scripts that are left alone
 	count int               // and those after them that are not
+	slow  time.Duration     // what the server says is passed on so late
+	about []byte            // only scripts with these bytes in them are meant; nil: all
 	lose  map[net.Conn]bool // to the server: what it says next is lost, and the connection with it
 	met   int
 	shut  bool // nothing passes
@@ -255,7 +257,7 @@ func newCutter(t *testing.T, server string) *cutter {
 				continue
 			}
 			wg.Go(func() { pass(near, far, func(b []byte) bool { c.sent(far, b); return true }) })
-			wg.Go(func() { pass(far, near, func([]byte) bool { return !c.loses(far) }) })
+			wg.Go(func() { pass(far, near, func([]byte) bool { time.Sleep(c.late()); return !c.loses(far) }) })
 		}
 	})
 	t.Cleanup(func() {
@@ -272,6 +274,26 @@ func (c *cutter) swallow(skip, count int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.skip, c.count = skip, count
+}
+
+// swallowAbout makes the answers to scripts get lost that name something.
+func (c *cutter) swallowAbout(what string, count int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.skip, c.count, c.about = 0, count, []byte(what)
+}
+
+// slowDown has answers passed on late.
+func (c *cutter) slowDown(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slow = by
+}
+
+func (c *cutter) late() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slow
 }
 
 // block closes all connections and takes no new ones, or takes them again.
@@ -303,7 +325,7 @@ func (c *cutter) swallowed() int {
 func (c *cutter) sent(far net.Conn, b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	script := bytes.Contains(b, []byte("FCALL")) || bytes.Contains(b, []byte("EVALSHA"))
+	script := (bytes.Contains(b, []byte("FCALL")) || bytes.Contains(b, []byte("EVALSHA"))) && bytes.Contains(b, c.about)
 	switch {
 	case !script || c.count == 0:
 	case c.skip > 0:
