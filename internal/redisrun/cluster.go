@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -155,35 +156,36 @@ func (c *Cluster) Owner(slot int) (int, error) {
 		return 0, fmt.Errorf("slot %d: must be 0 to %d", slot, slots-1)
 	}
 	owner := -1
-	err := c.anyNode(func(s *Server) error {
-		r, err := s.ask(context.Background(), "CLUSTER", "SLOTS")
-		if err != nil {
-			return err
-		}
-		for _, part := range r.list {
-			if len(part.list) < 3 || len(part.list[2].list) < 3 { // first, last, [host, port, id]
-				return errors.New("CLUSTER SLOTS: an answer of another shape")
-			}
-			first, err1 := strconv.Atoi(part.list[0].text)
-			last, err2 := strconv.Atoi(part.list[1].text)
-			if err := errors.Join(err1, err2); err != nil {
-				return err
-			}
-			if slot < first || slot > last {
-				continue
-			}
-			for i, id := range c.ids {
-				if id == part.list[2].list[2].text {
-					owner = i
-				}
-			}
-		}
-		if owner < 0 {
-			return fmt.Errorf("nobody serves slot %d", slot)
-		}
-		return nil
+	err := c.anyNode(func(s *Server) (err error) {
+		owner, err = c.ownerAt(s, slot)
+		return err
 	})
 	return owner, err
+}
+
+// ownerAt is the node that serves a slot, as one of them says it.
+func (c *Cluster) ownerAt(s *Server, slot int) (int, error) {
+	r, err := s.ask(context.Background(), "CLUSTER", "SLOTS")
+	if err != nil {
+		return -1, err
+	}
+	for _, part := range r.list {
+		if len(part.list) < 3 || len(part.list[2].list) < 3 { // first, last, [host, port, id]
+			return -1, errors.New("CLUSTER SLOTS: an answer of another shape")
+		}
+		first, err1 := strconv.Atoi(part.list[0].text)
+		last, err2 := strconv.Atoi(part.list[1].text)
+		if err := errors.Join(err1, err2); err != nil {
+			return -1, err
+		}
+		if slot < first || slot > last {
+			continue
+		}
+		if i := slices.Index(c.ids, part.list[2].list[2].text); i >= 0 {
+			return i, nil
+		}
+	}
+	return -1, fmt.Errorf("nobody serves slot %d", slot)
 }
 
 // anyNode asks one node after the other until one answers.

@@ -102,7 +102,28 @@ func (m *Move) Finish() error {
 			return err
 		}
 	}
-	return nil
+	return m.settle()
+}
+
+// settle sees to it that all nodes name the new owner, as redis-cli does before it says that a slot was moved. What nodes have
+// heard of each other before can undo what they were told, and two that name each other stay so: then no one serves the slot.
+func (m *Move) settle() error {
+	return await(settleWithin, "the nodes do not agree", func() (bool, error) {
+		for node, s := range m.cluster.nodes {
+			if !s.up() {
+				continue
+			}
+			owner, err := m.cluster.ownerAt(s, m.slot)
+			if err == nil && owner == m.to {
+				continue
+			}
+			if err := m.set(node, "NODE", m.cluster.ids[m.to]); err != nil {
+				return false, err
+			}
+			return false, fmt.Errorf("%s names node %d for slot %d, want %d", s.Addr(), owner, m.slot, m.to)
+		}
+		return false, nil
+	})
 }
 
 func (m *Move) set(node int, state, id string) error {
