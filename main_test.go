@@ -8,12 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // openResource opens a gate with one resource, named api.
 func openResource(tb testing.TB, r sluice.Resource) *sluice.Gate {

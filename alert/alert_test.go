@@ -12,12 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluicehq/sluice/alert"
+	"github.com/sluicehq/sluice/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // hook is a webhook that answers as it is told to.
 type hook struct {

@@ -16,17 +16,16 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/sim/mock"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // rig is a provider and a daemon before it.
 type rig struct {

@@ -13,9 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) {
 		child(dir)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 var start = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)

@@ -17,14 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/proxy"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // rig is a provider, a gate before it, and the proxy.
 type rig struct {

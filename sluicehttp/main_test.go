@@ -14,14 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/provider"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const hour = time.Hour
 

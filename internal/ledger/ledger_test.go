@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/store"
@@ -21,7 +20,7 @@ func TestMain(m *testing.M) {
 	if child() {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 var noon = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)

@@ -11,17 +11,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/sluicehttp"
 	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // open opens a gate whose events are counted, and whose state is told.
 func open(tb testing.TB, c sluice.Config) (*Registry, *sluice.Gate) {

@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/sluicehq/sluice/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(parentEnv) != "" {
 		beParent()
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func do(tb testing.TB, s *Server, args ...string) string {

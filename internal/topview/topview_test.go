@@ -13,13 +13,13 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 

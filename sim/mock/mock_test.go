@@ -14,13 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/sim"
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // clock is a clock that tests set.
 type clock struct {

@@ -5,15 +5,14 @@ package filestore_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/filestore"
 	"github.com/sluicehq/sluice/store/memstore"
 	"github.com/sluicehq/sluice/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // clock is the suite's, as a machine's that was never started anew.
 type clock struct{ *storetest.Clock }

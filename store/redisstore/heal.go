@@ -87,17 +87,10 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	return v, nil
 }
 
-// meetWithin bounds how long it takes to find out what a pool is by now.
-const meetWithin = 2 * time.Second
-
 // meet finds out what the pool is by now, and heals it if it has to. jumped tells when its clock was put
 // forward. The pool as a whole is ours.
 func (st *state) meet(jumped *stand) error {
-	within := meetWithin
-	if st.store.fixed {
-		within = fixedWithin
-	}
-	ctx, cancel := context.WithTimeout(st.life, within)
+	ctx, cancel := context.WithTimeout(st.life, 2*st.store.whole)
 	defer cancel()
 	for range maxTries {
 		v, err := st.look(ctx)

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore"
 )
 
 // What a gate has not told Redis when Redis is lost, it hears when it is back, whatever the process does meanwhile.
@@ -17,7 +18,13 @@ func TestReportsOutliveAnOutage(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			server := redisrun.New(t, persistent...)
-			g, err := sluice.Open(t.Context(), sluice.Config{Store: server.URL(), OnStoreFailure: mode, Resources: map[string]sluice.Resource{
+			st, err := redisstore.Open(t.Context(), slowly(server.URL()), redisstore.WithStateDir(""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			st.AnswerWithin(unhurried)
+			g, err := sluice.OpenOn(t.Context(), st, sluice.Config{Store: server.URL(), OnStoreFailure: mode, Resources: map[string]sluice.Resource{
 				"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 10}}},
 			}})
 			if err != nil {
@@ -43,6 +50,7 @@ func TestReportsOutliveAnOutage(t *testing.T) {
 			if n := state().InFlight; n != 5 {
 				t.Fatalf("%d in flight", n)
 			}
+			st.AnswerWithin(0)
 			if err := server.Pause(); err != nil {
 				t.Fatal(err)
 			}
@@ -55,6 +63,7 @@ func TestReportsOutliveAnOutage(t *testing.T) {
 				}
 			}
 			await(t, "the store is lost", func() bool { return state().Outage != nil })
+			st.AnswerWithin(unhurried)
 			if err := server.Resume(); err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/store"
 )
@@ -19,6 +20,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		"killed":  func(m *member) { m.take(1); m.must(waiting(ask(1)), store.Waiting); m.store.Kill() },
 		"lost": func(m *member) {
 			m.joined()
+			m.store.AnswerWithin(0)
 			if err := server.Pause(); err != nil {
 				m.Fatal(err)
 			}
@@ -32,7 +34,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 			f(m)
 			_ = m.store.Close() // it may be that it cannot leave
 			_ = server.Resume()
-			if err := goleak.Find(before); err != nil {
+			if err := leaktest.Find(before); err != nil {
 				t.Error(err)
 			}
 		})

@@ -272,7 +272,7 @@ func (st *state) write(ctx context.Context, was, next meta, before map[string]st
 
 // fields reads the whole pool, nil if there is none.
 func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map[string]string, err error) {
-	reply, err := again(ctx, func(ctx context.Context) (string, error) { return st.readAll(ctx) })
+	reply, err := st.store.again(ctx, func(ctx context.Context) (string, error) { return st.readAll(ctx) })
 	if err != nil {
 		return m, 0, nil, err
 	}
@@ -300,16 +300,16 @@ func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map
 // run runs the script for what is done to the pool as a whole. What it does twice does no harm.
 func (st *state) run(ctx context.Context, what string, args ...string) (string, error) {
 	s := st.store
-	return again(ctx, func(ctx context.Context) (string, error) {
+	return s.again(ctx, func(ctx context.Context) (string, error) {
 		reply, err := s.link.RunKeys(ctx, s.manage, st.keys(), s.withClock(append([]string{what}, args...))...)
 		return reply, st.trouble(err)
 	})
 }
 
 // again makes a call that may be made twice, and makes it again if it fails.
-func again(ctx context.Context, call func(context.Context) (string, error)) (string, error) {
+func (s *Store) again(ctx context.Context, call func(context.Context) (string, error)) (string, error) {
 	for tries := 0; ; tries++ {
-		within, cancel := context.WithTimeout(ctx, wholeWithin)
+		within, cancel := context.WithTimeout(ctx, s.whole)
 		reply, err := call(within)
 		cancel()
 		if !isLoss(faultOf(err)) || tries == 1 || ctx.Err() != nil {
@@ -319,5 +319,6 @@ func again(ctx context.Context, call func(context.Context) (string, error)) (str
 	}
 }
 
-// wholeWithin bounds a call about a pool as a whole, which may be large.
-const wholeWithin = time.Second
+// wholeWithin bounds a call about a pool as a whole, which may be large: two tries take as long as the timeout that the
+// URL states, a second each at least.
+func wholeWithin(timeout time.Duration) time.Duration { return max(timeout/2, time.Second) }

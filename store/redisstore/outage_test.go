@@ -153,28 +153,30 @@ func TestShareGoesOnWithinIt(t *testing.T) {
 			}
 			soon := ask(1)
 			soon.Wait = time.Second / 2
-			if r := m.do(soon); r.State != store.Refused || r.Reason.Code != store.CodeStore {
-				t.Errorf("it is %+v", r)
+			// A machine that stops for so long can make that late enough.
+			if now := m.do(soon); now.Now.Add(soon.Wait) < r.Reason.At && (now.State != store.Refused || now.Reason.Code != store.CodeStore) {
+				t.Errorf("it is %+v", now)
 			}
 			// It had charged nothing: its share, a half, is there a window later.
 			var ids []store.ID
 			for range 6 {
 				ids = append(ids, m.must(waiting(ask(1)), store.Waiting))
 			}
-			began := time.Now()
 			for _, id := range ids[:5] {
 				if s := m.collect(id); s != store.Granted {
 					t.Fatalf("it is %v", s)
 				}
 			}
-			if took := time.Since(began); took < 4*time.Second {
-				t.Errorf("it had its share after %v", took)
-			}
 			if s := m.state(ids[5]); s != store.Waiting {
 				t.Errorf("beyond its share it is %v", s)
 			}
-			if o, lost := m.pool.(store.Alarm).Outage(); !lost || o.Mode != store.FailShare || o.Granted != 5 {
+			o, lost := m.pool.(store.Alarm).Outage()
+			if !lost || o.Mode != store.FailShare || o.Granted != 5 {
 				t.Errorf("the outage is %+v", o)
+			}
+			granted := m.do(store.Op{Kind: store.OpPoll, ID: ids[0]}).GrantedAt
+			if after := granted.Sub(o.Since); after < brief(10).Window {
+				t.Errorf("it had its share after %v", after)
 			}
 			m.close(ids[0])
 			m.store.AnswerWithin(unhurried)
@@ -184,8 +186,10 @@ func TestShareGoesOnWithinIt(t *testing.T) {
 			if s := m.collect(ids[5]); s != store.Granted {
 				t.Errorf("it is %v", s)
 			}
-			if s := m.snapshot(); s.Limits[0].Used != 6 || s.InFlight != 5 {
-				t.Errorf("%d are used, %d in flight", s.Limits[0].Used, s.InFlight)
+			s := m.snapshot()
+			late := s.Now.Sub(granted) >= brief(10).Window // the server took so long to come back that nothing of it counts any more
+			if !late && s.Limits[0].Used != 6 || s.Counters.Sent != 6 || s.InFlight != 5 {
+				t.Errorf("%d are used, %d were sent, %d are in flight", s.Limits[0].Used, s.Counters.Sent, s.InFlight)
 			}
 			for _, id := range ids {
 				m.close(id)

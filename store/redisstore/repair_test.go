@@ -64,7 +64,7 @@ func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 		for i, g := range everyGarbage() {
 			t.Run(fmt.Sprintf("functions %v/%s", functions, g.name), func(t *testing.T) {
 				prefix := fmt.Sprintf("g%v%d", functions, i)
-				url, key := server.URL()+"?prefix="+prefix, prefix+":{api}"
+				url, key := server.URL()+"?timeout=1m&prefix="+prefix, prefix+":{api}"
 				if !functions {
 					url = strings.Replace(url, "redis://", "redis://plain:secret@", 1)
 				}
@@ -159,7 +159,7 @@ func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 // Replies are kept only in case that they are lost: what is not one is thrown away.
 func TestGarbageInKeptRepliesIsThrownAway(t *testing.T) {
 	server := redisrun.New(t)
-	s, err := Open(t.Context(), server.URL()+"?prefix=r", WithStateDir(""))
+	s, err := Open(t.Context(), server.URL()+"?timeout=1m&prefix=r", WithStateDir(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,8 +102,8 @@ func TestWhatWasGivenUpIsGivenBack(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
 	m := join(t, server.URL(), failing(store.FailClosed, perMinute(100)))
-	m.store.AnswerWithin(0)
 	m.take(1)
+	m.store.AnswerWithin(0)
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +111,7 @@ func TestWhatWasGivenUpIsGivenBack(t *testing.T) {
 		_, err := m.try(op, patience)
 		m.refuses(err)
 	}
+	m.store.AnswerWithin(unhurried)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,6 @@ func TestComingBackMayFail(t *testing.T) {
 			server := redisrun.New(t)
 			c := newCutter(t, server.Addr())
 			m := join(t, c.url(), failing(store.FailShare, brief(10), slotsOf(100)))
-			m.store.AnswerWithin(0)
 			watch := join(t, server.URL(), passing(brief(10), slotsOf(100)))
 			m.joined()
 			both := func() store.Op { op := ask(1); op.Amounts[1] = 1; return op }
@@ -178,9 +178,9 @@ func TestACloseUnderWayIsNotLost(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t, persistent...)
 	m := join(t, server.URL(), failing(store.FailShare, perMinute(100)))
-	m.store.AnswerWithin(0)
 	m.joined()
 	id := m.take(1)
+	m.store.AnswerWithin(0)
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +188,7 @@ func TestACloseUnderWayIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the store is lost", m.lost)
+	m.store.AnswerWithin(unhurried)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}

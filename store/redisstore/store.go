@@ -53,9 +53,10 @@ type Store struct {
 	prefix  string
 	process uint64 // 37 bits that tell this process's sessions from others'
 	clock   Clock
-	longWay bool         // for tests: the fast path is not taken
-	fixed   bool         // the clock is a test's
-	answer  atomic.Int64 // answerWithin, but for tests on a busy machine
+	longWay bool          // for tests: the fast path is not taken
+	fixed   bool          // the clock is a test's
+	answer  atomic.Int64  // answerWithin, but for tests on a busy machine
+	whole   time.Duration // for a call about a pool as a whole
 	apply   *link.Script
 	manage  *link.Script
 
@@ -80,7 +81,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 		return nil, unavailable(err)
 	}
 	s := &Store{link: l, prefix: address.Prefix, clock: systemClock{}, pools: map[string]*state{}, process: newProcess(), stateDir: stateDir()}
-	s.address = identity(address)
+	s.address, s.whole = identity(address), wholeWithin(address.Timeout)
 	s.answer.Store(int64(answerWithin))
 	for _, o := range opts {
 		o(s)

@@ -17,6 +17,7 @@ func TestAnotherProcessWakesWhoWaits(t *testing.T) {
 	t.Parallel()
 	url := single.URL() + "?prefix=wake1"
 	a, b := join(t, url, passing(slotsOf(1))), join(t, url, passing(slotsOf(1)))
+	soonest := patience
 	for range 5 {
 		held := a.take(1)
 		id := b.must(waiting(ask(1)), store.Waiting)
@@ -25,10 +26,12 @@ func TestAnotherProcessWakesWhoWaits(t *testing.T) {
 		if s := b.collect(id); s != store.Granted {
 			t.Fatalf("it is %v", s)
 		}
-		if took := time.Since(began); took > 2*time.Second { // those who are asked after are so every three
-			t.Errorf("it took %v to hear of it", took)
-		}
+		soonest = min(soonest, time.Since(began))
 		b.close(id)
+	}
+	// Those who wait are asked after every three seconds as well. A busy machine can be as late as that, but not every time.
+	if soonest > 2*time.Second {
+		t.Errorf("it took %v to hear of it", soonest)
 	}
 }
 
@@ -123,5 +126,35 @@ func TestWhoIsAloneReplacesTheLimits(t *testing.T) {
 	d.take(4)
 	if l := d.snapshot().Limits; len(l) != 1 || l[0].Used != 4 {
 		t.Errorf("limits: %+v", l)
+	}
+}
+
+// Opening a pool gave up after two seconds, whatever timeout the URL stated.
+func TestOpeningAPoolTakesTheTimeThatTheURLAllows(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	s, err := redisstore.Open(t.Context(), server.URL()+"?timeout=1m", redisstore.WithStateDir(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		_, err := s.Pool(t.Context(), passing(slotsOf(1)))
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Errorf("it gave up: %v", err)
+	case <-time.After(2500 * time.Millisecond): // two tries of a second each, and a pause between them
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
 	}
 }

@@ -3,31 +3,15 @@ package link
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/sluicehq/sluice/internal/leaktest"
 )
 
-// TestMain checks that closed links leave nothing behind. rueidis closes connections to nodes
-// that have left a cluster after five seconds, so it gets twice that.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	err := error(nil)
-	for end := time.Now().Add(10 * time.Second); ; {
-		if err = goleak.Find(); err == nil || time.Now().After(end) {
-			break
-		}
-	}
-	if code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+// TestMain checks that closed links leave nothing behind.
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // within bounds what a test waits for. It is far above what anything here takes.
 const within = 30 * time.Second
