@@ -42,30 +42,38 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	return o
 }
 
-// lookEvery is how often answers that are well are asked what they state of limits, where there are many: what they state
-// is the same from one to the next, but for what the gate counts itself.
-const lookEvery = 20 * time.Millisecond
+// Answers that are well are asked what they state of limits every lookEvery, where there are many: what they state is the same from
+// one to the next, but for what the gate counts itself. The first lookBurst of a burst are all asked: together they show how the
+// provider counts.
+const (
+	lookEvery = 20 * time.Millisecond
+	lookBurst = 64
+)
 
 // maxLooks bounds the parts of an API of which it is known: their names come from requests.
 const maxLooks = 256
 
-// looks are when answers were last looked at, by part of the API.
+// looks says when answers are looked at, by part of the API.
 type looks struct {
 	mu sync.Mutex
-	at map[string]time.Time
+	at map[string]time.Time // when all looks that are due will have been taken, lookEvery apart
 }
 
 // due reports that it is time to look, and notes it.
 func (l *looks) due(part string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last, known := l.at[part]; known && now.Sub(last) < lookEvery && !now.Before(last) {
+	next, known := l.at[part]
+	if ahead := next.Sub(now); known && ahead > (lookBurst-1)*lookEvery && ahead <= lookBurst*lookEvery {
 		return false
 	}
 	if l.at == nil || len(l.at) >= maxLooks {
 		l.at = map[string]time.Time{}
 	}
-	l.at[part] = now
+	if next.Before(now) || next.Sub(now) > lookBurst*lookEvery { // the clock was set back
+		next = now
+	}
+	l.at[part] = next.Add(lookEvery)
 	return true
 }
 

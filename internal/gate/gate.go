@@ -171,6 +171,14 @@ func (g *Gate) LimitsBind() {
 // StartRamp lets a pool whose limits nobody knows begin carefully.
 func (g *Gate) StartRamp() { g.Phase, g.rampFrom, g.sent = Ramping, 0, 0 }
 
+// LimitsKnown ends the ramp that StartRamp began: an answer has stated limits. A ramp after a pause goes on, because the
+// provider has refused requests since.
+func (g *Gate) LimitsKnown() {
+	if g.Phase == Ramping && g.Since == 0 {
+		g.Phase = Open
+	}
+}
+
 func (g *Gate) ramp(t int64) {
 	g.Phase, g.rampFrom, g.sent, g.probe = Ramping, t, 0, 0
 }

@@ -195,6 +195,26 @@ func TestRampEndsByItself(t *testing.T) {
 	}
 }
 
+func TestStatedLimitsEndTheFirstRampOnly(t *testing.T) {
+	var g Gate
+	g.StartRamp()
+	g.Sent(100, 1)
+	g.LimitsKnown()
+	if g.Phase != Open {
+		t.Errorf("%v though an answer has stated the limits", g.Phase)
+	}
+	g.Throttled(200, 150, 0, backoff)
+	g.LimitsKnown()
+	if g.Phase != Paused {
+		t.Errorf("%v: stated limits ended a pause", g.Phase)
+	}
+	g.Resume(300)
+	g.LimitsKnown()
+	if g.Phase != Ramping {
+		t.Errorf("%v: stated limits ended the ramp after a pause", g.Phase)
+	}
+}
+
 func TestOverloadHasItsOwnScale(t *testing.T) {
 	g := Gate{Throttles: 3}
 	g.Overloaded(10, 10, 0, Backoff{2 * second, 2, 60 * second}, backoff.Cap)

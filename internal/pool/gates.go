@@ -162,6 +162,15 @@ func (p *Pool) limitsBind(who *names) {
 	}
 }
 
+// limitsKnown ends the ramp that a pool of unknown limits begins with.
+func (p *Pool) limitsKnown() {
+	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
+		if g := p.gates.At(i); g.scope == 0 {
+			g.LimitsKnown()
+		}
+	}
+}
+
 // strict reports where class order alone counts: after a pause, until the ramp is over.
 // All is for the whole pool, otherwise only lanes that a gate covers.
 func (p *Pool) strict() order.Strictness { return p.strictFrom(gate.Probing) }

@@ -283,6 +283,41 @@ func unknownSizes(s *suite) {
 			}
 		}
 	})
+	s.test("the ramp ends when an answer states the size", spec(unknown), func(m *member) {
+		first := m.take(want("a", 1))
+		for range 20 {
+			m.queue(want("a", 1))
+		}
+		m.only(0)
+		m.answered(store.Op{ID: first, Verdict: store.VerdictOK, Observed: states(0, 12, 11, unstated)})
+		m.pass(time.Millisecond)
+		m.only(11) // all that the limit holds
+		if g := m.snapshot().Gates; len(g) != 0 {
+			m.Errorf("%+v", g)
+		}
+		m.pass(5 * time.Second)
+		m.only(11)
+	})
+	s.test("and leaves what others have used", spec(unknown), func(m *member) {
+		first := m.take(want("a", 1))
+		for range 20 {
+			m.queue(want("a", 1))
+		}
+		m.answered(store.Op{ID: first, Verdict: store.VerdictOK, Observed: states(0, 12, 5, unstated)})
+		m.pass(time.Millisecond)
+		m.only(5)
+	})
+	s.test("a ramp after a pause goes on", spec(unknown), func(m *member) {
+		first := m.take(want("a", 1))
+		for range 20 {
+			m.queue(want("a", 1))
+		}
+		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
+		m.ends(store.Op{Kind: store.OpResume})
+		m.answered(store.Op{ID: first, Verdict: store.VerdictOK, Observed: states(0, 12, 11, unstated)})
+		m.collect()
+		m.only(1)
+	})
 	s.test("a pool without limits ramps too", spec(), func(m *member) {
 		m.take(want("a"))
 		if res := m.refused(want("a").try(), store.CodeRamp); !res.Held {

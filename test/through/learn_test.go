@@ -237,6 +237,20 @@ func TestSomebodyElseUsesABucket(t *testing.T) {
 	})
 }
 
+// 64 connections got 102 requests a second for five seconds, although the first answer stated 4,000,000 a minute.
+func TestStatedLimitsEndTheRamp(t *testing.T) {
+	for _, name := range []string{"openai", "anthropic"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := presetFor(t, mock.Options{Provider: name, Requests: rate(4_000_000, time.Minute), Latency: 10 * time.Millisecond, Seed: 1})
+				if took := p.sendAll(640, 64); took > time.Second {
+					t.Errorf("ten rounds of 10 ms took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // Whatever a provider counts, at most one request is refused before the gate counts in a way that is safe.
 func TestAnyKindBehindAPresetIsRefusedOnce(t *testing.T) {
 	windows := []time.Duration{5 * time.Second, 8 * time.Second, 20 * time.Second, time.Minute, 5 * time.Minute, time.Hour}

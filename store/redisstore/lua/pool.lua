@@ -4280,6 +4280,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size)
   local err = F.meter_Meter_Resize(in_, d, size, burst)
   if (not err) then
    in_[13], in_[17] = 1, F.pool_Pool_age()
+   F.pool_Pool_limitsKnown()
    if (in_[1] > before) then
     F.pool_Pool_lose(i)
    end
@@ -5521,6 +5522,22 @@ F.meter_Meter_Resize = function(m, d, size, burst)
  F.meter_Meter_clamp(m, d)
  return nil
 end
+F.pool_Pool_limitsKnown = function()
+ do
+  local i = once[26]
+  while (i ~= 0) do
+   do
+    do
+     local g = (S_gates[i] or ld(S_gates, i))
+     if (g[13] == 0) then
+      F.gate_Gate_LimitsKnown(g)
+     end
+    end
+   end
+   i = (S_gates[i] or ld(S_gates, i))[18]
+  end
+ end
+end
 F.pool_Pool_state = function(o, l, in_, made, own)
  local s = {o[2],(o[2] - o[3]),0,0,quo(o[4], 1000),(once[1] - made),0}
  if (o[6] > 0) then
@@ -6414,6 +6431,11 @@ F.meter_Rate = function(size, window, capacity)
   end
  end
  return n, w, nil
+end
+F.gate_Gate_LimitsKnown = function(g)
+ if ((g[1] == 3) and (g[3] == 0)) then
+  g[1] = 0
+ end
 end
 F.meter_Ring_Rescale = function(r, from, to, t)
  r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, quo(t, to[4])
