@@ -163,6 +163,19 @@ func (c *Cluster) Owner(slot int) (int, error) {
 	return owner, err
 }
 
+// Owners are the nodes that serve a slot, as each of them says it.
+func (c *Cluster) Owners(slot int) (said []string) {
+	for _, s := range c.nodes {
+		owner, err := c.ownerAt(s, slot)
+		if err != nil {
+			said = append(said, "("+err.Error()+")")
+			continue
+		}
+		said = append(said, strconv.Itoa(owner))
+	}
+	return said
+}
+
 // ownerAt is the node that serves a slot, as one of them says it.
 func (c *Cluster) ownerAt(s *Server, slot int) (int, error) {
 	r, err := s.ask(context.Background(), "CLUSTER", "SLOTS")

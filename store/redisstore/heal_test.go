@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,9 +158,15 @@ func TestAPoolThatIsBehindIsHealedWhenOthersCameFirst(t *testing.T) {
 	for range 5 {
 		b.close(b.take(1))
 	}
-	if r := a.do(ask(1)); r.State != store.Refused || r.ID == second {
-		t.Errorf("%v is %v, and %v was lost", r.ID, r.State, second)
+	var wg sync.WaitGroup
+	for range 4 { // at the same time, so that they go over several connections
+		wg.Go(func() {
+			if r, err := a.try(ask(1), patience); err != nil || r.State != store.Refused || r.ID == second {
+				t.Errorf("%v is %v (%v), and %v was lost", r.ID, r.State, err, second)
+			}
+		})
 	}
+	wg.Wait()
 	for _, id := range []store.ID{first, second} {
 		if s := a.state(id); s != store.Granted {
 			t.Errorf("%v is %v", id, s)

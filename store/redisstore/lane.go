@@ -31,22 +31,31 @@ type pipe struct {
 	had  answered
 }
 
-// answered is the last call of a pipe that was answered. A pool that does not know of it has lost memory, also if others have
-// brought its sequence further since.
+// answered is the latest call of a process that was answered, on whichever line. A pool that does not know of it has lost memory, also
+// if others have brought its sequence further since.
 type answered struct {
-	seq, epoch int64
-	at         time.Duration // uptime
+	line                 uint64
+	seq, epoch, sequence int64
+	at                   time.Duration // uptime
 }
 
 // remembered is for how long after its answer a call is surely still known to a pool, which keeps replies for ten minutes.
 const remembered = 5 * time.Minute
 
-// since returns the call that a pool of an epoch has to know of, 0 if there is none.
-func (a answered) since(epoch int64) int64 {
+// since returns the call that a pool of an epoch has to know of: its line and number, which is 0 if there is none.
+func (a answered) since(epoch int64) (line uint64, seq int64) {
 	if a.epoch != epoch || uptime()-a.at > remembered {
-		return 0
+		return 0, 0
 	}
-	return a.seq
+	return a.line, a.seq
+}
+
+// later is the one of two that came later in the pool.
+func (a answered) later(b answered) answered {
+	if b.epoch > a.epoch || b.epoch == a.epoch && b.sequence > a.sequence {
+		return b
+	}
+	return a
 }
 
 func newPipe() pipe { return pipe{line: newProcess()} }
@@ -168,7 +177,6 @@ func (ln *lane) carryOut(reqs []*request) {
 			b.fail(st, st.damaged(errGarbled.Error(), errGarbled))
 			return
 		case r.what == "ok":
-			ln.had = answered{b.seq, r.epoch, b.sent}
 			st.done(b, &r)
 			return
 		case tries == maxTries:
@@ -199,6 +207,7 @@ func (ln *lane) failed(b *call, err error) {
 func (st *state) encode(b *call) {
 	st.mu.Lock()
 	b.at = stand{st.version, st.epoch, st.sequence}
+	b.had = st.had
 	if b.latest = 0; !st.store.fixed {
 		b.latest = st.clock.latest(uptime(), 4*st.patience())
 	}
@@ -281,6 +290,7 @@ func (st *state) done(b *call, r *reply) {
 	st.crowded.Store(r.crowded)
 	var undo []store.Op
 	st.mu.Lock()
+	st.had = st.had.later(answered{b.line, b.seq, r.epoch, r.sequence, b.sent})
 	for i, q := range b.reqs {
 		left := !q.turn.CompareAndSwap(turnAsked, turnAnswered)
 		if q.handle != nil {

@@ -43,12 +43,12 @@ func (st *state) keys() []string { return []string{st.key} }
 // args are the arguments of a call, as the script reads them.
 func (st *state) args(p pipe, at stand, latest store.Time, blob, mode string) []string {
 	s := st.store
-	had := p.had.since(at.epoch)
+	of, had := p.had.since(at.epoch)
 	if s.fixed { // a test's clock passes without us
 		had = 0
 	}
 	numbers := pool.Pack([]float64{
-		float64(p.seq), float64(at.version), float64(at.epoch), float64(at.sequence), float64(s.process), float64(latest), float64(p.line), float64(had),
+		float64(p.seq), float64(at.version), float64(at.epoch), float64(at.sequence), float64(s.process), float64(latest), float64(p.line), float64(of), float64(had),
 	})
 	return s.withClock([]string{numbers, blob, mode, st.channel()})
 }

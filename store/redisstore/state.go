@@ -38,6 +38,7 @@ type state struct {
 	version  int64
 	epoch    int64
 	sequence int64 // the highest that was seen
+	had      answered
 	clock    estimate
 	lastSess uint64
 	sessions map[uint64]*handle

@@ -62,6 +62,25 @@ func (r *rig) slotOf(pool string) (slot, owner int, err error) {
 	return slot, owner, err
 }
 
+// owners says which node serves each pool, as every node of a Cluster sees it: if they do not agree, no client can help it.
+func (r *rig) owners() string {
+	if r.nodes == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, pool := range poolNames {
+		slot, err := r.nodes.Slot(prefix + ":{" + pool + "}")
+		if err != nil {
+			return fmt.Sprintf("; the slots are not known: %v", err)
+		}
+		fmt.Fprintf(&b, "; %s is on", pool)
+		for _, name := range r.nodes.Owners(slot) {
+			fmt.Fprintf(&b, " %s", name)
+		}
+	}
+	return b.String()
+}
+
 // slotsMoved moves away and back: a node that serves a slot again must not go by what it knew of it before.
 func slotsMoved(r *rig) error {
 	for _, step := range []int{1, 2} {

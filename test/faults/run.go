@@ -193,7 +193,7 @@ func (x *run) aftermath(r *rig) error {
 		return r.ctx.Err()
 	}
 	if err != nil {
-		x.broke("%v", err)
+		x.broke("%v%s", err, r.owners())
 	}
 	sent := int64(0)
 	for _, f := range found {

@@ -296,7 +296,7 @@ end
 local function main(KEYS, ARGV, passing)
 bind()
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
-local seq, version, epoch, seen, me, latest, line, had = unpackd('<dddddddd', ARGV[1])
+local seq, version, epoch, seen, me, latest, line, of, had = unpackd('<ddddddddd', ARGV[1])
 local mode = ARGV[3]
 K = KEYS[1]
 local missing = open()
@@ -328,7 +328,7 @@ elseif known.sequence < seen then what = 'behind'
 -- The caller says how late it can be at most: a clock that has been put forward would give back too early.
 elseif latest > 0 and clock > latest then what = 'jump'
 -- The caller had an answer to a call that is not known here: it was lost, though others may have brought the sequence further since.
-elseif last[1] < had then what = 'behind' end
+elseif had > 0 and replyOf(of)[1] < had then what = 'behind' end
 if what then
  pools[K] = known
  return cmsgpack.pack({what, clock, known.version, known.sequence, known.epoch})
