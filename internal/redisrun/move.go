@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Move is a slot on its way to another node. Until Finish the old owner serves the
@@ -105,25 +106,55 @@ func (m *Move) Finish() error {
 	return m.settle()
 }
 
-// settle sees to it that all nodes name the new owner, as redis-cli does before it says that a slot was moved. What nodes have
-// heard of each other before can undo what they were told, and two that name each other stay so: then no one serves the slot.
-func (m *Move) settle() error {
-	return await(settleWithin, "the nodes do not agree", func() (bool, error) {
-		for node, s := range m.cluster.nodes {
-			if !s.up() {
-				continue
-			}
-			owner, err := m.cluster.ownerAt(s, m.slot)
-			if err == nil && owner == m.to {
-				continue
-			}
-			if err := m.set(node, "NODE", m.cluster.ids[m.to]); err != nil {
+// settle sees to it that all nodes name the new owner, as redis-cli does before it says that a slot was moved.
+func (m *Move) settle() error { return m.cluster.Settle(map[int]int{m.slot: m.to}, 0) }
+
+// Settle sees to it that all nodes have named the owners of slots for a time. What nodes hear of each other late can undo what
+// they were told (Redis 7.0: two nodes that each name the other, and none serves the slot, for good), so this does what
+// redis-cli --cluster fix does: it tells them again, with a newer epoch.
+func (c *Cluster) Settle(owners map[int]int, steady time.Duration) error {
+	since := time.Now()
+	return await(settleWithin+steady, "the nodes do not agree", func() (bool, error) {
+		for slot, owner := range owners {
+			if err := c.agree(slot, owner); err != nil {
+				since = time.Now()
 				return false, err
 			}
-			return false, fmt.Errorf("%s names node %d for slot %d, want %d", s.Addr(), owner, m.slot, m.to)
+		}
+		if left := steady - time.Since(since); left > 0 {
+			return false, fmt.Errorf("for another %v", left)
 		}
 		return false, nil
 	})
+}
+
+// agree tells all nodes who serves a slot if one of them says otherwise.
+func (c *Cluster) agree(slot, owner int) error {
+	for _, s := range c.nodes {
+		if !s.up() {
+			continue
+		}
+		said, err := c.ownerAt(s, slot)
+		if err == nil && said == owner {
+			continue
+		}
+		m := Move{cluster: c, slot: slot, from: said, to: owner}
+		if err := m.set(owner, "NODE", c.ids[owner]); err != nil {
+			return err
+		}
+		if _, err := c.nodes[owner].Do(context.Background(), "CLUSTER", "BUMPEPOCH"); err != nil {
+			return err
+		}
+		for node, s := range c.nodes {
+			if node != owner && s.up() {
+				if err := m.set(node, "NODE", c.ids[owner]); err != nil {
+					return err
+				}
+			}
+		}
+		return fmt.Errorf("%s names node %d for slot %d, want %d", s.Addr(), said, slot, owner)
+	}
+	return nil
 }
 
 func (m *Move) set(node int, state, id string) error {
@@ -137,8 +168,7 @@ func (m *Move) set(node int, state, id string) error {
 func (m *Move) failed(err error) error {
 	var refused ReplyError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("move slot %d from %s to %s: refused: %w", m.slot,
-			m.cluster.nodes[m.from].Addr(), m.cluster.nodes[m.to].Addr(), err)
+		return fmt.Errorf("move slot %d to %s: refused: %w", m.slot, m.cluster.nodes[m.to].Addr(), err)
 	}
 	return fmt.Errorf("move slot %d: %w", m.slot, err)
 }

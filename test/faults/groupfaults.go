@@ -84,16 +84,18 @@ func (r *rig) owners() string {
 // slotsMoved moves away and back: a node that serves a slot again must not go by what it knew of it before.
 func slotsMoved(r *rig) error {
 	for _, step := range []int{1, 2} {
+		owners := map[int]int{}
 		for _, pool := range poolNames {
 			slot, owner, err := r.slotOf(pool)
 			if err != nil {
 				return err
 			}
-			if err := r.nodes.MoveSlot(slot, (owner+step)%3); err != nil {
+			owners[slot] = (owner + step) % 3
+			if err := r.nodes.MoveSlot(slot, owners[slot]); err != nil {
 				return err
 			}
 		}
-		if err := r.sleep(1500 * time.Millisecond); err != nil {
+		if err := r.nodes.Settle(owners, 1500*time.Millisecond); err != nil {
 			return err
 		}
 	}
