@@ -56,6 +56,8 @@ var (
 // resource is one shared quota of a gate.
 type resource struct {
 	name   string
+	in     string // name of the pool
+	other  bool   // the configuration does not name it
 	plan   *plan
 	limits []store.Limit
 	pool   store.Pool
@@ -103,25 +105,33 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 		return nil, wrap(fmt.Errorf("a time to live of %v is out of range: at most %v", cfg.TTL, store.MaxTTL))
 	}
 	r := &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
-	r.breakerOpens, r.observe, r.events = cfg.Breaker.Open, cfg.Observe, g.events
-	r.plain = !r.observe && r.events == nil
-	r.budgets, r.price, r.paid = g.budgets, g.price, cfg.Paid
+	r.breakerOpens, r.observe, r.paid = cfg.Breaker.Open, cfg.Observe, cfg.Paid
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}
+	if r.observe {
+		spec.Name += observedPool
+	}
+	if err := g.connect(ctx, r, spec); errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
+		return nil, r.storeError(err)
+	} else if err != nil {
+		return nil, wrap(err)
+	}
+	return r, nil
+}
+
+// connect opens the resource's pool.
+func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err error) {
+	r.in, r.events, r.budgets, r.price = spec.Name, g.events, g.budgets, g.price
+	r.plain = !r.observe && r.events == nil
 	for i := range spec.Limits[:min(len(spec.Limits), store.MaxLimits)] {
 		r.work = r.work || spec.Limits[i].Unit == Work
 		if spec.Limits[i].Unit == Requests {
 			r.base[i] = 1
 		}
 	}
-	if r.observe {
-		spec.Name += observedPool
-	}
-	if r.pool, err = g.store.Pool(ctx, spec); errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
-		return nil, r.storeError(err)
-	} else if err != nil {
-		return nil, wrap(err)
+	if r.pool, err = g.store.Pool(ctx, spec); err != nil {
+		return err
 	}
 	if !r.observe { // which has a deadline for everything
 		r.quick, _ = r.pool.(store.Quick)
@@ -134,7 +144,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 	r.tellOutages()
 	r.line.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.line.decided)
-	return r, nil
+	return nil
 }
 
 func (r *resource) close() error {

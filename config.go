@@ -112,6 +112,10 @@ type Config struct {
 	// Look leaves resources that others have opened as they are, whatever this configuration
 	// says of them: for programs that only look on. It implies Passing.
 	Look bool
+	// Others names pools of the store that Resources does not: a gate that looks on has them as resources too, with the limits and classes that
+	// their users have stated. It is given the name of a pool, and returns that of the resource; empty means that it is left out, and
+	// nil that all are.
+	Others func(pool string) string
 	// Passing is for programs that make a request and are gone: they have no share of the limits to
 	// go on with, so while the store cannot be reached they get [ErrStore], whatever OnStoreFailure says.
 	// Without it every start of such a program would make the others' shares smaller.

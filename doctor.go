@@ -98,7 +98,7 @@ func (g *Gate) Diagnose(ctx context.Context, since time.Time) (Diagnosis, error)
 		return d, err
 	}
 	cycles := v.graph.Cycles()
-	for i, name := range g.names() {
+	for i, name := range v.names {
 		r := g.resources[name]
 		h, err := r.history(ctx, since)
 		if err != nil {

@@ -171,7 +171,7 @@ func (v *view) knows(l *Lease, waits []string) bool {
 		return false
 	}
 	for _, r := range l.resources {
-		i, _ := slices.BinarySearch(v.names, r.name)
+		i := slices.Index(v.names, r.name)
 		if a := v.agentIn(i, l.agent, int(l.class)); a == nil || a.Class != int(l.class) {
 			return false
 		}

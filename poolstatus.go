@@ -44,7 +44,7 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 	if err != nil {
 		return s, err
 	}
-	at, _ := slices.BinarySearch(v.names, resource)
+	at := slices.Index(v.names, resource)
 	snap, c := &v.snaps[at], v.clock
 	if l := r.total(snap); l != nil {
 		s.TotalLimit, s.ResetAt = l.Size, c.moment(resetOf(l))
@@ -55,6 +55,7 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 	for i := range snap.Agents {
 		a := v.agent(&snap.Agents[i])
 		a.State, _ = state(a.Name)
+		a.Class = r.plan.className(snap.Agents[i].Class)
 		s.Allocations[a.Name] = AgentAllocation{
 			Priority: snap.Agents[i].Class, Allocated: snap.Agents[i].Allocated, Used: snap.Agents[i].Used, LeaseExpiry: a.LeaseExpiresAt,
 			LeaseStart: a.LeaseStartedAt, Leased: a.Leased, Class: a.Class, User: a.User, Machine: a.Machine, State: a.State,

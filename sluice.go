@@ -19,6 +19,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type Gate struct {
 	resources map[string]*resource
 	few       []*resource // all of them, if that is quicker to search than the map
 	retry     retry.Policy
+	skipped   []string // of the pools that openOthers found
 	fleet     fleet
 	outlook   outlook
 	holders   holders
@@ -118,6 +120,9 @@ func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate,
 		}
 		g.resources[name] = r
 	}
+	if err := g.openOthers(ctx, config.Others); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
 	if len(g.resources) <= 4 {
 		g.few = slices.Collect(maps.Values(g.resources))
 	}
@@ -129,9 +134,10 @@ func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate,
 // has not heard of yet are sent first; the error is [ErrStore] if that fails.
 func (g *Gate) Close() error {
 	errs := []error{g.budgets.close(), g.fleet.close()}
-	for _, r := range g.resources {
-		errs = append(errs, r.close())
-	}
+	all := slices.Collect(maps.Values(g.resources))
+	closed := make([]error, len(all))
+	each(len(all), func(i int) { closed[i] = all[i].close() })
+	errs = append(errs, closed...)
 	if g.ends != nil {
 		errs = append(errs, g.ends.Close())
 	}
@@ -150,8 +156,18 @@ func (g *Gate) resource(name string) (*resource, error) {
 	return nil, g.unknown(name)
 }
 
-// names returns the resources' names, sorted.
-func (g *Gate) names() []string { return slices.Sorted(maps.Keys(g.resources)) }
+// names returns the resources' names: the configured ones first, each part sorted.
+func (g *Gate) names() []string {
+	return slices.SortedFunc(maps.Keys(g.resources), func(a, b string) int {
+		if x, y := g.resources[a].other, g.resources[b].other; x != y {
+			if y {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a, b)
+	})
+}
 
 func (g *Gate) unknown(name string) error {
 	return &Error{

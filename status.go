@@ -50,6 +50,8 @@ type AgentStatus struct {
 // ResourceStatus is the state of one resource.
 type ResourceStatus struct {
 	Name string `json:"name"`
+	// Configured tells that the configuration names the resource. Others are in the store because somebody else uses them.
+	Configured bool `json:"configured"`
 	// Key is the fingerprint of the key that the pool is for, where each key has its own.
 	Key string `json:"key"`
 	// Mode is gate, or observe where nobody is held.
@@ -167,7 +169,7 @@ func (g *Gate) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return s, err
 	}
-	for i, name := range g.names() {
+	for i, name := range v.names {
 		s.Resources = append(s.Resources, g.resources[name].status(&v.snaps[i]))
 	}
 	s.Agents = v.agents()
@@ -218,7 +220,7 @@ func (g *Gate) Resource(ctx context.Context, name string) (ResourceStatus, error
 func (r *resource) status(snap *store.Snapshot) ResourceStatus {
 	c := clockAt(snap.Now)
 	s := ResourceStatus{
-		Name: r.name, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
+		Name: r.name, Configured: !r.other, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
 		LastSend: c.moment(snap.Counters.Last),
 		Limits:   []LimitStatus{}, Gates: []GateStatus{}, Callers: []CallerStatus{}, Models: []ModelStatus{}, CallerStatus: callerStatus("", snap.Counters),
 		Light: snap.Light.String(), Throttled7d: snap.Throttled7d, Outage: r.outage(), Members: len(snap.Members),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/policy"
@@ -15,7 +16,7 @@ import (
 // view is the whole fleet at one moment, or nearly: pools are read one after the other.
 type view struct {
 	gate   *Gate
-	names  []string         // of the resources, sorted
+	names  []string         // of the resources
 	snaps  []store.Snapshot // of the resources, by name
 	joined []store.Agent    // that have a lease, by name
 	slots  []store.Agent    // of instances
@@ -32,18 +33,19 @@ type view struct {
 }
 
 // look reads all pools, and who waits for whose work. With anyway it goes on without what cannot be
-// read because this process is cut off.
+// read because this process is cut off, or because the pool is somebody else's.
 func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
-	v := &view{gate: g, names: g.names(), graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
-	for _, name := range v.names {
-		r := g.resources[name]
-		snap, out, err := r.snapshot(ctx, anyway)
-		if err != nil {
-			return nil, err
+	v := &view{gate: g, graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
+	for _, one := range g.readAll(ctx, anyway) {
+		if one.err != nil && anyway && one.of.other {
+			continue
 		}
-		v.cutOff = v.cutOff || out
-		v.snaps, v.clock = append(v.snaps, snap), clockAt(snap.Now)
-		r.findLimited(&snap, v.graph.Limited)
+		if one.err != nil {
+			return nil, one.err
+		}
+		v.cutOff = v.cutOff || one.cutOff
+		v.names, v.snaps, v.clock = append(v.names, one.of.name), append(v.snaps, one.snap), clockAt(one.snap.Now)
+		one.of.findLimited(&one.snap, v.graph.Limited)
 	}
 	for name, k := range g.plan.agents {
 		if len(k.waitsFor) > 0 {
@@ -74,6 +76,45 @@ func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 	v.addUnnamed()
 	v.addBesides(besides)
 	return v, nil
+}
+
+// reading is a pool as it was read.
+type reading struct {
+	of     *resource
+	snap   store.Snapshot
+	cutOff bool
+	err    error
+}
+
+// readAll reads all pools.
+func (g *Gate) readAll(ctx context.Context, anyway bool) []reading {
+	names := g.names()
+	list := make([]reading, len(names))
+	each(len(names), func(i int) {
+		one := &list[i]
+		one.of = g.resources[names[i]]
+		one.snap, one.cutOff, one.err = one.of.snapshot(ctx, anyway)
+	})
+	return list
+}
+
+// each calls f for every number below n, some at once: a store far away then takes little longer for many than for one.
+func each(n int, f func(i int)) {
+	const atOnce = 8
+	if n == 1 {
+		f(0)
+		return
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, atOnce) {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				f(int(i) - 1)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // holds is who should start no new work. It is worked out when it is first asked for.
@@ -127,6 +168,7 @@ func (v *view) agents() []AgentStatus {
 			s := all[a.Name]
 			if s == nil {
 				s = v.agent(&a)
+				s.Class = v.gate.resources[name].plan.className(a.Class)
 				all[a.Name] = s
 			}
 			if s.Resource == "" || a.Used > s.Used {

@@ -11,15 +11,12 @@ import (
 
 // AddPresets adds a resource for every provider whose limits are known, under the provider's
 // own name, unless the file has one of that name: such need no configuration. With presets: off it adds none.
-func (f *File) AddPresets() { f.AddPresetsIf(func(string) bool { return true }) }
-
-// AddPresetsIf is AddPresets for some providers.
-func (f *File) AddPresetsIf(wanted func(name string) bool) {
+func (f *File) AddPresets() {
 	if f.Presets == Off {
 		return
 	}
 	for _, name := range provider.Names() {
-		if preset, _ := provider.Preset(name); len(preset.Limits) == 0 || !wanted(name) {
+		if preset, _ := provider.Preset(name); len(preset.Limits) == 0 {
 			continue
 		}
 		if _, there := f.Resources[name]; there {

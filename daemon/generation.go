@@ -64,6 +64,9 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	if before != nil {
 		ao.After = before.api
 	}
+	if d.options.Store != nil {
+		ao.Others = g.others
+	}
 	g.api = api.New(ao)
 	g.over, g.end = context.WithCancel(context.Background())
 	return g, nil

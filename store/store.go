@@ -13,6 +13,9 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -100,6 +103,50 @@ type Crowd interface {
 type Shelf interface {
 	// Keep returns what is kept under a name. If there is nothing, that is value from now on.
 	Keep(name string, value any) any
+}
+
+// Lister is implemented by stores that can tell which pools they have.
+type Lister interface {
+	// Pools reads what is stated of the pools that exist, whoever made them, and makes none. Pools of the gate's own,
+	// whose names begin with a parenthesis, are left out.
+	Pools(ctx context.Context) (Listing, error)
+}
+
+// MaxPools bounds a Listing.
+const MaxPools = 256
+
+// Listing is what a store has.
+type Listing struct {
+	Pools   []Spec   `json:"pools"`   // by name
+	Skipped []string `json:"skipped"` // what could not be read, and why, for people; 16 at most
+}
+
+// Add adds a pool, or what became of reading it. It reports false when there is room for no more.
+func (l *Listing) Add(spec Spec, err error) bool {
+	switch {
+	case err != nil:
+		l.Skip(err.Error())
+	case strings.HasPrefix(spec.Name, "("):
+	case len(l.Pools) >= MaxPools:
+		l.Skip(fmt.Sprintf("there are more pools than the %d that are listed", MaxPools))
+		return false
+	default:
+		l.Pools = append(l.Pools, spec)
+	}
+	return true
+}
+
+// Skip notes why something is missing.
+func (l *Listing) Skip(why string) {
+	const most = 16
+	if len(l.Skipped) < most {
+		l.Skipped = append(l.Skipped, why)
+	}
+}
+
+// Sort puts the pools in order.
+func (l *Listing) Sort() {
+	slices.SortFunc(l.Pools, func(a, b Spec) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Mortal is implemented by stores that can get into a state that they do not recover from by themselves.

@@ -88,12 +88,10 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	if err != nil {
 		return nil, err
 	}
-	if how.Look {
-		f.AddPresetsIf(at.hasPool) // shows the ones in use, for example through serve
-	}
+	var missing error
 	if len(resources) > 0 {
-		if err := keepOnly(f, resources, configName(cmd, nil)); err != nil {
-			return nil, err
+		if missing = keepOnly(f, resources, configName(cmd, nil)); missing != nil && !how.Look {
+			return nil, missing
 		}
 	}
 	c, err := f.Gate(time.Now())
@@ -105,6 +103,17 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		s.limits[name] = r.Limits
 	}
 	c.Store, c.Events, c.Look, c.Passing = at.url, s.log.Add, how.Look, how.Passing
+	if how.Look && (len(resources) == 0 || missing != nil) { // the store may have what the configuration does not name
+		c.Others = func(pool string) string {
+			switch {
+			case len(resources) == 0 || slices.Contains(resources, pool):
+				return pool
+			case slices.Contains(resources, pool+sluice.GatePool):
+				return pool + sluice.GatePool
+			}
+			return ""
+		}
+	}
 	if how.Events != nil { // somebody else is told as well
 		c.Events = func(e sluice.Event) {
 			s.log.Add(e)
@@ -126,6 +135,17 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		return nil, at.openFailure(err)
 	}
 	s.store = s.gate.Store()
+	maps.Copy(s.limits, s.gate.Others())
+	for _, name := range resources {
+		if _, ok := s.limits[name]; !ok {
+			return nil, errors.Join(missing, s.close())
+		}
+	}
+	if len(resources) == 0 {
+		for _, why := range s.gate.Skipped() {
+			s.notes.Warn("not shown: " + why)
+		}
+	}
 	return s, nil
 }
 
@@ -177,19 +197,20 @@ func (at place) hint() string {
 	return "docs/redis.md describes every part of such a URL"
 }
 
-// keepOnly leaves only the named resources in f, which comes from the file that was selected, if any.
-func keepOnly(f *config.File, names []string, selected string) error {
+// keepOnly leaves only the named resources in f, which comes from the file that was selected, if any. The error is about one that f
+// does not have.
+func keepOnly(f *config.File, names []string, selected string) (missing error) {
 	known := slices.Sorted(maps.Keys(f.Resources))
 	for _, name := range names {
-		if _, ok := f.Resources[name]; !ok {
-			return &failure{
+		if _, ok := f.Resources[name]; !ok && missing == nil {
+			missing = &failure{
 				code: exitUsage, message: fmt.Sprintf("there is no resource %.80q", name),
 				hint: didYouMean(name, known, fmt.Sprintf("known are %s; %s", strings.Join(known, ", "), othersHint(selected))),
 			}
 		}
 	}
 	maps.DeleteFunc(f.Resources, func(name string, _ config.Resource) bool { return !slices.Contains(names, name) })
-	return nil
+	return missing
 }
 
 // close ends the session. What could not be recorded is said, and fails nothing.

@@ -69,7 +69,7 @@ func someStatus() *sluice.Status {
 		Store: "file:/home/me/.local/state/sluice",
 		Resources: []sluice.ResourceStatus{
 			{
-				Name: "anthropic", Mode: "gate", State: "paused", Reason: "HTTP 429 rate_limit_error", Until: at(42 * time.Second), Light: "red", LightBinds: true, Waiting: map[string]int{"p0": 0, "p1": 2, "p2": 5}, InFlight: 12, Consecutive429: 2, Throttled7d: 4,
+				Name: "anthropic", Configured: true, Mode: "gate", State: "paused", Reason: "HTTP 429 rate_limit_error", Until: at(42 * time.Second), Light: "red", LightBinds: true, Waiting: map[string]int{"p0": 0, "p1": 2, "p2": 5}, InFlight: 12, Consecutive429: 2, Throttled7d: 4,
 				Last429: at(-18 * time.Second), PausedUntil: at(42 * time.Second),
 				Gates: []sluice.GateStatus{
 					{Phase: "paused", Until: at(42 * time.Second), Cause: "HTTP 429 rate_limit_error"},
@@ -83,23 +83,23 @@ func someStatus() *sluice.Status {
 				},
 			},
 			{
-				Name: "github", Key: "5f2c11aa", Mode: "observe", State: "flowing", Reason: "requests pass without waiting", Light: "amber", Waiting: map[string]int{"p0": 0}, CallerStatus: sluice.CallerStatus{Sent: 4200},
+				Name: "github", Configured: true, Key: "5f2c11aa", Mode: "observe", State: "flowing", Reason: "requests pass without waiting", Light: "amber", Waiting: map[string]int{"p0": 0}, CallerStatus: sluice.CallerStatus{Sent: 4200},
 				Limits: []sluice.LimitStatus{core},
 			},
-			{Name: "unknown", Mode: "gate", State: "idle", Light: "green", CallerStatus: sluice.CallerStatus{Sent: 1}},
+			{Name: "unknown", Configured: true, Mode: "gate", State: "idle", Light: "green", CallerStatus: sluice.CallerStatus{Sent: 1}},
 			{
-				Name: "dead", Mode: "gate", State: "failing", Reason: "the last 3 sends failed: connection refused by 127.0.0.1:9; new requests are tried, and the first that succeeds ends this",
+				Name: "dead", Configured: true, Mode: "gate", State: "failing", Reason: "the last 3 sends failed: connection refused by 127.0.0.1:9; new requests are tried, and the first that succeeds ends this",
 				Light: "green", Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 0, 80)},
 			},
 			{
-				Name: "full", Mode: "gate", State: "queueing", Reason: "3 requests wait: the limit minute is full (80 of 80 used)", Until: at(21 * time.Second), Light: "red",
+				Name: "full", Configured: true, Mode: "gate", State: "queueing", Reason: "3 requests wait: the limit minute is full (80 of 80 used)", Until: at(21 * time.Second), Light: "red",
 				Waiting: map[string]int{"p2": 3}, Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 80, 80)},
 			},
 			{
-				Name: "forgetful", Mode: "gate", State: "degraded", Reason: "Redis lost its memory; holding requests for one window", Until: at(61 * time.Second), Light: "green",
+				Name: "forgetful", Configured: true, Mode: "gate", State: "degraded", Reason: "Redis lost its memory; holding requests for one window", Until: at(61 * time.Second), Light: "green",
 				Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 80, 80)},
 			},
-			{Name: "quiet", Mode: "gate", State: "idle", Light: "green", Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 0, 80)}},
+			{Name: "quiet", Configured: true, Mode: "gate", State: "idle", Light: "green", Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 0, 80)}},
 		},
 		Agents: []sluice.AgentStatus{
 			{

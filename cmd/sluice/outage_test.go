@@ -23,6 +23,9 @@ func TestOutageForPeople(t *testing.T) {
 	}}
 	one := sluice.ResourceStatus{Name: "one", State: "idle", Light: "green", Members: 2, SilentMembers: 1}
 	st := &sluice.Status{Store: "redis://host:6379", Resources: []sluice.ResourceStatus{lost, closed, silent, one}}
+	for i := range st.Resources {
+		st.Resources[i].Configured = true
+	}
 	golden(t, "outage", drawn(show.Style{}, 0, func(s *screen) { s.status(st, someClasses) }))
 }
 

@@ -94,13 +94,3 @@ func configOf(cmd *cobra.Command) (*config.File, error) {
 	}
 	return f, nil
 }
-
-// hasPool reports whether the files of a store have a pool of that name. Of other stores it is not known.
-func (at place) hasPool(name string) bool {
-	dir, err := statedir.Of(at.url)
-	if err != nil {
-		return false
-	}
-	_, err = os.Stat(filepath.Join(dir, "pools", name, "state"))
-	return err == nil
-}

@@ -20,7 +20,8 @@ func newStatus() *cobra.Command {
 		Short: "Show what each resource and agent is doing right now",
 		Long: "Status shows every resource: its state and why, who waits and how much is in\n" +
 			"flight, pauses with the time that is left of them, and each limit with what is\n" +
-			"used of it; and every agent that is alive.\n\n" +
+			"used of it; and every agent that is alive. Pools in the store that only another\n" +
+			"configuration names are shown too, and marked.\n\n" +
 			"Light is green, amber (only the highest class proceeds) or red (only an\n" +
 			"emergency does). sluice top shows the same live.",
 		Example: "  sluice status\n  sluice status --json | jq '.resources[] | {name, light, paused_until}'\n  sluice status --line",

@@ -102,6 +102,9 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 	if r.Mode == "observe" {
 		head += "  " + s.Paint(show.Cyan, "observed: counted, never held")
 	}
+	if !r.Configured {
+		head += "  " + s.Paint(show.Dim, "not in this configuration")
+	}
 	s.line("%s", head)
 	if r.Outage != nil { // nothing else is known
 		if r.State == sluice.StateFailing {
@@ -212,6 +215,13 @@ func (s *screen) facts(r *sluice.ResourceStatus, classes []string) []string {
 // byClassNames lists how many of each class wait, but for none; highest first.
 func byClassNames(waiting map[string]int, classes []string) string {
 	var parts []string
+	known := len(classes)
+	for class := range waiting { // another configuration may have other classes
+		if !slices.Contains(classes, class) {
+			classes = append(slices.Clip(classes), class)
+		}
+	}
+	slices.Sort(classes[known:])
 	for _, class := range classes {
 		if n := waiting[class]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", class, n))

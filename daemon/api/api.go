@@ -66,6 +66,9 @@ type Options struct {
 	History *history.Book
 	// Config is the configuration in effect, as YAML without secrets. Nil means that it is not shown.
 	Config func() ([]byte, error)
+	// Others opens, to look at, the pools of the store that the configuration does not name: one, or all if none is named. The gate has to be
+	// closed. Nil means that they are not shown.
+	Others func(ctx context.Context, resource string) (*sluice.Gate, error)
 	// Served are the resources that the proxy reaches, by name.
 	Served []Served
 	// After is the API that this one takes the place of: whose tickets are whose it knows from there. Nil means none.
@@ -84,6 +87,7 @@ type API struct {
 	stated   *stated
 	open     *open
 	levels   levels
+	others   others
 }
 
 // New returns the API of a gate.

@@ -63,14 +63,16 @@ func (a *API) pause(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.Gate.Pause(c.r.Context(), c.r.PathValue("name"), d, q.Reason)
+	ctx, name := c.r.Context(), c.r.PathValue("name")
+	return a.at(ctx, name, func(g *sluice.Gate) error { return g.Pause(ctx, name, d, q.Reason) })
 }
 
 func (a *API) resume(c *call) error {
 	if err := c.mayControl(); err != nil {
 		return err
 	}
-	return a.Gate.Resume(c.r.Context(), c.r.PathValue("name"))
+	ctx, name := c.r.Context(), c.r.PathValue("name")
+	return a.at(ctx, name, func(g *sluice.Gate) error { return g.Resume(ctx, name) })
 }
 
 func (a *API) route(c *call) error {
@@ -105,7 +107,7 @@ func (a *API) route(c *call) error {
 }
 
 func (a *API) status(c *call) error {
-	s, err := a.Gate.Status(c.r.Context())
+	s, err := a.wholeStatus(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -113,11 +115,14 @@ func (a *API) status(c *call) error {
 }
 
 func (a *API) pool(c *call) error {
-	p, err := a.Gate.Pool(c.r.Context(), c.r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	return c.reply(p)
+	ctx, name := c.r.Context(), c.r.PathValue("name")
+	return a.at(ctx, name, func(g *sluice.Gate) error {
+		p, err := g.Pool(ctx, name)
+		if err != nil {
+			return err
+		}
+		return c.reply(p)
+	})
 }
 
 // eventWithin is how long a listener may take to read what there is.

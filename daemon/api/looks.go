@@ -48,7 +48,11 @@ func (a *API) why(c *call) error {
 	agent, ticket := q.Get("agent"), q.Get("ticket")
 	lists, found := make([][]sluice.Waiting, len(names)), 0
 	for i, name := range names {
-		some, err := a.Gate.Why(ctx, name)
+		var some []sluice.Waiting
+		err := a.at(ctx, name, func(g *sluice.Gate) (err error) {
+			some, err = g.Why(ctx, name)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -100,13 +104,17 @@ func (a *API) queues(ctx context.Context, resource string) (names []string, tota
 	states = []State{}
 	var all []sluice.ResourceStatus
 	if resource != "" {
-		s, err := a.Gate.Resource(ctx, resource)
+		var s sluice.ResourceStatus
+		err := a.at(ctx, resource, func(g *sluice.Gate) (err error) {
+			s, err = g.Resource(ctx, resource)
+			return err
+		})
 		if err != nil {
 			return nil, 0, states, err
 		}
 		all = []sluice.ResourceStatus{s}
 	} else {
-		s, err := a.Gate.Status(ctx)
+		s, err := a.wholeStatus(ctx)
 		if err != nil {
 			return nil, 0, states, err
 		}

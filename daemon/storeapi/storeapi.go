@@ -60,6 +60,7 @@ func New(o Options) *Server {
 	s := &Server{Options: o, mux: http.NewServeMux(), done: make(chan struct{}), clients: map[string]*client{}}
 	s.handle("POST /v1/store/clients", s.hello)
 	s.handle("GET /v1/store/config", s.config)
+	s.handle("GET /v1/store/pools", s.list)
 	s.of("DELETE /v1/store/clients/{client}", s.leave)
 	s.of("POST /v1/store/clients/{client}/alive", func(w http.ResponseWriter, _ *http.Request, _ *client) error {
 		w.WriteHeader(http.StatusNoContent)
@@ -190,6 +191,19 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request, _ api.Identity) 
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(s.Config()) // who is gone misses nothing
 	return nil
+}
+
+// list tells which pools the store has.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, _ api.Identity) error {
+	lister, ok := store.As[store.Lister](s.Store)
+	if !ok {
+		return &api.Problem{Status: http.StatusNotImplemented, Detail: "this store cannot list its pools"}
+	}
+	all, err := lister.Pools(r.Context())
+	if err != nil {
+		return err
+	}
+	return reply(w, all)
 }
 
 // hello lets a client in.

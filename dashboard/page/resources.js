@@ -92,7 +92,7 @@ export class Resources {
     mark(m.root, 'data-state', state);
     name(m.title, r.name, 60);
     put(m.key, r.key ? 'key ' + clean(r.key, 12) : '');
-    put(m.mode, r.mode === 'observe' ? 'observes only' : '');
+    put(m.mode, [r.mode === 'observe' ? 'observes only' : '', r.configured === false ? 'not in this configuration' : ''].filter(Boolean).join(', '));
     showState(m.state, state);
     put(m.until, untilWords(r, now));
     name(m.reason, state === 'flowing' || state === 'idle' ? '' : r.reason ?? '', 200);

@@ -155,6 +155,9 @@ func TestADamagedFileIsAnErrorAndStaysAsItIs(t *testing.T) {
 				_, err := charged(dir)
 				unusable(t, err, c.says)
 			}
+			if list := listed(t, dir); len(list.Pools) != 0 || len(list.Skipped) != 1 || !strings.Contains(list.Skipped[0], c.says) {
+				t.Errorf("listed as %+v", list)
+			}
 			if got := read(t, state); !bytes.Equal(got, broken) {
 				t.Error("the file was written to")
 			}
@@ -164,6 +167,21 @@ func TestADamagedFileIsAnErrorAndStaysAsItIs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// listed is what there is in a directory.
+func listed(t *testing.T, dir string) store.Listing {
+	t.Helper()
+	s, err := filestore.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.Pools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 func TestSomethingElseInPlaceOfTheFileIsAnError(t *testing.T) {

@@ -32,6 +32,7 @@ type Store struct {
 var (
 	_ store.Store    = (*Store)(nil)
 	_ store.Repairer = (*Store)(nil)
+	_ store.Lister   = (*Store)(nil)
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
 	_ store.Crowd    = (*handle)(nil)

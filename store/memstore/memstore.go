@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,10 +63,11 @@ type Store struct {
 }
 
 var (
-	_ store.Store = (*Store)(nil)
-	_ store.Shelf = (*Store)(nil)
-	_ store.Pool  = (*handle)(nil)
-	_ store.Quick = (*handle)(nil)
+	_ store.Store  = (*Store)(nil)
+	_ store.Shelf  = (*Store)(nil)
+	_ store.Lister = (*Store)(nil)
+	_ store.Pool   = (*handle)(nil)
+	_ store.Quick  = (*handle)(nil)
 )
 
 // New returns an empty store.
@@ -118,6 +120,26 @@ func (s *Store) Keep(name string, value any) any {
 	}
 	s.kept[name] = value
 	return value
+}
+
+// Pools implements [store.Lister].
+func (s *Store) Pools(context.Context) (store.Listing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list store.Listing
+	if s.closed {
+		return list, store.ErrClosed
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.pools)) {
+		st := s.pools[name]
+		st.mu.Lock()
+		spec := st.core.Stated()
+		st.mu.Unlock()
+		if !list.Add(spec, nil) {
+			break
+		}
+	}
+	return list, nil
 }
 
 // Close implements [store.Store].

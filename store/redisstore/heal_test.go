@@ -294,4 +294,7 @@ func TestAPoolOfAnotherVersionIsLeftAlone(t *testing.T) {
 	if _, err := s.Pool(t.Context(), passing(guarded(10))); err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("opening it: %v", err)
 	}
+	if list, err := s.Pools(t.Context()); err != nil || len(list.Pools) != 0 || len(list.Skipped) != 1 || !strings.Contains(list.Skipped[0], "another version") {
+		t.Errorf("%+v %v", list, err)
+	}
 }

@@ -68,7 +68,10 @@ type Store struct {
 	closed bool
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store  = (*Store)(nil)
+	_ store.Lister = (*Store)(nil)
+)
 
 // Open connects to the Redis at a URL.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {

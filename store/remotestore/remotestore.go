@@ -49,7 +49,10 @@ type Store struct {
 	renewal sync.Mutex // one at a time
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store  = (*Store)(nil)
+	_ store.Lister = (*Store)(nil)
+)
 
 // Option changes how a store works.
 type Option func(*Store)
@@ -182,6 +185,11 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 func (s *Store) open(ctx context.Context, client string, spec *store.Spec) (wire.Opened, error) {
 	var o wire.Opened
 	return o, s.link.within(ctx, lookWithin, http.MethodPost, "/clients/"+client+"/pools", spec, &o)
+}
+
+// Pools implements [store.Lister].
+func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
+	return list, s.link.within(ctx, lookWithin, http.MethodGet, "/pools", nil, &list)
 }
 
 // all returns the sessions.

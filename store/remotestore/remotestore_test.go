@@ -59,6 +59,8 @@ func (s *telling) toldTo(session uint64) int {
 	return s.told[session]
 }
 
+func (s *telling) Unwrap() store.Store { return s.Store }
+
 func (s *telling) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	p, err := s.Store.Pool(ctx, spec)
 	if err != nil {

@@ -101,6 +101,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Spent", spending},
 		{"Keep", keeping},
 		{"Look", looking},
+		{"List", listing},
 		{"Touch", inTouch},
 		{"Forget", forgotten},
 		{"Trouble", troubles},

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// othersFor is how long what was read of pools that the configuration does not name is shown, and othersWithin how long that may
+// take: the daemon's own resources do not wait for it longer.
+const (
+	othersFor    = 3 * time.Second
+	othersWithin = 2 * time.Second
+)
+
+// others are the pools of the store that the configuration does not name, as they were a moment ago. They are opened to be read, and
+// closed again: so the daemon never counts as one of their users.
+type others struct {
+	mu     sync.Mutex // held while they are read
+	at     time.Time
+	status sluice.Status
+}
+
+// read returns how they are. It is empty where they cannot be read: they are not this daemon's.
+func (o *others) read(ctx context.Context, open func(ctx context.Context, resource string) (*sluice.Gate, error)) sluice.Status {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if open == nil || !o.at.IsZero() && time.Since(o.at) < othersFor {
+		return o.status
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), othersWithin) // the next caller wants it too
+	defer cancel()
+	o.status = sluice.Status{}
+	if gate, err := open(ctx, ""); err == nil {
+		if s, err := gate.Status(ctx); err == nil {
+			o.status = s
+		}
+		_ = gate.Close() // nothing was asked for
+	}
+	o.at = time.Now()
+	return o.status
+}
+
+// wholeStatus is that of the gate, followed by the pools that others use.
+func (a *API) wholeStatus(ctx context.Context) (sluice.Status, error) {
+	s, err := a.Gate.Status(ctx)
+	if err != nil {
+		return s, err
+	}
+	for i := range s.Resources {
+		if s.Resources[i].Outage != nil { // nothing of the store can be read
+			return s, nil
+		}
+	}
+	more := a.others.read(ctx, a.Others)
+	s.Resources = append(s.Resources, more.Resources...)
+	for _, other := range more.Agents {
+		if !slices.ContainsFunc(s.Agents, func(own sluice.AgentStatus) bool { return own.Name == other.Name }) {
+			s.Agents = append(s.Agents, other)
+		}
+	}
+	slices.SortFunc(s.Agents, func(a, b sluice.AgentStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return s, nil
+}
+
+// has reports that the configuration names a resource.
+func (a *API) has(resource string) bool {
+	_, ok := a.Limits[resource]
+	return ok
+}
+
+// at calls f with the gate that has a resource: the daemon's, or one that is open meanwhile.
+func (a *API) at(ctx context.Context, resource string, f func(*sluice.Gate) error) (err error) {
+	if a.has(resource) || a.Others == nil {
+		return f(a.Gate)
+	}
+	gate, err := a.Others(ctx, resource)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = gate.Close() }() // nothing is held
+	if _, ok := gate.Others()[resource]; !ok {
+		return f(a.Gate) // which says what there is
+	}
+	return f(gate)
+}

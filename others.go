@@ -1,0 +1,115 @@
+package sluice
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// GatePool follows the name of a pool that is shown beside a resource of the same name: the configuration has that in the mode observe, which
+// uses another pool.
+const GatePool = " (gate)"
+
+// openOthers opens the pools of the store that the configuration does not name, to look at. What cannot be read is noted, and is
+// no error: it is somebody else's.
+func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) error {
+	if others == nil {
+		return nil
+	}
+	if !g.plan.look {
+		return invalid("others: only a gate that looks on has them")
+	}
+	lister, ok := store.As[store.Lister](g.store)
+	if !ok {
+		return nil
+	}
+	list, err := lister.Pools(ctx)
+	if err != nil {
+		list.Skip("the pools of the store cannot be listed: " + err.Error())
+	}
+	g.skipped = list.Skipped
+	type other struct {
+		name string
+		spec store.Spec
+		r    *resource
+		err  error
+	}
+	var more []other
+	for _, spec := range list.Pools {
+		name := others(spec.Name)
+		if name == "" || g.Uses(spec.Name) {
+			continue
+		}
+		if g.resources[name] != nil {
+			name += GatePool
+		}
+		more = append(more, other{name: name, spec: spec})
+	}
+	each(len(more), func(i int) { more[i].r, more[i].err = g.newOther(ctx, more[i].name, more[i].spec) })
+	for _, o := range more {
+		if o.err != nil {
+			g.skipped = append(g.skipped, "pool "+o.name+": "+o.err.Error())
+			continue
+		}
+		g.resources[o.name] = o.r
+	}
+	return nil
+}
+
+// newOther is newResource for a pool as it is.
+func (g *Gate) newOther(ctx context.Context, name string, spec store.Spec) (*resource, error) {
+	p := *g.plan
+	p.classes = spec.Classes
+	spec.Member, spec.OnFailure, spec.Look, spec.Passing, spec.Restate = p.member, p.onFailure, true, true, false
+	r := &resource{name: name, plan: &p, limits: spec.Limits, ttl: defaultTTL, slack: leastSlack(spec.Limits), other: true}
+	r.breakerOpens, r.observe = spec.Breaker.Open, strings.HasSuffix(spec.Name, observedPool)
+	if err := g.connect(ctx, r, spec); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Uses reports that a pool of the store belongs to one of the gate's resources.
+func (g *Gate) Uses(pool string) bool {
+	for _, r := range g.resources {
+		if r.in == pool {
+			return true
+		}
+	}
+	return false
+}
+
+// Others returns the resources that [Config.Others] has added, and their limits.
+func (g *Gate) Others() map[string][]Limit {
+	all := map[string][]Limit{}
+	for name, r := range g.resources {
+		if !r.other {
+			continue
+		}
+		list := make([]Limit, len(r.limits))
+		for i := range r.limits {
+			list[i] = limitOf(&r.limits[i])
+		}
+		all[name] = list
+	}
+	return all
+}
+
+// Skipped says which pools of the store are not among [Gate.Others] because they cannot be read, and why, for people.
+func (g *Gate) Skipped() []string { return slices.Clone(g.skipped) }
+
+// limitOf is the counterpart of limitSpec.
+func limitOf(l *store.Limit) Limit {
+	n := Limit{Name: l.Name, Kind: l.Kind, Size: l.Size, Window: l.Window, Unit: l.Unit, Guess: l.Guess, Rough: l.Rough}
+	if l.Kind == Bucket {
+		n.Burst = l.Burst
+	}
+	for scope := PerAgent; scope <= PerKey; scope <<= 1 {
+		if l.Per&scope != 0 {
+			n.Per = append(n.Per, scope)
+		}
+	}
+	return n
+}
