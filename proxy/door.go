@@ -209,7 +209,7 @@ func (d *door) address(r *http.Request, path string) *url.URL {
 		u.Path, u.RawPath = escaped, ""
 	}
 	query := r.URL.RawQuery
-	if _, ours := d.proxy.tokens[sha256.Sum256([]byte(r.URL.Query().Get("key")))]; ours || d.res.InjectHeader != "" {
+	if _, ours := d.proxy.tokens.query(r); ours || d.res.InjectHeader != "" {
 		query = withoutKey(query)
 	}
 	switch {

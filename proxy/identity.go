@@ -84,7 +84,15 @@ func (ts tokens) find(r *http.Request) (Token, bool) {
 			}
 		}
 	}
-	t, ok := ts[sha256.Sum256([]byte(r.URL.Query().Get("key")))] // where Gemini's keys may be
+	return ts.query(r)
+}
+
+// query returns the token where Gemini's keys may be.
+func (ts tokens) query(r *http.Request) (Token, bool) {
+	if len(ts) == 0 || r.URL.RawQuery == "" {
+		return Token{}, false
+	}
+	t, ok := ts[sha256.Sum256([]byte(r.URL.Query().Get("key")))]
 	return t, ok
 }
 
@@ -131,9 +139,9 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 	c.Class = firstOf(c.Class, h.Get(headerClass))
 	c.Tool, c.User = h.Get(headerTool), h.Get(headerUser)
 	c.Emergency, c.Retry = isTrue(h.Get(headerEmergency)), sluicehttp.Retried(h)
-	for what, name := range map[string]string{"agent": c.Agent, "class": c.Class, "tool": c.Tool, "user": c.User} {
-		if len(name) > maxName {
-			return c, refuse(http.StatusBadRequest, fmt.Sprintf("the name of the %s has %d bytes, more than %d", what, len(name), maxName), "shorten it")
+	for _, n := range [...]struct{ what, name string }{{"agent", c.Agent}, {"class", c.Class}, {"tool", c.Tool}, {"user", c.User}} {
+		if len(n.name) > maxName {
+			return c, refuse(http.StatusBadRequest, fmt.Sprintf("the name of the %s has %d bytes, more than %d", n.what, len(n.name), maxName), "shorten it")
 		}
 	}
 	if c.Class != "" && !slices.Contains(p.classes, c.Class) {

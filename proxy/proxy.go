@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/http1"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -108,7 +109,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	base := o.Base
 	if base == nil {
-		base = sluicehttp.Tuned()
+		base = http1.New(sluicehttp.Tuned())
 	}
 	if p.book = o.Book; p.book == nil {
 		p.book = &estimate.Book{}

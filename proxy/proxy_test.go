@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/http1"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/proxy"
 	_ "github.com/sluicehq/sluice/store/memstore"
@@ -55,8 +56,9 @@ func begin(t *testing.T, limits []sluice.Limit, answer http.HandlerFunc, change 
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.DisableCompression = true
+	tuned := http.DefaultTransport.(*http.Transport).Clone()
+	tuned.DisableCompression = true
+	base := http1.New(tuned)
 	t.Cleanup(base.CloseIdleConnections)
 	o := proxy.Options{
 		Gate: gate, Classes: []string{"p0", "p1", "p2"}, Base: base,
