@@ -5,6 +5,8 @@ GO            ?= go
 FUZZTIME      ?= 5s
 PROOFTIME     ?= 5m
 SEED          ?= $(shell date +%s)000000
+PODMAN        ?= podman
+IMAGE         ?= sluice
 LINT_VERSION  ?= v2.14.0
 # What runs under the race detector: the code that goroutines meet in. What decides has none.
 CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./scaler/... \
@@ -13,7 +15,7 @@ CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... 
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda soak faults-check faults proof lint fuzz
+.PHONY: help run demo build man release image test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda soak faults-check faults proof lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +32,15 @@ build: ## build bin/sluice
 man: build ## manual pages from the help of each command, in bin/man (man -M bin/man sluice)
 	bin/sluice man bin/man/man1
 
+# The same commit gives the same bytes everywhere (RELEASEFLAGS='-version v0.1.0 -targets linux/amd64').
+release: ## static binaries, archives, checksums, bills of materials and a Homebrew formula, in dist
+	$(GO) run ./scripts/release $(RELEASEFLAGS)
+
+image: ## a container image of the binary for this machine (PODMAN=docker, IMAGE=sluice)
+	$(GO) run ./scripts/release -targets linux/$$($(GO) env GOARCH)
+	mkdir -p dist/state
+	$(PODMAN) build $(if $(findstring podman,$(PODMAN)),--format docker) --build-arg TARGETARCH=$$($(GO) env GOARCH) -f deploy/docker/Dockerfile -t $(IMAGE) .
+
 # In order of cost, so that a slip shows early.
 test: need-redis fmt-check vet staticcheck unit sdk race faults-check ## all checks and quick tests, with -race over the core
 
@@ -37,6 +48,7 @@ test: need-redis fmt-check vet staticcheck unit sdk race faults-check ## all che
 test-all: test bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
+	scripts/need-podman && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
 
 need-redis: ## install redis-server for the tests, where it is missing
 	@scripts/need-redis

@@ -5,6 +5,8 @@ import (
 	"io"
 	"log"
 	"os"
+
+	_ "golang.org/x/crypto/x509roots/fallback" // roots for machines without any, such as an image from scratch
 )
 
 func main() {

@@ -17,20 +17,33 @@ import (
 )
 
 func newPing() *cobra.Command {
-	return &cobra.Command{
-		Use:   "ping RESOURCE",
+	cmd := &cobra.Command{
+		Use:   "ping RESOURCE | --gate URL",
 		Short: "Check the way to a provider, step by step, with timings",
 		Long: "Ping looks at everything that a request needs: the store, the provider's name, a connection, TLS, and the\n" +
 			"key. The key is tried with a call that costs nothing, such as a list of models, where the provider has\n" +
 			"one. It comes from the variable of resources.NAME.inject, else from the provider's usual one, such as\n" +
 			"ANTHROPIC_API_KEY, and is sent to the provider's address only. Nothing is charged to a limit.\n\n" +
+			"With --gate it asks a daemon whether it is healthy instead, as a container's health check does.\n\n" +
 			"Exit codes: 0 everything works, or what could not be tried was skipped; 64 usage, unknown resource; 69\n" +
 			"the store or the provider cannot be reached; 75 the provider answers 429; 77 it refuses the key; 78 bad configuration.",
-		Example:           "  sluice ping anthropic\n  sluice ping github --json | jq '.steps[] | {name, ms}'",
-		Args:              needs("RESOURCE"),
+		Example:           "  sluice ping anthropic\n  sluice ping --gate http://127.0.0.1:7979\n  sluice ping github --json | jq '.steps[] | {name, ms}'",
 		ValidArgsFunction: completeResources,
-		RunE:              func(cmd *cobra.Command, args []string) error { return pingResource(cmd, args[0]) },
 	}
+	gate := cmd.Flags().String("gate", "", "URL of a daemon whose health is asked for")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if *gate != "" {
+			return atMost(0)(cmd, args)
+		}
+		return needs("RESOURCE")(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *gate != "" {
+			return pingGate(cmd, *gate)
+		}
+		return pingResource(cmd, args[0])
+	}
+	return cmd
 }
 
 // pingJSON is what ping prints for programs. A step that was not taken has null for its time.

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
+
+// release is the version of a published binary; make release sets it.
+var release string
 
 type versionJSON struct {
 	Version  string `json:"version"`
@@ -43,8 +47,8 @@ func buildVersion(info *debug.BuildInfo, ok bool) versionJSON {
 		return v
 	}
 	v.Go = info.GoVersion
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
+	if v.Version = cmp.Or(release, info.Main.Version); v.Version == "" {
+		v.Version = "unknown"
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

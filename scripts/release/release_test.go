@@ -1,0 +1,87 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What is published depends on the commit alone.
+func TestArchivesDependOnTheirContentAlone(t *testing.T) {
+	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	pack := func(name string, age time.Duration) (tarred, zipped []byte) {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte("a program"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, time.Now().Add(-age), time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+		content := []entry{{"sluice", file, 0o755}}
+		var a, b bytes.Buffer
+		if err := packTar(&a, "sluice_1", content, made); err != nil {
+			t.Fatal(err)
+		}
+		if err := packZip(&b, "sluice_1", content, made); err != nil {
+			t.Fatal(err)
+		}
+		return a.Bytes(), b.Bytes()
+	}
+	tar1, zip1 := pack("x", 0)
+	tar2, zip2 := pack("y", time.Hour)
+	if !bytes.Equal(tar1, tar2) || !bytes.Equal(zip1, zip2) {
+		t.Error("the same content gives different archives")
+	}
+	zr, err := gzip.NewReader(bytes.NewReader(tar1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := tar.NewReader(zr)
+	head, err := tr.Next()
+	if err != nil || head.Name != "sluice_1/sluice" || head.Mode != 0o755 || !head.ModTime.Equal(made) {
+		t.Errorf("the archive has %+v (%v)", head, err)
+	}
+	if text, _ := io.ReadAll(tr); string(text) != "a program" {
+		t.Errorf("it has %q", text)
+	}
+	r, err := zip.NewReader(bytes.NewReader(zip1), int64(len(zip1)))
+	if err != nil || len(r.File) != 1 || r.File[0].Mode().Perm() != 0o755 {
+		t.Errorf("the zip has %v (%v)", r.File, err)
+	}
+}
+
+func TestBillNamesEveryModule(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := billOf(&out, self, &release{version: "v1.2.3", made: time.Unix(0, 0).UTC()}); err != nil {
+		t.Fatal(err)
+	}
+	var b bill
+	if err := json.Unmarshal(out.Bytes(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Format != "CycloneDX" || b.Metadata.Component.Version != "1.2.3" || len(b.Components) == 0 || b.Components[0].Name != "std" {
+		t.Errorf("the bill is %s", out.String())
+	}
+}
+
+func TestVersionsAreChecked(t *testing.T) {
+	for _, version := range []string{"1.2.3", "v1", "v1.2.3 --x"} {
+		if versionForm.MatchString(version) {
+			t.Errorf("%q is taken for a version", version)
+		}
+	}
+	if err := run(t.Context(), []string{"-out", t.TempDir(), "-targets", "linux"}); err == nil {
+		t.Error("a target without an architecture is taken")
+	}
+}
