@@ -24,7 +24,6 @@ import (
 	"github.com/sluicehq/sluice/dashboard"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/history"
-	"github.com/sluicehq/sluice/internal/http1"
 	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
@@ -99,7 +98,7 @@ func New(o Options) (*Daemon, error) {
 		d.events = api.NewHub()
 	}
 	if o.Base == nil {
-		d.options.Base = http1.New(sluicehttp.Tuned())
+		d.options.Base = sluicehttp.Tuned()
 	}
 	g, err := d.newGeneration(o.File, o.Gate, nil)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/estimate"
-	"github.com/sluicehq/sluice/internal/http1"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -109,7 +108,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	base := o.Base
 	if base == nil {
-		base = http1.New(sluicehttp.Tuned())
+		base = sluicehttp.Tuned()
 	}
 	if p.book = o.Book; p.book == nil {
 		p.book = &estimate.Book{}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/http1"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/proxy"
 	_ "github.com/sluicehq/sluice/store/memstore"
@@ -56,9 +55,8 @@ func begin(t *testing.T, limits []sluice.Limit, answer http.HandlerFunc, change 
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuned := http.DefaultTransport.(*http.Transport).Clone()
-	tuned.DisableCompression = true
-	base := http1.New(tuned)
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.DisableCompression = true
 	t.Cleanup(base.CloseIdleConnections)
 	o := proxy.Options{
 		Gate: gate, Classes: []string{"p0", "p1", "p2"}, Base: base,

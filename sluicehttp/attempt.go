@@ -168,7 +168,6 @@ func (a *attempt) wroteHeaders() { a.wrote.Store(true) }
 // taken so long that the ticket is stale; and if it is not the first time, net/http sends the request again by
 // itself, because the connection was closed under it: that is one more request, and needs a ticket like any other.
 func (a *attempt) gotConn(info httptrace.GotConnInfo) {
-	a.traced.Store(true)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.conn = info.Conn
@@ -215,15 +214,16 @@ func (a *attempt) unsent() bool {
 
 // tells reports that the base transport tells what it does.
 func (a *attempt) tells() bool {
-	return a.f.t.standard() != nil || a.traced.Load()
+	_, known := a.f.t.base.(*http.Transport)
+	return known || a.traced.Load()
 }
 
 func (f *flight) mayBeHTTP2(conn net.Conn) bool {
 	if c, ok := conn.(*tls.Conn); ok {
 		return c.ConnectionState().NegotiatedProtocol == "h2"
 	}
-	base := f.t.standard()
-	return base == nil || base.Protocols != nil && base.Protocols.UnencryptedHTTP2()
+	base, ok := f.t.base.(*http.Transport)
+	return !ok || base.Protocols != nil && base.Protocols.UnencryptedHTTP2()
 }
 
 // end gives the ticket out of hand: nobody else will end it.

@@ -20,7 +20,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/estimate"
-	"github.com/sluicehq/sluice/internal/http1"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
 )
@@ -39,7 +38,7 @@ type Transport struct {
 	// nobody knows: then nothing that is stated is, and an answer that was broken off keeps its place as if
 	// there were a limit of concurrency.
 	Limits []sluice.Limit
-	// Base sends requests. Nil means [Tuned], and a leaner client for small requests to http:// addresses. One that does not support net/http/httptrace cannot tell what was
+	// Base sends requests. Nil means [Tuned]. One that does not support net/http/httptrace cannot tell what was
 	// sent: then every request counts as sent.
 	Base http.RoundTripper
 	// Caller is who sends, where the request's context does not say.
@@ -95,22 +94,10 @@ func Tuned() *http.Transport {
 	}
 }
 
-// standard is net/http's own transport that requests go through, at least where they are not small and plain; nil: they go
-// through something else.
-func (t *Transport) standard() *http.Transport {
-	switch base := t.base.(type) {
-	case *http.Transport:
-		return base
-	case *http1.Transport:
-		return base.Base()
-	}
-	return nil
-}
-
 func (t *Transport) init() {
 	t.base, t.dialect, t.book = t.Base, t.Dialect, t.Book
 	if t.base == nil {
-		t.base = http1.New(Tuned())
+		t.base = Tuned()
 	}
 	if t.dialect == nil {
 		t.dialect = provider.Generic{}
