@@ -71,7 +71,9 @@ func TestImage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "clone")
 	do(t, ".", "git", "clone", "-q", root(t), dir)
 	const image = "localhost/sluice-install-test"
-	podman := func(args ...string) string { return do(t, dir, "podman", append([]string{"--runtime", "/usr/sbin/runc"}, args...)...) }
+	podman := func(args ...string) string {
+		return do(t, dir, "podman", append([]string{"--runtime", "/usr/sbin/runc"}, args...)...)
+	}
 	do(t, dir, "make", "image", "PODMAN=podman --runtime /usr/sbin/runc", "IMAGE="+image)
 	t.Cleanup(func() { _ = exec.Command("podman", "rmi", "-f", image).Run() })
 	limits := []string{"--network", "host", "--read-only", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"}
