@@ -146,11 +146,11 @@ func TestSlotOfAKilledRunComesBack(t *testing.T) {
 // A lease is kept for as long as the command runs, however long that is.
 func TestHeartbeatsKeepTheSlot(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "slots: {max: 1, ttl: 3s}\nleases: {renew: 1s, expire: 3s}\n")
+	f := newFleet(t, "slots: {max: 1, ttl: 6s}\nleases: {renew: 500ms, expire: 6s}\n") // a busy machine may hold it up for long
 	one := f.start("run", "--agent", "one", "--quiet", "--", f.child, "hold")
 	one.says("ready")
-	two := f.start("run", "--agent", "two", "--wait", "6s", "--quiet", "--", f.child, "hold")
-	two.ends(exitNotYet) // twice as long as the slot would last by itself
+	two := f.start("run", "--agent", "two", "--wait", "8s", "--quiet", "--", f.child, "hold")
+	two.ends(exitNotYet) // longer than the slot would last by itself
 	one.stdin.Close()
 	one.ends(0)
 }

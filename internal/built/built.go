@@ -25,7 +25,7 @@ func Main(m *testing.M, binary *string) int {
 	defer func() { _ = os.RemoveAll(dir) }() // nobody is left to tell
 	proctest.DefaultSignals()
 	*binary = filepath.Join(dir, "sluice")
-	build := exec.Command("go", "build", "-o", *binary, "./cmd/sluice")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", *binary, "./cmd/sluice") // without what debuggers need it is linked sooner
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("sluice cannot be built: %w\n%s", err, out))

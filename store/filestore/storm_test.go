@@ -126,7 +126,7 @@ func (s *storm) lookAt(t *testing.T) (r rest) {
 func (s *storm) settles(t *testing.T, granted int) {
 	t.Helper()
 	var r rest
-	eventually(t, s.task.TTL+2*s.window+5*time.Second, "at rest", func() bool {
+	eventually(t, s.task.TTL+2*s.window+patience, "at rest", func() bool {
 		r = s.look(t)
 		return r.waiting == 0 && r.inFlight == 0 && r.used == 0
 	})

@@ -4,6 +4,7 @@ package agents_test
 
 import (
 	"net/http"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -112,15 +113,19 @@ func (r *rig) chainIsShown() {
 	}
 }
 
-// delay says how long something took, and if that was longer than is promised on a machine with nothing else to do.
+// delay says how long something took, and if that was longer than is promised on a machine with nothing else to do. On such a
+// machine, which SLUICE_STRICT says that this is, that is an error.
 func (r *rig) delay(what string, since time.Time) {
 	r.Helper()
 	took := time.Since(since).Round(time.Millisecond)
-	if took > 2*time.Second {
+	switch {
+	case took <= 2*time.Second:
+		r.Logf("%s after %v", what, took)
+	case os.Getenv("SLUICE_STRICT") != "":
+		r.Errorf("%s after %v", what, took)
+	default:
 		r.Logf("LATE: %s after %v", what, took)
-		return
 	}
-	r.Logf("%s after %v", what, took)
 }
 
 // An agent that moves to another machine is told where it was, and not taken back from there.

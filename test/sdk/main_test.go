@@ -44,7 +44,7 @@ func prepared(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	proctest.DefaultSignals()
 	sluiceBinary = filepath.Join(dir, "sluice")
-	build := exec.Command("go", "build", "-o", sluiceBinary, "../../cmd/sluice")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", sluiceBinary, "../../cmd/sluice") // without what debuggers need
 	if out, err := build.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("sluice cannot be built: %w\n%s", err, out))
 	}

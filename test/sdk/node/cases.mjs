@@ -38,6 +38,12 @@ export async function untilRefused(call) {
   throw new Error("the provider refuses nothing");
 }
 
+// arrived waits until the provider has a request that it has not answered.
+export async function arrived() {
+  const stats = new URL("/_mock/stats", process.env.DIRECT_BASE_URL);
+  while ((await (await fetch(stats)).json()).in_flight === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
 // describe is what a program can know of an error.
 function describe(error) {
   const header = (name) => error.headers?.get?.(name) ?? error.response?.headers?.[name] ?? null;

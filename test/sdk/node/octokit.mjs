@@ -1,6 +1,6 @@
 // @octokit/rest. It is told where to send by the variable that GitHub's own runners set.
 import { Octokit } from "@octokit/rest";
-import { fails, misbehave, run, untilRefused } from "./cases.mjs";
+import { arrived, fails, misbehave, run, untilRefused } from "./cases.mjs";
 
 const quiet = () => {};
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet };
@@ -36,7 +36,9 @@ await run({
   },
   refused: () => fails(() => octokit.rest.repos.get(repo)),
   abort: async () => {
-    const error = await fails(() => octokit.rest.repos.get({ ...repo, ...misbehave("hang"), request: { signal: AbortSignal.timeout(300) } }));
+    const controller = new AbortController();
+    arrived().then(() => controller.abort());
+    const error = await fails(() => octokit.rest.repos.get({ ...repo, ...misbehave("hang"), request: { signal: controller.signal } }));
     return { pieces: true, aborted: error.status === 500 || error.class === "DOMException" };
   },
 });

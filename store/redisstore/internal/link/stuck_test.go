@@ -47,7 +47,7 @@ func TestStoppedServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redisrun.New(t)
-			l := open(t, server.URL()+"?timeout=300ms")
+			l := open(t, server.URL()+"?timeout=2s")
 			all := func(check func(error)) {
 				var wg sync.WaitGroup
 				for range together {
@@ -142,7 +142,7 @@ func TestCloseWhileStopped(t *testing.T) {
 func TestStoppedSubscription(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
-	l := open(t, server.URL()+"?timeout=300ms")
+	l := open(t, server.URL()+"?timeout=2s")
 	heard, missed := make(chan string, 10), make(chan struct{}, 10)
 	calls := connections(l)
 	listen(t, l, "c", func(m string) { heard <- m }, func() { missed <- struct{}{} })
