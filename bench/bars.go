@@ -52,9 +52,9 @@ func allowBars(rows []AllowRow) []Bar {
 	keys, sethvargo := find(rows, shapeKeys, nameSluice), find(rows, shapeKeys, nameSethvar)
 	many, manyBase := find(rows, shapeFour, nameSluice), find(rows, shapeFour, nameXTime)
 	return []Bar{
-		bar("one limit, Acquire+Close: times x/time/rate Allow", one.NS/allow.NS, 0, 3),
+		bar("one limit, Acquire+Close: times x/time/rate Allow", one.NS/allow.NS, 0, 2),
 		bar("one limit: allocations per Acquire+Close", one.Allocs, 0, noAllocs),
-		bar("four limits: times one x/time/rate Allow", many.NS/manyBase.NS, 0, 5),
+		bar("four limits: times one x/time/rate Allow", many.NS/manyBase.NS, 0, 4),
 		bar("100,000 per-agent limits: times sethvargo/go-limiter", keys.NS/sethvargo.NS, 0, 1.5),
 	}
 }

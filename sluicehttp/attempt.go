@@ -33,8 +33,12 @@ type attempt struct {
 	conn   net.Conn // that the request goes out on; nil: there is none yet
 	over   bool
 	err    error // why the attempt was stopped
-	watch  *time.Timer
-	hung   bool // that it does not get a connection was told
+	hung   bool  // that it does not get a connection was told
+	// watched tells that it is, or was, among those that are connecting. The rest is theirs.
+	watched        bool
+	waits          bool
+	hangsAt        time.Time
+	before, behind *attempt
 }
 
 // patient is a context with an earlier deadline, for the gate alone: the gate's store keeps to it, and no

@@ -31,16 +31,17 @@ func (e *hangError) Temporary() bool { return true }
 
 // watchConnecting tells when the connection takes too long. a is locked.
 func (a *attempt) watchConnecting() {
-	if a.watch != nil || a.over || a.conn != nil {
+	if a.watched || a.over || a.conn != nil {
 		return
 	}
-	a.watch = time.AfterFunc(hangAfter, a.hangs)
+	a.watched = true
+	a.f.t.connecting.add(a, time.Now())
 }
 
 // unwatch ends that. a is locked.
 func (a *attempt) unwatch() {
-	if a.watch != nil {
-		a.watch.Stop()
+	if a.watched {
+		a.f.t.connecting.remove(a)
 	}
 }
 

@@ -70,9 +70,10 @@ type Transport struct {
 	github  bool // it is GitHub's
 	places  bool // some limit is of concurrency, or that is not known
 
-	paces     paces
-	looks     looks
-	lingering lingering
+	paces      paces
+	looks      looks
+	lingering  lingering
+	connecting connecting
 }
 
 // Tuned returns a transport for many requests to few hosts: idle connections are kept, answers are passed on as
