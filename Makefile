@@ -66,18 +66,18 @@ staticcheck: ## static analysis, as part of test
 	$(GO) tool staticcheck ./...
 
 # Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster, behind Sentinels and through a daemon.
-# The fleet starts twenty processes: it runs when nothing else does.
+# The fleet starts twenty processes: it runs when nothing else does. vet has looked at all of it, more closely than go test would.
 unit: need-redis need-node
-	$(GO) test -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(POOLONLY))|SameDecisions(OnACluster|BehindSentinels)' \
+	$(GO) test -vet=off -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(POOLONLY))|SameDecisions(OnACluster|BehindSentinels)' \
 		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk)
-	$(GO) test ./test/fleet
+	$(GO) test -vet=off ./test/fleet
 
 need-node: ## install node and npm for the tests with clients, where they are missing
 	@if [ "$${SLUICE_OFFLINE:-}" != 1 ]; then scripts/need-node; fi
 
 sdk: ## official clients through the gate (SLUICE_OFFLINE=1 leaves them out)
 	@if [ "$${SLUICE_OFFLINE:-}" = 1 ]; then echo "sdk: left out, because SLUICE_OFFLINE=1: no official client was run"; \
-	else scripts/need-node && $(GO) test ./test/sdk; fi
+	else scripts/need-node && $(GO) test -vet=off -timeout 14m ./test/sdk; fi
 
 store-suites: need-redis ## the whole store suite on a Cluster, behind Sentinels and through a daemon
 	$(GO) test -timeout 30m -count=1 -run 'OnACluster|BehindSentinels|SameDecisions' ./store/redisstore -rapid.checks=200
@@ -85,7 +85,7 @@ store-suites: need-redis ## the whole store suite on a Cluster, behind Sentinels
 
 # The whole suite on Redis has no goroutines that meet, and storms are of processes: they are run once, without the detector.
 race: need-redis ## tests of the core under the race detector
-	$(GO) test -timeout 14m -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|Storm|Kills|CutOff|Arrivals' $(CORE)
+	$(GO) test -vet=off -timeout 14m -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|Storm|Kills|CutOff|Arrivals' $(CORE)
 
 # The nested modules must keep compiling against the public API.
 bench-check: need-redis
@@ -105,7 +105,7 @@ soak: build ## 10,000 agents and 1,000 tickets a second on a real daemon for 3 m
 	$(GO) run ./test/soak --sluice bin/sluice $(SOAKFLAGS)
 
 faults-check: need-redis
-	cd test/faults && $(GO) vet ./... && $(GO) test ./...
+	cd test/faults && $(GO) vet ./... && $(GO) test -vet=off ./...
 
 faults: need-redis ## do everything to Redis that can go wrong, under load, and print what became of it (FAULTFLAGS=-h)
 	cd test/faults && $(GO) run . $(FAULTFLAGS)
