@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
-	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,32 +53,20 @@ func newDemoPart() *cobra.Command {
 
 // demoGate is a gate as a user would have it who states no numbers: limits are learned from answers.
 func demoGate(cmd *cobra.Command, upstream string) error {
+	signal.Ignore(syscall.SIGPIPE) // a demo that was killed reads no log any more, and the directory is removed all the same
 	dir, err := os.MkdirTemp("", "sluice-demo-")
 	if err != nil {
 		return inPart(err)
 	}
-	remove := func() { removeFor(dir, time.Second) } // it is a directory for what is temporary
+	remove := func() { _ = os.RemoveAll(dir) } // it is a directory for what is temporary
 	defer remove()
 	config := filepath.Join(dir, "sluice.yaml")
 	text := fmt.Sprintf("resources:\n  anthropic:\n    provider: anthropic\n    upstream: %q\n", upstream)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return inPart(err)
 	}
-	store := "file:" + filepath.Join(dir, "state")
-	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" { // where there is no file store
-		store = "mem:"
-	}
-	return whileFed(cmd, remove, "serve", "--json", "--listen", "127.0.0.1:0", "--config", config, "--store", store)
-}
-
-// removeFor removes a directory, and tries for a while if something of a gate that is being cut off still writes there.
-func removeFor(dir string, patience time.Duration) {
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		_ = os.RemoveAll(dir)
-		if _, err := os.Lstat(dir); err != nil || time.Now().After(end) {
-			return
-		}
-	}
+	// Nobody else shares this gate. One on files would make its directory anew while it is being removed.
+	return whileFed(cmd, remove, "serve", "--json", "--listen", "127.0.0.1:0", "--config", config, "--store", "mem:")
 }
 
 // whileFed carries out a command line until the input ends. One that does not come to its end after that is

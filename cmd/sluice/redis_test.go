@@ -14,12 +14,21 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
+// slowly is the URL of a Redis that may get no processor for a while, because the machine is busy.
+func slowly(url string) string {
+	sign := "?"
+	if strings.Contains(url, "?") {
+		sign = "&"
+	}
+	return url + sign + "timeout=20s"
+}
+
 // Another address of the store changes nothing else: every transcript that leaves the store open runs
 // on a Redis as it does on files.
 func TestTranscriptsOnRedis(t *testing.T) {
 	server := redisrun.New(t)
 	p := transcripts(func(env *testscript.Env) (string, error) {
-		return server.URL() + "?prefix=" + filepath.Base(env.Getenv("WORK")), nil
+		return slowly(server.URL() + "?prefix=" + filepath.Base(env.Getenv("WORK"))), nil
 	})
 	p.Files = onAnyStore(t)
 	testscript.Run(t, p)
@@ -75,8 +84,8 @@ func TestCommandsOnEveryKindOfRedis(t *testing.T) {
 	}
 	secure := redisrun.NewServer(t, redisrun.Options{TLS: &certs})
 	for kind, url := range map[string]string{
-		"cluster": redisrun.NewCluster(t).URL(), "sentinel": redisrun.NewSteadySentinel(t).URL(),
-		"tls": "rediss://" + secure.TLSAddr() + "?ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey,
+		"cluster": slowly(redisrun.NewCluster(t).URL()), "sentinel": slowly(redisrun.NewSteadySentinel(t).URL()),
+		"tls": slowly("rediss://" + secure.TLSAddr() + "?ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			dir := t.TempDir()

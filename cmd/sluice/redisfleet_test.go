@@ -16,7 +16,7 @@ import (
 
 func TestSlotsOnRedis(t *testing.T) {
 	t.Parallel()
-	f := newFleetOn(t, redisrun.New(t).URL(), "slots: {max: 2, ttl: 2s}\nleases: {renew: 1s, expire: 2s}\nresources: {api: {limits: [{name: minute, size: 80/min}]}}\n")
+	f := newFleetOn(t, slowly(redisrun.New(t).URL()), "slots: {max: 2, ttl: 2s}\nleases: {renew: 1s, expire: 2s}\nresources: {api: {limits: [{name: minute, size: 80/min}]}}\n")
 	hold := func(agent, wait string) *process {
 		return f.start("run", "--agent", agent, "--user", "u", "--wait", wait, "--quiet", "--", f.child, "hold")
 	}
@@ -64,7 +64,7 @@ func TestInstancesOfOtherMachinesDiffer(t *testing.T) {
 func TestRunOutlivesRedis(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
-	f := newFleetOn(t, server.URL(), "resources: {api: {limits: [{name: minute, size: 80/min}]}}\n")
+	f := newFleetOn(t, slowly(server.URL()), "resources: {api: {limits: [{name: minute, size: 80/min}]}}\n")
 	p := f.start("run", "--agent", "one", "--", "sh", "-c", "echo ready; read -r line; exit 3")
 	p.says("ready")
 	if err := server.Kill(); err != nil {

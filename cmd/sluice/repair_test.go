@@ -17,7 +17,7 @@ func TestRepairBehindADaemon(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
 	file := filepath.Join(t.TempDir(), "sluice.yaml")
-	if err := os.WriteFile(file, []byte("store: "+server.URL()+"\nresources: {api: {limits: [{name: minute, size: 2/min}]}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("store: "+slowly(server.URL())+"\nresources: {api: {limits: [{name: minute, size: 2/min}]}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, []string{"SLUICE_STORE="}, "serve", "--config", file, "--listen", "127.0.0.1:0")
@@ -41,6 +41,6 @@ func TestRepairBehindADaemon(t *testing.T) {
 	sluice(69, `"sluice:{api}" in Redis is damaged: it is a string, not a hash`, ask...)
 	sluice(69, "sluice repair api", ask...)
 	sluice(64, "run it with the --store that the daemon uses", "repair", "api", "--yes", "--store", at)
-	sluice(0, "repaired api", "repair", "api", "--yes", "--store", server.URL())
+	sluice(0, "repaired api", "repair", "api", "--yes", "--store", slowly(server.URL()))
 	sluice(75, "", ask...)
 }

@@ -103,7 +103,7 @@ func (st *state) patience() time.Duration {
 	case st.resident.Load():
 		return time.Duration(st.store.answer.Load())
 	default:
-		return passerWithin
+		return max(passerWithin, st.store.timeout)
 	}
 }
 

@@ -56,6 +56,7 @@ type Store struct {
 	longWay bool          // for tests: the fast path is not taken
 	fixed   bool          // the clock is a test's
 	answer  atomic.Int64  // answerWithin, but for tests on a busy machine
+	timeout time.Duration // that the URL states
 	whole   time.Duration // for a call about a pool as a whole
 	apply   *link.Script
 	manage  *link.Script
@@ -84,7 +85,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 		return nil, unavailable(err)
 	}
 	s := &Store{link: l, prefix: address.Prefix, clock: systemClock{}, pools: map[string]*state{}, process: newProcess(), stateDir: stateDir()}
-	s.address, s.whole = identity(address), wholeWithin(address.Timeout)
+	s.address, s.timeout, s.whole = identity(address), address.Timeout, wholeWithin(address.Timeout)
 	s.answer.Store(int64(answerWithin))
 	for _, o := range opts {
 		o(s)

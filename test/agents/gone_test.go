@@ -43,7 +43,7 @@ func bare(t *testing.T, store, config string) *rig {
 func onStores(t *testing.T, test func(t *testing.T, store string)) {
 	t.Helper()
 	t.Run("file", func(t *testing.T) { t.Parallel(); test(t, "") })
-	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, redisrun.New(t).URL()) })
+	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, redisrun.New(t).URL()+"?timeout=20s") })
 }
 
 // daemonTo starts a daemon that will be killed, and returns where it listens.
