@@ -15,7 +15,7 @@ CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... 
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda soak faults-check faults proof lint fuzz
+.PHONY: help run demo build man release image test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda chart soak faults-check faults proof lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,7 @@ test-all: test bench-check store-suites page ## test, and the slow suites: every
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
+	$(MAKE) chart
 	scripts/need-podman && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
 
 need-redis: ## install redis-server for the tests, where it is missing
@@ -100,6 +101,9 @@ page: need-node ## the live page in a real Chromium, which is installed where it
 # Not part of test: KEDA's client brings all of KEDA with it, which takes many minutes to download and compile.
 keda: ## drive the scaler with KEDA's own client (takes many minutes to build the first time)
 	cd test/keda && $(GO) vet ./... && $(GO) test -vet=off -v ./...
+
+chart: ## the Helm chart with Helm itself, its manifests against the schemas of Kubernetes (takes minutes to build the first time)
+	cd test/chart && $(GO) vet . && $(GO) test -count=1 .
 
 soak: build ## 10,000 agents and 1,000 tickets a second on a real daemon for 3 minutes (SOAKFLAGS=-h)
 	$(GO) run ./test/soak --sluice bin/sluice $(SOAKFLAGS)
