@@ -235,3 +235,26 @@ func TestEvents(t *testing.T) {
 	}
 	t.Errorf("no pause was told: %v", in.Err())
 }
+
+// A 403 that only its text explains is understood, and its text is kept nowhere.
+func TestABodyExplainsARefusal(t *testing.T) {
+	r := begin(t, "generic", "resources: {github: {provider: github, limits: [{name: inflight, concurrency: 10}]}}\n", nil)
+	ticket := func() string {
+		return "/v1/tickets/" + r.want(200, "POST", "/v1/tickets", `{"resource":"github","agent":"a"}`)["ticket"].(string) + "/answer"
+	}
+	if out := r.want(200, "POST", ticket(), `{"status":403}`); out["held"] != false {
+		t.Error("a 403 without a text holds: ", out)
+	}
+	const text = `{\"message\":\"You have exceeded a secondary rate limit\"}`
+	if out := r.want(200, "POST", ticket(), `{"status":403,"body":"`+text+`"}`); out["verdict"] != "throttled" || out["held"] != true {
+		t.Error("the text of a ticket's answer: ", out)
+	}
+	if out := r.want(200, "POST", "/v1/resources/github/observe", `{"status":403,"body":"`+text+`"}`); out["verdict"] != "throttled" {
+		t.Error("the text of an observed answer: ", out)
+	}
+	// Only its beginning counts, and more than a request may have is refused.
+	if out := r.want(200, "POST", "/v1/resources/github/observe", `{"status":403,"body":"`+strings.Repeat(" ", 64<<10)+text+`"}`); out["verdict"] == "throttled" {
+		t.Error("what stands behind the first 64 KiB counts: ", out)
+	}
+	r.want(413, "POST", "/v1/resources/github/observe", `{"status":403,"body":"`+strings.Repeat(" ", 1<<20)+`"}`)
+}

@@ -65,6 +65,9 @@ export type AnswerHeaders =
   | Iterable<readonly [string, string]>
   | Record<string, string | number | readonly string[] | null | undefined>;
 
+/** The body of an answer, as far as it was read. */
+export type AnswerBody = string | ArrayBuffer | ArrayBufferView;
+
 /** Permission to send one request. It must be ended, with close or cancel; ending it twice does no harm. */
 export class Ticket {
   private constructor();
@@ -80,8 +83,12 @@ export class Ticket {
   readonly sent: boolean;
   /** Says that the request goes out now. It only matters with `explicit`. */
   sending(): void;
-  /** Tells the gate what the provider said. Call it as soon as the headers are there, before the body. */
-  answer(status: number, headers?: AnswerHeaders, options?: Cancellable): Promise<Verdict>;
+  /**
+   * Tells the gate what the provider said. Call it as soon as the headers are there, before the body. Pass `body` for refusals
+   * (status 400 and above): some are explained only by their text, such as the 403 of a secondary rate limit. The gate reads
+   * its first 64 KiB, and neither stores, logs nor shows it.
+   */
+  answer(status: number, headers?: AnswerHeaders, options?: { body?: AnswerBody } & Cancellable): Promise<Verdict>;
   /** Makes an unsent ticket fresh. It keeps its place, and may wait. */
   renew(options?: { waitMs?: number } & Cancellable): Promise<void>;
   /** Remembers what was really used, for when it is closed. */
@@ -239,7 +246,7 @@ export class Client {
   withLease<T>(agent: string | undefined, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
   withLease<T>(agent: string | undefined, options: LeaseOptions, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
   /** Tells of an answer to a request that was sent without a ticket. It returns what it means. */
-  observe(resource: string, status: number, headers?: AnswerHeaders, options?: { agent?: string; model?: string } & Cancellable): Promise<string>;
+  observe(resource: string, status: number, headers?: AnswerHeaders, options?: { body?: AnswerBody; agent?: string; model?: string } & Cancellable): Promise<string>;
   /** Holds everybody, for a minute if it is not said how long. */
   pause(resource: string, options?: { forMs?: number; reason?: string } & Cancellable): Promise<void>;
   resume(resource: string, options?: Cancellable): Promise<void>;

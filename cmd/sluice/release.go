@@ -20,6 +20,10 @@ provider answered: a success ends what a refusal began, a 429 pauses everyone wh
 resource, and headers about limits correct what is counted. Only headers that speak of limits
 are read, and none is kept.
 
+Some refusals are explained only by their text, such as a 403 of GitHub's secondary rate limit:
+--body passes it. The gate reads the first 64 KiB in the provider's dialect, and neither stores,
+logs nor shows it. Other users of the machine can see arguments; @FILE keeps a body from them.
+
 --usage corrects what was charged to what was really used; units that are not named keep their
 estimate. A ticket that has ended already is no error.
 
@@ -27,6 +31,7 @@ Exit codes: 0 it has ended; 64 usage, unknown ticket; 69 the store cannot be rea
 configuration.`,
 		Example: `  sluice release search-api.1f-2a
   sluice release $t --status 429 --retry-after 30
+  sluice release $t --status 403 --body @answer.json
   sluice release $t --status 200 --header 'x-ratelimit-remaining: 12' --usage input_tokens=1180,output_tokens=310`,
 		Args:              needs("TICKET"),
 		ValidArgsFunction: completeTickets,

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +21,7 @@ type response struct {
 	status     int
 	headers    []string
 	retryAfter timeFlag
+	body       string
 }
 
 func addResponse(cmd *cobra.Command) *response {
@@ -26,12 +29,13 @@ func addResponse(cmd *cobra.Command) *response {
 	cmd.Flags().IntVar(&r.status, "status", 0, "the answer's status `CODE`, such as 200 or 429")
 	cmd.Flags().StringArrayVar(&r.headers, "header", nil, "a `'NAME: VALUE'` of the answer; can be given many times")
 	cmd.Flags().Var(&r.retryAfter, "retry-after", "how long the provider asks to wait; without --status this is a 429")
+	cmd.Flags().StringVar(&r.body, "body", "", "the answer's body, decompressed: `TEXT`, @FILE, or @- for standard input; the first 64 KiB count")
 	return r
 }
 
 // given reports whether the flags say anything.
 func (r *response) given() bool {
-	return r.cmd.Flags().Changed("status") || len(r.headers) > 0 || r.cmd.Flags().Changed("retry-after")
+	return r.cmd.Flags().Changed("status") || len(r.headers) > 0 || r.cmd.Flags().Changed("retry-after") || r.cmd.Flags().Changed("body")
 }
 
 // read turns the flags into a response.
@@ -52,6 +56,10 @@ func (r *response) read() (*provider.Response, error) {
 		name = strings.ToLower(name)
 		res.Header[name] = append(res.Header[name], strings.TrimSpace(value))
 	}
+	var err error
+	if res.Body, err = r.readBody(); err != nil {
+		return nil, err
+	}
 	if !r.cmd.Flags().Changed("retry-after") {
 		return res, nil
 	}
@@ -67,6 +75,31 @@ func (r *response) read() (*provider.Response, error) {
 	seconds := time.Duration(r.retryAfter).Seconds()
 	res.Header["retry-after"] = []string{strconv.FormatFloat(seconds, 'f', -1, 64)}
 	return res, nil
+}
+
+// readBody is what --body says, as much of it as dialects look at. Errors never quote it: it is private.
+func (r *response) readBody() ([]byte, error) {
+	if r.cmd.Flags().Changed("body") && !r.cmd.Flags().Changed("status") && !r.cmd.Flags().Changed("retry-after") {
+		return nil, &failure{code: exitUsage, message: "--body: a body says nothing without its status", hint: "give --status, such as --status 403"}
+	}
+	name, isFile := strings.CutPrefix(r.body, "@")
+	if !isFile {
+		return []byte(r.body[:min(len(r.body), provider.MaxBody)]), nil
+	}
+	src := r.cmd.InOrStdin()
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, &failure{code: exitUsage, message: "--body: " + err.Error(), hint: "give the text itself, @FILE, or @- for standard input"}
+		}
+		defer func() { _ = f.Close() }()
+		src = f
+	}
+	body, err := io.ReadAll(io.LimitReader(src, provider.MaxBody))
+	if err != nil {
+		return nil, &failure{code: exitUsage, message: "--body: " + err.Error(), hint: "give the text itself, @FILE, or @- for standard input"}
+	}
+	return body, nil
 }
 
 // answer reads the flags in the dialect of a resource.

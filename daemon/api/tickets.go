@@ -177,6 +177,8 @@ func (a *API) ticket(c *call) (sluice.Ticket, error) {
 type said struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
+	// Body is the beginning of the answer's body, decompressed. It is read, and kept nowhere.
+	Body string `json:"body"`
 }
 
 // read reads it in the dialect of a resource.
@@ -184,7 +186,7 @@ func (a *API) readAnswer(resource string, s *said) (sluice.Answer, error) {
 	if s.Status != 0 && (s.Status < 100 || s.Status > 599) {
 		return sluice.Answer{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("status: %d is no status of HTTP", s.Status)}
 	}
-	r := &provider.Response{Status: s.Status, Header: map[string][]string{}}
+	r := &provider.Response{Status: s.Status, Header: map[string][]string{}, Body: []byte(s.Body[:min(len(s.Body), provider.MaxBody)])}
 	for name, value := range s.Headers {
 		r.Header[strings.ToLower(name)] = []string{value}
 	}

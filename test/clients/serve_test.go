@@ -43,6 +43,7 @@ resources:
   tasks: {limits: [{name: inflight, concurrency: 2}]}
   paused: {limits: [{name: inflight, concurrency: 10}]}
   throttled: {limits: [{name: inflight, concurrency: 10}]}
+  hub: {provider: github, limits: [{name: inflight, concurrency: 10}]}
   models: {provider: anthropic, limits: [{name: inflight, concurrency: 10}]}
 budgets: [{name: each, per: agent, size: 100 usd/day}]
 routes: {simple: [wide/small]}

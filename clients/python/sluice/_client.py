@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ._errors import SluiceError
 from ._lease import Lease
 from ._ticket import Ticket
-from ._types import Headers, Json, Route, Standing, plain_headers
+from ._types import Body, Headers, Json, Route, Standing, plain_body, plain_headers
 from ._wire import Abort, Wire
 
 DEFAULT_URL = "http://127.0.0.1:7979"
@@ -135,14 +135,22 @@ class Client:
         return Lease(self, agent, every, cls=cls, user=user, machine=machine, waits_for=waits_for, resources=resources)
 
     def observe(
-        self, resource: str, status: int, headers: Optional[Headers] = None, *, agent: Optional[str] = None, model: Optional[str] = None
+        self,
+        resource: str,
+        status: int,
+        headers: Optional[Headers] = None,
+        *,
+        body: Optional[Body] = None,
+        agent: Optional[str] = None,
+        model: Optional[str] = None,
     ) -> str:
-        """Tells of an answer to a request that was sent without a ticket. It returns what it means."""
-        body: Json = {"status": status, "headers": plain_headers(headers)}
-        for name, value in (("agent", agent or self.agent), ("model", model)):
+        """Tells of an answer to a request that was sent without a ticket. It returns what it means. ``body`` is as in
+        ``Ticket.answer``."""
+        said: Json = {"status": status, "headers": plain_headers(headers)}
+        for name, value in (("body", plain_body(body)), ("agent", agent or self.agent), ("model", model)):
             if value:
-                body[name] = value
-        return str(self._call("POST", _resource(resource) + "/observe", body).get("verdict", ""))
+                said[name] = value
+        return str(self._call("POST", _resource(resource) + "/observe", said).get("verdict", ""))
 
     def pause(self, resource: str, seconds: float = 60.0, reason: str = "") -> None:
         """Holds everybody for so many seconds."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, List, Mapping, Optional, Type
 from urllib.parse import quote
 
 from ._errors import Ended, NotFound, SluiceError
-from ._types import Headers, Json, Level, Verdict, plain_headers
+from ._types import Body, Headers, Json, Level, Verdict, plain_body, plain_headers
 
 if TYPE_CHECKING:
     from ._client import Client
@@ -54,11 +54,18 @@ class Ticket:
         """Says that the request goes out now. It only matters with ``explicit=True``."""
         self._sent = True
 
-    def answer(self, status: int, headers: Optional[Headers] = None) -> Verdict:
+    def answer(self, status: int, headers: Optional[Headers] = None, body: Optional[Body] = None) -> Verdict:
         """Tells the gate what the provider said. Call it as soon as the headers are there, before the body: everybody's
-        turn depends on it. ``headers`` may be of any HTTP library; what may be secret is left out."""
+        turn depends on it. ``headers`` may be of any HTTP library; what may be secret is left out.
+
+        Pass ``body`` for refusals (status 400 and above): some are explained only by their text, such as the 403 of a
+        secondary rate limit. The gate reads its first 64 KiB, and neither stores, logs nor shows it."""
         self._sent = True
-        got = self._client._call("POST", self._path("/answer"), {"status": status, "headers": plain_headers(headers)})
+        said: Json = {"status": status, "headers": plain_headers(headers)}
+        text = plain_body(body)
+        if text is not None:
+            said["body"] = text
+        got = self._client._call("POST", self._path("/answer"), said)
         return Verdict(str(got.get("verdict", "")), bool(got.get("held", False)))
 
     def renew(self, wait: Optional[float] = None) -> None:

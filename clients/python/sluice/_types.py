@@ -111,3 +111,19 @@ def plain_headers(headers: Optional[Headers]) -> Dict[str, str]:
             continue
         out[name] = value
     return out
+
+
+# How much of a body the gate looks at.
+_most_body = 64 << 10
+
+# The body of an answer, as far as it was read.
+Body = Union[str, bytes, bytearray, memoryview]
+
+
+def plain_body(body: Optional[Body]) -> Optional[str]:
+    """The beginning of a body, as the API takes it; None if there is none."""
+    if not body:
+        return None
+    if isinstance(body, str):
+        return body[:_most_body]
+    return bytes(body[:_most_body]).decode("utf-8", "replace")

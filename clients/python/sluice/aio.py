@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from ._client import Client
 from ._errors import SluiceError
 from ._ticket import Ticket
-from ._types import Headers, Json, Route, Standing, Verdict
+from ._types import Body, Headers, Json, Route, Standing, Verdict
 from ._wire import Abort
 
 T = TypeVar("T")
@@ -40,8 +40,8 @@ class AsyncTicket:
     def used(self, usage: Mapping[str, int]) -> None:
         self.ticket.used(usage)
 
-    async def answer(self, status: int, headers: Optional[Headers] = None) -> Verdict:
-        return await self._owner._quick(self.ticket.answer, status, headers)
+    async def answer(self, status: int, headers: Optional[Headers] = None, body: Optional[Body] = None) -> Verdict:
+        return await self._owner._quick(self.ticket.answer, status, headers, body)
 
     async def close(self, usage: Optional[Mapping[str, int]] = None) -> None:
         await self._owner._quick(self.ticket.close, usage)

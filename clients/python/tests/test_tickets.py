@@ -20,6 +20,18 @@ class Tickets(Case):
         t.cancel()
         self.assertTrue(t.ended)
 
+    def test_a_body_explains_a_refusal(self) -> None:
+        text = '{"message": "You have exceeded a secondary rate limit"}'
+        with self.client.ticket("hub") as t:
+            self.assertFalse(t.answer(403, {}).held)
+        for body in (text, text.encode(), bytearray(text.encode()), text + "x" * 1_000_000):
+            with self.client.ticket("hub") as t:
+                said = t.answer(403, {}, body)
+                self.assertEqual((said.verdict, said.held), ("throttled", True))
+            self.client.resume("hub")
+        self.assertEqual(self.client.observe("hub", 403, body=text), "throttled")
+        self.client.resume("hub")
+
     def test_wait_until_it_is_free(self) -> None:
         first = self.client.acquire("place")
         with ThreadPoolExecutor(1) as pool:

@@ -1,7 +1,7 @@
 import os from "node:os";
 
 import { Ended, NotFound } from "./errors.js";
-import { plainHeaders } from "./headers.js";
+import { plainBody, plainHeaders } from "./headers.js";
 import { Lease } from "./lease.js";
 import { Ticket } from "./ticket.js";
 import { Wire } from "./wire.js";
@@ -106,9 +106,15 @@ export class Client {
     }
   }
 
-  async observe(resource, status, headers, { agent, model, signal } = {}) {
-    const body = { status, headers: plainHeaders(headers), agent: agent || this.agent || undefined, model: model || undefined };
-    return (await this._call("POST", path("resources", resource) + "/observe", body, { signal })).verdict;
+  async observe(resource, status, headers, { body, agent, model, signal } = {}) {
+    const said = {
+      status,
+      headers: plainHeaders(headers),
+      body: plainBody(body),
+      agent: agent || this.agent || undefined,
+      model: model || undefined,
+    };
+    return (await this._call("POST", path("resources", resource) + "/observe", said, { signal })).verdict;
   }
 
   async pause(resource, { forMs = 60_000, reason = "", signal } = {}) {

@@ -25,3 +25,13 @@ export function plainHeaders(headers) {
   }
   return out;
 }
+
+const mostBody = 64 << 10; // how much the gate looks at
+
+/** The beginning of a body as the API takes it; undefined if there is none. It may be a string or bytes. */
+export function plainBody(body) {
+  if (body === undefined || body === null || body.length === 0 || body.byteLength === 0) return undefined;
+  if (typeof body === "string") return body.slice(0, mostBody);
+  const bytes = body instanceof ArrayBuffer ? new Uint8Array(body) : new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+  return new TextDecoder().decode(bytes.subarray(0, mostBody));
+}

@@ -1,4 +1,4 @@
-import { plainHeaders } from "./headers.js";
+import { plainBody, plainHeaders } from "./headers.js";
 
 /** Permission to send one request. It must be ended, with close or cancel; ending it twice does no harm. */
 export class Ticket {
@@ -33,9 +33,10 @@ export class Ticket {
     this.#sent = true;
   }
 
-  async answer(status, headers, { signal } = {}) {
+  async answer(status, headers, { body, signal } = {}) {
     this.#sent = true;
-    return this.#client._call("POST", this.#path("/answer"), { status, headers: plainHeaders(headers) }, { signal });
+    const said = { status, headers: plainHeaders(headers), body: plainBody(body) };
+    return this.#client._call("POST", this.#path("/answer"), said, { signal });
   }
 
   async renew({ waitMs, signal } = {}) {

@@ -26,6 +26,21 @@ test("grant and close", async (t) => {
   assert.equal(ticket.ended, true);
 });
 
+test("a body explains a refusal", async (t) => {
+  const client = made(t);
+  const text = '{"message": "You have exceeded a secondary rate limit"}';
+  const bytes = new TextEncoder().encode(text);
+  await client.withTicket("hub", async (ticket) => assert.equal((await ticket.answer(403, {})).held, false));
+  for (const body of [text, bytes, bytes.buffer, text + "x".repeat(1_000_000)]) {
+    await client.withTicket("hub", async (ticket) => {
+      assert.deepEqual(await ticket.answer(403, {}, { body }), { verdict: "throttled", held: true });
+    });
+    await client.resume("hub");
+  }
+  assert.equal(await client.observe("hub", 403, {}, { body: text }), "throttled");
+  await client.resume("hub");
+});
+
 test("usage is priced", async (t) => {
   const client = made(t);
   for (const [model, unpriced] of [["claude-opus-4-5", false], ["nobody-knows", true]]) {
