@@ -29,7 +29,7 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 	if err != nil {
 		list.Skip("the pools of the store cannot be listed: " + err.Error())
 	}
-	g.skipped = list.Skipped
+	g.skipped, g.others = list.Skipped, others
 	type other struct {
 		name string
 		spec store.Spec
@@ -50,6 +50,7 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 	each(len(more), func(i int) { more[i].r, more[i].err = g.newOther(ctx, more[i].name, more[i].spec) })
 	for _, o := range more {
 		if o.err != nil {
+			g.unread = append(g.unread, o.spec.Name)
 			g.skipped = append(g.skipped, "pool "+o.name+": "+o.err.Error())
 			continue
 		}
@@ -79,6 +80,18 @@ func (g *Gate) Uses(pool string) bool {
 		}
 	}
 	return false
+}
+
+// NewOthers reports that the store has pools that [Config.Others] would add, and that came after the gate was opened.
+func (g *Gate) NewOthers(ctx context.Context) bool {
+	lister, ok := store.As[store.Lister](g.store)
+	if !ok || g.others == nil {
+		return false
+	}
+	list, err := lister.Pools(ctx)
+	return err == nil && slices.ContainsFunc(list.Pools, func(s store.Spec) bool {
+		return !g.Uses(s.Name) && !slices.Contains(g.unread, s.Name) && g.others(s.Name) != ""
+	})
 }
 
 // Others returns the resources that [Config.Others] has added, and their limits.

@@ -40,7 +40,9 @@ type Gate struct {
 	resources map[string]*resource
 	few       []*resource // all of them, if that is quicker to search than the map
 	retry     retry.Policy
-	skipped   []string // of the pools that openOthers found
+	others    func(pool string) string // of the configuration
+	skipped   []string                 // why openOthers left out pools
+	unread    []string                 // pools that it could not open
 	fleet     fleet
 	outlook   outlook
 	holders   holders

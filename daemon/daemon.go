@@ -55,8 +55,11 @@ type Options struct {
 	Events *api.Hub
 	// History is what happened, minute by minute, for /v1/history. Nil means that nothing is known.
 	History *history.Book
-	// Report is what was sent through a gate since a moment. Nil means what the gate remembers.
-	Report func(ctx context.Context, gate *sluice.Gate, since time.Time) (any, error)
+	// Report is what was sent through gates since a moment: the daemon's, and one that has the pools that the configuration does not name, if there is
+	// such a gate. Nil means what the gates remember.
+	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (any, error)
+	// Tell is told what happens to pools that the configuration does not name. Nil means nobody is.
+	Tell func(sluice.Event)
 	// Store is lent to gates in other processes, under /v1/store. Nil means that it is not.
 	Store store.Store
 	// Reloading is how the daemon takes on another configuration. The zero value means that it cannot.
@@ -87,8 +90,20 @@ type Daemon struct {
 func New(o Options) (*Daemon, error) {
 	d := &Daemon{options: o, log: o.Log, metrics: o.Metrics, events: o.Events, book: &estimate.Book{}, idle: make(chan struct{}, 1)}
 	if o.Report == nil {
-		d.options.Report = func(ctx context.Context, gate *sluice.Gate, since time.Time) (any, error) {
-			return gate.Report(ctx, since)
+		d.options.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (any, error) {
+			var all sluice.Report
+			for i, gate := range gates {
+				one, err := gate.Report(ctx, since)
+				if err != nil {
+					return nil, err
+				}
+				if i == 0 {
+					all = one
+					continue
+				}
+				all.Resources = append(all.Resources, one.Resources...)
+			}
+			return all, nil
 		}
 	}
 	if d.log == nil {
@@ -119,6 +134,13 @@ func New(o Options) (*Daemon, error) {
 		})
 	}
 	return d, nil
+}
+
+// Status is what GET /v1/status tells: the state of all pools in the store.
+func (d *Daemon) Status(ctx context.Context) (sluice.Status, error) {
+	g := d.enter()
+	defer g.leave()
+	return g.api.Status(ctx)
 }
 
 // Resources are those that the proxy reaches.

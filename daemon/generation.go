@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
@@ -51,7 +50,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	ao := api.Options{
 		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Backoff: backoff, Identify: g.identify, Events: d.events, Refused: d.refuse, Users: &d.users,
 		History: d.options.History, Config: f.Public,
-		Report: func(ctx context.Context, since time.Time) (any, error) { return d.options.Report(ctx, gate, since) },
+		Report: g.report,
 	}
 	for _, b := range f.Budgets {
 		if b.Per == config.BudgetOwner(sluice.BudgetFleet) && b.Size.Micros > 0 && (ao.Shared == 0 || b.Size.Micros < ao.Shared) {

@@ -2,13 +2,14 @@ package daemon
 
 import (
 	"context"
+	"time"
 
 	"github.com/sluicehq/sluice"
 )
 
 // others opens, to look at, pools of the store that the generation's gate does not use: one, or all if none is named.
 func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate, error) {
-	return sluice.OpenOn(ctx, g.daemon.options.Store, sluice.Config{
+	c := sluice.Config{
 		Store: g.gate.Store(), Look: true, Leases: sluice.Leases{Off: true},
 		Others: func(pool string) string {
 			name := pool
@@ -20,5 +21,79 @@ func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate,
 			}
 			return name
 		},
-	})
+	}
+	if resource != "" { // it may be paused or resumed
+		c.Events = g.daemon.options.Tell
+	}
+	return sluice.OpenOn(ctx, g.daemon.options.Store, c)
+}
+
+// report is what was sent since a moment, to every pool in the store. What cannot be read of pools that the configuration does not name is
+// left out.
+func (g *generation) report(ctx context.Context, since time.Time) (any, error) {
+	gates := []*sluice.Gate{g.gate}
+	if g.daemon.options.Store != nil {
+		if more, err := g.others(ctx, ""); err == nil {
+			defer func() { _ = more.Close() }() // it was only read
+			gates = append(gates, more)
+		}
+	}
+	return g.daemon.options.Report(ctx, gates, since)
+}
+
+// othersEvery is how often the states of pools that the configuration does not name are looked at.
+const othersEvery = 5 * time.Second
+
+// watchOthers tells when pools that the configuration does not name get into trouble, and out of it, until ctx ends.
+func (d *Daemon) watchOthers(ctx context.Context) {
+	if d.options.Store == nil || d.options.Tell == nil {
+		return
+	}
+	tick := time.NewTicker(othersEvery)
+	defer tick.Stop()
+	known := troubles{}
+	for {
+		g := d.enter()
+		status := g.api.OthersStatus(ctx)
+		g.leave()
+		known.tell(status.Resources, time.Now(), d.options.Tell)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// troubles are the states in which resources were last seen, and since when.
+type troubles map[string]stateSince
+
+type stateSince struct {
+	state string
+	since time.Time
+}
+
+// tell tells of the changes from and to a state that is trouble.
+func (t troubles) tell(resources []sluice.ResourceStatus, now time.Time, tell func(sluice.Event)) {
+	for i := range resources {
+		r := &resources[i]
+		was, seen := t[r.Name]
+		if !seen {
+			was = stateSince{sluice.StateIdle, now}
+		}
+		if was.state == r.State && seen {
+			continue
+		}
+		t[r.Name] = stateSince{r.State, now}
+		if isTrouble(r.State) || isTrouble(was.state) {
+			tell(sluice.Event{
+				Time: now.UTC(), Kind: sluice.EventState, Resource: r.Name, State: r.State, Was: was.state, Reason: r.Reason, Until: r.Until,
+				ForMS: now.Sub(was.since).Milliseconds(),
+			})
+		}
+	}
+}
+
+func isTrouble(state string) bool {
+	return state == sluice.StateFailing || state == sluice.StateDegraded || state == sluice.StatePaused
 }

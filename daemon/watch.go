@@ -18,6 +18,7 @@ func (d *Daemon) watch() (stop func()) {
 			end()
 		}
 	})
+	done.Go(func() { d.watchOthers(ctx) })
 	return func() {
 		cancel()
 		done.Wait()

@@ -229,7 +229,7 @@ func (m *measure) colour(before, after float64) show.Colour {
 	case after < before:
 		return show.Green
 	}
-	return show.Red
+	return show.Amber
 }
 
 // change is by how much a figure moved.

@@ -50,6 +50,22 @@ func completeResources(cmd *cobra.Command, args []string, _ string) ([]string, c
 	return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeShown completes the name of a resource that can be looked at: also those that only another configuration names, if they were used
+// on this machine of late. No store is opened.
+func completeShown(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := knownResources(cmd)
+	recentSends(cmd, func(e *sluice.Event) {
+		if e.Resource != "" && len(names) < mostShown && !slices.Contains(names, e.Resource) && !strings.ContainsAny(e.Resource, "\t\n") {
+			names = append(names, e.Resource)
+		}
+	})
+	slices.Sort(names)
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeClasses completes the name of a class, from the configuration alone.
 func completeClasses(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
@@ -65,6 +81,7 @@ func completeClasses(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.
 const (
 	recentFor  = time.Hour
 	recentMost = 50
+	mostShown  = 100 // resources
 	lookWithin = time.Second
 )
 

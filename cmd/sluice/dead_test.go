@@ -20,15 +20,40 @@ import (
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
-// A provider that is gone is told everywhere: to the client in the provider's own words, in the log, the event log, why, the
-// status of another process, and the metrics. When it is back, that is told too.
-func TestADeadProviderIsToldEverywhere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// deadAddress is an address that refuses connections until it is listened on. A socket is bound to it meanwhile: so no other program gets it.
+func deadAddress(t *testing.T) (address string, listen func() net.Listener) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	_ = l.Close()
+	syscall.CloseOnExec(fd)
+	held := os.NewFile(uintptr(fd), "provider")
+	t.Cleanup(func() { _ = held.Close() })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port), func() net.Listener {
+		t.Helper()
+		if err := syscall.Listen(fd, 16); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.FileListener(held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+// A provider that is gone is told everywhere: to the client in the provider's own words, in the log, the event log, why, the
+// status of another process, and the metrics. When it is back, that is told too.
+func TestADeadProviderIsToldEverywhere(t *testing.T) {
+	address, listen := deadAddress(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sluice.yaml")
 	if err := os.WriteFile(file, []byte("resources: {gone: {provider: anthropic, upstream: \"http://"+address+"\"}}\n"), 0o600); err != nil {
@@ -88,11 +113,7 @@ func TestADeadProviderIsToldEverywhere(t *testing.T) {
 		t.Errorf("/readyz?strict: %s", out)
 	}
 	// It comes back at the same address.
-	back, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Skipf("somebody took the address: %v", err)
-	}
-	server := &httptest.Server{Listener: back, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })}}
+	server := &httptest.Server{Listener: listen(), Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })}}
 	server.Start()
 	t.Cleanup(server.Close)
 	if code := sendTo(t, at+"/gone/v1/messages"); code != 200 {

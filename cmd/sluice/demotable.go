@@ -23,7 +23,7 @@ func printDemo(w io.Writer, r *demo.Report) error {
 	row("refused with 429", func(p *demo.Phase) show.Cell {
 		c := show.Cell{Text: fmt.Sprint(p.Throttled), Colour: show.Green}
 		if p.Throttled > 0 {
-			c.Colour = show.Red
+			c.Colour = show.Amber
 		}
 		return c
 	})

@@ -94,7 +94,7 @@ func (v *demoView) draw(at demo.View) {
 	for _, a := range at.Agents {
 		part, colour := float64(a.Done)/float64(max(a.Calls, 1)), show.Plain
 		if a.Throttled > 0 {
-			colour = show.Red
+			colour = show.Amber
 		}
 		t.Add(show.Cell{Text: a.Name}, show.Cell{Text: a.Class}, show.Cell{Text: v.style.Bar(part, demoBar), Colour: show.Green},
 			show.Cell{Text: fmt.Sprintf("%d/%d", a.Done, a.Calls)}, show.Cell{Text: fmt.Sprint(a.Throttled), Colour: colour}, show.Cell{Text: fmt.Sprint(a.Waiting)})

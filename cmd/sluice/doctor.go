@@ -26,7 +26,7 @@ func newDoctor() *cobra.Command {
 			"The exit code is 0 whatever the verdict; --json has it as a word.",
 		Example:           "  sluice doctor\n  sluice doctor github --since 24h --json",
 		Args:              atMost(1),
-		ValidArgsFunction: completeResources,
+		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := time.Now()
 			var d sluice.Diagnosis
@@ -197,7 +197,7 @@ func (s *screen) audited(r *sluice.ResourceDiagnosis) *show.Table {
 			row[3].Text = show.Percent(float64(c.PeakPerMin) / r.QuotaPerMin)
 		}
 		if c.Throttled > 0 {
-			row[4].Colour = show.Red
+			row[4].Colour = show.Amber
 		}
 		t.Add(row...)
 	}

@@ -19,7 +19,7 @@ Exit codes: 0 paused; 64 usage, unknown resource; 69 the store cannot be reached
 configuration.`,
 		Example:           `  sluice pause github --for 10m --reason 'GitHub reports an incident'`,
 		Args:              needs("RESOURCE"),
-		ValidArgsFunction: completeResources,
+		ValidArgsFunction: completeShown,
 	}
 	var length timeFlag
 	cmd.Flags().Var(&length, "for", "how long")

@@ -51,7 +51,7 @@ func newPool() *cobra.Command {
 			"divided by its first limit in any other unit.",
 		Example:           "  sluice pool github\n  sluice pool github --json | jq .allocations",
 		Args:              needs("RESOURCE"),
-		ValidArgsFunction: completeResources,
+		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var p poolJSON
 			var classes []string

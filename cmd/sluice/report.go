@@ -51,7 +51,7 @@ func newReport() *cobra.Command {
 			"was saved before: sluice report --json > before.json",
 		Example:           "  sluice report github --since 7d\n  sluice report --json > before.json\n  sluice report --against before.json",
 		Args:              atMost(1),
-		ValidArgsFunction: completeResources,
+		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var before *reportJSON
 			if cmd.Flags().Changed("against") {
@@ -228,7 +228,7 @@ func (s *screen) callers(r *resourceReportJSON) *show.Table {
 	add := func(name string, c *callerReport, colour show.Colour) {
 		refused := show.Cell{Text: show.Count(c.Throttled)}
 		if c.Throttled > 0 {
-			refused.Colour = show.Red
+			refused.Colour = show.Amber
 		}
 		row := []show.Cell{
 			{Text: name, Colour: colour}, {Text: show.Count(c.sends())}, {Text: show.Count(c.Retries)}, {Text: show.Percent(c.retryShare())}, refused,

@@ -13,7 +13,7 @@ Exit codes: 0 not paused any more; 64 usage, unknown resource; 69 the store cann
 bad configuration.`,
 		Example:           `  sluice resume github`,
 		Args:              needs("RESOURCE"),
-		ValidArgsFunction: completeResources,
+		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			s, err := openToLook(cmd, args[0])
 			if err != nil {

@@ -90,7 +90,10 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		hub := api.NewHub()
 		told := newTeller(log)
 		defer told.close() // when all who tell have ended
-		figures := metrics.New(metrics.Options{Estimates: func() estimate.Miss { return d.Estimates() }})
+		figures := metrics.New(metrics.Options{
+			Estimates: func() estimate.Miss { return d.Estimates() },
+			Status:    func(ctx context.Context) (sluice.Status, error) { return d.Status(ctx) },
+		})
 		s, err := newSession(cmd, nil, sluice.Config{Events: func(e sluice.Event) {
 			hub.Add(e)
 			figures.Event(e)
@@ -152,9 +155,21 @@ func (s *session) history() *history.Book {
 // daemon puts the gate together that the session's configuration describes.
 func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 	o.File, o.Gate, o.Store, o.Env, o.Via = s.file, s.gate, s.held, os.LookupEnv, s.via()
-	o.Report = func(ctx context.Context, gate *sluice.Gate, since time.Time) (any, error) {
-		rep, err := reportOf(ctx, s, gate, since)
-		return asReport(&rep), err
+	o.Tell = s.config.Events
+	o.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (any, error) {
+		var all sluice.Report
+		for i, gate := range gates {
+			one, err := reportOf(ctx, s, gate, since)
+			switch {
+			case i == 0 && err != nil:
+				return asReport(&one), err
+			case i == 0:
+				all = one
+			case err == nil: // else they are somebody else's
+				all.Resources = append(all.Resources, one.Resources...)
+			}
+		}
+		return asReport(&all), nil
 	}
 	d, err := daemon.New(*o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What only another process used was neither on the page nor in the API: the daemon's configuration does not name it.
@@ -60,7 +62,9 @@ func TestServeShowsPoolsOfOthers(t *testing.T) {
 		}
 		Agents []struct{ Name string }
 	}
-	get("/v1/status", &status)
+	for end := time.Now().Add(time.Minute); len(status.Resources) < 2 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		get("/v1/status", &status) // it looks for new ones from time to time
+	}
 	if r := status.Resources; len(r) != 2 || !r[0].Configured || r[1].Name != "beta" || r[1].Configured || r[1].Sent != 1 || len(r[1].Limits) != 1 || r[1].Members != 0 ||
 		len(status.Agents) != 1 || status.Agents[0].Name != "worker" {
 		t.Errorf("%+v", status)
@@ -69,8 +73,35 @@ func TestServeShowsPoolsOfOthers(t *testing.T) {
 	if code := get("/v1/pool/beta", &pool); code != 200 || pool.TotalLimit != 5 {
 		t.Errorf("%d %+v", code, pool)
 	}
+	var report struct {
+		Resources []struct {
+			Name  string
+			Total struct {
+				FirstSends int `json:"first_sends"`
+			}
+		}
+	}
+	if get("/v1/report", &report); len(report.Resources) != 2 || report.Resources[1].Name != "beta" || report.Resources[1].Total.FirstSends != 1 {
+		t.Errorf("%+v", report)
+	}
+	events, err := (&http.Client{Timeout: time.Minute}).Get(at + "/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close() //nolint:errcheck // it was only read
 	if code, body := post(t, at+"/v1/resources/beta/pause", `{"for_ms":600000,"reason":"maintenance"}`); code != 200 && code != 204 {
 		t.Errorf("%d %s", code, body)
+	}
+	happened := bufio.NewScanner(events.Body)
+	for happened.Scan() && !(strings.Contains(happened.Text(), `"event":"pause"`) && strings.Contains(happened.Text(), `"beta"`)) {
+	}
+	if happened.Err() != nil || happened.Text() == "" {
+		t.Errorf("no event tells of the pause: %v", happened.Err())
+	}
+	for _, want := range []string{`sluice_resource_state{resource="beta",state="paused"} 1`, `sluice_pool_sends_total{resource="beta"} 1`} {
+		if _, text := fetch(t, "GET", at+"/metrics", ""); !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
 	}
 	var why struct {
 		States []struct{ Resource, State string }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/charmbracelet/x/term"
@@ -34,7 +35,7 @@ func newTop() *cobra.Command {
 			}
 			var data topview.Data
 			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
-				data, err = (&watched{s}).Read(ctx)
+				data, err = (&watched{s: s}).Read(ctx)
 				return err
 			})
 			if err != nil {
@@ -61,15 +62,50 @@ func watch(cmd *cobra.Command, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer s.closing(&err)
+	w := &watched{s: s, open: func() (*session, error) {
+		stderr := cmd.ErrOrStderr()
+		cmd.SetErr(io.Discard) // what it has to say it has said
+		defer cmd.SetErr(stderr)
+		return openToLook(cmd)
+	}}
+	defer func() { w.s.closing(&err) }()
 	style := show.Style{Colour: bool(painterFor(out)), ASCII: !show.UTF8(os.Getenv)}
-	return fail(topview.Run(cmd.Context(), &watched{s}, style, out))
+	return fail(topview.Run(cmd.Context(), w, style, out))
 }
 
+// Pools that came since are looked for so often, or newRest times as long as that took: a Redis with many keys is not searched all the time.
+const (
+	newEvery = 3 * time.Second
+	newRest  = 50
+)
+
 // watched is a session as what the view shows.
-type watched struct{ s *session }
+type watched struct {
+	mu   sync.Mutex // one at a time
+	s    *session
+	open func() (*session, error) // another session, which sees pools that came since; nil: there is none
+	next time.Time                // when such are looked for
+}
+
+// renew looks for pools that came since the session was opened.
+func (w *watched) renew(ctx context.Context) {
+	began := time.Now()
+	if w.open == nil || began.Before(w.next) {
+		return
+	}
+	if !w.next.IsZero() && w.s.gate.NewOthers(ctx) {
+		if s, err := w.open(); err == nil { // else the old one says what is wrong
+			_ = w.s.close() // it has only looked
+			w.s = s
+		}
+	}
+	w.next = time.Now().Add(max(newEvery, newRest*time.Since(began)))
+}
 
 func (w *watched) Read(ctx context.Context) (topview.Data, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.renew(ctx)
 	data := topview.Data{Classes: w.s.classNames()}
 	var err error
 	if data.Status, err = w.s.status(ctx); err != nil {
@@ -92,9 +128,13 @@ func (w *watched) Read(ctx context.Context) (topview.Data, error) {
 }
 
 func (w *watched) Pause(ctx context.Context, resource string, d time.Duration) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.s.gate.Pause(ctx, resource, d, "paused in sluice top")
 }
 
 func (w *watched) Resume(ctx context.Context, resource string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.s.gate.Resume(ctx, resource)
 }

@@ -70,6 +70,14 @@ func TestTopInATerminal(t *testing.T) {
 	if err := json.Unmarshal(out, &st); err != nil || len(st.Resources) != 1 || st.Resources[0].PausedUntil == nil {
 		t.Errorf("%v: %s", err, out)
 	}
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	if err := os.WriteFile(other, []byte("resources: {newcomer: {limits: [{name: jobs, concurrency: 5}]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := proctest.Command(t, "sluice", "acquire", "newcomer", "--store", store, "--config", other).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	until("newcomer") // a pool that came since, and that the configuration does not name
 	press("q")
 	until("\x1b[?1049l") // the screen that was there before
 	go func() {

@@ -54,7 +54,7 @@ func newWhy() *cobra.Command {
 			"was refused on this machine within the last hour, with its reason.",
 		Example:           "  sluice why\n  sluice why github --agent indexer\n  sluice why --json | jq '.waiting[0].reason'",
 		Args:              atMost(1),
-		ValidArgsFunction: completeResources,
+		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := time.Now()
 			w, err := readWaiting(cmd, args, of, now)

@@ -64,6 +64,7 @@ func (a *API) pause(c *call) error {
 		return err
 	}
 	ctx, name := c.r.Context(), c.r.PathValue("name")
+	defer a.others.forget()
 	return a.at(ctx, name, func(g *sluice.Gate) error { return g.Pause(ctx, name, d, q.Reason) })
 }
 
@@ -72,6 +73,7 @@ func (a *API) resume(c *call) error {
 		return err
 	}
 	ctx, name := c.r.Context(), c.r.PathValue("name")
+	defer a.others.forget()
 	return a.at(ctx, name, func(g *sluice.Gate) error { return g.Resume(ctx, name) })
 }
 

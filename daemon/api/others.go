@@ -10,10 +10,12 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// othersFor is how long what was read of pools that the configuration does not name is shown, and othersWithin how long that may
-// take: the daemon's own resources do not wait for it longer.
+// othersFor is how long what was read of pools that the configuration does not name is shown, or othersPause times as long as reading took:
+// a Redis with many keys is not searched all the time. othersWithin is how long reading may take: the daemon's own resources do not
+// wait for it longer.
 const (
 	othersFor    = 3 * time.Second
+	othersPause  = 50
 	othersWithin = 2 * time.Second
 )
 
@@ -21,7 +23,7 @@ const (
 // closed again: so the daemon never counts as one of their users.
 type others struct {
 	mu     sync.Mutex // held while they are read
-	at     time.Time
+	next   time.Time  // when they are read again
 	status sluice.Status
 }
 
@@ -29,7 +31,8 @@ type others struct {
 func (o *others) read(ctx context.Context, open func(ctx context.Context, resource string) (*sluice.Gate, error)) sluice.Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if open == nil || !o.at.IsZero() && time.Since(o.at) < othersFor {
+	began := time.Now()
+	if open == nil || began.Before(o.next) {
 		return o.status
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), othersWithin) // the next caller wants it too
@@ -41,9 +44,22 @@ func (o *others) read(ctx context.Context, open func(ctx context.Context, resour
 		}
 		_ = gate.Close() // nothing was asked for
 	}
-	o.at = time.Now()
+	o.next = time.Now().Add(max(othersFor, othersPause*time.Since(began)))
 	return o.status
 }
+
+// forget has them read again: one was changed.
+func (o *others) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.next = time.Time{}
+}
+
+// Status is what GET /v1/status tells.
+func (a *API) Status(ctx context.Context) (sluice.Status, error) { return a.wholeStatus(ctx) }
+
+// OthersStatus is the part of Status about pools that the configuration does not name.
+func (a *API) OthersStatus(ctx context.Context) sluice.Status { return a.others.read(ctx, a.Others) }
 
 // wholeStatus is that of the gate, followed by the pools that others use.
 func (a *API) wholeStatus(ctx context.Context) (sluice.Status, error) {

@@ -6,6 +6,7 @@
 package metrics
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,8 @@ type Options struct {
 	// Gate is the one whose state is told. Nil means that [Registry.SetGate] will say: a gate needs [Registry.Event]
 	// before it can be opened.
 	Gate *sluice.Gate
+	// Status reads the state. Nil means that of the gate alone.
+	Status func(context.Context) (sluice.Status, error)
 	// Estimates is how far off the estimates of tokens were. Nil means that nobody knows.
 	Estimates func() estimate.Miss
 	// Timeout is how long the state may take to read. 0 means DefaultTimeout.
@@ -55,7 +58,7 @@ func New(o Options) *Registry {
 	r.events = newHappenings(m, names, costs)
 	r.proxied = newExchanges(m, names, costs)
 	r.operated = newOperated(m)
-	s := newState(m, &reader{gate: &r.gate, timeout: o.Timeout}, o.Estimates)
+	s := newState(m, &reader{gate: &r.gate, status: o.Status, timeout: o.Timeout}, o.Estimates)
 	r.registry.MustRegister(s, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.families = m.families
 	return r

@@ -14,8 +14,7 @@ var odd = []string{"/opt/a b/sluice", "serve", "--config", `/home/me/"x" %h $HOM
 
 // The unit is one that systemd takes, and the arguments come out as they went in.
 func TestUnit(t *testing.T) {
-	home := t.TempDir()
-	m := &systemd{home: home}
+	m := &systemd{home: t.TempDir()}
 	text, err := m.Text(&Spec{Args: odd, Env: "/home/me/100%/service.env"})
 	if err != nil {
 		t.Fatal(err)
@@ -31,11 +30,18 @@ func TestUnit(t *testing.T) {
 	if _, err := m.Text(&Spec{Args: []string{"/bin/a\nExecStart=/bin/b"}}); err == nil {
 		t.Error("a line break was taken")
 	}
+}
+
+func TestSystemdTakesTheUnit(t *testing.T) {
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("there is no systemd-analyze")
 	}
-	text, _ = m.Text(&Spec{Args: []string{"/bin/sh", "serve", "--config", odd[3]}, Env: "/nowhere/service.env"}) // a program that is there
+	home := t.TempDir()
+	text, err := (&systemd{home: home}).Text(&Spec{Args: []string{"/bin/sh", "serve", "--config", odd[3]}, Env: "/nowhere/service.env"}) // a program that is there
+	if err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join(home, unit)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
