@@ -193,7 +193,7 @@ func (r *resource) await(ctx context.Context, req *Request, wait time.Duration, 
 		if bounded && wait != 0 {
 			left = min(max(time.Until(until), 1), store.MaxWindow)
 		}
-		if err := r.ask(ctx, req, left, t); !errors.Is(err, errAgain) {
+		if err := r.ask(ctx, req, left, t); err == nil || !errors.Is(err, errAgain) {
 			return err
 		}
 		if wait > 0 && !time.Now().Before(until) {

@@ -38,10 +38,10 @@ func (t Ticket) name() string {
 
 // isForeign reports a ticket of the resource's other mode, from before a switch. It is in another pool. Here there is nothing to
 // end, and what was answered to it holds nobody.
-func (t Ticket) isForeign() bool { return t.observed != t.resource.observe && t.id.Session != passed }
+func (t *Ticket) isForeign() bool { return t.observed != t.resource.observe && t.id.Session != passed }
 
 // isPlaceless reports a ticket that is not in the resource's pool.
-func (t Ticket) isPlaceless() bool { return t.id.Session == passed || t.isForeign() }
+func (t *Ticket) isPlaceless() bool { return t.id.Session == passed || t.isForeign() }
 
 // Ticket returns the ticket of an id, to answer or end it: also one of another process. Whether there is
 // such a ticket, the store says when it is used.
