@@ -62,12 +62,15 @@ func looking(cmd *cobra.Command, resources []string, read func(ctx context.Conte
 	})
 }
 
+// longAfter is when something takes long.
+var longAfter = quiet
+
 // patiently does something, and says so where it takes long.
 func patiently(w io.Writer, what string, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	begun, terminal := time.Now(), isTerminal(w)
-	wait := time.NewTimer(quiet)
+	wait := time.NewTimer(longAfter)
 	defer wait.Stop()
 	for shown := false; ; {
 		select {

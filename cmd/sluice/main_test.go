@@ -11,7 +11,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sluice": main})
+	testscript.Main(m, map[string]func(){"sluice": func() {
+		longAfter = proctest.Patience // a busy machine says nothing that is not in the transcripts
+		main()
+	}})
 }
 
 // scriptsWithin is when a transcript that hangs is killed. All of them take about half a minute on an idle machine.

@@ -23,11 +23,14 @@ func TestAnotherProcessWakesWhoWaits(t *testing.T) {
 		id := b.must(waiting(ask(1)), store.Waiting)
 		began := time.Now()
 		a.close(held)
-		if s := b.collect(id); s != store.Granted {
+		switch s := b.collect(id); s {
+		case store.Granted:
+			soonest = min(soonest, time.Since(began))
+			b.close(id)
+		case store.Ended: // it was told so late that the grant had lapsed
+		default:
 			t.Fatalf("it is %v", s)
 		}
-		soonest = min(soonest, time.Since(began))
-		b.close(id)
 	}
 	// Those who wait are asked after every three seconds as well. A busy machine can be as late as that, but not every time.
 	if soonest > 2*time.Second {
