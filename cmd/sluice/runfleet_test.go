@@ -146,7 +146,7 @@ func TestSlotOfAKilledRunComesBack(t *testing.T) {
 // A lease is kept for as long as the command runs, however long that is.
 func TestHeartbeatsKeepTheSlot(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "slots: {max: 1, ttl: 6s}\nleases: {renew: 500ms, expire: 6s}\n") // a busy machine may hold it up for long
+	f := newFleet(t, "slots: {max: 1, ttl: 6s}\nleases: {renew: 1s, expire: 6s}\n") // a busy machine may hold it up for long
 	one := f.start("run", "--agent", "one", "--quiet", "--", f.child, "hold")
 	one.says("ready")
 	two := f.start("run", "--agent", "two", "--wait", "8s", "--quiet", "--", f.child, "hold")
