@@ -74,17 +74,52 @@ func TestPaceRefund(t *testing.T) {
 	p, q := Pace{Next: noon}, Pace{Next: noon}
 	p.Take(noon, 7, 100, 60e6)
 	p.Refund(noon, 7, 100, 60e6)
-	if p != q {
+	if p.Next != q.Next {
 		t.Errorf("%d after noon", p.Next-noon)
 	}
 	p.Take(noon, 5, 100, 60e6)
 	p.Refund(noon, -5, 100, 60e6) // it was ten
 	q.Take(noon, 10, 100, 60e6)
-	if p != q {
+	if p.Next != q.Next {
 		t.Errorf("%d after noon, want %d", p.Next-noon, q.Next-noon)
 	}
 	p.Refund(noon+3600e6, -5, 100, 60e6) // what is told late counts from then on
 	if p.Next != noon+3603e6 {
 		t.Errorf("%d after noon", p.Next-noon)
 	}
+}
+
+// What happens at one moment may be told in any order, or as a sum; and what AllowsAll lets go, Allow lets go one by one.
+func TestPaceOfOneMoment(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.Int64Range(1, 1000), rapid.Int64Range(1, 1<<40)).Draw(t, "size")
+		window := rapid.Int64Range(1000, 86400e6).Draw(t, "window")
+		p := Pace{Next: noon + rapid.Int64Range(-10, window/10).Draw(t, "next")}
+		if rapid.Bool().Draw(t, "earlier") {
+			p.Take(noon, rapid.Int64Range(-size/10, size/10).Draw(t, "before"), size, window)
+		}
+		amounts := rapid.SliceOfN(rapid.Int64Range(0, size/30+1), 1, 8).Draw(t, "amounts")
+		var sum int64
+		for _, a := range amounts {
+			sum += a
+		}
+		one, all, back := p, p, p
+		may := p.AllowsAll(noon, sum, size, window)
+		for i, a := range amounts {
+			if may && one.Allow(noon, a, size, window) != noon {
+				t.Fatalf("request %d of %v is held", i, amounts)
+			}
+			one.Take(noon, a, size, window)
+			back.Take(noon, amounts[len(amounts)-1-i], size, window)
+		}
+		all.Take(noon, sum, size, window)
+		if one != all || one != back {
+			t.Fatalf("one by one %+v, in the other order %+v, as a sum %+v", one, back, all)
+		}
+		one.Refund(noon, sum, size, window)
+		back.Take(noon, -sum, size, window)
+		if one != back || one.Next != p.Next && p.at == noon {
+			t.Fatalf("given back %+v, taken less %+v, before %+v", one, back, p)
+		}
+	})
 }

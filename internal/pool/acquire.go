@@ -148,7 +148,7 @@ func (p *Pool) grant(t int32, tk *ticket, counts bool) {
 		in.seen = p.age()
 		c.Charge = in.Take(d, r, p.now, c.Amount, p.header.slowerThan(d, r))
 		if p.policed&(1<<c.limit) != 0 {
-			p.took(tk, c, in, d)
+			p.took(tk.class, 1, c.Amount, in, d)
 		}
 	}
 	if counts && p.firstGate != 0 {

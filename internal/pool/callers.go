@@ -54,13 +54,10 @@ func (c *callers) of(names *flat.Names, agent int32) int32 {
 	return *tag
 }
 
-// count counts a grant at now, in a second that began at second.
-func (c *caller) count(now, second, waited int64, retry bool) {
-	c.sent++
-	c.waited += waited
-	if retry {
-		c.retried++
-	}
+// count counts n grants at now, in a second that began at second.
+func (c *caller) count(now, second, n int64, retried uint32) {
+	c.sent += n
+	c.retried += retried
 	if c.first == 0 {
 		c.first = now
 	}
@@ -68,7 +65,7 @@ func (c *caller) count(now, second, waited int64, retry bool) {
 		c.inSecond = 0
 	}
 	c.last = now
-	c.inSecond++
+	c.inSecond += uint32(n)
 	c.peak = max(c.peak, c.inSecond)
 }
 

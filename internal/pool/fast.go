@@ -14,21 +14,8 @@ import (
 // A fast function that cannot do all of an operation changes nothing that its long form would not change as well, and
 // says so. Then that operation and the rest of the step go the long way.
 
-// Ask is an acquire for the fast path, with times in microseconds.
-type Ask struct {
-	Kind                          int8
-	ID                            store.ID
-	Agent, User, Model, Tool, Key string
-	Class                         uint8
-	Tie                           uint8
-	Retry                         bool
-	Wait, Alive, TTL              int64
-	Amounts                       [store.MaxLimits]int64
-}
-
 // Done is an answer that says nothing but ok, a close, or both in this order, of a ticket.
 type Done struct {
-	Kind          int8
 	ID            store.ID
 	Answer, Close bool
 	Amounts       [store.MaxLimits]int64 // of the close, as in store.Op
@@ -50,8 +37,7 @@ type sums struct {
 	adds  int64 // have arrived
 	backs int64 // of what has arrived in this step, not used
 
-	// Of a meter that is paced: as policy.Pace, and what that needs.
-	next, size, window int64
+	paid int64 // of a meter that is paced: taken by lower classes, less what was given back
 }
 
 // The ways in which a meter is charged.
@@ -77,10 +63,7 @@ func (p *Pool) BeginFast(now store.Time) bool {
 		return false
 	}
 	p.steps++
-	if p.now >= p.history.second+second {
-		p.history.second = p.now - p.now%second
-		p.history.minute = uint32(p.now / minute)
-	}
+	p.history.turn(p.now)
 	return true
 }
 
@@ -120,7 +103,7 @@ func (p *Pool) sumsOf(i int32, in *inst) *sums {
 		if d.Kind == meter.Rolling && !p.spec.Light.All {
 			s.keeps = keepsNothing
 			if in.Cap > 0 && p.spec.Pace {
-				s.keeps, s.next, s.size, s.window = keepsPace, p.paces.At(in.extra).Next, in.Cap, d.Window
+				s.keeps = keepsPace
 			}
 		}
 	}
@@ -135,8 +118,9 @@ func (p *Pool) enterSums(s *sums) {
 		in.refs += s.refs
 	}
 	s.refs = 0
-	if s.keeps == keepsPace {
-		p.paces.At(in.extra).Next = s.next
+	if s.paid != 0 {
+		p.paces.At(in.extra).Take(p.now, s.paid, in.Cap, d.Window)
+		s.paid = 0
 	}
 	if s.takes != 0 {
 		in.seen = p.age()
@@ -166,157 +150,38 @@ func (p *Pool) choose(agent, user, model, tool, key int32) {
 	}
 }
 
-// FastAcquire grants a request and returns the number of its ticket, or 0.
-func (p *Pool) FastAcquire(a *Ask) uint64 {
-	if int(a.Class) >= len(p.spec.Classes) || a.TTL <= 0 {
-		return 0
+// paced reports whether requests of a lower class may have to wait because their class is spread out.
+func (p *Pool) paced(s *sums, in *inst, d *meter.Def, amount int64) bool {
+	if !p.alive(0) {
+		return false
 	}
-	agent, user, model, tool, key := p.names.Find(a.Agent), int32(0), int32(0), int32(0), int32(0)
-	if agent == 0 {
-		return 0
+	pace := p.paces.At(in.extra)
+	if s.paid != 0 {
+		pace.Take(p.now, s.paid, in.Cap, d.Window)
+		s.paid = 0
 	}
-	if a.Model != "" {
-		if model = p.names.Find(a.Model); model == 0 {
-			return 0
-		}
-	}
-	if a.User != "" || a.Tool != "" || a.Key != "" {
-		user, tool, key = p.names.Find(a.User), p.names.Find(a.Tool), p.names.Find(a.Key)
-		if user == 0 && a.User != "" || tool == 0 && a.Tool != "" || key == 0 && a.Key != "" {
-			return 0
-		}
-	}
-	caller := p.names.Tags(agent)[callerTag]
-	if caller == 0 {
-		return 0
-	}
-	if w := &p.chosenFor; p.chosenAt != p.steps || w.model != model || w.key != key ||
-		p.ownScopes != 0 && (w.agent != agent || w.user != user || w.tool != tool) {
-		p.choose(agent, user, model, tool, key)
-	}
-	for limit := range p.spec.Limits {
-		if amount := a.Amounts[limit]; amount != 0 {
-			k := p.chosen[limit]
-			if k < 0 || amount < 0 {
-				return 0
-			}
-			s := &p.sums[k]
-			if amount > s.left || s.keeps == keepsPace && a.Class > 0 && s.next > p.now && p.paced(s, amount) ||
-				s.keeps == keepsFloors && p.keepsFrom(s, amount, a.Class) {
-				return 0
-			}
-		}
-	}
-	from := p.sessionOf(a.ID.Session)
-	n := a.ID.N
-	if n == 0 {
-		n = max(from.high, p.forgotten) + 1
-	} else if n <= from.high {
-		return 0
-	}
-	from.high = n
-	from.open++
-	if a.Tie == uint8(store.TieGone) {
-		from.watched++
-	}
-	rec := p.callers.recs.At(caller)
-	rec.class, rec.asked = a.Class, p.age()
-	if p.lease > 0 && p.aliveTill[a.Class] < p.now+p.lease {
-		p.aliveTill[a.Class] = p.now + p.lease
-	}
-	t := p.tickets.New()
-	tk := p.tickets.At(t)
-	tk.id.Session, tk.id.N, tk.since, tk.granted, tk.deadline = a.ID.Session, n, p.now, p.now, meter.Never
-	if a.Wait >= 0 {
-		tk.deadline = p.now + a.Wait
-	}
-	tk.class, tk.tie, tk.ttl, tk.alive, tk.caller, tk.session, tk.state = a.Class, a.Tie, a.TTL, a.Alive, caller, p.lastSess, stateHeld
-	if a.Retry {
-		tk.retry = true
-	}
-	tk.who.agent = p.names.Keep(agent)
-	if model != 0 {
-		tk.who.model = p.names.Keep(model)
-	}
-	if user|tool|key != 0 {
-		tk.who.user, tk.who.tool, tk.who.key = p.names.Keep(user), p.names.Keep(tool), p.names.Keep(key)
-	}
-	tk.ends = p.now + a.TTL
-	tk.due = tk.ends
-	if a.Tie == uint8(store.TieBeat) {
-		tk.due = min(tk.due, p.now+sessionLife)
-	}
-	p.wheel.add(p, t, tk)
-	p.enter(t, tk.id)
-	pd := p.sentFast(tk, rec, model)
-	k := uint8(0)
-	for limit := range p.spec.Limits {
-		if amount := a.Amounts[limit]; amount != 0 {
-			s := &p.sums[p.chosen[limit]]
-			c := &tk.charges[k]
-			c.Amount, c.Mark, c.Mode, c.inst, c.limit = amount, s.mark, s.mode, s.inst, uint8(limit)
-			s.left -= amount
-			s.takes += amount
-			s.refs++
-			if s.keeps == keepsPace && a.Class > 0 {
-				s.next = min(max(s.next, p.now)+policy.Gap(amount, s.size, s.window), p.now+s.window)
-			} else if s.keeps == keepsFloors {
-				in := p.insts.At(s.inst)
-				p.took(tk, c, in, p.defOf(in))
-			}
-			if s.unit >= 0 {
-				pd.units[s.unit] += amount
-			}
-			k++
-		}
-	}
-	tk.n = k
-	p.inFlight++
-	return n
+	return p.rival != 0 || !pace.AllowsAll(p.now, amount, in.Cap, d.Window)
 }
 
-// paced reports whether a request of a lower class has to wait because its class is spread out, as policy.Pace.Allow.
-func (p *Pool) paced(s *sums, amount int64) bool {
-	return p.alive(0) && (p.rival != 0 || s.next-policy.Gap(max(max(s.size/20, 1)-amount, 0), s.size, s.window) > p.now)
-}
-
-// keepsFrom reports whether something may be kept from a request of a class. The long way says whether it is.
+// keepsFrom reports whether something may be kept from requests of a class that take amount together. The long way says
+// whether it is.
 func (p *Pool) keepsFrom(s *sums, amount int64, class uint8) bool {
 	in := p.insts.At(s.inst)
+	d := p.defOf(in)
+	if s.keeps == keepsPace {
+		return class > 0 && p.paced(s, in, d, amount)
+	}
 	if in.Cap == 0 {
 		return false
 	}
-	d := p.defOf(in)
 	if in.IsStock(d) {
 		size := in.Open(d, p.ring(in))
 		return size-(s.left-amount) > policy.Part(size, p.safe[class]) || !p.stockOf(in).breaker.Idle()
 	}
-	if d.Kind == meter.Rolling && class > 0 && p.spec.Pace && p.alive(0) &&
-		(p.rival != 0 || p.paces.At(in.extra).Allow(p.now, amount, in.Cap, d.Window) > p.now) {
+	if d.Kind == meter.Rolling && class > 0 && p.spec.Pace && p.paced(s, in, d, amount) {
 		return true
 	}
 	return p.spec.Light.Green > 0 && p.binds(in, d) && s.left-amount < policy.Part(in.Open(d, p.ring(in)), p.threshold(class))
-}
-
-// sentFast is sent for a request that did not wait. It returns the period in which the request is counted; what the
-// request takes is not counted yet.
-func (p *Pool) sentFast(tk *ticket, rec *caller, model int32) *period {
-	h, all := &p.history, &p.callers.total
-	rec.count(p.now, h.second, 0, tk.retry)
-	all.count(p.now, h.second, 0, tk.retry)
-	tk.note = p.periodOf(rec, model, h.minute)
-	pd := h.periods.At(tk.note)
-	pd.sent++
-	if pd.peak < rec.inSecond {
-		pd.peak = rec.inSecond
-	}
-	if pd.peakAll < all.inSecond {
-		pd.peakAll = all.inSecond
-	}
-	if tk.retry {
-		pd.retried++
-	}
-	return pd
 }
 
 // FastDone answers or closes a ticket, or both, and reports whether it did.
@@ -379,10 +244,8 @@ func (p *Pool) FastDone(o *Done) bool {
 				if s.unit >= 0 && pd != nil {
 					pd.units[s.unit] = max(pd.units[s.unit]-less, 0)
 				}
-				if s.keeps == keepsPace && tk.class > 0 {
-					s.next -= policy.Gap(less, s.size, s.window)
-				} else if s.keeps == keepsFloors {
-					p.tookLess(tk, c, in, less)
+				if s.keeps != keepsNothing {
+					p.keptLess(s, in, tk.class, tk.granted, less)
 				}
 			}
 		} else {
@@ -443,18 +306,7 @@ func (p *Pool) closeFast(tk *ticket, in *inst, s *sums, c *charge, actual int64,
 	if c.Mode == meter.Bound && actual == c.Amount {
 		return
 	}
-	p.enterSums(s)
-	d, r := p.defOf(in), p.ring(in)
-	if in.Cap > 0 {
-		actual = min(actual, mostUsed*in.Cap)
-	}
-	more := actual - c.Amount
-	if tk.answered && !s.late {
-		in.Bind(d, r, p.now, &c.Charge)
-	}
-	in.Settle(d, r, p.now, &c.Charge, actual)
-	in.Bind(d, r, p.now, &c.Charge)
-	s.leaves(in.Room(d, r))
+	more := p.settleFast(in, s, &c.Charge, actual, tk.answered)
 	if more == 0 {
 		return
 	}
@@ -462,10 +314,34 @@ func (p *Pool) closeFast(tk *ticket, in *inst, s *sums, c *charge, actual int64,
 		pd.units[s.unit] = max(pd.units[s.unit]+more, 0)
 	}
 	if s.keeps != keepsNothing {
-		p.tookLess(tk, c, in, -more)
-		if s.keeps == keepsPace {
-			s.next = p.paces.At(in.extra).Next
-		}
+		p.keptLess(s, in, tk.class, tk.granted, -more)
+	}
+}
+
+// settleFast settles a charge that the sums cannot take, and binds it. It returns how much more was used.
+func (p *Pool) settleFast(in *inst, s *sums, c *meter.Charge, actual int64, answered bool) int64 {
+	p.enterSums(s)
+	d, r := p.defOf(in), p.ring(in)
+	if in.Cap > 0 {
+		actual = min(actual, mostUsed*in.Cap)
+	}
+	more := actual - c.Amount
+	if answered && !s.late {
+		in.Bind(d, r, p.now, c)
+	}
+	in.Settle(d, r, p.now, c, actual)
+	in.Bind(d, r, p.now, c)
+	s.leaves(in.Room(d, r))
+	return more
+}
+
+// keptLess corrects what was noted of who took what of a meter, by an amount that was not used after all.
+func (p *Pool) keptLess(s *sums, in *inst, class uint8, granted, amount int64) {
+	switch {
+	case s.keeps == keepsFloors:
+		p.tookLess(class, granted, in, amount)
+	case class > 0:
+		s.paid -= amount
 	}
 }
 
@@ -494,77 +370,4 @@ func (p *Pool) endFast(t int32, tk *ticket) {
 	tk.state, tk.n, tk.granted, tk.ends, tk.note = 0, 0, 0, 0, 0
 	tk.answered, tk.retry, tk.emergent = false, false, false
 	p.tickets.Recycle(t)
-}
-
-// ApplyFast is Apply by the fast path, as far as that goes.
-func (p *Pool) ApplyFast(now store.Time, ops []store.Op) {
-	if len(ops) == 0 {
-		p.Apply(now, ops)
-		return
-	}
-	for i := range ops {
-		if !isFast(&ops[i]) {
-			p.Apply(now, ops)
-			return
-		}
-	}
-	k := 0
-	if p.BeginFast(now) {
-		for k < len(ops) && p.fast(&ops[k]) {
-			k++
-		}
-		p.EndFast()
-	}
-	if k < len(ops) {
-		p.carryOut(ops[k:])
-	}
-}
-
-// isFast reports whether an operation is one that the fast path knows. Others may begin a pause, of which the whole
-// step is told.
-func isFast(op *store.Op) bool {
-	switch op.Kind {
-	case store.OpAcquire:
-		return !op.Emergency && !op.Force && !op.Spent
-	case store.OpAnswer:
-		return op.Verdict == store.VerdictOK && len(op.Observed) == 0
-	case store.OpClose:
-		return !op.Spent
-	}
-	return false
-}
-
-func (p *Pool) fast(op *store.Op) bool {
-	switch op.Kind {
-	case store.OpAcquire:
-		if !p.valid(op) {
-			return false
-		}
-		n := p.FastAcquire(&Ask{
-			ID: op.ID, Agent: op.Agent, User: op.User, Model: op.Model, Tool: op.Tool, Key: op.Key, Class: op.Class, Tie: uint8(op.Tie), Retry: op.Retry,
-			Wait: waitOf(op), Alive: op.Alive.Microseconds(), TTL: op.TTL.Microseconds(), Amounts: op.Amounts,
-		})
-		if n == 0 {
-			return false
-		}
-		op.ID.N = n
-		op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), GrantedAt: store.Time(p.now), State: store.Granted, Reason: store.Reason{Limit: -1}}
-	default:
-		if !p.FastDone(&Done{ID: op.ID, Answer: op.Kind == store.OpAnswer, Close: op.Kind == store.OpClose, Amounts: op.Amounts}) {
-			return false
-		}
-		op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), State: store.Ended, Reason: store.Reason{Limit: -1}}
-		if op.Kind == store.OpAnswer {
-			op.Result.State = store.Granted
-		}
-	}
-	return true
-}
-
-// waitOf is how long an acquire waits, in microseconds; -1: as long as it takes.
-func waitOf(op *store.Op) int64 {
-	if op.Wait < 0 {
-		return -1
-	}
-	return op.Wait.Microseconds()
 }

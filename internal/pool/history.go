@@ -84,26 +84,35 @@ func (h *history) forgetUnits() {
 	}
 }
 
+// turn begins the second that now is in.
+func (h *history) turn(now int64) {
+	if now >= h.second+second {
+		h.second = now - now%second
+		h.minute = uint32(now / minute)
+	}
+}
+
 // sent counts a grant.
 func (p *Pool) sent(tk *ticket) {
 	h := &p.history
-	if p.now >= h.second+second {
-		h.second = p.now - p.now%second
-		h.minute = uint32(p.now / minute)
-	}
+	h.turn(p.now)
 	waited := p.now - tk.since
+	retried := uint32(0)
+	if tk.retry {
+		retried = 1
+	}
 	rec := p.callerFor(tk)
-	rec.count(p.now, h.second, waited, tk.retry)
-	p.callers.total.count(p.now, h.second, waited, tk.retry)
+	rec.count(p.now, h.second, 1, retried)
+	rec.waited += waited
+	p.callers.total.count(p.now, h.second, 1, retried)
+	p.callers.total.waited += waited
 	tk.note = p.periodOf(rec, tk.who.model, h.minute)
 	pd := h.periods.At(tk.note)
 	pd.sent++
 	pd.waited += waited
 	pd.peak = max(pd.peak, rec.inSecond)
 	pd.peakAll = max(pd.peakAll, p.callers.total.inSecond)
-	if tk.retry {
-		pd.retried++
-	}
+	pd.retried += retried
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if u := h.unitOf[c.limit]; u >= 0 {
@@ -168,6 +177,21 @@ func (p *Pool) noted(tk *ticket) *period {
 
 // periodOf finds or makes an agent's period for a model.
 func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
+	i, crowded := p.findPeriod(rec, model, at)
+	if i != 0 {
+		return i
+	}
+	if crowded {
+		model = p.other
+	}
+	i = p.newPeriod()
+	*p.history.periods.At(i) = period{name: p.names.Keep(rec.name), model: p.names.Keep(model), minute: at, before: int32(rec.note)}
+	rec.note = uint16(i)
+	return i
+}
+
+// findPeriod finds an agent's period for a model, 0 if there is none. Crowded tells that it has too many: the rest are counted together.
+func (p *Pool) findPeriod(rec *caller, model int32, at uint32) (found int32, crowded bool) {
 	h := &p.history
 	looks, others := 0, int32(0)
 	for i := int32(rec.note); i != 0 && looks <= maxModels; looks++ {
@@ -176,7 +200,7 @@ func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 			break
 		}
 		if pd.model == model {
-			return i
+			return i, false
 		}
 		if pd.model == p.other {
 			others = i
@@ -184,15 +208,9 @@ func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 		i = pd.before
 	}
 	if looks >= maxModels {
-		if others != 0 {
-			return others
-		}
-		model = p.other
+		return others, true
 	}
-	i := p.newPeriod()
-	*h.periods.At(i) = period{name: p.names.Keep(rec.name), model: p.names.Keep(model), minute: at, before: int32(rec.note)}
-	rec.note = uint16(i)
-	return i
+	return 0, false
 }
 
 // newPeriod returns a period to use: a new one, or the oldest.
@@ -233,6 +251,7 @@ func (h *history) refusedInAWeek(t int64) (n int64) {
 // History returns what was sent since a moment, by agent, model and minute.
 func (p *Pool) History(now, since store.Time) store.History {
 	p.now = max(p.now, int64(now))
+	p.enterTallies()
 	h := &p.history
 	out := store.History{Now: store.Time(p.now), Since: since, Units: slices.Clone(h.units)}
 	oldest := uint32(0)

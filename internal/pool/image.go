@@ -43,6 +43,7 @@ type image map[string]string
 
 // Fields returns the whole pool as fields.
 func (p *Pool) Fields(l *Plan) map[string]string {
+	p.SpellOut()
 	im := image{specField: string(oplog.AppendSpec(nil, &p.spec))}
 	slabs := p.slabs()
 	for _, s := range l.Slabs {

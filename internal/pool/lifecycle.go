@@ -42,6 +42,7 @@ func (p *Pool) Stirred() bool { return p.stirred }
 // Collect is a poll by itself, which serves nobody.
 func (p *Pool) Collect(now store.Time, op *store.Op) {
 	p.now = max(p.now, int64(now))
+	p.SpellOut()
 	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), Reason: store.Reason{Limit: -1}}
 	if p.nextHush != 0 && p.now >= p.nextHush {
 		p.hush()
@@ -95,7 +96,7 @@ func (p *Pool) giveBack(tk *ticket) {
 		in.Refund(d, r, p.now, &c.Charge)
 		c.Amount = amount
 		if p.policed&(1<<c.limit) != 0 {
-			p.tookLess(tk, c, in, amount)
+			p.tookLess(tk.class, tk.granted, in, amount)
 		}
 		p.changed(c)
 	}
@@ -224,7 +225,7 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 			in.Settle(d, r, p.now, &c.Charge, actual)
 			p.settled(tk, c, c.Amount-estimate)
 			if p.policed&(1<<c.limit) != 0 {
-				p.tookLess(tk, c, in, estimate-c.Amount)
+				p.tookLess(tk.class, tk.granted, in, estimate-c.Amount)
 			}
 		}
 	}

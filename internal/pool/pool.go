@@ -62,6 +62,8 @@ type Pool struct {
 	chosenAt  uint32 // the step
 	chosenFor names
 	sums      []sums // of the meters that the fast path has charged, to be entered at the end of the step
+	lotsDue   int64  // no lot is due before
+	crew
 
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
@@ -247,6 +249,12 @@ func (p *Pool) begin(now store.Time, heard bool) {
 	if len(p.decided) > 0 {
 		p.decided = p.decided[:0]
 	}
+	if p.now >= p.lotsDue {
+		p.seeToLots()
+	}
+	if p.now >= p.history.second+second {
+		p.enterTallies()
+	}
 	if heard {
 		p.heardSomething()
 	}
@@ -267,6 +275,12 @@ func (p *Pool) begin(now store.Time, heard bool) {
 // carryOut is the rest of a step.
 func (p *Pool) carryOut(ops []store.Op) {
 	p.batch = ops
+	for i := range ops {
+		if ops[i].Kind != store.OpTouch { // which is not about tickets
+			p.SpellOut()
+			break
+		}
+	}
 	for i := range ops {
 		p.apply(i)
 	}

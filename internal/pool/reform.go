@@ -120,6 +120,7 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	if err := p.Fits(&spec, alone); err != nil {
 		return err
 	}
+	p.SpellOut()
 	p.stirred = true
 	restates := spec.Restate
 	spec.Restate = false // that is said once

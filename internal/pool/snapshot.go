@@ -14,6 +14,7 @@ import (
 // Snapshot reads the state at time now.
 func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	p.now = max(p.now, int64(now))
+	p.SpellOut()
 	if p.queue.Len() == 0 {
 		p.expireTickets() // while somebody waits, Wake sees to it
 	}

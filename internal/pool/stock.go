@@ -77,29 +77,31 @@ func (p *Pool) stockOf(in *inst) *stock {
 	return st
 }
 
-// took notes who took what, of a shared window.
-func (p *Pool) took(tk *ticket, c *charge, in *inst, d *meter.Def) {
+// took notes that so many requests of a class took amount together, of a shared window.
+func (p *Pool) took(class uint8, requests int, amount int64, in *inst, d *meter.Def) {
 	switch {
 	case d.Kind == meter.Fixed:
 		st := p.stockOf(in)
-		st.used[tk.class] += c.Amount
-		if tk.class > 0 {
-			st.breaker.Sent(p.now)
+		st.used[class] += amount
+		if class > 0 && !st.breaker.Idle() {
+			for range requests {
+				st.breaker.Sent(p.now)
+			}
 		}
-	case d.Kind == meter.Rolling && tk.class > 0 && in.Cap > 0 && p.spec.Pace:
-		p.paces.At(in.extra).Take(p.now, c.Amount, in.Cap, d.Window)
+	case d.Kind == meter.Rolling && class > 0 && in.Cap > 0 && p.spec.Pace:
+		p.paces.At(in.extra).Take(p.now, amount, in.Cap, d.Window)
 	}
 }
 
 // tookLess corrects what was noted by an amount that was not used after all; negative
 // if it was more.
-func (p *Pool) tookLess(tk *ticket, c *charge, in *inst, amount int64) {
+func (p *Pool) tookLess(class uint8, granted int64, in *inst, amount int64) {
 	switch d := p.defOf(in); {
 	case d.Kind == meter.Fixed:
-		if st := p.stockOf(in); in.Hi == 0 || tk.granted >= in.Since {
-			st.used[tk.class] = max(st.used[tk.class]-amount, 0)
+		if st := p.stockOf(in); in.Hi == 0 || granted >= in.Since {
+			st.used[class] = max(st.used[class]-amount, 0)
 		}
-	case d.Kind == meter.Rolling && tk.class > 0 && in.Cap > 0 && p.spec.Pace:
+	case d.Kind == meter.Rolling && class > 0 && in.Cap > 0 && p.spec.Pace:
 		p.paces.At(in.extra).Refund(p.now, amount, in.Cap, d.Window)
 	}
 }

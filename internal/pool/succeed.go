@@ -86,7 +86,7 @@ func (p *Pool) move(tk *ticket, c *charge, to int) {
 	in.Refund(d, r, p.now, &c.Charge)
 	c.Amount = amount
 	if p.policed&(1<<c.limit) != 0 {
-		p.tookLess(tk, c, in, amount)
+		p.tookLess(tk.class, tk.granted, in, amount)
 	}
 	p.unref(c)
 	c.inst, c.limit = p.instOf(to, &tk.who), uint8(to)
@@ -95,7 +95,7 @@ func (p *Pool) move(tk *ticket, c *charge, to int) {
 	in.seen = p.age()
 	c.Charge = in.Take(d, r, p.now, amount, p.header.slowerThan(d, r))
 	if p.policed&(1<<c.limit) != 0 {
-		p.took(tk, c, in, d)
+		p.took(tk.class, 1, c.Amount, in, d)
 	}
 	switch {
 	case tk.state == stateSpent:

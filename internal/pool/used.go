@@ -4,6 +4,7 @@ import "github.com/sluicehq/sluice/store"
 
 // Used reports whether a session that of accepts keeps in touch, or has tickets that wait or are held.
 func (p *Pool) Used(now store.Time, of func(session uint64) bool) bool {
+	p.SpellOut()
 	for i := p.firstMember; i != 0; i = p.members.At(i).next {
 		if m := p.members.At(i); m.silentFrom() > int64(now) && of(p.sessions.At(m.session).id) {
 			return true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/placed"
@@ -212,7 +213,7 @@ func (st *state) encode(b *call) {
 		b.latest = st.clock.latest(uptime(), 4*st.patience())
 	}
 	st.mu.Unlock()
-	b.form = batch{long: st.store.longWay}
+	b.form = st.newBatch()
 	for i, q := range b.reqs {
 		if q.handle != nil {
 			b.places[i] = *q.handle.places.Load()
@@ -221,19 +222,32 @@ func (st *state) encode(b *call) {
 			}
 		}
 		for k := range q.ops {
-			there := q.ops[k]
-			b.places[i].Op(&there)
-			b.form.add(&there)
+			op := &q.ops[k]
+			if b.places[i] != nil {
+				there := *op
+				op = &there
+				b.places[i].Op(op)
+			}
+			b.form.add(op, k == 0)
 		}
 	}
 	b.blob = string(b.form.bytes())
+}
+
+func (st *state) newBatch() batch {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return batch{
+		long: st.store.longWay, limits: len(st.spec.Limits),
+		apart: slices.ContainsFunc(st.spec.Limits, func(l store.Limit) bool { return l.Per&store.PerAgent != 0 }),
+	}
 }
 
 // write is encode for operations of the process itself, which are the pool's.
 func (b *call) write(ops []store.Op) {
 	b.ops, b.form = ops, batch{}
 	for i := range ops {
-		b.form.add(&ops[i])
+		b.form.add(&ops[i], false)
 	}
 	b.blob = string(b.form.bytes())
 }
@@ -262,13 +276,13 @@ func (b *call) read(text string) (r reply, err error) {
 		b.form.results(&in, r.now, func(i int) *store.Result { return &b.ops[i].Result })
 		return r, in.err()
 	}
-	q, k := 0, -1
-	b.form.results(&in, r.now, func(int) *store.Result {
-		for k++; k == len(b.reqs[q].ops); k = 0 {
-			q++
+	into := make([]*store.Result, 0, len(b.form.forms))
+	for _, q := range b.reqs {
+		for k := range q.ops {
+			into = append(into, &q.ops[k].Result)
 		}
-		return &b.reqs[q].ops[k].Result
-	})
+	}
+	b.form.results(&in, r.now, func(i int) *store.Result { return into[i] })
 	for i, q := range b.reqs {
 		for k := range q.ops {
 			b.places[i].Result(&q.ops[k].Result)

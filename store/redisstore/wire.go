@@ -1,11 +1,13 @@
 package redisstore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -48,111 +50,263 @@ func piecesOf(t reflect.Type, at uintptr, list []piece) []piece {
 	}
 }
 
-// batch is operations in the form of the script.
+// batch is operations in the form of the script. What users do goes by the fast path if all of the batch can: ends first, and then
+// what is asked for, in lots of what is alike.
 type batch struct {
-	body []byte
-	ops  []form
-	last store.ID // whose answer is the last item, and may be joined by its close
-	at   int      // where that item begins
-	long bool     // nothing goes by the fast path
+	long   bool // nothing goes by the fast path
+	apart  bool // every agent has limits of its own, and so its own lots
+	limits int  // of the pool; 0: not known
+	asks  bool // the request that is added has asked for something
+	ops   []*store.Op
+	lots  [][]int
+	ends  []ends
+	last  []int // operations that are not about tickets
+	forms []form
 }
 
-// form is how one operation was sent.
+// form is how one operation was sent. They are in the order of the script.
 type form struct {
-	id   store.ID
-	kind uint8
+	id         store.ID
+	op         int // which one it is
+	item, part int
+	kind       uint8
 }
 
 const (
 	plainForm  = iota // as an operation
-	askForm           // as a pool.Ask
-	answerForm        // as a pool.Done
+	askForm           // in a pool.Lot
+	answerForm        // in a pool.Ends
 	closeForm
-	joinedForm // as the close of the pool.Done before it
 )
 
 // The kinds by which the script knows what the fast path takes.
 const (
-	askKind  = -1
-	doneKind = -2
+	lotKind  = -1
+	endsKind = -2
 )
 
-// add adds an operation, in the order of the pool's limits. A close that follows its answer goes with it.
-func (b *batch) add(op *store.Op) {
-	kind, last := uint8(plainForm), b.last
-	b.last = store.ID{}
+// ends is a pool.Ends.
+type ends struct {
+	session               uint64
+	answers, closes, used bool
+	list                  []end
+}
+
+// turn tells what comes first: answers, and then closes.
+func (e *ends) turn() int {
 	switch {
-	case b.long:
-		b.body = appendOp(b.body, op)
-	case op.Kind == store.OpAcquire && canAsk(op):
-		kind = askForm
-		b.body = appendAsk(b.body, op)
-	case op.Kind == store.OpAnswer && op.Verdict == store.VerdictOK && len(op.Observed) == 0 && !op.Force:
-		kind = answerForm
-		b.last, b.at = op.ID, len(b.body)
-		b.body = appendDone(b.body, op, 1, 0)
-	case op.Kind == store.OpClose && !op.Spent && last == op.ID && last.N != 0:
-		kind = joinedForm
-		b.body = appendDone(b.body[:b.at], op, 1, 1)
-	case op.Kind == store.OpClose && !op.Spent:
-		kind = closeForm
-		b.body = appendDone(b.body, op, 0, 1)
-	default:
-		b.body = appendOp(b.body, op)
+	case !e.closes:
+		return 0
+	case e.answers:
+		return 1
 	}
-	b.ops = append(b.ops, form{op.ID, kind})
+	return 2
+}
+
+// end is a ticket, and the operations that answer and close it; -1: none.
+type end struct {
+	n             uint64
+	answer, close int
+}
+
+// add adds an operation, in the order of the pool's limits. first tells that it is the first of its request: only within one does their order matter.
+func (b *batch) add(op *store.Op, first bool) {
+	b.asks = b.asks && !first || op.Kind == store.OpAcquire
+	b.long = b.long || b.asks && op.Kind != store.OpAcquire || !isFast(op)
+	b.ops = append(b.ops, op)
+}
+
+// isFast reports whether the fast path knows an operation, and its form says all of it.
+func isFast(op *store.Op) bool {
+	switch op.Kind {
+	case store.OpAcquire:
+		return canAsk(op)
+	case store.OpAnswer:
+		return op.Verdict == store.VerdictOK && len(op.Observed) == 0 && !op.Force
+	case store.OpClose:
+		return !op.Spent
+	}
+	return op.Kind == store.OpTouch // which is not about tickets, and comes last
+}
+
+// canAsk reports whether a pool.Lot says all that an acquire does.
+func canAsk(op *store.Op) bool {
+	for _, n := range op.Amounts {
+		if n < 0 || n > store.MaxAmount {
+			return false
+		}
+	}
+	whole := func(d time.Duration) bool { return d%time.Microsecond == 0 }
+	return op.ID.N == 0 && !op.Emergency && !op.Force && !op.Spent && (op.Wait < 0 || whole(op.Wait)) && op.Alive >= 0 && whole(op.Alive) && whole(op.TTL) &&
+		op.Wait <= store.MaxWindow && op.Alive <= store.MaxTTL && op.TTL <= store.MaxTTL && op.Tie <= store.TieGone && op.Agent != "" &&
+		max(len(op.Agent), len(op.User), len(op.Model), len(op.Tool), len(op.Key)) <= store.MaxName
+}
+
+// bytes returns what the script reads. The operations are not looked at again.
+func (b *batch) bytes() []byte {
+	out := make([]byte, 0, 64*len(b.ops)+64)
+	b.forms = make([]form, 0, len(b.ops))
+	if b.long {
+		out = appendArray(out, len(b.ops))
+		for i, op := range b.ops {
+			b.forms = append(b.forms, form{op.ID, i, i, 0, plainForm})
+			out = appendOp(out, op)
+		}
+		b.ops = nil
+		return out
+	}
+	for i, op := range b.ops {
+		switch op.Kind {
+		case store.OpAcquire:
+			b.lot(i, op)
+		case store.OpTouch:
+			b.last = append(b.last, i)
+		default:
+			b.end(i, op)
+		}
+	}
+	// Who reports late may report an answer and its close in two requests.
+	slices.SortStableFunc(b.ends, func(x, y ends) int { return cmp.Compare(x.turn(), y.turn()) })
+	out = appendArray(out, len(b.ends)+len(b.lots)+len(b.last))
+	for i := range b.ends {
+		out = b.appendEnds(out, i)
+	}
+	for i, ops := range b.lots {
+		out = b.appendLot(out, len(b.ends)+i, ops)
+	}
+	for k, i := range b.last {
+		b.forms = append(b.forms, form{b.ops[i].ID, i, len(b.ends) + len(b.lots) + k, 0, plainForm})
+		out = appendOp(out, b.ops[i])
+	}
+	b.ops, b.lots, b.ends, b.last = nil, nil, nil, nil
+	return out
+}
+
+// lot finds a lot for an acquire.
+func (b *batch) lot(i int, op *store.Op) {
+	for k, ops := range b.lots {
+		if o := b.ops[ops[0]]; o.ID == op.ID && o.Class == op.Class && o.Model == op.Model && o.User == op.User && o.Tool == op.Tool && o.Key == op.Key &&
+			o.Tie == op.Tie && o.Retry == op.Retry && o.Alive == op.Alive && o.TTL == op.TTL && (!b.apart || o.Agent == op.Agent) {
+			b.lots[k] = append(ops, i)
+			return
+		}
+	}
+	b.lots = append(b.lots, append(make([]int, 0, 8), i))
+}
+
+// end finds a place for an answer or a close. A close that follows its answer goes with it.
+func (b *batch) end(i int, op *store.Op) {
+	e := end{op.ID.N, i, -1}
+	if op.Kind == store.OpAnswer && i+1 < len(b.ops) && b.ops[i+1].Kind == store.OpClose && b.ops[i+1].ID == op.ID {
+		return // see there
+	}
+	used := false
+	if op.Kind == store.OpClose {
+		e.answer, e.close = -1, i
+		if i > 0 && b.ops[i-1].Kind == store.OpAnswer && b.ops[i-1].ID == op.ID {
+			e.answer = i - 1
+		}
+		used = op.Amounts != [store.MaxLimits]int64{}
+	}
+	for k := range b.ends {
+		if g := &b.ends[k]; g.session == op.ID.Session && g.answers == (e.answer >= 0) && g.closes == (e.close >= 0) && g.used == used {
+			g.list = append(g.list, e)
+			return
+		}
+	}
+	b.ends = append(b.ends, ends{op.ID.Session, e.answer >= 0, e.close >= 0, used, []end{e}})
+}
+
+// widthOf returns how many limits operations say anything of.
+func (b *batch) widthOf(ops int, of func(k int) *store.Op) (width int) {
+	most := store.MaxLimits
+	if b.limits > 0 {
+		most = b.limits
+	}
+	for k := range ops {
+		op := of(k)
+		for n := most; n > width; n-- {
+			if op.Amounts[n-1] != 0 {
+				width = n
+			}
+		}
+	}
+	return width
+}
+
+// appendLot writes the first fields of a pool.Lot in their order.
+func (b *batch) appendLot(out []byte, item int, ops []int) []byte {
+	op := b.ops[ops[0]]
+	width := b.widthOf(len(ops), func(k int) *store.Op { return b.ops[ops[k]] })
+	out = appendInt(appendArray(out, 16), lotKind)
+	out = appendInt(appendInt(out, int64(op.ID.Session)), 0) //nolint:gosec // below 2^53
+	out = appendString(appendString(appendString(appendString(out, op.User), op.Model), op.Tool), op.Key)
+	out = appendBool(appendInt(appendInt(out, int64(op.Class)), int64(op.Tie)), op.Retry)
+	out = appendInt(appendInt(appendInt(out, op.Alive.Microseconds()), op.TTL.Microseconds()), int64(width))
+	waits := 1
+	for _, i := range ops {
+		if b.ops[i].Wait != op.Wait {
+			waits = len(ops)
+		}
+	}
+	out = appendArray(out, waits)
+	for _, i := range ops[:waits] {
+		wait := int64(-1)
+		if b.ops[i].Wait >= 0 {
+			wait = b.ops[i].Wait.Microseconds()
+		}
+		out = appendInt(out, wait)
+	}
+	out = appendArray(out, len(ops))
+	for _, i := range ops {
+		out = appendString(out, b.ops[i].Agent)
+	}
+	out = appendArray(out, len(ops)*width)
+	for part, i := range ops {
+		for _, n := range b.ops[i].Amounts[:width] {
+			out = appendInt(out, n)
+		}
+		b.forms = append(b.forms, form{op.ID, i, item, part, askForm})
+	}
+	return out
+}
+
+// appendEnds writes the fields of a pool.Ends in their order. Tickets of a lot follow each other.
+func (b *batch) appendEnds(out []byte, item int) []byte {
+	e := &b.ends[item]
+	slices.SortStableFunc(e.list, func(a, b end) int { return cmp.Compare(a.n, b.n) })
+	width := 0
+	if e.used {
+		width = b.widthOf(len(e.list), func(k int) *store.Op { return b.ops[e.list[k].close] })
+	}
+	out = appendInt(appendInt(appendArray(out, 7), endsKind), int64(e.session)) //nolint:gosec // below 2^53
+	out = appendInt(appendBool(appendBool(out, e.answers), e.closes), int64(width))
+	out = appendArray(out, len(e.list))
+	for _, t := range e.list {
+		out = appendInt(out, int64(t.n)) //nolint:gosec // below 2^53
+	}
+	out = appendArray(out, len(e.list)*width)
+	for part, t := range e.list {
+		if t.close >= 0 {
+			for _, n := range b.ops[t.close].Amounts[:width] {
+				if n > store.MaxAmount {
+					n = -1
+				}
+				out = appendInt(out, n)
+			}
+		}
+		if t.answer >= 0 {
+			b.forms = append(b.forms, form{b.ops[t.answer].ID, t.answer, item, part, answerForm})
+		}
+		if t.close >= 0 {
+			b.forms = append(b.forms, form{b.ops[t.close].ID, t.close, item, part, closeForm})
+		}
+	}
+	return out
 }
 
 func appendOp(b []byte, op *store.Op) []byte {
 	return appendPieces(appendArray(b, len(opPieces)), unsafe.Pointer(op), opPieces)
-}
-
-// canAsk reports whether a pool.Ask says all that an acquire does.
-func canAsk(op *store.Op) bool {
-	whole := func(d time.Duration) bool { return d%time.Microsecond == 0 }
-	return !op.Emergency && !op.Force && !op.Spent && (op.Wait < 0 || whole(op.Wait)) && op.Alive >= 0 && whole(op.Alive) && whole(op.TTL) &&
-		op.Wait <= store.MaxWindow && op.Alive <= store.MaxTTL && op.TTL <= store.MaxTTL && op.Tie <= store.TieGone && op.ID.N>>63 == 0 && op.Agent != "" &&
-		max(len(op.Agent), len(op.User), len(op.Model), len(op.Tool), len(op.Key)) <= store.MaxName
-}
-
-// amountsOf returns how many limits an operation says anything of.
-func amountsOf(op *store.Op) int {
-	n := len(op.Amounts)
-	for n > 0 && op.Amounts[n-1] == 0 {
-		n--
-	}
-	return n
-}
-
-// appendAsk writes the fields of a pool.Ask in their order.
-func appendAsk(b []byte, op *store.Op) []byte {
-	n := amountsOf(op)
-	b = appendInt(appendArray(b, 14+n), askKind)
-	b = appendID(b, op.ID)
-	b = appendString(appendString(appendString(appendString(appendString(b, op.Agent), op.User), op.Model), op.Tool), op.Key)
-	b = appendInt(appendInt(b, int64(op.Class)), int64(op.Tie))
-	b = appendBool(b, op.Retry)
-	wait := int64(-1)
-	if op.Wait >= 0 {
-		wait = op.Wait.Microseconds()
-	}
-	b = appendInt(appendInt(appendInt(b, wait), op.Alive.Microseconds()), op.TTL.Microseconds())
-	return appendAmounts(b, op, n)
-}
-
-// appendDone writes the fields of a pool.Done in their order.
-func appendDone(b []byte, op *store.Op, answer, close int64) []byte {
-	n := 0
-	if close != 0 {
-		n = amountsOf(op)
-	}
-	b = appendInt(appendArray(b, 5+n), doneKind)
-	b = appendID(b, op.ID)
-	return appendAmounts(appendInt(appendInt(b, answer), close), op, n)
-}
-
-func appendID(b []byte, id store.ID) []byte {
-	return appendInt(appendInt(b, int64(id.Session)), int64(id.N)) //nolint:gosec // below 2^53
 }
 
 func appendBool(b []byte, is bool) []byte {
@@ -162,43 +316,26 @@ func appendBool(b []byte, is bool) []byte {
 	return append(b, 0)
 }
 
-func appendAmounts(b []byte, op *store.Op, n int) []byte {
-	for _, amount := range op.Amounts[:n] {
-		b = appendInt(b, amount)
-	}
-	return b
-}
-
-// bytes returns what the script reads.
-func (b *batch) bytes() []byte {
-	items := 0
-	for _, f := range b.ops {
-		if f.kind != joinedForm {
-			items++
-		}
-	}
-	return append(appendArray(make([]byte, 0, len(b.body)+8), items), b.body...)
-}
-
-// results reads what became of the operations. into is called for each, in order.
+// results reads what became of the operations. into says where it goes.
 func (b *batch) results(in *reader, now store.Time, into func(i int) *store.Result) {
-	fast := 0
-	if len(b.ops) > 0 {
-		fast = int(in.int())
+	items, parts := 0, 0
+	if len(b.forms) > 0 {
+		items, parts = int(in.int()), int(in.int())
 	}
-	for i, f := range b.ops {
-		r := into(i)
-		if f.kind != joinedForm {
-			fast--
-		}
-		if fast < 0 {
+	first := int64(0)
+	for _, f := range b.forms {
+		r := into(f.op)
+		if f.item > items || f.item == items && f.part >= parts {
 			in.result(r)
 		} else {
 			*r = store.Result{State: store.Granted, ID: f.id, Now: now, Reason: store.Reason{Limit: -1}}
 			switch f.kind {
 			case askForm:
-				r.ID.N, r.GrantedAt = uint64(in.int()), now //nolint:gosec // never negative
-			case closeForm, joinedForm:
+				if f.part == 0 {
+					first = in.int()
+				}
+				r.ID.N, r.GrantedAt = uint64(first)+uint64(f.part), now //nolint:gosec // never negative
+			case closeForm:
 				r.State = store.Ended
 			}
 		}

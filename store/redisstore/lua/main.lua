@@ -8,52 +8,144 @@ local function results(out, n, ops)
  end
 end
 
+-- Lots: their tickets by session and number.
+F.pool_list = function() return {} end
+F.pool_Pool_callerNamed = function(s)
+ local i = known.numbers[s] or F.flat_Names_Find(s)
+ if i == 0 then return 0 end
+ local caller = (S_names[i] or ld(S_names, i))[2]
+ local all = T[tallies]
+ if not all[caller + 1] then all[caller + 1] = newTally(caller) end
+ return caller
+end
+F.pool_Pool_addLot = function(l)
+ local lots, session, first = known.lots, l[lotSession], l[lotSession + 1]
+ lots[#lots + 1] = l
+ known.lotAt[l] = #lots
+ local m = known.lotIx[session]
+ if not m then m = {} known.lotIx[session] = m end
+ for n = first, first + #l[lotAgents] - 1 do m[n] = l end
+end
+F.pool_Pool_lotAt = function(i) return known.lots[i + 1] end
+F.pool_Pool_dropLot = function(l)
+ local lots, at = known.lots, known.lotAt
+ local i, last, m, first = at[l], #lots, known.lotIx[l[lotSession]], l[lotSession + 1]
+ lots[i], at[lots[last]] = lots[last], i
+ lots[last], at[l] = nil, nil
+ local states = l[lotStates]
+ for k = 1, #states do if states[k] ~= lotEnded then m[first + k - 1] = nil end end
+ if not next(m) then known.lotIx[l[lotSession]] = nil end
+end
+F.pool_Pool_runOf = function(e, at)
+ local m, numbers = known.lotIx[e[endSession]], e[endNumbers]
+ local n = numbers[at + 1]
+ local l, to = m and m[n], at + 1
+ if l then
+  local following = numbers[to + 1]
+  while following and following > n and m[following] == l do
+   n, to = following, to + 1
+   following = numbers[to + 1]
+  end
+ end
+ return l, to
+end
+F.pool_Pool_strikeLot = function(l, e, from, to)
+ local m, numbers, states, first = known.lotIx[l[lotSession]], e[endNumbers], l[lotStates], l[lotSession + 1] - 1
+ for i = from + 1, to do
+  local n = numbers[i]
+  m[n], states[n - first] = nil, lotEnded
+ end
+end
+
+-- readLots reads the lots of a pool that was not known.
+local function readLots()
+ local v = call('HGET', K, 'l')
+ if not v then return end
+ known.keptLots = true
+ local ok, lots = pcall(cmsgpack.unpack, v)
+ if not ok or type(lots) ~= 'table' then damaged('l') end
+ for i = 1, #lots do
+  local l = lots[i]
+  if type(l) ~= 'table' or #l ~= lotSlots or type(l[lotSession + 1]) ~= 'number' then damaged('l') end
+  local callers, agents, states = l[lotCallers], l[lotAgents], l[lotStates]
+  if type(callers) ~= 'table' or type(agents) ~= 'table' or type(states) ~= 'table' or #callers ~= #agents or #states ~= #agents then damaged('l') end
+  for k = 1, #callers do
+   local caller = callers[k]
+   if not T[tallies][caller + 1] then T[tallies][caller + 1] = newTally(caller) end
+  end
+  F.pool_Pool_addLot(l)
+  local m, first = known.lotIx[l[lotSession]], l[lotSession + 1]
+  for k = 1, #states do if states[k] == lotEnded then m[first + k - 1] = nil end end
+ end
+end
+
+-- Lots are written as they are, while they are few.
+local mostInLots = 2048
+local function writeLots()
+ local n = 0
+ for i = 1, #known.lots do n = n + #known.lots[i][lotAgents] end
+ if n > mostInLots then F.pool_Pool_SpellOut() end
+ F.pool_Pool_enterTallies()
+ if #known.lots > 0 then
+  known.keptLots = true
+  return 'l', cmsgpack.pack(known.lots)
+ elseif known.keptLots then
+  known.keptLots = false
+  return 'l', false
+ end
+end
+
 -- carry carries out the items of a batch: operations, and what the fast path knows, which is told by a kind below zero. To
--- out it adds how many the fast path did, the numbers of the tickets that it granted, and the results of the others.
+-- out it adds how many items the fast path did, and how many parts of the next, the numbers of the first tickets of lots that
+-- it granted, and the results of the others.
 local function carry(clock, items, out)
- local n, done = #items, 0
+ local n, done, part = #items, 0, 0
  if n == 0 then
   F.pool_Pool_Apply(clock, {})
   return
  end
  local at = out and #out + 1
- local told = at
+ local said = out and at + 1
  local fast = true -- other operations may begin a pause, of which all of the batch are told
  for k = 1, n do
-  if items[k][1] >= 0 then fast = false break end
+  if items[k][1] >= 0 and items[k][1] ~= touchKind then fast = false break end
  end
  if not fast then F.pool_Pool_begin(clock, true)
  elseif F.pool_Pool_BeginFast(clock) then
-  local acquire, finish, limits = F.pool_Pool_FastAcquire, F.pool_Pool_FastDone, cfg[limitsAt]
   for k = 1, n do
    local item = items[k]
-   if item[1] == -1 then
-    for l = #item + 1, askLimits + limits do item[l] = 0 end
-    local number = acquire(item)
+   if item[1] >= 0 then break
+   elseif item[1] == -1 then
+    local number = F.pool_Pool_FastLot(item)
     if number == 0 then break end
-    if out then told = told + 1 out[told] = number end
+    if out then said = said + 1 out[said] = number end
    else
-    for l = #item + 1, doneLimits + limits do item[l] = 0 end
-    if not finish(item) then break end
+    part = F.pool_Pool_FastEnds(item)
+    if part < #item[endNumbers] then break end
+    part = 0
    end
    done = k
   end
   F.pool_Pool_EndFast()
  end
- if out then out[at] = done end
+ if out then out[at], out[at + 1] = done, part end
  if done == n then return end
  local ops, m = {}, 0
  for k = done + 1, n do
   local item = items[k]
   if item[1] >= 0 then m = m + 1 ops[m] = item
-  elseif item[1] == -1 then m = m + 1 ops[m] = spelt(item)
+  elseif item[1] == -1 then
+   for i = 1, #item[lotAgents] do m = m + 1 ops[m] = spelt(item, i) end
   else
-   if item[doneAnswer] ~= 0 then m = m + 1 ops[m] = speltAnswer(item) end
-   if item[doneClose] ~= 0 then m = m + 1 ops[m] = speltClose(item) end
+   for i = part + 1, #item[endNumbers] do
+    if item[endAnswer] ~= 0 then m = m + 1 ops[m] = speltAnswer(item, i) end
+    if item[endClose] ~= 0 then m = m + 1 ops[m] = speltClose(item, i) end
+   end
+   part = 0
   end
  end
  F.pool_Pool_carryOut(ops)
- if out then results(out, told, ops) end
+ if out then results(out, said, ops) end
 end
 
 -- The hash is written when there is much to write, or for those who read it. Until then what is decided
@@ -124,6 +216,8 @@ end
 local function finish(clock)
  local w = known
  local set, del, ns, nd = {}, {}, 0, 0
+ local f, v = writeLots()
+ if v then set[1], set[2], ns = f, v, 2 elseif f then del[1], nd = f, 1 end
  for i = 1, w.ntouched do
   local s, k, r = w.slabOf[i], w.numberOf[i], w.touched[i]
   local v = packd(formatOf(s.n + 1), r.link, unpack(r, 1, s.n))
@@ -219,6 +313,7 @@ local function open()
  -- version of the configuration, sequence, epoch, when it was written, how long the keys live
  known.version, known.sequence, known.epoch, known.since, known.ttl = unpackd('<ddddd', v)
  again()
+ readLots()
  local made = unpackd('<d', q)
  while known.sequence < made do
   local entry = call('HGET', K, 'j' .. known.calls + 1)
@@ -285,6 +380,7 @@ end
 -- whole writes the pool, for one who reads all of it.
 local function whole(clock)
  if #T[2] > 0 then T[2] = {} end
+ F.pool_Pool_SpellOut()
  finish(clock)
  pools[K] = known
  local all = call('HGETALL', K)

@@ -2,8 +2,14 @@
 local resultAt, resultSlots = 44, 12
 local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
 local cfg, tree, counts, once, past, sum, unscoped
+-- What lives as long as the pool is known, and not only as long as a call.
+local function setAside()
+ if known then known.tallies, known.tell = T[7], T[8] end
+ T[7], T[8] = {}, {}
+end
 local function begin()
- known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0}
+ setAside()
+ known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false}
  nothingChanged(known)
  S_names = slabOf('N', 3, {})
  S_crecs = slabOf("A", 13, {})
@@ -15,7 +21,7 @@ local function begin()
  S_limits = slabOf("G", 13, {}, true)
  S_members = slabOf("H", 8, {})
  S_models = slabOf("I", 15, {})
- S_paces = slabOf("J", 1, {})
+ S_paces = slabOf("J", 4, {})
  S_qdomains = slabOf("K", 14, {})
  S_qflows = slabOf("L", 17, {})
  S_qlanes = slabOf("M", 384, {})
@@ -31,12 +37,12 @@ local function begin()
  S_once = slabOf('once', 170, {'slots'})
  S_past = slabOf('past', 3, {'week'})
  S_sum = slabOf('sum', 14, {})
- S_cfg = slabOf('cfg', 107, {}, true)
+ S_cfg = slabOf('cfg', 108, {}, true)
  S_tree = slabOf('tree', 1, {})
  S_insts.kept = true
  cfg = ld(S_cfg, '')
- S_tickets.n = 35 + 5 * cfg[9]
- S_qlanes.n = 33 + 39 * cfg[107]
+ S_tickets.n = 35 + 5 * cfg[3]
+ S_qlanes.n = 33 + 39 * cfg[108]
  known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
 local largest = 31
@@ -60,7 +66,9 @@ local function again()
  sum = S_sum[''] or ld(S_sum, '')
  end
 local function takeUp(k)
+ setAside()
  known = k
+ T[7], T[8] = k.tallies, k.tell
  local s = k.slabs
  S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27], s[28]
  cfg = S_cfg['']
@@ -68,34 +76,43 @@ local function takeUp(k)
 end
 local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
 local function blank(kind, session, N) return {kind,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
-local askLimits, doneLimits = 14, 5
-local function spelt(a)
- local op = blank(0, a[2], a[3])
- op[4] = a[4]
- op[5] = a[5]
- op[6] = a[6]
- op[7] = a[7]
- op[8] = a[8]
- op[9] = a[9]
- op[32] = a[10]
- op[10] = a[11]
- op[29] = a[12] * 1000
- op[30] = a[13] * 1000
- op[31] = a[14] * 1000
- for k = 1, #a - askLimits do op[12 + k] = a[askLimits + k] end
+local function spelt(l, k)
+ local op, w = blank(0, l[2], 0), l[13]
+ op[5] = l[4]
+ op[6] = l[5]
+ op[7] = l[6]
+ op[8] = l[7]
+ op[9] = l[8]
+ op[32] = l[9]
+ op[10] = l[10]
+ op[30] = l[11] * 1000
+ op[31] = l[12] * 1000
+ local waits = l[14]
+ op[4], op[29] = l[15][k], (waits[k] or waits[1]) * 1000
+ for i = 1, w do op[12 + i] = l[16][(k - 1) * w + i] end
  return op
 end
-local function speltAnswer(d)
- local op = blank(4, d[2], d[3])
+local function speltAnswer(e, k)
+ local op = blank(4, e[2], e[6][k])
  op[33] = 1
  return op
 end
-local function speltClose(d)
- local op = blank(5, d[2], d[3])
- for k = 1, #d - doneLimits do op[12 + k] = d[doneLimits + k] end
+local function speltClose(e, k)
+ local op, w = blank(5, e[2], e[6][k]), e[5]
+ for i = 1, w do op[12 + i] = e[7][(k - 1) * w + i] end
  return op
 end
-local doneAnswer, doneClose, limitsAt = 4, 5, 9
+local lotSession = 2
+local lotAgents = 15
+local lotStates = 29
+local lotCallers = 28
+local endSession = 2
+local endAnswer = 3
+local endClose = 4
+local endNumbers = 6
+local lotSlots, lotEnded, touchKind = 32, -1, 12
+local function newTally(caller) return {caller,0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
+local tallies, told = 7, 8
 local verdicts = {[0] = "none", [1] = "ok", [2] = "throttled", [3] = "overloaded", [4] = "quota gone", [5] = "billing stop", [6] = "error", [7] = "unreachable", }
 F.store_Verdict_String = function(v) return verdicts[v] or 'invalid' end
 F.flat_Tree_priority = function()
@@ -110,6 +127,12 @@ F.pool_Pool_begin = function(now_, heard)
  once[1] = (once[1] > now_ and once[1] or now_)
  if (#T[2] > 0) then
   T[2] = {}
+ end
+ if (once[1] >= cfg[1]) then
+  F.pool_Pool_seeToLots()
+ end
+ if (once[1] >= (past[3] + 1000000)) then
+  F.pool_Pool_enterTallies()
  end
  if heard then
   F.pool_Pool_heardSomething()
@@ -129,6 +152,12 @@ F.pool_Pool_begin = function(now_, heard)
 end
 F.pool_Pool_carryOut = function(ops)
  T[1] = ops
+ for i = 0, #ops - 1 do
+  if (ops[i+1][1] ~= 12) then
+   F.pool_Pool_SpellOut()
+   break
+  end
+ end
  for i = 0, #ops - 1 do
   F.pool_Pool_apply(i)
  end
@@ -153,10 +182,7 @@ F.pool_Pool_BeginFast = function(now_)
   return false
  end
  once[7] = (once[7] + 1)
- if (once[1] >= (past[3] + 1000000)) then
-  past[3] = (once[1] - (once[1] % 1000000))
-  past[2] = quo(once[1], 60000000)
- end
+ F.pool_history_turn(once[1])
  return true
 end
 F.pool_Pool_EndFast = function()
@@ -166,198 +192,144 @@ F.pool_Pool_EndFast = function()
  T[6] = {}
  once[2], once[9] = 0, 0
 end
-F.pool_Pool_FastAcquire = function(a)
- if ((a[9] >= cfg[1]) or (a[14] <= 0)) then
+F.pool_Pool_FastLot = function(l)
+ local n, w = #l[15], l[13]
+ if (((((l[8] >= cfg[2]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[3])) or (l[3] ~= 0)) then
   return 0
  end
- local agent, user, model, tool, key = F.flat_Names_Find(a[4]), 0, 0, 0, 0
- if (agent == 0) then
+ l[21], l[22], l[23], l[24], l[25] = 0, F.flat_Names_Find(l[4]), F.flat_Names_Find(l[5]), F.flat_Names_Find(l[6]), F.flat_Names_Find(l[7])
+ if (((((l[23] == 0) and (l[5] ~= "")) or ((l[22] == 0) and (l[4] ~= ""))) or ((l[24] == 0) and (l[6] ~= ""))) or ((l[25] == 0) and (l[7] ~= ""))) then
   return 0
  end
- if (a[6] ~= "") then
-  do
-   model = F.flat_Names_Find(a[6])
-   if (model == 0) then
+ local callers = F.pool_list(n)
+ for i = 0, n - 1 do
+  local caller = F.pool_Pool_callerNamed(l[15][i+1])
+  if (caller == 0) then
+   return 0
+  end
+  callers[i+1] = caller
+ end
+ if (band(cfg[4], 1) ~= 0) then
+  l[21] = F.flat_Names_Find(l[15][0+1])
+  for i = 0, n - 1 do
+   if (l[15][i+1] ~= l[15][0+1]) then
     return 0
    end
   end
  end
- if (((a[5] ~= "") or (a[7] ~= "")) or (a[8] ~= "")) then
-  user, tool, key = F.flat_Names_Find(a[5]), F.flat_Names_Find(a[7]), F.flat_Names_Find(a[8])
-  if ((((user == 0) and (a[5] ~= "")) or ((tool == 0) and (a[7] ~= ""))) or ((key == 0) and (a[8] ~= ""))) then
-   return 0
-  end
- end
- local caller = far(1, F.flat_Names_Tags(agent))
- if (caller == 0) then
-  return 0
- end
  do
-  local w, w_o = cfg, 1
-  if ((((cfg[7] ~= once[7]) or (w[w_o+3] ~= model)) or (w[w_o+5] ~= key)) or ((cfg[8] ~= 0) and ((((w[w_o+1] ~= agent) or (w[w_o+2] ~= user)) or (w[w_o+4] ~= tool))))) then
-   F.pool_Pool_choose(agent, user, model, tool, key)
+  local w, w_o = cfg, 4
+  if ((((cfg[10] ~= once[7]) or (w[w_o+3] ~= l[23])) or (w[w_o+5] ~= l[25])) or ((cfg[4] ~= 0) and ((((w[w_o+1] ~= l[21]) or (w[w_o+2] ~= l[22])) or (w[w_o+4] ~= l[24]))))) then
+   F.pool_Pool_choose(l[21], l[22], l[23], l[24], l[25])
   end
  end
- for limit = 0, cfg[9] - 1 do
-  do
-   local amount = a[limit+15]
-   if (amount ~= 0) then
-    local k = cfg[limit+10]
-    if ((k < 0) or (amount < 0)) then
-     return 0
+ local totals, takers = F.pool_list(w), F.pool_list(w)
+ local amounts = l[16]
+ l[27] = 0
+ for limit = 0, w - 1 do
+  local total, asks = 0, 0
+  for i = 0, n - 1 do
+   do
+    local amount = amounts[((i * w) + limit)+1]
+    if (amount ~= 0) then
+     total = (total + amount)
+     asks = (asks + 1)
     end
+   end
+  end
+  totals[limit+1], takers[limit+1] = total, asks
+  if (asks ~= n) then
+   l[27] = 1
+  end
+  if (asks ~= 0) then
+   local k = cfg[limit+11]
+   if ((k < 0) or (total < 0)) then
+    return 0
+   end
+   do
     local s = T[6][k+1]
-    if (((amount > s[2]) or ((((s[6] == 1) and (a[9] > 0)) and (s[14] > once[1])) and F.pool_Pool_paced(s, amount))) or ((s[6] == 2) and F.pool_Pool_keepsFrom(s, amount, a[9]))) then
+    if ((total > s[2]) or ((s[6] ~= 0) and F.pool_Pool_keepsFrom(s, total, l[8]))) then
      return 0
     end
    end
   end
  end
- local from = F.pool_Pool_sessionOf(a[2])
- local n = a[3]
- if (n == 0) then
-  n = ((from[2] > once[28] and from[2] or once[28]) + 1)
- elseif (n <= from[2]) then
-  return 0
- end
- from[2] = n
- from[5] = (from[5] + 1)
- if (a[10] == 2) then
-  from[7] = (from[7] + 1)
- end
- local rec = (S_crecs[caller] or ld(S_crecs, caller))
- rec[9], rec[2] = a[9], F.pool_Pool_age()
- if ((cfg[26] > 0) and (once[a[9]+11] < (once[1] + cfg[26]))) then
-  once[a[9]+11] = (once[1] + cfg[26])
- end
- local t = slabNew(S_tickets)
- local tk = (S_tickets[t] or ld(S_tickets, t))
- tk[1], tk[2], tk[3], tk[4], tk[5] = a[2], n, once[1], once[1], 9007199254740992
- if (a[12] >= 0) then
-  tk[5] = (once[1] + a[12])
- end
- tk[24], tk[34], tk[7], tk[9], tk[15], tk[16], tk[23] = a[9], a[10], a[14], a[13], caller, once[27], 3
- if (a[11] ~= 0) then
-  tk[26] = 1
- end
- tk[10] = F.flat_Names_Keep(agent)
- if (model ~= 0) then
-  tk[12] = F.flat_Names_Keep(model)
- end
- if (bor(bor(user, tool), key) ~= 0) then
-  tk[11], tk[13], tk[14] = F.flat_Names_Keep(user), F.flat_Names_Keep(tool), F.flat_Names_Keep(key)
- end
- tk[8] = (once[1] + a[14])
- tk[6] = tk[8]
- if (a[10] == 1) then
-  tk[6] = min(tk[6], (once[1] + 10000000))
- end
- F.pool_wheel_add(once, 133, t, tk)
- F.pool_Pool_enter(t, tk, 0)
- local pd = F.pool_Pool_sentFast(tk, rec, model)
- local k = 0
- for limit = 0, cfg[9] - 1 do
-  do
-   local amount = a[limit+15]
-   if (amount ~= 0) then
-    local s = T[6][cfg[limit+10]+1]
-    local c, c_o = tk, (k)*5+35
-    c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, s[3], s[4], s[1], limit
-    s[2] = (s[2] - amount)
-    s[10] = (s[10] + amount)
-    s[9] = (s[9] + 1)
-    if ((s[6] == 1) and (a[9] > 0)) then
-     s[14] = min(((s[14] > once[1] and s[14] or once[1]) + F.policy_Gap(amount, s[15], s[16])), (once[1] + s[16]))
-    elseif (s[6] == 2) then
-     local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
-     F.pool_Pool_took(tk, c, c_o, in_, F.pool_Pool_defOf(in_))
+ l[28] = callers
+ F.pool_Pool_chargeLot(l, totals, takers)
+ F.pool_Pool_tellLot(l)
+ F.pool_Pool_holdLot(l)
+ return l[3]
+end
+F.pool_Pool_FastEnds = function(e)
+ local at = 0
+ do
+  while (at < #e[6]) do
+   local l, to = F.pool_Pool_runOf(e, at)
+   do
+    if (l == nil) then
+     if (not F.pool_Pool_endOne(e, at)) then
+      return at
+     end
+    elseif (not (e[4] ~= 0)) then
+     F.pool_Pool_answerLot(l, e, at, to)
+    elseif (not F.pool_Pool_closeLot(l, e, at, to)) then
+     return at
     end
-    if (s[8] >= 0) then
-     local t3_ = s[8]
-     pd[t3_+12] = (pd[t3_+12] + amount)
-    end
-    k = (k + 1)
    end
+   at = to
   end
  end
- tk[25] = k
- once[5] = (once[5] + 1)
- return n
+ return at
 end
-F.pool_Pool_FastDone = function(o)
- local t, tk = F.pool_Pool_find(o, 1)
- if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then
-  return false
+F.pool_Pool_SpellOut = function()
+ do
+  local l = F.pool_Pool_lotAt(0)
+  while (l ~= nil) do
+   do
+    F.pool_Pool_spellOut(l)
+   end
+   l = F.pool_Pool_lotAt(0)
+  end
  end
- if ((o[5] ~= 0) and (((((cfg[27] ~= 0) and (not (tk[27] ~= 0))) and (not (o[4] ~= 0))) or ((tk[25] < cfg[9]) and F.pool_Pool_unstated(tk, o))))) then
-  return false
+ F.pool_Pool_enterTallies()
+end
+F.pool_Pool_enterTallies = function()
+ local t2_ = T[8]
+ for t1_ = 0, #t2_ - 1 do
+  local t = t2_[t1_+1]
+  if (t[4] ~= 0) then
+   F.pool_Pool_enterTally(t)
+  end
  end
- local answers = ((o[4] ~= 0) and (not (tk[27] ~= 0)))
- if answers then
-  tk[27] = 1
-  F.pool_headerTime_add(once, 29, (once[1] - tk[4]))
+ if (#T[8] > 0) then
+  T[8] = {}
  end
- if (not (o[5] ~= 0)) then
-  if answers then
-   for k = 0, tk[25] - 1 do
-    local c, c_o = tk, (k)*5+35
-    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+end
+F.pool_Pool_seeToLots = function()
+ cfg[1] = 9007199254740992
+ local i = 0
+ do
+  local l = F.pool_Pool_lotAt(i)
+  while (l ~= nil) do
+   local t1_ = false
+   repeat
     do
-     local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
-     if (not (s[7] ~= 0)) then
-      F.pool_Pool_bindFast(in_, s, c, c_o)
+     local kept = (S_sessions[l[20]] or ld(S_sessions, l[20]))[4]
+     if (((l[18] <= once[1]) and (l[9] == 1)) and (kept > once[1])) then
+      l[18] = min(kept, (l[17] + (l[12] < 60000000 and l[12] or 60000000)))
      end
     end
-   end
-  end
-  return true
- end
- local known = false
- for limit = 0, cfg[9] - 1 do
-  if (o[limit+6] ~= 0) then
-   known = true
-   break
-  end
- end
- local pd = nil
- if known then
-  pd = F.pool_Pool_noted(tk)
- end
- for k = 0, tk[25] - 1 do
-  local c, c_o = tk, (k)*5+35
-  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-  local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
-  s[9] = (s[9] - 1)
-  local actual = c[c_o+1]
-  if ((known and (o[c[c_o+5]+6] >= 0)) and (o[c[c_o+5]+6] <= 1099511627776)) then
-   actual = o[c[c_o+5]+6]
-  end
-  if (((s[5] == 1) and (c[c_o+3] == 1)) and (actual <= c[c_o+1])) then
-   local less = (c[c_o+1] - actual)
-   s[11] = (s[11] + c[c_o+1])
-   s[2] = (s[2] + less)
-   if ((tk[27] ~= 0) and (not (s[7] ~= 0))) then
-    s[12] = (s[12] + c[c_o+1])
-    s[13] = (s[13] + less)
-   else
-    s[12] = (s[12] + actual)
-   end
-   if (less ~= 0) then
-    if ((s[8] >= 0) and (pd ~= nil)) then
-     pd[s[8]+12] = max((pd[s[8]+12] - less), 0)
+    if (l[18] <= once[1]) then
+     F.pool_Pool_spellOut(l)
+     break
     end
-    if ((s[6] == 1) and (tk[24] > 0)) then
-     s[14] = (s[14] - F.policy_Gap(less, s[15], s[16]))
-    elseif (s[6] == 2) then
-     F.pool_Pool_tookLess(tk, c, c_o, in_, less)
-    end
-   end
-  else
-   F.pool_Pool_closeFast(tk, in_, s, c, c_o, actual, pd)
+    cfg[1] = (cfg[1] < l[18] and cfg[1] or l[18])
+    i = (i + 1)
+   until true
+   if t1_ then break end
+   l = F.pool_Pool_lotAt(i)
   end
  end
- F.pool_Pool_endFast(t, tk)
- return true
 end
 F.pool_Pool_heardSomething = function()
  if ((once[1] - once[3]) > 6000000) then
@@ -542,6 +514,12 @@ F.pool_Pool_concludeAll = function()
   F.pool_Pool_serve()
  end
 end
+F.pool_history_turn = function(now_)
+ if (now_ >= (past[3] + 1000000)) then
+  past[3] = (now_ - (now_ % 1000000))
+  past[2] = quo(now_, 60000000)
+ end
+end
 F.pool_Pool_enterSums = function(s)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
@@ -549,9 +527,9 @@ F.pool_Pool_enterSums = function(s)
   in_[16] = (in_[16] + s[9])
  end
  s[9] = 0
- if (s[6] == 1) then
-  local t1_ = (S_paces[in_[18]] or ld(S_paces, in_[18]))
-  t1_[1] = s[14]
+ if (s[14] ~= 0) then
+  F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], s[14], in_[1], d[4])
+  s[14] = 0
  end
  if (s[10] ~= 0) then
   in_[17] = F.pool_Pool_age()
@@ -564,293 +542,291 @@ F.pool_Pool_enterSums = function(s)
  end
 end
 F.pool_Pool_choose = function(agent, user, model, tool, key)
- cfg[7] = once[7]
- cfg[2], cfg[3], cfg[4], cfg[5], cfg[6] = agent, user, model, tool, key
- for limit = 0, cfg[9] - 1 do
+ cfg[10] = once[7]
+ cfg[5], cfg[6], cfg[7], cfg[8], cfg[9] = agent, user, model, tool, key
+ for limit = 0, cfg[3] - 1 do
   local i = once[limit+49]
   do
    local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
    if (per ~= 0) then
-    i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 1, per)), 0)
+    i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 4, per)), 0)
    end
   end
-  cfg[limit+10] = (-1)
+  cfg[limit+11] = (-1)
   if (i ~= 0) then
    local in_ = (S_insts[i] or ld(S_insts, i))
    F.pool_Pool_sumsOf(i, in_)
-   cfg[limit+10] = in_[30]
+   cfg[limit+11] = in_[30]
   end
  end
-end
-F.pool_Pool_paced = function(s, amount)
- return (F.pool_Pool_alive(0) and (((once[10] ~= 0) or ((s[14] - F.policy_Gap(max((max(quo(s[15], 20), 1) - amount), 0), s[15], s[16])) > once[1]))))
 end
 F.pool_Pool_keepsFrom = function(s, amount, class)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
+ local d = F.pool_Pool_defOf(in_)
+ if (s[6] == 1) then
+  return ((class > 0) and F.pool_Pool_paced(s, in_, d, amount))
+ end
  if (in_[1] == 0) then
   return false
  end
- local d = F.pool_Pool_defOf(in_)
  if F.meter_Meter_IsStock(in_, d) then
   local size = F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_))
-  return (((size - ((s[2] - amount))) > F.policy_Part(size, cfg[class+28])) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
+  return (((size - ((s[2] - amount))) > F.policy_Part(size, cfg[class+27])) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
  end
- if (((((d[1] == 1) and (class > 0)) and (cfg[36] ~= 0)) and F.pool_Pool_alive(0)) and (((once[10] ~= 0) or (F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4]) > once[1])))) then
+ if ((((d[1] == 1) and (class > 0)) and (cfg[35] ~= 0)) and F.pool_Pool_paced(s, in_, d, amount)) then
   return true
  end
- return (((cfg[37] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
+ return (((cfg[36] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
 end
-F.pool_Pool_sessionOf = function(id)
- if (once[27] ~= 0) then
-  do
-   local s = (S_sessions[once[27]] or ld(S_sessions, once[27]))
-   if ((s[1] == id) and (not F.pool_Pool_past(s))) then
-    s[3] = once[1]
-    return s
+F.pool_Pool_chargeLot = function(l, totals, takers)
+ local w = l[13]
+ l[30], l[31], l[32] = F.pool_list(w), F.pool_list(w), F.pool_list(w)
+ for limit = 0, w - 1 do
+  local t2_ = false
+  repeat
+   l[30][limit+1], l[31][limit+1], l[32][limit+1] = 0, 0, 0
+   if (takers[limit+1] == 0) then
+    break
    end
-  end
- end
- local i = F.pool_Pool_findSession(id)
- if (i == 0) then
-  i = slabNew(S_sessions)
-  local t1_ = (S_sessions[i] or ld(S_sessions, i))
-  t1_[1] = id
-  indexAdd(X.sessIx, F.pool_sessionHash(id), i)
- end
- local s = (S_sessions[i] or ld(S_sessions, i))
- if F.pool_Pool_past(s) then
-  once[28] = (once[28] > s[2] and once[28] or s[2])
-  s[2] = 0
- end
- once[27], s[3] = i, once[1]
- return s
-end
-F.pool_Pool_age = function()
- return floor(once[1] / 2^(20))
-end
-F.pool_wheel_add = function(w, w_o, i, t)
- local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
- t[6] = (s * 100000)
- if ((t[6] <= ((once[1] + 10000000) + 100000)) and (((w[w_o+6] == 0) or ((S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))[6] <= t[6])))) then
-  t[19], t[20], t[21] = (-1), w[w_o+6], 0
-  if (w[w_o+6] ~= 0) then
-   local t1_ = (S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))
-   t1_[21] = i
-  else
-   w[w_o+5] = i
-  end
-  w[w_o+6] = i
-  return 
- end
- t[19] = (u64(s) % 4096)
- local slot, slot_o = w.slots, t[19]
- t[20], t[21] = 0, slot[slot_o+1]
- if (slot[slot_o+1] ~= 0) then
-  local t2_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
-  t2_[20] = i
- end
- slot[slot_o+1] = i
- do
-  w[w_o+4] = (w[w_o+4] + 1)
-  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then
-   w[w_o+3] = s
-  end
+   local s = T[6][cfg[limit+11]+1]
+   l[30][limit+1], l[31][limit+1], l[32][limit+1] = s[1], s[4], s[3]
+   s[2] = (s[2] - totals[limit+1])
+   s[10] = (s[10] + totals[limit+1])
+   s[9] = (s[9] + takers[limit+1])
+   if (s[6] == 2) then
+    local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
+    F.pool_Pool_took(l[8], takers[limit+1], totals[limit+1], in_, F.pool_Pool_defOf(in_))
+   elseif ((s[6] == 1) and (l[8] > 0)) then
+    s[14] = (s[14] + totals[limit+1])
+   end
+  until true
+  if t2_ then break end
  end
 end
-F.pool_Pool_sentFast = function(tk, rec, model)
+F.pool_Pool_tellLot = function(l)
+ local n, w, model, class, retries = #l[15], l[13], l[23], l[8], 0
+ if (l[10] ~= 0) then
+  retries = 1
+ end
  local all = sum
- F.pool_caller_count(rec, once[1], past[3], 0, (tk[26] ~= 0))
- F.pool_caller_count(all, once[1], past[3], 0, (tk[26] ~= 0))
- tk[35] = F.pool_Pool_periodOf(rec, model, past[2])
- local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
- pd[5] = (pd[5] + 1)
- if (pd[9] < rec[4]) then
-  pd[9] = rec[4]
+ if (all[13] < past[3]) then
+  all[4] = 0
  end
- if (pd[10] < all[4]) then
-  pd[10] = all[4]
- end
- if (tk[26] ~= 0) then
-  pd[6] = (pd[6] + 1)
- end
- return pd
-end
-F.policy_Gap = function(amount, size, window)
- return ceil(((amount * window) / size))
-end
-F.pool_Pool_took = function(tk, c, c_o, in_, d)
- do
-  if (d[1] == 2) then
-   local st = F.pool_Pool_stockOf(in_)
-   local t1_ = tk[24]
-   st[t1_+2] = (st[t1_+2] + c[c_o+1])
-   if (tk[24] > 0) then
-    F.policy_Breaker_Sent(st, 9, once[1])
-   end
-  elseif ((((d[1] == 1) and (tk[24] > 0)) and (in_[1] > 0)) and (cfg[36] ~= 0)) then
-   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
+ local before = all[4]
+ F.pool_caller_count(all, once[1], past[3], n, (retries * n))
+ l[19] = past[2]
+ local callers, tallies = l[28], T[7]
+ for i = 0, n - 1 do
+  local t = tallies[callers[i+1]+1]
+  if ((not (t[4] ~= 0)) or (t[2] ~= model)) then
+   F.pool_Pool_tell(t, model)
   end
- end
-end
-F.pool_Pool_defOf = function(in_)
- if (in_[28] == 0) then
-  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
- end
- local m = (S_models[in_[28]] or ld(S_models, in_[28]))
- if (not (m[10] ~= 0)) then
-  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
- end
- if (m[9] ~= once[in_[11]+155]) then
-  m[9] = once[in_[11]+155]
- end
- return m
-end
-F.pool_Pool_unstated = function(tk, o)
- local n = 0
- for limit = 0, cfg[9] - 1 do
-  if (o[limit+6] > 0) then
-   n = (n + 1)
+  if (t[5] == 0) then
+   t[8] = once[1]
   end
+  t[5] = (t[5] + 1)
+  t[6] = (t[6] + retries)
+  t[3], t[7], t[9] = class, ((before + i) + 1), once[1]
  end
- for k = 0, tk[25] - 1 do
-  if (o[tk[(k)*5+40]+6] > 0) then
-   n = (n - 1)
-  end
- end
- return (n > 0)
-end
-F.pool_headerTime_add = function(h, h_o, d)
- h[h_o+(h[h_o+17] % 16)+1] = d
- h[h_o+17] = (h[h_o+17] + 1)
-end
-F.pool_Pool_sumsOf = function(i, in_)
- if (in_[29] == once[7]) then
-  return T[6][in_[30]+1]
- end
- local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- F.meter_Meter_Advance(in_, d, r, once[1])
- in_[29], in_[30] = once[7], #T[6]
- local t1_ = T[6]
- t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+41],0,0,0,0,0,0,0,0}
- local s = T[6][in_[30]+1]
- do
-  if (d[1] == 3) then
-   s[5] = 4
-  elseif ((d[1] == 0) and (in_[10] > once[1])) then
-   s[5], s[2] = 0, (-1)
-  elseif ((d[2] == 2) and (not (d[3] ~= 0))) then
-   s[5], s[4] = 2, 0
-  elseif (((d[2] == 0) and (not (d[3] ~= 0))) and F.pool_headerTime_slowerThan(once, 29, d, r)) then
-   s[5], s[4], s[3] = 3, 2, (once[1] + F.meter_SlackOf(d, r))
-  end
- end
- if (band(cfg[57], ((1 * 2^(in_[11])))) ~= 0) then
-  s[6] = 2
-  if ((d[1] == 1) and (not (cfg[40] ~= 0))) then
-   s[6] = 0
-   if ((in_[1] > 0) and (cfg[36] ~= 0)) then
-    s[6], s[14], s[15], s[16] = 1, (S_paces[in_[18]] or ld(S_paces, in_[18]))[1], in_[1], d[4]
+ local amounts = l[16]
+ for limit = 0, w - 1 do
+  local unit = cfg[limit+40]
+  if ((unit >= 0) and (l[30][limit+1] ~= 0)) then
+   for i = 0, n - 1 do
+    tallies[callers[i+1]+1][unit+10] = (tallies[callers[i+1]+1][unit+10] + amounts[((i * w) + limit)+1])
    end
   end
  end
- return s
 end
-F.pool_Pool_bindFast = function(in_, s, c, c_o)
- do
-  if ((c[c_o+3] == 1) and (s[5] == 1)) then
-   s[11] = (s[11] + c[c_o+1])
-   s[12] = (s[12] + c[c_o+1])
-   c[c_o+3], c[c_o+2] = 0, once[1]
-  elseif ((c[c_o+3] ~= 0) and (s[5] ~= 4)) then
-   F.pool_Pool_enterSums(s)
-   local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
-   F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
-   F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
-  end
+F.pool_Pool_holdLot = function(l)
+ local n = #l[15]
+ local from = F.pool_Pool_sessionOf(l[2])
+ l[3] = ((from[2] > once[28] and from[2] or once[28]) + 1)
+ from[2] = ((l[3] + u64(n)) - 1)
+ from[5] = (from[5] + n)
+ if (l[9] == 2) then
+  from[7] = (from[7] + n)
  end
-end
-F.pool_Pool_noted = function(tk)
- local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
- if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= quo(tk[4], 60000000))) then
-  return nil
+ l[20] = once[27]
+ if ((cfg[56] > 0) and (once[l[8]+11] < (once[1] + cfg[56]))) then
+  once[l[8]+11] = (once[1] + cfg[56])
  end
- return pd
+ F.flat_Names_Keep(l[22])
+ F.flat_Names_Keep(l[23])
+ F.flat_Names_Keep(l[24])
+ F.flat_Names_Keep(l[25])
+ l[17], l[26] = once[1], n
+ l[18] = (once[1] + (l[12] < 60000000 and l[12] or 60000000))
+ if (l[9] == 1) then
+  l[18] = min(l[18], (once[1] + 10000000))
+ end
+ cfg[1] = (cfg[1] < l[18] and cfg[1] or l[18])
+ l[29] = F.pool_list(n)
+ for i = 0, n - 1 do
+  l[29][i+1] = 0
+ end
+ once[5] = (once[5] + n)
+ F.pool_Pool_addLot(l)
 end
-F.pool_Pool_tookLess = function(tk, c, c_o, in_, amount)
- do
-  local d = F.pool_Pool_defOf(in_)
-  if (d[1] == 2) then
-   do
-    local st = F.pool_Pool_stockOf(in_)
-    if ((in_[8] == 0) or (tk[4] >= in_[10])) then
-     st[tk[24]+2] = max((st[tk[24]+2] - amount), 0)
+F.pool_Pool_endOne = function(e, at)
+ local o = {e[2],e[6][at+1],((e[3] ~= 0) and 1 or 0),((e[4] ~= 0) and 1 or 0),0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
+ for limit = 0, e[5] - 1 do
+  o[limit+5] = e[7][((at * e[5]) + limit)+1]
+ end
+ return F.pool_Pool_FastDone(o)
+end
+F.pool_Pool_answerLot = function(l, e, from, to)
+ local usual = true
+ for limit = 0, l[13] - 1 do
+  do
+   local i = l[30][limit+1]
+   if (i ~= 0) then
+    local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
+    if ((((s[5] ~= 4) and (not (s[7] ~= 0))) and (l[31][limit+1] ~= 0)) and (((s[5] ~= 1) or (l[31][limit+1] ~= 1)))) then
+     usual = false
     end
    end
-  elseif ((((d[1] == 1) and (tk[24] > 0)) and (in_[1] > 0)) and (cfg[36] ~= 0)) then
-   F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
+  end
+ end
+ if (not usual) then
+  F.pool_Pool_spellOut(l)
+  do
+   local i = from
+   while (i < to) do
+    do
+     F.pool_Pool_endOne(e, i)
+    end
+    i = (i + 1)
+   end
+  end
+  return 
+ end
+ do
+  local i = from
+  while (i < to) do
+   local t2_ = false
+   repeat
+    local k = (e[6][i+1] - l[3])
+    if (l[29][k+1] ~= 0) then
+     break
+    end
+    l[29][k+1] = once[1]
+    F.pool_headerTime_add(once, 29, (once[1] - l[17]))
+    for limit = 0, l[13] - 1 do
+     do
+      local i = l[30][limit+1]
+      if (i ~= 0) then
+       do
+        local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
+        if (((s[5] == 1) and (not (s[7] ~= 0))) and (l[31][limit+1] == 1)) then
+         s[11] = (s[11] + l[16][((k * l[13]) + limit)+1])
+         s[12] = (s[12] + l[16][((k * l[13]) + limit)+1])
+        end
+       end
+      end
+     end
+    end
+   until true
+   if t2_ then break end
+   i = (i + 1)
   end
  end
 end
-F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
- if (s[5] == 4) then
-  if (c[c_o+3] == 1) then
-   s[11] = (s[11] + c[c_o+1])
-   s[2] = (s[2] + c[c_o+1])
-  end
-  return 
- end
- if ((c[c_o+3] == 0) and (actual == c[c_o+1])) then
-  return 
- end
- F.pool_Pool_enterSums(s)
- local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- if (in_[1] > 0) then
-  actual = min(actual, (8 * in_[1]))
- end
- local more = (actual - c[c_o+1])
- if ((tk[27] ~= 0) and (not (s[7] ~= 0))) then
-  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
- end
- F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
- F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
- F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
- if (more == 0) then
-  return 
- end
- if ((s[8] >= 0) and (pd ~= nil)) then
-  pd[s[8]+12] = max((pd[s[8]+12] + more), 0)
- end
- if (s[6] ~= 0) then
-  F.pool_Pool_tookLess(tk, c, c_o, in_, (-more))
-  if (s[6] == 1) then
-   s[14] = (S_paces[in_[18]] or ld(S_paces, in_[18]))[1]
+F.pool_Pool_closeLot = function(l, e, from, to)
+ if (((cfg[57] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
+  do
+   local i = from
+   while (i < to) do
+    do
+     if ((((cfg[57] ~= 0) and (not (e[3] ~= 0))) and (l[29][(e[6][i+1] - l[3])+1] == 0)) or F.pool_Pool_unasked(l, e, i)) then
+      return false
+     end
+    end
+    i = (i + 1)
+   end
   end
  end
-end
-F.pool_Pool_endFast = function(t, tk)
- F.pool_wheel_remove(once, 133, tk)
- F.flat_Names_Drop(tk[10])
- if (tk[12] ~= 0) then
-  F.flat_Names_Drop(tk[12])
-  tk[12] = 0
+ if (e[3] ~= 0) then
+  do
+   local i = from
+   while (i < to) do
+    do
+     if (l[29][(e[6][i+1] - l[3])+1] == 0) then
+      F.pool_headerTime_add(once, 29, (once[1] - l[17]))
+     end
+    end
+    i = (i + 1)
+   end
+  end
  end
- if (bor(bor(tk[11], tk[13]), tk[14]) ~= 0) then
-  F.flat_Names_Drop(tk[11])
-  F.flat_Names_Drop(tk[13])
-  F.flat_Names_Drop(tk[14])
-  tk[11], tk[13], tk[14] = 0, 0, 0
+ for limit = 0, l[13] - 1 do
+  do
+   local i = l[30][limit+1]
+   if (i ~= 0) then
+    local in_ = (S_insts[i] or ld(S_insts, i))
+    local s = F.pool_Pool_sumsOf(i, in_)
+    if (s[5] == 4) then
+     F.pool_sums_giveUp(s, l, e, limit, from, to)
+    else
+     F.pool_Pool_settleLot(l, e, limit, from, to, in_, s)
+    end
+   end
+  end
  end
- F.pool_Pool_strikeOut(t, tk, 0)
- local s = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
- s[5] = (s[5] - 1)
- if (tk[34] == 2) then
-  s[7] = (s[7] - 1)
+ local n = (to - from)
+ local s = (S_sessions[l[20]] or ld(S_sessions, l[20]))
+ s[5] = (s[5] - n)
+ if (l[9] == 2) then
+  s[7] = (s[7] - n)
  end
  s[3] = once[1]
- once[5] = (once[5] - 1)
- tk[23], tk[25], tk[4], tk[8], tk[35] = 0, 0, 0, 0, 0
- tk[27], tk[26], tk[31] = 0, 0, 0
- slabRecycle(S_tickets, t)
+ once[5] = (once[5] - n)
+ F.pool_Pool_strikeLot(l, e, from, to)
+ l[26] = (l[26] - n)
+ if (l[26] == 0) then
+  F.pool_Pool_forgetLot(l)
+ end
+ return true
+end
+F.pool_Pool_spellOut = function(l)
+ for k = 0, #l[15] - 1 do
+  if (l[29][k+1] ~= (-1)) then
+   F.pool_Pool_spell(l, k)
+  end
+ end
+ F.pool_Pool_forgetLot(l)
+end
+F.pool_Pool_enterTally = function(t)
+ local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
+ local i = 0
+ if (t[5] > 0) then
+  rec[9], rec[2] = t[3], floor(t[9] / 2^(20))
+  if (rec[12] == 0) then
+   rec[12] = t[8]
+  end
+  F.pool_caller_count(rec, t[9], past[3], t[5], t[6])
+  i = F.pool_Pool_periodOf(rec, t[2], past[2])
+ else
+  local t1_, t2_ = F.pool_Pool_findPeriod(rec, t[2], past[2])
+  i = t1_
+ end
+ if (i ~= 0) then
+  local pd = (S_hperiods[i] or ld(S_hperiods, i))
+  if (t[5] > 0) then
+   pd[5] = (pd[5] + t[5])
+   pd[6] = (pd[6] + t[6])
+   pd[9] = (pd[9] > rec[4] and pd[9] or rec[4])
+   pd[10] = (pd[10] > t[7] and pd[10] or t[7])
+  end
+  for u = 0, 6 - 1 do
+   pd[u+12] = max((pd[u+12] + t[u+10]), 0)
+  end
+ end
+ for u = 0, 6 - 1 do
+  t[u+10] = 0
+ end
+ F.flat_Names_Drop(t[2])
+ t[4], t[5], t[6] = 0, 0, 0
 end
 F.pool_wheel_nextStep = function(w, w_o)
  local s = 0
@@ -967,7 +943,7 @@ F.pool_Pool_sweepSome = function(n)
   end
  end
  F.pool_Pool_burySome(n)
- F.pool_callers_sweep(n, once[1], cfg[26])
+ F.pool_callers_sweep(n, once[1], cfg[56])
  F.pool_Pool_sweepSessions(n)
 end
 F.pool_member_silentFrom = function(m)
@@ -1005,7 +981,7 @@ F.pool_Pool_weigh = function(at)
    local m = (S_members[i] or ld(S_members, i))
    local next_ = m[8]
    local over = F.pool_Pool_freeAt(at, m[4])
-   for k = 0, cfg[9] - 1 do
+   for k = 0, cfg[3] - 1 do
     do
      local after = F.pool_Pool_lingers(k)
      if ((after >= 0) and (not F.pool_Pool_freeAt(at, (m[4] + after)))) then
@@ -1024,7 +1000,7 @@ F.pool_Pool_weigh = function(at)
    i = next_
   end
  end
- for k = 0, cfg[9] - 1 do
+ for k = 0, cfg[3] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
   if (part ~= once[k+155]) then
    F.pool_Pool_withhold(k, at, part)
@@ -1166,8 +1142,8 @@ F.pool_Pool_touched = function(op)
  m[2], m[3] = 0, once[1]
  m[4] = (once[1] + quo(op[31], 1000))
  if (op[31] == 0) then
-  m[4] = (once[1] + cfg[26])
-  if (cfg[26] == 0) then
+  m[4] = (once[1] + cfg[56])
+  if (cfg[56] == 0) then
    m[4] = (once[1] + quo(300000000000, 1000))
   end
  end
@@ -1351,7 +1327,7 @@ F.pool_Pool_resume = function(op)
  op[45] = 3
 end
 F.pool_Pool_heartbeat = function(op)
- if ((cfg[26] == 0) or (not F.pool_Pool_validMember(op))) then
+ if ((cfg[56] == 0) or (not F.pool_Pool_validMember(op))) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
@@ -1401,7 +1377,7 @@ F.pool_Pool_heartbeat = function(op)
  F.pool_Pool_setWaits(l, op[42])
  moved = (moved or (l[27] ~= op[9]))
  l[27], rec[9] = op[9], op[9]
- l[5], l[6] = (once[1] + cfg[26]), 0
+ l[5], l[6] = (once[1] + cfg[56]), 0
  if (op[31] > 0) then
   l[5] = (once[1] + quo(op[31], 1000))
  end
@@ -1535,7 +1511,7 @@ F.pool_Pool_serveOne = function()
  once[2] = 0
  once[25] = (once[25] + 1)
  local again = false
- local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[57] ~= 0))
+ local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[59] ~= 0))
  local highest = F.pool_Pool_findRival(heads)
  local t2_ = heads
  for i = 0, #t2_ - 1 do
@@ -1660,11 +1636,40 @@ F.pool_Pool_conclude = function(op)
  F.pool_Pool_end(t, tk)
  return true
 end
+F.pool_Pool_defOf = function(in_)
+ if (in_[28] == 0) then
+  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
+ end
+ local m = (S_models[in_[28]] or ld(S_models, in_[28]))
+ if (not (m[10] ~= 0)) then
+  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
+ end
+ if (m[9] ~= once[in_[11]+155]) then
+  m[9] = once[in_[11]+155]
+ end
+ return m
+end
 F.pool_Pool_ring = function(in_)
  if (in_[15] == 0) then
   return nil
  end
  return (S_rings[in_[15]] or ld(S_rings, in_[15]))
+end
+F.policy_Pace_Take = function(p, t, amount, size, window)
+ if (p[2] ~= t) then
+  p[2], p[3], p[4] = t, p[1], 0
+ end
+ p[4] = (p[4] + amount)
+ do
+  if (p[4] > 0) then
+   p[1] = min(((p[3] > t and p[3] or t) + F.policy_Gap(p[4], size, window)), (t + window))
+  else
+   p[1] = (p[3] - F.policy_Gap((-p[4]), size, window))
+  end
+ end
+end
+F.pool_Pool_age = function()
+ return floor(once[1] / 2^(20))
 end
 F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode)
  do
@@ -1750,8 +1755,48 @@ F.pool_scoped = function(who, who_o, per)
  end
  return copy_(s, 0, 5)
 end
-F.pool_Pool_alive = function(class)
- return ((cfg[26] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+F.pool_Pool_sumsOf = function(i, in_)
+ if (in_[29] == once[7]) then
+  return T[6][in_[30]+1]
+ end
+ local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ F.meter_Meter_Advance(in_, d, r, once[1])
+ in_[29], in_[30] = once[7], #T[6]
+ local t1_ = T[6]
+ t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+40],0,0,0,0,0,0}
+ local s = T[6][in_[30]+1]
+ do
+  if (d[1] == 3) then
+   s[5] = 4
+  elseif ((d[1] == 0) and (in_[10] > once[1])) then
+   s[5], s[2] = 0, (-1)
+  elseif ((d[2] == 2) and (not (d[3] ~= 0))) then
+   s[5], s[4] = 2, 0
+  elseif (((d[2] == 0) and (not (d[3] ~= 0))) and F.pool_headerTime_slowerThan(once, 29, d, r)) then
+   s[5], s[4], s[3] = 3, 2, (once[1] + F.meter_SlackOf(d, r))
+  end
+ end
+ if (band(cfg[59], ((1 * 2^(in_[11])))) ~= 0) then
+  s[6] = 2
+  if ((d[1] == 1) and (not (cfg[39] ~= 0))) then
+   s[6] = 0
+   if ((in_[1] > 0) and (cfg[35] ~= 0)) then
+    s[6] = 1
+   end
+  end
+ end
+ return s
+end
+F.pool_Pool_paced = function(s, in_, d, amount)
+ if (not F.pool_Pool_alive(0)) then
+  return false
+ end
+ local pace = (S_paces[in_[18]] or ld(S_paces, in_[18]))
+ if (s[14] ~= 0) then
+  F.policy_Pace_Take(pace, once[1], s[14], in_[1], d[4])
+  s[14] = 0
+ end
+ return ((once[10] ~= 0) or (not F.policy_Pace_AllowsAll(pace, once[1], amount, in_[1], d[4])))
 end
 F.meter_Meter_IsStock = function(m, d)
  return F.meter_Meter_isFixed(m, d)
@@ -1781,55 +1826,40 @@ end
 F.policy_Breaker_Idle = function(b, b_o)
  return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
 end
-F.policy_Pace_Allow = function(p, t, amount, size, window)
- local burst = max(quo(size, 20), 1)
- return max((p[1] - F.policy_Gap(max((burst - amount), 0), size, window)), t)
-end
 F.pool_Pool_binds = function(in_, d)
  do
-  if (cfg[37] == 0) then
+  if (cfg[36] == 0) then
    return false
-  elseif (cfg[40] ~= 0) then
+  elseif (cfg[39] ~= 0) then
    return true
   end
  end
- return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[39] ~= 0))))
+ return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[38] ~= 0))))
 end
 F.pool_Pool_threshold = function(class)
  if (class == 0) then
-  return cfg[38]
+  return cfg[37]
  end
- return cfg[37]
+ return cfg[36]
 end
-F.pool_Pool_past = function(s)
- return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
-end
-F.pool_Pool_findSession = function(id)
- local h = F.pool_sessionHash(id)
+F.pool_Pool_took = function(class, requests, amount, in_, d)
  do
-  local i, n = indexSeek(X.sessIx, h, 0)
-  while (i ~= 0) do
-   do
-    if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then
-     return i
+  if (d[1] == 2) then
+   local st = F.pool_Pool_stockOf(in_)
+   st[class+2] = (st[class+2] + amount)
+   if ((class > 0) and (not F.policy_Breaker_Idle(st, 9))) then
+    for t1_ = 0, requests - 1 do
+     F.policy_Breaker_Sent(st, 9, once[1])
     end
    end
-   local t1_, t2_ = indexSeek(X.sessIx, h, n)
-   i = t1_
-   n = t2_
+  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[35] ~= 0)) then
+   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
   end
  end
- return 0
 end
-F.pool_step = function(due)
- return quo((((due + 100000) - 1)), 100000)
-end
-F.pool_caller_count = function(c, now_, second, waited, retry)
- c[10] = (c[10] + 1)
- c[11] = (c[11] + waited)
- if retry then
-  c[6] = (c[6] + 1)
- end
+F.pool_caller_count = function(c, now_, second, n, retried)
+ c[10] = (c[10] + n)
+ c[6] = (c[6] + retried)
  if (c[12] == 0) then
   c[12] = now_
  end
@@ -1837,10 +1867,263 @@ F.pool_caller_count = function(c, now_, second, waited, retry)
   c[4] = 0
  end
  c[13] = now_
- c[4] = (c[4] + 1)
+ c[4] = (c[4] + n)
  c[5] = (c[5] > c[4] and c[5] or c[4])
 end
+F.pool_Pool_tell = function(t, model)
+ if (t[4] ~= 0) then
+  F.pool_Pool_enterTally(t)
+ end
+ t[4], t[2] = 1, F.flat_Names_Keep(model)
+ local t1_ = T[8]
+ t1_[#t1_+1] = t
+end
+F.pool_Pool_sessionOf = function(id)
+ if (once[27] ~= 0) then
+  do
+   local s = (S_sessions[once[27]] or ld(S_sessions, once[27]))
+   if ((s[1] == id) and (not F.pool_Pool_past(s))) then
+    s[3] = once[1]
+    return s
+   end
+  end
+ end
+ local i = F.pool_Pool_findSession(id)
+ if (i == 0) then
+  i = slabNew(S_sessions)
+  local t1_ = (S_sessions[i] or ld(S_sessions, i))
+  t1_[1] = id
+  indexAdd(X.sessIx, F.pool_sessionHash(id), i)
+ end
+ local s = (S_sessions[i] or ld(S_sessions, i))
+ if F.pool_Pool_past(s) then
+  once[28] = (once[28] > s[2] and once[28] or s[2])
+  s[2] = 0
+ end
+ once[27], s[3] = i, once[1]
+ return s
+end
+F.pool_Pool_FastDone = function(o)
+ local t, tk = F.pool_Pool_find(o, 0)
+ if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then
+  return false
+ end
+ if ((o[4] ~= 0) and (((((cfg[57] ~= 0) and (not (tk[27] ~= 0))) and (not (o[3] ~= 0))) or ((tk[25] < cfg[3]) and F.pool_Pool_unstated(tk, o))))) then
+  return false
+ end
+ local answers = ((o[3] ~= 0) and (not (tk[27] ~= 0)))
+ if answers then
+  tk[27] = 1
+  F.pool_headerTime_add(once, 29, (once[1] - tk[4]))
+ end
+ if (not (o[4] ~= 0)) then
+  if answers then
+   for k = 0, tk[25] - 1 do
+    local c, c_o = tk, (k)*5+35
+    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+    do
+     local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
+     if (not (s[7] ~= 0)) then
+      F.pool_Pool_bindFast(in_, s, c, c_o)
+     end
+    end
+   end
+  end
+  return true
+ end
+ local known = false
+ for limit = 0, cfg[3] - 1 do
+  if (o[limit+5] ~= 0) then
+   known = true
+   break
+  end
+ end
+ local pd = nil
+ if known then
+  pd = F.pool_Pool_noted(tk)
+ end
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
+  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+  local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
+  s[9] = (s[9] - 1)
+  local actual = c[c_o+1]
+  if ((known and (o[c[c_o+5]+5] >= 0)) and (o[c[c_o+5]+5] <= 1099511627776)) then
+   actual = o[c[c_o+5]+5]
+  end
+  if (((s[5] == 1) and (c[c_o+3] == 1)) and (actual <= c[c_o+1])) then
+   local less = (c[c_o+1] - actual)
+   s[11] = (s[11] + c[c_o+1])
+   s[2] = (s[2] + less)
+   if ((tk[27] ~= 0) and (not (s[7] ~= 0))) then
+    s[12] = (s[12] + c[c_o+1])
+    s[13] = (s[13] + less)
+   else
+    s[12] = (s[12] + actual)
+   end
+   if (less ~= 0) then
+    if ((s[8] >= 0) and (pd ~= nil)) then
+     pd[s[8]+12] = max((pd[s[8]+12] - less), 0)
+    end
+    if (s[6] ~= 0) then
+     F.pool_Pool_keptLess(s, in_, tk[24], tk[4], less)
+    end
+   end
+  else
+   F.pool_Pool_closeFast(tk, in_, s, c, c_o, actual, pd)
+  end
+ end
+ F.pool_Pool_endFast(t, tk)
+ return true
+end
+F.pool_headerTime_add = function(h, h_o, d)
+ h[h_o+(h[h_o+17] % 16)+1] = d
+ h[h_o+17] = (h[h_o+17] + 1)
+end
+F.pool_Pool_unasked = function(l, e, i)
+ for limit = 0, e[5] - 1 do
+  if ((e[7][((i * e[5]) + limit)+1] > 0) and (((limit >= l[13]) or (l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1] == 0)))) then
+   return true
+  end
+ end
+ return false
+end
+F.pool_sums_giveUp = function(s, l, e, limit, from, to)
+ do
+  local i = from
+  while (i < to) do
+   do
+    do
+     local amount = l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1]
+     if (amount ~= 0) then
+      s[11] = (s[11] + amount)
+      s[2] = (s[2] + amount)
+      s[9] = (s[9] - 1)
+     end
+    end
+   end
+   i = (i + 1)
+  end
+ end
+end
+F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
+ local usual = ((s[5] == 1) and (l[31][limit+1] == 1))
+ local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
+ local unit, bound = s[8], ((e[3] ~= 0) and (not (s[7] ~= 0)))
+ local gone, less, refs = 0, 0, 0
+ do
+  local i = from
+  while (i < to) do
+   do
+    local k = (numbers[i+1] - first)
+    do
+     local amount = amounts[((k * w) + limit)+1]
+     if (amount ~= 0) then
+      refs = (refs + 1)
+      local actual = amount
+      if (limit < uw) then
+       do
+        local u = used[((i * uw) + limit)+1]
+        if (u >= 0) then
+         actual = u
+        end
+       end
+      elseif (uw > 0) then
+       actual = 0
+      end
+      if ((usual and (actual <= amount)) and (states[k+1] == 0)) then
+       gone = (gone + amount)
+       if (actual ~= amount) then
+        less = (less + (amount - actual))
+        if (unit >= 0) then
+         F.pool_Pool_usedLess(l, k, unit, (amount - actual))
+        end
+       end
+      else
+       F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
+       gone, less = 0, 0
+       F.pool_Pool_settleOdd(l, e, k, limit, in_, s, amount, actual)
+      end
+     end
+    end
+   end
+   i = (i + 1)
+  end
+ end
+ F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
+ s[9] = (s[9] - refs)
+end
+F.pool_Pool_forgetLot = function(l)
+ F.pool_Pool_dropLot(l)
+ F.flat_Names_Drop(l[22])
+ F.flat_Names_Drop(l[23])
+ F.flat_Names_Drop(l[24])
+ F.flat_Names_Drop(l[25])
+end
+F.pool_Pool_spell = function(l, k)
+ local i = slabNew(S_tickets)
+ local tk = (S_tickets[i] or ld(S_tickets, i))
+ tk[1], tk[2] = l[2], (l[3] + u64(k))
+ tk[3], tk[4], tk[5] = l[17], l[17], 9007199254740992
+ do
+  local wait = l[14][min(k, (#l[14] - 1))+1]
+  if (wait >= 0) then
+   tk[5] = (l[17] + wait)
+  end
+ end
+ tk[24], tk[34], tk[7], tk[9], tk[16], tk[23] = l[8], l[9], l[12], l[11], l[20], 3
+ tk[26] = ((l[10] ~= 0)) and 1 or 0
+ tk[27] = ((l[29][k+1] > 0)) and 1 or 0
+ tk[10] = F.flat_Names_Hold(l[15][k+1])
+ tk[11], tk[12] = F.flat_Names_Keep(l[22]), F.flat_Names_Keep(l[23])
+ tk[13], tk[14] = F.flat_Names_Keep(l[24]), F.flat_Names_Keep(l[25])
+ local t = T[7][l[28][k+1]+1]
+ if (t[4] ~= 0) then
+  F.pool_Pool_enterTally(t)
+ end
+ tk[15] = t[1]
+ local t1_, t2_ = F.pool_Pool_findPeriod((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
+ tk[35] = t1_
+ tk[8] = (l[17] + l[12])
+ tk[6] = tk[8]
+ if (l[9] == 1) then
+  tk[6] = min(tk[6], max(l[18], (l[17] + 10000000)))
+ end
+ F.pool_wheel_add(once, 133, i, tk)
+ F.pool_Pool_enter(i, tk, 0)
+ local n = 0
+ for limit = 0, l[13] - 1 do
+  do
+   local amount = l[16][((k * l[13]) + limit)+1]
+   if (amount ~= 0) then
+    local c, c_o = tk, (n)*5+35
+    c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, l[32][limit+1], l[31][limit+1], l[30][limit+1], limit
+    if ((((l[29][k+1] > 0) and (c[c_o+3] == 1)) and (not ((S_defs[limit+1] or ld(S_defs, limit+1))[3] ~= 0))) and ((S_defs[limit+1] or ld(S_defs, limit+1))[1] ~= 3)) then
+     c[c_o+2], c[c_o+3] = l[29][k+1], 0
+    end
+    n = (n + 1)
+   end
+  end
+ end
+ tk[25] = n
+end
 F.pool_Pool_periodOf = function(rec, model, at)
+ local i, crowded = F.pool_Pool_findPeriod(rec, model, at)
+ if (i ~= 0) then
+  return i
+ end
+ if crowded then
+  model = once[113]
+ end
+ i = F.pool_Pool_newPeriod()
+ local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
+ t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+ rec[8] = i
+ return i
+end
+F.pool_Pool_findPeriod = function(rec, model, at)
+ local found = 0
+ local crowded = false
  local looks, others = 0, 0
  do
   local i = rec[8]
@@ -1851,7 +2134,7 @@ F.pool_Pool_periodOf = function(rec, model, at)
      break
     end
     if (pd[2] == model) then
-     return i
+     return i, false
     end
     if (pd[2] == once[113]) then
      others = i
@@ -1862,139 +2145,9 @@ F.pool_Pool_periodOf = function(rec, model, at)
   end
  end
  if (looks >= 64) then
-  if (others ~= 0) then
-   return others
-  end
-  model = once[113]
+  return others, true
  end
- local i = F.pool_Pool_newPeriod()
- local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
- t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
- rec[8] = i
- return i
-end
-F.policy_Breaker_Sent = function(b, b_o, t)
- if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then
-  b[b_o+14] = (b[b_o+14] + 1)
- end
-end
-F.policy_Pace_Take = function(p, t, amount, size, window)
- p[1] = min(((p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window)), (t + window))
-end
-F.meter_Meter_Advance = function(m, d, r, t)
- do
-  if (d[1] == 0) then
-   if ((r ~= nil) and (r[3] > 0)) then
-    F.meter_Meter_settlePending(m, d, r, t)
-   end
-   F.meter_Meter_drain(m, d, t)
-  elseif F.meter_Meter_slices(m, d) then
-   F.meter_Meter_expire(m, d, r, t)
-  elseif ((d[1] == 2) and (t >= m[8])) then
-   local passed = (quo(((t - m[8])), d[4]) + 1)
-   m[5] = m[4]
-   if (passed == 1) then
-    m[5] = (m[5] + m[6])
-   end
-   m[6], m[9] = 0, 0
-   m[10] = (m[7] + (((passed - 1)) * d[4]))
-   m[7] = (m[7] + (passed * d[4]))
-   m[8] = (m[8] + (passed * d[4]))
-  end
- end
- if (r ~= nil) then
-  F.meter_Ring_regain(r, t)
- end
-end
-F.meter_Meter_Room = function(m, d, r)
- if (m[1] == 0) then
-  return 1099511627776
- end
- return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
-end
-F.pool_headerTime_slowerThan = function(h, h_o, d, r)
- return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
-end
-F.meter_SlackOf = function(d, r)
- return F.meter_Ring_slack(r, d)
-end
-F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
- if ((d[1] == 3) or (c[c_o+3] == 0)) then
-  return 
- end
- do
-  if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
-   c[c_o+3] = 0
-   return 
-  elseif (c[c_o+3] == 2) then
-   F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
-   F.meter_Meter_add(m, d, r, t, c[c_o+1])
-  elseif F.meter_Meter_isFixed(m, d) then
-   m[4] = (m[4] - c[c_o+1])
-   if (t >= m[7]) then
-    m[6] = (m[6] + c[c_o+1])
-   end
-  else
-   m[4] = (m[4] - c[c_o+1])
-   F.meter_Meter_add(m, d, r, t, c[c_o+1])
-  end
- end
- c[c_o+3], c[c_o+2] = 0, t
-end
-F.pool_sums_leaves = function(s, room)
- if (s[5] ~= 0) then
-  s[2] = room
- end
-end
-F.policy_Pace_Refund = function(p, t, amount, size, window)
- if (amount < 0) then
-  F.policy_Pace_Take(p, t, (-amount), size, window)
-  return 
- end
- p[1] = (p[1] - F.policy_Gap(amount, size, window))
-end
-F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
- do
-  if (d[1] == 3) then
-  elseif (actual < c[c_o+1]) then
-   F.meter_Meter_reduce(m, d, r, t, c, c_o, (c[c_o+1] - actual))
-   c[c_o+1] = actual
-  elseif (actual > c[c_o+1]) then
-   local more = {(actual - c[c_o+1]),0,0}
-   do
-    if (c[c_o+3] == 1) then
-     F.meter_Meter_hold(m, d, more[1])
-    elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
-     F.meter_Meter_place(m, d, r, more, 0, c[c_o+2])
-    else
-     F.meter_Meter_Bind(m, d, r, t, c, c_o)
-     F.meter_Meter_add(m, d, r, t, more[1])
-    end
-   end
-   c[c_o+1] = actual
-  end
- end
-end
-F.pool_wheel_remove = function(w, w_o, t)
- if (t[6] == 0) then
-  return 
- end
- if (t[19] == (-1)) then
-  F.pool_wheel_leave(w, w_o, t)
-  return 
- end
- if (t[20] ~= 0) then
-  local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
-  t1_[21] = t[21]
- else
-  w.slots[t[19]+1] = t[21]
- end
- if (t[21] ~= 0) then
-  local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
-  t2_[20] = t[20]
- end
- t[6], t[20], t[21] = 0, 0, 0
- w[w_o+4] = (w[w_o+4] - 1)
+ return 0, false
 end
 F.pool_Pool_schedule = function(i, t, due)
  if (t[6] ~= 0) then
@@ -2077,8 +2230,8 @@ F.pool_Pool_giveBack = function(tk)
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
   c[c_o+1] = amount
-  if (band(cfg[57], ((1 * 2^(c[c_o+5])))) ~= 0) then
-   F.pool_Pool_tookLess(tk, c, c_o, in_, amount)
+  if (band(cfg[59], ((1 * 2^(c[c_o+5])))) ~= 0) then
+   F.pool_Pool_tookLess(tk[24], tk[4], in_, amount)
   end
   F.pool_Pool_changed(c, c_o)
  end
@@ -2151,7 +2304,7 @@ F.pool_Pool_dropInst = function(i)
  end
  do
   local kind = F.pool_Pool_defOf(in_)[1]
-  if (band(cfg[59], ((1 * 2^(in_[11])))) == 0) then
+  if (band(cfg[60], ((1 * 2^(in_[11])))) == 0) then
   elseif (kind == 2) then
    slabFree(S_stocks, in_[18])
   elseif (kind == 1) then
@@ -2227,13 +2380,13 @@ F.pool_Pool_freeAt = function(at, free)
 end
 F.pool_Pool_lingers = function(limit)
  do
-  if ((band(cfg[59], ((1 * 2^(limit)))) == 0) or (cfg[limit+60] > 600000000)) then
+  if ((band(cfg[60], ((1 * 2^(limit)))) == 0) or (cfg[limit+61] > 600000000)) then
    return (-1)
   elseif ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3) then
    return 0
   end
  end
- return (cfg[limit+60] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
+ return (cfg[limit+61] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
 end
 F.pool_Pool_dropMember = function(i)
  F.pool_Pool_unlink(i)
@@ -2320,12 +2473,12 @@ F.pool_Pool_valid = function(op)
  if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then
   return false
  end
- for k = 0, cfg[9] - 1 do
+ for k = 0, cfg[3] - 1 do
   if (u64(op[k+13]) > 1099511627776) then
    return false
   end
  end
- return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[1])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
+ return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[2])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
 end
 F.pool_Pool_present = function(op)
  local s = F.pool_Pool_sessionOf(op[2])
@@ -2375,7 +2528,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
  local limit = 0
  local fits = false
  fits = true
- for limit = 0, cfg[9] - 1 do
+ for limit = 0, cfg[3] - 1 do
   local t2_ = false
   repeat
    local amount = amounts[amounts_o+limit+1]
@@ -2390,7 +2543,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
     return limit, false
    end
    fits = (fits and (F.pool_inst_room(in_, d, r, amount) >= amount))
-   if (fits and (band(cfg[57], ((1 * 2^(limit)))) ~= 0)) then
+   if (fits and (band(cfg[59], ((1 * 2^(limit)))) ~= 0)) then
     local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
     fits = (code == 0)
    end
@@ -2434,8 +2587,8 @@ F.pool_Pool_grant = function(t, tk, counts_)
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
   in_[17] = F.pool_Pool_age()
   move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 29, d, r))), 0, 3)
-  if (band(cfg[57], ((1 * 2^(c[c_o+5])))) ~= 0) then
-   F.pool_Pool_took(tk, c, c_o, in_, d)
+  if (band(cfg[59], ((1 * 2^(c[c_o+5])))) ~= 0) then
+   F.pool_Pool_took(tk[24], 1, c[c_o+1], in_, d)
   end
  end
  if (counts_ and (once[26] ~= 0)) then
@@ -2539,6 +2692,23 @@ F.pool_Pool_leaves = function(op)
   F.pool_Pool_planHush()
  end
 end
+F.pool_Pool_findSession = function(id)
+ local h = F.pool_sessionHash(id)
+ do
+  local i, n = indexSeek(X.sessIx, h, 0)
+  while (i ~= 0) do
+   do
+    if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then
+     return i
+    end
+   end
+   local t1_, t2_ = indexSeek(X.sessIx, h, n)
+   i = t1_
+   n = t2_
+  end
+ end
+ return 0
+end
 F.pool_Pool_link = function(i)
  local m = (S_members[i] or ld(S_members, i))
  m[7], m[8] = once[147], 0
@@ -2590,13 +2760,57 @@ F.pool_Pool_fits = function(tk)
  end
  return true
 end
+F.pool_wheel_remove = function(w, w_o, t)
+ if (t[6] == 0) then
+  return 
+ end
+ if (t[19] == (-1)) then
+  F.pool_wheel_leave(w, w_o, t)
+  return 
+ end
+ if (t[20] ~= 0) then
+  local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
+  t1_[21] = t[21]
+ else
+  w.slots[t[19]+1] = t[21]
+ end
+ if (t[21] ~= 0) then
+  local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
+  t2_[20] = t[20]
+ end
+ t[6], t[20], t[21] = 0, 0, 0
+ w[w_o+4] = (w[w_o+4] - 1)
+end
 F.pool_Pool_touchCharge = function(c, c_o)
  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
+F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
+ if ((d[1] == 3) or (c[c_o+3] == 0)) then
+  return 
+ end
+ do
+  if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
+   c[c_o+3] = 0
+   return 
+  elseif (c[c_o+3] == 2) then
+   F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
+   F.meter_Meter_add(m, d, r, t, c[c_o+1])
+  elseif F.meter_Meter_isFixed(m, d) then
+   m[4] = (m[4] - c[c_o+1])
+   if (t >= m[7]) then
+    m[6] = (m[6] + c[c_o+1])
+   end
+  else
+   m[4] = (m[4] - c[c_o+1])
+   F.meter_Meter_add(m, d, r, t, c[c_o+1])
+  end
+ end
+ c[c_o+3], c[c_o+2] = 0, t
+end
 F.pool_Pool_changed = function(c, c_o)
- return ((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
+ return ((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
 end
 F.pool_Pool_judged = function(tk, v)
  local pd = F.pool_Pool_noted(tk)
@@ -2635,7 +2849,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
   local t2_ = false
   repeat
    local o = op[36][i+1]
-   if ((o[1] < 0) or (o[1] >= cfg[9])) then
+   if ((o[1] < 0) or (o[1] >= cfg[3])) then
     break
    end
    local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
@@ -2696,14 +2910,14 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
    end
   elseif t1_ == 2 then
    local g = F.pool_Pool_gateFor(op, who, who_o)
-   return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 75) and (g[4] == 1))
+   return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 76) and (g[4] == 1))
   elseif t1_ == 3 then
-   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 78, cfg[78])
+   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 79, cfg[79])
   elseif t1_ == 4 then
    do
     local g = F.pool_Pool_gateFor(op, who, who_o)
     if (not F.gate_Gate_Exhausted(g, once[1], granted, hint)) then
-     F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 75)
+     F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 76)
     end
    end
   end
@@ -2716,7 +2930,7 @@ F.pool_Pool_unexplained = function(tk, scope)
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
   local r = F.pool_Pool_ring(in_)
   do
-   if (((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
+   if (((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
    elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
    elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
    elseif F.pool_Pool_mayBeWindow(in_, (in_[1] + c[c_o+1])) then
@@ -2730,7 +2944,7 @@ F.pool_Pool_unexplained = function(tk, scope)
 end
 F.pool_Pool_settle = function(tk, amounts, amounts_o)
  local known = false
- for i = 0, cfg[9] - 1 do
+ for i = 0, cfg[3] - 1 do
   known = (known or (amounts[amounts_o+i+1] ~= 0))
  end
  if (not known) then
@@ -2751,8 +2965,8 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
     local estimate = c[c_o+1]
     F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
     F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
-    if (band(cfg[57], ((1 * 2^(c[c_o+5])))) ~= 0) then
-     F.pool_Pool_tookLess(tk, c, c_o, in_, (estimate - c[c_o+1]))
+    if (band(cfg[59], ((1 * 2^(c[c_o+5])))) ~= 0) then
+     F.pool_Pool_tookLess(tk[24], tk[4], in_, (estimate - c[c_o+1]))
     end
    end
   end
@@ -2763,7 +2977,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
  end
 end
 F.pool_Pool_strictly = function(tk)
- if (not (cfg[27] ~= 0)) then
+ if (not (cfg[57] ~= 0)) then
   return false
  end
  for k = 0, tk[25] - 1 do
@@ -2817,10 +3031,10 @@ F.pool_Pool_since = function(scope, who, who_o)
  return once[1]
 end
 F.pool_Pool_unbrief = function(who, who_o)
- for i = 0, cfg[9] - 1 do
+ for i = 0, cfg[3] - 1 do
   local t2_ = false
   repeat
-   if (band(cfg[59], ((1 * 2^(i)))) == 0) then
+   if (band(cfg[60], ((1 * 2^(i)))) == 0) then
     break
    end
    local at = unscoped[i][1]
@@ -2922,7 +3136,7 @@ F.pool_Pool_validMember = function(op)
   end
  end
  local s = copy_(op, 42, 2)
- return ((((((op[9] < cfg[1]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
+ return ((((((op[9] < cfg[2]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
 end
 F.pool_Pool_bury = function()
  do
@@ -3047,7 +3261,7 @@ F.pool_Pool_countLiving = function()
     do
      local c = (S_crecs[i] or ld(S_crecs, i))
      if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
-      once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[26]))
+      once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[56]))
      end
     end
    end
@@ -3155,7 +3369,7 @@ end
 F.order_Queue_enter = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
- if (cfg[82] == 2) then
+ if (cfg[83] == 2) then
   key[1] = 0
  end
  fl[13] = F.flat_Tree_Insert((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, key, f)
@@ -3216,7 +3430,7 @@ F.pool_Pool_strict = function()
 end
 F.pool_Pool_findRival = function(heads)
  once[10] = 0
- if ((cfg[57] == 0) or (not (cfg[36] ~= 0))) then
+ if ((cfg[59] == 0) or (not (cfg[35] ~= 0))) then
   return 0
  end
  local t2_ = heads
@@ -3290,7 +3504,7 @@ F.pool_Pool_lacksOwn = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[59], ((1 * 2^(c[c_o+5])))) ~= 0) then
+   if (band(cfg[60], ((1 * 2^(c[c_o+5])))) ~= 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -3316,14 +3530,14 @@ F.order_Queue_Park = function(w, on, at)
 end
 F.pool_Pool_keptFromAny = function(tk)
  local at = 0
- if ((cfg[57] == 0) or (tk[31] ~= 0)) then
+ if ((cfg[59] == 0) or (tk[31] ~= 0)) then
   return 0
  end
  for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[57], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -3357,7 +3571,7 @@ F.pool_Pool_lacksShared = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -3385,7 +3599,7 @@ F.pool_Pool_claim = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
@@ -3466,7 +3680,7 @@ F.pool_Pool_why = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
  local at = once[1]
- local ahead = F.order_Queue_Ahead(tk[17], (cfg[57] ~= 0))
+ local ahead = F.order_Queue_Ahead(tk[17], (cfg[59] ~= 0))
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
@@ -3509,6 +3723,9 @@ F.pool_Pool_why = function(t)
   r[4] = at
  end
  return copy_(r, 0, 4)
+end
+F.policy_Gap = function(amount, size, window)
+ return ceil(((amount * window) / size))
 end
 F.meter_Meter_add = function(m, d, r, t, amount)
  do
@@ -3593,11 +3810,48 @@ F.pool_Pool_ownOf = function(limit, name)
  end
  return i
 end
-F.order_Queue_Waiting = function(c)
- return counts[c+5]
+F.meter_Meter_Advance = function(m, d, r, t)
+ do
+  if (d[1] == 0) then
+   if ((r ~= nil) and (r[3] > 0)) then
+    F.meter_Meter_settlePending(m, d, r, t)
+   end
+   F.meter_Meter_drain(m, d, t)
+  elseif F.meter_Meter_slices(m, d) then
+   F.meter_Meter_expire(m, d, r, t)
+  elseif ((d[1] == 2) and (t >= m[8])) then
+   local passed = (quo(((t - m[8])), d[4]) + 1)
+   m[5] = m[4]
+   if (passed == 1) then
+    m[5] = (m[5] + m[6])
+   end
+   m[6], m[9] = 0, 0
+   m[10] = (m[7] + (((passed - 1)) * d[4]))
+   m[7] = (m[7] + (passed * d[4]))
+   m[8] = (m[8] + (passed * d[4]))
+  end
+ end
+ if (r ~= nil) then
+  F.meter_Ring_regain(r, t)
+ end
 end
-F.pool_rankOf = function(class)
- return (class + 1)
+F.meter_Meter_Room = function(m, d, r)
+ if (m[1] == 0) then
+  return 1099511627776
+ end
+ return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
+end
+F.pool_headerTime_slowerThan = function(h, h_o, d, r)
+ return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
+end
+F.meter_SlackOf = function(d, r)
+ return F.meter_Ring_slack(r, d)
+end
+F.pool_Pool_alive = function(class)
+ return ((cfg[56] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+end
+F.policy_Pace_AllowsAll = function(p, t, amount, size, window)
+ return (((p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window)) < (t + F.policy_Gap(max(quo(size, 20), 1), size, window)))
 end
 F.meter_Meter_Capacity = function(m, r)
  if ((r == nil) or (r[5] == 0)) then
@@ -3609,7 +3863,190 @@ F.meter_Meter_Withheld = function(m, d)
  return quo((m[1] * d[9]), 4096)
 end
 F.pool_Pool_lightBinds = function(d)
- return ((cfg[37] > 0) and (((cfg[40] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
+ return ((cfg[36] > 0) and (((cfg[39] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
+end
+F.policy_Breaker_Sent = function(b, b_o, t)
+ if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then
+  b[b_o+14] = (b[b_o+14] + 1)
+ end
+end
+F.pool_Pool_past = function(s)
+ return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
+end
+F.pool_Pool_unstated = function(tk, o)
+ local n = 0
+ for limit = 0, cfg[3] - 1 do
+  if (o[limit+5] > 0) then
+   n = (n + 1)
+  end
+ end
+ for k = 0, tk[25] - 1 do
+  if (o[tk[(k)*5+40]+5] > 0) then
+   n = (n - 1)
+  end
+ end
+ return (n > 0)
+end
+F.pool_Pool_bindFast = function(in_, s, c, c_o)
+ do
+  if ((c[c_o+3] == 1) and (s[5] == 1)) then
+   s[11] = (s[11] + c[c_o+1])
+   s[12] = (s[12] + c[c_o+1])
+   c[c_o+3], c[c_o+2] = 0, once[1]
+  elseif ((c[c_o+3] ~= 0) and (s[5] ~= 4)) then
+   F.pool_Pool_enterSums(s)
+   local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+   F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
+   F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
+  end
+ end
+end
+F.pool_Pool_noted = function(tk)
+ local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
+ if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= quo(tk[4], 60000000))) then
+  return nil
+ end
+ return pd
+end
+F.pool_Pool_keptLess = function(s, in_, class, granted, amount)
+ do
+  if (s[6] == 2) then
+   F.pool_Pool_tookLess(class, granted, in_, amount)
+  elseif (class > 0) then
+   s[14] = (s[14] - amount)
+  end
+ end
+end
+F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
+ if (s[5] == 4) then
+  if (c[c_o+3] == 1) then
+   s[11] = (s[11] + c[c_o+1])
+   s[2] = (s[2] + c[c_o+1])
+  end
+  return 
+ end
+ if ((c[c_o+3] == 0) and (actual == c[c_o+1])) then
+  return 
+ end
+ local more = F.pool_Pool_settleFast(in_, s, c, c_o, actual, (tk[27] ~= 0))
+ if (more == 0) then
+  return 
+ end
+ if ((s[8] >= 0) and (pd ~= nil)) then
+  pd[s[8]+12] = max((pd[s[8]+12] + more), 0)
+ end
+ if (s[6] ~= 0) then
+  F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more))
+ end
+end
+F.pool_Pool_endFast = function(t, tk)
+ F.pool_wheel_remove(once, 133, tk)
+ F.flat_Names_Drop(tk[10])
+ if (tk[12] ~= 0) then
+  F.flat_Names_Drop(tk[12])
+  tk[12] = 0
+ end
+ if (bor(bor(tk[11], tk[13]), tk[14]) ~= 0) then
+  F.flat_Names_Drop(tk[11])
+  F.flat_Names_Drop(tk[13])
+  F.flat_Names_Drop(tk[14])
+  tk[11], tk[13], tk[14] = 0, 0, 0
+ end
+ F.pool_Pool_strikeOut(t, tk, 0)
+ local s = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
+ s[5] = (s[5] - 1)
+ if (tk[34] == 2) then
+  s[7] = (s[7] - 1)
+ end
+ s[3] = once[1]
+ once[5] = (once[5] - 1)
+ tk[23], tk[25], tk[4], tk[8], tk[35] = 0, 0, 0, 0, 0
+ tk[27], tk[26], tk[31] = 0, 0, 0
+ slabRecycle(S_tickets, t)
+end
+F.pool_Pool_usedLess = function(l, k, unit, less)
+ local t = T[7][l[28][k+1]+1]
+ if (l[19] == past[2]) then
+  if ((not (t[4] ~= 0)) or (t[2] ~= l[23])) then
+   F.pool_Pool_tell(t, l[23])
+  end
+  t[unit+10] = (t[unit+10] - less)
+  return 
+ end
+ if (t[4] ~= 0) then
+  F.pool_Pool_enterTally(t)
+ end
+ do
+  local i, _ = F.pool_Pool_findPeriod((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
+  if (i ~= 0) then
+   local pd = (S_hperiods[i] or ld(S_hperiods, i))
+   pd[unit+12] = max((pd[unit+12] - less), 0)
+  end
+ end
+end
+F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
+ if (gone == 0) then
+  return 
+ end
+ s[11] = (s[11] + gone)
+ s[2] = (s[2] + less)
+ if bound then
+  s[12] = (s[12] + gone)
+  s[13] = (s[13] + less)
+ else
+  s[12] = (s[12] + (gone - less))
+ end
+ if ((less ~= 0) and (s[6] ~= 0)) then
+  F.pool_Pool_keptLess(s, in_, l[8], l[17], less)
+ end
+end
+F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual)
+ local c = {amount,l[32][limit+1],l[31][limit+1]}
+ if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then
+  c[2], c[3] = l[29][k+1], 0
+ end
+ if ((c[3] == 0) and (actual == amount)) then
+  return 
+ end
+ local more = F.pool_Pool_settleFast(in_, s, c, 0, actual, ((e[3] ~= 0) or (l[29][k+1] > 0)))
+ if (more == 0) then
+  return 
+ end
+ if (s[8] >= 0) then
+  F.pool_Pool_usedLess(l, k, s[8], (-more))
+ end
+ if (s[6] ~= 0) then
+  F.pool_Pool_keptLess(s, in_, l[8], l[17], (-more))
+ end
+end
+F.pool_wheel_add = function(w, w_o, i, t)
+ local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
+ t[6] = (s * 100000)
+ if ((t[6] <= ((once[1] + 10000000) + 100000)) and (((w[w_o+6] == 0) or ((S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))[6] <= t[6])))) then
+  t[19], t[20], t[21] = (-1), w[w_o+6], 0
+  if (w[w_o+6] ~= 0) then
+   local t1_ = (S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))
+   t1_[21] = i
+  else
+   w[w_o+5] = i
+  end
+  w[w_o+6] = i
+  return 
+ end
+ t[19] = (u64(s) % 4096)
+ local slot, slot_o = w.slots, t[19]
+ t[20], t[21] = 0, slot[slot_o+1]
+ if (slot[slot_o+1] ~= 0) then
+  local t2_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
+  t2_[20] = i
+ end
+ slot[slot_o+1] = i
+ do
+  w[w_o+4] = (w[w_o+4] + 1)
+  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then
+   w[w_o+3] = s
+  end
+ end
 end
 F.pool_Pool_newPeriod = function()
  if (slabLen(S_hperiods) < 32768) then
@@ -3620,173 +4057,6 @@ F.pool_Pool_newPeriod = function()
  F.flat_Names_Drop(pd[1])
  F.flat_Names_Drop(pd[2])
  return past[1]
-end
-F.meter_Meter_settlePending = function(m, d, r, t)
- do
-  while ((r[3] > 0) and ((((r[1] + 1)) * d[5]) <= t)) do
-   do
-    local c, c_o = F.meter_Ring_at(r, r[1])
-    if (c[c_o+1] > 0) then
-     F.meter_Meter_drain(m, d, (((r[1] + 1)) * d[5]))
-     F.meter_Ring_sent(r, d, (((r[1] + 1)) * d[5]), c[c_o+1])
-     F.meter_Meter_fill(m, d, r, c[c_o+1])
-     m[4] = (m[4] - c[c_o+1])
-     r[3] = (r[3] - c[c_o+1])
-     c[c_o+1] = 0
-    end
-   end
-   r[1] = (r[1] + 1)
-  end
- end
-end
-F.meter_Meter_drain = function(m, d, t)
- local dt = (t - m[7])
- if (dt <= 0) then
-  return 
- end
- m[7] = t
- if ((m[5] == 0) or (m[2] == 0)) then
-  return 
- end
- local n, w = m[2], m[3]
- if (d[9] ~= 0) then
-  do
-   local t1_, t2_ = F.meter_Meter_rate(m, d)
-   n = t1_
-   w = t2_
-   if (n == 0) then
-    return 
-   end
-  end
- end
- do
-  local hi, lo = 0, (u64(dt) * u64(n))
-  if ((hi ~= 0) or (lo >= u64(((m[5] * w) - m[6])))) then
-   m[5], m[6], m[9] = 0, 0, 0
-   return 
-  end
- end
- local acc = (m[6] + (dt * n))
- local drained = quo(acc, w)
- m[5] = (m[5] - drained)
- m[6] = (acc - (drained * w))
- m[9] = (m[9] < m[5] and m[9] or m[5])
-end
-F.meter_Meter_slices = function(m, d)
- return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
-end
-F.meter_Meter_expire = function(m, d, r, t)
- if (t < r[2]) then
-  return 
- end
- local first = quo(((t - d[4])), d[5])
- do
-  while ((r[1] < first) and (m[5] > 0)) do
-   do
-    local c, c_o = F.meter_Ring_at(r, r[1])
-    if (c[c_o+1] ~= 0) then
-     F.meter_Ring_came(r, d, t, c[c_o+1])
-     m[5] = (m[5] - c[c_o+1])
-     c[c_o+1] = 0
-    end
-   end
-   r[1] = (r[1] + 1)
-  end
- end
- r[1] = (r[1] > first and r[1] or first)
- m[9] = (m[9] < m[5] and m[9] or m[5])
- if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then
-  m[9] = 0
- end
- r[2] = ((((r[1] + 1)) * d[5]) + d[4])
-end
-F.meter_Ring_regain = function(r, t)
- do
-  while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
-   r[5], r[6] = max((r[5] - 10), 0), (r[6] + 3600000000)
-  end
- end
-end
-F.meter_Meter_Used = function(m, d, r)
- do
-  if (d[1] == 3) then
-   return m[4]
-  elseif F.meter_Meter_isFixed(m, d) then
-   return m[5]
-  else
-   return (m[5] + m[4])
-  end
- end
-end
-F.meter_SlowBeyond = function(d, r)
- return (2 * F.meter_Ring_slack(r, d))
-end
-F.meter_Ring_slack = function(r, d)
- if ((r == nil) or (r[4] == 0)) then
-  return d[6]
- end
- return r[4]
-end
-F.meter_Meter_pending = function(m, d, r, c, c_o)
- return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
-end
-F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
- do
-  if (d[1] == 3) then
-   m[4] = (m[4] - amount)
-  elseif F.meter_Meter_isFixed(m, d) then
-   if (c[c_o+3] == 1) then
-    m[4] = (m[4] - amount)
-    m[5] = (m[5] - amount)
-    return 
-   end
-   if (c[c_o+2] >= m[10]) then
-    m[5] = max((m[5] - amount), 0)
-   end
-   if (c[c_o+2] >= m[7]) then
-    m[6] = max((m[6] - amount), 0)
-   end
-  elseif (c[c_o+3] == 1) then
-   m[4] = (m[4] - amount)
-  elseif (d[1] == 0) then
-   local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
-   t1_[t1_o+1] = (t1_[t1_o+1] - amount)
-   r[3] = (r[3] - amount)
-   m[4] = (m[4] - amount)
-  else
-   if F.meter_Ring_live(r, d, c[c_o+2]) then
-    amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
-    local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
-    t2_[t2_o+1] = (t2_[t2_o+1] - amount)
-    m[5] = (m[5] - amount)
-   end
-  end
- end
-end
-F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
- if ((d[1] == 3) and (c[c_o+3] == 0)) then
-  return 
- end
- if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
-  F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
-  return 
- end
- F.meter_Meter_takeOut(m, d, r, amount, c, c_o)
-end
-F.pool_wheel_leave = function(w, w_o, t)
- if (t[20] ~= 0) then
-  local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
-  t1_[21] = t[21]
- else
-  w[w_o+5] = t[21]
- end
- if (t[21] ~= 0) then
-  local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
-  t2_[20] = t[20]
- else
-  w[w_o+6] = t[20]
- end
- t[6], t[20], t[21] = 0, 0, 0
 end
 F.meter_Meter_Release = function(m, d, c, c_o)
  if ((d[1] == 3) and (c[c_o+3] == 1)) then
@@ -3866,6 +4136,21 @@ end
 F.meter_Meter_Refund = function(m, d, r, t, c, c_o)
  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
+end
+F.pool_Pool_tookLess = function(class, granted, in_, amount)
+ do
+  local d = F.pool_Pool_defOf(in_)
+  if (d[1] == 2) then
+   do
+    local st = F.pool_Pool_stockOf(in_)
+    if ((in_[8] == 0) or (granted >= in_[10])) then
+     st[class+2] = max((st[class+2] - amount), 0)
+    end
+   end
+  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[35] ~= 0)) then
+   F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
+  end
+ end
 end
 F.pool_Pool_unsent = function(tk)
  local waited = (tk[4] - tk[3])
@@ -3972,7 +4257,7 @@ F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
  once[limit+155], t1_[9] = part, part
  once[154] = (once[154] + 1)
- cfg[83] = once[154]
+ cfg[84] = once[154]
  once[9] = 1
 end
 F.meter_Meter_Rerate = function(m, d)
@@ -3993,8 +4278,8 @@ end
 F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
- if (cfg[26] > 0) then
-  once[class+11] = max(once[class+11], (once[1] + cfg[26]))
+ if (cfg[56] > 0) then
+  once[class+11] = max(once[class+11], (once[1] + cfg[56]))
  end
 end
 F.pool_Pool_instOf = function(limit, who, who_o)
@@ -4034,11 +4319,11 @@ F.pool_inst_room = function(in_, d, r, amount)
 end
 F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
  do
-  if (((band(cfg[57], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
+  if (((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
    return 0, 0
   elseif F.meter_Meter_IsStock(in_, d) then
    return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
-  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[36] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
+  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[35] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
    do
     local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
     if (at > once[1]) then
@@ -4096,27 +4381,28 @@ F.pool_Pool_gatesSent = function(t, tk)
  end
 end
 F.pool_Pool_sent = function(tk)
- if (once[1] >= (past[3] + 1000000)) then
-  past[3] = (once[1] - (once[1] % 1000000))
-  past[2] = quo(once[1], 60000000)
- end
+ F.pool_history_turn(once[1])
  local waited = (once[1] - tk[3])
+ local retried = 0
+ if (tk[26] ~= 0) then
+  retried = 1
+ end
  local rec = F.pool_Pool_callerFor(tk)
- F.pool_caller_count(rec, once[1], past[3], waited, (tk[26] ~= 0))
- F.pool_caller_count(sum, once[1], past[3], waited, (tk[26] ~= 0))
+ F.pool_caller_count(rec, once[1], past[3], 1, retried)
+ rec[11] = (rec[11] + waited)
+ F.pool_caller_count(sum, once[1], past[3], 1, retried)
+ sum[11] = (sum[11] + waited)
  tk[35] = F.pool_Pool_periodOf(rec, tk[12], past[2])
  local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
  pd[5] = (pd[5] + 1)
  pd[11] = (pd[11] + waited)
  pd[9] = (pd[9] > rec[4] and pd[9] or rec[4])
  pd[10] = (pd[10] > sum[4] and pd[10] or sum[4])
- if (tk[26] ~= 0) then
-  pd[6] = (pd[6] + 1)
- end
+ pd[6] = (pd[6] + retried)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   do
-   local u = cfg[c[c_o+5]+41]
+   local u = cfg[c[c_o+5]+40]
    if (u >= 0) then
     pd[u+12] = (pd[u+12] + c[c_o+1])
    end
@@ -4129,7 +4415,7 @@ F.pool_Pool_costs = function(tk)
   local t2_ = false
   repeat
    local ch, ch_o = tk, (k)*5+35
-   if (band(cfg[59], ((1 * 2^(ch[ch_o+5])))) == 0) then
+   if (band(cfg[60], ((1 * 2^(ch[ch_o+5])))) == 0) then
     break
    end
    c[c[33]+1], c[c[33]+17] = ch[ch_o+4], 1
@@ -4200,22 +4486,73 @@ F.pool_Pool_place = function(t)
  end
  for k = 0, t[25] - 1 do
   local bit_ = (1 * 2^(t[(k)*5+40]))
-  if (band(cfg[59], bit_) ~= 0) then
+  if (band(cfg[60], bit_) ~= 0) then
    at[3] = bor(at[3], bit_)
   else
    at[7] = bor(at[7], bit_)
   end
  end
- if (band(cfg[8], 2) ~= 0) then
+ if (band(cfg[4], 2) ~= 0) then
   at[5] = t[11]
  end
- if (band(cfg[8], 8) ~= 0) then
+ if (band(cfg[4], 8) ~= 0) then
   at[6] = t[13]
  end
  return copy_(at, 0, 8)
 end
 F.order_Queue_IsFirst = function(w)
  return ((S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w)
+end
+F.pool_wheel_leave = function(w, w_o, t)
+ if (t[20] ~= 0) then
+  local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
+  t1_[21] = t[21]
+ else
+  w[w_o+5] = t[21]
+ end
+ if (t[21] ~= 0) then
+  local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
+  t2_[20] = t[20]
+ else
+  w[w_o+6] = t[20]
+ end
+ t[6], t[20], t[21] = 0, 0, 0
+end
+F.meter_Meter_pending = function(m, d, r, c, c_o)
+ return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
+end
+F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
+ do
+  if (d[1] == 3) then
+   m[4] = (m[4] - amount)
+  elseif F.meter_Meter_isFixed(m, d) then
+   if (c[c_o+3] == 1) then
+    m[4] = (m[4] - amount)
+    m[5] = (m[5] - amount)
+    return 
+   end
+   if (c[c_o+2] >= m[10]) then
+    m[5] = max((m[5] - amount), 0)
+   end
+   if (c[c_o+2] >= m[7]) then
+    m[6] = max((m[6] - amount), 0)
+   end
+  elseif (c[c_o+3] == 1) then
+   m[4] = (m[4] - amount)
+  elseif (d[1] == 0) then
+   local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+   t1_[t1_o+1] = (t1_[t1_o+1] - amount)
+   r[3] = (r[3] - amount)
+   m[4] = (m[4] - amount)
+  else
+   if F.meter_Ring_live(r, d, c[c_o+2]) then
+    amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
+    local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+    t2_[t2_o+1] = (t2_[t2_o+1] - amount)
+    m[5] = (m[5] - amount)
+   end
+  end
+ end
 end
 F.pool_Pool_callerFor = function(tk)
  local known = (tk[15] < slabEnd(S_crecs))
@@ -4414,7 +4751,7 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
  end
 end
 F.pool_Pool_sample = function(in_, d, r, remaining, own)
- if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[85] == 0)) then
+ if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[86] == 0)) then
   return 
  end
  local st = F.pool_Pool_stockOf(in_)
@@ -4511,7 +4848,7 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
  F.meter_Def_Reslice(d)
- if ((band(cfg[59], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
+ if ((band(cfg[60], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
   in_[18] = slabNew(S_paces)
  end
  if ((l[4] > 0) and (not (l[11] ~= 0))) then
@@ -4539,7 +4876,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
  for k = 0, tk[25] - 1 do
   stated = bor(stated, (1 * 2^(tk[(k)*5+40])))
  end
- for limit = 0, cfg[9] - 1 do
+ for limit = 0, cfg[3] - 1 do
   local t3_ = false
   repeat
    if (((amounts[amounts_o+limit+1] <= 0) or (band(stated, ((1 * 2^(limit)))) ~= 0)) or ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3)) then
@@ -4558,9 +4895,31 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
   if t3_ then break end
  end
 end
+F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
+ do
+  if (d[1] == 3) then
+  elseif (actual < c[c_o+1]) then
+   F.meter_Meter_reduce(m, d, r, t, c, c_o, (c[c_o+1] - actual))
+   c[c_o+1] = actual
+  elseif (actual > c[c_o+1]) then
+   local more = {(actual - c[c_o+1]),0,0}
+   do
+    if (c[c_o+3] == 1) then
+     F.meter_Meter_hold(m, d, more[1])
+    elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
+     F.meter_Meter_place(m, d, r, more, 0, c[c_o+2])
+    else
+     F.meter_Meter_Bind(m, d, r, t, c, c_o)
+     F.meter_Meter_add(m, d, r, t, more[1])
+    end
+   end
+   c[c_o+1] = actual
+  end
+ end
+end
 F.pool_Pool_settled = function(tk, c, c_o, more)
  do
-  local u = cfg[c[c_o+5]+41]
+  local u = cfg[c[c_o+5]+40]
   if (u >= 0) then
    do
     local pd = F.pool_Pool_noted(tk)
@@ -4665,7 +5024,7 @@ F.policy_mirrored = function(k)
  return floor(reverse16(k) / 2^(1))
 end
 F.pool_Pool_heedsLoss = function(limit)
- return (((band(cfg[59], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+60] <= 600000000))
+ return (((band(cfg[60], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+61] <= 600000000))
 end
 F.meter_Meter_Lose = function(m, d, r, t, lost)
  local mark = (lost + d[8])
@@ -4768,7 +5127,7 @@ F.flat_Tree_Insert = function(root, root_o, key, value)
  return i
 end
 F.order_Queue_findLeast = function()
- if (cfg[82] == 2) then
+ if (cfg[83] == 2) then
   return 
  end
  do
@@ -4902,6 +5261,9 @@ end
 F.order_Head_Class = function(h)
  return h[3]
 end
+F.pool_rankOf = function(class)
+ return (class + 1)
+end
 F.order_Queue_ParkedBefore = function(w, on)
  local h, seq = F.order_onHash(on), (S_qwaiters[w] or ld(S_qwaiters, w))[5]
  do
@@ -5022,7 +5384,7 @@ F.order_Queue_Ahead = function(w, above)
  if (others <= 0) then
   return 0
  end
- if (cfg[82] == 2) then
+ if (cfg[83] == 2) then
   if ((fl[11] == w) and (wt[3] ~= 0)) then
    return 0
   end
@@ -5082,60 +5444,143 @@ F.meter_Meter_fill = function(m, d, r, amount)
  m[5] = (m[5] + amount)
  F.meter_Meter_clamp(m, d)
 end
+F.meter_Meter_slices = function(m, d)
+ return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
+end
 F.meter_Ring_at = function(r, slice)
  return r.slot, (u64(slice) % 512)
+end
+F.meter_Meter_settlePending = function(m, d, r, t)
+ do
+  while ((r[3] > 0) and ((((r[1] + 1)) * d[5]) <= t)) do
+   do
+    local c, c_o = F.meter_Ring_at(r, r[1])
+    if (c[c_o+1] > 0) then
+     F.meter_Meter_drain(m, d, (((r[1] + 1)) * d[5]))
+     F.meter_Ring_sent(r, d, (((r[1] + 1)) * d[5]), c[c_o+1])
+     F.meter_Meter_fill(m, d, r, c[c_o+1])
+     m[4] = (m[4] - c[c_o+1])
+     r[3] = (r[3] - c[c_o+1])
+     c[c_o+1] = 0
+    end
+   end
+   r[1] = (r[1] + 1)
+  end
+ end
+end
+F.meter_Meter_drain = function(m, d, t)
+ local dt = (t - m[7])
+ if (dt <= 0) then
+  return 
+ end
+ m[7] = t
+ if ((m[5] == 0) or (m[2] == 0)) then
+  return 
+ end
+ local n, w = m[2], m[3]
+ if (d[9] ~= 0) then
+  do
+   local t1_, t2_ = F.meter_Meter_rate(m, d)
+   n = t1_
+   w = t2_
+   if (n == 0) then
+    return 
+   end
+  end
+ end
+ do
+  local hi, lo = 0, (u64(dt) * u64(n))
+  if ((hi ~= 0) or (lo >= u64(((m[5] * w) - m[6])))) then
+   m[5], m[6], m[9] = 0, 0, 0
+   return 
+  end
+ end
+ local acc = (m[6] + (dt * n))
+ local drained = quo(acc, w)
+ m[5] = (m[5] - drained)
+ m[6] = (acc - (drained * w))
+ m[9] = (m[9] < m[5] and m[9] or m[5])
+end
+F.meter_Meter_expire = function(m, d, r, t)
+ if (t < r[2]) then
+  return 
+ end
+ local first = quo(((t - d[4])), d[5])
+ do
+  while ((r[1] < first) and (m[5] > 0)) do
+   do
+    local c, c_o = F.meter_Ring_at(r, r[1])
+    if (c[c_o+1] ~= 0) then
+     F.meter_Ring_came(r, d, t, c[c_o+1])
+     m[5] = (m[5] - c[c_o+1])
+     c[c_o+1] = 0
+    end
+   end
+   r[1] = (r[1] + 1)
+  end
+ end
+ r[1] = (r[1] > first and r[1] or first)
+ m[9] = (m[9] < m[5] and m[9] or m[5])
+ if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then
+  m[9] = 0
+ end
+ r[2] = ((((r[1] + 1)) * d[5]) + d[4])
+end
+F.meter_Ring_regain = function(r, t)
+ do
+  while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
+   r[5], r[6] = max((r[5] - 10), 0), (r[6] + 3600000000)
+  end
+ end
+end
+F.meter_Meter_Used = function(m, d, r)
+ do
+  if (d[1] == 3) then
+   return m[4]
+  elseif F.meter_Meter_isFixed(m, d) then
+   return m[5]
+  else
+   return (m[5] + m[4])
+  end
+ end
+end
+F.meter_SlowBeyond = function(d, r)
+ return (2 * F.meter_Ring_slack(r, d))
+end
+F.meter_Ring_slack = function(r, d)
+ if ((r == nil) or (r[4] == 0)) then
+  return d[6]
+ end
+ return r[4]
+end
+F.order_Queue_Waiting = function(c)
+ return counts[c+5]
 end
 F.meter_Meter_less = function(m, cut)
  return (m[1] - F.meter_ceilDiv((m[1] * cut), 1000))
 end
-F.meter_Meter_rate = function(m, d)
- local n = 0
- local w = 0
- if ((d[9] == 0) or (m[3] == 0)) then
-  return m[2], m[3]
+F.pool_sums_leaves = function(s, room)
+ if (s[5] ~= 0) then
+  s[2] = room
  end
- n, w = (m[2] * ((4096 - d[9]))), m[3]
- if (w > 1099511627776) then
-  n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
- end
- w = (w * 4096)
- do
-  while ((m[1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
-   if (n == 0) then
-    break
-   end
-   n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
-  end
- end
- return n, w
 end
-F.meter_Ring_came = function(r, d, t, amount)
- if ((t - r[((r[25] % 8))*2+9]) >= quo(d[4], 64)) then
-  r[25] = (r[25] + 1)
-  r[((r[25] % 8))*2+9], r[((r[25] % 8))*2+10] = t, r[8]
+F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
+ F.pool_Pool_enterSums(s)
+ local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ if (in_[1] > 0) then
+  actual = min(actual, (8 * in_[1]))
  end
- r[8] = (r[8] + amount)
+ local more = (actual - c[c_o+1])
+ if (answered and (not (s[7] ~= 0))) then
+  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
+ end
+ F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
+ F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
+ F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
+ return more
 end
-F.meter_Ring_live = function(r, d, bound)
- return (quo(bound, d[5]) >= r[1])
-end
-F.meter_Meter_undrain = function(m, r, t, mark, amount)
- if (mark < m[10]) then
-  return 
- end
- local still = amount
- if (m[2] > 0) then
-  still = 0
-  if ((t - mark) <= quo(4503599627370496, m[2])) then
-   still = (amount - F.meter_ceilDiv((((t - mark)) * m[2]), m[3]))
-  end
- end
- local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
- if (back <= 0) then
-  return 
- end
- F.meter_Ring_lower(r, mark, t, back)
- m[5] = (m[5] - back)
+F.pool_step = function(due)
+ return quo((((due + 100000) - 1)), 100000)
 end
 F.order_Queue_count = function(l, m, n, cost)
  local pt, pt_o = l, (m[10])*39+33
@@ -5223,6 +5668,19 @@ F.order_Queue_rest = function()
   end
  end
 end
+F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
+ if ((d[1] == 3) and (c[c_o+3] == 0)) then
+  return 
+ end
+ if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
+  F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
+  return 
+ end
+ F.meter_Meter_takeOut(m, d, r, amount, c, c_o)
+end
+F.policy_Pace_Refund = function(p, t, amount, size, window)
+ F.policy_Pace_Take(p, t, (-amount), size, window)
+end
 F.pool_caller_uncount = function(c, waited, retry)
  if (c[10] == 0) then
   return 
@@ -5233,8 +5691,11 @@ F.pool_caller_uncount = function(c, waited, retry)
   c[6] = (c[6] - 1)
  end
 end
+F.meter_Ring_live = function(r, d, bound)
+ return (quo(bound, d[5]) >= r[1])
+end
 F.pool_Pool_mostMeters = function(limit)
- local most = cfg[87]
+ local most = cfg[88]
  if (most == 0) then
   most = 10000
  end
@@ -5275,7 +5736,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then
   in_[15] = slabNew(S_rings)
  end
- if (band(cfg[59], ((1 * 2^(limit)))) ~= 0) then
+ if (band(cfg[60], ((1 * 2^(limit)))) ~= 0) then
   do
    local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
    if t1_ == 2 then
@@ -5311,7 +5772,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
  local left = (room - c[c_o+1])
  local st = F.pool_Pool_stockOf(in_)
- if (((size - left) <= F.policy_Part(size, cfg[tk[24]+28])) and F.policy_Breaker_Idle(st, 9)) then
+ if (((size - left) <= F.policy_Part(size, cfg[tk[24]+27])) and F.policy_Breaker_Idle(st, 9)) then
   return 0, 0
  end
  local highest = 0
@@ -5329,23 +5790,23 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local light = copy_(sinking, 0, 3)
  if F.pool_Pool_lightBinds(d) then
   light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[24]))
-  if (cfg[39] ~= 0) then
+  if (cfg[38] ~= 0) then
    light[2] = 0
   end
   keep(10, light, in_[8])
  end
- if (cfg[88] > 0) then
-  sinking[1] = F.policy_Part(size, cfg[88])
+ if (cfg[89] > 0) then
+  sinking[1] = F.policy_Part(size, cfg[89])
   keep(12, sinking, in_[8])
  end
- if ((cfg[89] ~= 0) and (((tk[24] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
-  local s = {max((size - in_[9]), 0),cfg[90],cfg[91],cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
+ if ((cfg[90] ~= 0) and (((tk[24] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
+  local s = {max((size - in_[9]), 0),cfg[91],cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],cfg[98],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
   sinking[1] = F.policy_Shares_Floor(s, tk[24], light[1])
   keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[24])))
  end
- if ((tk[24] > 0) and (cfg[85] > 0)) then
+ if ((tk[24] > 0) and (cfg[86] > 0)) then
   local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
-  if ((b[b_o+1] ~= 0) and (not (cfg[86] ~= 0))) then
+  if ((b[b_o+1] ~= 0) and (not (cfg[87] ~= 0))) then
    keep(14, ({b[b_o+3],max((b[b_o+4] - b[b_o+2]), 1),b[b_o+4]}), in_[8])
    if (code == 14) then
     F.policy_Breaker_Press(b, b_o, at)
@@ -5372,6 +5833,10 @@ F.pool_Pool_rivalWants = function(inst)
   end
  end
  return false
+end
+F.policy_Pace_Allow = function(p, t, amount, size, window)
+ local burst = max(quo(size, 20), 1)
+ return max((p[1] - F.policy_Gap(max((burst - amount), 0), size, window)), t)
 end
 F.pool_Pool_deathOf = function(class)
  do
@@ -5479,7 +5944,7 @@ F.pool_Pool_laneName = function(t, per, name)
   local t2_ = false
   repeat
    local c, c_o = t, (k)*5+35
-   if ((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
+   if ((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
     break
    end
    if (c[c_o+4] ~= once[c[c_o+5]+81]) then
@@ -5758,7 +6223,7 @@ F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
  b[b_o+10] = 1
 end
 F.pool_Pool_rule = function()
- local b, b_o = cfg, 83
+ local b, b_o = cfg, 84
  return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
 end
 F.pool_Pool_judgeStock = function(st, in_, room)
@@ -5879,7 +6344,7 @@ end
 F.order_Queue_partCost = function(l, class, i, cost)
  local all = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1)
  local here = max(l[(class)*39+70], 1)
- return quo(((cost * 256) * all), (((cfg[class+98] > 1 and cfg[class+98] or 1) * here)))
+ return quo(((cost * 256) * all), (((cfg[class+99] > 1 and cfg[class+99] or 1) * here)))
 end
 F.order_domain_level = function(d)
  if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then
@@ -5887,7 +6352,7 @@ F.order_domain_level = function(d)
  end
 end
 F.order_Queue_rekey = function(member)
- if (cfg[82] == 2) then
+ if (cfg[83] == 2) then
   return 
  end
  do
@@ -5919,6 +6384,27 @@ F.meter_Meter_Brief = function(m, d, r)
 end
 F.order_Queue_Number = function(w)
  return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
+end
+F.meter_Meter_rate = function(m, d)
+ local n = 0
+ local w = 0
+ if ((d[9] == 0) or (m[3] == 0)) then
+  return m[2], m[3]
+ end
+ n, w = (m[2] * ((4096 - d[9]))), m[3]
+ if (w > 1099511627776) then
+  n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
+ end
+ w = (w * 4096)
+ do
+  while ((m[1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
+   if (n == 0) then
+    break
+   end
+   n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
+  end
+ end
+ return n, w
 end
 F.flat_Tree_rotateUp = function(root, root_o, i)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
@@ -5957,9 +6443,9 @@ F.order_Strictness_in = function(s, k)
 end
 F.order_Queue_rankOf = function(class, lead, seq, strict)
  do
-  if (strict or (cfg[82] == 1)) then
+  if (strict or (cfg[83] == 1)) then
    return {class,lead,seq}
-  elseif (cfg[82] == 2) then
+  elseif (cfg[83] == 2) then
    return {seq,0,0}
   else
    return {lead,class,seq}
@@ -5968,7 +6454,7 @@ F.order_Queue_rankOf = function(class, lead, seq, strict)
 end
 F.order_Queue_lead = function(l, class)
  local most = 0
- if (cfg[82] == 2) then
+ if (cfg[83] == 2) then
   return 0
  end
  for k = 0, l[20] - 1 do
@@ -6121,9 +6607,9 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
   local o, o_o = l, (i)*39+33
   do
    if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
-   elseif (cfg[82] == 0) then
+   elseif (cfg[83] == 0) then
     local room = max((finish - o[o_o+(lead)*2+1]), 0)
-    sum_ = (sum_ + min(quo((room * cfg[i+98]), 256), o[o_o+35]))
+    sum_ = (sum_ + min(quo((room * cfg[i+99]), 256), o[o_o+35]))
    elseif (i < class) then
     sum_ = (sum_ + o[o_o+35])
    end
@@ -6177,29 +6663,15 @@ F.meter_Meter_certain = function(m)
  end
  return m[5]
 end
+F.meter_Ring_came = function(r, d, t, amount)
+ if ((t - r[((r[25] % 8))*2+9]) >= quo(d[4], 64)) then
+  r[25] = (r[25] + 1)
+  r[((r[25] % 8))*2+9], r[((r[25] % 8))*2+10] = t, r[8]
+ end
+ r[8] = (r[8] + amount)
+end
 F.meter_ceilDiv = function(a, b)
  return quo((((a + b) - 1)), b)
-end
-F.meter_Ring_lowest = function(r, from, to)
- if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then
-  return 0
- end
- local level = 1099511627776
- do
-  local k = quo(from, 30000000)
-  while (k <= quo(to, 30000000)) do
-   do
-    do
-     local m, m_o = r, ((k % 8))*2+8
-     if (m[m_o+1] == k) then
-      level = (level < m[m_o+2] and level or m[m_o+2])
-     end
-    end
-   end
-   k = (k + 1)
-  end
- end
- return level
 end
 F.order_Queue_partOf = function(m)
  return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
@@ -6210,6 +6682,24 @@ F.order_Queue_dropMember = function(i)
  indexRemove(X.membIx, F.order_memberHash(m[5], m[10], m[4]), i)
  F.flat_Names_Drop(m[4])
  slabFree(S_qmembers, i)
+end
+F.meter_Meter_undrain = function(m, r, t, mark, amount)
+ if (mark < m[10]) then
+  return 
+ end
+ local still = amount
+ if (m[2] > 0) then
+  still = 0
+  if ((t - mark) <= quo(4503599627370496, m[2])) then
+   still = (amount - F.meter_ceilDiv((((t - mark)) * m[2]), m[3]))
+  end
+ end
+ local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
+ if (back <= 0) then
+  return 
+ end
+ F.meter_Ring_lower(r, mark, t, back)
+ m[5] = (m[5] - back)
 end
 F.pool_Pool_uncharged = function(i)
  local in_, _, r = F.pool_Pool_touch(i)
@@ -6301,15 +6791,15 @@ F.pool_Pool_amber = function(in_, d, room, size)
  if (not F.pool_Pool_lightBinds(d)) then
   return false
  end
- local green = {F.policy_Part(size, cfg[37]),d[4],in_[8]}
- if (cfg[39] ~= 0) then
+ local green = {F.policy_Part(size, cfg[36]),d[4],in_[8]}
+ if (cfg[38] ~= 0) then
   green[2] = 0
  end
  return (room < F.policy_Line_At(green, once[1]))
 end
 F.pool_Pool_living = function()
  local set = 0
- for c = 0, cfg[1] - 1 do
+ for c = 0, cfg[2] - 1 do
   if F.pool_Pool_alive(c) then
    set = bor(set, (1 * 2^(c)))
   end
@@ -6337,7 +6827,7 @@ F.policy_Shares_Floor = function(s, class, light)
 end
 F.pool_Pool_nextDeath = function(but)
  local at = 9007199254740992
- for c = 0, cfg[1] - 1 do
+ for c = 0, cfg[2] - 1 do
   if (c ~= but) then
    at = min(at, F.pool_Pool_deathOf(c))
   end
@@ -6572,6 +7062,27 @@ F.flat_Tree_Next = function(i)
    i = parent
   end
  end
+end
+F.meter_Ring_lowest = function(r, from, to)
+ if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then
+  return 0
+ end
+ local level = 1099511627776
+ do
+  local k = quo(from, 30000000)
+  while (k <= quo(to, 30000000)) do
+   do
+    do
+     local m, m_o = r, ((k % 8))*2+8
+     if (m[m_o+1] == k) then
+      level = (level < m[m_o+2] and level or m[m_o+2])
+     end
+    end
+   end
+   k = (k + 1)
+  end
+ end
+ return level
 end
 F.meter_nextReset = function(reset, window, t)
  local k = quo(((t - reset)), window)

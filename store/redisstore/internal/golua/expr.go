@@ -194,9 +194,9 @@ func (tr *translator) pointer(e ast.Expr) (t, o string) {
 		a := tr.temp()
 		tr.hoist(e, a+", "+a+"o", s)
 		return a, a + "o"
-	case *ast.SelectorExpr:
+	case *ast.SelectorExpr, *ast.IndexExpr:
 		if fat {
-			tr.fail(e, "a pointer with an offset in a field")
+			tr.fail(e, "a pointer with an offset in a field or a list")
 		}
 		return tr.place(x).slot(0), ""
 	}

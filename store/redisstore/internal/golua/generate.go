@@ -50,7 +50,7 @@ func Generate(root string) (out Output, err error) {
 	tr.slab("limits", prog.lookup("store.Limit").Type())
 	pool := prog.lookup("internal/pool.Pool")
 	var roots []*types.Func
-	for _, name := range []string{"Apply", "begin", "carryOut", "BeginFast", "EndFast", "FastAcquire", "FastDone"} {
+	for _, name := range []string{"Apply", "begin", "carryOut", "BeginFast", "EndFast", "FastLot", "FastEnds", "SpellOut", "enterTallies"} {
 		f, _, _ := types.LookupFieldOrMethod(types.NewPointer(pool.Type()), true, pool.Pkg(), name)
 		roots = append(roots, f.(*types.Func))
 	}
@@ -88,7 +88,8 @@ func (tr *translator) declarations(l Layout) string {
 	ours := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == "S_names" || n == "S_tickets" }) // the runtime has these
 	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped\n", strings.Join(ours, ", "), strings.Join(singles, ", "))
 	most := 0
-	b.WriteString("local function begin()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
+	fmt.Fprintf(&b, "-- What lives as long as the pool is known, and not only as long as a call.\nlocal function setAside()\n if known then known.tallies, known.tell = T[%d], T[%d] end\n T[%[1]d], T[%[2]d] = {}, {}\nend\n", transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1)
+	b.WriteString("local function begin()\n setAside()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
 	for _, s := range l.Slabs[1:] {
 		most = max(most, tr.largest(tr.slabs[s.Name]))
 		constant := ""
@@ -141,13 +142,15 @@ local function again()
  tree = S_tree[''] or ld(S_tree, '')
 %s end
 local function takeUp(k)
+ setAside()
  known = k
+ T[%d], T[%d] = k.tallies, k.tell
  local s = k.slabs
  %s = %s
  cfg = S_cfg['']
  again()
 end
-`, single+1, ring+1, lookups(singles), strings.Join(all, ", "), indexed("s", len(all)))
+`, single+1, ring+1, lookups(singles), transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, strings.Join(all, ", "), indexed("s", len(all)))
 }
 
 // lookups looks the records up of which there is one.
@@ -176,24 +179,37 @@ func (tr *translator) spelling(b *strings.Builder) {
 		k, _ := tr.fieldAt(typ, field)
 		return k + 1
 	}
-	const op, ask, done = "store.Op", "internal/pool.Ask", "internal/pool.Done"
-	fmt.Fprintf(b, "local askLimits, doneLimits = %d, %d\n", at(ask, "Amounts")-1, at(done, "Amounts")-1)
-	b.WriteString("local function spelt(a)\n")
-	fmt.Fprintf(b, " local op = blank(%s, a[%d], a[%d])\n", tr.constant("store.OpAcquire"), at(ask, "ID"), at(ask, "ID")+1)
-	for _, f := range []string{"Agent", "User", "Model", "Tool", "Key", "Class", "Tie", "Retry"} {
-		fmt.Fprintf(b, " op[%d] = a[%d]\n", at(op, f), at(ask, f))
+	const op, lot, ends, tally = "store.Op", "internal/pool.Lot", "internal/pool.Ends", "internal/pool.tally"
+	b.WriteString("local function spelt(l, k)\n")
+	fmt.Fprintf(b, " local op, w = blank(%s, l[%d], 0), l[%d]\n", tr.constant("store.OpAcquire"), at(lot, "ID"), at(lot, "Width"))
+	for _, f := range []string{"User", "Model", "Tool", "Key", "Class", "Tie", "Retry"} {
+		fmt.Fprintf(b, " op[%d] = l[%d]\n", at(op, f), at(lot, f))
 	}
-	for _, f := range []string{"Wait", "Alive", "TTL"} {
-		fmt.Fprintf(b, " op[%d] = a[%d] * 1000\n", at(op, f), at(ask, f))
+	for _, f := range []string{"Alive", "TTL"} {
+		fmt.Fprintf(b, " op[%d] = l[%d] * 1000\n", at(op, f), at(lot, f))
 	}
-	fmt.Fprintf(b, " for k = 1, #a - askLimits do op[%d + k] = a[askLimits + k] end\n return op\nend\n", at(op, "Amounts")-1)
-	b.WriteString("local function speltAnswer(d)\n")
-	fmt.Fprintf(b, " local op = blank(%s, d[%d], d[%d])\n op[%d] = %s\n return op\nend\n",
-		tr.constant("store.OpAnswer"), at(done, "ID"), at(done, "ID")+1, at(op, "Verdict"), tr.constant("store.VerdictOK"))
-	b.WriteString("local function speltClose(d)\n")
-	fmt.Fprintf(b, " local op = blank(%s, d[%d], d[%d])\n for k = 1, #d - doneLimits do op[%d + k] = d[doneLimits + k] end\n return op\nend\n",
-		tr.constant("store.OpClose"), at(done, "ID"), at(done, "ID")+1, at(op, "Amounts")-1)
-	fmt.Fprintf(b, "local doneAnswer, doneClose, limitsAt = %d, %d, %d\n", at(done, "Answer"), at(done, "Close"), tr.cfg.at("store.Spec.Limits.len", 1)+1)
+	fmt.Fprintf(b, " local waits = l[%d]\n op[%d], op[%d] = l[%d][k], (waits[k] or waits[1]) * 1000\n",
+		at(lot, "Waits"), at(op, "Agent"), at(op, "Wait"), at(lot, "Agents"))
+	fmt.Fprintf(b, " for i = 1, w do op[%d + i] = l[%d][(k - 1) * w + i] end\n return op\nend\n", at(op, "Amounts")-1, at(lot, "Amounts"))
+	b.WriteString("local function speltAnswer(e, k)\n")
+	fmt.Fprintf(b, " local op = blank(%s, e[%d], e[%d][k])\n op[%d] = %s\n return op\nend\n",
+		tr.constant("store.OpAnswer"), at(ends, "Session"), at(ends, "Numbers"), at(op, "Verdict"), tr.constant("store.VerdictOK"))
+	b.WriteString("local function speltClose(e, k)\n")
+	fmt.Fprintf(b, " local op, w = blank(%s, e[%d], e[%d][k]), e[%d]\n for i = 1, w do op[%d + i] = e[%d][(k - 1) * w + i] end\n return op\nend\n",
+		tr.constant("store.OpClose"), at(ends, "Session"), at(ends, "Numbers"), at(ends, "Width"), at(op, "Amounts")-1, at(ends, "Amounts"))
+	for _, f := range []struct{ name, typ, field string }{
+		{"lotSession", lot, "ID"}, {"lotAgents", lot, "Agents"}, {"lotStates", lot, "states"}, {"lotCallers", lot, "callers"},
+		{"endSession", ends, "Session"}, {"endAnswer", ends, "Answer"}, {"endClose", ends, "Close"}, {"endNumbers", ends, "Numbers"},
+	} {
+		fmt.Fprintf(b, "local %s = %d\n", f.name, at(f.typ, f.field))
+	}
+	fmt.Fprintf(b, "local lotSlots, lotEnded, touchKind = %d, %s, %s\n", slots(tr.prog.lookup(lot).Type()), tr.constant("internal/pool.ended"), tr.constant("store.OpTouch"))
+	none := make([]string, slots(tr.prog.lookup(tally).Type()))
+	tr.zeros(tr.prog.lookup(tally).Type(), none)
+	none[at(tally, "caller")-1] = "caller"
+	fmt.Fprintf(b, "local function newTally(caller) return {%s} end\n", strings.Join(none, ","))
+	tallies, told := transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1
+	fmt.Fprintf(b, "local tallies, told = %d, %d\n", tallies, told)
 }
 
 // verdicts writes the words for them.

@@ -8,7 +8,7 @@ import (
 // What there is only one of in a pool needs no pointer: functions find it by itself.
 var singles = map[string]bool{
 	"pool.Pool": true, "order.Queue": true, "flat.Names": true, "flat.Tree": true, "pool.callers": true, "pool.history": true,
-	"store.Spec": true,
+	"store.Spec": true, "pool.crew": true,
 }
 
 // singleRecords are the records of which a pool has one, by their type.
@@ -20,6 +20,7 @@ var pseudo = map[string]string{"pool.Pool.defs": "defs", "store.Spec.Limits": "l
 // transients live as long as a call.
 var transients = map[string]int{
 	"pool.Pool.batch": 0, "pool.Pool.decided": 1, "order.Queue.heads": 2, "order.Queue.held": 3, "order.Queue.unparked": 4, "pool.Pool.sums": 5,
+	"pool.crew.tallies": 6, "pool.crew.told": 7,
 }
 
 // slabPrefix tells slabs of the same name apart.

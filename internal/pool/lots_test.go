@@ -1,0 +1,134 @@
+package pool
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// lotsSpec draws limits of all kinds, with and without what may be kept of them.
+func lotsSpec(t *rapid.T) store.Spec {
+	guard := func() store.Guard {
+		return rapid.SampledFrom([]store.Guard{store.GuardAuto, store.GuardAuto, store.GuardOff, store.GuardStrict}).Draw(t, "guard")
+	}
+	per := func(s store.Scope) store.Scope {
+		if rapid.Bool().Draw(t, "scoped") {
+			return s
+		}
+		return 0
+	}
+	size := rapid.SampledFrom([]int64{60, 1000, 100_000}).Draw(t, "size")
+	all := []store.Limit{
+		{Name: "requests", Unit: "requests", Kind: store.Rolling, Size: size, Window: time.Minute, Guard: guard(), Per: per(store.PerModel)},
+		{Name: "input", Unit: "input", Kind: store.Rolling, Size: 1000 * size, Window: time.Minute, Guard: guard(), Rough: true},
+		{Name: "output", Unit: "output", Kind: store.Rolling, Size: 1000 * size, Window: time.Minute, Guard: guard(), Late: true},
+		{Name: "bucket", Unit: "requests", Kind: store.Bucket, Size: size, Burst: size, Window: 10 * time.Second, Guard: guard()},
+		{Name: "places", Unit: "places", Kind: store.Concurrency, Size: size / 4},
+		{Name: "hour", Unit: "requests", Kind: store.Fixed, Size: 20 * size, Window: time.Hour, Guard: guard()},
+		{Name: "own", Unit: "requests", Kind: store.Bucket, Size: size, Burst: size, Window: time.Minute, Guard: store.GuardOff, Per: per(store.PerAgent)},
+	}
+	n := rapid.IntRange(1, len(all)).Draw(t, "limits")
+	return store.Spec{
+		Name: "p", Limits: rapid.Permutation(all).Draw(t, "order")[:n],
+		Classes: []store.Class{{Name: "a", Weight: 5}, {Name: "b", Weight: 3}, {Name: "c", Weight: 2}}, MaxWaiting: 100,
+		Throttle: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute}, Overload: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+		Pace:     rapid.Bool().Draw(t, "pace"), Shares: rapid.Bool().Draw(t, "shares"),
+		Light: rapid.SampledFrom([]store.Light{{}, {Green: 200, Red: 50}, {Green: 200, Red: 50, All: true}}).Draw(t, "light"),
+	}
+}
+
+// draw is a step of random operations of tickets that are open.
+func drawLots(t *rapid.T, limits int, open []store.ID) (ops []store.Op, rest []store.ID) {
+	rest = open
+	alike := rapid.Bool().Draw(t, "alike")
+	model, class, tie := rapid.SampledFrom([]string{"m1", "m2", ""}), rapid.Uint8Range(0, 2), rapid.SampledFrom([]store.Tie{store.TieNone, store.TieBeat, store.TieGone})
+	m, c, ti := model.Draw(t, "model"), class.Draw(t, "class"), tie.Draw(t, "tie")
+	for range rapid.IntRange(0, 12).Draw(t, "ends") {
+		if len(rest) == 0 {
+			break
+		}
+		i := rapid.IntRange(0, len(rest)-1).Draw(t, "which")
+		id := rest[i]
+		if rapid.Bool().Draw(t, "answered") {
+			ops = append(ops, store.Op{Kind: store.OpAnswer, ID: id, Verdict: store.VerdictOK})
+		}
+		if !rapid.Bool().Draw(t, "closed") {
+			continue
+		}
+		op := store.Op{Kind: store.OpClose, ID: id}
+		if rapid.Bool().Draw(t, "settled") {
+			for l := range limits {
+				op.Amounts[l] = rapid.SampledFrom([]int64{1, 0, -1, 1, 900, 1100}).Draw(t, "used")
+			}
+		}
+		ops = append(ops, op)
+		if !rapid.Bool().Draw(t, "again") {
+			rest = append(append([]store.ID(nil), rest[:i]...), rest[i+1:]...)
+		}
+	}
+	for range rapid.IntRange(0, 12).Draw(t, "asks") {
+		if !alike {
+			m, c, ti = model.Draw(t, "model"), class.Draw(t, "class"), tie.Draw(t, "tie")
+		}
+		op := store.Op{
+			Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: fmt.Sprint("a", rapid.IntRange(0, 4).Draw(t, "agent")), Model: m, Class: c, Tie: ti,
+			TTL: rapid.SampledFrom([]time.Duration{5 * time.Second, 2 * time.Minute}).Draw(t, "ttl"), Wait: rapid.SampledFrom([]time.Duration{0, 0, time.Second}).Draw(t, "wait"),
+		}
+		for l := range limits {
+			op.Amounts[l] = rapid.SampledFrom([]int64{1, 1, 0, 1000}).Draw(t, "amount")
+			if op.Amounts[l] == 1000 && l > 2 {
+				op.Amounts[l] = 1
+			}
+		}
+		ops = append(ops, op)
+	}
+	if rapid.IntRange(0, 9).Draw(t, "other") == 0 {
+		ops = append(ops, store.Op{Kind: store.OpPoll, ID: store.ID{Session: 1}, Alive: time.Minute})
+	}
+	return ops, rest
+}
+
+// Lots are a shorter way of saying the same: whatever is done with their tickets, and however long they stay, the pool
+// decides as if each had a record of its own, and what it tells in the end is the same.
+func TestLotsSayTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := lotsSpec(t)
+		now := store.Time(1_700_000_000_000_000)
+		long, err := New(spec, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fast, err := New(spec, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var open []store.ID
+		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Millisecond, 300 * time.Millisecond, 4 * time.Second, 11 * time.Second, time.Minute}).Draw(t, "later"))
+			ops, rest := drawLots(t, len(spec.Limits), open)
+			same := append([]store.Op(nil), ops...)
+			long.Apply(now, ops)
+			fast.ApplyFast(now, same)
+			open = rest
+			for i := range ops {
+				if ops[i].Result != same[i].Result {
+					t.Fatalf("step %d: operation %d of kind %d: %+v, by the fast path %+v", step, i, ops[i].Kind, ops[i].Result, same[i].Result)
+				}
+				if ops[i].Kind == store.OpAcquire && ops[i].Result.State == store.Granted {
+					open = append(open, ops[i].Result.ID)
+				}
+			}
+		}
+		if a, b := long.Snapshot(now), fast.Snapshot(now); !reflect.DeepEqual(a, b) {
+			t.Fatalf("in the end\n%+v\nby the fast path\n%+v", a, b)
+		}
+		if a, b := long.History(now, 0), fast.History(now, 0); !reflect.DeepEqual(a, b) {
+			t.Fatalf("the history is\n%+v\nby the fast path\n%+v", a, b)
+		}
+	})
+}
