@@ -36,6 +36,12 @@ type Lot struct {
 	marks   []int64
 }
 
+// The kinds by which the script tells lots and ends from operations.
+const (
+	LotKind  = -1
+	EndsKind = -2
+)
+
 // ended is the state of a ticket of a lot that is over.
 const ended = -1
 

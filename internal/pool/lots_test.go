@@ -37,7 +37,7 @@ func lotsSpec(t *rapid.T) store.Spec {
 		Name: "p", Limits: rapid.Permutation(all).Draw(t, "order")[:n],
 		Classes: []store.Class{{Name: "a", Weight: 5}, {Name: "b", Weight: 3}, {Name: "c", Weight: 2}}, MaxWaiting: 100,
 		Throttle: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute}, Overload: store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
-		Pace:     rapid.Bool().Draw(t, "pace"), Shares: rapid.Bool().Draw(t, "shares"),
+		Pace: rapid.Bool().Draw(t, "pace"), Shares: rapid.Bool().Draw(t, "shares"),
 		Light: rapid.SampledFrom([]store.Light{{}, {Green: 200, Red: 50}, {Green: 200, Red: 50, All: true}}).Draw(t, "light"),
 	}
 }

@@ -103,7 +103,7 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 		t.deadline = p.now + op.Wait.Microseconds()
 	}
 	t.who = names{agent: p.names.Hold(op.Agent)}
-	if len(op.User)|len(op.Model)|len(op.Tool)|len(op.Key) != 0 {
+	if op.User != "" || op.Model != "" || op.Tool != "" || op.Key != "" {
 		t.who.user, t.who.model = p.names.Hold(op.User), p.names.Hold(op.Model)
 		t.who.tool, t.who.key = p.names.Hold(op.Tool), p.names.Hold(op.Key)
 	}

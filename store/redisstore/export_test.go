@@ -48,3 +48,9 @@ func Notes(p store.Pool) (open, waiting, void int) {
 
 // AnswerWithin sets how long a member waits for an answer before the store counts as lost; 0: as long as without a test.
 func (s *Store) AnswerWithin(d time.Duration) { s.answer.Store(int64(cmp.Or(d, answerWithin))) }
+
+// Source is the script, and WhereIn finds a failure in it.
+var (
+	Source  = applySource
+	WhereIn = whereIn
+)

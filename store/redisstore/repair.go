@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,7 +65,30 @@ func inScript(text string) string {
 		}
 		return "the field " + strings.TrimSpace(strings.TrimSuffix(field, ".")) + " has foreign content"
 	}
-	return "it has foreign content (" + text + ")"
+	return "it has foreign content (" + text + whereIn(applySource(), text) + ")"
+}
+
+// inLine is how Redis says where a script failed. A function has a line before its source.
+var inLine = regexp.MustCompile(`user_(function|script):\s?(\d+)`)
+
+// whereIn tells which function a script failed in, and where its source is: each has that in the line before it.
+func whereIn(source, text string) string {
+	m := inLine.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	at, _ := strconv.Atoi(m[2])
+	if m[1] == "function" {
+		at--
+	}
+	lines := strings.Split(source, "\n")
+	for i := min(at, len(lines)) - 1; i > 0; i-- {
+		name, isFunction := strings.CutSuffix(strings.TrimPrefix(strings.Split(lines[i], "(")[0], "F."), " = function")
+		if from, ok := strings.CutPrefix(lines[i-1], "-- "); isFunction && ok {
+			return "; in " + name + ", " + from
+		}
+	}
+	return ""
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -56,12 +57,13 @@ type batch struct {
 	long   bool // nothing goes by the fast path
 	apart  bool // every agent has limits of its own, and so its own lots
 	limits int  // of the pool; 0: not known
-	asks  bool // the request that is added has asked for something
-	ops   []*store.Op
-	lots  [][]int
-	ends  []ends
-	last  []int // operations that are not about tickets
-	forms []form
+	asks   bool // the request that is added has asked for something
+	serial bool // some request asks more than once: its tickets have numbers in that order
+	ops    []*store.Op
+	lots   [][]int
+	ends   []ends
+	last   []int // operations that are not about tickets
+	forms  []form
 }
 
 // form is how one operation was sent. They are in the order of the script.
@@ -77,12 +79,6 @@ const (
 	askForm           // in a pool.Lot
 	answerForm        // in a pool.Ends
 	closeForm
-)
-
-// The kinds by which the script knows what the fast path takes.
-const (
-	lotKind  = -1
-	endsKind = -2
 )
 
 // ends is a pool.Ends.
@@ -111,6 +107,7 @@ type end struct {
 
 // add adds an operation, in the order of the pool's limits. first tells that it is the first of its request: only within one does their order matter.
 func (b *batch) add(op *store.Op, first bool) {
+	b.serial = b.serial || b.asks && !first && op.Kind == store.OpAcquire
 	b.asks = b.asks && !first || op.Kind == store.OpAcquire
 	b.long = b.long || b.asks && op.Kind != store.OpAcquire || !isFast(op)
 	b.ops = append(b.ops, op)
@@ -185,6 +182,9 @@ func (b *batch) bytes() []byte {
 // lot finds a lot for an acquire.
 func (b *batch) lot(i int, op *store.Op) {
 	for k, ops := range b.lots {
+		if b.serial && k < len(b.lots)-1 {
+			continue
+		}
 		if o := b.ops[ops[0]]; o.ID == op.ID && o.Class == op.Class && o.Model == op.Model && o.User == op.User && o.Tool == op.Tool && o.Key == op.Key &&
 			o.Tie == op.Tie && o.Retry == op.Retry && o.Alive == op.Alive && o.TTL == op.TTL && (!b.apart || o.Agent == op.Agent) {
 			b.lots[k] = append(ops, i)
@@ -238,7 +238,7 @@ func (b *batch) widthOf(ops int, of func(k int) *store.Op) (width int) {
 func (b *batch) appendLot(out []byte, item int, ops []int) []byte {
 	op := b.ops[ops[0]]
 	width := b.widthOf(len(ops), func(k int) *store.Op { return b.ops[ops[k]] })
-	out = appendInt(appendArray(out, 16), lotKind)
+	out = appendInt(appendArray(out, 16), pool.LotKind)
 	out = appendInt(appendInt(out, int64(op.ID.Session)), 0) //nolint:gosec // below 2^53
 	out = appendString(appendString(appendString(appendString(out, op.User), op.Model), op.Tool), op.Key)
 	out = appendBool(appendInt(appendInt(out, int64(op.Class)), int64(op.Tie)), op.Retry)
@@ -279,7 +279,7 @@ func (b *batch) appendEnds(out []byte, item int) []byte {
 	if e.used {
 		width = b.widthOf(len(e.list), func(k int) *store.Op { return b.ops[e.list[k].close] })
 	}
-	out = appendInt(appendInt(appendArray(out, 7), endsKind), int64(e.session)) //nolint:gosec // below 2^53
+	out = appendInt(appendInt(appendArray(out, 7), pool.EndsKind), int64(e.session)) //nolint:gosec // below 2^53
 	out = appendInt(appendBool(appendBool(out, e.answers), e.closes), int64(width))
 	out = appendArray(out, len(e.list))
 	for _, t := range e.list {

@@ -115,7 +115,7 @@ local function carry(clock, items, out)
   for k = 1, n do
    local item = items[k]
    if item[1] >= 0 then break
-   elseif item[1] == -1 then
+   elseif item[1] == lotKind then
     local number = F.pool_Pool_FastLot(item)
     if number == 0 then break end
     if out then said = said + 1 out[said] = number end
@@ -134,7 +134,7 @@ local function carry(clock, items, out)
  for k = done + 1, n do
   local item = items[k]
   if item[1] >= 0 then m = m + 1 ops[m] = item
-  elseif item[1] == -1 then
+  elseif item[1] == lotKind then
    for i = 1, #item[lotAgents] do m = m + 1 ops[m] = spelt(item, i) end
   else
    for i = part + 1, #item[endNumbers] do

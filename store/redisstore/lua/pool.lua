@@ -110,7 +110,7 @@ local endSession = 2
 local endAnswer = 3
 local endClose = 4
 local endNumbers = 6
-local lotSlots, lotEnded, touchKind = 32, -1, 12
+local lotSlots, lotEnded, lotKind, touchKind = 32, -1, -1, 12
 local function newTally(caller) return {caller,0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
 local tallies, told = 7, 8
 local verdicts = {[0] = "none", [1] = "ok", [2] = "throttled", [3] = "overloaded", [4] = "quota gone", [5] = "billing stop", [6] = "error", [7] = "unreachable", }
@@ -119,10 +119,12 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
+-- internal/pool/pool.go:241
 F.pool_Pool_Apply = function(now_, ops)
  F.pool_Pool_begin(now_, (#ops > 0))
  F.pool_Pool_carryOut(ops)
 end
+-- internal/pool/pool.go:247
 F.pool_Pool_begin = function(now_, heard)
  once[1] = (once[1] > now_ and once[1] or now_)
  if (#T[2] > 0) then
@@ -150,6 +152,7 @@ F.pool_Pool_begin = function(now_, heard)
   F.pool_Pool_dropStale()
  end
 end
+-- internal/pool/pool.go:276
 F.pool_Pool_carryOut = function(ops)
  T[1] = ops
  for i = 0, #ops - 1 do
@@ -176,6 +179,7 @@ F.pool_Pool_carryOut = function(ops)
   F.pool_Pool_concludeAll()
  end
 end
+-- internal/pool/fast.go:60
 F.pool_Pool_BeginFast = function(now_)
  F.pool_Pool_begin(now_, true)
  if (((F.order_Queue_Len() > 0) or (once[26] ~= 0)) or (once[140] > 0)) then
@@ -185,6 +189,7 @@ F.pool_Pool_BeginFast = function(now_)
  F.pool_history_turn(once[1])
  return true
 end
+-- internal/pool/fast.go:71
 F.pool_Pool_EndFast = function()
  for k = 0, #T[6] - 1 do
   F.pool_Pool_enterSums(T[6][k+1])
@@ -192,6 +197,7 @@ F.pool_Pool_EndFast = function()
  T[6] = {}
  once[2], once[9] = 0, 0
 end
+-- internal/pool/lots.go:83
 F.pool_Pool_FastLot = function(l)
  local n, w = #l[15], l[13]
  if (((((l[8] >= cfg[2]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[3])) or (l[3] ~= 0)) then
@@ -260,6 +266,7 @@ F.pool_Pool_FastLot = function(l)
  F.pool_Pool_holdLot(l)
  return l[3]
 end
+-- internal/pool/lots.go:309
 F.pool_Pool_FastEnds = function(e)
  local at = 0
  do
@@ -281,6 +288,7 @@ F.pool_Pool_FastEnds = function(e)
  end
  return at
 end
+-- internal/pool/lots.go:540
 F.pool_Pool_SpellOut = function()
  do
   local l = F.pool_Pool_lotAt(0)
@@ -293,6 +301,7 @@ F.pool_Pool_SpellOut = function()
  end
  F.pool_Pool_enterTallies()
 end
+-- internal/pool/lots.go:246
 F.pool_Pool_enterTallies = function()
  local t2_ = T[8]
  for t1_ = 0, #t2_ - 1 do
@@ -305,6 +314,7 @@ F.pool_Pool_enterTallies = function()
   T[8] = {}
  end
 end
+-- internal/pool/lots.go:523
 F.pool_Pool_seeToLots = function()
  cfg[1] = 9007199254740992
  local i = 0
@@ -331,12 +341,14 @@ F.pool_Pool_seeToLots = function()
   end
  end
 end
+-- internal/pool/sessions.go:81
 F.pool_Pool_heardSomething = function()
  if ((once[1] - once[3]) > 6000000) then
   once[4] = once[1]
  end
  once[3] = once[1]
 end
+-- internal/pool/header.go:25
 F.pool_headerTime_judge = function(h, h_o)
  h[h_o+19] = h[h_o+17]
  local sorted = copy_(h, h_o, 16)
@@ -344,6 +356,7 @@ F.pool_headerTime_judge = function(h, h_o)
  sortPart(sorted, 0, k)
  h[h_o+18] = sorted[quo(((k - 1)), 2)+1]
 end
+-- internal/pool/wheel.go:90
 F.pool_Pool_expireTickets = function()
  local w, w_o = once, 133
  local now_ = quo(once[1], 100000)
@@ -388,6 +401,7 @@ F.pool_Pool_expireTickets = function()
  w[w_o+1] = now_
  F.pool_Pool_sweepSome(64)
 end
+-- internal/pool/members.go:242
 F.pool_Pool_hush = function()
  do
   while ((once[152] ~= 0) and (once[152] <= once[1])) do
@@ -409,6 +423,7 @@ F.pool_Pool_hush = function()
   end
  end
 end
+-- internal/pool/gates.go:129
 F.pool_Pool_dropStale = function()
  do
   local i = once[26]
@@ -425,6 +440,7 @@ F.pool_Pool_dropStale = function()
   end
  end
 end
+-- internal/pool/pool.go:316
 F.pool_Pool_apply = function(i)
  local op = T[1][i+1]
  op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
@@ -473,9 +489,11 @@ F.pool_Pool_apply = function(i)
   end
  end
 end
+-- internal/order/queue.go:198
 F.order_Queue_Len = function()
  return counts[3]
 end
+-- internal/pool/serve.go:11
 F.pool_Pool_serve = function()
  once[2] = 0
  if (F.order_Queue_Len() == 0) then
@@ -497,6 +515,7 @@ F.pool_Pool_serve = function()
   F.pool_Pool_wakeAt(once[153])
  end
 end
+-- internal/pool/serve.go:29
 F.pool_Pool_wakeAtDue = function()
  do
   local at = F.pool_wheel_nextDue(once, 133)
@@ -505,6 +524,7 @@ F.pool_Pool_wakeAtDue = function()
   end
  end
 end
+-- internal/pool/pool.go:361
 F.pool_Pool_concludeAll = function()
  local left = false
  for i = 0, #T[1] - 1 do
@@ -514,12 +534,14 @@ F.pool_Pool_concludeAll = function()
   F.pool_Pool_serve()
  end
 end
+-- internal/pool/history.go:88
 F.pool_history_turn = function(now_)
  if (now_ >= (past[3] + 1000000)) then
-  past[3] = (now_ - (now_ % 1000000))
-  past[2] = quo(now_, 60000000)
+  past[3] = (now_ - fmod(now_, 1000000))
+  past[2] = (quo(now_, 60000000) % 4294967296)
  end
 end
+-- internal/pool/fast.go:114
 F.pool_Pool_enterSums = function(s)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
@@ -541,6 +563,7 @@ F.pool_Pool_enterSums = function(s)
   s[11], s[12], s[13] = 0, 0, 0
  end
 end
+-- internal/pool/fast.go:137
 F.pool_Pool_choose = function(agent, user, model, tool, key)
  cfg[10] = once[7]
  cfg[5], cfg[6], cfg[7], cfg[8], cfg[9] = agent, user, model, tool, key
@@ -560,6 +583,7 @@ F.pool_Pool_choose = function(agent, user, model, tool, key)
   end
  end
 end
+-- internal/pool/fast.go:168
 F.pool_Pool_keepsFrom = function(s, amount, class)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d = F.pool_Pool_defOf(in_)
@@ -578,6 +602,7 @@ F.pool_Pool_keepsFrom = function(s, amount, class)
  end
  return (((cfg[36] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
 end
+-- internal/pool/lots.go:145
 F.pool_Pool_chargeLot = function(l, totals, takers)
  local w = l[13]
  l[30], l[31], l[32] = F.pool_list(w), F.pool_list(w), F.pool_list(w)
@@ -592,7 +617,7 @@ F.pool_Pool_chargeLot = function(l, totals, takers)
    l[30][limit+1], l[31][limit+1], l[32][limit+1] = s[1], s[4], s[3]
    s[2] = (s[2] - totals[limit+1])
    s[10] = (s[10] + totals[limit+1])
-   s[9] = (s[9] + takers[limit+1])
+   s[9] = (s[9] + ((takers[limit+1] + 2147483648) % 4294967296 - 2147483648))
    if (s[6] == 2) then
     local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
     F.pool_Pool_took(l[8], takers[limit+1], totals[limit+1], in_, F.pool_Pool_defOf(in_))
@@ -603,6 +628,7 @@ F.pool_Pool_chargeLot = function(l, totals, takers)
   if t2_ then break end
  end
 end
+-- internal/pool/lots.go:168
 F.pool_Pool_tellLot = function(l)
  local n, w, model, class, retries = #l[15], l[13], l[23], l[8], 0
  if (l[10] ~= 0) then
@@ -613,7 +639,7 @@ F.pool_Pool_tellLot = function(l)
   all[4] = 0
  end
  local before = all[4]
- F.pool_caller_count(all, once[1], past[3], n, (retries * n))
+ F.pool_caller_count(all, once[1], past[3], n, (retries * (n % 4294967296)))
  l[19] = past[2]
  local callers, tallies = l[28], T[7]
  for i = 0, n - 1 do
@@ -626,7 +652,7 @@ F.pool_Pool_tellLot = function(l)
   end
   t[5] = (t[5] + 1)
   t[6] = (t[6] + retries)
-  t[3], t[7], t[9] = class, ((before + i) + 1), once[1]
+  t[3], t[7], t[9] = class, ((before + (i % 4294967296)) + 1), once[1]
  end
  local amounts = l[16]
  for limit = 0, w - 1 do
@@ -638,14 +664,15 @@ F.pool_Pool_tellLot = function(l)
   end
  end
 end
+-- internal/pool/lots.go:205
 F.pool_Pool_holdLot = function(l)
  local n = #l[15]
  local from = F.pool_Pool_sessionOf(l[2])
  l[3] = ((from[2] > once[28] and from[2] or once[28]) + 1)
  from[2] = ((l[3] + u64(n)) - 1)
- from[5] = (from[5] + n)
+ from[5] = (from[5] + ((n + 2147483648) % 4294967296 - 2147483648))
  if (l[9] == 2) then
-  from[7] = (from[7] + n)
+  from[7] = (from[7] + ((n + 2147483648) % 4294967296 - 2147483648))
  end
  l[20] = once[27]
  if ((cfg[56] > 0) and (once[l[8]+11] < (once[1] + cfg[56]))) then
@@ -668,6 +695,7 @@ F.pool_Pool_holdLot = function(l)
  once[5] = (once[5] + n)
  F.pool_Pool_addLot(l)
 end
+-- internal/pool/lots.go:329
 F.pool_Pool_endOne = function(e, at)
  local o = {e[2],e[6][at+1],((e[3] ~= 0) and 1 or 0),((e[4] ~= 0) and 1 or 0),0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for limit = 0, e[5] - 1 do
@@ -675,11 +703,12 @@ F.pool_Pool_endOne = function(e, at)
  end
  return F.pool_Pool_FastDone(o)
 end
+-- internal/pool/lots.go:338
 F.pool_Pool_answerLot = function(l, e, from, to)
  local usual = true
  for limit = 0, l[13] - 1 do
   do
-   local i = l[30][limit+1]
+   local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
    if (i ~= 0) then
     local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
     if ((((s[5] ~= 4) and (not (s[7] ~= 0))) and (l[31][limit+1] ~= 0)) and (((s[5] ~= 1) or (l[31][limit+1] ~= 1)))) then
@@ -714,7 +743,7 @@ F.pool_Pool_answerLot = function(l, e, from, to)
     F.pool_headerTime_add(once, 29, (once[1] - l[17]))
     for limit = 0, l[13] - 1 do
      do
-      local i = l[30][limit+1]
+      local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
       if (i ~= 0) then
        do
         local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
@@ -732,6 +761,7 @@ F.pool_Pool_answerLot = function(l, e, from, to)
   end
  end
 end
+-- internal/pool/lots.go:374
 F.pool_Pool_closeLot = function(l, e, from, to)
  if (((cfg[57] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
   do
@@ -761,7 +791,7 @@ F.pool_Pool_closeLot = function(l, e, from, to)
  end
  for limit = 0, l[13] - 1 do
   do
-   local i = l[30][limit+1]
+   local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
    if (i ~= 0) then
     local in_ = (S_insts[i] or ld(S_insts, i))
     local s = F.pool_Pool_sumsOf(i, in_)
@@ -775,9 +805,9 @@ F.pool_Pool_closeLot = function(l, e, from, to)
  end
  local n = (to - from)
  local s = (S_sessions[l[20]] or ld(S_sessions, l[20]))
- s[5] = (s[5] - n)
+ s[5] = (s[5] - ((n + 2147483648) % 4294967296 - 2147483648))
  if (l[9] == 2) then
-  s[7] = (s[7] - n)
+  s[7] = (s[7] - ((n + 2147483648) % 4294967296 - 2147483648))
  end
  s[3] = once[1]
  once[5] = (once[5] - n)
@@ -788,6 +818,7 @@ F.pool_Pool_closeLot = function(l, e, from, to)
  end
  return true
 end
+-- internal/pool/lots.go:548
 F.pool_Pool_spellOut = function(l)
  for k = 0, #l[15] - 1 do
   if (l[29][k+1] ~= (-1)) then
@@ -796,11 +827,12 @@ F.pool_Pool_spellOut = function(l)
  end
  F.pool_Pool_forgetLot(l)
 end
+-- internal/pool/lots.go:257
 F.pool_Pool_enterTally = function(t)
  local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
  local i = 0
  if (t[5] > 0) then
-  rec[9], rec[2] = t[3], floor(t[9] / 2^(20))
+  rec[9], rec[2] = t[3], (floor(t[9] / 2^(20)) % 4294967296)
   if (rec[12] == 0) then
    rec[12] = t[8]
   end
@@ -828,6 +860,7 @@ F.pool_Pool_enterTally = function(t)
  F.flat_Names_Drop(t[2])
  t[4], t[5], t[6] = 0, 0, 0
 end
+-- internal/pool/wheel.go:129
 F.pool_wheel_nextStep = function(w, w_o)
  local s = 0
  if (w[w_o+4] > 0) then
@@ -843,9 +876,10 @@ F.pool_wheel_nextStep = function(w, w_o)
  end
  return s
 end
+-- internal/pool/wheel.go:118
 F.pool_Pool_expireSlot = function(s)
  do
-  local i = once.slots[(s % 4096)+1]
+  local i = once.slots[fmod(s, 4096)+1]
   while (i ~= 0) do
    local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
    if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then
@@ -855,6 +889,7 @@ F.pool_Pool_expireSlot = function(s)
   end
  end
 end
+-- internal/pool/lifecycle.go:314
 F.pool_Pool_expire = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  if (((tk[23] == 1) and (tk[9] > 0)) and (tk[5] > once[1])) then
@@ -911,6 +946,7 @@ F.pool_Pool_expire = function(t)
   end
  end
 end
+-- internal/pool/wheel.go:143
 F.pool_wheel_findNext = function(w, w_o)
  w[w_o+3] = (w[w_o+1] + 1)
  do
@@ -918,7 +954,7 @@ F.pool_wheel_findNext = function(w, w_o)
   while ((w[w_o+4] > 0) and (n < 4096)) do
    do
     do
-     local i = w.slots[(w[w_o+3] % 4096)+1]
+     local i = w.slots[fmod(w[w_o+3], 4096)+1]
      if (i ~= 0) then
       return 
      end
@@ -929,6 +965,7 @@ F.pool_wheel_findNext = function(w, w_o)
   end
  end
 end
+-- internal/pool/insts.go:322
 F.pool_Pool_sweepSome = function(n)
  for t1_ = 0, n - 1 do
   do
@@ -946,9 +983,11 @@ F.pool_Pool_sweepSome = function(n)
  F.pool_callers_sweep(n, once[1], cfg[56])
  F.pool_Pool_sweepSessions(n)
 end
+-- internal/pool/members.go:39
 F.pool_member_silentFrom = function(m)
  return (quo(((m[3] + 3000000)), 250000) * 250000)
 end
+-- internal/pool/members.go:201
 F.pool_Pool_unlink = function(i)
  local m = (S_members[i] or ld(S_members, i))
  do
@@ -972,6 +1011,7 @@ F.pool_Pool_unlink = function(i)
  end
  m[7], m[8] = 0, 0
 end
+-- internal/pool/members.go:261
 F.pool_Pool_weigh = function(at)
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  once[153], once[151] = 0, 0
@@ -1008,6 +1048,7 @@ F.pool_Pool_weigh = function(at)
  end
  F.pool_Pool_planHush()
 end
+-- internal/gate/gate.go:113
 F.gate_Gate_Allow = function(g, t)
  F.gate_Gate_pass(g, t)
  do
@@ -1033,9 +1074,11 @@ F.gate_Gate_Allow = function(g, t)
  end
  return {1,0,0,0}
 end
+-- internal/pool/gates.go:31
 F.pool_gateRec_stale = function(g, t)
  return (F.gate_Gate_Idle(g, t) or ((g[13] ~= 0) and F.gate_Gate_Abandoned(g, t)))
 end
+-- internal/pool/gates.go:93
 F.pool_Pool_dropGate = function(i)
  local g = (S_gates[i] or ld(S_gates, i))
  if (g[17] ~= 0) then
@@ -1053,6 +1096,7 @@ F.pool_Pool_dropGate = function(i)
  F.flat_Names_Drop(g[16])
  slabFree(S_gates, i)
 end
+-- internal/pool/acquire.go:9
 F.pool_Pool_acquire = function(i)
  local op = T[1][i+1]
  if (not F.pool_Pool_valid(op)) then
@@ -1078,6 +1122,7 @@ F.pool_Pool_acquire = function(i)
  tk[29] = ((F.order_Queue_Len() >= cfg[58])) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
+-- internal/pool/lifecycle.go:9
 F.pool_Pool_poll = function(op)
  if ((op[3] == 0) and (op[30] > 0)) then
   F.pool_Pool_keep(op)
@@ -1109,6 +1154,7 @@ F.pool_Pool_poll = function(op)
   end
  end
 end
+-- internal/pool/members.go:75
 F.pool_Pool_touched = function(op)
  if ((((op[39] < 0) or (op[31] < 0)) or (op[31] > 86400000000000)) or (op[40] < 0)) then
   F.pool_refuse(op, 9, (-1), 0)
@@ -1156,6 +1202,7 @@ F.pool_Pool_touched = function(op)
  F.pool_Pool_promise(m, op[39])
  op[45], op[56] = 0, m[6]
 end
+-- internal/pool/lifecycle.go:69
 F.pool_Pool_cancel = function(op)
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then
@@ -1178,6 +1225,7 @@ F.pool_Pool_cancel = function(op)
   end
  end
 end
+-- internal/pool/lifecycle.go:109
 F.pool_Pool_renew = function(i)
  local op = T[1][i+1]
  local t, tk = F.pool_Pool_lookup(op)
@@ -1207,6 +1255,7 @@ F.pool_Pool_renew = function(i)
  end
  F.pool_Pool_enqueue(t, i, true)
 end
+-- internal/pool/lifecycle.go:140
 F.pool_Pool_answer = function(op)
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then
@@ -1237,6 +1286,7 @@ F.pool_Pool_answer = function(op)
   F.pool_Pool_unexplained(tk, band(op[35], 20))
  end
 end
+-- internal/pool/lifecycle.go:172
 F.pool_Pool_close = function(op)
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then
@@ -1264,6 +1314,7 @@ F.pool_Pool_close = function(op)
  end
  F.pool_Pool_finish(t, tk)
 end
+-- internal/pool/learn.go:11
 F.pool_Pool_observe = function(op)
  local s = F.pool_Pool_sessionOf(op[2])
  if (op[3] == 0) then
@@ -1291,6 +1342,7 @@ F.pool_Pool_observe = function(op)
  end)
  op[45] = 3
 end
+-- internal/pool/gates.go:263
 F.pool_Pool_pause = function(op)
  if (op[34] <= 0) then
   F.pool_refuse(op, 9, (-1), 0)
@@ -1309,6 +1361,7 @@ F.pool_Pool_pause = function(op)
  end)
  op[45] = 3
 end
+-- internal/pool/gates.go:282
 F.pool_Pool_resume = function(op)
  do
   local i = once[26]
@@ -1326,6 +1379,7 @@ F.pool_Pool_resume = function(op)
  end
  op[45] = 3
 end
+-- internal/pool/leases.go:74
 F.pool_Pool_heartbeat = function(op)
  if ((cfg[56] == 0) or (not F.pool_Pool_validMember(op))) then
   F.pool_refuse(op, 9, (-1), 0)
@@ -1390,6 +1444,7 @@ F.pool_Pool_heartbeat = function(op)
  once[op[9]+11] = (once[op[9]+11] > l[5] and once[op[9]+11] or l[5])
  op[45] = 0
 end
+-- internal/pool/leases.go:199
 F.pool_Pool_leave = function(op)
  op[45] = 3
  if ((op[4] == "") or (#op[4] > 256)) then
@@ -1412,6 +1467,7 @@ F.pool_Pool_leave = function(op)
   F.pool_Pool_dropCaller(i)
  end
 end
+-- internal/pool/leases.go:294
 F.pool_Pool_launch = function(op)
  if ((op[29] < 0) or (op[29] > 86400000000000)) then
   F.pool_refuse(op, 9, (-1), 0)
@@ -1420,6 +1476,7 @@ F.pool_Pool_launch = function(op)
  op[45] = 0
  op[54] = F.policy_Scatter_Next(once, 18, once[1], quo(op[29], 1000))
 end
+-- internal/pool/forget.go:23
 F.pool_Pool_forget = function(op)
  op[45] = 3
  if ((once[145] ~= 0) and ((once[1] - once[145]) < 10000000)) then
@@ -1446,6 +1503,7 @@ F.pool_Pool_forget = function(op)
   end
  end
 end
+-- internal/pool/sessions.go:99
 F.pool_Pool_gone = function(op)
  op[45] = 3
  local from = op[2]
@@ -1488,10 +1546,12 @@ F.pool_Pool_gone = function(op)
  end
  F.pool_Pool_planHush()
 end
+-- internal/pool/pool.go:412
 F.pool_refuse = function(op, code, limit, at)
  op[45] = 2
- op[51], op[52], op[53], op[54] = code, 0, limit, at
+ op[51], op[52], op[53], op[54] = code, 0, ((limit + 128) % 256 - 128), at
 end
+-- internal/order/park.go:45
 F.order_Queue_Wake = function(t)
  do
   while (counts[15] ~= 0) do
@@ -1507,6 +1567,7 @@ F.order_Queue_Wake = function(t)
   end
  end
 end
+-- internal/pool/serve.go:43
 F.pool_Pool_serveOne = function()
  once[2] = 0
  once[25] = (once[25] + 1)
@@ -1577,17 +1638,20 @@ F.pool_Pool_serveOne = function()
  end
  return again
 end
+-- internal/order/park.go:71
 F.order_Queue_NextWake = function()
  if (counts[15] == 0) then
   return 0, false
  end
  return (F.flat_Tree_KeyOf(F.flat_Tree_Min(counts[15])))[1], true
 end
+-- internal/pool/serve.go:35
 F.pool_Pool_wakeAt = function(t)
  if ((t < 9007199254740992) and (((once[2] == 0) or (t < once[2])))) then
   once[2] = max(t, (once[1] + 1))
  end
 end
+-- internal/pool/wheel.go:155
 F.pool_wheel_nextDue = function(w, w_o)
  local s = F.pool_wheel_nextStep(w, w_o)
  if (s == 0) then
@@ -1595,6 +1659,7 @@ F.pool_wheel_nextDue = function(w, w_o)
  end
  return (max(s, (w[w_o+1] + 1)) * 100000)
 end
+-- internal/pool/pool.go:373
 F.pool_Pool_conclude = function(op)
  local r, r_o = op, 44
  if (once[26] ~= 0) then
@@ -1636,6 +1701,7 @@ F.pool_Pool_conclude = function(op)
  F.pool_Pool_end(t, tk)
  return true
 end
+-- internal/pool/model.go:28
 F.pool_Pool_defOf = function(in_)
  if (in_[28] == 0) then
   return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
@@ -1649,12 +1715,14 @@ F.pool_Pool_defOf = function(in_)
  end
  return m
 end
+-- internal/pool/insts.go:164
 F.pool_Pool_ring = function(in_)
  if (in_[15] == 0) then
   return nil
  end
  return (S_rings[in_[15]] or ld(S_rings, in_[15]))
 end
+-- internal/policy/pace.go:38
 F.policy_Pace_Take = function(p, t, amount, size, window)
  if (p[2] ~= t) then
   p[2], p[3], p[4] = t, p[1], 0
@@ -1668,9 +1736,11 @@ F.policy_Pace_Take = function(p, t, amount, size, window)
   end
  end
 end
+-- internal/pool/insts.go:302
 F.pool_Pool_age = function()
- return floor(once[1] / 2^(20))
+ return (floor(once[1] / 2^(20)) % 4294967296)
 end
+-- internal/meter/charge.go:41
 F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode)
  do
   if (d[1] == 3) then
@@ -1685,6 +1755,7 @@ F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode)
   end
  end
 end
+-- internal/meter/charge.go:58
 F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs)
  m[4] = (m[4] - gone)
  do
@@ -1707,6 +1778,7 @@ F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs)
   end
  end
 end
+-- internal/pool/insts.go:195
 F.pool_Pool_findInst = function(limit, scope, scope_o)
  do
   local name = F.pool_names_sole(scope, scope_o, (S_limits[limit+1] or ld(S_limits, limit+1))[7])
@@ -1721,7 +1793,7 @@ F.pool_Pool_findInst = function(limit, scope, scope_o)
    do
     do
      local in_ = (S_insts[i] or ld(S_insts, i))
-     if ((in_[11] == limit) and (same(in_, 22, scope, scope_o, 5))) then
+     if ((in_[11] == (limit % 256)) and (same(in_, 22, scope, scope_o, 5))) then
       return i
      end
     end
@@ -1733,6 +1805,7 @@ F.pool_Pool_findInst = function(limit, scope, scope_o)
  end
  return 0
 end
+-- internal/pool/insts.go:235
 F.pool_scoped = function(who, who_o, per)
  if (per == 1) then
   return {who[who_o+1],0,0,0,0}
@@ -1755,13 +1828,14 @@ F.pool_scoped = function(who, who_o, per)
  end
  return copy_(s, 0, 5)
 end
+-- internal/pool/fast.go:80
 F.pool_Pool_sumsOf = function(i, in_)
  if (in_[29] == once[7]) then
   return T[6][in_[30]+1]
  end
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
- in_[29], in_[30] = once[7], #T[6]
+ in_[29], in_[30] = once[7], ((#T[6] + 2147483648) % 4294967296 - 2147483648)
  local t1_ = T[6]
  t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+40],0,0,0,0,0,0}
  local s = T[6][in_[30]+1]
@@ -1787,6 +1861,7 @@ F.pool_Pool_sumsOf = function(i, in_)
  end
  return s
 end
+-- internal/pool/fast.go:154
 F.pool_Pool_paced = function(s, in_, d, amount)
  if (not F.pool_Pool_alive(0)) then
   return false
@@ -1798,15 +1873,19 @@ F.pool_Pool_paced = function(s, in_, d, amount)
  end
  return ((once[10] ~= 0) or (not F.policy_Pace_AllowsAll(pace, once[1], amount, in_[1], d[4])))
 end
+-- internal/meter/meter.go:59
 F.meter_Meter_IsStock = function(m, d)
  return F.meter_Meter_isFixed(m, d)
 end
+-- internal/meter/meter.go:80
 F.meter_Meter_Open = function(m, d, r)
  return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
 end
+-- internal/policy/floor.go:42
 F.policy_Part = function(amount, thousandths)
- return ((quo(amount, 1000) * thousandths) + quo(((amount % 1000) * thousandths), 1000))
+ return (mul(quo(amount, 1000), thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000))
 end
+-- internal/pool/stock.go:64
 F.pool_Pool_stockOf = function(in_)
  local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
  if ((in_[8] == 0) or (st[1] == in_[10])) then
@@ -1823,9 +1902,11 @@ F.pool_Pool_stockOf = function(in_)
  st[1] = in_[10]
  return st
 end
+-- internal/policy/breaker.go:207
 F.policy_Breaker_Idle = function(b, b_o)
  return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
 end
+-- internal/pool/stock.go:274
 F.pool_Pool_binds = function(in_, d)
  do
   if (cfg[36] == 0) then
@@ -1836,12 +1917,14 @@ F.pool_Pool_binds = function(in_, d)
  end
  return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[38] ~= 0))))
 end
+-- internal/pool/stock.go:187
 F.pool_Pool_threshold = function(class)
  if (class == 0) then
   return cfg[37]
  end
  return cfg[36]
 end
+-- internal/pool/stock.go:81
 F.pool_Pool_took = function(class, requests, amount, in_, d)
  do
   if (d[1] == 2) then
@@ -1857,6 +1940,7 @@ F.pool_Pool_took = function(class, requests, amount, in_, d)
   end
  end
 end
+-- internal/pool/callers.go:58
 F.pool_caller_count = function(c, now_, second, n, retried)
  c[10] = (c[10] + n)
  c[6] = (c[6] + retried)
@@ -1867,9 +1951,10 @@ F.pool_caller_count = function(c, now_, second, n, retried)
   c[4] = 0
  end
  c[13] = now_
- c[4] = (c[4] + n)
+ c[4] = (c[4] + (n % 4294967296))
  c[5] = (c[5] > c[4] and c[5] or c[4])
 end
+-- internal/pool/lots.go:237
 F.pool_Pool_tell = function(t, model)
  if (t[4] ~= 0) then
   F.pool_Pool_enterTally(t)
@@ -1878,6 +1963,7 @@ F.pool_Pool_tell = function(t, model)
  local t1_ = T[8]
  t1_[#t1_+1] = t
 end
+-- internal/pool/sessions.go:37
 F.pool_Pool_sessionOf = function(id)
  if (once[27] ~= 0) then
   do
@@ -1903,6 +1989,7 @@ F.pool_Pool_sessionOf = function(id)
  once[27], s[3] = i, once[1]
  return s
 end
+-- internal/pool/fast.go:188
 F.pool_Pool_FastDone = function(o)
  local t, tk = F.pool_Pool_find(o, 0)
  if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then
@@ -1976,10 +2063,12 @@ F.pool_Pool_FastDone = function(o)
  F.pool_Pool_endFast(t, tk)
  return true
 end
+-- internal/pool/header.go:19
 F.pool_headerTime_add = function(h, h_o, d)
- h[h_o+(h[h_o+17] % 16)+1] = d
+ h[h_o+fmod(h[h_o+17], 16)+1] = d
  h[h_o+17] = (h[h_o+17] + 1)
 end
+-- internal/pool/lots.go:417
 F.pool_Pool_unasked = function(l, e, i)
  for limit = 0, e[5] - 1 do
   if ((e[7][((i * e[5]) + limit)+1] > 0) and (((limit >= l[13]) or (l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1] == 0)))) then
@@ -1988,6 +2077,7 @@ F.pool_Pool_unasked = function(l, e, i)
  end
  return false
 end
+-- internal/pool/lots.go:427
 F.pool_sums_giveUp = function(s, l, e, limit, from, to)
  do
   local i = from
@@ -2006,6 +2096,7 @@ F.pool_sums_giveUp = function(s, l, e, limit, from, to)
   end
  end
 end
+-- internal/pool/lots.go:438
 F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
  local usual = ((s[5] == 1) and (l[31][limit+1] == 1))
  local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
@@ -2053,6 +2144,7 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
  F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
  s[9] = (s[9] - refs)
 end
+-- internal/pool/lots.go:514
 F.pool_Pool_forgetLot = function(l)
  F.pool_Pool_dropLot(l)
  F.flat_Names_Drop(l[22])
@@ -2060,6 +2152,7 @@ F.pool_Pool_forgetLot = function(l)
  F.flat_Names_Drop(l[24])
  F.flat_Names_Drop(l[25])
 end
+-- internal/pool/lots.go:557
 F.pool_Pool_spell = function(l, k)
  local i = slabNew(S_tickets)
  local tk = (S_tickets[i] or ld(S_tickets, i))
@@ -2097,7 +2190,7 @@ F.pool_Pool_spell = function(l, k)
    local amount = l[16][((k * l[13]) + limit)+1]
    if (amount ~= 0) then
     local c, c_o = tk, (n)*5+35
-    c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, l[32][limit+1], l[31][limit+1], l[30][limit+1], limit
+    c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, l[32][limit+1], (l[31][limit+1] % 256), ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648), (limit % 256)
     if ((((l[29][k+1] > 0) and (c[c_o+3] == 1)) and (not ((S_defs[limit+1] or ld(S_defs, limit+1))[3] ~= 0))) and ((S_defs[limit+1] or ld(S_defs, limit+1))[1] ~= 3)) then
      c[c_o+2], c[c_o+3] = l[29][k+1], 0
     end
@@ -2105,8 +2198,9 @@ F.pool_Pool_spell = function(l, k)
    end
   end
  end
- tk[25] = n
+ tk[25] = (n % 256)
 end
+-- internal/pool/history.go:179
 F.pool_Pool_periodOf = function(rec, model, at)
  local i, crowded = F.pool_Pool_findPeriod(rec, model, at)
  if (i ~= 0) then
@@ -2118,9 +2212,10 @@ F.pool_Pool_periodOf = function(rec, model, at)
  i = F.pool_Pool_newPeriod()
  local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
  t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
- rec[8] = i
+ rec[8] = (i % 65536)
  return i
 end
+-- internal/pool/history.go:194
 F.pool_Pool_findPeriod = function(rec, model, at)
  local found = 0
  local crowded = false
@@ -2149,6 +2244,7 @@ F.pool_Pool_findPeriod = function(rec, model, at)
  end
  return 0, false
 end
+-- internal/pool/ticket.go:148
 F.pool_Pool_schedule = function(i, t, due)
  if (t[6] ~= 0) then
   F.pool_wheel_remove(once, 133, t)
@@ -2156,6 +2252,7 @@ F.pool_Pool_schedule = function(i, t, due)
  t[6] = due
  F.pool_wheel_add(once, 133, i, t)
 end
+-- internal/pool/sessions.go:150
 F.pool_Pool_dropLost = function(t, tk)
  local held = false
  for k = 0, tk[25] - 1 do
@@ -2173,6 +2270,7 @@ F.pool_Pool_dropLost = function(t, tk)
  end
  F.pool_Pool_end(t, tk)
 end
+-- internal/pool/sessions.go:89
 F.pool_Pool_aliveUntil = function(tk)
  local until_ = max((S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4], (once[4] + 10000000))
  if ((once[1] - once[3]) > 6000000) then
@@ -2180,6 +2278,7 @@ F.pool_Pool_aliveUntil = function(tk)
  end
  return until_
 end
+-- internal/pool/sessions.go:134
 F.pool_Pool_orphan = function(t, tk, proven)
  tk[33] = 1
  if (not (tk[27] ~= 0)) then
@@ -2194,6 +2293,7 @@ F.pool_Pool_orphan = function(t, tk, proven)
  once[9] = 1
  F.pool_Pool_schedule(t, tk, min(tk[8], (once[1] + min((once[47] > 1000000 and once[47] or 1000000), 3000000))))
 end
+-- internal/pool/acquire.go:52
 F.pool_Pool_leaveQueue = function(tk)
  F.order_Queue_Remove(tk[17])
  F.pool_Pool_unqueue(tk)
@@ -2201,6 +2301,7 @@ F.pool_Pool_leaveQueue = function(tk)
   F.pool_Pool_changed(tk, (k)*5+35)
  end
 end
+-- internal/pool/ticket.go:128
 F.pool_Pool_end = function(i, t)
  F.pool_wheel_remove(once, 133, t)
  for k = 0, t[25] - 1 do
@@ -2223,6 +2324,7 @@ F.pool_Pool_end = function(i, t)
  clear_(t, 0, 35)
  slabRecycle(S_tickets, i)
 end
+-- internal/pool/lifecycle.go:91
 F.pool_Pool_giveBack = function(tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2238,6 +2340,7 @@ F.pool_Pool_giveBack = function(tk)
  once[5] = (once[5] - 1)
  F.pool_Pool_unsent(tk)
 end
+-- internal/pool/gates.go:149
 F.pool_Pool_gatesLost = function(t, tk, unsent)
  do
   local i = once[26]
@@ -2254,6 +2357,7 @@ F.pool_Pool_gatesLost = function(t, tk, unsent)
   end
  end
 end
+-- internal/pool/lifecycle.go:363
 F.pool_Pool_lapse = function(tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2261,6 +2365,7 @@ F.pool_Pool_lapse = function(tk)
   F.meter_Meter_Lapse(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
  end
 end
+-- internal/pool/lifecycle.go:262
 F.pool_Pool_finish = function(t, tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2272,6 +2377,7 @@ F.pool_Pool_finish = function(t, tk)
  once[5] = (once[5] - 1)
  F.pool_Pool_end(t, tk)
 end
+-- internal/pool/insts.go:311
 F.pool_Pool_spare = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
  if (((in_[16] > 0) or ((F.pool_Pool_age() - in_[17]) < F.pool_Pool_keepFor(in_))) or ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0)) then
@@ -2280,6 +2386,7 @@ F.pool_Pool_spare = function(i)
  local _, _, r = F.pool_Pool_touch(i)
  return (F.meter_Meter_Idle(in_) and (((r == nil) or (((r[3] == 0) and (r[4] == 0)) and (r[5] == 0)))))
 end
+-- internal/pool/insts.go:126
 F.pool_Pool_dropInst = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
  do
@@ -2316,6 +2423,7 @@ F.pool_Pool_dropInst = function(i)
  end
  slabFree(S_insts, i)
 end
+-- internal/pool/leases.go:249
 F.pool_Pool_burySome = function(n)
  for t1_ = 0, n - 1 do
   do
@@ -2328,6 +2436,7 @@ F.pool_Pool_burySome = function(n)
   F.pool_Pool_buryOne(once[23])
  end
 end
+-- internal/pool/callers.go:86
 F.pool_callers_sweep = function(n, now_, lease)
  local crowded = ((2 * slabLen(S_crecs)) > 32768)
  local memory = 3600000000
@@ -2356,6 +2465,7 @@ F.pool_callers_sweep = function(n, now_, lease)
   if t2_ then break end
  end
 end
+-- internal/pool/sessions.go:184
 F.pool_Pool_sweepSessions = function(n)
  for t1_ = 0, n - 1 do
   do
@@ -2368,6 +2478,7 @@ F.pool_Pool_sweepSessions = function(n)
   F.pool_Pool_sweepSession()
  end
 end
+-- internal/pool/members.go:294
 F.pool_Pool_freeAt = function(at, free)
  free = F.pool_roundFree(free)
  if (at >= free) then
@@ -2378,6 +2489,7 @@ F.pool_Pool_freeAt = function(at, free)
  end
  return false
 end
+-- internal/pool/members.go:64
 F.pool_Pool_lingers = function(limit)
  do
   if ((band(cfg[60], ((1 * 2^(limit)))) == 0) or (cfg[limit+61] > 600000000)) then
@@ -2388,6 +2500,7 @@ F.pool_Pool_lingers = function(limit)
  end
  return (cfg[limit+61] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
 end
+-- internal/pool/members.go:222
 F.pool_Pool_dropMember = function(i)
  F.pool_Pool_unlink(i)
  local m = (S_members[i] or ld(S_members, i))
@@ -2396,12 +2509,14 @@ F.pool_Pool_dropMember = function(i)
  t1_[8] = 0
  slabFree(S_members, i)
 end
+-- internal/pool/members.go:45
 F.pool_partOf = function(share)
  if (share == 0) then
   return 0
  end
  return quo(4503599627370496, share)
 end
+-- internal/pool/members.go:307
 F.pool_Pool_withhold = function(limit, at, part)
  local d = (S_defs[limit+1] or ld(S_defs, limit+1))
  if (d[1] ~= 0) then
@@ -2438,6 +2553,7 @@ F.pool_Pool_withhold = function(limit, at, part)
   end
  end
 end
+-- internal/pool/members.go:231
 F.pool_Pool_planHush = function()
  once[152] = once[153]
  if (once[146] ~= 0) then
@@ -2449,6 +2565,7 @@ F.pool_Pool_planHush = function()
   end
  end
 end
+-- internal/gate/gate.go:100
 F.gate_Gate_pass = function(g, t)
  if ((g[1] == 1) and (t >= g[2])) then
   g[1], g[6], g[7], g[9] = 2, 0, 0, 0
@@ -2460,15 +2577,19 @@ F.gate_Gate_pass = function(g, t)
   g[1] = 0
  end
 end
+-- internal/gate/gate.go:96
 F.gate_until = function(phase, at)
  return {0,phase,at,at}
 end
+-- internal/gate/gate.go:76
 F.gate_Gate_Idle = function(g, t)
  return ((((g[1] == 0) and (g[4] == 0)) and (g[5] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 600000000))
 end
+-- internal/gate/gate.go:83
 F.gate_Gate_Abandoned = function(g, t)
  return (((g[1] ~= 1) and (g[6] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 3600000000))
 end
+-- internal/pool/acquire.go:68
 F.pool_Pool_valid = function(op)
  if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then
   return false
@@ -2480,6 +2601,7 @@ F.pool_Pool_valid = function(op)
  end
  return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[2])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
 end
+-- internal/pool/acquire.go:193
 F.pool_Pool_present = function(op)
  local s = F.pool_Pool_sessionOf(op[2])
  if (op[3] == 0) then
@@ -2495,6 +2617,7 @@ F.pool_Pool_present = function(op)
  F.pool_Pool_poll(op)
  return false
 end
+-- internal/pool/ticket.go:95
 F.pool_Pool_newTicket = function(op)
  local i = slabNew(S_tickets)
  local t = (S_tickets[i] or ld(S_tickets, i))
@@ -2510,7 +2633,7 @@ F.pool_Pool_newTicket = function(op)
   t[5] = (once[1] + quo(op[29], 1000))
  end
  t[10], t[11], t[12], t[13], t[14] = F.flat_Names_Hold(op[4]), 0, 0, 0, 0
- if (bor(bor(bor(#op[5], #op[6]), #op[7]), #op[8]) ~= 0) then
+ if ((((op[5] ~= "") or (op[6] ~= "")) or (op[7] ~= "")) or (op[8] ~= "")) then
   t[11], t[12] = F.flat_Names_Hold(op[5]), F.flat_Names_Hold(op[6])
   t[13], t[14] = F.flat_Names_Hold(op[7]), F.flat_Names_Hold(op[8])
  end
@@ -2524,6 +2647,7 @@ F.pool_Pool_newTicket = function(op)
  F.pool_Pool_enter(i, t, 0)
  return i, t
 end
+-- internal/pool/acquire.go:83
 F.pool_Pool_want = function(tk, amounts, amounts_o, force)
  local limit = 0
  local fits = false
@@ -2536,7 +2660,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
     break
    end
    local c, c_o = tk, (tk[25])*5+35
-   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit
+   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), (limit % 256)
    c[c_o+1], c[c_o+2], c[c_o+3] = amount, 0, 0
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    if (((in_[1] > 0) and (amount > in_[1])) and (not force)) then
@@ -2556,6 +2680,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
  end
  return (-1), fits
 end
+-- internal/pool/gates.go:110
 F.pool_Pool_gatesAllow = function(model, key)
  local all = {1,0,0,0}
  do
@@ -2580,6 +2705,7 @@ F.pool_Pool_gatesAllow = function(model, key)
  end
  return copy_(all, 0, 4)
 end
+-- internal/pool/acquire.go:143
 F.pool_Pool_grant = function(t, tk, counts_)
  tk[4] = once[1]
  for k = 0, tk[25] - 1 do
@@ -2597,6 +2723,7 @@ F.pool_Pool_grant = function(t, tk, counts_)
  once[5] = (once[5] + 1)
  F.pool_Pool_sent(tk)
 end
+-- internal/pool/acquire.go:162
 F.pool_Pool_hold = function(t, tk, op)
  tk[23] = 3
  F.pool_Pool_live(t, tk)
@@ -2607,9 +2734,10 @@ F.pool_Pool_hold = function(t, tk, op)
   once[9] = 1
  end
 end
+-- internal/pool/acquire.go:37
 F.pool_Pool_enqueue = function(t, i, front)
  local tk = (S_tickets[t] or ld(S_tickets, t))
- tk[23], tk[18] = 1, (i + 1)
+ tk[23], tk[18] = 1, (((i + 2147483648) % 4294967296 - 2147483648) + 1)
  for k = 0, tk[25] - 1 do
   local t2_ = (S_insts[tk[(k)*5+39]] or ld(S_insts, tk[(k)*5+39]))
   t2_[22] = (t2_[22] + tk[(k)*5+36])
@@ -2622,6 +2750,7 @@ F.pool_Pool_enqueue = function(t, i, front)
  once[9] = (((once[9] ~= 0) or F.order_Queue_IsFirst(tk[17]))) and 1 or 0
  T[1][i+1][45], once[8] = 1, 1
 end
+-- internal/pool/sessions.go:61
 F.pool_Pool_keep = function(op)
  op[45] = 4
  do
@@ -2636,6 +2765,7 @@ F.pool_Pool_keep = function(op)
   end
  end
 end
+-- internal/pool/lifecycle.go:55
 F.pool_Pool_lookup = function(op)
  local t, tk = F.pool_Pool_find(op, 1)
  if (t == 0) then
@@ -2654,6 +2784,7 @@ F.pool_Pool_lookup = function(op)
  end
  return t, tk
 end
+-- internal/pool/ticket.go:157
 F.pool_Pool_scheduleWait = function(i, t)
  local due = t[5]
  if (t[9] > 0) then
@@ -2663,6 +2794,7 @@ F.pool_Pool_scheduleWait = function(i, t)
   F.pool_Pool_schedule(i, t, due)
  end
 end
+-- internal/pool/acquire.go:174
 F.pool_Pool_live = function(t, tk)
  tk[8] = (once[1] + tk[7])
  local due = tk[8]
@@ -2671,6 +2803,7 @@ F.pool_Pool_live = function(t, tk)
  end
  F.pool_Pool_schedule(t, tk, due)
 end
+-- internal/pool/acquire.go:184
 F.pool_ticket_report = function(tk, op)
  local r, r_o = op, 44
  r[r_o+1] = 0
@@ -2678,6 +2811,7 @@ F.pool_ticket_report = function(tk, op)
  r[r_o+5] = tk[4]
  r[r_o+6] = ((tk[4] - tk[3]) * 1000)
 end
+-- internal/pool/members.go:123
 F.pool_Pool_leaves = function(op)
  op[45] = 3
  local at = F.pool_Pool_findSession(op[2])
@@ -2692,6 +2826,7 @@ F.pool_Pool_leaves = function(op)
   F.pool_Pool_planHush()
  end
 end
+-- internal/pool/sessions.go:27
 F.pool_Pool_findSession = function(id)
  local h = F.pool_sessionHash(id)
  do
@@ -2709,6 +2844,7 @@ F.pool_Pool_findSession = function(id)
  end
  return 0
 end
+-- internal/pool/members.go:188
 F.pool_Pool_link = function(i)
  local m = (S_members[i] or ld(S_members, i))
  m[7], m[8] = once[147], 0
@@ -2721,6 +2857,7 @@ F.pool_Pool_link = function(i)
  once[147] = i
  once[149] = (once[149] + 1)
 end
+-- internal/pool/members.go:158
 F.pool_Pool_promise = function(m, known)
  if ((known ~= 0) and (known == m[6])) then
   F.pool_Pool_setShare(m, known)
@@ -2747,6 +2884,7 @@ F.pool_Pool_promise = function(m, known)
   F.pool_Pool_setShare(m, want)
  end
 end
+-- internal/pool/acquire.go:130
 F.pool_Pool_fits = function(tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2760,6 +2898,7 @@ F.pool_Pool_fits = function(tk)
  end
  return true
 end
+-- internal/pool/wheel.go:53
 F.pool_wheel_remove = function(w, w_o, t)
  if (t[6] == 0) then
   return 
@@ -2781,11 +2920,13 @@ F.pool_wheel_remove = function(w, w_o, t)
  t[6], t[20], t[21] = 0, 0, 0
  w[w_o+4] = (w[w_o+4] - 1)
 end
+-- internal/pool/insts.go:276
 F.pool_Pool_touchCharge = function(c, c_o)
  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
+-- internal/meter/charge.go:126
 F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
  if ((d[1] == 3) or (c[c_o+3] == 0)) then
   return 
@@ -2809,9 +2950,11 @@ F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
  end
  c[c_o+3], c[c_o+2] = 0, t
 end
+-- internal/pool/lifecycle.go:276
 F.pool_Pool_changed = function(c, c_o)
  return ((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
 end
+-- internal/pool/history.go:142
 F.pool_Pool_judged = function(tk, v)
  local pd = F.pool_Pool_noted(tk)
  do
@@ -2832,6 +2975,7 @@ F.pool_Pool_judged = function(tk, v)
   end
  end
 end
+-- internal/pool/trouble.go:9
 F.pool_Pool_served = function(op)
  local unreached = (op[33] == 7)
  do
@@ -2844,6 +2988,7 @@ F.pool_Pool_served = function(op)
   end
  end
 end
+-- internal/pool/learn.go:54
 F.pool_Pool_learn = function(op, who, who_o, made, tk)
  for i = 0, #op[36] - 1 do
   local t2_ = false
@@ -2889,6 +3034,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
   if t2_ then break end
  end
 end
+-- internal/pool/gates.go:225
 F.pool_Pool_judge = function(op, who, who_o, granted, t)
  local hint = quo(op[34], 1000)
  do
@@ -2924,6 +3070,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
  end
  return false
 end
+-- internal/pool/learn.go:168
 F.pool_Pool_unexplained = function(tk, scope)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2942,6 +3089,7 @@ F.pool_Pool_unexplained = function(tk, scope)
   end
  end
 end
+-- internal/pool/lifecycle.go:206
 F.pool_Pool_settle = function(tk, amounts, amounts_o)
  local known = false
  for i = 0, cfg[3] - 1 do
@@ -2976,6 +3124,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
   F.order_Queue_Settled(at, before, after)
  end
 end
+-- internal/pool/lifecycle.go:281
 F.pool_Pool_strictly = function(tk)
  if (not (cfg[57] ~= 0)) then
   return false
@@ -2990,6 +3139,7 @@ F.pool_Pool_strictly = function(tk)
  end
  return false
 end
+-- internal/pool/lifecycle.go:295
 F.pool_Pool_spend = function(t, tk)
  local held = false
  for k = 0, tk[25] - 1 do
@@ -3007,12 +3157,14 @@ F.pool_Pool_spend = function(t, tk)
  end
  F.pool_Pool_end(t, tk)
 end
+-- internal/pool/gates.go:292
 F.pool_Pool_withNames = function(op, f)
  local who = {0,0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
  f(who, 0)
  F.flat_Names_Drop(who[3])
  F.flat_Names_Drop(who[5])
 end
+-- internal/pool/learn.go:41
 F.pool_Pool_since = function(scope, who, who_o)
  local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
  scope = n_scope
@@ -3030,6 +3182,7 @@ F.pool_Pool_since = function(scope, who, who_o)
  end
  return once[1]
 end
+-- internal/pool/learn.go:148
 F.pool_Pool_unbrief = function(who, who_o)
  for i = 0, cfg[3] - 1 do
   local t2_ = false
@@ -3057,13 +3210,15 @@ F.pool_Pool_unbrief = function(who, who_o)
   if t2_ then break end
  end
 end
+-- internal/pool/history.go:233
 F.pool_history_refused = function(t)
- local c, c_o = past.week, ((quo(t, 3600000000) % 168))*2
- if (c[c_o+1] ~= quo(t, 3600000000)) then
-  c[c_o+1], c[c_o+2] = quo(t, 3600000000), 0
+ local c, c_o = past.week, (fmod(quo(t, 3600000000), 168))*2
+ if (c[c_o+1] ~= (quo(t, 3600000000) % 4294967296)) then
+  c[c_o+1], c[c_o+2] = (quo(t, 3600000000) % 4294967296), 0
  end
  c[c_o+2] = (c[c_o+2] + 1)
 end
+-- internal/pool/gates.go:46
 F.pool_Pool_gateOf = function(scope, model, key)
  local t1_, t2_, t3_ = F.pool_gateScope(scope, model, key)
  scope = t1_
@@ -3100,6 +3255,7 @@ F.pool_Pool_gateOf = function(scope, model, key)
  once[26] = i
  return i
 end
+-- internal/pool/gates.go:253
 F.pool_Pool_setCause = function(g, op)
  local cause = op[37]
  if (cause == "") then
@@ -3109,13 +3265,16 @@ F.pool_Pool_setCause = function(g, op)
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
+-- internal/gate/gate.go:263
 F.gate_Gate_Pause = function(g, t, wait)
  F.gate_Gate_pass(g, t)
  F.gate_Gate_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
 end
+-- internal/pool/forget.go:59
 F.pool_Pool_lossHolds = function()
  return ((once[145] ~= 0) and ((once[1] - once[145]) < 3000000))
 end
+-- internal/gate/gate.go:291
 F.gate_Gate_Resume = function(g, t)
  F.gate_Gate_pass(g, t)
  if ((g[1] == 1) or (g[1] == 2)) then
@@ -3124,6 +3283,7 @@ F.gate_Gate_Resume = function(g, t)
  end
  g[4], g[5] = 0, 0
 end
+-- internal/pool/leases.go:132
 F.pool_Pool_validMember = function(op)
  if (((op[4] == "") or (max(#op[4], #op[5], #op[41]) > 256)) or (#op[42] > 16)) then
   return false
@@ -3138,6 +3298,7 @@ F.pool_Pool_validMember = function(op)
  local s = copy_(op, 42, 2)
  return ((((((op[9] < cfg[2]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
 end
+-- internal/pool/leases.go:242
 F.pool_Pool_bury = function()
  do
   local i = 1
@@ -3149,6 +3310,7 @@ F.pool_Pool_bury = function()
   end
  end
 end
+-- internal/pool/callers.go:48
 F.pool_callers_of = function(agent)
  local t1_, t1_o = F.flat_Names_Tags(agent)
  local tag, tag_o = t1_, t1_o
@@ -3159,6 +3321,7 @@ F.pool_callers_of = function(agent)
  end
  return tag[tag_o+1]
 end
+-- internal/pool/leases.go:259
 F.pool_Pool_buryOne = function(i)
  do
   local l = (S_leases[i] or ld(S_leases, i))
@@ -3169,6 +3332,7 @@ F.pool_Pool_buryOne = function(i)
   end
  end
 end
+-- internal/pool/leases.go:173
 F.pool_Pool_slotFree = function(user, mine, most)
  if (most == 0) then
   return once[1]
@@ -3205,6 +3369,7 @@ F.pool_Pool_slotFree = function(user, mine, most)
  sort(taken)
  return taken[over+1]
 end
+-- internal/pool/crowd.go:149
 F.pool_Pool_dropCaller = function(i)
  local c = (S_crecs[i] or ld(S_crecs, i))
  if (((((c[1] == 0) or (c[3] ~= 0)) or (c[10] ~= 0)) or (c[2] ~= 0)) or (not F.flat_Names_Sole(c[1]))) then
@@ -3215,6 +3380,7 @@ F.pool_Pool_dropCaller = function(i)
  F.flat_Names_Drop(c[1])
  slabFree(S_crecs, i)
 end
+-- internal/pool/leases.go:148
 F.pool_lease_heldBy = function(l, session, shared)
  if (l[7] == session) then
   return 
@@ -3225,6 +3391,7 @@ F.pool_lease_heldBy = function(l, session, shared)
  end
  l[7] = session
 end
+-- internal/pool/leases.go:159
 F.pool_Pool_setWaits = function(l, names)
  local was, n = copy_(l, 9, 16), l[26]
  l[26] = 0
@@ -3238,6 +3405,7 @@ F.pool_Pool_setWaits = function(l, names)
   F.flat_Names_Drop(was[i+1])
  end
 end
+-- internal/pool/leases.go:278
 F.pool_Pool_countLiving = function()
  clear_(once, 10, 8)
  do
@@ -3269,6 +3437,7 @@ F.pool_Pool_countLiving = function()
   end
  end
 end
+-- internal/pool/leases.go:224
 F.pool_Pool_handOn = function(l, op)
  do
   if ((op[41] == "") or (l[5] <= once[1])) then
@@ -3286,6 +3455,7 @@ F.pool_Pool_handOn = function(l, op)
  l[8] = 0
  return true
 end
+-- internal/pool/leases.go:267
 F.pool_Pool_dropLease = function(i)
  local l = (S_leases[i] or ld(S_leases, i))
  F.pool_Pool_setWaits(l, {})
@@ -3296,6 +3466,7 @@ F.pool_Pool_dropLease = function(i)
  F.flat_Names_Drop(l[1])
  slabFree(S_leases, i)
 end
+-- internal/policy/scatter.go:31
 F.policy_Scatter_Next = function(s, s_o, t, window)
  if (window <= 0) then
   return t
@@ -3305,17 +3476,18 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
   s[s_o+1], s[s_o+2], s[s_o+3] = t, (t + window), 1
   return t
  end
- local at = (s[s_o+1] + quo((window * F.policy_mirrored(s[s_o+3])), 32768))
+ local at = (s[s_o+1] + quo(mul(window, F.policy_mirrored(s[s_o+3])), 32768))
  do
   local late = (t - at)
   if (late > 0) then
-   at = (at + (quo((((late + window) - 1)), window) * window))
+   at = (at + mul(quo((((late + window) - 1)), window), window))
   end
  end
- s[s_o+3] = (((s[s_o+3] + 1)) % 32768)
+ s[s_o+3] = fmod(((s[s_o+3] + 1)), 32768)
  s[s_o+2] = max(s[s_o+2], (s[s_o+1] + window), at)
  return at
 end
+-- internal/pool/forget.go:46
 F.pool_Pool_lose = function(i)
  if (once[145] == 0) then
   return 
@@ -3327,6 +3499,7 @@ F.pool_Pool_lose = function(i)
  local in_, d, r = F.pool_Pool_touch(i)
  F.meter_Meter_Lose(in_, d, r, once[1], once[145])
 end
+-- internal/pool/members.go:143
 F.pool_Pool_died = function(i)
  local m = (S_members[i] or ld(S_members, i))
  if (not (m[2] ~= 0)) then
@@ -3336,6 +3509,7 @@ F.pool_Pool_died = function(i)
  m[4] = min(m[4], (once[1] + 3000000))
  return true
 end
+-- internal/flat/tree.go:91
 F.flat_Tree_Min = function(root)
  if (root == 0) then
   return 0
@@ -3350,12 +3524,15 @@ F.flat_Tree_Min = function(root)
   end
  end
 end
+-- internal/flat/tree.go:122
 F.flat_Tree_KeyOf = function(i)
  return copy_((S_tnodes[i] or ld(S_tnodes, i)), 0, 2)
 end
+-- internal/flat/tree.go:119
 F.flat_Tree_Value = function(i)
  return (S_tnodes[i] or ld(S_tnodes, i))[3]
 end
+-- internal/order/queue.go:355
 F.order_Queue_leave = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  if (fl[16] ~= 0) then
@@ -3366,6 +3543,7 @@ F.order_Queue_leave = function(f)
  end
  fl[13] = 0
 end
+-- internal/order/queue.go:345
 F.order_Queue_enter = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
@@ -3374,6 +3552,7 @@ F.order_Queue_enter = function(f)
  end
  fl[13] = F.flat_Tree_Insert((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, key, f)
 end
+-- internal/order/park.go:25
 F.order_Queue_Unpark = function(on)
  local found = false
  local h = F.order_onHash(on)
@@ -3405,6 +3584,7 @@ F.order_Queue_Unpark = function(on)
  T[5] = {}
  return found
 end
+-- internal/order/heads.go:37
 F.order_Queue_Heads = function(strict, each)
  T[3], T[4] = {}, {}
  F.order_Queue_findLeast()
@@ -3425,9 +3605,11 @@ F.order_Queue_Heads = function(strict, each)
  end
  return T[3]
 end
+-- internal/pool/gates.go:176
 F.pool_Pool_strict = function()
  return F.pool_Pool_strictFrom(2)
 end
+-- internal/pool/serve.go:99
 F.pool_Pool_findRival = function(heads)
  once[10] = 0
  if ((cfg[59] == 0) or (not (cfg[35] ~= 0))) then
@@ -3454,16 +3636,20 @@ F.pool_Pool_findRival = function(heads)
  end
  return 0
 end
+-- internal/order/heads.go:114
 F.order_Queue_Closed = function(h, pass)
  return ((S_qlanes[h[2]] or ld(S_qlanes, h[2]))[24] == pass)
 end
+-- internal/order/queue.go:213
 F.order_Queue_Ticket = function(w)
  return (S_qwaiters[w] or ld(S_qwaiters, w))[4]
 end
+-- internal/order/heads.go:117
 F.order_Queue_Held = function(h)
  local t1_ = T[4]
  t1_[#t1_+1] = copy_(h, 0, 6)
 end
+-- internal/pool/serve.go:120
 F.pool_Pool_passOn = function(tk)
  local any = false
  if (not (tk[28] ~= 0)) then
@@ -3475,6 +3661,7 @@ F.pool_Pool_passOn = function(tk)
  end
  return any
 end
+-- internal/pool/serve.go:133
 F.pool_Pool_tooBig = function(tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -3487,6 +3674,7 @@ F.pool_Pool_tooBig = function(tk)
  end
  return (-1)
 end
+-- internal/pool/serve.go:144
 F.pool_Pool_dismiss = function(t, tk, limit)
  if (tk[18] > 0) then
   F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
@@ -3497,6 +3685,7 @@ F.pool_Pool_dismiss = function(t, tk, limit)
  F.pool_Pool_leaveQueue(tk)
  F.pool_Pool_end(t, tk)
 end
+-- internal/pool/serve.go:156
 F.pool_Pool_lacksOwn = function(tk)
  local on = 0
  local at = 0
@@ -3520,6 +3709,7 @@ F.pool_Pool_lacksOwn = function(tk)
  end
  return 0, 0
 end
+-- internal/order/park.go:14
 F.order_Queue_Park = function(w, on, at)
  local f = (S_qwaiters[w] or ld(S_qwaiters, w))[1]
  local fl = (S_qflows[f] or ld(S_qflows, f))
@@ -3528,6 +3718,7 @@ F.order_Queue_Park = function(w, on, at)
  fl[16] = F.order_Queue_spotOf(on, fl[10])
  fl[17] = F.flat_Tree_Insert((S_qspots[fl[16]] or ld(S_qspots, fl[16])), 2, ({(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5],0}), f)
 end
+-- internal/pool/stock.go:112
 F.pool_Pool_keptFromAny = function(tk)
  local at = 0
  if ((cfg[59] == 0) or (tk[31] ~= 0)) then
@@ -3565,6 +3756,7 @@ F.pool_Pool_keptFromAny = function(tk)
  end
  return at
 end
+-- internal/pool/serve.go:176
 F.pool_Pool_lacksShared = function(tk)
  local at = 0
  for k = 0, tk[25] - 1 do
@@ -3594,6 +3786,7 @@ F.pool_Pool_lacksShared = function(tk)
  end
  return at
 end
+-- internal/pool/serve.go:221
 F.pool_Pool_claim = function(tk)
  for k = 0, tk[25] - 1 do
   local t2_ = false
@@ -3613,10 +3806,12 @@ F.pool_Pool_claim = function(tk)
   if t2_ then break end
  end
 end
+-- internal/order/heads.go:111
 F.order_Queue_Close = function(h, pass)
  local t1_ = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
  t1_[24] = pass
 end
+-- internal/pool/gates.go:157
 F.pool_Pool_limitsBind = function(who, who_o)
  do
   local i = once[26]
@@ -3633,6 +3828,7 @@ F.pool_Pool_limitsBind = function(who, who_o)
   end
  end
 end
+-- internal/pool/serve.go:238
 F.pool_Pool_admit = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local costs = F.pool_Pool_costs(tk)
@@ -3654,6 +3850,7 @@ F.pool_Pool_admit = function(t)
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
 end
+-- internal/pool/gates.go:207
 F.pool_Pool_holding = function(id, id_o)
  local t, tk = F.pool_Pool_find(id, id_o)
  do
@@ -3676,6 +3873,7 @@ F.pool_Pool_holding = function(id, id_o)
  end
  return false
 end
+-- internal/pool/serve.go:270
 F.pool_Pool_why = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
@@ -3689,19 +3887,19 @@ F.pool_Pool_why = function(t)
    local e = F.pool_Pool_estimate(in_, d, ring, before, c[c_o+1])
    if ((e > at) or ((r[3] < 0) and (band(tk[22], ((1 * 2^(c[c_o+5])))) ~= 0))) then
     at = (at > e and at or e)
-    r[3] = c[c_o+5]
+    r[3] = ((c[c_o+5] + 128) % 256 - 128)
    end
   end
   if (F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1]) then
    r[1] = 1
    if (r[3] < 0) then
-    r[3] = c[c_o+5]
+    r[3] = ((c[c_o+5] + 128) % 256 - 128)
    end
   end
   do
    local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
    if (code ~= 0) then
-    kept = {code,0,c[c_o+5],0}
+    kept = {code,0,((c[c_o+5] + 128) % 256 - 128),0}
     at = (at > until_ and at or until_)
    end
   end
@@ -3724,9 +3922,11 @@ F.pool_Pool_why = function(t)
  end
  return copy_(r, 0, 4)
 end
+-- internal/policy/pace.go:19
 F.policy_Gap = function(amount, size, window)
  return ceil(((amount * window) / size))
 end
+-- internal/meter/charge.go:92
 F.meter_Meter_add = function(m, d, r, t, amount)
  do
   if (d[1] == 0) then
@@ -3744,6 +3944,7 @@ F.meter_Meter_add = function(m, d, r, t, amount)
   end
  end
 end
+-- internal/meter/charge.go:109
 F.meter_Meter_place = function(m, d, r, c, c_o, mark)
  c[c_o+3], c[c_o+2] = 2, mark
  if (d[1] == 0) then
@@ -3759,22 +3960,25 @@ F.meter_Meter_place = function(m, d, r, c, c_o, mark)
  end
  F.meter_Meter_add(m, d, r, mark, c[c_o+1])
 end
+-- internal/meter/charge.go:81
 F.meter_Meter_hold = function(m, d, amount)
  m[4] = (m[4] + amount)
  if F.meter_Meter_isFixed(m, d) then
   m[5] = (m[5] + amount)
  end
 end
+-- internal/meter/meter.go:63
 F.meter_Meter_isFixed = function(m, d)
  return ((d[1] == 2) and (m[8] ~= 0))
 end
+-- internal/meter/ring.go:88
 F.meter_Ring_lower = function(r, from, to, amount)
  do
   local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
   while ((r ~= nil) and (k <= quo(to, 30000000))) do
    do
     do
-     local m, m_o = r, ((k % 8))*2+8
+     local m, m_o = r, (fmod(k, 8))*2+8
      if (m[m_o+1] == k) then
       m[m_o+2] = max((m[m_o+2] - amount), 0)
      end
@@ -3784,6 +3988,7 @@ F.meter_Ring_lower = function(r, from, to, amount)
   end
  end
 end
+-- internal/pool/insts.go:218
 F.pool_names_sole = function(n, n_o, per)
  do
   local t1_ = per
@@ -3801,15 +4006,17 @@ F.pool_names_sole = function(n, n_o, per)
  end
  return 0
 end
+-- internal/pool/insts.go:209
 F.pool_Pool_ownOf = function(limit, name)
  local i = far(2, F.flat_Names_Tags(name))
  do
-  while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= limit)) do
+  while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256))) do
    i = (S_insts[i] or ld(S_insts, i))[19]
   end
  end
  return i
 end
+-- internal/meter/meter.go:100
 F.meter_Meter_Advance = function(m, d, r, t)
  do
   if (d[1] == 0) then
@@ -3826,53 +4033,64 @@ F.meter_Meter_Advance = function(m, d, r, t)
     m[5] = (m[5] + m[6])
    end
    m[6], m[9] = 0, 0
-   m[10] = (m[7] + (((passed - 1)) * d[4]))
-   m[7] = (m[7] + (passed * d[4]))
-   m[8] = (m[8] + (passed * d[4]))
+   m[10] = (m[7] + mul(((passed - 1)), d[4]))
+   m[7] = (m[7] + mul(passed, d[4]))
+   m[8] = (m[8] + mul(passed, d[4]))
   end
  end
  if (r ~= nil) then
   F.meter_Ring_regain(r, t)
  end
 end
+-- internal/meter/meter.go:72
 F.meter_Meter_Room = function(m, d, r)
  if (m[1] == 0) then
   return 1099511627776
  end
  return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
 end
+-- internal/pool/header.go:34
 F.pool_headerTime_slowerThan = function(h, h_o, d, r)
  return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
 end
+-- internal/meter/ring.go:175
 F.meter_SlackOf = function(d, r)
  return F.meter_Ring_slack(r, d)
 end
+-- internal/pool/leases.go:37
 F.pool_Pool_alive = function(class)
  return ((cfg[56] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
 end
+-- internal/policy/pace.go:32
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window)
  return (((p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window)) < (t + F.policy_Gap(max(quo(size, 20), 1), size, window)))
 end
+-- internal/meter/meter.go:86
 F.meter_Meter_Capacity = function(m, r)
  if ((r == nil) or (r[5] == 0)) then
   return m[1]
  end
  return F.meter_Meter_less(m, r[5])
 end
+-- internal/meter/meter.go:83
 F.meter_Meter_Withheld = function(m, d)
- return quo((m[1] * d[9]), 4096)
+ return quo(mul(m[1], d[9]), 4096)
 end
+-- internal/pool/stock.go:269
 F.pool_Pool_lightBinds = function(d)
  return ((cfg[36] > 0) and (((cfg[39] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
 end
+-- internal/policy/breaker.go:210
 F.policy_Breaker_Sent = function(b, b_o, t)
  if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then
   b[b_o+14] = (b[b_o+14] + 1)
  end
 end
+-- internal/pool/sessions.go:178
 F.pool_Pool_past = function(s)
  return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
 end
+-- internal/pool/fast.go:260
 F.pool_Pool_unstated = function(tk, o)
  local n = 0
  for limit = 0, cfg[3] - 1 do
@@ -3887,6 +4105,7 @@ F.pool_Pool_unstated = function(tk, o)
  end
  return (n > 0)
 end
+-- internal/pool/fast.go:276
 F.pool_Pool_bindFast = function(in_, s, c, c_o)
  do
   if ((c[c_o+3] == 1) and (s[5] == 1)) then
@@ -3901,13 +4120,15 @@ F.pool_Pool_bindFast = function(in_, s, c, c_o)
   end
  end
 end
+-- internal/pool/history.go:170
 F.pool_Pool_noted = function(tk)
  local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
- if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= quo(tk[4], 60000000))) then
+ if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= (quo(tk[4], 60000000) % 4294967296))) then
   return nil
  end
  return pd
 end
+-- internal/pool/fast.go:339
 F.pool_Pool_keptLess = function(s, in_, class, granted, amount)
  do
   if (s[6] == 2) then
@@ -3917,6 +4138,7 @@ F.pool_Pool_keptLess = function(s, in_, class, granted, amount)
   end
  end
 end
+-- internal/pool/fast.go:298
 F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
  if (s[5] == 4) then
   if (c[c_o+3] == 1) then
@@ -3939,6 +4161,7 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
   F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more))
  end
 end
+-- internal/pool/fast.go:349
 F.pool_Pool_endFast = function(t, tk)
  F.pool_wheel_remove(once, 133, tk)
  F.flat_Names_Drop(tk[10])
@@ -3964,6 +4187,7 @@ F.pool_Pool_endFast = function(t, tk)
  tk[27], tk[26], tk[31] = 0, 0, 0
  slabRecycle(S_tickets, t)
 end
+-- internal/pool/lots.go:290
 F.pool_Pool_usedLess = function(l, k, unit, less)
  local t = T[7][l[28][k+1]+1]
  if (l[19] == past[2]) then
@@ -3984,6 +4208,7 @@ F.pool_Pool_usedLess = function(l, k, unit, less)
   end
  end
 end
+-- internal/pool/lots.go:475
 F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
  if (gone == 0) then
   return 
@@ -4000,8 +4225,9 @@ F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
   F.pool_Pool_keptLess(s, in_, l[8], l[17], less)
  end
 end
+-- internal/pool/lots.go:493
 F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual)
- local c = {amount,l[32][limit+1],l[31][limit+1]}
+ local c = {amount,l[32][limit+1],(l[31][limit+1] % 256)}
  if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then
   c[2], c[3] = l[29][k+1], 0
  end
@@ -4019,6 +4245,7 @@ F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual)
   F.pool_Pool_keptLess(s, in_, l[8], l[17], (-more))
  end
 end
+-- internal/pool/wheel.go:28
 F.pool_wheel_add = function(w, w_o, i, t)
  local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
  t[6] = (s * 100000)
@@ -4033,7 +4260,7 @@ F.pool_wheel_add = function(w, w_o, i, t)
   w[w_o+6] = i
   return 
  end
- t[19] = (u64(s) % 4096)
+ t[19] = (((u64(s) % 4096) + 2147483648) % 4294967296 - 2147483648)
  local slot, slot_o = w.slots, t[19]
  t[20], t[21] = 0, slot[slot_o+1]
  if (slot[slot_o+1] ~= 0) then
@@ -4048,22 +4275,25 @@ F.pool_wheel_add = function(w, w_o, i, t)
   end
  end
 end
+-- internal/pool/history.go:217
 F.pool_Pool_newPeriod = function()
  if (slabLen(S_hperiods) < 32768) then
   return slabNew(S_hperiods)
  end
- past[1] = ((past[1] % 32768) + 1)
+ past[1] = (fmod(past[1], 32768) + 1)
  local pd = (S_hperiods[past[1]] or ld(S_hperiods, past[1]))
  F.flat_Names_Drop(pd[1])
  F.flat_Names_Drop(pd[2])
  return past[1]
 end
+-- internal/meter/charge.go:214
 F.meter_Meter_Release = function(m, d, c, c_o)
  if ((d[1] == 3) and (c[c_o+3] == 1)) then
   m[4] = (m[4] - c[c_o+1])
   c[c_o+3] = 0
  end
 end
+-- internal/meter/charge.go:179
 F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
  if (((c[c_o+3] ~= 1) or (d[1] == 3)) or ((d[2] == 1) and (not proven))) then
   return 
@@ -4075,6 +4305,7 @@ F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
  F.meter_Meter_place(m, d, r, c, c_o, (t + F.meter_Ring_slack(r, d)))
 end
+-- internal/order/queue.go:291
 F.order_Queue_Remove = function(w)
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
@@ -4115,6 +4346,7 @@ F.order_Queue_Remove = function(w)
   F.order_Queue_rest()
  end
 end
+-- internal/pool/acquire.go:60
 F.pool_Pool_unqueue = function(tk)
  tk[17] = 0
  local t1_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
@@ -4124,6 +4356,7 @@ F.pool_Pool_unqueue = function(tk)
   t3_[22] = (t3_[22] - tk[(k)*5+36])
  end
 end
+-- internal/pool/ticket.go:69
 F.pool_Pool_dropNames = function(n, n_o)
  F.flat_Names_Drop(n[n_o+1])
  if (bor(bor(bor(n[n_o+2], n[n_o+3]), n[n_o+4]), n[n_o+5]) ~= 0) then
@@ -4133,10 +4366,12 @@ F.pool_Pool_dropNames = function(n, n_o)
   F.flat_Names_Drop(n[n_o+5])
  end
 end
+-- internal/meter/charge.go:222
 F.meter_Meter_Refund = function(m, d, r, t, c, c_o)
  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
 end
+-- internal/pool/stock.go:98
 F.pool_Pool_tookLess = function(class, granted, in_, amount)
  do
   local d = F.pool_Pool_defOf(in_)
@@ -4152,6 +4387,7 @@ F.pool_Pool_tookLess = function(class, granted, in_, amount)
   end
  end
 end
+-- internal/pool/history.go:125
 F.pool_Pool_unsent = function(tk)
  local waited = (tk[4] - tk[3])
  F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, (tk[26] ~= 0))
@@ -4170,9 +4406,11 @@ F.pool_Pool_unsent = function(tk)
   end
  end
 end
+-- internal/pool/gates.go:25
 F.pool_gateRec_covers = function(g, model, key)
  return ((((band(g[13], 4) == 0) or (g[14] == model))) and (((band(g[13], 16) == 0) or (g[15] == key))))
 end
+-- internal/gate/gate.go:317
 F.gate_Gate_Lost = function(g, t, ticket, unsent)
  F.gate_Gate_pass(g, t)
  if (((g[1] ~= 2) and (g[1] ~= 1)) or (g[6] ~= ticket)) then
@@ -4196,6 +4434,7 @@ F.gate_Gate_Lost = function(g, t, ticket, unsent)
   end
  end
 end
+-- internal/meter/charge.go:151
 F.meter_Meter_Lapse = function(m, d, r, due, c, c_o)
  F.meter_Meter_Advance(m, d, r, due)
  if (((c[c_o+3] == 1) and F.meter_Meter_slices(m, d)) and (not F.meter_Ring_live(r, d, due))) then
@@ -4205,6 +4444,7 @@ F.meter_Meter_Lapse = function(m, d, r, due, c, c_o)
  end
  F.meter_Meter_Bind(m, d, r, due, c, c_o)
 end
+-- internal/pool/crowd.go:115
 F.pool_Pool_keepFor = function(in_)
  do
   if (not (in_[13] ~= 0)) then
@@ -4215,15 +4455,18 @@ F.pool_Pool_keepFor = function(in_)
  end
  return 4294967295
 end
+-- internal/pool/insts.go:259
 F.pool_Pool_touch = function(i)
  local in_ = (S_insts[i] or ld(S_insts, i))
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
+-- internal/meter/meter.go:97
 F.meter_Meter_Idle = function(m)
  return (((m[4] == 0) and (m[5] == 0)) and (m[9] == 0))
 end
+-- internal/pool/crowd.go:77
 F.pool_Pool_strike = function(limit, i)
  if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then
   return 
@@ -4233,9 +4476,11 @@ F.pool_Pool_strike = function(limit, i)
   once[limit+81] = 0
  end
 end
+-- internal/pool/callers.go:108
 F.pool_caller_lastSeen = function(c)
- return max(c[13], (c[2] * 2^(20)))
+ return max(c[13], mul(c[2], 2^(20)))
 end
+-- internal/pool/sessions.go:194
 F.pool_Pool_sweepSession = function()
  local s = (S_sessions[once[24]] or ld(S_sessions, once[24]))
  if ((s[3] == 0) or (not F.pool_Pool_past(s))) then
@@ -4246,13 +4491,16 @@ F.pool_Pool_sweepSession = function()
  slabFree(S_sessions, once[24])
  once[27] = 0
 end
+-- internal/pool/members.go:42
 F.pool_roundFree = function(t)
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
 end
+-- internal/pool/members.go:182
 F.pool_Pool_setShare = function(m, share)
  once[150] = (once[150] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
+-- internal/pool/members.go:326
 F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
  once[limit+155], t1_[9] = part, part
@@ -4260,21 +4508,25 @@ F.pool_Pool_setPart = function(limit, part)
  cfg[84] = once[154]
  once[9] = 1
 end
+-- internal/meter/withheld.go:35
 F.meter_Meter_Rerate = function(m, d)
  if (d[1] == 0) then
   m[6] = 0
   F.meter_Meter_clamp(m, d)
  end
 end
+-- internal/gate/gate.go:182
 F.gate_Gate_ramp = function(g, t)
  g[1], g[11], g[12], g[6] = 3, t, 0, 0
 end
+-- internal/pool/crowd.go:127
 F.pool_Pool_callerOf = function(agent)
  if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then
   agent = once[113]
  end
  return F.pool_callers_of(agent)
 end
+-- internal/pool/leases.go:27
 F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
@@ -4282,6 +4534,7 @@ F.pool_Pool_heard = function(caller, class)
   once[class+11] = max(once[class+11], (once[1] + cfg[56]))
  end
 end
+-- internal/pool/insts.go:172
 F.pool_Pool_instOf = function(limit, who, who_o)
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
  if (per == 0) then
@@ -4306,10 +4559,11 @@ F.pool_Pool_instOf = function(limit, who, who_o)
  end
  local i, err = F.pool_Pool_newInst(limit, scope, 0)
  if (err and true or false) then
-  error("sluice: broken")
+  error("sluice: broken: internal/pool/insts.go:190")
  end
  return i
 end
+-- internal/pool/insts.go:284
 F.pool_inst_room = function(in_, d, r, amount)
  local room = F.meter_Meter_Room(in_, d, r)
  if (((room < amount) and (F.meter_Meter_Used(in_, d, r) == 0)) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then
@@ -4317,6 +4571,7 @@ F.pool_inst_room = function(in_, d, r, amount)
  end
  return room
 end
+-- internal/pool/stock.go:144
 F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
  do
   if (((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
@@ -4337,6 +4592,7 @@ F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
  end
  return 0, 0
 end
+-- internal/pool/insts.go:267
 F.pool_Pool_meterOf = function(c, c_o)
  do
   local u = unscoped[c[c_o+5]]
@@ -4347,6 +4603,7 @@ F.pool_Pool_meterOf = function(c, c_o)
  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
  return in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
 end
+-- internal/meter/charge.go:23
 F.meter_Meter_Take = function(m, d, r, t, amount, slow)
  local c = {amount,t,0}
  do
@@ -4364,6 +4621,7 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow)
  end
  return copy_(c, 0, 3)
 end
+-- internal/pool/gates.go:140
 F.pool_Pool_gatesSent = function(t, tk)
  do
   local i = once[26]
@@ -4380,6 +4638,7 @@ F.pool_Pool_gatesSent = function(t, tk)
   end
  end
 end
+-- internal/pool/history.go:96
 F.pool_Pool_sent = function(tk)
  F.pool_history_turn(once[1])
  local waited = (once[1] - tk[3])
@@ -4409,6 +4668,7 @@ F.pool_Pool_sent = function(tk)
   end
  end
 end
+-- internal/pool/acquire.go:111
 F.pool_Pool_costs = function(tk)
  local c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for k = 0, tk[25] - 1 do
@@ -4434,6 +4694,7 @@ F.pool_Pool_costs = function(tk)
  end
  return copy_(c, 0, 33)
 end
+-- internal/order/queue.go:217
 F.order_Queue_Push = function(at, ticket, costs, front)
  local f = F.order_Queue_flowOf(at, costs)
  local fl = (S_qflows[f] or ld(S_qflows, f))
@@ -4473,8 +4734,9 @@ F.order_Queue_Push = function(at, ticket, costs, front)
  end
  return w
 end
+-- internal/pool/ticket.go:179
 F.pool_Pool_place = function(t)
- local at = {0,0,0,t[10],0,0,0,F.pool_rankOf(t[24])}
+ local at = {0,0,0,t[10],0,0,0,(F.pool_rankOf(t[24]) % 256)}
  if (t[31] ~= 0) then
   at[8] = 0
  end
@@ -4500,9 +4762,11 @@ F.pool_Pool_place = function(t)
  end
  return copy_(at, 0, 8)
 end
+-- internal/order/queue.go:210
 F.order_Queue_IsFirst = function(w)
  return ((S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w)
 end
+-- internal/pool/wheel.go:74
 F.pool_wheel_leave = function(w, w_o, t)
  if (t[20] ~= 0) then
   local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
@@ -4518,9 +4782,11 @@ F.pool_wheel_leave = function(w, w_o, t)
  end
  t[6], t[20], t[21] = 0, 0, 0
 end
+-- internal/meter/charge.go:266
 F.meter_Meter_pending = function(m, d, r, c, c_o)
  return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
 end
+-- internal/meter/charge.go:299
 F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
  do
   if (d[1] == 3) then
@@ -4554,6 +4820,7 @@ F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
   end
  end
 end
+-- internal/pool/crowd.go:136
 F.pool_Pool_callerFor = function(tk)
  local known = (tk[15] < slabEnd(S_crecs))
  if known then
@@ -4565,6 +4832,7 @@ F.pool_Pool_callerFor = function(tk)
  end
  return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
 end
+-- internal/pool/trouble.go:21
 F.pool_Pool_fail = function(op, unreached)
  if (once[140] == 0) then
   once[143] = once[1]
@@ -4582,6 +4850,7 @@ F.pool_Pool_fail = function(op, unreached)
  once[142] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
+-- internal/pool/crowd.go:99
 F.pool_Pool_learnCrowd = function(o, made)
  local i, l = once[o[1]+81], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  local in_, d, r = F.pool_Pool_touch(i)
@@ -4599,6 +4868,7 @@ F.pool_Pool_learnCrowd = function(o, made)
   F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (in_[1] - o[3]), true)
  end
 end
+-- internal/pool/learn.go:123
 F.pool_Pool_learnSize = function(i, in_, d, l, size)
  if ((size <= 0) or (size > 1099511627776)) then
   return 
@@ -4624,6 +4894,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size)
   end
  end
 end
+-- internal/pool/model.go:127
 F.pool_Pool_fit = function(in_, o, made, tk)
  local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if ((l[2] ~= 0) or (in_[15] == 0)) then
@@ -4667,6 +4938,7 @@ F.pool_Pool_fit = function(in_, o, made, tk)
  end
  m[15] = (once[1] + s[5])
 end
+-- internal/pool/model.go:265
 F.pool_Pool_comesBack = function(in_, o)
  if (((((in_[28] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then
   return 
@@ -4680,6 +4952,7 @@ F.pool_Pool_comesBack = function(in_, o)
   m[13] = 1
  end
 end
+-- internal/meter/observe.go:6
 F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  local current = false
  if (((((d[1] ~= 2) or (lo < 0)) or (hi < lo)) or (not F.meter_Def_phased(d, (hi - lo)))) or ((hi - t) > (2 * d[4]))) then
@@ -4687,7 +4960,7 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  end
  if (m[8] ~= 0) then
   local k = F.meter_floorDiv(((((lo + hi) - m[7]) - m[8]) + d[4]), (2 * d[4]))
-  local from, to = (lo - (k * d[4])), (hi - (k * d[4]))
+  local from, to = (lo - mul(k, d[4])), (hi - mul(k, d[4]))
   if (k > 0) then
    to = (to < t and to or t)
   end
@@ -4699,7 +4972,7 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  end
  if (hi <= t) then
   local passed = (quo(((t - hi)), d[4]) + 1)
-  lo, hi = (lo + (passed * d[4])), (hi + (passed * d[4]))
+  lo, hi = (lo + mul(passed, d[4])), (hi + mul(passed, d[4]))
  end
  if (m[8] == 0) then
   F.meter_Meter_openFixed(m, d, r, lo, hi)
@@ -4708,6 +4981,7 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  end
  return true
 end
+-- internal/pool/model.go:225
 F.pool_Pool_explained = function(in_, made, used)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  do
@@ -4730,6 +5004,7 @@ F.pool_Pool_explained = function(in_, made, used)
  m[12] = 1
  return true
 end
+-- internal/meter/observe.go:65
 F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
  local ours, known = F.meter_Meter_MostUsed(m, d, r, t, made)
  if (((not known) or (used <= ours)) or (used > 1099511627776)) then
@@ -4750,6 +5025,7 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
   m[9] = (m[9] + more)
  end
 end
+-- internal/pool/learn.go:98
 F.pool_Pool_sample = function(in_, d, r, remaining, own)
  if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[86] == 0)) then
   return 
@@ -4758,6 +5034,7 @@ F.pool_Pool_sample = function(in_, d, r, remaining, own)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
 end
+-- internal/pool/learn.go:108
 F.pool_ticket_cost = function(tk, limit)
  if (tk ~= nil) then
   for k = 0, tk[25] - 1 do
@@ -4771,6 +5048,7 @@ F.pool_ticket_cost = function(tk, limit)
  end
  return 0
 end
+-- internal/gate/gate.go:302
 F.gate_Gate_Succeeded = function(g, t, granted, ticket)
  F.gate_Gate_pass(g, t)
  if (granted <= g[3]) then
@@ -4782,11 +5060,13 @@ F.gate_Gate_Succeeded = function(g, t, granted, ticket)
   F.gate_Gate_ramp(g, t)
  end
 end
+-- internal/pool/gates.go:247
 F.pool_Pool_gateFor = function(op, who, who_o)
  local g = (S_gates[F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])))
  F.pool_Pool_setCause(g, op)
  return g
 end
+-- internal/gate/gate.go:189
 F.gate_Gate_Throttled = function(g, t, granted, hint, b, b_o)
  F.gate_Gate_pass(g, t)
  hint = F.gate_plausible(hint)
@@ -4805,6 +5085,7 @@ F.gate_Gate_Throttled = function(g, t, granted, hint, b, b_o)
  g[10] = b[b_o+3]
  return true
 end
+-- internal/gate/gate.go:220
 F.gate_Gate_Overloaded = function(g, t, granted, hint, b, b_o, every)
  F.gate_Gate_pass(g, t)
  if (granted <= g[3]) then
@@ -4816,6 +5097,7 @@ F.gate_Gate_Overloaded = function(g, t, granted, hint, b, b_o, every)
  g[10] = every
  return true
 end
+-- internal/gate/gate.go:250
 F.gate_Gate_Exhausted = function(g, t, granted, wait)
  if (F.gate_plausible(wait) <= 0) then
   return false
@@ -4826,6 +5108,7 @@ F.gate_Gate_Exhausted = function(g, t, granted, wait)
  end
  return true
 end
+-- internal/pool/model.go:251
 F.pool_Pool_mayBeWindow = function(in_, used)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  if ((((d[1] ~= 0) or (r == nil)) or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1)))) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
@@ -4837,11 +5120,13 @@ F.pool_Pool_mayBeWindow = function(in_, used)
  local m = (S_models[in_[28]] or ld(S_models, in_[28]))
  return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
 end
+-- internal/meter/ring.go:155
 F.meter_Ring_Unbrief = function(r, d)
  if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then
   r[4] = d[6]
  end
 end
+-- internal/pool/model.go:207
 F.pool_Pool_turn = function(in_, window, seen, unseen)
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  local m = F.pool_Pool_modelOf(in_)
@@ -4859,6 +5144,7 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
  m[10] = 1
  m[14] = 0
 end
+-- internal/meter/ring.go:141
 F.meter_Ring_Odd = function(r, d, t)
  if ((r == nil) or (d[2] == 2)) then
   return false
@@ -4871,6 +5157,7 @@ F.meter_Ring_Odd = function(r, d, t)
  end
  return again
 end
+-- internal/pool/lifecycle.go:240
 F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
  local stated = 0
  for k = 0, tk[25] - 1 do
@@ -4883,7 +5170,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
     break
    end
    local c, c_o = tk, (tk[25])*5+35
-   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit
+   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), (limit % 256)
    c[c_o+1], c[c_o+2], c[c_o+3] = 0, once[1], 1
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
    in_[17] = F.pool_Pool_age()
@@ -4895,6 +5182,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
   if t3_ then break end
  end
 end
+-- internal/meter/charge.go:230
 F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
  do
   if (d[1] == 3) then
@@ -4917,6 +5205,7 @@ F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
   end
  end
 end
+-- internal/pool/history.go:161
 F.pool_Pool_settled = function(tk, c, c_o, more)
  do
   local u = cfg[c[c_o+5]+40]
@@ -4930,6 +5219,7 @@ F.pool_Pool_settled = function(tk, c, c_o, more)
   end
  end
 end
+-- internal/order/tags.go:41
 F.order_Queue_Settled = function(at, was, is)
  local lane = F.order_Queue_findLane(at)
  if (lane == 0) then
@@ -4957,6 +5247,7 @@ F.order_Queue_Settled = function(at, was, is)
   F.order_Queue_rekey(i)
  end
 end
+-- internal/meter/charge.go:164
 F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
  if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then
   return 
@@ -4969,6 +5260,7 @@ F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
  F.meter_Meter_place(m, d, r, c, c_o, bound)
 end
+-- internal/pool/gates.go:34
 F.pool_gateScope = function(scope, model, key)
  scope = band(scope, 20)
  if ((band(scope, 4) == 0) or (model == 0)) then
@@ -4979,6 +5271,7 @@ F.pool_gateScope = function(scope, model, key)
  end
  return scope, model, key
 end
+-- internal/pool/gates.go:69
 F.pool_Pool_splitLanes = function(scope)
  if (band(scope, bnot(once[6])) == 0) then
   return 
@@ -5013,6 +5306,7 @@ F.pool_Pool_splitLanes = function(scope)
   tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_place(tk)), i, costs, false), 0
  end
 end
+-- internal/gate/gate.go:269
 F.gate_Gate_hold = function(g, t, wait)
  local quiet = (t + wait)
  if (g[1] == 1) then
@@ -5020,12 +5314,15 @@ F.gate_Gate_hold = function(g, t, wait)
  end
  F.gate_Gate_pause(g, t, max((t + wait), F.gate_Gate_end(g, t)), quiet)
 end
+-- internal/policy/scatter.go:50
 F.policy_mirrored = function(k)
- return floor(reverse16(k) / 2^(1))
+ return floor(reverse16((k % 65536)) / 2^(1))
 end
+-- internal/pool/forget.go:81
 F.pool_Pool_heedsLoss = function(limit)
  return (((band(cfg[60], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+61] <= 600000000))
 end
+-- internal/meter/withheld.go:45
 F.meter_Meter_Lose = function(m, d, r, t, lost)
  local mark = (lost + d[8])
  local more = (m[1] - F.meter_Meter_Used(m, d, r))
@@ -5055,7 +5352,7 @@ F.meter_Meter_Lose = function(m, d, r, t, lost)
     return 
    end
    do
-    more = (more - quo((((t - mark)) * n), (w > 1 and w or 1)))
+    more = (more - quo(mul(((t - mark)), n), (w > 1 and w or 1)))
     if (more > 0) then
      F.meter_Meter_add(m, d, r, t, more)
     end
@@ -5063,6 +5360,7 @@ F.meter_Meter_Lose = function(m, d, r, t, lost)
   end
  end
 end
+-- internal/order/park.go:78
 F.order_Queue_leaveSpot = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local s = (S_qspots[fl[16]] or ld(S_qspots, fl[16]))
@@ -5073,6 +5371,7 @@ F.order_Queue_leaveSpot = function(f)
  end
  fl[16], fl[17] = 0, 0
 end
+-- internal/flat/tree.go:70
 F.flat_Tree_Delete = function(root, root_o, i)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
  do
@@ -5095,6 +5394,7 @@ F.flat_Tree_Delete = function(root, root_o, i)
  F.flat_Tree_replace(root, root_o, n[6], i, child)
  slabRecycle(S_tnodes, i)
 end
+-- internal/flat/tree.go:32
 F.flat_Tree_Insert = function(root, root_o, key, value)
  local i = slabNew(S_tnodes)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
@@ -5126,6 +5426,7 @@ F.flat_Tree_Insert = function(root, root_o, key, value)
  end
  return i
 end
+-- internal/order/heads.go:55
 F.order_Queue_findLeast = function()
  if (cfg[83] == 2) then
   return 
@@ -5171,6 +5472,7 @@ F.order_Queue_findLeast = function()
   end
  end
 end
+-- internal/order/heads.go:79
 F.order_Queue_laneHeads = function(i, strict, each)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  local within = F.order_Strictness_in(strict, l)
@@ -5183,7 +5485,7 @@ F.order_Queue_laneHeads = function(i, strict, each)
    end
    local n = F.flat_Tree_Min(l[c+25])
    local t3_ = (F.order_Queue_rankOf(c, F.order_Queue_lead(l, c), (F.flat_Tree_KeyOf(n))[2], (strict[1] ~= 0)))
-   local h = {(S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))[11],i,c,t3_[1],t3_[2],t3_[3]}
+   local h = {(S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))[11],i,((c + 2147483648) % 4294967296 - 2147483648),t3_[1],t3_[2],t3_[3]}
    do
     if ((#T[3] == first) or (each and (not within))) then
      local t4_ = T[3]
@@ -5210,6 +5512,7 @@ F.order_Queue_laneHeads = function(i, strict, each)
  end
  return (#T[3] > first)
 end
+-- internal/order/tags.go:108
 F.order_Queue_retire = function(i)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  if (l[21] > 0) then
@@ -5231,9 +5534,11 @@ F.order_Queue_retire = function(i)
  end
  F.order_Queue_dropLane(i)
 end
+-- internal/order/heads.go:23
 F.order_rank_compare = function(a, a_o, b, b_o)
  return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
 end
+-- internal/pool/gates.go:179
 F.pool_Pool_strictFrom = function(phase)
  local s = {0,false}
  do
@@ -5258,12 +5563,15 @@ F.pool_Pool_strictFrom = function(phase)
  end
  return copy_(s, 0, 2)
 end
+-- internal/order/heads.go:18
 F.order_Head_Class = function(h)
  return h[3]
 end
+-- internal/pool/ticket.go:174
 F.pool_rankOf = function(class)
  return (class + 1)
 end
+-- internal/order/park.go:60
 F.order_Queue_ParkedBefore = function(w, on)
  local h, seq = F.order_onHash(on), (S_qwaiters[w] or ld(S_qwaiters, w))[5]
  do
@@ -5284,6 +5592,7 @@ F.order_Queue_ParkedBefore = function(w, on)
  end
  return false
 end
+-- internal/pool/insts.go:293
 F.pool_inst_readyAt = function(in_, d, r, t, amount)
  local at = F.meter_Meter_ReadyAt(in_, d, r, t, amount)
  do
@@ -5294,6 +5603,7 @@ F.pool_inst_readyAt = function(in_, d, r, t, amount)
  end
  return at
 end
+-- internal/order/park.go:92
 F.order_Queue_spotOf = function(on, lane)
  local h = F.order_onHash(on)
  do
@@ -5318,17 +5628,20 @@ F.order_Queue_spotOf = function(on, lane)
  indexAdd(X.spotIx, h, i)
  return i
 end
+-- internal/pool/serve.go:211
 F.pool_inst_begin = function(in_, pass)
  if (in_[20] ~= pass) then
   in_[20], in_[21], in_[14] = pass, 0, 0
  end
 end
+-- internal/pool/serve.go:203
 F.pool_inst_claimed = function(in_, pass)
  if (in_[20] ~= pass) then
   return 0
  end
  return in_[21]
 end
+-- internal/meter/ready.go:9
 F.meter_Meter_ReadyAt = function(m, d, r, t, need)
  if (m[1] == 0) then
   return t
@@ -5348,11 +5661,13 @@ F.meter_Meter_ReadyAt = function(m, d, r, t, need)
  end
  return at
 end
+-- internal/gate/gate.go:165
 F.gate_Gate_LimitsBind = function(g)
  if (g[1] == 3) then
   g[1] = 0
  end
 end
+-- internal/order/tags.go:5
 F.order_Queue_Granted = function(w, costs)
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
@@ -5377,6 +5692,7 @@ F.order_Queue_Granted = function(w, costs)
  end
  F.order_Queue_forget(pt, pt_o)
 end
+-- internal/order/ahead.go:19
 F.order_Queue_Ahead = function(w, above)
  local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
@@ -5401,9 +5717,11 @@ F.order_Queue_Ahead = function(w, above)
  ahead = (ahead + F.order_Queue_higher(l, class, wt[7], ahead, above))
  return quo(((ahead < others and ahead or others) * 1024), others)
 end
+-- internal/order/ahead.go:85
 F.order_Share = function(amount, ahead)
- return ((quo(amount, 1024) * ahead) + quo(((amount % 1024) * ahead), 1024))
+ return (mul(quo(amount, 1024), ahead) + quo(mul(fmod(amount, 1024), ahead), 1024))
 end
+-- internal/pool/serve.go:261
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[9] ~= 0) then
@@ -5411,6 +5729,7 @@ F.pool_Pool_estimate = function(in_, d, r, before, need)
  end
  return at
 end
+-- internal/pool/gates.go:302
 F.pool_holdCode = function(ph)
  do
   local t1_ = ph
@@ -5423,6 +5742,7 @@ F.pool_holdCode = function(ph)
   end
  end
 end
+-- internal/meter/ring.go:97
 F.meter_Ring_sent = function(r, d, t, amount)
  if (r == nil) then
   return 
@@ -5439,25 +5759,29 @@ F.meter_Ring_sent = function(r, d, t, amount)
  end
  r[8] = min((r[8] + amount), 4503599627370496)
 end
+-- internal/meter/meter.go:171
 F.meter_Meter_fill = function(m, d, r, amount)
  F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
  m[5] = (m[5] + amount)
  F.meter_Meter_clamp(m, d)
 end
+-- internal/meter/meter.go:66
 F.meter_Meter_slices = function(m, d)
  return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
 end
+-- internal/meter/ring.go:127
 F.meter_Ring_at = function(r, slice)
  return r.slot, (u64(slice) % 512)
 end
+-- internal/meter/meter.go:156
 F.meter_Meter_settlePending = function(m, d, r, t)
  do
-  while ((r[3] > 0) and ((((r[1] + 1)) * d[5]) <= t)) do
+  while ((r[3] > 0) and (mul(((r[1] + 1)), d[5]) <= t)) do
    do
     local c, c_o = F.meter_Ring_at(r, r[1])
     if (c[c_o+1] > 0) then
-     F.meter_Meter_drain(m, d, (((r[1] + 1)) * d[5]))
-     F.meter_Ring_sent(r, d, (((r[1] + 1)) * d[5]), c[c_o+1])
+     F.meter_Meter_drain(m, d, mul(((r[1] + 1)), d[5]))
+     F.meter_Ring_sent(r, d, mul(((r[1] + 1)), d[5]), c[c_o+1])
      F.meter_Meter_fill(m, d, r, c[c_o+1])
      m[4] = (m[4] - c[c_o+1])
      r[3] = (r[3] - c[c_o+1])
@@ -5468,6 +5792,7 @@ F.meter_Meter_settlePending = function(m, d, r, t)
   end
  end
 end
+-- internal/meter/meter.go:127
 F.meter_Meter_drain = function(m, d, t)
  local dt = (t - m[7])
  if (dt <= 0) then
@@ -5490,17 +5815,18 @@ F.meter_Meter_drain = function(m, d, t)
  end
  do
   local hi, lo = 0, (u64(dt) * u64(n))
-  if ((hi ~= 0) or (lo >= u64(((m[5] * w) - m[6])))) then
+  if ((hi ~= 0) or (lo >= u64((mul(m[5], w) - m[6])))) then
    m[5], m[6], m[9] = 0, 0, 0
    return 
   end
  end
- local acc = (m[6] + (dt * n))
+ local acc = (m[6] + mul(dt, n))
  local drained = quo(acc, w)
  m[5] = (m[5] - drained)
- m[6] = (acc - (drained * w))
+ m[6] = (acc - mul(drained, w))
  m[9] = (m[9] < m[5] and m[9] or m[5])
 end
+-- internal/meter/meter.go:200
 F.meter_Meter_expire = function(m, d, r, t)
  if (t < r[2]) then
   return 
@@ -5524,8 +5850,9 @@ F.meter_Meter_expire = function(m, d, r, t)
  if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then
   m[9] = 0
  end
- r[2] = ((((r[1] + 1)) * d[5]) + d[4])
+ r[2] = (mul(((r[1] + 1)), d[5]) + d[4])
 end
+-- internal/meter/ring.go:161
 F.meter_Ring_regain = function(r, t)
  do
   while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
@@ -5533,6 +5860,7 @@ F.meter_Ring_regain = function(r, t)
   end
  end
 end
+-- internal/meter/meter.go:47
 F.meter_Meter_Used = function(m, d, r)
  do
   if (d[1] == 3) then
@@ -5544,26 +5872,32 @@ F.meter_Meter_Used = function(m, d, r)
   end
  end
 end
+-- internal/meter/charge.go:89
 F.meter_SlowBeyond = function(d, r)
  return (2 * F.meter_Ring_slack(r, d))
 end
+-- internal/meter/ring.go:167
 F.meter_Ring_slack = function(r, d)
  if ((r == nil) or (r[4] == 0)) then
   return d[6]
  end
  return r[4]
 end
+-- internal/order/queue.go:204
 F.order_Queue_Waiting = function(c)
  return counts[c+5]
 end
+-- internal/meter/meter.go:94
 F.meter_Meter_less = function(m, cut)
- return (m[1] - F.meter_ceilDiv((m[1] * cut), 1000))
+ return (m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000))
 end
+-- internal/pool/fast.go:291
 F.pool_sums_leaves = function(s, room)
  if (s[5] ~= 0) then
   s[2] = room
  end
 end
+-- internal/pool/fast.go:322
 F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
  F.pool_Pool_enterSums(s)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
@@ -5579,9 +5913,11 @@ F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
  F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
  return more
 end
+-- internal/pool/wheel.go:26
 F.pool_step = function(due)
  return quo((((due + 100000) - 1)), 100000)
 end
+-- internal/order/queue.go:332
 F.order_Queue_count = function(l, m, n, cost)
  local pt, pt_o = l, (m[10])*39+33
  m[6] = (m[6] + n)
@@ -5594,6 +5930,7 @@ F.order_Queue_count = function(l, m, n, cost)
  counts[3] = (counts[3] + n)
  counts[4] = (counts[4] + cost)
 end
+-- internal/order/index.go:40
 F.order_Queue_dropFlow = function(i)
  local fl = (S_qflows[i] or ld(S_qflows, i))
  if (fl[14] ~= 0) then
@@ -5610,6 +5947,7 @@ F.order_Queue_dropFlow = function(i)
  indexRemove(X.flowIx, F.order_Place_hash(fl), i)
  slabFree(S_qflows, i)
 end
+-- internal/order/queue.go:267
 F.order_Queue_activate = function(l, class, n)
  local t1_ = (class)*39
  l[t1_+70] = (l[t1_+70] + n)
@@ -5619,6 +5957,7 @@ F.order_Queue_activate = function(l, class, n)
   F.order_domain_level(d)
  end
 end
+-- internal/order/tags.go:146
 F.order_Queue_enterIdle = function(i)
  local m = (S_qmembers[i] or ld(S_qmembers, i))
  local pt, pt_o = F.order_Queue_partOf(m)
@@ -5631,6 +5970,7 @@ F.order_Queue_enterIdle = function(i)
  end
  pt[pt_o+39] = i
 end
+-- internal/order/tags.go:129
 F.order_Queue_forget = function(pt, pt_o)
  for t1_ = 0, 4 - 1 do
   local t2_ = false
@@ -5649,11 +5989,13 @@ F.order_Queue_forget = function(pt, pt_o)
   if t2_ then break end
  end
 end
+-- internal/order/queue.go:284
 F.order_part_level = function(pt, pt_o)
  if (pt[pt_o+36] == 0) then
   pt[pt_o+33] = (pt[pt_o+33] > pt[pt_o+34] and pt[pt_o+33] or pt[pt_o+34])
  end
 end
+-- internal/order/tags.go:94
 F.order_Queue_rest = function()
  do
   local i = counts[14]
@@ -5668,6 +6010,7 @@ F.order_Queue_rest = function()
   end
  end
 end
+-- internal/meter/charge.go:254
 F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
  if ((d[1] == 3) and (c[c_o+3] == 0)) then
   return 
@@ -5678,9 +6021,11 @@ F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
  end
  F.meter_Meter_takeOut(m, d, r, amount, c, c_o)
 end
+-- internal/policy/pace.go:52
 F.policy_Pace_Refund = function(p, t, amount, size, window)
  F.policy_Pace_Take(p, t, (-amount), size, window)
 end
+-- internal/pool/callers.go:73
 F.pool_caller_uncount = function(c, waited, retry)
  if (c[10] == 0) then
   return 
@@ -5691,9 +6036,11 @@ F.pool_caller_uncount = function(c, waited, retry)
   c[6] = (c[6] - 1)
  end
 end
+-- internal/meter/ring.go:130
 F.meter_Ring_live = function(r, d, bound)
  return (quo(bound, d[5]) >= r[1])
 end
+-- internal/pool/crowd.go:32
 F.pool_Pool_mostMeters = function(limit)
  local most = cfg[88]
  if (most == 0) then
@@ -5702,8 +6049,9 @@ F.pool_Pool_mostMeters = function(limit)
  if (band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0) then
   most = max(quo(most, 10), 1)
  end
- return most
+ return ((most + 2147483648) % 4294967296 - 2147483648)
 end
+-- internal/meter/meter.go:180
 F.meter_Meter_clamp = function(m, d)
  if (m[5] <= (2 * m[1])) then
   return 
@@ -5716,6 +6064,7 @@ F.meter_Meter_clamp = function(m, d)
   end
  end
 end
+-- internal/pool/crowd.go:44
 F.pool_Pool_crowded = function(limit)
  if (once[limit+65] >= F.pool_Pool_mostMeters(limit)) then
   return true
@@ -5723,15 +6072,17 @@ F.pool_Pool_crowded = function(limit)
  local i = once[limit+81]
  return ((i ~= 0) and ((((S_insts[i] or ld(S_insts, i))[16] > 0) or (not F.pool_Pool_uncharged(i)))))
 end
+-- internal/pool/crowd.go:53
 F.pool_Pool_crowdScope = function(per)
  local who = {once[113],once[113],once[113],once[113],once[113]}
  return F.pool_scoped(who, 0, per)
 end
+-- internal/pool/insts.go:94
 F.pool_Pool_newInst = function(limit, scope, scope_o)
  local l = (S_limits[limit+1] or ld(S_limits, limit+1))
  local i = slabNew(S_insts)
  local in_ = (S_insts[i] or ld(S_insts, i))
- in_[11], in_[12] = limit, 1
+ in_[11], in_[12] = (limit % 256), 1
  in_[23], in_[24], in_[25], in_[26], in_[27] = F.flat_Names_Keep(scope[scope_o+1]), F.flat_Names_Keep(scope[scope_o+2]), F.flat_Names_Keep(scope[scope_o+3]), F.flat_Names_Keep(scope[scope_o+4]), F.flat_Names_Keep(scope[scope_o+5])
  if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then
   in_[15] = slabNew(S_rings)
@@ -5766,6 +6117,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  F.pool_Pool_lose(i)
  return i, nil
 end
+-- internal/pool/stock.go:196
 F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local code = 0
  local at = 0
@@ -5822,6 +6174,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  end
  return code, at
 end
+-- internal/pool/stock.go:163
 F.pool_Pool_rivalWants = function(inst)
  if (once[10] == 0) then
   return false
@@ -5834,10 +6187,12 @@ F.pool_Pool_rivalWants = function(inst)
  end
  return false
 end
+-- internal/policy/pace.go:25
 F.policy_Pace_Allow = function(p, t, amount, size, window)
  local burst = max(quo(size, 20), 1)
  return max((p[1] - F.policy_Gap(max((burst - amount), 0), size, window)), t)
 end
+-- internal/pool/leases.go:65
 F.pool_Pool_deathOf = function(class)
  do
   local t = once[class+11]
@@ -5847,6 +6202,7 @@ F.pool_Pool_deathOf = function(class)
  end
  return 9007199254740992
 end
+-- internal/pool/stock.go:177
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  local size = F.meter_Meter_Open(in_, d, r)
  local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), (size - c[c_o+1]))
@@ -5855,6 +6211,7 @@ F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
 end
+-- internal/gate/gate.go:150
 F.gate_Gate_Sent = function(g, t, ticket)
  do
   local t1_ = g[1]
@@ -5870,6 +6227,7 @@ F.gate_Gate_Sent = function(g, t, ticket)
   end
  end
 end
+-- internal/order/index.go:20
 F.order_Queue_flowOf = function(at, costs)
  local h = F.order_Place_hash(at)
  do
@@ -5902,17 +6260,19 @@ F.order_Queue_flowOf = function(at, costs)
  indexAdd(X.flowIx, h, i)
  return i
 end
+-- internal/order/queue.go:171
 F.order_Costs_largest = function(c)
  local cost = 0
  local lead = 0
  cost = 1
  for i = 0, c[33] - 1 do
   if (c[i+17] > cost) then
-   cost, lead = c[i+17], i
+   cost, lead = c[i+17], (i % 256)
   end
  end
  return cost, lead
 end
+-- internal/order/queue.go:257
 F.order_Queue_number = function(front)
  if front then
   counts[2] = (counts[2] - 1)
@@ -5921,6 +6281,7 @@ F.order_Queue_number = function(front)
  counts[1] = (counts[1] + 1)
  return counts[1]
 end
+-- internal/order/tags.go:158
 F.order_Queue_leaveIdle = function(i)
  local m = (S_qmembers[i] or ld(S_qmembers, i))
  local pt, pt_o = F.order_Queue_partOf(m)
@@ -5938,6 +6299,7 @@ F.order_Queue_leaveIdle = function(i)
  end
  m[8], m[9] = 0, 0
 end
+-- internal/pool/ticket.go:210
 F.pool_Pool_laneName = function(t, per, name)
  local told = false
  for k = 0, t[25] - 1 do
@@ -5959,6 +6321,7 @@ F.pool_Pool_laneName = function(t, per, name)
  end
  return name
 end
+-- internal/meter/def.go:154
 F.meter_Meter_Resize = function(m, d, size, burst)
  if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then
   return "error"
@@ -5987,6 +6350,7 @@ F.meter_Meter_Resize = function(m, d, size, burst)
  F.meter_Meter_clamp(m, d)
  return nil
 end
+-- internal/pool/gates.go:166
 F.pool_Pool_limitsKnown = function()
  do
   local i = once[26]
@@ -6003,6 +6367,7 @@ F.pool_Pool_limitsKnown = function()
   end
  end
 end
+-- internal/pool/model.go:65
 F.pool_Pool_state = function(o, l, in_, made, own)
  local s = {o[2],(o[2] - o[3]),0,0,quo(o[4], 1000),(once[1] - made),0}
  if (o[6] > 0) then
@@ -6014,13 +6379,14 @@ F.pool_Pool_state = function(o, l, in_, made, own)
  if F.pool_ownBurst(l) then
   return copy_(s, 0, 7), false
  end
- s[7] = (((s[5] % 1000000) ~= 0)) and 1 or 0
+ s[7] = ((fmod(s[5], 1000000) ~= 0)) and 1 or 0
  s[3], s[4] = max((s[2] - 1), (own < s[2] and own or s[2])), s[2]
  if ((l[12] ~= 0) and (s[1] >= 10000)) then
   s[3], s[4] = max((s[2] - 1000), 0), min((s[2] + 1000), s[1])
  end
  return copy_(s, 0, 7), true
 end
+-- internal/pool/model.go:186
 F.pool_Pool_modelOf = function(in_)
  if (in_[28] == 0) then
   in_[28] = slabNew(S_models)
@@ -6029,19 +6395,22 @@ F.pool_Pool_modelOf = function(in_)
  end
  return (S_models[in_[28]] or ld(S_models, in_[28]))
 end
+-- internal/pool/model.go:96
 F.pool_statement_within = function(s, window, off)
  local from, to, ok = F.pool_statement_span(s, window, off)
  return ((ok and (s[5] >= from)) and (s[5] <= to))
 end
+-- internal/pool/model.go:176
 F.pool_Pool_prove = function(m, d, s)
  if ((m[15] == 0) or (s[5] >= (d[4] - 4400000))) then
   return 
  end
- local apart = (max(((once[1] + s[5]) - m[15]), ((m[15] - once[1]) - s[5])) % d[4])
+ local apart = fmod(max(((once[1] + s[5]) - m[15]), ((m[15] - once[1]) - s[5])), d[4])
  if (min(apart, (d[4] - apart)) > (4400000 + s[6])) then
   m[11] = 1
  end
 end
+-- internal/pool/model.go:195
 F.pool_Pool_stretch = function(in_, window)
  local m = F.pool_Pool_modelOf(in_)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
@@ -6054,6 +6423,7 @@ F.pool_Pool_stretch = function(in_, window)
   m[11] = 0
  end
 end
+-- internal/pool/model.go:103
 F.pool_statement_longer = function(s, than)
  local off = 2200000
  if (s[7] ~= 0) then
@@ -6079,6 +6449,7 @@ F.pool_statement_longer = function(s, than)
  end
  return window
 end
+-- internal/pool/model.go:86
 F.pool_statement_span = function(s, window, off)
  local from = 0
  local to = 0
@@ -6094,10 +6465,12 @@ F.pool_statement_span = function(s, window, off)
  ok = t4_
  return ((from - off) - s[6]), (to + off), ok
 end
+-- internal/pool/model.go:169
 F.pool_model_doubt = function(m)
  m[14] = (m[14] + 1)
  return (m[14] >= 2)
 end
+-- internal/meter/observe.go:88
 F.meter_Meter_MostUsed = function(m, d, r, t, made)
  local used = 0
  local known = false
@@ -6108,13 +6481,14 @@ F.meter_Meter_MostUsed = function(m, d, r, t, made)
    local gone, ok = F.meter_Ring_goneSince(r, made)
    return ((m[5] + m[4]) + gone), ok
   elseif (((d[1] == 0) and (m[2] > 0)) and ((t - made) < quo(4503599627370496, m[2]))) then
-   return ((m[5] + m[4]) + F.meter_ceilDiv((((t - made)) * m[2]), m[3])), true
+   return ((m[5] + m[4]) + F.meter_ceilDiv(mul(((t - made)), m[2]), m[3])), true
   else
    return 0, false
   end
  end
  return used, known
 end
+-- internal/meter/ring.go:112
 F.meter_Ring_Recent = function(r, d, t)
  do
   local t1_ = (quo(t, d[4]) - r[25])
@@ -6126,6 +6500,7 @@ F.meter_Ring_Recent = function(r, d, t)
  end
  return 0
 end
+-- internal/meter/turn.go:37
 F.meter_Meter_Forget = function(m, d, r, t, gone, used)
  local back = quo(((gone - d[4])), d[5])
  if (((not F.meter_Meter_slices(m, d)) or (gone < t)) or (back < r[1])) then
@@ -6160,15 +6535,18 @@ F.meter_Meter_Forget = function(m, d, r, t, gone, used)
  t1_[t1_o+1] = (t1_[t1_o+1] + moved)
  return (moved > 0)
 end
+-- internal/meter/def.go:139
 F.meter_Def_phased = function(d, width)
  return ((2 * (width > d[6] and width or d[6])) <= d[4])
 end
+-- internal/meter/meter.go:223
 F.meter_floorDiv = function(a, b)
  if (a < 0) then
   return (-F.meter_ceilDiv((-a), b))
  end
  return quo(a, b)
 end
+-- internal/meter/observe.go:47
 F.meter_Meter_openFixed = function(m, d, r, lo, hi)
  local later = 0
  do
@@ -6193,15 +6571,17 @@ F.meter_Meter_openFixed = function(m, d, r, lo, hi)
  end
  m[5] = (m[5] + m[4])
  m[6] = later
- m[10] = (tail * d[5])
+ m[10] = mul(tail, d[5])
  m[7], m[8] = lo, hi
 end
+-- internal/meter/observe.go:38
 F.meter_Meter_moveReset = function(m, d, r, t, lo, hi)
  if ((lo < m[7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then
   m[6] = max(m[6], (m[5] - m[4]))
  end
  m[7], m[8] = lo, hi
 end
+-- internal/policy/breaker.go:62
 F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
  if (r[2] <= 0) then
   return 
@@ -6218,31 +6598,36 @@ F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
   end
  end
  F.policy_Breaker_keep(b, b_o, ((r[2] < 64 and r[2] or 64) - 1))
- b.ring[((((b[b_o+11] + b[b_o+12])) % 64))*2+1], b.ring[((((b[b_o+11] + b[b_o+12])) % 64))*2+2] = t, left
+ b.ring[(fmod(((b[b_o+11] + b[b_o+12])), 64))*2+1], b.ring[(fmod(((b[b_o+11] + b[b_o+12])), 64))*2+2] = t, left
  b[b_o+12] = (b[b_o+12] + 1)
  b[b_o+10] = 1
 end
+-- internal/pool/stock.go:57
 F.pool_Pool_rule = function()
  local b, b_o = cfg, 84
  return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
 end
+-- internal/pool/stock.go:262
 F.pool_Pool_judgeStock = function(st, in_, room)
  local b, b_o = st, 9
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
  return b, b_o
 end
+-- internal/gate/gate.go:233
 F.gate_plausible = function(hint)
  if (hint > 2678400000000) then
   return 0
  end
  return hint
 end
+-- internal/gate/gate.go:210
 F.gate_Gate_prolong = function(g, end_, every)
  if (end_ > g[2]) then
   g[2], g[10] = end_, every
   g[9] = max(g[9], min(end_, (g[3] + every)))
  end
 end
+-- internal/gate/gate.go:240
 F.gate_pauseFor = function(hint, b, b_o, n)
  if (hint <= 0) then
   return F.gate_Backoff_after(b, b_o, n)
@@ -6250,24 +6635,29 @@ F.gate_pauseFor = function(hint, b, b_o, n)
  local least = F.gate_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min((hint > least and hint or least), 86400000000)
 end
+-- internal/gate/gate.go:278
 F.gate_Gate_end = function(g, t)
  if (g[1] == 1) then
   return g[2]
  end
  return t
 end
+-- internal/gate/gate.go:286
 F.gate_Gate_pause = function(g, t, end_, quiet)
  g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0
 end
+-- internal/pool/model.go:247
 F.pool_ownBurst = function(l)
  return (((l[4] > 0) and (not (l[11] ~= 0))) and (l[5] ~= l[4]))
 end
+-- internal/meter/def.go:60
 F.meter_Def_Reslice = function(d)
  if (d[2] ~= 2) then
   d[8] = max(d[6], quo(d[4], 8))
  end
  d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv((d[4] + d[8]), 508))
 end
+-- internal/meter/turn.go:11
 F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen)
  if (from[1] == 0) then
   unseen = (unseen + r[3])
@@ -6295,6 +6685,7 @@ F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen)
  local t4_, t4_o = F.meter_Ring_at(r, quo(((t + F.meter_Ring_slack(r, to))), to[5]))
  t4_[t4_o+1] = (t4_[t4_o+1] + unseen)
 end
+-- internal/order/index.go:54
 F.order_Queue_findLane = function(key)
  local h = F.order_LaneKey_hash(key)
  do
@@ -6312,6 +6703,7 @@ F.order_Queue_findLane = function(key)
  end
  return 0
 end
+-- internal/order/index.go:143
 F.order_Queue_findMember = function(lane, class, agent)
  local h = F.order_memberHash(lane, class, agent)
  do
@@ -6332,6 +6724,7 @@ F.order_Queue_findMember = function(lane, class, agent)
  end
  return 0
 end
+-- internal/order/tags.go:70
 F.order_correct = function(start, start_o, finish, finish_o, delta, waits)
  local old = finish[finish_o+1]
  finish[finish_o+1] = max((old + delta), 0)
@@ -6341,16 +6734,19 @@ F.order_correct = function(start, start_o, finish, finish_o, delta, waits)
   start[start_o+1] = (start[start_o+1] > finish[finish_o+1] and start[start_o+1] or finish[finish_o+1])
  end
 end
+-- internal/order/tags.go:33
 F.order_Queue_partCost = function(l, class, i, cost)
  local all = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1)
  local here = max(l[(class)*39+70], 1)
- return quo(((cost * 256) * all), (((cfg[class+99] > 1 and cfg[class+99] or 1) * here)))
+ return quo(mul((cost * 256), all), (mul((cfg[class+99] > 1 and cfg[class+99] or 1), here)))
 end
+-- internal/order/queue.go:277
 F.order_domain_level = function(d)
  if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then
   d[1] = (d[1] > d[2] and d[1] or d[2])
  end
 end
+-- internal/order/tags.go:81
 F.order_Queue_rekey = function(member)
  if (cfg[83] == 2) then
   return 
@@ -6368,6 +6764,7 @@ F.order_Queue_rekey = function(member)
   end
  end
 end
+-- internal/meter/charge.go:198
 F.meter_Meter_Brief = function(m, d, r)
  local slack = F.meter_Ring_slack(r, d)
  if ((d[7] ~= 0) or ((r ~= nil) and (r[4] ~= 0))) then
@@ -6378,20 +6775,22 @@ F.meter_Meter_Brief = function(m, d, r)
   if (m[2] == 0) then
    return slack
   end
-  back = quo((m[1] * m[3]), m[2])
+  back = quo(mul(m[1], m[3]), m[2])
  end
  return min(slack, max((3 * F.meter_ceilDiv(back, 10)), 250000))
 end
+-- internal/order/queue.go:207
 F.order_Queue_Number = function(w)
  return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
 end
+-- internal/meter/withheld.go:15
 F.meter_Meter_rate = function(m, d)
  local n = 0
  local w = 0
  if ((d[9] == 0) or (m[3] == 0)) then
   return m[2], m[3]
  end
- n, w = (m[2] * ((4096 - d[9]))), m[3]
+ n, w = mul(m[2], ((4096 - d[9]))), m[3]
  if (w > 1099511627776) then
   n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
  end
@@ -6406,6 +6805,7 @@ F.meter_Meter_rate = function(m, d)
  end
  return n, w
 end
+-- internal/flat/tree.go:125
 F.flat_Tree_rotateUp = function(root, root_o, i)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
  local pi = n[6]
@@ -6423,6 +6823,7 @@ F.flat_Tree_rotateUp = function(root, root_o, i)
  n[6], p[6] = p[6], i
  F.flat_Tree_replace(root, root_o, n[6], pi, i)
 end
+-- internal/flat/tree.go:142
 F.flat_Tree_replace = function(root, root_o, parent, old, now_)
  if (parent == 0) then
   root[root_o+1] = now_
@@ -6435,12 +6836,15 @@ F.flat_Tree_replace = function(root, root_o, parent, old, now_)
   p[5] = now_
  end
 end
+-- internal/flat/tree.go:22
 F.flat_Key_Less = function(k, l)
  return ((k[1] < l[1]) or ((k[1] == l[1]) and (k[2] < l[2])))
 end
+-- internal/order/heads.go:33
 F.order_Strictness_in = function(s, k)
  return ((s[1] ~= 0) or ((s[2] and true or false) and s[2](k)))
 end
+-- internal/order/heads.go:157
 F.order_Queue_rankOf = function(class, lead, seq, strict)
  do
   if (strict or (cfg[83] == 1)) then
@@ -6452,6 +6856,7 @@ F.order_Queue_rankOf = function(class, lead, seq, strict)
   end
  end
 end
+-- internal/order/heads.go:147
 F.order_Queue_lead = function(l, class)
  local most = 0
  if (cfg[83] == 2) then
@@ -6462,9 +6867,11 @@ F.order_Queue_lead = function(l, class)
  end
  return most
 end
+-- internal/order/heads.go:108
 F.order_rank_next = function(a, a_o)
  return {a[a_o+1],a[a_o+2],(a[a_o+3] + 1)}
 end
+-- internal/order/index.go:102
 F.order_Queue_dropLane = function(i)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  if (l[22] ~= 0) then
@@ -6483,6 +6890,7 @@ F.order_Queue_dropLane = function(i)
  indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
  slabFree(S_qlanes, i)
 end
+-- internal/pool/gates.go:195
 F.pool_Pool_strictLane = function(lane, phase)
  do
   local i = once[26]
@@ -6498,6 +6906,7 @@ F.pool_Pool_strictLane = function(lane, phase)
  end
  return false
 end
+-- internal/meter/ready.go:25
 F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
  local deficit = ((need + F.meter_Meter_Used(m, d, r)) - capacity)
  if (deficit <= 0) then
@@ -6516,7 +6925,7 @@ F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
       do
        deficit = (deficit - far(1, F.meter_Ring_at(r, k)))
        if (deficit <= 0) then
-        return ((((k + 1)) * d[5]) + d[4])
+        return (mul(((k + 1)), d[5]) + d[4])
        end
       end
      end
@@ -6533,6 +6942,7 @@ F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
   end
  end
 end
+-- internal/order/heads.go:122
 F.order_Queue_carry = function()
  local t2_ = T[4]
  for t1_ = 0, #t2_ - 1 do
@@ -6554,7 +6964,7 @@ F.order_Queue_carry = function()
   local l = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
   for k = 0, l[20] - 1 do
    local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-   d[12] = max(d[12], (l[(h[3])*39+(k)*2+34] + F.order_Queue_partCost(l, h[3], k, (S_qwaiters[h[1]] or ld(S_qwaiters, h[1]))[6])))
+   d[12] = max(d[12], (l[(h[3])*39+(k)*2+34] + F.order_Queue_partCost(l, (h[3] % 256), k, (S_qwaiters[h[1]] or ld(S_qwaiters, h[1]))[6])))
   end
  end
  local t8_ = T[4]
@@ -6569,6 +6979,7 @@ F.order_Queue_carry = function()
  end
  T[4] = {}
 end
+-- internal/order/ahead.go:64
 F.order_Queue_sooner = function(w, own)
  local sum_ = 0
  local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
@@ -6584,7 +6995,7 @@ F.order_Queue_sooner = function(w, own)
     do
      looks = (looks + 1)
      if (looks > 32) then
-      return (quo(sum_, 32) * l[(me[8])*39+70])
+      return mul(quo(sum_, 32), l[(me[8])*39+70])
      end
     end
     local fl = (S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))
@@ -6600,6 +7011,7 @@ F.order_Queue_sooner = function(w, own)
  end
  return sum_
 end
+-- internal/order/ahead.go:46
 F.order_Queue_higher = function(l, class, lead, ahead, above)
  local sum_ = 0
  local finish = (l[(class)*39+(lead)*2+34] + F.order_Queue_partCost(l, class, lead, (ahead < 17179869184 and ahead or 17179869184)))
@@ -6609,7 +7021,7 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
    if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
    elseif (cfg[83] == 0) then
     local room = max((finish - o[o_o+(lead)*2+1]), 0)
-    sum_ = (sum_ + min(quo((room * cfg[i+99]), 256), o[o_o+35]))
+    sum_ = (sum_ + min(quo(mul(room, cfg[i+99]), 256), o[o_o+35]))
    elseif (i < class) then
     sum_ = (sum_ + o[o_o+35])
    end
@@ -6617,6 +7029,7 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
  end
  return sum_
 end
+-- internal/meter/ready.go:77
 F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
  if ((m[1] == 0) or (d[1] == 3)) then
   return t
@@ -6627,7 +7040,7 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
   if ((deficit <= 0) or (n == 0)) then
    return t
   end
-  return min((t + quo((((min(deficit, quo(9007199254740992, w)) * w) - m[6])), n)), 9007199254740992)
+  return min((t + quo(((mul(min(deficit, quo(9007199254740992, w)), w) - m[6])), n)), 9007199254740992)
  end
  local capacity = max(F.meter_Meter_Open(m, d, r), 1)
  if F.meter_Meter_isFixed(m, d) then
@@ -6635,21 +7048,22 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
   if (left <= 0) then
    return t
   end
-  return min((m[8] + (min(quo(((left - 1)), capacity), quo(9007199254740992, d[4])) * d[4])), 9007199254740992)
+  return min((m[8] + mul(min(quo(((left - 1)), capacity), quo(9007199254740992, d[4])), d[4])), 9007199254740992)
  end
  local rounds = quo((((ahead + need) - 1)), capacity)
- local at = F.meter_Meter_ReadyAt(m, d, r, t, ((ahead + need) - (rounds * capacity)))
+ local at = F.meter_Meter_ReadyAt(m, d, r, t, ((ahead + need) - mul(rounds, capacity)))
  if (at == 9007199254740992) then
   at = t
  end
- return min((at + (min(rounds, quo(9007199254740992, d[4])) * d[4])), 9007199254740992)
+ return min((at + mul(min(rounds, quo(9007199254740992, d[4])), d[4])), 9007199254740992)
 end
+-- internal/meter/ring.go:61
 F.meter_Ring_stood = function(r, t, level)
  if (r == nil) then
   return 
  end
  do
-  local m, m_o = r, ((quo(t, 30000000) % 8))*2+8
+  local m, m_o = r, (fmod(quo(t, 30000000), 8))*2+8
   if (m[m_o+1] == quo(t, 30000000)) then
    m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
   else
@@ -6657,25 +7071,30 @@ F.meter_Ring_stood = function(r, t, level)
   end
  end
 end
+-- internal/meter/meter.go:192
 F.meter_Meter_certain = function(m)
  if (m[6] > 0) then
   return (m[5] - 1)
  end
  return m[5]
 end
+-- internal/meter/ring.go:33
 F.meter_Ring_came = function(r, d, t, amount)
- if ((t - r[((r[25] % 8))*2+9]) >= quo(d[4], 64)) then
+ if ((t - r[(fmod(r[25], 8))*2+9]) >= quo(d[4], 64)) then
   r[25] = (r[25] + 1)
-  r[((r[25] % 8))*2+9], r[((r[25] % 8))*2+10] = t, r[8]
+  r[(fmod(r[25], 8))*2+9], r[(fmod(r[25], 8))*2+10] = t, r[8]
  end
  r[8] = (r[8] + amount)
 end
+-- internal/meter/meter.go:221
 F.meter_ceilDiv = function(a, b)
  return quo((((a + b) - 1)), b)
 end
+-- internal/order/tags.go:144
 F.order_Queue_partOf = function(m)
  return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
 end
+-- internal/order/index.go:166
 F.order_Queue_dropMember = function(i)
  local m = (S_qmembers[i] or ld(S_qmembers, i))
  F.order_Queue_leaveIdle(i)
@@ -6683,6 +7102,7 @@ F.order_Queue_dropMember = function(i)
  F.flat_Names_Drop(m[4])
  slabFree(S_qmembers, i)
 end
+-- internal/meter/charge.go:279
 F.meter_Meter_undrain = function(m, r, t, mark, amount)
  if (mark < m[10]) then
   return 
@@ -6691,7 +7111,7 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount)
  if (m[2] > 0) then
   still = 0
   if ((t - mark) <= quo(4503599627370496, m[2])) then
-   still = (amount - F.meter_ceilDiv((((t - mark)) * m[2]), m[3]))
+   still = (amount - F.meter_ceilDiv(mul(((t - mark)), m[2]), m[3]))
   end
  end
  local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
@@ -6701,10 +7121,12 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount)
  F.meter_Ring_lower(r, mark, t, back)
  m[5] = (m[5] - back)
 end
+-- internal/pool/crowd.go:59
 F.pool_Pool_uncharged = function(i)
  local in_, _, r = F.pool_Pool_touch(i)
  return (F.meter_Meter_Idle(in_) and (((r == nil) or (r[3] == 0))))
 end
+-- internal/meter/def.go:68
 F.meter_Def_NeedsRing = function(d)
  do
   local t1_ = d[1]
@@ -6719,6 +7141,7 @@ F.meter_Def_NeedsRing = function(d)
   end
  end
 end
+-- internal/meter/def.go:105
 F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
  do
   local err = F.meter_Meter_Resize(m, d, size, burst)
@@ -6747,6 +7170,7 @@ F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
  end
  return nil
 end
+-- internal/pool/crowd.go:89
 F.pool_Pool_resetOf = function(limit, scope, scope_o)
  local l = (S_limits[limit+1] or ld(S_limits, limit+1))
  if (((l[7] ~= 0) and F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1)))) and (same(scope, scope_o, (F.pool_Pool_crowdScope(l[7])), 0, 5))) then
@@ -6754,6 +7178,7 @@ F.pool_Pool_resetOf = function(limit, scope, scope_o)
  end
  return l[13]
 end
+-- internal/pool/crowd.go:65
 F.pool_Pool_enroll = function(limit, scope, scope_o, i)
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
  if (per == 0) then
@@ -6764,6 +7189,7 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i)
   once[limit+81], once[limit+97] = i, 0
  end
 end
+-- internal/policy/floor.go:17
 F.policy_Line_At = function(l, t)
  if (l[2] == 0) then
   return l[1]
@@ -6771,6 +7197,7 @@ F.policy_Line_At = function(l, t)
  local left = min(max((l[3] - t), 0), l[2])
  return floor((((l[1] * left) / l[2]) + 0.5))
 end
+-- internal/policy/floor.go:27
 F.policy_Line_When = function(l, t, left)
  do
   if (F.policy_Line_At(l, t) <= left) then
@@ -6787,6 +7214,7 @@ F.policy_Line_When = function(l, t, left)
  end
  return (at > t and at or t)
 end
+-- internal/pool/stock.go:250
 F.pool_Pool_amber = function(in_, d, room, size)
  if (not F.pool_Pool_lightBinds(d)) then
   return false
@@ -6797,6 +7225,7 @@ F.pool_Pool_amber = function(in_, d, room, size)
  end
  return (room < F.policy_Line_At(green, once[1]))
 end
+-- internal/pool/leases.go:43
 F.pool_Pool_living = function()
  local set = 0
  for c = 0, cfg[2] - 1 do
@@ -6806,6 +7235,7 @@ F.pool_Pool_living = function()
  end
  return set
 end
+-- internal/policy/share.go:39
 F.policy_Shares_Floor = function(s, class, light)
  local highest = 0
  local others = 0
@@ -6825,6 +7255,7 @@ F.policy_Shares_Floor = function(s, class, light)
  end
  return (highest + others)
 end
+-- internal/pool/leases.go:54
 F.pool_Pool_nextDeath = function(but)
  local at = 9007199254740992
  for c = 0, cfg[2] - 1 do
@@ -6834,11 +7265,13 @@ F.pool_Pool_nextDeath = function(but)
  end
  return at
 end
+-- internal/policy/breaker.go:156
 F.policy_Breaker_Press = function(b, b_o, t)
  if (b[b_o+1] ~= 0) then
   b[b_o+7] = t
  end
 end
+-- internal/policy/breaker.go:195
 F.policy_Breaker_Allow = function(b, b_o, t)
  local ok = false
  local at = 0
@@ -6854,6 +7287,7 @@ F.policy_Breaker_Allow = function(b, b_o, t)
  end
  return (b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0)))), (b[b_o+13] + (((step_ + 1)) * 500000))
 end
+-- internal/order/index.go:64
 F.order_Queue_laneOf = function(key, costs)
  do
   local i = F.order_Queue_findLane(key)
@@ -6866,7 +7300,7 @@ F.order_Queue_laneOf = function(key, costs)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  move(l, 0, key, 0, 3)
  l[23] = counts[14]
- l[20] = costs[33]
+ l[20] = ((costs[33] + 2147483648) % 4294967296 - 2147483648)
  for k = 0, costs[33] - 1 do
   l[k+4] = F.order_Queue_domainOf(costs[k+1])
  end
@@ -6878,6 +7312,7 @@ F.order_Queue_laneOf = function(key, costs)
  indexAdd(X.laneIx, F.order_LaneKey_hash(key), i)
  return i
 end
+-- internal/order/index.go:154
 F.order_Queue_memberOf = function(lane, class, agent)
  do
   local i = F.order_Queue_findMember(lane, class, agent)
@@ -6892,9 +7327,11 @@ F.order_Queue_memberOf = function(lane, class, agent)
  F.order_Queue_enterIdle(i)
  return i
 end
+-- internal/order/queue.go:201
 F.order_Queue_Lanes = function()
  return slabLen(S_qlanes)
 end
+-- internal/meter/def.go:85
 F.meter_Rate = function(size, window, capacity)
  local n = 0
  local w = 0
@@ -6909,7 +7346,7 @@ F.meter_Rate = function(size, window, capacity)
      break
     end
    end
-   a, b = b, (a % b)
+   a, b = b, fmod(a, b)
   end
  end
  do
@@ -6922,21 +7359,25 @@ F.meter_Rate = function(size, window, capacity)
  end
  return n, w, nil
 end
+-- internal/gate/gate.go:176
 F.gate_Gate_LimitsKnown = function(g)
  if ((g[1] == 3) and (g[3] == 0)) then
   g[1] = 0
  end
 end
+-- internal/meter/ring.go:123
 F.meter_Ring_Rescale = function(r, from, to, t)
  r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, quo(t, to[4])
 end
+-- internal/meter/turn.go:61
 F.meter_DrainTime = function(size, window, amount)
  local n, w, err = F.meter_Rate(size, window, size)
  if (err and true or false) then
   return 0, false
  end
- return F.meter_ceilDiv((amount * w), n), true
+ return F.meter_ceilDiv(mul(amount, w), n), true
 end
+-- internal/meter/ring.go:43
 F.meter_Ring_goneSince = function(r, t)
  do
   local k = r[25]
@@ -6946,7 +7387,7 @@ F.meter_Ring_goneSince = function(r, t)
      return r[8], true
     end
     do
-     local m, m_o = r, ((k % 8))*2+8
+     local m, m_o = r, (fmod(k, 8))*2+8
      if (m[m_o+1] <= t) then
       return (r[8] - m[m_o+2]), true
      end
@@ -6957,22 +7398,26 @@ F.meter_Ring_goneSince = function(r, t)
  end
  return 0, false
 end
+-- internal/policy/breaker.go:190
 F.policy_Breaker_at = function(b, b_o, i)
- return copy_(b.ring, ((((b[b_o+11] + i)) % 64))*2, 2)
+ return copy_(b.ring, (fmod(((b[b_o+11] + i)), 64))*2, 2)
 end
+-- internal/policy/breaker.go:128
 F.policy_Breaker_close = function(b, b_o, t)
  if (b[b_o+1] ~= 0) then
   b[b_o+1], b[b_o+9], b[b_o+13], b[b_o+14] = 0, 1, t, 0
  end
 end
+-- internal/policy/breaker.go:184
 F.policy_Breaker_keep = function(b, b_o, n)
  do
-  local drop = (b[b_o+12] - (n > 0 and n or 0))
+  local drop = (b[b_o+12] - (((n > 0 and n or 0) + 2147483648) % 4294967296 - 2147483648))
   if (drop > 0) then
-   b[b_o+11], b[b_o+12], b[b_o+10] = (((b[b_o+11] + drop)) % 64), (b[b_o+12] - drop), 1
+   b[b_o+11], b[b_o+12], b[b_o+10] = fmod(((b[b_o+11] + drop)), 64), (b[b_o+12] - drop), 1
   end
  end
 end
+-- internal/policy/breaker.go:86
 F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
  if ((b[b_o+4] ~= 0) and (b[b_o+4] <= t)) then
   F.policy_Breaker_over(b, b_o, b[b_o+4])
@@ -6992,12 +7437,13 @@ F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
   F.policy_Breaker_trip(b, b_o, t, (room > 0 and room or 0))
  end
 end
+-- internal/gate/gate.go:46
 F.gate_Backoff_after = function(b, b_o, n)
  local d = b[b_o+1]
  do
   while ((n > 1) and (d < b[b_o+3])) do
    do
-    d = (d * (b[b_o+2] > 1 and b[b_o+2] or 1))
+    d = mul(d, (b[b_o+2] > 1 and b[b_o+2] or 1))
     if (b[b_o+2] <= 1) then
      break
     end
@@ -7007,6 +7453,7 @@ F.gate_Backoff_after = function(b, b_o, n)
  end
  return (d < b[b_o+3] and d or b[b_o+3])
 end
+-- internal/order/index.go:135
 F.order_Queue_leaveDomain = function(i)
  local d = (S_qdomains[i] or ld(S_qdomains, i))
  do
@@ -7017,6 +7464,7 @@ F.order_Queue_leaveDomain = function(i)
   end
  end
 end
+-- internal/meter/ready.go:52
 F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
  local probe = {m[1],m[2],m[3],0,m[5],m[6],t,0,0,0}
  if (r ~= nil) then
@@ -7031,7 +7479,7 @@ F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
      end
      left = (left - c)
      local before = probe[5]
-     F.meter_Meter_drain(probe, d, (((k + 1)) * d[5]))
+     F.meter_Meter_drain(probe, d, mul(((k + 1)), d[5]))
      deficit = (deficit - (before - probe[5]))
      F.meter_Meter_fill(probe, d, nil, c)
     until true
@@ -7044,8 +7492,9 @@ F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
  if ((deficit > probe[5]) or (n == 0)) then
   return 9007199254740992
  end
- return (probe[7] + F.meter_ceilDiv(((deficit * w) - probe[6]), n))
+ return (probe[7] + F.meter_ceilDiv((mul(deficit, w) - probe[6]), n))
 end
+-- internal/flat/tree.go:105
 F.flat_Tree_Next = function(i)
  do
   local right = (S_tnodes[i] or ld(S_tnodes, i))[5]
@@ -7063,6 +7512,7 @@ F.flat_Tree_Next = function(i)
   end
  end
 end
+-- internal/meter/ring.go:74
 F.meter_Ring_lowest = function(r, from, to)
  if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then
   return 0
@@ -7073,7 +7523,7 @@ F.meter_Ring_lowest = function(r, from, to)
   while (k <= quo(to, 30000000)) do
    do
     do
-     local m, m_o = r, ((k % 8))*2+8
+     local m, m_o = r, (fmod(k, 8))*2+8
      if (m[m_o+1] == k) then
       level = (level < m[m_o+2] and level or m[m_o+2])
      end
@@ -7084,9 +7534,10 @@ F.meter_Ring_lowest = function(r, from, to)
  end
  return level
 end
+-- internal/meter/def.go:142
 F.meter_nextReset = function(reset, window, t)
  local k = quo(((t - reset)), window)
- local next_ = (reset + (k * window))
+ local next_ = (reset + mul(k, window))
  do
   while (next_ <= t) do
    next_ = (next_ + window)
@@ -7094,9 +7545,11 @@ F.meter_nextReset = function(reset, window, t)
  end
  return next_
 end
+-- internal/policy/share.go:31
 F.policy_Shares_unused = function(s, class)
  return max((F.policy_Shares_Guaranteed(s, class) - s[class+10]), 0)
 end
+-- internal/policy/share.go:17
 F.policy_Shares_Guaranteed = function(s, class)
  if (band(s[18], ((1 * 2^(class)))) == 0) then
   return 0
@@ -7108,14 +7561,16 @@ F.policy_Shares_Guaranteed = function(s, class)
    sum_ = (sum_ + w)
   end
  end
- return ((quo(s[1], sum_) * s[class+2]) + quo(((s[1] % sum_) * s[class+2]), sum_))
+ return (mul(quo(s[1], sum_), s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_))
 end
+-- internal/policy/breaker.go:167
 F.policy_Breaker_tooFewAt = function(b, b_o)
  if (b[b_o+12] < 3) then
   return b[b_o+4]
  end
  return (((F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1] + 120000000) + 1)
 end
+-- internal/order/index.go:85
 F.order_Queue_rebind = function(i, costs)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  if (l[21] > 0) then
@@ -7136,6 +7591,7 @@ F.order_Queue_rebind = function(i, costs)
   if t2_ then break end
  end
 end
+-- internal/order/index.go:120
 F.order_Queue_domainOf = function(on)
  local h = F.order_onHash(on)
  do
@@ -7161,12 +7617,14 @@ F.order_Queue_domainOf = function(on)
  indexAdd(X.domIx, h, i)
  return i
 end
+-- internal/policy/breaker.go:136
 F.policy_Breaker_over = function(b, b_o, t)
  F.policy_Breaker_age(b, b_o, t)
  F.policy_Breaker_close(b, b_o, t)
  b[b_o+4] = 0
  F.policy_Breaker_forget(b, b_o, t)
 end
+-- internal/policy/breaker.go:145
 F.policy_Breaker_age = function(b, b_o, t)
  if (b[b_o+12] >= 3) then
   do
@@ -7178,9 +7636,11 @@ F.policy_Breaker_age = function(b, b_o, t)
  end
  F.policy_Breaker_forget(b, b_o, (t - 120000000))
 end
+-- internal/policy/breaker.go:162
 F.policy_Breaker_underPressure = function(b, b_o, t)
  return ((((b[b_o+1] ~= 0) and (not (b[b_o+8] ~= 0))) and (b[b_o+7] >= b[b_o+2])) and ((t - b[b_o+7]) <= 120000000))
 end
+-- internal/policy/breaker.go:109
 F.policy_Breaker_follow = function(b, b_o, t, reset)
  do
   if (reset <= 0) then
@@ -7195,6 +7655,7 @@ F.policy_Breaker_follow = function(b, b_o, t, reset)
   end
  end
 end
+-- internal/policy/breaker.go:223
 F.policy_Breaker_forecast = function(b, b_o)
  if (not (b[b_o+10] ~= 0)) then
   return 
@@ -7230,9 +7691,11 @@ F.policy_Breaker_forecast = function(b, b_o)
   b[b_o+5] = max((last[1] + floor(ahead)), 1)
  end
 end
+-- internal/policy/breaker.go:123
 F.policy_Breaker_trip = function(b, b_o, t, room)
  b[b_o+1], b[b_o+2], b[b_o+3], b[b_o+6] = 1, t, room, (b[b_o+4] + ((b[b_o+4] - t)))
 end
+-- internal/policy/breaker.go:175
 F.policy_Breaker_forget = function(b, b_o, t)
  local n = b[b_o+12]
  do

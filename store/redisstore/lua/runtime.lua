@@ -2,22 +2,24 @@
 -- back when they have changed, in as few commands as can be.
 local K, call
 -- Libraries are not there yet when a function is loaded.
-local unpackd, packd, floor, ceil, max, min, band, bor, bnot, sub, rep, format
+local unpackd, packd, floor, ceil, fmod, max, min, band, bor, bnot, sub, rep, format
 local function bind()
  call = redis.call
  if floor then return end
  unpackd, packd = struct.unpack, struct.pack
- floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+ floor, ceil, fmod, max, min = math.floor, math.ceil, math.fmod, math.max, math.min
  band, bor, bnot = bit.band, bit.bor, bit.bnot
  sub, rep, format = string.sub, string.rep, string.format
 end
 local F, T = {}, {{}, {}, {}, {}, {}, {}, {}, {}}
 
 -- Integers: what Go rounds towards zero.
-local function quo(a, b)
- local m = a % b
- if m ~= 0 and a < 0 then return (a - m) / b + 1 end
- return (a - m) / b
+local function quo(a, b) return (a - fmod(a, b)) / b end
+local exact = false -- in tests: products that doubles do not hold are an error
+local function mul(a, b)
+ local x = a * b
+ if exact and (x > 9007199254740992 or x < -9007199254740992) then error(format('sluice: a product is too large: %.0f * %.0f', a, b)) end
+ return x
 end
 local function u64(x) if x < 0 then return x + 18446744073709551616 end return x end
 local function compare(a, b) if a < b then return -1 elseif a > b then return 1 end return 0 end

@@ -180,15 +180,35 @@ func (tr *translator) handOver(a ast.Expr, t types.Type) []string {
 	return []string{p.t}
 }
 
+// convert translates a conversion. One to a narrower integer loses what Go loses.
 func (tr *translator) convert(x *ast.CallExpr, to types.Type) string {
 	s := tr.expr(x.Args[0])
 	from := tr.typeOf(x.Args[0])
-	if b, ok := to.Underlying().(*types.Basic); ok && b.Kind() == types.Uint64 {
-		if fb, ok := from.Underlying().(*types.Basic); ok && fb.Info()&types.IsUnsigned == 0 {
-			return "u64(" + s + ")"
-		}
+	if !isInteger(to) {
+		return s
 	}
-	return s
+	if !isInteger(from) {
+		if b, ok := from.Underlying().(*types.Basic); ok && b.Info()&types.IsFloat != 0 && !isWhole(s) {
+			tr.refuse(x, "a float becomes an integer without math.Floor or math.Ceil")
+		}
+		return s
+	}
+	bits, had := sizeOf(to), sizeOf(from)
+	switch {
+	case bits == 64 && isUnsigned(to) && !isUnsigned(from):
+		return "u64(" + s + ")"
+	case bits == 64, bits > had && (isUnsigned(from) || !isUnsigned(to)), bits == had && isUnsigned(from) == isUnsigned(to):
+		return s
+	case isUnsigned(to):
+		return fmt.Sprintf("(%s %% %d)", s, int64(1)<<bits)
+	}
+	half := int64(1) << (bits - 1)
+	return fmt.Sprintf("((%s + %d) %% %d - %d)", s, half, 2*half, half)
+}
+
+// isWhole reports whether an expression is a whole number.
+func isWhole(s string) bool {
+	return strings.HasPrefix(s, "floor(") || strings.HasPrefix(s, "ceil(") || isNumber(s)
 }
 
 func (tr *translator) builtin(x *ast.CallExpr, fn string) string {
@@ -209,7 +229,7 @@ func (tr *translator) builtin(x *ast.CallExpr, fn string) string {
 		}
 		return fn + "(" + strings.Join(list, ", ") + ")"
 	case "panic":
-		return "error(\"sluice: broken\")"
+		return fmt.Sprintf("error(%q)", "sluice: broken: "+tr.source(x))
 	}
 	tr.fail(x, "builtin %s", fn)
 	return ""

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strconv"
 	"strings"
 )
 
@@ -323,7 +324,8 @@ func (tr *translator) binary(x *ast.BinaryExpr) string {
 	return tr.operate(x, x.Op, t, a, b)
 }
 
-// operate applies an operator to two values of a type.
+// operate applies an operator to two values of a type, exactly as Go does, or refuses. Lua's numbers are doubles and its bit operations have 32
+// bits: products of whole numbers are checked when they are made, because doubles are whole only up to 2^53.
 func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b string) string {
 	switch op {
 	case token.QUO:
@@ -332,16 +334,36 @@ func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b str
 		}
 		return fmt.Sprintf("(%s / %s)", a, b)
 	case token.REM:
-		return fmt.Sprintf("(%s %% %s)", a, b)
+		if isUnsigned(t) {
+			return fmt.Sprintf("(%s %% %s)", a, b)
+		}
+		return fmt.Sprintf("fmod(%s, %s)", a, b) // the sign is that of a, in Lua that of b
+	case token.MUL:
+		if is64(t) && !isNumber(a) && !isNumber(b) {
+			return fmt.Sprintf("mul(%s, %s)", a, b)
+		}
 	case token.SHL:
-		return fmt.Sprintf("(%s * 2^(%s))", a, b)
+		switch {
+		case isNumber(a):
+			return fmt.Sprintf("(%s * 2^(%s))", a, b)
+		case sizeOf(t) == 64:
+			return fmt.Sprintf("mul(%s, 2^(%s))", a, b)
+		case !isUnsigned(t):
+			tr.refuse(n, "shifts bits of %v out to the left", t)
+		}
+		return fmt.Sprintf("(%s * 2^(%s) %% %d)", a, b, int64(1)<<sizeOf(t))
 	case token.SHR:
 		return fmt.Sprintf("floor(%s / 2^(%s))", a, b)
-	case token.AND:
-		return fmt.Sprintf("band(%s, %s)", a, b)
-	case token.OR:
-		return fmt.Sprintf("bor(%s, %s)", a, b)
-	case token.AND_NOT:
+	case token.AND, token.OR, token.AND_NOT:
+		if !tr.hasBits(op, t, a, b) {
+			tr.refuse(n, "bits of %v: there are 32 in Lua, and the highest is a sign", t)
+		}
+		switch op {
+		case token.AND:
+			return fmt.Sprintf("band(%s, %s)", a, b)
+		case token.OR:
+			return fmt.Sprintf("bor(%s, %s)", a, b)
+		}
 		return fmt.Sprintf("band(%s, bnot(%s))", a, b)
 	case token.ADD:
 		if isString(t) {
@@ -353,6 +375,27 @@ func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b str
 		tr.fail(n, "operator %v", op)
 	}
 	return fmt.Sprintf("(%s %s %s)", a, s, b)
+}
+
+// hasBits reports whether Lua's bit operations are exact for a type: up to 32 bits with a sign, 16 without, and
+// for the lowest 31 of any number.
+func (tr *translator) hasBits(op token.Token, t types.Type, a, b string) bool {
+	b31 := func(s string) bool {
+		n, err := strconv.ParseInt(s, 10, 64)
+		return err == nil && n >= 0 && n < 1<<31
+	}
+	switch bits := sizeOf(t); {
+	case bits <= 16, bits == 32 && !isUnsigned(t):
+		return true
+	default:
+		return op == token.AND && (b31(a) || b31(b))
+	}
+}
+
+// isNumber reports whether an expression is a constant.
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(strings.Trim(s, "()"), 64)
+	return err == nil
 }
 
 func (tr *translator) unary(x *ast.UnaryExpr) string {

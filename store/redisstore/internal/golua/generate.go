@@ -1,6 +1,7 @@
 package golua
 
 import (
+	"errors"
 	"fmt"
 	"go/types"
 	"maps"
@@ -31,21 +32,12 @@ type Slab struct {
 
 // Generate translates the pool of the module in root.
 func Generate(root string) (out Output, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(error)
-			if !ok {
-				panic(r)
-			}
-			err = e
-		}
-	}()
+	defer rescue(&err)
 	prog, err := load(root, "store", "internal/flat", "internal/meter", "internal/order", "internal/gate", "internal/policy", "internal/pool")
 	if err != nil {
 		return out, err
 	}
-	tr := &translator{prog: prog, seen: map[*types.Func]bool{}, slabs: map[string]types.Type{}, single: map[string]types.Type{}}
-	tr.findInner()
+	tr := newTranslator(prog)
 	tr.slab("defs", prog.lookup("internal/meter.Def").Type())
 	tr.slab("limits", prog.lookup("store.Limit").Type())
 	pool := prog.lookup("internal/pool.Pool")
@@ -55,10 +47,44 @@ func Generate(root string) (out Output, err error) {
 		roots = append(roots, f.(*types.Func))
 	}
 	tr.translate(roots...)
+	if err := errors.Join(tr.refused...); err != nil {
+		return out, err
+	}
 	tr.cfg.at("widest", 1)
 	out.Layout = tr.layout()
 	out.Lua = tr.declarations(out.Layout) + tr.out.String()
 	return out, nil
+}
+
+// Functions translates functions of a package that need nothing of a pool.
+func Functions(root, pkg string, names ...string) (lua string, err error) {
+	defer rescue(&err)
+	prog, err := load(root, pkg)
+	if err != nil {
+		return "", err
+	}
+	tr := newTranslator(prog)
+	for _, name := range names {
+		tr.translate(prog.lookup(pkg + "." + name).(*types.Func))
+	}
+	return tr.out.String(), errors.Join(tr.refused...)
+}
+
+func newTranslator(prog *program) *translator {
+	tr := &translator{prog: prog, seen: map[*types.Func]bool{}, slabs: map[string]types.Type{}, single: map[string]types.Type{}}
+	tr.findInner()
+	return tr
+}
+
+// rescue makes what the translator refuses an error.
+func rescue(err *error) {
+	if r := recover(); r != nil {
+		e, ok := r.(error)
+		if !ok {
+			panic(r)
+		}
+		*err = e
+	}
 }
 
 // layout gives every slab its key. The names come first: the runtime knows them.
@@ -203,7 +229,8 @@ func (tr *translator) spelling(b *strings.Builder) {
 	} {
 		fmt.Fprintf(b, "local %s = %d\n", f.name, at(f.typ, f.field))
 	}
-	fmt.Fprintf(b, "local lotSlots, lotEnded, touchKind = %d, %s, %s\n", slots(tr.prog.lookup(lot).Type()), tr.constant("internal/pool.ended"), tr.constant("store.OpTouch"))
+	fmt.Fprintf(b, "local lotSlots, lotEnded, lotKind, touchKind = %d, %s, %s, %s\n",
+		slots(tr.prog.lookup(lot).Type()), tr.constant("internal/pool.ended"), tr.constant("internal/pool.LotKind"), tr.constant("store.OpTouch"))
 	none := make([]string, slots(tr.prog.lookup(tally).Type()))
 	tr.zeros(tr.prog.lookup(tally).Type(), none)
 	none[at(tally, "caller")-1] = "caller"

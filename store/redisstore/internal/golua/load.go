@@ -11,10 +11,12 @@ package golua
 import (
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -40,6 +42,13 @@ func load(root string, paths ...string) (*program, error) {
 			Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
 			Selections: map[*ast.SelectorExpr]*types.Selection{}, Instances: map[*ast.Ident]types.Instance{}, Implicits: map[ast.Node]types.Object{},
 		},
+	}
+	if build.Default.GOROOT == "" { // the test was built with -trimpath
+		out, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return nil, err
+		}
+		build.Default.GOROOT = strings.TrimSpace(string(out))
 	}
 	p.std = importer.ForCompiler(p.fset, "source", nil)
 	for _, path := range paths {

@@ -6,6 +6,8 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +30,7 @@ type translator struct {
 	copied     map[types.Object]bool // parameters that are copies
 	loops      []*loop
 	inCond     int
+	refused    []error
 }
 
 type loop struct {
@@ -37,6 +40,22 @@ type loop struct {
 
 func (tr *translator) fail(n ast.Node, format string, args ...any) {
 	panic(fmt.Errorf("%s: %s", tr.prog.fset.Position(n.Pos()), fmt.Sprintf(format, args...)))
+}
+
+// refuse notes that something would not be exact in Lua. All such places are told at once.
+func (tr *translator) refuse(n ast.Node, format string, args ...any) {
+	if err := fmt.Errorf("%s: %s", tr.prog.fset.Position(n.Pos()), fmt.Sprintf(format, args...)); !slices.ContainsFunc(tr.refused, func(e error) bool { return e.Error() == err.Error() }) {
+		tr.refused = append(tr.refused, err)
+	}
+}
+
+// source tells where something is in Go.
+func (tr *translator) source(n ast.Node) string {
+	at := tr.prog.fset.Position(n.Pos())
+	if rel, err := filepath.Rel(tr.prog.root, at.Filename); err == nil {
+		at.Filename = filepath.ToSlash(rel)
+	}
+	return fmt.Sprintf("%s:%d", at.Filename, at.Line)
 }
 
 func (tr *translator) line(format string, args ...any) {
@@ -145,6 +164,7 @@ func (tr *translator) function(f *types.Func) {
 		fields = append(fields, decl.Recv.List...)
 	}
 	fields = append(fields, decl.Type.Params.List...)
+	tr.line("-- %s", tr.source(decl))
 	tr.line("F.%s = function(%s)", funcName(f), tr.params(fields))
 	tr.indent++
 	tr.entry(fields, decl.Type.Results, decl.Body)
