@@ -23,8 +23,11 @@ const (
 	EventBudgetBack = "budget_back" // a budget that was used up begins anew
 	EventLeaseBack  = "lease_back"  // the heartbeats of an agent are heard again
 
-	EventUpstream = "upstream_error" // a request got no answer; reason is the kind: dns, refused, connect, tls, reset, timeout or other
-	EventState    = "state"          // a resource is in another state from now on
+	EventUpstream      = "upstream_error"      // a request got no answer; reason is the kind: dns, refused, connect, tls, reset, timeout or other
+	EventLetter        = "dead_letter"         // a request was given up and is kept; reason says why, error that it could not be kept
+	EventLetterDropped = "dead_letter_dropped" // dead letters had to make room for newer ones; count says how many
+
+	EventState = "state" // a resource is in another state from now on
 )
 
 // Event is one thing that happened at a gate. It holds names, numbers and times, and nothing of

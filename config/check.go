@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/strictyaml"
 	"github.com/sluicehq/sluice/store"
 )
@@ -40,6 +41,10 @@ func (c *checker) stated() {
 	f := c.file
 	c.between("slots.max", int64(f.Slots.Max), 1, store.MaxSlots)
 	c.between("retry.attempts", int64(f.Retry.Attempts), 1, 1000)
+	c.between("dead_letters.max_body", f.DeadLetters.MaxBody, 1, deadletter.MaxBody)
+	if f.DeadLetters.KeyEnv != "" {
+		c.env("dead_letters.key_env", f.DeadLetters.KeyEnv)
+	}
 	for _, name := range sorted(f.Resources) {
 		r, path := f.Resources[name], join("resources", name)
 		c.between(path+".max_waiting", int64(r.MaxWaiting), 1, maxWaiting)

@@ -44,6 +44,8 @@ type File struct {
 	Routes map[string][]string `yaml:"routes,omitempty"`
 	// How patient a caller is that tries again.
 	Retry Retry `yaml:"retry,omitempty"`
+	// How dead letters are kept.
+	DeadLetters DeadLetters `yaml:"dead_letters,omitempty"`
 	// What models cost, in dollars per million tokens. They overrule the prices that come with a provider. The entry "file" is the path of a
 	// file of prices in the JSON format of LiteLLM's price map; it is read again when it changes.
 	Prices map[string]Price `yaml:"prices,omitempty"`
@@ -97,6 +99,14 @@ type Leases struct {
 	Renew Duration `yaml:"renew,omitempty"`
 	// Without a heartbeat; then its share and slots go to others.
 	Expire Duration `yaml:"expire,omitempty"`
+}
+
+// DeadLetters is how commands and requests are kept that were given up.
+type DeadLetters struct {
+	// The environment variable with the key that they are encrypted with: 32 bytes, as hexadecimal digits or as base64. Without it they are not encrypted.
+	KeyEnv string `yaml:"key_env,omitempty"`
+	// How many bytes a body may have to be kept; without it 1048576.
+	MaxBody int64 `yaml:"max_body,omitempty" jsonschema:"minimum=1,maximum=8388608"`
 }
 
 // Slots are how many agents a user may have at the same time.

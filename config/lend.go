@@ -13,9 +13,11 @@ import (
 func (f *File) Lend() []byte {
 	lent := *f
 	lent.Store, lent.Listen, lent.TLS, lent.Tokens, lent.Alerts, lent.sources = "", "", TLS{}, nil, Alerts{}, nil
+	lent.DeadLetters = DeadLetters{}
 	lent.Resources, lent.Prices = maps.Clone(f.Resources), maps.Clone(f.Prices)
 	delete(lent.Prices, priceFile) // it is on this machine
 	for name, r := range lent.Resources {
+		r.DeadLetters = "" // they stay where they were given up
 		if r.Inject = nil; strings.Contains(r.Upstream, "@") {
 			r.Upstream = ""
 		}

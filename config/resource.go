@@ -36,6 +36,8 @@ type Resource struct {
 	KeyEnv string `yaml:"key_env,omitempty"`
 	// Put the key into requests, so that callers need none.
 	Inject *Inject `yaml:"inject,omitempty"`
+	// Keep requests that were given up, with their bodies, so that sluice dlq can send them again. Off if it is not said: bodies are private.
+	DeadLetters Switch `yaml:"dead_letters,omitempty"`
 	// When a client goes away: the place is free at once (free), or held for the usual time (hold). Without it the provider's.
 	Abort Abort `yaml:"abort,omitempty"`
 	// What the provider enforces, and what you want on top.

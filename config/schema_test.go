@@ -47,7 +47,7 @@ var structs = map[string]reflect.Type{
 	"Breaker": reflect.TypeFor[Breaker](), "Backoff": reflect.TypeFor[Backoff](), "Inject": reflect.TypeFor[Inject](),
 	"Class": reflect.TypeFor[Class](), "Leases": reflect.TypeFor[Leases](), "Slots": reflect.TypeFor[Slots](), "Agent": reflect.TypeFor[Agent](),
 	"Budget": reflect.TypeFor[Budget](), "Retry": reflect.TypeFor[Retry](), "Price": reflect.TypeFor[Price](), "Alerts": reflect.TypeFor[Alerts](),
-	"TLS": reflect.TypeFor[TLS](), "Token": reflect.TypeFor[Token](),
+	"TLS": reflect.TypeFor[TLS](), "Token": reflect.TypeFor[Token](), "DeadLetters": reflect.TypeFor[DeadLetters](),
 }
 
 // Every field of the types is in the schema, with a description, and nothing else is.

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/daemon/storeapi"
 	"github.com/sluicehq/sluice/dashboard"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/ledger"
@@ -60,6 +61,8 @@ type Options struct {
 	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (any, error)
 	// Tell is told what happens to pools that the configuration does not name. Nil means nobody is.
 	Tell func(sluice.Event)
+	// Letters keeps requests that were given up, of resources with dead_letters: on. Nil means that none are kept.
+	Letters *deadletter.Keeper
 	// Store is lent to gates in other processes, under /v1/store. Nil means that it is not.
 	Store store.Store
 	// Reloading is how the daemon takes on another configuration. The zero value means that it cannot.
@@ -328,6 +331,12 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 		pr := proxy.Resource{
 			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline),
 			Free: r.Abort == "free", Prices: prices.Micros, Retry: gate.Retry, Route: router(o.Gate, name),
+		}
+		if r.DeadLetters == config.On {
+			if o.Letters == nil {
+				return po, nil, fmt.Errorf("resources.%s.dead_letters: there is no place or no key for dead letters; start anew with both", name)
+			}
+			pr.Letters, pr.LetterBody = o.Letters, f.DeadLetters.MaxBody
 		}
 		if err := inject(&pr, name, r.Inject, o.Env); err != nil {
 			return po, nil, err

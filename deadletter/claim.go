@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type Claim struct {
 	list  *List
 	id    string
+	at    stored
 	entry Entry
 	lock  *os.File
 }
@@ -38,17 +40,17 @@ func (l *List) Claim(id string) (*Claim, error) {
 
 // claim also takes entries that cannot be read.
 func (l *List) claim(id string) (*Claim, error) {
-	id, err := l.find(id)
+	at, err := l.find(id)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := l.lock(id)
+	lock, err := l.lock(at.id)
 	if err != nil {
 		return nil, err
 	}
-	c := &Claim{list: l, id: id, lock: lock}
+	c := &Claim{list: l, id: at.id, at: at, lock: lock}
 	// Only now: whoever had it before may have changed or removed it.
-	if c.entry, err = l.read(id); err != nil {
+	if c.entry, err = l.read(at); err != nil {
 		c.Release()
 		return nil, err
 	}
@@ -86,11 +88,11 @@ func (c *Claim) Entry() Entry { return c.entry }
 // Update replaces the entry. Its id stays.
 func (c *Claim) Update(e Entry) error {
 	e.ID, e.Damaged = c.id, ""
-	data, err := encode(&e)
+	data, err := c.list.encode(&e)
 	if err != nil {
 		return err
 	}
-	if err := c.list.write(c.id, data, false); err != nil {
+	if err := c.list.write(c.at, data, false); err != nil {
 		return err
 	}
 	c.entry = e
@@ -99,7 +101,7 @@ func (c *Claim) Update(e Entry) error {
 
 // Remove takes the entry off the list.
 func (c *Claim) Remove() error {
-	err := os.Remove(c.list.file(c.id))
+	err := os.Remove(c.list.file(c.at))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -135,25 +137,27 @@ func (l *List) Remove(id string) error {
 	return c.Remove()
 }
 
-// trim drops the oldest entries until the list is within its bounds, and what processes that
+// trim drops the oldest entries of a kind until the list is within its bounds, and what processes that
 // died have left. The newest stays, and so do those being retried. What cannot be dropped
 // now, the next one will.
-func (l *List) trim(newest string) (dropped []string) {
+func (l *List) trim(newest stored) (dropped []string) {
 	l.sweep()
 	files, err := l.stored()
 	if err != nil {
 		return nil
 	}
+	files = slices.DeleteFunc(files, func(f stored) bool { return f.kind != newest.kind })
+	entries, most, _ := newest.kind.bounds()
 	var total int64
 	for _, f := range files {
 		total += f.size
 	}
 	count := len(files)
 	for _, f := range files {
-		if count <= MaxEntries && total <= MaxBytes {
+		if count <= entries && total <= most {
 			break
 		}
-		if f.id == newest || l.Remove(f.id) != nil {
+		if f.id == newest.id || l.Remove(f.id) != nil {
 			continue
 		}
 		dropped = append(dropped, f.id)
@@ -177,11 +181,21 @@ func (l *List) sweep() {
 			}
 		}
 		if id, ok := strings.CutSuffix(name, claimEnd); ok && isID(id) {
-			if _, err := os.Lstat(l.file(id)); errors.Is(err, fs.ErrNotExist) {
+			if l.gone(id) {
 				if lock, err := l.lock(id); err == nil {
 					l.unlock(lock)
 				}
 			}
 		}
 	}
+}
+
+// gone reports that there is no entry of an id.
+func (l *List) gone(id string) bool {
+	for kind := range ends {
+		if _, err := os.Lstat(l.file(stored{id: id, kind: kind})); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,9 +1,10 @@
-// Package deadletter keeps what was given up: a command that was tried as often as it may
+// Package deadletter keeps what was given up: a command or a request that was tried as often as it may
 // be, with everything needed to look at it and to run it again.
 //
 // A list is a directory with one file for each entry, which only its owner can read: command
-// lines can hold secrets. Values of environment variables and what a command reads are
-// never in it. Any number of processes can use a list at the same time.
+// lines can hold secrets, and bodies of requests are private. Values of environment variables, what a command
+// reads and the keys of requests are never in it. With a key ([List.SetKey]) entries are encrypted. Any number of
+// processes can use a list at the same time.
 package deadletter
 
 import (
@@ -16,13 +17,34 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a list. When one is reached, the oldest entries go.
+// The bounds of a list. When one is reached, the oldest entries of the same kind go.
 const (
-	MaxEntries = 1000
-	MaxBytes   = 16 << 20
-	MaxEntry   = 4 << 20 // of one entry; longer command lines are not kept
-	MaxWaits   = 64      // of one entry; the latest are kept
+	MaxEntries = 1000     // commands, and as many requests
+	MaxBytes   = 16 << 20 // of all commands
+	MaxEntry   = 4 << 20  // of one command; longer command lines are not kept
+	MaxWaits   = 64       // of one entry; the latest are kept
+
+	MaxRequestBytes = 64 << 20 // of all requests
+	MaxRequest      = 16 << 20 // of one request
+	MaxBody         = 8 << 20  // of a request's body that can be kept
 )
+
+// Kind is what was given up.
+type Kind string
+
+// The kinds.
+const (
+	Command Kind = "command"
+	HTTP    Kind = "request"
+)
+
+// bounds are how many entries of a kind are kept, and how many bytes.
+func (k Kind) bounds() (entries int, all, one int64) {
+	if k == HTTP {
+		return MaxEntries, MaxRequestBytes, MaxRequest
+	}
+	return MaxEntries, MaxBytes, MaxEntry
+}
 
 // Entry is something that was given up.
 type Entry struct {
@@ -40,9 +62,12 @@ type Entry struct {
 	Cost      map[string]int64 `json:"cost,omitempty"`
 	Emergency bool             `json:"emergency,omitempty"`
 
-	// How it is run again.
-	Argv     []Text   `json:"argv"`
-	Dir      Text     `json:"dir"`              // working directory
+	// Request is what was given up, nil if it was a command.
+	Request *Request `json:"request,omitempty"`
+
+	// How a command is run again.
+	Argv     []Text   `json:"argv,omitempty"`
+	Dir      Text     `json:"dir,omitempty"`    // working directory
 	Config   Text     `json:"config,omitempty"` // configuration file
 	Store    Text     `json:"store,omitempty"`  // URL; only of those that can hold no password
 	Wait     Millis   `json:"wait_ms"`
@@ -97,6 +122,14 @@ func (m *Millis) UnmarshalJSON(data []byte) error {
 	}
 	*m = Millis(ms * int64(time.Millisecond))
 	return nil
+}
+
+// Kind is what was given up.
+func (e *Entry) Kind() Kind {
+	if e.Request != nil {
+		return HTTP
+	}
+	return Command
 }
 
 // Program is the name of the command, without its arguments.
@@ -159,35 +192,56 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// empty reports an entry that nothing could be done with.
+func (e *Entry) empty() bool {
+	if e.Request != nil {
+		return e.Request.Method == ""
+	}
+	return len(e.Argv) == 0 || e.Argv[0] == ""
+}
+
 // encode writes an entry as a file's content.
-func encode(e *Entry) ([]byte, error) {
-	if len(e.Argv) == 0 || e.Argv[0] == "" {
-		return nil, errors.New("dead letter: an entry needs a command")
+func (l *List) encode(e *Entry) ([]byte, error) {
+	if e.empty() {
+		return nil, errors.New("dead letter: an entry needs a command or a request")
 	}
 	if n := len(e.Waits); n > MaxWaits {
 		e.Waits = e.Waits[n-MaxWaits:]
+	}
+	if r := e.Request; r != nil && len(r.Answers) > MaxAnswers {
+		r.Answers = r.Answers[len(r.Answers)-MaxAnswers:]
 	}
 	data, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > MaxEntry {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are kept", ErrTooLarge, len(data), MaxEntry)
+	data, err = l.closed(e.ID, append(data, '\n'))
+	if err != nil {
+		return nil, err
 	}
-	return append(data, '\n'), nil
+	if _, _, most := e.Kind().bounds(); int64(len(data)) > most+1 {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are kept", ErrTooLarge, len(data), most)
+	}
+	return data, nil
 }
 
 // decode reads a file's content. What makes no sense is an entry that says so.
-func decode(id string, data []byte) Entry {
+func (l *List) decode(at stored, data []byte) Entry {
+	data, why := l.opened(at.id, data)
+	if why != "" {
+		return damaged(at.id, why)
+	}
 	var e Entry
 	if err := json.Unmarshal(data, &e); err != nil {
-		return damaged(id, "not an entry: "+err.Error())
+		return damaged(at.id, "not an entry: "+err.Error())
 	}
 	switch {
-	case e.ID != id:
-		return damaged(id, "it is another entry's content")
-	case len(e.Argv) == 0 || e.Argv[0] == "":
-		return damaged(id, "it has no command")
+	case e.ID != at.id:
+		return damaged(at.id, "it is another entry's content")
+	case e.Kind() != at.kind:
+		return damaged(at.id, "it is not a "+string(at.kind))
+	case e.empty():
+		return damaged(at.id, "it has no "+string(at.kind))
 	}
 	e.Damaged = ""
 	return e

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +24,10 @@ var (
 	ErrTooLarge  = errors.New("too large to be kept as a dead letter")
 )
 
+// ends are how the files of entries end, by kind.
+var ends = map[Kind]string{Command: ".json", HTTP: ".request"}
+
 const (
-	entryEnd  = ".json"
 	claimEnd  = ".claim"
 	tempStart = ".tmp-"
 	// tempOld is when a file that somebody began to write was left behind.
@@ -32,7 +35,10 @@ const (
 )
 
 // List is a list of dead letters.
-type List struct{ dir string }
+type List struct {
+	dir  string
+	seal cipher.AEAD // nil: entries are not encrypted
+}
 
 // Open opens the list in a directory, which the first entry creates. It refuses a symbolic link to one.
 func Open(dir string) (*List, error) {
@@ -65,18 +71,19 @@ func (l *List) Add(e Entry) (id string, dropped []string, err error) {
 	}
 	for {
 		e.ID, e.Damaged = newID(now), ""
-		data, err := encode(&e)
+		data, err := l.encode(&e)
 		if err != nil {
 			return "", nil, err
 		}
-		err = l.write(e.ID, data, true)
+		at := stored{id: e.ID, kind: e.Kind()}
+		err = l.write(at, data, true)
 		if errors.Is(err, fs.ErrExist) {
 			continue // another one of this very moment; its name differs by chance
 		}
 		if err != nil {
 			return "", nil, err
 		}
-		return e.ID, l.trim(e.ID), nil
+		return e.ID, l.trim(at), nil
 	}
 }
 
@@ -94,8 +101,8 @@ func (l *List) prepare() error {
 
 // write makes a file appear whole or not at all, also if the machine stops. Where it has to
 // be new, the temporary name sees to it that no two take the same.
-func (l *List) write(id string, data []byte, isNew bool) error {
-	temp := filepath.Join(l.dir, tempStart+id)
+func (l *List) write(at stored, data []byte, isNew bool) error {
+	temp := filepath.Join(l.dir, tempStart+at.id)
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if !isNew {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC // whoever began it is gone: we hold the claim
@@ -109,11 +116,11 @@ func (l *List) write(id string, data []byte, isNew bool) error {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
-	if _, there := os.Lstat(l.file(id)); err == nil && isNew && there == nil {
+	if _, there := os.Lstat(l.file(at)); err == nil && isNew && there == nil {
 		err = fs.ErrExist
 	}
 	if err == nil {
-		err = os.Rename(temp, l.file(id))
+		err = os.Rename(temp, l.file(at))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(temp))
@@ -130,11 +137,12 @@ func syncDir(dir string) {
 	}
 }
 
-func (l *List) file(id string) string { return filepath.Join(l.dir, id+entryEnd) }
+func (l *List) file(at stored) string { return filepath.Join(l.dir, at.id+ends[at.kind]) }
 
 // stored is the file of an entry.
 type stored struct {
 	id   string
+	kind Kind
 	size int64
 }
 
@@ -149,12 +157,14 @@ func (l *List) stored() ([]stored, error) {
 	}
 	var list []stored
 	for _, f := range files {
-		id, ours := strings.CutSuffix(f.Name(), entryEnd)
-		if !ours || !isID(id) || !f.Type().IsRegular() {
-			continue
-		}
-		if info, err := f.Info(); err == nil { // else it has just been removed
-			list = append(list, stored{id, info.Size()})
+		for kind, end := range ends {
+			id, ours := strings.CutSuffix(f.Name(), end)
+			if !ours || !isID(id) || !f.Type().IsRegular() {
+				continue
+			}
+			if info, err := f.Info(); err == nil { // else it has just been removed
+				list = append(list, stored{id, kind, info.Size()})
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b stored) int { return strings.Compare(a.id, b.id) })
@@ -169,7 +179,7 @@ func (l *List) Entries() ([]Entry, error) {
 	}
 	entries := make([]Entry, 0, len(files))
 	for _, f := range files {
-		e, err := l.read(f.id)
+		e, err := l.read(f)
 		if errors.Is(err, ErrUnknown) {
 			continue // removed meanwhile
 		}
@@ -183,55 +193,56 @@ func (l *List) Entries() ([]Entry, error) {
 
 // Get returns the entry with that id, or the only one whose id begins so.
 func (l *List) Get(id string) (Entry, error) {
-	id, err := l.find(id)
+	at, err := l.find(id)
 	if err != nil {
 		return Entry{}, err
 	}
-	return l.read(id)
+	return l.read(at)
 }
 
 // find completes an id.
-func (l *List) find(id string) (string, error) {
+func (l *List) find(id string) (stored, error) {
 	asked := id
 	id = strings.ToLower(id)
 	if !isPrefix(id) {
-		return "", fmt.Errorf("%w: %.80q", ErrUnknown, asked)
+		return stored{}, fmt.Errorf("%w: %.80q", ErrUnknown, asked)
 	}
 	files, err := l.stored()
 	if err != nil {
-		return "", err
+		return stored{}, err
 	}
-	var found []string
+	var found []stored
 	for _, f := range files {
 		if strings.HasPrefix(f.id, id) {
-			found = append(found, f.id)
+			found = append(found, f)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%w: %.80q", ErrUnknown, asked)
+		return stored{}, fmt.Errorf("%w: %.80q", ErrUnknown, asked)
 	case 1:
 		return found[0], nil
 	default:
-		return "", fmt.Errorf("%w: %.80q stands for %d of them", ErrAmbiguous, asked, len(found))
+		return stored{}, fmt.Errorf("%w: %.80q stands for %d of them", ErrAmbiguous, asked, len(found))
 	}
 }
 
-func (l *List) read(id string) (Entry, error) {
-	f, err := statedir.Open(l.file(id), os.O_RDONLY)
+func (l *List) read(at stored) (Entry, error) {
+	f, err := statedir.Open(l.file(at), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Entry{}, fmt.Errorf("%w: %q", ErrUnknown, id)
+		return Entry{}, fmt.Errorf("%w: %q", ErrUnknown, at.id)
 	}
 	if err != nil {
-		return damaged(id, err.Error()), nil
+		return damaged(at.id, err.Error()), nil
 	}
 	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, MaxEntry+2))
+	_, _, most := at.kind.bounds()
+	data, err := io.ReadAll(io.LimitReader(f, most+2))
 	switch {
 	case err != nil:
-		return damaged(id, err.Error()), nil
-	case len(data) > MaxEntry+1:
-		return damaged(id, "it is larger than any entry"), nil
+		return damaged(at.id, err.Error()), nil
+	case int64(len(data)) > most+1:
+		return damaged(at.id, "it is larger than any entry"), nil
 	}
-	return decode(id, data), nil
+	return l.decode(at, data), nil
 }

@@ -54,6 +54,12 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
 		Retry: r.Retry, Abort: r.Free, Done: p.logged(done), Route: r.Route,
 	}
+	if r.Letters != nil {
+		d.gated.Letters = &sluicehttp.Letters{Keeper: r.Letters, MaxBody: r.LetterBody, Base: r.Upstream.EscapedPath()}
+		if r.InjectHeader != "" {
+			d.gated.Letters.Secrets = []string{r.InjectHeader}
+		}
+	}
 	d.observe = p.gate.Observes(name)
 	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
 	if p.via != "" { // another resource of the same store is another pool

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
@@ -69,6 +70,9 @@ type Resource struct {
 	Free   bool
 	Prices func(model string, u *provider.Usage) (micros int64, known bool)
 	Retry  retry.Policy
+	// Letters keeps requests that were given up, with bodies of up to LetterBody bytes (0: 1 MiB). Nil means that they are not kept.
+	Letters    *deadletter.Keeper
+	LetterBody int64
 	// Route chooses another model for a call, empty for that of the call. [Task] tells what the client says.
 	Route func(ctx context.Context, c sluicehttp.Caller, asked *provider.Asked) (model string, err error)
 }

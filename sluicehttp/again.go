@@ -40,12 +40,14 @@ func (f *flight) once() (resp *http.Response, again bool, err error) {
 	}
 	o := f.judge(a)
 	f.told.Verdict = o.answer.Verdict
+	f.heard(&o)
 	if f.sendAgain(a, &o) {
 		return nil, true, nil
 	}
 	if o.resp == nil {
 		return nil, false, o.err
 	}
+	f.refused(&o.answer)
 	f.hand(a, &o)
 	return o.resp, false, nil
 }
@@ -58,6 +60,7 @@ func (f *flight) stay(err error) (*http.Response, bool, error) {
 	switch {
 	case last.resp != nil && f.ctx.Err() == nil:
 		f.told.Status, f.told.Verdict = last.resp.StatusCode, last.answer.Verdict
+		f.refused(&last.answer)
 		f.over()
 		return last.resp, false, nil
 	case last.resp != nil:

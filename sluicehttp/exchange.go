@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/provider"
 )
 
@@ -82,7 +83,9 @@ type flight struct {
 	// dead is when the provider could not be reached for the first time, zero if it has answered since.
 	dead time.Time
 	seen provider.Response // what the dialect is shown of an answer
-	out  body              // the answer that the client gets
+	// answers are what came of each send, where requests that are given up are kept.
+	answers []deadletter.Answer
+	out     body // the answer that the client gets
 }
 
 // fail ends an exchange that has no answer.

@@ -65,9 +65,15 @@ func (f *flight) prepare() error {
 
 // most is how much of the body is read before it is sent.
 func (f *flight) most() int64 {
+	kept := int64(0)
+	if f.t.Letters != nil && !f.observe {
+		kept = f.t.Letters.most()
+	}
 	switch {
 	case f.t.speaker != nil:
-		return provider.MaxCall
+		return max(provider.MaxCall, kept)
+	case kept > 0:
+		return max(maxReplay, kept)
 	case f.origin.GetBody == nil && f.mayRetry():
 		return maxReplay
 	}

@@ -55,6 +55,8 @@ type Transport struct {
 	Abort bool
 	// Done is told when an exchange is over, for metrics and logs. It must not block.
 	Done func(Exchange)
+	// Letters keeps requests that were given up. Nil means that they are not kept.
+	Letters *Letters
 	// Route chooses another model for a call. Empty means that of the call. After an error nothing is sent.
 	Route func(ctx context.Context, c Caller, asked *provider.Asked) (model string, err error)
 	// Fingerprint turns an API key into a name that tells keys apart and says nothing else, where limits are
@@ -132,6 +134,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		f.payload.close()
 		if err != nil {
+			f.lost(err)
 			return nil, f.fail(err)
 		}
 		resp.Request = r

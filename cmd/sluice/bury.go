@@ -41,7 +41,7 @@ func (r *runner) bury(res *result) {
 	e := r.letter()
 	e.Config, e.Store = deadletter.Text(r.config), deadletter.Text(r.s.store)
 	r.became(&e, res)
-	list, err := lettersIn(r.s.dir)
+	list, err := sealedIn(r.s.dir, r.s.file)
 	var id string
 	var dropped []string
 	if err == nil {

@@ -16,10 +16,14 @@ import (
 func newDLQ() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
-		Short: "List, show, retry and drop commands that were given up",
+		Short: "List, show, retry and drop commands and requests that were given up",
 		Long: `A command of sluice run that was given up is kept as a dead letter, with everything needed to run
 it again: up to 1,000 of them, 16 MiB in all; then the oldest go. Command lines can hold
 secrets: only the user who ran them can read the files. Environment and input are not kept.
+
+Requests that the gate gave up are kept too, for resources with dead_letters: on: method, path, headers
+without keys, the body, attempts and answers; up to 1,000 of them, 64 MiB in all. It is off by default,
+because bodies are private. dead_letters: {key_env: NAME} encrypts both kinds with the key in that variable.
 
 An ID can be shortened as long as it stands for one entry.`,
 		Args: atMost(0),
@@ -42,7 +46,7 @@ func letters(cmd *cobra.Command) (*deadletter.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lettersIn(at.dir)
+	return openedIn(at.dir, f)
 }
 
 // letterFailure is how the program ends because of an error of the list.
@@ -59,6 +63,8 @@ func letterFailure(err error) error {
 		f.code, f.hint = exitUsage, "give more of the id; sluice dlq list tells what there is"
 	case errors.Is(err, deadletter.ErrClaimed):
 		f.code, f.hint = exitNotYet, "wait for the other one to end"
+	case errors.Is(err, deadletter.ErrDamaged) && (strings.HasSuffix(err.Error(), deadletter.NoKey) || strings.HasSuffix(err.Error(), deadletter.WrongKey)):
+		f.code, f.hint = exitUnavailable, "set the variable that dead_letters.key_env names to the key that it was encrypted with, or remove it with sluice dlq drop ID"
 	case errors.Is(err, deadletter.ErrDamaged):
 		f.code, f.hint = exitUnavailable, "sluice dlq drop ID removes it"
 	}
@@ -90,7 +96,7 @@ func completeIDs(cmd *cobra.Command, args []string, _ string) ([]string, cobra.S
 	entries, _ := list.Entries() // without them there is nothing to complete
 	var ids []string
 	for _, e := range entries {
-		ids = append(ids, e.ID+"\t"+printable(e.Program()))
+		ids = append(ids, e.ID+"\t"+printable(subject(&e)))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
@@ -98,6 +104,7 @@ func completeIDs(cmd *cobra.Command, args []string, _ string) ([]string, cobra.S
 // letterJSON is an entry in a list: without its arguments, which may hold secrets.
 type letterJSON struct {
 	ID       string    `json:"id"`
+	Kind     string    `json:"kind"` // command or request; empty if it cannot be read
 	Time     time.Time `json:"time"`
 	Resource string    `json:"resource"`
 	Agent    string    `json:"agent"`
@@ -107,7 +114,12 @@ type letterJSON struct {
 	ExitCode int       `json:"exit_code"`
 	Program  string    `json:"program"`
 	Args     int       `json:"args"` // how many
-	Damaged  string    `json:"damaged,omitempty"`
+	// Of a request: without its query, and the status of the last answer.
+	Method  string `json:"method,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Status  int    `json:"status,omitempty"`
+	Body    *int   `json:"body_bytes,omitempty"` // nil: it was not kept
+	Damaged string `json:"damaged,omitempty"`
 }
 
 func newDLQList() *cobra.Command {
@@ -127,9 +139,7 @@ func newDLQList() *cobra.Command {
 			if asJSON(cmd) {
 				all := []letterJSON{}
 				for _, e := range entries {
-					all = append(all, letterJSON{
-						e.ID, e.Time, e.Resource, e.Agent, e.Class, e.Attempts, e.Reason, e.ExitCode, e.Program(), max(len(e.Argv)-1, 0), e.Damaged,
-					})
+					all = append(all, listed(&e))
 				}
 				return written(printJSON(cmd.OutOrStdout(), map[string]any{"dead_letters": all}))
 			}
@@ -140,20 +150,51 @@ func newDLQList() *cobra.Command {
 	}
 }
 
+func listed(e *deadletter.Entry) letterJSON {
+	l := letterJSON{
+		ID: e.ID, Time: e.Time, Resource: e.Resource, Agent: e.Agent, Class: e.Class, Attempts: e.Attempts, Reason: e.Reason, ExitCode: e.ExitCode,
+		Program: e.Program(), Args: max(len(e.Argv)-1, 0), Damaged: e.Damaged,
+	}
+	if e.Damaged == "" {
+		l.Kind = string(e.Kind())
+	}
+	if r := e.Request; r != nil {
+		l.Method, l.Status = r.Method, lastStatus(e)
+		l.Path, _, _ = strings.Cut(r.Path, "?")
+		if r.Lost == "" {
+			n := len(r.Body)
+			l.Body = &n
+		}
+	}
+	return l
+}
+
 func (s *screen) letters(entries []deadletter.Entry) {
 	if len(entries) == 0 {
-		s.line("There are no dead letters: no command of sluice run was given up.")
+		s.line("There are no dead letters: no command of sluice run was given up, and no request where dead_letters is on.")
 		return
 	}
 	t := &show.Table{Columns: []show.Column{
 		{Head: "id"}, {Head: "given up", Drop: 2}, {Head: "agent", Least: 8}, {Head: "resource", Least: 8, Drop: 3}, {Head: "attempts", Right: true},
-		{Head: "exit", Right: true}, {Head: "command", Least: 12}, {Head: "why", Least: 8, Drop: 1},
+		{Head: "result", Right: true}, {Head: "what", Least: 12}, {Head: "why", Least: 8, Drop: 1},
 	}}
 	cell := func(text string) show.Cell { return show.Cell{Text: s.Text(text, 60)} }
 	for _, e := range entries {
 		when := show.Ago(e.Time, s.now)
 		if e.Damaged != "" {
-			t.Add(cell(e.ID), cell(when), cell(""), cell(""), cell(""), cell(""), show.Cell{Text: "(damaged)", Colour: show.Red}, cell(e.Damaged))
+			what := show.Cell{Text: "(damaged)", Colour: show.Red}
+			if e.Damaged == deadletter.NoKey || e.Damaged == deadletter.WrongKey {
+				what = show.Cell{Text: "(encrypted)"}
+			}
+			t.Add(cell(e.ID), cell(when), cell(""), cell(""), cell(""), cell(""), what, cell(e.Damaged))
+			continue
+		}
+		if e.Request != nil {
+			status := "-"
+			if n := lastStatus(&e); n > 0 {
+				status = fmt.Sprint(n)
+			}
+			t.Add(cell(e.ID), cell(when), cell(e.Agent), cell(e.Resource), cell(fmt.Sprint(e.Attempts)), cell(status), cell(subject(&e)), cell(e.Reason))
 			continue
 		}
 		t.Add(cell(e.ID), cell(when), cell(e.Agent), cell(e.Resource), cell(fmt.Sprint(e.Attempts)), cell(fmt.Sprint(e.ExitCode)),

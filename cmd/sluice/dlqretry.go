@@ -16,28 +16,40 @@ func newDLQRetry() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Run one again, or all, in turn",
-		Long: `Retry runs an entry again: in its directory, for its agent, with the flags that it was run with, in
+		Long: `Retry runs a command again: in its directory, for its agent, with the flags that it was run with, in
 the environment of now. If it succeeds the entry is removed; else it is kept, with what became of
 it added. Two that retry the same entry do not both run it.
+
+It sends a request again through the gate, like every other request, for its agent. Keys are never kept: the
+key of now comes from the variable of resources.NAME.inject, else from the provider's usual one such as
+ANTHROPIC_API_KEY, or from --key-env. The answer's body goes to --output, else nowhere. Exit codes of a request:
+0 a status below 400; 75 given up again; 77 the provider refuses it.
 
 It exits as sluice run does: with the command's exit code, or with 75 if it was given up again.
 With --all entries are run one after the other, and the exit code is that of the first that did
 not succeed.`,
-		Example:           "  sluice dlq retry 1k4m\n  sluice dlq retry --all",
+		Example:           "  sluice dlq retry 1k4m\n  sluice dlq retry 1k4m --output answer.json\n  sluice dlq retry --all",
 		Args:              idOrAll,
 		ValidArgsFunction: completeIDs,
 	}
+	how := &resend{}
 	all := cmd.Flags().Bool("all", false, "all of them, oldest first")
-	quiet := cmd.Flags().Bool("quiet", false, "say nothing but errors")
+	quiet := &how.quiet
+	cmd.Flags().BoolVar(quiet, "quiet", false, "say nothing but errors")
+	cmd.Flags().StringVar(&how.keyEnv, "key-env", "", "`VARIABLE` that holds the key to send a request with")
+	cmd.Flags().StringVar(&how.output, "output", "", "`FILE` for the body of a request's answer; - is standard output")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		list, err := letters(cmd)
 		if err != nil {
 			return err
 		}
 		if *all {
-			return retryAll(cmd, list, *quiet)
+			if how.output != "" && how.output != "-" {
+				return &failure{code: exitUsage, message: "--output: the answers of all would overwrite each other", hint: "retry one by one, or use --output -"}
+			}
+			return retryAll(cmd, list, how)
 		}
-		_, err = retryOne(cmd, list, args[0], *quiet)
+		_, err = retryOne(cmd, list, args[0], how)
 		return letterFailureOr(err)
 	}
 	return cmd
@@ -53,14 +65,14 @@ func letterFailureOr(err error) error {
 }
 
 // retryAll runs the entries that were there at the start.
-func retryAll(cmd *cobra.Command, list *deadletter.List, quiet bool) error {
+func retryAll(cmd *cobra.Command, list *deadletter.List, how *resend) error {
 	entries, err := list.Entries()
 	if err != nil {
 		return letterFailure(err)
 	}
 	var first error
 	for _, e := range entries {
-		stopped, err := retryOne(cmd, list, e.ID, quiet)
+		stopped, err := retryOne(cmd, list, e.ID, how)
 		if err = letterFailureOr(err); err != nil {
 			var f *failure
 			if first == nil {
@@ -77,13 +89,16 @@ func retryAll(cmd *cobra.Command, list *deadletter.List, quiet bool) error {
 }
 
 // retryOne runs an entry again. It reports whether somebody asked for the end.
-func retryOne(cmd *cobra.Command, list *deadletter.List, id string, quiet bool) (stopped bool, err error) {
+func retryOne(cmd *cobra.Command, list *deadletter.List, id string, how *resend) (stopped bool, err error) {
 	c, err := list.Claim(id)
 	if err != nil {
 		return false, err
 	}
 	defer c.Release()
 	e := c.Entry()
+	if e.Request != nil {
+		return how.send(cmd, c)
+	}
 	back, err := withConfig(cmd, string(e.Config))
 	if err != nil {
 		return false, err
@@ -106,7 +121,7 @@ func retryOne(cmd *cobra.Command, list *deadletter.List, id string, quiet bool) 
 		return false, err
 	}
 	defer g.closeAfter(s)
-	r, err := newRunner(cmd, s, jobOf(&e, walls), g, quiet)
+	r, err := newRunner(cmd, s, jobOf(&e, walls), g, how.quiet)
 	if err != nil {
 		return false, err
 	}

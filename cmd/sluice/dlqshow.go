@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -15,27 +17,98 @@ import (
 )
 
 func newDLQShow() *cobra.Command {
-	return &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show everything that is kept of one, its arguments too",
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show everything that is kept of one, its arguments too",
+		Long: `Show shows everything that is kept of an entry, with the arguments of a command. The body of a request is private:
+only its size is shown. --body prints the body alone.`,
+		Example:           "  sluice dlq show 1k4m\n  sluice dlq show 1k4m --body | jq .model",
 		Args:              oneID,
 		ValidArgsFunction: completeIDs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := letters(cmd)
-			if err != nil {
-				return err
-			}
-			e, err := list.Get(args[0])
-			if err != nil {
-				return letterFailure(err)
-			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), e))
-			}
-			s := screenFor(cmd.OutOrStdout(), time.Now())
-			s.letter(&e)
-			return s.end()
-		},
+	}
+	body := cmd.Flags().Bool("body", false, "print the body of a request, and nothing else")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		list, err := letters(cmd)
+		if err != nil {
+			return err
+		}
+		e, err := list.Get(args[0])
+		if err != nil {
+			return letterFailure(err)
+		}
+		if *body {
+			return printBody(cmd, &e)
+		}
+		if asJSON(cmd) {
+			return written(printJSON(cmd.OutOrStdout(), shown(&e)))
+		}
+		s := screenFor(cmd.OutOrStdout(), time.Now())
+		s.letter(&e)
+		return s.end()
+	}
+	return cmd
+}
+
+// shown is an entry without the body of its request.
+func shown(e *deadletter.Entry) any {
+	if e.Request == nil {
+		return e
+	}
+	r := *e.Request
+	size := len(r.Body)
+	r.Body = ""
+	type entry deadletter.Entry
+	type request struct {
+		deadletter.Request
+		Size int `json:"body_bytes"`
+	}
+	return struct {
+		entry
+		Kind    string  `json:"kind"`
+		Request request `json:"request"`
+	}{entry(*e), string(e.Kind()), request{r, size}}
+}
+
+func printBody(cmd *cobra.Command, e *deadletter.Entry) error {
+	switch {
+	case e.Damaged != "":
+		return letterFailure(fmt.Errorf("%w: %s: %s", deadletter.ErrDamaged, e.ID, e.Damaged))
+	case e.Request == nil:
+		return &failure{code: exitUsage, message: "dead letter " + e.ID + " is a command, and has no body", hint: "sluice dlq show " + e.ID}
+	case e.Request.Lost != "":
+		return &failure{code: exitUsage, message: fmt.Sprintf("dead letter %s has no body: %s", e.ID, e.Request.Lost), hint: "sluice dlq show " + e.ID}
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), string(e.Request.Body))
+	return written(err)
+}
+
+// request shows what only a request has.
+func (s *screen) request(e *deadletter.Entry, field func(name, format string, args ...any)) {
+	r := e.Request
+	field("request", "%s %s", printable(r.Method), printable(r.Path))
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		field("", "%s: %s", printable(name), printable(strings.Join(r.Header[name], ", ")))
+	}
+	field("left out", "%s", printable(strings.Join(r.Left, ", ")))
+	if r.Lost != "" {
+		field("body", "not kept: %s", r.Lost)
+	} else {
+		field("body", "%d bytes", len(r.Body))
+	}
+}
+
+// answers shows what came of the sends of a request.
+func answers(e *deadletter.Entry, field func(name, format string, args ...any)) {
+	for i, a := range e.Request.Answers {
+		name := ""
+		if i == 0 {
+			name = "answers"
+		}
+		what := a.Error
+		if a.Status > 0 {
+			what = fmt.Sprintf("status %d, %s", a.Status, a.Verdict)
+		}
+		field(name, "%s  %s", a.Time.Format(time.RFC3339), cmp.Or(what, "none"))
 	}
 }
 
@@ -50,6 +123,9 @@ func (s *screen) letter(e *deadletter.Entry) {
 		field("damaged", "%s", e.Damaged)
 		s.line("It cannot be retried; sluice dlq drop %s removes it.", e.ID)
 		return
+	}
+	if e.Request != nil {
+		s.request(e, field)
 	}
 	field("command", "%s", shellLine(e.Args()))
 	field("directory", "%s", printable(string(e.Dir)))
@@ -67,6 +143,13 @@ func (s *screen) letter(e *deadletter.Entry) {
 	}
 	field("cost", "%s", strings.Join(cost, ","))
 	field("waits for", "%s", strings.Join(e.WaitsFor, ","))
+	if e.Request != nil {
+		field("attempts", "%d, given up %s", e.Attempts, times(e.Rounds))
+		field("first", "%s", e.First.Format(time.RFC3339))
+		field("given up", "%s: %s", e.Time.Format(time.RFC3339), e.Reason)
+		answers(e, field)
+		return
+	}
 	field("attempts", "%d, given up %s, each time after at most %d in %s", e.Attempts, times(e.Rounds), e.Most, shortTime(time.Duration(e.Deadline)))
 	field("first", "%s", e.First.Format(time.RFC3339))
 	field("last", "%s", e.Last.Format(time.RFC3339))

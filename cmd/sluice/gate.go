@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/alert"
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/scaler"
@@ -29,11 +31,14 @@ import (
 // session is an open gate and what the command line says about it.
 type session struct {
 	gate  *sluice.Gate
-	file  *config.File                 // configuration with defaults
-	store string                       // URL in use, without password
-	dir   string                       // where this machine's files live: events, dead letters
-	log   *eventlog.Writer             // never nil
-	hook  atomic.Pointer[alert.Poster] // nil: nobody is told
+	file  *config.File     // configuration with defaults
+	store string           // URL in use, without password
+	dir   string           // where this machine's files live: events, dead letters
+	log   *eventlog.Writer // never nil
+	// letters keeps requests that were given up; nil: there are none.
+	letters    *deadletter.Keeper
+	configFile string                       // that was selected, empty: none
+	hook       atomic.Pointer[alert.Poster] // nil: nobody is told
 
 	// Of serve, which changes its configuration while it runs.
 	held   store.Store // the gate does not end it; nil: there is none
@@ -98,7 +103,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
 	}
-	s := &session{file: f, dir: at.dir, log: eventlog.Open(at.dir), limits: map[string][]sluice.Limit{}, stderr: cmd.ErrOrStderr(), notes: notesOf(cmd)}
+	s := &session{file: f, configFile: absolute(configName(cmd, nil)), dir: at.dir, log: eventlog.Open(at.dir), limits: map[string][]sluice.Limit{}, stderr: cmd.ErrOrStderr(), notes: notesOf(cmd)}
 	for name, r := range c.Resources {
 		s.limits[name] = r.Limits
 	}
@@ -147,6 +152,17 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		}
 	}
 	return s, nil
+}
+
+// absolute is a path in full: who reads it may be elsewhere.
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
 }
 
 // onlyObserves reports that every resource is in the mode observe.
@@ -215,6 +231,7 @@ func keepOnly(f *config.File, names []string, selected string) (missing error) {
 
 // close ends the session. What could not be recorded is said, and fails nothing.
 func (s *session) close() error {
+	s.letters.Flush() // they tell what became of them
 	err := s.gate.Close()
 	if s.held != nil {
 		err = errors.Join(err, s.held.Close())

@@ -260,5 +260,5 @@ func TestDeadLetterIsRetriedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.ends(0)
-	f.start("dlq", "list").says("There are no dead letters: no command of sluice run was given up.")
+	f.start("dlq", "list").says("There are no dead letters: no command of sluice run was given up, and no request where dead_letters is on.")
 }

@@ -171,6 +171,11 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 		}
 		return asReport(&all), nil
 	}
+	k, err := s.keeper()
+	if err != nil {
+		return nil, err
+	}
+	s.letters, o.Letters = k, k
 	d, err := daemon.New(*o)
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+// keyHint says how to get a key for dead letters.
+const keyHint = "openssl rand -hex 32 prints a new one; dead letters that are encrypted with another key cannot be read with it"
+
+// sealedIn opens the dead letters of a directory of state to write to: with the key that the configuration names. Where that is
+// missing nothing is written, rather than in the clear.
+func sealedIn(dir string, f *config.File) (*deadletter.List, error) {
+	list, err := lettersIn(dir)
+	if err != nil || f.DeadLetters.KeyEnv == "" {
+		return list, err
+	}
+	key := strings.TrimSpace(os.Getenv(f.DeadLetters.KeyEnv))
+	if key == "" {
+		return nil, &failure{
+			code: exitConfig, message: fmt.Sprintf("dead_letters.key_env: the variable %s is not set", f.DeadLetters.KeyEnv),
+			hint: "set it to the key, or leave key_env out and keep dead letters unencrypted; " + keyHint,
+		}
+	}
+	return list, keyFailure(f, list.SetKey(key))
+}
+
+// openedIn opens them to look at, without the key if it is not there: encrypted entries are then listed as such.
+func openedIn(dir string, f *config.File) (*deadletter.List, error) {
+	list, err := lettersIn(dir)
+	if err != nil || f.DeadLetters.KeyEnv == "" || strings.TrimSpace(os.Getenv(f.DeadLetters.KeyEnv)) == "" {
+		return list, err
+	}
+	return list, keyFailure(f, list.SetKey(os.Getenv(f.DeadLetters.KeyEnv)))
+}
+
+func keyFailure(f *config.File, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code: exitConfig, message: fmt.Sprintf("dead_letters.key_env: the variable %s holds no key: %s", f.DeadLetters.KeyEnv, err), hint: keyHint}
+}
+
+// keeper keeps requests of this session that are given up. It is nil if there is no place or key for them and no resource wants
+// them kept.
+func (s *session) keeper() (*deadletter.Keeper, error) {
+	list, err := sealedIn(s.dir, s.file)
+	if err != nil {
+		for _, r := range s.file.Resources {
+			if r.DeadLetters == config.On {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+	k := deadletter.NewKeeper(list, s.kept)
+	k.Config, k.Store = deadletter.Text(s.configFile), deadletter.Text(s.store)
+	return k, nil
+}
+
+// kept tells what became of a request that was given up.
+func (s *session) kept(e *deadletter.Entry, dropped []string, err error) {
+	about := sluice.Event{
+		Time: time.Now(), Kind: sluice.EventLetter, Resource: e.Resource, Agent: e.Agent, User: e.User, Class: e.Class, Model: e.Model, Tool: e.Tool,
+		Reason: e.Reason, Count: int64(e.Attempts),
+	}
+	if n := len(e.Request.Answers); n > 0 {
+		about.Status, about.Verdict = e.Request.Answers[n-1].Status, e.Request.Answers[n-1].Verdict
+	}
+	if err != nil {
+		about.Error = err.Error()
+		s.notes.Warn("a request that was given up could not be kept as a dead letter: "+err.Error(), "resource", e.Resource, "agent", e.Agent)
+	}
+	s.config.Events(about)
+	if len(dropped) > 0 {
+		s.config.Events(sluice.Event{Time: time.Now(), Kind: sluice.EventLetterDropped, Resource: e.Resource, Count: int64(len(dropped)), Reason: "the list was full"})
+		s.notes.Warn("the list of dead letters was full; the oldest were dropped", "count", len(dropped), "up_to", dropped[len(dropped)-1])
+	}
+}
+
+// subject is what an entry is about, in a few words: a program, or a method and a path. It shows no arguments and no query.
+func subject(e *deadletter.Entry) string {
+	if e.Request == nil {
+		return e.Program()
+	}
+	path, _, _ := strings.Cut(e.Request.Path, "?")
+	return e.Request.Method + " " + cmp.Or(path, "(path not kept)")
+}
+
+// lastStatus is the status of the last answer to a request, 0 if there was none.
+func lastStatus(e *deadletter.Entry) int {
+	if e.Request == nil || len(e.Request.Answers) == 0 {
+		return 0
+	}
+	return e.Request.Answers[len(e.Request.Answers)-1].Status
+}

@@ -1,0 +1,96 @@
+package sluicehttp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/upstream"
+)
+
+// DefaultLetterBody is how much of a body a dead letter holds by default.
+const DefaultLetterBody = 1 << 20
+
+// Letters keep requests that were given up as dead letters: those that got no answer, or a refusal that trying again did not help
+// against, or whose turn did not come in time. A request whose client has gone is not one, and neither is one that is ruled out for
+// good, such as by a budget. Keys are never kept; see [deadletter.NewRequest].
+type Letters struct {
+	Keeper *deadletter.Keeper
+	// MaxBody is how long a body may be to be kept. 0 means DefaultLetterBody.
+	MaxBody int64
+	// Base is the part of the path that is the upstream's own, and not the request's.
+	Base string
+	// Secrets are names of headers that hold keys, besides those whose names say so.
+	Secrets []string
+}
+
+func (l *Letters) most() int64 { return min(cmp.Or(l.MaxBody, DefaultLetterBody), deadletter.MaxBody) }
+
+// heard notes what came of a send, for a dead letter.
+func (f *flight) heard(o *outcome) {
+	if f.t.Letters == nil || f.observe {
+		return
+	}
+	a := deadletter.Answer{Time: time.Now().UTC().Truncate(time.Millisecond)}
+	if o.resp != nil {
+		a.Status, a.Verdict = o.resp.StatusCode, o.answer.Verdict.String()
+	} else if o.err != nil {
+		a.Error = upstream.Words(o.err)
+	}
+	f.answers = append(f.answers, a)
+}
+
+// refused keeps a request whose last answer is a refusal.
+func (f *flight) refused(a *sluice.Answer) {
+	switch a.Verdict {
+	case sluice.VerdictThrottled, sluice.VerdictOverloaded, sluice.VerdictExhausted, sluice.VerdictBilling, sluice.VerdictError:
+		f.bury(fmt.Sprintf("%s (status %d)", a.Verdict, a.Status))
+	}
+}
+
+// lost keeps a request that has no answer.
+func (f *flight) lost(err error) {
+	var e *sluice.Error
+	var bad *badRequest
+	switch {
+	case errors.Is(f.ctx.Err(), context.Canceled), errors.As(err, &bad), errors.Is(err, ErrSwitched):
+	case errors.As(err, &e):
+		for _, given := range []error{sluice.ErrDeadline, sluice.ErrNotNow, sluice.ErrFull, sluice.ErrAttempts, sluice.ErrBilling, sluice.ErrStore} {
+			if errors.Is(err, given) {
+				f.bury(e.Error())
+				return
+			}
+		}
+	default:
+		f.bury("no answer: " + upstream.Words(err))
+	}
+}
+
+// bury keeps the request as a dead letter.
+func (f *flight) bury(why string) {
+	l := f.t.Letters
+	if l == nil || f.observe {
+		return
+	}
+	r := f.origin
+	path := r.URL.EscapedPath()
+	if rest, ok := strings.CutPrefix(path, l.Base); ok && l.Base != "" && l.Base != "/" {
+		path = "/" + strings.TrimPrefix(rest, "/")
+	}
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	q := deadletter.NewRequest(cmp.Or(r.Method, http.MethodGet), path, r.Header, f.payload.held, f.payload.whole || f.payload.none, l.most(), l.Secrets...)
+	q.Answers = append(q.Answers, f.answers...)
+	l.Keeper.Keep(deadletter.Entry{
+		Resource: f.t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Model: f.told.Model,
+		Emergency: f.caller.Emergency, Request: q, Attempts: f.told.Attempts, Rounds: 1,
+		First: f.start.UTC().Truncate(time.Millisecond), Last: time.Now().UTC().Truncate(time.Millisecond), Reason: why,
+	})
+}
