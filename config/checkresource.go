@@ -19,7 +19,7 @@ var providers = []string{
 }
 
 // reserved are first parts of paths that the daemon answers itself. It also keeps /- and what begins with /@, which no name can be.
-var reserved = []string{"v1", "page", "metrics", "healthz", "readyz"}
+var reserved = []string{"v1", "page", "metrics", "healthz", "readyz", "mcp"}
 
 var headerRE = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
 

@@ -58,13 +58,17 @@ type Options struct {
 	History *history.Book
 	// Report is what was sent through gates since a moment: the daemon's, and one that has the pools that the configuration does not name, if there is
 	// such a gate. Nil means what the gates remember.
-	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (any, error)
+	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (sluice.Report, error)
+	// Show is a report as clients get it, in JSON. Nil means as it is.
+	Show func(*sluice.Report) any
 	// Tell is told what happens to pools that the configuration does not name. Nil means nobody is.
 	Tell func(sluice.Event)
 	// Letters keeps requests that were given up, of resources with dead_letters: on. Nil means that none are kept.
 	Letters *deadletter.Keeper
 	// Store is lent to gates in other processes, under /v1/store. Nil means that it is not.
 	Store store.Store
+	// Version is that of the program.
+	Version string
 	// Reloading is how the daemon takes on another configuration. The zero value means that it cannot.
 	Reloading Reloading
 }
@@ -93,12 +97,12 @@ type Daemon struct {
 func New(o Options) (*Daemon, error) {
 	d := &Daemon{options: o, log: o.Log, metrics: o.Metrics, events: o.Events, book: &estimate.Book{}, idle: make(chan struct{}, 1)}
 	if o.Report == nil {
-		d.options.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (any, error) {
+		d.options.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (sluice.Report, error) {
 			var all sluice.Report
 			for i, gate := range gates {
 				one, err := gate.Report(ctx, since)
 				if err != nil {
-					return nil, err
+					return one, err
 				}
 				if i == 0 {
 					all = one
@@ -108,6 +112,9 @@ func New(o Options) (*Daemon, error) {
 			}
 			return all, nil
 		}
+	}
+	if o.Show == nil {
+		d.options.Show = func(r *sluice.Report) any { return r }
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -184,6 +191,8 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.reload(w, r, g)
 	case "/v1/events":
 		g.serveEvents(w, r)
+	case "/mcp":
+		g.serveMCP(w, r)
 	default:
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/v1/"):

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
@@ -50,7 +51,10 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	ao := api.Options{
 		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Backoff: backoff, Identify: g.identify, Events: d.events, Refused: d.refuse, Users: &d.users,
 		History: d.options.History, Config: f.Public,
-		Report: g.report,
+		Report: func(ctx context.Context, since time.Time) (any, error) {
+			rep, err := g.report(ctx, since)
+			return d.options.Show(&rep), err
+		},
 	}
 	for _, b := range f.Budgets {
 		if b.Per == config.BudgetOwner(sluice.BudgetFleet) && b.Size.Micros > 0 && (ao.Shared == 0 || b.Size.Micros < ao.Shared) {

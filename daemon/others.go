@@ -30,7 +30,7 @@ func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate,
 
 // report is what was sent since a moment, to every pool in the store. What cannot be read of pools that the configuration does not name is
 // left out.
-func (g *generation) report(ctx context.Context, since time.Time) (any, error) {
+func (g *generation) report(ctx context.Context, since time.Time) (sluice.Report, error) {
 	gates := []*sluice.Gate{g.gate}
 	if g.daemon.options.Store != nil {
 		if more, err := g.others(ctx, ""); err == nil {

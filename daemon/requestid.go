@@ -20,7 +20,7 @@ func name(w http.ResponseWriter, r *http.Request) {
 // own reports a path that the daemon answers, and not the proxy.
 func own(path string) bool {
 	switch path {
-	case "/", "/healthz", "/readyz", "/metrics":
+	case "/", "/healthz", "/readyz", "/metrics", "/mcp":
 		return true
 	}
 	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/page/") || strings.HasPrefix(path, "/-/")

@@ -77,6 +77,9 @@ var rights = []right{
 	{does: "read the configuration, without secrets", route: "GET /v1/config", open: 200, top: 200, low: 200, bob: 200},
 	{does: "read its own rights", route: "GET /v1/me", open: 200, top: 200, low: 200, bob: 200},
 	{does: "follow events", route: "GET /v1/events", open: 200, top: 200, low: 200, bob: 200},
+	{does: "ask about its quota with MCP", route: "POST /mcp", body: mcpCall("remaining_quota", `{"resource":"api"}`), open: 200, top: 200, low: 200, bob: 200},
+	{does: "pause a resource with MCP", route: "POST /mcp", body: mcpCall("pause_resource", `{"resource":"api","minutes":0.001}`), open: 200, top: 200, low: 403, bob: 403},
+	{does: "resume a resource with MCP", route: "POST /mcp", body: mcpCall("resume_resource", `{"resource":"api"}`), open: 200, top: 200, low: 403, bob: 403},
 	{does: "read metrics", route: "GET /metrics", open: 404, top: 404, low: 404, bob: 404},                         // the test's daemon has none
 	{does: "use the store: configuration", route: "GET /v1/store/config", open: 400, top: 400, low: 403, bob: 403}, // 400: let in, but it speaks no version
 	{does: "use the store: list its pools", route: "GET /v1/store/pools", open: 400, top: 400, low: 403, bob: 403},
@@ -129,6 +132,7 @@ func (r *rig) as(token, method, path, body string, user ...string) (int, string)
 	defer cancel()
 	q := httptest.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(body))
 	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json, text/event-stream")
 	if token != "" {
 		q.Header.Set("X-Sluice-Token", token)
 		q.Header.Set("Authorization", "Bearer "+token)
@@ -141,7 +145,15 @@ func (r *rig) as(token, method, path, body string, user ...string) (int, string)
 		w.end = cancel
 	}
 	r.daemon.ServeHTTP(w, q)
+	if path == "/mcp" && strings.Contains(w.Body.String(), `"isError":true`) {
+		return http.StatusForbidden, w.Body.String() // MCP has no statuses for tools
+	}
 	return w.Code, w.Body.String()
+}
+
+// mcpCall is a message that calls a tool.
+func mcpCall(tool, arguments string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
 }
 
 // grant takes a ticket with a token.

@@ -135,8 +135,8 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 		return c, refuse(http.StatusUnauthorized, "a token is needed that is known here", "send it in X-Sluice-Token; whoever runs the gate has one")
 	}
 	c = sluicehttp.Caller{Agent: at.agent, Class: at.class, Wait: at.door.res.Deadline}
-	c.Agent = firstOf(c.Agent, h.Get(headerAgent), ownName(h))
-	c.Class = firstOf(c.Class, h.Get(headerClass))
+	agent, class := Named(h)
+	c.Agent, c.Class = firstOf(c.Agent, agent), firstOf(c.Class, class)
 	c.Tool, c.User = h.Get(headerTool), h.Get(headerUser)
 	c.Emergency, c.Retry = isTrue(h.Get(headerEmergency)), sluicehttp.Retried(h)
 	for _, n := range [...]struct{ what, name string }{{"agent", c.Agent}, {"class", c.Class}, {"tool", c.Tool}, {"user", c.User}} {
@@ -185,6 +185,11 @@ func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal)
 		return c, refuse(http.StatusForbidden, "the token allows class "+t.Class+" at most, which has no emergencies", "ask without X-Sluice-Emergency")
 	}
 	return c, nil
+}
+
+// Named returns the agent and the class that the headers of a request name; empty: they name none.
+func Named(h http.Header) (agent, class string) {
+	return firstOf(h.Get(headerAgent), ownName(h)), h.Get(headerClass)
 }
 
 // ownName is what an agent calls itself.

@@ -41,6 +41,9 @@ type failure struct {
 
 func (f *failure) Error() string { return f.message }
 
+// Hint says what to do about it.
+func (f *failure) Hint() string { return f.hint }
+
 // usage is the hint after a command line that was not understood.
 func usage(command string) string { return command + " --help tells how it is used" }
 

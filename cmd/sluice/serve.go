@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -156,26 +157,28 @@ func (s *session) history() *history.Book {
 func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 	o.File, o.Gate, o.Store, o.Env, o.Via = s.file, s.gate, s.held, os.LookupEnv, s.via()
 	o.Tell = s.config.Events
-	o.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (any, error) {
+	o.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (sluice.Report, error) {
 		var all sluice.Report
 		for i, gate := range gates {
 			one, err := reportOf(ctx, s, gate, since)
 			switch {
 			case i == 0 && err != nil:
-				return asReport(&one), err
+				return one, err
 			case i == 0:
 				all = one
 			case err == nil: // else they are somebody else's
 				all.Resources = append(all.Resources, one.Resources...)
 			}
 		}
-		return asReport(&all), nil
+		return all, nil
 	}
 	k, err := s.keeper()
 	if err != nil {
 		return nil, err
 	}
 	s.letters, o.Letters = k, k
+	o.Show = func(r *sluice.Report) any { return asReport(r) }
+	o.Version = buildVersion(debug.ReadBuildInfo()).Version
 	d, err := daemon.New(*o)
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}

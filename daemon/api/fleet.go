@@ -63,18 +63,14 @@ func (a *API) pause(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, name := c.r.Context(), c.r.PathValue("name")
-	defer a.others.forget()
-	return a.at(ctx, name, func(g *sluice.Gate) error { return g.Pause(ctx, name, d, q.Reason) })
+	return a.Pause(c.r.Context(), c.r.PathValue("name"), d, q.Reason)
 }
 
 func (a *API) resume(c *call) error {
 	if err := c.mayControl(); err != nil {
 		return err
 	}
-	ctx, name := c.r.Context(), c.r.PathValue("name")
-	defer a.others.forget()
-	return a.at(ctx, name, func(g *sluice.Gate) error { return g.Resume(ctx, name) })
+	return a.Resume(c.r.Context(), c.r.PathValue("name"))
 }
 
 func (a *API) route(c *call) error {

@@ -48,11 +48,7 @@ func (a *API) why(c *call) error {
 	agent, ticket := q.Get("agent"), q.Get("ticket")
 	lists, found := make([][]sluice.Waiting, len(names)), 0
 	for i, name := range names {
-		var some []sluice.Waiting
-		err := a.at(ctx, name, func(g *sluice.Gate) (err error) {
-			some, err = g.Why(ctx, name)
-			return err
-		})
+		some, err := a.Why(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package purity
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,5 +95,33 @@ func TestCheckSeesWhatItForbids(t *testing.T) {
 		if err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q, %v; want %q", test.name, got, err, test.want)
 		}
+	}
+}
+
+// The library brings no server with it: whoever imports it gets neither the MCP SDK nor what the daemon needs.
+func TestTheLibraryDependsOnLittle(t *testing.T) {
+	t.Parallel()
+	list := func(packages ...string) []string {
+		out, err := exec.Command("go", append([]string{"list", "-deps"}, packages...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	servers := []string{
+		"github.com/modelcontextprotocol/", "github.com/google/jsonschema-go/", "google.golang.org/grpc", "github.com/prometheus/", "github.com/spf13/cobra", Module + "/daemon", Module + "/cmd",
+	}
+	for _, path := range list(Module, Module+"/store/memstore", Module+"/store/filestore", Module+"/store/redisstore", Module+"/store/remotestore", Module+"/sluicehttp") {
+		if path == Module+"/daemon/storeapi" || path == Module+"/daemon/api" {
+			continue
+		}
+		for _, server := range servers {
+			if strings.HasPrefix(path, server) {
+				t.Errorf("the library depends on %s", path)
+			}
+		}
+	}
+	if !slices.ContainsFunc(list(Module+"/daemon"), func(path string) bool { return strings.HasPrefix(path, servers[0]) }) {
+		t.Error("the daemon does not depend on the MCP SDK: has it moved?")
 	}
 }

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/daemon/mcp"
+)
+
+func newMCP() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mcp [--agent A] [--class C]",
+		Short: "Let an agent ask about its quota, with the Model Context Protocol",
+		Long: `Mcp speaks the Model Context Protocol on standard input and output. Agents such as Claude Code and
+Codex start it by themselves once it is in their list of MCP servers. It gives them these tools:
+
+  remaining_quota       what is left of each limit, and the seconds until it resets
+  why_am_i_waiting      the limit in the way, who uses it, the place in the queue
+  may_i_start_new_work  yes or no, why, and the seconds until it is worth asking again
+  what_have_i_spent     requests, retries, tokens and dollars, and what is left of budgets
+  pause_resource        hold everyone who uses an API
+  resume_resource       end a pause
+
+and the resources sluice://status and sluice://report. It reads the store that the other commands use.
+The agent is --agent, else SLUICE_AGENT; without either the answers are about all
+agents. A running daemon serves the same at /mcp, with the rights of the caller's token.
+docs/mcp.md has the lines for each client.
+
+Exit codes: 0 the client has ended the conversation, or a signal came; 64 usage; 70 the client sent
+something else; 78 bad configuration.`,
+		Example: `  claude mcp add sluice -- sluice mcp
+  claude mcp add sluice --env SLUICE_AGENT=indexer -- sluice mcp
+  codex mcp add sluice -- sluice mcp
+  claude mcp add --transport http sluice http://127.0.0.1:7979/mcp --header "Authorization: Bearer $SLUICE_TOKEN"`,
+		Args: atMost(0),
+	}
+	cmd.Flags().String("agent", "", "who asks, `NAME`; else SLUICE_AGENT, else the answers are about all agents")
+	cmd.Flags().String("class", "", "priority `CLASS` of the agent; else the configured one, else the lowest")
+	completeFlag(cmd, "agent", completeAgents)
+	completeFlag(cmd, "class", completeClasses)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		caller, err := localCaller(cmd)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer cancel()
+		gate := &localGate{cmd: cmd}
+		defer gate.Close()
+		o := mcp.Options{
+			Gate: gate, Caller: caller, Version: buildVersion(debug.ReadBuildInfo()).Version,
+			Show: func(r *sluice.Report) any { return asReport(r) },
+		}
+		if err := mcp.ServeStdio(ctx, o, os.Stdin, noClose{cmd.OutOrStdout()}); err != nil {
+			return &failure{code: exitInternal, message: "the conversation ended: " + err.Error(), hint: "an MCP client speaks to this command; docs/mcp.md tells how to add it to one"}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// noClose is an output that stays open.
+type noClose struct{ io.Writer }
+
+func (noClose) Close() error { return nil }
+
+// localCaller is who starts the command: the user of this machine, who may do all that the command line can. It finds a bad
+// configuration before a client waits for answers.
+func localCaller(cmd *cobra.Command) (mcp.Caller, error) {
+	f, err := configOf(cmd)
+	if err != nil {
+		return mcp.Caller{}, err
+	}
+	if _, err := placeOf(cmd, f); err != nil {
+		return mcp.Caller{}, err
+	}
+	c := mcp.Caller{Control: true, Lower: true, Pauses: "paused by " + loginName()}
+	id, err := identityOf(cmd, &session{file: f})
+	if err != nil {
+		return c, err
+	}
+	c.Lower = id.class != f.Classes[0].Name
+	if cmd.Flags().Changed("agent") || os.Getenv(envAgent) != "" { // the login name is no agent that asks here
+		c.Agent, c.Pauses = id.agent, "paused by "+id.agent
+	}
+	return c, nil
+}
+
+// localGate is the store that the other commands use, opened to look at. It is opened by the first call, and anew by a call that comes
+// staleAfter later or after a failure: so it sees configurations and pools that came meanwhile.
+type localGate struct {
+	cmd *cobra.Command
+
+	mu    sync.Mutex // held while the store is opened, so that calls do that once
+	s     *session   // nil: not open
+	at    time.Time  // when it was opened
+	users int
+	stale bool // it is closed when the last user is done
+}
+
+const staleAfter = 30 * time.Second
+
+// look reads with an open session.
+func (g *localGate) look(read func(s *session) error) error {
+	s, err := g.take()
+	if err != nil {
+		return err
+	}
+	err = read(s)
+	g.give(errors.Is(err, sluice.ErrStore))
+	return fail(err)
+}
+
+func (g *localGate) take() (*session, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.s != nil && g.users == 0 && time.Since(g.at) > staleAfter {
+		g.end()
+	}
+	if g.s == nil {
+		s, err := openToLook(g.cmd)
+		if err != nil {
+			return nil, err
+		}
+		g.s, g.at, g.stale = s, time.Now(), false
+	}
+	g.users++
+	return g.s, nil
+}
+
+func (g *localGate) give(failed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.users--
+	if g.stale = g.stale || failed; g.stale && g.users == 0 {
+		g.end()
+	}
+}
+
+// end closes the store. Nothing is held in it, so nothing is lost if that fails.
+func (g *localGate) end() {
+	if g.s != nil {
+		_ = g.s.close()
+		g.s = nil
+	}
+}
+
+// Close ends what is open. No call runs any more.
+func (g *localGate) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.end()
+}
+
+func (g *localGate) Status(ctx context.Context) (st sluice.Status, err error) {
+	err = g.look(func(s *session) (err error) {
+		st, err = s.status(ctx)
+		return err
+	})
+	return st, err
+}
+
+func (g *localGate) Why(ctx context.Context, resource string) (list []sluice.Waiting, err error) {
+	err = g.look(func(s *session) (err error) {
+		list, err = s.gate.Why(ctx, resource)
+		return err
+	})
+	return list, err
+}
+
+func (g *localGate) StartNewWork(ctx context.Context, agent string) (work sluice.NewWork, err error) {
+	err = g.look(func(s *session) (err error) {
+		work, err = s.gate.StartNewWork(ctx, agent)
+		return err
+	})
+	return work, err
+}
+
+func (g *localGate) Report(ctx context.Context, since time.Time) (rep sluice.Report, err error) {
+	err = g.look(func(s *session) (err error) {
+		rep, err = readReport(ctx, s, since)
+		return err
+	})
+	return rep, err
+}
+
+func (g *localGate) Pause(ctx context.Context, resource string, d time.Duration, reason string) error {
+	return g.look(func(s *session) error { return s.gate.Pause(ctx, resource, d, reason) })
+}
+
+func (g *localGate) Resume(ctx context.Context, resource string) error {
+	return g.look(func(s *session) error { return s.gate.Resume(ctx, resource) })
+}

@@ -1,0 +1,32 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// What follows is the gate for other faces of the daemon: with the pools of the store that the configuration does not name. Who may
+// ask is for them to find out.
+
+// Why lists who waits for a resource, in order.
+func (a *API) Why(ctx context.Context, resource string) (list []sluice.Waiting, err error) {
+	err = a.at(ctx, resource, func(g *sluice.Gate) (err error) {
+		list, err = g.Why(ctx, resource)
+		return err
+	})
+	return list, err
+}
+
+// Pause holds everybody who uses a resource.
+func (a *API) Pause(ctx context.Context, resource string, d time.Duration, reason string) error {
+	defer a.others.forget()
+	return a.at(ctx, resource, func(g *sluice.Gate) error { return g.Pause(ctx, resource, d, reason) })
+}
+
+// Resume ends every pause of a resource.
+func (a *API) Resume(ctx context.Context, resource string) error {
+	defer a.others.forget()
+	return a.at(ctx, resource, func(g *sluice.Gate) error { return g.Resume(ctx, resource) })
+}

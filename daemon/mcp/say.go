@@ -1,0 +1,73 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/nearest"
+	"github.com/sluicehq/sluice/internal/show"
+)
+
+// plain makes text of others harmless: names and reasons come from any agent.
+var plain show.Style
+
+func word(text string) string  { return plain.Text(text, 80) }
+func words(text string) string { return plain.Text(text, 200) }
+
+// in is how many whole seconds it is to a moment. Agents have no clock of their own.
+func in(at *time.Time, now time.Time) *int64 {
+	if at == nil {
+		return nil
+	}
+	s := max(int64((at.Sub(now)+time.Second-1)/time.Second), 0)
+	return &s
+}
+
+// pick returns the resource of that name, or says which there are.
+func pick(all []sluice.ResourceStatus, name string) (*sluice.ResourceStatus, error) {
+	names := map[string]bool{}
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i], nil
+		}
+		names[all[i].Name] = true
+	}
+	known := slices.Sorted(maps.Keys(names))
+	hint := "known are " + plain.Names(known, ", ", maxResources, 80)
+	if near := nearest.Name(name, known); near != "" {
+		hint = "did you mean " + word(near) + "?"
+	}
+	return nil, &sluice.Error{Err: sluice.ErrUnknownResource, Message: fmt.Sprintf("there is no resource %.80q", name), Hint: hint}
+}
+
+// agentOf finds a living agent; nil: it is not alive.
+func agentOf(s *sluice.Status, name string) *sluice.AgentStatus {
+	if i := slices.IndexFunc(s.Agents, func(a sluice.AgentStatus) bool { return a.Name == name }); name != "" && i >= 0 {
+		return &s.Agents[i]
+	}
+	return nil
+}
+
+func waiting(r *sluice.ResourceStatus) (n int) {
+	for _, of := range r.Waiting {
+		n += of
+	}
+	return n
+}
+
+// counts reports whether a limit counts the requests of an agent for a model. An empty model means any; limits of other agents,
+// users, tools and keys do not count.
+func counts(l *sluice.LimitStatus, agent, user, model string) bool {
+	scope := l.Scope
+	q := sluice.Request{Agent: agent, User: user, Model: model}
+	if model == "" {
+		q.Model = valueOf(scope, "model")
+	}
+	return l.Counts(&q)
+}
+
+var errNoResource = errors.New("resource: name the API, such as anthropic; remaining_quota lists them")

@@ -1,0 +1,50 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxMessage bounds what a client may send at once: calls are small.
+const maxMessage = 64 << 10
+
+// ServeHTTP answers one request of a client that speaks streamable HTTP. Sessions would need memory and an end; there are none: a
+// request carries all that its answer needs, and no stream stays open. The daemon has checked host, origin and token before.
+func ServeHTTP(w http.ResponseWriter, r *http.Request, o Options) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if err != nil {
+		status := http.StatusBadRequest
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, fmt.Sprintf("error: the message cannot be read, or has more than %d bytes", maxMessage), status)
+		return
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) { // many calls for the price of one
+		http.Error(w, "error: batches are not allowed\nhint: send one message in each request", http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	w.Header().Set("Cache-Control", "no-store")
+	server := New(r.Context(), o)
+	sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxMessage, PropagateRequestCancellation: true,
+		DisableLocalhostProtection: true, // the daemon knows more of its names
+	}).ServeHTTP(w, r)
+}
+
+// ServeStdio speaks with one client until in ends, or ctx does.
+func ServeStdio(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser) error {
+	err := New(ctx, o).Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage})
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil // it was told to end
+	}
+	return err
+}
