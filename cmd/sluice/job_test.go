@@ -149,7 +149,7 @@ func TestLetterThatCannotBeKept(t *testing.T) {
 		{t.TempDir(), []string{"echo", strings.Repeat("x", deadletter.MaxEntry)}, "too large"},
 	} {
 		var said strings.Builder
-		r := &runner{job: job{argv: c.argv}, s: &session{dir: c.dir}, stderr: &said}
+		r := &runner{job: job{argv: c.argv}, s: &session{dir: c.dir, file: &config.File{}}, stderr: &said}
 		res := result{code: exitNotYet, gaveUp: "attempts", why: &failure{code: exitNotYet, message: "gave up"}}
 		r.bury(&res)
 		if !strings.Contains(res.why.detail, c.want) || res.end() == nil {
