@@ -173,11 +173,14 @@ func (tr *trace) compareHistory() {
 	}
 }
 
+// told are the tickets that a session was told of. What has happened twice to one of them meanwhile may be told once.
 func (w *twin) told(session int) []uint64 {
 	w.harness.Advance(0)
 	var list []uint64
 	for _, id := range w.sessions[session].takeTold() {
-		list = append(list, id.N)
+		if !slices.Contains(list, id.N) {
+			list = append(list, id.N)
+		}
 	}
 	return list
 }
