@@ -30,6 +30,7 @@ func open(t *testing.T) storetest.Harness {
 		t.Fatal(err)
 	}
 	return storetest.Harness{
+		RemindsLate: true,
 		Store: &lending{Store: s, end: func() {
 			_ = lent.Close()
 			server.Close()

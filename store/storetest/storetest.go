@@ -51,6 +51,9 @@ type Harness struct {
 	// Advance moves the store's clock, step by step through all that falls due; see
 	// the package comment.
 	Advance func(d time.Duration)
+	// RemindsLate tells that a session may be told later than elsewhere that a ticket has lapsed of which it was told before. When it is
+	// told of a ticket for the first time is never a matter of taste.
+	RemindsLate bool
 }
 
 // Run runs the suite. open is called for every test.
