@@ -292,7 +292,7 @@ func (st *state) notYet(b *homecoming, heard bool, err error) {
 		for _, op := range o.again {
 			o.heardOf[op.ID] = true
 		}
-		o.passed, o.base = st.passing(), 0
+		o.passed, o.top, o.base = o.pass, o.base+queuedGap+o.queued, 0
 		if o.isle != nil {
 			st.loosen(now)
 			o.isle = st.newIsle(now, o.loose)

@@ -17,7 +17,9 @@ type outage struct {
 	base    uint64 // numbers of tickets that are let go here come after it; 0: there are none yet
 	last    uint64 // how many were given
 	queued  uint64 // to those who wait
-	passed  uint64 // sessions may have been moved past numbers up to here on an attempt to come back
+	pass    uint64 // the number that sessions are moved past on an attempt to come back
+	passed  uint64 // and may have been on an earlier one
+	top     uint64 // what was given until then is not above it; 0: there was none that was heard
 
 	isle    *isle // nil: the process has no share
 	held    map[store.ID]*ticket
@@ -180,8 +182,8 @@ func (st *state) rebase() {
 	}
 	n := len(st.alone)
 	o.last, o.queued = 0, 0
-	if o.passed != 0 { // the store has given none since
-		o.base = o.passed + localGap
+	if o.top != 0 { // the store has given none since
+		o.base = o.top + localGap
 		st.alone[n-1].to = o.base + localSpan
 		return
 	}
@@ -194,11 +196,16 @@ func (st *state) rebase() {
 	}
 }
 
-// passing is the number that sessions are moved past on the way back. The store goes on from there, so it leaves room below
-// it for those who begin to wait here while the attempt is under way. The state is locked.
+// passing chooses the number that sessions are moved past on the way back. The store goes on from there, so who begins to wait
+// here while the attempt is under way gets a number far above it. The state is locked.
 func (st *state) passing() uint64 {
 	st.rebase()
-	return st.lost.base + queuedGap + st.lost.queued + localGap
+	o := st.lost
+	o.pass = o.base + queuedGap + o.queued + 1
+	o.queued += 1 + localGap
+	last := &st.alone[len(st.alone)-1]
+	last.to = max(last.to, o.base+queuedGap+o.queued+localGap)
+	return o.pass
 }
 
 // isLocal reports whether a ticket was let go here.
