@@ -51,7 +51,8 @@ test-all: test bench-check store-suites page ## test, and the slow suites: every
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 	$(MAKE) chart
-	scripts/need-podman && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
+	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
+	$(GO) test -count=1 -tags slow -run 'Groff|Systemd' ./cmd/sluice ./internal/service
 
 need-redis: ## install redis-server for the tests, where it is missing
 	@scripts/need-redis

@@ -13,7 +13,7 @@ import (
 const GatePool = " (gate)"
 
 // openOthers opens the pools of the store that the configuration does not name, to look at. What cannot be read is noted, and is
-// no error: it is somebody else's.
+// no error: it belongs to another configuration.
 func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) error {
 	if others == nil {
 		return nil

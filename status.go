@@ -50,7 +50,7 @@ type AgentStatus struct {
 // ResourceStatus is the state of one resource.
 type ResourceStatus struct {
 	Name string `json:"name"`
-	// Configured tells that the configuration names the resource. Others are in the store because somebody else uses them.
+	// Configured tells that the configuration names the resource. Other programs use the others in the store.
 	Configured bool `json:"configured"`
 	// Key is the fingerprint of the key that the pool is for, where each key has its own.
 	Key string `json:"key"`

@@ -33,7 +33,7 @@ type view struct {
 }
 
 // look reads all pools, and who waits for whose work. With anyway it goes on without what cannot be
-// read because this process is cut off, or because the pool is somebody else's.
+// read because this process is cut off, or because the pool belongs to another configuration.
 func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 	v := &view{gate: g, graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
 	for _, one := range g.readAll(ctx, anyway) {

@@ -61,7 +61,7 @@ type Options struct {
 	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (sluice.Report, error)
 	// Show is a report as clients get it, in JSON. Nil means as it is.
 	Show func(*sluice.Report) any
-	// Tell is told what happens to pools that the configuration does not name. Nil means nobody is.
+	// Tell receives events of pools that the configuration does not name. Nil drops them.
 	Tell func(sluice.Event)
 	// Letters keeps requests that were given up, of resources with dead_letters: on. Nil means that none are kept.
 	Letters *deadletter.Keeper

@@ -34,7 +34,7 @@ type Answer struct {
 // MaxAnswers is how many answers of one request are kept; the latest are.
 const MaxAnswers = 64
 
-// secretNames are parts of the names of headers and parameters that may hold what lets somebody in.
+// secretNames are parts of the names of headers and parameters that may hold credentials.
 var secretNames = []string{
 	"auth", "key", "token", "secret", "cookie", "passw", "credential", "signature", "session", "jwt", "bearer", "cert", "assertion", "x-amz-security", "sig",
 }

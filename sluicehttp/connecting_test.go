@@ -15,7 +15,7 @@ func TestAttemptsThatConnectShareATimer(t *testing.T) {
 		var told [4]time.Duration
 		for i := range list {
 			a := &list[i]
-			a.over = true // so that nobody else is told
+			a.over = true // so that no other request is told
 			c.add(a, time.Now())
 			time.Sleep(100 * time.Millisecond)
 		}

@@ -27,7 +27,7 @@ func TestABurstOfAnswersIsLookedAt(t *testing.T) {
 	if n := count(40, 0); n != 40 {
 		t.Errorf("%d of 40 answers after a quiet minute were looked at", n)
 	}
-	now = now.Add(-time.Hour) // somebody sets the clock back
+	now = now.Add(-time.Hour) // the clock is set back
 	if n := count(1, 0); n != 1 {
 		t.Error("after the clock was set back no answer is looked at")
 	}

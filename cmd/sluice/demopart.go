@@ -65,7 +65,7 @@ func demoGate(cmd *cobra.Command, upstream string) error {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return inPart(err)
 	}
-	// Nobody else shares this gate. One on files would make its directory anew while it is being removed.
+	// Only this process uses the gate. A file store would recreate its directory while it is being removed.
 	return whileFed(cmd, remove, "serve", "--json", "--listen", "127.0.0.1:0", "--config", config, "--store", "mem:")
 }
 

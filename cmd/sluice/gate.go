@@ -38,7 +38,7 @@ type session struct {
 	// letters keeps requests that were given up; nil: there are none.
 	letters    *deadletter.Keeper
 	configFile string                       // that was selected, empty: none
-	hook       atomic.Pointer[alert.Poster] // nil: nobody is told
+	hook       atomic.Pointer[alert.Poster] // nil: no alerts
 
 	// Of serve, which changes its configuration while it runs.
 	held   store.Store // the gate does not end it; nil: there is none

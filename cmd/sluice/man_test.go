@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -47,21 +46,4 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	walk(root)
-}
-
-func TestGroffTakesTheManualPages(t *testing.T) {
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("there is no groff to look at the pages")
-	}
-	_, pages := manPages()
-	var all []string
-	for _, text := range pages {
-		all = append(all, text)
-	}
-	cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z")
-	cmd.Stdin = strings.NewReader(strings.Join(all, ""))
-	if said, err := cmd.CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("%v: %s", err, said)
-	}
 }

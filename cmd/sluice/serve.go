@@ -166,7 +166,7 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 				return one, err
 			case i == 0:
 				all = one
-			case err == nil: // else they are somebody else's
+			case err == nil: // an error means that they belong to another configuration
 				all.Resources = append(all.Resources, one.Resources...)
 			}
 		}

@@ -153,7 +153,7 @@ func add[In, Out any](s *server, to *sdk.Server, t *sdk.Tool, f func(ctx context
 	})
 }
 
-// bound ends a call when its time is over, or when nobody is there to read the answer.
+// bound ends a call when its time is over, or when the client has left.
 func (s *server) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	stop := context.AfterFunc(s.until, cancel)
@@ -181,4 +181,21 @@ func (s *server) agent(named string) (string, error) {
 		return "", fmt.Errorf("agent: the name has %d bytes, more than %d", len(named), maxName)
 	}
 	return cmp.Or(named, s.Caller.Agent), nil
+}
+
+// about returns the agent that a call is about, the state of the gate, and the resources that are asked for: the one that is named, else all.
+func (s *server) about(ctx context.Context, agent, resource string) (string, sluice.Status, []sluice.ResourceStatus, error) {
+	agent, err := s.agent(agent)
+	if err != nil {
+		return "", sluice.Status{}, nil, err
+	}
+	st, err := s.Gate.Status(ctx)
+	if err != nil || resource == "" {
+		return agent, st, st.Resources, err
+	}
+	one, err := pick(st.Resources, resource)
+	if err != nil {
+		return "", st, nil, err
+	}
+	return agent, st, []sluice.ResourceStatus{*one}, nil
 }

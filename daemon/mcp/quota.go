@@ -58,21 +58,9 @@ type share struct {
 // quota answers remaining_quota.
 func (s *server) quota(ctx context.Context, q quotaIn) (quotaOut, string, error) {
 	out := quotaOut{Resources: []quota{}, Unused: []string{}}
-	agent, err := s.agent(q.Agent)
+	agent, st, list, err := s.about(ctx, q.Agent, q.Resource)
 	if err != nil {
 		return out, "", err
-	}
-	st, err := s.Gate.Status(ctx)
-	if err != nil {
-		return out, "", err
-	}
-	list := st.Resources
-	if q.Resource != "" {
-		r, err := pick(list, q.Resource)
-		if err != nil {
-			return out, "", err
-		}
-		list = []sluice.ResourceStatus{*r}
 	}
 	now, a := time.Now(), agentOf(&st, agent)
 	var lines []string

@@ -48,21 +48,9 @@ type state struct {
 // waits answers why_am_i_waiting.
 func (s *server) waits(ctx context.Context, q waitsIn) (waitsOut, string, error) {
 	out := waitsOut{Waiting: []waits{}, Chain: []string{}, Trouble: []state{}}
-	agent, err := s.agent(q.Agent)
+	agent, _, list, err := s.about(ctx, q.Agent, q.Resource)
 	if err != nil {
 		return out, "", err
-	}
-	st, err := s.Gate.Status(ctx)
-	if err != nil {
-		return out, "", err
-	}
-	list := st.Resources
-	if q.Resource != "" {
-		r, err := pick(list, q.Resource)
-		if err != nil {
-			return out, "", err
-		}
-		list = []sluice.ResourceStatus{*r}
 	}
 	now := time.Now()
 	for i := range list {

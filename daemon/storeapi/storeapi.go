@@ -229,7 +229,7 @@ func (s *Server) hello(w http.ResponseWriter, _ *http.Request, who api.Identity)
 	return reply(w, wire.Hello{Client: c.id, Books: s.Books != nil})
 }
 
-// enter finds a client, and notes that it was heard of. Nil: there is none, or it is somebody else's.
+// enter finds a client, and notes that it was heard of. Nil: there is none, or it belongs to another token.
 func (s *Server) enter(id, token string) *client {
 	s.mu.Lock()
 	c := s.clients[id]

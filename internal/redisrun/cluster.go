@@ -198,7 +198,7 @@ func (c *Cluster) ownerAt(s *Server, slot int) (int, error) {
 			return i, nil
 		}
 	}
-	return -1, fmt.Errorf("nobody serves slot %d", slot)
+	return -1, fmt.Errorf("no node serves slot %d", slot)
 }
 
 // anyNode asks one node after the other until one answers.

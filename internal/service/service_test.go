@@ -32,27 +32,6 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-func TestSystemdTakesTheUnit(t *testing.T) {
-	verify, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("there is no systemd-analyze")
-	}
-	home := t.TempDir()
-	text, err := (&systemd{home: home}).Text(&Spec{Args: []string{"/bin/sh", "serve", "--config", odd[3]}, Env: "/nowhere/service.env"}) // a program that is there
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(home, unit)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(verify, "verify", "--user", "--man=no", file)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+home)
-	if said, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(said), unit+":") {
-		t.Errorf("%v: %s", err, said)
-	}
-}
-
 func TestPlist(t *testing.T) {
 	m := &launchd{home: t.TempDir()}
 	text, err := m.Text(&Spec{Args: odd, Env: "/e", Log: "/l & m"})

@@ -30,7 +30,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 		}
 		spec, err := s.stated(ctx, filepath.Join(s.dir, d.Name()))
 		if errors.Is(err, errAgain) || err == nil && fileName(spec.Name) != d.Name() {
-			continue // it is gone, or somebody has moved it here
+			continue // it is gone, or belongs to another directory
 		}
 		if err != nil {
 			err = fmt.Errorf("pool %s: %w", d.Name(), err)

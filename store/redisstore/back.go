@@ -168,7 +168,7 @@ func (st *state) newReturn() *homecoming {
 			continue // it is among those that are said again
 		case asked[id] || id.N <= o.passed && !o.heardOf[id]: // the store would not take it for a new one
 			tk.instead = st.newID(st.memberID().Session, false)
-			op.ID, op.Tie = tk.instead, store.TieNone // nobody keeps that session
+			op.ID, op.Tie = tk.instead, store.TieNone // that session renews nothing
 		}
 		charges = append(charges, op)
 	}

@@ -62,6 +62,9 @@ func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 	}
 	for _, functions := range []bool{true, false} {
 		for i, g := range everyGarbage() {
+			if !functions && g.name == "a journal entry cut short" {
+				continue // without functions there is no journal
+			}
 			t.Run(fmt.Sprintf("functions %v/%s", functions, g.name), func(t *testing.T) {
 				prefix := fmt.Sprintf("g%v%d", functions, i)
 				url, key := server.URL()+"?timeout=1m&prefix="+prefix, prefix+":{api}"
@@ -79,9 +82,6 @@ func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 					}
 					t.Cleanup(func() { _ = s.Close() })
 					return s
-				}
-				if !functions && g.name == "a journal entry cut short" {
-					t.Skip("without functions there is no journal")
 				}
 				grant := func(s *Store) (store.Result, error) {
 					p, err := s.Pool(t.Context(), spec)

@@ -46,7 +46,7 @@ func listing(s *suite) {
 			m.Error(err)
 		}
 	})
-	s.test("a limit that nobody has any more is not listed", spec(rolling(100, time.Minute)), func(m *member) {
+	s.test("a limit that no member has any more is not listed", spec(rolling(100, time.Minute)), func(m *member) {
 		lister, ok := store.As[store.Lister](m.harness.Store)
 		if !ok {
 			m.Skip("this store does not")

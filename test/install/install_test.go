@@ -66,7 +66,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-// The image runs as nobody in particular, on a file system that it cannot write to, and says that it is healthy.
+// The image runs without root, on a read-only file system, and reports that it is healthy.
 func TestImage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "clone")
 	do(t, ".", "git", "clone", "-q", root(t), dir)
