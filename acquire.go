@@ -316,10 +316,19 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 		e.Message = fmt.Sprintf("%s: not now (%s)", r.name, e.because(res.Reason.Code))
 	default:
 		e.Err = ErrDeadline
-		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, wait.Round(time.Millisecond), e.because(res.Reason.Behind))
+		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, inWords(wait), e.because(res.Reason.Behind))
 		e.Hint = "allow more time, or come back then"
 	}
 	return e
+}
+
+// inWords rounds a wait to two digits: what is left of a deadline of 30 s is 29.999 s by the time it is read.
+func inWords(wait time.Duration) time.Duration {
+	step := time.Microsecond
+	for step*100 <= wait {
+		step *= 10
+	}
+	return wait.Round(step)
 }
 
 // because puts the reason in words.

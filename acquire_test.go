@@ -267,3 +267,14 @@ func TestTryWhilePlacesAreTakenKnowsNoTime(t *testing.T) {
 		}
 	})
 }
+
+func TestAWaitIsSaidInTwoDigits(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		29_999 * time.Millisecond: "30s", 30 * time.Second: "30s", 987_654 * time.Microsecond: "990ms",
+		99_999 * time.Microsecond: "100ms", time.Microsecond: "1µs", 1: "0s", 90*time.Minute + 17*time.Second: "1h30m0s",
+	} {
+		if got := sluice.InWords(wait).String(); got != want {
+			t.Errorf("%v is said as %s, want %s", wait, got, want)
+		}
+	}
+}

@@ -24,3 +24,5 @@ func (l *Lease) Kill() {
 		<-l.done
 	}
 }
+
+var InWords = inWords

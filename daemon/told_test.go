@@ -222,6 +222,21 @@ func TestHonestUsageOfALowerTokenCountsInFull(t *testing.T) {
 	}
 }
 
+// A lower token that may not take a ticket for many requests cannot state many either: it would hold everyone for a window.
+func TestOneTicketOfALowerTokenIsNotAWholeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := beginAPI(t, fmt.Sprintf(limited, "rolling")+fourTokens)
+		r.spend("low", r.grantOf("low", `"requests":1`), `"requests":1000000`)
+		if got := r.used("minute"); got != 10 {
+			t.Errorf("%d requests count, want the ticket's and its retries, 10", got)
+		}
+		r.spend("top", r.grantOf("top", `"requests":1`), `"requests":500`)
+		if got := r.used("minute"); got != 510 {
+			t.Errorf("%d requests count, want 510: the highest class is believed", got)
+		}
+	})
+}
+
 // Absurd usage that a lower token states holds others for a window, two where a bucket drains, however many tickets state it.
 func TestAbsurdUsageOfALowerTokenHoldsOneWindow(t *testing.T) {
 	for kind, most := range map[string]time.Duration{"bucket": 2, "rolling": 1, "fixed": 1} {

@@ -17,6 +17,8 @@ const (
 	longWindow = 10 * time.Minute
 	// part is what false statements leave of a long window or a shared budget, and what they take of it in an hour.
 	part = 8
+	// ownTries is how many requests each request of a ticket may have become: a client may retry by itself.
+	ownTries = 10
 )
 
 // used bounds the usage that a caller below the highest class states. Counting less than the provider has counted would
@@ -35,6 +37,9 @@ func (c *call) used(resource string, reserved, usage []sluice.Amount) []sluice.A
 		}
 		b := c.api.most(c.r.Context(), resource, u.Unit)
 		u.N = min(u.N, b.size)
+		if u.Unit == sluice.Requests {
+			u.N = min(u.N, ownTries*max(of(reserved, u.Unit), 1))
+		}
 		if b.window > 0 {
 			u.N = c.api.stated.add(resource+" "+u.Unit, u.N, b, now)
 		}

@@ -43,7 +43,7 @@ func TestGateRefuses(t *testing.T) {
 			t.Errorf("the client threw %+v", e)
 		}
 		// A moment of the second may have passed before it asked.
-		if said := regexp.MustCompile("sluice: " + c.provider + `: would not be granted within (1s|9\d\dms) \(limit `); !said.MatchString(e.Message) {
+		if said := regexp.MustCompile("sluice: " + c.provider + `: would not be granted within (1s|9\d0ms) \(limit `); !said.MatchString(e.Message) {
 			t.Errorf("the message does not say what happened: %q", e.Message)
 		}
 		if n, err := strconv.Atoi(e.RetryAfter); err != nil || n < 1 || n > 59 {
