@@ -74,6 +74,6 @@ func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.WaitDelay = time.Second // a child of its may have its output open
+	cmd.WaitDelay = Patience / 4 // a child of its may have its output open; a busy machine needs seconds to read the rest
 	return cmd
 }
