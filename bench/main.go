@@ -39,10 +39,11 @@ const (
 	partWaiting = "waiting"
 	partFile    = "file"
 	partRedis   = "redis"
+	partFlat    = "flat"
 	partProxy   = "proxy"
 )
 
-var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partProxy}
+var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy}
 
 func (o Options) check() error {
 	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 || o.Proxy <= 0 {
@@ -142,7 +143,7 @@ func run(opts Options, asJSON bool, out, progress io.Writer) error {
 			return err
 		}
 	}
-	if opts.has(partRedis) {
+	if opts.has(partRedis) || opts.has(partFlat) {
 		if report.Redis, report.Flat, err = measureRedis(opts, progress); err != nil {
 			return err
 		}

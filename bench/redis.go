@@ -74,19 +74,25 @@ func measureRedis(opts Options, progress io.Writer) (rows []RedisRow, flat []Fla
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second time there is no waiting
-	server, err := redisrun.Start(redisrun.Options{})
-	if err != nil {
-		return nil, nil, err
+	if opts.has(partRedis) {
+		rows, err = measureShared(ctx, opts, progress)
 	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	rows, err = measureHotKey(ctx, server, redisContenders, redisCallers, opts, progress)
-	if err == nil {
+	if err == nil && opts.has(partFlat) {
 		flat, err = measureFlat(ctx, opts, progress)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
 	return rows, flat, err
+}
+
+func measureShared(ctx context.Context, opts Options, progress io.Writer) (rows []RedisRow, err error) {
+	server, err := redisrun.Start(redisrun.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	return measureHotKey(ctx, server, redisContenders, redisCallers, opts, progress)
 }
 
 func measureHotKey(ctx context.Context, server *redisrun.Server, contenders []redisContender, crowds []int, opts Options, progress io.Writer) (_ []RedisRow, err error) {

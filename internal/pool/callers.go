@@ -87,7 +87,7 @@ func (c *callers) sweep(names *flat.Names, n int, now, lease int64) {
 	crowded := 2*c.recs.Len() > maxCallers
 	memory := int64(callerMemory)
 	if crowded {
-		memory = max(lease, minute)
+		memory = max(lease, 6*minute) // what it has sent may be entered minutes later, see tell
 	}
 	for range n {
 		if c.hand++; c.hand >= c.recs.End() {

@@ -11,18 +11,23 @@ import (
 // list returns a list for n numbers.
 func list(n int) []int64 { return make([]int64, n) }
 
-// callerNamed returns the record of an agent, 0 if it has none, and sees to it that there is a tally for it.
+// callerNamed returns the record that an agent is counted in, 0 if it is to be made, and sees to it that there is a tally for it.
 func (p *Pool) callerNamed(agent string) int32 {
-	name := p.names.Find(agent)
-	if name == 0 {
-		return 0
+	caller := int32(0)
+	if name := p.names.Find(agent); name != 0 {
+		caller = p.names.Tags(name)[callerTag]
 	}
-	caller := p.names.Tags(name)[callerTag]
+	if caller == 0 {
+		caller = p.crowdCaller()
+	}
 	for int(caller) >= len(p.tallies) {
 		p.tallies = append(p.tallies, &tally{caller: int32(len(p.tallies))})
 	}
 	return caller
 }
+
+// mark notes that a tally has changed: the script writes those.
+func (p *Pool) mark(t *tally) { t.marked = true }
 
 // addLot lets lotAt and runOf know a lot.
 func (p *Pool) addLot(l *Lot) {

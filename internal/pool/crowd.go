@@ -131,6 +131,14 @@ func (p *Pool) callerOf(agent int32) int32 {
 	return p.callers.of(&p.names, agent)
 }
 
+// crowdCaller returns the record of all agents that have none of their own because there are too many, 0 if there are not.
+func (p *Pool) crowdCaller() int32 {
+	if p.callers.recs.Len() < maxCallers {
+		return 0
+	}
+	return p.names.Tags(p.other)[callerTag]
+}
+
 // callerFor returns the record that a ticket's agent is counted in. The one that the ticket began with may
 // have been forgotten since.
 func (p *Pool) callerFor(tk *ticket) *caller {

@@ -49,7 +49,8 @@ type hourCount struct {
 }
 
 const (
-	maxPeriods = 1 << 15 // callers have 16 bits for one
+	maxPeriods = 1 << 15        // callers have 16 bits for one
+	mostNew    = maxPeriods / 2 // of one minute that are told apart; the others are counted together
 	maxUnits   = 6
 	maxModels  = 64   // of one agent in one minute that are told apart; the others are counted together
 	mostLooks  = 4096 // periods of one agent that are added up: more than there are minutes in two days
@@ -84,18 +85,19 @@ func (h *history) forgetUnits() {
 	}
 }
 
-// turn begins the second that now is in.
-func (h *history) turn(now int64) {
+// turn begins the second that now is in, and reports whether a minute begins as well.
+func (h *history) turn(now int64) bool {
+	before := h.minute
 	if now >= h.second+second {
 		h.second = now - now%second
 		h.minute = uint32(now / minute)
 	}
+	return h.minute != before
 }
 
 // sent counts a grant.
 func (p *Pool) sent(tk *ticket) {
 	h := &p.history
-	h.turn(p.now)
 	waited := p.now - tk.since
 	retried := uint32(0)
 	if tk.retry {
@@ -175,9 +177,15 @@ func (p *Pool) noted(tk *ticket) *period {
 	return pd
 }
 
-// periodOf finds or makes an agent's period for a model.
+// periodOf finds or makes an agent's period for a model. A minute in which too many were made has one for all further agents,
+// for each model: the history would tell of nothing but that minute otherwise, and every send would take a period over.
 func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 	i, crowded := p.findPeriod(rec, model, at)
+	if i == 0 && p.history.full(at) {
+		rec = &p.callers.total
+		rec.name = p.other
+		i, crowded = p.findPeriod(rec, model, at)
+	}
 	if i != 0 {
 		return i
 	}
@@ -188,6 +196,30 @@ func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 	*p.history.periods.At(i) = period{name: p.names.Keep(rec.name), model: p.names.Keep(model), minute: at, before: int32(rec.note)}
 	rec.note = uint16(i)
 	return i
+}
+
+// periodIn finds the period in which an agent's sends of this minute or the one before are counted, 0 if there is none.
+func (p *Pool) periodIn(rec *caller, model int32, at uint32) int32 {
+	i, _ := p.findPeriod(rec, model, at)
+	if i == 0 && p.callers.total.note != 0 {
+		i, _ = p.findPeriod(&p.callers.total, model, at)
+	}
+	return i
+}
+
+// full reports whether as many periods of a minute were made as are told apart.
+func (h *history) full(at uint32) bool {
+	n, i := h.periods.Len(), h.hand // the latest
+	if i == 0 {
+		i = int32(n)
+	}
+	if i -= mostNew - 1; i < 1 {
+		if n < maxPeriods {
+			return false
+		}
+		i += maxPeriods
+	}
+	return h.periods.At(i).minute == at
 }
 
 // findPeriod finds an agent's period for a model, 0 if there is none. Crowded tells that it has too many: the rest are counted together.

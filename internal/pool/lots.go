@@ -58,15 +58,20 @@ type Ends struct {
 	Amounts       []int64 // Width of the first ticket, then those of the next; below zero: not known
 }
 
-// tally is what an agent has sent in this second, and what it used less, as far as its records do not say so yet.
+// tally is what an agent has sent in a minute for a model, and what it used less, as far as its records do not say so yet.
 type tally struct {
 	caller      int32
 	model       int32
+	minute      uint32
 	class       uint8
 	dirty       bool
+	listed      bool // it is among those that say something
+	marked      bool // it has changed since the store was written
 	sent        uint32
 	retried     uint32
-	all         uint32 // how many all agents had sent in this second when it sent last
+	inSecond    uint32 // as those of the caller
+	peak        uint32
+	all         uint32 // the most that all agents together had sent in a second when it sent
 	first, last int64
 	units       [maxUnits]int64
 }
@@ -74,7 +79,8 @@ type tally struct {
 // crew is what the fast path knows beside the pool's records.
 type crew struct {
 	tallies []*tally // by caller
-	told    []*tally // those that say something
+	told    []*tally // those that say something of this minute
+	before  []*tally // those that did so when the last minute was over
 	lots    []*Lot
 	lotIx   map[store.ID]*Lot
 }
@@ -180,15 +186,23 @@ func (p *Pool) tellLot(l *Lot) {
 	callers, tallies := l.callers, p.tallies
 	for i := range n {
 		t := tallies[callers[i]]
-		if !t.dirty || t.model != model {
+		if !t.dirty || t.model != model || t.minute != h.minute {
 			p.tell(t, model)
 		}
 		if t.sent == 0 {
 			t.first = p.now
 		}
+		if t.last < h.second {
+			t.inSecond = 0
+		}
 		t.sent++
 		t.retried += retries
-		t.class, t.all, t.last = class, before+uint32(i)+1, p.now
+		t.inSecond++
+		t.peak, t.all = max(t.peak, t.inSecond), max(t.all, before+uint32(i)+1)
+		t.class, t.last = class, p.now
+		if !t.marked {
+			p.mark(t)
+		}
 	}
 	amounts := l.Amounts
 	for limit := range w {
@@ -233,18 +247,63 @@ func (p *Pool) holdLot(l *Lot) {
 	p.addLot(l)
 }
 
-// tell has a tally speak of a model.
+// tell has a tally speak of a model, in this minute.
 func (p *Pool) tell(t *tally, model int32) {
 	if t.dirty {
 		p.enterTally(t)
 	}
-	t.dirty, t.model = true, p.names.Keep(model)
-	p.told = append(p.told, t)
+	rec := p.callers.recs.At(t.caller)
+	if rec.asked+lotLife>>ageBits < p.age() { // it must not be forgotten before the tally is entered
+		rec.asked = p.age()
+	}
+	t.dirty, t.model, t.minute = true, p.names.Keep(model), p.history.minute
+	t.last, t.inSecond, t.peak, t.all = rec.last, rec.inSecond, 0, 0
+	p.enlist(t)
+}
+
+// enlist sees to it that a tally will be entered.
+func (p *Pool) enlist(t *tally) {
+	if !t.listed {
+		t.listed = true
+		p.told = append(p.told, t)
+	}
+}
+
+// fewTallies are entered in one step. When a minute is over there can be a caller's for each agent.
+const fewTallies = 64
+
+// turnTallies begins another minute. What the tallies say of the last one is entered little by little.
+func (p *Pool) turnTallies() {
+	p.enterSome(p.toEnter)
+	p.before, p.told = p.told, p.before
+	if len(p.told) > 0 {
+		p.told = p.told[:0]
+	}
+	p.toEnter = len(p.before)
+}
+
+// enterSome enters up to n tallies of the minute before.
+func (p *Pool) enterSome(n int) {
+	for i := 0; i < n && p.toEnter > 0; i++ {
+		p.toEnter--
+		t := p.before[p.toEnter]
+		t.listed = false
+		if t.dirty && t.minute != p.history.minute {
+			p.enterTally(t)
+		} else if t.dirty {
+			p.enlist(t)
+		}
+	}
 }
 
 // enterTallies has the records say what the tallies do.
 func (p *Pool) enterTallies() {
+	p.enterSome(p.toEnter)
+	if len(p.before) > 0 {
+		p.before = p.before[:0]
+	}
 	for _, t := range p.told {
+		t.listed = false
 		if t.dirty {
 			p.enterTally(t)
 		}
@@ -262,21 +321,25 @@ func (p *Pool) enterTally(t *tally) {
 		if rec.first == 0 {
 			rec.first = t.first
 		}
-		rec.count(t.last, h.second, int64(t.sent), t.retried)
-		i = p.periodOf(rec, t.model, h.minute)
+		rec.sent += int64(t.sent)
+		rec.retried += t.retried
+		rec.last, rec.inSecond, rec.peak = t.last, t.inSecond, max(rec.peak, t.peak)
+		i = p.periodOf(rec, t.model, t.minute)
 	} else {
-		i, _ = p.findPeriod(rec, t.model, h.minute)
+		i = p.periodIn(rec, t.model, t.minute)
 	}
 	if i != 0 {
 		pd := h.periods.At(i)
 		if t.sent > 0 {
 			pd.sent += t.sent
 			pd.retried += t.retried
-			pd.peak = max(pd.peak, rec.inSecond)
+			pd.peak = max(pd.peak, t.peak)
 			pd.peakAll = max(pd.peakAll, t.all)
 		}
 		for u := range len(t.units) {
-			pd.units[u] = max(pd.units[u]+t.units[u], 0)
+			if t.units[u] != 0 {
+				pd.units[u] = max(pd.units[u]+t.units[u], 0)
+			}
 		}
 	}
 	for u := range len(t.units) {
@@ -284,22 +347,33 @@ func (p *Pool) enterTally(t *tally) {
 	}
 	p.names.Drop(t.model)
 	t.dirty, t.sent, t.retried = false, 0, 0
+	if !t.marked {
+		p.mark(t)
+	}
 }
 
 // usedLess counts that a ticket of a lot used less of a limit than it took.
 func (p *Pool) usedLess(l *Lot, k int, unit int8, less int64) {
 	t := p.tallies[l.callers[k]]
-	if l.minute == p.history.minute {
-		if !t.dirty || t.model != l.who.model {
-			p.tell(t, l.who.model)
+	if !t.dirty || t.model != l.who.model || t.minute != l.minute {
+		if l.minute != p.history.minute {
+			p.usedLessBefore(l, t, unit, less)
+			return
 		}
-		t.units[unit] -= less
-		return
+		p.tell(t, l.who.model)
 	}
+	t.units[unit] -= less
+	if !t.marked {
+		p.mark(t)
+	}
+}
+
+// usedLessBefore is for a ticket of the minute before.
+func (p *Pool) usedLessBefore(l *Lot, t *tally, unit int8, less int64) {
 	if t.dirty {
 		p.enterTally(t)
 	}
-	if i, _ := p.findPeriod(p.callers.recs.At(t.caller), l.who.model, l.minute); i != 0 {
+	if i := p.periodIn(p.callers.recs.At(t.caller), l.who.model, l.minute); i != 0 {
 		pd := p.history.periods.At(i)
 		pd.units[unit] = max(pd.units[unit]-less, 0)
 	}
@@ -573,7 +647,7 @@ func (p *Pool) spell(l *Lot, k int) {
 		p.enterTally(t)
 	}
 	tk.caller = t.caller
-	tk.note, _ = p.findPeriod(p.callers.recs.At(t.caller), l.who.model, l.minute)
+	tk.note = p.periodIn(p.callers.recs.At(t.caller), l.who.model, l.minute)
 	tk.ends = l.granted + l.TTL
 	tk.due = tk.ends
 	if l.Tie == uint8(store.TieBeat) {

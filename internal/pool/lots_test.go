@@ -132,3 +132,84 @@ func TestLotsSayTheSame(t *testing.T) {
 		}
 	})
 }
+
+// A crowd of agents, more than are counted one by one, takes the fast path as well, and the history tells the same of it.
+func TestLotsOfACrowdSayTheSame(t *testing.T) {
+	spec := classesSpec(store.Limit{Name: "m", Unit: "tokens", Kind: store.Rolling, Size: 1 << 30, Window: time.Minute})
+	now := store.Time(1_700_000_000_000_000)
+	long, err := New(spec, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fast, err := New(spec, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const batch = 256
+	lots := 0
+	send := func(from, n int) {
+		for at := from; at < from+n; at += batch {
+			var ops []store.Op
+			for i := range batch {
+				ops = append(ops, store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: fmt.Sprint("a", at+i), TTL: time.Minute, Amounts: [store.MaxLimits]int64{10}})
+			}
+			for range 2 {
+				same := append([]store.Op(nil), ops...)
+				long.Apply(now, ops)
+				fast.ApplyFast(now, same)
+				lots += len(fast.lots)
+				for i := range ops {
+					if ops[i].Result != same[i].Result {
+						t.Fatalf("agent %d: %+v, by the fast path %+v", at+i, ops[i].Result, same[i].Result)
+					}
+					ops[i] = store.Op{Kind: store.OpClose, ID: ops[i].Result.ID, Amounts: [store.MaxLimits]int64{3}}
+				}
+			}
+			now = now.Add(10 * time.Millisecond)
+		}
+	}
+	check := func(when string) {
+		a, b := long.History(now, 0), fast.History(now, 0)
+		if !reflect.DeepEqual(a, b) {
+			t.Fatalf("%s: the history of %d periods is another than by the fast path, of %d", when, len(a.Periods), len(b.Periods))
+		}
+	}
+	send(0, maxCallers+batch)
+	check("all have asked")
+	if long.callers.recs.Len() < maxCallers || long.crowdCaller() == 0 {
+		t.Fatalf("%d callers are no crowd", long.callers.recs.Len())
+	}
+	lots = 0
+	send(maxCallers+batch, 4*batch)
+	if lots != 4 {
+		t.Errorf("of 4 steps %d take the fast path", lots)
+	}
+	check("others have come")
+	now = now.Add(time.Minute)
+	send(0, maxCallers+batch)
+	check("in the next minute")
+}
+
+// A minute with more agents than periods does not wipe out the history: those beyond the bound are counted together, and no send of theirs
+// takes over a period.
+func TestCrowdedMinuteLeavesTheHistory(t *testing.T) {
+	w := worldOf(t, classesSpec(hourly(1<<30)))
+	w.ask("before", 0, 0, 1)
+	w.now = w.now.Add(time.Minute)
+	const agents = 2 * maxPeriods
+	for i := range agents {
+		r := w.ask(fmt.Sprint("a", i), 0, 0, 1)
+		w.do(store.Op{Kind: store.OpClose, ID: r.ID})
+	}
+	h := w.p.History(w.now, 0)
+	sent, others := int64(0), int64(0)
+	for _, p := range h.Periods {
+		sent += p.Sent
+		if p.Agent == otherName {
+			others += p.Sent
+		}
+	}
+	if h.Since != 0 || sent != agents+1 || others != agents-mostNew || h.Periods[0].Agent != "before" {
+		t.Errorf("since %v: %d sends, %d of them by others, from %q on; want %d and %d", h.Since, sent, others, h.Periods[0].Agent, agents+1, agents-mostNew)
+	}
+}

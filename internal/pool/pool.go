@@ -63,6 +63,7 @@ type Pool struct {
 	chosenFor names
 	sums      []sums // of the meters that the fast path has charged, to be entered at the end of the step
 	lotsDue   int64  // no lot is due before
+	toEnter   int    // how many of the tallies of the minute before are still to be looked at
 	crew
 
 	batch   []store.Op // being applied, or applied last
@@ -253,7 +254,10 @@ func (p *Pool) begin(now store.Time, heard bool) {
 		p.seeToLots()
 	}
 	if p.now >= p.history.second+second {
-		p.enterTallies()
+		p.turnSecond()
+	}
+	if p.toEnter > 0 {
+		p.enterSome(fewTallies)
 	}
 	if heard {
 		p.heardSomething()
@@ -269,6 +273,17 @@ func (p *Pool) begin(now store.Time, heard bool) {
 	}
 	if p.firstGate != 0 {
 		p.dropStale()
+	}
+}
+
+// turnSecond begins another second. After a long silence all tallies are entered: agents may be forgotten in this step.
+func (p *Pool) turnSecond() {
+	silence := p.now >= p.history.second+2*minute
+	if p.history.turn(p.now) {
+		p.turnTallies()
+	}
+	if silence {
+		p.enterTallies()
 	}
 }
 

@@ -11,12 +11,17 @@ end
 -- Lots: their tickets by session and number.
 F.pool_list = function() return {} end
 F.pool_Pool_callerNamed = function(s)
- local i = known.numbers[s] or F.flat_Names_Find(s)
- if i == 0 then return 0 end
- local caller = (S_names[i] or ld(S_names, i))[2]
+ local i, caller = known.numbers[s] or F.flat_Names_Find(s), 0
+ if i ~= 0 then caller = (S_names[i] or ld(S_names, i))[2] end
+ if caller == 0 then caller = F.pool_Pool_crowdCaller() end
  local all = T[tallies]
  if not all[caller + 1] then all[caller + 1] = newTally(caller) end
  return caller
+end
+F.pool_Pool_mark = function(t)
+ t[tallyMarked] = 1
+ known.nchanged = known.nchanged + 1
+ known.changed[known.nchanged] = t
 end
 F.pool_Pool_addLot = function(l)
  local lots, session, first = known.lots, l[lotSession], l[lotSession + 1]
@@ -79,13 +84,62 @@ local function readLots()
  end
 end
 
+-- readTallies reads the tallies of a pool that was not known.
+local function readTallies()
+ local all, listed = T[tallies], {}
+ while true do
+  local f = 'd' .. known.logs + 1
+  local v = call('HGET', K, f)
+  if not v then break end
+  known.logs = known.logs + 1
+  local ok, log = pcall(cmsgpack.unpack, v)
+  if not ok or type(log) ~= 'table' then damaged(f) end
+  for i = 1, #log do
+   local t = log[i]
+   if type(t) ~= 'table' or #t ~= tallySlots then damaged(f) end
+   sound(f, t, tallySlots)
+   t[tallyMarked], t[tallyListed] = 0, 0
+   all[t[1] + 1] = t
+   listed[#listed + 1] = t[1]
+  end
+ end
+ for i = 1, #listed do
+  local t = all[listed[i] + 1]
+  if t[tallyDirty] ~= 0 then F.pool_Pool_enlist(t) end
+ end
+end
+
+-- Tallies that have changed are written as they are, one field for all. When there are many of these, all that say something go
+-- into one.
+local mostLogs = 64
+local function writeTallies(set, ns, del, nd)
+ local list, n = known.changed, known.nchanged
+ if n == 0 then return ns, nd end
+ for i = 1, n do list[i][tallyMarked] = 0 end
+ known.changed, known.nchanged = {}, 0
+ local left = #T[told] > 0 or #T[before] > 0
+ if known.logs >= mostLogs or not left then
+  list = {}
+  for _, all in pairs({T[told], T[before]}) do
+   for i = 1, #all do
+    if all[i][tallyDirty] ~= 0 and all[i][tallyListed] ~= 0 then list[#list + 1] = all[i] end
+   end
+  end
+  for i = 1, known.logs do nd = nd + 1 del[nd] = 'd' .. i end
+  known.logs = 0
+  if #list == 0 then return ns, nd end
+ end
+ known.logs = known.logs + 1
+ set[ns + 1], set[ns + 2] = 'd' .. known.logs, cmsgpack.pack(list)
+ return ns + 2, nd
+end
+
 -- Lots are written as they are, while they are few.
 local mostInLots = 2048
 local function writeLots()
  local n = 0
  for i = 1, #known.lots do n = n + #known.lots[i][lotAgents] end
  if n > mostInLots then F.pool_Pool_SpellOut() end
- F.pool_Pool_enterTallies()
  if #known.lots > 0 then
   known.keptLots = true
   return 'l', cmsgpack.pack(known.lots)
@@ -152,7 +206,7 @@ end
 -- is in the journal: batches with their times, which lead to the same state again, and what was replied. The
 -- field q, how many calls there were and when the last was, tells whether what is known is still so.
 local mostCalls, mostItems, longest = 128, 4096, 200000
-local mostKnown = 100000 -- records: half of it or more stays known
+local mostKnown = 300000 -- records: half of it or more stays known
 
 -- Replies are kept in case that they are lost, in as many fields as this. One that nobody has asked for in so long will
 -- not be.
@@ -218,6 +272,7 @@ local function finish(clock)
  local set, del, ns, nd = {}, {}, 0, 0
  local f, v = writeLots()
  if v then set[1], set[2], ns = f, v, 2 elseif f then del[1], nd = f, 1 end
+ ns, nd = writeTallies(set, ns, del, nd)
  for i = 1, w.ntouched do
   local s, k, r = w.slabOf[i], w.numberOf[i], w.touched[i]
   local v = packd(formatOf(s.n + 1), r.link, unpack(r, 1, s.n))
@@ -313,6 +368,7 @@ local function open()
  -- version of the configuration, sequence, epoch, when it was written, how long the keys live
  known.version, known.sequence, known.epoch, known.since, known.ttl = unpackd('<ddddd', v)
  again()
+ readTallies()
  readLots()
  local made = unpackd('<d', q)
  while known.sequence < made do

@@ -4,12 +4,12 @@ local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_membe
 local cfg, tree, counts, once, past, sum, unscoped
 -- What lives as long as the pool is known, and not only as long as a call.
 local function setAside()
- if known then known.tallies, known.tell = T[7], T[8] end
- T[7], T[8] = {}, {}
+ if known then known.tallies, known.tell, known.before = T[7], T[8], T[9] end
+ T[7], T[8], T[9] = {}, {}, {}
 end
 local function begin()
  setAside()
- known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false}
+ known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false, changed = {}, nchanged = 0, logs = 0}
  nothingChanged(known)
  S_names = slabOf('N', 3, {})
  S_crecs = slabOf("A", 13, {})
@@ -37,12 +37,12 @@ local function begin()
  S_once = slabOf('once', 170, {'slots'})
  S_past = slabOf('past', 3, {'week'})
  S_sum = slabOf('sum', 14, {})
- S_cfg = slabOf('cfg', 108, {}, true)
+ S_cfg = slabOf('cfg', 109, {}, true)
  S_tree = slabOf('tree', 1, {})
  S_insts.kept = true
  cfg = ld(S_cfg, '')
- S_tickets.n = 35 + 5 * cfg[3]
- S_qlanes.n = 33 + 39 * cfg[108]
+ S_tickets.n = 35 + 5 * cfg[4]
+ S_qlanes.n = 33 + 39 * cfg[109]
  known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
 local largest = 31
@@ -68,7 +68,7 @@ local function again()
 local function takeUp(k)
  setAside()
  known = k
- T[7], T[8] = k.tallies, k.tell
+ T[7], T[8], T[9] = k.tallies, k.tell, k.before
  local s = k.slabs
  S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27], s[28]
  cfg = S_cfg['']
@@ -111,20 +111,21 @@ local endAnswer = 3
 local endClose = 4
 local endNumbers = 6
 local lotSlots, lotEnded, lotKind, touchKind = 32, -1, -1, 12
-local function newTally(caller) return {caller,0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
-local tallies, told = 7, 8
+local function newTally(caller) return {caller,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
+local tallies, told, before = 7, 8, 9
+local tallySlots, tallyDirty, tallyListed, tallyMarked = 20, 5, 6, 7
 local verdicts = {[0] = "none", [1] = "ok", [2] = "throttled", [3] = "overloaded", [4] = "quota gone", [5] = "billing stop", [6] = "error", [7] = "unreachable", }
 F.store_Verdict_String = function(v) return verdicts[v] or 'invalid' end
 F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
--- internal/pool/pool.go:241
+-- internal/pool/pool.go:242
 F.pool_Pool_Apply = function(now_, ops)
  F.pool_Pool_begin(now_, (#ops > 0))
  F.pool_Pool_carryOut(ops)
 end
--- internal/pool/pool.go:247
+-- internal/pool/pool.go:248
 F.pool_Pool_begin = function(now_, heard)
  once[1] = (once[1] > now_ and once[1] or now_)
  if (#T[2] > 0) then
@@ -134,7 +135,10 @@ F.pool_Pool_begin = function(now_, heard)
   F.pool_Pool_seeToLots()
  end
  if (once[1] >= (past[3] + 1000000)) then
-  F.pool_Pool_enterTallies()
+  F.pool_Pool_turnSecond()
+ end
+ if (cfg[2] > 0) then
+  F.pool_Pool_enterSome(64)
  end
  if heard then
   F.pool_Pool_heardSomething()
@@ -152,7 +156,7 @@ F.pool_Pool_begin = function(now_, heard)
   F.pool_Pool_dropStale()
  end
 end
--- internal/pool/pool.go:276
+-- internal/pool/pool.go:291
 F.pool_Pool_carryOut = function(ops)
  T[1] = ops
  for i = 0, #ops - 1 do
@@ -186,10 +190,9 @@ F.pool_Pool_BeginFast = function(now_)
   return false
  end
  once[7] = (once[7] + 1)
- F.pool_history_turn(once[1])
  return true
 end
--- internal/pool/fast.go:71
+-- internal/pool/fast.go:70
 F.pool_Pool_EndFast = function()
  for k = 0, #T[6] - 1 do
   F.pool_Pool_enterSums(T[6][k+1])
@@ -197,10 +200,10 @@ F.pool_Pool_EndFast = function()
  T[6] = {}
  once[2], once[9] = 0, 0
 end
--- internal/pool/lots.go:83
+-- internal/pool/lots.go:89
 F.pool_Pool_FastLot = function(l)
  local n, w = #l[15], l[13]
- if (((((l[8] >= cfg[2]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[3])) or (l[3] ~= 0)) then
+ if (((((l[8] >= cfg[3]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[4])) or (l[3] ~= 0)) then
   return 0
  end
  l[21], l[22], l[23], l[24], l[25] = 0, F.flat_Names_Find(l[4]), F.flat_Names_Find(l[5]), F.flat_Names_Find(l[6]), F.flat_Names_Find(l[7])
@@ -215,7 +218,7 @@ F.pool_Pool_FastLot = function(l)
   end
   callers[i+1] = caller
  end
- if (band(cfg[4], 1) ~= 0) then
+ if (band(cfg[5], 1) ~= 0) then
   l[21] = F.flat_Names_Find(l[15][0+1])
   for i = 0, n - 1 do
    if (l[15][i+1] ~= l[15][0+1]) then
@@ -224,8 +227,8 @@ F.pool_Pool_FastLot = function(l)
   end
  end
  do
-  local w, w_o = cfg, 4
-  if ((((cfg[10] ~= once[7]) or (w[w_o+3] ~= l[23])) or (w[w_o+5] ~= l[25])) or ((cfg[4] ~= 0) and ((((w[w_o+1] ~= l[21]) or (w[w_o+2] ~= l[22])) or (w[w_o+4] ~= l[24]))))) then
+  local w, w_o = cfg, 5
+  if ((((cfg[11] ~= once[7]) or (w[w_o+3] ~= l[23])) or (w[w_o+5] ~= l[25])) or ((cfg[5] ~= 0) and ((((w[w_o+1] ~= l[21]) or (w[w_o+2] ~= l[22])) or (w[w_o+4] ~= l[24]))))) then
    F.pool_Pool_choose(l[21], l[22], l[23], l[24], l[25])
   end
  end
@@ -248,7 +251,7 @@ F.pool_Pool_FastLot = function(l)
    l[27] = 1
   end
   if (asks ~= 0) then
-   local k = cfg[limit+11]
+   local k = cfg[limit+12]
    if ((k < 0) or (total < 0)) then
     return 0
    end
@@ -266,7 +269,7 @@ F.pool_Pool_FastLot = function(l)
  F.pool_Pool_holdLot(l)
  return l[3]
 end
--- internal/pool/lots.go:309
+-- internal/pool/lots.go:383
 F.pool_Pool_FastEnds = function(e)
  local at = 0
  do
@@ -288,7 +291,7 @@ F.pool_Pool_FastEnds = function(e)
  end
  return at
 end
--- internal/pool/lots.go:540
+-- internal/pool/lots.go:614
 F.pool_Pool_SpellOut = function()
  do
   local l = F.pool_Pool_lotAt(0)
@@ -301,12 +304,17 @@ F.pool_Pool_SpellOut = function()
  end
  F.pool_Pool_enterTallies()
 end
--- internal/pool/lots.go:246
+-- internal/pool/lots.go:300
 F.pool_Pool_enterTallies = function()
+ F.pool_Pool_enterSome(cfg[2])
+ if (#T[9] > 0) then
+  T[9] = {}
+ end
  local t2_ = T[8]
  for t1_ = 0, #t2_ - 1 do
   local t = t2_[t1_+1]
-  if (t[4] ~= 0) then
+  t[6] = 0
+  if (t[5] ~= 0) then
    F.pool_Pool_enterTally(t)
   end
  end
@@ -314,7 +322,14 @@ F.pool_Pool_enterTallies = function()
   T[8] = {}
  end
 end
--- internal/pool/lots.go:523
+-- internal/pool/crowd.go:135
+F.pool_Pool_crowdCaller = function()
+ if (slabLen(S_crecs) < 32768) then
+  return 0
+ end
+ return far(1, F.flat_Names_Tags(once[113]))
+end
+-- internal/pool/lots.go:597
 F.pool_Pool_seeToLots = function()
  cfg[1] = 9007199254740992
  local i = 0
@@ -338,6 +353,35 @@ F.pool_Pool_seeToLots = function()
    until true
    if t1_ then break end
    l = F.pool_Pool_lotAt(i)
+  end
+ end
+end
+-- internal/pool/pool.go:280
+F.pool_Pool_turnSecond = function()
+ local silence = (once[1] >= (past[3] + 120000000))
+ if F.pool_history_turn(once[1]) then
+  F.pool_Pool_turnTallies()
+ end
+ if silence then
+  F.pool_Pool_enterTallies()
+ end
+end
+-- internal/pool/lots.go:286
+F.pool_Pool_enterSome = function(n)
+ do
+  local i = 0
+  while ((i < n) and (cfg[2] > 0)) do
+   do
+    cfg[2] = (cfg[2] - 1)
+    local t = T[9][cfg[2]+1]
+    t[6] = 0
+    if ((t[5] ~= 0) and (t[3] ~= past[2])) then
+     F.pool_Pool_enterTally(t)
+    elseif (t[5] ~= 0) then
+     F.pool_Pool_enlist(t)
+    end
+   end
+   i = (i + 1)
   end
  end
 end
@@ -440,7 +484,7 @@ F.pool_Pool_dropStale = function()
   end
  end
 end
--- internal/pool/pool.go:316
+-- internal/pool/pool.go:331
 F.pool_Pool_apply = function(i)
  local op = T[1][i+1]
  op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
@@ -524,7 +568,7 @@ F.pool_Pool_wakeAtDue = function()
   end
  end
 end
--- internal/pool/pool.go:361
+-- internal/pool/pool.go:376
 F.pool_Pool_concludeAll = function()
  local left = false
  for i = 0, #T[1] - 1 do
@@ -534,14 +578,7 @@ F.pool_Pool_concludeAll = function()
   F.pool_Pool_serve()
  end
 end
--- internal/pool/history.go:88
-F.pool_history_turn = function(now_)
- if (now_ >= (past[3] + 1000000)) then
-  past[3] = (now_ - fmod(now_, 1000000))
-  past[2] = (quo(now_, 60000000) % 4294967296)
- end
-end
--- internal/pool/fast.go:114
+-- internal/pool/fast.go:113
 F.pool_Pool_enterSums = function(s)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
@@ -563,27 +600,27 @@ F.pool_Pool_enterSums = function(s)
   s[11], s[12], s[13] = 0, 0, 0
  end
 end
--- internal/pool/fast.go:137
+-- internal/pool/fast.go:136
 F.pool_Pool_choose = function(agent, user, model, tool, key)
- cfg[10] = once[7]
- cfg[5], cfg[6], cfg[7], cfg[8], cfg[9] = agent, user, model, tool, key
- for limit = 0, cfg[3] - 1 do
+ cfg[11] = once[7]
+ cfg[6], cfg[7], cfg[8], cfg[9], cfg[10] = agent, user, model, tool, key
+ for limit = 0, cfg[4] - 1 do
   local i = once[limit+49]
   do
    local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
    if (per ~= 0) then
-    i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 4, per)), 0)
+    i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 5, per)), 0)
    end
   end
-  cfg[limit+11] = (-1)
+  cfg[limit+12] = (-1)
   if (i ~= 0) then
    local in_ = (S_insts[i] or ld(S_insts, i))
    F.pool_Pool_sumsOf(i, in_)
-   cfg[limit+11] = in_[30]
+   cfg[limit+12] = in_[30]
   end
  end
 end
--- internal/pool/fast.go:168
+-- internal/pool/fast.go:167
 F.pool_Pool_keepsFrom = function(s, amount, class)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d = F.pool_Pool_defOf(in_)
@@ -595,14 +632,14 @@ F.pool_Pool_keepsFrom = function(s, amount, class)
  end
  if F.meter_Meter_IsStock(in_, d) then
   local size = F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_))
-  return (((size - ((s[2] - amount))) > F.policy_Part(size, cfg[class+27])) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
+  return (((size - ((s[2] - amount))) > F.policy_Part(size, cfg[class+28])) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
  end
- if ((((d[1] == 1) and (class > 0)) and (cfg[35] ~= 0)) and F.pool_Pool_paced(s, in_, d, amount)) then
+ if ((((d[1] == 1) and (class > 0)) and (cfg[36] ~= 0)) and F.pool_Pool_paced(s, in_, d, amount)) then
   return true
  end
- return (((cfg[36] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
+ return (((cfg[37] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
 end
--- internal/pool/lots.go:145
+-- internal/pool/lots.go:151
 F.pool_Pool_chargeLot = function(l, totals, takers)
  local w = l[13]
  l[30], l[31], l[32] = F.pool_list(w), F.pool_list(w), F.pool_list(w)
@@ -613,7 +650,7 @@ F.pool_Pool_chargeLot = function(l, totals, takers)
    if (takers[limit+1] == 0) then
     break
    end
-   local s = T[6][cfg[limit+11]+1]
+   local s = T[6][cfg[limit+12]+1]
    l[30][limit+1], l[31][limit+1], l[32][limit+1] = s[1], s[4], s[3]
    s[2] = (s[2] - totals[limit+1])
    s[10] = (s[10] + totals[limit+1])
@@ -628,7 +665,7 @@ F.pool_Pool_chargeLot = function(l, totals, takers)
   if t2_ then break end
  end
 end
--- internal/pool/lots.go:168
+-- internal/pool/lots.go:174
 F.pool_Pool_tellLot = function(l)
  local n, w, model, class, retries = #l[15], l[13], l[23], l[8], 0
  if (l[10] ~= 0) then
@@ -644,27 +681,35 @@ F.pool_Pool_tellLot = function(l)
  local callers, tallies = l[28], T[7]
  for i = 0, n - 1 do
   local t = tallies[callers[i+1]+1]
-  if ((not (t[4] ~= 0)) or (t[2] ~= model)) then
+  if (((not (t[5] ~= 0)) or (t[2] ~= model)) or (t[3] ~= past[2])) then
    F.pool_Pool_tell(t, model)
   end
-  if (t[5] == 0) then
-   t[8] = once[1]
+  if (t[8] == 0) then
+   t[13] = once[1]
   end
-  t[5] = (t[5] + 1)
-  t[6] = (t[6] + retries)
-  t[3], t[7], t[9] = class, ((before + (i % 4294967296)) + 1), once[1]
+  if (t[14] < past[3]) then
+   t[10] = 0
+  end
+  t[8] = (t[8] + 1)
+  t[9] = (t[9] + retries)
+  t[10] = (t[10] + 1)
+  t[11], t[12] = (t[11] > t[10] and t[11] or t[10]), max(t[12], ((before + (i % 4294967296)) + 1))
+  t[4], t[14] = class, once[1]
+  if (not (t[7] ~= 0)) then
+   F.pool_Pool_mark(t)
+  end
  end
  local amounts = l[16]
  for limit = 0, w - 1 do
-  local unit = cfg[limit+40]
+  local unit = cfg[limit+41]
   if ((unit >= 0) and (l[30][limit+1] ~= 0)) then
    for i = 0, n - 1 do
-    tallies[callers[i+1]+1][unit+10] = (tallies[callers[i+1]+1][unit+10] + amounts[((i * w) + limit)+1])
+    tallies[callers[i+1]+1][unit+15] = (tallies[callers[i+1]+1][unit+15] + amounts[((i * w) + limit)+1])
    end
   end
  end
 end
--- internal/pool/lots.go:205
+-- internal/pool/lots.go:219
 F.pool_Pool_holdLot = function(l)
  local n = #l[15]
  local from = F.pool_Pool_sessionOf(l[2])
@@ -675,8 +720,8 @@ F.pool_Pool_holdLot = function(l)
   from[7] = (from[7] + ((n + 2147483648) % 4294967296 - 2147483648))
  end
  l[20] = once[27]
- if ((cfg[56] > 0) and (once[l[8]+11] < (once[1] + cfg[56]))) then
-  once[l[8]+11] = (once[1] + cfg[56])
+ if ((cfg[57] > 0) and (once[l[8]+11] < (once[1] + cfg[57]))) then
+  once[l[8]+11] = (once[1] + cfg[57])
  end
  F.flat_Names_Keep(l[22])
  F.flat_Names_Keep(l[23])
@@ -695,7 +740,7 @@ F.pool_Pool_holdLot = function(l)
  once[5] = (once[5] + n)
  F.pool_Pool_addLot(l)
 end
--- internal/pool/lots.go:329
+-- internal/pool/lots.go:403
 F.pool_Pool_endOne = function(e, at)
  local o = {e[2],e[6][at+1],((e[3] ~= 0) and 1 or 0),((e[4] ~= 0) and 1 or 0),0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for limit = 0, e[5] - 1 do
@@ -703,7 +748,7 @@ F.pool_Pool_endOne = function(e, at)
  end
  return F.pool_Pool_FastDone(o)
 end
--- internal/pool/lots.go:338
+-- internal/pool/lots.go:412
 F.pool_Pool_answerLot = function(l, e, from, to)
  local usual = true
  for limit = 0, l[13] - 1 do
@@ -761,14 +806,14 @@ F.pool_Pool_answerLot = function(l, e, from, to)
   end
  end
 end
--- internal/pool/lots.go:374
+-- internal/pool/lots.go:448
 F.pool_Pool_closeLot = function(l, e, from, to)
- if (((cfg[57] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
+ if (((cfg[58] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
   do
    local i = from
    while (i < to) do
     do
-     if ((((cfg[57] ~= 0) and (not (e[3] ~= 0))) and (l[29][(e[6][i+1] - l[3])+1] == 0)) or F.pool_Pool_unasked(l, e, i)) then
+     if ((((cfg[58] ~= 0) and (not (e[3] ~= 0))) and (l[29][(e[6][i+1] - l[3])+1] == 0)) or F.pool_Pool_unasked(l, e, i)) then
       return false
      end
     end
@@ -818,7 +863,7 @@ F.pool_Pool_closeLot = function(l, e, from, to)
  end
  return true
 end
--- internal/pool/lots.go:548
+-- internal/pool/lots.go:622
 F.pool_Pool_spellOut = function(l)
  for k = 0, #l[15] - 1 do
   if (l[29][k+1] ~= (-1)) then
@@ -827,38 +872,70 @@ F.pool_Pool_spellOut = function(l)
  end
  F.pool_Pool_forgetLot(l)
 end
--- internal/pool/lots.go:257
+-- internal/pool/lots.go:316
 F.pool_Pool_enterTally = function(t)
  local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
  local i = 0
- if (t[5] > 0) then
-  rec[9], rec[2] = t[3], (floor(t[9] / 2^(20)) % 4294967296)
+ if (t[8] > 0) then
+  rec[9], rec[2] = t[4], (floor(t[14] / 2^(20)) % 4294967296)
   if (rec[12] == 0) then
-   rec[12] = t[8]
+   rec[12] = t[13]
   end
-  F.pool_caller_count(rec, t[9], past[3], t[5], t[6])
-  i = F.pool_Pool_periodOf(rec, t[2], past[2])
+  rec[10] = (rec[10] + t[8])
+  rec[6] = (rec[6] + t[9])
+  rec[13], rec[4], rec[5] = t[14], t[10], (rec[5] > t[11] and rec[5] or t[11])
+  i = F.pool_Pool_periodOf(rec, t[2], t[3])
  else
-  local t1_, t2_ = F.pool_Pool_findPeriod(rec, t[2], past[2])
-  i = t1_
+  i = F.pool_Pool_periodIn(rec, t[2], t[3])
  end
  if (i ~= 0) then
   local pd = (S_hperiods[i] or ld(S_hperiods, i))
-  if (t[5] > 0) then
-   pd[5] = (pd[5] + t[5])
-   pd[6] = (pd[6] + t[6])
-   pd[9] = (pd[9] > rec[4] and pd[9] or rec[4])
-   pd[10] = (pd[10] > t[7] and pd[10] or t[7])
+  if (t[8] > 0) then
+   pd[5] = (pd[5] + t[8])
+   pd[6] = (pd[6] + t[9])
+   pd[9] = (pd[9] > t[11] and pd[9] or t[11])
+   pd[10] = (pd[10] > t[12] and pd[10] or t[12])
   end
   for u = 0, 6 - 1 do
-   pd[u+12] = max((pd[u+12] + t[u+10]), 0)
+   if (t[u+15] ~= 0) then
+    pd[u+12] = max((pd[u+12] + t[u+15]), 0)
+   end
   end
  end
  for u = 0, 6 - 1 do
-  t[u+10] = 0
+  t[u+15] = 0
  end
  F.flat_Names_Drop(t[2])
- t[4], t[5], t[6] = 0, 0, 0
+ t[5], t[8], t[9] = 0, 0, 0
+ if (not (t[7] ~= 0)) then
+  F.pool_Pool_mark(t)
+ end
+end
+-- internal/pool/history.go:89
+F.pool_history_turn = function(now_)
+ local before = past[2]
+ if (now_ >= (past[3] + 1000000)) then
+  past[3] = (now_ - fmod(now_, 1000000))
+  past[2] = (quo(now_, 60000000) % 4294967296)
+ end
+ return (past[2] ~= before)
+end
+-- internal/pool/lots.go:276
+F.pool_Pool_turnTallies = function()
+ F.pool_Pool_enterSome(cfg[2])
+ T[9], T[8] = T[8], T[9]
+ if (#T[8] > 0) then
+  T[8] = {}
+ end
+ cfg[2] = #T[9]
+end
+-- internal/pool/lots.go:265
+F.pool_Pool_enlist = function(t)
+ if (not (t[6] ~= 0)) then
+  t[6] = 1
+  local t1_ = T[8]
+  t1_[#t1_+1] = t
+ end
 end
 -- internal/pool/wheel.go:129
 F.pool_wheel_nextStep = function(w, w_o)
@@ -980,7 +1057,7 @@ F.pool_Pool_sweepSome = function(n)
   end
  end
  F.pool_Pool_burySome(n)
- F.pool_callers_sweep(n, once[1], cfg[56])
+ F.pool_callers_sweep(n, once[1], cfg[57])
  F.pool_Pool_sweepSessions(n)
 end
 -- internal/pool/members.go:39
@@ -1021,7 +1098,7 @@ F.pool_Pool_weigh = function(at)
    local m = (S_members[i] or ld(S_members, i))
    local next_ = m[8]
    local over = F.pool_Pool_freeAt(at, m[4])
-   for k = 0, cfg[3] - 1 do
+   for k = 0, cfg[4] - 1 do
     do
      local after = F.pool_Pool_lingers(k)
      if ((after >= 0) and (not F.pool_Pool_freeAt(at, (m[4] + after)))) then
@@ -1040,7 +1117,7 @@ F.pool_Pool_weigh = function(at)
    i = next_
   end
  end
- for k = 0, cfg[3] - 1 do
+ for k = 0, cfg[4] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
   if (part ~= once[k+155]) then
    F.pool_Pool_withhold(k, at, part)
@@ -1119,7 +1196,7 @@ F.pool_Pool_acquire = function(i)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- tk[29] = ((F.order_Queue_Len() >= cfg[58])) and 1 or 0
+ tk[29] = ((F.order_Queue_Len() >= cfg[59])) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
 -- internal/pool/lifecycle.go:9
@@ -1188,8 +1265,8 @@ F.pool_Pool_touched = function(op)
  m[2], m[3] = 0, once[1]
  m[4] = (once[1] + quo(op[31], 1000))
  if (op[31] == 0) then
-  m[4] = (once[1] + cfg[56])
-  if (cfg[56] == 0) then
+  m[4] = (once[1] + cfg[57])
+  if (cfg[57] == 0) then
    m[4] = (once[1] + quo(300000000000, 1000))
   end
  end
@@ -1381,7 +1458,7 @@ F.pool_Pool_resume = function(op)
 end
 -- internal/pool/leases.go:74
 F.pool_Pool_heartbeat = function(op)
- if ((cfg[56] == 0) or (not F.pool_Pool_validMember(op))) then
+ if ((cfg[57] == 0) or (not F.pool_Pool_validMember(op))) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
@@ -1431,7 +1508,7 @@ F.pool_Pool_heartbeat = function(op)
  F.pool_Pool_setWaits(l, op[42])
  moved = (moved or (l[27] ~= op[9]))
  l[27], rec[9] = op[9], op[9]
- l[5], l[6] = (once[1] + cfg[56]), 0
+ l[5], l[6] = (once[1] + cfg[57]), 0
  if (op[31] > 0) then
   l[5] = (once[1] + quo(op[31], 1000))
  end
@@ -1546,7 +1623,7 @@ F.pool_Pool_gone = function(op)
  end
  F.pool_Pool_planHush()
 end
--- internal/pool/pool.go:412
+-- internal/pool/pool.go:427
 F.pool_refuse = function(op, code, limit, at)
  op[45] = 2
  op[51], op[52], op[53], op[54] = code, 0, ((limit + 128) % 256 - 128), at
@@ -1572,7 +1649,7 @@ F.pool_Pool_serveOne = function()
  once[2] = 0
  once[25] = (once[25] + 1)
  local again = false
- local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[59] ~= 0))
+ local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[60] ~= 0))
  local highest = F.pool_Pool_findRival(heads)
  local t2_ = heads
  for i = 0, #t2_ - 1 do
@@ -1659,7 +1736,7 @@ F.pool_wheel_nextDue = function(w, w_o)
  end
  return (max(s, (w[w_o+1] + 1)) * 100000)
 end
--- internal/pool/pool.go:373
+-- internal/pool/pool.go:388
 F.pool_Pool_conclude = function(op)
  local r, r_o = op, 44
  if (once[26] ~= 0) then
@@ -1680,7 +1757,7 @@ F.pool_Pool_conclude = function(op)
   return false
  end
  tk[18] = 0
- local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[58]))
+ local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[59]))
  tk[29] = 0
  local asks = ((op[1] == 0) or (op[1] == 3))
  if (((op[1] == 0) and (op[29] < 0)) and (not full)) then
@@ -1828,7 +1905,7 @@ F.pool_scoped = function(who, who_o, per)
  end
  return copy_(s, 0, 5)
 end
--- internal/pool/fast.go:80
+-- internal/pool/fast.go:79
 F.pool_Pool_sumsOf = function(i, in_)
  if (in_[29] == once[7]) then
   return T[6][in_[30]+1]
@@ -1837,7 +1914,7 @@ F.pool_Pool_sumsOf = function(i, in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
  in_[29], in_[30] = once[7], ((#T[6] + 2147483648) % 4294967296 - 2147483648)
  local t1_ = T[6]
- t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+40],0,0,0,0,0,0}
+ t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+41],0,0,0,0,0,0}
  local s = T[6][in_[30]+1]
  do
   if (d[1] == 3) then
@@ -1850,18 +1927,18 @@ F.pool_Pool_sumsOf = function(i, in_)
    s[5], s[4], s[3] = 3, 2, (once[1] + F.meter_SlackOf(d, r))
   end
  end
- if (band(cfg[59], ((1 * 2^(in_[11])))) ~= 0) then
+ if (band(cfg[60], ((1 * 2^(in_[11])))) ~= 0) then
   s[6] = 2
-  if ((d[1] == 1) and (not (cfg[39] ~= 0))) then
+  if ((d[1] == 1) and (not (cfg[40] ~= 0))) then
    s[6] = 0
-   if ((in_[1] > 0) and (cfg[35] ~= 0)) then
+   if ((in_[1] > 0) and (cfg[36] ~= 0)) then
     s[6] = 1
    end
   end
  end
  return s
 end
--- internal/pool/fast.go:154
+-- internal/pool/fast.go:153
 F.pool_Pool_paced = function(s, in_, d, amount)
  if (not F.pool_Pool_alive(0)) then
   return false
@@ -1909,20 +1986,20 @@ end
 -- internal/pool/stock.go:274
 F.pool_Pool_binds = function(in_, d)
  do
-  if (cfg[36] == 0) then
+  if (cfg[37] == 0) then
    return false
-  elseif (cfg[39] ~= 0) then
+  elseif (cfg[40] ~= 0) then
    return true
   end
  end
- return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[38] ~= 0))))
+ return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[39] ~= 0))))
 end
 -- internal/pool/stock.go:187
 F.pool_Pool_threshold = function(class)
  if (class == 0) then
-  return cfg[37]
+  return cfg[38]
  end
- return cfg[36]
+ return cfg[37]
 end
 -- internal/pool/stock.go:81
 F.pool_Pool_took = function(class, requests, amount, in_, d)
@@ -1935,7 +2012,7 @@ F.pool_Pool_took = function(class, requests, amount, in_, d)
      F.policy_Breaker_Sent(st, 9, once[1])
     end
    end
-  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[35] ~= 0)) then
+  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[36] ~= 0)) then
    F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
   end
  end
@@ -1954,14 +2031,18 @@ F.pool_caller_count = function(c, now_, second, n, retried)
  c[4] = (c[4] + (n % 4294967296))
  c[5] = (c[5] > c[4] and c[5] or c[4])
 end
--- internal/pool/lots.go:237
+-- internal/pool/lots.go:251
 F.pool_Pool_tell = function(t, model)
- if (t[4] ~= 0) then
+ if (t[5] ~= 0) then
   F.pool_Pool_enterTally(t)
  end
- t[4], t[2] = 1, F.flat_Names_Keep(model)
- local t1_ = T[8]
- t1_[#t1_+1] = t
+ local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
+ if ((rec[2] + 57) < F.pool_Pool_age()) then
+  rec[2] = F.pool_Pool_age()
+ end
+ t[5], t[2], t[3] = 1, F.flat_Names_Keep(model), past[2]
+ t[14], t[10], t[11], t[12] = rec[13], rec[4], 0, 0
+ F.pool_Pool_enlist(t)
 end
 -- internal/pool/sessions.go:37
 F.pool_Pool_sessionOf = function(id)
@@ -1989,13 +2070,13 @@ F.pool_Pool_sessionOf = function(id)
  once[27], s[3] = i, once[1]
  return s
 end
--- internal/pool/fast.go:188
+-- internal/pool/fast.go:187
 F.pool_Pool_FastDone = function(o)
  local t, tk = F.pool_Pool_find(o, 0)
  if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then
   return false
  end
- if ((o[4] ~= 0) and (((((cfg[57] ~= 0) and (not (tk[27] ~= 0))) and (not (o[3] ~= 0))) or ((tk[25] < cfg[3]) and F.pool_Pool_unstated(tk, o))))) then
+ if ((o[4] ~= 0) and (((((cfg[58] ~= 0) and (not (tk[27] ~= 0))) and (not (o[3] ~= 0))) or ((tk[25] < cfg[4]) and F.pool_Pool_unstated(tk, o))))) then
   return false
  end
  local answers = ((o[3] ~= 0) and (not (tk[27] ~= 0)))
@@ -2019,7 +2100,7 @@ F.pool_Pool_FastDone = function(o)
   return true
  end
  local known = false
- for limit = 0, cfg[3] - 1 do
+ for limit = 0, cfg[4] - 1 do
   if (o[limit+5] ~= 0) then
    known = true
    break
@@ -2068,7 +2149,7 @@ F.pool_headerTime_add = function(h, h_o, d)
  h[h_o+fmod(h[h_o+17], 16)+1] = d
  h[h_o+17] = (h[h_o+17] + 1)
 end
--- internal/pool/lots.go:417
+-- internal/pool/lots.go:491
 F.pool_Pool_unasked = function(l, e, i)
  for limit = 0, e[5] - 1 do
   if ((e[7][((i * e[5]) + limit)+1] > 0) and (((limit >= l[13]) or (l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1] == 0)))) then
@@ -2077,7 +2158,7 @@ F.pool_Pool_unasked = function(l, e, i)
  end
  return false
 end
--- internal/pool/lots.go:427
+-- internal/pool/lots.go:501
 F.pool_sums_giveUp = function(s, l, e, limit, from, to)
  do
   local i = from
@@ -2096,7 +2177,7 @@ F.pool_sums_giveUp = function(s, l, e, limit, from, to)
   end
  end
 end
--- internal/pool/lots.go:438
+-- internal/pool/lots.go:512
 F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
  local usual = ((s[5] == 1) and (l[31][limit+1] == 1))
  local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
@@ -2144,7 +2225,7 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
  F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
  s[9] = (s[9] - refs)
 end
--- internal/pool/lots.go:514
+-- internal/pool/lots.go:588
 F.pool_Pool_forgetLot = function(l)
  F.pool_Pool_dropLot(l)
  F.flat_Names_Drop(l[22])
@@ -2152,7 +2233,7 @@ F.pool_Pool_forgetLot = function(l)
  F.flat_Names_Drop(l[24])
  F.flat_Names_Drop(l[25])
 end
--- internal/pool/lots.go:557
+-- internal/pool/lots.go:631
 F.pool_Pool_spell = function(l, k)
  local i = slabNew(S_tickets)
  local tk = (S_tickets[i] or ld(S_tickets, i))
@@ -2171,12 +2252,11 @@ F.pool_Pool_spell = function(l, k)
  tk[11], tk[12] = F.flat_Names_Keep(l[22]), F.flat_Names_Keep(l[23])
  tk[13], tk[14] = F.flat_Names_Keep(l[24]), F.flat_Names_Keep(l[25])
  local t = T[7][l[28][k+1]+1]
- if (t[4] ~= 0) then
+ if (t[5] ~= 0) then
   F.pool_Pool_enterTally(t)
  end
  tk[15] = t[1]
- local t1_, t2_ = F.pool_Pool_findPeriod((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
- tk[35] = t1_
+ tk[35] = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
  tk[8] = (l[17] + l[12])
  tk[6] = tk[8]
  if (l[9] == 1) then
@@ -2200,9 +2280,16 @@ F.pool_Pool_spell = function(l, k)
  end
  tk[25] = (n % 256)
 end
--- internal/pool/history.go:179
+-- internal/pool/history.go:182
 F.pool_Pool_periodOf = function(rec, model, at)
  local i, crowded = F.pool_Pool_findPeriod(rec, model, at)
+ if ((i == 0) and F.pool_history_full(at)) then
+  rec = sum
+  rec[1] = once[113]
+  local t1_, t2_ = F.pool_Pool_findPeriod(rec, model, at)
+  i = t1_
+  crowded = t2_
+ end
  if (i ~= 0) then
   return i
  end
@@ -2210,39 +2297,19 @@ F.pool_Pool_periodOf = function(rec, model, at)
   model = once[113]
  end
  i = F.pool_Pool_newPeriod()
- local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
- t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+ local t3_ = (S_hperiods[i] or ld(S_hperiods, i))
+ t3_[1], t3_[2], t3_[3], t3_[4], t3_[5], t3_[6], t3_[7], t3_[8], t3_[9], t3_[10], t3_[11], t3_[12], t3_[13], t3_[14], t3_[15], t3_[16], t3_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
  rec[8] = (i % 65536)
  return i
 end
--- internal/pool/history.go:194
-F.pool_Pool_findPeriod = function(rec, model, at)
- local found = 0
- local crowded = false
- local looks, others = 0, 0
- do
-  local i = rec[8]
-  while ((i ~= 0) and (looks <= 64)) do
-   do
-    local pd = (S_hperiods[i] or ld(S_hperiods, i))
-    if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then
-     break
-    end
-    if (pd[2] == model) then
-     return i, false
-    end
-    if (pd[2] == once[113]) then
-     others = i
-    end
-    i = pd[4]
-   end
-   looks = (looks + 1)
-  end
+-- internal/pool/history.go:202
+F.pool_Pool_periodIn = function(rec, model, at)
+ local i, _ = F.pool_Pool_findPeriod(rec, model, at)
+ if ((i == 0) and (sum[8] ~= 0)) then
+  local t1_, t2_ = F.pool_Pool_findPeriod(sum, model, at)
+  i = t1_
  end
- if (looks >= 64) then
-  return others, true
- end
- return 0, false
+ return i
 end
 -- internal/pool/ticket.go:148
 F.pool_Pool_schedule = function(i, t, due)
@@ -2332,7 +2399,7 @@ F.pool_Pool_giveBack = function(tk)
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
   c[c_o+1] = amount
-  if (band(cfg[59], ((1 * 2^(c[c_o+5])))) ~= 0) then
+  if (band(cfg[60], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_tookLess(tk[24], tk[4], in_, amount)
   end
   F.pool_Pool_changed(c, c_o)
@@ -2411,7 +2478,7 @@ F.pool_Pool_dropInst = function(i)
  end
  do
   local kind = F.pool_Pool_defOf(in_)[1]
-  if (band(cfg[60], ((1 * 2^(in_[11])))) == 0) then
+  if (band(cfg[61], ((1 * 2^(in_[11])))) == 0) then
   elseif (kind == 2) then
    slabFree(S_stocks, in_[18])
   elseif (kind == 1) then
@@ -2441,7 +2508,7 @@ F.pool_callers_sweep = function(n, now_, lease)
  local crowded = ((2 * slabLen(S_crecs)) > 32768)
  local memory = 3600000000
  if crowded then
-  memory = (lease > 60000000 and lease or 60000000)
+  memory = (lease > 360000000 and lease or 360000000)
  end
  for t1_ = 0, n - 1 do
   local t2_ = false
@@ -2492,13 +2559,13 @@ end
 -- internal/pool/members.go:64
 F.pool_Pool_lingers = function(limit)
  do
-  if ((band(cfg[60], ((1 * 2^(limit)))) == 0) or (cfg[limit+61] > 600000000)) then
+  if ((band(cfg[61], ((1 * 2^(limit)))) == 0) or (cfg[limit+62] > 600000000)) then
    return (-1)
   elseif ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3) then
    return 0
   end
  end
- return (cfg[limit+61] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
+ return (cfg[limit+62] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
 end
 -- internal/pool/members.go:222
 F.pool_Pool_dropMember = function(i)
@@ -2594,12 +2661,12 @@ F.pool_Pool_valid = function(op)
  if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then
   return false
  end
- for k = 0, cfg[3] - 1 do
+ for k = 0, cfg[4] - 1 do
   if (u64(op[k+13]) > 1099511627776) then
    return false
   end
  end
- return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[2])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
+ return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[3])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
 end
 -- internal/pool/acquire.go:193
 F.pool_Pool_present = function(op)
@@ -2652,7 +2719,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
  local limit = 0
  local fits = false
  fits = true
- for limit = 0, cfg[3] - 1 do
+ for limit = 0, cfg[4] - 1 do
   local t2_ = false
   repeat
    local amount = amounts[amounts_o+limit+1]
@@ -2667,7 +2734,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
     return limit, false
    end
    fits = (fits and (F.pool_inst_room(in_, d, r, amount) >= amount))
-   if (fits and (band(cfg[59], ((1 * 2^(limit)))) ~= 0)) then
+   if (fits and (band(cfg[60], ((1 * 2^(limit)))) ~= 0)) then
     local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
     fits = (code == 0)
    end
@@ -2713,7 +2780,7 @@ F.pool_Pool_grant = function(t, tk, counts_)
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
   in_[17] = F.pool_Pool_age()
   move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 29, d, r))), 0, 3)
-  if (band(cfg[59], ((1 * 2^(c[c_o+5])))) ~= 0) then
+  if (band(cfg[60], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_took(tk[24], 1, c[c_o+1], in_, d)
   end
  end
@@ -2952,9 +3019,9 @@ F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
 end
 -- internal/pool/lifecycle.go:276
 F.pool_Pool_changed = function(c, c_o)
- return ((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
+ return ((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
 end
--- internal/pool/history.go:142
+-- internal/pool/history.go:144
 F.pool_Pool_judged = function(tk, v)
  local pd = F.pool_Pool_noted(tk)
  do
@@ -2994,7 +3061,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
   local t2_ = false
   repeat
    local o = op[36][i+1]
-   if ((o[1] < 0) or (o[1] >= cfg[3])) then
+   if ((o[1] < 0) or (o[1] >= cfg[4])) then
     break
    end
    local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
@@ -3056,14 +3123,14 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
    end
   elseif t1_ == 2 then
    local g = F.pool_Pool_gateFor(op, who, who_o)
-   return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 76) and (g[4] == 1))
+   return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 77) and (g[4] == 1))
   elseif t1_ == 3 then
-   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 79, cfg[79])
+   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 80, cfg[80])
   elseif t1_ == 4 then
    do
     local g = F.pool_Pool_gateFor(op, who, who_o)
     if (not F.gate_Gate_Exhausted(g, once[1], granted, hint)) then
-     F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 76)
+     F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 77)
     end
    end
   end
@@ -3077,7 +3144,7 @@ F.pool_Pool_unexplained = function(tk, scope)
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
   local r = F.pool_Pool_ring(in_)
   do
-   if (((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
+   if (((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
    elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
    elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
    elseif F.pool_Pool_mayBeWindow(in_, (in_[1] + c[c_o+1])) then
@@ -3092,7 +3159,7 @@ end
 -- internal/pool/lifecycle.go:206
 F.pool_Pool_settle = function(tk, amounts, amounts_o)
  local known = false
- for i = 0, cfg[3] - 1 do
+ for i = 0, cfg[4] - 1 do
   known = (known or (amounts[amounts_o+i+1] ~= 0))
  end
  if (not known) then
@@ -3113,7 +3180,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
     local estimate = c[c_o+1]
     F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
     F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
-    if (band(cfg[59], ((1 * 2^(c[c_o+5])))) ~= 0) then
+    if (band(cfg[60], ((1 * 2^(c[c_o+5])))) ~= 0) then
      F.pool_Pool_tookLess(tk[24], tk[4], in_, (estimate - c[c_o+1]))
     end
    end
@@ -3126,7 +3193,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
 end
 -- internal/pool/lifecycle.go:281
 F.pool_Pool_strictly = function(tk)
- if (not (cfg[57] ~= 0)) then
+ if (not (cfg[58] ~= 0)) then
   return false
  end
  for k = 0, tk[25] - 1 do
@@ -3184,10 +3251,10 @@ F.pool_Pool_since = function(scope, who, who_o)
 end
 -- internal/pool/learn.go:148
 F.pool_Pool_unbrief = function(who, who_o)
- for i = 0, cfg[3] - 1 do
+ for i = 0, cfg[4] - 1 do
   local t2_ = false
   repeat
-   if (band(cfg[60], ((1 * 2^(i)))) == 0) then
+   if (band(cfg[61], ((1 * 2^(i)))) == 0) then
     break
    end
    local at = unscoped[i][1]
@@ -3210,7 +3277,7 @@ F.pool_Pool_unbrief = function(who, who_o)
   if t2_ then break end
  end
 end
--- internal/pool/history.go:233
+-- internal/pool/history.go:265
 F.pool_history_refused = function(t)
  local c, c_o = past.week, (fmod(quo(t, 3600000000), 168))*2
  if (c[c_o+1] ~= (quo(t, 3600000000) % 4294967296)) then
@@ -3296,7 +3363,7 @@ F.pool_Pool_validMember = function(op)
   end
  end
  local s = copy_(op, 42, 2)
- return ((((((op[9] < cfg[2]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
+ return ((((((op[9] < cfg[3]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
 end
 -- internal/pool/leases.go:242
 F.pool_Pool_bury = function()
@@ -3369,7 +3436,7 @@ F.pool_Pool_slotFree = function(user, mine, most)
  sort(taken)
  return taken[over+1]
 end
--- internal/pool/crowd.go:149
+-- internal/pool/crowd.go:157
 F.pool_Pool_dropCaller = function(i)
  local c = (S_crecs[i] or ld(S_crecs, i))
  if (((((c[1] == 0) or (c[3] ~= 0)) or (c[10] ~= 0)) or (c[2] ~= 0)) or (not F.flat_Names_Sole(c[1]))) then
@@ -3429,7 +3496,7 @@ F.pool_Pool_countLiving = function()
     do
      local c = (S_crecs[i] or ld(S_crecs, i))
      if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
-      once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[56]))
+      once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[57]))
      end
     end
    end
@@ -3547,7 +3614,7 @@ end
 F.order_Queue_enter = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
- if (cfg[83] == 2) then
+ if (cfg[84] == 2) then
   key[1] = 0
  end
  fl[13] = F.flat_Tree_Insert((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, key, f)
@@ -3612,7 +3679,7 @@ end
 -- internal/pool/serve.go:99
 F.pool_Pool_findRival = function(heads)
  once[10] = 0
- if ((cfg[59] == 0) or (not (cfg[35] ~= 0))) then
+ if ((cfg[60] == 0) or (not (cfg[36] ~= 0))) then
   return 0
  end
  local t2_ = heads
@@ -3693,7 +3760,7 @@ F.pool_Pool_lacksOwn = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[60], ((1 * 2^(c[c_o+5])))) ~= 0) then
+   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) ~= 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -3721,14 +3788,14 @@ end
 -- internal/pool/stock.go:112
 F.pool_Pool_keptFromAny = function(tk)
  local at = 0
- if ((cfg[59] == 0) or (tk[31] ~= 0)) then
+ if ((cfg[60] == 0) or (tk[31] ~= 0)) then
   return 0
  end
  for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -3763,7 +3830,7 @@ F.pool_Pool_lacksShared = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -3792,7 +3859,7 @@ F.pool_Pool_claim = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
@@ -3878,7 +3945,7 @@ F.pool_Pool_why = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
  local at = once[1]
- local ahead = F.order_Queue_Ahead(tk[17], (cfg[59] ~= 0))
+ local ahead = F.order_Queue_Ahead(tk[17], (cfg[60] ~= 0))
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
@@ -4059,7 +4126,7 @@ F.meter_SlackOf = function(d, r)
 end
 -- internal/pool/leases.go:37
 F.pool_Pool_alive = function(class)
- return ((cfg[56] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+ return ((cfg[57] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
 end
 -- internal/policy/pace.go:32
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window)
@@ -4078,7 +4145,7 @@ F.meter_Meter_Withheld = function(m, d)
 end
 -- internal/pool/stock.go:269
 F.pool_Pool_lightBinds = function(d)
- return ((cfg[36] > 0) and (((cfg[39] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
+ return ((cfg[37] > 0) and (((cfg[40] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
 end
 -- internal/policy/breaker.go:210
 F.policy_Breaker_Sent = function(b, b_o, t)
@@ -4090,10 +4157,10 @@ end
 F.pool_Pool_past = function(s)
  return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
 end
--- internal/pool/fast.go:260
+-- internal/pool/fast.go:259
 F.pool_Pool_unstated = function(tk, o)
  local n = 0
- for limit = 0, cfg[3] - 1 do
+ for limit = 0, cfg[4] - 1 do
   if (o[limit+5] > 0) then
    n = (n + 1)
   end
@@ -4105,7 +4172,7 @@ F.pool_Pool_unstated = function(tk, o)
  end
  return (n > 0)
 end
--- internal/pool/fast.go:276
+-- internal/pool/fast.go:275
 F.pool_Pool_bindFast = function(in_, s, c, c_o)
  do
   if ((c[c_o+3] == 1) and (s[5] == 1)) then
@@ -4120,7 +4187,7 @@ F.pool_Pool_bindFast = function(in_, s, c, c_o)
   end
  end
 end
--- internal/pool/history.go:170
+-- internal/pool/history.go:172
 F.pool_Pool_noted = function(tk)
  local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
  if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= (quo(tk[4], 60000000) % 4294967296))) then
@@ -4128,7 +4195,7 @@ F.pool_Pool_noted = function(tk)
  end
  return pd
 end
--- internal/pool/fast.go:339
+-- internal/pool/fast.go:338
 F.pool_Pool_keptLess = function(s, in_, class, granted, amount)
  do
   if (s[6] == 2) then
@@ -4138,7 +4205,7 @@ F.pool_Pool_keptLess = function(s, in_, class, granted, amount)
   end
  end
 end
--- internal/pool/fast.go:298
+-- internal/pool/fast.go:297
 F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
  if (s[5] == 4) then
   if (c[c_o+3] == 1) then
@@ -4161,7 +4228,7 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
   F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more))
  end
 end
--- internal/pool/fast.go:349
+-- internal/pool/fast.go:348
 F.pool_Pool_endFast = function(t, tk)
  F.pool_wheel_remove(once, 133, tk)
  F.flat_Names_Drop(tk[10])
@@ -4187,28 +4254,22 @@ F.pool_Pool_endFast = function(t, tk)
  tk[27], tk[26], tk[31] = 0, 0, 0
  slabRecycle(S_tickets, t)
 end
--- internal/pool/lots.go:290
+-- internal/pool/lots.go:356
 F.pool_Pool_usedLess = function(l, k, unit, less)
  local t = T[7][l[28][k+1]+1]
- if (l[19] == past[2]) then
-  if ((not (t[4] ~= 0)) or (t[2] ~= l[23])) then
-   F.pool_Pool_tell(t, l[23])
+ if (((not (t[5] ~= 0)) or (t[2] ~= l[23])) or (t[3] ~= l[19])) then
+  if (l[19] ~= past[2]) then
+   F.pool_Pool_usedLessBefore(l, t, unit, less)
+   return 
   end
-  t[unit+10] = (t[unit+10] - less)
-  return 
+  F.pool_Pool_tell(t, l[23])
  end
- if (t[4] ~= 0) then
-  F.pool_Pool_enterTally(t)
- end
- do
-  local i, _ = F.pool_Pool_findPeriod((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
-  if (i ~= 0) then
-   local pd = (S_hperiods[i] or ld(S_hperiods, i))
-   pd[unit+12] = max((pd[unit+12] - less), 0)
-  end
+ t[unit+15] = (t[unit+15] - less)
+ if (not (t[7] ~= 0)) then
+  F.pool_Pool_mark(t)
  end
 end
--- internal/pool/lots.go:475
+-- internal/pool/lots.go:549
 F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
  if (gone == 0) then
   return 
@@ -4225,7 +4286,7 @@ F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
   F.pool_Pool_keptLess(s, in_, l[8], l[17], less)
  end
 end
--- internal/pool/lots.go:493
+-- internal/pool/lots.go:567
 F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual)
  local c = {amount,l[32][limit+1],(l[31][limit+1] % 256)}
  if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then
@@ -4275,7 +4336,53 @@ F.pool_wheel_add = function(w, w_o, i, t)
   end
  end
 end
--- internal/pool/history.go:217
+-- internal/pool/history.go:226
+F.pool_Pool_findPeriod = function(rec, model, at)
+ local found = 0
+ local crowded = false
+ local looks, others = 0, 0
+ do
+  local i = rec[8]
+  while ((i ~= 0) and (looks <= 64)) do
+   do
+    local pd = (S_hperiods[i] or ld(S_hperiods, i))
+    if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then
+     break
+    end
+    if (pd[2] == model) then
+     return i, false
+    end
+    if (pd[2] == once[113]) then
+     others = i
+    end
+    i = pd[4]
+   end
+   looks = (looks + 1)
+  end
+ end
+ if (looks >= 64) then
+  return others, true
+ end
+ return 0, false
+end
+-- internal/pool/history.go:211
+F.pool_history_full = function(at)
+ local n, i = slabLen(S_hperiods), past[1]
+ if (i == 0) then
+  i = ((n + 2147483648) % 4294967296 - 2147483648)
+ end
+ do
+  i = (i - 16383)
+  if (i < 1) then
+   if (n < 32768) then
+    return false
+   end
+   i = (i + 32768)
+  end
+ end
+ return ((S_hperiods[i] or ld(S_hperiods, i))[3] == at)
+end
+-- internal/pool/history.go:249
 F.pool_Pool_newPeriod = function()
  if (slabLen(S_hperiods) < 32768) then
   return slabNew(S_hperiods)
@@ -4382,12 +4489,12 @@ F.pool_Pool_tookLess = function(class, granted, in_, amount)
      st[class+2] = max((st[class+2] - amount), 0)
     end
    end
-  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[35] ~= 0)) then
+  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[36] ~= 0)) then
    F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
   end
  end
 end
--- internal/pool/history.go:125
+-- internal/pool/history.go:127
 F.pool_Pool_unsent = function(tk)
  local waited = (tk[4] - tk[3])
  F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, (tk[26] ~= 0))
@@ -4505,7 +4612,7 @@ F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
  once[limit+155], t1_[9] = part, part
  once[154] = (once[154] + 1)
- cfg[84] = once[154]
+ cfg[85] = once[154]
  once[9] = 1
 end
 -- internal/meter/withheld.go:35
@@ -4530,8 +4637,8 @@ end
 F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
- if (cfg[56] > 0) then
-  once[class+11] = max(once[class+11], (once[1] + cfg[56]))
+ if (cfg[57] > 0) then
+  once[class+11] = max(once[class+11], (once[1] + cfg[57]))
  end
 end
 -- internal/pool/insts.go:172
@@ -4574,11 +4681,11 @@ end
 -- internal/pool/stock.go:144
 F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
  do
-  if (((band(cfg[59], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
+  if (((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
    return 0, 0
   elseif F.meter_Meter_IsStock(in_, d) then
    return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
-  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[35] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
+  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[36] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
    do
     local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
     if (at > once[1]) then
@@ -4638,9 +4745,8 @@ F.pool_Pool_gatesSent = function(t, tk)
   end
  end
 end
--- internal/pool/history.go:96
+-- internal/pool/history.go:99
 F.pool_Pool_sent = function(tk)
- F.pool_history_turn(once[1])
  local waited = (once[1] - tk[3])
  local retried = 0
  if (tk[26] ~= 0) then
@@ -4661,7 +4767,7 @@ F.pool_Pool_sent = function(tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   do
-   local u = cfg[c[c_o+5]+40]
+   local u = cfg[c[c_o+5]+41]
    if (u >= 0) then
     pd[u+12] = (pd[u+12] + c[c_o+1])
    end
@@ -4675,7 +4781,7 @@ F.pool_Pool_costs = function(tk)
   local t2_ = false
   repeat
    local ch, ch_o = tk, (k)*5+35
-   if (band(cfg[60], ((1 * 2^(ch[ch_o+5])))) == 0) then
+   if (band(cfg[61], ((1 * 2^(ch[ch_o+5])))) == 0) then
     break
    end
    c[c[33]+1], c[c[33]+17] = ch[ch_o+4], 1
@@ -4748,16 +4854,16 @@ F.pool_Pool_place = function(t)
  end
  for k = 0, t[25] - 1 do
   local bit_ = (1 * 2^(t[(k)*5+40]))
-  if (band(cfg[60], bit_) ~= 0) then
+  if (band(cfg[61], bit_) ~= 0) then
    at[3] = bor(at[3], bit_)
   else
    at[7] = bor(at[7], bit_)
   end
  end
- if (band(cfg[4], 2) ~= 0) then
+ if (band(cfg[5], 2) ~= 0) then
   at[5] = t[11]
  end
- if (band(cfg[4], 8) ~= 0) then
+ if (band(cfg[5], 8) ~= 0) then
   at[6] = t[13]
  end
  return copy_(at, 0, 8)
@@ -4820,7 +4926,7 @@ F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
   end
  end
 end
--- internal/pool/crowd.go:136
+-- internal/pool/crowd.go:144
 F.pool_Pool_callerFor = function(tk)
  local known = (tk[15] < slabEnd(S_crecs))
  if known then
@@ -5027,7 +5133,7 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
 end
 -- internal/pool/learn.go:98
 F.pool_Pool_sample = function(in_, d, r, remaining, own)
- if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[86] == 0)) then
+ if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[87] == 0)) then
   return 
  end
  local st = F.pool_Pool_stockOf(in_)
@@ -5133,7 +5239,7 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
  F.meter_Def_Reslice(d)
- if ((band(cfg[60], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
+ if ((band(cfg[61], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
   in_[18] = slabNew(S_paces)
  end
  if ((l[4] > 0) and (not (l[11] ~= 0))) then
@@ -5163,7 +5269,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
  for k = 0, tk[25] - 1 do
   stated = bor(stated, (1 * 2^(tk[(k)*5+40])))
  end
- for limit = 0, cfg[3] - 1 do
+ for limit = 0, cfg[4] - 1 do
   local t3_ = false
   repeat
    if (((amounts[amounts_o+limit+1] <= 0) or (band(stated, ((1 * 2^(limit)))) ~= 0)) or ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3)) then
@@ -5205,10 +5311,10 @@ F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
   end
  end
 end
--- internal/pool/history.go:161
+-- internal/pool/history.go:163
 F.pool_Pool_settled = function(tk, c, c_o, more)
  do
-  local u = cfg[c[c_o+5]+40]
+  local u = cfg[c[c_o+5]+41]
   if (u >= 0) then
    do
     local pd = F.pool_Pool_noted(tk)
@@ -5320,7 +5426,7 @@ F.policy_mirrored = function(k)
 end
 -- internal/pool/forget.go:81
 F.pool_Pool_heedsLoss = function(limit)
- return (((band(cfg[60], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+61] <= 600000000))
+ return (((band(cfg[61], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+62] <= 600000000))
 end
 -- internal/meter/withheld.go:45
 F.meter_Meter_Lose = function(m, d, r, t, lost)
@@ -5428,7 +5534,7 @@ F.flat_Tree_Insert = function(root, root_o, key, value)
 end
 -- internal/order/heads.go:55
 F.order_Queue_findLeast = function()
- if (cfg[83] == 2) then
+ if (cfg[84] == 2) then
   return 
  end
  do
@@ -5700,7 +5806,7 @@ F.order_Queue_Ahead = function(w, above)
  if (others <= 0) then
   return 0
  end
- if (cfg[83] == 2) then
+ if (cfg[84] == 2) then
   if ((fl[11] == w) and (wt[3] ~= 0)) then
    return 0
   end
@@ -5891,13 +5997,13 @@ end
 F.meter_Meter_less = function(m, cut)
  return (m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000))
 end
--- internal/pool/fast.go:291
+-- internal/pool/fast.go:290
 F.pool_sums_leaves = function(s, room)
  if (s[5] ~= 0) then
   s[2] = room
  end
 end
--- internal/pool/fast.go:322
+-- internal/pool/fast.go:321
 F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
  F.pool_Pool_enterSums(s)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
@@ -5912,6 +6018,19 @@ F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
  F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
  return more
+end
+-- internal/pool/lots.go:372
+F.pool_Pool_usedLessBefore = function(l, t, unit, less)
+ if (t[5] ~= 0) then
+  F.pool_Pool_enterTally(t)
+ end
+ do
+  local i = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
+  if (i ~= 0) then
+   local pd = (S_hperiods[i] or ld(S_hperiods, i))
+   pd[unit+12] = max((pd[unit+12] - less), 0)
+  end
+ end
 end
 -- internal/pool/wheel.go:26
 F.pool_step = function(due)
@@ -6042,7 +6161,7 @@ F.meter_Ring_live = function(r, d, bound)
 end
 -- internal/pool/crowd.go:32
 F.pool_Pool_mostMeters = function(limit)
- local most = cfg[88]
+ local most = cfg[89]
  if (most == 0) then
   most = 10000
  end
@@ -6087,7 +6206,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then
   in_[15] = slabNew(S_rings)
  end
- if (band(cfg[60], ((1 * 2^(limit)))) ~= 0) then
+ if (band(cfg[61], ((1 * 2^(limit)))) ~= 0) then
   do
    local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
    if t1_ == 2 then
@@ -6124,7 +6243,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
  local left = (room - c[c_o+1])
  local st = F.pool_Pool_stockOf(in_)
- if (((size - left) <= F.policy_Part(size, cfg[tk[24]+27])) and F.policy_Breaker_Idle(st, 9)) then
+ if (((size - left) <= F.policy_Part(size, cfg[tk[24]+28])) and F.policy_Breaker_Idle(st, 9)) then
   return 0, 0
  end
  local highest = 0
@@ -6142,23 +6261,23 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local light = copy_(sinking, 0, 3)
  if F.pool_Pool_lightBinds(d) then
   light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[24]))
-  if (cfg[38] ~= 0) then
+  if (cfg[39] ~= 0) then
    light[2] = 0
   end
   keep(10, light, in_[8])
  end
- if (cfg[89] > 0) then
-  sinking[1] = F.policy_Part(size, cfg[89])
+ if (cfg[90] > 0) then
+  sinking[1] = F.policy_Part(size, cfg[90])
   keep(12, sinking, in_[8])
  end
- if ((cfg[90] ~= 0) and (((tk[24] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
-  local s = {max((size - in_[9]), 0),cfg[91],cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],cfg[98],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
+ if ((cfg[91] ~= 0) and (((tk[24] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
+  local s = {max((size - in_[9]), 0),cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],cfg[98],cfg[99],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
   sinking[1] = F.policy_Shares_Floor(s, tk[24], light[1])
   keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[24])))
  end
- if ((tk[24] > 0) and (cfg[86] > 0)) then
+ if ((tk[24] > 0) and (cfg[87] > 0)) then
   local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
-  if ((b[b_o+1] ~= 0) and (not (cfg[87] ~= 0))) then
+  if ((b[b_o+1] ~= 0) and (not (cfg[88] ~= 0))) then
    keep(14, ({b[b_o+3],max((b[b_o+4] - b[b_o+2]), 1),b[b_o+4]}), in_[8])
    if (code == 14) then
     F.policy_Breaker_Press(b, b_o, at)
@@ -6306,7 +6425,7 @@ F.pool_Pool_laneName = function(t, per, name)
   local t2_ = false
   repeat
    local c, c_o = t, (k)*5+35
-   if ((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
+   if ((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
     break
    end
    if (c[c_o+4] ~= once[c[c_o+5]+81]) then
@@ -6604,7 +6723,7 @@ F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
 end
 -- internal/pool/stock.go:57
 F.pool_Pool_rule = function()
- local b, b_o = cfg, 84
+ local b, b_o = cfg, 85
  return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
 end
 -- internal/pool/stock.go:262
@@ -6738,7 +6857,7 @@ end
 F.order_Queue_partCost = function(l, class, i, cost)
  local all = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1)
  local here = max(l[(class)*39+70], 1)
- return quo(mul((cost * 256), all), (mul((cfg[class+99] > 1 and cfg[class+99] or 1), here)))
+ return quo(mul((cost * 256), all), (mul((cfg[class+100] > 1 and cfg[class+100] or 1), here)))
 end
 -- internal/order/queue.go:277
 F.order_domain_level = function(d)
@@ -6748,7 +6867,7 @@ F.order_domain_level = function(d)
 end
 -- internal/order/tags.go:81
 F.order_Queue_rekey = function(member)
- if (cfg[83] == 2) then
+ if (cfg[84] == 2) then
   return 
  end
  do
@@ -6847,9 +6966,9 @@ end
 -- internal/order/heads.go:157
 F.order_Queue_rankOf = function(class, lead, seq, strict)
  do
-  if (strict or (cfg[83] == 1)) then
+  if (strict or (cfg[84] == 1)) then
    return {class,lead,seq}
-  elseif (cfg[83] == 2) then
+  elseif (cfg[84] == 2) then
    return {seq,0,0}
   else
    return {lead,class,seq}
@@ -6859,7 +6978,7 @@ end
 -- internal/order/heads.go:147
 F.order_Queue_lead = function(l, class)
  local most = 0
- if (cfg[83] == 2) then
+ if (cfg[84] == 2) then
   return 0
  end
  for k = 0, l[20] - 1 do
@@ -7019,9 +7138,9 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
   local o, o_o = l, (i)*39+33
   do
    if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
-   elseif (cfg[83] == 0) then
+   elseif (cfg[84] == 0) then
     local room = max((finish - o[o_o+(lead)*2+1]), 0)
-    sum_ = (sum_ + min(quo(mul(room, cfg[i+99]), 256), o[o_o+35]))
+    sum_ = (sum_ + min(quo(mul(room, cfg[i+100]), 256), o[o_o+35]))
    elseif (i < class) then
     sum_ = (sum_ + o[o_o+35])
    end
@@ -7219,8 +7338,8 @@ F.pool_Pool_amber = function(in_, d, room, size)
  if (not F.pool_Pool_lightBinds(d)) then
   return false
  end
- local green = {F.policy_Part(size, cfg[36]),d[4],in_[8]}
- if (cfg[38] ~= 0) then
+ local green = {F.policy_Part(size, cfg[37]),d[4],in_[8]}
+ if (cfg[39] ~= 0) then
   green[2] = 0
  end
  return (room < F.policy_Line_At(green, once[1]))
@@ -7228,7 +7347,7 @@ end
 -- internal/pool/leases.go:43
 F.pool_Pool_living = function()
  local set = 0
- for c = 0, cfg[2] - 1 do
+ for c = 0, cfg[3] - 1 do
   if F.pool_Pool_alive(c) then
    set = bor(set, (1 * 2^(c)))
   end
@@ -7258,7 +7377,7 @@ end
 -- internal/pool/leases.go:54
 F.pool_Pool_nextDeath = function(but)
  local at = 9007199254740992
- for c = 0, cfg[2] - 1 do
+ for c = 0, cfg[3] - 1 do
   if (c ~= but) then
    at = min(at, F.pool_Pool_deathOf(c))
   end

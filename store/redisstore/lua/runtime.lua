@@ -11,7 +11,7 @@ local function bind()
  band, bor, bnot = bit.band, bit.bor, bit.bnot
  sub, rep, format = string.sub, string.rep, string.format
 end
-local F, T = {}, {{}, {}, {}, {}, {}, {}, {}, {}}
+local F, T = {}, {{}, {}, {}, {}, {}, {}, {}, {}, {}}
 
 -- Integers: what Go rounds towards zero.
 local function quo(a, b) return (a - fmod(a, b)) / b end

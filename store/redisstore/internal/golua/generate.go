@@ -42,7 +42,7 @@ func Generate(root string) (out Output, err error) {
 	tr.slab("limits", prog.lookup("store.Limit").Type())
 	pool := prog.lookup("internal/pool.Pool")
 	var roots []*types.Func
-	for _, name := range []string{"Apply", "begin", "carryOut", "BeginFast", "EndFast", "FastLot", "FastEnds", "SpellOut", "enterTallies"} {
+	for _, name := range []string{"Apply", "begin", "carryOut", "BeginFast", "EndFast", "FastLot", "FastEnds", "SpellOut", "enterTallies", "crowdCaller"} {
 		f, _, _ := types.LookupFieldOrMethod(types.NewPointer(pool.Type()), true, pool.Pkg(), name)
 		roots = append(roots, f.(*types.Func))
 	}
@@ -114,8 +114,9 @@ func (tr *translator) declarations(l Layout) string {
 	ours := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == "S_names" || n == "S_tickets" }) // the runtime has these
 	fmt.Fprintf(&b, "local %s\nlocal cfg, tree, %s, unscoped\n", strings.Join(ours, ", "), strings.Join(singles, ", "))
 	most := 0
-	fmt.Fprintf(&b, "-- What lives as long as the pool is known, and not only as long as a call.\nlocal function setAside()\n if known then known.tallies, known.tell = T[%d], T[%d] end\n T[%[1]d], T[%[2]d] = {}, {}\nend\n", transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1)
-	b.WriteString("local function begin()\n setAside()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
+	fmt.Fprintf(&b, "-- What lives as long as the pool is known, and not only as long as a call.\nlocal function setAside()\n if known then known.tallies, known.tell, known.before = T[%d], T[%d], T[%d] end\n T[%[1]d], T[%[2]d], T[%[3]d] = {}, {}, {}\nend\n",
+		transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, transients["pool.crew.before"]+1)
+	b.WriteString("local function begin()\n setAside()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false, changed = {}, nchanged = 0, logs = 0}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
 	for _, s := range l.Slabs[1:] {
 		most = max(most, tr.largest(tr.slabs[s.Name]))
 		constant := ""
@@ -170,13 +171,13 @@ local function again()
 local function takeUp(k)
  setAside()
  known = k
- T[%d], T[%d] = k.tallies, k.tell
+ T[%d], T[%d], T[%d] = k.tallies, k.tell, k.before
  local s = k.slabs
  %s = %s
  cfg = S_cfg['']
  again()
 end
-`, single+1, ring+1, lookups(singles), transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, strings.Join(all, ", "), indexed("s", len(all)))
+`, single+1, ring+1, lookups(singles), transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, transients["pool.crew.before"]+1, strings.Join(all, ", "), indexed("s", len(all)))
 }
 
 // lookups looks the records up of which there is one.
@@ -235,8 +236,8 @@ func (tr *translator) spelling(b *strings.Builder) {
 	tr.zeros(tr.prog.lookup(tally).Type(), none)
 	none[at(tally, "caller")-1] = "caller"
 	fmt.Fprintf(b, "local function newTally(caller) return {%s} end\n", strings.Join(none, ","))
-	tallies, told := transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1
-	fmt.Fprintf(b, "local tallies, told = %d, %d\n", tallies, told)
+	fmt.Fprintf(b, "local tallies, told, before = %d, %d, %d\n", transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, transients["pool.crew.before"]+1)
+	fmt.Fprintf(b, "local tallySlots, tallyDirty, tallyListed, tallyMarked = %d, %d, %d, %d\n", len(none), at(tally, "dirty"), at(tally, "listed"), at(tally, "marked"))
 }
 
 // verdicts writes the words for them.

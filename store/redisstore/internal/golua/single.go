@@ -20,7 +20,7 @@ var pseudo = map[string]string{"pool.Pool.defs": "defs", "store.Spec.Limits": "l
 // transients live as long as a call.
 var transients = map[string]int{
 	"pool.Pool.batch": 0, "pool.Pool.decided": 1, "order.Queue.heads": 2, "order.Queue.held": 3, "order.Queue.unparked": 4, "pool.Pool.sums": 5,
-	"pool.crew.tallies": 6, "pool.crew.told": 7,
+	"pool.crew.tallies": 6, "pool.crew.told": 7, "pool.crew.before": 8,
 }
 
 // slabPrefix tells slabs of the same name apart.
