@@ -84,14 +84,14 @@ func unhurry(t *testing.T, steps []step) {
 // step is a command and what it prints.
 type step struct{ command, output string }
 
-// typed reads a transcript: "$ " begins a command, "> " goes on with it.
+// typed reads a transcript: "$ " begins a command, "> " goes on with it until something is printed.
 func typed(block string) (steps []step) {
 	for line := range strings.Lines(block) {
 		last := len(steps) - 1
 		switch {
 		case strings.HasPrefix(line, "$ "):
 			steps = append(steps, step{command: strings.TrimSuffix(line[2:], "\n")})
-		case strings.HasPrefix(line, "> ") && last >= 0:
+		case strings.HasPrefix(line, "> ") && last >= 0 && steps[last].output == "":
 			steps[last].command += "\n" + strings.TrimSuffix(line[2:], "\n")
 		case last >= 0:
 			steps[last].output += line
