@@ -18,11 +18,12 @@ type teller struct {
 	over   chan struct{} // closed when nothing more is to be told
 	done   chan struct{}
 
-	lost map[string]time.Time // resources whose store is out of reach, since when
+	lost   map[string]bool // resources whose store is out of reach
+	unsaid map[string]bool // resources that are degraded, which was said of the store as a whole
 }
 
 func newTeller(log *slog.Logger) *teller {
-	t := &teller{log: log, events: make(chan sluice.Event, maxTold), over: make(chan struct{}), done: make(chan struct{}), lost: map[string]time.Time{}}
+	t := &teller{log: log, events: make(chan sluice.Event, maxTold), over: make(chan struct{}), done: make(chan struct{}), lost: map[string]bool{}, unsaid: map[string]bool{}}
 	go t.run()
 	return t
 }
@@ -72,7 +73,7 @@ func (t *teller) tell(e *sluice.Event) {
 		if len(t.lost) == 0 {
 			t.log.Error("the store is out of reach", "error", e.Error, "meanwhile", meanwhile[e.Mode])
 		}
-		t.lost[e.Resource] = e.Time
+		t.lost[e.Resource] = true
 	case sluice.EventStoreBack:
 		if delete(t.lost, e.Resource); len(t.lost) == 0 {
 			t.log.Info("the store is back", "after", after, "let_go_without_it", e.Count)
@@ -96,9 +97,12 @@ func (t *teller) tell(e *sluice.Event) {
 
 // state logs a change of state: trouble as such, its end, and the rest for those who want it all.
 func (t *teller) state(e *sluice.Event, after string) {
-	if e.State == sluice.StateDegraded && !t.lost[e.Resource].IsZero() {
-		return // that has been said for all of them
+	if e.State == sluice.StateDegraded && t.lost[e.Resource] {
+		t.unsaid[e.Resource] = true // it has been said for all of them, and so will be its end
+		return
 	}
+	unsaid := t.unsaid[e.Resource]
+	delete(t.unsaid, e.Resource)
 	attrs := []any{"resource", e.Resource, "state", e.State, "was", e.Was, "reason", e.Reason}
 	if e.Until != nil {
 		attrs = append(attrs, "until", endText(e.Until))
@@ -108,7 +112,7 @@ func (t *teller) state(e *sluice.Event, after string) {
 		t.log.Error(e.Resource+" is failing", attrs...)
 	case e.State == sluice.StateDegraded, e.State == sluice.StatePaused:
 		t.log.Warn(e.Resource+" is "+e.State, attrs...)
-	case e.Was == sluice.StateFailing, e.Was == sluice.StateDegraded, e.Was == sluice.StatePaused:
+	case e.Was == sluice.StateFailing, e.Was == sluice.StateDegraded && !unsaid, e.Was == sluice.StatePaused:
 		t.log.Info(e.Resource+" is no longer "+e.Was, append(attrs, "after", after)...)
 	default:
 		t.log.Debug(e.Resource+" is "+e.State, attrs...)

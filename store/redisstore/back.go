@@ -102,7 +102,7 @@ func (st *state) resolve() bool {
 		}
 		b := st.void[0]
 		st.mu.Unlock()
-		text, err := st.send(b.pipe, string(appendArray(nil, 0)), stand{}, "void", 0, answerWithin)
+		text, err := st.send(b.pipe, string(appendArray(nil, 0)), stand{}, "void", 0, st.patience())
 		if err != nil {
 			st.stillLost(err)
 			return false
@@ -378,6 +378,7 @@ func (st *state) isBack(b *homecoming) {
 		}
 	}
 	o.stop()
+	st.wasSlow(o)
 	ring := st.alarms(true)
 	st.line.cut(false)
 	st.lost, st.backAt = nil, uptime()

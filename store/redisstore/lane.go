@@ -12,18 +12,6 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/link"
 )
 
-// When the store counts as lost: if a call was not answered for answerWithin, or if one has failed and
-// its repetition too, all within againWithin. A server that is busy for a moment (a slow command, a
-// fork) answers well before the one, and a connection that broke is there again before the other; a
-// failover takes seconds, and is an outage.
-const (
-	answerWithin = 500 * time.Millisecond
-	againWithin  = 90 * time.Millisecond
-	passerWithin = 5 * time.Second  // for those who have nothing to go on with anyway
-	fixedWithin  = 30 * time.Second // in tests whose clock stands still
-	againAfter   = 20 * time.Millisecond
-)
-
 // pipe makes calls whose order the script knows: the reply of each is kept until the next has come,
 // so that one that is sent again is answered and not done again.
 type pipe struct {
@@ -81,6 +69,9 @@ func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (te
 	fault := faultOf(err)
 	unknown = isUnknown(fault)
 	failed := time.Now()
+	if err == nil {
+		st.store.slow.took(failed.Sub(began))
+	}
 	if !isLoss(fault) || failed.Sub(began) >= patience {
 		return text, unknown, err
 	}
@@ -93,18 +84,6 @@ func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (te
 		if !isLoss(fault) || time.Since(failed)+againAfter >= againWithin {
 			return text, unknown && err != nil, err
 		}
-	}
-}
-
-// patience is how long a call may take.
-func (st *state) patience() time.Duration {
-	switch {
-	case st.store.fixed:
-		return fixedWithin
-	case st.resident.Load():
-		return time.Duration(st.store.answer.Load())
-	default:
-		return max(passerWithin, st.store.timeout)
 	}
 }
 

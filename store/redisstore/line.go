@@ -199,7 +199,7 @@ func (l *line) add(r *request) error {
 // long as Redis does. It returns what goes out, nil if the caller has to get in line. One who leads
 // cannot leave before the call is over, so it is only for those who have the time.
 func (l *line) tryLead(ctx context.Context, r *request) []*request {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*answerWithin || !l.state.resident.Load() && !l.state.store.fixed {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*l.state.patience() || !l.state.resident.Load() && !l.state.store.fixed {
 		return nil
 	}
 	l.mu.Lock()

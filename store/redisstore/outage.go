@@ -12,7 +12,8 @@ import (
 // outage is the time in which the store cannot be reached. All of it is under the state's lock.
 type outage struct {
 	since   store.Time
-	err     error
+	first   error // why it began
+	err     error // why it goes on
 	granted int64
 	base    uint64 // numbers of tickets that are let go here come after it; 0: there are none yet
 	last    uint64 // how many were given
@@ -80,7 +81,7 @@ func (st *state) lose(err error, b *call) {
 	first := st.lost == nil && !st.closed
 	if first {
 		now := st.nowLocked()
-		st.lost = &outage{since: now, err: err, held: map[store.ID]*ticket{}, users: map[uint64]who{}, heardOf: map[store.ID]bool{}, isle: st.newIsle(now, nil)}
+		st.lost = &outage{since: now, first: err, err: err, held: map[store.ID]*ticket{}, users: map[uint64]who{}, heardOf: map[store.ID]bool{}, isle: st.newIsle(now, nil)}
 		st.isLost.Store(true)
 		cut = st.line.cut(true)
 		// Those who wait in Redis stay there. Those who would rather not find out.

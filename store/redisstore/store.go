@@ -53,9 +53,10 @@ type Store struct {
 	prefix  string
 	process uint64 // 37 bits that tell this process's sessions from others'
 	clock   Clock
-	longWay bool          // for tests: the fast path is not taken
-	fixed   bool          // the clock is a test's
-	answer  atomic.Int64  // answerWithin, but for tests on a busy machine
+	longWay bool         // for tests: the fast path is not taken
+	fixed   bool         // the clock is a test's
+	answer  atomic.Int64 // answerWithin, but for tests on a busy machine
+	slow    slowness
 	timeout time.Duration // that the URL states
 	whole   time.Duration // for a call about a pool as a whole
 	apply   *link.Script
