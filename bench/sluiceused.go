@@ -38,8 +38,15 @@ resources:
 type fleet struct {
 	gate     *sluice.Gate
 	requests [usedAgents]sluice.Request
-	tickets  []sluice.Ticket
-	sent     []int
+	callers  []usedCaller
+}
+
+// usedCaller keeps what it states between its requests: a caller that makes it anew for each request allocates twice.
+type usedCaller struct {
+	ticket sluice.Ticket
+	sent   int
+	cost   [2]sluice.Amount
+	used   [2]sluice.Amount
 }
 
 func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
@@ -56,11 +63,10 @@ func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{gate: gate, tickets: make([]sluice.Ticket, callers), sent: make([]int, callers)}
+	f := &fleet{gate: gate, callers: make([]usedCaller, callers)}
 	for i := range f.requests {
 		f.requests[i] = sluice.Request{
 			Resource: resource, Agent: agentEach(i), Class: fmt.Sprintf("p%d", i%3), Model: "sonnet-4",
-			Cost: []sluice.Amount{{Unit: inputTokens, N: 0}, {Unit: sluice.OutputTokens, N: 4096}},
 		}
 	}
 	return f, nil
@@ -68,23 +74,25 @@ func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
 
 // take acquires for a caller: requests differ in length, as prompts do.
 func (f *fleet) take(ctx context.Context, caller int) (err error) {
-	f.sent[caller]++
+	c := &f.callers[caller]
+	c.sent++
+	c.cost = [...]sluice.Amount{{Unit: inputTokens, N: c.input(caller)}, {Unit: sluice.OutputTokens, N: 4096}}
 	r := f.requests[caller%usedAgents]
-	input := [...]sluice.Amount{{Unit: inputTokens, N: f.input(caller)}, {Unit: sluice.OutputTokens, N: 4096}}
-	r.Cost = input[:]
-	f.tickets[caller], err = f.gate.Acquire(ctx, r)
+	r.Cost = c.cost[:]
+	c.ticket, err = f.gate.Acquire(ctx, r)
 	return err
 }
 
-func (f *fleet) input(caller int) int64 { return int64(1000 + 37*(f.sent[caller]%64) + caller) }
+func (c *usedCaller) input(caller int) int64 { return int64(1000 + 37*(c.sent%64) + caller) }
 
 // end answers, settles and closes, as the proxy does.
 func (f *fleet) end(caller int) error {
-	t := f.tickets[caller]
-	if _, err := t.Answer(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}); err != nil {
+	c := &f.callers[caller]
+	if _, err := c.ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}); err != nil {
 		return err
 	}
-	return t.Close(sluice.Amount{Unit: inputTokens, N: f.input(caller) - 11}, sluice.Amount{Unit: sluice.OutputTokens, N: 700})
+	c.used = [...]sluice.Amount{{Unit: inputTokens, N: c.input(caller) - 11}, {Unit: sluice.OutputTokens, N: 700}}
+	return c.ticket.Close(c.used[:]...)
 }
 
 func openUsedMemory(keys []string) (func(string) bool, func(), error) {
