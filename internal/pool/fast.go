@@ -138,7 +138,11 @@ func (p *Pool) choose(agent, user, model, tool, key int32) {
 	for limit := range p.spec.Limits {
 		i := p.single[limit]
 		if per := p.spec.Limits[limit].Per; per != 0 {
-			i = p.findInst(limit, scoped(&p.chosenFor, per))
+			if name := p.chosenFor.sole(per); name != 0 {
+				i = p.ownOf(limit, name)
+			} else {
+				i = p.findInst(limit, scoped(&p.chosenFor, per))
+			}
 		}
 		p.chosen[limit] = -1
 		if i != 0 {

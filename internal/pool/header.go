@@ -8,7 +8,7 @@ import (
 
 // headerTime is the median of how long the last answers took to begin, from the
 // grant on.
-// It changes between steps, so that it is the same for all operations of one.
+// It changes between steps, so that it is the same for all operations of one. From the first 16 answers on it is found anew with every fourth.
 type headerTime struct {
 	samples [16]int64
 	n       int64
@@ -19,6 +19,12 @@ type headerTime struct {
 func (h *headerTime) add(d int64) {
 	h.samples[h.n%int64(len(h.samples))] = d
 	h.n++
+}
+
+// isDue reports whether the median is to be found anew.
+func (h *headerTime) isDue() bool {
+	few := h.n - h.seen
+	return few > 3 || few > 0 && h.n <= int64(len(h.samples))
 }
 
 // judge finds the median.

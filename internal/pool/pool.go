@@ -262,7 +262,7 @@ func (p *Pool) begin(now store.Time, heard bool) {
 	if heard {
 		p.heardSomething()
 	}
-	if p.header.seen != p.header.n {
+	if p.header.isDue() {
 		p.header.judge()
 	}
 	if p.now >= p.wheel.turns {

@@ -143,7 +143,7 @@ F.pool_Pool_begin = function(now_, heard)
  if heard then
   F.pool_Pool_heardSomething()
  end
- if (once[48] ~= once[46]) then
+ if F.pool_headerTime_isDue(once, 29) then
   F.pool_headerTime_judge(once, 29)
  end
  if (once[1] >= once[135]) then
@@ -393,6 +393,11 @@ F.pool_Pool_heardSomething = function()
  once[3] = once[1]
 end
 -- internal/pool/header.go:25
+F.pool_headerTime_isDue = function(h, h_o)
+ local few = (h[h_o+17] - h[h_o+19])
+ return ((few > 3) or ((few > 0) and (h[h_o+17] <= 16)))
+end
+-- internal/pool/header.go:31
 F.pool_headerTime_judge = function(h, h_o)
  h[h_o+19] = h[h_o+17]
  local sorted = copy_(h, h_o, 16)
@@ -609,7 +614,14 @@ F.pool_Pool_choose = function(agent, user, model, tool, key)
   do
    local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
    if (per ~= 0) then
-    i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 5, per)), 0)
+    do
+     local name = F.pool_names_sole(cfg, 5, per)
+     if (name ~= 0) then
+      i = F.pool_Pool_ownOf(limit, name)
+     else
+      i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 5, per)), 0)
+     end
+    end
    end
   end
   cfg[limit+12] = (-1)
@@ -620,7 +632,7 @@ F.pool_Pool_choose = function(agent, user, model, tool, key)
   end
  end
 end
--- internal/pool/fast.go:167
+-- internal/pool/fast.go:171
 F.pool_Pool_keepsFrom = function(s, amount, class)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d = F.pool_Pool_defOf(in_)
@@ -1855,6 +1867,34 @@ F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs)
   end
  end
 end
+-- internal/pool/insts.go:218
+F.pool_names_sole = function(n, n_o, per)
+ do
+  local t1_ = per
+  if t1_ == 1 then
+   return n[n_o+1]
+  elseif t1_ == 4 then
+   return n[n_o+3]
+  elseif t1_ == 2 then
+   return n[n_o+2]
+  elseif t1_ == 8 then
+   return n[n_o+4]
+  elseif t1_ == 16 then
+   return n[n_o+5]
+  end
+ end
+ return 0
+end
+-- internal/pool/insts.go:209
+F.pool_Pool_ownOf = function(limit, name)
+ local i = far(2, F.flat_Names_Tags(name))
+ do
+  while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256))) do
+   i = (S_insts[i] or ld(S_insts, i))[19]
+  end
+ end
+ return i
+end
 -- internal/pool/insts.go:195
 F.pool_Pool_findInst = function(limit, scope, scope_o)
  do
@@ -1938,7 +1978,7 @@ F.pool_Pool_sumsOf = function(i, in_)
  end
  return s
 end
--- internal/pool/fast.go:153
+-- internal/pool/fast.go:157
 F.pool_Pool_paced = function(s, in_, d, amount)
  if (not F.pool_Pool_alive(0)) then
   return false
@@ -2070,7 +2110,7 @@ F.pool_Pool_sessionOf = function(id)
  once[27], s[3] = i, once[1]
  return s
 end
--- internal/pool/fast.go:187
+-- internal/pool/fast.go:191
 F.pool_Pool_FastDone = function(o)
  local t, tk = F.pool_Pool_find(o, 0)
  if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then
@@ -4055,34 +4095,6 @@ F.meter_Ring_lower = function(r, from, to, amount)
   end
  end
 end
--- internal/pool/insts.go:218
-F.pool_names_sole = function(n, n_o, per)
- do
-  local t1_ = per
-  if t1_ == 1 then
-   return n[n_o+1]
-  elseif t1_ == 4 then
-   return n[n_o+3]
-  elseif t1_ == 2 then
-   return n[n_o+2]
-  elseif t1_ == 8 then
-   return n[n_o+4]
-  elseif t1_ == 16 then
-   return n[n_o+5]
-  end
- end
- return 0
-end
--- internal/pool/insts.go:209
-F.pool_Pool_ownOf = function(limit, name)
- local i = far(2, F.flat_Names_Tags(name))
- do
-  while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256))) do
-   i = (S_insts[i] or ld(S_insts, i))[19]
-  end
- end
- return i
-end
 -- internal/meter/meter.go:100
 F.meter_Meter_Advance = function(m, d, r, t)
  do
@@ -4116,7 +4128,7 @@ F.meter_Meter_Room = function(m, d, r)
  end
  return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
 end
--- internal/pool/header.go:34
+-- internal/pool/header.go:40
 F.pool_headerTime_slowerThan = function(h, h_o, d, r)
  return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
 end
@@ -4157,7 +4169,7 @@ end
 F.pool_Pool_past = function(s)
  return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
 end
--- internal/pool/fast.go:259
+-- internal/pool/fast.go:263
 F.pool_Pool_unstated = function(tk, o)
  local n = 0
  for limit = 0, cfg[4] - 1 do
@@ -4172,7 +4184,7 @@ F.pool_Pool_unstated = function(tk, o)
  end
  return (n > 0)
 end
--- internal/pool/fast.go:275
+-- internal/pool/fast.go:279
 F.pool_Pool_bindFast = function(in_, s, c, c_o)
  do
   if ((c[c_o+3] == 1) and (s[5] == 1)) then
@@ -4195,7 +4207,7 @@ F.pool_Pool_noted = function(tk)
  end
  return pd
 end
--- internal/pool/fast.go:338
+-- internal/pool/fast.go:342
 F.pool_Pool_keptLess = function(s, in_, class, granted, amount)
  do
   if (s[6] == 2) then
@@ -4205,7 +4217,7 @@ F.pool_Pool_keptLess = function(s, in_, class, granted, amount)
   end
  end
 end
--- internal/pool/fast.go:297
+-- internal/pool/fast.go:301
 F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
  if (s[5] == 4) then
   if (c[c_o+3] == 1) then
@@ -4228,7 +4240,7 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
   F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more))
  end
 end
--- internal/pool/fast.go:348
+-- internal/pool/fast.go:352
 F.pool_Pool_endFast = function(t, tk)
  F.pool_wheel_remove(once, 133, tk)
  F.flat_Names_Drop(tk[10])
@@ -5997,13 +6009,13 @@ end
 F.meter_Meter_less = function(m, cut)
  return (m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000))
 end
--- internal/pool/fast.go:290
+-- internal/pool/fast.go:294
 F.pool_sums_leaves = function(s, room)
  if (s[5] ~= 0) then
   s[2] = room
  end
 end
--- internal/pool/fast.go:321
+-- internal/pool/fast.go:325
 F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
  F.pool_Pool_enterSums(s)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
