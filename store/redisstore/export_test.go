@@ -54,3 +54,5 @@ var (
 	Source  = applySource
 	WhereIn = whereIn
 )
+
+var AnswerFor = answerFor

@@ -13,7 +13,7 @@ import (
 // failover takes seconds, and is an outage.
 const (
 	answerWithin = 500 * time.Millisecond
-	slowWithin   = 4 * time.Second // the most that it grows to; others take this process for dead after 10 s of silence
+	slowWithin   = 5 * time.Second // the most that it grows to; others take this process for dead after 10 s of silence
 	againWithin  = 90 * time.Millisecond
 	passerWithin = 5 * time.Second  // for a process that has nothing to go on with anyway
 	fixedWithin  = 30 * time.Second // in tests whose clock stands still
@@ -26,6 +26,11 @@ const (
 	slowFor   = time.Minute      // patience stays larger for so long after the last late answer
 	shortLoss = 10 * time.Second // an outage of calls that were not answered in time, and not longer than this, was a late answer
 )
+
+// answerFor is the patience that a URL's timeout asks for.
+func answerFor(timeout time.Duration) time.Duration {
+	return max(answerWithin, min(timeout/4, slowWithin))
+}
 
 // slowness is what is known of late answers.
 type slowness struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore"
 )
 
 // A server that is busy for minutes answers late. It is lost a few times, and then waited for.
@@ -42,5 +43,15 @@ func TestASlowServerIsNotLostAgainAndAgain(t *testing.T) {
 	}
 	if n := outages.Load(); n > rounds/2 {
 		t.Errorf("the store was lost in %d of %d rounds", n, rounds)
+	}
+}
+
+func TestTheTimeoutOfAURLIsPatience(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 500 * time.Millisecond, 2 * time.Second: 500 * time.Millisecond, 8 * time.Second: 2 * time.Second, time.Minute: 5 * time.Second,
+	} {
+		if got := redisstore.AnswerFor(timeout); got != want {
+			t.Errorf("with a timeout of %v an answer may take %v, want %v", timeout, got, want)
+		}
 	}
 }

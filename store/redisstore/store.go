@@ -87,7 +87,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	}
 	s := &Store{link: l, prefix: address.Prefix, clock: systemClock{}, pools: map[string]*state{}, process: newProcess(), stateDir: stateDir()}
 	s.address, s.timeout, s.whole = identity(address), address.Timeout, wholeWithin(address.Timeout)
-	s.answer.Store(int64(answerWithin))
+	s.answer.Store(int64(answerFor(address.Timeout)))
 	for _, o := range opts {
 		o(s)
 	}
