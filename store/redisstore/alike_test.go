@@ -91,3 +91,63 @@ func drawAlike(t *rapid.T, spec store.Spec, open *[]store.ID) (ops []store.Op) {
 	}
 	return ops
 }
+
+// What one request says after a close of the same ticket is done after it.
+func TestWhatFollowsACloseIsDoneAfterIt(t *testing.T) {
+	t.Parallel()
+	spec := store.Spec{
+		Name: "pool", Classes: []store.Class{{Name: "p0", Weight: 1}}, MaxWaiting: 10,
+		Limits: []store.Limit{
+			{Name: "strict", Unit: "requests", Size: 100, Window: time.Minute, Kind: store.Rolling, Guard: store.GuardStrict},
+			{Name: "tokens", Unit: "tokens", Size: 1000, Window: time.Minute, Kind: store.Rolling},
+		},
+		Throttle: store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour}, Overload: store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour},
+	}
+	var said [2][]store.Result
+	var used [2]int64
+	for i, h := range [2]storetest.Harness{openMem(t), open(t)} {
+		defer h.Store.Close()
+		p, err := h.Store.Pool(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply := func(ops ...store.Op) []store.Op {
+			t.Helper()
+			if err := p.Apply(t.Context(), ops); err != nil {
+				t.Fatal(err)
+			}
+			for _, op := range ops {
+				op.Result.ID.Session = 0
+				said[i] = append(said[i], op.Result)
+			}
+			return ops
+		}
+		ask := store.Op{Kind: store.OpAcquire, Agent: "a", TTL: time.Minute, Amounts: [store.MaxLimits]int64{1, 10}}
+		for range 2 { // agents that are not known yet go the long way
+			h.Advance(time.Second)
+			got := apply(ask, ask, ask)
+			a, b, c := got[0].ID, got[1].ID, got[2].ID
+			apply(
+				store.Op{Kind: store.OpClose, ID: a, Amounts: [store.MaxLimits]int64{1, 2}},
+				store.Op{Kind: store.OpClose, ID: b},
+				store.Op{Kind: store.OpAnswer, ID: b, Verdict: store.VerdictOK},
+				store.Op{Kind: store.OpClose, ID: b, Amounts: [store.MaxLimits]int64{1, 3}},
+				store.Op{Kind: store.OpAnswer, ID: c, Verdict: store.VerdictOK},
+				store.Op{Kind: store.OpClose, ID: c, Amounts: [store.MaxLimits]int64{1, 4}},
+			)
+		}
+		snap, err := p.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		used[i] = snap.Limits[1].Used
+	}
+	for i := range said[0] {
+		if said[0][i] != said[1][i] {
+			t.Errorf("operation %d: %+v in memory, %+v on Redis", i, said[0][i], said[1][i])
+		}
+	}
+	if used[0] != used[1] {
+		t.Errorf("%d are used in memory, %d on Redis", used[0], used[1])
+	}
+}

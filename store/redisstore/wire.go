@@ -54,16 +54,18 @@ func piecesOf(t reflect.Type, at uintptr, list []piece) []piece {
 // batch is operations in the form of the script. What users do goes by the fast path if all of the batch can: ends first, and then
 // what is asked for, in lots of what is alike.
 type batch struct {
-	long   bool // nothing goes by the fast path
-	apart  bool // every agent has limits of its own, and so its own lots
-	limits int  // of the pool; 0: not known
-	asks   bool // the request that is added has asked for something
-	serial bool // some request asks more than once: its tickets have numbers in that order
-	ops    []*store.Op
-	lots   [][]int
-	ends   []ends
-	last   []int // operations that are not about tickets
-	forms  []form
+	long    bool   // nothing goes by the fast path
+	apart   bool   // every agent has limits of its own, and so its own lots
+	limits  int    // of the pool; 0: not known
+	asks    bool   // the request that is added has asked for something
+	serial  bool   // some request asks more than once: its tickets have numbers in that order
+	request int    // where the one that is added begins
+	closed  uint64 // the highest number that it closes
+	ops     []*store.Op
+	lots    [][]int
+	ends    []ends
+	last    []int // operations that are not about tickets
+	forms   []form
 }
 
 // form is how one operation was sent. They are in the order of the script.
@@ -109,8 +111,30 @@ type end struct {
 func (b *batch) add(op *store.Op, first bool) {
 	b.serial = b.serial || b.asks && !first && op.Kind == store.OpAcquire
 	b.asks = b.asks && !first || op.Kind == store.OpAcquire
-	b.long = b.long || b.asks && op.Kind != store.OpAcquire || !isFast(op)
+	b.long = b.long || b.asks && op.Kind != store.OpAcquire || !isFast(op) || b.afterClose(op, first)
 	b.ops = append(b.ops, op)
+}
+
+// afterClose reports whether an answer or a close comes after a close of the same ticket in its request: what is sent together would be
+// done in another order.
+func (b *batch) afterClose(op *store.Op, first bool) bool {
+	if first {
+		b.request, b.closed = len(b.ops), 0
+	}
+	if op.Kind != store.OpAnswer && op.Kind != store.OpClose {
+		return false
+	}
+	if op.ID.N <= b.closed {
+		for _, o := range b.ops[b.request:] {
+			if o.Kind == store.OpClose && o.ID == op.ID {
+				return true
+			}
+		}
+	}
+	if op.Kind == store.OpClose {
+		b.closed = max(b.closed, op.ID.N)
+	}
+	return false
 }
 
 // isFast reports whether the fast path knows an operation, and its form says all of it.
