@@ -66,7 +66,7 @@ func (g *Gate) Observe(ctx context.Context, req Request, a Answer) error {
 
 // observeAnswer takes in an answer to a request that the store knows nothing of.
 func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket string, a Answer) error {
-	op := r.answerOp(store.OpObserve, a)
+	op := r.answerOp(store.OpObserve, req, a)
 	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, req.Key
 	r.noteAnswer(req, &a) // also if the store cannot be told
 	if err := r.order(ctx, &op); err != nil && !(r.harmless(err) && errors.Is(err, ErrStore)) {
@@ -89,7 +89,7 @@ func (r *resource) states(stated []Stated) bool {
 }
 
 // answerOp is an answer as a store operation.
-func (r *resource) answerOp(kind store.OpKind, a Answer) store.Op {
+func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op {
 	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause, Force: r.observe}
 	switch a.Verdict {
 	case VerdictError:
@@ -97,6 +97,8 @@ func (r *resource) answerOp(kind store.OpKind, a Answer) store.Op {
 		if a.Status >= 500 {
 			op.Cause = statusWords(a.Status)
 		}
+	case VerdictBilling:
+		op.Cause = unpaidCause(req.Model, &a)
 	case VerdictUnreachable:
 		op.Cause = a.failure()
 		if r.failures.isOld(&a) {

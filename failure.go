@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"sync"
@@ -14,7 +15,7 @@ import (
 const (
 	// failingFrom is how many answers in a row say that the provider failed before the resource does.
 	failingFrom = 5
-	// failingFor is how long a resource is failing that nobody sends to any more.
+	// failingFor is how long a resource is failing, or stopped for billing, after the last send.
 	failingFor = 15 * time.Minute
 )
 
@@ -34,14 +35,17 @@ func (f *failures) isOld(a *Answer) bool {
 }
 
 // fail adds a failure, and returns the streak.
-func (f *failures) fail(cause string, unreached bool) store.Trouble {
+func (f *failures) fail(verdict Verdict, cause string) store.Trouble {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, s := store.Time(time.Now().UnixMicro()), &f.streak
+	if unpaid := verdict == VerdictBilling; s.Unpaid != unpaid { // they are apart, as in the pool
+		*s = store.Trouble{Unpaid: unpaid}
+	}
 	if s.Count++; s.Count == 1 {
 		s.Since = now
 	}
-	s.Last, s.Cause, s.Unreached = now, cause, s.Unreached || unreached
+	s.Last, s.Cause, s.Unreached = now, cause, s.Unreached || verdict == VerdictUnreachable
 	f.any.Store(true)
 	return *s
 }
@@ -83,7 +87,7 @@ func (g *Gate) FailingFor(resource string) time.Duration {
 	return max(time.Duration(time.Now().UnixMicro()-int64(t.Since))*time.Microsecond, 1)
 }
 
-func isFailing(t store.Trouble) bool { return t.Unreached || t.Count >= failingFrom }
+func isFailing(t store.Trouble) bool { return !t.Unpaid && (t.Unreached || t.Count >= failingFrom) }
 
 // noteAnswer takes in whether the provider served a request, and tells if that has changed.
 func (r *resource) noteAnswer(req *Request, a *Answer) {
@@ -101,19 +105,27 @@ func (r *resource) noteAnswer(req *Request, a *Answer) {
 		if r.failures.isOld(a) {
 			return
 		}
-		streak = r.failures.fail(a.failure(), true)
+		streak = r.failures.fail(a.Verdict, a.failure())
 	case a.Verdict == VerdictOverloaded, a.Verdict == VerdictError && a.Status >= 500:
-		streak = r.failures.fail(statusWords(a.Status), false)
+		streak = r.failures.fail(a.Verdict, statusWords(a.Status))
+	case a.Verdict == VerdictBilling:
+		streak = r.failures.fail(a.Verdict, unpaidCause(req.Model, a))
 	case a.Verdict == VerdictNone, a.Verdict == VerdictError:
 		return
 	default:
-		if was := r.failures.serve(); isFailing(was) {
+		switch was := r.failures.serve(); {
+		case isFailing(was):
 			r.tellState(StateFlowing, "the provider answers again", nil)
+		case was.Unpaid:
+			r.tellState(StateFlowing, "the provider serves the account again", nil)
 		}
 		return
 	}
-	if isFailing(streak) {
+	switch {
+	case isFailing(streak):
 		r.tellState(StateFailing, failingReason(&streak), nil)
+	case streak.Unpaid:
+		r.tellState(StatePaused, unpaidReason(&streak), nil)
 	}
 }
 
@@ -142,4 +154,22 @@ func failingReason(t *store.Trouble) string {
 		sends += ": " + t.Cause
 	}
 	return sends + "; new requests are tried, and the first that succeeds ends this"
+}
+
+// unpaidCause says why the provider wants money, and for which model, if it serves others.
+func unpaidCause(model string, a *Answer) string {
+	cause := a.Cause
+	if cause == "" && a.Status != 0 {
+		cause = statusWords(a.Status)
+	}
+	cause = cmp.Or(cause, "the account is not paid for")
+	if a.Scope&PerModel != 0 && model != "" {
+		cause = "model " + model + ": " + cause
+	}
+	return cause
+}
+
+// unpaidReason says what a billing stop is about, and what a person can do.
+func unpaidReason(t *store.Trouble) string {
+	return "billing stop: " + t.Cause + "; the provider refuses requests until you add credit or raise the limit there"
 }

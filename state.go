@@ -41,8 +41,8 @@ func (r *resource) state(s *ResourceStatus, snap *store.Snapshot) (state, reason
 	if s.Outage != nil { // what others have seen is not known
 		trouble, now = r.failures.now(), store.Time(time.Now().UnixMicro())
 	}
-	failing := isFailing(trouble)
-	if failing && now.Sub(trouble.Last) < failingFor {
+	failing, recent := isFailing(trouble), now.Sub(trouble.Last) < failingFor
+	if failing && recent {
 		return StateFailing, failingReason(&trouble), nil
 	}
 	if s.Outage != nil {
@@ -54,6 +54,10 @@ func (r *resource) state(s *ResourceStatus, snap *store.Snapshot) (state, reason
 	if reason, until := pausedReason(s.Gates); reason != "" {
 		return StatePaused, reason, until
 	}
+	if trouble.Unpaid && recent {
+		s.BillingStop = true
+		return StatePaused, unpaidReason(&trouble), nil
+	}
 	if waits := sum(snap.Waiting); waits > 0 {
 		reason, until := r.queueReason(s, snap, waits)
 		return StateQueueing, reason, until
@@ -61,6 +65,8 @@ func (r *resource) state(s *ResourceStatus, snap *store.Snapshot) (state, reason
 	switch last := snap.Counters.Last; {
 	case last == 0:
 		return StateIdle, "no request was sent yet", nil
+	case snap.Now.Sub(last) >= idleAfter && trouble.Unpaid:
+		return StateIdle, "no request was sent in the last minute; the last one met a billing stop: " + trouble.Cause, nil
 	case snap.Now.Sub(last) >= idleAfter && failing:
 		return StateIdle, "no request was sent in the last minute; the last send failed: " + trouble.Cause, nil
 	case snap.Now.Sub(last) >= idleAfter:

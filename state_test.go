@@ -67,6 +67,47 @@ func TestAPausedModelIsNamed(t *testing.T) {
 	})
 }
 
+// A billing stop is a state of its own: it says what a person can do, and a success ends it. It holds nothing back.
+func TestABillingStopIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &record{}
+		g := openConfig(t, sluice.Config{Events: kept.add, Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{rolling(10, time.Minute)}}}})
+		opus := sluice.Request{Resource: "api", Agent: "a", Model: "opus"}
+		say := func(a sluice.Answer) {
+			t.Helper()
+			held := acquire(t, g, opus)
+			answer(t, held, a)
+			end(t, held)
+		}
+		say(sluice.Answer{Verdict: sluice.VerdictBilling, Status: 400, Scope: sluice.PerKey, Cause: "the credit is used up"})
+		const words = "billing stop: the credit is used up; the provider refuses requests until you add credit or raise the limit there"
+		if s := wantState(t, g, sluice.StatePaused, words); !s.BillingStop || s.Until != nil || s.PausedUntil != nil {
+			t.Errorf("billing stop %v until %v, paused until %v", s.BillingStop, s.Until, s.PausedUntil)
+		}
+		if e := kept.last(t, sluice.EventState); e.State != sluice.StatePaused || e.Reason != words {
+			t.Errorf("told %+v", e)
+		}
+		if f := g.FailingFor("api"); f != 0 {
+			t.Errorf("the provider is well, and failing for %v", f)
+		}
+		say(sluice.Answer{Verdict: sluice.VerdictBilling, Status: 429, Scope: sluice.PerModel | sluice.PerKey, Cause: "the plan has no quota for the model"})
+		wantState(t, g, sluice.StatePaused, "billing stop: model opus: the plan has no quota for the model; ")
+		time.Sleep(15 * time.Minute)
+		wantState(t, g, sluice.StateIdle, "the last one met a billing stop: model opus: ")
+		say(sluice.Answer{Verdict: sluice.VerdictBilling, Status: 402})
+		wantState(t, g, sluice.StatePaused, "billing stop: status 402; ")
+		say(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200})
+		if s := wantState(t, g, sluice.StateFlowing, "without waiting"); s.BillingStop {
+			t.Error("it is stopped still")
+		}
+		if e := kept.last(t, sluice.EventState); e.State != sluice.StateFlowing || e.Was != sluice.StatePaused || e.Reason != "the provider serves the account again" {
+			t.Errorf("told %+v", e)
+		}
+		say(sluice.Answer{Verdict: sluice.VerdictBilling})
+		wantState(t, g, sluice.StatePaused, "billing stop: the account is not paid for; ")
+	})
+}
+
 // A limit that is used to the full is no trouble: nothing is wrong while others wait for it.
 func TestAFullLimitIsNoTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -63,7 +63,10 @@ type ResourceStatus struct {
 	Until  *time.Time `json:"until"`
 	Light  string     `json:"light"`
 	// LightBinds tells that the light holds lower classes back on some limit. Where it does not, it is only shown.
-	LightBinds     bool           `json:"light_binds"`
+	LightBinds bool `json:"light_binds"`
+	// BillingStop tells that the provider refuses requests until a person adds credit or raises a limit there. The state is
+	// paused; the gate holds nothing back because of it, so that each caller sees the refusal.
+	BillingStop    bool           `json:"billing_stop"`
 	PausedUntil    *time.Time     `json:"paused_until"`
 	PauseReason    string         `json:"pause_reason"`
 	Consecutive429 int            `json:"consecutive_429"`

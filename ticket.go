@@ -201,7 +201,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	x := requests.Get().(*request)
 	defer requests.Put(x)
 	op := &x.ops[0]
-	*op = r.answerOp(store.OpAnswer, a)
+	*op = r.answerOp(store.OpAnswer, t.request(), a)
 	op.ID = t.id
 	if err := r.apply(ctx, x.ops[:]); err != nil && !r.harmless(err) {
 		return false, r.storeError(err)

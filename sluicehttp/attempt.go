@@ -34,6 +34,8 @@ type attempt struct {
 	over   bool
 	err    error // why the attempt was stopped
 	hung   bool  // that it does not get a connection was told
+	// resolving tells that the host's name is being looked up.
+	resolving bool
 	// watched tells that it is, or was, among those that are connecting. The rest is theirs.
 	watched        bool
 	waits          bool
@@ -113,7 +115,7 @@ func (f *flight) late(err error, passed bool) error {
 func (a *attempt) send() (*http.Response, error) {
 	f := a.f
 	a.ctx, a.cancel = context.WithCancelCause(f.ctx)
-	a.trace = httptrace.ClientTrace{GetConn: a.getConn, GotConn: a.gotConn, WroteHeaders: a.wroteHeaders}
+	a.trace = httptrace.ClientTrace{GetConn: a.getConn, DNSStart: a.dnsStart, DNSDone: a.dnsDone, GotConn: a.gotConn, WroteHeaders: a.wroteHeaders}
 	req := f.origin.WithContext(httptrace.WithClientTrace(a.ctx, &a.trace))
 	req.Header = f.header
 	var err error
@@ -164,6 +166,15 @@ func (a *attempt) getConn(string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.watchConnecting()
+}
+
+func (a *attempt) dnsStart(httptrace.DNSStartInfo) { a.resolves(true) }
+func (a *attempt) dnsDone(httptrace.DNSDoneInfo)   { a.resolves(false) }
+
+func (a *attempt) resolves(now bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.resolving = now
 }
 
 func (a *attempt) wroteHeaders() { a.wrote.Store(true) }

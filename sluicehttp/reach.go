@@ -14,10 +14,14 @@ import (
 const (
 	reachAgain  = 100 * time.Millisecond // doubled each time
 	reachWithin = time.Second            // from the first failure on, further tries begin
-	// hangAfter is when a connection takes so long that it is told. The request goes on, unless the provider has been out of
-	// reach for knownAfter: then it would only wait for the same.
+	// hangAfter is when a connection takes so long that it is told. The request goes on until connectWithin, unless the provider
+	// has been out of reach for knownAfter: then it would only wait for the same.
 	hangAfter  = 1500 * time.Millisecond
 	knownAfter = 10 * time.Second
+	// connectWithin is when a request without a connection is answered. The system sends the first packet of a connection again
+	// after 1 s and after 3 s, so two of them may be lost. Looking up the name is left to the dialer: a resolver asks its second
+	// server only after 5 s.
+	connectWithin = 5 * time.Second
 	// silentAfter is how long a client waits for an answer before it counts as trouble that it gives up.
 	silentAfter = 30 * time.Second
 )
@@ -60,7 +64,20 @@ func (a *attempt) hangs() {
 	if known {
 		a.err = &hangError{hangAfter}
 		a.cancel(a.err)
+		return
 	}
+	time.AfterFunc(time.Until(a.began.Add(connectWithin)), a.giveUp) // few get here, so each may have a timer
+}
+
+// giveUp is called when there is no connection after connectWithin.
+func (a *attempt) giveUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over || a.conn != nil || a.err != nil || a.resolving || a.ctx.Err() != nil {
+		return
+	}
+	a.err = &hangError{connectWithin}
+	a.cancel(a.err)
 }
 
 // unreachable tells the gate that a send has no answer because of the provider or the way to it.

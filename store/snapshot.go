@@ -26,7 +26,8 @@ type Snapshot struct {
 	Members []Member
 	// Throttled7d is how many refusals there were in the last seven days.
 	Throttled7d int64
-	// Trouble is the streak of sends that the provider did not serve. It ends with the first that it serves.
+	// Trouble is the streak of sends that the provider did not serve. It ends with the first that it serves. Billing stops are a
+	// streak of their own, which a failure ends.
 	Trouble Trouble
 	// LostAt is when the pool was last said to have lost its memory, and LostUntil when all that may have been
 	// forgotten is no longer reckoned with. Both are 0 if that has passed.
@@ -37,6 +38,7 @@ type Snapshot struct {
 type Trouble struct {
 	Count     int  // of sends in a row
 	Unreached bool // some of them had no answer at all; else all came back as a failure of the provider's
+	Unpaid    bool // all came back as billing stops: the provider is well, and serves only accounts that are paid for
 	Since     Time
 	Last      Time
 	Cause     string // of the last

@@ -182,6 +182,8 @@ export interface ResourceStatus {
   /** null, as all figures, while the daemon cannot reach its store. */
   light: "green" | "amber" | "red" | null;
   light_binds: boolean | null;
+  /** The provider refuses requests until a person adds credit or raises a limit there. */
+  billing_stop: boolean;
   paused_until: string | null;
   pause_reason: string;
   consecutive_429: number | null;

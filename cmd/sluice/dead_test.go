@@ -83,8 +83,14 @@ func TestADeadProviderIsToldEverywhere(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := other("status"); !strings.Contains(out, "gone  failing") || !strings.Contains(out, words) {
+	if out := other("status"); !strings.Contains(out, "gone  failing") || !strings.Contains(out, words) || !strings.Contains(out, "0 reached the provider") || strings.Contains(out, " sent") {
 		t.Errorf("status prints %s", out)
+	}
+	if out := other("doctor"); !strings.Contains(out, "gone  unknown") || !strings.Contains(out, "It is failing: the last ") {
+		t.Errorf("doctor prints %s", out)
+	}
+	if out := other("report"); !strings.Contains(out, "no request reached: ") {
+		t.Errorf("report prints %s", out)
 	}
 	if out := other("why"); !strings.Contains(out, "gone is failing: the last ") || !strings.Contains(out, words) {
 		t.Errorf("why prints %s", out)

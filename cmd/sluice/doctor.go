@@ -63,6 +63,18 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (sluice.Diag
 	if err != nil {
 		s.warnOfLog(err)
 	}
+	st, err := s.gate.Status(ctx)
+	if err != nil {
+		return d, err
+	}
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		at := slices.IndexFunc(d.Resources, func(x sluice.ResourceDiagnosis) bool { return x.Name == r.Name })
+		if at >= 0 && (r.State == sluice.StateFailing || r.BillingStop) {
+			x := &d.Resources[at]
+			x.Advice = append(x.Advice, sluice.Advice{Setting: troubleNow, Text: "It is " + r.State + ": " + r.Reason + "."})
+		}
+	}
 	for i := range d.Resources {
 		for _, r := range rep.Resources {
 			if r.Name == d.Resources[i].Name {
@@ -73,7 +85,19 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (sluice.Diag
 			d.Resources[i].Advice = append(d.Resources[i].Advice, o.advice())
 		}
 	}
+	for i := range d.Resources { // callers of a provider that serves nothing say nothing of the quota
+		if x := &d.Resources[i]; len(x.Callers) == 0 && isTroubled(x) {
+			x.Verdict = policy.VerdictUnknown
+		}
+	}
 	return d, nil
+}
+
+// troubleNow is what advice about a provider that serves nothing at this moment is about.
+const troubleNow = "provider"
+
+func isTroubled(d *sluice.ResourceDiagnosis) bool {
+	return slices.ContainsFunc(d.Advice, func(a sluice.Advice) bool { return a.Setting == troubleNow })
 }
 
 // weigh sets these callers against the quota, instead of those that the store alone knows.
@@ -145,7 +169,7 @@ const manyQuiet = 4
 // quietOnes are the resources that are named in one line.
 func quietOnes(d *sluice.Diagnosis) (names []string) {
 	for i := range d.Resources {
-		if r := &d.Resources[i]; len(r.Callers) == 0 && r.Fullest == "" {
+		if r := &d.Resources[i]; len(r.Callers) == 0 && r.Fullest == "" && !isTroubled(r) {
 			names = append(names, r.Name)
 		}
 	}

@@ -185,7 +185,7 @@ func (s *screen) report(r *reportJSON) {
 		}
 	}
 	if len(idle) > 0 {
-		s.line("\nnothing was sent to: %s", s.Names(idle, ", ", 20, nameWidth))
+		s.line("\nno request reached: %s", s.Names(idle, ", ", 20, nameWidth))
 	}
 	if len(r.Resources) == 0 {
 		s.line("No resource is configured: sluice config init FILE starts a configuration.")

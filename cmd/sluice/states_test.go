@@ -119,14 +119,14 @@ func (r *stateRig) fail(err error) {
 // Every state is the same word on the command line, in JSON, in the API, in metrics and in events. Only failing is red.
 func TestEveryStateIsToldEverywhere(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}, Err: syscall.ECONNREFUSED}
-	for _, c := range []struct {
+	for name, c := range map[string]struct {
 		state, reason, colour, ready string
 		drive                        func(r *stateRig)
 		until                        bool
 	}{
-		{sluice.StateIdle, "no request was sent yet", "", "ok", func(*stateRig) {}, false},
-		{sluice.StateFlowing, "requests pass without waiting", "32", "ok", func(r *stateRig) { r.send() }, false},
-		{sluice.StateQueueing, "1 request waits: the limit minute is full (2 of 2 used)", "34", "ok", func(r *stateRig) {
+		"idle":    {sluice.StateIdle, "no request was sent yet", "", "ok", func(*stateRig) {}, false},
+		"flowing": {sluice.StateFlowing, "requests pass without waiting", "32", "ok", func(r *stateRig) { r.send() }, false},
+		"queueing": {sluice.StateQueueing, "1 request waits: the limit minute is full (2 of 2 used)", "34", "ok", func(r *stateRig) {
 			r.send()
 			r.send()
 			ctx, stop := context.WithCancel(context.Background())
@@ -140,13 +140,20 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}, true},
-		{sluice.StatePaused, "maintenance", "33", "ok", func(r *stateRig) {
+		"paused": {sluice.StatePaused, "maintenance", "33", "ok", func(r *stateRig) {
 			r.send()
 			if err := r.gate.Pause(r.Context(), "api", time.Hour, "maintenance"); err != nil {
 				r.Fatal(err)
 			}
 		}, true},
-		{sluice.StateDegraded, "Redis lost its memory; holding requests for one window", "33", "degraded", func(r *stateRig) {
+		"billing stop": {sluice.StatePaused, "billing stop: the credit is used up; the provider refuses requests until you add credit or raise the limit there", "33", "ok", func(r *stateRig) {
+			r.send()
+			stop := sluice.Answer{Verdict: sluice.VerdictBilling, Status: 400, Cause: "the credit is used up"}
+			if err := r.gate.Observe(r.Context(), sluice.Request{Resource: "api", Agent: "web"}, stop); err != nil {
+				r.Fatal(err)
+			}
+		}, false},
+		"degraded": {sluice.StateDegraded, "Redis lost its memory; holding requests for one window", "33", "degraded", func(r *stateRig) {
 			r.send()
 			p, err := r.store.Pool(r.Context(), store.Spec{Name: "api", Look: true})
 			if err == nil {
@@ -157,12 +164,12 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 			}
 			r.Cleanup(func() { _ = p.Close() })
 		}, true},
-		{sluice.StateFailing, "the last send failed: connection refused by 127.0.0.1:9; new requests are tried", "31", "failing", func(r *stateRig) {
+		"failing": {sluice.StateFailing, "the last send failed: connection refused by 127.0.0.1:9; new requests are tried", "31", "failing", func(r *stateRig) {
 			r.send()
 			r.fail(refused)
 		}, false},
 	} {
-		t.Run(c.state, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newStateRig(t)
 			ctx, stop := context.WithCancel(t.Context())

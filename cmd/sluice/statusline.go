@@ -70,6 +70,9 @@ func linePart(r *sluice.ResourceStatus, now time.Time) string {
 	if r.State == sluice.StatePaused && r.Until != nil && r.Until.After(now) {
 		text += " " + show.Span(r.Until.Sub(now))
 	}
+	if r.BillingStop {
+		text += " (billing stop)"
+	}
 	waits := 0
 	for _, n := range r.Waiting {
 		waits += n

@@ -113,7 +113,7 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 		s.line("  %s", s.outage(r.Outage))
 		return
 	}
-	if r.State != sluice.StatePaused { // its pauses follow
+	if r.State != sluice.StatePaused || r.BillingStop { // else its pauses follow
 		s.reason(r)
 	}
 	for _, g := range r.Gates {
@@ -197,7 +197,11 @@ func (s *screen) facts(r *sluice.ResourceStatus, classes []string) []string {
 	if by := byClassNames(r.Waiting, classes); by != "" {
 		waiting += " (" + s.Text(by, textWidth) + ")"
 	}
-	facts := []string{waiting, fmt.Sprintf("%d in flight", r.InFlight), show.Count(r.Sent) + " sent"}
+	sent := " sent"
+	if r.State == sluice.StateFailing { // what did not reach the provider is charged nothing, and counts as not sent
+		sent = " reached the provider"
+	}
+	facts := []string{waiting, fmt.Sprintf("%d in flight", r.InFlight), show.Count(r.Sent) + sent}
 	refused := show.Count(r.Throttled) + " refused"
 	if r.Last429 != nil {
 		refused += " (last " + show.Ago(*r.Last429, s.now) + ")"

@@ -92,7 +92,7 @@ func (s *server) room(out *startOut, r *sluice.ResourceStatus, a *sluice.AgentSt
 		}
 	}
 	switch {
-	case r.State == sluice.StateFailing, r.State == sluice.StateDegraded && r.Outage != nil && r.Outage.Mode == sluice.FailClosed.String():
+	case r.State == sluice.StateFailing, r.BillingStop, r.State == sluice.StateDegraded && r.Outage != nil && r.Outage.Mode == sluice.FailClosed.String():
 		out.no(fmt.Sprintf("%s is %s: %s", word(r.Name), r.State, words(r.Reason)), r.Until, now)
 	case out.Start && troubled(r):
 		out.note(fmt.Sprintf("%s is %s: %s.", word(r.Name), r.State, strings.TrimSuffix(words(r.Reason), ".")))

@@ -152,17 +152,24 @@ func TestAlerts(t *testing.T) {
 	if err := yaml.UnmarshalWithOptions(text, &file, yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
+	docs, err := os.ReadFile(docsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
 	all, names := known(), []string{}
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			names = append(names, r.Alert)
+			if !strings.Contains(string(docs), "| `"+r.Alert+"` | ") {
+				t.Errorf("not described: %s", r.Alert)
+			}
 			checkQuery(t, all, r.Expr)
 			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 				t.Errorf("%s does not say how bad it is, or what to do", r.Alert)
 			}
 		}
 	}
-	for _, want := range []string{"SluiceThrottled", "SluiceBudgetNearlyUsed", "SluiceStoreDegraded", "SluiceOutsideUse", "SluiceFailing", "SluiceUpstreamErrors", "SluiceDegraded", "SluiceBudgetUsedUp", "SluiceLeasesLost"} {
+	for _, want := range []string{"SluiceThrottled", "SluiceBudgetNearlyUsed", "SluiceStoreDegraded", "SluiceOutsideUse", "SluiceFailing", "SluiceUpstreamErrors", "SluiceBillingStop", "SluiceDegraded", "SluiceBudgetUsedUp", "SluiceLeasesLost"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("there is no alert %s", want)
 		}

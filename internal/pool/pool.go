@@ -105,6 +105,7 @@ type once struct {
 
 	failures    int32                  // sends in a row that the provider did not serve
 	unreached   bool                   // some of them had no answer
+	unpaid      bool                   // all of them were billing stops
 	failure     int32                  // why the last of them failed, a name
 	failing     int64                  // when the first was
 	failed      int64                  // and the last

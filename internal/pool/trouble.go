@@ -5,20 +5,35 @@ import "github.com/sluicehq/sluice/store"
 // maxFailures is where a streak is no longer counted.
 const maxFailures = 1_000_000
 
-// served takes in whether a send was served. A refusal is an answer too: the provider is there, and knows why it says no.
+// served takes in whether a send was served. A refusal is an answer too: the provider is there, and knows why it says no. A billing
+// stop lasts until a person acts, so it is a streak like failures are, and apart from them.
 func (p *Pool) served(op *store.Op) {
-	unreached := op.Verdict == store.VerdictUnreachable
-	switch {
-	case unreached, op.Verdict == store.VerdictOverloaded, op.Verdict == store.VerdictError && op.Cause != "":
-		p.fail(op, unreached)
-	case op.Verdict == store.VerdictNone, op.Verdict == store.VerdictError: // they say nothing of the provider
-	case p.failures > 0:
-		p.names.Drop(p.failure)
-		p.failures, p.unreached, p.failure, p.failing, p.failed = 0, false, 0, 0, 0
+	switch op.Verdict {
+	case store.VerdictUnreachable, store.VerdictOverloaded, store.VerdictBilling:
+		p.fail(op)
+	case store.VerdictError:
+		if op.Cause != "" { // else it says nothing of the provider
+			p.fail(op)
+		}
+	case store.VerdictNone:
+	default:
+		p.endFailures()
 	}
 }
 
-func (p *Pool) fail(op *store.Op, unreached bool) {
+func (p *Pool) endFailures() {
+	if p.failures == 0 {
+		return
+	}
+	p.names.Drop(p.failure)
+	p.failures, p.unreached, p.unpaid, p.failure, p.failing, p.failed = 0, false, false, 0, 0, 0
+}
+
+func (p *Pool) fail(op *store.Op) {
+	unpaid := op.Verdict == store.VerdictBilling
+	if unpaid != p.unpaid {
+		p.endFailures()
+	}
 	if p.failures == 0 {
 		p.failing = p.now
 	}
@@ -26,7 +41,8 @@ func (p *Pool) fail(op *store.Op, unreached bool) {
 	if p.failures < maxFailures {
 		p.failures++
 	}
-	p.unreached = p.unreached || unreached
+	p.unreached = p.unreached || op.Verdict == store.VerdictUnreachable
+	p.unpaid = unpaid
 	cause := op.Cause
 	if cause == "" {
 		cause = op.Verdict.String()
@@ -41,6 +57,6 @@ func (p *Pool) trouble() store.Trouble {
 		return store.Trouble{}
 	}
 	return store.Trouble{
-		Count: int(p.failures), Unreached: p.unreached, Since: store.Time(p.failing), Last: store.Time(p.failed), Cause: p.names.Text(p.failure),
+		Count: int(p.failures), Unreached: p.unreached, Unpaid: p.unpaid, Since: store.Time(p.failing), Last: store.Time(p.failed), Cause: p.names.Text(p.failure),
 	}
 }

@@ -79,7 +79,7 @@ func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
 	if r.Outage != nil {
 		return show.Cell{Text: "store lost", Colour: show.Amber}
 	}
-	if r.State == sluice.StateFailing || r.State == sluice.StateDegraded {
+	if r.State == sluice.StateFailing || r.State == sluice.StateDegraded || r.BillingStop {
 		return show.Cell{Text: m.style.Text(r.Reason, reasonWidth), Colour: show.Resource(r.State)}
 	}
 	if len(r.Gates) > 0 {

@@ -201,7 +201,7 @@ func (m *Model) details(r *sluice.ResourceStatus) (lines []string) {
 	if o := r.Outage; o != nil {
 		return []string{"    " + m.style.Paint(show.Amber, m.style.Text("the store cannot be reached: "+o.Why, max(m.width-4, 10)))}
 	}
-	if r.State == sluice.StateFailing || r.State == sluice.StateDegraded || r.State == sluice.StateQueueing {
+	if r.State == sluice.StateFailing || r.State == sluice.StateDegraded || r.State == sluice.StateQueueing || r.BillingStop {
 		lines = append(lines, "    "+m.style.Paint(show.Resource(r.State), m.style.Text(r.Reason, max(m.width-4, 10))))
 	}
 	for _, g := range r.Gates {

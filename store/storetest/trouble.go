@@ -47,7 +47,25 @@ func troubles(s *suite) {
 		m.answered(store.Op{ID: id, Verdict: store.VerdictError}) // of whose fault it is nothing is said
 		m.close(id)
 		is(m, store.Trouble{Count: 3, Since: began, Last: m.now().Add(-time.Second), Cause: "status 502"})
-		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictBilling})
+		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictThrottled})
+		is(m, store.Trouble{})
+	})
+	s.test("billing stops are a streak apart from failures", spec(slots(100)), func(m *member) {
+		stop := store.Op{Kind: store.OpObserve, Verdict: store.VerdictBilling, Cause: "the credit is used up"}
+		m.ends(unreachable("no such host"))
+		m.sleep(time.Second)
+		began := m.now()
+		m.ends(stop) // the provider answers again, and serves nothing
+		m.sleep(time.Second)
+		m.ends(stop)
+		is(m, store.Trouble{Count: 2, Unpaid: true, Since: began, Last: m.now(), Cause: "the credit is used up"})
+		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictNone})
+		is(m, store.Trouble{Count: 2, Unpaid: true, Since: began, Last: m.now(), Cause: "the credit is used up"})
+		m.ends(unreachable("reset"))
+		is(m, store.Trouble{Count: 1, Unreached: true, Since: m.now(), Last: m.now(), Cause: "reset"})
+		m.ends(stop)
+		is(m, store.Trouble{Count: 1, Unpaid: true, Since: m.now(), Last: m.now(), Cause: "the credit is used up"})
+		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictOK})
 		is(m, store.Trouble{})
 	})
 	s.test("a refusal is an answer, an overload is none", spec(slots(100)), func(m *member) {

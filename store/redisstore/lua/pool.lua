@@ -34,7 +34,7 @@ local function begin()
  S_tickets = slabOf("G'", 115, {})
  S_tnodes = slabOf("H'", 7, {})
  S_counts = slabOf('counts', 15, {})
- S_once = slabOf('once', 170, {'slots'})
+ S_once = slabOf('once', 171, {'slots'})
  S_past = slabOf('past', 3, {'week'})
  S_sum = slabOf('sum', 14, {})
  S_cfg = slabOf('cfg', 109, {}, true)
@@ -120,12 +120,12 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
--- internal/pool/pool.go:242
+-- internal/pool/pool.go:243
 F.pool_Pool_Apply = function(now_, ops)
  F.pool_Pool_begin(now_, (#ops > 0))
  F.pool_Pool_carryOut(ops)
 end
--- internal/pool/pool.go:248
+-- internal/pool/pool.go:249
 F.pool_Pool_begin = function(now_, heard)
  once[1] = (once[1] > now_ and once[1] or now_)
  if (#T[2] > 0) then
@@ -149,14 +149,14 @@ F.pool_Pool_begin = function(now_, heard)
  if (once[1] >= once[135]) then
   F.pool_Pool_expireTickets()
  end
- if ((once[152] ~= 0) and (once[1] >= once[152])) then
+ if ((once[153] ~= 0) and (once[1] >= once[153])) then
   F.pool_Pool_hush()
  end
  if (once[26] ~= 0) then
   F.pool_Pool_dropStale()
  end
 end
--- internal/pool/pool.go:291
+-- internal/pool/pool.go:292
 F.pool_Pool_carryOut = function(ops)
  T[1] = ops
  for i = 0, #ops - 1 do
@@ -356,7 +356,7 @@ F.pool_Pool_seeToLots = function()
   end
  end
 end
--- internal/pool/pool.go:280
+-- internal/pool/pool.go:281
 F.pool_Pool_turnSecond = function()
  local silence = (once[1] >= (past[3] + 120000000))
  if F.pool_history_turn(once[1]) then
@@ -424,7 +424,7 @@ F.pool_Pool_expireTickets = function()
     while ((s <= now_) and (((w[w_o+4] > 0) or (w[w_o+5] ~= 0)))) do
      do
       once[1] = (s * 100000)
-      if ((once[152] ~= 0) and (once[1] >= once[152])) then
+      if ((once[153] ~= 0) and (once[1] >= once[153])) then
        F.pool_Pool_hush()
       end
       if (w[w_o+4] > 0) then
@@ -453,19 +453,19 @@ end
 -- internal/pool/members.go:242
 F.pool_Pool_hush = function()
  do
-  while ((once[152] ~= 0) and (once[152] <= once[1])) do
-   local at = once[152]
+  while ((once[153] ~= 0) and (once[153] <= once[1])) do
+   local at = once[153]
    do
-    while ((once[146] ~= 0) and (F.pool_member_silentFrom((S_members[once[146]] or ld(S_members, once[146]))) <= at)) do
-     local i = once[146]
+    while ((once[147] ~= 0) and (F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147]))) <= at)) do
+     local i = once[147]
      F.pool_Pool_unlink(i)
      local m = (S_members[i] or ld(S_members, i))
-     m[2], m[8] = 1, once[148]
-     if (once[148] ~= 0) then
-      local t1_ = (S_members[once[148]] or ld(S_members, once[148]))
+     m[2], m[8] = 1, once[149]
+     if (once[149] ~= 0) then
+      local t1_ = (S_members[once[149]] or ld(S_members, once[149]))
       t1_[7] = i
      end
-     once[148] = i
+     once[149] = i
     end
    end
    F.pool_Pool_weigh(at)
@@ -489,7 +489,7 @@ F.pool_Pool_dropStale = function()
   end
  end
 end
--- internal/pool/pool.go:331
+-- internal/pool/pool.go:332
 F.pool_Pool_apply = function(i)
  local op = T[1][i+1]
  op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
@@ -560,8 +560,8 @@ F.pool_Pool_serve = function()
   end
  end
  F.pool_Pool_wakeAtDue()
- if (once[153] ~= 0) then
-  F.pool_Pool_wakeAt(once[153])
+ if (once[154] ~= 0) then
+  F.pool_Pool_wakeAt(once[154])
  end
 end
 -- internal/pool/serve.go:29
@@ -573,7 +573,7 @@ F.pool_Pool_wakeAtDue = function()
   end
  end
 end
--- internal/pool/pool.go:376
+-- internal/pool/pool.go:377
 F.pool_Pool_concludeAll = function()
  local left = false
  for i = 0, #T[1] - 1 do
@@ -1084,28 +1084,28 @@ F.pool_Pool_unlink = function(i)
    local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
    t1_[8] = m[8]
   elseif (m[2] ~= 0) then
-   once[148] = m[8]
+   once[149] = m[8]
   else
-   once[146] = m[8]
+   once[147] = m[8]
   end
  end
  if (m[8] ~= 0) then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
  elseif (not (m[2] ~= 0)) then
-  once[147] = m[7]
+  once[148] = m[7]
  end
  if (not (m[2] ~= 0)) then
-  once[149] = (once[149] - 1)
+  once[150] = (once[150] - 1)
  end
  m[7], m[8] = 0, 0
 end
 -- internal/pool/members.go:261
 F.pool_Pool_weigh = function(at)
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- once[153], once[151] = 0, 0
+ once[154], once[152] = 0, 0
  do
-  local i = once[148]
+  local i = once[149]
   while (i ~= 0) do
    local m = (S_members[i] or ld(S_members, i))
    local next_ = m[8]
@@ -1124,14 +1124,14 @@ F.pool_Pool_weigh = function(at)
    if over then
     F.pool_Pool_dropMember(i)
    else
-    once[151] = (once[151] + F.pool_partOf(m[5]))
+    once[152] = (once[152] + F.pool_partOf(m[5]))
    end
    i = next_
   end
  end
  for k = 0, cfg[4] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
-  if (part ~= once[k+155]) then
+  if (part ~= once[k+156]) then
    F.pool_Pool_withhold(k, at, part)
   end
  end
@@ -1568,10 +1568,10 @@ end
 -- internal/pool/forget.go:23
 F.pool_Pool_forget = function(op)
  op[45] = 3
- if ((once[145] ~= 0) and ((once[1] - once[145]) < 10000000)) then
+ if ((once[146] ~= 0) and ((once[1] - once[146]) < 10000000)) then
   return 
  end
- once[145] = once[1]
+ once[146] = once[1]
  if (op[37] == "") then
   op[37] = "the store lost its memory"
  end
@@ -1635,7 +1635,7 @@ F.pool_Pool_gone = function(op)
  end
  F.pool_Pool_planHush()
 end
--- internal/pool/pool.go:427
+-- internal/pool/pool.go:428
 F.pool_refuse = function(op, code, limit, at)
  op[45] = 2
  op[51], op[52], op[53], op[54] = code, 0, ((limit + 128) % 256 - 128), at
@@ -1748,7 +1748,7 @@ F.pool_wheel_nextDue = function(w, w_o)
  end
  return (max(s, (w[w_o+1] + 1)) * 100000)
 end
--- internal/pool/pool.go:388
+-- internal/pool/pool.go:389
 F.pool_Pool_conclude = function(op)
  local r, r_o = op, 44
  if (once[26] ~= 0) then
@@ -1799,8 +1799,8 @@ F.pool_Pool_defOf = function(in_)
  if (not (m[10] ~= 0)) then
   return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
  end
- if (m[9] ~= once[in_[11]+155]) then
-  m[9] = once[in_[11]+155]
+ if (m[9] ~= once[in_[11]+156]) then
+  m[9] = once[in_[11]+156]
  end
  return m
 end
@@ -2591,8 +2591,8 @@ F.pool_Pool_freeAt = function(at, free)
  if (at >= free) then
   return true
  end
- if ((once[153] == 0) or (free < once[153])) then
-  once[153] = free
+ if ((once[154] == 0) or (free < once[154])) then
+  once[154] = free
  end
  return false
 end
@@ -2662,12 +2662,12 @@ F.pool_Pool_withhold = function(limit, at, part)
 end
 -- internal/pool/members.go:231
 F.pool_Pool_planHush = function()
- once[152] = once[153]
- if (once[146] ~= 0) then
+ once[153] = once[154]
+ if (once[147] ~= 0) then
   do
-   local at = F.pool_member_silentFrom((S_members[once[146]] or ld(S_members, once[146])))
-   if ((once[152] == 0) or (at < once[152])) then
-    once[152] = at
+   local at = F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147])))
+   if ((once[153] == 0) or (at < once[153])) then
+    once[153] = at
    end
   end
  end
@@ -2954,28 +2954,28 @@ end
 -- internal/pool/members.go:188
 F.pool_Pool_link = function(i)
  local m = (S_members[i] or ld(S_members, i))
- m[7], m[8] = once[147], 0
- if (once[147] ~= 0) then
-  local t1_ = (S_members[once[147]] or ld(S_members, once[147]))
+ m[7], m[8] = once[148], 0
+ if (once[148] ~= 0) then
+  local t1_ = (S_members[once[148]] or ld(S_members, once[148]))
   t1_[8] = i
  else
-  once[146] = i
+  once[147] = i
  end
- once[147] = i
- once[149] = (once[149] + 1)
+ once[148] = i
+ once[150] = (once[150] + 1)
 end
 -- internal/pool/members.go:158
 F.pool_Pool_promise = function(m, known)
  if ((known ~= 0) and (known == m[6])) then
   F.pool_Pool_setShare(m, known)
  end
- local free = quo(((4503599627370496 - once[151])), 4096)
+ local free = quo(((4503599627370496 - once[152])), 4096)
  local want = 0
  if (free > 0) then
-  want = quo((((((once[149] + 1) * 1099511627776) + free) - 1)), free)
+  want = quo((((((once[150] + 1) * 1099511627776) + free) - 1)), free)
  end
  do
-  local room = ((4503599627370496 - once[150]) + F.pool_partOf(m[5]))
+  local room = ((4503599627370496 - once[151]) + F.pool_partOf(m[5]))
   if (room <= 0) then
    want = 0
   elseif ((want > 0) and (F.pool_partOf(want) > room)) then
@@ -3082,16 +3082,19 @@ F.pool_Pool_judged = function(tk, v)
   end
  end
 end
--- internal/pool/trouble.go:9
+-- internal/pool/trouble.go:10
 F.pool_Pool_served = function(op)
- local unreached = (op[33] == 7)
  do
-  if unreached or (op[33] == 3) or ((op[33] == 6) and (op[37] ~= "")) then
-   F.pool_Pool_fail(op, unreached)
-  elseif (op[33] == 0) or (op[33] == 6) then
-  elseif (once[140] > 0) then
-   F.flat_Names_Drop(once[142])
-   once[140], once[141], once[142], once[143], once[144] = 0, 0, 0, 0, 0
+  local t1_ = op[33]
+  if t1_ == 7 or t1_ == 3 or t1_ == 5 then
+   F.pool_Pool_fail(op)
+  elseif t1_ == 6 then
+   if (op[37] ~= "") then
+    F.pool_Pool_fail(op)
+   end
+  elseif t1_ == 0 then
+  else
+   F.pool_Pool_endFailures()
   end
  end
 end
@@ -3379,7 +3382,7 @@ F.gate_Gate_Pause = function(g, t, wait)
 end
 -- internal/pool/forget.go:59
 F.pool_Pool_lossHolds = function()
- return ((once[145] ~= 0) and ((once[1] - once[145]) < 3000000))
+ return ((once[146] ~= 0) and ((once[1] - once[146]) < 3000000))
 end
 -- internal/gate/gate.go:291
 F.gate_Gate_Resume = function(g, t)
@@ -3596,7 +3599,7 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
 end
 -- internal/pool/forget.go:46
 F.pool_Pool_lose = function(i)
- if (once[145] == 0) then
+ if (once[146] == 0) then
   return 
  end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
@@ -3604,7 +3607,7 @@ F.pool_Pool_lose = function(i)
   return 
  end
  local in_, d, r = F.pool_Pool_touch(i)
- F.meter_Meter_Lose(in_, d, r, once[1], once[145])
+ F.meter_Meter_Lose(in_, d, r, once[1], once[146])
 end
 -- internal/pool/members.go:143
 F.pool_Pool_died = function(i)
@@ -4616,15 +4619,15 @@ F.pool_roundFree = function(t)
 end
 -- internal/pool/members.go:182
 F.pool_Pool_setShare = function(m, share)
- once[150] = (once[150] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
+ once[151] = (once[151] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
 -- internal/pool/members.go:326
 F.pool_Pool_setPart = function(limit, part)
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+155], t1_[9] = part, part
- once[154] = (once[154] + 1)
- cfg[85] = once[154]
+ once[limit+156], t1_[9] = part, part
+ once[155] = (once[155] + 1)
+ cfg[85] = once[155]
  once[9] = 1
 end
 -- internal/meter/withheld.go:35
@@ -4950,23 +4953,36 @@ F.pool_Pool_callerFor = function(tk)
  end
  return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
 end
--- internal/pool/trouble.go:21
-F.pool_Pool_fail = function(op, unreached)
- if (once[140] == 0) then
-  once[143] = once[1]
+-- internal/pool/trouble.go:32
+F.pool_Pool_fail = function(op)
+ local unpaid = (op[33] == 5)
+ if (unpaid ~= (once[142] ~= 0)) then
+  F.pool_Pool_endFailures()
  end
- once[144] = once[1]
+ if (once[140] == 0) then
+  once[144] = once[1]
+ end
+ once[145] = once[1]
  if (once[140] < 1000000) then
   once[140] = (once[140] + 1)
  end
- once[141] = (((once[141] ~= 0) or unreached)) and 1 or 0
+ once[141] = (((once[141] ~= 0) or (op[33] == 7))) and 1 or 0
+ once[142] = (unpaid) and 1 or 0
  local cause = op[37]
  if (cause == "") then
   cause = F.store_Verdict_String(op[33])
  end
- local old = once[142]
- once[142] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
+ local old = once[143]
+ once[143] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
+end
+-- internal/pool/trouble.go:24
+F.pool_Pool_endFailures = function()
+ if (once[140] == 0) then
+  return 
+ end
+ F.flat_Names_Drop(once[143])
+ once[140], once[141], once[142], once[143], once[144], once[145] = 0, 0, 0, 0, 0, 0
 end
 -- internal/pool/crowd.go:99
 F.pool_Pool_learnCrowd = function(o, made)
@@ -5843,7 +5859,7 @@ end
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[9] ~= 0) then
-  at = min(at, (once[153] > once[1] and once[153] or once[1]))
+  at = min(at, (once[154] > once[1] and once[154] or once[1]))
  end
  return at
 end
