@@ -12,35 +12,26 @@ import (
 // who asks, with that as an estimate; what [Ticket.Close] is told of it is what counts in the end.
 const USD = "usd"
 
-// BudgetOwner says who has a budget.
-type BudgetOwner string
-
-// Those who can have one.
+// Who has a budget.
 const (
-	BudgetFleet BudgetOwner = "fleet" // all together
-	BudgetAgent BudgetOwner = "agent" // each agent its own
-	BudgetUser  BudgetOwner = "user"  // each user its own; agents without a user have one together
+	BudgetFleet = "fleet" // all together
+	BudgetAgent = "agent" // each agent its own
+	BudgetUser  = "user"  // each user its own; agents without a user have one together
 )
 
-// BudgetPeriod says when a budget begins anew.
-type BudgetPeriod string
-
-// The periods. A request belongs to the one in which it was let go.
+// When a budget begins anew. A request belongs to the one in which it was let go.
 const (
-	BudgetDay   BudgetPeriod = "day"   // at 00:00 UTC
-	BudgetMonth BudgetPeriod = "month" // on the first of a month, at 00:00 UTC
-	BudgetTotal BudgetPeriod = "total" // never
+	BudgetDay   = "day"   // at 00:00 UTC
+	BudgetMonth = "month" // on the first of a month, at 00:00 UTC
+	BudgetTotal = "total" // never
 )
 
-// BudgetOver says what happens once a budget is used up.
-type BudgetOver string
-
-// What can happen. With all but deny the request goes, and is counted.
+// What happens once a budget is used up. With all but deny the request goes, and is counted.
 const (
-	OverDeny      BudgetOver = "deny"      // the request gets ErrBudget
-	OverDowngrade BudgetOver = "downgrade" // it goes in the lowest class
-	OverReroute   BudgetOver = "reroute"   // whoever sends it takes a cheaper model; see [Gate.BudgetState]
-	OverAlert     BudgetOver = "alert"     // somebody is told
+	OverDeny      = "deny"      // the request gets ErrBudget
+	OverDowngrade = "downgrade" // it goes in the lowest class
+	OverReroute   = "reroute"   // whoever sends it takes a cheaper model; see [Gate.BudgetState]
+	OverAlert     = "alert"     // somebody is told
 )
 
 // Budget bounds what is spent, in dollars.
@@ -49,36 +40,36 @@ type Budget struct {
 	// name made of whose it is and for how long, such as user/day.
 	Name string
 	// Per is whose it is. Empty means the fleet's.
-	Per BudgetOwner
+	Per string
 	// Agent makes it the budget of this agent alone, with Per agent; "*" stands for all agents that the configuration
 	// does not name.
 	Agent string
 	// Micros is how much, in millionths of a dollar.
 	Micros int64
 	// Period is when it begins anew. Empty means never.
-	Period BudgetPeriod
+	Period string
 	// Over is what happens when it is used up. Empty means deny.
-	Over BudgetOver
+	Over string
 }
 
 // Alert tells that a budget is used up. There is one for each account and period, from the first process that notices.
 type Alert struct {
-	Time     time.Time    `json:"time"`
-	Budget   string       `json:"budget"`
-	Per      BudgetOwner  `json:"per"`
-	Who      string       `json:"who"` // whose account it is, where each has its own
-	Over     BudgetOver   `json:"over"`
-	SizeUSD  float64      `json:"size_usd"`
-	UsedUSD  float64      `json:"used_usd"`
-	Period   BudgetPeriod `json:"period"`
-	ResetsAt *time.Time   `json:"resets_at"`
-	Resource string       `json:"resource"` // of the request that found it so
-	Agent    string       `json:"agent"`
-	User     string       `json:"user"`
-	Text     string       `json:"text"` // the same for people
+	Time     time.Time  `json:"time"`
+	Budget   string     `json:"budget"`
+	Per      string     `json:"per"`
+	Who      string     `json:"who"` // whose account it is, where each has its own
+	Over     string     `json:"over"`
+	SizeUSD  float64    `json:"size_usd"`
+	UsedUSD  float64    `json:"used_usd"`
+	Period   string     `json:"period"`
+	ResetsAt *time.Time `json:"resets_at"`
+	Resource string     `json:"resource"` // of the request that found it so
+	Agent    string     `json:"agent"`
+	User     string     `json:"user"`
+	Text     string     `json:"text"` // the same for people
 }
 
-var budgetLengths = map[BudgetPeriod]ledger.Length{BudgetDay: ledger.Day, BudgetMonth: ledger.Month, BudgetTotal: ledger.Total}
+var budgetLengths = map[string]ledger.Length{BudgetDay: ledger.Day, BudgetMonth: ledger.Month, BudgetTotal: ledger.Total}
 
 // checkBudgets fills in what is left out.
 func checkBudgets(list []Budget) ([]Budget, error) {

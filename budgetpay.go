@@ -193,7 +193,7 @@ func whose(b *Budget, who string) string {
 	case b.Per == BudgetFleet:
 		return ""
 	case who == "":
-		return fmt.Sprintf(" of those without %s", map[BudgetOwner]string{BudgetUser: "a user", BudgetAgent: "a name"}[b.Per])
+		return fmt.Sprintf(" of those without %s", map[string]string{BudgetUser: "a user", BudgetAgent: "a name"}[b.Per])
 	}
 	return fmt.Sprintf(" of %s %.80q", b.Per, who)
 }
@@ -215,7 +215,7 @@ func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req
 	a.Text = fmt.Sprintf("budget %q%s is used up: %s of %s usd spent (%s)", budget.Name, whose(budget, l.Who), usdText(used), usdText(budget.Micros), budget.Over)
 	if r.events != nil {
 		e := r.about(EventBudget, req)
-		e.Limit, e.Used, e.Size, e.Reason, e.Until, e.Scope = budget.Name, used, budget.Micros, string(budget.Over), a.ResetsAt, l.Who
+		e.Limit, e.Used, e.Size, e.Reason, e.Until, e.Scope = budget.Name, used, budget.Micros, budget.Over, a.ResetsAt, l.Who
 		r.emit(e)
 		if a.ResetsAt != nil {
 			b.tellEnd(r, e, *a.ResetsAt)

@@ -168,22 +168,22 @@ func (b *budgets) see(at time.Time, pots []ledger.Pot, balances []ledger.Balance
 type BudgetState struct {
 	// Over tells that one of its budgets is used up, and Policy what is to happen, the hardest first: deny, reroute,
 	// downgrade, alert. Budget is the one that says so.
-	Over     bool         `json:"over"`
-	Policy   BudgetOver   `json:"policy"`
-	Budget   string       `json:"budget"`
-	UsedUSD  float64      `json:"used_usd"`
-	SizeUSD  float64      `json:"size_usd"`
-	ResetsAt *time.Time   `json:"resets_at"`
-	Policies []BudgetOver `json:"policies"` // of all that are used up
+	Over     bool       `json:"over"`
+	Policy   string     `json:"policy"`
+	Budget   string     `json:"budget"`
+	UsedUSD  float64    `json:"used_usd"`
+	SizeUSD  float64    `json:"size_usd"`
+	ResetsAt *time.Time `json:"resets_at"`
+	Policies []string   `json:"policies"` // of all that are used up
 }
 
-var hardness = map[BudgetOver]int{OverDeny: 4, OverReroute: 3, OverDowngrade: 2, OverAlert: 1}
+var hardness = map[string]int{OverDeny: 4, OverReroute: 3, OverDowngrade: 2, OverAlert: 1}
 
 // BudgetState tells whether a budget of an agent is used up, and what is to happen then, so that whoever sends its
 // requests can choose a cheaper model where that is what the budget asks for. It is about a second old at the most.
 // The user may be left empty: then it is the configured one.
 func (g *Gate) BudgetState(ctx context.Context, agent, user string) (BudgetState, error) {
-	s := BudgetState{Policies: []BudgetOver{}}
+	s := BudgetState{Policies: []string{}}
 	b := g.budgets
 	if b == nil {
 		return s, nil
@@ -223,16 +223,16 @@ func (b *budgets) resetsAt(l *ledger.Line) *time.Time {
 
 // BudgetStatus is one account of a budget.
 type BudgetStatus struct {
-	Name         string       `json:"name"`
-	Per          BudgetOwner  `json:"per"`
-	Who          string       `json:"who"` // empty where all share one, and where nobody has spent anything
-	SizeUSD      float64      `json:"size_usd"`
-	UsedUSD      float64      `json:"used_usd"` // with what is reserved for requests that are under way
-	RemainingUSD float64      `json:"remaining_usd"`
-	UnpricedUSD  float64      `json:"unpriced_usd"` // the part of UsedUSD that is a guess: models without a price
-	Period       BudgetPeriod `json:"period"`
-	ResetsAt     *time.Time   `json:"resets_at"`
-	Over         BudgetOver   `json:"over"` // what happens when it is used up
+	Name         string     `json:"name"`
+	Per          string     `json:"per"`
+	Who          string     `json:"who"` // empty where all share one, and where nobody has spent anything
+	SizeUSD      float64    `json:"size_usd"`
+	UsedUSD      float64    `json:"used_usd"` // with what is reserved for requests that are under way
+	RemainingUSD float64    `json:"remaining_usd"`
+	UnpricedUSD  float64    `json:"unpriced_usd"` // the part of UsedUSD that is a guess: models without a price
+	Period       string     `json:"period"`
+	ResetsAt     *time.Time `json:"resets_at"`
+	Over         string     `json:"over"` // what happens when it is used up
 }
 
 // Budgets tells what was spent of each budget in its present period: of those that each agent or user has, the

@@ -36,13 +36,9 @@ type ResourceDiagnosis struct {
 	Callers      []CallerReport `json:"callers"`
 	Advice       []Advice       `json:"advice"`
 
-	fullest load
-}
-
-// load is how much of a limit is used: the part of it, which may be more than 1.
-type load struct {
-	limit string
-	part  float64
+	// FullestNow is the limit that is fullest at this moment, and Full the part of it that is used, which may be more than 1.
+	FullestNow string  `json:"-"`
+	Full       float64 `json:"-"`
 }
 
 // MarshalJSON writes null for what is not known.
@@ -68,8 +64,8 @@ func (d *ResourceDiagnosis) Weigh(callers []CallerReport) {
 	d.Callers = append([]CallerReport{}, callers...)
 	a := d.audit()
 	d.MeanPerMin, d.PeakPerMin, d.Ratio, d.OneMoreRatio, d.Verdict, d.Fullest = a.MeanPerMin, a.PeakPerMin, a.Ratio, a.OneMoreRatio, a.Verdict, ""
-	if d.fullest.part > a.Ratio {
-		d.Ratio, d.Fullest, d.OneMoreRatio = d.fullest.part, d.fullest.limit, max(d.OneMoreRatio, d.fullest.part)
+	if d.Full > a.Ratio {
+		d.Ratio, d.Fullest, d.OneMoreRatio = d.Full, d.FullestNow, max(d.OneMoreRatio, d.Full)
 		d.Verdict = policy.Judge(d.Ratio, true)
 	}
 }
@@ -111,7 +107,8 @@ func (g *Gate) Diagnose(ctx context.Context, since time.Time) (Diagnosis, error)
 
 func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]string) ResourceDiagnosis {
 	rep := r.report(h)
-	d := ResourceDiagnosis{Name: r.name, QuotaPerMin: r.quotaPerMin(snap), Advice: []Advice{}, fullest: r.fullest(snap, h)}
+	d := ResourceDiagnosis{Name: r.name, QuotaPerMin: r.quotaPerMin(snap), Advice: []Advice{}}
+	d.FullestNow, d.Full = r.fullest(snap, h)
 	d.Weigh(rep.Callers)
 	facts := r.facts(snap)
 	facts.Audit, facts.Callers, facts.Cycles = d.audit(), len(rep.Callers), cycles
@@ -214,15 +211,15 @@ func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, p
 	}
 }
 
-// fullest returns the load of the limit that is used most: by what was sent for a model in its busiest minute, or because nothing is
-// left of it, or somebody waits for it, at this moment.
-func (r *resource) fullest(snap *store.Snapshot, h *store.History) (most load) {
+// fullest returns the limit that is used most, and the part of it that is used, which may be more than 1: by what was sent for
+// a model in its busiest minute, or because nothing is left of it, or a request waits for it, at this moment.
+func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest string, most float64) {
 	more := func(limit, scope string, part float64) {
 		if scope != "" {
 			limit += " (" + scope + ")"
 		}
-		if part > most.part {
-			most = load{limit, part}
+		if part > most {
+			fullest, most = limit, part
 		}
 	}
 	peaks, minutes := modelPeaks(h), map[int]bool{}
@@ -243,7 +240,7 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (most load) {
 			more(r.limits[w.Limit].Name, "", 1)
 		}
 	}
-	return most
+	return fullest, most
 }
 
 // modelPeaks are the most that was sent for each model in one minute.

@@ -19,7 +19,7 @@ const (
 func (r *ResourceReport) Fold() {
 	if len(r.Callers) > MaxReportCallers {
 		r.Sort()
-		rest, kept := newCallerReport(ReportOther), r.Callers[:0]
+		rest, kept := NewCallerReport(ReportOther), r.Callers[:0]
 		for i := range r.Callers {
 			if c := r.Callers[i]; c.Name != ReportOther && len(kept) < MaxReportCallers-1 {
 				kept = append(kept, c)
@@ -27,7 +27,7 @@ func (r *ResourceReport) Fold() {
 				rest.Add(&c)
 			}
 		}
-		r.Callers = append(kept, *rest)
+		r.Callers = append(kept, rest)
 	}
 	r.Total.foldModels()
 	for i := range r.Callers {

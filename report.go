@@ -55,9 +55,6 @@ type CallerReport struct {
 
 	// Minutes are the sends of each minute in which there were any, by its start.
 	Minutes map[time.Time]int64 `json:"-"`
-
-	minutes map[store.Time]int64
-	waited  time.Duration
 }
 
 // ModelReport is what was sent for one model.
@@ -105,13 +102,13 @@ func (r *resource) history(ctx context.Context, since time.Time) (store.History,
 }
 
 func (r *resource) report(h *store.History) ResourceReport {
-	total := newCallerReport("")
-	callers := map[string]*CallerReport{}
+	total := newCallerSum("")
+	callers := map[string]*callerSum{}
 	for i := range h.Periods {
 		p := &h.Periods[i]
 		c := callers[p.Agent]
 		if c == nil {
-			c = newCallerReport(p.Agent)
+			c = newCallerSum(p.Agent)
 			callers[p.Agent] = c
 		}
 		c.add(p, p.Peak, h.Units)
@@ -140,14 +137,24 @@ func (r *ResourceReport) Sort() {
 	})
 }
 
-func newCallerReport(name string) *CallerReport {
-	return &CallerReport{
-		Name: name, Units: map[string]int64{}, Models: map[string]ModelReport{}, minutes: map[store.Time]int64{},
-	}
+// callerSum is a report that is being added up.
+type callerSum struct {
+	CallerReport
+	minutes map[store.Time]int64
+	waited  time.Duration
+}
+
+func newCallerSum(name string) *callerSum {
+	return &callerSum{CallerReport: NewCallerReport(name), minutes: map[store.Time]int64{}}
+}
+
+// NewCallerReport begins the report of a caller.
+func NewCallerReport(name string) CallerReport {
+	return CallerReport{Name: name, Units: map[string]int64{}, Models: map[string]ModelReport{}}
 }
 
 // add counts one period, with the most that was sent in a second of it. Periods come by time.
-func (c *CallerReport) add(p *store.Period, peak int64, units []string) {
+func (c *callerSum) add(p *store.Period, peak int64, units []string) {
 	c.FirstSends += p.Sent - p.Retried
 	c.Retries += p.Retried
 	c.Throttled += p.Throttled
@@ -171,14 +178,14 @@ func (c *CallerReport) add(p *store.Period, peak int64, units []string) {
 }
 
 // done works out what takes all periods.
-func (c *CallerReport) done(wall clock) CallerReport {
+func (c *callerSum) done(wall clock) CallerReport {
 	c.Minutes = make(map[time.Time]int64, len(c.minutes))
 	for start, n := range c.minutes {
 		c.Minutes[wall.minute(start)] += n
 	}
 	c.Rates()
 	c.WaitedMS = c.waited.Milliseconds()
-	return *c
+	return c.CallerReport
 }
 
 // Rates works out what follows from Minutes: the busiest of them, and the mean.

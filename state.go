@@ -104,7 +104,7 @@ func pausedReason(gates []GateStatus) (reason string, until *time.Time) {
 		return "", nil
 	}
 	slices.SortStableFunc(held, func(a, b *GateStatus) int { // all of it, then what lasts longest
-		return cmp.Or(cmp.Compare(min(len(a.Scope), 1), min(len(b.Scope), 1)), b.until().Compare(a.until()))
+		return cmp.Or(cmp.Compare(min(len(a.Scope), 1), min(len(b.Scope), 1)), untilOf(b).Compare(untilOf(a)))
 	})
 	g := held[0]
 	reason = g.Cause
@@ -120,7 +120,7 @@ func pausedReason(gates []GateStatus) (reason string, until *time.Time) {
 	return cmp.Or(reason, "paused"), g.Until
 }
 
-func (g *GateStatus) until() time.Time {
+func untilOf(g *GateStatus) time.Time {
 	if g.Until == nil {
 		return time.Time{}
 	}

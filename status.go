@@ -332,9 +332,8 @@ func (r *resource) limitName(i int8) string {
 	return r.limits[i].Name
 }
 
-// Counts reports whether the limit counts a request: those of other agents, models and the like do not.
-func (l *LimitStatus) Counts(req *Request) bool {
-	scope := l.Scope
+// In reports whether a limit with a scope, such as model=opus, counts the request: those of other agents, models and the like do not.
+func (req *Request) In(scope string) bool {
 	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + req.Key} {
 		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {
 			scope = strings.TrimPrefix(rest, ",")

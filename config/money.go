@@ -40,7 +40,7 @@ func (f *File) gateBudgets() []sluice.Budget {
 	var list []sluice.Budget
 	for _, b := range f.Budgets {
 		list = append(list, sluice.Budget{
-			Name: b.Name, Per: sluice.BudgetOwner(b.Per), Micros: b.Size.Micros, Period: b.Size.period(), Over: sluice.BudgetOver(b.Over),
+			Name: b.Name, Per: string(b.Per), Micros: b.Size.Micros, Period: b.Size.period(), Over: string(b.Over),
 		})
 	}
 	for _, name := range sorted(f.Agents) {
@@ -51,8 +51,8 @@ func (f *File) gateBudgets() []sluice.Budget {
 	return list
 }
 
-func (m Money) period() sluice.BudgetPeriod {
-	return sluice.BudgetPeriod(cmp.Or(m.Period, string(sluice.BudgetTotal)))
+func (m Money) period() string {
+	return cmp.Or(m.Period, sluice.BudgetTotal)
 }
 
 // gateRoutes are the routes of the file with what their models cost.

@@ -168,7 +168,7 @@ func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Reques
 	// The ticket is there whatever becomes of this: levels that cannot be read are left out.
 	if status, err := s.gate.Resource(ctx, req.Resource); err == nil {
 		for _, l := range status.Limits {
-			if l.Counts(&req) {
+			if req.In(l.Scope) {
 				level := levelJSON{Name: l.Name, Kind: l.Kind, Unit: l.Unit}
 				if l.Limit > 0 {
 					level.Limit, level.Remaining = &l.Limit, &l.Remaining

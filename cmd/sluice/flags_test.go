@@ -69,7 +69,7 @@ func TestConcerns(t *testing.T) {
 	for scope, want := range map[string]bool{
 		"": true, "agent=a": true, "agent=ab": false, "agent=b": false, "agent=a,model=m,x": true, "model=m": false, "agent=a,model=y": false,
 	} {
-		if got := (&sluice.LimitStatus{Scope: scope}).Counts(&req); got != want {
+		if got := req.In(scope); got != want {
 			t.Errorf("%q: %v, want %v", scope, got, want)
 		}
 	}

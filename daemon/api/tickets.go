@@ -142,7 +142,7 @@ func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) G
 		return g
 	}
 	for _, l := range limits {
-		if l.Counts(req) {
+		if req.In(l.Scope) {
 			level := Level{Name: l.Name, Kind: l.Kind, Unit: l.Unit}
 			if l.Limit > 0 {
 				level.Limit, level.Remaining = &l.Limit, &l.Remaining

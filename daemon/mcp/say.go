@@ -67,7 +67,7 @@ func counts(l *sluice.LimitStatus, agent, user, model string) bool {
 	if model == "" {
 		q.Model = valueOf(scope, "model")
 	}
-	return l.Counts(&q)
+	return q.In(scope)
 }
 
 var errNoResource = errors.New("resource: name the API, such as anthropic; remaining_quota lists them")

@@ -85,7 +85,7 @@ func TestHostileAnswers(t *testing.T) {
 				c.Outage = &sluice.OutageStatus{Why: n, Mode: n}
 				s.Resources = append(s.Resources, c)
 				s.Agents = append(s.Agents, sluice.AgentStatus{Name: n, Class: n, User: n, Machine: n, Resource: n, State: n, PauseChain: []string{n, n}, WaitsFor: []string{n}, LeaseExpiresAt: &at})
-				s.Budgets = append(s.Budgets, sluice.BudgetStatus{Name: n, Who: n, SizeUSD: 1, UsedUSD: 2, Period: sluice.BudgetPeriod(n), Over: sluice.BudgetOver(n)})
+				s.Budgets = append(s.Budgets, sluice.BudgetStatus{Name: n, Who: n, SizeUSD: 1, UsedUSD: 2, Period: string(n), Over: string(n)})
 			}
 			s.Cycles = [][]string{names}
 			return s
