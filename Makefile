@@ -96,7 +96,7 @@ bench-check: need-redis
 bench: need-redis ## measure Sluice side by side with other limiters
 	cd bench && $(GO) run . $(BENCHFLAGS)
 
-page: need-node ## the live page in a real Chromium, which is installed where it is missing; pictures stay in bin/page
+page: need-redis need-node ## the live page in a real Chromium, which is installed where it is missing; pictures stay in bin/page
 	scripts/need-chromium && cd test/page && $(GO) vet ./... && SLUICE_SCREENSHOTS=$(CURDIR)/bin/page $(GO) test ./...
 
 # Not part of test: KEDA's client brings all of KEDA with it, which takes many minutes to download and compile.

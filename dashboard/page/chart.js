@@ -133,7 +133,7 @@ export class Chart {
       parts.push(this.text(l.text, this.wide - edge.right - 2, y(l.value) - 4, 'end', 'limit-text'));
     }
     const marks = (d.marks ?? []).map((i) => { const c = x(i + 0.5); return `M${r1(c)} ${edge.top - 10}l5 9h-10z`; }).join('');
-    if (marks) parts.push(svg('path', { class: 'mark', d: marks }));
+    if (marks) parts.push(svg('path', { class: d.markKind ? 'mark ' + d.markKind : 'mark', d: marks }));
     if (d.nothing) parts.push(this.text(d.nothing, edge.left + inner / 2, edge.top + tall / 2, 'middle', 'nothing'));
     this.cursor = svg('line', { class: 'cursor', y1: edge.top, y2: edge.top + tall, x1: 0, x2: 0, visibility: 'hidden' });
     parts.push(this.cursor);

@@ -50,15 +50,15 @@ export function sendsData(past, resource, status, live, now) {
   const limits = status ? limitsOf(status) : [];
   const legend = stacks.map((p) => ({ kind: p.kind, text: p.name }));
   if (limits.length) legend.push({ kind: 'sw-limit', text: 'limit' });
-  legend.push({ kind: 'sw-band', text: 'paused' }, { kind: 'sw-mark', text: '429' });
+  legend.push({ kind: 'sw-band', text: 'paused' }, { kind: 'sw-mark sw-refused', text: '429' });
   return {
-    from: past.from, step: past.step, length: past.length, stacks, bands, marks, limits, legend, write: number, least: 4,
+    from: past.from, step: past.step, length: past.length, stacks, bands, marks, markKind: 'refused', limits, legend, write: number, least: 4,
     nothing: stacks.length === 0 ? 'no sends in ' + past.words : '',
     say(i) {
       const total = s.sends[i] + s.elsewhere[i];
       const lines = [{ text: title(past, i, now) }, { text: number(total) + ' sends/min' }];
       for (const p of stacks) if (p.values[i] > 0) lines.push({ kind: p.kind, text: p.name + ' ' + number(p.values[i]) });
-      if (s.throttled[i] > 0) lines.push({ kind: 'sw-mark', text: some(s.throttled[i], 'refusal') + ' (429)' });
+      if (s.throttled[i] > 0) lines.push({ kind: 'sw-mark sw-refused', text: some(s.throttled[i], 'refusal') + ' (429)' });
       for (const b of bands) {
         if (b.to > past.from + i * past.step && b.from < past.from + (i + 1) * past.step) {
           lines.push({ kind: 'sw-band', text: 'paused' + (resource === null ? ' ' + clean(b.resource, 24) : '') + (b.scope ? ' ' + clean(b.scope, 24) : '') + ' ' + clock(new Date(b.from).toISOString()) + ' to ' + clock(new Date(b.to).toISOString()) + (b.why ? ': ' + clean(b.why, 40) : '') });

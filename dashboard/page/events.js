@@ -19,6 +19,9 @@ const looks = words({
   resume: 'flowing', store_back: 'flowing', memory_lost: 'degraded', memory_back: 'flowing', upstream_lost: 'failing', upstream_back: 'flowing', failing: 'failing', recovered: 'flowing', upstream_error: 'failing',
 });
 
+// modes are what a process does without its store.
+const modes = words({ share: 'it goes on within its share', closed: 'it holds all requests', open: 'it lets all requests go' });
+
 // calm reports a change of state that is everyday work.
 const everyday = new Set(['idle', 'flowing', 'queueing']);
 const calm = (e) => e.event === 'state' && everyday.has(e.state) && everyday.has(e.was);
@@ -127,7 +130,7 @@ function details(e) {
   if (e.limit) said.push(clean(e.limit, 40) + (e.size > 0 && e.event !== 'budget' ? ' ' + count(e.used ?? 0) + ' of ' + count(e.size) : ''));
   if (e.consecutive > 1) said.push(count(e.consecutive) + ' in a row');
   if (e.count > 0) said.push(count(e.count));
-  if (e.mode) said.push(clean(e.mode, 20));
+  if (e.mode) said.push(modes[e.mode] ?? clean(e.mode, 20));
   if (e.machine) said.push(clean(e.machine, 40) + (e.from_machine ? ', before on ' + clean(e.from_machine, 40) : ''));
   if (e.error) said.push(clean(e.error, 160));
   return said.join(', ');

@@ -47,12 +47,19 @@ function figures(s, why, past, recent, now) {
   const latency = mean(past);
   return [
     { what: 'sends, last minute', n: count(sends), more: elsewhere > 0 ? 'and ' + count(elsewhere) + ' by other machines in ' + past.words : known ? count(past.total('sends')) + ' in ' + past.words : '', spark: known ? past.series(null).sends : null },
-    { what: 'waiting now', n: away ? '–' : count(wait), more: away ? 'not known: the store is out of reach' : wait > 0 ? (list.length ? 'up to ' + list.join(' · ') : '') : 'no request waits', kind: wait > 0 ? 'queueing' : '' },
+    { what: 'waiting now', n: away ? '–' : count(wait), more: away ? 'not known: the store is out of reach' : wait > 0 ? (list.length ? 'up to ' + list.join(' · ') : byClass(s)) : 'no request waits', kind: wait > 0 ? 'queueing' : '' },
     { what: 'tightest limit', n: tight ? percent(tight.limit.used, tight.limit.limit) : '–', more: tight ? [clean(tight.r.name, 24) + ' ' + limitName(tight.limit), resets(tight.limit, now)].filter(Boolean).join(' · ') : away ? 'not known: the store is out of reach' : 'no limit is known yet' },
     { what: 'refused by providers', n: known ? count(refused) : '–', more: 'in ' + past.words + (last ? ', last ' + ago(new Date(last).toISOString(), now) : ''), title: 'Answers with 429 and the like', kind: refused > 0 ? 'paused' : '' },
-    { what: 'errors', n: known ? count(errors) : '–', more: latency ? 'half of answers within ' + took(latency) : 'in ' + past.words, title: 'Other error answers, and requests without an answer, in ' + past.words, kind: errors > 0 ? 'failing' : '' },
+    { what: 'errors', n: known ? count(errors) : '–', more: 'in ' + past.words + (latency ? ' · half within ' + took(latency) : ''), title: 'Other error answers, and requests without an answer, in ' + past.words, kind: errors > 0 ? 'failing' : '' },
     { what: 'spent', n: known ? (guessed > 0 ? '≈ ' : '') + usd(dollars) : '–', more: guessed > 0 ? usd(guessed) + ' of it guessed' : 'in ' + past.words, title: guessed > 0 ? '≈ is ' + guess : null },
   ];
+}
+
+// byClass is how many wait of each class, where it is not known for how long.
+function byClass(s) {
+  const n = new Map();
+  for (const r of s.resources) for (const [c, k] of Object.entries(r.waiting ?? {})) n.set(c, (n.get(c) ?? 0) + k);
+  return [...n].filter(([, k]) => k > 0).sort().map(([c, k]) => clean(c, 12) + ' ' + count(k)).join(' · ');
 }
 
 // mean is about how long half of all answers stayed below, weighed by their number.

@@ -1,5 +1,6 @@
 // The page: what was read last, and when it is shown.
 
+import { rank } from './state.js';
 import { now } from './api.js';
 import { Agents, chain } from './agents.js';
 import { Chart } from './chart.js';
@@ -156,9 +157,12 @@ let offered = '';
 let shownChart = '';
 let offered0 = true; // nothing was chosen yet
 
-// first is what the charts show first: the resource that is close to its limit, because the limit can be drawn; else all.
+// first is what the charts show first: the resource in trouble, else the one that is close to its limit, because the limit can be drawn;
+// else all.
 function first(s, still) {
   if (!still) return '';
+  const bad = s.resources.filter((r) => resources.used(r) && ['failing', 'paused'].includes(r.state)).sort((a, b) => rank(a) - rank(b))[0];
+  if (bad) return 'of ' + bad.name;
   let best = null;
   for (const r of s.resources) {
     const t = tightest(r);

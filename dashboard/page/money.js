@@ -71,8 +71,8 @@ export function showBudgets(budgets, now) {
     const part = b.size_usd > 0 ? b.used_usd / b.size_usd : 0;
     wide(m.part, Math.min(1, part));
     mark(m.root, 'data-kind', part >= 1 ? 'full' : null);
-    const said = [b.period === 'total' ? 'in all' : 'a ' + clean(b.period, 10), (part >= 1 ? 'used up, now: ' : 'then: ') + clean(b.over, 12)];
-    if (b.resets_at) said.push('begins anew ' + until(b.resets_at, now));
+    const said = [b.period === 'total' ? 'in total' : 'per ' + clean(b.period, 10), (part >= 1 ? 'used up: ' : 'when used up: ') + clean(b.over, 12)];
+    if (b.resets_at) said.push('resets ' + until(b.resets_at, now));
     put(m.foot, said.join(' · '));
   });
 }

@@ -12,6 +12,18 @@ const results = words({
   unsent: ['given back unsent', 'idle'], left: ['client left', 'idle'],
 });
 
+// Why there is no answer, in words.
+const unanswered = words({
+  dns: 'unknown host', refused: 'connection refused', connect: 'no connection', tls: 'TLS failed', reset: 'connection broke', timeout: 'no answer in time', other: 'no answer',
+});
+
+// resultOf says how a request ended.
+function resultOf(q, word) {
+  if (q.state === 'failed' && !q.status) return unanswered[q.verdict] ?? (q.verdict ? 'failed: ' + clean(q.verdict, 20) : word);
+  const said = q.verdict === 'billing stop' || (q.state === 'done' && q.status >= 400) ? clean(q.verdict, 20) : word;
+  return (q.status ? q.status + ' ' : '') + said;
+}
+
 export class Recent {
   constructor(again) {
     this.body = el('tbody');
@@ -59,7 +71,7 @@ function update(m, q) {
   put(m.took, q.took_ms > 0 || q.status ? took(q.took_ms) : '–');
   const [word, look] = results[q.state] ?? [clean(q.state, 20), 'idle'];
   mark(m.shape, 'data-state', look);
-  put(m.result, (q.status ? q.status + ' ' : '') + (q.state === 'done' && q.status >= 400 ? clean(q.verdict, 20) : word) + (q.state === 'failed' && !q.status && q.verdict ? ': ' + clean(q.verdict, 20) : '') + (q.retry ? ', a retry' : ''));
+  put(m.result, resultOf(q, word) + (q.retry ? ', a retry' : ''));
   const tokens = (q.input_tokens ?? 0) + (q.output_tokens ?? 0);
   put(m.tokens, tokens ? count(q.input_tokens) + ' + ' + count(q.output_tokens) : '–');
   mark(m.tokens, 'title', tokens ? 'input + output' : null);

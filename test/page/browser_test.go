@@ -58,6 +58,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "Chromium does not start:", err)
 		return 1
 	}
+	defer func() { _ = os.RemoveAll(built) }()
 	return m.Run()
 }
 

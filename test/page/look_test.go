@@ -145,6 +145,7 @@ func keep(b *tab, name string) {
 	if dir == "" {
 		return
 	}
+	b.until(live) // a busy machine may have kept it waiting
 	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err == nil {
 		err = os.MkdirAll(dir, 0o755)

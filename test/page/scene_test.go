@@ -182,7 +182,7 @@ func limit(name, unit, kind string, window time.Duration, size, used int64) slui
 
 // resource is a resource in a state.
 func resource(name, state, reason string, limits ...sluice.LimitStatus) sluice.ResourceStatus {
-	return sluice.ResourceStatus{Name: name, Mode: "gate", State: state, Reason: reason, Light: "green", Waiting: map[string]int{"p0": 0, "p1": 0, "p2": 0}, Limits: limits}
+	return sluice.ResourceStatus{Name: name, Configured: true, Mode: "gate", State: state, Reason: reason, Light: "green", Waiting: map[string]int{"p0": 0, "p1": 0, "p2": 0}, Limits: limits}
 }
 
 func agent(now time.Time, name, class, user, machine, resource, state string, used, allocated int64, chain ...string) sluice.AgentStatus {
@@ -202,7 +202,7 @@ func withPresets(list []sluice.ResourceStatus) []sluice.ResourceStatus {
 // scenes are the moments that a person opens the page in.
 func scenes(now time.Time) []*scene {
 	var list []*scene
-	for _, make := range []func(time.Time) *scene{idle, first, flowing, queueing, paused1, failing, storeAway, memoryLost, many} {
+	for _, make := range []func(time.Time) *scene{idle, first, flowing, queueing, paused1, billing, failing, storeAway, memoryLost, many} {
 		s := make(now)
 		s.now = now
 		s.status.Store = "redis://10.0.0.5:6379"
@@ -302,7 +302,7 @@ func flowing(now time.Time) *scene {
 			{Name: "user/day", Per: "user", Who: "ana", SizeUSD: 10, UsedUSD: 8.72, Period: "day", Over: "downgrade", ResetsAt: in(now, 7*time.Hour)},
 		}},
 		recent: requests(now), past: history(now, work(), fleet, nil),
-		says: []string{"flowing", "anthropic", "flow: requests pass without waiting", "no refusals and no errors in 1 h", "no request waits", "180", "≈ $", "of it guessed", "74 / 120", "sending", "11 / 14", "gpt-6-preview", "user/day ana", "$8.72 / $10.00", "resets in 3", "half of answers within"},
+		says: []string{"flowing", "anthropic", "flow: requests pass without waiting", "no refusals and no errors in 1 h", "no request waits", "180", "≈ $", "of it guessed", "74 / 120", "sending", "11 / 14", "gpt-6-preview", "user/day ana", "$8.72 / $10.00", "per day · when used up: downgrade · resets in", "resets in 3", "half within"},
 	}
 }
 
@@ -362,14 +362,32 @@ func failing(now time.Time) *scene {
 	all := work()
 	all[1].errors, all[1].until = []float64{0.93, 0.95, 0.965, 0.98, 0.99}, 0.995
 	recent := requests(now)
+	dead := request(now, 0, "publisher", "p1", "openai", "gpt-6-preview", 0, 12, 0, "failed", 0, false)
+	dead["verdict"] = "refused"
 	recent["requests"] = append([]any{
-		request(now, 0, "publisher", "p1", "openai", "gpt-6-preview", 0, 12, 0, "failed", 0, false), request(now, time.Second, "publisher", "p1", "openai", "gpt-6-preview", 0, 9, 502, "failed", 0, false),
+		dead, request(now, time.Second, "publisher", "p1", "openai", "gpt-6-preview", 0, 9, 502, "failed", 0, false),
 		request(now, 2*time.Second, "crawler-7", "p2", "anthropic", "claude-opus-4-5", 0, 90, 429, "throttled", 0, false),
 	}, recent["requests"].([]any)...)
 	events := []sluice.Event{{Time: now.Add(-4 * time.Minute).UTC(), Kind: "failing", Resource: "openai", Error: "dial tcp 104.18.7.192:443: connect: connection refused"}}
 	return &scene{
 		name: "failing", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{a, o, g}), Agents: crowd(now)}, recent: recent, past: history(now, all, fleet, events),
-		says: []string{"failing", "did not reach the provider: connection refused", "15 errors", "502 failed", "The other 2 resources flow"},
+		says: []string{"failing", "did not reach the provider: connection refused", "15 errors", "502 failed", "connection refused", "The other 2 resources flow"},
+	}
+}
+
+// billing is a provider that wants money.
+func billing(now time.Time) *scene {
+	a, o, g := everyday(now)
+	o.State, o.BillingStop = sluice.StatePaused, true
+	o.Reason = "billing stop: the credit is used up; the provider refuses requests until you add credit or raise the limit there"
+	stop := request(now, 0, "publisher", "p1", "openai", "gpt-6-preview", 0, 90, 402, "failed", 0, false)
+	stop["verdict"] = "billing stop"
+	recent := requests(now)
+	recent["requests"] = append([]any{stop}, recent["requests"].([]any)...)
+	events := []sluice.Event{{Time: now.Add(-time.Minute).UTC(), Kind: "state", Resource: "openai", State: o.State, Was: "flowing", Reason: o.Reason}}
+	return &scene{
+		name: "billing", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{a, o, g}), Agents: crowd(now)}, recent: recent, past: history(now, work(), fleet, events),
+		says: []string{"openai is paused: billing stop: the credit is used up", "until you add credit", "402 billing stop", "The other 2 resources flow"},
 	}
 }
 
@@ -384,7 +402,7 @@ func storeAway(now time.Time) *scene {
 	events := []sluice.Event{{Time: now.Add(-30 * time.Second).UTC(), Kind: "store_lost", Resource: "anthropic", Mode: "share", Error: "dial tcp 10.0.0.5:6379: connection refused"}}
 	return &scene{
 		name: "store-away", status: sluice.Status{Resources: list}, recent: requests(now), past: history(now, work(), fleet, events),
-		says: []string{"degraded", "All 3 resources are degraded: the store is out of reach", "goes on within its share", "not known now", "store lost"},
+		says: []string{"degraded", "All 3 resources are degraded: the store is out of reach", "goes on within its share", "not known now", "store lost", "it goes on within its share"},
 	}
 }
 
@@ -395,9 +413,13 @@ func memoryLost(now time.Time) *scene {
 		r.State, r.Reason, r.Until = sluice.StateDegraded, "Redis lost its memory; holding requests for one window", until
 		r.Waiting = map[string]int{"p1": 3, "p2": 5}
 	}
+	agents := crowd(now)
+	for i := range agents {
+		agents[i].State = "waiting"
+	}
 	return &scene{
-		name: "memory-lost", status: sluice.Status{Resources: []sluice.ResourceStatus{a, o, g}, Agents: crowd(now)}, recent: requests(now), past: history(now, work(), fleet, nil),
-		says: []string{"degraded", "Redis lost its memory; holding requests for one window", "are degraded until", "24 requests hold, none lost"},
+		name: "memory-lost", status: sluice.Status{Resources: []sluice.ResourceStatus{a, o, g}, Agents: agents}, recent: requests(now), past: history(now, work(), fleet, nil),
+		says: []string{"p1 9 · p2 15", "degraded", "Redis lost its memory; holding requests for one window", "are degraded until", "24 requests hold, none lost"},
 	}
 }
 
@@ -413,6 +435,7 @@ func many(now time.Time) *scene {
 		r := resource(name, states[i%4], "requests pass without waiting", limit("requests", "requests", "rolling", time.Minute, 600, int64(37*i%600)), limit("day", "requests", "fixed", 24*time.Hour, 100_000, int64(999*i)))
 		if r.State == sluice.StateQueueing {
 			r.Reason, r.Waiting = "60 requests wait: the limit requests is full (600 of 600 used)", map[string]int{"p1": 10, "p2": 50}
+			r.Limits[0].Used, r.Limits[0].Remaining = 600, 0
 		}
 		r.LastSend = in(now, -time.Second)
 		s.status.Resources = append(s.status.Resources, r)
