@@ -69,13 +69,13 @@ func TestSlowConnectionRenewsTheTicket(t *testing.T) {
 		x := newRig(t, sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 1, Window: time.Minute}) // a slack of a second
 		var arrived time.Time
 		n := x.pipeServer(t, func(w http.ResponseWriter, r *http.Request) { arrived = time.Now() })
-		n.delay = 20 * time.Second
+		n.delay = 4 * time.Second
 		start := time.Now()
 		x.do(t, get(t, "http://host/"))
-		// It was renewed after 20 s. So the next one waits a minute from then, and not from the beginning.
+		// It was renewed after 4 s. So the next one waits a minute from then, and not from the beginning.
 		n.delay = 0
 		x.do(t, get(t, "http://host/"))
-		if after := arrived.Sub(start); after < 80*time.Second || after > 83*time.Second {
+		if after := arrived.Sub(start); after < 64*time.Second || after > 67*time.Second {
 			t.Errorf("the second arrived after %v", after)
 		}
 		if s := x.status(t); s.Sent != 2 {
@@ -89,9 +89,9 @@ func TestStaleTicketIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t, sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 1, Window: time.Minute})
 		n := x.pipeServer(t, func(http.ResponseWriter, *http.Request) { t.Error("it arrived") })
-		n.delay = 20 * time.Second
+		n.delay = 4 * time.Second
 		go func() {
-			time.Sleep(15 * time.Second)
+			time.Sleep(3 * time.Second)
 			_ = x.Gate.Pause(context.Background(), "api", time.Hour, "by hand")
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
