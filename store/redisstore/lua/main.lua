@@ -12,7 +12,7 @@ end
 F.pool_list = function() return {} end
 F.pool_Pool_callerNamed = function(s)
  local i, caller = known.numbers[s] or F.flat_Names_Find(s), 0
- if i ~= 0 then caller = (S_names[i] or ld(S_names, i))[2] end
+ if i ~= 0 then caller = (S_names[i] or S_names.all[i] or ld(S_names, i))[2] end -- which is only read
  if caller == 0 then caller = F.pool_Pool_crowdCaller() end
  local all = T[tallies]
  if not all[caller + 1] then all[caller + 1] = newTally(caller) end
