@@ -114,7 +114,7 @@ func (g *Gate) newLease(m Member) (*Lease, error) {
 	if m.Class != "" {
 		class, ok := g.plan.classIndex(m.Class)
 		if !ok {
-			return bad("there is no class %.80q", m.Class)
+			return bad("unknown class %.80q", m.Class)
 		}
 		l.class = class
 	}

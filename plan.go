@@ -115,7 +115,7 @@ func newPlan(c Config) (*plan, error) {
 		if a.Class != "" {
 			class, ok := p.classIndex(a.Class)
 			if !ok {
-				return nil, invalid("agent %q: there is no class %q", name, a.Class)
+				return nil, invalid("agent %q: unknown class %q", name, a.Class)
 			}
 			k.class, k.given = class, true
 		}

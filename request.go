@@ -69,7 +69,7 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	if req.Class != "" {
 		class, ok := r.plan.classIndex(req.Class)
 		if !ok {
-			return r.invalid(req, "there is no class %.80q", req.Class)
+			return r.invalid(req, "unknown class %.80q", req.Class)
 		}
 		op.Class = class
 	}

@@ -85,7 +85,7 @@ func (g *Gate) RouteOn(ctx context.Context, resource, task string, need ...Amoun
 func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) (Route, error) {
 	list, ok := g.routes[task]
 	if !ok {
-		e := &Error{Err: ErrUnknownTask, Message: fmt.Sprintf("there is no route for tasks called %.80q", task)}
+		e := &Error{Err: ErrUnknownTask, Message: fmt.Sprintf("unknown task %.80q", task)}
 		if e.Hint = fmt.Sprintf("there are routes for %s", strings.Join(g.Tasks(), ", ")); len(g.routes) == 0 {
 			e.Hint = "routes: in the configuration names the models for each kind of task"
 		}

@@ -22,7 +22,7 @@ func (t *TimeOfDay) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%.80q is not a time of day with its zone such as 00:00 UTC, 00:00 America/Los_Angeles or 00:00 -08:00", text)
 	}
 	if _, err := zone(m[3]); err != nil {
-		return fmt.Errorf("%.80q: there is no time zone %.80q", text, m[3])
+		return fmt.Errorf("%.80q: unknown time zone %.80q", text, m[3])
 	}
 	t.Hour, _ = strconv.Atoi(m[1])
 	t.Minute, _ = strconv.Atoi(m[2])

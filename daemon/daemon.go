@@ -335,7 +335,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 		}
 		up, err := url.Parse(address)
 		if err != nil {
-			return po, nil, fmt.Errorf("resources.%s.upstream: it is no address", name)
+			return po, nil, fmt.Errorf("resources.%s.upstream: not a valid address", name)
 		}
 		pr := proxy.Resource{
 			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline),
@@ -361,7 +361,7 @@ func inject(pr *proxy.Resource, name string, in *config.Inject, env func(string)
 		return nil
 	}
 	if env == nil {
-		return errors.New("there is no environment to take keys from")
+		return errors.New("no environment to take keys from")
 	}
 	key, ok := env(in.Env)
 	if !ok || strings.TrimSpace(key) == "" {

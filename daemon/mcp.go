@@ -49,7 +49,7 @@ func (g *generation) mcpCaller(r *http.Request) (mcp.Caller, error) {
 	in := slices.Index(g.classes, cmp.Or(class, g.gate.Class(agent)))
 	switch {
 	case in < 0:
-		return mcp.Caller{}, &api.Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("there is no class %.80q", class), Hint: "use one of: " + strings.Join(g.classes, ", ")}
+		return mcp.Caller{}, &api.Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("unknown class %.80q", class), Hint: "use one of: " + strings.Join(g.classes, ", ")}
 	case class != "" && in < who.Highest:
 		return mcp.Caller{}, &api.Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token allows class %s at most, not %s", g.classes[who.Highest], class)}
 	}

@@ -51,7 +51,7 @@ func (d *Daemon) Reload(ctx context.Context) (Reloaded, error) {
 	}
 	defer d.reloading.Unlock()
 	if d.draining.Load() {
-		return none, &api.Problem{Status: http.StatusServiceUnavailable, Detail: "the daemon is about to end", Hint: "what is started next reads the configuration by itself"}
+		return none, &api.Problem{Status: http.StatusServiceUnavailable, Detail: "the daemon is shutting down", Hint: "a restarted daemon reads the configuration"}
 	}
 	if d.earlier.Load() >= maxEarlier {
 		return none, &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("requests of %d earlier configurations are not over yet", maxEarlier), Hint: "try again when some are"}
@@ -146,7 +146,7 @@ func (d *Daemon) reload(w http.ResponseWriter, r *http.Request, g *generation) {
 	case err != nil:
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		err = &api.Problem{Status: http.StatusMethodNotAllowed, Detail: "a reload is asked for with POST"}
+		err = &api.Problem{Status: http.StatusMethodNotAllowed, Detail: "use POST to reload"}
 	case who.Highest > 0:
 		err = &api.Problem{Status: http.StatusForbidden, Detail: "a token of the highest class is needed to reload"}
 	}

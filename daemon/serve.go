@@ -35,7 +35,7 @@ func Listen(ctx context.Context, address string, guarded bool) (net.Listener, er
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("listen: %q is no HOST:PORT and no unix:PATH", address)
+		return nil, fmt.Errorf("listen: %q is neither HOST:PORT nor unix:PATH", address)
 	}
 	if addr, err := netip.ParseAddr(host); !guarded && !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback()) {
 		return nil, fmt.Errorf("listen: %q %w", address, ErrOpenToAll)
@@ -48,12 +48,12 @@ func Listen(ctx context.Context, address string, guarded bool) (net.Listener, er
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
-			return nil, fmt.Errorf("listen: %s is there and is no socket; name another path", path)
+			return nil, fmt.Errorf("listen: %s exists and is not a socket; use another path", path)
 		}
 		var d net.Dialer
 		if c, err := d.DialContext(ctx, "unix", path); err == nil {
 			_ = c.Close()
-			return nil, fmt.Errorf("listen: somebody serves %s already", path)
+			return nil, fmt.Errorf("listen: another process already serves %s", path)
 		} else if !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, fmt.Errorf("listen: %w", err)
 		}

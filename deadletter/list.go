@@ -17,7 +17,7 @@ import (
 
 // Errors of a list.
 var (
-	ErrUnknown   = errors.New("there is no such dead letter")
+	ErrUnknown   = errors.New("unknown dead letter")
 	ErrAmbiguous = errors.New("several dead letters begin like that")
 	ErrClaimed   = errors.New("the dead letter is being retried")
 	ErrDamaged   = errors.New("the dead letter cannot be read")

@@ -65,7 +65,7 @@ func newTokens(list []Token, classes []string) (tokens, error) {
 			return nil, fmt.Errorf("proxy: token %s: its hash is not a SHA-256 in hexadecimal", t.Name)
 		}
 		if t.Class != "" && !slices.Contains(classes, t.Class) {
-			return nil, fmt.Errorf("proxy: token %s: there is no class %q", t.Name, t.Class)
+			return nil, fmt.Errorf("proxy: token %s: unknown class %q", t.Name, t.Class)
 		}
 		all[[sha256.Size]byte(sum)] = t
 	}
@@ -145,7 +145,7 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 		}
 	}
 	if c.Class != "" && !slices.Contains(p.classes, c.Class) {
-		return c, refuse(http.StatusBadRequest, "there is no class "+quoted(c.Class), "use one of: "+strings.Join(p.classes, ", "))
+		return c, refuse(http.StatusBadRequest, "unknown class "+quoted(c.Class), "use one of: "+strings.Join(p.classes, ", "))
 	}
 	if f := checkParent(h); f != nil {
 		return c, f

@@ -87,7 +87,7 @@ func (p *Proxy) unknown(first, rest, agent string) *refusal {
 	if f := p.strayRefusal(path, agent); f != nil {
 		return f
 	}
-	f := refuse(http.StatusNotFound, "there is no resource "+quoted(first)+" here", "the first part of the path is one of: "+p.list())
+	f := refuse(http.StatusNotFound, "unknown resource "+quoted(first), "the first part of the path is one of: "+p.list())
 	if meant := nearest.Name(first, p.Names()); meant != "" {
 		f.hint = "did you mean " + agent + "/" + meant + "? " + f.hint
 	}

@@ -18,7 +18,7 @@ var ErrUpgrade = errors.New("sluicehttp: the connection would be upgraded (WebSo
 // ErrSwitched is the error of a request that the provider answered with 101 Switching Protocols. No request
 // asks for that, and the body of such an answer is the bare connection: reading it can go on forever, even
 // after the request's context has ended.
-var ErrSwitched = errors.New("sluicehttp: the provider answered 101 Switching Protocols, which nobody asked for: WebSockets do not pass the gate")
+var ErrSwitched = errors.New("sluicehttp: the provider answered 101 Switching Protocols, without being asked: WebSockets do not pass the gate")
 
 var errNoGate = errors.New("sluicehttp: the transport has no gate: set Transport.Gate and Transport.Resource")
 

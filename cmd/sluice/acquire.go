@@ -25,13 +25,13 @@ type asking struct {
 // addAsking adds the flags that say what is asked for.
 func addAsking(cmd *cobra.Command) *asking {
 	a := &asking{wait: timeFlag(30 * time.Second)}
-	cmd.Flags().StringVar(&a.tool, "tool", "", "`TOOL` that the request is for; its cost counts in the unit work")
-	cmd.Flags().StringVar(&a.model, "model", "", "`MODEL` or part of the API that the request is for")
+	cmd.Flags().StringVar(&a.tool, "tool", "", "`TOOL` of the request; its cost counts in the unit work")
+	cmd.Flags().StringVar(&a.model, "model", "", "`MODEL`, or part of the API, of the request")
 	cmd.Flags().Var(&a.cost, "cost", "what the request takes, besides the one request that it is")
 	cmd.Flags().Var(&a.wait, "wait", "the longest wait; 0 takes what is free now")
 	cmd.Flags().Var(&a.ttl, "ttl", "how long a ticket lives that is never released; else the resource's, 10m")
-	cmd.Flags().BoolVar(&a.emergency, "emergency", false, "go first, and take what others have to leave; for the highest class alone")
-	cmd.Flags().BoolVar(&a.retry, "retry", false, "an earlier send of the same request has failed")
+	cmd.Flags().BoolVar(&a.emergency, "emergency", false, "go first and use what others leave; highest class only")
+	cmd.Flags().BoolVar(&a.retry, "retry", false, "count the request as a retry")
 	return a
 }
 
@@ -55,22 +55,21 @@ func newAcquire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acquire RESOURCE",
 		Short: "Wait for permission to send one request",
-		Long: `Acquire waits until one request may be sent, in turn with everyone else who uses the
-resource, and then exits with 0. A resource is one of the configuration, or a provider whose
-limits are known (github).
+		Long: `Acquire waits until one request may be sent, in turn with all other callers of the resource, and
+exits with 0. A resource is one of the configuration, or a provider with known limits (github).
 
-Without --hold nothing more is expected: the request counts as sent about now. With --hold the
-ticket is kept until "sluice release TICKET" tells what the answer was, which makes use of the
-quota exact and lets one caller's 429 pause everybody.
+Without --hold the request counts as sent now. With --hold the ticket stays open until
+"sluice release TICKET" reports the response. That makes counting exact and lets one caller's 429
+pause the whole fleet.
 
-A request costs one of the unit requests, and in the unit work what its --tool does. --cost states
-other units, such as input_tokens=1200. On github a request counts as one that reads, against
-core; --model search, code_search or graphql stands for another part of the API, and --cost
-core=1,points=5,content=1 for a write.
+A request costs 1 in the unit requests, and its --tool's cost in the unit work. --cost states
+other units, such as input_tokens=1200. On github a request is a read that counts against core;
+--model search, code_search or graphql names another part of the API, and
+--cost core=1,points=5,content=1 is a write.
 
 Exit codes: 0 granted; 64 usage, unknown resource; 69 the store cannot be reached; 75 not within
---wait, or too many are waiting; 77 refused: the cost is above what a limit can hold, or the class
-may not; 78 bad configuration; 128+n ended by signal n.`,
+--wait, or too many waiting; 77 refused: the cost is above a limit's size, or the class may not;
+78 bad configuration; 128+n ended by signal n.`,
 		Example: `  sluice acquire github && gh api /user
   sluice acquire search-api --agent indexer --class p1 --wait 2m
   t=$(sluice acquire search-api --hold --json | jq -r .ticket); curl ...; sluice release $t --status 200`,

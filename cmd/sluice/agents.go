@@ -19,13 +19,14 @@ type agentsJSON struct {
 func newAgents() *cobra.Command {
 	return &cobra.Command{
 		Use:   "agents",
-		Short: "List the agents that are alive: lease, allocation, use, whom they wait for",
-		Long: "Agents lists every agent that holds a lease or has asked within the length of one,\n" +
-			"with its class's share of the resource that it uses most. How long a lease has been\n" +
-			"held is not said of those who have none and only ask.\n\n" +
-			"A state is active, waiting (for its turn), limited (held up by a limit or a pause\n" +
-			"for longer than a moment) or held (should start no new work: an agent that it\n" +
-			"waits for is limited; the chain leads there).",
+		Short: "List live agents with lease, allocation, use and dependencies",
+		Long: `Agents lists every live agent: those that hold a lease, or asked within the length of one. It
+shows each agent's share of the resource that it uses most. Agents without a lease show no lease
+time.
+
+An agent is active, waiting (for its turn), limited (held by a limit or pause for longer than a
+moment) or held (should start no new work, because an agent that it waits for is limited; the
+chain leads there).`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var st sluice.Status

@@ -44,7 +44,7 @@ func noCommand(cmd *cobra.Command, name string) error {
 			names = append(names, c.Name())
 		}
 	}
-	f := &failure{code: exitUsage, message: fmt.Sprintf("%s: there is no command %.80q", cmd.CommandPath(), name), hint: usage(cmd.CommandPath())}
+	f := &failure{code: exitUsage, message: fmt.Sprintf("%s: unknown command %.80q", cmd.CommandPath(), name), hint: usage(cmd.CommandPath())}
 	if meant := nearest.Name(name, names); meant != "" {
 		f.hint = fmt.Sprintf("did you mean %s %s?", cmd.CommandPath(), meant)
 	}

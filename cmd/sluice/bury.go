@@ -25,13 +25,13 @@ func (res *result) end() error {
 func lettersIn(dir string) (*deadletter.List, error) {
 	if dir == "" {
 		return nil, &failure{
-			code: exitUnavailable, message: "there is no place for dead letters: the user has no directory for state",
+			code: exitUnavailable, message: "no directory for dead letters: this user has no state directory",
 			hint: "set HOME or XDG_STATE_HOME, or use --store file:PATH",
 		}
 	}
 	list, err := deadletter.Open(filepath.Join(dir, "dead-letters"))
 	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "dead letters: " + err.Error(), hint: "see what is in the way there"}
+		return nil, &failure{code: exitUnavailable, message: "dead letters: " + err.Error(), hint: "check permissions and free space there"}
 	}
 	return list, nil
 }

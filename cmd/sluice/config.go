@@ -21,7 +21,7 @@ import (
 func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Start, check and show a configuration file",
+		Short: "Write, check and show a configuration file",
 		Long: "A configuration is one YAML file; docs/configuration.md describes every field.\n" +
 			"The file is the argument, or --config, or SLUICE_CONFIG.",
 		Args: atMost(0),
@@ -53,7 +53,7 @@ func initFile(name string) error {
 	if err != nil {
 		hint := "give a file in a directory that is there and can be written to"
 		if errors.Is(err, fs.ErrExist) {
-			hint = "nothing was changed; give another name, or remove the file first"
+			hint = "the file was not changed; use another name, or remove the file first"
 		}
 		return &failure{code: exitUsage, message: err.Error(), hint: hint}
 	}
@@ -64,7 +64,7 @@ func initFile(name string) error {
 func newConfigCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check [FILE]",
-		Short:   "Say whether a configuration is right, and if not, what is wrong where",
+		Short:   "Check a configuration and list every mistake",
 		Example: "  sluice config check sluice.yaml\n  sluice config check sluice.yaml --json",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,7 +87,7 @@ func newConfigCheck() *cobra.Command {
 
 // whichFile asks for the file to check. One in the working directory is a guess, and only named.
 func whichFile() error {
-	f := &failure{code: exitUsage, message: "which file?", hint: "give it as an argument, with --config, or in SLUICE_CONFIG"}
+	f := &failure{code: exitUsage, message: "no configuration file given", hint: "give it as an argument, with --config, or in SLUICE_CONFIG"}
 	if name := unselected(""); name != "" {
 		f.hint = "there is one here: sluice config check " + name
 	}
@@ -138,10 +138,9 @@ func printChecked(w io.Writer, name string, f *config.File, asJSON bool) error {
 func newConfigShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [FILE]",
-		Short: "Print the configuration in effect, with every default",
-		Long: "Show prints every field with the value that is in effect. Without a file these\n" +
-			"are the defaults. Variables are printed as such, not what they hold, and\n" +
-			"passwords in addresses are masked.",
+		Short: "Print every configuration value in effect",
+		Long: `Show prints every field with its value in effect. Without a file it prints the defaults.
+Variables are printed by name, not by value, and passwords in addresses are masked.`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := config.Default()

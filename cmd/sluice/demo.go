@@ -18,14 +18,14 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch six agents share one key, without the gate and with it",
-		Long: `Demo starts a model of a provider, with a limit of 120 requests a minute, and six agents of three
-classes that share one key of it, all of them processes on this machine. First each agent backs
-off on its own, then the same agents do the same work through sluice serve. The table at the end sets
-both against each other. It takes about a minute, needs no network and no key, and leaves nothing
-behind. docs/demo.md says what is measured and how.
+		Long: `Demo starts a mock provider with a limit of 120 requests a minute, and six agents of three classes
+that share one key, all as processes on this machine. First each agent backs off on its own. Then
+the same agents do the same work through sluice serve. A table compares both. It takes
+about a minute, needs no network and no key, and leaves nothing behind. docs/demo.md explains the
+figures.
 
-Exit codes: 0 nobody was refused through the gate, and it was faster; 1 that was not so, and the table
-says why; 64 usage; 70 a process could not be started, or ended by itself; 128+n ended by signal n.`,
+Exit codes: 0 no request was refused through the gate, and it was faster; 1 otherwise, and the table
+says why; 64 usage; 70 a process failed; 128+n ended by signal n.`,
 		Example: "  sluice demo\n  sluice demo --fast --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,7 +36,7 @@ says why; 64 usage; 70 a process could not be started, or ended by itself; 128+n
 			return runDemo(cmd, plan)
 		},
 	}
-	cmd.Flags().BoolVar(&fast, "fast", false, "with fewer calls, in about 20 seconds")
+	cmd.Flags().BoolVar(&fast, "fast", false, "fewer calls, about 20 seconds")
 	cmd.AddCommand(newDemoPart())
 	return cmd
 }
@@ -44,7 +44,7 @@ says why; 64 usage; 70 a process could not be started, or ended by itself; 128+n
 func runDemo(cmd *cobra.Command, plan demo.Plan) error {
 	self, err := os.Executable()
 	if err != nil {
-		return &failure{code: exitInternal, message: "the program does not find itself: " + err.Error()}
+		return &failure{code: exitInternal, message: "cannot find the sluice executable: " + err.Error()}
 	}
 	out, live := cmd.OutOrStdout(), cmd.OutOrStdout()
 	if asJSON(cmd) {

@@ -16,16 +16,16 @@ import (
 func newDLQ() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
-		Short: "List, show, retry and drop commands and requests that were given up",
-		Long: `A command of sluice run that was given up is kept as a dead letter, with everything needed to run
-it again: up to 1,000 of them, 16 MiB in all; then the oldest go. Command lines can hold
-secrets: only the user who ran them can read the files. Environment and input are not kept.
+		Short: "List, show, retry and drop failed commands and requests",
+		Long: `When sluice run gives a command up, it keeps it as a dead letter with everything needed to run it
+again: at most 1,000 entries and 16 MiB, oldest dropped first. Command lines can hold secrets: only
+their user can read the files. Environment and input are not kept.
 
-Requests that the gate gave up are kept too, for resources with dead_letters: on: method, path, headers
-without keys, the body, attempts and answers; up to 1,000 of them, 64 MiB in all. It is off by default,
-because bodies are private. dead_letters: {key_env: NAME} encrypts both kinds with the key in that variable.
+With dead_letters: on, a resource's requests that failed for good are kept too: method, path, headers
+without keys, body, attempts and responses; at most 1,000 entries and 64 MiB. It is off by default,
+because bodies are private. dead_letters: {key_env: NAME} encrypts both kinds.
 
-An ID can be shortened as long as it stands for one entry.`,
+You can shorten an ID while it is unique.`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -54,13 +54,13 @@ func letterFailure(err error) error {
 	if err == nil {
 		return nil
 	}
-	f := &failure{code: exitUnavailable, message: err.Error(), hint: "see what is in the way there"}
+	f := &failure{code: exitUnavailable, message: err.Error(), hint: "check permissions and free space there"}
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, deadletter.ErrUnknown):
-		f.code, f.hint = exitUsage, "sluice dlq list tells what there is"
+		f.code, f.hint = exitUsage, "sluice dlq list shows all entries"
 	case errors.Is(err, deadletter.ErrAmbiguous):
-		f.code, f.hint = exitUsage, "give more of the id; sluice dlq list tells what there is"
+		f.code, f.hint = exitUsage, "give more of the id; sluice dlq list shows all entries"
 	case errors.Is(err, deadletter.ErrClaimed):
 		f.code, f.hint = exitNotYet, "wait for the other one to end"
 	case errors.Is(err, deadletter.ErrDamaged) && (strings.HasSuffix(err.Error(), deadletter.NoKey) || strings.HasSuffix(err.Error(), deadletter.WrongKey)):
@@ -75,14 +75,14 @@ func letterFailure(err error) error {
 func idOrAll(cmd *cobra.Command, args []string) error {
 	all, _ := cmd.Flags().GetBool("all")
 	if all == (len(args) > 0) || len(args) > 1 {
-		return &failure{code: exitUsage, message: "give the id of one entry, or --all", hint: "sluice dlq list tells what there is"}
+		return &failure{code: exitUsage, message: "give the id of one entry, or --all", hint: "sluice dlq list shows all entries"}
 	}
 	return nil
 }
 
 func oneID(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return &failure{code: exitUsage, message: "give the id of one entry", hint: "sluice dlq list tells what there is"}
+		return &failure{code: exitUsage, message: "give the id of one entry", hint: "sluice dlq list shows all entries"}
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ type letterJSON struct {
 func newDLQList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List them, oldest first, without the arguments of commands",
+		Short: "List entries, oldest first, without command arguments",
 		Args:  atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := letters(cmd)
@@ -217,12 +217,12 @@ func arguments(n int) string {
 func newDLQDrop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "drop ID",
-		Short:             "Remove one, or all, for good",
+		Short:             "Remove an entry, or all, for good",
 		Example:           "  sluice dlq drop 1k4m\n  sluice dlq drop --all",
 		Args:              idOrAll,
 		ValidArgsFunction: completeIDs,
 	}
-	all := cmd.Flags().Bool("all", false, "all of them, but for those being retried")
+	all := cmd.Flags().Bool("all", false, "all entries, except those being retried")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		list, err := letters(cmd)
 		if err != nil {

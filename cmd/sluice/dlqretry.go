@@ -15,27 +15,26 @@ import (
 func newDLQRetry() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID",
-		Short: "Run one again, or all, in turn",
-		Long: `Retry runs a command again: in its directory, for its agent, with the flags that it was run with, in
-the environment of now. If it succeeds the entry is removed; else it is kept, with what became of
-it added. Two that retry the same entry do not both run it.
+		Short: "Run or send an entry again, or all in turn",
+		Long: `Retry runs a command again: in its directory, for its agent, with its flags, in the current
+environment. Success removes the entry; otherwise the result is added to it. Two processes never
+run the same entry at once.
 
-It sends a request again through the gate, like every other request, for its agent. Keys are never kept: the
-key of now comes from the variable of resources.NAME.inject, else from the provider's usual one such as
-ANTHROPIC_API_KEY, or from --key-env. The answer's body goes to --output, else nowhere. Exit codes of a request:
-0 a status below 400; 75 given up again; 77 the provider refuses it.
+Retry sends a request again through the gate, for its agent. Keys are never kept. The key comes from
+the variable of resources.NAME.inject, else from the provider's usual one such as ANTHROPIC_API_KEY,
+else from --key-env. The response body goes to --output. Exit codes of a request: 0 a status below
+400; 75 it failed again; 77 the provider refuses it.
 
-It exits as sluice run does: with the command's exit code, or with 75 if it was given up again.
-With --all entries are run one after the other, and the exit code is that of the first that did
-not succeed.`,
+For a command it exits as sluice run does: with the command's exit code, or with 75 if it was given
+up again. With --all entries run one after the other, and the exit code is that of the first failure.`,
 		Example:           "  sluice dlq retry 1k4m\n  sluice dlq retry 1k4m --output answer.json\n  sluice dlq retry --all",
 		Args:              idOrAll,
 		ValidArgsFunction: completeIDs,
 	}
 	how := &resend{}
-	all := cmd.Flags().Bool("all", false, "all of them, oldest first")
+	all := cmd.Flags().Bool("all", false, "all entries, oldest first")
 	quiet := &how.quiet
-	cmd.Flags().BoolVar(quiet, "quiet", false, "say nothing but errors")
+	cmd.Flags().BoolVar(quiet, "quiet", false, "print only errors")
 	cmd.Flags().StringVar(&how.keyEnv, "key-env", "", "`VARIABLE` that holds the key to send a request with")
 	cmd.Flags().StringVar(&how.output, "output", "", "`FILE` for the body of a request's answer; - is standard output")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -147,7 +146,7 @@ func retryOne(cmd *cobra.Command, list *deadletter.List, id string, how *resend)
 func (r *runner) settle(c *deadletter.Claim, res *result) error {
 	if res.code == 0 && res.why == nil {
 		if err := c.Remove(); err != nil {
-			return &failure{code: exitUnavailable, message: "it succeeded, and is still in the list: " + err.Error(), hint: "sluice dlq drop " + c.Entry().ID}
+			return &failure{code: exitUnavailable, message: "it succeeded, but could not be removed: " + err.Error(), hint: "sluice dlq drop " + c.Entry().ID}
 		}
 		return nil
 	}
@@ -205,8 +204,8 @@ func sameStore(e *deadletter.Entry, s *session) error {
 		return nil
 	}
 	return &failure{
-		code: exitUsage, message: fmt.Sprintf("it was run on the store %s, and this is %s", was, s.store),
-		hint: "give that one with --store or SLUICE_STORE",
+		code: exitUsage, message: fmt.Sprintf("this entry belongs to the store %s, not to %s", was, s.store),
+		hint: "select that store with --store or SLUICE_STORE",
 	}
 }
 
@@ -217,7 +216,7 @@ func enter(dir string) (back func(), err error) {
 		err = os.Chdir(dir)
 	}
 	if err != nil {
-		return nil, &failure{code: exitUsage, message: "its directory: " + err.Error(), hint: "make it anew, or drop the entry"}
+		return nil, &failure{code: exitUsage, message: "its directory: " + err.Error(), hint: "create it again, or drop the entry"}
 	}
 	return func() { _ = os.Chdir(was) }, nil
 }

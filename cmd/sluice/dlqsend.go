@@ -36,7 +36,7 @@ func (how *resend) send(cmd *cobra.Command, c *deadletter.Claim) (stopped bool, 
 	if e.Request.Lost != "" {
 		return false, &failure{
 			code: exitUsage, message: fmt.Sprintf("dead letter %s has no body: %s", e.ID, e.Request.Lost),
-			hint: "send it anew from its client; sluice dlq drop " + e.ID + " removes it",
+			hint: "send it again from its client; sluice dlq drop " + e.ID + " removes it",
 		}
 	}
 	back, err := withConfig(cmd, string(e.Config))
@@ -84,11 +84,11 @@ func (how *resend) send(cmd *cobra.Command, c *deadletter.Claim) (stopped bool, 
 	}
 	whole := serveOnce(d, w, req)
 	if err := w.close(); err != nil {
-		return ctx.Err() != nil, &failure{code: exitUnavailable, message: "the answer could not be written: " + err.Error(), hint: "see what is in the way there; the dead letter is kept"}
+		return ctx.Err() != nil, &failure{code: exitUnavailable, message: "the answer could not be written: " + err.Error(), hint: "check permissions and free space there; the dead letter is kept"}
 	}
 	if whole && w.status < 400 {
 		if err := c.Remove(); err != nil {
-			return false, &failure{code: exitUnavailable, message: "it succeeded, and is still in the list: " + err.Error(), hint: "sluice dlq drop " + e.ID}
+			return false, &failure{code: exitUnavailable, message: "it succeeded, but could not be removed: " + err.Error(), hint: "sluice dlq drop " + e.ID}
 		}
 		if !how.quiet {
 			fmt.Fprintf(cmd.ErrOrStderr(), "sluice: dead letter %s: status %d, %d bytes\n", e.ID, w.status, w.n)

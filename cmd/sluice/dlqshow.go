@@ -19,14 +19,14 @@ import (
 func newDLQShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show everything that is kept of one, its arguments too",
-		Long: `Show shows everything that is kept of an entry, with the arguments of a command. The body of a request is private:
-only its size is shown. --body prints the body alone.`,
+		Short: "Show everything kept of an entry, including arguments",
+		Long: `Show prints everything that is kept of an entry, including a command's arguments. A request's body is
+private: only its size is shown. --body prints the body alone.`,
 		Example:           "  sluice dlq show 1k4m\n  sluice dlq show 1k4m --body | jq .model",
 		Args:              oneID,
 		ValidArgsFunction: completeIDs,
 	}
-	body := cmd.Flags().Bool("body", false, "print the body of a request, and nothing else")
+	body := cmd.Flags().Bool("body", false, "print only the body of a request")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		list, err := letters(cmd)
 		if err != nil {

@@ -62,7 +62,7 @@ func TestCommandsInTheDocumentationExist(t *testing.T) {
 					seen++
 					cmd = sub
 				case i == 0 && aName.MatchString(word) && !slices.Contains(noCommands, word):
-					t.Errorf("%s: there is no command sluice %s", page, word)
+					t.Errorf("%s: unknown command sluice %s", page, word)
 				default:
 					descend = false
 				}

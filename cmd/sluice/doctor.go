@@ -18,12 +18,12 @@ func newDoctor() *cobra.Command {
 	from := lastWeek()
 	cmd := &cobra.Command{
 		Use:   "doctor [RESOURCE]",
-		Short: "Set all callers against the quota, and say what is worth changing",
-		Long: "Doctor adds up what all callers of a resource send, on average and in their\n" +
-			"busiest minutes, and sets it against the quota. From 80% on the verdict is\n" +
-			"contention: they will get into each other's way. It says what one more caller\n" +
-			"would do, and which settings are worth a look and why.\n\n" +
-			"The exit code is 0 whatever the verdict; --json has it as a word.",
+		Short: "Compare all callers with the quota, and suggest changes",
+		Long: `Doctor adds up what all callers of a resource send, on average and in their busiest minutes, and
+compares it with the quota. From 80% the verdict is contention: callers get in each other's way.
+It says what one more caller would do, and which settings to change and why.
+
+The exit code is 0 for every verdict; --json has it as a word.`,
 		Example:           "  sluice doctor\n  sluice doctor github --since 24h --json",
 		Args:              atMost(1),
 		ValidArgsFunction: completeShown,

@@ -53,7 +53,7 @@ func fail(err error) error {
 		f.hint, f.limit, f.retryAt = e.Hint, e.Limit, e.RetryAt
 	}
 	if f.code == exitNotYet && f.hint == "" && e != nil && e.Resource != "" {
-		f.hint = "sluice why " + e.Resource + " tells who is ahead and what they wait for"
+		f.hint = "sluice why " + e.Resource + " shows the queue and what it waits for"
 	}
 	var h hinter
 	if errors.As(err, &h) && h.Hint() != "" {

@@ -220,7 +220,7 @@ func keepOnly(f *config.File, names []string, selected string) (missing error) {
 	for _, name := range names {
 		if _, ok := f.Resources[name]; !ok && missing == nil {
 			missing = &failure{
-				code: exitUsage, message: fmt.Sprintf("there is no resource %.80q", name),
+				code: exitUsage, message: fmt.Sprintf("unknown resource %.80q", name),
 				hint: didYouMean(name, known, fmt.Sprintf("known are %s; %s", strings.Join(known, ", "), othersHint(selected))),
 			}
 		}
@@ -275,9 +275,9 @@ type identity struct {
 
 // addIdentity adds the flags that say who asks.
 func addIdentity(cmd *cobra.Command) {
-	cmd.Flags().String("agent", "", "who asks, `NAME`; else SLUICE_AGENT, else the login name")
+	cmd.Flags().String("agent", "", "agent `NAME`; else SLUICE_AGENT, else the login name")
 	cmd.Flags().String("class", "", "priority `CLASS`, such as p0, p1 or p2; else the configured one, else the lowest")
-	cmd.Flags().String("user", "", "whose agent it is, `NAME`; else the configured one")
+	cmd.Flags().String("user", "", "user `NAME` of the agent; else the configured one")
 	completeFlag(cmd, "agent", completeAgents)
 	completeFlag(cmd, "class", completeClasses)
 }
@@ -289,7 +289,7 @@ func identityOf(cmd *cobra.Command, s *session) (identity, error) {
 	id.class, _ = cmd.Flags().GetString("class")
 	id.user, _ = cmd.Flags().GetString("user")
 	if id.agent == "" && cmd.Flags().Changed("agent") {
-		return id, &failure{code: exitUsage, message: "--agent: it is empty", hint: "give a name, or leave the flag out"}
+		return id, &failure{code: exitUsage, message: "--agent is empty", hint: "give a name, or leave the flag out"}
 	}
 	id.agent = cmp.Or(id.agent, os.Getenv("SLUICE_AGENT"), loginName())
 	known, ok := s.file.Agents[id.agent]
@@ -303,7 +303,7 @@ func identityOf(cmd *cobra.Command, s *session) (identity, error) {
 	}
 	if id.class != "" && !slices.Contains(classes, id.class) {
 		return id, &failure{
-			code: exitUsage, message: fmt.Sprintf("--class: there is no class %.80q", id.class), hint: didYouMean(id.class, classes, "classes are "+strings.Join(classes, ", ")),
+			code: exitUsage, message: fmt.Sprintf("--class: unknown class %.80q", id.class), hint: didYouMean(id.class, classes, "classes are "+strings.Join(classes, ", ")),
 		}
 	}
 	inherit(cmd, &id)

@@ -20,23 +20,22 @@ import (
 func newMCP() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [--agent A] [--class C]",
-		Short: "Let an agent ask about its quota, with the Model Context Protocol",
-		Long: `Mcp speaks the Model Context Protocol on standard input and output. Agents such as Claude Code and
-Codex start it by themselves once it is in their list of MCP servers. It gives them these tools:
+		Short: "Let an agent ask about its quota (Model Context Protocol)",
+		Long: `Mcp speaks the Model Context Protocol on stdin and stdout. Agents such as Claude Code and Codex start
+it once it is in their list of MCP servers. It has these tools:
 
   remaining_quota       what is left of each limit, and the seconds until it resets
-  why_am_i_waiting      the limit in the way, who uses it, the place in the queue
+  why_am_i_waiting      the limit in the way, who uses it, the position in the queue
   may_i_start_new_work  yes or no, why, and the seconds until it is worth asking again
   what_have_i_spent     requests, retries, tokens and dollars, and what is left of budgets
-  pause_resource        hold everyone who uses an API
+  pause_resource        hold all callers of an API
   resume_resource       end a pause
 
-and the resources sluice://status and sluice://report. It reads the store that the other commands use.
-The agent is --agent, else SLUICE_AGENT; without either the answers are about all
-agents. A running daemon serves the same at /mcp, with the rights of the caller's token.
-docs/mcp.md has the lines for each client.
+and the resources sluice://status and sluice://report. It reads the store of the other commands. The
+agent is --agent, else SLUICE_AGENT; without either the answers cover all agents. A daemon serves the
+same at /mcp, with the rights of the caller's token. docs/mcp.md shows how to add it to each client.
 
-Exit codes: 0 the client has ended the conversation, or a signal came; 64 usage; 70 the client sent
+Exit codes: 0 the client ended the conversation, or a signal came; 64 usage; 70 the client sent
 something else; 78 bad configuration.`,
 		Example: `  claude mcp add sluice -- sluice mcp
   claude mcp add sluice --env SLUICE_AGENT=indexer -- sluice mcp
@@ -44,7 +43,7 @@ something else; 78 bad configuration.`,
   claude mcp add --transport http sluice http://127.0.0.1:7979/mcp --header "Authorization: Bearer $SLUICE_TOKEN"`,
 		Args: atMost(0),
 	}
-	cmd.Flags().String("agent", "", "who asks, `NAME`; else SLUICE_AGENT, else the answers are about all agents")
+	cmd.Flags().String("agent", "", "agent `NAME`; else SLUICE_AGENT, else all agents")
 	cmd.Flags().String("class", "", "priority `CLASS` of the agent; else the configured one, else the lowest")
 	completeFlag(cmd, "agent", completeAgents)
 	completeFlag(cmd, "class", completeClasses)
@@ -62,7 +61,7 @@ something else; 78 bad configuration.`,
 			Show: func(r *sluice.Report) any { return asReport(r) },
 		}
 		if err := mcp.ServeStdio(ctx, o, os.Stdin, noClose{cmd.OutOrStdout()}); err != nil {
-			return &failure{code: exitInternal, message: "the conversation ended: " + err.Error(), hint: "an MCP client speaks to this command; docs/mcp.md tells how to add it to one"}
+			return &failure{code: exitInternal, message: "the MCP session failed: " + err.Error(), hint: "this command is for MCP clients; docs/mcp.md shows how to add it"}
 		}
 		return nil
 	}

@@ -40,12 +40,11 @@ func newMock() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mock PROVIDER",
 		Short: "Serve a model of a provider over HTTP, for tests and demos",
-		Long: "Mock serves a model of " + strings.Join(mock.Providers, ", ") + " over HTTP: the same paths, shapes, headers\n" +
-			"and refusals as the real one, with limits that are enforced exactly, for each API key.\n" +
-			"Any key is taken. Answers depend on the request alone; the header X-Mock asks for\n" +
-			"misbehaviour. docs/mock.md describes all of it.\n\n" +
-			"Without any limit it has those that the provider publishes; else only those\n" +
-			"that are given.",
+		Long: "Mock serves a model of a provider (" + strings.Join(mock.Providers, ", ") + ") over HTTP, with the real\n" +
+			"paths, shapes, headers and refusals, and exact limits per API key. Any key works. Responses\n" +
+			"depend only on the request; the header X-Mock asks for misbehaviour. docs/mock.md describes\n" +
+			"everything.\n\n" +
+			"Without a limit flag it has the limits that the provider publishes; with one, only those given.",
 		Example: "  sluice mock anthropic --listen 127.0.0.1:8081 --requests 100/min\n" +
 			"  sluice mock generic --listen 127.0.0.1:0 --requests 30/10s --algorithm fixed --json\n" +
 			"  curl http://127.0.0.1:8081/_mock/stats",

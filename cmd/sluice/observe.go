@@ -14,13 +14,13 @@ import (
 func newObserve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "observe RESOURCE",
-		Short: "Tell of an answer that no ticket belongs to",
-		Long: `Observe takes in what a provider answered to a request that did not pass the gate: what it
-states of limits corrects what is counted, and a refusal pauses everyone who uses the resource.
---body passes the text of an answer that only its text explains, such as a 403; the gate reads the
-first 64 KiB, and neither stores, logs nor shows it.
+		Short: "Report a provider response that has no ticket",
+		Long: `Observe reports the response to a request that did not pass the gate. Stated limits correct what is
+counted, and a refusal pauses the resource for all callers. --body passes the text of a response that
+only its text explains, such as a 403. Sluice reads the first 64 KiB and stores, logs and shows none
+of it.
 
-Exit codes: 0 taken in; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
+Exit codes: 0 reported; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
 configuration.`,
 		Example: `  sluice observe github --status 200 --header 'x-ratelimit-remaining: 4100' --header 'x-ratelimit-limit: 5000'
   sluice observe search-api --status 429 --retry-after 30
@@ -30,10 +30,10 @@ configuration.`,
 	}
 	addIdentity(cmd)
 	flags := addResponse(cmd)
-	model := cmd.Flags().String("model", "", "`MODEL` or part of the API that the answer is about")
+	model := cmd.Flags().String("model", "", "`MODEL`, or part of the API, of the response")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if !flags.given() {
-			return &failure{code: exitUsage, message: "what was the answer?", hint: "give --status, --header, --body or --retry-after"}
+			return &failure{code: exitUsage, message: "no response given", hint: "give --status, --header, --body or --retry-after"}
 		}
 		s, err := openToLook(cmd, args[0])
 		if err != nil {

@@ -10,10 +10,9 @@ import (
 func newPause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause RESOURCE --for TIME",
-		Short: "Hold everyone who uses a resource",
-		Long: `Pause holds everyone who uses the resource, in every process that shares the store. What was
-granted before goes on. A pause that is longer already stays as long as it is; "sluice resume"
-ends it early.
+		Short: "Hold all callers of a resource",
+		Long: `Pause holds all callers of the resource, in every process that shares the store. Granted requests
+continue. A longer pause stays as it is. "sluice resume" ends a pause early.
 
 Exit codes: 0 paused; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
 configuration.`,
@@ -23,10 +22,10 @@ configuration.`,
 	}
 	var length timeFlag
 	cmd.Flags().Var(&length, "for", "how long")
-	reason := cmd.Flags().String("reason", "", "why, for people to read, `TEXT`")
+	reason := cmd.Flags().String("reason", "", "reason `TEXT`, shown to people")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if length <= 0 {
-			return &failure{code: exitUsage, message: "--for: how long?", hint: "give a time such as 60s or 10m"}
+			return &failure{code: exitUsage, message: "--for is missing", hint: "give a time such as 60s or 10m"}
 		}
 		s, err := openToLook(cmd, args[0])
 		if err != nil {

@@ -19,18 +19,20 @@ import (
 func newPing() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ping RESOURCE | --gate URL",
-		Short: "Check the way to a provider, step by step, with timings",
-		Long: "Ping looks at everything that a request needs: the store, the provider's name, a connection, TLS, and the\n" +
-			"key. The key is tried with a call that costs nothing, such as a list of models, where the provider has\n" +
-			"one. It comes from the variable of resources.NAME.inject, else from the provider's usual one, such as\n" +
-			"ANTHROPIC_API_KEY, and is sent to the provider's address only. Nothing is charged to a limit.\n\n" +
-			"With --gate it asks a daemon whether it is healthy instead, as a container's health check does.\n\n" +
-			"Exit codes: 0 everything works, or what could not be tried was skipped; 64 usage, unknown resource; 69\n" +
-			"the store or the provider cannot be reached; 75 the provider answers 429; 77 it refuses the key; 78 bad configuration.",
+		Short: "Check each step of a request to a provider, with timings",
+		Long: `Ping checks everything that a request needs: store, name, connection, TLS and key. It tries the key
+with a call that costs nothing, such as a list of models, where the provider has one. The key comes
+from the variable of resources.NAME.inject, else from the provider's usual one such as
+ANTHROPIC_API_KEY, and is sent only to the provider's address. No limit is charged.
+
+With --gate it asks a daemon whether it is healthy, for use as a container's health check.
+
+Exit codes: 0 every step worked or was skipped; 64 usage, unknown resource; 69 the store or the
+provider cannot be reached; 75 the provider answers 429; 77 it refuses the key; 78 bad configuration.`,
 		Example:           "  sluice ping anthropic\n  sluice ping --gate http://127.0.0.1:7979\n  sluice ping github --json | jq '.steps[] | {name, ms}'",
 		ValidArgsFunction: completeResources,
 	}
-	gate := cmd.Flags().String("gate", "", "URL of a daemon whose health is asked for")
+	gate := cmd.Flags().String("gate", "", "`URL` of a daemon whose health to check")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if *gate != "" {
 			return atMost(0)(cmd, args)
@@ -205,7 +207,7 @@ func upstreamOf(f *config.File, name string) (*url.URL, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, &failure{code: exitConfig, message: fmt.Sprintf("resources.%s.upstream: it is no address", name), hint: "write it as https://HOST"}
+		return nil, &failure{code: exitConfig, message: fmt.Sprintf("resources.%s.upstream: not a valid address", name), hint: "write it as https://HOST"}
 	}
 	return u, nil
 }

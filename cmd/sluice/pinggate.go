@@ -43,7 +43,7 @@ func pingGate(cmd *cobra.Command, gate string) error {
 	if resp.StatusCode != http.StatusOK {
 		return &failure{
 			code: exitUnavailable, message: fmt.Sprintf("the daemon at %s is not healthy (status %d): %s", at.Redacted(), resp.StatusCode, harmless(string(said))),
-			hint: "its log says what is wrong",
+			hint: "see the daemon's log",
 		}
 	}
 	took := float64(time.Since(began).Microseconds()) / 1e3

@@ -64,7 +64,7 @@ func placeOf(cmd *cobra.Command, f *config.File) (place, error) {
 	}
 	if err != nil {
 		return place{}, &failure{
-			code: exitUnavailable, message: "there is no place for the store: " + err.Error(), hint: "set HOME or XDG_STATE_HOME, or give --store file:PATH",
+			code: exitUnavailable, message: "no directory for the store: " + err.Error(), hint: "set HOME or XDG_STATE_HOME, or give --store file:PATH",
 		}
 	}
 	return place{"file:" + dir, dir, whose, code}, nil

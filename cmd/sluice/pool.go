@@ -41,14 +41,12 @@ func (p poolJSON) MarshalJSON() ([]byte, error) {
 func newPool() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pool RESOURCE",
-		Short: "Show who has which part of a resource's quota",
-		Long: "Pool shows the quota of a resource and what each living agent has of it: its\n" +
-			"class's share, among the classes that are alive, divided by the living agents of\n" +
-			"that class. Shares are what an agent can count on, not a limit: what others leave\n" +
-			"it may use as well.\n\n" +
-			"The quota is the first limit on requests that is not scoped to an agent, model or\n" +
-			"the like. A resource that has none, such as GitHub with its core requests, is\n" +
-			"divided by its first limit in any other unit.",
+		Short: "Show each agent's part of a resource's quota",
+		Long: `Pool shows the quota of a resource and what each live agent can count on: its class's share among
+live classes, divided by the class's live agents. An agent may also use what others leave.
+
+The quota is the first shared limit on requests. Where there is none, as with GitHub's core requests,
+it is the first shared limit in another unit.`,
 		Example:           "  sluice pool github\n  sluice pool github --json | jq .allocations",
 		Args:              needs("RESOURCE"),
 		ValidArgsFunction: completeShown,

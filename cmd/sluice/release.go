@@ -14,18 +14,17 @@ import (
 func newRelease() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release TICKET",
-		Short: "End a ticket of acquire --hold, and tell what the answer was",
-		Long: `Release ends a ticket: the request is over. With --status and --header it tells what the
-provider answered: a success ends what a refusal began, a 429 pauses everyone who uses the
-resource, and headers about limits correct what is counted. Only headers that speak of limits
-are read, and none is kept.
+		Short: "End a ticket of acquire --hold, and report the response",
+		Long: `Release ends a ticket: the request is over. --status and --header report the provider's response. A
+success ends what a refusal began, a 429 pauses the resource for all callers, and rate-limit headers
+correct what is counted. Only headers about limits are read, and none is kept.
 
 Some refusals are explained only by their text, such as a 403 of GitHub's secondary rate limit:
---body passes it. The gate reads the first 64 KiB in the provider's dialect, and neither stores,
-logs nor shows it. Other users of the machine can see arguments; @FILE keeps a body from them.
+--body passes it. Sluice reads the first 64 KiB and stores, logs and shows none of it. Other users of
+the machine can see arguments; use @FILE for private text.
 
---usage corrects what was charged to what was really used; units that are not named keep their
-estimate. A ticket that has ended already is no error.
+--usage corrects what was charged; units that it does not name keep their estimate. A ticket that has
+already ended is no error.
 
 Exit codes: 0 it has ended; 64 usage, unknown ticket; 69 the store cannot be reached; 78 bad
 configuration.`,

@@ -21,19 +21,18 @@ func newRepair() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair RESOURCE",
 		Short: "Move damaged state of a resource aside",
-		Long: `Repair reads the state of the resource and says whether it is damaged: another program has written to
-Sluice's key or files, they were cut short, or a different version of Sluice made them. With --yes it moves
-the damaged state aside and the resource begins anew. The gate then cannot know what was sent before, so it
-holds everyone for 3 s and treats windows of up to 10 minutes as spent for one window: the provider sees no
-more than its limit. State that is not damaged is never moved.
+		Long: `Repair checks the state of a resource for damage: another program wrote to Sluice's key or files, they
+were cut short, or another version of Sluice wrote them. With --yes it moves damaged state aside, and
+the resource starts again. Sluice then cannot know what was sent, so it holds all requests for 3 s
+and treats windows of up to 10 minutes as spent for one window. Sound state is never moved.
 
-In Redis the key becomes KEY:damaged-TIME and stays for a week. In a file store the directory of the resource
-becomes NAME.damaged-TIME and stays until you remove it.
+In Redis the key becomes KEY:damaged-TIME and stays for a week. In a file store the resource's
+directory becomes NAME.damaged-TIME and stays until you remove it.
 
-RESOURCE is the name that the hint of an error shows. Run repair against the store itself: a daemon
-(http://) repairs nothing for others.
+RESOURCE is the name in the error's hint. Run repair against the store itself, not through a daemon
+(http://).
 
-Exit codes: 0 not damaged, or repaired; 64 usage; 69 the state is damaged and --yes was not given, or the
+Exit codes: 0 sound, or repaired; 64 usage; 69 the state is damaged and --yes was not given, or the
 store cannot be reached; 78 bad configuration.`,
 		Example: `  sluice repair github
   sluice repair github --yes --store redis://HOST:6379`,
@@ -41,7 +40,7 @@ store cannot be reached; 78 bad configuration.`,
 		ValidArgsFunction: completeResources,
 		RunE:              runRepair,
 	}
-	cmd.Flags().Bool("yes", false, "move damaged state aside and begin anew")
+	cmd.Flags().Bool("yes", false, "move damaged state aside and start again")
 	return cmd
 }
 

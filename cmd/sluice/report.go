@@ -42,13 +42,12 @@ func newReport() *cobra.Command {
 	from, against := lastDay(), ""
 	cmd := &cobra.Command{
 		Use:   "report [RESOURCE]",
-		Short: "Show what was sent, by whom, how often it was refused and repeated",
-		Long: "Report shows for each resource and caller what was sent in a period: first sends\n" +
-			"and retries, refusals (429), peak and mean rate, the time spent waiting, and what it\n" +
-			"cost as far as prices are known: in all, and for the retries alone.\n\n" +
-			"Peaks are the most in a second of the clock; the mean is over the minutes from the\n" +
-			"first send to the last. With --against the period is compared with a report that\n" +
-			"was saved before: sluice report --json > before.json",
+		Short: "Show what each caller sent, with retries, refusals and cost",
+		Long: `Report shows for each resource and caller what was sent in a period: first sends, retries, refusals
+(429), peak and mean rate, waiting time and dollars, in all and for retries alone.
+
+The peak is the most in one second of the clock. The mean covers the minutes from the first to the last
+send. --against compares the period with a saved report: sluice report --json > before.json`,
 		Example:           "  sluice report github --since 7d\n  sluice report --json > before.json\n  sluice report --against before.json",
 		Args:              atMost(1),
 		ValidArgsFunction: completeShown,
@@ -82,7 +81,7 @@ func newReport() *cobra.Command {
 		},
 	}
 	cmd.Flags().Var(&from, "since", "the period: a time before now such as 24h or 7d, or a moment")
-	cmd.Flags().StringVar(&against, "against", "", "compare with a saved report, a `FILE` that report --json has printed")
+	cmd.Flags().StringVar(&against, "against", "", "compare with a `FILE` saved with report --json")
 	return cmd
 }
 

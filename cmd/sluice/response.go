@@ -26,8 +26,8 @@ type response struct {
 
 func addResponse(cmd *cobra.Command) *response {
 	r := &response{cmd: cmd}
-	cmd.Flags().IntVar(&r.status, "status", 0, "the answer's status `CODE`, such as 200 or 429")
-	cmd.Flags().StringArrayVar(&r.headers, "header", nil, "a `'NAME: VALUE'` of the answer; can be given many times")
+	cmd.Flags().IntVar(&r.status, "status", 0, "response status `CODE`, such as 200 or 429")
+	cmd.Flags().StringArrayVar(&r.headers, "header", nil, "response header `'NAME: VALUE'`; may be repeated")
 	cmd.Flags().Var(&r.retryAfter, "retry-after", "how long the provider asks to wait; without --status this is a 429")
 	cmd.Flags().StringVar(&r.body, "body", "", "the answer's body, decompressed: `TEXT`, @FILE, or @- for standard input; the first 64 KiB count")
 	return r

@@ -6,11 +6,11 @@ func newResume() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume RESOURCE",
 		Short: "End a pause",
-		Long: `Resume ends every pause of the resource, those after a 429 too. Those who wait follow in order,
-a few at first. A resource that is not paused is no error.
+		Long: `Resume ends every pause of the resource, also after a 429. Waiting requests follow in order, a few at
+first. A resource that is not paused is no error.
 
-Exit codes: 0 not paused any more; 64 usage, unknown resource; 69 the store cannot be reached; 78
-bad configuration.`,
+Exit codes: 0 not paused; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
+configuration.`,
 		Example:           `  sluice resume github`,
 		Args:              needs("RESOURCE"),
 		ValidArgsFunction: completeShown,

@@ -33,13 +33,13 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
 		Short:         "One gate for all callers of a shared API quota",
-		Long:          "Sluice is one gate that all callers of a shared API quota pass through: acquire waits\nfor one's turn, release tells what the answer was. docs/cli.md describes every command.",
+		Long:          "Sluice is one gate that all callers of a shared API quota pass through. acquire waits for a turn,\nrelease reports the response, run puts any command behind the gate. docs/cli.md describes every command.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          atMost(0),
 	}
 	var version bool
-	root.Flags().BoolVarP(&version, "version", "v", false, "print what this program was built from")
+	root.Flags().BoolVarP(&version, "version", "v", false, "print version, commit and Go version")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if version {
 			return printVersion(cmd)
@@ -49,7 +49,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(explainFlag)
 	root.PersistentFlags().Bool("json", false, "print JSON")
 	root.PersistentFlags().String("config", "", "configuration `FILE`; else SLUICE_CONFIG")
-	root.PersistentFlags().String("store", "", "`URL` of where state lives: file:, file:PATH, redis://HOST:6379, http://HOST:7979 or mem:; else SLUICE_STORE, else the configured one")
+	root.PersistentFlags().String("store", "", "store `URL`: file:, file:PATH, redis://HOST:6379, http://HOST:7979 or mem:; else SLUICE_STORE, else the configured one")
 	root.SetHelpCommand(newHelp())
 	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
 		panic(err) // the flag is there

@@ -28,14 +28,16 @@ func newRoute() *cobra.Command {
 	var need amounts
 	cmd := &cobra.Command{
 		Use:   "route TASK",
-		Short: "Say which model to use for a kind of task: the cheapest that has room now",
-		Long: "Route picks one of the models that routes: in the configuration lists for a kind of\n" +
-			"task: the cheapest that has room now, else the one that will have it soonest. Models\n" +
-			"without a price keep their place in the list. Prices are per million tokens, three of\n" +
-			"input for each of output. Nothing is reserved.\n\n" +
-			"What a request takes is reckoned from those of the last ten minutes; --cost states it.\n\n" +
-			"Exit codes: 0 there is one, also if it has to be waited for; 64 usage, unknown task; 69 the\n" +
-			"store cannot be reached; 78 bad configuration.",
+		Short: "Pick the cheapest model with room for a kind of task",
+		Long: `Route picks one of the models that routes: in the configuration lists for a kind of task: the
+cheapest with room now, else the one that will have it soonest. Models without a price keep their
+position. Prices are per million tokens, with three input tokens per output token. Nothing is
+reserved.
+
+The cost of a request is the average of the last ten minutes; --cost states it.
+
+Exit codes: 0 a model was picked, even if it must be waited for; 64 usage, unknown task; 69 the
+store cannot be reached; 78 bad configuration.`,
 		Example:           "  sluice route simple\n  model=$(sluice route complex --json | jq -r .model)",
 		Args:              needs("TASK"),
 		ValidArgsFunction: completeTasks,
@@ -99,7 +101,7 @@ func routed(cmd *cobra.Command, task string) ([]string, error) {
 	}
 	list, ok := f.Routes[task]
 	if !ok {
-		bad := &failure{code: exitUsage, message: fmt.Sprintf("there is no route for tasks called %.80q", task)}
+		bad := &failure{code: exitUsage, message: fmt.Sprintf("unknown task %.80q", task)}
 		if bad.hint = "routes: in the configuration names the models for each kind of task"; len(f.Routes) > 0 {
 			known := slices.Sorted(maps.Keys(f.Routes))
 			bad.hint = didYouMean(task, known, "there are routes for "+strings.Join(known, ", "))

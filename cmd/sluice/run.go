@@ -35,22 +35,21 @@ type runFlags struct {
 func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run a command behind the gate, and again if it asks for that",
-		Long: `Run starts a command when it is its turn, and exits with the command's exit code. While it
-runs its agent holds a lease and, where slots are bounded, one of its user's slots. The command
-has the terminal, the files and the signals that it would have without run.
+		Short: "Run a command behind the gate",
+		Long: `Run starts a command when it is its turn, and exits with the command's exit code. Meanwhile its agent
+holds a lease and, where slots are configured, one of its user's slots. The command keeps its terminal,
+files and signals.
 
-Calls that the command's clients make to a known provider pass the gate as well: the variables that tell them
-where to send (ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, GITHUB_API_URL, ...) point to a
-proxy on this machine while it runs. Where one is set already, that is where the gate sends to. --no-gate
-leaves them alone.
+Calls of the command to known providers pass the gate: their base-URL variables (ANTHROPIC_BASE_URL,
+OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, GITHUB_API_URL, ...) point to a proxy on this machine while
+it runs. A variable that is already set becomes the gate's upstream. --no-gate leaves them alone.
 
-Without --resource it takes a turn at the only resource of the configuration, unless its calls pass the
-gate anyway; if there is none or more than one, it holds slot and lease and takes no turn.
+Without --resource it takes a turn at the only resource of the configuration, unless its calls pass
+the gate anyway. With no resource or several, it holds slot and lease and takes no turn.
 
 A command that exits with 75 is run again, until --attempts or --deadline is reached; then it is kept
-as a dead letter (see sluice dlq). No other exit code is retried. What it reads from a pipe is
-not there a second time: give it a file by name.
+as a dead letter (see sluice dlq). No other exit code is retried. Input from a pipe cannot be read
+again: pass files by name.
 
 Exit codes: the command's; 128+n if signal n killed it; 126 it cannot be run; 127 it was not found;
 64 usage, unknown resource; 69 the store cannot be reached; 75 not within --wait, start no new
@@ -71,7 +70,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	flags.Var(&f.deadline, "deadline", "the last attempt starts before this time is over; else as configured")
 	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time")
 	flags.BoolVar(&f.noGate, "no-gate", false, "do not point the command's clients to the gate: only its start is gated")
-	flags.BoolVar(&f.quiet, "quiet", false, "say nothing but errors")
+	flags.BoolVar(&f.quiet, "quiet", false, "print only errors")
 	completeFlag(cmd, "resource", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -85,9 +84,9 @@ func commandAfterDashes(cmd *cobra.Command, args []string) error {
 	hint := "sluice run [flags] -- COMMAND [ARGUMENT...]"
 	switch {
 	case len(args) == 0 || args[0] == "":
-		return &failure{code: exitUsage, message: "there is no command to run", hint: hint}
+		return &failure{code: exitUsage, message: "no command given", hint: hint}
 	case cmd.ArgsLenAtDash() != 0:
-		return &failure{code: exitUsage, message: fmt.Sprintf("%.80q: the command stands after --", args[0]), hint: hint}
+		return &failure{code: exitUsage, message: fmt.Sprintf("%.80q: put the command after --", args[0]), hint: hint}
 	}
 	return nil
 }
@@ -95,7 +94,7 @@ func commandAfterDashes(cmd *cobra.Command, args []string) error {
 // check refuses what makes no sense before anything is touched.
 func (f *runFlags) check(cmd *cobra.Command) error {
 	bad := func(flag, format string, args ...any) error {
-		return &failure{code: exitUsage, message: "--" + flag + ": " + fmt.Sprintf(format, args...), hint: "sluice run --help tells what it takes"}
+		return &failure{code: exitUsage, message: "--" + flag + ": " + fmt.Sprintf(format, args...), hint: "see sluice run --help"}
 	}
 	switch {
 	case f.attempts < 1 || f.attempts > maxAttempts:
@@ -207,7 +206,7 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 		return names, nil
 	}
 	if f.scatter > 0 {
-		return nil, &failure{code: exitUsage, message: "--scatter: it is not known with which resource", hint: "name it with --resource"}
+		return nil, &failure{code: exitUsage, message: "--scatter needs a resource", hint: "name it with --resource"}
 	}
 	return nil, nil
 }

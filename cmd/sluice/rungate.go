@@ -167,7 +167,7 @@ func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (g *runGate) door(name string) (http.Handler, error) {
 	if _, ok := g.file.Resources[name]; !ok {
-		return nil, fmt.Errorf("there is no resource %.80q", name)
+		return nil, fmt.Errorf("unknown resource %.80q", name)
 	}
 	g.mu.Lock()
 	if g.over {

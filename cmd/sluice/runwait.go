@@ -40,7 +40,7 @@ func (r *runner) mayStart(ctx context.Context, until time.Time) error {
 		if left <= 0 {
 			return &failure{
 				code: exitNotYet, message: fmt.Sprintf("start no new work: %s (%s)", strings.Join(w.Chain, " waits for "), w.Reason),
-				hint: "what was begun may go on; come back later, or allow more --wait", chain: w.Chain,
+				hint: "running work may continue; try later, or allow more --wait", chain: w.Chain,
 			}
 		}
 		if err := r.sleep(ctx, min(left, newWorkEvery)); err != nil {

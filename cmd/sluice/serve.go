@@ -44,19 +44,19 @@ func newServe() *cobra.Command {
 	drain := timeFlag(defaultDrain)
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the gate as a proxy: point a base URL at it and go",
+		Short: "Serve the gate as a proxy, with API, page and metrics",
 		Long: `Serve is the gate for programs that speak HTTP to a provider. They send to
-http://127.0.0.1:7979/RESOURCE/... what they would send to the provider, and get what it answers;
-a request is held until it is its turn. Keys pass through, or come from the environment
-(resources.NAME.inject). Who sends is told by the path (/@AGENT/RESOURCE/..., /@AGENT:p1/RESOURCE/...) or
-by headers (X-Sluice-Agent, -Class, -Tool, -User, -Emergency); docs/proxy.md has the rest.
+http://127.0.0.1:7979/RESOURCE/... what they would send to the provider, and get its response. A
+request waits until it is its turn. Keys pass through, or come from the environment
+(resources.NAME.inject). The path (/@AGENT/RESOURCE/..., /@AGENT:p1/RESOURCE/...) or headers
+(X-Sluice-Agent, -Class, -Tool, -User, -Emergency) name the sender. docs/proxy.md has the rest.
 
 SIGTERM and SIGINT finish running requests first, for at most --drain. Then the gate closes their
-connections. Send the signal again to stop at once. SIGHUP, or POST /-/reload, has the
-configuration read again: if anything in it is wrong, the one before stays in force.
+connections. Send the signal again to stop at once. SIGHUP, or POST /-/reload, reloads the
+configuration; a mistake keeps the old one.
 
-The log is on stderr, as text or JSON (--log). --log-requests adds one line for each request: agent,
-class, resource, model, wait, status, tokens, dollars and request id. No key and no body is logged.
+The log is on stderr, as text or JSON (--log). --log-requests adds one line per request: agent, class,
+resource, model, wait, status, tokens, dollars and request id. No key and no body is logged.
 
 Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or the address is taken;
 78 bad configuration.`,
@@ -67,8 +67,8 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
   sluice serve --config fleet.yaml --listen 0.0.0.0:7979 --host gate.example --tls-cert gate.pem --tls-key gate.key`,
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return atMost(0)(cmd, keda.take(cmd, args)) }
-	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; again for more; else the configured one, else "+defaultListen)
-	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`NAME` that clients call the gate by, besides localhost and its address; again for more")
+	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; may be repeated; else the configured one, else "+defaultListen)
+	cmd.Flags().StringArrayVar(&hosts, "host", nil, "further `NAME` by which clients call the gate; may be repeated")
 	secure.add(cmd)
 	keda.add(cmd)
 	cmd.Flags().Var(&drain, "drain", "how long running requests may take to finish after SIGTERM or SIGINT; then their connections are closed")

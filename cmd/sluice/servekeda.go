@@ -29,12 +29,12 @@ type kedaFlags struct {
 }
 
 func (f *kedaFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.listen, "keda-listen", "", "`ADDRESS` for KEDA's external scaler; without a value "+defaultKEDA)
+	cmd.Flags().StringVar(&f.listen, "keda-listen", "", "`ADDRESS` of KEDA's external scaler; without a value "+defaultKEDA)
 	cmd.Flags().Lookup("keda-listen").NoOptDefVal = defaultKEDA
-	cmd.Flags().StringVar(&f.cert, "keda-tls-cert", "", "`FILE` with the scaler's certificate in PEM: it speaks TLS then; read again when it changes")
-	cmd.Flags().StringVar(&f.key, "keda-tls-key", "", "`FILE` with the key of the scaler's certificate in PEM")
-	cmd.Flags().StringVar(&f.ca, "keda-tls-ca", "", "`FILE` with the authority, in PEM, that KEDA's certificate must be signed by; other machines can connect only with one")
-	cmd.Flags().BoolVar(&f.insecure, "keda-insecure", false, "let other machines ask the scaler without a certificate: for a network that you trust, such as a cluster with a network policy")
+	cmd.Flags().StringVar(&f.cert, "keda-tls-cert", "", "PEM `FILE` with the scaler's certificate; reloaded when it changes")
+	cmd.Flags().StringVar(&f.key, "keda-tls-key", "", "PEM `FILE` with the key of the scaler's certificate")
+	cmd.Flags().StringVar(&f.ca, "keda-tls-ca", "", "PEM `FILE` with the authority that signs KEDA's certificate; required for other machines")
+	cmd.Flags().BoolVar(&f.insecure, "keda-insecure", false, "let other machines use the scaler without a certificate, on a trusted network")
 }
 
 // take finds the address after --keda-listen and a blank, which the flag leaves because its value may be left out.

@@ -21,8 +21,8 @@ type logFlags struct {
 
 func (f *logFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.format, "log", "text", "`FORMAT` of the log on stderr: "+strings.Join(logging.Formats, " or "))
-	cmd.Flags().StringVar(&f.level, "log-level", "info", "log from this `LEVEL` on: "+strings.Join(logging.Levels, ", "))
-	cmd.Flags().BoolVar(&f.requests, "log-requests", false, "log one line for each request, never a key or a body")
+	cmd.Flags().StringVar(&f.level, "log-level", "info", "lowest `LEVEL` to log: "+strings.Join(logging.Levels, ", "))
+	cmd.Flags().BoolVar(&f.requests, "log-requests", false, "log one line per request, never a key or a body")
 	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "log every refusal: the same as --log-level debug")
 	for name, values := range map[string][]string{"log": logging.Formats, "log-level": logging.Levels} {
 		completeFlag(cmd, name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

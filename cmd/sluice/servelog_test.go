@@ -141,7 +141,7 @@ func TestTheLogHasALevel(t *testing.T) {
 		t.Errorf("a refusal was logged: %s", all)
 	}
 	all, _ = logged(t, []string{"--log-level", "debug"}, func(at string) { sendTo(t, at+"/nothing/v1/messages") })
-	if !strings.Contains(all, "level=DEBUG") || !strings.Contains(all, "there is no resource") {
+	if !strings.Contains(all, "level=DEBUG") || !strings.Contains(all, "unknown resource") {
 		t.Errorf("no refusal was logged: %s", all)
 	}
 	for _, args := range [][]string{{"--log", "xml"}, {"--log-level", "loud"}} {

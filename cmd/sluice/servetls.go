@@ -17,8 +17,8 @@ type tlsFlags struct {
 }
 
 func (f *tlsFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "`FILE` with a certificate in PEM: HOST:PORT speaks TLS then; read again when it changes")
-	cmd.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the certificate's key in PEM")
+	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "PEM `FILE` with a certificate: HOST:PORT speaks TLS; reloaded when it changes")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "PEM `FILE` with the certificate's key")
 }
 
 // check refuses one flag without the other. Both empty is none, whatever is configured.

@@ -17,12 +17,12 @@ func newService() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "service",
 		Short: "Run the gate in the background, from login on",
-		Long: "Service makes sluice serve a service of the user who is logged in: with systemd on Linux, with launchd on\n" +
-			"macOS. It starts at login, and again when it fails. Root is not needed.",
+		Long: `Service runs sluice serve as a service of the current user, with systemd on Linux and launchd on
+macOS. It starts at login and restarts on failure. Root is not needed.`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().String("manager", "", "`NAME` of what runs services: systemd or launchd; else that of this system")
+	cmd.PersistentFlags().String("manager", "", "service manager `NAME`: systemd or launchd; else this system's")
 	completeFlag(cmd, "manager", cobra.FixedCompletions([]string{service.Systemd, service.Launchd}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(newServiceInstall(), newServiceStatus(), newServiceRemove())
 	return cmd
@@ -42,13 +42,15 @@ func newServiceInstall() *cobra.Command {
 	var show bool
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Install the gate as a service of this user, and start it",
-		Long: "Install writes a file for systemd or launchd, enables the service and starts it. If it was installed before, it\n" +
-			"is written and started anew. The service runs sluice serve with the configuration of --config or\n" +
-			"SLUICE_CONFIG and the store of --store or SLUICE_STORE as they are now.\n\n" +
-			"The service does not see the variables of your shell. Put keys that resources.NAME.inject names into\n" +
-			"service.env in the directory sluice of your configuration (~/.config/sluice), one NAME=VALUE in a line.\n\n" +
-			"Exit codes: 0 it runs; 64 usage; 69 there is no service manager, or it refuses; 78 bad configuration.",
+		Short: "Install the gate as a user service, and start it",
+		Long: `Install writes a file for systemd or launchd, enables the service and starts it. An installed service
+is replaced. It runs sluice serve with the current --config or SLUICE_CONFIG, and --store or
+SLUICE_STORE.
+
+The service does not see your shell's variables. Put keys that resources.NAME.inject names into
+service.env in your configuration directory (~/.config/sluice), one NAME=VALUE per line.
+
+Exit codes: 0 it runs; 64 usage; 69 there is no service manager, or it refuses; 78 bad configuration.`,
 		Example: "  sluice service install\n" +
 			"  sluice service install --config ~/.config/sluice/sluice.yaml --listen 127.0.0.1:7979 --listen unix:$HOME/.sluice.sock\n" +
 			"  sluice service install --print",
@@ -73,8 +75,8 @@ func newServiceInstall() *cobra.Command {
 			return installService(cmd, m, spec)
 		},
 	}
-	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on, as in serve; again for more")
-	cmd.Flags().BoolVar(&show, "print", false, "print the file, and change nothing")
+	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on, as in serve; may be repeated")
+	cmd.Flags().BoolVar(&show, "print", false, "only print the file")
 	return cmd
 }
 
@@ -100,7 +102,7 @@ func installService(cmd *cobra.Command, m service.Manager, spec *service.Spec) e
 func newServiceStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Say whether the service is installed and runs",
+		Short: "Show whether the service is installed and runs",
 		Long:  "Status exits with 0 if the service runs, and with 69 if it does not or is not installed.",
 		Args:  atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -229,7 +231,7 @@ func serviceSpec(cmd *cobra.Command, listen []string) (*service.Spec, error) {
 	}
 	state, err := statedir.Default()
 	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "there is no place for files: " + err.Error(), hint: "set HOME"}
+		return nil, &failure{code: exitUnavailable, message: "no directory for the service: " + err.Error(), hint: "set HOME"}
 	}
 	home, err := configHome()
 	if err != nil {
@@ -244,7 +246,7 @@ func configHome() (string, error) {
 	if !filepath.IsAbs(base) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", &failure{code: exitUnavailable, message: "there is no place for a configuration: " + err.Error(), hint: "set HOME"}
+			return "", &failure{code: exitUnavailable, message: "no directory for a configuration: " + err.Error(), hint: "set HOME"}
 		}
 		base = filepath.Join(home, ".config")
 	}

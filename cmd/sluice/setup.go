@@ -24,12 +24,14 @@ func newSetup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Find the clients on this machine and point them to the gate",
-		Long: "Setup looks for Claude Code, Codex, the Gemini CLI, gh, aider, and keys of SDKs in the environment. It prints the\n" +
-			"lines that point each of them to the gate. With --yes it writes two files of its own:\n\n" +
-			"  ~/.config/sluice/sluice.yaml  a configuration with a resource for each provider\n" +
-			"  ~/.config/sluice/env.sh       the variables, to be read by your shell\n\n" +
-			"Files that are there stay as they are. Files of other programs are never read or changed, and no key is\n" +
-			"printed or written. With --service the gate also becomes a service of this user, and starts.",
+		Long: `Setup looks for Claude Code, Codex, the Gemini CLI, gh, aider, and SDK keys in the environment. It
+prints the lines that point each client to the gate. With --yes it writes two files:
+
+  ~/.config/sluice/sluice.yaml  a configuration with a resource for each provider
+  ~/.config/sluice/env.sh       the variables, to be read by your shell
+
+Existing files are not overwritten. Setup never reads or changes other programs' files, and prints and
+writes no key. With --service the gate also becomes a user service, and starts.`,
 		Example: "  sluice setup\n  sluice setup --yes --service\n  sluice setup --json | jq -r '.clients[].name'",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,8 +58,8 @@ func newSetup() *cobra.Command {
 			return p.print(cmd, yes)
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "write the files; without it nothing is changed")
-	cmd.Flags().BoolVar(&service, "service", false, "with --yes: install the gate as a service, too")
+	cmd.Flags().BoolVar(&yes, "yes", false, "write the files; nothing is changed without it")
+	cmd.Flags().BoolVar(&service, "service", false, "with --yes: also install the gate as a service")
 	cmd.Flags().StringVar(&listen, "listen", defaultListen, "`ADDRESS` that the gate will listen on")
 	return cmd
 }
@@ -88,12 +90,12 @@ func planSetup(listen string) (*setupJSON, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if addr, bad := netip.ParseAddr(host); err != nil || port == "" || port == "0" || !strings.EqualFold(host, "localhost") && (bad != nil || !addr.IsLoopback()) {
 		return nil, &failure{
-			code: exitUsage, message: fmt.Sprintf("--listen: %.80q is no address of this machine alone", listen), hint: "use 127.0.0.1:PORT; docs/proxy.md tells how other machines can use a gate",
+			code: exitUsage, message: fmt.Sprintf("--listen: %.80q is not a loopback address", listen), hint: "use 127.0.0.1:PORT; docs/proxy.md describes access from other machines",
 		}
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "there is no home directory: " + err.Error(), hint: "set HOME"}
+		return nil, &failure{code: exitUnavailable, message: "no home directory: " + err.Error(), hint: "set HOME"}
 	}
 	dir, err := configHome()
 	if err != nil {
@@ -101,7 +103,7 @@ func planSetup(listen string) (*setupJSON, error) {
 	}
 	state, err := statedir.Default()
 	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "there is no place for state: " + err.Error(), hint: "set HOME"}
+		return nil, &failure{code: exitUnavailable, message: "no state directory: " + err.Error(), hint: "set HOME"}
 	}
 	gate := setup.Gate{URL: "http://" + listen, Socket: filepath.Join(state, "gate.sock")}
 	p := &setupJSON{Gate: gate.URL, listen: []string{listen}, Next: []string{}}
@@ -188,7 +190,7 @@ func (p *setupJSON) write() error {
 			err = errors.Join(err, file.Close())
 		}
 		if err != nil {
-			return &failure{code: exitUnavailable, message: err.Error(), hint: "see what is in the way there; sluice setup without --yes prints the lines"}
+			return &failure{code: exitUnavailable, message: err.Error(), hint: "check permissions and free space there; sluice setup without --yes prints the lines"}
 		}
 		f.Written = true
 	}

@@ -18,11 +18,11 @@ func newSimulate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate [SCENARIO|FILE.yaml]",
 		Short: "Run a fleet against a model of its provider, in virtual time",
-		Long: "Simulate runs a fleet against a model of its provider under several strategies\n" +
-			"and shows what each one costs: refused requests, time, money, fairness.\n" +
-			"Without an argument it lists the scenarios that come with it.\n\n" +
-			"A file of one's own names a provider with its limits and the agents that call\n" +
-			"it. This is a whole one; docs/scenarios.md describes every field:\n\n" +
+		Long: "Simulate runs a fleet against a model of its provider under several strategies and shows\n" +
+			"what each costs: refused requests, time, money, fairness. Without an argument it lists the\n" +
+			"built-in scenarios.\n\n" +
+			"Your own file names a provider with its limits and the agents that call it. A complete\n" +
+			"example; docs/scenarios.md describes every field:\n\n" +
 			"  name: my-fleet\n" +
 			"  provider:\n" +
 			"    limits:\n" +

@@ -17,13 +17,13 @@ func newStatus() *cobra.Command {
 	var line bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show what each resource and agent is doing right now",
-		Long: "Status shows every resource: its state and why, who waits and how much is in\n" +
-			"flight, pauses with the time that is left of them, and each limit with what is\n" +
-			"used of it; and every agent that is alive. Pools in the store that only another\n" +
-			"configuration names are shown too, and marked.\n\n" +
-			"Light is green, amber (only the highest class proceeds) or red (only an\n" +
-			"emergency does). sluice top shows the same live.",
+		Short: "Show each resource and agent",
+		Long: `Status shows every resource: its state and why, waiting requests and requests in flight, pauses with
+their remaining time, and the use of each limit; and every live agent. Pools in the store that only
+another configuration names are shown and marked.
+
+Light is green, amber (only the highest class proceeds) or red (only an emergency does). sluice top
+shows the same live.`,
 		Example: "  sluice status\n  sluice status --json | jq '.resources[] | {name, light, paused_until}'\n  sluice status --line",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,7 +50,7 @@ func newStatus() *cobra.Command {
 			return s.end()
 		},
 	}
-	cmd.Flags().BoolVar(&line, "line", false, "one line, for prompts and status bars; it takes 2 s at most")
+	cmd.Flags().BoolVar(&line, "line", false, "print one line for prompts and status bars, within 2 s")
 	return cmd
 }
 

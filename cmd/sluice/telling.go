@@ -38,7 +38,7 @@ func (s *session) newHook(address string) (*alert.Poster, error) {
 		s.notes.Warn("an alert was not delivered: " + err.Error())
 	})
 	if err != nil {
-		return nil, &failure{code: exitConfig, message: "alerts.webhook: " + err.Error(), hint: "docs/budgets.md tells what is posted"}
+		return nil, &failure{code: exitConfig, message: "alerts.webhook: " + err.Error(), hint: "docs/budgets.md describes alerts"}
 	}
 	return hook, nil
 }

@@ -20,8 +20,8 @@ func newToken() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make tokens that let programs send through the gate",
-		Long: "Where the configuration has tokens, only their bearers get through the proxy and the API. A token\n" +
-			"says which agent its bearer is, if it names one, and the highest class that the bearer may ask for.",
+		Long: `With tokens in the configuration, the proxy and the API need one. A token bounds its bearer's class and
+can name its agent.`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -43,10 +43,10 @@ func newTokenNew() *cobra.Command {
 	var class, agent string
 	cmd := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Print a new token, and its line for the configuration",
-		Long: "New makes a random token and prints it once, with the line for tokens: in the configuration. The\n" +
-			"line holds the token's SHA-256; Sluice stores the token nowhere. Give the token to the program as\n" +
-			"its API key, in the header X-Sluice-Token, or as SLUICE_TOKEN.",
+		Short: "Print a new token and its line for the configuration",
+		Long: `New prints a random token once, with its line for tokens: in the configuration. The line holds the
+token's SHA-256; Sluice does not store the token. Give it to a program as its API key, in the header
+X-Sluice-Token, or as SLUICE_TOKEN.`,
 		Example: "  sluice token new ci --class p2\n" +
 			"  sluice token new nightly --class p1 --agent indexer --json",
 		Args: needs("NAME"),
@@ -63,8 +63,8 @@ func newTokenNew() *cobra.Command {
 			return written(err)
 		},
 	}
-	cmd.Flags().StringVar(&class, "class", "", "highest `CLASS` that its bearer may ask for; else the lowest there is")
-	cmd.Flags().StringVar(&agent, "agent", "", "agent that its bearer is, `NAME`; else the bearer says")
+	cmd.Flags().StringVar(&class, "class", "", "highest `CLASS` of its bearer; else the lowest class")
+	cmd.Flags().StringVar(&agent, "agent", "", "bind the token to agent `NAME`")
 	completeFlag(cmd, "class", completeClasses)
 	completeFlag(cmd, "agent", completeAgents)
 	return cmd
@@ -95,7 +95,7 @@ func makeToken(cmd *cobra.Command, name, class, agent string) (tokenJSON, error)
 		class = classes[len(classes)-1]
 	case !slices.Contains(classes, class):
 		return tokenJSON{}, &failure{
-			code: exitUsage, message: fmt.Sprintf("--class: there is no class %.80q", class), hint: didYouMean(class, classes, "classes are "+strings.Join(classes, ", ")),
+			code: exitUsage, message: fmt.Sprintf("--class: unknown class %.80q", class), hint: didYouMean(class, classes, "classes are "+strings.Join(classes, ", ")),
 		}
 	}
 	if slices.ContainsFunc(f.Tokens, func(t config.Token) bool { return t.Name == name }) {

@@ -19,16 +19,16 @@ func newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch resources, agents and the queue live",
-		Long: "Top shows live what status and why show: each resource with its light, its fullest\n" +
-			"limit, its rate and its pauses; the agents; and who waits for what until when.\n" +
-			"Keys: q quits, tab goes to another list, arrows select, s sorts, / filters, p pauses\n" +
-			"and r resumes the selected resource after a question, ? explains.\n\n" +
-			"Where the output is not a terminal it is printed once, as plain text.",
+		Long: `Top shows status and why live: each resource with its light, fullest limit, rate and pauses; the
+agents; and the queue. Keys: q quits, tab switches lists, arrows select, s sorts, / filters, p pauses
+and r resumes the selected resource after a question, ? explains.
+
+Without a terminal it prints once, as plain text.`,
 		Example: "  sluice top\n  sluice top --once",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON(cmd) {
-				return &failure{code: exitUsage, message: "top has no JSON", hint: "sluice status --json and sluice why --json have the same"}
+				return &failure{code: exitUsage, message: "top has no --json", hint: "sluice status --json and sluice why --json have the same"}
 			}
 			if out := cmd.OutOrStdout(); !once && canDraw(out) {
 				return watch(cmd, out)
@@ -46,7 +46,7 @@ func newTop() *cobra.Command {
 			return written(err)
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "print it once and leave")
+	cmd.Flags().BoolVar(&once, "once", false, "print once and exit")
 	return cmd
 }
 

@@ -22,7 +22,7 @@ type versionJSON struct {
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print what this program was built from",
+		Short: "Print version, commit and Go version",
 		Args:  atMost(0),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
 	}

@@ -43,15 +43,14 @@ func newWhy() *cobra.Command {
 	var of whose
 	cmd := &cobra.Command{
 		Use:   "why [RESOURCE] [--agent A] [--ticket T]",
-		Short: "Say who waits, for which limit, who holds it, and until when",
-		Long: "Why lists the requests that wait, in their order: the limit in the way, who holds\n" +
-			"it, and when they are expected to go. Without an argument it lists all of them;\n" +
-			"a resource, an agent or a ticket picks some.\n\n" +
-			"Resources that are failing, degraded or paused come first, with the reason. Held by\n" +
-			"names those who used most of the limit, most first. A time is an estimate, and there\n" +
-			"is none for what depends on when others are done. Agents that\n" +
-			"should start no new work follow, with the chain to the one that is limited, and what\n" +
-			"was refused on this machine within the last hour, with its reason.",
+		Short: "Show who waits, for which limit, and until when",
+		Long: `Why lists waiting requests in order: the limit in the way, who holds it, and when each is expected to
+go. A resource, an agent or a ticket selects some. The list is empty when nothing waits.
+
+Failing, degraded and paused resources come first, with the reason. Held by names the agents that used
+most of the limit. Times are estimates; there is none where it depends on other requests. Then follow
+agents that should start no new work, with the chain to the limited agent, and requests refused on this
+machine within the last hour.`,
 		Example:           "  sluice why\n  sluice why github --agent indexer\n  sluice why --json | jq '.waiting[0].reason'",
 		Args:              atMost(1),
 		ValidArgsFunction: completeShown,
@@ -83,7 +82,7 @@ func newWhy() *cobra.Command {
 func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*whyJSON, error) {
 	for _, flag := range []string{"agent", "ticket"} {
 		if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
-			return nil, &failure{code: exitUsage, message: "--" + flag + ": it is empty", hint: "give a name, or leave the flag out"}
+			return nil, &failure{code: exitUsage, message: "--" + flag + " is empty", hint: "give a name, or leave the flag out"}
 		}
 	}
 	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}

@@ -43,7 +43,7 @@ func (a *API) observe(c *call) error {
 // mayControl refuses those who may not hold everybody: bearers of a token for lower classes.
 func (c *call) mayControl() error {
 	if c.who.Highest > 0 {
-		return &Problem{Status: http.StatusForbidden, Detail: "a token of the highest class is needed to hold everybody, or to let them go"}
+		return &Problem{Status: http.StatusForbidden, Detail: "pause and resume need a token of the highest class"}
 	}
 	return nil
 }

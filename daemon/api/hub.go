@@ -52,10 +52,10 @@ func (h *Hub) Listen() (*Listener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
-		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "the daemon is about to end"}
+		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "the daemon is shutting down"}
 	}
 	if len(h.all) >= maxListeners {
-		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "too many listen to events already"}
+		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "too many event listeners"}
 	}
 	l := &Listener{C: make(chan sluice.Event, queued), hub: h}
 	h.all[l] = true

@@ -152,8 +152,8 @@ func (c *call) await(resource string, wait time.Duration) (time.Duration, error)
 	if left > wait {
 		at, ms := until.UTC(), left.Milliseconds()+1
 		return 0, &Problem{
-			Status: http.StatusTooManyRequests, Detail: "this token has reported refusals, and waits by itself until they should be over",
-			Hint: "come back then", Why: "paused", RetryAt: &at, RetryAfterMS: &ms,
+			Status: http.StatusTooManyRequests, Detail: "this token reported refusals and is paused alone until they should be over",
+			Hint: "try again after retry_at", Why: "paused", RetryAt: &at, RetryAfterMS: &ms,
 		}
 	}
 	t := time.NewTimer(left)

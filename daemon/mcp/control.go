@@ -35,7 +35,7 @@ const (
 )
 
 // errControl is for callers that may not hold everybody.
-var errControl = errors.New("a token of the highest class is needed to hold everybody, or to let them go")
+var errControl = errors.New("pause and resume need a token of the highest class")
 
 // pause answers pause_resource.
 func (s *server) pause(ctx context.Context, q pauseIn) (pausedOut, string, error) {

@@ -261,7 +261,7 @@ func TestBadInput(t *testing.T) {
 		`remaining_quota {"resource":7}`:                                                            "resource",
 		`remaining_quota [1]`:                                                                       "",
 		`why_am_i_waiting {"agent":"` + strings.Repeat("x", 129) + `"}`:                             "more than 128",
-		`may_i_start_new_work {"resource":"nowhere"}`:                                               "there is no resource",
+		`may_i_start_new_work {"resource":"nowhere"}`:                                               "unknown resource",
 		`what_have_i_spent {"hours":-1}`:                                                            "hours: -1 is not allowed",
 		`what_have_i_spent {"hours":1e300}`:                                                         "is not allowed",
 		`pause_resource {"minutes":1}`:                                                              "resource",

@@ -41,7 +41,7 @@ func pick(all []sluice.ResourceStatus, name string) (*sluice.ResourceStatus, err
 	if near := nearest.Name(name, known); near != "" {
 		hint = "did you mean " + word(near) + "?"
 	}
-	return nil, &sluice.Error{Err: sluice.ErrUnknownResource, Message: fmt.Sprintf("there is no resource %.80q", name), Hint: hint}
+	return nil, &sluice.Error{Err: sluice.ErrUnknownResource, Message: fmt.Sprintf("unknown resource %.80q", name), Hint: hint}
 }
 
 // agentOf finds a living agent; nil: it is not alive.

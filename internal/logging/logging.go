@@ -40,7 +40,7 @@ func (s *shared) Write(p []byte) (int, error) {
 func New(w io.Writer, format, level string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil || !isLevel(level) {
-		return nil, fmt.Errorf("there is no level %.80q", level)
+		return nil, fmt.Errorf("unknown level %.80q", level)
 	}
 	o := &slog.HandlerOptions{Level: least, ReplaceAttr: replace}
 	switch format {
@@ -49,7 +49,7 @@ func New(w io.Writer, format, level string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
-	return nil, fmt.Errorf("there is no format %.80q", format)
+	return nil, fmt.Errorf("unknown format %.80q", format)
 }
 
 // isLevel reports one of Levels: slog also knows info+3.

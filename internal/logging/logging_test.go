@@ -58,7 +58,7 @@ func TestKeysAreNotLogged(t *testing.T) {
 		for _, format := range Formats {
 			var b bytes.Buffer
 			log, _ := New(&b, format, "debug")
-			log.Debug("there is no resource "+key, "agent", key, "path", "/x/"+key+"/y", "err", fmt.Errorf("no %s", key), "names", []string{key})
+			log.Debug("unknown resource "+key, "agent", key, "path", "/x/"+key+"/y", "err", fmt.Errorf("no %s", key), "names", []string{key})
 			Plain(&b).Error(key, "k", key)
 			if strings.Contains(b.String(), "AAAA") {
 				t.Errorf("%s: %s", key, b.String())

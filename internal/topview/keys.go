@@ -63,7 +63,7 @@ func (m Model) key(msg tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		if r := m.resource(); r != "" {
 			m.asked = &action{resource: r, resume: key == "r", step: usualPause}
 		} else {
-			m.note, m.noteTill = "there is no resource to act on", m.now.Add(noteFor)
+			m.note, m.noteTill = "no resource is selected", m.now.Add(noteFor)
 		}
 	}
 	return m, nil

@@ -114,7 +114,7 @@ func parse(address string) (base *url.URL, token, socket string, err error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Opaque != "" {
-		return nil, "", "", errors.New("it is no address of a daemon; http://127.0.0.1:7979 is one")
+		return nil, "", "", errors.New("not the address of a daemon, such as http://127.0.0.1:7979")
 	}
 	if u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
 		return nil, "", "", errors.New("nothing comes after the host and the port of a daemon's address")

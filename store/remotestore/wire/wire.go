@@ -49,7 +49,7 @@ type Opened struct {
 }
 
 // ErrCorrupt is returned for what this package has not written.
-var ErrCorrupt = errors.New("what came is not what a gate of this version sends")
+var ErrCorrupt = errors.New("the data is not what a gate of this version sends")
 
 // AppendResults appends what became of operations.
 func AppendResults(dst []byte, ops []store.Op) []byte {
