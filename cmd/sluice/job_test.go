@@ -144,7 +144,7 @@ func TestLetterThatCannotBeKept(t *testing.T) {
 		argv []string
 		want string
 	}{
-		{"", []string{"true"}, "no directory for state"},
+		{"", []string{"true"}, "no state directory"},
 		{file, []string{"true"}, "not a directory"},
 		{t.TempDir(), []string{"echo", strings.Repeat("x", deadletter.MaxEntry)}, "too large"},
 	} {

@@ -146,7 +146,7 @@ func TestTheLogHasALevel(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--log", "xml"}, {"--log-level", "loud"}} {
 		p := start(t, nil, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-		p.warns("error: serve: there is no")
+		p.warns("error: serve: unknown")
 		p.warns("hint: ")
 		p.ends(exitUsage)
 	}

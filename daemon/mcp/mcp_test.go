@@ -238,7 +238,7 @@ func TestPauseAndResumeNeedTheRight(t *testing.T) {
 		for tool, input := range map[string]string{"pause_resource": `{"resource":"api","minutes":1.5}`, "resume_resource": `{"resource":"api"}`} {
 			if _, text, failed := call(t, c, tool, input); failed == may {
 				t.Errorf("may control: %v: %s: %s", may, tool, text)
-			} else if !may && !strings.Contains(text, "a token of the highest class is needed") {
+			} else if !may && !strings.Contains(text, "need a token of the highest class") {
 				t.Error(text)
 			}
 		}
