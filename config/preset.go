@@ -116,7 +116,7 @@ func withPreset(name string, configured []sluice.Limit) ([]sluice.Limit, error) 
 		}
 	}
 	if len(all) > store.MaxLimits {
-		return nil, fmt.Errorf("limits: %d with those of the provider, more than the maximum of %d", len(all), store.MaxLimits)
+		return nil, fmt.Errorf("limits: with those of the provider there are %d, at most %d are allowed", len(all), store.MaxLimits)
 	}
 	return all, nil
 }
