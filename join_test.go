@@ -221,7 +221,7 @@ func TestMemberThatMakesNoSenseIsRefused(t *testing.T) {
 		"long agent":        {sluice.Member{Agent: long}, sluice.ErrInvalid, "256 bytes"},
 		"long user":         {sluice.Member{Agent: "a", User: long}, sluice.ErrInvalid, "256 bytes"},
 		"long machine":      {sluice.Member{Agent: "a", Machine: long}, sluice.ErrInvalid, "256 bytes"},
-		"unknown class":     {sluice.Member{Agent: "a", Class: "p9"}, sluice.ErrInvalid, `no class "p9"`},
+		"unknown class":     {sluice.Member{Agent: "a", Class: "p9"}, sluice.ErrInvalid, `unknown class "p9"`},
 		"unknown resource":  {sluice.Member{Agent: "a", Resources: []string{"api", "mars"}}, sluice.ErrUnknownResource, `"mars" is not configured`},
 		"waits for itself":  {sluice.Member{Agent: "a", WaitsFor: []string{"b", "a"}}, sluice.ErrInvalid, `cannot wait for "a"`},
 		"waits for nobody":  {sluice.Member{Agent: "a", WaitsFor: []string{""}}, sluice.ErrInvalid, `cannot wait for ""`},
