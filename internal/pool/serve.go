@@ -77,6 +77,9 @@ func (p *Pool) serveOne() bool {
 			continue // other classes may go
 		}
 		if at := p.lacksShared(tk); at != 0 {
+			if p.policed != 0 { // once something is kept from it, others may go past it
+				at = min(at, p.now+lookAgain)
+			}
 			p.wakeAt(at)
 			p.claim(tk)
 			p.queue.Close(h, p.claims)

@@ -1712,6 +1712,9 @@ F.pool_Pool_serveOne = function()
    do
     local at = F.pool_Pool_lacksShared(tk)
     if (at ~= 0) then
+     if (cfg[60] ~= 0) then
+      at = min(at, (once[1] + 10000000))
+     end
      F.pool_Pool_wakeAt(at)
      F.pool_Pool_claim(tk)
      F.order_Queue_Close(h, once[25])
@@ -3719,7 +3722,7 @@ end
 F.pool_Pool_strict = function()
  return F.pool_Pool_strictFrom(2)
 end
--- internal/pool/serve.go:99
+-- internal/pool/serve.go:102
 F.pool_Pool_findRival = function(heads)
  once[10] = 0
  if ((cfg[60] == 0) or (not (cfg[36] ~= 0))) then
@@ -3759,7 +3762,7 @@ F.order_Queue_Held = function(h)
  local t1_ = T[4]
  t1_[#t1_+1] = copy_(h, 0, 6)
 end
--- internal/pool/serve.go:120
+-- internal/pool/serve.go:123
 F.pool_Pool_passOn = function(tk)
  local any = false
  if (not (tk[28] ~= 0)) then
@@ -3771,7 +3774,7 @@ F.pool_Pool_passOn = function(tk)
  end
  return any
 end
--- internal/pool/serve.go:133
+-- internal/pool/serve.go:136
 F.pool_Pool_tooBig = function(tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -3784,7 +3787,7 @@ F.pool_Pool_tooBig = function(tk)
  end
  return (-1)
 end
--- internal/pool/serve.go:144
+-- internal/pool/serve.go:147
 F.pool_Pool_dismiss = function(t, tk, limit)
  if (tk[18] > 0) then
   F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
@@ -3795,7 +3798,7 @@ F.pool_Pool_dismiss = function(t, tk, limit)
  F.pool_Pool_leaveQueue(tk)
  F.pool_Pool_end(t, tk)
 end
--- internal/pool/serve.go:156
+-- internal/pool/serve.go:159
 F.pool_Pool_lacksOwn = function(tk)
  local on = 0
  local at = 0
@@ -3866,7 +3869,7 @@ F.pool_Pool_keptFromAny = function(tk)
  end
  return at
 end
--- internal/pool/serve.go:176
+-- internal/pool/serve.go:179
 F.pool_Pool_lacksShared = function(tk)
  local at = 0
  for k = 0, tk[25] - 1 do
@@ -3896,7 +3899,7 @@ F.pool_Pool_lacksShared = function(tk)
  end
  return at
 end
--- internal/pool/serve.go:221
+-- internal/pool/serve.go:224
 F.pool_Pool_claim = function(tk)
  for k = 0, tk[25] - 1 do
   local t2_ = false
@@ -3938,7 +3941,7 @@ F.pool_Pool_limitsBind = function(who, who_o)
   end
  end
 end
--- internal/pool/serve.go:238
+-- internal/pool/serve.go:241
 F.pool_Pool_admit = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local costs = F.pool_Pool_costs(tk)
@@ -3983,7 +3986,7 @@ F.pool_Pool_holding = function(id, id_o)
  end
  return false
 end
--- internal/pool/serve.go:270
+-- internal/pool/serve.go:273
 F.pool_Pool_why = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
@@ -5762,13 +5765,13 @@ F.order_Queue_spotOf = function(on, lane)
  indexAdd(X.spotIx, h, i)
  return i
 end
--- internal/pool/serve.go:211
+-- internal/pool/serve.go:214
 F.pool_inst_begin = function(in_, pass)
  if (in_[20] ~= pass) then
   in_[20], in_[21], in_[14] = pass, 0, 0
  end
 end
--- internal/pool/serve.go:203
+-- internal/pool/serve.go:206
 F.pool_inst_claimed = function(in_, pass)
  if (in_[20] ~= pass) then
   return 0
@@ -5855,7 +5858,7 @@ end
 F.order_Share = function(amount, ahead)
  return (mul(quo(amount, 1024), ahead) + quo(mul(fmod(amount, 1024), ahead), 1024))
 end
--- internal/pool/serve.go:261
+-- internal/pool/serve.go:264
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[9] ~= 0) then
