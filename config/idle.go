@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/sluicehq/sluice/provider"
 )
 
-// Warnings names what the file states and nothing acts on, with the reason. It is empty if every field has an effect.
+// Warnings names what the file states and nothing acts on, with the reason, and resources that have only the name of a provider. It is
+// empty if every field has an effect.
 func (f *File) Warnings() []string {
 	var all []string
 	warn := func(path, format string, args ...any) {
@@ -15,6 +18,9 @@ func (f *File) Warnings() []string {
 	work := false
 	for _, name := range sorted(f.Resources) {
 		r, path := f.Resources[name], join("resources", name)
+		if _, known := provider.Lookup(name); known && r.Provider == "" {
+			all = append(all, fmt.Sprintf("%s has the name of a provider, but states none: its models, tokens and prices are not read; add provider: %s", path, name))
+		}
 		if r.Split != "" {
 			warn(path+".split", "all keys share one pool")
 		}

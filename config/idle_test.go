@@ -18,6 +18,7 @@ var idle = map[string][2]string{
 var inCases = map[string][2]string{
 	"resources.limits":     {"resources: {a: {provider: github, limits: [{name: core}]}}", "resources.a.limits[0] has no effect: "},
 	"resources.limits.per": {"resources: {a: {limits: [{name: l, size: 5/s, per: [key]}]}}", "resources.a.limits[0].per has no effect: "},
+	"resources.provider":   {"resources: {openai: {upstream: 'https://host'}}", "resources.openai has the name of a provider, but states none"},
 	"tools":                {"tools: {llm_call: 9}\nresources: {a: {limits: [{name: l, size: 5/s}]}}", "tools has no effect: "},
 }
 
@@ -92,7 +93,7 @@ func TestWarningsNameWhatHasNoEffect(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", string(Init()), "tools: {llm_call: 9}\nresources: {a: {limits: [{name: l, size: 5/s, unit: work, per: [agent]}]}}"} {
+	for _, text := range []string{"", string(Init()), "resources: {openai: {provider: generic, upstream: 'https://host'}}", "tools: {llm_call: 9}\nresources: {a: {limits: [{name: l, size: 5/s, unit: work, per: [agent]}]}}"} {
 		f, err := Parse("test.yaml", []byte(text), nil)
 		if err != nil {
 			t.Fatal(err)
