@@ -278,10 +278,18 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 	}
 }
 
-// giveBack gives up a ticket that nobody will have. If this fails, the store expires it.
+// giveBackWithin bounds what a caller whose deadline is over still waits for.
+const giveBackWithin = 100 * time.Millisecond
+
+// giveBack gives up a ticket that no caller will have. If this fails, the store expires it: after a deadline, which it knows, at once.
 func (r *resource) giveBack(ctx context.Context, id store.ID) {
-	ops := []store.Op{{Kind: store.OpCancel, ID: id}}
-	_ = r.send(context.WithoutCancel(ctx), ops)
+	end := context.WithoutCancel(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		var cancel context.CancelFunc
+		end, cancel = context.WithTimeout(end, giveBackWithin)
+		defer cancel()
+	}
+	_ = r.send(end, []store.Op{{Kind: store.OpCancel, ID: id}})
 }
 
 // collect asks what became of a waiting ticket.

@@ -1,0 +1,55 @@
+package sluice_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/memstore"
+)
+
+// deaf is a store that does not answer when a request is given up.
+type deaf struct{ store.Store }
+
+func (d deaf) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	p, err := d.Store.Pool(ctx, spec)
+	return deafPool{p}, err
+}
+
+type deafPool struct{ store.Pool }
+
+func (p deafPool) Apply(ctx context.Context, ops []store.Op) error {
+	if len(ops) > 0 && ops[0].Kind == store.OpCancel {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return p.Pool.Apply(ctx, ops)
+}
+
+// A caller whose deadline is over does not wait for a store to hear of it.
+func TestADeadlineIsKeptWhileTheStoreIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := sluice.OpenOn(t.Context(), deaf{memstore.New()}, sluice.Config{Resources: map[string]sluice.Resource{
+			"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		if _, err := g.Acquire(t.Context(), sluice.Request{Resource: "api", Agent: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := g.Acquire(ctx, sluice.Request{Resource: "api", Agent: "b"}); err == nil {
+			t.Fatal("it was granted")
+		}
+		if took := time.Since(began); took > 3200*time.Millisecond {
+			t.Errorf("a deadline of 3s took %v", took)
+		}
+	})
+}
