@@ -31,7 +31,7 @@ const (
 	OverDeny      = "deny"      // the request gets ErrBudget
 	OverDowngrade = "downgrade" // it goes in the lowest class
 	OverReroute   = "reroute"   // whoever sends it takes a cheaper model; see [Gate.BudgetState]
-	OverAlert     = "alert"     // somebody is told
+	OverAlert     = "alert"     // it goes, and an alert is sent
 )
 
 // Budget bounds what is spent, in dollars.

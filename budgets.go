@@ -225,7 +225,7 @@ func (b *budgets) resetsAt(l *ledger.Line) *time.Time {
 type BudgetStatus struct {
 	Name         string     `json:"name"`
 	Per          string     `json:"per"`
-	Who          string     `json:"who"` // empty where all share one, and where nobody has spent anything
+	Who          string     `json:"who"` // empty for a shared account, and before anything is spent
 	SizeUSD      float64    `json:"size_usd"`
 	UsedUSD      float64    `json:"used_usd"` // with what is reserved for requests that are under way
 	RemainingUSD float64    `json:"remaining_usd"`

@@ -27,8 +27,8 @@ type Keeper struct {
 	idle    *sync.Cond
 }
 
-// NewKeeper returns a keeper for a list. told, if it is not nil, hears what became of each entry, one at a time: it was kept, and
-// dropped are those that had to make room for it; or it was not, and err says why.
+// NewKeeper returns a keeper for a list. told, if it is not nil, is called once for each entry, never concurrently: dropped names the
+// older entries that made room for it, and err says why it was not kept.
 func NewKeeper(list *List, told func(e *Entry, dropped []string, err error)) *Keeper {
 	k := &Keeper{list: list, told: told}
 	k.idle = sync.NewCond(&k.mu)

@@ -25,7 +25,7 @@ type sealed struct {
 	Data   []byte `json:"data"`
 }
 
-// SetKey has every entry that is written from now on encrypted with AES-256-GCM, and those that are encrypted read. The key is 32
+// SetKey encrypts new entries with AES-256-GCM, and lets encrypted entries be read. The key is 32
 // bytes, as hexadecimal digits or as base64. Entries that are not encrypted can still be read. Call it before the list is used.
 func (l *List) SetKey(key string) error {
 	key = strings.TrimSpace(key)

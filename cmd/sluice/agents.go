@@ -20,8 +20,8 @@ func newAgents() *cobra.Command {
 	return &cobra.Command{
 		Use:   "agents",
 		Short: "List live agents with lease, allocation, use and dependencies",
-		Long: `Agents lists every live agent: those that hold a lease, or asked within the length of one. It
-shows each agent's share of the resource that it uses most. Agents without a lease show no lease
+		Long: `Agents lists every live agent. An agent is live while it holds a lease, and for one lease length
+after a request. It shows each agent's share of the resource that it uses most. Agents without a lease show no lease
 time.
 
 An agent is active, waiting (for its turn), limited (held by a limit or pause for longer than a

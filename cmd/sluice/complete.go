@@ -50,8 +50,8 @@ func completeResources(cmd *cobra.Command, args []string, _ string) ([]string, c
 	return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeShown completes the name of a resource that can be looked at: also those that only another configuration names, if they were used
-// on this machine of late. No store is opened.
+// completeShown completes the name of a resource that can be shown. That includes resources of other configurations that were used on this
+// machine lately. No store is opened.
 func completeShown(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
