@@ -58,6 +58,7 @@ type resource struct {
 	name   string
 	in     string // name of the pool
 	other  bool   // the configuration does not name it
+	keyed  bool   // it tells API keys apart
 	plan   *plan
 	limits []store.Limit
 	pool   store.Pool
@@ -106,6 +107,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 	}
 	r := &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
 	r.breakerOpens, r.observe, r.paid = cfg.Breaker.Open, cfg.Observe, cfg.Paid
+	r.keyed = cfg.SplitKeys || tellsKeys(spec.Limits)
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}

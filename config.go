@@ -173,6 +173,9 @@ type Resource struct {
 	// from all of them or from none. With no limit of known size the pool starts
 	// slowly and learns from answers.
 	Limits []Limit
+	// SplitKeys counts every limit that the provider enforces for each API key apart, and pauses only the key that was refused.
+	// Limits per agent, user or tool and those on work stay as they are.
+	SplitKeys bool
 	// Paid tells that requests cost money, even those that state neither tokens nor dollars when they ask: what they
 	// used is priced when they end.
 	Paid bool

@@ -67,7 +67,7 @@ func (g *Gate) Observe(ctx context.Context, req Request, a Answer) error {
 // observeAnswer takes in an answer to a request that the store knows nothing of.
 func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket string, a Answer) error {
 	op := r.answerOp(store.OpObserve, req, a)
-	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, req.Key
+	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, r.keyOf(req)
 	r.noteAnswer(req, &a) // also if the store cannot be told
 	if err := r.order(ctx, &op); err != nil && !(r.harmless(err) && errors.Is(err, ErrStore)) {
 		return err
@@ -90,7 +90,7 @@ func (r *resource) states(stated []Stated) bool {
 
 // answerOp is an answer as a store operation.
 func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op {
-	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: a.Scope, Cause: a.Cause, Force: r.observe}
+	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: r.narrow(&a), Cause: a.Cause, Force: r.observe}
 	switch a.Verdict {
 	case VerdictError:
 		op.Cause = "" // else it is the provider's own failure

@@ -164,7 +164,7 @@ func (r *resource) silence(snap *store.Snapshot) (Advice, bool) {
 }
 
 // quotaPerMin returns the tightest limit on requests that all callers share, by the minute. If there is none, it is the sum of the
-// tightest limits of each model; 0 if none is known. Where no limit counts requests, those in the unit of the first count as such.
+// tightest limits of each model and key; 0 if none is known. Where no limit counts requests, those in the unit of the first count as such.
 func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
 	models := map[string]float64{}
 	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
@@ -186,7 +186,7 @@ func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
 	return least
 }
 
-// eachQuota calls f with every known limit on requests that all callers share, or all those of one model.
+// eachQuota calls f with every known limit on requests that all callers share, or all those of one model or key.
 func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, perMin float64)) {
 	unit := Requests
 	if t := r.total(snap); t != nil {
@@ -198,7 +198,7 @@ func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, p
 			continue
 		}
 		def := &r.limits[l.Limit]
-		if def.Unit != unit || def.Kind == Concurrency || def.Per&^store.PerModel != 0 {
+		if def.Unit != unit || def.Kind == Concurrency || def.Per&^store.Shared != 0 {
 			continue
 		}
 		size := l.Size

@@ -65,6 +65,7 @@ func (g *Gate) newOther(ctx context.Context, name string, spec store.Spec) (*res
 	p.classes = spec.Classes
 	spec.Member, spec.OnFailure, spec.Look, spec.Passing, spec.Restate = p.member, p.onFailure, true, true, false
 	r := &resource{name: name, plan: &p, limits: spec.Limits, ttl: defaultTTL, slack: leastSlack(spec.Limits), other: true}
+	r.keyed = tellsKeys(spec.Limits)
 	r.breakerOpens, r.observe = spec.Breaker.Open, strings.HasSuffix(spec.Name, observedPool)
 	if err := g.connect(ctx, r, spec); err != nil {
 		return nil, err

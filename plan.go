@@ -219,6 +219,9 @@ func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 		if err != nil {
 			return s, fmt.Errorf("limit %q: %w", l.Name, err)
 		}
+		if r.SplitKeys && !ours(&sl) {
+			sl.Per |= PerKey
+		}
 		s.Limits = append(s.Limits, sl)
 	}
 	return s, nil

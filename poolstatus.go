@@ -64,7 +64,7 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 	return s, nil
 }
 
-// modelTotal returns the sum of the known sizes of the first limit on requests that each model has.
+// modelTotal returns the sum of the known sizes of the first limit on requests that each model or key has.
 func (r *resource) modelTotal(snap *store.Snapshot) (sum int64) {
 	first := -1
 	for i := range snap.Limits {
@@ -72,7 +72,7 @@ func (r *resource) modelTotal(snap *store.Snapshot) (sum int64) {
 		if l.Limit >= len(r.limits) {
 			continue
 		}
-		if def := &r.limits[l.Limit]; def.Per == store.PerModel && def.Unit == Requests && def.Kind != Concurrency && (first < 0 || first == l.Limit) {
+		if def := &r.limits[l.Limit]; def.Per != 0 && def.Per&^store.Shared == 0 && def.Unit == Requests && def.Kind != Concurrency && (first < 0 || first == l.Limit) {
 			first = l.Limit
 			sum += l.Size
 		}

@@ -22,7 +22,8 @@ type Request struct {
 	// Priced is the model as the caller names it, which decides the price. Empty means Model.
 	Priced string
 	Tool   string
-	// Key tells API keys apart where limits are per key: a fingerprint, never the key.
+	// Key tells API keys apart where limits are per key: a label of [Gate.KeyLabel], never the key. Empty means that the request
+	// has none.
 	Key string
 	// Cost is what the request takes in units other than requests and work, or instead of
 	// their defaults. Units that no limit counts are ignored.
@@ -74,7 +75,7 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 		op.Class = class
 	}
 	r.written.note(req.Model, req.Priced)
-	op.Agent, op.User, op.Model, op.Tool, op.Key = req.Agent, req.User, req.Model, req.Tool, req.Key
+	op.Agent, op.User, op.Model, op.Tool, op.Key = req.Agent, req.User, req.Model, req.Tool, r.keyOf(req)
 	if op.User == "" {
 		op.User = who.user
 	}

@@ -47,6 +47,7 @@ type Gate struct {
 	outlook   outlook
 	holders   holders
 	links     links
+	labels    labels
 	budgets   *budgets // nil: there are none
 	routes    map[string][]RouteChoice
 	events    func(Event)
@@ -121,6 +122,11 @@ func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate,
 			return nil, errors.Join(err, g.Close())
 		}
 		g.resources[name] = r
+		if r.keyed && !p.look { // rather now than with the first request
+			if _, err := g.labels.get(ctx, st); err != nil {
+				return nil, errors.Join(r.storeError(err), g.Close())
+			}
+		}
 	}
 	if err := g.openOthers(ctx, config.Others); err != nil {
 		return nil, errors.Join(err, g.Close())

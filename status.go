@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -334,7 +335,7 @@ func (r *resource) limitName(i int8) string {
 
 // In reports whether a limit with a scope, such as model=opus, counts the request: those of other agents, models and the like do not.
 func (req *Request) In(scope string) bool {
-	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + req.Key} {
+	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + cmp.Or(req.Key, NoKey)} {
 		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {
 			scope = strings.TrimPrefix(rest, ",")
 		}

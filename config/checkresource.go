@@ -71,8 +71,8 @@ func (c *checker) backoff(path string, b *Backoff) {
 func (c *checker) keys(path string, r *Resource) {
 	if r.KeyEnv != "" {
 		c.env(path+".key_env", r.KeyEnv)
-		if r.Split == "" {
-			c.fail(path+".key_env", "all keys share one pool, so it makes no difference which one is used").Hint("add split: key, or remove it")
+		if r.Split == "" && !slices.ContainsFunc(r.Limits, func(l Limit) bool { return slices.Contains(l.Per, "key") }) {
+			c.fail(path+".key_env", "all keys share the limits, so it makes no difference which one is used").Hint("add split: key or a limit with per: [key], or remove it")
 		}
 	}
 	if r.Inject == nil {

@@ -78,8 +78,9 @@ func (r *Resource) gate(now time.Time) (sluice.Resource, error) {
 		Breaker: sluice.Breaker{
 			Within: time.Duration(r.Breaker.Within), Samples: r.Breaker.Samples, Open: r.Breaker.Mode == "open", Off: r.Breaker.Off,
 		},
-		Reserve: int(r.Reserve),
-		Observe: r.Mode == "observe",
+		Reserve:   int(r.Reserve),
+		Observe:   r.Mode == "observe",
+		SplitKeys: r.Split == "key",
 	}
 	for _, l := range r.Limits {
 		if l.Size == (Rate{}) && l.Concurrency == 0 {

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/sluicehq/sluice/provider"
 )
@@ -21,19 +20,11 @@ func (f *File) Warnings() []string {
 		if _, known := provider.Lookup(name); known && r.Provider == "" {
 			all = append(all, fmt.Sprintf("%s has the name of a provider, but states none: its models, tokens and prices are not read; add provider: %s", path, name))
 		}
-		if r.Split != "" {
-			warn(path+".split", "all keys share one pool")
-		}
-		if r.KeyEnv != "" {
-			warn(path+".key_env", "all keys share one pool")
-		}
 		for i := range r.Limits {
 			l, at := &r.Limits[i], index(path+".limits", i)
 			work = work || l.Unit == "work"
 			if l.Size == (Rate{}) && l.Concurrency == 0 {
 				warn(at, "limit %s states no size, so the provider's own stands as it is; add a size, or remove it", l.Name)
-			} else if slices.Contains(l.Per, "key") {
-				warn(at+".per", "the proxy and the command line do not tell keys apart, so all share one; only Go programs that state Request.Key do")
 			}
 		}
 	}

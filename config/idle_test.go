@@ -9,17 +9,13 @@ import (
 )
 
 // idle are the fields that nothing acts on: each with a file that states it, and what [File.Warnings] says of it.
-var idle = map[string][2]string{
-	"resources.split":   {"resources: {a: {split: key}}", "resources.a.split has no effect: "},
-	"resources.key_env": {"resources: {a: {split: key, key_env: KEY}}", "resources.a.key_env has no effect: "},
-}
+var idle = map[string][2]string{}
 
 // inCases are fields that have an effect in some files and none in others.
 var inCases = map[string][2]string{
-	"resources.limits":     {"resources: {a: {provider: github, limits: [{name: core}]}}", "resources.a.limits[0] has no effect: "},
-	"resources.limits.per": {"resources: {a: {limits: [{name: l, size: 5/s, per: [key]}]}}", "resources.a.limits[0].per has no effect: "},
-	"resources.provider":   {"resources: {openai: {upstream: 'https://host'}}", "resources.openai has the name of a provider, but states none"},
-	"tools":                {"tools: {llm_call: 9}\nresources: {a: {limits: [{name: l, size: 5/s}]}}", "tools has no effect: "},
+	"resources.limits":   {"resources: {a: {provider: github, limits: [{name: core}]}}", "resources.a.limits[0] has no effect: "},
+	"resources.provider": {"resources: {openai: {upstream: 'https://host'}}", "resources.openai has the name of a provider, but states none"},
+	"tools":              {"tools: {llm_call: 9}\nresources: {a: {limits: [{name: l, size: 5/s}]}}", "tools has no effect: "},
 }
 
 // effective are the fields that something acts on. Whoever adds a field puts it here, and says by whom it is read, or into idle with a
@@ -33,7 +29,7 @@ var effective = map[string]string{
 	"prices.input": "prices", "prices.output": "prices", "prices.cache_read": "prices", "prices.cache_write": "prices",
 	"alerts.webhook": "cmd", "tokens.name": "daemon", "tokens.hash": "daemon", "tokens.agent": "daemon", "tokens.user": "daemon", "tokens.class": "daemon",
 	"resources.provider": "gate", "resources.upstream": "proxy", "resources.mode": "gate", "resources.guard": "gate", "resources.use": "gate", "resources.arrival_slack": "gate",
-	"resources.max_waiting": "gate", "resources.max_meters": "gate", "resources.ttl": "gate", "resources.client_deadline": "proxy",
+	"resources.split": "gate", "resources.key_env": "cmd", "resources.max_waiting": "gate", "resources.max_meters": "gate", "resources.ttl": "gate", "resources.client_deadline": "proxy",
 	"resources.light.green": "gate", "resources.light.red": "gate", "resources.light.bind": "gate", "resources.light.mode": "gate",
 	"resources.breaker.within": "gate", "resources.breaker.samples": "gate", "resources.breaker.mode": "gate",
 	"resources.backoff.start": "gate", "resources.backoff.factor": "gate", "resources.backoff.cap": "gate", "resources.reserve": "gate",
@@ -93,7 +89,7 @@ func TestWarningsNameWhatHasNoEffect(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", string(Init()), "resources: {openai: {provider: generic, upstream: 'https://host'}}", "tools: {llm_call: 9}\nresources: {a: {limits: [{name: l, size: 5/s, unit: work, per: [agent]}]}}"} {
+	for _, text := range []string{"", "resources: {a: {split: key, key_env: KEY, limits: [{name: l, size: 5/s, per: [key]}]}}", string(Init()), "resources: {openai: {provider: generic, upstream: 'https://host'}}", "tools: {llm_call: 9}\nresources: {a: {limits: [{name: l, size: 5/s, unit: work, per: [agent]}]}}"} {
 		f, err := Parse("test.yaml", []byte(text), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -30,9 +30,9 @@ type Resource struct {
 	Backoff Backoff `yaml:"backoff,omitempty"`
 	// The part of a quota that has to last which agents leave to a person at the keyboard.
 	Reserve Percent `yaml:"reserve,omitempty"`
-	// Keep one pool for each key, instead of one for all.
+	// Count the provider's limits, and pause after refusals, for each API key apart.
 	Split Split `yaml:"split,omitempty"`
-	// With split: key, the environment variable whose key the command line uses.
+	// With split: key or a limit per key, the environment variable that holds the key of commands such as sluice acquire.
 	KeyEnv string `yaml:"key_env,omitempty"`
 	// Put the key into requests, so that callers need none.
 	Inject *Inject `yaml:"inject,omitempty"`

@@ -59,6 +59,7 @@ type Entry struct {
 	User      string           `json:"user"`
 	Model     string           `json:"model"`
 	Tool      string           `json:"tool"`
+	Key       string           `json:"key,omitempty"` // label of its API key, never the key
 	Cost      map[string]int64 `json:"cost,omitempty"`
 	Emergency bool             `json:"emergency,omitempty"`
 

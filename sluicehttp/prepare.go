@@ -54,13 +54,31 @@ func (f *flight) prepare() error {
 	if f.told.Model == "" {
 		f.told.Model = f.asked.Part
 	}
-	if t.Fingerprint != nil && t.speaker != nil {
-		if key := t.speaker.Key(r.Header); key != "" {
-			f.ask.Key = t.Fingerprint(key)
-		}
+	if err := f.label(); err != nil {
+		return err
 	}
 	f.reckon()
 	return nil
+}
+
+// label notes which API key the request carries, where the gate tells keys apart. The key itself goes no further.
+func (f *flight) label() (err error) {
+	t := f.t
+	if t.speaker == nil || t.Fingerprint == nil && !t.Gate.TellsKeys(t.Resource) {
+		return nil
+	}
+	key := t.speaker.Key(f.origin.Header)
+	if key == "" && t.dialect.Name() == "gemini" { // the one provider that takes it there
+		key = f.origin.URL.Query().Get("key")
+	}
+	switch {
+	case key == "":
+	case t.Fingerprint != nil:
+		f.ask.Key = t.Fingerprint(key)
+	default:
+		f.ask.Key, err = t.Gate.KeyLabel(f.ctx, key)
+	}
+	return err
 }
 
 // most is how much of the body is read before it is sent.

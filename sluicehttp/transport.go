@@ -60,7 +60,7 @@ type Transport struct {
 	// Route chooses another model for a call. Empty means that of the call. After an error nothing is sent.
 	Route func(ctx context.Context, c Caller, asked *provider.Asked) (model string, err error)
 	// Fingerprint turns an API key into a name that tells keys apart and says nothing else, where limits are
-	// per key. Nil means that keys are not told apart.
+	// per key. Nil means [sluice.Gate.KeyLabel], where the resource tells keys apart.
 	Fingerprint func(key string) string
 
 	once    sync.Once

@@ -105,6 +105,17 @@ type Shelf interface {
 	Keep(name string, value any) any
 }
 
+// Secrets is implemented by stores that keep secrets for all their users, such as the one that labels of API keys are made
+// with.
+type Secrets interface {
+	// Secret returns the secret of a name, which is a few lower-case letters. If the store has none, it keeps fresh, of
+	// [SecretSize] bytes, and returns that. Whoever asks at the same time gets the same answer.
+	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
+}
+
+// SecretSize is the length of a secret in bytes.
+const SecretSize = 32
+
 // Lister is implemented by stores that can tell which pools they have.
 type Lister interface {
 	// Pools reads what is stated of the pools that exist, whoever made them, and makes none. Pools of the gate's own,

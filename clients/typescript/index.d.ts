@@ -30,6 +30,8 @@ export interface AcquireOptions extends Cancellable {
   user?: string;
   tool?: string;
   model?: string;
+  /** Label of the API key, as `sluice key NAME` prints it; never the key itself. */
+  key?: string;
   /** What the request costs, by unit; one request if it is not said. */
   units?: Record<string, number>;
   /** How long to wait for the turn: 30,000 if it is not said, 0 does not wait, 600,000 at most. */

@@ -17,6 +17,7 @@ import (
 // asking are the flags that say what is asked for, shared by acquire and run.
 type asking struct {
 	tool, model      string
+	keyEnv           string
 	cost             amounts
 	wait, ttl        timeFlag
 	emergency, retry bool
@@ -27,6 +28,7 @@ func addAsking(cmd *cobra.Command) *asking {
 	a := &asking{wait: timeFlag(30 * time.Second)}
 	cmd.Flags().StringVar(&a.tool, "tool", "", "`TOOL` of the request; its cost counts in the unit work")
 	cmd.Flags().StringVar(&a.model, "model", "", "`MODEL`, or part of the API, of the request")
+	keyFlag(cmd, &a.keyEnv)
 	cmd.Flags().Var(&a.cost, "cost", "what the request takes, besides the one request that it is")
 	cmd.Flags().Var(&a.wait, "wait", "the longest wait; 0 takes what is free now")
 	cmd.Flags().Var(&a.ttl, "ttl", "how long a ticket lives that is never released; else the resource's, 10m")
@@ -36,13 +38,16 @@ func addAsking(cmd *cobra.Command) *asking {
 }
 
 // request is what the flags ask for.
-func (a *asking) request(s *session, resource string, id identity) (sluice.Request, error) {
-	req := sluice.Request{
+func (a *asking) request(cmd *cobra.Command, s *session, resource string, id identity) (req sluice.Request, err error) {
+	req = sluice.Request{
 		Resource: resource, Agent: id.agent, Class: id.class, User: id.user, Tool: a.tool, Model: a.model, Priced: a.model,
 		Cost: a.cost, Retry: a.retry, Emergency: a.emergency, TTL: time.Duration(a.ttl),
 	}
 	if req.TTL > store.MaxTTL {
 		return req, &failure{code: exitUsage, message: fmt.Sprintf("--ttl: %s is too long", a.ttl.String()), hint: "a ticket lives for at most " + shortTime(store.MaxTTL)}
+	}
+	if req.Key, err = s.keyLabel(cmd, resource, a.keyEnv); err != nil {
+		return req, err
 	}
 	part, cost := provider.Usual(s.file.Dialect(resource), a.model)
 	if req.Model = part; len(req.Cost) == 0 {
@@ -67,6 +72,9 @@ other units, such as input_tokens=1200. On github a request is a read that count
 --model search, code_search or graphql names another part of the API, and
 --cost core=1,points=5,content=1 is a write.
 
+Where limits are per API key (split: key, per: [key]), --key-env names the variable that holds the key
+of this request. Only a label of the key reaches the store.
+
 Exit codes: 0 granted; 64 usage, unknown resource; 69 the store cannot be reached; 75 not within
 --wait, or too many waiting; 77 refused: the cost is above a limit's size, or the class may not;
 78 bad configuration; 128+n ended by signal n.`,
@@ -89,7 +97,7 @@ Exit codes: 0 granted; 64 usage, unknown resource; 69 the store cannot be reache
 		if err != nil {
 			return err
 		}
-		req, err := flags.request(s, args[0], id)
+		req, err := flags.request(cmd, s, args[0], id)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ type job struct {
 // letter is the job as a dead letter, without what became of it.
 func (j *job) letter() deadletter.Entry {
 	e := deadletter.Entry{
-		Resource: j.req.Resource, Agent: j.req.Agent, Class: j.req.Class, User: j.req.User, Model: j.req.Model, Tool: j.req.Tool,
+		Resource: j.req.Resource, Agent: j.req.Agent, Class: j.req.Class, User: j.req.User, Model: j.req.Model, Tool: j.req.Tool, Key: j.req.Key,
 		Emergency: j.req.Emergency, Argv: deadletter.Texts(j.argv), Wait: deadletter.Millis(j.wait), TTL: deadletter.Millis(j.req.TTL),
 		Most: j.walls.Attempts, Deadline: deadletter.Millis(j.walls.Deadline), WaitsFor: j.waitsFor, NewWork: j.newWork,
 	}
@@ -50,7 +50,7 @@ func jobOf(e *deadletter.Entry, walls retry.Policy) job {
 	walls.Attempts, walls.Deadline = cmp.Or(e.Most, walls.Attempts), cmp.Or(time.Duration(e.Deadline), walls.Deadline)
 	j := job{argv: e.Args(), wait: time.Duration(e.Wait), waitsFor: e.WaitsFor, newWork: e.NewWork, walls: walls}
 	j.req = sluice.Request{
-		Resource: e.Resource, Agent: e.Agent, Class: e.Class, User: e.User, Model: e.Model, Tool: e.Tool,
+		Resource: e.Resource, Agent: e.Agent, Class: e.Class, User: e.User, Model: e.Model, Tool: e.Tool, Key: e.Key,
 		Emergency: e.Emergency, Retry: true, TTL: time.Duration(e.TTL),
 	}
 	for unit, n := range e.Cost {

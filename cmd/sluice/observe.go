@@ -16,7 +16,8 @@ func newObserve() *cobra.Command {
 		Use:   "observe RESOURCE",
 		Short: "Report a provider response that has no ticket",
 		Long: `Observe reports the response to a request that did not pass the gate. Stated limits correct what is
-counted, and a refusal pauses the resource for all callers. --body passes the text of a response that
+counted, and a refusal pauses the resource for all callers. Where limits are per API key, it pauses
+only the key in the variable that --key-env names. --body passes the text of a response that
 only its text explains, such as a 403. Sluice reads the first 64 KiB and stores, logs and shows none
 of it.
 
@@ -31,6 +32,8 @@ configuration.`,
 	addIdentity(cmd)
 	flags := addResponse(cmd)
 	model := cmd.Flags().String("model", "", "`MODEL`, or part of the API, of the response")
+	var keyEnv string
+	keyFlag(cmd, &keyEnv)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if !flags.given() {
 			return &failure{code: exitUsage, message: "no response given", hint: "give --status, --header, --body or --retry-after"}
@@ -49,6 +52,9 @@ configuration.`,
 			return err
 		}
 		req := sluice.Request{Resource: args[0], Agent: id.agent, Class: id.class, User: id.user, Model: cmp.Or(*model, part(&o))}
+		if req.Key, err = s.keyLabel(cmd, args[0], keyEnv); err != nil {
+			return err
+		}
 		if err := s.gate.Observe(cmd.Context(), req, a); err != nil {
 			return fail(err)
 		}

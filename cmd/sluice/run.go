@@ -47,6 +47,9 @@ it runs. A variable that is already set becomes the gate's upstream. --no-gate l
 Without --resource it takes a turn at the only resource of the configuration, unless its calls pass
 the gate anyway. With no resource or several, it holds slot and lease and takes no turn.
 
+Where limits are per API key, each of these calls counts for the key that it carries, and the command's own
+turn for the key in the variable that --key-env or the resource's key_env names.
+
 A command that exits with 75 is run again, until --attempts or --deadline is reached; then it is kept
 as a dead letter (see sluice dlq). No other exit code is retried. Input from a pipe cannot be read
 again: pass files by name.
@@ -217,7 +220,7 @@ func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []s
 		return job{}, err
 	}
 	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter)}
-	if j.req, err = f.ask.request(s, resource, who); err != nil {
+	if j.req, err = f.ask.request(cmd, s, resource, who); err != nil {
 		return job{}, err
 	}
 	if j.walls, err = wallsOf(s); err != nil {

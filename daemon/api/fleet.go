@@ -14,9 +14,16 @@ func (a *API) observe(c *call) error {
 		said
 		Agent string `json:"agent"`
 		Model string `json:"model"`
+		Key   string `json:"key"`
 	}
 	if err := c.read(&s); err != nil {
 		return err
+	}
+	if err := checkKey(s.Key); err != nil {
+		return err
+	}
+	if !a.Gate.TellsKeys(c.r.PathValue("name")) {
+		s.Key = "" // a refusal is everybody's there
 	}
 	if err := c.mayControl(); err != nil { // what it tells may hold everybody
 		return err
@@ -32,7 +39,7 @@ func (a *API) observe(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Gate.Observe(c.r.Context(), sluice.Request{Resource: name, Agent: s.Agent, Model: s.Model}, answer); err != nil {
+	if err := a.Gate.Observe(c.r.Context(), sluice.Request{Resource: name, Agent: s.Agent, Model: s.Model, Key: s.Key}, answer); err != nil {
 		return err
 	}
 	return c.reply(struct {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +62,7 @@ func New(o Options) *Server {
 	s.handle("POST /v1/store/clients", s.hello)
 	s.handle("GET /v1/store/config", s.config)
 	s.handle("GET /v1/store/pools", s.list)
+	s.handle("POST /v1/store/secret", s.secret)
 	s.of("DELETE /v1/store/clients/{client}", s.leave)
 	s.of("POST /v1/store/clients/{client}/alive", func(w http.ResponseWriter, _ *http.Request, _ *client) error {
 		w.WriteHeader(http.StatusNoContent)
@@ -204,6 +206,31 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, _ api.Identity) er
 		return err
 	}
 	return reply(w, all)
+}
+
+// secretRE is what names of secrets look like: they become names of files and keys.
+var secretRE = regexp.MustCompile(`^[a-z]{1,32}$`)
+
+// secret lends a secret of the store, so that callers label API keys as the daemon does and need not send them.
+func (s *Server) secret(w http.ResponseWriter, r *http.Request, _ api.Identity) error {
+	var q wire.Secret
+	d := json.NewDecoder(io.LimitReader(r.Body, maxSpec))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&q); err != nil {
+		return badBody(err)
+	}
+	if !secretRE.MatchString(q.Name) || len(q.Secret) != store.SecretSize {
+		return &api.Problem{Status: http.StatusBadRequest, Detail: "the body names no secret", Hint: "use the same version of sluice on both sides"}
+	}
+	keeper, ok := store.As[store.Secrets](s.Store)
+	if !ok {
+		return &api.Problem{Status: http.StatusNotImplemented, Detail: "this store keeps no secrets"}
+	}
+	kept, err := keeper.Secret(r.Context(), q.Name, q.Secret)
+	if err != nil {
+		return err
+	}
+	return reply(w, wire.Secret{Name: q.Name, Secret: kept})
 }
 
 // hello lets a client in.

@@ -33,6 +33,7 @@ var (
 	_ store.Store    = (*Store)(nil)
 	_ store.Repairer = (*Store)(nil)
 	_ store.Lister   = (*Store)(nil)
+	_ store.Secrets  = (*Store)(nil)
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
 	_ store.Crowd    = (*handle)(nil)

@@ -50,8 +50,9 @@ type Store struct {
 }
 
 var (
-	_ store.Store  = (*Store)(nil)
-	_ store.Lister = (*Store)(nil)
+	_ store.Store   = (*Store)(nil)
+	_ store.Lister  = (*Store)(nil)
+	_ store.Secrets = (*Store)(nil)
 )
 
 // Option changes how a store works.
@@ -190,6 +191,18 @@ func (s *Store) open(ctx context.Context, client string, spec *store.Spec) (wire
 // Pools implements [store.Lister].
 func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 	return list, s.link.within(ctx, lookWithin, http.MethodGet, "/pools", nil, &list)
+}
+
+// Secret implements [store.Secrets]: it is that of the daemon's store.
+func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	kept := wire.Secret{Name: name, Secret: fresh}
+	if err := s.link.within(ctx, answerWithin, http.MethodPost, "/secret", &kept, &kept); err != nil {
+		return nil, err
+	}
+	if len(kept.Secret) != store.SecretSize {
+		return nil, unavailable(fmt.Errorf("%s: %w", s.link.name, wire.ErrCorrupt))
+	}
+	return kept.Secret, nil
 }
 
 // all returns the sessions.

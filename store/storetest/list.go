@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"reflect"
 	"testing"
@@ -56,6 +57,25 @@ func listing(s *suite) {
 		join(m.T, m.harness, again)
 		if list := pools(m.T, lister); len(list.Pools) != 1 || len(list.Pools[0].Limits) != 1 || list.Pools[0].Limits[0].Name != "other" {
 			m.Errorf("%+v", list)
+		}
+	})
+}
+
+func secrets(s *suite) {
+	s.test("a store keeps the first secret of each name", spec(plenty()), func(m *member) {
+		keeper, ok := store.As[store.Secrets](m.harness.Store)
+		if !ok {
+			m.Skip("this store keeps none")
+		}
+		first, second := bytes.Repeat([]byte{1}, store.SecretSize), bytes.Repeat([]byte{2}, store.SecretSize)
+		for _, ask := range []struct {
+			name        string
+			fresh, want []byte
+		}{{"one", first, first}, {"one", second, first}, {"two", second, second}, {"one", second, first}} {
+			got, err := keeper.Secret(context.Background(), ask.name, ask.fresh)
+			if err != nil || !bytes.Equal(got, ask.want) {
+				m.Errorf("%s: %x %v, want %x", ask.name, got, err, ask.want)
+			}
 		}
 	})
 }

@@ -104,7 +104,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Spent", spending},
 		{"Keep", keeping},
 		{"Look", looking},
-		{"List", listing},
+		{"List", listing}, {"Secret", secrets},
 		{"Touch", inTouch},
 		{"Forget", forgotten},
 		{"Trouble", troubles},

@@ -53,7 +53,7 @@ func begin(t *testing.T, perMinute int64, config sluice.Config) *fleet {
 		{Name: "output", Kind: sluice.Bucket, Unit: "output_tokens", Size: 1 << 30, Window: time.Minute},
 	}
 	config.Store = "mem:"
-	config.Resources = map[string]sluice.Resource{"anthropic": {Limits: limits}}
+	config.Resources = map[string]sluice.Resource{"anthropic": {Limits: limits, SplitKeys: config.Resources["anthropic"].SplitKeys}}
 	if f.gate, err = sluice.Open(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +80,18 @@ func begin(t *testing.T, perMinute int64, config sluice.Config) *fleet {
 
 // send sends one call, and returns how long it took.
 func (f *fleet) send(agent, class, body string) time.Duration {
+	return f.sendWith("one key for all", agent, class, body)
+}
+
+// sendWith is send with a key.
+func (f *fleet) sendWith(key, agent, class, body string) time.Duration {
 	began := time.Now()
 	q, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, fmt.Sprintf("http://gate/@%s:%s/anthropic/v1/messages", agent, class), strings.NewReader(body))
 	if err != nil {
 		f.t.Error(err)
 		return 0
 	}
-	q.Header.Set("X-Api-Key", "one key for all")
+	q.Header.Set("X-Api-Key", key)
 	q.Header.Set("Content-Type", "application/json")
 	resp, err := f.client.Do(q)
 	if err != nil {

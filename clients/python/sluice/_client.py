@@ -63,6 +63,7 @@ class Client:
         user: Optional[str] = None,
         tool: Optional[str] = None,
         model: Optional[str] = None,
+        key: Optional[str] = None,
         units: Optional[Mapping[str, int]] = None,
         wait: Optional[float] = None,
         emergency: bool = False,
@@ -73,11 +74,12 @@ class Client:
     ) -> Ticket:
         """Waits for the turn, up to ``wait`` seconds (30 if it is not said; 0 does not wait; 600 at most), and returns a
         ticket. ``units`` is what the request costs, one request if it is not said; ``ttl`` how many seconds the ticket lives
-        if nobody ends it. RefusedNow tells that the turn did not come, Refused that it never will. ``abort`` breaks the
-        waiting off from another thread."""
+        if nobody ends it. ``key`` is the label of the API key, as ``sluice key NAME`` prints it; never send the key itself.
+        RefusedNow tells that the turn did not come, Refused that it never will. ``abort`` breaks the waiting off from
+        another thread."""
         wait_ms, extra = self._waiting(wait)
         body: Json = {"resource": resource, "wait_ms": wait_ms}
-        for name, value in (("agent", agent or self.agent), ("class", cls), ("user", user), ("tool", tool), ("model", model)):
+        for name, value in (("agent", agent or self.agent), ("class", cls), ("user", user), ("tool", tool), ("model", model), ("key", key)):
             if value:
                 body[name] = value
         if units is not None:

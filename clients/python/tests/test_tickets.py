@@ -10,7 +10,7 @@ from .common import Case, env
 
 class Tickets(Case):
     def test_grant_and_close(self) -> None:
-        t = self.client.acquire("wide", agent="ann", cls="p1", user="me", tool="t", model="m", units={"requests": 1}, ttl=60)
+        t = self.client.acquire("wide", agent="ann", cls="p1", user="me", tool="t", model="m", key="0123abcd", units={"requests": 1}, ttl=60)
         self.assertEqual((t.resource, t.agent, t.cls, t.ended), ("wide", "ann", "p1", False))
         self.assertEqual([(l.name, l.kind, l.limit) for l in t.limits], [("inflight", "concurrency", 1000)])
         said = t.answer(200, {"X-RateLimit-Remaining": "5", "Set-Cookie": "secret"})

@@ -37,6 +37,7 @@ export class Client {
       user: how.user || undefined,
       tool: how.tool || undefined,
       model: how.model || undefined,
+      key: how.key || undefined,
       units: how.units,
       emergency: how.emergency || undefined,
       retry: how.retry || undefined,

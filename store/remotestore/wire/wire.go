@@ -48,6 +48,12 @@ type Opened struct {
 	Now     store.Time `json:"now"`
 }
 
+// Secret is a secret of the daemon's store. One who asks sends what it is to be if there is none.
+type Secret struct {
+	Name   string `json:"name"`
+	Secret []byte `json:"secret"`
+}
+
 // ErrCorrupt is returned for what this package has not written.
 var ErrCorrupt = errors.New("the data is not what a gate of this version sends")
 

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// keyFlag is the flag that says which API key requests are sent with.
+func keyFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "key-env", "", "environment variable `NAME` with the API key that requests are sent with, where limits are per key; else the resource's key_env")
+}
+
+// keyLabel is the label of the key that requests to a resource are sent with: that in the variable env, else the configured one.
+// It is empty where keys are not told apart, or no variable is named.
+func (s *session) keyLabel(cmd *cobra.Command, resource, env string) (string, error) {
+	if !s.gate.TellsKeys(resource) {
+		return "", nil
+	}
+	name := cmp.Or(env, s.file.Resources[resource].KeyEnv)
+	if name == "" {
+		return "", nil
+	}
+	key, err := keyIn(name, env != "")
+	if err != nil {
+		return "", err
+	}
+	label, err := s.gate.KeyLabel(cmd.Context(), key)
+	return label, fail(err)
+}
+
+// keyIn is the key in an environment variable. An error shows only what is surely the name of one: whoever gives the key itself
+// must not find it in a log.
+func keyIn(name string, given bool) (string, error) {
+	if !isVariable(name) {
+		return "", &failure{code: exitUsage, message: "that is not the name of an environment variable", hint: "give its name, without $ and not the key itself"}
+	}
+	if key := os.Getenv(name); key != "" {
+		return key, nil
+	}
+	if !given {
+		return "", &failure{code: exitConfig, message: fmt.Sprintf("key_env: the environment variable %s is empty", name), hint: "set it, or name another with --key-env NAME"}
+	}
+	return "", &failure{code: exitUsage, message: "the environment variable of that name is empty", hint: "set it to the key; give its name, without $ and not the key itself"}
+}
+
+// isVariable reports that a text can be the name of an environment variable.
+func isVariable(name string) bool {
+	for i, c := range name {
+		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func newKey() *cobra.Command {
+	return &cobra.Command{
+		Use:   "key NAME",
+		Short: "Print the label of the API key in an environment variable",
+		Long: `Key prints the label by which Sluice tells the API key in the environment variable NAME from
+others: eight hexadecimal digits, as status and why show them (key=3fa2c81b) and as the API takes
+them in "key". The label is an HMAC of the key with a secret of the store's. All processes that use
+the store make the same label, and the key cannot be computed from it. The key is stored nowhere.
+
+Exit codes: 0 printed; 64 usage, the variable is empty; 69 the store cannot be reached; 78 bad
+configuration.`,
+		Example: `  sluice key ANTHROPIC_API_KEY
+  sluice key OPENAI_API_KEY --store redis://10.0.0.5:6379 --json`,
+		Args: needs("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			key, err := keyIn(args[0], true)
+			if err != nil {
+				return err
+			}
+			s, err := openToLook(cmd)
+			if err != nil {
+				return err
+			}
+			defer s.closing(&err)
+			label, err := s.gate.KeyLabel(cmd.Context(), key)
+			if err != nil {
+				return fail(err)
+			}
+			if asJSON(cmd) {
+				return written(printJSON(cmd.OutOrStdout(), struct {
+					Name  string `json:"name"`
+					Label string `json:"label"`
+				}{args[0], label}))
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), label)
+			return written(err)
+		},
+	}
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluicehq/sluice/sim/mock"
+)
+
+// Of an API key nothing but its label is kept or shown, wherever it came from.
+func TestAKeyIsKeptNowhere(t *testing.T) {
+	m, err := mock.New(mock.Options{Provider: "anthropic", Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := httptest.NewServer(m)
+	t.Cleanup(upstream.Close)
+	t.Cleanup(m.Close)
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state")
+	file := filepath.Join(dir, "sluice.yaml")
+	text := "resources:\n  anthropic: {provider: anthropic, upstream: " + upstream.URL + ", split: key, key_env: THE_KEY, limits: [{name: hour, size: 100/h}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"XDG_STATE_HOME=" + state, "SLUICE_STORE=file:" + filepath.Join(state, "sluice"), "SLUICE_CONFIG=" + file, "THE_KEY=" + theKey, "ANOTHER_KEY=VERYSECRET-too"}
+	p := start(t, env, "serve", "--listen", "127.0.0.1:0", "--log-requests", "--verbose")
+	at, _, _ := strings.Cut(p.tells("sluice: listening on "), ";")
+	var said strings.Builder
+	for _, key := range []string{theKey, "sk-another"} {
+		if code := sendTo(t, at+"/@a/anthropic/v1/messages", "X-Api-Key", key); code != 200 {
+			t.Errorf("status %d", code)
+		}
+	}
+	resp, body := fetch(t, "POST", at+"/v1/tickets", `{"resource":"anthropic","agent":"a","key":"`+theKey+`"}`, "Content-Type: application/json")
+	if resp.StatusCode != 400 || !strings.Contains(body, "label") {
+		t.Errorf("a key in the place of its label: %d %s", resp.StatusCode, body)
+	}
+	said.WriteString(body)
+	ends := func(code int, args ...string) string {
+		t.Helper()
+		c := start(t, env, args...)
+		out, _ := io.ReadAll(c.stdout)
+		errs, _ := io.ReadAll(c.stderr)
+		c.ends(code)
+		said.Write(out)
+		said.Write(errs)
+		return strings.TrimSpace(string(out))
+	}
+	label := ends(0, "key", "THE_KEY")
+	resp, body = fetch(t, "POST", at+"/v1/tickets", `{"resource":"anthropic","agent":"a","key":"`+label+`"}`, "Content-Type: application/json")
+	if resp.StatusCode != 200 {
+		t.Errorf("a label: %d %s", resp.StatusCode, body)
+	}
+	ends(0, "observe", "anthropic", "--status", "429", "--retry-after", "600")
+	ends(75, "acquire", "anthropic", "--wait", "0")
+	ends(75, "run", "--no-gate", "--resource", "anthropic", "--key-env", "ANOTHER_KEY", "--attempts", "1", "--", "sh", "-c", "exit 75")
+	for _, path := range []string{"/v1/status", "/metrics", "/v1/why", "/v1/config", "/v1/report"} {
+		resp, body := fetch(t, "GET", at+path, "")
+		if resp.StatusCode != 200 {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+		if path == "/v1/status" && !strings.Contains(body, `key=`+label) {
+			t.Errorf("%s does not name the key %s: %s", path, label, body)
+		}
+		said.WriteString(body)
+	}
+	p.signal(syscall.SIGTERM)
+	log, _ := io.ReadAll(p.stderr)
+	p.ends(0)
+	said.Write(log)
+	if strings.Contains(said.String(), "VERYSECRET") {
+		t.Errorf("the key was said: %s", said.String())
+	}
+	files, letters := 0, false
+	err = filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files++
+		letters = letters || strings.Contains(path, "dead")
+		if strings.Contains(string(text), "VERYSECRET") {
+			t.Errorf("the key is in %s", path)
+		}
+		if info, _ := d.Info(); strings.HasSuffix(path, ".secret") && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has the mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil || files < 5 || !letters {
+		t.Errorf("looked at %d files, dead letters among them: %v (%v)", files, letters, err)
+	}
+}

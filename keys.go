@@ -1,0 +1,134 @@
+package sluice
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// NoKey is the label of requests that carry no API key, where keys are told apart.
+const NoKey = "none"
+
+const (
+	labelBytes   = 4           // of a label: enough to tell the keys of a fleet apart, too few to prove which key it is
+	keySecret    = "keys"      // the name of the secret in the store
+	secretEvery  = time.Minute // between two looks at the store's secret
+	secretWithin = 250 * time.Millisecond
+)
+
+// labels makes labels of API keys.
+type labels struct {
+	mu     sync.Mutex // held by the one who reads the secret
+	secret atomic.Pointer[[]byte]
+	looked atomic.Int64 // when, in Unix seconds
+}
+
+// KeyLabel returns the label of an API key: eight hexadecimal digits for [Request.Key]. It is an HMAC of the key with a secret of
+// the store's, so all processes that share a store agree on it, and the key cannot be computed from it. The label of an empty key is
+// [NoKey]. The error is [ErrStore].
+//
+// The key is neither stored nor sent anywhere.
+func (g *Gate) KeyLabel(ctx context.Context, key string) (string, error) {
+	if key == "" {
+		return NoKey, nil
+	}
+	secret, err := g.labels.get(ctx, g.store)
+	if err != nil {
+		return "", g.storeError(err)
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(key))
+	return hex.EncodeToString(mac.Sum(nil)[:labelBytes]), nil
+}
+
+// IsKeyLabel reports whether a text is a label as [Gate.KeyLabel] makes them. No provider's key is.
+func IsKeyLabel(text string) bool {
+	if text == NoKey {
+		return true
+	}
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == labelBytes && hex.EncodeToString(b) == text
+}
+
+// TellsKeys reports that a resource tells API keys apart: it is split by key, or has a limit per key.
+func (g *Gate) TellsKeys(resource string) bool {
+	r, err := g.resource(resource)
+	return err == nil && r.keyed
+}
+
+// get returns the store's secret. It looks again from time to time: a store that has lost its memory is given the secret back or,
+// if another process came first, everybody takes on that one's.
+func (l *labels) get(ctx context.Context, st store.Store) ([]byte, error) {
+	if secret := l.secret.Load(); secret != nil {
+		now, last := time.Now().Unix(), l.looked.Load()
+		if now-last >= int64(secretEvery/time.Second) && l.looked.CompareAndSwap(last, now) {
+			ctx, cancel := context.WithTimeout(ctx, secretWithin)
+			defer cancel()
+			if kept, err := keptSecret(ctx, st, *secret); err == nil && !bytes.Equal(kept, *secret) {
+				l.secret.Store(&kept)
+				return kept, nil
+			}
+		}
+		return *secret, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if secret := l.secret.Load(); secret != nil {
+		return *secret, nil
+	}
+	fresh := make([]byte, store.SecretSize)
+	_, _ = rand.Read(fresh) // it never fails
+	secret, err := keptSecret(ctx, st, fresh)
+	if err == nil {
+		l.looked.Store(time.Now().Unix())
+		l.secret.Store(&secret)
+	}
+	return secret, err
+}
+
+// keptSecret asks the store. One that keeps no secrets leaves each gate with its own.
+func keptSecret(ctx context.Context, st store.Store, fresh []byte) ([]byte, error) {
+	if keeper, ok := store.As[store.Secrets](st); ok {
+		return keeper.Secret(ctx, keySecret, fresh)
+	}
+	return fresh, nil
+}
+
+// tellsKeys reports that limits are scoped by key.
+func tellsKeys(limits []store.Limit) bool {
+	for i := range limits {
+		if limits[i].Per&PerKey != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// keyOf is the label that a request counts under.
+func (r *resource) keyOf(req *Request) string {
+	if req.Key == "" && r.keyed {
+		return NoKey
+	}
+	return req.Key
+}
+
+// narrow adds the key to the scope of a refusal where keys are told apart: the provider has refused that key, and says nothing of
+// others. An overload is nobody's.
+func (r *resource) narrow(a *Answer) Scope {
+	if !r.keyed {
+		return a.Scope
+	}
+	switch a.Verdict {
+	case VerdictThrottled, VerdictExhausted, VerdictBilling:
+		return a.Scope | PerKey
+	}
+	return a.Scope
+}

@@ -1,0 +1,34 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+)
+
+// keepSecret returns what a key holds, and sets it if it holds nothing.
+var keepSecret = link.NewScript(`local v = redis.call('GET', KEYS[1])
+if not v then
+  v = ARGV[1]
+  redis.call('SET', KEYS[1], v)
+end
+return v`)
+
+// Secret implements [store.Secrets].
+func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.whole)
+	defer cancel()
+	key := s.prefix + ":secret:" + name
+	text, err := s.link.Run(ctx, keepSecret, key, hex.EncodeToString(fresh))
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	secret, err := hex.DecodeString(text)
+	if err != nil || len(secret) != store.SecretSize {
+		return nil, unavailable(errors.New("the key " + key + " does not hold a secret; delete it, and Sluice makes a new one"))
+	}
+	return secret, nil
+}
