@@ -54,14 +54,14 @@ func readContract(t *testing.T) contract {
 
 // samples are bodies with which an operation succeeds, in this order. TICKET is one that was granted.
 var samples = []struct{ method, path, body string }{
-	{"post", "/v1/tickets", `{"resource":"places","agent":"a","wait_ms":0}`},
+	{"post", "/v1/tickets", `{"resource":"places","agent":"a","key":"0123abcd","wait_ms":0}`},
 	{"post", "/v1/tickets/{id}/renew", `{"wait_ms":10}`},
 	{"post", "/v1/tickets/{id}/answer", `{"status":200,"headers":{},"body":""}`},
 	{"post", "/v1/tickets/{id}/close", `{"usage":{"requests":1}}`},
 	{"delete", "/v1/tickets/{id}", ``},
 	{"put", "/v1/agents/{name}", `{"class":"p1","user":"u","machine":"m","waits_for":["x"],"resources":["api"]}`},
 	{"delete", "/v1/agents/{name}", ``},
-	{"post", "/v1/resources/{name}/observe", `{"status":200,"headers":{},"body":"","agent":"a","model":"m"}`},
+	{"post", "/v1/resources/{name}/observe", `{"status":200,"headers":{},"body":"","agent":"a","model":"m","key":"0123abcd"}`},
 	{"post", "/v1/resources/{name}/pause", `{"for_ms":1,"reason":"r"}`},
 	{"post", "/v1/resources/{name}/resume", ``},
 	{"post", "/v1/route", `{"task":"simple","units":{"requests":1}}`},

@@ -63,6 +63,8 @@ func TestTheContractOfTheStoreIsKept(t *testing.T) {
 	const client, pools, pool = clients + "/{client}", clients + "/{client}/pools", clients + "/{client}/pools/{pool}"
 	try("get", "/v1/store/config", "", "", 200)
 	try("get", "/v1/store/pools", "", "", 200)
+	try("post", "/v1/store/secret", "", `{"name":"../keys","secret":"AAAA"}`, 400)
+	try("post", "/v1/store/secret", "", `{"name":"keys","secret":"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}`, 200)
 	const books = "/v1/store/books/"
 	order := `{"Lines":[{"Budget":"b","Size":1000,"Period":{"Length":2,"Name":"total"}}],"Amount":7,"Now":"2026-01-02T03:04:05Z","TTL":60000000000}`
 	try("post", books+"take", "", `{"Lines":{}}`, 400)

@@ -83,6 +83,7 @@ var rights = []right{
 	{does: "read metrics", route: "GET /metrics", open: 404, top: 404, low: 404, bob: 404},                         // the test's daemon has none
 	{does: "use the store: configuration", route: "GET /v1/store/config", open: 400, top: 400, low: 403, bob: 403}, // 400: let in, but it speaks no version
 	{does: "use the store: list its pools", route: "GET /v1/store/pools", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: label keys", route: "POST /v1/store/secret", open: 400, top: 400, low: 403, bob: 403},
 	{does: "use the store: take from budgets", route: "POST /v1/store/books/take", open: 400, top: 400, low: 403, bob: 403},
 	{does: "use the store: settle budgets", route: "POST /v1/store/books/settle", open: 400, top: 400, low: 403, bob: 403},
 	{does: "use the store: give back to budgets", route: "POST /v1/store/books/cancel", open: 400, top: 400, low: 403, bob: 403},
