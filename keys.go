@@ -3,22 +3,16 @@ package sluice
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/keylabel"
 	"github.com/sluicehq/sluice/store"
 )
 
-// NoKey is the label of requests that carry no API key, where keys are told apart.
-const NoKey = "none"
-
 const (
-	labelBytes   = 4           // of a label: enough to tell the keys of a fleet apart, too few to prove which key it is
 	keySecret    = "keys"      // the name of the secret in the store
 	secretEvery  = time.Minute // between two looks at the store's secret
 	secretWithin = 250 * time.Millisecond
@@ -33,29 +27,18 @@ type labels struct {
 
 // KeyLabel returns the label of an API key: eight hexadecimal digits for [Request.Key]. It is an HMAC of the key with a secret of
 // the store's, so all processes that share a store agree on it, and the key cannot be computed from it. The label of an empty key is
-// [NoKey]. The error is [ErrStore].
+// "none". The error is [ErrStore].
 //
 // The key is neither stored nor sent anywhere.
 func (g *Gate) KeyLabel(ctx context.Context, key string) (string, error) {
 	if key == "" {
-		return NoKey, nil
+		return keylabel.None, nil
 	}
 	secret, err := g.labels.get(ctx, g.store)
 	if err != nil {
 		return "", g.storeError(err)
 	}
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(key))
-	return hex.EncodeToString(mac.Sum(nil)[:labelBytes]), nil
-}
-
-// IsKeyLabel reports whether a text is a label as [Gate.KeyLabel] makes them. No provider's key is.
-func IsKeyLabel(text string) bool {
-	if text == NoKey {
-		return true
-	}
-	b, err := hex.DecodeString(text)
-	return err == nil && len(b) == labelBytes && hex.EncodeToString(b) == text
+	return keylabel.Of(secret, key), nil
 }
 
 // TellsKeys reports that a resource tells API keys apart: it is split by key, or has a limit per key.
@@ -115,7 +98,7 @@ func tellsKeys(limits []store.Limit) bool {
 // keyOf is the label that a request counts under.
 func (r *resource) keyOf(req *Request) string {
 	if req.Key == "" && r.keyed {
-		return NoKey
+		return keylabel.None
 	}
 	return req.Key
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keylabel"
 )
 
 // split opens a gate whose resource counts each key apart.
@@ -35,7 +36,7 @@ func TestLabelsTellKeysApartAndHideThem(t *testing.T) {
 	dir := "file:" + t.TempDir()
 	g, other := split(t, dir, sluice.Resource{Limits: twoAnHour, SplitKeys: true}), split(t, dir, sluice.Resource{Limits: twoAnHour, SplitKeys: true})
 	a, b := label(t, g, "sk-a-0123456789"), label(t, g, "sk-b-0123456789")
-	if a == b || !sluice.IsKeyLabel(a) || strings.Contains("sk-a-0123456789", a) {
+	if a == b || !keylabel.Is(a) || strings.Contains("sk-a-0123456789", a) {
 		t.Errorf("labels %q and %q", a, b)
 	}
 	if got := label(t, other, "sk-a-0123456789"); got != a {
@@ -44,11 +45,11 @@ func TestLabelsTellKeysApartAndHideThem(t *testing.T) {
 	if got := label(t, split(t, "file:"+t.TempDir(), sluice.Resource{}), "sk-a-0123456789"); got == a {
 		t.Error("another store makes the same label")
 	}
-	if got := label(t, g, ""); got != sluice.NoKey {
+	if got := label(t, g, ""); got != keylabel.None {
 		t.Errorf("no key is %q", got)
 	}
 	for _, text := range []string{"", "sk-a-0123456789", "0123456", "0123456G", "ABCDEF01", "0123456789"} {
-		if sluice.IsKeyLabel(text) {
+		if keylabel.Is(text) {
 			t.Errorf("%q is a label", text)
 		}
 	}
@@ -80,7 +81,7 @@ func TestEachKeyHasItsOwnLimits(t *testing.T) {
 				}
 				n := 0
 				for _, l := range status.Limits {
-					if l.Counts(&req) && l.Used == 2 {
+					if req.In(l.Scope) && l.Used == 2 {
 						n++
 					}
 				}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/keylabel"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -335,7 +336,7 @@ func (r *resource) limitName(i int8) string {
 
 // In reports whether a limit with a scope, such as model=opus, counts the request: those of other agents, models and the like do not.
 func (req *Request) In(scope string) bool {
-	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + cmp.Or(req.Key, NoKey)} {
+	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + cmp.Or(req.Key, keylabel.None)} {
 		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {
 			scope = strings.TrimPrefix(rest, ",")
 		}

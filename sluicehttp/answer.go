@@ -19,7 +19,7 @@ func (f *flight) judge(a *attempt) (o outcome) {
 		return o
 	}
 	now := time.Now()
-	if f.asked.Tokens && o.resp.StatusCode == http.StatusOK && !f.t.looks.due(f.asked.Part, now) {
+	if f.asked.Tokens && o.resp.StatusCode == http.StatusOK && !f.t.looks.due(f.asked.Part+f.ask.Key, now) {
 		o.answer = sluice.Answer{Verdict: sluice.VerdictOK, Status: http.StatusOK}
 		o.held, _ = a.current().Answer(o.answer)
 		return o

@@ -3,20 +3,50 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// Of an API key nothing but its label is kept or shown, wherever it came from.
+// Of an API key nothing but its label is kept or shown, wherever it came from and whatever the store is.
 func TestAKeyIsKeptNowhere(t *testing.T) {
+	t.Run("file", func(t *testing.T) { keepsNoKey(t, "") })
+	t.Run("redis", func(t *testing.T) {
+		server := redisrun.New(t)
+		keepsNoKey(t, slowly(server.URL()))
+		do := func(args ...string) string {
+			t.Helper()
+			text, err := server.Do(t.Context(), args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		do("CONFIG", "SET", "rdbcompression", "no") // else a dump might hide it
+		names := strings.Split(do("KEYS", "*"), "\n")
+		for _, name := range names {
+			if strings.Contains(name+do("DUMP", name), "VERYSECRET") {
+				t.Errorf("the key is in %s", name)
+			}
+		}
+		if len(names) < 2 || !slices.Contains(names, "sluice:secret:keys") {
+			t.Errorf("looked at %q", names)
+		}
+	})
+}
+
+// keepsNoKey uses a daemon and commands with a key, and looks for it in all that they say and in all files that they write.
+func keepsNoKey(t *testing.T, store string) {
 	m, err := mock.New(mock.Options{Provider: "anthropic", Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +61,7 @@ func TestAKeyIsKeptNowhere(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"XDG_STATE_HOME=" + state, "SLUICE_STORE=file:" + filepath.Join(state, "sluice"), "SLUICE_CONFIG=" + file, "THE_KEY=" + theKey, "ANOTHER_KEY=VERYSECRET-too"}
+	env := []string{"XDG_STATE_HOME=" + state, "SLUICE_STORE=" + cmp.Or(store, "file:"+filepath.Join(state, "sluice")), "SLUICE_CONFIG=" + file, "THE_KEY=" + theKey, "ANOTHER_KEY=VERYSECRET-too"}
 	p := start(t, env, "serve", "--listen", "127.0.0.1:0", "--log-requests", "--verbose")
 	at, _, _ := strings.Cut(p.tells("sluice: listening on "), ";")
 	var said strings.Builder
@@ -80,14 +110,14 @@ func TestAKeyIsKeptNowhere(t *testing.T) {
 	if strings.Contains(said.String(), "VERYSECRET") {
 		t.Errorf("the key was said: %s", said.String())
 	}
-	files, letters := 0, false
+	files, letters, events, secret := 0, false, false, store != ""
 	err = filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		files++
-		letters = letters || strings.Contains(path, "dead")
+		letters, events, secret = letters || strings.Contains(path, "dead"), events || strings.Contains(path, "events"), secret || strings.HasSuffix(path, ".secret")
 		if strings.Contains(string(text), "VERYSECRET") {
 			t.Errorf("the key is in %s", path)
 		}
@@ -96,7 +126,7 @@ func TestAKeyIsKeptNowhere(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || files < 5 || !letters {
-		t.Errorf("looked at %d files, dead letters among them: %v (%v)", files, letters, err)
+	if err != nil || !letters || !events || !secret {
+		t.Errorf("looked at %d files; dead letters: %v, events: %v, the secret: %v (%v)", files, letters, events, secret, err)
 	}
 }

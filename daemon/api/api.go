@@ -54,6 +54,8 @@ type Options struct {
 	Backoff map[string]sluice.Backoff
 	// Identify finds out who calls, or says why it may not.
 	Identify func(r *http.Request) (Identity, error)
+	// Keys are the labels of the API keys that a resource is configured with, where limits are per key. Nil means that there are none.
+	Keys func(ctx context.Context, resource string) ([]string, error)
 	// Report is what was sent since a moment.
 	Report func(ctx context.Context, since time.Time) (any, error)
 	// Shared is the smallest budget that all agents spend together, in millionths of a dollar; 0: there is none.

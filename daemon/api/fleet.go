@@ -19,16 +19,14 @@ func (a *API) observe(c *call) error {
 	if err := c.read(&s); err != nil {
 		return err
 	}
-	if err := checkKey(s.Key); err != nil {
-		return err
-	}
-	if !a.Gate.TellsKeys(c.r.PathValue("name")) {
-		s.Key = "" // a refusal is everybody's there
-	}
 	if err := c.mayControl(); err != nil { // what it tells may hold everybody
 		return err
 	}
 	name := c.r.PathValue("name")
+	key, err := c.keyLabel(c.r.Context(), name, s.Key)
+	if err != nil {
+		return err
+	}
 	if s.Agent == "" && c.who.Agent == "" {
 		s.Agent = "(api)"
 	}
@@ -39,7 +37,7 @@ func (a *API) observe(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Gate.Observe(c.r.Context(), sluice.Request{Resource: name, Agent: s.Agent, Model: s.Model, Key: s.Key}, answer); err != nil {
+	if err := a.Gate.Observe(c.r.Context(), sluice.Request{Resource: name, Agent: s.Agent, Model: s.Model, Key: key}, answer); err != nil {
 		return err
 	}
 	return c.reply(struct {

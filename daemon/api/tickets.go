@@ -114,11 +114,8 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 	if q.User, err = c.speaksFor(q.Agent, q.User); err != nil {
 		return req, 0, err
 	}
-	if err := checkKey(q.Key); err != nil {
+	if q.Key, err = c.keyLabel(c.r.Context(), q.Resource, q.Key); err != nil {
 		return req, 0, err
-	}
-	if !a.Gate.TellsKeys(q.Resource) {
-		q.Key = "" // a refusal is everybody's there
 	}
 	cost, err := units(q.Units)
 	if err != nil {
@@ -136,17 +133,6 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 		Resource: q.Resource, Agent: q.Agent, Class: class, User: q.User, Tool: q.Tool, Model: part, Priced: q.Model, Key: q.Key,
 		Cost: cost, Retry: q.Retry, Emergency: q.Emergency, TTL: ttl, Detached: true,
 	}, wait, nil
-}
-
-// checkKey refuses everything but a label: a client that sends its API key here by mistake is told so, and the key goes no further.
-func checkKey(key string) error {
-	if key == "" || sluice.IsKeyLabel(key) {
-		return nil
-	}
-	return &Problem{
-		Status: http.StatusBadRequest, Detail: "key: this is not the label of a key, which has eight hexadecimal digits",
-		Hint: "send the label that `sluice key NAME` prints for the key in the variable NAME, never the key itself",
-	}
 }
 
 // grant describes a ticket. Levels that cannot be read are left out: the ticket is there whatever becomes of them.

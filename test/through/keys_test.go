@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keylabel"
 )
 
 // Sixty clients with two keys of 30 a minute each: together they use 60 a minute, and neither key is ever over its limit.
@@ -47,7 +48,7 @@ func TestTwoKeysUseTwoQuotas(t *testing.T) {
 		scopes := map[string]bool{}
 		for _, l := range status.Limits {
 			key, ok := strings.CutPrefix(l.Scope, "key=")
-			if !ok || !sluice.IsKeyLabel(key) || key == sluice.NoKey {
+			if !ok || !keylabel.Is(key) || key == keylabel.None {
 				t.Errorf("limit %s has the scope %q", l.Name, l.Scope)
 			}
 			scopes[key] = true
