@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -75,7 +76,7 @@ type resource struct {
 	observe      bool         // nobody is held
 	away         atomic.Int64 // in the mode observe: until when the store is left alone
 	plain        bool         // neither that, nor does anybody listen to what happens
-	events       func(Event)
+	events       func(inspect.Event)
 	levels       levels
 	rooms        rooms
 	written      written

@@ -6,29 +6,12 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Verdict is what an answer means for the quota.
-type Verdict = store.Verdict
-
-// The verdicts.
-const (
-	VerdictNone       = store.VerdictNone       // nothing was learned
-	VerdictOK         = store.VerdictOK         // accepted
-	VerdictThrottled  = store.VerdictThrottled  // over a limit: everybody pauses
-	VerdictOverloaded = store.VerdictOverloaded // the provider is over its capacity: a shorter pause
-	VerdictExhausted  = store.VerdictExhausted  // a quota is gone until RetryAfter is over
-	VerdictBilling    = store.VerdictBilling    // money has run out: trying again is useless
-	VerdictError      = store.VerdictError      // failed for another reason, worth trying again
-	// VerdictUnreachable tells that no answer came: the request did not reach the provider, or the connection broke. Answer.Err
-	// says why.
-	VerdictUnreachable = store.VerdictUnreachable
-)
-
 // NotStated marks what an answer does not say of a limit.
 const NotStated = -1
 
 // Answer is what a caller learned from the provider.
 type Answer struct {
-	Verdict Verdict
+	Verdict store.Verdict
 	// RetryAfter is the provider's own hint. 0 means none.
 	RetryAfter time.Duration
 	// Scope is what a refusal proves to be limited: PerModel, PerKey or both. 0 means

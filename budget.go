@@ -52,23 +52,6 @@ type Budget struct {
 	Over string
 }
 
-// Alert tells that a budget is used up. There is one for each account and period, from the first process that notices.
-type Alert struct {
-	Time     time.Time  `json:"time"`
-	Budget   string     `json:"budget"`
-	Per      string     `json:"per"`
-	Who      string     `json:"who"` // whose account it is, where each has its own
-	Over     string     `json:"over"`
-	SizeUSD  float64    `json:"size_usd"`
-	UsedUSD  float64    `json:"used_usd"`
-	Period   string     `json:"period"`
-	ResetsAt *time.Time `json:"resets_at"`
-	Resource string     `json:"resource"` // of the request that found it so
-	Agent    string     `json:"agent"`
-	User     string     `json:"user"`
-	Text     string     `json:"text"` // the same for people
-}
-
 var budgetLengths = map[string]ledger.Length{BudgetDay: ledger.Day, BudgetMonth: ledger.Month, BudgetTotal: ledger.Total}
 
 // checkBudgets fills in what is left out.

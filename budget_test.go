@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/filestore"
 	_ "github.com/sluicehq/sluice/store/redisstore"
 )
@@ -21,23 +23,23 @@ func usd(n int64) sluice.Amount { return sluice.Amount{Unit: sluice.USD, N: n} }
 // told keeps events and alerts.
 type told struct {
 	mu     sync.Mutex
-	events []sluice.Event
-	alerts []sluice.Alert
+	events []inspect.Event
+	alerts []inspect.Alert
 }
 
-func (h *told) event(e sluice.Event) {
+func (h *told) event(e inspect.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, e)
 }
 
-func (h *told) alert(a sluice.Alert) {
+func (h *told) alert(a inspect.Alert) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.alerts = append(h.alerts, a)
 }
 
-func (h *told) of(kind string) (list []sluice.Event) {
+func (h *told) of(kind string) (list []inspect.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.events {
@@ -191,13 +193,13 @@ func TestBudgetsThatDoNotDeny(t *testing.T) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for agent, class := range map[string]string{"low": sluice.P2, "route": sluice.P0, "alert": sluice.P0} {
-			sends := slices.DeleteFunc(h.of(sluice.EventSend), func(e sluice.Event) bool { return e.Agent != agent })
+			sends := slices.DeleteFunc(h.of(inspect.EventSend), func(e inspect.Event) bool { return e.Agent != agent })
 			if first, last := sends[0].Class, sends[len(sends)-1].Class; first != sluice.P0 || last != class {
 				t.Errorf("%s went in class %s, then in %s, want %s", agent, first, last, class)
 			}
 		}
-		if len(h.alerts) != 3 || len(h.of(sluice.EventBudget)) != 3 {
-			t.Errorf("alerts %+v, events %+v", h.alerts, h.of(sluice.EventBudget))
+		if len(h.alerts) != 3 || len(h.of(inspect.EventBudget)) != 3 {
+			t.Errorf("alerts %+v, events %+v", h.alerts, h.of(inspect.EventBudget))
 		}
 		for _, a := range h.alerts {
 			if a.Who != a.Budget || a.UsedUSD < a.SizeUSD || (a.ResetsAt == nil) != (a.Budget != "alert") || a.Text == "" {
@@ -299,10 +301,10 @@ func TestBudgetWhereNobodyIsHeld(t *testing.T) {
 	}
 	wantSpent(t, g, "b", "", 240)
 	reasons := map[string]int{}
-	for _, e := range h.of(sluice.EventWouldWait) {
+	for _, e := range h.of(inspect.EventWouldWait) {
 		reasons[e.Reason]++
 	}
-	if reasons["budget"] != 2 || reasons["limit"] != 2 || len(h.alerts) != 1 || len(h.of(sluice.EventRefused)) != 0 {
+	if reasons["budget"] != 2 || reasons["limit"] != 2 || len(h.alerts) != 1 || len(h.of(inspect.EventRefused)) != 0 {
 		t.Errorf("%v, alerts %+v", reasons, h.alerts)
 	}
 }
@@ -310,7 +312,7 @@ func TestBudgetWhereNobodyIsHeld(t *testing.T) {
 // While the books cannot be reached requests go, where that is what the others do, and are entered later.
 func TestBudgetWithoutTheStore(t *testing.T) {
 	t.Parallel()
-	for mode, goes := range map[sluice.OnFailure]bool{sluice.FailShare: true, sluice.FailOpen: true, sluice.FailClosed: false} {
+	for mode, goes := range map[store.OnFailure]bool{store.FailShare: true, store.FailOpen: true, store.FailClosed: false} {
 		st := newShared(t)
 		g := st.open(t, sluice.Config{OnStoreFailure: mode, Budgets: []sluice.Budget{{Name: "b", Micros: 1000}}}, rolling(100, time.Minute))
 		before := acquire(t, g, costs("a", usd(100)))
@@ -339,7 +341,7 @@ func TestBudgetWithoutTheStore(t *testing.T) {
 }
 
 // state2 is state without budgets, which may be out of reach.
-func state2(tb testing.TB, g *sluice.Gate) sluice.ResourceStatus {
+func state2(tb testing.TB, g *sluice.Gate) inspect.ResourceStatus {
 	tb.Helper()
 	s, err := g.Resource(context.Background(), "api")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/store"
 )
@@ -48,7 +49,7 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 	req := *asked
 	if err := b.beforehand(ctx, r, x, &req, estimate); err != nil {
 		if r.events != nil {
-			r.tellRefusal(ctx, EventRefused, &req, err, "")
+			r.tellRefusal(ctx, inspect.EventRefused, &req, err, "")
 		}
 		return true, err
 	}
@@ -149,7 +150,7 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, e
 		used := b.usedNow(ctx, x, i)
 		b.announce(ctx, r, x, i, req, used)
 		if r.observe && x.budgets[i].Over == OverDeny && r.events != nil {
-			r.tellRefusal(ctx, EventWouldWait, req, b.refusal(r, x, i, req, used, estimate), t.name())
+			r.tellRefusal(ctx, inspect.EventWouldWait, req, b.refusal(r, x, i, req, used, estimate), t.name())
 		}
 	}
 	if b.hasLate() {
@@ -208,13 +209,13 @@ func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req
 	if err != nil || !first {
 		return
 	}
-	a := Alert{
+	a := inspect.Alert{
 		Time: time.Now().UTC(), Budget: budget.Name, Per: budget.Per, Who: l.Who, Over: budget.Over, SizeUSD: dollars(budget.Micros), UsedUSD: dollars(used),
 		Period: budget.Period, ResetsAt: b.resetsAt(&l), Resource: r.name, Agent: req.Agent, User: req.User,
 	}
 	a.Text = fmt.Sprintf("budget %q%s is used up: %s of %s usd spent (%s)", budget.Name, whose(budget, l.Who), usdText(used), usdText(budget.Micros), budget.Over)
 	if r.events != nil {
-		e := r.about(EventBudget, req)
+		e := r.about(inspect.EventBudget, req)
 		e.Limit, e.Used, e.Size, e.Reason, e.Until, e.Scope = budget.Name, used, budget.Micros, budget.Over, a.ResetsAt, l.Who
 		r.emit(e)
 		if a.ResetsAt != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/store"
 )
@@ -16,8 +17,8 @@ type budgets struct {
 	gate   *Gate
 	list   []Budget
 	books  ledger.Ledger
-	alert  func(Alert)
-	events func(Event)
+	alert  func(inspect.Alert)
+	events func(inspect.Event)
 	// goesOn tells that requests go though the books cannot be reached, and are entered later.
 	goesOn bool
 
@@ -50,7 +51,7 @@ func newBudgets(g *Gate, c Config) (*budgets, error) {
 	}
 	if b.books == nil {
 		b.books = ledger.NewInStore(g.store, g.plan.look, b.pots)
-		b.goesOn = !g.plan.passing && g.plan.onFailure != FailClosed
+		b.goesOn = !g.plan.passing && g.plan.onFailure != store.FailClosed
 	}
 	return b, nil
 }
@@ -164,26 +165,13 @@ func (b *budgets) see(at time.Time, pots []ledger.Pot, balances []ledger.Balance
 	}
 }
 
-// BudgetState is what budgets say of one who asks.
-type BudgetState struct {
-	// Over tells that one of its budgets is used up, and Policy what is to happen, the hardest first: deny, reroute,
-	// downgrade, alert. Budget is the one that says so.
-	Over     bool       `json:"over"`
-	Policy   string     `json:"policy"`
-	Budget   string     `json:"budget"`
-	UsedUSD  float64    `json:"used_usd"`
-	SizeUSD  float64    `json:"size_usd"`
-	ResetsAt *time.Time `json:"resets_at"`
-	Policies []string   `json:"policies"` // of all that are used up
-}
-
 var hardness = map[string]int{OverDeny: 4, OverReroute: 3, OverDowngrade: 2, OverAlert: 1}
 
 // BudgetState tells whether a budget of an agent is used up, and what is to happen then, so that whoever sends its
 // requests can choose a cheaper model where that is what the budget asks for. It is about a second old at the most.
 // The user may be left empty: then it is the configured one.
-func (g *Gate) BudgetState(ctx context.Context, agent, user string) (BudgetState, error) {
-	s := BudgetState{Policies: []string{}}
+func (g *Gate) BudgetState(ctx context.Context, agent, user string) (inspect.BudgetState, error) {
+	s := inspect.BudgetState{Policies: []string{}}
 	b := g.budgets
 	if b == nil {
 		return s, nil
@@ -221,24 +209,10 @@ func (b *budgets) resetsAt(l *ledger.Line) *time.Time {
 	return &at
 }
 
-// BudgetStatus is one account of a budget.
-type BudgetStatus struct {
-	Name         string     `json:"name"`
-	Per          string     `json:"per"`
-	Who          string     `json:"who"` // empty for a shared account, and before anything is spent
-	SizeUSD      float64    `json:"size_usd"`
-	UsedUSD      float64    `json:"used_usd"` // with what is reserved for requests that are under way
-	RemainingUSD float64    `json:"remaining_usd"`
-	UnpricedUSD  float64    `json:"unpriced_usd"` // the part of UsedUSD that is a guess: models without a price
-	Period       string     `json:"period"`
-	ResetsAt     *time.Time `json:"resets_at"`
-	Over         string     `json:"over"` // what happens when it is used up
-}
-
 // Budgets tells what was spent of each budget in its present period: of those that each agent or user has, the
 // accounts in which anything was.
-func (g *Gate) Budgets(ctx context.Context) ([]BudgetStatus, error) {
-	out := []BudgetStatus{}
+func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
+	out := []inspect.BudgetStatus{}
 	b := g.budgets
 	if b == nil {
 		return out, nil
@@ -263,7 +237,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]BudgetStatus, error) {
 	}
 	for i := range b.list {
 		budget := &b.list[i]
-		row := BudgetStatus{
+		row := inspect.BudgetStatus{
 			Name: budget.Name, Per: budget.Per, SizeUSD: dollars(budget.Micros), RemainingUSD: dollars(budget.Micros), Period: budget.Period,
 			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Line{Pot: pots[2*i]}),
 		}
@@ -306,7 +280,7 @@ func (b *budgets) close() error {
 const maxEnds = 1024
 
 // tellEnd tells when a budget that is used up begins anew.
-func (b *budgets) tellEnd(r *resource, e Event, at time.Time) {
+func (b *budgets) tellEnd(r *resource, e inspect.Event, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shut || len(b.ends) >= maxEnds {
@@ -322,7 +296,7 @@ func (b *budgets) tellEnd(r *resource, e Event, at time.Time) {
 		if shut {
 			return
 		}
-		r.emit(Event{Kind: EventBudgetBack, Limit: e.Limit, Size: e.Size, Scope: e.Scope, ForMS: time.Since(began).Milliseconds()})
+		r.emit(inspect.Event{Kind: inspect.EventBudgetBack, Limit: e.Limit, Size: e.Size, Scope: e.Scope, ForMS: time.Since(began).Milliseconds()})
 	})
 	b.ends = append(b.ends, timer)
 }

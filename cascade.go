@@ -5,30 +5,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
-
-// NewWork is whether an agent should start new work. What it has begun goes on either way.
-type NewWork struct {
-	Start bool `json:"start_new_work"`
-	// Chain leads from the agent to the one that is limited: each waits for the next.
-	Chain  []string `json:"chain"`
-	Reason string   `json:"reason"` // why the last of the chain is limited
-	// Cycle is the shortest circle of agents that wait for each other which this one is in, if
-	// it is in any.
-	Cycle []string `json:"cycle,omitempty"`
-}
 
 // StartNewWork tells whether to start new work. It is not the time for it while the agent, or
 // one that it waits for, directly or not, is limited: what would be begun only piles up
 // before that.
-func (l *Lease) StartNewWork(ctx context.Context) (NewWork, error) {
+func (l *Lease) StartNewWork(ctx context.Context) (inspect.NewWork, error) {
 	return l.gate.StartNewWork(ctx, l.agent)
 }
 
 // StartNewWork is [Lease.StartNewWork] for any agent.
-func (g *Gate) StartNewWork(ctx context.Context, agent string) (NewWork, error) {
-	w := NewWork{Start: true, Chain: []string{}}
+func (g *Gate) StartNewWork(ctx context.Context, agent string) (inspect.NewWork, error) {
+	w := inspect.NewWork{Start: true, Chain: []string{}}
 	if g.plan.noCascade {
 		return w, nil
 	}

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
-func newWork(tb testing.TB, g *sluice.Gate, agent string) sluice.NewWork {
+func newWork(tb testing.TB, g *sluice.Gate, agent string) inspect.NewWork {
 	tb.Helper()
 	w, err := g.StartNewWork(context.Background(), agent)
 	if err != nil {

@@ -3,6 +3,7 @@ package sluice
 import (
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -18,17 +19,6 @@ const (
 	Concurrency = store.Concurrency // Size at the same time
 )
 
-// Guard says how the arrival of a request at the provider is bounded; see
-// docs/design.md.
-type Guard = store.Guard
-
-// The guards.
-const (
-	GuardAuto   = store.GuardAuto
-	GuardStrict = store.GuardStrict
-	GuardOff    = store.GuardOff
-)
-
 // Scope is an attribute of requests that a limit can be scoped by.
 type Scope = store.Scope
 
@@ -39,26 +29,6 @@ const (
 	PerModel = store.PerModel
 	PerTool  = store.PerTool
 	PerKey   = store.PerKey
-)
-
-// Order says who is next.
-type Order = store.Order
-
-// The orders.
-const (
-	Fair   = store.Fair
-	Strict = store.Strict
-	FIFO   = store.FIFO
-)
-
-// OnFailure says what a process does while the store cannot be reached.
-type OnFailure = store.OnFailure
-
-// What it can do.
-const (
-	FailShare  = store.FailShare  // go on within its share, so that all processes together keep to the limits
-	FailClosed = store.FailClosed // let nobody go
-	FailOpen   = store.FailOpen   // let everybody go, and count nothing
 )
 
 // Names of the classes there are by default.
@@ -82,7 +52,7 @@ type Config struct {
 	Store string
 	// OnStoreFailure is what this process does while the store cannot be reached. It matters to
 	// stores on other machines; docs/redis.md says how to choose.
-	OnStoreFailure OnFailure
+	OnStoreFailure store.OnFailure
 	// Resources are the APIs whose quota is shared, by name.
 	Resources map[string]Resource
 	// Price is what usage of a model costs, in millionths of a dollar; known is false where that is a guess. It
@@ -93,7 +63,7 @@ type Config struct {
 	// one leaves, the others use.
 	Classes []Class
 	// Order is how those who wait are ordered.
-	Order Order
+	Order store.Order
 	// Agents are the callers known by name. "*" stands for all others.
 	Agents map[string]Agent
 	// Tools is what each tool costs in the unit work; those not named cost 1. Nil
@@ -127,12 +97,12 @@ type Config struct {
 	// Budgets bound what is spent, in dollars. Requests whose Cost states the unit usd count against them.
 	Budgets []Budget
 	// Alert is told once when a budget is used up, from any goroutine, and must not block. Nil means nobody is.
-	Alert func(Alert)
+	Alert func(inspect.Alert)
 	// Routes are, for each kind of task, the models that can do it.
 	Routes map[string][]RouteChoice
 	// Events is told what happens, from any goroutine, and must not block. Nil means nobody
 	// is.
-	Events func(Event)
+	Events func(inspect.Event)
 }
 
 // Leases are how long agents count as alive that are not heard of.
@@ -180,7 +150,7 @@ type Resource struct {
 	// used is priced when they end.
 	Paid bool
 	// Guard is how arrivals are bounded on the limits that the provider enforces.
-	Guard Guard
+	Guard store.Guard
 	// ArrivalSlack is how long a request may take to arrive where answers are slow to
 	// begin. Default: 1.5% of the window, at least 1 s, at most 30 s.
 	ArrivalSlack time.Duration

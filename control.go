@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -28,7 +29,7 @@ func (g *Gate) Pause(ctx context.Context, resource string, d time.Duration, reas
 		return err
 	}
 	if r.events != nil {
-		r.tellPauses(ctx, op.Result.Now, Event{})
+		r.tellPauses(ctx, op.Result.Now, inspect.Event{})
 	}
 	return nil
 }
@@ -45,7 +46,7 @@ func (g *Gate) Resume(ctx context.Context, resource string) error {
 		return err
 	}
 	if r.events != nil {
-		r.emit(Event{Kind: EventResume})
+		r.emit(inspect.Event{Kind: inspect.EventResume})
 	}
 	return nil
 }
@@ -92,17 +93,17 @@ func (r *resource) states(stated []Stated) bool {
 func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op {
 	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: r.narrow(&a), Cause: a.Cause, Force: r.observe}
 	switch a.Verdict {
-	case VerdictError:
+	case store.VerdictError:
 		op.Cause = "" // else it is the provider's own failure
 		if a.Status >= 500 {
 			op.Cause = statusWords(a.Status)
 		}
-	case VerdictBilling:
+	case store.VerdictBilling:
 		op.Cause = unpaidCause(req.Model, &a)
-	case VerdictUnreachable:
+	case store.VerdictUnreachable:
 		op.Cause = a.failure()
 		if r.failures.isOld(&a) {
-			op.Verdict = VerdictNone
+			op.Verdict = store.VerdictNone
 		}
 	}
 	for _, s := range a.Limits {

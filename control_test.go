@@ -60,7 +60,7 @@ func TestObserveLearnsAndPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "day", Kind: sluice.Fixed, Size: 100, Window: 24 * time.Hour})
 		err := g.Observe(t.Context(), from("a"), sluice.Answer{
-			Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: "day", Size: 100, Remaining: 30, ResetIn: time.Hour}, {Limit: "none"}},
+			Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "day", Size: 100, Remaining: 30, ResetIn: time.Hour}, {Limit: "none"}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestObserveLearnsAndPauses(t *testing.T) {
 			t.Errorf("%d used, want 70", got)
 		}
 		opus := sluice.Request{Resource: "api", Agent: "a", Model: "opus"}
-		if err := g.Observe(t.Context(), opus, sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: 30 * time.Second, Scope: sluice.PerModel}); err != nil {
+		if err := g.Observe(t.Context(), opus, sluice.Answer{Verdict: store.VerdictThrottled, RetryAfter: 30 * time.Second, Scope: sluice.PerModel}); err != nil {
 			t.Fatal(err)
 		}
 		_, err = g.Try(t.Context(), opus)
@@ -98,7 +98,7 @@ func TestTicketByID(t *testing.T) {
 	if err != nil || same.ID() != ticket.ID() || sluice.TicketResource(ticket.ID()) != "search.api-v2" {
 		t.Fatalf("ticket %q is %q, %v", ticket.ID(), same.ID(), err)
 	}
-	answer(t, same, sluice.Answer{Verdict: sluice.VerdictOK})
+	answer(t, same, sluice.Answer{Verdict: store.VerdictOK})
 	end(t, same)
 	end(t, same) // twice does no harm
 	if _, err := same.Answer(sluice.Answer{}); err != nil {
@@ -116,7 +116,7 @@ func TestUnknownAndMalformedTickets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = stranger.Answer(sluice.Answer{Verdict: sluice.VerdictOK})
+		_, err = stranger.Answer(sluice.Answer{Verdict: store.VerdictOK})
 		wantError(t, err, sluice.ErrUnknownTicket)
 		wantError(t, stranger.Close(), sluice.ErrUnknownTicket)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store"
 )
 
 // fleet is agents that send as fast as they may, in a bubble of virtual time. A request takes
@@ -56,7 +58,7 @@ func (f *fleet) once(ctx context.Context, agent, class string) bool {
 	f.sends = append(f.sends, send{agent, class, time.Since(bubbleStart), t.Waited()})
 	f.mu.Unlock()
 	time.Sleep(serviceTime)
-	a := sluice.Answer{Verdict: sluice.VerdictOK}
+	a := sluice.Answer{Verdict: store.VerdictOK}
 	if f.states != nil {
 		a.Limits = f.states()
 	}
@@ -244,7 +246,7 @@ func TestDeadAgentsAllocationGoesToTheLiving(t *testing.T) {
 	})
 }
 
-func pool(tb testing.TB, g *sluice.Gate) sluice.PoolStatus {
+func pool(tb testing.TB, g *sluice.Gate) inspect.PoolStatus {
 	tb.Helper()
 	p, err := g.Pool(context.Background(), "api")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // wantWithin fails unless the request is granted, though it will not wait for longer.
@@ -26,7 +27,7 @@ func wantWithin(t *testing.T, g *sluice.Gate, req sluice.Request, most time.Dura
 
 // An urgent newcomer goes next, however many wait: its deadline is not measured by them.
 func TestDeadlineOfAnUrgentNewcomer(t *testing.T) {
-	for _, order := range []sluice.Order{sluice.Fair, sluice.Strict} {
+	for _, order := range []store.Order{store.Fair, store.Strict} {
 		t.Run(order.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := openSlow(t, order)
@@ -43,7 +44,7 @@ func TestDeadlineOfAnUrgentNewcomer(t *testing.T) {
 
 func TestDeadlineOfANewAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.Fair)
+		c := openSlow(t, store.Fair)
 		for range 20 {
 			c.ask("", from("batch"))
 		}
@@ -65,7 +66,7 @@ func TestDeadlineAcrossAReset(t *testing.T) {
 		refuse(t, g, sluice.Answer{RetryAfter: 10 * time.Second})
 		c := &crowd{tb: t, gate: g}
 		for range 10 {
-			c.send("", from("a"), 0, sluice.VerdictOK)
+			c.send("", from("a"), 0, store.VerdictOK)
 		}
 		wantWithin(t, g, from("a"), 10*time.Minute)
 		c.order()
@@ -75,7 +76,7 @@ func TestDeadlineAcrossAReset(t *testing.T) {
 // A queue that shrinks leaves room for those whose deadline seemed too close.
 func TestDeadlineIsNotMeasuredByThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.Fair)
+		c := openSlow(t, store.Fair)
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 20 {
 			c.hold(ctx, "", from("a"), 0)
@@ -94,7 +95,7 @@ func TestQuotaGoneWithoutAHintPausesLikeARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(100, time.Hour))
 		ticket := acquire(t, g, from("a"))
-		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictExhausted})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictExhausted})
 		end(t, ticket)
 		wantTook(t, "the next", took(func() { pass(t, g, from("a")) }), time.Minute)
 	})
@@ -109,7 +110,7 @@ func TestDeadlineOfARenewal(t *testing.T) {
 		for range 20 {
 			c.ask("", from("a"))
 		}
-		answer(t, refused, sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: 5 * time.Second})
+		answer(t, refused, sluice.Answer{Verdict: store.VerdictThrottled, RetryAfter: 5 * time.Second})
 		end(t, refused)
 		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 		defer cancel()
@@ -126,7 +127,7 @@ func TestDeadlineOfARenewal(t *testing.T) {
 // Many who ask once each are served in turn, and the last can tell that it would be late.
 func TestDeadlineBehindManyAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.Fair)
+		c := openSlow(t, store.Fair)
 		for i := range 100 {
 			c.ask("", from(fmt.Sprint("agent", i)))
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Do sends a request through the gate, and again if that can help: after a refusal, an
@@ -65,8 +66,8 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 		return false, err // once, whatever came of it
 	}
 	switch a.Verdict {
-	case VerdictThrottled, VerdictOverloaded, VerdictExhausted, VerdictError, VerdictUnreachable:
-	case VerdictBilling:
+	case store.VerdictThrottled, store.VerdictOverloaded, store.VerdictExhausted, store.VerdictError, store.VerdictUnreachable:
+	case store.VerdictBilling:
 		return false, &Error{
 			Err: ErrBilling, Resource: d.resource.name, Agent: d.req.Agent, cause: err,
 			Message: d.resource.name + ": the provider refuses for billing reasons", Hint: "trying again is useless until the account is settled",
@@ -108,12 +109,12 @@ func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err e
 func sendOne(ctx context.Context, t Ticket, send func(context.Context, Ticket) (Answer, error)) (a Answer, held bool, err error) {
 	defer func() { _ = t.Close(a.Usage...) }()
 	began := time.Now()
-	if a, err = send(ctx, t); a.Verdict == VerdictNone {
+	if a, err = send(ctx, t); a.Verdict == store.VerdictNone {
 		return a, held, err
 	}
 	said := a
-	if kind := upstream.Kind(err); a.Verdict == VerdictError && a.Status == 0 && kind != "" && kind != upstream.Other && ctx.Err() == nil {
-		said.Verdict, said.Err, said.SentAt = VerdictUnreachable, err, began
+	if kind := upstream.Kind(err); a.Verdict == store.VerdictError && a.Status == 0 && kind != "" && kind != upstream.Other && ctx.Err() == nil {
+		said.Verdict, said.Err, said.SentAt = store.VerdictUnreachable, err, began
 	}
 	held, _ = t.Answer(said)
 	return a, held, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 var errSend = errors.New("send failed")
@@ -19,7 +20,7 @@ var errSend = errors.New("send failed")
 // script answers each send with the next verdict, the last one for good, and notes
 // when sends came.
 type script struct {
-	verdicts []sluice.Verdict
+	verdicts []store.Verdict
 	answer   sluice.Answer // besides the verdict
 	takes    time.Duration
 	sent     []time.Duration
@@ -30,7 +31,7 @@ func (s *script) send(context.Context, sluice.Ticket) (sluice.Answer, error) {
 	time.Sleep(s.takes)
 	a := s.answer
 	a.Verdict = s.verdicts[min(len(s.sent), len(s.verdicts))-1]
-	if a.Verdict == sluice.VerdictOK {
+	if a.Verdict == store.VerdictOK {
 		return a, nil
 	}
 	return a, fmt.Errorf("send %d: %w", len(s.sent), errSend)
@@ -55,7 +56,7 @@ func wantQuiet(tb testing.TB, g *sluice.Gate) {
 func TestDoSendsOnceWhenAllIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{})
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictOK}}
+		s := &script{verdicts: []store.Verdict{store.VerdictOK}}
 		if err := g.Do(t.Context(), from("a"), s.send); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestDoSendsOnceWhenAllIsWell(t *testing.T) {
 }
 
 func TestDoReturnsTheErrorOfWhatCannotBeHelped(t *testing.T) {
-	for _, v := range []sluice.Verdict{sluice.VerdictNone, sluice.VerdictOK} {
+	for _, v := range []store.Verdict{store.VerdictNone, store.VerdictOK} {
 		synctest.Test(t, func(t *testing.T) {
 			g := openRetrying(t, retry.Policy{})
 			sent := 0
@@ -89,7 +90,7 @@ func TestDoReturnsTheErrorOfWhatCannotBeHelped(t *testing.T) {
 func TestDoTriesAgainUntilItWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{})
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictError, sluice.VerdictOverloaded, sluice.VerdictThrottled, sluice.VerdictOK}}
+		s := &script{verdicts: []store.Verdict{store.VerdictError, store.VerdictOverloaded, store.VerdictThrottled, store.VerdictOK}}
 		if err := g.Do(t.Context(), from("a"), s.send); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestDoStopsAtTheAttemptsWall(t *testing.T) {
 	for attempts, want := range map[int]int{0: retry.DefaultAttempts, 1: 1, 3: 3} {
 		synctest.Test(t, func(t *testing.T) {
 			g := openRetrying(t, retry.Policy{Attempts: attempts})
-			s := &script{verdicts: []sluice.Verdict{sluice.VerdictError}}
+			s := &script{verdicts: []store.Verdict{store.VerdictError}}
 			err := g.Do(t.Context(), from("a"), s.send)
 			e := wantError(t, err, sluice.ErrAttempts)
 			if last := fmt.Sprintf("send %d", want); !errors.Is(err, errSend) || len(s.sent) != want || !errorsSay(err, last) {
@@ -134,7 +135,7 @@ func errorsSay(err error, text string) bool {
 func TestDoStopsAtTheDeadlineWall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{Attempts: 1000, Deadline: time.Minute})
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictError}, answer: sluice.Answer{RetryAfter: 25 * time.Second}}
+		s := &script{verdicts: []store.Verdict{store.VerdictError}, answer: sluice.Answer{RetryAfter: 25 * time.Second}}
 		var err error
 		d := took(func() { err = g.Do(t.Context(), from("a"), s.send) })
 		wantError(t, err, sluice.ErrDeadline)
@@ -149,7 +150,7 @@ func TestDoStopsAtTheDeadlineWall(t *testing.T) {
 func TestDoDoesNotQueueBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{Deadline: 90 * time.Second})
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictThrottled}}
+		s := &script{verdicts: []store.Verdict{store.VerdictThrottled}}
 		var err error
 		d := took(func() { err = g.Do(t.Context(), from("a"), s.send) })
 		// The first pause is a minute and fits; the second, of two, does not.
@@ -169,7 +170,7 @@ func TestDoGivesUpOnAPlaceAtTheDeadline(t *testing.T) {
 			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{places(1)}}},
 		})
 		held := acquire(t, g, from("a"))
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictOK}}
+		s := &script{verdicts: []store.Verdict{store.VerdictOK}}
 		var err error
 		d := took(func() { err = g.Do(t.Context(), from("b"), s.send) })
 		if wantError(t, err, sluice.ErrDeadline); d < 30*time.Second || d > 31*time.Second || len(s.sent) != 0 {
@@ -182,7 +183,7 @@ func TestDoGivesUpOnAPlaceAtTheDeadline(t *testing.T) {
 func TestDoNeverRetriesABillingStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{})
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictBilling}}
+		s := &script{verdicts: []store.Verdict{store.VerdictBilling}}
 		var err error
 		wantTook(t, "stopping", took(func() { err = g.Do(t.Context(), from("a"), s.send) }), 0)
 		e := wantError(t, err, sluice.ErrBilling)
@@ -209,7 +210,7 @@ func TestDoSpreadsRetriesByClass(t *testing.T) {
 			for range 20 {
 				synctest.Test(t, func(t *testing.T) {
 					g := openRetrying(t, retry.Policy{Attempts: 4})
-					s := &script{verdicts: []sluice.Verdict{sluice.VerdictError}}
+					s := &script{verdicts: []store.Verdict{store.VerdictError}}
 					wantError(t, g.Do(t.Context(), c.req, s.send), sluice.ErrAttempts)
 					for i := range c.lo {
 						d := s.sent[i+1] - s.sent[i]
@@ -230,7 +231,7 @@ func TestDoSpreadsRetriesByClass(t *testing.T) {
 func TestDoFollowsAHint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{Attempts: 2})
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictError}, answer: sluice.Answer{RetryAfter: 40 * time.Second}}
+		s := &script{verdicts: []store.Verdict{store.VerdictError}, answer: sluice.Answer{RetryAfter: 40 * time.Second}}
 		wantError(t, g.Do(t.Context(), from("a"), s.send), sluice.ErrAttempts)
 		if d := s.sent[1]; d < 40*time.Second || d > 41*time.Second {
 			t.Errorf("the retry came after %v, want 40s and up to one more", d)
@@ -243,7 +244,7 @@ func TestDoFollowsAHint(t *testing.T) {
 func TestDoJoinsTheQueueAtOnceWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{})
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictThrottled, sluice.VerdictOK}}
+		s := &script{verdicts: []store.Verdict{store.VerdictThrottled, store.VerdictOK}}
 		c := &crowd{tb: t, gate: g}
 		c.wg.Go(func() { c.note("do", g.Do(context.Background(), from("a"), s.send)) })
 		synctest.Wait()
@@ -262,7 +263,7 @@ func TestDoIsCancelledInMidSleep(t *testing.T) {
 		g := openRetrying(t, retry.Policy{})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(2*time.Second, cancel)
-		s := &script{verdicts: []sluice.Verdict{sluice.VerdictError}, answer: sluice.Answer{RetryAfter: time.Minute}}
+		s := &script{verdicts: []store.Verdict{store.VerdictError}, answer: sluice.Answer{RetryAfter: time.Minute}}
 		var err error
 		wantTook(t, "stopping", took(func() { err = g.Do(ctx, from("a"), s.send) }), 2*time.Second)
 		wantError(t, err, sluice.ErrCancelled)
@@ -295,7 +296,7 @@ func TestDoSettlesUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "tokens", Kind: sluice.Rolling, Size: 1000, Window: time.Hour, Unit: "tokens"})
 		err := g.Do(t.Context(), costs("a", sluice.Amount{Unit: "tokens", N: 500}), func(context.Context, sluice.Ticket) (sluice.Answer, error) {
-			return sluice.Answer{Verdict: sluice.VerdictOK, Usage: []sluice.Amount{{Unit: "tokens", N: 123}}}, nil
+			return sluice.Answer{Verdict: store.VerdictOK, Usage: []sluice.Amount{{Unit: "tokens", N: 123}}}, nil
 		})
 		if got := used(t, g, "tokens"); err != nil || got != 123 {
 			t.Errorf("%d charged, want 123 (%v)", got, err)
@@ -312,7 +313,7 @@ func TestDoLetsSendAnswerEarly(t *testing.T) {
 			if ticket.Stale() {
 				t.Error("the ticket is stale")
 			}
-			a := sluice.Answer{Verdict: sluice.VerdictOK}
+			a := sluice.Answer{Verdict: store.VerdictOK}
 			answer(t, ticket, a)
 			time.Sleep(15 * time.Second)
 			return a, nil
@@ -331,7 +332,7 @@ func TestDoCallsDoNotMindEachOther(t *testing.T) {
 		g := openRetrying(t, retry.Policy{})
 		c := &crowd{tb: t, gate: g}
 		for i := range 20 {
-			s := &script{verdicts: []sluice.Verdict{sluice.VerdictOK}, takes: time.Second}
+			s := &script{verdicts: []store.Verdict{store.VerdictOK}, takes: time.Second}
 			c.wg.Go(func() { c.note("", g.Do(t.Context(), from(fmt.Sprint(i)), s.send)) })
 		}
 		c.order()

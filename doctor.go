@@ -2,93 +2,21 @@ package sluice
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/audit"
 	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
 
-// Diagnosis is what an audit of a gate found.
-type Diagnosis struct {
-	Resources []ResourceDiagnosis `json:"resources"`
-}
-
-// ResourceDiagnosis sets all callers of a resource against its quota.
-type ResourceDiagnosis struct {
-	Name string `json:"name"`
-	// QuotaPerMin is the tightest limit on requests, by the minute; 0 if none is known, which is null in JSON. Where each model has a limit
-	// of its own, it is the sum of those that are known.
-	QuotaPerMin float64 `json:"quota_per_min"`
-	MeanPerMin  float64 `json:"mean_per_min"`
-	PeakPerMin  float64 `json:"peak_per_min"` // if the busiest minutes of all callers coincide
-	// Ratio is that of the peak to the quota, or the highest for one model or one limit that is full at this moment.
-	Ratio float64 `json:"ratio"`
-	// Verdict is contention from a ratio of 0.8 on, unknown if no quota is known, else ok.
-	Verdict string `json:"verdict"`
-	// Fullest is the limit, with its model, that Ratio is about; empty if it is about all of them.
-	Fullest string `json:"fullest,omitempty"`
-	// OneMoreRatio is the ratio with one more caller like the average of these.
-	OneMoreRatio float64        `json:"one_more_ratio"`
-	Callers      []CallerReport `json:"callers"`
-	Advice       []Advice       `json:"advice"`
-
-	// FullestNow is the limit that is fullest at this moment, and Full the part of it that is used, which may be more than 1.
-	FullestNow string  `json:"-"`
-	Full       float64 `json:"-"`
-}
-
-// MarshalJSON writes null for what is not known.
-func (d ResourceDiagnosis) MarshalJSON() ([]byte, error) {
-	type plain ResourceDiagnosis
-	out := struct {
-		plain
-		QuotaPerMin  *float64 `json:"quota_per_min"`
-		Ratio        *float64 `json:"ratio"`
-		OneMoreRatio *float64 `json:"one_more_ratio"`
-	}{plain: plain(d)}
-	if d.QuotaPerMin > 0 {
-		out.QuotaPerMin, out.OneMoreRatio = &d.QuotaPerMin, &d.OneMoreRatio
-	}
-	if d.QuotaPerMin > 0 || d.Ratio > 0 {
-		out.Ratio = &d.Ratio
-	}
-	return json.Marshal(out)
-}
-
-// Weigh sets callers against the quota. Verdicts and figures are of these callers afterwards.
-func (d *ResourceDiagnosis) Weigh(callers []CallerReport) {
-	d.Callers = append([]CallerReport{}, callers...)
-	a := d.audit()
-	d.MeanPerMin, d.PeakPerMin, d.Ratio, d.OneMoreRatio, d.Verdict, d.Fullest = a.MeanPerMin, a.PeakPerMin, a.Ratio, a.OneMoreRatio, a.Verdict, ""
-	if d.Full > a.Ratio {
-		d.Ratio, d.Fullest, d.OneMoreRatio = d.Full, d.FullestNow, max(d.OneMoreRatio, d.Full)
-		d.Verdict = policy.Judge(d.Ratio, true)
-	}
-}
-
-func (d *ResourceDiagnosis) audit() policy.Audit {
-	var callers []policy.Caller
-	for i := range d.Callers {
-		c := &d.Callers[i]
-		callers = append(callers, policy.Caller{Name: c.Name, MeanPerMin: c.MeanPerS * 60, PeakPerMin: float64(c.PeakPerMin)})
-	}
-	return policy.Weigh(d.QuotaPerMin, callers)
-}
-
-// Advice is a setting that is worth a look, and why.
-type Advice struct {
-	Setting string `json:"setting"` // such as resources.github.use
-	Text    string `json:"text"`
-}
-
 // Diagnose audits every resource: what its callers have sent since a moment, on average and at
 // their busiest, the sum against the quota, and what is worth changing.
-func (g *Gate) Diagnose(ctx context.Context, since time.Time) (Diagnosis, error) {
-	d := Diagnosis{Resources: []ResourceDiagnosis{}}
+func (g *Gate) Diagnose(ctx context.Context, since time.Time) (inspect.Diagnosis, error) {
+	d := inspect.Diagnosis{Resources: []inspect.ResourceDiagnosis{}}
 	v, err := g.look(ctx, false)
 	if err != nil {
 		return d, err
@@ -105,22 +33,21 @@ func (g *Gate) Diagnose(ctx context.Context, since time.Time) (Diagnosis, error)
 	return d, nil
 }
 
-func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]string) ResourceDiagnosis {
+func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]string) inspect.ResourceDiagnosis {
 	rep := r.report(h)
-	d := ResourceDiagnosis{Name: r.name, QuotaPerMin: r.quotaPerMin(snap), Advice: []Advice{}}
+	d := inspect.ResourceDiagnosis{Name: r.name, QuotaPerMin: r.quotaPerMin(snap), Advice: []inspect.Advice{}}
 	d.FullestNow, d.Full = r.fullest(snap, h)
-	d.Weigh(rep.Callers)
 	facts := r.facts(snap)
-	facts.Audit, facts.Callers, facts.Cycles = d.audit(), len(rep.Callers), cycles
+	facts.Audit, facts.Callers, facts.Cycles = audit.Weigh(&d, rep.Callers), len(rep.Callers), cycles
 	for _, a := range policy.Advise(facts) {
-		d.Advice = append(d.Advice, Advice(a))
+		d.Advice = append(d.Advice, inspect.Advice(a))
 	}
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
 		if l.Limit >= len(r.limits) || l.Scope != "" || r.differs(l) == "" {
 			continue
 		}
-		d.Advice = append(d.Advice, Advice{
+		d.Advice = append(d.Advice, inspect.Advice{
 			Setting: fmt.Sprintf("resources.%s.limits.%s", r.name, r.limits[l.Limit].Name),
 			Text: fmt.Sprintf("%d is in force, as %s states it; this configuration says %d. Where members differ the smaller one holds: give all the same",
 				l.Size, r.differs(l), sizeOf(&r.limits[l.Limit])),
@@ -133,7 +60,7 @@ func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]s
 }
 
 // silence is what to say of processes that are not heard of, and whose shares others cannot use.
-func (r *resource) silence(snap *store.Snapshot) (Advice, bool) {
+func (r *resource) silence(snap *store.Snapshot) (inspect.Advice, bool) {
 	silent := 0
 	for i := range snap.Members {
 		if snap.Members[i].Silent {
@@ -141,7 +68,7 @@ func (r *resource) silence(snap *store.Snapshot) (Advice, bool) {
 		}
 	}
 	if silent == 0 {
-		return Advice{}, false
+		return inspect.Advice{}, false
 	}
 	who := fmt.Sprintf("%d of %d processes have", silent, len(snap.Members))
 	if silent == 1 {
@@ -156,7 +83,7 @@ func (r *resource) silence(snap *store.Snapshot) (Advice, bool) {
 	if kept != "" {
 		kept = " (" + kept[2:] + ")"
 	}
-	return Advice{
+	return inspect.Advice{
 		Setting: "leases.expire",
 		Text: fmt.Sprintf("%s not been heard of for more than 3 s: killed, or cut off from the store and going on within their shares. These%s are withheld from everybody else until "+
 			"a lease and one window are over. If they were killed, a shorter lease gives them back sooner; if they were cut off, look at the network between them and the store", who, kept),
@@ -298,9 +225,9 @@ func span(window time.Duration) string {
 func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 	name := def.Name
 	if def.Kind != Concurrency {
-		f.GuardOff = f.GuardOff || def.Guard == GuardOff
-		f.GuardStrict = f.GuardStrict || def.Guard == GuardStrict
-		if w := def.Window.Microseconds(); def.Guard == GuardStrict && (f.Window == 0 || w < f.Window) {
+		f.GuardOff = f.GuardOff || def.Guard == store.GuardOff
+		f.GuardStrict = f.GuardStrict || def.Guard == store.GuardStrict
+		if w := def.Window.Microseconds(); def.Guard == store.GuardStrict && (f.Window == 0 || w < f.Window) {
 			f.Window = w
 		}
 	}

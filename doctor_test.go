@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store"
 )
 
-func diagnose(tb testing.TB, g *sluice.Gate, since time.Time) sluice.ResourceDiagnosis {
+func diagnose(tb testing.TB, g *sluice.Gate, since time.Time) inspect.ResourceDiagnosis {
 	tb.Helper()
 	d, err := g.Diagnose(context.Background(), since)
 	if err != nil {
@@ -41,7 +43,7 @@ func settings(tb testing.TB, g *sluice.Gate) []string {
 func wantAdvice(tb testing.TB, g *sluice.Gate, setting string, says ...string) {
 	tb.Helper()
 	d := diagnose(tb, g, bubbleStart)
-	i := slices.IndexFunc(d.Advice, func(a sluice.Advice) bool { return a.Setting == setting })
+	i := slices.IndexFunc(d.Advice, func(a inspect.Advice) bool { return a.Setting == setting })
 	if i < 0 {
 		tb.Fatalf("advice is %+v, want some about %s", d.Advice, setting)
 	}
@@ -55,7 +57,7 @@ func wantAdvice(tb testing.TB, g *sluice.Gate, setting string, says ...string) {
 // advises reports whether some advice says this.
 func advises(tb testing.TB, g *sluice.Gate, text string) bool {
 	tb.Helper()
-	return slices.ContainsFunc(diagnose(tb, g, bubbleStart).Advice, func(a sluice.Advice) bool { return strings.Contains(a.Text, text) })
+	return slices.ContainsFunc(diagnose(tb, g, bubbleStart).Advice, func(a inspect.Advice) bool { return strings.Contains(a.Text, text) })
 }
 
 // Two callers, one with a peak, against a quota by the minute.
@@ -121,7 +123,7 @@ func TestRefusalsRaiseAnAdvice(t *testing.T) {
 		setting  string
 		says     string
 	}{
-		"guard off":  {sluice.Resource{Guard: sluice.GuardOff, Limits: []sluice.Limit{rolling(wide, time.Minute)}}, "resources.api.guard", "auto"},
+		"guard off":  {sluice.Resource{Guard: store.GuardOff, Limits: []sluice.Limit{rolling(wide, time.Minute)}}, "resources.api.guard", "auto"},
 		"guard":      {sluice.Resource{Limits: []sluice.Limit{rolling(wide, time.Minute)}}, "resources.api.arrival_slack", "slack"},
 		"use":        {sluice.Resource{Limits: []sluice.Limit{places(wide)}}, "resources.api.use", "95%"},
 		"less use":   {sluice.Resource{Use: 80, Limits: []sluice.Limit{places(wide)}}, "resources.api.use", "75%"},
@@ -163,7 +165,7 @@ func TestRefusalsRaiseAnAdvice(t *testing.T) {
 
 func TestAdviceOnWhatIsSeen(t *testing.T) {
 	stated := func(size, remaining int64) sluice.Answer {
-		return sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: "hour", Size: size, Remaining: remaining, ResetIn: time.Hour}}}
+		return sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "hour", Size: size, Remaining: remaining, ResetIn: time.Hour}}}
 	}
 	for _, c := range []struct {
 		name    string
@@ -248,7 +250,7 @@ func TestDiagnosisAtSaturationOfLearnedLimits(t *testing.T) {
 		}
 		for model, size := range map[string]int64{"opus": 120, "haiku": 600} {
 			ticket := acquire(t, g, sluice.Request{Resource: "api", Agent: "a", Model: model})
-			answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: "rpm", Size: size, Remaining: size - 1, ResetIn: time.Second}}})
+			answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "rpm", Size: size, Remaining: size - 1, ResetIn: time.Second}}})
 			end(t, ticket)
 		}
 		for range 119 {
@@ -285,7 +287,7 @@ func TestOutsideUseOfFlows(t *testing.T) {
 				g := open(t, c.limit)
 				says := func(remaining int64) {
 					ticket := acquire(t, g, from("a"))
-					answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{
+					answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
 						{Limit: c.limit.Name, Size: 100, Remaining: remaining, ResetIn: sluice.NotStated},
 					}})
 					end(t, ticket)
@@ -335,7 +337,7 @@ func TestOldAnswersAreNoOutsideUse(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			late := acquire(t, g, from("slow"))
 			time.Sleep(40 * time.Second) // the fifty are a window old
-			answer(t, late, sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{
+			answer(t, late, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
 				{Limit: limit.Name, Size: 100, Remaining: 49, ResetIn: sluice.NotStated},
 			}})
 			end(t, late)

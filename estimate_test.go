@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Nobody is turned away who could have gone in time: whatever waits, the time that is
@@ -22,9 +23,9 @@ func TestForeseenTimeIsNotTooLate(t *testing.T) {
 				bucket(1, time.Second, 1+r.Int64N(5)), rolling(1+r.Int64N(10), 10*time.Second),
 				{Name: "fixed", Kind: sluice.Fixed, Size: 1 + r.Int64N(10), Window: 10 * time.Second, Reset: bubbleStart.Add(7 * time.Second)},
 			}[r.IntN(3)]
-			order := sluice.Order(r.IntN(3))
+			order := store.Order(r.IntN(3))
 			g := openConfig(t, sluice.Config{
-				Order: order, Resources: map[string]sluice.Resource{"api": {Guard: sluice.GuardOff, Limits: []sluice.Limit{limit}}},
+				Order: order, Resources: map[string]sluice.Resource{"api": {Guard: store.GuardOff, Limits: []sluice.Limit{limit}}},
 			})
 			c := &crowd{tb: t, gate: g}
 			agents, classes := 1+r.IntN(50), 1+r.IntN(3)

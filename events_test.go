@@ -11,20 +11,21 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
 func ok(context.Context, sluice.Ticket) (sluice.Answer, error) {
-	return sluice.Answer{Verdict: sluice.VerdictOK}, nil
+	return sluice.Answer{Verdict: store.VerdictOK}, nil
 }
 
 // record is what a gate told.
 type record struct {
 	mu     sync.Mutex
-	events []sluice.Event
+	events []inspect.Event
 }
 
-func (r *record) add(e sluice.Event) {
+func (r *record) add(e inspect.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
@@ -41,7 +42,7 @@ func (r *record) kinds() string {
 }
 
 // all are those of a kind.
-func (r *record) all(kind string) (list []sluice.Event) {
+func (r *record) all(kind string) (list []inspect.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.events {
@@ -54,7 +55,7 @@ func (r *record) all(kind string) (list []sluice.Event) {
 
 func (r *record) count(kind string) int { return len(r.all(kind)) }
 
-func (r *record) last(tb testing.TB, kind string) sluice.Event {
+func (r *record) last(tb testing.TB, kind string) inspect.Event {
 	tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +65,7 @@ func (r *record) last(tb testing.TB, kind string) sluice.Event {
 		}
 	}
 	tb.Fatalf("no event %q", kind)
-	return sluice.Event{}
+	return inspect.Event{}
 }
 
 // openRecorded opens a gate on one resource, and keeps what it tells.
@@ -86,19 +87,19 @@ func TestEventsOfARequest(t *testing.T) {
 			Resource: "api", Agent: "a", Model: "m", Tool: "llm_call", Retry: true, Cost: []sluice.Amount{{Unit: "input_tokens", N: 20}, {Unit: "none", N: 1}},
 		}
 		ticket := acquire(t, g, req)
-		want := sluice.Event{
-			Time: bubbleStart, Kind: sluice.EventSend, Resource: "api", Ticket: ticket.ID(), Agent: "a", User: "u", Class: "p1", Model: "m",
+		want := inspect.Event{
+			Time: bubbleStart, Kind: inspect.EventSend, Resource: "api", Ticket: ticket.ID(), Agent: "a", User: "u", Class: "p1", Model: "m",
 			Tool: "llm_call", Units: map[string]int64{"requests": 1, "input_tokens": 20}, Retry: true,
 		}
-		if got := kept.last(t, sluice.EventSend); !reflect.DeepEqual(got, want) {
+		if got := kept.last(t, inspect.EventSend); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK, Status: 200})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Status: 200})
 		end(t, ticket, sluice.Amount{Unit: "input_tokens", N: 25})
-		if got := kept.last(t, sluice.EventAnswer); got.Status != 200 || got.Verdict != "ok" || got.Agent != "a" || got.Ticket != ticket.ID() {
+		if got := kept.last(t, inspect.EventAnswer); got.Status != 200 || got.Verdict != "ok" || got.Agent != "a" || got.Ticket != ticket.ID() {
 			t.Errorf("got %+v", got)
 		}
-		if got := kept.last(t, sluice.EventUsage); got.Units["input_tokens"] != 25 || got.Ticket != ticket.ID() {
+		if got := kept.last(t, inspect.EventUsage); got.Units["input_tokens"] != 25 || got.Ticket != ticket.ID() {
 			t.Errorf("got %+v", got)
 		}
 		if err := acquire(t, g, from("b")).Cancel(); err != nil {
@@ -113,13 +114,13 @@ func TestEventsOfARequest(t *testing.T) {
 // One who had to wait is told of with the limit, how much of it was used, and the wait.
 func TestEventsTellWhyOneWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(1, 10*time.Second)}, Guard: sluice.GuardOff})
+		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(1, 10*time.Second)}, Guard: store.GuardOff})
 		pass(t, g, from("b"))
 		if err := g.Do(t.Context(), from("a"), ok); err != nil {
 			t.Fatal(err)
 		}
 		check := func() {
-			got := kept.last(t, sluice.EventSend)
+			got := kept.last(t, inspect.EventSend)
 			if got.Agent != "a" || got.WaitedMS < 10_000 || got.Limit != "rolling" || got.Reason != "limit" || got.Size != 1 || got.Used != 1 {
 				t.Errorf("got %+v", got)
 			}
@@ -136,24 +137,24 @@ func TestEventsOfARefusal(t *testing.T) {
 		ticket := acquire(t, g, from("a"))
 		_, err := g.Try(t.Context(), from("b"))
 		wantError(t, err, sluice.ErrNotNow)
-		if got := kept.last(t, sluice.EventRefused); got.Agent != "b" || got.Reason != "limit" || got.Limit != "places" || got.Used != 1 || got.Size != 1 {
+		if got := kept.last(t, inspect.EventRefused); got.Agent != "b" || got.Reason != "limit" || got.Limit != "places" || got.Used != 1 || got.Size != 1 {
 			t.Errorf("got %+v", got)
 		}
 		answer(t, ticket, sluice.Answer{
-			Verdict: sluice.VerdictThrottled, Status: 429, Cause: "too many", Limits: []sluice.Stated{{Limit: "rolling", Size: 10, Remaining: 0, ResetIn: sluice.NotStated}},
+			Verdict: store.VerdictThrottled, Status: 429, Cause: "too many", Limits: []sluice.Stated{{Limit: "rolling", Size: 10, Remaining: 0, ResetIn: sluice.NotStated}},
 		})
 		until := bubbleStart.Add(time.Minute)
-		want := sluice.Event{
-			Time: bubbleStart, Kind: sluice.EventPause, Resource: "api", Ticket: ticket.ID(), Agent: "a", User: "u", Class: "p1", Status: 429,
+		want := inspect.Event{
+			Time: bubbleStart, Kind: inspect.EventPause, Resource: "api", Ticket: ticket.ID(), Agent: "a", User: "u", Class: "p1", Status: 429,
 			Verdict: "throttled", Reason: "too many", Limit: "rolling", Used: 10, Size: 10, Consecutive: 1, ForMS: 60_000, Until: &until,
 		}
-		if got := kept.last(t, sluice.EventPause); !reflect.DeepEqual(got, want) {
+		if got := kept.last(t, inspect.EventPause); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		end(t, ticket)
 		_, err = g.Try(t.Context(), from("b"))
-		if e := wantError(t, err, sluice.ErrNotNow); !kept.last(t, sluice.EventRefused).RetryAt.Equal(e.RetryAt) {
-			t.Errorf("retry at %v was told as %v", e.RetryAt, kept.last(t, sluice.EventRefused).RetryAt)
+		if e := wantError(t, err, sluice.ErrNotNow); !kept.last(t, inspect.EventRefused).RetryAt.Equal(e.RetryAt) {
+			t.Errorf("retry at %v was told as %v", e.RetryAt, kept.last(t, inspect.EventRefused).RetryAt)
 		}
 		if got := kept.kinds(); got != "send refused answer throttled pause refused" {
 			t.Errorf("told %q", got)
@@ -167,22 +168,22 @@ func TestEventsTellOfEachPauseOnce(t *testing.T) {
 		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(10, time.Minute)}})
 		a, b := acquire(t, g, from("a")), acquire(t, g, from("b"))
 		time.Sleep(time.Second)
-		answer(t, a, sluice.Answer{Verdict: sluice.VerdictThrottled})
+		answer(t, a, sluice.Answer{Verdict: store.VerdictThrottled})
 		time.Sleep(time.Second)
-		answer(t, b, sluice.Answer{Verdict: sluice.VerdictThrottled})
+		answer(t, b, sluice.Answer{Verdict: store.VerdictThrottled})
 		if got := strings.Count(kept.kinds(), "pause"); got != 1 {
 			t.Errorf("%d pauses were told of, want 1", got)
 		}
 		if err := g.Pause(t.Context(), "api", time.Hour, "by hand"); err != nil {
 			t.Fatal(err)
 		}
-		if got := kept.last(t, sluice.EventPause); got.Reason != "by hand" || got.ForMS != time.Hour.Milliseconds() || got.Agent != "" {
+		if got := kept.last(t, inspect.EventPause); got.Reason != "by hand" || got.ForMS != time.Hour.Milliseconds() || got.Agent != "" {
 			t.Errorf("got %+v", got)
 		}
 		if err := g.Resume(t.Context(), "api"); err != nil {
 			t.Fatal(err)
 		}
-		kept.last(t, sluice.EventResume)
+		kept.last(t, inspect.EventResume)
 	})
 }
 
@@ -196,23 +197,23 @@ func TestObserveModeHoldsNobody(t *testing.T) {
 		first := acquire(t, g, from("a"))
 		var second sluice.Ticket
 		wantTook(t, "the second", took(func() { second = acquire(t, g, from("b")) }), 0)
-		if got := kept.last(t, sluice.EventWouldWait); got.Agent != "b" || got.Limit == "" || got.Ticket != second.ID() {
+		if got := kept.last(t, inspect.EventWouldWait); got.Agent != "b" || got.Limit == "" || got.Ticket != second.ID() {
 			t.Errorf("got %+v", got)
 		}
-		if got := kept.last(t, sluice.EventSend); got.Observed || got.Ticket != second.ID() {
+		if got := kept.last(t, inspect.EventSend); got.Observed || got.Ticket != second.ID() {
 			t.Errorf("got %+v", got)
 		}
 		if second.Stale() || second.Renew(t.Context()) != nil {
 			t.Error("one who is not held has to renew")
 		}
-		answer(t, second, sluice.Answer{Verdict: sluice.VerdictThrottled, Status: 429, RetryAfter: time.Minute})
+		answer(t, second, sluice.Answer{Verdict: store.VerdictThrottled, Status: 429, RetryAfter: time.Minute})
 		end(t, second)
 		end(t, second)
 		if err := second.Spent(); err != nil {
 			t.Error(err)
 		}
 		end(t, first)
-		if got := kept.last(t, sluice.EventThrottled); got.Agent != "b" || got.Observed {
+		if got := kept.last(t, inspect.EventThrottled); got.Agent != "b" || got.Observed {
 			t.Errorf("got %+v", got)
 		}
 		if s := state(t, g); s.PausedUntil != nil || s.Consecutive429 != 0 || len(s.Gates) != 0 {
@@ -221,7 +222,7 @@ func TestObserveModeHoldsNobody(t *testing.T) {
 		// With a cost that no limit can hold: all the same.
 		pass(t, g, from("a"))
 		pass(t, g, costs("a", sluice.Amount{Unit: "requests", N: 5}))
-		if got := kept.last(t, sluice.EventWouldWait); got.Reason != "capacity" {
+		if got := kept.last(t, inspect.EventWouldWait); got.Reason != "capacity" {
 			t.Errorf("got %+v", got)
 		}
 		if err := g.Do(t.Context(), from("c"), ok); err != nil {
@@ -231,7 +232,7 @@ func TestObserveModeHoldsNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer(t, foreign, sluice.Answer{Verdict: sluice.VerdictOK})
+		answer(t, foreign, sluice.Answer{Verdict: store.VerdictOK})
 		end(t, foreign)
 		s := state(t, g)
 		if s.Sent != 6 || s.InFlight != 0 || s.Throttled != 1 || s.Limits[0].Used < 10 {
@@ -264,11 +265,11 @@ func TestEventsWithoutTheStore(t *testing.T) {
 		}
 		shared.fail(store.ErrUnavailable)
 		time.Sleep(time.Minute + time.Second)
-		if got := kept.last(t, sluice.EventLeaseLost); got.Agent != "a" || got.User != "u" || got.Error == "" {
+		if got := kept.last(t, inspect.EventLeaseLost); got.Agent != "a" || got.User != "u" || got.Error == "" {
 			t.Errorf("got %+v", got)
 		}
 		pass(t, g, from("a"))
-		if got := kept.last(t, sluice.EventWouldWait); got.Reason != "store" {
+		if got := kept.last(t, inspect.EventWouldWait); got.Reason != "store" {
 			t.Errorf("got %+v", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -282,7 +283,7 @@ func TestEventsWithoutTheStore(t *testing.T) {
 // What is written of an event is stable.
 func TestEventAsJSON(t *testing.T) {
 	at := bubbleStart
-	text, err := json.Marshal(sluice.Event{
+	text, err := json.Marshal(inspect.Event{
 		Time: at, Kind: "send", Resource: "r", Ticket: "r.1-1", Agent: "a", User: "u", Class: "p2", Model: "m", Tool: "t", Units: map[string]int64{"requests": 1},
 		Retry: true, WaitedMS: 5, Observed: true, Status: 429, Verdict: "throttled", Reason: "limit", Limit: "l", Used: 1, Size: 2, RetryAt: &at, Scope: "model=m",
 		Consecutive: 3, ForMS: 4, Until: &at, Count: 6, Error: "e",
@@ -293,7 +294,7 @@ func TestEventAsJSON(t *testing.T) {
 	if err != nil || string(text) != want {
 		t.Errorf("got\n%s, %v, want\n%s", text, err, want)
 	}
-	if text, err = json.Marshal(sluice.Event{Time: at, Kind: "resume"}); err != nil || string(text) != `{"time":"2000-01-01T00:00:00Z","event":"resume"}` {
+	if text, err = json.Marshal(inspect.Event{Time: at, Kind: "resume"}); err != nil || string(text) != `{"time":"2000-01-01T00:00:00Z","event":"resume"}` {
 		t.Errorf("got %s, %v", text, err)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore" // for "mem:"
 )
 
@@ -116,9 +118,9 @@ func ExampleGate_Do() {
 	tries := 0
 	send := func(context.Context, sluice.Ticket) (sluice.Answer, error) {
 		if tries++; tries == 1 {
-			return sluice.Answer{Verdict: sluice.VerdictError}, errors.New("connection reset")
+			return sluice.Answer{Verdict: store.VerdictError}, errors.New("connection reset")
 		}
-		return sluice.Answer{Verdict: sluice.VerdictOK}, nil
+		return sluice.Answer{Verdict: store.VerdictOK}, nil
 	}
 	err = gate.Do(context.Background(), sluice.Request{Resource: "search", Agent: "indexer"}, send)
 	fmt.Println(tries, err)
@@ -136,7 +138,7 @@ func ExampleTicket_Answer() {
 		fmt.Println(err)
 		return
 	}
-	held, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: 30 * time.Second})
+	held, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictThrottled, RetryAfter: 30 * time.Second})
 	fmt.Println(held, err)
 	ticket.Close()
 
@@ -227,7 +229,7 @@ func ExampleGate_Why() {
 		done <- errors.Join(err, ticket.Close())
 	}()
 
-	var waiting []sluice.Waiting
+	var waiting []inspect.Waiting
 	for len(waiting) == 0 && err == nil { // until the indexer is in line
 		waiting, err = gate.Why(ctx, "search")
 	}
@@ -349,7 +351,7 @@ func ExampleLease_StartNewWork() {
 		fmt.Println(err)
 		return
 	}
-	ticket.Answer(sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: 30 * time.Second})
+	ticket.Answer(sluice.Answer{Verdict: store.VerdictThrottled, RetryAfter: 30 * time.Second})
 	ticket.Close()
 	done := make(chan error)
 	go func() {
@@ -402,7 +404,7 @@ func ExampleGate_Report() {
 	gate := exampleFleet(0)
 	defer gate.Close()
 	ctx := context.Background()
-	send := func(agent string, retry bool, verdict sluice.Verdict) {
+	send := func(agent string, retry bool, verdict store.Verdict) {
 		ticket, err := gate.Acquire(ctx, sluice.Request{Resource: "search", Agent: agent, Retry: retry})
 		if err != nil {
 			fmt.Println(err)
@@ -411,10 +413,10 @@ func ExampleGate_Report() {
 		ticket.Answer(sluice.Answer{Verdict: verdict})
 		ticket.Close()
 	}
-	send("researcher", false, sluice.VerdictOK)
-	send("researcher", false, sluice.VerdictError)
-	send("researcher", true, sluice.VerdictOK)
-	send("writer", false, sluice.VerdictOK)
+	send("researcher", false, store.VerdictOK)
+	send("researcher", false, store.VerdictError)
+	send("researcher", true, store.VerdictOK)
+	send("writer", false, store.VerdictOK)
 
 	report, err := gate.Report(ctx, time.Now().Add(-time.Hour))
 	if err != nil {

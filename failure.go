@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/store"
 )
@@ -35,17 +36,17 @@ func (f *failures) isOld(a *Answer) bool {
 }
 
 // fail adds a failure, and returns the streak.
-func (f *failures) fail(verdict Verdict, cause string) store.Trouble {
+func (f *failures) fail(verdict store.Verdict, cause string) store.Trouble {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, s := store.Time(time.Now().UnixMicro()), &f.streak
-	if unpaid := verdict == VerdictBilling; s.Unpaid != unpaid { // they are apart, as in the pool
+	if unpaid := verdict == store.VerdictBilling; s.Unpaid != unpaid { // they are apart, as in the pool
 		*s = store.Trouble{Unpaid: unpaid}
 	}
 	if s.Count++; s.Count == 1 {
 		s.Since = now
 	}
-	s.Last, s.Cause, s.Unreached = now, cause, s.Unreached || verdict == VerdictUnreachable
+	s.Last, s.Cause, s.Unreached = now, cause, s.Unreached || verdict == store.VerdictUnreachable
 	f.any.Store(true)
 	return *s
 }
@@ -93,9 +94,9 @@ func isFailing(t store.Trouble) bool { return !t.Unpaid && (t.Unreached || t.Cou
 func (r *resource) noteAnswer(req *Request, a *Answer) {
 	var streak store.Trouble
 	switch {
-	case a.Verdict == VerdictUnreachable:
+	case a.Verdict == store.VerdictUnreachable:
 		if r.events != nil {
-			e := r.about(EventUpstream, req)
+			e := r.about(inspect.EventUpstream, req)
 			e.Reason, e.Error = upstream.Kind(a.Err), a.failure()
 			if e.Reason == "" {
 				e.Reason = upstream.Other
@@ -106,26 +107,26 @@ func (r *resource) noteAnswer(req *Request, a *Answer) {
 			return
 		}
 		streak = r.failures.fail(a.Verdict, a.failure())
-	case a.Verdict == VerdictOverloaded, a.Verdict == VerdictError && a.Status >= 500:
+	case a.Verdict == store.VerdictOverloaded, a.Verdict == store.VerdictError && a.Status >= 500:
 		streak = r.failures.fail(a.Verdict, statusWords(a.Status))
-	case a.Verdict == VerdictBilling:
+	case a.Verdict == store.VerdictBilling:
 		streak = r.failures.fail(a.Verdict, unpaidCause(req.Model, a))
-	case a.Verdict == VerdictNone, a.Verdict == VerdictError:
+	case a.Verdict == store.VerdictNone, a.Verdict == store.VerdictError:
 		return
 	default:
 		switch was := r.failures.serve(); {
 		case isFailing(was):
-			r.tellState(StateFlowing, "the provider answers again", nil)
+			r.tellState(inspect.StateFlowing, "the provider answers again", nil)
 		case was.Unpaid:
-			r.tellState(StateFlowing, "the provider serves the account again", nil)
+			r.tellState(inspect.StateFlowing, "the provider serves the account again", nil)
 		}
 		return
 	}
 	switch {
 	case isFailing(streak):
-		r.tellState(StateFailing, failingReason(&streak), nil)
+		r.tellState(inspect.StateFailing, failingReason(&streak), nil)
 	case streak.Unpaid:
-		r.tellState(StatePaused, unpaidReason(&streak), nil)
+		r.tellState(inspect.StatePaused, unpaidReason(&streak), nil)
 	}
 }
 

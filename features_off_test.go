@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // everything is a configuration in which all features are at work.
@@ -56,7 +57,7 @@ var features = []struct {
 				return wantError(tb, err, sluice.ErrNotNow).Reason == "breaker" && state(tb, g).Limits[0].Breaker == "gliding"
 			}
 			time.Sleep(10 * time.Millisecond)
-			answer(tb, t, sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{
+			answer(tb, t, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
 				{Limit: "hour", Size: 1000, Remaining: int64(999 - i), ResetIn: time.Hour - time.Since(bubbleStart)},
 			}})
 			end(tb, t)
@@ -129,8 +130,8 @@ func TestEachFeatureCanBeTurnedOff(t *testing.T) {
 			[]string{"leases", "slots", "shares", "pacing"},
 		},
 		// Other orders have another idea of what a class is due.
-		{"strict order", func(c *sluice.Config) { c.Order = sluice.Strict }, []string{"shares"}},
-		{"first come, first served", func(c *sluice.Config) { c.Order = sluice.FIFO }, []string{"shares", "pacing"}},
+		{"strict order", func(c *sluice.Config) { c.Order = store.Strict }, []string{"shares"}},
+		{"first come, first served", func(c *sluice.Config) { c.Order = store.FIFO }, []string{"shares", "pacing"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, f := range features {

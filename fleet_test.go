@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Each is named after what once went wrong.
@@ -42,7 +43,7 @@ func TestAdviceNamesALimitOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+			if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil {
 				t.Fatal(err)
 			}
 			_ = ticket.Close()
@@ -63,7 +64,7 @@ func TestQuotaOfABucketThatWasStated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: "minute", Size: 50, Remaining: 49, ResetIn: -1}}}); err != nil {
+		if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "minute", Size: 50, Remaining: 49, ResetIn: -1}}}); err != nil {
 			t.Fatal(err)
 		}
 		_ = ticket.Close()

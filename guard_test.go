@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 const guardWindow = 20 * time.Second // so the slack is 1 s and headers are slow from 2 s on
@@ -21,16 +22,16 @@ func wantFree(t *testing.T, g *sluice.Gate, after time.Duration) {
 	}
 }
 
-func guarded(tb testing.TB, guard sluice.Guard) *sluice.Gate {
+func guarded(tb testing.TB, guard store.Guard) *sluice.Gate {
 	return openResource(tb, sluice.Resource{Guard: guard, Limits: []sluice.Limit{rolling(1, guardWindow)}})
 }
 
 func TestWindowBeginsWithTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guarded(t, sluice.GuardAuto)
+		g := guarded(t, store.GuardAuto)
 		ticket := acquire(t, g, from("a"))
 		time.Sleep(1500 * time.Millisecond)
-		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK})
 		time.Sleep(5 * time.Second) // the body; the request has arrived long since
 		end(t, ticket)
 		wantFree(t, g, guardWindow-5*time.Second)
@@ -39,7 +40,7 @@ func TestWindowBeginsWithTheAnswer(t *testing.T) {
 
 func TestHeldTicketHoldsTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guarded(t, sluice.GuardAuto)
+		g := guarded(t, store.GuardAuto)
 		ticket := acquire(t, g, from("a"))
 		time.Sleep(3 * guardWindow)
 		_, err := g.Try(t.Context(), from("b"))
@@ -52,16 +53,16 @@ func TestHeldTicketHoldsTheWindow(t *testing.T) {
 }
 
 func TestSlackBoundsWhereAnswersAreSlow(t *testing.T) {
-	for _, guard := range []sluice.Guard{sluice.GuardAuto, sluice.GuardStrict} {
+	for _, guard := range []store.Guard{store.GuardAuto, store.GuardStrict} {
 		t.Run(guard.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := guarded(t, guard)
 				slow := acquire(t, g, from("a"))
 				time.Sleep(5 * time.Second)
-				answer(t, slow, sluice.Answer{Verdict: sluice.VerdictOK})
+				answer(t, slow, sluice.Answer{Verdict: store.VerdictOK})
 				end(t, slow)
 				second := acquire(t, g, from("a"))
-				if guard == sluice.GuardAuto {
+				if guard == store.GuardAuto {
 					wantFree(t, g, guardWindow+time.Second)
 					end(t, second)
 					return
@@ -78,7 +79,7 @@ func TestSlackBoundsWhereAnswersAreSlow(t *testing.T) {
 
 func TestGuardOffCountsTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guarded(t, sluice.GuardOff)
+		g := guarded(t, store.GuardOff)
 		ticket := acquire(t, g, from("a"))
 		wantFree(t, g, guardWindow)
 		end(t, ticket)
@@ -87,7 +88,7 @@ func TestGuardOffCountsTheGrant(t *testing.T) {
 
 func TestSpentCountsAsArrivingWithinTheSlack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guarded(t, sluice.GuardAuto)
+		g := guarded(t, store.GuardAuto)
 		if err := acquire(t, g, from("a")).Spent(); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func TestStrictGuardWaitsForTheTimeToLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := guarded(t, sluice.GuardStrict)
+				g := guarded(t, store.GuardStrict)
 				req := from("a")
 				req.TTL = 45 * time.Second
 				if err := end(acquire(t, g, req)); err != nil {
@@ -128,7 +129,7 @@ func TestStaleAfterHalfTheSlack(t *testing.T) {
 		"long window": {sluice.Resource{Limits: []sluice.Limit{rolling(5, time.Hour)}}, 15 * time.Second},
 		"smallest":    {sluice.Resource{Limits: []sluice.Limit{rolling(5, time.Hour), bucket(5, 100*time.Second, 5)}}, 750 * time.Millisecond},
 		"configured":  {sluice.Resource{ArrivalSlack: 4 * time.Second, Limits: []sluice.Limit{rolling(5, time.Hour)}}, 2 * time.Second},
-		"guard off":   {sluice.Resource{Guard: sluice.GuardOff, Limits: []sluice.Limit{rolling(5, guardWindow)}}, 0},
+		"guard off":   {sluice.Resource{Guard: store.GuardOff, Limits: []sluice.Limit{rolling(5, guardWindow)}}, 0},
 		"places":      {sluice.Resource{Limits: []sluice.Limit{places(5)}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +159,7 @@ func b2i(b bool) int64 {
 
 func TestRenewMakesAFreshTicket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guarded(t, sluice.GuardAuto)
+		g := guarded(t, store.GuardAuto)
 		ticket := acquire(t, g, from("a"))
 		time.Sleep(10 * time.Second)
 		if !ticket.Stale() {
@@ -186,7 +187,7 @@ func TestRenewMakesAFreshTicket(t *testing.T) {
 
 func TestRenewKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guarded(t, sluice.GuardAuto)
+		g := guarded(t, store.GuardAuto)
 		ticket := acquire(t, g, from("a"))
 		c := &crowd{tb: t, gate: g}
 		c.ask("b", from("b"))
@@ -205,7 +206,7 @@ func TestRenewKeepsItsPlace(t *testing.T) {
 func pauseAll(t *testing.T, g *sluice.Gate) {
 	t.Helper()
 	refused := acquire(t, g, from("refused"))
-	answer(t, refused, sluice.Answer{Verdict: sluice.VerdictThrottled})
+	answer(t, refused, sluice.Answer{Verdict: store.VerdictThrottled})
 	end(t, refused)
 }
 
@@ -225,7 +226,7 @@ func TestRenewMayHaveToWait(t *testing.T) {
 		if ticket.Waited() != 40*time.Second {
 			t.Errorf("Waited says %v, want 40s", ticket.Waited())
 		}
-		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK})
 		end(t, ticket)
 		c.order()
 	})

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -239,7 +240,7 @@ func (l *Lease) tellLost(err error) {
 		return
 	}
 	now := time.Now()
-	e := Event{Time: now.UTC(), Kind: EventLeaseLost, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class))}
+	e := inspect.Event{Time: now.UTC(), Kind: inspect.EventLeaseLost, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class))}
 	l.mu.Lock()
 	switch {
 	case err != nil:
@@ -248,7 +249,7 @@ func (l *Lease) tellLost(err error) {
 		}
 		e.Error, e.Consecutive = err.Error(), l.fails
 	case l.fails > 0:
-		e.Kind, e.ForMS = EventLeaseBack, now.Sub(l.lost).Milliseconds()
+		e.Kind, e.ForMS = inspect.EventLeaseBack, now.Sub(l.lost).Milliseconds()
 		l.fails, l.lost = 0, time.Time{}
 	default:
 		e.Kind = ""

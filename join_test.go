@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
-func status(tb testing.TB, g *sluice.Gate) sluice.Status {
+func status(tb testing.TB, g *sluice.Gate) inspect.Status {
 	tb.Helper()
 	s, err := g.Status(context.Background())
 	if err != nil {
@@ -37,10 +38,10 @@ func living(tb testing.TB, g *sluice.Gate) string {
 }
 
 // agent is what status says of one.
-func agent(tb testing.TB, g *sluice.Gate, name string) sluice.AgentStatus {
+func agent(tb testing.TB, g *sluice.Gate, name string) inspect.AgentStatus {
 	tb.Helper()
 	all := status(tb, g).Agents
-	i := slices.IndexFunc(all, func(a sluice.AgentStatus) bool { return a.Name == name })
+	i := slices.IndexFunc(all, func(a inspect.AgentStatus) bool { return a.Name == name })
 	if i < 0 {
 		tb.Fatalf("%s is not alive; alive are %+v", name, all)
 	}

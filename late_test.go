@@ -96,7 +96,7 @@ func (s *tapped) want(tb testing.TB, what string, want ...string) {
 }
 
 // fine is an answer that says nothing but that.
-var fine = sluice.Answer{Verdict: sluice.VerdictOK}
+var fine = sluice.Answer{Verdict: store.VerdictOK}
 
 // A whole ticket took three round trips. Now its answer and its close are in front of the next acquire, in the same batch.
 func TestOneCallATicket(t *testing.T) {
@@ -221,7 +221,7 @@ func TestRefusalIsReportedAtOnce(t *testing.T) {
 		s.got()
 		answer(t, a, fine)
 		end(t, a)
-		if held := answer(t, b, sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: 3 * time.Second}); !held {
+		if held := answer(t, b, sluice.Answer{Verdict: store.VerdictThrottled, RetryAfter: 3 * time.Second}); !held {
 			t.Error("the resource is not held")
 		}
 		s.want(t, "a refusal", "answer 1, close 1, answer 2")
@@ -252,8 +252,8 @@ func TestReportedAtOnce(t *testing.T) {
 		s := newTapped(t)
 		g := s.open(t, sluice.Config{}, places(10), rolling(1000, time.Hour))
 		for _, a := range []sluice.Answer{
-			{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: "rolling", Size: 900, Remaining: 800, ResetIn: sluice.NotStated}}},
-			{Verdict: sluice.VerdictError},
+			{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "rolling", Size: 900, Remaining: 800, ResetIn: sluice.NotStated}}},
+			{Verdict: store.VerdictError},
 			{},
 		} {
 			ticket := acquire(t, g, from("a"))

@@ -61,13 +61,13 @@ func (l *late) board(ops []store.Op) *batch {
 	l.list = l.list[:copy(l.list, l.list[n:])]
 	for i := range ops {
 		if _, flies := l.flying[ops[i].ID]; flies && ops[i].Kind == store.OpClose {
-			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: ops[i].ID, Verdict: VerdictOK}) // a second one changes nothing
+			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: ops[i].ID, Verdict: store.VerdictOK}) // a second one changes nothing
 		}
 	}
 	for i := range b.reports {
 		p := &b.reports[i]
 		if p.answered {
-			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: p.id, Verdict: VerdictOK})
+			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: p.id, Verdict: store.VerdictOK})
 		}
 		if p.closed {
 			b.ops = append(b.ops, store.Op{Kind: store.OpClose, ID: p.id, Spent: p.spent, Amounts: p.used})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 func TestCloseSendsEveryWaiterHome(t *testing.T) {
@@ -189,7 +190,7 @@ func (in *stressed) visit(t *testing.T, until context.Context, g *sluice.Gate, r
 		in.enter(t, size)
 	}
 	if r.IntN(2) == 0 {
-		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+		if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil {
 			t.Errorf("answer: %v", err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 func worksFor(tb testing.TB, g *sluice.Gate, child, parent string) {
@@ -103,7 +104,7 @@ func TestParentsAreBounded(t *testing.T) {
 func TestWhoIsHeldAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, b := chained(t, places(10))
-		look := func(agent string) sluice.Backpressure {
+		look := func(agent string) inspect.Backpressure {
 			b, err := g.Backpressure(t.Context(), agent)
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/leaktest"
 )
 
@@ -97,7 +98,7 @@ func wantTook(tb testing.TB, what string, got, want time.Duration) {
 	}
 }
 
-func state(tb testing.TB, g *sluice.Gate) sluice.ResourceStatus {
+func state(tb testing.TB, g *sluice.Gate) inspect.ResourceStatus {
 	tb.Helper()
 	s, err := g.Status(context.Background())
 	if err != nil {

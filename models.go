@@ -1,34 +1,15 @@
 package sluice
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
-// ModelStatus is a model of a resource: one that somebody waits for, that has limits or a pause of its own, or that was asked for
-// under another name.
-type ModelStatus struct {
-	// Model is the class that the provider limits.
-	Model string `json:"model"`
-	// Requested is the name that a client wrote for it last; empty if that is not known, or the same.
-	Requested string `json:"requested"`
-	Waiting   int    `json:"waiting"`
-}
-
-// Model returns the status of a model, which is added if it is not there yet.
-func (r *ResourceStatus) Model(model string) *ModelStatus {
-	at, there := slices.BinarySearchFunc(r.Models, model, func(m ModelStatus, name string) int { return strings.Compare(m.Model, name) })
-	if !there {
-		r.Models = slices.Insert(r.Models, at, ModelStatus{Model: model})
-	}
-	return &r.Models[at]
-}
-
 // addModels lists the models that a snapshot speaks of, and those that this gate was asked for under another name.
-func (r *resource) addModels(s *ResourceStatus, snap *store.Snapshot) {
+func (r *resource) addModels(s *inspect.ResourceStatus, snap *store.Snapshot) {
 	for i := range snap.Queue {
 		if model := snap.Queue[i].Model; model != "" {
 			s.Model(model).Waiting++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // A ticket of the mode observe that ends after a switch to the mode gate ends without an error, and touches nothing there: not
@@ -26,7 +27,7 @@ func TestTicketOutlivesASwitchOfMode(t *testing.T) {
 		if err != nil || ticket.ID() != old {
 			t.Fatalf("%s is %s, %v", old, ticket.ID(), err)
 		}
-		held, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictThrottled, Status: 429, RetryAfter: time.Hour})
+		held, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictThrottled, Status: 429, RetryAfter: time.Hour})
 		if held || err != nil {
 			t.Errorf("answered: %v, %v", held, err)
 		}
@@ -43,7 +44,7 @@ func TestTicketOutlivesASwitchOfMode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := back.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+		if _, err := back.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil {
 			t.Error(err)
 		}
 		if err := back.Close(); err != nil || state(t, seen).InFlight != before {

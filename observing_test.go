@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/memstore"
 )
@@ -32,7 +33,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 		send := func(context.Context, sluice.Ticket) (sluice.Answer, error) {
 			arrived++
 			return sluice.Answer{
-				Verdict: sluice.VerdictThrottled, Status: 429, RetryAfter: time.Hour,
+				Verdict: store.VerdictThrottled, Status: 429, RetryAfter: time.Hour,
 				Limits: []sluice.Stated{{Limit: "rolling", Size: 5, Remaining: 0, ResetIn: time.Hour}},
 			}, errRefused
 		}
@@ -43,7 +44,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 				}
 			}), 0)
 		}
-		for _, verdict := range []sluice.Verdict{sluice.VerdictOverloaded, sluice.VerdictExhausted, sluice.VerdictBilling, sluice.VerdictError} {
+		for _, verdict := range []store.Verdict{store.VerdictOverloaded, store.VerdictExhausted, store.VerdictBilling, store.VerdictError} {
 			err := g.Do(t.Context(), from("a"), func(context.Context, sluice.Ticket) (sluice.Answer, error) {
 				arrived++
 				return sluice.Answer{Verdict: verdict, RetryAfter: time.Hour}, errRefused
@@ -55,7 +56,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 		if arrived != 24 {
 			t.Errorf("%d arrivals, want 24", arrived)
 		}
-		if err := g.Observe(t.Context(), from("a"), sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: time.Hour}); err != nil {
+		if err := g.Observe(t.Context(), from("a"), sluice.Answer{Verdict: store.VerdictThrottled, RetryAfter: time.Hour}); err != nil {
 			t.Error(err)
 		}
 		open := acquire(t, g, from("a")) // and one that is still under way
@@ -126,7 +127,7 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 		defer func() { _ = st.Store.Close() }()
 		var h told
 		g, err := sluice.OpenOn(t.Context(), st, sluice.Config{
-			Resources: observed(), Events: h.event, Budgets: []sluice.Budget{{Name: "b", Micros: 100}}, OnStoreFailure: sluice.FailClosed,
+			Resources: observed(), Events: h.event, Budgets: []sluice.Budget{{Name: "b", Micros: 100}}, OnStoreFailure: store.FailClosed,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +141,7 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 			if err != nil {
 				t.Errorf("held, or refused: %v", err)
 			}
-			_, err = ticket.Answer(sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: time.Hour})
+			_, err = ticket.Answer(sluice.Answer{Verdict: store.VerdictThrottled, RetryAfter: time.Hour})
 			if err := errors.Join(err, ticket.Keep(t.Context(), time.Minute), ticket.Close(usd(80))); err != nil {
 				t.Errorf("the store's silence is told to one who is only observed: %v", err)
 			}
@@ -149,7 +150,7 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 			t.Errorf("the first took %v", d)
 		}
 		wantTook(t, "the next", took(once), 0)
-		if _, err := before.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+		if _, err := before.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil {
 			t.Error(err)
 		}
 		if err := errors.Join(before.Close(), g.Do(t.Context(), from("c"), ok)); err != nil {
@@ -161,7 +162,7 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 		if s := state(t, g); s.Sent < 2 {
 			t.Errorf("the store is back, and %d were counted", s.Sent)
 		}
-		if sends := h.of(sluice.EventSend); len(sends) != 5 {
+		if sends := h.of(inspect.EventSend); len(sends) != 5 {
 			t.Errorf("%d sends are on record, want 5", len(sends))
 		}
 	})

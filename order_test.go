@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // openSlow opens a gate that lets one through every second, and uses up the first.
-func openSlow(tb testing.TB, order sluice.Order) *crowd {
+func openSlow(tb testing.TB, order store.Order) *crowd {
 	tb.Helper()
 	g := openConfig(tb, sluice.Config{
 		Order:     order,
@@ -36,7 +37,7 @@ func wantOrder(tb testing.TB, got []string, want string) {
 
 func TestAgentIsServedInTheOrderItAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.Fair)
+		c := openSlow(t, store.Fair)
 		var want []string
 		for i := range 20 {
 			name := fmt.Sprint("a", i)
@@ -54,7 +55,7 @@ func TestAgentIsServedInTheOrderItAsked(t *testing.T) {
 
 func TestAgentsOfAClassTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.Fair)
+		c := openSlow(t, store.Fair)
 		for i := range 4 {
 			c.ask(fmt.Sprint("a", i), from("a"))
 		}
@@ -67,7 +68,7 @@ func TestAgentsOfAClassTakeTurns(t *testing.T) {
 
 func TestClassesGetTheirShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.Fair)
+		c := openSlow(t, store.Fair)
 		const each = 60
 		for i, class := range []string{sluice.P2, sluice.P1, sluice.P0} {
 			for k := range each {
@@ -90,7 +91,7 @@ func TestClassesGetTheirShares(t *testing.T) {
 
 func TestLoneClassUsesEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.Fair)
+		c := openSlow(t, store.Fair)
 		for i := range 10 {
 			c.ask(fmt.Sprint(i), classed("a", sluice.P2))
 		}
@@ -103,7 +104,7 @@ func TestLoneClassUsesEverything(t *testing.T) {
 
 func TestStrictOrderPutsClassesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.Strict)
+		c := openSlow(t, store.Strict)
 		for i, class := range []string{sluice.P2, sluice.P1, sluice.P0} {
 			for k := range 2 {
 				c.ask(fmt.Sprint(class, k), classed(fmt.Sprint("agent", i), class))
@@ -115,7 +116,7 @@ func TestStrictOrderPutsClassesFirst(t *testing.T) {
 
 func TestFIFOIsFirstComeFirstServedOverEveryone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := openSlow(t, sluice.FIFO)
+		c := openSlow(t, store.FIFO)
 		var want []string
 		for i, class := range []string{sluice.P2, sluice.P0, sluice.P2, sluice.P1, sluice.P0, sluice.P2} {
 			name := fmt.Sprint(i)
@@ -129,7 +130,7 @@ func TestFIFOIsFirstComeFirstServedOverEveryone(t *testing.T) {
 func TestClassComesFromTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{
-			Order:     sluice.Strict,
+			Order:     store.Strict,
 			Classes:   []sluice.Class{{Name: "urgent", Share: 3}, {Name: "normal", Share: 2}, {Name: "idle", Share: 1}},
 			Agents:    map[string]sluice.Agent{"pager": {Class: "urgent"}, "batch": {Class: "idle"}, "*": {Class: "normal"}},
 			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{bucket(1, time.Second, 1)}}},

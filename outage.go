@@ -3,6 +3,7 @@ package sluice
 import (
 	"context"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -13,9 +14,9 @@ func (r *resource) tellOutages() {
 		return
 	}
 	alarm.OnOutage(func(o store.Outage, over bool) {
-		e := Event{Kind: EventStoreLost, Mode: o.Mode.String(), Error: o.Why, Count: o.Granted}
+		e := inspect.Event{Kind: inspect.EventStoreLost, Mode: o.Mode.String(), Error: o.Why, Count: o.Granted}
 		if over {
-			e.Kind = EventStoreBack
+			e.Kind = inspect.EventStoreBack
 			if now := r.pool.Now(); now > o.Since {
 				e.ForMS = now.Sub(o.Since).Milliseconds()
 			}
@@ -25,7 +26,7 @@ func (r *resource) tellOutages() {
 }
 
 // outage is the one that lasts; nil if none does.
-func (r *resource) outage() *OutageStatus {
+func (r *resource) outage() *inspect.OutageStatus {
 	alarm, ok := r.pool.(store.Alarm)
 	if !ok {
 		return nil
@@ -34,7 +35,7 @@ func (r *resource) outage() *OutageStatus {
 	if !lasts {
 		return nil
 	}
-	return &OutageStatus{Since: r.clock().moment(o.Since), Why: o.Why, Mode: o.Mode.String(), Granted: o.Granted}
+	return &inspect.OutageStatus{Since: r.clock().moment(o.Since), Why: o.Why, Mode: o.Mode.String(), Granted: o.Granted}
 }
 
 // read reads the state of the pool, with everything in it that this process has done.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -102,17 +103,17 @@ func TestOutageIsToldAndShown(t *testing.T) {
 			t.Errorf("the state is %+v before anything has happened", got)
 		}
 		s.lose("the cable was cut")
-		lost := kept.last(t, sluice.EventStoreLost)
+		lost := kept.last(t, inspect.EventStoreLost)
 		if lost.Resource != "api" || lost.Mode != "open" || lost.Error != "the cable was cut" || lost.Count != 0 || lost.ForMS != 0 {
 			t.Errorf("it was told %+v", lost)
 		}
 		time.Sleep(3 * time.Second)
-		for what, read := range map[string]func() (sluice.ResourceStatus, error){
-			"status": func() (sluice.ResourceStatus, error) {
+		for what, read := range map[string]func() (inspect.ResourceStatus, error){
+			"status": func() (inspect.ResourceStatus, error) {
 				st, err := g.Status(t.Context())
 				return st.Resources[0], err
 			},
-			"resource": func() (sluice.ResourceStatus, error) { return g.Resource(t.Context(), "api") },
+			"resource": func() (inspect.ResourceStatus, error) { return g.Resource(t.Context(), "api") },
 		} {
 			got, err := read()
 			if err != nil || got.Outage == nil || got.Outage.Why != "the cable was cut" || got.Outage.Mode != "open" || got.Outage.Since == nil || got.Name != "api" {
@@ -125,7 +126,7 @@ func TestOutageIsToldAndShown(t *testing.T) {
 		_, err = g.Diagnose(t.Context(), time.Time{})
 		wantError(t, err, sluice.ErrStore)
 		s.back(7)
-		back := kept.last(t, sluice.EventStoreBack)
+		back := kept.last(t, inspect.EventStoreBack)
 		if back.Count != 7 || back.ForMS != 3000 || back.Mode != "open" {
 			t.Errorf("it was told %+v", back)
 		}
@@ -160,8 +161,8 @@ func TestStoreIsToldWhatToDoInAnOutage(t *testing.T) {
 		mode    store.OnFailure
 		passing bool
 	}{
-		"default": {}, "closed": {sluice.Config{OnStoreFailure: sluice.FailClosed}, store.FailClosed, false},
-		"open":    {sluice.Config{OnStoreFailure: sluice.FailOpen}, store.FailOpen, false},
+		"default": {}, "closed": {sluice.Config{OnStoreFailure: store.FailClosed}, store.FailClosed, false},
+		"open":    {sluice.Config{OnStoreFailure: store.FailOpen}, store.FailOpen, false},
 		"passing": {sluice.Config{Passing: true}, store.FailShare, true}, "look": {sluice.Config{Look: true}, store.FailShare, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -91,7 +91,7 @@ func TestProviderRefusesNobody(t *testing.T) {
 func TestProviderRefusesSomeWithoutAGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length = 5 * time.Minute
-		g := openResource(t, sluice.Resource{Guard: sluice.GuardOff, Limits: []sluice.Limit{rolling(150, 30*time.Second)}})
+		g := openResource(t, sluice.Resource{Guard: store.GuardOff, Limits: []sluice.Limit{rolling(150, 30*time.Second)}})
 		p := &provider{rule: sim.NewRolling(150, 30*time.Second)}
 		var wg sync.WaitGroup
 		for i := range 30 {
@@ -119,9 +119,9 @@ func call(t *testing.T, g *sluice.Gate, p *provider, i int, length time.Duration
 		}
 		ticket := acquire(t, g, req)
 		delay()
-		a := sluice.Answer{Verdict: sluice.VerdictOK}
+		a := sluice.Answer{Verdict: store.VerdictOK}
 		if accepted := p.arrive(cost); !accepted {
-			a.Verdict = sluice.VerdictThrottled
+			a.Verdict = store.VerdictThrottled
 		} else {
 			time.Sleep(time.Duration(r.Int64N(int64(200 * time.Millisecond))))
 			p.done(cost)

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // refuse gets a ticket and a 429 for it.
 func refuse(tb testing.TB, g *sluice.Gate, a sluice.Answer) {
 	tb.Helper()
 	ticket := acquire(tb, g, from("refused"))
-	a.Verdict = sluice.VerdictThrottled
+	a.Verdict = store.VerdictThrottled
 	if !answer(tb, ticket, a) {
 		tb.Error("Answer does not say that the resource is held")
 	}
@@ -22,7 +23,7 @@ func refuse(tb testing.TB, g *sluice.Gate, a sluice.Answer) {
 }
 
 // send starts a caller whose answer comes after a while.
-func (c *crowd) send(who string, req sluice.Request, delay time.Duration, v sluice.Verdict) {
+func (c *crowd) send(who string, req sluice.Request, delay time.Duration, v store.Verdict) {
 	c.tb.Helper()
 	c.wg.Go(func() {
 		t, err := c.gate.Acquire(context.Background(), req)
@@ -90,7 +91,7 @@ func TestOneProbeThenARampInClassOrder(t *testing.T) {
 		for i, class := range []string{sluice.P2, sluice.P1, sluice.P0} {
 			for k := range 3 {
 				name := fmt.Sprint(class, "-", k)
-				c.send(name, classed(fmt.Sprint("agent", i, k), class), 100*time.Millisecond, sluice.VerdictOK)
+				c.send(name, classed(fmt.Sprint("agent", i, k), class), 100*time.Millisecond, store.VerdictOK)
 			}
 		}
 		// The probe is answered after 0.1 s. From then on there are 1, 2, 4, ... in all, a step each
@@ -122,10 +123,10 @@ func TestProbeGoesToTheHighestClass(t *testing.T) {
 		c := &crowd{tb: t, gate: open(t, bucket(1, time.Second, 1))}
 		pass(t, c.gate, from("nobody"))
 		time.Sleep(5 * time.Second) // or a window of a second would explain the refusal
-		c.send("refused", classed("a", sluice.P0), 0, sluice.VerdictThrottled)
-		c.send("p0", classed("a", sluice.P0), 0, sluice.VerdictOK)
+		c.send("refused", classed("a", sluice.P0), 0, store.VerdictThrottled)
+		c.send("p0", classed("a", sluice.P0), 0, store.VerdictOK)
 		time.Sleep(2 * time.Second) // p0 has had its share of this busy period
-		c.send("p2", classed("b", sluice.P2), 0, sluice.VerdictOK)
+		c.send("p2", classed("b", sluice.P2), 0, store.VerdictOK)
 		c.wantEntries("refused 5s", "p0 1m5s", "p2 1m6s")
 	})
 }
@@ -151,7 +152,7 @@ func TestProbeThatIsNotRefusedPasses(t *testing.T) {
 		c := openPausing(t)
 		refuse(t, c.gate, sluice.Answer{})
 		for i := range 3 {
-			c.send(fmt.Sprint(i), from("a"), 40*time.Second, sluice.VerdictOK) // answers take long, refusals do not
+			c.send(fmt.Sprint(i), from("a"), 40*time.Second, store.VerdictOK) // answers take long, refusals do not
 		}
 		c.wantEntries("0 1m0s", "1 1m2s", "2 1m2.5s")
 	})
@@ -161,9 +162,9 @@ func TestProbeThatIsRefusedPausesForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := openPausing(t)
 		refuse(t, c.gate, sluice.Answer{})
-		c.send("0", from("a"), 0, sluice.VerdictThrottled)
-		c.send("1", from("a"), 0, sluice.VerdictThrottled)
-		c.send("2", from("a"), 0, sluice.VerdictOK)
+		c.send("0", from("a"), 0, store.VerdictThrottled)
+		c.send("1", from("a"), 0, store.VerdictThrottled)
+		c.send("2", from("a"), 0, store.VerdictOK)
 		c.wantEntries("0 1m0s", "1 3m0s", "2 7m0s")
 	})
 }
@@ -222,7 +223,7 @@ func TestBurstOfRefusalsEscalatesOnce(t *testing.T) {
 			burst = append(burst, acquire(t, c.gate, from("a")))
 		}
 		for _, ticket := range burst {
-			answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictThrottled})
+			answer(t, ticket, sluice.Answer{Verdict: store.VerdictThrottled})
 			end(t, ticket)
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -239,7 +240,7 @@ func TestLateSuccessDoesNotEndAPause(t *testing.T) {
 		early := acquire(t, c.gate, from("a"))
 		time.Sleep(time.Second)
 		refuse(t, c.gate, sluice.Answer{})
-		if !answer(t, early, sluice.Answer{Verdict: sluice.VerdictOK}) {
+		if !answer(t, early, sluice.Answer{Verdict: store.VerdictOK}) {
 			t.Error("a success from before the pause ended it")
 		}
 		end(t, early)
@@ -256,7 +257,7 @@ func TestSuccessResetsTheBackoff(t *testing.T) {
 			refuse(t, c.gate, sluice.Answer{})
 		}
 		probe := acquire(t, c.gate, from("a"))
-		answer(t, probe, sluice.Answer{Verdict: sluice.VerdictOK})
+		answer(t, probe, sluice.Answer{Verdict: store.VerdictOK})
 		end(t, probe)
 		if s := state(t, c.gate); s.Consecutive429 != 0 || s.PausedUntil != nil {
 			t.Errorf("after a success: %+v", s)
@@ -309,7 +310,7 @@ func TestRefusalOfAModelPausesThatModel(t *testing.T) {
 		opus := sluice.Request{Resource: "api", Agent: "a", Model: "opus"}
 		haiku := sluice.Request{Resource: "api", Agent: "a", Model: "haiku"}
 		ticket := acquire(t, g, opus)
-		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictThrottled, Scope: sluice.PerModel})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictThrottled, Scope: sluice.PerModel})
 		end(t, ticket)
 		s := state(t, g)
 		if s.PausedUntil != nil || len(s.Gates) != 1 || s.Gates[0].Scope != "model=opus" || s.Gates[0].Phase != "paused" {
@@ -318,7 +319,7 @@ func TestRefusalOfAModelPausesThatModel(t *testing.T) {
 		wantTook(t, "the other model", took(func() { pass(t, g, haiku) }), 0)
 		// What fails on the other model is not held, so it should spread out by itself.
 		ticket = acquire(t, g, haiku)
-		if answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictError}) {
+		if answer(t, ticket, sluice.Answer{Verdict: store.VerdictError}) {
 			t.Error("the other model counts as held")
 		}
 		end(t, ticket)
@@ -331,7 +332,7 @@ func TestOverloadHasAScaleOfItsOwn(t *testing.T) {
 		c := openPausing(t)
 		for _, want := range []time.Duration{2, 4, 8} {
 			ticket := acquire(t, c.gate, from("a"))
-			answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOverloaded})
+			answer(t, ticket, sluice.Answer{Verdict: store.VerdictOverloaded})
 			end(t, ticket)
 			s := state(t, c.gate)
 			if got := time.Until(*s.PausedUntil); got != want*time.Second || s.Consecutive429 != 0 || s.Throttled != 0 {
@@ -345,7 +346,7 @@ func TestQuotaThatIsGonePausesUntilItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := openPausing(t)
 		ticket := acquire(t, c.gate, from("a"))
-		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictExhausted, RetryAfter: 9 * time.Hour})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictExhausted, RetryAfter: 9 * time.Hour})
 		end(t, ticket)
 		wantTook(t, "the next", took(func() { pass(t, c.gate, from("b")) }), 9*time.Hour)
 	})
@@ -357,7 +358,7 @@ func TestNobodyIsHeldByARampLongOver(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "unknown", Kind: sluice.Rolling, Window: time.Minute})
 		ticket := acquire(t, g, from("a"))
 		time.Sleep(time.Minute)
-		if answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictError}) {
+		if answer(t, ticket, sluice.Answer{Verdict: store.VerdictError}) {
 			t.Error("still held by the ramp a minute later")
 		}
 		end(t, ticket)

@@ -27,7 +27,7 @@ const (
 
 // plan is a configuration, checked and ready for use on every request.
 type plan struct {
-	order   Order
+	order   store.Order
 	classes []store.Class
 	agents  map[string]*known
 	unknown *known // of agents not named
@@ -42,7 +42,7 @@ type plan struct {
 	look      bool
 	restate   bool // what it says counts instead of what was said through the same store before
 	passing   bool // it has no share while the store cannot be reached
-	onFailure OnFailure
+	onFailure store.OnFailure
 	storeName string // for people
 }
 
@@ -72,7 +72,7 @@ func newPlan(c Config) (*plan, error) {
 	if strings.HasPrefix(c.Store, "redis") {
 		p.storeName = "Redis"
 	}
-	if c.OnStoreFailure > FailOpen {
+	if c.OnStoreFailure > store.FailOpen {
 		return nil, invalid("on store failure: %d is none of those there are", c.OnStoreFailure)
 	}
 	if err := p.setLeases(c); err != nil {
@@ -231,8 +231,8 @@ func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 func (p *plan) setPolicy(s *store.Spec, r Resource) error {
 	// Shares are an idea of the fair order: in the strict one the highest class comes before
 	// them, and in first come, first served classes do not count.
-	s.Shares = !p.noShares && p.order == Fair
-	s.Pace = !p.noPacing && p.order != FIFO
+	s.Shares = !p.noShares && p.order == store.Fair
+	s.Pace = !p.noPacing && p.order != store.FIFO
 	s.Lease = p.lease
 	green := cmp.Or(r.Light.Green, defaultGreen)
 	red := cmp.Or(r.Light.Red, min(defaultRed, green/2))
@@ -291,7 +291,7 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	s.Late = s.Unit == OutputTokens
 	s.Rough = l.Rough || s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
 	if ours(&s) {
-		s.Guard = GuardOff // we count, so nothing arrives late
+		s.Guard = store.GuardOff // we count, so nothing arrives late
 		return s, nil
 	}
 	s.Size, s.Burst = part(s.Size, int64(r.Use)), part(s.Burst, int64(r.Use))

@@ -3,39 +3,14 @@ package sluice
 import (
 	"context"
 	"slices"
-	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
-// PoolStatus is who has what of a resource's quota.
-type PoolStatus struct {
-	// TotalLimit is that of the first limit on requests that is not scoped. If there is none, it is the sum over the models of the first
-	// limit that each of them has. It is 0 if no size is known.
-	TotalLimit  int64                      `json:"totalLimit"`
-	ResetAt     *time.Time                 `json:"resetAt"`
-	Allocations map[string]AgentAllocation `json:"allocations"` // by agent
-}
-
-// AgentAllocation is what an agent has of a quota: its class's share, among the classes that
-// are alive, divided by its living agents. What others leave it may use as well.
-type AgentAllocation struct {
-	Priority    int        `json:"priority"` // of its class; 0 is the highest
-	Allocated   int64      `json:"allocated"`
-	Used        int64      `json:"used"` // about
-	LeaseExpiry *time.Time `json:"leaseExpiry"`
-	LeaseStart  *time.Time `json:"leaseStart"`
-	// Leased tells that the agent holds a lease; else it has only asked, and counts as alive for the length of one.
-	Leased  bool   `json:"leased"`
-	Class   string `json:"class"`
-	User    string `json:"user"`
-	Machine string `json:"machine"`
-	State   string `json:"state"` // as in [AgentStatus]
-}
-
 // Pool tells who has what of a resource's quota.
-func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
-	s := PoolStatus{Allocations: map[string]AgentAllocation{}}
+func (g *Gate) Pool(ctx context.Context, resource string) (inspect.PoolStatus, error) {
+	s := inspect.PoolStatus{Allocations: map[string]inspect.AgentAllocation{}}
 	r, err := g.resource(resource)
 	if err != nil {
 		return s, err
@@ -56,7 +31,7 @@ func (g *Gate) Pool(ctx context.Context, resource string) (PoolStatus, error) {
 		a := v.agent(&snap.Agents[i])
 		a.State, _ = state(a.Name)
 		a.Class = r.plan.className(snap.Agents[i].Class)
-		s.Allocations[a.Name] = AgentAllocation{
+		s.Allocations[a.Name] = inspect.AgentAllocation{
 			Priority: snap.Agents[i].Class, Allocated: snap.Agents[i].Allocated, Used: snap.Agents[i].Used, LeaseExpiry: a.LeaseExpiresAt,
 			LeaseStart: a.LeaseStartedAt, Leased: a.Leased, Class: a.Class, User: a.User, Machine: a.Machine, State: a.State,
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	dialects "github.com/sluicehq/sluice/provider"
 )
 
@@ -52,7 +53,7 @@ func TestStatedUsageIsPriced(t *testing.T) {
 			}
 			actual, _ := prices.Micros(model, &dialects.Usage{Input: 500_000, Output: 200_000})
 			used(actual)
-			if e := told.of(sluice.EventSend); len(e) != 1 || e[0].Unpriced == known {
+			if e := told.of(inspect.EventSend); len(e) != 1 || e[0].Unpriced == known {
 				t.Errorf("%q: %+v", model, e)
 			}
 			for range 3 { // until the budget is used up

@@ -163,7 +163,7 @@ func TestAnswersThatMakeNoSenseDoNoHarm(t *testing.T) {
 			for _, limit := range []string{"bucket", "rolling", "fixed", "places", "", "unheard-of"} {
 				ticket := acquire(t, g, from("a"))
 				answer(t, ticket, sluice.Answer{
-					Verdict: sluice.VerdictOK, RetryAfter: time.Duration(n), Scope: sluice.Scope(n), Cause: strings.Repeat("x", 1000),
+					Verdict: store.VerdictOK, RetryAfter: time.Duration(n), Scope: sluice.Scope(n), Cause: strings.Repeat("x", 1000),
 					Limits: []sluice.Stated{{Limit: limit, Size: n, Remaining: n, ResetIn: time.Duration(n)}},
 				})
 				end(t, ticket, sluice.Amount{Unit: sluice.Requests, N: n}, sluice.Amount{Unit: "", N: n})
@@ -176,7 +176,7 @@ func TestAnswersThatMakeNoSenseDoNoHarm(t *testing.T) {
 			}
 		}
 		ticket := acquire(t, g, from("a"))
-		if held := answer(t, ticket, sluice.Answer{Verdict: sluice.Verdict(200)}); held {
+		if held := answer(t, ticket, sluice.Answer{Verdict: store.Verdict(200)}); held {
 			t.Error("a verdict that does not exist holds the resource")
 		}
 		end(t, ticket)
@@ -188,7 +188,7 @@ func TestHintsAreBounded(t *testing.T) {
 		g := open(t, rolling(100, time.Minute))
 		for _, hint := range []time.Duration{math.MaxInt64, math.MinInt64} {
 			ticket := acquire(t, g, from("a"))
-			answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictThrottled, RetryAfter: hint})
+			answer(t, ticket, sluice.Answer{Verdict: store.VerdictThrottled, RetryAfter: hint})
 			end(t, ticket)
 			if d := time.Until(*state(t, g).PausedUntil); d <= 0 || d > 24*time.Hour {
 				t.Errorf("a hint of %v pauses for %v, want at most a day", hint, d)

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store"
 )
 
-func report(tb testing.TB, g *sluice.Gate, since time.Time) sluice.ResourceReport {
+func report(tb testing.TB, g *sluice.Gate, since time.Time) inspect.ResourceReport {
 	tb.Helper()
 	rep, err := g.Report(context.Background(), since)
 	if err != nil {
@@ -25,7 +27,7 @@ func report(tb testing.TB, g *sluice.Gate, since time.Time) sluice.ResourceRepor
 }
 
 // sends acquires, answers and closes.
-func sends(tb testing.TB, g *sluice.Gate, req sluice.Request, v sluice.Verdict, usage ...sluice.Amount) {
+func sends(tb testing.TB, g *sluice.Gate, req sluice.Request, v store.Verdict, usage ...sluice.Amount) {
 	tb.Helper()
 	t := acquire(tb, g, req)
 	answer(tb, t, sluice.Answer{Verdict: v})
@@ -44,14 +46,14 @@ func TestReportCountsEverySend(t *testing.T) {
 		again := opus
 		again.Retry = true
 		for range 3 {
-			sends(t, g, opus, sluice.VerdictOK, sluice.Amount{Unit: "tokens", N: 400}) // settled
+			sends(t, g, opus, store.VerdictOK, sluice.Amount{Unit: "tokens", N: 400}) // settled
 		}
-		sends(t, g, haiku, sluice.VerdictError) // keeps its estimate
-		sends(t, g, again, sluice.VerdictOverloaded, sluice.Amount{Unit: "tokens", N: 5})
+		sends(t, g, haiku, store.VerdictError) // keeps its estimate
+		sends(t, g, again, store.VerdictOverloaded, sluice.Amount{Unit: "tokens", N: 5})
 		time.Sleep(2 * time.Minute)
 		reader := sluice.Request{Resource: "api", Agent: "reader", Retry: true}
-		sends(t, g, reader, sluice.VerdictThrottled)
-		sends(t, g, reader, sluice.VerdictOK) // after the pause
+		sends(t, g, reader, store.VerdictThrottled)
+		sends(t, g, reader, store.VerdictOK) // after the pause
 		unsent := acquire(t, g, opus)
 		if err := unsent.Cancel(); err != nil { // it was never sent
 			t.Fatal(err)
@@ -168,7 +170,7 @@ func TestReportAsJSON(t *testing.T) {
 		if callers, ok := at(t, v, "resources", 0, "callers").([]any); !ok || len(callers) != 0 {
 			t.Errorf("callers are %v, want an empty list", at(t, v, "resources", 0, "callers"))
 		}
-		sends(t, g, sluice.Request{Resource: "api", Agent: "a", Model: "m"}, sluice.VerdictOK)
+		sends(t, g, sluice.Request{Resource: "api", Agent: "a", Model: "m"}, store.VerdictOK)
 		rep, err := g.Report(t.Context(), bubbleStart)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // routed opens a gate with two resources and a route over three models.
@@ -16,8 +17,8 @@ func routed(tb testing.TB) *sluice.Gate {
 	tokens := sluice.Limit{Name: "tokens", Kind: sluice.Fixed, Size: 1000, Window: time.Minute, Unit: "tokens", Reset: bubbleStart, Per: []sluice.Scope{sluice.PerModel}}
 	return openConfig(tb, sluice.Config{
 		Resources: map[string]sluice.Resource{
-			"cheap": {Guard: sluice.GuardOff, Light: sluice.Light{Off: true}, Limits: []sluice.Limit{tokens}},
-			"dear":  {Guard: sluice.GuardOff, Limits: []sluice.Limit{rolling(2, time.Hour)}},
+			"cheap": {Guard: store.GuardOff, Light: sluice.Light{Off: true}, Limits: []sluice.Limit{tokens}},
+			"dear":  {Guard: store.GuardOff, Limits: []sluice.Limit{rolling(2, time.Hour)}},
 		},
 		NoShares: true,
 		Routes: map[string][]sluice.RouteChoice{"simple": {
@@ -117,7 +118,7 @@ func TestRouteSeesTheQueue(t *testing.T) {
 // Models without a price keep their places: a guess is no reason to try one before another.
 func TestModelsWithoutAPriceKeepTheirPlaceInARoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := sluice.Resource{Guard: sluice.GuardOff, Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1, Per: []sluice.Scope{sluice.PerModel}}}}
+		places := sluice.Resource{Guard: store.GuardOff, Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1, Per: []sluice.Scope{sluice.PerModel}}}}
 		g := openConfig(t, sluice.Config{
 			Resources: map[string]sluice.Resource{"api": places}, NoShares: true,
 			Routes: map[string][]sluice.RouteChoice{"simple": {

@@ -26,6 +26,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -50,7 +51,7 @@ type Gate struct {
 	labels    labels
 	budgets   *budgets // nil: there are none
 	routes    map[string][]RouteChoice
-	events    func(Event)
+	events    func(inspect.Event)
 	price     func(model string, usage []Amount) (int64, bool) // nil: only stated dollars count
 }
 

@@ -3,47 +3,37 @@ package sluice
 import (
 	"context"
 	"fmt"
-)
 
-// Standing is what an agent is told that has sent a heartbeat.
-type Standing struct {
-	NewWork
-	// Light is that of the resource that the agent uses most, Allocated its part of it.
-	Resource  string
-	Light     string
-	Allocated int64
-	// TakenOverBy is the machine that has the agent's lease now; empty: the one that asks. An agent that has moved is told so where
-	// it was: its lease is not taken back, and it should start no new work there.
-	TakenOverBy string
-}
+	"github.com/sluicehq/sluice/inspect"
+)
 
 // CheckIn is [Gate.Heartbeat] for those who want to know where they stand. The answer is as of a moment ago, from one look at
 // the fleet that all share who check in at about the same time, so that thousands may; what the agent has just said of
 // itself is in it.
-func (g *Gate) CheckIn(ctx context.Context, m Member) (Standing, error) {
+func (g *Gate) CheckIn(ctx context.Context, m Member) (inspect.CheckInResult, error) {
 	l, err := g.newLease(m)
 	if err != nil {
-		return Standing{}, err
+		return inspect.CheckInResult{}, err
 	}
 	l.stop() // nothing goes on
 	by, err := g.movedTo(ctx, l)
 	if err != nil {
-		return Standing{}, err
+		return inspect.CheckInResult{}, err
 	}
 	if by != "" {
-		return Standing{
-			NewWork: NewWork{Chain: []string{}, Reason: movedReason(by)}, Light: "green", TakenOverBy: by,
+		return inspect.CheckInResult{
+			NewWork: inspect.NewWork{Chain: []string{}, Reason: movedReason(by)}, Light: "green", TakenOverBy: by,
 		}, nil
 	}
 	if err := l.beat(ctx); err != nil {
-		return Standing{}, err
+		return inspect.CheckInResult{}, err
 	}
 	v, err := g.recent(ctx)
 	if err == nil && !v.knows(l, union(l.waitsFor, l.waits)) {
 		v, err = g.fresh(ctx)
 	}
 	if err != nil {
-		return Standing{}, err
+		return inspect.CheckInResult{}, err
 	}
 	return v.standing(l), nil
 }
@@ -54,8 +44,8 @@ func movedReason(machine string) string {
 }
 
 // standing is where an agent stands.
-func (v *view) standing(l *Lease) Standing {
-	s := Standing{NewWork: v.newWork(l.agent), Light: "green"}
+func (v *view) standing(l *Lease) inspect.CheckInResult {
+	s := inspect.CheckInResult{NewWork: v.newWork(l.agent), Light: "green"}
 	var used int64
 	for i, name := range v.names {
 		if a := v.agentIn(i, l.agent, int(l.class)); a != nil && (s.Resource == "" || a.Used > used) {
@@ -67,8 +57,8 @@ func (v *view) standing(l *Lease) Standing {
 }
 
 // newWork tells whether an agent should start new work. It changes nothing: views are shared.
-func (v *view) newWork(agent string) NewWork {
-	w := NewWork{Start: true, Chain: []string{}}
+func (v *view) newWork(agent string) inspect.NewWork {
+	w := inspect.NewWork{Start: true, Chain: []string{}}
 	if v.gate.plan.noCascade {
 		return w
 	}

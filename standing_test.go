@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/memstore"
 )
 
 // checkIn is a heartbeat and what it is told.
-func checkIn(tb testing.TB, g *sluice.Gate, m sluice.Member) sluice.Standing {
+func checkIn(tb testing.TB, g *sluice.Gate, m sluice.Member) inspect.CheckInResult {
 	tb.Helper()
 	s, err := g.CheckIn(context.Background(), m)
 	if err != nil {

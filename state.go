@@ -7,72 +7,58 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
-
-// The states of a resource, worst first. A resource is in the first that applies.
-const (
-	StateFailing  = "failing"  // the last sends did not reach the provider, or came back 5xx
-	StateDegraded = "degraded" // the store is away or lost its memory
-	StatePaused   = "paused"   // a pause holds the resource, or a model of it
-	StateQueueing = "queueing" // requests wait for room
-	StateFlowing  = "flowing"  // requests were sent in the last minute, and none waits
-	StateIdle     = "idle"     // no request was sent in the last minute
-)
-
-// States lists the states of a resource, worst first.
-func States() []string {
-	return []string{StateFailing, StateDegraded, StatePaused, StateQueueing, StateFlowing, StateIdle}
-}
 
 // idleAfter is how long after its last send a resource is idle.
 const idleAfter = time.Minute
 
 // setState works out the state of a resource, once all else is known.
-func (r *resource) setState(s *ResourceStatus, snap *store.Snapshot) {
+func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot) {
 	for i := range s.Limits {
 		s.LightBinds = s.LightBinds || s.Limits[i].Binds
 	}
 	s.State, s.Reason, s.Until = r.state(s, snap)
 }
 
-func (r *resource) state(s *ResourceStatus, snap *store.Snapshot) (state, reason string, until *time.Time) {
+func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot) (state, reason string, until *time.Time) {
 	trouble, now := snap.Trouble, snap.Now
 	if s.Outage != nil { // what others have seen is not known
 		trouble, now = r.failures.now(), store.Time(time.Now().UnixMicro())
 	}
 	failing, recent := isFailing(trouble), now.Sub(trouble.Last) < failingFor
 	if failing && recent {
-		return StateFailing, failingReason(&trouble), nil
+		return inspect.StateFailing, failingReason(&trouble), nil
 	}
 	if s.Outage != nil {
-		return StateDegraded, outageReason(s.Outage), nil
+		return inspect.StateDegraded, outageReason(s.Outage), nil
 	}
 	if snap.LostUntil > 0 {
-		return StateDegraded, r.plan.storeName + " lost its memory; holding requests for one window", clockAt(snap.Now).moment(snap.LostUntil)
+		return inspect.StateDegraded, r.plan.storeName + " lost its memory; holding requests for one window", clockAt(snap.Now).moment(snap.LostUntil)
 	}
 	if reason, until := pausedReason(s.Gates); reason != "" {
-		return StatePaused, reason, until
+		return inspect.StatePaused, reason, until
 	}
 	if trouble.Unpaid && recent {
 		s.BillingStop = true
-		return StatePaused, unpaidReason(&trouble), nil
+		return inspect.StatePaused, unpaidReason(&trouble), nil
 	}
 	if waits := sum(snap.Waiting); waits > 0 {
 		reason, until := r.queueReason(s, snap, waits)
-		return StateQueueing, reason, until
+		return inspect.StateQueueing, reason, until
 	}
 	switch last := snap.Counters.Last; {
 	case last == 0:
-		return StateIdle, "no request was sent yet", nil
+		return inspect.StateIdle, "no request was sent yet", nil
 	case snap.Now.Sub(last) >= idleAfter && trouble.Unpaid:
-		return StateIdle, "no request was sent in the last minute; the last one met a billing stop: " + trouble.Cause, nil
+		return inspect.StateIdle, "no request was sent in the last minute; the last one met a billing stop: " + trouble.Cause, nil
 	case snap.Now.Sub(last) >= idleAfter && failing:
-		return StateIdle, "no request was sent in the last minute; the last send failed: " + trouble.Cause, nil
+		return inspect.StateIdle, "no request was sent in the last minute; the last send failed: " + trouble.Cause, nil
 	case snap.Now.Sub(last) >= idleAfter:
-		return StateIdle, "no request was sent in the last minute", nil
+		return inspect.StateIdle, "no request was sent in the last minute", nil
 	}
-	return StateFlowing, "requests pass without waiting", nil
+	return inspect.StateFlowing, "requests pass without waiting", nil
 }
 
 // whileOut says what a process does without its store, by on_store_failure.
@@ -80,7 +66,7 @@ var whileOut = map[string]string{
 	"share": "this process goes on within its share", "closed": "this process holds all requests", "open": "this process lets all requests go",
 }
 
-func outageReason(o *OutageStatus) string {
+func outageReason(o *inspect.OutageStatus) string {
 	reason := "the store is out of reach"
 	if o.Why != "" {
 		reason += ": " + o.Why
@@ -93,8 +79,8 @@ func outageReason(o *OutageStatus) string {
 
 // pausedReason says what holds a resource: a pause of all of it first, else of parts of it. It is empty
 // if none does.
-func pausedReason(gates []GateStatus) (reason string, until *time.Time) {
-	var held []*GateStatus
+func pausedReason(gates []inspect.PauseStatus) (reason string, until *time.Time) {
+	var held []*inspect.PauseStatus
 	for i := range gates {
 		if g := &gates[i]; g.Phase == "paused" || g.Phase == "probing" {
 			held = append(held, g)
@@ -103,7 +89,7 @@ func pausedReason(gates []GateStatus) (reason string, until *time.Time) {
 	if len(held) == 0 {
 		return "", nil
 	}
-	slices.SortStableFunc(held, func(a, b *GateStatus) int { // all of it, then what lasts longest
+	slices.SortStableFunc(held, func(a, b *inspect.PauseStatus) int { // all of it, then what lasts longest
 		return cmp.Or(cmp.Compare(min(len(a.Scope), 1), min(len(b.Scope), 1)), untilOf(b).Compare(untilOf(a)))
 	})
 	g := held[0]
@@ -120,7 +106,7 @@ func pausedReason(gates []GateStatus) (reason string, until *time.Time) {
 	return cmp.Or(reason, "paused"), g.Until
 }
 
-func untilOf(g *GateStatus) time.Time {
+func untilOf(g *inspect.PauseStatus) time.Time {
 	if g.Until == nil {
 		return time.Time{}
 	}
@@ -134,7 +120,7 @@ func scopeWords(scope string) string {
 
 // queueReason says what most of those wait for who do not only wait for others, and when the last of them is
 // expected to go, if that is known.
-func (r *resource) queueReason(s *ResourceStatus, snap *store.Snapshot, waits int) (string, *time.Time) {
+func (r *resource) queueReason(s *inspect.ResourceStatus, snap *store.Snapshot, waits int) (string, *time.Time) {
 	type cause struct {
 		code  store.Code
 		limit int8
@@ -182,7 +168,7 @@ func waitWords(n int) string {
 }
 
 // causeWords says what holds requests of some classes.
-func (r *resource) causeWords(s *ResourceStatus, code store.Code, limit int8, of map[int]bool) string {
+func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit int8, of map[int]bool) string {
 	name, level := r.limitName(limit), ""
 	for i := range s.Limits {
 		if l := &s.Limits[i]; l.Name == name && l.Limit > 0 && l.Scope == "" {

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store"
 )
 
 // wantState fails unless the resource is in a state, for a reason that has these words.
-func wantState(tb testing.TB, g *sluice.Gate, want, words string) sluice.ResourceStatus {
+func wantState(tb testing.TB, g *sluice.Gate, want, words string) inspect.ResourceStatus {
 	tb.Helper()
 	s := state(tb, g)
 	if s.State != want || !strings.Contains(s.Reason, words) || s.Reason == "" {
@@ -26,28 +28,28 @@ func wantState(tb testing.TB, g *sluice.Gate, want, words string) sluice.Resourc
 func TestStatesFollowWhatHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(2, 5*time.Minute))
-		wantState(t, g, sluice.StateIdle, "no request was sent yet")
+		wantState(t, g, inspect.StateIdle, "no request was sent yet")
 		pass(t, g, from("a"))
-		wantState(t, g, sluice.StateFlowing, "without waiting")
+		wantState(t, g, inspect.StateFlowing, "without waiting")
 		pass(t, g, from("a"))
 		c := &crowd{tb: t, gate: g}
 		c.ask("b", from("b"))
-		if s := wantState(t, g, sluice.StateQueueing, "1 request waits: the limit "); !strings.Contains(s.Reason, "is full (2 of 2 used)") || s.Until == nil {
+		if s := wantState(t, g, inspect.StateQueueing, "1 request waits: the limit "); !strings.Contains(s.Reason, "is full (2 of 2 used)") || s.Until == nil {
 			t.Errorf("it says %q until %v, want how full the limit is and when it has room", s.Reason, s.Until)
 		}
 		if err := g.Pause(t.Context(), "api", time.Minute, "maintenance"); err != nil {
 			t.Fatal(err)
 		}
-		if s := wantState(t, g, sluice.StatePaused, "maintenance"); s.Until == nil || !s.Until.Equal(*s.PausedUntil) {
+		if s := wantState(t, g, inspect.StatePaused, "maintenance"); s.Until == nil || !s.Until.Equal(*s.PausedUntil) {
 			t.Errorf("it is paused until %v, want %v", s.Until, s.PausedUntil)
 		}
 		if err := g.Resume(t.Context(), "api"); err != nil {
 			t.Fatal(err)
 		}
 		c.order()
-		wantState(t, g, sluice.StateFlowing, "")
+		wantState(t, g, inspect.StateFlowing, "")
 		time.Sleep(time.Minute)
-		wantState(t, g, sluice.StateIdle, "in the last minute")
+		wantState(t, g, inspect.StateIdle, "in the last minute")
 	})
 }
 
@@ -57,13 +59,13 @@ func TestAPausedModelIsNamed(t *testing.T) {
 		g := open(t, rolling(10, time.Minute))
 		opus := sluice.Request{Resource: "api", Agent: "a", Model: "opus"}
 		held := acquire(t, g, opus)
-		answer(t, held, sluice.Answer{Verdict: sluice.VerdictThrottled, Scope: sluice.PerModel, Cause: "status 429"})
+		answer(t, held, sluice.Answer{Verdict: store.VerdictThrottled, Scope: sluice.PerModel, Cause: "status 429"})
 		end(t, held)
-		wantState(t, g, sluice.StatePaused, "model opus: status 429")
+		wantState(t, g, inspect.StatePaused, "model opus: status 429")
 		if err := g.Pause(t.Context(), "api", time.Minute, "maintenance"); err != nil {
 			t.Fatal(err)
 		}
-		wantState(t, g, sluice.StatePaused, "maintenance")
+		wantState(t, g, inspect.StatePaused, "maintenance")
 	})
 }
 
@@ -79,32 +81,32 @@ func TestABillingStopIsTold(t *testing.T) {
 			answer(t, held, a)
 			end(t, held)
 		}
-		say(sluice.Answer{Verdict: sluice.VerdictBilling, Status: 400, Scope: sluice.PerKey, Cause: "the credit is used up"})
+		say(sluice.Answer{Verdict: store.VerdictBilling, Status: 400, Scope: sluice.PerKey, Cause: "the credit is used up"})
 		const words = "billing stop: the credit is used up; the provider refuses requests until you add credit or raise the limit there"
-		if s := wantState(t, g, sluice.StatePaused, words); !s.BillingStop || s.Until != nil || s.PausedUntil != nil {
+		if s := wantState(t, g, inspect.StatePaused, words); !s.BillingStop || s.Until != nil || s.PausedUntil != nil {
 			t.Errorf("billing stop %v until %v, paused until %v", s.BillingStop, s.Until, s.PausedUntil)
 		}
-		if e := kept.last(t, sluice.EventState); e.State != sluice.StatePaused || e.Reason != words {
+		if e := kept.last(t, inspect.EventState); e.State != inspect.StatePaused || e.Reason != words {
 			t.Errorf("told %+v", e)
 		}
 		if f := g.FailingFor("api"); f != 0 {
 			t.Errorf("the provider is well, and failing for %v", f)
 		}
-		say(sluice.Answer{Verdict: sluice.VerdictBilling, Status: 429, Scope: sluice.PerModel | sluice.PerKey, Cause: "the plan has no quota for the model"})
-		wantState(t, g, sluice.StatePaused, "billing stop: model opus: the plan has no quota for the model; ")
+		say(sluice.Answer{Verdict: store.VerdictBilling, Status: 429, Scope: sluice.PerModel | sluice.PerKey, Cause: "the plan has no quota for the model"})
+		wantState(t, g, inspect.StatePaused, "billing stop: model opus: the plan has no quota for the model; ")
 		time.Sleep(15 * time.Minute)
-		wantState(t, g, sluice.StateIdle, "the last one met a billing stop: model opus: ")
-		say(sluice.Answer{Verdict: sluice.VerdictBilling, Status: 402})
-		wantState(t, g, sluice.StatePaused, "billing stop: status 402; ")
-		say(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200})
-		if s := wantState(t, g, sluice.StateFlowing, "without waiting"); s.BillingStop {
+		wantState(t, g, inspect.StateIdle, "the last one met a billing stop: model opus: ")
+		say(sluice.Answer{Verdict: store.VerdictBilling, Status: 402})
+		wantState(t, g, inspect.StatePaused, "billing stop: status 402; ")
+		say(sluice.Answer{Verdict: store.VerdictOK, Status: 200})
+		if s := wantState(t, g, inspect.StateFlowing, "without waiting"); s.BillingStop {
 			t.Error("it is stopped still")
 		}
-		if e := kept.last(t, sluice.EventState); e.State != sluice.StateFlowing || e.Was != sluice.StatePaused || e.Reason != "the provider serves the account again" {
+		if e := kept.last(t, inspect.EventState); e.State != inspect.StateFlowing || e.Was != inspect.StatePaused || e.Reason != "the provider serves the account again" {
 			t.Errorf("told %+v", e)
 		}
-		say(sluice.Answer{Verdict: sluice.VerdictBilling})
-		wantState(t, g, sluice.StatePaused, "billing stop: the account is not paid for; ")
+		say(sluice.Answer{Verdict: store.VerdictBilling})
+		wantState(t, g, inspect.StatePaused, "billing stop: the account is not paid for; ")
 	})
 }
 
@@ -114,7 +116,7 @@ func TestAFullLimitIsNoTrouble(t *testing.T) {
 		g := open(t, rolling(2, time.Minute))
 		pass(t, g, from("a"))
 		pass(t, g, from("a"))
-		if s := wantState(t, g, sluice.StateFlowing, ""); s.LightBinds {
+		if s := wantState(t, g, inspect.StateFlowing, ""); s.LightBinds {
 			t.Error("the light of a flow binds")
 		}
 	})
@@ -128,7 +130,7 @@ func TestAHeldClassIsNamed(t *testing.T) {
 		spend(t, g, sluice.Request{Resource: "api", Agent: "boss", Class: "p0"}, 9)
 		c := &crowd{tb: t, gate: g}
 		c.ask("low", sluice.Request{Resource: "api", Agent: "low", Class: "p2"})
-		if s := wantState(t, g, sluice.StateQueueing, "the light on the limit hour holds p2 (9 of 10 used)"); !s.LightBinds || s.Light != "amber" {
+		if s := wantState(t, g, inspect.StateQueueing, "the light on the limit hour holds p2 (9 of 10 used)"); !s.LightBinds || s.Light != "amber" {
 			t.Errorf("the light is %s and binds: %v", s.Light, s.LightBinds)
 		}
 		c.order()
@@ -141,14 +143,14 @@ func TestAnOutageDegrades(t *testing.T) {
 		s := newAlarmed(t)
 		g := s.open(t, sluice.Config{}, rolling(10, time.Minute))
 		s.lose("connection refused")
-		got := wantState(t, g, sluice.StateDegraded, "the store is out of reach: connection refused; this process lets all requests go")
+		got := wantState(t, g, inspect.StateDegraded, "the store is out of reach: connection refused; this process lets all requests go")
 		for _, field := range []string{"in_flight", "sent", "throttled", "light", "consecutive_429", "throttled_7d"} {
 			if n, there := asJSON(t, got).(map[string]any)[field]; n != nil || !there {
 				t.Errorf("%s is %v while the store is away, want null", field, n)
 			}
 		}
 		s.back(0)
-		wantState(t, g, sluice.StateIdle, "")
+		wantState(t, g, inspect.StateIdle, "")
 	})
 }
 
@@ -189,35 +191,35 @@ func TestADeadProviderIsFailingEverywhere(t *testing.T) {
 		s, kept := newShared(t), &record{}
 		g := s.open(t, sluice.Config{Events: kept.add}, rolling(10, time.Minute))
 		other := s.open(t, sluice.Config{}, rolling(10, time.Minute))
-		a := sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: refusedDial()}
+		a := sluice.Answer{Verdict: store.VerdictUnreachable, Err: refusedDial()}
 		if err := g.Observe(t.Context(), from("a"), a); err != nil {
 			t.Fatal(err)
 		}
 		words := "the last send failed: connection refused by 127.0.0.1:9; new requests are tried"
-		wantState(t, g, sluice.StateFailing, words)
-		wantState(t, other, sluice.StateFailing, words)
+		wantState(t, g, inspect.StateFailing, words)
+		wantState(t, other, inspect.StateFailing, words)
 		if g.FailingFor("api") == 0 || other.FailingFor("api") != 0 {
 			t.Error("FailingFor is not of this process's own sends")
 		}
-		if e := kept.last(t, sluice.EventUpstream); e.Reason != "refused" || e.Error != "connection refused by 127.0.0.1:9" || e.Agent != "a" {
+		if e := kept.last(t, inspect.EventUpstream); e.Reason != "refused" || e.Error != "connection refused by 127.0.0.1:9" || e.Agent != "a" {
 			t.Errorf("the failure is told as %+v", e)
 		}
-		if e := kept.last(t, sluice.EventState); e.State != sluice.StateFailing || e.Was != sluice.StateIdle || !strings.Contains(e.Reason, words) {
+		if e := kept.last(t, inspect.EventState); e.State != inspect.StateFailing || e.Was != inspect.StateIdle || !strings.Contains(e.Reason, words) {
 			t.Errorf("the state is told as %+v", e)
 		}
 		for range 3 { // it is told once
 			_ = g.Observe(t.Context(), from("a"), a)
 		}
-		if n := kept.count(sluice.EventState); n != 1 {
+		if n := kept.count(inspect.EventState); n != 1 {
 			t.Errorf("%d changes of state were told, want 1", n)
 		}
 		time.Sleep(12 * time.Second)
 		ok := acquire(t, g, from("a"))
-		answer(t, ok, sluice.Answer{Verdict: sluice.VerdictOK, Status: 404})
+		answer(t, ok, sluice.Answer{Verdict: store.VerdictOK, Status: 404})
 		end(t, ok)
-		wantState(t, g, sluice.StateFlowing, "")
-		wantState(t, other, sluice.StateFlowing, "")
-		if e := kept.last(t, sluice.EventState); e.State != sluice.StateFlowing || e.Was != sluice.StateFailing || e.ForMS != 12_000 {
+		wantState(t, g, inspect.StateFlowing, "")
+		wantState(t, other, inspect.StateFlowing, "")
+		if e := kept.last(t, inspect.EventState); e.State != inspect.StateFlowing || e.Was != inspect.StateFailing || e.ForMS != 12_000 {
 			t.Errorf("the end is told as %+v", e)
 		}
 	})
@@ -230,16 +232,16 @@ func TestAFailureBeforeASuccessIsNoTrouble(t *testing.T) {
 		sent := time.Now()
 		time.Sleep(time.Second)
 		ok := acquire(t, g, from("a"))
-		answer(t, ok, sluice.Answer{Verdict: sluice.VerdictOK, Status: 200})
+		answer(t, ok, sluice.Answer{Verdict: store.VerdictOK, Status: 200})
 		end(t, ok)
-		if err := g.Observe(t.Context(), from("b"), sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: io.EOF, SentAt: sent}); err != nil {
+		if err := g.Observe(t.Context(), from("b"), sluice.Answer{Verdict: store.VerdictUnreachable, Err: io.EOF, SentAt: sent}); err != nil {
 			t.Fatal(err)
 		}
-		wantState(t, g, sluice.StateFlowing, "")
-		if err := g.Observe(t.Context(), from("b"), sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: io.EOF, SentAt: time.Now()}); err != nil {
+		wantState(t, g, inspect.StateFlowing, "")
+		if err := g.Observe(t.Context(), from("b"), sluice.Answer{Verdict: store.VerdictUnreachable, Err: io.EOF, SentAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		wantState(t, g, sluice.StateFailing, "the connection broke")
+		wantState(t, g, inspect.StateFailing, "the connection broke")
 	})
 }
 
@@ -253,15 +255,15 @@ func TestFiveErrorsOfTheProviderAreFailing(t *testing.T) {
 			end(t, ticket)
 		}
 		for range 4 {
-			send(sluice.Answer{Verdict: sluice.VerdictError, Status: 502})
+			send(sluice.Answer{Verdict: store.VerdictError, Status: 502})
 		}
-		send(sluice.Answer{Verdict: sluice.VerdictError, Status: 408})
-		send(sluice.Answer{Verdict: sluice.VerdictError})
-		wantState(t, g, sluice.StateFlowing, "")
-		send(sluice.Answer{Verdict: sluice.VerdictError, Status: 500})
-		wantState(t, g, sluice.StateFailing, "the last 5 sends failed: status 500")
-		send(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200})
-		wantState(t, g, sluice.StateFlowing, "")
+		send(sluice.Answer{Verdict: store.VerdictError, Status: 408})
+		send(sluice.Answer{Verdict: store.VerdictError})
+		wantState(t, g, inspect.StateFlowing, "")
+		send(sluice.Answer{Verdict: store.VerdictError, Status: 500})
+		wantState(t, g, inspect.StateFailing, "the last 5 sends failed: status 500")
+		send(sluice.Answer{Verdict: store.VerdictOK, Status: 200})
+		wantState(t, g, inspect.StateFlowing, "")
 	})
 }
 
@@ -270,13 +272,13 @@ func TestOldTroubleIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(20, time.Minute))
 		pass(t, g, from("a"))
-		if err := g.Observe(t.Context(), from("a"), sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: refusedDial()}); err != nil {
+		if err := g.Observe(t.Context(), from("a"), sluice.Answer{Verdict: store.VerdictUnreachable, Err: refusedDial()}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(14 * time.Minute)
-		wantState(t, g, sluice.StateFailing, "")
+		wantState(t, g, inspect.StateFailing, "")
 		time.Sleep(2 * time.Minute)
-		wantState(t, g, sluice.StateIdle, "the last send failed: connection refused")
+		wantState(t, g, inspect.StateIdle, "the last send failed: connection refused")
 	})
 }
 
@@ -287,19 +289,19 @@ func TestDoReportsADeadProvider(t *testing.T) {
 		dead := true
 		err := g.Do(t.Context(), from("a"), func(context.Context, sluice.Ticket) (sluice.Answer, error) {
 			if dead {
-				wantState(t, g, map[bool]string{true: sluice.StateFlowing, false: sluice.StateFailing}[kept.count(sluice.EventUpstream) == 0], "")
-				dead = kept.count(sluice.EventUpstream) < 2
-				return sluice.Answer{Verdict: sluice.VerdictError}, refusedDial()
+				wantState(t, g, map[bool]string{true: inspect.StateFlowing, false: inspect.StateFailing}[kept.count(inspect.EventUpstream) == 0], "")
+				dead = kept.count(inspect.EventUpstream) < 2
+				return sluice.Answer{Verdict: store.VerdictError}, refusedDial()
 			}
-			return sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}, nil
+			return sluice.Answer{Verdict: store.VerdictOK, Status: 200}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := kept.count(sluice.EventUpstream); n != 3 {
+		if n := kept.count(inspect.EventUpstream); n != 3 {
 			t.Errorf("%d failures were told, want 3", n)
 		}
-		wantState(t, g, sluice.StateFlowing, "")
+		wantState(t, g, inspect.StateFlowing, "")
 	})
 }
 
@@ -318,7 +320,7 @@ func TestStatesAreWatched(t *testing.T) {
 			time.Sleep(d)
 			synctest.Wait()
 			var now []string
-			for _, e := range kept.all(sluice.EventState) {
+			for _, e := range kept.all(inspect.EventState) {
 				now = append(now, e.State)
 			}
 			now, states = now[len(states):], now
@@ -344,7 +346,7 @@ func TestStatesAreWatched(t *testing.T) {
 		if got := changed(2 * time.Second); got != "paused" {
 			t.Errorf("told %q of a pause, want paused", got)
 		}
-		if err := other.Observe(t.Context(), from("a"), sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: refusedDial()}); err != nil {
+		if err := other.Observe(t.Context(), from("a"), sluice.Answer{Verdict: store.VerdictUnreachable, Err: refusedDial()}); err != nil {
 			t.Fatal(err)
 		}
 		if got := changed(2 * time.Second); got != "failing" {
@@ -366,7 +368,7 @@ func TestWhyNamesWhoUsedTheWindow(t *testing.T) {
 			}
 		}
 		out := acquire(t, g, from("mid"))
-		answer(t, out, sluice.Answer{Verdict: sluice.VerdictOK, Limits: []sluice.Stated{{Limit: rolling(1, 1).Name, Size: 10, Remaining: 0, ResetIn: sluice.NotStated}}})
+		answer(t, out, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: rolling(1, 1).Name, Size: 10, Remaining: 0, ResetIn: sluice.NotStated}}})
 		end(t, out)
 		time.Sleep(10 * time.Second)
 		c := &crowd{tb: t, gate: g}

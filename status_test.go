@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // keys returns the keys of a JSON object, sorted.
@@ -148,7 +149,7 @@ func TestCountersOfCallers(t *testing.T) {
 		again := from("calm")
 		again.Retry = true
 		refused := acquire(t, g, again) // waits for half a second
-		answer(t, refused, sluice.Answer{Verdict: sluice.VerdictThrottled})
+		answer(t, refused, sluice.Answer{Verdict: store.VerdictThrottled})
 		end(t, refused)
 		given := state(t, g)
 		want := map[string]string{
@@ -245,7 +246,7 @@ func TestWhyTellsOfPauseProbeAndRamp(t *testing.T) {
 		c := openPausing(t)
 		refuse(t, c.gate, sluice.Answer{Cause: "429"})
 		for i := range 3 {
-			c.send(fmt.Sprint(i), from("a"), time.Second, sluice.VerdictOK)
+			c.send(fmt.Sprint(i), from("a"), time.Second, store.VerdictOK)
 		}
 		for _, want := range []struct {
 			reason, phase string

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -129,8 +130,8 @@ func (l *Lease) tellTakenOver(from string) {
 	if from == "" || l.gate.events == nil {
 		return
 	}
-	l.gate.events(Event{
-		Time: time.Now().UTC(), Kind: EventTakenOver, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class)),
+	l.gate.events(inspect.Event{
+		Time: time.Now().UTC(), Kind: inspect.EventTakenOver, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class)),
 		Machine: l.machine, FromMachine: from,
 	})
 }

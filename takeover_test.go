@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 func on(machine string) sluice.Member { return sluice.Member{Agent: "a", Machine: machine, User: "u"} }
@@ -34,7 +35,7 @@ func TestAgentThatMovesIsToldWhereItWas(t *testing.T) {
 					t.Errorf("it is %+v", a)
 				}
 				if gates == 1 {
-					if e := kept.last(t, sluice.EventTakenOver); e.Agent != "a" || e.User != "u" || e.Machine != "m2" || e.FromMachine != "m1" {
+					if e := kept.last(t, inspect.EventTakenOver); e.Agent != "a" || e.User != "u" || e.Machine != "m2" || e.FromMachine != "m1" {
 						t.Errorf("the event is %+v", e)
 					}
 				}
@@ -82,7 +83,7 @@ func TestAgentComesBackWhenTheOtherMachineIsDead(t *testing.T) {
 				checkIn(t, g, on("m1"))
 				checkIn(t, g, on("m2"))
 				end(t, g)
-				var told sluice.Standing
+				var told inspect.CheckInResult
 				for range 7 {
 					time.Sleep(time.Minute)
 					told = checkIn(t, g, on("m1"))
@@ -116,7 +117,7 @@ func TestLeaseThatWasTakenOverIsNotTakenBack(t *testing.T) {
 		if err := old.WaitFor(t.Context(), "b"); !errors.Is(err, sluice.ErrTakenOver) {
 			t.Errorf("it says whom it waits for: %v", err)
 		}
-		if e := kept.last(t, sluice.EventLeaseLost); e.Agent != "a" || e.Error != `agent "a": machine "m2" has taken the lease over` {
+		if e := kept.last(t, inspect.EventLeaseLost); e.Agent != "a" || e.Error != `agent "a": machine "m2" has taken the lease over` {
 			t.Errorf("the event is %+v", e)
 		}
 		if err := taken.Err(); err != nil {

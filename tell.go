@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -33,7 +34,7 @@ func (r *resource) noteWhy(ctx context.Context, res *store.Result, t *Ticket) (g
 }
 
 // emit tells an event of a resource.
-func (r *resource) emit(e Event) {
+func (r *resource) emit(e inspect.Event) {
 	e.Resource = r.name
 	if e.Time.IsZero() {
 		e.Time = time.Now().UTC()
@@ -42,8 +43,8 @@ func (r *resource) emit(e Event) {
 }
 
 // about is an event about a request.
-func (r *resource) about(kind string, req *Request) Event {
-	e := Event{
+func (r *resource) about(kind string, req *Request) inspect.Event {
+	e := inspect.Event{
 		Kind: kind, Agent: req.Agent, User: req.User, Class: req.Class, Model: req.Model, Tool: req.Tool, Retry: req.Retry,
 	}
 	if req.Priced != req.Model {
@@ -73,12 +74,12 @@ func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err er
 		return nil
 	}
 	if !r.observe {
-		r.tellRefusal(ctx, EventRefused, req, refusal, "")
+		r.tellRefusal(ctx, inspect.EventRefused, req, refusal, "")
 		return err
 	}
 	r.letThrough(ctx, req, t)
 	if r.events != nil {
-		r.tellRefusal(ctx, EventWouldWait, req, refusal, t.name())
+		r.tellRefusal(ctx, inspect.EventWouldWait, req, refusal, t.name())
 		r.tellSend(ctx, req, t)
 	}
 	return nil
@@ -112,7 +113,7 @@ func (r *resource) passes(ctx context.Context, err error) bool {
 }
 
 func (r *resource) tellSend(ctx context.Context, req *Request, t *Ticket) {
-	e := r.about(EventSend, req)
+	e := r.about(inspect.EventSend, req)
 	e.Ticket, e.WaitedMS, e.Units = t.name(), t.waited.Milliseconds(), r.units(req)
 	e.Observed, e.Unpriced = t.id.Session == passed, req.Unpriced
 	if t.note == nil {
@@ -164,19 +165,19 @@ func (r *resource) units(req *Request) map[string]int64 {
 // tellAnswer tells what an answer said, and of the pause that it began, if it did: now is when
 // the store heard of it.
 func (r *resource) tellAnswer(ctx context.Context, req *Request, ticket string, a Answer, now store.Time, observed bool) {
-	if a.Verdict == VerdictUnreachable {
+	if a.Verdict == store.VerdictUnreachable {
 		return // it is no answer, and has been told
 	}
-	e := r.about(EventAnswer, req)
+	e := r.about(inspect.EventAnswer, req)
 	e.Ticket, e.Status, e.Verdict, e.Units = ticket, a.Status, a.Verdict.String(), amounts(a.Usage)
 	e.Observed = observed
 	r.emit(e)
 	switch a.Verdict {
-	case VerdictThrottled, VerdictExhausted:
-		e.Kind, e.Units, e.Reason = EventThrottled, nil, a.Cause
+	case store.VerdictThrottled, store.VerdictExhausted:
+		e.Kind, e.Units, e.Reason = inspect.EventThrottled, nil, a.Cause
 		e.Limit, e.Used, e.Size = usedUp(a.Limits)
 		r.emit(e)
-	case VerdictOverloaded:
+	case store.VerdictOverloaded:
 	default:
 		return
 	}
@@ -202,7 +203,7 @@ func (t Ticket) tellUsage(usage []Amount) {
 	if t.resource.events == nil || len(usage) == 0 {
 		return
 	}
-	e := t.resource.about(EventUsage, t.request())
+	e := t.resource.about(inspect.EventUsage, t.request())
 	e.Ticket, e.Units = t.name(), amounts(usage)
 	t.resource.emit(e)
 }
@@ -219,7 +220,7 @@ func amounts(list []Amount) map[string]int64 {
 }
 
 // tellPauses tells of the pauses that began at a moment. e is what caused them.
-func (r *resource) tellPauses(ctx context.Context, began store.Time, e Event) {
+func (r *resource) tellPauses(ctx context.Context, began store.Time, e inspect.Event) {
 	snap, err := r.read(ctx)
 	if err != nil {
 		return // what asked for it has succeeded, and the record is not worth failing it
@@ -229,7 +230,7 @@ func (r *resource) tellPauses(ctx context.Context, began store.Time, e Event) {
 		if g.Since != began || g.Phase != "paused" {
 			continue
 		}
-		e.Kind, e.Units, e.Time = EventPause, nil, time.Time{}
+		e.Kind, e.Units, e.Time = inspect.EventPause, nil, time.Time{}
 		e.Scope, e.Consecutive, e.Reason = g.Scope, g.Consecutive, g.Cause
 		e.ForMS, e.Until = g.Until.Sub(g.Since).Milliseconds(), c.moment(g.Until)
 		r.emit(e)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // told is what was last told of a resource's state.
@@ -28,7 +30,7 @@ const (
 
 // isTrouble reports a state that is told at once.
 func isTrouble(state string) bool {
-	return state == StateFailing || state == StateDegraded || state == StatePaused
+	return state == inspect.StateFailing || state == inspect.StateDegraded || state == inspect.StatePaused
 }
 
 // tellState tells of a change of state, once.
@@ -40,7 +42,7 @@ func (r *resource) tellState(state, reason string, until *time.Time) {
 	t := &r.told
 	t.mu.Lock()
 	if t.state == "" {
-		t.state, t.since = StateIdle, now
+		t.state, t.since = inspect.StateIdle, now
 	}
 	if t.state == state {
 		t.next = ""
@@ -56,7 +58,7 @@ func (r *resource) tellState(state, reason string, until *time.Time) {
 			return
 		}
 	}
-	e := Event{Kind: EventState, State: state, Was: t.state, Reason: reason, Until: until, ForMS: now.Sub(t.since).Milliseconds()}
+	e := inspect.Event{Kind: inspect.EventState, State: state, Was: t.state, Reason: reason, Until: until, ForMS: now.Sub(t.since).Milliseconds()}
 	t.state, t.since, t.next = state, now, ""
 	t.mu.Unlock()
 	r.emit(e)
@@ -75,7 +77,7 @@ func (g *Gate) WatchStates(ctx context.Context) {
 				continue
 			}
 			state := g.lookAt(ctx, name)
-			calm[name] = state == StateIdle || state == ""
+			calm[name] = state == inspect.StateIdle || state == ""
 		}
 		select {
 		case <-ctx.Done():
@@ -90,7 +92,7 @@ func (g *Gate) lookAt(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*watchEvery)
 	defer cancel()
 	s, err := g.Resource(ctx, name)
-	if err != nil || !slices.Contains(States(), s.State) {
+	if err != nil || !slices.Contains(inspect.States(), s.State) {
 		return ""
 	}
 	g.resources[name].tellState(s.State, s.Reason, s.Until)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -190,7 +191,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 		return false, r.observeAnswer(ctx, t.request(), t.name(), a)
 	}
 	r.noteAnswer(t.request(), &a) // also if the store cannot be told
-	if a.Verdict == VerdictOK && t.isLate() && !r.states(a.Limits) {
+	if a.Verdict == store.VerdictOK && t.isLate() && !r.states(a.Limits) {
 		if done, err := r.answerLate(t.id); done {
 			if err == nil && r.events != nil {
 				r.tellAnswer(ctx, t.request(), t.name(), a, 0, false)
@@ -334,7 +335,7 @@ func (t Ticket) cancel() error {
 		}
 	}
 	if r.events != nil {
-		e := r.about(EventCancel, t.request())
+		e := r.about(inspect.EventCancel, t.request())
 		e.Ticket = t.name()
 		r.emit(e)
 	}
@@ -354,7 +355,7 @@ func (r *resource) limitIndex(name string) int {
 func leastSlack(limits []store.Limit) time.Duration {
 	var least time.Duration
 	for _, l := range limits {
-		if l.Guard == GuardOff || l.Kind == Concurrency {
+		if l.Guard == store.GuardOff || l.Kind == Concurrency {
 			continue
 		}
 		s := l.Slack

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 func everyKind(reset time.Time) []sluice.Limit {
@@ -51,7 +52,7 @@ func TestCancelAfterTheAnswerIsClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(5, time.Hour), places(5))
 		ticket := acquire(t, g, from("a"))
-		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK})
 		if err := ticket.Cancel(); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestCloseSettlesUsage(t *testing.T) {
 				drained.Name, drained.Kind = "bucket", sluice.Bucket
 				g := open(t, limit, stock, drained, places(1))
 				ticket := acquire(t, g, costs("a", tokens(100)))
-				answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK})
+				answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK})
 				end(t, ticket, c.usage...)
 				end(t, ticket, tokens(1)) // the second end says nothing
 				for _, limit := range []string{"rolling", "fixed", "bucket"} {
@@ -126,7 +127,7 @@ func TestOutputTokensStayOutstandingUntilClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "output", Kind: sluice.Bucket, Size: 100, Window: time.Second, Unit: sluice.OutputTokens})
 		ticket := acquire(t, g, costs("a", sluice.Amount{Unit: sluice.OutputTokens, N: 80}))
-		answer(t, ticket, sluice.Answer{Verdict: sluice.VerdictOK})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK})
 		time.Sleep(time.Minute)
 		if got := used(t, g, "output"); got != 80 {
 			t.Errorf("%d outstanding while the answer is produced, want 80", got)
@@ -155,7 +156,7 @@ func TestTicketExpires(t *testing.T) {
 				req.TTL = c.request
 				lost := acquire(t, g, req)
 				wantTook(t, "the next", took(func() { pass(t, g, from("b")) }), c.want)
-				_, err := lost.Answer(sluice.Answer{Verdict: sluice.VerdictOK})
+				_, err := lost.Answer(sluice.Answer{Verdict: store.VerdictOK})
 				wantError(t, err, sluice.ErrEnded)
 				wantError(t, lost.Renew(t.Context()), sluice.ErrEnded)
 				end(t, lost)
@@ -186,7 +187,7 @@ func TestZeroTicketHasEnded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK})
+	_, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK})
 	wantError(t, err, sluice.ErrEnded)
 	wantError(t, ticket.Renew(t.Context()), sluice.ErrEnded)
 	if ticket.Stale() || ticket.Waited() != 0 || !ticket.GrantedAt().IsZero() {
@@ -214,7 +215,7 @@ func TestEndedTicketTakesNoAnswer(t *testing.T) {
 		g := open(t, places(1))
 		ticket := acquire(t, g, from("a"))
 		end(t, ticket)
-		_, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictThrottled})
+		_, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictThrottled})
 		e := wantError(t, err, sluice.ErrEnded)
 		if e.Resource != "api" || e.Hint == "" {
 			t.Errorf("got %+v, want the resource and a hint", e)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Everything at the same time, in real time, many times: agents join and leave, ask in all
@@ -131,9 +132,9 @@ func (v *visitor) ask(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	a := sluice.Answer{Verdict: sluice.VerdictOK}
+	a := sluice.Answer{Verdict: store.VerdictOK}
 	if req.Resource == "flow" && v.rand.IntN(20) == 0 {
-		a = sluice.Answer{Verdict: sluice.VerdictThrottled}
+		a = sluice.Answer{Verdict: store.VerdictThrottled}
 	}
 	if req.Resource == "api" {
 		a.Limits = []sluice.Stated{{Limit: "day", Size: 3000, Remaining: 3000 - v.rand.Int64N(2000), ResetIn: 12 * time.Hour}}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -21,13 +22,13 @@ func TestALeaseThatIsBackIsTold(t *testing.T) {
 		}
 		s.fail(store.ErrUnavailable)
 		time.Sleep(2*time.Minute + time.Second)
-		if e := kept.last(t, sluice.EventLeaseLost); kept.count(sluice.EventLeaseLost) != 2 || e.Consecutive != 2 {
-			t.Errorf("%d were told, the last %+v", kept.count(sluice.EventLeaseLost), e)
+		if e := kept.last(t, inspect.EventLeaseLost); kept.count(inspect.EventLeaseLost) != 2 || e.Consecutive != 2 {
+			t.Errorf("%d were told, the last %+v", kept.count(inspect.EventLeaseLost), e)
 		}
 		s.recover()
 		time.Sleep(2 * time.Minute)
-		if e := kept.last(t, sluice.EventLeaseBack); kept.count(sluice.EventLeaseBack) != 1 || e.Agent != "a" || e.ForMS != 120_000 {
-			t.Errorf("%d were told, the last %+v, want one after two minutes", kept.count(sluice.EventLeaseBack), e)
+		if e := kept.last(t, inspect.EventLeaseBack); kept.count(inspect.EventLeaseBack) != 1 || e.Agent != "a" || e.ForMS != 120_000 {
+			t.Errorf("%d were told, the last %+v, want one after two minutes", kept.count(inspect.EventLeaseBack), e)
 		}
 		if err := l.Leave(); err != nil {
 			t.Fatal(err)
@@ -46,16 +47,16 @@ func TestABudgetThatBeginsAnewIsTold(t *testing.T) {
 		for range 2 {
 			pass(t, g, costs("a", usd(1_500_000)))
 		}
-		e := kept.last(t, sluice.EventBudget)
+		e := kept.last(t, inspect.EventBudget)
 		if e.Until == nil {
 			t.Fatalf("told %+v", e)
 		}
 		time.Sleep(time.Until(*e.Until) - time.Second)
-		if n := kept.count(sluice.EventBudgetBack); n != 0 {
+		if n := kept.count(inspect.EventBudgetBack); n != 0 {
 			t.Errorf("%d were told too early", n)
 		}
 		time.Sleep(2 * time.Second)
-		if b := kept.last(t, sluice.EventBudgetBack); b.Limit != "day" || b.Size != 1e6 || b.Resource != "api" {
+		if b := kept.last(t, inspect.EventBudgetBack); b.Limit != "day" || b.Size != 1e6 || b.Resource != "api" {
 			t.Errorf("told %+v", b)
 		}
 	})

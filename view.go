@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
@@ -150,8 +151,8 @@ func (v *view) addConfigured(agent string) {
 }
 
 // agents lists those that are alive, in the fleet or in any resource.
-func (v *view) agents() []AgentStatus {
-	all := map[string]*AgentStatus{}
+func (v *view) agents() []inspect.AgentStatus {
+	all := map[string]*inspect.AgentStatus{}
 	for _, a := range v.joined {
 		all[a.Name] = v.agent(&a)
 	}
@@ -177,7 +178,7 @@ func (v *view) agents() []AgentStatus {
 		}
 	}
 	v.setStates(all)
-	list := []AgentStatus{}
+	list := []inspect.AgentStatus{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, *all[name])
 	}
@@ -185,7 +186,7 @@ func (v *view) agents() []AgentStatus {
 }
 
 // agent is what one pool knows of an agent.
-func (v *view) agent(a *store.Agent) *AgentStatus {
+func (v *view) agent(a *store.Agent) *inspect.AgentStatus {
 	user := a.User
 	if !a.Leased { // one who only asks does not say
 		user = v.gate.plan.agent(a.Name).user
@@ -194,14 +195,14 @@ func (v *view) agent(a *store.Agent) *AgentStatus {
 	if a.Slot {
 		slots = append(slots, a.Name)
 	}
-	return &AgentStatus{
+	return &inspect.AgentStatus{
 		Name: a.Name, Class: v.gate.plan.className(a.Class), User: user, Machine: a.Machine, Leased: a.Leased, Slots: slots, State: "active",
 		LeaseStartedAt: v.clock.moment(a.Since), LeaseExpiresAt: v.clock.moment(a.Expires), PauseChain: []string{},
 		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
 	}
 }
 
-func (v *view) setStates(all map[string]*AgentStatus) {
+func (v *view) setStates(all map[string]*inspect.AgentStatus) {
 	state := v.states()
 	for name, s := range all {
 		s.State, s.PauseChain = state(name)

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/store"
 )
 
 // What a fleet behind the proxy asks of Sluice for each request of its clients.
@@ -88,7 +89,7 @@ func (c *usedCaller) input(caller int) int64 { return int64(1000 + 37*(c.sent%64
 // end answers, settles and closes, as the proxy does.
 func (f *fleet) end(caller int) error {
 	c := &f.callers[caller]
-	if _, err := c.ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}); err != nil {
+	if _, err := c.ticket.Answer(sluice.Answer{Verdict: store.VerdictOK, Status: 200}); err != nil {
 		return err
 	}
 	c.used = [...]sluice.Amount{{Unit: inputTokens, N: c.input(caller) - 11}, {Unit: sluice.OutputTokens, N: 700}}

@@ -7,6 +7,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Gate returns what [sluice.Open] needs of the file. Resets at a time of day are computed from
@@ -20,11 +21,11 @@ func (f *File) Gate(now time.Time) (sluice.Config, error) {
 	}
 	c := sluice.Config{
 		Store: f.Store,
-		OnStoreFailure: map[StoreFailure]sluice.OnFailure{
-			"share": sluice.FailShare, "closed": sluice.FailClosed, "open": sluice.FailOpen,
+		OnStoreFailure: map[StoreFailure]store.OnFailure{
+			"share": store.FailShare, "closed": store.FailClosed, "open": store.FailOpen,
 		}[f.OnStoreFailure],
 		Resources: map[string]sluice.Resource{},
-		Order:     map[Order]sluice.Order{"fair": sluice.Fair, "strict": sluice.Strict, "fifo": sluice.FIFO}[f.Order],
+		Order:     map[Order]store.Order{"fair": store.Fair, "strict": store.Strict, "fifo": store.FIFO}[f.Order],
 		Agents:    map[string]sluice.Agent{},
 		Tools:     f.Tools,
 		Retry: retry.Policy{
@@ -65,7 +66,7 @@ func (f *File) Gate(now time.Time) (sluice.Config, error) {
 
 func (r *Resource) gate(now time.Time) (sluice.Resource, error) {
 	out := sluice.Resource{
-		Guard:        map[Guard]sluice.Guard{"auto": sluice.GuardAuto, "strict": sluice.GuardStrict, "off": sluice.GuardOff}[r.Guard],
+		Guard:        map[Guard]store.Guard{"auto": store.GuardAuto, "strict": store.GuardStrict, "off": store.GuardOff}[r.Guard],
 		ArrivalSlack: time.Duration(r.ArrivalSlack),
 		Use:          int(r.Use),
 		MaxWaiting:   r.MaxWaiting,

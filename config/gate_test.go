@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
@@ -61,8 +62,8 @@ func TestOneLineTurnsItOff(t *testing.T) {
 
 func TestOnStoreFailure(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]sluice.OnFailure{
-		"": sluice.FailShare, "on_store_failure: share": sluice.FailShare, "on_store_failure: closed": sluice.FailClosed, "on_store_failure: open": sluice.FailOpen,
+	for text, want := range map[string]store.OnFailure{
+		"": store.FailShare, "on_store_failure: share": store.FailShare, "on_store_failure: closed": store.FailClosed, "on_store_failure: open": store.FailOpen,
 	} {
 		if got := gate(t, parse(t, text)).OnStoreFailure; got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)

@@ -23,6 +23,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/storeapi"
 	"github.com/sluicehq/sluice/dashboard"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/ledger"
@@ -58,11 +59,11 @@ type Options struct {
 	History *history.Book
 	// Report is what was sent through gates since a moment: the daemon's, and one that has the pools that the configuration does not name, if there is
 	// such a gate. Nil means what the gates remember.
-	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (sluice.Report, error)
+	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (inspect.Report, error)
 	// Show is a report as clients get it, in JSON. Nil means as it is.
-	Show func(*sluice.Report) any
+	Show func(*inspect.Report) any
 	// Tell receives events of pools that the configuration does not name. Nil drops them.
-	Tell func(sluice.Event)
+	Tell func(inspect.Event)
 	// Letters keeps requests that were given up, of resources with dead_letters: on. Nil means that none are kept.
 	Letters *deadletter.Keeper
 	// Store is lent to gates in other processes, under /v1/store. Nil means that it is not.
@@ -97,8 +98,8 @@ type Daemon struct {
 func New(o Options) (*Daemon, error) {
 	d := &Daemon{options: o, log: o.Log, metrics: o.Metrics, events: o.Events, book: &estimate.Book{}, idle: make(chan struct{}, 1)}
 	if o.Report == nil {
-		d.options.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (sluice.Report, error) {
-			var all sluice.Report
+		d.options.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (inspect.Report, error) {
+			var all inspect.Report
 			for i, gate := range gates {
 				one, err := gate.Report(ctx, since)
 				if err != nil {
@@ -114,7 +115,7 @@ func New(o Options) (*Daemon, error) {
 		}
 	}
 	if o.Show == nil {
-		d.options.Show = func(r *sluice.Report) any { return r }
+		d.options.Show = func(r *inspect.Report) any { return r }
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -147,7 +148,7 @@ func New(o Options) (*Daemon, error) {
 }
 
 // Status is what GET /v1/status tells: the state of all pools in the store.
-func (d *Daemon) Status(ctx context.Context) (sluice.Status, error) {
+func (d *Daemon) Status(ctx context.Context) (inspect.Status, error) {
 	g := d.enter()
 	defer g.leave()
 	return g.api.Status(ctx)
@@ -276,16 +277,16 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request, g *generation) {
 	code, shut := http.StatusOK, false
 	for i := range status.Resources {
 		x := &status.Resources[i]
-		if x.State != sluice.StateFailing && x.State != sluice.StateDegraded {
+		if x.State != inspect.StateFailing && x.State != inspect.StateDegraded {
 			continue
 		}
 		if known {
 			answer.Resources[x.Name] = x.State + ": " + x.Reason
 		}
-		if answer.Status != sluice.StateFailing {
+		if answer.Status != inspect.StateFailing {
 			answer.Status = x.State
 		}
-		shut = shut || x.Outage != nil && x.Outage.Mode == sluice.FailClosed.String()
+		shut = shut || x.Outage != nil && x.Outage.Mode == store.FailClosed.String()
 	}
 	if shut || answer.Status != "ok" && r.URL.Query().Has("strict") {
 		code = http.StatusServiceUnavailable

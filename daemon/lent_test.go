@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/remotestore"
@@ -201,18 +202,18 @@ func TestGateFromAfar(t *testing.T) {
 		again, err := gate.Acquire(t.Context(), sluice.Request{Resource: "places", Agent: "afar"})
 		waits <- errors.Join(err, again.Close())
 	}()
-	r.until("it waits", func(s sluice.ResourceStatus) bool { return s.Waiting["p2"] == 1 }) // nobody says when it has arrived
+	r.until("it waits", func(s inspect.ResourceStatus) bool { return s.Waiting["p2"] == 1 }) // nobody says when it has arrived
 	if code, out := r.call("POST", "/v1/tickets/"+ticket.ID()+"/close", `{}`); code != 204 {
 		t.Errorf("ended here: %d %v", code, out)
 	}
 	if err := <-waits; err != nil {
 		t.Error(err)
 	}
-	r.until("it has ended", func(s sluice.ResourceStatus) bool { return s.InFlight == 0 && s.Sent == 2 }) // which is said in passing
+	r.until("it has ended", func(s inspect.ResourceStatus) bool { return s.InFlight == 0 && s.Sent == 2 }) // which is said in passing
 }
 
 // until waits until something is so of the resource places.
-func (r *rig) until(what string, is func(s sluice.ResourceStatus) bool) {
+func (r *rig) until(what string, is func(s inspect.ResourceStatus) bool) {
 	r.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		s, err := r.gate.Resource(r.Context(), "places")

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/daemon/mcp"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/proxy"
 )
 
@@ -64,10 +64,10 @@ type mcpGate struct {
 	generation *generation
 }
 
-func (m mcpGate) StartNewWork(ctx context.Context, agent string) (sluice.NewWork, error) {
+func (m mcpGate) StartNewWork(ctx context.Context, agent string) (inspect.NewWork, error) {
 	return m.generation.gate.StartNewWork(ctx, agent)
 }
 
-func (m mcpGate) Report(ctx context.Context, since time.Time) (sluice.Report, error) {
+func (m mcpGate) Report(ctx context.Context, since time.Time) (inspect.Report, error) {
 	return m.generation.report(ctx, since)
 }

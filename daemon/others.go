@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // others opens, to look at, pools of the store that the generation's gate does not use: one, or all if none is named.
@@ -30,7 +31,7 @@ func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate,
 
 // report is what was sent since a moment, to every pool in the store. What cannot be read of pools that the configuration does not name is
 // left out.
-func (g *generation) report(ctx context.Context, since time.Time) (sluice.Report, error) {
+func (g *generation) report(ctx context.Context, since time.Time) (inspect.Report, error) {
 	gates := []*sluice.Gate{g.gate}
 	if g.daemon.options.Store != nil {
 		if more, err := g.others(ctx, ""); err == nil {
@@ -74,20 +75,20 @@ type stateSince struct {
 }
 
 // tell tells of the changes from and to a state that is trouble.
-func (t troubles) tell(resources []sluice.ResourceStatus, now time.Time, tell func(sluice.Event)) {
+func (t troubles) tell(resources []inspect.ResourceStatus, now time.Time, tell func(inspect.Event)) {
 	for i := range resources {
 		r := &resources[i]
 		was, seen := t[r.Name]
 		if !seen {
-			was = stateSince{sluice.StateIdle, now}
+			was = stateSince{inspect.StateIdle, now}
 		}
 		if was.state == r.State && seen {
 			continue
 		}
 		t[r.Name] = stateSince{r.State, now}
 		if isTrouble(r.State) || isTrouble(was.state) {
-			tell(sluice.Event{
-				Time: now.UTC(), Kind: sluice.EventState, Resource: r.Name, State: r.State, Was: was.state, Reason: r.Reason, Until: r.Until,
+			tell(inspect.Event{
+				Time: now.UTC(), Kind: inspect.EventState, Resource: r.Name, State: r.State, Was: was.state, Reason: r.Reason, Until: r.Until,
 				ForMS: now.Sub(was.since).Milliseconds(),
 			})
 		}
@@ -95,5 +96,5 @@ func (t troubles) tell(resources []sluice.ResourceStatus, now time.Time, tell fu
 }
 
 func isTrouble(state string) bool {
-	return state == sluice.StateFailing || state == sluice.StateDegraded || state == sluice.StatePaused
+	return state == inspect.StateFailing || state == inspect.StateDegraded || state == inspect.StatePaused
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 func TestTroubleOfOthersIsToldOnceWhenItBeginsAndEnds(t *testing.T) {
@@ -15,8 +15,8 @@ func TestTroubleOfOthersIsToldOnceWhenItBeginsAndEnds(t *testing.T) {
 	known := troubles{}
 	for _, state := range []string{"flowing", "queueing", "paused", "paused", "failing", "flowing", "idle"} {
 		at = at.Add(time.Second)
-		known.tell([]sluice.ResourceStatus{{Name: "beta", State: state}, {Name: "calm", State: "flowing"}}, at, func(e sluice.Event) {
-			if e.Resource != "beta" || e.Kind != sluice.EventState || e.Time != at {
+		known.tell([]inspect.ResourceStatus{{Name: "beta", State: state}, {Name: "calm", State: "flowing"}}, at, func(e inspect.Event) {
+			if e.Resource != "beta" || e.Kind != inspect.EventState || e.Time != at {
 				t.Errorf("%+v", e)
 			}
 			told = append(told, [2]string{e.Was, e.State})

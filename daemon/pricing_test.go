@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/provider"
 )
 
@@ -46,7 +46,7 @@ budgets: [{name: each, per: agent, size: 10 usd/day}]
 		got := r.want(http.StatusOK, "POST", "/v1/tickets", fmt.Sprintf(`{"resource":"anthropic","agent":"asked-%s","model":%q}`, model, model))
 		r.want(http.StatusNoContent, "POST", "/v1/tickets/"+got["ticket"].(string)+"/close",
 			fmt.Sprintf(`{"usage":{"input_tokens":%d,"output_tokens":%d}}`, said.Usage.Input, said.Usage.Output))
-		spent := map[string]sluice.BudgetStatus{}
+		spent := map[string]inspect.BudgetStatus{}
 		list, err := r.gate.Budgets(t.Context())
 		if err != nil {
 			t.Fatal(err)

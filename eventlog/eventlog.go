@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Bounds of the log.
@@ -40,7 +40,7 @@ func fileName(dir string, i int) string {
 }
 
 // line is an event as it is written, or nil if there is no way to keep it short enough.
-func line(e sluice.Event) []byte {
+func line(e inspect.Event) []byte {
 	for _, most := range [...]int{maxText, fewBytes} {
 		shorten(&e, most)
 		text, err := json.Marshal(e)
@@ -56,7 +56,7 @@ func line(e sluice.Event) []byte {
 }
 
 // shorten cuts fields to a number of bytes.
-func shorten(e *sluice.Event, most int) {
+func shorten(e *inspect.Event, most int) {
 	for _, s := range [...]*string{
 		&e.Kind, &e.Resource, &e.Ticket, &e.Agent, &e.User, &e.Class, &e.Model, &e.Requested, &e.Tool, &e.Verdict, &e.Reason, &e.Limit, &e.Scope, &e.Mode, &e.Error,
 	} {

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -60,7 +60,7 @@ func (t *Tail) Close() {
 }
 
 // Read hands over what was written since the last time. A log that is rotated faster than it is read loses some.
-func (t *Tail) Read(yield func(sluice.Event)) {
+func (t *Tail) Read(yield func(inspect.Event)) {
 	if t.in == nil && !t.open() {
 		return
 	}
@@ -78,7 +78,7 @@ func (t *Tail) Read(yield func(sluice.Event)) {
 }
 
 // drain reads to the end of the file.
-func (t *Tail) drain(yield func(sluice.Event)) {
+func (t *Tail) drain(yield func(inspect.Event)) {
 	for {
 		n, err := t.in.ReadAt(t.buf, t.at)
 		t.at += int64(n)
@@ -106,7 +106,7 @@ func (t *Tail) drain(yield func(sluice.Event)) {
 	}
 }
 
-func (t *Tail) line(text []byte, yield func(sluice.Event)) {
+func (t *Tail) line(text []byte, yield func(inspect.Event)) {
 	if bytes.Contains(text, t.own) {
 		return
 	}
@@ -114,7 +114,7 @@ func (t *Tail) line(text []byte, yield func(sluice.Event)) {
 	if at < 0 {
 		return
 	}
-	var e sluice.Event
+	var e inspect.Event
 	if json.Unmarshal(text[at:], &e) == nil && e.Kind != "" && !e.Time.IsZero() {
 		yield(e)
 	}

@@ -3,7 +3,7 @@ package eventlog
 import (
 	"testing"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Who follows a log hears every event of other processes once, over rotations, and none of its own.
@@ -16,7 +16,7 @@ func TestFollow(t *testing.T) {
 	tail := Follow(dir, own.Process())
 	defer tail.Close()
 	heard := map[string]int{}
-	read := func() { tail.Read(func(e sluice.Event) { heard[e.Agent]++ }) }
+	read := func() { tail.Read(func(e inspect.Event) { heard[e.Agent]++ }) }
 	for range 20 { // three or so fill a file
 		w := small(dir, 2000)
 		w.Add(send("other", 0))

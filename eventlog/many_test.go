@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // A log that is full of invented names is counted in bounded memory, and nothing is lost from the sums.
@@ -22,13 +22,13 @@ func TestACountOfManyNamesIsBounded(t *testing.T) {
 	if len(r.callers) > maxCallers+1 || len(r.total.Models) > maxCounted+1 || len(r.total.requested) > maxCounted {
 		t.Errorf("%d callers, %d models, %d names", len(r.callers), len(r.total.Models), len(r.total.requested))
 	}
-	rep := sluice.ResourceReport{}
+	rep := inspect.ResourceReport{}
 	r.addTo(&rep)
 	sends := int64(0)
 	for _, m := range rep.Total.Models {
 		sends += m.Sends
 	}
-	if rep.Total.FirstSends != names || sends != names || len(rep.Callers) > sluice.MaxReportCallers {
+	if rep.Total.FirstSends != names || sends != names || len(rep.Callers) > inspect.MaxReportCallers {
 		t.Errorf("%d sends, %d by model, %d callers", rep.Total.FirstSends, sends, len(rep.Callers))
 	}
 }
@@ -41,7 +41,7 @@ func TestReadKindsFindsTheSameEvents(t *testing.T) {
 	for i := range 50 {
 		e := send("a", i)
 		if i%7 == 0 {
-			e.Kind = sluice.EventRefused
+			e.Kind = inspect.EventRefused
 			want++
 		}
 		if i%5 == 0 {
@@ -51,8 +51,8 @@ func TestReadKindsFindsTheSameEvents(t *testing.T) {
 	}
 	put(t, dir, 0, text+`{"time":"2026-03-04T12:00:00Z","event":7,"agent":"\"event\":\"refused\""}`+"\n")
 	got := 0
-	if err := ReadKinds(dir, time.Time{}, []string{sluice.EventRefused}, func(e sluice.Event) bool {
-		if e.Kind != sluice.EventRefused {
+	if err := ReadKinds(dir, time.Time{}, []string{inspect.EventRefused}, func(e inspect.Event) bool {
+		if e.Kind != inspect.EventRefused {
 			t.Errorf("a %s", e.Kind)
 		}
 		got++

@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
-func paid(e sluice.Event, micros int64, retry, unpriced bool) sluice.Event {
+func paid(e inspect.Event, micros int64, retry, unpriced bool) inspect.Event {
 	e.Units[sluice.USD], e.Retry, e.Unpriced = micros, retry, unpriced
 	return e
 }
 
-func held(e sluice.Event, reason string) sluice.Event {
+func held(e inspect.Event, reason string) inspect.Event {
 	e.Reason, e.WaitedMS = reason, 400
 	return e
 }
@@ -20,8 +21,8 @@ func held(e sluice.Event, reason string) sluice.Event {
 // What sends cost is in the log alone: it counts though the store knows of the sends, settled to what they did cost
 // and by estimate where nobody said, once each.
 func TestMoneyFromTheLog(t *testing.T) {
-	usage := func(ticket string, micros int64) sluice.Event {
-		return sluice.Event{Time: at(5), Kind: sluice.EventUsage, Resource: "api", Ticket: ticket, Units: map[string]int64{sluice.USD: micros}}
+	usage := func(ticket string, micros int64) inspect.Event {
+		return inspect.Event{Time: at(5), Kind: inspect.EventUsage, Resource: "api", Ticket: ticket, Units: map[string]int64{sluice.USD: micros}}
 	}
 	dir := keep(t,
 		paid(sendAt(-120, "api.1-9", "a"), 5_000, false, false), // before the period
@@ -29,11 +30,11 @@ func TestMoneyFromTheLog(t *testing.T) {
 		held(paid(sendAt(1, "api.1-2", "a"), 100, true, true), "order"), // nobody says
 		paid(sendAt(2, "api.1-3", "b"), 100, true, false), usage("api.1-3", 0),
 		held(paid(sendAt(3, "api.1-4", "b"), 700, false, true), "limit"),
-		sluice.Event{Time: at(4), Kind: sluice.EventCancel, Resource: "api", Ticket: "api.1-4"},
+		inspect.Event{Time: at(4), Kind: inspect.EventCancel, Resource: "api", Ticket: "api.1-4"},
 		held(sendAt(4, "api.1-5", "c"), "limit"), usage("api.1-5", 9), // it was not asked for with money
 		usage("api.1-9", 9_000),
 	)
-	fromStore := sluice.Report{Since: start, Resources: []sluice.ResourceReport{{Name: "api", Since: at(-3600), Total: *newCaller(""), Callers: []sluice.CallerReport{*newCaller("a")}}}}
+	fromStore := inspect.Report{Since: start, Resources: []inspect.ResourceReport{{Name: "api", Since: at(-3600), Total: *newCaller(""), Callers: []inspect.CallerReport{*newCaller("a")}}}}
 	fromStore.Resources[0].Total.FirstSends, fromStore.Resources[0].Callers[0].FirstSends = 4, 4
 	if err := Complete(&fromStore, dir, start); err != nil {
 		t.Fatal(err)
@@ -45,7 +46,7 @@ func TestMoneyFromTheLog(t *testing.T) {
 	if r := fromStore.Resources[0]; !r.Since.Equal(at(-3600)) || r.Total.FirstSends != 4 || caller(t, &r, "a").FirstSends != 4 {
 		t.Errorf("sends that the store knows of were counted twice: %+v", r)
 	}
-	for name, rep := range map[string]sluice.Report{"with the store": fromStore, "alone": alone} {
+	for name, rep := range map[string]inspect.Report{"with the store": fromStore, "alone": alone} {
 		r := &rep.Resources[0]
 		for who, want := range map[string][5]int64{"a": {350, 100, 1, 1, 250}, "b": {}, "c": {0, 0, 0, 1, 0}, "": {350, 100, 1, 2, 250}} {
 			c := r.Total

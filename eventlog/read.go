@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -23,22 +23,22 @@ import (
 //
 // Nobody is kept from writing meanwhile. What is rotated away while it is read is read to the end;
 // what is written after Read has begun is not.
-func Read(dir string, since time.Time, yield func(sluice.Event) bool) (garbage int, err error) {
+func Read(dir string, since time.Time, yield func(inspect.Event) bool) (garbage int, err error) {
 	return read(dir, since, nil, yield)
 }
 
 // ReadKinds is [Read] for events of some kinds. It is many times faster where these are rare.
-func ReadKinds(dir string, since time.Time, kinds []string, yield func(sluice.Event) bool) error {
+func ReadKinds(dir string, since time.Time, kinds []string, yield func(inspect.Event) bool) error {
 	var marks [][]byte
 	for _, kind := range kinds {
 		marks = append(marks, []byte(`"event":"`+kind+`"`))
 	}
-	_, err := read(dir, since, marks, func(e sluice.Event) bool { return !slices.Contains(kinds, e.Kind) || yield(e) })
+	_, err := read(dir, since, marks, func(e inspect.Event) bool { return !slices.Contains(kinds, e.Kind) || yield(e) })
 	return err
 }
 
 // read is Read for lines that contain one of several marks, or for all.
-func read(dir string, since time.Time, marks [][]byte, yield func(sluice.Event) bool) (garbage int, err error) {
+func read(dir string, since time.Time, marks [][]byte, yield func(inspect.Event) bool) (garbage int, err error) {
 	open, err := openAll(dir)
 	defer func() {
 		for _, f := range open {
@@ -53,7 +53,7 @@ func read(dir string, since time.Time, marks [][]byte, yield func(sluice.Event) 
 		if f.changed.Before(since) {
 			continue // nothing in it is as new as that
 		}
-		n, err := readLines(io.LimitReader(f, f.size), marks, func(e sluice.Event) bool {
+		n, err := readLines(io.LimitReader(f, f.size), marks, func(e inspect.Event) bool {
 			more = e.Time.Before(since) || yield(e)
 			return more
 		})
@@ -105,7 +105,7 @@ func openAll(dir string) (open []part, err error) {
 }
 
 // readLines reads events from lines with one of several marks, or from all, and counts those that are none.
-func readLines(r io.Reader, marks [][]byte, yield func(sluice.Event) bool) (garbage int, err error) {
+func readLines(r io.Reader, marks [][]byte, yield func(inspect.Event) bool) (garbage int, err error) {
 	in := bufio.NewReaderSize(r, MaxLine+1)
 	for {
 		text, err := in.ReadSlice('\n')
@@ -121,7 +121,7 @@ func readLines(r io.Reader, marks [][]byte, yield func(sluice.Event) bool) (garb
 		}
 		text = bytes.TrimSpace(text)
 		skip := len(marks) > 0 && !slices.ContainsFunc(marks, func(m []byte) bool { return bytes.Contains(text, m) })
-		var e sluice.Event
+		var e inspect.Event
 		ok := false
 		if !skip {
 			e, ok = parse(text)
@@ -149,7 +149,7 @@ var lineStart = []byte(`{"time":"`)
 
 // parse reads an event from a line. A line that was torn, by a full disk say, may have the next one
 // behind it.
-func parse(text []byte) (e sluice.Event, ok bool) {
+func parse(text []byte) (e inspect.Event, ok bool) {
 	at := bytes.LastIndex(text, lineStart)
 	if at < 0 {
 		return e, false

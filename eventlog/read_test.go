@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 func put(tb testing.TB, dir string, i int, text string) {
@@ -60,7 +60,7 @@ func TestReadSinceAndUntil(t *testing.T) {
 	var got []string
 	read := func(since time.Time, most int) string {
 		got = nil
-		if _, err := Read(dir, since, func(e sluice.Event) bool {
+		if _, err := Read(dir, since, func(e inspect.Event) bool {
 			got = append(got, strings.TrimPrefix(e.Ticket, "api.1-"))
 			return len(got) < most
 		}); err != nil {
@@ -98,8 +98,8 @@ func TestReadWhileRotating(t *testing.T) {
 		}
 	}
 	before, _ := all(t, dir)
-	var got []sluice.Event
-	if _, err := Read(dir, time.Time{}, func(e sluice.Event) bool {
+	var got []inspect.Event
+	if _, err := Read(dir, time.Time{}, func(e inspect.Event) bool {
 		got = append(got, e)
 		for range 10 {
 			n++
@@ -125,7 +125,7 @@ func FuzzReadLines(f *testing.F) {
 	f.Add([]byte("{\"time\":\"\n{}\n\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		events := 0
-		garbage, err := readLines(bytes.NewReader(text), nil, func(e sluice.Event) bool {
+		garbage, err := readLines(bytes.NewReader(text), nil, func(e inspect.Event) bool {
 			if e.Kind == "" || e.Time.IsZero() {
 				t.Errorf("an event of nothing: %+v", e)
 			}
@@ -142,7 +142,7 @@ func FuzzReadLines(f *testing.F) {
 		}
 		// Whatever stands before it, a whole line is found.
 		found := false
-		if _, err := readLines(bytes.NewReader(append(append([]byte{}, text...), line(send("last", 7))...)), nil, func(e sluice.Event) bool {
+		if _, err := readLines(bytes.NewReader(append(append([]byte{}, text...), line(send("last", 7))...)), nil, func(e inspect.Event) bool {
 			found = found || e.Agent == "last"
 			return true
 		}); err != nil || !found {

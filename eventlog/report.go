@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // tickets can be answered for so long after they were granted: events are read from that much
@@ -14,28 +14,28 @@ const ticketLife = 10 * time.Minute
 
 // Report tells what was sent since a moment according to the log alone: by processes of this
 // machine that keep their files in dir.
-func Report(dir string, since time.Time) (sluice.Report, error) {
+func Report(dir string, since time.Time) (inspect.Report, error) {
 	t := newTally(since, func(string, time.Time, bool) bool { return true })
-	rep := sluice.Report{Since: since.UTC(), Resources: []sluice.ResourceReport{}}
+	rep := inspect.Report{Since: since.UTC(), Resources: []inspect.ResourceReport{}}
 	if err := t.read(dir); err != nil {
 		return rep, err
 	}
 	for name, r := range t.resources {
-		one := sluice.ResourceReport{Name: name, Since: r.first, Total: *newCaller(""), Callers: []sluice.CallerReport{}}
+		one := inspect.ResourceReport{Name: name, Since: r.first, Total: *newCaller(""), Callers: []inspect.CallerReport{}}
 		r.addTo(&one)
 		rep.Resources = append(rep.Resources, one)
 		if since.IsZero() && (rep.Since.IsZero() || r.first.Before(rep.Since)) {
 			rep.Since = r.first
 		}
 	}
-	slices.SortFunc(rep.Resources, func(a, b sluice.ResourceReport) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(rep.Resources, func(a, b inspect.ResourceReport) int { return cmp.Compare(a.Name, b.Name) })
 	return rep, nil
 }
 
 // Complete adds to a store's report what only the log knows: what was sent before the store's
 // memory begins, what the store was not asked about, and what it all cost. Peaks within a second are
 // the larger ones of both.
-func Complete(rep *sluice.Report, dir string, since time.Time) error {
+func Complete(rep *inspect.Report, dir string, since time.Time) error {
 	begins := map[string]time.Time{}
 	for _, r := range rep.Resources {
 		begins[r.Name] = r.Since
@@ -68,7 +68,7 @@ func Complete(rep *sluice.Report, dir string, since time.Time) error {
 }
 
 // addTo adds what was counted to a report.
-func (r *resourceTally) addTo(rep *sluice.ResourceReport) {
+func (r *resourceTally) addTo(rep *inspect.ResourceReport) {
 	rep.Total.Add(r.total.done())
 	r.total.nameIn(&rep.Total)
 	at := map[string]int{}

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // keep writes events as a log.
-func keep(tb testing.TB, events ...sluice.Event) string {
+func keep(tb testing.TB, events ...inspect.Event) string {
 	tb.Helper()
 	dir := tb.TempDir()
 	w := Open(dir)
@@ -21,13 +21,13 @@ func keep(tb testing.TB, events ...sluice.Event) string {
 
 func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 
-func sendAt(seconds float64, ticket, agent string) sluice.Event {
-	return sluice.Event{
-		Time: at(seconds), Kind: sluice.EventSend, Resource: "api", Ticket: ticket, Agent: agent, Model: "m", Units: map[string]int64{"requests": 1, "tokens": 10},
+func sendAt(seconds float64, ticket, agent string) inspect.Event {
+	return inspect.Event{
+		Time: at(seconds), Kind: inspect.EventSend, Resource: "api", Ticket: ticket, Agent: agent, Model: "m", Units: map[string]int64{"requests": 1, "tokens": 10},
 	}
 }
 
-func caller(tb testing.TB, r *sluice.ResourceReport, name string) sluice.CallerReport {
+func caller(tb testing.TB, r *inspect.ResourceReport, name string) inspect.CallerReport {
 	tb.Helper()
 	for _, c := range r.Callers {
 		if c.Name == name {
@@ -35,7 +35,7 @@ func caller(tb testing.TB, r *sluice.ResourceReport, name string) sluice.CallerR
 		}
 	}
 	tb.Fatalf("there is no caller %q", name)
-	return sluice.CallerReport{}
+	return inspect.CallerReport{}
 }
 
 func TestReportFromTheLog(t *testing.T) {
@@ -44,16 +44,16 @@ func TestReportFromTheLog(t *testing.T) {
 	dir := keep(t,
 		sendAt(0, "api.1-1", "a"), sendAt(0.5, "api.1-2", "b"),
 		// From another process, which does not know whose ticket it is.
-		sluice.Event{Time: at(1), Kind: sluice.EventAnswer, Resource: "api", Ticket: "api.1-1", Verdict: "throttled", Status: 429},
-		sluice.Event{Time: at(1), Kind: sluice.EventThrottled, Resource: "api", Ticket: "api.1-1", Verdict: "throttled", Status: 429},
-		sluice.Event{Time: at(1), Kind: sluice.EventAnswer, Resource: "api", Ticket: "api.1-2", Verdict: "error", Status: 500},
+		inspect.Event{Time: at(1), Kind: inspect.EventAnswer, Resource: "api", Ticket: "api.1-1", Verdict: "throttled", Status: 429},
+		inspect.Event{Time: at(1), Kind: inspect.EventThrottled, Resource: "api", Ticket: "api.1-1", Verdict: "throttled", Status: 429},
+		inspect.Event{Time: at(1), Kind: inspect.EventAnswer, Resource: "api", Ticket: "api.1-2", Verdict: "error", Status: 500},
 		again,
-		sluice.Event{Time: at(3), Kind: sluice.EventAnswer, Resource: "api", Ticket: "api.1-3", Verdict: "ok", Units: map[string]int64{"tokens": 14, "other": 1}},
-		sluice.Event{Time: at(3), Kind: sluice.EventUsage, Resource: "api", Ticket: "api.1-3", Units: map[string]int64{"tokens": 15}},
+		inspect.Event{Time: at(3), Kind: inspect.EventAnswer, Resource: "api", Ticket: "api.1-3", Verdict: "ok", Units: map[string]int64{"tokens": 14, "other": 1}},
+		inspect.Event{Time: at(3), Kind: inspect.EventUsage, Resource: "api", Ticket: "api.1-3", Units: map[string]int64{"tokens": 15}},
 		sendAt(61, "api.1-4", "a"), sendAt(62, "api.1-5", "b"),
-		sluice.Event{Time: at(62), Kind: sluice.EventCancel, Resource: "api", Ticket: "api.1-5"},
-		sluice.Event{Time: at(63), Kind: sluice.EventPause, Resource: "api"},
-		sluice.Event{Time: at(63), Kind: sluice.EventSend, Resource: "zoo", Agent: "a"},
+		inspect.Event{Time: at(62), Kind: inspect.EventCancel, Resource: "api", Ticket: "api.1-5"},
+		inspect.Event{Time: at(63), Kind: inspect.EventPause, Resource: "api"},
+		inspect.Event{Time: at(63), Kind: inspect.EventSend, Resource: "zoo", Agent: "a"},
 	)
 	rep, err := Report(dir, time.Time{})
 	if err != nil || len(rep.Resources) != 2 || rep.Resources[1].Name != "zoo" || !rep.Since.Equal(start) {
@@ -82,8 +82,8 @@ func TestReportFromTheLog(t *testing.T) {
 func TestReportSince(t *testing.T) {
 	dir := keep(t,
 		sendAt(0, "api.1-1", "a"), sendAt(120, "api.1-2", "a"),
-		sluice.Event{Time: at(121), Kind: sluice.EventThrottled, Resource: "api", Ticket: "api.1-1"},
-		sluice.Event{Time: at(122), Kind: sluice.EventCancel, Resource: "api", Ticket: "api.1-1"},
+		inspect.Event{Time: at(121), Kind: inspect.EventThrottled, Resource: "api", Ticket: "api.1-1"},
+		inspect.Event{Time: at(122), Kind: inspect.EventCancel, Resource: "api", Ticket: "api.1-1"},
 	)
 	rep, err := Report(dir, at(60))
 	if err != nil || len(rep.Resources) != 1 || !rep.Since.Equal(at(60)) {
@@ -102,19 +102,19 @@ func TestComplete(t *testing.T) {
 	dir := keep(t,
 		sendAt(0, "api.1-1", "a"), sendAt(1, "api.1-2", "c"), // forgotten
 		sendAt(180, "api.1-3", "a"), // remembered
-		sluice.Event{Time: at(181), Kind: sluice.EventThrottled, Resource: "api", Ticket: "api.1-3"},
+		inspect.Event{Time: at(181), Kind: inspect.EventThrottled, Resource: "api", Ticket: "api.1-3"},
 		passed,
-		sluice.Event{Time: at(201), Kind: sluice.EventThrottled, Resource: "api", Ticket: "api.0-7", Observed: true},
-		sluice.Event{Time: at(1), Kind: sluice.EventSend, Resource: "other", Agent: "a"},
+		inspect.Event{Time: at(201), Kind: inspect.EventThrottled, Resource: "api", Ticket: "api.0-7", Observed: true},
+		inspect.Event{Time: at(1), Kind: inspect.EventSend, Resource: "other", Agent: "a"},
 	)
-	known := sluice.CallerReport{
-		Name: "a", FirstSends: 1, Throttled: 1, PeakPerS: 1, Units: map[string]int64{"requests": 1}, Models: map[string]sluice.ModelReport{},
+	known := inspect.CallerReport{
+		Name: "a", FirstSends: 1, Throttled: 1, PeakPerS: 1, Units: map[string]int64{"requests": 1}, Models: map[string]inspect.ModelReport{},
 		Minutes: map[time.Time]int64{at(180): 1},
 	}
 	total := known
 	total.Name, total.Minutes = "", map[time.Time]int64{at(180): 1}
-	total.Units, total.Models = map[string]int64{"requests": 1}, map[string]sluice.ModelReport{}
-	rep := sluice.Report{Since: at(120), Resources: []sluice.ResourceReport{{Name: "api", Since: at(120), Total: total, Callers: []sluice.CallerReport{known}}}}
+	total.Units, total.Models = map[string]int64{"requests": 1}, map[string]inspect.ModelReport{}
+	rep := inspect.Report{Since: at(120), Resources: []inspect.ResourceReport{{Name: "api", Since: at(120), Total: total, Callers: []inspect.CallerReport{known}}}}
 	if err := Complete(&rep, dir, time.Time{}); err != nil {
 		t.Fatal(err)
 	}

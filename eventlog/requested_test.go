@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // A report has the names that clients wrote next to the class that the provider limits, though the store counts by class.
@@ -17,7 +17,7 @@ func TestReportHasModelsAsRequested(t *testing.T) {
 	for i := range 100 {
 		c.name("many", string(rune('a'+i)))
 	}
-	rep := &sluice.CallerReport{Models: map[string]sluice.ModelReport{"opus-4": {Sends: 3}, "many": {}}}
+	rep := &inspect.CallerReport{Models: map[string]inspect.ModelReport{"opus-4": {Sends: 3}, "many": {}}}
 	c.nameIn(rep)
 	if m := rep.Models["opus-4"]; m.Sends != 3 || !slices.Equal(m.Requested, []string{"claude-opus-4-1-20250805", "claude-opus-4-5"}) {
 		t.Errorf("%+v", m)

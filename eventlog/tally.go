@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -26,7 +27,7 @@ type resourceTally struct {
 // callerTally is what one caller sent. Events come nearly by time: a second is over when one of
 // another is seen.
 type callerTally struct {
-	sluice.CallerReport
+	inspect.CallerReport
 	requested map[string][]string // names that were written for a model, sorted
 	second    time.Time
 	now       int64 // sends in it
@@ -35,7 +36,7 @@ type callerTally struct {
 // sent is a send whose answer may come.
 type sent struct {
 	agent   string
-	event   sluice.Event
+	event   inspect.Event
 	counted bool
 	paid    bool             // its money is counted: the store knows nothing of that
 	besides map[string]int64 // what it used that was not charged
@@ -45,9 +46,9 @@ func newTally(since time.Time, counts func(string, time.Time, bool) bool) *tally
 	return &tally{since: since, counts: counts, resources: map[string]*resourceTally{}, tickets: map[string]*sent{}}
 }
 
-func newCaller(name string) *sluice.CallerReport {
-	return &sluice.CallerReport{
-		Name: name, Units: map[string]int64{}, Models: map[string]sluice.ModelReport{}, Minutes: map[time.Time]int64{},
+func newCaller(name string) *inspect.CallerReport {
+	return &inspect.CallerReport{
+		Name: name, Units: map[string]int64{}, Models: map[string]inspect.ModelReport{}, Minutes: map[time.Time]int64{},
 	}
 }
 
@@ -56,21 +57,21 @@ func (t *tally) read(dir string) error {
 	if !from.IsZero() {
 		from = from.Add(-ticketLife)
 	}
-	_, err := Read(dir, from, func(e sluice.Event) bool {
+	_, err := Read(dir, from, func(e inspect.Event) bool {
 		t.add(&e)
 		return true
 	})
 	return err
 }
 
-func (t *tally) add(e *sluice.Event) {
-	counted := !e.Time.Before(t.since) && t.counts(e.Resource, e.Time, e.Observed || e.Kind == sluice.EventWouldWait)
+func (t *tally) add(e *inspect.Event) {
+	counted := !e.Time.Before(t.since) && t.counts(e.Resource, e.Time, e.Observed || e.Kind == inspect.EventWouldWait)
 	switch e.Kind {
-	case sluice.EventWouldWait:
+	case inspect.EventWouldWait:
 		if counted {
 			t.each(e, e.Agent, func(c *callerTally) { c.WouldWait++ })
 		}
-	case sluice.EventSend:
+	case inspect.EventSend:
 		s := &sent{agent: e.Agent, event: *e, counted: counted, paid: t.countsMoney(e)}
 		if e.Ticket != "" {
 			t.tickets[e.Ticket] = s
@@ -83,7 +84,7 @@ func (t *tally) add(e *sluice.Event) {
 		}
 		t.pay(s, e.Units[sluice.USD], 1)
 		t.hold(s, 1)
-	case sluice.EventCancel:
+	case inspect.EventCancel:
 		s := t.tickets[e.Ticket]
 		if s == nil {
 			return
@@ -94,16 +95,16 @@ func (t *tally) add(e *sluice.Event) {
 		}
 		t.pay(s, -s.event.Units[sluice.USD], -1)
 		t.hold(s, -1)
-	case sluice.EventThrottled:
+	case inspect.EventThrottled:
 		if counted {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Throttled++ })
 		}
-	case sluice.EventAnswer:
+	case inspect.EventAnswer:
 		if counted && failed(e.Verdict) {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Failed++ })
 		}
 		t.settle(e)
-	case sluice.EventUsage:
+	case inspect.EventUsage:
 		t.settle(e)
 	}
 }
@@ -111,14 +112,14 @@ func (t *tally) add(e *sluice.Event) {
 // failed reports an answer that failed for another reason than a limit.
 func failed(verdict string) bool {
 	switch verdict {
-	case sluice.VerdictOverloaded.String(), sluice.VerdictBilling.String(), sluice.VerdictError.String():
+	case store.VerdictOverloaded.String(), store.VerdictBilling.String(), store.VerdictError.String():
 		return true
 	}
 	return false
 }
 
 // whose is the agent that an answer is to.
-func (t *tally) whose(e *sluice.Event) string {
+func (t *tally) whose(e *inspect.Event) string {
 	if s := t.tickets[e.Ticket]; s != nil && e.Ticket != "" {
 		return s.agent
 	}
@@ -126,7 +127,7 @@ func (t *tally) whose(e *sluice.Event) string {
 }
 
 // settle corrects what a send was charged to what it really used.
-func (t *tally) settle(e *sluice.Event) {
+func (t *tally) settle(e *inspect.Event) {
 	s := t.tickets[e.Ticket]
 	if s == nil || len(e.Units) == 0 {
 		return
@@ -165,7 +166,7 @@ func (t *tally) besides(s *sent, used map[string]int64) {
 }
 
 // countsMoney reports whether a send costs money within the period.
-func (t *tally) countsMoney(e *sluice.Event) bool {
+func (t *tally) countsMoney(e *inspect.Event) bool {
 	_, costs := e.Units[sluice.USD]
 	return costs && !e.Time.Before(t.since)
 }
@@ -191,7 +192,7 @@ func (t *tally) pay(s *sent, micros, sends int64) {
 }
 
 // heldByLimit reports a send that waited because a limit was full, and for no rule of the gate's own.
-func heldByLimit(e *sluice.Event) bool { return e.Reason == store.CodeLimit.String() }
+func heldByLimit(e *inspect.Event) bool { return e.Reason == store.CodeLimit.String() }
 
 // hold counts a send that a limit held up, or takes it back. Like money, it is in no other book.
 func (t *tally) hold(s *sent, sign int64) {
@@ -201,7 +202,7 @@ func (t *tally) hold(s *sent, sign int64) {
 }
 
 // each changes a caller's count and that of all together.
-func (t *tally) each(e *sluice.Event, agent string, change func(*callerTally)) {
+func (t *tally) each(e *inspect.Event, agent string, change func(*callerTally)) {
 	r := t.resource(e.Resource)
 	if r.first.IsZero() || e.Time.Before(r.first) {
 		r.first = e.Time
@@ -220,14 +221,14 @@ func (t *tally) resource(name string) *resourceTally {
 
 // Names that are told apart while events are counted. The log is bounded, but a million short lines would be a million names.
 const (
-	maxCallers = 2 * sluice.MaxReportCallers
-	maxCounted = 16 * sluice.MaxReportModels // models of a caller
+	maxCallers = 2 * inspect.MaxReportCallers
+	maxCounted = 16 * inspect.MaxReportModels // models of a caller
 )
 
 func (r *resourceTally) change(agent string, change func(*callerTally)) {
 	c := r.callers[agent]
 	if c == nil && len(r.callers) >= maxCallers {
-		agent = sluice.ReportOther
+		agent = inspect.ReportOther
 		c = r.callers[agent]
 	}
 	if c == nil {
@@ -239,7 +240,7 @@ func (r *resourceTally) change(agent string, change func(*callerTally)) {
 }
 
 // send counts a send, or takes it back.
-func (c *callerTally) send(e *sluice.Event, sign int64) {
+func (c *callerTally) send(e *inspect.Event, sign int64) {
 	model := c.model(e.Model)
 	m := c.Models[model]
 	m.Sends += sign
@@ -270,7 +271,7 @@ func (c *callerTally) send(e *sluice.Event, sign int64) {
 // model is the name under which a model is counted.
 func (c *callerTally) model(name string) string {
 	if _, known := c.Models[name]; !known && len(c.Models) >= maxCounted {
-		return sluice.ReportOther
+		return inspect.ReportOther
 	}
 	return name
 }
@@ -284,7 +285,7 @@ func (c *callerTally) use(model string, units map[string]int64, sign int64) {
 }
 
 // done is the count as a report.
-func (c *callerTally) done() *sluice.CallerReport {
+func (c *callerTally) done() *inspect.CallerReport {
 	c.Rates()
 	return &c.CallerReport
 }
@@ -309,7 +310,7 @@ func (c *callerTally) name(model, requested string) {
 }
 
 // nameIn writes the names into the models that a report has.
-func (c *callerTally) nameIn(rep *sluice.CallerReport) {
+func (c *callerTally) nameIn(rep *inspect.CallerReport) {
 	for model, names := range c.requested {
 		if m, there := rep.Models[model]; there {
 			m.Requested = names

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 const (
@@ -19,7 +19,7 @@ type Writer struct {
 	process string
 
 	mu      sync.Mutex
-	queue   chan sluice.Event // made with the first event
+	queue   chan inspect.Event // made with the first event
 	closed  bool
 	dropped int64 // since the last dropped event
 	err     error // the first
@@ -38,14 +38,14 @@ func (w *Writer) Process() string { return w.process }
 
 // Add queues an event. It never blocks: if the disk does not keep up, the event is dropped and
 // counted.
-func (w *Writer) Add(e sluice.Event) {
+func (w *Writer) Add(e inspect.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return
 	}
 	if w.queue == nil {
-		w.queue = make(chan sluice.Event, queueSize)
+		w.queue = make(chan inspect.Event, queueSize)
 		go w.run(w.queue)
 	}
 	select {
@@ -96,7 +96,7 @@ func (w *Writer) stop() bool {
 }
 
 // run writes events until there are no more.
-func (w *Writer) run(queue <-chan sluice.Event) {
+func (w *Writer) run(queue <-chan inspect.Event) {
 	defer close(w.done)
 	defer w.files.close()
 	for e := range queue {
@@ -107,7 +107,7 @@ func (w *Writer) run(queue <-chan sluice.Event) {
 }
 
 // write writes one event, or counts it as lost.
-func (w *Writer) write(e sluice.Event) bool {
+func (w *Writer) write(e inspect.Event) bool {
 	e.Process = w.process
 	text := line(e)
 	err := errTooLong
@@ -134,7 +134,7 @@ func (w *Writer) tellDropped(at time.Time) {
 	n := w.dropped
 	w.dropped = 0
 	w.mu.Unlock()
-	if n > 0 && !w.write(sluice.Event{Time: at, Kind: sluice.EventDropped, Count: n}) {
+	if n > 0 && !w.write(inspect.Event{Time: at, Kind: inspect.EventDropped, Count: n}) {
 		w.mu.Lock()
 		w.dropped += n - 1 // the one that told is not missed
 		w.mu.Unlock()

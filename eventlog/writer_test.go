@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/leaktest"
 )
 
@@ -28,16 +28,16 @@ func TestMain(m *testing.M) {
 var start = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // send is the n-th event of an agent.
-func send(agent string, n int) sluice.Event {
-	return sluice.Event{
-		Time: start.Add(time.Duration(n) * time.Millisecond), Kind: sluice.EventSend, Resource: "api", Ticket: fmt.Sprintf("api.1-%x", n+1), Agent: agent,
+func send(agent string, n int) inspect.Event {
+	return inspect.Event{
+		Time: start.Add(time.Duration(n) * time.Millisecond), Kind: inspect.EventSend, Resource: "api", Ticket: fmt.Sprintf("api.1-%x", n+1), Agent: agent,
 		Units: map[string]int64{"requests": 1},
 	}
 }
 
-func all(tb testing.TB, dir string) (events []sluice.Event, garbage int) {
+func all(tb testing.TB, dir string) (events []inspect.Event, garbage int) {
 	tb.Helper()
-	garbage, err := Read(dir, time.Time{}, func(e sluice.Event) bool {
+	garbage, err := Read(dir, time.Time{}, func(e inspect.Event) bool {
 		events = append(events, e)
 		return true
 	})
@@ -97,7 +97,7 @@ func TestLinesAreShort(t *testing.T) {
 	for i := range 16 {
 		units[fmt.Sprintf("%d%s", i, long[:200])] = 1
 	}
-	for name, e := range map[string]sluice.Event{
+	for name, e := range map[string]inspect.Event{
 		"an error":  {Kind: "x", Error: long},
 		"units":     {Kind: "x", Units: units},
 		"all names": {Kind: long, Resource: long, Ticket: long, Agent: long, User: long, Class: long, Model: long, Tool: long, Verdict: long, Reason: long, Limit: long, Scope: long, Error: long, Units: units},
@@ -111,7 +111,7 @@ func TestLinesAreShort(t *testing.T) {
 			t.Errorf("%s: it cannot be read again", name)
 		}
 	}
-	if line(sluice.Event{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}) != nil {
+	if line(inspect.Event{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}) != nil {
 		t.Error("a time that JSON cannot hold is written")
 	}
 }
@@ -251,7 +251,7 @@ func TestFullDisk(t *testing.T) {
 	w.tellDropped(start)
 	f.close()
 	got, garbage := all(t, dir)
-	if len(got) != 4 || garbage != 1 || got[2].Ticket != "api.1-5" || got[3].Kind != sluice.EventDropped || got[3].Count != 2 {
+	if len(got) != 4 || garbage != 1 || got[2].Ticket != "api.1-5" || got[3].Kind != inspect.EventDropped || got[3].Count != 2 {
 		t.Errorf("got %+v and %d lines of garbage", got, garbage)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // modelAndKey is what most providers of models prove to be limited: the model, or its class, for those
@@ -27,13 +28,13 @@ var anthropic = vendor{
 	},
 	refine: unified,
 	rules: []rule{
-		{word: "enforced_spend_limit_reached", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the spend limit of the organization is reached"},
-		{says: "specified api usage limits", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the spend limit that was set for the organization is reached"},
-		{says: "credit balance is too low", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
-		{says: "extra usage is required", verdict: sluice.VerdictBilling, scope: modelAndKey, cause: "the plan does not cover the request"},
-		{word: "billing_error", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "billing error"},
-		{word: "overloaded_error", verdict: sluice.VerdictOverloaded, cause: "the provider is overloaded"},
-		{status: 429, word: "rejected", verdict: sluice.VerdictExhausted, scope: sluice.PerKey, cause: "the limit of the subscription is reached"},
+		{word: "enforced_spend_limit_reached", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the spend limit of the organization is reached"},
+		{says: "specified api usage limits", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the spend limit that was set for the organization is reached"},
+		{says: "credit balance is too low", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
+		{says: "extra usage is required", verdict: store.VerdictBilling, scope: modelAndKey, cause: "the plan does not cover the request"},
+		{word: "billing_error", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "billing error"},
+		{word: "overloaded_error", verdict: store.VerdictOverloaded, cause: "the provider is overloaded"},
+		{status: 429, word: "rejected", verdict: store.VerdictExhausted, scope: sluice.PerKey, cause: "the limit of the subscription is reached"},
 	},
 	refused: modelAndKey,
 	limits: []sluice.Limit{

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 	"pgregory.net/rapid"
 )
 
@@ -248,7 +249,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 		_, body := s.Refuse(429, message)
-		if o := s.Observe(&Response{Status: 429, Body: body}, made); o.Verdict != sluice.VerdictThrottled {
+		if o := s.Observe(&Response{Status: 429, Body: body}, made); o.Verdict != store.VerdictThrottled {
 			t.Errorf("%s does not understand its own refusal: %+v", name, o)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Bounds on what is kept of an error.
@@ -107,7 +108,7 @@ type rule struct {
 	status  int    // of HTTP, or what the body says that it is
 	word    string // one of the words
 	says    string // part of the text or of a word
-	verdict sluice.Verdict
+	verdict store.Verdict
 	scope   sluice.Scope
 	daily   bool // it comes back when a day is over
 	cause   string

@@ -47,7 +47,7 @@ func FuzzObserve(f *testing.F) {
 
 func checkBounds(t *testing.T, o *Observation) {
 	t.Helper()
-	if o.Verdict > sluice.VerdictError || o.RetryAfter < 0 || o.RetryAfter > max(retry.MaxHint, MaxReset) || o.Ignored < 0 {
+	if o.Verdict > store.VerdictError || o.RetryAfter < 0 || o.RetryAfter > max(retry.MaxHint, MaxReset) || o.Ignored < 0 {
 		t.Errorf("out of bounds: %+v", o)
 	}
 	if len(o.Cause) > store.MaxName || len(o.Limits) > store.MaxLimits || o.Scope&^store.Shared != 0 {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // googleMidnights are when Google's daily quotas come back: at midnight in California, in summer or in
@@ -19,10 +20,10 @@ var gemini = vendor{
 	models:  true,
 	part:    datedModel,
 	rules: []rule{
-		{says: "credits are depleted", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
-		{status: 429, says: "limit: 0", verdict: sluice.VerdictBilling, scope: modelAndKey, cause: "the plan has no quota for the model"},
-		{status: 429, says: "perday", verdict: sluice.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
-		{status: 429, says: "per day", verdict: sluice.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
+		{says: "credits are depleted", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
+		{status: 429, says: "limit: 0", verdict: store.VerdictBilling, scope: modelAndKey, cause: "the plan has no quota for the model"},
+		{status: 429, says: "perday", verdict: store.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
+		{status: 429, says: "per day", verdict: store.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
 	},
 	refused:   modelAndKey,
 	overload:  sluice.PerModel,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Generic is the dialect of providers that have none of their own: the IETF's RateLimit
@@ -92,49 +93,49 @@ func (rd *reader) bound(all []Limit) []Limit {
 
 // verdictOf tells what a status means. An answer that is not about the quota, a 401 or a 404
 // too, proves that the limits let the request pass.
-func verdictOf(r *Response, rd *reader, limits []Limit) sluice.Verdict {
+func verdictOf(r *Response, rd *reader, limits []Limit) store.Verdict {
 	hinted := rd.hinted()
 	switch s := r.Status; {
 	case s < 200 || s > 599:
-		return sluice.VerdictNone
+		return store.VerdictNone
 	case s == 429:
 		return refusal(rd, limits)
 	case s == 402 && hinted: // credits that come back by themselves
-		return sluice.VerdictExhausted
+		return store.VerdictExhausted
 	case s == 402:
-		return sluice.VerdictBilling
+		return store.VerdictBilling
 	case s == 403 && (hinted || limited(r.Body, limits)):
 		return refusal(rd, limits)
 	case s == 503 || s == 529:
-		return sluice.VerdictOverloaded
+		return store.VerdictOverloaded
 	case s == 501 || s == 505: // will not work the next time either
-		return sluice.VerdictOK
+		return store.VerdictOK
 	case s == 408 || s >= 500:
-		return sluice.VerdictError
+		return store.VerdictError
 	}
-	return sluice.VerdictOK
+	return store.VerdictOK
 }
 
 // refusal tells a busy limit from a quota that is gone for long. A Retry-After overrules
 // resets, and with it nothing needs to be guessed.
-func refusal(rd *reader, limits []Limit) sluice.Verdict {
+func refusal(rd *reader, limits []Limit) store.Verdict {
 	if rd.hinted() {
-		return sluice.VerdictThrottled
+		return store.VerdictThrottled
 	}
 	if l := binding(limits); l != nil && l.Remaining == 0 && max(l.ResetIn, l.Window) >= longReset && l.ResetIn > 0 {
-		return sluice.VerdictExhausted
+		return store.VerdictExhausted
 	}
-	return sluice.VerdictThrottled
+	return store.VerdictThrottled
 }
 
 // confirm tells a long hint that the answer proves from one that has to be believed: a quota with nothing left
 // comes back when the hint says. Nobody need test that pause.
 func (o *Observation) confirm() {
-	if o.Verdict != sluice.VerdictThrottled || !o.Hinted || o.RetryAfter < longReset {
+	if o.Verdict != store.VerdictThrottled || !o.Hinted || o.RetryAfter < longReset {
 		return
 	}
 	if l := binding(o.Limits); l != nil && l.Remaining == 0 && l.ResetIn >= o.RetryAfter-resetSlop {
-		o.Verdict = sluice.VerdictExhausted
+		o.Verdict = store.VerdictExhausted
 	}
 }
 
@@ -169,7 +170,7 @@ func binding(limits []Limit) *Limit {
 // explain fills in how long to wait and why, where something was refused or failed.
 func (o *Observation) explain(status int, rd *reader) {
 	switch o.Verdict {
-	case sluice.VerdictNone, sluice.VerdictOK:
+	case store.VerdictNone, store.VerdictOK:
 		return
 	}
 	o.Cause = "status " + strconv.Itoa(status)
@@ -178,7 +179,7 @@ func (o *Observation) explain(status int, rd *reader) {
 		return
 	}
 	o.RetryAfter = 0
-	if o.Verdict != sluice.VerdictThrottled && o.Verdict != sluice.VerdictExhausted {
+	if o.Verdict != store.VerdictThrottled && o.Verdict != store.VerdictExhausted {
 		return
 	}
 	if l := binding(o.Limits); l != nil && l.ResetIn > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // made is when the answers of these tests were made, and late what a wrong local clock says.
@@ -129,7 +130,7 @@ func TestGenericReadsLimits(t *testing.T) {
 			if len(o.Limits)+len(tt.want) > 0 && !reflect.DeepEqual(o.Limits, tt.want) {
 				t.Errorf("limits\n%+v, want\n%+v", o.Limits, tt.want)
 			}
-			if o.Verdict != sluice.VerdictOK || o.Ignored != tt.ignored {
+			if o.Verdict != store.VerdictOK || o.Ignored != tt.ignored {
 				t.Errorf("verdict %v, %d ignored, want %d", o.Verdict, o.Ignored, tt.ignored)
 			}
 		})
@@ -142,55 +143,55 @@ func TestGenericVerdicts(t *testing.T) {
 		status  int
 		lines   []string
 		body    string
-		verdict sluice.Verdict
+		verdict store.Verdict
 		wait    time.Duration // -1: no hint
 	}{
-		{"success", 200, nil, "", sluice.VerdictOK, -1},
-		{"a hint of something else", 202, []string{"Retry-After: 5"}, "", sluice.VerdictOK, -1},
-		{"not modified", 304, nil, "", sluice.VerdictOK, -1},
-		{"not signed in", 401, nil, "", sluice.VerdictOK, -1},
-		{"not found", 404, nil, "", sluice.VerdictOK, -1},
-		{"not for us", 403, nil, "forbidden", sluice.VerdictOK, -1},
-		{"not an answer", 0, nil, "", sluice.VerdictNone, -1},
-		{"informational", 103, nil, "", sluice.VerdictNone, -1},
-		{"from a cache", 200, []string{"Age: 30"}, "", sluice.VerdictNone, -1},
-		{"429", 429, nil, "", sluice.VerdictThrottled, -1},
-		{"429 from a cache", 429, []string{"Age: 30", "Retry-After: 9"}, "", sluice.VerdictThrottled, 9 * time.Second},
-		{"429 with seconds", 429, []string{"Retry-After: 30"}, "", sluice.VerdictThrottled, 30 * time.Second},
-		{"429 with a fraction", 429, []string{"retry-after: 7.66"}, "", sluice.VerdictThrottled, 7660 * time.Millisecond},
-		{"429 with a unit", 429, []string{"retry-after: 7.66s"}, "", sluice.VerdictThrottled, 7660 * time.Millisecond},
-		{"429 with a date", 429, []string{"Retry-After: Sun, 15 Nov 2026 07:02:00 GMT"}, "", sluice.VerdictThrottled, 2 * time.Minute},
-		{"429 with milliseconds", 429, []string{"Retry-After: 2", "retry-after-ms: 1500"}, "", sluice.VerdictThrottled, 1500 * time.Millisecond},
-		{"429 with milliseconds alone", 429, []string{"retry-after-ms: 250.5"}, "", sluice.VerdictThrottled, 250500 * time.Microsecond},
-		{"429 with useless milliseconds", 429, []string{"Retry-After: 1", "retry-after-ms: 0"}, "", sluice.VerdictThrottled, time.Second},
-		{"429 with a contradiction", 429, []string{"Retry-After: 60", "retry-after-ms: 10"}, "", sluice.VerdictThrottled, time.Minute},
-		{"429 with zero", 429, []string{"Retry-After: 0"}, "", sluice.VerdictThrottled, 0},
-		{"429 with nonsense", 429, []string{"Retry-After: tomorrow"}, "", sluice.VerdictThrottled, -1},
-		{"429 with a reset", 429, []string{"X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, "", sluice.VerdictThrottled, 40 * time.Second},
-		{"429 with only a reset", 429, []string{"X-RateLimit-Reset: 40"}, "", sluice.VerdictThrottled, 40 * time.Second},
-		{"429 with only a reset far away", 429, []string{"X-RateLimit-Reset: 7200"}, "", sluice.VerdictThrottled, 2 * time.Hour},
-		{"429 though something remains", 429, []string{"X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 4", "X-RateLimit-Reset: 40"}, "", sluice.VerdictThrottled, -1},
+		{"success", 200, nil, "", store.VerdictOK, -1},
+		{"a hint of something else", 202, []string{"Retry-After: 5"}, "", store.VerdictOK, -1},
+		{"not modified", 304, nil, "", store.VerdictOK, -1},
+		{"not signed in", 401, nil, "", store.VerdictOK, -1},
+		{"not found", 404, nil, "", store.VerdictOK, -1},
+		{"not for us", 403, nil, "forbidden", store.VerdictOK, -1},
+		{"not an answer", 0, nil, "", store.VerdictNone, -1},
+		{"informational", 103, nil, "", store.VerdictNone, -1},
+		{"from a cache", 200, []string{"Age: 30"}, "", store.VerdictNone, -1},
+		{"429", 429, nil, "", store.VerdictThrottled, -1},
+		{"429 from a cache", 429, []string{"Age: 30", "Retry-After: 9"}, "", store.VerdictThrottled, 9 * time.Second},
+		{"429 with seconds", 429, []string{"Retry-After: 30"}, "", store.VerdictThrottled, 30 * time.Second},
+		{"429 with a fraction", 429, []string{"retry-after: 7.66"}, "", store.VerdictThrottled, 7660 * time.Millisecond},
+		{"429 with a unit", 429, []string{"retry-after: 7.66s"}, "", store.VerdictThrottled, 7660 * time.Millisecond},
+		{"429 with a date", 429, []string{"Retry-After: Sun, 15 Nov 2026 07:02:00 GMT"}, "", store.VerdictThrottled, 2 * time.Minute},
+		{"429 with milliseconds", 429, []string{"Retry-After: 2", "retry-after-ms: 1500"}, "", store.VerdictThrottled, 1500 * time.Millisecond},
+		{"429 with milliseconds alone", 429, []string{"retry-after-ms: 250.5"}, "", store.VerdictThrottled, 250500 * time.Microsecond},
+		{"429 with useless milliseconds", 429, []string{"Retry-After: 1", "retry-after-ms: 0"}, "", store.VerdictThrottled, time.Second},
+		{"429 with a contradiction", 429, []string{"Retry-After: 60", "retry-after-ms: 10"}, "", store.VerdictThrottled, time.Minute},
+		{"429 with zero", 429, []string{"Retry-After: 0"}, "", store.VerdictThrottled, 0},
+		{"429 with nonsense", 429, []string{"Retry-After: tomorrow"}, "", store.VerdictThrottled, -1},
+		{"429 with a reset", 429, []string{"X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, "", store.VerdictThrottled, 40 * time.Second},
+		{"429 with only a reset", 429, []string{"X-RateLimit-Reset: 40"}, "", store.VerdictThrottled, 40 * time.Second},
+		{"429 with only a reset far away", 429, []string{"X-RateLimit-Reset: 7200"}, "", store.VerdictThrottled, 2 * time.Hour},
+		{"429 though something remains", 429, []string{"X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 4", "X-RateLimit-Reset: 40"}, "", store.VerdictThrottled, -1},
 		{"429 with two limits, one of which is used up", 429, []string{
 			"x-ratelimit-remaining-requests: 59", "x-ratelimit-reset-requests: 9h", "x-ratelimit-remaining-tokens: 0", "x-ratelimit-reset-tokens: 12s",
-		}, "", sluice.VerdictThrottled, 12 * time.Second},
-		{"a daily quota", 429, []string{`RateLimit-Policy: "day";q=1000;w=86400`, `RateLimit: "day";r=0;t=7200`}, "", sluice.VerdictExhausted, 2 * time.Hour},
-		{"the end of an hourly quota", 429, []string{`RateLimit-Policy: "h";q=1000;w=3600`, `RateLimit: "h";r=0;t=20`}, "", sluice.VerdictExhausted, 20 * time.Second},
-		{"Retry-After before the reset", 429, []string{"Retry-After: 3", `RateLimit: "h";r=0;t=7200`}, "", sluice.VerdictThrottled, 3 * time.Second},
-		{"Retry-After that the reset confirms", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=0;t=7201`}, "", sluice.VerdictExhausted, 2 * time.Hour},
-		{"Retry-After past the reset", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=0;t=60`}, "", sluice.VerdictThrottled, 2 * time.Hour},
-		{"Retry-After though something remains", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=5;t=7200`}, "", sluice.VerdictThrottled, 2 * time.Hour},
-		{"402", 402, nil, "", sluice.VerdictBilling, -1},
-		{"402 that comes back", 402, []string{"Retry-After: 60"}, "", sluice.VerdictExhausted, time.Minute},
-		{"403 with Retry-After", 403, []string{"Retry-After: 60"}, "", sluice.VerdictThrottled, time.Minute},
-		{"403 with nothing left", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, "", sluice.VerdictThrottled, 40 * time.Second},
-		{"403 with nothing left, for another reason", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, "no such right", sluice.VerdictOK, -1},
-		{"403 that says so", 403, nil, `{"error":{"errors":[{"reason":"userRateLimitExceeded"}]}}`, sluice.VerdictThrottled, -1},
-		{"503", 503, []string{"Retry-After: 5"}, "", sluice.VerdictOverloaded, 5 * time.Second},
-		{"529", 529, nil, "", sluice.VerdictOverloaded, -1},
-		{"500", 500, nil, "", sluice.VerdictError, -1},
-		{"502", 502, nil, "", sluice.VerdictError, -1},
-		{"408", 408, nil, "", sluice.VerdictError, -1},
-		{"501", 501, nil, "", sluice.VerdictOK, -1},
+		}, "", store.VerdictThrottled, 12 * time.Second},
+		{"a daily quota", 429, []string{`RateLimit-Policy: "day";q=1000;w=86400`, `RateLimit: "day";r=0;t=7200`}, "", store.VerdictExhausted, 2 * time.Hour},
+		{"the end of an hourly quota", 429, []string{`RateLimit-Policy: "h";q=1000;w=3600`, `RateLimit: "h";r=0;t=20`}, "", store.VerdictExhausted, 20 * time.Second},
+		{"Retry-After before the reset", 429, []string{"Retry-After: 3", `RateLimit: "h";r=0;t=7200`}, "", store.VerdictThrottled, 3 * time.Second},
+		{"Retry-After that the reset confirms", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=0;t=7201`}, "", store.VerdictExhausted, 2 * time.Hour},
+		{"Retry-After past the reset", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=0;t=60`}, "", store.VerdictThrottled, 2 * time.Hour},
+		{"Retry-After though something remains", 429, []string{"Retry-After: 7200", `RateLimit: "h";r=5;t=7200`}, "", store.VerdictThrottled, 2 * time.Hour},
+		{"402", 402, nil, "", store.VerdictBilling, -1},
+		{"402 that comes back", 402, []string{"Retry-After: 60"}, "", store.VerdictExhausted, time.Minute},
+		{"403 with Retry-After", 403, []string{"Retry-After: 60"}, "", store.VerdictThrottled, time.Minute},
+		{"403 with nothing left", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, "", store.VerdictThrottled, 40 * time.Second},
+		{"403 with nothing left, for another reason", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, "no such right", store.VerdictOK, -1},
+		{"403 that says so", 403, nil, `{"error":{"errors":[{"reason":"userRateLimitExceeded"}]}}`, store.VerdictThrottled, -1},
+		{"503", 503, []string{"Retry-After: 5"}, "", store.VerdictOverloaded, 5 * time.Second},
+		{"529", 529, nil, "", store.VerdictOverloaded, -1},
+		{"500", 500, nil, "", store.VerdictError, -1},
+		{"502", 502, nil, "", store.VerdictError, -1},
+		{"408", 408, nil, "", store.VerdictError, -1},
+		{"501", 501, nil, "", store.VerdictOK, -1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -281,15 +282,15 @@ func TestAbsurdRetryAfterHidesNothing(t *testing.T) {
 		name    string
 		status  int
 		lines   []string
-		verdict sluice.Verdict
+		verdict store.Verdict
 		wait    time.Duration
 	}{
-		{"milliseconds", 429, []string{"retry-after-ms: 2500"}, sluice.VerdictThrottled, 2500 * time.Millisecond},
-		{"a reset", 429, []string{"X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, sluice.VerdictThrottled, 40 * time.Second},
-		{"a quota that is gone", 429, []string{`RateLimit-Policy: "day";q=1000;w=86400`, `RateLimit: "day";r=0;t=7200`}, sluice.VerdictExhausted, 2 * time.Hour},
-		{"a billing stop", 402, nil, sluice.VerdictBilling, -1},
-		{"an overload", 503, nil, sluice.VerdictOverloaded, -1},
-		{"nothing", 429, nil, sluice.VerdictThrottled, -1},
+		{"milliseconds", 429, []string{"retry-after-ms: 2500"}, store.VerdictThrottled, 2500 * time.Millisecond},
+		{"a reset", 429, []string{"X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 40"}, store.VerdictThrottled, 40 * time.Second},
+		{"a quota that is gone", 429, []string{`RateLimit-Policy: "day";q=1000;w=86400`, `RateLimit: "day";r=0;t=7200`}, store.VerdictExhausted, 2 * time.Hour},
+		{"a billing stop", 402, nil, store.VerdictBilling, -1},
+		{"an overload", 503, nil, store.VerdictOverloaded, -1},
+		{"nothing", 429, nil, store.VerdictThrottled, -1},
 	} {
 		o := Generic{}.Observe(&Response{Status: tt.status, Header: header(append(tt.lines, absurd)...)}, late)
 		if o.Verdict != tt.verdict || o.Hinted != (tt.wait >= 0) || o.Hinted && o.RetryAfter != tt.wait || o.Ignored == 0 {

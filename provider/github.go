@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // GitHub is the dialect of GitHub's REST and GraphQL APIs. A primary limit belongs to a part
@@ -171,7 +172,7 @@ func graphQLErrors(body []byte, certain bool) []graphQLError {
 // exhausted is a primary limit with nothing left: that part of the API waits for its
 // reset.
 func (o *Observation) exhausted(l *Limit, rd *reader) {
-	o.Verdict, o.Scope = sluice.VerdictExhausted, sluice.PerModel|sluice.PerKey
+	o.Verdict, o.Scope = store.VerdictExhausted, sluice.PerModel|sluice.PerKey
 	o.Cause = l.Name + ": primary rate limit"
 	if l.ResetIn >= 0 {
 		o.RetryAfter, o.Hinted = max(l.ResetIn, leastHint), true
@@ -184,7 +185,7 @@ func (o *Observation) exhausted(l *Limit, rd *reader) {
 
 // secondary is a limit on behaviour: everything with this key waits.
 func (o *Observation) secondary(rd *reader) {
-	o.Verdict, o.Scope = sluice.VerdictThrottled, sluice.PerKey
+	o.Verdict, o.Scope = store.VerdictThrottled, sluice.PerKey
 	o.Cause = "secondary rate limit"
 	if o.RetryAfter, o.Hinted = rd.hint(); !o.Hinted || o.RetryAfter == 0 {
 		o.RetryAfter, o.Hinted = secondaryWait, false // none, or a blank one, which GitHub is known to send
@@ -196,7 +197,7 @@ func (o *Observation) accepted(r *Response, l *Limit, rd *reader) {
 	o.Verdict = verdictOf(r, rd, nil)
 	switch r.Status {
 	case 402, 403: // a plan or a right that is missing, for this request alone
-		o.Verdict = sluice.VerdictOK
+		o.Verdict = store.VerdictOK
 	case 304: // what has not changed is free
 		o.Usage = []sluice.Amount{{Unit: l.Unit, N: 0}}
 	}

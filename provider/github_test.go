@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // githubHeader is what GitHub sends with every answer.
@@ -50,53 +51,53 @@ func TestGitHubVerdicts(t *testing.T) {
 		status  int
 		header  http.Header
 		body    string
-		verdict sluice.Verdict
+		verdict store.Verdict
 		scope   sluice.Scope
 		wait    time.Duration
 		hinted  bool
 	}{
-		{"success", 200, core("4999"), `[]`, sluice.VerdictOK, 0, 0, false},
-		{"the last success", 200, core("0"), `[]`, sluice.VerdictOK, 0, 0, false},
-		{"created", 201, core("10"), `{}`, sluice.VerdictOK, 0, 0, false},
-		{"not signed in", 401, core("10"), `{"message":"Bad credentials"}`, sluice.VerdictOK, 0, 0, false},
-		{"not found", 404, core("10"), `{"message":"Not Found"}`, sluice.VerdictOK, 0, 0, false},
-		{"gone wrong", 422, core("10"), `{"message":"Validation Failed"}`, sluice.VerdictOK, 0, 0, false},
-		{"no right", 403, core("10"), bodyNoRight, sluice.VerdictOK, 0, 0, false},
-		{"no right, with the last request", 403, core("0"), bodyNoRight, sluice.VerdictOK, 0, 0, false},
-		{"no right, body unread", 403, core("10"), "", sluice.VerdictOK, 0, 0, false},
-		{"primary as 403", 403, core("0"), bodyPrimary, sluice.VerdictExhausted, part, 30 * time.Minute, true},
-		{"primary as 429", 429, core("0"), bodyPrimary, sluice.VerdictExhausted, part, 30 * time.Minute, true},
-		{"primary of nobody", 403, githubHeader("core", "60", "0", "60", "1794726001"), bodyAnonymous, sluice.VerdictExhausted, part, time.Second, true},
-		{"primary, body unread", 403, core("0"), "", sluice.VerdictExhausted, part, 30 * time.Minute, true},
-		{"primary that is back already", 403, githubHeader("search", "30", "0", "31", "1794725999"), bodyPrimary, sluice.VerdictExhausted, part, time.Second, true},
-		{"primary without a reset", 403, header("X-RateLimit-Remaining: 0"), bodyPrimary, sluice.VerdictExhausted, part, time.Minute, false},
-		{"secondary with a hint", 403, core("4700", "Retry-After: 60"), bodySecondary, sluice.VerdictThrottled, whole, time.Minute, true},
-		{"secondary with a long hint", 429, core("4700", "Retry-After: 1800"), bodySecondary, sluice.VerdictThrottled, whole, 30 * time.Minute, true},
-		{"secondary without a hint", 403, core("4700"), bodySecondary, sluice.VerdictThrottled, whole, time.Minute, false},
-		{"secondary with a blank hint", 403, core("4700", "Retry-After:"), bodySecondary, sluice.VerdictThrottled, whole, time.Minute, false},
-		{"secondary with nothing left", 403, core("0", "Retry-After: 9"), bodySecondary, sluice.VerdictThrottled, whole, 9 * time.Second, true},
-		{"secondary without limits", 403, none, bodySecondary, sluice.VerdictThrottled, whole, time.Minute, false},
-		{"secondary, body unread", 403, core("4700", "Retry-After: 60"), "", sluice.VerdictThrottled, whole, time.Minute, true},
-		{"abuse", 403, core("4700"), bodyAbuse, sluice.VerdictThrottled, whole, time.Minute, false},
-		{"abuse as a page", 403, none, bodyWhoa, sluice.VerdictThrottled, whole, time.Minute, false},
-		{"429 and no more", 429, none, "", sluice.VerdictThrottled, whole, time.Minute, false},
-		{"GraphQL", 200, graphql("4990"), `{"data":{}}`, sluice.VerdictOK, 0, 0, false},
-		{"GraphQL with another error", 200, graphql("4990"), bodyMissing, sluice.VerdictOK, 0, 0, false},
-		{"GraphQL with data that look like one", 200, graphql("4990"), bodyQuoting, sluice.VerdictOK, 0, 0, false},
-		{"GraphQL primary", 200, graphql("0"), bodyGraphQL, sluice.VerdictExhausted, part, 30 * time.Minute, true},
-		{"GraphQL primary of late", 200, graphql("0"), bodyGraphQLNew, sluice.VerdictExhausted, part, 30 * time.Minute, true},
-		{"GraphQL primary with something left", 200, graphql("40"), bodyGraphQL, sluice.VerdictThrottled, whole, time.Minute, false},
-		{"GraphQL primary without limits", 200, none, bodyGraphQL, sluice.VerdictExhausted, part, time.Minute, false},
-		{"GraphQL secondary", 200, graphql("40", "Retry-After: 5"), bodyGraphQL2nd, sluice.VerdictThrottled, whole, 5 * time.Second, true},
-		{"GraphQL secondary as a message", 200, graphql("40"), bodySecondary, sluice.VerdictThrottled, whole, time.Minute, false},
-		{"GraphQL secondary as 403", 403, graphql("40"), bodySecondary, sluice.VerdictThrottled, whole, time.Minute, false},
-		{"a body that is cut off", 200, graphql("40"), bodyGraphQL[:30], sluice.VerdictOK, 0, 0, false},
-		{"a commit about limits", 200, core("40"), bodySecondary, sluice.VerdictOK, 0, 0, false},
-		{"a commit about limits, of a server without", 200, none, bodySecondary, sluice.VerdictOK, 0, 0, false},
-		{"broken", 500, core("40"), "", sluice.VerdictError, 0, 0, false},
-		{"bad gateway", 502, none, "", sluice.VerdictError, 0, 0, false},
-		{"overloaded", 503, none, "", sluice.VerdictOverloaded, 0, 0, false},
-		{"no plan", 402, core("40"), "", sluice.VerdictOK, 0, 0, false},
+		{"success", 200, core("4999"), `[]`, store.VerdictOK, 0, 0, false},
+		{"the last success", 200, core("0"), `[]`, store.VerdictOK, 0, 0, false},
+		{"created", 201, core("10"), `{}`, store.VerdictOK, 0, 0, false},
+		{"not signed in", 401, core("10"), `{"message":"Bad credentials"}`, store.VerdictOK, 0, 0, false},
+		{"not found", 404, core("10"), `{"message":"Not Found"}`, store.VerdictOK, 0, 0, false},
+		{"gone wrong", 422, core("10"), `{"message":"Validation Failed"}`, store.VerdictOK, 0, 0, false},
+		{"no right", 403, core("10"), bodyNoRight, store.VerdictOK, 0, 0, false},
+		{"no right, with the last request", 403, core("0"), bodyNoRight, store.VerdictOK, 0, 0, false},
+		{"no right, body unread", 403, core("10"), "", store.VerdictOK, 0, 0, false},
+		{"primary as 403", 403, core("0"), bodyPrimary, store.VerdictExhausted, part, 30 * time.Minute, true},
+		{"primary as 429", 429, core("0"), bodyPrimary, store.VerdictExhausted, part, 30 * time.Minute, true},
+		{"primary of nobody", 403, githubHeader("core", "60", "0", "60", "1794726001"), bodyAnonymous, store.VerdictExhausted, part, time.Second, true},
+		{"primary, body unread", 403, core("0"), "", store.VerdictExhausted, part, 30 * time.Minute, true},
+		{"primary that is back already", 403, githubHeader("search", "30", "0", "31", "1794725999"), bodyPrimary, store.VerdictExhausted, part, time.Second, true},
+		{"primary without a reset", 403, header("X-RateLimit-Remaining: 0"), bodyPrimary, store.VerdictExhausted, part, time.Minute, false},
+		{"secondary with a hint", 403, core("4700", "Retry-After: 60"), bodySecondary, store.VerdictThrottled, whole, time.Minute, true},
+		{"secondary with a long hint", 429, core("4700", "Retry-After: 1800"), bodySecondary, store.VerdictThrottled, whole, 30 * time.Minute, true},
+		{"secondary without a hint", 403, core("4700"), bodySecondary, store.VerdictThrottled, whole, time.Minute, false},
+		{"secondary with a blank hint", 403, core("4700", "Retry-After:"), bodySecondary, store.VerdictThrottled, whole, time.Minute, false},
+		{"secondary with nothing left", 403, core("0", "Retry-After: 9"), bodySecondary, store.VerdictThrottled, whole, 9 * time.Second, true},
+		{"secondary without limits", 403, none, bodySecondary, store.VerdictThrottled, whole, time.Minute, false},
+		{"secondary, body unread", 403, core("4700", "Retry-After: 60"), "", store.VerdictThrottled, whole, time.Minute, true},
+		{"abuse", 403, core("4700"), bodyAbuse, store.VerdictThrottled, whole, time.Minute, false},
+		{"abuse as a page", 403, none, bodyWhoa, store.VerdictThrottled, whole, time.Minute, false},
+		{"429 and no more", 429, none, "", store.VerdictThrottled, whole, time.Minute, false},
+		{"GraphQL", 200, graphql("4990"), `{"data":{}}`, store.VerdictOK, 0, 0, false},
+		{"GraphQL with another error", 200, graphql("4990"), bodyMissing, store.VerdictOK, 0, 0, false},
+		{"GraphQL with data that look like one", 200, graphql("4990"), bodyQuoting, store.VerdictOK, 0, 0, false},
+		{"GraphQL primary", 200, graphql("0"), bodyGraphQL, store.VerdictExhausted, part, 30 * time.Minute, true},
+		{"GraphQL primary of late", 200, graphql("0"), bodyGraphQLNew, store.VerdictExhausted, part, 30 * time.Minute, true},
+		{"GraphQL primary with something left", 200, graphql("40"), bodyGraphQL, store.VerdictThrottled, whole, time.Minute, false},
+		{"GraphQL primary without limits", 200, none, bodyGraphQL, store.VerdictExhausted, part, time.Minute, false},
+		{"GraphQL secondary", 200, graphql("40", "Retry-After: 5"), bodyGraphQL2nd, store.VerdictThrottled, whole, 5 * time.Second, true},
+		{"GraphQL secondary as a message", 200, graphql("40"), bodySecondary, store.VerdictThrottled, whole, time.Minute, false},
+		{"GraphQL secondary as 403", 403, graphql("40"), bodySecondary, store.VerdictThrottled, whole, time.Minute, false},
+		{"a body that is cut off", 200, graphql("40"), bodyGraphQL[:30], store.VerdictOK, 0, 0, false},
+		{"a commit about limits", 200, core("40"), bodySecondary, store.VerdictOK, 0, 0, false},
+		{"a commit about limits, of a server without", 200, none, bodySecondary, store.VerdictOK, 0, 0, false},
+		{"broken", 500, core("40"), "", store.VerdictError, 0, 0, false},
+		{"bad gateway", 502, none, "", store.VerdictError, 0, 0, false},
+		{"overloaded", 503, none, "", store.VerdictOverloaded, 0, 0, false},
+		{"no plan", 402, core("40"), "", store.VerdictOK, 0, 0, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestGitHubVerdicts(t *testing.T) {
 				t.Errorf("%v, scope %v, wait %v, hinted %v; want %v, %v, %v, %v",
 					o.Verdict, o.Scope, o.RetryAfter, o.Hinted, tt.verdict, tt.scope, tt.wait, tt.hinted)
 			}
-			if (o.Cause == "") != (tt.verdict == sluice.VerdictOK) {
+			if (o.Cause == "") != (tt.verdict == store.VerdictOK) {
 				t.Errorf("cause %q of %v", o.Cause, o.Verdict)
 			}
 		})
@@ -140,7 +141,7 @@ func TestGitHubStatesItsPrimaryLimit(t *testing.T) {
 
 func TestGitHubNotModifiedIsFree(t *testing.T) {
 	o := GitHub{}.Observe(&Response{Status: 304, Header: githubHeader("core", "60", "5", "55", "1794729600")}, late)
-	if want := []sluice.Amount{{Unit: "core", N: 0}}; !reflect.DeepEqual(o.Usage, want) || o.Verdict != sluice.VerdictOK {
+	if want := []sluice.Amount{{Unit: "core", N: 0}}; !reflect.DeepEqual(o.Usage, want) || o.Verdict != store.VerdictOK {
 		t.Errorf("%+v", o)
 	}
 }

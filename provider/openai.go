@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 var openAI = vendor{
@@ -32,19 +33,19 @@ var openAIFields = []field{
 }
 
 var openAIRules = []rule{
-	{word: "insufficient_quota", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the quota that is paid for is used up"},
-	{word: "credit_balance_exhausted", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
-	{says: "spend_limit_exceeded", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
-	{word: "organization_usage_limit_exceeded", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the usage limit of the organization is reached"},
-	{word: "billing_hard_limit_reached", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
-	{word: "billing_not_active", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the account is not active"},
-	{status: 429, says: "overloaded", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
-	{status: 429, says: "high demand", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
-	{status: 429, says: "resource unavailable", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for flexible requests"},
-	{status: 429, word: "resource_unavailable", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for flexible requests"},
-	{status: 429, says: "per day (", verdict: sluice.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
-	{word: "server_is_overloaded", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
-	{status: 429, word: "slow_down", verdict: sluice.VerdictThrottled, scope: modelAndKey, cause: "too fast an increase"},
+	{word: "insufficient_quota", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the quota that is paid for is used up"},
+	{word: "credit_balance_exhausted", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
+	{says: "spend_limit_exceeded", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
+	{word: "organization_usage_limit_exceeded", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the usage limit of the organization is reached"},
+	{word: "billing_hard_limit_reached", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
+	{word: "billing_not_active", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the account is not active"},
+	{status: 429, says: "overloaded", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
+	{status: 429, says: "high demand", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
+	{status: 429, says: "resource unavailable", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for flexible requests"},
+	{status: 429, word: "resource_unavailable", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for flexible requests"},
+	{status: 429, says: "per day (", verdict: store.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
+	{word: "server_is_overloaded", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "the provider is overloaded"},
+	{status: 429, word: "slow_down", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "too fast an increase"},
 }
 
 var openAIRefusal = refusalForm{

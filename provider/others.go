@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Providers of models that follow OpenAI, more or less.
@@ -17,7 +18,7 @@ var groq = vendor{
 		{about: "tokens", name: unitTokens, unit: unitTokens, kind: sluice.Bucket, window: time.Minute},
 	},
 	rules: append([]rule{
-		{status: 498, verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for flexible requests"},
+		{status: 498, verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for flexible requests"},
 	}, openAIRules...),
 	refused: modelAndKey, overload: sluice.PerModel,
 	limits: []sluice.Limit{
@@ -34,8 +35,8 @@ var mistral = vendor{
 		{about: "tokens-minute", name: unitTokens, unit: unitTokens, kind: sluice.Rolling, window: time.Minute},
 	},
 	rules: []rule{
-		{says: "capacity exceeded", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for the model"},
-		{says: "capacity_exceeded", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for the model"},
+		{says: "capacity exceeded", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for the model"},
+		{says: "capacity_exceeded", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "no capacity for the model"},
 	},
 	refused: sluice.PerKey, overload: sluice.PerModel,
 	limits: []sluice.Limit{
@@ -60,10 +61,10 @@ var openRouter = vendor{
 		return []sluice.Amount{{Unit: unitFree, N: 1}}
 	},
 	rules: []rule{
-		{status: 429, says: "per-day", verdict: sluice.VerdictExhausted, scope: sluice.PerKey, daily: true, cause: "free requests of the day are used up"},
-		{status: 429, says: "per-min", verdict: sluice.VerdictThrottled, scope: sluice.PerKey, cause: "free requests of the minute are used up"},
-		{status: 429, says: "upstream", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the model's own provider refused"},
-		{status: 429, says: "provider returned error", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the model's own provider refused"},
+		{status: 429, says: "per-day", verdict: store.VerdictExhausted, scope: sluice.PerKey, daily: true, cause: "free requests of the day are used up"},
+		{status: 429, says: "per-min", verdict: store.VerdictThrottled, scope: sluice.PerKey, cause: "free requests of the minute are used up"},
+		{status: 429, says: "upstream", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "the model's own provider refused"},
+		{status: 429, says: "provider returned error", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "the model's own provider refused"},
 	},
 	refused: sluice.PerKey, overload: sluice.PerModel, midnights: []int{0},
 	limits: []sluice.Limit{
@@ -76,8 +77,8 @@ var openRouter = vendor{
 var xAI = vendor{
 	name: "xai", address: "https://api.x.ai", keys: bearer, models: true, part: datedModel,
 	rules: append([]rule{
-		{says: "spending limit", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
-		{says: "used all available credits", verdict: sluice.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
+		{says: "spending limit", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
+		{says: "used all available credits", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
 	}, openAIRules...),
 	fields: openAIFields, refused: modelAndKey, overload: sluice.PerModel,
 	limits: perMinute(sluice.Bucket), refusal: openAIRefusal,
@@ -94,7 +95,7 @@ var deepSeek = vendor{
 var cohere = vendor{
 	name: "cohere", address: "https://api.cohere.com", keys: bearer, models: true, part: datedModel,
 	rules: []rule{
-		{status: 429, says: "trial", verdict: sluice.VerdictThrottled, scope: modelAndKey, cause: "the limit of a trial key"},
+		{status: 429, says: "trial", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "the limit of a trial key"},
 	},
 	refused: modelAndKey, overload: sluice.PerModel,
 	limits:  []sluice.Limit{{Name: sluice.Requests, Kind: sluice.Rolling, Size: 500, Window: time.Minute, Unit: sluice.Requests, Per: perModel}},
@@ -106,9 +107,9 @@ var bedrock = vendor{
 	name: "bedrock", keys: []string{"authorization", "x-api-key"}, models: true, reserved: true,
 	part: func(_, model string) string { return strings.ToLower(model) },
 	rules: []rule{
-		{word: "modelnotreadyexception", verdict: sluice.VerdictOverloaded, scope: sluice.PerModel, cause: "the model is not ready"},
-		{status: 429, says: "tokens per day", verdict: sluice.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
-		{status: 429, says: "too many tokens per day", verdict: sluice.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
+		{word: "modelnotreadyexception", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "the model is not ready"},
+		{status: 429, says: "tokens per day", verdict: store.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
+		{status: 429, says: "too many tokens per day", verdict: store.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
 	},
 	refused: modelAndKey, overload: sluice.PerModel, midnights: []int{0},
 	limits:  []sluice.Limit{{Name: unitTokens, Kind: sluice.Rolling, Window: time.Minute, Unit: unitTokens, Per: perModel}},

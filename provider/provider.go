@@ -52,7 +52,7 @@ type Response struct {
 
 // Observation is what an answer says.
 type Observation struct {
-	Verdict sluice.Verdict
+	Verdict store.Verdict
 	// RetryAfter is how long to wait. If Hinted is set it is the provider's own word, or the time to a moment
 	// that its documentation fixes, such as midnight. If not, it is the least that the documentation asks
 	// for, 0 if that asks for nothing.

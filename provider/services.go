@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Providers without models: what the generic dialect reads, and what their errors mean.
@@ -20,12 +21,12 @@ var stripe = vendor{
 	name: "stripe", address: "https://api.stripe.com", keys: bearer,
 	part: func(path, _ string) string { return pathWord(path, 1) },
 	rules: []rule{
-		{status: 429, word: "lock_timeout", verdict: sluice.VerdictError, cause: "an object is locked"}, // by another request: nobody else need wait
-		{status: 429, word: "resource-specific", verdict: sluice.VerdictError, cause: "an object is changed too often"},
-		{status: 429, word: "endpoint-rate", verdict: sluice.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one endpoint"},
-		{status: 429, word: "endpoint-concurrency", verdict: sluice.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one endpoint at once"},
-		{status: 429, word: "global-concurrency", verdict: sluice.VerdictThrottled, scope: sluice.PerKey, cause: "too many requests at once"},
-		{status: 402, verdict: sluice.VerdictOK}, // a card was declined
+		{status: 429, word: "lock_timeout", verdict: store.VerdictError, cause: "an object is locked"}, // by another request: nobody else need wait
+		{status: 429, word: "resource-specific", verdict: store.VerdictError, cause: "an object is changed too often"},
+		{status: 429, word: "endpoint-rate", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one endpoint"},
+		{status: 429, word: "endpoint-concurrency", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one endpoint at once"},
+		{status: 429, word: "global-concurrency", verdict: store.VerdictThrottled, scope: sluice.PerKey, cause: "too many requests at once"},
+		{status: 402, verdict: store.VerdictOK}, // a card was declined
 	},
 	refused: sluice.PerKey,
 	limits: []sluice.Limit{
@@ -41,8 +42,8 @@ var slack = vendor{
 	name: "slack", address: "https://slack.com", keys: bearer,
 	part: func(path, _ string) string { return pathWord(path, 1) },
 	rules: []rule{
-		{word: "ratelimited", verdict: sluice.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one method"},
-		{word: "rate_limited", verdict: sluice.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one method"},
+		{word: "ratelimited", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one method"},
+		{word: "rate_limited", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one method"},
 	},
 	refused: modelAndKey,
 	refusal: refusalForm{body: `{"ok":false,"error":"$type"}`, types: map[int]string{429: "ratelimited", 503: "service_unavailable"}, other: "request_refused"},
@@ -59,10 +60,10 @@ var notion = vendor{
 var jira = vendor{
 	name: "jira", keys: bearer,
 	rules: []rule{
-		{status: 429, word: "jira-per-issue-on-write", verdict: sluice.VerdictError, cause: "an issue is changed too often"},
-		{status: 429, word: "jira-quota-global-based", verdict: sluice.VerdictExhausted, cause: "the points of the hour are used up"},
-		{status: 429, word: "jira-quota-tenant-based", verdict: sluice.VerdictExhausted, cause: "the points of the hour are used up"},
-		{status: 429, word: "jira-burst-based", verdict: sluice.VerdictThrottled, cause: "too many requests at once"},
+		{status: 429, word: "jira-per-issue-on-write", verdict: store.VerdictError, cause: "an issue is changed too often"},
+		{status: 429, word: "jira-quota-global-based", verdict: store.VerdictExhausted, cause: "the points of the hour are used up"},
+		{status: 429, word: "jira-quota-tenant-based", verdict: store.VerdictExhausted, cause: "the points of the hour are used up"},
+		{status: 429, word: "jira-burst-based", verdict: store.VerdictThrottled, cause: "too many requests at once"},
 	},
 	refusal: refusalForm{body: `{"errorMessages":[$message],"errors":{}}`},
 }
@@ -71,12 +72,12 @@ var jira = vendor{
 var adMob = vendor{
 	name: "admob", address: "https://admob.googleapis.com", keys: bearer,
 	rules: []rule{
-		{word: "dailylimitexceeded", verdict: sluice.VerdictExhausted, daily: true, cause: "the quota of the day is used up"},
-		{word: "quotaexceeded", verdict: sluice.VerdictExhausted, daily: true, cause: "the quota of the day is used up"},
-		{status: 429, says: "per day", verdict: sluice.VerdictExhausted, daily: true, cause: "the quota of the day is used up"},
-		{word: "ratelimitexceeded", verdict: sluice.VerdictThrottled, cause: "too many requests"},
-		{word: "userratelimitexceeded", verdict: sluice.VerdictThrottled, scope: sluice.PerKey, cause: "too many requests of one user"},
-		{status: 403, word: "rate_limit_exceeded", verdict: sluice.VerdictThrottled, cause: "too many requests"},
+		{word: "dailylimitexceeded", verdict: store.VerdictExhausted, daily: true, cause: "the quota of the day is used up"},
+		{word: "quotaexceeded", verdict: store.VerdictExhausted, daily: true, cause: "the quota of the day is used up"},
+		{status: 429, says: "per day", verdict: store.VerdictExhausted, daily: true, cause: "the quota of the day is used up"},
+		{word: "ratelimitexceeded", verdict: store.VerdictThrottled, cause: "too many requests"},
+		{word: "userratelimitexceeded", verdict: store.VerdictThrottled, scope: sluice.PerKey, cause: "too many requests of one user"},
+		{status: 403, word: "rate_limit_exceeded", verdict: store.VerdictThrottled, cause: "too many requests"},
 	},
 	midnights: googleMidnights,
 	limits:    []sluice.Limit{{Name: sluice.Requests, Kind: sluice.Rolling, Size: 900, Window: time.Minute, Unit: sluice.Requests}},

@@ -3,7 +3,7 @@ package provider
 import (
 	"strings"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // usageReader reads what an answer says of its use, and of errors within it.
@@ -153,7 +153,7 @@ func (u *usageReader) done() {
 	if u.usage.Known && (u.ended || !u.stream) {
 		u.usage.Final = true
 	}
-	if (u.failure.there || u.event == eventError) && u.failed.Verdict == sluice.VerdictNone {
+	if (u.failure.there || u.event == eventError) && u.failed.Verdict == store.VerdictNone {
 		u.failed = u.vendor.within(&u.failure)
 	}
 	u.failure, u.event, u.tally = failure{}, eventOther, noTally

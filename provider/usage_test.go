@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 	"pgregory.net/rapid"
 )
 
@@ -18,25 +18,25 @@ import (
 var usageSamples = []struct {
 	provider, file string
 	want           Usage
-	verdict        sluice.Verdict
+	verdict        store.Verdict
 }{
 	{"anthropic", "anthropic.sse", Usage{Model: "claude-opus-5-5-20261001", Input: 2095, CacheRead: 51000, CacheWrite: 200, CacheLong: 1000, Output: 89, Known: true, Final: true, Seen: 64}, 0},
-	{"anthropic", "anthropic-overloaded.sse", Usage{Model: "claude-sonnet-5-5", Input: 25, Output: 1, Known: true, Seen: 9}, sluice.VerdictOverloaded},
+	{"anthropic", "anthropic-overloaded.sse", Usage{Model: "claude-sonnet-5-5", Input: 25, Output: 1, Known: true, Seen: 9}, store.VerdictOverloaded},
 	{"anthropic", "anthropic.json", Usage{Model: "claude-haiku-4-5-20251001", Input: 10, CacheRead: 5, Output: 4, Known: true, Final: true}, 0},
 	{"anthropic", "anthropic-rounds.json", Usage{Model: "claude-opus-5-5", Input: 203000, Output: 4500, Known: true, Final: true}, 0},
 	{"openai", "openai-chat.sse", Usage{Model: "gpt-5.4-2026-03-05", Input: 86, CacheRead: 1920, Output: 300, Known: true, Final: true, Seen: 14}, 0},
 	{"openai", "openai-responses.sse", Usage{Model: "gpt-6.1-sol-2026-10-01", Input: 269, CacheRead: 512, CacheWrite: 256, Output: 111, Known: true, Final: true, Seen: 8}, 0},
-	{"openai", "openai-responses-failed.sse", Usage{Model: "gpt-6.1-sol"}, sluice.VerdictThrottled},
-	{"openai", "openai-error.sse", Usage{}, sluice.VerdictError},
+	{"openai", "openai-responses-failed.sse", Usage{Model: "gpt-6.1-sol"}, store.VerdictThrottled},
+	{"openai", "openai-error.sse", Usage{}, store.VerdictError},
 	{"openai", "openai-embeddings.json", Usage{Model: "text-embedding-3-small", Input: 8, Known: true, Final: true}, 0},
 	{"xai", "xai.json", Usage{Model: "grok-4.6", Input: 26, CacheRead: 6, Output: 103, Known: true, Final: true}, 0},
 	{"deepseek", "deepseek.json", Usage{Model: "deepseek-v4-pro", Input: 20, CacheRead: 100, Output: 20, Known: true, Final: true}, 0},
 	{"groq", "groq.sse", Usage{Model: "llama-3.3-70b-versatile", Input: 20, Output: 26, Known: true, Final: true, Seen: 2}, 0},
 	{"openrouter", "openrouter.sse", Usage{Model: "anthropic/claude-sonnet-5.5", Input: 194, Output: 2, Micros: 412, Known: true, Final: true, Seen: 2}, 0},
-	{"openrouter", "openrouter-error.sse", Usage{Model: "z/z:free", Seen: 2}, sluice.VerdictError},
+	{"openrouter", "openrouter-error.sse", Usage{Model: "z/z:free", Seen: 2}, store.VerdictError},
 	{"gemini", "gemini.sse", Usage{Model: "gemini-3.1-pro-preview", Input: 117, CacheRead: 400, Output: 100, Known: true, Final: true, Seen: 11}, 0},
 	{"gemini", "gemini-array.json", Usage{Model: "gemini-3.8-flash", Input: 4, Output: 9, Known: true, Final: true, Seen: 11}, 0},
-	{"gemini", "gemini-error-array.json", Usage{}, sluice.VerdictOverloaded},
+	{"gemini", "gemini-error-array.json", Usage{}, store.VerdictOverloaded},
 	{"cohere", "cohere.sse", Usage{Input: 75, Output: 5, Known: true, Final: true, Seen: 2}, 0},
 	{"bedrock", "bedrock.json", Usage{Input: 125, CacheRead: 30, CacheWrite: 7, Output: 60, Known: true, Final: true}, 0},
 }
@@ -218,8 +218,8 @@ func TestUsageOfAmazonsFrames(t *testing.T) {
 }
 
 func TestGraphQLRefusalWithinAnAnswer(t *testing.T) {
-	for body, want := range map[string]sluice.Verdict{
-		bodyGraphQL: sluice.VerdictExhausted, bodyGraphQL2nd: sluice.VerdictThrottled, bodyQuoting: 0, `{"data":{}}`: 0, "": 0,
+	for body, want := range map[string]store.Verdict{
+		bodyGraphQL: store.VerdictExhausted, bodyGraphQL2nd: store.VerdictThrottled, bodyQuoting: 0, `{"data":{}}`: 0, "": 0,
 	} {
 		r := GitHub{}.Usage(&Asked{Part: "graphql"}, "application/json; charset=utf-8")
 		for i := range len(body) {

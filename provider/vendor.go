@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // vendor is a dialect as data: what is common to all is read in one way, and this says what is
@@ -81,7 +82,7 @@ func (v *vendor) Observe(r *Response, now time.Time) Observation {
 	return o
 }
 
-func (v *vendor) verdict(r *Response, status int, rd *reader, limits []Limit) sluice.Verdict {
+func (v *vendor) verdict(r *Response, status int, rd *reader, limits []Limit) store.Verdict {
 	if status == r.Status {
 		return verdictOf(r, rd, limits)
 	}
@@ -97,9 +98,9 @@ func (v *vendor) judge(o *Observation, status int, f *failure) *rule {
 		}
 	}
 	switch o.Verdict {
-	case sluice.VerdictThrottled, sluice.VerdictExhausted:
+	case store.VerdictThrottled, store.VerdictExhausted:
 		o.Scope = v.refused
-	case sluice.VerdictOverloaded:
+	case store.VerdictOverloaded:
 		o.Scope = v.overload
 	}
 	return nil
@@ -108,7 +109,7 @@ func (v *vendor) judge(o *Observation, status int, f *failure) *rule {
 // wait completes how long to wait from what the body says, and from what is known of the provider.
 func (v *vendor) wait(o *Observation, f *failure, ruled *rule, rd *reader) {
 	switch o.Verdict {
-	case sluice.VerdictThrottled, sluice.VerdictExhausted, sluice.VerdictOverloaded:
+	case store.VerdictThrottled, store.VerdictExhausted, store.VerdictOverloaded:
 	default:
 		return
 	}
@@ -164,10 +165,10 @@ func (v *vendor) within(f *failure) Observation {
 	status := f.status()
 	o := Observation{Verdict: verdictOf(&Response{Status: status}, &reader{}, nil)}
 	if status == 0 {
-		o.Verdict = sluice.VerdictError // it did not go well, and nobody says why
+		o.Verdict = store.VerdictError // it did not go well, and nobody says why
 	}
 	ruled := v.judge(&o, status, f)
-	if o.Verdict == sluice.VerdictOK { // the request's own fault: of the limits nothing is learned
+	if o.Verdict == store.VerdictOK { // the request's own fault: of the limits nothing is learned
 		return Observation{}
 	}
 	o.Cause = "an error within the answer"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // Headers as providers send them.
@@ -96,7 +97,7 @@ func TestStatedLimits(t *testing.T) {
 				t.Errorf("\n%+v, want\n%+v", o.Limits, tt.want)
 			}
 			preset, _ := Preset(tt.provider)
-			if got := o.Answer(preset.Limits); len(got.Limits) != tt.matched || o.Verdict != sluice.VerdictOK {
+			if got := o.Answer(preset.Limits); len(got.Limits) != tt.matched || o.Verdict != store.VerdictOK {
 				t.Errorf("%v, told of %d limits, want %d", o.Verdict, len(got.Limits), tt.matched)
 			}
 		})
@@ -109,83 +110,83 @@ var verdictSamples = []struct {
 	status         int
 	header         http.Header
 	body           string
-	verdict        sluice.Verdict
+	verdict        store.Verdict
 	scope          sluice.Scope
 	wait           time.Duration
 	hinted         bool
 }{
-	{"rate limit", "anthropic", 429, with(anthropicHeaders, "retry-after: 17"), `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 2,000,000 input tokens per minute"},"request_id":"req_1"}`, sluice.VerdictThrottled, modelAndKey, 17 * time.Second, true},
-	{"rate limit without a body", "anthropic", 429, header("retry-after: 17"), "", sluice.VerdictThrottled, modelAndKey, 17 * time.Second, true},
-	{"spend cap", "anthropic", 429, header(), `{"type":"error","error":{"details":{"error_code":"enforced_spend_limit_reached"},"type":"rate_limit_error","message":"You have reached the spend limit"}}`, sluice.VerdictBilling, sluice.PerKey, 0, false},
-	{"own spend limit", "anthropic", 400, header(), `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}`, sluice.VerdictBilling, sluice.PerKey, 0, false},
-	{"no credit", "anthropic", 400, header(), `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`, sluice.VerdictBilling, sluice.PerKey, 0, false},
-	{"billing", "anthropic", 402, header(), `{"type":"error","error":{"type":"billing_error","message":"There's an issue with your billing."}}`, sluice.VerdictBilling, sluice.PerKey, 0, false},
-	{"overloaded", "anthropic", 529, header(), `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, sluice.VerdictOverloaded, 0, 0, false},
-	{"a subscription's limit", "anthropic", 429, unifiedHeaders, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your account's rate limit."}}`, sluice.VerdictExhausted, sluice.PerKey, 3 * time.Hour, true},
-	{"a bad request that quotes", "anthropic", 400, header(), `{"type":"error","error":{"type":"invalid_request_error","message":"messages: overloaded_error is no role"}}`, sluice.VerdictOK, 0, 0, false},
-	{"broken", "anthropic", 500, header(), `{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`, sluice.VerdictError, 0, 0, false},
-	{"no key", "anthropic", 401, header(), `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, sluice.VerdictOK, 0, 0, false},
+	{"rate limit", "anthropic", 429, with(anthropicHeaders, "retry-after: 17"), `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 2,000,000 input tokens per minute"},"request_id":"req_1"}`, store.VerdictThrottled, modelAndKey, 17 * time.Second, true},
+	{"rate limit without a body", "anthropic", 429, header("retry-after: 17"), "", store.VerdictThrottled, modelAndKey, 17 * time.Second, true},
+	{"spend cap", "anthropic", 429, header(), `{"type":"error","error":{"details":{"error_code":"enforced_spend_limit_reached"},"type":"rate_limit_error","message":"You have reached the spend limit"}}`, store.VerdictBilling, sluice.PerKey, 0, false},
+	{"own spend limit", "anthropic", 400, header(), `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}`, store.VerdictBilling, sluice.PerKey, 0, false},
+	{"no credit", "anthropic", 400, header(), `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`, store.VerdictBilling, sluice.PerKey, 0, false},
+	{"billing", "anthropic", 402, header(), `{"type":"error","error":{"type":"billing_error","message":"There's an issue with your billing."}}`, store.VerdictBilling, sluice.PerKey, 0, false},
+	{"overloaded", "anthropic", 529, header(), `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, store.VerdictOverloaded, 0, 0, false},
+	{"a subscription's limit", "anthropic", 429, unifiedHeaders, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your account's rate limit."}}`, store.VerdictExhausted, sluice.PerKey, 3 * time.Hour, true},
+	{"a bad request that quotes", "anthropic", 400, header(), `{"type":"error","error":{"type":"invalid_request_error","message":"messages: overloaded_error is no role"}}`, store.VerdictOK, 0, 0, false},
+	{"broken", "anthropic", 500, header(), `{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`, store.VerdictError, 0, 0, false},
+	{"no key", "anthropic", 401, header(), `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, store.VerdictOK, 0, 0, false},
 
-	{"rate limit", "openai", 429, openAIHeaders, `{"error":{"message":"Rate limit reached for gpt-5.4 in organization org-x on tokens per min (TPM): Limit 30000, Used 28000, Requested 4000. Please try again in 4s. Visit https://platform.openai.com","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`, sluice.VerdictThrottled, modelAndKey, 4 * time.Second, true},
-	{"rate limit with a hint", "openai", 429, header("retry-after-ms: 250", "retry-after: 1"), `{"error":{"message":"Please try again in 250ms.","type":"requests","code":"rate_limit_exceeded"}}`, sluice.VerdictThrottled, modelAndKey, 250 * time.Millisecond, true},
-	{"requests of a day", "openai", 429, header(), `{"error":{"message":"Rate limit reached for gpt-5.4 on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 7m12s.","type":"requests","code":"rate_limit_exceeded"}}`, sluice.VerdictExhausted, modelAndKey, 432 * time.Second, true},
-	{"no quota", "openai", 429, header(), `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, sluice.VerdictBilling, sluice.PerKey, 0, false},
-	{"project spend limit", "openai", 429, header(), `{"error":{"message":"x","type":"insufficient_quota","code":"project_spend_limit_exceeded"}}`, sluice.VerdictBilling, sluice.PerKey, 0, false},
-	{"too fast", "openai", 429, header(), `{"error":{"message":"Slow down","type":"rate_limit_error","code":"slow_down"}}`, sluice.VerdictThrottled, modelAndKey, 0, false},
-	{"overloaded", "openai", 503, header(), `{"error":{"message":"The server is overloaded","type":"server_error","code":"server_is_overloaded"}}`, sluice.VerdictOverloaded, sluice.PerModel, 0, false},
-	{"flex", "openai", 429, header(), `{"error":{"message":"Resource Unavailable","type":"resource_unavailable","code":null}}`, sluice.VerdictOverloaded, sluice.PerModel, 0, false},
-	{"a page", "openai", 502, header(), "<html><title>502 Bad Gateway</title></html>", sluice.VerdictError, 0, 0, false},
+	{"rate limit", "openai", 429, openAIHeaders, `{"error":{"message":"Rate limit reached for gpt-5.4 in organization org-x on tokens per min (TPM): Limit 30000, Used 28000, Requested 4000. Please try again in 4s. Visit https://platform.openai.com","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`, store.VerdictThrottled, modelAndKey, 4 * time.Second, true},
+	{"rate limit with a hint", "openai", 429, header("retry-after-ms: 250", "retry-after: 1"), `{"error":{"message":"Please try again in 250ms.","type":"requests","code":"rate_limit_exceeded"}}`, store.VerdictThrottled, modelAndKey, 250 * time.Millisecond, true},
+	{"requests of a day", "openai", 429, header(), `{"error":{"message":"Rate limit reached for gpt-5.4 on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 7m12s.","type":"requests","code":"rate_limit_exceeded"}}`, store.VerdictExhausted, modelAndKey, 432 * time.Second, true},
+	{"no quota", "openai", 429, header(), `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, store.VerdictBilling, sluice.PerKey, 0, false},
+	{"project spend limit", "openai", 429, header(), `{"error":{"message":"x","type":"insufficient_quota","code":"project_spend_limit_exceeded"}}`, store.VerdictBilling, sluice.PerKey, 0, false},
+	{"too fast", "openai", 429, header(), `{"error":{"message":"Slow down","type":"rate_limit_error","code":"slow_down"}}`, store.VerdictThrottled, modelAndKey, 0, false},
+	{"overloaded", "openai", 503, header(), `{"error":{"message":"The server is overloaded","type":"server_error","code":"server_is_overloaded"}}`, store.VerdictOverloaded, sluice.PerModel, 0, false},
+	{"flex", "openai", 429, header(), `{"error":{"message":"Resource Unavailable","type":"resource_unavailable","code":null}}`, store.VerdictOverloaded, sluice.PerModel, 0, false},
+	{"a page", "openai", 502, header(), "<html><title>502 Bad Gateway</title></html>", store.VerdictError, 0, 0, false},
 
-	{"tokens, hint too short", "azure", 429, with(azureHeaders, "retry-after: 1", "retry-after-ms: 0", "x-ratelimit-type: Tokens"), `{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation have exceeded token rate limit of your current pricing tier. Please retry after 1 second."}}`, sluice.VerdictThrottled, modelAndKey, 30 * time.Second, true},
-	{"requests", "azure", 429, with(azureHeaders, "retry-after: 1", "x-ratelimit-type: Requests"), "", sluice.VerdictThrottled, modelAndKey, 10 * time.Second, true},
-	{"high demand", "azure", 429, header("retry-after: 4"), `{"error":{"code":"429","message":"The system is currently experiencing high demand and cannot process your request."}}`, sluice.VerdictOverloaded, sluice.PerModel, 4 * time.Second, true},
+	{"tokens, hint too short", "azure", 429, with(azureHeaders, "retry-after: 1", "retry-after-ms: 0", "x-ratelimit-type: Tokens"), `{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation have exceeded token rate limit of your current pricing tier. Please retry after 1 second."}}`, store.VerdictThrottled, modelAndKey, 30 * time.Second, true},
+	{"requests", "azure", 429, with(azureHeaders, "retry-after: 1", "x-ratelimit-type: Requests"), "", store.VerdictThrottled, modelAndKey, 10 * time.Second, true},
+	{"high demand", "azure", 429, header("retry-after: 4"), `{"error":{"code":"429","message":"The system is currently experiencing high demand and cannot process your request."}}`, store.VerdictOverloaded, sluice.PerModel, 4 * time.Second, true},
 
-	{"a minute", "gemini", 429, header(), geminiError("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "37s"), sluice.VerdictThrottled, modelAndKey, 37 * time.Second, true},
-	{"a day", "gemini", 429, header(), geminiError("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "12s"), sluice.VerdictExhausted, modelAndKey, time.Hour, true}, // to 8:00 UTC
-	{"no quota for the model", "gemini", 429, header(), strings.Replace(geminiError("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "12s"), "limit: 20", "limit: 0", 1), sluice.VerdictBilling, modelAndKey, 0, false},
-	{"prepaid", "gemini", 402, header(), `{"error":{"code":402,"message":"Your prepayment credits are depleted.","status":"RESOURCE_EXHAUSTED"}}`, sluice.VerdictBilling, sluice.PerKey, 0, false},
-	{"overloaded", "gemini", 503, header(), `{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}`, sluice.VerdictOverloaded, sluice.PerModel, 0, false},
-	{"in a list", "gemini", 429, header(), "[" + geminiError("GenerateContentInputTokensPerModelPerMinute", "3.5s") + "]", sluice.VerdictThrottled, modelAndKey, 3500 * time.Millisecond, true},
+	{"a minute", "gemini", 429, header(), geminiError("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "37s"), store.VerdictThrottled, modelAndKey, 37 * time.Second, true},
+	{"a day", "gemini", 429, header(), geminiError("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "12s"), store.VerdictExhausted, modelAndKey, time.Hour, true}, // to 8:00 UTC
+	{"no quota for the model", "gemini", 429, header(), strings.Replace(geminiError("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "12s"), "limit: 20", "limit: 0", 1), store.VerdictBilling, modelAndKey, 0, false},
+	{"prepaid", "gemini", 402, header(), `{"error":{"code":402,"message":"Your prepayment credits are depleted.","status":"RESOURCE_EXHAUSTED"}}`, store.VerdictBilling, sluice.PerKey, 0, false},
+	{"overloaded", "gemini", 503, header(), `{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}`, store.VerdictOverloaded, sluice.PerModel, 0, false},
+	{"in a list", "gemini", 429, header(), "[" + geminiError("GenerateContentInputTokensPerModelPerMinute", "3.5s") + "]", store.VerdictThrottled, modelAndKey, 3500 * time.Millisecond, true},
 
-	{"tokens", "groq", 429, with(groqHeaders, "retry-after: 7.66"), `{"error":{"message":"Rate limit reached for model x on tokens per minute (TPM): Limit 15000, Used 11972, Requested 4351. Please try again in 5.289s.","type":"tokens","code":"rate_limit_exceeded"}}`, sluice.VerdictThrottled, modelAndKey, 7660 * time.Millisecond, true},
-	{"tokens of a day", "groq", 429, header(), `{"error":{"message":"Rate limit reached for model x on tokens per day (TPD): Limit 100000, Used 99000, Requested 2000. Please try again in 14m24s.","type":"tokens","code":"rate_limit_exceeded"}}`, sluice.VerdictExhausted, modelAndKey, 864 * time.Second, true},
-	{"too large", "groq", 413, header(), `{"error":{"message":"Request too large for model x on tokens per minute (TPM): Limit 6000, Requested 9000","type":"tokens","code":"rate_limit_exceeded"}}`, sluice.VerdictOK, 0, 0, false},
-	{"flex", "groq", 498, header(), "", sluice.VerdictOverloaded, sluice.PerModel, 0, false},
+	{"tokens", "groq", 429, with(groqHeaders, "retry-after: 7.66"), `{"error":{"message":"Rate limit reached for model x on tokens per minute (TPM): Limit 15000, Used 11972, Requested 4351. Please try again in 5.289s.","type":"tokens","code":"rate_limit_exceeded"}}`, store.VerdictThrottled, modelAndKey, 7660 * time.Millisecond, true},
+	{"tokens of a day", "groq", 429, header(), `{"error":{"message":"Rate limit reached for model x on tokens per day (TPD): Limit 100000, Used 99000, Requested 2000. Please try again in 14m24s.","type":"tokens","code":"rate_limit_exceeded"}}`, store.VerdictExhausted, modelAndKey, 864 * time.Second, true},
+	{"too large", "groq", 413, header(), `{"error":{"message":"Request too large for model x on tokens per minute (TPM): Limit 6000, Requested 9000","type":"tokens","code":"rate_limit_exceeded"}}`, store.VerdictOK, 0, 0, false},
+	{"flex", "groq", 498, header(), "", store.VerdictOverloaded, sluice.PerModel, 0, false},
 
-	{"rate limit", "mistral", 429, mistralHeaders, `{"object":"error","message":"Requests rate limit exceeded","type":"rate_limited","param":null,"code":"1300"}`, sluice.VerdictThrottled, sluice.PerKey, 0, false},
-	{"capacity", "mistral", 429, header(), `{"object":"error","message":"Service tier capacity exceeded for this model.","type":"service_tier_capacity_exceeded","code":"3505"}`, sluice.VerdictOverloaded, sluice.PerModel, 0, false},
+	{"rate limit", "mistral", 429, mistralHeaders, `{"object":"error","message":"Requests rate limit exceeded","type":"rate_limited","param":null,"code":"1300"}`, store.VerdictThrottled, sluice.PerKey, 0, false},
+	{"capacity", "mistral", 429, header(), `{"object":"error","message":"Service tier capacity exceeded for this model.","type":"service_tier_capacity_exceeded","code":"3505"}`, store.VerdictOverloaded, sluice.PerModel, 0, false},
 
-	{"free, a day", "openrouter", 429, header(), `{"error":{"message":"Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day","code":429,"metadata":{"headers":{"X-RateLimit-Limit":"50","X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1794787200000"},"provider_name":null}}}`, sluice.VerdictExhausted, sluice.PerKey, 17 * time.Hour, true},
-	{"free, a minute", "openrouter", 429, header(), `{"error":{"message":"Rate limit exceeded: free-models-per-min.","code":429,"metadata":{"headers":{"X-RateLimit-Reset":"1794726030000"}}}}`, sluice.VerdictThrottled, sluice.PerKey, 30 * time.Second, true},
-	{"upstream", "openrouter", 429, header(), `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"x is temporarily rate-limited upstream","provider_name":"X"}}}`, sluice.VerdictOverloaded, sluice.PerModel, 0, false},
-	{"credits", "openrouter", 402, header(), `{"error":{"message":"Insufficient credits","code":402}}`, sluice.VerdictBilling, 0, 0, false},
-	{"credits that come back", "openrouter", 402, header("retry-after: 3600"), `{"error":{"message":"Insufficient credits","code":402}}`, sluice.VerdictExhausted, sluice.PerKey, time.Hour, true},
-	{"an error in a 200", "openrouter", 200, header(), `{"error":{"message":"Provider returned error","code":429}}`, sluice.VerdictOverloaded, sluice.PerModel, 0, false},
-	{"an answer about errors", "openrouter", 200, header(), `{"id":"1","error":null,"choices":[{"message":{"content":"rate limit","error":{"code":429}}}]}`, sluice.VerdictOK, 0, 0, false},
+	{"free, a day", "openrouter", 429, header(), `{"error":{"message":"Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day","code":429,"metadata":{"headers":{"X-RateLimit-Limit":"50","X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1794787200000"},"provider_name":null}}}`, store.VerdictExhausted, sluice.PerKey, 17 * time.Hour, true},
+	{"free, a minute", "openrouter", 429, header(), `{"error":{"message":"Rate limit exceeded: free-models-per-min.","code":429,"metadata":{"headers":{"X-RateLimit-Reset":"1794726030000"}}}}`, store.VerdictThrottled, sluice.PerKey, 30 * time.Second, true},
+	{"upstream", "openrouter", 429, header(), `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"x is temporarily rate-limited upstream","provider_name":"X"}}}`, store.VerdictOverloaded, sluice.PerModel, 0, false},
+	{"credits", "openrouter", 402, header(), `{"error":{"message":"Insufficient credits","code":402}}`, store.VerdictBilling, 0, 0, false},
+	{"credits that come back", "openrouter", 402, header("retry-after: 3600"), `{"error":{"message":"Insufficient credits","code":402}}`, store.VerdictExhausted, sluice.PerKey, time.Hour, true},
+	{"an error in a 200", "openrouter", 200, header(), `{"error":{"message":"Provider returned error","code":429}}`, store.VerdictOverloaded, sluice.PerModel, 0, false},
+	{"an answer about errors", "openrouter", 200, header(), `{"id":"1","error":null,"choices":[{"message":{"content":"rate limit","error":{"code":429}}}]}`, store.VerdictOK, 0, 0, false},
 
-	{"team's money", "xai", 429, header(), `{"code":"resource-exhausted","error":"Your team has either used all available credits or reached its monthly spending limit."}`, sluice.VerdictBilling, sluice.PerKey, 0, false},
-	{"balance", "deepseek", 402, header(), `{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`, sluice.VerdictBilling, 0, 0, false},
-	{"trial", "cohere", 429, header(), `{"message":"You are using a Trial key, which is limited to 20 API calls / minute."}`, sluice.VerdictThrottled, modelAndKey, 0, false},
-	{"throttled", "bedrock", 429, header(), `{"message":"Too many requests, please wait before trying again."}`, sluice.VerdictThrottled, modelAndKey, 0, false},
-	{"tokens of a day", "bedrock", 429, header(), `{"message":"Too many tokens per day, please wait before trying again."}`, sluice.VerdictExhausted, modelAndKey, 17 * time.Hour, true},
-	{"not ready", "bedrock", 429, header(), `{"__type":"ModelNotReadyException","message":"The model is not ready"}`, sluice.VerdictOverloaded, sluice.PerModel, 0, false},
+	{"team's money", "xai", 429, header(), `{"code":"resource-exhausted","error":"Your team has either used all available credits or reached its monthly spending limit."}`, store.VerdictBilling, sluice.PerKey, 0, false},
+	{"balance", "deepseek", 402, header(), `{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`, store.VerdictBilling, 0, 0, false},
+	{"trial", "cohere", 429, header(), `{"message":"You are using a Trial key, which is limited to 20 API calls / minute."}`, store.VerdictThrottled, modelAndKey, 0, false},
+	{"throttled", "bedrock", 429, header(), `{"message":"Too many requests, please wait before trying again."}`, store.VerdictThrottled, modelAndKey, 0, false},
+	{"tokens of a day", "bedrock", 429, header(), `{"message":"Too many tokens per day, please wait before trying again."}`, store.VerdictExhausted, modelAndKey, 17 * time.Hour, true},
+	{"not ready", "bedrock", 429, header(), `{"__type":"ModelNotReadyException","message":"The model is not ready"}`, store.VerdictOverloaded, sluice.PerModel, 0, false},
 
-	{"everything", "stripe", 429, header("Stripe-Rate-Limited-Reason: global-rate"), `{"error":{"type":"invalid_request_error","code":"rate_limit","message":"x"}}`, sluice.VerdictThrottled, sluice.PerKey, 0, false},
-	{"an endpoint", "stripe", 429, header("Stripe-Rate-Limited-Reason: endpoint-rate"), "", sluice.VerdictThrottled, modelAndKey, 0, false},
-	{"a lock", "stripe", 429, header(), `{"error":{"type":"invalid_request_error","code":"lock_timeout","message":"x"}}`, sluice.VerdictError, 0, 0, false},
-	{"an object", "stripe", 429, header("Stripe-Rate-Limited-Reason: resource-specific"), "", sluice.VerdictError, 0, 0, false},
-	{"a declined card", "stripe", 402, header(), `{"error":{"type":"card_error","code":"card_declined"}}`, sluice.VerdictOK, 0, 0, false},
-	{"a method", "slack", 429, header("Retry-After: 30"), `{"ok":false,"error":"ratelimited"}`, sluice.VerdictThrottled, modelAndKey, 30 * time.Second, true},
-	{"hidden in a 200", "slack", 200, header("Retry-After: 5"), `{"ok":false,"error":"ratelimited"}`, sluice.VerdictThrottled, modelAndKey, 5 * time.Second, true},
-	{"another error", "slack", 200, header(), `{"ok":false,"error":"channel_not_found"}`, sluice.VerdictOK, 0, 0, false},
-	{"a connection", "notion", 429, header("Retry-After: 12"), `{"object":"error","status":429,"code":"rate_limited","message":"x","additional_data":{"rate_limit_reason":"connection"}}`, sluice.VerdictThrottled, sluice.PerKey, 12 * time.Second, true},
-	{"overloaded", "notion", 529, header(), `{"object":"error","status":529,"code":"service_overload"}`, sluice.VerdictOverloaded, 0, 0, false},
-	{"points", "jira", 429, header("Retry-After: 1800", "RateLimit-Reason: jira-quota-global-based"), "", sluice.VerdictExhausted, 0, 30 * time.Minute, true},
-	{"an issue", "jira", 429, header("Retry-After: 2", "RateLimit-Reason: jira-per-issue-on-write"), "", sluice.VerdictError, 0, 2 * time.Second, true},
-	{"a burst", "jira", 429, header("Retry-After: 2", "RateLimit-Reason: jira-burst-based", "X-RateLimit-Reset: 2026-11-15T07:00Z"), "", sluice.VerdictThrottled, 0, 2 * time.Second, true},
-	{"a user", "admob", 403, header(), `{"error":{"errors":[{"domain":"usageLimits","reason":"userRateLimitExceeded"}],"code":403,"message":"User Rate Limit Exceeded"}}`, sluice.VerdictThrottled, sluice.PerKey, 0, false},
-	{"a day", "admob", 403, header(), `{"error":{"errors":[{"domain":"usageLimits","reason":"dailyLimitExceeded"}],"code":403}}`, sluice.VerdictExhausted, 0, time.Hour, true},
-	{"no right", "admob", 403, header(), `{"error":{"code":403,"message":"The caller does not have permission","status":"PERMISSION_DENIED"}}`, sluice.VerdictOK, 0, 0, false},
+	{"everything", "stripe", 429, header("Stripe-Rate-Limited-Reason: global-rate"), `{"error":{"type":"invalid_request_error","code":"rate_limit","message":"x"}}`, store.VerdictThrottled, sluice.PerKey, 0, false},
+	{"an endpoint", "stripe", 429, header("Stripe-Rate-Limited-Reason: endpoint-rate"), "", store.VerdictThrottled, modelAndKey, 0, false},
+	{"a lock", "stripe", 429, header(), `{"error":{"type":"invalid_request_error","code":"lock_timeout","message":"x"}}`, store.VerdictError, 0, 0, false},
+	{"an object", "stripe", 429, header("Stripe-Rate-Limited-Reason: resource-specific"), "", store.VerdictError, 0, 0, false},
+	{"a declined card", "stripe", 402, header(), `{"error":{"type":"card_error","code":"card_declined"}}`, store.VerdictOK, 0, 0, false},
+	{"a method", "slack", 429, header("Retry-After: 30"), `{"ok":false,"error":"ratelimited"}`, store.VerdictThrottled, modelAndKey, 30 * time.Second, true},
+	{"hidden in a 200", "slack", 200, header("Retry-After: 5"), `{"ok":false,"error":"ratelimited"}`, store.VerdictThrottled, modelAndKey, 5 * time.Second, true},
+	{"another error", "slack", 200, header(), `{"ok":false,"error":"channel_not_found"}`, store.VerdictOK, 0, 0, false},
+	{"a connection", "notion", 429, header("Retry-After: 12"), `{"object":"error","status":429,"code":"rate_limited","message":"x","additional_data":{"rate_limit_reason":"connection"}}`, store.VerdictThrottled, sluice.PerKey, 12 * time.Second, true},
+	{"overloaded", "notion", 529, header(), `{"object":"error","status":529,"code":"service_overload"}`, store.VerdictOverloaded, 0, 0, false},
+	{"points", "jira", 429, header("Retry-After: 1800", "RateLimit-Reason: jira-quota-global-based"), "", store.VerdictExhausted, 0, 30 * time.Minute, true},
+	{"an issue", "jira", 429, header("Retry-After: 2", "RateLimit-Reason: jira-per-issue-on-write"), "", store.VerdictError, 0, 2 * time.Second, true},
+	{"a burst", "jira", 429, header("Retry-After: 2", "RateLimit-Reason: jira-burst-based", "X-RateLimit-Reset: 2026-11-15T07:00Z"), "", store.VerdictThrottled, 0, 2 * time.Second, true},
+	{"a user", "admob", 403, header(), `{"error":{"errors":[{"domain":"usageLimits","reason":"userRateLimitExceeded"}],"code":403,"message":"User Rate Limit Exceeded"}}`, store.VerdictThrottled, sluice.PerKey, 0, false},
+	{"a day", "admob", 403, header(), `{"error":{"errors":[{"domain":"usageLimits","reason":"dailyLimitExceeded"}],"code":403}}`, store.VerdictExhausted, 0, time.Hour, true},
+	{"no right", "admob", 403, header(), `{"error":{"code":403,"message":"The caller does not have permission","status":"PERMISSION_DENIED"}}`, store.VerdictOK, 0, 0, false},
 }
 
 func geminiError(quota, delay string) string {
@@ -201,7 +202,7 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("%v, scope %v, wait %v, hinted %v; want %v, %v, %v, %v",
 					o.Verdict, o.Scope, o.RetryAfter, o.Hinted, tt.verdict, tt.scope, tt.wait, tt.hinted)
 			}
-			if (o.Cause == "") != (tt.verdict == sluice.VerdictOK) {
+			if (o.Cause == "") != (tt.verdict == store.VerdictOK) {
 				t.Errorf("cause %q of %v", o.Cause, o.Verdict)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -49,10 +50,10 @@ func TestDeadProviders(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
-			var events []sluice.Event
+			var events []inspect.Event
 			gate, err := sluice.Open(t.Context(), sluice.Config{
 				Resources: map[string]sluice.Resource{"anthropic": {Limits: perMinute(1000)}},
-				Events: func(e sluice.Event) {
+				Events: func(e inspect.Event) {
 					mu.Lock()
 					defer mu.Unlock()
 					events = append(events, e)
@@ -86,15 +87,15 @@ func TestDeadProviders(t *testing.T) {
 				t.Errorf("status %d, %s, want %d in the provider's own shape, with %q", resp.StatusCode, body, c.status, c.told)
 			}
 			s, err := gate.Resource(t.Context(), "anthropic")
-			if err != nil || s.State != sluice.StateFailing || !strings.Contains(s.Reason, c.words) {
+			if err != nil || s.State != inspect.StateFailing || !strings.Contains(s.Reason, c.words) {
 				t.Errorf("the state is %s: %s (%v), want failing: %s", s.State, s.Reason, err, c.words)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			var failed, failing bool
 			for _, e := range events {
-				failed = failed || e.Kind == sluice.EventUpstream && e.Reason == c.kind
-				failing = failing || e.Kind == sluice.EventState && e.State == sluice.StateFailing && strings.Contains(e.Reason, c.words)
+				failed = failed || e.Kind == inspect.EventUpstream && e.Reason == c.kind
+				failing = failing || e.Kind == inspect.EventState && e.State == inspect.StateFailing && strings.Contains(e.Reason, c.words)
 			}
 			if !failed || !failing {
 				t.Errorf("events: failed %v, failing %v, of %+v", failed, failing, events)

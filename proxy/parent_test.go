@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/proxy"
 )
 
@@ -134,7 +135,7 @@ func TestParentOfOneThatIsHeldIsTold(t *testing.T) {
 		defer close(done)
 		r.get("/@hand/api/x", "X-Sluice-Parent", "boss")
 	}()
-	told := func() sluice.NewWork {
+	told := func() inspect.NewWork {
 		w, err := r.gate.StartNewWork(t.Context(), "boss")
 		if err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/proxy"
 	_ "github.com/sluicehq/sluice/store/memstore"
@@ -109,7 +110,7 @@ func (r *rig) send(method, path string, body io.Reader, header ...string) (*http
 }
 
 // status reads what the gate knows of the resource.
-func (r *rig) status() sluice.ResourceStatus {
+func (r *rig) status() inspect.ResourceStatus {
 	r.Helper()
 	s, err := r.gate.Resource(r.Context(), "api")
 	if err != nil {
@@ -214,7 +215,7 @@ func TestWhoSends(t *testing.T) {
 	}
 }
 
-func sent(s sluice.ResourceStatus) map[string]int64 {
+func sent(s inspect.ResourceStatus) map[string]int64 {
 	all := map[string]int64{}
 	for _, c := range s.Callers {
 		all[c.Agent] = c.Sent

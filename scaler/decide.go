@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Why there should be no replica.
@@ -31,7 +32,7 @@ type Demand struct {
 
 // Situation is what a decision rests on.
 type Situation struct {
-	Status sluice.ResourceStatus
+	Status inspect.ResourceStatus
 	// Limits are the resource's, as the gate was opened with them: they say how long windows are, and
 	// which limits are one caller's alone.
 	Limits []sluice.Limit
@@ -102,7 +103,7 @@ func whole(n float64) int64 {
 
 // phase tells whether the resource, or the model that the trigger is about, is in a phase of a pause.
 func (s Situation) phase(t Trigger, phase string) bool {
-	return slices.ContainsFunc(s.Status.Gates, func(g sluice.GateStatus) bool {
+	return slices.ContainsFunc(s.Status.Gates, func(g inspect.PauseStatus) bool {
 		return g.Phase == phase && (g.Scope == "" || t.Model != "" && g.Scope == "model="+t.Model)
 	})
 }
@@ -119,7 +120,7 @@ func (s Situation) waiting(class string) (n int) {
 
 // meter is a limit's state and what is known of the limit.
 type meter struct {
-	sluice.LimitStatus
+	inspect.LimitStatus
 	def *sluice.Limit // nil if the configuration does not name it
 }
 

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/scaler"
 )
 
@@ -30,8 +31,8 @@ var configured = []sluice.Limit{
 }
 
 // limit is the state of one of them.
-func limit(name string, size, remaining int64, change ...func(*sluice.LimitStatus)) sluice.LimitStatus {
-	l := sluice.LimitStatus{Name: name, Kind: "fixed", Unit: sluice.Requests, Limit: size, Remaining: remaining, Used: size - remaining, Light: "green"}
+func limit(name string, size, remaining int64, change ...func(*inspect.LimitStatus)) inspect.LimitStatus {
+	l := inspect.LimitStatus{Name: name, Kind: "fixed", Unit: sluice.Requests, Limit: size, Remaining: remaining, Used: size - remaining, Light: "green"}
 	for _, c := range configured {
 		if c.Name == name {
 			l.Kind = c.Kind.String()
@@ -46,33 +47,33 @@ func limit(name string, size, remaining int64, change ...func(*sluice.LimitStatu
 	return l
 }
 
-func resets(d time.Duration) func(*sluice.LimitStatus) {
-	return func(l *sluice.LimitStatus) { l.ResetAt = in(d) }
+func resets(d time.Duration) func(*inspect.LimitStatus) {
+	return func(l *inspect.LimitStatus) { l.ResetAt = in(d) }
 }
 
-func scope(s string) func(*sluice.LimitStatus) { return func(l *sluice.LimitStatus) { l.Scope = s } }
+func scope(s string) func(*inspect.LimitStatus) { return func(l *inspect.LimitStatus) { l.Scope = s } }
 
 // shines sets a light that binds.
-func shines(color string) func(*sluice.LimitStatus) {
-	return func(l *sluice.LimitStatus) { l.Light, l.Binds = color, true }
+func shines(color string) func(*inspect.LimitStatus) {
+	return func(l *inspect.LimitStatus) { l.Light, l.Binds = color, true }
 }
 
-func idle(l *sluice.LimitStatus) { l.Binds = false }
+func idle(l *inspect.LimitStatus) { l.Binds = false }
 
-func breaker(s string) func(*sluice.LimitStatus) {
-	return func(l *sluice.LimitStatus) { l.Breaker = s }
+func breaker(s string) func(*inspect.LimitStatus) {
+	return func(l *inspect.LimitStatus) { l.Breaker = s }
 }
 
-func api(limits ...sluice.LimitStatus) sluice.ResourceStatus {
-	return sluice.ResourceStatus{Name: "api", Light: "green", Limits: limits, Waiting: map[string]int{"p0": 1, "p1": 4, "p2": 20}}
+func api(limits ...inspect.LimitStatus) inspect.ResourceStatus {
+	return inspect.ResourceStatus{Name: "api", Light: "green", Limits: limits, Waiting: map[string]int{"p0": 1, "p1": 4, "p2": 20}}
 }
 
-func phase(s sluice.ResourceStatus, scope, phase string) sluice.ResourceStatus {
-	s.Gates = append(s.Gates, sluice.GateStatus{Scope: scope, Phase: phase})
+func phase(s inspect.ResourceStatus, scope, phase string) inspect.ResourceStatus {
+	s.Gates = append(s.Gates, inspect.PauseStatus{Scope: scope, Phase: phase})
 	return s
 }
 
-func light(s sluice.ResourceStatus, color string) sluice.ResourceStatus { s.Light = color; return s }
+func light(s inspect.ResourceStatus, color string) inspect.ResourceStatus { s.Light = color; return s }
 
 func ask(mode scaler.Mode, target float64, change ...func(*scaler.Trigger)) scaler.Trigger {
 	t := scaler.Trigger{Resource: "api", Mode: mode, Target: target}
@@ -90,7 +91,7 @@ func TestDecide(t *testing.T) {
 	half := resets(30 * time.Minute)
 	for _, c := range []struct {
 		name   string
-		status sluice.ResourceStatus
+		status inspect.ResourceStatus
 		ask    scaler.Trigger
 		want   scaler.Demand
 	}{

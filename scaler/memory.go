@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 const (
@@ -37,7 +38,7 @@ type remembered struct {
 type view struct {
 	lock   chan struct{}
 	began  time.Time // when the store was asked
-	status sluice.ResourceStatus
+	status inspect.ResourceStatus
 	err    error
 }
 
@@ -128,7 +129,7 @@ func keyOf(ref *externalscaler.ScaledObjectRef, t Trigger) string {
 
 // read looks at a resource, or takes what another call saw that began to look at most age before this one. It
 // returns when that was, too.
-func (f *source) read(ctx context.Context, resource string, age time.Duration) (sluice.ResourceStatus, time.Time, error) {
+func (f *source) read(ctx context.Context, resource string, age time.Duration) (inspect.ResourceStatus, time.Time, error) {
 	oldest := time.Now().Add(-age)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -137,7 +138,7 @@ func (f *source) read(ctx context.Context, resource string, age time.Duration) (
 	case v.lock <- struct{}{}:
 		defer func() { <-v.lock }()
 	case <-ctx.Done():
-		return sluice.ResourceStatus{}, time.Time{}, asStatus(resource, ctx.Err())
+		return inspect.ResourceStatus{}, time.Time{}, asStatus(resource, ctx.Err())
 	}
 	if v.began.After(oldest) {
 		return v.status, v.began, v.err

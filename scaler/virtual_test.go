@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/scaler"
+	"github.com/sluicehq/sluice/store"
 )
 
 var (
@@ -80,7 +81,7 @@ func TestPauseAndRamp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+		if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil {
 			t.Fatal(err)
 		}
 		if err := ticket.Close(); err != nil {

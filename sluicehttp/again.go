@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 // outcome is what became of a send.
@@ -153,9 +154,9 @@ func (f *flight) safe(o *outcome) bool {
 		return !final(o.err) && (o.unsent || idempotent(f.origin))
 	}
 	switch o.answer.Verdict {
-	case sluice.VerdictThrottled, sluice.VerdictOverloaded, sluice.VerdictExhausted:
+	case store.VerdictThrottled, store.VerdictOverloaded, store.VerdictExhausted:
 		return true
-	case sluice.VerdictError:
+	case store.VerdictError:
 		return idempotent(f.origin)
 	}
 	return false

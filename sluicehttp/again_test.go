@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 // refusing answers with the statuses in turn, then with 200.
@@ -53,7 +54,7 @@ func TestRefusedRequestsAreSentAgain(t *testing.T) {
 		}
 		x.wantQuiet(t)
 		x.wantCharged(t, map[string]int64{sluice.Requests: 4, sluice.OutputTokens: 5, unitInput: int64(len(body)), unitUSD: 10 * int64(len(body)+5)})
-		if e := x.told.one(t); e.Attempts != 4 || e.Status != 200 || e.Verdict != sluice.VerdictOK || e.Micros == 0 {
+		if e := x.told.one(t); e.Attempts != 4 || e.Status != 200 || e.Verdict != store.VerdictOK || e.Micros == 0 {
 			t.Errorf("told of %+v", e)
 		}
 	})
@@ -141,7 +142,7 @@ func TestKeptAnswerIfTheTurnDoesNotCome(t *testing.T) {
 			t.Errorf("%d %q", resp.StatusCode, text)
 		}
 		x.wantQuiet(t)
-		if e := x.told.one(t); e.Attempts != 1 || e.Verdict != sluice.VerdictThrottled || e.Err != nil {
+		if e := x.told.one(t); e.Attempts != 1 || e.Verdict != store.VerdictThrottled || e.Err != nil {
 			t.Errorf("told of %+v", e)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
 )
 
 // judge sends the request, and tells the gate what came of it. The ticket of a send that has no answer has ended.
@@ -36,7 +37,7 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	switch {
 	case !f.asked.Free:
 		o.held, _ = a.current().Answer(o.answer) // if the store cannot be told, the request is none the worse for it
-	case o.answer.Verdict != sluice.VerdictOK && o.answer.Verdict != sluice.VerdictNone || len(o.answer.Limits) > 0 || f.t.Gate.FailingFor(f.t.Resource) > 0:
+	case o.answer.Verdict != store.VerdictOK && o.answer.Verdict != store.VerdictNone || len(o.answer.Limits) > 0 || f.t.Gate.FailingFor(f.t.Resource) > 0:
 		_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, o.answer)
 	}
 	return o

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
 )
 
 // ErrUpgrade is the error of a request that wants to turn its connection into something else, such as a
@@ -36,7 +37,7 @@ type Exchange struct {
 	Ticket string
 	// Status is that of the answer, 0 if there was none.
 	Status  int
-	Verdict sluice.Verdict
+	Verdict store.Verdict
 	// Waited is how long the gate held it, Took how long the last send and its answer took.
 	Waited, Took time.Duration
 	// Estimated is what was reckoned with and Usage what was really used, as far as Usage.Known; of an

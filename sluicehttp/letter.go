@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/upstream"
+	"github.com/sluicehq/sluice/store"
 )
 
 // DefaultLetterBody is how much of a body a dead letter holds by default.
@@ -49,7 +50,7 @@ func (f *flight) heard(o *outcome) {
 // refused keeps a request whose last answer is a refusal.
 func (f *flight) refused(a *sluice.Answer) {
 	switch a.Verdict {
-	case sluice.VerdictThrottled, sluice.VerdictOverloaded, sluice.VerdictExhausted, sluice.VerdictBilling, sluice.VerdictError:
+	case store.VerdictThrottled, store.VerdictOverloaded, store.VerdictExhausted, store.VerdictBilling, store.VerdictError:
 		f.bury(fmt.Sprintf("%s (status %d)", a.Verdict, a.Status))
 	}
 }

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
@@ -92,7 +94,7 @@ func newRig(tb testing.TB, limits ...sluice.Limit) *rig {
 	return x
 }
 
-func (x *rig) status(tb testing.TB) sluice.ResourceStatus {
+func (x *rig) status(tb testing.TB) inspect.ResourceStatus {
 	tb.Helper()
 	s, err := x.Gate.Status(context.Background())
 	if err != nil {
@@ -287,7 +289,7 @@ func (r *fakeReader) take(data []byte, final bool) {
 		r.usage.Final = final || e.Usage.Out > 1
 	}
 	if e.Error != "" {
-		r.failed = provider.Observation{Verdict: sluice.VerdictOverloaded, Cause: "said so"}
+		r.failed = provider.Observation{Verdict: store.VerdictOverloaded, Cause: "said so"}
 	}
 }
 

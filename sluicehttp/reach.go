@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/upstream"
+	"github.com/sluicehq/sluice/store"
 )
 
 // A provider that cannot be reached is tried again, for it may be about to start, but not for long: within 2 s the client is to know.
@@ -98,7 +99,7 @@ func (f *flight) unreachable(a *attempt, err error) {
 func (f *flight) report(ask sluice.Request, began time.Time, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), reportWithin)
 	defer cancel()
-	_ = f.t.Gate.Observe(ctx, ask, sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: err, SentAt: began}) // the client is none the worse for it
+	_ = f.t.Gate.Observe(ctx, ask, sluice.Answer{Verdict: store.VerdictUnreachable, Err: err, SentAt: began}) // the client is none the worse for it
 }
 
 // reportWithin bounds how long the store may take to hear of a failure.

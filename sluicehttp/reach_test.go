@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/upstream"
 )
 
@@ -50,7 +51,7 @@ func TestAnUnreachableProviderIsToldSoon(t *testing.T) {
 					t.Errorf("the error is %v, want %s", err, c.kind)
 				}
 				s := x.status(t)
-				if s.State != sluice.StateFailing || s.Sent != 0 || s.InFlight != 0 {
+				if s.State != inspect.StateFailing || s.Sent != 0 || s.InFlight != 0 {
 					t.Errorf("the state is %s: %s; %d sent, %d in flight", s.State, s.Reason, s.Sent, s.InFlight)
 				}
 			})
@@ -72,7 +73,7 @@ func TestAProviderThatComesBackIsReached(t *testing.T) {
 		}
 		n.delay = 0
 		x.do(t, get(t, "http://host/"))
-		if s := x.status(t); s.State != sluice.StateFlowing {
+		if s := x.status(t); s.State != inspect.StateFlowing {
 			t.Errorf("the state is %s: %s", s.State, s.Reason)
 		}
 	})
@@ -99,7 +100,7 @@ func TestAHangIsToldSoon(t *testing.T) {
 		}()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if s := x.status(t); s.State != sluice.StateFailing || !strings.Contains(s.Reason, "no connection after 1.5s") {
+		if s := x.status(t); s.State != inspect.StateFailing || !strings.Contains(s.Reason, "no connection after 1.5s") {
 			t.Errorf("after 2 s the state is %s: %s", s.State, s.Reason)
 		}
 		if err := <-done; upstream.Kind(err) != upstream.Timeout || time.Since(start) > 6*time.Second {
@@ -137,7 +138,7 @@ func TestASlowNameIsWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = resp.Body.Close()
-		if s := x.status(t); resp.StatusCode != http.StatusNoContent || s.State != sluice.StateFlowing {
+		if s := x.status(t); resp.StatusCode != http.StatusNoContent || s.State != inspect.StateFlowing {
 			t.Errorf("status %d, %s: %s", resp.StatusCode, s.State, s.Reason)
 		}
 		x.Settle()
@@ -152,7 +153,7 @@ func TestAClientThatLeavesIsNoFailure(t *testing.T) {
 		for _, c := range []struct {
 			wait time.Duration
 			want string
-		}{{5 * time.Second, sluice.StateFlowing}, {40 * time.Second, sluice.StateFailing}} {
+		}{{5 * time.Second, inspect.StateFlowing}, {40 * time.Second, inspect.StateFailing}} {
 			ctx, cancel := context.WithTimeout(t.Context(), c.wait)
 			if _, err := x.RoundTrip(get(t, "http://host/").WithContext(ctx)); err == nil {
 				t.Error("it was answered")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
 )
 
 type amount = sluice.Amount
@@ -50,7 +51,7 @@ func (b *body) settle(how ending, took time.Duration) {
 		case b.status >= 400:
 			*used = provider.Usage{Model: f.asked.Model, Known: true, Final: true} // what is refused costs nothing
 			known = true
-		case b.stream && b.usage != nil && !used.Final && (how != complete || used.Known || b.usage.Failed().Verdict != sluice.VerdictNone):
+		case b.stream && b.usage != nil && !used.Final && (how != complete || used.Known || b.usage.Failed().Verdict != store.VerdictNone):
 			f.soFar(used)
 			known = true
 		}
@@ -141,7 +142,7 @@ func (f *flight) refund(ticket sluice.Ticket, extra []amount) {
 // report tells the gate of an error within an answer that began well.
 func (b *body) report(failed *provider.Observation) {
 	switch failed.Verdict {
-	case sluice.VerdictNone, sluice.VerdictOK:
+	case store.VerdictNone, store.VerdictOK:
 		return
 	}
 	f := b.f

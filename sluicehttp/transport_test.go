@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
 )
 
 func TestOrdinaryClient(t *testing.T) {
@@ -49,7 +50,7 @@ func TestOrdinaryClient(t *testing.T) {
 	if s := x.status(t); s.Sent != 3 || x.used(t, "hour") < 4000 {
 		t.Errorf("sent %d, used %d; what the answers state was not taken in", s.Sent, x.used(t, "hour"))
 	}
-	if e := x.told.list[0]; len(x.told.list) != 3 || e.Status != 200 || e.Verdict != sluice.VerdictOK || e.Agent != "a" || e.User != "u" ||
+	if e := x.told.list[0]; len(x.told.list) != 3 || e.Status != 200 || e.Verdict != store.VerdictOK || e.Agent != "a" || e.User != "u" ||
 		e.Class != sluice.P1 || e.Resource != "api" || e.Ticket == "" || e.Attempts != 1 || e.Err != nil || e.Aborted {
 		t.Errorf("told of %+v", x.told.list)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
 )
 
 // tenMicros is a price of ten for each token, and of one for what is read from a cache.
@@ -267,7 +268,7 @@ func TestErrorWithinAStreamIsTold(t *testing.T) {
 	if s := x.status(t); s.PausedUntil == nil && len(s.Gates) == 0 {
 		t.Errorf("nobody is held: %+v", s)
 	}
-	if e := x.told.one(t); e.Verdict != sluice.VerdictOverloaded || e.Status != 200 {
+	if e := x.told.one(t); e.Verdict != store.VerdictOverloaded || e.Status != 200 {
 		t.Errorf("told of %+v", e)
 	}
 }

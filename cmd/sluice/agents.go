@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // agentsJSON is the same as in the status.
 type agentsJSON struct {
-	Store  string               `json:"store"`
-	Agents []sluice.AgentStatus `json:"agents"`
-	Cycles [][]string           `json:"cycles"`
+	Store  string                `json:"store"`
+	Agents []inspect.AgentStatus `json:"agents"`
+	Cycles [][]string            `json:"cycles"`
 }
 
 func newAgents() *cobra.Command {
@@ -29,7 +29,7 @@ moment) or held (should start no new work, because an agent that it waits for is
 chain leads there).`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var st sluice.Status
+			var st inspect.Status
 			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
 				st, err = s.status(ctx)
 				return err
@@ -47,7 +47,7 @@ chain leads there).`,
 	}
 }
 
-func (s *screen) allAgents(st *sluice.Status) {
+func (s *screen) allAgents(st *inspect.Status) {
 	if len(st.Agents) == 0 {
 		s.line("No agent is alive: none holds a lease, and none has asked for a while.")
 		s.line("One appears here with sluice run, or when it asks: sluice acquire RESOURCE --agent NAME")

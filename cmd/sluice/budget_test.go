@@ -12,15 +12,16 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/provider"
 )
 
 // A webhook is told once that a budget is used up, by whichever command notices first.
 func TestBudgetAlertIsPosted(t *testing.T) {
 	var mu sync.Mutex
-	var got []sluice.Alert
+	var got []inspect.Alert
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		var a sluice.Alert
+		var a inspect.Alert
 		if err := json.NewDecoder(r.Body).Decode(&a); err != nil || r.URL.Path != "/s3cr3t" {
 			t.Errorf("%s: %v", r.URL, err)
 		}

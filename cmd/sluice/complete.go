@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 	"github.com/sluicehq/sluice/sim"
 )
@@ -57,7 +57,7 @@ func completeShown(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	names := knownResources(cmd)
-	recentSends(cmd, func(e *sluice.Event) {
+	recentSends(cmd, func(e *inspect.Event) {
 		if e.Resource != "" && len(names) < mostShown && !slices.Contains(names, e.Resource) && !strings.ContainsAny(e.Resource, "\t\n") {
 			names = append(names, e.Resource)
 		}
@@ -93,7 +93,7 @@ func completeAgents(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.S
 			names[name] = name != "*"
 		}
 	}
-	recentSends(cmd, func(e *sluice.Event) {
+	recentSends(cmd, func(e *inspect.Event) {
 		if len(names) < recentMost && e.Agent != "" {
 			names[e.Agent] = true
 		}
@@ -107,10 +107,10 @@ func completeTickets(cmd *cobra.Command, args []string, _ string) ([]string, cob
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var open []sluice.Event
-	recentSends(cmd, func(e *sluice.Event) {
-		open = slices.DeleteFunc(open, func(o sluice.Event) bool { return o.Ticket == e.Ticket })
-		if e.Kind == sluice.EventSend && e.Ticket != "" {
+	var open []inspect.Event
+	recentSends(cmd, func(e *inspect.Event) {
+		open = slices.DeleteFunc(open, func(o inspect.Event) bool { return o.Ticket == e.Ticket })
+		if e.Kind == inspect.EventSend && e.Ticket != "" {
 			open = append(open, *e)
 		}
 		if len(open) > recentMost {
@@ -125,7 +125,7 @@ func completeTickets(cmd *cobra.Command, args []string, _ string) ([]string, cob
 }
 
 // recentSends reads what was sent from this machine of late, and what became of it, from the log of events. No store is opened.
-func recentSends(cmd *cobra.Command, yield func(*sluice.Event)) {
+func recentSends(cmd *cobra.Command, yield func(*inspect.Event)) {
 	f := completionConfig(cmd)
 	if f == nil {
 		return
@@ -134,8 +134,8 @@ func recentSends(cmd *cobra.Command, yield func(*sluice.Event)) {
 	if err != nil || at.dir == "" {
 		return
 	}
-	kinds := []string{sluice.EventSend, sluice.EventAnswer, sluice.EventCancel, sluice.EventUsage}
-	_ = eventlog.ReadKinds(at.dir, time.Now().Add(-recentFor), kinds, func(e sluice.Event) bool { // without it there is nothing to complete
+	kinds := []string{inspect.EventSend, inspect.EventAnswer, inspect.EventCancel, inspect.EventUsage}
+	_ = eventlog.ReadKinds(at.dir, time.Now().Add(-recentFor), kinds, func(e inspect.Event) bool { // without it there is nothing to complete
 		yield(&e)
 		return true
 	})

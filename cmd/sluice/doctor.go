@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/audit"
 	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/internal/show"
 )
@@ -29,7 +30,7 @@ The exit code is 0 for every verdict; --json has it as a word.`,
 		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := time.Now()
-			var d sluice.Diagnosis
+			var d inspect.Diagnosis
 			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
 				d, err = readDiagnosis(ctx, s, from.moment(now))
 				return err
@@ -50,7 +51,7 @@ The exit code is 0 for every verdict; --json has it as a word.`,
 }
 
 // readDiagnosis is the gate's, with the callers that only the log of events knows.
-func readDiagnosis(ctx context.Context, s *session, from time.Time) (sluice.Diagnosis, error) {
+func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Diagnosis, error) {
 	d, err := s.gate.Diagnose(ctx, from)
 	if err != nil {
 		return d, err
@@ -69,10 +70,10 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (sluice.Diag
 	}
 	for i := range st.Resources {
 		r := &st.Resources[i]
-		at := slices.IndexFunc(d.Resources, func(x sluice.ResourceDiagnosis) bool { return x.Name == r.Name })
-		if at >= 0 && (r.State == sluice.StateFailing || r.BillingStop) {
+		at := slices.IndexFunc(d.Resources, func(x inspect.ResourceDiagnosis) bool { return x.Name == r.Name })
+		if at >= 0 && (r.State == inspect.StateFailing || r.BillingStop) {
 			x := &d.Resources[at]
-			x.Advice = append(x.Advice, sluice.Advice{Setting: troubleNow, Text: "It is " + r.State + ": " + r.Reason + "."})
+			x.Advice = append(x.Advice, inspect.Advice{Setting: troubleNow, Text: "It is " + r.State + ": " + r.Reason + "."})
 		}
 	}
 	for i := range d.Resources {
@@ -96,29 +97,29 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (sluice.Diag
 // troubleNow is what advice about a provider that serves nothing at this moment is about.
 const troubleNow = "provider"
 
-func isTroubled(d *sluice.ResourceDiagnosis) bool {
-	return slices.ContainsFunc(d.Advice, func(a sluice.Advice) bool { return a.Setting == troubleNow })
+func isTroubled(d *inspect.ResourceDiagnosis) bool {
+	return slices.ContainsFunc(d.Advice, func(a inspect.Advice) bool { return a.Setting == troubleNow })
 }
 
 // weigh sets these callers against the quota, instead of those that the store alone knows.
-func weigh(d *sluice.ResourceDiagnosis, callers []sluice.CallerReport) {
-	d.Weigh(callers)
-	audit := policy.Audit{
+func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport) {
+	audit.Weigh(d, callers)
+	sum := policy.Audit{
 		QuotaPerMin: d.QuotaPerMin, MeanPerMin: d.MeanPerMin, PeakPerMin: d.PeakPerMin, Ratio: d.Ratio, OneMoreRatio: d.OneMoreRatio, Verdict: d.Verdict,
 	}
-	for _, a := range policy.Advise(policy.Facts{Resource: d.Name, Audit: audit, Callers: len(callers)}) {
-		i := slices.IndexFunc(d.Advice, func(b sluice.Advice) bool { return b.Setting == a.Setting })
+	for _, a := range policy.Advise(policy.Facts{Resource: d.Name, Audit: sum, Callers: len(callers)}) {
+		i := slices.IndexFunc(d.Advice, func(b inspect.Advice) bool { return b.Setting == a.Setting })
 		switch {
 		case i < 0:
-			d.Advice = append(d.Advice, sluice.Advice(a))
+			d.Advice = append(d.Advice, inspect.Advice(a))
 		case a.Setting == "agents": // the figures are better than those before
-			d.Advice[i] = sluice.Advice(a)
+			d.Advice[i] = inspect.Advice(a)
 		}
 	}
 }
 
 // diagnosis shows what an audit found: verdicts first.
-func (s *screen) diagnosis(d *sluice.Diagnosis) {
+func (s *screen) diagnosis(d *inspect.Diagnosis) {
 	if len(d.Resources) == 0 {
 		s.line("No resource is configured: sluice config init FILE starts a configuration.")
 	}
@@ -167,7 +168,7 @@ func (s *screen) diagnosis(d *sluice.Diagnosis) {
 const manyQuiet = 4
 
 // quietOnes are the resources that are named in one line.
-func quietOnes(d *sluice.Diagnosis) (names []string) {
+func quietOnes(d *inspect.Diagnosis) (names []string) {
 	for i := range d.Resources {
 		if r := &d.Resources[i]; len(r.Callers) == 0 && r.Fullest == "" && !isTroubled(r) {
 			names = append(names, r.Name)
@@ -180,7 +181,7 @@ func quietOnes(d *sluice.Diagnosis) (names []string) {
 }
 
 // auditText says in a line what the figures come to.
-func auditText(r *sluice.ResourceDiagnosis) string {
+func auditText(r *inspect.ResourceDiagnosis) string {
 	full := ""
 	if r.Fullest != "" {
 		full = fmt.Sprintf("; %s is at %s", harmless(r.Fullest), show.Percent(r.Ratio))
@@ -207,7 +208,7 @@ func callersSend(n int) string {
 	return fmt.Sprintf("%d callers send", n)
 }
 
-func (s *screen) audited(r *sluice.ResourceDiagnosis) *show.Table {
+func (s *screen) audited(r *inspect.ResourceDiagnosis) *show.Table {
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "caller", Least: 10}, {Head: "mean/min", Right: true}, {Head: "peak/min", Right: true}, {Head: "of the quota", Right: true},
 		{Head: "429s", Right: true}, {Head: "sent", Right: true, Drop: 1},

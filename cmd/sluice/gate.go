@@ -23,6 +23,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/scaler"
 	"github.com/sluicehq/sluice/store"
@@ -120,7 +121,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		}
 	}
 	if how.Events != nil { // somebody else is told as well
-		c.Events = func(e sluice.Event) {
+		c.Events = func(e inspect.Event) {
 			s.log.Add(e)
 			how.Events(e)
 		}

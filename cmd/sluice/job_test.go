@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 func TestJobComesBackFromItsLetter(t *testing.T) {
@@ -125,7 +126,7 @@ func TestCommandLinesAreShownAsAShellTakesThem(t *testing.T) {
 }
 
 func TestVerdictOfAnExitCode(t *testing.T) {
-	for code, want := range map[int]sluice.Verdict{0: sluice.VerdictOK, 1: sluice.VerdictError, exitNotYet: sluice.VerdictError, 128: sluice.VerdictError} {
+	for code, want := range map[int]store.Verdict{0: store.VerdictOK, 1: store.VerdictError, exitNotYet: store.VerdictError, 128: store.VerdictError} {
 		if got := verdict(code); got != want {
 			t.Errorf("%d: got %v, want %v", code, got, want)
 		}

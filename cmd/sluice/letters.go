@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // keyHint says how to get a key for dead letters.
@@ -67,8 +67,8 @@ func (s *session) keeper() (*deadletter.Keeper, error) {
 
 // kept tells what became of a request that was given up.
 func (s *session) kept(e *deadletter.Entry, dropped []string, err error) {
-	about := sluice.Event{
-		Time: time.Now(), Kind: sluice.EventLetter, Resource: e.Resource, Agent: e.Agent, User: e.User, Class: e.Class, Model: e.Model, Tool: e.Tool,
+	about := inspect.Event{
+		Time: time.Now(), Kind: inspect.EventLetter, Resource: e.Resource, Agent: e.Agent, User: e.User, Class: e.Class, Model: e.Model, Tool: e.Tool,
 		Reason: e.Reason, Count: int64(e.Attempts),
 	}
 	if n := len(e.Request.Answers); n > 0 {
@@ -80,7 +80,7 @@ func (s *session) kept(e *deadletter.Entry, dropped []string, err error) {
 	}
 	s.config.Events(about)
 	if len(dropped) > 0 {
-		s.config.Events(sluice.Event{Time: time.Now(), Kind: sluice.EventLetterDropped, Resource: e.Resource, Count: int64(len(dropped)), Reason: "the list was full"})
+		s.config.Events(inspect.Event{Time: time.Now(), Kind: inspect.EventLetterDropped, Resource: e.Resource, Count: int64(len(dropped)), Reason: "the list was full"})
 		s.notes.Warn("the list of dead letters was full; the oldest were dropped", "count", len(dropped), "up_to", dropped[len(dropped)-1])
 	}
 }

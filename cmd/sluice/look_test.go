@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -53,55 +54,55 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func someLimit(name, unit, kind, scope string, used, size int64) sluice.LimitStatus {
-	return sluice.LimitStatus{Name: name, Kind: kind, Unit: unit, Scope: scope, Limit: size, Used: used, Remaining: max(size-used, 0), Light: "green"}
+func someLimit(name, unit, kind, scope string, used, size int64) inspect.LimitStatus {
+	return inspect.LimitStatus{Name: name, Kind: kind, Unit: unit, Scope: scope, Limit: size, Used: used, Remaining: max(size-used, 0), Light: "green"}
 }
 
 // someStatus has something of everything.
-func someStatus() *sluice.Status {
+func someStatus() *inspect.Status {
 	core := someLimit("core", "core", "fixed", "", 4200, 5000)
 	core.ResetAt, core.Light, core.Outside = at(724*time.Second), "amber", 300
 	core.Breaker, core.GoneAt = "gliding", at(90*time.Second)
 	red := someLimit("day", "requests", "fixed", "", 9900, 10_000)
 	red.Binds = true
 	red.ResetAt, red.Light = at(11*time.Hour), "red"
-	st := &sluice.Status{
+	st := &inspect.Status{
 		Store: "file:/home/me/.local/state/sluice",
-		Resources: []sluice.ResourceStatus{
+		Resources: []inspect.ResourceStatus{
 			{
 				Name: "anthropic", Configured: true, Mode: "gate", State: "paused", Reason: "HTTP 429 rate_limit_error", Until: at(42 * time.Second), Light: "red", LightBinds: true, Waiting: map[string]int{"p0": 0, "p1": 2, "p2": 5}, InFlight: 12, Consecutive429: 2, Throttled7d: 4,
 				Last429: at(-18 * time.Second), PausedUntil: at(42 * time.Second),
-				Gates: []sluice.GateStatus{
+				Gates: []inspect.PauseStatus{
 					{Phase: "paused", Until: at(42 * time.Second), Cause: "HTTP 429 rate_limit_error"},
 					{Phase: "probing", Scope: "model=opus"}, {Phase: "ramping", Scope: "model=haiku"},
 				},
-				CallerStatus: sluice.CallerStatus{Sent: 1240, Throttled: 2, Retried: 5},
-				Models:       []sluice.ModelStatus{{Model: "haiku"}, {Model: "opus", Requested: "claude-opus-4-5", Waiting: 7}},
-				Limits: []sluice.LimitStatus{
+				CallerStatus: inspect.CallerStatus{Sent: 1240, Throttled: 2, Retried: 5},
+				Models:       []inspect.ModelStatus{{Model: "haiku"}, {Model: "opus", Requested: "claude-opus-4-5", Waiting: 7}},
+				Limits: []inspect.LimitStatus{
 					someLimit("minute", "requests", "rolling", "", 64, 80), someLimit("input", "input_tokens", "bucket", "", 39_000, 40_000),
 					someLimit("output", "output_tokens", "bucket", "", 12, 0), red,
 				},
 			},
 			{
-				Name: "github", Configured: true, Key: "5f2c11aa", Mode: "observe", State: "flowing", Reason: "requests pass without waiting", Light: "amber", Waiting: map[string]int{"p0": 0}, CallerStatus: sluice.CallerStatus{Sent: 4200},
-				Limits: []sluice.LimitStatus{core},
+				Name: "github", Configured: true, Key: "5f2c11aa", Mode: "observe", State: "flowing", Reason: "requests pass without waiting", Light: "amber", Waiting: map[string]int{"p0": 0}, CallerStatus: inspect.CallerStatus{Sent: 4200},
+				Limits: []inspect.LimitStatus{core},
 			},
-			{Name: "unknown", Configured: true, Mode: "gate", State: "idle", Light: "green", CallerStatus: sluice.CallerStatus{Sent: 1}},
+			{Name: "unknown", Configured: true, Mode: "gate", State: "idle", Light: "green", CallerStatus: inspect.CallerStatus{Sent: 1}},
 			{
 				Name: "dead", Configured: true, Mode: "gate", State: "failing", Reason: "the last 3 sends failed: connection refused by 127.0.0.1:9; new requests are tried, and the first that succeeds ends this",
-				Light: "green", Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 0, 80)},
+				Light: "green", Limits: []inspect.LimitStatus{someLimit("minute", "requests", "rolling", "", 0, 80)},
 			},
 			{
 				Name: "full", Configured: true, Mode: "gate", State: "queueing", Reason: "3 requests wait: the limit minute is full (80 of 80 used)", Until: at(21 * time.Second), Light: "red",
-				Waiting: map[string]int{"p2": 3}, Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 80, 80)},
+				Waiting: map[string]int{"p2": 3}, Limits: []inspect.LimitStatus{someLimit("minute", "requests", "rolling", "", 80, 80)},
 			},
 			{
 				Name: "forgetful", Configured: true, Mode: "gate", State: "degraded", Reason: "Redis lost its memory; holding requests for one window", Until: at(61 * time.Second), Light: "green",
-				Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 80, 80)},
+				Limits: []inspect.LimitStatus{someLimit("minute", "requests", "rolling", "", 80, 80)},
 			},
-			{Name: "quiet", Configured: true, Mode: "gate", State: "idle", Light: "green", Limits: []sluice.LimitStatus{someLimit("minute", "requests", "rolling", "", 0, 80)}},
+			{Name: "quiet", Configured: true, Mode: "gate", State: "idle", Light: "green", Limits: []inspect.LimitStatus{someLimit("minute", "requests", "rolling", "", 0, 80)}},
 		},
-		Agents: []sluice.AgentStatus{
+		Agents: []inspect.AgentStatus{
 			{
 				Name: "indexer", Class: "p2", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 38, State: "limited",
 				LeaseExpiresAt: at(4 * time.Minute),
@@ -134,7 +135,7 @@ func TestStatusForPeople(t *testing.T) {
 	} {
 		golden(t, name, drawn(c.style, c.width, func(s *screen) { s.status(someStatus(), someClasses) }))
 	}
-	empty := &sluice.Status{Store: "mem:", Resources: []sluice.ResourceStatus{{Name: "github", State: "idle", Light: "green"}}}
+	empty := &inspect.Status{Store: "mem:", Resources: []inspect.ResourceStatus{{Name: "github", State: "idle", Light: "green"}}}
 	golden(t, "status-empty", drawn(show.Style{}, 0, func(s *screen) { s.status(empty, someClasses) }))
 	golden(t, "agents", drawn(show.Style{}, 0, func(s *screen) { s.allAgents(someStatus()) }))
 	golden(t, "agents-none", drawn(show.Style{}, 0, func(s *screen) { s.allAgents(empty) }))
@@ -155,8 +156,8 @@ func TestWhyForPeople(t *testing.T) {
 	t.Parallel()
 	cheaper := "haiku"
 	list := []waitingJSON{
-		{"anthropic", sluice.Waiting{Ticket: "anthropic.1-1", Agent: "indexer", Class: "p2", Limit: "minute", HeldBy: []string{"web", "a", "b", "c"}, Position: 1, ExpectedAt: at(42 * time.Second), Reason: "limit"}, &cheaper},
-		{"anthropic", sluice.Waiting{Ticket: "anthropic.1-2", Agent: "writer", Class: "p1", Position: 2, Reason: "order"}, nil},
+		{"anthropic", inspect.Waiting{Ticket: "anthropic.1-1", Agent: "indexer", Class: "p2", Limit: "minute", HeldBy: []string{"web", "a", "b", "c"}, Position: 1, ExpectedAt: at(42 * time.Second), Reason: "limit"}, &cheaper},
+		{"anthropic", inspect.Waiting{Ticket: "anthropic.1-2", Agent: "writer", Class: "p1", Position: 2, Reason: "order"}, nil},
 	}
 	refused := []refusedJSON{
 		{Time: noon.Add(-90 * time.Second), Resource: "anthropic", Agent: "hasty", Class: "p2", Limit: "minute", Used: 80, Size: 80, Reason: "limit", RetryAt: at(20 * time.Second)},
@@ -179,8 +180,8 @@ func TestWhyForPeople(t *testing.T) {
 
 func TestPoolForPeople(t *testing.T) {
 	t.Parallel()
-	p := &poolJSON{Resource: "github", Limit: "core", Unit: "core", PoolStatus: sluice.PoolStatus{
-		TotalLimit: 5000, ResetAt: at(724 * time.Second), Allocations: map[string]sluice.AgentAllocation{
+	p := &poolJSON{Resource: "github", Limit: "core", Unit: "core", PoolStatus: inspect.PoolStatus{
+		TotalLimit: 5000, ResetAt: at(724 * time.Second), Allocations: map[string]inspect.AgentAllocation{
 			"web": {Priority: 0, Allocated: 3076, Used: 2000, LeaseExpiry: at(time.Minute)},
 			"b":   {Priority: 2, Allocated: 961, LeaseExpiry: at(5 * time.Minute)}, "a": {Priority: 2, Allocated: 961, Used: 961},
 			"odd": {Priority: 9},
@@ -191,7 +192,7 @@ func TestPoolForPeople(t *testing.T) {
 	for want, p := range map[string]*poolJSON{
 		"no limit is known":     {Resource: "r"},
 		"is not known yet":      {Resource: "r", Limit: "minute", Unit: "requests"},
-		"the first one to ask ": {Resource: "r", Limit: "minute", Unit: "requests", PoolStatus: sluice.PoolStatus{TotalLimit: 3}},
+		"the first one to ask ": {Resource: "r", Limit: "minute", Unit: "requests", PoolStatus: inspect.PoolStatus{TotalLimit: 3}},
 	} {
 		if got := drawn(show.Style{}, 0, func(s *screen) { s.pool(p, nil) }); !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
@@ -220,7 +221,7 @@ func TestMainLimit(t *testing.T) {
 
 func someReport(sends, retries, refused int64) *reportJSON {
 	caller := func(name string, n, again, refused int64) callerReport {
-		return callerReport{CallerReport: sluice.CallerReport{
+		return callerReport{CallerReport: inspect.CallerReport{
 			Name: name, FirstSends: n - again, Retries: again, Throttled: refused, PeakPerS: n / 10, PeakPerMin: n, MeanPerS: float64(n) / 600, WaitedMS: n * 90,
 		}}
 	}
@@ -238,7 +239,7 @@ func TestReportForPeople(t *testing.T) {
 	golden(t, "report", drawn(show.Style{}, 0, func(s *screen) { s.report(someReport(220, 11, 3)) }))
 	golden(t, "report-60", drawn(show.Style{}, 60, func(s *screen) { s.report(someReport(220, 11, 3)) }))
 	before, after := someReport(400, 100, 90), someReport(220, 0, 0)
-	before.Resources = append(before.Resources, resourceReportJSON{Name: "old", Total: callerReport{CallerReport: sluice.CallerReport{FirstSends: 3}}})
+	before.Resources = append(before.Resources, resourceReportJSON{Name: "old", Total: callerReport{CallerReport: inspect.CallerReport{FirstSends: 3}}})
 	before.Resources[0].Callers[1].Name = "gone"
 	after.Against = compare(before, after, nil)
 	golden(t, "against", drawn(show.Style{}, 0, func(s *screen) { s.report(after) }))
@@ -260,16 +261,16 @@ func TestChanges(t *testing.T) {
 
 func TestDoctorForPeople(t *testing.T) {
 	t.Parallel()
-	d := &sluice.Diagnosis{Resources: []sluice.ResourceDiagnosis{
+	d := &inspect.Diagnosis{Resources: []inspect.ResourceDiagnosis{
 		{
 			Name: "anthropic", QuotaPerMin: 80, Verdict: "ok",
-			Advice: []sluice.Advice{{Setting: "resources.anthropic.use", Text: "3 requests were refused (429) in the last 7 days, and nothing that is known explains it. Leave some room: resources.anthropic.use: 95%."}},
+			Advice: []inspect.Advice{{Setting: "resources.anthropic.use", Text: "3 requests were refused (429) in the last 7 days, and nothing that is known explains it. Leave some room: resources.anthropic.use: 95%."}},
 		},
 		{Name: "quiet", Verdict: "ok", QuotaPerMin: 80},
 		{Name: "unknown", Verdict: "ok"},
 	}}
-	weigh(&d.Resources[0], []sluice.CallerReport{{Name: "indexer", PeakPerMin: 60, MeanPerS: 0.5, Throttled: 3, FirstSends: 900}, {Name: "web", PeakPerMin: 36, MeanPerS: 0.05, FirstSends: 20}})
-	weigh(&d.Resources[2], []sluice.CallerReport{{Name: "web", PeakPerMin: 36}})
+	weigh(&d.Resources[0], []inspect.CallerReport{{Name: "indexer", PeakPerMin: 60, MeanPerS: 0.5, Throttled: 3, FirstSends: 900}, {Name: "web", PeakPerMin: 36, MeanPerS: 0.05, FirstSends: 20}})
+	weigh(&d.Resources[2], []inspect.CallerReport{{Name: "web", PeakPerMin: 36}})
 	if r := d.Resources[0]; r.Verdict != "contention" || r.Ratio != 1.2 || len(r.Advice) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -303,15 +304,15 @@ func TestForeignNamesAreHarmless(t *testing.T) {
 		a.PauseChain, a.WaitsFor = []string{nasty, nasty}, []string{nasty}
 	}
 	st.Store, st.Cycles = nasty, [][]string{{nasty, nasty}}
-	w := waitingJSON{nasty, sluice.Waiting{Ticket: nasty, Agent: nasty, Class: nasty, Limit: nasty, HeldBy: []string{nasty}, Reason: nasty}, &nasty}
+	w := waitingJSON{nasty, inspect.Waiting{Ticket: nasty, Agent: nasty, Class: nasty, Limit: nasty, HeldBy: []string{nasty}, Reason: nasty}, &nasty}
 	rep := someReport(50, 5, 5)
 	rep.Resources[0].Name, rep.Resources[0].Callers[0].Name = nasty, nasty
 	rep.Against = compare(rep, rep, nil)
-	d := &sluice.Diagnosis{Resources: []sluice.ResourceDiagnosis{{
-		Name: nasty, Verdict: "ok", Callers: []sluice.CallerReport{{Name: nasty}}, Advice: []sluice.Advice{{Setting: nasty, Text: nasty}},
+	d := &inspect.Diagnosis{Resources: []inspect.ResourceDiagnosis{{
+		Name: nasty, Verdict: "ok", Callers: []inspect.CallerReport{{Name: nasty}}, Advice: []inspect.Advice{{Setting: nasty, Text: nasty}},
 	}}}
-	p := &poolJSON{Resource: nasty, Limit: nasty, Unit: nasty, PoolStatus: sluice.PoolStatus{
-		TotalLimit: 1, Allocations: map[string]sluice.AgentAllocation{nasty: {}},
+	p := &poolJSON{Resource: nasty, Limit: nasty, Unit: nasty, PoolStatus: inspect.PoolStatus{
+		TotalLimit: 1, Allocations: map[string]inspect.AgentAllocation{nasty: {}},
 	}}
 	for _, style := range []show.Style{{}, {ASCII: true}} {
 		got := drawn(style, 0, func(s *screen) {

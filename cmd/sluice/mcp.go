@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/daemon/mcp"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 func newMCP() *cobra.Command {
@@ -58,7 +59,7 @@ something else; 78 bad configuration.`,
 		defer gate.Close()
 		o := mcp.Options{
 			Gate: gate, Caller: caller, Version: buildVersion(debug.ReadBuildInfo()).Version,
-			Show: func(r *sluice.Report) any { return asReport(r) },
+			Show: func(r *inspect.Report) any { return asReport(r) },
 		}
 		if err := mcp.ServeStdio(ctx, o, os.Stdin, noClose{cmd.OutOrStdout()}); err != nil {
 			return &failure{code: exitInternal, message: "the MCP session failed: " + err.Error(), hint: "this command is for MCP clients; docs/mcp.md shows how to add it"}
@@ -161,7 +162,7 @@ func (g *localGate) Close() {
 	g.end()
 }
 
-func (g *localGate) Status(ctx context.Context) (st sluice.Status, err error) {
+func (g *localGate) Status(ctx context.Context) (st inspect.Status, err error) {
 	err = g.look(func(s *session) (err error) {
 		st, err = s.status(ctx)
 		return err
@@ -169,7 +170,7 @@ func (g *localGate) Status(ctx context.Context) (st sluice.Status, err error) {
 	return st, err
 }
 
-func (g *localGate) Why(ctx context.Context, resource string) (list []sluice.Waiting, err error) {
+func (g *localGate) Why(ctx context.Context, resource string) (list []inspect.Waiting, err error) {
 	err = g.look(func(s *session) (err error) {
 		list, err = s.gate.Why(ctx, resource)
 		return err
@@ -177,7 +178,7 @@ func (g *localGate) Why(ctx context.Context, resource string) (list []sluice.Wai
 	return list, err
 }
 
-func (g *localGate) StartNewWork(ctx context.Context, agent string) (work sluice.NewWork, err error) {
+func (g *localGate) StartNewWork(ctx context.Context, agent string) (work inspect.NewWork, err error) {
 	err = g.look(func(s *session) (err error) {
 		work, err = s.gate.StartNewWork(ctx, agent)
 		return err
@@ -185,7 +186,7 @@ func (g *localGate) StartNewWork(ctx context.Context, agent string) (work sluice
 	return work, err
 }
 
-func (g *localGate) Report(ctx context.Context, since time.Time) (rep sluice.Report, err error) {
+func (g *localGate) Report(ctx context.Context, since time.Time) (rep inspect.Report, err error) {
 	err = g.look(func(s *session) (err error) {
 		rep, err = readReport(ctx, s, since)
 		return err

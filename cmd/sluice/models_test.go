@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // A model that a client asks for by its full name has that name, next to its class, wherever it is shown.
@@ -47,18 +47,18 @@ func TestModelAsRequestedIsShownNextToItsClass(t *testing.T) {
 		t.Fatalf("%d %s", resp.StatusCode, text)
 	}
 
-	type status struct{ Resources []sluice.ResourceStatus }
+	type status struct{ Resources []inspect.ResourceStatus }
 	check := func(what, text string) {
 		t.Helper()
 		var s status
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			t.Fatalf("%s: %v in %s", what, err, text)
 		}
-		at := slices.IndexFunc(s.Resources, func(r sluice.ResourceStatus) bool { return r.Name == "claude" })
+		at := slices.IndexFunc(s.Resources, func(r inspect.ResourceStatus) bool { return r.Name == "claude" })
 		if at < 0 {
 			t.Fatalf("%s: no claude in %s", what, text)
 		}
-		if m := s.Resources[at].Models; len(m) != 1 || m[0] != (sluice.ModelStatus{Model: class, Requested: requested}) {
+		if m := s.Resources[at].Models; len(m) != 1 || m[0] != (inspect.ModelStatus{Model: class, Requested: requested}) {
 			t.Errorf("%s: %+v", what, m)
 		}
 	}
@@ -67,9 +67,9 @@ func TestModelAsRequestedIsShownNextToItsClass(t *testing.T) {
 	gate.signal(syscall.SIGTERM)
 	gate.ends(exitOK) // and all events are written
 
-	var sends []sluice.Event
-	if _, err := eventlog.Read(filepath.Join(dir, "store"), time.Time{}, func(e sluice.Event) bool {
-		if e.Kind == sluice.EventSend {
+	var sends []inspect.Event
+	if _, err := eventlog.Read(filepath.Join(dir, "store"), time.Time{}, func(e inspect.Event) bool {
+		if e.Kind == inspect.EventSend {
 			sends = append(sends, e)
 		}
 		return true
@@ -77,11 +77,11 @@ func TestModelAsRequestedIsShownNextToItsClass(t *testing.T) {
 		t.Errorf("events: %+v, %v", sends, err)
 	}
 	check("status --json", says("status", "--json"))
-	var report struct{ Resources []sluice.ResourceReport }
+	var report struct{ Resources []inspect.ResourceReport }
 	if err := json.Unmarshal([]byte(says("report", "--json")), &report); err != nil {
 		t.Fatal(err)
 	}
-	in := slices.IndexFunc(report.Resources, func(r sluice.ResourceReport) bool { return r.Name == "claude" })
+	in := slices.IndexFunc(report.Resources, func(r inspect.ResourceReport) bool { return r.Name == "claude" })
 	if in < 0 {
 		t.Fatal("the report has no claude")
 	}

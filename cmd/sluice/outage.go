@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -16,7 +16,7 @@ var meanwhile = map[string]string{
 }
 
 // outage says that the store cannot be reached, and what happens meanwhile.
-func (s *screen) outage(o *sluice.OutageStatus) string {
+func (s *screen) outage(o *inspect.OutageStatus) string {
 	text := "the store is out of reach"
 	if o.Since != nil {
 		text = "the store has been out of reach for " + show.Span(max(s.now.Sub(*o.Since), 0).Truncate(time.Second))
@@ -32,7 +32,7 @@ func (s *screen) outage(o *sluice.OutageStatus) string {
 }
 
 // silence says which processes are not heard of, and what is kept for them; empty if all are.
-func (s *screen) silence(r *sluice.ResourceStatus) string {
+func (s *screen) silence(r *inspect.ResourceStatus) string {
 	var kept []string
 	for i := range r.Limits {
 		if l := &r.Limits[i]; l.Withheld > 0 {
@@ -69,14 +69,14 @@ type outages struct {
 // readOutages counts the outages of each resource that the log of events tells of.
 func readOutages(dir string, from time.Time) (map[string]*outages, error) {
 	all := map[string]*outages{}
-	err := eventlog.ReadKinds(dir, from, []string{sluice.EventStoreLost, sluice.EventStoreBack}, func(e sluice.Event) bool {
+	err := eventlog.ReadKinds(dir, from, []string{inspect.EventStoreLost, inspect.EventStoreBack}, func(e inspect.Event) bool {
 		o := all[e.Resource]
 		if o == nil {
 			o = &outages{}
 			all[e.Resource] = o
 		}
 		o.mode = e.Mode
-		if e.Kind == sluice.EventStoreLost {
+		if e.Kind == inspect.EventStoreLost {
 			o.lost++
 			o.lastAt, o.lastWhy = e.Time, e.Error
 			return true
@@ -89,7 +89,7 @@ func readOutages(dir string, from time.Time) (map[string]*outages, error) {
 }
 
 // advice is what to say about them.
-func (o *outages) advice() sluice.Advice {
+func (o *outages) advice() inspect.Advice {
 	text := "Processes of this machine lost the store " + times(o.lost) + " in this period"
 	if o.lost == 0 { // the beginning is older
 		text = "Processes of this machine had lost the store before this period"
@@ -109,5 +109,5 @@ func (o *outages) advice() sluice.Advice {
 		text += ". With on_store_failure: " + o.mode + " each " + does + " meanwhile"
 	}
 	text += ". Look at the store and at the network to it; docs/redis.md says how to choose what is done meanwhile."
-	return sluice.Advice{Setting: "on_store_failure", Text: text}
+	return inspect.Advice{Setting: "on_store_failure", Text: text}
 }

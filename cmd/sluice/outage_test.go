@@ -7,22 +7,23 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
 func TestOutageForPeople(t *testing.T) {
 	t.Parallel()
-	lost := sluice.ResourceStatus{
-		Name: "api", State: "degraded", Light: "green", Outage: &sluice.OutageStatus{Since: at(-12 * time.Second), Why: "Redis cannot be reached\x1b", Mode: "share", Granted: 31},
+	lost := inspect.ResourceStatus{
+		Name: "api", State: "degraded", Light: "green", Outage: &inspect.OutageStatus{Since: at(-12 * time.Second), Why: "Redis cannot be reached\x1b", Mode: "share", Granted: 31},
 	}
-	closed := sluice.ResourceStatus{Name: "db", State: "degraded", Light: "green", Outage: &sluice.OutageStatus{Why: "no route", Mode: "closed"}}
-	silent := sluice.ResourceStatus{Name: "search", State: "idle", Light: "green", Members: 4, SilentMembers: 2, Limits: []sluice.LimitStatus{
+	closed := inspect.ResourceStatus{Name: "db", State: "degraded", Light: "green", Outage: &inspect.OutageStatus{Why: "no route", Mode: "closed"}}
+	silent := inspect.ResourceStatus{Name: "search", State: "idle", Light: "green", Members: 4, SilentMembers: 2, Limits: []inspect.LimitStatus{
 		{Name: "minute", Kind: "rolling", Unit: "requests", Limit: 100, Remaining: 60, Withheld: 40, Light: "green"},
 		{Name: "each", Kind: "bucket", Unit: "requests", Scope: "model=opus", Limit: 10, Remaining: 6, Withheld: 4, Light: "green"},
 		{Name: "day", Kind: "fixed", Unit: "requests", Limit: 1000, Remaining: 1000, Light: "green"},
 	}}
-	one := sluice.ResourceStatus{Name: "one", State: "idle", Light: "green", Members: 2, SilentMembers: 1}
-	st := &sluice.Status{Store: "redis://host:6379", Resources: []sluice.ResourceStatus{lost, closed, silent, one}}
+	one := inspect.ResourceStatus{Name: "one", State: "idle", Light: "green", Members: 2, SilentMembers: 1}
+	st := &inspect.Status{Store: "redis://host:6379", Resources: []inspect.ResourceStatus{lost, closed, silent, one}}
 	for i := range st.Resources {
 		st.Resources[i].Configured = true
 	}
@@ -33,14 +34,14 @@ func TestDoctorTellsOfOutages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	log := eventlog.Open(dir)
-	for i, e := range []sluice.Event{
-		{Kind: sluice.EventStoreLost, Resource: "old", Mode: "share"},
-		{Kind: sluice.EventStoreLost, Resource: "api", Mode: "closed", Error: "connection refused"},
-		{Kind: sluice.EventStoreBack, Resource: "api", Mode: "closed", ForMS: 65_000},
-		{Kind: sluice.EventStoreBack, Resource: "old", Mode: "share", ForMS: 1000, Count: 5},
-		{Kind: sluice.EventStoreLost, Resource: "api", Mode: "open", Error: "no route"},
-		{Kind: sluice.EventStoreBack, Resource: "api", Mode: "open", ForMS: 2000, Count: 7},
-		{Kind: sluice.EventSend, Resource: "quiet", Agent: "a"},
+	for i, e := range []inspect.Event{
+		{Kind: inspect.EventStoreLost, Resource: "old", Mode: "share"},
+		{Kind: inspect.EventStoreLost, Resource: "api", Mode: "closed", Error: "connection refused"},
+		{Kind: inspect.EventStoreBack, Resource: "api", Mode: "closed", ForMS: 65_000},
+		{Kind: inspect.EventStoreBack, Resource: "old", Mode: "share", ForMS: 1000, Count: 5},
+		{Kind: inspect.EventStoreLost, Resource: "api", Mode: "open", Error: "no route"},
+		{Kind: inspect.EventStoreBack, Resource: "api", Mode: "open", ForMS: 2000, Count: 7},
+		{Kind: inspect.EventSend, Resource: "quiet", Agent: "a"},
 	} {
 		e.Time = noon.Add(time.Duration(i) * time.Minute)
 		log.Add(e)

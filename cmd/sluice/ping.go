@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/ping"
 	"github.com/sluicehq/sluice/provider"
 )
@@ -181,7 +181,7 @@ func (out *pingJSON) print(cmd *cobra.Command, failed *failure) error {
 		}
 		s.line("  %-8s %-8s %10s  %s", st.Name, st.State, ms, text)
 	}
-	if out.State != nil && (*out.State == sluice.StatePaused || *out.State == sluice.StateQueueing || *out.State == sluice.StateFailing || *out.State == sluice.StateDegraded) {
+	if out.State != nil && (*out.State == inspect.StatePaused || *out.State == inspect.StateQueueing || *out.State == inspect.StateFailing || *out.State == inspect.StateDegraded) {
 		s.line("  the gate is %s: %s", *out.State, harmless(*out.Reason))
 	}
 	if err := s.end(); err != nil {

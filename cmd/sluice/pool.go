@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -19,12 +20,12 @@ type poolJSON struct {
 	Resource string `json:"resource"`
 	Limit    string `json:"limit"` // empty: none is known
 	Unit     string `json:"unit"`
-	sluice.PoolStatus
+	inspect.PoolStatus
 }
 
 // MarshalJSON is that of the pool, with what it is a pool of.
 func (p poolJSON) MarshalJSON() ([]byte, error) {
-	type plain sluice.PoolStatus
+	type plain inspect.PoolStatus
 	out := struct {
 		Resource string `json:"resource"`
 		Limit    string `json:"limit"`

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -34,7 +34,7 @@ func readRefused(dir string, names []string, of whose, now time.Time) ([]refused
 	if of.ticket != "" {
 		return list, nil // who is refused gets none
 	}
-	err := eventlog.ReadKinds(dir, now.Add(-refusedFor), []string{sluice.EventRefused}, func(e sluice.Event) bool {
+	err := eventlog.ReadKinds(dir, now.Add(-refusedFor), []string{inspect.EventRefused}, func(e inspect.Event) bool {
 		if !slices.Contains(names, e.Resource) || of.agent != "" && e.Agent != of.agent {
 			return true
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 func newRelease() *cobra.Command {
@@ -75,7 +76,7 @@ type releaseJSON struct {
 
 // release answers the ticket, if there is an answer, and closes it.
 func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, usage amounts) (releaseJSON, error) {
-	r := releaseJSON{Ticket: t.ID(), Resource: sluice.TicketResource(t.ID()), State: "released", Verdict: sluice.VerdictNone.String()}
+	r := releaseJSON{Ticket: t.ID(), Resource: sluice.TicketResource(t.ID()), State: "released", Verdict: store.VerdictNone.String()}
 	var read []sluice.Amount
 	if flags.given() {
 		a, _, err := flags.answer(s, r.Resource)
@@ -91,7 +92,7 @@ func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, 
 		case err != nil:
 			return r, fail(err)
 		}
-		if r.Verdict = a.Verdict.String(); a.Verdict != sluice.VerdictOK {
+		if r.Verdict = a.Verdict.String(); a.Verdict != store.VerdictOK {
 			r.PausedUntil = s.pausedUntil(cmd, r.Resource)
 		}
 	}
@@ -123,7 +124,7 @@ func (r *releaseJSON) print(w io.Writer, asJSON bool) error {
 	text := r.State + " " + r.Ticket
 	if r.State == "ended" {
 		text = r.Ticket + " has ended already"
-	} else if r.Verdict != sluice.VerdictNone.String() {
+	} else if r.Verdict != store.VerdictNone.String() {
 		text += ": " + r.Verdict + untilText(r.PausedUntil)
 	}
 	_, err := fmt.Fprintln(w, text)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -32,7 +33,7 @@ type resourceReportJSON struct {
 
 // callerReport is what one caller sent, and what it cost as far as prices are known.
 type callerReport struct {
-	sluice.CallerReport
+	inspect.CallerReport
 	USD      float64 `json:"usd"`
 	RetryUSD float64 `json:"retry_usd"`
 	HeldUSD  float64 `json:"held_usd"`
@@ -60,7 +61,7 @@ send. --against compares the period with a saved report: sluice report --json > 
 				}
 			}
 			now := time.Now()
-			var rep sluice.Report
+			var rep inspect.Report
 			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
 				rep, err = readReport(ctx, s, from.moment(now))
 				return err
@@ -87,12 +88,12 @@ send. --against compares the period with a saved report: sluice report --json > 
 
 // readReport is what the store remembers, and what only the log of events knows: what was sent
 // before the store's memory begins, and what it was not asked about.
-func readReport(ctx context.Context, s *session, from time.Time) (sluice.Report, error) {
+func readReport(ctx context.Context, s *session, from time.Time) (inspect.Report, error) {
 	return reportOf(ctx, s, s.gate, from)
 }
 
 // reportOf is what was sent through a gate of a session since a moment.
-func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time) (sluice.Report, error) {
+func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time) (inspect.Report, error) {
 	rep, err := gate.Report(ctx, from)
 	if err != nil {
 		return rep, err
@@ -109,12 +110,12 @@ func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time
 }
 
 // withoutObserved leaves out what the log knows of a time in which the resource was only observed: those sends are not in the report.
-func withoutObserved(r *sluice.ResourceReport) {
+func withoutObserved(r *inspect.ResourceReport) {
 	r.Total.WouldWait = 0
 	for i := range r.Callers {
 		r.Callers[i].WouldWait = 0
 	}
-	r.Callers = slices.DeleteFunc(r.Callers, func(c sluice.CallerReport) bool {
+	r.Callers = slices.DeleteFunc(r.Callers, func(c inspect.CallerReport) bool {
 		return c.FirstSends+c.Retries+c.Throttled+c.Failed == 0
 	})
 }
@@ -123,7 +124,7 @@ func (s *session) warnOfLog(err error) {
 	s.notes.Warn("the log of events cannot be read: " + err.Error())
 }
 
-func asReport(rep *sluice.Report) *reportJSON {
+func asReport(rep *inspect.Report) *reportJSON {
 	out := &reportJSON{Since: rep.Since.UTC(), Resources: []resourceReportJSON{}}
 	for _, r := range rep.Resources {
 		one := resourceReportJSON{Name: r.Name, Since: r.Since.UTC(), Total: withMoney(r.Total), Callers: []callerReport{}}
@@ -136,7 +137,7 @@ func asReport(rep *sluice.Report) *reportJSON {
 }
 
 // withMoney is a caller's report in dollars.
-func withMoney(c sluice.CallerReport) callerReport {
+func withMoney(c inspect.CallerReport) callerReport {
 	return callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6, HeldUSD: float64(c.HeldMicros) / 1e6}
 }
 
@@ -193,7 +194,7 @@ func (s *screen) report(r *reportJSON) {
 }
 
 // sentModels shows how much was sent for each model, most first, with the names that clients wrote for it.
-func (s *screen) sentModels(models map[string]sluice.ModelReport) {
+func (s *screen) sentModels(models map[string]inspect.ModelReport) {
 	names := slices.SortedFunc(maps.Keys(models), func(a, b string) int {
 		return cmp.Or(cmp.Compare(models[b].Sends, models[a].Sends), cmp.Compare(a, b))
 	})

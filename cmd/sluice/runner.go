@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 // runner takes a job through the gate, as often as it takes and is allowed.
@@ -175,11 +176,11 @@ func (r *runner) keepAlive(t sluice.Ticket) (stop func()) {
 // verdict is what a command's end says of the provider. Only success is taken at its word.
 // Exit code 75 asks to be tried again, yet does not say why: if it were taken for a refusal, one
 // broken script would pause everybody. Refusals are told by those who see the answer.
-func verdict(code int) sluice.Verdict {
+func verdict(code int) store.Verdict {
 	if code == 0 {
-		return sluice.VerdictOK
+		return store.VerdictOK
 	}
-	return sluice.VerdictError
+	return store.VerdictError
 }
 
 // atTheWall is how a job ends that may not be tried again.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // newWorkEvery is how often it is looked whether new work may start. Who is limited changes by the
@@ -51,7 +52,7 @@ func (r *runner) mayStart(ctx context.Context, until time.Time) error {
 
 // backpressure tells whether the agent may start new work. It has not joined yet, so whom it
 // waits for by the command line is not known to the gate.
-func (r *runner) backpressure(ctx context.Context) (sluice.NewWork, error) {
+func (r *runner) backpressure(ctx context.Context) (inspect.NewWork, error) {
 	w, err := r.s.gate.StartNewWork(ctx, r.req.Agent)
 	for _, other := range r.waitsFor {
 		if err != nil || !w.Start {

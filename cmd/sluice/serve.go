@@ -26,6 +26,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/metrics"
@@ -93,9 +94,9 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		defer told.close() // when all who tell have ended
 		figures := metrics.New(metrics.Options{
 			Estimates: func() estimate.Miss { return d.Estimates() },
-			Status:    func(ctx context.Context) (sluice.Status, error) { return d.Status(ctx) },
+			Status:    func(ctx context.Context) (inspect.Status, error) { return d.Status(ctx) },
 		})
-		s, err := newSession(cmd, nil, sluice.Config{Events: func(e sluice.Event) {
+		s, err := newSession(cmd, nil, sluice.Config{Events: func(e inspect.Event) {
 			hub.Add(e)
 			figures.Event(e)
 			told.Event(e)
@@ -157,8 +158,8 @@ func (s *session) history() *history.Book {
 func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 	o.File, o.Gate, o.Store, o.Env, o.Via = s.file, s.gate, s.held, os.LookupEnv, s.via()
 	o.Tell = s.config.Events
-	o.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (sluice.Report, error) {
-		var all sluice.Report
+	o.Report = func(ctx context.Context, gates []*sluice.Gate, since time.Time) (inspect.Report, error) {
+		var all inspect.Report
 		for i, gate := range gates {
 			one, err := reportOf(ctx, s, gate, since)
 			switch {
@@ -177,7 +178,7 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 		return nil, err
 	}
 	s.letters, o.Letters = k, k
-	o.Show = func(r *sluice.Report) any { return asReport(r) }
+	o.Show = func(r *inspect.Report) any { return asReport(r) }
 	o.Version = buildVersion(debug.ReadBuildInfo()).Version
 	d, err := daemon.New(*o)
 	if err != nil {

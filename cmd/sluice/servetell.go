@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -14,7 +14,7 @@ const maxTold = 256
 // teller logs what people should know: when trouble begins and when it ends.
 type teller struct {
 	log    *slog.Logger
-	events chan sluice.Event
+	events chan inspect.Event
 	over   chan struct{} // closed when nothing more is to be told
 	done   chan struct{}
 
@@ -23,16 +23,16 @@ type teller struct {
 }
 
 func newTeller(log *slog.Logger) *teller {
-	t := &teller{log: log, events: make(chan sluice.Event, maxTold), over: make(chan struct{}), done: make(chan struct{}), lost: map[string]bool{}, unsaid: map[string]bool{}}
+	t := &teller{log: log, events: make(chan inspect.Event, maxTold), over: make(chan struct{}), done: make(chan struct{}), lost: map[string]bool{}, unsaid: map[string]bool{}}
 	go t.run()
 	return t
 }
 
 // Event takes in an event. It does not block: what is too much is left out.
-func (t *teller) Event(e sluice.Event) {
+func (t *teller) Event(e inspect.Event) {
 	switch e.Kind {
-	case sluice.EventState, sluice.EventStoreLost, sluice.EventStoreBack, sluice.EventBudget, sluice.EventBudgetBack, sluice.EventLeaseLost, sluice.EventLeaseBack,
-		sluice.EventTakenOver, sluice.EventUpstream:
+	case inspect.EventState, inspect.EventStoreLost, inspect.EventStoreBack, inspect.EventBudget, inspect.EventBudgetBack, inspect.EventLeaseLost, inspect.EventLeaseBack,
+		inspect.EventTakenOver, inspect.EventUpstream:
 		select {
 		case t.events <- e:
 		default:
@@ -64,40 +64,40 @@ func (t *teller) run() {
 	}
 }
 
-func (t *teller) tell(e *sluice.Event) {
+func (t *teller) tell(e *inspect.Event) {
 	after := show.Span((time.Duration(e.ForMS) * time.Millisecond).Truncate(time.Second))
 	switch e.Kind {
-	case sluice.EventState:
+	case inspect.EventState:
 		t.state(e, after)
-	case sluice.EventStoreLost: // every resource tells of it
+	case inspect.EventStoreLost: // every resource tells of it
 		if len(t.lost) == 0 {
 			t.log.Error("the store is out of reach", "error", e.Error, "meanwhile", meanwhile[e.Mode])
 		}
 		t.lost[e.Resource] = true
-	case sluice.EventStoreBack:
+	case inspect.EventStoreBack:
 		if delete(t.lost, e.Resource); len(t.lost) == 0 {
 			t.log.Info("the store is back", "after", after, "let_go_without_it", e.Count)
 		}
-	case sluice.EventBudget:
+	case inspect.EventBudget:
 		t.log.Warn("a budget is used up", "budget", e.Limit, "who", e.Scope, "used_usd", usd(e.Used), "size_usd", usd(e.Size), "over", e.Reason, "until", endText(e.Until))
-	case sluice.EventBudgetBack:
+	case inspect.EventBudgetBack:
 		t.log.Info("a budget begins anew", "budget", e.Limit, "who", e.Scope, "size_usd", usd(e.Size))
-	case sluice.EventLeaseLost:
+	case inspect.EventLeaseLost:
 		if e.Consecutive <= 1 {
 			t.log.Warn("an agent has lost its lease", "agent", e.Agent, "error", e.Error)
 		}
-	case sluice.EventLeaseBack:
+	case inspect.EventLeaseBack:
 		t.log.Info("an agent has its lease back", "agent", e.Agent, "after", after)
-	case sluice.EventTakenOver:
+	case inspect.EventTakenOver:
 		t.log.Info("an agent has moved", "agent", e.Agent, "machine", e.Machine, "from", e.FromMachine)
-	case sluice.EventUpstream:
+	case inspect.EventUpstream:
 		t.log.Debug("a request got no answer", "resource", e.Resource, "agent", e.Agent, "kind", e.Reason, "error", e.Error)
 	}
 }
 
 // state logs a change of state: trouble as such, its end, and the rest for those who want it all.
-func (t *teller) state(e *sluice.Event, after string) {
-	if e.State == sluice.StateDegraded && t.lost[e.Resource] {
+func (t *teller) state(e *inspect.Event, after string) {
+	if e.State == inspect.StateDegraded && t.lost[e.Resource] {
 		t.unsaid[e.Resource] = true // it has been said for all of them, and so will be its end
 		return
 	}
@@ -108,11 +108,11 @@ func (t *teller) state(e *sluice.Event, after string) {
 		attrs = append(attrs, "until", endText(e.Until))
 	}
 	switch {
-	case e.State == sluice.StateFailing:
+	case e.State == inspect.StateFailing:
 		t.log.Error(e.Resource+" is failing", attrs...)
-	case e.State == sluice.StateDegraded, e.State == sluice.StatePaused:
+	case e.State == inspect.StateDegraded, e.State == inspect.StatePaused:
 		t.log.Warn(e.Resource+" is "+e.State, attrs...)
-	case e.Was == sluice.StateFailing, e.Was == sluice.StateDegraded && !unsaid, e.Was == sluice.StatePaused:
+	case e.Was == inspect.StateFailing, e.Was == inspect.StateDegraded && !unsaid, e.Was == inspect.StatePaused:
 		t.log.Info(e.Resource+" is no longer "+e.Was, append(attrs, "after", after)...)
 	default:
 		t.log.Debug(e.Resource+" is "+e.State, attrs...)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // An outage of the store is one line when it begins and one when it ends, however many resources there are.
@@ -14,18 +14,18 @@ func TestAnOutageIsLoggedOnceForAllResources(t *testing.T) {
 	var out bytes.Buffer
 	tell := newTeller(slog.New(slog.NewTextHandler(&out, nil)))
 	names := []string{"anthropic", "github", "openai"}
-	each := func(e sluice.Event) {
+	each := func(e inspect.Event) {
 		for _, e.Resource = range names {
 			tell.Event(e)
 		}
 	}
-	each(sluice.Event{Kind: sluice.EventStoreLost, Error: "Redis did not answer in time"})
-	each(sluice.Event{Kind: sluice.EventState, State: sluice.StateDegraded, Was: sluice.StateIdle})
-	each(sluice.Event{Kind: sluice.EventStoreBack})
-	each(sluice.Event{Kind: sluice.EventState, State: sluice.StateIdle, Was: sluice.StateDegraded})
+	each(inspect.Event{Kind: inspect.EventStoreLost, Error: "Redis did not answer in time"})
+	each(inspect.Event{Kind: inspect.EventState, State: inspect.StateDegraded, Was: inspect.StateIdle})
+	each(inspect.Event{Kind: inspect.EventStoreBack})
+	each(inspect.Event{Kind: inspect.EventState, State: inspect.StateIdle, Was: inspect.StateDegraded})
 	// Another cause is told of each, with its end.
-	tell.Event(sluice.Event{Kind: sluice.EventState, Resource: "github", State: sluice.StateDegraded, Was: sluice.StateIdle, Reason: "its lease is lost"})
-	tell.Event(sluice.Event{Kind: sluice.EventState, Resource: "github", State: sluice.StateIdle, Was: sluice.StateDegraded})
+	tell.Event(inspect.Event{Kind: inspect.EventState, Resource: "github", State: inspect.StateDegraded, Was: inspect.StateIdle, Reason: "its lease is lost"})
+	tell.Event(inspect.Event{Kind: inspect.EventState, Resource: "github", State: inspect.StateIdle, Was: inspect.StateDegraded})
 	tell.close()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	want := []string{"the store is out of reach", "the store is back", "github is degraded", "github is no longer degraded"}

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/metrics"
 	"github.com/sluicehq/sluice/internal/proctest"
 	"github.com/sluicehq/sluice/internal/show"
@@ -31,7 +32,7 @@ type stateRig struct {
 	figures *metrics.Registry
 
 	mu     sync.Mutex
-	events []sluice.Event
+	events []inspect.Event
 }
 
 func newStateRig(t *testing.T) *stateRig {
@@ -51,7 +52,7 @@ func newStateRig(t *testing.T) *stateRig {
 		t.Fatal(err)
 	}
 	c.Store = "redis://host:6379" // what it is called
-	c.Events = func(e sluice.Event) {
+	c.Events = func(e inspect.Event) {
 		r.figures.Event(e)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -85,7 +86,7 @@ func (r *stateRig) told(state string) bool {
 	for deadline := time.Now().Add(proctest.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		r.mu.Lock()
 		for _, e := range r.events {
-			if e.Kind == sluice.EventState && e.State == state && e.Reason != "" && e.Resource == "api" {
+			if e.Kind == inspect.EventState && e.State == state && e.Reason != "" && e.Resource == "api" {
 				r.mu.Unlock()
 				return true
 			}
@@ -101,7 +102,7 @@ func (r *stateRig) send() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}); err != nil {
+	if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK, Status: 200}); err != nil {
 		r.Fatal(err)
 	}
 	if err := ticket.Close(); err != nil {
@@ -111,7 +112,7 @@ func (r *stateRig) send() {
 
 func (r *stateRig) fail(err error) {
 	r.Helper()
-	if err := r.gate.Observe(r.Context(), sluice.Request{Resource: "api", Agent: "web"}, sluice.Answer{Verdict: sluice.VerdictUnreachable, Err: err}); err != nil {
+	if err := r.gate.Observe(r.Context(), sluice.Request{Resource: "api", Agent: "web"}, sluice.Answer{Verdict: store.VerdictUnreachable, Err: err}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -124,9 +125,9 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 		drive                        func(r *stateRig)
 		until                        bool
 	}{
-		"idle":    {sluice.StateIdle, "no request was sent yet", "", "ok", func(*stateRig) {}, false},
-		"flowing": {sluice.StateFlowing, "requests pass without waiting", "32", "ok", func(r *stateRig) { r.send() }, false},
-		"queueing": {sluice.StateQueueing, "1 request waits: the limit minute is full (2 of 2 used)", "34", "ok", func(r *stateRig) {
+		"idle":    {inspect.StateIdle, "no request was sent yet", "", "ok", func(*stateRig) {}, false},
+		"flowing": {inspect.StateFlowing, "requests pass without waiting", "32", "ok", func(r *stateRig) { r.send() }, false},
+		"queueing": {inspect.StateQueueing, "1 request waits: the limit minute is full (2 of 2 used)", "34", "ok", func(r *stateRig) {
 			r.send()
 			r.send()
 			ctx, stop := context.WithCancel(context.Background())
@@ -136,24 +137,24 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 				_, _ = r.gate.Acquire(ctx, sluice.Request{Resource: "api", Agent: "batch"})
 			}()
 			r.Cleanup(func() { stop(); <-done })
-			for s, err := r.gate.Resource(r.Context(), "api"); err == nil && s.State != sluice.StateQueueing; s, err = r.gate.Resource(r.Context(), "api") {
+			for s, err := r.gate.Resource(r.Context(), "api"); err == nil && s.State != inspect.StateQueueing; s, err = r.gate.Resource(r.Context(), "api") {
 				time.Sleep(time.Millisecond)
 			}
 		}, true},
-		"paused": {sluice.StatePaused, "maintenance", "33", "ok", func(r *stateRig) {
+		"paused": {inspect.StatePaused, "maintenance", "33", "ok", func(r *stateRig) {
 			r.send()
 			if err := r.gate.Pause(r.Context(), "api", time.Hour, "maintenance"); err != nil {
 				r.Fatal(err)
 			}
 		}, true},
-		"billing stop": {sluice.StatePaused, "billing stop: the credit is used up; the provider refuses requests until you add credit or raise the limit there", "33", "ok", func(r *stateRig) {
+		"billing stop": {inspect.StatePaused, "billing stop: the credit is used up; the provider refuses requests until you add credit or raise the limit there", "33", "ok", func(r *stateRig) {
 			r.send()
-			stop := sluice.Answer{Verdict: sluice.VerdictBilling, Status: 400, Cause: "the credit is used up"}
+			stop := sluice.Answer{Verdict: store.VerdictBilling, Status: 400, Cause: "the credit is used up"}
 			if err := r.gate.Observe(r.Context(), sluice.Request{Resource: "api", Agent: "web"}, stop); err != nil {
 				r.Fatal(err)
 			}
 		}, false},
-		"degraded": {sluice.StateDegraded, "Redis lost its memory; holding requests for one window", "33", "degraded", func(r *stateRig) {
+		"degraded": {inspect.StateDegraded, "Redis lost its memory; holding requests for one window", "33", "degraded", func(r *stateRig) {
 			r.send()
 			p, err := r.store.Pool(r.Context(), store.Spec{Name: "api", Look: true})
 			if err == nil {
@@ -164,7 +165,7 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 			}
 			r.Cleanup(func() { _ = p.Close() })
 		}, true},
-		"failing": {sluice.StateFailing, "the last send failed: connection refused by 127.0.0.1:9; new requests are tried", "31", "failing", func(r *stateRig) {
+		"failing": {inspect.StateFailing, "the last send failed: connection refused by 127.0.0.1:9; new requests are tried", "31", "failing", func(r *stateRig) {
 			r.send()
 			r.fail(refused)
 		}, false},
@@ -186,17 +187,17 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 			}
 
 			text := drawn(show.Style{Colour: true}, 0, func(s *screen) { s.now = time.Now(); s.status(&st, someClasses) })
-			if c.state == sluice.StateIdle {
+			if c.state == inspect.StateIdle {
 				if !strings.Contains(text, "idle: api") {
 					t.Errorf("status prints\n%s", text)
 				}
 			} else if !strings.Contains(text, "\x1b["+c.colour+"m"+c.state+"\x1b[0m") {
 				t.Errorf("status prints\n%s\nwant %s in colour %s", text, c.state, c.colour)
 			}
-			if red := strings.Contains(text, "\x1b[31m"); red != (c.state == sluice.StateFailing) {
+			if red := strings.Contains(text, "\x1b[31m"); red != (c.state == inspect.StateFailing) {
 				t.Errorf("red: %v in\n%s", red, text)
 			}
-			if c.state != sluice.StateIdle && c.state != sluice.StateFlowing && !strings.Contains(text, c.reason) {
+			if c.state != inspect.StateIdle && c.state != inspect.StateFlowing && !strings.Contains(text, c.reason) {
 				t.Errorf("status prints\n%s\nwant %q", text, c.reason)
 			}
 
@@ -220,7 +221,7 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 			}
 
 			_, figures := r.get("/metrics")
-			for _, state := range sluice.States() {
+			for _, state := range inspect.States() {
 				n := 0
 				if state == c.state {
 					n = 1
@@ -231,7 +232,7 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 			}
 
 			_, why := r.get("/v1/why")
-			if calm := c.state == sluice.StateIdle || c.state == sluice.StateFlowing; strings.Contains(why, fmt.Sprintf(`"state":%q`, c.state)) == calm {
+			if calm := c.state == inspect.StateIdle || c.state == inspect.StateFlowing; strings.Contains(why, fmt.Sprintf(`"state":%q`, c.state)) == calm {
 				t.Errorf("why says %s", why)
 			}
 			code, ready := r.get("/readyz")
@@ -239,7 +240,7 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 			if code != 200 || !strings.Contains(ready, `"status":"`+c.ready+`"`) || (strict == 200) != (c.ready == "ok") {
 				t.Errorf("/readyz: %d %s, strict %d", code, ready, strict)
 			}
-			if c.state != sluice.StateIdle && !r.told(c.state) { // it begins with that
+			if c.state != inspect.StateIdle && !r.told(c.state) { // it begins with that
 				t.Error("no event tells of it")
 			}
 		})
@@ -262,7 +263,7 @@ func TestSaturatedOnLearnedLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := sluice.Answer{Verdict: sluice.VerdictOK, Status: 200, Limits: []sluice.Stated{{Limit: "learned", Size: 2, Remaining: left, ResetIn: sluice.NotStated}}}
+		a := sluice.Answer{Verdict: store.VerdictOK, Status: 200, Limits: []sluice.Stated{{Limit: "learned", Size: 2, Remaining: left, ResetIn: sluice.NotStated}}}
 		if _, err := ticket.Answer(a); err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +278,7 @@ func TestSaturatedOnLearnedLimits(t *testing.T) {
 		_, _ = g.Acquire(ctx, req)
 	}()
 	defer func() { stop(); <-done }()
-	var st sluice.Status
+	var st inspect.Status
 	for deadline := time.Now().Add(proctest.Patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if st, err = g.Status(t.Context()); err != nil {
 			t.Fatal(err)
@@ -288,7 +289,7 @@ func TestSaturatedOnLearnedLimits(t *testing.T) {
 	}
 	text := drawn(show.Style{Colour: true}, 0, func(s *screen) { s.now = time.Now(); s.status(&st, someClasses) })
 	x := &st.Resources[0]
-	if strings.Contains(text, "\x1b[31m") || x.State != sluice.StateQueueing || !strings.Contains(x.Reason, "the limit learned is full (2 of 2 used)") || x.LightBinds {
+	if strings.Contains(text, "\x1b[31m") || x.State != inspect.StateQueueing || !strings.Contains(x.Reason, "the limit learned is full (2 of 2 used)") || x.LightBinds {
 		t.Errorf("%s: %s\n%s", x.State, x.Reason, text)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 func newStatus() *cobra.Command {
@@ -30,7 +30,7 @@ shows the same live.`,
 			if line {
 				return statusLine(cmd)
 			}
-			var st sluice.Status
+			var st inspect.Status
 			var classes []string
 			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
 				classes = s.classNames()
@@ -59,7 +59,7 @@ const namedWithin = time.Hour
 
 // nameModels adds the names that clients wrote for models. The store knows only the models, so the names come from this machine's log
 // of events. Status goes on without them.
-func (s *session) nameModels(st *sluice.Status, now time.Time) {
+func (s *session) nameModels(st *inspect.Status, now time.Time) {
 	names, err := eventlog.Requested(s.dir, now.Add(-namedWithin))
 	if err != nil {
 		s.warnOfLog(err)
@@ -74,7 +74,7 @@ func (s *session) nameModels(st *sluice.Status, now time.Time) {
 
 // status is that of the gate. Who shares a file with others is on this machine, also if it only asks
 // and has not said so.
-func (s *session) status(ctx context.Context) (sluice.Status, error) {
+func (s *session) status(ctx context.Context) (inspect.Status, error) {
 	st, err := s.gate.Status(ctx)
 	host, unknown := os.Hostname()
 	if err != nil || unknown != nil || !strings.HasPrefix(s.store, "file:") {

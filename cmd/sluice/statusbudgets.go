@@ -3,14 +3,14 @@ package main
 import (
 	"fmt"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
 const manyBudgets = 20 // more are not listed to people
 
 // budgets shows what was spent.
-func (s *screen) budgets(list []sluice.BudgetStatus) {
+func (s *screen) budgets(list []inspect.BudgetStatus) {
 	if len(list) == 0 {
 		return
 	}

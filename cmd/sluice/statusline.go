@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -27,12 +27,12 @@ func statusLine(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), lineWithin)
 	defer cancel()
 	cmd.SetContext(ctx)
-	var st sluice.Status
+	var st inspect.Status
 	err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
 		st, err = s.status(ctx)
 		return err
 	})
-	line := "sluice " + sluice.StateDegraded + ", no store"
+	line := "sluice " + inspect.StateDegraded + ", no store"
 	if err == nil {
 		line = lineOf(&st, time.Now())
 	} else if asFailure(err).code != exitUnavailable {
@@ -45,14 +45,14 @@ func statusLine(cmd *cobra.Command) error {
 }
 
 // lineOf names the resources that are in use, worst first.
-func lineOf(st *sluice.Status, now time.Time) string {
-	order := sluice.States()
-	busy := slices.DeleteFunc(slices.Clone(st.Resources), func(r sluice.ResourceStatus) bool { return r.State == sluice.StateIdle })
-	slices.SortStableFunc(busy, func(a, b sluice.ResourceStatus) int {
+func lineOf(st *inspect.Status, now time.Time) string {
+	order := inspect.States()
+	busy := slices.DeleteFunc(slices.Clone(st.Resources), func(r inspect.ResourceStatus) bool { return r.State == inspect.StateIdle })
+	slices.SortStableFunc(busy, func(a, b inspect.ResourceStatus) int {
 		return slices.Index(order, a.State) - slices.Index(order, b.State)
 	})
 	if len(busy) == 0 {
-		return "sluice " + sluice.StateIdle
+		return "sluice " + inspect.StateIdle
 	}
 	var parts []string
 	for i := range busy[:min(len(busy), lineMost)] {
@@ -65,9 +65,9 @@ func lineOf(st *sluice.Status, now time.Time) string {
 }
 
 // linePart is a resource in a few words: its state, what is left of a pause, who waits, and how full its fullest limit is.
-func linePart(r *sluice.ResourceStatus, now time.Time) string {
+func linePart(r *inspect.ResourceStatus, now time.Time) string {
 	text := harmless(r.Name) + " " + r.State
-	if r.State == sluice.StatePaused && r.Until != nil && r.Until.After(now) {
+	if r.State == inspect.StatePaused && r.Until != nil && r.Until.After(now) {
 		text += " " + show.Span(r.Until.Sub(now))
 	}
 	if r.BillingStop {
@@ -80,14 +80,14 @@ func linePart(r *sluice.ResourceStatus, now time.Time) string {
 	if waits > 0 {
 		text += fmt.Sprintf(", %d waiting", waits)
 	}
-	if full, known := fullest(r); known && r.State != sluice.StateFailing {
+	if full, known := fullest(r); known && r.State != inspect.StateFailing {
 		text += fmt.Sprintf(", %d%% used", full)
 	}
 	return text
 }
 
 // fullest is the percentage used of the fullest limit that everyone shares.
-func fullest(r *sluice.ResourceStatus) (percent int64, known bool) {
+func fullest(r *inspect.ResourceStatus) (percent int64, known bool) {
 	for i := range r.Limits {
 		if l := &r.Limits[i]; l.Limit > 0 && l.Scope == "" {
 			percent, known = max(percent, min(100*(l.Limit-l.Remaining)/l.Limit, 100)), true

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -24,7 +24,7 @@ const (
 )
 
 // status shows the state of all resources and agents.
-func (s *screen) status(st *sluice.Status, classes []string) {
+func (s *screen) status(st *inspect.Status, classes []string) {
 	s.line("store %s", s.Text(st.Store, textWidth))
 	var idle []string
 	for i := range st.Resources {
@@ -54,10 +54,10 @@ func (s *screen) status(st *sluice.Status, classes []string) {
 }
 
 // nothing says what to do where nothing has happened yet.
-func (s *screen) nothing(st *sluice.Status) {
+func (s *screen) nothing(st *inspect.Status) {
 	s.line("\nNothing has passed this gate yet. To begin:")
 	example := "github"
-	if there := slices.ContainsFunc(st.Resources, func(r sluice.ResourceStatus) bool { return r.Name == example }); !there && len(st.Resources) > 0 {
+	if there := slices.ContainsFunc(st.Resources, func(r inspect.ResourceStatus) bool { return r.Name == example }); !there && len(st.Resources) > 0 {
 		example = st.Resources[0].Name
 	}
 	t := &show.Table{Indent: "  ", Columns: make([]show.Column, 2)}
@@ -70,27 +70,27 @@ func (s *screen) nothing(st *sluice.Status) {
 }
 
 // isIdle tells that there is nothing to say of a resource.
-func isIdle(r *sluice.ResourceStatus) bool {
+func isIdle(r *inspect.ResourceStatus) bool {
 	for _, l := range r.Limits {
 		if l.Used > 0 {
 			return false
 		}
 	}
-	return r.State != sluice.StateFailing && r.State != sluice.StateDegraded && r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
+	return r.State != inspect.StateFailing && r.State != inspect.StateDegraded && r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
 		r.Outage == nil && r.SilentMembers == 0
 }
 
 // holds tells that a gate is there because of something: one that nobody has passed begins with a ramp.
-func holds(g sluice.GateStatus) bool { return g.Phase != "ramping" }
+func holds(g inspect.PauseStatus) bool { return g.Phase != "ramping" }
 
-func waitingIn(r *sluice.ResourceStatus) (n int) {
+func waitingIn(r *inspect.ResourceStatus) (n int) {
 	for _, w := range r.Waiting {
 		n += w
 	}
 	return n
 }
 
-func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
+func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 	head := s.Paint(show.Bold, s.Text(r.Name, nameWidth))
 	head += "  " + s.Paint(show.Resource(r.State), r.State)
 	if r.Outage == nil && r.LightBinds && r.Light != "green" {
@@ -107,13 +107,13 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 	}
 	s.line("%s", head)
 	if r.Outage != nil { // nothing else is known
-		if r.State == sluice.StateFailing {
+		if r.State == inspect.StateFailing {
 			s.reason(r)
 		}
 		s.line("  %s", s.outage(r.Outage))
 		return
 	}
-	if r.State != sluice.StatePaused || r.BillingStop { // else its pauses follow
+	if r.State != inspect.StatePaused || r.BillingStop { // else its pauses follow
 		s.reason(r)
 	}
 	for _, g := range r.Gates {
@@ -139,9 +139,9 @@ func (s *screen) resource(r *sluice.ResourceStatus, classes []string) {
 }
 
 // reason says why a resource is in its state, where that is out of the ordinary, and until when.
-func (s *screen) reason(r *sluice.ResourceStatus) {
+func (s *screen) reason(r *inspect.ResourceStatus) {
 	switch r.State {
-	case sluice.StateFailing, sluice.StateDegraded, sluice.StatePaused, sluice.StateQueueing:
+	case inspect.StateFailing, inspect.StateDegraded, inspect.StatePaused, inspect.StateQueueing:
 	default:
 		return
 	}
@@ -149,7 +149,7 @@ func (s *screen) reason(r *sluice.ResourceStatus) {
 }
 
 // because is the reason of a state, and when it is expected to end.
-func (s *screen) because(r *sluice.ResourceStatus) string {
+func (s *screen) because(r *inspect.ResourceStatus) string {
 	text := s.Text(r.Reason, reasonWidth)
 	if r.Until == nil || !r.Until.After(s.now) {
 		return text
@@ -158,7 +158,7 @@ func (s *screen) because(r *sluice.ResourceStatus) string {
 }
 
 // models shows each model, the name that a client wrote for it last, and how many wait for it.
-func (s *screen) models(all []sluice.ModelStatus) {
+func (s *screen) models(all []inspect.ModelStatus) {
 	var shown []string
 	for _, m := range all {
 		text := s.named(m.Model, m.Requested)
@@ -192,13 +192,13 @@ func (s *screen) listModels(all []string, more string) {
 }
 
 // facts are a resource's figures in words.
-func (s *screen) facts(r *sluice.ResourceStatus, classes []string) []string {
+func (s *screen) facts(r *inspect.ResourceStatus, classes []string) []string {
 	waiting := fmt.Sprintf("%d waiting", waitingIn(r))
 	if by := byClassNames(r.Waiting, classes); by != "" {
 		waiting += " (" + s.Text(by, textWidth) + ")"
 	}
 	sent := " sent"
-	if r.State == sluice.StateFailing { // what did not reach the provider is charged nothing, and counts as not sent
+	if r.State == inspect.StateFailing { // what did not reach the provider is charged nothing, and counts as not sent
 		sent = " reached the provider"
 	}
 	facts := []string{waiting, fmt.Sprintf("%d in flight", r.InFlight), show.Count(r.Sent) + sent}
@@ -235,7 +235,7 @@ func byClassNames(waiting map[string]int, classes []string) string {
 }
 
 // pause says what holds a resource, or a part of it.
-func (s *screen) pause(r *sluice.ResourceStatus, g *sluice.GateStatus) string {
+func (s *screen) pause(r *inspect.ResourceStatus, g *inspect.PauseStatus) string {
 	text := g.Phase
 	switch {
 	case g.Phase == "paused" && g.Until != nil:
@@ -260,7 +260,7 @@ func (s *screen) pause(r *sluice.ResourceStatus, g *sluice.GateStatus) string {
 	return s.Paint(show.Amber, text)
 }
 
-func (s *screen) limits(all []sluice.LimitStatus) *show.Table {
+func (s *screen) limits(all []inspect.LimitStatus) *show.Table {
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "limit", Least: 6}, {Head: "for", Least: 8}, {Head: "kind", Drop: 4}, {Head: "unit", Drop: 3, Least: 6},
 		{Head: "", Drop: 2}, {Head: "used", Right: true}, {Head: "of", Right: true}, {Head: "others", Right: true, Drop: 5},
@@ -287,7 +287,7 @@ func (s *screen) limits(all []sluice.LimitStatus) *show.Table {
 }
 
 // remark is what is special about a limit.
-func (s *screen) remark(l *sluice.LimitStatus) show.Cell {
+func (s *screen) remark(l *inspect.LimitStatus) show.Cell {
 	switch {
 	case l.Limit == 0:
 		return show.Cell{Text: "size not known yet", Colour: show.Dim}
@@ -305,8 +305,8 @@ func (s *screen) remark(l *sluice.LimitStatus) show.Cell {
 }
 
 // listedScopes leaves the fullest meters of limits that have many.
-func listedScopes(all []sluice.LimitStatus) []sluice.LimitStatus {
-	var list []sluice.LimitStatus
+func listedScopes(all []inspect.LimitStatus) []inspect.LimitStatus {
+	var list []inspect.LimitStatus
 	for i := 0; i < len(all); {
 		j := i
 		for j < len(all) && all[j].Name == all[i].Name {
@@ -314,7 +314,7 @@ func listedScopes(all []sluice.LimitStatus) []sluice.LimitStatus {
 		}
 		same := slices.Clone(all[i:j])
 		if len(same) > maxScopes {
-			slices.SortStableFunc(same, func(a, b sluice.LimitStatus) int { return compareFullness(&b, &a) })
+			slices.SortStableFunc(same, func(a, b inspect.LimitStatus) int { return compareFullness(&b, &a) })
 			same = same[:maxScopes]
 		}
 		list, i = append(list, same...), j
@@ -322,7 +322,7 @@ func listedScopes(all []sluice.LimitStatus) []sluice.LimitStatus {
 	return list
 }
 
-func compareFullness(a, b *sluice.LimitStatus) int {
+func compareFullness(a, b *inspect.LimitStatus) int {
 	x, y := float64(a.Used)/float64(max(a.Limit, 1)), float64(b.Used)/float64(max(b.Limit, 1))
 	switch {
 	case x < y:
@@ -334,7 +334,7 @@ func compareFullness(a, b *sluice.LimitStatus) int {
 }
 
 // hiddenScopes counts what listedScopes leaves out, by limit.
-func hiddenScopes(all []sluice.LimitStatus) map[string]int {
+func hiddenScopes(all []inspect.LimitStatus) map[string]int {
 	hidden := map[string]int{}
 	for _, l := range all {
 		hidden[l.Name]++
@@ -348,7 +348,7 @@ func hiddenScopes(all []sluice.LimitStatus) map[string]int {
 }
 
 // agents is a table of agents.
-func (s *screen) agents(list []sluice.AgentStatus) *show.Table {
+func (s *screen) agents(list []inspect.AgentStatus) *show.Table {
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "agent", Least: 10}, {Head: "class"}, {Head: "state"}, {Head: "uses", Right: true, Drop: 2}, {Head: "of", Right: true, Drop: 3},
 		{Head: "", Least: 8, Drop: 4}, {Head: "lease", Right: true, Drop: 1}, {Head: "held for", Right: true, Drop: 8}, {Head: "user", Least: 6, Drop: 6},

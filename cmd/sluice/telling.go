@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/alert"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // tellWithin is how long a command waits, at its end, for a webhook.
@@ -21,7 +22,7 @@ func (s *session) tell(c *sluice.Config) error {
 		return err
 	}
 	s.hook.Store(hook)
-	c.Alert = func(a sluice.Alert) {
+	c.Alert = func(a inspect.Alert) {
 		if hook := s.hook.Load(); hook != nil { // another configuration may name another
 			hook.Post(a)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
@@ -66,7 +66,7 @@ func TestTopInATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var st sluice.Status
+	var st inspect.Status
 	if err := json.Unmarshal(out, &st); err != nil || len(st.Resources) != 1 || st.Resources[0].PausedUntil == nil {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
 // waitingJSON is a request in the queue, with what a person would ask next.
 type waitingJSON struct {
 	Resource string `json:"resource"`
-	sluice.Waiting
+	inspect.Waiting
 	CheaperModel *string `json:"cheaper_model"` // that has room; nil: none is known
 }
 
@@ -25,7 +25,7 @@ type whyJSON struct {
 	Refused []refusedJSON `json:"refused"`
 	// States are the resources that are failing, degraded, paused or queueing, and why.
 	States []stateJSON `json:"states"`
-	sluice.Backpressure
+	inspect.Backpressure
 }
 
 // stateJSON is the state of a resource.
@@ -85,7 +85,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			return nil, &failure{code: exitUsage, message: "--" + flag + " is empty", hint: "give a name, or leave the flag out"}
 		}
 	}
-	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}
+	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
 	err := looking(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) error {
 		names := args
 		if len(names) == 0 {
@@ -101,7 +101,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			if err != nil {
 				return err
 			}
-			if of == (whose{}) && r.State != sluice.StateIdle && r.State != sluice.StateFlowing {
+			if of == (whose{}) && r.State != inspect.StateIdle && r.State != inspect.StateFlowing {
 				out.States = append(out.States, stateJSON{name, r.State, r.Reason, r.Until})
 			}
 			waiting, err := s.gate.Why(ctx, name)
@@ -142,7 +142,7 @@ func (s *session) cheaper(ctx context.Context, resource, model string) *string {
 	return &name
 }
 
-func (of whose) means(w *sluice.Waiting) bool {
+func (of whose) means(w *inspect.Waiting) bool {
 	return (of.agent == "" || w.Agent == of.agent) && (of.ticket == "" || w.Ticket == of.ticket)
 }
 
@@ -150,8 +150,8 @@ func (of whose) means(w *sluice.Waiting) bool {
 func (s *screen) states(list []stateJSON) {
 	shown := false
 	for i := range list {
-		if x := &list[i]; x.State != sluice.StateQueueing {
-			r := sluice.ResourceStatus{State: x.State, Reason: x.Reason, Until: x.Until}
+		if x := &list[i]; x.State != inspect.StateQueueing {
+			r := inspect.ResourceStatus{State: x.State, Reason: x.Reason, Until: x.Until}
 			s.line("%s is %s: %s", s.Paint(show.Bold, s.Text(x.Resource, nameWidth)), s.Paint(show.Resource(x.State), x.State), s.because(&r))
 			shown = true
 		}
@@ -187,7 +187,7 @@ func (s *screen) waiting(list []waitingJSON, of whose) {
 }
 
 // held shows who should start nothing because of others.
-func (s *screen) held(list []sluice.Held) {
+func (s *screen) held(list []inspect.Held) {
 	if len(list) == 0 {
 		return
 	}

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // What follows is the gate for other faces of the daemon: with the pools of the store that the configuration does not name. Who may
 // ask is for them to find out.
 
 // Why lists who waits for a resource, in order.
-func (a *API) Why(ctx context.Context, resource string) (list []sluice.Waiting, err error) {
+func (a *API) Why(ctx context.Context, resource string) (list []inspect.Waiting, err error) {
 	err = a.at(ctx, resource, func(g *sluice.Gate) (err error) {
 		list, err = g.Why(ctx, resource)
 		return err

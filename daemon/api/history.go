@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/history"
 )
 
@@ -76,7 +76,7 @@ func (a *API) history(c *call) error {
 	if a.History == nil {
 		return c.reply(&history.Answer{
 			Since: q.Since.UTC(), Until: q.Until.UTC(), StepMS: q.Step.Milliseconds(),
-			Resources: []history.Series{}, Models: []history.Series{}, Agents: []history.Series{}, Events: []sluice.Event{},
+			Resources: []history.Series{}, Models: []history.Series{}, Agents: []history.Series{}, Events: []inspect.Event{},
 		})
 	}
 	answer, err := a.History.Read(q)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 const (
@@ -25,18 +25,18 @@ func NewHub() *Hub { return &Hub{all: map[*Listener]bool{}, done: make(chan stru
 
 // Listener gets events from C.
 type Listener struct {
-	C    chan sluice.Event
+	C    chan inspect.Event
 	hub  *Hub
 	lost int64
 }
 
 // Add tells an event.
-func (h *Hub) Add(e sluice.Event) {
+func (h *Hub) Add(e inspect.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for l := range h.all {
 		if l.lost > 0 && len(l.C) < cap(l.C)-1 {
-			l.C <- sluice.Event{Time: e.Time, Kind: sluice.EventDropped, Count: l.lost}
+			l.C <- inspect.Event{Time: e.Time, Kind: inspect.EventDropped, Count: l.lost}
 			l.lost = 0
 		}
 		select {
@@ -57,7 +57,7 @@ func (h *Hub) Listen() (*Listener, error) {
 	if len(h.all) >= maxListeners {
 		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "too many event listeners"}
 	}
-	l := &Listener{C: make(chan sluice.Event, queued), hub: h}
+	l := &Listener{C: make(chan inspect.Event, queued), hub: h}
 	h.all[l] = true
 	return l, nil
 }

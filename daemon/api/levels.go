@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 const (
@@ -23,7 +24,7 @@ type levels struct {
 }
 
 type level struct {
-	limits  []sluice.LimitStatus
+	limits  []inspect.LimitStatus
 	many    bool
 	begun   time.Time
 	took    time.Duration
@@ -31,7 +32,7 @@ type level struct {
 }
 
 // of returns the levels of a resource's limits.
-func (l *levels) of(ctx context.Context, g *sluice.Gate, resource string) ([]sluice.LimitStatus, error) {
+func (l *levels) of(ctx context.Context, g *sluice.Gate, resource string) ([]inspect.LimitStatus, error) {
 	l.mu.Lock()
 	last := l.all[resource]
 	if last != nil && last.many && (last.reading || time.Since(last.begun) < min(10*last.took, levelsAge)) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Bounds on how many of those who wait are listed.
@@ -20,7 +21,7 @@ const (
 // Waiting is a request in a queue.
 type Waiting struct {
 	Resource string `json:"resource"`
-	sluice.Waiting
+	inspect.Waiting
 	// CheaperModel does the same tasks for less and has room; nil: there is none.
 	CheaperModel *string `json:"cheaper_model"`
 }
@@ -46,7 +47,7 @@ func (a *API) why(c *call) error {
 		return err
 	}
 	agent, ticket := q.Get("agent"), q.Get("ticket")
-	lists, found := make([][]sluice.Waiting, len(names)), 0
+	lists, found := make([][]inspect.Waiting, len(names)), 0
 	for i, name := range names {
 		some, err := a.Why(ctx, name)
 		if err != nil {
@@ -66,8 +67,8 @@ func (a *API) why(c *call) error {
 		Waiting []Waiting `json:"waiting"`
 		More    int       `json:"more"`
 		States  []State   `json:"states"`
-		sluice.Backpressure
-	}{Waiting: []Waiting{}, States: states, Backpressure: sluice.Backpressure{Held: []sluice.Held{}, Cycles: [][]string{}}}
+		inspect.Backpressure
+	}{Waiting: []Waiting{}, States: states, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
 	if ticket == "" { // else it is about one request
 		if out.Backpressure, err = a.Gate.Backpressure(ctx, agent); err != nil {
 			return err
@@ -98,9 +99,9 @@ func listed(text string) (int, error) {
 // queues are the resources that somebody may wait for, and how many do: one, or all.
 func (a *API) queues(ctx context.Context, resource string) (names []string, total int, states []State, err error) {
 	states = []State{}
-	var all []sluice.ResourceStatus
+	var all []inspect.ResourceStatus
 	if resource != "" {
-		var s sluice.ResourceStatus
+		var s inspect.ResourceStatus
 		err := a.at(ctx, resource, func(g *sluice.Gate) (err error) {
 			s, err = g.Resource(ctx, resource)
 			return err
@@ -108,7 +109,7 @@ func (a *API) queues(ctx context.Context, resource string) (names []string, tota
 		if err != nil {
 			return nil, 0, states, err
 		}
-		all = []sluice.ResourceStatus{s}
+		all = []inspect.ResourceStatus{s}
 	} else {
 		s, err := a.wholeStatus(ctx)
 		if err != nil {
@@ -124,7 +125,7 @@ func (a *API) queues(ctx context.Context, resource string) (names []string, tota
 		if n > 0 || resource != "" {
 			names, total = append(names, all[i].Name), total+n
 		}
-		if r := &all[i]; r.State != sluice.StateIdle && r.State != sluice.StateFlowing {
+		if r := &all[i]; r.State != inspect.StateIdle && r.State != inspect.StateFlowing {
 			states = append(states, State{r.Name, r.State, r.Reason, r.Until})
 		}
 	}
@@ -133,7 +134,7 @@ func (a *API) queues(ctx context.Context, resource string) (names []string, tota
 
 // nextOnes is how many of each list are taken, so that all together are at most so many and no list has more than
 // another without need.
-func nextOnes(lists [][]sluice.Waiting, most int) []int {
+func nextOnes(lists [][]inspect.Waiting, most int) []int {
 	take := make([]int, len(lists))
 	for more := true; more && most > 0; {
 		more = false

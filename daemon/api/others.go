@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // othersFor is how long what was read of pools that the configuration does not name is shown, or othersPause times as long as reading took:
@@ -24,11 +25,11 @@ const (
 type others struct {
 	mu     sync.Mutex // held while they are read
 	next   time.Time  // when they are read again
-	status sluice.Status
+	status inspect.Status
 }
 
 // read returns how they are. It is empty where they cannot be read: they are not this daemon's.
-func (o *others) read(ctx context.Context, open func(ctx context.Context, resource string) (*sluice.Gate, error)) sluice.Status {
+func (o *others) read(ctx context.Context, open func(ctx context.Context, resource string) (*sluice.Gate, error)) inspect.Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	began := time.Now()
@@ -37,7 +38,7 @@ func (o *others) read(ctx context.Context, open func(ctx context.Context, resour
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), othersWithin) // the next caller wants it too
 	defer cancel()
-	o.status = sluice.Status{}
+	o.status = inspect.Status{}
 	if gate, err := open(ctx, ""); err == nil {
 		if s, err := gate.Status(ctx); err == nil {
 			o.status = s
@@ -56,13 +57,13 @@ func (o *others) forget() {
 }
 
 // Status is what GET /v1/status tells.
-func (a *API) Status(ctx context.Context) (sluice.Status, error) { return a.wholeStatus(ctx) }
+func (a *API) Status(ctx context.Context) (inspect.Status, error) { return a.wholeStatus(ctx) }
 
 // OthersStatus is the part of Status about pools that the configuration does not name.
-func (a *API) OthersStatus(ctx context.Context) sluice.Status { return a.others.read(ctx, a.Others) }
+func (a *API) OthersStatus(ctx context.Context) inspect.Status { return a.others.read(ctx, a.Others) }
 
 // wholeStatus is that of the gate, followed by the pools that others use.
-func (a *API) wholeStatus(ctx context.Context) (sluice.Status, error) {
+func (a *API) wholeStatus(ctx context.Context) (inspect.Status, error) {
 	s, err := a.Gate.Status(ctx)
 	if err != nil {
 		return s, err
@@ -75,11 +76,11 @@ func (a *API) wholeStatus(ctx context.Context) (sluice.Status, error) {
 	more := a.others.read(ctx, a.Others)
 	s.Resources = append(s.Resources, more.Resources...)
 	for _, other := range more.Agents {
-		if !slices.ContainsFunc(s.Agents, func(own sluice.AgentStatus) bool { return own.Name == other.Name }) {
+		if !slices.ContainsFunc(s.Agents, func(own inspect.AgentStatus) bool { return own.Name == other.Name }) {
 			s.Agents = append(s.Agents, other)
 		}
 	}
-	slices.SortFunc(s.Agents, func(a, b sluice.AgentStatus) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Agents, func(a, b inspect.AgentStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return s, nil
 }
 

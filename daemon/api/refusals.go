@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // quiet is how many times backoff.start must pass between two pauses that callers below the highest class begin.
@@ -89,22 +90,22 @@ func (c *call) believe(resource string, a sluice.Answer) (sluice.Answer, bool) {
 	a.Limits = nil
 	who := reporter{c.who.Token, resource}
 	switch a.Verdict {
-	case sluice.VerdictOK:
+	case store.VerdictOK:
 		c.api.refusals.over(who)
 		return a, false
-	case sluice.VerdictBilling:
-		a.Verdict = sluice.VerdictError
+	case store.VerdictBilling:
+		a.Verdict = store.VerdictError
 		return a, false
-	case sluice.VerdictExhausted:
-		a.Verdict = sluice.VerdictThrottled
-	case sluice.VerdictThrottled, sluice.VerdictOverloaded:
+	case store.VerdictExhausted:
+		a.Verdict = store.VerdictThrottled
+	case store.VerdictThrottled, store.VerdictOverloaded:
 	default:
 		return a, false
 	}
 	b, now := c.api.backoff(resource), time.Now()
 	if c.api.plain(c.r.Context(), resource, b) && c.api.refusals.all(resource, b.Start, now) {
 		switch {
-		case a.Verdict == sluice.VerdictOverloaded:
+		case a.Verdict == store.VerdictOverloaded:
 			a.RetryAfter = 0 // its own scale ends at a minute
 		case a.RetryAfter == 0 || a.RetryAfter > b.Start:
 			a.RetryAfter = b.Start
@@ -112,7 +113,7 @@ func (c *call) believe(resource string, a sluice.Answer) (sluice.Answer, bool) {
 		return a, false
 	}
 	c.api.refusals.alone(who, a.RetryAfter, b, now)
-	a.Verdict, a.RetryAfter = sluice.VerdictError, 0
+	a.Verdict, a.RetryAfter = store.VerdictError, 0
 	return a, true
 }
 

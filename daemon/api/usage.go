@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Bounds on what a caller below the highest class states where no limit has a size.
@@ -77,7 +78,7 @@ type bound struct {
 // larger size count as they are in force.
 func (a *API) most(ctx context.Context, resource, unit string) bound {
 	b := bound{}
-	var live []sluice.LimitStatus
+	var live []inspect.LimitStatus
 	for i := range a.Limits[resource] {
 		l := &a.Limits[resource][i]
 		if cmp.Or(l.Unit, "requests") != unit || l.Kind == sluice.Concurrency {
@@ -107,7 +108,7 @@ func (a *API) most(ctx context.Context, resource, unit string) bound {
 }
 
 // inForce returns the largest size that a limit has for any model or key, the sum of all of them, and the most that is left of one.
-func inForce(l *sluice.Limit, live []sluice.LimitStatus) (size, all, left int64) {
+func inForce(l *sluice.Limit, live []inspect.LimitStatus) (size, all, left int64) {
 	size, left = l.Size, -1
 	for i := range live {
 		if live[i].Name == l.Name {

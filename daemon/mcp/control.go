@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -77,7 +77,7 @@ func (s *server) paused(ctx context.Context, resource string) (pausedOut, string
 	if err != nil {
 		return out, "", err
 	}
-	var r *sluice.ResourceStatus
+	var r *inspect.ResourceStatus
 	if r, err = pick(st.Resources, resource); err != nil {
 		return out, "", err
 	}

@@ -16,14 +16,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Gate is what the tools ask. [*sluice.Gate] is one.
 type Gate interface {
-	Status(ctx context.Context) (sluice.Status, error)
-	Why(ctx context.Context, resource string) ([]sluice.Waiting, error)
-	StartNewWork(ctx context.Context, agent string) (sluice.NewWork, error)
-	Report(ctx context.Context, since time.Time) (sluice.Report, error)
+	Status(ctx context.Context) (inspect.Status, error)
+	Why(ctx context.Context, resource string) ([]inspect.Waiting, error)
+	StartNewWork(ctx context.Context, agent string) (inspect.NewWork, error)
+	Report(ctx context.Context, since time.Time) (inspect.Report, error)
 	Pause(ctx context.Context, resource string, d time.Duration, reason string) error
 	Resume(ctx context.Context, resource string) error
 }
@@ -47,7 +48,7 @@ type Options struct {
 	// Version is that of the program.
 	Version string
 	// Show is a report as sluice://report has it. Nil means the report itself.
-	Show func(*sluice.Report) any
+	Show func(*inspect.Report) any
 }
 
 // Bounds on answers. Agents pay for every line of them.
@@ -184,10 +185,10 @@ func (s *server) agent(named string) (string, error) {
 }
 
 // about returns the agent that a call is about, the state of the gate, and the resources that are asked for: the one that is named, else all.
-func (s *server) about(ctx context.Context, agent, resource string) (string, sluice.Status, []sluice.ResourceStatus, error) {
+func (s *server) about(ctx context.Context, agent, resource string) (string, inspect.Status, []inspect.ResourceStatus, error) {
 	agent, err := s.agent(agent)
 	if err != nil {
-		return "", sluice.Status{}, nil, err
+		return "", inspect.Status{}, nil, err
 	}
 	st, err := s.Gate.Status(ctx)
 	if err != nil || resource == "" {
@@ -197,5 +198,5 @@ func (s *server) about(ctx context.Context, agent, resource string) (string, slu
 	if err != nil {
 		return "", st, nil, err
 	}
-	return agent, st, []sluice.ResourceStatus{*one}, nil
+	return agent, st, []inspect.ResourceStatus{*one}, nil
 }

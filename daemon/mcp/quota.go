@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -88,11 +89,11 @@ func (s *server) quota(ctx context.Context, q quotaIn) (quotaOut, string, error)
 }
 
 // unused reports a resource that has no story yet: most built-in ones.
-func unused(r *sluice.ResourceStatus) bool {
-	return r.State == sluice.StateIdle && r.LastSend == nil && r.Sent == 0
+func unused(r *inspect.ResourceStatus) bool {
+	return r.State == inspect.StateIdle && r.LastSend == nil && r.Sent == 0
 }
 
-func quotaOf(r *sluice.ResourceStatus, a *sluice.AgentStatus, agent, model string, now time.Time) quota {
+func quotaOf(r *inspect.ResourceStatus, a *inspect.AgentStatus, agent, model string, now time.Time) quota {
 	q := quota{
 		Resource: r.Name, State: r.State, Reason: words(r.Reason), EndsInS: in(r.Until, now), Light: r.Light, LightBinds: r.LightBinds,
 		Waiting: waiting(r), InFlight: r.InFlight, Limits: []limitLeft{},
@@ -160,7 +161,7 @@ func (q *quota) sentence(now time.Time) string {
 	if q.Waiting > 0 {
 		text += "; " + show.Some(int64(q.Waiting), "request waits", "requests wait")
 	}
-	if q.Reason != "" && q.State != sluice.StateFlowing && q.State != sluice.StateIdle {
+	if q.Reason != "" && q.State != inspect.StateFlowing && q.State != inspect.StateIdle {
 		text += ". " + q.Reason
 	}
 	return strings.TrimSuffix(text, ".") + "."

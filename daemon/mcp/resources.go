@@ -7,8 +7,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Addresses of the resources.
@@ -60,7 +59,7 @@ func (s *server) status(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	out := struct {
-		sluice.Status
+		inspect.Status
 		MoreAgents int `json:"more_agents"`
 	}{Status: st, MoreAgents: max(len(st.Agents)-maxListed, 0)}
 	out.Agents = out.Agents[:min(len(out.Agents), maxListed)]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/nearest"
 	"github.com/sluicehq/sluice/internal/show"
 )
@@ -28,7 +29,7 @@ func in(at *time.Time, now time.Time) *int64 {
 }
 
 // pick returns the resource of that name, or says which there are.
-func pick(all []sluice.ResourceStatus, name string) (*sluice.ResourceStatus, error) {
+func pick(all []inspect.ResourceStatus, name string) (*inspect.ResourceStatus, error) {
 	names := map[string]bool{}
 	for i := range all {
 		if all[i].Name == name {
@@ -45,14 +46,14 @@ func pick(all []sluice.ResourceStatus, name string) (*sluice.ResourceStatus, err
 }
 
 // agentOf finds a living agent; nil: it is not alive.
-func agentOf(s *sluice.Status, name string) *sluice.AgentStatus {
-	if i := slices.IndexFunc(s.Agents, func(a sluice.AgentStatus) bool { return a.Name == name }); name != "" && i >= 0 {
+func agentOf(s *inspect.Status, name string) *inspect.AgentStatus {
+	if i := slices.IndexFunc(s.Agents, func(a inspect.AgentStatus) bool { return a.Name == name }); name != "" && i >= 0 {
 		return &s.Agents[i]
 	}
 	return nil
 }
 
-func waiting(r *sluice.ResourceStatus) (n int) {
+func waiting(r *inspect.ResourceStatus) (n int) {
 	for _, of := range r.Waiting {
 		n += of
 	}
@@ -61,7 +62,7 @@ func waiting(r *sluice.ResourceStatus) (n int) {
 
 // counts reports whether a limit counts the requests of an agent for a model. An empty model means any; limits of other agents,
 // users, tools and keys do not count.
-func counts(l *sluice.LimitStatus, agent, user, model string) bool {
+func counts(l *inspect.LimitStatus, agent, user, model string) bool {
 	scope := l.Scope
 	q := sluice.Request{Agent: agent, User: user, Model: model}
 	if model == "" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -82,7 +83,7 @@ func (s *server) spent(ctx context.Context, q spentIn) (spentOut, string, error)
 		r := &rep.Resources[i]
 		c := &r.Total
 		if agent != "" {
-			at := slices.IndexFunc(r.Callers, func(c sluice.CallerReport) bool { return c.Name == agent })
+			at := slices.IndexFunc(r.Callers, func(c inspect.CallerReport) bool { return c.Name == agent })
 			if at < 0 {
 				continue
 			}
@@ -103,7 +104,7 @@ func (s *server) spent(ctx context.Context, q spentIn) (spentOut, string, error)
 	return out, out.sentence(sends, refused, q.Hours), nil
 }
 
-func spentOf(resource string, c *sluice.CallerReport) spent {
+func spentOf(resource string, c *inspect.CallerReport) spent {
 	one := spent{
 		Resource: resource, Sends: c.FirstSends + c.Retries, Retries: c.Retries, Refused: c.Throttled, Failed: c.Failed,
 		WaitedS: float64(c.WaitedMS) / 1000, Units: c.Units, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6, Unpriced: c.Unpriced,
@@ -115,7 +116,7 @@ func spentOf(resource string, c *sluice.CallerReport) spent {
 }
 
 // budgetsOf are the budgets that an agent spends from: those of all, its own and its user's. Without an agent they are all.
-func budgetsOf(st *sluice.Status, agent string, a *sluice.AgentStatus) (list []sluice.BudgetStatus) {
+func budgetsOf(st *inspect.Status, agent string, a *inspect.AgentStatus) (list []inspect.BudgetStatus) {
 	for _, b := range st.Budgets {
 		mine := agent == "" || b.Per == sluice.BudgetFleet
 		switch b.Per {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
+	"github.com/sluicehq/sluice/store"
 )
 
 type startIn struct {
@@ -81,7 +83,7 @@ func (s *server) start(ctx context.Context, q startIn) (startOut, string, error)
 }
 
 // room looks whether a resource has room for new work.
-func (s *server) room(out *startOut, r *sluice.ResourceStatus, a *sluice.AgentStatus, agent, model string, now time.Time) {
+func (s *server) room(out *startOut, r *inspect.ResourceStatus, a *inspect.AgentStatus, agent, model string, now time.Time) {
 	user := ""
 	if a != nil {
 		user = a.User
@@ -92,7 +94,7 @@ func (s *server) room(out *startOut, r *sluice.ResourceStatus, a *sluice.AgentSt
 		}
 	}
 	switch {
-	case r.State == sluice.StateFailing, r.BillingStop, r.State == sluice.StateDegraded && r.Outage != nil && r.Outage.Mode == sluice.FailClosed.String():
+	case r.State == inspect.StateFailing, r.BillingStop, r.State == inspect.StateDegraded && r.Outage != nil && r.Outage.Mode == store.FailClosed.String():
 		out.no(fmt.Sprintf("%s is %s: %s", word(r.Name), r.State, words(r.Reason)), r.Until, now)
 	case out.Start && troubled(r):
 		out.note(fmt.Sprintf("%s is %s: %s.", word(r.Name), r.State, strings.TrimSuffix(words(r.Reason), ".")))

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -89,11 +89,11 @@ func (s *server) waits(ctx context.Context, q waitsIn) (waitsOut, string, error)
 }
 
 // troubled reports a resource whose state is a reason to wait that the queue alone does not show.
-func troubled(r *sluice.ResourceStatus) bool {
-	return r.State == sluice.StateFailing || r.State == sluice.StateDegraded || r.State == sluice.StatePaused
+func troubled(r *inspect.ResourceStatus) bool {
+	return r.State == inspect.StateFailing || r.State == inspect.StateDegraded || r.State == inspect.StatePaused
 }
 
-func waitsOf(resource string, w *sluice.Waiting, now time.Time) waits {
+func waitsOf(resource string, w *inspect.Waiting, now time.Time) waits {
 	return waits{
 		Resource: resource, Ticket: w.Ticket, Agent: w.Agent, Class: w.Class, Model: w.Model, Place: w.Position, Limit: w.Limit,
 		Reason: show.Reason(w.Reason, w.Limit), HeldBy: append([]string{}, w.HeldBy...), ExpectedInS: in(w.ExpectedAt, now), ExpectedAt: w.ExpectedAt,

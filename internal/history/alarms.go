@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Bounds of events: so many of a kind at once, then one a minute. What is left out is counted.
@@ -17,8 +17,8 @@ const (
 // alarms decides which events are kept, so that a flood of one kind leaves room for the others.
 type alarms struct {
 	kinds   map[string]*allowance
-	pending []sluice.Event // to be written
-	kept    []sluice.Event // where there are no files, oldest first
+	pending []inspect.Event // to be written
+	kept    []inspect.Event // where there are no files, oldest first
 }
 
 type allowance struct {
@@ -28,7 +28,7 @@ type allowance struct {
 }
 
 // admit reports that an event is to be kept.
-func (a *alarms) admit(e *sluice.Event, now time.Time) bool {
+func (a *alarms) admit(e *inspect.Event, now time.Time) bool {
 	kind := short(e.Kind)
 	if e.State != "" { // a resource that changes between two states must not hide that it fails
 		kind += " " + short(e.State)
@@ -56,19 +56,19 @@ func (a *alarms) admit(e *sluice.Event, now time.Time) bool {
 }
 
 // lost tells how many events of each kind were left out since it was asked last.
-func (a *alarms) lost(now time.Time) (list []sluice.Event) {
+func (a *alarms) lost(now time.Time) (list []inspect.Event) {
 	for kind, k := range a.kinds {
 		if k.lost > 0 {
-			list = append(list, sluice.Event{Time: now.UTC(), Kind: sluice.EventDropped, Reason: kind, Count: k.lost})
+			list = append(list, inspect.Event{Time: now.UTC(), Kind: inspect.EventDropped, Reason: kind, Count: k.lost})
 			k.lost = 0
 		}
 	}
-	slices.SortFunc(list, func(x, y sluice.Event) int { return compareText(x.Reason, y.Reason) })
+	slices.SortFunc(list, func(x, y inspect.Event) int { return compareText(x.Reason, y.Reason) })
 	return list
 }
 
 // keep keeps an event in memory.
-func (a *alarms) keep(list *[]sluice.Event, e sluice.Event) {
+func (a *alarms) keep(list *[]inspect.Event, e inspect.Event) {
 	*list = append(*list, e)
 	if len(*list) > keptEvents {
 		*list = slices.Delete(*list, 0, len(*list)-keptEvents)

@@ -4,42 +4,44 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/sluicehttp"
+	"github.com/sluicehq/sluice/store"
 )
 
 // notable reports an event that is kept. Those that come with every request are only counted.
 func notable(kind string) bool {
 	switch kind {
-	case sluice.EventSend, sluice.EventCancel, sluice.EventAnswer, sluice.EventUsage, sluice.EventWouldWait:
+	case inspect.EventSend, inspect.EventCancel, inspect.EventAnswer, inspect.EventUsage, inspect.EventWouldWait:
 		return false
 	}
 	return true
 }
 
 // count adds an event to the figures.
-func (b *Book) count(e *sluice.Event, now time.Time) {
+func (b *Book) count(e *inspect.Event, now time.Time) {
 	switch e.Kind {
-	case sluice.EventSend:
+	case inspect.EventSend:
 		b.sent(e, now)
-	case sluice.EventCancel:
+	case inspect.EventCancel:
 		b.unsent(e, now)
-	case sluice.EventAnswer:
+	case inspect.EventAnswer:
 		b.answered(e, now)
-	case sluice.EventUsage:
+	case inspect.EventUsage:
 		b.used(e, now)
-	case sluice.EventThrottled:
+	case inspect.EventThrottled:
 		who := b.who(e)
 		b.each(who, now, func(f *Figures) { f.Throttled++ })
 		b.live.of(ofResource, who.resource, now).throttled.add(now)
-	case sluice.EventUpstream:
+	case inspect.EventUpstream:
 		b.unanswered(e, now)
-	case sluice.EventRefused:
+	case inspect.EventRefused:
 		b.each(b.who(e), now, func(f *Figures) { f.Refused++ })
 	}
 }
 
 // who is whom an event is about. What is told of a ticket later may say only its id.
-func (b *Book) who(e *sluice.Event) who {
+func (b *Book) who(e *inspect.Event) who {
 	w := who{resource: short(e.Resource), agent: short(e.Agent), model: short(e.Model), class: short(e.Class)}
 	if e.Requested != "" {
 		w.model = short(e.Requested)
@@ -66,7 +68,7 @@ func (b *Book) each(w who, now time.Time, change func(*Figures)) {
 	}
 }
 
-func (b *Book) sent(e *sluice.Event, now time.Time) {
+func (b *Book) sent(e *inspect.Event, now time.Time) {
 	w := b.who(e)
 	micros := max(e.Units[sluice.USD], 0)
 	b.each(w, now, func(f *Figures) {
@@ -101,7 +103,7 @@ func (b *Book) sent(e *sluice.Event, now time.Time) {
 }
 
 // unsent takes back a send that did not happen.
-func (b *Book) unsent(e *sluice.Event, now time.Time) {
+func (b *Book) unsent(e *inspect.Event, now time.Time) {
 	t := b.tickets.get(e.Ticket)
 	if t == nil {
 		return
@@ -140,19 +142,19 @@ func (b *Book) unsent(e *sluice.Event, now time.Time) {
 }
 
 // failed reports an answer that counts as an error.
-func failed(e *sluice.Event) bool {
+func failed(e *inspect.Event) bool {
 	switch e.Verdict {
-	case sluice.VerdictThrottled.String(), sluice.VerdictExhausted.String():
+	case store.VerdictThrottled.String(), store.VerdictExhausted.String():
 		return false // counted as throttled
-	case sluice.VerdictUnreachable.String():
+	case store.VerdictUnreachable.String():
 		return false // an event of its own
-	case sluice.VerdictOverloaded.String(), sluice.VerdictError.String(), sluice.VerdictBilling.String():
+	case store.VerdictOverloaded.String(), store.VerdictError.String(), store.VerdictBilling.String():
 		return true
 	}
 	return e.Status >= 400 && e.Status != 429
 }
 
-func (b *Book) answered(e *sluice.Event, now time.Time) {
+func (b *Book) answered(e *inspect.Event, now time.Time) {
 	w, t := b.who(e), b.tickets.get(e.Ticket)
 	bad := failed(e)
 	took, known := time.Duration(0), t != nil && !t.answered
@@ -183,21 +185,21 @@ func (b *Book) answered(e *sluice.Event, now time.Time) {
 		q.Status, q.Verdict, q.TookMS, q.State = e.Status, e.Verdict, took.Milliseconds(), Done
 		if bad {
 			q.State = Failed
-		} else if e.Verdict == sluice.VerdictThrottled.String() || e.Verdict == sluice.VerdictExhausted.String() {
+		} else if e.Verdict == store.VerdictThrottled.String() || e.Verdict == store.VerdictExhausted.String() {
 			q.State = Throttled
 		}
 	})
 }
 
 // unanswered counts a request that got no answer. The event does not name its ticket, which may have been given back.
-func (b *Book) unanswered(e *sluice.Event, now time.Time) {
+func (b *Book) unanswered(e *inspect.Event, now time.Time) {
 	w := b.who(e)
 	b.each(w, now, func(f *Figures) { f.Errors++ })
 	b.live.of(ofResource, w.resource, now).errors.add(now)
 	b.recent.lastOf(w, func(q *Request) { q.State, q.Verdict = Failed, short(e.Reason) })
 }
 
-func (b *Book) used(e *sluice.Event, now time.Time) {
+func (b *Book) used(e *inspect.Event, now time.Time) {
 	t := b.tickets.get(e.Ticket)
 	if t == nil || t.settled {
 		return // nobody knows whose it is, or it was told before
@@ -207,7 +209,7 @@ func (b *Book) used(e *sluice.Event, now time.Time) {
 }
 
 // spend counts tokens and dollars that were told. The estimate of the send is taken back.
-func (b *Book) spend(w who, e *sluice.Event, t *ticket, now time.Time) {
+func (b *Book) spend(w who, e *inspect.Event, t *ticket, now time.Time) {
 	in, out, any := max(e.Units["input_tokens"], 0), max(e.Units[sluice.OutputTokens], 0), int64(0)
 	if in == 0 && out == 0 {
 		any = max(e.Units["tokens"], 0)

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -202,7 +202,7 @@ func onlyReal(err error) error {
 }
 
 // event appends an event to the file of its day.
-func (f *files) event(e *sluice.Event) error {
+func (f *files) event(e *inspect.Event) error {
 	if f.lock == nil {
 		return nil
 	}
@@ -294,7 +294,7 @@ func (f *files) oldest() (time.Time, bool) {
 }
 
 // readEvents hands over the events of a time, oldest first.
-func (f *files) readEvents(since, until time.Time, each func(sluice.Event)) error {
+func (f *files) readEvents(since, until time.Time, each func(inspect.Event)) error {
 	for _, day := range days(since, until) {
 		in, err := statedir.Open(f.events(day), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -306,7 +306,7 @@ func (f *files) readEvents(since, until time.Time, each func(sluice.Event)) erro
 		lines := bufio.NewScanner(in)
 		lines.Buffer(make([]byte, 0, maxLine), 2*maxLine)
 		for lines.Scan() {
-			var e sluice.Event
+			var e inspect.Event
 			if text := bytes.TrimSpace(lines.Bytes()); len(text) > 0 && json.Unmarshal(text, &e) == nil && !e.Time.Before(since) && !e.Time.After(until) {
 				each(e)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -214,7 +215,7 @@ func (b *Book) writePending() {
 }
 
 // keep keeps an event: in a file, soon, or in memory where there is none.
-func (b *Book) keep(e sluice.Event) {
+func (b *Book) keep(e inspect.Event) {
 	if b.files == nil {
 		b.alarms.keep(&b.alarms.kept, e)
 		return
@@ -243,7 +244,7 @@ func (b *Book) report(err error) {
 }
 
 // Event counts what happened at a gate. It does not block.
-func (b *Book) Event(e sluice.Event) {
+func (b *Book) Event(e inspect.Event) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()

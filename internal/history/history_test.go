@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/sluicehttp"
 	_ "github.com/sluicehq/sluice/store/memstore"
@@ -19,11 +20,11 @@ import (
 
 // send is a request that waits, goes, is answered and says what it used.
 func send(b *Book, ticket, agent, model string, took time.Duration, usage map[string]int64) {
-	b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventSend, Resource: "api", Ticket: ticket, Agent: agent, Class: "p1", Model: model, WaitedMS: 40, Units: map[string]int64{"usd": 900}})
+	b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventSend, Resource: "api", Ticket: ticket, Agent: agent, Class: "p1", Model: model, WaitedMS: 40, Units: map[string]int64{"usd": 900}})
 	time.Sleep(took)
-	b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventAnswer, Resource: "api", Ticket: ticket, Status: 200, Verdict: "ok"})
+	b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventAnswer, Resource: "api", Ticket: ticket, Status: 200, Verdict: "ok"})
 	if usage != nil {
-		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventUsage, Resource: "api", Ticket: ticket, Units: usage})
+		b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventUsage, Resource: "api", Ticket: ticket, Units: usage})
 	}
 }
 
@@ -58,8 +59,8 @@ func TestHistoryOutlivesARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, dir)
 		send(b, "api.1", "ana", "opus", 300*time.Millisecond, map[string]int64{"input_tokens": 100, "output_tokens": 20, "usd": 700})
-		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventThrottled, Resource: "api", Agent: "ana", Model: "opus", Status: 429})
-		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventPause, Resource: "api", Reason: "a 429", ForMS: 1000})
+		b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventThrottled, Resource: "api", Agent: "ana", Model: "opus", Status: 429})
+		b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventPause, Resource: "api", Reason: "a 429", ForMS: 1000})
 		time.Sleep(3 * time.Minute)
 		send(b, "api.2", "bob", "haiku", time.Second, nil)
 		shut(t, b)
@@ -88,7 +89,7 @@ func TestHistoryOutlivesARestart(t *testing.T) {
 		if w := a.Agents[1]; w.Name != "ana" || w.Total.USD != 0.0007 || w.Total.GuessedUSD != 0 {
 			t.Errorf("%+v", w)
 		}
-		if len(a.Events) != 2 || a.Events[0].Kind != sluice.EventPause && a.Events[1].Kind != sluice.EventPause || a.KeptSince == nil {
+		if len(a.Events) != 2 || a.Events[0].Kind != inspect.EventPause && a.Events[1].Kind != inspect.EventPause || a.KeptSince == nil {
 			t.Errorf("%+v since %v", a.Events, a.KeptSince)
 		}
 		if a := past(t, b, time.Minute, time.Minute); len(a.Agents) != 1 {
@@ -185,8 +186,8 @@ func TestNamesAreBounded(t *testing.T) {
 		long := strings.Repeat("x", 300)
 		for i := range n {
 			name := fmt.Sprint("agent-", i, long)
-			b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventSend, Resource: fmt.Sprint("api-", i%1000, long), Ticket: fmt.Sprint("api.", i), Agent: name, Class: name, Model: fmt.Sprint("model-", i, long), WaitedMS: 1 << 40})
-			b.Event(sluice.Event{Time: time.Now().Add(time.Duration(i) * time.Second), Kind: sluice.EventAnswer, Ticket: fmt.Sprint("api.", i), Status: 500})
+			b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventSend, Resource: fmt.Sprint("api-", i%1000, long), Ticket: fmt.Sprint("api.", i), Agent: name, Class: name, Model: fmt.Sprint("model-", i, long), WaitedMS: 1 << 40})
+			b.Event(inspect.Event{Time: time.Now().Add(time.Duration(i) * time.Second), Kind: inspect.EventAnswer, Ticket: fmt.Sprint("api.", i), Status: 500})
 		}
 		if len(b.tickets.all) > maxTickets || len(b.live.all[ofAgent]) > maxAgents+1 || len(b.now.rows[ofAgent]) > maxAgents+1 || len(b.other.sent) > maxAgents+maxResources {
 			t.Error("memory is not bounded")
@@ -221,7 +222,7 @@ func TestOldFilesGo(t *testing.T) {
 		b := open(t, dir)
 		for range 10 {
 			send(b, fmt.Sprint("api.", time.Now().Unix()), "ana", "", 0, nil)
-			b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventResume, Resource: "api"})
+			b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventResume, Resource: "api"})
 			time.Sleep(24 * time.Hour)
 		}
 		shut(t, b)
@@ -242,15 +243,15 @@ func TestAFloodOfEvents(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := open(t, dir)
 			for range 1000 {
-				b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventRefused, Resource: "api", Reason: "budget"})
+				b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventRefused, Resource: "api", Reason: "budget"})
 			}
-			b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventStoreLost, Resource: "api"})
+			b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventStoreLost, Resource: "api"})
 			time.Sleep(time.Minute + time.Second)
 			a := past(t, b, time.Hour, time.Minute)
-			if len(a.Events) != burstEvents+2 || a.Events[0].Kind != sluice.EventDropped || a.Events[0].Reason != sluice.EventRefused || a.Events[0].Count != 1000-burstEvents {
+			if len(a.Events) != burstEvents+2 || a.Events[0].Kind != inspect.EventDropped || a.Events[0].Reason != inspect.EventRefused || a.Events[0].Count != 1000-burstEvents {
 				t.Errorf("%d events, the newest is %+v", len(a.Events), a.Events[0])
 			}
-			some, err := b.Read(Query{Since: time.Now().Add(-time.Hour), Until: time.Now(), Most: 1, Events: 10, Kind: sluice.EventRefused})
+			some, err := b.Read(Query{Since: time.Now().Add(-time.Hour), Until: time.Now(), Most: 1, Events: 10, Kind: inspect.EventRefused})
 			if err != nil || len(some.Events) != 10 || some.MoreEvents != burstEvents-10 {
 				t.Errorf("%d events and %d more, %v", len(some.Events), some.MoreEvents, err)
 			}
@@ -264,8 +265,8 @@ func TestOtherProcessesCount(t *testing.T) {
 	own, other := eventlog.Open(dir), eventlog.Open(dir)
 	b := Open(Options{Log: dir, Process: own.Process()})
 	defer b.Close()
-	tell := func(w *eventlog.Writer, ticket, agent string) sluice.Event {
-		e := sluice.Event{Time: time.Now().UTC(), Kind: sluice.EventSend, Resource: "api", Ticket: ticket, Agent: agent}
+	tell := func(w *eventlog.Writer, ticket, agent string) inspect.Event {
+		e := inspect.Event{Time: time.Now().UTC(), Kind: inspect.EventSend, Resource: "api", Ticket: ticket, Agent: agent}
 		w.Add(e)
 		return e
 	}
@@ -339,15 +340,15 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "")
 		for _, ticket := range []string{"api.1", "api.2", "api.3"} {
-			b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventSend, Resource: "api", Ticket: ticket, Agent: map[bool]string{true: "bob", false: "ana"}[ticket == "api.1"], Retry: true, WaitedMS: 9})
+			b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventSend, Resource: "api", Ticket: ticket, Agent: map[bool]string{true: "bob", false: "ana"}[ticket == "api.1"], Retry: true, WaitedMS: 9})
 		}
-		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventUpstream, Resource: "api", Agent: "bob", Reason: "refused", Error: "connection refused"})
-		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventCancel, Ticket: "api.1"})
+		b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventUpstream, Resource: "api", Agent: "bob", Reason: "refused", Error: "connection refused"})
+		b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventCancel, Ticket: "api.1"})
 		b.Done(sluicehttp.Exchange{Ticket: "api.2", Took: time.Second, Aborted: true})
-		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventAnswer, Ticket: "api.3", Status: 503, Verdict: "overloaded"})
+		b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventAnswer, Ticket: "api.3", Status: 503, Verdict: "overloaded"})
 		b.Done(sluicehttp.Exchange{Ticket: "api.3", Status: 503, Took: time.Second})
-		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventSend, Resource: "api", Ticket: "api.4", Agent: "ana"})
-		b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventCancel, Ticket: "api.4"})
+		b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventSend, Resource: "api", Ticket: "api.4", Agent: "ana"})
+		b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventCancel, Ticket: "api.4"})
 		n := b.Now(10)
 		states := []string{}
 		for _, q := range n.Requests {
@@ -403,7 +404,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 			var said error
 			b := Open(Options{Dir: dir, Failed: func(err error) { said = err }})
 			send(b, "api.1", "ana", "", 0, nil)
-			b.Event(sluice.Event{Time: time.Now(), Kind: sluice.EventResume, Resource: "api"})
+			b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventResume, Resource: "api"})
 			_ = b.Close()
 			if text, err := os.ReadFile(away); !errors.Is(said, statedir.ErrLink) || err != nil || len(text) > 0 {
 				t.Errorf("%s: it says %v; behind the link there is %q, %v", what, said, text, err)
@@ -420,8 +421,8 @@ func BenchmarkRequest(b *testing.B) {
 	for b.Loop() {
 		i++
 		ticket, agent, now := fmt.Sprint("api.", i), fmt.Sprint("agent-", i%10_000), time.Now()
-		book.Event(sluice.Event{Time: now, Kind: sluice.EventSend, Resource: "api", Ticket: ticket, Agent: agent, Class: "p1", Model: "opus"})
-		book.Event(sluice.Event{Time: now, Kind: sluice.EventAnswer, Resource: "api", Ticket: ticket, Status: 200})
-		book.Event(sluice.Event{Time: now, Kind: sluice.EventUsage, Resource: "api", Ticket: ticket, Units: map[string]int64{"input_tokens": 10}})
+		book.Event(inspect.Event{Time: now, Kind: inspect.EventSend, Resource: "api", Ticket: ticket, Agent: agent, Class: "p1", Model: "opus"})
+		book.Event(inspect.Event{Time: now, Kind: inspect.EventAnswer, Resource: "api", Ticket: ticket, Status: 200})
+		book.Event(inspect.Event{Time: now, Kind: inspect.EventUsage, Resource: "api", Ticket: ticket, Units: map[string]int64{"input_tokens": 10}})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // Bounds of an answer.
@@ -51,12 +51,12 @@ type Answer struct {
 	Until  time.Time `json:"until"`
 	StepMS int64     `json:"step_ms"`
 	// KeptSince is the first minute that there are figures of; nil: there are none.
-	KeptSince  *time.Time     `json:"kept_since"`
-	Resources  []Series       `json:"resources"`
-	Models     []Series       `json:"models"`
-	Agents     []Series       `json:"agents"`
-	Events     []sluice.Event `json:"events"` // newest first
-	MoreEvents int            `json:"more_events"`
+	KeptSince  *time.Time      `json:"kept_since"`
+	Resources  []Series        `json:"resources"`
+	Models     []Series        `json:"models"`
+	Agents     []Series        `json:"agents"`
+	Events     []inspect.Event `json:"events"` // newest first
+	MoreEvents int             `json:"more_events"`
 }
 
 // Series is what was counted of one name.
@@ -165,7 +165,7 @@ type sum struct {
 }
 
 func (b *Book) read(q *Query) (*Answer, error) {
-	a := &Answer{Since: q.Since, Until: q.Until.UTC(), StepMS: q.Step.Milliseconds(), Events: []sluice.Event{}}
+	a := &Answer{Since: q.Since, Until: q.Until.UTC(), StepMS: q.Step.Milliseconds(), Events: []inspect.Event{}}
 	all := [kinds]map[key]*sum{{}, {}, {}}
 	step := int64(q.Step / time.Minute)
 	points := [kinds]bool{q.Resources, q.Models, q.Agents}
@@ -294,9 +294,9 @@ func (b *Book) events(q *Query, a *Answer) error {
 	if q.Events == 0 {
 		return nil
 	}
-	var list []sluice.Event
+	var list []inspect.Event
 	total := 0
-	add := func(e sluice.Event) {
+	add := func(e inspect.Event) {
 		if q.Kind != "" && e.Kind != q.Kind {
 			return
 		}
@@ -319,7 +319,7 @@ func (b *Book) events(q *Query, a *Answer) error {
 			add(e)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y sluice.Event) int { return y.Time.Compare(x.Time) })
+	slices.SortStableFunc(list, func(x, y inspect.Event) int { return y.Time.Compare(x.Time) })
 	a.Events = append(a.Events, list[:min(len(list), q.Events)]...)
 	a.MoreEvents = total - len(a.Events)
 	return nil

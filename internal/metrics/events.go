@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/upstream"
 )
 
@@ -52,25 +52,25 @@ func newHappenings(m *maker, n *names, c *costs) *happenings {
 }
 
 // add counts one event.
-func (h *happenings) add(e *sluice.Event) {
+func (h *happenings) add(e *inspect.Event) {
 	again := false
 	switch e.Kind {
-	case sluice.EventSend:
+	case inspect.EventSend:
 		h.tickets.note(e)
-	case sluice.EventAnswer, sluice.EventThrottled, sluice.EventCancel:
+	case inspect.EventAnswer, inspect.EventThrottled, inspect.EventCancel:
 		h.tickets.fill(e, false)
-	case sluice.EventUsage:
+	case inspect.EventUsage:
 		again = h.tickets.fill(e, true)
 	}
 	resource, class := h.names.resources.label(e.Resource), h.class(e)
 	switch e.Kind {
-	case sluice.EventSend:
+	case inspect.EventSend:
 		h.send(e, resource, class)
-	case sluice.EventCancel:
+	case inspect.EventCancel:
 		h.cancels.WithLabelValues(resource, class).Inc()
-	case sluice.EventUpstream:
+	case inspect.EventUpstream:
 		h.upstream.WithLabelValues(resource, failureKind(e.Reason)).Inc()
-	case sluice.EventAnswer:
+	case inspect.EventAnswer:
 		if e.Status >= 500 {
 			h.upstream.WithLabelValues(resource, upstream.Status).Inc()
 		}
@@ -78,37 +78,37 @@ func (h *happenings) add(e *sluice.Event) {
 		if e.Ticket == "" { // else a usage follows, if there is any
 			h.costs.used(e, resource, class)
 		}
-	case sluice.EventUsage:
+	case inspect.EventUsage:
 		if !again {
 			h.costs.used(e, resource, class)
 		}
-	case sluice.EventThrottled:
+	case inspect.EventThrottled:
 		h.throttled.WithLabelValues(resource, class).Inc()
-	case sluice.EventPause:
+	case inspect.EventPause:
 		by := "provider"
 		if e.Verdict == "" {
 			by = "hand"
 		}
 		h.pauses.WithLabelValues(resource, by).Inc()
-	case sluice.EventResume:
+	case inspect.EventResume:
 		h.resumes.WithLabelValues(resource).Inc()
-	case sluice.EventRefused:
+	case inspect.EventRefused:
 		h.refused.WithLabelValues(resource, class, h.names.reasons.label(e.Reason), h.limit(e)).Inc()
-	case sluice.EventWouldWait:
+	case inspect.EventWouldWait:
 		h.wouldWait.WithLabelValues(resource, class, h.names.reasons.label(e.Reason), h.limit(e)).Inc()
-	case sluice.EventLeaseLost:
+	case inspect.EventLeaseLost:
 		h.leasesLost.WithLabelValues().Inc()
-	case sluice.EventBudget:
+	case inspect.EventBudget:
 		h.budgets.WithLabelValues(h.names.budgets.label(e.Limit)).Inc()
-	case sluice.EventStoreLost:
+	case inspect.EventStoreLost:
 		h.outages.WithLabelValues(resource).Inc()
-	case sluice.EventStoreBack:
+	case inspect.EventStoreBack:
 		h.outageSeconds.WithLabelValues(resource).Add(seconds(e.ForMS))
 		h.outageSends.WithLabelValues(resource).Add(float64(max(e.Count, 0)))
 	}
 }
 
-func (h *happenings) send(e *sluice.Event, resource, class string) {
+func (h *happenings) send(e *inspect.Event, resource, class string) {
 	h.sends.WithLabelValues(resource, class).Inc()
 	h.throttled.WithLabelValues(resource, class) // 0 until there is one: a rise from nothing is not seen
 	for _, kind := range upstream.Kinds() {
@@ -124,15 +124,15 @@ func (h *happenings) send(e *sluice.Event, resource, class string) {
 }
 
 // class is that of the request. Of an answer that came without a ticket it is anything that its teller said.
-func (h *happenings) class(e *sluice.Event) string {
-	if e.Class == "" || e.Observed && e.Kind == sluice.EventAnswer && e.Ticket == "" {
+func (h *happenings) class(e *inspect.Event) string {
+	if e.Class == "" || e.Observed && e.Kind == inspect.EventAnswer && e.Ticket == "" {
 		return unknown
 	}
 	return h.names.classes.label(e.Class)
 }
 
 // limit is the one in the way; empty if it was none.
-func (h *happenings) limit(e *sluice.Event) string {
+func (h *happenings) limit(e *inspect.Event) string {
 	if e.Reason == "budget" {
 		return h.names.budgets.optional(e.Limit)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
@@ -34,7 +35,7 @@ func newCosts(m *maker) *costs {
 }
 
 // used counts a usage that was told.
-func (c *costs) used(e *sluice.Event, resource, class string) {
+func (c *costs) used(e *inspect.Event, resource, class string) {
 	in, out := e.Units["input_tokens"], e.Units[sluice.OutputTokens]
 	c.add(c.tokens, in, 1, resource, class, "input")
 	c.add(c.tokens, out, 1, resource, class, "output")

@@ -11,7 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/sluicehttp"
+	"github.com/sluicehq/sluice/store"
 )
 
 var hostile = []string{
@@ -34,12 +36,12 @@ func TestClean(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	r, _ := open(t, sluice.Config{Resources: api(hourly(10))})
 	kinds := []string{
-		sluice.EventSend, sluice.EventCancel, sluice.EventAnswer, sluice.EventUsage, sluice.EventThrottled, sluice.EventPause, sluice.EventResume, sluice.EventRefused,
-		sluice.EventWouldWait, sluice.EventLeaseLost, sluice.EventStoreLost, sluice.EventStoreBack, sluice.EventDropped, sluice.EventBudget, "not known",
+		inspect.EventSend, inspect.EventCancel, inspect.EventAnswer, inspect.EventUsage, inspect.EventThrottled, inspect.EventPause, inspect.EventResume, inspect.EventRefused,
+		inspect.EventWouldWait, inspect.EventLeaseLost, inspect.EventStoreLost, inspect.EventStoreBack, inspect.EventDropped, inspect.EventBudget, "not known",
 	}
 	for _, name := range hostile {
 		for _, kind := range kinds {
-			r.Event(sluice.Event{
+			r.Event(inspect.Event{
 				Kind: kind, Resource: name, Class: name, Agent: name, Limit: name, Reason: name, Verdict: name, Scope: name, Mode: name, Error: name,
 				WaitedMS: -1, ForMS: -1, Count: -1, Units: map[string]int64{name: 1, "input_tokens": -5, sluice.USD: -1},
 			})
@@ -95,7 +97,7 @@ func TestCardinality(t *testing.T) {
 			if err := tk.Close(sluice.Amount{Unit: name, N: 1}); err != nil {
 				t.Fatal(err)
 			}
-			if err := g.Observe(ctx, sluice.Request{Resource: "api", Agent: name, Class: name}, sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+			if err := g.Observe(ctx, sluice.Request{Resource: "api", Agent: name, Class: name}, sluice.Answer{Verdict: store.VerdictOK}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -118,17 +120,17 @@ func TestCardinality(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	var all []sluice.LimitStatus
+	var all []inspect.LimitStatus
 	at := time.Unix(1e9, 0)
 	var want int64
 	for i := range 100 {
-		all = append(all, sluice.LimitStatus{
+		all = append(all, inspect.LimitStatus{
 			Name: "each", Unit: "requests", Scope: fmt.Sprint("agent=", i), Limit: 1000, Used: int64(i), Remaining: int64(1000 - i), ResetAt: &at,
 			Light: "amber", Breaker: "gliding",
 		})
 		want += int64(i)
 	}
-	all = append(all, sluice.LimitStatus{Name: "all", Unit: "requests", Limit: 5, Breaker: "open", Light: "red", ResetAt: &at}, sluice.LimitStatus{Name: "new", Unit: "requests"})
+	all = append(all, inspect.LimitStatus{Name: "all", Unit: "requests", Limit: 5, Breaker: "open", Light: "red", ResetAt: &at}, inspect.LimitStatus{Name: "new", Unit: "requests"})
 	list := levels(all)
 	if len(list) != 2+MaxScopes+1 {
 		t.Fatalf("%d are shown", len(list))
@@ -155,7 +157,7 @@ func TestLevels(t *testing.T) {
 // Names that only differ beyond what is shown of them are one.
 func TestLongNamesMerge(t *testing.T) {
 	long := strings.Repeat("n", 300)
-	list := levels([]sluice.LimitStatus{
+	list := levels([]inspect.LimitStatus{
 		{Name: "l", Scope: long + "a", Limit: 10, Used: 1}, {Name: "l", Scope: long + "b", Limit: 10, Used: 2},
 	})
 	if len(list) != 1 || list[0].used != 3 || list[0].size != 20 {
@@ -164,7 +166,7 @@ func TestLongNamesMerge(t *testing.T) {
 	ch := make(chan prometheus.Metric, 100)
 	var d budgetDescs
 	d.init((&maker{}).desc)
-	d.tell(&teller{ch}, []sluice.BudgetStatus{{Name: "b", Who: long + "a", SizeUSD: 1, UsedUSD: 1}, {Name: "b", Who: long + "b", SizeUSD: 1}, {Name: "free"}})
+	d.tell(&teller{ch}, []inspect.BudgetStatus{{Name: "b", Who: long + "a", SizeUSD: 1, UsedUSD: 1}, {Name: "b", Who: long + "b", SizeUSD: 1}, {Name: "free"}})
 	if len(ch) != 4 {
 		t.Errorf("%d are told, want 4", len(ch))
 	}

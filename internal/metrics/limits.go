@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // MaxScopes is how many parts of the scoped limits of a resource are shown by themselves, the most used first, and
@@ -43,7 +43,7 @@ type level struct {
 }
 
 // tell tells the limits of a resource.
-func (d *limitDescs) tell(out *teller, resource string, limits []sluice.LimitStatus) {
+func (d *limitDescs) tell(out *teller, resource string, limits []inspect.LimitStatus) {
 	for _, l := range levels(limits) {
 		labels := []string{resource, l.name, l.unit, l.scope}
 		if l.known {
@@ -61,7 +61,7 @@ func (d *limitDescs) tell(out *teller, resource string, limits []sluice.LimitSta
 
 // levels are the limits that are shown: all that are not scoped, the most used of the others, and the sums of what
 // is left of each.
-func levels(limits []sluice.LimitStatus) []*level {
+func levels(limits []inspect.LimitStatus) []*level {
 	var list, scoped []*level
 	for i := range limits {
 		l := newLevel(&limits[i])
@@ -103,7 +103,7 @@ func merge(list []*level) []*level {
 	return all
 }
 
-func newLevel(l *sluice.LimitStatus) *level {
+func newLevel(l *inspect.LimitStatus) *level {
 	v := &level{
 		name: clean(l.Name), unit: clean(l.Unit), scope: clean(l.Scope), size: l.Limit, used: l.Used, remaining: l.Remaining, outside: l.Outside,
 		withheld: l.Withheld, light: light(l.Light), reset: l.ResetAt, known: l.Limit > 0,
@@ -136,15 +136,15 @@ func (d *budgetDescs) init(desc describe) {
 }
 
 // tell tells the accounts of which most is spent, and the sum of the others of each budget.
-func (d *budgetDescs) tell(out *teller, accounts []sluice.BudgetStatus) {
+func (d *budgetDescs) tell(out *teller, accounts []inspect.BudgetStatus) {
 	accounts = slices.Clone(accounts)
-	part := func(b *sluice.BudgetStatus) float64 {
+	part := func(b *inspect.BudgetStatus) float64 {
 		if b.SizeUSD <= 0 {
 			return b.UsedUSD
 		}
 		return b.UsedUSD / b.SizeUSD
 	}
-	slices.SortStableFunc(accounts, func(a, b sluice.BudgetStatus) int { return cmp.Compare(part(&b), part(&a)) })
+	slices.SortStableFunc(accounts, func(a, b inspect.BudgetStatus) int { return cmp.Compare(part(&b), part(&a)) })
 	type key struct{ budget, per, period, who string }
 	type account struct {
 		key

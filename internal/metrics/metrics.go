@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/estimate"
 )
 
@@ -31,7 +32,7 @@ type Options struct {
 	// before it can be opened.
 	Gate *sluice.Gate
 	// Status reads the state. Nil means that of the gate alone.
-	Status func(context.Context) (sluice.Status, error)
+	Status func(context.Context) (inspect.Status, error)
 	// Estimates is how far off the estimates of tokens were. Nil means that nobody knows.
 	Estimates func() estimate.Miss
 	// Timeout is how long the state may take to read. 0 means DefaultTimeout.
@@ -69,7 +70,7 @@ func New(o Options) *Registry {
 func (r *Registry) SetGate(g *sluice.Gate) { r.gate.Store(g) }
 
 // Event counts what happens at a gate, for sluice.Config.Events. It does not block.
-func (r *Registry) Event(e sluice.Event) { r.events.add(&e) }
+func (r *Registry) Event(e inspect.Event) { r.events.add(&e) }
 
 // Handler serves the metrics. A store that cannot be reached fails no scrape.
 func (r *Registry) Handler() http.Handler {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/provider"
@@ -124,7 +125,7 @@ func busy(tb testing.TB) *Registry {
 		tb.Fatal(err)
 	}
 	first := acquire(tb, g, sluice.Request{Agent: "a", Class: sluice.P1})
-	if _, err := first.Answer(sluice.Answer{Verdict: sluice.VerdictOK, Status: 200}); err != nil {
+	if _, err := first.Answer(sluice.Answer{Verdict: store.VerdictOK, Status: 200}); err != nil {
 		tb.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
@@ -141,16 +142,16 @@ func busy(tb testing.TB) *Registry {
 		tb.Fatal("more than the limit holds was let through")
 	}
 	last := acquire(tb, g, sluice.Request{Agent: "a", Class: sluice.P1})
-	if _, err := last.Answer(sluice.Answer{Verdict: sluice.VerdictThrottled, Status: 429, RetryAfter: time.Minute}); err != nil {
+	if _, err := last.Answer(sluice.Answer{Verdict: store.VerdictThrottled, Status: 429, RetryAfter: time.Minute}); err != nil {
 		tb.Fatal(err)
 	}
-	r.Event(sluice.Event{Kind: sluice.EventWouldWait, Resource: "api", Class: "p2", Reason: "limit", Limit: "hour"})
-	r.Event(sluice.Event{Kind: sluice.EventSend, Resource: "api", Class: "p2", WaitedMS: 1500, Reason: "limit", Limit: "hour"})
-	r.Event(sluice.Event{Kind: sluice.EventResume, Resource: "api"})
-	r.Event(sluice.Event{Kind: sluice.EventBudget, Resource: "api", Limit: "day"})
-	r.Event(sluice.Event{Kind: sluice.EventLeaseLost, Agent: "a"})
-	r.Event(sluice.Event{Kind: sluice.EventStoreLost, Resource: "api"})
-	r.Event(sluice.Event{Kind: sluice.EventStoreBack, Resource: "api", ForMS: 2500, Count: 3})
+	r.Event(inspect.Event{Kind: inspect.EventWouldWait, Resource: "api", Class: "p2", Reason: "limit", Limit: "hour"})
+	r.Event(inspect.Event{Kind: inspect.EventSend, Resource: "api", Class: "p2", WaitedMS: 1500, Reason: "limit", Limit: "hour"})
+	r.Event(inspect.Event{Kind: inspect.EventResume, Resource: "api"})
+	r.Event(inspect.Event{Kind: inspect.EventBudget, Resource: "api", Limit: "day"})
+	r.Event(inspect.Event{Kind: inspect.EventLeaseLost, Agent: "a"})
+	r.Event(inspect.Event{Kind: inspect.EventStoreLost, Resource: "api"})
+	r.Event(inspect.Event{Kind: inspect.EventStoreBack, Resource: "api", ForMS: 2500, Count: 3})
 	r.Done(sluicehttp.Exchange{
 		Resource: "api", Class: "p1", Ticket: "api.1-1", Status: 200, Took: 700 * time.Millisecond, Micros: 90, Aborted: true,
 		Estimated: provider.Usage{Output: 150}, Usage: provider.Usage{Known: true, Final: true, Output: 100, CacheRead: 7, CacheWrite: 2, CacheLong: 1},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 var (
@@ -19,7 +20,7 @@ var (
 // longer than the timeout, and costs one goroutine, however many ask.
 type reader struct {
 	gate    *atomic.Pointer[sluice.Gate]
-	status  func(context.Context) (sluice.Status, error) // nil: the gate's
+	status  func(context.Context) (inspect.Status, error) // nil: the gate's
 	timeout time.Duration
 
 	mu  sync.Mutex
@@ -29,7 +30,7 @@ type reader struct {
 // reading is one read.
 type reading struct {
 	done   chan struct{}
-	status sluice.Status
+	status inspect.Status
 	err    error
 	took   time.Duration
 }

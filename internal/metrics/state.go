@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/estimate"
 )
 
@@ -133,7 +133,7 @@ func (s *state) count(x *reading, err error) {
 }
 
 // tell tells a whole state, and returns whether the store can be reached.
-func (s *state) tell(out *teller, st *sluice.Status) (up float64) {
+func (s *state) tell(out *teller, st *inspect.Status) (up float64) {
 	up = 1
 	classes := map[string]bool{}
 	seen := map[string]bool{}
@@ -144,7 +144,7 @@ func (s *state) tell(out *teller, st *sluice.Status) (up float64) {
 			continue
 		}
 		seen[name] = true
-		for _, state := range sluice.States() {
+		for _, state := range inspect.States() {
 			out.gauge(s.state, truth(r.State == state), name, state)
 		}
 		out.gauge(s.outage, truth(r.Outage != nil), name)
@@ -163,7 +163,7 @@ func (s *state) tell(out *teller, st *sluice.Status) (up float64) {
 	return up
 }
 
-func (s *state) resource(out *teller, name string, r *sluice.ResourceStatus) {
+func (s *state) resource(out *teller, name string, r *inspect.ResourceStatus) {
 	out.gauge(s.light, light(r.Light), name)
 	waiting := map[string]int{}
 	for class, n := range r.Waiting {
@@ -197,7 +197,7 @@ func (s *state) resource(out *teller, name string, r *sluice.ResourceStatus) {
 }
 
 // fleet tells how many agents there are. Classes without any are told too, so that a line in a chart ends at 0.
-func (s *state) fleet(out *teller, st *sluice.Status, classes map[string]bool) {
+func (s *state) fleet(out *teller, st *inspect.Status, classes map[string]bool) {
 	type key struct{ class, state string }
 	count, leases := map[key]int{}, map[string]int{}
 	for i := range st.Agents {

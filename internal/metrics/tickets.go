@@ -3,7 +3,7 @@ package metrics
 import (
 	"sync"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // maxTickets is how many tickets are remembered; the oldest are forgotten first. At a thousand a second it is a minute.
@@ -26,7 +26,7 @@ type taken struct {
 }
 
 // note remembers a ticket that was taken.
-func (t *tickets) note(e *sluice.Event) {
+func (t *tickets) note(e *inspect.Event) {
 	if e.Ticket == "" {
 		return
 	}
@@ -37,7 +37,7 @@ func (t *tickets) note(e *sluice.Event) {
 
 // fill completes an event about a ticket with what is known of it. It reports whether its usage had been told before,
 // and with settle that it is told now.
-func (t *tickets) fill(e *sluice.Event, settle bool) (again bool) {
+func (t *tickets) fill(e *inspect.Event, settle bool) (again bool) {
 	if e.Ticket == "" {
 		return false
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store"
 )
 
 // What is told of a ticket by its id alone counts for the class that took it, and once.
@@ -17,7 +19,7 @@ func TestClosedByID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tk.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+		if _, err := tk.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil {
 			t.Logf("answered again: %v", err)
 		}
 		if err := tk.Close(usage...); err != nil {
@@ -34,9 +36,9 @@ func TestClosedByID(t *testing.T) {
 func TestClosedByIDOfAnother(t *testing.T) {
 	r := New(Options{})
 	for range 2 {
-		r.Event(sluice.Event{Kind: sluice.EventUsage, Resource: "api", Ticket: "api.7-1", Units: map[string]int64{"tokens": 5}})
+		r.Event(inspect.Event{Kind: inspect.EventUsage, Resource: "api", Ticket: "api.7-1", Units: map[string]int64{"tokens": 5}})
 	}
-	r.Event(sluice.Event{Kind: sluice.EventUsage, Resource: "api", Ticket: "api.7-2", Units: map[string]int64{"tokens": 5}})
+	r.Event(inspect.Event{Kind: inspect.EventUsage, Resource: "api", Ticket: "api.7-2", Units: map[string]int64{"tokens": 5}})
 	has(t, scrape(t, r), `sluice_tokens_total{class="unknown",kind="any",resource="api"} 10`)
 }
 
@@ -44,13 +46,13 @@ func TestClosedByIDOfAnother(t *testing.T) {
 func TestTicketsAreForgotten(t *testing.T) {
 	var k tickets
 	for i := range maxTickets + 100 {
-		k.note(&sluice.Event{Ticket: fmt.Sprint("api.1-", i), Class: "p1"})
+		k.note(&inspect.Event{Ticket: fmt.Sprint("api.1-", i), Class: "p1"})
 	}
 	if len(k.all) != maxTickets || len(k.line) != maxTickets {
 		t.Errorf("%d tickets, %d in line, want %d", len(k.all), len(k.line), maxTickets)
 	}
 	class := func(i int) string {
-		e := sluice.Event{Ticket: fmt.Sprint("api.1-", i)}
+		e := inspect.Event{Ticket: fmt.Sprint("api.1-", i)}
 		k.fill(&e, false)
 		return e.Class
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/eventlog"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
@@ -38,13 +38,13 @@ func lookAtBudgets(dir string) error {
 
 func log(dir string) error {
 	w := eventlog.Open(dir)
-	w.Add(sluice.Event{Time: noon, Kind: sluice.EventSend, Resource: "api"})
+	w.Add(inspect.Event{Time: noon, Kind: inspect.EventSend, Resource: "api"})
 	err := w.Close()
 	return errors.Join(err, w.Err())
 }
 
 func readLog(dir string) error {
-	_, err := eventlog.Read(dir, time.Time{}, func(sluice.Event) bool { return true })
+	_, err := eventlog.Read(dir, time.Time{}, func(inspect.Event) bool { return true })
 	return err
 }
 

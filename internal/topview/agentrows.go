@@ -1,11 +1,11 @@
 package topview
 
 import (
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-func (m *Model) agentRows(list []*sluice.AgentStatus) *show.Table {
+func (m *Model) agentRows(list []*inspect.AgentStatus) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "agents", Least: 12}, {Head: "class"}, {Head: "state"}, {Head: "", Drop: 6}, {Head: "used", Right: true, Drop: 1},
@@ -29,7 +29,7 @@ func (m *Model) agentRows(list []*sluice.AgentStatus) *show.Table {
 }
 
 // lease is how long an agent's lasts. One that only asks has none.
-func (m *Model) lease(a *sluice.AgentStatus) show.Cell {
+func (m *Model) lease(a *inspect.AgentStatus) show.Cell {
 	if !a.Leased {
 		return show.Cell{Text: "none", Colour: show.Dim}
 	}
@@ -49,7 +49,7 @@ func (m *Model) firstWaits() map[string]*Waiting {
 }
 
 // why is what an agent waits for: others that must go on first, its turn, or else whom its work depends on.
-func (m *Model) why(a *sluice.AgentStatus, w *Waiting) show.Cell {
+func (m *Model) why(a *inspect.AgentStatus, w *Waiting) show.Cell {
 	s := m.style
 	switch {
 	case len(a.PauseChain) > 0:
@@ -67,7 +67,7 @@ func (m *Model) why(a *sluice.AgentStatus, w *Waiting) show.Cell {
 }
 
 // agentDetails are what there is to say of the selected agent, in whole lines.
-func (m *Model) agentDetails(a *sluice.AgentStatus) (lines []string) {
+func (m *Model) agentDetails(a *inspect.AgentStatus) (lines []string) {
 	s := m.style
 	add := func(c show.Colour, text string) { lines = append(lines, "    "+s.Paint(c, text)) }
 	if len(a.PauseChain) > 0 {

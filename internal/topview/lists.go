@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // orders are the ways in which each list can be sorted, the first one to begin with.
@@ -34,13 +34,13 @@ func (m *Model) keys(p pane) (keys []string) {
 }
 
 // resources are those that pass the filter, sorted.
-func (m *Model) resources() (list []*sluice.ResourceStatus) {
+func (m *Model) resources() (list []*inspect.ResourceStatus) {
 	for i := range m.data.Status.Resources {
 		if r := &m.data.Status.Resources[i]; m.matches(r.Name) {
 			list = append(list, r)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *sluice.ResourceStatus) int {
+	slices.SortStableFunc(list, func(a, b *inspect.ResourceStatus) int {
 		order := 0
 		switch orders[resources][m.sorts[resources]] {
 		case "fullness":
@@ -57,7 +57,7 @@ func (m *Model) resources() (list []*sluice.ResourceStatus) {
 	return list
 }
 
-func waitingIn(r *sluice.ResourceStatus) (n int) {
+func waitingIn(r *inspect.ResourceStatus) (n int) {
 	for _, w := range r.Waiting {
 		n += w
 	}
@@ -67,13 +67,13 @@ func waitingIn(r *sluice.ResourceStatus) (n int) {
 // urgency orders states: those in trouble first.
 var urgency = map[string]int{"limited": 0, "held": 1, "waiting": 2}
 
-func (m *Model) agents() (list []*sluice.AgentStatus) {
+func (m *Model) agents() (list []*inspect.AgentStatus) {
 	for i := range m.data.Status.Agents {
 		if a := &m.data.Status.Agents[i]; m.matches(a.Name, a.User, a.Machine, a.Resource, a.Class, a.State) {
 			list = append(list, a)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *sluice.AgentStatus) int {
+	slices.SortStableFunc(list, func(a, b *inspect.AgentStatus) int {
 		order := 0
 		switch orders[agents][m.sorts[agents]] {
 		case "use":

@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -174,7 +174,7 @@ func (m *Model) matches(texts ...string) bool {
 }
 
 // fullest is the limit that is used most, and how much of it; nil if none is of known size.
-func fullest(r *sluice.ResourceStatus) (l *sluice.LimitStatus, part float64) {
+func fullest(r *inspect.ResourceStatus) (l *inspect.LimitStatus, part float64) {
 	for i := range r.Limits {
 		if one := &r.Limits[i]; one.Limit > 0 {
 			if p := float64(one.Used) / float64(one.Limit); l == nil || p > part {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -37,7 +37,7 @@ func window[T any](list []T, from, n int) []T {
 	return list[from:min(from+n, len(list))]
 }
 
-func (m *Model) resourceRows(list []*sluice.ResourceStatus) *show.Table {
+func (m *Model) resourceRows(list []*inspect.ResourceStatus) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "resources", Least: 12}, {Head: "state"}, {Head: "", Drop: 4}, {Head: "full", Right: true}, {Head: "limit", Least: 5, Drop: 6},
@@ -63,7 +63,7 @@ func (m *Model) resourceRows(list []*sluice.ResourceStatus) *show.Table {
 }
 
 // byClass is how many of each class wait, highest first: 0/2/5.
-func (m *Model) byClass(r *sluice.ResourceStatus) string {
+func (m *Model) byClass(r *inspect.ResourceStatus) string {
 	if waitingIn(r) == 0 {
 		return "0"
 	}
@@ -75,15 +75,15 @@ func (m *Model) byClass(r *sluice.ResourceStatus) string {
 }
 
 // condition is what is out of the ordinary about a resource.
-func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
+func (m *Model) condition(r *inspect.ResourceStatus) show.Cell {
 	if r.Outage != nil {
 		return show.Cell{Text: "store lost", Colour: show.Amber}
 	}
-	if r.State == sluice.StateFailing || r.State == sluice.StateDegraded || r.BillingStop {
+	if r.State == inspect.StateFailing || r.State == inspect.StateDegraded || r.BillingStop {
 		return show.Cell{Text: m.style.Text(r.Reason, reasonWidth), Colour: show.Resource(r.State)}
 	}
 	if len(r.Gates) > 0 {
-		g := &r.Gates[max(slices.IndexFunc(r.Gates, func(g sluice.GateStatus) bool { return g.Phase == "paused" }), 0)]
+		g := &r.Gates[max(slices.IndexFunc(r.Gates, func(g inspect.PauseStatus) bool { return g.Phase == "paused" }), 0)]
 		scope := ""
 		if g.Scope != "" {
 			scope = m.style.Text(g.Scope, name) + " "
@@ -105,7 +105,7 @@ func (m *Model) condition(r *sluice.ResourceStatus) show.Cell {
 }
 
 // limitRows are the limits of the selected resource, at most n.
-func (m *Model) limitRows(r *sluice.ResourceStatus, n int) *show.Table {
+func (m *Model) limitRows(r *inspect.ResourceStatus, n int) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "    ", Columns: []show.Column{
 		{Head: "limit", Least: 6}, {Head: "for", Least: 6}, {Head: "", Drop: 2}, {Head: "used", Right: true}, {Head: "of", Right: true},
@@ -130,12 +130,12 @@ func (m *Model) limitRows(r *sluice.ResourceStatus, n int) *show.Table {
 }
 
 // foremost are the n fullest limits, if there are more; else all, in their order.
-func foremost(limits []sluice.LimitStatus, n int) []sluice.LimitStatus {
+func foremost(limits []inspect.LimitStatus, n int) []inspect.LimitStatus {
 	if len(limits) <= n {
 		return limits
 	}
 	sorted := slices.Clone(limits)
-	slices.SortStableFunc(sorted, func(a, b sluice.LimitStatus) int {
+	slices.SortStableFunc(sorted, func(a, b inspect.LimitStatus) int {
 		return cmp.Compare(float64(b.Used)/float64(max(b.Limit, 1)), float64(a.Used)/float64(max(a.Limit, 1)))
 	})
 	return sorted[:n]

@@ -13,7 +13,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -26,7 +26,7 @@ type Source interface {
 
 // Data is the state at one moment.
 type Data struct {
-	Status  sluice.Status
+	Status  inspect.Status
 	Waiting []Waiting
 	Classes []string // highest first
 }
@@ -34,7 +34,7 @@ type Data struct {
 // Waiting is a request in the queue of a resource.
 type Waiting struct {
 	Resource string
-	sluice.Waiting
+	inspect.Waiting
 }
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/internal/show"
 )
@@ -49,20 +49,20 @@ func (s *still) Resume(_ context.Context, resource string) error {
 
 // fleet is a state in which there is something of everything.
 func fleet() Data {
-	limit := func(name, unit, kind, scope string, used, size, outside int64, reset *time.Time) sluice.LimitStatus {
-		return sluice.LimitStatus{Name: name, Kind: kind, Unit: unit, Scope: scope, Limit: size, Used: used, Remaining: size - used, Outside: outside, ResetAt: reset, Light: "green"}
+	limit := func(name, unit, kind, scope string, used, size, outside int64, reset *time.Time) inspect.LimitStatus {
+		return inspect.LimitStatus{Name: name, Kind: kind, Unit: unit, Scope: scope, Limit: size, Used: used, Remaining: size - used, Outside: outside, ResetAt: reset, Light: "green"}
 	}
 	return Data{
 		Classes: []string{"p0", "p1", "p2"},
-		Status: sluice.Status{
+		Status: inspect.Status{
 			Store: "file:/home/me/.local/state/sluice",
-			Resources: []sluice.ResourceStatus{
+			Resources: []inspect.ResourceStatus{
 				{
 					Name: "anthropic", Mode: "gate", State: "paused", Reason: "HTTP 429 rate_limit_error", Light: "amber", Waiting: map[string]int{"p0": 0, "p1": 2, "p2": 5}, InFlight: 12, Consecutive429: 2,
 					PausedUntil: after(42 * time.Second), PauseReason: "HTTP 429",
-					Gates:        []sluice.GateStatus{{Phase: "paused", Until: after(42 * time.Second), Cause: "HTTP 429 rate_limit_error"}},
-					CallerStatus: sluice.CallerStatus{Sent: 1240, Throttled: 2, Retried: 5},
-					Limits: []sluice.LimitStatus{
+					Gates:        []inspect.PauseStatus{{Phase: "paused", Until: after(42 * time.Second), Cause: "HTTP 429 rate_limit_error"}},
+					CallerStatus: inspect.CallerStatus{Sent: 1240, Throttled: 2, Retried: 5},
+					Limits: []inspect.LimitStatus{
 						limit("minute", "requests", "rolling", "", 64, 80, 0, nil),
 						limit("tokens", "input_tokens", "bucket", "", 39_000, 40_000, 2000, nil),
 						limit("day", "requests", "fixed", "", 5000, 10_000, 0, after(12*time.Hour)),
@@ -71,11 +71,11 @@ func fleet() Data {
 				},
 				{
 					Name: "github", Mode: "observe", State: "flowing", Light: "green", Waiting: map[string]int{"p0": 0, "p1": 0, "p2": 0},
-					CallerStatus: sluice.CallerStatus{Sent: 300},
-					Limits:       []sluice.LimitStatus{limit("core", "core", "fixed", "", 300, 5000, 0, after(724*time.Second))},
+					CallerStatus: inspect.CallerStatus{Sent: 300},
+					Limits:       []inspect.LimitStatus{limit("core", "core", "fixed", "", 300, 5000, 0, after(724*time.Second))},
 				},
 			},
-			Agents: []sluice.AgentStatus{
+			Agents: []inspect.AgentStatus{
 				{
 					Name: "indexer", Class: "p2", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 38, State: "limited",
 					LeaseExpiresAt: after(4 * time.Minute), Leased: true,
@@ -88,9 +88,9 @@ func fleet() Data {
 			},
 		},
 		Waiting: []Waiting{
-			{"anthropic", sluice.Waiting{Ticket: "anthropic.1-1", Agent: "indexer", Class: "p2", Limit: "minute", HeldBy: []string{"web", "planner"}, Position: 1, ExpectedAt: after(42 * time.Second), Reason: "paused"}},
-			{"anthropic", sluice.Waiting{Ticket: "anthropic.1-2", Agent: "writer", Class: "p1", Limit: "tokens", Position: 2, ExpectedAt: after(60 * time.Second), Reason: "limit"}},
-			{"anthropic", sluice.Waiting{Ticket: "anthropic.1-3", Agent: "indexer", Class: "p2", Position: 3, Reason: "order"}},
+			{"anthropic", inspect.Waiting{Ticket: "anthropic.1-1", Agent: "indexer", Class: "p2", Limit: "minute", HeldBy: []string{"web", "planner"}, Position: 1, ExpectedAt: after(42 * time.Second), Reason: "paused"}},
+			{"anthropic", inspect.Waiting{Ticket: "anthropic.1-2", Agent: "writer", Class: "p1", Limit: "tokens", Position: 2, ExpectedAt: after(60 * time.Second), Reason: "limit"}},
+			{"anthropic", inspect.Waiting{Ticket: "anthropic.1-3", Agent: "indexer", Class: "p2", Position: 3, Reason: "order"}},
 		},
 	}
 }
@@ -148,8 +148,8 @@ func busy(style show.Style, width, height int) Model {
 // troubled is a fleet of which one resource has no store, and whose agents wait for each other.
 func troubled(style show.Style, width, height int) Model {
 	data := fleet()
-	data.Status.Resources[1].Outage = &sluice.OutageStatus{Mode: "share", Why: "connection refused"}
-	data.Status.Resources[1].State, data.Status.Resources[1].Reason = sluice.StateDegraded, "the store is out of reach: connection refused; this process goes on within its share"
+	data.Status.Resources[1].Outage = &inspect.OutageStatus{Mode: "share", Why: "connection refused"}
+	data.Status.Resources[1].State, data.Status.Resources[1].Reason = inspect.StateDegraded, "the store is out of reach: connection refused; this process goes on within its share"
 	data.Status.Cycles = [][]string{{"planner", "writer"}, {"a", "b"}}
 	return feed(feed(started(style, width, height), dataMsg{noon, data, nil}), press("down")...)
 }
@@ -252,7 +252,7 @@ func TestSelectionStaysWithItsRow(t *testing.T) {
 		t.Fatalf("%q is selected", got)
 	}
 	data := fleet()
-	data.Status.Resources = append([]sluice.ResourceStatus{{Name: "aaa"}}, data.Status.Resources...)
+	data.Status.Resources = append([]inspect.ResourceStatus{{Name: "aaa"}}, data.Status.Resources...)
 	m = feed(m, dataMsg{noon, data, nil})
 	if got := m.resource(); got != "github" {
 		t.Errorf("with another before it %q is selected", got)

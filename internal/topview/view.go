@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -81,7 +81,7 @@ func (m *Model) header() string {
 }
 
 // queued is how many wait in all: of a long queue only the first are listed.
-func queued(st *sluice.Status) (n int) {
+func queued(st *inspect.Status) (n int) {
 	for i := range st.Resources {
 		n += waitingIn(&st.Resources[i])
 	}
@@ -197,11 +197,11 @@ func (m *Model) detailsOf(p pane) []string {
 }
 
 // details are what there is to say of the selected resource.
-func (m *Model) details(r *sluice.ResourceStatus) (lines []string) {
+func (m *Model) details(r *inspect.ResourceStatus) (lines []string) {
 	if o := r.Outage; o != nil {
 		return []string{"    " + m.style.Paint(show.Amber, m.style.Text("the store cannot be reached: "+o.Why, max(m.width-4, 10)))}
 	}
-	if r.State == sluice.StateFailing || r.State == sluice.StateDegraded || r.State == sluice.StateQueueing || r.BillingStop {
+	if r.State == inspect.StateFailing || r.State == inspect.StateDegraded || r.State == inspect.StateQueueing || r.BillingStop {
 		lines = append(lines, "    "+m.style.Paint(show.Resource(r.State), m.style.Text(r.Reason, max(m.width-4, 10))))
 	}
 	for _, g := range r.Gates {

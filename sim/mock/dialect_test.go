@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/sim"
 	"github.com/sluicehq/sluice/sim/mock"
+	"github.com/sluicehq/sluice/store"
 )
 
 func observe(t *testing.T, dialect string, w *httptest.ResponseRecorder, now time.Time) provider.Observation {
@@ -28,12 +28,12 @@ func TestDialectsUnderstandTheMocks(t *testing.T) {
 		method, path string
 		body         string
 		unit         string
-		verdict      sluice.Verdict
+		verdict      store.Verdict
 	}{
-		{mock.Options{Provider: "anthropic", Requests: perMinute(3)}, "POST", "/v1/messages", plainMessage, "requests", sluice.VerdictThrottled},
-		{mock.Options{Provider: "openai", Requests: perMinute(3)}, "POST", "/v1/chat/completions", plainMessage, "requests", sluice.VerdictThrottled},
-		{mock.Options{Provider: "github", Requests: sim.Rate{N: 3, Window: time.Hour}}, "GET", "/user", "", "core", sluice.VerdictExhausted},
-		{mock.Options{Provider: "generic", Requests: perMinute(3)}, "GET", "/", "", "requests", sluice.VerdictThrottled},
+		{mock.Options{Provider: "anthropic", Requests: perMinute(3)}, "POST", "/v1/messages", plainMessage, "requests", store.VerdictThrottled},
+		{mock.Options{Provider: "openai", Requests: perMinute(3)}, "POST", "/v1/chat/completions", plainMessage, "requests", store.VerdictThrottled},
+		{mock.Options{Provider: "github", Requests: sim.Rate{N: 3, Window: time.Hour}}, "GET", "/user", "", "core", store.VerdictExhausted},
+		{mock.Options{Provider: "generic", Requests: perMinute(3)}, "GET", "/", "", "requests", store.VerdictThrottled},
 	} {
 		clock := newClock()
 		c.options.Now = clock.Now
@@ -41,7 +41,7 @@ func TestDialectsUnderstandTheMocks(t *testing.T) {
 		var o provider.Observation
 		for left := int64(2); left >= 0; left-- {
 			o = observe(t, c.options.Provider, send(s, c.method, c.path, c.body), clock.Now())
-			if o.Verdict != sluice.VerdictOK || o.Ignored != 0 || len(o.Limits) != 1 || o.Limits[0].Unit != c.unit || o.Limits[0].Size != 3 || o.Limits[0].Remaining != left {
+			if o.Verdict != store.VerdictOK || o.Ignored != 0 || len(o.Limits) != 1 || o.Limits[0].Unit != c.unit || o.Limits[0].Size != 3 || o.Limits[0].Remaining != left {
 				t.Errorf("%s: %+v", c.options.Provider, o)
 			}
 		}

@@ -27,7 +27,7 @@ const (
 
 func openGate(ctx context.Context, k *task) (*sluice.Gate, error) {
 	return sluice.Open(ctx, sluice.Config{Store: "file:" + k.Dir, Resources: map[string]sluice.Resource{"api": {
-		Guard: sluice.GuardOff, TTL: k.TTL,
+		Guard: store.GuardOff, TTL: k.TTL,
 		Limits: []sluice.Limit{
 			{Name: "window", Kind: sluice.Rolling, Size: gateSize, Window: gateWindow},
 			{Name: "places", Kind: sluice.Concurrency, Size: gatePlaces},
@@ -191,7 +191,7 @@ var _ = role("victim", func(k task) {
 		tickets = append(tickets, ticket)
 	}
 	for _, ticket := range tickets {
-		_, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK})
+		_, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK})
 		if err = errors.Join(err, ticket.Close()); err != nil {
 			giveUp("end: %v", err)
 		}

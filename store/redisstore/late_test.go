@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore"
@@ -31,7 +32,7 @@ func TestReportsOutliveAnOutage(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.Close()
-			state := func() sluice.ResourceStatus {
+			state := func() inspect.ResourceStatus {
 				t.Helper()
 				s, err := g.Resource(context.Background(), "api")
 				if err != nil && !errors.Is(err, sluice.ErrStore) {
@@ -55,7 +56,7 @@ func TestReportsOutliveAnOutage(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, ticket := range tickets {
-				if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil {
+				if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil {
 					t.Errorf("answer: %v", err)
 				}
 				if err := ticket.Close(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 const chained = `
@@ -49,7 +49,7 @@ func TestChainAcrossProcesses(t *testing.T) {
 	}
 	bottom := r.start("run", "--agent", "bottom", "--resource", "api", "--wait", "2h", "--deadline", "3h", "--no-gate", "--", "true")
 	r.until("bottom waits", func() bool {
-		var w struct{ Waiting []sluice.Waiting }
+		var w struct{ Waiting []inspect.Waiting }
 		r.call(&w, http.MethodGet, "/v1/why", "")
 		return len(w.Waiting) > 0
 	})
@@ -87,8 +87,8 @@ func (r *rig) chainIsShown() {
 		r.Errorf("sluice run --new-work is refused with the chain %q", refused.Error.Chain)
 	}
 	var why struct {
-		Waiting []sluice.Waiting
-		Held    []sluice.Held
+		Waiting []inspect.Waiting
+		Held    []inspect.Held
 	}
 	r.sluice(0, &why, "why", "--agent", "top", "--json")
 	if len(why.Waiting) != 0 || len(why.Held) != 1 || !slices.Equal(why.Held[0].Chain, long) {
@@ -99,10 +99,10 @@ func (r *rig) chainIsShown() {
 	if len(why.Held) != 1 || !slices.Equal(why.Held[0].Chain, long) {
 		r.Errorf("GET /v1/why says %+v", why)
 	}
-	var cli, api sluice.Status
+	var cli, api inspect.Status
 	r.sluice(0, &cli, "status", "--json")
 	r.call(&api, http.MethodGet, "/v1/status", "")
-	for name, s := range map[string]*sluice.Status{"sluice status": &cli, "GET /v1/status": &api} {
+	for name, s := range map[string]*inspect.Status{"sluice status": &cli, "GET /v1/status": &api} {
 		chains := map[string][]string{}
 		for _, a := range s.Agents {
 			chains[a.Name+" "+a.State] = a.PauseChain
@@ -138,7 +138,7 @@ func TestAgentMovesThroughTheDaemon(t *testing.T) {
 		return s
 	}
 	machine := func() string {
-		var s sluice.Status
+		var s inspect.Status
 		r.sluice(0, &s, "status", "--json")
 		if len(s.Agents) != 1 {
 			t.Fatalf("alive are %+v", s.Agents)

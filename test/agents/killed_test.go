@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 const short = `
@@ -23,20 +23,20 @@ slots: {per: user, max: 1, ttl: 3s}
 // parts is who has what of the resource, by what can be asked: status and pool on the command line, and the API, which the page reads.
 func (r *rig) parts() (all map[string]map[string]int64) {
 	r.Helper()
-	var cli, api sluice.Status
-	var pool, apiPool sluice.PoolStatus
+	var cli, api inspect.Status
+	var pool, apiPool inspect.PoolStatus
 	r.sluice(0, &cli, "status", "--json")
 	r.sluice(0, &pool, "pool", "api", "--json")
 	r.call(&api, http.MethodGet, "/v1/status", "")
 	r.call(&apiPool, http.MethodGet, "/v1/pool/api", "")
 	all = map[string]map[string]int64{}
-	for name, s := range map[string]*sluice.Status{"status": &cli, "GET /v1/status": &api} {
+	for name, s := range map[string]*inspect.Status{"status": &cli, "GET /v1/status": &api} {
 		all[name] = map[string]int64{}
 		for _, a := range s.Agents {
 			all[name][a.Name] = a.Allocated
 		}
 	}
-	for name, p := range map[string]*sluice.PoolStatus{"pool": &pool, "GET /v1/pool": &apiPool} {
+	for name, p := range map[string]*inspect.PoolStatus{"pool": &pool, "GET /v1/pool": &apiPool} {
 		all[name] = map[string]int64{}
 		for agent, a := range p.Allocations {
 			all[name][agent] = a.Allocated
@@ -46,11 +46,11 @@ func (r *rig) parts() (all map[string]map[string]int64) {
 }
 
 // agent is one that is alive; nil: it is not.
-func (r *rig) agent(name string) *sluice.AgentStatus {
+func (r *rig) agent(name string) *inspect.AgentStatus {
 	r.Helper()
-	var s sluice.Status
+	var s inspect.Status
 	r.call(&s, http.MethodGet, "/v1/status", "")
-	if i := slices.IndexFunc(s.Agents, func(a sluice.AgentStatus) bool { return a.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(s.Agents, func(a inspect.AgentStatus) bool { return a.Name == name }); i >= 0 {
 		return &s.Agents[i]
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // caller is one goroutine that asks for tickets of a pool, uses and closes them.
@@ -69,7 +70,7 @@ func (c *caller) once(ctx context.Context) bool {
 		hold = c.between(5*time.Millisecond, 60*time.Millisecond)
 	}
 	if c.pool != places || c.rand.IntN(2) == 0 { // without an answer a charge may stay as long as a ticket lives
-		if _, err := ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK}); err != nil && !expected(err) {
+		if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil && !expected(err) {
 			say("note answer of %s: %s", ticket.ID(), oneLine(err.Error()))
 		}
 	}

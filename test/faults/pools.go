@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // The pools that workers share.
@@ -43,14 +44,14 @@ const (
 // resources are the pools as a gate wants them.
 func resources() map[string]sluice.Resource {
 	all := map[string]sluice.Resource{}
-	add := func(pool int, guard sluice.Guard, l sluice.Limit) {
+	add := func(pool int, guard store.Guard, l sluice.Limit) {
 		l.Name = "limit"
 		all[poolNames[pool]] = sluice.Resource{Limits: []sluice.Limit{l}, Guard: guard, TTL: ticketTTL}
 	}
-	add(rolling, sluice.GuardAuto, sluice.Limit{Kind: sluice.Rolling, Size: rollingSize, Window: window})
-	add(strict, sluice.GuardStrict, sluice.Limit{Kind: sluice.Rolling, Size: strictSize, Window: window})
-	add(bucket, sluice.GuardAuto, sluice.Limit{Kind: sluice.Bucket, Size: bucketRate, Window: time.Second, Burst: bucketBurst})
-	add(places, sluice.GuardAuto, sluice.Limit{Kind: sluice.Concurrency, Size: placesSize})
+	add(rolling, store.GuardAuto, sluice.Limit{Kind: sluice.Rolling, Size: rollingSize, Window: window})
+	add(strict, store.GuardStrict, sluice.Limit{Kind: sluice.Rolling, Size: strictSize, Window: window})
+	add(bucket, store.GuardAuto, sluice.Limit{Kind: sluice.Bucket, Size: bucketRate, Window: time.Second, Burst: bucketBurst})
+	add(places, store.GuardAuto, sluice.Limit{Kind: sluice.Concurrency, Size: placesSize})
 	return all
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/redisstore" // its URL schemes
 )
 
@@ -27,7 +29,7 @@ var callers = []int{rolling, rolling, rolling, strict, strict, bucket, places, p
 type worker struct {
 	url    string
 	name   string
-	mode   sluice.OnFailure
+	mode   store.OnFailure
 	events bool // it listens to what its gate tells
 	clock  clock
 	seed   uint64
@@ -50,14 +52,14 @@ func workerMain(args []string, in io.Reader, out io.Writer) error {
 	flags.DurationVar(&w.clock.shift, "shift", 0, "of this process's monotonic clock")
 	flags.DurationVar(&w.lease, "lease", leaseExpire, "of this process")
 	wall := flags.Duration("wall", 0, "of this process's wall clock")
-	mode := flags.String("mode", sluice.FailShare.String(), "what to do without the store")
+	mode := flags.String("mode", store.FailShare.String(), "what to do without the store")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if off := wallShift(); (off - *wall).Abs() > time.Minute {
 		return fmt.Errorf("the wall clock of this process is off by %v, not by %v", off, *wall)
 	}
-	for _, m := range []sluice.OnFailure{sluice.FailShare, sluice.FailClosed, sluice.FailOpen} {
+	for _, m := range []store.OnFailure{store.FailShare, store.FailClosed, store.FailOpen} {
 		if m.String() == *mode {
 			w.mode = m
 		}
@@ -120,11 +122,11 @@ func (w *worker) open(ctx context.Context) (*sluice.Gate, error) {
 	}
 }
 
-func (w *worker) event(e sluice.Event) {
+func (w *worker) event(e inspect.Event) {
 	switch e.Kind {
-	case sluice.EventStoreLost:
+	case inspect.EventStoreLost:
 		w.say("lost %s %d %s", e.Resource, w.clock.now(), oneLine(e.Error))
-	case sluice.EventStoreBack:
+	case inspect.EventStoreBack:
 		w.say("back %s %d", e.Resource, w.clock.now())
 	}
 }

@@ -73,7 +73,7 @@ func gateConfig(url string) sluice.Config {
 	limit := sluice.Limit{Name: "rate", Kind: sluice.Bucket, Size: rate, Window: time.Second, Burst: burst}
 	return sluice.Config{
 		Store:     url,
-		Resources: map[string]sluice.Resource{resource: {Limits: []sluice.Limit{limit}, Guard: sluice.GuardStrict}},
+		Resources: map[string]sluice.Resource{resource: {Limits: []sluice.Limit{limit}, Guard: store.GuardStrict}},
 		Classes:   []sluice.Class{{Name: sluice.P0, Share: 40}, {Name: sluice.P1, Share: 35}, {Name: sluice.P2, Share: 25}},
 	}
 }
@@ -173,7 +173,7 @@ func (c *crowd) call(ctx context.Context, i int) {
 			return
 		}
 		uses = append(uses, use{Caller: i, At: now(), Waited: ticket.Waited(), Ticket: ticket.ID()})
-		_, err = ticket.Answer(sluice.Answer{Verdict: sluice.VerdictOK})
+		_, err = ticket.Answer(sluice.Answer{Verdict: store.VerdictOK})
 		if err = errors.Join(err, ticket.Close()); err != nil && !c.lost(err) {
 			c.fail(fmt.Errorf("answer and close: %w", err))
 			return

@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/scaler"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
@@ -82,7 +84,7 @@ func startWith(tb testing.TB, resources map[string]sluice.Resource, config *tls.
 // pass lets time pass for the scaler.
 func (r *rig) pass(d time.Duration) { r.ahead.Add(int64(d)) }
 
-func (r *rig) resource(name string) sluice.ResourceStatus {
+func (r *rig) resource(name string) inspect.ResourceStatus {
 	r.tb.Helper()
 	s, err := r.gate.Resource(context.Background(), name)
 	if err != nil {
@@ -100,7 +102,7 @@ func (r *rig) states(resource string, remaining int64, reset time.Duration) {
 func (r *rig) stated(resource string, what sluice.Stated) {
 	r.tb.Helper()
 	err := r.gate.Observe(context.Background(), sluice.Request{Resource: resource, Agent: "somebody"}, sluice.Answer{
-		Verdict: sluice.VerdictOK, Limits: []sluice.Stated{what},
+		Verdict: store.VerdictOK, Limits: []sluice.Stated{what},
 	})
 	if err != nil {
 		r.tb.Fatal(err)

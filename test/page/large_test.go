@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // A fleet as large as the page is made for, with a queue that is longer than is listed: 500 agents, 50 resources, 10,000 who wait.
@@ -23,26 +22,26 @@ func TestALongQueue(t *testing.T) {
 		switch path {
 		case "/v1/status":
 			n++
-			s := sluice.Status{Store: "redis://10.0.0.5:6379"}
+			s := inspect.Status{Store: "redis://10.0.0.5:6379"}
 			for i := range resources {
-				c := sluice.ResourceStatus{Name: api(i), Mode: "gate", State: []string{sluice.StateQueueing, sluice.StatePaused}[i%2], Reason: "the limit is full", Light: "green", Waiting: map[string]int{"p1": 50, "p2": queued/resources - 50}, InFlight: int(n) % 9}
+				c := inspect.ResourceStatus{Name: api(i), Mode: "gate", State: []string{inspect.StateQueueing, inspect.StatePaused}[i%2], Reason: "the limit is full", Light: "green", Waiting: map[string]int{"p1": 50, "p2": queued/resources - 50}, InFlight: int(n) % 9}
 				for k := range 6 {
-					c.Limits = append(c.Limits, sluice.LimitStatus{Name: fmt.Sprint("limit-", k), Kind: "rolling", Unit: "requests", Limit: 100, Used: (n + int64(i+k)) % 100, Light: "green"})
+					c.Limits = append(c.Limits, inspect.LimitStatus{Name: fmt.Sprint("limit-", k), Kind: "rolling", Unit: "requests", Limit: 100, Used: (n + int64(i+k)) % 100, Light: "green"})
 				}
 				c.Sent = n * int64(i)
 				s.Resources = append(s.Resources, c)
 			}
 			for i := range agents {
-				s.Agents = append(s.Agents, sluice.AgentStatus{
+				s.Agents = append(s.Agents, inspect.AgentStatus{
 					Name: name(i), Class: "p1", User: "u", Machine: "m", Resource: api(i), Allocated: 20, Used: (n + int64(i)) % 20, State: []string{"active", "waiting", "limited", "held"}[i%4],
 					LeaseExpiresAt: in(now, 5*time.Minute), Leased: true, PauseChain: []string{},
 				})
 			}
 			return s
 		case "/v1/why":
-			var list []sluice.Waiting
+			var list []inspect.Waiting
 			for i := range 1000 {
-				list = append(list, sluice.Waiting{Ticket: fmt.Sprintf("%s.1-%x", api(i), i), Agent: name(i), Class: []string{"p1", "p2"}[i/50%2], Limit: "limit-1", Reason: "limit", HeldBy: []string{"a", "b"}, Position: i/resources + 1, ExpectedAt: in(now, time.Duration(i)*time.Second)})
+				list = append(list, inspect.Waiting{Ticket: fmt.Sprintf("%s.1-%x", api(i), i), Agent: name(i), Class: []string{"p1", "p2"}[i/50%2], Limit: "limit-1", Reason: "limit", HeldBy: []string{"a", "b"}, Position: i/resources + 1, ExpectedAt: in(now, time.Duration(i)*time.Second)})
 			}
 			return map[string]any{"waiting": list, "more": queued - 1000}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // hostile are names that somebody chose to see what happens.
@@ -77,22 +78,22 @@ func TestHostileAnswers(t *testing.T) {
 	r.fake = func(path string) any {
 		switch path {
 		case "/v1/status":
-			s := sluice.Status{Store: names[0]}
+			s := inspect.Status{Store: names[0]}
 			for _, n := range names {
-				c := sluice.ResourceStatus{Name: n, Key: n, Mode: n, State: n, Reason: n, Until: &at, Light: n, PausedUntil: &at, PauseReason: n, Last429: &now, Waiting: map[string]int{n: 3}}
-				c.Limits = []sluice.LimitStatus{{Name: n, Kind: n, Unit: n, Limit: 10, Used: 5, Outside: 2, Light: n, Breaker: n, DiffersFrom: n, GoneAt: &at, ResetAt: &at}, {Name: n, Scope: n, Limit: 1, Used: 1}}
-				c.Gates = []sluice.GateStatus{{Scope: n, Phase: n, Cause: n, Until: &at}}
-				c.Outage = &sluice.OutageStatus{Why: n, Mode: n}
+				c := inspect.ResourceStatus{Name: n, Key: n, Mode: n, State: n, Reason: n, Until: &at, Light: n, PausedUntil: &at, PauseReason: n, Last429: &now, Waiting: map[string]int{n: 3}}
+				c.Limits = []inspect.LimitStatus{{Name: n, Kind: n, Unit: n, Limit: 10, Used: 5, Outside: 2, Light: n, Breaker: n, DiffersFrom: n, GoneAt: &at, ResetAt: &at}, {Name: n, Scope: n, Limit: 1, Used: 1}}
+				c.Gates = []inspect.PauseStatus{{Scope: n, Phase: n, Cause: n, Until: &at}}
+				c.Outage = &inspect.OutageStatus{Why: n, Mode: n}
 				s.Resources = append(s.Resources, c)
-				s.Agents = append(s.Agents, sluice.AgentStatus{Name: n, Class: n, User: n, Machine: n, Resource: n, State: n, PauseChain: []string{n, n}, WaitsFor: []string{n}, LeaseExpiresAt: &at})
-				s.Budgets = append(s.Budgets, sluice.BudgetStatus{Name: n, Who: n, SizeUSD: 1, UsedUSD: 2, Period: string(n), Over: string(n)})
+				s.Agents = append(s.Agents, inspect.AgentStatus{Name: n, Class: n, User: n, Machine: n, Resource: n, State: n, PauseChain: []string{n, n}, WaitsFor: []string{n}, LeaseExpiresAt: &at})
+				s.Budgets = append(s.Budgets, inspect.BudgetStatus{Name: n, Who: n, SizeUSD: 1, UsedUSD: 2, Period: string(n), Over: string(n)})
 			}
 			s.Cycles = [][]string{names}
 			return s
 		case "/v1/why":
-			var all []sluice.Waiting
+			var all []inspect.Waiting
 			for _, n := range names {
-				all = append(all, sluice.Waiting{Ticket: n + ".1-1", Agent: n, Class: n, Limit: n, HeldBy: names, Reason: n, ExpectedAt: &at})
+				all = append(all, inspect.Waiting{Ticket: n + ".1-1", Agent: n, Class: n, Limit: n, HeldBy: names, Reason: n, ExpectedAt: &at})
 			}
 			return map[string]any{"waiting": all}
 		case "/v1/recent":
@@ -104,10 +105,10 @@ func TestHostileAnswers(t *testing.T) {
 			return map[string]any{"requests": list, "resources": last, "agents": last}
 		case "/v1/history":
 			var list []any
-			var events []sluice.Event
+			var events []inspect.Event
 			for _, n := range names {
 				list = append(list, map[string]any{"resource": n, "name": n, "total": map[string]any{"sends": 5, "usd": 1, "guessed_usd": 0.5, "input_tokens": 1, "output_tokens": 1}, "points": []any{map[string]any{"at": now, "sends": 3, "classes": map[string]any{n: 3}}}})
-				events = append(events, sluice.Event{Time: now, Kind: "pause", Resource: n, Scope: n, Reason: n, Until: &at}, sluice.Event{Time: now, Kind: "state", State: n, Was: n, Reason: n})
+				events = append(events, inspect.Event{Time: now, Kind: "pause", Resource: n, Scope: n, Reason: n, Until: &at}, inspect.Event{Time: now, Kind: "state", State: n, Was: n, Reason: n})
 			}
 			return map[string]any{"since": now.Add(-time.Hour), "until": now, "step_ms": 60_000, "resources": list, "models": list, "agents": list, "events": events}
 		case "/v1/config":
@@ -121,8 +122,8 @@ func TestHostileAnswers(t *testing.T) {
 	b.do(`document.querySelectorAll('details').forEach(d => d.setAttribute('open', '')); document.querySelectorAll('.row-button').forEach(d => d.click())`)
 	b.until(`document.querySelectorAll('.waiters li').length > 3 && document.querySelectorAll('.money tbody tr').length > 3 && document.querySelectorAll('.recent tbody tr').length > 3`)
 	for _, n := range names {
-		r.hub.Add(sluice.Event{Time: now, Kind: "pause", Resource: n, Agent: n, Class: n, Model: n, Reason: n, Limit: n, Scope: n, Mode: n, Error: n, Verdict: n})
-		r.hub.Add(sluice.Event{Time: now, Kind: n, Resource: n})
+		r.hub.Add(inspect.Event{Time: now, Kind: "pause", Resource: n, Agent: n, Class: n, Model: n, Reason: n, Limit: n, Scope: n, Mode: n, Error: n, Verdict: n})
+		r.hub.Add(inspect.Event{Time: now, Kind: n, Resource: n})
 	}
 	b.until(`document.getElementById('events').childElementCount > 20`)
 	b.do(`document.querySelector('.actions button').click()`)

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/dashboard"
+	"github.com/sluicehq/sluice/inspect"
 	past "github.com/sluicehq/sluice/internal/history"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
@@ -60,7 +61,7 @@ func begin(t *testing.T, text string) *rig {
 	}
 	book := past.Open(past.Options{})
 	t.Cleanup(func() { _ = book.Close() })
-	c.Store, c.Events = "mem:", func(e sluice.Event) { r.hub.Add(e); book.Event(e) }
+	c.Store, c.Events = "mem:", func(e inspect.Event) { r.hub.Add(e); book.Event(e) }
 	if r.gate, err = sluice.Open(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -5,15 +5,15 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // scene is a moment in the life of a fleet, as the API tells of it.
 type scene struct {
 	name   string
 	now    time.Time
-	status sluice.Status
-	why    []sluice.Waiting
+	status inspect.Status
+	why    []inspect.Waiting
 	recent map[string]any
 	past   func(length time.Duration) map[string]any
 	served []map[string]string
@@ -73,7 +73,7 @@ func figures(sends, throttled, errors, latency int64, usd, guessed float64) map[
 }
 
 // history makes the past of a fleet.
-func history(now time.Time, all []traffic, agents []string, events []sluice.Event) func(time.Duration) map[string]any {
+func history(now time.Time, all []traffic, agents []string, events []inspect.Event) func(time.Duration) map[string]any {
 	return func(length time.Duration) map[string]any {
 		step := time.Minute
 		if length > 2*time.Hour {
@@ -147,7 +147,7 @@ func history(now time.Time, all []traffic, agents []string, events []sluice.Even
 		}
 		none := []map[string]any{}
 		if events == nil {
-			events = []sluice.Event{}
+			events = []inspect.Event{}
 		}
 		out := map[string]any{"since": since.UTC(), "until": now.UTC(), "step_ms": step.Milliseconds(), "kept_since": now.Add(-200 * time.Hour).UTC(), "resources": resources, "models": models, "agents": people, "events": events, "more_events": 0}
 		for _, k := range []string{"resources", "models", "agents"} {
@@ -176,25 +176,25 @@ func request(now time.Time, ago time.Duration, agent, class, resource, model str
 }
 
 // limit is a limit as the status has it.
-func limit(name, unit, kind string, window time.Duration, size, used int64) sluice.LimitStatus {
-	return sluice.LimitStatus{Name: name, Unit: unit, Kind: kind, WindowMS: window.Milliseconds(), Limit: size, Used: used, Remaining: size - used, Light: "green"}
+func limit(name, unit, kind string, window time.Duration, size, used int64) inspect.LimitStatus {
+	return inspect.LimitStatus{Name: name, Unit: unit, Kind: kind, WindowMS: window.Milliseconds(), Limit: size, Used: used, Remaining: size - used, Light: "green"}
 }
 
 // resource is a resource in a state.
-func resource(name, state, reason string, limits ...sluice.LimitStatus) sluice.ResourceStatus {
-	return sluice.ResourceStatus{Name: name, Configured: true, Mode: "gate", State: state, Reason: reason, Light: "green", Waiting: map[string]int{"p0": 0, "p1": 0, "p2": 0}, Limits: limits}
+func resource(name, state, reason string, limits ...inspect.LimitStatus) inspect.ResourceStatus {
+	return inspect.ResourceStatus{Name: name, Configured: true, Mode: "gate", State: state, Reason: reason, Light: "green", Waiting: map[string]int{"p0": 0, "p1": 0, "p2": 0}, Limits: limits}
 }
 
-func agent(now time.Time, name, class, user, machine, resource, state string, used, allocated int64, chain ...string) sluice.AgentStatus {
-	return sluice.AgentStatus{Name: name, Class: class, User: user, Machine: machine, Resource: resource, State: state, Used: used, Allocated: allocated, LeaseStartedAt: in(now, -time.Hour), LeaseExpiresAt: in(now, 4*time.Minute), PauseChain: chain, Leased: machine != ""}
+func agent(now time.Time, name, class, user, machine, resource, state string, used, allocated int64, chain ...string) inspect.AgentStatus {
+	return inspect.AgentStatus{Name: name, Class: class, User: user, Machine: machine, Resource: resource, State: state, Used: used, Allocated: allocated, LeaseStartedAt: in(now, -time.Hour), LeaseExpiresAt: in(now, 4*time.Minute), PauseChain: chain, Leased: machine != ""}
 }
 
 var presets = []string{"azure", "bedrock", "cohere", "deepseek", "gemini", "groq", "mistral", "openrouter", "together", "xai"}
 
 // withPresets adds resources that are ready and were never used.
-func withPresets(list []sluice.ResourceStatus) []sluice.ResourceStatus {
+func withPresets(list []inspect.ResourceStatus) []inspect.ResourceStatus {
 	for _, name := range presets {
-		list = append(list, resource(name, sluice.StateIdle, "no request was sent yet"))
+		list = append(list, resource(name, inspect.StateIdle, "no request was sent yet"))
 	}
 	return list
 }
@@ -222,17 +222,17 @@ func scenes(now time.Time) []*scene {
 // first is a daemon that has not seen a request.
 func first(now time.Time) *scene {
 	return &scene{
-		name: "empty", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{resource("anthropic", sluice.StateIdle, "no request was sent yet"), resource("openai", sluice.StateIdle, "no request was sent yet"), resource("github", sluice.StateIdle, "no request was sent yet")})},
+		name: "empty", status: inspect.Status{Resources: withPresets([]inspect.ResourceStatus{resource("anthropic", inspect.StateIdle, "no request was sent yet"), resource("openai", inspect.StateIdle, "no request was sent yet"), resource("github", inspect.StateIdle, "no request was sent yet")})},
 		past: history(now, nil, nil, nil), says: []string{"No request yet. 13 resources are ready", "Send the first request", "sluice run -- claude", "export ANTHROPIC_BASE_URL=http", "/openai/v1", "Waiting for the first request"},
 	}
 }
 
 // idle had work before.
 func idle(now time.Time) *scene {
-	a := resource("anthropic", sluice.StateIdle, "no request was sent in the last minute", limit("requests", "requests", "bucket", time.Minute, 120, 0), limit("input", "input_tokens", "bucket", time.Minute, 400_000, 0))
+	a := resource("anthropic", inspect.StateIdle, "no request was sent in the last minute", limit("requests", "requests", "bucket", time.Minute, 120, 0), limit("input", "input_tokens", "bucket", time.Minute, 400_000, 0))
 	a.LastSend = in(now, -21*time.Minute)
 	s := &scene{
-		name: "idle", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{a})},
+		name: "idle", status: inspect.Status{Resources: withPresets([]inspect.ResourceStatus{a})},
 		past: history(now, []traffic{{name: "anthropic", perMinute: map[string]float64{"p1": 40}, models: map[string]float64{"claude-opus-4-5": 30, "claude-haiku-4-5": 4}, latency: 900, until: 0.65}}, []string{"reviewer", "indexer"}, nil),
 		says: []string{"Idle: no request was sent in the last minute", "idle", "no refusals and no errors in 1 h", "10 more resources are ready"},
 	}
@@ -241,8 +241,8 @@ func idle(now time.Time) *scene {
 
 var fleet = []string{"release-bot", "reviewer", "indexer", "crawler-7", "crawler-9", "publisher", "triage"}
 
-func crowd(now time.Time) []sluice.AgentStatus {
-	return []sluice.AgentStatus{
+func crowd(now time.Time) []inspect.AgentStatus {
+	return []inspect.AgentStatus{
 		agent(now, "release-bot", "p0", "ops", "build-1", "github", "active", 1210, 2000),
 		agent(now, "reviewer", "p1", "ana", "laptop", "anthropic", "active", 11, 14),
 		agent(now, "indexer", "p1", "ana", "box-2", "anthropic", "active", 14, 14),
@@ -253,19 +253,19 @@ func crowd(now time.Time) []sluice.AgentStatus {
 	}
 }
 
-func everyday(now time.Time) (anthropic, openai, github sluice.ResourceStatus) {
-	anthropic = resource("anthropic", sluice.StateFlowing, "requests pass without waiting",
+func everyday(now time.Time) (anthropic, openai, github inspect.ResourceStatus) {
+	anthropic = resource("anthropic", inspect.StateFlowing, "requests pass without waiting",
 		limit("requests", "requests", "bucket", time.Minute, 120, 74), limit("input", "input_tokens", "bucket", time.Minute, 400_000, 212_118), limit("output", "output_tokens", "bucket", time.Minute, 80_000, 12_400))
 	anthropic.InFlight, anthropic.LastSend, anthropic.Throttled7d = 7, in(now, -time.Second), 2
 	opus := limit("requests", "requests", "bucket", time.Minute, 50, 21)
 	opus.Learned, anthropic.Limits[0].Learned = true, true
 	opus.Scope = "model=opus-4"
 	anthropic.Limits = append(anthropic.Limits, opus)
-	openai = resource("openai", sluice.StateFlowing, "requests pass without waiting", limit("requests", "requests", "bucket", time.Minute, 500, 61), limit("tokens", "tokens", "bucket", time.Minute, 200_000, 61_118))
+	openai = resource("openai", inspect.StateFlowing, "requests pass without waiting", limit("requests", "requests", "bucket", time.Minute, 500, 61), limit("tokens", "tokens", "bucket", time.Minute, 200_000, 61_118))
 	openai.LastSend = in(now, -3*time.Second)
 	core := limit("core", "requests", "fixed", time.Hour, 5000, 1204)
 	core.ResetAt, core.Outside = in(now, 38*time.Minute), 240
-	github = resource("github", sluice.StateFlowing, "requests pass without waiting", core)
+	github = resource("github", inspect.StateFlowing, "requests pass without waiting", core)
 	github.LastSend = in(now, -2*time.Second)
 	return anthropic, openai, github
 }
@@ -297,7 +297,7 @@ func requests(now time.Time) map[string]any {
 func flowing(now time.Time) *scene {
 	a, o, g := everyday(now)
 	return &scene{
-		name: "flowing", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{a, o, g}), Agents: crowd(now), Budgets: []sluice.BudgetStatus{
+		name: "flowing", status: inspect.Status{Resources: withPresets([]inspect.ResourceStatus{a, o, g}), Agents: crowd(now), Budgets: []inspect.BudgetStatus{
 			{Name: "fleet/day", Per: "fleet", SizeUSD: 100, UsedUSD: 61.4, Period: "day", Over: "deny", ResetsAt: in(now, 7*time.Hour)},
 			{Name: "user/day", Per: "user", Who: "ana", SizeUSD: 10, UsedUSD: 8.72, Period: "day", Over: "downgrade", ResetsAt: in(now, 7*time.Hour)},
 		}},
@@ -308,20 +308,20 @@ func flowing(now time.Time) *scene {
 
 func queueing(now time.Time) *scene {
 	a, o, g := everyday(now)
-	a.State, a.Reason, a.Until = sluice.StateQueueing, "14 requests wait: the limit requests is full (120 of 120 used)", in(now, 11*time.Second)
+	a.State, a.Reason, a.Until = inspect.StateQueueing, "14 requests wait: the limit requests is full (120 of 120 used)", in(now, 11*time.Second)
 	a.Limits[0].Used, a.Limits[0].Remaining, a.Waiting = 120, 0, map[string]int{"p0": 2, "p1": 0, "p2": 12}
 	agents := crowd(now)
 	agents[2].State, agents[3].State, agents[4].State = "waiting", "limited", "waiting"
 	agents[5].State, agents[5].PauseChain = "held", []string{"publisher", "crawler-7"}
-	wait := func(agent, class, reason string, after time.Duration, by ...string) sluice.Waiting {
-		return sluice.Waiting{Ticket: "anthropic.1-" + agent, Agent: agent, Class: class, Limit: "requests", Reason: reason, HeldBy: by, ExpectedAt: in(now, after)}
+	wait := func(agent, class, reason string, after time.Duration, by ...string) inspect.Waiting {
+		return inspect.Waiting{Ticket: "anthropic.1-" + agent, Agent: agent, Class: class, Limit: "requests", Reason: reason, HeldBy: by, ExpectedAt: in(now, after)}
 	}
-	why := []sluice.Waiting{wait("release-bot", "p0", "limit", 1200*time.Millisecond, "indexer", "reviewer"), wait("indexer", "p0", "order", 2*time.Second), wait("crawler-7", "p2", "limit", 4*time.Second, "reviewer")}
+	why := []inspect.Waiting{wait("release-bot", "p0", "limit", 1200*time.Millisecond, "indexer", "reviewer"), wait("indexer", "p0", "order", 2*time.Second), wait("crawler-7", "p2", "limit", 4*time.Second, "reviewer")}
 	for i := range 11 {
 		why = append(why, wait(fmt.Sprint("crawler-", 9+i), "p2", "order", time.Duration(5+i)*time.Second))
 	}
 	return &scene{
-		name: "queueing", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{a, o, g}), Agents: agents}, why: why, recent: requests(now), past: history(now, work(), fleet, nil),
+		name: "queueing", status: inspect.Status{Resources: withPresets([]inspect.ResourceStatus{a, o, g}), Agents: agents}, why: why, recent: requests(now), past: history(now, work(), fleet, nil),
 		says: []string{"queueing", "14 requests wait: the limit requests is full", "The other 2 resources flow", "100% of", "p0 waits up to", "p2 waits up to", "p0 2 · p2 12", "told to start no new work", "s for anthropic: the limit is full", "120 / 120"},
 	}
 }
@@ -329,36 +329,36 @@ func queueing(now time.Time) *scene {
 func paused1(now time.Time) *scene {
 	a, o, g := everyday(now)
 	until := in(now, 41*time.Second)
-	a.State, a.Reason, a.Until, a.PausedUntil, a.PauseReason = sluice.StatePaused, "crawler-7 got a 429 (requests)", until, until, "crawler-7 got a 429 (requests)"
-	a.Gates = []sluice.GateStatus{{Phase: "paused", Until: until, Cause: "crawler-7 got a 429 (requests)"}}
+	a.State, a.Reason, a.Until, a.PausedUntil, a.PauseReason = inspect.StatePaused, "crawler-7 got a 429 (requests)", until, until, "crawler-7 got a 429 (requests)"
+	a.Gates = []inspect.PauseStatus{{Phase: "paused", Until: until, Cause: "crawler-7 got a 429 (requests)"}}
 	a.Waiting, a.Last429, a.Consecutive429, a.Throttled7d = map[string]int{"p0": 2, "p1": 0, "p2": 12}, in(now, -19*time.Second), 1, 3
 	all := work()
 	all[0].hits, all[0].perMinute = []float64{0.31, 0.985}, map[string]float64{"p0": 16, "p1": 54, "p2": 30}
-	events := []sluice.Event{
+	events := []inspect.Event{
 		{Time: now.Add(-19 * time.Second).UTC(), Kind: "pause", Resource: "anthropic", Agent: "crawler-7", Class: "p2", Model: "opus-4", Status: 429, Verdict: "throttled", Reason: "crawler-7 got a 429 (requests)", Consecutive: 1, ForMS: 60_000, Until: until},
 		{Time: now.Add(-19 * time.Second).UTC(), Kind: "throttled", Resource: "anthropic", Agent: "crawler-7", Class: "p2", Model: "opus-4", Status: 429, Verdict: "throttled"},
 		{Time: now.Add(-41 * time.Minute).UTC(), Kind: "pause", Resource: "anthropic", Agent: "indexer", Class: "p1", Status: 429, Reason: "a 429", ForMS: 180_000, Until: in(now, -38*time.Minute)},
 		{Time: now.Add(-50 * time.Minute).UTC(), Kind: "refused", Resource: "openai", Agent: "publisher", Class: "p1", Reason: "budget", Limit: "user/day"},
 	}
-	var why []sluice.Waiting
+	var why []inspect.Waiting
 	for i := range 14 {
 		class := "p2"
 		if i < 2 {
 			class = "p0"
 		}
-		why = append(why, sluice.Waiting{Ticket: fmt.Sprint("anthropic.1-", i), Agent: fleet[i%len(fleet)], Class: class, Reason: "paused", ExpectedAt: in(now, time.Duration(41+i/2)*time.Second)})
+		why = append(why, inspect.Waiting{Ticket: fmt.Sprint("anthropic.1-", i), Agent: fleet[i%len(fleet)], Class: class, Reason: "paused", ExpectedAt: in(now, time.Duration(41+i/2)*time.Second)})
 	}
 	agents := crowd(now)
 	agents[1].State, agents[2].State, agents[3].State = "limited", "limited", "limited"
 	return &scene{
-		name: "paused", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{a, o, g}), Agents: agents}, why: why, recent: requests(now), past: history(now, all, fleet, events),
+		name: "paused", status: inspect.Status{Resources: withPresets([]inspect.ResourceStatus{a, o, g}), Agents: agents}, why: why, recent: requests(now), past: history(now, all, fleet, events),
 		says: []string{"paused", "is paused until", "crawler-7 got a 429", "14 requests hold, none lost", "2 refusals (429)", "for 1:00 min"},
 	}
 }
 
 func failing(now time.Time) *scene {
 	a, o, g := everyday(now)
-	o.State, o.Reason = sluice.StateFailing, "the last 12 requests did not reach the provider: connection refused (api.openai.com:443); the next one tries again"
+	o.State, o.Reason = inspect.StateFailing, "the last 12 requests did not reach the provider: connection refused (api.openai.com:443); the next one tries again"
 	all := work()
 	all[1].errors, all[1].until = []float64{0.93, 0.95, 0.965, 0.98, 0.99}, 0.995
 	recent := requests(now)
@@ -368,9 +368,9 @@ func failing(now time.Time) *scene {
 		dead, request(now, time.Second, "publisher", "p1", "openai", "gpt-6-preview", 0, 9, 502, "failed", 0, false),
 		request(now, 2*time.Second, "crawler-7", "p2", "anthropic", "claude-opus-4-5", 0, 90, 429, "throttled", 0, false),
 	}, recent["requests"].([]any)...)
-	events := []sluice.Event{{Time: now.Add(-4 * time.Minute).UTC(), Kind: "failing", Resource: "openai", Error: "dial tcp 104.18.7.192:443: connect: connection refused"}}
+	events := []inspect.Event{{Time: now.Add(-4 * time.Minute).UTC(), Kind: "failing", Resource: "openai", Error: "dial tcp 104.18.7.192:443: connect: connection refused"}}
 	return &scene{
-		name: "failing", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{a, o, g}), Agents: crowd(now)}, recent: recent, past: history(now, all, fleet, events),
+		name: "failing", status: inspect.Status{Resources: withPresets([]inspect.ResourceStatus{a, o, g}), Agents: crowd(now)}, recent: recent, past: history(now, all, fleet, events),
 		says: []string{"failing", "did not reach the provider: connection refused", "15 errors", "502 failed", "connection refused", "The other 2 resources flow"},
 	}
 }
@@ -378,30 +378,30 @@ func failing(now time.Time) *scene {
 // billing is a provider that wants money.
 func billing(now time.Time) *scene {
 	a, o, g := everyday(now)
-	o.State, o.BillingStop = sluice.StatePaused, true
+	o.State, o.BillingStop = inspect.StatePaused, true
 	o.Reason = "billing stop: the credit is used up; the provider refuses requests until you add credit or raise the limit there"
 	stop := request(now, 0, "publisher", "p1", "openai", "gpt-6-preview", 0, 90, 402, "failed", 0, false)
 	stop["verdict"] = "billing stop"
 	recent := requests(now)
 	recent["requests"] = append([]any{stop}, recent["requests"].([]any)...)
-	events := []sluice.Event{{Time: now.Add(-time.Minute).UTC(), Kind: "state", Resource: "openai", State: o.State, Was: "flowing", Reason: o.Reason}}
+	events := []inspect.Event{{Time: now.Add(-time.Minute).UTC(), Kind: "state", Resource: "openai", State: o.State, Was: "flowing", Reason: o.Reason}}
 	return &scene{
-		name: "billing", status: sluice.Status{Resources: withPresets([]sluice.ResourceStatus{a, o, g}), Agents: crowd(now)}, recent: recent, past: history(now, work(), fleet, events),
+		name: "billing", status: inspect.Status{Resources: withPresets([]inspect.ResourceStatus{a, o, g}), Agents: crowd(now)}, recent: recent, past: history(now, work(), fleet, events),
 		says: []string{"openai is paused: billing stop: the credit is used up", "until you add credit", "402 billing stop", "The other 2 resources flow"},
 	}
 }
 
 func storeAway(now time.Time) *scene {
-	var list []sluice.ResourceStatus
+	var list []inspect.ResourceStatus
 	for _, name := range []string{"anthropic", "openai", "github"} {
-		r := resource(name, sluice.StateDegraded, "the store is out of reach: dial tcp 10.0.0.5:6379: connection refused; this process goes on within its share")
-		r.Outage = &sluice.OutageStatus{Since: in(now, -30*time.Second), Why: "dial tcp 10.0.0.5:6379: connection refused", Mode: "share", Granted: 12}
+		r := resource(name, inspect.StateDegraded, "the store is out of reach: dial tcp 10.0.0.5:6379: connection refused; this process goes on within its share")
+		r.Outage = &inspect.OutageStatus{Since: in(now, -30*time.Second), Why: "dial tcp 10.0.0.5:6379: connection refused", Mode: "share", Granted: 12}
 		r.Waiting = nil
 		list = append(list, r)
 	}
-	events := []sluice.Event{{Time: now.Add(-30 * time.Second).UTC(), Kind: "store_lost", Resource: "anthropic", Mode: "share", Error: "dial tcp 10.0.0.5:6379: connection refused"}}
+	events := []inspect.Event{{Time: now.Add(-30 * time.Second).UTC(), Kind: "store_lost", Resource: "anthropic", Mode: "share", Error: "dial tcp 10.0.0.5:6379: connection refused"}}
 	return &scene{
-		name: "store-away", status: sluice.Status{Resources: list}, recent: requests(now), past: history(now, work(), fleet, events),
+		name: "store-away", status: inspect.Status{Resources: list}, recent: requests(now), past: history(now, work(), fleet, events),
 		says: []string{"degraded", "All 3 resources are degraded: the store is out of reach", "goes on within its share", "not known now", "store lost", "it goes on within its share"},
 	}
 }
@@ -409,8 +409,8 @@ func storeAway(now time.Time) *scene {
 func memoryLost(now time.Time) *scene {
 	a, o, g := everyday(now)
 	until := in(now, 48*time.Second)
-	for _, r := range []*sluice.ResourceStatus{&a, &o, &g} {
-		r.State, r.Reason, r.Until = sluice.StateDegraded, "Redis lost its memory; holding requests for one window", until
+	for _, r := range []*inspect.ResourceStatus{&a, &o, &g} {
+		r.State, r.Reason, r.Until = inspect.StateDegraded, "Redis lost its memory; holding requests for one window", until
 		r.Waiting = map[string]int{"p1": 3, "p2": 5}
 	}
 	agents := crowd(now)
@@ -418,7 +418,7 @@ func memoryLost(now time.Time) *scene {
 		agents[i].State = "waiting"
 	}
 	return &scene{
-		name: "memory-lost", status: sluice.Status{Resources: []sluice.ResourceStatus{a, o, g}, Agents: agents}, recent: requests(now), past: history(now, work(), fleet, nil),
+		name: "memory-lost", status: inspect.Status{Resources: []inspect.ResourceStatus{a, o, g}, Agents: agents}, recent: requests(now), past: history(now, work(), fleet, nil),
 		says: []string{"p1 9 · p2 15", "degraded", "Redis lost its memory; holding requests for one window", "are degraded until", "24 requests hold, none lost"},
 	}
 }
@@ -427,13 +427,13 @@ func memoryLost(now time.Time) *scene {
 func many(now time.Time) *scene {
 	const agents, resources = 500, 50
 	s := &scene{name: "500-agents", says: []string{"600 requests/min", "Agents (500)", "queueing", "flowing"}}
-	states := []string{sluice.StateFlowing, sluice.StateQueueing, sluice.StateFlowing, sluice.StateFlowing}
+	states := []string{inspect.StateFlowing, inspect.StateQueueing, inspect.StateFlowing, inspect.StateFlowing}
 	var all []traffic
 	var last, lastAgents []any
 	for i := range resources {
 		name := fmt.Sprintf("api-%02d", i)
 		r := resource(name, states[i%4], "requests pass without waiting", limit("requests", "requests", "rolling", time.Minute, 600, int64(37*i%600)), limit("day", "requests", "fixed", 24*time.Hour, 100_000, int64(999*i)))
-		if r.State == sluice.StateQueueing {
+		if r.State == inspect.StateQueueing {
 			r.Reason, r.Waiting = "60 requests wait: the limit requests is full (600 of 600 used)", map[string]int{"p1": 10, "p2": 50}
 			r.Limits[0].Used, r.Limits[0].Remaining = 600, 0
 		}
@@ -450,7 +450,7 @@ func many(now time.Time) *scene {
 		lastAgents = append(lastAgents, lastMinute(name, int64(i%30), 0, 0))
 	}
 	for i := range 700 {
-		s.why = append(s.why, sluice.Waiting{Ticket: fmt.Sprintf("api-%02d.1-%x", i*4%resources, i), Agent: names[i%agents], Class: []string{"p1", "p2"}[i/50%2], Limit: "requests", Reason: "limit", HeldBy: []string{"agent-001"}, ExpectedAt: in(now, time.Duration(i)*100*time.Millisecond)})
+		s.why = append(s.why, inspect.Waiting{Ticket: fmt.Sprintf("api-%02d.1-%x", i*4%resources, i), Agent: names[i%agents], Class: []string{"p1", "p2"}[i/50%2], Limit: "requests", Reason: "limit", HeldBy: []string{"agent-001"}, ExpectedAt: in(now, time.Duration(i)*100*time.Millisecond)})
 	}
 	s.recent = map[string]any{"time": now, "requests": requests(now)["requests"], "resources": last, "agents": lastAgents}
 	s.past = history(now, all, names, nil)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/proctest"
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
@@ -187,14 +187,14 @@ const apiRow = `[...document.querySelectorAll('tbody.resource')].find(c => c.que
 
 // wrong says what is not as it should be: the same state everywhere, and its words. It is empty if all agree.
 func (f *faces) wrong(state, words string) string {
-	calm := state == sluice.StateIdle || state == sluice.StateFlowing
-	var api sluice.Status
+	calm := state == inspect.StateIdle || state == inspect.StateFlowing
+	var api inspect.Status
 	if err := json.Unmarshal([]byte(f.api), &api); err != nil || len(api.Resources) != 1 || api.Resources[0].State != state || !strings.Contains(api.Resources[0].Reason, words) {
 		return "GET /v1/status says " + f.api
 	}
 	line, told, code := "api  "+state, words, 0
 	switch {
-	case state == sluice.StateIdle:
+	case state == inspect.StateIdle:
 		line = "idle: api"
 	case api.Resources[0].Outage != nil: // a command has no share to go on with
 		line, told, code = "store is unreachable", "the daemon at ", 69
@@ -206,18 +206,18 @@ func (f *faces) wrong(state, words string) string {
 		State, Word, Headline, Title string
 		Red                          bool
 	}
-	if err := json.Unmarshal([]byte(f.page), &page); err != nil || page.State != state && state != sluice.StateIdle || page.Red != (state == sluice.StateFailing) {
+	if err := json.Unmarshal([]byte(f.page), &page); err != nil || page.State != state && state != inspect.StateIdle || page.Red != (state == inspect.StateFailing) {
 		return "the page says " + f.page
 	}
 	switch { // unused resources are folded
-	case state == sluice.StateIdle:
+	case state == inspect.StateIdle:
 		if !strings.Contains(page.Headline, "No request yet. 1 resource is ready.") {
 			return "the page says " + f.page
 		}
 	case page.Word != state, !strings.Contains(page.Headline, words), calm != (page.Title == "Sluice"), !calm && !strings.HasPrefix(page.Title, state):
 		return "the page says " + f.page
 	}
-	for _, s := range sluice.States() {
+	for _, s := range inspect.States() {
 		n := 0
 		if s == state {
 			n = 1
@@ -237,43 +237,43 @@ func TestEveryStateOnEveryFace(t *testing.T) {
 		redis              bool
 		drive              func(w *world)
 	}{
-		{"idle", sluice.StateIdle, "no request was sent yet", false, func(*world) {}},
-		{"flowing", sluice.StateFlowing, "requests pass without waiting", false, func(w *world) { w.send() }},
-		{"queueing", sluice.StateQueueing, "1 request waits: the limit minute is full (2 of 2 used)", false, func(w *world) {
+		{"idle", inspect.StateIdle, "no request was sent yet", false, func(*world) {}},
+		{"flowing", inspect.StateFlowing, "requests pass without waiting", false, func(w *world) { w.send() }},
+		{"queueing", inspect.StateQueueing, "1 request waits: the limit minute is full (2 of 2 used)", false, func(w *world) {
 			w.send()
 			w.send()
 			w.hold()
 		}},
-		{"paused by a person", sluice.StatePaused, "maintenance", false, func(w *world) {
+		{"paused by a person", inspect.StatePaused, "maintenance", false, func(w *world) {
 			w.send()
 			w.sluice("pause", "api", "--for", "1h", "--reason", "maintenance")
 		}},
-		{"paused by a 429", sluice.StatePaused, "status 429", false, func(w *world) {
+		{"paused by a 429", inspect.StatePaused, "status 429", false, func(w *world) {
 			w.status.Store(http.StatusTooManyRequests)
 			w.hold()
 		}},
-		{"billing stop", sluice.StatePaused, "billing stop: status 402; the provider refuses requests until you add credit or raise the limit there", false, func(w *world) {
+		{"billing stop", inspect.StatePaused, "billing stop: status 402; the provider refuses requests until you add credit or raise the limit there", false, func(w *world) {
 			w.status.Store(http.StatusPaymentRequired)
 			w.send()
 		}},
-		{"store away", sluice.StateDegraded, "the store is out of reach", true, func(w *world) {
+		{"store away", inspect.StateDegraded, "the store is out of reach", true, func(w *world) {
 			w.send()
 			if err := w.redis.Kill(); err != nil {
 				w.Fatal(err)
 			}
 		}},
-		{"memory lost", sluice.StateDegraded, "lost its memory; holding requests for one window", true, func(w *world) {
+		{"memory lost", inspect.StateDegraded, "lost its memory; holding requests for one window", true, func(w *world) {
 			w.send()
 			if _, err := w.redis.Do(w.Context(), "FLUSHALL"); err != nil {
 				w.Fatal(err)
 			}
 			w.hold()
 		}},
-		{"failing", sluice.StateFailing, "connection refused by 127.0.0.1:", false, func(w *world) {
+		{"failing", inspect.StateFailing, "connection refused by 127.0.0.1:", false, func(w *world) {
 			w.provider.Close()
 			w.send()
 		}},
-		{"failing with 5xx", sluice.StateFailing, "sends failed: status 500", false, func(w *world) {
+		{"failing with 5xx", inspect.StateFailing, "sends failed: status 500", false, func(w *world) {
 			for range 5 {
 				w.sluice("observe", "api", "--status", "500")
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sim"
@@ -111,7 +112,7 @@ func (p *preset) sendAll(n, workers int) time.Duration {
 }
 
 // requests returns the state of the limit on requests.
-func (p *preset) requests() sluice.LimitStatus {
+func (p *preset) requests() inspect.LimitStatus {
 	p.t.Helper()
 	s, err := p.gate.Resource(p.t.Context(), p.name)
 	if err != nil {
@@ -123,7 +124,7 @@ func (p *preset) requests() sluice.LimitStatus {
 		}
 	}
 	p.t.Fatalf("no limit on requests in %+v", s.Limits)
-	return sluice.LimitStatus{}
+	return inspect.LimitStatus{}
 }
 
 func rate(n int64, window time.Duration) sim.Rate { return sim.Rate{N: n, Window: window} }

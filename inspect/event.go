@@ -1,4 +1,4 @@
-package sluice
+package inspect
 
 import "time"
 
