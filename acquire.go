@@ -89,7 +89,7 @@ type resource struct {
 	watched bool // the store notices by itself when this process is gone
 	beats   beats
 	session atomic.Uint64 // ours, from the first time that somebody waited
-	line    line
+	line    waiters
 }
 
 func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*resource, error) {

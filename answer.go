@@ -18,7 +18,7 @@ type Answer struct {
 	// nothing narrower than the whole resource.
 	Scope Scope
 	// Limits are what the answer states of limits, by name.
-	Limits []Stated
+	Limits []ObservedLimit
 	// Usage is what the request really used, for Do to settle.
 	Usage []Amount
 	// Cause is why a pause begins, for people to read.
@@ -33,7 +33,7 @@ type Answer struct {
 }
 
 // Stated is what an answer says of one limit.
-type Stated struct {
+type ObservedLimit struct {
 	Limit     string
 	Size      int64         // or NotStated
 	Remaining int64         // or NotStated
@@ -41,7 +41,7 @@ type Stated struct {
 }
 
 // observed is what an answer states of limit i, less what is not ours to use.
-func (r *resource) observed(i int, s Stated) store.Observed {
+func (r *resource) observed(i int, s ObservedLimit) store.Observed {
 	o := store.Observed{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: s.ResetIn}
 	if s.Size <= 0 || s.Size > store.MaxAmount || ours(&r.limits[i]) {
 		return o

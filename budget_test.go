@@ -151,7 +151,7 @@ func TestBudgetRefundsAndEstimates(t *testing.T) {
 		end(t, acquire(t, g, costs("a", usd(500))), usd(0))
 		wantSpent(t, g, "fleet/total", "", 70)
 		end(t, acquire(t, g, costs("a", usd(30)))) // nobody says
-		if err := acquire(t, g, costs("a", usd(100))).Spent(); err != nil {
+		if err := acquire(t, g, costs("a", usd(100))).CloseUnanswered(); err != nil {
 			t.Error(err)
 		}
 		once := costs("a", usd(800))

@@ -69,7 +69,7 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 		err = r.admitted(ctx, &req, t, err)
 	}
 	if err == nil && asked.Spent {
-		err = t.Spent()
+		err = t.CloseUnanswered()
 	}
 	if err == nil && t.money != nil {
 		t.money.model = asked.priceModel()
@@ -295,7 +295,7 @@ func (e *lateEntry) enter(ctx context.Context, b *budgets) error {
 	}
 	if e.order != nil {
 		o := *e.order
-		o.Lines = append([]ledger.Line{}, o.Lines...)
+		o.Lines = append([]ledger.Account{}, o.Lines...)
 		for i := range o.Lines {
 			o.Lines[i].Force = true // it is spent
 		}

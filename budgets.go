@@ -86,10 +86,10 @@ func beside(pot ledger.Pot) ledger.Pot {
 }
 
 // flagged adds the accounts beside to the lines of a request whose model has no price. They refuse nothing.
-func flagged(lines []ledger.Line) []ledger.Line {
+func flagged(lines []ledger.Account) []ledger.Account {
 	out := slices.Clone(lines)
 	for _, l := range lines {
-		out = append(out, ledger.Line{Pot: beside(l.Pot), Who: l.Who, Force: true})
+		out = append(out, ledger.Account{Pot: beside(l.Pot), Who: l.Who, Force: true})
 	}
 	return out
 }
@@ -97,7 +97,7 @@ func flagged(lines []ledger.Line) []ledger.Line {
 // bill is the budgets that a request counts against.
 type bill struct {
 	budgets []*Budget
-	lines   []ledger.Line // of the same
+	lines   []ledger.Account // of the same
 	now     time.Time
 }
 
@@ -121,7 +121,7 @@ func (b *budgets) billOf(ctx context.Context, agent, user string) (*bill, error)
 	}
 	x := &bill{budgets: of, now: now}
 	for _, budget := range of {
-		x.lines = append(x.lines, ledger.Line{Pot: budget.pot(now), Who: budget.who(agent, user), Force: budget.Over != OverDeny})
+		x.lines = append(x.lines, ledger.Account{Pot: budget.pot(now), Who: budget.who(agent, user), Force: budget.Over != OverDeny})
 	}
 	return x, nil
 }
@@ -198,7 +198,7 @@ func (g *Gate) BudgetState(ctx context.Context, agent, user string) (inspect.Bud
 }
 
 // resetsAt is when an account begins anew, by our own clock; nil for never.
-func (b *budgets) resetsAt(l *ledger.Line) *time.Time {
+func (b *budgets) resetsAt(l *ledger.Account) *time.Time {
 	if l.Period.End.IsZero() {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 		budget := &b.list[i]
 		row := inspect.BudgetStatus{
 			Name: budget.Name, Per: budget.Per, SizeUSD: dollars(budget.Micros), RemainingUSD: dollars(budget.Micros), Period: budget.Period,
-			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Line{Pot: pots[2*i]}),
+			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Account{Pot: pots[2*i]}),
 		}
 		if budget.Agent != "*" {
 			row.Who = budget.Agent

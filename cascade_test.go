@@ -62,7 +62,7 @@ func chained(tb testing.TB, limits ...sluice.Limit) (g *sluice.Gate, a, b *sluic
 		Agents:    map[string]sluice.Agent{"a": {WaitsFor: []string{"b"}}},
 		Resources: map[string]sluice.Resource{"api": {Limits: limits}},
 	})
-	return g, join(tb, g, sluice.Member{Agent: "a"}), join(tb, g, sluice.Member{Agent: "b", WaitsFor: []string{"c"}})
+	return g, join(tb, g, sluice.JoinRequest{Agent: "a"}), join(tb, g, sluice.JoinRequest{Agent: "b", WaitsFor: []string{"c"}})
 }
 
 func TestPauseHoldsEveryoneUpstream(t *testing.T) {
@@ -158,7 +158,7 @@ func TestConfiguredWaitsNeedNoLease(t *testing.T) {
 		c.ask("c", from("c"))
 		wantHeld(t, g, "a c", "api: paused for another 1m0s")
 		wantHeld(t, g, "unknown a c", "api: paused for another 1m0s")
-		unnamed := join(t, g, sluice.Member{Agent: "any"}) // one of those not named cannot wait for itself
+		unnamed := join(t, g, sluice.JoinRequest{Agent: "any"}) // one of those not named cannot wait for itself
 		wantHeld(t, g, "any a c", "api: paused for another 1m0s")
 		if got := status(t, g).Cycles; len(got) != 0 {
 			t.Errorf("cycles are %q", got)
@@ -174,7 +174,7 @@ func TestCascadeCrossesResources(t *testing.T) {
 		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{
 			"api": {Limits: []sluice.Limit{places(1)}}, "other": {Limits: []sluice.Limit{hourly(10)}, Light: sluice.Light{Static: true}},
 		}})
-		writer := join(t, g, sluice.Member{Agent: "writer", WaitsFor: []string{"reader"}, Resources: []string{"api"}})
+		writer := join(t, g, sluice.JoinRequest{Agent: "writer", WaitsFor: []string{"reader"}, Resources: []string{"api"}})
 		ask := sluice.Request{Resource: "other", Agent: "reader", Class: "p1"}
 		for range 8 {
 			pass(t, g, ask)
@@ -196,7 +196,7 @@ func TestCyclesAreReportedAndNotFollowedForEver(t *testing.T) {
 			Agents:    map[string]sluice.Agent{"a": {WaitsFor: []string{"b"}}, "b": {WaitsFor: []string{"c"}}, "up": {WaitsFor: []string{"a"}}},
 			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{places(10)}}},
 		})
-		last := join(t, g, sluice.Member{Agent: "c", WaitsFor: []string{"a"}})
+		last := join(t, g, sluice.JoinRequest{Agent: "c", WaitsFor: []string{"a"}})
 		circle := []string{"a", "b", "c"}
 		for _, name := range circle {
 			if w := newWork(t, g, name); !w.Start || !slices.Equal(w.Cycle, circle) {

@@ -67,7 +67,7 @@ type Config struct {
 	// Agents are the callers known by name. "*" stands for all others.
 	Agents map[string]Agent
 	// Tools is what each tool costs in the unit work; those not named cost 1. Nil
-	// means the table in DefaultTools.
+	// means 1 for web_search and read_page, 3 for llm_call, 5 for code_execute and 10 for image_generate.
 	Tools map[string]int64
 	// Retry is how patient Do is.
 	Retry retry.Policy
@@ -81,7 +81,7 @@ type Config struct {
 	NoCascade bool
 	// Look leaves resources that others have opened as they are, whatever this configuration
 	// says of them: for programs that only look on. It implies Passing.
-	Look bool
+	ReadOnly bool
 	// Others names pools of the store that Resources does not: a gate that looks on has them as resources too, with the limits and classes that
 	// their users have stated. It is given the name of a pool, and returns that of the resource; empty means that it is left out, and
 	// nil that all are.
@@ -89,7 +89,7 @@ type Config struct {
 	// Passing is for programs that make a request and are gone: they have no share of the limits to
 	// go on with, so while the store cannot be reached they get [ErrStore], whatever OnStoreFailure says.
 	// Without it every start of such a program would make the others' shares smaller.
-	Passing bool
+	OneShot bool
 	// Leases are how long agents count as alive.
 	Leases Leases
 	// Slots bound how many agents a user may have at the same time.
@@ -130,11 +130,6 @@ type Agent struct {
 	User  string
 	// WaitsFor are agents whose work this one's depends on.
 	WaitsFor []string
-}
-
-// DefaultTools is what tools cost in the unit work.
-func DefaultTools() map[string]int64 {
-	return map[string]int64{"web_search": 1, "read_page": 1, "llm_call": 3, "code_execute": 5, "image_generate": 10}
 }
 
 // Resource is an external API whose quota is shared.
@@ -226,8 +221,8 @@ type Limit struct {
 	Reset time.Time
 	// Guess tells that Size is what is usual: what an answer states counts instead, also if it
 	// is more. Otherwise Size caps what answers state.
-	Guess bool
+	SizeIsDefault bool
 	// Rough tells that costs are estimates: what the provider counts beyond them is believed,
 	// and not taken for somebody else's use. So it is for tokens and dollars anyway.
-	Rough bool
+	Estimated bool
 }

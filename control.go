@@ -80,7 +80,7 @@ func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket strin
 }
 
 // states reports whether an answer says something of the resource's limits.
-func (r *resource) states(stated []Stated) bool {
+func (r *resource) states(stated []ObservedLimit) bool {
 	for i := range stated {
 		if r.limitIndex(stated[i].Limit) >= 0 {
 			return true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/ticketid"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/memstore"
 )
@@ -60,7 +61,7 @@ func TestObserveLearnsAndPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "day", Kind: sluice.Fixed, Size: 100, Window: 24 * time.Hour})
 		err := g.Observe(t.Context(), from("a"), sluice.Answer{
-			Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "day", Size: 100, Remaining: 30, ResetIn: time.Hour}, {Limit: "none"}},
+			Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "day", Size: 100, Remaining: 30, ResetIn: time.Hour}, {Limit: "none"}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +96,7 @@ func TestTicketByID(t *testing.T) {
 	req := sluice.Request{Resource: "search.api-v2", Agent: "a"}
 	ticket := acquire(t, g, req)
 	same, err := g.Ticket(ticket.ID())
-	if err != nil || same.ID() != ticket.ID() || sluice.TicketResource(ticket.ID()) != "search.api-v2" {
+	if err != nil || same.ID() != ticket.ID() || ticketid.Resource(ticket.ID()) != "search.api-v2" {
 		t.Fatalf("ticket %q is %q, %v", ticket.ID(), same.ID(), err)
 	}
 	answer(t, same, sluice.Answer{Verdict: store.VerdictOK})
@@ -166,7 +167,7 @@ func TestTimesAreTheReadersOwn(t *testing.T) {
 		if !ticket.GrantedAt().Equal(now) {
 			t.Errorf("granted at %v, want %v", ticket.GrantedAt(), now)
 		}
-		if _, err := g.Join(t.Context(), sluice.Member{Agent: "a"}); err != nil {
+		if _, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		refuse(t, g, sluice.Answer{RetryAfter: time.Minute})

@@ -20,7 +20,7 @@ type fleet struct {
 	tb   testing.TB
 	gate *sluice.Gate
 	// states is what answers state of limits; may be nil.
-	states func() []sluice.Stated
+	states func() []sluice.ObservedLimit
 	wg     sync.WaitGroup
 
 	mu    sync.Mutex
@@ -106,7 +106,7 @@ func (f *fleet) waits(class string) (list []time.Duration) {
 	return list
 }
 
-func join(tb testing.TB, g *sluice.Gate, m sluice.Member) *sluice.Lease {
+func join(tb testing.TB, g *sluice.Gate, m sluice.JoinRequest) *sluice.Lease {
 	tb.Helper()
 	l, err := g.Join(context.Background(), m)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestUrgentRequestsDoNotWaitForAWindow(t *testing.T) {
 			})
 			f := &fleet{tb: t, gate: g}
 			ctx, stop := context.WithCancel(t.Context())
-			lease := join(t, g, sluice.Member{Agent: "urgent", Class: "p0"})
+			lease := join(t, g, sluice.JoinRequest{Agent: "urgent", Class: "p0"})
 			f.saturate(ctx, "a", "p1", 40)
 			f.saturate(ctx, "b", "p2", 40)
 			time.Sleep(2 * time.Minute)
@@ -213,8 +213,8 @@ func TestDeadAgentsAllocationGoesToTheLiving(t *testing.T) {
 		g := openResource(t, sluice.Resource{
 			Limits: []sluice.Limit{hourly(1000)}, Light: sluice.Light{Off: true}, Breaker: sluice.Breaker{Off: true},
 		})
-		dies := join(t, g, sluice.Member{Agent: "dies", Class: "p0", Machine: "m1"})
-		lives := join(t, g, sluice.Member{Agent: "lives", Class: "p2", Machine: "m2"})
+		dies := join(t, g, sluice.JoinRequest{Agent: "dies", Class: "p0", Machine: "m1"})
+		lives := join(t, g, sluice.JoinRequest{Agent: "lives", Class: "p2", Machine: "m2"})
 		f := &fleet{tb: t, gate: g}
 		ctx, stop := context.WithCancel(t.Context())
 		f.saturate(ctx, "lives", "p2", 10)
@@ -304,11 +304,11 @@ func TestBreakerMakesAQuotaLast(t *testing.T) {
 				Breaker: sluice.Breaker{Open: mode == "open", Off: mode == "off"},
 			})
 			f := &fleet{tb: t, gate: g}
-			f.states = func() []sluice.Stated {
+			f.states = func() []sluice.ObservedLimit {
 				in := time.Hour - time.Since(bubbleStart)%time.Hour
 				now := time.Since(bubbleStart)
 				left := 3000 - f.count("", now-now%time.Hour, now+1)
-				return []sluice.Stated{{Limit: "hour", Size: 3000, Remaining: int64(left), ResetIn: in}}
+				return []sluice.ObservedLimit{{Limit: "hour", Size: 3000, Remaining: int64(left), ResetIn: in}}
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			f.saturate(ctx, "greedy", "p2", 4) // 40 a second: gone in 75 s

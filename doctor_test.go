@@ -165,7 +165,7 @@ func TestRefusalsRaiseAnAdvice(t *testing.T) {
 
 func TestAdviceOnWhatIsSeen(t *testing.T) {
 	stated := func(size, remaining int64) sluice.Answer {
-		return sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "hour", Size: size, Remaining: remaining, ResetIn: time.Hour}}}
+		return sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "hour", Size: size, Remaining: remaining, ResetIn: time.Hour}}}
 	}
 	for _, c := range []struct {
 		name    string
@@ -250,7 +250,7 @@ func TestDiagnosisAtSaturationOfLearnedLimits(t *testing.T) {
 		}
 		for model, size := range map[string]int64{"opus": 120, "haiku": 600} {
 			ticket := acquire(t, g, sluice.Request{Resource: "api", Agent: "a", Model: model})
-			answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "rpm", Size: size, Remaining: size - 1, ResetIn: time.Second}}})
+			answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "rpm", Size: size, Remaining: size - 1, ResetIn: time.Second}}})
 			end(t, ticket)
 		}
 		for range 119 {
@@ -287,7 +287,7 @@ func TestOutsideUseOfFlows(t *testing.T) {
 				g := open(t, c.limit)
 				says := func(remaining int64) {
 					ticket := acquire(t, g, from("a"))
-					answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
+					answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
 						{Limit: c.limit.Name, Size: 100, Remaining: remaining, ResetIn: sluice.NotStated},
 					}})
 					end(t, ticket)
@@ -337,7 +337,7 @@ func TestOldAnswersAreNoOutsideUse(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			late := acquire(t, g, from("slow"))
 			time.Sleep(40 * time.Second) // the fifty are a window old
-			answer(t, late, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
+			answer(t, late, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
 				{Limit: limit.Name, Size: 100, Remaining: 49, ResetIn: sluice.NotStated},
 			}})
 			end(t, late)

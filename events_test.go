@@ -141,7 +141,7 @@ func TestEventsOfARefusal(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		answer(t, ticket, sluice.Answer{
-			Verdict: store.VerdictThrottled, Status: 429, Cause: "too many", Limits: []sluice.Stated{{Limit: "rolling", Size: 10, Remaining: 0, ResetIn: sluice.NotStated}},
+			Verdict: store.VerdictThrottled, Status: 429, Cause: "too many", Limits: []sluice.ObservedLimit{{Limit: "rolling", Size: 10, Remaining: 0, ResetIn: sluice.NotStated}},
 		})
 		until := bubbleStart.Add(time.Minute)
 		want := inspect.Event{
@@ -209,7 +209,7 @@ func TestObserveModeHoldsNobody(t *testing.T) {
 		answer(t, second, sluice.Answer{Verdict: store.VerdictThrottled, Status: 429, RetryAfter: time.Minute})
 		end(t, second)
 		end(t, second)
-		if err := second.Spent(); err != nil {
+		if err := second.CloseUnanswered(); err != nil {
 			t.Error(err)
 		}
 		end(t, first)
@@ -256,7 +256,7 @@ func TestEventsWithoutTheStore(t *testing.T) {
 			Resources: map[string]sluice.Resource{"api": {Observe: true}}, Events: kept.add,
 			Leases: sluice.Leases{Renew: time.Minute, Expire: 5 * time.Minute},
 		})
-		if _, err := g.Join(t.Context(), sluice.Member{Agent: "a", User: "u"}); err != nil {
+		if _, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "a", User: "u"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)

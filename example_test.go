@@ -300,24 +300,24 @@ func ExampleGate_Join() {
 	defer gate.Close()
 	ctx := context.Background()
 
-	writer, err := gate.Join(ctx, sluice.Member{Agent: "writer", User: "ann"})
+	writer, err := gate.Join(ctx, sluice.JoinRequest{Agent: "writer", User: "ann"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	researcher, err := gate.Join(ctx, sluice.Member{Agent: "researcher", User: "ann"})
+	researcher, err := gate.Join(ctx, sluice.JoinRequest{Agent: "researcher", User: "ann"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer researcher.Leave()
 
-	_, err = gate.Join(ctx, sluice.Member{Agent: "painter", User: "ann"})
+	_, err = gate.Join(ctx, sluice.JoinRequest{Agent: "painter", User: "ann"})
 	if refusal := (*sluice.Error)(nil); errors.As(err, &refusal) {
 		fmt.Printf("%v, for %v at most\n", refusal.Err, time.Until(refusal.RetryAt).Round(time.Minute))
 	}
 	writer.Leave()
-	painter, err := gate.Join(ctx, sluice.Member{Agent: "painter", User: "ann"})
+	painter, err := gate.Join(ctx, sluice.JoinRequest{Agent: "painter", User: "ann"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -336,7 +336,7 @@ func ExampleLease_StartNewWork() {
 	defer gate.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	writer, err := gate.Join(ctx, sluice.Member{Agent: "writer"})
+	writer, err := gate.Join(ctx, sluice.JoinRequest{Agent: "writer"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -377,7 +377,7 @@ func ExampleGate_Pool() {
 	defer gate.Close()
 	ctx := context.Background()
 	for _, agent := range []string{"writer", "researcher", "painter"} {
-		lease, err := gate.Join(ctx, sluice.Member{Agent: agent})
+		lease, err := gate.Join(ctx, sluice.JoinRequest{Agent: agent})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -461,11 +461,11 @@ func ExampleGate_Diagnose() {
 
 // Four jobs that cron starts at the same minute, in four processes, are spread over eight
 // minutes.
-func ExampleGate_Launch() {
+func ExampleGate_StartDelay() {
 	gate := exampleFleet(0)
 	defer gate.Close()
 	for range 4 {
-		wait, err := gate.Launch(context.Background(), "search", 8*time.Minute)
+		wait, err := gate.StartDelay(context.Background(), "search", 8*time.Minute)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -57,7 +57,7 @@ var features = []struct {
 				return wantError(tb, err, sluice.ErrNotNow).Reason == "breaker" && state(tb, g).Limits[0].Breaker == "gliding"
 			}
 			time.Sleep(10 * time.Millisecond)
-			answer(tb, t, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
+			answer(tb, t, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
 				{Limit: "hour", Size: 1000, Remaining: int64(999 - i), ResetIn: time.Hour - time.Since(bubbleStart)},
 			}})
 			end(tb, t)
@@ -89,7 +89,7 @@ var features = []struct {
 		return held
 	}},
 	{"leases", func(tb testing.TB, g *sluice.Gate) bool {
-		lease := join(tb, g, sluice.Member{Agent: "a", Class: "p1"})
+		lease := join(tb, g, sluice.JoinRequest{Agent: "a", Class: "p1"})
 		pass(tb, g, from("b"))
 		time.Sleep(5*time.Minute + time.Second)
 		alive := living(tb, g) == "a" && len(pool(tb, g).Allocations) == 1
@@ -100,8 +100,8 @@ var features = []struct {
 		return alive
 	}},
 	{"slots", func(tb testing.TB, g *sluice.Gate) bool {
-		lease := join(tb, g, sluice.Member{Agent: "a", User: "u"})
-		second, err := g.Join(context.Background(), sluice.Member{Agent: "b", User: "u"})
+		lease := join(tb, g, sluice.JoinRequest{Agent: "a", User: "u"})
+		second, err := g.Join(context.Background(), sluice.JoinRequest{Agent: "b", User: "u"})
 		if err == nil {
 			leave(tb, second)
 		}

@@ -64,7 +64,7 @@ func TestQuotaOfABucketThatWasStated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "minute", Size: 50, Remaining: 49, ResetIn: -1}}}); err != nil {
+		if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "minute", Size: 50, Remaining: 49, ResetIn: -1}}}); err != nil {
 			t.Fatal(err)
 		}
 		_ = ticket.Close()
@@ -92,18 +92,18 @@ func TestAgentThatJoinedTwiceStaysUntilBothLeave(t *testing.T) {
 			Resources: map[string]sluice.Resource{"api": {}},
 			Slots:     sluice.Slots{Max: 1},
 		})
-		one, err := g.Join(ctx, sluice.Member{Agent: "a", User: "u"})
+		one, err := g.Join(ctx, sluice.JoinRequest{Agent: "a", User: "u"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		two, err := g.Join(ctx, sluice.Member{Agent: "a", User: "u"})
+		two, err := g.Join(ctx, sluice.JoinRequest{Agent: "a", User: "u"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := one.Leave(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Join(ctx, sluice.Member{Agent: "b", User: "u"}); !errors.Is(err, sluice.ErrSlots) {
+		if _, err := g.Join(ctx, sluice.JoinRequest{Agent: "b", User: "u"}); !errors.Is(err, sluice.ErrSlots) {
 			t.Errorf("the slot of an agent that is still there: %v", err)
 		}
 		if s := status(t, g); len(s.Agents) != 1 || s.Agents[0].Name != "a" {
@@ -112,7 +112,7 @@ func TestAgentThatJoinedTwiceStaysUntilBothLeave(t *testing.T) {
 		if err := two.Leave(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Join(ctx, sluice.Member{Agent: "b", User: "u"}); err != nil {
+		if _, err := g.Join(ctx, sluice.JoinRequest{Agent: "b", User: "u"}); err != nil {
 			t.Errorf("after both have left: %v", err)
 		}
 	})

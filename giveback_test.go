@@ -32,7 +32,7 @@ func (p deafPool) Apply(ctx context.Context, ops []store.Op) error {
 // A caller whose deadline is over does not wait for a store to hear of it.
 func TestADeadlineIsKeptWhileTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := sluice.OpenOn(t.Context(), deaf{memstore.New()}, sluice.Config{Resources: map[string]sluice.Resource{
+		g, err := sluice.OpenWithStore(t.Context(), deaf{memstore.New()}, sluice.Config{Resources: map[string]sluice.Resource{
 			"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1}}},
 		}})
 		if err != nil {

@@ -89,7 +89,7 @@ func TestGuardOffCountsTheGrant(t *testing.T) {
 func TestSpentCountsAsArrivingWithinTheSlack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guarded(t, store.GuardAuto)
-		if err := acquire(t, g, from("a")).Spent(); err != nil {
+		if err := acquire(t, g, from("a")).CloseUnanswered(); err != nil {
 			t.Fatal(err)
 		}
 		if s := state(t, g); s.InFlight != 0 || s.Sent != 1 {
@@ -102,7 +102,7 @@ func TestSpentCountsAsArrivingWithinTheSlack(t *testing.T) {
 // A strict guard believes nothing but an answer and the ticket's time to live.
 func TestStrictGuardWaitsForTheTimeToLive(t *testing.T) {
 	for name, end := range map[string]func(sluice.Ticket) error{
-		"spent":  sluice.Ticket.Spent,
+		"spent":  sluice.Ticket.CloseUnanswered,
 		"closed": func(t sluice.Ticket) error { return t.Close() },
 		"lost":   func(sluice.Ticket) error { return nil },
 	} {

@@ -33,7 +33,7 @@ func (g *Gate) Backpressure(ctx context.Context, agent string) (inspect.Backpres
 			break
 		}
 		if hold, held := holds.Of(name); held && len(hold.Chain) > 1 { // one that is limited itself waits for its own turn
-			b.Held = append(b.Held, inspect.Held{name, hold.Chain, hold.Reason})
+			b.Held = append(b.Held, inspect.Held{Agent: name, Chain: hold.Chain, Reason: hold.Reason})
 		}
 	}
 	return b, nil

@@ -15,7 +15,7 @@ import (
 )
 
 // Member is an agent that joins a gate.
-type Member struct {
+type JoinRequest struct {
 	Agent string
 	// Class and User are those of the configuration if they are empty.
 	Class string
@@ -63,7 +63,7 @@ type Lease struct {
 // Join takes a lease for an agent, and a slot of its user where slots are bounded: if all
 // are taken, the error is [ErrSlots], and its RetryAt is when the next is free at the earliest if
 // nobody leaves. One goroutine renews the lease until Leave.
-func (g *Gate) Join(ctx context.Context, m Member) (*Lease, error) {
+func (g *Gate) Join(ctx context.Context, m JoinRequest) (*Lease, error) {
 	l, err := g.newLease(m)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (g *Gate) Join(ctx context.Context, m Member) (*Lease, error) {
 	return l, nil
 }
 
-func (g *Gate) newLease(m Member) (*Lease, error) {
+func (g *Gate) newLease(m JoinRequest) (*Lease, error) {
 	bad := func(format string, args ...any) (*Lease, error) {
 		e := invalid(format, args...)
 		e.Agent = m.Agent
@@ -391,7 +391,7 @@ func (l *Lease) refused(res *store.Result) error {
 
 // Heartbeat takes a lease for an agent, or renews it, once: for those who keep time themselves, such as agents that speak to a
 // daemon. It lasts as long as [Leases.Expire] says. The error is ErrSlots if all slots of its user are taken.
-func (g *Gate) Heartbeat(ctx context.Context, m Member) error {
+func (g *Gate) Heartbeat(ctx context.Context, m JoinRequest) error {
 	l, err := g.newLease(m)
 	if err != nil {
 		return err
@@ -401,7 +401,7 @@ func (g *Gate) Heartbeat(ctx context.Context, m Member) error {
 }
 
 // Depart ends a lease that Heartbeat has taken. Without a machine it ends it wherever the agent is.
-func (g *Gate) Depart(m Member) error {
+func (g *Gate) Leave(m JoinRequest) error {
 	l, err := g.newLease(m)
 	if err != nil {
 		return err
@@ -413,16 +413,16 @@ func (g *Gate) Depart(m Member) error {
 
 // Leased returns the class, user and machine with which an agent holds a lease, as of a moment ago. It reports false if the
 // agent holds none.
-func (g *Gate) Leased(ctx context.Context, agent string) (m Member, ok bool, err error) {
+func (g *Gate) Leased(ctx context.Context, agent string) (m JoinRequest, ok bool, err error) {
 	v, err := g.recent(ctx)
 	if err != nil {
-		return Member{}, false, err
+		return JoinRequest{}, false, err
 	}
 	a := findAgent(v.joined, agent)
 	if a == nil || !a.Leased {
-		return Member{}, false, nil
+		return JoinRequest{}, false, nil
 	}
-	return Member{Agent: agent, Class: g.plan.className(a.Class), User: a.User, Machine: a.Machine}, true, nil
+	return JoinRequest{Agent: agent, Class: g.plan.className(a.Class), User: a.User, Machine: a.Machine}, true, nil
 }
 
 // Class is the class that an agent is in where it does not say: as configured, else the lowest.

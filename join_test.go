@@ -70,7 +70,7 @@ func TestHeartbeatsKeepALease(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			g := openConfig(t, sluice.Config{Leases: c.leases, Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{roomy()}}}})
-			lease := join(t, g, sluice.Member{Agent: "a", Class: "p1", User: "u", Machine: "m"})
+			lease := join(t, g, sluice.JoinRequest{Agent: "a", Class: "p1", User: "u", Machine: "m"})
 			if lease.Agent() != "a" {
 				t.Errorf("the lease is for %q", lease.Agent())
 			}
@@ -143,7 +143,7 @@ func TestAgentsThatOnlyAskLiveForALease(t *testing.T) {
 func TestAgentThatAsksOutlivesItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, hourly(1000))
-		join(t, g, sluice.Member{Agent: "a", Class: "p1"}).Kill()
+		join(t, g, sluice.JoinRequest{Agent: "a", Class: "p1"}).Kill()
 		time.Sleep(5*time.Minute + time.Second)
 		pass(t, g, classed("a", "p1"))
 		if got := living(t, g); got != "a" {
@@ -161,7 +161,7 @@ func TestLeaveGivesEverythingBackAtOnce(t *testing.T) {
 			Slots:     sluice.Slots{Max: 1},
 			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{hourly(1000)}, Light: sluice.Light{Off: true}}},
 		})
-		first := join(t, g, sluice.Member{Agent: "first", Class: "p0"})
+		first := join(t, g, sluice.JoinRequest{Agent: "first", Class: "p0"})
 		pass(t, g, classed("first", "p0"))
 		pass(t, g, classed("second", "p2"))
 		if a := pool(t, g).Allocations["second"]; a.Allocated != 384 {
@@ -177,13 +177,13 @@ func TestLeaveGivesEverythingBackAtOnce(t *testing.T) {
 		for range 998 { // nothing is kept for the one who left
 			pass(t, g, classed("second", "p2"))
 		}
-		second := join(t, g, sluice.Member{Agent: "second"})
+		second := join(t, g, sluice.JoinRequest{Agent: "second"})
 		leave(t, first) // once more: it is not first's slot any more
 		pass(t, g, urgent("first"))
 		if got := living(t, g); got != "first second" {
 			t.Errorf("alive are %q, want the one who left as well: it has asked again", got)
 		}
-		if _, err := g.Join(t.Context(), sluice.Member{Agent: "third"}); err == nil {
+		if _, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "third"}); err == nil {
 			t.Error("a second one got the only slot")
 		}
 		leave(t, second)
@@ -194,7 +194,7 @@ func TestLeaveGivesEverythingBackAtOnce(t *testing.T) {
 func TestLeaseThatWasLeftIsNotTakenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, roomy())
-		lease := join(t, g, sluice.Member{Agent: "a"})
+		lease := join(t, g, sluice.JoinRequest{Agent: "a"})
 		leave(t, lease)
 		err := lease.WaitFor(t.Context(), "b")
 		wantError(t, err, sluice.ErrEnded)
@@ -214,21 +214,21 @@ func TestMemberThatMakesNoSenseIsRefused(t *testing.T) {
 	})
 	long := strings.Repeat("x", store.MaxName+1)
 	for name, c := range map[string]struct {
-		member sluice.Member
+		member sluice.JoinRequest
 		about  error
 		says   string
 	}{
-		"no agent":          {sluice.Member{}, sluice.ErrInvalid, "needs an agent's name"},
-		"long agent":        {sluice.Member{Agent: long}, sluice.ErrInvalid, "256 bytes"},
-		"long user":         {sluice.Member{Agent: "a", User: long}, sluice.ErrInvalid, "256 bytes"},
-		"long machine":      {sluice.Member{Agent: "a", Machine: long}, sluice.ErrInvalid, "256 bytes"},
-		"unknown class":     {sluice.Member{Agent: "a", Class: "p9"}, sluice.ErrInvalid, `unknown class "p9"`},
-		"unknown resource":  {sluice.Member{Agent: "a", Resources: []string{"api", "mars"}}, sluice.ErrUnknownResource, `"mars" is not configured`},
-		"waits for itself":  {sluice.Member{Agent: "a", WaitsFor: []string{"b", "a"}}, sluice.ErrInvalid, `cannot wait for "a"`},
-		"waits for nobody":  {sluice.Member{Agent: "a", WaitsFor: []string{""}}, sluice.ErrInvalid, `cannot wait for ""`},
-		"waits for a novel": {sluice.Member{Agent: "a", WaitsFor: []string{long}}, sluice.ErrInvalid, "cannot wait for"},
-		"waits for all":     {sluice.Member{Agent: "a", WaitsFor: many("b", 17)}, sluice.ErrInvalid, "up to 16 others, not for 17"},
-		"with configured":   {sluice.Member{Agent: "busy", WaitsFor: many("b", 2)}, sluice.ErrInvalid, "up to 16 others, not for 17"},
+		"no agent":          {sluice.JoinRequest{}, sluice.ErrInvalid, "needs an agent's name"},
+		"long agent":        {sluice.JoinRequest{Agent: long}, sluice.ErrInvalid, "256 bytes"},
+		"long user":         {sluice.JoinRequest{Agent: "a", User: long}, sluice.ErrInvalid, "256 bytes"},
+		"long machine":      {sluice.JoinRequest{Agent: "a", Machine: long}, sluice.ErrInvalid, "256 bytes"},
+		"unknown class":     {sluice.JoinRequest{Agent: "a", Class: "p9"}, sluice.ErrInvalid, `unknown class "p9"`},
+		"unknown resource":  {sluice.JoinRequest{Agent: "a", Resources: []string{"api", "mars"}}, sluice.ErrUnknownResource, `"mars" is not configured`},
+		"waits for itself":  {sluice.JoinRequest{Agent: "a", WaitsFor: []string{"b", "a"}}, sluice.ErrInvalid, `cannot wait for "a"`},
+		"waits for nobody":  {sluice.JoinRequest{Agent: "a", WaitsFor: []string{""}}, sluice.ErrInvalid, `cannot wait for ""`},
+		"waits for a novel": {sluice.JoinRequest{Agent: "a", WaitsFor: []string{long}}, sluice.ErrInvalid, "cannot wait for"},
+		"waits for all":     {sluice.JoinRequest{Agent: "a", WaitsFor: many("b", 17)}, sluice.ErrInvalid, "up to 16 others, not for 17"},
+		"with configured":   {sluice.JoinRequest{Agent: "busy", WaitsFor: many("b", 2)}, sluice.ErrInvalid, "up to 16 others, not for 17"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := g.Join(t.Context(), c.member)
@@ -244,7 +244,7 @@ func TestMemberThatMakesNoSenseIsRefused(t *testing.T) {
 	if got := living(t, g); got != "" {
 		t.Errorf("alive are %q", got)
 	}
-	twice := join(t, g, sluice.Member{Agent: "busy", WaitsFor: []string{"a1", "a2", "b"}}) // 16, each once
+	twice := join(t, g, sluice.JoinRequest{Agent: "busy", WaitsFor: []string{"a1", "a2", "b"}}) // 16, each once
 	wantError(t, twice.WaitFor(t.Context(), "b", "c"), sluice.ErrInvalid)
 	wantError(t, twice.WaitFor(t.Context(), "busy"), sluice.ErrInvalid)
 	if got := agent(t, g, "busy").WaitsFor; len(got) != 16 || got[15] != "b" {
@@ -268,12 +268,12 @@ func TestMemberIsWhatTheConfigurationSays(t *testing.T) {
 		Resources: map[string]sluice.Resource{"api": {}},
 	})
 	host, _ := os.Hostname() // a machine without a name has none
-	for _, c := range []struct{ member, want sluice.Member }{
-		{sluice.Member{Agent: "known"}, sluice.Member{Class: "p0", User: "me", Machine: host, WaitsFor: []string{"b"}}},
-		{sluice.Member{Agent: "new"}, sluice.Member{Class: "p1", User: "guest", Machine: host}},
+	for _, c := range []struct{ member, want sluice.JoinRequest }{
+		{sluice.JoinRequest{Agent: "known"}, sluice.JoinRequest{Class: "p0", User: "me", Machine: host, WaitsFor: []string{"b"}}},
+		{sluice.JoinRequest{Agent: "new"}, sluice.JoinRequest{Class: "p1", User: "guest", Machine: host}},
 		{
-			sluice.Member{Agent: "known", Class: "p2", User: "you", Machine: "m", WaitsFor: []string{"b", "c"}},
-			sluice.Member{Class: "p2", User: "you", Machine: "m", WaitsFor: []string{"b", "c"}},
+			sluice.JoinRequest{Agent: "known", Class: "p2", User: "you", Machine: "m", WaitsFor: []string{"b", "c"}},
+			sluice.JoinRequest{Class: "p2", User: "you", Machine: "m", WaitsFor: []string{"b", "c"}},
 		},
 	} {
 		lease := join(t, g, c.member)
@@ -291,8 +291,8 @@ func TestMemberOfSomeResources(t *testing.T) {
 		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{
 			"api": {Limits: []sluice.Limit{hourly(1000)}}, "other": {Limits: []sluice.Limit{hourly(1000)}},
 		}})
-		lease := join(t, g, sluice.Member{Agent: "a", Class: "p0", Resources: []string{"other"}})
-		low := join(t, g, sluice.Member{Agent: "b", Class: "p2"})
+		lease := join(t, g, sluice.JoinRequest{Agent: "a", Class: "p0", Resources: []string{"other"}})
+		low := join(t, g, sluice.JoinRequest{Agent: "b", Class: "p2"})
 		if p := pool(t, g); len(p.Allocations) != 1 || p.Allocations["b"].Allocated != 1000 {
 			t.Errorf("allocations are %+v, want all of it to b", p.Allocations)
 		}
@@ -330,8 +330,8 @@ func TestAgentsOfTwoProcesses(t *testing.T) {
 		s := newShared(t)
 		config := sluice.Config{Slots: sluice.Slots{Max: 2}}
 		one, two := s.open(t, config, hourly(1000)), s.open(t, config, hourly(1000))
-		a := join(t, one, sluice.Member{Agent: "a", Class: "p1", User: "u", Machine: "m1"})
-		b := join(t, two, sluice.Member{Agent: "b", Class: "p1", User: "u", Machine: "m2"})
+		a := join(t, one, sluice.JoinRequest{Agent: "a", Class: "p1", User: "u", Machine: "m1"})
+		b := join(t, two, sluice.JoinRequest{Agent: "b", Class: "p1", User: "u", Machine: "m2"})
 		for _, g := range []*sluice.Gate{one, two} {
 			if got := living(t, g); got != "a b" {
 				t.Errorf("alive are %q", got)
@@ -340,12 +340,12 @@ func TestAgentsOfTwoProcesses(t *testing.T) {
 				t.Errorf("allocated %+v, want half", a)
 			}
 		}
-		_, err := one.Join(t.Context(), sluice.Member{Agent: "c", User: "u"})
+		_, err := one.Join(t.Context(), sluice.JoinRequest{Agent: "c", User: "u"})
 		wantError(t, err, sluice.ErrSlots)
 
 		a.Kill()
 		time.Sleep(time.Minute)
-		taken := join(t, two, sluice.Member{Agent: "a", Class: "p1", User: "u", Machine: "m2"})
+		taken := join(t, two, sluice.JoinRequest{Agent: "a", Class: "p1", User: "u", Machine: "m2"})
 		got := agent(t, one, "a")
 		if got.Machine != "m2" || !got.LeaseStartedAt.Equal(bubbleStart) {
 			t.Errorf("it is %+v, want the same lease on another machine", got)
@@ -370,8 +370,8 @@ func TestLeaveOfAnAgentThatAnotherMachineHasTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared(t)
 		one, two := s.open(t, sluice.Config{}, roomy()), s.open(t, sluice.Config{}, roomy())
-		old := join(t, one, sluice.Member{Agent: "a", Machine: "m1"})
-		taken := join(t, two, sluice.Member{Agent: "a", Machine: "m2"})
+		old := join(t, one, sluice.JoinRequest{Agent: "a", Machine: "m1"})
+		taken := join(t, two, sluice.JoinRequest{Agent: "a", Machine: "m2"})
 		leave(t, old)
 		if got := living(t, one); got != "a" {
 			t.Errorf("alive are %q, want the one on m2", got)
@@ -389,7 +389,7 @@ func TestCloseLeavesForEveryone(t *testing.T) {
 		g, other := s.open(t, sluice.Config{}, roomy()), s.open(t, sluice.Config{}, roomy())
 		var leases []*sluice.Lease
 		for i := range 20 {
-			leases = append(leases, join(t, g, sluice.Member{Agent: fmt.Sprint("agent", i)}))
+			leases = append(leases, join(t, g, sluice.JoinRequest{Agent: fmt.Sprint("agent", i)}))
 		}
 		if err := g.Close(); err != nil {
 			t.Error(err)
@@ -398,11 +398,11 @@ func TestCloseLeavesForEveryone(t *testing.T) {
 			t.Errorf("alive are %q", got)
 		}
 		leave(t, leases...)
-		_, err := g.Join(t.Context(), sluice.Member{Agent: "late"})
+		_, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "late"})
 		wantError(t, err, sluice.ErrClosed)
 		_, err = g.StartNewWork(t.Context(), "late")
 		wantError(t, err, sluice.ErrClosed)
-		_, err = g.Launch(t.Context(), "api", time.Minute)
+		_, err = g.StartDelay(t.Context(), "api", time.Minute)
 		wantError(t, err, sluice.ErrClosed)
 	})
 	for _, c := range []sluice.Config{{}, {Leases: sluice.Leases{Off: true}}} {
@@ -410,7 +410,7 @@ func TestCloseLeavesForEveryone(t *testing.T) {
 		if err := g.Close(); err != nil {
 			t.Error(err)
 		}
-		_, err := g.Join(t.Context(), sluice.Member{Agent: "late"})
+		_, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "late"})
 		if e := wantError(t, err, sluice.ErrClosed); strings.Contains(e.Error(), "\n") {
 			t.Errorf("it says %q", e)
 		}
@@ -425,7 +425,7 @@ func TestJoinRacesWithClose(t *testing.T) {
 		for i := range 20 {
 			wg.Go(func() {
 				for {
-					l, err := g.Join(context.Background(), sluice.Member{Agent: fmt.Sprint("agent", i)})
+					l, err := g.Join(context.Background(), sluice.JoinRequest{Agent: fmt.Sprint("agent", i)})
 					select {
 					case begun <- struct{}{}:
 					default:
@@ -459,7 +459,7 @@ func TestLeaseTellsThatTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared(t)
 		g := s.open(t, sluice.Config{}, roomy())
-		lease := join(t, g, sluice.Member{Agent: "a"})
+		lease := join(t, g, sluice.JoinRequest{Agent: "a"})
 		s.fail(store.ErrUnavailable)
 		if err := lease.Err(); err != nil {
 			t.Errorf("no heartbeat has failed yet: %v", err)
@@ -469,13 +469,13 @@ func TestLeaseTellsThatTheStoreFails(t *testing.T) {
 			t.Errorf("the error is %v", e)
 		}
 		wantError(t, lease.WaitFor(t.Context(), "b"), sluice.ErrStore)
-		_, err := g.Join(t.Context(), sluice.Member{Agent: "b"})
+		_, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "b"})
 		wantError(t, err, sluice.ErrStore)
 		_, err = lease.StartNewWork(t.Context())
 		wantError(t, err, sluice.ErrStore)
 		_, err = g.Pool(t.Context(), "api")
 		wantError(t, err, sluice.ErrStore)
-		_, err = g.Launch(t.Context(), "api", time.Minute)
+		_, err = g.StartDelay(t.Context(), "api", time.Minute)
 		wantError(t, err, sluice.ErrStore)
 		time.Sleep(10 * time.Minute) // the lease has run out meanwhile
 		s.recover()
@@ -500,10 +500,10 @@ func TestJoinThatFailsHalfWayTakesNothing(t *testing.T) {
 		g := s.open(t, sluice.Config{Slots: sluice.Slots{Max: 1}}, roomy())
 		api := "api"
 		s.downPool.Store(&api)
-		_, err := g.Join(t.Context(), sluice.Member{Agent: "a"})
+		_, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "a"})
 		wantError(t, err, sluice.ErrStore)
 		s.downPool.Store(nil)
-		leave(t, join(t, g, sluice.Member{Agent: "b"}))
+		leave(t, join(t, g, sluice.JoinRequest{Agent: "b"}))
 	})
 }
 
@@ -515,12 +515,12 @@ func TestRequestsOfALease(t *testing.T) {
 			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{rolling(10, time.Minute)}}},
 		})
 		for _, c := range []struct {
-			member sluice.Member
+			member sluice.JoinRequest
 			want   sluice.Request
 		}{
-			{sluice.Member{Agent: "known"}, sluice.Request{Resource: "api", Agent: "known", Class: "p1", User: "me"}},
-			{sluice.Member{Agent: "known", Class: "p0", User: "you"}, sluice.Request{Resource: "api", Agent: "known", Class: "p0", User: "you"}},
-			{sluice.Member{Agent: "other"}, sluice.Request{Resource: "api", Agent: "other", Class: "p2"}},
+			{sluice.JoinRequest{Agent: "known"}, sluice.Request{Resource: "api", Agent: "known", Class: "p1", User: "me"}},
+			{sluice.JoinRequest{Agent: "known", Class: "p0", User: "you"}, sluice.Request{Resource: "api", Agent: "known", Class: "p0", User: "you"}},
+			{sluice.JoinRequest{Agent: "other"}, sluice.Request{Resource: "api", Agent: "other", Class: "p2"}},
 		} {
 			lease := join(t, g, c.member)
 			if got := lease.Request("api"); !reflect.DeepEqual(got, c.want) {

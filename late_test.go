@@ -137,7 +137,7 @@ func TestLateUsageIsSettled(t *testing.T) {
 			t.Errorf("%d tokens and %d requests are charged, want 103 and 4", n, m)
 		}
 		spent := acquire(t, g, costs("a", sluice.Amount{Unit: "tokens", N: 1}))
-		if err := spent.Spent(); err != nil {
+		if err := spent.CloseUnanswered(); err != nil {
 			t.Error(err)
 		}
 		if s := state(t, g); s.InFlight != 0 {
@@ -252,7 +252,7 @@ func TestReportedAtOnce(t *testing.T) {
 		s := newTapped(t)
 		g := s.open(t, sluice.Config{}, places(10), rolling(1000, time.Hour))
 		for _, a := range []sluice.Answer{
-			{Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "rolling", Size: 900, Remaining: 800, ResetIn: sluice.NotStated}}},
+			{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "rolling", Size: 900, Remaining: 800, ResetIn: sluice.NotStated}}},
 			{Verdict: store.VerdictError},
 			{},
 		} {

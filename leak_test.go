@@ -196,7 +196,7 @@ func (in *stressed) visit(t *testing.T, until context.Context, g *sluice.Gate, r
 	}
 	runtime.Gosched()
 	in.now.Add(-1)
-	endings := []func() error{func() error { return ticket.Close() }, ticket.Spent, ticket.Cancel}
+	endings := []func() error{func() error { return ticket.Close() }, ticket.CloseUnanswered, ticket.Cancel}
 	for range 1 + r.IntN(2) {
 		if err := endings[r.IntN(len(endings))](); err != nil {
 			t.Errorf("ending: %v", err)

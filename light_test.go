@@ -195,7 +195,7 @@ func TestLightFollowsTheProvider(t *testing.T) {
 		g := openConfig(t, only(sluice.Light{Static: true}, hourly(1000)))
 		says := func(remaining int64) {
 			ticket := acquire(t, g, urgent("x"))
-			answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
+			answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
 				{Limit: "hour", Size: 1000, Remaining: remaining, ResetIn: time.Hour - time.Since(bubbleStart)%time.Hour},
 			}})
 			end(t, ticket)
@@ -381,7 +381,7 @@ func trip(tb testing.TB, g *sluice.Gate, agent, class string) {
 			tb.Fatal(err)
 		}
 		time.Sleep(100 * time.Millisecond)
-		answer(tb, t, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
+		answer(tb, t, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
 			{Limit: "hour", Size: 1000, Remaining: int64(999 - i), ResetIn: time.Hour - time.Since(bubbleStart)%time.Hour},
 		}})
 		end(tb, t)

@@ -156,7 +156,7 @@ func TestUseIsAPartOfTheProvidersLimits(t *testing.T) {
 			Use: 80, Limits: []sluice.Limit{rolling(100, time.Minute), bucket(10, time.Second, 30), own, work, one, learned},
 		})
 		held := acquire(t, g, costs("a", sluice.Amount{Unit: "tokens", N: 1}))
-		answer(t, held, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
+		answer(t, held, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
 			{Limit: "learned", Size: 500, Remaining: 499, ResetIn: sluice.NotStated},
 			{Limit: "rolling", Size: 50, Remaining: 49, ResetIn: sluice.NotStated},
 			{Limit: "unheard-of", Size: 1, Remaining: 0, ResetIn: time.Hour},
@@ -200,7 +200,7 @@ func TestLimitsAreLearned(t *testing.T) {
 		if e := wantError(t, err, sluice.ErrNotNow); e.Reason != "ramp" {
 			t.Errorf("the reason is %q, want ramp: no limit is known", e.Reason)
 		}
-		answer(t, first, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.Stated{
+		answer(t, first, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
 			{Limit: "hour", Size: 5, Remaining: 2, ResetIn: 10 * time.Minute},
 		}})
 		end(t, first)

@@ -31,7 +31,7 @@ func TestTicketOutlivesASwitchOfMode(t *testing.T) {
 		if held || err != nil {
 			t.Errorf("answered: %v, %v", held, err)
 		}
-		if err := errors.Join(ticket.Keep(t.Context(), time.Hour), ticket.Close(), ticket.Spent(), ticket.Cancel()); err != nil {
+		if err := errors.Join(ticket.Keep(t.Context(), time.Hour), ticket.Close(), ticket.CloseUnanswered(), ticket.Cancel()); err != nil {
 			t.Error(err)
 		}
 		if s := state(t, gated); s.InFlight != 1 || s.PausedUntil != nil || s.Throttled != 0 || s.Limits[0].Used != 1 || s.Limits[1].Used != 1 {

@@ -34,7 +34,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 			arrived++
 			return sluice.Answer{
 				Verdict: store.VerdictThrottled, Status: 429, RetryAfter: time.Hour,
-				Limits: []sluice.Stated{{Limit: "rolling", Size: 5, Remaining: 0, ResetIn: time.Hour}},
+				Limits: []sluice.ObservedLimit{{Limit: "rolling", Size: 5, Remaining: 0, ResetIn: time.Hour}},
 			}, errRefused
 		}
 		for range 20 {
@@ -64,7 +64,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 			t.Errorf("observed: %+v", s)
 		}
 		for _, agent := range []string{"a", "b"} { // slots hold nobody either, and nobody is kept from one
-			if _, err := g.Join(t.Context(), sluice.Member{Agent: agent, User: "u"}); err != nil {
+			if _, err := g.Join(t.Context(), sluice.JoinRequest{Agent: agent, User: "u"}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -73,7 +73,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 		if s := state(t, gated); s.Sent != 0 || len(s.Gates) != 0 || s.Limits[0].Used != 0 || s.Limits[0].Outside != 0 || s.Limits[1].Used != 0 {
 			t.Errorf("gated: %+v", s)
 		}
-		if _, err := gated.Join(t.Context(), sluice.Member{Agent: "c", User: "u"}); err != nil {
+		if _, err := gated.Join(t.Context(), sluice.JoinRequest{Agent: "c", User: "u"}); err != nil {
 			t.Error(err)
 		}
 		for range 5 {
@@ -126,7 +126,7 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 		st := &stuck{Store: memstore.New()}
 		defer func() { _ = st.Store.Close() }()
 		var h told
-		g, err := sluice.OpenOn(t.Context(), st, sluice.Config{
+		g, err := sluice.OpenWithStore(t.Context(), st, sluice.Config{
 			Resources: observed(), Events: h.event, Budgets: []sluice.Budget{{Name: "b", Micros: 100}}, OnStoreFailure: store.FailClosed,
 		})
 		if err != nil {

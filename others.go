@@ -5,12 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
-
-// GatePool follows the name of a pool that is shown beside a resource of the same name: the configuration has that in the mode observe, which
-// uses another pool.
-const GatePool = " (gate)"
 
 // openOthers opens the pools of the store that the configuration does not name, to look at. What cannot be read is noted, and is
 // no error: it belongs to another configuration.
@@ -43,7 +40,7 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 			continue
 		}
 		if g.resources[name] != nil {
-			name += GatePool
+			name += inspect.GatePool
 		}
 		more = append(more, other{name: name, spec: spec})
 	}
@@ -63,7 +60,7 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 func (g *Gate) newOther(ctx context.Context, name string, spec store.Spec) (*resource, error) {
 	p := *g.plan
 	p.classes = spec.Classes
-	spec.Member, spec.OnFailure, spec.Look, spec.Passing, spec.Restate = p.member, p.onFailure, true, true, false
+	spec.Member, spec.OnFailure, spec.ReadOnly, spec.OneShot, spec.Restate = p.member, p.onFailure, true, true, false
 	r := &resource{name: name, plan: &p, limits: spec.Limits, ttl: defaultTTL, slack: leastSlack(spec.Limits), other: true}
 	r.keyed = tellsKeys(spec.Limits)
 	r.breakerOpens, r.observe = spec.Breaker.Open, strings.HasSuffix(spec.Name, observedPool)
@@ -116,7 +113,7 @@ func (g *Gate) Skipped() []string { return slices.Clone(g.skipped) }
 
 // limitOf is the counterpart of limitSpec.
 func limitOf(l *store.Limit) Limit {
-	n := Limit{Name: l.Name, Kind: l.Kind, Size: l.Size, Window: l.Window, Unit: l.Unit, Guess: l.Guess, Rough: l.Rough}
+	n := Limit{Name: l.Name, Kind: l.Kind, Size: l.Size, Window: l.Window, Unit: l.Unit, SizeIsDefault: l.SizeIsDefault, Estimated: l.Estimated}
 	if l.Kind == Bucket {
 		n.Burst = l.Burst
 	}

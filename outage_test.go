@@ -139,7 +139,7 @@ func TestOutageIsToldAndShown(t *testing.T) {
 // Who passes by does not go on by itself: what it cannot read is an error.
 func TestPassersByGetTheError(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]sluice.Config{"passing": {Passing: true}, "looking": {Look: true}} {
+	for name, c := range map[string]sluice.Config{"passing": {OneShot: true}, "looking": {ReadOnly: true}} {
 		t.Run(name, func(t *testing.T) {
 			s := newAlarmed(t)
 			g := s.open(t, c, rolling(10, time.Minute))
@@ -163,7 +163,7 @@ func TestStoreIsToldWhatToDoInAnOutage(t *testing.T) {
 	}{
 		"default": {}, "closed": {sluice.Config{OnStoreFailure: store.FailClosed}, store.FailClosed, false},
 		"open":    {sluice.Config{OnStoreFailure: store.FailOpen}, store.FailOpen, false},
-		"passing": {sluice.Config{Passing: true}, store.FailShare, true}, "look": {sluice.Config{Look: true}, store.FailShare, true},
+		"passing": {sluice.Config{OneShot: true}, store.FailShare, true}, "look": {sluice.Config{ReadOnly: true}, store.FailShare, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,8 +176,8 @@ func TestStoreIsToldWhatToDoInAnOutage(t *testing.T) {
 				t.Fatalf("%d pools", len(s.specs))
 			}
 			for _, spec := range s.specs {
-				if spec.OnFailure != c.mode || spec.Passing != c.passing {
-					t.Errorf("%s: %v, passing %v", spec.Name, spec.OnFailure, spec.Passing)
+				if spec.OnFailure != c.mode || spec.OneShot != c.passing {
+					t.Errorf("%s: %v, passing %v", spec.Name, spec.OnFailure, spec.OneShot)
 				}
 			}
 		})
@@ -199,7 +199,7 @@ func TestWithheldSharesAreShown(t *testing.T) {
 		url := "records" + s.url
 		store.Register(url[:len(url)-1], func(context.Context, string) (store.Store, error) { return lasting{s.Store}, nil })
 		g := openConfig(t, sluice.Config{Store: url, Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{rolling(100, time.Minute)}}}})
-		other, err := s.Store.Pool(t.Context(), store.Spec{Name: "api", Look: true})
+		other, err := s.Store.Pool(t.Context(), store.Spec{Name: "api", ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -177,7 +177,7 @@ func TestProbeThatProvedNothingIsRepeated(t *testing.T) {
 			c.wg.Go(func() {
 				ticket := acquire(t, c.gate, from("a"))
 				c.note(fmt.Sprint(i), nil)
-				if err := ticket.Spent(); err != nil {
+				if err := ticket.CloseUnanswered(); err != nil {
 					t.Error(err)
 				}
 			})

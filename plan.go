@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -66,8 +67,8 @@ var member = sync.OnceValue(func() string {
 func newPlan(c Config) (*plan, error) {
 	p := &plan{
 		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]*known{},
-		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade, member: member(), look: c.Look,
-		passing: c.Passing || c.Look, onFailure: c.OnStoreFailure, storeName: "the store",
+		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade, member: member(), look: c.ReadOnly,
+		passing: c.OneShot || c.ReadOnly, onFailure: c.OnStoreFailure, storeName: "the store",
 	}
 	if strings.HasPrefix(c.Store, "redis") {
 		p.storeName = "Redis"
@@ -79,7 +80,7 @@ func newPlan(c Config) (*plan, error) {
 		return nil, err
 	}
 	if p.tools == nil {
-		p.tools = DefaultTools()
+		p.tools = policy.DefaultTools()
 	}
 	for tool, cost := range p.tools {
 		if cost < 0 || cost > store.MaxAmount {
@@ -192,7 +193,7 @@ func (p *plan) toolCost(tool string) int64 {
 // spec turns a resource's configuration into what the store keeps.
 func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	s := store.Spec{
-		Name: name, Member: p.member, Look: p.look, Restate: p.restate, Passing: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting, MaxMeters: r.MaxMeters,
+		Name: name, Member: p.member, ReadOnly: p.look, Restate: p.restate, OneShot: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting, MaxMeters: r.MaxMeters,
 		Throttle: store.Backoff(r.Backoff),
 		Overload: store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
 	}
@@ -262,7 +263,7 @@ func percent(n int) int64 { return int64(n) * store.Whole / 100 }
 func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	s := store.Limit{
 		Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window,
-		Guard: r.Guard, Slack: r.ArrivalSlack, Guess: l.Guess,
+		Guard: r.Guard, Slack: r.ArrivalSlack, SizeIsDefault: l.SizeIsDefault,
 	}
 	if s.Unit == "" {
 		s.Unit = Requests
@@ -289,7 +290,7 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 		s.Burst = s.Size
 	}
 	s.Late = s.Unit == OutputTokens
-	s.Rough = l.Rough || s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
+	s.Estimated = l.Estimated || s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
 	if ours(&s) {
 		s.Guard = store.GuardOff // we count, so nothing arrives late
 		return s, nil

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/ticketid"
 )
 
 // tokenUnits are the units that a price is for.
@@ -101,12 +103,12 @@ func joinReceipt(receipt, model string) string {
 	if model == "" {
 		return receipt
 	}
-	return receipt + receiptSep + base64.RawURLEncoding.EncodeToString([]byte(model))
+	return receipt + ticketid.ReceiptSep + base64.RawURLEncoding.EncodeToString([]byte(model))
 }
 
 // cutReceipt undoes joinReceipt. A model that makes no sense counts as an unknown one.
 func cutReceipt(text string) (receipt, model string) {
-	receipt, coded, _ := strings.Cut(text, receiptSep)
+	receipt, coded, _ := strings.Cut(text, ticketid.ReceiptSep)
 	plain, err := base64.RawURLEncoding.DecodeString(coded)
 	if err != nil {
 		return receipt, coded

@@ -164,7 +164,7 @@ func TestAnswersThatMakeNoSenseDoNoHarm(t *testing.T) {
 				ticket := acquire(t, g, from("a"))
 				answer(t, ticket, sluice.Answer{
 					Verdict: store.VerdictOK, RetryAfter: time.Duration(n), Scope: sluice.Scope(n), Cause: strings.Repeat("x", 1000),
-					Limits: []sluice.Stated{{Limit: limit, Size: n, Remaining: n, ResetIn: time.Duration(n)}},
+					Limits: []sluice.ObservedLimit{{Limit: limit, Size: n, Remaining: n, ResetIn: time.Duration(n)}},
 				})
 				end(t, ticket, sluice.Amount{Unit: sluice.Requests, N: n}, sluice.Amount{Unit: "", N: n})
 				time.Sleep(time.Hour)

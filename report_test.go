@@ -230,9 +230,9 @@ func TestPoolAllocatesByClassAndAgent(t *testing.T) {
 		want("nobody", map[string]int64{})
 		pass(t, g, from("unknown")) // no free pass: it has the class of those not named
 		want("one", map[string]int64{"unknown": 1000})
-		boss := join(t, g, sluice.Member{Agent: "boss"})
+		boss := join(t, g, sluice.JoinRequest{Agent: "boss"})
 		want("two classes", map[string]int64{"boss": 533, "unknown": 466})
-		low := []*sluice.Lease{join(t, g, sluice.Member{Agent: "x", Class: "p2"}), join(t, g, sluice.Member{Agent: "y", Class: "p2"})}
+		low := []*sluice.Lease{join(t, g, sluice.JoinRequest{Agent: "x", Class: "p2"}), join(t, g, sluice.JoinRequest{Agent: "y", Class: "p2"})}
 		want("three classes", map[string]int64{"boss": 400, "unknown": 350, "x": 125, "y": 125})
 		p := pool(t, g)
 		if p.TotalLimit != 1000 || p.Allocations["x"].Priority != 2 || p.Allocations["unknown"].Priority != 1 || p.Allocations["unknown"].Used != 1 {
@@ -277,7 +277,7 @@ func TestPoolAsJSON(t *testing.T) {
 		if got := keys(t, at(t, v, "allocations")); got != "" {
 			t.Errorf("allocations are %q, want an empty object", got)
 		}
-		lease := join(t, g, sluice.Member{Agent: "a", Class: "p0"})
+		lease := join(t, g, sluice.JoinRequest{Agent: "a", Class: "p0"})
 		v = asJSON(t, pool(t, g))
 		if got := keys(t, v); got != "allocations resetAt totalLimit" {
 			t.Errorf("keys are %s", got)

@@ -39,7 +39,7 @@ type Request struct {
 	// leave behind.
 	Emergency bool
 	// Spent tells that nothing will be heard of the request: its ticket ends with the grant, as
-	// [Ticket.Spent] does, in one step.
+	// [Ticket.CloseUnanswered] does, in one step.
 	Spent bool
 	// TTL is how long the ticket lives if it is never closed. 0 means the resource's.
 	TTL time.Duration

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
@@ -25,21 +25,6 @@ type RouteChoice struct {
 	USDPerMTok float64
 	// Unpriced tells that USDPerMTok is a guess. Such a model keeps its place in the route; those with a price are tried the cheapest first.
 	Unpriced bool
-}
-
-// Route is the model to use now.
-type Route struct {
-	Resource string
-	Model    string
-	// Wait is how long a request is expected to wait; 0 if it can go now. Unknown tells that nobody knows.
-	Wait       time.Duration
-	Unknown    bool
-	USDPerMTok float64
-	Unpriced   bool // USDPerMTok is a guess
-	// Code is why: cheapest (of all), room (cheaper ones have none), soonest (none has room, this one will have it
-	// first), blind (none has room, and nobody knows when). Reason is the same for people.
-	Code   string
-	Reason string
 }
 
 // ErrUnknownTask is about a kind of task that no route is configured for.
@@ -73,36 +58,36 @@ func (g *Gate) Tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
 // Route picks the model for a kind of task: the cheapest that has room now, else the one that will have it soonest.
 // need is what the request will take, as far as it is known; of other units it is what requests for that model took of late.
 // Nothing is reserved: it is advice.
-func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (Route, error) {
+func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (inspect.Route, error) {
 	return g.route(ctx, task, "", need)
 }
 
 // RouteOn is Route among the models of one resource: for those who cannot go elsewhere.
-func (g *Gate) RouteOn(ctx context.Context, resource, task string, need ...Amount) (Route, error) {
+func (g *Gate) RouteOn(ctx context.Context, resource, task string, need ...Amount) (inspect.Route, error) {
 	return g.route(ctx, task, resource, need)
 }
 
-func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) (Route, error) {
+func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) (inspect.Route, error) {
 	list, ok := g.routes[task]
 	if !ok {
 		e := &Error{Err: ErrUnknownTask, Message: fmt.Sprintf("unknown task %.80q", task)}
 		if e.Hint = fmt.Sprintf("there are routes for %s", strings.Join(g.Tasks(), ", ")); len(g.routes) == 0 {
 			e.Hint = "routes: in the configuration names the models for each kind of task"
 		}
-		return Route{}, e
+		return inspect.Route{}, e
 	}
 	choices, rooms, err := g.choices(ctx, of(list, resource), need)
 	if err != nil {
-		return Route{}, err
+		return inspect.Route{}, err
 	}
 	if len(choices) == 0 && resource != "" {
-		return Route{}, &Error{
+		return inspect.Route{}, &Error{
 			Err: ErrUnknownTask, Resource: resource, Message: fmt.Sprintf("route %.80q has no model of %s", task, resource),
 			Hint: "add one to it, or send to a resource that has one",
 		}
 	}
 	if len(choices) == 0 {
-		return Route{}, &Error{
+		return inspect.Route{}, &Error{
 			Err: ErrUnknownResource, Message: fmt.Sprintf("route %.80q: none of its resources is configured", task),
 			Hint: fmt.Sprintf("configured are %q", g.names()),
 		}
@@ -145,7 +130,7 @@ func partOf(c *RouteChoice) string {
 
 func asChoices(choices []RouteChoice, rooms []room) []policy.Choice {
 	list := make([]policy.Choice, len(choices))
-	for i, place := range places(choices) {
+	for i, place := range tryOrder(choices) {
 		list[i] = policy.Choice{Price: place, Room: rooms[i].open, Wait: rooms[i].wait.Microseconds()}
 		if rooms[i].unknown {
 			list[i].Wait = -1
@@ -156,7 +141,7 @@ func asChoices(choices []RouteChoice, rooms []room) []policy.Choice {
 
 // places returns the order in which choices are tried. Those without a price stay where the route has them. The others take the
 // remaining places, the cheapest first.
-func places(choices []RouteChoice) []int64 {
+func tryOrder(choices []RouteChoice) []int64 {
 	var priced []int
 	for i := range choices {
 		if !choices[i].Unpriced {
@@ -177,10 +162,10 @@ func places(choices []RouteChoice) []int64 {
 
 func micros(usd float64) int64 { return int64(usd*1e6 + 0.5) }
 
-func route(choices []RouteChoice, rooms []room) Route {
+func route(choices []RouteChoice, rooms []room) inspect.Route {
 	picked := policy.Route(asChoices(choices, rooms))
 	c, at := &choices[picked.Choice], &rooms[picked.Choice]
-	out := Route{Resource: c.Resource, Model: c.Model, USDPerMTok: c.USDPerMTok, Unpriced: c.Unpriced, Code: picked.Code.String()}
+	out := inspect.Route{Resource: c.Resource, Model: c.Model, USDPerMTok: c.USDPerMTok, Unpriced: c.Unpriced, Code: picked.Code.String()}
 	if !at.open {
 		out.Wait, out.Unknown = at.wait, at.unknown
 	}

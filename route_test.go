@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -30,7 +31,7 @@ func routed(tb testing.TB) *sluice.Gate {
 	})
 }
 
-func wantRoute(tb testing.TB, g *sluice.Gate, model, code string, wait time.Duration, need ...sluice.Amount) sluice.Route {
+func wantRoute(tb testing.TB, g *sluice.Gate, model, code string, wait time.Duration, need ...sluice.Amount) inspect.Route {
 	tb.Helper()
 	time.Sleep(time.Second) // what was seen before is not looked at again
 	r, err := g.Route(context.Background(), "simple", need...)

@@ -127,7 +127,7 @@ func (r *resource) judgeRoom(snap *store.Snapshot, model string, need []Amount, 
 }
 
 // judgeGate takes in a pause, a probe or a ramp.
-func (r *resource) judgeGate(m *room, snap *store.Snapshot, g *store.GateState, model string) {
+func (r *resource) judgeGate(m *room, snap *store.Snapshot, g *store.PauseState, model string) {
 	if g.Scope != "" && g.Scope != "model="+model {
 		return
 	}

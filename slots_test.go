@@ -20,10 +20,10 @@ func TestUserHasSoManyAgentsAndNoMore(t *testing.T) {
 			Slots: sluice.Slots{Max: 3, TTL: 4 * time.Minute}, Agents: map[string]sluice.Agent{"mine": {User: "me"}},
 			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{roomy()}}},
 		})
-		first := join(t, g, sluice.Member{Agent: "a1", User: "me"})
+		first := join(t, g, sluice.JoinRequest{Agent: "a1", User: "me"})
 		time.Sleep(30 * time.Second)
-		others := []*sluice.Lease{join(t, g, sluice.Member{Agent: "a2", User: "me"}), join(t, g, sluice.Member{Agent: "mine"})}
-		_, err := g.Join(t.Context(), sluice.Member{Agent: "a4", User: "me"})
+		others := []*sluice.Lease{join(t, g, sluice.JoinRequest{Agent: "a2", User: "me"}), join(t, g, sluice.JoinRequest{Agent: "mine"})}
+		_, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "a4", User: "me"})
 		e := wantError(t, err, sluice.ErrSlots)
 		if e.Reason != "slots" || e.Agent != "a4" || time.Until(e.RetryAt) != 3*time.Minute+30*time.Second || e.Hint == "" {
 			t.Errorf("refused with %+v", e)
@@ -31,27 +31,27 @@ func TestUserHasSoManyAgentsAndNoMore(t *testing.T) {
 		if want := `agent "a4": all slots of user "me" are taken (3); the next is free when an agent leaves, or at 2000-01-01T00:04:00Z if one has died`; e.Error() != want {
 			t.Errorf("it says\n  %s, want\n  %s", e, want)
 		}
-		again := join(t, g, sluice.Member{Agent: "a1", User: "me"}) // it has one already
-		leave(t, join(t, g, sluice.Member{Agent: "b1", User: "you"}))
+		again := join(t, g, sluice.JoinRequest{Agent: "a1", User: "me"}) // it has one already
+		leave(t, join(t, g, sluice.JoinRequest{Agent: "b1", User: "you"}))
 
 		others[0].Kill() // its slot comes back by itself, when its time is over
 		time.Sleep(4*time.Minute - time.Millisecond)
-		_, err = g.Join(t.Context(), sluice.Member{Agent: "a4", User: "me"})
+		_, err = g.Join(t.Context(), sluice.JoinRequest{Agent: "a4", User: "me"})
 		e = wantError(t, err, sluice.ErrSlots)
 		time.Sleep(time.Until(e.RetryAt))
-		leave(t, join(t, g, sluice.Member{Agent: "a4", User: "me"}), first, again, others[1])
+		leave(t, join(t, g, sluice.JoinRequest{Agent: "a4", User: "me"}), first, again, others[1])
 	})
 }
 
 // Those without a user have slots among themselves.
 func TestAgentsWithoutAUserShareSlots(t *testing.T) {
 	g := openConfig(t, sluice.Config{Slots: sluice.Slots{Max: 1}, Resources: map[string]sluice.Resource{"api": {}}})
-	lease := join(t, g, sluice.Member{Agent: "a"})
-	_, err := g.Join(t.Context(), sluice.Member{Agent: "b"})
+	lease := join(t, g, sluice.JoinRequest{Agent: "a"})
+	_, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "b"})
 	if e := wantError(t, err, sluice.ErrSlots); strings.Contains(e.Error(), `""`) {
 		t.Errorf("it says %q", e)
 	}
-	leave(t, join(t, g, sluice.Member{Agent: "b", User: "u"}), lease)
+	leave(t, join(t, g, sluice.JoinRequest{Agent: "b", User: "u"}), lease)
 }
 
 func TestFiftyAtOnceGetThreeSlots(t *testing.T) {
@@ -62,7 +62,7 @@ func TestFiftyAtOnceGetThreeSlots(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 50 {
 			wg.Go(func() {
-				l, err := g.Join(context.Background(), sluice.Member{Agent: fmt.Sprint(user, i), User: user})
+				l, err := g.Join(context.Background(), sluice.JoinRequest{Agent: fmt.Sprint(user, i), User: user})
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
@@ -121,11 +121,11 @@ func TestLookingDoesNotLiftTheBoundOnSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared(t)
 		one, two := s.open(t, sluice.Config{Slots: sluice.Slots{Max: 1}}, hourly(1000)), s.open(t, sluice.Config{}, hourly(1000))
-		a := join(t, one, sluice.Member{Agent: "a", User: "u"})
+		a := join(t, one, sluice.JoinRequest{Agent: "a", User: "u"})
 		if _, err := two.Status(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_, err := one.Join(t.Context(), sluice.Member{Agent: "b", User: "u"})
+		_, err := one.Join(t.Context(), sluice.JoinRequest{Agent: "b", User: "u"})
 		wantError(t, err, sluice.ErrSlots)
 		leave(t, a)
 	})

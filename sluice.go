@@ -47,7 +47,7 @@ type Gate struct {
 	fleet     fleet
 	outlook   outlook
 	holders   holders
-	links     links
+	links     dependencies
 	labels    labels
 	budgets   *budgets // nil: there are none
 	routes    map[string][]RouteChoice
@@ -65,9 +65,9 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := OpenStore(ctx, config.Store)
+	st, err := store.Open(ctx, config.Store)
 	if err != nil {
-		return nil, err
+		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
 	}
 	g, err := openOn(ctx, st, p, config)
 	if err != nil {
@@ -77,21 +77,12 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	return g, nil
 }
 
-// OpenStore opens the store at a URL, for [OpenOn].
-func OpenStore(ctx context.Context, url string) (store.Store, error) {
-	st, err := store.Open(ctx, url)
-	if err != nil {
-		return nil, &Error{Err: ErrStore, Message: err.Error(), cause: err}
-	}
-	return st, nil
-}
-
-// OpenOn is [Open] on a store that is open, and stays so when the gate is closed: for several gates in one process, such
+// OpenWithStore is [Open] on a store that is open, and stays so when the gate is closed: for several gates in one process, such
 // as the one before a configuration changed and the one after it. Config.Store is only what the gate calls it.
 //
 // What config says of resources counts instead of what gates on the same store have said before. They go on: those who wait do so
 // under the new limits, what is charged stays charged, and tickets can be ended through any of them.
-func OpenOn(ctx context.Context, st store.Store, config Config) (*Gate, error) {
+func OpenWithStore(ctx context.Context, st store.Store, config Config) (*Gate, error) {
 	p, err := newPlan(config)
 	if err != nil {
 		return nil, err

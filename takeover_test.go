@@ -10,7 +10,9 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-func on(machine string) sluice.Member { return sluice.Member{Agent: "a", Machine: machine, User: "u"} }
+func on(machine string) sluice.JoinRequest {
+	return sluice.JoinRequest{Agent: "a", Machine: machine, User: "u"}
+}
 
 // An agent that appears on another machine has moved: its lease goes there at once, and where it was it is told so, whatever it
 // says.
@@ -49,7 +51,7 @@ func TestAgentThatMovesIsToldWhereItWas(t *testing.T) {
 					}
 				}
 				// Leaving where it was does not end it where it is; from then on it could move back.
-				if err := one.Depart(on("m1")); err != nil {
+				if err := one.Leave(on("m1")); err != nil {
 					t.Fatal(err)
 				}
 				if a := agent(t, one, "a"); a.Machine != "m2" {
@@ -72,7 +74,7 @@ func TestAgentComesBackWhenTheOtherMachineIsDead(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *sluice.Gate){
 		"dead": func(*testing.T, *sluice.Gate) {},
 		"left": func(t *testing.T, g *sluice.Gate) {
-			if err := g.Depart(on("m2")); err != nil {
+			if err := g.Leave(on("m2")); err != nil {
 				t.Error(err)
 			}
 		},

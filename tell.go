@@ -189,7 +189,7 @@ func (r *resource) tellAnswer(ctx context.Context, req *Request, ticket string, 
 }
 
 // usedUp is the limit that an answer says is used up.
-func usedUp(stated []Stated) (limit string, used, size int64) {
+func usedUp(stated []ObservedLimit) (limit string, used, size int64) {
 	for _, s := range stated {
 		if s.Remaining == 0 {
 			return s.Limit, max(s.Size, 0), max(s.Size, 0)

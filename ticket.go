@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/ticketid"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -51,7 +52,7 @@ func (t Ticket) ID() string {
 		receipt = t.money.receipt
 	}
 	if receipt != "" || model != "" {
-		id += receiptSep + joinReceipt(receipt, model)
+		id += ticketid.ReceiptSep + joinReceipt(receipt, model)
 	}
 	return id
 }
@@ -244,7 +245,7 @@ func (t Ticket) Close(usage ...Amount) error {
 // Spent ends a ticket of whose request nothing more will be heard, and which may be sent
 // later than now: it counts as arriving within the slack, or with a strict guard
 // within the ticket's time to live. It proves nothing about the provider.
-func (t Ticket) Spent() error { return t.close(true, nil) }
+func (t Ticket) CloseUnanswered() error { return t.close(true, nil) }
 
 func (t Ticket) close(spent bool, usage []Amount) error {
 	usage = t.priced(usage)

@@ -182,7 +182,7 @@ func TestStatusKnowsThatATicketExpired(t *testing.T) {
 
 func TestZeroTicketHasEnded(t *testing.T) {
 	var ticket sluice.Ticket
-	for name, err := range map[string]error{"Close": ticket.Close(), "Spent": ticket.Spent(), "Cancel": ticket.Cancel()} {
+	for name, err := range map[string]error{"Close": ticket.Close(), "Spent": ticket.CloseUnanswered(), "Cancel": ticket.Cancel()} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

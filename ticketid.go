@@ -6,16 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicehq/sluice/internal/ticketid"
 	"github.com/sluicehq/sluice/store"
 )
 
 // passed is the session of tickets that have no place in the store: those of requests which
 // went through though the gate would have held them. Stores begin theirs at 1.
 const passed = 0
-
-// receiptSep stands before what a ticket has reserved of budgets, where it has: RESOURCE.SESSION-N~RECEIPT. No name of a
-// resource has it.
-const receiptSep = "~"
 
 func passedID() store.ID { return store.ID{Session: passed, N: rand.Uint64() | 1} }
 
@@ -46,8 +43,8 @@ func (t *Ticket) isPlaceless() bool { return t.id.Session == passed || t.isForei
 // Ticket returns the ticket of an id, to answer or end it: also one of another process. Whether there is
 // such a ticket, the store says when it is used.
 func (g *Gate) Ticket(id string) (Ticket, error) {
-	id, receipt, paid := strings.Cut(id, receiptSep)
-	name, rest, ok := cutLast(id, '.')
+	id, receipt, paid := strings.Cut(id, ticketid.ReceiptSep)
+	name, rest, ok := ticketid.Cut(id)
 	rest, observed := strings.CutPrefix(rest, observedMark)
 	session, n, ok2 := strings.Cut(rest, "-")
 	s, err := strconv.ParseUint(session, 16, 64)
@@ -70,20 +67,6 @@ func (g *Gate) Ticket(id string) (Ticket, error) {
 		t.note = &note{req: Request{Priced: model}}
 	}
 	return t, nil
-}
-
-// TicketResource is the resource that the ticket of an id belongs to, empty if it is no id.
-func TicketResource(id string) string {
-	id, _, _ = strings.Cut(id, receiptSep)
-	name, _, _ := cutLast(id, '.')
-	return name
-}
-
-func cutLast(s string, sep byte) (before, after string, found bool) {
-	if i := strings.LastIndexByte(s, sep); i >= 0 {
-		return s[:i], s[i+1:], true
-	}
-	return "", s, false
 }
 
 func (r *resource) ended(id store.ID) error {

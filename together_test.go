@@ -53,7 +53,7 @@ func TestStressOfTheWholeFleet(t *testing.T) {
 		t.Errorf("cycles are %v", s.Cycles)
 	}
 	for i := range 5 { // all slots are free
-		defer leave(t, join(t, g, sluice.Member{Agent: fmt.Sprint("late", i), User: "user0"}))
+		defer leave(t, join(t, g, sluice.JoinRequest{Agent: fmt.Sprint("late", i), User: "user0"}))
 	}
 }
 
@@ -92,7 +92,7 @@ func (v *visitor) joinOrLeave() {
 		v.lease = nil
 		return
 	}
-	l, err := v.g.Join(context.Background(), sluice.Member{Agent: v.name, User: v.user, Class: fmt.Sprint("p", v.rand.IntN(3))})
+	l, err := v.g.Join(context.Background(), sluice.JoinRequest{Agent: v.name, User: v.user, Class: fmt.Sprint("p", v.rand.IntN(3))})
 	if errors.Is(err, sluice.ErrSlots) {
 		return
 	}
@@ -114,7 +114,7 @@ func (v *visitor) look() {
 	v.check(err)
 	_, err = v.g.StartNewWork(ctx, v.name)
 	v.check(err)
-	_, err = v.g.Launch(ctx, "api", time.Duration(v.rand.Int64N(int64(time.Hour))))
+	_, err = v.g.StartDelay(ctx, "api", time.Duration(v.rand.Int64N(int64(time.Hour))))
 	v.check(err)
 }
 
@@ -137,7 +137,7 @@ func (v *visitor) ask(ctx context.Context) {
 		a = sluice.Answer{Verdict: store.VerdictThrottled}
 	}
 	if req.Resource == "api" {
-		a.Limits = []sluice.Stated{{Limit: "day", Size: 3000, Remaining: 3000 - v.rand.Int64N(2000), ResetIn: 12 * time.Hour}}
+		a.Limits = []sluice.ObservedLimit{{Limit: "day", Size: 3000, Remaining: 3000 - v.rand.Int64N(2000), ResetIn: 12 * time.Hour}}
 	}
 	_, err = t.Answer(a)
 	v.check(err)

@@ -16,7 +16,7 @@ func TestALeaseThatIsBackIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, s := &record{}, newShared(t)
 		g := s.open(t, sluice.Config{Events: kept.add, Leases: sluice.Leases{Renew: time.Minute, Expire: 10 * time.Minute}}, rolling(10, time.Minute))
-		l, err := g.Join(t.Context(), sluice.Member{Agent: "a"})
+		l, err := g.Join(t.Context(), sluice.JoinRequest{Agent: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

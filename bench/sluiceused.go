@@ -55,7 +55,7 @@ func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := file.Gate(time.Now())
+	c, err := file.GateConfig(time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -46,7 +47,7 @@ func (f *File) Defaults() {
 		}
 	}
 	if f.Tools == nil {
-		f.Tools = sluice.DefaultTools()
+		f.Tools = policy.DefaultTools()
 	}
 	for i := range f.Budgets {
 		or(&f.Budgets[i].Per, "fleet")

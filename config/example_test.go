@@ -21,7 +21,7 @@ resources:
 		fmt.Println(err)
 		return
 	}
-	gate, err := file.Gate(time.Now())
+	gate, err := file.GateConfig(time.Now())
 	if err != nil {
 		fmt.Println(err)
 		return

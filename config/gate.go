@@ -14,7 +14,7 @@ import (
 // now. What only the daemon reads is not in it, and neither are limits without a size: those are
 // the provider's. The limits that a provider is known to enforce come before the configured
 // ones. A File that was not parsed needs its Defaults before.
-func (f *File) Gate(now time.Time) (sluice.Config, error) {
+func (f *File) GateConfig(now time.Time) (sluice.Config, error) {
 	prices, err := f.priceList()
 	if err != nil {
 		return sluice.Config{}, fmt.Errorf("prices.%s: %w", priceFile, err)

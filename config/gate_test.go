@@ -16,7 +16,7 @@ var noon = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
 
 func gate(t testing.TB, f *File) sluice.Config {
 	t.Helper()
-	c, err := f.Gate(noon)
+	c, err := f.GateConfig(noon)
 	if err != nil {
 		t.Fatal(err)
 	}

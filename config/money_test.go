@@ -106,7 +106,7 @@ func TestPricesOfAFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Gate(time.Now()); err == nil || !strings.Contains(err.Error(), "prices.file: ") {
+	if _, err := f.GateConfig(time.Now()); err == nil || !strings.Contains(err.Error(), "prices.file: ") {
 		t.Errorf("%v", err)
 	}
 	for bad, want := range map[string]string{

@@ -45,7 +45,7 @@ func TestCheckedFileOpens(t *testing.T) {
 			t.Logf("%s: refused: %v", name, err)
 			continue
 		}
-		c, err := f.Gate(time.Now())
+		c, err := f.GateConfig(time.Now())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -30,7 +30,7 @@ func TestProviderBringsItsLimits(t *testing.T) {
 	if got := len(c.Resources["hub"].Limits); got != len(preset.Limits) {
 		t.Errorf("%d limits, want %d", got, len(preset.Limits))
 	}
-	if l := limitOf(t, c, "hub", "core"); l.Size != 5000 || !l.Guess {
+	if l := limitOf(t, c, "hub", "core"); l.Size != 5000 || !l.SizeIsDefault {
 		t.Errorf("core is %+v", l)
 	}
 	if got := c.Resources["other"].Limits; len(got) != 4 { // requests, input_tokens, output_tokens, minute
@@ -65,13 +65,13 @@ resources:
 	if got := len(c.Resources["hub"].Limits); got != len(preset.Limits)+1 {
 		t.Errorf("%d limits, want one more than %d", got, len(preset.Limits))
 	}
-	if l := limitOf(t, c, "hub", "core"); l.Size != 1000 || l.Guess || l.Unit != "core" || l.Kind != sluice.Fixed || l.Window != time.Hour {
+	if l := limitOf(t, c, "hub", "core"); l.Size != 1000 || l.SizeIsDefault || l.Unit != "core" || l.Kind != sluice.Fixed || l.Window != time.Hour {
 		t.Errorf("core is %+v", l)
 	}
 	if l := limitOf(t, c, "hub", "inflight"); l.Size != 5 || l.Kind != sluice.Concurrency || l.Unit != sluice.Requests {
 		t.Errorf("inflight is %+v", l)
 	}
-	if l := limitOf(t, c, "hub", "graphql"); l.Size != 5000 || !l.Guess {
+	if l := limitOf(t, c, "hub", "graphql"); l.Size != 5000 || !l.SizeIsDefault {
 		t.Errorf("graphql is %+v", l)
 	}
 	if l := limitOf(t, c, "hub", "mine"); l.Unit != sluice.Requests || l.Kind != sluice.Rolling {
@@ -88,7 +88,7 @@ func TestLimitThatIsNotThePresetsIsRefused(t *testing.T) {
 		"{name: a, size: 1/s}, {name: b, size: 1/s}, {name: c, size: 1/s}, {name: d, size: 1/s}, {name: e, size: 1/s}, {name: f, size: 1/s}, {name: g, size: 1/s}, {name: h, size: 1/s}": "there are 17, at most 16",
 	} {
 		f := parse(t, "resources: {hub: {provider: github, limits: ["+text+"]}}")
-		if _, err := f.Gate(noon); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := f.GateConfig(noon); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}

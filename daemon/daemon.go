@@ -320,7 +320,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	for _, t := range f.Tokens {
 		po.Tokens = append(po.Tokens, proxy.Token{Name: t.Name, Hash: t.Hash, Agent: t.Agent, User: t.User, Class: t.Class})
 	}
-	gate, err := f.Gate(time.Now())
+	gate, err := f.GateConfig(time.Now())
 	if err != nil {
 		return po, nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/sim/mock"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
@@ -57,25 +58,27 @@ func begin(t *testing.T, provider, text string, env map[string]string) *rig {
 	if r.file, err = config.Parse("test.yaml", []byte(text), vars); err != nil {
 		t.Fatal(err)
 	}
-	c, err := r.file.Gate(time.Now())
+	c, err := r.file.GateConfig(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Store = "mem:"
 	hub := api.NewHub()
 	c.Events = hub.Add
-	st, err := sluice.OpenStore(t.Context(), c.Store)
+	st, err := store.Open(t.Context(), c.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	if r.gate, err = sluice.OpenOn(t.Context(), st, c); err != nil {
+	if r.gate, err = sluice.OpenWithStore(t.Context(), st, c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.gate.Close() })
 	reloading := daemon.Reloading{
-		Load:   func() (*config.File, error) { return config.Parse("test.yaml", []byte(text), vars) },
-		Open:   func(ctx context.Context, _ *config.File) (*sluice.Gate, error) { return sluice.OpenOn(ctx, st, c) },
+		Load: func() (*config.File, error) { return config.Parse("test.yaml", []byte(text), vars) },
+		Open: func(ctx context.Context, _ *config.File) (*sluice.Gate, error) {
+			return sluice.OpenWithStore(ctx, st, c)
+		},
 		Follow: func(_ *config.File, gate *sluice.Gate) { r.gate = gate },
 	}
 	r.base = http.DefaultTransport.(*http.Transport).Clone()

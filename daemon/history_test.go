@@ -17,7 +17,7 @@ func TestHistoryByTheAPI(t *testing.T) {
 	r := begin(t, "anthropic", "resources:\n  api: {provider: anthropic, upstream: \"${UPSTREAM}\"}\n  off: {limits: [{name: n, concurrency: 1}]}\n", nil)
 	book := history.Open(history.Options{})
 	defer book.Close()
-	c, err := r.file.Gate(time.Now())
+	c, err := r.file.GateConfig(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

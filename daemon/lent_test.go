@@ -173,16 +173,16 @@ func TestGateFromAfar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Gate(time.Now())
+	c, err := f.GateConfig(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := sluice.OpenStore(t.Context(), server.URL)
+	st, err := store.Open(t.Context(), server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	gate, err := sluice.OpenOn(t.Context(), st, c)
+	gate, err := sluice.OpenWithStore(t.Context(), st, c)
 	if err != nil {
 		t.Fatal(err)
 	}

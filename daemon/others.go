@@ -11,11 +11,11 @@ import (
 // others opens, to look at, pools of the store that the generation's gate does not use: one, or all if none is named.
 func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate, error) {
 	c := sluice.Config{
-		Store: g.gate.Store(), Look: true, Leases: sluice.Leases{Off: true},
+		Store: g.gate.Store(), ReadOnly: true, Leases: sluice.Leases{Off: true},
 		Others: func(pool string) string {
 			name := pool
 			if _, taken := g.file.Resources[pool]; taken {
-				name += sluice.GatePool
+				name += inspect.GatePool
 			}
 			if g.gate.Uses(pool) || resource != "" && resource != name {
 				return ""
@@ -26,7 +26,7 @@ func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate,
 	if resource != "" { // it may be paused or resumed
 		c.Events = g.daemon.options.Tell
 	}
-	return sluice.OpenOn(ctx, g.daemon.options.Store, c)
+	return sluice.OpenWithStore(ctx, g.daemon.options.Store, c)
 }
 
 // report is what was sent since a moment, to every pool in the store. What cannot be read of pools that the configuration does not name is

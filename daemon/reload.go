@@ -18,7 +18,7 @@ import (
 type Reloading struct {
 	// Load reads the configuration, and says what is wrong with it, or cannot change. Nil means that there is none to read.
 	Load func() (*config.File, error)
-	// Open opens the gate of a configuration, on the store that all gates of the daemon are on; see [sluice.OpenOn].
+	// Open opens the gate of a configuration, on the store that all gates of the daemon are on; see [sluice.OpenWithStore].
 	Open func(ctx context.Context, f *config.File) (*sluice.Gate, error)
 	// Follow is told which configuration is in force from now on, before the gate of the one before is closed. Nil
 	// means nobody is.

@@ -34,12 +34,12 @@ type reloads struct {
 }
 
 func (r *reloads) open(ctx context.Context, f *config.File) (*sluice.Gate, error) {
-	c, err := f.Gate(time.Now())
+	c, err := f.GateConfig(time.Now())
 	if err != nil {
 		return nil, err
 	}
 	c.Store = "mem:"
-	g, err := sluice.OpenOn(ctx, r.store, c)
+	g, err := sluice.OpenWithStore(ctx, r.store, c)
 	if err == nil && r.fail != nil {
 		err, r.fail = errors.Join(r.fail, g.Close()), nil
 		return nil, err
@@ -62,7 +62,7 @@ func reloadable(t *testing.T, text string) *reloads {
 	t.Helper()
 	r := &reloads{T: t, text: text}
 	var err error
-	if r.store, err = sluice.OpenStore(t.Context(), "mem:"); err != nil {
+	if r.store, err = store.Open(t.Context(), "mem:"); err != nil {
 		t.Fatal(err)
 	}
 	f, err := r.load()

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/filestore"
 )
 
@@ -26,20 +27,20 @@ func TestReloadBesideAnotherProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := f.Gate(time.Now())
+		c, err := f.GateConfig(time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Store = url
 		return f, c
 	}
-	st, err := sluice.OpenStore(t.Context(), url)
+	st, err := store.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = st.Close() }()
 	f, c := parse(both)
-	gate, err := sluice.OpenOn(t.Context(), st, c)
+	gate, err := sluice.OpenWithStore(t.Context(), st, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +48,12 @@ func TestReloadBesideAnotherProcess(t *testing.T) {
 	d, err := daemon.New(daemon.Options{File: f, Gate: gate, Base: http.DefaultTransport, Reloading: daemon.Reloading{
 		Load: func() (*config.File, error) { f, _ := parse(text); return f, nil },
 		Open: func(ctx context.Context, f *config.File) (*sluice.Gate, error) {
-			c, err := f.Gate(time.Now())
+			c, err := f.GateConfig(time.Now())
 			if err != nil {
 				return nil, err
 			}
 			c.Store = url
-			return sluice.OpenOn(ctx, st, c)
+			return sluice.OpenWithStore(ctx, st, c)
 		},
 		Follow: func(_ *config.File, g *sluice.Gate) { gate = g },
 	}})

@@ -169,7 +169,7 @@ func (r *rig) grant(token, agent string) string {
 }
 
 // stray is an agent that another daemon on the same store has brought in.
-var stray = sluice.Member{Agent: "stray", Class: "p2", Machine: "m1"}
+var stray = sluice.JoinRequest{Agent: "stray", Class: "p2", Machine: "m1"}
 
 // What each token may do, on every route.
 func TestRights(t *testing.T) {

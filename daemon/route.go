@@ -16,8 +16,8 @@ import (
 const auto = "auto:"
 
 // router chooses models for calls to a resource: for those that leave it to the gate, and for those whose budget says so.
-func router(g *sluice.Gate, resource string) func(context.Context, sluicehttp.Caller, *provider.Asked) (string, error) {
-	return func(ctx context.Context, c sluicehttp.Caller, asked *provider.Asked) (string, error) {
+func router(g *sluice.Gate, resource string) func(context.Context, sluicehttp.Caller, *provider.ParsedRequest) (string, error) {
+	return func(ctx context.Context, c sluicehttp.Caller, asked *provider.ParsedRequest) (string, error) {
 		task := proxy.Task(ctx)
 		if named, ok := strings.CutPrefix(asked.Model, auto); ok {
 			task = cmp.Or(named, task)

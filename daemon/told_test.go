@@ -23,7 +23,7 @@ func beginAPI(t *testing.T, text string) *rig {
 	if r.file, err = config.Parse("test.yaml", []byte(text), none); err != nil {
 		t.Fatal(err)
 	}
-	c, err := r.file.Gate(time.Now())
+	c, err := r.file.GateConfig(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

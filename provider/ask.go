@@ -59,8 +59,8 @@ func formOf(path string) *form {
 }
 
 // Ask reads a call.
-func (v *vendor) Ask(c *Call) Asked {
-	var a Asked
+func (v *vendor) Ask(c *Call) ParsedRequest {
+	var a ParsedRequest
 	if v.models && (c.Method == "HEAD" || c.Method == "OPTIONS") { // asks whether anybody is there
 		a.Free = true
 		return a
@@ -79,7 +79,7 @@ func (v *vendor) Ask(c *Call) Asked {
 	return a
 }
 
-func (v *vendor) askModel(c *Call, a *Asked) {
+func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	body := c.Body[:min(len(c.Body), MaxCall)]
 	var in asking
 	s := scanners.Get().(*scanner)

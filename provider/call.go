@@ -21,7 +21,7 @@ type Call struct {
 }
 
 // Asked is what a call asks for.
-type Asked struct {
+type ParsedRequest struct {
 	// Model is the model as the call names it, empty if it names none.
 	Model string
 	// Part is what the provider limits apart: a class of models, a part of the API. It belongs into
@@ -79,13 +79,13 @@ type Speaker interface {
 	// Address is where the provider is, empty if every user has another.
 	Address() string
 	// Ask reads a call.
-	Ask(c *Call) Asked
+	Ask(c *Call) ParsedRequest
 	// Key returns the API key of a call, empty if it has none. It must go no further than to where
 	// fingerprints are made.
 	Key(header map[string][]string) string
 	// Usage returns a reader for the answer to a call, given the answer's content type; nil if there is
 	// nothing to read.
-	Usage(asked *Asked, contentType string) UsageReader
+	Usage(asked *ParsedRequest, contentType string) UsageReader
 	// Spent is what usage takes of limits, in the units of the preset; also what an estimate will take.
 	Spent(u *Usage) []sluice.Amount
 	// Refuse is a refusal in the provider's own words, so that its clients understand it.

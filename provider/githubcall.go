@@ -10,8 +10,8 @@ import (
 func (GitHub) Address() string { return "https://api.github.com" }
 
 // Ask reads a call. Whether a GraphQL call changes anything, its body tells.
-func (g GitHub) Ask(c *Call) Asked {
-	a := Asked{Part: g.Part(c.Path), Cost: g.Cost(c.Method, c.Path)}
+func (g GitHub) Ask(c *Call) ParsedRequest {
+	a := ParsedRequest{Part: g.Part(c.Path), Cost: g.Cost(c.Method, c.Path)}
 	if a.Part == partGraphQL && mutates(c.Body[:min(len(c.Body), MaxCall)]) {
 		for i := range a.Cost {
 			if a.Cost[i].Unit == unitGraphQLPoints {
@@ -94,7 +94,7 @@ func (GitHub) Key(header map[string][]string) string {
 
 // Usage returns a reader that finds the refusals which GraphQL hides in an answer that began well. Of
 // what was used, nothing is said in a body.
-func (GitHub) Usage(asked *Asked, contentType string) UsageReader {
+func (GitHub) Usage(asked *ParsedRequest, contentType string) UsageReader {
 	if asked.Part != partGraphQL {
 		return nil
 	}

@@ -8,13 +8,13 @@ import "github.com/sluicehq/sluice"
 func (Generic) Address() string { return "" }
 
 // Ask reads a call.
-func (Generic) Ask(c *Call) Asked { return genericVendor.Ask(c) }
+func (Generic) Ask(c *Call) ParsedRequest { return genericVendor.Ask(c) }
 
 // Key returns the API key of a call.
 func (Generic) Key(header map[string][]string) string { return genericVendor.Key(header) }
 
 // Usage returns nil: there is nothing to read.
-func (Generic) Usage(*Asked, string) UsageReader { return nil }
+func (Generic) Usage(*ParsedRequest, string) UsageReader { return nil }
 
 // Spent returns nothing.
 func (Generic) Spent(*Usage) []sluice.Amount { return nil }

@@ -39,10 +39,10 @@ func copyLimits(limits []sluice.Limit) []sluice.Limit {
 // never stated, so that nothing corrects them. What a GraphQL query costs is known only afterwards.
 func githubPreset() sluice.Resource {
 	limits := []sluice.Limit{
-		{Name: partCore, Kind: sluice.Fixed, Size: 5000, Window: githubWindow(partCore), Unit: partCore, Guess: true},
+		{Name: partCore, Kind: sluice.Fixed, Size: 5000, Window: githubWindow(partCore), Unit: partCore, SizeIsDefault: true},
 		{Name: partSearch, Kind: sluice.Fixed, Size: 30, Window: githubWindow(partSearch), Unit: partSearch},
 		{Name: partCodeSearch, Kind: sluice.Fixed, Size: 10, Window: githubWindow(partCodeSearch), Unit: partCodeSearch},
-		{Name: partGraphQL, Kind: sluice.Fixed, Size: 5000, Window: githubWindow(partGraphQL), Unit: partGraphQL, Guess: true, Rough: true},
+		{Name: partGraphQL, Kind: sluice.Fixed, Size: 5000, Window: githubWindow(partGraphQL), Unit: partGraphQL, SizeIsDefault: true, Estimated: true},
 		{Name: "inflight", Kind: sluice.Concurrency, Size: 100, Unit: sluice.Requests},
 		{Name: "points", Kind: sluice.Rolling, Size: 900, Window: time.Minute, Unit: unitPoints},
 		{Name: "graphql-points", Kind: sluice.Rolling, Size: 2000, Window: time.Minute, Unit: unitGraphQLPoints},

@@ -18,7 +18,7 @@ const (
 )
 
 // Usage returns a reader for the answer to a call.
-func (v *vendor) Usage(asked *Asked, contentType string) UsageReader {
+func (v *vendor) Usage(asked *ParsedRequest, contentType string) UsageReader {
 	if !v.models || !asked.Tokens {
 		return nil
 	}

@@ -70,7 +70,7 @@ func speaker(t testing.TB, name string) Speaker {
 
 func usageOf(t testing.TB, provider, contentType string, pieces ...[]byte) (Usage, Observation) {
 	t.Helper()
-	r := speaker(t, provider).Usage(&Asked{Tokens: true}, contentType)
+	r := speaker(t, provider).Usage(&ParsedRequest{Tokens: true}, contentType)
 	if r == nil {
 		t.Fatalf("%s reads nothing of %s", provider, contentType)
 	}
@@ -181,14 +181,14 @@ func TestUsageOfAnEndlessAnswer(t *testing.T) {
 func TestContentWithoutUsage(t *testing.T) {
 	o := speaker(t, "openai")
 	for _, kind := range []string{"audio/mpeg", "text/html", "application/octet-stream"} {
-		if r := o.Usage(&Asked{Tokens: true}, kind); r != nil {
+		if r := o.Usage(&ParsedRequest{Tokens: true}, kind); r != nil {
 			t.Errorf("%s is read", kind)
 		}
 	}
-	if r := o.Usage(&Asked{}, "application/json"); r != nil {
+	if r := o.Usage(&ParsedRequest{}, "application/json"); r != nil {
 		t.Error("an answer without tokens is read")
 	}
-	if r := (Generic{}).Usage(&Asked{}, "application/json"); r != nil {
+	if r := (Generic{}).Usage(&ParsedRequest{}, "application/json"); r != nil {
 		t.Error("a generic answer is read")
 	}
 }
@@ -221,7 +221,7 @@ func TestGraphQLRefusalWithinAnAnswer(t *testing.T) {
 	for body, want := range map[string]store.Verdict{
 		bodyGraphQL: store.VerdictExhausted, bodyGraphQL2nd: store.VerdictThrottled, bodyQuoting: 0, `{"data":{}}`: 0, "": 0,
 	} {
-		r := GitHub{}.Usage(&Asked{Part: "graphql"}, "application/json; charset=utf-8")
+		r := GitHub{}.Usage(&ParsedRequest{Part: "graphql"}, "application/json; charset=utf-8")
 		for i := range len(body) {
 			r.Write([]byte(body[i : i+1]))
 		}
@@ -229,7 +229,7 @@ func TestGraphQLRefusalWithinAnAnswer(t *testing.T) {
 			t.Errorf("%s: %+v, want %v", body, got, want)
 		}
 	}
-	if r := (GitHub{}).Usage(&Asked{Part: "core"}, "application/json"); r != nil {
+	if r := (GitHub{}).Usage(&ParsedRequest{Part: "core"}, "application/json"); r != nil {
 		t.Error("a REST answer is read")
 	}
 }

@@ -75,12 +75,12 @@ func (p *Proxy) link(ctx context.Context, child, parent string) (stop func()) {
 	var timer *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	timer = time.AfterFunc(p.gate.LinkEvery(), func() {
+	timer = time.AfterFunc(p.gate.WorksForEvery(), func() {
 		tell()
 		mu.Lock()
 		defer mu.Unlock()
 		if ctx.Err() == nil {
-			timer.Reset(p.gate.LinkEvery())
+			timer.Reset(p.gate.WorksForEvery())
 		}
 	})
 	return func() {

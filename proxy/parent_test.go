@@ -31,7 +31,7 @@ func (r *rig) waitsFor(agent string) string {
 func (r *rig) lease(agents ...string) {
 	r.Helper()
 	for _, a := range agents {
-		if err := r.gate.Heartbeat(r.Context(), sluice.Member{Agent: a, Machine: "m"}); err != nil {
+		if err := r.gate.Heartbeat(r.Context(), sluice.JoinRequest{Agent: a, Machine: "m"}); err != nil {
 			r.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestALowerTokenDoesNotHoldParentsOfAHigherClass(t *testing.T) {
 		o.Tokens = []proxy.Token{{Name: "low", Hash: hex.EncodeToString(sum[:]), Class: "p2"}}
 	})
 	for agent, class := range map[string]string{"boss": "p0", "peer": "p2"} {
-		if err := r.gate.Heartbeat(t.Context(), sluice.Member{Agent: agent, Class: class, Machine: "m"}); err != nil {
+		if err := r.gate.Heartbeat(t.Context(), sluice.JoinRequest{Agent: agent, Class: class, Machine: "m"}); err != nil {
 			t.Fatal(err)
 		}
 	}

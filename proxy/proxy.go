@@ -74,7 +74,7 @@ type Resource struct {
 	Letters    *deadletter.Keeper
 	LetterBody int64
 	// Route chooses another model for a call, empty for that of the call. [Task] tells what the client says.
-	Route func(ctx context.Context, c sluicehttp.Caller, asked *provider.Asked) (model string, err error)
+	Route func(ctx context.Context, c sluicehttp.Caller, asked *provider.ParsedRequest) (model string, err error)
 }
 
 // Proxy is an http.Handler.

@@ -159,7 +159,7 @@ func (r *rig) want(o *externalscaler.ScaledObjectRef, n int64, when string) {
 func (r *rig) states(resource string, remaining int64, reset time.Duration) {
 	r.tb.Helper()
 	err := r.gate.Observe(context.Background(), sluice.Request{Resource: resource, Agent: "somebody"}, sluice.Answer{
-		Verdict: store.VerdictOK, Limits: []sluice.Stated{{Limit: "hour", Size: 6000, Remaining: remaining, ResetIn: reset}},
+		Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "hour", Size: 6000, Remaining: remaining, ResetIn: reset}},
 	})
 	if err != nil {
 		r.tb.Fatal(err)

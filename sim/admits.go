@@ -10,7 +10,7 @@ import (
 // gone. The backlog repeats the fleet's own calls, each model's apart from
 // those of the others. Counting stops at a hundred times the fleet's calls: a
 // quota that large is not used at all.
-func admits(sc *Scenario, lanes []*lane, seed uint64) *backlog {
+func admits(sc *Scenario, lanes []*modelTally, seed uint64) *backlog {
 	o := &backlog{loop: newLoop(), sc: sc, provider: NewProvider(sc.Limits, sc.Policy), stocks: stocks(sc, lanes)}
 	_, arrivals := demand(sc)
 	sizes := sizes{sc: sc, seed: seed}

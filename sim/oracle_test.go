@@ -75,7 +75,7 @@ func TestAdmitsCountsOnlyWhileWorkWaited(t *testing.T) {
 		{[]span{{first: at(30), last: at(100)}}, 200},
 		{[]span{{first: at(0), last: at(10)}, {first: at(30), last: at(59)}, {first: at(300), last: at(301)}}, 200},
 	} {
-		if got := admits(sc, []*lane{{spans: c.spans}}, 1).admitted; got != c.want {
+		if got := admits(sc, []*modelTally{{spans: c.spans}}, 1).admitted; got != c.want {
 			t.Errorf("spans %v: %d admitted, want %d", c.spans, got, c.want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestAdmitsModelsApart(t *testing.T) {
 		{Name: "b", Jobs: 1, Calls: 100, Workers: 1, Request: Request{Model: "haiku", Input: 1}},
 	}}
 	minute := []span{{first: Epoch, last: Epoch.Add(time.Minute)}}
-	if got := admits(sc, []*lane{{model: "opus", spans: minute}, {model: "haiku", spans: minute}}, 1).admitted; got != 40 {
+	if got := admits(sc, []*modelTally{{model: "opus", spans: minute}, {model: "haiku", spans: minute}}, 1).admitted; got != 40 {
 		t.Errorf("%d admitted, want a bucket and a minute's refill for each of two models", got)
 	}
 }

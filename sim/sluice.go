@@ -63,7 +63,7 @@ func spec(sc *Scenario) store.Spec {
 	}
 	for _, l := range sc.Limits {
 		limit := store.Limit{
-			Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window, Late: l.late(), Rough: l.tokens(),
+			Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window, Late: l.late(), Estimated: l.tokens(),
 		}
 		if l.PerModel {
 			limit.Per = store.PerModel

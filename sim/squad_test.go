@@ -153,7 +153,7 @@ func TestStocksAreJudgedOverWholeWindows(t *testing.T) {
 		{"no whole hour: all of it", []span{{first: at(40), last: at(80)}}, spread(40, 80, 50), 0.5},
 		{"nobody waited at the end", []span{{first: at(0), last: at(80)}}, spread(0, 80, 50), 0.25},
 	} {
-		o := admits(sc, []*lane{{spans: c.spans}}, 1)
+		o := admits(sc, []*modelTally{{spans: c.spans}}, 1)
 		if got := round(o.utilization(c.accepted)); got != c.want {
 			t.Errorf("%s: %.4f, want %.4f", c.name, got, c.want)
 		}

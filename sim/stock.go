@@ -13,7 +13,7 @@ import (
 type stock struct {
 	limit    int
 	rule     *Fixed
-	lanes    []*lane
+	lanes    []*modelTally
 	held     bool // it has held up the backlog
 	admitted int  // of the backlog, in windows that are judged
 
@@ -22,7 +22,7 @@ type stock struct {
 }
 
 // stocks returns those of the scenario.
-func stocks(sc *Scenario, lanes []*lane) []*stock {
+func stocks(sc *Scenario, lanes []*modelTally) []*stock {
 	var all []*stock
 	for i, l := range sc.Limits {
 		if l.Kind == store.Fixed {
@@ -49,7 +49,7 @@ func (s *stock) note(t store.Time) {
 }
 
 // waited reports whether there was work waiting at t.
-func waited(lanes []*lane, t store.Time) bool {
+func waited(lanes []*modelTally, t store.Time) bool {
 	for _, l := range lanes {
 		i, _ := slices.BinarySearchFunc(l.spans, t, func(s span, t store.Time) int { return int(s.last - t) })
 		if i < len(l.spans) && l.spans[i].first <= t {

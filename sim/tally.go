@@ -16,7 +16,7 @@ type tally struct {
 	left      int // calls neither done nor given up
 	span      span
 	classes   []classTally
-	lanes     []*lane // in the order of their first demand
+	lanes     []*modelTally // in the order of their first demand
 	trace     Trace
 }
 
@@ -51,7 +51,7 @@ func (c *classTally) note(t store.Time) {
 
 // lane is the work for one model: it can be held up apart from that for the
 // others.
-type lane struct {
+type modelTally struct {
 	model   string
 	waiting int
 	since   store.Time
@@ -62,13 +62,13 @@ func newTally(sc *Scenario) *tally {
 	return &tally{sc: sc, left: sc.calls(), classes: make([]classTally, len(Classes))}
 }
 
-func (y *tally) lane(model string) *lane {
+func (y *tally) lane(model string) *modelTally {
 	for _, l := range y.lanes {
 		if l.model == model {
 			return l
 		}
 	}
-	l := &lane{model: model}
+	l := &modelTally{model: model}
 	y.lanes = append(y.lanes, l)
 	return l
 }

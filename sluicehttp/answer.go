@@ -93,7 +93,7 @@ func (f *flight) failed(a *attempt, o *outcome) {
 		f.told.Aborted = f.ctx.Err() != nil
 		f.t.leave(ticket, nil, f.t.remaining(f.told.Model, time.Since(a.began)))
 	default:
-		_ = ticket.Spent()
+		_ = ticket.CloseUnanswered()
 	}
 	f.told.Took = time.Since(a.began)
 	f.unreachable(a, o.err)

@@ -66,7 +66,7 @@ type flight struct {
 	start  time.Time
 
 	call    provider.Call
-	asked   provider.Asked
+	asked   provider.ParsedRequest
 	routed  bool        // to another model
 	grown   int64       // by how much the body is longer, if it is another one
 	observe bool        // it goes once, as it came, and nobody holds it

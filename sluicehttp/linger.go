@@ -48,7 +48,7 @@ func (t *Transport) leave(ticket sluice.Ticket, amounts []sluice.Amount, after t
 // end ends a ticket now. One of whose request nothing was heard may still be on its way.
 func (t *Transport) end(ticket sluice.Ticket, amounts []sluice.Amount) {
 	if amounts == nil {
-		_ = ticket.Spent()
+		_ = ticket.CloseUnanswered()
 		return
 	}
 	_ = ticket.Close(amounts...)

@@ -203,15 +203,15 @@ type fakeEvent struct {
 func (fake) Name() string    { return "fake" }
 func (fake) Address() string { return "" }
 
-func (fake) Ask(c *provider.Call) provider.Asked {
+func (fake) Ask(c *provider.Call) provider.ParsedRequest {
 	var call fakeCall
 	if json.Unmarshal(c.Body, &call) != nil && c.Whole {
-		return provider.Asked{}
+		return provider.ParsedRequest{}
 	}
 	if _, model, ok := strings.Cut(c.Path, "/models/"); ok {
 		call.Model = model
 	}
-	a := provider.Asked{
+	a := provider.ParsedRequest{
 		Model: call.Model, Tokens: !call.Plain && !call.Free, Text: int64(len(c.Body)), MaxOutput: call.Max, Stream: call.Stream,
 		Reserved: call.Reserved, Hidden: call.Hidden, Free: call.Free,
 	}
@@ -223,7 +223,7 @@ func (fake) Ask(c *provider.Call) provider.Asked {
 
 func (fake) Key(h map[string][]string) string { return http.Header(h).Get("Authorization") }
 
-func (fake) Usage(asked *provider.Asked, contentType string) provider.UsageReader {
+func (fake) Usage(asked *provider.ParsedRequest, contentType string) provider.UsageReader {
 	return &fakeReader{stream: strings.HasPrefix(contentType, "text/event-stream")}
 }
 

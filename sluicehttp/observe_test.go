@@ -42,7 +42,7 @@ func TestObservedRequestsGoOnceAsTheyCame(t *testing.T) {
 	tr := &Transport{
 		Gate: openGate(t, sluice.Resource{Observe: true, Limits: []sluice.Limit{{Name: "l", Kind: sluice.Rolling, Size: 1, Window: hour}}}), Resource: "api",
 		Dialect: dialect, Base: plain, Caller: Caller{Agent: "a", Wait: time.Nanosecond},
-		Route: func(context.Context, Caller, *provider.Asked) (string, error) { return "another", nil },
+		Route: func(context.Context, Caller, *provider.ParsedRequest) (string, error) { return "another", nil },
 	}
 	const call = `{"model":"gpt-5","stream":true,"messages":[]}`
 	header := http.Header{

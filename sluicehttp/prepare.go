@@ -178,7 +178,7 @@ func (f *flight) route(packed bool) error {
 
 // askAs asks what a call is, of a path and a method as the provider will understand them: however they are written, they are the
 // same.
-func (f *flight) askAs(path, method string) provider.Asked {
+func (f *flight) askAs(path, method string) provider.ParsedRequest {
 	was := f.call
 	f.call.Path, f.call.Method = path, method
 	asked := f.t.speaker.Ask(&f.call)

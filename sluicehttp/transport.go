@@ -58,7 +58,7 @@ type Transport struct {
 	// Letters keeps requests that were given up. Nil means that they are not kept.
 	Letters *Letters
 	// Route chooses another model for a call. Empty means that of the call. After an error nothing is sent.
-	Route func(ctx context.Context, c Caller, asked *provider.Asked) (model string, err error)
+	Route func(ctx context.Context, c Caller, asked *provider.ParsedRequest) (model string, err error)
 	// Fingerprint turns an API key into a name that tells keys apart and says nothing else, where limits are
 	// per key. Nil means [sluice.Gate.KeyLabel], where the resource tells keys apart.
 	Fingerprint func(key string) string
@@ -72,7 +72,7 @@ type Transport struct {
 	github  bool // it is GitHub's
 	places  bool // some limit is of concurrency, or that is not known
 
-	paces      paces
+	paces      timings
 	looks      looks
 	lingering  lingering
 	connecting connecting

@@ -321,7 +321,7 @@ func TestEstimateAboveCapacity(t *testing.T) {
 
 func TestRouting(t *testing.T) {
 	x := newRig(t)
-	x.Route = func(_ context.Context, c Caller, asked *provider.Asked) (string, error) {
+	x.Route = func(_ context.Context, c Caller, asked *provider.ParsedRequest) (string, error) {
 		if c.Agent != "tester" {
 			t.Errorf("routed for %+v", c)
 		}

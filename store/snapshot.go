@@ -11,7 +11,7 @@ type Snapshot struct {
 	Limits   []LimitState
 	Waiting  []int // by class
 	InFlight int   // granted and not yet closed
-	Gates    []GateState
+	Gates    []PauseState
 	Counters Counters
 	Callers  []Caller
 	Queue    []Waiter // the first MaxListed in order
@@ -133,8 +133,8 @@ type Member struct {
 	Silent  bool  // it may be cut off: its share is withheld from the others
 }
 
-// GateState is a pause, probe or ramp in force.
-type GateState struct {
+// PauseState is a pause, probe or ramp in force.
+type PauseState struct {
 	Scope string // "" : the whole pool; else such as "model=opus"
 	Phase string // paused, probing, ramping
 	Until Time

@@ -268,10 +268,10 @@ type Limit struct {
 	Late bool
 	// Guess is set if Size is what is usual: what an answer states counts instead, also if it is
 	// more. Otherwise Size caps what is stated.
-	Guess bool
+	SizeIsDefault bool
 	// Rough is set for units whose costs are estimates: what a provider counts beyond them
 	// is believed, but does not prove that somebody else spent it.
-	Rough bool
+	Estimated bool
 	// Reset is any moment at which a fixed window is known to reset; 0: not known,
 	// and until an answer tells, the window is kept as a rolling one. It is a time of day, in
 	// UTC: a store whose clock is another converts it.
@@ -365,14 +365,14 @@ type Spec struct {
 	OnFailure OnFailure
 	// Passing is set by those who make one request and are gone: they are no members, and have no
 	// share to go on with when the store cannot be reached.
-	Passing bool
+	OneShot bool
 	// Restate tells that this is said instead of all that was said before through the same [Store]: the sessions that it
 	// has on the pool do not count as others who state something else. They go on under the new limits, those
 	// who wait in their places and what is charged where it is. Sessions of other stores count as ever.
 	Restate bool
 	// Look opens a pool that exists as it is, whatever else the spec says: for those who only
 	// look, or tell of answers. Limits are found by their names.
-	Look bool
+	ReadOnly bool
 }
 
 // Tie says what becomes of a ticket when its session ends first.

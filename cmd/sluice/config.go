@@ -193,7 +193,7 @@ func configName(cmd *cobra.Command, args []string) string {
 func loadConfig(name string) (*config.File, error) {
 	f, err := config.Load(name)
 	if err == nil {
-		_, err = f.Gate(time.Now())
+		_, err = f.GateConfig(time.Now())
 	}
 	if err != nil {
 		return nil, configFailure(err)

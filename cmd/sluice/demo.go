@@ -41,7 +41,7 @@ says why; 64 usage; 70 a process failed; 128+n ended by signal n.`,
 	return cmd
 }
 
-func runDemo(cmd *cobra.Command, plan demo.Plan) error {
+func runDemo(cmd *cobra.Command, plan demo.Script) error {
 	self, err := os.Executable()
 	if err != nil {
 		return &failure{code: exitInternal, message: "cannot find the sluice executable: " + err.Error()}

@@ -32,7 +32,7 @@ type demoView struct {
 	lines int // that were drawn for it
 }
 
-func newDemoView(w io.Writer, plan *demo.Plan) *demoView {
+func newDemoView(w io.Writer, plan *demo.Script) *demoView {
 	v := &demoView{
 		w: w, style: show.Style{Colour: bool(painterFor(w)), ASCII: !show.UTF8(os.Getenv)}, calls: plan.Calls(), phase: -1,
 	}

@@ -60,7 +60,7 @@ type session struct {
 //
 // It is for commands that ask once and are gone: without their store they go nowhere.
 func openGate(cmd *cobra.Command, resources ...string) (*session, error) {
-	return openSession(cmd, resources, sluice.Config{Passing: true})
+	return openSession(cmd, resources, sluice.Config{OneShot: true})
 }
 
 // openToStay is openGate for commands that stay: they do what on_store_failure says while the store
@@ -72,7 +72,7 @@ func openToStay(cmd *cobra.Command, resources ...string) (*session, error) {
 // openToLook is openGate for commands that ask for nothing: they leave limits as others have
 // stated them.
 func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
-	return openSession(cmd, resources, sluice.Config{Passing: true, Look: true})
+	return openSession(cmd, resources, sluice.Config{OneShot: true, ReadOnly: true})
 }
 
 // openSession opens the gate that the configuration describes, as Passing, Look and Events of how say.
@@ -96,11 +96,11 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	}
 	var missing error
 	if len(resources) > 0 {
-		if missing = keepOnly(f, resources, configName(cmd, nil)); missing != nil && !how.Look {
+		if missing = keepOnly(f, resources, configName(cmd, nil)); missing != nil && !how.ReadOnly {
 			return nil, missing
 		}
 	}
-	c, err := f.Gate(time.Now())
+	c, err := f.GateConfig(time.Now())
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
 	}
@@ -108,14 +108,14 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	for name, r := range c.Resources {
 		s.limits[name] = r.Limits
 	}
-	c.Store, c.Events, c.Look, c.Passing = at.url, s.log.Add, how.Look, how.Passing
-	if how.Look && (len(resources) == 0 || missing != nil) { // the store may have what the configuration does not name
+	c.Store, c.Events, c.ReadOnly, c.OneShot = at.url, s.log.Add, how.ReadOnly, how.OneShot
+	if how.ReadOnly && (len(resources) == 0 || missing != nil) { // the store may have what the configuration does not name
 		c.Others = func(pool string) string {
 			switch {
 			case len(resources) == 0 || slices.Contains(resources, pool):
 				return pool
-			case slices.Contains(resources, pool+sluice.GatePool):
-				return pool + sluice.GatePool
+			case slices.Contains(resources, pool+inspect.GatePool):
+				return pool + inspect.GatePool
 			}
 			return ""
 		}
@@ -180,12 +180,12 @@ func (s *session) openGate(ctx context.Context, c sluice.Config, through func(st
 	if through == nil {
 		return sluice.Open(ctx, c)
 	}
-	st, err := sluice.OpenStore(ctx, c.Store)
+	st, err := openStore(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
 	st = through(st)
-	g, err := sluice.OpenOn(ctx, st, c)
+	g, err := sluice.OpenWithStore(ctx, st, c)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -195,7 +195,7 @@ func (s *session) openGate(ctx context.Context, c sluice.Config, through func(st
 
 // openFailure is fail for a gate that does not open: what is invalid then is the configuration, or the
 // address of the store.
-func (at place) openFailure(err error) error {
+func (at stateHome) openFailure(err error) error {
 	f := asFailure(fail(err))
 	switch {
 	case errors.Is(err, sluice.ErrInvalid):
@@ -207,7 +207,7 @@ func (at place) openFailure(err error) error {
 }
 
 // hint says where to read about such addresses.
-func (at place) hint() string {
+func (at stateHome) hint() string {
 	if strings.HasPrefix(at.url, "http") {
 		return storeHint
 	}
@@ -318,4 +318,13 @@ func loginName() string {
 		name = u.Username[strings.LastIndexByte(u.Username, '\\')+1:]
 	}
 	return cmp.Or(name, os.Getenv("USER"), os.Getenv("LOGNAME"), "unknown")
+}
+
+// openStore opens the store at a URL.
+func openStore(ctx context.Context, url string) (store.Store, error) {
+	st, err := store.Open(ctx, url)
+	if err != nil {
+		return nil, &sluice.Error{Err: errors.Join(sluice.ErrStore, err), Message: err.Error()}
+	}
+	return st, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/ticketid"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -40,12 +41,12 @@ configuration.`,
 	var usage amounts
 	cmd.Flags().Var(&usage, "usage", "what the request really used")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if sluice.TicketResource(args[0]) == "" {
+		if ticketid.Resource(args[0]) == "" {
 			return &failure{
 				code: exitUsage, message: fmt.Sprintf("%.80q is not a ticket", args[0]), hint: "a ticket looks like RESOURCE.1f-2a, as acquire --hold prints it",
 			}
 		}
-		s, err := openToLook(cmd, sluice.TicketResource(args[0]))
+		s, err := openToLook(cmd, ticketid.Resource(args[0]))
 		if err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ type releaseJSON struct {
 
 // release answers the ticket, if there is an answer, and closes it.
 func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, usage amounts) (releaseJSON, error) {
-	r := releaseJSON{Ticket: t.ID(), Resource: sluice.TicketResource(t.ID()), State: "released", Verdict: store.VerdictNone.String()}
+	r := releaseJSON{Ticket: t.ID(), Resource: ticketid.Resource(t.ID()), State: "released", Verdict: store.VerdictNone.String()}
 	var read []sluice.Amount
 	if flags.given() {
 		a, _, err := flags.answer(s, r.Resource)

@@ -35,18 +35,18 @@ func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*slu
 				return nil, err
 			}
 			f.AddPresets()
-			if _, err := f.Gate(time.Now()); err != nil {
+			if _, err := f.GateConfig(time.Now()); err != nil {
 				return nil, err
 			}
 			return f, s.mayChange(cmd, f, fixed)
 		},
 		Open: func(ctx context.Context, f *config.File) (*sluice.Gate, error) {
-			c, err := f.Gate(time.Now())
+			c, err := f.GateConfig(time.Now())
 			if err != nil {
 				return nil, err
 			}
 			c.Store, c.Events, c.Alert = s.config.Store, s.config.Events, s.config.Alert
-			return sluice.OpenOn(ctx, s.held, c)
+			return sluice.OpenWithStore(ctx, s.held, c)
 		},
 		Follow: func(f *config.File, gate *sluice.Gate) {
 			setGate(gate)

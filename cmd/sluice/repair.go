@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -53,7 +52,7 @@ func runRepair(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	st, err := sluice.OpenStore(cmd.Context(), at.url)
+	st, err := openStore(cmd.Context(), at.url)
 	if err != nil {
 		return at.openFailure(err)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -48,7 +48,7 @@ store cannot be reached; 78 bad configuration.`,
 		if err != nil {
 			return err
 		}
-		var r sluice.Route
+		var r inspect.Route
 		err = looking(cmd, resources, func(ctx context.Context, s *session) (err error) {
 			r, err = s.gate.Route(ctx, args[0], need...)
 			return err
@@ -74,7 +74,7 @@ store cannot be reached; 78 bad configuration.`,
 	return cmd
 }
 
-func whenText(r *sluice.Route) string {
+func whenText(r *inspect.Route) string {
 	switch {
 	case r.Unknown:
 		return "nobody knows when"

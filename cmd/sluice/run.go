@@ -240,7 +240,7 @@ func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []s
 
 // wallsOf is how patient the configuration is.
 func wallsOf(s *session) (retry.Policy, error) {
-	c, err := s.file.Gate(time.Now())
+	c, err := s.file.GateConfig(time.Now())
 	if err != nil {
 		return retry.Policy{}, configFailure(err)
 	}

@@ -70,7 +70,7 @@ func (r *runner) spread(ctx context.Context) (time.Duration, error) {
 	if r.scatter == 0 || r.observes() {
 		return 0, nil
 	}
-	wait, err := r.s.gate.Launch(ctx, r.req.Resource, r.scatter)
+	wait, err := r.s.gate.StartDelay(ctx, r.req.Resource, r.scatter)
 	if err != nil || wait == 0 {
 		return 0, failed(ctx, err)
 	}
@@ -95,7 +95,7 @@ func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, erro
 		}
 		return nil, nil
 	}
-	m := sluice.Member{Agent: r.req.Agent, Instance: r.instance(), Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
+	m := sluice.JoinRequest{Agent: r.req.Agent, Instance: r.instance(), Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
 	if r.req.Resource != "" {
 		m.Resources = []string{r.req.Resource} // others may be open, to look at
 	}

@@ -150,7 +150,7 @@ func (s *session) rescale(f *config.File, gate *sluice.Gate) error {
 	if s.scaler == nil {
 		return nil
 	}
-	c, err := f.Gate(time.Now())
+	c, err := f.GateConfig(time.Now())
 	if err != nil {
 		return configFailure(err)
 	}

@@ -105,7 +105,7 @@ func planSetup(listen string) (*setupJSON, error) {
 	if err != nil {
 		return nil, &failure{code: exitUnavailable, message: "no state directory: " + err.Error(), hint: "set HOME"}
 	}
-	gate := setup.Gate{URL: "http://" + listen, Socket: filepath.Join(state, "gate.sock")}
+	gate := setup.Endpoint{URL: "http://" + listen, Socket: filepath.Join(state, "gate.sock")}
 	p := &setupJSON{Gate: gate.URL, listen: []string{listen}, Next: []string{}}
 	p.Clients = setup.Find(setup.Machine{Home: home, Env: os.Getenv, Exists: exists}, gate)
 	if setup.Socket(p.Clients) {

@@ -47,7 +47,7 @@ func newStateRig(t *testing.T) *stateRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Gate(time.Now())
+	c, err := f.GateConfig(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func newStateRig(t *testing.T) *stateRig {
 		defer r.mu.Unlock()
 		r.events = append(r.events, e)
 	}
-	if r.gate, err = sluice.OpenOn(t.Context(), st, c); err != nil {
+	if r.gate, err = sluice.OpenWithStore(t.Context(), st, c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -156,7 +156,7 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 		}, false},
 		"degraded": {inspect.StateDegraded, "Redis lost its memory; holding requests for one window", "33", "degraded", func(r *stateRig) {
 			r.send()
-			p, err := r.store.Pool(r.Context(), store.Spec{Name: "api", Look: true})
+			p, err := r.store.Pool(r.Context(), store.Spec{Name: "api", ReadOnly: true})
 			if err == nil {
 				err = p.Apply(r.Context(), []store.Op{{Kind: store.OpForget}})
 			}
@@ -263,7 +263,7 @@ func TestSaturatedOnLearnedLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := sluice.Answer{Verdict: store.VerdictOK, Status: 200, Limits: []sluice.Stated{{Limit: "learned", Size: 2, Remaining: left, ResetIn: sluice.NotStated}}}
+		a := sluice.Answer{Verdict: store.VerdictOK, Status: 200, Limits: []sluice.ObservedLimit{{Limit: "learned", Size: 2, Remaining: left, ResetIn: sluice.NotStated}}}
 		if _, err := ticket.Answer(a); err != nil {
 			t.Fatal(err)
 		}

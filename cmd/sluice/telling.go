@@ -14,7 +14,7 @@ const tellWithin = 5 * time.Second
 
 // tell has the configured webhook told of budgets that are used up: whoever notices it first is the only one to tell.
 func (s *session) tell(c *sluice.Config) error {
-	if c.Look {
+	if c.ReadOnly {
 		return nil
 	}
 	hook, err := s.newHook(s.file.Alerts.Webhook)

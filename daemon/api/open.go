@@ -58,7 +58,7 @@ func (o *open) fits(resource string, t opened, limits []sluice.Limit, now time.T
 	for i := range limits {
 		l := &limits[i]
 		size := l.Size
-		if size <= 1 || l.Guess {
+		if size <= 1 || l.SizeIsDefault {
 			continue
 		}
 		n := amount(l, t.cost)

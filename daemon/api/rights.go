@@ -125,7 +125,7 @@ func (o *callers) sweep(now time.Time) {
 // mayBeat refuses heartbeats in the name of a live agent that another token has brought in. Another daemon, or this one
 // before it was started anew, may have brought it in: then a heartbeat must name the machine and the class that the
 // agent has, so that it takes over nothing. It reports whether the agent becomes this token's.
-func (c *call) mayBeat(m *sluice.Member) (own bool, err error) {
+func (c *call) mayBeat(m *sluice.JoinRequest) (own bool, err error) {
 	if c.who.Token == "" || c.who.Agent != "" {
 		return false, nil
 	}

@@ -19,7 +19,7 @@ type beat struct {
 }
 
 // Standing is what an agent is told.
-type Standing struct {
+type CheckInResult struct {
 	Light        string   `json:"light"`
 	Allocated    int64    `json:"allocated"`
 	StartNewWork bool     `json:"start_new_work"`
@@ -30,19 +30,19 @@ type Standing struct {
 }
 
 // member is the agent that a path and a body speak of.
-func (a *API) member(c *call, b *beat) (sluice.Member, error) {
+func (a *API) member(c *call, b *beat) (sluice.JoinRequest, error) {
 	name := c.r.PathValue("name")
 	class, err := c.as(&name, b.Class)
 	if err != nil {
-		return sluice.Member{}, err
+		return sluice.JoinRequest{}, err
 	}
 	if b.User, err = c.speaksFor(name, b.User); err != nil {
-		return sluice.Member{}, err
+		return sluice.JoinRequest{}, err
 	}
 	if err := a.below(c, name, b.Class); err != nil {
-		return sluice.Member{}, err
+		return sluice.JoinRequest{}, err
 	}
-	return sluice.Member{Agent: name, Class: class, User: b.User, Machine: b.Machine, WaitsFor: b.WaitsFor, Resources: b.Resources}, nil
+	return sluice.JoinRequest{Agent: name, Class: class, User: b.User, Machine: b.Machine, WaitsFor: b.WaitsFor, Resources: b.Resources}, nil
 }
 
 // below refuses bearers of a token for lower classes who speak for an agent of a higher one: what they say would take its lease, its
@@ -88,7 +88,7 @@ func (a *API) heartbeat(c *call) error {
 	if own {
 		a.callers.set(m.Agent, c.who.Token, time.Now())
 	}
-	return c.reply(Standing{
+	return c.reply(CheckInResult{
 		Light: s.Light, Allocated: s.Allocated, StartNewWork: s.Start, Chain: s.Chain, Reason: s.Reason, TakenOverBy: s.TakenOverBy,
 	})
 }
@@ -101,7 +101,7 @@ func (a *API) leave(c *call) error {
 	if err := c.mayEnd(m.Agent); err != nil {
 		return err
 	}
-	if err := a.Gate.Depart(m); err != nil {
+	if err := a.Gate.Leave(m); err != nil {
 		return err
 	}
 	a.callers.set(m.Agent, "", time.Now())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/ticketid"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
@@ -168,7 +169,7 @@ func (c *call) owner(agent string) string {
 // ticket is the one that the path names.
 func (a *API) ticket(c *call) (sluice.Ticket, error) {
 	id := c.r.PathValue("id")
-	if sluice.TicketResource(id) == "" {
+	if ticketid.Resource(id) == "" {
 		return sluice.Ticket{}, &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("%.80q is no ticket", id), Hint: "a ticket looks like RESOURCE.1f-2a"}
 	}
 	if (c.who.Agent != "" || c.who.Highest > 0) && !a.owners.has(id, c.owner(c.who.Agent)) {
@@ -209,7 +210,7 @@ func (a *API) answer(c *call) error {
 	if err := c.read(&s); err != nil {
 		return err
 	}
-	resource := sluice.TicketResource(t.ID())
+	resource := ticketid.Resource(t.ID())
 	said, err := a.readAnswer(resource, &s)
 	if err != nil {
 		return err
@@ -245,7 +246,7 @@ func (a *API) renew(c *call) error {
 	id := t.ID()
 	if err := t.Renew(ctx); err != nil {
 		if !errors.Is(err, sluice.ErrStore) { // it was given back
-			a.open.end(sluice.TicketResource(id), id)
+			a.open.end(ticketid.Resource(id), id)
 		}
 		return err
 	}
@@ -273,7 +274,7 @@ func (a *API) close(c *call) error {
 	if err != nil {
 		return err
 	}
-	resource := sluice.TicketResource(t.ID())
+	resource := ticketid.Resource(t.ID())
 	reserved := a.open.reserved(resource, c.r.PathValue("id"))
 	if err := t.Close(c.money(resource, t.PricedAs(), reserved, c.used(resource, reserved, usage))...); err != nil {
 		return err
@@ -290,6 +291,6 @@ func (a *API) cancel(c *call) error {
 	if err := t.Cancel(); err != nil {
 		return err
 	}
-	a.open.end(sluice.TicketResource(t.ID()), c.r.PathValue("id"))
+	a.open.end(ticketid.Resource(t.ID()), c.r.PathValue("id"))
 	return nil
 }

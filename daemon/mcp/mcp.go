@@ -20,7 +20,7 @@ import (
 )
 
 // Gate is what the tools ask. [*sluice.Gate] is one.
-type Gate interface {
+type Source interface {
 	Status(ctx context.Context) (inspect.Status, error)
 	Why(ctx context.Context, resource string) ([]inspect.Waiting, error)
 	StartNewWork(ctx context.Context, agent string) (inspect.NewWork, error)
@@ -43,7 +43,7 @@ type Caller struct {
 
 // Options describe a server.
 type Options struct {
-	Gate   Gate
+	Gate   Source
 	Caller Caller
 	// Version is that of the program.
 	Version string

@@ -64,7 +64,7 @@ func calm() *gate {
 }
 
 // connect returns a client of a server for a caller.
-func connect(t *testing.T, g mcp.Gate, c mcp.Caller) *sdk.ClientSession {
+func connect(t *testing.T, g mcp.Source, c mcp.Caller) *sdk.ClientSession {
 	t.Helper()
 	there, here := sdk.NewInMemoryTransports()
 	server, err := mcp.New(t.Context(), mcp.Options{Gate: g, Caller: c}).Connect(t.Context(), there, nil)

@@ -11,7 +11,7 @@ import (
 
 // Options are what a demo needs to know.
 type Options struct {
-	Plan Plan
+	Plan Script
 	// Self is the program. Started as PartArgs says it is one of the processes.
 	Self string
 	// PartArgs come before the name of a part: provider, with the flags of a mock; gate, with the provider's

@@ -61,7 +61,7 @@ func TestPeakIsCountedWithinASecond(t *testing.T) {
 
 func TestPlans(t *testing.T) {
 	for name, c := range map[string]struct {
-		plan  Plan
+		plan  Script
 		ideal time.Duration
 	}{"minute": {Minute(), 24*time.Second + 300*time.Millisecond}, "fast": {Fast(), 6*time.Second + 50*time.Millisecond}} {
 		if got := c.plan.Ideal(); got != c.ideal {

@@ -24,7 +24,7 @@ type Agent struct {
 }
 
 // Plan is what both phases have in common.
-type Plan struct {
+type Script struct {
 	Agents []Agent
 	// Limit is the provider's, on requests: a bucket that holds one window's worth.
 	Limit sim.Rate
@@ -39,15 +39,15 @@ type Plan struct {
 // After the first 120 calls, which the provider lets in at once, the others come in at two a second, for 24
 // seconds. Callers whose waits double come back 16 to 20 seconds after they began, and then after 32 to 40:
 // work that ends between the two is late, as most is. Work of 21 seconds would be done in time, by luck.
-func Minute() Plan {
-	return Plan{
+func Minute() Script {
+	return Script{
 		Agents: fleet(28, 6), Limit: sim.Rate{N: 120, Window: time.Minute},
 		Latency: 300 * time.Millisecond, Tail: 100 * time.Millisecond, Patience: 4 * time.Minute,
 	}
 }
 
 // Fast is the same with few calls left when the provider begins to refuse.
-func Fast() Plan {
+func Fast() Script {
 	p := Minute()
 	p.Agents, p.Latency, p.Tail, p.Patience = fleet(22, 8), 50*time.Millisecond, 0, time.Minute
 	return p
@@ -63,7 +63,7 @@ func fleet(calls, workers int) []Agent {
 }
 
 // Calls are those of all agents.
-func (p *Plan) Calls() (n int) {
+func (p *Script) Calls() (n int) {
 	for _, a := range p.Agents {
 		n += a.Calls
 	}
@@ -72,7 +72,7 @@ func (p *Plan) Calls() (n int) {
 
 // Ideal is how long it takes if every call is sent at the very moment at which the provider's rule has
 // room for it, and is answered as quickly as it can be.
-func (p *Plan) Ideal() time.Duration {
+func (p *Script) Ideal() time.Duration {
 	limit := sim.Limit{Name: "requests", Unit: sim.Requests, Kind: store.Bucket, Size: p.Limit.N, Burst: p.Limit.N, Window: p.Limit.Window}
 	rule, at := limit.Rule(), store.Time(0)
 	for range p.Calls() {

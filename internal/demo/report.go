@@ -141,7 +141,7 @@ func wasted(stats *mock.Stats, retries int64) float64 {
 }
 
 // newReport compares the phases, and says what is not as it should be.
-func newReport(plan *Plan, before, after *Phase) *Report {
+func newReport(plan *Script, before, after *Phase) *Report {
 	r := &Report{
 		Why: []string{}, Limit: plan.Limit.String(), Model: Model, Calls: plan.Calls(), IdealS: seconds(plan.Ideal()), Before: *before, After: *after,
 	}

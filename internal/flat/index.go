@@ -23,7 +23,7 @@ func (x *Index) Open(space *Space) {
 		x.head = new(indexHead)
 		return
 	}
-	x.head, x.space = Place[indexHead](space), space
+	x.head, x.space = Single[indexHead](space), space
 	space.views = append(space.views, x)
 }
 

@@ -48,7 +48,7 @@ func (s *Slab[T]) Open(space *Space) {
 		return
 	}
 	space.lay(reflect.TypeFor[T]())
-	s.head, s.space = Place[slabHead](space), space
+	s.head, s.space = Single[slabHead](space), space
 	space.views = append(space.views, s)
 }
 

@@ -117,7 +117,7 @@ func (s *Space) Reset() {
 }
 
 // Place opens a single record of a space.
-func Place[T any](s *Space) *T {
+func Single[T any](s *Space) *T {
 	if s == nil {
 		return new(T)
 	}

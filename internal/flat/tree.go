@@ -12,7 +12,7 @@ type Tree struct {
 // Open makes the trees a part of a space.
 func (t *Tree) Open(space *Space) {
 	t.nodes.Open(space)
-	t.seed = Place[uint64](space)
+	t.seed = Single[uint64](space)
 }
 
 // Key orders a tree; equal keys keep the order in which they were inserted.

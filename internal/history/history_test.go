@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/sluicehttp"
+	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
@@ -294,18 +295,18 @@ func TestOtherMachinesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "")
 		c := sluice.Config{Store: "mem:", Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{{Name: "l", Kind: sluice.Rolling, Size: 1000, Window: time.Minute}}}}}
-		st, err := sluice.OpenStore(t.Context(), c.Store)
+		st, err := store.Open(t.Context(), c.Store)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer st.Close()
-		there, err := sluice.OpenOn(t.Context(), st, c)
+		there, err := sluice.OpenWithStore(t.Context(), st, c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer there.Close()
 		c.Events = b.Event
-		here, err := sluice.OpenOn(t.Context(), st, c)
+		here, err := sluice.OpenWithStore(t.Context(), st, c)
 		if err != nil {
 			t.Fatal(err)
 		}

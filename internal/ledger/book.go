@@ -74,7 +74,7 @@ func (b *book) take(o *Order) (Taken, *entry) {
 }
 
 // account is that of a line. Names come from outside: there cannot be any number of them.
-func (b *book) account(l *Line) account {
+func (b *book) account(l *Account) account {
 	a := account{budget: l.Budget, period: l.Period.Name}
 	if !l.Each {
 		return a

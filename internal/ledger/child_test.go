@@ -24,7 +24,7 @@ func child() bool {
 	p := pot("fleet", 100_000, ledger.Day, noon)
 	out, ctx := bufio.NewWriter(os.Stdout), context.Background()
 	for n := 0; ; n++ {
-		taken, err := l.Take(ctx, order(noon, 100, ledger.Line{Pot: p, Force: endless}))
+		taken, err := l.Take(ctx, order(noon, 100, ledger.Account{Pot: p, Force: endless}))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -124,7 +124,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 		if got < sum || got > sum+kills*(90+100) {
 			t.Errorf("%d in the books after %d kills, and %d were settled", got, kills, sum)
 		}
-		taken := take(t, l, order(noon, 10, ledger.Line{Pot: p, Force: true}))
+		taken := take(t, l, order(noon, 10, ledger.Account{Pot: p, Force: true}))
 		settle(t, l, taken.Receipt, 10, noon.Add(time.Second))
 		sum += 10
 		if err := l.Close(); err != nil {

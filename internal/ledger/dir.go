@@ -104,7 +104,7 @@ func (d *Dir) end(ctx context.Context, now time.Time, decide func(*book) *entry)
 }
 
 // Tell implements [Ledger].
-func (d *Dir) Tell(ctx context.Context, l Line, now time.Time) (first bool, err error) {
+func (d *Dir) Tell(ctx context.Context, l Account, now time.Time) (first bool, err error) {
 	err = d.change(ctx, now, func(b *book) *entry {
 		e := b.tell(&l)
 		first = e != nil

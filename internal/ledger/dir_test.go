@@ -40,10 +40,10 @@ func TestCutOffAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	day := pot("day", 1000, ledger.Day, noon)
 	l := ledger.NewDir(dir, false)
-	r := take(t, l, order(noon, 100, ledger.Line{Pot: day})).Receipt
+	r := take(t, l, order(noon, 100, ledger.Account{Pot: day})).Receipt
 	settle(t, l, r, 30, noon)
 	before := int64(len(read(t, dir)))
-	take(t, l, order(noon, 50, ledger.Line{Pot: day}))
+	take(t, l, order(noon, 50, ledger.Account{Pot: day}))
 	whole := read(t, dir)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestCutOffAnywhere(t *testing.T) {
 			want = 80
 		}
 		wantUsed(t, l, day, "", want)
-		take(t, l, order(noon, 7, ledger.Line{Pot: day}))
+		take(t, l, order(noon, 7, ledger.Account{Pot: day}))
 		wantUsed(t, l, day, "", want+7)
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -73,10 +73,10 @@ func TestWrittenAnew(t *testing.T) {
 	dir := t.TempDir()
 	day, total := each("day", 1<<40, ledger.Day, noon), pot("total", 1<<40, ledger.Total, noon)
 	writer, reader := closing(t, ledger.NewDir(dir, false)), closing(t, ledger.NewDir(dir, true))
-	open := take(t, writer, order(noon, 5, ledger.Line{Pot: total})).Receipt
+	open := take(t, writer, order(noon, 5, ledger.Account{Pot: total})).Receipt
 	sum, most := int64(5), 0
 	for range 6000 {
-		r := take(t, writer, order(noon, 10, ledger.Line{Pot: day, Who: "ana"}, ledger.Line{Pot: total})).Receipt
+		r := take(t, writer, order(noon, 10, ledger.Account{Pot: day, Who: "ana"}, ledger.Account{Pot: total})).Receipt
 		settle(t, writer, r, 9, noon)
 		sum += 9
 	}
@@ -102,7 +102,7 @@ func TestWhatIsNotOurs(t *testing.T) {
 	later := `{"sluice":"budgets","version":2}` + "\n"
 	write(t, dir, []byte(later))
 	l := closing(t, ledger.NewDir(dir, false))
-	if _, err := l.Take(context.Background(), order(noon, 1, ledger.Line{Pot: day})); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := l.Take(context.Background(), order(noon, 1, ledger.Account{Pot: day})); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("the books of a later version: %v", err)
 	}
 	if got := string(read(t, dir)); got != later {
@@ -121,7 +121,7 @@ func TestLooking(t *testing.T) {
 	day := pot("day", 1000, ledger.Day, noon)
 	wantUsed(t, l, day, "", 0)
 	settle(t, l, "0123", 5, noon)
-	if _, err := l.Take(context.Background(), order(noon, 1, ledger.Line{Pot: day})); err == nil {
+	if _, err := l.Take(context.Background(), order(noon, 1, ledger.Account{Pot: day})); err == nil {
 		t.Error("something was taken")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -152,13 +152,13 @@ func TestTotalOutlastsAStoresWindows(t *testing.T) {
 	total := each("total", 1000, ledger.Total, now())
 	for n := int64(1); n <= 9; n++ {
 		for _, who := range []string{"ana", "bo"} {
-			r := take(t, l, order(now(), 100, ledger.Line{Pot: total, Who: who})).Receipt
+			r := take(t, l, order(now(), 100, ledger.Account{Pot: total, Who: who})).Receipt
 			settle(t, l, r, 110, now())
 			wantUsed(t, l, total, who, 110*n)
 		}
 		clock.Advance(150 * 24 * time.Hour)
 	}
-	if got := take(t, l, order(now(), 100, ledger.Line{Pot: total, Who: "ana"})); got.Full != 0 {
+	if got := take(t, l, order(now(), 100, ledger.Account{Pot: total, Who: "ana"})); got.Full != 0 {
 		t.Errorf("after years it was forgotten: %+v", got)
 	}
 }
@@ -168,9 +168,9 @@ func TestNamesThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b books, now time.Time) {
 		p := each("day", 1000, ledger.Day, now)
-		take(t, b, order(now, 10, ledger.Line{Pot: p, Who: strings.Repeat("x", 300)}))
+		take(t, b, order(now, 10, ledger.Account{Pot: p, Who: strings.Repeat("x", 300)}))
 		wantUsed(t, b, p, "(others)", 10)
-		if _, err := b.Take(context.Background(), order(now, 0, ledger.Line{Pot: p})); err == nil {
+		if _, err := b.Take(context.Background(), order(now, 0, ledger.Account{Pot: p})); err == nil {
 			t.Error("nothing was taken, and it was granted")
 		}
 	})

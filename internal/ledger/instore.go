@@ -62,7 +62,7 @@ const (
 func (p *Pot) poolName() string { return "(budget) " + p.Budget + " " + p.Period.Name }
 
 func (p *Pot) spec(look bool) store.Spec {
-	l := store.Limit{Name: "usd", Kind: store.Fixed, Unit: "usd", Size: p.Size, Guard: store.GuardOff, Rough: true, Window: totalWindow}
+	l := store.Limit{Name: "usd", Kind: store.Fixed, Unit: "usd", Size: p.Size, Guard: store.GuardOff, Estimated: true, Window: totalWindow}
 	switch p.Period.Length {
 	case Day:
 		l.Window = dayWindow
@@ -81,7 +81,7 @@ func (p *Pot) spec(look bool) store.Spec {
 	pause := store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour}
 	return store.Spec{
 		Name: p.poolName(), Limits: []store.Limit{l, once}, Classes: []store.Class{{Name: "all", Weight: 1}},
-		MaxWaiting: 1, Throttle: pause, Overload: pause, Lease: -1, Passing: true, Look: look, OnFailure: store.FailClosed,
+		MaxWaiting: 1, Throttle: pause, Overload: pause, Lease: -1, OneShot: true, ReadOnly: look, OnFailure: store.FailClosed,
 		Member: "budgets",
 	}
 }
@@ -157,7 +157,7 @@ func (s *InStore) Take(ctx context.Context, o Order) (Taken, error) {
 }
 
 // take asks for money. Nobody waits for it.
-func (p *potPool) take(ctx context.Context, l *Line, o *Order, force bool) (store.Result, error) {
+func (p *potPool) take(ctx context.Context, l *Account, o *Order, force bool) (store.Result, error) {
 	op := p.ask(l)
 	op.Amounts[money], op.TTL, op.Force = o.Amount, min(max(o.TTL, time.Second)+lateBy, store.MaxTTL), force
 	ops := []store.Op{op}
@@ -179,7 +179,7 @@ func far(limit int) store.Observed {
 }
 
 // ask is an operation on a line's account.
-func (p *potPool) ask(l *Line) store.Op {
+func (p *potPool) ask(l *Account) store.Op {
 	op := store.Op{Kind: store.OpAcquire, Agent: "(budget)", TTL: time.Hour}
 	if p.pot.Each {
 		if op.Key = l.Who; len(op.Key) > maxName {
@@ -280,7 +280,7 @@ func (s *InStore) find(ctx context.Context, hash string, now time.Time) (*potPoo
 }
 
 // Tell implements [Ledger]: there is one such notice to be had.
-func (s *InStore) Tell(ctx context.Context, l Line, now time.Time) (bool, error) {
+func (s *InStore) Tell(ctx context.Context, l Account, now time.Time) (bool, error) {
 	p, err := s.pool(ctx, &l.Pot, now)
 	if err != nil {
 		return false, err

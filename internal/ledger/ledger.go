@@ -35,7 +35,7 @@ type Pot struct {
 }
 
 // Line is one pot that a request takes from.
-type Line struct {
+type Account struct {
 	Pot
 	Who   string // where each has its own
 	Force bool   // what is taken is counted, and never refused
@@ -43,7 +43,7 @@ type Line struct {
 
 // Order is what a request may cost, and of which budgets.
 type Order struct {
-	Lines  []Line
+	Lines  []Account
 	Amount int64 // at least 1: one that costs nothing for certain needs no order
 	Now    time.Time
 	TTL    time.Duration // after which nothing more will be heard of it
@@ -74,7 +74,7 @@ type Ledger interface {
 	// Cancel gives a reservation back.
 	Cancel(ctx context.Context, receipt string, now time.Time) error
 	// Tell reports whether this is the first time that it is called for an account in its period.
-	Tell(ctx context.Context, l Line, now time.Time) (bool, error)
+	Tell(ctx context.Context, l Account, now time.Time) (bool, error)
 	// Read returns the accounts of pots in which anything was taken.
 	Read(ctx context.Context, pots []Pot) ([]Balance, error)
 	Close() error

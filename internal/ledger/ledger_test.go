@@ -35,7 +35,7 @@ func each(name string, size int64, length ledger.Length, now time.Time) ledger.P
 	return p
 }
 
-func order(now time.Time, amount int64, lines ...ledger.Line) ledger.Order {
+func order(now time.Time, amount int64, lines ...ledger.Account) ledger.Order {
 	return ledger.Order{Lines: lines, Amount: amount, Now: now, TTL: time.Hour}
 }
 
@@ -133,7 +133,7 @@ func TestReserveAndSettle(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b books, now time.Time) {
 		day := pot("day", 1000, ledger.Day, now)
-		l := ledger.Line{Pot: day}
+		l := ledger.Account{Pot: day}
 		first := take(t, b, order(now, 400, l))
 		wantUsed(t, b, day, "", 400)
 		second := take(t, b, order(now, 600, l))
@@ -158,7 +158,7 @@ func TestEndsOfReservations(t *testing.T) {
 	ctx := context.Background()
 	kinds(t, func(t *testing.T, b books, now time.Time) {
 		day := pot("day", 1000, ledger.Day, now)
-		l := ledger.Line{Pot: day}
+		l := ledger.Account{Pot: day}
 		for _, c := range []struct {
 			name string
 			end  func(receipt string) error
@@ -188,7 +188,7 @@ func TestAllOrNone(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b books, now time.Time) {
 		fleet, user := pot("fleet", 10_000, ledger.Month, now), each("user", 500, ledger.Day, now)
-		lines := func(who string) []ledger.Line { return []ledger.Line{{Pot: fleet}, {Pot: user, Who: who}} }
+		lines := func(who string) []ledger.Account { return []ledger.Account{{Pot: fleet}, {Pot: user, Who: who}} }
 		take(t, b, order(now, 400, lines("ana")...))
 		if got := take(t, b, order(now, 200, lines("ana")...)); got.Full != 1 {
 			t.Errorf("refused by line %d, want 1", got.Full)
@@ -205,7 +205,7 @@ func TestForced(t *testing.T) {
 	ctx := context.Background()
 	kinds(t, func(t *testing.T, b books, now time.Time) {
 		alert := each("alert", 100, ledger.Total, now)
-		l := ledger.Line{Pot: alert, Who: "ana", Force: true}
+		l := ledger.Account{Pot: alert, Who: "ana", Force: true}
 		if got := take(t, b, order(now, 100, l)); len(got.Over) != 0 {
 			t.Errorf("over at its size: %+v", got)
 		}
@@ -232,7 +232,7 @@ func TestReopened(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b books, now time.Time) {
 		total := each("total", 1000, ledger.Total, now)
-		l := ledger.Line{Pot: total, Who: "ana"}
+		l := ledger.Account{Pot: total, Who: "ana"}
 		r := take(t, b, order(now, 600, l)).Receipt
 		next := b.again()
 		if got := take(t, next, order(now, 500, l)); got.Full != 0 {
@@ -257,9 +257,9 @@ func TestPeriodsTurn(t *testing.T) {
 			if c.length == ledger.Total {
 				begun, later = now, now.Add(time.Minute)
 			}
-			r := take(t, b, order(begun, 900, ledger.Line{Pot: old})).Receipt
+			r := take(t, b, order(begun, 900, ledger.Account{Pot: old})).Receipt
 			next := pot(name, 1000, c.length, later)
-			if got := take(t, b, order(later, 900, ledger.Line{Pot: next})); (got.Full < 0) != c.anew {
+			if got := take(t, b, order(later, 900, ledger.Account{Pot: next})); (got.Full < 0) != c.anew {
 				t.Errorf("%s: %+v in the next period", name, got)
 			}
 			settle(t, b, r, 950, later)
@@ -292,7 +292,7 @@ func TestSumOfSettledIsTheLedger(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(uint64(i), 7)) //nolint:gosec // repeatable
 				for range 40 {
 					guess := 1 + rnd.Int64N(400)
-					taken, err := l.Take(ctx, order(now, guess, ledger.Line{Pot: fleet}, ledger.Line{Pot: user, Who: who}))
+					taken, err := l.Take(ctx, order(now, guess, ledger.Account{Pot: fleet}, ledger.Account{Pot: user, Who: who}))
 					if err != nil {
 						t.Error(err)
 						return

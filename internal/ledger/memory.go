@@ -53,7 +53,7 @@ func (m *Memory) Cancel(_ context.Context, receipt string, _ time.Time) error {
 }
 
 // Tell implements [Ledger].
-func (m *Memory) Tell(_ context.Context, l Line, _ time.Time) (bool, error) {
+func (m *Memory) Tell(_ context.Context, l Account, _ time.Time) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.book.tell(&l)
@@ -74,7 +74,7 @@ func (m *Memory) Read(_ context.Context, pots []Pot) ([]Balance, error) {
 func (*Memory) Close() error { return nil }
 
 // tell is the entry that notes that somebody was told, nil if that has been.
-func (b *book) tell(l *Line) *entry {
+func (b *book) tell(l *Account) *entry {
 	a := b.account(l)
 	if b.purses[a].told {
 		return nil

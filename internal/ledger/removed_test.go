@@ -24,7 +24,7 @@ func TestProcessesLockTheSameFileAfterTheDirectoryWasRemoved(t *testing.T) {
 	}()
 	pay := func(d *Dir, amount int64) {
 		t.Helper()
-		if _, err := d.Take(ctx, Order{Amount: amount, TTL: time.Hour, Now: now, Lines: []Line{{Pot: day}}}); err != nil {
+		if _, err := d.Take(ctx, Order{Amount: amount, TTL: time.Hour, Now: now, Lines: []Account{{Pot: day}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

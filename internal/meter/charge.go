@@ -29,7 +29,7 @@ func (m *Meter) Take(d *Def, r *Ring, t, amount int64, slow bool) Charge {
 	case d.Guard == Off && !d.Late:
 		m.add(d, r, t, amount)
 	case d.Guard == Auto && slow && !d.Late:
-		m.place(d, r, &c, t+r.slack(d))
+		m.chargeAt(d, r, &c, t+r.slack(d))
 	default:
 		c.Mode = Held
 		m.hold(d, amount)
@@ -46,7 +46,7 @@ func (m *Meter) TakeAll(d *Def, r *Ring, t, mark, amount int64, mode Mode) {
 		m.add(d, r, t, amount)
 	case mode == Placed:
 		c := Charge{Amount: amount}
-		m.place(d, r, &c, mark)
+		m.chargeAt(d, r, &c, mark)
 	default:
 		m.hold(d, amount)
 	}
@@ -106,7 +106,7 @@ func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 }
 
 // place enters an amount that will have arrived by the time mark, ahead of now.
-func (m *Meter) place(d *Def, r *Ring, c *Charge, mark int64) {
+func (m *Meter) chargeAt(d *Def, r *Ring, c *Charge, mark int64) {
 	c.Mode, c.Mark = Placed, mark
 	if d.Kind == Bucket {
 		slice := mark / d.Slice
@@ -171,7 +171,7 @@ func (m *Meter) Spend(d *Def, r *Ring, t, granted int64, c *Charge) {
 		return
 	}
 	m.takeOut(d, r, c.Amount, c)
-	m.place(d, r, c, bound)
+	m.chargeAt(d, r, c, bound)
 }
 
 // Orphan says that whoever sent a request is gone since t: a request that was written before has arrived when the slack is
@@ -185,7 +185,7 @@ func (m *Meter) Orphan(d *Def, r *Ring, t int64, c *Charge, proven bool) {
 		return
 	}
 	m.takeOut(d, r, c.Amount, c)
-	m.place(d, r, c, t+r.slack(d))
+	m.chargeAt(d, r, c, t+r.slack(d))
 }
 
 // leastBrief is the shortest time that a request without an answer has to arrive.
@@ -239,7 +239,7 @@ func (m *Meter) Settle(d *Def, r *Ring, t int64, c *Charge, actual int64) {
 		case c.Mode == Held:
 			m.hold(d, more.Amount)
 		case c.Mode == Placed && t < c.Mark:
-			m.place(d, r, &more, c.Mark)
+			m.chargeAt(d, r, &more, c.Mark)
 		default:
 			// The two parts have different bounds; nothing settles twice, so the mark
 			// of the first is kept.

@@ -64,7 +64,7 @@ func (m *Meter) Lose(d *Def, r *Ring, t, lost int64) {
 		}
 	case mark > t:
 		c := Charge{Amount: more}
-		m.place(d, r, &c, mark)
+		m.chargeAt(d, r, &c, mark)
 	default:
 		n, w := m.rate(d)
 		if n > 0 && t-mark > maxExact/n {

@@ -109,7 +109,7 @@ func TestGateOnAClockedStore(t *testing.T) {
 	}
 	r := New(Options{})
 	clocked := r.Store(st)
-	g, err := sluice.OpenOn(t.Context(), clocked, sluice.Config{Store: "mem:", Resources: api(hourly(2)), Events: r.Event})
+	g, err := sluice.OpenWithStore(t.Context(), clocked, sluice.Config{Store: "mem:", Resources: api(hourly(2)), Events: r.Event})
 	if err != nil {
 		t.Fatal(err)
 	}

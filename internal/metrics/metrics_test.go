@@ -36,7 +36,7 @@ func open(tb testing.TB, c sluice.Config) (*Registry, *sluice.Gate) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	g, err := sluice.OpenOn(context.Background(), r.Store(st), c)
+	g, err := sluice.OpenWithStore(context.Background(), r.Store(st), c)
 	if err != nil {
 		tb.Fatal(errors.Join(err, st.Close()))
 	}
@@ -121,7 +121,7 @@ func busy(tb testing.TB) *Registry {
 		Budgets: []sluice.Budget{{Name: "day", Micros: 2e6, Period: sluice.BudgetDay}},
 	})
 	ctx := context.Background()
-	if err := g.Heartbeat(ctx, sluice.Member{Agent: "keeper", Class: sluice.P0}); err != nil {
+	if err := g.Heartbeat(ctx, sluice.JoinRequest{Agent: "keeper", Class: sluice.P0}); err != nil {
 		tb.Fatal(err)
 	}
 	first := acquire(tb, g, sluice.Request{Agent: "a", Class: sluice.P1})

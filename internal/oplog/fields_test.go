@@ -102,7 +102,7 @@ func TestEveryFieldOfASpecIsKept(t *testing.T) {
 	t.Parallel()
 	var e Entry
 	each(t, func(what string, spec *store.Spec) {
-		spec.OnFailure, spec.Passing = 0, false // a member's own, and nothing of the pool's
+		spec.OnFailure, spec.OneShot = 0, false // a member's own, and nothing of the pool's
 		for _, alone := range []bool{false, true} {
 			b := AppendDefine(nil, 7, spec, alone)
 			if len(b) > BoundSpec(spec) {

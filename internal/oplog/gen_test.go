@@ -68,7 +68,7 @@ var someLimits = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) store.Limit {
 		Name: strs.Draw(t, "name"), Kind: store.Kind(small.Draw(t, "kind")), Unit: strs.Draw(t, "unit"),
 		Size: numbers.Draw(t, "size"), Burst: numbers.Draw(t, "burst"), Window: times.Draw(t, "window"),
 		Per: store.Scope(small.Draw(t, "per")), Guard: store.Guard(small.Draw(t, "guard")), Slack: times.Draw(t, "slack"),
-		Late: rapid.Bool().Draw(t, "late"), Guess: rapid.Bool().Draw(t, "guess"), Rough: rapid.Bool().Draw(t, "rough"),
+		Late: rapid.Bool().Draw(t, "late"), SizeIsDefault: rapid.Bool().Draw(t, "guess"), Estimated: rapid.Bool().Draw(t, "rough"),
 		Reset: store.Time(numbers.Draw(t, "reset")),
 	}
 }), 0, store.MaxLimits)
@@ -86,7 +86,7 @@ var specs = rapid.Custom(func(t *rapid.T) store.Spec {
 			Static: rapid.Bool().Draw(t, "static"), All: rapid.Bool().Draw(t, "all")},
 		Breaker: store.Breaker{Within: times.Draw(t, "within"), Samples: ints.Draw(t, "samples"), Open: rapid.Bool().Draw(t, "open")},
 		Reserve: numbers.Draw(t, "reserve"), Shares: rapid.Bool().Draw(t, "shares"), Pace: rapid.Bool().Draw(t, "pace"),
-		Lease: times.Draw(t, "lease"), Member: strs.Draw(t, "member"), Look: rapid.Bool().Draw(t, "look"),
+		Lease: times.Draw(t, "lease"), Member: strs.Draw(t, "member"), ReadOnly: rapid.Bool().Draw(t, "look"),
 	}
 })
 

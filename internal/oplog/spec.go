@@ -64,7 +64,7 @@ func AppendSpec(dst []byte, s *store.Spec) []byte {
 		return dst
 	}
 	flags := bit(s.Light.Static, lightStatic) | bit(s.Light.All, lightAll) | bit(s.Breaker.Open, breakerOpen) |
-		bit(s.Shares, withShares) | bit(s.Pace, withPace) | bit(s.Look, onlyLook) | bit(s.Restate, restates)
+		bit(s.Shares, withShares) | bit(s.Pace, withPace) | bit(s.ReadOnly, onlyLook) | bit(s.Restate, restates)
 	dst = append(dst, specLayout, flags, uint8(s.Order))
 	dst = appendString(dst, s.Name)
 	dst = appendVarint(dst, int64(s.MaxWaiting))
@@ -97,7 +97,7 @@ func appendBackoff(dst []byte, b *store.Backoff) []byte {
 }
 
 func appendLimit(dst []byte, l *store.Limit) []byte {
-	flags := bit(l.Late, limitLate) | bit(l.Guess, limitGuess) | bit(l.Rough, limitRough)
+	flags := bit(l.Late, limitLate) | bit(l.SizeIsDefault, limitGuess) | bit(l.Estimated, limitRough)
 	dst = append(dst, flags, uint8(l.Kind), uint8(l.Per), uint8(l.Guard))
 	dst = appendString(dst, l.Name)
 	dst = appendString(dst, l.Unit)
@@ -127,7 +127,7 @@ func readSpec(r *reader) (s store.Spec) {
 	flags := r.flags(specFlags)
 	s.Light.Static, s.Light.All = flags&lightStatic != 0, flags&lightAll != 0
 	s.Breaker.Open = flags&breakerOpen != 0
-	s.Shares, s.Pace, s.Look = flags&withShares != 0, flags&withPace != 0, flags&onlyLook != 0
+	s.Shares, s.Pace, s.ReadOnly = flags&withShares != 0, flags&withPace != 0, flags&onlyLook != 0
 	s.Restate = flags&restates != 0
 	s.Order = store.Order(r.byte())
 	s.Name = r.string()
@@ -164,7 +164,7 @@ func readBackoff(r *reader, b *store.Backoff) {
 
 func readLimit(r *reader, l *store.Limit) {
 	flags := r.flags(limitFlags)
-	l.Late, l.Guess, l.Rough = flags&limitLate != 0, flags&limitGuess != 0, flags&limitRough != 0
+	l.Late, l.SizeIsDefault, l.Estimated = flags&limitLate != 0, flags&limitGuess != 0, flags&limitRough != 0
 	l.Kind, l.Per, l.Guard = store.Kind(r.byte()), store.Scope(r.byte()), store.Guard(r.byte())
 	l.Name, l.Unit = r.string(), r.string()
 	l.Size, l.Burst = r.varint(), r.varint()

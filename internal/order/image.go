@@ -42,7 +42,7 @@ func (q *Queue) Indexes() map[string]Keyed {
 			k := f.key
 			return words(k.Lane.Model, k.Lane.Key, int32(k.Lane.Shared), k.Agent, k.User, k.Tool, int32(k.Own), int32(k.Class))
 		}),
-		"ie": keyed(&q.membIx, &q.members, func(m *member) uint32 { return memberHash(m.lane, m.class, m.agent) }, func(m *member) []byte {
+		"ie": keyed(&q.membIx, &q.members, func(m *partAgent) uint32 { return memberHash(m.lane, m.class, m.agent) }, func(m *partAgent) []byte {
 			return append(append(words(m.lane), m.class), words(m.agent)...)
 		}),
 		"if": keyed(&q.laneIx, &q.lanes, func(l *lane) uint32 { return l.key.hash() }, func(l *lane) []byte {

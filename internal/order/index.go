@@ -6,7 +6,7 @@ func (k LaneKey) hash() uint32 {
 	return uint32(flat.Mix(uint64(uint32(k.Model))<<32 | uint64(uint32(k.Key))<<16 ^ uint64(k.Shared)))
 }
 
-func (p Place) hash() uint32 {
+func (p Position) hash() uint32 {
 	h := flat.Mix(uint64(p.Lane.hash())<<32 | uint64(uint32(p.Agent)))
 	h = flat.Mix(h ^ uint64(uint32(p.User))<<32 ^ uint64(uint32(p.Tool)))
 	return uint32(flat.Mix(h ^ uint64(p.Own)<<8 ^ uint64(p.Class)))
@@ -17,7 +17,7 @@ func memberHash(lane int32, class uint8, agent int32) uint32 {
 }
 
 // flowOf finds or makes the flow of a place.
-func (q *Queue) flowOf(at Place, costs *Costs) int32 {
+func (q *Queue) flowOf(at Position, costs *Costs) int32 {
 	h := at.hash()
 	for i, p := q.flowIx.Seek(h, 0); i != 0; i, p = q.flowIx.Seek(h, p) {
 		if q.flows.At(i).key == at {

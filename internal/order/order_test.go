@@ -197,8 +197,8 @@ func draw(t *rapid.T, id int32) (w plainWaiter, c Costs) {
 	return w, c
 }
 
-func (w plainWaiter) place(names *flat.Names) Place {
-	return Place{Lane: LaneKey{Shared: w.at.lane}, Agent: names.Hold(w.agent), Class: uint8(w.at.class)}
+func (w plainWaiter) place(names *flat.Names) Position {
+	return Position{Lane: LaneKey{Shared: w.at.lane}, Agent: names.Hold(w.agent), Class: uint8(w.at.class)}
 }
 
 // The queue with its trees and lists orders exactly as the plain list does.
@@ -301,7 +301,7 @@ func TestNewcomerToASlowLaneTakesTurnsAtOnce(t *testing.T) {
 		slow: {On: [MaxMeters]int32{2}, Cost: [MaxMeters]int64{1000}, N: 1},
 	}
 	push := func(agent string, lane LaneKey, ticket int32) {
-		q.Push(Place{Lane: lane, Agent: names.Hold(agent)}, ticket, c[lane], false)
+		q.Push(Position{Lane: lane, Agent: names.Hold(agent)}, ticket, c[lane], false)
 	}
 	first := func(lane LaneKey) Head {
 		for _, h := range q.Heads(Strictness{}, false) {
@@ -337,7 +337,7 @@ func TestNewcomerToASlowLaneTakesTurnsAtOnce(t *testing.T) {
 func TestParkedFlowsHoldUpNobodyAndComeBack(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	push := func(agent string, ticket int32) int32 {
-		return q.Push(Place{Agent: names.Hold(agent)}, ticket, costing(1), false)
+		return q.Push(Position{Agent: names.Hold(agent)}, ticket, costing(1), false)
 	}
 	first := push("a", 1)
 	push("a", 2)
@@ -374,9 +374,9 @@ func TestParkedFlowsHoldUpNobodyAndComeBack(t *testing.T) {
 func TestRenewedWaiterGoesBeforeItsOwnFlow(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	a := names.Hold("a")
-	q.Push(Place{Agent: a}, 1, costing(1), false)
-	q.Push(Place{Agent: a}, 2, costing(1), false)
-	q.Push(Place{Agent: a}, 3, costing(1), true)
+	q.Push(Position{Agent: a}, 1, costing(1), false)
+	q.Push(Position{Agent: a}, 2, costing(1), false)
+	q.Push(Position{Agent: a}, 3, costing(1), true)
 	var got []int32
 	for q.Len() > 0 {
 		h := q.Heads(Strictness{}, false)[0]
@@ -392,7 +392,7 @@ func TestIdleAgentsAreForgotten(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	for i := range 10_000 {
 		n := names.Hold(fmt.Sprint("agent-", i))
-		q.Push(Place{Agent: n}, int32(i+1), costing(1), false)
+		q.Push(Position{Agent: n}, int32(i+1), costing(1), false)
 		names.Drop(n)
 		q.Granted(q.Heads(Strictness{}, false)[0].Waiter, costing(1))
 	}
@@ -409,11 +409,11 @@ func TestSettleCorrectsTheOrder(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	a, b := names.Hold("a"), names.Hold("b")
 	for i := range int32(4) {
-		q.Push(Place{Agent: a}, 10+i, costing(10), false)
-		q.Push(Place{Agent: b}, 20+i, costing(10), false)
+		q.Push(Position{Agent: a}, 10+i, costing(10), false)
+		q.Push(Position{Agent: b}, 20+i, costing(10), false)
 	}
 	q.Granted(q.Heads(Strictness{}, false)[0].Waiter, costing(1)) // a's first
-	q.Settled(Place{Agent: a}, costing(10), costing(35))
+	q.Settled(Position{Agent: a}, costing(10), costing(35))
 	var got []int32
 	for q.Len() > 0 {
 		h := q.Heads(Strictness{}, false)[0]
@@ -429,7 +429,7 @@ func TestAheadIsWithinWhatWaits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, names := newQueue(Mode(rapid.IntRange(0, 2).Draw(t, "mode")), 40, 35, 25)
 		for i := range rapid.IntRange(1, 60).Draw(t, "n") {
-			at := Place{
+			at := Position{
 				Agent: names.Hold(fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "agent"))), Class: uint8(rapid.IntRange(0, 2).Draw(t, "class")),
 			}
 			w := q.Push(at, int32(i+1), costing(rapid.Int64Range(1, Unit).Draw(t, "cost")), rapid.Bool().Draw(t, "front"))
@@ -450,7 +450,7 @@ func benchmarkQueue(b *testing.B, waiting int) {
 		agents[i] = names.Hold(fmt.Sprint("agent-", i))
 	}
 	push := func(i int) {
-		q.Push(Place{Agent: agents[i%len(agents)], Class: uint8(i % 3)}, 1, costing(1000), false)
+		q.Push(Position{Agent: agents[i%len(agents)], Class: uint8(i % 3)}, 1, costing(1000), false)
 	}
 	for i := range waiting {
 		push(i)
@@ -474,10 +474,10 @@ func TestLanesAreDroppedWhileOthersWait(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	costs := &Costs{On: [MaxMeters]int32{1}, Cost: [MaxMeters]int64{10}, N: 1}
 	agent := names.Hold("a")
-	q.Push(Place{Lane: LaneKey{Shared: 1}, Agent: agent}, 1, costs, false)
+	q.Push(Position{Lane: LaneKey{Shared: 1}, Agent: agent}, 1, costs, false)
 	for i := range int32(1000) {
 		costs.On[0] = 2 + i
-		w := q.Push(Place{Lane: LaneKey{Shared: 2, Key: 1 + i}, Agent: agent}, 2, costs, false)
+		w := q.Push(Position{Lane: LaneKey{Shared: 2, Key: 1 + i}, Agent: agent}, 2, costs, false)
 		q.Granted(w, costs)
 		q.Heads(Strictness{}, false)
 	}
@@ -493,13 +493,13 @@ func TestLaneFollowsItsMeter(t *testing.T) {
 	lane := LaneKey{Shared: 1, Key: 1}
 	var list []int32
 	for i := range int32(50) {
-		list = append(list, q.Push(Place{Lane: lane, Agent: names.Hold(fmt.Sprint(i))}, i+1, costs, false))
+		list = append(list, q.Push(Position{Lane: lane, Agent: names.Hold(fmt.Sprint(i))}, i+1, costs, false))
 	}
 	for _, w := range list {
 		q.Granted(w, costs)
 	}
 	costs.On[0] = 9
-	q.Push(Place{Lane: lane, Agent: 1}, 1, costs, false)
+	q.Push(Position{Lane: lane, Agent: 1}, 1, costs, false)
 	if on := q.domains.At(q.lanes.At(q.findLane(lane)).domains[0]).on; on != 9 {
 		t.Errorf("it is ordered by meter %d, want 9", on)
 	}

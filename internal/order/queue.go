@@ -49,7 +49,7 @@ type Queue struct {
 	*counts
 	waiters  flat.Slab[waiter]
 	flows    flat.Slab[flow]
-	members  flat.Slab[member]
+	members  flat.Slab[partAgent]
 	lanes    flat.Slab[lane]
 	domains  flat.Slab[domain]
 	spots    flat.Slab[spot]
@@ -77,7 +77,7 @@ type counts struct {
 
 // Open makes the queue a part of a space; nil is the heap.
 func (q *Queue) Open(space *flat.Space) {
-	q.counts = flat.Place[counts](space)
+	q.counts = flat.Single[counts](space)
 	q.waiters.Open(space)
 	q.flows.Open(space)
 	q.members.Open(space)
@@ -127,7 +127,7 @@ type part struct {
 type tags struct{ start, finish int64 }
 
 // member is an agent in a part.
-type member struct {
+type partAgent struct {
 	start, finish int64
 	queued        int64
 	agent         int32
@@ -140,7 +140,7 @@ type member struct {
 
 // flow is one agent's waiters that need the same limits.
 type flow struct {
-	key         Place
+	key         Position
 	member      int32
 	lane        int32
 	first, last int32 // waiters
@@ -186,7 +186,7 @@ type LaneKey struct {
 }
 
 // Place is where in the order a request belongs.
-type Place struct {
+type Position struct {
 	Lane       LaneKey
 	Agent      int32
 	User, Tool int32  // where a limit is scoped by them, else 0
@@ -214,7 +214,7 @@ func (q *Queue) Ticket(w int32) int32 { return q.waiters.At(w).ticket }
 
 // Push puts a ticket in line, behind the others of its flow or, when it has been
 // granted before and only renews, before them.
-func (q *Queue) Push(at Place, ticket int32, costs *Costs, front bool) int32 {
+func (q *Queue) Push(at Position, ticket int32, costs *Costs, front bool) int32 {
 	f := q.flowOf(at, costs)
 	fl := q.flows.At(f)
 	cost, lead := costs.largest()
@@ -329,7 +329,7 @@ func (q *Queue) Remove(w int32) {
 	}
 }
 
-func (q *Queue) count(l *lane, m *member, n int32, cost int64) {
+func (q *Queue) count(l *lane, m *partAgent, n int32, cost int64) {
 	pt := &l.parts[m.class]
 	m.waiting += n
 	m.queued += cost

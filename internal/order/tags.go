@@ -38,7 +38,7 @@ func (q *Queue) partCost(l *lane, class uint8, i int32, cost int64) int64 {
 
 // Settled corrects the tags of an agent whose request cost more or less than it
 // was granted for. Agents that are no longer remembered owe nothing.
-func (q *Queue) Settled(at Place, was, is *Costs) {
+func (q *Queue) Settled(at Position, was, is *Costs) {
 	lane := q.findLane(at.Lane)
 	if lane == 0 {
 		return
@@ -141,7 +141,7 @@ func (q *Queue) forget(pt *part) {
 	}
 }
 
-func (q *Queue) partOf(m *member) *part { return &q.lanes.At(m.lane).parts[m.class] }
+func (q *Queue) partOf(m *partAgent) *part { return &q.lanes.At(m.lane).parts[m.class] }
 
 func (q *Queue) enterIdle(i int32) {
 	m := q.members.At(i)

@@ -82,7 +82,7 @@ func TestBreakerAsInTheDocumentation(t *testing.T) {
 	if !b.Tripped || b.Gone-last != 113_548_387 {
 		t.Fatalf("tripped %v, gone %d us after the last sample", b.Tripped, b.Gone-last)
 	}
-	line := Line{Amount: b.Room, Over: b.Until - b.From, Until: b.Until}
+	line := Floor{Amount: b.Room, Over: b.Until - b.From, Until: b.Until}
 	if floor := line.At(last + 1190*sec); floor != 1050 {
 		t.Errorf("half way to the reset %d have to be left", floor)
 	}

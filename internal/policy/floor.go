@@ -8,13 +8,13 @@ const Never = 1 << 53
 // Line is a floor: how much of a stock must be left behind. It sinks in a straight line,
 // from Amount when Over is left to Until, to nothing at Until; so what is kept for
 // somebody who does not come is not wasted. With Over 0 it does not sink.
-type Line struct {
+type Floor struct {
 	Amount, Over, Until int64
 }
 
 // At returns the floor at t, rounded to the nearest: rounded up, the last one of a window
 // would never be used.
-func (l Line) At(t int64) int64 {
+func (l Floor) At(t int64) int64 {
 	if l.Over == 0 {
 		return l.Amount
 	}
@@ -24,7 +24,7 @@ func (l Line) At(t int64) int64 {
 
 // When returns the first moment from t on at which no more than left has to be left
 // behind, or Never.
-func (l Line) When(t, left int64) int64 {
+func (l Floor) When(t, left int64) int64 {
 	switch {
 	case l.At(t) <= left:
 		return t

@@ -8,7 +8,7 @@ import (
 
 func TestLineAsInTheDocumentation(t *testing.T) {
 	// A fifth of a thousand an hour.
-	l := Line{Amount: 200, Over: 3600e6, Until: noon + 3600e6}
+	l := Floor{Amount: 200, Over: 3600e6, Until: noon + 3600e6}
 	for at, want := range map[int64]int64{
 		noon - 1: 200, noon: 200, noon + 1800e6: 100, noon + 3600e6: 0, noon + 7200e6: 0,
 		noon + 9e6: 200, noon + 9e6 + 1: 199, // 199.5 are 200
@@ -29,7 +29,7 @@ func TestLineAsInTheDocumentation(t *testing.T) {
 	if got := l.When(noon, -1); got != Never {
 		t.Errorf("nothing allows less than nothing: %d", got)
 	}
-	static := Line{Amount: 200}
+	static := Floor{Amount: 200}
 	if static.At(noon) != 200 || static.When(noon, 200) != noon || static.When(noon, 199) != Never {
 		t.Error("a static line sinks")
 	}
@@ -38,7 +38,7 @@ func TestLineAsInTheDocumentation(t *testing.T) {
 // When is the first moment at which At allows it.
 func TestLineWhenIsTheFirstMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := Line{
+		l := Floor{
 			Amount: rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 1_000_000), rapid.Int64Range(0, 1<<40)).Draw(t, "amount"),
 			Over:   rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(1, 1000), rapid.Int64Range(1, 100*86400e6)).Draw(t, "over"),
 			Until:  noon,
@@ -69,7 +69,7 @@ func TestLineWhenIsTheFirstMoment(t *testing.T) {
 
 func TestLineNeverRises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := Line{Amount: rapid.Int64Range(0, 1<<40).Draw(t, "amount"), Over: rapid.Int64Range(0, 100*86400e6).Draw(t, "over"), Until: noon}
+		l := Floor{Amount: rapid.Int64Range(0, 1<<40).Draw(t, "amount"), Over: rapid.Int64Range(0, 100*86400e6).Draw(t, "over"), Until: noon}
 		a := noon - rapid.Int64Range(-10, 2*l.Over+10).Draw(t, "a")
 		b := a + rapid.Int64Range(0, l.Over+10).Draw(t, "b")
 		if from, to := l.At(a), l.At(b); from < to || from > l.Amount || to < 0 {

@@ -28,7 +28,7 @@ func (l *loop) floor(t int64) int64 {
 	if !l.b.Tripped {
 		return 0
 	}
-	return Line{Amount: l.b.Room, Over: l.b.Until - l.b.From, Until: l.b.Until}.At(t)
+	return Floor{Amount: l.b.Room, Over: l.b.Until - l.b.From, Until: l.b.Until}.At(t)
 }
 
 func (l *loop) step(t int64) {

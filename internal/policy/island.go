@@ -25,12 +25,12 @@ type IslandLimit struct {
 	// Lo and Hi are the earliest and the latest moment of a fixed window's next reset, on the clock of
 	// the island; 0: not known.
 	Lo, Hi   int64
-	Standing []Standing // what the member's requests that are over have charged
+	Standing []Lingering // what the member's requests that are over have charged
 }
 
 // Standing is a charge of a request that had arrived by Bound. Granted is 0 if the store may not know
 // of it: it was let go while the member was cut off before.
-type Standing struct{ Amount, Granted, Bound int64 }
+type Lingering struct{ Amount, Granted, Bound int64 }
 
 // IslandTicket is a request that was under way when the member was cut off.
 type IslandTicket struct {
@@ -358,7 +358,7 @@ func (is *Island) sweep(t int64) {
 // Standing returns what requests that were granted here and are over still take at t, by meter. The
 // member charges it, by force, in the step in which it is in touch again and before it says so; and
 // each request that is under way likewise, under an id of its own.
-func (is *Island) Standing(t int64) []int64 {
+func (is *Island) Lingering(t int64) []int64 {
 	sums := make([]int64, len(is.limits))
 	for i := range is.tickets {
 		q := &is.tickets[i]

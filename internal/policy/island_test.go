@@ -38,7 +38,7 @@ func allows(t *testing.T, is *Island, at, ttl, amount int64, want bool, retry in
 
 func TestIslandReusesItsOwnChargesThenHasItsShare(t *testing.T) {
 	d := islandDef(t, meter.Rolling, meter.Auto, time.Minute) // slack 1 s, at most 7.5 s
-	is := island(IslandLimit{Def: d, Size: 9, Standing: []Standing{
+	is := island(IslandLimit{Def: d, Size: 9, Standing: []Lingering{
 		{1, noon - 50*sec, noon - 49*sec}, {1, noon - 20*sec, noon - 19*sec},
 		{1, noon - 59*sec, noon - 58*sec}, // others may have it by the time it starts
 	}})
@@ -52,10 +52,10 @@ func TestIslandReusesItsOwnChargesThenHasItsShare(t *testing.T) {
 	allows(t, is, 70_500_000, sec, 1, false, 78_500_000) // the first of its own comes back
 	allows(t, is, 70_500_000, sec, 4, false, meter.Never)
 	allows(t, is, 300*sec, sec, 1, false, meter.Never)
-	if got := is.Standing(noon + 77*sec)[0]; got != 3 {
+	if got := is.Lingering(noon + 77*sec)[0]; got != 3 {
 		t.Errorf("%d stand", got)
 	}
-	if got := is.Standing(noon + 110*sec)[0]; got != 1 {
+	if got := is.Lingering(noon + 110*sec)[0]; got != 1 {
 		t.Errorf("%d stand", got)
 	}
 }
@@ -76,7 +76,7 @@ func TestIslandAnswerBoundsAnArrival(t *testing.T) {
 
 func TestIslandWaitsForAResetThatIsAllItsOwn(t *testing.T) {
 	d := islandDef(t, meter.Fixed, meter.Auto, time.Minute)
-	l := IslandLimit{Def: d, Size: 9, Lo: noon + 10*sec, Hi: noon + 12*sec, Standing: []Standing{{2, noon - sec, noon}}}
+	l := IslandLimit{Def: d, Size: 9, Lo: noon + 10*sec, Hi: noon + 12*sec, Standing: []Lingering{{2, noon - sec, noon}}}
 	is := island(l)
 	allows(t, is, 5*sec, sec, 1, false, 72*sec) // requests of others may arrive after the first
 	allows(t, is, 72*sec, sec, 3, true, 0)

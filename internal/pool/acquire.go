@@ -22,7 +22,7 @@ func (p *Pool) acquire(i int) {
 		refuse(op, store.CodeCapacity, limit, 0)
 		return
 	}
-	open := p.firstGate == 0 || p.gatesAllow(tk.who.model, tk.who.key).OK
+	open := p.firstGate == 0 || p.pausesAllow(tk.who.model, tk.who.key).OK
 	if op.Force || fits && p.queue.Len() == 0 && open {
 		p.grant(t, tk, open) // one that goes although a gate holds is nobody's probe
 		p.hold(t, tk, op)
@@ -41,7 +41,7 @@ func (p *Pool) enqueue(t int32, i int, front bool) {
 		p.insts.At(tk.charges[k].inst).queued += tk.charges[k].Amount
 	}
 	costs := p.costs(tk)
-	tk.waiter = p.queue.Push(p.place(tk), t, &costs, front)
+	tk.waiter = p.queue.Push(p.position(tk), t, &costs, front)
 	p.sessions.At(tk.session).waiting++
 	p.scheduleWait(t, tk)
 	p.stirred = p.stirred || p.queue.IsFirst(tk.waiter) // one behind its own agent's cannot go before it
@@ -152,7 +152,7 @@ func (p *Pool) grant(t int32, tk *ticket, counts bool) {
 		}
 	}
 	if counts && p.firstGate != 0 {
-		p.gatesSent(t, tk)
+		p.pausesSent(t, tk)
 	}
 	p.inFlight++
 	p.sent(tk)
@@ -164,7 +164,7 @@ func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
 	p.live(t, tk)
 	tk.report(op)
 	if tk.once { // nothing will be heard of it
-		p.gatesLost(t, tk, false)
+		p.pausesLost(t, tk, false)
 		p.spend(t, tk)
 		p.stirred = true
 	}

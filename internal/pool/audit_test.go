@@ -230,7 +230,7 @@ func newChaos(seed uint64) (*chaos, error) {
 			Name: strconv.Itoa(i), Unit: "unit" + strconv.Itoa(i/2), Kind: store.Kind(c.IntN(4)), Guard: store.Guard(c.IntN(3)),
 			Size: int64(c.pick(1, 5, 20, 1000)), Window: c.pick(time.Second, 10*time.Second, time.Minute, 15*time.Minute, time.Hour),
 			Per:  []store.Scope{0, 0, 0, store.PerModel, store.PerModel | store.PerKey, store.PerAgent, store.PerUser}[c.IntN(7)],
-			Late: c.IntN(4) == 0, Rough: c.IntN(2) == 0,
+			Late: c.IntN(4) == 0, Estimated: c.IntN(2) == 0,
 		}
 		switch l.Kind {
 		case store.Concurrency:

@@ -18,7 +18,7 @@ type sum struct {
 
 func (c *callers) open(space *flat.Space) {
 	c.recs.Open(space)
-	c.sum = flat.Place[sum](space)
+	c.sum = flat.Single[sum](space)
 }
 
 // caller is one cache line: it is written at every grant.

@@ -8,7 +8,7 @@ import (
 
 // FlawOf says which of a pool's fields is not as it is written, empty if all are. It knows whole numbers from other bytes, and
 // what must be there; numbers that are merely wrong it cannot know.
-func FlawOf(l *Plan, fields map[string]string) string {
+func FlawOf(l *Schema, fields map[string]string) string {
 	im := image(fields)
 	for _, name := range []string{"once", "counts", "sum", "past", "cfg"} {
 		if flaw := im.flaw(name, 1); flaw != "" {

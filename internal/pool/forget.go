@@ -1,8 +1,8 @@
 package pool
 
 import (
-	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/pause"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -29,8 +29,8 @@ func (p *Pool) forget(op *store.Op) {
 	if op.Cause == "" {
 		op.Cause = lossCause
 	}
-	g := p.gates.At(p.gateOf(0, 0, 0))
-	if g.Allow(p.now).Phase != gate.Paused || g.Until < p.now+holdAfterLoss { // else another reason holds for longer
+	g := p.gates.At(p.pauseOf(0, 0, 0))
+	if g.Allow(p.now).Phase != pause.Paused || g.Until < p.now+holdAfterLoss { // else another reason holds for longer
 		p.setCause(g, op)
 	}
 	g.Pause(p.now, holdAfterLoss)

@@ -26,7 +26,7 @@ type past struct {
 
 func (h *history) open(space *flat.Space) {
 	h.periods.Open(space)
-	h.past = flat.Place[past](space)
+	h.past = flat.Single[past](space)
 }
 
 // period is what one agent sent for one model in one minute.

@@ -15,19 +15,19 @@ import (
 
 // Plan is how a pool is kept where its records are fields of a hash: in a store that runs the
 // pool's functions in another language.
-type Plan struct {
-	Slabs  []SlabPlan
-	Config []ConfigPlan
+type Schema struct {
+	Slabs  []SlabSchema
+	Config []ConfigSchema
 }
 
-// SlabPlan is how the records of a slab are kept.
-type SlabPlan struct {
+// SlabSchema is how the records of a slab are kept.
+type SlabSchema struct {
 	Name, Key string
 	Slots     int // of a record, without the link of a free one
 }
 
-// ConfigPlan is where a part of what the spec says is.
-type ConfigPlan struct {
+// ConfigSchema is where a part of what the spec says is.
+type ConfigSchema struct {
 	Name          string
 	Offset, Slots int
 }
@@ -42,7 +42,7 @@ const specField = "s"
 type image map[string]string
 
 // Fields returns the whole pool as fields.
-func (p *Pool) Fields(l *Plan) map[string]string {
+func (p *Pool) Fields(l *Schema) map[string]string {
 	p.SpellOut()
 	im := image{specField: string(oplog.AppendSpec(nil, &p.spec))}
 	slabs := p.slabs()
@@ -76,7 +76,7 @@ func (p *Pool) Fields(l *Plan) map[string]string {
 	return im
 }
 
-func (l *Plan) slab(name string) *SlabPlan {
+func (l *Schema) slab(name string) *SlabSchema {
 	for i := range l.Slabs {
 		if l.Slabs[i].Name == name {
 			return &l.Slabs[i]
@@ -143,7 +143,7 @@ func unpack(s string, into []float64) {
 	}
 }
 
-func putSlab(im image, s SlabPlan, slab flat.Numbered) {
+func putSlab(im image, s SlabSchema, slab flat.Numbered) {
 	h := slab.Head()
 	im["h"+s.Key] = pack([]float64{float64(h[0]), float64(h[1]), float64(h[2])})
 	unused := slab.Unused()
@@ -167,7 +167,7 @@ func putSlab(im image, s SlabPlan, slab flat.Numbered) {
 	}
 }
 
-func (p *Pool) putNames(im image, s SlabPlan) {
+func (p *Pool) putNames(im image, s SlabSchema) {
 	list, end := p.names.All()
 	for _, n := range list {
 		im["n"+n.Text] = fmt.Sprint(n.Number)
@@ -188,7 +188,7 @@ func (p *Pool) putNames(im image, s SlabPlan) {
 }
 
 // FromFields returns the pool that fields hold. It is a copy, on the heap.
-func FromFields(l *Plan, fields map[string]string) (*Pool, error) {
+func FromFields(l *Schema, fields map[string]string) (*Pool, error) {
 	im := image(fields)
 	spec, err := oplog.DecodeSpec([]byte(im[specField]))
 	if err != nil {
@@ -220,7 +220,7 @@ func FromFields(l *Plan, fields map[string]string) (*Pool, error) {
 // FromSpec makes a pool of its limits alone, and of which of them are in use: of the fields of a pool, the spec and what there is
 // one of.
 func FromSpec(spec, state string) (*Pool, error) {
-	p, err := FromFields(&Plan{Slabs: []SlabPlan{{Name: "names"}}}, image{specField: spec})
+	p, err := FromFields(&Schema{Slabs: []SlabSchema{{Name: "names"}}}, image{specField: spec})
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func FromSpec(spec, state string) (*Pool, error) {
 }
 
 // head reads what was handed out of a slab.
-func (im image) head(s *SlabPlan) (h [3]int32) {
+func (im image) head(s *SlabSchema) (h [3]int32) {
 	var nums [3]float64
 	unpack(im["h"+s.Key], nums[:])
 	for i := range h {
@@ -241,7 +241,7 @@ func (im image) head(s *SlabPlan) (h [3]int32) {
 	return h
 }
 
-func getSlab(im image, s SlabPlan, slab flat.Numbered) {
+func getSlab(im image, s SlabSchema, slab flat.Numbered) {
 	head := im.head(&s)
 	slab.SetHead(head)
 	next := make([]int32, head[0])
@@ -258,7 +258,7 @@ func getSlab(im image, s SlabPlan, slab flat.Numbered) {
 	}
 }
 
-func (p *Pool) getNames(im image, s *SlabPlan) {
+func (p *Pool) getNames(im image, s *SlabSchema) {
 	var list []flat.Named
 	end := im.head(s)[0]
 	for i := int32(1); i < end; i++ {
@@ -286,7 +286,7 @@ func (p *Pool) slabs() map[string]flat.Numbered {
 }
 
 // config returns what is derived from the spec, as the layout has it.
-func (p *Pool) config(l *Plan) []float64 {
+func (p *Pool) config(l *Schema) []float64 {
 	var nums []float64
 	for _, f := range l.Config {
 		if f.Name == "widest" {

@@ -1,8 +1,8 @@
 package pool
 
 import (
-	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/pause"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -42,7 +42,7 @@ func (p *Pool) since(scope store.Scope, who names) int64 {
 	scope, model, key := gateScope(scope, who.model, who.key)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		if g.scope == scope && g.model == model && g.key == key && g.Allow(p.now).Phase == gate.Paused {
+		if g.scope == scope && g.model == model && g.key == key && g.Allow(p.now).Phase == pause.Paused {
 			return g.Since
 		}
 	}
@@ -85,7 +85,7 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 			whole = in.Cap
 		}
 		if o.Size > 0 && o.Size <= store.MaxAmount && o.Remaining >= 0 && o.Remaining <= whole && (current || !in.IsStock(d)) {
-			rough := l.Rough || p.explained(in, made, whole-o.Remaining)
+			rough := l.Estimated || p.explained(in, made, whole-o.Remaining)
 			d = p.defOf(in)
 			in.ObserveUsed(d, r, p.now, made, whole-o.Remaining, rough)
 			p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
@@ -125,7 +125,7 @@ func (p *Pool) learnSize(i int32, in *inst, d *meter.Def, l *store.Limit, size i
 		return
 	}
 	burst := l.Burst
-	if l.Size > 0 && !l.Guess {
+	if l.Size > 0 && !l.SizeIsDefault {
 		if size < l.Size {
 			burst = min(burst, size) // or what remains of so little would look like much that is used
 		}

@@ -82,7 +82,7 @@ func (p *Pool) cancel(op *store.Op) {
 			return
 		}
 		p.giveBack(tk)
-		p.gatesLost(t, tk, true)
+		p.pausesLost(t, tk, true)
 		p.end(t, tk)
 	}
 }
@@ -117,13 +117,13 @@ func (p *Pool) renew(i int) {
 		return
 	}
 	p.giveBack(tk)
-	p.gatesLost(t, tk, true)
+	p.pausesLost(t, tk, true)
 	tk.counted, tk.lost = false, false
 	tk.since += p.now - tk.granted // while it was held it did not wait
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
 		tk.ttl = op.TTL.Microseconds()
 	}
-	if p.fits(tk) && p.gatesAllow(tk.who.model, tk.who.key).OK {
+	if p.fits(tk) && p.pausesAllow(tk.who.model, tk.who.key).OK {
 		p.grant(t, tk, true)
 		p.hold(t, tk, op)
 		return
@@ -188,7 +188,7 @@ func (p *Pool) close(op *store.Op) {
 		p.settle(tk, &op.Amounts)
 	}
 	if !tk.answered {
-		p.gatesLost(t, tk, false)
+		p.pausesLost(t, tk, false)
 		if op.Spent || p.strictly(tk) {
 			p.spend(t, tk)
 			return
@@ -212,7 +212,7 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 		return
 	}
 	before := p.costs(tk)
-	at := p.place(tk)
+	at := p.position(tk)
 	p.chargeUnstated(tk, amounts)
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -343,11 +343,11 @@ func (p *Pool) expire(t int32) {
 	case stateReady:
 		p.decided = append(p.decided, tk.id)
 		p.giveBack(tk)
-		p.gatesLost(t, tk, false)
+		p.pausesLost(t, tk, false)
 		p.end(t, tk)
 	case stateHeld:
 		if !tk.answered && !tk.lost {
-			p.gatesLost(t, tk, false)
+			p.pausesLost(t, tk, false)
 		}
 		p.lapse(tk)
 		p.finish(t, tk)

@@ -25,7 +25,7 @@ func lotsSpec(t *rapid.T) store.Spec {
 	size := rapid.SampledFrom([]int64{60, 1000, 100_000}).Draw(t, "size")
 	all := []store.Limit{
 		{Name: "requests", Unit: "requests", Kind: store.Rolling, Size: size, Window: time.Minute, Guard: guard(), Per: per(store.PerModel)},
-		{Name: "input", Unit: "input", Kind: store.Rolling, Size: 1000 * size, Window: time.Minute, Guard: guard(), Rough: true},
+		{Name: "input", Unit: "input", Kind: store.Rolling, Size: 1000 * size, Window: time.Minute, Guard: guard(), Estimated: true},
 		{Name: "output", Unit: "output", Kind: store.Rolling, Size: 1000 * size, Window: time.Minute, Guard: guard(), Late: true},
 		{Name: "bucket", Unit: "requests", Kind: store.Bucket, Size: size, Burst: size, Window: 10 * time.Second, Guard: guard()},
 		{Name: "places", Unit: "places", Kind: store.Concurrency, Size: size / 4},

@@ -113,7 +113,7 @@ func (p *Pool) touched(op *store.Op) {
 	if back {
 		p.weigh(p.now)
 	} else {
-		p.planHush()
+		p.scheduleWithheld()
 	}
 	p.promise(m, op.Share)
 	op.Result.State, op.Result.Share = store.Granted, m.told
@@ -131,7 +131,7 @@ func (p *Pool) leaves(op *store.Op) {
 	if silent {
 		p.weigh(p.now)
 	} else {
-		p.planHush()
+		p.scheduleWithheld()
 	}
 }
 
@@ -227,8 +227,8 @@ func (p *Pool) dropMember(i int32) {
 	p.members.Free(i)
 }
 
-// planHush works out when what is withheld may change next.
-func (p *Pool) planHush() {
+// scheduleWithheld works out when what is withheld may change next.
+func (p *Pool) scheduleWithheld() {
 	p.nextHush = p.nextFree
 	if p.firstMember != 0 {
 		if at := p.members.At(p.firstMember).silentFrom(); p.nextHush == 0 || at < p.nextHush {
@@ -286,7 +286,7 @@ func (p *Pool) weigh(at int64) {
 			p.withhold(k, at, part)
 		}
 	}
-	p.planHush()
+	p.scheduleWithheld()
 }
 
 // freeAt reports whether a moment is past one at which something is free again, and else notes that

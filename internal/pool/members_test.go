@@ -177,7 +177,7 @@ func (c *proc) lose(f *fleet, touched int64) {
 			continue
 		}
 		for k := range limits {
-			s := policy.Standing{Amount: q.amounts[k], Granted: q.granted, Bound: q.granted + limits[k].Def.Most}
+			s := policy.Lingering{Amount: q.amounts[k], Granted: q.granted, Bound: q.granted + limits[k].Def.Most}
 			if q.answered != 0 {
 				s.Bound = min(s.Bound, q.answered)
 			}

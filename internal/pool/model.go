@@ -76,7 +76,7 @@ func (p *Pool) state(o *store.Observed, l *store.Limit, in *inst, made, own int6
 	}
 	s.fine = s.in%second != 0
 	s.least, s.most = max(s.used-1, min(own, s.used)), s.used
-	if l.Rough && s.size >= roundedFrom {
+	if l.Estimated && s.size >= roundedFrom {
 		s.least, s.most = max(s.used-1000, 0), min(s.used+1000, s.size)
 	}
 	return s, true
@@ -152,7 +152,7 @@ func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
 	default:
 		from, _, _ := s.span(d.Window, resetError)
 		// A reset that comes too soon is no danger, and one beyond the window may be a mistake.
-		if early := s.in < from; (early || s.in > limit+resetError) && !m.doubt() || early && l.Size > 0 && !l.Guess {
+		if early := s.in < from; (early || s.in > limit+resetError) && !m.doubt() || early && l.Size > 0 && !l.SizeIsDefault {
 			return
 		}
 		ours, known := in.MostUsed(d, p.ring(in), p.now, made)
@@ -213,7 +213,7 @@ func (p *Pool) turn(in *inst, window, seen, unseen int64) {
 	if p.shared&(1<<in.limit) != 0 && p.defOf(in).Kind != meter.Rolling {
 		in.extra = p.paces.New()
 	}
-	if l.Size > 0 && !l.Guess {
+	if l.Size > 0 && !l.SizeIsDefault {
 		in.Cap = min(in.Cap, l.Size)
 	}
 	in.Turn(p.defOf(in), &d, p.ring(in), p.now, min(seen, in.Cap), min(unseen, in.Cap))
@@ -244,7 +244,7 @@ func (p *Pool) explained(in *inst, made, used int64) bool {
 
 // ownBurst reports that somebody gave a bucket a burst apart from its rate. No window has that, and as one it could not
 // hold requests that the burst allows.
-func ownBurst(l *store.Limit) bool { return l.Size > 0 && !l.Guess && l.Burst != l.Size }
+func ownBurst(l *store.Limit) bool { return l.Size > 0 && !l.SizeIsDefault && l.Burst != l.Size }
 
 // mayBeWindow reports whether our own requests explain used if the provider counts a window, where a meter is counted as a
 // bucket and nothing shows that it is one.
@@ -267,7 +267,7 @@ func (p *Pool) comesBack(in *inst, o *store.Observed) {
 		return
 	}
 	m, l := p.models.At(in.model), &p.spec.Limits[o.Limit]
-	if !m.differs || m.plain || m.Kind != meter.Rolling || l.Size > 0 && !l.Guess {
+	if !m.differs || m.plain || m.Kind != meter.Rolling || l.Size > 0 && !l.SizeIsDefault {
 		return
 	}
 	gone := p.now + o.ResetIn.Microseconds() + defaultSlop

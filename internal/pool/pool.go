@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice/internal/flat"
-	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/internal/pause"
 	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
@@ -32,7 +32,7 @@ type Pool struct {
 	models   flat.Slab[model]
 	leases   flat.Slab[lease]
 	members  flat.Slab[member]
-	gates    flat.Slab[gateRec]
+	gates    flat.Slab[pauseRec]
 	sessions flat.Slab[session]
 	sessIx   flat.Index
 	callers  callers
@@ -45,8 +45,8 @@ type Pool struct {
 	defs      [store.MaxLimits]meter.Def
 	shared    uint16      // set of limits that take part in the common order
 	ownScopes store.Scope // attributes that limits of the caller's own are scoped by
-	throttle  gate.Backoff
-	overload  gate.Backoff
+	throttle  pause.Backoff
+	overload  pause.Backoff
 	unscoped  [store.MaxLimits]unscoped
 	policed   uint16 // set of shared limits of which something may be kept for others
 	weights   [store.MaxClasses]int64
@@ -163,7 +163,7 @@ func Layout() uint64 {
 
 // open lays the pool out.
 func open(space *flat.Space) *Pool {
-	p := &Pool{once: flat.Place[once](space), space: space}
+	p := &Pool{once: flat.Single[once](space), space: space}
 	p.names.Open(space)
 	p.queue.Open(space)
 	p.queue.Names = &p.names
@@ -203,7 +203,7 @@ func (p *Pool) start(spec store.Spec, now store.Time) error {
 	}
 	p.configure()
 	if !p.anyKnown() {
-		p.gates.At(p.gateOf(0, 0, 0)).StartRamp()
+		p.gates.At(p.pauseOf(0, 0, 0)).StartRamp()
 	}
 	return nil
 }
@@ -225,8 +225,8 @@ func (p *Pool) configure() {
 	p.overload = backoff(p.spec.Overload)
 }
 
-func backoff(b store.Backoff) gate.Backoff {
-	return gate.Backoff{Start: b.Start.Microseconds(), Factor: b.Factor, Cap: b.Cap.Microseconds()}
+func backoff(b store.Backoff) pause.Backoff {
+	return pause.Backoff{Start: b.Start.Microseconds(), Factor: b.Factor, Cap: b.Cap.Microseconds()}
 }
 
 // anyKnown reports whether some limit has a size.

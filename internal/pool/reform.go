@@ -159,7 +159,7 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 		if restates {
 			p.inherit(&heir)
 		}
-		p.lineUp(line, stay, &heir)
+		p.requeue(line, stay, &heir)
 	}
 	p.write()
 	return nil
@@ -199,7 +199,7 @@ func (p *Pool) like(n *store.Limit) int {
 // changeLimit takes on what a member states of a limit that there is.
 func (p *Pool) changeLimit(i int, n *store.Limit, member string, alone bool) error {
 	l := &p.spec.Limits[i]
-	l.Rough, l.Guess, l.Reset = n.Rough, n.Guess, n.Reset
+	l.Estimated, l.SizeIsDefault, l.Reset = n.Estimated, n.SizeIsDefault, n.Reset
 	if alone {
 		l.Slack = n.Slack
 		if err := p.derive(i); err != nil {
@@ -271,7 +271,7 @@ func (p *Pool) Fits(spec *store.Spec, alone bool) error {
 
 // vacant counts the places that a spec does not need and nobody stands on. Those who wait do not count if they are lifted.
 func (p *Pool) vacant(spec *store.Spec, lifts bool) (n int) {
-	standing := p.standing(lifts)
+	standing := p.limitsInUse(lifts)
 	for i := range p.spec.Limits {
 		l := &p.spec.Limits[i]
 		if m := find(spec.Limits, l.Name); standing&(1<<i) == 0 && (m == nil || !sameNature(l, m)) {
@@ -282,7 +282,7 @@ func (p *Pool) vacant(spec *store.Spec, lifts bool) (n int) {
 }
 
 // standing is the set of limits that tickets stand on, or with granted, those that were.
-func (p *Pool) standing(granted bool) (set uint16) {
+func (p *Pool) limitsInUse(granted bool) (set uint16) {
 	for t := int32(1); t < p.tickets.End(); t++ {
 		if tk := p.tickets.At(t); tk.state != 0 && (!granted || tk.state != stateWaiting) {
 			for k := range tk.n {
@@ -296,7 +296,7 @@ func (p *Pool) standing(granted bool) (set uint16) {
 // vacate makes the place of a retired limit free for another: rather one of the same unit, rather one on which nothing is
 // charged, and best one that was not in force just before. It returns -1 if there is none.
 func (p *Pool) vacate(unit string, before uint16) int {
-	standing, place, best := p.standing(false), -1, -1
+	standing, place, best := p.limitsInUse(false), -1, -1
 	for i := range p.spec.Limits {
 		if !p.isRetired(i) || standing&(1<<i) != 0 {
 			continue

@@ -55,7 +55,7 @@ func (p *Pool) serveOne() bool {
 		}
 		t := p.queue.Ticket(h.Waiter)
 		tk := p.tickets.At(t)
-		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
+		if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
 			p.wakeAt(v.Next)
 			p.queue.Held(h)
 			again = p.passOn(tk) || again
@@ -109,7 +109,7 @@ func (p *Pool) findRival(heads []order.Head) int {
 			continue
 		}
 		t := p.queue.Ticket(h.Waiter)
-		if tk := p.tickets.At(t); p.gatesAllow(tk.who.model, tk.who.key).OK {
+		if tk := p.tickets.At(t); p.pausesAllow(tk.who.model, tk.who.key).OK {
 			p.rival = t
 			return i
 		}
@@ -296,7 +296,7 @@ func (p *Pool) why(t int32) store.Reason {
 	if kept.Code != 0 {
 		r = kept
 	}
-	if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
+	if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
 		r.Code = holdCode(v.Phase)
 		at = max(at, v.At)
 	}

@@ -119,7 +119,7 @@ func (p *Pool) gone(op *store.Op) {
 	if weigh {
 		p.weigh(p.now)
 	}
-	p.planHush()
+	p.scheduleWithheld()
 }
 
 // Places of a session that is gone come back when its provider has had the time to notice: the usual time to an answer,
@@ -134,7 +134,7 @@ const (
 func (p *Pool) orphan(t int32, tk *ticket, proven bool) {
 	tk.lost = true
 	if !tk.answered {
-		p.gatesLost(t, tk, false)
+		p.pausesLost(t, tk, false)
 	}
 	for k := range tk.n {
 		c := &tk.charges[k]

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicehq/sluice/internal/gate"
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/internal/pause"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -176,24 +176,24 @@ func (p *Pool) memberStates() []store.Member {
 	return list[:min(len(list), store.MaxListed)]
 }
 
-func (p *Pool) gateStates() []store.GateState {
-	var list []store.GateState
+func (p *Pool) gateStates() []store.PauseState {
+	var list []store.PauseState
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
 		g.Allow(p.now)
-		if g.Phase == gate.Open {
+		if g.Phase == pause.Open {
 			continue
 		}
-		st := store.GateState{
+		st := store.PauseState{
 			Scope: p.scopeText(names{model: g.model, key: g.key}), Phase: g.Phase.String(),
 			Since: store.Time(g.Since), Consecutive: int(g.Throttles), Cause: p.names.Text(g.cause),
 		}
-		if g.Phase == gate.Paused {
+		if g.Phase == pause.Paused {
 			st.Until, st.Probe = store.Time(g.Until), store.Time(g.NextProbe())
 		}
 		list = append(list, st)
 	}
-	slices.SortFunc(list, func(a, b store.GateState) int { return cmp.Compare(a.Scope, b.Scope) })
+	slices.SortFunc(list, func(a, b store.PauseState) int { return cmp.Compare(a.Scope, b.Scope) })
 	return list
 }
 
@@ -217,7 +217,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 	holders := holding{pool: p}
 	before := map[int32]int64{} // wanted of each meter by those ahead
 	var behind [4]int64         // how many a gate of each phase holds that are ahead
-	for i, l := range p.queue.List(p.strictFrom(gate.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
+	for i, l := range p.queue.List(p.strictFrom(pause.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
 		tk := p.tickets.At(l.Ticket)
 		r := p.why(l.Ticket)
 		at := p.now
@@ -231,11 +231,11 @@ func (p *Pool) waiterStates() []store.Waiter {
 			at = max(at, p.estimate(in, d, ring, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}
-		if v := p.gatesAllow(tk.who.model, tk.who.key); !v.OK {
+		if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
 			if behind[v.Phase] == 0 { // it will be the probe
 				at = max(at, v.Next)
 			} else {
-				at = max(at, v.At+gate.Behind(behind[v.Phase]))
+				at = max(at, v.At+pause.Behind(behind[v.Phase]))
 			}
 			behind[v.Phase]++
 		}

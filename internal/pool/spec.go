@@ -113,7 +113,7 @@ func (p *Pool) resize(limit int) error {
 		size := l.Size
 		if in.stated && in.Cap > 0 && p.defOf(in).Kind != meter.Bucket {
 			size = min(size, in.Cap)
-			if l.Guess {
+			if l.SizeIsDefault {
 				size = in.Cap
 			}
 		}

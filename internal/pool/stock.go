@@ -201,7 +201,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		return 0, 0 // no floor reaches as high
 	}
 	highest := int64(0)
-	keep := func(why store.Code, line policy.Line, over int64) {
+	keep := func(why store.Code, line policy.Floor, over int64) {
 		floor := min(line.At(p.now), size-c.Amount)
 		if floor <= 0 || left >= floor {
 			return
@@ -211,7 +211,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 			code, highest = why, floor
 		}
 	}
-	sinking := policy.Line{Over: d.Window, Until: in.Hi}
+	sinking := policy.Floor{Over: d.Window, Until: in.Hi}
 	light := sinking
 	if p.lightBinds(d) {
 		light.Amount = policy.Part(size, p.threshold(tk.class))
@@ -232,7 +232,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 	if tk.class > 0 && p.spec.Breaker.Samples > 0 {
 		b := p.judgeStock(st, in, room)
 		if b.Tripped && !p.spec.Breaker.Open {
-			keep(store.CodeBreaker, policy.Line{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until}, in.Hi)
+			keep(store.CodeBreaker, policy.Floor{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until}, in.Hi)
 			if code == store.CodeBreaker {
 				b.Press(at) // it waits until then, and nobody looks at it meanwhile
 			}
@@ -251,7 +251,7 @@ func (p *Pool) amber(in *inst, d *meter.Def, room, size int64) bool {
 	if !p.lightBinds(d) {
 		return false
 	}
-	green := policy.Line{Amount: policy.Part(size, p.spec.Light.Green), Over: d.Window, Until: in.Hi}
+	green := policy.Floor{Amount: policy.Part(size, p.spec.Light.Green), Over: d.Window, Until: in.Hi}
 	if p.spec.Light.Static {
 		green.Over = 0
 	}
@@ -288,7 +288,7 @@ func (p *Pool) light(in *inst, d *meter.Def, r *meter.Ring) store.Color {
 	}
 	room := in.Room(d, r)
 	below := func(thousandths int64) bool {
-		line := policy.Line{Amount: policy.Part(in.Open(d, r), thousandths)}
+		line := policy.Floor{Amount: policy.Part(in.Open(d, r), thousandths)}
 		if in.IsStock(d) && !p.spec.Light.Static {
 			line.Over, line.Until = d.Window, in.Hi
 		}

@@ -157,8 +157,8 @@ func (p *Pool) lift() []lifted {
 	return line
 }
 
-// lineUp puts those back who were lifted. Of limits that came meanwhile they want what they want of the others of that unit.
-func (p *Pool) lineUp(line []lifted, before uint16, heir *[store.MaxLimits]int) {
+// requeue puts those back who were lifted. Of limits that came meanwhile they want what they want of the others of that unit.
+func (p *Pool) requeue(line []lifted, before uint16, heir *[store.MaxLimits]int) {
 	now := p.inForce()
 	for i := range line {
 		l := &line[i]
@@ -178,11 +178,11 @@ func (p *Pool) lineUp(line []lifted, before uint16, heir *[store.MaxLimits]int) 
 				want[heir[k]] = l.amounts[k]
 			}
 		}
-		p.lineUpOne(l.ticket, tk, &want)
+		p.requeueOne(l.ticket, tk, &want)
 	}
 }
 
-func (p *Pool) lineUpOne(t int32, tk *ticket, want *[store.MaxLimits]int64) {
+func (p *Pool) requeueOne(t int32, tk *ticket, want *[store.MaxLimits]int64) {
 	for limit := range p.spec.Limits {
 		if want[limit] == 0 {
 			continue
@@ -196,6 +196,6 @@ func (p *Pool) lineUpOne(t int32, tk *ticket, want *[store.MaxLimits]int64) {
 	}
 	tk.lacked, tk.parked = 0, false
 	costs := p.costs(tk)
-	tk.waiter = p.queue.Push(p.place(tk), t, &costs, false)
+	tk.waiter = p.queue.Push(p.position(tk), t, &costs, false)
 	p.sessions.At(tk.session).waiting++
 }

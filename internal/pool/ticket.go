@@ -176,8 +176,8 @@ func rankOf(class int) int { return class + 1 }
 // place returns where in the order a ticket belongs. Models and keys have lanes of their
 // own only where limits or gates tell them apart: an agent's requests keep their order
 // otherwise.
-func (p *Pool) place(t *ticket) order.Place {
-	at := order.Place{Agent: t.who.agent, Class: uint8(rankOf(int(t.class)))}
+func (p *Pool) position(t *ticket) order.Position {
+	at := order.Position{Agent: t.who.agent, Class: uint8(rankOf(int(t.class)))}
 	if t.emergent {
 		at.Class = emergency
 	}

@@ -20,7 +20,7 @@ type Machine struct {
 }
 
 // Gate is where the gate listens.
-type Gate struct {
+type Endpoint struct {
 	URL    string // such as http://127.0.0.1:7979
 	Socket string // path of a Unix socket, for gh
 }
@@ -58,14 +58,14 @@ type known struct {
 	variables []string // of keys
 	resources []string
 	bases     []base // variables that it reads
-	lines     func(g Gate, home string) []Line
+	lines     func(g Endpoint, home string) []Line
 	note      string
 }
 
 // base is a variable with a base URL.
 type base struct{ variable, resource, suffix string }
 
-func (b *base) value(g Gate) string { return g.URL + "/" + b.resource + b.suffix }
+func (b *base) value(g Endpoint) string { return g.URL + "/" + b.resource + b.suffix }
 
 var (
 	anthropicBase = base{"ANTHROPIC_BASE_URL", "anthropic", ""}
@@ -77,14 +77,14 @@ var (
 var clients = []known{
 	{
 		name: "Claude Code", programs: []string{"claude"}, paths: []string{".claude", ".claude.json"}, resources: []string{"anthropic"}, bases: []base{anthropicBase},
-		lines: func(g Gate, home string) []Line {
+		lines: func(g Endpoint, home string) []Line {
 			return []Line{{filepath.Join(home, ".claude", "settings.json"), `"env": {"ANTHROPIC_BASE_URL": "` + anthropicBase.value(g) + `"}`}}
 		},
 		note: "the line in settings.json also holds where the shell's variables do not, as in an editor",
 	},
 	{
 		name: "Codex", programs: []string{"codex"}, paths: []string{".codex"}, resources: []string{"openai"}, bases: []base{openaiBase},
-		lines: func(g Gate, home string) []Line {
+		lines: func(g Endpoint, home string) []Line {
 			return []Line{{filepath.Join(home, ".codex", "config.toml"), `openai_base_url = "` + openaiBase.value(g) + `"`}}
 		},
 		note: "in config.toml above the first [table]; it takes an API key, a ChatGPT login goes elsewhere",
@@ -95,7 +95,7 @@ var clients = []known{
 	},
 	{
 		name: "gh", programs: []string{"gh"}, paths: []string{".config/gh"}, resources: []string{"github"},
-		lines: func(g Gate, _ string) []Line {
+		lines: func(g Endpoint, _ string) []Line {
 			return []Line{{Run, "gh config set http_unix_socket " + quote(g.Socket)}}
 		},
 		note: "the gate has to listen on that socket; gh config set http_unix_socket '' undoes it",
@@ -112,7 +112,7 @@ var clients = []known{
 }
 
 // Find returns the clients on a machine, with the lines that point them to the gate.
-func Find(m Machine, g Gate) []Client {
+func Find(m Machine, g Endpoint) []Client {
 	if m.Program == nil {
 		m.Program = exec.LookPath
 	}

@@ -27,7 +27,7 @@ func machine(env map[string]string, there ...string) Machine {
 }
 
 func TestFind(t *testing.T) {
-	g := Gate{URL: "http://127.0.0.1:7979", Socket: "/home/me/a b/gate.sock"}
+	g := Endpoint{URL: "http://127.0.0.1:7979", Socket: "/home/me/a b/gate.sock"}
 	if got := Find(machine(nil), g); len(got) != 0 || got == nil {
 		t.Errorf("%v", got)
 	}

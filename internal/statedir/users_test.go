@@ -26,7 +26,7 @@ var noon = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
 func spend(dir string) error {
 	l := ledger.NewDir(filepath.Join(dir, "budgets"), false)
 	pot := ledger.Pot{Budget: "day", Size: 100, Period: ledger.Day.At(noon)}
-	_, err := l.Take(context.Background(), ledger.Order{Lines: []ledger.Line{{Pot: pot}}, Amount: 1, Now: noon, TTL: time.Hour})
+	_, err := l.Take(context.Background(), ledger.Order{Lines: []ledger.Account{{Pot: pot}}, Amount: 1, Now: noon, TTL: time.Hour})
 	return errors.Join(err, l.Close())
 }
 

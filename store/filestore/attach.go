@@ -148,7 +148,7 @@ func fileName(name string) string {
 
 // create makes the files of a pool. They appear under their name only when they are whole.
 func (s *Store) create(dir, path string, spec store.Spec) (err error) {
-	spec.Look = false // somebody has to state it
+	spec.ReadOnly = false // somebody has to state it
 	temp := fmt.Sprintf("%s.new-%016x", path, random())
 	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/sluicehq/sluice/internal/placed"
+	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -19,13 +19,13 @@ type handle struct {
 	watch   atomic.Pointer[func([]store.ID)]
 	closed  atomic.Bool
 	limits  []store.Limit
-	places  placed.Places // of this member's limits in the pool; under the state's lock
+	places  limitmap.Map // of this member's limits in the pool; under the state's lock
 }
 
 // place finds the member's limits in the pool. The state is locked.
 func (h *handle) place() {
 	there, inForce := h.state.core.Limits()
-	h.places = placed.Of(h.limits, there, inForce)
+	h.places = limitmap.Of(h.limits, there, inForce)
 }
 
 // newSession returns the number of a session that nobody has. The state is locked.
@@ -55,8 +55,8 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 				l.Reset += shift
 			}
 		}
-		if same := spec.Look || st.core.Is(&spec); !same || len(st.sessions) > 0 {
-			if err := st.reform(&spec, same); err != nil && !(spec.Look && noRoom(err)) {
+		if same := spec.ReadOnly || st.core.Is(&spec); !same || len(st.sessions) > 0 {
+			if err := st.reform(&spec, same); err != nil && !(spec.ReadOnly && noRoom(err)) {
 				return err
 			}
 			st.keepTime()

@@ -47,7 +47,7 @@ func (s *Store) stated(ctx context.Context, dir string) (spec store.Spec, err er
 	if _, err := os.Lstat(filepath.Join(dir, "state")); errors.Is(err, fs.ErrNotExist) {
 		return spec, errAgain
 	}
-	st, err := s.enter(ctx, dir, store.Spec{Look: true}, nil) // should it be gone by now, no pool can be made without a name
+	st, err := s.enter(ctx, dir, store.Spec{ReadOnly: true}, nil) // should it be gone by now, no pool can be made without a name
 	if err != nil {
 		return spec, err
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/internal/flat"
-	"github.com/sluicehq/sluice/internal/placed"
+	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
@@ -25,7 +25,7 @@ func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
 	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
 		s = p.Snapshot(now)
 		there, inForce := p.Limits()
-		placed.Of(h.limits, there, inForce).Snapshot(&s)
+		limitmap.Of(h.limits, there, inForce).Snapshot(&s)
 	})
 	return s, err
 }

@@ -66,7 +66,7 @@ func (s *Store) inspect(ctx context.Context, name, dir string, move bool, r *sto
 		return err
 	}
 	locked, result := false, error(nil)
-	st, err := s.enter(ctx, dir, store.Spec{Name: name, Look: true}, func(err error, alone bool) {
+	st, err := s.enter(ctx, dir, store.Spec{Name: name, ReadOnly: true}, func(err error, alone bool) {
 		locked, result = true, found(err, alone)
 	})
 	switch {

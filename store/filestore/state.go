@@ -32,7 +32,7 @@ type state struct {
 	holder  func() int64
 	offset  atomic.Int64 // from the system's clock to the pool's
 
-	line line
+	line combiner
 
 	looking ctxlock.Mutex // one look at a time has a copy
 

@@ -79,7 +79,7 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	if st == nil {
 		var err error
 		if st, err = s.attach(ctx, spec); err != nil {
-			if spec.Look && noRoom(err) {
+			if spec.ReadOnly && noRoom(err) {
 				return unmade(ctx, spec)
 			}
 			return nil, err

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/placed"
+	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
@@ -176,7 +176,7 @@ type state struct {
 // open makes a session whose limits are those of spec.
 func (st *state) open(spec store.Spec, made bool) (*handle, error) {
 	st.mu.Lock()
-	if !made && !spec.Look {
+	if !made && !spec.ReadOnly {
 		if err := st.redefine(spec); err != nil {
 			st.mu.Unlock()
 			return nil, err
@@ -318,13 +318,13 @@ type handle struct {
 	watch   atomic.Pointer[func([]store.ID)]
 	// Under the state's lock.
 	closed bool
-	places placed.Places // of this session's limits in the pool
+	places limitmap.Map // of this session's limits in the pool
 }
 
 // place finds the session's limits in the pool.
 func (h *handle) place() {
 	there, inForce := h.state.core.Limits()
-	h.places = placed.Of(h.limits, there, inForce)
+	h.places = limitmap.Of(h.limits, there, inForce)
 }
 
 // applyPlaced makes one step where the pool has the limits in another order.

@@ -308,11 +308,11 @@ func (st *state) notYet(b *homecoming, heard bool, err error) {
 func (st *state) loosen(now store.Time) {
 	o := st.lost
 	if o.loose == nil {
-		o.loose = map[meterKey][]policy.Standing{}
+		o.loose = map[meterKey][]policy.Lingering{}
 	}
 	for k, list := range o.loose {
 		d := &st.limits[k.limit].Def
-		o.loose[k] = slices.DeleteFunc(list, func(s policy.Standing) bool { return s.Bound+2*d.Window <= int64(now) })
+		o.loose[k] = slices.DeleteFunc(list, func(s policy.Lingering) bool { return s.Bound+2*d.Window <= int64(now) })
 	}
 	for k, sum := range o.isle.standing(now) {
 		l := &st.limits[k.limit]
@@ -320,7 +320,7 @@ func (st *state) loosen(now store.Time) {
 		if l.Guard == meter.Strict || l.Late {
 			bound = int64(max(now, o.due))
 		}
-		o.loose[k] = append(o.loose[k], policy.Standing{Amount: sum, Bound: bound})
+		o.loose[k] = append(o.loose[k], policy.Lingering{Amount: sum, Bound: bound})
 	}
 	for _, tk := range o.held {
 		if tk.number < 0 {
@@ -329,7 +329,7 @@ func (st *state) loosen(now store.Time) {
 		for i := range st.spec.Limits {
 			if l := &st.limits[i]; tk.amounts[i] > 0 && l.shared {
 				k := l.keyOf(i, tk)
-				o.loose[k] = append(o.loose[k], policy.Standing{Amount: tk.amounts[i], Bound: int64(tk.due)})
+				o.loose[k] = append(o.loose[k], policy.Lingering{Amount: tk.amounts[i], Bound: int64(tk.due)})
 			}
 		}
 		tk.number = -1

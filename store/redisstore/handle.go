@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/sluicehq/sluice/internal/placed"
+	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
@@ -19,8 +19,8 @@ type handle struct {
 	user    who  // the last that asked; under the state's lock
 	watch   atomic.Pointer[func([]store.ID)]
 	alarm   atomic.Pointer[func(store.Outage, bool)]
-	places  atomic.Pointer[placed.Places] // of this member's limits in the pool
-	touched atomic.Bool                   // the session itself is a member
+	places  atomic.Pointer[limitmap.Map] // of this member's limits in the pool
+	touched atomic.Bool                  // the session itself is a member
 	closed  atomic.Bool
 }
 
@@ -42,11 +42,11 @@ func (st *state) newHandle(spec store.Spec) *handle {
 	h := &handle{state: st, session: session, spec: spec}
 	st.sessions[session] = h
 	h.place()
-	if !spec.Passing && !spec.Look {
+	if !spec.OneShot && !spec.ReadOnly {
 		st.resident.Store(true)
 		st.enrol()
 	}
-	if spec.OnFailure == store.FailShare && !spec.Passing && !spec.Look && !st.store.fixed {
+	if spec.OnFailure == store.FailShare && !spec.OneShot && !spec.ReadOnly && !st.store.fixed {
 		h.member = true
 		st.member.users++
 	}
@@ -57,7 +57,7 @@ func (st *state) newHandle(spec store.Spec) *handle {
 // place finds the member's limits in the pool. The state is locked.
 func (h *handle) place() {
 	there, inForce := h.state.known.Limits()
-	p := placed.Of(h.spec.Limits, there, inForce)
+	p := limitmap.Of(h.spec.Limits, there, inForce)
 	h.places.Store(&p)
 }
 
@@ -85,7 +85,7 @@ func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
 	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
 		s = p.Snapshot(now)
 		there, inForce := p.Limits()
-		placed.Of(h.spec.Limits, there, inForce).Snapshot(&s)
+		limitmap.Of(h.spec.Limits, there, inForce).Snapshot(&s)
 	})
 	return s, err
 }

@@ -20,7 +20,7 @@ type isle struct {
 
 // newIsle makes the island of a member that was cut off, from what it knew. loose are charges that the
 // store may not know of. It is nil if the member was never told its share. The state is locked.
-func (st *state) newIsle(now store.Time, loose map[meterKey][]policy.Standing) *isle {
+func (st *state) newIsle(now store.Time, loose map[meterKey][]policy.Lingering) *isle {
 	m := &st.member
 	if m.users == 0 || m.share == 0 || m.heard == 0 {
 		return nil
@@ -174,7 +174,7 @@ func (is *isle) exceed(st *state, tk *ticket, used *[store.MaxLimits]int64, now 
 
 // standing returns what requests that were let go and are over still take, by meter.
 func (is *isle) standing(now store.Time) map[meterKey]int64 {
-	sums := is.Standing(int64(now))
+	sums := is.Lingering(int64(now))
 	all := map[meterKey]int64{}
 	for k, n := range is.meters {
 		if sums[n] > 0 {

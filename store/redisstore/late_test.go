@@ -25,7 +25,7 @@ func TestReportsOutliveAnOutage(t *testing.T) {
 			}
 			defer st.Close()
 			st.AnswerWithin(unhurried)
-			g, err := sluice.OpenOn(t.Context(), st, sluice.Config{Store: server.URL(), OnStoreFailure: mode, Resources: map[string]sluice.Resource{
+			g, err := sluice.OpenWithStore(t.Context(), st, sluice.Config{Store: server.URL(), OnStoreFailure: mode, Resources: map[string]sluice.Resource{
 				"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 10}}},
 			}})
 			if err != nil {

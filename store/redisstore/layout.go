@@ -5,8 +5,8 @@ package redisstore
 import "github.com/sluicehq/sluice/internal/pool"
 
 // layout is how the script keeps a pool.
-var layout = pool.Plan{
-	Slabs: []pool.SlabPlan{
+var layout = pool.Schema{
+	Slabs: []pool.SlabSchema{
 		{Name: "names", Key: "N", Slots: 3},
 		{Name: "crecs", Key: "A", Slots: 13},
 		{Name: "defs", Key: "B", Slots: 9},
@@ -30,7 +30,7 @@ var layout = pool.Plan{
 		{Name: "tickets", Key: "G'", Slots: 115},
 		{Name: "tnodes", Key: "H'", Slots: 7},
 	},
-	Config: []pool.ConfigPlan{
+	Config: []pool.ConfigSchema{
 		{Name: "pool.Pool.lotsDue", Offset: 0, Slots: 1},
 		{Name: "pool.Pool.toEnter", Offset: 1, Slots: 1},
 		{Name: "store.Spec.Classes.len", Offset: 2, Slots: 1},

@@ -23,7 +23,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	before, after := s.prefix+":{", "}"
-	keys, whole, err := s.link.Keys(ctx, escapeGlob(before)+"*"+after, mostSteps)
+	keys, whole, err := s.redis.Keys(ctx, escapeGlob(before)+"*"+after, mostSteps)
 	if err != nil {
 		return list, unavailable(err)
 	}

@@ -116,7 +116,7 @@ func (st *state) tryOpen(ctx context.Context, spec *store.Spec) (bool, error) {
 	st.mu.Lock()
 	known := st.known
 	st.mu.Unlock()
-	if spec.Look || !spec.Restate && known.Is(spec) {
+	if spec.ReadOnly || !spec.Restate && known.Is(spec) {
 		return true, nil
 	}
 	return st.reform(ctx, spec)
@@ -301,7 +301,7 @@ func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map
 func (st *state) run(ctx context.Context, what string, args ...string) (string, error) {
 	s := st.store
 	return s.again(ctx, func(ctx context.Context) (string, error) {
-		reply, err := s.link.RunKeys(ctx, s.manage, st.keys(), s.withClock(append([]string{what}, args...))...)
+		reply, err := s.redis.RunKeys(ctx, s.manage, st.keys(), s.withClock(append([]string{what}, args...))...)
 		return reply, st.trouble(err)
 	})
 }

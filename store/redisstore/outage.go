@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
 // outage is the time in which the store cannot be reached. All of it is under the state's lock.
@@ -24,15 +24,15 @@ type outage struct {
 
 	isle    *isle // nil: the process has no share
 	held    map[store.ID]*ticket
-	heardOf map[store.ID]bool              // those that the store may have heard of on an attempt to come back
-	due     store.Time                     // when the last of those that were let go is over
-	user    who                            // the last that was let go something
-	users   map[uint64]who                 // an agent of each session that was let go something
-	loose   map[meterKey][]policy.Standing // charges of which it is not known whether the store has them
-	line    []*islander                    // who waits here, in order
-	sayings []saying                       // what was said of the store's tickets
-	again   []store.Op                     // acquires that were sent on the way back, and may not have arrived
-	paused  store.Time                     // until then nobody is let go: the provider has said so
+	heardOf map[store.ID]bool               // those that the store may have heard of on an attempt to come back
+	due     store.Time                      // when the last of those that were let go is over
+	user    who                             // the last that was let go something
+	users   map[uint64]who                  // an agent of each session that was let go something
+	loose   map[meterKey][]policy.Lingering // charges of which it is not known whether the store has them
+	line    []*islander                     // who waits here, in order
+	sayings []saying                        // what was said of the store's tickets
+	again   []store.Op                      // acquires that were sent on the way back, and may not have arrived
+	paused  store.Time                      // until then nobody is let go: the provider has said so
 	cause   string
 	halted  bool // on the way back: nobody is let go
 	timer   *time.Timer
@@ -159,7 +159,7 @@ func (st *state) outageOf(h *handle) store.Outage {
 	if o == nil {
 		return store.Outage{}
 	}
-	return store.Outage{Since: o.since, Why: link.Why(o.err), Mode: st.modeOf(h), Granted: o.granted}
+	return store.Outage{Since: o.since, Why: redisconn.Why(o.err), Mode: st.modeOf(h), Granted: o.granted}
 }
 
 // newID names a ticket that is let go here, or waits here. The state is locked.
@@ -310,7 +310,7 @@ func (o *outage) each(f func(*ticket)) {
 // error is what those are told who get nothing.
 func (o *outage) error() error {
 	err := unavailable(o.err)
-	if errors.Is(err, link.ErrClosed) {
+	if errors.Is(err, redisconn.ErrClosed) {
 		return store.ErrClosed
 	}
 	return err

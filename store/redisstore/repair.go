@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
 // damageError says that the key of a pool does not hold what Sluice writes there, and how to repair that.
@@ -49,7 +49,7 @@ func (st *state) trouble(err error) error {
 	if e, ok := errors.AsType[*damageError](err); err == nil || ok && e != nil {
 		return err
 	}
-	if e, ok := errors.AsType[*link.Error](err); ok && e.Fault == link.FaultScript {
+	if e, ok := errors.AsType[*redisconn.Error](err); ok && e.Fault == redisconn.FaultScript {
 		return st.damaged(inScript(e.Error()), err)
 	}
 	return unavailable(err)
@@ -113,7 +113,7 @@ func (s *Store) Repair(ctx context.Context, name string, move bool) (store.Repai
 	now := time.Now()
 	aside := fmt.Sprintf("%s:damaged-%s", st.key, now.UTC().Format("20060102T150405.000000Z"))
 	args := s.withClock([]string{"aside", fmt.Sprint(asideFor.Milliseconds()), fmt.Sprint(now.Unix()), fmt.Sprint(lostFor.Milliseconds())})
-	reply, err := s.link.RunKeys(ctx, s.manage, []string{st.key, aside}, args...)
+	reply, err := s.redis.RunKeys(ctx, s.manage, []string{st.key, aside}, args...)
 	if err != nil {
 		return r, unavailable(err)
 	}

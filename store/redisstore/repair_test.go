@@ -73,7 +73,7 @@ func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 				}
 				spec := store.Spec{
 					Name: "api", Limits: []store.Limit{{Name: "w", Kind: store.Rolling, Unit: "requests", Size: 5, Window: 2 * time.Minute}},
-					Classes: []store.Class{{Name: "all", Weight: 1}}, MaxWaiting: 10, Lease: -1, Passing: true, Throttle: backoff, Overload: backoff,
+					Classes: []store.Class{{Name: "all", Weight: 1}}, MaxWaiting: 10, Lease: -1, OneShot: true, Throttle: backoff, Overload: backoff,
 				}
 				open := func() *Store {
 					s, err := Open(t.Context(), url, WithStateDir(""))
@@ -165,7 +165,7 @@ func TestGarbageInKeptRepliesIsThrownAway(t *testing.T) {
 	}
 	defer s.Close()
 	spec := store.Spec{Name: "api", Limits: []store.Limit{{Name: "w", Kind: store.Rolling, Unit: "requests", Size: 5, Window: time.Minute}},
-		Classes: []store.Class{{Name: "all", Weight: 1}}, MaxWaiting: 10, Lease: -1, Passing: true, Throttle: backoff, Overload: backoff}
+		Classes: []store.Class{{Name: "all", Weight: 1}}, MaxWaiting: 10, Lease: -1, OneShot: true, Throttle: backoff, Overload: backoff}
 	p, err := s.Pool(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)

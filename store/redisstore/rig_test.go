@@ -44,7 +44,7 @@ func poolOf(limits ...store.Limit) store.Spec {
 // passing is a spec of one who is no member.
 func passing(limits ...store.Limit) store.Spec {
 	s := poolOf(limits...)
-	s.Passing = true
+	s.OneShot = true
 	return s
 }
 

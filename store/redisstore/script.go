@@ -56,6 +56,6 @@ func (st *state) args(p pipe, at stand, latest store.Time, blob, mode string) []
 
 // readAll has the state written and reads all of it: the time, and then fields and values.
 func (st *state) readAll(ctx context.Context) (string, error) {
-	reply, err := st.store.link.RunKeys(ctx, st.store.apply, st.keys(), st.args(pipe{}, stand{}, 0, "", "write")...)
+	reply, err := st.store.redis.RunKeys(ctx, st.store.apply, st.keys(), st.args(pipe{}, stand{}, 0, "", "write")...)
 	return reply, st.trouble(err)
 }

@@ -43,7 +43,7 @@ type state struct {
 	lastSess uint64
 	sessions map[uint64]*handle
 	queue    map[store.ID]*waiter // tickets of this process that wait in Redis
-	ledger   ledger
+	ledger   granted
 	member   membership
 	memory   *memory    // what the machine remembers of the pool; nil: nothing is kept
 	recalled store.Time // the memory is of then, and nobody has looked whether it matters
@@ -68,7 +68,7 @@ type state struct {
 	backAt   time.Duration // uptime at which the last outage was over
 
 	ears ears
-	line line
+	line combiner
 }
 
 func newState(s *Store, name string) *state {

@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
 func init() {
-	for _, scheme := range link.Schemes() {
+	for _, scheme := range redisconn.Schemes() {
 		store.Register(scheme, func(ctx context.Context, url string) (store.Store, error) { return Open(ctx, url) })
 	}
 }
@@ -49,7 +49,7 @@ func WithStateDir(dir string) Option { return func(s *Store) { s.stateDir = dir 
 
 // Store holds pools in Redis.
 type Store struct {
-	link    *link.Link
+	redis   *redisconn.Link
 	prefix  string
 	process uint64 // 37 bits that tell this process's sessions from others'
 	clock   Clock
@@ -59,8 +59,8 @@ type Store struct {
 	slow    slowness
 	timeout time.Duration // that the URL states
 	whole   time.Duration // for a call about a pool as a whole
-	apply   *link.Script
-	manage  *link.Script
+	apply   *redisconn.Script
+	manage  *redisconn.Script
 
 	address  string // the server's, without passwords
 	stateDir string // where the machine remembers how far pools had come; "": nowhere
@@ -78,15 +78,15 @@ var (
 
 // Open connects to the Redis at a URL.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
-	address, err := link.Parse(url)
+	address, err := redisconn.Parse(url)
 	if err != nil {
 		return nil, err
 	}
-	l, err := link.Dial(ctx, address)
+	l, err := redisconn.Dial(ctx, address)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	s := &Store{link: l, prefix: address.Prefix, clock: systemClock{}, pools: map[string]*state{}, process: newProcess(), stateDir: stateDir()}
+	s := &Store{redis: l, prefix: address.Prefix, clock: systemClock{}, pools: map[string]*state{}, process: newProcess(), stateDir: stateDir()}
 	s.address, s.timeout, s.whole = identity(address), address.Timeout, wholeWithin(address.Timeout)
 	s.answer.Store(int64(answerFor(address.Timeout)))
 	for _, o := range opts {
@@ -96,12 +96,12 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	if s.fixed {
 		source, manage = atGivenTime(source), atGivenTime(manage)
 	}
-	s.apply, s.manage = link.NewFunction(source), link.NewScript(manage)
+	s.apply, s.manage = redisconn.NewFunction(source), redisconn.NewScript(manage)
 	return s, nil
 }
 
 // identity tells servers apart.
-func identity(a link.Address) string {
+func identity(a redisconn.Address) string {
 	return fmt.Sprintf("%v %q %d %q", a.Mode, a.Hosts, a.DB, a.Master)
 }
 
@@ -163,7 +163,7 @@ func (s *Store) Close() error {
 	for _, st := range pools {
 		errs = append(errs, st.close())
 	}
-	s.link.Close()
+	s.redis.Close()
 	return errors.Join(errs...)
 }
 
@@ -173,7 +173,7 @@ func (s *Store) kill() {
 	s.closed = true
 	pools := slices.Collect(maps.Values(s.pools))
 	s.mu.Unlock()
-	s.link.Close()
+	s.redis.Close()
 	for _, st := range pools {
 		st.halt()
 		st.strike(true)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/placed"
+	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -31,7 +31,7 @@ type waiter struct {
 
 // noteLocked keeps track of the tickets of this process, after the operations of a request were carried
 // out. It returns what has to be undone, because the one who asked has left.
-func (st *state) noteLocked(q *request, places placed.Places, left bool) (undo []store.Op) {
+func (st *state) noteLocked(q *request, places limitmap.Map, left bool) (undo []store.Op) {
 	for i := range q.ops {
 		op := &q.ops[i]
 		r := &op.Result

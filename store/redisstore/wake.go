@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
 // ears are where a process is told that others have decided its tickets.
@@ -50,7 +50,7 @@ func (st *state) listen(ctx context.Context) error {
 	st.mu.Unlock()
 
 	within, end := context.WithTimeout(ctx, listenWithin)
-	cancel, err := st.store.link.Subscribe(within, st.channel()+strconv.FormatUint(st.store.process, 10), st.heard, st.missed)
+	cancel, err := st.store.redis.Subscribe(within, st.channel()+strconv.FormatUint(st.store.process, 10), st.heard, st.missed)
 	end()
 
 	st.mu.Lock()
@@ -58,15 +58,15 @@ func (st *state) listen(ctx context.Context) error {
 	e.trying, e.err = nil, nil
 	close(trying)
 	switch faultOf(err) {
-	case link.FaultNone:
+	case redisconn.FaultNone:
 		if st.closed {
 			cancel()
 			return store.ErrClosed
 		}
 		e.cancel = cancel
-	case link.FaultUnfit, link.FaultScript:
+	case redisconn.FaultUnfit, redisconn.FaultScript:
 		e.err, e.after = unavailable(err), uptime()+listenAgain
-	case link.FaultClosed:
+	case redisconn.FaultClosed:
 		return store.ErrClosed
 	default:
 		if ctx.Err() == nil {

@@ -20,7 +20,7 @@ func BenchmarkTicket(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	gate, err := sluice.OpenOn(b.Context(), st, sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{
+	gate, err := sluice.OpenWithStore(b.Context(), st, sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{
 		{Name: "places", Kind: sluice.Concurrency, Size: 1 << 20},
 	}}}})
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *Store) Books() ledger.Ledger {
 }
 
 // books are the daemon's ledger.
-type books struct{ link *link }
+type books struct{ link *transport }
 
 var _ ledger.Ledger = (*books)(nil)
 
@@ -45,7 +45,7 @@ func (b *books) Cancel(ctx context.Context, receipt string, now time.Time) error
 }
 
 // Tell implements [ledger.Ledger].
-func (b *books) Tell(ctx context.Context, l ledger.Line, now time.Time) (bool, error) {
+func (b *books) Tell(ctx context.Context, l ledger.Account, now time.Time) (bool, error) {
 	var t wire.Told
 	err := b.ask(ctx, "tell", &wire.Tell{Line: l, Now: now}, &t)
 	return t.First, err

@@ -170,7 +170,7 @@ func TestDaemonStartedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		c := sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1}}}}}
-		gate, err := sluice.OpenOn(t.Context(), r.remote, c)
+		gate, err := sluice.OpenWithStore(t.Context(), r.remote, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func TestWaitersStay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
 			spec := places
-			spec.OnFailure, spec.Passing = store.FailShare, passing
+			spec.OnFailure, spec.OneShot = store.FailShare, passing
 			p := r.open(spec)
 			var mu sync.Mutex
 			var told []store.ID
@@ -367,7 +367,7 @@ func TestCallerGoesWhileItCollects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		c := sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1}}}}}
-		gate, err := sluice.OpenOn(t.Context(), r.remote, c)
+		gate, err := sluice.OpenWithStore(t.Context(), r.remote, c)
 		if err != nil {
 			t.Fatal(err)
 		}

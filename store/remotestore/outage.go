@@ -53,7 +53,7 @@ func (s *Store) lose(err error) {
 
 // stays reports that those of a session who wait go on waiting while the daemon is lost: it may be back before their time is over.
 // New ones are refused.
-func (h *handle) stays() bool { return h.spec.OnFailure == store.FailShare && !h.spec.Passing }
+func (h *handle) stays() bool { return h.spec.OnFailure == store.FailShare && !h.spec.OneShot }
 
 // comeBack tries to reach the daemon until it can.
 func (s *Store) comeBack() {

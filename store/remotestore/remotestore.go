@@ -31,7 +31,7 @@ func init() {
 
 // Store is a daemon's, from afar.
 type Store struct {
-	link link
+	link transport
 	now  func() store.Time // for tests; nil: what the daemon's clock showed, and the time since
 	life context.Context   // ends with the store
 	end  context.CancelFunc

@@ -220,7 +220,7 @@ func (r *rig) do(p store.Pool, op store.Op) store.Result {
 func (r *rig) stands(inFlight, waiting int) {
 	r.Helper()
 	spec := places
-	spec.Look = true
+	spec.ReadOnly = true
 	p, err := r.mem.Pool(r.Context(), spec)
 	if err != nil {
 		r.Fatal(err)

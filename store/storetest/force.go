@@ -112,7 +112,7 @@ func looking(s *suite) {
 	s.test("who only looks leaves limits as they are", spec(rolling(100, time.Minute)), func(m *member) {
 		m.take(want("a", 40))
 		smaller := spec(rolling(10, time.Minute))
-		smaller.Look = true
+		smaller.ReadOnly = true
 		p, err := m.harness.Store.Pool(context.Background(), smaller)
 		if err != nil {
 			m.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 func isClosed(err error) bool { return errors.Is(err, store.ErrClosed) }
 
-func (m *member) onlyGate() store.GateState {
+func (m *member) onlyGate() store.PauseState {
 	m.Helper()
 	gates := m.snapshot().Gates
 	if len(gates) != 1 {

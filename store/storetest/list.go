@@ -35,7 +35,7 @@ func listing(s *suite) {
 			}
 		}
 		look := list.Pools[1]
-		look.Look, look.Passing = true, true
+		look.ReadOnly, look.OneShot = true, true
 		p, err := m.harness.Store.Pool(context.Background(), look)
 		if err != nil {
 			m.Fatal(err)

@@ -57,7 +57,7 @@ func observations(s *suite) {
 		}
 	})
 	guess := hour(10)
-	guess.Guess = true
+	guess.SizeIsDefault = true
 	s.test("a size that is a guess gives way to what is stated", spec(guess), func(m *member) {
 		m.refused(want("a", 11), store.CodeCapacity)
 		observe(m, states(0, 100, unstated, unstated))

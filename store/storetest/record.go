@@ -218,7 +218,7 @@ func others(s *suite) {
 			m.Errorf("%v after the start: %d used, %d of it by others; want %d and %d", m.elapsed(), l.Used, l.Outside, used, outside)
 		}
 	}
-	rough := func(l store.Limit) store.Limit { l.Rough = true; return l }
+	rough := func(l store.Limit) store.Limit { l.Estimated = true; return l }
 	window := guarded(rolling(100, time.Minute), store.GuardAuto)
 	s.test("their use of a rolling window is charged for a window", spec(window), func(m *member) {
 		id := m.take(want("a", 10))

@@ -113,7 +113,7 @@ func snapshots(s *suite) {
 			m.Fatalf("%+v", g)
 		}
 		m.throttle(store.Op{Cause: "too many", Scope: store.PerModel, Model: "opus"})
-		want := store.GateState{
+		want := store.PauseState{
 			Scope: "model=opus", Phase: "paused", Until: m.now().Add(time.Minute), Since: m.now(), Consecutive: 1, Cause: "too many",
 		}
 		if g := m.onlyGate(); g != want {

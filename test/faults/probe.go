@@ -45,7 +45,7 @@ func probeMain(args []string, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), poolCount*(quietWithin+probeWithin))
 	defer cancel()
 	config := gateConfig(*url, leaseExpire)
-	config.Passing = true // it is no member
+	config.OneShot = true // it is no member
 	gate, err := sluice.Open(ctx, config)
 	if err != nil {
 		return err

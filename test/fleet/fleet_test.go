@@ -55,7 +55,7 @@ func run(t *testing.T, stretch time.Duration, classOf func(i int) string) *fleet
 		p.expect(saysReady)
 	}
 	config := gateConfig(url)
-	config.Look = true
+	config.ReadOnly = true
 	var err error
 	if f.look, err = sluice.Open(t.Context(), config); err != nil {
 		t.Fatal(err)

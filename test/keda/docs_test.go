@@ -91,7 +91,7 @@ func TestDocumentedNumbers(t *testing.T) {
 		minutes, _ := strconv.Atoi(m[3])
 		want, _ := strconv.ParseInt(m[4], 10, 64)
 		r := startWith(t, map[string]sluice.Resource{"github": github}, nil)
-		r.stated("github", sluice.Stated{Limit: limit.Name, Size: 5000, Remaining: remaining, ResetIn: time.Duration(minutes) * time.Minute})
+		r.stated("github", sluice.ObservedLimit{Limit: limit.Name, Size: 5000, Remaining: remaining, ResetIn: time.Duration(minutes) * time.Minute})
 		if light := r.resource("github").Light; light != cmp.Or(m[2], "green") {
 			t.Errorf("%s: the light is %s", m[0], light)
 		}

@@ -96,13 +96,13 @@ func (r *rig) resource(name string) inspect.ResourceStatus {
 // states tells the gate what a provider says of an hour's quota.
 func (r *rig) states(resource string, remaining int64, reset time.Duration) {
 	r.tb.Helper()
-	r.stated(resource, sluice.Stated{Limit: "hour", Size: 6000, Remaining: remaining, ResetIn: reset})
+	r.stated(resource, sluice.ObservedLimit{Limit: "hour", Size: 6000, Remaining: remaining, ResetIn: reset})
 }
 
-func (r *rig) stated(resource string, what sluice.Stated) {
+func (r *rig) stated(resource string, what sluice.ObservedLimit) {
 	r.tb.Helper()
 	err := r.gate.Observe(context.Background(), sluice.Request{Resource: resource, Agent: "somebody"}, sluice.Answer{
-		Verdict: store.VerdictOK, Limits: []sluice.Stated{what},
+		Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{what},
 	})
 	if err != nil {
 		r.tb.Fatal(err)

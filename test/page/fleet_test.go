@@ -21,7 +21,7 @@ func TestAnAgentVanishes(t *testing.T) {
 	b.until(live)
 	beat := func(name string) {
 		t.Helper()
-		if err := r.gate.Heartbeat(t.Context(), sluice.Member{Agent: name, Class: "p1", Machine: "box", Resources: []string{"search"}}); err != nil {
+		if err := r.gate.Heartbeat(t.Context(), sluice.JoinRequest{Agent: name, Class: "p1", Machine: "box", Resources: []string{"search"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestTheChain(t *testing.T) {
 	if err := r.gate.Pause(t.Context(), "places", 10*time.Minute, "the provider is down"); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []sluice.Member{{Agent: "bottom", Resources: []string{"places"}}, {Agent: "middle", WaitsFor: []string{"bottom"}}, {Agent: "top", WaitsFor: []string{"middle"}}} {
+	for _, m := range []sluice.JoinRequest{{Agent: "bottom", Resources: []string{"places"}}, {Agent: "middle", WaitsFor: []string{"bottom"}}, {Agent: "top", WaitsFor: []string{"middle"}}} {
 		m.Machine = "box"
 		if err := r.gate.Heartbeat(t.Context(), m); err != nil {
 			t.Fatal(err)

@@ -51,7 +51,7 @@ func TestHostileNames(t *testing.T) {
 	shown := 0
 	for i, name := range hostile {
 		user := hostile[(i+1)%len(hostile)]
-		if err := r.gate.Heartbeat(t.Context(), sluice.Member{Agent: name, User: user, Machine: name, WaitsFor: []string{user}}); err != nil {
+		if err := r.gate.Heartbeat(t.Context(), sluice.JoinRequest{Agent: name, User: user, Machine: name, WaitsFor: []string{user}}); err != nil {
 			t.Logf("the gate itself refuses %q: %v", name, err)
 			continue
 		}
@@ -146,7 +146,7 @@ func TestManyAgents(t *testing.T) {
 	}
 	r := begin(t, text)
 	for i := range agents {
-		m := sluice.Member{Agent: fmt.Sprintf("agent-%03d", i), Class: []string{"p0", "p1", "p2"}[i%3], User: "u", Machine: fmt.Sprintf("box-%d", i%20)}
+		m := sluice.JoinRequest{Agent: fmt.Sprintf("agent-%03d", i), Class: []string{"p0", "p1", "p2"}[i%3], User: "u", Machine: fmt.Sprintf("box-%d", i%20)}
 		if err := r.gate.Heartbeat(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestManyAgents(t *testing.T) {
 	b.do(`const f = document.getElementById('agent-filter'); f.value = 'agent-49'; f.dispatchEvent(new Event('input'))`)
 	b.until(`document.querySelectorAll('.agents .agent').length === 10`)
 	// Those who leave go.
-	if err := r.gate.Depart(sluice.Member{Agent: "agent-499"}); err != nil {
+	if err := r.gate.Leave(sluice.JoinRequest{Agent: "agent-499"}); err != nil {
 		t.Fatal(err)
 	}
 	b.until(`document.querySelectorAll('.agents .agent').length === 9`)

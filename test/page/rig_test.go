@@ -55,7 +55,7 @@ func begin(t *testing.T, text string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Gate(time.Now())
+	c, err := f.GateConfig(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

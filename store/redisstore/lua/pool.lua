@@ -472,7 +472,7 @@ F.pool_Pool_hush = function()
   end
  end
 end
--- internal/pool/gates.go:129
+-- internal/pool/pauses.go:129
 F.pool_Pool_dropStale = function()
  do
   local i = once[26]
@@ -480,9 +480,9 @@ F.pool_Pool_dropStale = function()
    local g = (S_gates[i] or ld(S_gates, i))
    local next_ = g[18]
    do
-    F.gate_Gate_Allow(g, once[1])
-    if F.pool_gateRec_stale(g, once[1]) then
-     F.pool_Pool_dropGate(i)
+    F.pause_State_Allow(g, once[1])
+    if F.pool_pauseRec_stale(g, once[1]) then
+     F.pool_Pool_dropPause(i)
     end
    end
    i = next_
@@ -1020,11 +1020,11 @@ F.pool_Pool_expire = function(t)
    local t3_ = T[2]
    t3_[#t3_+1] = copy_(tk, 0, 2)
    F.pool_Pool_giveBack(tk)
-   F.pool_Pool_gatesLost(t, tk, false)
+   F.pool_Pool_pausesLost(t, tk, false)
    F.pool_Pool_end(t, tk)
   elseif t1_ == 3 then
    if ((not (tk[27] ~= 0)) and (not (tk[33] ~= 0))) then
-    F.pool_Pool_gatesLost(t, tk, false)
+    F.pool_Pool_pausesLost(t, tk, false)
    end
    F.pool_Pool_lapse(tk)
    F.pool_Pool_finish(t, tk)
@@ -1135,20 +1135,20 @@ F.pool_Pool_weigh = function(at)
    F.pool_Pool_withhold(k, at, part)
   end
  end
- F.pool_Pool_planHush()
+ F.pool_Pool_scheduleWithheld()
 end
--- internal/gate/gate.go:113
-F.gate_Gate_Allow = function(g, t)
- F.gate_Gate_pass(g, t)
+-- internal/pause/pause.go:113
+F.pause_State_Allow = function(g, t)
+ F.pause_State_pass(g, t)
  do
   local t1_ = g[1]
   if t1_ == 1 then
    return {((t >= g[9]) and 1 or 0),1,g[2],(g[9] < g[2] and g[9] or g[2])}
   elseif t1_ == 2 then
    if (g[6] ~= 0) then
-    return F.gate_until(2, (g[8] + 2000000))
+    return F.pause_until(2, (g[8] + 2000000))
    end
-   local v = F.gate_until(2, g[9])
+   local v = F.pause_until(2, g[9])
    v[1] = ((t >= g[9])) and 1 or 0
    return copy_(v, 0, 4)
   elseif t1_ == 3 then
@@ -1156,19 +1156,19 @@ F.gate_Gate_Allow = function(g, t)
     return {1,3,0,0}
    end
    local step_ = quo(((t - g[11])), 500000)
-   local v = F.gate_until(3, (g[11] + (((step_ + 1)) * 500000)))
+   local v = F.pause_until(3, (g[11] + (((step_ + 1)) * 500000)))
    v[1] = ((g[12] < (1 * 2^(step_)))) and 1 or 0
    return copy_(v, 0, 4)
   end
  end
  return {1,0,0,0}
 end
--- internal/pool/gates.go:31
-F.pool_gateRec_stale = function(g, t)
- return (F.gate_Gate_Idle(g, t) or ((g[13] ~= 0) and F.gate_Gate_Abandoned(g, t)))
+-- internal/pool/pauses.go:31
+F.pool_pauseRec_stale = function(g, t)
+ return (F.pause_State_Idle(g, t) or ((g[13] ~= 0) and F.pause_State_Abandoned(g, t)))
 end
--- internal/pool/gates.go:93
-F.pool_Pool_dropGate = function(i)
+-- internal/pool/pauses.go:93
+F.pool_Pool_dropPause = function(i)
  local g = (S_gates[i] or ld(S_gates, i))
  if (g[17] ~= 0) then
   local t1_ = (S_gates[g[17]] or ld(S_gates, g[17]))
@@ -1202,7 +1202,7 @@ F.pool_Pool_acquire = function(i)
   F.pool_refuse(op, 6, limit, 0)
   return 
  end
- local open = ((once[26] == 0) or ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0))
+ local open = ((once[26] == 0) or ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0))
  if ((op[12] ~= 0) or ((fits and (F.order_Queue_Len() == 0)) and open)) then
   F.pool_Pool_grant(t, tk, open)
   F.pool_Pool_hold(t, tk, op)
@@ -1286,7 +1286,7 @@ F.pool_Pool_touched = function(op)
  if back then
   F.pool_Pool_weigh(once[1])
  else
-  F.pool_Pool_planHush()
+  F.pool_Pool_scheduleWithheld()
  end
  F.pool_Pool_promise(m, op[39])
  op[45], op[56] = 0, m[6]
@@ -1309,7 +1309,7 @@ F.pool_Pool_cancel = function(op)
     return 
    end
    F.pool_Pool_giveBack(tk)
-   F.pool_Pool_gatesLost(t, tk, true)
+   F.pool_Pool_pausesLost(t, tk, true)
    F.pool_Pool_end(t, tk)
   end
  end
@@ -1326,13 +1326,13 @@ F.pool_Pool_renew = function(i)
   return 
  end
  F.pool_Pool_giveBack(tk)
- F.pool_Pool_gatesLost(t, tk, true)
+ F.pool_Pool_pausesLost(t, tk, true)
  tk[30], tk[33] = 0, 0
  tk[3] = (tk[3] + (once[1] - tk[4]))
  if ((op[31] > 0) and (op[31] <= 86400000000000)) then
   tk[7] = quo(op[31], 1000)
  end
- if (F.pool_Pool_fits(tk) and ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0)) then
+ if (F.pool_Pool_fits(tk) and ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0)) then
   F.pool_Pool_grant(t, tk, true)
   F.pool_Pool_hold(t, tk, op)
   return 
@@ -1395,7 +1395,7 @@ F.pool_Pool_close = function(op)
   F.pool_Pool_settle(tk, op, 12)
  end
  if (not (tk[27] ~= 0)) then
-  F.pool_Pool_gatesLost(t, tk, false)
+  F.pool_Pool_pausesLost(t, tk, false)
   if ((op[38] ~= 0) or F.pool_Pool_strictly(tk)) then
    F.pool_Pool_spend(t, tk)
    return 
@@ -1431,7 +1431,7 @@ F.pool_Pool_observe = function(op)
  end)
  op[45] = 3
 end
--- internal/pool/gates.go:263
+-- internal/pool/pauses.go:263
 F.pool_Pool_pause = function(op)
  if (op[34] <= 0) then
   F.pool_refuse(op, 9, (-1), 0)
@@ -1441,16 +1441,16 @@ F.pool_Pool_pause = function(op)
   op[37] = "paused by hand"
  end
  F.pool_Pool_withNames(op, function(who, who_o)
-  local g = (S_gates[F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])))
+  local g = (S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])))
   local wait = quo(op[34], 1000)
-  if (((F.gate_Gate_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + wait))) then
+  if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + wait))) then
    F.pool_Pool_setCause(g, op)
   end
-  F.gate_Gate_Pause(g, once[1], wait)
+  F.pause_State_Pause(g, once[1], wait)
  end)
  op[45] = 3
 end
--- internal/pool/gates.go:282
+-- internal/pool/pauses.go:282
 F.pool_Pool_resume = function(op)
  do
   local i = once[26]
@@ -1459,7 +1459,7 @@ F.pool_Pool_resume = function(op)
     do
      local g = (S_gates[i] or ld(S_gates, i))
      if ((g[13] ~= 0) or (not F.pool_Pool_lossHolds())) then
-      F.gate_Gate_Resume(g, once[1])
+      F.pause_State_Resume(g, once[1])
      end
     end
    end
@@ -1575,11 +1575,11 @@ F.pool_Pool_forget = function(op)
  if (op[37] == "") then
   op[37] = "the store lost its memory"
  end
- local g = (S_gates[F.pool_Pool_gateOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_gateOf(0, 0, 0)))
- if (((F.gate_Gate_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + 3000000))) then
+ local g = (S_gates[F.pool_Pool_pauseOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_pauseOf(0, 0, 0)))
+ if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + 3000000))) then
   F.pool_Pool_setCause(g, op)
  end
- F.gate_Gate_Pause(g, once[1], 3000000)
+ F.pause_State_Pause(g, once[1], 3000000)
  do
   local i = 1
   while (i < slabEnd(S_insts)) do
@@ -1633,7 +1633,7 @@ F.pool_Pool_gone = function(op)
  if weigh then
   F.pool_Pool_weigh(once[1])
  end
- F.pool_Pool_planHush()
+ F.pool_Pool_scheduleWithheld()
 end
 -- internal/pool/pool.go:428
 F.pool_refuse = function(op, code, limit, at)
@@ -1677,7 +1677,7 @@ F.pool_Pool_serveOne = function()
    local t = F.order_Queue_Ticket(h[1])
    local tk = (S_tickets[t] or ld(S_tickets, t))
    do
-    local v = F.pool_Pool_gatesAllow(tk[12], tk[14])
+    local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
     if (not (v[1] ~= 0)) then
      F.pool_Pool_wakeAt(v[4])
      F.order_Queue_Held(h)
@@ -1841,7 +1841,7 @@ F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode)
    F.meter_Meter_add(m, d, r, t, amount)
   elseif (mode == 2) then
    local c = {amount,0,0}
-   F.meter_Meter_place(m, d, r, c, 0, mark)
+   F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
   else
    F.meter_Meter_hold(m, d, amount)
   end
@@ -2392,7 +2392,7 @@ end
 F.pool_Pool_orphan = function(t, tk, proven)
  tk[33] = 1
  if (not (tk[27] ~= 0)) then
-  F.pool_Pool_gatesLost(t, tk, false)
+  F.pool_Pool_pausesLost(t, tk, false)
  end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2450,16 +2450,16 @@ F.pool_Pool_giveBack = function(tk)
  once[5] = (once[5] - 1)
  F.pool_Pool_unsent(tk)
 end
--- internal/pool/gates.go:149
-F.pool_Pool_gatesLost = function(t, tk, unsent)
+-- internal/pool/pauses.go:149
+F.pool_Pool_pausesLost = function(t, tk, unsent)
  do
   local i = once[26]
   while (i ~= 0) do
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_gateRec_covers(g, tk[12], tk[14]) then
-      F.gate_Gate_Lost(g, once[1], t, unsent)
+     if F.pool_pauseRec_covers(g, tk[12], tk[14]) then
+      F.pause_State_Lost(g, once[1], t, unsent)
      end
     end
    end
@@ -2664,7 +2664,7 @@ F.pool_Pool_withhold = function(limit, at, part)
  end
 end
 -- internal/pool/members.go:231
-F.pool_Pool_planHush = function()
+F.pool_Pool_scheduleWithheld = function()
  once[153] = once[154]
  if (once[147] ~= 0) then
   do
@@ -2675,28 +2675,28 @@ F.pool_Pool_planHush = function()
   end
  end
 end
--- internal/gate/gate.go:100
-F.gate_Gate_pass = function(g, t)
+-- internal/pause/pause.go:100
+F.pause_State_pass = function(g, t)
  if ((g[1] == 1) and (t >= g[2])) then
   g[1], g[6], g[7], g[9] = 2, 0, 0, 0
  end
  if (((g[1] == 2) and (g[6] ~= 0)) and (t >= (g[8] + 2000000))) then
-  F.gate_Gate_ramp(g, (g[8] + 2000000))
+  F.pause_State_ramp(g, (g[8] + 2000000))
  end
  if (((g[1] == 3) and (g[11] ~= 0)) and (quo(((t - g[11])), 500000) >= 20)) then
   g[1] = 0
  end
 end
--- internal/gate/gate.go:96
-F.gate_until = function(phase, at)
+-- internal/pause/pause.go:96
+F.pause_until = function(phase, at)
  return {0,phase,at,at}
 end
--- internal/gate/gate.go:76
-F.gate_Gate_Idle = function(g, t)
+-- internal/pause/pause.go:76
+F.pause_State_Idle = function(g, t)
  return ((((g[1] == 0) and (g[4] == 0)) and (g[5] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 600000000))
 end
--- internal/gate/gate.go:83
-F.gate_Gate_Abandoned = function(g, t)
+-- internal/pause/pause.go:83
+F.pause_State_Abandoned = function(g, t)
  return (((g[1] ~= 1) and (g[6] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 3600000000))
 end
 -- internal/pool/acquire.go:68
@@ -2790,8 +2790,8 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
  end
  return (-1), fits
 end
--- internal/pool/gates.go:110
-F.pool_Pool_gatesAllow = function(model, key)
+-- internal/pool/pauses.go:110
+F.pool_Pool_pausesAllow = function(model, key)
  local all = {1,0,0,0}
  do
   local i = once[26]
@@ -2799,8 +2799,8 @@ F.pool_Pool_gatesAllow = function(model, key)
    local t1_ = false
    repeat
     local g = (S_gates[i] or ld(S_gates, i))
-    local v = F.gate_Gate_Allow(g, once[1])
-    if ((v[1] ~= 0) or (not F.pool_gateRec_covers(g, model, key))) then
+    local v = F.pause_State_Allow(g, once[1])
+    if ((v[1] ~= 0) or (not F.pool_pauseRec_covers(g, model, key))) then
      break
     end
     local next_ = (all[4] > v[4] and all[4] or v[4])
@@ -2828,7 +2828,7 @@ F.pool_Pool_grant = function(t, tk, counts_)
   end
  end
  if (counts_ and (once[26] ~= 0)) then
-  F.pool_Pool_gatesSent(t, tk)
+  F.pool_Pool_pausesSent(t, tk)
  end
  once[5] = (once[5] + 1)
  F.pool_Pool_sent(tk)
@@ -2839,7 +2839,7 @@ F.pool_Pool_hold = function(t, tk, op)
  F.pool_Pool_live(t, tk)
  F.pool_ticket_report(tk, op)
  if (tk[32] ~= 0) then
-  F.pool_Pool_gatesLost(t, tk, false)
+  F.pool_Pool_pausesLost(t, tk, false)
   F.pool_Pool_spend(t, tk)
   once[9] = 1
  end
@@ -2853,7 +2853,7 @@ F.pool_Pool_enqueue = function(t, i, front)
   t2_[22] = (t2_[22] + tk[(k)*5+36])
  end
  local costs = F.pool_Pool_costs(tk)
- tk[17] = F.order_Queue_Push((F.pool_Pool_place(tk)), t, costs, front)
+ tk[17] = F.order_Queue_Push((F.pool_Pool_position(tk)), t, costs, front)
  local t3_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
  t3_[6] = (t3_[6] + 1)
  F.pool_Pool_scheduleWait(t, tk)
@@ -2933,7 +2933,7 @@ F.pool_Pool_leaves = function(op)
  if silent then
   F.pool_Pool_weigh(once[1])
  else
-  F.pool_Pool_planHush()
+  F.pool_Pool_scheduleWithheld()
  end
 end
 -- internal/pool/sessions.go:27
@@ -3147,7 +3147,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
   if t2_ then break end
  end
 end
--- internal/pool/gates.go:225
+-- internal/pool/pauses.go:225
 F.pool_Pool_judge = function(op, who, who_o, granted, t)
  local hint = quo(op[34], 1000)
  do
@@ -3159,8 +3159,8 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
      do
       do
        local g = (S_gates[i] or ld(S_gates, i))
-       if F.pool_gateRec_covers(g, who[who_o+3], who[who_o+5]) then
-        F.gate_Gate_Succeeded(g, once[1], granted, t)
+       if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then
+        F.pause_State_Succeeded(g, once[1], granted, t)
        end
       end
      end
@@ -3169,14 +3169,14 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
    end
   elseif t1_ == 2 then
    local g = F.pool_Pool_gateFor(op, who, who_o)
-   return (F.gate_Gate_Throttled(g, once[1], granted, hint, cfg, 77) and (g[4] == 1))
+   return (F.pause_State_Throttled(g, once[1], granted, hint, cfg, 77) and (g[4] == 1))
   elseif t1_ == 3 then
-   F.gate_Gate_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 80, cfg[80])
+   F.pause_State_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 80, cfg[80])
   elseif t1_ == 4 then
    do
     local g = F.pool_Pool_gateFor(op, who, who_o)
-    if (not F.gate_Gate_Exhausted(g, once[1], granted, hint)) then
-     F.gate_Gate_Throttled(g, once[1], granted, 0, cfg, 77)
+    if (not F.pause_State_Exhausted(g, once[1], granted, hint)) then
+     F.pause_State_Throttled(g, once[1], granted, 0, cfg, 77)
     end
    end
   end
@@ -3212,7 +3212,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
   return 
  end
  local before = F.pool_Pool_costs(tk)
- local at = F.pool_Pool_place(tk)
+ local at = F.pool_Pool_position(tk)
  F.pool_Pool_chargeUnstated(tk, amounts, amounts_o)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -3270,7 +3270,7 @@ F.pool_Pool_spend = function(t, tk)
  end
  F.pool_Pool_end(t, tk)
 end
--- internal/pool/gates.go:292
+-- internal/pool/pauses.go:292
 F.pool_Pool_withNames = function(op, f)
  local who = {0,0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
  f(who, 0)
@@ -3286,7 +3286,7 @@ F.pool_Pool_since = function(scope, who, who_o)
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
-    if ((((g[13] == scope) and (g[14] == model)) and (g[15] == key)) and ((F.gate_Gate_Allow(g, once[1]))[2] == 1)) then
+    if ((((g[13] == scope) and (g[14] == model)) and (g[15] == key)) and ((F.pause_State_Allow(g, once[1]))[2] == 1)) then
      return g[3]
     end
    end
@@ -3331,8 +3331,8 @@ F.pool_history_refused = function(t)
  end
  c[c_o+2] = (c[c_o+2] + 1)
 end
--- internal/pool/gates.go:46
-F.pool_Pool_gateOf = function(scope, model, key)
+-- internal/pool/pauses.go:46
+F.pool_Pool_pauseOf = function(scope, model, key)
  local t1_, t2_, t3_ = F.pool_gateScope(scope, model, key)
  scope = t1_
  model = t2_
@@ -3352,7 +3352,7 @@ F.pool_Pool_gateOf = function(scope, model, key)
   end
  end
  if ((slabLen(S_gates) >= 256) and (scope ~= 0)) then
-  return F.pool_Pool_gateOf(0, 0, 0)
+  return F.pool_Pool_pauseOf(0, 0, 0)
  end
  F.pool_Pool_splitLanes(scope)
  local i = slabNew(S_gates)
@@ -3368,7 +3368,7 @@ F.pool_Pool_gateOf = function(scope, model, key)
  once[26] = i
  return i
 end
--- internal/pool/gates.go:253
+-- internal/pool/pauses.go:253
 F.pool_Pool_setCause = function(g, op)
  local cause = op[37]
  if (cause == "") then
@@ -3378,21 +3378,21 @@ F.pool_Pool_setCause = function(g, op)
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
--- internal/gate/gate.go:263
-F.gate_Gate_Pause = function(g, t, wait)
- F.gate_Gate_pass(g, t)
- F.gate_Gate_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
+-- internal/pause/pause.go:263
+F.pause_State_Pause = function(g, t, wait)
+ F.pause_State_pass(g, t)
+ F.pause_State_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
 end
 -- internal/pool/forget.go:59
 F.pool_Pool_lossHolds = function()
  return ((once[146] ~= 0) and ((once[1] - once[146]) < 3000000))
 end
--- internal/gate/gate.go:291
-F.gate_Gate_Resume = function(g, t)
- F.gate_Gate_pass(g, t)
+-- internal/pause/pause.go:291
+F.pause_State_Resume = function(g, t)
+ F.pause_State_pass(g, t)
  if ((g[1] == 1) or (g[1] == 2)) then
   g[2] = (g[2] < t and g[2] or t)
-  F.gate_Gate_ramp(g, t)
+  F.pause_State_ramp(g, t)
  end
  g[4], g[5] = 0, 0
 end
@@ -3718,7 +3718,7 @@ F.order_Queue_Heads = function(strict, each)
  end
  return T[3]
 end
--- internal/pool/gates.go:176
+-- internal/pool/pauses.go:176
 F.pool_Pool_strict = function()
  return F.pool_Pool_strictFrom(2)
 end
@@ -3739,7 +3739,7 @@ F.pool_Pool_findRival = function(heads)
    local t = F.order_Queue_Ticket(h[1])
    do
     local tk = (S_tickets[t] or ld(S_tickets, t))
-    if ((F.pool_Pool_gatesAllow(tk[12], tk[14]))[1] ~= 0) then
+    if ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0) then
      once[10] = t
      return i
     end
@@ -3924,7 +3924,7 @@ F.order_Queue_Close = function(h, pass)
  local t1_ = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
  t1_[24] = pass
 end
--- internal/pool/gates.go:157
+-- internal/pool/pauses.go:157
 F.pool_Pool_limitsBind = function(who, who_o)
  do
   local i = once[26]
@@ -3932,8 +3932,8 @@ F.pool_Pool_limitsBind = function(who, who_o)
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_gateRec_covers(g, who[who_o+3], who[who_o+5]) then
-      F.gate_Gate_LimitsBind(g)
+     if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then
+      F.pause_State_LimitsBind(g)
      end
     end
    end
@@ -3963,7 +3963,7 @@ F.pool_Pool_admit = function(t)
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
 end
--- internal/pool/gates.go:207
+-- internal/pool/pauses.go:207
 F.pool_Pool_holding = function(id, id_o)
  local t, tk = F.pool_Pool_find(id, id_o)
  do
@@ -3972,10 +3972,10 @@ F.pool_Pool_holding = function(id, id_o)
    local t1_ = false
    repeat
     local g = (S_gates[i] or ld(S_gates, i))
-    if ((t ~= 0) and (not F.pool_gateRec_covers(g, tk[12], tk[14]))) then
+    if ((t ~= 0) and (not F.pool_pauseRec_covers(g, tk[12], tk[14]))) then
      break
     end
-    F.gate_Gate_Allow(g, once[1])
+    F.pause_State_Allow(g, once[1])
     if (g[1] ~= 0) then
      return true
     end
@@ -4021,7 +4021,7 @@ F.pool_Pool_why = function(t)
   r = copy_(kept, 0, 4)
  end
  do
-  local v = F.pool_Pool_gatesAllow(tk[12], tk[14])
+  local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
   if (not (v[1] ~= 0)) then
    r[1] = F.pool_holdCode(v[2])
    at = (at > v[3] and at or v[3])
@@ -4058,7 +4058,7 @@ F.meter_Meter_add = function(m, d, r, t, amount)
  end
 end
 -- internal/meter/charge.go:109
-F.meter_Meter_place = function(m, d, r, c, c_o, mark)
+F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark)
  c[c_o+3], c[c_o+2] = 2, mark
  if (d[1] == 0) then
   local slice = quo(mark, d[5])
@@ -4428,7 +4428,7 @@ F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
   return 
  end
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
- F.meter_Meter_place(m, d, r, c, c_o, (t + F.meter_Ring_slack(r, d)))
+ F.meter_Meter_chargeAt(m, d, r, c, c_o, (t + F.meter_Ring_slack(r, d)))
 end
 -- internal/order/queue.go:291
 F.order_Queue_Remove = function(w)
@@ -4531,13 +4531,13 @@ F.pool_Pool_unsent = function(tk)
   end
  end
 end
--- internal/pool/gates.go:25
-F.pool_gateRec_covers = function(g, model, key)
+-- internal/pool/pauses.go:25
+F.pool_pauseRec_covers = function(g, model, key)
  return ((((band(g[13], 4) == 0) or (g[14] == model))) and (((band(g[13], 16) == 0) or (g[15] == key))))
 end
--- internal/gate/gate.go:317
-F.gate_Gate_Lost = function(g, t, ticket, unsent)
- F.gate_Gate_pass(g, t)
+-- internal/pause/pause.go:317
+F.pause_State_Lost = function(g, t, ticket, unsent)
+ F.pause_State_pass(g, t)
  if (((g[1] ~= 2) and (g[1] ~= 1)) or (g[6] ~= ticket)) then
   return 
  end
@@ -4555,7 +4555,7 @@ F.gate_Gate_Lost = function(g, t, ticket, unsent)
  do
   g[7] = (g[7] + 1)
   if (g[7] >= 3) then
-   F.gate_Gate_ramp(g, t)
+   F.pause_State_ramp(g, t)
   end
  end
 end
@@ -4640,8 +4640,8 @@ F.meter_Meter_Rerate = function(m, d)
   F.meter_Meter_clamp(m, d)
  end
 end
--- internal/gate/gate.go:182
-F.gate_Gate_ramp = function(g, t)
+-- internal/pause/pause.go:182
+F.pause_State_ramp = function(g, t)
  g[1], g[11], g[12], g[6] = 3, t, 0, 0
 end
 -- internal/pool/crowd.go:127
@@ -4738,7 +4738,7 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow)
   elseif ((d[2] == 2) and (not (d[3] ~= 0))) then
    F.meter_Meter_add(m, d, r, t, amount)
   elseif (((d[2] == 0) and slow) and (not (d[3] ~= 0))) then
-   F.meter_Meter_place(m, d, r, c, 0, (t + F.meter_Ring_slack(r, d)))
+   F.meter_Meter_chargeAt(m, d, r, c, 0, (t + F.meter_Ring_slack(r, d)))
   else
    c[3] = 1
    F.meter_Meter_hold(m, d, amount)
@@ -4746,16 +4746,16 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow)
  end
  return copy_(c, 0, 3)
 end
--- internal/pool/gates.go:140
-F.pool_Pool_gatesSent = function(t, tk)
+-- internal/pool/pauses.go:140
+F.pool_Pool_pausesSent = function(t, tk)
  do
   local i = once[26]
   while (i ~= 0) do
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_gateRec_covers(g, tk[12], tk[14]) then
-      F.gate_Gate_Sent(g, once[1], t)
+     if F.pool_pauseRec_covers(g, tk[12], tk[14]) then
+      F.pause_State_Sent(g, once[1], t)
      end
     end
    end
@@ -4859,7 +4859,7 @@ F.order_Queue_Push = function(at, ticket, costs, front)
  return w
 end
 -- internal/pool/ticket.go:179
-F.pool_Pool_place = function(t)
+F.pool_Pool_position = function(t)
  local at = {0,0,0,t[10],0,0,0,(F.pool_rankOf(t[24]) % 256)}
  if (t[31] ~= 0) then
   at[8] = 0
@@ -5185,63 +5185,63 @@ F.pool_ticket_cost = function(tk, limit)
  end
  return 0
 end
--- internal/gate/gate.go:302
-F.gate_Gate_Succeeded = function(g, t, granted, ticket)
- F.gate_Gate_pass(g, t)
+-- internal/pause/pause.go:302
+F.pause_State_Succeeded = function(g, t, granted, ticket)
+ F.pause_State_pass(g, t)
  if (granted <= g[3]) then
   return 
  end
  g[4], g[5] = 0, 0
  if ((((g[1] == 2) or (g[1] == 1))) and (g[6] == ticket)) then
   g[2] = (g[2] < t and g[2] or t)
-  F.gate_Gate_ramp(g, t)
+  F.pause_State_ramp(g, t)
  end
 end
--- internal/pool/gates.go:247
+-- internal/pool/pauses.go:247
 F.pool_Pool_gateFor = function(op, who, who_o)
- local g = (S_gates[F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_gateOf(op[35], who[who_o+3], who[who_o+5])))
+ local g = (S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])))
  F.pool_Pool_setCause(g, op)
  return g
 end
--- internal/gate/gate.go:189
-F.gate_Gate_Throttled = function(g, t, granted, hint, b, b_o)
- F.gate_Gate_pass(g, t)
- hint = F.gate_plausible(hint)
+-- internal/pause/pause.go:189
+F.pause_State_Throttled = function(g, t, granted, hint, b, b_o)
+ F.pause_State_pass(g, t)
+ hint = F.pause_plausible(hint)
  if (granted <= g[3]) then
   if ((g[1] == 1) and (hint > 0)) then
-   F.gate_Gate_prolong(g, (t + (hint < 86400000000 and hint or 86400000000)), b[b_o+3])
+   F.pause_State_prolong(g, (t + (hint < 86400000000 and hint or 86400000000)), b[b_o+3])
   end
   return false
  end
  g[4] = (g[4] + 1)
- local end_ = (t + F.gate_pauseFor(hint, b, b_o, g[4]))
+ local end_ = (t + F.pause_pauseFor(hint, b, b_o, g[4]))
  if (hint == 0) then
-  end_ = max(end_, F.gate_Gate_end(g, t))
+  end_ = max(end_, F.pause_State_end(g, t))
  end
- F.gate_Gate_pause(g, t, end_, min(end_, (t + b[b_o+3])))
+ F.pause_State_pause(g, t, end_, min(end_, (t + b[b_o+3])))
  g[10] = b[b_o+3]
  return true
 end
--- internal/gate/gate.go:220
-F.gate_Gate_Overloaded = function(g, t, granted, hint, b, b_o, every)
- F.gate_Gate_pass(g, t)
+-- internal/pause/pause.go:220
+F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every)
+ F.pause_State_pass(g, t)
  if (granted <= g[3]) then
   return false
  end
  g[5] = (g[5] + 1)
- local end_ = max((t + F.gate_pauseFor(F.gate_plausible(hint), b, b_o, g[5])), F.gate_Gate_end(g, t))
- F.gate_Gate_pause(g, t, end_, min(end_, (t + every)))
+ local end_ = max((t + F.pause_pauseFor(F.pause_plausible(hint), b, b_o, g[5])), F.pause_State_end(g, t))
+ F.pause_State_pause(g, t, end_, min(end_, (t + every)))
  g[10] = every
  return true
 end
--- internal/gate/gate.go:250
-F.gate_Gate_Exhausted = function(g, t, granted, wait)
- if (F.gate_plausible(wait) <= 0) then
+-- internal/pause/pause.go:250
+F.pause_State_Exhausted = function(g, t, granted, wait)
+ if (F.pause_plausible(wait) <= 0) then
   return false
  end
- F.gate_Gate_pass(g, t)
+ F.pause_State_pass(g, t)
  if ((granted > g[3]) or (g[1] == 1)) then
-  F.gate_Gate_hold(g, t, wait)
+  F.pause_State_hold(g, t, wait)
  end
  return true
 end
@@ -5332,7 +5332,7 @@ F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
     if (c[c_o+3] == 1) then
      F.meter_Meter_hold(m, d, more[1])
     elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
-     F.meter_Meter_place(m, d, r, more, 0, c[c_o+2])
+     F.meter_Meter_chargeAt(m, d, r, more, 0, c[c_o+2])
     else
      F.meter_Meter_Bind(m, d, r, t, c, c_o)
      F.meter_Meter_add(m, d, r, t, more[1])
@@ -5395,9 +5395,9 @@ F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
   return 
  end
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
- F.meter_Meter_place(m, d, r, c, c_o, bound)
+ F.meter_Meter_chargeAt(m, d, r, c, c_o, bound)
 end
--- internal/pool/gates.go:34
+-- internal/pool/pauses.go:34
 F.pool_gateScope = function(scope, model, key)
  scope = band(scope, 20)
  if ((band(scope, 4) == 0) or (model == 0)) then
@@ -5408,7 +5408,7 @@ F.pool_gateScope = function(scope, model, key)
  end
  return scope, model, key
 end
--- internal/pool/gates.go:69
+-- internal/pool/pauses.go:69
 F.pool_Pool_splitLanes = function(scope)
  if (band(scope, bnot(once[6])) == 0) then
   return 
@@ -5440,16 +5440,16 @@ F.pool_Pool_splitLanes = function(scope)
   local i = t5_[t4_+1]
   local tk = (S_tickets[i] or ld(S_tickets, i))
   local costs = F.pool_Pool_costs(tk)
-  tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_place(tk)), i, costs, false), 0
+  tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_position(tk)), i, costs, false), 0
  end
 end
--- internal/gate/gate.go:269
-F.gate_Gate_hold = function(g, t, wait)
+-- internal/pause/pause.go:269
+F.pause_State_hold = function(g, t, wait)
  local quiet = (t + wait)
  if (g[1] == 1) then
   quiet = (quiet > g[9] and quiet or g[9])
  end
- F.gate_Gate_pause(g, t, max((t + wait), F.gate_Gate_end(g, t)), quiet)
+ F.pause_State_pause(g, t, max((t + wait), F.pause_State_end(g, t)), quiet)
 end
 -- internal/policy/scatter.go:50
 F.policy_mirrored = function(k)
@@ -5482,7 +5482,7 @@ F.meter_Meter_Lose = function(m, d, r, t, lost)
    end
   elseif (mark > t) then
    local c = {more,0,0}
-   F.meter_Meter_place(m, d, r, c, 0, mark)
+   F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
   else
    local n, w = F.meter_Meter_rate(m, d)
    if ((n > 0) and ((t - mark) > quo(4503599627370496, n))) then
@@ -5675,7 +5675,7 @@ end
 F.order_rank_compare = function(a, a_o, b, b_o)
  return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
 end
--- internal/pool/gates.go:179
+-- internal/pool/pauses.go:179
 F.pool_Pool_strictFrom = function(phase)
  local s = {0,false}
  do
@@ -5683,7 +5683,7 @@ F.pool_Pool_strictFrom = function(phase)
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
-    F.gate_Gate_Allow(g, once[1])
+    F.pause_State_Allow(g, once[1])
     do
      if ((g[1] < phase) or (g[1] == 0)) then
      elseif (g[13] == 0) then
@@ -5798,8 +5798,8 @@ F.meter_Meter_ReadyAt = function(m, d, r, t, need)
  end
  return at
 end
--- internal/gate/gate.go:165
-F.gate_Gate_LimitsBind = function(g)
+-- internal/pause/pause.go:165
+F.pause_State_LimitsBind = function(g)
  if (g[1] == 3) then
   g[1] = 0
  end
@@ -5866,7 +5866,7 @@ F.pool_Pool_estimate = function(in_, d, r, before, need)
  end
  return at
 end
--- internal/pool/gates.go:302
+-- internal/pool/pauses.go:302
 F.pool_holdCode = function(ph)
  do
   local t1_ = ph
@@ -6094,7 +6094,7 @@ F.order_Queue_dropFlow = function(i)
   local t3_ = (S_qflows[fl[15]] or ld(S_qflows, fl[15]))
   t3_[14] = fl[14]
  end
- indexRemove(X.flowIx, F.order_Place_hash(fl), i)
+ indexRemove(X.flowIx, F.order_Position_hash(fl), i)
  slabFree(S_qflows, i)
 end
 -- internal/order/queue.go:267
@@ -6279,11 +6279,11 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  end
  local highest = 0
  local keep = function(why, line, over)
-  local floor_ = min(F.policy_Line_At(line, once[1]), (size - c[c_o+1]))
+  local floor_ = min(F.policy_Floor_At(line, once[1]), (size - c[c_o+1]))
   if ((floor_ <= 0) or (left >= floor_)) then
    return 
   end
-  at = max(at, min(F.policy_Line_When(line, once[1], (left > 0 and left or 0)), over))
+  at = max(at, min(F.policy_Floor_When(line, once[1], (left > 0 and left or 0)), over))
   if (floor_ > highest) then
    code, highest = why, floor_
   end
@@ -6361,8 +6361,8 @@ F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
 end
--- internal/gate/gate.go:150
-F.gate_Gate_Sent = function(g, t, ticket)
+-- internal/pause/pause.go:150
+F.pause_State_Sent = function(g, t, ticket)
  do
   local t1_ = g[1]
   if t1_ == 1 then
@@ -6379,7 +6379,7 @@ F.gate_Gate_Sent = function(g, t, ticket)
 end
 -- internal/order/index.go:20
 F.order_Queue_flowOf = function(at, costs)
- local h = F.order_Place_hash(at)
+ local h = F.order_Position_hash(at)
  do
   local i, p = indexSeek(X.flowIx, h, 0)
   while (i ~= 0) do
@@ -6500,7 +6500,7 @@ F.meter_Meter_Resize = function(m, d, size, burst)
  F.meter_Meter_clamp(m, d)
  return nil
 end
--- internal/pool/gates.go:166
+-- internal/pool/pauses.go:166
 F.pool_Pool_limitsKnown = function()
  do
   local i = once[26]
@@ -6509,7 +6509,7 @@ F.pool_Pool_limitsKnown = function()
     do
      local g = (S_gates[i] or ld(S_gates, i))
      if (g[13] == 0) then
-      F.gate_Gate_LimitsKnown(g)
+      F.pause_State_LimitsKnown(g)
      end
     end
    end
@@ -6763,37 +6763,37 @@ F.pool_Pool_judgeStock = function(st, in_, room)
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
  return b, b_o
 end
--- internal/gate/gate.go:233
-F.gate_plausible = function(hint)
+-- internal/pause/pause.go:233
+F.pause_plausible = function(hint)
  if (hint > 2678400000000) then
   return 0
  end
  return hint
 end
--- internal/gate/gate.go:210
-F.gate_Gate_prolong = function(g, end_, every)
+-- internal/pause/pause.go:210
+F.pause_State_prolong = function(g, end_, every)
  if (end_ > g[2]) then
   g[2], g[10] = end_, every
   g[9] = max(g[9], min(end_, (g[3] + every)))
  end
 end
--- internal/gate/gate.go:240
-F.gate_pauseFor = function(hint, b, b_o, n)
+-- internal/pause/pause.go:240
+F.pause_pauseFor = function(hint, b, b_o, n)
  if (hint <= 0) then
-  return F.gate_Backoff_after(b, b_o, n)
+  return F.pause_Backoff_after(b, b_o, n)
  end
- local least = F.gate_Backoff_after(({1000000,2,86400000000}), 0, n)
+ local least = F.pause_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min((hint > least and hint or least), 86400000000)
 end
--- internal/gate/gate.go:278
-F.gate_Gate_end = function(g, t)
+-- internal/pause/pause.go:278
+F.pause_State_end = function(g, t)
  if (g[1] == 1) then
   return g[2]
  end
  return t
 end
--- internal/gate/gate.go:286
-F.gate_Gate_pause = function(g, t, end_, quiet)
+-- internal/pause/pause.go:286
+F.pause_State_pause = function(g, t, end_, quiet)
  g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0
 end
 -- internal/pool/model.go:247
@@ -7040,14 +7040,14 @@ F.order_Queue_dropLane = function(i)
  indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
  slabFree(S_qlanes, i)
 end
--- internal/pool/gates.go:195
+-- internal/pool/pauses.go:195
 F.pool_Pool_strictLane = function(lane, phase)
  do
   local i = once[26]
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
-    if ((F.pool_gateRec_covers(g, lane[1], lane[2]) and (g[1] >= phase)) and (g[1] ~= 0)) then
+    if ((F.pool_pauseRec_covers(g, lane[1], lane[2]) and (g[1] >= phase)) and (g[1] ~= 0)) then
      return true
     end
    end
@@ -7340,7 +7340,7 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i)
  end
 end
 -- internal/policy/floor.go:17
-F.policy_Line_At = function(l, t)
+F.policy_Floor_At = function(l, t)
  if (l[2] == 0) then
   return l[1]
  end
@@ -7348,9 +7348,9 @@ F.policy_Line_At = function(l, t)
  return floor((((l[1] * left) / l[2]) + 0.5))
 end
 -- internal/policy/floor.go:27
-F.policy_Line_When = function(l, t, left)
+F.policy_Floor_When = function(l, t, left)
  do
-  if (F.policy_Line_At(l, t) <= left) then
+  if (F.policy_Floor_At(l, t) <= left) then
    return t
   elseif ((l[2] == 0) or (left < 0)) then
    return 9007199254740992
@@ -7358,7 +7358,7 @@ F.policy_Line_When = function(l, t, left)
  end
  local at = (l[3] - floor(((((left + 0.5)) * l[2]) / l[1])))
  do
-  while (F.policy_Line_At(l, at) > left) do
+  while (F.policy_Floor_At(l, at) > left) do
    at = (at + 1)
   end
  end
@@ -7373,7 +7373,7 @@ F.pool_Pool_amber = function(in_, d, room, size)
  if (cfg[39] ~= 0) then
   green[2] = 0
  end
- return (room < F.policy_Line_At(green, once[1]))
+ return (room < F.policy_Floor_At(green, once[1]))
 end
 -- internal/pool/leases.go:43
 F.pool_Pool_living = function()
@@ -7509,8 +7509,8 @@ F.meter_Rate = function(size, window, capacity)
  end
  return n, w, nil
 end
--- internal/gate/gate.go:176
-F.gate_Gate_LimitsKnown = function(g)
+-- internal/pause/pause.go:176
+F.pause_State_LimitsKnown = function(g)
  if ((g[1] == 3) and (g[3] == 0)) then
   g[1] = 0
  end
@@ -7587,8 +7587,8 @@ F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
   F.policy_Breaker_trip(b, b_o, t, (room > 0 and room or 0))
  end
 end
--- internal/gate/gate.go:46
-F.gate_Backoff_after = function(b, b_o, n)
+-- internal/pause/pause.go:46
+F.pause_Backoff_after = function(b, b_o, n)
  local d = b[b_o+1]
  do
   while ((n > 1) and (d < b[b_o+3])) do

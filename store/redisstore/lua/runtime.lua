@@ -312,7 +312,7 @@ end
 F.pool_sessionHash = function(id) return packd('<d', id) end
 F.pool_scopeHash = function(limit, t, o) return packd('<BI4I4I4I4I4', limit, t[o + 1], t[o + 2], t[o + 3], t[o + 4], t[o + 5]) end
 F.order_LaneKey_hash = function(t) return packd('<I4I4I4', t[1], t[2], t[3]) end
-F.order_Place_hash = function(t) return packd('<I4I4I4I4I4I4I4I4', t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8]) end
+F.order_Position_hash = function(t) return packd('<I4I4I4I4I4I4I4I4', t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8]) end
 F.order_memberHash = function(lane, class, agent) return packd('<I4BI4', lane, class, agent) end
 F.order_onHash = function(on) return packd('<I4', on) end
 

@@ -17,8 +17,8 @@ type Settle struct {
 
 // Tell asks whether an account is told of for the first time.
 type Tell struct {
-	Line ledger.Line `json:"line"`
-	Now  time.Time   `json:"now"`
+	Line ledger.Account `json:"line"`
+	Now  time.Time      `json:"now"`
 }
 
 // Told is the answer.

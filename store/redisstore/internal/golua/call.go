@@ -15,7 +15,7 @@ var natives = map[string]bool{
 	"flat_Index_Seek": true, "flat_Index_Add": true, "flat_Index_Remove": true, "flat_Index_Len": true,
 	"flat_Tree_priority": true,
 	"pool_idHash":        true, "pool_sessionHash": true, "pool_scopeHash": true, "order_LaneKey_hash": true,
-	"order_Place_hash": true, "order_memberHash": true, "order_onHash": true,
+	"order_Position_hash": true, "order_memberHash": true, "order_onHash": true,
 	"store_Verdict_String": true,
 	"pool_list":            true, "pool_Pool_callerNamed": true, "pool_Pool_mark": true, "pool_Pool_addLot": true, "pool_Pool_lotAt": true, "pool_Pool_dropLot": true, "pool_Pool_runOf": true, "pool_Pool_strikeLot": true,
 }

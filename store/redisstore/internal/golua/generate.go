@@ -33,7 +33,7 @@ type Slab struct {
 // Generate translates the pool of the module in root.
 func Generate(root string) (out Output, err error) {
 	defer rescue(&err)
-	prog, err := load(root, "store", "internal/flat", "internal/meter", "internal/order", "internal/gate", "internal/policy", "internal/pool")
+	prog, err := load(root, "store", "internal/flat", "internal/meter", "internal/order", "internal/pause", "internal/policy", "internal/pool")
 	if err != nil {
 		return out, err
 	}

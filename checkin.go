@@ -1,0 +1,69 @@
+package sluice
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehq/sluice/inspect"
+)
+
+// CheckIn is [Gate.Heartbeat] for those who want to know where they stand. The answer is as of a moment ago, from one look at
+// the fleet that all share who check in at about the same time, so that thousands may; what the agent has just said of
+// itself is in it.
+func (g *Gate) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResult, error) {
+	l, err := g.newLease(m)
+	if err != nil {
+		return inspect.CheckInResult{}, err
+	}
+	l.stop() // nothing goes on
+	by, err := g.movedTo(ctx, l)
+	if err != nil {
+		return inspect.CheckInResult{}, err
+	}
+	if by != "" {
+		return inspect.CheckInResult{
+			NewWork: inspect.NewWork{Chain: []string{}, Reason: movedReason(by)}, Light: "green", TakenOverBy: by,
+		}, nil
+	}
+	if err := l.beat(ctx); err != nil {
+		return inspect.CheckInResult{}, err
+	}
+	v, err := g.recent(ctx)
+	if err == nil && !v.knows(l, union(l.waitsFor, l.waits)) {
+		v, err = g.fresh(ctx)
+	}
+	if err != nil {
+		return inspect.CheckInResult{}, err
+	}
+	return v.standing(l), nil
+}
+
+// movedReason says in words where an agent is.
+func movedReason(machine string) string {
+	return fmt.Sprintf("machine %q has taken the lease over", machine)
+}
+
+// standing is where an agent stands.
+func (v *view) standing(l *Lease) inspect.CheckInResult {
+	s := inspect.CheckInResult{NewWork: v.newWork(l.agent), Light: "green"}
+	var used int64
+	for i, name := range v.names {
+		if a := v.agentIn(i, l.agent, int(l.class)); a != nil && (s.Resource == "" || a.Used > used) {
+			s.Resource, s.Allocated, used = name, a.Allocated, a.Used
+			s.Light = v.snaps[i].Light.String()
+		}
+	}
+	return s
+}
+
+// newWork tells whether an agent should start new work. It changes nothing: views are shared.
+func (v *view) newWork(agent string) inspect.NewWork {
+	w := inspect.NewWork{Start: true, Chain: []string{}}
+	if v.gate.plan.noCascade {
+		return w
+	}
+	if hold, held := v.holds().Of(agent); held {
+		w.Start, w.Chain, w.Reason = false, hold.Chain, hold.Reason
+	}
+	return w
+}

@@ -1,0 +1,213 @@
+package sluice_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/memstore"
+)
+
+// checkIn is a heartbeat and what it is told.
+func checkIn(tb testing.TB, g *sluice.Gate, m sluice.JoinRequest) inspect.CheckInResult {
+	tb.Helper()
+	s, err := g.CheckIn(context.Background(), m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func hundred() sluice.Limit { return rolling(100, time.Minute) }
+
+func TestFirstHeartbeatIsToldWhatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openConfig(t, sluice.Config{
+			Agents:    map[string]sluice.Agent{"b": {WaitsFor: []string{"limited"}}},
+			Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{hundred()}}, "zoo": {Limits: []sluice.Limit{hundred()}}},
+		})
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "a"}); s.Allocated != 100 || s.Light != "green" || s.Resource != "api" || !s.Start || s.Chain == nil {
+			t.Errorf("alone it is told %+v", s)
+		}
+		refuse(t, g, sluice.Answer{})
+		c := &crowd{tb: t, gate: g}
+		c.ask("limited", from("limited"))
+		s := checkIn(t, g, sluice.JoinRequest{Agent: "b"})
+		if s.Allocated != 25 || s.Start || !slices.Equal(s.Chain, []string{"b", "limited"}) || !strings.Contains(s.Reason, "paused") { // of four: one was refused
+			t.Errorf("the second is told %+v", s)
+		}
+		// What it says of itself now is in the answer, although hardly any time has passed.
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "a", Class: "p0"}); s.Allocated != 61 {
+			t.Errorf("in the highest class it is told %+v", s)
+		}
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "a", Class: "p0", WaitsFor: []string{"b"}}); s.Start || strings.Join(s.Chain, " ") != "a b limited" {
+			t.Errorf("when it waits for another it is told %+v", s)
+		}
+		c.order()
+		time.Sleep(2 * time.Second)
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "b"}); !s.Start || len(s.Chain) != 0 {
+			t.Errorf("two seconds after the end it is told %+v", s)
+		}
+	})
+}
+
+// Whatever others learn of the fleet, an agent is told within two seconds.
+func TestBackpressureIsToldWithinTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{hundred()}}}})
+		up := sluice.JoinRequest{Agent: "up", WaitsFor: []string{"down"}}
+		if s := checkIn(t, g, up); !s.Start {
+			t.Fatalf("told %+v", s)
+		}
+		refuse(t, g, sluice.Answer{})
+		c := &crowd{tb: t, gate: g}
+		c.ask("down", from("down"))
+		since := time.Now()
+		for checkIn(t, g, up).Start {
+			if time.Since(since) > 2*time.Second {
+				t.Fatal("not told within two seconds")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		c.order()
+	})
+}
+
+// laggard counts how often pools are read, which takes a while.
+type laggard struct {
+	store.Store
+	takes time.Duration
+	reads atomic.Int64
+	fails atomic.Bool
+}
+
+func (s *laggard) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	p, err := s.Store.Pool(ctx, spec)
+	return &lagging{p, s}, err
+}
+
+type lagging struct {
+	store.Pool
+	of *laggard
+}
+
+func (p *lagging) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	p.of.reads.Add(1)
+	select {
+	case <-time.After(p.of.takes):
+	case <-ctx.Done():
+		return store.Snapshot{}, ctx.Err()
+	}
+	if p.of.fails.Load() {
+		return store.Snapshot{}, store.ErrUnavailable
+	}
+	return p.Pool.Snapshot(ctx)
+}
+
+func openLaggard(t *testing.T, takes time.Duration) (*sluice.Gate, *laggard) {
+	t.Helper()
+	st := &laggard{Store: memstore.New(), takes: takes}
+	g, err := sluice.OpenWithStore(t.Context(), st, sluice.Config{Store: "slow:", Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{hundred()}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g, st
+}
+
+func TestManyHeartbeatsShareALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, st := openLaggard(t, 10*time.Millisecond)
+		const n = 2000
+		everyone := func() {
+			var all sync.WaitGroup
+			for i := range n {
+				all.Go(func() {
+					if s, err := g.CheckIn(t.Context(), sluice.JoinRequest{Agent: fmt.Sprint("agent", i)}); err != nil || !s.Start || s.Resource != "api" {
+						t.Errorf("told %+v, %v", s, err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		everyone() // for the first time: each has to be in what it is told
+		first := st.reads.Swap(0)
+		if first == 0 || first > 10 {
+			t.Errorf("the pools were read %d times for %d new agents", first, n)
+		}
+		everyone()
+		if again := st.reads.Swap(0); again != 0 {
+			t.Errorf("the pools were read %d times though nothing is old", again)
+		}
+		for range 100 {
+			time.Sleep(20 * time.Millisecond)
+			everyone()
+		}
+		if later := st.reads.Load(); later < 4 || later > 16 { // two pools, for two seconds
+			t.Errorf("the pools were read %d times in two seconds", later)
+		}
+	})
+}
+
+// Who reads for everybody may go away: another one does it then. What the store says is for all.
+func TestLookWhoseReaderGoesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, st := openLaggard(t, time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := g.CheckIn(ctx, sluice.JoinRequest{Agent: "first"}); err == nil {
+				t.Error("it was told, though it had gone")
+			}
+		})
+		synctest.Wait()
+		for i := range 5 {
+			all.Go(func() {
+				if s, err := g.CheckIn(t.Context(), sluice.JoinRequest{Agent: fmt.Sprint("other", i)}); err != nil || s.Resource != "api" {
+					t.Errorf("told %+v, %v", s, err)
+				}
+			})
+		}
+		time.Sleep(500 * time.Millisecond)
+		cancel()
+		all.Wait()
+		time.Sleep(time.Minute)
+		st.fails.Store(true)
+		for range 3 {
+			all.Go(func() {
+				_, err := g.CheckIn(t.Context(), sluice.JoinRequest{Agent: "other1"})
+				wantError(t, err, sluice.ErrStore)
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestHeartbeatsWithoutLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openConfig(t, sluice.Config{Leases: sluice.Leases{Off: true}, Resources: map[string]sluice.Resource{"api": {}}})
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "a"}); !s.Start || s.Light != "green" {
+			t.Errorf("told %+v", s)
+		}
+		_, err := g.CheckIn(t.Context(), sluice.JoinRequest{Agent: "a", Class: "p9"})
+		wantError(t, err, sluice.ErrInvalid)
+		_, err = g.CheckIn(t.Context(), sluice.JoinRequest{Agent: "\x7fa"})
+		wantError(t, err, sluice.ErrInvalid)
+	})
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/statedir"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/remotestore"
+)
+
+// place is where state lives: the store, and the directory of this machine's own files.
+type stateHome struct {
+	url   string
+	dir   string // empty: the user has none
+	whose string // who said so: --store, SLUICE_STORE, or the field store of the configuration
+	code  int    // how the program ends if it makes no sense
+}
+
+const storeHint = "file: is a directory of the user's, file:PATH another one, redis://HOST:6379 a Redis that many machines share, http://HOST:7979 a daemon, mem: the memory of this process"
+
+// placeOf finds the store: that of the flag, else of the environment, else of the configuration.
+func placeOf(cmd *cobra.Command, f *config.File) (stateHome, error) {
+	flag, _ := cmd.Flags().GetString("store")
+	url, whose, code := flag, "--store", exitUsage
+	if url == "" {
+		url, whose = os.Getenv("SLUICE_STORE"), "SLUICE_STORE"
+	}
+	if url == "" {
+		url, whose, code = f.Store, "store", exitConfig
+	}
+	scheme, rest, ok := strings.Cut(url, ":")
+	bad := func(format string, args ...any) (stateHome, error) {
+		// The URL is not shown: it may hold a password.
+		return stateHome{}, &failure{
+			code: code, message: whose + ": " + fmt.Sprintf(format, args...),
+			hint: storeHint,
+		}
+	}
+	switch {
+	case !ok || !slices.Contains(storeSchemes, scheme):
+		return bad("it has to begin with one of %s:", strings.Join(storeSchemes, ":, "))
+	case scheme == "file" && (strings.HasPrefix(rest, "//") || strings.ContainsRune(rest, 0)):
+		return bad("after file: comes a directory, as in file:/var/lib/sluice")
+	case scheme == "mem" && rest != "":
+		return bad("nothing follows mem:, the memory of this process")
+	case scheme == "file" && rest != "":
+		dir, err := filepath.Abs(rest)
+		if err != nil {
+			return bad("%v", err)
+		}
+		return stateHome{"file:" + dir, dir, whose, code}, nil
+	}
+	dir, err := statedir.Default()
+	if scheme != "file" {
+		return stateHome{url, dir, whose, code}, nil
+	}
+	if err != nil {
+		return stateHome{}, &failure{
+			code: exitUnavailable, message: "no directory for the store: " + err.Error(), hint: "set HOME or XDG_STATE_HOME, or give --store file:PATH",
+		}
+	}
+	return stateHome{"file:" + dir, dir, whose, code}, nil
+}
+
+// configOf is the configuration: the file that is named, else that of the daemon whose store is used, else what goes without
+// saying.
+func configOf(cmd *cobra.Command) (*config.File, error) {
+	if name := configName(cmd, nil); name != "" {
+		return loadConfig(name)
+	}
+	f := config.Default()
+	at, err := placeOf(cmd, f)
+	if err != nil || !strings.HasPrefix(at.url, "http") {
+		return f, err
+	}
+	text, err := remotestore.Config(cmd.Context(), at.url)
+	if err != nil {
+		failed := asFailure(fail(err))
+		if failed.code = exitUnavailable; !errors.Is(err, store.ErrUnavailable) { // it was not even looked for
+			failed.code, failed.message, failed.hint = at.code, at.whose+": "+failed.message, storeHint
+		}
+		return nil, failed
+	}
+	if f, err = config.Parse("the configuration of the daemon", text, func(string) (string, bool) { return "", false }); err != nil {
+		return nil, configFailure(err)
+	}
+	return f, nil
+}

@@ -1,0 +1,411 @@
+package sluice
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/store"
+)
+
+// How old a view may be that heartbeats are answered from. To read a large fleet takes a while: then it is done less often, yet
+// often enough for backpressure to be told within two seconds.
+const (
+	viewAge    = 500 * time.Millisecond
+	viewAgeMax = 1500 * time.Millisecond
+)
+
+// outlook is the view of the fleet that all who ask at about the same time share. One of them reads it, in its own
+// goroutine; the others wait for that.
+type outlook struct {
+	mu    sync.Mutex
+	last  *view
+	load  *viewLoad // under way; nil: none
+	begun uint64    // how many were
+	took  time.Duration
+	rest  time.Time // until when the store is left alone
+}
+
+// viewLoad is a view that somebody reads.
+type viewLoad struct {
+	done chan struct{}
+	view *view
+	err  error
+	gone bool // the one who read it has gone away: another one should
+}
+
+// recent returns a view that is old enough to be cheap and young enough to be true.
+func (g *Gate) recent(ctx context.Context) (*view, error) {
+	o := &g.outlook
+	o.mu.Lock()
+	since := time.Now().Add(-min(max(viewAge, 10*o.took), viewAgeMax))
+	o.mu.Unlock()
+	return g.shared(ctx, func(v *view) bool { return !v.began.Before(since) })
+}
+
+// fresh returns a view that is begun after this call.
+func (g *Gate) fresh(ctx context.Context) (*view, error) {
+	o := &g.outlook
+	o.mu.Lock()
+	before := o.begun
+	o.mu.Unlock()
+	return g.shared(ctx, func(v *view) bool { return v.number > before })
+}
+
+// shared returns a view that will do. However many ask, one reads at a time, and the store has time for others in between.
+func (g *Gate) shared(ctx context.Context, will func(*view) bool) (*view, error) {
+	o := &g.outlook
+	for {
+		o.mu.Lock()
+		if o.last != nil && will(o.last) {
+			defer o.mu.Unlock()
+			return o.last, nil
+		}
+		load, mine := o.load, o.load == nil
+		if mine {
+			load = &viewLoad{done: make(chan struct{})}
+			o.load = load
+		}
+		rest := time.Until(o.rest)
+		o.mu.Unlock()
+		if mine {
+			g.read(ctx, load, rest)
+		}
+		select {
+		case <-load.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		switch {
+		case load.gone && !mine:
+		case load.err != nil:
+			return nil, load.err
+		case will(load.view):
+			return load.view, nil
+		}
+	}
+}
+
+// read reads a view for all who wait for it.
+func (g *Gate) read(ctx context.Context, load *viewLoad, rest time.Duration) {
+	o := &g.outlook
+	defer func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.load = nil
+		if load.view != nil {
+			now := time.Now()
+			o.last, o.took = load.view, now.Sub(load.view.began)
+			o.rest = now.Add(min(2*o.took, viewAge/2))
+		}
+		close(load.done)
+	}()
+	if rest > 0 {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			load.err, load.gone = ctx.Err(), true
+			return
+		}
+	}
+	o.mu.Lock()
+	o.begun++
+	number, began := o.begun, time.Now()
+	o.mu.Unlock()
+	v, err := g.look(ctx, false)
+	if err != nil {
+		load.err, load.gone = err, ctx.Err() != nil
+		return
+	}
+	v.number, v.began = number, began
+	for i := range v.snaps { // it stays for a while: what nobody looks at need not
+		s := &v.snaps[i]
+		s.Callers, s.Members, s.Limits = nil, nil, nil
+	}
+	load.view = v
+}
+
+// findAgent returns an agent of a list that is sorted by name; nil if it is not there.
+func findAgent(list []store.Agent, name string) *store.Agent {
+	i, ok := slices.BinarySearchFunc(list, name, func(a store.Agent, name string) int { return strings.Compare(a.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &list[i]
+}
+
+// isCut reports that a name would stand behind the end of a list that is as long as lists get.
+func isCut(list []store.Agent, name string) bool {
+	return len(list) >= store.MaxAgents && name > list[len(list)-1].Name
+}
+
+// agentIn returns what a resource knows of an agent. Of one whose name is cut off it knows what it does of others of its class:
+// they have the same part.
+func (v *view) agentIn(resource int, name string, class int) *store.Agent {
+	list := v.snaps[resource].Agents
+	if a := findAgent(list, name); a != nil || !isCut(list, name) {
+		return a
+	}
+	for i := range list {
+		if a := &list[i]; a.Class == class {
+			return &store.Agent{Name: name, Class: class, Allocated: a.Allocated}
+		}
+	}
+	return nil
+}
+
+// knows reports whether an agent is in the view as it is now.
+func (v *view) knows(l *Lease, waits []string) bool {
+	if v.gate.plan.lease < 0 {
+		return true
+	}
+	a := findAgent(v.joined, l.agent)
+	if a == nil {
+		return v.joinedCut && (len(v.joined) == 0 || l.agent > v.joined[len(v.joined)-1].Name)
+	}
+	if !a.Leased || a.Class != int(l.class) || a.User != l.user || a.Machine != l.machine || !sameNames(a.WaitsFor, waits) {
+		return false
+	}
+	for _, r := range l.resources {
+		i := slices.Index(v.names, r.name)
+		if a := v.agentIn(i, l.agent, int(l.class)); a == nil || a.Class != int(l.class) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameNames reports whether two lists have the same names, each once, in any order.
+func sameNames(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	return !slices.ContainsFunc(a, func(name string) bool { return !slices.Contains(b, name) })
+}
+
+// view is the whole fleet at one moment, or nearly: pools are read one after the other.
+type view struct {
+	gate   *Gate
+	names  []string         // of the resources
+	snaps  []store.Snapshot // of the resources, by name
+	joined []store.Agent    // that have a lease, by name
+	slots  []store.Agent    // of instances
+	clock  clock
+	graph  policy.Graph
+	began  time.Time // when it was read, if it is shared
+	number uint64    // of those that are shared
+	cutOff bool      // some of it cannot be read, because this process is cut off from the store
+	// joinedCut tells that more have a lease than can be listed.
+	joinedCut bool
+
+	once  sync.Once // of what follows
+	found policy.Holds
+}
+
+// look reads all pools, and who waits for whose work. With anyway it goes on without what cannot be
+// read because this process is cut off, or because the pool belongs to another configuration.
+func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
+	v := &view{gate: g, graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
+	for _, one := range g.readAll(ctx, anyway) {
+		if one.err != nil && anyway && one.of.other {
+			continue
+		}
+		if one.err != nil {
+			return nil, one.err
+		}
+		v.cutOff = v.cutOff || one.cutOff
+		v.names, v.snaps, v.clock = append(v.names, one.of.name), append(v.snaps, one.snap), clockAt(one.snap.Now)
+		one.of.findLimited(&one.snap, v.graph.Limited)
+	}
+	for name, k := range g.plan.agents {
+		if len(k.waitsFor) > 0 {
+			v.graph.Waits[name] = k.waitsFor
+		}
+	}
+	if g.plan.lease < 0 || v.cutOff {
+		v.addUnnamed()
+		return v, nil
+	}
+	pool, err := g.fleetPool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := pool.Snapshot(ctx)
+	if err != nil {
+		return nil, g.storeError(err)
+	}
+	v.joinedCut = len(snap.Agents) >= store.MaxAgents
+	joined, besides := splitFleet(snap.Agents)
+	v.joined = joined
+	v.clock = clockAt(snap.Now)
+	for _, a := range v.joined {
+		if len(a.WaitsFor) > 0 {
+			v.graph.Waits[a.Name] = a.WaitsFor // with what is configured
+		}
+	}
+	v.addUnnamed()
+	v.addBesides(besides)
+	return v, nil
+}
+
+// reading is a pool as it was read.
+type reading struct {
+	of     *resource
+	snap   store.Snapshot
+	cutOff bool
+	err    error
+}
+
+// readAll reads all pools.
+func (g *Gate) readAll(ctx context.Context, anyway bool) []reading {
+	names := g.names()
+	list := make([]reading, len(names))
+	each(len(names), func(i int) {
+		one := &list[i]
+		one.of = g.resources[names[i]]
+		one.snap, one.cutOff, one.err = one.of.snapshot(ctx, anyway)
+	})
+	return list
+}
+
+// each calls f for every number below n, some at once: a store far away then takes little longer for many than for one.
+func each(n int, f func(i int)) {
+	const atOnce = 8
+	if n == 1 {
+		f(0)
+		return
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, atOnce) {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				f(int(i) - 1)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// holds is who should start no new work. It is worked out when it is first asked for.
+func (v *view) holds() policy.Holds {
+	v.once.Do(func() {
+		if !v.gate.plan.noCascade {
+			v.found = v.graph.Holds()
+		}
+	})
+	return v.found
+}
+
+// addUnnamed adds what the configuration says of agents that it does not name.
+func (v *view) addUnnamed() {
+	if len(v.gate.plan.unknown.waitsFor) == 0 {
+		return
+	}
+	for i := range v.snaps {
+		for _, a := range v.snaps[i].Agents {
+			v.addConfigured(a.Name)
+		}
+	}
+}
+
+// addConfigured adds what the configuration says an agent waits for, unless more is known.
+func (v *view) addConfigured(agent string) {
+	if _, known := v.graph.Waits[agent]; known {
+		return
+	}
+	if waits := without(v.gate.plan.agent(agent).waitsFor, agent); len(waits) > 0 {
+		v.graph.Waits[agent] = waits
+	}
+}
+
+// agents lists those that are alive, in the fleet or in any resource.
+func (v *view) agents() []inspect.AgentStatus {
+	all := map[string]*inspect.AgentStatus{}
+	for _, a := range v.joined {
+		all[a.Name] = v.agent(&a)
+	}
+	for _, a := range v.slots {
+		name, slot := a.WaitsFor[0], strings.TrimPrefix(a.Name, fleetMark)
+		if all[name] == nil { // all that is left of it
+			a.Name, a.Slot = name, false
+			all[name] = v.agent(&a)
+		}
+		all[name].Slots = append(all[name].Slots, slot)
+	}
+	for i, name := range v.names {
+		for _, a := range v.snaps[i].Agents {
+			s := all[a.Name]
+			if s == nil {
+				s = v.agent(&a)
+				s.Class = v.gate.resources[name].plan.className(a.Class)
+				all[a.Name] = s
+			}
+			if s.Resource == "" || a.Used > s.Used {
+				s.Resource, s.Allocated, s.Used = name, a.Allocated, a.Used
+			}
+		}
+	}
+	v.setStates(all)
+	list := []inspect.AgentStatus{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, *all[name])
+	}
+	return list
+}
+
+// agent is what one pool knows of an agent.
+func (v *view) agent(a *store.Agent) *inspect.AgentStatus {
+	user := a.User
+	if !a.Leased { // one who only asks does not say
+		user = v.gate.plan.agent(a.Name).user
+	}
+	slots := []string{}
+	if a.Slot {
+		slots = append(slots, a.Name)
+	}
+	return &inspect.AgentStatus{
+		Name: a.Name, Class: v.gate.plan.className(a.Class), User: user, Machine: a.Machine, Leased: a.Leased, Slots: slots, State: "active",
+		LeaseStartedAt: v.clock.moment(a.Since), LeaseExpiresAt: v.clock.moment(a.Expires), PauseChain: []string{},
+		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
+	}
+}
+
+func (v *view) setStates(all map[string]*inspect.AgentStatus) {
+	state := v.states()
+	for name, s := range all {
+		s.State, s.PauseChain = state(name)
+	}
+}
+
+// states tells the state of each agent, and the chain of one that is held.
+func (v *view) states() func(agent string) (state string, chain []string) {
+	waiting := map[string]bool{}
+	for i := range v.snaps {
+		for _, w := range v.snaps[i].Queue {
+			waiting[w.Agent] = true
+		}
+	}
+	holds := v.holds()
+	return func(agent string) (string, []string) {
+		hold, held := holds.Of(agent)
+		_, limited := v.graph.Limited[agent]
+		switch {
+		case limited:
+			return "limited", []string{}
+		case held:
+			return "held", hold.Chain
+		case waiting[agent]:
+			return "waiting", []string{}
+		}
+		return "active", []string{}
+	}
+}

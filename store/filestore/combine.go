@@ -1,0 +1,261 @@
+//go:build linux || darwin
+
+package filestore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// line is where goroutines of one process meet that want something of the same pool. One of
+// them takes the lock and does what all of them want.
+type combiner struct {
+	mu      sync.Mutex
+	busy    bool // somebody leads
+	pending []*request
+	spare   []*request
+	pool    sync.Pool
+
+	first request // of one who finds nobody else here, and leads
+	alone [1]*request
+}
+
+// request is a batch of operations of one goroutine.
+type request struct {
+	ops  []store.Op
+	err  error
+	turn chan bool // true: lead, false: it is done
+
+	// Under the line's lock.
+	left    bool // its caller has given up, and has its operations back
+	working bool // its step is being made
+
+	unnamed []int32 // operations whose tickets the store is to number
+
+	from *handle // whose they are; nil: the process's own
+	own  []store.Op
+}
+
+func (r *request) begin(h *handle, ops []store.Op) {
+	r.from, r.own, r.ops, r.err, r.unnamed = h, nil, ops, nil, r.unnamed[:0]
+	r.left, r.working = false, false
+	for i := range ops {
+		if ops[i].ID.N == 0 {
+			r.unnamed = append(r.unnamed, int32(i))
+		}
+	}
+}
+
+// restore takes the numbers back that a step gave which was undone: they may be another's by
+// the time that it is tried again.
+func (r *request) restore() {
+	if r.err == nil {
+		return
+	}
+	for _, i := range r.unnamed {
+		r.ops[i].ID.N = 0
+	}
+}
+
+// place makes operations of a session ones on the pool, which may have its limits in another order. Which, only who holds
+// the state can tell.
+func (r *request) place() {
+	if r.from == nil || r.from.places == nil {
+		return
+	}
+	r.own, r.ops = r.ops, slices.Clone(r.ops)
+	for i := range r.ops {
+		r.from.places.Op(&r.ops[i])
+	}
+}
+
+// giveBack gives results to the session that asked for them.
+func (r *request) giveBack() {
+	for i := range r.own {
+		r.own[i].ID, r.own[i].Result = r.ops[i].ID, r.ops[i].Result
+		r.from.places.Result(&r.own[i].Result)
+	}
+	r.own = nil
+}
+
+// apply has ops of a session applied, together with what others want at the same time.
+func (st *state) apply(ctx context.Context, h *handle, ops []store.Op) error {
+	l := &st.line
+	l.mu.Lock()
+	if l.busy {
+		return st.join(ctx, h, ops)
+	}
+	l.busy = true
+	l.mu.Unlock()
+	r := &l.first
+	r.begin(h, ops)
+	l.alone[0] = r
+	st.hold(ctx, l.alone[:])
+	err := r.err
+	r.ops, r.from = nil, nil
+	l.pass()
+	return err
+}
+
+// join gets in line. Its lock is held, and given back.
+func (st *state) join(ctx context.Context, h *handle, ops []store.Op) error {
+	l := &st.line
+	r, _ := l.pool.Get().(*request)
+	if r == nil {
+		r = &request{turn: make(chan bool, 1)}
+	}
+	r.begin(h, ops)
+	l.pending = append(l.pending, r)
+	l.mu.Unlock()
+	select {
+	case leads := <-r.turn:
+		if leads {
+			st.lead(ctx, r)
+		}
+	case <-ctx.Done():
+		if l.leave(r) {
+			return failed("lock", st.path, ctx.Err())
+		}
+		if leads := <-r.turn; leads {
+			st.lead(ctx, r)
+		}
+	}
+	err := r.err
+	r.ops, r.from = nil, nil
+	l.pool.Put(r)
+	return err
+}
+
+// leave takes a request out of the line whose caller gives up. It reports false if the request is about to
+// lead or its step is being made.
+func (l *combiner) leave(r *request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.working || len(r.turn) > 0 {
+		return false
+	}
+	r.left = true
+	l.pending = slices.DeleteFunc(l.pending, func(x *request) bool { return x == r })
+	return true
+}
+
+// claim returns the requests whose callers still wait. From now on they wait for the step.
+func (l *combiner) claim(reqs []*request) []*request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reqs = slices.DeleteFunc(reqs, func(r *request) bool { return r.left })
+	for _, r := range reqs {
+		r.working = true
+	}
+	return reqs
+}
+
+// maxTogether bounds how many batches are done under one hold of the lock, so that other processes
+// have their turn.
+const maxTogether = 64
+
+// lead makes the steps of all who are in line, and passes the lead on.
+func (st *state) lead(ctx context.Context, own *request) {
+	l := &st.line
+	l.mu.Lock()
+	reqs := l.pending
+	n := min(len(reqs), maxTogether)
+	l.pending = append(l.spare[:0], reqs[n:]...)
+	reqs = reqs[:n]
+	l.mu.Unlock()
+
+	reqs = st.hold(ctx, reqs)
+
+	l.mu.Lock()
+	var again []*request
+	for _, r := range reqs {
+		switch {
+		case r == own:
+		case r.working:
+			r.turn <- false
+		case !r.left: // only the one who led has given up
+			again = append(again, r)
+		}
+	}
+	if len(again) > 0 {
+		l.pending = append(again, l.pending...)
+	}
+	clear(reqs)
+	l.spare = reqs[:0]
+	l.mu.Unlock()
+	l.pass()
+}
+
+// pass passes the lead on to the next in line.
+func (l *combiner) pass() {
+	l.mu.Lock()
+	if l.busy = len(l.pending) > 0; l.busy {
+		l.pending[0].turn <- true
+	}
+	l.mu.Unlock()
+}
+
+// hold makes the steps of several goroutines under one lock, and tells those whose tickets
+// they decided. The first of them leads, and ctx is its own: when it gives up, the others go on without it. It
+// returns the requests whose callers still wait.
+func (st *state) hold(ctx context.Context, reqs []*request) []*request {
+	if err := st.mu.LockContext(ctx); err != nil {
+		reqs[0].err = failed("lock", st.path, err)
+		return reqs
+	}
+	st.ready.now = 0
+	if len(reqs) == 1 && !st.closed {
+		reqs[0].place()
+		st.makeReady(reqs[0].ops)
+	}
+	done, single := 0, len(reqs) == 1
+	err := st.locked(ctx, func() error {
+		reqs = st.line.claim(reqs)
+		for _, r := range reqs {
+			if !single {
+				r.place()
+			}
+			if st.ready.now != 0 {
+				r.err = st.stepReady(r.ops)
+			} else {
+				r.err = st.step(st.now(), r.ops)
+			}
+			if r.err == nil {
+				st.note(r.ops)
+			}
+			done++
+		}
+		st.keepTime()
+		st.lookAround()
+		return nil
+	})
+	st.ready.now = 0
+	rest := reqs[done:]
+	switch gaveUp := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()); {
+	case gaveUp && len(rest) > 0:
+		rest[0].err = err // and nobody else's
+		rest = rest[:1]
+	case err != nil:
+		if done == 0 {
+			reqs = st.line.claim(reqs)
+			rest = reqs
+		}
+		for _, r := range rest {
+			r.err = err
+		}
+	}
+	for _, r := range reqs[:done] {
+		r.restore()
+		r.giveBack()
+	}
+	for _, r := range rest {
+		r.restore()
+		r.giveBack()
+	}
+	st.tell()
+	return reqs
+}

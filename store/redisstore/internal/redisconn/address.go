@@ -1,0 +1,167 @@
+package redisconn
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Mode is how a Redis is set up.
+type Mode uint8
+
+// The three set-ups.
+const (
+	Single   Mode = iota // one server
+	Cluster              // a Redis Cluster; the hosts are some of its nodes
+	Sentinel             // a master with replicas; the hosts are its sentinels
+)
+
+func (m Mode) String() string {
+	switch m {
+	case Cluster:
+		return "cluster"
+	case Sentinel:
+		return "sentinel"
+	default:
+		return "single"
+	}
+}
+
+// What an address says if its URL does not.
+const (
+	DefaultPrefix  = "sluice"
+	DefaultTimeout = 2 * time.Second
+)
+
+// Address says how to reach a Redis. It is made by [Parse]. Its passwords are in no field
+// that can be printed, so that it can be logged as it is.
+type Address struct {
+	Mode  Mode
+	Hosts []string // host:port, with IPv6 in brackets; the path of a socket for redis+unix
+	User  string
+	DB    int
+	// Prefix begins every key and every channel: PREFIX:...
+	Prefix string
+	// Timeout is how long a new connection may take, and how long an answer may be outstanding
+	// before its connection counts as dead.
+	Timeout time.Duration
+
+	Master       string // name of the master that the sentinels watch
+	SentinelUser string // who we are at the sentinels
+
+	TLS        bool
+	Cert, Key  string // files with the client's certificate and its key
+	CA         string // file with the authorities that the server's certificate may come from
+	ServerName string // name that the server's certificate must have; "": that of the host
+	Insecure   bool   // any certificate will do: for tests
+
+	unix             bool
+	password         secret
+	sentinelPassword secret
+}
+
+// secret is a text that is not to be seen. It is held by reference: fmt prints a pointer
+// inside a struct as a number, also where it cannot call String.
+type secret struct{ text *string }
+
+func newSecret(s string) secret {
+	if s == "" {
+		return secret{}
+	}
+	return secret{&s}
+}
+
+func (s secret) reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+const stars = "***"
+
+func (s secret) String() string {
+	if s.text == nil {
+		return ""
+	}
+	return stars
+}
+
+// String returns the URL for people to read, with *** for each password. What has its default is
+// left out.
+func (a Address) String() string {
+	var b strings.Builder
+	b.WriteString("redis")
+	if a.TLS {
+		b.WriteByte('s')
+	}
+	switch {
+	case a.unix:
+		b.WriteString("+unix")
+	case a.Mode != Single:
+		b.WriteString("+" + a.Mode.String())
+	}
+	b.WriteString("://")
+	if a.User != "" || a.password.text != nil {
+		b.WriteString(escape(a.User))
+		if a.password.text != nil {
+			b.WriteString(":" + stars)
+		}
+		b.WriteByte('@')
+	}
+	if a.unix {
+		b.WriteString(escapePath(a.Hosts[0]))
+	} else {
+		b.WriteString(strings.ReplaceAll(strings.Join(a.Hosts, ","), "%", "%25"))
+	}
+	if a.Mode == Sentinel {
+		b.WriteString("/" + escape(a.Master))
+	}
+	if a.DB != 0 && !a.unix {
+		b.WriteString("/" + strconv.Itoa(a.DB))
+	}
+	a.writeQuery(&b)
+	return b.String()
+}
+
+func (a Address) writeQuery(b *strings.Builder) {
+	mark := byte('?')
+	put := func(name, value string) {
+		if value == "" {
+			return
+		}
+		b.WriteByte(mark)
+		mark = '&'
+		b.WriteString(name + "=" + value)
+	}
+	if a.unix && a.DB != 0 {
+		put("db", strconv.Itoa(a.DB))
+	}
+	if a.Prefix != DefaultPrefix {
+		put("prefix", escapePath(a.Prefix))
+	}
+	if a.Timeout != DefaultTimeout {
+		put("timeout", a.Timeout.String())
+	}
+	put("sentinel_user", escape(a.SentinelUser))
+	put("sentinel_password", a.sentinelPassword.String())
+	put("cert", escapePath(a.Cert))
+	put("key", escapePath(a.Key))
+	put("ca", escapePath(a.CA))
+	put("servername", escape(a.ServerName))
+	if a.Insecure {
+		put("insecure", "true")
+	}
+}
+
+// GoString keeps %#v from looking inside.
+func (a Address) GoString() string { return "link.Address{" + a.String() + "}" }
+
+// escape is undone by url.PathUnescape, and leaves nothing that divides the parts of a URL.
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// escapePath is escape for what people like to read with its slashes and colons.
+func escapePath(s string) string {
+	return strings.NewReplacer("%2F", "/", "%3A", ":").Replace(escape(s))
+}

@@ -1,0 +1,295 @@
+package redisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	// pingGap is how long a connection may be idle before it is sent a PING.
+	//
+	// How a server that takes bytes and says nothing is noticed (it is stopped, or the network
+	// is a black hole): a call returns by its deadline, and its connection is given up; the next call
+	// dials anew. One that waits for messages is given up at most 2 x pingGap + Timeout after it died;
+	// one that is idle is found dead by the system, or by the next call. When the server goes on,
+	// calls are served at once.
+	pingGap = time.Second
+
+	// refreshGap is how often the sentinels are asked who the master is, should their message
+	// be missed: a demoted master stays alive, so nothing else tells.
+	refreshGap = 3 * time.Second
+
+	// renewGap is how often, at most, connections to a server that takes no writes are made anew.
+	renewGap = time.Second
+
+	maxWires = 16          // connections for calls
+	idleFor  = time.Minute // after which one that is not needed is closed
+
+	ringScale = 9 // of the queue of a connection: 512 calls
+	// maxCalls bounds the calls that are under way, so that the queue of a connection, which
+	// ignores contexts when it is full, never is: it holds at most as many whose callers have
+	// left when things went wrong, as many again that came since, and some of rueidis' own.
+	maxCalls   = 1<<(ringScale-1) - 16
+	bufferSize = 32 << 10 // each way; a batch and its answer are smaller
+	maxMoves   = 8        // redirections followed for one call
+	clientName = "sluice" // as CLIENT LIST shows it
+)
+
+// options translates the address.
+func (l *Link) options() (rueidis.ClientOption, error) {
+	a := l.address
+	o := rueidis.ClientOption{
+		InitAddress: a.Hosts,
+		Username:    a.User,
+		Password:    a.password.reveal(),
+		SelectDB:    a.DB,
+		ClientName:  clientName,
+		Dialer:      net.Dialer{Timeout: a.Timeout, KeepAlive: pingGap},
+		DialCtxFn:   l.wires.dial,
+
+		ConnWriteTimeout: a.Timeout,
+
+		// A connection carries one call at a time, which its caller writes and reads by itself: what
+		// goroutines ask at the same time is in one call already, so that few are under way, and a pipeline's
+		// hand-over between goroutines costs each a fifth of its time.
+		DisableAutoPipelining: true,
+		BlockingPoolSize:      maxWires,
+		BlockingPoolCleanup:   idleFor,
+		RingScaleEachConn:     ringScale,
+
+		ReadBufferEachConn:  bufferSize,
+		WriteBufferEachConn: bufferSize,
+
+		DisableCache:  true, // nothing is read that could be cached
+		DisableRetry:  true, // what is repeated is decided by who knows what it means
+		ClientSetInfo: rueidis.DisableClientSetInfo,
+
+		ForceSingleClient: a.Mode == Single,
+		ClusterOption:     rueidis.ClusterOption{MaxMovedRedirections: maxMoves},
+	}
+	if a.TLS {
+		c, err := tlsConfig(a)
+		if err != nil {
+			return o, err
+		}
+		o.TLSConfig = c
+	}
+	if a.Mode == Sentinel {
+		o.Sentinel = rueidis.SentinelOption{
+			Dialer:                  o.Dialer,
+			TLSConfig:               o.TLSConfig,
+			MasterSet:               a.Master,
+			Username:                a.SentinelUser,
+			Password:                a.sentinelPassword.reveal(),
+			ClientName:              clientName,
+			TopologyRefreshInterval: refreshGap,
+		}
+	}
+	return o, nil
+}
+
+func tlsConfig(a Address) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName, InsecureSkipVerify: a.Insecure}
+	if a.CA != "" {
+		pem, err := os.ReadFile(a.CA)
+		if err != nil {
+			return nil, fmt.Errorf("ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca: %s holds no certificate in PEM form", a.CA)
+		}
+	}
+	if a.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+		if err != nil {
+			return nil, fmt.Errorf("cert, key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// wires are the open connections of a link. They are kept so that closing it need not wait for
+// a server that says nothing.
+type wires struct {
+	life    context.Context // ends when the link is closed: nothing is dialled any more
+	unix    bool
+	timeout time.Duration
+
+	// calm is set while calls are answered. It is not when one was not, or a connection is
+	// closed, until one is.
+	calm atomic.Bool
+
+	mu      sync.Mutex
+	open    map[*wire]struct{} // nil once they are cut
+	renewed time.Time          // when they were last closed to be dialled anew
+}
+
+// wire is a connection that does not wait for ever. rueidis bounds how long it reads only
+// for calls; what waits for messages it probes with PINGs, which takes longer.
+type wire struct {
+	net.Conn
+	of *wires
+
+	mu    sync.Mutex
+	until time.Time // the deadline that rueidis has set
+	due   time.Time // an answer is owed by then; zero: none is
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	w.owe(true)
+	return w.Conn.Write(b)
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if n > 0 {
+		w.owe(false)
+	}
+	return n, err
+}
+
+// owe notes that something was written, or read.
+func (w *wire) owe(owes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if owes == !w.due.IsZero() {
+		return
+	}
+	w.due = time.Time{}
+	if owes {
+		w.due = time.Now().Add(w.of.timeout)
+	}
+	_ = w.limit() // fails only if it is closed, which reading will tell
+}
+
+// SetDeadline is what rueidis calls for a single caller.
+func (w *wire) SetDeadline(t time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.until = t
+	if err := w.limit(); err != nil {
+		return err
+	}
+	return w.Conn.SetWriteDeadline(t)
+}
+
+// limit sets the earlier of both deadlines for reading.
+func (w *wire) limit() error {
+	t := w.until
+	if !w.due.IsZero() && (t.IsZero() || w.due.Before(t)) {
+		t = w.due
+	}
+	return w.Conn.SetReadDeadline(t)
+}
+
+// Close is called more than once.
+func (w *wire) Close() error {
+	w.of.calm.Store(false) // before rueidis dials again, for which calls would wait
+	w.of.mu.Lock()
+	delete(w.of.open, w)
+	w.of.mu.Unlock()
+	return w.Conn.Close()
+}
+
+// dial connects. The context it is given belongs to nobody in particular: callers share the
+// connection.
+func (ws *wires) dial(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	defer context.AfterFunc(ws.life, cancel)()
+
+	network := "tcp"
+	if ws.unix {
+		network = "unix"
+	}
+	conn, err := d.DialContext(ctx, network, address)
+	if err == nil && config != nil {
+		conn, err = handshake(ctx, conn, address, config)
+	}
+	if ws.life.Err() != nil {
+		err = errors.Join(ErrClosed, err)
+	}
+	if err != nil {
+		if conn != nil {
+			_ = conn.Close()
+		}
+		return nil, err
+	}
+	w := &wire{Conn: conn, of: ws}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.open == nil {
+		_ = conn.Close()
+		return nil, ErrClosed
+	}
+	ws.open[w] = struct{}{}
+	return w, nil
+}
+
+// handshake begins TLS. It closes raw if that fails.
+func handshake(ctx context.Context, raw net.Conn, address string, config *tls.Config) (net.Conn, error) {
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			_ = raw.Close()
+			return nil, err
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// cut closes all connections, for good.
+func (ws *wires) cut() {
+	ws.mu.Lock()
+	open := ws.open
+	ws.open = nil
+	ws.mu.Unlock()
+	for w := range open {
+		w.cut()
+	}
+}
+
+// renew closes all connections, so that they are dialled anew. It does so at most once in a while:
+// every caller has the same reason. It reports whether it did.
+func (ws *wires) renew() bool {
+	ws.mu.Lock()
+	if time.Since(ws.renewed) < renewGap {
+		ws.mu.Unlock()
+		return false
+	}
+	ws.renewed = time.Now()
+	open := maps.Clone(ws.open)
+	ws.mu.Unlock()
+	for w := range open {
+		w.cut()
+	}
+	return true
+}
+
+// cut is Close for a connection that may be stuck: that of TLS waits to say goodbye.
+func (w *wire) cut() {
+	if c, ok := w.Conn.(*tls.Conn); ok {
+		_ = c.NetConn().Close()
+	}
+	_ = w.Close()
+}

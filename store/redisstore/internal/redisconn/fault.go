@@ -1,0 +1,199 @@
+package redisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/redis/rueidis"
+)
+
+// Errors that others match. Every error of a [Link] matches at most one of them.
+var (
+	ErrUnreachable = errors.New("cannot reach Redis, or it cannot serve now")
+	ErrUnfit       = errors.New("this Redis cannot be used")
+	ErrClosed      = errors.New("the connection to Redis is closed")
+)
+
+// Fault says what an error means for the one who called.
+type Fault uint8
+
+// The faults.
+const (
+	FaultNone        Fault = iota
+	FaultUnreachable       // no connection, or no answer: whether the script ran is not known
+	FaultNotRun            // refused for now: nothing was changed, and it is worth repeating in a moment
+	FaultUnfit             // refused for good: repeating is useless
+	FaultScript            // the script itself failed; what it did before stays done
+	FaultClosed            // [Link.Close] was called: whether the script ran is not known
+)
+
+func (f Fault) String() string {
+	names := [...]string{"none", "unreachable", "not run", "unfit", "script", "closed"}
+	if int(f) >= len(names) {
+		return "invalid"
+	}
+	return names[f]
+}
+
+// Error is what the methods of a [Link] return: what failed where, and what to do about it.
+type Error struct {
+	Fault Fault
+	at    string
+	what  string
+	hint  string
+	cause error // nil if its text held a password
+}
+
+func (e *Error) Error() string { return e.at + ": " + e.what }
+
+// Hint says what to do.
+func (e *Error) Hint() string { return e.hint }
+
+// Unwrap makes an Error match one of the errors above, and its cause.
+func (e *Error) Unwrap() []error {
+	var all []error
+	switch e.Fault {
+	case FaultUnreachable, FaultNotRun:
+		all = append(all, ErrUnreachable)
+	case FaultUnfit:
+		all = append(all, ErrUnfit)
+	case FaultClosed:
+		all = append(all, ErrClosed)
+	}
+	if e.cause != nil {
+		all = append(all, e.cause)
+	}
+	return all
+}
+
+// Classify says what err means, whether it comes from a [Link] or from rueidis. A context that
+// has ended counts as FaultUnreachable: no answer was seen.
+func Classify(err error) Fault {
+	if err == nil {
+		return FaultNone
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Fault
+	}
+	return judge(err).fault
+}
+
+// Why says in a sentence for people what err means and what to do about it.
+func Why(err error) string {
+	if err == nil {
+		return ""
+	}
+	what, hint := "", ""
+	if e, ok := errors.AsType[*Error](err); ok {
+		what, hint = e.what, e.hint
+	} else {
+		v := judge(err)
+		what, hint = v.text(), v.hint
+	}
+	if hint == "" {
+		return what
+	}
+	return what + "; " + hint
+}
+
+// verdict is what is known of an error: what it means, in whose words, and what to do.
+type verdict struct {
+	fault  Fault
+	what   string
+	hint   string
+	detail string
+}
+
+func (v verdict) text() string {
+	if v.detail == "" {
+		return v.what
+	}
+	return v.what + ": " + short(v.detail)
+}
+
+func judge(err error) verdict {
+	if errors.Is(err, ErrClosed) {
+		return verdict{fault: FaultClosed, what: ErrClosed.Error()}
+	}
+	if answer, ok := errors.AsType[*rueidis.RedisError](err); ok {
+		if answer.IsNil() {
+			return verdict{fault: FaultScript, what: "the script returned nothing"}
+		}
+		return judgeAnswer(answer.Error())
+	}
+	if rueidis.IsParseErr(err) {
+		return verdict{fault: FaultScript, what: "the script returned something else than a string"}
+	}
+	if v, ok := judgeTLS(err); ok {
+		return v
+	}
+	return judgeConnection(err)
+}
+
+// judgeConnection is about errors that Redis did not send.
+func judgeConnection(err error) verdict {
+	v := verdict{fault: FaultUnreachable, what: "Redis cannot be reached"}
+	name, noName := errors.AsType[*net.DNSError](err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		v.what, v.hint = "Redis did not answer in time", slowHint
+	case errors.Is(err, context.Canceled):
+		v.what = "the caller left before Redis answered"
+	case errors.Is(err, rueidis.ErrNoSlot), strings.Contains(err.Error(), "the redis role is not master"):
+		v = verdict{fault: FaultNotRun, what: "no master is in charge of the key at this moment", hint: failoverHint}
+	case errors.Is(err, rueidis.ErrClosing):
+		v.what, v.hint = "the connection was replaced before Redis answered", failoverHint
+	case noName:
+		v.what, v.detail, v.hint = "the host cannot be found", name.Error(), "is its name right?"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
+		v.detail, v.hint = err.Error(), "is it running there? Start it, or correct the address"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		v.what, v.hint = "the connection was closed before Redis answered", goneHint
+	default:
+		v.detail = err.Error()
+	}
+	return v
+}
+
+// What to do depends on whether TLS was spoken: a server that wants a client certificate may
+// close the connection before it has said so, and one that does not speak TLS waits for more.
+const (
+	slowHint    = "is it overloaded or stopped, or the network cut?"
+	slowHintTLS = slowHint + " If it never answers, does it speak TLS on that port? Otherwise use redis://"
+	goneHint    = "was it restarted? If it never answers, does it speak TLS on that port? Then use rediss://"
+	goneHintTLS = "was it restarted? If it never answers, does it want a client certificate? Name its files as cert= and key="
+)
+
+const failoverHint = "a failover takes some seconds; if it lasts, look at the cluster or the sentinels"
+
+// judgeTLS is about connections that cannot be encrypted as asked.
+func judgeTLS(err error) (verdict, bool) {
+	unfit := func(what, detail, hint string) (verdict, bool) {
+		return verdict{fault: FaultUnfit, what: what, detail: detail, hint: hint}, true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return unfit("the server does not speak TLS on this port", "", "use redis:// instead of rediss://, or the server's TLS port")
+	}
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return unfit("the server's certificate is not accepted", e.Err.Error(), "name the file with its authority as ca=, and as servername= the name it is for, if that is not the host's")
+	}
+	if text := err.Error(); strings.Contains(text, "remote error: tls:") {
+		return unfit("the server refused the TLS connection", text, "does it want a client certificate? Name its files as cert= and key=")
+	}
+	return verdict{}, false
+}
+
+// short keeps an error's text fit for one line.
+func short(s string) string {
+	const most = 300
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return strings.Join(strings.Fields(s), " ")
+}

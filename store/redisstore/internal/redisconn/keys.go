@@ -1,0 +1,65 @@
+package redisconn
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/redis/rueidis"
+)
+
+// keysAtOnce is how many keys a server looks at in one step.
+const keysAtOnce = 1000
+
+// Keys returns the keys that match a pattern, on all servers of a cluster, each once. It takes so many steps on each server at most; whole
+// tells that this was enough.
+func (l *Link) Keys(ctx context.Context, pattern string, steps int) (keys []string, whole bool, err error) {
+	found, whole := map[string]bool{}, true
+	for _, node := range l.nodes() { // a replica has no keys that its master has not
+		var cursor uint64
+		for left := steps; ; left-- {
+			if left == 0 {
+				whole = false
+				break
+			}
+			entry, err := l.scan(ctx, node, pattern, cursor)
+			if err != nil {
+				return nil, false, l.fail(err)
+			}
+			for _, key := range entry.Elements {
+				found[key] = true
+			}
+			if cursor = entry.Cursor; cursor == 0 {
+				break
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(found)), whole, nil
+}
+
+// nodes are the servers that have keys.
+func (l *Link) nodes() []rueidis.Client {
+	if l.address.Mode != Cluster {
+		return []rueidis.Client{l.client}
+	}
+	return slices.Collect(maps.Values(l.client.Nodes()))
+}
+
+// scan takes one step. It does not outlive its context; see call.
+func (l *Link) scan(ctx context.Context, node rueidis.Client, pattern string, cursor uint64) (rueidis.ScanEntry, error) {
+	if err := l.enter(ctx); err != nil {
+		return rueidis.ScanEntry{}, err
+	}
+	done := make(chan rueidis.RedisResult, 1)
+	go func() {
+		result := node.Do(context.Background(), node.B().Scan().Cursor(cursor).Match(pattern).Count(keysAtOnce).Build())
+		l.leave(result.NonRedisError())
+		done <- result
+	}()
+	select {
+	case result := <-done:
+		return result.AsScanEntry()
+	case <-ctx.Done():
+		return rueidis.ScanEntry{}, ctx.Err()
+	}
+}

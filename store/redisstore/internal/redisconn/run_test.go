@@ -1,0 +1,181 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	l := open(t, redisrun.New(t).URL())
+	binary := strings.Repeat("\x00\r\n\xff", 50_000) // larger than any buffer
+	if got, err := l.Run(bounded(t), echo, "k", binary, "more"); err != nil || got != "k="+binary {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if got, err := l.Run(context.Background(), echo, "", ""); err != nil || got != "=" {
+		t.Errorf("%q, %v", got, err)
+	}
+	both := NewScript("return KEYS[1] .. KEYS[2] .. ARGV[1]")
+	for range 2 { // sent, then named
+		if got, err := l.RunKeys(bounded(t), both, []string{"{k}1", "{k}2"}, "x"); err != nil || got != "{k}1{k}2x" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if got := l.Server(); !strings.HasPrefix(got, "Redis ") && !strings.HasPrefix(got, "Valkey ") {
+		t.Errorf("server %q", got)
+	}
+	for source, says := range map[string]string{
+		"error('boom')": "boom",
+		"return redis.error_reply('MINE is wrong')": "MINE is wrong",
+		"return false":    "returned nothing",
+		"return 1":        "something else than a string",
+		"return {'a'}":    "something else than a string",
+		"return":          "returned nothing",
+		"this is not Lua": "compil",
+	} {
+		_, err := l.Run(bounded(t), NewScript(source), "k")
+		expect(t, err, FaultScript, says)
+	}
+}
+
+// A server forgets scripts when it is told to, and when it is restarted.
+func TestUnknownScriptIsSentAgain(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	l := open(t, server.URL())
+	counted(t, l, "k", "1")
+	counted(t, l, "k", "2")
+	if _, err := server.Do(bounded(t), "SCRIPT", "FLUSH"); err != nil {
+		t.Fatal(err)
+	}
+	counted(t, l, "k", "3")
+	if got, err := l.RunReadOnly(bounded(t), value, "k"); err != nil || got != "3" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	l := open(t, server.URL())
+	if _, err := l.RunReadOnly(bounded(t), count, "k"); Classify(err) != FaultScript {
+		t.Errorf("a write: %v", err)
+	}
+	for _, setting := range [][]string{{"maxmemory", "1"}, {"min-replicas-to-write", "1"}} {
+		if _, err := server.Do(bounded(t), append([]string{"CONFIG", "SET"}, setting...)...); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.RunReadOnly(bounded(t), value, "k"); err != nil || got != "none" {
+			t.Errorf("with %s: %q, %v", setting, got, err)
+		}
+	}
+}
+
+// Redis 6.2 knows neither #! nor EVALSHA_RO.
+func TestOlderServersGetWhatTheyUnderstand(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	l := open(t, server.URL())
+	l.server.major, l.server.minor = 6, 2
+	counted(t, l, "k", "1")
+	if got, err := l.RunReadOnly(bounded(t), value, "k"); err != nil || got != "1" {
+		t.Errorf("%q, %v", got, err)
+	}
+	stats, err := server.Do(bounded(t), "INFO", "commandstats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(stats, "_ro:") {
+		t.Errorf("it was sent a command it does not have:\n%s", stats)
+	}
+	known, err := server.Do(bounded(t), "SCRIPT", "EXISTS", newForm("--"+count.text.source).sha)
+	if err != nil || known != "1" {
+		t.Errorf("the script with its first line as a comment: %s, %v", known, err)
+	}
+}
+
+func TestManyCallers(t *testing.T) {
+	t.Parallel()
+	l := open(t, redisrun.New(t).URL())
+	var wg sync.WaitGroup
+	for i := range 3 * maxCalls {
+		wg.Go(func() {
+			key, arg := fmt.Sprint("k", i), fmt.Sprint(i)
+			if got, err := l.Run(bounded(t), echo, key, arg); err != nil || got != key+"="+arg {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestEndedContextSendsNothing(t *testing.T) {
+	t.Parallel()
+	l := open(t, redisrun.New(t).URL())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := l.Run(ctx, count, "k")
+	expect(t, err, FaultUnreachable, "the caller left")
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	counted(t, l, "k", "1")
+}
+
+// What was sent and not answered may have been done: it is the caller who knows whether it can be
+// repeated.
+func TestLostReplyIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	proxy := newCutter(t, server.Addr())
+	l := open(t, "redis://"+proxy.Addr().String())
+	counted(t, l, "k", "1")
+	proxy.swallow()
+	_, err := l.Run(bounded(t), count, "k")
+	expect(t, err, FaultUnreachable, "closed before Redis answered")
+	counted(t, l, "k", "3") // it did run, once; and the link is whole again
+}
+
+func TestRunAfterRestart(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	l := open(t, server.URL())
+	counted(t, l, "k", "1")
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // the first may find out that the connection is gone
+		_, err := l.Run(bounded(t), count, "k")
+		if Classify(err) != FaultUnreachable {
+			t.Fatalf("%v: %v", Classify(err), err)
+		}
+		if !strings.Contains(Why(err), "is it running there?") {
+			return err
+		}
+		return nil
+	})
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	counted(t, l, "k", "1") // on a server that knows neither key nor script
+}
+
+func TestClosedLink(t *testing.T) {
+	t.Parallel()
+	l := open(t, redisrun.New(t).URL())
+	counted(t, l, "k", "1")
+	l.Close()
+	l.Close()
+	for range 2 * maxCalls {
+		_, err := l.Run(context.Background(), count, "k")
+		expect(t, err, FaultClosed, "closed")
+	}
+	_, err := l.Subscribe(bounded(t), "c", func(string) {}, nil)
+	expect(t, err, FaultClosed, "closed")
+}

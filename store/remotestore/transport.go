@@ -1,0 +1,205 @@
+package remotestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/remotestore/wire"
+)
+
+// How long is waited for a daemon that says nothing.
+const (
+	dialWithin   = 2 * time.Second
+	answerWithin = 3 * time.Second
+	lookWithin   = 5 * time.Second // for what may be large, or has to be made
+)
+
+// maxAnswer bounds an answer: a snapshot with every list full has some megabytes.
+const maxAnswer = 64 << 20
+
+// errGone: the daemon does not know the client, or its pool, any more.
+var errGone = errors.New("the daemon does not know this process any more")
+
+// errSilent: no answer came. What was asked may have been done.
+var errSilent = errors.New("no answer")
+
+// errTooLarge: nothing can carry this.
+var errTooLarge = errors.New("the operations are too large to be sent")
+
+// link sends requests to the daemon.
+type transport struct {
+	base  *url.URL
+	token string
+	name  string // for errors
+	http  *http.Client
+}
+
+func newLink(base *url.URL, token, socket string) transport {
+	name := base.Host
+	dialer := &net.Dialer{Timeout: dialWithin}
+	dial := dialer.DialContext
+	if socket != "" {
+		name = socket
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", socket)
+		}
+	}
+	t := &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute, DisableCompression: true, DialContext: dial}
+	return transport{base: base, token: token, name: "the daemon at " + name, http: &http.Client{Transport: t, CheckRedirect: stay}}
+}
+
+// stay follows nobody anywhere: a daemon sends no one elsewhere.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// silence is the error of a daemon that was not heard.
+type silence struct{ err error }
+
+func (e *silence) Error() string        { return store.ErrUnavailable.Error() + ": " + e.err.Error() }
+func (e *silence) Unwrap() error        { return e.err }
+func (e *silence) Is(target error) bool { return target == errSilent || target == store.ErrUnavailable }
+
+// Hint says what to do.
+func (e *silence) Hint() string {
+	return "is a daemon running there? `sluice serve` starts one"
+}
+
+// silent marks an error as that of a daemon that was not heard.
+func silent(err error) error { return &silence{err} }
+
+// advice is an error with a hint.
+type advice struct {
+	err  error
+	hint string
+}
+
+func (e *advice) Error() string { return e.err.Error() }
+func (e *advice) Unwrap() error { return e.err }
+
+// Hint says what to do.
+func (e *advice) Hint() string { return e.hint }
+
+func hinted(err error, hint string) error { return &advice{unavailable(err), hint} }
+
+// unavailable marks an error of the daemon as one of the store.
+func unavailable(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable, err) }
+
+// send makes a request. What comes back has a status of 200 or 204; everything else is an error.
+func (l *transport) send(ctx context.Context, method, path string, body []byte, kind string) (*http.Response, error) {
+	var r io.Reader
+	if body != nil {
+		r = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, l.base.String()+"/v1/store"+path, r)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(wire.VersionHeader, wire.Version)
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
+	if l.token != "" {
+		req.Header.Set("Authorization", "Bearer "+l.token)
+	}
+	resp, err := l.http.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // the rest is the address, which is known
+		}
+		var unproved *tls.CertificateVerificationError
+		if errors.As(err, &unproved) {
+			return nil, hinted(fmt.Errorf("%s cannot be trusted: %w", l.name, unproved.Err), "its certificate has to be of an authority that this machine knows; SSL_CERT_FILE names a file with another")
+		}
+		return nil, silent(fmt.Errorf("%s does not answer: %w", l.name, err))
+	}
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	return nil, l.refused(resp)
+}
+
+// refused says what an answer means that is none.
+func (l *transport) refused(resp *http.Response) error {
+	var p struct{ Detail, Hint string }
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil || json.Unmarshal(text, &p) != nil || p.Detail == "" {
+		if resp.StatusCode >= http.StatusInternalServerError { // of somebody in between: what was asked may have been done
+			return silent(fmt.Errorf("%s answers %s", l.name, resp.Status))
+		}
+		return hinted(fmt.Errorf("%s answers %s: is it one?", l.name, resp.Status), "one that speaks TLS is at https://; what listens elsewhere, `sluice serve` says when it starts")
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		return hinted(fmt.Errorf("%s: %s", l.name, p.Detail), "set SLUICE_TOKEN, or put the token into the address: http://:TOKEN@HOST:PORT; within sluice run, give the outer one --pass-token")
+	}
+	if p.Hint != "" {
+		p.Detail += "; " + p.Hint
+	}
+	err = fmt.Errorf("%s: %s", l.name, p.Detail)
+	switch resp.StatusCode {
+	case http.StatusGone, http.StatusConflict: // or it remembers another state of it
+		return errGone
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return err // the store is there, and does not want this
+	}
+	return unavailable(err)
+}
+
+// ask sends JSON and reads JSON. Both may be nil.
+func (l *transport) ask(ctx context.Context, method, path string, body, answer any) error {
+	var text []byte
+	kind := ""
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+		kind = "application/json"
+	}
+	resp, err := l.send(ctx, method, path, text, kind)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	if answer == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again
+	} else {
+		err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(answer)
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10))
+	}
+	if err != nil {
+		return unavailable(fmt.Errorf("%s: %w", l.name, err))
+	}
+	return nil
+}
+
+// within is ask with a bound of its own.
+func (l *transport) within(ctx context.Context, d time.Duration, method, path string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return l.ask(ctx, method, path, body, answer)
+}
+
+// apply sends a batch and returns the answer to it.
+func (l *transport) apply(ctx context.Context, path string, body []byte) ([]byte, error) {
+	resp, err := l.send(ctx, http.MethodPost, path, body, wire.ContentType)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, silent(fmt.Errorf("%s: %w", l.name, err))
+	}
+	return text, nil
+}

@@ -1,0 +1,17 @@
+package sluice
+
+import "github.com/sluicehq/sluice/store"
+
+// Verdict is what an answer means for the quota. The zero value says nothing.
+type Verdict = store.Verdict
+
+// The verdicts.
+const (
+	VerdictOK          = store.VerdictOK          // accepted
+	VerdictThrottled   = store.VerdictThrottled   // over a limit
+	VerdictExhausted   = store.VerdictExhausted   // a quota is gone until RetryAfter is over
+	VerdictOverloaded  = store.VerdictOverloaded  // the provider as a whole is over its capacity
+	VerdictError       = store.VerdictError       // any other failure
+	VerdictBilling     = store.VerdictBilling     // money has run out: retrying is useless
+	VerdictUnreachable = store.VerdictUnreachable // the request did not reach the provider, or nothing came back
+)

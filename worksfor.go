@@ -1,0 +1,180 @@
+package sluice
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// fleetMark begins the names of what the fleet's pool keeps besides agents: who works for whom, and slots of one of several
+// instances. No agent's name does, and they come last in lists, so that where lists are cut they go first.
+const fleetMark = "\x7f"
+
+// Bounds on what is remembered of those who work for others.
+const (
+	maxLinks   = 1 << 14 // in all
+	maxParents = store.MaxWaits
+	// linkAgain is after how long it is looked again whether a parent that was not known has appeared.
+	linkAgain = 2 * time.Second
+)
+
+// link is one that this gate was told of.
+type dependency struct {
+	parent string
+	told   time.Time // the store, or that the parent is not known
+	known  bool
+}
+
+// links are what this gate was told of, by child, so that the store need not be with every request.
+type dependencies struct {
+	mu sync.Mutex
+	of map[string][]dependency
+	n  int
+}
+
+// WorksFor notes that an agent, the child, does work that another one has asked it for: parent waits for child, as if it had
+// said so itself, for the length of a lease from now on. It is for those who see who calls, such as a proxy that reads headers; call
+// it as often as the child asks. A parent that is not known, neither by configuration nor because it is alive, has no
+// say in this, and neither has an agent that would wait for itself.
+func (g *Gate) WorksFor(ctx context.Context, child, parent string) error {
+	if g.plan.lease < 0 || g.plan.noCascade || child == "" || parent == "" || child == parent || max(len(child), len(parent)) > store.MaxName {
+		return nil
+	}
+	if !g.links.due(child, parent, g.plan.lease) {
+		return nil
+	}
+	known, err := g.isKnown(ctx, parent)
+	if err != nil {
+		return err
+	}
+	if !known {
+		g.links.note(child, parent, false, g.plan.lease)
+		return nil
+	}
+	if !g.links.note(child, parent, true, g.plan.lease) {
+		return nil
+	}
+	pool, err := g.fleetPool(ctx)
+	if err == nil {
+		sum := sha256.Sum256([]byte(parent + "\x00" + child))
+		ops := []store.Op{{
+			Kind: store.OpHeartbeat, Agent: fleetMark + hex.EncodeToString(sum[:16]), Class: uint8(len(g.plan.classes) - 1), TTL: g.plan.lease,
+			WaitsFor: []string{parent, child},
+		}}
+		if err = pool.Apply(ctx, ops); err != nil {
+			err = g.storeError(err)
+		}
+	}
+	if err != nil {
+		g.links.forget(child, parent)
+	}
+	return err
+}
+
+// WorksForEvery is how often WorksFor should be told of work that lasts.
+func (g *Gate) WorksForEvery() time.Duration { return max(g.plan.lease/2, time.Second) }
+
+// isKnown reports whether an agent is configured or alive.
+func (g *Gate) isKnown(ctx context.Context, agent string) (bool, error) {
+	if _, ok := g.plan.agents[agent]; ok {
+		return true, nil
+	}
+	v, err := g.recent(ctx)
+	if err != nil {
+		return false, err
+	}
+	if findAgent(v.joined, agent) != nil {
+		return true, nil
+	}
+	return slices.ContainsFunc(v.snaps, func(s store.Snapshot) bool { return findAgent(s.Agents, agent) != nil }), nil
+}
+
+// due reports whether it is time to look at a link, or to tell the store of it again.
+func (l *dependencies) due(child, parent string, lease time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.of[child] {
+		if k.parent == parent {
+			every := linkAgain
+			if k.known {
+				every = lease / 4
+			}
+			return time.Since(k.told) >= every
+		}
+	}
+	return true
+}
+
+// note remembers a link. It reports false if there is no room.
+func (l *dependencies) note(child, parent string, known bool, lease time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	gone := func(k dependency) bool {
+		age := now.Sub(k.told)
+		return k.parent == parent || age >= lease || !k.known && age >= linkAgain
+	}
+	if l.n >= maxLinks {
+		for name, list := range l.of {
+			l.set(name, slices.DeleteFunc(list, gone))
+		}
+	}
+	list := slices.DeleteFunc(l.of[child], gone)
+	room := len(list) < maxParents && l.n < maxLinks
+	if room {
+		list = append(list, dependency{parent, now, known})
+	}
+	l.set(child, list)
+	return room
+}
+
+func (l *dependencies) forget(child, parent string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set(child, slices.DeleteFunc(l.of[child], func(k dependency) bool { return k.parent == parent }))
+}
+
+// set replaces a child's links.
+func (l *dependencies) set(child string, list []dependency) {
+	if l.of == nil {
+		l.of = map[string][]dependency{}
+	}
+	l.n += len(list) - len(l.of[child])
+	if l.of[child] = list; len(list) == 0 {
+		delete(l.of, child)
+	}
+}
+
+// splitFleet returns the agents of the fleet's pool, and what it keeps besides.
+func splitFleet(all []store.Agent) (agents, kept []store.Agent) {
+	from, _ := slices.BinarySearchFunc(all, fleetMark, func(a store.Agent, mark string) int { return strings.Compare(a.Name, mark) })
+	to := from
+	for to < len(all) && strings.HasPrefix(all[to].Name, fleetMark) {
+		to++
+	}
+	if from == to {
+		return all, nil
+	}
+	return slices.Concat(all[:from], all[to:]), all[from:to]
+}
+
+// addBesides adds who works for whom to who waits for whom, and slots.
+func (v *view) addBesides(kept []store.Agent) {
+	for _, k := range kept {
+		if len(k.WaitsFor) == 1 {
+			v.slots = append(v.slots, k)
+		}
+		if len(k.WaitsFor) != 2 {
+			continue
+		}
+		parent, child := k.WaitsFor[0], k.WaitsFor[1]
+		v.addConfigured(parent)
+		v.graph.Waits[parent] = union(v.graph.Waits[parent], []string{child})
+	}
+}
