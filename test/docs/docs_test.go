@@ -33,12 +33,6 @@ func pages(t *testing.T) []Page {
 	return all
 }
 
-// present are the pages without the glossary, which tells of names to come.
-func present(t *testing.T) []Page {
-	t.Helper()
-	return slices.DeleteFunc(pages(t), func(p Page) bool { return p.Path == "docs/glossary.md" })
-}
-
 // files are all of the repository, relative to it, with directories.
 func files(t *testing.T) map[string]bool {
 	t.Helper()
@@ -150,7 +144,7 @@ func TestPathsExist(t *testing.T) {
 			top[first] = true
 		}
 	}
-	for _, p := range present(t) {
+	for _, p := range pages(t) {
 		prose, _ := p.Split()
 		for _, s := range Spans(prose) {
 			s = strings.TrimPrefix(s, "./")
@@ -241,7 +235,7 @@ func TestFunctionsExist(t *testing.T) {
 	// `file.go`: `function`, `function`
 	step := regexp.MustCompile("`([A-Za-z0-9_/]+\\.go)`: ((?:`[A-Za-z0-9_]+`(?:, )?)+)")
 	seen = 0
-	for _, p := range present(t) {
+	for _, p := range pages(t) {
 		for _, m := range step.FindAllStringSubmatch(p.Text, -1) {
 			for _, name := range Spans(m[2]) {
 				seen++
@@ -262,7 +256,7 @@ func TestNamesOfTheAPIExist(t *testing.T) {
 	public := exported(t)
 	named := regexp.MustCompile(`\b(sluice|Gate|Config|Ticket|Request|Resource|Lease|Answer)\.([A-Z]\w*[a-z]\w*)`)
 	seen := 0
-	for _, p := range present(t) {
+	for _, p := range pages(t) {
 		if p.Path == "docs/clients.md" {
 			continue // which is about other languages
 		}
