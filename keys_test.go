@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/keylabel"
 )
 
@@ -130,7 +131,7 @@ func TestARefusalPausesOneKey(t *testing.T) {
 				}
 			}
 			status, err := g.Resource(t.Context(), "api")
-			if err != nil || len(status.Gates) != 2 || status.Gates[0].Scope != "key=11111111" || status.Gates[1].Scope != "key=none" || status.PausedUntil != nil || status.State != sluice.StatePaused {
+			if err != nil || len(status.Gates) != 2 || status.Gates[0].Scope != "key=11111111" || status.Gates[1].Scope != "key=none" || status.PausedUntil != nil || status.State != inspect.StatePaused {
 				t.Errorf("status %+v %v", status, err)
 			}
 		})

@@ -5,8 +5,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/sluicehq/sluice/internal/keylabel"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/keylabel"
 	"github.com/sluicehq/sluice/store"
 )
 

@@ -6,11 +6,11 @@ import (
 	"errors"
 
 	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/redisstore/internal/link"
+	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
 // keepSecret returns what a key holds, and sets it if it holds nothing.
-var keepSecret = link.NewScript(`local v = redis.call('GET', KEYS[1])
+var keepSecret = redisconn.NewScript(`local v = redis.call('GET', KEYS[1])
 if not v then
   v = ARGV[1]
   redis.call('SET', KEYS[1], v)
@@ -22,7 +22,7 @@ func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, 
 	ctx, cancel := context.WithTimeout(ctx, s.whole)
 	defer cancel()
 	key := s.prefix + ":secret:" + name
-	text, err := s.link.Run(ctx, keepSecret, key, hex.EncodeToString(fresh))
+	text, err := s.redis.Run(ctx, keepSecret, key, hex.EncodeToString(fresh))
 	if err != nil {
 		return nil, unavailable(err)
 	}
