@@ -136,13 +136,13 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 	if r.pool, err = g.store.Pool(ctx, spec); err != nil {
 		return err
 	}
+	can := store.Can(r.pool)
 	if !r.observe { // which has a deadline for everything
-		r.quick, _ = r.pool.(store.Quick)
-		r.crowd, _ = r.pool.(store.Crowd)
+		r.quick, r.crowd = can.Quick, can.Crowd
 		r.late.on = r.quick == nil && !g.plan.passing // neither saves a round trip: one is quick, the other asks only once
 	}
-	if w, ok := r.pool.(store.Watcher); ok {
-		r.watched = w.Watches()
+	if can.Watcher != nil {
+		r.watched = can.Watcher.Watches()
 	}
 	r.tellOutages()
 	r.line.waiting = map[uint64]*waiter{}

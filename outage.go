@@ -9,8 +9,8 @@ import (
 
 // tellOutages makes it known when the store is lost and when it is back.
 func (r *resource) tellOutages() {
-	alarm, ok := r.pool.(store.Alarm)
-	if !ok || r.events == nil {
+	alarm := store.Can(r.pool).Alarm
+	if alarm == nil || r.events == nil {
 		return
 	}
 	alarm.OnOutage(func(o store.Outage, over bool) {
@@ -27,8 +27,8 @@ func (r *resource) tellOutages() {
 
 // outage is the one that lasts; nil if none does.
 func (r *resource) outage() *inspect.OutageStatus {
-	alarm, ok := r.pool.(store.Alarm)
-	if !ok {
+	alarm := store.Can(r.pool).Alarm
+	if alarm == nil {
 		return nil
 	}
 	o, lasts := alarm.Outage()

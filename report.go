@@ -32,8 +32,8 @@ func (g *Gate) Report(ctx context.Context, since time.Time) (inspect.Report, err
 }
 
 func (r *resource) history(ctx context.Context, since time.Time) (store.History, error) {
-	recorder, ok := r.pool.(store.Recorder)
-	if !ok {
+	recorder := store.Can(r.pool).Recorder
+	if recorder == nil {
 		return store.History{}, &Error{Err: ErrInvalid, Resource: r.name, Message: r.name + ": " + errNoRecords.Error(), cause: errNoRecords}
 	}
 	_ = r.flush(ctx)

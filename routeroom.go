@@ -71,8 +71,8 @@ func (r *resource) roomFor(ctx context.Context, model string, need []Amount) (ro
 // usualCosts works out what requests take, by model and unit. A store that keeps no records knows nothing.
 func (r *resource) usualCosts(ctx context.Context, now store.Time) map[string]usual {
 	out := map[string]usual{}
-	recorder, ok := r.pool.(store.Recorder)
-	if !ok {
+	recorder := store.Can(r.pool).Recorder
+	if recorder == nil {
 		return out
 	}
 	h, err := recorder.History(ctx, now.Add(-usualOf))

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"time"
 )
 
@@ -50,15 +49,6 @@ type Outage struct {
 	Why     string
 	Mode    OnFailure
 	Granted int64 // let go by this process since then
-}
-
-// Alarm is implemented by pools whose store can be out of reach.
-type Alarm interface {
-	// OnOutage sets the function that is told when the store is lost, and when it is back. It is
-	// called without locks held and must not block.
-	OnOutage(f func(o Outage, over bool))
-	// Outage returns the one that lasts, if any.
-	Outage() (Outage, bool)
 }
 
 // Color is a traffic light's.
@@ -182,12 +172,6 @@ type Waiter struct {
 	Expected Time // 0: not known, it depends on others
 	Reason   Reason
 	HeldBy   []string // who holds the lacked limit, most first: agents with open tickets on places, else who used most of it in its window
-}
-
-// Recorder is implemented by pools that remember what was sent, in bounded memory.
-type Recorder interface {
-	// History returns what was sent since a moment, by agent, model and minute.
-	History(ctx context.Context, since Time) (History, error)
 }
 
 // History is what was sent.

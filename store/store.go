@@ -83,21 +83,6 @@ type Pool interface {
 	Close() error
 }
 
-// Quick is implemented by pools that can do the two commonest things with less ado than an
-// operation takes. They mean the same.
-type Quick interface {
-	// CloseTicket is OpClose with no usage to settle.
-	CloseTicket(id ID, spent bool) error
-	// CollectTicket is OpPoll, but nobody else is served on the way, and Held is not set.
-	CollectTicket(id ID) (Result, error)
-}
-
-// Crowd is implemented by pools that notice whether requests wait in them, of any session.
-type Crowd interface {
-	// Crowded reports whether any waited after the latest call of this process.
-	Crowded() bool
-}
-
 // Shelf is implemented by stores that are gone with the process: what else is to last as long as they do can be kept with
 // them.
 type Shelf interface {
@@ -391,12 +376,6 @@ const (
 	SessionLife = 10 * time.Second
 	BeatEvery   = 3 * time.Second
 )
-
-// Watcher is implemented by pools that can notice by themselves when a session's process is gone.
-type Watcher interface {
-	// Watches reports that they do so for this session: its tickets are tied with [TieGone], and need no beats.
-	Watches() bool
-}
 
 // OpKind says what an operation does.
 type OpKind uint8

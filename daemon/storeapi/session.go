@@ -74,8 +74,8 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request, p *session) err
 	if err != nil {
 		return &api.Problem{Status: http.StatusBadRequest, Detail: "since: it is no number"}
 	}
-	recorder, ok := p.pool.(store.Recorder)
-	if !ok {
+	recorder := store.Can(p.pool).Recorder
+	if recorder == nil {
 		return &api.Problem{Status: http.StatusNotImplemented, Detail: "this store remembers nothing"}
 	}
 	past, err := recorder.History(r.Context(), store.Time(since))

@@ -7,13 +7,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What some pools can do and others cannot. Callers ask a pool which it is, so one with a clock must be able to do the
-// same as without, and no more.
-const (
-	isQuick = 1 << iota
-	isRecorder
-	isAlarm
-)
+// Abilities are those of the pool, measured where they take time.
+func (p *clockedPool) Abilities() store.Abilities {
+	can := store.Can(p.Pool)
+	if can.Quick != nil {
+		can.Quick = quickly{can.Quick, p.operated}
+	}
+	if can.Recorder != nil {
+		can.Recorder = recorded{can.Recorder, p.operated}
+	}
+	return can
+}
 
 // quickly measures a store.Quick.
 type quickly struct {
@@ -49,82 +53,4 @@ func (r recorded) History(ctx context.Context, since store.Time) (store.History,
 	h, err := r.recorder.History(ctx, since)
 	r.operated.done(opHistory, began, err)
 	return h, err
-}
-
-// Watches implements [store.Watcher]: it is asked, so every pool can have it.
-func (p *clockedPool) Watches() bool {
-	w, ok := p.Pool.(store.Watcher)
-	return ok && w.Watches()
-}
-
-// Crowded implements [store.Crowd]: likewise.
-func (p *clockedPool) Crowded() bool {
-	c, ok := p.Pool.(store.Crowd)
-	return ok && c.Crowded()
-}
-
-// clocked puts a clock on a pool.
-func clocked(pool store.Pool, o *operated) store.Pool {
-	p := &clockedPool{pool, o}
-	can := 0
-	quick, ok := pool.(store.Quick)
-	if ok {
-		can |= isQuick
-	}
-	recorder, ok := pool.(store.Recorder)
-	if ok {
-		can |= isRecorder
-	}
-	alarm, ok := pool.(store.Alarm)
-	if ok {
-		can |= isAlarm
-	}
-	q, r := quickly{quick, o}, recorded{recorder, o}
-	type (
-		base = *clockedPool
-		alm  = store.Alarm
-	)
-	switch can {
-	case isQuick:
-		return struct {
-			base
-			quickly
-		}{p, q}
-	case isRecorder:
-		return struct {
-			base
-			recorded
-		}{p, r}
-	case isQuick | isRecorder:
-		return struct {
-			base
-			quickly
-			recorded
-		}{p, q, r}
-	case isAlarm:
-		return struct {
-			base
-			alm
-		}{p, alarm}
-	case isQuick | isAlarm:
-		return struct {
-			base
-			quickly
-			alm
-		}{p, q, alarm}
-	case isRecorder | isAlarm:
-		return struct {
-			base
-			recorded
-			alm
-		}{p, r, alarm}
-	case isQuick | isRecorder | isAlarm:
-		return struct {
-			base
-			quickly
-			recorded
-			alm
-		}{p, q, r, alarm}
-	}
-	return p
 }

@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"slices"
-	"strings"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,7 +68,7 @@ func TestStoreOperations(t *testing.T) {
 		if _, err := pool.Snapshot(t.Context()); !errors.Is(err, p.err) {
 			t.Error(err)
 		}
-		quick := pool.(store.Quick)
+		quick := store.Can(pool).Quick
 		if err := quick.CloseTicket(store.ID{}, false); !errors.Is(err, p.err) {
 			t.Error(err)
 		}
@@ -153,93 +148,33 @@ func (canAlarm) Outage() (store.Outage, bool)      { return store.Outage{}, true
 
 // A pool with a clock can do what it can without, and no more: callers go by what a pool can do.
 func TestAbilities(t *testing.T) {
-	type (
-		p = store.Pool
-		q = canQuick
-		r = canRecord
-		a = canAlarm
-	)
-	pools := []store.Pool{
-		struct{ p }{}, struct {
-			p
-			q
-		}{}, struct {
-			p
-			r
-		}{}, struct {
-			p
-			q
-			r
-		}{}, struct {
-			p
-			a
-		}{}, struct {
-			p
-			q
-			a
-		}{}, struct {
-			p
-			r
-			a
-		}{}, struct {
-			p
-			q
-			r
-			a
-		}{},
-	}
 	o := New(Options{}).operated
-	for i, pool := range pools {
-		if got := abilities(pool); got != i {
-			t.Fatalf("the test is wrong: pool %d can do %04b", i, got)
-		}
-		if got := abilities(clocked(pool, o)); got != i {
-			t.Errorf("with a clock %04b became %04b", i, got)
-		}
-	}
-}
-
-func abilities(p store.Pool) (can int) {
-	if _, ok := p.(store.Quick); ok {
-		can |= isQuick
-	}
-	if _, ok := p.(store.Recorder); ok {
-		can |= isRecorder
-	}
-	if _, ok := p.(store.Alarm); ok {
-		can |= isAlarm
-	}
-	return can
-}
-
-// The clock knows all that pools may be able to do: one that is new in package store has to get one here too.
-func TestAbilitiesAreAll(t *testing.T) {
-	files, err := filepath.Glob("../../store/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if d, ok := n.(*ast.GenDecl); ok && strings.Contains(d.Doc.Text(), "implemented by pools") {
-				found = append(found, d.Specs[0].(*ast.TypeSpec).Name.Name)
+	all := struct {
+		store.Pool
+		canQuick
+		canRecord
+		canAlarm
+	}{}
+	for name, pool := range map[string]store.Pool{
+		"none": struct{ store.Pool }{},
+		"one": struct {
+			store.Pool
+			canRecord
+		}{},
+		"all": all, "twice": &clockedPool{all, o},
+	} {
+		plain, measured := reflect.ValueOf(store.Can(pool)), reflect.ValueOf(store.Can(&clockedPool{pool, o}))
+		for i := range plain.NumField() {
+			if plain.Field(i).IsNil() != measured.Field(i).IsNil() {
+				t.Errorf("%s: with a clock, %s is %v, without it %v", name, plain.Type().Field(i).Name, measured.Field(i), plain.Field(i))
 			}
-			return true
-		})
-	}
-	slices.Sort(found)
-	if want := []string{"Alarm", "Crowd", "Quick", "Recorder", "Watcher"}; !slices.Equal(found, want) {
-		t.Errorf("pools can be %v, the clock knows %v", found, want)
+		}
 	}
 }
 
 // Measuring takes no memory.
 func TestClockAllocatesNothing(t *testing.T) {
-	pool := clocked(&slow{}, New(Options{}).operated)
+	pool := &clockedPool{&slow{}, New(Options{}).operated}
 	ops := make([]store.Op, 1)
 	if n := testing.AllocsPerRun(100, func() { _ = pool.Apply(t.Context(), ops) }); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -111,7 +111,7 @@ func (s *clockedStore) Pool(ctx context.Context, spec store.Spec) (store.Pool, e
 	if err != nil {
 		return nil, err
 	}
-	return clocked(p, s.operated), nil
+	return &clockedPool{p, s.operated}, nil
 }
 
 // clockedPool measures what every pool can do.
