@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
@@ -82,7 +83,7 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 		return false, d.giveUp(next, a)
 	}
 	d.req.Retry = true
-	sleep(ctx, next.Wait)
+	sleep.For(ctx, next.Wait) // if ctx is over, the next acquire says so
 	return true, nil
 }
 
@@ -149,17 +150,4 @@ func sends(n int) string {
 		return "1 send"
 	}
 	return fmt.Sprintf("%d sends", n)
-}
-
-// sleep waits for d, or until ctx is over: the next acquire says so.
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/filelock"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -65,10 +66,9 @@ func (l *List) lock(id string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		got, err := tryLock(f)
-		if err != nil || !got {
+		if err := filelock.Try(f, true); err != nil {
 			_ = f.Close()
-			if err == nil {
+			if errors.Is(err, filelock.ErrLocked) {
 				err = fmt.Errorf("%w: %s", ErrClaimed, id)
 			}
 			return nil, err

@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/filelock"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -62,7 +64,7 @@ func (f *files) append(line []byte) error {
 	if err != nil {
 		return err
 	}
-	defer unlock(f.lock)
+	defer filelock.Unlock(f.lock)
 	if size+int64(len(line)) > f.max*Files {
 		return errFull
 	}
@@ -107,18 +109,18 @@ func (f *files) hold() (int64, error) {
 		if err := f.begin(); err != nil {
 			return 0, err
 		}
-		err := tryLock(f.lock, false)
+		err := filelock.Try(f.lock, false)
 		if err == nil {
 			break
 		}
-		if i == lockTries || !errors.Is(err, errLocked) {
+		if i == lockTries || !errors.Is(err, filelock.ErrLocked) {
 			return 0, err
 		}
 		time.Sleep(lockPause)
 	}
 	size, err := f.reopen()
 	if err != nil {
-		unlock(f.lock)
+		filelock.Unlock(f.lock)
 	}
 	return size, err
 }
@@ -151,15 +153,18 @@ func (f *files) reopen() (int64, error) {
 // done it. It is called with the shared lock held and returns with it held. A file that cannot
 // be rotated now grows a little beyond its bound, until it can.
 func (f *files) rotate() (int64, error) {
-	unlock(f.lock)
-	err := tryLock(f.lock, true)
+	filelock.Unlock(f.lock)
+	if runtime.GOOS == "windows" { // a file that is open cannot be renamed there: the log ends when it is full
+		return f.hold()
+	}
+	err := filelock.Try(f.lock, true)
 	if err == nil {
 		info, err := os.Stat(fileName(f.dir, 0))
 		if err == nil && info.Size()+MaxLine > f.max && !statedir.Gone(f.lock, f.lock.Name()) {
 			f.shift()
 		}
-		unlock(f.lock)
-	} else if !errors.Is(err, errLocked) && !errors.Is(err, errors.ErrUnsupported) {
+		filelock.Unlock(f.lock)
+	} else if !errors.Is(err, filelock.ErrLocked) && !errors.Is(err, errors.ErrUnsupported) {
 		return 0, err
 	}
 	return f.hold()

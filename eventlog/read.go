@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/filelock"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -80,7 +81,7 @@ func openAll(dir string) (open []part, err error) {
 	l, err := statedir.Open(filepath.Join(dir, lock), os.O_RDONLY)
 	if err == nil {
 		defer func() { _ = l.Close() }() // which unlocks
-		for i := 0; tryLock(l, false) != nil && i < lockTries; i++ {
+		for i := 0; filelock.Try(l, false) != nil && i < lockTries; i++ {
 			time.Sleep(lockPause) // if it is never free, nobody is rotating who could get on
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/filelock"
 )
 
 // A state directory that is removed under a running process: the process makes it anew, and locks the file that others find there.
@@ -33,11 +35,11 @@ func TestARemovedDirectoryIsMadeAnewWithItsLock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tryLock(other, true); !errors.Is(err, errLocked) {
+		if err := filelock.Try(other, true); !errors.Is(err, filelock.ErrLocked) {
 			t.Errorf("another process rotates while this one writes: %v", err)
 		}
 		_ = other.Close()
-		unlock(f.lock)
+		filelock.Unlock(f.lock)
 	}
 	if got, garbage := all(t, dir); len(got) != 2 || garbage != 0 {
 		t.Errorf("%d events and %d lines of garbage since the directory was removed, want 2 and 0", len(got), garbage)

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/filelock"
 	"github.com/sluicehq/sluice/internal/leaktest"
 )
 
@@ -311,12 +312,12 @@ func TestLockThatIsNeverFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		if err := tryLock(l, true); err != nil {
+		if err := filelock.Try(l, true); err != nil {
 			t.Fatal(err)
 		}
 		w = Open(dir)
 		w.Add(send("a", 1))
-		if err := w.Close(); !errors.Is(err, errLocked) {
+		if err := w.Close(); !errors.Is(err, filelock.ErrLocked) {
 			t.Errorf("closing: %v", err)
 		}
 	})
@@ -338,7 +339,7 @@ func TestReaderKeepsFileFromRotating(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := tryLock(l, false); err != nil {
+	if err := filelock.Try(l, false); err != nil {
 		t.Fatal(err)
 	}
 	n := 1
@@ -348,7 +349,7 @@ func TestReaderKeepsFileFromRotating(t *testing.T) {
 	if !errors.Is(err, errFull) {
 		t.Errorf("the file grows and grows: %v", err)
 	}
-	unlock(l)
+	filelock.Unlock(l)
 	if err := f.append(line(send("a", n))); err != nil {
 		t.Error(err)
 	}

@@ -1,7 +1,6 @@
 package sluicehttp
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"math/rand/v2"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -140,7 +140,7 @@ func (f *flight) sendAgain(a *attempt, o *outcome) bool {
 		a.cancel(nil)
 	}
 	f.last, f.ask.Retry = *o, true
-	sleep(f.ctx, next.Wait)
+	sleep.For(f.ctx, next.Wait) // if it is over, the gate says so
 	return true
 }
 
@@ -183,19 +183,6 @@ func idempotent(r *http.Request) bool {
 		return true
 	}
 	return len(r.Header["Idempotency-Key"]) > 0 || len(r.Header["X-Idempotency-Key"]) > 0
-}
-
-// sleep waits for d, or until the context is over: the gate says so then.
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // timeout reports an error by which somebody stopped waiting for an answer that may still come.

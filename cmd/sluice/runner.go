@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -220,14 +221,10 @@ func (r *runner) note(why string, waited time.Duration) {
 
 // sleep waits, unless a signal asks for the end.
 func (r *runner) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !sleep.For(ctx, d) {
 		return failed(ctx, ctx.Err())
 	}
+	return nil
 }
 
 // beforeStart is what a signal interrupted.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/filelock"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -53,7 +54,7 @@ func openFiles(dir string) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(l); err != nil {
+	if err := filelock.Try(l, true); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		_ = l.Close()
 		return f, fmt.Errorf("%s: %w; this daemon shows that history", dir, errBusy)
 	}

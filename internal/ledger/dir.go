@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
+	"github.com/sluicehq/sluice/internal/filelock"
 	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
@@ -178,7 +179,7 @@ func (d *Dir) locked(ctx context.Context, f func() error) error {
 	if err := d.take(ctx); err != nil {
 		return d.failed(err)
 	}
-	defer unlock(d.lock)
+	defer filelock.Unlock(d.lock)
 	if err := d.follow(); err != nil {
 		return d.failed(err)
 	}
@@ -188,13 +189,21 @@ func (d *Dir) locked(ctx context.Context, f func() error) error {
 	return nil
 }
 
+// patience is how long another process may have the lock: it needs some microseconds, unless it was stopped in the middle.
+const patience = 5 * time.Second
+
+var errHeld = errors.New("another process has had them locked for seconds")
+
 // take takes the lock at its path. The one that is open may have been removed with the directory while this process ran.
 func (d *Dir) take(ctx context.Context) error {
 	for {
 		if err := d.prepare(); err != nil {
 			return err
 		}
-		err := await(ctx, d.lock)
+		err := filelock.Wait(ctx, d.lock, patience)
+		if errors.Is(err, filelock.ErrLocked) {
+			err = errHeld
+		}
 		if !statedir.Gone(d.lock, d.lock.Name()) {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/sleep"
 )
 
 // maxRequest is the longest request that is read, as with the real ones.
@@ -139,21 +141,8 @@ func (x *exchange) pause() bool {
 }
 
 func (x *exchange) sleep(d time.Duration) bool {
-	if d <= 0 {
-		if x.r.Context().Err() != nil {
-			x.gone = true
-		}
-		return !x.gone
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-x.r.Context().Done():
-		x.gone = true
-		return false
-	}
+	x.gone = !sleep.For(x.r.Context(), d)
+	return !x.gone
 }
 
 // fail answers with an error in the provider's own shape.

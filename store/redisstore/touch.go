@@ -3,6 +3,7 @@ package redisstore
 import (
 	"time"
 
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -87,7 +88,7 @@ func (st *state) keepUp() {
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		for range soonTouches {
-			if !st.touch() || !st.sleep(soonTouch) {
+			if !st.touch() || !sleep.For(st.life, soonTouch) {
 				break
 			}
 		}
@@ -103,18 +104,6 @@ func (st *state) keepUp() {
 		case <-st.life.Done():
 			return
 		}
-	}
-}
-
-// sleep waits. It reports false when the pool is not in use any more.
-func (st *state) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-st.life.Done():
-		return false
 	}
 }
 

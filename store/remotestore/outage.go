@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -59,7 +60,7 @@ func (h *handle) stays() bool { return h.spec.OnFailure == store.FailShare && !h
 func (s *Store) comeBack() {
 	pause := firstTry
 	for s.life.Err() == nil {
-		s.sleep(pause/2 + rand.N(pause)) //nolint:gosec // it spreads, it guards nothing
+		sleep.For(s.life, pause/2+rand.N(pause)) //nolint:gosec // it spreads, it guards nothing
 		pause = min(2*pause, lastTry)
 		s.mu.Lock()
 		client := s.client

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/oplog"
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
@@ -295,7 +296,7 @@ func (h *handle) keep(b *batch) {
 	}
 	h.resting = true
 	h.store.running.Go(func() {
-		h.store.sleep(restFor)
+		sleep.For(h.store.life, restFor)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.resting = false; !h.closed {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
@@ -38,7 +39,7 @@ func (s *Store) listening() {
 		}
 		if s.life.Err() == nil {
 			s.tellAll()
-			s.sleep(pause/2 + rand.N(pause)) //nolint:gosec // it spreads, it guards nothing
+			sleep.For(s.life, pause/2+rand.N(pause)) //nolint:gosec // it spreads, it guards nothing
 			pause = min(2*pause, lastTry)
 		}
 	}
@@ -109,15 +110,5 @@ func (s *Store) notice(client string, n *wire.Notice) {
 func (s *Store) tellAll() {
 	for _, h := range s.all() {
 		h.tellAll()
-	}
-}
-
-// sleep waits, but not beyond the end of the store.
-func (s *Store) sleep(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-s.life.Done():
 	}
 }
