@@ -26,12 +26,15 @@ const (
 	BudgetTotal = "total" // never
 )
 
-// What happens once a budget is used up. With all but deny the request goes, and is counted.
+// What happens once a budget is used up. With all but deny and slow the request goes, and is counted.
 const (
 	OverDeny      = "deny"      // the request gets ErrBudget
 	OverDowngrade = "downgrade" // it goes in the lowest class
 	OverReroute   = "reroute"   // whoever sends it takes a cheaper model; see [Gate.BudgetState]
 	OverAlert     = "alert"     // it goes, and an alert is sent
+	// OverSlow spreads what is left until the reset before the budget is used up: requests of lower classes wait. The highest class
+	// is never slowed. It gets ErrBudget when nothing is left; the others wait for the reset.
+	OverSlow = "slow"
 )
 
 // Budget bounds what is spent, in dollars.
@@ -96,8 +99,10 @@ func (b *Budget) check() error {
 		return invalid("budget %q: that of an agent is per agent, not %q", b.Name, b.Per)
 	case !known:
 		return invalid("budget %q: its period can be day, month or total, not %q", b.Name, b.Period)
-	case b.Over != OverDeny && b.Over != OverDowngrade && b.Over != OverReroute && b.Over != OverAlert:
-		return invalid("budget %q: past it one can deny, downgrade, reroute or alert, not %q", b.Name, b.Over)
+	case b.Over != OverDeny && b.Over != OverDowngrade && b.Over != OverReroute && b.Over != OverAlert && b.Over != OverSlow:
+		return invalid("budget %q: past it one can deny, downgrade, reroute, slow or alert, not %q", b.Name, b.Over)
+	case b.Over == OverSlow && b.Period == BudgetTotal:
+		return invalid("budget %q: it never resets, so nothing can be spread until then: slow needs a size per day or month", b.Name)
 	case b.Micros < 1 || b.Micros > ledger.MaxMicros:
 		return invalid("budget %q: %d millionths of a dollar are out of range: 1 to %d", b.Name, b.Micros, int64(ledger.MaxMicros))
 	}

@@ -36,6 +36,20 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 		}
 		asked = &priced
 	}
+	until := time.Now().Add(wait)
+	for {
+		paid, err = r.tryPaid(ctx, asked, estimate, wait, t)
+		if !errors.Is(err, errNewPeriod) {
+			return paid, err
+		}
+		if wait > 0 {
+			wait = max(time.Until(until), 1)
+		}
+	}
+}
+
+// tryPaid is acquirePaid for the periods that the budgets are in now.
+func (r *resource) tryPaid(ctx context.Context, asked *Request, estimate int64, wait time.Duration, t *Ticket) (paid bool, err error) {
 	b := r.budgets
 	x, err := b.billOf(ctx, asked.Agent, asked.User)
 	switch {
@@ -53,6 +67,18 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 		}
 		return true, err
 	}
+	began := time.Now()
+	passes, err := b.slowDownUnlessObserved(ctx, r, x, &req, estimate, wait)
+	if err != nil {
+		if r.events != nil && !errors.Is(err, errNewPeriod) {
+			err = r.admitted(ctx, &req, t, err)
+		}
+		return true, err
+	}
+	slowed := time.Since(began)
+	if wait > 0 {
+		wait = max(wait-slowed, 1)
+	}
 	req.Spent = false // until it is paid for, it may have to be given back
 	err = r.await(ctx, &req, wait, t)
 	if err != nil && r.observe {
@@ -64,6 +90,12 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 	}
 	if err == nil {
 		err = b.pay(ctx, r, x, &req, estimate, t)
+	}
+	if err != nil {
+		giveBackAll(passes)
+	} else if len(passes) > 0 {
+		t.money.passes = passes
+		t.slowed(passes)
 	}
 	if !r.plain {
 		err = r.admitted(ctx, &req, t, err)
@@ -100,10 +132,13 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 		switch budget.Over {
 		case OverDowngrade:
 			lowered = true
-		case OverDeny:
+		case OverDeny, OverSlow:
 			now, err := b.used(ctx, x, true)
 			if err == nil && now[i] >= budget.Micros {
 				b.announce(ctx, r, x, i, req, now[i])
+				if budget.Over == OverSlow && !r.plan.isHighest(req) {
+					continue // it waits for the reset
+				}
 				return b.refusal(r, x, i, req, now[i], estimate)
 			}
 		}
@@ -234,6 +269,7 @@ type money struct {
 	receipt string
 	order   *ledger.Order // what could not be entered; it will be
 	ended   atomic.Bool   // of an order: nothing else remembers it
+	passes  []Ticket      // what it has taken of budgets that slow down
 }
 
 // settle says what a request did cost; a negative amount that nobody knows.
@@ -249,6 +285,7 @@ func (m *money) finish(e lateEntry) error {
 		return nil
 	}
 	b := m.budgets
+	settlePasses(m.passes, &e)
 	e.receipt, e.order = m.receipt, m.order
 	if e.order != nil {
 		if !e.cancel {

@@ -3,6 +3,7 @@ package sluice
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type budgets struct {
 	late []lateEntry
 	ends []*time.Timer // of budgets that are used up: when they begin anew; nil once the gate is closed
 	shut bool
+	slow pacers
 }
 
 // glance is what was spent of a budget a moment ago.
@@ -121,7 +123,7 @@ func (b *budgets) billOf(ctx context.Context, agent, user string) (*bill, error)
 	}
 	x := &bill{budgets: of, now: now}
 	for _, budget := range of {
-		x.lines = append(x.lines, ledger.Account{Pot: budget.pot(now), Who: budget.who(agent, user), Force: budget.Over != OverDeny})
+		x.lines = append(x.lines, ledger.Account{Pot: budget.pot(now), Who: budget.who(agent, user), Force: budget.Over != OverDeny && budget.Over != OverSlow})
 	}
 	return x, nil
 }
@@ -165,7 +167,7 @@ func (b *budgets) see(at time.Time, pots []ledger.Pot, balances []ledger.Balance
 	}
 }
 
-var hardness = map[string]int{OverDeny: 4, OverReroute: 3, OverDowngrade: 2, OverAlert: 1}
+var hardness = map[string]int{OverDeny: 5, OverSlow: 4, OverReroute: 3, OverDowngrade: 2, OverAlert: 1}
 
 // BudgetState tells whether a budget of an agent is used up, and what is to happen then, so that whoever sends its
 // requests can choose a cheaper model where that is what the budget asks for. It is about a second old at the most.
@@ -230,6 +232,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 	if err != nil {
 		return out, b.gate.storeError(err)
 	}
+	queues := b.slowQueues(ctx)
 	type account struct{ budget, who string }
 	guessed := map[account]int64{}
 	for _, balance := range balances {
@@ -239,7 +242,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 		budget := &b.list[i]
 		row := inspect.BudgetStatus{
 			Name: budget.Name, Per: budget.Per, SizeUSD: dollars(budget.Micros), RemainingUSD: dollars(budget.Micros), Period: budget.Period,
-			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Account{Pot: pots[2*i]}),
+			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Account{Pot: pots[2*i]}), Waiting: map[string]int{},
 		}
 		if budget.Agent != "*" {
 			row.Who = budget.Agent
@@ -249,6 +252,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 			if balance.Budget == budget.Name {
 				row.Who, row.UsedUSD, row.RemainingUSD = balance.Who, dollars(balance.Used), dollars(budget.Micros-balance.Used)
 				row.UnpricedUSD = dollars(guessed[account{budget.Name + unpriced, balance.Who}])
+				row.Slowing, row.Waiting = b.slowing(queues, budget, balance.Who)
 				out, any = append(out, row), true
 			}
 		}
@@ -273,7 +277,7 @@ func (b *budgets) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
 	b.enterLate(ctx)
-	return b.books.Close()
+	return errors.Join(b.slow.close(), b.books.Close())
 }
 
 // maxEnds is how many budgets that are used up have their end told.

@@ -36,7 +36,7 @@ type Error struct {
 	// RetryAt is when trying again may help, on the store's clock; zero if nobody knows.
 	RetryAt time.Time
 	// Reason is why, as a word: limit, order, paused, probe, ramp, capacity, deadline,
-	// full, invalid, light, share, reserve, pace, breaker, slots, budget. Empty if the gate was
+	// full, invalid, light, share, reserve, pace, breaker, slots, budget, slowed. Empty if the gate was
 	// not asked.
 	Reason  string
 	Message string

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/ledger"
+	"github.com/sluicehq/sluice/store"
 )
 
 // BreakBooks lets the books of a gate refuse to give anything back.
@@ -26,3 +27,6 @@ func (l *Lease) Kill() {
 }
 
 var InWords = inWords
+
+// StoreOf is the store of a gate.
+func StoreOf(g *Gate) store.Store { return g.store }

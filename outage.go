@@ -41,7 +41,11 @@ func (r *resource) outage() *inspect.OutageStatus {
 // read reads the state of the pool, with everything in it that this process has done.
 func (r *resource) read(ctx context.Context) (store.Snapshot, error) {
 	_ = r.flush(ctx) // a store that can be read but not written shows what it has
-	return r.pool.Snapshot(ctx)
+	snap, err := r.pool.Snapshot(ctx)
+	if err == nil && r.budgets.slows() {
+		r.addSlowed(ctx, &snap)
+	}
+	return snap, err
 }
 
 // snapshot reads the state of the pool. A process that goes on by itself while the store cannot be

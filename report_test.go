@@ -176,7 +176,7 @@ func TestReportAsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		v = asJSON(t, rep)
-		const caller = "failed first_sends held mean_per_s models name peak_per_min peak_per_s retries throttled units unpriced waited_ms would_wait"
+		const caller = "failed first_sends held mean_per_s models name peak_per_min peak_per_s retries slowed throttled units unpriced waited_ms would_wait"
 		for _, c := range []struct {
 			path []any
 			want string

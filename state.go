@@ -126,6 +126,7 @@ func (r *resource) queueReason(s *inspect.ResourceStatus, snap *store.Snapshot, 
 		limit int8
 	}
 	count, classes := map[cause]int{}, map[cause]map[int]bool{}
+	var slowed []string // by which budgets
 	var most cause
 	var last store.Time
 	known := len(snap.Queue) == waits
@@ -137,6 +138,9 @@ func (r *resource) queueReason(s *inspect.ResourceStatus, snap *store.Snapshot, 
 			continue
 		}
 		c := cause{w.Reason.Code, w.Reason.Limit}
+		if c.code == store.CodeSlowed && !slices.Contains(slowed, w.HeldBy[0]) {
+			slowed = append(slowed, w.HeldBy[0])
+		}
 		if count[c]++; classes[c] == nil {
 			classes[c] = map[int]bool{}
 		}
@@ -153,7 +157,11 @@ func (r *resource) queueReason(s *inspect.ResourceStatus, snap *store.Snapshot, 
 	if count[most] == 0 {
 		return reason, until
 	}
-	reason = waitWords(waits) + ": " + r.causeWords(s, most.code, most.limit, classes[most])
+	if most.code == store.CodeSlowed {
+		reason = waitWords(waits) + ": slowed by budget " + strings.Join(slowed, ", ") + ", which has to last until its reset"
+	} else {
+		reason = waitWords(waits) + ": " + r.causeWords(s, most.code, most.limit, classes[most])
+	}
 	if len(count) > 1 {
 		reason += fmt.Sprintf(" (%d of them)", count[most])
 	}

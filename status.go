@@ -3,6 +3,7 @@ package sluice
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/sluicehq/sluice/inspect"
@@ -44,6 +45,13 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]inspect.Waiting, err
 	}
 	list, c := []inspect.Waiting{}, clockAt(snap.Now)
 	for _, w := range snap.Queue {
+		if w.Reason.Code == store.CodeSlowed { // it waits in the budget's own queue
+			list = append(list, inspect.Waiting{
+				Ticket: fmt.Sprintf("%s.slow%x-%x", r.name, w.ID.Session, w.ID.N), Agent: w.Agent, Class: r.plan.className(w.Class), Limit: w.HeldBy[0], HeldBy: w.HeldBy[1:], Position: w.Position,
+				ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(),
+			})
+			continue
+		}
 		list = append(list, inspect.Waiting{
 			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.plan.className(w.Class), Limit: r.limitName(w.Reason.Limit),
 			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(), Model: w.Model,

@@ -14,6 +14,8 @@ import (
 type note struct {
 	req  Request
 	held store.Reason // why it waited, if it did and the store said so
+	// slowedBy is the budget that slowed it down, if one did.
+	slowedBy string
 }
 
 // noteWhy remembers why a request waits, and asks the store if it has not said so. It reports that the
@@ -123,6 +125,9 @@ func (r *resource) tellSend(ctx context.Context, req *Request, t *Ticket) {
 	if held := t.note.held; held.Code != store.CodeNone {
 		e.Reason, e.Limit = held.Code.String(), r.limitName(held.Limit)
 		e.Used, e.Size = r.level(ctx, held.Limit)
+	}
+	if t.note.slowedBy != "" {
+		e.Reason, e.Limit, e.Used, e.Size = store.CodeSlowed.String(), t.note.slowedBy, 0, 0
 	}
 	r.emit(e)
 }

@@ -49,7 +49,7 @@ func (t Ticket) ID() string {
 	id := t.name()
 	receipt, model := "", t.pricedAs()
 	if t.money != nil {
-		receipt = t.money.receipt
+		receipt = joinPasses(t.money.receipt, t.money.passes)
 	}
 	if receipt != "" || model != "" {
 		id += ticketid.ReceiptSep + joinReceipt(receipt, model)

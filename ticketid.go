@@ -62,7 +62,8 @@ func (g *Gate) Ticket(id string) (Ticket, error) {
 	receipt, model := cutReceipt(receipt)
 	switch {
 	case paid && receipt != "" && g.budgets != nil:
-		t.money = &money{budgets: g.budgets, receipt: receipt, model: model}
+		t.money = &money{budgets: g.budgets, model: model}
+		t.money.receipt, t.money.passes = g.budgets.cutPasses(receipt)
 	case model != "":
 		t.note = &note{req: Request{Priced: model}}
 	}

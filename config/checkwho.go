@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -46,6 +47,9 @@ func (c *checker) budgets() {
 		path := index("budgets", i)
 		if b.Size == (Money{}) {
 			c.fail(path+".size", "is needed, such as 10 usd/day")
+		}
+		if b.Over == Over(sluice.OverSlow) && b.Size != (Money{}) && b.Size.Period == "" {
+			c.fail(path+".over", "slow spreads a budget until its reset, and this one never resets: use a size such as 10 usd/day")
 		}
 		if b.Name == "" && !c.doc.Has(path+".name") {
 			continue

@@ -140,7 +140,7 @@ type Budget struct {
 	Per BudgetOwner `yaml:"per,omitempty"`
 	// How much: 10 usd/day, 100 usd/month, or 500 usd in total.
 	Size Money `yaml:"size,omitempty"`
-	// Past it: deny, downgrade the priority, reroute to a cheaper model, or only alert.
+	// Past it: deny, downgrade the priority, reroute to a cheaper model, or only alert. slow spreads what is left until the reset.
 	Over Over `yaml:"over,omitempty"`
 }
 

@@ -45,7 +45,7 @@ func (Kind) words() []string         { return []string{"bucket", "rolling", "fix
 func (Scope) words() []string        { return []string{"agent", "user", "model", "tool", "key"} }
 func (SlotOwner) words() []string    { return []string{"user"} }
 func (BudgetOwner) words() []string  { return []string{"agent", "user", "fleet"} }
-func (Over) words() []string         { return []string{"deny", "downgrade", "reroute", "alert"} }
+func (Over) words() []string         { return []string{"deny", "slow", "downgrade", "reroute", "alert"} }
 
 // UnmarshalText implements [encoding.TextUnmarshaler], as it does for all of these.
 func (v *StoreFailure) UnmarshalText(text []byte) error { return oneOf(v, text) }

@@ -194,10 +194,16 @@ func (t *tally) pay(s *sent, micros, sends int64) {
 // heldByLimit reports a send that waited because a limit was full, and for no rule of the gate's own.
 func heldByLimit(e *inspect.Event) bool { return e.Reason == store.CodeLimit.String() }
 
-// hold counts a send that a limit held up, or takes it back. Like money, it is in no other book.
+// hold counts a send that a limit or a budget held up, or takes it back. Like money, it is in no other book.
 func (t *tally) hold(s *sent, sign int64) {
-	if heldByLimit(&s.event) && !s.event.Time.Before(t.since) {
+	if s.event.Time.Before(t.since) {
+		return
+	}
+	switch s.event.Reason {
+	case store.CodeLimit.String():
 		t.resource(s.event.Resource).change(s.agent, func(c *callerTally) { c.Held += sign })
+	case store.CodeSlowed.String():
+		t.resource(s.event.Resource).change(s.agent, func(c *callerTally) { c.Slowed += sign })
 	}
 }
 

@@ -4,8 +4,8 @@ import "time"
 
 // BudgetState is what budgets say of one who asks.
 type BudgetState struct {
-	// Over tells that one of its budgets is used up, and Policy what is to happen, the hardest first: deny, reroute,
-	// downgrade, alert. Budget is the one that says so.
+	// Over tells that one of its budgets is used up, and Policy what is to happen, the hardest first: deny, slow,
+	// reroute, downgrade, alert. Budget is the one that says so.
 	Over     bool       `json:"over"`
 	Policy   string     `json:"policy"`
 	Budget   string     `json:"budget"`
@@ -27,6 +27,10 @@ type BudgetStatus struct {
 	Period       string     `json:"period"`
 	ResetsAt     *time.Time `json:"resets_at"`
 	Over         string     `json:"over"` // what happens when it is used up
+	// Slowing tells that a budget with over: slow holds lower classes back now, and Waiting how many requests wait for that, by class.
+	// Both are empty for other budgets.
+	Slowing bool           `json:"slowing"`
+	Waiting map[string]int `json:"waiting"`
 }
 
 // Alert tells that a budget is used up. There is one for each account and period, from the first process that notices.

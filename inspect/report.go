@@ -42,6 +42,8 @@ type CallerReport struct {
 	// would have gone over it. Only the event log knows.
 	Held       int64 `json:"held"`
 	HeldMicros int64 `json:"-"`
+	// Slowed is how many waited because a budget has to last until its reset. Only the event log knows.
+	Slowed int64 `json:"slowed"`
 	// Micros is what the sends cost, in millionths of a dollar, and RetryMicros what those of them did that were retries; an
 	// estimate where nobody said. Unpriced is how many were for models whose price nobody knows. Only the event log knows.
 	Micros      int64                  `json:"-"`
@@ -149,6 +151,7 @@ func (c *CallerReport) Add(more *CallerReport) {
 	c.WaitedMS += more.WaitedMS
 	c.WouldWait += more.WouldWait
 	c.Held += more.Held
+	c.Slowed += more.Slowed
 	c.HeldMicros += more.HeldMicros
 	c.Micros += more.Micros
 	c.RetryMicros += more.RetryMicros

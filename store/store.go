@@ -524,11 +524,12 @@ const (
 	CodeBreaker       // the quota would be gone before its reset
 	CodeSlots         // the user has as many agents as it may
 	CodeStore         // the store cannot be reached, and the process has no room of its own
+	CodeSlowed        // a budget slows it down; stores never say so, the gate does
 )
 
 func (c Code) String() string {
 	return pick(int(c), "none", "limit", "order", "paused", "probe", "ramp", "capacity", "deadline", "full", "invalid",
-		"light", "share", "reserve", "pace", "breaker", "slots", "store")
+		"light", "share", "reserve", "pace", "breaker", "slots", "store", "slowed")
 }
 
 // Reason is a decision's explanation as data.

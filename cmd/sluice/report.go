@@ -177,6 +177,9 @@ func (s *screen) report(r *reportJSON) {
 		if n := one.Total.WouldWait; n > 0 {
 			s.line("  %d of them would have been held or refused: in the mode observe everyone is let through", n)
 		}
+		if n := one.Total.Slowed; n > 0 {
+			s.line("  %d of them were slowed by a budget that has to last until its reset: sluice status shows budgets", n)
+		}
 		if n := one.Total.Unpriced; n > 0 {
 			s.line("  %d of them were for models without a known price, reckoned at 10 usd per million tokens: prices: in the configuration names others", n)
 		}

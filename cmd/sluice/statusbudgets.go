@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
@@ -30,6 +33,9 @@ func (s *screen) budgets(list []inspect.BudgetStatus) {
 	}
 	s.table(t)
 	for i := range list[:min(len(list), manyBudgets)] {
+		if b := &list[i]; b.Slowing {
+			s.line("  budget %s%s slows lower classes down until its reset%s", s.Text(b.Name, nameWidth), s.whose(b), s.slowed(b.Waiting))
+		}
 		if b := &list[i]; b.UnpricedUSD > 0 {
 			s.line("  budget %s: %s of it at the default price, for models without a price; set them under prices:", s.Text(b.Name, nameWidth), usdText(b.UnpricedUSD))
 		}
@@ -37,4 +43,24 @@ func (s *screen) budgets(list []inspect.BudgetStatus) {
 	if more := len(list) - manyBudgets; more > 0 {
 		s.line("  and %d more: sluice status --json lists them all", more)
 	}
+}
+
+// whose is whose account of a budget it is, where each has its own.
+func (s *screen) whose(b *inspect.BudgetStatus) string {
+	if b.Who == "" {
+		return ""
+	}
+	return " of " + s.Text(b.Who, nameWidth)
+}
+
+// slowed says how many requests wait for a budget, by class.
+func (s *screen) slowed(waiting map[string]int) string {
+	var list []string
+	for _, class := range slices.Sorted(maps.Keys(waiting)) {
+		list = append(list, fmt.Sprintf("%d %s", waiting[class], s.Text(class, nameWidth)))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(list, ", ") + " waiting"
 }

@@ -47,7 +47,7 @@ type budget struct {
 	UsedUSD      float64 `json:"used_usd"`
 	RemainingUSD float64 `json:"remaining_usd"`
 	ResetsInS    *int64  `json:"resets_in_s" jsonschema:"null: never"`
-	Over         string  `json:"over" jsonschema:"what happens when it is used up: deny, downgrade, reroute or alert"`
+	Over         string  `json:"over" jsonschema:"what happens when it is used up: deny, slow, downgrade, reroute or alert"`
 }
 
 const (

@@ -72,9 +72,16 @@ export function showBudgets(budgets, now) {
     wide(m.part, Math.min(1, part));
     mark(m.root, 'data-kind', part >= 1 ? 'full' : null);
     const said = [b.period === 'total' ? 'in total' : 'per ' + clean(b.period, 10), (part >= 1 ? 'used up: ' : 'when used up: ') + clean(b.over, 12)];
+    if (b.slowing) said.push('slowing lower classes' + waits(b.waiting));
     if (b.resets_at) said.push('resets ' + until(b.resets_at, now));
     put(m.foot, said.join(' · '));
   });
+}
+
+// waits says how many requests a budget holds, by class.
+function waits(waiting) {
+  const list = Object.entries(waiting ?? {}).filter(([, n]) => n > 0).sort();
+  return list.length ? ' (' + list.map(([c, n]) => n + ' ' + clean(c, 20)).join(', ') + ' waiting)' : '';
 }
 
 function makeBudget() {

@@ -72,7 +72,7 @@ function range(why, c) {
 const because = words({
   limit: 'the limit is full', order: 'others are before it', paused: 'the resource is paused', probe: 'one request tests the pause first',
   ramp: 'few go at first after a pause', light: 'the light holds its class', share: 'the rest is kept for other classes',
-  reserve: 'the rest is kept for a person', pace: 'its class is paced', breaker: 'the breaker slows its class', slots: 'no slot is free',
+  reserve: 'the rest is kept for a person', pace: 'its class is paced', breaker: 'the breaker slows its class', slowed: 'slowed by a budget that has to last until its reset', slots: 'no slot is free',
 });
 
 // reason says why one waits, who is in the way, and until when.

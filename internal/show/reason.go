@@ -35,6 +35,8 @@ func Reason(code, limit string) string {
 		return "too many wait already"
 	case "budget":
 		return "the budget " + limit + " has no room"
+	case "slowed":
+		return "slowed by budget " + limit + ", which has to last until its reset"
 	case "slots":
 		return "its user has as many agents as it may"
 	case "", "none":
