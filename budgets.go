@@ -47,10 +47,7 @@ func newBudgets(g *Gate, c Config) (*budgets, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}}
-	if b.books, err = ledger.Beside(g.url, g.store, g.plan.look); err != nil {
-		return nil, &Error{Err: ErrStore, Message: "there is no place for budgets: " + err.Error(), cause: err}
-	}
+	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}, books: ledger.Beside(g.store, g.plan.look)}
 	if b.books == nil {
 		b.books = ledger.NewInStore(g.store, g.plan.look, b.pots)
 		b.goesOn = !g.plan.passing && g.plan.onFailure != store.FailClosed

@@ -132,12 +132,8 @@ func New(o Options) (*Daemon, error) {
 	}
 	d.now.Store(g)
 	if o.Store != nil {
-		books, err := ledger.Beside(o.Gate.Store(), o.Store, false)
-		if err != nil {
-			return nil, err
-		}
 		d.lent = storeapi.New(storeapi.Options{
-			Store: o.Store, Books: books, Identify: d.identify, Refused: d.refuse, Config: func() []byte { return d.now.Load().file.Lend() },
+			Store: o.Store, Books: ledger.Beside(o.Store, false), Identify: d.identify, Refused: d.refuse, Config: func() []byte { return d.now.Load().file.Lend() },
 			Uses: func(pool string) bool {
 				_, is := d.now.Load().file.Resources[pool]
 				return is || strings.HasPrefix(pool, "(") // the fleet's, and budgets

@@ -90,6 +90,12 @@ type Shelf interface {
 	Keep(name string, value any) any
 }
 
+// Home is implemented by stores whose pools are a cache in a directory. What must last is kept beside them.
+type Home interface {
+	// Dir is the directory that the pools are in, and where else there can be files.
+	Dir() string
+}
+
 // Secrets is implemented by stores that keep secrets for all their users, such as the one that labels of API keys are made
 // with.
 type Secrets interface {

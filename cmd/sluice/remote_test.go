@@ -27,12 +27,8 @@ func TestTranscriptsThroughADaemon(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		books, err := ledger.Beside(url, st, false)
-		if err != nil {
-			return "", err
-		}
 		lent := storeapi.New(storeapi.Options{
-			Store: st, Books: books, Config: config.Default().Lend,
+			Store: st, Books: ledger.Beside(st, false), Config: config.Default().Lend,
 			Identify: func(*http.Request) (api.Identity, error) { return api.Identity{}, nil },
 		})
 		server := httptest.NewServer(lent)

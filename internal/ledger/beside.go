@@ -1,7 +1,7 @@
 package ledger
 
 import (
-	"strings"
+	"path/filepath"
 
 	"github.com/sluicehq/sluice/store"
 )
@@ -13,25 +13,18 @@ type Keeper interface {
 }
 
 // Beside returns the ledger that belongs to a store but is not in it: that of a daemon for those who use its store; one of the process
-// for a store in memory, the same for all gates on it; one in a directory where pools are files, for those are a cache. It is nil for all
-// other stores: they keep it themselves.
-func Beside(url string, st store.Store, look bool) (Ledger, error) {
+// for a store that is gone with it, the same for all gates on it; one in a directory where pools are files, for those are a cache. It is
+// nil for all other stores: they keep it themselves.
+func Beside(st store.Store, look bool) Ledger {
 	if k, ok := store.As[Keeper](st); ok {
-		return k.Books(), nil
+		return k.Books()
 	}
-	switch scheme, _, _ := strings.Cut(url, ":"); scheme {
-	case "mem":
-		var books Ledger = NewMemory()
-		if s, ok := store.As[store.Shelf](st); ok {
-			books, _ = s.Keep("budgets", books).(Ledger)
-		}
-		return books, nil
-	case "file":
-		dir, err := DirOf(url)
-		if err != nil {
-			return nil, err
-		}
-		return NewDir(dir, look), nil
+	if s, ok := store.As[store.Shelf](st); ok {
+		books, _ := s.Keep("budgets", NewMemory()).(Ledger)
+		return books
 	}
-	return nil, nil //nolint:nilnil // there is none, and nothing is wrong
+	if h, ok := store.As[store.Home](st); ok {
+		return NewDir(filepath.Join(h.Dir(), "budgets"), look)
+	}
+	return nil
 }

@@ -60,12 +60,6 @@ type Dir struct {
 // there.
 func NewDir(path string, look bool) *Dir { return &Dir{mu: ctxlock.New(), path: path, look: look} }
 
-// DirOf is where the budgets of a file store live, by its URL: beside its pools, which are marked as a cache.
-func DirOf(url string) (string, error) {
-	dir, err := statedir.Of(url)
-	return filepath.Join(dir, "budgets"), err
-}
-
 // Take implements [Ledger].
 func (d *Dir) Take(ctx context.Context, o Order) (t Taken, err error) {
 	t.Full = -1

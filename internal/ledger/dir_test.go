@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/filestore"
 	"github.com/sluicehq/sluice/store/memstore"
 	"github.com/sluicehq/sluice/store/storetest"
 )
@@ -129,16 +130,29 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-func TestDirOf(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", "/state")
-	for url, want := range map[string]string{"file:": "/state/sluice/budgets", "file:/x": "/x/budgets", "file:///x/y": "/x/y/budgets"} {
-		if got, err := ledger.DirOf(url); err != nil || got != want {
-			t.Errorf("%s: %s, %v", url, got, err)
-		}
+// Where budgets are kept is for the store to say, whatever its URL.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	mem := memstore.New()
+	if a, b := ledger.Beside(mem, false), ledger.Beside(mem, false); a == nil || a != b {
+		t.Errorf("a store in memory has %v and %v", a, b)
 	}
-	t.Setenv("XDG_STATE_HOME", "relative is ignored")
-	if got, err := ledger.DirOf("file:"); err != nil || !strings.HasSuffix(got, "/.local/state/sluice/budgets") {
-		t.Errorf("%s, %v", got, err)
+	dir := t.TempDir()
+	files, err := filestore.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = files.Close() }()
+	books := closing(t, ledger.Beside(files, false))
+	order := ledger.Order{Lines: []ledger.Account{{Pot: ledger.Pot{Budget: "b", Size: 10}}}, Amount: 1, Now: storetest.Start.Std(), TTL: time.Minute}
+	if _, err := books.Take(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	if text := read(t, filepath.Join(dir, "budgets")); len(text) == 0 {
+		t.Error("nothing is beside the pools")
+	}
+	if l := ledger.Beside(struct{ store.Store }{mem}, false); l != nil {
+		t.Errorf("a store that says nothing has %v", l)
 	}
 }
 

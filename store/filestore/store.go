@@ -34,6 +34,7 @@ var (
 	_ store.Repairer = (*Store)(nil)
 	_ store.Lister   = (*Store)(nil)
 	_ store.Secrets  = (*Store)(nil)
+	_ store.Home     = (*Store)(nil)
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
 	_ store.Crowd    = (*handle)(nil)
@@ -64,6 +65,9 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	s.collect()
 	return s, nil
 }
+
+// Dir implements [store.Home].
+func (s *Store) Dir() string { return filepath.Dir(s.dir) }
 
 // Pool implements [store.Store].
 func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
