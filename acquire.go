@@ -72,6 +72,8 @@ type resource struct {
 	base   [store.MaxLimits]int64 // what a request costs that says nothing else
 	work   bool                   // some limit counts work
 
+	windows windows
+
 	breakerOpens bool         // instead of gliding
 	observe      bool         // nobody is held
 	away         atomic.Int64 // in the mode observe: until when the store is left alone
@@ -129,6 +131,7 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 	r.plain = !r.observe && r.events == nil
 	for i := range spec.Limits[:min(len(spec.Limits), store.MaxLimits)] {
 		r.work = r.work || spec.Limits[i].Unit == Work
+		r.windows.add(i, &spec.Limits[i])
 		if spec.Limits[i].Unit == Requests {
 			r.base[i] = 1
 		}
@@ -210,6 +213,9 @@ func (r *resource) await(ctx context.Context, req *Request, wait time.Duration, 
 var errAgain = errors.New("ask again")
 
 func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
+	if r.windows.unread() {
+		r.readWindows(ctx)
+	}
 	x := asks.Get().(*request)
 	op := &x.ops[0]
 	op.ID, op.Wait = store.ID{}, wait

@@ -222,6 +222,9 @@ type Limit struct {
 	// Guess tells that Size is what is usual: what an answer states counts instead, also if it
 	// is more. Otherwise Size caps what answers state.
 	SizeIsDefault bool
+	// Plan tells that it is a window of a subscription: answers state how much of it is used, and what they state counts. It
+	// never holds the highest class; the others are paced until its reset. Its size is a million.
+	Plan bool
 	// Rough tells that costs are estimates: what the provider counts beyond them is believed,
 	// and not taken for somebody else's use. So it is for tokens and dollars anyway.
 	Estimated bool

@@ -111,6 +111,9 @@ func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op 
 			op.Observed = append(op.Observed, r.observed(i, s))
 		}
 	}
+	if r.windows.note(op.Observed) && a.Verdict == store.VerdictExhausted {
+		op.Force = true
+	}
 	return op
 }
 

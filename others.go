@@ -113,7 +113,7 @@ func (g *Gate) Skipped() []string { return slices.Clone(g.skipped) }
 
 // limitOf is the counterpart of limitSpec.
 func limitOf(l *store.Limit) Limit {
-	n := Limit{Name: l.Name, Kind: l.Kind, Size: l.Size, Window: l.Window, Unit: l.Unit, SizeIsDefault: l.SizeIsDefault, Estimated: l.Estimated}
+	n := Limit{Name: l.Name, Kind: l.Kind, Size: l.Size, Window: l.Window, Unit: l.Unit, SizeIsDefault: l.SizeIsDefault, Estimated: l.Estimated, Plan: l.Plan}
 	if l.Kind == Bucket {
 		n.Burst = l.Burst
 	}

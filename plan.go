@@ -289,8 +289,8 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	if s.Kind == Bucket && s.Burst == 0 {
 		s.Burst = s.Size
 	}
-	s.Late = s.Unit == OutputTokens
-	s.Estimated = l.Estimated || s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
+	s.Plan, s.Late = l.Plan, l.Plan || s.Unit == OutputTokens
+	s.Estimated = l.Estimated || l.Plan || s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
 	if ours(&s) {
 		s.Guard = store.GuardOff // we count, so nothing arrives late
 		return s, nil

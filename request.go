@@ -95,7 +95,12 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	}
 	op.Amounts = r.base
 	if r.work || len(req.Cost) > 0 {
-		return r.fillCost(op, req)
+		if err := r.fillCost(op, req); err != nil {
+			return err
+		}
+	}
+	if len(r.windows.limits) > 0 {
+		r.fillWindows(op, req)
 	}
 	return nil
 }

@@ -95,6 +95,9 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 			continue // another member added it: its name is not known here
 		}
 		def := r.limits[l.Limit]
+		if def.Plan && l.Size == 0 {
+			continue // nobody uses the resource by subscription
+		}
 		s.Limits = append(s.Limits, inspect.LimitStatus{
 			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),

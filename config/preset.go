@@ -104,7 +104,7 @@ func withPreset(name string, configured []sluice.Limit) ([]sluice.Limit, error) 
 			return nil, fmt.Errorf("limit %s: the provider counts it over %v, not over %v; call a limit of your own something else",
 				own.Name, Duration(theirs.Window), Duration(own.Window))
 		}
-		own.Estimated = theirs.Estimated
+		own.Estimated, own.Plan = theirs.Estimated, theirs.Plan
 		if len(own.Per) == 0 && own.Kind != sluice.Concurrency {
 			own.Per = theirs.Per // it is the same limit, with another size
 		}

@@ -30,6 +30,8 @@ type Resource struct {
 	Backoff Backoff `yaml:"backoff,omitempty"`
 	// The part of a quota that has to last which agents leave to a person at the keyboard.
 	Reserve Percent `yaml:"reserve,omitempty"`
+	// When a subscription's window is used up and the provider sells what is beyond it: lower classes go on, which is paid for (on), or wait for the reset (off). Off if it is not said.
+	Overage Switch `yaml:"overage,omitempty"`
 	// Count the provider's limits, and pause after refusals, for each API key apart.
 	Split Split `yaml:"split,omitempty"`
 	// With split: key or a limit per key, the environment variable that holds the key of commands such as sluice acquire.

@@ -336,7 +336,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 		}
 		pr := proxy.Resource{
 			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline),
-			Free: r.Abort == "free", Prices: prices.Micros, Retry: gate.Retry, Route: router(o.Gate, name),
+			Free: r.Abort == "free", Overage: r.Overage == config.On, Prices: prices.Micros, Retry: gate.Retry, Route: router(o.Gate, name),
 		}
 		if r.DeadLetters == config.On {
 			if o.Letters == nil {

@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -34,14 +32,14 @@ var anthropic = vendor{
 		{says: "extra usage is required", verdict: store.VerdictBilling, scope: modelAndKey, cause: "the plan does not cover the request"},
 		{word: "billing_error", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "billing error"},
 		{word: "overloaded_error", verdict: store.VerdictOverloaded, cause: "the provider is overloaded"},
-		{status: 429, word: "rejected", verdict: store.VerdictExhausted, scope: sluice.PerKey, cause: "the limit of the subscription is reached"},
+		{status: 429, word: "rejected", verdict: store.VerdictExhausted, scope: sluice.PerKey, plan: true, cause: planCause},
 	},
 	refused: modelAndKey,
-	limits: []sluice.Limit{
+	limits: append([]sluice.Limit{
 		{Name: sluice.Requests, Kind: sluice.Bucket, Window: time.Minute, Unit: sluice.Requests, Per: perModel},
 		{Name: unitInput, Kind: sluice.Bucket, Window: time.Minute, Unit: unitInput, Per: perModel},
 		{Name: unitOutput, Kind: sluice.Bucket, Window: time.Minute, Unit: unitOutput, Per: perModel},
-	},
+	}, planLimits()...),
 	refusal: refusalForm{
 		body: `{"type":"error","error":{"type":"$type","message":$message}}`,
 		types: map[int]string{
@@ -53,43 +51,3 @@ var anthropic = vendor{
 }
 
 var perModel = []sluice.Scope{sluice.PerModel}
-
-// unifiedWindows are those that subscriptions are limited over.
-var unifiedWindows = [...]struct {
-	name   string
-	window time.Duration
-}{{"5h", 5 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
-
-// unifiedSize is what a subscription's quota counts as: only the used part of it is ever stated.
-const unifiedSize = 10_000
-
-// unified reads the limits of a subscription. They are not documented, and no request's part in them
-// is known: they are shown, and the preset has none of them.
-func unified(rd *reader, all []Limit) []Limit {
-	const prefix = "anthropic-ratelimit-unified"
-	known := all[:0]
-	for _, l := range all {
-		if !strings.HasPrefix(l.Name, "unified") {
-			known = append(known, l)
-		}
-	}
-	for _, w := range unifiedWindows {
-		text := rd.first(prefix + "-" + w.name + "-utilization")
-		if text == "" || len(known) >= maxLimits {
-			continue
-		}
-		used, err := strconv.ParseFloat(text, 64)
-		if err != nil || !isDecimal(text) {
-			rd.ignored++
-			continue
-		}
-		l := newLimit("unified-" + w.name)
-		l.Unit, l.Kind, l.Window = "unified_"+w.name, sluice.Fixed, w.window
-		l.Size, l.Remaining = unifiedSize, int64(unifiedSize*(1-min(used, 1)))
-		if reset := rd.first(prefix + "-" + w.name + "-reset"); reset != "" {
-			l.ResetIn = rd.reset(reset)
-		}
-		known = append(known, l)
-	}
-	return known
-}

@@ -87,7 +87,7 @@ func (f *failure) field(s *scanner, field string) {
 		if s.quoted && s.size <= longestTime {
 			f.delay = string(s.value())
 		}
-	case "x-ratelimit-reset":
+	case "x-ratelimit-reset", "resets_at", "resets_in_seconds":
 		if s.size <= longestTime {
 			f.reset = string(s.value())
 		}
@@ -111,6 +111,7 @@ type rule struct {
 	verdict store.Verdict
 	scope   sluice.Scope
 	daily   bool // it comes back when a day is over
+	plan    bool // a window of a subscription is used up
 	cause   string
 }
 

@@ -15,11 +15,14 @@ type reader struct {
 	fields  map[string][]string // those of interest, by lower-case name
 	names   []string            // of them, sorted: what is read must not depend on a map's order
 	base    time.Time           // when the answer was made, on the provider's clock if it says so
+	model   string              // that was asked for, in lower case
+	refused bool                // the answer is a 429
+	overage bool                // what is beyond a subscription is paid for
 	ignored int
 }
 
 func newReader(r *Response, now time.Time) *reader {
-	rd := &reader{fields: map[string][]string{}, base: now}
+	rd := &reader{fields: map[string][]string{}, base: now, model: strings.ToLower(r.Model), refused: r.Status == 429}
 	if !r.Received.IsZero() {
 		rd.base = r.Received
 	}
@@ -53,6 +56,9 @@ func ofInterest(name string) bool {
 				return true
 			}
 		}
+	}
+	if len(name) > len(codexPrefix) && strings.EqualFold(name[:len(codexPrefix)], codexPrefix) {
+		return true
 	}
 	return containsFold(name, "ratelimit") || containsFold(name, "rate-limit")
 }

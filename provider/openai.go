@@ -19,7 +19,8 @@ var openAI = vendor{
 	rules:    openAIRules,
 	refused:  modelAndKey,
 	overload: sluice.PerModel,
-	limits:   perMinute(sluice.Bucket),
+	refine:   codex,
+	limits:   append(perMinute(sluice.Bucket), planLimits()...),
 	refusal:  openAIRefusal,
 }
 
@@ -33,6 +34,8 @@ var openAIFields = []field{
 }
 
 var openAIRules = []rule{
+	{word: "usage_limit_reached", verdict: store.VerdictExhausted, scope: sluice.PerKey, plan: true, cause: planCause},
+	{word: "usage_not_included", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the plan does not cover the request"},
 	{word: "insufficient_quota", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the quota that is paid for is used up"},
 	{word: "credit_balance_exhausted", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
 	{says: "spend_limit_exceeded", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},

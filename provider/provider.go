@@ -45,6 +45,8 @@ type Response struct {
 	// Body are the first bytes, decompressed; nil if nobody has read any. Dialects look at no
 	// more than MaxBody of it.
 	Body []byte
+	// Model is the model that was asked for, empty if nobody knows: some limits are of some models alone.
+	Model string
 	// Received is when the header arrived. It serves where the answer has no Date; if it is
 	// zero too, Observe's now does.
 	Received time.Time
@@ -66,6 +68,8 @@ type Observation struct {
 	Limits []Limit
 	// Usage is what the request really took, where the answer tells.
 	Usage []sluice.Amount
+	// Overage tells that requests beyond a subscription's windows are paid for, and pass.
+	Overage bool
 	// Ignored counts fields, or parts of them, that made no sense.
 	Ignored int
 }

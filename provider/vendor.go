@@ -78,6 +78,10 @@ func (v *vendor) Observe(r *Response, now time.Time) Observation {
 		o.Cause = ruled.cause
 	}
 	v.wait(&o, &f, ruled, rd)
+	if ruled != nil && ruled.plan {
+		o.usedUp()
+	}
+	o.Overage = rd.overage
 	o.Ignored = rd.ignored
 	return o
 }

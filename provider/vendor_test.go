@@ -67,9 +67,9 @@ func TestStatedLimits(t *testing.T) {
 			bucket("requests", "requests", 1000, 999, time.Second, time.Minute),
 		}, 3},
 		{"a subscription", "anthropic", unifiedHeaders, []Limit{
-			{Name: "unified-5h", Unit: "unified_5h", Kind: sluice.Fixed, Size: 10000, Remaining: 0, ResetIn: 3 * time.Hour, Window: 5 * time.Hour},
-			{Name: "unified-7d", Unit: "unified_7d", Kind: sluice.Fixed, Size: 10000, Remaining: 7500, ResetIn: 5 * 24 * time.Hour, Window: 7 * 24 * time.Hour},
-		}, 0},
+			{Name: "plan-5h", Unit: "plan_5h", Kind: sluice.Fixed, Size: 1e6, Remaining: 0, ResetIn: 3 * time.Hour, Window: 5 * time.Hour},
+			{Name: "plan-7d", Unit: "plan_7d", Kind: sluice.Fixed, Size: 1e6, Remaining: 750000, ResetIn: 5 * 24 * time.Hour, Window: 7 * 24 * time.Hour},
+		}, 2},
 		{"openai", "openai", openAIHeaders, []Limit{
 			bucket("requests", "requests", 60, 59, time.Second, time.Minute), bucket("tokens", "tokens", 150000, 149984, 6*time.Millisecond, time.Minute),
 		}, 2},

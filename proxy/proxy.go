@@ -67,9 +67,11 @@ type Resource struct {
 	// key, but a token, or to come through a Unix socket.
 	InjectHeader, InjectValue string
 	// Free tells that the provider stops working for a client that is gone.
-	Free   bool
-	Prices func(model string, u *provider.Usage) (micros int64, known bool)
-	Retry  retry.Policy
+	Free bool
+	// Overage lets lower classes use what the provider sells beyond a subscription's window.
+	Overage bool
+	Prices  func(model string, u *provider.Usage) (micros int64, known bool)
+	Retry   retry.Policy
 	// Letters keeps requests that were given up, with bodies of up to LetterBody bytes (0: 1 MiB). Nil means that they are not kept.
 	Letters    *deadletter.Keeper
 	LetterBody int64

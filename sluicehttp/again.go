@@ -154,7 +154,9 @@ func (f *flight) safe(o *outcome) bool {
 		return !final(o.err) && (o.unsent || idempotent(f.origin))
 	}
 	switch o.answer.Verdict {
-	case store.VerdictThrottled, store.VerdictOverloaded, store.VerdictExhausted:
+	case store.VerdictExhausted:
+		return !f.windowGone(&o.answer)
+	case store.VerdictThrottled, store.VerdictOverloaded:
 		return true
 	case store.VerdictError:
 		return idempotent(f.origin)

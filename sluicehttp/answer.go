@@ -26,7 +26,7 @@ func (f *flight) judge(a *attempt) (o outcome) {
 		return o
 	}
 	seen := &f.seen
-	*seen = provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Received: now}
+	*seen = provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Model: f.asked.Model, Received: now}
 	if f.looksInside(o.resp) {
 		seen.Body = f.peek(o.resp)
 	}
@@ -34,6 +34,7 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	seen.Body = nil // it is not needed again
 	o.answer = observed.Answer(f.t.Limits)
 	o.answer.Status = o.resp.StatusCode
+	f.learnPlan(&observed, &o.answer)
 	switch {
 	case !f.asked.Free:
 		o.held, _ = a.current().Answer(o.answer) // if the store cannot be told, the request is none the worse for it

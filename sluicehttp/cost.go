@@ -36,6 +36,9 @@ func (f *flight) reckon() {
 	for _, c := range a.Cost {
 		list = set(list, c.Unit, c.N)
 	}
+	if len(f.t.windows) > 0 {
+		list = f.reckonPlan(list)
+	}
 	f.ask.Cost, f.ask.Priced, f.ask.Unpaid = list, a.Model, !a.Tokens
 }
 

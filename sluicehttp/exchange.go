@@ -77,7 +77,7 @@ type flight struct {
 	payload payload
 
 	ask   sluice.Request
-	cost  [8]sluice.Amount // of ask, where that is enough
+	cost  [12]sluice.Amount // of ask, where that is enough
 	told  Exchange
 	first attempt
 	last  outcome

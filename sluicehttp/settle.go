@@ -106,6 +106,9 @@ func (f *flight) spent(u *provider.Usage) []amount {
 		}
 		list = set(list, unitUSD, f.told.Micros)
 	}
+	if len(f.t.windows) > 0 {
+		list = f.spentPlan(list, u)
+	}
 	return list
 }
 

@@ -53,6 +53,9 @@ type Transport struct {
 	// Abort tells that the provider stops when its client goes: the place of an answer that was broken off
 	// is free at once, else after the usual time.
 	Abort bool
+	// Overage lets lower classes go on when a subscription's window is used up and the provider sells what is beyond it. Without it
+	// they wait for the reset.
+	Overage bool
 	// Done is told when an exchange is over, for metrics and logs. It must not block.
 	Done func(Exchange)
 	// Letters keeps requests that were given up. Nil means that they are not kept.
@@ -72,6 +75,8 @@ type Transport struct {
 	github  bool // it is GitHub's
 	places  bool // some limit is of concurrency, or that is not known
 
+	windows    []sluice.Limit // those of Limits that are windows of a subscription
+	plan       estimate.Plan
 	paces      timings
 	looks      looks
 	lingering  lingering
@@ -114,6 +119,9 @@ func (t *Transport) init() {
 	t.places = len(t.Limits) == 0
 	for i := range t.Limits {
 		t.places = t.places || t.Limits[i].Kind == sluice.Concurrency
+		if t.Limits[i].Plan {
+			t.windows = append(t.windows, t.Limits[i])
+		}
 	}
 }
 

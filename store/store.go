@@ -263,6 +263,9 @@ type Limit struct {
 	// Rough is set for units whose costs are estimates: what a provider counts beyond them
 	// is believed, but does not prove that somebody else spent it.
 	Estimated bool
+	// Plan is set for a window of a subscription, whose provider states with every answer how much is used. Its word counts,
+	// also where the ledger has more. All classes but the highest are paced to the reset, see docs/design.md.
+	Plan bool
 	// Reset is any moment at which a fixed window is known to reset; 0: not known,
 	// and until an answer tells, the window is kept as a rolling one. It is a time of day, in
 	// UTC: a store whose clock is another converts it.

@@ -28,6 +28,8 @@ type mockFlags struct {
 	requests, input, output rateFlag
 	concurrency             int64
 	algorithm               string
+	plan                    planFlag
+	overage                 bool
 	latency, tail           timeFlag
 	seed                    uint64
 }
@@ -59,6 +61,8 @@ func newMock() *cobra.Command {
 	flags.Var(&f.output, "output-tokens", "limit on output tokens, such as 10000/min")
 	flags.Int64Var(&f.concurrency, "concurrency", 0, "how many requests can be under way; 0: as many as come")
 	flags.StringVar(&f.algorithm, "algorithm", "", "how limits are enforced: "+strings.Join(mock.Algorithms, ", ")+"; else as the provider does")
+	flags.Var(&f.plan, "plan", "windows of a subscription with the tokens they hold, such as 5h=2000000,7d=20000000")
+	flags.BoolVar(&f.overage, "overage", false, "accept what is beyond the windows of --plan, and say that it is paid for")
 	flags.Var(&f.latency, "latency", "time to the first byte of an answer")
 	flags.Var(&f.tail, "tail", "mean of what comes on top of it, at random")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of what is random")
@@ -86,12 +90,26 @@ func (r *rateFlag) String() string {
 // Type implements pflag.Value.
 func (*rateFlag) Type() string { return "N/WINDOW" }
 
+// planFlag is a flag for the windows of a subscription.
+type planFlag []mock.Window
+
+// Set implements pflag.Value.
+func (p *planFlag) Set(text string) (err error) {
+	*p, err = mock.ParsePlan(text)
+	return err
+}
+
+func (p *planFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (*planFlag) Type() string { return "WINDOW=TOKENS,..." }
+
 // options are what the flags ask for.
 func (f *mockFlags) options(cmd *cobra.Command, provider string) mock.Options {
-	limited := slices.ContainsFunc([]string{"requests", "input-tokens", "output-tokens", "concurrency"}, cmd.Flags().Changed)
+	limited := slices.ContainsFunc([]string{"requests", "input-tokens", "output-tokens", "concurrency", "plan"}, cmd.Flags().Changed)
 	return mock.Options{
 		Provider: provider, Requests: sim.Rate(f.requests), InputTokens: sim.Rate(f.input), OutputTokens: sim.Rate(f.output),
-		Concurrency: f.concurrency, Published: !limited, Algorithm: f.algorithm,
+		Concurrency: f.concurrency, Plan: f.plan, Overage: f.overage, Published: !limited, Algorithm: f.algorithm,
 		Latency: time.Duration(f.latency), Tail: time.Duration(f.tail), Seed: f.seed,
 	}
 }

@@ -82,6 +82,17 @@ func (m *Meter) ObserveUsed(d *Def, r *Ring, t, made, used int64, rough bool) {
 	}
 }
 
+// Believe learns that the provider has counted used in the current window, and that its word counts: what our ledger has
+// beyond that is given back, but for what is held. It reports false for a window whose reset is not known.
+func (m *Meter) Believe(d *Def, used int64) bool {
+	if !m.isFixed(d) || used < 0 || used > MaxAmount {
+		return false
+	}
+	m.Level = used + m.Held
+	m.Outside = min(m.Outside, used)
+	return true
+}
+
 // MostUsed returns the most that our ledger can have held at any moment since made: what
 // came back in the meantime was still counted by an answer that was made before. known is
 // false if that is too long ago to tell.

@@ -27,6 +27,7 @@ const (
 	limitLate uint8 = 1 << iota
 	limitGuess
 	limitRough
+	limitPlan
 
 	limitFlags = 1<<iota - 1
 )
@@ -97,7 +98,7 @@ func appendBackoff(dst []byte, b *store.Backoff) []byte {
 }
 
 func appendLimit(dst []byte, l *store.Limit) []byte {
-	flags := bit(l.Late, limitLate) | bit(l.SizeIsDefault, limitGuess) | bit(l.Estimated, limitRough)
+	flags := bit(l.Late, limitLate) | bit(l.SizeIsDefault, limitGuess) | bit(l.Estimated, limitRough) | bit(l.Plan, limitPlan)
 	dst = append(dst, flags, uint8(l.Kind), uint8(l.Per), uint8(l.Guard))
 	dst = appendString(dst, l.Name)
 	dst = appendString(dst, l.Unit)
@@ -165,6 +166,7 @@ func readBackoff(r *reader, b *store.Backoff) {
 func readLimit(r *reader, l *store.Limit) {
 	flags := r.flags(limitFlags)
 	l.Late, l.SizeIsDefault, l.Estimated = flags&limitLate != 0, flags&limitGuess != 0, flags&limitRough != 0
+	l.Plan = flags&limitPlan != 0
 	l.Kind, l.Per, l.Guard = store.Kind(r.byte()), store.Scope(r.byte()), store.Guard(r.byte())
 	l.Name, l.Unit = r.string(), r.string()
 	l.Size, l.Burst = r.varint(), r.varint()

@@ -179,7 +179,7 @@ func (p *Pool) keepsFrom(s *sums, amount int64, class uint8) bool {
 	}
 	if in.IsStock(d) {
 		size := in.Open(d, p.ring(in))
-		return size-(s.left-amount) > policy.Part(size, p.safe[class]) || !p.stockOf(in).breaker.Idle()
+		return size-(s.left-amount) > policy.Part(size, p.safeOf(in, class)) || !p.stockOf(in).breaker.Idle()
 	}
 	if d.Kind == meter.Rolling && class > 0 && p.spec.Pace && p.paced(s, in, d, amount) {
 		return true

@@ -85,6 +85,10 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 			whole = in.Cap
 		}
 		if o.Size > 0 && o.Size <= store.MaxAmount && o.Remaining >= 0 && o.Remaining <= whole && (current || !in.IsStock(d)) {
+			if l.Plan && in.Believe(d, whole-o.Remaining) {
+				p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
+				continue
+			}
 			rough := l.Estimated || p.explained(in, made, whole-o.Remaining)
 			d = p.defOf(in)
 			in.ObserveUsed(d, r, p.now, made, whole-o.Remaining, rough)

@@ -199,7 +199,7 @@ func (p *Pool) like(n *store.Limit) int {
 // changeLimit takes on what a member states of a limit that there is.
 func (p *Pool) changeLimit(i int, n *store.Limit, member string, alone bool) error {
 	l := &p.spec.Limits[i]
-	l.Estimated, l.SizeIsDefault, l.Reset = n.Estimated, n.SizeIsDefault, n.Reset
+	l.Estimated, l.SizeIsDefault, l.Plan, l.Reset = n.Estimated, n.SizeIsDefault, n.Plan, n.Reset
 	if alone {
 		l.Slack = n.Slack
 		if err := p.derive(i); err != nil {

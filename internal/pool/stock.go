@@ -27,7 +27,7 @@ func (p *Pool) configurePolicy() {
 		kept := s.Light.All && s.Light.Green > 0
 		switch p.defs[i].Kind {
 		case meter.Fixed:
-			kept = kept || s.Light.Green > 0 || s.Shares || s.Reserve > 0 || s.Breaker.Samples > 0
+			kept = kept || s.Light.Green > 0 || s.Shares || s.Reserve > 0 || s.Breaker.Samples > 0 || s.Pace && s.Limits[i].Plan
 		case meter.Rolling:
 			kept = kept || s.Pace && len(s.Classes) > 1
 		}
@@ -52,6 +52,14 @@ func (p *Pool) setSafe() {
 			p.safe[i] = min(p.safe[i], c.Weight*store.Whole/all-1)
 		}
 	}
+}
+
+// safeOf is the part of a stock that a class may always take.
+func (p *Pool) safeOf(in *inst, class uint8) int64 {
+	if p.pacesPlan(in, class) {
+		return 0
+	}
+	return p.safe[class]
 }
 
 func (p *Pool) rule() policy.Rule {
@@ -197,7 +205,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 	room, size := in.Room(d, r), in.Open(d, r)
 	left := room - c.Amount
 	st := p.stockOf(in)
-	if size-left <= policy.Part(size, p.safe[tk.class]) && st.breaker.Idle() {
+	if size-left <= policy.Part(size, p.safeOf(in, tk.class)) && st.breaker.Idle() {
 		return 0, 0 // no floor reaches as high
 	}
 	highest := int64(0)
@@ -228,6 +236,16 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		s := policy.Shares{Size: max(size-in.Outside, 0), Weights: p.weights, Used: st.used, Alive: p.living() | 1<<tk.class}
 		sinking.Amount = s.Floor(int(tk.class), light.Amount)
 		keep(store.CodeShare, sinking, min(in.Hi, p.nextDeath(tk.class)))
+	}
+	if p.pacesPlan(in, tk.class) {
+		if p.hasPerson(tk, in) {
+			sinking.Amount = policy.Part(size, policy.PlanPace)
+			keep(store.CodePace, sinking, in.Hi)
+		}
+		opened, eased := in.Hi-d.Window, policy.Ease(d.Window)
+		if p.now < opened+eased {
+			keep(store.CodePace, policy.EaseFloor(size, opened, eased), opened+eased)
+		}
 	}
 	if tk.class > 0 && p.spec.Breaker.Samples > 0 {
 		b := p.judgeStock(st, in, room)

@@ -53,6 +53,9 @@ func (x *exchange) admit(a ask, model string, u Usage) bool {
 		x.force()
 		return false
 	}
+	if !x.admitPlan() {
+		return false
+	}
 	d := x.s.book.arrive(&x.ask)
 	x.s.speaks.headers(x.w.Header(), d.at, d.states)
 	if x.fault.garbage {
@@ -66,6 +69,7 @@ func (x *exchange) admit(a ask, model string, u Usage) bool {
 	}
 	u.Requests = 1
 	x.accepted = true
+	x.usePlan(u)
 	x.s.tally.accept(x.r.Header.Get("X-Agent-Id"), model, u)
 	return !x.fault.hang || x.hang()
 }
@@ -128,6 +132,7 @@ func (x *exchange) produce(n int64) {
 		return
 	}
 	x.s.book.produce(&x.ask, n)
+	x.usePlan(Usage{OutputTokens: n})
 	x.s.tally.change(func(s *Stats) { s.enter(x.model, Usage{OutputTokens: n}) })
 }
 

@@ -17,6 +17,7 @@ type Server struct {
 	speaks  speaker
 	keys    *fingerprints
 	book    *book
+	plans   plans
 	tally   *tally
 	started time.Time
 	begins  store.Time
@@ -53,6 +54,7 @@ func New(o Options) (*Server, error) {
 	s.started = o.Now()
 	s.begins = store.Time(s.started.UnixMicro())
 	s.book = newBook(o.limits(), s.now)
+	s.plans = plans{windows: o.Plan, overage: o.Overage, now: s.now, keys: map[fingerprint][]planned{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	switch o.Provider {
 	case "anthropic":

@@ -31,6 +31,11 @@ type Options struct {
 	Requests, InputTokens, OutputTokens sim.Rate
 	// Concurrency is how many requests of a key can be under way; 0: as many as come.
 	Concurrency int64
+	// Plan are the windows of a subscription, for each API key, from the shortest to the longest. Claude states them with anthropic,
+	// ChatGPT's plans with openai.
+	Plan []Window
+	// Overage accepts what is beyond the windows, and says so.
+	Overage bool
 	// Published asks for the limits that the provider publishes. No other limit goes with it.
 	Published bool
 	// Algorithm is one of [Algorithms]; empty: the provider's own. A bucket holds one window's worth.
@@ -78,6 +83,9 @@ func (o *Options) check() error {
 		return bad("limits of one's own do not go with the published ones")
 	case o.Concurrency < 0 || o.Concurrency > maxConcurrency:
 		return bad("concurrency %d is not between 0 and %d", o.Concurrency, maxConcurrency)
+	}
+	if err := o.checkPlan(); err != nil {
+		return err
 	}
 	for _, d := range []time.Duration{o.Latency, o.Tail} {
 		if d < 0 || d > MaxDelay {

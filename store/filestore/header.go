@@ -41,7 +41,7 @@ var magic = [8]byte{'S', 'L', 'U', 'I', 'C', 'E', 0, '\n'}
 
 // version changes with the layout of headers and journals, and with what the state machine
 // decides: a journal is replayed by the code that wrote it.
-const version = 13
+const version = 14
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

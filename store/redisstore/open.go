@@ -60,7 +60,7 @@ const maxTries = 50
 var format = func() string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%+v", layout)
-	return fmt.Sprintf("9-%x", h.Sum64())
+	return fmt.Sprintf("10-%x", h.Sum64())
 }()
 
 // errFormat tells that a pool is not for this version.

@@ -253,6 +253,7 @@ func drawSpec(t *rapid.T, plain bool) store.Spec {
 			l.Per, l.Size = 0, rapid.SampledFrom([]int64{10, 30, 1000}).Draw(t, "plenty")
 		}
 		l.Estimated = rapid.Bool().Draw(t, "rough")
+		l.Plan = l.Kind == store.Fixed && rapid.Bool().Draw(t, "plan")
 		if l.Kind != store.Concurrency {
 			l.Window = rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour}).Draw(t, "window")
 			l.Late = rapid.Bool().Draw(t, "late")

@@ -93,6 +93,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Stock", stockShares},
 		{"Reserve", reserves},
 		{"Pace", pacing},
+		{"Plan", planWindows},
 		{"Breaker", breakers},
 		{"Leases", leasing},
 		{"Held", held},

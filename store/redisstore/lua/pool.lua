@@ -18,7 +18,7 @@ local function begin()
  S_hperiods = slabOf("D", 17, {})
  S_insts = slabOf("E", 30, {})
  S_leases = slabOf("F", 27, {})
- S_limits = slabOf("G", 13, {}, true)
+ S_limits = slabOf("G", 14, {}, true)
  S_members = slabOf("H", 8, {})
  S_models = slabOf("I", 15, {})
  S_paces = slabOf("J", 4, {})
@@ -644,12 +644,12 @@ F.pool_Pool_keepsFrom = function(s, amount, class)
  end
  if F.meter_Meter_IsStock(in_, d) then
   local size = F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_))
-  return (((size - ((s[2] - amount))) > F.policy_Part(size, cfg[class+28])) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
+  return (((size - ((s[2] - amount))) > F.policy_Part(size, F.pool_Pool_safeOf(in_, class))) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
  end
- if ((((d[1] == 1) and (class > 0)) and (cfg[36] ~= 0)) and F.pool_Pool_paced(s, in_, d, amount)) then
+ if ((((d[1] == 1) and (class > 0)) and (cfg[28] ~= 0)) and F.pool_Pool_paced(s, in_, d, amount)) then
   return true
  end
- return (((cfg[37] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
+ return (((cfg[29] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
 end
 -- internal/pool/lots.go:151
 F.pool_Pool_chargeLot = function(l, totals, takers)
@@ -713,7 +713,7 @@ F.pool_Pool_tellLot = function(l)
  end
  local amounts = l[16]
  for limit = 0, w - 1 do
-  local unit = cfg[limit+41]
+  local unit = cfg[limit+33]
   if ((unit >= 0) and (l[30][limit+1] ~= 0)) then
    for i = 0, n - 1 do
     tallies[callers[i+1]+1][unit+15] = (tallies[callers[i+1]+1][unit+15] + amounts[((i * w) + limit)+1])
@@ -732,8 +732,8 @@ F.pool_Pool_holdLot = function(l)
   from[7] = (from[7] + ((n + 2147483648) % 4294967296 - 2147483648))
  end
  l[20] = once[27]
- if ((cfg[57] > 0) and (once[l[8]+11] < (once[1] + cfg[57]))) then
-  once[l[8]+11] = (once[1] + cfg[57])
+ if ((cfg[49] > 0) and (once[l[8]+11] < (once[1] + cfg[49]))) then
+  once[l[8]+11] = (once[1] + cfg[49])
  end
  F.flat_Names_Keep(l[22])
  F.flat_Names_Keep(l[23])
@@ -820,12 +820,12 @@ F.pool_Pool_answerLot = function(l, e, from, to)
 end
 -- internal/pool/lots.go:448
 F.pool_Pool_closeLot = function(l, e, from, to)
- if (((cfg[58] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
+ if (((cfg[50] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
   do
    local i = from
    while (i < to) do
     do
-     if ((((cfg[58] ~= 0) and (not (e[3] ~= 0))) and (l[29][(e[6][i+1] - l[3])+1] == 0)) or F.pool_Pool_unasked(l, e, i)) then
+     if ((((cfg[50] ~= 0) and (not (e[3] ~= 0))) and (l[29][(e[6][i+1] - l[3])+1] == 0)) or F.pool_Pool_unasked(l, e, i)) then
       return false
      end
     end
@@ -1069,7 +1069,7 @@ F.pool_Pool_sweepSome = function(n)
   end
  end
  F.pool_Pool_burySome(n)
- F.pool_callers_sweep(n, once[1], cfg[57])
+ F.pool_callers_sweep(n, once[1], cfg[49])
  F.pool_Pool_sweepSessions(n)
 end
 -- internal/pool/members.go:39
@@ -1208,7 +1208,7 @@ F.pool_Pool_acquire = function(i)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- tk[29] = ((F.order_Queue_Len() >= cfg[59])) and 1 or 0
+ tk[29] = ((F.order_Queue_Len() >= cfg[51])) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
 -- internal/pool/lifecycle.go:9
@@ -1277,8 +1277,8 @@ F.pool_Pool_touched = function(op)
  m[2], m[3] = 0, once[1]
  m[4] = (once[1] + quo(op[31], 1000))
  if (op[31] == 0) then
-  m[4] = (once[1] + cfg[57])
-  if (cfg[57] == 0) then
+  m[4] = (once[1] + cfg[49])
+  if (cfg[49] == 0) then
    m[4] = (once[1] + quo(300000000000, 1000))
   end
  end
@@ -1470,7 +1470,7 @@ F.pool_Pool_resume = function(op)
 end
 -- internal/pool/leases.go:74
 F.pool_Pool_heartbeat = function(op)
- if ((cfg[57] == 0) or (not F.pool_Pool_validMember(op))) then
+ if ((cfg[49] == 0) or (not F.pool_Pool_validMember(op))) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
@@ -1520,7 +1520,7 @@ F.pool_Pool_heartbeat = function(op)
  F.pool_Pool_setWaits(l, op[42])
  moved = (moved or (l[27] ~= op[9]))
  l[27], rec[9] = op[9], op[9]
- l[5], l[6] = (once[1] + cfg[57]), 0
+ l[5], l[6] = (once[1] + cfg[49]), 0
  if (op[31] > 0) then
   l[5] = (once[1] + quo(op[31], 1000))
  end
@@ -1661,7 +1661,7 @@ F.pool_Pool_serveOne = function()
  once[2] = 0
  once[25] = (once[25] + 1)
  local again = false
- local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[60] ~= 0))
+ local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[52] ~= 0))
  local highest = F.pool_Pool_findRival(heads)
  local t2_ = heads
  for i = 0, #t2_ - 1 do
@@ -1712,7 +1712,7 @@ F.pool_Pool_serveOne = function()
    do
     local at = F.pool_Pool_lacksShared(tk)
     if (at ~= 0) then
-     if (cfg[60] ~= 0) then
+     if (cfg[52] ~= 0) then
       at = min(at, (once[1] + 10000000))
      end
      F.pool_Pool_wakeAt(at)
@@ -1772,7 +1772,7 @@ F.pool_Pool_conclude = function(op)
   return false
  end
  tk[18] = 0
- local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[59]))
+ local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[51]))
  tk[29] = 0
  local asks = ((op[1] == 0) or (op[1] == 3))
  if (((op[1] == 0) and (op[29] < 0)) and (not full)) then
@@ -1957,7 +1957,7 @@ F.pool_Pool_sumsOf = function(i, in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
  in_[29], in_[30] = once[7], ((#T[6] + 2147483648) % 4294967296 - 2147483648)
  local t1_ = T[6]
- t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+41],0,0,0,0,0,0}
+ t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+33],0,0,0,0,0,0}
  local s = T[6][in_[30]+1]
  do
   if (d[1] == 3) then
@@ -1970,11 +1970,11 @@ F.pool_Pool_sumsOf = function(i, in_)
    s[5], s[4], s[3] = 3, 2, (once[1] + F.meter_SlackOf(d, r))
   end
  end
- if (band(cfg[60], ((1 * 2^(in_[11])))) ~= 0) then
+ if (band(cfg[52], ((1 * 2^(in_[11])))) ~= 0) then
   s[6] = 2
-  if ((d[1] == 1) and (not (cfg[40] ~= 0))) then
+  if ((d[1] == 1) and (not (cfg[32] ~= 0))) then
    s[6] = 0
-   if ((in_[1] > 0) and (cfg[36] ~= 0)) then
+   if ((in_[1] > 0) and (cfg[28] ~= 0)) then
     s[6] = 1
    end
   end
@@ -2005,7 +2005,14 @@ end
 F.policy_Part = function(amount, thousandths)
  return (mul(quo(amount, 1000), thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000))
 end
--- internal/pool/stock.go:64
+-- internal/pool/stock.go:58
+F.pool_Pool_safeOf = function(in_, class)
+ if F.pool_Pool_pacesPlan(in_, class) then
+  return 0
+ end
+ return cfg[class+53]
+end
+-- internal/pool/stock.go:72
 F.pool_Pool_stockOf = function(in_)
  local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
  if ((in_[8] == 0) or (st[1] == in_[10])) then
@@ -2026,25 +2033,25 @@ end
 F.policy_Breaker_Idle = function(b, b_o)
  return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
 end
--- internal/pool/stock.go:274
+-- internal/pool/stock.go:292
 F.pool_Pool_binds = function(in_, d)
  do
-  if (cfg[37] == 0) then
+  if (cfg[29] == 0) then
    return false
-  elseif (cfg[40] ~= 0) then
+  elseif (cfg[32] ~= 0) then
    return true
   end
  end
- return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[39] ~= 0))))
+ return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[31] ~= 0))))
 end
--- internal/pool/stock.go:187
+-- internal/pool/stock.go:195
 F.pool_Pool_threshold = function(class)
  if (class == 0) then
-  return cfg[38]
+  return cfg[30]
  end
- return cfg[37]
+ return cfg[29]
 end
--- internal/pool/stock.go:81
+-- internal/pool/stock.go:89
 F.pool_Pool_took = function(class, requests, amount, in_, d)
  do
   if (d[1] == 2) then
@@ -2055,7 +2062,7 @@ F.pool_Pool_took = function(class, requests, amount, in_, d)
      F.policy_Breaker_Sent(st, 9, once[1])
     end
    end
-  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[36] ~= 0)) then
+  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
    F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
   end
  end
@@ -2119,7 +2126,7 @@ F.pool_Pool_FastDone = function(o)
  if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then
   return false
  end
- if ((o[4] ~= 0) and (((((cfg[58] ~= 0) and (not (tk[27] ~= 0))) and (not (o[3] ~= 0))) or ((tk[25] < cfg[4]) and F.pool_Pool_unstated(tk, o))))) then
+ if ((o[4] ~= 0) and (((((cfg[50] ~= 0) and (not (tk[27] ~= 0))) and (not (o[3] ~= 0))) or ((tk[25] < cfg[4]) and F.pool_Pool_unstated(tk, o))))) then
   return false
  end
  local answers = ((o[3] ~= 0) and (not (tk[27] ~= 0)))
@@ -2442,7 +2449,7 @@ F.pool_Pool_giveBack = function(tk)
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
   c[c_o+1] = amount
-  if (band(cfg[60], ((1 * 2^(c[c_o+5])))) ~= 0) then
+  if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_tookLess(tk[24], tk[4], in_, amount)
   end
   F.pool_Pool_changed(c, c_o)
@@ -2777,7 +2784,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
     return limit, false
    end
    fits = (fits and (F.pool_inst_room(in_, d, r, amount) >= amount))
-   if (fits and (band(cfg[60], ((1 * 2^(limit)))) ~= 0)) then
+   if (fits and (band(cfg[52], ((1 * 2^(limit)))) ~= 0)) then
     local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
     fits = (code == 0)
    end
@@ -2823,7 +2830,7 @@ F.pool_Pool_grant = function(t, tk, counts_)
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
   in_[17] = F.pool_Pool_age()
   move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 29, d, r))), 0, 3)
-  if (band(cfg[60], ((1 * 2^(c[c_o+5])))) ~= 0) then
+  if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then
    F.pool_Pool_took(tk[24], 1, c[c_o+1], in_, d)
   end
  end
@@ -3138,6 +3145,10 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
     whole = in_[1]
    end
    if (((((o[2] > 0) and (o[2] <= 1099511627776)) and (o[3] >= 0)) and (o[3] <= whole)) and ((current or (not F.meter_Meter_IsStock(in_, d))))) then
+    if ((l[13] ~= 0) and F.meter_Meter_Believe(in_, d, (whole - o[3]))) then
+     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
+     break
+    end
     local rough = ((l[12] ~= 0) or F.pool_Pool_explained(in_, made, (whole - o[3])))
     d = F.pool_Pool_defOf(in_)
     F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (whole - o[3]), rough)
@@ -3183,7 +3194,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
  end
  return false
 end
--- internal/pool/learn.go:168
+-- internal/pool/learn.go:172
 F.pool_Pool_unexplained = function(tk, scope)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -3226,7 +3237,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
     local estimate = c[c_o+1]
     F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
     F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
-    if (band(cfg[60], ((1 * 2^(c[c_o+5])))) ~= 0) then
+    if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then
      F.pool_Pool_tookLess(tk[24], tk[4], in_, (estimate - c[c_o+1]))
     end
    end
@@ -3239,7 +3250,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
 end
 -- internal/pool/lifecycle.go:281
 F.pool_Pool_strictly = function(tk)
- if (not (cfg[58] ~= 0)) then
+ if (not (cfg[50] ~= 0)) then
   return false
  end
  for k = 0, tk[25] - 1 do
@@ -3295,7 +3306,7 @@ F.pool_Pool_since = function(scope, who, who_o)
  end
  return once[1]
 end
--- internal/pool/learn.go:148
+-- internal/pool/learn.go:152
 F.pool_Pool_unbrief = function(who, who_o)
  for i = 0, cfg[4] - 1 do
   local t2_ = false
@@ -3542,7 +3553,7 @@ F.pool_Pool_countLiving = function()
     do
      local c = (S_crecs[i] or ld(S_crecs, i))
      if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
-      once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[57]))
+      once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[49]))
      end
     end
    end
@@ -3725,7 +3736,7 @@ end
 -- internal/pool/serve.go:102
 F.pool_Pool_findRival = function(heads)
  once[10] = 0
- if ((cfg[60] == 0) or (not (cfg[36] ~= 0))) then
+ if ((cfg[52] == 0) or (not (cfg[28] ~= 0))) then
   return 0
  end
  local t2_ = heads
@@ -3831,17 +3842,17 @@ F.order_Queue_Park = function(w, on, at)
  fl[16] = F.order_Queue_spotOf(on, fl[10])
  fl[17] = F.flat_Tree_Insert((S_qspots[fl[16]] or ld(S_qspots, fl[16])), 2, ({(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5],0}), f)
 end
--- internal/pool/stock.go:112
+-- internal/pool/stock.go:120
 F.pool_Pool_keptFromAny = function(tk)
  local at = 0
- if ((cfg[60] == 0) or (tk[31] ~= 0)) then
+ if ((cfg[52] == 0) or (tk[31] ~= 0)) then
   return 0
  end
  for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) then
+   if (band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) then
     break
    end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -3991,7 +4002,7 @@ F.pool_Pool_why = function(t)
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
  local at = once[1]
- local ahead = F.order_Queue_Ahead(tk[17], (cfg[60] ~= 0))
+ local ahead = F.order_Queue_Ahead(tk[17], (cfg[52] ~= 0))
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
@@ -4144,7 +4155,7 @@ F.meter_SlackOf = function(d, r)
 end
 -- internal/pool/leases.go:37
 F.pool_Pool_alive = function(class)
- return ((cfg[57] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+ return ((cfg[49] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
 end
 -- internal/policy/pace.go:32
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window)
@@ -4161,9 +4172,13 @@ end
 F.meter_Meter_Withheld = function(m, d)
  return quo(mul(m[1], d[9]), 4096)
 end
--- internal/pool/stock.go:269
+-- internal/pool/plan.go:4
+F.pool_Pool_pacesPlan = function(in_, class)
+ return (((class > 0) and (cfg[28] ~= 0)) and ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0))
+end
+-- internal/pool/stock.go:287
 F.pool_Pool_lightBinds = function(d)
- return ((cfg[37] > 0) and (((cfg[40] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
+ return ((cfg[29] > 0) and (((cfg[32] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
 end
 -- internal/policy/breaker.go:210
 F.policy_Breaker_Sent = function(b, b_o, t)
@@ -4496,7 +4511,7 @@ F.meter_Meter_Refund = function(m, d, r, t, c, c_o)
  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
 end
--- internal/pool/stock.go:98
+-- internal/pool/stock.go:106
 F.pool_Pool_tookLess = function(class, granted, in_, amount)
  do
   local d = F.pool_Pool_defOf(in_)
@@ -4507,7 +4522,7 @@ F.pool_Pool_tookLess = function(class, granted, in_, amount)
      st[class+2] = max((st[class+2] - amount), 0)
     end
    end
-  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[36] ~= 0)) then
+  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
    F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
   end
  end
@@ -4655,8 +4670,8 @@ end
 F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
- if (cfg[57] > 0) then
-  once[class+11] = max(once[class+11], (once[1] + cfg[57]))
+ if (cfg[49] > 0) then
+  once[class+11] = max(once[class+11], (once[1] + cfg[49]))
  end
 end
 -- internal/pool/insts.go:172
@@ -4696,14 +4711,14 @@ F.pool_inst_room = function(in_, d, r, amount)
  end
  return room
 end
--- internal/pool/stock.go:144
+-- internal/pool/stock.go:152
 F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
  do
-  if (((band(cfg[60], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
+  if (((band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
    return 0, 0
   elseif F.meter_Meter_IsStock(in_, d) then
    return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
-  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[36] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
+  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[28] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
    do
     local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
     if (at > once[1]) then
@@ -4785,7 +4800,7 @@ F.pool_Pool_sent = function(tk)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   do
-   local u = cfg[c[c_o+5]+41]
+   local u = cfg[c[c_o+5]+33]
    if (u >= 0) then
     pd[u+12] = (pd[u+12] + c[c_o+1])
    end
@@ -5005,7 +5020,7 @@ F.pool_Pool_learnCrowd = function(o, made)
   F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (in_[1] - o[3]), true)
  end
 end
--- internal/pool/learn.go:123
+-- internal/pool/learn.go:127
 F.pool_Pool_learnSize = function(i, in_, d, l, size)
  if ((size <= 0) or (size > 1099511627776)) then
   return 
@@ -5118,6 +5133,38 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  end
  return true
 end
+-- internal/meter/observe.go:87
+F.meter_Meter_Believe = function(m, d, used)
+ if (((not F.meter_Meter_isFixed(m, d)) or (used < 0)) or (used > 1099511627776)) then
+  return false
+ end
+ m[5] = (used + m[4])
+ m[9] = (m[9] < used and m[9] or used)
+ return true
+end
+-- internal/pool/learn.go:102
+F.pool_Pool_sample = function(in_, d, r, remaining, own)
+ if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[87] == 0)) then
+  return 
+ end
+ local st = F.pool_Pool_stockOf(in_)
+ F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
+ F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
+end
+-- internal/pool/learn.go:112
+F.pool_ticket_cost = function(tk, limit)
+ if (tk ~= nil) then
+  for k = 0, tk[25] - 1 do
+   do
+    local c, c_o = tk, (k)*5+35
+    if (c[c_o+5] == limit) then
+     return c[c_o+1]
+    end
+   end
+  end
+ end
+ return 0
+end
 -- internal/pool/model.go:225
 F.pool_Pool_explained = function(in_, made, used)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
@@ -5161,29 +5208,6 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
  if (not rough) then
   m[9] = (m[9] + more)
  end
-end
--- internal/pool/learn.go:98
-F.pool_Pool_sample = function(in_, d, r, remaining, own)
- if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[87] == 0)) then
-  return 
- end
- local st = F.pool_Pool_stockOf(in_)
- F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
- F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
-end
--- internal/pool/learn.go:108
-F.pool_ticket_cost = function(tk, limit)
- if (tk ~= nil) then
-  for k = 0, tk[25] - 1 do
-   do
-    local c, c_o = tk, (k)*5+35
-    if (c[c_o+5] == limit) then
-     return c[c_o+1]
-    end
-   end
-  end
- end
- return 0
 end
 -- internal/pause/pause.go:302
 F.pause_State_Succeeded = function(g, t, granted, ticket)
@@ -5345,7 +5369,7 @@ end
 -- internal/pool/history.go:163
 F.pool_Pool_settled = function(tk, c, c_o, more)
  do
-  local u = cfg[c[c_o+5]+41]
+  local u = cfg[c[c_o+5]+33]
   if (u >= 0) then
    do
     local pd = F.pool_Pool_noted(tk)
@@ -6267,14 +6291,14 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  F.pool_Pool_lose(i)
  return i, nil
 end
--- internal/pool/stock.go:196
+-- internal/pool/stock.go:204
 F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local code = 0
  local at = 0
  local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
  local left = (room - c[c_o+1])
  local st = F.pool_Pool_stockOf(in_)
- if (((size - left) <= F.policy_Part(size, cfg[tk[24]+28])) and F.policy_Breaker_Idle(st, 9)) then
+ if (((size - left) <= F.policy_Part(size, F.pool_Pool_safeOf(in_, tk[24]))) and F.policy_Breaker_Idle(st, 9)) then
   return 0, 0
  end
  local highest = 0
@@ -6292,7 +6316,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local light = copy_(sinking, 0, 3)
  if F.pool_Pool_lightBinds(d) then
   light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[24]))
-  if (cfg[39] ~= 0) then
+  if (cfg[31] ~= 0) then
    light[2] = 0
   end
   keep(10, light, in_[8])
@@ -6305,6 +6329,16 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
   local s = {max((size - in_[9]), 0),cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],cfg[98],cfg[99],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
   sinking[1] = F.policy_Shares_Floor(s, tk[24], light[1])
   keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[24])))
+ end
+ if F.pool_Pool_pacesPlan(in_, tk[24]) then
+  if F.pool_Pool_hasPerson(tk, in_) then
+   sinking[1] = F.policy_Part(size, 800)
+   keep(13, sinking, in_[8])
+  end
+  local opened, eased = (in_[8] - d[4]), F.policy_Ease(d[4])
+  if (once[1] < (opened + eased)) then
+   keep(13, (F.policy_EaseFloor(size, opened, eased)), (opened + eased))
+  end
  end
  if ((tk[24] > 0) and (cfg[87] > 0)) then
   local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
@@ -6324,7 +6358,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  end
  return code, at
 end
--- internal/pool/stock.go:163
+-- internal/pool/stock.go:171
 F.pool_Pool_rivalWants = function(inst)
  if (once[10] == 0) then
   return false
@@ -6352,7 +6386,7 @@ F.pool_Pool_deathOf = function(class)
  end
  return 9007199254740992
 end
--- internal/pool/stock.go:177
+-- internal/pool/stock.go:185
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  local size = F.meter_Meter_Open(in_, d, r)
  local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), (size - c[c_o+1]))
@@ -6620,7 +6654,7 @@ F.pool_model_doubt = function(m)
  m[14] = (m[14] + 1)
  return (m[14] >= 2)
 end
--- internal/meter/observe.go:88
+-- internal/meter/observe.go:99
 F.meter_Meter_MostUsed = function(m, d, r, t, made)
  local used = 0
  local known = false
@@ -6752,12 +6786,12 @@ F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
  b[b_o+12] = (b[b_o+12] + 1)
  b[b_o+10] = 1
 end
--- internal/pool/stock.go:57
+-- internal/pool/stock.go:65
 F.pool_Pool_rule = function()
  local b, b_o = cfg, 85
  return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
 end
--- internal/pool/stock.go:262
+-- internal/pool/stock.go:280
 F.pool_Pool_judgeStock = function(st, in_, room)
  local b, b_o = st, 9
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
@@ -7326,7 +7360,7 @@ F.pool_Pool_resetOf = function(limit, scope, scope_o)
  if (((l[7] ~= 0) and F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1)))) and (same(scope, scope_o, (F.pool_Pool_crowdScope(l[7])), 0, 5))) then
   return 0
  end
- return l[13]
+ return l[14]
 end
 -- internal/pool/crowd.go:65
 F.pool_Pool_enroll = function(limit, scope, scope_o, i)
@@ -7364,13 +7398,13 @@ F.policy_Floor_When = function(l, t, left)
  end
  return (at > t and at or t)
 end
--- internal/pool/stock.go:250
+-- internal/pool/stock.go:268
 F.pool_Pool_amber = function(in_, d, room, size)
  if (not F.pool_Pool_lightBinds(d)) then
   return false
  end
- local green = {F.policy_Part(size, cfg[37]),d[4],in_[8]}
- if (cfg[39] ~= 0) then
+ local green = {F.policy_Part(size, cfg[29]),d[4],in_[8]}
+ if (cfg[31] ~= 0) then
   green[2] = 0
  end
  return (room < F.policy_Floor_At(green, once[1]))
@@ -7414,6 +7448,35 @@ F.pool_Pool_nextDeath = function(but)
   end
  end
  return at
+end
+-- internal/pool/plan.go:10
+F.pool_Pool_hasPerson = function(tk, in_)
+ if (F.pool_Pool_alive(0) or (F.pool_Pool_stockOf(in_)[2] > 0)) then
+  return true
+ end
+ for k = 0, tk[25] - 1 do
+  local t2_ = false
+  repeat
+   local c, c_o = tk, (k)*5+35
+   if (not ((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[13] ~= 0)) then
+    break
+   end
+   local other = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+   if ((other[8] > once[1]) and (F.pool_Pool_stockOf(other)[2] > 0)) then
+    return true
+   end
+  until true
+  if t2_ then break end
+ end
+ return false
+end
+-- internal/policy/plan.go:11
+F.policy_Ease = function(window)
+ return min(900000000, quo(window, 20))
+end
+-- internal/policy/plan.go:15
+F.policy_EaseFloor = function(size, opened, eased)
+ return {size,(5 * eased),(opened + (5 * eased))}
 end
 -- internal/policy/breaker.go:156
 F.policy_Breaker_Press = function(b, b_o, t)

@@ -1,0 +1,85 @@
+package sluice
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// windows are the limits of a resource that are windows of a subscription.
+type windows struct {
+	limits []int
+	all    []int       // of them those that count whatever the model is
+	known  atomic.Bool // answers have stated some: the resource is used by subscription
+	read   atomic.Bool // it was looked whether they have, before this process came
+}
+
+// add notes limit i, if it is a window.
+func (w *windows) add(i int, l *store.Limit) {
+	if !l.Plan {
+		return
+	}
+	w.limits = append(w.limits, i)
+	if l.Per&PerModel == 0 {
+		w.all = append(w.all, i)
+	}
+}
+
+// unread reports that nobody knows yet whether there is a subscription.
+func (w *windows) unread() bool { return len(w.limits) > 0 && !w.read.Load() && !w.known.Load() }
+
+// note takes in what an answer states, and reports that it states a window as used up, with its reset: then the window itself
+// holds whoever has to wait, and no pause is needed, which would hold the highest class too.
+func (w *windows) note(stated []store.Observed) (gone bool) {
+	if len(w.limits) == 0 {
+		return false
+	}
+	for i := range stated {
+		if s := &stated[i]; s.Size > 0 && slices.Contains(w.limits, s.Limit) {
+			w.known.Store(true)
+			gone = gone || s.Remaining == 0 && s.ResetIn > 0
+		}
+	}
+	return gone
+}
+
+// readWindows looks once whether answers to other processes have stated windows. If the store cannot be read, answers to this
+// one will tell.
+func (r *resource) readWindows(ctx context.Context) {
+	if !r.windows.read.CompareAndSwap(false, true) {
+		return
+	}
+	snap, err := r.pool.Snapshot(ctx)
+	if err != nil {
+		return
+	}
+	for i := range snap.Limits {
+		if l := &snap.Limits[i]; l.Size > 0 && slices.Contains(r.windows.limits, l.Limit) {
+			r.windows.known.Store(true)
+		}
+	}
+}
+
+// leastOfWindow is what a request is charged of a window before anybody knows what it takes: so it waits where nothing is left.
+const leastOfWindow = 1
+
+// fillWindows sets what a request takes of windows. The highest class is charged when its use is known, and never waits for them.
+func (r *resource) fillWindows(op *store.Op, req *Request) {
+	if op.Class == 0 {
+		for _, i := range r.windows.limits {
+			op.Amounts[i] = 0
+		}
+		return
+	}
+	if !r.windows.known.Load() {
+		return
+	}
+	for _, i := range r.windows.all {
+		unit := r.limits[i].Unit
+		if op.Amounts[i] == 0 && !slices.ContainsFunc(req.Cost, func(a Amount) bool { return a.Unit == unit }) {
+			op.Amounts[i] = leastOfWindow
+		}
+	}
+}
