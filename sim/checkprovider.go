@@ -68,7 +68,7 @@ func (c *checker) provider(sc *Scenario, f *fileProvider) {
 }
 
 func (c *checker) limit(path string, f *fileLimit) Limit {
-	l := Limit{Name: f.Name, Unit: f.Unit, Hidden: f.Hidden, Burst: f.Burst}
+	l := Limit{Name: f.Name, Unit: f.Unit, Hidden: f.Hidden, Burst: f.Burst, Plan: f.Plan}
 	c.name(path+"name", f.Name)
 	if l.Unit == "" {
 		l.Unit = Requests
@@ -101,6 +101,9 @@ func (c *checker) limit(path string, f *fileLimit) Limit {
 	l.Size, l.Window = r.N, r.Window
 	l.Kind = c.kind(path, f)
 	l.Phase = c.duration(path+"first_reset", f.FirstReset, l.Window)
+	if l.Plan && (l.Kind != store.Fixed || l.Hidden) {
+		c.fail(path+"plan", "only a fixed window that is not hidden can be a subscription's")
+	}
 	if f.FirstReset != "" && l.Kind != store.Fixed {
 		c.fail(path+"first_reset", "only a fixed window resets")
 	}

@@ -33,6 +33,8 @@ type Limit struct {
 	PerModel bool
 	// Hidden limits are enforced but not stated in headers.
 	Hidden bool
+	// Plan makes it a window of a subscription: of what is used only the whole percents are stated.
+	Plan bool
 }
 
 // Rule returns a fresh rule that enforces the limit.

@@ -48,6 +48,7 @@ type (
 		FirstReset  string   `yaml:"first_reset"`
 		Per         []string `yaml:"per"`
 		Hidden      bool     `yaml:"hidden"`
+		Plan        bool     `yaml:"plan"`
 	}
 	fileDelay struct {
 		Median string  `yaml:"median"`

@@ -161,6 +161,10 @@ func (p *Provider) headers(t store.Time, r *Request) []Header {
 		}
 		s := p.rule(i, r).State(t)
 		h := Header{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: -1}
+		if l.Plan {
+			percent := (s.Size - s.Remaining) * 100 / s.Size
+			h.Remaining = s.Size - percent*s.Size/100
+		}
 		if s.Reset != 0 {
 			h.ResetIn = time.Duration(seconds(s.Reset)-seconds(t)) * time.Second
 		}

@@ -63,7 +63,7 @@ func spec(sc *Scenario) store.Spec {
 	}
 	for _, l := range sc.Limits {
 		limit := store.Limit{
-			Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window, Late: l.late(), Estimated: l.tokens(),
+			Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window, Late: l.late() || l.Plan, Estimated: l.tokens() || l.Plan, Plan: l.Plan,
 		}
 		if l.PerModel {
 			limit.Per = store.PerModel
@@ -86,7 +86,9 @@ func (s *sluice) want(c *call) {
 		Class: uint8(c.agent.Class), Retry: c.sends > 0, Wait: -1, TTL: sluiceTTL,
 	}
 	for i := range s.limits {
-		op.Amounts[i] = s.means.cost(&s.limits[i], c)
+		if op.Amounts[i] = s.means.cost(&s.limits[i], c); s.limits[i].Plan && c.agent.Class == 0 {
+			op.Amounts[i] = 0 // it is charged when it is over, and never waits for such a window
+		}
 	}
 	if c.job.deadline != Never {
 		op.Wait = max(c.job.deadline.Sub(s.now), 0)
@@ -149,6 +151,14 @@ func (s *sluice) answered(c *call, resp Response) {
 	if l := resp.Limited; l >= 0 && s.limits[l].PerModel {
 		answer.Scope = store.PerModel
 	}
+	if l := resp.Limited; l >= 0 && s.limits[l].Plan { // the window holds who has to wait; the highest class is told
+		answer.Verdict, answer.Force = store.VerdictExhausted, true
+		if c.agent.Class == 0 {
+			s.apply(answer, s.close(c, nil))
+			s.giveUp(c)
+			return
+		}
+	}
 	// The queue replaces any backoff of the caller's own: the gate has paused
 	// everybody for as long as the answer means.
 	s.apply(answer, s.close(c, nil))
@@ -172,6 +182,8 @@ func (s *sluice) close(c *call, used *usage) store.Op {
 		l := &s.limits[i]
 		op.Amounts[i] = -1
 		switch {
+		case used != nil && l.Plan && !l.tokens():
+			op.Amounts[i] = c.asks.cost(l)
 		case used != nil && l.tokens():
 			op.Amounts[i] = used.of(l)
 		case l.late():

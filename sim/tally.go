@@ -39,6 +39,7 @@ type classTally struct {
 	span     span
 	calls    int
 	accepted int
+	refused  int
 	waiting  int
 	since    store.Time // last acceptance, or when something began to wait
 	gap      store.Time // longest time with something waiting and nothing accepted
@@ -110,6 +111,7 @@ func (y *tally) sent(t store.Time, c *call) {
 func (y *tally) reached(t store.Time, c *call, resp Response) {
 	if !resp.Accepted {
 		y.throttled++
+		y.classes[c.agent.Class].refused++
 		y.trace.Refused.add(t)
 		return
 	}
