@@ -33,7 +33,7 @@ func TestProviderBringsItsLimits(t *testing.T) {
 	if l := limitOf(t, c, "hub", "core"); l.Size != 5000 || !l.SizeIsDefault {
 		t.Errorf("core is %+v", l)
 	}
-	if got := c.Resources["other"].Limits; len(got) != 4 { // requests, input_tokens, output_tokens, minute
+	if got := c.Resources["other"].Limits; len(got) != 8 { // requests, input_tokens, output_tokens, four windows of subscriptions, minute
 		t.Errorf("anthropic has %+v", got)
 	}
 	if l := limitOf(t, c, "other", "requests"); l.Size != 50 || len(l.Per) != 1 || l.Per[0] != sluice.PerModel {
