@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/sluicehq/sluice/internal/grpcserve"
 	"github.com/sluicehq/sluice/internal/redisrun"
-	"github.com/sluicehq/sluice/scaler"
 )
 
 // certificates makes an authority with a certificate for a server and one for a client.
@@ -72,7 +72,7 @@ func write(tb testing.TB, file string, text []byte) {
 // mutual is a rig whose clients need a certificate of the authorities in a file.
 func mutual(tb testing.TB, server redisrun.Certs, file string, log *slog.Logger) *rig {
 	tb.Helper()
-	config, err := scaler.ClientCA(&tls.Config{Certificates: []tls.Certificate{pair(tb, server.Cert, server.Key)}}, file, log)
+	config, err := grpcserve.ClientCA(&tls.Config{Certificates: []tls.Certificate{pair(tb, server.Cert, server.Key)}}, file, log)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestWrongAuthorities(t *testing.T) {
 		at("broken", der):                  "cannot be read: x509",
 		at("large", make([]byte, 1<<20+1)): "more than 1048576 bytes",
 	} {
-		_, err := scaler.ClientCA(&tls.Config{}, file, nil)
+		_, err := grpcserve.ClientCA(&tls.Config{}, file, nil)
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%v, want %q and the file", err, says)
 		}

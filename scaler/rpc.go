@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/grpcserve"
 )
 
 // tick is how often a stream looks. With the age of what it sees (see fresh) and the time to read it, a change
@@ -44,7 +45,7 @@ func (s *Server) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 		n, err := s.replicas(ctx, ref, fresh)
 		switch {
 		case ctx.Err() != nil:
-			if errors.Is(context.Cause(ctx), errStopping) {
+			if errors.Is(context.Cause(ctx), grpcserve.ErrStopping) {
 				return nil // a clean end: the client comes back soon
 			}
 			return status.FromContextError(ctx.Err()).Err()

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/grpcserve"
 	"github.com/sluicehq/sluice/scaler"
 )
 
@@ -180,7 +181,7 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestClientsAreBounded(t *testing.T) {
 	r := overLoopback(t)
 	var conns []*grpc.ClientConn
-	for range scaler.MaxClients {
+	for range grpcserve.MaxClients {
 		conn, err := grpc.NewClient(r.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ const defaultListen = "127.0.0.1:7979"
 
 func newServe() *cobra.Command {
 	var listen, hosts []string
-	var keda kedaFlags
+	keda := kedaFlags()
 	var secure tlsFlags
 	var logs logFlags
 	drain := timeFlag(defaultDrain)

@@ -42,7 +42,7 @@ func withTLS(tb testing.TB, c redisrun.Certs, mutual bool) *tls.Config {
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	if mutual {
-		if config, err = scaler.ClientCA(config, c.CA, nil); err != nil {
+		if config, err = grpcserve.ClientCA(config, c.CA, nil); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package scaler
+package grpcserve
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -53,11 +54,11 @@ func (a *authorities) get(*tls.ClientHelloInfo) (*tls.Config, error) {
 	switch {
 	case err != nil && err.Error() != a.trouble:
 		a.trouble = err.Error()
-		a.log.Error("keda: the authorities of clients could not be read again; those before still count", "error", err)
+		a.log.Error("the authorities of clients could not be read again; those before still count", "error", err)
 	case err == nil:
 		a.trouble = ""
 		if a.config != before {
-			a.log.Info("keda: the authorities of clients were read again", "file", a.file)
+			a.log.Info("the authorities of clients were read again", "file", a.file)
 		}
 	}
 	return a.config, nil
@@ -92,7 +93,7 @@ func parseAuthorities(text []byte) (*x509.CertPool, error) {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("holds a %s: certificates alone belong there", clip(block.Type))
+			return nil, fmt.Errorf("holds a %s: certificates alone belong there", strings.ToValidUTF8(block.Type[:min(len(block.Type), 80)], ""))
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/internal/grpcserve"
+)
+
+// grpcFlags are those of serve that are about a service for other programs over gRPC: KEDA's scaler, Envoy's rate limits.
+type grpcFlags struct {
+	name    string // that the flags begin with
+	whose   string // who asks
+	service string // what it is called
+	home    string // its address if none is said
+	danger  string // what anybody could do
+	page    string // of the documentation
+
+	listen        string
+	cert, key, ca string
+	insecure      bool // anybody who can connect may ask
+}
+
+func (f *grpcFlags) flag(name string) string { return "--" + f.name + "-" + name }
+
+func (f *grpcFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, f.name+"-listen", "", "`ADDRESS` of "+f.whose+" "+f.service+"; without a value "+f.home)
+	flags.Lookup(f.name + "-listen").NoOptDefVal = f.home
+	flags.StringVar(&f.cert, f.name+"-tls-cert", "", "PEM `FILE` with the certificate of the "+f.service+"; reloaded when it changes")
+	flags.StringVar(&f.key, f.name+"-tls-key", "", "PEM `FILE` with the key of that certificate")
+	flags.StringVar(&f.ca, f.name+"-tls-ca", "", "PEM `FILE` with the authority that signs "+f.whose+" certificate; required for other machines")
+	flags.BoolVar(&f.insecure, f.name+"-insecure", false, "let other machines use the "+f.service+" without a certificate, on a trusted network")
+}
+
+// take finds the address after --keda-listen and a blank, which the flag leaves because its value may be left out.
+func (f *grpcFlags) take(cmd *cobra.Command, args []string) []string {
+	if len(args) == 1 && cmd.Flags().Changed(f.name+"-listen") && f.listen == f.home {
+		f.listen, args = args[0], nil
+	}
+	return args
+}
+
+// check refuses flags that miss others, and an address that anybody could ask.
+func (f *grpcFlags) check() error {
+	given := ""
+	for _, flag := range []struct{ name, value string }{{"tls-cert", f.cert}, {"tls-key", f.key}, {"tls-ca", f.ca}} {
+		if flag.value != "" {
+			given = f.flag(flag.name)
+			break
+		}
+	}
+	miss := func(flag, hint string) error {
+		return &failure{code: exitUsage, message: given + " needs " + f.flag(flag), hint: hint}
+	}
+	none := "without that there is no " + f.service + "; its address may be left out: " + f.home
+	switch {
+	case f.listen == "" && given != "":
+		return miss("listen", none)
+	case given != "" && f.cert == "":
+		return miss("tls-cert", "it is the file with the certificate of the "+f.service)
+	case given != "" && f.key == "":
+		return miss("tls-key", "it is the file with the key of the certificate of the "+f.service)
+	case f.insecure && f.listen == "":
+		return &failure{code: exitUsage, message: f.flag("insecure") + " needs " + f.flag("listen"), hint: none}
+	case f.insecure && f.ca != "":
+		return &failure{code: exitUsage, message: f.flag("insecure") + " and " + f.flag("tls-ca") + " contradict each other", hint: "leave one out: with an authority every client needs a certificate"}
+	case f.listen != "" && f.ca == "" && wide(f.listen) && !f.insecure:
+		missing := f.flag("tls-ca") + " is missing"
+		if f.cert == "" {
+			missing = f.flag("tls-cert") + ", " + f.flag("tls-key") + " and " + f.flag("tls-ca") + " are missing"
+		}
+		return &failure{code: exitUsage, message: fmt.Sprintf("%s: %q can be reached from other machines, and %s: anybody could %s", f.flag("listen"), f.listen, missing, f.danger),
+			hint: "give them (" + f.page + "), listen on 127.0.0.1, or allow it with " + f.flag("insecure") + " on a network that you trust"}
+	}
+	return nil
+}
+
+// wide tells whether others than this machine can reach an address. What is no address is told when it is listened on.
+func wide(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || strings.HasPrefix(address, "unix:") || strings.EqualFold(host, "localhost") {
+		return false
+	}
+	addr, err := netip.ParseAddr(host)
+	return err != nil || !addr.IsLoopback()
+}
+
+// config is how the service speaks TLS; nil if it speaks plain text.
+func (f *grpcFlags) config(log *slog.Logger) (config *tls.Config, err error) {
+	if f.cert == "" {
+		return nil, nil
+	}
+	hint := f.flag("tls-cert") + " and " + f.flag("tls-key") + " name files in PEM that belong together"
+	cert, err := daemon.LoadCertificate(f.cert, f.key, log)
+	if err == nil {
+		config = cert.Config()
+		if at, expired := cert.Expired(); expired {
+			log.Warn("the certificate "+f.cert+" has expired: clients will refuse it; a new one is taken as soon as it is there", "expired", at.UTC())
+		}
+		if f.ca != "" {
+			hint = f.flag("tls-ca") + " names a file in PEM with the certificate that " + f.whose + " own is signed by"
+			config, err = grpcserve.ClientCA(config, f.ca, log)
+		}
+	}
+	if err != nil {
+		return nil, &failure{code: exitConfig, message: "--" + f.name + "-tls: " + strings.TrimPrefix(err.Error(), "tls: "), hint: hint}
+	}
+	return config, nil
+}
+
+// serve listens, if that is wanted, and serves until it is told to end.
+func (f *grpcFlags) serve(ctx context.Context, log *slog.Logger, config *tls.Config, serve func(context.Context, net.Listener, *tls.Config) error) (end func(), err error) {
+	l, err := daemon.Listen(ctx, f.listen, true)
+	if err != nil {
+		return nil, &failure{code: exitUnavailable, message: "--" + f.name + "-" + err.Error(), hint: f.flag("listen") + "=HOST:PORT names another address; port 0 takes any that is free"}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, l, config) }()
+	log.Info(f.whose + " " + f.service + " is on " + l.Addr().String() + f.speaks())
+	if f.insecure && wide(f.listen) {
+		log.Warn("whoever reaches the " + f.service + " can " + f.danger + " (" + f.flag("insecure") + ")")
+	}
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			log.Warn("the " + f.service + " has ended: " + err.Error())
+		}
+	}, nil
+}
+
+// speaks says who is let in.
+func (f *grpcFlags) speaks() string {
+	switch {
+	case f.ca != "":
+		return ", with TLS, for clients with a certificate"
+	case f.cert != "":
+		return ", with TLS"
+	}
+	return ""
+}

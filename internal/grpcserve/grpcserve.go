@@ -1,0 +1,78 @@
+// Package grpcserve serves gRPC on a listener until a context ends, with bounds on clients, calls and messages. KEDA's scaler and
+// Envoy's rate limit service use it.
+package grpcserve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Bounds of a server.
+const (
+	MaxClients = 128 // that are connected at the same time; more wait
+
+	maxMessage = 64 << 10
+	maxCalls   = 512 // at the same time, of one client
+	stopWithin = 5 * time.Second
+)
+
+// ErrStopping is why the context of a stream ends that its client would have kept.
+var ErrStopping = errors.New("the server is stopping")
+
+// Serve answers on a listener until ctx ends; then it closes the listener and the streams, lets calls that have begun end, and returns
+// nil. With a nil config it speaks plain text.
+func Serve(ctx context.Context, l net.Listener, config *tls.Config, register func(grpc.ServiceRegistrar)) error {
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxCalls), grpc.ConnectionTimeout(10 * time.Second),
+		// Clients that are gone without a word are found by pings, so that their streams end.
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 15 * time.Minute, Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.StreamInterceptor(endWith(ctx)),
+	}
+	if config != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+	}
+	server := grpc.NewServer(options...)
+	register(server)
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		hard := time.AfterFunc(stopWithin, server.Stop)
+		defer hard.Stop()
+		server.GracefulStop()
+	})
+	err := server.Serve(bounded(l, MaxClients))
+	if stop() { // it ended by itself
+		server.Stop()
+		return err
+	}
+	<-stopped
+	if errors.Is(err, grpc.ErrServerStopped) {
+		err = nil // ctx had ended before it began
+	}
+	return err
+}
+
+// endWith ends streams when ctx does: they have no end of their own, and a graceful stop waits for them.
+func endWith(ctx context.Context) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		own, cancel := context.WithCancelCause(stream.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(ctx, func() { cancel(ErrStopping) })()
+		return handler(srv, &endingStream{ServerStream: stream, ctx: own})
+	}
+}
+
+type endingStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *endingStream) Context() context.Context { return s.ctx }
