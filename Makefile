@@ -15,7 +15,7 @@ CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... 
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda chart soak faults-check faults proof lint fuzz
+.PHONY: help run demo build man release image test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda envoy chart soak faults-check faults proof lint fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +50,7 @@ test-all: test bench-check store-suites page ## test, and the slow suites: every
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
-	$(MAKE) chart
+	$(MAKE) chart envoy
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
 	$(GO) test -count=1 -tags slow -run 'Groff|Systemd' ./cmd/sluice ./internal/service
 
@@ -98,6 +98,9 @@ bench: need-redis ## measure Sluice side by side with other limiters
 
 page: need-redis need-node ## the live page in a real Chromium, which is installed where it is missing; pictures stay in bin/page
 	scripts/need-chromium && cd test/page && $(GO) vet ./... && SLUICE_SCREENSHOTS=$(CURDIR)/bin/page $(GO) test ./...
+
+envoy: need-redis ## a real Envoy asks two gates on one Redis
+	scripts/need-envoy >/dev/null && $(GO) test -count=1 -tags slow -v ./test/envoy
 
 # Not part of test: KEDA's client brings all of KEDA with it, which takes many minutes to download and compile.
 keda: ## drive the scaler with KEDA's own client (takes many minutes to build the first time)

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicehq/sluice/alert"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/envoy"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/provider"
@@ -51,6 +52,7 @@ type session struct {
 	notes  *slog.Logger // for people: lines on stderr, or serve's log
 
 	scaler *scaler.Server // serve's, for KEDA; nil: there is none
+	envoy  *envoy.Server  // likewise, for Envoy
 }
 
 // openGate opens the store of the command line with only the named resources, or with all if

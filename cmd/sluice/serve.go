@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -39,7 +40,7 @@ const defaultListen = "127.0.0.1:7979"
 
 func newServe() *cobra.Command {
 	var listen, hosts []string
-	keda := kedaFlags()
+	keda, envoy := kedaFlags(), envoyFlags()
 	var secure tlsFlags
 	var logs logFlags
 	drain := timeFlag(defaultDrain)
@@ -67,18 +68,21 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
   sluice serve --listen 127.0.0.1:7979 --listen unix:$HOME/.sluice.sock
   sluice serve --config fleet.yaml --listen 0.0.0.0:7979 --host gate.example --tls-cert gate.pem --tls-key gate.key`,
 	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return atMost(0)(cmd, keda.take(cmd, args)) }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		return atMost(0)(cmd, envoy.take(cmd, keda.take(cmd, args)))
+	}
 	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; may be repeated; else the configured one, else "+defaultListen)
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "further `NAME` by which clients call the gate; may be repeated")
 	secure.add(cmd)
 	keda.add(cmd)
+	envoy.add(cmd)
 	cmd.Flags().Var(&drain, "drain", "how long running requests may take to finish after SIGTERM or SIGINT; then their connections are closed")
 	logs.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if err := secure.check(cmd); err != nil {
 			return err
 		}
-		if err := keda.check(); err != nil {
+		if err := cmp.Or(keda.check(), envoy.check()); err != nil {
 			return err
 		}
 		log, err := logs.open(cmd)
@@ -138,6 +142,11 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 			return err
 		}
 		defer scaling()
+		limiting, err := s.limit(cmd.Context(), envoy)
+		if err != nil {
+			return err
+		}
+		defer limiting()
 		return s.serve(cmd, d, listen, cert, time.Duration(drain))
 	}
 	return cmd

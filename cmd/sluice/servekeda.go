@@ -35,8 +35,11 @@ func (s *session) scale(ctx context.Context, f *grpcFlags) (end func(), err erro
 	return f.serve(ctx, log, config, s.scaler.Serve)
 }
 
-// rescale makes the scaler, if there is one, speak of a configuration and the gate that was opened with it.
+// rescale makes the scaler and Envoy's service, if there are any, speak of a configuration and the gate that was opened with it.
 func (s *session) rescale(f *config.File, gate *sluice.Gate) error {
+	if s.envoy != nil {
+		s.envoy.Follow(gate)
+	}
 	if s.scaler == nil {
 		return nil
 	}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+
+	"github.com/sluicehq/sluice/envoy"
+)
+
+// defaultEnvoy is where Envoy finds the rate limit service if nobody says.
+const defaultEnvoy = "127.0.0.1:8081"
+
+func envoyFlags() *grpcFlags {
+	return &grpcFlags{
+		name: "envoy", whose: "Envoy's", service: "rate limit service", home: defaultEnvoy, danger: "use up quotas in any agent's name", page: "docs/envoy.md",
+	}
+}
+
+// limit serves Envoy, if that is wanted, until it is told to end.
+func (s *session) limit(ctx context.Context, f *grpcFlags) (end func(), err error) {
+	if f.listen == "" {
+		return func() {}, nil
+	}
+	config, err := f.config(s.notes)
+	if err != nil {
+		return nil, err
+	}
+	s.envoy = envoy.New(envoy.Options{Gate: s.gate, Log: s.notes})
+	return f.serve(ctx, s.notes, config, s.envoy.Serve)
+}

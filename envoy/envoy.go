@@ -1,0 +1,271 @@
+// Package envoy is Envoy's rate limit service, version 3: Envoy asks whether a request may go, and the gate answers at once.
+//
+// The domain of a question is the resource. All descriptors of a question describe one request, so they are taken together: it takes from
+// all limits of the resource or from none. docs/envoy.md says which entries mean what.
+package envoy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/grpcserve"
+)
+
+// Options are what a server is made of.
+type Options struct {
+	Gate *sluice.Gate
+	// Log is told of questions that cannot be answered, once for each kind of mistake. Nil means nobody is.
+	Log *slog.Logger
+	// Now is the clock for resets. Nil means time.Now.
+	Now func() time.Time
+}
+
+// Server is the service. All methods are safe for concurrent use.
+type Server struct {
+	rlsv3.UnimplementedRateLimitServiceServer
+
+	gate atomic.Pointer[sluice.Gate]
+	log  *slog.Logger
+	now  func() time.Time
+
+	mu   sync.Mutex
+	told map[string]bool // mistakes that the log has
+}
+
+// maxTold bounds how many different mistakes the log is told of.
+const maxTold = 100
+
+// New makes a server.
+func New(o Options) *Server {
+	s := &Server{log: o.Log, now: o.Now, told: map[string]bool{}}
+	s.gate.Store(o.Gate)
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	return s
+}
+
+// Follow makes the server ask another gate from now on, such as one with a new configuration.
+func (s *Server) Follow(gate *sluice.Gate) { s.gate.Store(gate) }
+
+// Register adds the service to a server of somebody else's, who then bounds and stops it.
+func (s *Server) Register(r grpc.ServiceRegistrar) { rlsv3.RegisterRateLimitServiceServer(r, s) }
+
+// Serve answers on a listener until ctx ends, and returns nil then. With a nil config it speaks plain text.
+func (s *Server) Serve(ctx context.Context, l net.Listener, config *tls.Config) error {
+	return grpcserve.Serve(ctx, l, config, s.Register)
+}
+
+// ShouldRateLimit decides about one request. An error means that there is no decision: what Envoy does then is its own setting,
+// failure_mode_deny.
+func (s *Server) ShouldRateLimit(ctx context.Context, q *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+	gate := s.gate.Load()
+	a, err := s.decide(ctx, gate, q)
+	if errors.Is(err, sluice.ErrClosed) && s.gate.Load() != gate { // a reload came in between
+		a, err = s.decide(ctx, s.gate.Load(), q)
+	}
+	if err != nil {
+		return nil, s.failed(ctx, q.GetDomain(), err)
+	}
+	return a, nil
+}
+
+func (s *Server) decide(ctx context.Context, gate *sluice.Gate, q *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+	parts, req, err := parse(q)
+	if err != nil {
+		return nil, err
+	}
+	if req.Key, err = label(ctx, gate, &req); err != nil {
+		return nil, err
+	}
+	var refused *sluice.Error
+	if _, err := gate.Try(ctx, req); err != nil && (!errors.As(err, &refused) || !isRefusal(err)) {
+		return nil, err
+	}
+	out := &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}
+	if refused != nil {
+		out.OverallCode = rlsv3.RateLimitResponse_OVER_LIMIT
+		out.RawBody = []byte(refused.Error() + "\n")
+	}
+	limits := s.limits(ctx, gate, req.Resource)
+	var tightest *inspect.LimitStatus
+	for _, p := range parts {
+		l := choose(limits, &req, p.unit, refused)
+		out.Statuses = append(out.Statuses, s.describe(l, refused))
+		if l != nil && (tightest == nil || left(l) < left(tightest)) {
+			tightest = l
+		}
+	}
+	out.ResponseHeadersToAdd = s.headers(tightest, refused)
+	return out, nil
+}
+
+// isRefusal reports that the gate has decided: another error means that it could not.
+func isRefusal(err error) bool {
+	for _, of := range []error{
+		sluice.ErrNotNow, sluice.ErrCapacity, sluice.ErrFull, sluice.ErrBilling, sluice.ErrBudget, sluice.ErrSlots, sluice.ErrDeadline,
+	} {
+		if errors.Is(err, of) {
+			return true
+		}
+	}
+	return false
+}
+
+// limits are the levels of a resource, none if they cannot be read: the decision stands whatever becomes of them.
+func (s *Server) limits(ctx context.Context, gate *sluice.Gate, resource string) []inspect.LimitStatus {
+	r, err := gate.Resource(ctx, resource)
+	if err != nil {
+		return nil
+	}
+	return r.Limits
+}
+
+// choose finds the limit to tell of: the one that refused the request, else the fullest of those that count it in a unit.
+func choose(limits []inspect.LimitStatus, req *sluice.Request, unit string, refused *sluice.Error) (found *inspect.LimitStatus) {
+	for i := range limits {
+		l := &limits[i]
+		if l.Limit <= 0 || !req.In(l.Scope) {
+			continue
+		}
+		if refused != nil && refused.Limit != "" {
+			if l.Name == refused.Limit && (found == nil || left(l) < left(found)) {
+				found = l
+			}
+			continue
+		}
+		if l.Unit == unit && (found == nil || left(l) < left(found)) {
+			found = l
+		}
+	}
+	return found
+}
+
+// left is the part of a limit that is left.
+func left(l *inspect.LimitStatus) float64 { return float64(max(l.Remaining, 0)) / float64(l.Limit) }
+
+// describe tells of a limit, nil if none of known size counts.
+func (s *Server) describe(l *inspect.LimitStatus, refused *sluice.Error) *rlsv3.RateLimitResponse_DescriptorStatus {
+	d := &rlsv3.RateLimitResponse_DescriptorStatus{Code: rlsv3.RateLimitResponse_OK}
+	if refused != nil {
+		d.Code = rlsv3.RateLimitResponse_OVER_LIMIT
+	}
+	if reset, ok := s.reset(l, refused); ok {
+		d.DurationUntilReset = durationpb.New(reset)
+	}
+	if l == nil {
+		return d
+	}
+	d.CurrentLimit = &rlsv3.RateLimitResponse_RateLimit{Name: l.Name, RequestsPerUnit: clamp(l.Limit)}
+	d.LimitRemaining = clamp(l.Remaining)
+	if unit, n := unitOf(time.Duration(l.WindowMS) * time.Millisecond); n > 0 {
+		d.CurrentLimit.Unit = unit
+		if n > 1 {
+			d.CurrentLimit.UnitMultiplier = wrapperspb.UInt32(n)
+		}
+	}
+	return d
+}
+
+// reset is how long it takes until the limit has room again, or begins anew.
+func (s *Server) reset(l *inspect.LimitStatus, refused *sluice.Error) (time.Duration, bool) {
+	switch {
+	case refused != nil && !refused.RetryAt.IsZero():
+		return max(refused.RetryAt.Sub(s.now()), 0), true
+	case l != nil && l.ResetAt != nil:
+		return max(l.ResetAt.Sub(s.now()), 0), true
+	}
+	return 0, false
+}
+
+// headers are for the client of Envoy. Names are those of the IETF's draft; Envoy can add x-ratelimit-* by itself.
+func (s *Server) headers(l *inspect.LimitStatus, refused *sluice.Error) (list []*corev3.HeaderValue) {
+	add := func(name, value string) { list = append(list, &corev3.HeaderValue{Key: name, Value: value}) }
+	reset, known := s.reset(l, refused)
+	seconds := strconv.FormatInt(int64(math.Ceil(reset.Seconds())), 10)
+	if l != nil {
+		add("ratelimit-limit", strconv.FormatInt(l.Limit, 10))
+		add("ratelimit-remaining", strconv.FormatInt(max(l.Remaining, 0), 10))
+		if known {
+			add("ratelimit-reset", seconds)
+		}
+	}
+	if refused != nil {
+		if known {
+			add("retry-after", seconds)
+		}
+		if refused.Reason != "" {
+			add("x-sluice-reason", refused.Reason)
+		}
+	}
+	return list
+}
+
+// unitOf writes a window as a number of units, the largest that fits; 0 if none does.
+func unitOf(window time.Duration) (rlsv3.RateLimitResponse_RateLimit_Unit, uint32) {
+	const day = 24 * time.Hour
+	for _, u := range []struct {
+		unit rlsv3.RateLimitResponse_RateLimit_Unit
+		is   time.Duration
+	}{
+		{rlsv3.RateLimitResponse_RateLimit_WEEK, 7 * day}, {rlsv3.RateLimitResponse_RateLimit_DAY, day}, {rlsv3.RateLimitResponse_RateLimit_HOUR, time.Hour},
+		{rlsv3.RateLimitResponse_RateLimit_MINUTE, time.Minute}, {rlsv3.RateLimitResponse_RateLimit_SECOND, time.Second},
+	} {
+		if window > 0 && window%u.is == 0 {
+			return u.unit, clamp(int64(window / u.is))
+		}
+	}
+	return rlsv3.RateLimitResponse_RateLimit_UNKNOWN, 0
+}
+
+func clamp(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
+
+// failed is the answer to a question that has none. The log is told: Envoy lets the request go unless it is told otherwise.
+func (s *Server) failed(ctx context.Context, domain string, err error) error {
+	code := codes.Unavailable
+	switch {
+	case ctx.Err() != nil:
+		return status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, sluice.ErrUnknownResource):
+		code = codes.NotFound
+		err = fmt.Errorf("domain: there is no resource %.80q", domain)
+	case errors.Is(err, sluice.ErrInvalid), errors.Is(err, errQuestion), errors.Is(err, sluice.ErrClass):
+		code = codes.InvalidArgument
+	}
+	s.tell(err.Error())
+	return status.Error(code, err.Error())
+}
+
+func (s *Server) tell(what string) {
+	s.mu.Lock()
+	first := !s.told[what] && len(s.told) < maxTold
+	if first {
+		s.told[what] = true
+	}
+	s.mu.Unlock()
+	if first {
+		s.log.Warn("envoy: a request was not decided about: " + what)
+	}
+}
