@@ -3,7 +3,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +26,6 @@ import (
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/ledger"
-	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sluicehttp"
 	"github.com/sluicehq/sluice/store"
@@ -45,6 +43,8 @@ type Options struct {
 	Upstreams map[string]string
 	// Via names the store; see [proxy.Options].
 	Via string
+	// Behind tells that requests pass another gate of this machine; see [proxy.Options].
+	Behind bool
 	// Hosts are names that clients may call the daemon by.
 	Hosts []string
 	Done  func(sluicehttp.Exchange)
@@ -92,6 +92,8 @@ type Daemon struct {
 	retiring  sync.WaitGroup // the same
 	settling  atomic.Bool
 	idle      chan struct{} // while settling: nobody is in
+
+	beside []beside // servers that hand requests over
 }
 
 // New puts a daemon together. Errors are about the configuration.
@@ -160,7 +162,7 @@ func (d *Daemon) Resources() []string {
 // ServeHTTP serves one request.
 func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := d.enter()
-	byHost := g.proxy.ByHost(r)
+	byHost := g.proxy.ByHost(r) || proxy.InterceptedOf(r) != nil
 	if d.lent != nil && !byHost && strings.HasPrefix(r.URL.Path, "/v1/store/") {
 		g.leave() // the store is the same for all of them
 		name(w, r)
@@ -309,7 +311,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 // proxied is the proxy that a configuration describes, and all resources.
 func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	f := o.File
-	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Done: o.Done, Base: o.Base}
+	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Behind: o.Behind, Done: o.Done, Base: o.Base}
 	for _, c := range f.Classes {
 		po.Classes = append(po.Classes, c.Name)
 	}
@@ -323,10 +325,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	prices := f.PriceList()
 	for name, r := range f.Resources {
 		d := f.Dialect(name)
-		address := cmp.Or(o.Upstreams[name], r.Upstream)
-		if s, ok := d.(provider.Speaker); ok && address == "" {
-			address = s.Address()
-		}
+		address := addressOf(f, name, o.Upstreams)
 		if address == "" {
 			continue // it is only asked for on the command line, or in Go
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/proxy"
+	"github.com/sluicehq/sluice/proxy/forward"
 )
 
 // generation is all that follows from one configuration. Requests finish on the one that they came to; when the last of them
@@ -23,6 +24,7 @@ type generation struct {
 	proxy   *proxy.Proxy
 	api     *api.API
 	classes []string
+	origins *forward.Origins // of clients that send through a forward proxy
 
 	users atomic.Int64    // requests that are in, and one more until another generation takes over
 	gone  chan struct{}   // closed when there are none
@@ -42,6 +44,9 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	g := &generation{daemon: d, file: f, gate: gate, classes: po.Classes, gone: make(chan struct{})}
 	g.users.Store(1)
 	if g.proxy, err = proxy.New(po); err != nil {
+		return nil, err
+	}
+	if g.origins, err = Origins(f, o.Upstreams); err != nil {
 		return nil, err
 	}
 	limits, backoff := map[string][]sluice.Limit{}, map[string]sluice.Backoff{}

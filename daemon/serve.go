@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -95,12 +96,15 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 	server.Protocols.SetHTTP2(true) // with TLS
 	server.Protocols.SetUnencryptedHTTP2(true)
 	defer d.watch()()
-	failed := make(chan error, len(listeners))
+	failed := make(chan error, len(listeners)+len(d.beside))
 	for _, l := range listeners {
 		go func() { failed <- server.Serve(framed(l)) }()
 	}
+	for _, b := range d.beside {
+		go func() { failed <- b.Serve(b.listener) }()
+	}
 	var err error
-	running := len(listeners)
+	running := len(listeners) + len(d.beside)
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
@@ -111,10 +115,15 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 	if d.lent != nil {
 		d.lent.Drain()
 	}
+	var others sync.WaitGroup
+	for _, b := range d.beside {
+		others.Go(func() { _ = b.Shutdown(cut) }) // it closes what is left when cut has ended
+	}
 	if down := server.Shutdown(cut); down != nil { // cut has ended
 		cancel() // first: who waits must not take the place of one that is cut off
 		_ = server.Close()
 	}
+	others.Wait()
 	for range running {
 		<-failed
 	}

@@ -46,6 +46,12 @@ func (k Kind) bounds() (entries int, all, one int64) {
 	return MaxEntries, MaxBytes, MaxEntry
 }
 
+// Intercept says how calls of a command pass the gate that cannot be pointed to it.
+type Intercept struct {
+	OnlyGated bool     `json:"only_gated,omitempty"`
+	Tunnel    []string `json:"tunnel,omitempty"` // hosts that are left out
+}
+
 // Entry is something that was given up.
 type Entry struct {
 	ID   string    `json:"id"`
@@ -77,6 +83,8 @@ type Entry struct {
 	Deadline Millis   `json:"deadline_ms"`  // of one go
 	WaitsFor []string `json:"waits_for,omitempty"`
 	NewWork  bool     `json:"new_work,omitempty"`
+	// Intercept is how calls of the command were intercepted, nil if they were not.
+	Intercept *Intercept `json:"intercept,omitempty"`
 
 	// What became of it.
 	Attempts int       `json:"attempts"` // starts so far, also of those that ran it again

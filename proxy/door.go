@@ -66,7 +66,7 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 		sum := sha256.Sum256([]byte(p.via + "\x00" + name + d.mode()))
 		d.via = hex.EncodeToString(sum[:12])
 	}
-	d.next = d.via != "" && d.near && (!d.observe || strings.HasPrefix(d.base, "/@"))
+	d.next = d.via != "" && (d.near || p.behind) && (!d.observe || strings.HasPrefix(d.base, "/@"))
 	return d, nil
 }
 
@@ -146,18 +146,13 @@ func (b *clientBody) Read(p []byte) (int, error) {
 // relink points addresses of the provider's in an answer's header to the gate: who follows them, page by page, should pass it
 // too. Clients that know nothing of the gate go on as they came.
 func (d *door) relink(r *http.Request, path string, h http.Header) {
-	if len(h["Link"])+len(h["Location"])+len(h["Content-Location"]) == 0 || overSocket(r) {
+	if len(h["Link"])+len(h["Location"])+len(h["Content-Location"]) == 0 {
 		return
 	}
-	here, ok := strings.CutSuffix(r.URL.EscapedPath(), path)
-	if !ok {
+	from, to := d.links(r, path)
+	if from == "" {
 		return
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	from, to := strings.TrimSuffix(d.res.Upstream.String(), "/")+"/", scheme+"://"+r.Host+strings.TrimSuffix(here, "/")+"/"
 	for _, name := range []string{"Link", "Location", "Content-Location"} {
 		for i, v := range h[name] {
 			if strings.Contains(v, from) {
@@ -166,6 +161,23 @@ func (d *door) relink(r *http.Request, path string, h http.Header) {
 			}
 		}
 	}
+}
+
+// links returns what addresses of the upstream begin with, and what they begin with for the client. Both are empty where the client
+// reaches the upstream under its own address.
+func (d *door) links(r *http.Request, path string) (from, to string) {
+	if in := InterceptedOf(r); in != nil {
+		return d.relinkIntercepted(in)
+	}
+	here, ok := strings.CutSuffix(r.URL.EscapedPath(), path)
+	if !ok || overSocket(r) {
+		return "", ""
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return strings.TrimSuffix(d.res.Upstream.String(), "/") + "/", scheme + "://" + r.Host + strings.TrimSuffix(here, "/") + "/"
 }
 
 // hasPassed reports that a gate of the same store has let the request through. Where the key is the
@@ -206,7 +218,10 @@ func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.
 // address is where a request goes. Path and query stay as they came, whatever they mean.
 func (d *door) address(r *http.Request, path string) *url.URL {
 	u := *d.res.Upstream
-	escaped := joinPath(d.base, path)
+	escaped := path
+	if InterceptedOf(r) == nil {
+		escaped = joinPath(d.base, path)
+	}
 	if !strings.Contains(escaped, "%") {
 		u.Path, u.RawPath = escaped, ""
 	} else if plain, err := url.PathUnescape(escaped); err == nil {

@@ -22,13 +22,21 @@ func (p *Proxy) CheckHost(r *http.Request) error {
 // checkOrigin refuses what a web page sends: it would spend the key of whoever looks at it. A page of
 // another site is told by its origin, one whose name was made to point here by the host that it asks for.
 func (p *Proxy) checkOrigin(r *http.Request) *refusal {
+	if f := checkPage(r); f != nil {
+		return f
+	}
+	return p.checkHost(r)
+}
+
+// checkPage refuses what a web page sends, wherever it is sent to.
+func checkPage(r *http.Request) *refusal {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		return refuse(http.StatusForbidden, "web pages may not send through this gate", "send without an Origin header, from a program")
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" {
 		return refuse(http.StatusForbidden, "web pages may not send through this gate", "send from a program")
 	}
-	return p.checkHost(r)
+	return nil
 }
 
 func (p *Proxy) checkHost(r *http.Request) *refusal {

@@ -77,6 +77,10 @@ func (ts tokens) find(r *http.Request) (Token, bool) {
 	if len(ts) == 0 {
 		return Token{}, false
 	}
+	if in := InterceptedOf(r); in != nil && in.Token != "" { // one that is not known must not hide behind another
+		t, ok := ts[sha256.Sum256([]byte(in.Token))]
+		return t, ok
+	}
 	for _, name := range append([]string{headerToken}, keyHeaders...) {
 		for _, v := range r.Header.Values(name) {
 			if t, ok := ts[sha256.Sum256([]byte(bare(v)))]; ok {
@@ -100,6 +104,15 @@ func (ts tokens) query(r *http.Request) (Token, bool) {
 func (p *Proxy) Bearer(r *http.Request) (t Token, ok, needed bool) {
 	t, ok = p.tokens.find(r)
 	return t, ok, len(p.tokens) > 0 && !overSocket(r)
+}
+
+// NeedsToken reports that a client of a connection needs a token.
+func (p *Proxy) NeedsToken(r *http.Request) bool { return len(p.tokens) > 0 && !overSocket(r) }
+
+// KnowsToken reports that a token lets its bearer in.
+func (p *Proxy) KnowsToken(token string) bool {
+	_, ok := p.tokens[sha256.Sum256([]byte(token))]
+	return ok
 }
 
 // strip removes tokens from where keys would be: they are ours and not the provider's.
@@ -127,11 +140,11 @@ func bare(v string) string {
 func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *refusal) {
 	h := r.Header
 	token, borne := p.tokens.find(r)
-	if at.door.res.InjectHeader != "" && !borne && !overSocket(r) {
+	if at.door.res.InjectHeader != "" && !borne && !isTrusted(r) {
 		return c, refuse(http.StatusUnauthorized, "the key of "+at.door.name+" is this gate's, and is lent to bearers of a token only",
 			"send a token in X-Sluice-Token, or as the API key")
 	}
-	if !borne && (h.Get(headerToken) != "" || len(p.tokens) > 0 && !overSocket(r)) { // or its bearer would go without it, as anybody
+	if !borne && (h.Get(headerToken) != "" || len(p.tokens) > 0 && !isTrusted(r)) { // or its bearer would go without it, as anybody
 		return c, refuse(http.StatusUnauthorized, "a token is needed that is known here", "send it in X-Sluice-Token; whoever runs the gate has one")
 	}
 	c = sluicehttp.Caller{Agent: at.agent, Class: at.class, Wait: at.door.res.Deadline}

@@ -41,6 +41,8 @@ type Options struct {
 	Hosts []string
 	// Via names the store: what has passed a gate of the same one is not charged again.
 	Via string
+	// Behind tells that what is sent passes the forward proxy of another gate of this machine, which is then told what has passed.
+	Behind bool
 	// Base sends requests. Nil means a transport of its own.
 	Base http.RoundTripper
 	// Done is told of every exchange that is over. It must not block.
@@ -88,6 +90,7 @@ type Proxy struct {
 	tokens   tokens
 	hosts    map[string]bool
 	via      string
+	behind   bool
 	log      *slog.Logger
 	requests *slog.Logger // nil: requests are not logged
 	book     *estimate.Book
@@ -100,7 +103,7 @@ func New(o Options) (*Proxy, error) {
 		return nil, errors.New("proxy: there is no gate")
 	}
 	p := &Proxy{
-		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, log: o.Log, requests: o.Requests, users: o.Users,
+		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users,
 	}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
@@ -160,11 +163,13 @@ func (p *Proxy) Settle() {
 
 // ServeHTTP sends a request on when it is its turn.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f := p.checkOrigin(r); f != nil {
-		p.deny(w, r, nil, f)
-		return
+	var at place
+	var f *refusal
+	if in := InterceptedOf(r); in != nil {
+		at, f = p.findIntercepted(in, r)
+	} else if f = p.checkOrigin(r); f == nil {
+		at, f = p.find(r)
 	}
-	at, f := p.find(r)
 	if f == nil && hasDots(at.path) {
 		f = refuse(http.StatusBadRequest, "the path has parts that lead elsewhere", "leave out . and ..")
 	}

@@ -115,7 +115,7 @@ func retryOne(cmd *cobra.Command, list *deadletter.List, id string, how *resend)
 	if err != nil {
 		return false, err
 	}
-	g, err := newRunGate(cmd)
+	g, err := newRunGate(cmd, interceptOf(&e))
 	if err != nil {
 		return false, err
 	}

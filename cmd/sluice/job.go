@@ -26,6 +26,7 @@ type job struct {
 	newWork  bool
 	scatter  time.Duration
 	walls    retry.Policy
+	catch    *interceptFlags // nil: calls are not intercepted
 }
 
 // letter is the job as a dead letter, without what became of it.
@@ -34,6 +35,9 @@ func (j *job) letter() deadletter.Entry {
 		Resource: j.req.Resource, Agent: j.req.Agent, Class: j.req.Class, User: j.req.User, Model: j.req.Model, Tool: j.req.Tool, Key: j.req.Key,
 		Emergency: j.req.Emergency, Argv: deadletter.Texts(j.argv), Wait: deadletter.Millis(j.wait), TTL: deadletter.Millis(j.req.TTL),
 		Most: j.walls.Attempts, Deadline: deadletter.Millis(j.walls.Deadline), WaitsFor: j.waitsFor, NewWork: j.newWork,
+	}
+	if c := j.catch; c != nil {
+		e.Intercept = &deadletter.Intercept{OnlyGated: c.onlyGated, Tunnel: c.tunnel}
 	}
 	for _, a := range j.req.Cost {
 		if e.Cost == nil {
@@ -48,7 +52,7 @@ func (j *job) letter() deadletter.Entry {
 // of today to say.
 func jobOf(e *deadletter.Entry, walls retry.Policy) job {
 	walls.Attempts, walls.Deadline = cmp.Or(e.Most, walls.Attempts), cmp.Or(time.Duration(e.Deadline), walls.Deadline)
-	j := job{argv: e.Args(), wait: time.Duration(e.Wait), waitsFor: e.WaitsFor, newWork: e.NewWork, walls: walls}
+	j := job{argv: e.Args(), wait: time.Duration(e.Wait), waitsFor: e.WaitsFor, newWork: e.NewWork, walls: walls, catch: interceptOf(e)}
 	j.req = sluice.Request{
 		Resource: e.Resource, Agent: e.Agent, Class: e.Class, User: e.User, Model: e.Model, Tool: e.Tool, Key: e.Key,
 		Emergency: e.Emergency, Retry: true, TTL: time.Duration(e.TTL),
@@ -57,6 +61,14 @@ func jobOf(e *deadletter.Entry, walls retry.Policy) job {
 		j.req.Cost = append(j.req.Cost, sluice.Amount{Unit: unit, N: n})
 	}
 	return j
+}
+
+// interceptOf is how calls of a dead letter's command are intercepted, nil if they are not.
+func interceptOf(e *deadletter.Entry) *interceptFlags {
+	if e.Intercept == nil {
+		return nil
+	}
+	return &interceptFlags{onlyGated: e.Intercept.OnlyGated, tunnel: e.Intercept.Tunnel}
 }
 
 // The variables that a child is given.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -27,6 +28,8 @@ type runFlags struct {
 	newWork  bool
 	noGate   bool
 	quiet    bool
+	catch    bool // --intercept
+	caught   interceptFlags
 	attempts int
 	deadline timeFlag
 	scatter  timeFlag
@@ -44,6 +47,11 @@ Calls of the command to known providers pass the gate: their base-URL variables 
 OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, GITHUB_API_URL, ...) point to a proxy on this machine while
 it runs. A variable that is already set becomes the gate's upstream. --no-gate leaves them alone.
 
+With --intercept programs without such a setting pass the gate too. The command gets a proxy
+(HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) and a CA bundle (SSL_CERT_FILE and others) of its own, and base-URL
+variables stay as they are. Only gated hosts are decrypted: those of known providers and of configured
+upstreams. Other hosts are tunnelled unchanged; --only-gated refuses them. docs/intercept.md has the rest.
+
 Without --resource it takes a turn at the only resource of the configuration, unless its calls pass
 the gate anyway. With no resource or several, it holds slot and lease and takes no turn.
 
@@ -59,7 +67,8 @@ Exit codes: the command's; 128+n if signal n killed it; 126 it cannot be run; 12
 work, or given up; 77 refused; 78 bad configuration.`,
 		Example: `  sluice run -- ./nightly.sh
   sluice run --resource github --agent indexer --class p1 -- gh repo sync
-  sluice run --resource search-api --scatter 5m --attempts 3 -- python fetch.py`,
+  sluice run --resource search-api --scatter 5m --attempts 3 -- python fetch.py
+  sluice run --intercept -- gh pr list`,
 		Args: commandAfterDashes,
 	}
 	addIdentity(cmd)
@@ -73,6 +82,8 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	flags.Var(&f.deadline, "deadline", "the last attempt starts before this time is over; else as configured")
 	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time")
 	flags.BoolVar(&f.noGate, "no-gate", false, "do not point the command's clients to the gate: only its start is gated")
+	flags.BoolVar(&f.catch, "intercept", false, "gate calls of programs without a base-URL setting: be the command's proxy, and decrypt what goes to gated hosts")
+	f.caught.add(cmd)
 	flags.BoolVar(&f.quiet, "quiet", false, "print only errors")
 	completeFlag(cmd, "resource", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
@@ -108,8 +119,18 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		return bad("scatter", "%s is too long: at most %s", f.scatter.String(), shortTime(store.MaxTTL))
 	case f.resource == "" && cmd.Flags().Changed("resource"):
 		return bad("resource", "it is empty")
+	case f.catch && f.noGate:
+		return bad("intercept", "it does not go together with --no-gate")
 	}
-	return nil
+	return f.caught.need(cmd, "intercept", f.catch)
+}
+
+// intercept is how calls are intercepted, nil if they are not.
+func (f *runFlags) intercept() *interceptFlags {
+	if !f.catch {
+		return nil
+	}
+	return &f.caught
 }
 
 func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
@@ -141,7 +162,7 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 	}
 	var g *runGate
 	if !f.noGate {
-		if g, err = newRunGate(cmd); err != nil {
+		if g, err = newRunGate(cmd, f.intercept()); err != nil {
 			return err
 		}
 		defer g.closeAfter(s)
@@ -205,7 +226,7 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 		}
 		names = slices.Sorted(maps.Keys(file.Resources))
 	}
-	if len(names) == 1 && (f.noGate || !isGated(file, names[0])) { // else its calls take turns, and must not wait behind it
+	if len(names) == 1 && (f.noGate || !f.gates(file, names[0])) { // else its calls take turns, and must not wait behind it
 		return names, nil
 	}
 	if f.scatter > 0 {
@@ -214,12 +235,21 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 	return nil, nil
 }
 
+// gates reports that calls to a resource pass the gate.
+func (f *runFlags) gates(file *config.File, name string) bool {
+	if !f.catch {
+		return isGated(file, name)
+	}
+	all, err := daemon.Origins(file, nil)
+	return err == nil && slices.Contains(all.Resources(), name)
+}
+
 func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []string) (job, error) {
 	who, err := identityOf(cmd, s)
 	if err != nil {
 		return job{}, err
 	}
-	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter)}
+	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter), catch: f.intercept()}
 	if j.req, err = f.ask.request(cmd, s, resource, who); err != nil {
 		return job{}, err
 	}
@@ -283,7 +313,11 @@ func (r *runner) conduct(ctx context.Context) (result, error) {
 	}
 	r.say("sluice: agent %s, class %s, %s; store %s", r.req.Agent, r.s.className(r.req.Class), what, r.s.store)
 	if r.gate != nil {
-		r.say("sluice: calls to %s pass the gate on %s", strings.Join(r.gate.gated(), ", "), r.gate.listener.Addr())
+		how := "pass the gate on"
+		if r.gate.forward != nil {
+			how = "are intercepted and pass the gate on"
+		}
+		r.say("sluice: calls to %s %s %s", strings.Join(r.gate.gated(), ", "), how, r.gate.at())
 	}
 	return r.run(stop)
 }

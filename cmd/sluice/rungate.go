@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/internal/framing"
+	"github.com/sluicehq/sluice/proxy"
 )
 
 // clients are the variables by which the clients of providers are told where to send, and what stands behind the
@@ -57,6 +58,8 @@ type runGate struct {
 	done      chan error
 	cut       context.CancelFunc
 
+	forward *interceptor // nil: clients are pointed to the gate itself
+
 	mu   sync.Mutex
 	open map[string]*openDoor
 	over bool
@@ -69,8 +72,17 @@ type openDoor struct {
 	daemon  *daemon.Daemon
 }
 
-// newRunGate opens a gate for a child. It returns nil if there is nothing that clients could be pointed to.
-func newRunGate(cmd *cobra.Command) (*runGate, error) {
+// newRunGate opens a gate for a child. It returns nil if there is nothing that clients could be pointed to. With intercept
+// it takes the calls to gated hosts out of the child's connections, instead of pointing clients to it.
+func newRunGate(cmd *cobra.Command, intercept *interceptFlags) (*runGate, error) {
+	if intercept != nil {
+		f, err := configOf(cmd)
+		if err != nil {
+			return nil, err
+		}
+		g := gateOf(cmd, f)
+		return g, g.intercept(*intercept)
+	}
 	f := config.Default()
 	if name := configName(cmd, nil); name != "" {
 		var err error
@@ -78,6 +90,15 @@ func newRunGate(cmd *cobra.Command) (*runGate, error) {
 			return nil, err
 		}
 	}
+	g := gateOf(cmd, f)
+	if len(g.names) == 0 {
+		return nil, nil
+	}
+	return g, g.listen()
+}
+
+// gateOf is a gate for the resources of a configuration and of built-in providers.
+func gateOf(cmd *cobra.Command, f *config.File) *runGate {
 	f.AddPresets()
 	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, bare: map[string]bool{}, open: map[string]*openDoor{}, done: make(chan error, 1)}
 	for name, r := range f.Resources {
@@ -97,15 +118,17 @@ func newRunGate(cmd *cobra.Command) (*runGate, error) {
 			}
 		}
 	}
-	if len(g.names) == 0 {
-		return nil, nil
-	}
-	l, err := daemon.Listen(cmd.Context(), "127.0.0.1:0", false)
+	return g
+}
+
+// listen serves the child on a port.
+func (g *runGate) listen() error {
+	l, err := daemon.Listen(g.cmd.Context(), "127.0.0.1:0", false)
 	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "there is no port for the gate: " + err.Error(), hint: "--no-gate runs the command without one"}
+		return &failure{code: exitUnavailable, message: "there is no port for the gate: " + err.Error(), hint: "--no-gate runs the command without one"}
 	}
 	g.listener = l
-	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(g.cmd.Context()))
 	server := &http.Server{
 		Handler: g, ReadHeaderTimeout: runHeaderWithin, Protocols: new(http.Protocols),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends requests whose body was not read too
@@ -115,7 +138,7 @@ func newRunGate(cmd *cobra.Command) (*runGate, error) {
 	g.cut = cancel
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // the child is gone: nobody is left to be served
 	go func() { g.done <- server.Serve(framing.Listen(l)) }()
-	return g, nil
+	return nil
 }
 
 // close ends the gate and what it has opened.
@@ -123,13 +146,17 @@ func (g *runGate) close() error {
 	if g == nil {
 		return nil
 	}
-	g.cut()
-	<-g.done
+	var errs []error
+	if g.forward != nil {
+		errs = append(errs, g.forward.close())
+	} else {
+		g.cut()
+		<-g.done
+	}
 	g.mu.Lock()
 	g.over = true
 	open := slices.Collect(maps.Values(g.open))
 	g.mu.Unlock()
-	var errs []error
 	for _, d := range open {
 		d.mu.Lock() // of those who came late
 		if d.daemon != nil {
@@ -156,6 +183,9 @@ func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, rest, _ := strings.Cut(path, "/")
 	if strings.HasPrefix(name, "@") {
 		name, _, _ = strings.Cut(rest, "/")
+	}
+	if in := proxy.InterceptedOf(r); in != nil {
+		name = in.Resource
 	}
 	d, err := g.door(name)
 	if err != nil {
@@ -189,7 +219,7 @@ func (g *runGate) door(name string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: g.upstreams}); err != nil {
+	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: g.upstreams, Base: g.base(), Behind: withinIntercept()}); err != nil {
 		return nil, errors.Join(err, session.close())
 	}
 	d.session = session
@@ -198,6 +228,9 @@ func (g *runGate) door(name string) (http.Handler, error) {
 
 // variables are what points the child's clients to the gate, with its identity in the path.
 func (g *runGate) variables(agent, class string) (vars []variable) {
+	if g.forward != nil {
+		return g.forward.variables(agent, class)
+	}
 	who := url.PathEscape(agent)
 	if class != "" {
 		who += ":" + url.PathEscape(class)
@@ -220,4 +253,25 @@ func (g *runGate) variables(agent, class string) (vars []variable) {
 }
 
 // gated are the resources that clients are pointed to.
-func (g *runGate) gated() []string { return slices.Sorted(maps.Values(g.names)) }
+func (g *runGate) gated() []string {
+	if g.forward != nil {
+		return g.forward.origins.Resources()
+	}
+	return slices.Sorted(maps.Values(g.names))
+}
+
+// at is where the gate listens.
+func (g *runGate) at() string {
+	if g.forward != nil {
+		return g.forward.listener.Addr().String()
+	}
+	return g.listener.Addr().String()
+}
+
+// base sends requests to providers. Nil means a transport of the daemon's own.
+func (g *runGate) base() http.RoundTripper {
+	if g.forward == nil {
+		return nil
+	}
+	return outgoing()
+}

@@ -43,6 +43,7 @@ func newServe() *cobra.Command {
 	keda, envoy := kedaFlags(), envoyFlags()
 	var secure tlsFlags
 	var logs logFlags
+	var ahead forwardFlags
 	drain := timeFlag(defaultDrain)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -56,6 +57,10 @@ request waits until it is its turn. Keys pass through, or come from the environm
 SIGTERM and SIGINT finish running requests first, for at most --drain. Then the gate closes their
 connections. Send the signal again to stop at once. SIGHUP, or POST /-/reload, reloads the
 configuration; a mistake keeps the old one.
+
+--forward-listen adds a forward proxy for programs that cannot be pointed to another address: they set
+HTTPS_PROXY=http://AGENT:TOKEN@HOST:PORT and trust the certificate that sluice ca show prints. Only gated
+hosts are decrypted. docs/intercept.md has the rest.
 
 The log is on stderr, as text or JSON (--log). --log-requests adds one line per request: agent, class,
 resource, model, wait, status, tokens, dollars and request id. No key and no body is logged.
@@ -76,6 +81,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 	secure.add(cmd)
 	keda.add(cmd)
 	envoy.add(cmd)
+	ahead.add(cmd)
 	cmd.Flags().Var(&drain, "drain", "how long running requests may take to finish after SIGTERM or SIGINT; then their connections are closed")
 	logs.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
@@ -83,6 +89,9 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 			return err
 		}
 		if err := cmp.Or(keda.check(), envoy.check()); err != nil {
+			return err
+		}
+		if err := ahead.check(cmd); err != nil {
 			return err
 		}
 		log, err := logs.open(cmd)
@@ -124,7 +133,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		}
 		fixed.addresses = listen
 		d, err = s.daemon(&daemon.Options{
-			Hosts: hosts, Events: hub, Log: log, Requests: requests, Metrics: figures.Handler(), History: book,
+			Hosts: hosts, Base: ahead.base(), Events: hub, Log: log, Requests: requests, Metrics: figures.Handler(), History: book,
 			Done:      func(x sluicehttp.Exchange) { figures.Done(x); book.Done(x) },
 			Reloading: s.reloading(cmd, fixed, func(g *sluice.Gate) { figures.SetGate(g); book.SetGate(g) }),
 		})
@@ -147,7 +156,11 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 			return err
 		}
 		defer limiting()
-		return s.serve(cmd, d, listen, cert, time.Duration(drain))
+		if err := ahead.open(cmd, s, d, cert); err != nil {
+			return err
+		}
+		defer ahead.close()
+		return s.serve(cmd, d, listen, cert, &ahead, time.Duration(drain))
 	}
 	return cmd
 }
@@ -227,7 +240,7 @@ const defaultDrain = 30 * time.Second
 
 // serve listens, encrypted if there is a certificate, says where, and serves until a signal comes. Running requests
 // then have the time that drain says.
-func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, cert *daemon.Certificate, drain time.Duration) error {
+func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, cert *daemon.Certificate, ahead *forwardFlags, drain time.Duration) error {
 	stop, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	var listeners []net.Listener
@@ -249,7 +262,7 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 		s.notes.Info(selectHint(name))
 	}
 	defer s.reloadOnSignal(stop, d)() // from when on it says that it is there
-	if err := s.announce(cmd, d, listeners); err != nil {
+	if err := s.announce(cmd, d, listeners, ahead); err != nil {
 		return err
 	}
 	cut, end := context.WithCancel(context.WithoutCancel(stop))
@@ -286,7 +299,7 @@ func listenFailure(err error) error {
 }
 
 // announce says where the gate is, for people and for scripts that wait for it.
-func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net.Listener) error {
+func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net.Listener, ahead *forwardFlags) error {
 	var urls []string
 	for _, l := range listeners {
 		urls = append(urls, daemon.URL(l))
@@ -297,7 +310,9 @@ func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net
 			Listen    []string `json:"listen"`
 			Resources []string `json:"resources"`
 			Store     string   `json:"store"`
-		}{urls, d.Resources(), s.store})
+			Forward   string   `json:"forward,omitempty"` // where the forward proxy is
+			CA        string   `json:"ca,omitempty"`      // SHA-256 of its authority's certificate
+		}{urls, d.Resources(), s.store, ahead.url(), ahead.fingerprint()})
 	}
 	fmt.Fprintf(out, "sluice: listening on %s; store %s\n", strings.Join(urls, ", "), s.store)
 	// One line for each that the configuration names. The built-in ones are known: one line for all of them.
@@ -312,6 +327,9 @@ func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net
 	}
 	if len(others) > 0 {
 		fmt.Fprintf(out, "  built in, at %s/NAME: %s\n", urls[0], strings.Join(others, ", "))
+	}
+	if at := ahead.url(); at != "" {
+		fmt.Fprintf(out, "sluice: forward proxy on %s; clients trust what sluice ca show prints, SHA-256 %s\n", at, ahead.fingerprint())
 	}
 	return nil
 }

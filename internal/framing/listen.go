@@ -35,6 +35,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// NetConn returns the connection whose bytes are scanned.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite lets http.Server deliver an error before it closes the connection.
 func (c *conn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -118,5 +121,8 @@ type secret struct {
 	conn
 	tls *tls.Conn
 }
+
+// NetConn returns the connection that carries the encrypted bytes, as that of *tls.Conn does.
+func (c *secret) NetConn() net.Conn { return c.tls.NetConn() }
 
 func (c *secret) ConnectionState() tls.ConnectionState { return c.tls.ConnectionState() }

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/proxy/forward"
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// envForward is the address of the forward proxy that a child is pointed to, so that a run within it knows what its proxy is.
+const envForward = "SLUICE_FORWARD"
+
+// interceptLife is how long the authority of a run holds. Its key is gone with the run.
+const interceptLife = 365 * 24 * time.Hour
+
+// interceptUser is the user in the URL of a run's proxy. The password tells the run's command from other programs.
+const interceptUser = "sluice"
+
+// interceptFlags are those that run and serve have in common.
+type interceptFlags struct {
+	onlyGated bool
+	tunnel    []string
+}
+
+func (f *interceptFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.onlyGated, "only-gated", false, "refuse connections to hosts that are not gated, instead of tunnelling them")
+	cmd.Flags().StringArrayVar(&f.tunnel, "tunnel", nil, "leave gated `HOST` out: tunnel it without decrypting it; may be repeated")
+}
+
+// need refuses the flags without the one that they belong to.
+func (f *interceptFlags) need(cmd *cobra.Command, flag string, given bool) error {
+	for _, name := range []string{"only-gated", "tunnel"} {
+		if !given && cmd.Flags().Changed(name) {
+			return &failure{code: exitUsage, message: "--" + name + " needs --" + flag, hint: "see " + cmd.CommandPath() + " --help"}
+		}
+	}
+	return nil
+}
+
+// without leaves out the hosts that are tunnelled.
+func (f *interceptFlags) without(all *forward.Origins) (*forward.Origins, error) {
+	left, unknown := all.Without(f.tunnel)
+	if len(unknown) > 0 {
+		return nil, &failure{
+			code: exitUsage, message: fmt.Sprintf("--tunnel: %.80q is not gated", unknown[0]),
+			hint: didYouMean(unknown[0], all.Hosts(), "gated are "+strings.Join(all.Hosts(), ", ")),
+		}
+	}
+	return left, nil
+}
+
+// interceptor is the forward proxy of one run. Only the run's command knows its password and trusts its authority.
+type interceptor struct {
+	flags    interceptFlags
+	origins  *forward.Origins
+	server   *forward.Server
+	listener net.Listener
+	secret   string
+	client   forward.Client
+	bundle   string // file of certificates
+	done     chan error
+}
+
+// intercept starts a forward proxy before the gate.
+func (g *runGate) intercept(flags interceptFlags) (err error) {
+	all, err := daemon.Origins(g.file, g.upstreams)
+	if err != nil {
+		return &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
+	}
+	i := &interceptor{flags: flags, client: forward.Client{Trusted: true, Near: true}, done: make(chan error, 1)}
+	if i.origins, err = flags.without(all); err != nil {
+		return err
+	}
+	secret := make([]byte, 16)
+	_, _ = rand.Read(secret) // it never fails
+	i.secret = hex.EncodeToString(secret)
+	authority, err := forward.NewAuthority("sluice run, for one command", i.origins.Hosts(), interceptLife)
+	if err != nil {
+		return &failure{code: exitInternal, message: "no certificate authority could be made: " + err.Error()}
+	}
+	if err := i.trust(authority, g.cmd); err != nil {
+		return err
+	}
+	if i.listener, err = daemon.Listen(g.cmd.Context(), "127.0.0.1:0", false); err != nil {
+		_ = os.Remove(i.bundle)
+		return &failure{code: exitUnavailable, message: "there is no port for the gate: " + err.Error(), hint: "without --intercept the command runs with base-URL variables"}
+	}
+	i.server = forward.New(forward.Options{
+		Handler: g, Origins: func() *forward.Origins { return i.origins }, Authority: func() *forward.Authority { return authority },
+		Admit: i.admit, OnlyGated: flags.onlyGated, Proxy: proxyOf(), Log: notesOf(g.cmd),
+	})
+	go func() { i.done <- i.server.Serve(i.listener) }()
+	g.forward = i
+	return nil
+}
+
+// proxyOf is the proxy that the environment names for what goes out. Proxies at an address in not are left out.
+func proxyOf(not ...string) func(*url.URL) (*url.URL, error) {
+	return forward.FromEnvironment(os.Getenv, not...)
+}
+
+// outgoing is a transport that goes through the proxy that the environment names.
+func outgoing(not ...string) *http.Transport {
+	t, through := sluicehttp.Tuned(), proxyOf(not...)
+	t.Proxy = func(r *http.Request) (*url.URL, error) { return through(r.URL) }
+	return t
+}
+
+// withinIntercept reports that what goes out passes the forward proxy of a run around this process: its gate is told what has passed
+// this one.
+func withinIntercept() bool {
+	at := os.Getenv(envForward)
+	if at == "" {
+		return false
+	}
+	p, err := proxyOf()(&url.URL{Scheme: "https", Host: "sluice.invalid"})
+	return err == nil && p != nil && p.Host == at
+}
+
+// admit lets in who knows the password.
+func (i *interceptor) admit(r *http.Request) (forward.Client, bool) {
+	c, ok := forward.CredentialsOf(r)
+	return i.client, ok && subtle.ConstantTimeCompare([]byte(c.Password), []byte(i.secret)) == 1
+}
+
+// trust writes the bundle of certificates that the command trusts.
+func (i *interceptor) trust(authority *forward.Authority, cmd *cobra.Command) error {
+	text, missing := forward.Bundle(authority, os.Getenv)
+	for _, err := range missing {
+		notesOf(cmd).Warn("certificates are left out: " + err.Error())
+	}
+	f, err := os.CreateTemp("", "sluice-ca-*.pem") // 0600
+	if err == nil {
+		_, err = f.Write(text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}
+	if err != nil {
+		return &failure{code: exitUnavailable, message: "the bundle of certificates could not be written: " + err.Error(), hint: "look at TMPDIR and at the space there"}
+	}
+	i.bundle = f.Name()
+	return nil
+}
+
+// variables are what points a child to the proxy, and what makes it trust the proxy's authority.
+func (i *interceptor) variables(agent, class string) (vars []variable) {
+	i.client.Agent, i.client.Class = agent, class
+	at := (&url.URL{Scheme: "http", User: url.UserPassword(interceptUser, i.secret), Host: i.listener.Addr().String()}).String()
+	for _, name := range forward.ProxyVariables() {
+		vars = append(vars, variable{name, at})
+	}
+	for _, name := range forward.BundleVariables(os.Getenv) {
+		vars = append(vars, variable{name, i.bundle})
+	}
+	for _, name := range forward.NoProxyVariables() {
+		vars = append(vars, variable{name, i.noProxy()})
+	}
+	return append(vars,
+		variable{"NODE_USE_ENV_PROXY", "1"}, // Node heeds the others only with it
+		variable{envForward, i.listener.Addr().String()})
+}
+
+// noProxy are the hosts that the command reaches without the proxy: this machine, and what the environment names, as far as nothing of
+// it is gated.
+func (i *interceptor) noProxy() string {
+	list := "localhost,127.0.0.1,::1"
+	if !i.flags.onlyGated {
+		for _, name := range forward.NoProxyVariables() {
+			if v := os.Getenv(name); v != "" {
+				list += "," + v
+				break
+			}
+		}
+	}
+	return forward.NoProxy(list, i.origins.Addresses())
+}
+
+// close ends the proxy, and what the command trusted is gone.
+func (i *interceptor) close() error {
+	err := i.server.Close()
+	<-i.done
+	return errors.Join(err, os.Remove(i.bundle))
+}

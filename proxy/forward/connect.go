@@ -1,0 +1,215 @@
+package forward
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/upstream"
+)
+
+const (
+	established = "HTTP/1.1 200 Connection established\r\n\r\n"
+	// dialWithin bounds how long a host of a tunnel may take to be reached.
+	dialWithin = 20 * time.Second
+)
+
+// connect serves CONNECT.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request, client Client) {
+	host, port, err := net.SplitHostPort(r.Host)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || !isHost(host) {
+		refuse(w, http.StatusBadRequest, "CONNECT needs HOST:PORT", "")
+		return
+	}
+	site := s.o.Origins().find(host, port)
+	switch {
+	case site != nil:
+		s.intercept(w, site, port, client)
+	case s.o.OnlyGated:
+		refuseUngated(w, r.Host)
+	default:
+		s.tunnel(w, r, host, port, client)
+	}
+}
+
+// isHost reports what can be the name or the address of a host.
+func isHost(host string) bool {
+	return host != "" && len(host) <= 255 && !strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/\@?#"<>`, r) })
+}
+
+// intercept takes the place of a gated host.
+func (s *Server) intercept(w http.ResponseWriter, site *site, port string, client Client) {
+	var leaf *tls.Certificate
+	if site.tls {
+		var err error
+		if leaf, err = s.o.Authority().Leaf(site.host); err != nil {
+			hint := ""
+			if errors.Is(err, ErrNotCovered) {
+				hint = "sluice ca rotate makes a new one; give clients its certificate"
+			}
+			refuse(w, http.StatusBadGateway, err.Error(), hint)
+			return
+		}
+	}
+	c, err := s.hijack(w)
+	if err != nil {
+		return
+	}
+	c.host, c.port, c.client = site.host, port, client
+	s.handOver(c, leaf)
+}
+
+// handOver completes the handshake and gives the connection to the server that speaks for gated hosts.
+func (s *Server) handOver(c *conn, leaf *tls.Certificate) {
+	ctx, cancel := context.WithTimeout(s.ctx, headerWithin)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })() // ends a read that waits
+	first, err := c.in.Peek(1)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	const handshake = 22 // the first byte of TLS
+	switch encrypted := first[0] == handshake; {
+	case !encrypted && leaf == nil:
+		s.plain.put(c)
+		return
+	case encrypted != (leaf != nil):
+		_ = c.Close() // HTTP to a host that speaks TLS, or the other way round
+		return
+	}
+	t := tls.Server(c, tlsConfig(leaf))
+	if err := t.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		s.notTrusted(c.host, err)
+		return
+	}
+	s.encrypted.put(t)
+}
+
+// notTrusted tells, once for each host, that its client refuses the certificate.
+func (s *Server) notTrusted(host string, err error) {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "remote error" || !strings.Contains(op.Err.Error(), "certificate") {
+		s.o.Log.Debug("a handshake failed", "host", host, "error", err)
+		return
+	}
+	if _, told := s.refused.LoadOrStore(host, true); !told {
+		s.o.Log.Warn(fmt.Sprintf("a client refuses the gate's certificate for %s (%v): it does not read the CA bundle, or expects one certificate only; "+
+			"--tunnel %s leaves this host out", host, op.Err, host))
+	}
+}
+
+// tunnel connects a client to a host that is not gated, and passes on what either sends.
+func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, host, port string, client Client) {
+	ctx, cancel := context.WithTimeout(r.Context(), dialWithin)
+	there, err := s.dial(ctx, host, port, client.Near)
+	cancel()
+	if err != nil {
+		refuseReach(w, net.JoinHostPort(host, port), err)
+		return
+	}
+	here, err := s.hijack(w)
+	if err != nil {
+		_ = there.Close()
+		return
+	}
+	s.tunnels.join(here, there)
+}
+
+// refuseReach answers for a host that cannot be reached.
+func refuseReach(w http.ResponseWriter, host string, err error) {
+	status, hint := http.StatusBadGateway, ""
+	switch {
+	case errors.Is(err, errPrivate):
+		status, hint = http.StatusForbidden, "addresses of this machine and of private networks are for clients on this machine; add the host as the upstream of a resource"
+	case upstream.Kind(err) == upstream.Timeout:
+		status = http.StatusGatewayTimeout
+	}
+	text := err.Error()
+	if !errors.Is(err, errPrivate) && !errors.Is(err, errProxy) {
+		text = upstream.Words(err)
+	}
+	refuse(w, status, host+": "+text, hint)
+}
+
+// hijack takes the connection over and tells the client that it is through.
+func (s *Server) hijack(w http.ResponseWriter) (*conn, error) {
+	raw, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, err
+	}
+	_ = raw.SetDeadline(time.Time{})
+	c := &conn{Conn: raw, in: rw.Reader}
+	if _, err := raw.Write([]byte(established)); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// conn is a connection of a client that was taken over, with what it had sent already.
+type conn struct {
+	net.Conn
+	in         *bufio.Reader
+	host, port string // that the client takes it for
+	client     Client
+}
+
+func (c *conn) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+// CloseWrite ends what is sent, and goes on reading.
+func (c *conn) CloseWrite() error { return closeWrite(c.Conn) }
+
+func closeWrite(c net.Conn) error {
+	if w, ok := c.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+// queue is a listener for connections that come from elsewhere.
+type queue struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newQueue() *queue { return &queue{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (q *queue) put(c net.Conn) {
+	select {
+	case q.conns <- c:
+	case <-q.done:
+		_ = c.Close()
+	}
+}
+
+func (q *queue) Accept() (net.Conn, error) {
+	select {
+	case c := <-q.conns:
+		return c, nil
+	case <-q.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (q *queue) Close() error {
+	q.once.Do(func() { close(q.done) })
+	return nil
+}
+
+func (q *queue) Addr() net.Addr { return queueAddr{} }
+
+type queueAddr struct{}
+
+func (queueAddr) Network() string { return "sluice" }
+func (queueAddr) String() string  { return "intercepted" }

@@ -1,0 +1,178 @@
+package forward
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	socks "golang.org/x/net/proxy"
+)
+
+var (
+	// errPrivate is about an address that a client of another machine may not reach through the gate.
+	errPrivate = errors.New("this address is not open to clients of other machines")
+	// errProxy is about the proxy between the gate and a host.
+	errProxy = errors.New("the proxy of the environment")
+)
+
+// keepAlive notices hosts that are gone.
+const keepAlive = 30 * time.Second
+
+// dialer connects directly. Not everything is open to a client of another machine: it could reach what listens only for this one.
+func dialer(near bool) *net.Dialer {
+	d := &net.Dialer{KeepAlive: keepAlive}
+	if !near {
+		d.Control = func(_, address string, _ syscall.RawConn) error { // of the very address that is connected to
+			ap, err := netip.ParseAddrPort(address)
+			if err != nil || !isPublic(ap.Addr()) {
+				return errPrivate
+			}
+			return nil
+		}
+	}
+	return d
+}
+
+// notPublic are ranges that lead to this machine or to a network around it, besides those that netip knows.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// isPublic reports an address of the open network.
+func isPublic(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	if !addr.IsGlobalUnicast() || addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() {
+		return false
+	}
+	for _, p := range notPublic {
+		if p.Contains(addr) {
+			return false
+		}
+	}
+	return true
+}
+
+// nameAllowed refuses, for a client of another machine, a host that says by itself that it is not public. Where another proxy
+// resolves names, this is all that can be known.
+func nameAllowed(host string) error {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if addr, err := netip.ParseAddr(host); err == nil {
+		if !isPublic(addr) {
+			return errPrivate
+		}
+		return nil
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	numeric := last != "" && strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") // 127.1 is an address to some
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".internal") || strings.HasSuffix(host, ".local") || numeric {
+		return errPrivate
+	}
+	return nil
+}
+
+// dial connects to a host that is not gated: directly, or through the proxy of the environment.
+func (s *Server) dial(ctx context.Context, host, port string, near bool) (net.Conn, error) {
+	address := net.JoinHostPort(host, port)
+	if !near {
+		if err := nameAllowed(host); err != nil {
+			return nil, err
+		}
+	}
+	through, err := s.o.Proxy(&url.URL{Scheme: "https", Host: address})
+	if err != nil {
+		return nil, fmt.Errorf("%w cannot be read", errProxy) // it may hold a password
+	}
+	if through == nil {
+		return dialer(near).DialContext(ctx, "tcp", address)
+	}
+	c, err := dialThrough(ctx, through, address)
+	if err != nil {
+		return nil, fmt.Errorf("%w, %s: %w", errProxy, through.Host, err)
+	}
+	return c, nil
+}
+
+// dialThrough connects to a host through a proxy.
+func dialThrough(ctx context.Context, through *url.URL, address string) (net.Conn, error) {
+	at := through.Host
+	if through.Port() == "" {
+		at = net.JoinHostPort(through.Hostname(), map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[through.Scheme])
+		if through.Scheme == "http" {
+			at = net.JoinHostPort(through.Hostname(), "80")
+		}
+	}
+	direct := dialer(true)
+	switch through.Scheme {
+	case "socks5", "socks5h":
+		var auth *socks.Auth
+		if u := through.User; u != nil {
+			auth = &socks.Auth{User: u.Username()}
+			auth.Password, _ = u.Password()
+		}
+		d, err := socks.SOCKS5("tcp", at, auth, direct)
+		if err != nil {
+			return nil, err
+		}
+		return d.(socks.ContextDialer).DialContext(ctx, "tcp", address)
+	case "http", "https":
+		c, err := direct.DialContext(ctx, "tcp", at)
+		if err != nil {
+			return nil, err
+		}
+		if through.Scheme == "https" {
+			t := tls.Client(c, &tls.Config{ServerName: through.Hostname(), MinVersion: tls.VersionTLS12})
+			if err := t.HandshakeContext(ctx); err != nil {
+				_ = c.Close()
+				return nil, err
+			}
+			c = t
+		}
+		return ask(ctx, c, through, address)
+	}
+	return nil, fmt.Errorf("its scheme %q is not known", through.Scheme)
+}
+
+// ask asks a proxy for a tunnel.
+func ask(ctx context.Context, c net.Conn, through *url.URL, address string) (net.Conn, error) {
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	fail := func(err error) (net.Conn, error) {
+		stop()
+		_ = c.Close()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	q := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	if u := through.User; u != nil {
+		password, _ := u.Password()
+		q.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+	}
+	if err := q.Write(c); err != nil {
+		return fail(err)
+	}
+	in := bufio.NewReader(c)
+	resp, err := http.ReadResponse(in, q)
+	if err != nil {
+		return fail(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fail(fmt.Errorf("it answered %s", resp.Status))
+	}
+	if !stop() {
+		return fail(context.DeadlineExceeded)
+	}
+	return &conn{Conn: c, in: in}, nil
+}

@@ -1,0 +1,85 @@
+package forward
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// Variables of the environment that name proxies, in the order in which they are asked. Each exists in lower case too.
+const (
+	envHTTPS = "HTTPS_PROXY"
+	envHTTP  = "HTTP_PROXY"
+	envAll   = "ALL_PROXY"
+	envNo    = "NO_PROXY"
+)
+
+// ProxyVariables returns the variables by which programs are pointed to a proxy, in upper and lower case.
+func ProxyVariables() []string {
+	return []string{envHTTPS, envHTTP, envAll, strings.ToLower(envHTTPS), strings.ToLower(envHTTP), strings.ToLower(envAll)}
+}
+
+// NoProxyVariables returns the variables that name hosts without a proxy.
+func NoProxyVariables() []string { return []string{envNo, strings.ToLower(envNo)} }
+
+// FromEnvironment returns the proxy that the environment names for a URL, as net/http does, and ALL_PROXY where nothing else is
+// set. Proxies at an address in not are left out: a proxy must not be its own.
+func FromEnvironment(getenv func(string) string, not ...string) func(*url.URL) (*url.URL, error) {
+	first := func(names ...string) string {
+		for _, name := range names {
+			for _, n := range []string{name, strings.ToLower(name)} {
+				if v := getenv(n); v != "" {
+					return v
+				}
+			}
+		}
+		return ""
+	}
+	c := httpproxy.Config{HTTPSProxy: first(envHTTPS, envAll), HTTPProxy: first(envHTTP, envAll), NoProxy: first(envNo)}
+	choose := c.ProxyFunc()
+	return func(u *url.URL) (*url.URL, error) {
+		p, err := choose(u)
+		if err != nil || p == nil || slices.Contains(not, p.Host) {
+			return nil, err
+		}
+		return p, nil
+	}
+}
+
+// NoProxy returns the entries of a NO_PROXY that exempt none of the gated addresses, which are hosts with ports.
+func NoProxy(list string, gated []string) string {
+	var keep []string
+	for entry := range strings.SplitSeq(list, ",") {
+		entry = strings.TrimSpace(entry)
+		if entry != "" && !slices.ContainsFunc(gated, func(address string) bool { return exempts(entry, address) }) {
+			keep = append(keep, entry)
+		}
+	}
+	return strings.Join(keep, ",")
+}
+
+// exempts reports whether any program might read an entry of NO_PROXY so that it matches an address. Programs differ: to some
+// example.com means its subdomains too.
+func exempts(entry, address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || entry == "*" {
+		return true
+	}
+	entry = strings.ToLower(entry)
+	if prefix, err := netip.ParsePrefix(entry); err == nil {
+		addr, err := netip.ParseAddr(host)
+		return err == nil && prefix.Contains(addr.Unmap())
+	}
+	if h, p, err := net.SplitHostPort(entry); err == nil {
+		if p != port {
+			return false
+		}
+		entry = h
+	}
+	entry = strings.TrimLeft(strings.Trim(entry, "[]"), "*.")
+	return host == entry || strings.HasSuffix(host, "."+entry)
+}

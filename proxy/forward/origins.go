@@ -1,0 +1,143 @@
+package forward
+
+import (
+	"cmp"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice/proxy"
+)
+
+// Origin is an address under which clients know a resource.
+type Origin struct {
+	Resource string
+	Address  *url.URL // that clients send to
+	Upstream *url.URL // that the gate sends to; nil: the same
+}
+
+// Origins are the addresses that are gated. A nil one gates none.
+type Origins struct {
+	sites map[string]*site // by host and port
+}
+
+// site is one host and port, and what belongs to it: the longest path first, then in the order in which they were given.
+type site struct {
+	host    string
+	tls     bool
+	origins []Origin
+}
+
+// NewOrigins makes a table of addresses. Where two resources have the same address, the first one gets its requests.
+func NewOrigins(list []Origin) *Origins {
+	o := &Origins{sites: map[string]*site{}}
+	for _, origin := range list {
+		u := origin.Address
+		key := addressOf(u)
+		s := o.sites[key]
+		if s == nil {
+			s = &site{host: strings.ToLower(u.Hostname()), tls: u.Scheme == "https"}
+			o.sites[key] = s
+		}
+		if s.tls == (u.Scheme == "https") {
+			s.origins = append(s.origins, origin)
+		}
+	}
+	for _, s := range o.sites {
+		slices.SortStableFunc(s.origins, func(a, b Origin) int { return cmp.Compare(len(base(b.Address)), len(base(a.Address))) })
+	}
+	return o
+}
+
+// addressOf is the host and port of a URL, in lower case.
+func addressOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		if port = "443"; u.Scheme == "http" {
+			port = "80"
+		}
+	}
+	return key(u.Hostname(), port)
+}
+
+func key(host, port string) string { return net.JoinHostPort(strings.ToLower(host), port) }
+
+func base(u *url.URL) string { return strings.TrimSuffix(u.EscapedPath(), "/") }
+
+// Hosts returns the gated hosts, sorted.
+func (o *Origins) Hosts() []string {
+	hosts := map[string]bool{}
+	for _, s := range o.sites {
+		hosts[s.host] = true
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
+// Addresses returns the gated hosts with their ports, sorted.
+func (o *Origins) Addresses() []string { return slices.Sorted(maps.Keys(o.sites)) }
+
+// Resources returns the resources that are reached, sorted.
+func (o *Origins) Resources() []string {
+	names := map[string]bool{}
+	for _, s := range o.sites {
+		for _, origin := range s.origins {
+			names[origin.Resource] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Without leaves hosts out. It reports which of them are not gated.
+func (o *Origins) Without(hosts []string) (left *Origins, unknown []string) {
+	left = &Origins{sites: maps.Clone(o.sites)}
+	for _, host := range hosts {
+		before := len(left.sites)
+		maps.DeleteFunc(left.sites, func(address string, s *site) bool {
+			return strings.EqualFold(host, s.host) || strings.EqualFold(host, address)
+		})
+		if len(left.sites) == before && !slices.ContainsFunc(slices.Collect(maps.Keys(o.sites)), func(a string) bool { return strings.EqualFold(a, host) || o.sites[a].host == strings.ToLower(host) }) {
+			unknown = append(unknown, host)
+		}
+	}
+	return left, unknown
+}
+
+// find returns the site at a host and port, nil if it is not gated.
+func (o *Origins) find(host, port string) *site {
+	if o == nil {
+		return nil
+	}
+	return o.sites[key(strings.TrimSuffix(host, "."), port)]
+}
+
+// route says where a request to a path goes. The path is escaped.
+func (s *site) route(path string) proxy.Intercepted {
+	var origin Origin
+	rest, within := "", false
+	for i, o := range s.origins {
+		if i == 0 || len(base(o.Address)) < len(base(origin.Address)) {
+			origin = o // the first of the shortest paths gets what is below none
+		}
+		if rest, within = under(base(o.Address), path); within {
+			origin = o
+			break
+		}
+	}
+	in := proxy.Intercepted{Resource: origin.Resource, Path: path}
+	if origin.Upstream == nil || origin.Upstream.String() == origin.Address.String() {
+		return in
+	}
+	in.Address = origin.Address.String()
+	if within {
+		in.Path = base(origin.Upstream) + rest
+	}
+	return in
+}
+
+// under reports whether a path is below a base, and what is left of it then.
+func under(base, path string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(path, base)
+	return rest, ok && (rest == "" || rest[0] == '/')
+}

@@ -1,0 +1,53 @@
+package forward
+
+import (
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+)
+
+// transport sends requests with a whole URL to hosts that are not gated. Those of near clients have one of their own, so that
+// others do not get their connections.
+func (s *Server) transport(near bool) *http.Transport {
+	t := &http.Transport{
+		DialContext:         dialer(near).DialContext,
+		MaxIdleConnsPerHost: 16, MaxIdleConns: 256, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
+	}
+	if near {
+		t.Proxy = func(r *http.Request) (*url.URL, error) { return s.o.Proxy(r.URL) }
+	}
+	return t
+}
+
+// forward sends a request on that is not gated, and its answer back.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) {
+	way := s.near
+	if !client.Near {
+		if err := nameAllowed(r.URL.Hostname()); err != nil {
+			refuseReach(w, r.URL.Host, err)
+			return
+		}
+		if through, err := s.o.Proxy(r.URL); err == nil && through == nil {
+			way = s.far
+		}
+	}
+	p := &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} { // they are the client's
+				if v, ok := p.In.Header[name]; ok {
+					p.Out.Header[name] = v
+				}
+			}
+			p.Out.Host = p.In.Host
+			if _, ok := p.In.Header["User-Agent"]; !ok {
+				p.Out.Header["User-Agent"] = []string{""} // none, and not ours
+			}
+		},
+		Transport: way, FlushInterval: -1,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { refuseReach(w, r.URL.Host, err) },
+		ErrorLog:     s.outer.ErrorLog,
+	}
+	p.ServeHTTP(w, r)
+}

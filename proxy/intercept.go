@@ -1,0 +1,61 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// Intercepted describes a request that its client sent to the provider's own address, and that a forward proxy (package
+// proxy/forward) decrypted. It replaces what the path and the host say about other requests.
+type Intercepted struct {
+	Resource string // the resource that the address belongs to
+	Path     string // the escaped path at the upstream, with the upstream's own part
+	// Address is what the client takes for the upstream's address, such as https://api.github.com. Empty means that it
+	// is the upstream's.
+	Address string
+	Agent   string // the agent that the client's credentials name; empty: the headers may name one
+	Class   string
+	Token   string // the token in the client's credentials; empty: the request may have one in its headers
+	// Trusted marks a client that is known by a secret of its own: it needs no token, and may use keys of the gate.
+	Trusted bool
+}
+
+type interceptedKey struct{}
+
+// WithIntercepted returns a context for a request that was intercepted.
+func WithIntercepted(ctx context.Context, in *Intercepted) context.Context {
+	return context.WithValue(ctx, interceptedKey{}, in)
+}
+
+// InterceptedOf returns how a request was intercepted. It returns nil if its client sent it to the gate.
+func InterceptedOf(r *http.Request) *Intercepted {
+	in, _ := r.Context().Value(interceptedKey{}).(*Intercepted)
+	return in
+}
+
+// isTrusted reports a client that needs no token.
+func isTrusted(r *http.Request) bool {
+	in := InterceptedOf(r)
+	return overSocket(r) || in != nil && in.Trusted
+}
+
+// findIntercepted is find for a request to the provider's own address.
+func (p *Proxy) findIntercepted(in *Intercepted, r *http.Request) (at place, f *refusal) {
+	at = place{door: p.doors[in.Resource], path: in.Path, agent: in.Agent, class: in.Class}
+	if at.door == nil {
+		return at, refuse(http.StatusBadGateway, "unknown resource "+quoted(in.Resource), "the configuration has changed; connect again")
+	}
+	if at.door.res.InjectHeader == "" {
+		return at, nil // a web page spends the key that it has itself
+	}
+	return at, checkPage(r)
+}
+
+// relinkIntercepted points addresses of an upstream that stands in for the provider to where the client sends.
+func (d *door) relinkIntercepted(in *Intercepted) (from, to string) {
+	if in.Address == "" {
+		return "", ""
+	}
+	return strings.TrimSuffix(d.res.Upstream.String(), "/") + "/", strings.TrimSuffix(in.Address, "/") + "/"
+}
