@@ -48,6 +48,8 @@ type Options struct {
 	// Hosts are names that clients may call the daemon by.
 	Hosts []string
 	Done  func(sluicehttp.Exchange)
+	// Trace follows exchanges of the proxy; see [sluicehttp.Transport].
+	Trace func(r *http.Request, header http.Header) (end func(sluicehttp.Exchange))
 	Log   *slog.Logger
 	// Requests gets one line for each request that comes to the proxy. Nil means there are none.
 	Requests *slog.Logger
@@ -242,6 +244,9 @@ func (d *Daemon) measure(w http.ResponseWriter, r *http.Request, g *generation) 
 // Estimates is how far off estimates of tokens were.
 func (d *Daemon) Estimates() estimate.Miss { return d.book.Overall() }
 
+// Dialect is the name of what a resource's provider speaks.
+func (d *Daemon) Dialect(resource string) string { return d.now.Load().file.Dialect(resource).Name() }
+
 // sameOrigin reports that a request is of no page, or of one of the daemon's own: with TLS one that came by TLS, because anybody on
 // the way can make up a plain one. Where TLS ends before the daemon, it takes the browser's word that page and daemon are one site.
 func sameOrigin(r *http.Request) bool {
@@ -311,7 +316,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 // proxied is the proxy that a configuration describes, and all resources.
 func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	f := o.File
-	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Behind: o.Behind, Done: o.Done, Base: o.Base}
+	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Behind: o.Behind, Done: o.Done, Trace: o.Trace, Base: o.Base}
 	for _, c := range f.Classes {
 		po.Classes = append(po.Classes, c.Name)
 	}

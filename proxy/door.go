@@ -52,7 +52,7 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	d.speaker, _ = r.Dialect.(provider.Speaker)
 	d.gated = &sluicehttp.Transport{
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
-		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Route: r.Route,
+		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Trace: p.trace, Route: r.Route,
 	}
 	if r.Letters != nil {
 		d.gated.Letters = &sluicehttp.Letters{Keeper: r.Letters, MaxBody: r.LetterBody, Base: r.Upstream.EscapedPath()}

@@ -47,6 +47,8 @@ type Options struct {
 	Base http.RoundTripper
 	// Done is told of every exchange that is over. It must not block.
 	Done func(sluicehttp.Exchange)
+	// Trace follows exchanges; see [sluicehttp.Transport].
+	Trace func(r *http.Request, header http.Header) (end func(sluicehttp.Exchange))
 	// Book is what is known of how far off estimates are. Nil means nothing yet.
 	Book *estimate.Book
 	// Users are those that tokens below the highest class must not speak for. Nil means only those of the configuration.
@@ -93,6 +95,7 @@ type Proxy struct {
 	behind   bool
 	log      *slog.Logger
 	requests *slog.Logger // nil: requests are not logged
+	trace    func(*http.Request, http.Header) func(sluicehttp.Exchange)
 	book     *estimate.Book
 	users    *Users
 }
@@ -103,7 +106,7 @@ func New(o Options) (*Proxy, error) {
 		return nil, errors.New("proxy: there is no gate")
 	}
 	p := &Proxy{
-		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users,
+		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users, trace: o.Trace,
 	}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

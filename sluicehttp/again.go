@@ -39,6 +39,9 @@ func (f *flight) once() (resp *http.Response, again bool, err error) {
 	if f.t.Done != nil {
 		f.told.Ticket = a.ticket.ID()
 	}
+	if f.traced != nil {
+		f.told.Granted, f.told.Sent, f.told.Answered = time.Now(), time.Time{}, time.Time{}
+	}
 	o := f.judge(a)
 	f.told.Verdict = o.answer.Verdict
 	f.heard(&o)

@@ -141,6 +141,12 @@ func (a *attempt) send() (*http.Response, error) {
 	a.began = time.Now()
 	f.told.Attempts++
 	resp, err := f.t.base.RoundTrip(req)
+	if f.traced != nil {
+		f.told.Sent = a.began
+		if err == nil {
+			f.told.Answered = time.Now()
+		}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true

@@ -38,6 +38,9 @@ type Exchange struct {
 	// Status is that of the answer, 0 if there was none.
 	Status  int
 	Verdict store.Verdict
+	// Began is when the request came; Granted, Sent and Answered are of the last send, zero if it did not come to that. They are
+	// there where [Transport.Trace] is set.
+	Began, Granted, Sent, Answered time.Time
 	// Waited is how long the gate held it, Took how long the last send and its answer took.
 	Waited, Took time.Duration
 	// Estimated is what was reckoned with and Usage what was really used, as far as Usage.Known; of an
@@ -87,6 +90,7 @@ type flight struct {
 	// answers are what came of each send, where requests that are given up are kept.
 	answers []deadletter.Answer
 	out     body // the answer that the client gets
+	traced  func(Exchange)
 }
 
 // fail ends an exchange that has no answer.
@@ -100,5 +104,8 @@ func (f *flight) fail(err error) error {
 func (f *flight) over() {
 	if f.t.Done != nil {
 		f.t.Done(f.told)
+	}
+	if f.traced != nil {
+		f.traced(f.told)
 	}
 }

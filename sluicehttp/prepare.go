@@ -30,6 +30,9 @@ func (f *flight) prepare() error {
 		return ErrUpgrade
 	}
 	f.header, f.observe = r.Header, t.Gate.Observes(t.Resource)
+	if t.Trace != nil {
+		f.begin()
+	}
 	if err := f.payload.take(r, f.most()); err != nil {
 		return err
 	}
@@ -59,6 +62,18 @@ func (f *flight) prepare() error {
 	}
 	f.reckon()
 	return nil
+}
+
+// begin begins the exchange's trace.
+func (f *flight) begin() {
+	header := maps.Clone(f.origin.Header)
+	if header == nil {
+		header = http.Header{}
+	}
+	f.traced, f.told.Began = f.t.Trace(f.origin, header), f.start
+	if !f.observe { // which sends a request as it came
+		f.header, f.copied = header, true
+	}
 }
 
 // label notes which API key the request carries, where the gate tells keys apart. The key itself goes no further.

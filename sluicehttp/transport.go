@@ -58,6 +58,9 @@ type Transport struct {
 	Overage bool
 	// Done is told when an exchange is over, for metrics and logs. It must not block.
 	Done func(Exchange)
+	// Trace is told when an exchange begins and returns what is to be told when it is over. What it puts into header goes out with the
+	// request, except where the gate only observes. Nil means that nothing is traced.
+	Trace func(r *http.Request, header http.Header) (end func(Exchange))
 	// Letters keeps requests that were given up. Nil means that they are not kept.
 	Letters *Letters
 	// Route chooses another model for a call. Empty means that of the call. After an error nothing is sent.

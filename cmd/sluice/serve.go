@@ -32,6 +32,7 @@ import (
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/metrics"
 	"github.com/sluicehq/sluice/internal/statedir"
+	"github.com/sluicehq/sluice/internal/telemetry"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
@@ -132,8 +133,15 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 			listen = []string{defaultListen}
 		}
 		fixed.addresses = listen
+		traced, err := telemetry.Open(cmd.Context(), telemetry.Options{
+			Getenv: os.Getenv, Log: log, Version: buildVersion(debug.ReadBuildInfo()).Version, Figures: figures.Gatherer(), Provider: func(resource string) string { return d.Dialect(resource) },
+		})
+		if err != nil {
+			return &failure{code: exitConfig, message: err.Error(), hint: "docs/telemetry.md lists the variables; OTEL_SDK_DISABLED=true turns all of them off"}
+		}
+		defer func() { _ = traced.Close() }() // what could not be sent is in the log
 		d, err = s.daemon(&daemon.Options{
-			Hosts: hosts, Base: ahead.base(), Events: hub, Log: log, Requests: requests, Metrics: figures.Handler(), History: book,
+			Trace: traced.Trace(), Hosts: hosts, Base: ahead.base(), Events: hub, Log: log, Requests: requests, Metrics: figures.Handler(), History: book,
 			Done:      func(x sluicehttp.Exchange) { figures.Done(x); book.Done(x) },
 			Reloading: s.reloading(cmd, fixed, func(g *sluice.Gate) { figures.SetGate(g); book.SetGate(g) }),
 		})

@@ -72,6 +72,9 @@ func (r *Registry) SetGate(g *sluice.Gate) { r.gate.Store(g) }
 // Event counts what happens at a gate, for sluice.Config.Events. It does not block.
 func (r *Registry) Event(e inspect.Event) { r.events.add(&e) }
 
+// Gatherer reads the metrics.
+func (r *Registry) Gatherer() prometheus.Gatherer { return r.registry }
+
 // Handler serves the metrics. A store that cannot be reached fails no scrape.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{
