@@ -30,7 +30,7 @@ const (
 const (
 	OverDeny      = "deny"      // the request gets ErrBudget
 	OverDowngrade = "downgrade" // it goes in the lowest class
-	OverReroute   = "reroute"   // whoever sends it takes a cheaper model; see [Gate.BudgetState]
+	OverReroute   = "reroute"   // whoever sends it takes a cheaper model; see BudgetState
 	OverAlert     = "alert"     // it goes, and an alert is sent
 	// OverSlow spreads what is left until the reset before the budget is used up: requests of lower classes wait. The highest class
 	// is never slowed. It gets ErrBudget when nothing is left; the others wait for the reset.

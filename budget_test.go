@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/filestore"
@@ -182,14 +183,14 @@ func TestBudgetsThatDoNotDeny(t *testing.T) {
 				pass(t, gate, req)
 			}
 			wantSpent(t, g, agent, agent, 600)
-			if s, err := other.BudgetState(context.Background(), agent, ""); err != nil || !s.Over || s.Budget != agent || s.SizeUSD != 0.0001 {
+			if s, err := inside.Of(other).BudgetState(context.Background(), agent, ""); err != nil || !s.Over || s.Budget != agent || s.SizeUSD != 0.0001 {
 				t.Errorf("%+v, %v", s, err)
 			}
 		}
-		if s, err := g.BudgetState(context.Background(), "route", ""); err != nil || s.Policy != sluice.OverReroute {
+		if s, err := inside.Of(g).BudgetState(context.Background(), "route", ""); err != nil || s.Policy != sluice.OverReroute {
 			t.Errorf("%+v, %v", s, err)
 		}
-		if s, err := g.BudgetState(context.Background(), "somebody", ""); err != nil || s.Over {
+		if s, err := inside.Of(g).BudgetState(context.Background(), "somebody", ""); err != nil || s.Over {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for agent, class := range map[string]string{"low": sluice.P2, "route": sluice.P0, "alert": sluice.P0} {

@@ -169,7 +169,7 @@ var hardness = map[string]int{OverDeny: 5, OverSlow: 4, OverReroute: 3, OverDown
 // BudgetState tells whether a budget of an agent is used up, and what is to happen then, so that whoever sends its
 // requests can choose a cheaper model where that is what the budget asks for. It is about a second old at the most.
 // The user may be left empty: then it is the configured one.
-func (g *Gate) BudgetState(ctx context.Context, agent, user string) (inspect.BudgetState, error) {
+func (g inside) BudgetState(ctx context.Context, agent, user string) (inspect.BudgetState, error) {
 	s := inspect.BudgetState{Policies: []string{}}
 	b := g.budgets
 	if b == nil {

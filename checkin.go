@@ -10,7 +10,7 @@ import (
 // CheckIn is [Gate.Heartbeat] for those who want to know where they stand. The answer is as of a moment ago, from one look at
 // the fleet that all share who check in at about the same time, so that thousands may; what the agent has just said of
 // itself is in it.
-func (g *Gate) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResult, error) {
+func (g inside) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResult, error) {
 	l, err := g.newLease(m)
 	if err != nil {
 		return inspect.CheckInResult{}, err

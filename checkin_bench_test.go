@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // BenchmarkCheckIn is a heartbeat in a fleet of 10,000 agents, which all send them one after the other.
@@ -35,7 +36,7 @@ func benchmarkCheckIn(b *testing.B, scheme string, resources int) {
 	}
 	i := 0
 	for b.Loop() {
-		if _, err := g.CheckIn(ctx, member(i)); err != nil {
+		if _, err := inside.Of(g).CheckIn(ctx, member(i)); err != nil {
 			b.Fatal(err)
 		}
 		i += 7919

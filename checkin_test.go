@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/memstore"
 )
@@ -20,7 +21,7 @@ import (
 // checkIn is a heartbeat and what it is told.
 func checkIn(tb testing.TB, g *sluice.Gate, m sluice.JoinRequest) inspect.CheckInResult {
 	tb.Helper()
-	s, err := g.CheckIn(context.Background(), m)
+	s, err := inside.Of(g).CheckIn(context.Background(), m)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestManyHeartbeatsShareALook(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range n {
 				all.Go(func() {
-					if s, err := g.CheckIn(t.Context(), sluice.JoinRequest{Agent: fmt.Sprint("agent", i)}); err != nil || !s.Start || s.Resource != "api" {
+					if s, err := inside.Of(g).CheckIn(t.Context(), sluice.JoinRequest{Agent: fmt.Sprint("agent", i)}); err != nil || !s.Start || s.Resource != "api" {
 						t.Errorf("told %+v, %v", s, err)
 					}
 				})
@@ -172,14 +173,14 @@ func TestLookWhoseReaderGoesAway(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
-			if _, err := g.CheckIn(ctx, sluice.JoinRequest{Agent: "first"}); err == nil {
+			if _, err := inside.Of(g).CheckIn(ctx, sluice.JoinRequest{Agent: "first"}); err == nil {
 				t.Error("it was told, though it had gone")
 			}
 		})
 		synctest.Wait()
 		for i := range 5 {
 			all.Go(func() {
-				if s, err := g.CheckIn(t.Context(), sluice.JoinRequest{Agent: fmt.Sprint("other", i)}); err != nil || s.Resource != "api" {
+				if s, err := inside.Of(g).CheckIn(t.Context(), sluice.JoinRequest{Agent: fmt.Sprint("other", i)}); err != nil || s.Resource != "api" {
 					t.Errorf("told %+v, %v", s, err)
 				}
 			})
@@ -191,7 +192,7 @@ func TestLookWhoseReaderGoesAway(t *testing.T) {
 		st.fails.Store(true)
 		for range 3 {
 			all.Go(func() {
-				_, err := g.CheckIn(t.Context(), sluice.JoinRequest{Agent: "other1"})
+				_, err := inside.Of(g).CheckIn(t.Context(), sluice.JoinRequest{Agent: "other1"})
 				wantError(t, err, sluice.ErrStore)
 			})
 		}
@@ -205,9 +206,9 @@ func TestHeartbeatsWithoutLeases(t *testing.T) {
 		if s := checkIn(t, g, sluice.JoinRequest{Agent: "a"}); !s.Start || s.Light != "green" {
 			t.Errorf("told %+v", s)
 		}
-		_, err := g.CheckIn(t.Context(), sluice.JoinRequest{Agent: "a", Class: "p9"})
+		_, err := inside.Of(g).CheckIn(t.Context(), sluice.JoinRequest{Agent: "a", Class: "p9"})
 		wantError(t, err, sluice.ErrInvalid)
-		_, err = g.CheckIn(t.Context(), sluice.JoinRequest{Agent: "\x7fa"})
+		_, err = inside.Of(g).CheckIn(t.Context(), sluice.JoinRequest{Agent: "\x7fa"})
 		wantError(t, err, sluice.ErrInvalid)
 	})
 }

@@ -76,7 +76,7 @@ func (f *failures) now() store.Trouble {
 
 // FailingFor is for how long the last sends of this process to a resource did not reach the provider, or came back with failures of
 // its own. It is 0 if the last one was served.
-func (g *Gate) FailingFor(resource string) time.Duration {
+func (g inside) FailingFor(resource string) time.Duration {
 	r, err := g.resource(resource)
 	if err != nil {
 		return 0

@@ -413,7 +413,7 @@ func (g *Gate) Leave(m JoinRequest) error {
 
 // Leased returns the class, user and machine with which an agent holds a lease, as of a moment ago. It reports false if the
 // agent holds none.
-func (g *Gate) Leased(ctx context.Context, agent string) (m JoinRequest, ok bool, err error) {
+func (g inside) Leased(ctx context.Context, agent string) (m JoinRequest, ok bool, err error) {
 	v, err := g.recent(ctx)
 	if err != nil {
 		return JoinRequest{}, false, err

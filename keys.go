@@ -42,7 +42,7 @@ func (g *Gate) KeyLabel(ctx context.Context, key string) (string, error) {
 }
 
 // TellsKeys reports that a resource tells API keys apart: it is split by key, or has a limit per key.
-func (g *Gate) TellsKeys(resource string) bool {
+func (g inside) TellsKeys(resource string) bool {
 	r, err := g.resource(resource)
 	return err == nil && r.keyed
 }

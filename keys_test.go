@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/keylabel"
 )
 
@@ -61,7 +62,7 @@ func TestEachKeyHasItsOwnLimits(t *testing.T) {
 	for name, r := range map[string]sluice.Resource{"split": {Limits: twoAnHour, SplitKeys: true}, "per": {Limits: per}} {
 		t.Run(name, func(t *testing.T) {
 			g := split(t, "mem:", r)
-			if !g.TellsKeys("api") || g.TellsKeys("none such") {
+			if !inside.Of(g).TellsKeys("api") || inside.Of(g).TellsKeys("none such") {
 				t.Error("the gate does not say whether it tells keys apart")
 			}
 			for _, key := range []string{"11111111", "22222222", ""} {

@@ -25,7 +25,7 @@ const (
 var errAway = errors.New("the store did not answer a moment ago")
 
 // Observes reports that a resource is in the mode observe: nobody is held, nothing is sent again, and requests go as they came.
-func (g *Gate) Observes(resource string) bool {
+func (g inside) Observes(resource string) bool {
 	r, err := g.resource(resource)
 	return err == nil && r.observe
 }

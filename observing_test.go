@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/memstore"
 )
@@ -26,7 +27,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newShared(t)
 		g := st.open(t, sluice.Config{Resources: observed(), Slots: sluice.Slots{Max: 1}})
-		if !g.Observes("api") || g.Observes("other") {
+		if !inside.Of(g).Observes("api") || inside.Of(g).Observes("other") {
 			t.Error("what is observed is not told right")
 		}
 		arrived := 0

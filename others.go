@@ -36,7 +36,7 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 	var more []other
 	for _, spec := range list.Pools {
 		name := others(spec.Name)
-		if name == "" || g.Uses(spec.Name) {
+		if name == "" || (inside{g}).Uses(spec.Name) {
 			continue
 		}
 		if g.resources[name] != nil {
@@ -71,7 +71,7 @@ func (g *Gate) newOther(ctx context.Context, name string, spec store.Spec) (*res
 }
 
 // Uses reports that a pool of the store belongs to one of the gate's resources.
-func (g *Gate) Uses(pool string) bool {
+func (g inside) Uses(pool string) bool {
 	for _, r := range g.resources {
 		if r.in == pool {
 			return true
@@ -81,7 +81,7 @@ func (g *Gate) Uses(pool string) bool {
 }
 
 // NewOthers reports that the store has pools that [Config.Others] would add, and that came after the gate was opened.
-func (g *Gate) NewOthers(ctx context.Context) bool {
+func (g inside) NewOthers(ctx context.Context) bool {
 	lister, ok := store.As[store.Lister](g.store)
 	if !ok || g.others == nil {
 		return false
@@ -93,7 +93,7 @@ func (g *Gate) NewOthers(ctx context.Context) bool {
 }
 
 // Others returns the resources that [Config.Others] has added, and their limits.
-func (g *Gate) Others() map[string][]Limit {
+func (g inside) Others() map[string][]Limit {
 	all := map[string][]Limit{}
 	for name, r := range g.resources {
 		if !r.other {
@@ -108,8 +108,8 @@ func (g *Gate) Others() map[string][]Limit {
 	return all
 }
 
-// Skipped says which pools of the store are not among [Gate.Others] because they cannot be read, and why, for people.
-func (g *Gate) Skipped() []string { return slices.Clone(g.skipped) }
+// Skipped says which pools of the store are not among Others because they cannot be read, and why, for people.
+func (g inside) Skipped() []string { return slices.Clone(g.skipped) }
 
 // limitOf is the counterpart of limitSpec.
 func limitOf(l *store.Limit) Limit {

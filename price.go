@@ -50,7 +50,7 @@ func (r *resource) priceTag(req *Request) *Request {
 
 // ListPrice returns what the gate's own prices make of usage, in millionths of a dollar, whatever dollars it states. It reports false
 // if it states no tokens or the resource has no prices.
-func (g *Gate) ListPrice(resource, model string, usage []Amount) (micros int64, ok bool) {
+func (g inside) ListPrice(resource, model string, usage []Amount) (micros int64, ok bool) {
 	r := g.resources[resource]
 	if r == nil || r.price == nil || !hasTokens(usage) {
 		return 0, false

@@ -53,7 +53,7 @@ func checkRoutes(routes map[string][]RouteChoice) (map[string][]RouteChoice, err
 const maxPerMTok = 1_000_000
 
 // Tasks are the kinds of task that routes are configured for, sorted.
-func (g *Gate) Tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
+func (g inside) Tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
 
 // Route picks the model for a kind of task: the cheapest that has room now, else the one that will have it soonest.
 // need is what the request will take, as far as it is known; of other units it is what requests for that model took of late.
@@ -63,7 +63,7 @@ func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (inspect.
 }
 
 // RouteOn is Route among the models of one resource: for those who cannot go elsewhere.
-func (g *Gate) RouteOn(ctx context.Context, resource, task string, need ...Amount) (inspect.Route, error) {
+func (g inside) RouteOn(ctx context.Context, resource, task string, need ...Amount) (inspect.Route, error) {
 	return g.route(ctx, task, resource, need)
 }
 
@@ -71,7 +71,7 @@ func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) 
 	list, ok := g.routes[task]
 	if !ok {
 		e := &Error{Err: ErrUnknownTask, Message: fmt.Sprintf("unknown task %.80q", task)}
-		if e.Hint = fmt.Sprintf("there are routes for %s", strings.Join(g.Tasks(), ", ")); len(g.routes) == 0 {
+		if e.Hint = fmt.Sprintf("there are routes for %s", strings.Join((inside{g}).Tasks(), ", ")); len(g.routes) == 0 {
 			e.Hint = "routes: in the configuration names the models for each kind of task"
 		}
 		return inspect.Route{}, e
@@ -197,14 +197,14 @@ func (g *Gate) CheaperModel(ctx context.Context, resource, model string) (string
 }
 
 // CheaperOn is CheaperModel among those of the same resource: the name of the model alone.
-func (g *Gate) CheaperOn(ctx context.Context, resource, model string) (string, error) {
+func (g inside) CheaperOn(ctx context.Context, resource, model string) (string, error) {
 	best, err := g.cheaper(ctx, resource, model, resource)
 	return strings.TrimPrefix(best, resource+"/"), err
 }
 
 func (g *Gate) cheaper(ctx context.Context, resource, model, within string) (string, error) {
 	best, lowest := "", int64(0)
-	for _, task := range g.Tasks() {
+	for _, task := range (inside{g}).Tasks() {
 		list := g.routes[task]
 		i := slices.IndexFunc(list, func(c RouteChoice) bool {
 			return c.Resource == resource && (c.Model == model || partOf(&c) == model)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -89,7 +90,7 @@ func TestABillingStopIsTold(t *testing.T) {
 		if e := kept.last(t, inspect.EventState); e.State != inspect.StatePaused || e.Reason != words {
 			t.Errorf("told %+v", e)
 		}
-		if f := g.FailingFor("api"); f != 0 {
+		if f := inside.Of(g).FailingFor("api"); f != 0 {
 			t.Errorf("the provider is well, and failing for %v", f)
 		}
 		say(sluice.Answer{Verdict: store.VerdictBilling, Status: 429, Scope: sluice.PerModel | sluice.PerKey, Cause: "the plan has no quota for the model"})
@@ -198,7 +199,7 @@ func TestADeadProviderIsFailingEverywhere(t *testing.T) {
 		words := "the last send failed: connection refused by 127.0.0.1:9; new requests are tried"
 		wantState(t, g, inspect.StateFailing, words)
 		wantState(t, other, inspect.StateFailing, words)
-		if g.FailingFor("api") == 0 || other.FailingFor("api") != 0 {
+		if inside.Of(g).FailingFor("api") == 0 || inside.Of(other).FailingFor("api") != 0 {
 			t.Error("FailingFor is not of this process's own sends")
 		}
 		if e := kept.last(t, inspect.EventUpstream); e.Reason != "refused" || e.Error != "connection refused by 127.0.0.1:9" || e.Agent != "a" {
@@ -314,7 +315,7 @@ func TestStatesAreWatched(t *testing.T) {
 		other := s.open(t, sluice.Config{}, rolling(2, 30*time.Second))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { g.WatchStates(ctx); close(done) }()
+		go func() { inside.Of(g).WatchStates(ctx); close(done) }()
 		var states []string
 		changed := func(d time.Duration) string {
 			time.Sleep(d)

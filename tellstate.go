@@ -67,7 +67,7 @@ func (r *resource) tellState(state, reason string, until *time.Time) {
 // WatchStates tells of every change of a resource's state by an event, until ctx ends. Trouble that this process meets itself is
 // told at once in any case; this finds what time and other processes change. Changes between queueing, flowing and idle are told
 // when they have lasted for 5 s.
-func (g *Gate) WatchStates(ctx context.Context) {
+func (g inside) WatchStates(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	calm := map[string]bool{}

@@ -78,7 +78,7 @@ func (g *Gate) WorksFor(ctx context.Context, child, parent string) error {
 }
 
 // WorksForEvery is how often WorksFor should be told of work that lasts.
-func (g *Gate) WorksForEvery() time.Duration { return max(g.plan.lease/2, time.Second) }
+func (g inside) WorksForEvery() time.Duration { return max(g.plan.lease/2, time.Second) }
 
 // isKnown reports whether an agent is configured or alive.
 func (g *Gate) isKnown(ctx context.Context, agent string) (bool, error) {

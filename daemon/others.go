@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // others opens, to look at, pools of the store that the generation's gate does not use: one, or all if none is named.
@@ -17,7 +18,7 @@ func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate,
 			if _, taken := g.file.Resources[pool]; taken {
 				name += inspect.GatePool
 			}
-			if g.gate.Uses(pool) || resource != "" && resource != name {
+			if inside.Of(g.gate).Uses(pool) || resource != "" && resource != name {
 				return ""
 			}
 			return name

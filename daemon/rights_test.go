@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // right is one operation: what it answers without tokens, to a token of the highest class, to one of a lower class, and to one
@@ -200,7 +201,7 @@ agents: {high: {class: p0, user: boss}}
 				t.Fatal(code, body)
 			}
 			if strings.Contains(path, "stray") {
-				if _, err := r.gate.CheckIn(t.Context(), stray); err != nil {
+				if _, err := inside.Of(r.gate).CheckIn(t.Context(), stray); err != nil {
 					t.Fatal(err)
 				}
 			}

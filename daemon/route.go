@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -23,19 +24,19 @@ func router(g *sluice.Gate, resource string) func(context.Context, sluicehttp.Ca
 			task = cmp.Or(named, task)
 		}
 		if task != "" {
-			r, err := g.RouteOn(ctx, resource, task)
+			r, err := inside.Of(g).RouteOn(ctx, resource, task)
 			return r.Model, err
 		}
 		if !asked.Tokens || asked.Model == "" {
 			return "", nil
 		}
-		s, err := g.BudgetState(ctx, c.Agent, c.User)
+		s, err := inside.Of(g).BudgetState(ctx, c.Agent, c.User)
 		if err != nil || !s.Over || !slices.Contains(s.Policies, sluice.OverReroute) {
 			return "", nil //nolint:nilerr // the budget is tried again when the call goes, and says what is wrong
 		}
-		model, err := g.CheaperOn(ctx, resource, asked.Model)
+		model, err := inside.Of(g).CheaperOn(ctx, resource, asked.Model)
 		if model == "" && err == nil {
-			model, err = g.CheaperOn(ctx, resource, asked.Part)
+			model, err = inside.Of(g).CheaperOn(ctx, resource, asked.Part)
 		}
 		return model, err
 	}

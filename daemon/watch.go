@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"sync"
+
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // watch has changes of state told, by the gate of the configuration in force. It returns what ends that.
@@ -14,7 +16,7 @@ func (d *Daemon) watch() (stop func()) {
 			g := d.now.Load()
 			until, end := context.WithCancel(ctx)
 			context.AfterFunc(g.over, end)
-			g.gate.WatchStates(until)
+			inside.Of(g.gate).WatchStates(until)
 			end()
 		}
 	})

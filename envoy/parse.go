@@ -13,6 +13,7 @@ import (
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/keylabel"
 	"github.com/sluicehq/sluice/store"
 )
@@ -134,7 +135,7 @@ func fieldOf(req *sluice.Request, name string) *string {
 
 // label is what a key counts under. Envoy may send the label, or the key itself, which is not kept.
 func label(ctx context.Context, gate *sluice.Gate, req *sluice.Request) (string, error) {
-	if req.Key == "" || !gate.TellsKeys(req.Resource) {
+	if req.Key == "" || !inside.Of(gate).TellsKeys(req.Resource) {
 		return "", nil
 	}
 	if keylabel.Is(req.Key) {

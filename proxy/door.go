@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/requestid"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -60,7 +61,7 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 			d.gated.Letters.Secrets = []string{r.InjectHeader}
 		}
 	}
-	d.observe = p.gate.Observes(name)
+	d.observe = inside.Of(p.gate).Observes(name)
 	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
 	if p.via != "" { // another resource of the same store is another pool
 		sum := sha256.Sum256([]byte(p.via + "\x00" + name + d.mode()))

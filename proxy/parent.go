@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // headerParent is for whom a client works, in its own words.
@@ -47,12 +49,12 @@ func (p *Proxy) mayHold(r *http.Request, parent string) bool {
 	if parent == "" || !borne || highest <= 0 {
 		return parent != ""
 	}
-	if p.gate.AgentAbove(parent, highest) {
+	if inside.Of(p.gate).AgentAbove(parent, highest) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), linkWithin)
 	defer cancel()
-	held, leased, err := p.gate.Leased(ctx, parent)
+	held, leased, err := inside.Of(p.gate).Leased(ctx, parent)
 	return err == nil && !(leased && slices.Index(p.classes, held.Class) < highest)
 }
 
@@ -75,12 +77,12 @@ func (p *Proxy) link(ctx context.Context, child, parent string) (stop func()) {
 	var timer *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	timer = time.AfterFunc(p.gate.WorksForEvery(), func() {
+	timer = time.AfterFunc(inside.Of(p.gate).WorksForEvery(), func() {
 		tell()
 		mu.Lock()
 		defer mu.Unlock()
 		if ctx.Err() == nil {
-			timer.Reset(p.gate.WorksForEvery())
+			timer.Reset(inside.Of(p.gate).WorksForEvery())
 		}
 	})
 	return func() {

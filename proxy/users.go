@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // Users are the users that callers of the highest class speak for. A token below that class, which is bound to no agent
@@ -67,9 +68,9 @@ func (u *Users) May(g *sluice.Gate, s Speaker, agent, user string, now time.Time
 		return "", "" // whose agent it is, the configuration says
 	case s.Highest == 0:
 		u.Note(user, now)
-	case g.AgentAbove(agent, s.Highest):
+	case inside.Of(g).AgentAbove(agent, s.Highest):
 		return "", "agent " + quoted(agent) + " is of a higher class than the token allows"
-	case user != "" && (g.UserAbove(user, s.Highest) || u.has(user, now)):
+	case user != "" && (inside.Of(g).UserAbove(user, s.Highest) || u.has(user, now)):
 		return "", "user " + quoted(user) + " is one of a higher class than the token allows"
 	}
 	return user, ""

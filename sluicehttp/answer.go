@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
@@ -38,7 +39,7 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	switch {
 	case !f.asked.Free:
 		o.held, _ = a.current().Answer(o.answer) // if the store cannot be told, the request is none the worse for it
-	case o.answer.Verdict != store.VerdictOK && o.answer.Verdict != store.VerdictNone || len(o.answer.Limits) > 0 || f.t.Gate.FailingFor(f.t.Resource) > 0:
+	case o.answer.Verdict != store.VerdictOK && o.answer.Verdict != store.VerdictNone || len(o.answer.Limits) > 0 || inside.Of(f.t.Gate).FailingFor(f.t.Resource) > 0:
 		_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, o.answer)
 	}
 	return o

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/provider"
 )
 
@@ -29,7 +30,7 @@ func (f *flight) prepare() error {
 	case upgrades(r):
 		return ErrUpgrade
 	}
-	f.header, f.observe = r.Header, t.Gate.Observes(t.Resource)
+	f.header, f.observe = r.Header, inside.Of(t.Gate).Observes(t.Resource)
 	if t.Trace != nil {
 		f.begin()
 	}
@@ -79,7 +80,7 @@ func (f *flight) begin() {
 // label notes which API key the request carries, where the gate tells keys apart. The key itself goes no further.
 func (f *flight) label() (err error) {
 	t := f.t
-	if t.speaker == nil || t.Fingerprint == nil && !t.Gate.TellsKeys(t.Resource) {
+	if t.speaker == nil || t.Fingerprint == nil && !inside.Of(t.Gate).TellsKeys(t.Resource) {
 		return nil
 	}
 	key := t.speaker.Key(f.origin.Header)

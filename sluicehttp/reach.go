@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/store"
 )
@@ -58,7 +59,7 @@ func (a *attempt) hangs() {
 		return
 	}
 	f := a.f
-	known := f.t.Gate.FailingFor(f.t.Resource) >= knownAfter
+	known := inside.Of(f.t.Gate).FailingFor(f.t.Resource) >= knownAfter
 	a.hung = true
 	ask := f.ask
 	go f.report(ask, a.began, &hangError{hangAfter}) // the store may take a while

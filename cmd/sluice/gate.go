@@ -25,6 +25,7 @@ import (
 	"github.com/sluicehq/sluice/envoy"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/scaler"
 	"github.com/sluicehq/sluice/store"
@@ -143,14 +144,14 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		return nil, at.openFailure(err)
 	}
 	s.store = s.gate.Store()
-	maps.Copy(s.limits, s.gate.Others())
+	maps.Copy(s.limits, inside.Of(s.gate).Others())
 	for _, name := range resources {
 		if _, ok := s.limits[name]; !ok {
 			return nil, errors.Join(missing, s.close())
 		}
 	}
 	if len(resources) == 0 {
-		for _, why := range s.gate.Skipped() {
+		for _, why := range inside.Of(s.gate).Skipped() {
 			s.notes.Warn("not shown: " + why)
 		}
 	}

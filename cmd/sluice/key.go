@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // keyFlag is the flag that says which API key requests are sent with.
@@ -16,7 +18,7 @@ func keyFlag(cmd *cobra.Command, name *string) {
 // keyLabel is the label of the key that requests to a resource are sent with: that in the variable env, else the configured one.
 // It is empty where keys are not told apart, or no variable is named.
 func (s *session) keyLabel(cmd *cobra.Command, resource, env string) (string, error) {
-	if !s.gate.TellsKeys(resource) {
+	if !inside.Of(s.gate).TellsKeys(resource) {
 		return "", nil
 	}
 	name := cmp.Or(env, s.file.Resources[resource].KeyEnv)

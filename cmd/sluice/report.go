@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -102,7 +103,7 @@ func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time
 		s.warnOfLog(err)
 	}
 	for i := range rep.Resources {
-		if r := &rep.Resources[i]; !gate.Observes(r.Name) {
+		if r := &rep.Resources[i]; !inside.Of(gate).Observes(r.Name) {
 			withoutObserved(r)
 		}
 	}

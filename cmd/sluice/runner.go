@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
@@ -101,10 +102,10 @@ func (r *runner) run(ctx context.Context) (result, error) {
 // observes reports that nothing that the run uses is gated: its command starts at once, and once.
 func (r *runner) observes() bool {
 	if r.req.Resource != "" {
-		return r.s.gate.Observes(r.req.Resource)
+		return inside.Of(r.s.gate).Observes(r.req.Resource)
 	}
 	for name := range r.s.file.Resources {
-		if !r.s.gate.Observes(name) {
+		if !inside.Of(r.s.gate).Observes(name) {
 			return false
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/metrics"
 	"github.com/sluicehq/sluice/internal/proctest"
 	"github.com/sluicehq/sluice/internal/show"
@@ -175,7 +176,7 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 			r := newStateRig(t)
 			ctx, stop := context.WithCancel(t.Context())
 			watched := make(chan struct{})
-			go func() { r.gate.WatchStates(ctx); close(watched) }()
+			go func() { inside.Of(r.gate).WatchStates(ctx); close(watched) }()
 			t.Cleanup(func() { stop(); <-watched })
 			c.drive(r)
 			st, err := r.gate.Status(t.Context())

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/show"
 	"github.com/sluicehq/sluice/internal/topview"
 )
@@ -93,7 +94,7 @@ func (w *watched) renew(ctx context.Context) {
 	if w.open == nil || began.Before(w.next) {
 		return
 	}
-	if !w.next.IsZero() && w.s.gate.NewOthers(ctx) {
+	if !w.next.IsZero() && inside.Of(w.s.gate).NewOthers(ctx) {
 		if s, err := w.open(); err == nil { // else the old one says what is wrong
 			_ = w.s.close() // it has only looked
 			w.s = s

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // Bounds on the money that a caller below the highest class states with one ticket, in millionths of a dollar.
@@ -21,7 +22,7 @@ func (c *call) money(resource, model string, reserved, list []sluice.Amount) []s
 	if !c.bounded() {
 		return list
 	}
-	price, priced := c.api.Gate.ListPrice(resource, model, list)
+	price, priced := inside.Of(c.api.Gate).ListPrice(resource, model, list)
 	at := slices.IndexFunc(list, func(a sluice.Amount) bool { return a.Unit == sluice.USD })
 	if at < 0 {
 		if price > maxMicros {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // othersFor is how long what was read of pools that the configuration does not name is shown, or othersPause times as long as reading took:
@@ -100,7 +101,7 @@ func (a *API) at(ctx context.Context, resource string, f func(*sluice.Gate) erro
 		return err
 	}
 	defer func() { _ = gate.Close() }() // nothing is held
-	if _, ok := gate.Others()[resource]; !ok {
+	if _, ok := inside.Of(gate).Others()[resource]; !ok {
 		return f(a.Gate) // which says what there is
 	}
 	return f(gate)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/proxy"
 )
 
@@ -132,7 +133,7 @@ func (c *call) mayBeat(m *sluice.JoinRequest) (own bool, err error) {
 	if !c.bounded() {
 		return true, nil
 	}
-	l, alive, err := c.api.Gate.Leased(c.r.Context(), m.Agent)
+	l, alive, err := inside.Of(c.api.Gate).Leased(c.r.Context(), m.Agent)
 	if err != nil {
 		return false, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 )
 
 // beat is what an agent says of itself.
@@ -53,7 +54,7 @@ func (a *API) below(c *call, agent, class string) error {
 	}
 	high := slices.Index(a.Classes, a.Gate.Class(agent)) < c.who.Highest && (class == "" || c.who.Agent == "")
 	if !high && c.who.Agent == "" {
-		held, ok, err := a.Gate.Leased(c.r.Context(), agent)
+		held, ok, err := inside.Of(a.Gate).Leased(c.r.Context(), agent)
 		if err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func (a *API) heartbeat(c *call) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.Gate.CheckIn(c.r.Context(), m)
+	s, err := inside.Of(a.Gate).CheckIn(c.r.Context(), m)
 	if err != nil {
 		return err
 	}

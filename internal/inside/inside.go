@@ -1,0 +1,44 @@
+// Package inside is the side of a gate that only this module sees: what proxy, daemon and command line need of it, and other programs
+// do not.
+package inside
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside/hook"
+)
+
+// Gate is that side. Its methods are in package sluice, with their comments.
+type Gate interface {
+	// Who may speak for whom.
+	AgentAbove(agent string, class int) bool
+	UserAbove(user string, class int) bool
+	Leased(ctx context.Context, agent string) (m sluice.JoinRequest, ok bool, err error)
+	CheckIn(ctx context.Context, m sluice.JoinRequest) (inspect.CheckInResult, error)
+	WorksForEvery() time.Duration
+
+	// What is known of a resource.
+	Observes(resource string) bool
+	FailingFor(resource string) time.Duration
+	TellsKeys(resource string) bool
+	WatchStates(ctx context.Context)
+
+	// Pools that the configuration does not name.
+	Uses(pool string) bool
+	NewOthers(ctx context.Context) bool
+	Others() map[string][]sluice.Limit
+	Skipped() []string
+
+	// Money and models.
+	BudgetState(ctx context.Context, agent, user string) (inspect.BudgetState, error)
+	ListPrice(resource, model string, usage []sluice.Amount) (micros int64, ok bool)
+	Tasks() []string
+	RouteOn(ctx context.Context, resource, task string, need ...sluice.Amount) (inspect.Route, error)
+	CheaperOn(ctx context.Context, resource, model string) (string, error)
+}
+
+// Of returns the inner side of a gate.
+func Of(g *sluice.Gate) Gate { return hook.Of(g).(Gate) }
