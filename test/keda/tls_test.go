@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/grpcserve"
 	"github.com/sluicehq/sluice/internal/redisrun"
-	"github.com/sluicehq/sluice/scaler"
 )
 
 func authority(tb testing.TB) redisrun.Certs {
