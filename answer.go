@@ -6,9 +6,6 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// NotStated marks what an answer does not say of a limit.
-const NotStated = -1
-
 // Answer is what a caller learned from the provider.
 type Answer struct {
 	Verdict store.Verdict
@@ -35,9 +32,9 @@ type Answer struct {
 // Stated is what an answer says of one limit.
 type ObservedLimit struct {
 	Limit     string
-	Size      int64         // or NotStated
-	Remaining int64         // or NotStated
-	ResetIn   time.Duration // from the moment the answer was made, or NotStated
+	Size      int64         // or store.NotStated
+	Remaining int64         // or store.NotStated
+	ResetIn   time.Duration // from the moment the answer was made, or store.NotStated
 }
 
 // observed is what an answer states of limit i, less what is not ours to use.
@@ -51,7 +48,7 @@ func (r *resource) observed(i int, s ObservedLimit) store.Observed {
 		o.Whole = s.Size
 	}
 	if l := &r.limits[i]; l.Kind == Bucket && l.Burst != l.Size && o.Size != s.Size {
-		o.Remaining = NotStated // of a burst that is not all of it: what part of that is ours is not known
+		o.Remaining = store.NotStated // of a burst that is not all of it: what part of that is ours is not known
 		return o
 	}
 	if s.Remaining >= 0 && s.Remaining <= s.Size {

@@ -288,7 +288,7 @@ func TestOutsideUseOfFlows(t *testing.T) {
 				says := func(remaining int64) {
 					ticket := acquire(t, g, from("a"))
 					answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
-						{Limit: c.limit.Name, Size: 100, Remaining: remaining, ResetIn: sluice.NotStated},
+						{Limit: c.limit.Name, Size: 100, Remaining: remaining, ResetIn: store.NotStated},
 					}})
 					end(t, ticket)
 				}
@@ -338,7 +338,7 @@ func TestOldAnswersAreNoOutsideUse(t *testing.T) {
 			late := acquire(t, g, from("slow"))
 			time.Sleep(40 * time.Second) // the fifty are a window old
 			answer(t, late, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
-				{Limit: limit.Name, Size: 100, Remaining: 49, ResetIn: sluice.NotStated},
+				{Limit: limit.Name, Size: 100, Remaining: 49, ResetIn: store.NotStated},
 			}})
 			end(t, late)
 			want := int64(0)

@@ -24,6 +24,8 @@ var (
 	ErrClass           = errors.New("not for this class")
 	ErrSlots           = errors.New("no slot") // the user has as many agents as it may
 	ErrBudget          = errors.New("budget used up")
+	ErrUnknownTask     = errors.New("unknown task")                             // no route is configured for it
+	ErrTakenOver       = errors.New("another machine has taken the lease over") // the agent has moved there; told where it was
 )
 
 // Error says what was refused, why, and what to do about it.

@@ -141,7 +141,7 @@ func TestEventsOfARefusal(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		answer(t, ticket, sluice.Answer{
-			Verdict: store.VerdictThrottled, Status: 429, Cause: "too many", Limits: []sluice.ObservedLimit{{Limit: "rolling", Size: 10, Remaining: 0, ResetIn: sluice.NotStated}},
+			Verdict: store.VerdictThrottled, Status: 429, Cause: "too many", Limits: []sluice.ObservedLimit{{Limit: "rolling", Size: 10, Remaining: 0, ResetIn: store.NotStated}},
 		})
 		until := bubbleStart.Add(time.Minute)
 		want := inspect.Event{

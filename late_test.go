@@ -252,7 +252,7 @@ func TestReportedAtOnce(t *testing.T) {
 		s := newTapped(t)
 		g := s.open(t, sluice.Config{}, places(10), rolling(1000, time.Hour))
 		for _, a := range []sluice.Answer{
-			{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "rolling", Size: 900, Remaining: 800, ResetIn: sluice.NotStated}}},
+			{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "rolling", Size: 900, Remaining: 800, ResetIn: store.NotStated}}},
 			{Verdict: store.VerdictError},
 			{},
 		} {

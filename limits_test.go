@@ -157,8 +157,8 @@ func TestUseIsAPartOfTheProvidersLimits(t *testing.T) {
 		})
 		held := acquire(t, g, costs("a", sluice.Amount{Unit: "tokens", N: 1}))
 		answer(t, held, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{
-			{Limit: "learned", Size: 500, Remaining: 499, ResetIn: sluice.NotStated},
-			{Limit: "rolling", Size: 50, Remaining: 49, ResetIn: sluice.NotStated},
+			{Limit: "learned", Size: 500, Remaining: 499, ResetIn: store.NotStated},
+			{Limit: "rolling", Size: 50, Remaining: 49, ResetIn: store.NotStated},
 			{Limit: "unheard-of", Size: 1, Remaining: 0, ResetIn: time.Hour},
 		}})
 		want := map[string]int64{"rolling": 40, "bucket": 24, "own": 100, "work": 100, "one": 1, "learned": 400}

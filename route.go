@@ -3,7 +3,6 @@ package sluice
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,9 +25,6 @@ type RouteChoice struct {
 	// Unpriced tells that USDPerMTok is a guess. Such a model keeps its place in the route; those with a price are tried the cheapest first.
 	Unpriced bool
 }
-
-// ErrUnknownTask is about a kind of task that no route is configured for.
-var ErrUnknownTask = errors.New("unknown task")
 
 // maxChoices bounds a route.
 const maxChoices = 64

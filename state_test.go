@@ -369,7 +369,7 @@ func TestWhyNamesWhoUsedTheWindow(t *testing.T) {
 			}
 		}
 		out := acquire(t, g, from("mid"))
-		answer(t, out, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: rolling(1, 1).Name, Size: 10, Remaining: 0, ResetIn: sluice.NotStated}}})
+		answer(t, out, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: rolling(1, 1).Name, Size: 10, Remaining: 0, ResetIn: store.NotStated}}})
 		end(t, out)
 		time.Sleep(10 * time.Second)
 		c := &crowd{tb: t, gate: g}

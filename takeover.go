@@ -2,7 +2,6 @@ package sluice
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -10,9 +9,6 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
-
-// ErrTakenOver is when another machine has an agent's lease: the agent has moved there. It is told where the agent was.
-var ErrTakenOver = errors.New("sluice: another machine has taken the lease over")
 
 // maxHolders is how many machines are remembered that one agent has been on.
 const maxHolders = 4

@@ -57,7 +57,7 @@ func checkBounds(t *testing.T, o *Observation) {
 		if l.Size == 0 || l.Size < -1 || l.Size > store.MaxAmount || l.Remaining < -1 || l.Remaining > store.MaxAmount {
 			t.Errorf("amounts out of bounds: %+v", l)
 		}
-		if l.ResetIn < 0 && l.ResetIn != sluice.NotStated || l.ResetIn > MaxReset || l.Window < 0 || l.Window > store.MaxWindow {
+		if l.ResetIn < 0 && l.ResetIn != store.NotStated || l.ResetIn > MaxReset || l.Window < 0 || l.Window > store.MaxWindow {
 			t.Errorf("times out of bounds: %+v", l)
 		}
 		if l.Unit == "" || len(l.Unit) > store.MaxName || len(l.Name) > store.MaxName || l.Kind > sluice.Concurrency {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -84,7 +83,7 @@ func (rd *reader) bound(all []Limit) []Limit {
 			rd.ignored++
 		}
 		if l.Window > 0 && l.ResetIn > l.Window+2*time.Second { // a window is over after its length
-			l.ResetIn = sluice.NotStated
+			l.ResetIn = store.NotStated
 			rd.ignored++
 		}
 	}

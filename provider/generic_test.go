@@ -32,7 +32,7 @@ func limit(name, unit string, size, remaining int64, reset, window time.Duration
 }
 
 func TestGenericReadsLimits(t *testing.T) {
-	const no = sluice.NotStated
+	const no = store.NotStated
 	s := time.Second
 	tests := []struct {
 		name    string
@@ -215,7 +215,7 @@ func TestTimesWithoutADate(t *testing.T) {
 		{made.Add(20 * time.Second), late, 40 * time.Second},
 		{time.Time{}, made, time.Minute},
 		{time.Time{}, made.Add(time.Hour), 0},
-		{time.Time{}, made.Add(48 * time.Hour), sluice.NotStated},
+		{time.Time{}, made.Add(48 * time.Hour), store.NotStated},
 	} {
 		o := Generic{}.Observe(&Response{Status: 200, Header: h, Received: tt.received}, tt.now)
 		if len(o.Limits) != 1 || o.Limits[0].ResetIn != tt.want {

@@ -126,7 +126,7 @@ func TestGitHubStatesItsPrimaryLimit(t *testing.T) {
 		{githubHeader("scim", "15000", "15000", "0", "1794729600"),
 			[]Limit{{"scim", "scim", "scim", sluice.Fixed, 15000, 15000, time.Hour, 0}}, 0},
 		{header("X-RateLimit-Limit: 60", "X-RateLimit-Used: 4"),
-			[]Limit{{"core", "core", "core", sluice.Fixed, 60, 56, sluice.NotStated, time.Hour}}, 0},
+			[]Limit{{"core", "core", "core", sluice.Fixed, 60, 56, store.NotStated, time.Hour}}, 0},
 		{githubHeader("Co re", "60", "x", "4", "1794729600"),
 			[]Limit{{"core", "core", "core", sluice.Fixed, 60, 56, time.Hour, time.Hour}}, 2},
 		{header(), nil, 0},

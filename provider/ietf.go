@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // ietfPrefixes are what the fields of the drafts are found under, best first.
@@ -14,7 +15,7 @@ var ietfPrefixes = [...]string{"", "x-", "beta-"}
 func newLimit(name string) Limit {
 	return Limit{
 		Name: name, Unit: sluice.Requests, Kind: sluice.Rolling,
-		Size: unstated, Remaining: unstated, ResetIn: sluice.NotStated,
+		Size: unstated, Remaining: unstated, ResetIn: store.NotStated,
 	}
 }
 
@@ -136,7 +137,7 @@ func (rd *reader) delay(s string) time.Duration {
 	d, ok := parseDelay(s)
 	if !ok {
 		rd.ignored++
-		return sluice.NotStated
+		return store.NotStated
 	}
 	return d
 }
@@ -145,7 +146,7 @@ func (rd *reader) reset(s string) time.Duration {
 	d, ok := parseReset(s, rd.base)
 	if !ok {
 		rd.ignored++
-		return sluice.NotStated
+		return store.NotStated
 	}
 	return d
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/store"
 )
 
 // A subscription is limited over windows, of which answers state only how much is used. Sluice counts each in millionths.
@@ -79,7 +80,7 @@ func (rd *reader) part(text string, whole float64) (used int64, ok bool) {
 // within leaves out a reset that cannot be that of the window.
 func (rd *reader) within(l *Limit) {
 	if l.ResetIn > l.Window+resetSlop {
-		l.ResetIn = sluice.NotStated
+		l.ResetIn = store.NotStated
 		rd.ignored++
 	}
 }

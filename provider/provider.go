@@ -34,7 +34,7 @@ const (
 	maxName   = 64                // bytes in the name of a field, a policy or a unit
 	longReset = store.LightFrom   // a quota that takes so long to come back is gone, not merely busy
 	leastHint = time.Second       // what a gate makes of any shorter hint
-	unstated  = int64(sluice.NotStated)
+	unstated  = int64(store.NotStated)
 )
 
 // Response is an answer, as far as it is looked at.

@@ -86,7 +86,7 @@ func TestStatedLimits(t *testing.T) {
 			bucket("requests-day", "requests", 14400, 14370, 179560*time.Millisecond, 24*time.Hour), bucket("tokens", "tokens", 18000, 17997, 7660*time.Millisecond, time.Minute),
 		}, 2},
 		{"mistral", "mistral", mistralHeaders, []Limit{
-			limit("requests", "requests", 188, 187, sluice.NotStated, time.Minute), limit("tokens", "tokens", 625000, 624982, sluice.NotStated, time.Minute),
+			limit("requests", "requests", 188, 187, store.NotStated, time.Minute), limit("tokens", "tokens", 625000, 624982, store.NotStated, time.Minute),
 		}, 2},
 		{"openrouter", "openrouter", header("X-RateLimit-Limit: 20", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1794726030000"),
 			[]Limit{limit("", "requests", 20, 0, 30*time.Second, 0)}, 0},

@@ -427,6 +427,9 @@ func (v Verdict) String() string {
 	return pick(int(v), "none", "ok", "throttled", "overloaded", "quota gone", "billing stop", "error", "unreachable")
 }
 
+// NotStated marks what an answer does not say of a limit.
+const NotStated = -1
+
 // Observed is what an answer states of one limit. Fields that it does not state
 // are negative; a zero ResetIn is a statement.
 type Observed struct {

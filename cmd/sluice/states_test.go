@@ -264,7 +264,7 @@ func TestSaturatedOnLearnedLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := sluice.Answer{Verdict: store.VerdictOK, Status: 200, Limits: []sluice.ObservedLimit{{Limit: "learned", Size: 2, Remaining: left, ResetIn: sluice.NotStated}}}
+		a := sluice.Answer{Verdict: store.VerdictOK, Status: 200, Limits: []sluice.ObservedLimit{{Limit: "learned", Size: 2, Remaining: left, ResetIn: store.NotStated}}}
 		if _, err := ticket.Answer(a); err != nil {
 			t.Fatal(err)
 		}
