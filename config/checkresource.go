@@ -38,6 +38,7 @@ func (c *checker) resource(name string, r *Resource) {
 	}
 	c.span(path+".ttl", r.TTL, time.Second, store.MaxTTL)
 	c.span(path+".client_deadline", r.ClientDeadline, time.Second, store.MaxTTL)
+	c.span(path+".keep_alive", r.KeepAlive, 100*time.Millisecond, store.MaxTTL)
 	c.light(path+".light", &r.Light)
 	if !r.Breaker.Off {
 		c.span(path+".breaker.within", r.Breaker.Within, time.Second, store.MaxTTL)

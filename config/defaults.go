@@ -131,6 +131,7 @@ func (r *Resource) defaults() {
 	or(&r.MaxMeters, store.DefaultMeters)
 	or(&r.TTL, Duration(10*time.Minute))
 	or(&r.ClientDeadline, Duration(5*time.Minute))
+	or(&r.KeepAlive, Duration(30*time.Second))
 	if r.Provider == "" {
 		or(&r.Abort, "hold") // else the provider is known to do the one or the other
 	}

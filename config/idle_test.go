@@ -29,7 +29,7 @@ var effective = map[string]string{
 	"prices.input": "prices", "prices.output": "prices", "prices.cache_read": "prices", "prices.cache_write": "prices",
 	"alerts.webhook": "cmd", "tokens.name": "daemon", "tokens.hash": "daemon", "tokens.agent": "daemon", "tokens.user": "daemon", "tokens.class": "daemon",
 	"resources.provider": "gate", "resources.upstream": "proxy", "resources.mode": "gate", "resources.guard": "gate", "resources.use": "gate", "resources.arrival_slack": "gate",
-	"resources.split": "gate", "resources.key_env": "cmd", "resources.max_waiting": "gate", "resources.max_meters": "gate", "resources.ttl": "gate", "resources.client_deadline": "proxy",
+	"resources.split": "gate", "resources.key_env": "cmd", "resources.max_waiting": "gate", "resources.max_meters": "gate", "resources.ttl": "gate", "resources.client_deadline": "proxy", "resources.keep_alive": "proxy",
 	"resources.light.green": "gate", "resources.light.red": "gate", "resources.light.bind": "gate", "resources.light.mode": "gate",
 	"resources.breaker.within": "gate", "resources.breaker.samples": "gate", "resources.breaker.mode": "gate",
 	"resources.backoff.start": "gate", "resources.backoff.factor": "gate", "resources.backoff.cap": "gate", "resources.reserve": "gate",

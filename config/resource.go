@@ -22,6 +22,8 @@ type Resource struct {
 	TTL Duration `yaml:"ttl,omitempty"`
 	// How long the proxy holds a client's request before it answers 429.
 	ClientDeadline Duration `yaml:"client_deadline,omitempty"`
+	// How often the proxy sends a sign of life to a client whose stream it holds; as long as client_deadline and more: never.
+	KeepAlive Duration `yaml:"keep_alive,omitempty"`
 	// The traffic light on quotas that have to last until a reset.
 	Light Light `yaml:"light,omitempty"`
 	// Slows lower classes before a quota is gone.

@@ -339,7 +339,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 			return po, nil, fmt.Errorf("resources.%s.upstream: not a valid address", name)
 		}
 		pr := proxy.Resource{
-			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline),
+			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline), KeepAlive: time.Duration(r.KeepAlive),
 			Free: r.Abort == "free", Overage: r.Overage == config.On, Prices: prices.Micros, Retry: gate.Retry, Route: router(o.Gate, name),
 		}
 		if r.DeadLetters == config.On {

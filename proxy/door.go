@@ -109,8 +109,18 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = body
 	}
+	var alive *keepAlive
+	if event := d.sign(r); event != nil && !passed {
+		alive = &keepAlive{door: d, event: event, every: d.res.KeepAlive, id: caller.RequestID, w: w}
+		caller.Parsed = alive.keep
+		ctx = sluicehttp.WithCaller(ctx, caller)
+	}
 	began := time.Now()
 	resp, err := way.RoundTrip(d.rewrite(ctx, r, path))
+	if alive.end() {
+		d.serveHeld(alive, r, resp, err)
+		return
+	}
 	if passed {
 		d.proxy.logPassed(d.name, &caller, began, resp)
 	}
@@ -128,6 +138,18 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 	}
 	d.relink(r, path, resp.Header)
 	passBack(w, resp)
+}
+
+// serveHeld ends an answer that has begun while its request was held.
+func (d *door) serveHeld(k *keepAlive, r *http.Request, resp *http.Response, err error) {
+	switch {
+	case err == nil:
+		k.pass(resp)
+	case r.Context().Err() != nil:
+		panic(http.ErrAbortHandler) // nobody is there to be told
+	default:
+		k.refuse(refusalOf(err))
+	}
 }
 
 // clientBody notes that the client's body could not be read: then the provider is not to blame.

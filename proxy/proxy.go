@@ -67,6 +67,9 @@ type Resource struct {
 	Limits   []sluice.Limit
 	// Deadline is how long a client is held before it is told to come back. 0 means DefaultDeadline.
 	Deadline time.Duration
+	// KeepAlive is how often a stream that is held gets a sign of life, so that neither the client nor a load balancer drops it. 0, or as
+	// long as Deadline and more, means never.
+	KeepAlive time.Duration
 	// Inject is a header, such as x-api-key, and its value, which requests are sent with: clients need no
 	// key, but a token, or to come through a Unix socket.
 	InjectHeader, InjectValue string

@@ -126,10 +126,7 @@ const denyWithin = 30 * time.Second
 
 // write answers, in the provider's own words where they are known.
 func (f *refusal) write(w http.ResponseWriter, d *door) {
-	text := f.message
-	if f.hint != "" {
-		text += " (" + f.hint + ")"
-	}
+	text := f.text()
 	h := w.Header()
 	kind, body := problemJSON, f.problem(h.Get(requestid.Header))
 	if d != nil && d.speaker != nil {
@@ -151,6 +148,14 @@ func (f *refusal) write(w http.ResponseWriter, d *door) {
 	}
 	w.WriteHeader(f.status)
 	_, _ = w.Write(body) // who is gone misses nothing
+}
+
+// text is what a refusal says, with what to do about it.
+func (f *refusal) text() string {
+	if f.hint != "" {
+		return f.message + " (" + f.hint + ")"
+	}
+	return f.message
 }
 
 // problemJSON is the form of refusals that no provider has one of its own for.

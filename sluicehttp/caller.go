@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sluicehq/sluice/provider"
 )
 
 // Caller is who sends a request. The zero value of a field means the transport's, else the gate's default.
@@ -29,6 +31,8 @@ type Caller struct {
 	Wait time.Duration
 	// RequestID names the request in logs. It is passed on to [Exchange].
 	RequestID string
+	// Parsed, if it is set, is told what the request asks for, before the request waits. It must not block.
+	Parsed func(*provider.ParsedRequest)
 }
 
 type callerKey struct{}
@@ -46,7 +50,7 @@ func (t *Transport) caller(r *http.Request) Caller {
 		c.Agent, c.Class = cmp.Or(own.Agent, c.Agent), cmp.Or(own.Class, c.Class)
 		c.User, c.Tool, c.Wait = cmp.Or(own.User, c.User), cmp.Or(own.Tool, c.Tool), cmp.Or(own.Wait, c.Wait)
 		c.Emergency, c.Retry = c.Emergency || own.Emergency, c.Retry || own.Retry
-		c.RequestID = own.RequestID
+		c.RequestID, c.Parsed = own.RequestID, own.Parsed
 	}
 	if c.Agent == "" {
 		c.Agent = program()

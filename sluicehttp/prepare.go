@@ -41,6 +41,9 @@ func (f *flight) prepare() error {
 		if err := f.read(); err != nil {
 			return err
 		}
+		if f.caller.Parsed != nil {
+			f.caller.Parsed(&f.asked)
+		}
 	} else if t.coster != nil {
 		f.asked.Cost, f.asked.Part = t.coster.Cost(r.Method, r.URL.Path), t.coster.Part(r.URL.Path)
 	}

@@ -19,7 +19,7 @@ import (
 
 const (
 	// patience is how long a test waits for what must come.
-	patience = 3 * time.Minute
+	patience = 5 * time.Minute
 	// stopWithin is how long a server may take to end.
 	stopWithin = 15 * time.Second
 )

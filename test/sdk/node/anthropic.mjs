@@ -61,6 +61,7 @@ await run({
   broken: () => once.messages.create(ask("Break."), misbehave("status=500")),
   overloaded: () => once.messages.create(ask("Too many?"), misbehave("status=529")),
   inside: async () => collect(await once.messages.create(ask("Fail in the middle.", { stream: true }), misbehave("error-in-200"))),
+  insteadOfStream: async () => collect(await client.messages.create(ask("Not today.", { stream: true }), misbehave("status=500"))),
   early: async () => collect(await once.messages.create(ask("Close early.", { stream: true }), misbehave("close-early"))),
 
   // exhausted: somebody else has used up the limit, and the gate does not know.

@@ -41,6 +41,7 @@ await run({
   inside: async () => collect(await once.chat.completions.create(ask("Fail in the middle.", { stream: true }), misbehave("error-in-200"))),
   insideResponse: async () =>
     collect(await once.responses.create({ model, input: "Fail in the middle.", stream: true }, misbehave("error-in-200"))),
+  insteadOfStream: async () => collect(await client.chat.completions.create(ask("Not today.", { stream: true }), misbehave("status=500"))),
   early: async () => collect(await once.chat.completions.create(ask("Close early.", { stream: true }), misbehave("close-early"))),
 
   // exhausted: somebody else has used up the limit, and the gate does not know.

@@ -1,0 +1,184 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/proxy"
+)
+
+// heldRig is a proxy whose resource is paused, and which keeps streams alive.
+func heldRig(t *testing.T, dialect string, every time.Duration, answer http.HandlerFunc) *rig {
+	t.Helper()
+	r := begin(t, perMinute(100), answer, func(o *proxy.Options) {
+		res := o.Resources["api"]
+		res.Dialect, _ = provider.Lookup(dialect)
+		res.KeepAlive, res.Deadline = every, 10*time.Minute
+		o.Resources["api"] = res
+	})
+	if err := r.gate.Pause(t.Context(), "api", 5*time.Minute, "to hold it"); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// open sends a request that is to be held, and returns the answer when it has begun.
+func (r *rig) open(ctx context.Context, path, body string) *http.Response {
+	r.Helper()
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.proxy.URL+path, strings.NewReader(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	resp, err := r.proxy.Client().Do(q)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+// signs reads so many events, which are all the same.
+func signs(t *testing.T, in *bufio.Reader, n int, event string) {
+	t.Helper()
+	for range n {
+		got := make([]byte, len(event))
+		if _, err := io.ReadFull(in, got); err != nil || string(got) != event {
+			t.Fatalf("%q %v, want %q", got, err, event)
+		}
+	}
+}
+
+const (
+	ping    = "event: ping\ndata: {\"type\": \"ping\"}\n\n"
+	comment = ": keep-alive\n\n"
+	soon    = 10 * time.Millisecond
+)
+
+func TestHeldStreamIsKeptAlive(t *testing.T) {
+	for dialect, of := range map[string]struct{ path, sign string }{
+		"anthropic": {"/@a/api/v1/messages", ping}, "openai": {"/@a/api/v1/chat/completions", comment},
+		"gemini": {"/@a/api/v1beta/models/m:streamGenerateContent?alt=sse", comment},
+	} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			r := heldRig(t, dialect, soon, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: {\"x\":1}\n\ndata: {\"x\":2}\n\n")
+			})
+			resp := r.open(t.Context(), of.path, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":9,"messages":[]}`)
+			if resp.StatusCode != 200 || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") || resp.Header.Get("X-Sluice-Held") != "1" {
+				t.Errorf("%d %v", resp.StatusCode, resp.Header)
+			}
+			in := bufio.NewReader(resp.Body)
+			signs(t, in, 3, of.sign)
+			if err := r.gate.Resume(t.Context(), "api"); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(in)
+			if got := strings.ReplaceAll(string(rest), of.sign, ""); err != nil || got != "data: {\"x\":1}\n\ndata: {\"x\":2}\n\n" {
+				t.Errorf("%q %v", got, err)
+			}
+		})
+	}
+}
+
+// After the first sign of life the status is 200. What goes wrong then is told in the stream, as the provider tells it.
+func TestHeldStreamIsToldOfErrors(t *testing.T) {
+	for dialect, of := range map[string]struct{ path, sign, body, want string }{
+		"anthropic": {
+			"/@a/api/v1/messages", ping, "{\n \"type\":\"error\", \"error\":{\"type\":\"invalid_request_error\",\"message\":\"no\"}}",
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"no\"}}\n\n",
+		},
+		"openai": {"/@a/api/v1/chat/completions", comment, `{"error":{"message":"no"}}`, "data: {\"error\":{\"message\":\"no\"}}\n\n"},
+		"mistral": {
+			"/@a/api/v1/chat/completions", comment, "<html>bad</html>", "Bad Request, and not with a stream",
+		},
+	} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			r := heldRig(t, dialect, soon, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, of.body)
+			})
+			resp := r.open(t.Context(), of.path, `{"model":"m","stream":true,"messages":[]}`)
+			in := bufio.NewReader(resp.Body)
+			signs(t, in, 1, of.sign)
+			if err := r.gate.Resume(t.Context(), "api"); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(in)
+			if got := strings.ReplaceAll(string(rest), of.sign, ""); err != nil || !strings.Contains(got, of.want) {
+				t.Errorf("%q %v, want %q", got, err, of.want)
+			}
+		})
+	}
+}
+
+// A gate that ends tells those who wait, in the stream as well.
+func TestHeldStreamIsToldThatTheGateEnds(t *testing.T) {
+	r := heldRig(t, "anthropic", soon, hello)
+	resp := r.open(t.Context(), "/@a/api/v1/messages", `{"model":"m","stream":true,"max_tokens":9,"messages":[]}`)
+	in := bufio.NewReader(resp.Body)
+	signs(t, in, 1, ping)
+	if err := r.gate.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(in)
+	if got := strings.ReplaceAll(string(rest), ping, ""); err != nil || !strings.HasPrefix(got, "event: error\ndata: {\"type\":\"error\",") || !strings.Contains(got, "sluice: ") {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+// A client that goes away while it is held gives its place up.
+func TestHeldStreamOfAClientThatIsGone(t *testing.T) {
+	r := heldRig(t, "anthropic", soon, hello)
+	ctx, leave := context.WithCancel(t.Context())
+	resp := r.open(ctx, "/@a/api/v1/messages", `{"model":"m","stream":true,"max_tokens":9,"messages":[]}`)
+	signs(t, bufio.NewReader(resp.Body), 1, ping)
+	if n := r.status().Waiting["p2"]; n != 1 {
+		t.Errorf("%d wait", n)
+	}
+	leave()
+	for r.status().Waiting["p2"] > 0 { // until the test's own time is over
+		time.Sleep(soon)
+	}
+}
+
+// What is no stream, or is not to be kept alive, waits without a word.
+func TestOnlyHeldStreamsAreKeptAlive(t *testing.T) {
+	for name, of := range map[string]struct {
+		dialect, path, body string
+		every               time.Duration
+	}{
+		"no stream": {"anthropic", "/@a/api/v1/messages", `{"model":"m","max_tokens":9,"messages":[]}`, soon},
+		"off":       {"anthropic", "/@a/api/v1/messages", `{"model":"m","stream":true,"max_tokens":9,"messages":[]}`, time.Hour},
+		"an array":  {"gemini", "/@a/api/v1beta/models/m:streamGenerateContent", `{"contents":[]}`, soon},
+		"frames":    {"bedrock", "/@a/api/model/m/converse-stream", `{"messages":[]}`, soon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := heldRig(t, of.dialect, of.every, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusTeapot)
+				fmt.Fprint(w, "{}")
+			})
+			go func() {
+				for r.status().Waiting["p2"] == 0 && t.Context().Err() == nil {
+					time.Sleep(soon)
+				}
+				time.Sleep(5 * soon)
+				_ = r.gate.Resume(context.Background(), "api")
+			}()
+			if resp := r.open(t.Context(), of.path, of.body); resp.StatusCode != http.StatusTeapot {
+				t.Errorf("%d", resp.StatusCode)
+			}
+		})
+	}
+}
