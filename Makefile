@@ -50,6 +50,7 @@ test-all: test bench-check store-suites page ## test, and the slow suites: every
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
+	scripts/need-intercept-tools && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
 	$(MAKE) chart envoy
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
 	$(GO) test -count=1 -tags slow -run 'Groff|Systemd' ./cmd/sluice ./internal/service

@@ -145,6 +145,16 @@ func (c *Certificate) Secure(l net.Listener) net.Listener {
 	return secured{tls.NewListener(l, c.Config())}
 }
 
+// SecureHTTP1 is Secure for a server that speaks HTTP/1.1 alone.
+func (c *Certificate) SecureHTTP1(l net.Listener) net.Listener {
+	if l.Addr().Network() == "unix" {
+		return l
+	}
+	config := c.Config()
+	config.NextProtos = []string{"http/1.1"}
+	return secured{tls.NewListener(l, config)}
+}
+
 // URL is where clients reach a listener: http://HOST:PORT, https://HOST:PORT, or unix:PATH.
 func URL(l net.Listener) string {
 	if l.Addr().Network() == "unix" {

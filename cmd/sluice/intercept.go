@@ -70,6 +70,7 @@ type interceptor struct {
 	listener net.Listener
 	secret   string
 	client   forward.Client
+	store    string // host of a daemon whose store is used; empty: it has none
 	bundle   string // file of certificates
 	done     chan error
 }
@@ -83,6 +84,11 @@ func (g *runGate) intercept(flags interceptFlags) (err error) {
 	i := &interceptor{flags: flags, client: forward.Client{Trusted: true, Near: true}, done: make(chan error, 1)}
 	if i.origins, err = flags.without(all); err != nil {
 		return err
+	}
+	if at, err := placeOf(g.cmd, g.file); err == nil && strings.HasPrefix(at.url, "http") {
+		if u, err := url.Parse(at.url); err == nil {
+			i.store = u.Hostname()
+		}
 	}
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // it never fails
@@ -174,10 +180,13 @@ func (i *interceptor) variables(agent, class string) (vars []variable) {
 		variable{envForward, i.listener.Addr().String()})
 }
 
-// noProxy are the hosts that the command reaches without the proxy: this machine, and what the environment names, as far as nothing of
-// it is gated.
+// noProxy are the hosts that the command reaches without the proxy: this machine, the daemon whose store a nested sluice uses, and what
+// the environment names, as far as nothing of it is gated.
 func (i *interceptor) noProxy() string {
 	list := "localhost,127.0.0.1,::1"
+	if i.store != "" && !strings.Contains(list, i.store) {
+		list += "," + i.store
+	}
 	if !i.flags.onlyGated {
 		for _, name := range forward.NoProxyVariables() {
 			if v := os.Getenv(name); v != "" {

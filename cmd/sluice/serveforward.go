@@ -66,7 +66,7 @@ func (f *forwardFlags) open(cmd *cobra.Command, s *session, d *daemon.Daemon, ce
 		return failed
 	}
 	if cert != nil {
-		f.listener = cert.Secure(f.listener)
+		f.listener = cert.SecureHTTP1(f.listener)
 	}
 	warnInTheClear([]net.Listener{f.listener}, s.notes)
 	f.server = forward.New(forward.Options{

@@ -217,6 +217,41 @@ func TestTokensOfTheCredentials(t *testing.T) {
 	}
 }
 
+// A key of the gate's is lent to a client that is known, and not to a web page in its browser.
+func TestKeysOfTheGate(t *testing.T) {
+	for trusted, want := range map[bool]int{true: http.StatusOK, false: http.StatusUnauthorized} {
+		r := begin(t, hello, func(o *forward.Options, po *proxy.Options) {
+			api := po.Resources["api"]
+			api.InjectHeader, api.InjectValue = "X-Api-Key", "of the gate"
+			po.Resources["api"] = api
+			o.Admit = func(*http.Request) (forward.Client, bool) { return forward.Client{Trusted: trusted, Near: true}, true }
+		})
+		resp, _ := r.get(r.client(true), "https://"+host+"/a")
+		if resp.StatusCode != want {
+			t.Errorf("trusted %v: %d", trusted, resp.StatusCode)
+		}
+		if !trusted {
+			continue
+		}
+		if q := <-r.seen; q.Header.Get("X-Api-Key") != "of the gate" {
+			t.Errorf("the provider got %v", q.Header)
+		}
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Origin", "https://page.test")
+		resp, err = r.client(true).Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden {
+			t.Errorf("a web page: %d", resp.StatusCode)
+		}
+	}
+}
+
 // A provider whose certificate does not hold is not reached, and the client is told why.
 func TestTheProvidersCertificateIsVerified(t *testing.T) {
 	r := begin(t, hello, func(_ *forward.Options, po *proxy.Options) { po.Base = &http.Transport{} })

@@ -1,14 +1,18 @@
-//go:build linux || darwin
+//go:build linux
 
 package intercept_test
 
 import (
 	"bufio"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -132,6 +136,56 @@ func TestServeForward(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("with the new authority: %q", got)
 		}
+	}
+}
+
+// With a certificate clients speak TLS to the proxy itself. A run's command needs no token, whatever the configuration says.
+func TestServeForwardOverTLS(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256([]byte("token"))
+	r := begin(t, nil, fmt.Sprintf("tokens: [{name: one, class: p1, hash: %s}]\n", hex.EncodeToString(sum[:])))
+	world, err := authority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := world.Leaf("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // not where keys are looked for
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: leaf.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: der}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := r.serve(nil, "--listen", "127.0.0.1:0", "--forward-listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	at, err := url.Parse(said.Forward)
+	if err != nil || at.Scheme != "https" {
+		t.Fatalf("serve says %+v", said)
+	}
+	at.User = url.UserPassword("walker", "token")
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(world.Certificate())
+	out, _ := r.sluice(0, "ca", "show")
+	roots.AppendCertsFromPEM([]byte(out))
+	way := &http.Transport{Proxy: http.ProxyURL(at), TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	defer way.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: way, Timeout: proctest.Patience}).Get("https://api.openai.com/v1/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if _ = resp.Body.Close(); err != nil || string(text) != "provider GET /v1/models\n" || resp.ProtoMajor != 2 {
+		t.Errorf("%s %q, %v", resp.Proto, text, err)
+	}
+	need(t, "curl")
+	if got := r.intercepted("curl", "-sS", "https://api.openai.com/v1/models"); got != "provider GET /v1/models\n" {
+		t.Errorf("a run without a token: %q", got)
 	}
 }
 
