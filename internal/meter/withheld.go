@@ -52,7 +52,12 @@ func (m *Meter) Lose(d *Def, r *Ring, t, lost int64) {
 	case d.Kind == Concurrency:
 	case m.isFixed(d):
 		if mark < m.Since {
-			return // a reset has been since
+			if mark < m.Since-d.Window || m.Hi-d.Window <= t {
+				return // a reset has been since
+			}
+			// The meter is new, and the reset before may still be to come: what was forgotten counts until that is over for certain. What
+			// was charged since counts after it too.
+			m.Last, m.Hi, m.Since, m.Rem = m.Last-d.Window, m.Hi-d.Window, m.Since-d.Window, m.Level
 		}
 		m.Level += more
 		if mark >= m.Last {

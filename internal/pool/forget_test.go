@@ -194,3 +194,35 @@ func TestWhatIsWithheldDoesNotDependOnWhoLooks(t *testing.T) {
 		}
 	}
 }
+
+// A meter that is new after a loss counts what was forgotten until the reset has been for certain: a stated reset may be off by
+// 1.2 s, and its window may still be open.
+func TestAMeterMadeAroundAResetAfterALossIsFull(t *testing.T) {
+	const start, second = int64(1_767_225_600_000_000), int64(1_000_000)
+	spec := classesSpec()
+	spec.Limits = []store.Limit{{Name: "l", Unit: "u", Kind: store.Fixed, Size: 7, Window: time.Minute, Per: store.PerModel, Reset: store.Time(start)}}
+	p, err := New(spec, store.Time(start+40*second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Apply(store.Time(start+40*second), []store.Op{{Kind: store.OpForget}})
+	n := uint64(0)
+	ask := func(at int64, model string) bool {
+		n++
+		op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1, N: n}, Agent: "a", Model: model, TTL: time.Second, Spent: true}
+		op.Amounts[0] = 1
+		ops := []store.Op{op}
+		p.Apply(store.Time(at), ops)
+		return ops[0].Result.State == store.Granted
+	}
+	// The reset is stated for 60 s: it may come as late as 61.2 s.
+	if ask(start+61*second, "early") {
+		t.Error("a request went while the window before may still be open")
+	}
+	if !ask(start+61*second+300_000, "late") {
+		t.Error("a request was held after a reset that is certain")
+	}
+	if !ask(start+64*second, "early") { // when the one that went as a probe has passed
+		t.Error("what was forgotten counts after the reset")
+	}
+}

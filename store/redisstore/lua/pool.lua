@@ -5494,7 +5494,10 @@ F.meter_Meter_Lose = function(m, d, r, t, lost)
   if (d[1] == 3) then
   elseif F.meter_Meter_isFixed(m, d) then
    if (mark < m[10]) then
-    return 
+    if ((mark < (m[10] - d[4])) or ((m[8] - d[4]) <= t)) then
+     return 
+    end
+    m[7], m[8], m[10], m[6] = (m[7] - d[4]), (m[8] - d[4]), (m[10] - d[4]), m[5]
    end
    m[5] = (m[5] + more)
    if (mark >= m[7]) then
