@@ -40,6 +40,13 @@ const limitedAfter = time.Second
 
 // findLimited adds the agents that a resource holds up.
 func (r *resource) findLimited(snap *store.Snapshot, limited map[string]string) {
+	if why := r.windowWords(snap); why != "" {
+		for i := range snap.Agents {
+			if a := &snap.Agents[i]; a.Class > 0 { // what it would begin only waits for the reset
+				limited[a.Name] = why
+			}
+		}
+	}
 	for _, w := range snap.Queue {
 		if _, known := limited[w.Agent]; known {
 			continue

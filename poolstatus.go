@@ -65,7 +65,7 @@ func (r *resource) total(snap *store.Snapshot) (first *store.LimitState) {
 			continue // another member's
 		}
 		switch def := &r.limits[l.Limit]; {
-		case l.Scope != "" || def.Per != 0:
+		case l.Scope != "" || def.Per != 0 || def.Plan:
 		case def.Kind == Concurrency:
 			if places == nil {
 				places = l

@@ -181,6 +181,9 @@ func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit 
 	for i := range s.Limits {
 		if l := &s.Limits[i]; l.Name == name && l.Limit > 0 && l.Scope == "" {
 			level = fmt.Sprintf(" (%d of %d used)", l.Used, l.Limit)
+			if l.Plan {
+				level = fmt.Sprintf(" (%d%% used)", l.Used*100/l.Limit)
+			}
 		}
 	}
 	the := "a limit"

@@ -102,8 +102,11 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
 			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone), DiffersFrom: r.differs(&l), Binds: l.Binds,
-			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0,
+			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Plan: def.Plan,
 		})
+		if gone := planGone(&l, snap.Now); def.Plan && gone != 0 {
+			s.Limits[len(s.Limits)-1].GoneAt = c.moment(gone)
+		}
 	}
 	for _, g := range snap.Gates {
 		if r.observe {

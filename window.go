@@ -2,8 +2,10 @@ package sluice
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehq/sluice/store"
 )
@@ -82,4 +84,31 @@ func (r *resource) fillWindows(op *store.Op, req *Request) {
 			op.Amounts[i] = leastOfWindow
 		}
 	}
+}
+
+// planGone is when a window will be used up if it goes on as since its beginning; 0 if it lasts until its reset, or has only begun.
+func planGone(l *store.LimitState, now store.Time) store.Time {
+	passed := l.Window - l.Reset.Sub(now)
+	if l.Reset == 0 || l.Used <= 0 || l.Remaining <= 0 || passed < l.Window/100 {
+		return 0
+	}
+	gone := now.Add(time.Duration(float64(passed) * float64(l.Remaining) / float64(l.Used)))
+	if gone >= l.Reset {
+		return 0
+	}
+	return gone
+}
+
+// windowWords says which window of a subscription is used up, and for how long; empty if none is.
+func (r *resource) windowWords(snap *store.Snapshot) string {
+	if r.observe {
+		return ""
+	}
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		if l.Size > 0 && l.Remaining <= 0 && l.Reset > snap.Now && slices.Contains(r.windows.all, l.Limit) {
+			return fmt.Sprintf("%s: the window %s is used up for another %v", r.name, r.limits[l.Limit].Name, l.Reset.Sub(snap.Now).Round(time.Second))
+		}
+	}
+	return ""
 }

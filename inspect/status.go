@@ -125,6 +125,9 @@ type LimitStatus struct {
 	Withheld int64 `json:"withheld"`
 	// Learned tells that the size is the provider's own word: the configuration states none.
 	Learned bool `json:"learned"`
+	// Plan tells that it is a window of a subscription, counted in millionths. GoneAt is then when it would be used up at the rate
+	// since it began, if that is before its reset.
+	Plan bool `json:"plan"`
 }
 
 // PauseStatus is a pause, probe or ramp in force.

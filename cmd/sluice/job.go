@@ -21,6 +21,8 @@ type job struct {
 	argv []string
 	req  sluice.Request // for its turn; without a resource it takes none
 	wait time.Duration  // until the first attempt
+	// waitGiven tells that the command line says how long.
+	waitGiven bool
 
 	waitsFor []string
 	newWork  bool

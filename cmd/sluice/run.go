@@ -77,7 +77,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	flags.StringVar(&f.resource, "resource", "", "`RESOURCE` to take a turn at; else the only one of the configuration")
 	flags.StringSliceVar(&f.waitsFor, "waits-for", nil, "`AGENTS` whose work this one's depends on, besides those of the configuration")
 	flags.Bool("pass-token", false, "give the command the daemon's token (SLUICE_TOKEN, or the one in the store's address); a nested sluice needs it")
-	flags.BoolVar(&f.newWork, "new-work", false, "wait, within --wait, while an agent that this one depends on is limited")
+	flags.BoolVar(&f.newWork, "new-work", false, "wait, within --wait, while an agent that this one depends on is limited, and while a window of a subscription is used up")
 	flags.IntVar(&f.attempts, "attempts", retry.DefaultAttempts, "start the command at most `N` times, the first included; else as configured")
 	flags.Var(&f.deadline, "deadline", "the last attempt starts before this time is over; else as configured")
 	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time")
@@ -249,7 +249,7 @@ func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []s
 	if err != nil {
 		return job{}, err
 	}
-	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter), catch: f.intercept()}
+	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter), catch: f.intercept(), waitGiven: cmd.Flags().Changed("wait")}
 	if j.req, err = f.ask.request(cmd, s, resource, who); err != nil {
 		return job{}, err
 	}

@@ -47,6 +47,15 @@ type result struct {
 // run runs the job to its end. An error means that it never began.
 func (r *runner) run(ctx context.Context) (result, error) {
 	until := time.Now().Add(r.wait)
+	if (r.newWork || r.scatter > 0) && !r.observes() {
+		waited, spread, err := r.awaitWindow(ctx, until)
+		if err != nil {
+			return result{}, err
+		}
+		if until = until.Add(waited); spread {
+			r.scatter = 0
+		}
+	}
 	if r.newWork && !r.observes() {
 		if err := r.mayStart(ctx, until); err != nil {
 			return result{}, err

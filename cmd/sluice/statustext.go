@@ -131,8 +131,15 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 		s.line("  no limit is known yet: none is configured, and no answer has stated one")
 		return
 	}
-	s.table(s.limits(r.Limits))
-	hidden := hiddenScopes(r.Limits)
+	plan := planOf(r.Limits)
+	for i := range plan {
+		s.line("  %s", s.window(&plan[i]))
+	}
+	if len(plan) == len(r.Limits) {
+		return
+	}
+	s.table(s.limits(otherLimits(r.Limits)))
+	hidden := hiddenScopes(otherLimits(r.Limits))
 	for _, name := range slices.Sorted(maps.Keys(hidden)) {
 		s.line("  and %d more of the limit %s: sluice status --json lists them", hidden[name], s.Text(name, nameWidth))
 	}

@@ -25,6 +25,8 @@ type whyJSON struct {
 	Refused []refusedJSON `json:"refused"`
 	// States are the resources that are failing, degraded, paused or queueing, and why.
 	States []stateJSON `json:"states"`
+	// Windows are those of subscriptions.
+	Windows []windowJSON `json:"windows"`
 	inspect.Backpressure
 }
 
@@ -65,6 +67,7 @@ machine within the last hour.`,
 			}
 			s := screenFor(cmd.OutOrStdout(), now)
 			s.states(w.States)
+			s.windows(w.Windows)
 			s.waiting(w.Waiting, of)
 			s.held(w.Held)
 			s.cycles(w.Cycles)
@@ -85,7 +88,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			return nil, &failure{code: exitUsage, message: "--" + flag + " is empty", hint: "give a name, or leave the flag out"}
 		}
 	}
-	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
+	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Windows: []windowJSON{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
 	err := looking(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) error {
 		names := args
 		if len(names) == 0 {
@@ -103,6 +106,9 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			}
 			if of == (whose{}) && r.State != inspect.StateIdle && r.State != inspect.StateFlowing {
 				out.States = append(out.States, stateJSON{name, r.State, r.Reason, r.Until})
+			}
+			if of.ticket == "" {
+				out.Windows = append(out.Windows, windowsOf(&r)...)
 			}
 			waiting, err := s.gate.Why(ctx, name)
 			if err != nil {

@@ -1,7 +1,7 @@
 // All that is known of one resource: what holds it, every limit, its queue, its own chart, how to reach it.
 
 import { bdi, clean, el, keyed, mark, name, put, wide, words } from './dom.js';
-import { ago, count, some, span, until } from './format.js';
+import { ago, count, percent, some, span, until, when } from './format.js';
 import { Chart } from './chart.js';
 import { limitName, resets, sendsData } from './charts.js';
 import { makeQueue, showQueue } from './queue.js';
@@ -130,6 +130,16 @@ function makeLimit() {
   return m;
 }
 
+// windowWords says how a window of a subscription stands.
+function windowWords(l, now) {
+  const of = l.scope ? ' of ' + clean(l.scope.replace(/^model=/, ''), 30) : '';
+  const said = [span(l.window_ms).replace(' h 0 min', ' h') + ' window' + of + (l.used >= l.limit ? ' used up' : ' ' + Math.floor((100 * l.used) / l.limit) + '% used')];
+  if (l.reset_at) said.push(resets(l, now));
+  if (l.gone_at) said.push('at this rate empty at ' + when(l.gone_at, now));
+  else if (l.used > 0 && l.used < l.limit) said.push('at this rate it lasts');
+  return said.join(', ');
+}
+
 const units = words({ input_tokens: 'input tokens', output_tokens: 'output tokens' });
 
 function updateLimit(m, l, now) {
@@ -149,5 +159,10 @@ function updateLimit(m, l, now) {
   if (l.reset_at) said.push(resets(l, now));
   if (l.light_binds && l.light && l.light !== 'off') said.push('light ' + clean(l.light, 10));
   if (l.differs_from) said.push(clean(l.differs_from, 40) + ' states another size');
+  if (l.plan && size) { // a subscription's window: its millionths mean nothing to people
+    put(m.nums, percent(l.used, size));
+    said.splice(0, said.length, windowWords(l, now));
+    if (l.light_binds && l.light && l.light !== 'green') said.push('light ' + clean(l.light, 10));
+  }
   put(m.foot, said.join(' · '));
 }

@@ -89,6 +89,7 @@ func (m *Meter) Believe(d *Def, used int64) bool {
 		return false
 	}
 	m.Level = used + m.Held
+	m.Rem = 0 // what is under way goes over to the next window by itself
 	m.Outside = min(m.Outside, used)
 	return true
 }

@@ -86,7 +86,7 @@ func (p *Pool) total() *inst {
 	for i := range p.spec.Limits {
 		u, l := p.unscoped[i].at, &p.spec.Limits[i]
 		switch {
-		case u == nil || p.isRetired(i):
+		case u == nil || p.isRetired(i) || l.Plan:
 		case p.defs[i].Kind == meter.Concurrency:
 			if places == nil {
 				places = u

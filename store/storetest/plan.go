@@ -47,6 +47,22 @@ func planWindows(s *suite) {
 		word(m, 410)
 		used(m, 410)
 	})
+	s.test("a reset that comes closer takes nothing into the next window", sp(), func(m *member) {
+		m.sleep(30 * time.Minute)
+		word(m, 1000)
+		m.ends(store.Op{Kind: store.OpObserve, Observed: states(0, 1000, 0, 2*time.Second)})
+		used(m, 1000)
+		m.sleep(2*time.Second + 2*doubt)
+		used(m, 0)
+		m.take(want("b", 10))
+	})
+	models := store.Limit{Unit: "requests", Kind: store.Rolling, Size: 100, Window: time.Minute, Per: store.PerModel}
+	s.test("agents have their part of requests, not of windows", spec(models, planned(1000, hour)), func(m *member) {
+		m.take(want("b", 1, 1).model("opus"))
+		if a := m.snapshot().Agents; len(a) != 1 || a[0].Allocated != 100 {
+			m.Errorf("the agents are %+v, want one that has 100", a)
+		}
+	})
 	s.test("lower classes are eased in after a reset", sp(), func(m *member) {
 		m.take(want("b", 1))
 		m.kept(want("b", 10), store.CodePace, easedUntil(989))

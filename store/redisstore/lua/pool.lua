@@ -5139,6 +5139,7 @@ F.meter_Meter_Believe = function(m, d, used)
   return false
  end
  m[5] = (used + m[4])
+ m[6] = 0
  m[9] = (m[9] < used and m[9] or used)
  return true
 end
@@ -6657,7 +6658,7 @@ F.pool_model_doubt = function(m)
  m[14] = (m[14] + 1)
  return (m[14] >= 2)
 end
--- internal/meter/observe.go:99
+-- internal/meter/observe.go:100
 F.meter_Meter_MostUsed = function(m, d, r, t, made)
  local used = 0
  local known = false
