@@ -41,9 +41,11 @@ const (
 	partRedis   = "redis"
 	partFlat    = "flat"
 	partProxy   = "proxy"
+	// partMachines is not among those that run unless they are named: it takes minutes, and has no peer.
+	partMachines = "machines"
 )
 
-var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy}
+var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy, partMachines}
 
 func (o Options) check() error {
 	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 || o.Proxy <= 0 {
@@ -69,7 +71,9 @@ const (
 	maxCrowd     = 1_000_000
 )
 
-func (o Options) has(part string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, part) }
+func (o Options) has(part string) bool {
+	return len(o.Only) == 0 && part != partMachines || slices.Contains(o.Only, part)
+}
 
 // Report is everything one run found.
 type Report struct {
@@ -83,7 +87,9 @@ type Report struct {
 	Redis   []RedisRow  `json:"redis"`
 	Flat    []FlatRow   `json:"flat"`
 	Proxy   []ProxyRow  `json:"proxy"`
-	Bars    []Bar       `json:"bars"`
+	// Machines are many processes on one Redis.
+	Machines []MachinesRow `json:"machines,omitempty"`
+	Bars     []Bar         `json:"bars"`
 }
 
 func main() {
@@ -150,6 +156,11 @@ func run(opts Options, asJSON bool, out, progress io.Writer) error {
 	}
 	if opts.has(partProxy) {
 		if report.Proxy, err = measureProxy(context.Background(), opts, progress); err != nil {
+			return err
+		}
+	}
+	if opts.has(partMachines) {
+		if report.Machines, err = measureMachines(context.Background(), opts, progress); err != nil {
 			return err
 		}
 	}

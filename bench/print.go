@@ -34,6 +34,7 @@ func (r Report) print(out io.Writer) error {
 	printFile(w, r.File)
 	printRedis(w, r.Redis)
 	r.printFlat(w)
+	r.printMachines(w)
 	r.printProxy(w)
 	if len(r.Bars) > 0 {
 		fmt.Fprintf(w, "\nbar\tmeasured\tallowed\t\n")
@@ -95,6 +96,24 @@ func (r Report) printFlat(w io.Writer) {
 			continue
 		}
 		fmt.Fprintf(w, "  %d\t%.2f\t%.2f\t%.2f\t%s\n", row.Size, row.Server, row.Best, row.Ratio, percent(row.Idle, 1))
+	}
+}
+
+func (r Report) printMachines(w io.Writer) {
+	if len(r.Machines) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nmachines on one Redis, whole tickets\tdue/s\tdone/s\tRedis CPU us/ticket\tof a CPU\tof a CPU at rest\tcalls\n")
+	for _, row := range r.Machines {
+		if row.Failed != "" {
+			fmt.Fprintf(w, "  %d\t%s\n", row.Machines, row.Failed)
+			continue
+		}
+		due := "any"
+		if row.Rate > 0 {
+			due = strconv.Itoa(row.Rate)
+		}
+		fmt.Fprintf(w, "  %d\t%s\t%.0f\t%.1f\t%s\t%s\t%.2f\n", row.Machines, due, row.Tickets, row.CPU, percent(row.Busy, 0), percent(row.Idle, 1), row.Calls)
 	}
 }
 

@@ -20,6 +20,7 @@ func init() {
 	usedMemory = append(usedMemory, contender{nameUsed, openUsedMemory})
 	fileContenders = append(fileContenders, fileContender{nameUsed, 8, nil, openUsedFile})
 	usedRedis = append(usedRedis, redisContender{nameUsed, openUsedRedis})
+	openMachine = openUsedMachine
 }
 
 const inputTokens = "input_tokens"
@@ -141,4 +142,17 @@ func openUsedRedis(ctx context.Context, server *redisrun.Server, callers int) (r
 		return err == nil, err
 	}
 	return redisTaker{take, f.end, f.gate.Close}, nil
+}
+
+// openUsedMachine opens a gate of its own, as another machine would.
+func openUsedMachine(ctx context.Context, url string, number int) (machine, error) {
+	f, err := openFleet(ctx, url, usedAgents)
+	if err != nil {
+		return machine{}, err
+	}
+	caller := number % usedAgents
+	return machine{
+		ticket: func(ctx context.Context) error { return errors.Join(f.take(ctx, caller), f.end(caller)) },
+		close:  func() { _ = f.gate.Close() },
+	}, nil
 }
