@@ -92,6 +92,7 @@ type resource struct {
 	beats   beats
 	session atomic.Uint64 // ours, from the first time that somebody waited
 	line    waiters
+	ring    ring
 }
 
 func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*resource, error) {
@@ -183,8 +184,16 @@ func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration
 	return r.admitted(ctx, req, t, err)
 }
 
-// await is acquire without a word about it.
+// await acquires without emitting events.
 func (r *resource) await(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
+	if len(req.Keys) > 0 {
+		return r.awaitAny(ctx, req, wait, t)
+	}
+	return r.awaitOne(ctx, req, wait, t)
+}
+
+// awaitOne is await for a request that uses one key, or none.
+func (r *resource) awaitOne(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	until, bounded := ctx.Deadline()
 	if wait > 0 {
 		if end := time.Now().Add(wait); !bounded || end.Before(until) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/keylabel"
 	"github.com/sluicehq/sluice/store"
 )
@@ -45,6 +46,30 @@ func (g *Gate) KeyLabel(ctx context.Context, key string) (string, error) {
 func (g inside) TellsKeys(resource string) bool {
 	r, err := g.resource(resource)
 	return err == nil && r.keyed
+}
+
+// SetKeyAside pauses one key of a resource: the provider does not accept it, or wants money for it. The other keys go on. When the
+// time is over, or after [Gate.Resume], one request tries the key again. The reason is for people to read.
+func (g inside) SetKeyAside(ctx context.Context, resource, label string, d time.Duration, reason string) error {
+	r, err := g.resource(resource)
+	if err != nil {
+		return err
+	}
+	if label == "" || d <= 0 || d > maxPause {
+		return r.invalid(&Request{Resource: resource}, "a pause of %v for the key %.80q is not possible", d, label)
+	}
+	if r.observe {
+		return nil // nothing is paused there
+	}
+	op := store.Op{Kind: store.OpPause, RetryAfter: d, Cause: reason, Scope: PerKey, Key: label}
+	if err := r.order(ctx, &op); err != nil {
+		return err
+	}
+	if r.events != nil {
+		until := time.Now().Add(d).UTC()
+		r.emit(inspect.Event{Kind: inspect.EventKeyAside, Scope: "key=" + label, Reason: reason, ForMS: d.Milliseconds(), Until: &until})
+	}
+	return nil
 }
 
 // get returns the store's secret. It looks again from time to time: a store that has lost its memory is given the secret back or,

@@ -25,6 +25,9 @@ type Request struct {
 	// Key tells API keys apart where limits are per key: a label of [Gate.KeyLabel], never the key. Empty means that the request
 	// has none.
 	Key string
+	// Keys are labels of several keys, any of which the request may use, in the order in which they are to be tried: the first
+	// that can go is taken, and [Ticket.Key] tells which. They take the place of Key.
+	Keys []string
 	// Cost is what the request takes in units other than requests and work, or instead of
 	// their defaults. Units that no limit counts are ignored.
 	Cost []Amount

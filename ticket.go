@@ -25,6 +25,7 @@ type Ticket struct {
 	held     bool   // it was granted while a pause, a probe or a ramp held the resource
 	note     *note  // nil where nothing is recorded
 	money    *money // nil where nothing is paid
+	key      string // that was chosen; empty: there was no choice
 }
 
 func (t *Ticket) set(r *resource, res *store.Result) {
@@ -56,6 +57,9 @@ func (t Ticket) ID() string {
 	}
 	return id
 }
+
+// Key is the label of the key that was chosen from [Request.Keys]; empty if the request named none.
+func (t Ticket) Key() string { return t.key }
 
 // Waited is how long the caller was held.
 func (t Ticket) Waited() time.Duration { return t.waited }

@@ -76,6 +76,7 @@ func (c *checker) keys(path string, r *Resource) {
 			c.fail(path+".key_env", "all keys share the limits, so it makes no difference which one is used").Hint("add split: key or a limit with per: [key], or remove it")
 		}
 	}
+	c.ring(path, r)
 	if r.Inject == nil {
 		return
 	}
@@ -83,12 +84,60 @@ func (c *checker) keys(path string, r *Resource) {
 	if !headerRE.MatchString(r.Inject.Header) {
 		c.fail(path+".header", "%s is not the name of a header such as x-api-key", c.shown(path+".header", r.Inject.Header))
 	}
-	c.env(path+".env", r.Inject.Env)
+	if len(r.Keys) == 0 {
+		c.env(path+".env", r.Inject.Env)
+	}
 	if len(r.Inject.Prefix) > 64 || strings.ContainsFunc(r.Inject.Prefix, func(r rune) bool { return r < ' ' || r > '~' }) {
 		c.fail(path+".prefix", "this has to be up to 64 characters of ASCII, such as \"Bearer \"")
 	}
 	if len(c.file.Tokens) == 0 && !strings.HasPrefix(c.file.Listen, unixPrefix) {
 		c.fail(path, "whoever reaches the daemon could use this key").Hint("add tokens, or listen on unix:PATH")
+	}
+}
+
+// maxKeys is how many keys a resource has at most: a request that waits asks for each of them.
+const maxKeys = 64
+
+// ring checks several keys of a resource.
+func (c *checker) ring(path string, r *Resource) {
+	if len(r.Keys) == 0 {
+		return
+	}
+	at := path + ".keys"
+	if len(r.Keys) > maxKeys {
+		c.fail(at, "%d keys are more than %d", len(r.Keys), maxKeys)
+	}
+	if r.KeyEnv != "" {
+		c.fail(path+".key_env", "the resource has several keys").Hint("remove key_env; sluice acquire --key-env NAME says which one")
+	}
+	if r.Inject != nil && r.Inject.Env != "" {
+		c.fail(path+".inject.env", "the resource has several keys").Hint("remove env: with keys, inject says only the header and the prefix")
+	}
+	seen, secret := map[Key]int{}, false
+	for i, k := range r.Keys {
+		at := index(at, i)
+		secret = secret || k.Env != ""
+		switch {
+		case k.Env != "":
+			c.env(at+".env", k.Env)
+		case k.Upstream == "":
+			c.fail(at, "it names no key and no address").Hint("add env: NAME, the environment variable that holds the key")
+		}
+		if (k.Env == "") != (r.Keys[0].Env == "") {
+			c.fail(at, "some of these have env and some have not").Hint("name the variable of every key, or of none so that callers send theirs")
+		}
+		c.url(at+".upstream", k.Upstream, false)
+		if k.Share < 0 || k.Share > 1000 {
+			c.fail(at+".share", "%d is out of range", k.Share).Hint("use 1 to 1000; without it a key has 1")
+		}
+		k.Share = 0
+		if first, twice := seen[k]; twice {
+			c.fail(at, "this is the same as keys[%d]", first).Hint("remove one; share: 2 gives a key twice as much")
+		}
+		seen[k] = i
+	}
+	if secret && len(c.file.Tokens) == 0 && !strings.HasPrefix(c.file.Listen, unixPrefix) {
+		c.fail(at, "whoever reaches the daemon could use these keys").Hint("add tokens, or listen on unix:PATH")
 	}
 }
 

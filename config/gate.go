@@ -81,7 +81,7 @@ func (r *Resource) gate(now time.Time) (sluice.Resource, error) {
 		},
 		Reserve:   int(r.Reserve),
 		Observe:   r.Mode == "observe",
-		SplitKeys: r.Split == "key",
+		SplitKeys: r.Split == "key" || len(r.Keys) > 0,
 	}
 	for _, l := range r.Limits {
 		if l.Size == (Rate{}) && l.Concurrency == 0 {

@@ -33,7 +33,7 @@ var effective = map[string]string{
 	"resources.light.green": "gate", "resources.light.red": "gate", "resources.light.bind": "gate", "resources.light.mode": "gate",
 	"resources.breaker.within": "gate", "resources.breaker.samples": "gate", "resources.breaker.mode": "gate",
 	"resources.backoff.start": "gate", "resources.backoff.factor": "gate", "resources.backoff.cap": "gate", "resources.reserve": "gate",
-	"resources.inject.header": "proxy", "resources.inject.env": "proxy", "resources.inject.prefix": "proxy", "resources.abort": "proxy",
+	"resources.keys.env": "proxy", "resources.keys.upstream": "proxy", "resources.keys.share": "proxy", "resources.inject.header": "proxy", "resources.inject.env": "proxy", "resources.inject.prefix": "proxy", "resources.abort": "proxy",
 	"resources.dead_letters": "proxy", "resources.overage": "proxy", "dead_letters.key_env": "cmd", "dead_letters.max_body": "proxy",
 	"resources.limits.name": "gate", "resources.limits.size": "gate", "resources.limits.kind": "gate", "resources.limits.burst": "gate", "resources.limits.concurrency": "gate",
 	"resources.limits.unit": "gate", "resources.limits.per": "gate", "resources.limits.resets": "gate",

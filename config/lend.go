@@ -17,7 +17,10 @@ func (f *File) Lend() []byte {
 	lent.Resources, lent.Prices = maps.Clone(f.Resources), maps.Clone(f.Prices)
 	delete(lent.Prices, priceFile) // it is on this machine
 	for name, r := range lent.Resources {
-		r.DeadLetters = "" // they stay where they were given up
+		r.DeadLetters = ""   // they stay where they were given up
+		if len(r.Keys) > 0 { // they are the daemon's; that limits are per key is for all
+			r.Keys, r.Split = nil, "key"
+		}
 		if r.Inject = nil; strings.Contains(r.Upstream, "@") {
 			r.Upstream = ""
 		}

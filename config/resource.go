@@ -38,6 +38,8 @@ type Resource struct {
 	Split Split `yaml:"split,omitempty"`
 	// With split: key or a limit per key, the environment variable that holds the key of commands such as sluice acquire.
 	KeyEnv string `yaml:"key_env,omitempty"`
+	// Several keys, or addresses, that requests can go with: each takes the first that can go.
+	Keys []Key `yaml:"keys,omitempty"`
 	// Put the key into requests, so that callers need none.
 	Inject *Inject `yaml:"inject,omitempty"`
 	// Keep requests that were given up, with their bodies, so that sluice dlq can send them again. Off if it is not said: bodies are private.
@@ -90,6 +92,16 @@ type Inject struct {
 	Env string `yaml:"env,omitempty"`
 	// What stands before the key in the header, such as "Bearer ".
 	Prefix string `yaml:"prefix,omitempty"`
+}
+
+// Key is one of several keys or addresses of a resource. Each has its own limits and pauses.
+type Key struct {
+	// The environment variable that holds the key.
+	Env string `yaml:"env,omitempty"`
+	// The address that requests with this key go to; without one it is the resource's.
+	Upstream string `yaml:"upstream,omitempty"`
+	// How much of the requests this key gets while several could go, compared with the others; 1 if it is not said.
+	Share int `yaml:"share,omitempty" jsonschema:"minimum=1,maximum=1000"`
 }
 
 // Limit is one constraint on a resource.

@@ -44,7 +44,7 @@ func loadSchema(t testing.TB) validator {
 // structs are the mappings of the file, by their names in the schema.
 var structs = map[string]reflect.Type{
 	"": reflect.TypeFor[File](), "Resource": reflect.TypeFor[Resource](), "Limit": reflect.TypeFor[Limit](), "Light": reflect.TypeFor[Light](),
-	"Breaker": reflect.TypeFor[Breaker](), "Backoff": reflect.TypeFor[Backoff](), "Inject": reflect.TypeFor[Inject](),
+	"Breaker": reflect.TypeFor[Breaker](), "Backoff": reflect.TypeFor[Backoff](), "Inject": reflect.TypeFor[Inject](), "Key": reflect.TypeFor[Key](),
 	"Class": reflect.TypeFor[Class](), "Leases": reflect.TypeFor[Leases](), "Slots": reflect.TypeFor[Slots](), "Agent": reflect.TypeFor[Agent](),
 	"Budget": reflect.TypeFor[Budget](), "Retry": reflect.TypeFor[Retry](), "Price": reflect.TypeFor[Price](), "Alerts": reflect.TypeFor[Alerts](),
 	"TLS": reflect.TypeFor[TLS](), "Token": reflect.TypeFor[Token](), "DeadLetters": reflect.TypeFor[DeadLetters](),

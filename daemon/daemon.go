@@ -351,6 +351,9 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 		if err := inject(&pr, name, r.Inject, o.Env); err != nil {
 			return po, nil, err
 		}
+		if err := ring(&pr, name, &r, o.Env); err != nil {
+			return po, nil, err
+		}
 		po.Resources[name] = pr
 	}
 	return po, gate.Resources, nil
@@ -358,18 +361,15 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 
 // inject finds the key that a resource's requests are sent with.
 func inject(pr *proxy.Resource, name string, in *config.Inject, env func(string) (string, bool)) error {
-	if in == nil {
+	if in == nil || in.Env == "" {
 		return nil
 	}
 	if env == nil {
 		return errors.New("no environment to take keys from")
 	}
-	key, ok := env(in.Env)
-	if !ok || strings.TrimSpace(key) == "" {
-		return fmt.Errorf("resources.%s.inject: the variable %s is not set; set it to the key, or leave inject out so that clients send theirs", name, in.Env)
-	}
-	if strings.ContainsAny(key, "\r\n\x00") {
-		return fmt.Errorf("resources.%s.inject: the variable %s does not hold a key: it has a line break", name, in.Env)
+	key, err := keyIn(env, in.Env)
+	if err != nil {
+		return fmt.Errorf("resources.%s.inject: %w, or leave inject out so that clients send theirs", name, err)
 	}
 	pr.InjectHeader, pr.InjectValue = in.Header, in.Prefix+key
 	return nil

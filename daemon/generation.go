@@ -55,7 +55,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	}
 	ao := api.Options{
 		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Backoff: backoff, Identify: g.identify, Events: d.events, Refused: d.refuse, Users: &d.users,
-		History: d.options.History, Config: f.Public, Keys: configuredKeys(&o),
+		History: d.options.History, Config: f.Public, Keys: configuredKeys(&o, g.proxy.KeyLabels),
 		Report: func(ctx context.Context, since time.Time) (any, error) {
 			rep, err := g.report(ctx, since)
 			return d.options.Show(&rep), err

@@ -22,6 +22,9 @@ func addressOf(f *config.File, name string, upstreams map[string]string) string 
 	if address == "" {
 		address = usualAddress(f, name)
 	}
+	if keys := f.Resources[name].Keys; address == "" && len(keys) > 0 {
+		address = keys[0].Upstream
+	}
 	return address
 }
 

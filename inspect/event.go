@@ -27,6 +27,8 @@ const (
 	EventLetter        = "dead_letter"         // a request was given up and is kept; reason says why, error that it could not be kept
 	EventLetterDropped = "dead_letter_dropped" // dead letters had to make room for newer ones; count says how many
 
+	EventKeyAside = "key_set_aside" // the provider refuses an API key, or wants money for it: the other keys of its ring go on
+
 	EventState = "state" // a resource is in another state from now on
 )
 

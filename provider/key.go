@@ -15,6 +15,18 @@ func (v *vendor) Key(header map[string][]string) string {
 	return ""
 }
 
+// Auth is the header that a provider takes API keys in, and what stands before the key there.
+func Auth(d Dialect) (header, prefix string) {
+	v, ok := d.(*vendor)
+	if !ok {
+		v = &genericVendor
+	}
+	if header = v.keys[0]; header == "authorization" {
+		prefix = "Bearer "
+	}
+	return header, prefix
+}
+
 // fieldOf is the first value of a field, in whatever case its name is.
 func fieldOf(header map[string][]string, field string) string {
 	for name, values := range header {

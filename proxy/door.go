@@ -53,11 +53,11 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	d.speaker, _ = r.Dialect.(provider.Speaker)
 	d.gated = &sluicehttp.Transport{
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
-		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Trace: p.trace, Route: r.Route,
+		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Trace: p.trace, Route: r.Route, Keys: r.Keys, Upstream: r.Upstream,
 	}
 	if r.Letters != nil {
 		d.gated.Letters = &sluicehttp.Letters{Keeper: r.Letters, MaxBody: r.LetterBody, Base: r.Upstream.EscapedPath()}
-		if r.InjectHeader != "" {
+		if r.InjectHeader != "" { // keys of a ring are put in behind what is kept
 			d.gated.Letters.Secrets = []string{r.InjectHeader}
 		}
 	}
@@ -206,7 +206,12 @@ func (d *door) links(r *http.Request, path string) (from, to string) {
 // hasPassed reports that a gate of the same store has let the request through. Where the key is the
 // proxy's own, that is nothing a client may say.
 func (d *door) hasPassed(r *http.Request) bool {
-	return d.via != "" && d.res.InjectHeader == "" && len(d.proxy.tokens) == 0 && slices.Contains(r.Header[headerVia], d.via) && isNear(r)
+	return d.via != "" && !d.lends() && len(d.res.Keys) == 0 && len(d.proxy.tokens) == 0 && slices.Contains(r.Header[headerVia], d.via) && isNear(r)
+}
+
+// lends reports that requests go with keys of the gate's own.
+func (d *door) lends() bool {
+	return d.res.InjectHeader != "" || len(d.res.Keys) > 0 && d.res.Keys[0].Header != ""
 }
 
 // rewrite makes of a request to the proxy one to the provider.
@@ -226,10 +231,12 @@ func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.
 		out.Header["Te"] = []string{"trailers"}
 	}
 	d.proxy.tokens.strip(out.Header)
-	if d.res.InjectHeader != "" {
+	if d.lends() {
 		for _, name := range keyHeaders {
 			out.Header.Del(name)
 		}
+	}
+	if d.res.InjectHeader != "" {
 		out.Header.Set(d.res.InjectHeader, d.res.InjectValue)
 	}
 	if d.next { // a provider need not see it
@@ -253,7 +260,7 @@ func (d *door) address(r *http.Request, path string) *url.URL {
 		u.Path, u.RawPath = escaped, ""
 	}
 	query := r.URL.RawQuery
-	if _, ours := d.proxy.tokens.query(r); ours || d.res.InjectHeader != "" {
+	if _, ours := d.proxy.tokens.query(r); ours || d.lends() {
 		query = withoutKey(query)
 	}
 	switch {

@@ -140,7 +140,7 @@ func bare(v string) string {
 func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *refusal) {
 	h := r.Header
 	token, borne := p.tokens.find(r)
-	if at.door.res.InjectHeader != "" && !borne && !isTrusted(r) {
+	if at.door.lends() && !borne && !isTrusted(r) {
 		return c, refuse(http.StatusUnauthorized, "the key of "+at.door.name+" is this gate's, and is lent to bearers of a token only",
 			"send a token in X-Sluice-Token, or as the API key")
 	}

@@ -46,7 +46,7 @@ func (p *Proxy) findIntercepted(in *Intercepted, r *http.Request) (at place, f *
 	if at.door == nil {
 		return at, refuse(http.StatusBadGateway, "unknown resource "+quoted(in.Resource), "the configuration has changed; connect again")
 	}
-	if at.door.res.InjectHeader == "" {
+	if !at.door.lends() {
 		return at, nil // a web page spends the key that it has itself
 	}
 	return at, checkPage(r)

@@ -73,6 +73,9 @@ type Resource struct {
 	// Inject is a header, such as x-api-key, and its value, which requests are sent with: clients need no
 	// key, but a token, or to come through a Unix socket.
 	InjectHeader, InjectValue string
+	// Keys are several keys or addresses that requests can go with: each takes the first that can go. Where they have keys, clients
+	// need none, as with InjectHeader, which must be empty then.
+	Keys []sluicehttp.Key
 	// Free tells that the provider stops working for a client that is gone.
 	Free bool
 	// Overage lets lower classes use what the provider sells beyond a subscription's window.
@@ -154,6 +157,15 @@ func (p *Proxy) Names() []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// KeyLabels are the labels of the several keys of a resource; nil if it has none.
+func (p *Proxy) KeyLabels(ctx context.Context, resource string) ([]string, error) {
+	d := p.doors[resource]
+	if d == nil || len(d.res.Keys) == 0 {
+		return nil, nil
+	}
+	return d.gated.KeyLabels(ctx)
 }
 
 // Estimates is the book of estimates for all resources.

@@ -20,6 +20,7 @@ type outcome struct {
 	err    error
 	answer sluice.Answer // what resp says
 	held   bool          // the resource is, by a pause or the ramp after one
+	other  bool          // the provider refuses the key, and there is another
 	unsent bool          // nothing got to the provider
 }
 
@@ -114,6 +115,9 @@ func (f *flight) deadline() time.Duration {
 // sendAgain decides whether the request is sent again, and waits until it is time for that. The ticket of the
 // send has ended then.
 func (f *flight) sendAgain(a *attempt, o *outcome) bool {
+	if o.other {
+		return f.withOtherKey(a, o)
+	}
 	if !f.safe(o) {
 		return false
 	}
@@ -144,6 +148,24 @@ func (f *flight) sendAgain(a *attempt, o *outcome) bool {
 	}
 	f.last, f.ask.Retry = *o, true
 	sleep.For(f.ctx, next.Wait) // if it is over, the gate says so
+	return true
+}
+
+// withOtherKey has the request sent with another key, because the provider has refused the one that it went with: it has done nothing
+// for the request. There are only so many keys, so this ends.
+func (f *flight) withOtherKey(a *attempt, o *outcome) bool {
+	if f.ctx.Err() != nil || !f.payload.replayable() {
+		return false
+	}
+	if f.last = *o; !keep(o.resp) {
+		_ = o.resp.Body.Close() // what it says is known
+		f.last = outcome{}
+	}
+	f.refund(a.end(), nil)
+	a.cancel(nil)
+	if f.asked.Free { // else the gate chooses
+		f.use(f.ask.Keys[0])
+	}
 	return true
 }
 

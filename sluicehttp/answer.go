@@ -22,7 +22,8 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	}
 	now := time.Now()
 	if f.asked.Tokens && o.resp.StatusCode == http.StatusOK && !f.t.looks.due(f.asked.Part+f.ask.Key, now) {
-		o.answer = sluice.Answer{Verdict: sluice.VerdictOK, Status: http.StatusOK}
+		f.served()
+		o.answer = sluice.Answer{Verdict: store.VerdictOK, Status: http.StatusOK}
 		o.held, _ = a.current().Answer(o.answer)
 		return o
 	}
@@ -32,10 +33,17 @@ func (f *flight) judge(a *attempt) (o outcome) {
 		seen.Body = f.peek(o.resp)
 	}
 	observed := f.t.dialect.Observe(seen, now)
+	f.badKey = f.key != nil && isBadKey(seen.Status, seen.Body)
 	seen.Body = nil // it is not needed again
 	o.answer = observed.Answer(f.t.Limits)
 	o.answer.Status = o.resp.StatusCode
 	f.learnPlan(&observed, &o.answer)
+	if why := f.refusesKey(&o); why != "" {
+		o.other = f.setAside(why)
+		o.answer.Verdict, o.answer.Cause = store.VerdictNone, "" // of this key alone: the resource goes on
+	} else if o.answer.Verdict == store.VerdictOK {
+		f.served()
+	}
 	switch {
 	case !f.asked.Free:
 		o.held, _ = a.current().Answer(o.answer) // if the store cannot be told, the request is none the worse for it

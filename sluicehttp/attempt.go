@@ -86,6 +86,9 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 		return sluice.Ticket{}, f.late(err, wait != ctx && ctx.Err() == nil && !time.Now().Before(until))
 	}
 	f.told.Waited += ticket.Waited()
+	if label := ticket.Key(); label != "" {
+		f.use(label)
+	}
 	return ticket, nil
 }
 
@@ -137,6 +140,10 @@ func (a *attempt) send() (*http.Response, error) {
 		}
 		u.RawPath = f.path
 		req.URL = &u
+	}
+	if f.key != nil {
+		req.Header = req.Header.Clone()
+		f.key.turn(req, f.t.Upstream)
 	}
 	a.began = time.Now()
 	f.told.Attempts++
@@ -202,7 +209,7 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 		a.f.refund(a.ticket, nil) // first, or it might wait for its own place
 		again := a.f.ask.Retry
 		a.f.ask.Retry = true
-		a.ticket, err = a.f.acquire(a.ctx, a.f.latest())
+		a.f.pinned(func() { a.ticket, err = a.f.acquire(a.ctx, a.f.latest()) })
 		a.f.ask.Retry = again
 		a.f.told.Attempts++
 	case a.ticket.Stale():
@@ -210,7 +217,7 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 			_ = a.ticket.Cancel()
 			a.ticket = sluice.Ticket{}
 			if errors.Is(err, sluice.ErrEnded) { // this process was taken for dead
-				a.ticket, err = a.f.acquire(a.ctx, a.f.latest())
+				a.f.pinned(func() { a.ticket, err = a.f.acquire(a.ctx, a.f.latest()) })
 			}
 		}
 	}

@@ -79,6 +79,11 @@ type flight struct {
 	path    string // another one than the request's, if not empty; escaped
 	payload payload
 
+	labels []string // of the transport's keys
+	talk   uint64   // hash of the conversation that the request belongs to; 0: none
+	badKey bool     // the last answer says that the key is not good
+	key    *Key     // that the request goes with, of several; nil: with its own
+
 	ask   sluice.Request
 	cost  [12]sluice.Amount // of ask, where that is enough
 	told  Exchange

@@ -83,6 +83,9 @@ func (f *flight) begin() {
 // label notes which API key the request carries, where the gate tells keys apart. The key itself goes no further.
 func (f *flight) label() (err error) {
 	t := f.t
+	if len(t.Keys) > 0 {
+		return f.chooseFrom()
+	}
 	if t.speaker == nil || t.Fingerprint == nil && !inside.Of(t.Gate).TellsKeys(t.Resource) {
 		return nil
 	}
@@ -147,6 +150,9 @@ func (f *flight) read() error {
 		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body, Whole: whole, Size: size,
 	}
 	f.asked = f.askAs(plainly(&f.call))
+	if len(f.t.Keys) > 1 && whole && len(body) > 0 {
+		f.talk = talkOf(body)
+	}
 	if f.observe {
 		f.call.Body = nil
 		return nil // it goes as it came

@@ -15,6 +15,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -68,6 +69,11 @@ type Transport struct {
 	// Fingerprint turns an API key into a name that tells keys apart and says nothing else, where limits are
 	// per key. Nil means [sluice.Gate.KeyLabel], where the resource tells keys apart.
 	Fingerprint func(key string) string
+	// Keys are several keys or addresses that requests can go with: each takes the first that can go. The resource must tell keys
+	// apart ([sluice.Resource.SplitKeys]). Empty means that requests go with the credentials that they come with.
+	Keys []Key
+	// Upstream is the address that [Key.Upstream] takes the place of. Nil means that addresses stay as they are.
+	Upstream *url.URL
 
 	once    sync.Once
 	base    http.RoundTripper
@@ -83,6 +89,7 @@ type Transport struct {
 	paces      timings
 	looks      looks
 	lingering  lingering
+	ring       ring
 	connecting connecting
 }
 

@@ -52,7 +52,7 @@ func (how *resend) send(cmd *cobra.Command, c *deadletter.Claim) (stopped bool, 
 	if err := sameStore(&e, s); err != nil {
 		return false, err
 	}
-	r := s.file.Resources[e.Resource]
+	r := withOneKey(s.file, e.Resource)
 	header, value, err := how.key(&e, &r)
 	if err != nil {
 		return false, err

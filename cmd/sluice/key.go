@@ -3,11 +3,16 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/internal/inside"
+	"github.com/sluicehq/sluice/internal/keylabel"
+	"github.com/sluicehq/sluice/provider"
 )
 
 // keyFlag is the flag that says which API key requests are sent with.
@@ -21,7 +26,14 @@ func (s *session) keyLabel(cmd *cobra.Command, resource, env string) (string, er
 	if !inside.Of(s.gate).TellsKeys(resource) {
 		return "", nil
 	}
-	name := cmp.Or(env, s.file.Resources[resource].KeyEnv)
+	r := s.file.Resources[resource]
+	name := cmp.Or(env, r.KeyEnv)
+	if name == "" && len(r.Keys) > 0 { // under no key it would have limits that no key has
+		return "", &failure{
+			code: exitUsage, message: resource + " has several keys, and the request names none",
+			hint: "name one with --key-env NAME, or send through the proxy, which takes the first that can go",
+		}
+	}
 	if name == "" {
 		return "", nil
 	}
@@ -29,8 +41,32 @@ func (s *session) keyLabel(cmd *cobra.Command, resource, env string) (string, er
 	if err != nil {
 		return "", err
 	}
+	if i := slices.IndexFunc(r.Keys, func(k config.Key) bool { return k.Env == name }); i >= 0 && r.Keys[i].Upstream != "" {
+		if u, err := url.Parse(r.Keys[i].Upstream); err == nil {
+			key = keylabel.Source(u.String(), key)
+		}
+	}
 	label, err := s.gate.KeyLabel(cmd.Context(), key)
 	return label, fail(err)
+}
+
+// withOneKey is a resource as if it had only the first of its several keys that the environment holds: for requests that a command sends
+// once, by itself.
+func withOneKey(f *config.File, name string) config.Resource {
+	r := f.Resources[name]
+	if len(r.Keys) == 0 {
+		return r
+	}
+	k := r.Keys[max(slices.IndexFunc(r.Keys, func(k config.Key) bool { return os.Getenv(k.Env) != "" }), 0)]
+	header, prefix := provider.Auth(f.Dialect(name))
+	if r.Inject != nil {
+		header, prefix = r.Inject.Header, r.Inject.Prefix
+	}
+	if r.Inject = nil; k.Env != "" {
+		r.Inject = &config.Inject{Header: header, Prefix: prefix, Env: k.Env}
+	}
+	r.Keys, r.Split, r.Upstream = nil, "key", cmp.Or(k.Upstream, r.Upstream)
+	return r
 }
 
 // keyIn is the key in an environment variable. An error shows only what is surely the name of one: whoever gives the key itself

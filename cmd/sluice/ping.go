@@ -75,6 +75,7 @@ func pingResource(cmd *cobra.Command, name string) error {
 	if err := keepOnly(f, []string{name}, configName(cmd, nil)); err != nil {
 		return err
 	}
+	f.Resources[name] = withOneKey(f, name)
 	at, err := upstreamOf(f, name)
 	if err != nil {
 		return err

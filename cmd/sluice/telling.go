@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -12,7 +14,8 @@ import (
 // tellWithin is how long a command waits, at its end, for a webhook.
 const tellWithin = 5 * time.Second
 
-// tell has the configured webhook told of budgets that are used up: whoever notices it first is the only one to tell.
+// tell has the configured webhook told of budgets that are used up and of keys that are set aside: whoever notices it first is the
+// only one to tell.
 func (s *session) tell(c *sluice.Config) error {
 	if c.ReadOnly {
 		return nil
@@ -27,7 +30,28 @@ func (s *session) tell(c *sluice.Config) error {
 			hook.Post(a)
 		}
 	}
+	tell := c.Events
+	c.Events = func(e inspect.Event) {
+		if hook := s.hook.Load(); hook != nil && e.Kind == inspect.EventKeyAside {
+			hook.Post(keyAlert{
+				Time: e.Time, Event: e.Kind, Resource: e.Resource, Key: strings.TrimPrefix(e.Scope, "key="), Reason: e.Reason, Until: e.Until,
+				Text: fmt.Sprintf("%s: a key is set aside until %s: %s", e.Resource, endText(e.Until), e.Reason),
+			})
+		}
+		tell(e)
+	}
 	return nil
+}
+
+// keyAlert tells that a key is set aside.
+type keyAlert struct {
+	Time     time.Time  `json:"time"`
+	Event    string     `json:"event"`
+	Resource string     `json:"resource"`
+	Key      string     `json:"key"` // its label
+	Reason   string     `json:"reason"`
+	Until    *time.Time `json:"until"`
+	Text     string     `json:"text"` // the same for people
 }
 
 // newHook makes what posts to a webhook, nil if there is none.

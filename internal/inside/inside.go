@@ -24,6 +24,7 @@ type Gate interface {
 	Observes(resource string) bool
 	FailingFor(resource string) time.Duration
 	TellsKeys(resource string) bool
+	SetKeyAside(ctx context.Context, resource, label string, d time.Duration, reason string) error
 	WatchStates(ctx context.Context)
 
 	// Pools that the configuration does not name.

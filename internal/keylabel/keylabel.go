@@ -31,3 +31,11 @@ func Is(text string) bool {
 	b, err := hex.DecodeString(text)
 	return err == nil && len(b) == size && hex.EncodeToString(b) == text
 }
+
+// Source is what the label of a key is made of that goes to an address of its own: the same key at two addresses is two.
+func Source(upstream, key string) string {
+	if upstream == "" {
+		return key
+	}
+	return upstream + "\x00" + key
+}

@@ -38,6 +38,12 @@ type fleet struct {
 // begin opens a gate for a provider that allows so many requests a minute.
 func begin(t *testing.T, perMinute int64, config sluice.Config) *fleet {
 	t.Helper()
+	return beginWith(t, perMinute, config, nil, nil)
+}
+
+// beginWith is begin with another proxy or provider: each of the functions changes one, and nil leaves it as it is.
+func beginWith(t *testing.T, perMinute int64, config sluice.Config, change func(*proxy.Options), before func(http.Handler) http.Handler) *fleet {
+	t.Helper()
 	f := &fleet{t: t, status: map[int]int{}}
 	var err error
 	f.mock, err = mock.New(mock.Options{
@@ -60,19 +66,27 @@ func begin(t *testing.T, perMinute int64, config sluice.Config) *fleet {
 	t.Cleanup(func() { _ = f.gate.Close() })
 	dialect, _ := provider.Lookup("anthropic")
 	net := newWires()
-	p, err := proxy.New(proxy.Options{
+	options := proxy.Options{
 		Gate: f.gate, Classes: []string{"p0", "p1", "p2"}, Base: net.transport(t), Hosts: []string{"gate"},
 		Resources: map[string]proxy.Resource{"anthropic": {
 			Upstream: &url.URL{Scheme: "http", Host: "provider"}, Dialect: dialect, Limits: limits, Deadline: 10 * time.Minute,
 			Prices: provider.DefaultPrices().Micros,
 		}},
 		Done: func(x sluicehttp.Exchange) { f.mu.Lock(); f.done = append(f.done, x); f.mu.Unlock() },
-	})
+	}
+	if change != nil {
+		change(&options)
+	}
+	p, err := proxy.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Settle)
-	net.serve(t, "provider", f.mock)
+	var upstream http.Handler = f.mock
+	if before != nil {
+		upstream = before(upstream)
+	}
+	net.serve(t, "provider", upstream)
 	net.serve(t, "gate", p)
 	f.client = &http.Client{Transport: net.transport(t)}
 	return f

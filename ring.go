@@ -1,0 +1,258 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// ringEvery is how often requests that wait are offered to the other keys of their ring. A request that waits for one key does not
+// notice by itself that another has room.
+const ringEvery = 250 * time.Millisecond
+
+// ring are the requests of this process that may use any of several keys, and wait.
+type ring struct {
+	mu      sync.Mutex
+	waiting []*ringWaiter // the oldest first
+	over    chan struct{} // closed when none waits; nil: none does
+}
+
+// ringWaiter is a request that waits in line for one of its keys.
+type ringWaiter struct {
+	req    Request // with the key that it waits for
+	cancel context.CancelCauseFunc
+	ticket Ticket // that another key granted, if has is set
+	has    bool
+}
+
+// Why the wait for one key is broken off.
+var (
+	errOtherKey = errors.New("another key grants it")
+	errKeyHeld  = errors.New("the key is paused, and another is not")
+)
+
+// awaitAny waits for the first of several keys that can go. The order of req.Keys is the order in which they are tried.
+func (r *resource) awaitAny(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
+	began := time.Now()
+	until, bounded := began.Add(wait), wait > 0
+	for {
+		key, err := r.tryKeys(ctx, req, t)
+		if err == nil || wait == 0 || !errors.Is(err, ErrNotNow) {
+			return err
+		}
+		left := wait
+		if bounded {
+			if left = time.Until(until); left <= 0 {
+				return r.overdue(req)
+			}
+		}
+		if err = r.awaitKey(ctx, req, key, left, t); errors.Is(err, errKeyHeld) {
+			continue
+		}
+		if err == nil { // it may have waited for several
+			t.waited = max(t.waited, time.Since(began))
+		}
+		return err
+	}
+}
+
+// tryKeys asks for each key in turn, without waiting. If none can go, it returns the key that is expected to go first.
+func (r *resource) tryKeys(ctx context.Context, req *Request, t *Ticket) (best string, err error) {
+	var first, last *Error
+	waiting := r.ring.counts()
+	for _, key := range req.Keys {
+		req.Key = key
+		asked := r.ask(ctx, req, 0, t)
+		if asked == nil {
+			t.key = key
+			return key, nil
+		}
+		var e *Error
+		if !errors.As(asked, &e) || !errors.Is(asked, ErrNotNow) && !errors.Is(asked, ErrCapacity) && !errors.Is(asked, ErrFull) {
+			return "", asked
+		}
+		if last = e; !errors.Is(e, ErrNotNow) {
+			continue // another key may have room
+		}
+		if first == nil || e.sooner(first, waiting[key] < waiting[best]) {
+			best, first = key, e
+		}
+	}
+	if first == nil {
+		first = last
+	}
+	return best, first
+}
+
+// sooner reports that a request for one key is expected to go before one for another. A key that is paused comes last: its pause may
+// be renewed. Where nobody knows, fewer tells that fewer wait for it.
+func (e *Error) sooner(than *Error, fewer bool) bool {
+	switch {
+	case e.held() != than.held():
+		return than.held()
+	case e.RetryAt.IsZero() || than.RetryAt.IsZero() || e.RetryAt.Equal(than.RetryAt):
+		return fewer
+	}
+	return e.RetryAt.Before(than.RetryAt)
+}
+
+// held reports a refusal by a pause.
+func (e *Error) held() bool { return e.Reason == store.CodePaused.String() }
+
+// awaitKey waits in line for one key, and takes what another grants first. The error is errKeyHeld if it has to choose anew.
+func (r *resource) awaitKey(ctx context.Context, req *Request, key string, wait time.Duration, t *Ticket) error {
+	one, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	req.Key = key
+	w := &ringWaiter{req: *req, cancel: cancel}
+	r.ring.enter(r, w)
+	err := r.awaitOne(one, req, wait, t)
+	r.ring.leave(w)
+	switch {
+	case err == nil:
+		if t.key = key; w.has { // both at the same time
+			_ = w.ticket.Cancel()
+		}
+	case w.has:
+		*t, req.Key, err = w.ticket, w.req.Key, nil
+	case ctx.Err() == nil && errors.Is(context.Cause(one), errKeyHeld):
+		err = errKeyHeld
+	}
+	return err
+}
+
+// counts is how many requests of this process wait, by key; nil if none does.
+func (x *ring) counts() (by map[string]int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, w := range x.waiting {
+		if by == nil {
+			by = map[string]int{}
+		}
+		by[w.req.Key]++
+	}
+	return by
+}
+
+func (x *ring) enter(r *resource, w *ringWaiter) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.waiting = append(x.waiting, w); x.over == nil {
+		x.over = make(chan struct{})
+		go x.look(r, x.over)
+	}
+}
+
+func (x *ring) leave(w *ringWaiter) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if i := slices.Index(x.waiting, w); i >= 0 {
+		x.waiting = slices.Delete(x.waiting, i, i+1)
+	}
+	if len(x.waiting) == 0 {
+		close(x.over)
+		x.over = nil
+	}
+}
+
+// look offers requests that wait to the other keys of their ring, until none waits.
+func (x *ring) look(r *resource, over <-chan struct{}) {
+	tick := time.NewTicker(ringEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		held := map[string]bool{}
+		for _, key := range x.keys() {
+			granted := true
+			for granted {
+				granted, held[key] = x.offer(r, key)
+			}
+		}
+		x.release(held)
+	}
+}
+
+// keys are those that requests which wait could go with.
+func (x *ring) keys() (all []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, w := range x.waiting {
+		for _, key := range w.req.Keys {
+			if !slices.Contains(all, key) {
+				all = append(all, key)
+			}
+		}
+	}
+	return all
+}
+
+// oldest is the oldest request that waits for a key, else the oldest that could go with it; nil if there is none.
+func (x *ring) oldest(key string) (could *ringWaiter, req Request) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, w := range x.waiting {
+		if w.has {
+			continue
+		}
+		if w.req.Key == key {
+			could = w
+			break
+		}
+		if could == nil && slices.Contains(w.req.Keys, key) {
+			could = w
+		}
+	}
+	if could != nil {
+		req = could.req
+	}
+	return could, req
+}
+
+// offer asks for a key on behalf of the oldest request that could go with it. It reports that the key was granted, or that it is
+// paused.
+func (x *ring) offer(r *resource, key string) (granted, held bool) {
+	w, req := x.oldest(key)
+	if w == nil {
+		return false, false
+	}
+	req.Key = key
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin*10)
+	defer cancel()
+	var t Ticket
+	if err := r.ask(ctx, &req, 0, &t); err != nil {
+		var e *Error
+		return false, errors.As(err, &e) && errors.Is(err, ErrNotNow) && e.held()
+	}
+	t.key = key
+	x.mu.Lock()
+	waits := slices.Contains(x.waiting, w) && !w.has
+	if waits {
+		w.ticket, w.has, w.req.Key = t, true, key
+	}
+	x.mu.Unlock()
+	if !waits {
+		_ = t.Cancel()
+		return false, false
+	}
+	w.cancel(errOtherKey)
+	return true, false
+}
+
+// release lets requests choose anew that wait for a key that is paused, while another is not.
+func (x *ring) release(held map[string]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, w := range x.waiting {
+		if held[w.req.Key] && slices.ContainsFunc(w.req.Keys, func(key string) bool { return !held[key] }) {
+			w.cancel(errKeyHeld)
+		}
+	}
+}
