@@ -45,6 +45,44 @@ export interface AcquireOptions extends Cancellable {
   explicit?: boolean;
 }
 
+/** How patient a caller is. */
+export interface RetryOptions {
+  /** How often a request is sent at most, the first send included. 6 by default. */
+  attempts?: number;
+  /** How long all of it may take until the last send starts. Ten minutes by default. */
+  deadlineMs?: number;
+  /** Full jitter: the wait before retry n, from 0 on, is between 0 and the smaller of capMs (30 s) and baseMs (1 s) times 2 to the n. */
+  baseMs?: number;
+  capMs?: number;
+  /** The shortest and longest wait of callers that say their class. `{}` means full jitter for everyone. */
+  windows?: Record<string, [number, number]>;
+  /** Whether to send again after an error of the request. Without it every such error is final. */
+  on?: (error: unknown) => boolean;
+}
+
+/** What follows a failed send. */
+export interface RetryDecision {
+  waitMs: number;
+  give: boolean;
+  reason: "backoff" | "hint" | "priority" | "queue" | "attempts" | "deadline";
+}
+
+export class Retry {
+  constructor(options?: RetryOptions);
+  next(failure: { sent: number; elapsedMs?: number; class?: string; hintMs?: number; held?: boolean }, draw?: () => number): RetryDecision;
+}
+
+/** Options of {@link Client.do}. */
+export interface DoOptions extends Omit<AcquireOptions, "waitMs" | "explicit"> {
+  policy?: Retry | RetryOptions;
+}
+
+/** A response of fetch, or anything with a status and headers. */
+export interface AnyResponse {
+  status: number;
+  headers?: AnswerHeaders;
+}
+
 /** What is left of a limit. */
 export interface Level {
   name: string;
@@ -240,6 +278,20 @@ export class Client {
    */
   withTicket<T>(resource: string, fn: (ticket: Ticket) => T | Promise<T>): Promise<T>;
   withTicket<T>(resource: string, options: AcquireOptions, fn: (ticket: Ticket) => T | Promise<T>): Promise<T>;
+  /**
+   * Sends a request when it is its turn, and again if that can help: after a refusal, an overload or a failure of the provider.
+   * The function sends it once, and returns the response. Waits and walls are those of `policy`. {@link GaveUp} tells that a wall
+   * was reached. Use it only for requests that may be repeated.
+   */
+  do<R extends AnyResponse>(resource: string, send: (ticket: Ticket) => R | Promise<R>): Promise<R>;
+  do<R extends AnyResponse>(resource: string, options: DoOptions, send: (ticket: Ticket) => R | Promise<R>): Promise<R>;
+  /**
+   * An existing function, `fetch` if it is not said, behind the gate. It is called as before, waits for its turn, and is repeated as
+   * in `do`. When a wall is reached it returns the last response, if there is one.
+   */
+  gated(resource: string, options?: DoOptions): typeof fetch;
+  gated<A extends unknown[], R extends AnyResponse>(resource: string, options: DoOptions, request: (...args: A) => R | Promise<R>): (...args: A) => Promise<R>;
+  gated<A extends unknown[], R extends AnyResponse>(resource: string, request: (...args: A) => R | Promise<R>): (...args: A) => Promise<R>;
   /** Says that an agent is alive. The first one takes its slot. */
   heartbeat(agent?: string, options?: AgentOptions): Promise<Standing>;
   /** Says that an agent has ended. What it held goes to the others at once. */
@@ -292,6 +344,14 @@ export class NotFound extends SluiceError {}
 export class Ended extends SluiceError {}
 /** The turn did not come within the wait (429). */
 export class RefusedNow extends SluiceError {}
+/** A request was not answered well, and is not sent again. */
+export class GaveUp extends SluiceError {
+  reason: "attempts" | "deadline" | "billing";
+  /** How often it was sent. */
+  sends: number;
+  /** The last response, undefined if there was none. */
+  response: any;
+}
 /** The daemon, or the store behind it, cannot be reached (503, or no answer at all). */
 export class Unavailable extends SluiceError {}
 /** The daemon did not answer in time. */

@@ -4,4 +4,5 @@ export {
   Ended, Invalid, NotFound, Refused, RefusedNow, SluiceError, TimedOut, Unauthorized, Unavailable,
 } from "./lib/errors.js";
 export { Lease } from "./lib/lease.js";
+export { GaveUp, Retry } from "./lib/retry.js";
 export { Ticket } from "./lib/ticket.js";

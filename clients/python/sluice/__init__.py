@@ -4,6 +4,7 @@ from . import aio
 from ._client import DEFAULT_URL, Client
 from ._errors import Ended, Invalid, NotFound, Refused, RefusedNow, SluiceError, TimedOut, Unauthorized, Unavailable
 from ._lease import Lease
+from ._retry import Answered, GaveUp, Retry
 from ._ticket import Ticket
 from ._types import Level, Route, Standing, Verdict
 from ._wire import Abort
@@ -13,14 +14,17 @@ __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_URL",
     "Abort",
+    "Answered",
     "Client",
     "Ended",
+    "GaveUp",
     "Invalid",
     "Lease",
     "Level",
     "NotFound",
     "Refused",
     "RefusedNow",
+    "Retry",
     "Route",
     "SluiceError",
     "Standing",

@@ -7,18 +7,22 @@ import math
 import os
 import socket
 import ssl
+import time
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, cast
 from urllib.parse import quote
 
 from ._errors import SluiceError
 from ._lease import Lease
+from ._retry import GaveUp, Retry, Trial, read
 from ._ticket import Ticket
 from ._types import Body, Headers, Json, Route, Standing, plain_body, plain_headers
 from ._wire import Abort, Wire
 
 DEFAULT_URL = "http://127.0.0.1:7979"
 DEFAULT_WAIT = 30.0
+
+R = TypeVar("R")
 
 
 class Client:
@@ -96,6 +100,48 @@ class Client:
     def ticket(self, resource: str, **how: Any) -> Ticket:
         """The same as ``acquire``, to be read in ``with client.ticket("github") as t:``."""
         return self.acquire(resource, **how)
+
+    def do(self, resource: str, send: Callable[[Ticket], R], *, policy: Optional[Retry] = None, **how: Any) -> R:
+        """Sends a request when it is its turn, and again if that can help: after a refusal, an overload or a failure of the
+        provider. ``send`` gets the ticket, sends the request once, and returns the response: of httpx, requests, anything
+        with a status and headers, or ``Answered``. Waits and walls are those of ``policy``; ``how`` is as in ``acquire``.
+        GaveUp tells that a wall was reached. Use it only for requests that may be repeated."""
+        trial = Trial(resource, policy or Retry(), how.get("cls"), time.monotonic)
+        while True:
+            with self.acquire(resource, **{**how, "wait": trial.wait(), "retry": trial.sends > 0 or how.get("retry", False)}) as t:
+                trial.sends += 1
+                try:
+                    response = send(t)
+                except trial.policy.on as e:
+                    verdict, held, answered, failed, response = "error", False, None, e, None  # type: ignore[assignment]
+                else:
+                    answered, failed = read(response), None
+                    said = t.answer(answered.status, answered.headers, answered.body)
+                    verdict, held = said.verdict, said.held
+            try:
+                wait = trial.again(verdict, held, answered, response)
+            except GaveUp as given:
+                raise given from failed
+            if wait is None:
+                return response
+            self._sleep(wait)
+
+    def gated(self, resource: str, request: Callable[..., R], *, policy: Optional[Retry] = None, **how: Any) -> Callable[..., R]:
+        """An existing client's method, such as ``httpx.Client().request`` or ``requests.Session().get``, behind the gate. It is
+        called as before, waits for its turn, and is repeated as in ``do``. When a wall is reached it returns the last
+        response, if there is one."""
+
+        def call(*args: Any, **kwargs: Any) -> R:
+            try:
+                return self.do(resource, lambda _: request(*args, **kwargs), policy=policy, **how)
+            except GaveUp as given:
+                if given.response is None:
+                    raise
+                return cast(R, given.response)
+
+        return call
+
+    _sleep = staticmethod(time.sleep)
 
     def heartbeat(
         self,

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Mapping, Optional, Type, TypeVar
+from typing import Any, AsyncIterator, Awaitable, Callable, Mapping, Optional, Type, TypeVar, cast
 from contextlib import asynccontextmanager
 
 from ._client import Client
 from ._errors import SluiceError
+from ._retry import GaveUp, Retry, Trial, read
 from ._ticket import Ticket
 from ._types import Body, Headers, Json, Route, Standing, Verdict
 from ._wire import Abort
@@ -79,6 +81,44 @@ class AsyncClient:
             yield t
         finally:
             await asyncio.shield(self._quick(t.ticket.__exit__, None, None, None))
+
+    async def do(self, resource: str, send: Callable[[AsyncTicket], Awaitable[T]], *, policy: Optional[Retry] = None, **how: Any) -> T:
+        """Client.do for asyncio: ``send`` is awaited."""
+        trial = Trial(resource, policy or Retry(), how.get("cls"), time.monotonic)
+        while True:
+            asked = {**how, "wait": trial.wait(), "retry": trial.sends > 0 or how.get("retry", False)}
+            async with self.ticket(resource, **asked) as t:
+                trial.sends += 1
+                try:
+                    response = await send(t)
+                except trial.policy.on as e:
+                    verdict, held, answered, failed, response = "error", False, None, e, None  # type: ignore[assignment]
+                else:
+                    answered, failed = read(response), None
+                    said = await t.answer(answered.status, answered.headers, answered.body)
+                    verdict, held = said.verdict, said.held
+            try:
+                wait = trial.again(verdict, held, answered, response)
+            except GaveUp as given:
+                raise given from failed
+            if wait is None:
+                return response
+            await self._sleep(wait)
+
+    def gated(self, resource: str, request: Callable[..., Awaitable[T]], *, policy: Optional[Retry] = None, **how: Any) -> Callable[..., Awaitable[T]]:
+        """Client.gated for asyncio, such as ``httpx.AsyncClient().request``."""
+
+        async def call(*args: Any, **kwargs: Any) -> T:
+            try:
+                return await self.do(resource, lambda _: request(*args, **kwargs), policy=policy, **how)
+            except GaveUp as given:
+                if given.response is None:
+                    raise
+                return cast(T, given.response)
+
+        return call
+
+    _sleep = staticmethod(asyncio.sleep)
 
     async def heartbeat(self, agent: Optional[str] = None, **said: Any) -> Standing:
         return await self._quick(functools.partial(self.client.heartbeat, agent, **said))

@@ -1,8 +1,10 @@
 import os from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
 
 import { Ended, NotFound } from "./errors.js";
 import { plainBody, plainHeaders } from "./headers.js";
 import { Lease } from "./lease.js";
+import { GaveUp, attempt } from "./retry.js";
 import { Ticket } from "./ticket.js";
 import { Wire } from "./wire.js";
 
@@ -59,6 +61,27 @@ export class Client {
     } finally {
       await this.#end(ticket, ticket.sent);
     }
+  }
+
+  async do(resource, how, send) {
+    if (typeof how === "function") [how, send] = [{}, how];
+    return attempt(this, resource, how, send, this._sleep);
+  }
+
+  gated(resource, how = {}, request = globalThis.fetch) {
+    if (typeof how === "function") [how, request] = [{}, how];
+    return async (...args) => {
+      try {
+        return await this.do(resource, how, () => request(...args));
+      } catch (e) {
+        if (e instanceof GaveUp && e.response !== undefined) return e.response;
+        throw e;
+      }
+    };
+  }
+
+  _sleep(ms, signal) {
+    return pause(ms, undefined, { signal });
   }
 
   // What was done with a ticket is worth more than its end, so a failure is only told: it lapses by itself.
