@@ -61,11 +61,15 @@ const (
 )
 
 // define settles which units are counted: each once, though several limits may count it. Limits
-// that are no longer in use keep their unit's column, for what was counted in it.
+// that are no longer in use keep their unit's column, for what was counted in it. Windows of subscriptions have none: what is used of
+// them follows from tokens, and there are more limits than columns.
 func (h *history) define(limits []store.Limit, retired uint16) {
 	h.units = nil
 	for i := range limits {
 		h.unitOf[i] = -1
+		if limits[i].Plan {
+			continue
+		}
 		if !slices.Contains(h.units, limits[i].Unit) && len(h.units) < maxUnits {
 			h.units = append(h.units, limits[i].Unit)
 		}

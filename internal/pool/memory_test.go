@@ -2,6 +2,7 @@ package pool
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -79,4 +80,21 @@ func heap() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapInuse)
+}
+
+// Windows of subscriptions take no column of the history from units that are reported.
+func TestWindowsOfSubscriptionsHaveNoColumn(t *testing.T) {
+	var limits []store.Limit
+	for _, unit := range []string{"week", "five_hours"} {
+		limits = append(limits, store.Limit{Unit: unit, Plan: true})
+	}
+	want := []string{"requests", "tokens", "input_tokens", "output_tokens", "work", "dollars"}
+	for _, unit := range want {
+		limits = append(limits, store.Limit{Unit: unit})
+	}
+	var h history
+	h.define(limits, 0)
+	if !slices.Equal(h.units, want) || h.unitOf[0] != -1 || h.unitOf[2] != 0 {
+		t.Errorf("the columns are %v, of limits %v", h.units, h.unitOf[:len(limits)])
+	}
 }

@@ -923,7 +923,7 @@ F.pool_Pool_enterTally = function(t)
   F.pool_Pool_mark(t)
  end
 end
--- internal/pool/history.go:89
+-- internal/pool/history.go:93
 F.pool_history_turn = function(now_)
  local before = past[2]
  if (now_ >= (past[3] + 1000000)) then
@@ -2330,7 +2330,7 @@ F.pool_Pool_spell = function(l, k)
  end
  tk[25] = (n % 256)
 end
--- internal/pool/history.go:182
+-- internal/pool/history.go:186
 F.pool_Pool_periodOf = function(rec, model, at)
  local i, crowded = F.pool_Pool_findPeriod(rec, model, at)
  if ((i == 0) and F.pool_history_full(at)) then
@@ -2352,7 +2352,7 @@ F.pool_Pool_periodOf = function(rec, model, at)
  rec[8] = (i % 65536)
  return i
 end
--- internal/pool/history.go:202
+-- internal/pool/history.go:206
 F.pool_Pool_periodIn = function(rec, model, at)
  local i, _ = F.pool_Pool_findPeriod(rec, model, at)
  if ((i == 0) and (sum[8] ~= 0)) then
@@ -3071,7 +3071,7 @@ end
 F.pool_Pool_changed = function(c, c_o)
  return ((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
 end
--- internal/pool/history.go:144
+-- internal/pool/history.go:148
 F.pool_Pool_judged = function(tk, v)
  local pd = F.pool_Pool_noted(tk)
  do
@@ -3334,7 +3334,7 @@ F.pool_Pool_unbrief = function(who, who_o)
   if t2_ then break end
  end
 end
--- internal/pool/history.go:265
+-- internal/pool/history.go:269
 F.pool_history_refused = function(t)
  local c, c_o = past.week, (fmod(quo(t, 3600000000), 168))*2
  if (c[c_o+1] ~= (quo(t, 3600000000) % 4294967296)) then
@@ -4220,7 +4220,7 @@ F.pool_Pool_bindFast = function(in_, s, c, c_o)
   end
  end
 end
--- internal/pool/history.go:172
+-- internal/pool/history.go:176
 F.pool_Pool_noted = function(tk)
  local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
  if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= (quo(tk[4], 60000000) % 4294967296))) then
@@ -4369,7 +4369,7 @@ F.pool_wheel_add = function(w, w_o, i, t)
   end
  end
 end
--- internal/pool/history.go:226
+-- internal/pool/history.go:230
 F.pool_Pool_findPeriod = function(rec, model, at)
  local found = 0
  local crowded = false
@@ -4398,7 +4398,7 @@ F.pool_Pool_findPeriod = function(rec, model, at)
  end
  return 0, false
 end
--- internal/pool/history.go:211
+-- internal/pool/history.go:215
 F.pool_history_full = function(at)
  local n, i = slabLen(S_hperiods), past[1]
  if (i == 0) then
@@ -4415,7 +4415,7 @@ F.pool_history_full = function(at)
  end
  return ((S_hperiods[i] or ld(S_hperiods, i))[3] == at)
 end
--- internal/pool/history.go:249
+-- internal/pool/history.go:253
 F.pool_Pool_newPeriod = function()
  if (slabLen(S_hperiods) < 32768) then
   return slabNew(S_hperiods)
@@ -4527,7 +4527,7 @@ F.pool_Pool_tookLess = function(class, granted, in_, amount)
   end
  end
 end
--- internal/pool/history.go:127
+-- internal/pool/history.go:131
 F.pool_Pool_unsent = function(tk)
  local waited = (tk[4] - tk[3])
  F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, (tk[26] ~= 0))
@@ -4778,7 +4778,7 @@ F.pool_Pool_pausesSent = function(t, tk)
   end
  end
 end
--- internal/pool/history.go:99
+-- internal/pool/history.go:103
 F.pool_Pool_sent = function(tk)
  local waited = (once[1] - tk[3])
  local retried = 0
@@ -5367,7 +5367,7 @@ F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
   end
  end
 end
--- internal/pool/history.go:163
+-- internal/pool/history.go:167
 F.pool_Pool_settled = function(tk, c, c_o, more)
  do
   local u = cfg[c[c_o+5]+33]
