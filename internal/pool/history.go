@@ -333,7 +333,7 @@ func (p *Pool) recentOf(rec *caller, span int64, unit int, model int32) (n int64
 			used = pd.units[unit]
 		}
 		if part := start + minute - from; part < minute {
-			used = used * part / minute
+			used = (used*part + minute - 1) / minute // one request is one until it is out of the span
 		}
 		if model == 0 || pd.model == model {
 			n += used
