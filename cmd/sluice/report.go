@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -41,7 +39,7 @@ type callerReport struct {
 }
 
 func newReport() *cobra.Command {
-	from, against := lastDay(), ""
+	from, against, html := lastDay(), "", ""
 	cmd := &cobra.Command{
 		Use:   "report [RESOURCE]",
 		Short: "Show what each caller sent, with retries, refusals and cost",
@@ -49,8 +47,11 @@ func newReport() *cobra.Command {
 (429), peak and mean rate, waiting time and dollars, in all and for retries alone.
 
 The peak is the most in one second of the clock. The mean covers the minutes from the first to the last
-send. --against compares the period with a saved report: sluice report --json > before.json`,
-		Example:           "  sluice report github --since 7d\n  sluice report --json > before.json\n  sluice report --against before.json",
+send. --against compares the period with a saved report: sluice report --json > before.json
+
+--html FILE also writes the report as one page with plots, for people without Sluice. The page loads nothing
+from elsewhere and contains no keys and no bodies. --html - prints the page instead of the report.`,
+		Example:           "  sluice report github --since 7d\n  sluice report --json > before.json\n  sluice report --against before.json\n  sluice report --since 7d --html week.html",
 		Args:              atMost(1),
 		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,10 +62,19 @@ send. --against compares the period with a saved report: sluice report --json > 
 					return err
 				}
 			}
+			wantsPage := cmd.Flags().Changed("html")
+			if wantsPage {
+				if err := checkPage(html, asJSON(cmd)); err != nil {
+					return err
+				}
+			}
 			now := time.Now()
 			var rep inspect.Report
+			var refused minutesOf
 			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
-				rep, err = readReport(ctx, s, from.moment(now))
+				if rep, err = readReport(ctx, s, from.moment(now)); err == nil && wantsPage {
+					refused = refusedMinutes(s, from.moment(now))
+				}
 				return err
 			})
 			if err != nil {
@@ -73,6 +83,15 @@ send. --against compares the period with a saved report: sluice report --json > 
 			r := asReport(&rep)
 			if before != nil {
 				r.Against = compare(before, r, args)
+			}
+			if wantsPage {
+				page := pageOf(r, refused, now)
+				if html == "-" {
+					return written(page.writeTo(cmd.OutOrStdout()))
+				}
+				if err := pageFile(html).write(page.writeTo); err != nil {
+					return err
+				}
 			}
 			if asJSON(cmd) {
 				return written(printJSON(cmd.OutOrStdout(), r))
@@ -84,6 +103,7 @@ send. --against compares the period with a saved report: sluice report --json > 
 	}
 	cmd.Flags().Var(&from, "since", "the period: a time before now such as 24h or 7d, or a moment")
 	cmd.Flags().StringVar(&against, "against", "", "compare with a `FILE` saved with report --json")
+	cmd.Flags().StringVar(&html, "html", "", "also write one self-contained page with plots into `FILE`; - prints the page")
 	return cmd
 }
 
@@ -199,14 +219,9 @@ func (s *screen) report(r *reportJSON) {
 
 // sentModels shows how much was sent for each model, most first, with the names that clients wrote for it.
 func (s *screen) sentModels(models map[string]inspect.ModelReport) {
-	names := slices.SortedFunc(maps.Keys(models), func(a, b string) int {
-		return cmp.Or(cmp.Compare(models[b].Sends, models[a].Sends), cmp.Compare(a, b))
-	})
 	var shown []string
-	for _, name := range names {
-		if name != "" {
-			shown = append(shown, s.named(name, models[name].Requested...)+" "+show.Count(models[name].Sends))
-		}
+	for _, name := range modelsBySends(models) {
+		shown = append(shown, s.named(name, models[name].Requested...)+" "+show.Count(models[name].Sends))
 	}
 	s.listModels(shown, "sluice report --json lists them")
 }

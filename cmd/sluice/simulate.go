@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/sim/plot"
 )
 
 func newSimulate() *cobra.Command {
@@ -85,8 +86,9 @@ func (s *simulation) carryOut(stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	picture := outFile{flag: "--plot", what: "picture", path: s.plot}
 	if s.plot != "" {
-		if err := checkPlot(s.plot); err != nil {
+		if err := picture.check(); err != nil {
 			return err
 		}
 	}
@@ -97,7 +99,7 @@ func (s *simulation) carryOut(stdout, stderr io.Writer) error {
 		return &failure{code: exitInternal, message: err.Error(), hint: "a shorter horizon or fewer calls make it smaller"}
 	}
 	if s.plot != "" {
-		if err := writePlot(s.plot, sc, rep); err != nil {
+		if err := picture.write(func(w io.Writer) error { return plot.SVG(w, sc, rep) }); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/inspect"
+)
+
+// pageHTML is the page of a report as text. It has to be well-formed, and to ask for nothing from elsewhere.
+func pageHTML(t *testing.T, r *reportJSON, refused minutesOf) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := pageOf(r, refused, noon).writeTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if found := regexp.MustCompile(`(?i)<script|<link|<img|<iframe|\s(src|href|on\w+)=|url\(|@import|https?:`).FindString(text); found != "" {
+		t.Errorf("the page has %q", found)
+	}
+	for _, part := range regexp.MustCompile(`(?s)<svg.*?</svg>|<table>.*?</table>`).FindAllString(text, -1) {
+		if err := xml.Unmarshal([]byte(part), new(struct{})); err != nil {
+			t.Errorf("%v in %.200s", err, part)
+		}
+	}
+	return text
+}
+
+func TestReportPage(t *testing.T) {
+	t.Parallel()
+	r := someReport(220, 11, 3)
+	total := &r.Resources[0].Total
+	total.Minutes = map[time.Time]int64{noon.Add(-3 * time.Minute): 200, noon.Add(-time.Minute): 20}
+	total.Models = map[string]inspect.ModelReport{"opus": {Sends: 20, Units: map[string]int64{"input_tokens": 1234}}, "haiku": {Sends: 200, Retries: 11}}
+	total.Held, total.HeldMicros, total.Micros, total.RetryMicros = 40, 800_000, 4_400_000, 220_000
+	*total = withMoney(total.CallerReport)
+	text := pageHTML(t, r, minutesOf{"anthropic": {noon.Add(-2 * time.Minute): 3}})
+	for _, want := range []string{
+		`<dt>requests sent</dt><dd class="value">220</dd>`, `<dt>refused by the provider (429)</dt><dd class="value bad">3</dd>`, `<dd>5% of what was sent</dd>`,
+		`<dt>spent (usd)</dt><dd class="value">4.40</dd><dd>list prices; 0.22 of it for retries</dd>`, `<dt>price of held requests (usd)</dt><dd class="value">0.80</dd>`,
+		`<title>2026-03-01 11:57 UTC, 1 min: 200 sent</title>`, `<title>2026-03-01 11:58 UTC, 1 min: 3 refused (429)</title>`,
+		`aria-label="220 requests sent and 3 refused, in steps of 1 min"`, `<td class="">indexer</td>`, `<td class="n">1234</td>`, "No request reached: quiet",
+		"prefers-color-scheme: dark", "2026-02-28 12:00 UTC to 2026-03-01 12:00 UTC",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Index(text, "haiku") > strings.Index(text, "opus") {
+		t.Error("the model with most sends is not first")
+	}
+	if strings.Contains(text, "output tokens") {
+		t.Error("a column without a figure is shown")
+	}
+	r.Against = compare(someReport(400, 100, 90), r, nil)
+	if text := pageHTML(t, r, nil); !strings.Contains(text, "anthropic: before and after") || !strings.Contains(text, `<td class="n good">-97%</td>`) {
+		t.Error("the comparison is missing")
+	}
+	if text := pageHTML(t, &reportJSON{Since: noon}, nil); !strings.Contains(text, "No request was sent in this period") {
+		t.Error(text)
+	}
+}
+
+// Clients choose names: they stay text, and the page stays small.
+func TestReportPageOfHostileNames(t *testing.T) {
+	t.Parallel()
+	nasty := "</title></text><script>alert(1)</script>\"' onload=x <!-- ]]> {{.}} \x1b[2J\u202e"
+	r := &reportJSON{Since: noon.Add(-400 * 24 * time.Hour)}
+	refused := minutesOf{}
+	for i := range 2 * pageResources {
+		name := fmt.Sprint(nasty, i)
+		c := callerReport{CallerReport: inspect.NewCallerReport(name)}
+		c.FirstSends, c.Throttled, c.Minutes = 500, 1, map[time.Time]int64{}
+		for day := range 400 {
+			c.Minutes[noon.AddDate(0, 0, -day)] = 1
+		}
+		for k := range 2 * pageModels {
+			c.Models[fmt.Sprint(nasty, k)] = inspect.ModelReport{Sends: 1, Requested: []string{nasty}}
+		}
+		refused[name] = map[time.Time]int64{noon: 1}
+		one := resourceReportJSON{Name: name, Since: r.Since, Total: c}
+		for k := range 2 * manyCallers {
+			caller := c
+			caller.Name = fmt.Sprint(strings.Repeat(nasty, 50), k)
+			one.Callers = append(one.Callers, caller)
+		}
+		r.Resources = append(r.Resources, one)
+	}
+	r.Against = compare(r, r, nil)
+	text := pageHTML(t, r, refused)
+	if strings.ContainsAny(text, "\x1b\u202e") || !strings.Contains(text, "&lt;script&gt;") {
+		t.Error("names are not shown as harmless text")
+	}
+	if len(text) > 12<<20 {
+		t.Errorf("the page has %d bytes", len(text))
+	}
+	for _, want := range []string{"100 more resources", "50 more callers", "50 more models"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say: %s", want)
+		}
+	}
+}
+
+// Bars are few whatever the period is, and none is lost at its ends.
+func TestReportPlotKeepsItsBounds(t *testing.T) {
+	t.Parallel()
+	for _, length := range []time.Duration{0, time.Minute, 238 * time.Minute, 239 * time.Minute, 240 * time.Minute, 7 * 24 * time.Hour, 240 * 24 * time.Hour, 50 * 365 * 24 * time.Hour} {
+		minutes := map[time.Time]int64{noon.Add(-length): 2}
+		minutes[noon] += 3
+		a := axisOf([]*resourceReportJSON{{Name: "api", Total: callerReport{CallerReport: inspect.CallerReport{Minutes: minutes}}}}, nil)
+		sum := int64(0)
+		for _, n := range a.sums(minutes) {
+			sum += n
+		}
+		if a.bars > pageBars || sum != 5 {
+			t.Errorf("%v: %d bars of %v, %d sends in them", length, a.bars, a.step, sum)
+		}
+	}
+}
