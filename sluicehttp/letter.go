@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,15 +63,18 @@ func (f *flight) lost(err error) {
 	switch {
 	case errors.Is(f.ctx.Err(), context.Canceled), errors.As(err, &bad), errors.Is(err, ErrSwitched):
 	case errors.As(err, &e):
-		for _, given := range []error{sluice.ErrDeadline, sluice.ErrNotNow, sluice.ErrFull, sluice.ErrAttempts, sluice.ErrBilling, sluice.ErrStore} {
-			if errors.Is(err, given) {
-				f.bury(e.Error())
-				return
-			}
+		if gaveUp(e) {
+			f.bury(e.Error())
 		}
 	default:
 		f.bury("no answer: " + upstream.Words(err))
 	}
+}
+
+// gaveUp reports an error of the gate after which a request is given up. Others rule it out for good.
+func gaveUp(e *sluice.Error) bool {
+	return slices.ContainsFunc([]error{sluice.ErrDeadline, sluice.ErrNotNow, sluice.ErrFull, sluice.ErrAttempts, sluice.ErrBilling, sluice.ErrStore},
+		func(given error) bool { return errors.Is(e, given) })
 }
 
 // bury keeps the request as a dead letter.
@@ -79,7 +83,14 @@ func (f *flight) bury(why string) {
 	if l == nil || f.observe {
 		return
 	}
-	r := f.origin
+	l.keep(f.origin, f.payload.held, f.payload.whole || f.payload.none, f.answers, deadletter.Entry{
+		Resource: f.t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Model: f.told.Model,
+		Emergency: f.caller.Emergency, Attempts: f.told.Attempts, First: f.start, Reason: why,
+	})
+}
+
+// keep completes an entry with a request, and keeps it. whole tells that body is all of the request's body.
+func (l *Letters) keep(r *http.Request, body []byte, whole bool, answers []deadletter.Answer, e deadletter.Entry) {
 	path := r.URL.EscapedPath()
 	if rest, ok := strings.CutPrefix(path, l.Base); ok && l.Base != "" && l.Base != "/" {
 		path = "/" + strings.TrimPrefix(rest, "/")
@@ -87,11 +98,8 @@ func (f *flight) bury(why string) {
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}
-	q := deadletter.NewRequest(cmp.Or(r.Method, http.MethodGet), path, r.Header, f.payload.held, f.payload.whole || f.payload.none, l.most(), l.Secrets...)
-	q.Answers = append(q.Answers, f.answers...)
-	l.Keeper.Keep(deadletter.Entry{
-		Resource: f.t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Model: f.told.Model,
-		Emergency: f.caller.Emergency, Request: q, Attempts: f.told.Attempts, Rounds: 1,
-		First: f.start.UTC().Truncate(time.Millisecond), Last: time.Now().UTC().Truncate(time.Millisecond), Reason: why,
-	})
+	e.Request = deadletter.NewRequest(cmp.Or(r.Method, http.MethodGet), path, r.Header, body, whole, l.most(), l.Secrets...)
+	e.Request.Answers = append(e.Request.Answers, answers...)
+	e.Rounds, e.First, e.Last = 1, e.First.UTC().Truncate(time.Millisecond), time.Now().UTC().Truncate(time.Millisecond)
+	l.Keeper.Keep(e)
 }

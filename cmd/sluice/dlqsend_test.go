@@ -18,8 +18,12 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/proctest"
+	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/sim/mock"
+	"github.com/sluicehq/sluice/sluicehttp"
 )
 
 // troubled is a provider that can be down, and notes the key that it got last.
@@ -182,6 +186,59 @@ func TestARequestThatWasGivenUpIsSentAgain(t *testing.T) {
 		t.Error("sent again it did not pass the gate: ", sent)
 	}
 	if in := append(p.onDisk(t, theBody), p.onDisk(t, "the-key-of-now")...); len(in) > 0 {
+		t.Error("still on disk: ", in)
+	}
+}
+
+// A program that calls Do keeps its dead letters where sluice dlq finds them.
+func TestARequestThatDoGaveUpIsSentAgain(t *testing.T) {
+	t.Parallel()
+	p := newTroubled(t, letterConfig)
+	list, err := deadletter.Open(filepath.Join(p.dir, "dead-letters"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	letters := &sluicehttp.Letters{Keeper: deadletter.NewKeeper(list, nil)}
+	g, err := sluice.Open(t.Context(), sluice.Config{
+		Resources: map[string]sluice.Resource{"anthropic": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 10}}}}, Retry: retry.Policy{Attempts: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	body := `{"model":"claude-sonnet-4-5","max_tokens":20,"messages":[{"role":"user","content":"` + theBody + `"}]}`
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v1/messages", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Api-Key", theKey)
+	r.Header.Set("Anthropic-Version", "2023-06-01")
+	p.down.Store(500)
+	err = letters.Do(t.Context(), g, sluice.Request{Resource: "anthropic", Agent: "web"}, r, func(context.Context, sluice.Ticket) (sluice.Answer, error) {
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return sluice.Answer{}, err
+		}
+		_ = resp.Body.Close()
+		return sluice.Answer{Status: resp.StatusCode, Verdict: sluice.VerdictError}, nil
+	})
+	if !errors.Is(err, sluice.ErrAttempts) {
+		t.Fatal(err)
+	}
+	letters.Keeper.Flush()
+	p.down.Store(0)
+	if in := p.onDisk(t, theKey); len(in) > 0 {
+		t.Error("the key is on disk: ", in)
+	}
+	if list, _ := p.sluice(t, 0, nil, "dlq", "list", "--json"); !strings.Contains(list, `"path": "/v1/messages"`) {
+		t.Error(list)
+	}
+	answer, _ := p.sluice(t, 0, []string{"ANTHROPIC_API_KEY=the-key-of-now"}, "dlq", "retry", "--all", "--output", "-")
+	if !strings.Contains(answer, `"output_tokens"`) || p.key.Load() != "the-key-of-now" {
+		t.Errorf("sent with %q: %s", p.key.Load(), answer)
+	}
+	if in := p.onDisk(t, theBody); len(in) > 0 {
 		t.Error("still on disk: ", in)
 	}
 }
