@@ -13,6 +13,8 @@ type call struct {
 	asks     Request // what its caller knows of it: token counts are the agent's usual ones
 	sends    int
 	sentAt   store.Time
+	wantedAt store.Time // when a worker took it up, if wanted
+	wanted   bool
 	accepted bool
 	ticket   store.ID // of the sluice strategy
 }

@@ -118,6 +118,7 @@ func (r *run) pump(a *agent) {
 			r.giveUp(c)
 			continue
 		}
+		c.wanted, c.wantedAt = true, r.now
 		r.strategy.want(c)
 	}
 }
@@ -135,12 +136,12 @@ func (r *run) send(c *call) {
 func (r *run) reach(c *call) {
 	req := r.sizes.of(c)
 	resp := r.provider.Arrive(r.now, &req)
+	c.accepted = resp.Accepted
 	r.tally.reached(r.now, c, resp)
 	if !resp.Accepted {
 		r.after(r.net.draw(r.netRand), func() { r.strategy.answered(c, resp) })
 		return
 	}
-	c.accepted = true
 	begun := Never // when the caller has seen the first byte
 	serve(r.loop, r.provider, &req, r.sc.Service.draw(r.serviceRand), r.sc.Body.draw(r.serviceRand),
 		func() {

@@ -28,6 +28,7 @@ type sluice struct {
 	told    []store.ID         // decided and not collected
 	means   means
 	leases  []*event // next heartbeat, by agent; nil: none is due
+	off     off
 }
 
 func newSluice(d *desk) strategy { return openSluice(d, spec(d.sc)) }
@@ -141,9 +142,21 @@ func (s *sluice) collect() {
 }
 
 func (s *sluice) answered(c *call, resp Response) {
-	answer := store.Op{Kind: store.OpAnswer, ID: c.ticket, Verdict: store.VerdictOK, Observed: observed(resp.Headers)}
+	answer := store.Op{Kind: store.OpAnswer, ID: c.ticket, Verdict: store.VerdictOK}
+	if !s.off.headers {
+		answer.Observed = observed(resp.Headers)
+	}
 	if resp.Accepted {
 		s.apply(answer)
+		return
+	}
+	if s.off.pause { // the gate does not hear of the refusal
+		s.apply(answer, s.close(c, nil))
+		if c.sends >= sluiceAttempts {
+			s.giveUp(c)
+			return
+		}
+		s.retry(c, hintOrJitter(s.desk, c, resp), func() { s.want(c) })
 		return
 	}
 	answer.Verdict = store.VerdictThrottled
@@ -170,6 +183,10 @@ func (s *sluice) answered(c *call, resp Response) {
 }
 
 func (s *sluice) ended(c *call, used usage) {
+	if s.off.usage {
+		s.apply(s.keep(c))
+		return
+	}
 	s.means.learn(c, used)
 	s.apply(s.close(c, &used))
 }
@@ -189,6 +206,15 @@ func (s *sluice) close(c *call, used *usage) store.Op {
 		case l.late():
 			op.Amounts[i] = 0
 		}
+	}
+	return op
+}
+
+// keep ends c's ticket at its estimate.
+func (s *sluice) keep(c *call) store.Op {
+	op := store.Op{Kind: store.OpClose, ID: c.ticket}
+	for i := range s.limits {
+		op.Amounts[i] = -1
 	}
 	return op
 }

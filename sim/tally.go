@@ -18,6 +18,7 @@ type tally struct {
 	classes   []classTally
 	lanes     []*modelTally // in the order of their first demand
 	trace     Trace
+	fairness  *fairness // nil: it is not measured
 }
 
 // span is from the first demand to the last call done or given up.
@@ -41,8 +42,9 @@ type classTally struct {
 	accepted int
 	refused  int
 	waiting  int
-	since    store.Time // last acceptance, or when something began to wait
-	gap      store.Time // longest time with something waiting and nothing accepted
+	since    store.Time   // last acceptance, or when something began to wait
+	gap      store.Time   // longest time with something waiting and nothing accepted
+	waits    []store.Time // of calls that were wanted, until they were accepted or given up
 }
 
 func (c *classTally) note(t store.Time) {
@@ -76,6 +78,7 @@ func (y *tally) lane(model string) *modelTally {
 
 func (y *tally) demanded(t store.Time, c *call) {
 	y.span.begin(t)
+	y.fairness.demanded(c)
 	k := &y.classes[c.agent.Class]
 	k.span.begin(t)
 	k.calls++
@@ -94,6 +97,10 @@ func (y *tally) demanded(t store.Time, c *call) {
 func (y *tally) satisfied(t store.Time, c *call) {
 	k := &y.classes[c.agent.Class]
 	k.waiting--
+	if c.wanted {
+		k.waits = append(k.waits, t-c.wantedAt)
+	}
+	y.fairness.satisfied(c, c.accepted)
 	l := y.lane(c.asks.Model)
 	l.waiting--
 	if l.waiting == 0 {

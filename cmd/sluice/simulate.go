@@ -30,14 +30,19 @@ func newSimulate() *cobra.Command {
 			"      - {name: minute, size: 100/min}\n" +
 			"  agents:\n" +
 			"    - {name: web, class: p0, jobs: 200, every: 3s}\n" +
-			"    - {name: batch, class: p2, calls: 300, workers: 8}",
-		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json\n  sluice simulate squad --plot squad.svg",
+			"    - {name: batch, class: p2, calls: 300, workers: 8}\n\n" +
+			"--ablate runs the gate alone, once as it is and once without each of its mechanisms, and shows\n" +
+			"what each contributes.",
+		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json\n  sluice simulate squad --plot squad.svg\n  sluice simulate overnight --ablate",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run.asJSON, _ = cmd.Flags().GetBool("json")
 			if len(args) > 0 {
 				run.scenario = args[0]
 				return run.carryOut(cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			if run.ablate {
+				return &failure{code: exitUsage, message: "--ablate needs a scenario to run", hint: "sluice simulate lists the scenarios that need no file"}
 			}
 			if run.plot != "" {
 				return &failure{code: exitUsage, message: "--plot needs a scenario to draw", hint: "sluice simulate lists the scenarios that need no file"}
@@ -48,6 +53,7 @@ func newSimulate() *cobra.Command {
 	cmd.ValidArgsFunction = completeScenarios
 	cmd.Flags().Uint64Var(&run.seed, "seed", 1, "seed of all random draws; the same seed gives the same figures")
 	cmd.Flags().StringVar(&run.plot, "plot", "", "also draw the runs on the light tail into `FILE.svg`")
+	cmd.Flags().BoolVar(&run.ablate, "ablate", false, "show what each mechanism of the gate contributes, by leaving it out")
 	return cmd
 }
 
@@ -78,6 +84,7 @@ type simulation struct {
 	scenario string // name or file
 	seed     uint64
 	plot     string // file; empty: none
+	ablate   bool
 	asJSON   bool
 }
 
@@ -85,6 +92,9 @@ func (s *simulation) carryOut(stdout, stderr io.Writer) error {
 	sc, err := loadScenario(s.scenario)
 	if err != nil {
 		return err
+	}
+	if s.ablate {
+		return s.leaveOut(sc, stdout, stderr)
 	}
 	picture := outFile{flag: "--plot", what: "picture", path: s.plot}
 	if s.plot != "" {
@@ -96,7 +106,7 @@ func (s *simulation) carryOut(stdout, stderr io.Writer) error {
 	rep, err := sim.Simulate(sc, s.seed, p.step)
 	p.end()
 	if err != nil {
-		return &failure{code: exitInternal, message: err.Error(), hint: "a shorter horizon or fewer calls make it smaller"}
+		return tooLong(err)
 	}
 	if s.plot != "" {
 		if err := picture.write(func(w io.Writer) error { return plot.SVG(w, sc, rep) }); err != nil {
@@ -107,6 +117,11 @@ func (s *simulation) carryOut(stdout, stderr io.Writer) error {
 		return written(printJSON(stdout, rep))
 	}
 	return written(printReport(stdout, rep, painterFor(stdout)))
+}
+
+// tooLong is the error for a run that does not end.
+func tooLong(err error) error {
+	return &failure{code: exitInternal, message: err.Error(), hint: "a shorter horizon or fewer calls make it smaller"}
 }
 
 // loadScenario takes what looks like a path for a file and everything else for the
