@@ -150,6 +150,9 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		}
 		figures.SetGate(s.gate)
 		book.SetGate(s.gate)
+		for _, w := range s.file.Warnings() {
+			log.Warn("configuration: " + w)
+		}
 		cert, err := secure.load(s.file, log)
 		if err != nil {
 			return err

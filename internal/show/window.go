@@ -2,13 +2,14 @@ package show
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
 // Window says in a sentence how a window of a subscription stands: "5 h window 42% used, resets in 1 h 12 min, at this rate empty at
 // 15:40". of names the models that it counts alone; empty if it counts all.
 func Window(of string, length time.Duration, used, size int64, reset, gone *time.Time, now time.Time) string {
-	text := words(length) + " window"
+	text := strings.Replace(words(length), " days", "-day", 1) + " window"
 	if of != "" {
 		text += " of " + of
 	}

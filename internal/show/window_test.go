@@ -19,8 +19,8 @@ func TestWindow(t *testing.T) {
 		{"", 5 * h, 420_000, at(72 * time.Minute), at(100 * time.Minute), "5 h window 42% used, resets in 1 h 12 min, at this rate empty at 15:40"},
 		{"", 5 * h, 10_000, at(72 * time.Minute), nil, "5 h window 1% used, resets in 1 h 12 min, at this rate it lasts"},
 		{"", 5 * h, 1_000_000, at(30 * time.Second), nil, "5 h window used up, resets in 1 min"},
-		{"sonnet", 168 * h, 990_000, at(49 * h), at(25 * h), "7 days window of sonnet 99% used, resets in 2 days 1 h, at this rate empty at Tue 15:00"},
-		{"", 168 * h, 0, at(48 * h), nil, "7 days window 0% used, resets in 2 days"},
+		{"sonnet", 168 * h, 990_000, at(49 * h), at(25 * h), "7-day window of sonnet 99% used, resets in 2 days 1 h, at this rate empty at Tue 15:00"},
+		{"", 168 * h, 0, at(48 * h), nil, "7-day window 0% used, resets in 2 days"},
 		{"", 5 * h, 0, nil, nil, "5 h window 0% used, reset not known"},
 		{"", 5 * h, 1, at(-h), nil, "5 h window 0% used, resets now, at this rate it lasts"},
 	} {
