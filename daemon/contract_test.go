@@ -65,6 +65,7 @@ var samples = []struct{ method, path, body string }{
 	{"post", "/v1/resources/{name}/pause", `{"for_ms":1,"reason":"r"}`},
 	{"post", "/v1/resources/{name}/resume", ``},
 	{"post", "/v1/route", `{"task":"simple","units":{"requests":1}}`},
+	{"post", "/v1/dead-letters", `{"resource":"kept","agent":"a","method":"POST","path":"/x","headers":{},"left_out":["X-Api-Key"],"body":"b","body_lost":false,"attempts":1,"status":500,"verdict":"error","reason":"r"}`},
 	{"get", "/v1/status", ``},
 	{"get", "/v1/pool/{name}", ``},
 	{"get", "/v1/why", ``},
@@ -81,7 +82,7 @@ var samples = []struct{ method, path, body string }{
 // The file says what the handlers do: each operation answers as it says, with every field that it requires and none that it does
 // not know, and takes every field that it names.
 func TestTheContractIsKept(t *testing.T) {
-	r := begin(t, "generic", plain, nil)
+	r := begin(t, "generic", strings.Replace(plain, "agents:", `  kept: {upstream: "${UPSTREAM}", dead_letters: on, limits: [{name: inflight, concurrency: 1}]}`+"\nagents:", 1), nil)
 	c := readContract(t)
 	ticket, done := "", map[string]bool{"get /v1/events": true} // which has a test of its own
 	for _, s := range samples {

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/sim/mock"
 	"github.com/sluicehq/sluice/store"
@@ -36,6 +37,9 @@ type rig struct {
 	daemon *daemon.Daemon
 	file   *config.File
 	base   *http.Transport
+
+	list    *deadletter.List
+	letters *deadletter.Keeper
 }
 
 func begin(t *testing.T, provider, text string, env map[string]string) *rig {
@@ -83,7 +87,14 @@ func begin(t *testing.T, provider, text string, env map[string]string) *rig {
 	}
 	r.base = http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(r.base.CloseIdleConnections)
-	r.daemon, err = daemon.New(daemon.Options{File: r.file, Gate: r.gate, Env: vars, Base: r.base, Events: hub, Store: st, Reloading: reloading})
+	if r.list, err = deadletter.Open(filepath.Join(t.TempDir(), "letters")); err != nil {
+		t.Fatal(err)
+	}
+	r.letters = deadletter.NewKeeper(r.list, nil)
+	t.Cleanup(r.letters.Flush)
+	r.daemon, err = daemon.New(daemon.Options{
+		File: r.file, Gate: r.gate, Env: vars, Base: r.base, Events: hub, Store: st, Reloading: reloading, Letters: r.letters,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

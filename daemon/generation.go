@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/proxy/forward"
+	"github.com/sluicehq/sluice/sluicehttp"
 )
 
 // generation is all that follows from one configuration. Requests finish on the one that they came to; when the last of them
@@ -75,6 +76,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	if d.options.Store != nil {
 		ao.Others = g.others
 	}
+	ao.Letters = func(resource string) *sluicehttp.Letters { return po.Resources[resource].DeadLetters() }
 	g.api = api.New(ao)
 	g.over, g.end = context.WithCancel(context.Background())
 	return g, nil

@@ -31,6 +31,8 @@ type right struct {
 
 const asks = `{"resource":"api","agent":"AGENT","wait_ms":0`
 
+const gaveUp = `{"resource":"api","method":"GET","path":"/",`
+
 // rights is the table. docs/remote.md shows it.
 var rights = []right{
 	{does: "take a ticket for itself", route: "POST /v1/tickets", body: asks + `}`, open: 200, top: 200, low: 200, bob: 200},
@@ -69,6 +71,9 @@ var rights = []right{
 	{does: "pause a resource", route: "POST /v1/resources/{name}/pause", path: "/v1/resources/api/pause", body: `{"for_ms":1}`, open: 204, top: 204, low: 403, bob: 403},
 	{does: "resume a resource", route: "POST /v1/resources/{name}/resume", path: "/v1/resources/api/resume", open: 204, top: 204, low: 403, bob: 403},
 	{does: "choose a model for a task", route: "POST /v1/route", body: `{"task":"simple"}`, open: 404, top: 404, low: 404, bob: 404}, // the task is not configured
+	{does: "keep a request that it gave up", route: "POST /v1/dead-letters", body: gaveUp + `"agent":"AGENT"}`, open: 204, top: 204, low: 204, bob: 204},
+	{does: "keep a request that another agent gave up", route: "POST /v1/dead-letters", body: gaveUp + `"agent":"eve"}`, open: 204, top: 204, low: 204, bob: 403},
+	{does: "keep a request of a higher class", route: "POST /v1/dead-letters", body: gaveUp + `"agent":"AGENT","class":"p0"}`, open: 204, top: 204, low: 403, bob: 403},
 	{does: "read the status", route: "GET /v1/status", open: 200, top: 200, low: 200, bob: 200},
 	{does: "read a pool", route: "GET /v1/pool/{name}", path: "/v1/pool/api", open: 200, top: 200, low: 200, bob: 200},
 	{does: "ask why requests wait", route: "GET /v1/why", open: 200, top: 200, low: 200, bob: 200},
@@ -176,7 +181,7 @@ var stray = sluice.JoinRequest{Agent: "stray", Class: "p2", Machine: "m1"}
 func TestRights(t *testing.T) {
 	const text = `
 resources:
-  api: {upstream: "${UPSTREAM}", limits: [{name: minute, size: 1000/min}, {name: tokens, size: 10000/min, unit: input_tokens}]}
+  api: {upstream: "${UPSTREAM}", dead_letters: on, limits: [{name: minute, size: 1000/min}, {name: tokens, size: 10000/min, unit: input_tokens}]}
 agents: {high: {class: p0, user: boss}}
 `
 	for _, row := range rights {

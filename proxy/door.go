@@ -55,12 +55,7 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
 		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Trace: p.trace, Route: r.Route, Keys: r.Keys, Upstream: r.Upstream,
 	}
-	if r.Letters != nil {
-		d.gated.Letters = &sluicehttp.Letters{Keeper: r.Letters, MaxBody: r.LetterBody, Base: r.Upstream.EscapedPath()}
-		if r.InjectHeader != "" { // keys of a ring are put in behind what is kept
-			d.gated.Letters.Secrets = []string{r.InjectHeader}
-		}
-	}
+	d.gated.Letters = r.DeadLetters()
 	d.observe = inside.Of(p.gate).Observes(name)
 	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
 	if p.via != "" { // another resource of the same store is another pool
@@ -69,6 +64,18 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	}
 	d.next = d.via != "" && (d.near || p.behind) && (!d.observe || strings.HasPrefix(d.base, "/@"))
 	return d, nil
+}
+
+// DeadLetters keeps requests of the resource that were given up. It is nil if they are not kept.
+func (r Resource) DeadLetters() *sluicehttp.Letters {
+	if r.Letters == nil {
+		return nil
+	}
+	l := &sluicehttp.Letters{Keeper: r.Letters, MaxBody: r.LetterBody, Base: r.Upstream.EscapedPath()}
+	if r.InjectHeader != "" { // keys of a ring are put in behind what is kept
+		l.Secrets = []string{r.InjectHeader}
+	}
+	return l
 }
 
 // mode tells the pool of the mode observe from that of the mode gate: what was only observed is not let through anywhere.

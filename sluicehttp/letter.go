@@ -83,14 +83,15 @@ func (f *flight) bury(why string) {
 	if l == nil || f.observe {
 		return
 	}
-	l.keep(f.origin, f.payload.held, f.payload.whole || f.payload.none, f.answers, deadletter.Entry{
+	l.Keep(f.origin, f.payload.held, f.payload.whole || f.payload.none, f.answers, deadletter.Entry{
 		Resource: f.t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Model: f.told.Model,
 		Emergency: f.caller.Emergency, Attempts: f.told.Attempts, First: f.start, Reason: why,
 	})
 }
 
-// keep completes an entry with a request, and keeps it. whole tells that body is all of the request's body.
-func (l *Letters) keep(r *http.Request, body []byte, whole bool, answers []deadletter.Answer, e deadletter.Entry) {
+// Keep completes an entry with a request and the answers to its sends, and keeps it. whole tells that body is all of the request's
+// body. [Transport] and [Letters.Do] call it by themselves.
+func (l *Letters) Keep(r *http.Request, body []byte, whole bool, answers []deadletter.Answer, e deadletter.Entry) {
 	path := r.URL.EscapedPath()
 	if rest, ok := strings.CutPrefix(path, l.Base); ok && l.Base != "" && l.Base != "/" {
 		path = "/" + strings.TrimPrefix(rest, "/")

@@ -45,7 +45,7 @@ func (l *Letters) Do(ctx context.Context, g *sluice.Gate, req sluice.Request, r 
 		return err
 	}
 	body, whole := l.bodyOf(r)
-	l.keep(r, body, whole, answers, deadletter.Entry{
+	l.Keep(r, body, whole, answers, deadletter.Entry{
 		Resource: req.Resource, Agent: req.Agent, Class: req.Class, User: req.User, Tool: req.Tool, Model: req.Model, Key: req.Key,
 		Emergency: req.Emergency, Attempts: sent, First: start, Reason: e.Error(),
 	})

@@ -72,9 +72,26 @@ export class Retry {
   next(failure: { sent: number; elapsedMs?: number; class?: string; hintMs?: number; held?: boolean }, draw?: () => number): RetryDecision;
 }
 
+/** An HTTP request, to be kept as a dead letter if it is given up. Keys in it are not sent to the daemon. */
+export interface Letter {
+  method: string;
+  url: string;
+  headers?: HeadersInit;
+  /** `null` means that the body cannot be kept. */
+  body?: string | URLSearchParams | ArrayBuffer | ArrayBufferView | null;
+}
+
 /** Options of {@link Client.do}. */
 export interface DoOptions extends Omit<AcquireOptions, "waitMs" | "explicit"> {
   policy?: Retry | RetryOptions;
+  /** The request, which is kept as a dead letter if it is given up and the resource has `dead_letters: on`. */
+  letter?: Letter;
+}
+
+/** Options of {@link Client.gated}. */
+export interface GatedOptions extends Omit<DoOptions, "letter"> {
+  /** True takes the request from the arguments, which have to be those of `fetch`. */
+  letter?: Letter | boolean;
 }
 
 /** A response of fetch, or anything with a status and headers. */
@@ -289,8 +306,8 @@ export class Client {
    * An existing function, `fetch` if it is not said, behind the gate. It is called as before, waits for its turn, and is repeated as
    * in `do`. When a wall is reached it returns the last response, if there is one.
    */
-  gated(resource: string, options?: DoOptions): typeof fetch;
-  gated<A extends unknown[], R extends AnyResponse>(resource: string, options: DoOptions, request: (...args: A) => R | Promise<R>): (...args: A) => Promise<R>;
+  gated(resource: string, options?: GatedOptions): typeof fetch;
+  gated<A extends unknown[], R extends AnyResponse>(resource: string, options: GatedOptions, request: (...args: A) => R | Promise<R>): (...args: A) => Promise<R>;
   gated<A extends unknown[], R extends AnyResponse>(resource: string, request: (...args: A) => R | Promise<R>): (...args: A) => Promise<R>;
   /** Says that an agent is alive. The first one takes its slot. */
   heartbeat(agent?: string, options?: AgentOptions): Promise<Standing>;

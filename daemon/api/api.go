@@ -21,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
+	"github.com/sluicehq/sluice/sluicehttp"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -73,6 +74,8 @@ type Options struct {
 	Others func(ctx context.Context, resource string) (*sluice.Gate, error)
 	// Served are the resources that the proxy reaches, by name.
 	Served []Served
+	// Letters keeps requests of a resource that clients gave up; nil if the resource keeps none.
+	Letters func(resource string) *sluicehttp.Letters
 	// After is the API that this one takes the place of: whose tickets are whose it knows from there. Nil means none.
 	After *API
 	// Refused answers with a problem. Nil means that the problem does.
@@ -116,6 +119,7 @@ func New(o Options) *API {
 	handle("POST /v1/resources/{name}/pause", a.pause)
 	handle("POST /v1/resources/{name}/resume", a.resume)
 	handle("POST /v1/route", a.route)
+	handle("POST /v1/dead-letters", a.letter)
 	handle("GET /v1/status", a.status)
 	handle("GET /v1/pool/{name}", a.pool)
 	handle("GET /v1/why", a.why)

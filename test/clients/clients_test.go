@@ -68,7 +68,7 @@ func suite(t *testing.T, dir, program string, args ...string) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
 	socket := "unix:" + filepath.Join(sockets, "s")
-	closed := serve(t, guarded(), "--listen", socket)
+	closed := serve(t, keeping(t), "--listen", socket)
 	open := serve(t, gate)
 	gone := serve(t, gate)
 	gone.stop()
@@ -86,4 +86,6 @@ func suite(t *testing.T, dir, program string, args ...string) {
 		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
 	}
 	t.Logf("%s", out)
+	closed.stop()
+	closed.replay(t)
 }

@@ -64,6 +64,7 @@ func guarded() string {
 // daemon is one that runs.
 type daemon struct {
 	url  string
+	home string // of its configuration and state
 	stop func()
 }
 
@@ -96,7 +97,7 @@ func serve(t *testing.T, config string, more ...string) *daemon {
 		lines <- line
 		_, _ = io.Copy(io.Discard, r)
 	}()
-	d := &daemon{stop: sync.OnceFunc(func() {
+	d := &daemon{home: home, stop: sync.OnceFunc(func() {
 		if err := end(cmd, drained); err != nil {
 			t.Errorf("sluice serve: %v\n%s", err, stderr.Bytes())
 		}

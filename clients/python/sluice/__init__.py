@@ -4,6 +4,7 @@ from . import aio
 from ._client import DEFAULT_URL, Client
 from ._errors import Ended, Invalid, NotFound, Refused, RefusedNow, SluiceError, TimedOut, Unauthorized, Unavailable
 from ._lease import Lease
+from ._letter import Letter
 from ._retry import Answered, GaveUp, Retry
 from ._ticket import Ticket
 from ._types import Level, Route, Standing, Verdict
@@ -20,6 +21,7 @@ __all__ = [
     "GaveUp",
     "Invalid",
     "Lease",
+    "Letter",
     "Level",
     "NotFound",
     "Refused",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import math
 import os
 import socket
 import ssl
 import time
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, cast
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 from urllib.parse import quote
 
-from ._errors import SluiceError
+from ._errors import RefusedNow, SluiceError
 from ._lease import Lease
+from ._letter import Letter, letter_of, plain_letter
 from ._retry import GaveUp, Retry, Trial, read
 from ._ticket import Ticket
 from ._types import Body, Headers, Json, Route, Standing, plain_body, plain_headers
@@ -23,6 +25,7 @@ DEFAULT_URL = "http://127.0.0.1:7979"
 DEFAULT_WAIT = 30.0
 
 R = TypeVar("R")
+log = logging.getLogger("sluice")
 
 
 class Client:
@@ -101,14 +104,24 @@ class Client:
         """The same as ``acquire``, to be read in ``with client.ticket("github") as t:``."""
         return self.acquire(resource, **how)
 
-    def do(self, resource: str, send: Callable[[Ticket], R], *, policy: Optional[Retry] = None, **how: Any) -> R:
+    def do(
+        self, resource: str, send: Callable[[Ticket], R], *, policy: Optional[Retry] = None, letter: Union[Letter, bool] = False, **how: Any
+    ) -> R:
         """Sends a request when it is its turn, and again if that can help: after a refusal, an overload or a failure of the
         provider. ``send`` gets the ticket, sends the request once, and returns the response: of httpx, requests, anything
         with a status and headers, or ``Answered``. Waits and walls are those of ``policy``; ``how`` is as in ``acquire``.
-        GaveUp tells that a wall was reached. Use it only for requests that may be repeated."""
+        GaveUp tells that a wall was reached. Use it only for requests that may be repeated.
+
+        ``letter`` is the request, to be kept as a dead letter if it is given up and the resource has ``dead_letters: on``. True
+        takes it from the response or the exception, which those of httpx and requests allow. Keys are not sent to the daemon."""
         trial = Trial(resource, policy or Retry(), how.get("cls"), time.monotonic)
         while True:
-            with self.acquire(resource, **{**how, "wait": trial.wait(), "retry": trial.sends > 0 or how.get("retry", False)}) as t:
+            try:
+                t = self.acquire(resource, **{**how, "wait": trial.wait(), "retry": trial.sends > 0 or how.get("retry", False)})
+            except RefusedNow as refused:
+                self._bury(trial, letter, refused, how)
+                raise
+            with t:
                 trial.sends += 1
                 try:
                     response = send(t)
@@ -121,15 +134,33 @@ class Client:
             try:
                 wait = trial.again(verdict, held, answered, response)
             except GaveUp as given:
+                trial.last(response, failed, verdict, answered)
+                self._bury(trial, letter, given, how)
                 raise given from failed
             if wait is None:
                 return response
+            trial.last(response, failed, verdict, answered)
             self._sleep(wait)
+
+    def _bury(self, trial: Trial, given: Any, why: SluiceError, how: Mapping[str, Any]) -> None:
+        """Has a request kept that was given up. Where that fails it is only told: the caller hears why it was given up."""
+        letter = letter_of(given, trial.response, trial.failed)
+        if letter is None:
+            return
+        try:
+            body = plain_letter(letter)
+            body.update(resource=trial.resource, attempts=trial.sends, status=trial.status, verdict=trial.verdict, reason=str(why)[:150])
+            for name, value in (("agent", how.get("agent") or self.agent), ("class", trial.cls), *((k, how.get(k)) for k in ("user", "tool", "model"))):
+                if value:
+                    body[name] = value
+            self._call("POST", "/v1/dead-letters", body)
+        except Exception as problem:
+            log.warning("the request could not be kept as a dead letter: %s", problem)
 
     def gated(self, resource: str, request: Callable[..., R], *, policy: Optional[Retry] = None, **how: Any) -> Callable[..., R]:
         """An existing client's method, such as ``httpx.Client().request`` or ``requests.Session().get``, behind the gate. It is
         called as before, waits for its turn, and is repeated as in ``do``. When a wall is reached it returns the last
-        response, if there is one."""
+        response, if there is one. ``letter=True`` keeps what is given up, as in ``do``."""
 
         def call(*args: Any, **kwargs: Any) -> R:
             try:

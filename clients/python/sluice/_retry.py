@@ -145,6 +145,12 @@ class Trial:
         self.resource, self.policy, self.cls, self.clock = resource, policy, cls, clock
         self.start = clock()
         self.sends = 0
+        self.last(None, None, "", None)
+
+    def last(self, response: Any, failed: Optional[BaseException], verdict: str, answered: Optional[Answered]) -> None:
+        """Notes what came of the last send, for a dead letter."""
+        self.response, self.failed, self.verdict = response, failed, verdict
+        self.status = answered.status if answered is not None else 0
 
     def wait(self) -> float:
         """How many seconds the next ticket may be waited for."""

@@ -11,11 +11,12 @@ import functools
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, AsyncIterator, Awaitable, Callable, Mapping, Optional, Type, TypeVar, cast
+from typing import Any, AsyncIterator, Awaitable, Callable, Mapping, Optional, Type, TypeVar, Union, cast
 from contextlib import asynccontextmanager
 
 from ._client import Client
-from ._errors import SluiceError
+from ._errors import RefusedNow, SluiceError
+from ._letter import Letter
 from ._retry import GaveUp, Retry, Trial, read
 from ._ticket import Ticket
 from ._types import Body, Headers, Json, Route, Standing, Verdict
@@ -76,18 +77,29 @@ class AsyncClient:
     async def ticket(self, resource: str, **how: Any) -> AsyncIterator[AsyncTicket]:
         """``async with client.ticket("github") as t:`` ends the ticket by the rule of Ticket, also when the task is
         cancelled."""
-        t = await self.acquire(resource, **how)
+        async with self._ending(await self.acquire(resource, **how)) as t:
+            yield t
+
+    @asynccontextmanager
+    async def _ending(self, t: AsyncTicket) -> AsyncIterator[AsyncTicket]:
         try:
             yield t
         finally:
             await asyncio.shield(self._quick(t.ticket.__exit__, None, None, None))
 
-    async def do(self, resource: str, send: Callable[[AsyncTicket], Awaitable[T]], *, policy: Optional[Retry] = None, **how: Any) -> T:
+    async def do(
+        self, resource: str, send: Callable[[AsyncTicket], Awaitable[T]], *, policy: Optional[Retry] = None, letter: Union[Letter, bool] = False, **how: Any
+    ) -> T:
         """Client.do for asyncio: ``send`` is awaited."""
         trial = Trial(resource, policy or Retry(), how.get("cls"), time.monotonic)
         while True:
             asked = {**how, "wait": trial.wait(), "retry": trial.sends > 0 or how.get("retry", False)}
-            async with self.ticket(resource, **asked) as t:
+            try:
+                granted = await self.acquire(resource, **asked)
+            except RefusedNow as refused:
+                await self._quick(self.client._bury, trial, letter, refused, how)
+                raise
+            async with self._ending(granted) as t:
                 trial.sends += 1
                 try:
                     response = await send(t)
@@ -100,9 +112,12 @@ class AsyncClient:
             try:
                 wait = trial.again(verdict, held, answered, response)
             except GaveUp as given:
+                trial.last(response, failed, verdict, answered)
+                await self._quick(self.client._bury, trial, letter, given, how)
                 raise given from failed
             if wait is None:
                 return response
+            trial.last(response, failed, verdict, answered)
             await self._sleep(wait)
 
     def gated(self, resource: str, request: Callable[..., Awaitable[T]], *, policy: Optional[Retry] = None, **how: Any) -> Callable[..., Awaitable[T]]:

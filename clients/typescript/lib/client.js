@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Ended, NotFound } from "./errors.js";
 import { plainBody, plainHeaders } from "./headers.js";
 import { Lease } from "./lease.js";
+import { letterOf, plainLetter } from "./letter.js";
 import { GaveUp, attempt } from "./retry.js";
 import { Ticket } from "./ticket.js";
 import { Wire } from "./wire.js";
@@ -72,12 +73,25 @@ export class Client {
     if (typeof how === "function") [how, request] = [{}, how];
     return async (...args) => {
       try {
-        return await this.do(resource, how, () => request(...args));
+        const letter = how.letter === true ? letterOf(args) : how.letter;
+        return await this.do(resource, { ...how, letter }, () => request(...args));
       } catch (e) {
         if (e instanceof GaveUp && e.response !== undefined) return e.response;
         throw e;
       }
     };
+  }
+
+  // Has a request kept that was given up. Where that fails it is only told: the caller hears why it was given up.
+  async _bury(resource, how, letter, { sends, status = 0, verdict = "" }, error) {
+    try {
+      const body = { ...plainLetter(letter), resource, attempts: sends, status, verdict, reason: error.message.slice(0, 150) };
+      for (const name of ["class", "user", "tool", "model"]) body[name] = how[name] || undefined;
+      body.agent = how.agent || this.agent || undefined;
+      await this._call("POST", "/v1/dead-letters", body, {});
+    } catch (e) {
+      this.#warn(e, "the request could not be kept as a dead letter");
+    }
   }
 
   _sleep(ms, signal) {

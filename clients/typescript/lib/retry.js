@@ -1,5 +1,5 @@
 // Trying again: how long to wait before a request is sent once more, and when to stop. The same rules as Go's Do.
-import { SluiceError } from "./errors.js";
+import { RefusedNow, SluiceError } from "./errors.js";
 
 const maxHint = 24 * 3600_000;
 const implausible = 31 * 24 * 3600_000;
@@ -72,7 +72,17 @@ export function hintOf(headers, now = Date.now()) {
 }
 
 /** Sends a request through a client's gate, and again if that can help. */
-export async function attempt(client, resource, { policy = {}, ...how }, send, sleep) {
+export async function attempt(client, resource, { policy = {}, letter, ...how }, send, sleep) {
+  let last = { sends: 0 };
+  try {
+    return await attempts(client, resource, { policy, ...how }, send, sleep, (got) => (last = got));
+  } catch (error) {
+    if (letter && (error instanceof GaveUp || error instanceof RefusedNow)) await client._bury(resource, how, letter, last, error);
+    throw error;
+  }
+}
+
+async function attempts(client, resource, { policy, ...how }, send, sleep, heard) {
   const retry = policy instanceof Retry ? policy : new Retry(policy);
   const start = performance.now();
   for (let sends = 1; ; sends++) {
@@ -90,6 +100,7 @@ export async function attempt(client, resource, { policy = {}, ...how }, send, s
       const { verdict, held } = await ticket.answer(response.status, response.headers, { body: await refusal(response) });
       return { verdict, held, response };
     });
+    heard({ sends, status: got.response?.status ?? 0, verdict: got.verdict });
     if (got.verdict === "billing stop") throw new GaveUp(resource, "billing", sends, got.response);
     if (!again.has(got.verdict)) return got.response;
     const elapsedMs = performance.now() - start;
