@@ -70,7 +70,7 @@ func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket strin
 	op := r.answerOp(store.OpObserve, req, a)
 	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, r.keyOf(req)
 	r.noteAnswer(req, &a) // also if the store cannot be told
-	if err := r.order(ctx, &op); err != nil && !(r.harmless(err) && errors.Is(err, ErrStore)) {
+	if err := r.order(ctx, &op); err != nil && (!r.harmless(err) || !errors.Is(err, ErrStore)) {
 		return err
 	}
 	if r.events != nil {

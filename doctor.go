@@ -193,7 +193,7 @@ func (r *resource) facts(snap *store.Snapshot) policy.Facts {
 		f.Unknown = []string{""}
 	}
 	for i := range snap.Limits {
-		if l := &snap.Limits[i]; l.Limit < len(r.limits) && !ours(&r.limits[l.Limit]) && !(r.limits[l.Limit].Plan && l.Size == 0) {
+		if l := &snap.Limits[i]; l.Limit < len(r.limits) && !ours(&r.limits[l.Limit]) && (!r.limits[l.Limit].Plan || l.Size != 0) {
 			addFacts(&f, &r.limits[l.Limit], l, clockAt(snap.Now))
 		}
 	}

@@ -55,7 +55,7 @@ func (p *Proxy) mayHold(r *http.Request, parent string) bool {
 	ctx, cancel := context.WithTimeout(r.Context(), linkWithin)
 	defer cancel()
 	held, leased, err := inside.Of(p.gate).Leased(ctx, parent)
-	return err == nil && !(leased && slices.Index(p.classes, held.Class) < highest)
+	return err == nil && (!leased || slices.Index(p.classes, held.Class) >= highest)
 }
 
 // link tells the gate that a request's parent waits for its sender, until stop is called: a request may be held for longer than

@@ -64,7 +64,7 @@ func (l *Letters) bodyOf(r *http.Request) (body []byte, whole bool) {
 	if err != nil {
 		return nil, false
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }() // it was only read
 	body, err = io.ReadAll(io.LimitReader(from, l.most()+1))
 	return body, err == nil // one byte too many is enough for NewRequest to leave it out
 }

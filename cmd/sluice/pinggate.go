@@ -38,7 +38,7 @@ func pingGate(cmd *cobra.Command, gate string) error {
 	if err != nil {
 		return &failure{code: exitUnavailable, message: fmt.Sprintf("no daemon answers at %s: %v", at.Redacted(), err), hint: "start one with sluice serve"}
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	if resp.StatusCode != http.StatusOK {
 		return &failure{

@@ -44,7 +44,7 @@ func TestServeShowsPoolsOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer resp.Body.Close() //nolint:errcheck // it was only read
+		defer resp.Body.Close()
 		if into != nil {
 			if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestServeShowsPoolsOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer events.Body.Close() //nolint:errcheck // it was only read
+	defer events.Body.Close()
 	if code, body := post(t, at+"/v1/resources/beta/pause", `{"for_ms":600000,"reason":"maintenance"}`); code != 200 && code != 204 {
 		t.Errorf("%d %s", code, body)
 	}

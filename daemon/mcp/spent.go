@@ -97,7 +97,7 @@ func (s *server) spent(ctx context.Context, q spentIn) (spentOut, string, error)
 	for _, b := range budgetsOf(&st, agent, agentOf(&st, agent)) {
 		if len(out.Budgets) < maxBudgets {
 			out.Budgets = append(out.Budgets, budget{
-				b.Name, string(b.Per), string(b.Period), b.SizeUSD, b.UsedUSD, b.RemainingUSD, in(b.ResetsAt, now), string(b.Over),
+				b.Name, b.Per, b.Period, b.SizeUSD, b.UsedUSD, b.RemainingUSD, in(b.ResetsAt, now), b.Over,
 			})
 		}
 	}

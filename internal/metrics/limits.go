@@ -155,7 +155,7 @@ func (d *budgetDescs) tell(out *teller, accounts []inspect.BudgetStatus) {
 	var all []*account
 	for i := range accounts {
 		b := &accounts[i]
-		k := key{clean(b.Name), clean(string(b.Per)), clean(string(b.Period)), clean(b.Who)}
+		k := key{clean(b.Name), clean(b.Per), clean(b.Period), clean(b.Who)}
 		if i >= MaxScopes {
 			k.who = rest
 		}

@@ -135,7 +135,7 @@ func TestALinkInPlaceOfAFileIsNotFollowed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			before, _ := os.ReadFile(away) //nolint:errcheck // it may be missing
+			before, _ := os.ReadFile(away) // it may be missing
 			if err := c.use(dir); (err == nil) != c.silent {
 				t.Errorf("%s, dangling %v: the error is %v", c.file, dangling, err)
 			}

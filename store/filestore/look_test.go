@@ -20,7 +20,7 @@ func TestALookTakesNoCopyOfTheStateFromTheHeap(t *testing.T) { //nolint:parallel
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // only read
+	defer s.Close()
 	p, err := s.Pool(context.Background(), crowdSpec())
 	if err != nil {
 		t.Fatal(err)
