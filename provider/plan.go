@@ -114,7 +114,7 @@ func unified(rd *reader, all []Limit) []Limit {
 			continue
 		}
 		refuses := strings.EqualFold(rd.first(unifiedPrefix+id+"-status"), "rejected") || rd.refused && claim != "" && strings.ReplaceAll(id, "_", "-") == claim
-		if models != "" && !strings.Contains(rd.model, models) && !(rd.refused && refuses) {
+		if models != "" && !strings.Contains(rd.model, models) && (!rd.refused || !refuses) {
 			continue // what the request asks for is not counted there
 		}
 		l := planLimit(length, models != "")

@@ -27,7 +27,7 @@ func (s *screen) budgets(list []inspect.BudgetStatus) {
 		part := b.UsedUSD / b.SizeUSD
 		t.Add(
 			show.Cell{Text: s.Text(b.Name, nameWidth)}, show.Cell{Text: s.Text(b.Who, nameWidth)}, show.Cell{Text: s.Bar(min(part, 1), barWidth), Colour: show.Fullness(part)},
-			show.Cell{Text: usdText(b.UsedUSD)}, show.Cell{Text: fmt.Sprintf("%.2f", b.SizeUSD)}, show.Cell{Text: string(b.Period), Colour: show.Dim},
+			show.Cell{Text: usdText(b.UsedUSD)}, show.Cell{Text: fmt.Sprintf("%.2f", b.SizeUSD)}, show.Cell{Text: b.Period, Colour: show.Dim},
 			show.Cell{Text: show.Left(b.ResetsAt, s.now)}, show.Cell{Text: b.Over, Colour: show.Dim},
 		)
 	}

@@ -56,7 +56,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			}
 		}
 		if same := spec.ReadOnly || st.core.Is(&spec); !same || len(st.sessions) > 0 {
-			if err := st.reform(&spec, same); err != nil && !(spec.ReadOnly && noRoom(err)) {
+			if err := st.reform(&spec, same); err != nil && (!spec.ReadOnly || !noRoom(err)) {
 				return err
 			}
 			st.keepTime()
