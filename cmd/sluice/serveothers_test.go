@@ -93,7 +93,7 @@ func TestServeShowsPoolsOfOthers(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 	happened := bufio.NewScanner(events.Body)
-	for happened.Scan() && !(strings.Contains(happened.Text(), `"event":"pause"`) && strings.Contains(happened.Text(), `"beta"`)) {
+	for happened.Scan() && (!strings.Contains(happened.Text(), `"event":"pause"`) || !strings.Contains(happened.Text(), `"beta"`)) {
 	}
 	if happened.Err() != nil || happened.Text() == "" {
 		t.Errorf("no event tells of the pause: %v", happened.Err())

@@ -90,7 +90,7 @@ func TestKindsOfRealErrors(t *testing.T) {
 			if got != TLS && got != Reset {
 				t.Errorf("%s: %v is %q", c.address, err, got)
 			}
-		} else if got != c.kind && !(c.kind == DNS && got == Timeout) {
+		} else if got != c.kind && (c.kind != DNS || got != Timeout) {
 			t.Errorf("%s: %v is %q, want %q", c.address, err, got, c.kind)
 		}
 		if w := Words(err); strings.Contains(w, "secret") || w == "" {
