@@ -185,3 +185,29 @@ func TestClaudeCode(t *testing.T) {
 		t.Errorf("it prints %q; the provider got %q, the key %d times; the gate sent %d", got, requests, withKey, r.sent("anthropic"))
 	}
 }
+
+// On a subscription Claude Code works as usual, and the gate knows from its answers how the windows stand.
+func TestClaudeCodeOnASubscription(t *testing.T) {
+	t.Parallel()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the package is for amd64")
+	}
+	claude := filepath.Join(npm(t, "@anthropic-ai/claude-code"), "@anthropic-ai", "claude-code-linux-x64", "claude")
+	provider, err := mock.New(mock.Options{Provider: "anthropic", Plan: []mock.Window{{Length: 5 * time.Hour, Tokens: 1_000_000}, {Length: 7 * 24 * time.Hour, Tokens: 10_000_000}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := begin(t, provider, "")
+	r.env = append(r.env, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "CLAUDE_CONFIG_DIR="+t.TempDir())
+	got := r.intercepted(claude, "-p", "Say a word.", "--output-format", "text")
+	requests, refused, _ := r.provider.got()
+	if got == "" || refused != 0 {
+		t.Errorf("it prints %q; the provider got %q and refused %d", got, requests, refused)
+	}
+	status, _ := r.sluice(0, "status")
+	for _, want := range []string{"5 h window", "7-day window", "% used, resets in"} {
+		if !strings.Contains(status, want) {
+			t.Errorf("status does not say %q:\n%s", want, status)
+		}
+	}
+}
