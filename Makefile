@@ -86,9 +86,10 @@ store-suites: need-redis ## the whole store suite on a Cluster, behind Sentinels
 	$(GO) test -timeout 30m -count=1 -run 'OnACluster|BehindSentinels|SameDecisions' ./store/redisstore -rapid.checks=200
 	$(GO) test -timeout 30m -count=1 -run 'ThroughADaemon|SameDecisions' ./store/remotestore -rapid.checks=200
 
-# The whole suite on Redis has no goroutines that meet, and storms are of processes: they are run once, without the detector.
+# The whole suite on Redis and comparisons of stores have no goroutines that meet, and storms are of processes: they are run once, without the
+# detector.
 race: need-redis ## tests of the core under the race detector
-	$(GO) test -vet=off -timeout 14m -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|Storm|Kills|CutOff|Arrivals' $(CORE)
+	$(GO) test -vet=off -timeout 14m -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike' $(CORE)
 
 # The nested modules must keep compiling against the public API.
 bench-check: need-redis
