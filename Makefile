@@ -50,7 +50,7 @@ test-all: test bench-check store-suites page ## test, and the slow suites: every
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
-	scripts/need-intercept-tools && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
+	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
 	$(MAKE) chart envoy
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
 	$(GO) test -count=1 -tags slow -run 'Groff|Systemd' ./cmd/sluice ./internal/service
@@ -71,6 +71,7 @@ staticcheck: ## static analysis, as part of test
 # Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster, behind Sentinels and through a daemon.
 # The fleet starts twenty processes: it runs when nothing else does. vet has looked at all of it, more closely than go test would.
 unit: need-redis need-node
+	scripts/need-intercept-tools git curl python3
 	$(GO) test -vet=off -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(POOLONLY))|SameDecisions(OnACluster|BehindSentinels)' \
 		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk)
 	$(GO) test -vet=off ./test/fleet

@@ -163,11 +163,11 @@ func (p *provider) got() (requests []string, refused, withKey int) {
 	return append([]string(nil), p.requests...), p.refused, p.withKey
 }
 
-// need skips a test whose program is missing.
+// need fails a test whose program is missing: make test installs it.
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not installed", program)
+		t.Fatalf("%s is missing; scripts/need-intercept-tools %s installs it", program, program)
 	}
 }
 

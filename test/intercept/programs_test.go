@@ -74,7 +74,7 @@ func TestGit(t *testing.T) {
 	where, err := exec.Command("git", "--exec-path").Output()
 	backend := filepath.Join(strings.TrimSpace(string(where)), "git-http-backend")
 	if _, missing := os.Stat(backend); err != nil || missing != nil {
-		t.Skip("git-http-backend is not installed")
+		t.Fatal("git-http-backend is missing; it comes with git")
 	}
 	repos := t.TempDir()
 	r := begin(t, &cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + repos, "GIT_HTTP_EXPORT_ALL=1"}}, "")
@@ -131,71 +131,6 @@ func TestPython(t *testing.T) {
 	if _, _, withKey := r.provider.got(); r.sent("openai") != 3 || withKey != 3 {
 		t.Errorf("the gate sent %d, the provider got %d with a key", r.sent("openai"), withKey)
 	}
-}
-
-const viaRequests = `
-import os, requests
-s = requests.Session()
-for i in range(3):
-    print(s.get("https://api.openai.com/v1/things", headers={"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}).text, end="")
-`
-
-func TestRequests(t *testing.T) {
-	t.Parallel()
-	need(t, "python3")
-	if exec.Command("python3", "-c", "import requests").Run() != nil {
-		t.Skip("requests is not installed; the slow suite installs it")
-	}
-	r := begin(t, nil, "")
-	r.env = append(r.env, "PYTHONPATH="+pythonPath())
-	if got := r.python(viaRequests); got != strings.Repeat("provider GET /v1/things\n", 3) {
-		t.Errorf("it prints %q", got)
-	}
-}
-
-// pythonPath is where Python finds the packages of this user, whose home the tests do not use.
-func pythonPath() string {
-	out, _ := exec.Command("python3", "-c", "import requests, os; print(os.path.dirname(os.path.dirname(requests.__file__)))").Output()
-	return strings.TrimSpace(string(out))
-}
-
-const viaFetch = `
-for (let i = 0; i < 3; i++) {
-  const r = await fetch("https://api.openai.com/v1/things", {method: "POST", body: "{}", headers: {authorization: "Bearer " + process.env.OPENAI_API_KEY}});
-  process.stdout.write(await r.text());
-}
-`
-
-// fetch runs Node's fetch with one of its versions.
-func (r *rig) fetch(node string) {
-	r.Helper()
-	file := filepath.Join(r.home, "program.mjs")
-	if err := os.WriteFile(file, []byte(viaFetch), 0o600); err != nil {
-		r.Fatal(err)
-	}
-	if got := r.intercepted(node, file); got != strings.Repeat("provider POST /v1/things\n", 3) {
-		r.Errorf("it prints %q", got)
-	}
-	if _, _, withKey := r.provider.got(); r.sent("openai") != 3 || withKey != 3 {
-		r.Errorf("the gate sent %d, the provider got %d with a key", r.sent("openai"), withKey)
-	}
-}
-
-func TestNodeFetch(t *testing.T) {
-	t.Parallel()
-	need(t, "node")
-	out, err := exec.Command("node", "-p", "process.versions.node").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	major, rest, _ := strings.Cut(strings.TrimSpace(string(out)), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	n, _ := strconv.Atoi(major)
-	m, _ := strconv.Atoi(minor)
-	if n < 22 || n == 22 && m < 21 || n == 23 {
-		t.Skipf("fetch of node %s knows no proxies: 22.21 and 24 do; the slow suite installs one", strings.TrimSpace(string(out)))
-	}
-	begin(t, nil, "").fetch("node")
 }
 
 // certificateOf is a program that prints the SHA-256 of the certificate that a host shows through the proxy.

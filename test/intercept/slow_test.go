@@ -55,6 +55,35 @@ func pip(t *testing.T, packages ...string) string {
 	return install(t, packages[0], append([]string{"python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", "DIR"}, packages...)...)
 }
 
+const viaRequests = `
+import os, requests
+s = requests.Session()
+for i in range(3):
+    print(s.get("https://api.openai.com/v1/things", headers={"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}).text, end="")
+`
+
+const viaFetch = `
+for (let i = 0; i < 3; i++) {
+  const r = await fetch("https://api.openai.com/v1/things", {method: "POST", body: "{}", headers: {authorization: "Bearer " + process.env.OPENAI_API_KEY}});
+  process.stdout.write(await r.text());
+}
+`
+
+// fetch runs Node's fetch with one of its versions.
+func (r *rig) fetch(node string) {
+	r.Helper()
+	file := filepath.Join(r.home, "program.mjs")
+	if err := os.WriteFile(file, []byte(viaFetch), 0o600); err != nil {
+		r.Fatal(err)
+	}
+	if got := r.intercepted(node, file); got != strings.Repeat("provider POST /v1/things\n", 3) {
+		r.Errorf("it prints %q", got)
+	}
+	if _, _, withKey := r.provider.got(); r.sent("openai") != 3 || withKey != 3 {
+		r.Errorf("the gate sent %d, the provider got %d with a key", r.sent("openai"), withKey)
+	}
+}
+
 func TestNodeFetchFromNPM(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {
@@ -146,7 +175,7 @@ func TestBoto3(t *testing.T) {
 func TestGitHubCLI(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("gh"); err != nil {
-		t.Fatal("gh is missing: run scripts/need-intercept-tools")
+		t.Fatal("gh is missing: run scripts/need-intercept-tools gh")
 	}
 	r := begin(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
