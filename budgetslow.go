@@ -131,7 +131,7 @@ func (p *plan) isHighest(req *Request) bool {
 	return p.agent(req.Agent).class == 0
 }
 
-// slowDownUnlessObserved is slowDown, except in the mode observe: nobody is held there.
+// slowDownUnlessObserved is slowDown, except in the mode observe, which holds no request.
 func (b *budgets) slowDownUnlessObserved(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, wait time.Duration) ([]Ticket, error) {
 	if r.observe {
 		return nil, nil

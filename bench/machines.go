@@ -20,7 +20,7 @@ type MachinesRow struct {
 	Tickets  float64 `json:"tickets_per_s"` // that were done
 	CPU      float64 `json:"redis_cpu_us_per_ticket"`
 	Busy     float64 `json:"redis_cpu"`      // the part of a processor that Redis used meanwhile
-	Idle     float64 `json:"redis_cpu_idle"` // the same while nobody asked
+	Idle     float64 `json:"redis_cpu_idle"` // the same while no request comes
 	Calls    float64 `json:"redis_calls_per_ticket"`
 	Failed   string  `json:"failed,omitempty"`
 }
@@ -31,7 +31,7 @@ type machine struct {
 	close  func()
 }
 
-// openMachine opens one. Sluice sets it in sluiceused.go; of nobody else there is anything to show.
+// openMachine opens one. Only Sluice has one, in sluiceused.go: no peer is measured here.
 var openMachine func(ctx context.Context, url string, number int) (machine, error)
 
 // machineRuns are the numbers of machines and their rates. Machines of a fleet send now and then.

@@ -41,7 +41,7 @@ const (
 	partRedis   = "redis"
 	partFlat    = "flat"
 	partProxy   = "proxy"
-	// partMachines is not among those that run unless they are named: it takes minutes, and has no peer.
+	// partMachines runs only if it is named: it takes minutes, and no peer is measured.
 	partMachines = "machines"
 )
 

@@ -29,7 +29,7 @@ const interceptLife = 365 * 24 * time.Hour
 // interceptUser is the user in the URL of a run's proxy. The password tells the run's command from other programs.
 const interceptUser = "sluice"
 
-// interceptFlags are those that run and serve have in common.
+// interceptFlags are the flags of interception that run and serve share.
 type interceptFlags struct {
 	onlyGated bool
 	tunnel    []string

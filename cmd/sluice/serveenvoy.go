@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/envoy"
 )
 
-// defaultEnvoy is where Envoy finds the rate limit service if nobody says.
+// defaultEnvoy is the address of the rate limit service if none is given.
 const defaultEnvoy = "127.0.0.1:8081"
 
 func envoyFlags() *grpcFlags {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/scaler"
 )
 
-// defaultKEDA is where KEDA finds the scaler if nobody says.
+// defaultKEDA is the address of the scaler if none is given.
 const defaultKEDA = "127.0.0.1:6000"
 
 func kedaFlags() *grpcFlags {
