@@ -6,6 +6,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
+// crew is what the fast path knows beside the pool's records.
+type crew struct {
+	tallies []*tally // by caller
+	told    []*tally // those that say something of this minute
+	before  []*tally // those that did so when the last minute was over
+	lots    []*Lot
+	lotIx   map[store.ID]*Lot
+}
+
 // What the fast path keeps is lists and tables. The script has its own form of these functions, in lua/runtime.lua.
 
 // list returns a list for n numbers.

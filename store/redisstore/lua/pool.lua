@@ -200,7 +200,7 @@ F.pool_Pool_EndFast = function()
  T[6] = {}
  once[2], once[9] = 0, 0
 end
--- internal/pool/lots.go:89
+-- internal/pool/lots.go:52
 F.pool_Pool_FastLot = function(l)
  local n, w = #l[15], l[13]
  if (((((l[8] >= cfg[3]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[4])) or (l[3] ~= 0)) then
@@ -269,7 +269,7 @@ F.pool_Pool_FastLot = function(l)
  F.pool_Pool_holdLot(l)
  return l[3]
 end
--- internal/pool/lots.go:383
+-- internal/pool/lotends.go:19
 F.pool_Pool_FastEnds = function(e)
  local at = 0
  do
@@ -291,7 +291,7 @@ F.pool_Pool_FastEnds = function(e)
  end
  return at
 end
--- internal/pool/lots.go:614
+-- internal/pool/lotspell.go:9
 F.pool_Pool_SpellOut = function()
  do
   local l = F.pool_Pool_lotAt(0)
@@ -304,7 +304,7 @@ F.pool_Pool_SpellOut = function()
  end
  F.pool_Pool_enterTallies()
 end
--- internal/pool/lots.go:300
+-- internal/pool/tallies.go:71
 F.pool_Pool_enterTallies = function()
  F.pool_Pool_enterSome(cfg[2])
  if (#T[9] > 0) then
@@ -329,7 +329,7 @@ F.pool_Pool_crowdCaller = function()
  end
  return far(1, F.flat_Names_Tags(once[113]))
 end
--- internal/pool/lots.go:597
+-- internal/pool/lots.go:223
 F.pool_Pool_seeToLots = function()
  cfg[1] = 9007199254740992
  local i = 0
@@ -366,7 +366,7 @@ F.pool_Pool_turnSecond = function()
   F.pool_Pool_enterTallies()
  end
 end
--- internal/pool/lots.go:286
+-- internal/pool/tallies.go:57
 F.pool_Pool_enterSome = function(n)
  do
   local i = 0
@@ -651,7 +651,7 @@ F.pool_Pool_keepsFrom = function(s, amount, class)
  end
  return (((cfg[29] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
 end
--- internal/pool/lots.go:151
+-- internal/pool/lots.go:114
 F.pool_Pool_chargeLot = function(l, totals, takers)
  local w = l[13]
  l[30], l[31], l[32] = F.pool_list(w), F.pool_list(w), F.pool_list(w)
@@ -677,7 +677,7 @@ F.pool_Pool_chargeLot = function(l, totals, takers)
   if t2_ then break end
  end
 end
--- internal/pool/lots.go:174
+-- internal/pool/lots.go:137
 F.pool_Pool_tellLot = function(l)
  local n, w, model, class, retries = #l[15], l[13], l[23], l[8], 0
  if (l[10] ~= 0) then
@@ -721,7 +721,7 @@ F.pool_Pool_tellLot = function(l)
   end
  end
 end
--- internal/pool/lots.go:219
+-- internal/pool/lots.go:182
 F.pool_Pool_holdLot = function(l)
  local n = #l[15]
  local from = F.pool_Pool_sessionOf(l[2])
@@ -752,7 +752,7 @@ F.pool_Pool_holdLot = function(l)
  once[5] = (once[5] + n)
  F.pool_Pool_addLot(l)
 end
--- internal/pool/lots.go:403
+-- internal/pool/lotends.go:39
 F.pool_Pool_endOne = function(e, at)
  local o = {e[2],e[6][at+1],((e[3] ~= 0) and 1 or 0),((e[4] ~= 0) and 1 or 0),0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for limit = 0, e[5] - 1 do
@@ -760,7 +760,7 @@ F.pool_Pool_endOne = function(e, at)
  end
  return F.pool_Pool_FastDone(o)
 end
--- internal/pool/lots.go:412
+-- internal/pool/lotends.go:48
 F.pool_Pool_answerLot = function(l, e, from, to)
  local usual = true
  for limit = 0, l[13] - 1 do
@@ -818,7 +818,7 @@ F.pool_Pool_answerLot = function(l, e, from, to)
   end
  end
 end
--- internal/pool/lots.go:448
+-- internal/pool/lotends.go:84
 F.pool_Pool_closeLot = function(l, e, from, to)
  if (((cfg[50] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
   do
@@ -875,7 +875,7 @@ F.pool_Pool_closeLot = function(l, e, from, to)
  end
  return true
 end
--- internal/pool/lots.go:622
+-- internal/pool/lotspell.go:17
 F.pool_Pool_spellOut = function(l)
  for k = 0, #l[15] - 1 do
   if (l[29][k+1] ~= (-1)) then
@@ -884,7 +884,7 @@ F.pool_Pool_spellOut = function(l)
  end
  F.pool_Pool_forgetLot(l)
 end
--- internal/pool/lots.go:316
+-- internal/pool/tallies.go:87
 F.pool_Pool_enterTally = function(t)
  local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
  local i = 0
@@ -932,7 +932,7 @@ F.pool_history_turn = function(now_)
  end
  return (past[2] ~= before)
 end
--- internal/pool/lots.go:276
+-- internal/pool/tallies.go:47
 F.pool_Pool_turnTallies = function()
  F.pool_Pool_enterSome(cfg[2])
  T[9], T[8] = T[8], T[9]
@@ -941,7 +941,7 @@ F.pool_Pool_turnTallies = function()
  end
  cfg[2] = #T[9]
 end
--- internal/pool/lots.go:265
+-- internal/pool/tallies.go:36
 F.pool_Pool_enlist = function(t)
  if (not (t[6] ~= 0)) then
   t[6] = 1
@@ -2081,7 +2081,7 @@ F.pool_caller_count = function(c, now_, second, n, retried)
  c[4] = (c[4] + (n % 4294967296))
  c[5] = (c[5] > c[4] and c[5] or c[4])
 end
--- internal/pool/lots.go:251
+-- internal/pool/tallies.go:22
 F.pool_Pool_tell = function(t, model)
  if (t[5] ~= 0) then
   F.pool_Pool_enterTally(t)
@@ -2199,7 +2199,7 @@ F.pool_headerTime_add = function(h, h_o, d)
  h[h_o+fmod(h[h_o+17], 16)+1] = d
  h[h_o+17] = (h[h_o+17] + 1)
 end
--- internal/pool/lots.go:491
+-- internal/pool/lotends.go:127
 F.pool_Pool_unasked = function(l, e, i)
  for limit = 0, e[5] - 1 do
   if ((e[7][((i * e[5]) + limit)+1] > 0) and (((limit >= l[13]) or (l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1] == 0)))) then
@@ -2208,7 +2208,7 @@ F.pool_Pool_unasked = function(l, e, i)
  end
  return false
 end
--- internal/pool/lots.go:501
+-- internal/pool/lotends.go:137
 F.pool_sums_giveUp = function(s, l, e, limit, from, to)
  do
   local i = from
@@ -2227,7 +2227,7 @@ F.pool_sums_giveUp = function(s, l, e, limit, from, to)
   end
  end
 end
--- internal/pool/lots.go:512
+-- internal/pool/lotends.go:148
 F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
  local usual = ((s[5] == 1) and (l[31][limit+1] == 1))
  local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
@@ -2275,7 +2275,7 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
  F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
  s[9] = (s[9] - refs)
 end
--- internal/pool/lots.go:588
+-- internal/pool/lots.go:214
 F.pool_Pool_forgetLot = function(l)
  F.pool_Pool_dropLot(l)
  F.flat_Names_Drop(l[22])
@@ -2283,7 +2283,7 @@ F.pool_Pool_forgetLot = function(l)
  F.flat_Names_Drop(l[24])
  F.flat_Names_Drop(l[25])
 end
--- internal/pool/lots.go:631
+-- internal/pool/lotspell.go:26
 F.pool_Pool_spell = function(l, k)
  local i = slabNew(S_tickets)
  local tk = (S_tickets[i] or ld(S_tickets, i))
@@ -4287,7 +4287,7 @@ F.pool_Pool_endFast = function(t, tk)
  tk[27], tk[26], tk[31] = 0, 0, 0
  slabRecycle(S_tickets, t)
 end
--- internal/pool/lots.go:356
+-- internal/pool/tallies.go:127
 F.pool_Pool_usedLess = function(l, k, unit, less)
  local t = T[7][l[28][k+1]+1]
  if (((not (t[5] ~= 0)) or (t[2] ~= l[23])) or (t[3] ~= l[19])) then
@@ -4302,7 +4302,7 @@ F.pool_Pool_usedLess = function(l, k, unit, less)
   F.pool_Pool_mark(t)
  end
 end
--- internal/pool/lots.go:549
+-- internal/pool/lotends.go:185
 F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
  if (gone == 0) then
   return 
@@ -4319,7 +4319,7 @@ F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
   F.pool_Pool_keptLess(s, in_, l[8], l[17], less)
  end
 end
--- internal/pool/lots.go:567
+-- internal/pool/lotends.go:203
 F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual)
  local c = {amount,l[32][limit+1],(l[31][limit+1] % 256)}
  if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then
@@ -6078,7 +6078,7 @@ F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
  F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
  return more
 end
--- internal/pool/lots.go:372
+-- internal/pool/tallies.go:143
 F.pool_Pool_usedLessBefore = function(l, t, unit, less)
  if (t[5] ~= 0) then
   F.pool_Pool_enterTally(t)
