@@ -86,6 +86,7 @@ func newRig(tb testing.TB, limits ...sluice.Limit) *rig {
 	x.Transport = &Transport{
 		Gate: openGate(tb, sluice.Resource{Limits: limits}), Resource: "api", Dialect: fake{}, Limits: limits,
 		Caller: Caller{Agent: "tester"}, Done: x.told.done,
+		unhurried: true,
 	}
 	tb.Cleanup(func() {
 		x.Settle()
@@ -315,7 +316,7 @@ func (x *rig) pipeServer(tb testing.TB, h http.HandlerFunc) *pipeNet {
 	}()
 	base := Tuned()
 	base.DialContext, base.Proxy = n.dial, nil
-	x.Base = base
+	x.Base, x.unhurried = base, false
 	tb.Cleanup(func() {
 		base.CloseIdleConnections()
 		_ = server.Close()

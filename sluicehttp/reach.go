@@ -37,7 +37,7 @@ func (e *hangError) Temporary() bool { return true }
 
 // watchConnecting tells when the connection takes too long. a is locked.
 func (a *attempt) watchConnecting() {
-	if a.watched || a.over || a.conn != nil {
+	if a.watched || a.over || a.conn != nil || a.f.t.unhurried {
 		return
 	}
 	a.watched = true

@@ -24,7 +24,7 @@ func (x *rig) onDial(tb testing.TB, dial func(ctx context.Context) error) {
 	base.Proxy = nil
 	base.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, dial(ctx) }
 	tb.Cleanup(base.CloseIdleConnections)
-	x.Base = base
+	x.Base, x.unhurried = base, false
 }
 
 // Whoever cannot be reached is tried for a second, and the client knows within two. The classes' long waits are for refusals.

@@ -91,6 +91,7 @@ type Transport struct {
 	lingering  lingering
 	ring       ring
 	connecting connecting
+	unhurried  bool // a connection may take as long as it takes: set by tests on real sockets, on machines that are busy
 }
 
 // Tuned returns a transport for many requests to few hosts: idle connections are kept, answers are passed on as

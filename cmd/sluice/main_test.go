@@ -25,7 +25,7 @@ const scriptsWithin = 5 * time.Minute
 func transcripts(store func(*testscript.Env) (url string, err error)) testscript.Params {
 	return testscript.Params{
 		UpdateScripts: os.Getenv("SLUICE_UPDATE") != "",
-		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "capture": capture, "waits": waits, "redis": redis},
+		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "capture": capture, "waits": waits, "redis": redis, "withinminute": withinMinute},
 		Deadline:      time.Now().Add(scriptsWithin),
 		Setup: func(env *testscript.Env) error {
 			proctest.DefaultSignals()

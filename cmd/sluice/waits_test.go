@@ -32,3 +32,16 @@ func waits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Fatalf("%s does not wait with %d requests", args[1], n)
 }
+
+// withinminute DURATION returns when at least so much is left of the minute, for what is counted by the minute.
+func withinMinute(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: withinminute DURATION")
+	}
+	d, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	now := time.Now()
+	if next := now.Truncate(time.Minute).Add(time.Minute); next.Sub(now) < d {
+		time.Sleep(next.Sub(now))
+	}
+}

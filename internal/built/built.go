@@ -16,26 +16,39 @@ import (
 // root is where the module is, from a package in test.
 var root = filepath.Join("..", "..")
 
-// Main builds the command for the tests of a package in test, tells where it is, and runs them. It returns the exit code.
+// binaryVar names a command that is built already. make test builds one for all packages: linking takes seconds each time.
+const binaryVar = "SLUICE_TEST_BINARY"
+
+// Main runs the tests of a package in test and tells them where the command is. It returns the exit code.
 func Main(m *testing.M, binary *string) int {
+	remove, err := Command(binary)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer remove()
+	return m.Run()
+}
+
+// Command builds the command, unless it is built already, and tells where it is. remove removes what was built.
+func Command(binary *string) (remove func(), err error) {
+	proctest.DefaultSignals()
+	if *binary = os.Getenv(binaryVar); *binary != "" {
+		return func() {}, nil
+	}
 	dir, err := os.MkdirTemp("", "sluice-built-")
 	if err != nil {
-		return complain(err)
+		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // nobody is left to tell
-	proctest.DefaultSignals()
+	remove = func() { _ = os.RemoveAll(dir) } // it is temporary
 	*binary = filepath.Join(dir, "sluice")
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", *binary, "./cmd/sluice") // without what debuggers need it is linked sooner
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		return complain(fmt.Errorf("sluice cannot be built: %w\n%s", err, out))
+		remove()
+		return nil, fmt.Errorf("sluice cannot be built: %w\n%s", err, out)
 	}
-	return m.Run()
-}
-
-func complain(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	return remove, nil
 }
 
 // Watch looks at every file that the command is built from, and at those below some other directories. What a test looks at is what

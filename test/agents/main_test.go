@@ -3,7 +3,6 @@
 package agents_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -22,9 +21,8 @@ import (
 )
 
 const (
-	patience   = 60 * time.Second // for anything to happen
-	stopWithin = 15 * time.Second
-	pollEvery  = 50 * time.Millisecond
+	patience  = 60 * time.Second // for anything to happen
+	pollEvery = 50 * time.Millisecond
 )
 
 // sluiceBinary is what is run.
@@ -57,53 +55,19 @@ func begin(t *testing.T, config string) *rig {
 
 func (r *rig) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(sluiceBinary, args...)
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + r.home, "XDG_STATE_HOME=" + r.home, "TMPDIR=" + os.TempDir(),
-		"SLUICE_CONFIG=" + filepath.Join(r.home, "sluice.yaml"),
-	}
+	cmd.Env = built.Env(r.home, "SLUICE_CONFIG="+filepath.Join(r.home, "sluice.yaml"))
 	return cmd
 }
 
 // serve starts the daemon. It is stopped when the test ends.
 func (r *rig) serve() {
 	r.Helper()
-	cmd := r.command("serve", "--listen", "127.0.0.1:0", "--json")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		r.Fatal(err)
+	line, _ := built.Serve(r.T, r.command("serve", "--listen", "127.0.0.1:0", "--json"))
+	var said struct{ Listen []string }
+	if err := json.Unmarshal(line, &said); err != nil || len(said.Listen) == 0 {
+		r.Fatalf("sluice serve says %q", line)
 	}
-	if err := cmd.Start(); err != nil {
-		r.Fatal(err)
-	}
-	lines, drained := make(chan []byte, 1), make(chan struct{})
-	go func() {
-		defer close(drained)
-		b := bufio.NewReader(stdout)
-		line, _ := b.ReadBytes('\n')
-		lines <- line
-		_, _ = io.Copy(io.Discard, b)
-	}()
-	r.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		late := time.AfterFunc(stopWithin, func() { _ = cmd.Process.Kill() })
-		defer late.Stop()
-		<-drained
-		if err := cmd.Wait(); err != nil {
-			r.Errorf("sluice serve: %v\n%s", err, stderr.Bytes())
-		}
-	})
-	select {
-	case line := <-lines:
-		var said struct{ Listen []string }
-		if err := json.Unmarshal(line, &said); err != nil || len(said.Listen) == 0 {
-			r.Fatalf("sluice serve did not start: %q", line)
-		}
-		r.url = said.Listen[0]
-	case <-time.After(patience):
-		r.Fatal("sluice serve does not say where it is")
-	}
+	r.url = said.Listen[0]
 }
 
 // process is a command that runs.
@@ -121,7 +85,7 @@ func (r *rig) start(args ...string) *process {
 	p := &process{rig: r, cmd: r.command(args...), done: make(chan struct{})}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Stderr = &p.stderr
-	p.cmd.WaitDelay = stopWithin // a child of its may have its output open
+	p.cmd.WaitDelay = built.StopWithin // a child of its may have its output open
 	if err := p.cmd.Start(); err != nil {
 		r.Fatal(err)
 	}

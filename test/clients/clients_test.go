@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/built"
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
@@ -77,8 +78,8 @@ func suite(t *testing.T, dir, program string, args ...string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
-	cmd.WaitDelay = stopWithin
-	cmd.Env = plainEnv(t.TempDir(),
+	cmd.WaitDelay = built.StopWithin
+	cmd.Env = built.Env(t.TempDir(),
 		"SLUICE_URL="+closed.url, "SLUICE_TOKEN="+anyToken, "SLUICE_AGENT=tester", "TEST_LOW_TOKEN="+lowToken,
 		"TEST_OPEN_URL="+open.url, "TEST_GONE_URL="+gone.url, "TEST_SOCKET_URL="+socket)
 	out, err := cmd.CombinedOutput()

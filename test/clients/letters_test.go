@@ -14,6 +14,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/built"
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // What the clients' tests give up.
@@ -61,10 +64,10 @@ func (d *daemon) replay(t *testing.T) {
 // sluice runs a command on the configuration of a daemon.
 func (d *daemon) sluice(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, sluiceBinary, append(args, "--config", filepath.Join(d.home, "sluice.yaml"))...)
-	cmd.Env = plainEnv(d.home, "KEY_OF_NOW=key-of-now")
+	cmd.Env = built.Env(d.home, "KEY_OF_NOW=key-of-now")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("sluice %s: %v\n%s", strings.Join(args, " "), err, out)

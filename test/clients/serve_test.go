@@ -3,26 +3,16 @@
 package clients_test
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
-)
 
-const (
-	patience   = 60 * time.Second // for a daemon to start
-	stopWithin = 15 * time.Second
+	"github.com/sluicehq/sluice/internal/built"
 )
 
 // What the tests' tokens are. Bob's is for one agent and the lowest class.
@@ -78,58 +68,11 @@ func serve(t *testing.T, config string, more ...string) *daemon {
 	}
 	args := append([]string{"serve", "--config", file, "--listen", "127.0.0.1:0", "--json"}, more...)
 	cmd := exec.Command(sluiceBinary, args...)
-	cmd.Env = plainEnv(home)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	cmd.Env = built.Env(home)
+	line, stop := built.Serve(t, cmd)
+	var said struct{ Listen []string }
+	if err := json.Unmarshal(line, &said); err != nil || len(said.Listen) == 0 {
+		t.Fatalf("sluice serve says %q", line)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := make(chan []byte, 1)
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		r := bufio.NewReader(stdout)
-		line, _ := r.ReadBytes('\n')
-		lines <- line
-		_, _ = io.Copy(io.Discard, r)
-	}()
-	d := &daemon{home: home, stop: sync.OnceFunc(func() {
-		if err := end(cmd, drained); err != nil {
-			t.Errorf("sluice serve: %v\n%s", err, stderr.Bytes())
-		}
-	})}
-	t.Cleanup(d.stop)
-	select {
-	case line := <-lines:
-		var said struct{ Listen []string }
-		if err := json.Unmarshal(line, &said); err != nil || len(said.Listen) == 0 {
-			t.Fatalf("sluice serve did not start: %q", line) // what it prints on stderr follows
-		}
-		d.url = said.Listen[0]
-	case <-time.After(patience):
-		t.Fatal("sluice serve does not say where it is")
-	}
-	return d
-}
-
-// end stops a daemon as its users would, and if that does not help, for good.
-func end(cmd *exec.Cmd, drained <-chan struct{}) error {
-	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-	late := time.AfterFunc(stopWithin, func() { _ = cmd.Process.Kill() })
-	<-drained
-	err := cmd.Wait()
-	if !late.Stop() {
-		return errors.Join(errors.New("it did not end when it was told to"), err)
-	}
-	return err
-}
-
-// plainEnv is the environment without what would lead a client or the gate elsewhere.
-func plainEnv(home string, more ...string) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_STATE_HOME=" + home, "TMPDIR=" + os.TempDir()}
-	return append(env, more...)
+	return &daemon{url: said.Listen[0], home: home, stop: stop}
 }

@@ -3,7 +3,6 @@
 package intercept_test
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,12 +14,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/built"
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
@@ -33,28 +33,9 @@ type served struct {
 // serve starts sluice serve, with further variables, until the test ends.
 func (r *rig) serve(env []string, args ...string) (said served) {
 	r.Helper()
-	cmd := proctest.Command(r.T, sluiceBinary, append([]string{"serve", "--json"}, args...)...)
+	cmd := exec.Command(sluiceBinary, append([]string{"serve", "--json"}, args...)...)
 	cmd.Env = append(r.env, env...)
-	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		r.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		r.Fatal(err)
-	}
-	in := proctest.Reader(stdout)
-	line, err := in.ReadBytes('\n')
-	r.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		_, _ = io.Copy(io.Discard, bufio.NewReader(in))
-		if err := cmd.Wait(); err != nil {
-			r.Errorf("sluice serve: %v", err)
-		}
-	})
-	if err != nil {
-		r.Fatal(err)
-	}
+	line, _ := built.Serve(r.T, cmd)
 	if err := json.Unmarshal(line, &said); err != nil {
 		r.Fatalf("%q: %v", line, err)
 	}

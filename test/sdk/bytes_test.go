@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/built"
 )
 
 // rawRequest is one that no client has made.
@@ -67,7 +69,7 @@ func (r *rig) raw(address, version string, requests []rawRequest) []rawAnswer {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "raw.mjs", address, version)
-	cmd.Dir, cmd.Env, cmd.Stdin = nodeDir, plainEnv(r.home), bytes.NewReader(list)
+	cmd.Dir, cmd.Env, cmd.Stdin = nodeDir, built.Env(r.home), bytes.NewReader(list)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

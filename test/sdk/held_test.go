@@ -63,8 +63,9 @@ func balancer(t *testing.T, to string, idle time.Duration) (address string, spok
 	return u.String(), said
 }
 
-// hold pauses the provider, and resumes it when a held client has had its first sign of life and some more time has passed.
-func (r *rig) hold(spoke <-chan struct{}, more time.Duration) {
+// hold pauses the provider, and resumes it when a held client has had its first sign of life and some more time has passed. The client may
+// have its answer before the command that resumes has ended: resumed waits for that.
+func (r *rig) hold(spoke <-chan struct{}, more time.Duration) (resumed func()) {
 	r.sluice("pause", r.provider, "--for", "1h")
 	var done sync.WaitGroup
 	r.Cleanup(done.Wait)
@@ -77,6 +78,7 @@ func (r *rig) hold(spoke <-chan struct{}, more time.Duration) {
 		time.Sleep(more)
 		r.sluice("resume", r.provider)
 	})
+	return done.Wait
 }
 
 // TestHeldStreamArrives: a stream that is held for longer than a load balancer allows silence arrives complete.
@@ -94,10 +96,11 @@ func heldStreams(t *testing.T, every, idle, hold time.Duration) {
 			without := r.direct(name)
 			var spoke <-chan struct{}
 			r.gate, spoke = balancer(t, r.gate, idle)
-			r.hold(spoke, hold)
+			resumed := r.hold(spoke, hold)
 			if with := r.gated(name); with[name].line != without[name].line {
 				t.Errorf("through the gate it is\n%s\nand without it\n%s", with[name].line, without[name].line)
 			}
+			resumed()
 		})
 	}
 }
@@ -112,8 +115,9 @@ func TestHeldStreamThatFails(t *testing.T) {
 			r := begin(t, c, setup{resource: "keep_alive: 200ms\nclient_deadline: 2h"})
 			var spoke <-chan struct{}
 			r.gate, spoke = balancer(t, r.gate, time.Minute)
-			r.hold(spoke, 0)
+			resumed := r.hold(spoke, 0)
 			e := failure(t, r.gated("insteadOfStream"), "insteadOfStream")
+			resumed()
 			if e.Class != "APIError" || e.Status != 0 || e.Type == "" {
 				t.Errorf("%+v", e)
 			}

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/sluicehq/sluice/internal/proctest"
+	"github.com/sluicehq/sluice/internal/built"
 )
 
 // offlineVar leaves the tests out if it is 1.
@@ -37,17 +36,11 @@ func prepared(m *testing.M) int {
 	if err := install(); err != nil {
 		return complain(err)
 	}
-	dir, err := os.MkdirTemp("", "sluice-sdk-")
+	remove, err := built.Command(&sluiceBinary)
 	if err != nil {
 		return complain(err)
 	}
-	defer os.RemoveAll(dir)
-	proctest.DefaultSignals()
-	sluiceBinary = filepath.Join(dir, "sluice")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", sluiceBinary, "../../cmd/sluice") // without what debuggers need
-	if out, err := build.CombinedOutput(); err != nil {
-		return complain(fmt.Errorf("sluice cannot be built: %w\n%s", err, out))
-	}
+	defer remove()
 	if err := widen(); err != nil {
 		return complain(err)
 	}

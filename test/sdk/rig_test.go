@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/built"
 )
 
 // client is an official client, and how it is told where to send.
@@ -97,7 +99,7 @@ func (r *rig) findKey() {
 
 // env is what a program with the client runs in.
 func (r *rig) env(address string) []string {
-	env := plainEnv(r.home, r.keyVar+"="+key, "DIRECT_BASE_URL="+r.mock+r.suffix)
+	env := built.Env(r.home, r.keyVar+"="+key, "DIRECT_BASE_URL="+r.mock+r.suffix)
 	if address != "" {
 		env = append(env, r.baseVar+"="+address+r.suffix)
 	}
@@ -126,5 +128,5 @@ func (r *rig) run(cases ...string) results {
 // sluice runs a command of ours.
 func (r *rig) sluice(args ...string) []byte {
 	r.Helper()
-	return output(r.T, plainEnv(r.home), "", sluiceBinary, append(args, "--config", r.config, "--json")...)
+	return output(r.T, built.Env(r.home), "", sluiceBinary, append(args, "--config", r.config, "--json")...)
 }
