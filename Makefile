@@ -8,14 +8,22 @@ SEED          ?= $(shell date +%s)000000
 PODMAN        ?= podman
 IMAGE         ?= sluice
 LINT_VERSION  ?= v2.14.0
+# How many packages are tested at a time. Many tests wait more than they compute, so four keep two cores busy.
+ATONCE        ?= 4
 # What runs under the race detector: the code that goroutines meet in. What decides has none.
-CORE          := . ./store/... ./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./scaler/... \
-	./internal/estimate/... ./internal/history/... ./internal/ledger/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
+CORE          := . ./store/filestore ./store/memstore ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
+	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/...
+# The same, with dependencies that take long to compile for the detector.
+CORELARGE     := ./scaler/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
+ALONE         := OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike
+# Groups of the suite with so many grants that a Redis takes minutes for them. They are about the pool alone: its code on a Redis is compared
+# with the original by SameDecisions.
+MANYGRANTS    := Shares|Claims
 # Groups of the suite that are about the pool alone, which is the same behind every kind of Redis.
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check vet staticcheck unit need-node sdk store-suites race bench-check bench page keda envoy chart soak faults-check faults proof lint fuzz
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart soak faults-check faults proof fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,11 +50,11 @@ image: ## a container image of the binary for this machine (PODMAN=docker, IMAGE
 	$(PODMAN) build $(if $(findstring podman,$(PODMAN)),--format docker) --build-arg TARGETARCH=$$($(GO) env GOARCH) -f deploy/docker/Dockerfile -t $(IMAGE) .
 
 # In order of cost, so that a slip shows early.
-test: need-redis fmt-check vet staticcheck unit sdk race faults-check ## all checks and quick tests, with -race over the core
+test: need-redis fmt-check lint unit sdk race faults-check ## all checks and quick tests, with -race over the core
 
 # Everything that is too long for every change. Run it before you call an issue done, on a machine with nothing else to do: SLUICE_STRICT
 # fails what is otherwise forgiven on a busy one.
-test-all: test bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
+test-all: test golangci race-large bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
@@ -62,35 +70,41 @@ fmt-check:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
-vet:
-	$(GO) vet ./...
+lint: ## vet, staticcheck, dropped errors and assignments without effect, in one pass
+	cd test/lint && $(GO) build -o ../../bin/lint .
+	bin/lint ./...
 
-staticcheck: ## static analysis, as part of test
-	$(GO) tool staticcheck ./...
-
-# Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster, behind Sentinels and through a daemon.
-# The fleet starts twenty processes: it runs when nothing else does. vet has looked at all of it, more closely than go test would.
-unit: need-redis need-node
+# Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster, behind Sentinels and through a daemon, and those
+# with many grants on any Redis. The fleet starts twenty processes: it runs when nothing else does. Tests that run the command share one.
+# lint has looked at all of it, more closely than go test would.
+unit: need-redis need-node test-binary
 	scripts/need-intercept-tools git curl python3
-	$(GO) test -vet=off -timeout 14m -skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(POOLONLY))|SameDecisions(OnACluster|BehindSentinels)' \
+	SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -p $(ATONCE) -timeout 14m \
+		-skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(POOLONLY))|TestStoreOnOneServer/($(MANYGRANTS))|SameDecisions(OnACluster|BehindSentinels)' \
 		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk)
 	$(GO) test -vet=off ./test/fleet
+
+test-binary: # without what debuggers need it is linked sooner
+	$(GO) build -ldflags='-s -w' -o bin/test/sluice ./cmd/sluice
 
 need-node: ## install node and npm for the tests with clients, where they are missing
 	@if [ "$${SLUICE_OFFLINE:-}" != 1 ]; then scripts/need-node; fi
 
-sdk: ## official clients through the gate (SLUICE_OFFLINE=1 leaves them out)
+sdk: test-binary ## official clients through the gate (SLUICE_OFFLINE=1 leaves them out)
 	@if [ "$${SLUICE_OFFLINE:-}" = 1 ]; then echo "sdk: left out, because SLUICE_OFFLINE=1: no official client was run"; \
-	else scripts/need-node && $(GO) test -vet=off -timeout 14m ./test/sdk; fi
+	else scripts/need-node && SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -timeout 14m ./test/sdk; fi
 
-store-suites: need-redis ## the whole store suite on a Cluster, behind Sentinels and through a daemon
-	$(GO) test -timeout 30m -count=1 -run 'OnACluster|BehindSentinels|SameDecisions' ./store/redisstore -rapid.checks=200
+store-suites: need-redis ## the whole store suite on a Redis, on a Cluster, behind Sentinels and through a daemon
+	$(GO) test -timeout 30m -count=1 -run 'OnOneServer|OnACluster|BehindSentinels|SameDecisions' ./store/redisstore -rapid.checks=200
 	$(GO) test -timeout 30m -count=1 -run 'ThroughADaemon|SameDecisions' ./store/remotestore -rapid.checks=200
 
 # The whole suite on Redis and comparisons of stores have no goroutines that meet, and storms are of processes: they are run once, without the
 # detector.
 race: need-redis ## tests of the core under the race detector
-	$(GO) test -vet=off -timeout 14m -race -skip 'OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike' $(CORE)
+	$(GO) test -vet=off -p $(ATONCE) -timeout 14m -race -skip '$(ALONE)' $(CORE)
+
+race-large: need-redis
+	$(GO) test -vet=off -timeout 14m -race $(CORELARGE)
 
 # The nested modules must keep compiling against the public API.
 bench-check: need-redis
@@ -127,7 +141,7 @@ proof: ## the property tests of the core for PROOFTIME each, millions of new tra
 		-run 'Provider|Meter|Busy|ReadyAt|Refund|Advancing|Forgetful|CutOff|Withheld|Nothing|Hold' ./internal/meter ./internal/pool ./test/proof 2>&1 | \
 		awk '/^=== / { next } { print; fflush() } /^(--- FAIL|FAIL)/ { bad = 1 } END { exit bad }'
 
-lint: ## golangci-lint with the import rules (takes minutes to build the first time)
+golangci: ## golangci-lint with the import rules (takes minutes to build the first time)
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run ./...
 
 fuzz: ## run every fuzz target for FUZZTIME each

@@ -48,6 +48,6 @@ func Load(name string) (*Scenario, error) {
 		}
 		return nil, unknown
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	return Parse(name+".yaml", f)
 }

@@ -143,7 +143,7 @@ func loadScenario(arg string) (*sim.Scenario, error) {
 		}
 		return nil, &failure{code: code, message: err.Error(), hint: "sluice simulate lists the scenarios that need no file"}
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	sc, err := sim.Parse(arg, f)
 	var bad *sim.ParseError
 	switch {

@@ -158,7 +158,7 @@ func TestAgentProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := <-ended; err != nil || !last.Ended || last.Error == "" || last.Done != 0 {
+	if err := errors.Join(<-ended, lines.Err()); err != nil || !last.Ended || last.Error == "" || last.Done != 0 {
 		t.Errorf("%v, %+v", err, last)
 	}
 	<-left

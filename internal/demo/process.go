@@ -57,7 +57,9 @@ func (d *demo) launch(name string, env []string, heard func(line []byte), args .
 		for lines.Scan() {
 			heard(lines.Bytes())
 		}
-		_, _ = io.Copy(io.Discard, out) // after a line that is too long: it must not be stuck
+		if lines.Err() != nil { // a line is too long
+			_, _ = io.Copy(io.Discard, out) // it must not be stuck
+		}
 		p.err = p.cmd.Wait()
 	}()
 	return p, nil

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	// A trace takes a Redis a while, and there are four kinds of it; most tests wait more than they work.
-	for name, value := range map[string]string{"rapid.checks": "40", "test.parallel": "6"} {
+	for name, value := range map[string]string{"rapid.checks": "25", "test.parallel": "6"} {
 		if !given[name] {
 			err = errors.Join(err, flag.Set(name, value))
 		}
