@@ -32,6 +32,7 @@ type mockFlags struct {
 	overage                 bool
 	latency, tail           timeFlag
 	seed                    uint64
+	log                     string
 }
 
 // drain is how long answers that are under way may take when the server is told to end.
@@ -66,6 +67,7 @@ func newMock() *cobra.Command {
 	flags.Var(&f.latency, "latency", "time to the first byte of an answer")
 	flags.Var(&f.tail, "tail", "mean of what comes on top of it, at random")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of what is random")
+	flags.StringVar(&f.log, "log", "", "append every request that counts to `FILE`, as a line of JSON: time, agent, model, outcome")
 	completeFlag(cmd, "algorithm", cobra.FixedCompletions(mock.Algorithms, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -115,7 +117,16 @@ func (f *mockFlags) options(cmd *cobra.Command, provider string) mock.Options {
 }
 
 func (f *mockFlags) run(cmd *cobra.Command, provider string) error {
-	m, err := mock.New(f.options(cmd, provider))
+	o := f.options(cmd, provider)
+	if f.log != "" {
+		file, err := os.OpenFile(f.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return &failure{code: exitUsage, message: "--log: " + err.Error(), hint: "name a file in a directory that exists and that you may write to"}
+		}
+		defer file.Close() //nolint:errcheck // lines are written as they come
+		o.Log = file
+	}
+	m, err := mock.New(o)
 	if err != nil {
 		return &failure{code: exitUsage, message: strings.TrimPrefix(err.Error(), mock.ErrOptions.Error()+": "), hint: didYouMean(provider, mock.Providers, usage("sluice mock"))}
 	}

@@ -63,6 +63,7 @@ func (x *exchange) admit(a ask, model string, u Usage) bool {
 	}
 	if !d.accepted {
 		x.s.tally.change(func(s *Stats) { s.Arrived++; s.Throttled++ })
+		x.s.journal.add(x, d.at, throttled)
 		status, body := x.s.speaks.refuse(x.w.Header(), &d)
 		x.reply(status, body)
 		return false
@@ -71,19 +72,23 @@ func (x *exchange) admit(a ask, model string, u Usage) bool {
 	x.accepted = true
 	x.usePlan(u)
 	x.s.tally.accept(x.r.Header.Get("X-Agent-Id"), model, u)
+	x.s.journal.add(x, d.at, accepted)
 	return !x.fault.hang || x.hang()
 }
 
 // force gives the status that X-Mock asks for. The request uses nothing.
 func (x *exchange) force() {
+	outcome := failed
 	x.s.tally.change(func(s *Stats) {
 		s.Arrived++
 		if x.fault.status == http.StatusTooManyRequests {
+			outcome = throttled
 			s.Throttled++
 		} else {
 			s.Failed++
 		}
 	})
+	x.s.journal.add(x, x.s.now(), outcome)
 	if x.fault.retryAfter != "" {
 		x.w.Header().Set("Retry-After", x.fault.retryAfter)
 	}

@@ -19,6 +19,7 @@ type Server struct {
 	book    *book
 	plans   plans
 	tally   *tally
+	journal journal
 	started time.Time
 	begins  store.Time
 
@@ -50,7 +51,7 @@ func New(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, keys: newFingerprints(), tally: newTally(), draw: rand.New(rand.NewPCG(o.Seed, 0))}
+	s := &Server{opts: o, keys: newFingerprints(), tally: newTally(), journal: journal{to: o.Log}, draw: rand.New(rand.NewPCG(o.Seed, 0))}
 	s.started = o.Now()
 	s.begins = store.Time(s.started.UnixMicro())
 	s.book = newBook(o.limits(), s.now)

@@ -3,6 +3,7 @@ package mock
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -47,6 +48,8 @@ type Options struct {
 	Pace time.Duration
 	// Seed of the tail's draws.
 	Seed uint64
+	// Log gets an [Entry] as a line of JSON for each request that counts against a limit; nil: none. Writes come one at a time.
+	Log io.Writer
 	// Now is the clock that limits are counted by; nil: time.Now. Latency is slept on the system's clock, which
 	// is virtual in a testing/synctest bubble.
 	Now func() time.Time

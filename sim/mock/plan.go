@@ -240,6 +240,7 @@ func (x *exchange) admitPlan() bool {
 		return true
 	}
 	x.s.tally.change(func(s *Stats) { s.Arrived++; s.Throttled++ })
+	x.s.journal.add(x, x.s.now(), throttled)
 	x.reply(http.StatusTooManyRequests, speaks.refuseWindow(x.w.Header(), all[gone], all[gone].ends.Sub(x.s.now())))
 	return false
 }

@@ -112,9 +112,7 @@ func (s *Stats) enter(model string, u Usage) {
 
 // bounded is the name under which something is counted.
 func bounded[V any](m map[string]V, name string, most int) string {
-	if len(name) > maxName {
-		name = name[:maxName]
-	}
+	name = cut(name)
 	if _, there := m[name]; !there && len(m) >= most {
 		return others
 	}
