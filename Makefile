@@ -23,7 +23,7 @@ MANYGRANTS    := Shares|Claims
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart soak faults-check faults proof fuzz
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart hosts soak faults-check faults proof fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,7 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
 	$(MAKE) chart envoy
+	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
 	$(GO) test -count=1 -tags slow -run 'Groff|Systemd' ./cmd/sluice ./internal/service
 
@@ -118,6 +119,9 @@ page: need-redis need-node ## the live page in a real Chromium, which is install
 
 envoy: need-redis ## a real Envoy asks two gates on one Redis
 	scripts/need-envoy >/dev/null && $(GO) test -count=1 -tags slow -v ./test/envoy
+
+hosts: need-redis ## three hosts (network namespaces, as root): cut off, healed, killed, failed over, upgraded from the previous release
+	scripts/need-netns && $(GO) test -count=1 -timeout 10m -tags slow -v ./test/hosts
 
 # Not part of test: KEDA's client brings all of KEDA with it, which takes many minutes to download and compile.
 keda: ## drive the scaler with KEDA's own client (takes many minutes to build the first time)
