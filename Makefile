@@ -15,12 +15,13 @@ CORE          := . ./store/filestore ./store/memstore ./store/redisstore ./store
 	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/...
 # The same, with dependencies that take long to compile for the detector.
 CORELARGE     := ./scaler/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
-ALONE         := OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike
 # Groups of the suite with so many grants that a Redis takes minutes for them. They are about the pool alone: its code on a Redis is compared
 # with the original by SameDecisions.
 MANYGRANTS    := Shares|Claims
 # Groups of the suite that are about the pool alone, which is the same behind every kind of Redis.
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
+# Tests in which no goroutines meet: they run once, without the race detector.
+ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart hosts soak faults-check faults proof fuzz
@@ -98,9 +99,8 @@ sdk: test-binary ## official clients through the gate (SLUICE_OFFLINE=1 leaves t
 store-suites: need-redis ## the whole store suite on a Redis, on a Cluster, behind Sentinels and through a daemon
 	$(GO) test -timeout 30m -count=1 -run 'OnOneServer|OnACluster|BehindSentinels|SameDecisions' ./store/redisstore -rapid.checks=200
 	$(GO) test -timeout 30m -count=1 -run 'ThroughADaemon|SameDecisions' ./store/remotestore -rapid.checks=200
+	$(GO) test -timeout 30m -count=1 -run 'SameDecisions|DecidesTheSame|SameStateAgain' ./store/filestore -rapid.checks=200
 
-# The whole suite on Redis and comparisons of stores have no goroutines that meet, and storms are of processes: they are run once, without the
-# detector.
 race: need-redis ## tests of the core under the race detector
 	$(GO) test -vet=off -p $(ATONCE) -timeout 14m -race -skip '$(ALONE)' $(CORE)
 

@@ -3,6 +3,7 @@
 package filestore_test
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/sluicehq/sluice/internal/leaktest"
@@ -12,7 +13,12 @@ import (
 	"github.com/sluicehq/sluice/store/storetest"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "40"); err != nil { // make store-suites has more
+		panic(err)
+	}
+	leaktest.Main(m)
+}
 
 // clock is the suite's, as a machine's that was never started anew.
 type clock struct{ *storetest.Clock }
