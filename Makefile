@@ -62,6 +62,7 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
 	$(MAKE) chart envoy
 	SLUICE_STRICT=1 $(MAKE) hosts
+	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
 	$(GO) test -count=1 -tags slow -run 'Groff|Systemd' ./cmd/sluice ./internal/service
 
