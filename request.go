@@ -44,6 +44,8 @@ type Request struct {
 	// Spent tells that nothing will be heard of the request: its ticket ends with the grant, as
 	// [Ticket.CloseUnanswered] does, in one step.
 	Spent bool
+	// Holds is whether the request takes a place of limits of concurrency. The zero value takes all that a request takes.
+	Holds Holds
 	// TTL is how long the ticket lives if it is never closed. 0 means the resource's.
 	TTL time.Duration
 	// Detached lets the ticket outlive this process. Set it if the ticket's id leaves the process, because another one sends
@@ -51,6 +53,18 @@ type Request struct {
 	// its TTL is over.
 	Detached bool
 }
+
+// Holds tells connections that carry many requests from the requests that they carry.
+type Holds uint8
+
+const (
+	// HoldsAll takes from every limit. It is what a request by itself does.
+	HoldsAll Holds = iota
+	// HoldsPlace takes from limits of concurrency alone: the ticket is that of an open connection.
+	HoldsPlace
+	// HoldsNoPlace takes from all but limits of concurrency: the request goes over a connection that has a ticket.
+	HoldsNoPlace
+)
 
 // Amount is a number of some unit.
 type Amount struct {
@@ -105,7 +119,19 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	if len(r.windows.limits) > 0 {
 		r.fillWindows(op, req)
 	}
+	if req.Holds != HoldsAll {
+		r.fillHolds(op, req.Holds)
+	}
 	return nil
+}
+
+// fillHolds leaves out the limits that a connection, or a request that goes over one, takes nothing from.
+func (r *resource) fillHolds(op *store.Op, holds Holds) {
+	for i := range r.limits {
+		if (r.limits[i].Kind == Concurrency) != (holds == HoldsPlace) {
+			op.Amounts[i] = 0
+		}
+	}
 }
 
 // checkNames finds a name that is too long.

@@ -104,6 +104,7 @@ func (d *Daemon) retire(g *generation) {
 		defer d.earlier.Add(-1)
 		g.end()
 		g.leave()
+		g.proxy.DrainSockets(context.Background()) // who connects again finds the new configuration
 		<-g.gone
 		g.proxy.Settle()
 		if err := g.gate.Close(); err != nil {

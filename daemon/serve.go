@@ -116,6 +116,7 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 		d.lent.Drain()
 	}
 	var others sync.WaitGroup
+	others.Go(func() { d.now.Load().proxy.DrainSockets(cut) })
 	for _, b := range d.beside {
 		others.Go(func() { _ = b.Shutdown(cut) }) // it closes what is left when cut has ended
 	}

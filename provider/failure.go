@@ -48,6 +48,9 @@ func (*failureSink) done()           {}
 
 // note takes down a value, if it is part of an error. from is where the path begins that counts.
 func (f *failure) note(s *scanner, from int) {
+	if s.is(from, "status_details") { // where OpenAI's realtime API has it
+		from++
+	}
 	depth := s.objs - from
 	switch {
 	case depth == 1:

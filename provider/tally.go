@@ -60,7 +60,7 @@ func (t *tally) plain(field string, n int64) {
 	switch field {
 	case "input_tokens", "prompt_tokens", "promptTokenCount", "inputTokens":
 		t.in = n
-	case "output_tokens", "completion_tokens", "candidatesTokenCount", "outputTokens":
+	case "output_tokens", "completion_tokens", "candidatesTokenCount", "responseTokenCount", "outputTokens":
 		t.out = n
 	case "total_tokens", "totalTokenCount", "totalTokens":
 		t.total = n

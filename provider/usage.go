@@ -117,6 +117,8 @@ func (u *usageReader) top(s *scanner, from int) {
 func (u *usageReader) seen(s *scanner) {
 	last := min(s.objs, maxPath) - 1
 	switch {
+	case last == 1 && (s.is(0, "serverContent") && s.is(1, "turnComplete") || s.is(0, "server_content") && s.is(1, "turn_complete")):
+		u.ended = u.ended || s.isTrue()
 	case !s.quoted || last < 1:
 	case s.is(0, "delta") || s.is(1, "delta"):
 		switch s.at(last) {
@@ -125,7 +127,7 @@ func (u *usageReader) seen(s *scanner) {
 		case "stop_reason", "finish_reason":
 			u.ended = true
 		}
-	case s.is(0, "candidates") && s.is(last, "text"):
+	case (s.is(0, "candidates") || s.is(0, "serverContent") || s.is(0, "server_content")) && s.is(last, "text"):
 		u.usage.Seen += int64(s.size)
 	case last == 1 && (s.is(1, "finish_reason") || s.is(1, "finishReason")):
 		u.ended = true
@@ -171,7 +173,7 @@ const (
 // eventOf makes no string of the type: there are thousands in a stream.
 func eventOf(kind []byte) event {
 	switch string(kind) {
-	case "message_stop", "response.completed", "response.incomplete", "response.failed", "message-end":
+	case "message_stop", "response.completed", "response.done", "response.incomplete", "response.failed", "message-end":
 		return eventEnd
 	case "error":
 		return eventError

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -57,11 +56,10 @@ func (p *Proxy) checkHost(r *http.Request) *refusal {
 
 // checkProtocol refuses what is no request and answer.
 func checkProtocol(r *http.Request) *refusal {
-	upgrades := slices.ContainsFunc(r.Header.Values("Connection"), func(v string) bool { return strings.Contains(strings.ToLower(v), "upgrade") })
 	switch {
-	case upgrades && r.Header.Get("Upgrade") != "", r.Method == http.MethodConnect:
-		return refuse(http.StatusNotImplemented, "WebSockets and tunnels cannot be metered and do not pass this gate",
-			"turn them off in the client: plain requests and streamed answers pass")
+	case isUpgrade(r), r.Method == http.MethodConnect:
+		return refuse(http.StatusNotImplemented, "this WebSocket or tunnel cannot be metered and does not pass this gate",
+			"turn it off in the client: plain requests, streamed answers and known realtime connections pass")
 	case r.Method == http.MethodTrace:
 		return refuse(http.StatusMethodNotAllowed, "TRACE would show the key", "use another method")
 	}

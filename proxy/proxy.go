@@ -104,6 +104,7 @@ type Proxy struct {
 	trace    func(*http.Request, http.Header) func(sluicehttp.Exchange)
 	book     *estimate.Book
 	users    *Users
+	sockets  sockets
 }
 
 // New makes a proxy.
@@ -114,6 +115,7 @@ func New(o Options) (*Proxy, error) {
 	p := &Proxy{
 		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users, trace: o.Trace,
 	}
+	p.sockets.ctx, p.sockets.cancel = context.WithCancel(context.Background())
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -171,9 +173,10 @@ func (p *Proxy) KeyLabels(ctx context.Context, resource string) ([]string, error
 // Estimates is the book of estimates for all resources.
 func (p *Proxy) Estimates() *estimate.Book { return p.book }
 
-// Settle ends the tickets of answers that were broken off, for which places are held for a while. Call it before
-// the gate is closed.
+// Settle ends realtime connections, and the tickets of answers that were broken off, for which places are held for a while. Call it
+// before the gate is closed.
 func (p *Proxy) Settle() {
+	p.sockets.settle()
 	for _, d := range p.doors {
 		d.gated.Settle()
 	}
@@ -195,12 +198,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.deny(w, r, nil, f)
 		return
 	}
+	bareProtocols(r)
 	caller, f := p.identify(r, &at)
 	if f != nil {
 		p.deny(w, r, at.door, f)
 		return
 	}
-	if f := checkProtocol(r); f != nil {
+	live := at.door.live(r, at.path)
+	if f := checkProtocol(r); f != nil && live == nil {
 		p.deny(w, r, at.door, f)
 		return
 	}
@@ -208,6 +213,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if parent := parentOf(r.Header); p.mayHold(r, parent) {
 			defer p.link(r.Context(), caller.Agent, parent)()
 		}
+	}
+	if live != nil {
+		at.door.serveLive(w, r, at.path, caller, live)
+		return
 	}
 	at.door.serve(w, r, at.path, caller)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/sleep"
+	"github.com/sluicehq/sluice/internal/wire"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -53,6 +54,10 @@ func (f *flight) once() (resp *http.Response, again bool, err error) {
 		return nil, false, o.err
 	}
 	f.refused(&o.answer)
+	if f.line.Opens() && o.resp.StatusCode == http.StatusSwitchingProtocols {
+		f.connect(a, &o)
+		return o.resp, false, nil
+	}
 	f.hand(a, &o)
 	return o.resp, false, nil
 }
@@ -172,7 +177,7 @@ func (f *flight) withOtherKey(a *attempt, o *outcome) bool {
 // safe reports that sending again can help and can do no harm: the body can be repeated, and the provider has not
 // accepted the request, or accepting it twice is the same as once.
 func (f *flight) safe(o *outcome) bool {
-	if !f.mayRetry() || f.ctx.Err() != nil || !f.payload.replayable() {
+	if !f.mayRetry() || f.ctx.Err() != nil || !f.payload.replayable() || f.line.Sends() && f.line.Gone() {
 		return false
 	}
 	if o.resp == nil {
@@ -195,7 +200,7 @@ func final(err error) bool {
 	var refusal *sluice.Error
 	var certificate *tls.CertificateVerificationError
 	var refused *badRequest
-	return errors.Is(err, ErrSwitched) || errors.As(err, &refusal) || errors.As(err, &certificate) || errors.As(err, &refused)
+	return errors.Is(err, ErrSwitched) || errors.Is(err, wire.ErrGone) || errors.As(err, &refusal) || errors.As(err, &certificate) || errors.As(err, &refused)
 }
 
 // badRequest is an error of the base transport, which did not even try to connect.

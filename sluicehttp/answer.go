@@ -99,6 +99,9 @@ func (f *flight) failed(a *attempt, o *outcome) {
 	case o.unsent:
 		f.told.Micros = 0
 		_ = ticket.Cancel()
+	case f.line.Sends(): // it holds no place
+		f.told.Aborted = f.ctx.Err() != nil
+		f.t.end(ticket, nil)
 	case f.ctx.Err() != nil || timeout(o.err): // the provider may still be at it
 		f.told.Aborted = f.ctx.Err() != nil
 		f.t.leave(ticket, nil, f.t.remaining(f.told.Model, time.Since(a.began)))

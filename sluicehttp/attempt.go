@@ -147,7 +147,11 @@ func (a *attempt) send() (*http.Response, error) {
 	}
 	a.began = time.Now()
 	f.told.Attempts++
-	resp, err := f.t.base.RoundTrip(req)
+	way := f.t.base.RoundTrip
+	if f.line.Sends() {
+		way = f.line.Send
+	}
+	resp, err := way(req)
 	if f.traced != nil {
 		f.told.Sent = a.began
 		if err == nil {
@@ -164,11 +168,11 @@ func (a *attempt) send() (*http.Response, error) {
 		}
 		return nil, a.err
 	}
-	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols && !f.line.Opens() {
 		_ = resp.Body.Close()
 		return nil, ErrSwitched
 	}
-	if err != nil && a.tells() && !a.traced.Load() {
+	if err != nil && a.tells() && !a.traced.Load() && !f.line.Sends() {
 		err = &badRequest{err}
 	}
 	return resp, err
@@ -243,7 +247,7 @@ func (a *attempt) unsent() bool {
 // tells reports that the base transport tells what it does.
 func (a *attempt) tells() bool {
 	_, known := a.f.t.base.(*http.Transport)
-	return known || a.traced.Load()
+	return known || a.traced.Load() || a.f.line.Sends()
 }
 
 func (f *flight) mayBeHTTP2(conn net.Conn) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/wire"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
@@ -67,6 +68,7 @@ type flight struct {
 	ctx    context.Context
 	caller Caller
 	start  time.Time
+	line   *wire.Line // that the request opens, or goes over; nil: neither
 
 	call    provider.Call
 	asked   provider.ParsedRequest

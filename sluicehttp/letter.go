@@ -34,9 +34,12 @@ type Letters struct {
 
 func (l *Letters) most() int64 { return min(cmp.Or(l.MaxBody, DefaultLetterBody), deadletter.MaxBody) }
 
+// keeps reports that the request is kept if it is given up. What belongs to a connection could not be replayed without it.
+func (f *flight) keeps() bool { return f.t.Letters != nil && !f.observe && f.line == nil }
+
 // heard notes what came of a send, for a dead letter.
 func (f *flight) heard(o *outcome) {
-	if f.t.Letters == nil || f.observe {
+	if !f.keeps() {
 		return
 	}
 	a := deadletter.Answer{Time: time.Now().UTC().Truncate(time.Millisecond)}
@@ -80,7 +83,7 @@ func gaveUp(e *sluice.Error) bool {
 // bury keeps the request as a dead letter.
 func (f *flight) bury(why string) {
 	l := f.t.Letters
-	if l == nil || f.observe {
+	if !f.keeps() {
 		return
 	}
 	l.Keep(f.origin, f.payload.held, f.payload.whole || f.payload.none, f.answers, deadletter.Entry{

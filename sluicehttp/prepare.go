@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/inside"
+	"github.com/sluicehq/sluice/internal/wire"
 	"github.com/sluicehq/sluice/provider"
 )
 
@@ -19,7 +20,7 @@ const maxReplay = 256 << 10
 func (f *flight) prepare() error {
 	r, t := f.origin, f.t
 	f.payload.src = r.Body
-	f.caller = t.caller(r)
+	f.caller, f.line = t.caller(r), wire.Of(f.ctx)
 	f.told = Exchange{
 		Resource: t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Retry: f.caller.Retry,
 		RequestID: f.caller.RequestID,
@@ -27,7 +28,7 @@ func (f *flight) prepare() error {
 	switch {
 	case t.Gate == nil:
 		return errNoGate
-	case upgrades(r):
+	case upgrades(r) && !f.line.Opens():
 		return ErrUpgrade
 	}
 	f.header, f.observe = r.Header, inside.Of(t.Gate).Observes(t.Resource)
@@ -52,7 +53,7 @@ func (f *flight) prepare() error {
 	}
 	f.ask = sluice.Request{
 		Resource: t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool,
-		Model: f.asked.Part, Retry: f.caller.Retry, Emergency: f.caller.Emergency,
+		Model: f.asked.Part, Retry: f.caller.Retry, Emergency: f.caller.Emergency, Holds: f.holds(),
 	}
 	if f.ask.Model == "" {
 		f.ask.Model = f.asked.Model
@@ -83,6 +84,10 @@ func (f *flight) begin() {
 // label notes which API key the request carries, where the gate tells keys apart. The key itself goes no further.
 func (f *flight) label() (err error) {
 	t := f.t
+	if f.line.Sends() { // with the key of its connection
+		f.ask.Key = f.line.Key
+		return nil
+	}
 	if len(t.Keys) > 0 {
 		return f.chooseFrom()
 	}
@@ -106,7 +111,7 @@ func (f *flight) label() (err error) {
 // most is how much of the body is read before it is sent.
 func (f *flight) most() int64 {
 	kept := int64(0)
-	if f.t.Letters != nil && !f.observe {
+	if f.keeps() {
 		kept = f.t.Letters.most()
 	}
 	switch {
@@ -130,6 +135,11 @@ func upgrades(r *http.Request) bool {
 
 // read lets the dialect read the call, and changes it where that is asked for.
 func (f *flight) read() error {
+	if f.line != nil && f.line.Asked != nil {
+		f.asked = *f.line.Asked
+		f.asked.Free = f.line.Opens() && !f.t.places // it would take nothing
+		return nil
+	}
 	r := f.origin
 	body, whole, packed := f.payload.held, f.payload.whole || f.payload.none, false
 	size := r.ContentLength

@@ -68,7 +68,7 @@ func (b *body) settle(how ending, took time.Duration) {
 		f.learn(used, took)
 	}
 	ticket := b.a.end()
-	if how == left && b.stream {
+	if how == left && b.stream && !f.line.Sends() { // which holds no place
 		t.leave(ticket, amounts, t.remaining(f.told.Model, took))
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 // Listen returns a listener for http.Server whose connections refuse requests that have both a Transfer-Encoding and a
 // Content-Length: the server answers 400 and closes the connection. It also refuses a Transfer-Encoding in HTTP/1.0 and
-// fields that continue on a second line. Handlers must not hijack these connections.
+// fields that continue on a second line. A handler that hijacks such a connection calls Release.
 func Listen(l net.Listener) net.Listener { return plain{l} }
 
 type plain struct{ net.Listener }
@@ -34,6 +34,23 @@ func (c *conn) Read(p []byte) (int, error) {
 	c.scanner.scan(p[:n])
 	return n, err
 }
+
+// Release lets the bytes of a connection that was hijacked pass: what comes is no request any more.
+func Release(c net.Conn) {
+	for c != nil {
+		if own, ok := c.(interface{ release() }); ok {
+			own.release()
+			return
+		}
+		below, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return
+		}
+		c = below.NetConn()
+	}
+}
+
+func (c *conn) release() { c.scanner.state = passing }
 
 // NetConn returns the connection whose bytes are scanned.
 func (c *conn) NetConn() net.Conn { return c.Conn }

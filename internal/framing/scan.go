@@ -31,7 +31,7 @@ const (
 	afterChunk // its CR
 	atChunkEnd // its LF
 	refused
-	http2
+	passing
 )
 
 // scanner follows the requests of one connection. It knows where each head begins and ends, whatever bodies contain.
@@ -58,7 +58,7 @@ type scanner struct {
 func (s *scanner) scan(p []byte) {
 	for i := 0; i < len(p); {
 		switch s.state {
-		case http2:
+		case passing:
 			return
 		case inBody, inChunk:
 			n := min(s.left, int64(len(p)-i))
@@ -101,7 +101,7 @@ func (s *scanner) accepts(b byte) bool {
 		if b != preface[s.prefaced] {
 			s.prefaced = -1
 		} else if s.prefaced++; s.prefaced == len(preface) {
-			s.state = http2
+			s.state = passing
 			return true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/framing"
@@ -62,6 +63,7 @@ type Server struct {
 	encrypted, plain *queue
 	near, far        *http.Transport // for requests with a whole URL to hosts that are not gated
 	running          sync.WaitGroup
+	upgrades         atomic.Int64 // requests whose connections are, or are to be, WebSockets
 	tunnels          tunnels
 	refused          sync.Map // hosts whose clients refused the certificate, which has been logged
 }
@@ -109,13 +111,28 @@ func (s *Server) Serve(l net.Listener) error {
 // Shutdown accepts no more connections, and finishes running requests and tunnels until ctx ends. A tunnel is over when nothing
 // has passed it for a second.
 func (s *Server) Shutdown(ctx context.Context) error {
-	var errs [3]error
+	var errs [4]error
 	var parts sync.WaitGroup
 	parts.Go(func() { errs[0] = s.outer.Shutdown(ctx) })
 	parts.Go(func() { errs[1] = s.inner.Shutdown(ctx) })
 	parts.Go(func() { errs[2] = s.tunnels.drain(ctx) })
+	parts.Go(func() { errs[3] = s.drainUpgrades(ctx) })
 	parts.Wait()
-	return errors.Join(errs[0], errs[1], errs[2], s.Close())
+	return errors.Join(errors.Join(errs[:]...), s.Close())
+}
+
+// drainUpgrades waits for connections that were upgraded, until ctx ends: the handler ends them.
+func (s *Server) drainUpgrades(ctx context.Context) error {
+	tick := time.NewTicker(lookAround)
+	defer tick.Stop()
+	for s.upgrades.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
 }
 
 // Close ends all connections.
@@ -171,6 +188,10 @@ func (s *Server) gate(w http.ResponseWriter, r *http.Request, site *site, client
 	}
 	in := site.route(path)
 	in.Agent, in.Class, in.Token, in.Trusted = client.Agent, client.Class, client.Token, client.Trusted
+	if r.Header.Get("Upgrade") != "" {
+		s.upgrades.Add(1)
+		defer s.upgrades.Add(-1)
+	}
 	s.o.Handler.ServeHTTP(w, r.WithContext(proxy.WithIntercepted(r.Context(), &in)))
 }
 

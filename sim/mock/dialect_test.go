@@ -65,6 +65,8 @@ func TestDialectsReadTheUsage(t *testing.T) {
 		{"anthropic", "/v1/messages", streamMessage, "cache-read=2, cache-write=3"}, {"anthropic", "/v1/messages", plainMessage, "body=100KB"},
 		{"openai", "/v1/chat/completions", plainMessage, "cache-read=2"}, {"openai", "/v1/chat/completions", withUsage, ""},
 		{"openai", "/v1/responses", `{"model":"m","input":"hi"}`, ""}, {"openai", "/v1/responses", `{"model":"m","input":"hi","stream":true}`, "cache-read=1"},
+		{"gemini", "/v1beta/models/m:generateContent", `{"contents":[{"parts":[{"text":"hi"}]}]}`, ""},
+		{"gemini", "/v1beta/models/m:streamGenerateContent", `{"contents":[{"parts":[{"text":"hi"}]}]}`, ""},
 	} {
 		s := server(t, mock.Options{Provider: c.provider})
 		w := send(s, "POST", c.path, c.body, "X-Mock: "+c.fault)

@@ -181,8 +181,8 @@ func (c *counting) Write(p []byte) (int, error) {
 
 func TestLargeBodies(t *testing.T) {
 	for _, provider := range mock.Providers {
-		path := map[string]string{"anthropic": "/v1/messages", "openai": "/v1/chat/completions", "github": "/graphql", "generic": "/"}[provider]
-		body := strings.Replace(plainMessage, "{", `{"query":"{viewer}",`, 1)
+		path := map[string]string{"anthropic": "/v1/messages", "openai": "/v1/chat/completions", "gemini": "/v1beta/models/m:generateContent", "github": "/graphql", "generic": "/"}[provider]
+		body := strings.Replace(plainMessage, "{", `{"query":"{viewer}","contents":[],`, 1)
 		s := server(t, mock.Options{Provider: provider})
 		r := httptest.NewRequest("POST", path, strings.NewReader(body))
 		r.Header.Set("X-Mock", "body=3GB")

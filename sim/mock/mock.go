@@ -62,6 +62,8 @@ func New(o Options) (*Server, error) {
 		s.speaks = anthropic{}
 	case "openai":
 		s.speaks = openai{}
+	case "gemini":
+		s.speaks = gemini{}
 	case "github":
 		s.speaks = github{s}
 	default:

@@ -173,6 +173,7 @@ func TestSameRequestSameAnswer(t *testing.T) {
 	for provider, c := range map[string]struct{ path, body string }{
 		"anthropic": {"/v1/messages", `{"model":"m","max_tokens":500,"messages":[{"role":"user","content":"hi"}]}`},
 		"openai":    {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`},
+		"gemini":    {"/v1beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`},
 		"github":    {"/repos/o/r/issues", `{"title":"x"}`},
 		"generic":   {"/any", `{}`},
 	} {
@@ -306,6 +307,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("/v1/messages", `{"model":"m","max_tokens":5,"stream":true,"tools":[{"name":"t","input_schema":{"properties":{"a":{"type":"integer"}}}}],"tool_choice":{"type":"any"},"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}]}`, "gzip")
 	f.Add("/v1/responses", `{"model":"m","input":[{"role":"user","content":"use the tool"}],"tools":[{"name":"t","parameters":null}]}`, "trailers, no-usage")
 	f.Add("/v1/chat/completions", `{"model":"m","messages":[{}],"tools":[{}],"tool_choice":{"function":{"name":"x"}}}`, "body=10")
+	f.Add("/v1beta/models/m:streamGenerateContent", `{"contents":[{"parts":[{"text":"x"}]}],"generationConfig":{"maxOutputTokens":3}}`, "gzip")
 	f.Add("/repos/o/r/issues?page=-3&per_page=0", `{"title":"<&>"}`, "cache-read=3")
 	f.Add("/graphql", `{"query":"{viewer{login} rateLimit{cost}}"}`, "error-in-200")
 	var all []*mock.Server

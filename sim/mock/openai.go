@@ -21,6 +21,10 @@ func (p openai) serve(x *exchange) {
 	switch path := x.r.URL.Path; {
 	case path == "/v1/chat/completions":
 		p.chat(x)
+	case path == pathRealtime && x.isSocket():
+		p.realtime(x)
+	case path == pathResponses && x.isSocket():
+		p.socket(x)
 	case path == pathResponses:
 		p.responses(x)
 	case path == "/v1/models" || strings.HasPrefix(path, "/v1/models/"):

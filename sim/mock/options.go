@@ -12,7 +12,7 @@ import (
 )
 
 // Providers lists what can be served.
-var Providers = []string{"anthropic", "openai", "github", "generic"}
+var Providers = []string{"anthropic", "openai", "gemini", "github", "generic"}
 
 // Algorithms lists how limits can be enforced.
 var Algorithms = []string{"bucket", "rolling", "fixed"}
@@ -63,7 +63,7 @@ func bad(format string, args ...any) error {
 }
 
 // own is how providers enforce their limits.
-var own = map[string]string{"anthropic": "bucket", "openai": "bucket", "github": "fixed", "generic": "rolling"}
+var own = map[string]string{"anthropic": "bucket", "openai": "bucket", "gemini": "rolling", "github": "fixed", "generic": "rolling"}
 
 func (o *Options) check() error {
 	if !slices.Contains(Providers, o.Provider) {
@@ -78,7 +78,9 @@ func (o *Options) check() error {
 	none := sim.Rate{}
 	tokens := o.InputTokens != none || o.OutputTokens != none
 	switch {
-	case tokens && o.Provider != "anthropic" && o.Provider != "openai":
+	case o.Provider == "gemini" && o.OutputTokens != none:
+		return bad("gemini limits no output tokens")
+	case tokens && o.Provider != "anthropic" && o.Provider != "openai" && o.Provider != "gemini":
 		return bad("%s counts no tokens", o.Provider)
 	case o.Provider == "openai" && o.InputTokens != none && o.OutputTokens != none && o.InputTokens.Window != o.OutputTokens.Window:
 		return bad("openai has one limit on tokens: input and output need the same window")
@@ -116,7 +118,7 @@ var kinds = map[string]store.Kind{"bucket": store.Bucket, "rolling": store.Rolli
 func (o *Options) limit(name, unit string, r sim.Rate) sim.Limit {
 	return sim.Limit{
 		Name: name, Unit: unit, Kind: kinds[o.Algorithm], Size: r.N, Burst: r.N, Window: r.Window,
-		PerModel: o.Provider == "anthropic" || o.Provider == "openai",
+		PerModel: o.Provider == "anthropic" || o.Provider == "openai" || o.Provider == "gemini",
 	}
 }
 
@@ -147,6 +149,8 @@ func (o *Options) limits() []sim.Limit {
 		total.N += asked.OutputTokens.N
 		total.Window = max(total.Window, asked.OutputTokens.Window)
 		add("tokens", sim.Tokens, total)
+	case "gemini":
+		add("input-tokens", sim.InputTokens, asked.InputTokens)
 	case "github":
 		all = o.github(all)
 	}
@@ -163,6 +167,8 @@ func published(provider string) (requests, input, output sim.Rate) {
 		return sim.Rate{N: 1000, Window: time.Minute}, sim.Rate{N: 2_000_000, Window: time.Minute}, sim.Rate{N: 400_000, Window: time.Minute}
 	case "openai":
 		return sim.Rate{N: 1000, Window: time.Minute}, sim.Rate{N: 500_000, Window: time.Minute}, sim.Rate{}
+	case "gemini":
+		return sim.Rate{N: 1000, Window: time.Minute}, sim.Rate{N: 1_000_000, Window: time.Minute}, sim.Rate{}
 	}
 	return sim.Rate{}, sim.Rate{}, sim.Rate{}
 }

@@ -14,11 +14,20 @@ type response struct {
 	ToolChoice   json.RawMessage `json:"tool_choice"`
 	MaxOutput    int64           `json:"max_output_tokens"`
 	Stream       bool            `json:"stream"`
+	Generate     *bool           `json:"generate"`
 }
 
-func (p openai) responses(x *exchange) {
+func (p openai) responses(x *exchange) { p.create(x, false) }
+
+// create makes a response, as a stream if the request or the way it came by asks for that.
+func (p openai) create(x *exchange, stream bool) {
 	var r response
 	if !p.decode(x, &r) {
+		return
+	}
+	r.Stream = r.Stream || stream
+	if stream && r.Generate != nil && !*r.Generate {
+		p.warm(x, &r)
 		return
 	}
 	var tools []struct {
@@ -53,6 +62,21 @@ func (p openai) responses(x *exchange) {
 		x.produce(j.ans.tokens)
 	}
 	x.reply(http.StatusOK, j.response(x, &r, j.status(), []any{j.item(x.text(j.ans), j.status())}, true))
+}
+
+// warm answers a request that only prepares the next, over a WebSocket. It uses nothing.
+func (p openai) warm(x *exchange, r *response) {
+	j := &job{model: r.Model, seed: seedOf([]byte(r.Model), []byte("warm")), ans: &answer{}}
+	x.free()
+	s := x.events(true)
+	for i, status := range []string{"in_progress", "completed"} {
+		kind := "response." + status
+		if i == 0 {
+			kind = "response.created"
+		}
+		s.send(kind, obj{{"type", kind}, {"sequence_number", i}, {"response", j.response(x, r, status, []any{}, i > 0)}})
+	}
+	s.end()
 }
 
 // inputTurns are the turns of an input, which may be a mere text.

@@ -1,0 +1,273 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/sluicehq/sluice/internal/framing"
+	"github.com/sluicehq/sluice/internal/requestid"
+	"github.com/sluicehq/sluice/internal/wire"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/sluicehttp"
+)
+
+// protocolKey is what stands before a key that is sent as a protocol, where a program cannot set headers.
+const protocolKey = "openai-insecure-api-key."
+
+// isUpgrade reports a request that wants to turn its connection into something else.
+func isUpgrade(r *http.Request) bool {
+	return r.Header.Get("Upgrade") != "" && slices.ContainsFunc(r.Header.Values("Connection"), func(v string) bool { return strings.Contains(strings.ToLower(v), "upgrade") })
+}
+
+// bareProtocols moves a key out of the protocols of a WebSocket to where keys are looked for.
+func bareProtocols(r *http.Request) {
+	const name = "Sec-Websocket-Protocol"
+	if !isUpgrade(r) || len(r.Header[name]) == 0 {
+		return
+	}
+	var rest []string
+	for _, p := range protocols(r.Header) {
+		if key, ok := strings.CutPrefix(p, protocolKey); !ok {
+			rest = append(rest, p)
+		} else if r.Header.Get("Authorization") == "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+	}
+	r.Header.Del(name)
+	if len(rest) > 0 {
+		r.Header.Set(name, strings.Join(rest, ", "))
+	}
+}
+
+// protocols are those that a client offers.
+func protocols(h http.Header) (list []string) {
+	for _, v := range h.Values("Sec-Websocket-Protocol") {
+		for p := range strings.SplitSeq(v, ",") {
+			if p = strings.TrimSpace(p); p != "" {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// live returns what reads the messages of a realtime connection that a request opens; nil: it opens none that is known.
+func (d *door) live(r *http.Request, path string) provider.Live {
+	speaks, ok := d.res.Dialect.(interface {
+		Live(*provider.Call) provider.Live
+	})
+	if !ok || r.Method != http.MethodGet || r.ProtoMajor != 1 || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return nil
+	}
+	return speaks.Live(&provider.Call{Method: r.Method, Path: path, Query: r.URL.RawQuery})
+}
+
+// serveLive connects a client with the provider by a WebSocket.
+func (d *door) serveLive(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller, live provider.Live) {
+	caller.RequestID = requestid.Of(r)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	s := &socket{door: d, live: live, caller: caller, ctx: ctx, cancel: cancel, task: r.Header.Get(headerRoute), passed: d.hasPassed(r)}
+	if !d.proxy.sockets.add(s) {
+		f := refuse(http.StatusServiceUnavailable, "this gate is about to end", "connect again")
+		f.after, f.fatal = time.Second, false
+		d.proxy.deny(w, r, d, f)
+		return
+	}
+	defer d.proxy.sockets.remove(s)
+	s.to = d.rewrite(ctx, r, path)
+	s.to.Header = s.to.Header.Clone()
+	for name := range s.to.Header {
+		if strings.HasPrefix(name, "Sec-Websocket-") {
+			delete(s.to.Header, name)
+		}
+	}
+	shake := s.dial(protocols(r.Header))
+	switch {
+	case shake.err != nil:
+		d.failed(w, r, caller.RequestID, shake.err)
+		return
+	case shake.resp != nil:
+		passBack(w, shake.resp)
+		return
+	}
+	defer func() { _ = s.upstream.CloseNow() }()
+	copyHeader(w.Header(), shake.header, func(name string) bool { return strings.HasPrefix(name, "Sec-Websocket-") })
+	o := &websocket.AcceptOptions{InsecureSkipVerify: true} // where pages may not connect, they were refused before
+	if p := s.upstream.Subprotocol(); p != "" {
+		o.Subprotocols = []string{p}
+	}
+	var err error
+	if s.client, err = websocket.Accept(freed{w}, r, o); err != nil {
+		return // it has been answered
+	}
+	defer func() { _ = s.client.CloseNow() }()
+	s.run()
+}
+
+// dial opens the connection to the provider.
+func (s *socket) dial(protocols []string) *handshake {
+	asked := s.live.Asked()
+	s.line = &wire.Line{Asked: &provider.ParsedRequest{Model: asked.Model, Part: asked.Part}}
+	shake := &handshake{way: s.door.gated}
+	if s.passed {
+		shake.way = s.door.plain
+	}
+	var err error
+	s.upstream, _, err = websocket.Dial(wire.With(sluicehttp.WithCaller(s.ctx, s.caller), s.line), s.to.URL.String(), &websocket.DialOptions{
+		HTTPClient: &http.Client{
+			Transport:     shake,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		HTTPHeader: s.to.Header, Subprotocols: protocols,
+	})
+	if err != nil && shake.err == nil && shake.resp == nil {
+		shake.err = errHandshake // what Dial says has the address, and with it perhaps a key
+	}
+	return shake
+}
+
+var errHandshake = errors.New("the provider's answer to the WebSocket handshake makes no sense")
+
+// handshake is the request that opens a WebSocket. An answer that does not is kept for the client.
+type handshake struct {
+	way    http.RoundTripper
+	resp   *http.Response
+	header http.Header
+	err    error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h *handshake) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := h.way.RoundTrip(r)
+	if err != nil {
+		h.err = err
+		return nil, err
+	}
+	if h.header = resp.Header; resp.StatusCode == http.StatusSwitchingProtocols {
+		return resp, nil
+	}
+	h.resp = resp
+	return &http.Response{StatusCode: resp.StatusCode, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// freed is a response whose connection, once it is hijacked, carries no requests any more.
+type freed struct{ http.ResponseWriter }
+
+func (w freed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		framing.Release(c)
+	}
+	return c, rw, err
+}
+
+// sockets are the realtime connections of a proxy.
+type sockets struct {
+	mu     sync.Mutex
+	open   map[*socket]struct{}
+	drains bool
+	empty  chan struct{} // closed when it drains and there are none
+	// counting are responses that are still to be counted, though their connection may be gone.
+	counting sync.WaitGroup
+	ctx      context.Context
+	cancel   context.CancelFunc
+}
+
+func (x *sockets) add(s *socket) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.drains {
+		return false
+	}
+	if x.open == nil {
+		x.open = map[*socket]struct{}{}
+	}
+	x.open[s] = struct{}{}
+	return true
+}
+
+func (x *sockets) remove(s *socket) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.open, s)
+	x.check()
+}
+
+// check tells that there are none left. It is called with the lock held.
+func (x *sockets) check() {
+	if x.drains && len(x.open) == 0 && x.empty != nil {
+		close(x.empty)
+		x.empty = nil
+	}
+}
+
+// drain lets no more in, and asks those that there are to end when their responses have.
+func (x *sockets) drain() (empty <-chan struct{}) {
+	x.mu.Lock()
+	first := !x.drains
+	x.drains = true
+	none := make(chan struct{})
+	if x.empty == nil {
+		x.empty = none
+	} else {
+		none = x.empty
+	}
+	all := make([]*socket, 0, len(x.open))
+	for s := range x.open {
+		all = append(all, s)
+	}
+	x.check()
+	x.mu.Unlock()
+	if first {
+		for _, s := range all {
+			s.drain()
+		}
+	}
+	return none
+}
+
+// DrainSockets lets no more realtime connections in, and ends those that there are: each when the responses under way are over, all
+// when ctx ends.
+func (p *Proxy) DrainSockets(ctx context.Context) {
+	empty := p.sockets.drain()
+	select {
+	case <-empty:
+	case <-ctx.Done():
+		p.sockets.cut(empty)
+	}
+}
+
+// cut ends all connections now.
+func (x *sockets) cut(empty <-chan struct{}) {
+	x.mu.Lock()
+	for s := range x.open {
+		s.cut()
+	}
+	x.mu.Unlock()
+	late := time.NewTimer(cutWithin)
+	defer late.Stop()
+	select {
+	case <-empty:
+	case <-late.C: // each has a bound of its own
+	}
+}
+
+// cutWithin bounds how long connections that are cut are waited for.
+const cutWithin = 2 * time.Second
+
+// settle ends all connections, and what is still to be counted.
+func (x *sockets) settle() {
+	x.cut(x.drain())
+	x.cancel()
+	x.counting.Wait()
+}

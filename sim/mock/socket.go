@@ -1,0 +1,139 @@
+package mock
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// socket is a WebSocket over which a client asks for many responses.
+type socket struct {
+	x       *exchange
+	conn    *websocket.Conn
+	ctx     context.Context
+	running sync.WaitGroup
+}
+
+// isSocket reports a request that opens a WebSocket.
+func (x *exchange) isSocket() bool {
+	return x.r.Method == http.MethodGet && strings.EqualFold(x.r.Header.Get("Upgrade"), "websocket")
+}
+
+// upgrade serves a WebSocket: each message of the client as handle says, until either side ends. greet is said first; nil: nothing.
+func (x *exchange) upgrade(greet func(s *socket), handle func(s *socket, message []byte)) {
+	x.free()
+	conn, err := websocket.Accept(x.w, x.r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{"realtime"}})
+	if err != nil {
+		return // it has been answered
+	}
+	conn.SetReadLimit(maxRequest)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
+	defer cancel()
+	s := &socket{x: x, conn: conn, ctx: ctx}
+	stopped := context.AfterFunc(x.s.stopping, func() { _ = conn.Close(websocket.StatusGoingAway, "the server ends") })
+	defer stopped()
+	defer func() { _ = conn.CloseNow() }()
+	defer s.running.Wait()
+	defer cancel()
+	if greet != nil {
+		greet(s)
+	}
+	for {
+		_, message, err := conn.Read(ctx)
+		if err != nil {
+			return
+		}
+		handle(s, message)
+	}
+}
+
+// send sends an event; it reports false if nobody is there to read it.
+func (s *socket) send(event any) bool {
+	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+	defer cancel()
+	return s.conn.Write(ctx, websocket.MessageText, encode(event)) == nil
+}
+
+// close says why the server ends the connection.
+func (s *socket) close(code websocket.StatusCode, reason string) {
+	s.running.Go(func() { _ = s.conn.Close(code, reason[:min(len(reason), 120)]) })
+}
+
+// serve answers a message as if it were a request of its own, apart from the connection. X-Mock may cut that.
+func (s *socket) serve(ctx context.Context, message []byte, w http.ResponseWriter, answer func(x *exchange)) {
+	s.running.Go(func() {
+		defer func() {
+			if p := recover(); p == http.ErrAbortHandler {
+				_ = s.conn.CloseNow()
+			} else if p != nil {
+				panic(p)
+			}
+		}()
+		r := s.x.r.Clone(ctx)
+		r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(bytes.NewReader(message)), int64(len(message))
+		x := &exchange{s: s.x.s, w: w, r: r, fault: s.x.fault}
+		defer x.end()
+		answer(x)
+	})
+}
+
+// recorded is the answer to a message, as far as it is none of its events.
+type recorded struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func record() *recorded { return &recorded{header: http.Header{}} }
+
+func (w *recorded) Header() http.Header         { return w.header }
+func (w *recorded) Write(p []byte) (int, error) { return w.body.Write(p) }
+func (w *recorded) WriteHeader(status int)      { w.status = status }
+
+// eventual passes on the events of an answer as messages, and an answer that is an error as one event.
+type eventual struct {
+	recorded
+	s     *socket
+	extra []field // that every event has
+}
+
+func (w *eventual) Write(p []byte) (int, error) {
+	if !strings.HasPrefix(w.header.Get("Content-Type"), "text/event-stream") {
+		return w.body.Write(p)
+	}
+	_, data, ok := bytes.Cut(p, []byte("data: "))
+	if !ok {
+		return len(p), nil
+	}
+	data = bytes.TrimSpace(data)
+	if len(w.extra) > 0 {
+		data = append(append(bytes.TrimSuffix(data, []byte("}")), ','), encode(obj(w.extra))[1:]...)
+	}
+	if !w.s.send(json.RawMessage(data)) {
+		return 0, io.ErrClosedPipe
+	}
+	return len(p), nil
+}
+
+// fail sends an answer that is an error.
+func (w *eventual) fail() {
+	if w.body.Len() == 0 {
+		return
+	}
+	var body struct {
+		Error json.RawMessage `json:"error"`
+	}
+	_ = json.Unmarshal(w.body.Bytes(), &body) // all errors have one
+	headers := obj{}
+	for _, name := range sortedNames(w.header) {
+		headers = append(headers, field{strings.ToLower(name), w.header.Get(name)})
+	}
+	w.s.send(append(obj{{"type", "error"}, {"status", w.status}, {"error", body.Error}, {"headers", headers}}, w.extra...))
+}
