@@ -882,3 +882,73 @@ func TestGeminiLiveRefused(t *testing.T) {
 		s.idle()
 	})
 }
+
+// A provider that says what makes no sense does no harm: what it says passes, and nothing is left when the connection ends.
+func TestRealtimeProviderMisbehaves(t *testing.T) {
+	big := strings.Repeat("x", 33<<20)
+	for name, script := range map[string][]string{
+		"an end without a beginning": {`{"type":"response.done","response":{"id":"r1","status":"completed","usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}}`},
+		"an end twice":               {`{"type":"response.created","response":{"id":"r1"}}`, `{"type":"response.done","response":{"id":"r1"}}`, `{"type":"response.done","response":{"id":"r1"}}`},
+		"other responses":            {`{"type":"response.created","response":{"id":"a"}}`, `{"type":"response.created","response":{"id":"b"}}`, `{"type":"response.done","response":{"id":"c"}}`, `{"type":"response.done","response":{"id":"b"}}`},
+		"no end":                     {`{"type":"response.created","response":{"id":"r1"}}`, `{"type":"response.output_text.delta","response_id":"r1","delta":"x"}`},
+		"only a beginning":           {`{"type":"response.created","response":{"id":"r1"}}`},
+		"an error of nobody":         {`{"type":"error","error":{"type":"server_error","message":"x"}}`, `{"type":"response.created","response":{"id":"r1"}}`, `{"type":"response.done","response":{"id":"r1"}}`},
+		"an error of others":         {`{"type":"error","error":{"type":"server_error","event_id":"another"}}`, `{"type":"response.done","response":{"id":"r1"}}`},
+		"a failure after the start":  {`{"type":"response.created","response":{"id":"r1"}}`, `{"type":"response.output_text.delta","response_id":"r1","delta":"x"}`, `{"type":"response.done","response":{"id":"r1","status":"failed","status_details":{"error":{"code":"server_error"}}}}`},
+		"nonsense":                   {`{`, `[]`, `null`, `"x"`, ``, "\xff\xfe", `{"type":7}`, `{"type":"response.done"}`, `{"type":"rate_limits.updated","rate_limits":7}`, `{"type":"codex.rate_limits","rate_limits":{"primary":{"used_percent":"a"}}}`},
+		"negative limits":            {`{"type":"rate_limits.updated","rate_limits":[{"name":"requests","limit":-1,"remaining":-5,"reset_seconds":-3}]}`},
+		"a huge message":             {`{"type":"response.created","response":{"id":"r1"}}`, big},
+		"silence":                    nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, strict, roomy(), nil, func(http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						conn, err := websocket.Accept(w, r, nil)
+						if err != nil {
+							return
+						}
+						defer func() { _ = conn.CloseNow() }()
+						for {
+							if _, _, err := conn.Read(context.WithoutCancel(r.Context())); err != nil {
+								return
+							}
+							for _, message := range script {
+								if conn.Write(context.WithoutCancel(r.Context()), websocket.MessageText, []byte(message)) != nil {
+									return
+								}
+							}
+						}
+					})
+				})
+				v := s.connect(realtimePath)
+				seen := make(chan int)
+				go func() {
+					n := 0
+					for {
+						if _, _, err := v.conn.Read(t.Context()); err != nil {
+							seen <- n
+							return
+						}
+						n++
+					}
+				}()
+				v.say(`{"type":"response.create","event_id":"mine"}`)
+				time.Sleep(time.Minute)
+				if name != "a huge message" {
+					v.say(`{"type":"response.create","event_id":"mine too"}`)
+				}
+				time.Sleep(15 * time.Minute)
+				synctest.Wait()
+				_ = v.conn.CloseNow()
+				n := <-seen
+				if want := 2 * len(script); n < want && name != "a huge message" {
+					t.Errorf("%d of %d messages came", n, want)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				s.idle()
+			})
+		})
+	}
+}
