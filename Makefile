@@ -57,6 +57,7 @@ test: need-redis fmt-check lint unit sdk race faults-check ## all checks and qui
 # fails what is otherwise forgiven on a busy one.
 test-all: test golangci race-large bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
+	$(GO) test -count=1 -tags slow -run ARealRun ./test/through
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept

@@ -103,6 +103,7 @@ func (t *tally) add(e *inspect.Event) {
 		if counted && failed(e.Verdict) {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Failed++ })
 		}
+		t.time(e)
 		t.settle(e)
 	case inspect.EventUsage:
 		t.settle(e)
@@ -124,6 +125,23 @@ func (t *tally) whose(e *inspect.Event) string {
 		return s.agent
 	}
 	return e.Agent
+}
+
+// time counts how long a good answer took, from when it was asked for. Like money, it is in no other book.
+func (t *tally) time(e *inspect.Event) {
+	s := t.tickets[e.Ticket]
+	if s == nil || s.event.Time.Before(t.since) || e.Verdict != store.VerdictOK.String() {
+		return
+	}
+	took := (e.Time.Sub(s.event.Time) + time.Duration(s.event.WaitedMS)*time.Millisecond).Seconds()
+	if took < 0 { // of another machine, whose clock is behind
+		return
+	}
+	t.resource(s.event.Resource).change(s.agent, func(c *callerTally) {
+		c.Answers++
+		c.TookS += took
+		c.TookSquares += took * took
+	})
 }
 
 // settle corrects what a send was charged to what it really used.

@@ -46,11 +46,16 @@ type CallerReport struct {
 	Slowed int64 `json:"slowed"`
 	// Micros is what the sends cost, in millionths of a dollar, and RetryMicros what those of them did that were retries; an
 	// estimate where nobody said. Unpriced is how many were for models whose price nobody knows. Only the event log knows.
-	Micros      int64                  `json:"-"`
-	RetryMicros int64                  `json:"-"`
-	Unpriced    int64                  `json:"unpriced"`
-	Units       map[string]int64       `json:"units"`
-	Models      map[string]ModelReport `json:"models"`
+	Micros      int64 `json:"-"`
+	RetryMicros int64 `json:"-"`
+	Unpriced    int64 `json:"unpriced"`
+	// Answers is how many sends had a good answer, TookS the seconds from when they were asked for to its first byte, all
+	// together, and TookSquares the sum of their squares. Only the event log knows.
+	Answers            int64   `json:"-"`
+	TookS, TookSquares float64 `json:"-"`
+
+	Units  map[string]int64       `json:"units"`
+	Models map[string]ModelReport `json:"models"`
 
 	// Minutes are the sends of each minute in which there were any, by its start.
 	Minutes map[time.Time]int64 `json:"-"`
@@ -156,6 +161,9 @@ func (c *CallerReport) Add(more *CallerReport) {
 	c.Micros += more.Micros
 	c.RetryMicros += more.RetryMicros
 	c.Unpriced += more.Unpriced
+	c.Answers += more.Answers
+	c.TookS += more.TookS
+	c.TookSquares += more.TookSquares
 	c.PeakPerS = max(c.PeakPerS, more.PeakPerS)
 	if c.Minutes == nil {
 		c.Minutes = map[time.Time]int64{}

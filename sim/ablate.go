@@ -75,11 +75,11 @@ var mechanisms = []mechanism{
 // progress, if there is one, before each run and now and then during it.
 func Ablate(sc *Scenario, seed uint64, progress func(Progress)) (*Ablation, error) {
 	a := &Ablation{Scenario: sc.Name, About: sc.About, Seed: seed, Without: []Variant{}}
-	top := len(Classes) - 1
+	top := len(sc.classes()) - 1
 	for i := range sc.Fleet {
 		top = min(top, sc.Fleet[i].Class)
 	}
-	a.Class = Classes[top].Name
+	a.Class = sc.classes()[top].Name
 	at := Progress{Runs: 1 + len(mechanisms)}
 	for _, m := range slices.Concat([]mechanism{{name: "nothing", does: "the gate with its defaults"}}, mechanisms) {
 		at.Strategy = "without " + m.name

@@ -19,9 +19,11 @@ func admits(sc *Scenario, lanes []*modelTally, seed uint64) *backlog {
 	for _, l := range lanes {
 		e := &endless{}
 		for _, a := range arrivals {
-			for _, c := range a.calls {
+			for _, c := range withNext(a.calls) {
 				if c.asks.Model == l.model {
 					e.calls = append(e.calls, sizes.of(c))
+					service, body := c.usually(sc)
+					e.times = append(e.times, [2]store.Time{service, body})
 				}
 			}
 		}
@@ -50,6 +52,7 @@ type backlog struct {
 // endless is one model's backlog.
 type endless struct {
 	calls []Request
+	times [][2]store.Time // to the first byte of the answer to each, and from there to its end
 	next  int
 	open  store.Time // end of the span it is in
 }
@@ -62,7 +65,7 @@ func (o *backlog) advance() {
 	next := Never
 	for _, e := range o.lanes {
 		for e.open >= o.now && o.admitted < o.most {
-			req := e.calls[e.next%len(e.calls)]
+			req, times := e.calls[e.next%len(e.calls)], e.times[e.next%len(e.calls)]
 			at, limit := o.provider.EarliestAccept(o.now, &req)
 			if limit >= 0 {
 				o.held(limit)
@@ -77,7 +80,7 @@ func (o *backlog) advance() {
 				s.note(o.now)
 			}
 			e.next++
-			serve(o.loop, o.provider, &req, o.sc.Service.Mean(), o.sc.Body.Mean(), func() {}, o.advance)
+			serve(o.loop, o.provider, &req, times[0], times[1], func() {}, o.advance)
 		}
 	}
 	if next != Never {

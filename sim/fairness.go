@@ -22,7 +22,7 @@ type served struct {
 const perSlice = 10
 
 func newFairness(sc *Scenario) *fairness {
-	f := &fairness{classes: make([][]*served, len(Classes)), got: make([]int, len(Classes))}
+	f := &fairness{classes: make([][]*served, len(sc.classes())), got: make([]int, len(sc.classes()))}
 	for i := range sc.Fleet {
 		one := &served{idle: true}
 		f.of = append(f.of, one)

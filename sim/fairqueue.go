@@ -1,9 +1,12 @@
 package sim
 
+import "github.com/sluicehq/sluice/store"
+
 // fairQueue is weighted fair order in its simplest form, for the oracle: the
 // class that has had least for its weight goes first, the agents of a class
 // take turns. It is slow and easy to check.
 type fairQueue struct {
+	classes []store.Class
 	served  map[int]float64 // by class: calls over weight
 	turns   map[*agent]int  // by agent: calls let in
 	waiting map[*agent][]*call
@@ -73,7 +76,7 @@ func (q *fairQueue) each(let func(*call) bool) {
 		}
 		q.waiting[best] = q.waiting[best][1:]
 		q.turns[best]++
-		q.served[best.Class] += 1 / float64(Classes[best.Class].Weight)
+		q.served[best.Class] += 1 / float64(q.classes[best.Class].Weight)
 	}
 }
 

@@ -16,7 +16,9 @@ type call struct {
 	wantedAt store.Time // when a worker took it up, if wanted
 	wanted   bool
 	accepted bool
-	ticket   store.ID // of the sluice strategy
+	ticket   store.ID  // of the sluice strategy
+	record   *Recorded // nil: its times and its size are drawn
+	next     []*call   // what its caller sends once it is over
 }
 
 type job struct {
@@ -46,6 +48,9 @@ type arrival struct {
 func demand(sc *Scenario) ([]*agent, []arrival) {
 	var agents []*agent
 	var arrivals []arrival
+	if len(sc.Recorded) > 0 {
+		return recorded(sc)
+	}
 	number := 0
 	for i := range sc.Fleet {
 		a := &agent{Agent: &sc.Fleet[i], index: i, left: sc.Fleet[i].Jobs * sc.Fleet[i].Calls}

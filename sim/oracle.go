@@ -26,20 +26,23 @@ type ideal struct {
 func newIdeal(sc *Scenario, net Delay, seed uint64) *ideal {
 	o := &ideal{
 		loop: newLoop(), sc: sc, net: net.Mean(), left: sc.calls(),
-		provider: NewProvider(sc.Limits, sc.Policy), sizes: sizes{sc: sc, seed: seed}, classes: make([]span, len(Classes)),
+		provider: NewProvider(sc.Limits, sc.Policy), sizes: sizes{sc: sc, seed: seed}, classes: make([]span, len(sc.classes())),
+		ready: fairQueue{classes: sc.classes()},
 	}
 	_, arrivals := demand(sc)
 	for _, a := range arrivals {
-		o.at(a.at, func() {
-			o.span.begin(o.now)
-			o.classes[a.agent.Class].begin(o.now)
-			a.agent.pending = append(a.agent.pending, a.calls...)
-			o.pump(a.agent)
-		})
+		o.at(a.at, func() { o.arrive(a) })
 	}
 	outside(o.loop, sc, o.provider, seed, true, func() bool { return o.left > 0 })
 	o.loop.run(Epoch.Add(sc.Horizon), maxSteps)
 	return o
+}
+
+func (o *ideal) arrive(a arrival) {
+	o.span.begin(o.now)
+	o.classes[a.agent.Class].begin(o.now)
+	a.agent.pending = append(a.agent.pending, a.calls...)
+	o.pump(a.agent)
 }
 
 func (o *ideal) pump(a *agent) {
@@ -77,7 +80,8 @@ func (o *ideal) advance() {
 			return false
 		}
 		o.provider.Arrive(o.now, &req)
-		serve(o.loop, o.provider, &req, o.sc.Service.Mean(), o.sc.Body.Mean(), func() {}, func() {
+		service, body := c.usually(o.sc)
+		serve(o.loop, o.provider, &req, service, body, func() {}, func() {
 			o.after(o.net, func() { o.finish(c) })
 			o.soon()
 		})
@@ -94,4 +98,5 @@ func (o *ideal) finish(c *call) {
 	o.classes[c.agent.Class].last = o.now
 	c.agent.busy--
 	o.pump(c.agent)
+	c.follow(o.loop, o.arrive)
 }

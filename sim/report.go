@@ -103,7 +103,7 @@ func figures(name string, r *run, best *ideal, seed uint64) Figures {
 	for i := range y.classes {
 		if y.classes[i].calls > 0 {
 			f.Classes = append(f.Classes, ClassFigures{
-				Name: Classes[i].Name, Makespan: round(y.classes[i].span.seconds()), Ideal: round(best.classes[i].seconds()),
+				Name: r.sc.classes()[i].Name, Makespan: round(y.classes[i].span.seconds()), Ideal: round(best.classes[i].seconds()),
 			})
 		}
 	}

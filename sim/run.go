@@ -143,7 +143,8 @@ func (r *run) reach(c *call) {
 		return
 	}
 	begun := Never // when the caller has seen the first byte
-	serve(r.loop, r.provider, &req, r.sc.Service.draw(r.serviceRand), r.sc.Body.draw(r.serviceRand),
+	service, body := c.takes(r.sc, r.serviceRand)
+	serve(r.loop, r.provider, &req, service, body,
 		func() {
 			if r.sc.Policy.Headers {
 				resp.Headers = r.provider.headers(r.now, &req)
@@ -153,7 +154,7 @@ func (r *run) reach(c *call) {
 		},
 		func() {
 			over := begun // a short answer comes in one piece
-			if r.sc.Body.Median > 0 {
+			if body > 0 {
 				over = max(begun, r.now+r.net.draw(r.netRand))
 			}
 			r.at(over, func() {
@@ -189,6 +190,7 @@ func (r *run) release(c *call) {
 	r.after(0, func() {
 		a.busy--
 		r.pump(a)
+		c.follow(r.loop, r.arrive)
 		if l, ok := r.strategy.(leaver); ok && a.left == 0 && a.busy == 0 {
 			l.left(a)
 		}

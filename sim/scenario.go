@@ -25,13 +25,22 @@ type Scenario struct {
 	Horizon  time.Duration // when the run is cut off
 
 	Fleet []Agent
+
+	// Recorded are the calls of a log. Where there are any, they are the work, and the jobs of the fleet are not.
+	Recorded []Recorded
+	// Classes are the priority classes, highest first; empty: [Classes].
+	Classes []store.Class
+	// Order is who goes first at the gate.
+	Order store.Order
+	// Use is the percentage of the limits that the gate uses; 0: all of them.
+	Use int
 }
 
 // Agent is one caller, which is one process: it works on its jobs with a
 // number of workers, each with one call at a time.
 type Agent struct {
 	Name, User string
-	Class      int // index in Classes
+	Class      int // index in the scenario's classes
 	Jobs       int
 	Calls      int           // of each job
 	Start      time.Duration // arrival of the first job
@@ -65,6 +74,9 @@ func (s *Scenario) window() time.Duration {
 }
 
 func (s *Scenario) calls() int {
+	if len(s.Recorded) > 0 {
+		return len(s.Recorded)
+	}
 	n := 0
 	for _, a := range s.Fleet {
 		n += a.Jobs * a.Calls
@@ -72,7 +84,18 @@ func (s *Scenario) calls() int {
 	return n
 }
 
+// classes are the scenario's own, or the usual ones.
+func (s *Scenario) classes() []store.Class {
+	if len(s.Classes) > 0 {
+		return s.Classes
+	}
+	return Classes
+}
+
 func (s *Scenario) jobs() int {
+	if len(s.Recorded) > 0 {
+		return len(s.Recorded)
+	}
 	n := 0
 	for _, a := range s.Fleet {
 		n += a.Jobs

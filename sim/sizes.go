@@ -21,7 +21,11 @@ type sizes struct {
 // by those who are allowed to know the future: the oracles.
 func (s *sizes) of(c *call) Request {
 	req := c.asks
-	if sigma := c.agent.Spread; sigma > 0 {
+	if c.record != nil {
+		req = c.record.Request
+		req.Agent = c.agent.Name
+		s.fit(&req)
+	} else if sigma := c.agent.Spread; sigma > 0 {
 		const golden = 0x9e3779b97f4a7c15 // sets the streams of neighbours far apart
 		r := stream(s.seed+golden*uint64(c.number), drawSizes)
 		req.Input = spread(r, req.Input, sigma)

@@ -52,7 +52,8 @@ func openSluice(d *desk, spec store.Spec) *sluice {
 func spec(sc *Scenario) store.Spec {
 	sp := store.Spec{
 		Name:       sc.Name,
-		Classes:    Classes,
+		Classes:    sc.classes(),
+		Order:      sc.Order,
 		MaxWaiting: sluiceMaxWaiting,
 		Throttle:   store.Backoff{Start: time.Minute, Factor: 2, Cap: 15 * time.Minute},
 		Overload:   store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
@@ -68,6 +69,13 @@ func spec(sc *Scenario) store.Spec {
 		}
 		if l.PerModel {
 			limit.Per = store.PerModel
+		}
+		if sc.Use > 0 {
+			limit.Size = max(1, limit.Size*int64(sc.Use)/100)
+			limit.Burst = limit.Burst * int64(sc.Use) / 100
+			if l.Burst > 0 {
+				limit.Burst = max(1, limit.Burst)
+			}
 		}
 		sp.Limits = append(sp.Limits, limit)
 	}

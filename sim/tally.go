@@ -62,7 +62,7 @@ type modelTally struct {
 }
 
 func newTally(sc *Scenario) *tally {
-	return &tally{sc: sc, left: sc.calls(), classes: make([]classTally, len(Classes))}
+	return &tally{sc: sc, left: sc.calls(), classes: make([]classTally, len(sc.classes()))}
 }
 
 func (y *tally) lane(model string) *modelTally {
@@ -190,7 +190,7 @@ func (y *tally) starved() []string {
 	patience := store.Time(3 * y.sc.window().Microseconds())
 	for i, k := range y.classes {
 		if k.calls > 0 && (k.accepted == 0 || k.gap > patience) {
-			names = append(names, Classes[i].Name)
+			names = append(names, y.sc.classes()[i].Name)
 		}
 	}
 	return names

@@ -29,12 +29,14 @@ type Gauge struct {
 // maxBins bounds a trace, however long the run.
 const maxBins = 1 << 15
 
-// add counts one event. When a run has got too long for its bins, two become one.
-func (c *Counts) add(t store.Time) {
+func (c *Counts) add(t store.Time) { c.Add(t.Sub(Epoch)) }
+
+// Add counts one event at a time from the start. When a run has got too long for its bins, two become one.
+func (c *Counts) Add(at time.Duration) {
 	if c.Every == 0 {
 		c.Every = 100 * time.Millisecond
 	}
-	i := int(t.Sub(Epoch) / c.Every)
+	i := int(max(at, 0) / c.Every)
 	for i >= maxBins {
 		c.widen()
 		i /= 2

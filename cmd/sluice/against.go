@@ -18,6 +18,8 @@ type comparison struct {
 	Before  *figures           `json:"before"` // nil: it was not there
 	After   *figures           `json:"after"`
 	Callers []callerComparison `json:"callers"`
+	// Confidence says how sure the changes are; empty if the resource was not there before or after.
+	Confidence []judgement `json:"confidence"`
 }
 
 type callerComparison struct {
@@ -89,7 +91,10 @@ func compare(before, after *reportJSON, only []string) []comparison {
 			continue
 		}
 		b, a := resourceIn(before, name), resourceIn(after, name)
-		c := comparison{Name: name, Callers: []callerComparison{}}
+		c := comparison{Name: name, Callers: []callerComparison{}, Confidence: []judgement{}}
+		if b != nil && a != nil {
+			c.Confidence = confidence(&b.Total, &a.Total)
+		}
 		callers := map[string]*callerComparison{}
 		var order []string
 		for _, side := range []struct {
@@ -160,6 +165,10 @@ func (s *screen) comparisons(list []comparison) {
 		}
 		s.line("\n%s  before and after", s.Paint(show.Bold, s.Text(c.Name, nameWidth)))
 		s.table(beforeAfter(c.Before, c.After))
+		if len(c.Confidence) > 0 {
+			s.line("")
+			s.table(judgements(c.Confidence))
+		}
 		if len(c.Callers) > 0 {
 			s.line("")
 			s.table(s.callersBeforeAfter(c.Callers[:min(len(c.Callers), manyCallers)]))

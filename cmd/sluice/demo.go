@@ -15,6 +15,7 @@ const exitNotAsPromised = childExit(1)
 
 func newDemo() *cobra.Command {
 	var fast bool
+	var scenario string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch six agents share one key, without the gate and with it",
@@ -24,21 +25,48 @@ the same agents do the same work through sluice serve. A table compares both. It
 about a minute, needs no network and no key, and leaves nothing behind. docs/demo.md explains the
 figures.
 
+--scenario runs a fleet of your own instead, live: a file as for sluice simulate, or the name of a built-in
+scenario. sluice replay --scenario writes one from a log. It takes twice as long as the work.
+
 Exit codes: 0 no request was refused through the gate, and it was faster; 1 otherwise, and the table
 says why; 64 usage; 70 a process failed; 128+n ended by signal n.`,
-		Example: "  sluice demo\n  sluice demo --fast --json",
+		Example: "  sluice demo\n  sluice demo --fast --json\n  sluice demo --scenario my-fleet.yaml",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan := demo.Minute()
 			if fast {
 				plan = demo.Fast()
 			}
+			if cmd.Flags().Changed("scenario") {
+				var err error
+				if plan, err = ownDemo(scenario, fast); err != nil {
+					return err
+				}
+			}
 			return runDemo(cmd, plan)
 		},
 	}
 	cmd.Flags().BoolVar(&fast, "fast", false, "fewer calls, about 20 seconds")
+	cmd.Flags().StringVar(&scenario, "scenario", "", "run the fleet of a scenario: `FILE.yaml` as for sluice simulate, or a built-in name")
+	completeFlag(cmd, "scenario", completeScenarios)
 	cmd.AddCommand(newDemoPart())
 	return cmd
+}
+
+// ownDemo is a demo of a user's own fleet.
+func ownDemo(scenario string, fast bool) (demo.Script, error) {
+	if fast {
+		return demo.Script{}, &failure{code: exitUsage, message: "--fast is the built-in fleet: it does not go with --scenario", hint: "fewer calls in the scenario make it faster"}
+	}
+	sc, err := loadScenario(scenario)
+	if err != nil {
+		return demo.Script{}, err
+	}
+	plan, err := demo.FromScenario(sc)
+	if err != nil {
+		return plan, &failure{code: exitUsage, message: "the scenario cannot be run live: " + err.Error(), hint: "sluice simulate runs it in virtual time"}
+	}
+	return plan, nil
 }
 
 func runDemo(cmd *cobra.Command, plan demo.Script) error {
@@ -69,7 +97,7 @@ func runDemo(cmd *cobra.Command, plan demo.Script) error {
 	if asJSON(cmd) {
 		err = written(printJSON(out, report))
 	} else {
-		err = printDemo(out, report)
+		err = printDemo(out, report, plan.Gate != "")
 	}
 	if err == nil && !report.OK {
 		err = exitNotAsPromised

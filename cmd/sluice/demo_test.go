@@ -38,7 +38,7 @@ func aReport() *demo.Report {
 func printed(t *testing.T, r *demo.Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := printDemo(&out, r); err != nil {
+	if err := printDemo(&out, r, false); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

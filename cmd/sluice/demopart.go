@@ -31,7 +31,14 @@ func newDemoPart() *cobra.Command {
 		Args:   atMost(0),
 		RunE:   func(cmd *cobra.Command, _ []string) error { return needs("PART")(cmd, nil) },
 	}
-	cmd.AddCommand(&cobra.Command{
+	limits := ""
+	gate := &cobra.Command{
+		Use:  "gate UPSTREAM",
+		Args: needs("UPSTREAM"),
+		RunE: func(cmd *cobra.Command, args []string) error { return demoGate(cmd, args[0], limits) },
+	}
+	gate.Flags().StringVar(&limits, "limits", "", "what the gate is told of limits, as a list of YAML")
+	cmd.AddCommand(gate, &cobra.Command{
 		Use:  "agent",
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,16 +50,13 @@ func newDemoPart() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return whileFed(cmd, nil, append([]string{"mock"}, args...)...)
 		},
-	}, &cobra.Command{
-		Use:  "gate UPSTREAM",
-		Args: needs("UPSTREAM"),
-		RunE: func(cmd *cobra.Command, args []string) error { return demoGate(cmd, args[0]) },
 	})
 	return cmd
 }
 
-// demoGate is a gate as a user would have it who states no numbers: limits are learned from answers.
-func demoGate(cmd *cobra.Command, upstream string) error {
+// demoGate is a gate as a user would have it who states no numbers: limits are learned from answers. That of a fleet of one's own
+// is told its limits.
+func demoGate(cmd *cobra.Command, upstream, limits string) error {
 	signal.Ignore(syscall.SIGPIPE) // a demo that was killed reads no log any more, and the directory is removed all the same
 	dir, err := os.MkdirTemp("", "sluice-demo-")
 	if err != nil {
@@ -62,6 +66,9 @@ func demoGate(cmd *cobra.Command, upstream string) error {
 	defer remove()
 	config := filepath.Join(dir, "sluice.yaml")
 	text := fmt.Sprintf("resources:\n  anthropic:\n    provider: anthropic\n    upstream: %q\n", upstream)
+	if limits != "" {
+		text += "    limits: " + limits + "\n"
+	}
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return inPart(err)
 	}

@@ -42,7 +42,7 @@ func newDemoView(w io.Writer, plan *demo.Script) *demoView {
 		v.draws = err == nil && (height == 0 || height > len(plan.Agents)+3) // some do not know how high they are
 	}
 	fmt.Fprintf(w, "One key with a limit of %s, %d agents, %d calls. At best that takes %s.\n",
-		plan.Limit.String(), len(plan.Agents), v.calls, show.Span(plan.Ideal()))
+		plan.Limits(), len(plan.Agents), v.calls, show.Span(plan.Ideal()))
 	return v
 }
 

@@ -26,7 +26,7 @@ import (
 type mockFlags struct {
 	listen                  string
 	requests, input, output rateFlag
-	concurrency             int64
+	concurrency, burst      int64
 	algorithm               string
 	plan                    planFlag
 	overage                 bool
@@ -61,6 +61,7 @@ func newMock() *cobra.Command {
 	flags.Var(&f.input, "input-tokens", "limit on input tokens, such as 50000/min")
 	flags.Var(&f.output, "output-tokens", "limit on output tokens, such as 10000/min")
 	flags.Int64Var(&f.concurrency, "concurrency", 0, "how many requests can be under way; 0: as many as come")
+	flags.Int64Var(&f.burst, "burst", 0, "what the bucket of --requests holds; 0: one window's worth")
 	flags.StringVar(&f.algorithm, "algorithm", "", "how limits are enforced: "+strings.Join(mock.Algorithms, ", ")+"; else as the provider does")
 	flags.Var(&f.plan, "plan", "windows of a subscription with the tokens they hold, such as 5h=2000000,7d=20000000")
 	flags.BoolVar(&f.overage, "overage", false, "accept what is beyond the windows of --plan, and say that it is paid for")
@@ -111,7 +112,7 @@ func (f *mockFlags) options(cmd *cobra.Command, provider string) mock.Options {
 	limited := slices.ContainsFunc([]string{"requests", "input-tokens", "output-tokens", "concurrency", "plan"}, cmd.Flags().Changed)
 	return mock.Options{
 		Provider: provider, Requests: sim.Rate(f.requests), InputTokens: sim.Rate(f.input), OutputTokens: sim.Rate(f.output),
-		Concurrency: f.concurrency, Plan: f.plan, Overage: f.overage, Published: !limited, Algorithm: f.algorithm,
+		Burst: f.burst, Concurrency: f.concurrency, Plan: f.plan, Overage: f.overage, Published: !limited, Algorithm: f.algorithm,
 		Latency: time.Duration(f.latency), Tail: time.Duration(f.tail), Seed: f.seed,
 	}
 }

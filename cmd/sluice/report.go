@@ -36,6 +36,7 @@ type callerReport struct {
 	USD      float64 `json:"usd"`
 	RetryUSD float64 `json:"retry_usd"`
 	HeldUSD  float64 `json:"held_usd"`
+	Took     *spread `json:"took,omitempty"` // from when sends were asked for to the first byte of a good answer
 }
 
 func newReport() *cobra.Command {
@@ -159,7 +160,7 @@ func asReport(rep *inspect.Report) *reportJSON {
 
 // withMoney is a caller's report in dollars.
 func withMoney(c inspect.CallerReport) callerReport {
-	return callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6, HeldUSD: float64(c.HeldMicros) / 1e6}
+	return callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6, HeldUSD: float64(c.HeldMicros) / 1e6, Took: spreadOf(c.Answers, c.TookS, c.TookSquares)}
 }
 
 func (c *callerReport) sends() int64 { return c.FirstSends + c.Retries }

@@ -28,6 +28,8 @@ type minutesOf map[string]map[time.Time]int64
 
 // page is a report for people who have only a browser.
 type page struct {
+	Title, Lead  string
+	Foot         []string // how to read it; empty: as a report
 	Since, Until string
 	Figures      []pageFigure
 	Resources    []pageResource
@@ -52,8 +54,9 @@ type pageResource struct {
 }
 
 type pageComparison struct {
-	Name    string
-	Figures pageTable
+	Name       string
+	Figures    pageTable
+	Confidence pageTable
 }
 
 // pageTable is a table without the columns in which there is nothing.
@@ -108,7 +111,7 @@ func refusedMinutes(s *session, from time.Time) minutesOf {
 
 // pageOf is the page of a report that was made at a moment.
 func pageOf(r *reportJSON, refused minutesOf, now time.Time) *page {
-	p := &page{Since: moment(r.Since), Until: moment(now)}
+	p := &page{Title: "Sluice report", Since: moment(r.Since), Until: moment(now)}
 	s := &screen{now: now}
 	var total callerReport
 	var idle []string
@@ -133,7 +136,7 @@ func pageOf(r *reportJSON, refused minutesOf, now time.Time) *page {
 	}
 	for i := range r.Against {
 		if c := &r.Against[i]; !c.quiet() && len(p.Against) < pageResources {
-			p.Against = append(p.Against, pageComparison{Name: s.Text(c.Name, nameWidth), Figures: asPageTable(beforeAfter(c.Before, c.After))})
+			p.Against = append(p.Against, pageComparison{Name: s.Text(c.Name, nameWidth) + ": before and after", Figures: asPageTable(beforeAfter(c.Before, c.After)), Confidence: asPageTable(judgements(c.Confidence))})
 		}
 	}
 	return p

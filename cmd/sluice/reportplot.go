@@ -26,6 +26,7 @@ type pageAxis struct {
 // pagePlot is what was sent and refused over time.
 type pagePlot struct {
 	About         string
+	Caption       string // what is up and what is down
 	Width, Height int
 	Zero, Left    int // where the axes are
 	Right         int
@@ -96,7 +97,7 @@ func (a *pageAxis) plot(sent, refused map[time.Time]int64) *pagePlot {
 	}
 	p := &pagePlot{
 		Width: plotLeft + plotWidth + 8, Height: plotUp + plotDown + plotBottom + 12, Zero: plotUp + 12, Left: plotLeft, Right: plotLeft + plotWidth,
-		Most: show.Count(most), WorstY: plotUp + 12 + plotDown,
+		Caption: "Up: sent. Down: refused with 429, as this machine's event log has them.", Most: show.Count(most), WorstY: plotUp + 12 + plotDown,
 		About: fmt.Sprintf("%s requests sent and %s refused, in steps of %s", show.Count(all), show.Count(bad), stepText(a.step)),
 	}
 	if bad > 0 {
@@ -106,7 +107,7 @@ func (a *pageAxis) plot(sent, refused map[time.Time]int64) *pagePlot {
 	bar := func(i int, class string, y, height float64, what string, n int64) {
 		p.Bars = append(p.Bars, pageBar{
 			X: pixels(plotLeft + float64(i)*width), Y: pixels(y), W: pixels(max(width-min(1, width/4), 0.5)), H: pixels(height), Class: class,
-			Title: fmt.Sprintf("%s, %s: %d %s", moment(a.at(i)), stepText(a.step), n, what),
+			Title: fmt.Sprintf("%s, %s: %d %s", a.label(i), stepText(a.step), n, what),
 		})
 	}
 	for i := range up {
@@ -122,9 +123,17 @@ func (a *pageAxis) plot(sent, refused map[time.Time]int64) *pagePlot {
 		bar    int
 		anchor string
 	}{{0, "start"}, {a.bars / 2, "middle"}, {a.bars, "end"}} {
-		p.Times = append(p.Times, pageTime{X: pixels(plotLeft + float64(at.bar)*width), Y: p.Height - 8, Anchor: at.anchor, Text: moment(a.at(at.bar))})
+		p.Times = append(p.Times, pageTime{X: pixels(plotLeft + float64(at.bar)*width), Y: p.Height - 8, Anchor: at.anchor, Text: a.label(at.bar)})
 	}
 	return p
+}
+
+// label is when a bar begins.
+func (a *pageAxis) label(bar int) string {
+	if a.step < time.Minute {
+		return a.at(bar).UTC().Format("15:04:05 UTC")
+	}
+	return moment(a.at(bar))
 }
 
 func (a *pageAxis) at(bar int) time.Time { return a.start.Add(time.Duration(bar) * a.step) }
@@ -141,6 +150,8 @@ func (a *pageAxis) sums(minutes map[time.Time]int64) []int64 {
 
 func stepText(step time.Duration) string {
 	switch {
+	case step < time.Minute:
+		return fmt.Sprintf("%d s", step/time.Second)
 	case step < time.Hour:
 		return fmt.Sprintf("%d min", step/time.Minute)
 	case step < 24*time.Hour:

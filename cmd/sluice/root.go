@@ -56,7 +56,7 @@ func newRoot() *cobra.Command {
 	}
 	root.AddCommand(newAcquire(), newRelease(), newObserve(), newPause(), newResume(), newRepair(), newRun(), newServe(), newDLQ())
 	root.AddCommand(newStatus(), newWhy(), newAgents(), newPool(), newReport(), newRoute(), newDoctor(), newTop(), newPing(), newSetup(), newService())
-	root.AddCommand(newConfig(), newToken(), newKey(), newCA(), newSimulate(), newMock(), newDemo(), newMCP(), newVersion(), newMan())
+	root.AddCommand(newConfig(), newToken(), newKey(), newCA(), newSimulate(), newReplay(), newMock(), newDemo(), newMCP(), newVersion(), newMan())
 	return root
 }
 

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,7 +36,8 @@ type caller struct {
 
 // work makes all calls, and tells how far it is until it returns.
 func (c *caller) work(ctx context.Context, tell func(State)) {
-	c.context = strings.Repeat("The "+c.Name+" agent has read this file before, and sends it with every call. ", 160)
+	c.context = c.text()
+	began := time.Now()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	done := make(chan struct{})
@@ -45,6 +47,9 @@ func (c *caller) work(ctx context.Context, tell func(State)) {
 		for range c.Workers {
 			workers.Go(func() {
 				for i := c.next.Add(1); i <= int64(c.Calls) && ctx.Err() == nil; i = c.next.Add(1) {
+					if !c.due(ctx, began, i) {
+						return
+					}
 					if err := c.call(ctx, i); err != nil {
 						fail(err)
 					}
@@ -72,10 +77,35 @@ func (c *caller) work(ctx context.Context, tell func(State)) {
 	tell(s)
 }
 
+// text is what all calls begin with: as many tokens as are asked for, at four bytes each.
+func (c *caller) text() string {
+	if c.Tokens == 0 {
+		return strings.Repeat("The "+c.Name+" agent has read this file before, and sends it with every call. ", 160)
+	}
+	const around = 60 // bytes of JSON and of the number of a call
+	return strings.Repeat("word ", int(max(4*c.Tokens-around, 5)/5))
+}
+
+// due waits until the job of call i has come up. It returns false if there is no more time.
+func (c *caller) due(ctx context.Context, began time.Time, i int64) bool {
+	at := c.Start
+	if c.PerJob > 0 {
+		at += time.Duration((i-1)/int64(c.PerJob)) * c.Every
+	}
+	wait := time.NewTimer(at - time.Since(began))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // call sends until there is an answer.
 func (c *caller) call(ctx context.Context, i int64) error {
 	body, err := json.Marshal(map[string]any{
-		"model": Model, "max_tokens": maxTokens,
+		"model": cmp.Or(c.Model, Model), "max_tokens": maxTokens,
 		"messages": []map[string]string{{"role": "user", "content": c.context + "This is call " + strconv.FormatInt(i, 10) + "."}},
 	})
 	if err != nil {

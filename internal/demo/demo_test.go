@@ -124,9 +124,9 @@ func TestReportIsHonest(t *testing.T) {
 
 func TestResultOfAPhase(t *testing.T) {
 	p := &phase{demo: &demo{Options: Options{Plan: Minute()}}, agents: []Progress{
-		{Agent{"chat", "p0", 2, 1}, State{Done: 2, Sends: 3, Throttled: 1, Longest: 2 * time.Second, Total: 3 * time.Second}},
-		{Agent{"docs", "p1", 3, 1}, State{Done: 1, Waiting: 1, Sends: 4, Throttled: 2, Longest: time.Second, Total: time.Second}},
-		{Agent{"tests", "p1", 1, 1}, State{Done: 1, Sends: 1, Longest: 4 * time.Second, Total: 4 * time.Second}},
+		{Agent{Name: "chat", Class: "p0", Calls: 2, Workers: 1}, State{Done: 2, Sends: 3, Throttled: 1, Longest: 2 * time.Second, Total: 3 * time.Second}},
+		{Agent{Name: "docs", Class: "p1", Calls: 3, Workers: 1}, State{Done: 1, Waiting: 1, Sends: 4, Throttled: 2, Longest: time.Second, Total: time.Second}},
+		{Agent{Name: "tests", Class: "p1", Calls: 1, Workers: 1}, State{Done: 1, Sends: 1, Longest: 4 * time.Second, Total: 4 * time.Second}},
 	}}
 	p.began = time.Unix(100, 0)
 	p.ended = p.began.Add(48600 * time.Millisecond)

@@ -111,14 +111,22 @@ func (p *phase) serve(ctx context.Context, name string, args ...string) (string,
 // start launches all parts. When it returns the agents have begun.
 func (p *phase) start(ctx context.Context) (err error) {
 	plan := &p.Plan
-	p.provider, err = p.serve(ctx, "the provider", "provider", "anthropic", "--json", "--listen", "127.0.0.1:0",
-		"--requests", plan.Limit.String(), "--latency", plan.Latency.String(), "--tail", plan.Tail.String())
+	limits := plan.Provider
+	if len(limits) == 0 {
+		limits = []string{"--requests", plan.Limit.String()}
+	}
+	p.provider, err = p.serve(ctx, "the provider", append([]string{"provider", "anthropic", "--json", "--listen", "127.0.0.1:0",
+		"--latency", plan.Latency.String(), "--tail", plan.Tail.String()}, limits...)...)
 	if err != nil {
 		return err
 	}
 	gate := ""
 	if p.number > 0 {
-		if gate, err = p.serve(ctx, "the gate", "gate", p.provider); err != nil {
+		args := []string{"gate", p.provider}
+		if plan.Gate != "" {
+			args = append(args, "--limits", plan.Gate)
+		}
+		if gate, err = p.serve(ctx, "the gate", args...); err != nil {
 			return err
 		}
 	}

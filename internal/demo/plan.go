@@ -21,6 +21,14 @@ type Agent struct {
 	Class   string `json:"class"`
 	Calls   int    `json:"calls"`
 	Workers int    `json:"workers"` // calls that it has under way at once
+	// Of an agent whose calls come in jobs: as many in each, the first after Start, the next Every after it. PerJob is 0
+	// for one that has all its calls from the start.
+	PerJob int           `json:"per_job,omitempty"`
+	Start  time.Duration `json:"start,omitempty"`
+	Every  time.Duration `json:"every,omitempty"`
+	// Model and Tokens are what its calls ask for; empty: those of the demo.
+	Model  string `json:"model,omitempty"`
+	Tokens int64  `json:"tokens,omitempty"`
 }
 
 // Plan is what both phases have in common.
@@ -32,6 +40,22 @@ type Script struct {
 	Latency, Tail time.Duration
 	// Patience is the most that a phase may take.
 	Patience time.Duration
+
+	// Of a fleet of one's own, see [FromScenario]. Provider are flags of the mock beside those for latency, About says
+	// them to people, and Best is how long the work takes at best. Empty: Limit says it.
+	Provider []string
+	About    string
+	// Gate are the limits that the gate is told, as a list of YAML; empty: it learns them.
+	Gate string
+	Best time.Duration
+}
+
+// Limits are the provider's, for people.
+func (p *Script) Limits() string {
+	if p.About != "" {
+		return p.About
+	}
+	return p.Limit.String()
 }
 
 // Minute is the demo itself: it takes about a minute.
@@ -73,6 +97,9 @@ func (p *Script) Calls() (n int) {
 // Ideal is how long it takes if every call is sent at the very moment at which the provider's rule has
 // room for it, and is answered as quickly as it can be.
 func (p *Script) Ideal() time.Duration {
+	if p.Best > 0 {
+		return p.Best
+	}
 	limit := sim.Limit{Name: "requests", Unit: sim.Requests, Kind: store.Bucket, Size: p.Limit.N, Burst: p.Limit.N, Window: p.Limit.Window}
 	rule, at := limit.Rule(), store.Time(0)
 	for range p.Calls() {

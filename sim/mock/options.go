@@ -30,6 +30,8 @@ type Options struct {
 	// Requests, InputTokens and OutputTokens are limits for each API key; the zero Rate is none. OpenAI
 	// has one limit on tokens, which is the sum of the two.
 	Requests, InputTokens, OutputTokens sim.Rate
+	// Burst is what the bucket of Requests holds; 0: one window's worth.
+	Burst int64
 	// Concurrency is how many requests of a key can be under way; 0: as many as come.
 	Concurrency int64
 	// Plan are the windows of a subscription, for each API key, from the shortest to the longest. Claude states them with anthropic,
@@ -89,6 +91,9 @@ func (o *Options) check() error {
 	case o.Concurrency < 0 || o.Concurrency > maxConcurrency:
 		return bad("concurrency %d is not between 0 and %d", o.Concurrency, maxConcurrency)
 	}
+	if o.Burst != 0 && (o.Burst < 0 || o.Algorithm != "bucket" || o.Requests == none || !sim.BucketFits(max(o.Burst, o.Requests.N), o.Requests.N, o.Requests.Window)) {
+		return bad("a burst is that of a bucket of requests, and positive")
+	}
 	if err := o.checkPlan(); err != nil {
 		return err
 	}
@@ -135,6 +140,9 @@ func (o *Options) limits() []sim.Limit {
 		asked.Requests, asked.InputTokens, asked.OutputTokens = published(o.Provider)
 	}
 	add("requests", sim.Requests, asked.Requests)
+	if o.Burst > 0 {
+		all[0].Burst = o.Burst
+	}
 	switch o.Provider {
 	case "anthropic":
 		add("input-tokens", sim.InputTokens, asked.InputTokens)

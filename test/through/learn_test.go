@@ -28,10 +28,15 @@ type preset struct {
 	mock   *mock.Server
 	gate   *sluice.Gate
 	client *http.Client
+	// Where the gate and the provider are.
+	gateURL, providerURL string
 }
 
 // presetFor opens a gate with the preset of a provider for a mock of it.
-func presetFor(t *testing.T, o mock.Options) *preset {
+func presetFor(t *testing.T, o mock.Options) *preset { return presetWith(t, o, nil, nil) }
+
+// presetWith is presetFor with another resource, and a look at what arrives at the provider.
+func presetWith(t *testing.T, o mock.Options, change func(*sluice.Resource), look func(http.Handler) http.Handler) *preset {
 	t.Helper()
 	p := &preset{t: t, name: o.Provider}
 	var err error
@@ -40,6 +45,9 @@ func presetFor(t *testing.T, o mock.Options) *preset {
 	}
 	t.Cleanup(p.mock.Close)
 	r, _ := provider.Preset(o.Provider)
+	if change != nil {
+		change(&r)
+	}
 	config := sluice.Config{Store: "mem:", Resources: map[string]sluice.Resource{o.Provider: r}}
 	if p.gate, err = sluice.Open(t.Context(), config); err != nil {
 		t.Fatal(err)
@@ -47,6 +55,7 @@ func presetFor(t *testing.T, o mock.Options) *preset {
 	t.Cleanup(func() { _ = p.gate.Close() })
 	dialect, _ := provider.Lookup(o.Provider)
 	net := newWires()
+	p.gateURL, p.providerURL = "http://gate", "http://provider"
 	gate, err := proxy.New(proxy.Options{
 		Gate: p.gate, Classes: []string{"p0", "p1", "p2"}, Base: net.transport(t), Hosts: []string{"gate"},
 		Resources: map[string]proxy.Resource{o.Provider: {
@@ -57,7 +66,11 @@ func presetFor(t *testing.T, o mock.Options) *preset {
 		t.Fatal(err)
 	}
 	t.Cleanup(gate.Settle)
-	net.serve(t, "provider", p.mock)
+	served := http.Handler(p.mock)
+	if look != nil {
+		served = look(p.mock)
+	}
+	net.serve(t, "provider", served)
 	net.serve(t, "gate", gate)
 	p.client = &http.Client{Transport: net.transport(t)}
 	return p

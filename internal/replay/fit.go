@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Bounds of finding limits.
+const (
+	fewRefusals = 5      // fewer tell nothing
+	fitSends    = 20_000 // the first ones are looked at
+)
+
+// fit finds the limit on requests that explains the log's refusals best: for each kind and window the size at which as many
+// are refused too much as too little. It returns nil if there are too few refusals, or if no limit explains them.
+func (r *Replay) fit() (limits []sim.Limit, refused int) {
+	arrivals := r.arrivals()
+	arrivals = arrivals[:min(len(arrivals), fitSends)]
+	for i := range arrivals {
+		if !arrivals[i].Accepted {
+			refused++
+		}
+	}
+	if refused < fewRefusals {
+		return nil, refused
+	}
+	var best sim.Limit
+	least := -1
+	for _, window := range []time.Duration{time.Minute, time.Hour, time.Second, 10 * time.Second} {
+		for _, kind := range []store.Kind{store.Bucket, store.Rolling, store.Fixed} {
+			l := sim.Limit{Name: "requests", Kind: kind, Unit: sim.Requests, Window: window, PerModel: r.setup.PerModel}
+			if kind == store.Fixed {
+				l.Phase = r.start.Truncate(window).Add(window).Sub(r.start)
+			}
+			if l, wrong := fitSize(l, arrivals); least < 0 || wrong < least {
+				best, least = l, wrong
+			}
+		}
+	}
+	if least > refused/2 { // something else refuses: tokens, or others on the same key
+		return nil, refused
+	}
+	return []sim.Limit{best}, refused
+}
+
+// fitSize finds the size of a limit, and how many sends it does not explain.
+func fitSize(l sim.Limit, arrivals []sim.Arrival) (sim.Limit, int) {
+	sized := func(n int64) sim.Limit {
+		l.Size, l.Burst = n, 0
+		if l.Kind == store.Bucket {
+			l.Burst = n
+		}
+		return l
+	}
+	wrong := func(n int64) (differ int, tooMany bool) {
+		e := sim.Explain([]sim.Limit{sized(n)}, arrivals)
+		return e.Differ, e.Model > e.Refused
+	}
+	low, high := int64(1), int64(len(arrivals))
+	for low < high { // the smallest that refuses no more than the log
+		mid := (low + high) / 2
+		if _, tooMany := wrong(mid); tooMany {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	best, least := low, -1
+	for n := max(low-2, 1); n <= low+2; n++ {
+		if differ, _ := wrong(n); least < 0 || differ < least {
+			best, least = n, differ
+		}
+	}
+	// Providers state round numbers: one nearby is right if it explains the log about as well.
+	slack := max(1, len(arrivals)/200)
+	for _, step := range []int64{1000, 500, 100, 50, 10, 5} {
+		n := (best + step/2) / step * step
+		if n < 1 || n*20 < best*19 || n*20 > best*21 {
+			continue
+		}
+		if differ, _ := wrong(n); differ <= least+slack {
+			return sized(n), differ
+		}
+	}
+	return sized(best), least
+}

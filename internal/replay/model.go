@@ -1,0 +1,233 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Setup is what a log is replayed against.
+type Setup struct {
+	Assumptions
+	// Limits are the provider's; empty: what the log's refusals tell.
+	Limits []sim.Limit
+	// PerModel counts limits that are taken from the log for each model.
+	PerModel bool
+	// Classes are the priority classes, highest first; empty: p0, p1 and p2.
+	Classes []store.Class
+	Order   store.Order
+	Use     int // percentage of the limits that the gate uses; 0: all of them
+	// Class is the class of a caller; empty: what the log says, else the last class.
+	Class func(caller string) string
+	Seed  uint64
+	// Progress is told the part of the calls that is over.
+	Progress func(part float64)
+}
+
+// Replay is a log, laid out as the work of a scenario.
+type Replay struct {
+	log    *Log
+	setup  Setup
+	work   *work
+	sc     *sim.Scenario
+	net    sim.Delay
+	start  time.Time
+	prices []float64 // of each call, in dollars
+	fitted bool      // the limits are taken from the log
+}
+
+// ErrNoLimits is the error of [New] for a log that tells nothing of limits.
+type ErrNoLimits struct{ Refused int }
+
+func (e *ErrNoLimits) Error() string {
+	return fmt.Sprintf("the log has %d refusals, which are too few to tell the provider's limits", e.Refused)
+}
+
+// New lays out a log for a replay.
+func New(l *Log, s Setup) (*Replay, error) {
+	if s.Classes == nil {
+		s.Classes = sim.Classes
+	}
+	r := &Replay{log: l, setup: s, work: pieces(l, s.Assumptions), start: l.Sends[0].Wanted}
+	for i := range l.Sends {
+		if w := l.Sends[i].Wanted; w.Before(r.start) {
+			r.start = w
+		}
+	}
+	r.net = sim.Delay{Median: r.roundTrip() / 2}
+	if len(s.Limits) == 0 {
+		limits, refused := r.fit()
+		if limits == nil {
+			return nil, &ErrNoLimits{refused}
+		}
+		r.setup.Limits, r.fitted = limits, true
+	}
+	for i := range r.setup.Limits {
+		if l := &r.setup.Limits[i]; l.Kind == store.Fixed { // windows begin at round times, not when the log does
+			l.Phase = r.start.Truncate(l.Window).Add(l.Window).Sub(r.start)
+		}
+	}
+	r.layOut()
+	return r, nil
+}
+
+// roundTrip is how long a message takes there and back: a refusal takes the provider no time.
+func (r *Replay) roundTrip() time.Duration {
+	var all []time.Duration
+	for i := range r.log.Sends {
+		if s := &r.log.Sends[i]; s.Refused && s.End.After(s.Start) {
+			all = append(all, s.First.Sub(s.Start))
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return min(all[len(all)/2], time.Second)
+}
+
+// layOut makes a scenario of the calls.
+func (r *Replay) layOut() {
+	r.sc = &sim.Scenario{
+		Name: "replay", Limits: r.setup.Limits, Policy: sim.Policy{Headers: true, RetryAfter: true}, Classes: r.setup.Classes,
+		Order: r.setup.Order, Use: r.setup.Use,
+	}
+	classes := r.classes()
+	for i, name := range r.work.callers {
+		a := sim.Agent{Name: cmp.Or(name, "(none)"), Class: classes[i], Workers: len(r.work.calls)}
+		r.sc.Fleet = append(r.sc.Fleet, a)
+	}
+	usual := r.usual()
+	r.prices = make([]float64, len(r.work.calls))
+	var last time.Time
+	for i := range r.work.calls {
+		c := &r.work.calls[i]
+		s := &r.log.Sends[c.sends[len(c.sends)-1]]
+		rec := sim.Recorded{Agent: c.caller, At: c.wanted.Sub(r.start), Follows: c.follows, Think: c.think, Request: sim.Request{Model: s.Model, Input: s.Input, Output: s.Output}}
+		rec.Service, rec.Body = r.took(s)
+		u := usual[key{c.caller, s.Model}]
+		if u == nil {
+			u = usual[key{-1, ""}]
+		}
+		if !c.done && u != nil { // nobody knows what it would have used
+			rec.Request.Input, rec.Request.Output, rec.Service, rec.Body = u.input/u.n, u.output/u.n, u.service/time.Duration(u.n), u.body/time.Duration(u.n)
+			r.prices[i] = u.usd / float64(u.n)
+		} else {
+			r.prices[i] = price(s)
+		}
+		r.sc.Recorded = append(r.sc.Recorded, rec)
+		if c.end.After(last) {
+			last = c.end
+		}
+	}
+	r.sc.Horizon = 20*last.Sub(r.start) + 24*time.Hour
+}
+
+// took is how long the provider took to answer, without the way there and back.
+func (r *Replay) took(s *Send) (service, body time.Duration) {
+	return max(s.First.Sub(s.Start)-2*r.net.Median, 0), s.End.Sub(s.First)
+}
+
+type key struct {
+	caller int
+	model  string
+}
+
+// sums add up what accepted calls used.
+type sums struct {
+	n             int64
+	input, output int64
+	service, body time.Duration
+	usd           float64
+}
+
+// usual is what calls of a caller to a model use in the mean, and those of all under the caller -1.
+func (r *Replay) usual() map[key]*sums {
+	all := map[key]*sums{}
+	for i := range r.work.calls {
+		c := &r.work.calls[i]
+		if !c.done {
+			continue
+		}
+		s := &r.log.Sends[c.sends[len(c.sends)-1]]
+		service, body := r.took(s)
+		for _, k := range []key{{c.caller, s.Model}, {-1, ""}} {
+			if all[k] == nil {
+				all[k] = &sums{}
+			}
+			u := all[k]
+			u.n++
+			u.input, u.output, u.service, u.body, u.usd = u.input+s.Input, u.output+s.Output, u.service+service, u.body+body, u.usd+price(s)
+		}
+	}
+	return all
+}
+
+// price is what a send cost: what the log says, else the list price.
+func price(s *Send) float64 {
+	if s.Priced {
+		return s.USD
+	}
+	if s.Input+s.Output == 0 || s.Named == "" {
+		return 0
+	}
+	micros, known := provider.DefaultPrices().Micros(s.Named, &provider.Usage{Input: s.Input, Output: s.Output})
+	if !known {
+		return 0
+	}
+	return float64(micros) / 1e6
+}
+
+// classes are the indices of the callers' classes.
+func (r *Replay) classes() []int {
+	stated := map[string]string{}
+	for i := range r.log.Sends {
+		if s := &r.log.Sends[i]; s.Class != "" && stated[s.Caller] == "" {
+			stated[s.Caller] = s.Class
+		}
+	}
+	all := make([]int, len(r.work.callers))
+	for i, caller := range r.work.callers {
+		name := ""
+		if r.setup.Class != nil {
+			name = r.setup.Class(caller)
+		}
+		if name == "" {
+			name = stated[caller]
+		}
+		if all[i] = slices.IndexFunc(r.setup.Classes, func(c store.Class) bool { return c.Name == name }); all[i] < 0 {
+			all[i] = len(r.setup.Classes) - 1
+		}
+	}
+	return all
+}
+
+// arrivals are the sends as they came to the provider.
+func (r *Replay) arrivals() []sim.Arrival {
+	var all []sim.Arrival
+	usual := map[string]*sums{} // by model: what a refusal would have used
+	for i := range r.log.Sends {
+		if s := &r.log.Sends[i]; !s.Refused {
+			if usual[s.Model] == nil {
+				usual[s.Model] = &sums{}
+			}
+			u := usual[s.Model]
+			u.n, u.input, u.output = u.n+1, u.input+s.Input, u.output+s.Output
+		}
+	}
+	for i := range r.log.Sends {
+		s := &r.log.Sends[i]
+		a := sim.Arrival{At: s.Start.Sub(r.start) + r.net.Median, Request: sim.Request{Model: s.Model, Input: s.Input, Output: s.Output}, Accepted: !s.Refused}
+		if u := usual[s.Model]; s.Refused && u != nil && s.Input == 0 {
+			a.Request.Input, a.Request.Output = u.input/u.n, u.output/u.n
+		}
+		a.Service, a.Body = r.took(s)
+		all = append(all, a)
+	}
+	return all
+}
