@@ -266,9 +266,12 @@ func named(tools []tool, name string) *tool {
 	return &tools[0]
 }
 
-// asksForTool reports that the last turn is the user's and says so.
+// asksForTool reports that the last turn is the user's and says so. Claude Code adds a turn of the system's behind it, about MCP servers.
 func asksForTool(turns []turn) bool {
 	last := turns[len(turns)-1]
+	for i := len(turns) - 1; i > 0 && last.Role == "system"; i-- {
+		last = turns[i-1]
+	}
 	return last.Role == "user" && strings.Contains(strings.ToLower(contentText(last.Content)), "use the tool")
 }
 

@@ -127,6 +127,11 @@ func TestAnthropicTools(t *testing.T) {
 			t.Errorf("the stream has %s, the message %v", json, args)
 		}
 	}
+	// A turn of the system's behind the user's changes nothing.
+	behind := `{"model":"m","max_tokens":100,` + anthropicTools + `,"messages":[{"role":"user","content":"use the tool"},{"role":"system","content":"instructions"}]}`
+	if v := decoded(t, send(s, "POST", "/v1/messages", behind).Body.Bytes()); at(v, "stop_reason") != "tool_use" {
+		t.Errorf("with a turn of the system's: %v", v)
+	}
 	// After what the tool has said comes text.
 	v := decoded(t, send(s, "POST", "/v1/messages", `{"model":"m","max_tokens":100,`+anthropicTools+`,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"use the tool"}]}]}`).Body.Bytes())
 	if at(v, "content", 0, "type") != "text" {
