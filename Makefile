@@ -24,7 +24,7 @@ POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ra
 ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart hosts soak faults-check faults proof fuzz
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart compat hosts soak faults-check faults proof fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,7 +61,7 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
-	$(MAKE) chart envoy
+	$(MAKE) chart envoy compat
 	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
@@ -132,6 +132,9 @@ keda: ## drive the scaler with KEDA's own client (takes many minutes to build th
 chart: ## the Helm chart with Helm itself, its manifests against the schemas of Kubernetes (takes minutes to build the first time)
 	cd test/chart && $(GO) vet . && $(GO) test -count=1 .
 
+compat: need-redis ## the previous release next to this version, on one store and as client and daemon of each other
+	scripts/previous >/dev/null && $(GO) test -count=1 -timeout 20m -tags slow -v ./test/compat
+
 soak: build ## 10,000 agents and 1,000 tickets a second on a real daemon for 3 minutes (SOAKFLAGS=-h)
 	$(GO) run ./test/soak --sluice bin/sluice $(SOAKFLAGS)
 
@@ -151,7 +154,7 @@ golangci: ## golangci-lint with the import rules (takes minutes to build the fir
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run ./...
 
 fuzz: ## run every fuzz target for FUZZTIME each
-	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=bench --exclude-dir=faults . | \
+	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=bench --exclude-dir=faults --exclude-dir=bin . | \
 	while IFS=: read -r file target; do \
 		target=$${target#func }; \
 		echo "$$target in $$(dirname $$file)"; \

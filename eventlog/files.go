@@ -91,9 +91,16 @@ func (f *files) begin() error {
 	if err := statedir.Make(f.dir); err != nil {
 		return err
 	}
-	var err error
-	f.lock, err = statedir.Open(filepath.Join(f.dir, lock), os.O_RDWR|os.O_CREATE)
-	return err
+	l, err := statedir.Open(filepath.Join(f.dir, lock), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	if err := mark(l); err != nil {
+		_ = l.Close()
+		return err
+	}
+	f.lock = l
+	return nil
 }
 
 // Waiting for those who rotate: they need a moment, unless one was stopped in the middle.

@@ -81,6 +81,9 @@ func openAll(dir string) (open []part, err error) {
 	l, err := statedir.Open(filepath.Join(dir, lock), os.O_RDONLY)
 	if err == nil {
 		defer func() { _ = l.Close() }() // which unlocks
+		if _, err := known(l); err != nil {
+			return nil, err
+		}
 		for i := 0; filelock.Try(l, false) != nil && i < lockTries; i++ {
 			time.Sleep(lockPause) // if it is never free, nobody is rotating who could get on
 		}

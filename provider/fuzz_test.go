@@ -213,3 +213,27 @@ func FuzzReset(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPriceMap reads any file of prices: the error says something, and no price makes a request cost less than nothing.
+func FuzzPriceMap(f *testing.F) {
+	f.Add(`{"m": {"input_cost_per_token": 1e-06, "output_cost_per_token": 0, "input_cost_per_token_above_200k_tokens": 2e-6, "cache_read_input_token_cost": 1e-7}}`)
+	f.Add(`{"sample_spec": {}, "vertex_ai/m": {"input_cost_per_token": 1e308, "output_cost_per_token": 1e308}, "m": {"input_cost_per_token": "x"}}`)
+	f.Add(`{"m": {"input_cost_per_token": -1, "output_cost_per_token": 1e-6}}`)
+	f.Add(`[]`)
+	u := Usage{Input: 300_000, CacheRead: 5, CacheWrite: 7, CacheLong: 3, Output: store.MaxAmount}
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := ParsePriceMap([]byte(text), "2026-11-15")
+		if err != nil {
+			if err.Error() == "" || m != nil {
+				t.Errorf("%v, %v", m, err)
+			}
+			return
+		}
+		prices := DefaultPrices().WithMap(func() *PriceMap { return m })
+		for name := range m.exact {
+			if micros, _ := prices.Micros(name, &u); micros < 0 {
+				t.Errorf("%q costs %d", name, micros)
+			}
+		}
+	})
+}

@@ -23,7 +23,8 @@ import (
 // A file of figures is a line that says what it is and then frames: the length of what follows, its checksum, a minute. A frame that was
 // not written in full is the end of the file: the next writer cuts it off.
 const (
-	magic    = "sluice history 1\n"
+	family   = "sluice history "
+	magic    = family + "1\n"
 	frameTop = 8
 	maxFrame = 1 << 20
 	maxLine  = 4096
@@ -31,6 +32,9 @@ const (
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// errOther is of a file that is left alone: its minutes are neither shown nor added to.
+var errOther = errors.New("it was written by another version of Sluice; use that version, or move the file away")
 
 // files are those of one directory. One process writes them, which the lock sees to; others read.
 type files struct {
@@ -152,7 +156,7 @@ func (f *files) prepare(out *os.File, day string) error {
 	f.names = newNames()
 	size, err := readFrames(out, f.names, func(int64) bool { return false }, nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", out.Name(), err)
 	}
 	if size != info.Size() {
 		if err := out.Truncate(size); err != nil {
@@ -164,10 +168,17 @@ func (f *files) prepare(out *os.File, day string) error {
 }
 
 // readFrames reads a file of figures as far as it is sound, and returns how far that is.
-func readFrames(r io.Reader, n *names, at func(int64) bool, each func(int64, key, *row)) (size int64, err error) {
+func readFrames(r io.Reader, known *names, at func(int64) bool, each func(int64, key, *row)) (size int64, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	top := make([]byte, max(frameTop, len(magic)))
-	if _, err := io.ReadFull(in, top[:len(magic)]); err != nil || string(top[:len(magic)]) != magic {
+	n, err := io.ReadFull(in, top[:len(magic)])
+	switch begin := string(top[:n]); {
+	case begin == magic:
+	case strings.HasPrefix(magic, begin): // its writer was killed
+		return 0, onlyReal(err)
+	case isOther(begin): // it is worth something to the version that wrote it
+		return 0, errOther
+	default:
 		return 0, onlyReal(err)
 	}
 	size = int64(len(magic))
@@ -187,11 +198,18 @@ func readFrames(r io.Reader, n *names, at func(int64) bool, each func(int64, key
 		if _, err := io.ReadFull(in, frame); err != nil {
 			return size, onlyReal(err)
 		}
-		if crc32.Checksum(frame, castagnoli) != binary.LittleEndian.Uint32(top[4:]) || decode(frame, n, at, each) != nil {
+		if crc32.Checksum(frame, castagnoli) != binary.LittleEndian.Uint32(top[4:]) || decode(frame, known, at, each) != nil {
 			return size, nil
 		}
 		size += int64(frameTop) + int64(length)
 	}
+}
+
+// isOther reports how the file of another version begins: with another number.
+func isOther(begin string) bool {
+	rest, ok := strings.CutPrefix(begin, family)
+	number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+	return ok && number != "" && number != strings.TrimSpace(magic[len(family):])
 }
 
 // onlyReal is nil for the end of a file.
@@ -259,7 +277,7 @@ func (f *files) read(since, until time.Time, each func(int64, key, *row)) error 
 		}
 		_, err = readFrames(in, newNames(), within, each)
 		_ = in.Close()
-		if err != nil {
+		if err != nil && !errors.Is(err, errOther) {
 			return err
 		}
 	}

@@ -86,8 +86,23 @@ func (b *book) account(l *Account) account {
 	return a
 }
 
+// mostSpent bounds what an account can count, far above what all orders together can reach.
+const mostSpent = 1 << 60
+
+// sound reports that this package could have written an entry. Others are like lines that cannot be read: a sum that runs over would
+// make a budget that is spent look unspent.
+func (e *entry) sound() bool {
+	if e.Op == "have" {
+		return e.USD >= 0 && e.USD <= mostSpent
+	}
+	return e.USD >= 0 && e.USD <= MaxMicros
+}
+
 // apply makes a change.
 func (b *book) apply(e *entry) {
+	if !e.sound() {
+		return
+	}
 	switch e.Op {
 	case "take":
 		h := &hold{amount: e.USD, until: time.Unix(e.Until, 0)}
@@ -115,14 +130,21 @@ func (b *book) apply(e *entry) {
 		}
 	case "have":
 		for _, f := range e.From {
-			b.purses[account{f[0], f[1], f[2]}] = purse{e.USD, e.Told}
+			if a := (account{f[0], f[1], f[2]}); !b.has(a) { // it stands before all that is taken
+				b.purses[a] = purse{e.USD, e.Told}
+			}
 		}
 	}
 }
 
+func (b *book) has(a account) bool {
+	_, there := b.purses[a]
+	return there
+}
+
 func (b *book) add(a account, n int64) {
 	p := b.purses[a]
-	p.used = max(p.used+n, 0)
+	p.used = min(max(p.used+n, 0), mostSpent)
 	b.purses[a] = p
 }
 

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
@@ -257,6 +258,8 @@ func (d *Dir) follow() error {
 	return d.readOn()
 }
 
+var errForeign = errors.New(journal + " was written by a later version, or by something else")
+
 // readOn takes in the lines from where it has read to. The lock is held: a line without an end was left by a
 // process that died, and has not happened.
 func (d *Dir) readOn() error {
@@ -273,13 +276,16 @@ func (d *Dir) readOn() error {
 	for d.at < size {
 		text, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
+			if d.at == 0 && !strings.HasPrefix(headline, string(text)) {
+				return errForeign // and not one whose writer was killed
+			}
 			break
 		}
 		if err != nil {
 			return err
 		}
 		if d.at == 0 && string(text) != headline {
-			return fmt.Errorf("%s was written by a later version, or by something else", journal)
+			return errForeign
 		}
 		d.at += int64(len(text))
 		var e entry

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -105,7 +106,20 @@ func scalar(v reflect.Value) (string, bool) {
 	case reflect.Int, reflect.Int64:
 		return strconv.FormatInt(v.Int(), 10), true
 	case reflect.Float64:
-		return strconv.FormatFloat(v.Float(), 'f', -1, 64), true
+		return formatFloat(v.Float()), true
 	}
 	return "", false
+}
+
+// formatFloat is a number as YAML has it.
+func formatFloat(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return ".nan"
+	case math.IsInf(f, 1):
+		return ".inf"
+	case math.IsInf(f, -1):
+		return "-.inf"
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }

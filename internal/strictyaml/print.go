@@ -77,9 +77,12 @@ var (
 	otherwise = regexp.MustCompile(`^(?i:null|true|false|[-+.0-9_]+|0[xob][0-9a-f_]*|[0-9.]+e[0-9]+)$`) // would not be text
 )
 
+// endless is a number without digits.
+var endless = regexp.MustCompile(`^-?\.(inf|nan)$`)
+
 // quote puts a text in quotes unless it needs none. Numbers and the like are plain.
 func quote(s string, plain bool) string {
-	if needsNone.MatchString(s) && (plain || !otherwise.MatchString(s)) || plain && decimalNumber.MatchString(s) {
+	if needsNone.MatchString(s) && (plain || !otherwise.MatchString(s)) || plain && (decimalNumber.MatchString(s) || endless.MatchString(s)) {
 		return s
 	}
 	return strconv.Quote(s)

@@ -253,6 +253,9 @@ func (b *call) read(text string) (r reply, err error) {
 	r.wake = store.Time(in.int())
 	r.crowded = in.int() > 0
 	for range in.array() / 2 {
+		if in.bad { // or a number alone would take all memory
+			break
+		}
 		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
 	}
 	if b.reqs == nil {

@@ -9,14 +9,53 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
 )
 
-// Version is that of the bodies. One who speaks another is turned away.
-const Version = "1"
+// Version is that of the bodies. One who speaks another is turned away. It follows the layout of operations and results by itself: their bodies say
+// nothing of what they are made of. Raise base when the same layout comes to mean something else.
+var Version = versionOf(reflect.TypeFor[store.Op](), reflect.TypeFor[store.Result]())
+
+const (
+	base   = "1"
+	layout = 0x22529176 // of the release that began with base
+)
+
+// versionOf names the layout of types: base alone for that of the release, and with its sum for any other.
+func versionOf(types ...reflect.Type) string {
+	h := fnv.New32a()
+	for _, t := range types {
+		describe(h, t)
+	}
+	if h.Sum32() == layout {
+		return base
+	}
+	return fmt.Sprintf("%s.%08x", base, h.Sum32())
+}
+
+// describe writes down what a type is made of.
+func describe(w io.Writer, t reflect.Type) {
+	_, _ = fmt.Fprintf(w, "%v;", t.Kind()) // a hash takes everything
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			_, _ = fmt.Fprintf(w, "%s:", f.Name)
+			describe(w, f.Type)
+		}
+	case reflect.Slice, reflect.Array:
+		if t.Kind() == reflect.Array {
+			_, _ = fmt.Fprintf(w, "%d;", t.Len())
+		}
+		describe(w, t.Elem())
+	}
+}
 
 // VersionHeader says which version a request speaks.
 const VersionHeader = "Sluice-Store-Version"
@@ -94,12 +133,20 @@ func ReadResults(src []byte, ops []store.Op) error {
 		}
 		res.Now, res.GrantedAt, res.Waited = store.Time(r.varint()), store.Time(r.varint()), time.Duration(r.varint())
 		res.Reason.At, res.Share = store.Time(r.varint()), r.varint()
+		if !known(&res) {
+			return ErrCorrupt
+		}
 		ops[i].Result = res
 	}
 	if r.bad || len(r.b) > 0 {
 		return ErrCorrupt
 	}
 	return nil
+}
+
+// known reports that a result means something here: callers look limits up by their number.
+func known(r *store.Result) bool {
+	return r.State <= store.Unknown && r.Reason.Code <= store.CodeSlowed && r.Reason.Behind <= store.CodeSlowed && r.Reason.Limit >= -1 && r.Reason.Limit < store.MaxLimits
 }
 
 // Notice is which tickets of a pool have been decided.

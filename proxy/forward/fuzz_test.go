@@ -1,0 +1,74 @@
+package forward_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/proxy"
+	"github.com/sluicehq/sluice/proxy/forward"
+)
+
+// FuzzConnection sends any bytes to a forward proxy for gated hosts alone, and then ends: it gets an answer in HTTP or none, the connection ends, and no request
+// gets to the gate that is not for a gated host. What follows a CONNECT is taken for the handshake.
+func FuzzConnection(f *testing.F) {
+	up := &url.URL{Scheme: "https", Host: host}
+	origins := forward.NewOrigins([]forward.Origin{{Resource: "api", Address: up, Upstream: up}, {Resource: "api", Address: &url.URL{Scheme: "http", Host: "plain.provider.test"}, Upstream: up}})
+	authority, err := forward.NewAuthority("test", origins.Hosts(), time.Hour)
+	if err != nil {
+		f.Fatal(err)
+	}
+	strays := make(chan string, 100)
+	s := forward.New(forward.Options{
+		Origins: func() *forward.Origins { return origins }, Authority: func() *forward.Authority { return authority }, OnlyGated: true,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if in := proxy.InterceptedOf(r); in == nil || in.Resource != "api" {
+				strays <- r.Host
+			}
+		}),
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	f.Cleanup(func() { _ = s.Close(); <-done })
+	hello := "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03"
+	for _, text := range []string{
+		"CONNECT " + host + ":443 HTTP/1.1\r\nHost: " + host + ":443\r\n\r\n" + hello,
+		"CONNECT " + host + ":443 HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+		"CONNECT plain.provider.test:80 HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic YTpi\r\n\r\nGET / HTTP/1.1\r\nHost: plain.provider.test\r\n\r\n",
+		"CONNECT 10.0.0.1:22 HTTP/1.1\r\nHost: 10.0.0.1:22\r\n\r\n", "CONNECT a:0 HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT [::1]:70000 HTTP/1.1\r\n\r\n",
+		"GET http://plain.provider.test/a HTTP/1.1\r\nHost: plain.provider.test\r\n\r\n", "GET http://elsewhere.test/ HTTP/1.1\r\nHost: elsewhere.test\r\nProxy-Authorization: Bearer x\r\n\r\n",
+		"POST http://plain.provider.test/ HTTP/1.1\r\nHost: plain.provider.test\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", hello, "",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(patience))
+		_, _ = c.Write(text) // the proxy may have ended it
+		_ = c.(*net.TCPConn).CloseWrite()
+		answer, err := io.ReadAll(c)
+		if e, ok := err.(net.Error); ok && e.Timeout() {
+			t.Fatalf("%q: the connection does not end", text)
+		}
+		if len(answer) > 0 && !bytes.HasPrefix(answer, []byte("HTTP/1.")) {
+			t.Errorf("%q is answered %q", text, answer)
+		}
+		select {
+		case host := <-strays:
+			t.Errorf("%q gets to the gate as %q", text, host)
+		default:
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package redisstore
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/sluicehq/sluice/internal/limitmap"
+	"github.com/sluicehq/sluice/store"
+)
+
+// FuzzReply reads any bytes as what the script answers to a batch, by the fast path and by the long one. It must not panic, must take no
+// more memory than the answer has bytes, and must say the same when it is read again.
+func FuzzReply(f *testing.F) {
+	one := appendInt(appendString(appendArray(nil, 9), "ok"), 1_700_000_000_000_000)
+	for range 5 {
+		one = appendInt(one, 1)
+	}
+	decided := appendInt(appendInt(appendArray(append([]byte{}, one...), 2), 5), 6)
+	f.Add(string(decided), uint8(3), false)
+	f.Add(string(appendInt(appendInt(appendInt(appendArray(append([]byte{}, one...), 0), 9), 9), 1)), uint8(3), false)
+	f.Add(string(appendInt(appendString(appendArray(nil, 2), "none"), 1)), uint8(1), true)
+	f.Add(string(append(append([]byte{}, one...), 0xdd, 0xff, 0xff, 0xff, 0xff)), uint8(1), false) // four billion tickets, of which none follows
+	f.Add("\x99\xdb\xff\xff\xff\xff", uint8(1), true)
+	f.Fuzz(func(t *testing.T, text string, n uint8, long bool) {
+		first, r, err := replied(text, n, long)
+		if len(r.decided) > len(text) {
+			t.Errorf("%d bytes decide %d tickets", len(text), len(r.decided))
+		}
+		if err != nil {
+			if !errors.Is(err, errGarbled) {
+				t.Errorf("the error is %v", err)
+			}
+			return
+		}
+		again, s, err := replied(text, n, long)
+		if err != nil || !reflect.DeepEqual(first, again) || !reflect.DeepEqual(r, s) {
+			t.Errorf("read again it is %+v, was %+v, %v", again, first, err)
+		}
+	})
+}
+
+// replied is a batch of some operations with an answer to it.
+func replied(text string, n uint8, long bool) ([]store.Op, reply, error) {
+	ops := make([]store.Op, n%8)
+	b := &call{form: batch{long: long}, reqs: []*request{{ops: ops}}, places: make([]limitmap.Map, 1)}
+	for i := range ops {
+		ops[i] = store.Op{Kind: store.OpAcquire, Agent: "a"}
+		if i%3 == 2 {
+			ops[i] = store.Op{Kind: store.OpClose, ID: store.ID{Session: 1, N: uint64(i)}}
+		}
+		b.form.add(&ops[i], i == 0)
+	}
+	b.form.bytes()
+	r, err := b.read(text)
+	return ops, r, err
+}
+
+// A number of four billion in a reply that ends behind it took all memory.
+func TestAListThatIsNotThereTakesNoMemory(t *testing.T) {
+	t.Parallel()
+	head := appendInt(appendString(appendArray(nil, 9), "ok"), 1)
+	for range 5 {
+		head = appendInt(head, 1)
+	}
+	_, r, err := replied(string(append(head, 0xdd, 0xff, 0xff, 0xff, 0xff)), 1, false)
+	if !errors.Is(err, errGarbled) || len(r.decided) > 1 {
+		t.Errorf("%d tickets, %v", len(r.decided), err)
+	}
+}
