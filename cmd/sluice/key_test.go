@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"io"
 	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -54,6 +56,12 @@ func keepsNoKey(t *testing.T, store string) {
 	upstream := httptest.NewServer(m)
 	t.Cleanup(upstream.Close)
 	t.Cleanup(m.Close)
+	var traced safeText
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		traced.add(r.URL.Path + " " + string(text))
+	}))
+	t.Cleanup(collector.Close)
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")
 	file := filepath.Join(dir, "sluice.yaml")
@@ -62,12 +70,27 @@ func keepsNoKey(t *testing.T, store string) {
 		t.Fatal(err)
 	}
 	env := []string{"XDG_STATE_HOME=" + state, "SLUICE_STORE=" + cmp.Or(store, "file:"+filepath.Join(state, "sluice")), "SLUICE_CONFIG=" + file, "THE_KEY=" + theKey, "ANOTHER_KEY=VERYSECRET-too"}
+	env = append(env, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
 	p := start(t, env, "serve", "--listen", "127.0.0.1:0", "--log-requests", "--verbose")
 	at, _, _ := strings.Cut(p.tells("sluice: listening on "), ";")
 	var said strings.Builder
 	for _, key := range []string{theKey, "sk-another"} {
 		if code := sendTo(t, at+"/@a/anthropic/v1/messages", "X-Api-Key", key); code != 200 {
 			t.Errorf("status %d", code)
+		}
+	}
+	// In the query, in the body, and in headers that are not where keys belong.
+	call := `{"model":"claude-sonnet-4-5","max_tokens":20,"messages":[{"role":"user","content":"VERYSECRET-body"}]}`
+	for path, header := range map[string]string{
+		"/@a/anthropic/v1/messages?key=VERYSECRET-query&api_key=VERYSECRET-query": "X-Api-Key: " + theKey, "/anthropic/v1/messages": "Authorization: Bearer VERYSECRET-bearer",
+		"/@a/anthropic/v1/none?token=VERYSECRET-none": "X-Goog-Api-Key: VERYSECRET-goog", "/v1/none?key=VERYSECRET-api": "Cookie: session=VERYSECRET-cookie", "/none/?key=VERYSECRET-stray": "Proxy-Authorization: Basic VERYSECRET",
+	} {
+		resp, body := fetch(t, "POST", at+path, call, "Content-Type: application/json", "Anthropic-Version: 2023-06-01", header)
+		if want := strings.Contains(path, "/v1/messages"); want != (resp.StatusCode == 200) {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+		if resp.StatusCode != 200 { // the mock's own answer may repeat what it was asked
+			said.WriteString(body)
 		}
 	}
 	resp, body := fetch(t, "POST", at+"/v1/tickets", `{"resource":"anthropic","agent":"a","key":"`+theKey+`"}`, "Content-Type: application/json")
@@ -93,7 +116,7 @@ func keepsNoKey(t *testing.T, store string) {
 	ends(0, "observe", "anthropic", "--status", "429", "--retry-after", "600")
 	ends(75, "acquire", "anthropic", "--wait", "0")
 	ends(75, "run", "--no-gate", "--resource", "anthropic", "--key-env", "ANOTHER_KEY", "--attempts", "1", "--", "sh", "-c", "exit 75")
-	for _, path := range []string{"/v1/status", "/metrics", "/v1/why", "/v1/config", "/v1/report"} {
+	for _, path := range []string{"/v1/status", "/metrics", "/v1/why", "/v1/config", "/v1/report", "/v1/recent", "/v1/history?since=1h", "/v1/pool/anthropic", "/v1/me", "/"} {
 		resp, body := fetch(t, "GET", at+path, "")
 		if resp.StatusCode != 200 {
 			t.Errorf("%s: %d", path, resp.StatusCode)
@@ -107,6 +130,9 @@ func keepsNoKey(t *testing.T, store string) {
 	log, _ := io.ReadAll(p.stderr)
 	p.ends(0)
 	said.Write(log)
+	if text := traced.String(); strings.Contains(text, "VERYSECRET") || !strings.Contains(text, "/v1/traces ") || !strings.Contains(text, "/v1/metrics ") {
+		t.Errorf("the key is in what was exported, or nothing was: %d bytes", len(text))
+	}
 	if strings.Contains(said.String(), "VERYSECRET") {
 		t.Errorf("the key was said: %s", said.String())
 	}
@@ -129,4 +155,22 @@ func keepsNoKey(t *testing.T, store string) {
 	if err != nil || !letters || !events || !secret {
 		t.Errorf("looked at %d files; dead letters: %v, events: %v, the secret: %v (%v)", files, letters, events, secret, err)
 	}
+}
+
+// safeText is text that several goroutines add to.
+type safeText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *safeText) add(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.WriteString(text)
+}
+
+func (s *safeText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
