@@ -24,7 +24,7 @@ POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ra
 ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart compat hosts soak faults-check faults proof fuzz
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart compat hosts soak faults-check faults chaos proof fuzz
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,6 +143,11 @@ faults-check: need-redis
 
 faults: need-redis ## do everything to Redis that can go wrong, under load, and print what became of it (FAULTFLAGS=-h)
 	cd test/faults && $(GO) run . $(FAULTFLAGS)
+
+# Each seed takes about ten seconds on each store, so 1,000 seeds take a night. SEED=17 SEEDS=1 STORE=file plays one of them again.
+chaos: need-redis build ## random mixes of kills, stops, full disks, store and provider faults, reloads and upgrades (SEED=, SEEDS=, STORE=)
+	previous=$$(scripts/previous) && cd test/faults && $(GO) run . chaos -sluice $(CURDIR)/bin/sluice -previous $$previous \
+		-seed $(if $(filter command line environment,$(origin SEED)),$(SEED),1) -seeds $(or $(SEEDS),25) -store $(or $(STORE),all) $(CHAOSFLAGS)
 
 # Each test plays new traces for PROOFTIME and prints how many. TRACES=1000 plays so many times as many as test does instead.
 proof: ## the property tests of the core for PROOFTIME each, millions of new traces (TRACES=, SEED=)

@@ -54,6 +54,8 @@ func main() { os.Exit(mainCode(os.Args[1:])) }
 func mainCode(args []string) int {
 	var err error
 	switch {
+	case len(args) > 0 && args[0] == roleChaos:
+		return chaosMain(args[1:])
 	case len(args) > 0 && args[0] == roleWorker:
 		err = workerMain(args[1:], os.Stdin, os.Stdout)
 	case len(args) > 0 && args[0] == roleProbe:

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The stores of a chaos run.
+const (
+	onFile   = "file"
+	onRedis  = "redis"
+	onDaemon = "daemon"
+	onMemory = "memory"
+)
+
+var chaosStores = []string{onFile, onRedis, onDaemon, onMemory}
+
+const (
+	chaosGates = 3               // processes with a gate; one on memory, which no other process shares
+	chaosSpan  = 4 * time.Second // in which faults begin
+	chaosMost  = 8               // faults of a plan
+)
+
+// chaosKind is a kind of fault that a plan may have.
+type chaosKind struct {
+	name    string
+	what    string   // in a few words
+	stores  []string // on which it can happen; nil: on all
+	longest time.Duration
+	loses   bool // the store may forget
+	kills   bool // a process may end without a word
+	// do begins it, lets it last and undoes it.
+	do func(w *world, s chaosStep) error
+}
+
+// chaosStep is one fault of a plan.
+type chaosStep struct {
+	kind  *chaosKind
+	at    time.Duration // from the beginning of the plan
+	lasts time.Duration
+	gate  int
+	part  float64 // of the requests or replies that it happens to
+	pick  int     // which variant
+}
+
+func (s chaosStep) String() string {
+	return fmt.Sprintf("+%.2fs for %.2fs  %-16s gate %d, part %.2f, variant %d: %s", s.at.Seconds(), s.lasts.Seconds(), s.kind.name, s.gate, s.part, s.pick, s.kind.what)
+}
+
+// chaosPlan is all that a seed decides.
+type chaosPlan struct {
+	seed  uint64
+	store string
+	old   int  // so many gates begin with the previous release
+	keeps bool // Redis writes everything to disk before it answers
+	steps []chaosStep
+}
+
+// newChaosPlan derives a plan from a seed.
+func newChaosPlan(seed uint64, on string) chaosPlan {
+	r := rand.New(rand.NewPCG(seed, uint64(slices.Index(chaosStores, on))))
+	p := chaosPlan{seed: seed, store: on, keeps: r.IntN(2) == 0}
+	if (on == onFile || on == onRedis) && r.IntN(3) == 0 {
+		p.old = 1 + r.IntN(chaosGates)
+	}
+	var kinds []*chaosKind
+	for _, k := range chaosKinds() {
+		if k.stores == nil || slices.Contains(k.stores, on) {
+			kinds = append(kinds, k)
+		}
+	}
+	for range 2 + r.IntN(chaosMost-1) {
+		k := kinds[r.IntN(len(kinds))]
+		s := chaosStep{kind: k, at: time.Duration(r.Int64N(int64(chaosSpan))), gate: r.IntN(p.gates()), part: 0.1 + 0.9*r.Float64(), pick: r.IntN(1 << 16)}
+		s.lasts = 50*time.Millisecond + time.Duration(r.Int64N(int64(k.longest)))
+		p.steps = append(p.steps, s)
+	}
+	for i := range p.old { // in the middle of all else
+		p.steps = append(p.steps, chaosStep{kind: upgradeKind, at: time.Duration(r.Int64N(int64(chaosSpan))), gate: i, lasts: 50 * time.Millisecond})
+	}
+	slices.SortStableFunc(p.steps, func(a, b chaosStep) int { return int(a.at - b.at) })
+	return p
+}
+
+func (p chaosPlan) gates() int {
+	if p.store == onMemory {
+		return 1
+	}
+	return chaosGates
+}
+
+// any reports whether a step is of such a kind.
+func (p chaosPlan) any(is func(*chaosKind) bool) bool {
+	return slices.ContainsFunc(p.steps, func(s chaosStep) bool { return is(s.kind) })
+}
+
+// loses reports whether the store may forget what it was told. A Redis that writes everything down keeps it when it is killed.
+func (p chaosPlan) loses() bool {
+	return p.any(func(k *chaosKind) bool { return k.loses && (k.name != killRedis || !p.keeps) })
+}
+
+// replay is the command that does the same again.
+func (p chaosPlan) replay() string {
+	return fmt.Sprintf("make chaos SEED=%d SEEDS=1 STORE=%s", p.seed, p.store)
+}
+
+func (p chaosPlan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d on %s: %d gates, %d of the previous release", p.seed, p.store, p.gates(), p.old)
+	if p.store == onRedis {
+		fmt.Fprintf(&b, ", Redis keeps everything on disk: %v", p.keeps)
+	}
+	for _, s := range p.steps {
+		fmt.Fprintf(&b, "\n  %v", s)
+	}
+	return b.String()
+}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package main
+
+import "syscall"
+
+func dieWithUs() *syscall.SysProcAttr { return nil }
+
+// limitProcess does nothing: no other system lets one process limit another.
+func limitProcess(int, int) (undo func(), err error) { return func() {}, nil }

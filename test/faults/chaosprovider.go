@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/sim/mock"
+)
+
+// The provider's limit: at most chaosSize in any chaosWindow.
+const (
+	chaosSize   = 20
+	chaosWindow = 2 * time.Second
+)
+
+// lie is a way in which the provider misbehaves, for a part of its requests.
+type lie struct {
+	part                                     float64
+	pick                                     int
+	late, arrive, headers, refuse, fail, cut bool
+}
+
+// liar is a strict mock provider behind a handler that misbehaves. What has arrived is judged by the mock's own log.
+type liar struct {
+	mock   *mock.Server
+	server *http.Server
+	addr   string
+
+	mu      sync.Mutex
+	rand    *rand.Rand
+	lies    []*lie
+	entries []mock.Entry
+	refused int // by a lie
+}
+
+// Write is where the mock's log goes.
+func (l *liar) Write(line []byte) (int, error) {
+	var e mock.Entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, e)
+	return len(line), nil
+}
+
+func startLiar(seed uint64) (*liar, error) {
+	l := &liar{rand: rand.New(rand.NewPCG(seed, 99))}
+	var err error
+	l.mock, err = mock.New(mock.Options{
+		Provider: "generic", Requests: sim.Rate{N: chaosSize, Window: chaosWindow}, Algorithm: "rolling",
+		Latency: 5 * time.Millisecond, Seed: seed, Log: l, Now: time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	l.addr = listener.Addr().String()
+	l.server = &http.Server{Handler: l, ReadHeaderTimeout: time.Minute}
+	go func() { _ = l.server.Serve(listener) }() // until stop
+	return l, nil
+}
+
+func (l *liar) stop() {
+	l.mock.Close()
+	_ = l.server.Close() // nothing is left to be answered
+}
+
+func (l *liar) begin(some *lie) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lies = append(l.lies, some)
+}
+
+func (l *liar) end(some *lie) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lies = slices.DeleteFunc(l.lies, func(x *lie) bool { return x == some })
+}
+
+// log is what has arrived so far, by time.
+func (l *liar) log() []mock.Entry {
+	l.mu.Lock()
+	all := slices.Clone(l.entries)
+	l.mu.Unlock()
+	slices.SortStableFunc(all, func(a, b mock.Entry) int { return a.Time.Compare(b.Time) })
+	return all
+}
+
+// now is what happens to this request: all lies that meet it in one.
+func (l *liar) now() (all lie) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range l.lies {
+		if l.rand.Float64() < x.part {
+			all.late, all.arrive, all.headers = all.late || x.late, all.arrive || x.arrive, all.headers || x.headers
+			all.refuse, all.fail, all.cut = all.refuse || x.refuse, all.fail || x.fail, all.cut || x.cut
+		}
+	}
+	all.pick = l.rand.IntN(1 << 16)
+	if all.refuse {
+		l.refused++
+	}
+	return all
+}
+
+// oddHints are what refusals state. All are over in a few seconds, because a hint is believed.
+var oddHints = []string{"", "0", "1", "-5", "soon", "1.5", "00000002", "Thu, 01 Jan 1970 00:00:00 GMT", "1e3", "2, 1", "\x80\xff", "99999999999999999999999"}
+
+// ServeHTTP implements http.Handler.
+func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := l.now()
+	if x.arrive {
+		time.Sleep(time.Duration(x.pick%200) * time.Millisecond)
+	}
+	switch {
+	case x.refuse:
+		if hint := oddHints[x.pick%len(oddHints)]; hint != "" {
+			w.Header().Set("Retry-After", hint)
+		}
+		http.Error(w, `{"error":"too many requests"}`, http.StatusTooManyRequests)
+		return
+	case x.fail:
+		http.Error(w, `{"error":"not now"}`, []int{500, 502, 503, 529}[x.pick%4])
+		return
+	}
+	answer := httptest.NewRecorder()
+	l.mock.ServeHTTP(answer, r)
+	if x.late {
+		time.Sleep(time.Duration(x.pick%1500) * time.Millisecond)
+	}
+	if x.headers {
+		odd(answer.Header(), x.pick)
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	body := answer.Body.Bytes()
+	if x.cut {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(body[:len(body)/2]) // it may be gone
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(body) // it may be gone
+}
+
+// odd makes the headers say something else.
+func odd(h http.Header, pick int) {
+	h.Del("RateLimit")
+	h.Del("RateLimit-Policy")
+	switch pick % 7 {
+	case 0: // nothing
+	case 1:
+		h.Set("RateLimit", "\"requests\";r=1000000;t=1")
+		h.Set("RateLimit-Policy", "\"requests\";q=1000000;w=2")
+	case 2:
+		h.Set("RateLimit", "\x01;;r=;;=,,\"")
+		h.Set("RateLimit-Policy", "%%%")
+	case 3:
+		h.Set("RateLimit", "\"requests\";r=-7;t=-1")
+		h.Set("RateLimit-Policy", "\"requests\";q=20;w=2")
+	case 4:
+		h.Set("RateLimit", "\"requests\";r=0;t=1")
+		h.Set("RateLimit-Policy", "\"requests\";q=20;w=2")
+	case 5:
+		h.Set("X-RateLimit-Limit", "99999999999999999999999999")
+		h.Set("X-RateLimit-Remaining", "NaN")
+		h.Set("X-RateLimit-Reset", "0")
+	case 6:
+		h.Set("X-RateLimit-Limit", "40")
+		h.Set("X-RateLimit-Remaining", "40")
+		h.Set("X-RateLimit-Reset", "1")
+	}
+}

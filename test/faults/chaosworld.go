@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
+)
+
+// world is all that a plan happens to: a provider, a store, gates and agents.
+type world struct {
+	ctx      context.Context
+	dir      string
+	plan     chaosPlan
+	program  string
+	provider *liar
+	gates    []*daemonProcess
+	load     *chaosLoad
+
+	// What the store needs.
+	server *redisrun.Server
+	relay  *relay
+	toxics []*toxic
+	daemon *daemonProcess
+
+	store, links, configs sync.Mutex // held while one fault of its kind lasts
+
+	mu     sync.Mutex
+	broken []string // rules of what may be sent, and of what may be left
+	tardy  []string // rules of how long something may take, which count only if the machine had the time
+}
+
+// chaosConfig is what gates read. The guard is strict, because processes are stopped for longer than the slack.
+const chaosConfig = `store: %s
+presets: off
+leases: {renew: 1s, expire: 6s}
+retry: {attempts: 2, deadline: 5s, base: 100ms, cap: 500ms}
+retry_windows: {}
+resources:
+  api:
+    upstream: http://%s
+    provider: generic
+    guard: strict
+    client_deadline: 4s
+    backoff: {start: 1s, cap: 2s}
+    limits: [{name: window, size: %d/2s}]
+`
+
+// broke notes that a rule was broken.
+func (w *world) broke(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = append(w.broken, fmt.Sprintf(format, args...))
+}
+
+// slow notes that something took too long.
+func (w *world) slow(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tardy = append(w.tardy, fmt.Sprintf(format, args...))
+}
+
+func (w *world) sleep(d time.Duration) { pause(w.ctx, d) }
+
+// newWorld starts everything. When it fails, stop ends what there is.
+func newWorld(ctx context.Context, p chaosPlan, dir, program, previous string) (w *world, err error) {
+	w = &world{ctx: ctx, dir: dir, plan: p, program: program}
+	if w.provider, err = startLiar(p.seed); err != nil {
+		return w, err
+	}
+	if err := w.startStore(); err != nil {
+		return w, err
+	}
+	for i := range p.gates() {
+		if err := w.writeConfig(w.gateConfig(i), w.storeURL(i), chaosSize, ""); err != nil {
+			return w, err
+		}
+		with := program
+		if i < p.old {
+			with = previous
+		}
+		w.gates = append(w.gates, newDaemonProcess(fmt.Sprintf("gate %d", i), with, "unix:"+filepath.Join(dir, fmt.Sprintf("g%d.sock", i)), w.gateConfig(i), w.env(), w.broke))
+	}
+	for _, g := range w.gates {
+		if !w.until(readyWithin, g.ready) {
+			return w, fmt.Errorf("%s was not ready after %v", g.describe(), readyWithin)
+		}
+	}
+	return w, ctx.Err()
+}
+
+func (w *world) startStore() (err error) {
+	switch w.plan.store {
+	case onRedis:
+		var o redisrun.Options
+		if w.plan.keeps {
+			o.Lines = []string{"appendonly yes", "appendfsync always"}
+		}
+		if w.server, err = redisrun.Start(o); err != nil {
+			return err
+		}
+		if w.relay, err = startRelay(w.server.Addr()); err != nil {
+			return err
+		}
+		return w.startToxics(w.relay.addr())
+	case onDaemon:
+		listen, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		if err := w.writeConfig(w.daemonConfig(), w.fileURL(), chaosSize, ""); err != nil {
+			return err
+		}
+		w.daemon = newDaemonProcess("daemon", w.program, listen, w.daemonConfig(), w.env(), w.broke)
+		if !w.until(readyWithin, w.daemon.ready) {
+			return fmt.Errorf("the daemon was not ready after %v", readyWithin)
+		}
+		return w.startToxics(listen)
+	}
+	return nil
+}
+
+// startToxics starts two ways to the store: gates with even numbers take the first.
+func (w *world) startToxics(upstream string) error {
+	for range 2 {
+		t, err := startToxic(upstream)
+		if err != nil {
+			return err
+		}
+		w.toxics = append(w.toxics, t)
+	}
+	return nil
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func (w *world) fileURL() string         { return "file:" + filepath.Join(w.dir, "state") }
+func (w *world) daemonConfig() string    { return filepath.Join(w.dir, "daemon.yaml") }
+func (w *world) gateConfig(i int) string { return filepath.Join(w.dir, fmt.Sprintf("g%d.yaml", i)) }
+func (w *world) env() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "XDG_STATE_HOME=" + filepath.Join(w.dir, "home")}
+}
+
+func (w *world) storeURL(gate int) string {
+	switch w.plan.store {
+	case onRedis:
+		return "redis://" + w.toxics[gate%2].addr() + "?prefix=" + prefix
+	case onDaemon:
+		return "http://" + w.toxics[gate%2].addr()
+	case onMemory:
+		return "mem:"
+	}
+	return w.fileURL()
+}
+
+// writeConfig writes a configuration at once: a gate that starts now reads all of it.
+func (w *world) writeConfig(path, url string, size int, more string) error {
+	if err := os.WriteFile(path+".new", fmt.Appendf(nil, chaosConfig+"%s", url, w.provider.addr, size, more), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// reload has all daemons read another configuration.
+func (w *world) reload(size int, more string) error {
+	var errs []error
+	for i := range w.gates {
+		errs = append(errs, w.writeConfig(w.gateConfig(i), w.storeURL(i), size, more))
+	}
+	if w.daemon != nil {
+		errs = append(errs, w.writeConfig(w.daemonConfig(), w.fileURL(), size, more))
+	}
+	for _, d := range w.all() {
+		d.signal(syscall.SIGHUP)
+	}
+	return errors.Join(errs...)
+}
+
+// reloadAgain does what an operator does who reads the log: a reload that a fault has made fail left the configuration before in force.
+func (w *world) reloadAgain() {
+	if !w.plan.any(func(k *chaosKind) bool { return k.name == reloadKind }) {
+		return
+	}
+	for _, d := range w.all() {
+		said := errors.New("it was not asked")
+		if !w.until(fullWithin, func() bool { said = d.reload(); return said == nil }) && w.ctx.Err() == nil {
+			w.slow("%s cannot be reloaded %v after the last fault: %v", d.name, fullWithin, said)
+		}
+	}
+}
+
+// all are the processes of sluice.
+func (w *world) all() []*daemonProcess {
+	if w.daemon == nil {
+		return w.gates
+	}
+	return append([]*daemonProcess{w.daemon}, w.gates...)
+}
+
+// freeze stops a process for a time.
+func (w *world) freeze(d *daemonProcess, lasts time.Duration) error {
+	d.signal(syscall.SIGSTOP)
+	w.sleep(lasts)
+	d.signal(syscall.SIGCONT)
+	return nil
+}
+
+// bound lets processes have no more of something than they have now, for a time.
+func (w *world) bound(lasts time.Duration, resource int, some ...*daemonProcess) error {
+	var undo []func()
+	for _, d := range some {
+		pid := d.pid()
+		if pid == 0 {
+			continue
+		}
+		if resource == limitMemory {
+			d.mayEnd()
+		}
+		if u, err := limitProcess(pid, resource); err == nil { // it may have ended just now
+			undo = append(undo, u)
+		}
+	}
+	w.sleep(lasts)
+	for _, u := range undo {
+		u()
+	}
+	return nil
+}
+
+// play does the steps of the plan, each at its time.
+func (w *world) play() error {
+	begin := time.Now()
+	errs := make([]error, len(w.plan.steps))
+	var steps sync.WaitGroup
+	for i, s := range w.plan.steps {
+		steps.Go(func() {
+			w.sleep(time.Until(begin.Add(s.at)))
+			if err := s.kind.do(w, s); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", s.kind.name, err)
+			}
+		})
+	}
+	steps.Wait()
+	return errors.Join(errs...)
+}
+
+// until waits for something and reports whether it came true.
+func (w *world) until(within time.Duration, is func() bool) bool {
+	for end := time.Now().Add(within); w.ctx.Err() == nil; w.sleep(50 * time.Millisecond) {
+		if is() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return false
+}
+
+// stop ends everything.
+func (w *world) stop() error {
+	var errs []error
+	if w.load != nil {
+		w.load.stop()
+	}
+	for _, g := range w.gates {
+		if err := g.stop(); err != nil {
+			w.slow("%v", err)
+		}
+	}
+	if w.daemon != nil {
+		if err := w.daemon.stop(); err != nil {
+			w.slow("%v", err)
+		}
+	}
+	for _, t := range w.toxics {
+		t.stop()
+	}
+	if w.relay != nil {
+		errs = append(errs, w.relay.stop())
+	}
+	if w.server != nil {
+		errs = append(errs, w.server.Stop())
+	}
+	if w.provider != nil {
+		w.provider.stop()
+	}
+	return errors.Join(errs...)
+}
