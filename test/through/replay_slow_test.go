@@ -61,14 +61,14 @@ func realPreset(t *testing.T, o mock.Options) *preset {
 
 // The same as TestReplayPredictsTheGate in real time, over sockets: about a minute.
 func TestReplayPredictsARealRun(t *testing.T) {
-	o := mock.Options{Provider: "anthropic", Requests: rate(60, 20*time.Second), Latency: 300 * time.Millisecond, Tail: 100 * time.Millisecond, Seed: 1}
-	before := &squad{p: realPreset(t, o), direct: true, calls: 22, workers: 5}
+	o := mock.Options{Provider: "anthropic", Requests: rate(120, time.Minute), Latency: 300 * time.Millisecond, Tail: 100 * time.Millisecond, Seed: 1}
+	before := &squad{p: realPreset(t, o), direct: true, calls: 28, workers: 6}
 	without := before.run()
-	after := &squad{p: realPreset(t, o), calls: 22, workers: 5}
+	after := &squad{p: realPreset(t, o), calls: 28, workers: 6}
 	with := after.run()
 	refused := after.p.mock.Stats().Throttled
 	rep := foretold(t, before.log.Bytes(), replay.Setup{Limits: []sim.Limit{
-		{Name: "requests", Kind: store.Bucket, Unit: sim.Requests, Size: 60, Burst: 60, Window: 20 * time.Second},
+		{Name: "requests", Kind: store.Bucket, Unit: sim.Requests, Size: 120, Burst: 120, Window: time.Minute},
 	}})
 	t.Logf("without the gate %v, %d refused; with it %v, %d refused; foretold %.3f s, %d refused; %d calls, explained %+v",
 		without, rep.Log.Throttled, with, refused, rep.Gate.DurationS, rep.Gate.Throttled, rep.Log.Calls, rep.Explained)
