@@ -30,6 +30,7 @@ type daemonProcess struct {
 	listen string // unix:PATH or HOST:PORT
 	config string
 	env    []string
+	base   string // of its URLs
 	client *http.Client
 	broke  func(format string, args ...any)
 
@@ -49,6 +50,9 @@ type daemonProcess struct {
 
 func newDaemonProcess(name, program, listen, config string, env []string, broke func(string, ...any)) *daemonProcess {
 	d := &daemonProcess{name: name, program: program, listen: listen, config: config, env: env, broke: broke, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	if d.base = "http://" + listen; strings.HasPrefix(listen, "unix:") {
+		d.base = "http://gate" // any name is right on a socket
+	}
 	d.client = &http.Client{Timeout: 8 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var dialer net.Dialer
 		if path, ok := strings.CutPrefix(listen, "unix:"); ok {
@@ -220,7 +224,7 @@ func (d *daemonProcess) describe() string {
 
 // ready reports whether the gate takes requests.
 func (d *daemonProcess) ready() bool {
-	resp, err := d.client.Get("http://gate/readyz")
+	resp, err := d.client.Get(d.base + "/readyz")
 	if err != nil {
 		return false
 	}
@@ -230,7 +234,7 @@ func (d *daemonProcess) ready() bool {
 
 // reload has the process read its configuration now.
 func (d *daemonProcess) reload() error {
-	resp, err := d.client.Post("http://gate/-/reload", "application/json", http.NoBody)
+	resp, err := d.client.Post(d.base+"/-/reload", "application/json", http.NoBody)
 	if err != nil {
 		return err
 	}
