@@ -4,6 +4,7 @@
 GO            ?= go
 FUZZTIME      ?= 5s
 PROOFTIME     ?= 5m
+SOAKTIME      ?= 30m
 SEED          ?= $(shell date +%s)000000
 PODMAN        ?= podman
 IMAGE         ?= sluice
@@ -135,8 +136,8 @@ chart: ## the Helm chart with Helm itself, its manifests against the schemas of 
 compat: need-redis ## the previous release next to this version, on one store and as client and daemon of each other
 	scripts/previous >/dev/null && $(GO) test -count=1 -timeout 20m -tags slow -v ./test/compat
 
-soak: build ## 10,000 agents and 1,000 tickets a second on a real daemon for 3 minutes (SOAKFLAGS=-h)
-	$(GO) run ./test/soak --sluice bin/sluice $(SOAKFLAGS)
+soak: need-redis build ## 10,000 agents and 1,000 tickets a second on a real daemon, SOAKTIME on each store (STORE=, SOAKFLAGS=-h)
+	$(GO) run ./test/soak --sluice bin/sluice --stores $(or $(STORE),all) --for $(SOAKTIME) $(SOAKFLAGS)
 
 faults-check: need-redis
 	cd test/faults && $(GO) vet ./... && $(GO) test -vet=off ./...

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -98,6 +99,15 @@ func (r *Result) examine(ctx context.Context, o options, w *wire, idle, load *ph
 		fmt.Sprintf("at most %d in a second (%d), %d in a minute (%d)", worstSecond, second, worstMinute, minute))
 	m := r.Memory
 	r.check("memory is flat", !m.grows(), fmt.Sprintf("%s in the second third, %s in the last", size(m.Second), size(m.Last)))
+	if o.load >= judgedFrom {
+		var drift []string
+		for _, l := range r.Levels {
+			if l.drifts() {
+				drift = append(drift, fmt.Sprintf("%s from %.1f to %.1f", l.Name, l.Middle, l.End))
+			}
+		}
+		r.check("nothing drifts", len(drift) == 0, cmp.Or(strings.Join(drift, ", "), fmt.Sprintf("%d levels", len(r.Levels))))
+	}
 	return nil
 }
 

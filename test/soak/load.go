@@ -27,6 +27,7 @@ type phase struct {
 
 	begun                          time.Time
 	acquire, answer, closed, beat  hist
+	third                          [3]hist // of acquire, by when it was due
 	asked, granted, ended, renewed atomic.Int64
 	nextTicket, nextBeat           atomic.Int64
 
@@ -105,6 +106,7 @@ func (p *phase) ticket(ctx context.Context, w *wire, n int, due time.Time) {
 	}
 	now := time.Now()
 	p.acquire.add(now.Sub(due))
+	p.third[n*3/p.tickets].add(now.Sub(due))
 	p.granted.Add(1)
 	at := now.Sub(p.begun).Microseconds() // a request would go to the provider now, and be answered at once
 	if err := w.call(ctx, "POST", "/v1/tickets/"+got.Ticket+"/answer", []byte(`{"status":200,"headers":{}}`), nil); err != nil {

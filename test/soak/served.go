@@ -45,11 +45,10 @@ func configuration(o options) string {
 `, resource, second, minute, 2*o.conns)
 }
 
-// serve starts a daemon whose files are all in a directory.
-func serve(ctx context.Context, o options, dir string) (*served, error) {
-	store := o.store
-	if store == "" {
-		store = "file:" + filepath.Join(dir, "state")
+// serve starts a daemon on a store. Its own files are all in a directory.
+func serve(ctx context.Context, o options, dir, store string) (*served, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
 	}
 	file := filepath.Join(dir, "sluice.yaml")
 	if err := os.WriteFile(file, []byte(configuration(o)), 0o600); err != nil {

@@ -16,6 +16,7 @@ const idleRate = 10
 // Result is what came of it.
 type Result struct {
 	OK      bool               `json:"ok"`
+	Store   string             `json:"store"`
 	Agents  int                `json:"agents"`
 	Rate    int                `json:"tickets_per_s"`
 	Every   float64            `json:"heartbeat_every_s"`
@@ -26,6 +27,7 @@ type Result struct {
 	Idle    map[string]Figures `json:"idle"`
 	Load    map[string]Figures `json:"load"`
 	Memory  Memory             `json:"memory_bytes"`
+	Levels  []Level            `json:"levels"`
 	Errors  map[string]int64   `json:"errors"`
 	Checks  []Check            `json:"checks"`
 }
@@ -37,21 +39,30 @@ func (p *phase) figures() map[string]Figures {
 	return map[string]Figures{"acquire": p.acquire.figures(), "answer": p.answer.figures(), "close": p.closed.figures(), "heartbeat": p.beat.figures()}
 }
 
-// soak starts a daemon, measures, and ends it.
-func soak(ctx context.Context, o options, stderr io.Writer) (r *Result, err error) {
+// soak starts a daemon on a kind of store, measures, and ends it.
+func soak(ctx context.Context, o options, kind string, stderr io.Writer) (r *Result, err error) {
 	dir, err := os.MkdirTemp("", "sluice-soak-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s, err := serve(ctx, o, dir)
+	b, err := openBase(ctx, o, kind, dir)
 	if err != nil {
 		return nil, err
 	}
-	r, err = measure(ctx, o, s, stderr)
-	end := s.stop()
+	s, err := serve(ctx, o, dir, b.url)
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	w := &wire{address: s.address}
+	r, err = measure(ctx, o, s, &gauge{pid: s.process.Pid, wire: w, dir: dir, keys: b.keys}, stderr)
+	w.close()
+	end := errors.Join(s.stop(), b.close())
 	if err != nil {
 		return nil, errors.Join(err, end)
+	}
+	if r.Store = kind; kind == "" {
+		r.Store = "of --store"
 	}
 	r.check("the daemon ends well", end == nil, told(end))
 	r.OK = true
@@ -69,7 +80,7 @@ func told(err error) string {
 }
 
 // measure is the baseline, then the load, then what is left of them.
-func measure(ctx context.Context, o options, s *served, stderr io.Writer) (*Result, error) {
+func measure(ctx context.Context, o options, s *served, g *gauge, stderr io.Writer) (*Result, error) {
 	pid := s.process.Pid
 	idle := &phase{agents: 1, prefix: "idle", tickets: count(idleRate, o.idle), beats: count(idleRate, o.idle), length: o.idle}
 	fmt.Fprintf(stderr, "soak: %s of %d tickets and heartbeats a second as a baseline\n", o.idle, idleRate)
@@ -87,7 +98,7 @@ func measure(ctx context.Context, o options, s *served, stderr io.Writer) (*Resu
 		beats: int(float64(o.agents) * o.load.Seconds() / o.every.Seconds()),
 	}
 	fmt.Fprintf(stderr, "soak: %s of %d tickets a second, and %d agents with a heartbeat every %s\n", o.load, o.tickets, o.agents, o.every)
-	var v watcher
+	v := watcher{gauge: g, every: max(o.load/60, time.Second)}
 	over, watched, busy, begun := make(chan struct{}), make(chan struct{}), cpu(pid), time.Now()
 	go func() {
 		defer close(watched)
@@ -102,7 +113,7 @@ func measure(ctx context.Context, o options, s *served, stderr io.Writer) (*Resu
 	}
 	r := &Result{
 		Agents: o.agents, Rate: o.tickets, Every: o.every.Seconds(), Seconds: took.Seconds(), Cores: o.cores,
-		CPU: (cpu(pid) - busy).Seconds() / took.Seconds(), Threads: v.threads, Idle: idle.figures(), Load: load.figures(), Memory: v.memory(rest), Errors: load.errors,
+		CPU: (cpu(pid) - busy).Seconds() / took.Seconds(), Threads: v.threads, Idle: idle.figures(), Load: load.figures(), Memory: v.memory(rest), Levels: v.levels(load), Errors: load.errors,
 	}
 	for kind, n := range maps.All(idle.errors) {
 		r.Errors["idle "+kind] += n

@@ -32,6 +32,9 @@ func TestAShortSoak(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || code != exitOK || !r.OK {
 		t.Fatalf("%d %v: %s\n%s", code, err, &stdout, &stderr)
 	}
+	if len(r.Levels) < 5 || r.Store != "file" {
+		t.Errorf("%s: %+v", r.Store, r.Levels)
+	}
 	if len(r.Checks) < 8 || len(r.Errors) > 0 {
 		t.Errorf("%+v %v", r.Checks, r.Errors)
 	}
@@ -91,7 +94,7 @@ func TestWhatCannotBegin(t *testing.T) {
 	}
 	for args, says := range map[string]string{
 		"--agents 0": "--agents", "--tickets 0": "--tickets", "--for 1ms": "--for", "--every 1h": "--every", "--idle 0s": "--idle", "--connections 1": "--connections",
-		"--cores 0": "--cores", "now": "no flag", "--sluice /nonexistent/sluice": "cannot be started", "--sluice " + broken: "no way",
+		"--stores etcd": "--stores", "--cores 0": "--cores", "now": "no flag", "--sluice /nonexistent/sluice": "cannot be started", "--sluice " + broken: "no way",
 	} {
 		var stderr bytes.Buffer
 		if code := mainCode(t.Context(), strings.Fields(args), &stderr, &stderr); code != exitFailed || !strings.Contains(stderr.String(), says) {
@@ -122,6 +125,7 @@ func TestChecks(t *testing.T) {
 		"one who only asked": {status: strings.Replace(good, `"machine":"soak"`, `"machine":""`, 1), lost: "every agent"},
 		"a limit":            {status: good, change: func(p *phase, _ *Result) { p.went = make([]int64, 100) }, lost: "the limits"},
 		"memory":             {status: good, change: func(_ *phase, r *Result) { r.Memory = Memory{Second: 100 << 20, Last: 130 << 20} }, lost: "memory"},
+		"a descriptor a day": {status: good, change: func(_ *phase, r *Result) { r.Levels = []Level{{Name: "descriptors", Middle: 100, End: 150, slack: 32}} }, lost: "nothing drifts"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
@@ -142,7 +146,7 @@ func TestChecks(t *testing.T) {
 			c.change(load, r)
 		}
 		w := &wire{address: server.Listener.Addr().String()}
-		if err := r.examine(t.Context(), options{agents: 1, tickets: 3}, w, idle, load); err != nil {
+		if err := r.examine(t.Context(), options{agents: 1, tickets: 3, load: judgedFrom}, w, idle, load); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		w.close()
@@ -152,6 +156,29 @@ func TestChecks(t *testing.T) {
 				t.Errorf("%s: %+v", name, check)
 			}
 		}
+	}
+}
+
+// Growth counts from the second third on, if it is more than a tenth and more than chance.
+func TestDrift(t *testing.T) {
+	for _, c := range []struct {
+		level  Level
+		drifts bool
+	}{
+		{Level{Start: 1, Middle: 100, End: 100, slack: 8}, false},
+		{Level{Middle: 100, End: 107, slack: 1}, false},
+		{Level{Middle: 10, End: 17, slack: 8}, false},
+		{Level{Middle: 100, End: 120, slack: 8}, true},
+	} {
+		if c.level.drifts() != c.drifts {
+			t.Errorf("%+v: %v", c.level, !c.drifts)
+		}
+	}
+	if l := thirds("x", "", 0, []float64{1, 1, 2, 2, 6, 6}); l.Start != 1 || l.Middle != 2 || l.End != 6 {
+		t.Errorf("%+v", l)
+	}
+	if n := metric("# go_goroutines 3\ngo_goroutines 18\n", "go_goroutines "); n != 18 {
+		t.Error(n)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 // print is the result for people.
 func (r *Result) print(w io.Writer) error {
-	fmt.Fprintf(w, "%d agents with a heartbeat every %gs, and %d tickets a second, for %.0fs; the daemon has %d cores and uses %.2f\n\n",
-		r.Agents, r.Every, r.Rate, r.Seconds, r.Cores, r.CPU)
+	fmt.Fprintf(w, "store %s: %d agents with a heartbeat every %gs, and %d tickets a second, for %.0fs; the daemon has %d cores and uses %.2f\n\n",
+		r.Store, r.Agents, r.Every, r.Rate, r.Seconds, r.Cores, r.CPU)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "call\tidle p50\tp99\tmax\tloaded p50\tp99\tp99.9\tmax\tcalls\t")
 	for _, call := range calls {
@@ -25,6 +25,15 @@ func (r *Result) print(w io.Writer) error {
 	m := r.Memory
 	fmt.Fprintf(w, "\nmemory: %s idle, %s in the middle, %s at the end, %s at most, and %s of files; %d threads at most\n",
 		size(m.Idle), size(m.Middle), size(m.End), size(m.Peak), size(m.Files), r.Threads)
+	fmt.Fprintln(w, "\nmeans of the thirds of the time:")
+	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "level\tstart\tmiddle\tend\t\t")
+	for _, l := range r.Levels {
+		fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%.1f\t%s\t\n", l.Name, l.Start, l.Middle, l.End, l.Unit)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
 		fmt.Fprintf(w, "error: %s: %d times\n", kind, r.Errors[kind])
 	}

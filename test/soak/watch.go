@@ -21,6 +21,9 @@ type Memory struct {
 
 // watcher looks at the daemon every second.
 type watcher struct {
+	gauge   *gauge
+	every   time.Duration // what costs the daemon something is looked at so often
+	held    []sample
 	samples []int64
 	files   int64
 	threads int64
@@ -30,7 +33,7 @@ type watcher struct {
 func (v *watcher) watch(ctx context.Context, pid int, p *phase, begun time.Time, over <-chan struct{}, stderr io.Writer) {
 	each := time.NewTicker(time.Second)
 	defer each.Stop()
-	told := begun
+	told, looked := begun, begun
 	for {
 		select {
 		case <-over:
@@ -43,6 +46,10 @@ func (v *watcher) watch(ctx context.Context, pid int, p *phase, begun time.Time,
 				v.samples, v.files = append(v.samples, own), files
 			}
 			v.threads = max(v.threads, threads(pid))
+			if now.Sub(looked) >= v.every {
+				looked = now
+				v.held = append(v.held, v.gauge.look(ctx))
+			}
 			if now.Sub(told) >= 10*time.Second {
 				told = now
 				fmt.Fprintf(stderr, "soak: %3.0fs: %d of %d tickets, %d of %d heartbeats; p99 of acquire %s, of heartbeat %s; %s\n", now.Sub(begun).Seconds(),

@@ -56,6 +56,12 @@ func (w *wire) call(ctx context.Context, method, path string, body []byte, v any
 	return err
 }
 
+// text is what the daemon has at a path.
+func (w *wire) text(ctx context.Context, path string) (said string, err error) {
+	err = w.call(ctx, "GET", path, nil, &said)
+	return said, err
+}
+
 func (w *wire) exchange(ctx context.Context, method, path string, body []byte, v any) error {
 	if time.Since(w.used) > idleFor {
 		w.close()
@@ -93,6 +99,10 @@ func (w *wire) exchange(ctx context.Context, method, path string, body []byte, v
 	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNoContent:
 		return bad{resp.StatusCode}
 	case v != nil:
+		if raw, ok := v.(*string); ok {
+			*raw = string(text)
+			return nil
+		}
 		if err := json.Unmarshal(text, v); err != nil {
 			return errors.New("no JSON")
 		}
