@@ -333,6 +333,25 @@ func TestOutsideUseOfARollingWindow(t *testing.T) {
 	}
 }
 
+// What came back before an answer was made is no part of what the answer counts, whether or not anything looked at the meter in between.
+func TestOutsideUseLongAfterOurOwn(t *testing.T) {
+	for _, looked := range []bool{false, true} {
+		d := compile(t, Rolling, Auto, time.Minute)
+		m, r := start(t, &d, epoch, 100, 0, 0)
+		k := m.Take(&d, r, epoch, 40, false)
+		m.Bind(&d, r, epoch, &k)
+		if looked {
+			m.Advance(&d, r, epoch+2*minute)
+		}
+		now := epoch + 60*minute
+		m.Advance(&d, r, now)
+		m.ObserveUsed(&d, r, now, now-second, 50, false)
+		if m.Outside != 50 {
+			t.Errorf("looked at in between: %v: %d outside, want 50: our own was an hour ago", looked, m.Outside)
+		}
+	}
+}
+
 func TestOutsideUseOfABucket(t *testing.T) {
 	d := compile(t, Bucket, Auto, time.Minute)
 	m, r := start(t, &d, epoch, 60, 60, 0)

@@ -204,7 +204,8 @@ func (m *Meter) expire(d *Def, r *Ring, t int64) {
 	first := (t - d.Window) / d.Slice // the oldest slice that still counts
 	for r.Tail < first && m.Level > 0 {
 		if c := r.at(r.Tail); *c != 0 {
-			r.came(d, t, *c)
+			// When it came back, not when that is noticed: how often a store looks must make no difference.
+			r.came(d, (r.Tail+1)*d.Slice+d.Window, *c)
 			m.Level -= *c
 			*c = 0
 		}

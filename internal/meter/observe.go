@@ -102,7 +102,7 @@ func (m *Meter) MostUsed(d *Def, r *Ring, t, made int64) (used int64, known bool
 	case m.isFixed(d):
 		return m.Level, true
 	case m.slices(d):
-		gone, ok := r.goneSince(made)
+		gone, ok := r.goneSince(d, made)
 		return m.Level + m.Held + gone, ok
 	case d.Kind == Bucket && m.N > 0 && t-made < maxExact/m.N:
 		return m.Level + m.Held + ceilDiv((t-made)*m.N, m.W), true

@@ -29,7 +29,7 @@ const (
 	marksApart = 64 // to a window
 )
 
-// came notes that amount comes back at t.
+// came notes that amount comes back at t. A mark stands for what comes back within a part of a window.
 func (r *Ring) came(d *Def, t, amount int64) {
 	if t-r.marks[r.last%marks].at >= d.Window/marksApart {
 		r.last++
@@ -40,14 +40,20 @@ func (r *Ring) came(d *Def, t, amount int64) {
 
 // goneSince returns how much has come back since t at the most; false if that is too long
 // ago to tell.
-func (r *Ring) goneSince(t int64) (int64, bool) {
+func (r *Ring) goneSince(d *Def, t int64) (int64, bool) {
+	n := r.Gone // all that had come back before what a mark stands for was over
 	for k := r.last; k > r.last-marks; k-- {
 		if k <= 0 {
 			return r.Gone, true // all there ever was
 		}
-		if m := &r.marks[k%marks]; m.at <= t {
+		m := &r.marks[k%marks]
+		if t-m.at >= d.Window/marksApart {
+			return r.Gone - n, true
+		}
+		if m.at <= t {
 			return r.Gone - m.n, true
 		}
+		n = m.n
 	}
 	return 0, false
 }

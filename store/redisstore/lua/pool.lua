@@ -4095,7 +4095,7 @@ end
 F.meter_Meter_isFixed = function(m, d)
  return ((d[1] == 2) and (m[8] ~= 0))
 end
--- internal/meter/ring.go:88
+-- internal/meter/ring.go:94
 F.meter_Ring_lower = function(r, from, to, amount)
  do
   local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
@@ -4149,7 +4149,7 @@ end
 F.pool_headerTime_slowerThan = function(h, h_o, d, r)
  return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
 end
--- internal/meter/ring.go:175
+-- internal/meter/ring.go:181
 F.meter_SlackOf = function(d, r)
  return F.meter_Ring_slack(r, d)
 end
@@ -5282,7 +5282,7 @@ F.pool_Pool_mayBeWindow = function(in_, used)
  local m = (S_models[in_[28]] or ld(S_models, in_[28]))
  return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
 end
--- internal/meter/ring.go:155
+-- internal/meter/ring.go:161
 F.meter_Ring_Unbrief = function(r, d)
  if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then
   r[4] = d[6]
@@ -5306,7 +5306,7 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
  m[10] = 1
  m[14] = 0
 end
--- internal/meter/ring.go:141
+-- internal/meter/ring.go:147
 F.meter_Ring_Odd = function(r, d, t)
  if ((r == nil) or (d[2] == 2)) then
   return false
@@ -5907,7 +5907,7 @@ F.pool_holdCode = function(ph)
   end
  end
 end
--- internal/meter/ring.go:97
+-- internal/meter/ring.go:103
 F.meter_Ring_sent = function(r, d, t, amount)
  if (r == nil) then
   return 
@@ -5934,7 +5934,7 @@ end
 F.meter_Meter_slices = function(m, d)
  return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
 end
--- internal/meter/ring.go:127
+-- internal/meter/ring.go:133
 F.meter_Ring_at = function(r, slice)
  return r.slot, (u64(slice) % 512)
 end
@@ -6002,7 +6002,7 @@ F.meter_Meter_expire = function(m, d, r, t)
    do
     local c, c_o = F.meter_Ring_at(r, r[1])
     if (c[c_o+1] ~= 0) then
-     F.meter_Ring_came(r, d, t, c[c_o+1])
+     F.meter_Ring_came(r, d, (mul(((r[1] + 1)), d[5]) + d[4]), c[c_o+1])
      m[5] = (m[5] - c[c_o+1])
      c[c_o+1] = 0
     end
@@ -6017,7 +6017,7 @@ F.meter_Meter_expire = function(m, d, r, t)
  end
  r[2] = (mul(((r[1] + 1)), d[5]) + d[4])
 end
--- internal/meter/ring.go:161
+-- internal/meter/ring.go:167
 F.meter_Ring_regain = function(r, t)
  do
   while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
@@ -6041,7 +6041,7 @@ end
 F.meter_SlowBeyond = function(d, r)
  return (2 * F.meter_Ring_slack(r, d))
 end
--- internal/meter/ring.go:167
+-- internal/meter/ring.go:173
 F.meter_Ring_slack = function(r, d)
  if ((r == nil) or (r[4] == 0)) then
   return d[6]
@@ -6214,7 +6214,7 @@ F.pool_caller_uncount = function(c, waited, retry)
   c[6] = (c[6] - 1)
  end
 end
--- internal/meter/ring.go:130
+-- internal/meter/ring.go:136
 F.meter_Ring_live = function(r, d, bound)
  return (quo(bound, d[5]) >= r[1])
 end
@@ -6666,7 +6666,7 @@ F.meter_Meter_MostUsed = function(m, d, r, t, made)
   if F.meter_Meter_isFixed(m, d) then
    return m[5], true
   elseif F.meter_Meter_slices(m, d) then
-   local gone, ok = F.meter_Ring_goneSince(r, made)
+   local gone, ok = F.meter_Ring_goneSince(r, d, made)
    return ((m[5] + m[4]) + gone), ok
   elseif (((d[1] == 0) and (m[2] > 0)) and ((t - made) < quo(4503599627370496, m[2]))) then
    return ((m[5] + m[4]) + F.meter_ceilDiv(mul(((t - made)), m[2]), m[3])), true
@@ -6676,7 +6676,7 @@ F.meter_Meter_MostUsed = function(m, d, r, t, made)
  end
  return used, known
 end
--- internal/meter/ring.go:112
+-- internal/meter/ring.go:118
 F.meter_Ring_Recent = function(r, d, t)
  do
   local t1_ = (quo(t, d[4]) - r[25])
@@ -6727,7 +6727,7 @@ end
 F.meter_Def_phased = function(d, width)
  return ((2 * (width > d[6] and width or d[6])) <= d[4])
 end
--- internal/meter/meter.go:223
+-- internal/meter/meter.go:224
 F.meter_floorDiv = function(a, b)
  if (a < 0) then
   return (-F.meter_ceilDiv((-a), b))
@@ -7245,7 +7245,7 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
  end
  return min((at + mul(min(rounds, quo(9007199254740992, d[4])), d[4])), 9007199254740992)
 end
--- internal/meter/ring.go:61
+-- internal/meter/ring.go:67
 F.meter_Ring_stood = function(r, t, level)
  if (r == nil) then
   return 
@@ -7274,7 +7274,7 @@ F.meter_Ring_came = function(r, d, t, amount)
  end
  r[8] = (r[8] + amount)
 end
--- internal/meter/meter.go:221
+-- internal/meter/meter.go:222
 F.meter_ceilDiv = function(a, b)
  return quo((((a + b) - 1)), b)
 end
@@ -7582,7 +7582,7 @@ F.pause_State_LimitsKnown = function(g)
   g[1] = 0
  end
 end
--- internal/meter/ring.go:123
+-- internal/meter/ring.go:129
 F.meter_Ring_Rescale = function(r, from, to, t)
  r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, quo(t, to[4])
 end
@@ -7595,7 +7595,8 @@ F.meter_DrainTime = function(size, window, amount)
  return F.meter_ceilDiv(mul(amount, w), n), true
 end
 -- internal/meter/ring.go:43
-F.meter_Ring_goneSince = function(r, t)
+F.meter_Ring_goneSince = function(r, d, t)
+ local n = r[8]
  do
   local k = r[25]
   while (k > (r[25] - 8)) do
@@ -7603,12 +7604,14 @@ F.meter_Ring_goneSince = function(r, t)
     if (k <= 0) then
      return r[8], true
     end
-    do
-     local m, m_o = r, (fmod(k, 8))*2+8
-     if (m[m_o+1] <= t) then
-      return (r[8] - m[m_o+2]), true
-     end
+    local m, m_o = r, (fmod(k, 8))*2+8
+    if ((t - m[m_o+1]) >= quo(d[4], 64)) then
+     return (r[8] - n), true
     end
+    if (m[m_o+1] <= t) then
+     return (r[8] - m[m_o+2]), true
+    end
+    n = m[m_o+2]
    end
    k = (k - 1)
   end
@@ -7729,7 +7732,7 @@ F.flat_Tree_Next = function(i)
   end
  end
 end
--- internal/meter/ring.go:74
+-- internal/meter/ring.go:80
 F.meter_Ring_lowest = function(r, from, to)
  if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then
   return 0
