@@ -25,7 +25,7 @@ POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ra
 ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart compat hosts soak faults-check faults chaos proof fuzz
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart compat hosts soak faults-check faults chaos proof fuzz windows
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,7 +62,7 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
-	$(MAKE) chart envoy compat
+	$(MAKE) chart envoy compat windows
 	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
@@ -125,6 +125,14 @@ envoy: need-redis ## a real Envoy asks two gates on one Redis
 
 hosts: need-redis ## three hosts (network namespaces, as root): cut off, healed, killed, failed over, upgraded from the previous release
 	scripts/need-netns && $(GO) test -count=1 -timeout 10m -tags slow -v ./test/hosts
+
+# The packages that have code of their own for a system are checked for each; then Wine runs sluice.exe and the tests of its file store.
+SYSTEMS       := ./store/filestore ./internal/statedir ./internal/filelock ./eventlog ./internal/ledger ./test/windows
+windows: ## build and check for Windows (amd64, arm64) and macOS, and run sluice.exe under Wine
+	GOOS=windows GOARCH=amd64 $(GO) vet $(SYSTEMS)
+	GOOS=windows GOARCH=arm64 $(GO) build -o /dev/null ./cmd/sluice
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/sluice
+	scripts/windows-tests
 
 # Not part of test: KEDA's client brings all of KEDA with it, which takes many minutes to download and compile.
 keda: ## drive the scaler with KEDA's own client (takes many minutes to build the first time)

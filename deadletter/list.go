@@ -120,7 +120,7 @@ func (l *List) write(at stored, data []byte, isNew bool) error {
 		err = fs.ErrExist
 	}
 	if err == nil {
-		err = os.Rename(temp, l.file(at))
+		err = statedir.Rename(temp, l.file(at))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(temp))

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/filelock"
@@ -161,9 +160,6 @@ func (f *files) reopen() (int64, error) {
 // be rotated now grows a little beyond its bound, until it can.
 func (f *files) rotate() (int64, error) {
 	filelock.Unlock(f.lock)
-	if runtime.GOOS == "windows" { // a file that is open cannot be renamed there: the log ends when it is full
-		return f.hold()
-	}
 	err := filelock.Try(f.lock, true)
 	if err == nil {
 		info, err := os.Stat(fileName(f.dir, 0))
@@ -181,7 +177,7 @@ func (f *files) rotate() (int64, error) {
 // renamed those that are newer stay what they are: nothing is written over.
 func (f *files) shift() {
 	for i := Files - 2; i >= 0; i-- {
-		err := os.Rename(fileName(f.dir, i), fileName(f.dir, i+1))
+		err := statedir.Replace(fileName(f.dir, i), fileName(f.dir, i+1))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return
 		}

@@ -54,7 +54,7 @@ func cannotStart(name string, err error) *failure {
 	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
 		return &failure{
 			code: exitNotFound, message: fmt.Sprintf("%q was not found", name),
-			hint: "give a program that is in PATH, or its file; a shell's own commands need sh -c '...'",
+			hint: "give a program that is in PATH, or its file; a shell's own commands need " + shellHint,
 		}
 	default:
 		var search *exec.Error
@@ -109,6 +109,7 @@ func (k *keeper) close() {
 	close(k.signals)
 	<-k.done
 	k.cancel(nil)
+	letGo()
 }
 
 func (k *keeper) pass(sig os.Signal) {

@@ -17,6 +17,12 @@ var relayed = []os.Signal{
 	syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGPIPE,
 }
 
+// shellHint is how a shell's own command is run.
+const shellHint = "sh -c '...'"
+
+// letGo has nothing to do: the system tells a child of its parent's death, or nobody does.
+func letGo() {}
+
 func asksToEnd(sig os.Signal) bool {
 	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }

@@ -2,12 +2,19 @@ package main
 
 import (
 	"os"
+	"sync"
 	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
 )
 
-// relayed are caught so that this process does not end before its child. The console sends
-// them to both.
+// relayed are caught so that this process does not end before its child. The console sends them to both: Ctrl-C and Ctrl-Break
+// arrive as os.Interrupt; closing the console, logging off and shutting down as SIGTERM, and end both some seconds later.
 var relayed = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+// shellHint is how a shell's own command is run.
+const shellHint = "cmd /c ..."
 
 func asksToEnd(os.Signal) bool { return true }
 
@@ -21,4 +28,37 @@ func waitFor(p *os.Process) (int, error) {
 		return 0, err
 	}
 	return state.ExitCode(), nil
+}
+
+// family is a job object that this process is in, and so is every process that it starts. Windows ends them all when the last
+// handle to the job is closed, which is this process's own.
+var family = sync.OnceValue(func() windows.Handle {
+	h, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return 0
+	}
+	if windows.AssignProcessToJobObject(h, windows.CurrentProcess()) != nil {
+		_ = windows.CloseHandle(h)
+		return 0
+	}
+	return h
+})
+
+// childAttr ends a child whose gate was killed: it would go on without its slot, and nobody would hold its requests.
+func childAttr() *syscall.SysProcAttr {
+	limitJob(windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK)
+	return nil
+}
+
+// letGo keeps what a child has left behind alive when this process ends.
+func letGo() { limitJob(windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK) }
+
+// limitJob does what it can: without a job, children outlive a gate that was killed.
+func limitJob(flags uint32) {
+	if family() == 0 {
+		return
+	}
+	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	info.BasicLimitInformation.LimitFlags = flags
+	_, _ = windows.SetInformationJobObject(family(), windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 }

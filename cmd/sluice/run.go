@@ -41,7 +41,8 @@ func newRun() *cobra.Command {
 		Short: "Run a command behind the gate",
 		Long: `Run starts a command when it is its turn, and exits with the command's exit code. Meanwhile its agent
 holds a lease and, where slots are configured, one of its user's slots. The command keeps its terminal,
-files and signals.
+files and signals. On Windows the console sends Ctrl-C and Ctrl-Break to both, and a run that is killed
+takes its command with it.
 
 Calls of the command to known providers pass the gate: their base-URL variables (ANTHROPIC_BASE_URL,
 OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, GITHUB_API_URL, ...) point to a proxy on this machine while

@@ -55,9 +55,9 @@ request waits until it is its turn. Keys pass through, or come from the environm
 (resources.NAME.inject). The path (/@AGENT/RESOURCE/..., /@AGENT:p1/RESOURCE/...) or headers
 (X-Sluice-Agent, -Class, -Tool, -User, -Emergency) name the sender. docs/proxy.md has the rest.
 
-SIGTERM and SIGINT finish running requests first, for at most --drain. Then the gate closes their
-connections. Send the signal again to stop at once. SIGHUP, or POST /-/reload, reloads the
-configuration; a mistake keeps the old one.
+SIGTERM and SIGINT (on Windows Ctrl-C and Ctrl-Break) finish running requests first, for at most --drain.
+Then the gate closes their connections. Send the signal again to stop at once. SIGHUP, or POST /-/reload,
+reloads the configuration; a mistake keeps the old one.
 
 --forward-listen adds a forward proxy for programs that cannot be pointed to another address: they set
 HTTPS_PROXY=http://AGENT:TOKEN@HOST:PORT and trust the certificate that sluice ca show prints. Only gated

@@ -11,6 +11,7 @@ import (
 func far() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
 func try(f *os.File, exclusive bool) error {
+	Unlock(f) // it may have the lock in another way, which it would wait for itself; elsewhere a lock is taken anew in this way too
 	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if exclusive {
 		how |= windows.LOCKFILE_EXCLUSIVE_LOCK

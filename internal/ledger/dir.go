@@ -297,7 +297,7 @@ func (d *Dir) readOn() error {
 		d.least = d.at
 	}
 	if d.at < size {
-		if err := d.file.Truncate(d.at); err != nil {
+		if err := statedir.Truncate(d.file, d.at); err != nil {
 			return err
 		}
 	}
@@ -320,7 +320,7 @@ func (d *Dir) write(text []byte) error {
 	n, err := d.file.Write(text)
 	if err != nil {
 		if n > 0 {
-			err = errors.Join(err, d.file.Truncate(d.at))
+			err = errors.Join(err, statedir.Truncate(d.file, d.at))
 		}
 		return err
 	}
@@ -348,7 +348,7 @@ func (d *Dir) compact(now time.Time) {
 	_, err = temp.Write(text.Bytes())
 	err = errors.Join(err, temp.Sync(), temp.Close())
 	if err == nil {
-		err = os.Rename(temp.Name(), filepath.Join(d.path, journal))
+		err = statedir.Rename(temp.Name(), filepath.Join(d.path, journal))
 	}
 	if err != nil {
 		_ = os.Remove(temp.Name())

@@ -8,7 +8,12 @@ import (
 	"syscall"
 )
 
-const noFollow = syscall.O_NOFOLLOW // a link may have come since it was looked for
+// OpenNoLink opens a file as [os.OpenFile] does, for its user alone. It refuses a link in its place.
+func OpenNoLink(name string, flags int) (*os.File, error) {
+	return os.OpenFile(name, flags|syscall.O_NOFOLLOW, 0o600)
+}
+
+func makeAll(dir string) error { return os.MkdirAll(dir, 0o700) }
 
 // Check refuses a directory in which other users could put files, or replace those that are there. That counts for root too: the
 // owner of the directory is not to be trusted with root's files.

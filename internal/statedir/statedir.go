@@ -50,7 +50,7 @@ func Of(url string) (string, error) {
 
 // Make makes the state directory, which only its user can read, and checks it if it is there. The path may lead through links.
 func Make(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeAll(dir); err != nil {
 		return err
 	}
 	return Check(dir)
@@ -89,16 +89,5 @@ func Open(name string, flags int) (*os.File, error) {
 	case !info.Mode().IsRegular(): // to open a pipe may take for ever
 		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrForeign}
 	}
-	return os.OpenFile(name, flags|noFollow, 0o600)
-}
-
-// Gone reports whether an open file is no longer the one at its path: it was removed, moved or replaced. A lock on such a file
-// excludes only processes that opened it before.
-func Gone(f *os.File, name string) bool {
-	mine, err := f.Stat()
-	if err != nil {
-		return true
-	}
-	there, err := os.Lstat(name)
-	return err != nil || !os.SameFile(mine, there)
+	return OpenNoLink(name, flags) // a link may have come since it was looked for
 }

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
@@ -12,9 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/internal/flat"
@@ -53,7 +50,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 		return nil, atFault("open", dir, err)
 	}
 	path := filepath.Join(dir, "state")
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	f, err := statedir.OpenNoLink(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := s.create(dir, path, spec); err != nil {
 			return nil, err
@@ -68,7 +65,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 		if err != nil {
 			_ = f.Close()
 			if st.file != nil {
-				_ = unix.Munmap(st.file.mem)
+				_ = st.file.unmap()
 			}
 			if st.members != nil {
 				_ = leave(st.members)
@@ -81,11 +78,11 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 	if err := checkOwner(f, path); err != nil {
 		return nil, err
 	}
-	st.members, err = os.OpenFile(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	st.members, err = statedir.OpenNoLink(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, failed("open", filepath.Join(dir, "members"), err)
 	}
-	st.lock, st.holder = newLock(int(f.Fd()), s.patience), func() int64 { return holderOf(f) }
+	st.lock, st.holder = newLock(descriptorOf(f), s.patience), func() int64 { return holderOf(f) }
 	if _, err := st.lock.take(ctx, st.holder); err != nil {
 		return nil, failed("lock", path, err)
 	}
@@ -102,7 +99,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 	}
 	if err := st.guarded(func() error { return st.load(alone) }); err != nil {
 		if alone && st.worthless(err) {
-			_ = os.Remove(path)
+			_ = statedir.Discard(path)
 			return nil, errAgain
 		}
 		if aside != nil {
@@ -118,9 +115,8 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 // isAlone reports whether no other process is attached. The lock on the members' file counts
 // those who are: nobody can become one while the pool is locked.
 func (st *state) isAlone() (bool, error) {
-	fd := int(st.members.Fd())
-	alone := tryLock(fd, unix.LOCK_EX) == nil
-	if err := tryLock(fd, unix.LOCK_SH); err != nil {
+	alone, err := shareLock(descriptorOf(st.members))
+	if err != nil {
 		return false, failed("lock", st.members.Name(), err)
 	}
 	return alone, nil
@@ -150,7 +146,7 @@ func fileName(name string) string {
 func (s *Store) create(dir, path string, spec store.Spec) (err error) {
 	spec.ReadOnly = false // somebody has to state it
 	temp := fmt.Sprintf("%s.new-%016x", path, random())
-	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := statedir.OpenNoLink(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return failed("make", temp, err)
 	}
@@ -158,11 +154,11 @@ func (s *Store) create(dir, path string, spec store.Spec) (err error) {
 		_ = f.Close()
 		_ = os.Remove(temp)
 	}()
-	m := &mapped{file: f}
-	if m.mem, err = unix.Mmap(int(f.Fd()), 0, reach, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return failed("map", temp, os.NewSyscallError("mmap", err))
+	m, err := mapFile(f, reach)
+	if err != nil {
+		return failed("map", temp, err)
 	}
-	defer func() { _ = unix.Munmap(m.mem) }()
+	defer func() { _ = m.unmap() }()
 	if err := m.ensure(page); err != nil {
 		return failed("make", temp, err)
 	}
@@ -327,28 +323,11 @@ func longest(spec *store.Spec) int64 {
 	return most.Microseconds()
 }
 
-// checkOwner refuses what belongs to somebody else, and what others can read.
-func checkOwner(f *os.File, path string) error {
-	info, err := f.Stat()
-	if err != nil {
-		return failed("open", path, err)
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !info.Mode().IsRegular() {
-		return failed("open", path, errForeign)
-	} else if ok && int(st.Uid) != os.Geteuid() {
-		return failed("open", path, errOwner)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return failed("open", path, f.Chmod(0o600))
-	}
-	return nil
-}
-
 // holderOf reads who has the lock, or had it last. It reads the file, which may be shorter
 // than what is mapped of it.
 func holderOf(f *os.File) int64 {
 	var buf [page]byte
-	if n, _ := f.ReadAt(buf[:], 0); n < len(buf) {
+	if n, _ := readStart(f, buf[:]); n < len(buf) {
 		return 0
 	}
 	return headerOf(buf[:]).holder

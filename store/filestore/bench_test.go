@@ -15,22 +15,6 @@ import (
 	"github.com/sluicehq/sluice/store/filestore"
 )
 
-func fourLimits() store.Spec {
-	return store.Spec{
-		Name: "pool",
-		Limits: []store.Limit{
-			{Name: "minute", Kind: store.Rolling, Unit: "requests", Size: 1 << 39, Window: time.Minute},
-			{Name: "burst", Kind: store.Bucket, Unit: "tokens", Size: 1 << 34, Burst: 1 << 34, Window: time.Second},
-			{Name: "hour", Kind: store.Fixed, Unit: "requests", Size: 1 << 39, Window: time.Hour, Guard: store.GuardOff},
-			{Name: "places", Kind: store.Concurrency, Unit: "requests", Size: 1 << 39},
-		},
-		Classes:    []store.Class{{Name: "p0", Weight: 40}, {Name: "p1", Weight: 35}, {Name: "p2", Weight: 25}},
-		MaxWaiting: 10_000,
-		Throttle:   store.Backoff{Start: time.Minute, Factor: 2, Cap: 15 * time.Minute},
-		Overload:   store.Backoff{Start: 5 * time.Second, Factor: 2, Cap: time.Minute},
-	}
-}
-
 // BenchmarkBareLock is the floor: the lock, and 256 bytes of a mapped file.
 func BenchmarkBareLock(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "bare"))

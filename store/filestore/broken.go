@@ -1,11 +1,11 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
 import (
 	"context"
 	"errors"
-	"syscall"
+	"slices"
 
 	"github.com/sluicehq/sluice/store"
 )
@@ -47,13 +47,7 @@ func (st *state) try(ctx context.Context) error {
 // passes reports whether an error may be gone by itself in a while: another process has the lock, or something has run out that
 // comes back.
 func passes(err error) bool {
-	for _, is := range []error{
-		context.Canceled, context.DeadlineExceeded, store.ErrClosed, errBusy,
-		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR,
-	} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return noRoom(err)
+	is := func(target error) bool { return errors.Is(err, target) }
+	ours := []error{context.Canceled, context.DeadlineExceeded, store.ErrClosed, errBusy}
+	return slices.ContainsFunc(ours, is) || slices.ContainsFunc(transient, is) || noRoom(err)
 }

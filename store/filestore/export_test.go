@@ -1,14 +1,13 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"reflect"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/internal/flat"
 )
@@ -148,10 +147,10 @@ func (s *Store) pool(name string) *state {
 }
 
 // TryLock takes the kernel's lock of an open file, if it is free.
-func TryLock(fd int) error { return tryLock(fd, unix.LOCK_EX) }
+func TryLock(f *os.File) error { return tryLock(descriptorOf(f)) }
 
 // Unlock gives it back.
-func Unlock(fd int) { unlock(fd) }
+func Unlock(f *os.File) { unlock(descriptorOf(f)) }
 
 // LastSession says which session of a pool was made last.
 func (s *Store) LastSession(name string, n uint64) {
@@ -167,4 +166,13 @@ func (s *Store) Compact(name string) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.locked(context.Background(), func() error { return st.compact(st.now()) })
+}
+
+// MapFile maps the beginning of a file.
+func MapFile(f *os.File, size int64) (mem []byte, unmap func(), err error) {
+	m, err := mapFile(f, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.mem, func() { _ = m.unmap() }, nil
 }

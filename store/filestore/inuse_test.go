@@ -211,7 +211,7 @@ func TestAStoppedProcessThatHoldsTheLockIsNamed(t *testing.T) {
 			if ends {
 				c.kill()
 			} else {
-				c.signal(syscall.SIGCONT)
+				c.goOn()
 				if said := c.next(); said != "went on" {
 					t.Fatal(said)
 				}

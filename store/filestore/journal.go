@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
@@ -12,9 +12,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sluicehq/sluice/internal/oplog"
+	"github.com/sluicehq/sluice/internal/statedir"
 )
 
 // journal is a copy of the state and the steps since: all that is needed to undo a step that
@@ -54,7 +53,7 @@ const leastLog = 1 << 20
 // writeJournal makes the file of a new journal that begins with a copy of the state.
 func writeJournal(dir string, instance, number uint64, image []byte, room int64) (_ *journal, err error) {
 	path := journalPath(dir, instance, number)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	f, err := statedir.OpenNoLink(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return nil, failed("make", path, err)
 	}
@@ -66,7 +65,7 @@ func writeJournal(dir string, instance, number uint64, image []byte, room int64)
 	}()
 	log := roundUp(max(leastLog, int64(len(image))/2, 2*room))
 	begin := page + roundUp(int64(len(image)))
-	if err := allocate(int(f.Fd()), 0, begin+log); err != nil {
+	if err := allocate(f, 0, begin+log); err != nil {
 		return nil, failed("make", path, err)
 	}
 	if _, err := f.WriteAt(image, page); err != nil {
@@ -91,7 +90,7 @@ func newJournal(m *mapped, h *journalHead) *journal {
 // openJournal maps the journal that the state says it has.
 func openJournal(dir string, instance, number uint64) (_ *journal, err error) {
 	path := journalPath(dir, instance, number)
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	f, err := statedir.OpenNoLink(path, os.O_RDWR)
 	if err != nil {
 		return nil, failed("open", path, fmt.Errorf("%w: %w", errDamaged, err))
 	}
@@ -163,7 +162,7 @@ func removeJournals(dir string, instance, but uint64) {
 	for _, e := range list {
 		if strings.HasPrefix(e.Name(), fmt.Sprintf("journal-%016x-", instance)) && e.Name() != keep {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return // the next one will try again
+				continue // it is in use: the next one will try again
 			}
 		}
 	}

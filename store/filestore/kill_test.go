@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore_test
 
@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/filestore"
@@ -49,11 +47,11 @@ func acks(path string) (*atomic.Int64, func(), error) {
 	if err := f.Truncate(8); err != nil {
 		return nil, nil, err
 	}
-	mem, err := unix.Mmap(int(f.Fd()), 0, 8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, unmap, err := filestore.MapFile(f, 8)
 	if err != nil {
 		return nil, nil, err
 	}
-	return (*atomic.Int64)(unsafe.Pointer(unsafe.SliceData(mem))), func() { _ = unix.Munmap(mem) }, nil
+	return (*atomic.Int64)(unsafe.Pointer(unsafe.SliceData(mem))), unmap, nil
 }
 
 // batch makes ops those of a batch, from 1 on.

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // patience is how long a step waits for a lock that another process holds. Steps take
@@ -24,7 +22,7 @@ const patience = 5 * time.Second
 // next who wants the lock; if there is nobody, it gives the lock back. There is never more than one:
 // to the kernel they would all be the same owner.
 type lock struct {
-	fd       int
+	fd       descriptor
 	patience time.Duration
 
 	mu     sync.Mutex
@@ -33,7 +31,7 @@ type lock struct {
 	got    chan error
 }
 
-func newLock(fd int, patience time.Duration) *lock {
+func newLock(fd descriptor, patience time.Duration) *lock {
 	return &lock{fd: fd, patience: patience, got: make(chan error, 1)}
 }
 
@@ -52,7 +50,7 @@ func (l *lock) await(ctx context.Context, holder func() int64) error {
 	if !l.out {
 		// It has a number of its own for the file: ours may be closed, and given to another file,
 		// while it waits.
-		fd, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 0)
+		fd, err := duplicate(l.fd)
 		if err != nil {
 			l.mu.Unlock()
 			return err
@@ -81,16 +79,13 @@ func (l *lock) try() (done bool, err error) {
 	if l.out {
 		return false, nil // it would be the thread's
 	}
-	err = tryLock(l.fd, unix.LOCK_EX)
-	return !errors.Is(err, unix.EWOULDBLOCK), err
+	err = tryLock(l.fd)
+	return !errors.Is(err, errTaken), err
 }
 
 // wait gets the lock for whoever wants it by then.
-func (l *lock) wait(fd int) {
-	err := unix.Flock(fd, unix.LOCK_EX)
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Flock(fd, unix.LOCK_EX)
-	}
+func (l *lock) wait(fd descriptor) {
+	err := waitLock(fd)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.out = false
@@ -100,7 +95,7 @@ func (l *lock) wait(fd int) {
 	} else if err == nil {
 		unlock(fd)
 	}
-	_ = unix.Close(fd) // the lock is the open file's, not this number's
+	closeDescriptor(fd) // the lock is the open file's, not this number's
 }
 
 // giveUp stops waiting, unless the lock has just come.

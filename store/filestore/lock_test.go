@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore_test
 
@@ -44,10 +44,10 @@ func locked(t testing.TB, path string) (free func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	if err := filestore.TryLock(int(f.Fd())); err != nil {
+	if err := filestore.TryLock(f); err != nil {
 		t.Fatal(err)
 	}
-	return func() { filestore.Unlock(int(f.Fd())) }
+	return func() { filestore.Unlock(f) }
 }
 
 // A caller that has given up waiting for the lock must not let others in while the next one of
@@ -93,7 +93,7 @@ func giveUpOnce(t *testing.T) {
 	}
 	// Those who have given up may be about to let go: they are given the time for it.
 	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {
-		if filestore.TryLock(int(f.Fd())) == nil {
+		if filestore.TryLock(f) == nil {
 			t.Fatal("another process can enter while a step is being made")
 		}
 	}
@@ -102,7 +102,7 @@ func giveUpOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	// When nobody wants it any more, it is free.
-	eventually(t, patience, "free", func() bool { return filestore.TryLock(int(f.Fd())) == nil })
+	eventually(t, patience, "free", func() bool { return filestore.TryLock(f) == nil })
 	_ = f.Close()
 }
 

@@ -1,13 +1,10 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
 import (
 	"context"
 	"errors"
-	"os"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/limitmap"
@@ -52,7 +49,7 @@ func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time))
 	if err != nil {
 		return err
 	}
-	defer unix.Munmap(mem) //nolint:errcheck // it is mapped
+	defer forget(mem)
 	space, err := flat.Mapped(mem, func(size int64) error {
 		if size > int64(len(mem)) {
 			return flat.ErrFull
@@ -96,13 +93,7 @@ func (h *handle) copied(ctx context.Context) (mem []byte, now store.Time, err er
 		return nil
 	})
 	if err != nil && mem != nil {
-		_ = unix.Munmap(mem)
+		forget(mem)
 	}
 	return mem, now, err
-}
-
-// anonymous returns memory outside the heap. What is not touched takes no room.
-func anonymous(size int64) ([]byte, error) {
-	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	return mem, os.NewSyscallError("mmap", err)
 }

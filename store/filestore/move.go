@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/store"
@@ -37,14 +35,14 @@ func (st *state) move(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_ = errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), leave(st.members)) // nobody needs them any more
+	_ = errors.Join(st.journal.close(), st.file.close(), leave(st.members)) // nobody needs them any more
 	st.lock, st.holder, st.file, st.members, st.journal = n.lock, n.holder, n.file, n.members, n.journal
 	st.head, st.space, st.core, st.shape = n.head, n.space, n.core, n.shape
 	st.offset.Store(n.offset.Load())
 	st.stated, st.edition = n.stated, n.edition
 	st.checked, st.ready = 0, readied{}
 	if st.bell != nil {
-		_ = st.bell.file.Close() // its path may be that of the new one already
+		st.bell.silence() // its path may be that of the new one already
 		if st.bell, err = hang(st.dir, st.process, st.heard); err != nil {
 			st.bell = nil
 			return err

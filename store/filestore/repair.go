@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
@@ -9,10 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/oplog"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -99,13 +99,13 @@ func (st *state) mendJournal() error {
 // moveAside moves the directory of a pool out of the way. The mark comes first: nobody can make a pool here before the directory is
 // gone, so whoever does sees the mark.
 func moveAside(dir string) (string, error) {
-	mark, err := os.OpenFile(lostMark(dir), os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	mark, err := statedir.OpenNoLink(lostMark(dir), os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return "", failed("make", lostMark(dir), err)
 	}
 	_ = mark.Close() // nothing was written
 	aside := fmt.Sprintf("%s.damaged-%s", dir, time.Now().UTC().Format("20060102T150405.000000Z"))
-	if err := os.Rename(dir, aside); err != nil {
+	if err := movePool(dir, aside); err != nil {
 		return "", failed("move", dir, err)
 	}
 	return aside, nil
@@ -114,11 +114,11 @@ func moveAside(dir string) (string, error) {
 // lockRepairs lets one process repair at a time. The second finds a sound pool, which it must not move.
 func (s *Store) lockRepairs(ctx context.Context) (*os.File, error) {
 	path := filepath.Join(s.dir, ".repair")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := statedir.OpenNoLink(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, failed("open", path, err)
 	}
-	if _, err := newLock(int(f.Fd()), s.patience).take(ctx, func() int64 { return 0 }); err != nil {
+	if _, err := newLock(descriptorOf(f), s.patience).take(ctx, func() int64 { return 0 }); err != nil {
 		_ = f.Close()
 		return nil, failed("lock", path, err)
 	}

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
@@ -11,8 +11,6 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/internal/flat"
@@ -222,6 +220,11 @@ func (st *state) prepare() error {
 		}
 		_ = st.journal.close()
 		st.journal = j
+	}
+	if remaps && page+flat.RoomOf(st.file.mem[page:]) > st.file.size { // another process has made the file grow
+		if err := st.file.look(); err != nil {
+			return failed("read", st.path, err)
+		}
 	}
 	var err error
 	switch {
@@ -437,12 +440,12 @@ func (st *state) detach() error {
 	if st.timer != nil {
 		st.timer.Stop()
 	}
-	return errors.Join(st.journal.close(), unix.Munmap(st.file.mem), st.file.file.Close(), leave(st.members))
+	return errors.Join(st.journal.close(), st.file.close(), leave(st.members))
 }
 
 // leave gives up the place among the members. Closing the file does not: a child that is being
 // started has it open too until it becomes another program, and would count as one for so long.
 func leave(members *os.File) error {
-	unlock(int(members.Fd()))
+	unlock(descriptorOf(members))
 	return members.Close()
 }

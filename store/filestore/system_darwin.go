@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,8 +31,8 @@ func bootID() (id [16]byte, err error) {
 	return id, nil
 }
 
-// tryLock takes the lock of an open file if it is free.
-func tryLock(fd int, how int) error {
+// flockNow takes the lock of an open file if it is free.
+func flockNow(fd, how int) error {
 	for {
 		if err := unix.Flock(fd, how|unix.LOCK_NB); !errors.Is(err, unix.EINTR) {
 			return err
@@ -42,7 +43,8 @@ func tryLock(fd int, how int) error {
 func unlock(fd int) { _ = unix.Flock(fd, unix.LOCK_UN) } // an open file can always be unlocked
 
 // allocate makes a file size bytes long, with room for them on the disk.
-func allocate(fd int, from, size int64) error {
+func allocate(f *os.File, from, size int64) error {
+	fd := int(f.Fd())
 	room := &unix.Fstore_t{Flags: unix.F_ALLOCATEALL, Posmode: unix.F_PEOFPOSMODE, Length: size - from}
 	if err := unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, room); err != nil {
 		if errors.Is(err, unix.ENOTSUP) {

@@ -33,9 +33,9 @@ func bootID() (id [16]byte, err error) {
 	return [16]byte(raw), nil
 }
 
-// tryLock takes the lock of an open file if it is free. It never blocks, so the
+// flockNow takes the lock of an open file if it is free. It never blocks, so the
 // scheduler need not hear of it.
-func tryLock(fd int, how int) error {
+func flockNow(fd, how int) error {
 	for {
 		_, _, errno := syscall.RawSyscall(syscall.SYS_FLOCK, uintptr(fd), uintptr(how|unix.LOCK_NB), 0)
 		if errno == 0 {
@@ -52,7 +52,8 @@ func unlock(fd int) {
 }
 
 // allocate makes a file size bytes long, with room for them on the disk.
-func allocate(fd int, from, size int64) error {
+func allocate(f *os.File, from, size int64) error {
+	fd := int(f.Fd())
 	for {
 		err := unix.Fallocate(fd, 0, from, size-from)
 		if errors.Is(err, unix.EINTR) {

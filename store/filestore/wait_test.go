@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore_test
 
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -51,15 +50,6 @@ var _ = role("queuer", func(k queuer) {
 	say("%v %d", ops[0].Result.State, ops[0].Result.GrantedAt)
 	select {} // it holds what it has until it is killed
 })
-
-// burnt is what this process has used of the processor.
-func burnt() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		giveUp("%v", err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // expect waits until a process says something that begins so, and returns the rest.
 func (c *child) expect(begins string) string {
@@ -272,7 +262,7 @@ func TestAStoppedProcessHoldsUpNobody(t *testing.T) {
 	if took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	c.signal(syscall.SIGCONT)
+	c.goOn()
 	c.expect("spent")
 	c.expect("ended") // and it is told so
 	if err := p.Apply(ctx, []store.Op{{Kind: store.OpClose, ID: r.ID}}); err != nil {

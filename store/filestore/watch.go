@@ -1,10 +1,11 @@
-//go:build linux || darwin
+//go:build linux || darwin || windows
 
 package filestore
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -164,16 +165,16 @@ func (st *state) goRound() {
 	if now := st.now(); now >= st.roundAt && !st.closed {
 		st.roundAt = now.Add(rounds)
 		if len(st.waiting) > 0 {
-			missed = st.missed()
+			missed = st.missed(now)
 		}
 	}
 	st.mu.Unlock()
 	st.notify(missed)
 }
 
-// missed returns tickets of this process that are thought to wait and do not.
-func (st *state) missed() (ids []store.ID) {
-	_ = st.lockedBriefly(func() error {
+// missed returns tickets of this process that are thought to wait and do not. If another process has the lock, it is tried again soon.
+func (st *state) missed(now store.Time) (ids []store.ID) {
+	err := st.lockedBriefly(func() error {
 		for id := range st.waiting {
 			if !st.core.Waits(id) {
 				ids = append(ids, id)
@@ -182,6 +183,10 @@ func (st *state) missed() (ids []store.ID) {
 		}
 		return nil
 	})
+	if errors.Is(err, context.DeadlineExceeded) && !st.closed {
+		st.roundAt = now.Add(briefly)
+		st.arm(now, st.roundAt)
+	}
 	return ids
 }
 
@@ -224,7 +229,7 @@ func (st *state) heard(ids []store.ID, all bool) {
 		delete(st.waiting, id)
 	}
 	if all { // some may be missing
-		mine = append(mine, st.missed()...)
+		mine = append(mine, st.missed(st.now())...)
 	}
 	st.mu.Unlock()
 	st.notify(mine)

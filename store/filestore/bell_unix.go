@@ -74,6 +74,9 @@ func (b *bell) listen(heard func([]store.ID, bool)) {
 	}
 }
 
+// silence lets go of the pipe. Its path is left as it is.
+func (b *bell) silence() { _ = b.file.Close() }
+
 func (b *bell) take() error {
 	err := errors.Join(b.file.Close(), os.Remove(b.path))
 	<-b.done
