@@ -49,6 +49,7 @@ type chaosResult struct {
 	requests int      // that the provider accepted
 	worst    int      // in any window
 	refused  int      // by a lie of the provider
+	busiest  int      // at a time
 	back     time.Duration
 	took     time.Duration
 	late     time.Duration // of the machine's own timers
@@ -242,6 +243,11 @@ func (o chaosOptions) play(ctx context.Context, dir string, p chaosPlan) (r chao
 	if r.worst = worst; worst > chaosSize || throttled > 0 {
 		w.broke("%d requests arrived in a window of %v, limit %d; %d were refused", worst, chaosWindow, chaosSize, throttled)
 	}
+	// Requests of a gate that is killed may outlive their places.
+	ends := p.loses() || p.any(func(k *chaosKind) bool { return k.kills })
+	if r.busiest = w.provider.busiest; r.busiest > chaosPlaces && !ends {
+		w.broke("%d requests were in flight at a time, limit %d", r.busiest, chaosPlaces)
+	}
 	_ = os.RemoveAll(dir) // the whole directory goes at the end in any case
 	r.broken, r.took = w.broken, time.Since(began)
 	if r.late > busyMachine {
@@ -281,8 +287,8 @@ func (r chaosResult) String() string {
 	} else if len(r.unjudged) > 0 {
 		verdict = "too slow, on a busy machine"
 	}
-	line := fmt.Sprintf("seed %d %-6s %d faults, %d requests, worst window %d/%d, full use after %.1fs, took %.1fs, timers late by %v: %s", r.plan.seed, r.plan.store,
-		len(r.plan.steps), r.requests, r.worst, chaosSize, r.back.Seconds(), r.took.Seconds(), round(r.late), verdict)
+	line := fmt.Sprintf("seed %d %-6s %d faults, %d requests, worst window %d/%d, in flight %d/%d, full use after %.1fs, took %.1fs, timers late by %v: %s", r.plan.seed, r.plan.store,
+		len(r.plan.steps), r.requests, r.worst, chaosSize, r.busiest, chaosPlaces, r.back.Seconds(), r.took.Seconds(), round(r.late), verdict)
 	for _, b := range append(r.broken, r.unjudged...) {
 		line += "\n  " + b
 	}

@@ -160,6 +160,9 @@ func TestTheLiarLies(t *testing.T) {
 	if r := send(); r.StatusCode != http.StatusOK {
 		t.Errorf("honest again: %s", r.Status)
 	}
+	if l.running != 0 || l.busiest != 1 {
+		t.Errorf("%d run, %d at a time", l.running, l.busiest)
+	}
 	if l.refused != 1 {
 		t.Errorf("%d were refused by a lie", l.refused)
 	}

@@ -19,6 +19,7 @@ import (
 const (
 	chaosSize   = 20
 	chaosWindow = 2 * time.Second
+	chaosPlaces = 8 // requests that may be in flight
 )
 
 // lie is a way in which the provider misbehaves, for a part of its requests.
@@ -39,6 +40,8 @@ type liar struct {
 	lies    []*lie
 	entries []mock.Entry
 	refused int // by a lie
+	running int // requests
+	busiest int // the most of them at a time
 }
 
 // Write is where the mock's log goes.
@@ -99,6 +102,19 @@ func (l *liar) log() []mock.Entry {
 	return all
 }
 
+// enter counts a request that runs. It is told of its end before its answer is sent.
+func (l *liar) enter() (leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running++
+	l.busiest = max(l.busiest, l.running)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.running--
+	}
+}
+
 // now is what happens to this request: all lies that meet it in one.
 func (l *liar) now() (all lie) {
 	l.mu.Lock()
@@ -121,6 +137,7 @@ var oddHints = []string{"", "0", "1", "-5", "soon", "1.5", "00000002", "Thu, 01 
 
 // ServeHTTP implements http.Handler.
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer l.enter()()
 	x := l.now()
 	if x.arrive {
 		time.Sleep(time.Duration(x.pick%200) * time.Millisecond)

@@ -30,7 +30,7 @@ type world struct {
 	toxics []*toxic
 	daemon *daemonProcess
 
-	store, links, configs sync.Mutex // held while one fault of its kind lasts
+	store, links, configs, bounds sync.Mutex // held while one fault of its kind lasts
 
 	mu     sync.Mutex
 	broken []string // rules of what may be sent, and of what may be left
@@ -50,7 +50,7 @@ resources:
     guard: strict
     client_deadline: 4s
     backoff: {start: 1s, cap: 2s}
-    limits: [{name: window, size: %d/2s}]
+    limits: [{name: window, size: %d/2s}, {name: inflight, concurrency: %d}]
 `
 
 // broke notes that a rule was broken.
@@ -168,7 +168,7 @@ func (w *world) storeURL(gate int) string {
 
 // writeConfig writes a configuration at once: a gate that starts now reads all of it.
 func (w *world) writeConfig(path, url string, size int, more string) error {
-	if err := os.WriteFile(path+".new", fmt.Appendf(nil, chaosConfig+"%s", url, w.provider.addr, size, more), 0o600); err != nil {
+	if err := os.WriteFile(path+".new", fmt.Appendf(nil, chaosConfig+"%s", url, w.provider.addr, size, chaosPlaces, more), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
@@ -220,6 +220,8 @@ func (w *world) freeze(d *daemonProcess, lasts time.Duration) error {
 
 // bound lets processes have no more of something than they have now, for a time.
 func (w *world) bound(lasts time.Duration, resource int, some ...*daemonProcess) error {
+	w.bounds.Lock() // one at a time: what undoes a bound puts back what it has found
+	defer w.bounds.Unlock()
 	var undo []func()
 	for _, d := range some {
 		pid := d.pid()
