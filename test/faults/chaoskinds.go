@@ -134,18 +134,22 @@ func providerKinds() []*chaosKind {
 func reloads(w *world, s chaosStep) error {
 	w.configs.Lock() // one at a time
 	defer w.configs.Unlock()
-	size, more := chaosSize, ""
-	switch s.pick % 3 {
-	case 0:
-		size = chaosSize/4 + s.pick%(chaosSize/2)
-	case 1:
-		more = "resources: {}\n" // for the second time
-	case 2:
-		more = "agents: {\"g0-p0\": {class: p0}}\n"
-	}
-	err := w.reload(size, more)
+	err := w.reload(otherConfig(s.pick, w.plan.store))
 	w.sleep(s.lasts)
 	return errors.Join(err, w.reload(chaosSize, ""))
+}
+
+// otherConfig is the size and the additional lines of another configuration. Where several processes state a limit it does not grow
+// again while more than one of them runs (docs/proxy.md), so it is made smaller only where one process has the store.
+func otherConfig(pick int, on string) (size int, more string) {
+	switch {
+	case pick%3 == 0 && (on == onDaemon || on == onMemory):
+		return chaosSize/4 + pick%(chaosSize/2), ""
+	case pick%3 == 1:
+		return chaosSize, "resources: {}\n" // for the second time, which is a mistake
+	default:
+		return chaosSize, "agents: {\"g0-p0\": {class: p0}}\n"
+	}
 }
 
 // replies does something to replies of Redis.
