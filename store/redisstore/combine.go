@@ -140,8 +140,10 @@ func (st *state) tryApply(ctx context.Context, h *handle, ops []store.Op) error 
 			if ops[i].Kind == store.OpAcquire {
 				ops[i].ID = ops[i].Result.ID
 			}
-			if ops[i].Result.State == store.Unknown && st.isLocal(ops[i].Result.ID) {
-				excuse(&ops[i])
+			if ops[i].Result.State == store.Unknown {
+				st.mu.Lock()
+				st.proc.Excuse(&ops[i])
+				st.mu.Unlock()
 			}
 		}
 	}
@@ -172,9 +174,7 @@ func (st *state) post(ops []store.Op) {
 		r.free()
 		if errors.Is(err, errLost) {
 			st.mu.Lock()
-			if st.lost != nil {
-				st.lost.put(st.nowLocked(), ops...)
-			}
+			st.proc.Put(st.nowLocked(), ops...)
 			st.mu.Unlock()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
@@ -221,8 +222,8 @@ func (st *state) newBatch() batch {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return batch{
-		long: st.store.longWay, limits: len(st.spec.Limits),
-		apart: slices.ContainsFunc(st.spec.Limits, func(l store.Limit) bool { return l.Per&store.PerAgent != 0 }),
+		long: st.store.longWay, limits: len(st.proc.Spec().Limits),
+		apart: slices.ContainsFunc(st.proc.Spec().Limits, func(l store.Limit) bool { return l.Per&store.PerAgent != 0 }),
 	}
 }
 
@@ -294,12 +295,12 @@ func (st *state) done(b *call, r *reply) {
 	for i, q := range b.reqs {
 		left := !q.turn.CompareAndSwap(turnAsked, turnAnswered)
 		if q.handle != nil {
-			undo = append(undo, st.noteLocked(q, b.places[i], left)...)
+			undo = append(undo, st.proc.Note(&q.handle.Session, q.ops, b.places[i], left)...)
 		}
 	}
 	st.mu.Unlock()
 	st.arm(r.now, r.wake)
-	st.decided(r.decided)
+	st.tell(r.decided)
 	for _, q := range b.reqs {
 		q.finish()
 	}
@@ -332,7 +333,7 @@ func (q *request) finish() {
 func (q *request) stayAlive() {
 	for i := range q.ops {
 		if op := &q.ops[i]; op.Kind == store.OpAcquire && op.Alive == 0 {
-			op.Alive = waitersLive
+			op.Alive = outage.WaitersLive
 		}
 	}
 }

@@ -18,7 +18,7 @@ func Share(p store.Pool) int64 {
 	st := p.(*handle).state
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.member.share
+	return st.proc.Share()
 }
 
 // Epoch is that of a pool, as the process knows it.
@@ -43,7 +43,8 @@ func Notes(p store.Pool) (open, waiting, void int) {
 	st := p.(*handle).state
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return len(st.ledger.open), len(st.queue), len(st.void)
+	open, waiting = st.proc.Notes()
+	return open, waiting, len(st.void)
 }
 
 // AnswerWithin sets how long a member waits for an answer before the store counts as lost; 0: as long as without a test.

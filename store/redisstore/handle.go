@@ -8,20 +8,17 @@ import (
 	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 )
 
 // handle is one session on a pool.
 type handle struct {
-	state   *state
-	session uint64
-	spec    store.Spec
-	member  bool // it speaks for a process that has a share
-	user    who  // the last that asked; under the state's lock
-	watch   atomic.Pointer[func([]store.ID)]
-	alarm   atomic.Pointer[func(store.Outage, bool)]
-	places  atomic.Pointer[limitmap.Map] // of this member's limits in the pool
-	touched atomic.Bool                  // the session itself is a member
-	closed  atomic.Bool
+	outage.Session
+	state  *state
+	watch  atomic.Pointer[func([]store.ID)]
+	alarm  atomic.Pointer[func(store.Outage, bool)]
+	places atomic.Pointer[limitmap.Map] // of this member's limits in the pool
+	closed atomic.Bool
 }
 
 var (
@@ -39,17 +36,15 @@ func (st *state) newHandle(spec store.Spec) *handle {
 		st.lastSess = max((st.lastSess+1)&0xffff, 1)
 		session = st.store.process<<16 | st.lastSess
 	}
-	h := &handle{state: st, session: session, spec: spec}
+	h := &handle{state: st, Session: outage.Session{ID: session, Spec: spec}}
+	h.Member = spec.OnFailure == store.FailShare && !spec.OneShot && !spec.ReadOnly && !st.store.fixed
 	st.sessions[session] = h
 	h.place()
 	if !spec.OneShot && !spec.ReadOnly {
 		st.resident.Store(true)
 		st.enrol()
 	}
-	if spec.OnFailure == store.FailShare && !spec.OneShot && !spec.ReadOnly && !st.store.fixed {
-		h.member = true
-		st.member.users++
-	}
+	st.proc.Join(&h.Session)
 	st.keep()
 	return h
 }
@@ -57,7 +52,7 @@ func (st *state) newHandle(spec store.Spec) *handle {
 // place finds the member's limits in the pool. The state is locked.
 func (h *handle) place() {
 	there, inForce := h.state.known.Limits()
-	p := limitmap.Of(h.spec.Limits, there, inForce)
+	p := limitmap.Of(h.Spec.Limits, there, inForce)
 	h.places.Store(&p)
 }
 
@@ -71,7 +66,7 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 	}
 	for i := range ops {
 		if ops[i].ID.Session == 0 {
-			ops[i].ID.Session = h.session
+			ops[i].ID.Session = h.ID
 		}
 	}
 	return h.state.applyFor(ctx, h, ops)
@@ -85,7 +80,7 @@ func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
 	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
 		s = p.Snapshot(now)
 		there, inForce := p.Limits()
-		limitmap.Of(h.spec.Limits, there, inForce).Snapshot(&s)
+		limitmap.Of(h.Spec.Limits, there, inForce).Snapshot(&s)
 	})
 	return s, err
 }

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
@@ -108,7 +107,7 @@ func (st *state) meet(jumped *stand) error {
 // met is one attempt. It reports false if the pool has to be looked at again.
 func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
 	st.mu.Lock()
-	epoch, sequence, spec := v.asked.epoch, v.asked.sequence, st.spec
+	epoch, sequence, spec := v.asked.epoch, v.asked.sequence, *st.proc.Spec()
 	stale := st.epoch != epoch
 	st.mu.Unlock()
 	switch {
@@ -148,8 +147,8 @@ func (st *state) distinct(limits []store.Limit) []store.Limit {
 // has reports whether a session of this process has a limit as it is. The state is locked.
 func (st *state) has(l *store.Limit) bool {
 	for _, h := range st.sessions {
-		for i := range h.spec.Limits {
-			m := &h.spec.Limits[i]
+		for i := range h.Spec.Limits {
+			m := &h.Spec.Limits[i]
 			if m.Name == l.Name && m.Kind == l.Kind && m.Window == l.Window && m.Per == l.Per && m.Guard == l.Guard && m.Late == l.Late && m.Unit == l.Unit {
 				return true
 			}
@@ -191,13 +190,7 @@ func (st *state) assert(v view) (said bool, err error) {
 		st.mu.Unlock()
 		return false, st.damaged(err.Error(), err)
 	}
-	ops := st.assertions(v.now)
-	touch := -1
-	st.member.share, st.member.heard = 0, 0
-	if st.member.users > 0 && st.lost == nil {
-		touch = len(ops)
-		ops = append(ops, st.touchOp())
-	}
+	ops := st.proc.Restate(st.nowLocked())
 	at := stand{v.version, v.epoch, v.sequence}
 	st.mu.Unlock()
 	for n := 0; n < len(ops); n += maxTogether {
@@ -217,66 +210,11 @@ func (st *state) assert(v view) (said bool, err error) {
 			return false, nil // it has changed again
 		}
 		at.sequence = r.sequence
-		st.decided(r.decided)
+		st.tell(r.decided)
 	}
-	st.asserted(ops, touch)
-	return true, nil
-}
-
-// assertions are the tickets of this process, in the order of their numbers. The state is locked.
-func (st *state) assertions(now store.Time) (ops []store.Op) {
-	users := map[uint64]who{}
-	for id, tk := range st.ledger.open {
-		if tk.due <= now {
-			continue
-		}
-		op := tk.forced(now)
-		ops = append(ops, op)
-		users[id.Session] = who{tk.agent, tk.class}
-	}
-	for id, w := range st.queue {
-		op := w.tk.again()
-		op.Wait, op.Alive = -1, waitersLive
-		if w.deadline != 0 {
-			op.Wait = max(w.deadline.Sub(now), time.Microsecond)
-		}
-		ops = append(ops, op)
-		users[id.Session] = who{w.tk.agent, w.tk.class}
-	}
-	slices.SortFunc(ops, byID)
-	for _, h := range st.sessions {
-		if u := h.user; u.agent != "" {
-			users[h.session] = u
-		}
-	}
-	if st.highest > 0 && st.lost == nil { // who comes back from an outage does so itself, with higher ones
-		for session, u := range users {
-			ops = append(ops, u.pass(store.ID{Session: session, N: st.highest + 1})...)
-		}
-		st.highest++
-	}
-	for id, tk := range st.ledger.open {
-		if tk.answered != 0 && tk.due > now {
-			ops = append(ops, store.Op{Kind: store.OpAnswer, ID: id})
-		}
-	}
-	return ops
-}
-
-// asserted takes in what became of the tickets.
-func (st *state) asserted(ops []store.Op, touch int) {
-	var over []store.ID
 	st.mu.Lock()
-	for i := range ops {
-		op := &ops[i]
-		if i == touch {
-			st.touched(&op.Result)
-			continue
-		}
-		if w := st.queue[op.ID]; w != nil && op.Kind == store.OpAcquire && op.Result.State != store.Waiting {
-			over = append(over, op.ID)
-		}
-	}
+	over := st.proc.Restated(ops)
 	st.mu.Unlock()
-	st.decided(over)
+	st.tell(over)
+	return true, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 )
 
 // meta is what is known of a pool as a whole: the field v.
@@ -176,22 +177,7 @@ func (st *state) readSpec(text string) error {
 	if err != nil {
 		return fmt.Errorf("the pool's limits cannot be read: %w", err)
 	}
-	to := make([]int, len(st.spec.Limits))
-	moved := false
-	for i := range st.spec.Limits {
-		l := &st.spec.Limits[i]
-		same := func(n store.Limit) bool {
-			return n.Name == l.Name && n.Kind == l.Kind && n.Window == l.Window && n.Per == l.Per
-		}
-		if to[i] = i; i >= len(spec.Limits) || !same(spec.Limits[i]) {
-			to[i] = slices.IndexFunc(spec.Limits, same)
-			moved = true
-		}
-	}
-	st.spec, st.limits = spec, compile(spec.Limits)
-	if moved {
-		st.ledger.remap(st, to)
-	}
+	st.proc.Learn(spec)
 	return nil
 }
 
@@ -235,7 +221,7 @@ func (st *state) isAlone(core *pool.Pool, now store.Time, restate bool) bool {
 	if len(st.sessions) > 0 && !restate {
 		return false
 	}
-	return !core.Used(now, func(session uint64) bool { return processOf(session) != st.store.process })
+	return !core.Used(now, func(session uint64) bool { return outage.Of(session) != st.store.process })
 }
 
 // replyField begins the names of fields that have replies.
@@ -266,7 +252,7 @@ func (st *state) write(ctx context.Context, was, next meta, before map[string]st
 	if err != nil || reply != "ok" {
 		return false, err
 	}
-	st.decided(mine)
+	st.tell(mine)
 	return true, nil
 }
 

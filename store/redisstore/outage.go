@@ -2,71 +2,40 @@ package redisstore
 
 import (
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
-// outage is the time in which the store cannot be reached. All of it is under the state's lock.
-type outage struct {
-	since   store.Time
-	first   error // why it began
-	err     error // why it goes on
-	granted int64
-	base    uint64 // numbers of tickets that are let go here come after it; 0: there are none yet
-	last    uint64 // how many were given
-	queued  uint64 // to those who wait
-	pass    uint64 // the number that sessions are moved past on an attempt to come back
-	passed  uint64 // and may have been on an earlier one
-	top     uint64 // what was given until then is not above it; 0: there was none that was heard
+// What a process does without the store is decided in internal/outage. This file notices that the store is
+// lost, calls it, and makes the calls that find the store again.
 
-	isle    *isle // nil: the process has no share
-	held    map[store.ID]*ticket
-	heardOf map[store.ID]bool               // those that the store may have heard of on an attempt to come back
-	due     store.Time                      // when the last of those that were let go is over
-	user    who                             // the last that was let go something
-	users   map[uint64]who                  // an agent of each session that was let go something
-	loose   map[meterKey][]policy.Lingering // charges of which it is not known whether the store has them
-	line    []*islander                     // who waits here, in order
-	sayings []saying                        // what was said of the store's tickets
-	again   []store.Op                      // acquires that were sent on the way back, and may not have arrived
-	paused  store.Time                      // until then nobody is let go: the provider has said so
-	cause   string
-	halted  bool // on the way back: nobody is let go
-	timer   *time.Timer
+// loss is why and since when the store cannot be reached. It is under the state's lock.
+type loss struct {
+	since store.Time
+	first error       // why it began
+	err   error       // why it goes on
+	timer *time.Timer // when time may have made room here; nil: there was no need yet
 }
 
-// saying is an operation that the store is told when it is back.
-type saying struct {
-	op store.Op
-	at store.Time
+func (l *loss) stop() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 }
 
-// islander is one who waits until the process has room of its own.
-type islander struct {
-	tk       *ticket
-	deadline store.Time // 0: none
-	retry    store.Time // 0: not before the store is back
+// error is what callers are told that get nothing.
+func (l *loss) error() error {
+	err := unavailable(l.err)
+	if errors.Is(err, redisconn.ErrClosed) {
+		return store.ErrClosed
+	}
+	return err
 }
-
-// who speaks for a session.
-type who struct {
-	agent string
-	class uint8
-}
-
-// span is a range of numbers.
-type span struct{ from, to uint64 }
-
-const (
-	maxSayings = 4096
-	maxSpans   = 256
-	localGap   = 1 << 20 // between what the store may have given by now and what is given here
-	queuedGap  = 1 << 32 // those who wait are numbered apart, so that they can come after all who do not
-	localSpan  = 1 << 33
-)
 
 // lose takes in that the store cannot be reached. The batch is the one whose call has failed.
 func (st *state) lose(err error, b *call) {
@@ -81,11 +50,12 @@ func (st *state) lose(err error, b *call) {
 	first := st.lost == nil && !st.closed
 	if first {
 		now := st.nowLocked()
-		st.lost = &outage{since: now, first: err, err: err, held: map[store.ID]*ticket{}, users: map[uint64]who{}, heardOf: map[store.ID]bool{}, isle: st.newIsle(now, nil)}
+		st.lost = &loss{since: now, first: err, err: err}
+		st.proc.Begin(now, st.clock.rtt)
 		st.isLost.Store(true)
 		cut = st.line.cut(true)
 		// Those who wait in Redis stay there. Those who would rather not find out.
-		told = st.waitingLocked(func(h *handle) bool { return st.modeOf(h) != store.FailShare })
+		told = st.proc.Waiting(func(s *outage.Session) bool { return st.proc.Mode(s) != store.FailShare })
 		ring = st.alarms(false)
 		st.running.Go(st.comeBack)
 	}
@@ -126,192 +96,226 @@ func (b *call) giveUp() {
 	}
 }
 
-// modeOf is what a session does while the store is lost. The state is locked.
-func (st *state) modeOf(h *handle) store.OnFailure {
-	if h.spec.OnFailure == store.FailShare && (!h.member || st.lost != nil && st.lost.isle == nil) {
-		return store.FailClosed
-	}
-	return h.spec.OnFailure
-}
-
 // alarms returns what tells all sessions of an outage. The state is locked.
 func (st *state) alarms(over bool) func() {
-	type call struct {
-		f func(store.Outage, bool)
-		o store.Outage
-	}
-	var calls []call
+	var calls []func()
 	for _, h := range st.sessions {
 		if f := h.alarm.Load(); f != nil {
-			calls = append(calls, call{*f, st.outageOf(h)})
+			o := st.outageOf(h)
+			calls = append(calls, func() { (*f)(o, over) })
 		}
 	}
 	return func() {
-		for _, c := range calls {
-			c.f(c.o, over)
+		for _, f := range calls {
+			f()
 		}
 	}
 }
 
 // outageOf describes the outage to a session. The state is locked.
-func (st *state) outageOf(h *handle) store.Outage {
-	o := st.lost
-	if o == nil {
-		return store.Outage{}
+func (st *state) outageOf(h *handle) (o store.Outage) {
+	if st.lost != nil {
+		o = st.proc.Outage(&h.Session)
+		o.Why = redisconn.Why(st.lost.err)
 	}
-	return store.Outage{Since: o.since, Why: redisconn.Why(o.err), Mode: st.modeOf(h), Granted: o.granted}
+	return o
 }
 
-// newID names a ticket that is let go here, or waits here. The state is locked.
-func (st *state) newID(session uint64, waits bool) store.ID {
-	o := st.lost
-	st.rebase()
-	if waits {
-		o.queued++
-		return store.ID{Session: session, N: o.base + queuedGap + o.queued}
-	}
-	o.last++
-	return store.ID{Session: session, N: o.base + o.last}
+// decideAlone decides a session's operations without the store. It returns errBack if the store is there
+// again.
+func (st *state) decideAlone(h *handle, ops []store.Op) error {
+	st.mu.Lock()
+	told, err := st.decideLocked(h, ops)
+	st.mu.Unlock()
+	st.tell(told)
+	return err
 }
 
-// rebase chooses which numbers are given here: higher ones than the store may have given, and than sessions may have been
-// moved past. The state is locked.
-func (st *state) rebase() {
-	o := st.lost
-	if o.base != 0 {
-		return
+func (st *state) decideLocked(h *handle, ops []store.Op) (told []store.ID, err error) {
+	switch {
+	case st.lost == nil:
+		return nil, errBack
+	case h == nil:
+		return nil, st.lost.error()
 	}
-	n := len(st.alone)
-	o.last, o.queued = 0, 0
-	if o.top != 0 { // the store has given none since
-		o.base = o.top + localGap
-		st.alone[n-1].to = o.base + localSpan
-		return
+	now := st.nowLocked()
+	if !st.proc.Decide(&h.Session, *h.places.Load(), ops, now) {
+		return nil, store.Kept(st.lost.error())
 	}
-	o.base = st.highest + localGap
-	if n > 0 {
-		o.base = max(o.base, st.alone[n-1].to+localGap)
+	return st.serveLocked(now), nil
+}
+
+// serve is called when time may have made room here.
+func (st *state) serve() {
+	st.mu.Lock()
+	told := st.serveLocked(st.nowLocked())
+	st.mu.Unlock()
+	st.tell(told)
+}
+
+// serveLocked lets go who has room, and sets the clock for who has not. It returns who has to be told.
+func (st *state) serveLocked(now store.Time) []store.ID {
+	if st.lost == nil || st.closed {
+		return nil
 	}
-	if st.alone = append(st.alone, span{o.base, o.base + localSpan}); len(st.alone) > maxSpans {
-		st.alone = st.alone[1:]
+	told, next := st.proc.Serve(now)
+	if next != 0 {
+		st.lost.stop()
+		st.lost.timer = time.AfterFunc(max(next.Sub(now), time.Millisecond), st.serve)
+	}
+	return told
+}
+
+// How often a store that is lost is tried: soon, then twice as long each time, with jitter, because a
+// whole fleet may have lost it.
+const (
+	firstTry = 100 * time.Millisecond
+	lastTry  = time.Second
+)
+
+// comeBack tries to reach the store until it can.
+func (st *state) comeBack() {
+	pause := firstTry
+	for {
+		select {
+		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // it spreads, it guards nothing
+		case <-st.life.Done():
+			return
+		}
+		if st.tryBack() {
+			st.askAll() // some may have been given up meanwhile
+			st.tick()
+			return
+		}
+		pause = min(2*pause, lastTry)
 	}
 }
 
-// passing chooses the number that sessions are moved past on the way back. The store goes on from there, so who begins to wait
-// here while the attempt is under way gets a number far above it. The state is locked.
-func (st *state) passing() uint64 {
-	st.rebase()
-	o := st.lost
-	o.pass = o.base + queuedGap + o.queued + 1
-	o.queued += 1 + localGap
-	last := &st.alone[len(st.alone)-1]
-	last.to = max(last.to, o.base+queuedGap+o.queued+localGap)
-	return o.pass
-}
-
-// isLocal reports whether a ticket was let go here.
-func (st *state) isLocal(id store.ID) bool {
-	if id.N < localGap || processOf(id.Session) != st.store.process {
+// tryBack settles what was left open, and tells the store what has happened meanwhile. It reports whether the
+// store is back.
+func (st *state) tryBack() bool {
+	if !st.resolve() {
+		return false
+	}
+	st.whole.Lock()
+	defer st.whole.Unlock()
+	if err := st.meet(nil); err != nil {
+		st.stillLost(err)
 		return false
 	}
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.isLocalLocked(id)
+	back := st.proc.Return(st.nowLocked())
+	at := stand{st.version, st.epoch, st.sequence}
+	st.mu.Unlock()
+	sent := uptime()
+	for n := 0; n < len(back.Ops); n += maxTogether {
+		ops := back.Ops[n:min(n+maxTogether, len(back.Ops))]
+		st.control.seq++
+		b := &call{pipe: st.control}
+		b.write(ops)
+		text, unknown, err := st.sendTwice(b.pipe, b.blob, at, 0)
+		var r reply
+		if err == nil {
+			r, err = b.read(text)
+		}
+		if err != nil || r.what != "ok" {
+			if unknown {
+				*b = call{pipe: b.pipe} // all of it has ids: what was done is not done again
+				st.control = newPipe()
+				st.mu.Lock()
+				st.void = append(st.void, b)
+				st.mu.Unlock()
+			}
+			st.notYet(unknown || n > 0, err)
+			return false
+		}
+		st.took(r.now, r.sequence, sent)
+		st.tell(r.decided)
+		sent = uptime()
+	}
+	st.isBack(back)
+	return true
 }
 
-func (st *state) isLocalLocked(id store.ID) bool {
-	for _, s := range st.alone {
-		if id.N > s.from && id.N < s.to {
+// stillLost notes why.
+func (st *state) stillLost(err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.lost != nil && err != nil {
+		st.lost.err = err
+	}
+}
+
+// resolve finds out whether calls were made that were not answered, and sees to it that those that were not
+// never will be. It reports whether all is known.
+func (st *state) resolve() bool {
+	for {
+		st.mu.Lock()
+		if len(st.void) == 0 {
+			st.mu.Unlock()
 			return true
 		}
-	}
-	return false
-}
-
-// excuse makes of the answer that there is no such ticket that it has ended: it was let go here, and
-// the store has never heard of it.
-func excuse(op *store.Op) {
-	switch op.Kind {
-	case store.OpAnswer:
-		op.Result.State = store.Granted
-	case store.OpClose, store.OpCancel, store.OpPoll, store.OpRenew:
-		op.Result.State = store.Ended
-	}
-}
-
-// put remembers operations for when the store is back.
-func (o *outage) put(now store.Time, ops ...store.Op) {
-	for i := range ops {
-		op := ops[i]
-		switch op.Kind {
-		case store.OpAnswer, store.OpClose, store.OpCancel:
-		case store.OpPoll:
-			if op.TTL == 0 {
-				continue
-			}
-		default:
-			continue
+		b := st.void[0]
+		st.mu.Unlock()
+		text, err := st.send(b.pipe, string(appendArray(nil, 0)), stand{}, "void", 0, st.patience())
+		if err != nil {
+			st.stillLost(err)
+			return false
 		}
-		if len(o.sayings) < maxSayings { // else tickets end with their time to live
-			op.Result = store.Result{}
-			o.sayings = append(o.sayings, saying{op, now})
+		r, err := b.read(text)
+		st.mu.Lock()
+		st.void = st.void[1:]
+		if err == nil && r.what == "ok" {
+			st.proc.Put(st.nowLocked(), b.undo()...)
+		}
+		st.mu.Unlock()
+	}
+}
+
+// undo gives back what a batch has got for callers that were answered otherwise.
+func (b *call) undo() (ops []store.Op) {
+	for i := range b.ops {
+		op := &b.ops[i]
+		if op.Kind == store.OpAcquire && op.ID.N == 0 && (op.Result.State == store.Granted || op.Result.State == store.Waiting) {
+			ops = append(ops, store.Op{Kind: store.OpCancel, ID: op.Result.ID})
 		}
 	}
+	return ops
 }
 
-// said is what the store is told of something that was said a while ago.
-func (s *saying) said(now store.Time) store.Op {
-	op := s.op
-	late := now.Sub(s.at)
-	if op.RetryAfter > 0 {
-		op.RetryAfter = max(op.RetryAfter-late, time.Millisecond)
-	}
-	if len(op.Observed) > 0 {
-		list := make([]store.Observed, len(op.Observed))
-		for i, o := range op.Observed {
-			list[i] = store.Observed{Limit: o.Limit, Size: o.Size, Remaining: -1, ResetIn: -1} // the rest was true then
-		}
-		op.Observed = list
-	}
-	if op.Kind == store.OpPoll {
-		op.TTL = max(op.TTL-late, time.Millisecond)
-	}
-	return op
+// notYet goes on alone after an attempt to come back, of which the store may have heard some.
+func (st *state) notYet(heard bool, err error) {
+	st.stillLost(err)
+	st.mu.Lock()
+	now := st.nowLocked()
+	st.proc.Stay(heard, now, st.clock.rtt)
+	told := st.serveLocked(now)
+	st.mu.Unlock()
+	st.tell(told)
 }
 
-// leave forgets who waits here for a session that ends.
-func (o *outage) leave(session uint64) {
-	kept := o.line[:0]
-	for _, w := range o.line {
-		if w.tk.id.Session != session {
-			kept = append(kept, w)
-		}
-	}
-	clear(o.line[len(kept):])
-	o.line = kept
+// backSince reports whether the store has come back since an uptime: what failed before that says
+// nothing.
+func (st *state) backSince(up time.Duration) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.lost == nil && st.backAt > up
 }
 
-func (o *outage) stop() {
-	if o.timer != nil {
-		o.timer.Stop()
+// isBack ends the outage.
+func (st *state) isBack(b *outage.Return) {
+	st.mu.Lock()
+	st.lost.stop()
+	st.wasSlow(st.lost)
+	ring := st.alarms(true)
+	told, later := st.proc.End(b)
+	st.line.cut(false)
+	st.lost, st.backAt = nil, uptime()
+	st.isLost.Store(false)
+	st.mu.Unlock()
+	for part := range slices.Chunk(later, maxTogether) {
+		st.post(part)
 	}
-}
-
-// each visits the tickets that are known here only.
-func (o *outage) each(f func(*ticket)) {
-	for _, tk := range o.held {
-		f(tk)
-	}
-	for _, w := range o.line {
-		f(w.tk)
-	}
-}
-
-// error is what those are told who get nothing.
-func (o *outage) error() error {
-	err := unavailable(o.err)
-	if errors.Is(err, redisconn.ErrClosed) {
-		return store.ErrClosed
-	}
-	return err
+	st.tell(told)
+	ring()
 }

@@ -70,7 +70,7 @@ func (st *state) patience() time.Duration {
 }
 
 // wasSlow takes in that an outage is over. The state is locked.
-func (st *state) wasSlow(o *outage) {
+func (st *state) wasSlow(o *loss) {
 	if errors.Is(o.first, context.DeadlineExceeded) && st.nowLocked().Sub(o.since) <= shortLoss && !st.store.fixed {
 		st.store.slow.took(st.patience())
 	}

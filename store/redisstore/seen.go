@@ -3,6 +3,7 @@ package redisstore
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,6 +62,9 @@ func (st *state) recall(spec *store.Spec) {
 // made good.
 func matters(spec *store.Spec) time.Duration {
 	const heeded = 10 * time.Minute
+	if len(spec.Limits) == 0 {
+		return heeded
+	}
 	longest := 3 * time.Second
 	for i := range spec.Limits {
 		l := &spec.Limits[i]
@@ -73,9 +77,6 @@ func matters(spec *store.Spec) time.Duration {
 				longest = max(longest, span+time.Duration(d.Most)*time.Microsecond)
 			}
 		}
-	}
-	if len(spec.Limits) == 0 {
-		longest = heeded
 	}
 	return longest
 }
@@ -107,10 +108,11 @@ func (st *state) remember() {
 	if !used {
 		return
 	}
-	if old, ok := readMemory(now.path); ok && (old.epoch > now.epoch || old.epoch == now.epoch && old.sequence >= now.sequence) {
+	old, ok := readMemory(now.path)
+	if ok && (old.epoch > now.epoch || old.epoch == now.epoch && old.sequence >= now.sequence) {
 		return // another process has seen more
 	}
-	_ = now.write()
+	now.write()
 }
 
 func readMemory(path string) (m memory, ok bool) {
@@ -133,24 +135,17 @@ func readMemory(path string) (m memory, ok bool) {
 }
 
 // write replaces the file in one step.
-func (m *memory) write() error {
+func (m *memory) write() {
 	dir := filepath.Dir(m.path)
-	if err := statedir.MakeInside(dir); err != nil {
-		return err
+	if statedir.MakeInside(dir) != nil {
+		return
 	}
 	f, err := os.CreateTemp(dir, ".new-*") // which only its owner can read
 	if err != nil {
-		return err
+		return
 	}
 	_, err = fmt.Fprintf(f, memoryForm, m.epoch, m.sequence, m.clock)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), m.path)
-	}
-	if err != nil {
+	if errors.Join(err, f.Close()) != nil || os.Rename(f.Name(), m.path) != nil {
 		_ = os.Remove(f.Name())
 	}
-	return err
 }

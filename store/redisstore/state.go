@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 )
 
 // errGone tells that a pool has vanished from Redis.
@@ -32,9 +33,8 @@ type state struct {
 	control pipe
 
 	mu       sync.Mutex
-	known    *pool.Pool // the limits; nothing else in it counts
-	spec     store.Spec // the same
-	limits   [store.MaxLimits]limit
+	known    *pool.Pool      // the limits; nothing else in it counts
+	proc     *outage.Process // what this process has of it, also while the store is lost
 	version  int64
 	epoch    int64
 	sequence int64 // the highest that was seen
@@ -42,14 +42,9 @@ type state struct {
 	clock    estimate
 	lastSess uint64
 	sessions map[uint64]*handle
-	queue    map[store.ID]*waiter // tickets of this process that wait in Redis
-	ledger   granted
-	member   membership
 	memory   *memory    // what the machine remembers of the pool; nil: nothing is kept
 	recalled store.Time // the memory is of then, and nobody has looked whether it matters
 	matters  time.Duration
-	highest  uint64 // number of a ticket
-	alone    []span // numbers that were given out while the store was lost
 	timer    interface {
 		Reset(d time.Duration)
 		Stop()
@@ -59,7 +54,7 @@ type state struct {
 	enrolled *os.File // whose lock tells that this process lives; nil: nothing does
 	closed   bool
 
-	lost     *outage    // nil while the store can be reached
+	lost     *loss      // nil while the store can be reached
 	touching sync.Mutex // held while the pool is told that the process is there, or is not
 	void     []*call    // calls of which it is not known whether they were made
 	isLost   atomic.Bool
@@ -74,20 +69,16 @@ type state struct {
 func newState(s *Store, name string) *state {
 	st := &state{
 		store: s, name: name, key: s.prefix + ":{" + name + "}",
-		sessions: map[uint64]*handle{}, queue: map[store.ID]*waiter{},
+		sessions: map[uint64]*handle{}, proc: outage.New(s.process),
 	}
 	st.life, st.end = context.WithCancel(context.Background())
 	st.control = newPipe()
-	st.ledger.init()
 	st.line.init(st)
 	return st
 }
 
 // channel is where a process is told of decisions on its tickets: this and its number.
 func (st *state) channel() string { return st.key + ":" }
-
-// processOf returns the process that a session belongs to.
-func processOf(session uint64) uint64 { return session >> 16 }
 
 // now returns the server's time, as near as it is known.
 func (st *state) now() store.Time {
@@ -143,25 +134,8 @@ const leaveWithin = 2 * time.Second
 // leave ends a session: what waits is cancelled, and a member leaves.
 func (st *state) leave(h *handle) error {
 	st.mu.Lock()
-	delete(st.sessions, h.session)
-	var ops []store.Op
-	for id := range st.queue {
-		if id.Session == h.session {
-			ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
-			delete(st.queue, id)
-		}
-	}
-	if st.lost != nil {
-		st.lost.leave(h.session)
-	}
-	if h.touched.Load() {
-		ops = append(ops, store.Op{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true})
-	}
-	if h.member {
-		if st.member.users--; st.member.users == 0 {
-			ops = append(ops, st.retire())
-		}
-	}
+	delete(st.sessions, h.ID)
+	ops := st.proc.Leave(&h.Session)
 	closed := st.closed
 	st.mu.Unlock()
 	if closed {
@@ -191,7 +165,7 @@ func (st *state) close() error {
 	for _, h := range st.sessions {
 		handles = append(handles, h)
 	}
-	waiting := st.waitingLocked(nil)
+	waiting := st.proc.Waiting(nil)
 	st.mu.Unlock()
 	var errs []error
 	for _, h := range handles {
@@ -205,7 +179,7 @@ func (st *state) close() error {
 		}
 		var ids []store.ID
 		for _, id := range waiting {
-			if id.Session == h.session {
+			if id.Session == h.ID {
 				ids = append(ids, id)
 			}
 		}
@@ -215,25 +189,6 @@ func (st *state) close() error {
 	}
 	st.stop()
 	return errors.Join(errs...)
-}
-
-// waitingLocked returns the tickets that wait, in Redis or here, of sessions that f accepts.
-func (st *state) waitingLocked(f func(*handle) bool) (ids []store.ID) {
-	add := func(id store.ID) {
-		if h := st.sessions[id.Session]; h != nil && (f == nil || f(h)) {
-			ids = append(ids, id)
-		}
-	}
-	for id := range st.queue {
-		add(id)
-	}
-	if st.lost != nil {
-		for _, w := range st.lost.line {
-			add(w.tk.id)
-		}
-	}
-	sortIDs(ids)
-	return ids
 }
 
 // stop ends what goes on by itself.

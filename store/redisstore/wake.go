@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
@@ -88,31 +89,27 @@ func (st *state) heard(message string) {
 		ids = append(ids, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // what is not ours is nobody's
 	}
 	if !in.bad {
-		st.decided(ids)
+		st.tell(ids)
 	}
 }
 
 // missed has everybody look who waits: messages may have been lost.
 func (st *state) missed() {
 	st.mu.Lock()
-	ids := make([]store.ID, 0, len(st.queue))
-	for id := range st.queue {
-		ids = append(ids, id)
-	}
+	ids := st.proc.Queued()
 	st.mu.Unlock()
-	sortIDs(ids)
-	st.decided(ids)
+	st.tell(ids)
 }
 
 // messages returns what to publish so that other processes learn of decisions: channels and what to say
 // there, in the form of the script. Those of this process are returned apart.
 func (st *state) messages(decided []store.ID) (list string, mine []store.ID) {
-	slices.SortStableFunc(decided, func(a, b store.ID) int { return cmp.Compare(processOf(a.Session), processOf(b.Session)) })
+	slices.SortStableFunc(decided, func(a, b store.ID) int { return cmp.Compare(outage.Of(a.Session), outage.Of(b.Session)) })
 	var b []byte
 	n := 0
 	for len(decided) > 0 {
-		process, k := processOf(decided[0].Session), 1
-		for k < len(decided) && processOf(decided[k].Session) == process {
+		process, k := outage.Of(decided[0].Session), 1
+		for k < len(decided) && outage.Of(decided[k].Session) == process {
 			k++
 		}
 		if process == st.store.process {

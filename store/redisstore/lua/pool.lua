@@ -128,33 +128,15 @@ end
 -- internal/pool/pool.go:249
 F.pool_Pool_begin = function(now_, heard)
  once[1] = (once[1] > now_ and once[1] or now_)
- if (#T[2] > 0) then
-  T[2] = {}
- end
- if (once[1] >= cfg[1]) then
-  F.pool_Pool_seeToLots()
- end
- if (once[1] >= (past[3] + 1000000)) then
-  F.pool_Pool_turnSecond()
- end
- if (cfg[2] > 0) then
-  F.pool_Pool_enterSome(64)
- end
- if heard then
-  F.pool_Pool_heardSomething()
- end
- if F.pool_headerTime_isDue(once, 29) then
-  F.pool_headerTime_judge(once, 29)
- end
- if (once[1] >= once[135]) then
-  F.pool_Pool_expireTickets()
- end
- if ((once[153] ~= 0) and (once[1] >= once[153])) then
-  F.pool_Pool_hush()
- end
- if (once[26] ~= 0) then
-  F.pool_Pool_dropStale()
- end
+ if (#T[2] > 0) then T[2] = {} end
+ if (once[1] >= cfg[1]) then F.pool_Pool_seeToLots() end
+ if (once[1] >= (past[3] + 1000000)) then F.pool_Pool_turnSecond() end
+ if (cfg[2] > 0) then F.pool_Pool_enterSome(64) end
+ if heard then F.pool_Pool_heardSomething() end
+ if F.pool_headerTime_isDue(once, 29) then F.pool_headerTime_judge(once, 29) end
+ if (once[1] >= once[135]) then F.pool_Pool_expireTickets() end
+ if ((once[153] ~= 0) and (once[1] >= once[153])) then F.pool_Pool_hush() end
+ if (once[26] ~= 0) then F.pool_Pool_dropStale() end
 end
 -- internal/pool/pool.go:292
 F.pool_Pool_carryOut = function(ops)
@@ -186,9 +168,7 @@ end
 -- internal/pool/fast.go:60
 F.pool_Pool_BeginFast = function(now_)
  F.pool_Pool_begin(now_, true)
- if (((F.order_Queue_Len() > 0) or (once[26] ~= 0)) or (once[140] > 0)) then
-  return false
- end
+ if (((F.order_Queue_Len() > 0) or (once[26] ~= 0)) or (once[140] > 0)) then return false end
  once[7] = (once[7] + 1)
  return true
 end
@@ -203,9 +183,7 @@ end
 -- internal/pool/lots.go:52
 F.pool_Pool_FastLot = function(l)
  local n, w = #l[15], l[13]
- if (((((l[8] >= cfg[3]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[4])) or (l[3] ~= 0)) then
-  return 0
- end
+ if (((((l[8] >= cfg[3]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[4])) or (l[3] ~= 0)) then return 0 end
  l[21], l[22], l[23], l[24], l[25] = 0, F.flat_Names_Find(l[4]), F.flat_Names_Find(l[5]), F.flat_Names_Find(l[6]), F.flat_Names_Find(l[7])
  if (((((l[23] == 0) and (l[5] ~= "")) or ((l[22] == 0) and (l[4] ~= ""))) or ((l[24] == 0) and (l[6] ~= ""))) or ((l[25] == 0) and (l[7] ~= ""))) then
   return 0
@@ -213,17 +191,13 @@ F.pool_Pool_FastLot = function(l)
  local callers = F.pool_list(n)
  for i = 0, n - 1 do
   local caller = F.pool_Pool_callerNamed(l[15][i+1])
-  if (caller == 0) then
-   return 0
-  end
+  if (caller == 0) then return 0 end
   callers[i+1] = caller
  end
  if (band(cfg[5], 1) ~= 0) then
   l[21] = F.flat_Names_Find(l[15][0+1])
   for i = 0, n - 1 do
-   if (l[15][i+1] ~= l[15][0+1]) then
-    return 0
-   end
+   if (l[15][i+1] ~= l[15][0+1]) then return 0 end
   end
  end
  do
@@ -247,19 +221,13 @@ F.pool_Pool_FastLot = function(l)
    end
   end
   totals[limit+1], takers[limit+1] = total, asks
-  if (asks ~= n) then
-   l[27] = 1
-  end
+  if (asks ~= n) then l[27] = 1 end
   if (asks ~= 0) then
    local k = cfg[limit+12]
-   if ((k < 0) or (total < 0)) then
-    return 0
-   end
+   if ((k < 0) or (total < 0)) then return 0 end
    do
     local s = T[6][k+1]
-    if ((total > s[2]) or ((s[6] ~= 0) and F.pool_Pool_keepsFrom(s, total, l[8]))) then
-     return 0
-    end
+    if ((total > s[2]) or ((s[6] ~= 0) and F.pool_Pool_keepsFrom(s, total, l[8]))) then return 0 end
    end
   end
  end
@@ -277,9 +245,7 @@ F.pool_Pool_FastEnds = function(e)
    local l, to = F.pool_Pool_runOf(e, at)
    do
     if (l == nil) then
-     if (not F.pool_Pool_endOne(e, at)) then
-      return at
-     end
+     if (not F.pool_Pool_endOne(e, at)) then return at end
     elseif (not (e[4] ~= 0)) then
      F.pool_Pool_answerLot(l, e, at, to)
     elseif (not F.pool_Pool_closeLot(l, e, at, to)) then
@@ -307,26 +273,18 @@ end
 -- internal/pool/tallies.go:71
 F.pool_Pool_enterTallies = function()
  F.pool_Pool_enterSome(cfg[2])
- if (#T[9] > 0) then
-  T[9] = {}
- end
+ if (#T[9] > 0) then T[9] = {} end
  local t2_ = T[8]
  for t1_ = 0, #t2_ - 1 do
   local t = t2_[t1_+1]
   t[6] = 0
-  if (t[5] ~= 0) then
-   F.pool_Pool_enterTally(t)
-  end
+  if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
  end
- if (#T[8] > 0) then
-  T[8] = {}
- end
+ if (#T[8] > 0) then T[8] = {} end
 end
 -- internal/pool/crowd.go:135
 F.pool_Pool_crowdCaller = function()
- if (slabLen(S_crecs) < 32768) then
-  return 0
- end
+ if (slabLen(S_crecs) < 32768) then return 0 end
  return far(1, F.flat_Names_Tags(once[113]))
 end
 -- internal/pool/lots.go:223
@@ -359,12 +317,8 @@ end
 -- internal/pool/pool.go:281
 F.pool_Pool_turnSecond = function()
  local silence = (once[1] >= (past[3] + 120000000))
- if F.pool_history_turn(once[1]) then
-  F.pool_Pool_turnTallies()
- end
- if silence then
-  F.pool_Pool_enterTallies()
- end
+ if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
+ if silence then F.pool_Pool_enterTallies() end
 end
 -- internal/pool/tallies.go:57
 F.pool_Pool_enterSome = function(n)
@@ -387,9 +341,7 @@ F.pool_Pool_enterSome = function(n)
 end
 -- internal/pool/sessions.go:81
 F.pool_Pool_heardSomething = function()
- if ((once[1] - once[3]) > 6000000) then
-  once[4] = once[1]
- end
+ if ((once[1] - once[3]) > 6000000) then once[4] = once[1] end
  once[3] = once[1]
 end
 -- internal/pool/header.go:25
@@ -411,9 +363,7 @@ F.pool_Pool_expireTickets = function()
  local now_ = quo(once[1], 100000)
  do
   w[w_o+2] = (((now_ + 1)) * 100000)
-  if (now_ == w[w_o+1]) then
-   return 
-  end
+  if (now_ == w[w_o+1]) then return end
  end
  do
   local next_ = F.pool_wheel_nextStep(w, w_o)
@@ -424,12 +374,8 @@ F.pool_Pool_expireTickets = function()
     while ((s <= now_) and (((w[w_o+4] > 0) or (w[w_o+5] ~= 0)))) do
      do
       once[1] = (s * 100000)
-      if ((once[153] ~= 0) and (once[1] >= once[153])) then
-       F.pool_Pool_hush()
-      end
-      if (w[w_o+4] > 0) then
-       F.pool_Pool_expireSlot(s)
-      end
+      if ((once[153] ~= 0) and (once[1] >= once[153])) then F.pool_Pool_hush() end
+      if (w[w_o+4] > 0) then F.pool_Pool_expireSlot(s) end
       do
        local i = w[w_o+5]
        while ((i ~= 0) and ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1])) do
@@ -481,9 +427,7 @@ F.pool_Pool_dropStale = function()
    local next_ = g[18]
    do
     F.pause_State_Allow(g, once[1])
-    if F.pool_pauseRec_stale(g, once[1]) then
-     F.pool_Pool_dropPause(i)
-    end
+    if F.pool_pauseRec_stale(g, once[1]) then F.pool_Pool_dropPause(i) end
    end
    i = next_
   end
@@ -545,9 +489,7 @@ end
 -- internal/pool/serve.go:11
 F.pool_Pool_serve = function()
  once[2] = 0
- if (F.order_Queue_Len() == 0) then
-  return 
- end
+ if (F.order_Queue_Len() == 0) then return end
  F.order_Queue_Wake(once[1])
  do
   while F.pool_Pool_serveOne() do
@@ -555,22 +497,16 @@ F.pool_Pool_serve = function()
  end
  do
   local at, ok = F.order_Queue_NextWake()
-  if ok then
-   F.pool_Pool_wakeAt(at)
-  end
+  if ok then F.pool_Pool_wakeAt(at) end
  end
  F.pool_Pool_wakeAtDue()
- if (once[154] ~= 0) then
-  F.pool_Pool_wakeAt(once[154])
- end
+ if (once[154] ~= 0) then F.pool_Pool_wakeAt(once[154]) end
 end
 -- internal/pool/serve.go:29
 F.pool_Pool_wakeAtDue = function()
  do
   local at = F.pool_wheel_nextDue(once, 133)
-  if (at ~= 0) then
-   F.pool_Pool_wakeAt(at)
-  end
+  if (at ~= 0) then F.pool_Pool_wakeAt(at) end
  end
 end
 -- internal/pool/pool.go:377
@@ -579,17 +515,13 @@ F.pool_Pool_concludeAll = function()
  for i = 0, #T[1] - 1 do
   left = (F.pool_Pool_conclude(T[1][i+1]) or left)
  end
- if left then
-  F.pool_Pool_serve()
- end
+ if left then F.pool_Pool_serve() end
 end
 -- internal/pool/fast.go:113
 F.pool_Pool_enterSums = function(s)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- if ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] ~= 0) then
-  in_[16] = (in_[16] + s[9])
- end
+ if ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] ~= 0) then in_[16] = (in_[16] + s[9]) end
  s[9] = 0
  if (s[14] ~= 0) then
   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], s[14], in_[1], d[4])
@@ -636,12 +568,8 @@ end
 F.pool_Pool_keepsFrom = function(s, amount, class)
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d = F.pool_Pool_defOf(in_)
- if (s[6] == 1) then
-  return ((class > 0) and F.pool_Pool_paced(s, in_, d, amount))
- end
- if (in_[1] == 0) then
-  return false
- end
+ if (s[6] == 1) then return ((class > 0) and F.pool_Pool_paced(s, in_, d, amount)) end
+ if (in_[1] == 0) then return false end
  if F.meter_Meter_IsStock(in_, d) then
   local size = F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_))
   return (((size - ((s[2] - amount))) > F.policy_Part(size, F.pool_Pool_safeOf(in_, class))) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
@@ -659,9 +587,7 @@ F.pool_Pool_chargeLot = function(l, totals, takers)
   local t2_ = false
   repeat
    l[30][limit+1], l[31][limit+1], l[32][limit+1] = 0, 0, 0
-   if (takers[limit+1] == 0) then
-    break
-   end
+   if (takers[limit+1] == 0) then break end
    local s = T[6][cfg[limit+12]+1]
    l[30][limit+1], l[31][limit+1], l[32][limit+1] = s[1], s[4], s[3]
    s[2] = (s[2] - totals[limit+1])
@@ -680,36 +606,24 @@ end
 -- internal/pool/lots.go:137
 F.pool_Pool_tellLot = function(l)
  local n, w, model, class, retries = #l[15], l[13], l[23], l[8], 0
- if (l[10] ~= 0) then
-  retries = 1
- end
+ if (l[10] ~= 0) then retries = 1 end
  local all = sum
- if (all[13] < past[3]) then
-  all[4] = 0
- end
+ if (all[13] < past[3]) then all[4] = 0 end
  local before = all[4]
  F.pool_caller_count(all, once[1], past[3], n, (retries * (n % 4294967296)))
  l[19] = past[2]
  local callers, tallies = l[28], T[7]
  for i = 0, n - 1 do
   local t = tallies[callers[i+1]+1]
-  if (((not (t[5] ~= 0)) or (t[2] ~= model)) or (t[3] ~= past[2])) then
-   F.pool_Pool_tell(t, model)
-  end
-  if (t[8] == 0) then
-   t[13] = once[1]
-  end
-  if (t[14] < past[3]) then
-   t[10] = 0
-  end
+  if (((not (t[5] ~= 0)) or (t[2] ~= model)) or (t[3] ~= past[2])) then F.pool_Pool_tell(t, model) end
+  if (t[8] == 0) then t[13] = once[1] end
+  if (t[14] < past[3]) then t[10] = 0 end
   t[8] = (t[8] + 1)
   t[9] = (t[9] + retries)
   t[10] = (t[10] + 1)
   t[11], t[12] = (t[11] > t[10] and t[11] or t[10]), max(t[12], ((before + (i % 4294967296)) + 1))
   t[4], t[14] = class, once[1]
-  if (not (t[7] ~= 0)) then
-   F.pool_Pool_mark(t)
-  end
+  if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
  end
  local amounts = l[16]
  for limit = 0, w - 1 do
@@ -732,18 +646,14 @@ F.pool_Pool_holdLot = function(l)
   from[7] = (from[7] + ((n + 2147483648) % 4294967296 - 2147483648))
  end
  l[20] = once[27]
- if ((cfg[49] > 0) and (once[l[8]+11] < (once[1] + cfg[49]))) then
-  once[l[8]+11] = (once[1] + cfg[49])
- end
+ if ((cfg[49] > 0) and (once[l[8]+11] < (once[1] + cfg[49]))) then once[l[8]+11] = (once[1] + cfg[49]) end
  F.flat_Names_Keep(l[22])
  F.flat_Names_Keep(l[23])
  F.flat_Names_Keep(l[24])
  F.flat_Names_Keep(l[25])
  l[17], l[26] = once[1], n
  l[18] = (once[1] + (l[12] < 60000000 and l[12] or 60000000))
- if (l[9] == 1) then
-  l[18] = min(l[18], (once[1] + 10000000))
- end
+ if (l[9] == 1) then l[18] = min(l[18], (once[1] + 10000000)) end
  cfg[1] = (cfg[1] < l[18] and cfg[1] or l[18])
  l[29] = F.pool_list(n)
  for i = 0, n - 1 do
@@ -793,9 +703,7 @@ F.pool_Pool_answerLot = function(l, e, from, to)
    local t2_ = false
    repeat
     local k = (e[6][i+1] - l[3])
-    if (l[29][k+1] ~= 0) then
-     break
-    end
+    if (l[29][k+1] ~= 0) then break end
     l[29][k+1] = once[1]
     F.pool_headerTime_add(once, 29, (once[1] - l[17]))
     for limit = 0, l[13] - 1 do
@@ -838,9 +746,7 @@ F.pool_Pool_closeLot = function(l, e, from, to)
    local i = from
    while (i < to) do
     do
-     if (l[29][(e[6][i+1] - l[3])+1] == 0) then
-      F.pool_headerTime_add(once, 29, (once[1] - l[17]))
-     end
+     if (l[29][(e[6][i+1] - l[3])+1] == 0) then F.pool_headerTime_add(once, 29, (once[1] - l[17])) end
     end
     i = (i + 1)
    end
@@ -863,24 +769,18 @@ F.pool_Pool_closeLot = function(l, e, from, to)
  local n = (to - from)
  local s = (S_sessions[l[20]] or ld(S_sessions, l[20]))
  s[5] = (s[5] - ((n + 2147483648) % 4294967296 - 2147483648))
- if (l[9] == 2) then
-  s[7] = (s[7] - ((n + 2147483648) % 4294967296 - 2147483648))
- end
+ if (l[9] == 2) then s[7] = (s[7] - ((n + 2147483648) % 4294967296 - 2147483648)) end
  s[3] = once[1]
  once[5] = (once[5] - n)
  F.pool_Pool_strikeLot(l, e, from, to)
  l[26] = (l[26] - n)
- if (l[26] == 0) then
-  F.pool_Pool_forgetLot(l)
- end
+ if (l[26] == 0) then F.pool_Pool_forgetLot(l) end
  return true
 end
 -- internal/pool/lotspell.go:17
 F.pool_Pool_spellOut = function(l)
  for k = 0, #l[15] - 1 do
-  if (l[29][k+1] ~= (-1)) then
-   F.pool_Pool_spell(l, k)
-  end
+  if (l[29][k+1] ~= (-1)) then F.pool_Pool_spell(l, k) end
  end
  F.pool_Pool_forgetLot(l)
 end
@@ -890,9 +790,7 @@ F.pool_Pool_enterTally = function(t)
  local i = 0
  if (t[8] > 0) then
   rec[9], rec[2] = t[4], (floor(t[14] / 2^(20)) % 4294967296)
-  if (rec[12] == 0) then
-   rec[12] = t[13]
-  end
+  if (rec[12] == 0) then rec[12] = t[13] end
   rec[10] = (rec[10] + t[8])
   rec[6] = (rec[6] + t[9])
   rec[13], rec[4], rec[5] = t[14], t[10], (rec[5] > t[11] and rec[5] or t[11])
@@ -909,9 +807,7 @@ F.pool_Pool_enterTally = function(t)
    pd[10] = (pd[10] > t[12] and pd[10] or t[12])
   end
   for u = 0, 6 - 1 do
-   if (t[u+15] ~= 0) then
-    pd[u+12] = max((pd[u+12] + t[u+15]), 0)
-   end
+   if (t[u+15] ~= 0) then pd[u+12] = max((pd[u+12] + t[u+15]), 0) end
   end
  end
  for u = 0, 6 - 1 do
@@ -919,9 +815,7 @@ F.pool_Pool_enterTally = function(t)
  end
  F.flat_Names_Drop(t[2])
  t[5], t[8], t[9] = 0, 0, 0
- if (not (t[7] ~= 0)) then
-  F.pool_Pool_mark(t)
- end
+ if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
 end
 -- internal/pool/history.go:93
 F.pool_history_turn = function(now_)
@@ -936,9 +830,7 @@ end
 F.pool_Pool_turnTallies = function()
  F.pool_Pool_enterSome(cfg[2])
  T[9], T[8] = T[8], T[9]
- if (#T[8] > 0) then
-  T[8] = {}
- end
+ if (#T[8] > 0) then T[8] = {} end
  cfg[2] = #T[9]
 end
 -- internal/pool/tallies.go:36
@@ -952,15 +844,11 @@ end
 -- internal/pool/wheel.go:129
 F.pool_wheel_nextStep = function(w, w_o)
  local s = 0
- if (w[w_o+4] > 0) then
-  s = w[w_o+3]
- end
+ if (w[w_o+4] > 0) then s = w[w_o+3] end
  if (w[w_o+5] ~= 0) then
   do
    local line = quo((S_tickets[w[w_o+5]] or ld(S_tickets, w[w_o+5]))[6], 100000)
-   if ((s == 0) or (line < s)) then
-    s = line
-   end
+   if ((s == 0) or (line < s)) then s = line end
   end
  end
  return s
@@ -971,9 +859,7 @@ F.pool_Pool_expireSlot = function(s)
   local i = once.slots[fmod(s, 4096)+1]
   while (i ~= 0) do
    local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
-   if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then
-    F.pool_Pool_expire(i)
-   end
+   if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then F.pool_Pool_expire(i) end
    i = next_
   end
  end
@@ -1023,9 +909,7 @@ F.pool_Pool_expire = function(t)
    F.pool_Pool_pausesLost(t, tk, false)
    F.pool_Pool_end(t, tk)
   elseif t1_ == 3 then
-   if ((not (tk[27] ~= 0)) and (not (tk[33] ~= 0))) then
-    F.pool_Pool_pausesLost(t, tk, false)
-   end
+   if ((not (tk[27] ~= 0)) and (not (tk[33] ~= 0))) then F.pool_Pool_pausesLost(t, tk, false) end
    F.pool_Pool_lapse(tk)
    F.pool_Pool_finish(t, tk)
   elseif t1_ == 4 then
@@ -1044,9 +928,7 @@ F.pool_wheel_findNext = function(w, w_o)
    do
     do
      local i = w.slots[fmod(w[w_o+3], 4096)+1]
-     if (i ~= 0) then
-      return 
-     end
+     if (i ~= 0) then return end
     end
     w[w_o+3] = (w[w_o+3] + 1)
    end
@@ -1064,9 +946,7 @@ F.pool_Pool_sweepSome = function(n)
     break
    end
   end
-  if (((S_insts[once[22]] or ld(S_insts, once[22]))[12] ~= 0) and F.pool_Pool_spare(once[22])) then
-   F.pool_Pool_dropInst(once[22])
-  end
+  if (((S_insts[once[22]] or ld(S_insts, once[22]))[12] ~= 0) and F.pool_Pool_spare(once[22])) then F.pool_Pool_dropInst(once[22]) end
  end
  F.pool_Pool_burySome(n)
  F.pool_callers_sweep(n, once[1], cfg[49])
@@ -1095,9 +975,7 @@ F.pool_Pool_unlink = function(i)
  elseif (not (m[2] ~= 0)) then
   once[148] = m[7]
  end
- if (not (m[2] ~= 0)) then
-  once[150] = (once[150] - 1)
- end
+ if (not (m[2] ~= 0)) then once[150] = (once[150] - 1) end
  m[7], m[8] = 0, 0
 end
 -- internal/pool/members.go:261
@@ -1131,9 +1009,7 @@ F.pool_Pool_weigh = function(at)
  end
  for k = 0, cfg[4] - 1 do
   local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
-  if (part ~= once[k+156]) then
-   F.pool_Pool_withhold(k, at, part)
-  end
+  if (part ~= once[k+156]) then F.pool_Pool_withhold(k, at, part) end
  end
  F.pool_Pool_scheduleWithheld()
 end
@@ -1145,16 +1021,12 @@ F.pause_State_Allow = function(g, t)
   if t1_ == 1 then
    return {((t >= g[9]) and 1 or 0),1,g[2],(g[9] < g[2] and g[9] or g[2])}
   elseif t1_ == 2 then
-   if (g[6] ~= 0) then
-    return F.pause_until(2, (g[8] + 2000000))
-   end
+   if (g[6] ~= 0) then return F.pause_until(2, (g[8] + 2000000)) end
    local v = F.pause_until(2, g[9])
    v[1] = ((t >= g[9])) and 1 or 0
    return copy_(v, 0, 4)
   elseif t1_ == 3 then
-   if (g[11] == 0) then
-    return {1,3,0,0}
-   end
+   if (g[11] == 0) then return {1,3,0,0} end
    local step_ = quo(((t - g[11])), 500000)
    local v = F.pause_until(3, (g[11] + (((step_ + 1)) * 500000)))
    v[1] = ((g[12] < (1 * 2^(step_)))) and 1 or 0
@@ -1192,9 +1064,7 @@ F.pool_Pool_acquire = function(i)
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
- if (not F.pool_Pool_present(op)) then
-  return 
- end
+ if (not F.pool_Pool_present(op)) then return end
  local t, tk = F.pool_Pool_newTicket(op)
  local limit, fits = F.pool_Pool_want(tk, op, 12, (op[12] ~= 0))
  if (limit >= 0) then
@@ -1218,24 +1088,18 @@ F.pool_Pool_poll = function(op)
   return 
  end
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then
-  return 
- end
+ if (t == 0) then return end
  do
   local t1_ = tk[23]
   if t1_ == 1 then
    op[45], once[8] = 1, 1
-   if (tk[9] > 0) then
-    F.pool_Pool_scheduleWait(t, tk)
-   end
+   if (tk[9] > 0) then F.pool_Pool_scheduleWait(t, tk) end
   elseif t1_ == 2 then
    F.pool_Pool_hold(t, tk, op)
   elseif t1_ == 3 then
    if ((op[31] > 0) and (op[31] <= 86400000000000)) then
     tk[7] = quo(op[31], 1000)
-    if (not (tk[33] ~= 0)) then
-     F.pool_Pool_live(t, tk)
-    end
+    if (not (tk[33] ~= 0)) then F.pool_Pool_live(t, tk) end
    end
    F.pool_ticket_report(tk, op)
   elseif t1_ == 4 then
@@ -1278,9 +1142,7 @@ F.pool_Pool_touched = function(op)
  m[4] = (once[1] + quo(op[31], 1000))
  if (op[31] == 0) then
   m[4] = (once[1] + cfg[49])
-  if (cfg[49] == 0) then
-   m[4] = (once[1] + quo(300000000000, 1000))
-  end
+  if (cfg[49] == 0) then m[4] = (once[1] + quo(300000000000, 1000)) end
  end
  F.pool_Pool_link(i)
  if back then
@@ -1294,9 +1156,7 @@ end
 -- internal/pool/lifecycle.go:69
 F.pool_Pool_cancel = function(op)
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then
-  return 
- end
+ if (t == 0) then return end
  op[45] = 3
  do
   local t1_ = tk[23]
@@ -1318,9 +1178,7 @@ end
 F.pool_Pool_renew = function(i)
  local op = T[1][i+1]
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then
-  return 
- end
+ if (t == 0) then return end
  if (((tk[23] == 1) or (tk[23] == 4)) or (tk[27] ~= 0)) then
   F.pool_Pool_poll(op)
   return 
@@ -1329,9 +1187,7 @@ F.pool_Pool_renew = function(i)
  F.pool_Pool_pausesLost(t, tk, true)
  tk[30], tk[33] = 0, 0
  tk[3] = (tk[3] + (once[1] - tk[4]))
- if ((op[31] > 0) and (op[31] <= 86400000000000)) then
-  tk[7] = quo(op[31], 1000)
- end
+ if ((op[31] > 0) and (op[31] <= 86400000000000)) then tk[7] = quo(op[31], 1000) end
  if (F.pool_Pool_fits(tk) and ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0)) then
   F.pool_Pool_grant(t, tk, true)
   F.pool_Pool_hold(t, tk, op)
@@ -1339,25 +1195,19 @@ F.pool_Pool_renew = function(i)
  end
  F.pool_wheel_remove(once, 133, tk)
  tk[5] = 9007199254740992
- if (op[29] >= 0) then
-  tk[5] = (once[1] + quo(op[29], 1000))
- end
+ if (op[29] >= 0) then tk[5] = (once[1] + quo(op[29], 1000)) end
  F.pool_Pool_enqueue(t, i, true)
 end
 -- internal/pool/lifecycle.go:140
 F.pool_Pool_answer = function(op)
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then
-  return 
- end
+ if (t == 0) then return end
  if ((tk[23] == 1) or (tk[23] == 4)) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
  op[45] = 0
- if (tk[27] ~= 0) then
-  return 
- end
+ if (tk[27] ~= 0) then return end
  tk[27] = 1
  F.pool_headerTime_add(once, 29, (once[1] - tk[4]))
  for k = 0, tk[25] - 1 do
@@ -1371,16 +1221,12 @@ F.pool_Pool_answer = function(op)
  F.pool_Pool_judged(tk, op[33])
  F.pool_Pool_served(op)
  F.pool_Pool_learn(op, tk, 9, tk[4], tk)
- if ((not (op[12] ~= 0)) and F.pool_Pool_judge(op, tk, 9, tk[4], t)) then
-  F.pool_Pool_unexplained(tk, band(op[35], 20))
- end
+ if ((not (op[12] ~= 0)) and F.pool_Pool_judge(op, tk, 9, tk[4], t)) then F.pool_Pool_unexplained(tk, band(op[35], 20)) end
 end
 -- internal/pool/lifecycle.go:172
 F.pool_Pool_close = function(op)
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then
-  return 
- end
+ if (t == 0) then return end
  if (tk[23] == 1) then
   F.pool_Pool_leaveQueue(tk)
   F.pool_Pool_end(t, tk)
@@ -1388,12 +1234,8 @@ F.pool_Pool_close = function(op)
   return 
  end
  op[45] = 3
- if (tk[23] == 4) then
-  return 
- end
- if ((tk[27] ~= 0) or (not (op[38] ~= 0))) then
-  F.pool_Pool_settle(tk, op, 12)
- end
+ if (tk[23] == 4) then return end
+ if ((tk[27] ~= 0) or (not (op[38] ~= 0))) then F.pool_Pool_settle(tk, op, 12) end
  if (not (tk[27] ~= 0)) then
   F.pool_Pool_pausesLost(t, tk, false)
   if ((op[38] ~= 0) or F.pool_Pool_strictly(tk)) then
@@ -1419,9 +1261,7 @@ F.pool_Pool_observe = function(op)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
   if (not (op[12] ~= 0)) then
    F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[35], who, who_o), 0)
-   if (op[33] == 2) then
-    F.pool_Pool_unbrief(who, who_o)
-   end
+   if (op[33] == 2) then F.pool_Pool_unbrief(who, who_o) end
   end
   if ((op[33] == 2) or (op[33] == 4)) then
    sum[7] = (sum[7] + 1)
@@ -1437,15 +1277,11 @@ F.pool_Pool_pause = function(op)
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
- if (op[37] == "") then
-  op[37] = "paused by hand"
- end
+ if (op[37] == "") then op[37] = "paused by hand" end
  F.pool_Pool_withNames(op, function(who, who_o)
   local g = (S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])))
   local wait = quo(op[34], 1000)
-  if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + wait))) then
-   F.pool_Pool_setCause(g, op)
-  end
+  if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + wait))) then F.pool_Pool_setCause(g, op) end
   F.pause_State_Pause(g, once[1], wait)
  end)
  op[45] = 3
@@ -1458,9 +1294,7 @@ F.pool_Pool_resume = function(op)
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if ((g[13] ~= 0) or (not F.pool_Pool_lossHolds())) then
-      F.pause_State_Resume(g, once[1])
-     end
+     if ((g[13] ~= 0) or (not F.pool_Pool_lossHolds())) then F.pause_State_Resume(g, once[1]) end
     end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
@@ -1474,16 +1308,12 @@ F.pool_Pool_heartbeat = function(op)
   F.pool_refuse(op, 9, (-1), 0)
   return 
  end
- if (slabLen(S_leases) >= 131072) then
-  F.pool_Pool_bury()
- end
+ if (slabLen(S_leases) >= 131072) then F.pool_Pool_bury() end
  F.pool_Pool_burySome(2)
  local agent, user = F.flat_Names_Hold(op[4]), F.flat_Names_Hold(op[5])
  local caller = F.pool_callers_of(agent)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
- if (rec[3] ~= 0) then
-  F.pool_Pool_buryOne(rec[3])
- end
+ if (rec[3] ~= 0) then F.pool_Pool_buryOne(rec[3]) end
  local code, at = 0, 0
  do
   local free = F.pool_Pool_slotFree(user, rec[3], op[43])
@@ -1521,40 +1351,28 @@ F.pool_Pool_heartbeat = function(op)
  moved = (moved or (l[27] ~= op[9]))
  l[27], rec[9] = op[9], op[9]
  l[5], l[6] = (once[1] + cfg[49]), 0
- if (op[31] > 0) then
-  l[5] = (once[1] + quo(op[31], 1000))
- end
- if (op[43] > 0) then
-  l[6] = (once[1] + quo(op[44], 1000))
- end
- if moved then
-  F.pool_Pool_countLiving()
- end
+ if (op[31] > 0) then l[5] = (once[1] + quo(op[31], 1000)) end
+ if (op[43] > 0) then l[6] = (once[1] + quo(op[44], 1000)) end
+ if moved then F.pool_Pool_countLiving() end
  once[op[9]+11] = (once[op[9]+11] > l[5] and once[op[9]+11] or l[5])
  op[45] = 0
 end
 -- internal/pool/leases.go:199
 F.pool_Pool_leave = function(op)
  op[45] = 3
- if ((op[4] == "") or (#op[4] > 256)) then
-  return 
- end
+ if ((op[4] == "") or (#op[4] > 256)) then return end
  local agent = F.flat_Names_Hold(op[4])
  local i = far(1, F.flat_Names_Tags(agent))
  if (i ~= 0) then
   local rec = (S_crecs[i] or ld(S_crecs, i))
   if ((rec[3] == 0) or (not F.pool_Pool_handOn((S_leases[rec[3]] or ld(S_leases, rec[3])), op))) then
    rec[9] = 255
-   if (rec[3] ~= 0) then
-    F.pool_Pool_dropLease(rec[3])
-   end
+   if (rec[3] ~= 0) then F.pool_Pool_dropLease(rec[3]) end
    F.pool_Pool_countLiving()
   end
  end
  F.flat_Names_Drop(agent)
- if (i ~= 0) then
-  F.pool_Pool_dropCaller(i)
- end
+ if (i ~= 0) then F.pool_Pool_dropCaller(i) end
 end
 -- internal/pool/leases.go:294
 F.pool_Pool_launch = function(op)
@@ -1568,25 +1386,17 @@ end
 -- internal/pool/forget.go:23
 F.pool_Pool_forget = function(op)
  op[45] = 3
- if ((once[146] ~= 0) and ((once[1] - once[146]) < 10000000)) then
-  return 
- end
+ if ((once[146] ~= 0) and ((once[1] - once[146]) < 10000000)) then return end
  once[146] = once[1]
- if (op[37] == "") then
-  op[37] = "the store lost its memory"
- end
+ if (op[37] == "") then op[37] = "the store lost its memory" end
  local g = (S_gates[F.pool_Pool_pauseOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_pauseOf(0, 0, 0)))
- if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + 3000000))) then
-  F.pool_Pool_setCause(g, op)
- end
+ if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + 3000000))) then F.pool_Pool_setCause(g, op) end
  F.pause_State_Pause(g, once[1], 3000000)
  do
   local i = 1
   while (i < slabEnd(S_insts)) do
    do
-    if ((S_insts[i] or ld(S_insts, i))[12] ~= 0) then
-     F.pool_Pool_lose(i)
-    end
+    if ((S_insts[i] or ld(S_insts, i))[12] ~= 0) then F.pool_Pool_lose(i) end
    end
    i = (i + 1)
   end
@@ -1603,14 +1413,10 @@ F.pool_Pool_gone = function(op)
    local t1_ = false
    repeat
     local tk = (S_tickets[i] or ld(S_tickets, i))
-    if (((tk[23] ~= 3) or (tk[33] ~= 0)) or (tk[34] == 0)) then
-     break
-    end
+    if (((tk[23] ~= 3) or (tk[33] ~= 0)) or (tk[34] == 0)) then break end
     do
      local id = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[1]
-     if ((id >= from) and (id < to)) then
-      F.pool_Pool_orphan(i, tk, true)
-     end
+     if ((id >= from) and (id < to)) then F.pool_Pool_orphan(i, tk, true) end
     end
    until true
    if t1_ then break end
@@ -1623,16 +1429,12 @@ F.pool_Pool_gone = function(op)
   while (i < slabEnd(S_sessions)) do
    do
     local s = (S_sessions[i] or ld(S_sessions, i))
-    if (((s[1] >= from) and (s[1] < to)) and (s[8] ~= 0)) then
-     weigh = (F.pool_Pool_died(s[8]) or weigh)
-    end
+    if (((s[1] >= from) and (s[1] < to)) and (s[8] ~= 0)) then weigh = (F.pool_Pool_died(s[8]) or weigh) end
    end
    i = (i + 1)
   end
  end
- if weigh then
-  F.pool_Pool_weigh(once[1])
- end
+ if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
 -- internal/pool/pool.go:428
@@ -1645,9 +1447,7 @@ F.order_Queue_Wake = function(t)
  do
   while (counts[15] ~= 0) do
    local n = F.flat_Tree_Min(counts[15])
-   if ((F.flat_Tree_KeyOf(n))[1] > t) then
-    return 
-   end
+   if ((F.flat_Tree_KeyOf(n))[1] > t) then return end
    local f = F.flat_Tree_Value(n)
    local on = (S_qspots[(S_qflows[f] or ld(S_qflows, f))[16]] or ld(S_qspots, (S_qflows[f] or ld(S_qflows, f))[16]))[1]
    F.order_Queue_leave(f)
@@ -1668,12 +1468,8 @@ F.pool_Pool_serveOne = function()
   local t3_ = false
   repeat
    local h = copy_(t2_[i+1], 0, 6)
-   if (i == highest) then
-    once[10] = 0
-   end
-   if F.order_Queue_Closed(h, once[25]) then
-    break
-   end
+   if (i == highest) then once[10] = 0 end
+   if F.order_Queue_Closed(h, once[25]) then break end
    local t = F.order_Queue_Ticket(h[1])
    local tk = (S_tickets[t] or ld(S_tickets, t))
    do
@@ -1712,9 +1508,7 @@ F.pool_Pool_serveOne = function()
    do
     local at = F.pool_Pool_lacksShared(tk)
     if (at ~= 0) then
-     if (cfg[52] ~= 0) then
-      at = min(at, (once[1] + 10000000))
-     end
+     if (cfg[52] ~= 0) then at = min(at, (once[1] + 10000000)) end
      F.pool_Pool_wakeAt(at)
      F.pool_Pool_claim(tk)
      F.order_Queue_Close(h, once[25])
@@ -1732,38 +1526,26 @@ F.pool_Pool_serveOne = function()
 end
 -- internal/order/park.go:71
 F.order_Queue_NextWake = function()
- if (counts[15] == 0) then
-  return 0, false
- end
+ if (counts[15] == 0) then return 0, false end
  return (F.flat_Tree_KeyOf(F.flat_Tree_Min(counts[15])))[1], true
 end
 -- internal/pool/serve.go:35
 F.pool_Pool_wakeAt = function(t)
- if ((t < 9007199254740992) and (((once[2] == 0) or (t < once[2])))) then
-  once[2] = max(t, (once[1] + 1))
- end
+ if ((t < 9007199254740992) and (((once[2] == 0) or (t < once[2])))) then once[2] = max(t, (once[1] + 1)) end
 end
 -- internal/pool/wheel.go:155
 F.pool_wheel_nextDue = function(w, w_o)
  local s = F.pool_wheel_nextStep(w, w_o)
- if (s == 0) then
-  return 0
- end
+ if (s == 0) then return 0 end
  return (max(s, (w[w_o+1] + 1)) * 100000)
 end
 -- internal/pool/pool.go:389
 F.pool_Pool_conclude = function(op)
  local r, r_o = op, 44
- if (once[26] ~= 0) then
-  r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0
- end
- if (r[r_o+1] ~= 1) then
-  return false
- end
+ if (once[26] ~= 0) then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
+ if (r[r_o+1] ~= 1) then return false end
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then
-  return false
- end
+ if (t == 0) then return false end
  if (tk[23] ~= 1) then
   T[2] = without(T[2], function(id, id_o)
    return (same(id, id_o, op, 1, 2))
@@ -1775,9 +1557,7 @@ F.pool_Pool_conclude = function(op)
  local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[51]))
  tk[29] = 0
  local asks = ((op[1] == 0) or (op[1] == 3))
- if (((op[1] == 0) and (op[29] < 0)) and (not full)) then
-  return false
- end
+ if (((op[1] == 0) and (op[29] < 0)) and (not full)) then return false end
  move(r, r_o+6, (F.pool_Pool_why(t)), 0, 4)
  do
   if full then
@@ -1795,30 +1575,20 @@ F.pool_Pool_conclude = function(op)
 end
 -- internal/pool/model.go:28
 F.pool_Pool_defOf = function(in_)
- if (in_[28] == 0) then
-  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
- end
+ if (in_[28] == 0) then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
  local m = (S_models[in_[28]] or ld(S_models, in_[28]))
- if (not (m[10] ~= 0)) then
-  return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))
- end
- if (m[9] ~= once[in_[11]+156]) then
-  m[9] = once[in_[11]+156]
- end
+ if (not (m[10] ~= 0)) then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
+ if (m[9] ~= once[in_[11]+156]) then m[9] = once[in_[11]+156] end
  return m
 end
 -- internal/pool/insts.go:164
 F.pool_Pool_ring = function(in_)
- if (in_[15] == 0) then
-  return nil
- end
+ if (in_[15] == 0) then return nil end
  return (S_rings[in_[15]] or ld(S_rings, in_[15]))
 end
 -- internal/policy/pace.go:38
 F.policy_Pace_Take = function(p, t, amount, size, window)
- if (p[2] ~= t) then
-  p[2], p[3], p[4] = t, p[1], 0
- end
+ if (p[2] ~= t) then p[2], p[3], p[4] = t, p[1], 0 end
  p[4] = (p[4] + amount)
  do
   if (p[4] > 0) then
@@ -1854,13 +1624,9 @@ F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs)
   if (d[1] == 3) then
   elseif F.meter_Meter_isFixed(m, d) then
    m[5] = (m[5] + ((adds - backs) - gone))
-   if (t >= m[7]) then
-    m[6] = (m[6] + (adds - backs))
-   end
+   if (t >= m[7]) then m[6] = (m[6] + (adds - backs)) end
   elseif (d[1] == 0) then
-   if (adds > 0) then
-    F.meter_Meter_add(m, d, r, t, adds)
-   end
+   if (adds > 0) then F.meter_Meter_add(m, d, r, t, adds) end
    if (backs > 0) then
     F.meter_Ring_lower(r, t, t, backs)
     m[5] = (m[5] - backs)
@@ -1902,9 +1668,7 @@ end
 F.pool_Pool_findInst = function(limit, scope, scope_o)
  do
   local name = F.pool_names_sole(scope, scope_o, (S_limits[limit+1] or ld(S_limits, limit+1))[7])
-  if (name ~= 0) then
-   return F.pool_Pool_ownOf(limit, name)
-  end
+  if (name ~= 0) then return F.pool_Pool_ownOf(limit, name) end
  end
  local h = F.pool_scopeHash(limit, scope, scope_o)
  do
@@ -1913,9 +1677,7 @@ F.pool_Pool_findInst = function(limit, scope, scope_o)
    do
     do
      local in_ = (S_insts[i] or ld(S_insts, i))
-     if ((in_[11] == (limit % 256)) and (same(in_, 22, scope, scope_o, 5))) then
-      return i
-     end
+     if ((in_[11] == (limit % 256)) and (same(in_, 22, scope, scope_o, 5))) then return i end
     end
    end
    local t1_, t2_ = indexSeek(X.instIx, h, n)
@@ -1927,32 +1689,18 @@ F.pool_Pool_findInst = function(limit, scope, scope_o)
 end
 -- internal/pool/insts.go:235
 F.pool_scoped = function(who, who_o, per)
- if (per == 1) then
-  return {who[who_o+1],0,0,0,0}
- end
+ if (per == 1) then return {who[who_o+1],0,0,0,0} end
  local s = {0,0,0,0,0}
- if (band(per, 1) ~= 0) then
-  s[1] = who[who_o+1]
- end
- if (band(per, 2) ~= 0) then
-  s[2] = who[who_o+2]
- end
- if (band(per, 4) ~= 0) then
-  s[3] = who[who_o+3]
- end
- if (band(per, 8) ~= 0) then
-  s[4] = who[who_o+4]
- end
- if (band(per, 16) ~= 0) then
-  s[5] = who[who_o+5]
- end
+ if (band(per, 1) ~= 0) then s[1] = who[who_o+1] end
+ if (band(per, 2) ~= 0) then s[2] = who[who_o+2] end
+ if (band(per, 4) ~= 0) then s[3] = who[who_o+3] end
+ if (band(per, 8) ~= 0) then s[4] = who[who_o+4] end
+ if (band(per, 16) ~= 0) then s[5] = who[who_o+5] end
  return copy_(s, 0, 5)
 end
 -- internal/pool/fast.go:79
 F.pool_Pool_sumsOf = function(i, in_)
- if (in_[29] == once[7]) then
-  return T[6][in_[30]+1]
- end
+ if (in_[29] == once[7]) then return T[6][in_[30]+1] end
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
  in_[29], in_[30] = once[7], ((#T[6] + 2147483648) % 4294967296 - 2147483648)
@@ -1974,18 +1722,14 @@ F.pool_Pool_sumsOf = function(i, in_)
   s[6] = 2
   if ((d[1] == 1) and (not (cfg[32] ~= 0))) then
    s[6] = 0
-   if ((in_[1] > 0) and (cfg[28] ~= 0)) then
-    s[6] = 1
-   end
+   if ((in_[1] > 0) and (cfg[28] ~= 0)) then s[6] = 1 end
   end
  end
  return s
 end
 -- internal/pool/fast.go:157
 F.pool_Pool_paced = function(s, in_, d, amount)
- if (not F.pool_Pool_alive(0)) then
-  return false
- end
+ if (not F.pool_Pool_alive(0)) then return false end
  local pace = (S_paces[in_[18]] or ld(S_paces, in_[18]))
  if (s[14] ~= 0) then
   F.policy_Pace_Take(pace, once[1], s[14], in_[1], d[4])
@@ -2007,25 +1751,19 @@ F.policy_Part = function(amount, thousandths)
 end
 -- internal/pool/stock.go:58
 F.pool_Pool_safeOf = function(in_, class)
- if F.pool_Pool_pacesPlan(in_, class) then
-  return 0
- end
+ if F.pool_Pool_pacesPlan(in_, class) then return 0 end
  return cfg[class+53]
 end
 -- internal/pool/stock.go:72
 F.pool_Pool_stockOf = function(in_)
  local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
- if ((in_[8] == 0) or (st[1] == in_[10])) then
-  return st
- end
+ if ((in_[8] == 0) or (st[1] == in_[10])) then return st end
  local sum_ = 0
  for t1_ = 0, 8 - 1 do
   local used = st[t1_+2]
   sum_ = (sum_ + used)
  end
- if ((st[1] ~= 0) or (sum_ > in_[5])) then
-  clear_(st, 1, 8)
- end
+ if ((st[1] ~= 0) or (sum_ > in_[5])) then clear_(st, 1, 8) end
  st[1] = in_[10]
  return st
 end
@@ -2046,9 +1784,7 @@ F.pool_Pool_binds = function(in_, d)
 end
 -- internal/pool/stock.go:195
 F.pool_Pool_threshold = function(class)
- if (class == 0) then
-  return cfg[30]
- end
+ if (class == 0) then return cfg[30] end
  return cfg[29]
 end
 -- internal/pool/stock.go:89
@@ -2071,25 +1807,17 @@ end
 F.pool_caller_count = function(c, now_, second, n, retried)
  c[10] = (c[10] + n)
  c[6] = (c[6] + retried)
- if (c[12] == 0) then
-  c[12] = now_
- end
- if (c[13] < second) then
-  c[4] = 0
- end
+ if (c[12] == 0) then c[12] = now_ end
+ if (c[13] < second) then c[4] = 0 end
  c[13] = now_
  c[4] = (c[4] + (n % 4294967296))
  c[5] = (c[5] > c[4] and c[5] or c[4])
 end
 -- internal/pool/tallies.go:22
 F.pool_Pool_tell = function(t, model)
- if (t[5] ~= 0) then
-  F.pool_Pool_enterTally(t)
- end
+ if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
  local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
- if ((rec[2] + 57) < F.pool_Pool_age()) then
-  rec[2] = F.pool_Pool_age()
- end
+ if ((rec[2] + 57) < F.pool_Pool_age()) then rec[2] = F.pool_Pool_age() end
  t[5], t[2], t[3] = 1, F.flat_Names_Keep(model), past[2]
  t[14], t[10], t[11], t[12] = rec[13], rec[4], 0, 0
  F.pool_Pool_enlist(t)
@@ -2123,9 +1851,7 @@ end
 -- internal/pool/fast.go:191
 F.pool_Pool_FastDone = function(o)
  local t, tk = F.pool_Pool_find(o, 0)
- if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then
-  return false
- end
+ if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then return false end
  if ((o[4] ~= 0) and (((((cfg[50] ~= 0) and (not (tk[27] ~= 0))) and (not (o[3] ~= 0))) or ((tk[25] < cfg[4]) and F.pool_Pool_unstated(tk, o))))) then
   return false
  end
@@ -2141,9 +1867,7 @@ F.pool_Pool_FastDone = function(o)
     local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
     do
      local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
-     if (not (s[7] ~= 0)) then
-      F.pool_Pool_bindFast(in_, s, c, c_o)
-     end
+     if (not (s[7] ~= 0)) then F.pool_Pool_bindFast(in_, s, c, c_o) end
     end
    end
   end
@@ -2157,18 +1881,14 @@ F.pool_Pool_FastDone = function(o)
   end
  end
  local pd = nil
- if known then
-  pd = F.pool_Pool_noted(tk)
- end
+ if known then pd = F.pool_Pool_noted(tk) end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
   local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
   s[9] = (s[9] - 1)
   local actual = c[c_o+1]
-  if ((known and (o[c[c_o+5]+5] >= 0)) and (o[c[c_o+5]+5] <= 1099511627776)) then
-   actual = o[c[c_o+5]+5]
-  end
+  if ((known and (o[c[c_o+5]+5] >= 0)) and (o[c[c_o+5]+5] <= 1099511627776)) then actual = o[c[c_o+5]+5] end
   if (((s[5] == 1) and (c[c_o+3] == 1)) and (actual <= c[c_o+1])) then
    local less = (c[c_o+1] - actual)
    s[11] = (s[11] + c[c_o+1])
@@ -2180,12 +1900,8 @@ F.pool_Pool_FastDone = function(o)
     s[12] = (s[12] + actual)
    end
    if (less ~= 0) then
-    if ((s[8] >= 0) and (pd ~= nil)) then
-     pd[s[8]+12] = max((pd[s[8]+12] - less), 0)
-    end
-    if (s[6] ~= 0) then
-     F.pool_Pool_keptLess(s, in_, tk[24], tk[4], less)
-    end
+    if ((s[8] >= 0) and (pd ~= nil)) then pd[s[8]+12] = max((pd[s[8]+12] - less), 0) end
+    if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], less) end
    end
   else
    F.pool_Pool_closeFast(tk, in_, s, c, c_o, actual, pd)
@@ -2246,9 +1962,7 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
       if (limit < uw) then
        do
         local u = used[((i * uw) + limit)+1]
-        if (u >= 0) then
-         actual = u
-        end
+        if (u >= 0) then actual = u end
        end
       elseif (uw > 0) then
        actual = 0
@@ -2257,9 +1971,7 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
        gone = (gone + amount)
        if (actual ~= amount) then
         less = (less + (amount - actual))
-        if (unit >= 0) then
-         F.pool_Pool_usedLess(l, k, unit, (amount - actual))
-        end
+        if (unit >= 0) then F.pool_Pool_usedLess(l, k, unit, (amount - actual)) end
        end
       else
        F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
@@ -2291,9 +2003,7 @@ F.pool_Pool_spell = function(l, k)
  tk[3], tk[4], tk[5] = l[17], l[17], 9007199254740992
  do
   local wait = l[14][min(k, (#l[14] - 1))+1]
-  if (wait >= 0) then
-   tk[5] = (l[17] + wait)
-  end
+  if (wait >= 0) then tk[5] = (l[17] + wait) end
  end
  tk[24], tk[34], tk[7], tk[9], tk[16], tk[23] = l[8], l[9], l[12], l[11], l[20], 3
  tk[26] = ((l[10] ~= 0)) and 1 or 0
@@ -2302,16 +2012,12 @@ F.pool_Pool_spell = function(l, k)
  tk[11], tk[12] = F.flat_Names_Keep(l[22]), F.flat_Names_Keep(l[23])
  tk[13], tk[14] = F.flat_Names_Keep(l[24]), F.flat_Names_Keep(l[25])
  local t = T[7][l[28][k+1]+1]
- if (t[5] ~= 0) then
-  F.pool_Pool_enterTally(t)
- end
+ if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
  tk[15] = t[1]
  tk[35] = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
  tk[8] = (l[17] + l[12])
  tk[6] = tk[8]
- if (l[9] == 1) then
-  tk[6] = min(tk[6], max(l[18], (l[17] + 10000000)))
- end
+ if (l[9] == 1) then tk[6] = min(tk[6], max(l[18], (l[17] + 10000000))) end
  F.pool_wheel_add(once, 133, i, tk)
  F.pool_Pool_enter(i, tk, 0)
  local n = 0
@@ -2340,12 +2046,8 @@ F.pool_Pool_periodOf = function(rec, model, at)
   i = t1_
   crowded = t2_
  end
- if (i ~= 0) then
-  return i
- end
- if crowded then
-  model = once[113]
- end
+ if (i ~= 0) then return i end
+ if crowded then model = once[113] end
  i = F.pool_Pool_newPeriod()
  local t3_ = (S_hperiods[i] or ld(S_hperiods, i))
  t3_[1], t3_[2], t3_[3], t3_[4], t3_[5], t3_[6], t3_[7], t3_[8], t3_[9], t3_[10], t3_[11], t3_[12], t3_[13], t3_[14], t3_[15], t3_[16], t3_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
@@ -2363,9 +2065,7 @@ F.pool_Pool_periodIn = function(rec, model, at)
 end
 -- internal/pool/ticket.go:148
 F.pool_Pool_schedule = function(i, t, due)
- if (t[6] ~= 0) then
-  F.pool_wheel_remove(once, 133, t)
- end
+ if (t[6] ~= 0) then F.pool_wheel_remove(once, 133, t) end
  t[6] = due
  F.pool_wheel_add(once, 133, i, t)
 end
@@ -2390,17 +2090,13 @@ end
 -- internal/pool/sessions.go:89
 F.pool_Pool_aliveUntil = function(tk)
  local until_ = max((S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4], (once[4] + 10000000))
- if ((once[1] - once[3]) > 6000000) then
-  until_ = max(until_, (once[1] + 6000000))
- end
+ if ((once[1] - once[3]) > 6000000) then until_ = max(until_, (once[1] + 6000000)) end
  return until_
 end
 -- internal/pool/sessions.go:134
 F.pool_Pool_orphan = function(t, tk, proven)
  tk[33] = 1
- if (not (tk[27] ~= 0)) then
-  F.pool_Pool_pausesLost(t, tk, false)
- end
+ if (not (tk[27] ~= 0)) then F.pool_Pool_pausesLost(t, tk, false) end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -2434,9 +2130,7 @@ F.pool_Pool_end = function(i, t)
  F.pool_Pool_strikeOut(i, t, 0)
  local s = (S_sessions[t[16]] or ld(S_sessions, t[16]))
  s[5] = (s[5] - 1)
- if (t[34] == 2) then
-  s[7] = (s[7] - 1)
- end
+ if (t[34] == 2) then s[7] = (s[7] - 1) end
  s[3] = once[1]
  clear_(t, 0, 35)
  slabRecycle(S_tickets, i)
@@ -2449,9 +2143,7 @@ F.pool_Pool_giveBack = function(tk)
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
   c[c_o+1] = amount
-  if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then
-   F.pool_Pool_tookLess(tk[24], tk[4], in_, amount)
-  end
+  if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then F.pool_Pool_tookLess(tk[24], tk[4], in_, amount) end
   F.pool_Pool_changed(c, c_o)
  end
  once[5] = (once[5] - 1)
@@ -2465,9 +2157,7 @@ F.pool_Pool_pausesLost = function(t, tk, unsent)
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_pauseRec_covers(g, tk[12], tk[14]) then
-      F.pause_State_Lost(g, once[1], t, unsent)
-     end
+     if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Lost(g, once[1], t, unsent) end
     end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
@@ -2523,9 +2213,7 @@ F.pool_Pool_dropInst = function(i)
  end
  F.pool_Pool_strike(in_[11], i)
  F.pool_Pool_dropNames(in_, 22)
- if (in_[15] ~= 0) then
-  slabFree(S_rings, in_[15])
- end
+ if (in_[15] ~= 0) then slabFree(S_rings, in_[15]) end
  do
   local kind = F.pool_Pool_defOf(in_)[1]
   if (band(cfg[61], ((1 * 2^(in_[11])))) == 0) then
@@ -2535,9 +2223,7 @@ F.pool_Pool_dropInst = function(i)
    slabFree(S_paces, in_[18])
   end
  end
- if (in_[28] ~= 0) then
-  slabFree(S_models, in_[28])
- end
+ if (in_[28] ~= 0) then slabFree(S_models, in_[28]) end
  slabFree(S_insts, i)
 end
 -- internal/pool/leases.go:249
@@ -2557,9 +2243,7 @@ end
 F.pool_callers_sweep = function(n, now_, lease)
  local crowded = ((2 * slabLen(S_crecs)) > 32768)
  local memory = 3600000000
- if crowded then
-  memory = (lease > 360000000 and lease or 360000000)
- end
+ if crowded then memory = (lease > 360000000 and lease or 360000000) end
  for t1_ = 0, n - 1 do
   local t2_ = false
   repeat
@@ -2598,12 +2282,8 @@ end
 -- internal/pool/members.go:294
 F.pool_Pool_freeAt = function(at, free)
  free = F.pool_roundFree(free)
- if (at >= free) then
-  return true
- end
- if ((once[154] == 0) or (free < once[154])) then
-  once[154] = free
- end
+ if (at >= free) then return true end
+ if ((once[154] == 0) or (free < once[154])) then once[154] = free end
  return false
 end
 -- internal/pool/members.go:64
@@ -2628,9 +2308,7 @@ F.pool_Pool_dropMember = function(i)
 end
 -- internal/pool/members.go:45
 F.pool_partOf = function(share)
- if (share == 0) then
-  return 0
- end
+ if (share == 0) then return 0 end
  return quo(4503599627370496, share)
 end
 -- internal/pool/members.go:307
@@ -2661,9 +2339,7 @@ F.pool_Pool_withhold = function(limit, at, part)
    do
     do
      local in_ = (S_insts[i] or ld(S_insts, i))
-     if ((in_[12] ~= 0) and (in_[11] == limit)) then
-      F.meter_Meter_Rerate(in_, F.pool_Pool_defOf(in_))
-     end
+     if ((in_[12] ~= 0) and (in_[11] == limit)) then F.meter_Meter_Rerate(in_, F.pool_Pool_defOf(in_)) end
     end
    end
    i = (i + 1)
@@ -2676,23 +2352,15 @@ F.pool_Pool_scheduleWithheld = function()
  if (once[147] ~= 0) then
   do
    local at = F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147])))
-   if ((once[153] == 0) or (at < once[153])) then
-    once[153] = at
-   end
+   if ((once[153] == 0) or (at < once[153])) then once[153] = at end
   end
  end
 end
 -- internal/pause/pause.go:100
 F.pause_State_pass = function(g, t)
- if ((g[1] == 1) and (t >= g[2])) then
-  g[1], g[6], g[7], g[9] = 2, 0, 0, 0
- end
- if (((g[1] == 2) and (g[6] ~= 0)) and (t >= (g[8] + 2000000))) then
-  F.pause_State_ramp(g, (g[8] + 2000000))
- end
- if (((g[1] == 3) and (g[11] ~= 0)) and (quo(((t - g[11])), 500000) >= 20)) then
-  g[1] = 0
- end
+ if ((g[1] == 1) and (t >= g[2])) then g[1], g[6], g[7], g[9] = 2, 0, 0, 0 end
+ if (((g[1] == 2) and (g[6] ~= 0)) and (t >= (g[8] + 2000000))) then F.pause_State_ramp(g, (g[8] + 2000000)) end
+ if (((g[1] == 3) and (g[11] ~= 0)) and (quo(((t - g[11])), 500000) >= 20)) then g[1] = 0 end
 end
 -- internal/pause/pause.go:96
 F.pause_until = function(phase, at)
@@ -2708,13 +2376,9 @@ F.pause_State_Abandoned = function(g, t)
 end
 -- internal/pool/acquire.go:68
 F.pool_Pool_valid = function(op)
- if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then
-  return false
- end
+ if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then return false end
  for k = 0, cfg[4] - 1 do
-  if (u64(op[k+13]) > 1099511627776) then
-   return false
-  end
+  if (u64(op[k+13]) > 1099511627776) then return false end
  end
  return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[3])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
 end
@@ -2746,9 +2410,7 @@ F.pool_Pool_newTicket = function(op)
  t[31], t[32], t[34] = ((op[11] ~= 0) and 1 or 0), ((op[38] ~= 0) and 1 or 0), op[32]
  t[7], t[9] = quo(op[31], 1000), quo(op[30], 1000)
  t[16] = once[27]
- if (op[29] >= 0) then
-  t[5] = (once[1] + quo(op[29], 1000))
- end
+ if (op[29] >= 0) then t[5] = (once[1] + quo(op[29], 1000)) end
  t[10], t[11], t[12], t[13], t[14] = F.flat_Names_Hold(op[4]), 0, 0, 0, 0
  if ((((op[5] ~= "") or (op[6] ~= "")) or (op[7] ~= "")) or (op[8] ~= "")) then
   t[11], t[12] = F.flat_Names_Hold(op[5]), F.flat_Names_Hold(op[6])
@@ -2758,9 +2420,7 @@ F.pool_Pool_newTicket = function(op)
  F.pool_Pool_heard(t[15], t[24])
  local s = (S_sessions[t[16]] or ld(S_sessions, t[16]))
  s[5] = (s[5] + 1)
- if (op[32] == 2) then
-  s[7] = (s[7] + 1)
- end
+ if (op[32] == 2) then s[7] = (s[7] + 1) end
  F.pool_Pool_enter(i, t, 0)
  return i, t
 end
@@ -2773,25 +2433,19 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
   local t2_ = false
   repeat
    local amount = amounts[amounts_o+limit+1]
-   if (amount == 0) then
-    break
-   end
+   if (amount == 0) then break end
    local c, c_o = tk, (tk[25])*5+35
    c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), (limit % 256)
    c[c_o+1], c[c_o+2], c[c_o+3] = amount, 0, 0
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   if (((in_[1] > 0) and (amount > in_[1])) and (not force)) then
-    return limit, false
-   end
+   if (((in_[1] > 0) and (amount > in_[1])) and (not force)) then return limit, false end
    fits = (fits and (F.pool_inst_room(in_, d, r, amount) >= amount))
    if (fits and (band(cfg[52], ((1 * 2^(limit)))) ~= 0)) then
     local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
     fits = (code == 0)
    end
    tk[25] = (tk[25] + 1)
-   if (unscoped[limit][2] == nil) then
-    in_[16] = (in_[16] + 1)
-   end
+   if (unscoped[limit][2] == nil) then in_[16] = (in_[16] + 1) end
   until true
   if t2_ then break end
  end
@@ -2807,13 +2461,9 @@ F.pool_Pool_pausesAllow = function(model, key)
    repeat
     local g = (S_gates[i] or ld(S_gates, i))
     local v = F.pause_State_Allow(g, once[1])
-    if ((v[1] ~= 0) or (not F.pool_pauseRec_covers(g, model, key))) then
-     break
-    end
+    if ((v[1] ~= 0) or (not F.pool_pauseRec_covers(g, model, key))) then break end
     local next_ = (all[4] > v[4] and all[4] or v[4])
-    if ((all[1] ~= 0) or (v[3] > all[3])) then
-     all = copy_(v, 0, 4)
-    end
+    if ((all[1] ~= 0) or (v[3] > all[3])) then all = copy_(v, 0, 4) end
     all[4] = next_
    until true
    if t1_ then break end
@@ -2830,13 +2480,9 @@ F.pool_Pool_grant = function(t, tk, counts_)
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
   in_[17] = F.pool_Pool_age()
   move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 29, d, r))), 0, 3)
-  if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then
-   F.pool_Pool_took(tk[24], 1, c[c_o+1], in_, d)
-  end
+  if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then F.pool_Pool_took(tk[24], 1, c[c_o+1], in_, d) end
  end
- if (counts_ and (once[26] ~= 0)) then
-  F.pool_Pool_pausesSent(t, tk)
- end
+ if (counts_ and (once[26] ~= 0)) then F.pool_Pool_pausesSent(t, tk) end
  once[5] = (once[5] + 1)
  F.pool_Pool_sent(tk)
 end
@@ -2876,9 +2522,7 @@ F.pool_Pool_keep = function(op)
    local s = (S_sessions[i] or ld(S_sessions, i))
    s[4] = max(s[4], (once[1] + quo(op[30], 1000)))
    op[45] = 0
-   if (s[5] == 0) then
-    op[45] = 3
-   end
+   if (s[5] == 0) then op[45] = 3 end
   end
  end
 end
@@ -2892,9 +2536,7 @@ F.pool_Pool_lookup = function(op)
    if ((i ~= 0) and (op[3] ~= 0)) then
     do
      local s = (S_sessions[i] or ld(S_sessions, i))
-     if ((op[3] <= s[2]) and (not F.pool_Pool_past(s))) then
-      op[45] = 3
-     end
+     if ((op[3] <= s[2]) and (not F.pool_Pool_past(s))) then op[45] = 3 end
     end
    end
   end
@@ -2904,20 +2546,14 @@ end
 -- internal/pool/ticket.go:157
 F.pool_Pool_scheduleWait = function(i, t)
  local due = t[5]
- if (t[9] > 0) then
-  due = min(due, (once[1] + t[9]))
- end
- if (due < 9007199254740992) then
-  F.pool_Pool_schedule(i, t, due)
- end
+ if (t[9] > 0) then due = min(due, (once[1] + t[9])) end
+ if (due < 9007199254740992) then F.pool_Pool_schedule(i, t, due) end
 end
 -- internal/pool/acquire.go:174
 F.pool_Pool_live = function(t, tk)
  tk[8] = (once[1] + tk[7])
  local due = tk[8]
- if (tk[34] == 1) then
-  due = min(due, (once[1] + 10000000))
- end
+ if (tk[34] == 1) then due = min(due, (once[1] + 10000000)) end
  F.pool_Pool_schedule(t, tk, due)
 end
 -- internal/pool/acquire.go:184
@@ -2932,9 +2568,7 @@ end
 F.pool_Pool_leaves = function(op)
  op[45] = 3
  local at = F.pool_Pool_findSession(op[2])
- if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[8] == 0)) then
-  return 
- end
+ if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[8] == 0)) then return end
  local silent = ((S_members[(S_sessions[at] or ld(S_sessions, at))[8]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[8]))[2] ~= 0)
  F.pool_Pool_dropMember((S_sessions[at] or ld(S_sessions, at))[8])
  if silent then
@@ -2950,9 +2584,7 @@ F.pool_Pool_findSession = function(id)
   local i, n = indexSeek(X.sessIx, h, 0)
   while (i ~= 0) do
    do
-    if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then
-     return i
-    end
+    if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then return i end
    end
    local t1_, t2_ = indexSeek(X.sessIx, h, n)
    i = t1_
@@ -2976,9 +2608,7 @@ F.pool_Pool_link = function(i)
 end
 -- internal/pool/members.go:158
 F.pool_Pool_promise = function(m, known)
- if ((known ~= 0) and (known == m[6])) then
-  F.pool_Pool_setShare(m, known)
- end
+ if ((known ~= 0) and (known == m[6])) then F.pool_Pool_setShare(m, known) end
  local free = quo(((4503599627370496 - once[152])), 4096)
  local want = 0
  if (free > 0) then
@@ -2997,9 +2627,7 @@ F.pool_Pool_promise = function(m, known)
   return 
  end
  m[6] = want
- if ((m[5] == 0) or (want < m[5])) then
-  F.pool_Pool_setShare(m, want)
- end
+ if ((m[5] == 0) or (want < m[5])) then F.pool_Pool_setShare(m, want) end
 end
 -- internal/pool/acquire.go:130
 F.pool_Pool_fits = function(tk)
@@ -3008,18 +2636,14 @@ F.pool_Pool_fits = function(tk)
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   do
    local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
-   if ((code ~= 0) or (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1])) then
-    return false
-   end
+   if ((code ~= 0) or (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1])) then return false end
   end
  end
  return true
 end
 -- internal/pool/wheel.go:53
 F.pool_wheel_remove = function(w, w_o, t)
- if (t[6] == 0) then
-  return 
- end
+ if (t[6] == 0) then return end
  if (t[19] == (-1)) then
   F.pool_wheel_leave(w, w_o, t)
   return 
@@ -3045,9 +2669,7 @@ F.pool_Pool_touchCharge = function(c, c_o)
 end
 -- internal/meter/charge.go:126
 F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
- if ((d[1] == 3) or (c[c_o+3] == 0)) then
-  return 
- end
+ if ((d[1] == 3) or (c[c_o+3] == 0)) then return end
  do
   if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
    c[c_o+3] = 0
@@ -3057,9 +2679,7 @@ F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
    F.meter_Meter_add(m, d, r, t, c[c_o+1])
   elseif F.meter_Meter_isFixed(m, d) then
    m[4] = (m[4] - c[c_o+1])
-   if (t >= m[7]) then
-    m[6] = (m[6] + c[c_o+1])
-   end
+   if (t >= m[7]) then m[6] = (m[6] + c[c_o+1]) end
   else
    m[4] = (m[4] - c[c_o+1])
    F.meter_Meter_add(m, d, r, t, c[c_o+1])
@@ -3082,13 +2702,9 @@ F.pool_Pool_judged = function(tk, v)
    sum[7] = (sum[7] + 1)
    once[29] = once[1]
    F.pool_history_refused(once[1])
-   if (pd ~= nil) then
-    pd[7] = (pd[7] + 1)
-   end
+   if (pd ~= nil) then pd[7] = (pd[7] + 1) end
   elseif t1_ == 3 or t1_ == 5 or t1_ == 6 or t1_ == 7 then
-   if (pd ~= nil) then
-    pd[8] = (pd[8] + 1)
-   end
+   if (pd ~= nil) then pd[8] = (pd[8] + 1) end
   end
  end
 end
@@ -3099,9 +2715,7 @@ F.pool_Pool_served = function(op)
   if t1_ == 7 or t1_ == 3 or t1_ == 5 then
    F.pool_Pool_fail(op)
   elseif t1_ == 6 then
-   if (op[37] ~= "") then
-    F.pool_Pool_fail(op)
-   end
+   if (op[37] ~= "") then F.pool_Pool_fail(op) end
   elseif t1_ == 0 then
   else
    F.pool_Pool_endFailures()
@@ -3114,13 +2728,9 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
   local t2_ = false
   repeat
    local o = op[36][i+1]
-   if ((o[1] < 0) or (o[1] >= cfg[4])) then
-    break
-   end
+   if ((o[1] < 0) or (o[1] >= cfg[4])) then break end
    local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
-   if (band(l[7], bnot(20)) ~= 0) then
-    break
-   end
+   if (band(l[7], bnot(20)) ~= 0) then break end
    local at = F.pool_Pool_instOf(o[1], who, who_o)
    if ((at == once[o[1]+81]) and (at ~= 0)) then
     F.pool_Pool_learnCrowd(o, made)
@@ -3134,16 +2744,12 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
    local current = (made >= (in_[8] - d[4]))
    if ((o[4] >= 0) and (l[2] == 2)) then
     local slop = 1200000
-    if (o[5] > 0) then
-     slop = quo(o[5], 1000)
-    end
+    if (o[5] > 0) then slop = quo(o[5], 1000) end
     local lo, hi = ((made + quo(o[4], 1000)) - slop), ((once[1] + quo(o[4], 1000)) + slop)
     current = F.meter_Meter_ObserveReset(in_, d, r, once[1], lo, hi)
    end
    local whole = o[2]
-   if (d[1] == 0) then
-    whole = in_[1]
-   end
+   if (d[1] == 0) then whole = in_[1] end
    if (((((o[2] > 0) and (o[2] <= 1099511627776)) and (o[3] >= 0)) and (o[3] <= whole)) and ((current or (not F.meter_Meter_IsStock(in_, d))))) then
     if ((l[13] ~= 0) and F.meter_Meter_Believe(in_, d, (whole - o[3]))) then
      F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
@@ -3170,9 +2776,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
      do
       do
        local g = (S_gates[i] or ld(S_gates, i))
-       if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then
-        F.pause_State_Succeeded(g, once[1], granted, t)
-       end
+       if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_Succeeded(g, once[1], granted, t) end
       end
      end
      i = (S_gates[i] or ld(S_gates, i))[18]
@@ -3186,9 +2790,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
   elseif t1_ == 4 then
    do
     local g = F.pool_Pool_gateFor(op, who, who_o)
-    if (not F.pause_State_Exhausted(g, once[1], granted, hint)) then
-     F.pause_State_Throttled(g, once[1], granted, 0, cfg, 77)
-    end
+    if (not F.pause_State_Exhausted(g, once[1], granted, hint)) then F.pause_State_Throttled(g, once[1], granted, 0, cfg, 77) end
    end
   end
  end
@@ -3219,9 +2821,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
  for i = 0, cfg[4] - 1 do
   known = (known or (amounts[amounts_o+i+1] ~= 0))
  end
- if (not known) then
-  return 
- end
+ if (not known) then return end
  local before = F.pool_Pool_costs(tk)
  local at = F.pool_Pool_position(tk)
  F.pool_Pool_chargeUnstated(tk, amounts, amounts_o)
@@ -3231,9 +2831,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
    local actual = amounts[amounts_o+c[c_o+5]+1]
    if (((actual >= 0) and (actual <= 1099511627776)) and (actual ~= c[c_o+1])) then
     local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-    if (in_[1] > 0) then
-     actual = min(actual, (8 * in_[1]))
-    end
+    if (in_[1] > 0) then actual = min(actual, (8 * in_[1])) end
     local estimate = c[c_o+1]
     F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
     F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
@@ -3250,15 +2848,11 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
 end
 -- internal/pool/lifecycle.go:281
 F.pool_Pool_strictly = function(tk)
- if (not (cfg[50] ~= 0)) then
-  return false
- end
+ if (not (cfg[50] ~= 0)) then return false end
  for k = 0, tk[25] - 1 do
   do
    local c, c_o = tk, (k)*5+35
-   if (((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[2] == 1) and (c[c_o+3] == 1)) then
-    return true
-   end
+   if (((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[2] == 1) and (c[c_o+3] == 1)) then return true end
   end
  end
  return false
@@ -3311,18 +2905,14 @@ F.pool_Pool_unbrief = function(who, who_o)
  for i = 0, cfg[4] - 1 do
   local t2_ = false
   repeat
-   if (band(cfg[61], ((1 * 2^(i)))) == 0) then
-    break
-   end
+   if (band(cfg[61], ((1 * 2^(i)))) == 0) then break end
    local at = unscoped[i][1]
    do
     local per = (S_limits[i+1] or ld(S_limits, i+1))[7]
     if (per ~= 0) then
      do
       at = F.pool_Pool_findInst(i, (F.pool_scoped(who, who_o, per)), 0)
-      if (at == 0) then
-       at = once[i+81]
-      end
+      if (at == 0) then at = once[i+81] end
      end
     end
    end
@@ -3337,9 +2927,7 @@ end
 -- internal/pool/history.go:269
 F.pool_history_refused = function(t)
  local c, c_o = past.week, (fmod(quo(t, 3600000000), 168))*2
- if (c[c_o+1] ~= (quo(t, 3600000000) % 4294967296)) then
-  c[c_o+1], c[c_o+2] = (quo(t, 3600000000) % 4294967296), 0
- end
+ if (c[c_o+1] ~= (quo(t, 3600000000) % 4294967296)) then c[c_o+1], c[c_o+2] = (quo(t, 3600000000) % 4294967296), 0 end
  c[c_o+2] = (c[c_o+2] + 1)
 end
 -- internal/pool/pauses.go:46
@@ -3354,17 +2942,13 @@ F.pool_Pool_pauseOf = function(scope, model, key)
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if (((g[13] == scope) and (g[14] == model)) and (g[15] == key)) then
-      return i
-     end
+     if (((g[13] == scope) and (g[14] == model)) and (g[15] == key)) then return i end
     end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
- if ((slabLen(S_gates) >= 256) and (scope ~= 0)) then
-  return F.pool_Pool_pauseOf(0, 0, 0)
- end
+ if ((slabLen(S_gates) >= 256) and (scope ~= 0)) then return F.pool_Pool_pauseOf(0, 0, 0) end
  F.pool_Pool_splitLanes(scope)
  local i = slabNew(S_gates)
  local g = (S_gates[i] or ld(S_gates, i))
@@ -3382,9 +2966,7 @@ end
 -- internal/pool/pauses.go:253
 F.pool_Pool_setCause = function(g, op)
  local cause = op[37]
- if (cause == "") then
-  cause = F.store_Verdict_String(op[33])
- end
+ if (cause == "") then cause = F.store_Verdict_String(op[33]) end
  local old = g[16]
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
@@ -3409,15 +2991,11 @@ F.pause_State_Resume = function(g, t)
 end
 -- internal/pool/leases.go:132
 F.pool_Pool_validMember = function(op)
- if (((op[4] == "") or (max(#op[4], #op[5], #op[41]) > 256)) or (#op[42] > 16)) then
-  return false
- end
+ if (((op[4] == "") or (max(#op[4], #op[5], #op[41]) > 256)) or (#op[42] > 16)) then return false end
  local t2_ = op[42]
  for t1_ = 0, #t2_ - 1 do
   local name = t2_[t1_+1]
-  if ((name == "") or (#name > 256)) then
-   return false
-  end
+  if ((name == "") or (#name > 256)) then return false end
  end
  local s = copy_(op, 42, 2)
  return ((((((op[9] < cfg[3]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
@@ -3458,15 +3036,11 @@ F.pool_Pool_buryOne = function(i)
 end
 -- internal/pool/leases.go:173
 F.pool_Pool_slotFree = function(user, mine, most)
- if (most == 0) then
-  return once[1]
- end
+ if (most == 0) then return once[1] end
  if (mine ~= 0) then
   do
    local l = (S_leases[mine] or ld(S_leases, mine))
-   if ((l[2] == user) and (l[6] > once[1])) then
-    return once[1]
-   end
+   if ((l[2] == user) and (l[6] > once[1])) then return once[1] end
   end
  end
  local taken = {}
@@ -3476,9 +3050,7 @@ F.pool_Pool_slotFree = function(user, mine, most)
    local t1_ = false
    repeat
     local l = (S_leases[i] or ld(S_leases, i))
-    if ((((l[1] == 0) or (l[2] ~= user)) or (l[6] <= once[1])) or (i == mine)) then
-     break
-    end
+    if ((((l[1] == 0) or (l[2] ~= user)) or (l[6] <= once[1])) or (i == mine)) then break end
     local t2_ = taken
     t2_[#t2_+1] = l[6]
    until true
@@ -3487,9 +3059,7 @@ F.pool_Pool_slotFree = function(user, mine, most)
   end
  end
  local over = (#taken - most)
- if (over < 0) then
-  return once[1]
- end
+ if (over < 0) then return once[1] end
  sort(taken)
  return taken[over+1]
 end
@@ -3506,13 +3076,9 @@ F.pool_Pool_dropCaller = function(i)
 end
 -- internal/pool/leases.go:148
 F.pool_lease_heldBy = function(l, session, shared)
- if (l[7] == session) then
-  return 
- end
+ if (l[7] == session) then return end
  l[8], l[9] = 0, 0
- if shared then
-  l[8], l[9] = l[7], l[5]
- end
+ if shared then l[8], l[9] = l[7], l[5] end
  l[7] = session
 end
 -- internal/pool/leases.go:159
@@ -3567,9 +3133,7 @@ F.pool_Pool_handOn = function(l, op)
   if ((op[41] == "") or (l[5] <= once[1])) then
    return false
   elseif ((l[7] ~= op[2]) or (F.flat_Names_Text(l[3]) ~= op[41])) then
-   if (l[8] == op[2]) then
-    l[8] = 0
-   end
+   if (l[8] == op[2]) then l[8] = 0 end
    return true
   elseif ((l[8] == 0) or (l[9] <= once[1])) then
    return false
@@ -3592,9 +3156,7 @@ F.pool_Pool_dropLease = function(i)
 end
 -- internal/policy/scatter.go:31
 F.policy_Scatter_Next = function(s, s_o, t, window)
- if (window <= 0) then
-  return t
- end
+ if (window <= 0) then return t end
  window = (window < 274877906944 and window or 274877906944)
  if (t >= s[s_o+2]) then
   s[s_o+1], s[s_o+2], s[s_o+3] = t, (t + window), 1
@@ -3603,9 +3165,7 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
  local at = (s[s_o+1] + quo(mul(window, F.policy_mirrored(s[s_o+3])), 32768))
  do
   local late = (t - at)
-  if (late > 0) then
-   at = (at + mul(quo((((late + window) - 1)), window), window))
-  end
+  if (late > 0) then at = (at + mul(quo((((late + window) - 1)), window), window)) end
  end
  s[s_o+3] = fmod(((s[s_o+3] + 1)), 32768)
  s[s_o+2] = max(s[s_o+2], (s[s_o+1] + window), at)
@@ -3613,13 +3173,9 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
 end
 -- internal/pool/forget.go:46
 F.pool_Pool_lose = function(i)
- if (once[146] == 0) then
-  return 
- end
+ if (once[146] == 0) then return end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
- if (not F.pool_Pool_heedsLoss(limit)) then
-  return 
- end
+ if (not F.pool_Pool_heedsLoss(limit)) then return end
  local in_, d, r = F.pool_Pool_touch(i)
  F.meter_Meter_Lose(in_, d, r, once[1], once[146])
 end
@@ -3635,15 +3191,11 @@ F.pool_Pool_died = function(i)
 end
 -- internal/flat/tree.go:91
 F.flat_Tree_Min = function(root)
- if (root == 0) then
-  return 0
- end
+ if (root == 0) then return 0 end
  do
   while true do
    local left = (S_tnodes[root] or ld(S_tnodes, root))[4]
-   if (left == 0) then
-    return root
-   end
+   if (left == 0) then return root end
    root = left
   end
  end
@@ -3671,9 +3223,7 @@ end
 F.order_Queue_enter = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
- if (cfg[84] == 2) then
-  key[1] = 0
- end
+ if (cfg[84] == 2) then key[1] = 0 end
  fl[13] = F.flat_Tree_Insert((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, key, f)
 end
 -- internal/order/park.go:25
@@ -3686,9 +3236,7 @@ F.order_Queue_Unpark = function(on)
    local t1_ = false
    repeat
     local s = (S_qspots[i] or ld(S_qspots, i))
-    if (s[1] ~= on) then
-     break
-    end
+    if (s[1] ~= on) then break end
     local t2_ = T[5]
     t2_[#t2_+1] = F.flat_Tree_Value(F.flat_Tree_Min(s[3]))
    until true
@@ -3716,9 +3264,7 @@ F.order_Queue_Heads = function(strict, each)
   local i = counts[14]
   while (i ~= 0) do
    local next_ = (S_qlanes[i] or ld(S_qlanes, i))[23]
-   if (not F.order_Queue_laneHeads(i, strict, each)) then
-    F.order_Queue_retire(i)
-   end
+   if (not F.order_Queue_laneHeads(i, strict, each)) then F.order_Queue_retire(i) end
    i = next_
   end
  end
@@ -3736,17 +3282,13 @@ end
 -- internal/pool/serve.go:102
 F.pool_Pool_findRival = function(heads)
  once[10] = 0
- if ((cfg[52] == 0) or (not (cfg[28] ~= 0))) then
-  return 0
- end
+ if ((cfg[52] == 0) or (not (cfg[28] ~= 0))) then return 0 end
  local t2_ = heads
  for i = 0, #t2_ - 1 do
   local t3_ = false
   repeat
    local h = copy_(t2_[i+1], 0, 6)
-   if (F.order_Head_Class(h) ~= F.pool_rankOf(0)) then
-    break
-   end
+   if (F.order_Head_Class(h) ~= F.pool_rankOf(0)) then break end
    local t = F.order_Queue_Ticket(h[1])
    do
     local tk = (S_tickets[t] or ld(S_tickets, t))
@@ -3776,9 +3318,7 @@ end
 -- internal/pool/serve.go:123
 F.pool_Pool_passOn = function(tk)
  local any = false
- if (not (tk[28] ~= 0)) then
-  return false
- end
+ if (not (tk[28] ~= 0)) then return false end
  tk[28] = 0
  for k = 0, tk[25] - 1 do
   any = (F.pool_Pool_changed(tk, (k)*5+35) or any)
@@ -3791,9 +3331,7 @@ F.pool_Pool_tooBig = function(tk)
   local c, c_o = tk, (k)*5+35
   do
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-   if ((in_[1] > 0) and (c[c_o+1] > in_[1])) then
-    return c[c_o+5]
-   end
+   if ((in_[1] > 0) and (c[c_o+1] > in_[1])) then return c[c_o+5] end
   end
  end
  return (-1)
@@ -3817,13 +3355,9 @@ F.pool_Pool_lacksOwn = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) ~= 0) then
-    break
-   end
+   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) ~= 0) then break end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   if F.order_Queue_ParkedBefore(tk[17], c[c_o+4]) then
-    return c[c_o+4], 9007199254740992
-   end
+   if F.order_Queue_ParkedBefore(tk[17], c[c_o+4]) then return c[c_o+4], 9007199254740992 end
    if (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1]) then
     tk[22] = bor(tk[22], (1 * 2^(c[c_o+5])))
     return c[c_o+4], F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
@@ -3845,16 +3379,12 @@ end
 -- internal/pool/stock.go:120
 F.pool_Pool_keptFromAny = function(tk)
  local at = 0
- if ((cfg[52] == 0) or (tk[31] ~= 0)) then
-  return 0
- end
+ if ((cfg[52] == 0) or (tk[31] ~= 0)) then return 0 end
  for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) then
-    break
-   end
+   if (band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) then break end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    F.pool_inst_begin(in_, once[25])
    if (band(in_[14], ((1 * 2^(tk[24])))) ~= 0) then
@@ -3887,14 +3417,10 @@ F.pool_Pool_lacksShared = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then
-    break
-   end
+   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then break end
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    local claimed = F.pool_inst_claimed(in_, once[25])
-   if ((F.pool_inst_room(in_, d, r, c[c_o+1]) - claimed) >= c[c_o+1]) then
-    break
-   end
+   if ((F.pool_inst_room(in_, d, r, c[c_o+1]) - claimed) >= c[c_o+1]) then break end
    tk[22] = bor(tk[22], (1 * 2^(c[c_o+5])))
    local ready = 9007199254740992
    do
@@ -3916,9 +3442,7 @@ F.pool_Pool_claim = function(tk)
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then
-    break
-   end
+   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then break end
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
    F.pool_inst_begin(in_, once[25])
    if (band(tk[22], ((1 * 2^(c[c_o+5])))) ~= 0) then
@@ -3943,9 +3467,7 @@ F.pool_Pool_limitsBind = function(who, who_o)
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then
-      F.pause_State_LimitsBind(g)
-     end
+     if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_LimitsBind(g) end
     end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
@@ -3983,13 +3505,9 @@ F.pool_Pool_holding = function(id, id_o)
    local t1_ = false
    repeat
     local g = (S_gates[i] or ld(S_gates, i))
-    if ((t ~= 0) and (not F.pool_pauseRec_covers(g, tk[12], tk[14]))) then
-     break
-    end
+    if ((t ~= 0) and (not F.pool_pauseRec_covers(g, tk[12], tk[14]))) then break end
     F.pause_State_Allow(g, once[1])
-    if (g[1] ~= 0) then
-     return true
-    end
+    if (g[1] ~= 0) then return true end
    until true
    if t1_ then break end
    i = (S_gates[i] or ld(S_gates, i))[18]
@@ -4016,9 +3534,7 @@ F.pool_Pool_why = function(t)
   end
   if (F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1]) then
    r[1] = 1
-   if (r[3] < 0) then
-    r[3] = ((c[c_o+5] + 128) % 256 - 128)
-   end
+   if (r[3] < 0) then r[3] = ((c[c_o+5] + 128) % 256 - 128) end
   end
   do
    local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
@@ -4028,9 +3544,7 @@ F.pool_Pool_why = function(t)
    end
   end
  end
- if (kept[1] ~= 0) then
-  r = copy_(kept, 0, 4)
- end
+ if (kept[1] ~= 0) then r = copy_(kept, 0, 4) end
  do
   local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
   if (not (v[1] ~= 0)) then
@@ -4038,12 +3552,8 @@ F.pool_Pool_why = function(t)
    at = (at > v[3] and at or v[3])
   end
  end
- if (at >= 9007199254740992) then
-  at = once[1]
- end
- if (at > once[1]) then
-  r[4] = at
- end
+ if (at >= 9007199254740992) then at = once[1] end
+ if (at > once[1]) then r[4] = at end
  return copy_(r, 0, 4)
 end
 -- internal/policy/pace.go:19
@@ -4062,9 +3572,7 @@ F.meter_Meter_add = function(m, d, r, t, amount)
    m[5] = (m[5] + amount)
   else
    m[5] = (m[5] + amount)
-   if (t >= m[7]) then
-    m[6] = (m[6] + amount)
-   end
+   if (t >= m[7]) then m[6] = (m[6] + amount) end
   end
  end
 end
@@ -4073,9 +3581,7 @@ F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark)
  c[c_o+3], c[c_o+2] = 2, mark
  if (d[1] == 0) then
   local slice = quo(mark, d[5])
-  if ((r[3] == 0) or (slice < r[1])) then
-   r[1] = slice
-  end
+  if ((r[3] == 0) or (slice < r[1])) then r[1] = slice end
   local t1_, t1_o = F.meter_Ring_at(r, slice)
   t1_[t1_o+1] = (t1_[t1_o+1] + c[c_o+1])
   r[3] = (r[3] + c[c_o+1])
@@ -4087,9 +3593,7 @@ end
 -- internal/meter/charge.go:81
 F.meter_Meter_hold = function(m, d, amount)
  m[4] = (m[4] + amount)
- if F.meter_Meter_isFixed(m, d) then
-  m[5] = (m[5] + amount)
- end
+ if F.meter_Meter_isFixed(m, d) then m[5] = (m[5] + amount) end
 end
 -- internal/meter/meter.go:63
 F.meter_Meter_isFixed = function(m, d)
@@ -4103,9 +3607,7 @@ F.meter_Ring_lower = function(r, from, to, amount)
    do
     do
      local m, m_o = r, (fmod(k, 8))*2+8
-     if (m[m_o+1] == k) then
-      m[m_o+2] = max((m[m_o+2] - amount), 0)
-     end
+     if (m[m_o+1] == k) then m[m_o+2] = max((m[m_o+2] - amount), 0) end
     end
    end
    k = (k + 1)
@@ -4116,33 +3618,25 @@ end
 F.meter_Meter_Advance = function(m, d, r, t)
  do
   if (d[1] == 0) then
-   if ((r ~= nil) and (r[3] > 0)) then
-    F.meter_Meter_settlePending(m, d, r, t)
-   end
+   if ((r ~= nil) and (r[3] > 0)) then F.meter_Meter_settlePending(m, d, r, t) end
    F.meter_Meter_drain(m, d, t)
   elseif F.meter_Meter_slices(m, d) then
    F.meter_Meter_expire(m, d, r, t)
   elseif ((d[1] == 2) and (t >= m[8])) then
    local passed = (quo(((t - m[8])), d[4]) + 1)
    m[5] = m[4]
-   if (passed == 1) then
-    m[5] = (m[5] + m[6])
-   end
+   if (passed == 1) then m[5] = (m[5] + m[6]) end
    m[6], m[9] = 0, 0
    m[10] = (m[7] + mul(((passed - 1)), d[4]))
    m[7] = (m[7] + mul(passed, d[4]))
    m[8] = (m[8] + mul(passed, d[4]))
   end
  end
- if (r ~= nil) then
-  F.meter_Ring_regain(r, t)
- end
+ if (r ~= nil) then F.meter_Ring_regain(r, t) end
 end
 -- internal/meter/meter.go:72
 F.meter_Meter_Room = function(m, d, r)
- if (m[1] == 0) then
-  return 1099511627776
- end
+ if (m[1] == 0) then return 1099511627776 end
  return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
 end
 -- internal/pool/header.go:40
@@ -4163,9 +3657,7 @@ F.policy_Pace_AllowsAll = function(p, t, amount, size, window)
 end
 -- internal/meter/meter.go:86
 F.meter_Meter_Capacity = function(m, r)
- if ((r == nil) or (r[5] == 0)) then
-  return m[1]
- end
+ if ((r == nil) or (r[5] == 0)) then return m[1] end
  return F.meter_Meter_less(m, r[5])
 end
 -- internal/meter/meter.go:83
@@ -4182,9 +3674,7 @@ F.pool_Pool_lightBinds = function(d)
 end
 -- internal/policy/breaker.go:210
 F.policy_Breaker_Sent = function(b, b_o, t)
- if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then
-  b[b_o+14] = (b[b_o+14] + 1)
- end
+ if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then b[b_o+14] = (b[b_o+14] + 1) end
 end
 -- internal/pool/sessions.go:178
 F.pool_Pool_past = function(s)
@@ -4194,14 +3684,10 @@ end
 F.pool_Pool_unstated = function(tk, o)
  local n = 0
  for limit = 0, cfg[4] - 1 do
-  if (o[limit+5] > 0) then
-   n = (n + 1)
-  end
+  if (o[limit+5] > 0) then n = (n + 1) end
  end
  for k = 0, tk[25] - 1 do
-  if (o[tk[(k)*5+40]+5] > 0) then
-   n = (n - 1)
-  end
+  if (o[tk[(k)*5+40]+5] > 0) then n = (n - 1) end
  end
  return (n > 0)
 end
@@ -4247,19 +3733,11 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
   end
   return 
  end
- if ((c[c_o+3] == 0) and (actual == c[c_o+1])) then
-  return 
- end
+ if ((c[c_o+3] == 0) and (actual == c[c_o+1])) then return end
  local more = F.pool_Pool_settleFast(in_, s, c, c_o, actual, (tk[27] ~= 0))
- if (more == 0) then
-  return 
- end
- if ((s[8] >= 0) and (pd ~= nil)) then
-  pd[s[8]+12] = max((pd[s[8]+12] + more), 0)
- end
- if (s[6] ~= 0) then
-  F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more))
- end
+ if (more == 0) then return end
+ if ((s[8] >= 0) and (pd ~= nil)) then pd[s[8]+12] = max((pd[s[8]+12] + more), 0) end
+ if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more)) end
 end
 -- internal/pool/fast.go:352
 F.pool_Pool_endFast = function(t, tk)
@@ -4278,9 +3756,7 @@ F.pool_Pool_endFast = function(t, tk)
  F.pool_Pool_strikeOut(t, tk, 0)
  local s = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
  s[5] = (s[5] - 1)
- if (tk[34] == 2) then
-  s[7] = (s[7] - 1)
- end
+ if (tk[34] == 2) then s[7] = (s[7] - 1) end
  s[3] = once[1]
  once[5] = (once[5] - 1)
  tk[23], tk[25], tk[4], tk[8], tk[35] = 0, 0, 0, 0, 0
@@ -4298,15 +3774,11 @@ F.pool_Pool_usedLess = function(l, k, unit, less)
   F.pool_Pool_tell(t, l[23])
  end
  t[unit+15] = (t[unit+15] - less)
- if (not (t[7] ~= 0)) then
-  F.pool_Pool_mark(t)
- end
+ if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
 end
 -- internal/pool/lotends.go:185
 F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
- if (gone == 0) then
-  return 
- end
+ if (gone == 0) then return end
  s[11] = (s[11] + gone)
  s[2] = (s[2] + less)
  if bound then
@@ -4315,29 +3787,17 @@ F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
  else
   s[12] = (s[12] + (gone - less))
  end
- if ((less ~= 0) and (s[6] ~= 0)) then
-  F.pool_Pool_keptLess(s, in_, l[8], l[17], less)
- end
+ if ((less ~= 0) and (s[6] ~= 0)) then F.pool_Pool_keptLess(s, in_, l[8], l[17], less) end
 end
 -- internal/pool/lotends.go:203
 F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual)
  local c = {amount,l[32][limit+1],(l[31][limit+1] % 256)}
- if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then
-  c[2], c[3] = l[29][k+1], 0
- end
- if ((c[3] == 0) and (actual == amount)) then
-  return 
- end
+ if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then c[2], c[3] = l[29][k+1], 0 end
+ if ((c[3] == 0) and (actual == amount)) then return end
  local more = F.pool_Pool_settleFast(in_, s, c, 0, actual, ((e[3] ~= 0) or (l[29][k+1] > 0)))
- if (more == 0) then
-  return 
- end
- if (s[8] >= 0) then
-  F.pool_Pool_usedLess(l, k, s[8], (-more))
- end
- if (s[6] ~= 0) then
-  F.pool_Pool_keptLess(s, in_, l[8], l[17], (-more))
- end
+ if (more == 0) then return end
+ if (s[8] >= 0) then F.pool_Pool_usedLess(l, k, s[8], (-more)) end
+ if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, l[8], l[17], (-more)) end
 end
 -- internal/pool/wheel.go:28
 F.pool_wheel_add = function(w, w_o, i, t)
@@ -4364,9 +3824,7 @@ F.pool_wheel_add = function(w, w_o, i, t)
  slot[slot_o+1] = i
  do
   w[w_o+4] = (w[w_o+4] + 1)
-  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then
-   w[w_o+3] = s
-  end
+  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then w[w_o+3] = s end
  end
 end
 -- internal/pool/history.go:230
@@ -4379,37 +3837,25 @@ F.pool_Pool_findPeriod = function(rec, model, at)
   while ((i ~= 0) and (looks <= 64)) do
    do
     local pd = (S_hperiods[i] or ld(S_hperiods, i))
-    if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then
-     break
-    end
-    if (pd[2] == model) then
-     return i, false
-    end
-    if (pd[2] == once[113]) then
-     others = i
-    end
+    if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then break end
+    if (pd[2] == model) then return i, false end
+    if (pd[2] == once[113]) then others = i end
     i = pd[4]
    end
    looks = (looks + 1)
   end
  end
- if (looks >= 64) then
-  return others, true
- end
+ if (looks >= 64) then return others, true end
  return 0, false
 end
 -- internal/pool/history.go:215
 F.pool_history_full = function(at)
  local n, i = slabLen(S_hperiods), past[1]
- if (i == 0) then
-  i = ((n + 2147483648) % 4294967296 - 2147483648)
- end
+ if (i == 0) then i = ((n + 2147483648) % 4294967296 - 2147483648) end
  do
   i = (i - 16383)
   if (i < 1) then
-   if (n < 32768) then
-    return false
-   end
+   if (n < 32768) then return false end
    i = (i + 32768)
   end
  end
@@ -4417,9 +3863,7 @@ F.pool_history_full = function(at)
 end
 -- internal/pool/history.go:253
 F.pool_Pool_newPeriod = function()
- if (slabLen(S_hperiods) < 32768) then
-  return slabNew(S_hperiods)
- end
+ if (slabLen(S_hperiods) < 32768) then return slabNew(S_hperiods) end
  past[1] = (fmod(past[1], 32768) + 1)
  local pd = (S_hperiods[past[1]] or ld(S_hperiods, past[1]))
  F.flat_Names_Drop(pd[1])
@@ -4435,9 +3879,7 @@ F.meter_Meter_Release = function(m, d, c, c_o)
 end
 -- internal/meter/charge.go:179
 F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
- if (((c[c_o+3] ~= 1) or (d[1] == 3)) or ((d[2] == 1) and (not proven))) then
-  return 
- end
+ if (((c[c_o+3] ~= 1) or (d[1] == 3)) or ((d[2] == 1) and (not proven))) then return end
  if (d[2] == 2) then
   F.meter_Meter_Bind(m, d, r, t, c, c_o)
   return 
@@ -4467,14 +3909,10 @@ F.order_Queue_Remove = function(w)
  slabRecycle(S_qwaiters, w)
  if wasFirst then
   F.order_Queue_leave(wt[1])
-  if (fl[11] ~= 0) then
-   F.order_Queue_enter(wt[1])
-  end
+  if (fl[11] ~= 0) then F.order_Queue_enter(wt[1]) end
  end
  local member = fl[9]
- if (fl[11] == 0) then
-  F.order_Queue_dropFlow(wt[1])
- end
+ if (fl[11] == 0) then F.order_Queue_dropFlow(wt[1]) end
  local pt, pt_o = l, (m[10])*39+33
  if (m[6] == 0) then
   F.order_Queue_activate(l, m[10], (-1))
@@ -4482,9 +3920,7 @@ F.order_Queue_Remove = function(w)
   F.order_Queue_forget(pt, pt_o)
  end
  F.order_part_level(pt, pt_o)
- if (counts[3] == 0) then
-  F.order_Queue_rest()
- end
+ if (counts[3] == 0) then F.order_Queue_rest() end
 end
 -- internal/pool/acquire.go:60
 F.pool_Pool_unqueue = function(tk)
@@ -4518,9 +3954,7 @@ F.pool_Pool_tookLess = function(class, granted, in_, amount)
   if (d[1] == 2) then
    do
     local st = F.pool_Pool_stockOf(in_)
-    if ((in_[8] == 0) or (granted >= in_[10])) then
-     st[class+2] = max((st[class+2] - amount), 0)
-    end
+    if ((in_[8] == 0) or (granted >= in_[10])) then st[class+2] = max((st[class+2] - amount), 0) end
    end
   elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
    F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
@@ -4537,9 +3971,7 @@ F.pool_Pool_unsent = function(tk)
   if (pd ~= nil) then
    pd[5] = (pd[5] - 1)
    pd[11] = (pd[11] - waited)
-   if (tk[26] ~= 0) then
-    pd[6] = (pd[6] - 1)
-   end
+   if (tk[26] ~= 0) then pd[6] = (pd[6] - 1) end
    for k = 0, tk[25] - 1 do
     F.pool_Pool_settled(tk, tk, (k)*5+35, (-tk[(k)*5+36]))
    end
@@ -4553,25 +3985,17 @@ end
 -- internal/pause/pause.go:317
 F.pause_State_Lost = function(g, t, ticket, unsent)
  F.pause_State_pass(g, t)
- if (((g[1] ~= 2) and (g[1] ~= 1)) or (g[6] ~= ticket)) then
-  return 
- end
+ if (((g[1] ~= 2) and (g[1] ~= 1)) or (g[6] ~= ticket)) then return end
  g[6] = 0
  if (g[1] == 1) then
-  if unsent then
-   g[9] = t
-  end
+  if unsent then g[9] = t end
   return 
  end
- if unsent then
-  return 
- end
+ if unsent then return end
  g[9] = (t + 2000000)
  do
   g[7] = (g[7] + 1)
-  if (g[7] >= 3) then
-   F.pause_State_ramp(g, t)
-  end
+  if (g[7] >= 3) then F.pause_State_ramp(g, t) end
  end
 end
 -- internal/meter/charge.go:151
@@ -4608,13 +4032,9 @@ F.meter_Meter_Idle = function(m)
 end
 -- internal/pool/crowd.go:77
 F.pool_Pool_strike = function(limit, i)
- if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then
-  return 
- end
+ if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then return end
  once[limit+65] = (once[limit+65] - 1)
- if (once[limit+81] == i) then
-  once[limit+81] = 0
- end
+ if (once[limit+81] == i) then once[limit+81] = 0 end
 end
 -- internal/pool/callers.go:108
 F.pool_caller_lastSeen = function(c)
@@ -4623,9 +4043,7 @@ end
 -- internal/pool/sessions.go:194
 F.pool_Pool_sweepSession = function()
  local s = (S_sessions[once[24]] or ld(S_sessions, once[24]))
- if ((s[3] == 0) or (not F.pool_Pool_past(s))) then
-  return 
- end
+ if ((s[3] == 0) or (not F.pool_Pool_past(s))) then return end
  once[28] = (once[28] > s[2] and once[28] or s[2])
  indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[24])
  slabFree(S_sessions, once[24])
@@ -4661,46 +4079,34 @@ F.pause_State_ramp = function(g, t)
 end
 -- internal/pool/crowd.go:127
 F.pool_Pool_callerOf = function(agent)
- if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then
-  agent = once[113]
- end
+ if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then agent = once[113] end
  return F.pool_callers_of(agent)
 end
 -- internal/pool/leases.go:27
 F.pool_Pool_heard = function(caller, class)
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
- if (cfg[49] > 0) then
-  once[class+11] = max(once[class+11], (once[1] + cfg[49]))
- end
+ if (cfg[49] > 0) then once[class+11] = max(once[class+11], (once[1] + cfg[49])) end
 end
 -- internal/pool/insts.go:172
 F.pool_Pool_instOf = function(limit, who, who_o)
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
- if (per == 0) then
-  return unscoped[limit][1]
- end
+ if (per == 0) then return unscoped[limit][1] end
  local scope = F.pool_scoped(who, who_o, per)
  do
   local i = F.pool_Pool_findInst(limit, scope, 0)
-  if (i ~= 0) then
-   return i
-  end
+  if (i ~= 0) then return i end
  end
  F.pool_Pool_sweepSome(2)
  if F.pool_Pool_crowded(limit) then
   do
    local i = once[limit+81]
-   if (i ~= 0) then
-    return i
-   end
+   if (i ~= 0) then return i end
   end
   scope = F.pool_Pool_crowdScope(per)
  end
  local i, err = F.pool_Pool_newInst(limit, scope, 0)
- if (err and true or false) then
-  error("sluice: broken: internal/pool/insts.go:190")
- end
+ if (err and true or false) then error("sluice: broken: internal/pool/insts.go:190") end
  return i
 end
 -- internal/pool/insts.go:284
@@ -4721,24 +4127,18 @@ F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
   elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[28] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
    do
     local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
-    if (at > once[1]) then
-     return 13, min(at, F.pool_Pool_deathOf(0))
-    end
+    if (at > once[1]) then return 13, min(at, F.pool_Pool_deathOf(0)) end
    end
   end
  end
- if F.pool_Pool_binds(in_, d) then
-  return F.pool_Pool_keptOfFlow(tk, c, c_o, in_, d, r)
- end
+ if F.pool_Pool_binds(in_, d) then return F.pool_Pool_keptOfFlow(tk, c, c_o, in_, d, r) end
  return 0, 0
 end
 -- internal/pool/insts.go:267
 F.pool_Pool_meterOf = function(c, c_o)
  do
   local u = unscoped[c[c_o+5]]
-  if (u[2] ~= nil) then
-   return u[2], F.pool_Pool_defOf(u[2]), u[3]
-  end
+  if (u[2] ~= nil) then return u[2], F.pool_Pool_defOf(u[2]), u[3] end
  end
  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
  return in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
@@ -4769,9 +4169,7 @@ F.pool_Pool_pausesSent = function(t, tk)
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_pauseRec_covers(g, tk[12], tk[14]) then
-      F.pause_State_Sent(g, once[1], t)
-     end
+     if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Sent(g, once[1], t) end
     end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
@@ -4782,9 +4180,7 @@ end
 F.pool_Pool_sent = function(tk)
  local waited = (once[1] - tk[3])
  local retried = 0
- if (tk[26] ~= 0) then
-  retried = 1
- end
+ if (tk[26] ~= 0) then retried = 1 end
  local rec = F.pool_Pool_callerFor(tk)
  F.pool_caller_count(rec, once[1], past[3], 1, retried)
  rec[11] = (rec[11] + waited)
@@ -4801,9 +4197,7 @@ F.pool_Pool_sent = function(tk)
   local c, c_o = tk, (k)*5+35
   do
    local u = cfg[c[c_o+5]+33]
-   if (u >= 0) then
-    pd[u+12] = (pd[u+12] + c[c_o+1])
-   end
+   if (u >= 0) then pd[u+12] = (pd[u+12] + c[c_o+1]) end
   end
  end
 end
@@ -4814,9 +4208,7 @@ F.pool_Pool_costs = function(tk)
   local t2_ = false
   repeat
    local ch, ch_o = tk, (k)*5+35
-   if (band(cfg[61], ((1 * 2^(ch[ch_o+5])))) == 0) then
-    break
-   end
+   if (band(cfg[61], ((1 * 2^(ch[ch_o+5])))) == 0) then break end
    c[c[33]+1], c[c[33]+17] = ch[ch_o+4], 1
    do
     local in_ = (S_insts[ch[ch_o+4]] or ld(S_insts, ch[ch_o+4]))
@@ -4828,9 +4220,7 @@ F.pool_Pool_costs = function(tk)
   until true
   if t2_ then break end
  end
- if (c[33] == 0) then
-  c[17], c[33] = 1, 1
- end
+ if (c[33] == 0) then c[17], c[33] = 1, 1 end
  return copy_(c, 0, 33)
 end
 -- internal/order/queue.go:217
@@ -4876,15 +4266,9 @@ end
 -- internal/pool/ticket.go:179
 F.pool_Pool_position = function(t)
  local at = {0,0,0,t[10],0,0,0,(F.pool_rankOf(t[24]) % 256)}
- if (t[31] ~= 0) then
-  at[8] = 0
- end
- if (band(once[6], 4) ~= 0) then
-  at[1] = F.pool_Pool_laneName(t, 4, t[12])
- end
- if (band(once[6], 16) ~= 0) then
-  at[2] = F.pool_Pool_laneName(t, 16, t[14])
- end
+ if (t[31] ~= 0) then at[8] = 0 end
+ if (band(once[6], 4) ~= 0) then at[1] = F.pool_Pool_laneName(t, 4, t[12]) end
+ if (band(once[6], 16) ~= 0) then at[2] = F.pool_Pool_laneName(t, 16, t[14]) end
  for k = 0, t[25] - 1 do
   local bit_ = (1 * 2^(t[(k)*5+40]))
   if (band(cfg[61], bit_) ~= 0) then
@@ -4893,12 +4277,8 @@ F.pool_Pool_position = function(t)
    at[7] = bor(at[7], bit_)
   end
  end
- if (band(cfg[5], 2) ~= 0) then
-  at[5] = t[11]
- end
- if (band(cfg[5], 8) ~= 0) then
-  at[6] = t[13]
- end
+ if (band(cfg[5], 2) ~= 0) then at[5] = t[11] end
+ if (band(cfg[5], 8) ~= 0) then at[6] = t[13] end
  return copy_(at, 0, 8)
 end
 -- internal/order/queue.go:210
@@ -4936,12 +4316,8 @@ F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
     m[5] = (m[5] - amount)
     return 
    end
-   if (c[c_o+2] >= m[10]) then
-    m[5] = max((m[5] - amount), 0)
-   end
-   if (c[c_o+2] >= m[7]) then
-    m[6] = max((m[6] - amount), 0)
-   end
+   if (c[c_o+2] >= m[10]) then m[5] = max((m[5] - amount), 0) end
+   if (c[c_o+2] >= m[7]) then m[6] = max((m[6] - amount), 0) end
   elseif (c[c_o+3] == 1) then
    m[4] = (m[4] - amount)
   elseif (d[1] == 0) then
@@ -4966,39 +4342,27 @@ F.pool_Pool_callerFor = function(tk)
   local name = (S_crecs[tk[15]] or ld(S_crecs, tk[15]))[1]
   known = ((name == tk[10]) or (name == once[113]))
  end
- if (not known) then
-  tk[15] = F.pool_Pool_callerOf(tk[10])
- end
+ if (not known) then tk[15] = F.pool_Pool_callerOf(tk[10]) end
  return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
 end
 -- internal/pool/trouble.go:32
 F.pool_Pool_fail = function(op)
  local unpaid = (op[33] == 5)
- if (unpaid ~= (once[142] ~= 0)) then
-  F.pool_Pool_endFailures()
- end
- if (once[140] == 0) then
-  once[144] = once[1]
- end
+ if (unpaid ~= (once[142] ~= 0)) then F.pool_Pool_endFailures() end
+ if (once[140] == 0) then once[144] = once[1] end
  once[145] = once[1]
- if (once[140] < 1000000) then
-  once[140] = (once[140] + 1)
- end
+ if (once[140] < 1000000) then once[140] = (once[140] + 1) end
  once[141] = (((once[141] ~= 0) or (op[33] == 7))) and 1 or 0
  once[142] = (unpaid) and 1 or 0
  local cause = op[37]
- if (cause == "") then
-  cause = F.store_Verdict_String(op[33])
- end
+ if (cause == "") then cause = F.store_Verdict_String(op[33]) end
  local old = once[143]
  once[143] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
 -- internal/pool/trouble.go:24
 F.pool_Pool_endFailures = function()
- if (once[140] == 0) then
-  return 
- end
+ if (once[140] == 0) then return end
  F.flat_Names_Drop(once[143])
  once[140], once[141], once[142], once[143], once[144], once[145] = 0, 0, 0, 0, 0, 0
 end
@@ -5006,9 +4370,7 @@ end
 F.pool_Pool_learnCrowd = function(o, made)
  local i, l = once[o[1]+81], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  local in_, d, r = F.pool_Pool_touch(i)
- if ((o[2] <= 0) or (o[2] > 1099511627776)) then
-  return 
- end
+ if ((o[2] <= 0) or (o[2] > 1099511627776)) then return end
  do
   local least = once[o[1]+97]
   if ((least == 0) or (o[2] < least)) then
@@ -5022,14 +4384,10 @@ F.pool_Pool_learnCrowd = function(o, made)
 end
 -- internal/pool/learn.go:127
 F.pool_Pool_learnSize = function(i, in_, d, l, size)
- if ((size <= 0) or (size > 1099511627776)) then
-  return 
- end
+ if ((size <= 0) or (size > 1099511627776)) then return end
  local burst = l[5]
  if ((l[4] > 0) and (not (l[11] ~= 0))) then
-  if (size < l[4]) then
-   burst = (burst < size and burst or size)
-  end
+  if (size < l[4]) then burst = (burst < size and burst or size) end
   size = (size < l[4] and size or l[4])
  elseif ((burst == 0) or (burst > size)) then
   burst = size
@@ -5040,31 +4398,23 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size)
   if (not err) then
    in_[13], in_[17] = 1, F.pool_Pool_age()
    F.pool_Pool_limitsKnown()
-   if (in_[1] > before) then
-    F.pool_Pool_lose(i)
-   end
+   if (in_[1] > before) then F.pool_Pool_lose(i) end
   end
  end
 end
 -- internal/pool/model.go:127
 F.pool_Pool_fit = function(in_, o, made, tk)
  local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
- if ((l[2] ~= 0) or (in_[15] == 0)) then
-  return 
- end
+ if ((l[2] ~= 0) or (in_[15] == 0)) then return end
  local own = F.pool_ticket_cost(tk, o[1])
  local s, ok = F.pool_Pool_state(o, l, in_, made, own)
- if (not ok) then
-  return 
- end
+ if (not ok) then return end
  local m = F.pool_Pool_modelOf(in_)
  local d = F.pool_Pool_defOf(in_)
  local limit = (S_defs[o[1]+1] or ld(S_defs, o[1]+1))[4]
  do
   if (d[1] == 1) then
-   if (s[5] > (d[4] + 2200000)) then
-    F.pool_Pool_turn(in_, s[5], 0, in_[5])
-   end
+   if (s[5] > (d[4] + 2200000)) then F.pool_Pool_turn(in_, s[5], 0, in_[5]) end
   elseif F.pool_statement_within(s, d[4], 2200000) then
    m[14] = 0
    F.pool_Pool_prove(m, d, s)
@@ -5081,9 +4431,7 @@ F.pool_Pool_fit = function(in_, o, made, tk)
     end
    end
    local ours, known = F.meter_Meter_MostUsed(in_, d, F.pool_Pool_ring(in_), once[1], made)
-   if (not known) then
-    ours = (in_[1] + in_[4])
-   end
+   if (not known) then ours = (in_[1] + in_[4]) end
    local recent = min((ours - in_[4]), F.meter_Ring_Recent(F.pool_Pool_ring(in_), d, once[1]))
    F.pool_Pool_turn(in_, (limit > s[5] and limit or s[5]), s[2], max((recent - s[2]), 0))
   end
@@ -5092,9 +4440,7 @@ F.pool_Pool_fit = function(in_, o, made, tk)
 end
 -- internal/pool/model.go:265
 F.pool_Pool_comesBack = function(in_, o)
- if (((((in_[28] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then
-  return 
- end
+ if (((((in_[28] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then return end
  local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if ((((not (m[10] ~= 0)) or (m[12] ~= 0)) or (m[1] ~= 1)) or ((l[4] > 0) and (not (l[11] ~= 0)))) then
   return 
@@ -5113,9 +4459,7 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  if (m[8] ~= 0) then
   local k = F.meter_floorDiv(((((lo + hi) - m[7]) - m[8]) + d[4]), (2 * d[4]))
   local from, to = (lo - mul(k, d[4])), (hi - mul(k, d[4]))
-  if (k > 0) then
-   to = (to < t and to or t)
-  end
+  if (k > 0) then to = (to < t and to or t) end
   if (((k <= 1) and (from <= m[8])) and (to >= m[7])) then
    m[7], m[8] = (from > m[7] and from or m[7]), (to < m[8] and to or m[8])
    F.meter_Meter_Advance(m, d, r, t)
@@ -5135,9 +4479,7 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
 end
 -- internal/meter/observe.go:87
 F.meter_Meter_Believe = function(m, d, used)
- if (((not F.meter_Meter_isFixed(m, d)) or (used < 0)) or (used > 1099511627776)) then
-  return false
- end
+ if (((not F.meter_Meter_isFixed(m, d)) or (used < 0)) or (used > 1099511627776)) then return false end
  m[5] = (used + m[4])
  m[6] = 0
  m[9] = (m[9] < used and m[9] or used)
@@ -5145,9 +4487,7 @@ F.meter_Meter_Believe = function(m, d, used)
 end
 -- internal/pool/learn.go:102
 F.pool_Pool_sample = function(in_, d, r, remaining, own)
- if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[87] == 0)) then
-  return 
- end
+ if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[87] == 0)) then return end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
@@ -5158,9 +4498,7 @@ F.pool_ticket_cost = function(tk, limit)
   for k = 0, tk[25] - 1 do
    do
     local c, c_o = tk, (k)*5+35
-    if (c[c_o+5] == limit) then
-     return c[c_o+1]
-    end
+    if (c[c_o+5] == limit) then return c[c_o+1] end
    end
   end
  end
@@ -5171,30 +4509,22 @@ F.pool_Pool_explained = function(in_, made, used)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  do
   local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
-  if ((not known) or (used <= ours)) then
-   return false
-  end
+  if ((not known) or (used <= ours)) then return false end
  end
  if F.pool_Pool_mayBeWindow(in_, used) then
   F.pool_Pool_turn(in_, d[4], used, 0)
   return true
  end
- if (in_[28] == 0) then
-  return false
- end
+ if (in_[28] == 0) then return false end
  local m = (S_models[in_[28]] or ld(S_models, in_[28]))
- if (((d[1] == 0) or (not (m[13] ~= 0))) or (m[12] ~= 0)) then
-  return false
- end
+ if (((d[1] == 0) or (not (m[13] ~= 0))) or (m[12] ~= 0)) then return false end
  m[12] = 1
  return true
 end
 -- internal/meter/observe.go:65
 F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
  local ours, known = F.meter_Meter_MostUsed(m, d, r, t, made)
- if (((not known) or (used <= ours)) or (used > 1099511627776)) then
-  return 
- end
+ if (((not known) or (used <= ours)) or (used > 1099511627776)) then return end
  local more = (used - ours)
  do
   if F.meter_Meter_isFixed(m, d) then
@@ -5206,16 +4536,12 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
    F.meter_Meter_add(m, d, r, t, more)
   end
  end
- if (not rough) then
-  m[9] = (m[9] + more)
- end
+ if (not rough) then m[9] = (m[9] + more) end
 end
 -- internal/pause/pause.go:302
 F.pause_State_Succeeded = function(g, t, granted, ticket)
  F.pause_State_pass(g, t)
- if (granted <= g[3]) then
-  return 
- end
+ if (granted <= g[3]) then return end
  g[4], g[5] = 0, 0
  if ((((g[1] == 2) or (g[1] == 1))) and (g[6] == ticket)) then
   g[2] = (g[2] < t and g[2] or t)
@@ -5240,9 +4566,7 @@ F.pause_State_Throttled = function(g, t, granted, hint, b, b_o)
  end
  g[4] = (g[4] + 1)
  local end_ = (t + F.pause_pauseFor(hint, b, b_o, g[4]))
- if (hint == 0) then
-  end_ = max(end_, F.pause_State_end(g, t))
- end
+ if (hint == 0) then end_ = max(end_, F.pause_State_end(g, t)) end
  F.pause_State_pause(g, t, end_, min(end_, (t + b[b_o+3])))
  g[10] = b[b_o+3]
  return true
@@ -5250,9 +4574,7 @@ end
 -- internal/pause/pause.go:220
 F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every)
  F.pause_State_pass(g, t)
- if (granted <= g[3]) then
-  return false
- end
+ if (granted <= g[3]) then return false end
  g[5] = (g[5] + 1)
  local end_ = max((t + F.pause_pauseFor(F.pause_plausible(hint), b, b_o, g[5])), F.pause_State_end(g, t))
  F.pause_State_pause(g, t, end_, min(end_, (t + every)))
@@ -5261,13 +4583,9 @@ F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every)
 end
 -- internal/pause/pause.go:250
 F.pause_State_Exhausted = function(g, t, granted, wait)
- if (F.pause_plausible(wait) <= 0) then
-  return false
- end
+ if (F.pause_plausible(wait) <= 0) then return false end
  F.pause_State_pass(g, t)
- if ((granted > g[3]) or (g[1] == 1)) then
-  F.pause_State_hold(g, t, wait)
- end
+ if ((granted > g[3]) or (g[1] == 1)) then F.pause_State_hold(g, t, wait) end
  return true
 end
 -- internal/pool/model.go:251
@@ -5276,17 +4594,13 @@ F.pool_Pool_mayBeWindow = function(in_, used)
  if ((((d[1] ~= 0) or (r == nil)) or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1)))) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
   return false
  end
- if (in_[28] == 0) then
-  return true
- end
+ if (in_[28] == 0) then return true end
  local m = (S_models[in_[28]] or ld(S_models, in_[28]))
  return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
 end
 -- internal/meter/ring.go:161
 F.meter_Ring_Unbrief = function(r, d)
- if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then
-  r[4] = d[6]
- end
+ if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then r[4] = d[6] end
 end
 -- internal/pool/model.go:207
 F.pool_Pool_turn = function(in_, window, seen, unseen)
@@ -5295,12 +4609,8 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
  F.meter_Def_Reslice(d)
- if ((band(cfg[61], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then
-  in_[18] = slabNew(S_paces)
- end
- if ((l[4] > 0) and (not (l[11] ~= 0))) then
-  in_[1] = (in_[1] < l[4] and in_[1] or l[4])
- end
+ if ((band(cfg[61], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then in_[18] = slabNew(S_paces) end
+ if ((l[4] > 0) and (not (l[11] ~= 0))) then in_[1] = (in_[1] < l[4] and in_[1] or l[4]) end
  F.meter_Meter_Turn(in_, F.pool_Pool_defOf(in_), d, F.pool_Pool_ring(in_), once[1], (seen < in_[1] and seen or in_[1]), (unseen < in_[1] and unseen or in_[1]))
  move(m, 0, d, 0, 9)
  m[10] = 1
@@ -5308,15 +4618,11 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
 end
 -- internal/meter/ring.go:147
 F.meter_Ring_Odd = function(r, d, t)
- if ((r == nil) or (d[2] == 2)) then
-  return false
- end
+ if ((r == nil) or (d[2] == 2)) then return false end
  r[4] = min((2 * F.meter_Ring_slack(r, d)), d[8])
  local again = ((r[7] ~= 0) and ((t - r[7]) <= 3600000000))
  r[7] = t
- if again then
-  r[5], r[6] = min((r[5] + 50), 500), t
- end
+ if again then r[5], r[6] = min((r[5] + 50), 500), t end
  return again
 end
 -- internal/pool/lifecycle.go:240
@@ -5336,9 +4642,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
    c[c_o+1], c[c_o+2], c[c_o+3] = 0, once[1], 1
    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
    in_[17] = F.pool_Pool_age()
-   if (unscoped[limit][2] == nil) then
-    in_[16] = (in_[16] + 1)
-   end
+   if (unscoped[limit][2] == nil) then in_[16] = (in_[16] + 1) end
    tk[25] = (tk[25] + 1)
   until true
   if t3_ then break end
@@ -5374,9 +4678,7 @@ F.pool_Pool_settled = function(tk, c, c_o, more)
   if (u >= 0) then
    do
     local pd = F.pool_Pool_noted(tk)
-    if (pd ~= nil) then
-     pd[u+12] = max((pd[u+12] + more), 0)
-    end
+    if (pd ~= nil) then pd[u+12] = max((pd[u+12] + more), 0) end
    end
   end
  end
@@ -5384,13 +4686,9 @@ end
 -- internal/order/tags.go:41
 F.order_Queue_Settled = function(at, was, is)
  local lane = F.order_Queue_findLane(at)
- if (lane == 0) then
-  return 
- end
+ if (lane == 0) then return end
  local i = F.order_Queue_findMember(lane, at[8], at[4])
- if (i == 0) then
-  return 
- end
+ if (i == 0) then return end
  local l, m = (S_qlanes[lane] or ld(S_qlanes, lane)), (S_qmembers[i] or ld(S_qmembers, i))
  local pt, pt_o = l, (at[8])*39+33
  for k = 0, l[20] - 1 do
@@ -5405,15 +4703,11 @@ F.order_Queue_Settled = function(at, was, is)
  F.order_correct(m, 0, m, 1, (after - before), (m[6] > 0))
  pt[pt_o+34] = (pt[pt_o+34] > m[2] and pt[pt_o+34] or m[2])
  F.order_part_level(pt, pt_o)
- if (m[6] > 0) then
-  F.order_Queue_rekey(i)
- end
+ if (m[6] > 0) then F.order_Queue_rekey(i) end
 end
 -- internal/meter/charge.go:164
 F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
- if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then
-  return 
- end
+ if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then return end
  local bound = min((granted + F.meter_Ring_slack(r, d)), ((t > granted and t or granted) + F.meter_Meter_Brief(m, d, r)))
  if ((d[2] == 2) or (t >= bound)) then
   F.meter_Meter_Bind(m, d, r, (t > granted and t or granted), c, c_o)
@@ -5425,19 +4719,13 @@ end
 -- internal/pool/pauses.go:34
 F.pool_gateScope = function(scope, model, key)
  scope = band(scope, 20)
- if ((band(scope, 4) == 0) or (model == 0)) then
-  scope, model = band(scope, bnot(4)), 0
- end
- if ((band(scope, 16) == 0) or (key == 0)) then
-  scope, key = band(scope, bnot(16)), 0
- end
+ if ((band(scope, 4) == 0) or (model == 0)) then scope, model = band(scope, bnot(4)), 0 end
+ if ((band(scope, 16) == 0) or (key == 0)) then scope, key = band(scope, bnot(16)), 0 end
  return scope, model, key
 end
 -- internal/pool/pauses.go:69
 F.pool_Pool_splitLanes = function(scope)
- if (band(scope, bnot(once[6])) == 0) then
-  return 
- end
+ if (band(scope, bnot(once[6])) == 0) then return end
  once[6] = bor(once[6], scope)
  local waiting = {}
  do
@@ -5471,9 +4759,7 @@ end
 -- internal/pause/pause.go:269
 F.pause_State_hold = function(g, t, wait)
  local quiet = (t + wait)
- if (g[1] == 1) then
-  quiet = (quiet > g[9] and quiet or g[9])
- end
+ if (g[1] == 1) then quiet = (quiet > g[9] and quiet or g[9]) end
  F.pause_State_pause(g, t, max((t + wait), F.pause_State_end(g, t)), quiet)
 end
 -- internal/policy/scatter.go:50
@@ -5488,39 +4774,27 @@ end
 F.meter_Meter_Lose = function(m, d, r, t, lost)
  local mark = (lost + d[8])
  local more = (m[1] - F.meter_Meter_Used(m, d, r))
- if ((m[1] == 0) or (more <= 0)) then
-  return 
- end
+ if ((m[1] == 0) or (more <= 0)) then return end
  do
   if (d[1] == 3) then
   elseif F.meter_Meter_isFixed(m, d) then
    if (mark < m[10]) then
-    if ((mark < (m[10] - d[4])) or ((m[8] - d[4]) <= t)) then
-     return 
-    end
+    if ((mark < (m[10] - d[4])) or ((m[8] - d[4]) <= t)) then return end
     m[7], m[8], m[10], m[6] = (m[7] - d[4]), (m[8] - d[4]), (m[10] - d[4]), m[5]
    end
    m[5] = (m[5] + more)
-   if (mark >= m[7]) then
-    m[6] = (m[6] + more)
-   end
+   if (mark >= m[7]) then m[6] = (m[6] + more) end
   elseif F.meter_Meter_slices(m, d) then
-   if F.meter_Ring_live(r, d, mark) then
-    F.meter_Meter_add(m, d, r, mark, more)
-   end
+   if F.meter_Ring_live(r, d, mark) then F.meter_Meter_add(m, d, r, mark, more) end
   elseif (mark > t) then
    local c = {more,0,0}
    F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
   else
    local n, w = F.meter_Meter_rate(m, d)
-   if ((n > 0) and ((t - mark) > quo(4503599627370496, n))) then
-    return 
-   end
+   if ((n > 0) and ((t - mark) > quo(4503599627370496, n))) then return end
    do
     more = (more - quo(mul(((t - mark)), n), (w > 1 and w or 1)))
-    if (more > 0) then
-     F.meter_Meter_add(m, d, r, t, more)
-    end
+    if (more > 0) then F.meter_Meter_add(m, d, r, t, more) end
    end
   end
  end
@@ -5549,9 +4823,7 @@ F.flat_Tree_Delete = function(root, root_o, i)
   end
  end
  local child = n[4]
- if (child == 0) then
-  child = n[5]
- end
+ if (child == 0) then child = n[5] end
  if (child ~= 0) then
   local t1_ = (S_tnodes[child] or ld(S_tnodes, child))
   t1_[6] = n[6]
@@ -5573,9 +4845,7 @@ F.flat_Tree_Insert = function(root, root_o, key, value)
   while true do
    local a = (S_tnodes[at] or ld(S_tnodes, at))
    local next_, next__o = a, 4
-   if F.flat_Key_Less(key, a) then
-    next_, next__o = a, 3
-   end
+   if F.flat_Key_Less(key, a) then next_, next__o = a, 3 end
    if (next_[next__o+1] == 0) then
     next_[next__o+1] = i
     n[6] = at
@@ -5593,9 +4863,7 @@ F.flat_Tree_Insert = function(root, root_o, key, value)
 end
 -- internal/order/heads.go:55
 F.order_Queue_findLeast = function()
- if (cfg[84] == 2) then
-  return 
- end
+ if (cfg[84] == 2) then return end
  do
   local i = counts[14]
   while (i ~= 0) do
@@ -5622,9 +4890,7 @@ F.order_Queue_findLeast = function()
     for c = 0, 9 - 1 do
      local t3_ = false
      repeat
-      if (l[c+25] == 0) then
-       break
-      end
+      if (l[c+25] == 0) then break end
       for k = 0, l[20] - 1 do
        local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
        d[12] = min(d[12], l[(c)*39+(k)*2+34])
@@ -5645,9 +4911,7 @@ F.order_Queue_laneHeads = function(i, strict, each)
  for c = 0, 9 - 1 do
   local t2_ = false
   repeat
-   if (l[c+25] == 0) then
-    break
-   end
+   if (l[c+25] == 0) then break end
    local n = F.flat_Tree_Min(l[c+25])
    local t3_ = (F.order_Queue_rankOf(c, F.order_Queue_lead(l, c), (F.flat_Tree_KeyOf(n))[2], (strict[1] ~= 0)))
    local h = {(S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))[11],i,((c + 2147483648) % 4294967296 - 2147483648),t3_[1],t3_[2],t3_[3]}
@@ -5658,9 +4922,7 @@ F.order_Queue_laneHeads = function(i, strict, each)
     elseif each then
      do
       local above = copy_(T[3][(#T[3] - 1)+1], 3, 3)
-      if (F.order_rank_compare(h, 3, above, 0) <= 0) then
-       move(h, 3, (F.order_rank_next(above, 0)), 0, 3)
-      end
+      if (F.order_rank_compare(h, 3, above, 0) <= 0) then move(h, 3, (F.order_rank_next(above, 0)), 0, 3) end
      end
      local t5_ = T[3]
      t5_[#t5_+1] = copy_(h, 0, 6)
@@ -5680,21 +4942,15 @@ end
 -- internal/order/tags.go:108
 F.order_Queue_retire = function(i)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
- if (l[21] > 0) then
-  return 
- end
+ if (l[21] > 0) then return end
  for c = 0, 9 - 1 do
   local pt, pt_o = l, (c)*39+33
   for k = 0, l[20] - 1 do
-   if (pt[pt_o+(k)*2+2] > (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[1]) then
-    return 
-   end
+   if (pt[pt_o+(k)*2+2] > (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[1]) then return end
   end
   do
    F.order_Queue_forget(pt, pt_o)
-   if (pt[pt_o+38] ~= 0) then
-    return 
-   end
+   if (pt[pt_o+38] ~= 0) then return end
   end
  end
  F.order_Queue_dropLane(i)
@@ -5745,9 +5001,7 @@ F.order_Queue_ParkedBefore = function(w, on)
    do
     do
      local s = (S_qspots[i] or ld(S_qspots, i))
-     if ((s[1] == on) and ((F.flat_Tree_KeyOf(F.flat_Tree_Min(s[3])))[1] < seq)) then
-      return true
-     end
+     if ((s[1] == on) and ((F.flat_Tree_KeyOf(F.flat_Tree_Min(s[3])))[1] < seq)) then return true end
     end
    end
    local t1_, t2_ = indexSeek(X.spotIx, h, p)
@@ -5762,9 +5016,7 @@ F.pool_inst_readyAt = function(in_, d, r, t, amount)
  local at = F.meter_Meter_ReadyAt(in_, d, r, t, amount)
  do
   local most = F.meter_Meter_Open(in_, d, r)
-  if ((amount > most) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then
-   at = min(at, F.meter_Meter_ReadyAt(in_, d, r, t, most))
-  end
+  if ((amount > most) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then at = min(at, F.meter_Meter_ReadyAt(in_, d, r, t, most)) end
  end
  return at
 end
@@ -5777,9 +5029,7 @@ F.order_Queue_spotOf = function(on, lane)
    do
     do
      local s = (S_qspots[i] or ld(S_qspots, i))
-     if ((s[1] == on) and (s[2] == lane)) then
-      return i
-     end
+     if ((s[1] == on) and (s[2] == lane)) then return i end
     end
    end
    local t1_, t2_ = indexSeek(X.spotIx, h, p)
@@ -5795,26 +5045,18 @@ F.order_Queue_spotOf = function(on, lane)
 end
 -- internal/pool/serve.go:214
 F.pool_inst_begin = function(in_, pass)
- if (in_[20] ~= pass) then
-  in_[20], in_[21], in_[14] = pass, 0, 0
- end
+ if (in_[20] ~= pass) then in_[20], in_[21], in_[14] = pass, 0, 0 end
 end
 -- internal/pool/serve.go:206
 F.pool_inst_claimed = function(in_, pass)
- if (in_[20] ~= pass) then
-  return 0
- end
+ if (in_[20] ~= pass) then return 0 end
  return in_[21]
 end
 -- internal/meter/ready.go:9
 F.meter_Meter_ReadyAt = function(m, d, r, t, need)
- if (m[1] == 0) then
-  return t
- end
+ if (m[1] == 0) then return t end
  local at = F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_Open(m, d, r))
- if (r == nil) then
-  return at
- end
+ if (r == nil) then return at end
  do
   local cut, step_ = (r[5] - 10), (r[6] + 3600000000)
   while ((cut > (-10)) and (step_ < at)) do
@@ -5828,9 +5070,7 @@ F.meter_Meter_ReadyAt = function(m, d, r, t, need)
 end
 -- internal/pause/pause.go:165
 F.pause_State_LimitsBind = function(g)
- if (g[1] == 3) then
-  g[1] = 0
- end
+ if (g[1] == 3) then g[1] = 0 end
 end
 -- internal/order/tags.go:5
 F.order_Queue_Granted = function(w, costs)
@@ -5852,9 +5092,7 @@ F.order_Queue_Granted = function(w, costs)
  m[1] = m[2]
  pt[pt_o+34] = (pt[pt_o+34] > m[2] and pt[pt_o+34] or m[2])
  F.order_Queue_Remove(w)
- if (m[6] > 0) then
-  F.order_Queue_rekey(member)
- end
+ if (m[6] > 0) then F.order_Queue_rekey(member) end
  F.order_Queue_forget(pt, pt_o)
 end
 -- internal/order/ahead.go:19
@@ -5862,22 +5100,16 @@ F.order_Queue_Ahead = function(w, above)
  local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
  local others = (counts[4] - wt[6])
- if (others <= 0) then
-  return 0
- end
+ if (others <= 0) then return 0 end
  if (cfg[84] == 2) then
-  if ((fl[11] == w) and (wt[3] ~= 0)) then
-   return 0
-  end
+  if ((fl[11] == w) and (wt[3] ~= 0)) then return 0 end
   return 1024
  end
  local class = fl[8]
  local l = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10]))
  local pt, pt_o = l, (class)*39+33
  local own = ((S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[3] - wt[6])
- if (fl[11] == w) then
-  own = 0
- end
+ if (fl[11] == w) then own = 0 end
  local ahead = min((own + F.order_Queue_sooner(w, own)), (pt[pt_o+35] - wt[6]))
  ahead = (ahead + F.order_Queue_higher(l, class, wt[7], ahead, above))
  return quo(((ahead < others and ahead or others) * 1024), others)
@@ -5889,9 +5121,7 @@ end
 -- internal/pool/serve.go:264
 F.pool_Pool_estimate = function(in_, d, r, before, need)
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
- if (d[9] ~= 0) then
-  at = min(at, (once[154] > once[1] and once[154] or once[1]))
- end
+ if (d[9] ~= 0) then at = min(at, (once[154] > once[1] and once[154] or once[1])) end
  return at
 end
 -- internal/pool/pauses.go:302
@@ -5909,16 +5139,12 @@ F.pool_holdCode = function(ph)
 end
 -- internal/meter/ring.go:103
 F.meter_Ring_sent = function(r, d, t, amount)
- if (r == nil) then
-  return 
- end
+ if (r == nil) then return end
  do
   local k = quo(t, d[4])
   if (k > r[25]) then
    local before = r[8]
-   if (k > (r[25] + 1)) then
-    before = 0
-   end
+   if (k > (r[25] + 1)) then before = 0 end
    r[2], r[8], r[25] = before, 0, k
   end
  end
@@ -5960,22 +5186,16 @@ end
 -- internal/meter/meter.go:127
 F.meter_Meter_drain = function(m, d, t)
  local dt = (t - m[7])
- if (dt <= 0) then
-  return 
- end
+ if (dt <= 0) then return end
  m[7] = t
- if ((m[5] == 0) or (m[2] == 0)) then
-  return 
- end
+ if ((m[5] == 0) or (m[2] == 0)) then return end
  local n, w = m[2], m[3]
  if (d[9] ~= 0) then
   do
    local t1_, t2_ = F.meter_Meter_rate(m, d)
    n = t1_
    w = t2_
-   if (n == 0) then
-    return 
-   end
+   if (n == 0) then return end
   end
  end
  do
@@ -5993,9 +5213,7 @@ F.meter_Meter_drain = function(m, d, t)
 end
 -- internal/meter/meter.go:200
 F.meter_Meter_expire = function(m, d, r, t)
- if (t < r[2]) then
-  return 
- end
+ if (t < r[2]) then return end
  local first = quo(((t - d[4])), d[5])
  do
   while ((r[1] < first) and (m[5] > 0)) do
@@ -6012,9 +5230,7 @@ F.meter_Meter_expire = function(m, d, r, t)
  end
  r[1] = (r[1] > first and r[1] or first)
  m[9] = (m[9] < m[5] and m[9] or m[5])
- if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then
-  m[9] = 0
- end
+ if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then m[9] = 0 end
  r[2] = (mul(((r[1] + 1)), d[5]) + d[4])
 end
 -- internal/meter/ring.go:167
@@ -6043,9 +5259,7 @@ F.meter_SlowBeyond = function(d, r)
 end
 -- internal/meter/ring.go:173
 F.meter_Ring_slack = function(r, d)
- if ((r == nil) or (r[4] == 0)) then
-  return d[6]
- end
+ if ((r == nil) or (r[4] == 0)) then return d[6] end
  return r[4]
 end
 -- internal/order/queue.go:204
@@ -6058,21 +5272,15 @@ F.meter_Meter_less = function(m, cut)
 end
 -- internal/pool/fast.go:294
 F.pool_sums_leaves = function(s, room)
- if (s[5] ~= 0) then
-  s[2] = room
- end
+ if (s[5] ~= 0) then s[2] = room end
 end
 -- internal/pool/fast.go:325
 F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
  F.pool_Pool_enterSums(s)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- if (in_[1] > 0) then
-  actual = min(actual, (8 * in_[1]))
- end
+ if (in_[1] > 0) then actual = min(actual, (8 * in_[1])) end
  local more = (actual - c[c_o+1])
- if (answered and (not (s[7] ~= 0))) then
-  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
- end
+ if (answered and (not (s[7] ~= 0))) then F.meter_Meter_Bind(in_, d, r, once[1], c, c_o) end
  F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
  F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
@@ -6080,9 +5288,7 @@ F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
 end
 -- internal/pool/tallies.go:143
 F.pool_Pool_usedLessBefore = function(l, t, unit, less)
- if (t[5] ~= 0) then
-  F.pool_Pool_enterTally(t)
- end
+ if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
  do
   local i = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
   if (i ~= 0) then
@@ -6154,9 +5360,7 @@ F.order_Queue_forget = function(pt, pt_o)
   local t2_ = false
   repeat
    local i = pt[pt_o+38]
-   if (i == 0) then
-    return 
-   end
+   if (i == 0) then return end
    if ((S_qmembers[i] or ld(S_qmembers, i))[2] > pt[pt_o+33]) then
     F.order_Queue_leaveIdle(i)
     F.order_Queue_enterIdle(i)
@@ -6190,9 +5394,7 @@ F.order_Queue_rest = function()
 end
 -- internal/meter/charge.go:254
 F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
- if ((d[1] == 3) and (c[c_o+3] == 0)) then
-  return 
- end
+ if ((d[1] == 3) and (c[c_o+3] == 0)) then return end
  if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
   F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
   return 
@@ -6205,14 +5407,10 @@ F.policy_Pace_Refund = function(p, t, amount, size, window)
 end
 -- internal/pool/callers.go:73
 F.pool_caller_uncount = function(c, waited, retry)
- if (c[10] == 0) then
-  return 
- end
+ if (c[10] == 0) then return end
  c[10] = (c[10] - 1)
  c[11] = max((c[11] - waited), 0)
- if (retry and (c[6] > 0)) then
-  c[6] = (c[6] - 1)
- end
+ if (retry and (c[6] > 0)) then c[6] = (c[6] - 1) end
 end
 -- internal/meter/ring.go:136
 F.meter_Ring_live = function(r, d, bound)
@@ -6221,32 +5419,22 @@ end
 -- internal/pool/crowd.go:32
 F.pool_Pool_mostMeters = function(limit)
  local most = cfg[89]
- if (most == 0) then
-  most = 10000
- end
- if (band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0) then
-  most = max(quo(most, 10), 1)
- end
+ if (most == 0) then most = 10000 end
+ if (band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0) then most = max(quo(most, 10), 1) end
  return ((most + 2147483648) % 4294967296 - 2147483648)
 end
 -- internal/meter/meter.go:180
 F.meter_Meter_clamp = function(m, d)
- if (m[5] <= (2 * m[1])) then
-  return 
- end
+ if (m[5] <= (2 * m[1])) then return end
  local _, w = F.meter_Meter_rate(m, d)
  do
   local most = max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[1]))
-  if (m[5] > most) then
-   m[5], m[10] = most, (m[7] + 1)
-  end
+  if (m[5] > most) then m[5], m[10] = most, (m[7] + 1) end
  end
 end
 -- internal/pool/crowd.go:44
 F.pool_Pool_crowded = function(limit)
- if (once[limit+65] >= F.pool_Pool_mostMeters(limit)) then
-  return true
- end
+ if (once[limit+65] >= F.pool_Pool_mostMeters(limit)) then return true end
  local i = once[limit+81]
  return ((i ~= 0) and ((((S_insts[i] or ld(S_insts, i))[16] > 0) or (not F.pool_Pool_uncharged(i)))))
 end
@@ -6262,9 +5450,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  local in_ = (S_insts[i] or ld(S_insts, i))
  in_[11], in_[12] = (limit % 256), 1
  in_[23], in_[24], in_[25], in_[26], in_[27] = F.flat_Names_Keep(scope[scope_o+1]), F.flat_Names_Keep(scope[scope_o+2]), F.flat_Names_Keep(scope[scope_o+3]), F.flat_Names_Keep(scope[scope_o+4]), F.flat_Names_Keep(scope[scope_o+5])
- if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then
-  in_[15] = slabNew(S_rings)
- end
+ if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then in_[15] = slabNew(S_rings) end
  if (band(cfg[61], ((1 * 2^(limit)))) ~= 0) then
   do
    local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
@@ -6277,9 +5463,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  end
  do
   local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], F.pool_Pool_resetOf(limit, scope, scope_o))
-  if (err and true or false) then
-   return 0, err
-  end
+  if (err and true or false) then return 0, err end
  end
  F.pool_Pool_enroll(limit, scope, scope_o, i)
  do
@@ -6308,21 +5492,15 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
  local highest = 0
  local keep = function(why, line, over)
   local floor_ = min(F.policy_Floor_At(line, once[1]), (size - c[c_o+1]))
-  if ((floor_ <= 0) or (left >= floor_)) then
-   return 
-  end
+  if ((floor_ <= 0) or (left >= floor_)) then return end
   at = max(at, min(F.policy_Floor_When(line, once[1], (left > 0 and left or 0)), over))
-  if (floor_ > highest) then
-   code, highest = why, floor_
-  end
+  if (floor_ > highest) then code, highest = why, floor_ end
  end
  local sinking = {0,d[4],in_[8]}
  local light = copy_(sinking, 0, 3)
  if F.pool_Pool_lightBinds(d) then
   light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[24]))
-  if (cfg[31] ~= 0) then
-   light[2] = 0
-  end
+  if (cfg[31] ~= 0) then light[2] = 0 end
   keep(10, light, in_[8])
  end
  if (cfg[90] > 0) then
@@ -6348,9 +5526,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
   local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
   if ((b[b_o+1] ~= 0) and (not (cfg[88] ~= 0))) then
    keep(14, ({b[b_o+3],max((b[b_o+4] - b[b_o+2]), 1),b[b_o+4]}), in_[8])
-   if (code == 14) then
-    F.policy_Breaker_Press(b, b_o, at)
-   end
+   if (code == 14) then F.policy_Breaker_Press(b, b_o, at) end
   end
   do
    local ok, until_ = F.policy_Breaker_Allow(b, b_o, once[1])
@@ -6364,14 +5540,10 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
 end
 -- internal/pool/stock.go:171
 F.pool_Pool_rivalWants = function(inst)
- if (once[10] == 0) then
-  return false
- end
+ if (once[10] == 0) then return false end
  local tk = (S_tickets[once[10]] or ld(S_tickets, once[10]))
  for k = 0, tk[25] - 1 do
-  if (tk[(k)*5+39] == inst) then
-   return true
-  end
+  if (tk[(k)*5+39] == inst) then return true end
  end
  return false
 end
@@ -6394,9 +5566,7 @@ end
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  local size = F.meter_Meter_Open(in_, d, r)
  local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), (size - c[c_o+1]))
- if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, d, r) - c[c_o+1]) >= floor_)) then
-  return 0, 0
- end
+ if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, d, r) - c[c_o+1]) >= floor_)) then return 0, 0 end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
 end
 -- internal/pause/pause.go:150
@@ -6408,9 +5578,7 @@ F.pause_State_Sent = function(g, t, ticket)
   elseif t1_ == 2 then
    g[6], g[8] = ticket, t
   elseif t1_ == 3 then
-   if (g[11] == 0) then
-    g[11] = t
-   end
+   if (g[11] == 0) then g[11] = t end
    g[12] = (g[12] + 1)
   end
  end
@@ -6422,9 +5590,7 @@ F.order_Queue_flowOf = function(at, costs)
   local i, p = indexSeek(X.flowIx, h, 0)
   while (i ~= 0) do
    do
-    if (same((S_qflows[i] or ld(S_qflows, i)), 0, at, 0, 8)) then
-     return i
-    end
+    if (same((S_qflows[i] or ld(S_qflows, i)), 0, at, 0, 8)) then return i end
    end
    local t1_, t2_ = indexSeek(X.flowIx, h, p)
    i = t1_
@@ -6454,9 +5620,7 @@ F.order_Costs_largest = function(c)
  local lead = 0
  cost = 1
  for i = 0, c[33] - 1 do
-  if (c[i+17] > cost) then
-   cost, lead = c[i+17], (i % 256)
-  end
+  if (c[i+17] > cost) then cost, lead = c[i+17], (i % 256) end
  end
  return cost, lead
 end
@@ -6497,43 +5661,27 @@ F.pool_Pool_laneName = function(t, per, name)
    if ((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
     break
    end
-   if (c[c_o+4] ~= once[c[c_o+5]+81]) then
-    return name
-   end
+   if (c[c_o+4] ~= once[c[c_o+5]+81]) then return name end
    told = true
   until true
   if t2_ then break end
  end
- if (told or ((name ~= 0) and (F.order_Queue_Lanes() >= 1024))) then
-  return once[113]
- end
+ if (told or ((name ~= 0) and (F.order_Queue_Lanes() >= 1024))) then return once[113] end
  return name
 end
 -- internal/meter/def.go:154
 F.meter_Meter_Resize = function(m, d, size, burst)
- if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then
-  return "error"
- end
+ if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then return "error" end
  if ((d[1] ~= 0) or (size == 0)) then
   m[1] = size
   return nil
  end
- if (burst == 0) then
-  burst = size
- end
+ if (burst == 0) then burst = size end
  local n, w, err = F.meter_Rate(size, d[4], burst)
- if (err and true or false) then
-  return err
- end
- if (m[3] == 0) then
-  m[5] = (m[5] < burst and m[5] or burst)
- end
- if ((m[3] ~= w) or ((d[9] ~= 0) and (((m[2] ~= n) or (m[1] ~= burst))))) then
-  m[6] = 0
- end
- if ((m[2] ~= n) or (m[3] ~= w)) then
-  m[10] = m[7]
- end
+ if (err and true or false) then return err end
+ if (m[3] == 0) then m[5] = (m[5] < burst and m[5] or burst) end
+ if ((m[3] ~= w) or ((d[9] ~= 0) and (((m[2] ~= n) or (m[1] ~= burst))))) then m[6] = 0 end
+ if ((m[2] ~= n) or (m[3] ~= w)) then m[10] = m[7] end
  m[1], m[2], m[3] = burst, n, w
  F.meter_Meter_clamp(m, d)
  return nil
@@ -6546,9 +5694,7 @@ F.pool_Pool_limitsKnown = function()
    do
     do
      local g = (S_gates[i] or ld(S_gates, i))
-     if (g[13] == 0) then
-      F.pause_State_LimitsKnown(g)
-     end
+     if (g[13] == 0) then F.pause_State_LimitsKnown(g) end
     end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
@@ -6558,20 +5704,14 @@ end
 -- internal/pool/model.go:65
 F.pool_Pool_state = function(o, l, in_, made, own)
  local s = {o[2],(o[2] - o[3]),0,0,quo(o[4], 1000),(once[1] - made),0}
- if (o[6] > 0) then
-  s[1] = o[6]
- end
+ if (o[6] > 0) then s[1] = o[6] end
  if ((((((((o[4] <= 0) or (o[2] <= 0)) or (o[2] > 1099511627776)) or (o[3] < 0)) or (o[3] >= o[2])) or (s[1] < o[2])) or (s[1] > 1099511627776)) or (in_[1] ~= o[2])) then
   return copy_(s, 0, 7), false
  end
- if F.pool_ownBurst(l) then
-  return copy_(s, 0, 7), false
- end
+ if F.pool_ownBurst(l) then return copy_(s, 0, 7), false end
  s[7] = ((fmod(s[5], 1000000) ~= 0)) and 1 or 0
  s[3], s[4] = max((s[2] - 1), (own < s[2] and own or s[2])), s[2]
- if ((l[12] ~= 0) and (s[1] >= 10000)) then
-  s[3], s[4] = max((s[2] - 1000), 0), min((s[2] + 1000), s[1])
- end
+ if ((l[12] ~= 0) and (s[1] >= 10000)) then s[3], s[4] = max((s[2] - 1000), 0), min((s[2] + 1000), s[1]) end
  return copy_(s, 0, 7), true
 end
 -- internal/pool/model.go:186
@@ -6590,13 +5730,9 @@ F.pool_statement_within = function(s, window, off)
 end
 -- internal/pool/model.go:176
 F.pool_Pool_prove = function(m, d, s)
- if ((m[15] == 0) or (s[5] >= (d[4] - 4400000))) then
-  return 
- end
+ if ((m[15] == 0) or (s[5] >= (d[4] - 4400000))) then return end
  local apart = fmod(max(((once[1] + s[5]) - m[15]), ((m[15] - once[1]) - s[5])), d[4])
- if (min(apart, (d[4] - apart)) > (4400000 + s[6])) then
-  m[11] = 1
- end
+ if (min(apart, (d[4] - apart)) > (4400000 + s[6])) then m[11] = 1 end
 end
 -- internal/pool/model.go:195
 F.pool_Pool_stretch = function(in_, window)
@@ -6614,12 +5750,8 @@ end
 -- internal/pool/model.go:103
 F.pool_statement_longer = function(s, than)
  local off = 2200000
- if (s[7] ~= 0) then
-  off = 50000
- end
- if ((s[5] < (8 * off)) or (s[4] > (s[3] + quo(s[3], 4)))) then
-  return 0
- end
+ if (s[7] ~= 0) then off = 50000 end
+ if ((s[5] < (8 * off)) or (s[4] > (s[3] + quo(s[3], 4)))) then return 0 end
  local window = 60000000
  do
   while ((window <= than) or (not F.pool_statement_within(s, window, off))) do
@@ -6645,9 +5777,7 @@ F.pool_statement_span = function(s, window, off)
  local t1_, t2_ = F.meter_DrainTime(s[1], window, s[3])
  from = t1_
  ok = t2_
- if (not ok) then
-  return 0, 0, false
- end
+ if (not ok) then return 0, 0, false end
  local t3_, t4_ = F.meter_DrainTime(s[1], window, s[4])
  to = t3_
  ok = t4_
@@ -6691,9 +5821,7 @@ end
 -- internal/meter/turn.go:37
 F.meter_Meter_Forget = function(m, d, r, t, gone, used)
  local back = quo(((gone - d[4])), d[5])
- if (((not F.meter_Meter_slices(m, d)) or (gone < t)) or (back < r[1])) then
-  return false
- end
+ if (((not F.meter_Meter_slices(m, d)) or (gone < t)) or (back < r[1])) then return false end
  local now_ = quo(t, d[5])
  local stay = (m[5] - used)
  do
@@ -6729,9 +5857,7 @@ F.meter_Def_phased = function(d, width)
 end
 -- internal/meter/meter.go:224
 F.meter_floorDiv = function(a, b)
- if (a < 0) then
-  return (-F.meter_ceilDiv((-a), b))
- end
+ if (a < 0) then return (-F.meter_ceilDiv((-a), b)) end
  return quo(a, b)
 end
 -- internal/meter/observe.go:47
@@ -6764,22 +5890,16 @@ F.meter_Meter_openFixed = function(m, d, r, lo, hi)
 end
 -- internal/meter/observe.go:38
 F.meter_Meter_moveReset = function(m, d, r, t, lo, hi)
- if ((lo < m[7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then
-  m[6] = max(m[6], (m[5] - m[4]))
- end
+ if ((lo < m[7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then m[6] = max(m[6], (m[5] - m[4])) end
  m[7], m[8] = lo, hi
 end
 -- internal/policy/breaker.go:62
 F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
- if (r[2] <= 0) then
-  return 
- end
+ if (r[2] <= 0) then return end
  left = (left > 0 and left or 0)
  if (b[b_o+12] > 0) then
   local last = F.policy_Breaker_at(b, b_o, (b[b_o+12] - 1))
-  if (t < last[1]) then
-   return 
-  end
+  if (t < last[1]) then return end
   if (left > (last[2] + (underway > 0 and underway or 0))) then
    b[b_o+12] = 0
    F.policy_Breaker_close(b, b_o, t)
@@ -6803,9 +5923,7 @@ F.pool_Pool_judgeStock = function(st, in_, room)
 end
 -- internal/pause/pause.go:233
 F.pause_plausible = function(hint)
- if (hint > 2678400000000) then
-  return 0
- end
+ if (hint > 2678400000000) then return 0 end
  return hint
 end
 -- internal/pause/pause.go:210
@@ -6817,17 +5935,13 @@ F.pause_State_prolong = function(g, end_, every)
 end
 -- internal/pause/pause.go:240
 F.pause_pauseFor = function(hint, b, b_o, n)
- if (hint <= 0) then
-  return F.pause_Backoff_after(b, b_o, n)
- end
+ if (hint <= 0) then return F.pause_Backoff_after(b, b_o, n) end
  local least = F.pause_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min((hint > least and hint or least), 86400000000)
 end
 -- internal/pause/pause.go:278
 F.pause_State_end = function(g, t)
- if (g[1] == 1) then
-  return g[2]
- end
+ if (g[1] == 1) then return g[2] end
  return t
 end
 -- internal/pause/pause.go:286
@@ -6840,9 +5954,7 @@ F.pool_ownBurst = function(l)
 end
 -- internal/meter/def.go:60
 F.meter_Def_Reslice = function(d)
- if (d[2] ~= 2) then
-  d[8] = max(d[6], quo(d[4], 8))
- end
+ if (d[2] ~= 2) then d[8] = max(d[6], quo(d[4], 8)) end
  d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv((d[4] + d[8]), 508))
 end
 -- internal/meter/turn.go:11
@@ -6880,9 +5992,7 @@ F.order_Queue_findLane = function(key)
   local i, p = indexSeek(X.laneIx, h, 0)
   while (i ~= 0) do
    do
-    if (same((S_qlanes[i] or ld(S_qlanes, i)), 0, key, 0, 3)) then
-     return i
-    end
+    if (same((S_qlanes[i] or ld(S_qlanes, i)), 0, key, 0, 3)) then return i end
    end
    local t1_, t2_ = indexSeek(X.laneIx, h, p)
    i = t1_
@@ -6900,9 +6010,7 @@ F.order_Queue_findMember = function(lane, class, agent)
    do
     do
      local m = (S_qmembers[i] or ld(S_qmembers, i))
-     if (((m[4] == agent) and (m[10] == class)) and (m[5] == lane)) then
-      return i
-     end
+     if (((m[4] == agent) and (m[10] == class)) and (m[5] == lane)) then return i end
     end
    end
    local t1_, t2_ = indexSeek(X.membIx, h, p)
@@ -6930,15 +6038,11 @@ F.order_Queue_partCost = function(l, class, i, cost)
 end
 -- internal/order/queue.go:277
 F.order_domain_level = function(d)
- if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then
-  d[1] = (d[1] > d[2] and d[1] or d[2])
- end
+ if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then d[1] = (d[1] > d[2] and d[1] or d[2]) end
 end
 -- internal/order/tags.go:81
 F.order_Queue_rekey = function(member)
- if (cfg[84] == 2) then
-  return 
- end
+ if (cfg[84] == 2) then return end
  do
   local f = (S_qmembers[member] or ld(S_qmembers, member))[7]
   while (f ~= 0) do
@@ -6955,14 +6059,10 @@ end
 -- internal/meter/charge.go:198
 F.meter_Meter_Brief = function(m, d, r)
  local slack = F.meter_Ring_slack(r, d)
- if ((d[7] ~= 0) or ((r ~= nil) and (r[4] ~= 0))) then
-  return slack
- end
+ if ((d[7] ~= 0) or ((r ~= nil) and (r[4] ~= 0))) then return slack end
  local back = d[4]
  if (d[1] == 0) then
-  if (m[2] == 0) then
-   return slack
-  end
+  if (m[2] == 0) then return slack end
   back = quo(mul(m[1], m[3]), m[2])
  end
  return min(slack, max((3 * F.meter_ceilDiv(back, 10)), 250000))
@@ -6975,19 +6075,13 @@ end
 F.meter_Meter_rate = function(m, d)
  local n = 0
  local w = 0
- if ((d[9] == 0) or (m[3] == 0)) then
-  return m[2], m[3]
- end
+ if ((d[9] == 0) or (m[3] == 0)) then return m[2], m[3] end
  n, w = mul(m[2], ((4096 - d[9]))), m[3]
- if (w > 1099511627776) then
-  n, w = quo(n, 8), F.meter_ceilDiv(w, 8)
- end
+ if (w > 1099511627776) then n, w = quo(n, 8), F.meter_ceilDiv(w, 8) end
  w = (w * 4096)
  do
   while ((m[1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
-   if (n == 0) then
-    break
-   end
+   if (n == 0) then break end
    n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
   end
  end
@@ -7047,9 +6141,7 @@ end
 -- internal/order/heads.go:147
 F.order_Queue_lead = function(l, class)
  local most = 0
- if (cfg[84] == 2) then
-  return 0
- end
+ if (cfg[84] == 2) then return 0 end
  for k = 0, l[20] - 1 do
   most = max(most, (l[(class)*39+(k)*2+34] - (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[12]))
  end
@@ -7085,9 +6177,7 @@ F.pool_Pool_strictLane = function(lane, phase)
   while (i ~= 0) do
    do
     local g = (S_gates[i] or ld(S_gates, i))
-    if ((F.pool_pauseRec_covers(g, lane[1], lane[2]) and (g[1] >= phase)) and (g[1] ~= 0)) then
-     return true
-    end
+    if ((F.pool_pauseRec_covers(g, lane[1], lane[2]) and (g[1] >= phase)) and (g[1] ~= 0)) then return true end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
@@ -7097,9 +6187,7 @@ end
 -- internal/meter/ready.go:25
 F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
  local deficit = ((need + F.meter_Meter_Used(m, d, r)) - capacity)
- if (deficit <= 0) then
-  return t
- end
+ if (deficit <= 0) then return t end
  do
   if (d[1] == 3) then
    return 9007199254740992
@@ -7112,9 +6200,7 @@ F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
      do
       do
        deficit = (deficit - far(1, F.meter_Ring_at(r, k)))
-       if (deficit <= 0) then
-        return (mul(((k + 1)), d[5]) + d[4])
-       end
+       if (deficit <= 0) then return (mul(((k + 1)), d[5]) + d[4]) end
       end
      end
      k = (k + 1)
@@ -7182,14 +6268,10 @@ F.order_Queue_sooner = function(w, own)
    repeat
     do
      looks = (looks + 1)
-     if (looks > 32) then
-      return mul(quo(sum_, 32), l[(me[8])*39+70])
-     end
+     if (looks > 32) then return mul(quo(sum_, 32), l[(me[8])*39+70]) end
     end
     local fl = (S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))
-    if (fl[9] == me[9]) then
-     break
-    end
+    if (fl[9] == me[9]) then break end
     local m = (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
     sum_ = (sum_ + min(max((tag[1] - m[1]), (S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[6]), m[3]))
    until true
@@ -7219,37 +6301,27 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
 end
 -- internal/meter/ready.go:77
 F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
- if ((m[1] == 0) or (d[1] == 3)) then
-  return t
- end
+ if ((m[1] == 0) or (d[1] == 3)) then return t end
  if (d[1] == 0) then
   local deficit = ((ahead + need) - F.meter_Meter_Room(m, d, r))
   local n, w = F.meter_Meter_rate(m, d)
-  if ((deficit <= 0) or (n == 0)) then
-   return t
-  end
+  if ((deficit <= 0) or (n == 0)) then return t end
   return min((t + quo(((mul(min(deficit, quo(9007199254740992, w)), w) - m[6])), n)), 9007199254740992)
  end
  local capacity = max(F.meter_Meter_Open(m, d, r), 1)
  if F.meter_Meter_isFixed(m, d) then
   local left = ((ahead + need) - max(F.meter_Meter_Room(m, d, r), 0))
-  if (left <= 0) then
-   return t
-  end
+  if (left <= 0) then return t end
   return min((m[8] + mul(min(quo(((left - 1)), capacity), quo(9007199254740992, d[4])), d[4])), 9007199254740992)
  end
  local rounds = quo((((ahead + need) - 1)), capacity)
  local at = F.meter_Meter_ReadyAt(m, d, r, t, ((ahead + need) - mul(rounds, capacity)))
- if (at == 9007199254740992) then
-  at = t
- end
+ if (at == 9007199254740992) then at = t end
  return min((at + mul(min(rounds, quo(9007199254740992, d[4])), d[4])), 9007199254740992)
 end
 -- internal/meter/ring.go:67
 F.meter_Ring_stood = function(r, t, level)
- if (r == nil) then
-  return 
- end
+ if (r == nil) then return end
  do
   local m, m_o = r, (fmod(quo(t, 30000000), 8))*2+8
   if (m[m_o+1] == quo(t, 30000000)) then
@@ -7261,9 +6333,7 @@ F.meter_Ring_stood = function(r, t, level)
 end
 -- internal/meter/meter.go:192
 F.meter_Meter_certain = function(m)
- if (m[6] > 0) then
-  return (m[5] - 1)
- end
+ if (m[6] > 0) then return (m[5] - 1) end
  return m[5]
 end
 -- internal/meter/ring.go:33
@@ -7292,9 +6362,7 @@ F.order_Queue_dropMember = function(i)
 end
 -- internal/meter/charge.go:279
 F.meter_Meter_undrain = function(m, r, t, mark, amount)
- if (mark < m[10]) then
-  return 
- end
+ if (mark < m[10]) then return end
  local still = amount
  if (m[2] > 0) then
   still = 0
@@ -7303,9 +6371,7 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount)
   end
  end
  local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
- if (back <= 0) then
-  return 
- end
+ if (back <= 0) then return end
  F.meter_Ring_lower(r, mark, t, back)
  m[5] = (m[5] - back)
 end
@@ -7333,16 +6399,12 @@ end
 F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
  do
   local err = F.meter_Meter_Resize(m, d, size, burst)
-  if (err and true or false) then
-   return err
-  end
+  if (err and true or false) then return err end
  end
  do
   if (d[1] == 0) then
    m[7] = t
-   if (r ~= nil) then
-    r[1] = quo(t, d[5])
-   end
+   if (r ~= nil) then r[1] = quo(t, d[5]) end
   elseif ((d[1] == 2) and (d[2] == 2)) then
    m[8] = F.meter_nextReset(reset, d[4], t)
    m[7], m[10] = m[8], (m[8] - d[4])
@@ -7351,9 +6413,7 @@ F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
    m[7], m[8] = (next_ - 1200000), (next_ + 1200000)
    m[10] = (m[7] - d[4])
   else
-   if (r ~= nil) then
-    r[1] = quo(((t - d[4])), d[5])
-   end
+   if (r ~= nil) then r[1] = quo(((t - d[4])), d[5]) end
   end
  end
  return nil
@@ -7369,19 +6429,13 @@ end
 -- internal/pool/crowd.go:65
 F.pool_Pool_enroll = function(limit, scope, scope_o, i)
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
- if (per == 0) then
-  return 
- end
+ if (per == 0) then return end
  once[limit+65] = (once[limit+65] + 1)
- if (same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5)) then
-  once[limit+81], once[limit+97] = i, 0
- end
+ if (same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5)) then once[limit+81], once[limit+97] = i, 0 end
 end
 -- internal/policy/floor.go:17
 F.policy_Floor_At = function(l, t)
- if (l[2] == 0) then
-  return l[1]
- end
+ if (l[2] == 0) then return l[1] end
  local left = min(max((l[3] - t), 0), l[2])
  return floor((((l[1] * left) / l[2]) + 0.5))
 end
@@ -7404,22 +6458,16 @@ F.policy_Floor_When = function(l, t, left)
 end
 -- internal/pool/stock.go:268
 F.pool_Pool_amber = function(in_, d, room, size)
- if (not F.pool_Pool_lightBinds(d)) then
-  return false
- end
+ if (not F.pool_Pool_lightBinds(d)) then return false end
  local green = {F.policy_Part(size, cfg[29]),d[4],in_[8]}
- if (cfg[31] ~= 0) then
-  green[2] = 0
- end
+ if (cfg[31] ~= 0) then green[2] = 0 end
  return (room < F.policy_Floor_At(green, once[1]))
 end
 -- internal/pool/leases.go:43
 F.pool_Pool_living = function()
  local set = 0
  for c = 0, cfg[3] - 1 do
-  if F.pool_Pool_alive(c) then
-   set = bor(set, (1 * 2^(c)))
-  end
+  if F.pool_Pool_alive(c) then set = bor(set, (1 * 2^(c))) end
  end
  return set
 end
@@ -7438,37 +6486,27 @@ F.policy_Shares_Floor = function(s, class, light)
    end
   end
  end
- if ((s[class+10] >= F.policy_Shares_Guaranteed(s, class)) and ((highest + others) > 0)) then
-  highest = (highest > light and highest or light)
- end
+ if ((s[class+10] >= F.policy_Shares_Guaranteed(s, class)) and ((highest + others) > 0)) then highest = (highest > light and highest or light) end
  return (highest + others)
 end
 -- internal/pool/leases.go:54
 F.pool_Pool_nextDeath = function(but)
  local at = 9007199254740992
  for c = 0, cfg[3] - 1 do
-  if (c ~= but) then
-   at = min(at, F.pool_Pool_deathOf(c))
-  end
+  if (c ~= but) then at = min(at, F.pool_Pool_deathOf(c)) end
  end
  return at
 end
 -- internal/pool/plan.go:10
 F.pool_Pool_hasPerson = function(tk, in_)
- if (F.pool_Pool_alive(0) or (F.pool_Pool_stockOf(in_)[2] > 0)) then
-  return true
- end
+ if (F.pool_Pool_alive(0) or (F.pool_Pool_stockOf(in_)[2] > 0)) then return true end
  for k = 0, tk[25] - 1 do
   local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
-   if (not ((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[13] ~= 0)) then
-    break
-   end
+   if (not ((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[13] ~= 0)) then break end
    local other = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-   if ((other[8] > once[1]) and (F.pool_Pool_stockOf(other)[2] > 0)) then
-    return true
-   end
+   if ((other[8] > once[1]) and (F.pool_Pool_stockOf(other)[2] > 0)) then return true end
   until true
   if t2_ then break end
  end
@@ -7484,9 +6522,7 @@ F.policy_EaseFloor = function(size, opened, eased)
 end
 -- internal/policy/breaker.go:156
 F.policy_Breaker_Press = function(b, b_o, t)
- if (b[b_o+1] ~= 0) then
-  b[b_o+7] = t
- end
+ if (b[b_o+1] ~= 0) then b[b_o+7] = t end
 end
 -- internal/policy/breaker.go:195
 F.policy_Breaker_Allow = function(b, b_o, t)
@@ -7498,9 +6534,7 @@ F.policy_Breaker_Allow = function(b, b_o, t)
  local step_ = quo(((t - b[b_o+13])), 500000)
  do
   b[b_o+9] = (((b[b_o+9] ~= 0) and (step_ < 20))) and 1 or 0
-  if (not (b[b_o+9] ~= 0)) then
-   return true, 0
-  end
+  if (not (b[b_o+9] ~= 0)) then return true, 0 end
  end
  return (b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0)))), (b[b_o+13] + (((step_ + 1)) * 500000))
 end
@@ -7533,9 +6567,7 @@ end
 F.order_Queue_memberOf = function(lane, class, agent)
  do
   local i = F.order_Queue_findMember(lane, class, agent)
-  if (i ~= 0) then
-   return i
-  end
+  if (i ~= 0) then return i end
  end
  local i = slabNew(S_qmembers)
  local m = (S_qmembers[i] or ld(S_qmembers, i))
@@ -7568,9 +6600,7 @@ F.meter_Rate = function(size, window, capacity)
  end
  do
   while ((capacity > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
-   if (n < 2048) then
-    return 0, 0, "error"
-   end
+   if (n < 2048) then return 0, 0, "error" end
    n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
   end
  end
@@ -7578,9 +6608,7 @@ F.meter_Rate = function(size, window, capacity)
 end
 -- internal/pause/pause.go:176
 F.pause_State_LimitsKnown = function(g)
- if ((g[1] == 3) and (g[3] == 0)) then
-  g[1] = 0
- end
+ if ((g[1] == 3) and (g[3] == 0)) then g[1] = 0 end
 end
 -- internal/meter/ring.go:129
 F.meter_Ring_Rescale = function(r, from, to, t)
@@ -7589,9 +6617,7 @@ end
 -- internal/meter/turn.go:61
 F.meter_DrainTime = function(size, window, amount)
  local n, w, err = F.meter_Rate(size, window, size)
- if (err and true or false) then
-  return 0, false
- end
+ if (err and true or false) then return 0, false end
  return F.meter_ceilDiv(mul(amount, w), n), true
 end
 -- internal/meter/ring.go:43
@@ -7601,16 +6627,10 @@ F.meter_Ring_goneSince = function(r, d, t)
   local k = r[25]
   while (k > (r[25] - 8)) do
    do
-    if (k <= 0) then
-     return r[8], true
-    end
+    if (k <= 0) then return r[8], true end
     local m, m_o = r, (fmod(k, 8))*2+8
-    if ((t - m[m_o+1]) >= quo(d[4], 64)) then
-     return (r[8] - n), true
-    end
-    if (m[m_o+1] <= t) then
-     return (r[8] - m[m_o+2]), true
-    end
+    if ((t - m[m_o+1]) >= quo(d[4], 64)) then return (r[8] - n), true end
+    if (m[m_o+1] <= t) then return (r[8] - m[m_o+2]), true end
     n = m[m_o+2]
    end
    k = (k - 1)
@@ -7624,9 +6644,7 @@ F.policy_Breaker_at = function(b, b_o, i)
 end
 -- internal/policy/breaker.go:128
 F.policy_Breaker_close = function(b, b_o, t)
- if (b[b_o+1] ~= 0) then
-  b[b_o+1], b[b_o+9], b[b_o+13], b[b_o+14] = 0, 1, t, 0
- end
+ if (b[b_o+1] ~= 0) then b[b_o+1], b[b_o+9], b[b_o+13], b[b_o+14] = 0, 1, t, 0 end
 end
 -- internal/policy/breaker.go:184
 F.policy_Breaker_keep = function(b, b_o, n)
@@ -7639,23 +6657,15 @@ F.policy_Breaker_keep = function(b, b_o, n)
 end
 -- internal/policy/breaker.go:86
 F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
- if ((b[b_o+4] ~= 0) and (b[b_o+4] <= t)) then
-  F.policy_Breaker_over(b, b_o, b[b_o+4])
- end
+ if ((b[b_o+4] ~= 0) and (b[b_o+4] <= t)) then F.policy_Breaker_over(b, b_o, b[b_o+4]) end
  F.policy_Breaker_keep(b, b_o, (r[2] < 64 and r[2] or 64))
  F.policy_Breaker_age(b, b_o, t)
- if ((b[b_o+12] < 3) and (not F.policy_Breaker_underPressure(b, b_o, t))) then
-  F.policy_Breaker_close(b, b_o, t)
- end
+ if ((b[b_o+12] < 3) and (not F.policy_Breaker_underPressure(b, b_o, t))) then F.policy_Breaker_close(b, b_o, t) end
  b[b_o+8] = ((r[3] ~= 0)) and 1 or 0
  F.policy_Breaker_follow(b, b_o, t, reset)
  F.policy_Breaker_forecast(b, b_o)
- if (((b[b_o+1] ~= 0) or (b[b_o+5] == 0)) or (b[b_o+4] == 0)) then
-  return 
- end
- if ((b[b_o+5] < b[b_o+4]) and ((b[b_o+5] - t) <= r[1])) then
-  F.policy_Breaker_trip(b, b_o, t, (room > 0 and room or 0))
- end
+ if (((b[b_o+1] ~= 0) or (b[b_o+5] == 0)) or (b[b_o+4] == 0)) then return end
+ if ((b[b_o+5] < b[b_o+4]) and ((b[b_o+5] - t) <= r[1])) then F.policy_Breaker_trip(b, b_o, t, (room > 0 and room or 0)) end
 end
 -- internal/pause/pause.go:46
 F.pause_Backoff_after = function(b, b_o, n)
@@ -7664,9 +6674,7 @@ F.pause_Backoff_after = function(b, b_o, n)
   while ((n > 1) and (d < b[b_o+3])) do
    do
     d = mul(d, (b[b_o+2] > 1 and b[b_o+2] or 1))
-    if (b[b_o+2] <= 1) then
-     break
-    end
+    if (b[b_o+2] <= 1) then break end
    end
    n = (n - 1)
   end
@@ -7694,9 +6702,7 @@ F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
     local t1_ = false
     repeat
      local c = far(1, F.meter_Ring_at(r, k))
-     if (c == 0) then
-      break
-     end
+     if (c == 0) then break end
      left = (left - c)
      local before = probe[5]
      F.meter_Meter_drain(probe, d, mul(((k + 1)), d[5]))
@@ -7709,34 +6715,26 @@ F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
   end
  end
  local n, w = F.meter_Meter_rate(m, d)
- if ((deficit > probe[5]) or (n == 0)) then
-  return 9007199254740992
- end
+ if ((deficit > probe[5]) or (n == 0)) then return 9007199254740992 end
  return (probe[7] + F.meter_ceilDiv((mul(deficit, w) - probe[6]), n))
 end
 -- internal/flat/tree.go:105
 F.flat_Tree_Next = function(i)
  do
   local right = (S_tnodes[i] or ld(S_tnodes, i))[5]
-  if (right ~= 0) then
-   return F.flat_Tree_Min(right)
-  end
+  if (right ~= 0) then return F.flat_Tree_Min(right) end
  end
  do
   while true do
    local parent = (S_tnodes[i] or ld(S_tnodes, i))[6]
-   if ((parent == 0) or ((S_tnodes[parent] or ld(S_tnodes, parent))[4] == i)) then
-    return parent
-   end
+   if ((parent == 0) or ((S_tnodes[parent] or ld(S_tnodes, parent))[4] == i)) then return parent end
    i = parent
   end
  end
 end
 -- internal/meter/ring.go:80
 F.meter_Ring_lowest = function(r, from, to)
- if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then
-  return 0
- end
+ if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then return 0 end
  local level = 1099511627776
  do
   local k = quo(from, 30000000)
@@ -7744,9 +6742,7 @@ F.meter_Ring_lowest = function(r, from, to)
    do
     do
      local m, m_o = r, (fmod(k, 8))*2+8
-     if (m[m_o+1] == k) then
-      level = (level < m[m_o+2] and level or m[m_o+2])
-     end
+     if (m[m_o+1] == k) then level = (level < m[m_o+2] and level or m[m_o+2]) end
     end
    end
    k = (k + 1)
@@ -7771,37 +6767,27 @@ F.policy_Shares_unused = function(s, class)
 end
 -- internal/policy/share.go:17
 F.policy_Shares_Guaranteed = function(s, class)
- if (band(s[18], ((1 * 2^(class)))) == 0) then
-  return 0
- end
+ if (band(s[18], ((1 * 2^(class)))) == 0) then return 0 end
  local sum_ = 0
  for i = 0, 8 - 1 do
   local w = s[i+2]
-  if (band(s[18], ((1 * 2^(i)))) ~= 0) then
-   sum_ = (sum_ + w)
-  end
+  if (band(s[18], ((1 * 2^(i)))) ~= 0) then sum_ = (sum_ + w) end
  end
  return (mul(quo(s[1], sum_), s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_))
 end
 -- internal/policy/breaker.go:167
 F.policy_Breaker_tooFewAt = function(b, b_o)
- if (b[b_o+12] < 3) then
-  return b[b_o+4]
- end
+ if (b[b_o+12] < 3) then return b[b_o+4] end
  return (((F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1] + 120000000) + 1)
 end
 -- internal/order/index.go:85
 F.order_Queue_rebind = function(i, costs)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
- if (l[21] > 0) then
-  return 
- end
+ if (l[21] > 0) then return end
  for k = 0, l[20] - 1 do
   local t2_ = false
   repeat
-   if ((S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[13] == costs[k+1]) then
-    break
-   end
+   if ((S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[13] == costs[k+1]) then break end
    F.order_Queue_leaveDomain(l[k+4])
    l[k+4] = F.order_Queue_domainOf(costs[k+1])
    for c = 0, 9 - 1 do
@@ -7877,13 +6863,9 @@ F.policy_Breaker_follow = function(b, b_o, t, reset)
 end
 -- internal/policy/breaker.go:223
 F.policy_Breaker_forecast = function(b, b_o)
- if (not (b[b_o+10] ~= 0)) then
-  return 
- end
+ if (not (b[b_o+10] ~= 0)) then return end
  b[b_o+10], b[b_o+5] = 0, 0
- if (b[b_o+12] < 3) then
-  return 
- end
+ if (b[b_o+12] < 3) then return end
  local n, last = b[b_o+12], F.policy_Breaker_at(b, b_o, (b[b_o+12] - 1))
  local mx = 0
  local my = 0
@@ -7903,13 +6885,9 @@ F.policy_Breaker_forecast = function(b, b_o)
   xx = (xx + (dx * dx))
   xy = (xy + (dx * dy))
  end
- if (xy >= 0) then
-  return 
- end
+ if (xy >= 0) then return end
  local ahead = (mx - ((((last[2] + my)) * xx) / xy))
- if (ahead <= 86400000000) then
-  b[b_o+5] = max((last[1] + floor(ahead)), 1)
- end
+ if (ahead <= 86400000000) then b[b_o+5] = max((last[1] + floor(ahead)), 1) end
 end
 -- internal/policy/breaker.go:123
 F.policy_Breaker_trip = function(b, b_o, t, room)

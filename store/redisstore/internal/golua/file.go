@@ -4,7 +4,24 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"regexp"
 )
+
+// shortIf is an if with one statement, which opens no block of its own.
+var shortIf = regexp.MustCompile(`(?m)^( *if .{1,90} then)\n *([^- \n].{0,60}?) *\n *end$`)
+
+var opens = regexp.MustCompile(`\b(do|then|else|repeat|function\(.*\))$`)
+
+// oneLiners writes such ifs in one line.
+func oneLiners(lua string) string {
+	return shortIf.ReplaceAllStringFunc(lua, func(s string) string {
+		m := shortIf.FindStringSubmatch(s)
+		if opens.MatchString(m[2]) {
+			return s
+		}
+		return m[1] + " " + m[2] + " end"
+	})
+}
 
 // File returns the translated pool as a file.
 func (o Output) File() string {

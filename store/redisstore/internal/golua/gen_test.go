@@ -21,3 +21,21 @@ func TestTheScriptIsUpToDate(t *testing.T) {
 		}
 	}
 }
+
+func TestShortIfsAreOneLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		" if a then\n  return 1\n end\n":      " if a then return 1 end\n",
+		" if a then\n  return \n end\n":       " if a then return end\n",
+		"if a then\n for i = 1, 2 do\n end\n": "if a then\n for i = 1, 2 do\n end\n",
+		"if a then\n if b then\n end\nend\n":  "if a then\n if b then\n end\nend\n",
+		"if a then\n x()\nelse\n y()\nend\n":  "if a then\n x()\nelse\n y()\nend\n",
+		"if a then\n x()\n y()\nend\n":        "if a then\n x()\n y()\nend\n",
+		"if a then\n -- b.go:1\nend\n":        "if a then\n -- b.go:1\nend\n",
+		"if a then\n f = function(x)\n end\n": "if a then\n f = function(x)\n end\n",
+	} {
+		if got := oneLiners(in); got != want {
+			t.Errorf("%q becomes %q", in, got)
+		}
+	}
+}

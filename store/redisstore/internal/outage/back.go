@@ -1,0 +1,237 @@
+package outage
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Return is what the store is told when it answers again. Its operations may be sent in several calls, in
+// their order.
+type Return struct {
+	Ops   []store.Op
+	said  int         // of what was to be said, so much is in it
+	touch int         // which of them is the touch; -1: none
+	first int         // of the tickets that waited here
+	line  []*islander // they
+}
+
+// Return works out what the store has to be told: what was granted and still counts, by force; then what was
+// said of tickets; then that the member is there; and then who waited here asks again. From now on nothing
+// is granted here, until [Process.Stay].
+func (p *Process) Return(now store.Time) *Return {
+	o := p.lost
+	o.halted = true
+	b := &Return{touch: -1, said: len(o.sayings)}
+	asked := map[store.ID]bool{} // on an attempt before, not by force
+	var charges []store.Op
+	for _, op := range o.again {
+		if !op.Force {
+			asked[op.ID] = true
+		} else if o.held[op.ID] == nil {
+			charges = append(charges, op)
+		}
+	}
+	for id, tk := range o.held {
+		if tk.due <= now {
+			delete(o.held, id)
+			continue
+		}
+		op := tk.forced(now)
+		if asked[id] { // it may wait there under this id
+			b.Ops = append(b.Ops, store.Op{Kind: store.OpCancel, ID: id})
+		}
+		switch {
+		case o.heardOf[tk.instead]:
+			continue // it is among those that are said again
+		case asked[id] || id.N <= o.numbers.passed && !o.heardOf[id]: // the store would not take it for a new one
+			tk.instead = p.newID(p.memberID().Session, false)
+			op.ID, op.Tie = tk.instead, store.TieNone // that session renews nothing
+		}
+		charges = append(charges, op)
+	}
+	charges = append(charges, p.standingOps(now)...)
+	slices.SortFunc(charges, byID)
+	b.Ops = append(b.Ops, charges...)
+	for id, tk := range o.held {
+		if tk.answered != 0 && !asked[id] {
+			b.Ops = append(b.Ops, store.Op{Kind: store.OpAnswer, ID: id})
+		}
+	}
+	for i := range o.sayings {
+		b.Ops = append(b.Ops, o.sayings[i].said(now))
+	}
+	if o.paused > now {
+		b.Ops = append(b.Ops, store.Op{Kind: store.OpPause, RetryAfter: o.paused.Sub(now), Cause: o.cause})
+	}
+	if op, member := p.Touch(now); member {
+		b.touch = len(b.Ops)
+		b.Ops = append(b.Ops, op)
+	}
+	o.again = append(charges, p.askAgain(b, charges, now)...)
+	return b
+}
+
+// standingOps charges what requests that are over still take.
+func (p *Process) standingOps(now store.Time) (ops []store.Op) {
+	o := p.lost
+	if o.isle == nil {
+		return nil
+	}
+	type scope struct{ model, key string }
+	at := map[scope]int{}
+	for k, sum := range o.isle.standing(now) {
+		s := scope{k.model, k.key}
+		i, there := at[s]
+		if !there {
+			i = len(ops)
+			at[s] = i
+			ops = append(ops, store.Op{
+				Kind: store.OpAcquire, ID: p.newID(p.memberID().Session, false), Agent: o.user.agent, Class: o.user.class,
+				Model: s.model, Key: s.key, Force: true, Spent: true, TTL: time.Second,
+			})
+		}
+		ops[i].Amounts[k.limit] += min(sum, store.MaxAmount)
+	}
+	return ops
+}
+
+// askAgain has those ask who waited here, and sees to it that no number comes again. Numbers have to come in
+// order: a ticket that cannot be asked for under its own is told, and its caller asks again.
+func (p *Process) askAgain(b *Return, charges []store.Op, now store.Time) (asks []store.Op) {
+	o := p.lost
+	high := map[uint64]uint64{}
+	for i := range charges {
+		high[charges[i].ID.Session] = max(high[charges[i].ID.Session], charges[i].ID.N)
+	}
+	b.first = len(b.Ops)
+	b.line = slices.Clone(o.line)
+	slices.SortFunc(b.line, func(a, b *islander) int { return cmp.Compare(a.tk.id.N, b.tk.id.N) })
+	b.line = slices.DeleteFunc(b.line, func(w *islander) bool {
+		id := w.tk.id
+		if id.N <= high[id.Session] || !p.isLocal(id) || w.deadline != 0 && w.deadline <= now {
+			return true
+		}
+		high[id.Session] = id.N
+		op := w.tk.again()
+		op.Wait, op.Alive, op.Spent = -1, WaitersLive, w.tk.once
+		if w.deadline != 0 {
+			op.Wait = w.deadline.Sub(now)
+		}
+		asks = append(asks, op)
+		return false
+	})
+	b.Ops = append(b.Ops, asks...)
+	users := map[uint64]who{}
+	for _, s := range p.sessions { // also those that were granted nothing: the store may have forgotten their numbers
+		if s.user.agent != "" && s.Spec.OnFailure != store.FailOpen {
+			users[s.ID] = s.user
+		}
+	}
+	for session, user := range o.users {
+		users[session] = user
+	}
+	n := p.passing()
+	for session, user := range users {
+		b.Ops = append(b.Ops, user.pass(store.ID{Session: session, N: n})...)
+	}
+	return asks
+}
+
+// pass moves a session past a number, so that none below it is given out.
+func (u who) pass(id store.ID) []store.Op {
+	return []store.Op{
+		{Kind: store.OpAcquire, ID: id, Agent: u.agent, Class: u.class, Force: true, TTL: time.Second},
+		{Kind: store.OpCancel, ID: id},
+	}
+}
+
+// Stay goes on without the store after a return that did not succeed. If the store may have heard of some
+// of it, it may count on the member, and may have given its share away: the share begins anew. Afterwards
+// [Process.Serve] has to be called.
+func (p *Process) Stay(heard bool, now store.Time, rtt time.Duration) {
+	o := p.lost
+	o.halted = false
+	if !heard {
+		o.again = slices.DeleteFunc(o.again, func(op store.Op) bool { return !o.heardOf[op.ID] })
+		return
+	}
+	for _, op := range o.again {
+		o.heardOf[op.ID] = true
+	}
+	n := &o.numbers
+	n.passed, n.top, n.base = n.pass, n.base+queuedGap+n.queued, 0
+	if o.isle != nil {
+		p.loosen(now)
+		o.isle = p.newIsle(now, rtt)
+	}
+}
+
+// loosen turns what was granted here into charges that the store may or may not have.
+func (p *Process) loosen(now store.Time) {
+	o := p.lost
+	if o.loose == nil {
+		o.loose = map[meterKey][]policy.Lingering{}
+	}
+	for k, list := range o.loose {
+		d := &p.limits[k.limit].Def
+		o.loose[k] = slices.DeleteFunc(list, func(s policy.Lingering) bool { return s.Bound+2*d.Window <= int64(now) })
+	}
+	for k, sum := range o.isle.standing(now) {
+		l := &p.limits[k.limit]
+		bound := int64(now) + l.Most
+		if l.Guard == meter.Strict || l.Late {
+			bound = int64(max(now, o.due))
+		}
+		o.loose[k] = append(o.loose[k], policy.Lingering{Amount: sum, Bound: bound})
+	}
+	for _, tk := range o.held {
+		if tk.number < 0 {
+			continue // it is among them since before
+		}
+		p.shares(tk, func(i int, k meterKey) {
+			o.loose[k] = append(o.loose[k], policy.Lingering{Amount: tk.amounts[i], Bound: int64(tk.due)})
+		})
+		tk.number = -1
+	}
+}
+
+// End ends the outage: the store has carried out all of a return. It returns the tickets whose sessions have
+// to be told, and what was said of tickets since.
+func (p *Process) End(b *Return) (told []store.ID, later []store.Op) {
+	o := p.lost
+	if b.touch >= 0 {
+		p.Touched(&b.Ops[b.touch].Result)
+	}
+	for id, tk := range o.held {
+		tk.number = -1
+		p.granted.open[id] = tk
+	}
+	for _, w := range o.line { // also those who came while this was under way
+		told = append(told, w.tk.id)
+	}
+	for i, w := range b.line {
+		op := &b.Ops[b.first+i]
+		if op.Result.State == store.Granted || op.Result.State == store.Waiting {
+			p.waits(w.tk, op.Wait, op.Result.Now)
+		}
+		if op.Result.State == store.Waiting {
+			told = slices.DeleteFunc(told, func(id store.ID) bool { return id == w.tk.id })
+		}
+	}
+	for _, s := range o.sayings[b.said:] {
+		later = append(later, s.op)
+	}
+	for i := range b.Ops {
+		if id := b.Ops[i].ID; Of(id.Session) == p.number {
+			p.highest = max(p.highest, id.N)
+		}
+	}
+	p.lost = nil
+	slices.SortFunc(told, compareIDs)
+	return told, later
+}

@@ -1,0 +1,201 @@
+package outage
+
+import (
+	"slices"
+
+	"github.com/sluicehq/sluice/internal/limitmap"
+	"github.com/sluicehq/sluice/store"
+)
+
+// Decide decides operations of a session without the store. It reports false if it cannot: the caller is
+// told that the store is lost, and what it said of its tickets is kept. Afterwards [Process.Serve] has to be
+// called.
+func (p *Process) Decide(s *Session, places limitmap.Map, ops []store.Op, now store.Time) bool {
+	mode := p.Mode(s)
+	if mode == store.FailClosed || !p.possible(mode, ops) {
+		p.sayLater(places, ops, now)
+		return false
+	}
+	for i := range ops {
+		op := &ops[i]
+		op.Result = store.Result{ID: op.ID, Now: now, Reason: store.Reason{Limit: -1}}
+		switch op.Kind {
+		case store.OpAnswer, store.OpClose, store.OpCancel:
+			p.said(places, op, now)
+			if op.Result.State = store.Ended; op.Kind == store.OpAnswer {
+				op.Result.State = store.Granted
+			}
+		default:
+			if mode == store.FailOpen {
+				p.letGo(s, op, now)
+			} else {
+				p.decideShare(s, places, op, now)
+			}
+		}
+		if op.Kind == store.OpAcquire {
+			op.ID = op.Result.ID
+		}
+	}
+	return true
+}
+
+// possible reports whether operations mean anything without the store.
+func (p *Process) possible(mode store.OnFailure, ops []store.Op) bool {
+	for i := range ops {
+		op := &ops[i]
+		switch op.Kind {
+		case store.OpAcquire, store.OpAnswer, store.OpClose, store.OpCancel:
+		case store.OpPoll:
+			if mode == store.FailShare && Of(op.ID.Session) != p.number {
+				return false // what became of another's ticket is not known here
+			}
+		case store.OpRenew:
+			if mode == store.FailShare && p.lost.held[op.ID] == nil {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// sayLater keeps what the store has to be told of tickets: what is over is over, whatever the caller makes
+// of the error.
+func (p *Process) sayLater(places limitmap.Map, ops []store.Op, now store.Time) {
+	for i := range ops {
+		switch op := &ops[i]; op.Kind {
+		case store.OpAnswer, store.OpClose, store.OpCancel:
+			p.said(places, op, now)
+		case store.OpPoll:
+			if w := p.queue[op.ID]; w != nil {
+				w.kept = false // its caller is told that the store is lost
+			}
+		}
+	}
+}
+
+// said takes in an answer, the end, or the return of a ticket.
+func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
+	o := p.lost
+	there := *op
+	there.Observed = slices.Clone(op.Observed)
+	places.Op(&there)
+	there.Result = store.Result{ID: op.ID, State: store.Granted, Now: now}
+	answer := op.Kind == store.OpAnswer
+	if i := slices.IndexFunc(o.line, func(w *islander) bool { return w.tk.id == op.ID }); i >= 0 {
+		if !answer {
+			o.line = slices.Delete(o.line, i, i+1)
+			o.unsay(op.ID, &there, now)
+		}
+		return
+	}
+	tk := o.held[op.ID]
+	here := tk != nil
+	if !here {
+		if p.isLocal(op.ID) {
+			return // nothing of it counts
+		}
+		o.put(now, there)
+		tk = p.granted.open[op.ID]
+	}
+	if answer {
+		p.heed(&there, now)
+		p.answered(&there, nil)
+	}
+	if tk == nil || o.isle == nil {
+		if !answer {
+			delete(p.queue, op.ID)
+			delete(p.granted.open, op.ID)
+		}
+		return
+	}
+	if answer {
+		if tk.answered == 0 {
+			tk.answered = now
+		}
+		o.isle.Answer(tk.number, int64(now))
+		return
+	}
+	o.isle.Close(tk.number, int64(now))
+	switch {
+	case here:
+		delete(o.held, op.ID)
+		if op.Kind == store.OpClose && (tk.answered != 0 || !op.Spent) {
+			p.exceed(tk, &there.Amounts, now)
+		}
+		o.unsay(op.ID, &there, now)
+	case op.Kind == store.OpCancel:
+		delete(p.granted.open, op.ID)
+	default:
+		p.closed(&there)
+	}
+}
+
+// unsay has the store told of the end of a ticket that it may have heard of on an attempt to return.
+func (o *outage) unsay(id store.ID, op *store.Op, now store.Time) {
+	if slices.ContainsFunc(o.again, func(a store.Op) bool { return a.ID == id }) {
+		o.put(now, *op)
+	}
+}
+
+// heed pauses all callers of this process if the provider says so.
+func (p *Process) heed(op *store.Op, now store.Time) {
+	if op.Force {
+		return
+	}
+	d := op.RetryAfter
+	if d > store.MaxHint {
+		d = 0 // that cannot be meant
+	}
+	throttle, overload := &p.spec.Throttle, &p.spec.Overload
+	switch op.Verdict { // a long hint is tested at the cap's interval
+	case store.VerdictThrottled:
+		d = min(max(d, throttle.Start), max(throttle.Cap, throttle.Start))
+	case store.VerdictOverloaded:
+		d = min(max(d, overload.Start), max(throttle.Cap, overload.Start))
+	case store.VerdictExhausted, store.VerdictBilling:
+		d = max(d, throttle.Cap)
+	default:
+		return
+	}
+	if until := now.Add(min(d, store.MaxTTL)); until > p.lost.paused {
+		p.lost.paused, p.lost.cause = until, op.Cause
+	}
+}
+
+// letGo decides an operation of a session that grants everything.
+func (p *Process) letGo(s *Session, op *store.Op, now store.Time) {
+	o, r := p.lost, &op.Result
+	r.State, r.GrantedAt = store.Granted, now
+	switch {
+	case op.Kind == store.OpAcquire:
+		if op.ID.N == 0 {
+			r.ID = p.newID(s.ID, false)
+		}
+		o.granted++
+	case p.queue[op.ID] != nil: // neither the caller nor its entry need wait any longer
+		delete(p.queue, op.ID)
+		o.put(now, store.Op{Kind: store.OpCancel, ID: op.ID})
+		o.granted++
+	}
+}
+
+// decideShare decides an operation of a session that goes on within the share of the process.
+func (p *Process) decideShare(s *Session, places limitmap.Map, op *store.Op, now store.Time) {
+	switch op.Kind {
+	case store.OpAcquire:
+		p.acquire(s, places, op, now)
+	case store.OpRenew:
+		o := p.lost
+		tk := o.held[op.ID]
+		o.isle.Close(tk.number, int64(now)) // what it took stays taken: it may have been sent
+		if op.TTL > 0 {
+			tk.ttl = min(op.TTL, store.MaxTTL)
+		}
+		delete(o.held, tk.id)
+		p.decide(s, tk, op, false, now)
+	case store.OpPoll:
+		p.poll(op, now)
+	}
+}

@@ -1,0 +1,165 @@
+package outage
+
+import (
+	"github.com/sluicehq/sluice/internal/limitmap"
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/store"
+)
+
+// granted records what this process has been granted: open tickets, to state them again if the store loses
+// its memory, and what closed ones have charged, to know what the process may use again when it is cut
+// off. It costs a little with every operation, so it is no more exact than it has to be.
+type granted struct {
+	open   map[store.ID]*ticket
+	sweep  int // as many open ones make it worth looking for expired ones
+	single [store.MaxLimits]*charges
+	scoped map[meterKey]*charges
+	stated map[meterKey]int64 // sizes that answers have stated
+}
+
+// charges are what closed requests have charged to a meter, by the time of their grants.
+type charges [perWindow]struct{ slice, amount, granted, bound int64 }
+
+const (
+	perWindow  = 64      // slices of a window
+	maxOpen    = 1 << 17 // tickets
+	maxMeters  = 1024    // scoped ones
+	sweepFirst = 1024
+)
+
+func newGranted() granted {
+	return granted{open: map[store.ID]*ticket{}, sweep: sweepFirst, scoped: map[meterKey]*charges{}, stated: map[meterKey]int64{}}
+}
+
+// hold records that a ticket was granted.
+func (l *granted) hold(tk *ticket, r *store.Result) {
+	tk.granted, tk.due, tk.answered, tk.number = r.GrantedAt, r.Now.Add(tk.ttl), 0, -1
+	if len(l.open) >= l.sweep {
+		for id, old := range l.open {
+			if old.due < r.Now {
+				delete(l.open, id)
+			}
+		}
+		l.sweep = max(2*len(l.open), sweepFirst)
+	}
+	if len(l.open) < maxOpen {
+		l.open[tk.id] = tk
+	}
+}
+
+// answered records that an answer has begun, and what it says of sizes.
+func (p *Process) answered(op *store.Op, places limitmap.Map) {
+	tk := p.granted.open[op.ID]
+	if tk == nil {
+		return
+	}
+	if tk.answered == 0 && op.Result.State == store.Granted {
+		tk.answered = op.Result.Now
+	}
+	p.learnSizes(op, tk, places)
+}
+
+// learnSizes records the sizes that an answer states. A process that is cut off has nothing else to go by
+// where no size is configured.
+func (p *Process) learnSizes(op *store.Op, tk *ticket, places limitmap.Map) {
+	stated := p.granted.stated
+	for _, o := range op.Observed {
+		i := places.At(o.Limit)
+		if i < 0 || i >= store.MaxLimits || o.Size <= 0 || o.Size > store.MaxAmount || !p.limits[i].shared {
+			continue
+		}
+		k := p.limits[i].keyOf(i, tk)
+		if _, known := stated[k]; known || len(stated) < maxMeters {
+			stated[k] = o.Size
+		}
+	}
+}
+
+// closed records that a request is over. The operation has the pool's limits.
+func (p *Process) closed(op *store.Op) {
+	if tk := p.granted.open[op.ID]; tk != nil {
+		delete(p.granted.open, op.ID)
+		p.charge(tk, &op.Amounts, op.Result.Now, op.Spent)
+	}
+}
+
+// charge records what a request that is over has charged.
+func (p *Process) charge(tk *ticket, used *[store.MaxLimits]int64, now store.Time, spent bool) {
+	settled := used != nil && *used != [store.MaxLimits]int64{} && (tk.answered != 0 || !spent)
+	for i := range p.limits[:len(p.spec.Limits)] {
+		l := &p.limits[i]
+		amount := tk.amounts[i]
+		if settled && used[i] >= 0 {
+			amount = used[i]
+		}
+		if amount <= 0 || !l.lingers {
+			continue
+		}
+		if c := p.granted.chargesOf(l.keyOf(i, tk), l.per == 0); c != nil {
+			c.add(max(l.Window/perWindow, 1), amount, int64(tk.granted), l.boundOf(tk, now, spent))
+		}
+	}
+}
+
+func (l *granted) chargesOf(k meterKey, single bool) *charges {
+	if single {
+		if l.single[k.limit] == nil {
+			l.single[k.limit] = new(charges)
+		}
+		return l.single[k.limit]
+	}
+	c := l.scoped[k]
+	if c == nil && len(l.scoped) < maxMeters {
+		c = new(charges)
+		l.scoped[k] = c
+	}
+	return c
+}
+
+// add adds what a request that was granted at a time has charged.
+func (c *charges) add(width, amount, granted, bound int64) {
+	slice := granted / width
+	s := &c[slice%perWindow]
+	if s.slice != slice {
+		if s.slice > slice {
+			return // it lived for more than a window
+		}
+		s.slice, s.amount, s.granted, s.bound = slice, 0, granted, bound
+	}
+	s.amount += amount
+	s.granted, s.bound = min(s.granted, granted), max(s.bound, bound)
+}
+
+// standing returns what may still count at a time.
+func (c *charges) standing(d *meter.Def, t int64) (list []policy.Lingering) {
+	for i := range c {
+		if s := &c[i]; s.amount > 0 && s.bound+2*d.Window > t {
+			list = append(list, policy.Lingering{Amount: s.amount, Granted: s.granted, Bound: s.bound})
+		}
+	}
+	return list
+}
+
+// remap moves what is recorded by limit to where limits are by now.
+func (l *granted) remap(to []int) {
+	single := l.single
+	l.single = [store.MaxLimits]*charges{}
+	for i, at := range to {
+		if at >= 0 {
+			l.single[at] = single[i]
+		}
+	}
+	l.scoped, l.stated = moved(l.scoped, to), moved(l.stated, to)
+}
+
+func moved[T any](was map[meterKey]T, to []int) map[meterKey]T {
+	now := map[meterKey]T{}
+	for k, v := range was {
+		if k.limit < len(to) && to[k.limit] >= 0 {
+			k.limit = to[k.limit]
+			now[k] = v
+		}
+	}
+	return now
+}

@@ -1,0 +1,175 @@
+package outage
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/store"
+)
+
+// isle is the share of this process in a pool that cannot be reached.
+type isle struct {
+	*policy.Island
+	meters map[meterKey]int
+	blind  map[meterKey]bool // meters of unknown size: they have room for nothing
+	start  store.Time        // before which nothing is granted
+	rtt    store.Time        // how much later than thought it may be
+}
+
+// newIsle makes the isle from what the process knows, with charges that the store may not know of. It is nil
+// if the process was never told its share.
+func (p *Process) newIsle(now store.Time, roundTrip time.Duration) *isle {
+	m, loose := &p.member, p.lost.loose
+	if m.users == 0 || m.share == 0 || m.heard == 0 {
+		return nil
+	}
+	rtt := store.Time(roundTrip.Microseconds())
+	start := max(m.heard, m.pending).Add(silentAfter)
+	is := &isle{meters: map[meterKey]int{}, blind: map[meterKey]bool{}, start: start, rtt: rtt}
+	var limits []policy.IslandLimit
+	add := func(k meterKey, c *charges) {
+		l := &p.limits[k.limit]
+		if _, there := is.meters[k]; there || !l.shared || len(limits) >= maxMeters {
+			return
+		}
+		def := p.islandLimit(k, is)
+		if def.Size == 0 {
+			is.blind[k] = true
+			return
+		}
+		if c != nil {
+			def.Standing = c.standing(&l.Def, int64(now))
+		}
+		def.Standing = append(def.Standing, loose[k]...)
+		is.meters[k] = len(limits)
+		limits = append(limits, def)
+	}
+	for i := range p.spec.Limits {
+		if p.limits[i].per == 0 {
+			add(meterKey{limit: i}, p.granted.single[i])
+		}
+	}
+	for k, c := range p.granted.scoped {
+		add(k, c)
+	}
+	for k := range loose {
+		add(k, nil)
+	}
+	open := make([]*ticket, 0, len(p.granted.open))
+	for _, tk := range p.granted.open {
+		if tk.number = -1; tk.due > now {
+			open = append(open, tk)
+		}
+	}
+	slices.SortFunc(open, func(a, b *ticket) int { return cmp.Compare(b.granted, a.granted) })
+	open = open[:min(len(open), policy.MaxIsland/2)] // with room for tickets that are granted here
+	list := make([]policy.IslandTicket, len(open))
+	for n, tk := range open {
+		p.shares(tk, func(_ int, k meterKey) { add(k, nil) })
+		amounts, _ := p.amounts(is, tk, false)
+		list[n] = policy.IslandTicket{Amounts: amounts, Granted: int64(tk.granted), Answered: int64(tk.answered), Due: int64(tk.due)}
+		tk.number = n
+	}
+	is.Island = policy.NewIsland(m.share, int64(start), int64(m.expires-rtt), limits, list)
+	return is
+}
+
+// islandLimit is what is known of a meter.
+func (p *Process) islandLimit(k meterKey, is *isle) policy.IslandLimit {
+	l := &p.limits[k.limit]
+	def := policy.IslandLimit{Def: l.Def, Size: l.size, Burst: l.burst}
+	def.Def.Part = 0
+	if stated := p.granted.stated[k]; stated > 0 && l.Kind != meter.Bucket && (l.size == 0 || l.guess || stated < l.size) {
+		def.Size = stated
+	}
+	if l.Kind == meter.Fixed && (l.reset != 0 || l.Guard == meter.Off) {
+		t := int64(is.start)
+		next := l.reset + ((t-l.reset)/l.Window+1)*l.Window
+		for next-l.Window > t {
+			next -= l.Window
+		}
+		def.Lo, def.Hi = next-int64(is.rtt), next
+		if l.Guard != meter.Off { // it was rounded to seconds, by a clock that is not ours
+			def.Lo, def.Hi = def.Lo-1_200_000, def.Hi+1_200_000
+		}
+	}
+	return def
+}
+
+// amounts returns what a ticket takes by meter, and whether the size of one is not known. With add, meters
+// that are new are added.
+func (p *Process) amounts(is *isle, tk *ticket, add bool) (list []int64, blind bool) {
+	list = make([]int64, len(is.meters))
+	p.shares(tk, func(i int, k meterKey) {
+		n, there := is.meters[k]
+		if !there && add && !is.blind[k] {
+			if def := p.islandLimit(k, is); def.Size > 0 && len(is.meters) < maxMeters {
+				n, there = is.Add(def), true
+				is.meters[k] = n
+			}
+		}
+		if !there {
+			blind = true
+			return
+		}
+		for len(list) <= n {
+			list = append(list, 0)
+		}
+		list[n] += tk.amounts[i]
+	})
+	return list, blind
+}
+
+// room reports whether a ticket fits the share, and else when to ask again, 0 if not before the store is back.
+func (p *Process) room(tk *ticket, now store.Time) (ok bool, retry store.Time) {
+	is := p.lost.isle
+	amounts, blind := p.amounts(is, tk, true)
+	if blind {
+		return false, 0
+	}
+	ok, at := is.Allow(int64(now), tk.ttl.Microseconds(), amounts)
+	if !ok && at < meter.Never {
+		retry = store.Time(at)
+	}
+	return ok, retry
+}
+
+// take takes of the share what a ticket needs.
+func (p *Process) take(tk *ticket, now store.Time) {
+	is := p.lost.isle
+	amounts, _ := p.amounts(is, tk, false)
+	tk.number = is.Take(int64(now), tk.ttl.Microseconds(), amounts)
+	tk.granted, tk.due, tk.answered = now, now.Add(tk.ttl), 0
+}
+
+// exceed charges what a request has used beyond its estimate.
+func (p *Process) exceed(tk *ticket, used *[store.MaxLimits]int64, now store.Time) {
+	more := *tk
+	any := false
+	for i := range more.amounts {
+		more.amounts[i] = max(used[i]-tk.amounts[i], 0)
+		any = any || more.amounts[i] > 0
+	}
+	if !any {
+		return
+	}
+	more.ttl = 1
+	p.take(&more, now)
+	p.lost.isle.Answer(more.number, int64(now))
+	p.lost.isle.Close(more.number, int64(now))
+}
+
+// standing returns what requests that were granted here and are over still take, by meter.
+func (is *isle) standing(now store.Time) map[meterKey]int64 {
+	sums := is.Lingering(int64(now))
+	all := map[meterKey]int64{}
+	for k, n := range is.meters {
+		if sums[n] > 0 {
+			all[k] = sums[n]
+		}
+	}
+	return all
+}

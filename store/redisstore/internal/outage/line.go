@@ -1,0 +1,203 @@
+package outage
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/limitmap"
+	"github.com/sluicehq/sluice/store"
+)
+
+// islander is a ticket that waits until the process has room of its own.
+type islander struct {
+	tk       *ticket
+	deadline store.Time // 0: none
+	retry    store.Time // 0: not before the store is back
+}
+
+// acquire decides an acquire within the share.
+func (p *Process) acquire(s *Session, places limitmap.Map, op *store.Op, now store.Time) {
+	bad := op.Agent == "" || int(op.Class) >= len(p.spec.Classes) || op.TTL <= 0 || op.TTL > store.MaxTTL || op.Wait > store.MaxWindow
+	for i := range s.Spec.Limits {
+		bad = bad || op.Amounts[i] < 0 || op.Amounts[i] > store.MaxAmount
+	}
+	if bad {
+		op.Result.State, op.Result.Reason.Code = store.Refused, store.CodeInvalid
+		return
+	}
+	if op.ID.N != 0 && (p.granted.open[op.ID] != nil || p.queue[op.ID] != nil || p.lost.held[op.ID] != nil || p.isLocal(op.ID)) {
+		p.poll(op, now) // it was asked for before
+		return
+	}
+	tk := newTicket(op, places)
+	tk.once = op.Spent
+	p.decide(s, tk, op, op.Force, now)
+}
+
+// decide grants a ticket, has it wait or refuses it.
+func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now store.Time) {
+	o, r := p.lost, &op.Result
+	ok, retry := force, store.Time(0)
+	if !force {
+		ok, retry = p.allow(tk, now)
+		if ok && !p.isFirst(tk) {
+			ok, retry = false, now
+		}
+	}
+	if ok {
+		if tk.id.N == 0 {
+			tk.id = p.newID(s.ID, false)
+		}
+		p.grant(tk, now)
+		o.collect(tk, now)
+		r.State, r.ID, r.GrantedAt = store.Granted, tk.id, now
+		return
+	}
+	r.Reason = store.Reason{Code: store.CodeStore, Behind: store.CodeStore, Limit: -1, At: retry}
+	full := len(o.line) >= min(p.spec.MaxWaiting, maxSayings)
+	// When the store will be back is not known: that may be worth waiting for.
+	if op.Wait == 0 || full || op.Wait > 0 && retry > now.Add(op.Wait) {
+		if r.State = store.Refused; full && op.Wait != 0 {
+			r.Reason.Code = store.CodeFull
+		}
+		return
+	}
+	if tk.id.N == 0 {
+		tk.id = p.newID(s.ID, true)
+	}
+	w := &islander{tk: tk, retry: retry}
+	if op.Wait > 0 {
+		w.deadline = now.Add(op.Wait)
+	}
+	at, _ := slices.BinarySearchFunc(o.line, w, func(a, b *islander) int {
+		return cmp.Or(cmp.Compare(a.tk.rank(), b.tk.rank()), -1) // behind all of its class
+	})
+	o.line = slices.Insert(o.line, at, w)
+	r.State, r.ID = store.Waiting, tk.id
+}
+
+// allow reports whether a ticket has room here, and else when to ask again, 0 if not before the store is
+// back.
+func (p *Process) allow(tk *ticket, now store.Time) (ok bool, retry store.Time) {
+	o := p.lost
+	if o.halted {
+		return false, now.Add(100 * time.Millisecond)
+	}
+	if ok, retry = p.room(tk, now); ok && o.paused > now {
+		return false, o.paused
+	}
+	return ok, retry
+}
+
+// isFirst reports that no ticket ahead in the line wants something of the same meters.
+func (p *Process) isFirst(tk *ticket) bool {
+	claims := map[meterKey]bool{}
+	for _, w := range p.lost.line {
+		if w.tk.rank() > tk.rank() {
+			break
+		}
+		p.claim(claims, w.tk)
+	}
+	return !p.claimed(claims, tk)
+}
+
+// claim notes which meters a waiting ticket wants something of: tickets behind it have to wait for it.
+func (p *Process) claim(claims map[meterKey]bool, tk *ticket) {
+	p.shares(tk, func(_ int, k meterKey) { claims[k] = true })
+}
+
+func (p *Process) claimed(claims map[meterKey]bool, tk *ticket) (any bool) {
+	p.shares(tk, func(_ int, k meterKey) { any = any || claims[k] })
+	return any
+}
+
+// grant lets a ticket go.
+func (p *Process) grant(tk *ticket, now store.Time) {
+	o := p.lost
+	p.take(tk, now)
+	o.granted++
+	o.held[tk.id] = tk
+	o.user = who{tk.agent, tk.class}
+	o.users[tk.id.Session] = o.user
+	o.due = max(o.due, tk.due)
+}
+
+// collect ends a ticket that is spent with its grant, when its caller knows of it.
+func (o *outage) collect(tk *ticket, now store.Time) {
+	if tk.once && o.held[tk.id] != nil {
+		o.isle.Close(tk.number, int64(now))
+		delete(o.held, tk.id)
+	}
+}
+
+// poll says what became of a ticket.
+func (p *Process) poll(op *store.Op, now store.Time) {
+	o, r := p.lost, &op.Result
+	if op.ID.N == 0 && op.Alive > 0 {
+		r.State = store.Granted // whether it has tickets is not known
+		return
+	}
+	for _, w := range o.line {
+		if w.tk.id == op.ID {
+			r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, Limit: -1, At: w.retry}
+			return
+		}
+	}
+	tk := o.held[op.ID]
+	if tk == nil {
+		if tk = p.granted.open[op.ID]; tk != nil && op.TTL > 0 {
+			o.put(now, *op)
+		}
+	}
+	switch {
+	case tk != nil && tk.due > now:
+		r.State, r.GrantedAt = store.Granted, tk.granted
+		o.collect(tk, now)
+		if op.TTL > 0 && op.TTL <= store.MaxTTL && o.held[op.ID] == nil {
+			tk.due = now.Add(op.TTL)
+		}
+	case p.queue[op.ID] != nil:
+		p.queue[op.ID].decided = 0 // whoever asks wants to be told
+		r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, Limit: -1}
+	default:
+		r.State = store.Ended
+	}
+}
+
+// Serve grants tickets in the line that have room. It returns the tickets whose sessions have to be told, and
+// when to call it again; 0: time alone makes no room.
+func (p *Process) Serve(now store.Time) (told []store.ID, next store.Time) {
+	o := p.lost
+	if o == nil || len(o.line) == 0 || o.isle == nil {
+		return nil, 0
+	}
+	var ahead []*islander
+	claims := map[meterKey]bool{}
+	for _, w := range o.line {
+		if w.deadline != 0 && w.deadline <= now {
+			told = append(told, w.tk.id)
+			continue
+		}
+		ok, retry := false, store.Time(0)
+		if !p.claimed(claims, w.tk) {
+			ok, retry = p.allow(w.tk, now)
+		}
+		if ok {
+			p.grant(w.tk, now)
+			told = append(told, w.tk.id)
+			continue
+		}
+		w.retry = retry
+		ahead = append(ahead, w)
+		p.claim(claims, w.tk)
+		for _, at := range []store.Time{retry, w.deadline} {
+			if at != 0 && (next == 0 || at < next) {
+				next = at
+			}
+		}
+	}
+	o.line = ahead
+	slices.SortFunc(told, compareIDs)
+	return told, next
+}

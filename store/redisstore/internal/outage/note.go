@@ -1,0 +1,192 @@
+package outage
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/limitmap"
+	"github.com/sluicehq/sluice/store"
+)
+
+const (
+	// WaitersLive is how long an entry in the queue outlives the last word of its process. It is longer where
+	// there are many, because the store looks at them as often.
+	WaitersLive = 10 * time.Second
+	eachLives   = time.Millisecond
+	// KeepEvery is how often the process says that it is there.
+	KeepEvery  = 3 * time.Second
+	mostMissed = 3 // of these, until a ticket is given up that no caller comes for
+)
+
+// waiter is a ticket of this process that waits in the store.
+type waiter struct {
+	tk       *ticket
+	deadline store.Time    // 0: none
+	kept     bool          // a caller waits for it
+	missed   int           // how often that was not so
+	decided  time.Duration // uptime at which its session was told that it does not wait any more; 0: it waits
+}
+
+// Note records what became of operations that the store has carried out for a session. It returns what
+// has to be undone, because the caller has left.
+func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left bool) (undo []store.Op) {
+	for i := range ops {
+		op := &ops[i]
+		r := &op.Result
+		id := r.ID
+		if r.State <= store.Waiting && Of(id.Session) == p.number {
+			p.highest = max(p.highest, id.N)
+		}
+		switch op.Kind {
+		case store.OpAcquire:
+			s.user = who{op.Agent, op.Class}
+			switch {
+			case r.State != store.Granted && r.State != store.Waiting:
+			case left && op.ID.N == 0: // no caller knows of it
+				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
+			case left: // its caller chose the id, and may ask again
+			case r.State == store.Waiting:
+				p.waits(newTicket(op, places), op.Wait, r.Now)
+			case !op.Spent:
+				p.granted.hold(newTicket(op, places), r)
+			default: // it has ended with its grant
+				tk := newTicket(op, places)
+				tk.granted, tk.due = r.GrantedAt, r.Now.Add(tk.ttl)
+				p.charge(tk, nil, r.Now, true)
+			}
+		case store.OpRenew:
+			p.renewed(op)
+		case store.OpPoll:
+			if p.polled(op, left) {
+				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
+			}
+		case store.OpAnswer:
+			p.answered(op, places)
+		case store.OpObserve:
+			p.learnSizes(op, &ticket{model: op.Model, key: op.Key}, places)
+		case store.OpCancel:
+			delete(p.queue, id)
+			delete(p.granted.open, id)
+		case store.OpClose:
+			delete(p.queue, id)
+			there := *op
+			places.Op(&there)
+			p.closed(&there)
+		case store.OpTouch:
+			s.touched = r.State == store.Granted
+		}
+	}
+	return undo
+}
+
+func (p *Process) waits(tk *ticket, wait time.Duration, now store.Time) {
+	w := &waiter{tk: tk, kept: true}
+	if wait >= 0 {
+		w.deadline = now.Add(wait)
+	}
+	p.queue[tk.id] = w
+}
+
+// renewed records that a ticket was exchanged.
+func (p *Process) renewed(op *store.Op) {
+	r := &op.Result
+	tk := p.granted.open[r.ID]
+	if tk == nil {
+		return
+	}
+	switch r.State {
+	case store.Granted:
+		tk.granted, tk.answered = r.GrantedAt, 0
+		if op.TTL > 0 {
+			tk.ttl = op.TTL
+		}
+		tk.due = r.Now.Add(tk.ttl)
+		return
+	case store.Waiting:
+		p.waits(tk, op.Wait, r.Now)
+	}
+	delete(p.granted.open, r.ID)
+}
+
+// polled records what became of a ticket that a caller asked after. It reports whether the ticket was
+// collected for a caller that has left.
+func (p *Process) polled(op *store.Op, left bool) bool {
+	r := &op.Result
+	w := p.queue[r.ID]
+	switch {
+	case w == nil && r.State == store.Granted:
+		if tk := p.granted.open[r.ID]; tk != nil && op.TTL > 0 {
+			tk.ttl, tk.due = op.TTL, r.Now.Add(op.TTL)
+		}
+		return false
+	case w == nil:
+		if r.State != store.Waiting {
+			delete(p.granted.open, r.ID)
+		}
+		return false
+	case r.State == store.Waiting:
+		w.kept, w.missed, w.decided = !left, 0, 0 // a ticket whose caller does not come back is let die
+		return false
+	}
+	delete(p.queue, r.ID)
+	if r.State != store.Granted {
+		return false
+	}
+	if !left {
+		p.granted.hold(w.tk, r)
+	}
+	return left
+}
+
+// Queued returns the tickets that wait in the store.
+func (p *Process) Queued() []store.ID {
+	ids := make([]store.ID, 0, len(p.queue))
+	for id := range p.queue {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, compareIDs)
+	return ids
+}
+
+// KeepWaiting returns what tells the store that those who wait are alive, a few tickets to ask after, because
+// a message may have been lost, and cancels for tickets that no caller comes for.
+func (p *Process) KeepWaiting(few int) (alive []store.Op, some []store.ID, gone []store.Op) {
+	sessions := map[uint64]int{}
+	for id, w := range p.queue { // in no order: it is others' turn each time
+		if !w.kept {
+			if w.missed++; w.missed > mostMissed {
+				delete(p.queue, id)
+				gone = append(gone, store.Op{Kind: store.OpCancel, ID: id})
+			}
+			continue
+		}
+		sessions[id.Session]++
+		if len(some) < few {
+			some = append(some, id)
+		}
+	}
+	for session, n := range sessions {
+		alive = append(alive, store.Op{Kind: store.OpPoll, ID: store.ID{Session: session}, Alive: WaitersLive + time.Duration(n)*eachLives})
+	}
+	slices.SortFunc(some, compareIDs)
+	return alive, some, gone
+}
+
+// AskedAfter takes in polls of tickets that wait in the store, at an uptime. It returns the tickets whose
+// sessions have to be told, and cancels for those that were told before and were not collected since.
+func (p *Process) AskedAfter(ops []store.Op, up time.Duration) (over []store.ID, undo []store.Op) {
+	for i := range ops {
+		id := ops[i].ID
+		w := p.queue[id]
+		switch {
+		case w == nil || ops[i].Result.State == store.Waiting:
+		case w.decided != 0 && up-w.decided > KeepEvery/2:
+			delete(p.queue, id)
+			undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
+		default:
+			w.decided = up
+			over = append(over, id)
+		}
+	}
+	return over, undo
+}

@@ -1,0 +1,160 @@
+package outage
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Process is what one process knows of one pool. It is not safe for concurrent use.
+type Process struct {
+	number   uint64 // of the process
+	spec     store.Spec
+	limits   [store.MaxLimits]limit
+	sessions map[uint64]*Session
+	granted  granted
+	queue    map[store.ID]*waiter // tickets that wait in the store
+	member   membership
+	highest  uint64  // number of a ticket
+	spans    []span  // numbers that were given out without the store
+	lost     *outage // nil while the store can be reached
+}
+
+// Session is one session of the process on the pool.
+type Session struct {
+	ID      uint64
+	Spec    store.Spec
+	Member  bool // it speaks for a process that has a share
+	user    who  // the last that asked
+	touched bool // the session itself is a member
+}
+
+// who speaks for a session.
+type who struct {
+	agent string
+	class uint8
+}
+
+// New returns a process that knows nothing yet. Its number tells its sessions from those of others.
+func New(number uint64) *Process {
+	return &Process{number: number, sessions: map[uint64]*Session{}, queue: map[store.ID]*waiter{}, granted: newGranted()}
+}
+
+// Of returns the process that a session belongs to.
+func Of(session uint64) uint64 { return session >> 16 }
+
+// memberID is the session of the process as a member: sessions of callers begin at 1.
+func (p *Process) memberID() store.ID { return store.ID{Session: p.number << 16} }
+
+// Spec returns the spec of the pool, for reading.
+func (p *Process) Spec() *store.Spec { return &p.spec }
+
+// Learn takes in the spec of the pool. What is recorded by limit moves to where the limits are by now.
+func (p *Process) Learn(spec store.Spec) {
+	to := make([]int, len(p.spec.Limits))
+	moved := false
+	for i := range p.spec.Limits {
+		l := &p.spec.Limits[i]
+		same := func(n store.Limit) bool {
+			return n.Name == l.Name && n.Kind == l.Kind && n.Window == l.Window && n.Per == l.Per
+		}
+		if to[i] = i; i >= len(spec.Limits) || !same(spec.Limits[i]) {
+			to[i] = slices.IndexFunc(spec.Limits, same)
+			moved = true
+		}
+	}
+	p.spec, p.limits = spec, compile(spec.Limits)
+	if !moved {
+		return
+	}
+	p.each(func(tk *ticket) {
+		was := tk.amounts
+		tk.amounts = [store.MaxLimits]int64{}
+		for i, at := range to {
+			if at >= 0 {
+				tk.amounts[at] = was[i]
+			}
+		}
+	})
+	p.granted.remap(to)
+}
+
+// each visits all tickets.
+func (p *Process) each(f func(*ticket)) {
+	for _, tk := range p.granted.open {
+		f(tk)
+	}
+	for _, w := range p.queue {
+		f(w.tk)
+	}
+	if p.lost != nil {
+		for _, tk := range p.lost.held {
+			f(tk)
+		}
+		for _, w := range p.lost.line {
+			f(w.tk)
+		}
+	}
+}
+
+// Join adds a session.
+func (p *Process) Join(s *Session) {
+	p.sessions[s.ID] = s
+	if s.Member {
+		p.member.users++
+	}
+}
+
+// Leave removes a session. It returns what to tell the store: what waits is cancelled, and the last member
+// leaves.
+func (p *Process) Leave(s *Session) (ops []store.Op) {
+	delete(p.sessions, s.ID)
+	for id := range p.queue {
+		if id.Session == s.ID {
+			ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
+			delete(p.queue, id)
+		}
+	}
+	if p.lost != nil {
+		p.lost.line = slices.DeleteFunc(p.lost.line, func(w *islander) bool { return w.tk.id.Session == s.ID })
+	}
+	if s.touched {
+		ops = append(ops, store.Op{Kind: store.OpTouch, ID: store.ID{Session: s.ID}, Spent: true})
+	}
+	if s.Member {
+		if p.member.users--; p.member.users == 0 {
+			p.member = membership{}
+			ops = append(ops, store.Op{Kind: store.OpTouch, ID: p.memberID(), Spent: true})
+		}
+	}
+	return ops
+}
+
+// Waiting returns the tickets that wait, in the store or here, of sessions that f accepts; nil accepts all.
+func (p *Process) Waiting(f func(*Session) bool) (ids []store.ID) {
+	add := func(id store.ID) {
+		if s := p.sessions[id.Session]; s != nil && (f == nil || f(s)) {
+			ids = append(ids, id)
+		}
+	}
+	for id := range p.queue {
+		add(id)
+	}
+	if p.lost != nil {
+		for _, w := range p.lost.line {
+			add(w.tk.id)
+		}
+	}
+	slices.SortFunc(ids, compareIDs)
+	return ids
+}
+
+// Notes is how much is recorded: open tickets, and tickets that wait in the store.
+func (p *Process) Notes() (open, waiting int) { return len(p.granted.open), len(p.queue) }
+
+func compareIDs(a, b store.ID) int {
+	return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.N, b.N))
+}
+
+func byID(a, b store.Op) int { return compareIDs(a.ID, b.ID) }
