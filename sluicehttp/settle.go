@@ -114,7 +114,7 @@ func (f *flight) spent(u *provider.Usage) []amount {
 
 // learn remembers what the call used, for the next.
 func (f *flight) learn(u *provider.Usage, took time.Duration) {
-	if f.asked.Tokens && u.Known {
+	if f.asked.Tokens && u.Known && (f.asked.Text > 0 || u.Output > 0) { // else it only warms a connection
 		f.t.book.Learn(f.caller.Agent, f.asked.Model, f.asked.Text, f.counted(u), u.Output)
 	}
 	f.t.paces.learn(f.told.Model, took, u.Seen, u.Output)

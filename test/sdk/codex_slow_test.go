@@ -75,6 +75,7 @@ func TestCodex(t *testing.T) {
 			if len(strings.TrimSpace(string(out))) == 0 {
 				t.Error("it prints nothing")
 			}
+			r.until("the gate counts everything", func() bool { return r.status().InFlight == 0 }) // Codex ends before its connection does
 			stats, caller := r.stats(), r.caller()
 			theirs := int64(0)
 			for _, u := range stats.Ledger {
