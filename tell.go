@@ -149,7 +149,8 @@ func (r *resource) tellRefusal(ctx context.Context, kind string, req *Request, w
 	r.emit(e)
 }
 
-// units are what a request is charged, by unit.
+// units are what a request is charged, by unit. A limit that it asks nothing of has its unit too: what the request turns out to use is
+// then known to be in the store's own books.
 func (r *resource) units(req *Request) map[string]int64 {
 	var op store.Op
 	if r.fill(&op, req) != nil {
@@ -157,8 +158,8 @@ func (r *resource) units(req *Request) map[string]int64 {
 	}
 	units := map[string]int64{}
 	for i := range r.limits {
-		if op.Amounts[i] > 0 {
-			units[r.limits[i].Unit] = op.Amounts[i]
+		if l := &r.limits[i]; op.Amounts[i] > 0 || l.Kind != store.Concurrency && !l.Plan && units[l.Unit] == 0 {
+			units[l.Unit] = max(op.Amounts[i], 0)
 		}
 	}
 	if usd, ok := usdOf(req.Cost); ok {

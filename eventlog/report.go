@@ -94,7 +94,9 @@ func addUnits(to, more map[string]int64, sign int64) map[string]int64 {
 		to = map[string]int64{}
 	}
 	for unit, n := range more {
-		to[unit] += sign * n
+		if was, ok := to[unit]; ok || n != 0 {
+			to[unit] = was + sign*n
+		}
 	}
 	return to
 }

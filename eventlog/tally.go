@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -157,7 +158,7 @@ func (t *tally) settle(e *inspect.Event) {
 		}
 	}
 	t.besides(s, e.Units)
-	s.event.Units = addUnits(addUnits(nil, s.event.Units, 1), more, 1)
+	s.event.Units = addUnits(maps.Clone(s.event.Units), more, 1)
 	t.pay(s, more[sluice.USD], 0)
 	if !s.counted {
 		return
