@@ -14,12 +14,22 @@ import (
 // Charges, agents and limits that it learns in that pool bind nobody: all grants there are by force, and the mode gate uses
 // another pool. Refusals are counted, and pause nothing.
 //
-// The store must not hold anyone either. It has observeWithin to answer. After a failure it is left alone for awayFor.
+// The store must not hold anyone either. It has observeWithin to answer. After a failure it is left alone for awayFor. A process that asks
+// once has no such memory, and must connect first: there it has observeOnceWithin.
 const (
-	observedPool  = " (observed)" // follows the resource's name
-	observeWithin = 250 * time.Millisecond
-	awayFor       = 5 * time.Second
+	observedPool      = " (observed)" // follows the resource's name
+	observeWithin     = 250 * time.Millisecond
+	observeOnceWithin = time.Second
+	awayFor           = 5 * time.Second
 )
+
+// briefly is how long the store has in the mode observe.
+func (r *resource) briefly(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.plan.passing {
+		return context.WithTimeout(ctx, observeOnceWithin)
+	}
+	return context.WithTimeout(ctx, observeWithin)
+}
 
 // errAway: the store has failed a moment ago, and is not asked again yet.
 var errAway = errors.New("the store did not answer a moment ago")
@@ -38,7 +48,7 @@ func (r *resource) apply(ctx context.Context, ops []store.Op) error {
 	if r.isAway() {
 		return errAway
 	}
-	brief, cancel := context.WithTimeout(ctx, observeWithin)
+	brief, cancel := r.briefly(ctx)
 	defer cancel()
 	err := r.pool.Apply(brief, ops)
 	if err != nil && ctx.Err() == nil {
@@ -54,7 +64,7 @@ func (r *resource) acquireObserved(ctx context.Context, req *Request, t *Ticket)
 	if err := ctx.Err(); err != nil {
 		return r.cancelled(req, err)
 	}
-	brief, cancel := context.WithTimeout(ctx, observeWithin)
+	brief, cancel := r.briefly(ctx)
 	defer cancel()
 	if r.budgets != nil && !r.isAway() {
 		if paid, err := r.acquirePaid(brief, req, 0, t); paid {
