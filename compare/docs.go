@@ -1,0 +1,106 @@
+package main
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/sluicehq/sluice/sim"
+	"github.com/sluicehq/sluice/sim/plot"
+	"github.com/sluicehq/sluice/store"
+)
+
+// product is how the names of our own rows begin.
+const product = "Sluice"
+
+//go:embed comparison.md.tmpl
+var page string
+
+// writeDocs writes the page and its picture.
+func writeDocs(dir string, results []*Result) error {
+	t, err := template.New("page").Parse(page)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	err = t.Execute(&text, map[string]any{
+		"Table": markdown(results), "Results": results, "Better": ahead(results), "Failures": failures(results), "When": time.Now().UTC().Format("2 January 2006"), "Go": runtime.Version(), "Cores": runtime.NumCPU(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "comparison.md"), []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	picture, err := os.Create(filepath.Join(dir, "images", "compare.svg"))
+	if err != nil {
+		return err
+	}
+	defer picture.Close()
+	sc, rep := asReport(results)
+	if err := plot.SVG(picture, sc, rep); err != nil {
+		return err
+	}
+	return picture.Close()
+}
+
+// ahead says in which columns a peer is better than both rows of ours.
+func ahead(results []*Result) (all []string) {
+	for i, f := range better {
+		if f == nil {
+			continue
+		}
+		var names []string
+		ours := false
+		for _, r := range results {
+			if best(results, r, f) {
+				names = append(names, r.Name)
+				ours = ours || strings.HasPrefix(r.Name, product)
+			}
+		}
+		if !ours && len(names) > 0 {
+			all = append(all, heads[i]+": "+strings.Join(names, ", "))
+		}
+	}
+	return all
+}
+
+// failures says of each contender whose calls failed why most of them did.
+func failures(results []*Result) (all []string) {
+	for _, r := range results {
+		if r.Why != "" {
+			all = append(all, r.Name+": "+r.Why)
+		}
+	}
+	return all
+}
+
+// asReport says the results in the words of a simulation, which has a picture already.
+func asReport(results []*Result) (*sim.Scenario, *sim.Report) {
+	sc := &sim.Scenario{Name: "compare", About: "40 agents on one key, 240 calls, four a second allowed: what the provider saw",
+		Limits: []sim.Limit{{Name: "requests", Unit: sim.Requests, Kind: store.Bucket, Size: limitSize, Burst: limitSize, Window: window}}}
+	rep := &sim.Report{Scenario: sc.Name, About: sc.About}
+	const bin = time.Second
+	for _, r := range results {
+		f := sim.Figures{Name: r.Name, Sent: r.Accepted + r.Refused, Throttled: r.Refused, Utilization: r.Used, Makespan: r.Took,
+			Ideal: ideal(r.Calls).Seconds(), Calls: r.Calls, Finished: r.Finished, GaveUp: r.Calls - r.Finished,
+			Trace: &sim.Trace{Accepted: sim.Counts{Every: bin}, Refused: sim.Counts{Every: bin}}}
+		for _, a := range r.log {
+			into := &f.Trace.Refused
+			if a.accepted {
+				into = &f.Trace.Accepted
+			}
+			i := int(max(a.at.Sub(r.began), 0) / bin)
+			for len(into.N) <= i {
+				into.N = append(into.N, 0)
+			}
+			into.N[i]++
+		}
+		rep.Strategies = append(rep.Strategies, f)
+	}
+	return sc, rep
+}
