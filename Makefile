@@ -25,7 +25,7 @@ POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ra
 ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench page keda envoy chart compat hosts soak faults-check faults chaos proof fuzz windows
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench compare page keda envoy chart compat hosts soak faults-check faults chaos proof fuzz windows
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,9 +115,14 @@ race-large: need-redis
 # The nested modules must keep compiling against the public API.
 bench-check: need-redis
 	cd bench && $(GO) vet ./... && $(GO) test ./...
+	cd compare && $(GO) vet ./... && $(GO) test ./...
 
 bench: need-redis ## measure Sluice side by side with other limiters
 	cd bench && $(GO) run . $(BENCHFLAGS)
+
+# Peers come from npm and PyPI. COMPAREFLAGS=-write makes docs/comparison.md and its picture anew; '-only Sluice' runs some of it.
+compare: build need-redis need-node ## one real fleet with no gate, each peer and Sluice, judged by the provider's log (15 minutes)
+	cd compare && $(GO) run . $(COMPAREFLAGS)
 
 page: need-redis need-node ## the live page in a real Chromium, which is installed where it is missing; pictures stay in bin/page
 	scripts/need-chromium && cd test/page && $(GO) vet ./... && SLUICE_SCREENSHOTS=$(CURDIR)/bin/page $(GO) test ./...

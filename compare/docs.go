@@ -42,7 +42,7 @@ func writeDocs(dir string, results []*Result) error {
 	}
 	defer picture.Close()
 	sc, rep := asReport(results)
-	if err := plot.SVG(picture, sc, rep); err != nil {
+	if err := plot.Measured(picture, sc, rep); err != nil {
 		return err
 	}
 	return picture.Close()
@@ -81,7 +81,7 @@ func failures(results []*Result) (all []string) {
 
 // asReport says the results in the words of a simulation, which has a picture already.
 func asReport(results []*Result) (*sim.Scenario, *sim.Report) {
-	sc := &sim.Scenario{Name: "compare", About: "40 agents on one key, 240 calls, four a second allowed: what the provider saw",
+	sc := &sim.Scenario{Name: "One limit, nine ways to cope with it", About: "40 agents on one key make 240 calls; the provider allows four a second, and 40 at once. make compare",
 		Limits: []sim.Limit{{Name: "requests", Unit: sim.Requests, Kind: store.Bucket, Size: limitSize, Burst: limitSize, Window: window}}}
 	rep := &sim.Report{Scenario: sc.Name, About: sc.About}
 	const bin = time.Second

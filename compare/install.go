@@ -66,7 +66,7 @@ func command(ctx context.Context, dir, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(program), args[0], err, tail(string(out)))
+		return fmt.Errorf("%s %s: %w\n%s\nhint: node 18 with npm and Python 3 with venv are needed, and a network for what is not installed yet", filepath.Base(program), args[0], err, tail(string(out)))
 	}
 	return nil
 }

@@ -17,9 +17,7 @@ func (p *picture) header() {
 		p.out.text("about", margin, p.y, line)
 	}
 	p.y += 20
-	p.out.text("about", margin, p.y, fmt.Sprintf(
-		"Requests at the provider, one bar is %s, on a network with a light tail (median %v, sigma %.1f), seed %d",
-		span(p.scale.bin), sim.LightTail.Median, sim.LightTail.Sigma, p.rep.Seed))
+	p.out.text("about", margin, p.y, "Requests at the provider, one bar is "+span(p.scale.bin)+p.where)
 	p.y += 26
 	p.legend()
 	p.y += 34

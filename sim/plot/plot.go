@@ -6,6 +6,7 @@
 package plot
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -27,15 +28,25 @@ const (
 // SVG writes the picture of a report, on the network with the light tail. The report has
 // to be one of the scenario, from [sim.Simulate].
 func SVG(w io.Writer, sc *sim.Scenario, rep *sim.Report) error {
-	p := &picture{sc: sc, rep: rep, scale: newScale(sc, rep.Strategies)}
+	where := fmt.Sprintf(", on a network with a light tail (median %v, sigma %.1f), seed %d", sim.LightTail.Median, sim.LightTail.Sigma, rep.Seed)
+	return (&picture{sc: sc, rep: rep, title: "sluice simulate " + sc.Name, where: where}).draw(w)
+}
+
+// Measured writes the same picture of real runs, one for each strategy.
+func Measured(w io.Writer, sc *sim.Scenario, rep *sim.Report) error {
+	return (&picture{sc: sc, rep: rep, title: sc.Name}).draw(w)
+}
+
+func (p *picture) draw(w io.Writer) error {
+	p.scale = newScale(p.sc, p.rep.Strategies)
 	p.header()
 	p.figureHeads()
-	for i := range rep.Strategies {
-		p.row(&rep.Strategies[i])
+	for i := range p.rep.Strategies {
+		p.row(&p.rep.Strategies[i])
 	}
 	p.ideal()
 	p.axis()
-	return p.out.writeTo(w, width, p.y+margin, "sluice simulate "+sc.Name, p.describe())
+	return p.out.writeTo(w, width, p.y+margin, p.title, p.describe())
 }
 
 // picture is one being drawn, from the top down.
@@ -43,6 +54,8 @@ type picture struct {
 	out   svg
 	sc    *sim.Scenario
 	rep   *sim.Report
+	title string
+	where string // the runs took place, if that was in a simulation
 	scale scale
 	y     float64 // how far it has got
 	top   float64 // of the first row

@@ -8,15 +8,17 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// gate is the name of our own row.
+// gate is how the names of our own rows begin.
 const gate = "sluice"
+
+func ours(f *sim.Figures) bool { return strings.HasPrefix(strings.ToLower(f.Name), gate) }
 
 // row draws what became of one strategy.
 func (p *picture) row(f *sim.Figures) {
 	top := p.y
 	zero := top + 8 + upward
 	name := "name"
-	if f.Name == gate {
+	if ours(f) {
 		name += " strong"
 		p.out.rect("band", 8, top+1, width-16, rowHeight-2)
 	}
@@ -168,7 +170,7 @@ func (p *picture) done(f *sim.Figures, zero float64) {
 func (p *picture) figures(f *sim.Figures, zero float64) {
 	y := zero - 18
 	strong := ""
-	if f.Name == gate {
+	if ours(f) {
 		strong = " strong"
 	}
 	for _, c := range figures {
