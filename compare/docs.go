@@ -73,7 +73,7 @@ func ahead(results []*Result) (all []string) {
 func failures(results []*Result) (all []string) {
 	for _, r := range results {
 		if r.Why != "" {
-			all = append(all, r.Name+": "+r.Why)
+			all = append(all, r.Name+": "+strings.Join(strings.Fields(r.Why), " "))
 		}
 	}
 	return all
