@@ -74,7 +74,7 @@ func newPlan(c Config) (*plan, error) {
 		p.storeName = "Redis"
 	}
 	if c.OnStoreFailure > store.FailOpen {
-		return nil, invalid("on store failure: %d is none of those there are", c.OnStoreFailure)
+		return nil, invalid("on store failure: %d is not a known value", c.OnStoreFailure)
 	}
 	if err := p.setLeases(c); err != nil {
 		return nil, err

@@ -180,7 +180,7 @@ func (c *checker) known(fail func(string, string, ...any) strictyaml.Note, path,
 	for i := range names {
 		names[i] = c.file.Classes[i].Name
 	}
-	fail(path, "%s is none of the classes %s", c.doc.Shown(path, name), strings.Join(names, ", "))
+	fail(path, "%s is not one of the classes %s", c.doc.Shown(path, name), strings.Join(names, ", "))
 }
 
 var (

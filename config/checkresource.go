@@ -30,7 +30,7 @@ func (c *checker) resource(name string, r *Resource) {
 		c.doc.FailKey(path, "the daemon keeps /%s for itself", name).Hint("call the resource something else")
 	}
 	if r.Provider != "" && !slices.Contains(providers, r.Provider) || r.Provider == "" && c.doc.Has(path+".provider") {
-		c.fail(path+".provider", "%s is none of %s", c.shown(path+".provider", r.Provider), strings.Join(providers, ", "))
+		c.fail(path+".provider", "%s is not one of %s", c.shown(path+".provider", r.Provider), strings.Join(providers, ", "))
 	}
 	c.url(path+".upstream", r.Upstream, false)
 	if r.ArrivalSlack != 0 {

@@ -204,7 +204,7 @@ func (v validator) keyword(s map[string]any, keyword string, want, x any, at str
 		}
 	case "enum":
 		if !slices.Contains(want.([]any), x) {
-			return fmt.Errorf("%v is none of %v", x, want)
+			return fmt.Errorf("%v is not one of %v", x, want)
 		}
 	case "pattern":
 		if isText && !regexp.MustCompile(want.(string)).MatchString(text) {

@@ -97,7 +97,7 @@ func notOneOf(s string, words []string) error {
 	if len(words) == 1 {
 		return fmt.Errorf("%.80q is not %s, which is all it can be", s, words[0])
 	}
-	return fmt.Errorf("%.80q is none of %s", s, strings.Join(words, ", "))
+	return fmt.Errorf("%.80q is not one of %s", s, strings.Join(words, ", "))
 }
 
 // UnmarshalText reads "off" in the place of the fields.

@@ -72,7 +72,7 @@ func fuzzDaemon(f *testing.F, text func() string) *daemon.Daemon {
 	return d
 }
 
-// leavesAfter is when a client leaves: soon where inputs are sought, and never where those that are known are only tried.
+// leavesAfter is when a client leaves: soon while the fuzzer looks for inputs, and practically never while tests run the known ones.
 func leavesAfter() time.Duration {
 	for _, name := range []string{"test.fuzz", "test.fuzzworker"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != f.DefValue {
@@ -99,7 +99,7 @@ func answer(t *testing.T, d *daemon.Daemon, method, path string, body io.Reader)
 	began := time.Now()
 	func() {
 		defer func() {
-			if v := recover(); v != nil && v != http.ErrAbortHandler { // nobody is there any more
+			if v := recover(); v != nil && v != http.ErrAbortHandler { // the client has left
 				panic(v)
 			}
 		}()
@@ -109,7 +109,7 @@ func answer(t *testing.T, d *daemon.Daemon, method, path string, body io.Reader)
 		t.Fatalf("%s %s took %v", method, path, took)
 	}
 	if ctx.Err() != nil {
-		return w // it was a stream, or took so long that nobody is there any more
+		return w // it was a stream, or took so long that the client has left
 	}
 	if w.Code >= 400 {
 		var p struct{ Title, Detail string }
@@ -123,7 +123,7 @@ func answer(t *testing.T, d *daemon.Daemon, method, path string, body io.Reader)
 	return w
 }
 
-// methods are those that a fuzzer chooses from.
+// methods is what a fuzzer chooses from.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
 
 // FuzzAPI sends any body to any route of the API, with any query: it is answered, and what is wrong is told as a problem.

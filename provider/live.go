@@ -11,7 +11,7 @@ import (
 
 // Live reads the messages of a WebSocket over which a provider answers many calls. Its methods may be called at the same time.
 type Live interface {
-	// Asked is what a response takes that nobody has asked for by a message. Its model is that of the connection, as far as it is known.
+	// Asked is what a response takes that the provider starts by itself. Its model is that of the connection, as far as it is known.
 	Asked() ParsedRequest
 	// Said reads a message of the client.
 	Said(message []byte) LiveCall

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// liveOpenAI reads OpenAI's realtime API, and its responses API over a WebSocket. Those who follow OpenAI have the same.
+// liveOpenAI reads OpenAI's realtime API, and its responses API over a WebSocket. Compatible providers have the same.
 type liveOpenAI struct {
 	vendor   *vendor
 	realtime bool

@@ -454,7 +454,7 @@ func (s *socket) requestOf(t *turn) *http.Request {
 	caller.Retry = false // that was said of the connection
 	caller.RequestID += "-" + strconv.Itoa(t.number)
 	if t.own {
-		caller.Wait = 0 // nobody waits for it: it is counted when there is room
+		caller.Wait = 0 // no client waits for it: it is counted when there is room
 	}
 	ctx := sluicehttp.WithCaller(t.ctx, caller)
 	if s.task != "" {

@@ -141,7 +141,7 @@ func (t *turn) fail(err error) {
 	switch {
 	case errors.Is(cause, errWithdrawn):
 		t.s.refuse(t.call, &refusal{status: http.StatusBadRequest, message: errWithdrawn.Error()})
-	case t.own, t.ctx.Err() != nil, errors.Is(err, wire.ErrGone): // nobody waits for it, or the connection ends
+	case t.own, t.ctx.Err() != nil, errors.Is(err, wire.ErrGone): // no client waits for it, or the connection ends
 	case errors.Is(err, errSilent):
 		t.s.refuse(t.call, &refusal{status: http.StatusGatewayTimeout, message: errSilent.Error(), hint: "ask again"})
 	default:

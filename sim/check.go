@@ -126,7 +126,7 @@ func (c *checker) agent(path string, f *fileAgent) Agent {
 	case "create":
 		a.Request.Write, a.Request.Create = true, true
 	default:
-		c.fail(path+"does", "%q is none of read, write, create", f.Does)
+		c.fail(path+"does", "%q is not one of read, write, create", f.Does)
 	}
 	return a
 }
@@ -138,7 +138,7 @@ func (c *checker) class(path, name string) int {
 	}
 	i := slices.IndexFunc(Classes, func(k store.Class) bool { return k.Name == name })
 	if i < 0 {
-		c.fail(path, "%q is none of p0, p1, p2", name)
+		c.fail(path, "%q is not one of p0, p1, p2", name)
 	}
 	return max(i, 0)
 }

@@ -39,7 +39,7 @@ func (c *checker) provider(sc *Scenario, f *fileProvider) {
 			perMinute("provider.input_tokens", f.InputTokens, defaultInput),
 			perMinute("provider.output_tokens", f.OutputTokens, defaultOutput))
 	default:
-		c.fail("provider.preset", "%q is none of github, anthropic", f.Preset)
+		c.fail("provider.preset", "%q is not one of github, anthropic", f.Preset)
 	}
 	for i := range f.Limits {
 		sc.Limits = append(sc.Limits, c.limit(fmt.Sprintf("provider.limits[%d].", i), &f.Limits[i]))
@@ -73,7 +73,7 @@ func (c *checker) limit(path string, f *fileLimit) Limit {
 	if l.Unit == "" {
 		l.Unit = Requests
 	} else if !slices.Contains(Units, l.Unit) {
-		c.fail(path+"unit", "%q is none of %v", f.Unit, Units)
+		c.fail(path+"unit", "%q is not one of %v", f.Unit, Units)
 	}
 	for _, per := range f.Per {
 		if per != "model" {
@@ -130,7 +130,7 @@ func (c *checker) kind(path string, f *fileLimit) store.Kind {
 	case f.Kind == "fixed":
 		return store.Fixed
 	default:
-		c.fail(path+"kind", "%q is none of bucket, rolling, fixed", f.Kind)
+		c.fail(path+"kind", "%q is not one of bucket, rolling, fixed", f.Kind)
 	}
 	return store.Rolling
 }

@@ -20,7 +20,7 @@ var relayed = []os.Signal{
 // shellHint is how a shell's own command is run.
 const shellHint = "sh -c '...'"
 
-// letGo has nothing to do: the system tells a child of its parent's death, or nobody does.
+// letGo has nothing to do: where a child can learn of its parent's death, the system tells it.
 func letGo() {}
 
 func asksToEnd(sig os.Signal) bool {

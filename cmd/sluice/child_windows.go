@@ -44,7 +44,7 @@ var family = sync.OnceValue(func() windows.Handle {
 	return h
 })
 
-// childAttr ends a child whose gate was killed: it would go on without its slot, and nobody would hold its requests.
+// childAttr ends a child whose gate was killed: without the gate it would go on without a slot, and its requests would not be held.
 func childAttr() *syscall.SysProcAttr {
 	limitJob(windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK)
 	return nil

@@ -85,7 +85,7 @@ func (f *replaying) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if f.format != "" && !slices.Contains(replay.Formats, f.format) {
-		return &failure{code: exitUsage, message: fmt.Sprintf("--format %.80q is none of %s", f.format, strings.Join(replay.Formats, ", ")), hint: "without it the format is guessed"}
+		return &failure{code: exitUsage, message: fmt.Sprintf("--format %.80q is not one of %s", f.format, strings.Join(replay.Formats, ", ")), hint: "without it the format is guessed"}
 	}
 	setup, resource, err := f.setup(cmd)
 	if err != nil {
@@ -229,7 +229,7 @@ func (f *replaying) setup(cmd *cobra.Command) (*replay.Setup, string, error) {
 func (f *replaying) limits() ([]sim.Limit, error) {
 	kind, known := map[string]store.Kind{"bucket": store.Bucket, "rolling": store.Rolling, "fixed": store.Fixed}[f.algorithm]
 	if !known {
-		return nil, &failure{code: exitUsage, message: fmt.Sprintf("--algorithm %.80q is none of %s", f.algorithm, strings.Join(mock.Algorithms, ", ")), hint: didYouMean(f.algorithm, mock.Algorithms, usage("sluice replay"))}
+		return nil, &failure{code: exitUsage, message: fmt.Sprintf("--algorithm %.80q is not one of %s", f.algorithm, strings.Join(mock.Algorithms, ", ")), hint: didYouMean(f.algorithm, mock.Algorithms, usage("sluice replay"))}
 	}
 	if f.burst != 0 && (kind != store.Bucket || f.requests.N == 0 || f.burst < 0) {
 		return nil, &failure{code: exitUsage, message: "--burst is the size of the bucket of --requests", hint: "give --requests 50/min --burst 10"}

@@ -17,7 +17,7 @@ const (
 )
 
 // FromScenario makes a script of a scenario, or says what of it cannot be run live. Sizes have no spread, calls are sent until
-// they are answered, and nobody else uses the key.
+// they are answered, and the key has no other users.
 func FromScenario(sc *sim.Scenario) (Script, error) {
 	p := Script{About: "", Latency: sc.Service.Median + time.Duration(sc.Body.Mean())*time.Microsecond}
 	p.Tail = time.Duration(sc.Service.Mean())*time.Microsecond - sc.Service.Median

@@ -43,7 +43,7 @@ func (r *reader) spend(o object) error {
 		}
 	} else if status != "" {
 		if s.Refused, s.Failed, ok = outcome(status); !ok {
-			return r.fail("its status is none of success and failure")
+			return r.fail("its status is neither success nor failure")
 		}
 	}
 	s.sizes(o)

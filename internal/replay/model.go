@@ -114,7 +114,7 @@ func (r *Replay) layOut() {
 		if u == nil {
 			u = usual[key{-1, ""}]
 		}
-		if !c.done && u != nil { // nobody knows what it would have used
+		if !c.done && u != nil { // what it would have used is unknown
 			rec.Request.Input, rec.Request.Output, rec.Service, rec.Body = u.input/u.n, u.output/u.n, u.service/time.Duration(u.n), u.body/time.Duration(u.n)
 			r.prices[i] = u.usd / float64(u.n)
 		} else {

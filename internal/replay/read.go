@@ -106,7 +106,7 @@ func (r *reader) fail(format string, args ...any) error {
 	return &Error{File: r.log.File, Line: r.log.Lines, Message: fmt.Sprintf(format, args...)}
 }
 
-// read reads one file, line by line; a JSON array and CSV are read by those who know them.
+// read reads one file, line by line; JSON arrays and CSV have readers of their own.
 func (r *reader) read(in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
 	first, err := firstByte(b)

@@ -71,7 +71,7 @@ func (k *lane) take(calls []call, c, send int, s *Send) {
 		return
 	}
 	if k.ended = append(k.ended, c); len(k.ended) > maxEnded {
-		k.ended = k.ended[1:] // nobody waits that long to go on
+		k.ended = k.ended[1:] // no caller waits that long to go on
 	}
 }
 

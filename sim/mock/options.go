@@ -69,13 +69,13 @@ var own = map[string]string{"anthropic": "bucket", "openai": "bucket", "gemini":
 
 func (o *Options) check() error {
 	if !slices.Contains(Providers, o.Provider) {
-		return bad("provider %.80q is none of %v", o.Provider, Providers)
+		return bad("provider %.80q is not one of %v", o.Provider, Providers)
 	}
 	if o.Algorithm == "" {
 		o.Algorithm = own[o.Provider]
 	}
 	if !slices.Contains(Algorithms, o.Algorithm) {
-		return bad("algorithm %.80q is none of %v", o.Algorithm, Algorithms)
+		return bad("algorithm %.80q is not one of %v", o.Algorithm, Algorithms)
 	}
 	none := sim.Rate{}
 	tokens := o.InputTokens != none || o.OutputTokens != none

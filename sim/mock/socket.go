@@ -54,7 +54,7 @@ func (x *exchange) upgrade(greet func(s *socket), handle func(s *socket, message
 	}
 }
 
-// send sends an event; it reports false if nobody is there to read it.
+// send sends an event; it reports false if the client is gone.
 func (s *socket) send(event any) bool {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *socket) serve(ctx context.Context, message []byte, w http.ResponseWrite
 	})
 }
 
-// recorded is the answer to a message, as far as it is none of its events.
+// recorded is the answer to a message, apart from its events.
 type recorded struct {
 	header http.Header
 	status int

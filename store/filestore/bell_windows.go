@@ -65,7 +65,7 @@ func (b *bell) listen(heard func([]store.ID, bool)) {
 		}
 		heard(nil, true)
 	}
-	_ = errors.Join(windows.CloseHandle(b.event), windows.CloseHandle(b.quit)) // nobody needs them any more
+	_ = errors.Join(windows.CloseHandle(b.event), windows.CloseHandle(b.quit)) // they are no longer needed
 }
 
 // silence lets go of the bell, once. Its goroutine ends soon.

@@ -35,7 +35,7 @@ func (st *state) move(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_ = errors.Join(st.journal.close(), st.file.close(), leave(st.members)) // nobody needs them any more
+	_ = errors.Join(st.journal.close(), st.file.close(), leave(st.members)) // they are no longer needed
 	st.lock, st.holder, st.file, st.members, st.journal = n.lock, n.holder, n.file, n.members, n.journal
 	st.head, st.space, st.core, st.shape = n.head, n.space, n.core, n.shape
 	st.offset.Store(n.offset.Load())

@@ -180,7 +180,7 @@ func TestSoundFilesAreNotMoved(t *testing.T) {
 // A process that has the damaged files open goes over to the new ones.
 func TestWhoUsesDamagedFilesGoesOnAfterTheRepair(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("Windows lets nobody overwrite a file that is mapped")
+		t.Skip("Windows does not let a mapped file be overwritten")
 	}
 	t.Parallel()
 	for _, c := range []struct {
