@@ -51,12 +51,16 @@ image: ## a container image of the binary for this machine (PODMAN=docker, IMAGE
 	mkdir -p dist/state
 	$(PODMAN) build $(if $(findstring podman,$(PODMAN)),--format docker) --build-arg TARGETARCH=$$($(GO) env GOARCH) -f deploy/docker/Dockerfile -t $(IMAGE) .
 
+# Random traces are the same in every run of test, so that a change is judged by what it changes. test-all and proof play new ones.
+unit race faults-check: export RAPID_SEED ?= 1
+
 # In order of cost, so that a slip shows early.
 test: need-redis fmt-check lint unit sdk race faults-check ## all checks and quick tests, with -race over the core
 
 # Everything that is too long for every change. Run it before you call an issue done, on a machine with nothing else to do: SLUICE_STRICT
 # fails what is otherwise forgiven on a busy one.
 test-all: test golangci race-large bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
+	RAPID_SEED=0 $(GO) test -count=1 ./internal/... ./provider/... ./retry ./scaler ./sim/... ./sluicehttp
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	$(GO) test -count=1 -tags slow -run ARealRun ./test/through
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents

@@ -216,6 +216,8 @@ func TestACompactedPoolDecidesTheSame(t *testing.T) {
 					twins[i] = ops[i]
 					if n := int(ops[i].ID.N); n > 0 && n <= len(tickets[k]) {
 						ops[i].ID.N, twins[i].ID.N = tickets[k][n-1][0], tickets[k][n-1][1]
+					} else if n > 0 && ops[i].Kind == store.OpObserve {
+						ops[i].ID.N, twins[i].ID.N = 0, 0 // a number of its own would be the highest, and later tickets get higher ones
 					} else if n > 0 {
 						ops[i].ID.N, twins[i].ID.N = 1<<40, 1<<40 // of none
 					}
