@@ -15,7 +15,7 @@ import (
 
 var bothKeys = []string{"11111111", "22222222"}
 
-// any asks for a request that may go with either key.
+// anyKey asks for a request that may go with either key.
 func anyKey(agent string) sluice.Request {
 	return sluice.Request{Resource: "api", Agent: agent, Keys: bothKeys}
 }

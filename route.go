@@ -135,7 +135,7 @@ func asChoices(choices []RouteChoice, rooms []room) []policy.Choice {
 	return list
 }
 
-// places returns the order in which choices are tried. Those without a price stay where the route has them. The others take the
+// tryOrder returns the order in which choices are tried. Those without a price stay where the route has them. The others take the
 // remaining places, the cheapest first.
 func tryOrder(choices []RouteChoice) []int64 {
 	var priced []int

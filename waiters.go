@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// line is where goroutines wait for the store's word. There is no goroutine behind it:
+// waiters is where goroutines wait for the store's word. There is no goroutine behind it:
 // each caller blocks on its own bell.
 type waiters struct {
 	bells  atomic.Uint64 // notices so far

@@ -24,14 +24,14 @@ const (
 	linkAgain = 2 * time.Second
 )
 
-// link is one that this gate was told of.
+// dependency is one that this gate was told of.
 type dependency struct {
 	parent string
 	told   time.Time // the store, or that the parent is not known
 	known  bool
 }
 
-// links are what this gate was told of, by child, so that the store need not be with every request.
+// dependencies are what this gate was told of, by child, so that the store need not be with every request.
 type dependencies struct {
 	mu sync.Mutex
 	of map[string][]dependency

@@ -52,7 +52,7 @@ func (c *classTally) note(t store.Time) {
 	c.since = t
 }
 
-// lane is the work for one model: it can be held up apart from that for the
+// modelTally is the work for one model: it can be held up apart from that for the
 // others.
 type modelTally struct {
 	model   string

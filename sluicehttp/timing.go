@@ -14,14 +14,14 @@ const (
 	mostLinger   = 10 * time.Minute
 )
 
-// paces remembers how long answers take, and how much text in their pieces is a token.
+// timings remembers how long answers take, and how much text in their pieces is a token.
 type timings struct {
 	mu     sync.Mutex
 	models map[string]*timing
 	all    timing
 }
 
-// pace is of one model. Old answers lose weight.
+// timing is of one model. Old answers lose weight.
 type timing struct {
 	service       time.Duration
 	bytes, tokens float64

@@ -25,7 +25,7 @@ const (
 	theBody = "THESECRETPROMPT"
 )
 
-// send sends a call with headers, given as names and values, and returns the status.
+// sendTo sends a call with headers, given as names and values, and returns the status.
 func sendTo(t *testing.T, url string, header ...string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore"
 )
 
-// place is where state lives: the store, and the directory of this machine's own files.
+// stateHome is where state lives: the store, and the directory of this machine's own files.
 type stateHome struct {
 	url   string
 	dir   string // empty: the user has none

@@ -186,7 +186,7 @@ type said struct {
 	Body string `json:"body"`
 }
 
-// read reads it in the dialect of a resource.
+// readAnswer reads it in the dialect of a resource.
 func (a *API) readAnswer(resource string, s *said) (sluice.Answer, error) {
 	if s.Status != 0 && (s.Status < 100 || s.Status > 599) {
 		return sluice.Answer{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("status: %d is no status of HTTP", s.Status)}

@@ -105,7 +105,7 @@ func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 	}
 }
 
-// place enters an amount that will have arrived by the time mark, ahead of now.
+// chargeAt enters an amount that will have arrived by the time mark, ahead of now.
 func (m *Meter) chargeAt(d *Def, r *Ring, c *Charge, mark int64) {
 	c.Mode, c.Mark = Placed, mark
 	if d.Kind == Bucket {

@@ -126,7 +126,7 @@ type part struct {
 // tags are start and finish in a meter's virtual time.
 type tags struct{ start, finish int64 }
 
-// member is an agent in a part.
+// partAgent is an agent in a part.
 type partAgent struct {
 	start, finish int64
 	queued        int64

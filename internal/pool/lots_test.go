@@ -42,7 +42,7 @@ func lotsSpec(t *rapid.T) store.Spec {
 	}
 }
 
-// draw is a step of random operations of tickets that are open.
+// drawLots is a step of random operations of tickets that are open.
 func drawLots(t *rapid.T, limits int, open []store.ID) (ops []store.Op, rest []store.ID) {
 	rest = open
 	alike := rapid.Bool().Draw(t, "alike")

@@ -281,7 +281,7 @@ func (p *Pool) vacant(spec *store.Spec, lifts bool) (n int) {
 	return n
 }
 
-// standing is the set of limits that tickets stand on, or with granted, those that were.
+// limitsInUse is the set of limits that tickets stand on, or with granted, those that were.
 func (p *Pool) limitsInUse(granted bool) (set uint16) {
 	for t := int32(1); t < p.tickets.End(); t++ {
 		if tk := p.tickets.At(t); tk.state != 0 && (!granted || tk.state != stateWaiting) {

@@ -173,7 +173,7 @@ const (
 
 func rankOf(class int) int { return class + 1 }
 
-// place returns where in the order a ticket belongs. Models and keys have lanes of their
+// position returns where in the order a ticket belongs. Models and keys have lanes of their
 // own only where limits or gates tell them apart: an agent's requests keep their order
 // otherwise.
 func (p *Pool) position(t *ticket) order.Position {

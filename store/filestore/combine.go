@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// line is where goroutines of one process meet that want something of the same pool. One of
+// combiner is where goroutines of one process meet that want something of the same pool. One of
 // them takes the lock and does what all of them want.
 type combiner struct {
 	mu      sync.Mutex

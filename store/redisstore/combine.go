@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// line is where goroutines of this process meet that want something of the same pool: what they ask
+// combiner is where goroutines of this process meet that want something of the same pool: what they ask
 // for while a call is under way goes out in the next one.
 type combiner struct {
 	state *state
@@ -22,7 +22,7 @@ type combiner struct {
 	lost    bool // nobody gets in
 	stopped bool
 	running sync.WaitGroup
-	lanes   int
+	conns   int
 	idle    int
 
 	lead    *conn // of a caller that is alone
@@ -43,13 +43,13 @@ type request struct {
 // Who has a request in hand. The one who finds it asked decides.
 const (
 	turnAsked    uint32 = iota
-	turnAnswered        // the lane has: the caller waits for it
-	turnLeft            // the caller has left: the lane cleans up, and nothing of the caller's is touched
+	turnAnswered        // the conn has: the caller waits for it
+	turnLeft            // the caller has left: the conn cleans up, and nothing of the caller's is touched
 )
 
 const (
 	maxTogether = 256 // operations in a call: Redis does nothing else meanwhile
-	maxLanes    = 2   // calls under way
+	maxConns    = 2   // calls under way
 )
 
 // errLost tells that the store cannot be reached at the moment, errBack that it can be again.
@@ -180,7 +180,7 @@ func (st *state) post(ops []store.Op) {
 	}
 }
 
-// add gets in line, and starts a lane if all are busy.
+// add gets in line, and starts a conn if all are busy.
 func (l *combiner) add(r *request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +195,7 @@ func (l *combiner) add(r *request) error {
 	return nil
 }
 
-// tryLead has a caller make its call by itself if nobody else is about: to hand it to a lane and back takes as
+// tryLead has a caller make its call by itself if nobody else is about: to hand it to a conn and back takes as
 // long as Redis does. It returns what goes out, nil if the caller has to get in line. One who leads
 // cannot leave before the call is over, so it is only for those who have the time.
 func (l *combiner) tryLead(ctx context.Context, r *request) []*request {
@@ -204,7 +204,7 @@ func (l *combiner) tryLead(ctx context.Context, r *request) []*request {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.leading || l.lost || l.stopped || len(l.pending) > 0 || l.lanes > l.idle {
+	if l.leading || l.lost || l.stopped || len(l.pending) > 0 || l.conns > l.idle {
 		return nil
 	}
 	l.leading = true
@@ -227,9 +227,9 @@ func (l *combiner) led() {
 	l.running.Done()
 }
 
-// rouse has a lane take what is pending. The line is locked.
+// rouse has a conn take what is pending. The combiner is locked.
 func (l *combiner) rouse() {
-	most := maxLanes
+	most := maxConns
 	if l.state.store.fixed {
 		if most = 1; l.leading {
 			return // one after the other
@@ -237,8 +237,8 @@ func (l *combiner) rouse() {
 	}
 	if l.idle > 0 {
 		l.ready.Signal()
-	} else if l.lanes < most {
-		l.lanes++
+	} else if l.conns < most {
+		l.conns++
 		l.running.Go(l.work)
 	}
 }
@@ -293,7 +293,7 @@ func (l *combiner) take() []*request {
 	return reqs
 }
 
-// takeSome takes as many as go into a call. The line is locked.
+// takeSome takes as many as go into a call. The combiner is locked.
 func (l *combiner) takeSome() []*request {
 	n, ops := 0, 0
 	for n < len(l.pending) && (n == 0 || ops+len(l.pending[n].ops) <= maxTogether) {

@@ -108,7 +108,7 @@ func isUnknown(f redisconn.Fault) bool {
 	return f == redisconn.FaultUnreachable || f == redisconn.FaultClosed
 }
 
-// lane carries requests out.
+// conn carries requests out.
 type conn struct {
 	state *state
 	pipe
@@ -175,7 +175,7 @@ func (ln *conn) carryOut(reqs []*request) {
 	}
 }
 
-// rename gives the lane another key: of the old one it is not known what stands there.
+// rename gives the connection another key: of the old one it is not known what stands there.
 func (ln *conn) rename() { ln.pipe = newPipe() }
 
 // failed ends a batch whose call has failed for good.

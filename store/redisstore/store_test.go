@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 
 var harnesses atomic.Int64
 
-// open returns a store with keys of its own on the suite's clock.
+// openAt returns a store with keys of its own on the suite's clock.
 func openAt(t *testing.T, url string) storetest.Harness {
 	t.Helper()
 	c := storetest.NewClock(storetest.Start)

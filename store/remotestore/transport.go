@@ -36,7 +36,7 @@ var errSilent = errors.New("no answer")
 // errTooLarge: nothing can carry this.
 var errTooLarge = errors.New("the operations are too large to be sent")
 
-// link sends requests to the daemon.
+// transport sends requests to the daemon.
 type transport struct {
 	base  *url.URL
 	token string

@@ -77,7 +77,7 @@ func isEmbedded(f *types.Var) bool {
 	return f.Embedded() && isStruct
 }
 
-// inner marks the struct types that begin elsewhere than at the beginning of an array, somewhere.
+// findInner marks the struct types that begin elsewhere than at the beginning of an array, somewhere.
 // Pointers to them need an offset.
 func (tr *translator) findInner() {
 	tr.inner = map[*types.TypeName]bool{}
