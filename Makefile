@@ -22,7 +22,7 @@ MANYGRANTS    := Shares|Claims
 # Groups of the suite that are about the pool alone, which is the same behind every kind of Redis.
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
 # Tests in which no goroutines meet: they run once, without the race detector.
-ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike
+ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike|TooLarge|BoundsOfTheirOwn|QuotaLast
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench compare page keda envoy chart compat hosts soak faults-check faults chaos proof fuzz windows

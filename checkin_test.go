@@ -135,7 +135,7 @@ func openLaggard(t *testing.T, takes time.Duration) (*sluice.Gate, *laggard) {
 func TestManyHeartbeatsShareALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, st := openLaggard(t, 10*time.Millisecond)
-		const n = 2000
+		const n = 500
 		everyone := func() {
 			var all sync.WaitGroup
 			for i := range n {

@@ -9,6 +9,7 @@ import (
 	"github.com/gordonklaus/ineffassign/pkg/ineffassign"
 	"github.com/kisielk/errcheck/errcheck"
 	"golang.org/x/tools/go/analysis/suite/vet"
+	"honnef.co/go/tools/analysis/lint"
 	"honnef.co/go/tools/lintcmd"
 	"honnef.co/go/tools/simple"
 	"honnef.co/go/tools/staticcheck"
@@ -26,11 +27,17 @@ func main() {
 	errcheck.DefaultExcludedSymbols = append(errcheck.DefaultExcludedSymbols, dropped...)
 	cmd := lintcmd.NewCommand("lint")
 	cmd.ParseFlags(os.Args[1:])
-	cmd.AddAnalyzers(simple.Analyzers...)
-	cmd.AddAnalyzers(staticcheck.Analyzers...)
-	cmd.AddAnalyzers(stylecheck.Analyzers...)
-	cmd.AddAnalyzers(unused.Analyzer)
-	cmd.AddBareAnalyzers(vet.Suite...)
-	cmd.AddBareAnalyzers(ineffassign.Analyzer, narrowed(errcheck.Analyzer))
+	ours := &own{module: module()}
+	for _, checks := range [][]*lint.Analyzer{simple.Analyzers, staticcheck.Analyzers, stylecheck.Analyzers, {unused.Analyzer}} {
+		for _, c := range checks {
+			ours.only(c.Analyzer)
+		}
+		cmd.AddAnalyzers(checks...)
+	}
+	bare := append(vet.Suite, ineffassign.Analyzer, narrowed(errcheck.Analyzer))
+	for _, a := range bare {
+		ours.only(a)
+	}
+	cmd.AddBareAnalyzers(bare...)
 	cmd.Run()
 }
