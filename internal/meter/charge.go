@@ -1,25 +1,24 @@
 package meter
 
-// Mode is how far the arrival of a charged request is known.
+// Mode says how precisely the arrival of a charged request is known.
 type Mode uint8
 
 // The modes.
 const (
-	Bound  Mode = iota // it had arrived by Mark
-	Held               // nothing is known: the charge stands until bound
-	Placed             // at the latest by Mark; an answer may move it earlier
+	Bound  Mode = iota // it arrived by Mark
+	Held               // its arrival is unknown; the charge stays until it is bound
+	Placed             // it arrives by Mark at the latest; a response may move it earlier
 )
 
-// Charge is what one request took from one meter.
+// Charge is the amount that one request took from one meter.
 type Charge struct {
 	Amount int64
-	Mark   int64 // the bound, as far as it is known
+	Mark   int64 // the bound, if one is known
 	Mode   Mode
 }
 
-// Take charges amount at time t. slow tells that headers usually take longer than
-// twice the slack, so that the slack is the better bound. The caller has
-// checked that there is room.
+// Take charges amount at time t. slow says that headers usually take longer than twice the slack, so that the slack
+// is the better bound. The caller has checked that there is room.
 func (m *Meter) Take(d *Def, r *Ring, t, amount int64, slow bool) Charge {
 	c := Charge{Amount: amount, Mark: t}
 	switch {
@@ -37,7 +36,7 @@ func (m *Meter) Take(d *Def, r *Ring, t, amount int64, slow bool) Charge {
 	return c
 }
 
-// TakeAll is Take for requests that together take amount, in a mode and with a mark that Take would give to each.
+// TakeAll is Take for several requests that take amount together. mode and mark are what Take would give each.
 func (m *Meter) TakeAll(d *Def, r *Ring, t, mark, amount int64, mode Mode) {
 	switch {
 	case d.Kind == Concurrency:
@@ -52,15 +51,15 @@ func (m *Meter) TakeAll(d *Def, r *Ring, t, mark, amount int64, mode Mode) {
 	}
 }
 
-// SettleAll is Bind, Settle and Release for held charges that end or are bound at t. Together they held gone, adds of
-// which arrives now, and backs of that was not used after all: it is given back after it was added. The meter has been
-// brought to t.
+// SettleAll is Bind, Settle and Release for held charges that end or are bound at t. Together they held gone. Of
+// that, adds arrives now, and backs of adds was not used after all: SettleAll gives it back after adding it. The
+// meter has been advanced to t.
 func (m *Meter) SettleAll(d *Def, r *Ring, t, gone, adds, backs int64) {
 	m.Held -= gone
 	switch {
 	case d.Kind == Concurrency:
 	case m.isFixed(d):
-		m.Level += adds - backs - gone // which was in it as held
+		m.Level += adds - backs - gone // gone was part of Level
 		if t >= m.Last {
 			m.Rem += adds - backs
 		}
@@ -77,7 +76,7 @@ func (m *Meter) SettleAll(d *Def, r *Ring, t, gone, adds, backs int64) {
 	}
 }
 
-// hold enters an amount of which nothing is known yet.
+// hold enters an amount whose arrival is unknown.
 func (m *Meter) hold(d *Def, amount int64) {
 	m.Held += amount
 	if m.isFixed(d) {
@@ -85,10 +84,10 @@ func (m *Meter) hold(d *Def, amount int64) {
 	}
 }
 
-// SlowBeyond returns the header time above which the slack is the better bound.
+// SlowBeyond returns the header latency above which the slack is the better bound.
 func SlowBeyond(d *Def, r *Ring) int64 { return 2 * r.slack(d) }
 
-// add enters an amount that had arrived by t.
+// add enters an amount that arrived by t.
 func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 	switch {
 	case d.Kind == Bucket:
@@ -100,12 +99,12 @@ func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
 	default:
 		m.Level += amount
 		if t >= m.Last {
-			m.Rem += amount // the reset may or may not have been: it counts on both sides
+			m.Rem += amount // the reset may have happened or not: the amount counts on both sides
 		}
 	}
 }
 
-// chargeAt enters an amount that will have arrived by the time mark, ahead of now.
+// chargeAt enters an amount that will have arrived by mark, a time ahead of now.
 func (m *Meter) chargeAt(d *Def, r *Ring, c *Charge, mark int64) {
 	c.Mode, c.Mark = Placed, mark
 	if d.Kind == Bucket {
@@ -121,8 +120,8 @@ func (m *Meter) chargeAt(d *Def, r *Ring, c *Charge, mark int64) {
 	m.add(d, r, mark, c.Amount)
 }
 
-// Bind says that the request had arrived by t: its answer has begun, or its
-// ticket has expired. Concurrency charges stay: they end on Release.
+// Bind says that the request arrived by t: its response began, or its ticket expired. Concurrency charges stay until
+// Release.
 func (m *Meter) Bind(d *Def, r *Ring, t int64, c *Charge) {
 	if d.Kind == Concurrency || c.Mode == Bound {
 		return
@@ -146,8 +145,8 @@ func (m *Meter) Bind(d *Def, r *Ring, t int64, c *Charge) {
 	c.Mode, c.Mark = Bound, t
 }
 
-// Lapse says that nothing was ever heard of a request: it had arrived by due, when its
-// ticket's time was over, which may have been a while ago.
+// Lapse ends the charge of a request that was never reported on. It arrived by due, when its ticket expired, which
+// may be long ago.
 func (m *Meter) Lapse(d *Def, r *Ring, due int64, c *Charge) {
 	m.Advance(d, r, due)
 	if c.Mode == Held && m.slices(d) && !r.live(d, due) {
@@ -158,9 +157,8 @@ func (m *Meter) Lapse(d *Def, r *Ring, due int64, c *Charge) {
 	m.Bind(d, r, due, c)
 }
 
-// Spend says that nothing will be heard of a request granted at granted, which
-// may still be on its way: the slack bounds it, or its briefer form counted from now,
-// or with a strict guard the ticket's time to live.
+// Spend says that no report will follow on a request that was granted at granted and may still be in flight. The
+// slack bounds its arrival, or the shorter Brief counted from now. With a strict guard, the ticket's expiry does.
 func (m *Meter) Spend(d *Def, r *Ring, t, granted int64, c *Charge) {
 	if c.Mode != Held || d.Kind == Concurrency || d.Guard == Strict {
 		return
@@ -174,8 +172,8 @@ func (m *Meter) Spend(d *Def, r *Ring, t, granted int64, c *Charge) {
 	m.chargeAt(d, r, c, bound)
 }
 
-// Orphan says that whoever sent a request is gone since t: a request that was written before has arrived when the slack is
-// over. With a strict guard that is so only if it is proven that nothing can be written later.
+// Orphan says that the sender of a request is gone since t. A request written before that has arrived when the slack
+// is over. With a strict guard this holds only if proven: nothing can be written later.
 func (m *Meter) Orphan(d *Def, r *Ring, t int64, c *Charge, proven bool) {
 	if c.Mode != Held || d.Kind == Concurrency || d.Guard == Strict && !proven {
 		return
@@ -188,13 +186,12 @@ func (m *Meter) Orphan(d *Def, r *Ring, t int64, c *Charge, proven bool) {
 	m.chargeAt(d, r, c, t+r.slack(d))
 }
 
-// leastBrief is the shortest time that a request without an answer has to arrive.
+// leastBrief is the lower bound of Brief, in microseconds.
 const leastBrief = 250_000
 
-// Brief returns how long a request may take to arrive of which nothing will be heard. It is
-// the slack, but at most three tenths of the time in which the whole limit comes back, because on
-// a small limit the slack would cost half of the rate. A chosen slack counts as it
-// is, and so does the slack after a refusal that nothing explains.
+// Brief returns how long a request without a report may take to arrive. It is the slack, but at most 30% of the time
+// in which the whole limit comes back: on a small limit the full slack would cost half of the rate. A configured
+// slack counts in full, and so does the slack after an unexplained refusal.
 func (m *Meter) Brief(d *Def, r *Ring) int64 {
 	slack := r.slack(d)
 	if d.Given || r != nil && r.Slack != 0 {
@@ -224,9 +221,9 @@ func (m *Meter) Refund(d *Def, r *Ring, t int64, c *Charge) {
 	c.Amount, c.Mode = 0, Bound
 }
 
-// Settle corrects a charge to what was really used. Less is given back where it
-// still stands; more joins a charge whose bound is still ahead, and otherwise is a
-// new charge, now. Concurrency is not settled.
+// Settle corrects a charge to the amount really used. If it is less, Settle gives back the difference where it still
+// stands. If it is more, the difference joins a charge whose bound is still ahead, and otherwise is a new charge at
+// t. Settle does nothing for concurrency.
 func (m *Meter) Settle(d *Def, r *Ring, t int64, c *Charge, actual int64) {
 	switch {
 	case d.Kind == Concurrency:
@@ -241,8 +238,7 @@ func (m *Meter) Settle(d *Def, r *Ring, t int64, c *Charge, actual int64) {
 		case c.Mode == Placed && t < c.Mark:
 			m.chargeAt(d, r, &more, c.Mark)
 		default:
-			// The two parts have different bounds; nothing settles twice, so the mark
-			// of the first is kept.
+			// The two parts have different bounds. A charge is settled only once, so the mark of the first is kept.
 			m.Bind(d, r, t, c)
 			m.add(d, r, t, more.Amount)
 		}
@@ -262,25 +258,24 @@ func (m *Meter) reduce(d *Def, r *Ring, t int64, c *Charge, amount int64) {
 	m.takeOut(d, r, amount, c)
 }
 
-// pending reports whether c waits in a bucket's ring for its drain to begin.
+// pending reports whether c is in a bucket's ring and has not begun to drain.
 func (m *Meter) pending(d *Def, r *Ring, c *Charge) bool {
 	return d.Kind == Bucket && c.Mode == Placed && r.live(d, c.Mark)
 }
 
-// undrain takes out of a bucket what was charged too much at mark. Nothing is given back
-// a second time: what has drained since has come back by itself, unless the bucket stood
-// above that all the time, for then it would have drained without it just as well.
+// undrain takes an overcharge at mark out of a bucket. The part that has drained since has come back already and
+// must not be given back twice. The exception is a bucket whose level stayed above the amount all the time: it would
+// have drained just as much without it.
 //
-// Let the level be L(s), a real number, for s from mark to t. Taking y out of the charge at
-// mark lowers every L(s) by exactly y if and only if y is at most the least of them. So y is
-// a whole number that is at most the least L(s): both bounds below are rounded down. The
-// meter then is what it would be had the charge been smaller by y from the beginning, and
-// y is at most amount: it is never below what the provider has.
+// Let the level be L(s), a real number, for s from mark to t. Taking y out of the charge at mark lowers every L(s)
+// by exactly y if and only if y is at most the least of them. So y is a whole number that is at most the least L(s):
+// both bounds below are rounded down. The meter then is as if the charge had been smaller by y from the beginning.
+// Because y is at most amount, the level is never below the provider's.
 func (m *Meter) undrain(r *Ring, t, mark, amount int64) {
 	if mark < m.Since {
 		return
 	}
-	still := amount // what cannot have drained
+	still := amount // the part that cannot have drained
 	if m.N > 0 {
 		still = 0
 		if t-mark <= maxExact/m.N {
@@ -295,7 +290,7 @@ func (m *Meter) undrain(r *Ring, t, mark, amount int64) {
 	m.Level -= back
 }
 
-// takeOut removes an amount from where c stands.
+// takeOut removes an amount from where the charge stands.
 func (m *Meter) takeOut(d *Def, r *Ring, amount int64, c *Charge) {
 	switch {
 	case d.Kind == Concurrency:

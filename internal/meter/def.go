@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Bounds of the arithmetic.
+// Bounds of the arithmetic
 const (
 	MaxAmount = 1 << 40 // largest capacity and cost
-	maxExact  = 1 << 52 // largest intermediate: halves are still exact in a double
-	slots     = 512     // of a ring
+	maxExact  = 1 << 52 // largest intermediate value: halves are still exact in a double
+	slots     = 512     // slots of a ring
 	perWindow = 256     // slices of a rolling window
 )
 
-// Def is a limit as the arithmetic needs it.
+// Def is a limit in the form that the arithmetic needs.
 type Def struct {
 	Kind   Kind
 	Guard  Guard
-	Late   bool  // bound on close instead of on answer
+	Late   bool  // the close of a ticket bounds a charge, not the response
 	Window int64 // microseconds
-	Slice  int64 // width of a ring's slots
-	Slack  int64 // arrival slack to begin with
-	Given  bool  // somebody chose the slack
-	Most   int64 // the slack never grows past this
-	Part   int64 // in 1/Parts: what is withheld of every meter at the moment
+	Slice  int64 // width of a ring's slots, in microseconds
+	Slack  int64 // initial arrival slack
+	Given  bool  // the configuration sets the slack
+	Most   int64 // upper bound of the slack
+	Part   int64 // part of every meter that is withheld now, in 1/Parts
 }
 
-// Compile checks a limit and derives its constants. A slack of 0 is 1.5% of the
-// window, at least a second and at most thirty.
+// Compile checks a limit and derives its constants. A slack of 0 selects the default: 1.5% of the window, at least 1
+// s and at most 30 s.
 func Compile(kind Kind, guard Guard, window, slack time.Duration) (Def, error) {
 	d := Def{Kind: kind, Guard: guard, Window: window.Microseconds()}
 	if kind == Concurrency {
@@ -48,7 +48,7 @@ func Compile(kind Kind, guard Guard, window, slack time.Duration) (Def, error) {
 		d.Most = max(d.Slack, d.Window/8)
 	}
 	if kind == Bucket {
-		// A bucket's ring holds only what has been granted and not bounded.
+		// A bucket's ring holds only granted charges without a bound.
 		d.Slice = max(ceilDiv(d.Most, perWindow), 1)
 	} else {
 		d.Reslice()
@@ -56,7 +56,7 @@ func Compile(kind Kind, guard Guard, window, slack time.Duration) (Def, error) {
 	return d, nil
 }
 
-// Reslice works out the slices of a window, from its length and slack.
+// Reslice derives the width of a window's slices from its length and slack.
 func (d *Def) Reslice() {
 	if d.Guard != Off {
 		d.Most = max(d.Slack, d.Window/8)
@@ -78,10 +78,9 @@ func (d *Def) NeedsRing() bool {
 	}
 }
 
-// Rate returns the drain of a bucket that gives back size every window, as the
-// fraction n/w in lowest terms. Where capacity times w would pass what is exact,
-// both are scaled down, n rounded down and w up: at most 0.1% slower, never
-// faster.
+// Rate returns the drain rate of a bucket that gives back size every window, as the fraction n/w in lowest terms.
+// Where capacity times w would exceed the exact range, Rate scales both down, n rounded down and w up. The result is
+// then at most 0.1% slower, and never faster.
 func Rate(size, window, capacity int64) (n, w int64, err error) {
 	n, w = size, window
 	for a, b := n, w; ; a, b = b, a%b {
@@ -100,8 +99,8 @@ func Rate(size, window, capacity int64) (n, w int64, err error) {
 	return n, w, nil
 }
 
-// Start sets a new meter up at time t: size per window for all kinds but
-// concurrency, burst for buckets. A size of 0 is not known yet.
+// Start initializes a new meter at time t. size is per window for all kinds but concurrency; burst is for buckets. A
+// size of 0 means that the size is not known yet.
 func (m *Meter) Start(d *Def, r *Ring, t, size, burst, reset int64) error {
 	if err := m.Resize(d, size, burst); err != nil {
 		return err
@@ -113,7 +112,7 @@ func (m *Meter) Start(d *Def, r *Ring, t, size, burst, reset int64) error {
 			r.Tail = t / d.Slice
 		}
 	case d.Kind == Fixed && d.Guard == Off:
-		// A window of our own with no stated reset follows the calendar.
+		// One of Sluice's own windows without a stated reset follows the calendar.
 		m.Hi = nextReset(reset, d.Window, t)
 		m.Last, m.Since = m.Hi, m.Hi-d.Window
 	case d.Kind == Fixed && reset != 0 && d.phased(2*resetSlop):
@@ -128,17 +127,15 @@ func (m *Meter) Start(d *Def, r *Ring, t, size, burst, reset int64) error {
 	return nil
 }
 
-// resetSlop is how far a stated reset may be off: it was rounded to seconds, by a
-// clock that is not ours.
+// resetSlop is how far a stated reset may be off. Providers round it to seconds, by their own clock.
 const resetSlop = 1_200_000
 
-// phased reports whether a fixed window can be counted by resets that are known to
-// within width. A placed charge must not reach past the window after this one; where
-// it could, and where the phase is all but unknown, the window is kept as a rolling
-// one.
+// phased reports whether resets known to within width are precise enough to count a fixed window by. A placed charge
+// must not reach past the next window. Where it could, or where the phase is almost unknown, the meter counts a
+// rolling window instead.
 func (d *Def) phased(width int64) bool { return 2*max(width, d.Slack) <= d.Window }
 
-// nextReset returns the first moment after t that lies whole windows from reset.
+// nextReset returns the first time after t that is a whole number of windows from reset.
 func nextReset(reset, window, t int64) int64 {
 	k := (t - reset) / window
 	next := reset + k*window
@@ -148,9 +145,8 @@ func nextReset(reset, window, t int64) int64 {
 	return next
 }
 
-// Resize changes the capacity of a meter that is up to date; every charge stays. A
-// bucket whose rate was not known has not drained, but its provider's is full at the
-// most.
+// Resize changes the capacity of a meter that has been advanced to now. Every charge stays. A bucket of unknown rate
+// has not drained here, so its level may be too high: the provider's bucket is at most full.
 func (m *Meter) Resize(d *Def, size, burst int64) error {
 	if size < 0 || size > MaxAmount || burst < 0 || burst > MaxAmount {
 		return fmt.Errorf("size %d, burst %d: must be between 0 and %d", size, burst, int64(MaxAmount))
@@ -170,7 +166,7 @@ func (m *Meter) Resize(d *Def, size, burst int64) error {
 		m.Level = min(m.Level, burst)
 	}
 	if m.W != w || d.Part != 0 && (m.N != n || m.Cap != burst) {
-		m.Rem = 0 // part of a unit in the old scale: dropped, on the safe side
+		m.Rem = 0 // the fraction of a unit is in the old scale; dropping it is safe
 	}
 	if m.N != n || m.W != w {
 		m.Since = m.Last

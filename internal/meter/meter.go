@@ -1,10 +1,10 @@
-// Package meter is the arithmetic of limits: one ledger in which the kinds differ
-// only in when a charge comes back. Every function takes the time; nothing here
-// reads a clock, allocates, or knows who is asking.
+// Package meter is the arithmetic of limits. All kinds of limit share one ledger and differ only in when a charge
+// comes back. Every function takes the time as an argument. Nothing here reads a clock, allocates, or knows which
+// caller asks.
 //
-// Amounts and times are integers (microseconds) below 2^53, and there is one
-// rounding rule: what frees room rounds down, what takes room rounds up. Any
-// implementation that keeps to it, in whatever language, agrees to the last digit.
+// Amounts and times are integers below 2^53; times are in microseconds. There is one rounding rule: values that free
+// room round down, values that take room round up. Every implementation that follows it, in any language, agrees to
+// the last digit.
 package meter
 
 import "math/bits"
@@ -15,9 +15,9 @@ type Kind uint8
 // The kinds, in the order of the store contract.
 const (
 	Bucket      Kind = iota // drains from the bound on
-	Rolling                 // a window after the bound
-	Fixed                   // at the first reset after the bound
-	Concurrency             // on close
+	Rolling                 // comes back a window after the bound
+	Fixed                   // comes back at the first reset after the bound
+	Concurrency             // comes back on close
 )
 
 // Guard says what bounds the arrival of a request.
@@ -25,50 +25,50 @@ type Guard uint8
 
 // The guards, in the order of the store contract.
 const (
-	Auto   Guard = iota // headers; where they are slow, the slack
-	Strict              // headers only
+	Auto   Guard = iota // response headers, or the slack where headers are slow
+	Strict              // response headers only
 	Off                 // the grant itself
 )
 
-// Meter is the state of one limit for one scope. A flat record: no pointers.
+// Meter is the state of one limit for one scope. It is a flat record without pointers.
 type Meter struct {
-	Cap     int64 // room in all; 0: not known, nothing is refused
+	Cap     int64 // total room; 0: not known, every request fits
 	N, W    int64 // a bucket drains N every W microseconds
-	Held    int64 // charged and not bounded yet
-	Level   int64 // bucket: what has not drained; rolling: sum of the slices; fixed: charged to this window
-	Rem     int64 // bucket: part of a unit drained, in 1/W; fixed: charged to the next window as well
-	Last    int64 // bucket: drained until; fixed: earliest moment of the reset
-	Hi      int64 // fixed: latest moment of the reset; 0: not known
-	Outside int64 // part of Level that others spent; on a flow, about
-	Since   int64 // bucket: when its rate last changed; fixed: the earliest bound that counts in Level; rolling: when others' use was last seen
+	Held    int64 // charged without a bound yet
+	Level   int64 // bucket: not drained yet; rolling: sum of the slices; fixed: charged to this window
+	Rem     int64 // bucket: drained fraction of a unit, in 1/W; fixed: charged to the next window too
+	Last    int64 // bucket: drained until; fixed: earliest time of the reset
+	Hi      int64 // fixed: latest time of the reset; 0: not known
+	Outside int64 // part of Level that callers outside Sluice spent; approximate for a flow
+	Since   int64 // bucket: when its rate last changed; fixed: the earliest bound that counts in Level; rolling: when outside use was last seen
 }
 
-// Used returns the room that is taken.
+// Used returns the room that charges take now.
 func (m *Meter) Used(d *Def, r *Ring) int64 {
 	switch {
 	case d.Kind == Concurrency:
 		return m.Held
 	case m.isFixed(d):
-		return m.Level // what is held was charged to the window when it opened
+		return m.Level // held charges are in Level: they were charged to the window when it opened
 	default:
 		return m.Level + m.Held
 	}
 }
 
-// IsStock reports whether what is spent is gone until a reset that is known.
+// IsStock reports whether use is gone until a known reset.
 func (m *Meter) IsStock(d *Def) bool { return m.isFixed(d) }
 
-// isFixed reports whether the meter counts by known resets. A fixed window whose
-// reset is not known is kept as a rolling one, which is right for every phase.
+// isFixed reports whether the meter counts by known resets. A fixed window with an unknown reset counts as a rolling
+// window, which is correct for every phase.
 func (m *Meter) isFixed(d *Def) bool { return d.Kind == Fixed && m.Hi != 0 }
 
-// slices reports whether charges live in the ring by their bound.
+// slices reports whether the ring holds charges by their bound.
 func (m *Meter) slices(d *Def) bool {
 	return d.Kind == Rolling || d.Kind == Fixed && m.Hi == 0
 }
 
-// Room returns how much may still be taken; negative when a settlement
-// overran the limit. Meters that know no capacity have room for anything.
+// Room returns how much can still be taken. It is negative when a settlement overran the limit. Meters of unknown
+// capacity have room for any amount.
 func (m *Meter) Room(d *Def, r *Ring) int64 {
 	if m.Cap == 0 {
 		return MaxAmount
@@ -76,13 +76,13 @@ func (m *Meter) Room(d *Def, r *Ring) int64 {
 	return m.Open(d, r) - m.Used(d, r)
 }
 
-// Open returns what is left of the capacity to those who ask: all but what is withheld.
+// Open returns the capacity that requests can use: all but the withheld part.
 func (m *Meter) Open(d *Def, r *Ring) int64 { return m.Capacity(r) - m.Withheld(d) }
 
 // Withheld returns the part of the capacity that is kept for members that may be cut off.
 func (m *Meter) Withheld(d *Def) int64 { return m.Cap * d.Part / Parts }
 
-// Capacity returns the room in all, less what unexplained refusals cut off.
+// Capacity returns the total room, less the cut after unexplained refusals.
 func (m *Meter) Capacity(r *Ring) int64 {
 	if r == nil || r.Cut == 0 {
 		return m.Cap
@@ -90,10 +90,10 @@ func (m *Meter) Capacity(r *Ring) int64 {
 	return m.less(r.Cut)
 }
 
-// less returns the capacity with cut thousandths of it gone.
+// less returns the capacity reduced by cut thousandths.
 func (m *Meter) less(cut int64) int64 { return m.Cap - ceilDiv(m.Cap*cut, 1000) }
 
-// Idle reports that dropping the meter would lose nothing.
+// Idle reports whether the meter can be dropped without losing anything.
 func (m *Meter) Idle() bool { return m.Held == 0 && m.Level == 0 && m.Outside == 0 }
 
 // Advance brings the meter to time t: drains, expires slices, opens windows.
@@ -122,8 +122,8 @@ func (m *Meter) Advance(d *Def, r *Ring, t int64) {
 	}
 }
 
-// drain lowers a bucket's level to what it is at t. The fraction of a unit is
-// carried over, so that no rounding adds up.
+// drain lowers a bucket's level to its value at t. It carries the fraction of a unit over, so that rounding does not
+// add up.
 func (m *Meter) drain(d *Def, t int64) {
 	dt := t - m.Last
 	if dt <= 0 {
@@ -139,7 +139,7 @@ func (m *Meter) drain(d *Def, t int64) {
 			return
 		}
 	}
-	// Compared before anything is divided: most of the time a bucket is empty.
+	// Compare before dividing: most of the time a bucket is empty.
 	if hi, lo := bits.Mul64(uint64(dt), uint64(n)); hi != 0 || lo >= uint64(m.Level*w-m.Rem) {
 		m.Level, m.Rem, m.Outside = 0, 0, 0
 		return
@@ -167,16 +167,15 @@ func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
 	}
 }
 
-// fill raises a bucket's level at the time that it was drained to.
+// fill raises a bucket's level at the time it was last drained to.
 func (m *Meter) fill(d *Def, r *Ring, amount int64) {
 	r.stood(m.Last, m.certain())
 	m.Level += amount
 	m.clamp(d)
 }
 
-// clamp keeps a bucket's level within what the arithmetic can hold. Up to twice the
-// capacity that is certain. After a clamp the level no longer holds every charge in
-// full, so nothing from before it is given back.
+// clamp keeps a bucket's level within what the arithmetic can hold, which is at least twice the capacity. After a
+// clamp the level no longer holds every charge in full, so charges from before it are not given back.
 func (m *Meter) clamp(d *Def) {
 	if m.Level <= 2*m.Cap {
 		return
@@ -187,8 +186,8 @@ func (m *Meter) clamp(d *Def) {
 	}
 }
 
-// certain returns the whole units that have not drained. Level is rounded up, because
-// it takes room. What is given back frees room, so it must be measured by this.
+// certain returns the whole units that have not drained. Level takes room and is rounded up. A refund frees room, so
+// it must be measured by certain.
 func (m *Meter) certain() int64 {
 	if m.Rem > 0 {
 		return m.Level - 1
@@ -196,7 +195,7 @@ func (m *Meter) certain() int64 {
 	return m.Level
 }
 
-// expire drops the slices of a rolling window whose last moment is a window old.
+// expire drops the slices of a rolling window that ended at least a window ago.
 func (m *Meter) expire(d *Def, r *Ring, t int64) {
 	if t < r.Due {
 		return
@@ -204,7 +203,8 @@ func (m *Meter) expire(d *Def, r *Ring, t int64) {
 	first := (t - d.Window) / d.Slice // the oldest slice that still counts
 	for r.Tail < first && m.Level > 0 {
 		if c := r.at(r.Tail); *c != 0 {
-			// When it came back, not when that is noticed: how often a store looks must make no difference.
+			// Record when it came back, not when that is noticed: results must not depend on how often a store
+			// looks.
 			r.came(d, (r.Tail+1)*d.Slice+d.Window, *c)
 			m.Level -= *c
 			*c = 0

@@ -1,15 +1,14 @@
 package meter
 
-// ObserveReset learns that a fixed window resets between lo and hi. What is already known
-// is narrowed where the two agree and replaced where they do not. It reports
-// whether what else was stated is about the window that is counted now.
+// ObserveReset records that a fixed window resets between lo and hi. It narrows the known reset if the two agree,
+// and replaces it otherwise. It reports whether the rest of the statement is about the current window.
 func (m *Meter) ObserveReset(d *Def, r *Ring, t, lo, hi int64) (current bool) {
 	if d.Kind != Fixed || lo < 0 || hi < lo || !d.phased(hi-lo) || hi-t > 2*d.Window {
 		return false
 	}
 	if m.Hi != 0 {
-		// Answers are late: it may be the reset before ours or after it. An answer that
-		// speaks of a later one was made when ours had been.
+		// Responses can be late: lo and hi may be the reset before ours or after it. If they are of a later one,
+		// ours had passed when the response was made.
 		k := floorDiv(lo+hi-m.Last-m.Hi+d.Window, 2*d.Window)
 		from, to := lo-k*d.Window, hi-k*d.Window
 		if k > 0 {
@@ -21,7 +20,7 @@ func (m *Meter) ObserveReset(d *Def, r *Ring, t, lo, hi int64) (current bool) {
 			return k >= 0
 		}
 	}
-	if hi <= t { // stated before a reset that has been since
+	if hi <= t { // the stated reset has passed since
 		passed := (t-hi)/d.Window + 1
 		lo, hi = lo+passed*d.Window, hi+passed*d.Window
 	}
@@ -33,8 +32,8 @@ func (m *Meter) ObserveReset(d *Def, r *Ring, t, lo, hi int64) (current bool) {
 	return true
 }
 
-// moveReset replaces the reset. What was charged to both sides of the earlier one
-// stays so, and what may have arrived after the new one is charged to both as well.
+// moveReset replaces the reset. Amounts charged to both sides of the old reset stay on both. Amounts that may have
+// arrived after the new one are charged to both sides too.
 func (m *Meter) moveReset(d *Def, r *Ring, t, lo, hi int64) {
 	if lo < m.Last && lo <= t+r.slack(d) {
 		m.Rem = max(m.Rem, m.Level-m.Held)
@@ -42,8 +41,8 @@ func (m *Meter) moveReset(d *Def, r *Ring, t, lo, hi int64) {
 	m.Last, m.Hi = lo, hi
 }
 
-// openFixed turns a window that was kept as a rolling one into a fixed one: all that
-// stands is charged to the window, and what may arrive after its reset to the next.
+// openFixed turns a window counted as rolling into a fixed one. All current charges go to the window. Charges that
+// may arrive after its reset also go to the next.
 func (m *Meter) openFixed(d *Def, r *Ring, lo, hi int64) {
 	var later int64
 	for k := max(r.Tail, lo/d.Slice); k < r.Tail+slots; k++ {
@@ -59,9 +58,9 @@ func (m *Meter) openFixed(d *Def, r *Ring, lo, hi int64) {
 	m.Last, m.Hi = lo, hi
 }
 
-// ObserveUsed learns that the provider counted used at some moment between made and t: in
-// the current window, if it is a fixed one. What our ledger does not explain is charged.
-// If costs are exact it is somebody else's; rough tells that they are not.
+// ObserveUsed records that the provider counted used at some time between made and t; for a fixed window, in the
+// current one. It charges the part that our ledger does not explain. If costs are exact, that part was spent outside
+// Sluice; rough says that they are not.
 func (m *Meter) ObserveUsed(d *Def, r *Ring, t, made, used int64, rough bool) {
 	ours, known := m.MostUsed(d, r, t, made)
 	if !known || used <= ours || used > MaxAmount {
@@ -82,21 +81,20 @@ func (m *Meter) ObserveUsed(d *Def, r *Ring, t, made, used int64, rough bool) {
 	}
 }
 
-// Believe learns that the provider has counted used in the current window, and that its word counts: what our ledger has
-// beyond that is given back, but for what is held. It reports false for a window whose reset is not known.
+// Believe accepts the provider's count of the current window. It gives back what our ledger has beyond used, except
+// for held charges. It returns false for a window whose reset is not known.
 func (m *Meter) Believe(d *Def, used int64) bool {
 	if !m.isFixed(d) || used < 0 || used > MaxAmount {
 		return false
 	}
 	m.Level = used + m.Held
-	m.Rem = 0 // what is under way goes over to the next window by itself
+	m.Rem = 0 // requests in flight carry over to the next window by themselves
 	m.Outside = min(m.Outside, used)
 	return true
 }
 
-// MostUsed returns the most that our ledger can have held at any moment since made: what
-// came back in the meantime was still counted by an answer that was made before. known is
-// false if that is too long ago to tell.
+// MostUsed returns the most that our ledger can have held at any time since made. That includes charges that came
+// back since: a response made before still counted them. known is false if made is too long ago.
 func (m *Meter) MostUsed(d *Def, r *Ring, t, made int64) (used int64, known bool) {
 	switch {
 	case m.isFixed(d):

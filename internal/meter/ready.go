@@ -1,11 +1,10 @@
 package meter
 
-// Never is a time later than any.
+// Never is later than any other time.
 const Never = 1 << 53
 
-// ReadyAt returns when need more will fit, if nothing changes but time: t itself when
-// it fits now, Never when only an answer, a close or a settlement can make room.
-// The meter has been advanced to t.
+// ReadyAt returns when need more will fit if only time passes. It returns t if need fits now, and Never if only a
+// response, a close or a settlement can make room. The meter has been advanced to t.
 func (m *Meter) ReadyAt(d *Def, r *Ring, t, need int64) int64 {
 	if m.Cap == 0 {
 		return t
@@ -14,7 +13,7 @@ func (m *Meter) ReadyAt(d *Def, r *Ring, t, need int64) int64 {
 	if r == nil {
 		return at
 	}
-	// What was cut off comes back step by step, and may be enough before that.
+	// A cut comes back step by step; need may fit after some of the steps.
 	for cut, step := r.Cut-regained, r.CutAt+hour; cut > -regained && step < at; cut, step = cut-regained, step+hour {
 		at = min(at, max(step, m.readyWithin(d, r, t, need, m.less(max(cut, 0))-m.Withheld(d))))
 	}
@@ -48,7 +47,7 @@ func (m *Meter) readyWithin(d *Def, r *Ring, t, need, capacity int64) int64 {
 	}
 }
 
-// bucketReady follows the level through the slices that have yet to begin draining.
+// bucketReady follows the level through the slices that have not begun to drain.
 func (m *Meter) bucketReady(d *Def, r *Ring, t, deficit int64) int64 {
 	probe := Meter{Cap: m.Cap, N: m.N, W: m.W, Level: m.Level, Rem: m.Rem, Last: t}
 	if r != nil {
@@ -71,9 +70,8 @@ func (m *Meter) bucketReady(d *Def, r *Ring, t, deficit int64) int64 {
 	return probe.Last + ceilDiv(deficit*w-probe.Rem, n)
 }
 
-// Estimate is ReadyAt for amounts that may take many windows: the time by which ahead
-// and then need will have gone. It is a guess where only answers make room, and
-// rather early than late.
+// Estimate is ReadyAt for amounts that may take many windows: it returns when first ahead and then need will have
+// been granted. It is a guess where only responses make room, and errs towards early.
 func (m *Meter) Estimate(d *Def, r *Ring, t, ahead, need int64) int64 {
 	if m.Cap == 0 || d.Kind == Concurrency {
 		return t
@@ -88,7 +86,7 @@ func (m *Meter) Estimate(d *Def, r *Ring, t, ahead, need int64) int64 {
 	}
 	capacity := max(m.Open(d, r), 1)
 	if m.isFixed(d) {
-		left := ahead + need - max(m.Room(d, r), 0) // for the windows to come
+		left := ahead + need - max(m.Room(d, r), 0) // for the coming windows
 		if left <= 0 {
 			return t
 		}

@@ -1,35 +1,33 @@
 package meter
 
-// Ring holds charges by the slice of time in which their bound lies, and what the
-// guard has learned about its limit. For a rolling window the slices reach from
-// a window ago to the largest slack ahead, so it needs the same memory for five a
-// minute as for two million. For a bucket they hold what has not begun to
-// drain.
+// Ring holds charges by the slice of time in which their bound lies, and what the guard has learned about its limit.
+// For a rolling window the slices reach from a window ago to the largest slack ahead, so 5 requests a minute need
+// the same memory as 2 million. For a bucket they hold charges that have not begun to drain.
 type Ring struct {
 	Tail  int64       // number of the oldest slice in use
-	Due   int64       // rolling: when the oldest slice stops counting; bucket: what arrived in the window before the last
-	Sum   int64       // bucket: total in the slices, which is a part of what is held
-	Slack int64       // arrival slack in force; 0: the limit's own
-	Cut   int64       // capacity cut off after unexplained refusals, in 1/1000
-	CutAt int64       // since when; it regains 1% an hour
-	OddAt int64       // the last unexplained refusal
-	Gone  int64       // rolling: all that has come back so far; bucket: what arrived in the last window that something did
-	marks [marks]mark // rolling: what had come back; bucket: how low it stood
+	Due   int64       // rolling: when the oldest slice stops counting; bucket: amount that arrived in the window before the last
+	Sum   int64       // bucket: total of the slices, a part of Meter.Held
+	Slack int64       // arrival slack in force; 0: that of the Def
+	Cut   int64       // capacity cut after unexplained refusals, in 1/1000
+	CutAt int64       // time of the cut; 1% comes back per hour
+	OddAt int64       // time of the last unexplained refusal
+	Gone  int64       // rolling: total that has come back so far; bucket: amount that arrived in the last window with arrivals
+	marks [marks]mark // rolling: totals that had come back; bucket: lowest levels
 	last  int64       // rolling: number of the latest mark; bucket: number of that window
 	slot  [slots]int64
 }
 
-// mark remembers how much of a rolling window had come back by a moment, at the most; or
-// the lowest level of a bucket in a stretch of time, rounded down; at numbers the stretch.
+// mark is a note in a ring. For a rolling window, n is the most that had come back by the time at. For a bucket, n
+// is the lowest level in stretch number at, rounded down.
 type mark struct{ at, n int64 }
 
-// marks is how many a ring has: they reach back an eighth of a window at least.
+// marks is the number of marks in a ring. They reach back at least an eighth of a window.
 const (
 	marks      = 8
-	marksApart = 64 // to a window
+	marksApart = 64 // per window
 )
 
-// came notes that amount comes back at t. A mark stands for what comes back within a part of a window.
+// came records that amount comes back at t. One mark covers a 64th of a window.
 func (r *Ring) came(d *Def, t, amount int64) {
 	if t-r.marks[r.last%marks].at >= d.Window/marksApart {
 		r.last++
@@ -38,13 +36,12 @@ func (r *Ring) came(d *Def, t, amount int64) {
 	r.Gone += amount
 }
 
-// goneSince returns how much has come back since t at the most; false if that is too long
-// ago to tell.
+// goneSince returns the most that can have come back since t. It returns false if t is too long ago.
 func (r *Ring) goneSince(d *Def, t int64) (int64, bool) {
-	n := r.Gone // all that had come back before what a mark stands for was over
+	n := r.Gone // the total before the next later mark
 	for k := r.last; k > r.last-marks; k-- {
 		if k <= 0 {
-			return r.Gone, true // all there ever was
+			return r.Gone, true // everything that ever came back
 		}
 		m := &r.marks[k%marks]
 		if t-m.at >= d.Window/marksApart {
@@ -58,12 +55,12 @@ func (r *Ring) goneSince(d *Def, t int64) (int64, bool) {
 	return 0, false
 }
 
-// stretch is how long the lowest level of a bucket is told apart. Together they reach back
-// far enough for an answer to be read to its end.
+// stretch is the length of time for which a mark keeps a bucket's lowest level, in microseconds. All marks together
+// reach back far enough to read a response to its end.
 const stretch = 30_000_000
 
-// stood notes that a bucket stands at level for certain, before anything is added to it.
-// Times never go back: an older stretch would overwrite a newer one.
+// stood records that a bucket's level is certainly level, before anything is added to it. Times must not go back: an
+// older stretch would overwrite a newer one.
 func (r *Ring) stood(t, level int64) {
 	if r == nil {
 		return
@@ -75,8 +72,7 @@ func (r *Ring) stood(t, level int64) {
 	}
 }
 
-// lowest returns a level that a bucket has not been below from one moment to another; 0 if
-// that is too long ago to tell.
+// lowest returns a lower bound of a bucket's level between two times. It returns 0 if from is too long ago.
 func (r *Ring) lowest(from, to int64) int64 {
 	if r == nil || to/stretch-from/stretch >= marks {
 		return 0
@@ -90,7 +86,7 @@ func (r *Ring) lowest(from, to int64) int64 {
 	return level
 }
 
-// lower takes amount out of what the level was since a moment.
+// lower subtracts amount from the recorded levels between two times.
 func (r *Ring) lower(from, to, amount int64) {
 	for k := max(from/stretch, to/stretch-marks+1); r != nil && k <= to/stretch; k++ {
 		if m := &r.marks[k%marks]; m.at == k {
@@ -99,7 +95,7 @@ func (r *Ring) lower(from, to, amount int64) {
 	}
 }
 
-// sent counts what arrives at a bucket at t, by whole windows.
+// sent counts an amount that arrives at a bucket at t, by whole windows.
 func (r *Ring) sent(d *Def, t, amount int64) {
 	if r == nil {
 		return
@@ -114,7 +110,7 @@ func (r *Ring) sent(d *Def, t, amount int64) {
 	r.Gone = min(r.Gone+amount, maxExact)
 }
 
-// Recent returns at least what arrived at a bucket in the window before t.
+// Recent returns an upper bound of what arrived at a bucket in the window before t.
 func (r *Ring) Recent(d *Def, t int64) int64 {
 	switch t/d.Window - r.last {
 	case 0:
@@ -125,14 +121,14 @@ func (r *Ring) Recent(d *Def, t int64) int64 {
 	return 0
 }
 
-// Rescale goes on to count what arrives at a bucket in another window.
+// Rescale converts the count of arrivals at a bucket to another window.
 func (r *Ring) Rescale(from, to *Def, t int64) {
 	r.Gone, r.Due, r.last = r.Recent(from, t), 0, t/to.Window
 }
 
 func (r *Ring) at(slice int64) *int64 { return &r.slot[uint64(slice)%slots] }
 
-// live reports whether a bound still has its slice.
+// live reports whether the slice of a bound is still in the ring.
 func (r *Ring) live(d *Def, bound int64) bool { return bound/d.Slice >= r.Tail }
 
 const (
@@ -142,8 +138,8 @@ const (
 	cutMost  = 500
 )
 
-// Odd notes a refusal that the ledger cannot explain: the slack doubles; the
-// second within an hour also cuts the capacity by 5%. It reports whether it cut.
+// Odd records a refusal that the ledger cannot explain. The slack doubles. The second one within an hour also cuts
+// the capacity by 5%. It reports whether it cut.
 func (r *Ring) Odd(d *Def, t int64) bool {
 	if r == nil || d.Guard == Off {
 		return false
@@ -157,7 +153,7 @@ func (r *Ring) Odd(d *Def, t int64) bool {
 	return again
 }
 
-// Unbrief makes the whole slack count for requests without an answer, for good. See Brief.
+// Unbrief applies the whole slack to requests without a response from now on. See Brief.
 func (r *Ring) Unbrief(d *Def) {
 	if r != nil && d.Guard != Off && r.Slack == 0 {
 		r.Slack = d.Slack

@@ -1,16 +1,15 @@
 package meter
 
-// Turn makes the meter a rolling window. from is the definition it was counted by, to the one it
-// is counted by from t on. What has arrived and may still count is seen, and unseen may have arrived
-// after the provider made its answer.
+// Turn makes the meter a rolling window. It was counted by from, and is counted by to from t on. seen has arrived
+// and may still count. unseen may have arrived after the provider made its response.
 //
-// A rolling window of N never lets the provider see more than N in any window. So it is safe for a
-// provider that counts a rolling window of N, a fixed window of N with any phase, or a bucket that
-// holds N and gives N back in a window. Nothing is known of when each part arrived: what was seen
-// counts as arriving now, the rest as late as the slack allows. Charges that are held stay held.
+// A rolling window of N never lets the provider see more than N in any window. So it is safe for a provider that
+// counts a rolling window of N, a fixed window of N with any phase, or a bucket that holds N and gives N back in a
+// window. When each part arrived is unknown: seen counts as arriving now, unseen as late as the slack allows. Held
+// charges stay held.
 func (m *Meter) Turn(from, to *Def, r *Ring, t, seen, unseen int64) {
 	if from.Kind == Bucket {
-		unseen += r.Sum // placed ahead
+		unseen += r.Sum // the charges placed ahead
 		m.Held -= r.Sum
 	}
 	for k := r.Tail; k < r.Tail+slots; k++ {
@@ -27,20 +26,20 @@ func (m *Meter) Turn(from, to *Def, r *Ring, t, seen, unseen int64) {
 	*r.at((t + r.slack(to)) / to.Slice) += unseen
 }
 
-// Forget says that the provider counted used just before t, and will have forgotten it by gone. So of
-// what had arrived, that much comes back by then, instead of a window after its bound; the youngest
-// charges that used does not explain stay. It reports whether any come back earlier.
+// Forget records that the provider counted used just before t, and will have forgotten it by gone. So that much of
+// the arrived charges comes back by gone, instead of a window after its bound. The youngest charges, which used does
+// not explain, stay. It reports whether any come back earlier.
 //
-// It holds for each kind if the reset that a provider states is when everything is back. A fixed
-// window forgets all of it at the reset, a rolling one a window after its youngest request. A bucket is
-// empty by then without later requests, and its level is at most what these add.
+// This is correct for each kind if the provider states as its reset the time when everything is back. A fixed window
+// forgets all of it at the reset, a rolling one a window after its youngest request. A bucket is empty by then
+// without later requests, and otherwise holds at most what these add.
 func (m *Meter) Forget(d *Def, r *Ring, t, gone, used int64) bool {
 	back := (gone - d.Window) / d.Slice
 	if !m.slices(d) || gone < t || back < r.Tail {
 		return false
 	}
 	now := t / d.Slice
-	stay := m.Level - used // less what is placed ahead
+	stay := m.Level - used // less the charges placed ahead, below
 	for k := now + 1; k < r.Tail+slots; k++ {
 		stay -= *r.at(k)
 	}
@@ -56,8 +55,8 @@ func (m *Meter) Forget(d *Def, r *Ring, t, gone, used int64) bool {
 	return moved > 0
 }
 
-// DrainTime returns how long a bucket that gives back size in a window needs for amount, which is at
-// most size; false if that cannot be counted.
+// DrainTime returns how long a bucket that gives back size every window takes to drain amount, in microseconds.
+// amount is at most size. It returns false if the rate cannot be counted exactly.
 func DrainTime(size, window, amount int64) (int64, bool) {
 	n, w, err := Rate(size, window, size)
 	if err != nil {

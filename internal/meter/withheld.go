@@ -1,15 +1,14 @@
 package meter
 
-// Parts is the unit of what is withheld: few enough for a part of the largest capacity to be exact.
+// Parts is the denominator of withheld parts. It is small enough to keep a part of the largest capacity exact.
 const Parts = 4096
 
 // rate returns how fast a bucket drains: n every w microseconds.
 //
-// A share of a bucket is a bucket with a part of its capacity and the same part of its rate. Whoever
-// may be cut off drains and fills such a bucket of its own, which nobody here sees. What is here is
-// therefore the rest: the capacity less that part (see Withheld), draining slower by that part. Two
-// buckets whose capacities and rates add up to the provider's never show it more than one would: its
-// level is at most the sum of theirs.
+// A share of a bucket is a bucket with a part of its capacity and the same part of its rate. A member that may be
+// cut off fills and drains such a bucket of its own, which this meter does not see. So this meter is the rest: the
+// capacity less that part (see Withheld), draining slower by that part. Two buckets whose capacities and rates add
+// up to the provider's never exceed it: its level is at most the sum of theirs.
 //
 // The slower rate is rounded down.
 func (m *Meter) rate(d *Def) (n, w int64) {
@@ -18,7 +17,7 @@ func (m *Meter) rate(d *Def) (n, w int64) {
 	}
 	n, w = m.N*(Parts-d.Part), m.W
 	if w > maxExact/Parts {
-		n, w = n/8, ceilDiv(w, 8) // no window is longer than that allows
+		n, w = n/8, ceilDiv(w, 8) // still exact: no window is longer than this allows
 	}
 	w *= Parts
 	for m.Cap > maxExact/w || n > maxExact/w {
@@ -30,18 +29,18 @@ func (m *Meter) rate(d *Def) (n, w int64) {
 	return n, w
 }
 
-// Rerate is called when the part that is withheld has changed. The meter was brought to that moment
-// with the part that held before.
+// Rerate adjusts the meter after the withheld part has changed. The caller has advanced the meter to now with the
+// old part.
 func (m *Meter) Rerate(d *Def) {
 	if d.Kind == Bucket {
-		m.Rem = 0 // part of a unit in the old scale
+		m.Rem = 0 // the fraction of a unit is in the old scale
 		m.clamp(d)
 	}
 }
 
-// Lose fills a meter up, because what was charged to it until the moment lost has been forgotten: it
-// may have been as much as there is, and may still be on its way for the longest slack. It comes back
-// as any charge does, and is nobody's. The meter has been advanced to t.
+// Lose fills the meter up because the charges made until lost were forgotten. They may have been the whole capacity,
+// and may still arrive within the longest slack. The fill comes back like any charge and belongs to no agent. The
+// meter has been advanced to t.
 func (m *Meter) Lose(d *Def, r *Ring, t, lost int64) {
 	mark := lost + d.Most
 	more := m.Cap - m.Used(d, r)
@@ -53,10 +52,10 @@ func (m *Meter) Lose(d *Def, r *Ring, t, lost int64) {
 	case m.isFixed(d):
 		if mark < m.Since {
 			if mark < m.Since-d.Window || m.Hi-d.Window <= t {
-				return // a reset has been since
+				return // a reset has passed since
 			}
-			// The meter is new, and the reset before may still be to come: what was forgotten counts until that is over for certain. What
-			// was charged since counts after it too.
+			// The meter is new, and the reset before its window may still be ahead. The forgotten charges count
+			// until that reset is certainly over. Charges made since count after it too.
 			m.Last, m.Hi, m.Since, m.Rem = m.Last-d.Window, m.Hi-d.Window, m.Since-d.Window, m.Level
 		}
 		m.Level += more

@@ -5,17 +5,16 @@ import "github.com/sluicehq/sluice/internal/flat"
 // aheadScale is the denominator of Ahead.
 const aheadScale = 1024
 
-// aheadLooks bounds how many agents Ahead looks at; what they have before the newcomer
-// stands for the rest.
+// aheadLooks bounds how many flows Ahead examines. Their average stands for the rest.
 const aheadLooks = 32
 
 // maxAhead keeps products of costs, weights and agents within 63 bits.
 const maxAhead = 1 << 34
 
-// Ahead estimates which part of all others that wait will go before waiter w, the
-// latest of its agent or, when it renews, the first: in 1/1024, rather too little than
-// too much. Those in other lanes are not counted: most of them need other meters. With
-// above, lower classes are not either: they may be held where this one is not.
+// Ahead estimates the fraction of all other waiting cost that will be granted before waiter w, in 1/1024. It errs
+// towards too little. w is the last waiter of its agent or, when it renews, the first. Ahead does not count other
+// lanes, because most of them need other meters. With above, it does not count lower classes either: they may be
+// held where this class is not.
 func (q *Queue) Ahead(w int32, above bool) int64 {
 	wt := q.waiters.At(w)
 	fl := q.flows.At(wt.flow)
@@ -41,8 +40,8 @@ func (q *Queue) Ahead(w int32, above bool) int64 {
 	return min(ahead, others) * aheadScale / others
 }
 
-// higher adds up what other classes of a lane have in line before one whose own class
-// has the cost ahead before it, by the tags on the meter lead.
+// higher returns the queued cost of other classes in a lane that goes before a waiter, by the tags on the meter
+// lead. ahead is the cost that the waiter's own class has before it.
 func (q *Queue) higher(l *lane, class, lead uint8, ahead int64, above bool) (sum int64) {
 	finish := l.parts[class].tags[lead].start + q.partCost(l, class, int32(lead), min(ahead, maxAhead))
 	for i := range l.parts {
@@ -59,8 +58,8 @@ func (q *Queue) higher(l *lane, class, lead uint8, ahead int64, above bool) (sum
 	return sum
 }
 
-// sooner adds up what other agents of w's class have in line before it, if its own
-// agent has the cost own before it.
+// sooner returns the queued cost of other agents in w's class that goes before w. own is the cost that its own agent
+// has before it.
 func (q *Queue) sooner(w int32, own int64) (sum int64) {
 	wt := q.waiters.At(w)
 	me := q.flows.At(wt.flow)
@@ -81,7 +80,7 @@ func (q *Queue) sooner(w int32, own int64) (sum int64) {
 	return sum
 }
 
-// Share returns the part of amount that Ahead's fraction stands for.
+// Share returns ahead/1024 of amount. Ahead returns the fraction.
 func Share(amount, ahead int64) int64 {
 	return amount/aheadScale*ahead + amount%aheadScale*ahead/aheadScale
 }

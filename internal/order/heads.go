@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Head is the first in line of a lane, or of a class in it.
+// Head is the next waiter of a lane, or of one class in a lane.
 type Head struct {
 	Waiter int32
 	lane   int32
@@ -14,10 +14,10 @@ type Head struct {
 	rank   rank
 }
 
-// Class returns the class of a head.
+// Class returns the head's class.
 func (h Head) Class() int { return int(h.class) }
 
-// rank orders heads: by the first difference.
+// rank orders heads: the first field that differs decides.
 type rank [3]int64
 
 func (a rank) compare(b rank) int {
@@ -27,13 +27,13 @@ func (a rank) compare(b rank) int {
 // Strictness says where a higher class always goes first, whatever the mode.
 type Strictness struct {
 	All  bool
-	Lane func(LaneKey) bool // may be nil; within a lane only
+	Lane func(LaneKey) bool // true for lanes that are strict within themselves; may be nil
 }
 
 func (s Strictness) in(k LaneKey) bool { return s.All || s.Lane != nil && s.Lane(k) }
 
-// Heads returns the first in line of every lane, in order; with each, of every class in
-// every lane, for when classes find different room. The slice is valid until the next call.
+// Heads returns the next waiter of every lane, in order. With each, it returns the next waiter of every class in
+// every lane, for passes in which classes have different room. The slice is valid until the next call.
 func (q *Queue) Heads(strict Strictness, each bool) []Head {
 	q.heads, q.held = q.heads[:0], q.held[:0]
 	q.findLeast()
@@ -50,8 +50,7 @@ func (q *Queue) Heads(strict Strictness, each bool) []Head {
 	return q.heads
 }
 
-// findLeast notes on each meter the lowest tag of those who wait for it: what the others
-// are ahead of.
+// findLeast records the lowest start tag of the waiting parts on each meter. lead measures from it.
 func (q *Queue) findLeast() {
 	if q.Mode == FIFO {
 		return
@@ -89,7 +88,7 @@ func (q *Queue) laneHeads(i int32, strict Strictness, each bool) bool {
 		switch {
 		case len(q.heads) == first || each && !within:
 			q.heads = append(q.heads, h)
-		case each: // strictly behind the class above it, wherever that stands among the lanes
+		case each: // right behind the class above it, wherever that class ranks among the lanes
 			if above := q.heads[len(q.heads)-1].rank; h.rank.compare(above) <= 0 {
 				h.rank = above.next()
 			}
@@ -98,27 +97,27 @@ func (q *Queue) laneHeads(i int32, strict Strictness, each bool) bool {
 			q.heads[first] = h
 		}
 		if within && !each {
-			break // the highest class there is
+			break // this is the highest class that waits
 		}
 	}
 	return len(q.heads) > first
 }
 
-// next returns the rank right behind a.
+// next returns the rank directly behind a.
 func (a rank) next() rank { return rank{a[0], a[1], a[2] + 1} }
 
-// Close tells that the others in a head's lane lack what it lacks, in this pass.
+// Close records that every waiter in the head's lane lacks the same room, for this pass.
 func (q *Queue) Close(h Head, pass uint32) { q.lanes.At(h.lane).pass = pass }
 
 // Closed reports whether a head's lane has been closed in this pass.
 func (q *Queue) Closed(h Head, pass uint32) bool { return q.lanes.At(h.lane).pass == pass }
 
-// Held tells that a head cannot go, in this pass, for a reason that others do not share.
+// Held records that this head cannot go in this pass, for a reason that does not hold up other waiters.
 func (q *Queue) Held(h Head) { q.held = append(q.held, h) }
 
-// carry takes those along who are held, when another is granted: what it gets meanwhile is
-// not owed to them, or they would have the line to themselves later. What they wait for now is,
-// or newcomers would always be level with them. Among each other they stay as they are.
+// carry moves the tags of held heads forward when another waiter is granted. Held heads earn no credit for the
+// grants they miss; with credit they would have the queue to themselves later. They keep credit for the request they
+// wait with, or newcomers would always draw level with them. Their order among each other stays.
 func (q *Queue) carry() {
 	for _, h := range q.held {
 		for k, l := int32(0), q.lanes.At(h.lane); k < l.n; k++ {
@@ -142,8 +141,8 @@ func (q *Queue) carry() {
 	q.held = q.held[:0]
 }
 
-// lead is how far a class's part in a lane is ahead of the least on the meter on which
-// it is furthest ahead. The one that is not ahead anywhere has had too little of all.
+// lead returns how far a class's part of a lane is ahead of the lowest tag, on the meter where it is furthest ahead.
+// A part with lead 0 has had the least on every meter.
 func (q *Queue) lead(l *lane, class int) (most int64) {
 	if q.Mode == FIFO {
 		return 0

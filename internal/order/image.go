@@ -6,12 +6,12 @@ import (
 	"github.com/sluicehq/sluice/internal/flat"
 )
 
-// What a queue consists of, for those who keep it elsewhere than in memory.
+// The methods below expose the records of a queue to stores that keep them outside this process's memory.
 
-// Counts returns the record of which there is one.
+// Counts returns the record that a queue has exactly once.
 func (q *Queue) Counts() any { return q.counts }
 
-// Slabs returns the slabs by the names that they have there.
+// Slabs returns the slabs of the queue by their stored names.
 func (q *Queue) Slabs() map[string]flat.Numbered {
 	return map[string]flat.Numbered{
 		"qwaiters": &q.waiters, "qflows": &q.flows, "qmembers": &q.members, "qlanes": &q.lanes, "qdomains": &q.domains,
@@ -19,7 +19,7 @@ func (q *Queue) Slabs() map[string]flat.Numbered {
 	}
 }
 
-// Widest returns how many classes a queue has anything to do with.
+// Widest returns the number of classes that the queue has agents in, counted from class 0 up to the lowest one.
 func (q *Queue) Widest() (n int) {
 	for i := int32(1); i < q.members.End(); i++ {
 		if m := q.members.At(i); m.agent != 0 {
@@ -29,13 +29,13 @@ func (q *Queue) Widest() (n int) {
 	return n
 }
 
-// Keyed is an index whose hashes are keys elsewhere.
+// Keyed is an index that a store outside this process keeps as keys and values instead of hashes.
 type Keyed struct {
 	Each func(func(key []byte, rec int32))
-	Fill func() // enters all records
+	Fill func() // Fill enters all records
 }
 
-// Indexes returns the indexes by what their keys begin with.
+// Indexes returns the indexes by the prefix of their stored keys.
 func (q *Queue) Indexes() map[string]Keyed {
 	return map[string]Keyed{
 		"id": keyed(&q.flowIx, &q.flows, func(f *flow) uint32 { return f.key.hash() }, func(f *flow) []byte {

@@ -16,7 +16,7 @@ func memberHash(lane int32, class uint8, agent int32) uint32 {
 	return uint32(flat.Mix(flat.Mix(uint64(class)<<32|uint64(uint32(agent))) ^ uint64(uint32(lane))))
 }
 
-// flowOf finds or makes the flow of a place.
+// flowOf finds or creates the flow of a position.
 func (q *Queue) flowOf(at Position, costs *Costs) int32 {
 	h := at.hash()
 	for i, p := q.flowIx.Seek(h, 0); i != 0; i, p = q.flowIx.Seek(h, p) {
@@ -80,8 +80,8 @@ func (q *Queue) laneOf(key LaneKey, costs *Costs) int32 {
 	return i
 }
 
-// rebind gives a lane that was empty for a while the meters that its key stands for now:
-// those it had may have been dropped since, and their numbers given to others.
+// rebind points an empty lane at the meters that its key stands for now. While the lane was empty its old meters may
+// have been dropped, and their numbers reused for other meters.
 func (q *Queue) rebind(i int32, costs *Costs) {
 	l := q.lanes.At(i)
 	if l.waiting > 0 {
@@ -116,7 +116,7 @@ func (q *Queue) dropLane(i int32) {
 	q.lanes.Free(i)
 }
 
-// domainOf finds or makes the virtual time of a meter for one more lane.
+// domainOf finds or creates the virtual time of a meter, and counts one more lane that uses it.
 func (q *Queue) domainOf(on int32) int32 {
 	h := onHash(on)
 	for i, p := q.domIx.Seek(h, 0); i != 0; i, p = q.domIx.Seek(h, p) {
@@ -150,7 +150,7 @@ func (q *Queue) findMember(lane int32, class uint8, agent int32) int32 {
 	return 0
 }
 
-// memberOf finds or makes an agent's record in a part. A new one is idle.
+// memberOf finds or creates an agent's record in a part. A new record is idle.
 func (q *Queue) memberOf(lane int32, class uint8, agent int32) int32 {
 	if i := q.findMember(lane, class, agent); i != 0 {
 		return i

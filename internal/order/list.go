@@ -7,14 +7,14 @@ import (
 	"github.com/sluicehq/sluice/internal/flat"
 )
 
-// Listed is one waiter in the order in which all would go if everyone could.
+// Listed is one entry of List: a waiting ticket and its class.
 type Listed struct {
 	Ticket int32
 	Class  int
 }
 
-// List returns the first most waiters, in order. costs tells what a ticket takes. It
-// plays the queue forward on copies of the tags; nothing changes.
+// List returns up to most waiters, in the order in which they would be granted if every one had room. costs returns
+// what a ticket takes. List plays the queue forward on copies of the tags and changes nothing.
 func (q *Queue) List(strict Strictness, most int, costs func(ticket int32) Costs) []Listed {
 	p := player{q: q, strict: strict, least: map[int32]int64{}}
 	p.load()
@@ -154,7 +154,7 @@ func (a *playedAgent) oldest(q *Queue) (best int) {
 	return best
 }
 
-// key is where agent i stands in its part.
+// key returns the sort key of agent i within its part.
 func (pt *playedPart) key(i int) flat.Key {
 	a, q := pt.agents[i], pt.p.q
 	k := flat.Key{A: a.start, B: q.waiters.At(a.heads[a.oldest(q)]).seq}

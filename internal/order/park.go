@@ -2,15 +2,15 @@ package order
 
 import "github.com/sluicehq/sluice/internal/flat"
 
-// spot is where flows of one lane are parked that lack the same limit of their own.
+// spot holds the parked flows of one lane that lack the same limit of their own.
 type spot struct {
-	on   int32 // the caller's number for it
+	on   int32 // the caller's number for the limit
 	lane int32
 	root int32 // tree of flows by the age of their heads
 }
 
-// Park takes the flow of a waiter out of its lane until the time at, or until
-// Unpark is called for on. Its place in the order stays.
+// Park takes the flow of a waiter out of its lane until the time at, or until Unpark is called for on. The flow
+// keeps its position in the order.
 func (q *Queue) Park(w, on int32, at int64) {
 	f := q.waiters.At(w).flow
 	fl := q.flows.At(f)
@@ -20,8 +20,8 @@ func (q *Queue) Park(w, on int32, at int64) {
 	fl.spotNode = q.tree.Insert(&q.spots.At(fl.spot).root, flat.Key{A: q.waiters.At(fl.first).seq}, f)
 }
 
-// Unpark brings back, in each lane, the flow that has waited longest for on: one of
-// them may be kept by something else in its lane. It reports whether there was any.
+// Unpark returns to each lane the flow that has waited longest for on. It takes one per lane, because something else
+// in a lane may still hold that flow back. It reports whether it found any.
 func (q *Queue) Unpark(on int32) (found bool) {
 	h := onHash(on)
 	for i, p := q.spotIx.Seek(h, 0); i != 0; i, p = q.spotIx.Seek(h, p) {
@@ -40,8 +40,8 @@ func (q *Queue) Unpark(on int32) (found bool) {
 	return found
 }
 
-// Wake brings back every flow whose time has come, each with the one that is behind it
-// at the same spot: it may have waited only for this one.
+// Wake returns every flow whose time has come to its lane. With each it also returns the next flow of the same spot,
+// which may have waited only for the first.
 func (q *Queue) Wake(t int64) {
 	for q.parked != 0 {
 		n := q.tree.Min(q.parked)
@@ -56,7 +56,7 @@ func (q *Queue) Wake(t int64) {
 	}
 }
 
-// ParkedBefore reports whether one that came before w is parked on on.
+// ParkedBefore reports whether a request that arrived before w is parked on on.
 func (q *Queue) ParkedBefore(w, on int32) bool {
 	h, seq := onHash(on), q.waiters.At(w).seq
 	for i, p := q.spotIx.Seek(h, 0); i != 0; i, p = q.spotIx.Seek(h, p) {
@@ -67,7 +67,7 @@ func (q *Queue) ParkedBefore(w, on int32) bool {
 	return false
 }
 
-// NextWake returns when the first parked flow is due, and false if there is none.
+// NextWake returns when the first parked flow is due. It returns false if none is parked.
 func (q *Queue) NextWake() (int64, bool) {
 	if q.parked == 0 {
 		return 0, false

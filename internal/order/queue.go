@@ -1,24 +1,20 @@
-// Package order decides who is next: one queue per pool, two-level start-time
-// fair queueing among classes and among the agents of a class, first come first
-// served within an agent. It knows costs only as a fraction of a limit, and
-// whether the first in line can go is for others to say.
+// Package order decides which request is next. Each pool has one queue. It uses two-level start-time fair queueing:
+// among classes, then among the agents of a class. Requests of one agent go first come, first served. Costs are
+// fractions of a limit. The caller decides whether the next request has room.
 //
-// Those who need the same shared meters stand in one lane. If the first of a lane
-// lacks something shared, so does everyone behind it, so only the heads of lanes
-// are ever examined. Who lacks something of its own is parked aside instead, and
-// holds up nobody.
+// Requests that need the same shared meters wait in one lane. If the first request of a lane lacks shared room, all
+// requests behind it do too, so a pass examines only the heads of lanes. A request that lacks room only on a limit
+// of its own, such as a limit per agent, is parked. It leaves the lane, and the requests behind it move up.
 //
-// Agents take turns within their lane. Across lanes there is no common virtual
-// time, because meters run at different speeds: whoever came new to a slow lane would
-// start behind years of a fast one. So a class's part in a lane has tags for each
-// meter that the lane needs, in that meter's own virtual time, and is placed by the
-// meter on which it is furthest ahead of the others.
+// Agents take turns within their lane. Lanes share no virtual time, because meters run at different speeds: a
+// newcomer to a slow lane would start far behind the tags of a fast one. So a class's part of a lane has tags for
+// each meter that the lane needs, in that meter's virtual time. The meter on which the part is furthest ahead
+// decides its rank.
 package order
 
 import "github.com/sluicehq/sluice/internal/flat"
 
-// MaxClasses bounds the number of classes: those of the contract, and one above them for
-// emergencies.
+// MaxClasses bounds the number of classes: the eight of the store contract, and one above them for emergencies.
 const MaxClasses = 9
 
 // MaxMeters bounds the number of shared meters of a lane.
@@ -40,11 +36,11 @@ const (
 	FIFO
 )
 
-// Queue holds everyone who waits. Open it, and set Weights and Names, before use.
+// Queue holds all waiting requests of a pool. Call Open, and set Weights and Names, before use.
 type Queue struct {
 	Mode    Mode
 	Weights [MaxClasses]int64
-	Names   *flat.Names // of agents; a queue keeps references to those it remembers
+	Names   *flat.Names // names of agents; the queue holds a reference for each agent it remembers
 
 	*counts
 	waiters  flat.Slab[waiter]
@@ -60,22 +56,22 @@ type Queue struct {
 	spotIx   flat.Index
 	tree     flat.Tree
 	heads    []Head
-	held     []Head  // that cannot go for a reason that others do not share, in this pass
-	unparked []int32 // flows, while they are brought back
+	held     []Head  // heads that cannot go in this pass, for a reason that does not hold up other waiters
+	unparked []int32 // scratch space of Unpark
 }
 
-// counts is what there is only once.
+// counts is the part of a queue that exists once.
 type counts struct {
-	seq     int64 // number of the last that came
-	front   int64 // number of the last that came to the front: below all others
+	seq     int64 // number of the latest arrival
+	front   int64 // number of the latest arrival at the front: below all others
 	waiting int64
 	queued  int64 // sum of waiting costs
 	byClass [MaxClasses]int32
-	first   int32 // of the list of lanes
+	first   int32 // first of the list of lanes
 	parked  int32 // root of the tree of parked flows by wake time
 }
 
-// Open makes the queue a part of a space; nil is the heap.
+// Open places the queue's records in space, or on the heap when space is nil.
 func (q *Queue) Open(space *flat.Space) {
 	q.counts = flat.Single[counts](space)
 	q.waiters.Open(space)
@@ -95,38 +91,38 @@ type domain struct {
 	virtual int64
 	latest  int64             // highest finish tag
 	active  [MaxClasses]int32 // agents that wait for it
-	least   int64             // lowest start tag of those who wait, while heads are ranked
+	least   int64             // lowest start tag of the waiting parts, while heads are ranked
 	on      int32             // the caller's number for the meter
-	lanes   int32             // that need it
+	lanes   int32             // lanes that need the meter
 }
 
-// lane is everyone who needs the same shared meters.
+// lane holds the requests that need the same shared meters.
 type lane struct {
 	key        LaneKey
 	domains    [MaxMeters]int32
 	n          int32
 	waiting    int32
 	prev, next int32
-	pass       uint32            // in which it was closed
-	roots      [MaxClasses]int32 // of the trees of flows
+	pass       uint32            // the pass in which it was closed
+	roots      [MaxClasses]int32 // trees of flows, by class
 	parts      [MaxClasses]part
 }
 
-// part is a class's part in a lane.
+// part holds the waiters of one class in one lane.
 type part struct {
 	tags          [MaxMeters]tags
-	virtual       int64 // of its agents
+	virtual       int64 // virtual time of its agents
 	latest        int64 // highest finish tag of an agent
 	queued        int64
 	waiting       int32
 	active        int32 // members with waiters
-	idle, idleEnd int32 // list of members without
+	idle, idleEnd int32 // list of members without waiters
 }
 
 // tags are start and finish in a meter's virtual time.
 type tags struct{ start, finish int64 }
 
-// partAgent is an agent in a part.
+// partAgent is one agent in a part.
 type partAgent struct {
 	start, finish int64
 	queued        int64
@@ -147,7 +143,7 @@ type flow struct {
 	node        int32 // in the lane's tree, or the parked tree
 	mprev       int32 // flows of the member
 	mnext       int32
-	spot        int32 // where it is parked, 0: in its lane
+	spot        int32 // where it is parked; 0: in its lane
 	spotNode    int32
 }
 
@@ -155,19 +151,18 @@ type waiter struct {
 	flow, prev, next int32
 	ticket           int32
 	seq              int64
-	cost             int64 // the largest of what it takes of its meters
-	lead             uint8 // the meter that it takes this of
+	cost             int64 // its largest cost on any meter
+	lead             uint8 // the index of the meter with that cost
 }
 
-// Costs are what a request takes of the shared meters of its lane, in Units, in the order
-// of the lane.
+// Costs are the costs of a request on the shared meters of its lane, in Units, in the order of the lane.
 type Costs struct {
 	On   [MaxMeters]int32 // the caller's numbers for the meters
 	Cost [MaxMeters]int64
 	N    int
 }
 
-// largest returns the cost that counts within a lane, and of which meter it is.
+// largest returns the largest cost, which counts within a lane, and the index of its meter. The cost is at least 1.
 func (c *Costs) largest() (cost int64, lead uint8) {
 	cost = 1
 	for i := range c.N {
@@ -185,11 +180,11 @@ type LaneKey struct {
 	Shared     uint16 // set of limits
 }
 
-// Place is where in the order a request belongs.
+// Position says where in the queue a request belongs.
 type Position struct {
 	Lane       LaneKey
 	Agent      int32
-	User, Tool int32  // where a limit is scoped by them, else 0
+	User, Tool int32  // set where a limit is scoped by them, else 0
 	Own        uint16 // set of limits scoped to the caller
 	Class      uint8
 }
@@ -203,7 +198,7 @@ func (q *Queue) Lanes() int { return q.lanes.Len() }
 // Waiting returns the number of waiters of a class.
 func (q *Queue) Waiting(c int) int { return int(q.byClass[c]) }
 
-// Number returns a waiter's place in the order of coming.
+// Number returns a waiter's arrival number. Lower numbers came earlier.
 func (q *Queue) Number(w int32) int64 { return q.waiters.At(w).seq }
 
 // IsFirst reports whether a waiter is the first of its flow.
@@ -212,8 +207,8 @@ func (q *Queue) IsFirst(w int32) bool { return q.flows.At(q.waiters.At(w).flow).
 // Ticket returns the ticket of a waiter.
 func (q *Queue) Ticket(w int32) int32 { return q.waiters.At(w).ticket }
 
-// Push puts a ticket in line, behind the others of its flow or, when it has been
-// granted before and only renews, before them.
+// Push queues a ticket and returns its waiter. The ticket joins the end of its flow. With front it joins the
+// beginning: a renewed ticket was granted before and keeps its turn.
 func (q *Queue) Push(at Position, ticket int32, costs *Costs, front bool) int32 {
 	f := q.flowOf(at, costs)
 	fl := q.flows.At(f)
@@ -253,7 +248,7 @@ func (q *Queue) Push(at Position, ticket int32, costs *Costs, front bool) int32 
 	return w
 }
 
-// number gives out places in the line: at its end, or before everyone.
+// number returns the next arrival number: the highest so far, or with front the lowest.
 func (q *Queue) number(front bool) int64 {
 	if front {
 		q.front--
@@ -263,7 +258,7 @@ func (q *Queue) number(front bool) int64 {
 	return q.seq
 }
 
-// activate counts an agent that begins or ceases to wait.
+// activate counts n agents, 1 or -1, that begin or stop waiting.
 func (q *Queue) activate(l *lane, class uint8, n int32) {
 	l.parts[class].active += n
 	for i := range l.n {
@@ -273,7 +268,7 @@ func (q *Queue) activate(l *lane, class uint8, n int32) {
 	}
 }
 
-// level forgives past use of a meter that nobody waits for: all start level next time.
+// level forgives past use of a meter without waiters, so that all start level next time.
 func (d *domain) level() {
 	if d.active == [MaxClasses]int32{} {
 		d.virtual = max(d.virtual, d.latest)
@@ -287,7 +282,7 @@ func (pt *part) level() {
 	}
 }
 
-// Remove takes a waiter out without a grant; nobody's tags change.
+// Remove takes a waiter out without a grant. No tags change.
 func (q *Queue) Remove(w int32) {
 	wt := *q.waiters.At(w)
 	fl := q.flows.At(wt.flow)
@@ -310,7 +305,7 @@ func (q *Queue) Remove(w int32) {
 	if wasFirst {
 		q.leave(wt.flow)
 		if fl.first != 0 {
-			q.enter(wt.flow) // parked or not: its new head is looked at afresh
+			q.enter(wt.flow) // parked or not: the next pass examines its new head
 		}
 	}
 	member := fl.member
@@ -321,7 +316,7 @@ func (q *Queue) Remove(w int32) {
 	if m.waiting == 0 {
 		q.activate(l, m.class, -1)
 		q.enterIdle(member)
-		q.forget(pt) // or a lane that never ends would keep all agents that were ever in it
+		q.forget(pt) // otherwise a lane that never empties would remember every agent it has seen
 	}
 	pt.level()
 	if q.waiting == 0 {

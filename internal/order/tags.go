@@ -1,7 +1,7 @@
 package order
 
-// Granted takes a waiter out of the line and moves its class's and its agent's tags on
-// by what it cost. Weights count at this moment; none is stored.
+// Granted takes a waiter out of the queue and moves the tags of its class and agent forward by its costs. It uses
+// the weights of this moment and stores none.
 func (q *Queue) Granted(w int32, costs *Costs) {
 	wt := *q.waiters.At(w)
 	fl := q.flows.At(wt.flow)
@@ -28,16 +28,16 @@ func (q *Queue) Granted(w int32, costs *Costs) {
 	q.forget(pt)
 }
 
-// partCost is how far a cost moves the tags of a class's part in a lane on one meter. The
-// class's weight is divided among its lanes by the number of agents that wait there.
+// partCost returns how far a cost moves the tags of a class's part of a lane, on one meter. The class's weight is
+// divided among its lanes by the number of agents that wait in each.
 func (q *Queue) partCost(l *lane, class uint8, i int32, cost int64) int64 {
 	all := int64(max(q.domains.At(l.domains[i]).active[class], 1))
 	here := int64(max(l.parts[class].active, 1))
 	return cost * weightScale * all / (max(q.Weights[class], 1) * here)
 }
 
-// Settled corrects the tags of an agent whose request cost more or less than it
-// was granted for. Agents that are no longer remembered owe nothing.
+// Settled corrects the tags of an agent whose request cost more or less than it was granted for. It does nothing if
+// the queue no longer remembers the agent.
 func (q *Queue) Settled(at Position, was, is *Costs) {
 	lane := q.findLane(at.Lane)
 	if lane == 0 {
@@ -66,7 +66,7 @@ func (q *Queue) Settled(at Position, was, is *Costs) {
 	}
 }
 
-// correct moves a finish tag, and the start tag of one who waits if it came from it.
+// correct moves a finish tag by delta. The start tag of a waiting party follows if it was equal to the old finish.
 func correct(start, finish *int64, delta int64, waits bool) {
 	old := *finish
 	*finish = max(old+delta, 0)
@@ -77,7 +77,7 @@ func correct(start, finish *int64, delta int64, waits bool) {
 	}
 }
 
-// rekey moves an agent's flows to where its new start tag puts them.
+// rekey moves an agent's flows to the position of its new start tag.
 func (q *Queue) rekey(member int32) {
 	if q.Mode == FIFO {
 		return
@@ -90,7 +90,7 @@ func (q *Queue) rekey(member int32) {
 	}
 }
 
-// rest ends a busy period: with nobody waiting, lanes are dropped.
+// rest drops lanes when the queue becomes empty.
 func (q *Queue) rest() {
 	for i := q.first; i != 0; {
 		l := q.lanes.At(i)
@@ -103,8 +103,7 @@ func (q *Queue) rest() {
 	}
 }
 
-// retire drops a lane in which nobody waits and whose tags virtual time has passed: it
-// would start like a new one.
+// retire drops an empty lane whose tags virtual time has passed. A new lane would start with the same tags.
 func (q *Queue) retire(i int32) {
 	l := q.lanes.At(i)
 	if l.waiting > 0 {
@@ -124,8 +123,8 @@ func (q *Queue) retire(i int32) {
 	q.dropLane(i)
 }
 
-// forget drops some idle agents whose tags virtual time has passed: they would start
-// like new ones. A few at a time keeps every step small.
+// forget drops up to four idle agents whose tags virtual time has passed. They would start like new agents. A few at
+// a time keeps every step small.
 func (q *Queue) forget(pt *part) {
 	for range 4 {
 		i := pt.idle
@@ -134,7 +133,7 @@ func (q *Queue) forget(pt *part) {
 		}
 		if q.members.At(i).finish > pt.virtual {
 			q.leaveIdle(i)
-			q.enterIdle(i) // look at another one next time
+			q.enterIdle(i) // examine another one next time
 			continue
 		}
 		q.dropMember(i)

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// attach makes a process one of those that share a pool; the pool itself, if nobody has.
+// attach makes this process one of the processes that share a pool. It creates the pool if it does not exist.
 func (s *Store) attach(ctx context.Context, spec store.Spec) (*state, error) {
 	dir := filepath.Join(s.dir, fileName(spec.Name))
 	for range 10 {
@@ -32,13 +32,13 @@ func (s *Store) attach(ctx context.Context, spec store.Spec) (*state, error) {
 	return nil, failed("open", dir, errors.New("it is made and removed all the time"))
 }
 
-// errAgain: another process has made or removed the pool meanwhile.
+// errAgain means that another process has created or removed the pool in the meantime.
 var errAgain = errors.New("again")
 
-// enter attaches to what is in dir. If that cannot be used, aside is called while the pool is locked.
+// enter attaches to the pool in dir. If the pool cannot be used, enter calls aside while the pool is locked.
 func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside func(err error, alone bool)) (_ *state, err error) {
 	switch err := os.Mkdir(dir, 0o700); {
-	case errors.Is(err, fs.ErrNotExist): // there was no room for what it is in, or somebody has removed that
+	case errors.Is(err, fs.ErrNotExist): // the parent directory was removed, or could not be created on a full disk
 		if err := prepareDir(s.dir); err != nil {
 			return nil, err
 		}
@@ -112,8 +112,8 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 	return st, nil
 }
 
-// isAlone reports whether no other process is attached. The lock on the members' file counts
-// those who are: nobody can become one while the pool is locked.
+// isAlone reports whether no other process is attached. Attached processes share the lock on the members file, and
+// none can attach while the pool is locked.
 func (st *state) isAlone() (bool, error) {
 	alone, err := shareLock(descriptorOf(st.members))
 	if err != nil {
@@ -122,8 +122,8 @@ func (st *state) isAlone() (bool, error) {
 	return alone, nil
 }
 
-// fileName is the name of a pool as a directory: readable where it can be, and different for
-// different pools on file systems that know no upper case.
+// fileName returns the directory name of a pool. It is readable where possible, and distinct for distinct pools even
+// on file systems that ignore case.
 func fileName(name string) string {
 	var b strings.Builder
 	plain := len(name) <= 80 && name != ""
@@ -142,9 +142,9 @@ func fileName(name string) string {
 	return b.String()
 }
 
-// create makes the files of a pool. They appear under their name only when they are whole.
+// create makes the files of a pool. They appear under their final name only when they are complete.
 func (s *Store) create(dir, path string, spec store.Spec) (err error) {
-	spec.ReadOnly = false // somebody has to state it
+	spec.ReadOnly = false // the first spec has to define the limits
 	temp := fmt.Sprintf("%s.new-%016x", path, random())
 	f, err := statedir.OpenNoLink(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Store) create(dir, path string, spec store.Spec) (err error) {
 		}
 		return err
 	}); err != nil {
-		return err // of the spec, or there is no room
+		return err // the spec is invalid, or the disk is full
 	}
 	h.layout = space.Layout()
 	h.check = h.sum()
@@ -198,12 +198,12 @@ func (s *Store) create(dir, path string, spec store.Spec) (err error) {
 		return failed("make", path, err)
 	}
 	if lost {
-		_ = os.Remove(lostMark(dir)) // if it stays, the next pool here is careful without need
+		_ = os.Remove(lostMark(dir)) // if it stays, the next pool here holds back for no reason
 	}
 	return nil
 }
 
-// catchFull turns what a space panics with when it cannot grow into an error.
+// catchFull turns the panic of a space that cannot grow into an error.
 func catchFull(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -217,7 +217,7 @@ func catchFull(f func() error) (err error) {
 	return f()
 }
 
-// load takes the state of a file that has just been mapped and locked.
+// load reads the state of a file that has just been mapped and locked.
 func (st *state) load(alone bool) error {
 	if st.file.size < page {
 		return failed("read", st.path, fmt.Errorf("%w: %w", errDamaged, errShort))
@@ -242,7 +242,7 @@ func (st *state) load(alone bool) error {
 	}
 	st.journal = j
 	if c.dirty {
-		return st.repair(false) // the space is half done: not to be looked at
+		return st.repair(false) // a half-done space must not be read
 	}
 	space, err := st.mapSpace()
 	if err != nil {
@@ -270,11 +270,11 @@ func (st *state) mapSpace() (*flat.Space, error) {
 	return space, nil
 }
 
-// grow makes more of the file usable.
+// grow makes the file at least size bytes long, plus its header.
 func (st *state) grow(size int64) error { return st.file.ensure(page + size) }
 
-// restart goes on after the machine was started anew. What was in memory only is lost: the
-// journal is believed as far as it can be read.
+// restart continues after a reboot of the machine. Data that was only in memory is lost: restart uses as much of the
+// journal as it can read.
 func (st *state) restart() error {
 	h, clock := st.head, st.store.clock
 	j, err := openJournal(st.dir, h.instance, h.committed().journal)
@@ -288,7 +288,7 @@ func (st *state) restart() error {
 	if err := st.repair(true); err != nil {
 		return err
 	}
-	// Time goes on where it was, by the time of day; it never goes back.
+	// The pool's time continues by the time of day, and never goes back.
 	h.now = int64(st.core.Now())
 	h.offset = max(int64(wall(clock)), h.now) - int64(clock.Now())
 	h.boot = clock.Boot()
@@ -298,8 +298,8 @@ func (st *state) restart() error {
 	return nil
 }
 
-// worthless reports whether a file that cannot be used need not be either: after a restart of the machine,
-// or when nothing in it counts any more.
+// worthless reports whether an unusable file can be discarded: after a reboot of the machine, or when nothing in it
+// counts any more.
 func (st *state) worthless(err error) bool {
 	h := st.head
 	if h == nil || h.magic != magic || h.version > version || h.check != h.sum() {
@@ -314,7 +314,7 @@ func (st *state) worthless(err error) bool {
 	return false
 }
 
-// longest is how long anything in a pool can count.
+// longest returns how long anything in a pool can count, in microseconds.
 func longest(spec *store.Spec) int64 {
 	most := store.MaxTTL
 	for _, l := range spec.Limits {
@@ -323,8 +323,8 @@ func longest(spec *store.Spec) int64 {
 	return most.Microseconds()
 }
 
-// holderOf reads who has the lock, or had it last. It reads the file, which may be shorter
-// than what is mapped of it.
+// holderOf returns the pid of the process that holds the lock, or held it last. It reads the file rather than the
+// mapping, because the file may be shorter than the mapping.
 func holderOf(f *os.File) int64 {
 	var buf [page]byte
 	if n, _ := readStart(f, buf[:]); n < len(buf) {

@@ -16,34 +16,33 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// bell is a named pipe by which other processes tell this one that tickets of its were
-// decided, or that it has to see to the time. A process that has died leaves a pipe that nobody
-// reads: whoever rings notices.
+// bell is a named pipe by which other processes notify this one: tickets of its own were decided, or it has to wake
+// at some time. The pipe of a dead process has no reader, and a process that rings it notices.
 type bell struct {
 	file *os.File
 	path string
 	done chan struct{}
 }
 
-// Ids go through the pipe in this form. The zero id asks to see to the time.
+// The pipe carries ids in this form. An id with number 0 asks the process to check the time.
 const (
 	idLen   = 16
-	pipeful = 32 << 10    // so much at once, and some may not have fitted in
-	maxRing = 512 / idLen // what is written at once is not torn apart
+	pipeful = 32 << 10    // after a read of half of this, some ids may not have fitted in
+	maxRing = 512 / idLen // ids per write, which the pipe keeps together
 )
 
 func bellPath(dir string, process uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("bell-%012x", process))
 }
 
-// hang makes the bell of a process. heard is called, from one goroutine, with the ids that came;
-// all tells that some may be missing.
+// hang creates the bell of a process. It calls heard from one goroutine with the received ids. all says that some
+// ids may be missing.
 func hang(dir string, process uint64, heard func(ids []store.ID, all bool)) (*bell, error) {
 	path := bellPath(dir, process)
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		return nil, failed("make", path, err)
 	}
-	// For writing too: so the pipe has a writer always, and reading it never ends.
+	// Opened for writing too: the pipe then always has a writer, and reads never end.
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, failed("open", path, errors.Join(err, os.Remove(path)))
@@ -74,19 +73,19 @@ func (b *bell) listen(heard func([]store.ID, bool)) {
 	}
 }
 
-// silence lets go of the pipe. Its path is left as it is.
+// silence closes the pipe and leaves its path.
 func (b *bell) silence() { _ = b.file.Close() }
 
 func (b *bell) take() error {
 	err := errors.Join(b.file.Close(), os.Remove(b.path))
 	<-b.done
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // somebody has cleared up
+		return nil // another process has removed it
 	}
 	return err
 }
 
-// ring tells a process of ids. It reports whether the process is there to hear it.
+// ring sends ids to a process. It reports whether the process is alive.
 func ring(dir string, process uint64, ids []store.ID) (alive bool) {
 	fd, err := unix.Open(bellPath(dir, process), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -100,7 +99,7 @@ func ring(dir string, process uint64, ids []store.ID) (alive bool) {
 			binary.LittleEndian.PutUint64(buf[i*idLen:], id.Session)
 			binary.LittleEndian.PutUint64(buf[i*idLen+8:], id.N)
 		}
-		// A pipe that is full has been rung enough.
+		// A full pipe has enough notices.
 		_, _ = unix.Write(fd, buf[:n*idLen])
 		ids = ids[n:]
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// bell is how other processes tell this one that tickets of its were decided, or that it has to see to the time. It is an event
-// that they set, which does not say of which ticket: whoever hears it looks at all of its own. Beside it there is a file that
-// only its process can open, and that Windows removes when the process dies: so whoever rings notices.
+// bell lets other processes notify this one: tickets of its own were decided, or it has to wake at some time. It is
+// an event, which names no ticket, so the process checks all of its own. A file beside it is open only in its
+// process, and Windows removes it when the process dies. So a process that rings notices.
 type bell struct {
 	event windows.Handle
-	quit  windows.Handle // another event, which ends listening
+	quit  windows.Handle // another event, which ends listen
 	file  windows.Handle
 	done  chan struct{}
 }
@@ -25,13 +25,14 @@ func bellPath(dir string, process uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("bell-%012x", process))
 }
 
-// eventName is the same in all sessions of the machine.
+// eventName returns the event's name, which is the same in all sessions of the machine.
 func eventName(process uint64) *uint16 {
 	name, _ := windows.UTF16PtrFromString(fmt.Sprintf(`Global\sluice-bell-%012x`, process)) // it has no zeros in it
 	return name
 }
 
-// hang makes the bell of a process. heard is called, from one goroutine, when it rings: any ticket may have been decided.
+// hang creates the bell of a process. It calls heard from one goroutine when the bell rings: any ticket may have
+// been decided.
 func hang(dir string, process uint64, heard func(ids []store.ID, all bool)) (*bell, error) {
 	path := bellPath(dir, process)
 	b := &bell{done: make(chan struct{})}
@@ -39,7 +40,7 @@ func hang(dir string, process uint64, heard func(ids []store.ID, all bool)) (*be
 	if err != nil {
 		return nil, failed("make", path, err)
 	}
-	// The bell that this process had before may not be gone yet.
+	// The previous bell of this process may still exist.
 	if b.event, err = windows.CreateEvent(nil, 0, 0, eventName(process)); err != nil && !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
 		return nil, failed("make", path, os.NewSyscallError("CreateEvent", err))
 	}
@@ -68,9 +69,9 @@ func (b *bell) listen(heard func([]store.ID, bool)) {
 	_ = errors.Join(windows.CloseHandle(b.event), windows.CloseHandle(b.quit)) // they are no longer needed
 }
 
-// silence lets go of the bell, once. Its goroutine ends soon.
+// silence releases the bell, once. Its goroutine ends soon.
 func (b *bell) silence() {
-	_ = windows.CloseHandle(b.file) // which removes it
+	_ = windows.CloseHandle(b.file) // which removes the file
 	_ = windows.SetEvent(b.quit)
 }
 
@@ -80,7 +81,7 @@ func (b *bell) take() error {
 	return nil
 }
 
-// ring tells a process to look after its tickets, if there are any. It reports whether the process is there to hear it.
+// ring notifies a process if ids is not empty. It reports whether the process is alive.
 func ring(dir string, process uint64, ids []store.ID) (alive bool) {
 	if len(ids) > 0 {
 		if event, err := windows.OpenEvent(windows.EVENT_MODIFY_STATE, false, eventName(process)); err == nil {
@@ -96,7 +97,7 @@ func ring(dir string, process uint64, ids []store.ID) (alive bool) {
 		return true
 	}
 	file, err := windows.CreateFile(name, windows.GENERIC_READ, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, windows.OPEN_EXISTING, 0, 0)
-	if err == nil { // its process could have it alone: the machine was stopped before it was removed
+	if err == nil { // the file is not in use: the machine stopped before it was removed
 		_ = windows.CloseHandle(file)
 		return false
 	}

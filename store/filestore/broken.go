@@ -10,11 +10,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Broken implements [store.Mortal]: it tries every pool that is open, which makes those anew whose files were
-// removed. A second try follows an error, because the first one may have mended what was damaged.
+// Broken implements [store.Mortal]. It tries every open pool, which recreates pools whose files were removed. After
+// an error it tries again, because the first try may have repaired the damage.
 func (s *Store) Broken(ctx context.Context) error {
 	if s.mu.LockContext(ctx) != nil {
-		return nil // it is busy
+		return nil // the store is busy
 	}
 	pools := make([]*state, 0, len(s.pools))
 	for _, st := range s.pools {
@@ -38,14 +38,14 @@ func (st *state) try(ctx context.Context) error {
 	if err := st.mu.LockContext(ctx); err != nil {
 		return err
 	}
-	st.checked = 0 // look now
+	st.checked = 0 // check the file now
 	err := st.lockedBriefly(func() error { return nil })
-	st.tell() // which gives st.mu back
+	st.tell() // unlocks st.mu
 	return err
 }
 
-// passes reports whether an error may be gone by itself in a while: another process has the lock, or something has run out that
-// comes back.
+// passes reports whether an error may go away by itself: another process holds the lock, or a resource has run out
+// for now.
 func passes(err error) bool {
 	is := func(target error) bool { return errors.Is(err, target) }
 	ours := []error{context.Canceled, context.DeadlineExceeded, store.ErrClosed, errBusy}

@@ -10,37 +10,36 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Clock is where time comes from: the same for all processes that share a directory.
+// Clock is the source of time. It must be the same for all processes that share a directory.
 type Clock interface {
-	// Now is the time since the machine was started.
+	// Now returns the time since the machine was booted.
 	Now() store.Time
-	// Boot tells one start of the machine from another.
+	// Boot identifies this boot of the machine.
 	Boot() [16]byte
 	// AfterFunc calls f after d, once.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// Timer is a call that is to come. It is an alias so that a clock need not import this
-// package.
+// Timer is a pending call of AfterFunc. It is an alias so that a Clock need not import this package.
 type Timer = interface {
 	Reset(d time.Duration)
 	Stop()
 }
 
-// bootClock is the system's clock that counts from its start and goes on while the machine
-// sleeps. Asking the system for it takes a call; Go's own clock, which stands still meanwhile,
-// does not. So the first is asked ten times a second at the most.
+// bootClock is the system clock that counts from boot and continues while the machine sleeps. Reading it takes a
+// system call. Go's own clock needs none, but stops during sleep. So bootClock reads the system clock at most ten
+// times a second.
 type bootClock struct {
 	boot  [16]byte
 	start time.Time
-	base  atomic.Int64 // of the system's clock, at start
-	until atomic.Int64 // nanoseconds since start for which base is good
+	base  atomic.Int64 // the system's clock at start
+	until atomic.Int64 // nanoseconds since start until which base is valid
 	mu    sync.Mutex
 }
 
 const askEvery = 100 * time.Millisecond
 
-// systemClock is one for the whole process.
+// systemClock is shared by the whole process.
 var systemClock = sync.OnceValues(func() (*bootClock, error) {
 	boot, err := bootID()
 	if err != nil {
@@ -64,12 +63,11 @@ func (c *bootClock) Now() store.Time {
 	return store.Time(c.base.Load() + int64(since)/1000)
 }
 
-// ask brings base up to date. It only ever grows: by the time that the machine slept.
+// ask updates base. base only grows, by the time that the machine slept.
 func (c *bootClock) ask(since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Both clocks have to be read at the same instant, or nearly: this process may be stopped in
-	// between.
+	// Both clocks must be read at nearly the same instant, but this process may be interrupted in between.
 	const apart, noise = 20 * time.Microsecond, 100
 	best, base := time.Duration(1<<62), int64(0)
 	for range 100 {

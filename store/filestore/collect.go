@@ -13,18 +13,18 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// collectEvery is how often a directory is looked through for pools that nobody uses.
+// collectEvery is how often a directory is searched for unused pools.
 const collectEvery = 24 * time.Hour
 
-// unused is how long a pool must not have been used to be removed: nothing in it can count any
-// more, whatever its windows.
+// unused is how long a pool must be idle before it is removed. After that long nothing in it can count, whatever its
+// windows.
 const unused = store.MaxWindow
 
-// litter is how old the remains of processes that were killed must be.
+// litter is how old the remains of killed processes must be before they are removed.
 const litter = time.Hour
 
-// collect removes what is of no use to anybody: once a day, and never with an error, since
-// nobody has asked for it.
+// collect removes unused pools and the remains of killed processes, once a day. It reports no errors, because no
+// caller asked for it.
 func (s *Store) collect() {
 	mark := filepath.Join(s.dir, ".collected")
 	if info, err := os.Lstat(mark); err == nil && time.Since(info.ModTime()) < collectEvery {
@@ -46,8 +46,7 @@ func (s *Store) collect() {
 	}
 }
 
-// collectPool removes a pool that has not been used for long, or what killed processes have left
-// of one.
+// collectPool removes a pool that has not been used for long, or the files that killed processes left in it.
 func (s *Store) collectPool(dir string) {
 	f, err := statedir.OpenNoLink(filepath.Join(dir, "state"), os.O_RDWR)
 	if err != nil {
@@ -64,7 +63,7 @@ func (s *Store) collectPool(dir string) {
 	}
 	h := headerOf(buf[:])
 	if h.magic != magic || h.version != version || h.check != h.sum() {
-		return // not ours to judge
+		return // another version or program owns it
 	}
 	members, err := statedir.OpenNoLink(filepath.Join(dir, "members"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *Store) collectPool(dir string) {
 	defer leave(members) //nolint:errcheck // it is only locked
 	alone := tryLock(descriptorOf(members)) == nil
 	if alone && time.UnixMicro(h.now).Add(unused).Before(wall(s.clock).Std()) {
-		_ = os.RemoveAll(dir) // whoever waits for the lock finds that it is gone
+		_ = os.RemoveAll(dir) // processes waiting for the lock notice that it is gone
 		return
 	}
 	list, err := os.ReadDir(dir)

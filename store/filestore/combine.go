@@ -11,16 +11,16 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// combiner is where goroutines of one process meet that want something of the same pool. One of
-// them takes the lock and does what all of them want.
+// combiner combines requests from goroutines of one process on the same pool. One goroutine takes the lock and makes
+// the steps of all of them.
 type combiner struct {
 	mu      sync.Mutex
-	busy    bool // somebody leads
+	busy    bool // a goroutine leads
 	pending []*request
 	spare   []*request
 	pool    sync.Pool
 
-	first request // of one who finds nobody else here, and leads
+	first request // for a leader that finds no other request
 	alone [1]*request
 }
 
@@ -28,15 +28,15 @@ type combiner struct {
 type request struct {
 	ops  []store.Op
 	err  error
-	turn chan bool // true: lead, false: it is done
+	turn chan bool // true: lead; false: the step is done
 
-	// Under the line's lock.
-	left    bool // its caller has given up, and has its operations back
+	// Guarded by combiner.mu.
+	left    bool // its caller has given up and owns the operations again
 	working bool // its step is being made
 
-	unnamed []int32 // operations whose tickets the store is to number
+	unnamed []int32 // operations whose tickets the store numbers
 
-	from *handle // whose they are; nil: the process's own
+	from *handle // the session; nil: this process itself
 	own  []store.Op
 }
 
@@ -50,8 +50,8 @@ func (r *request) begin(h *handle, ops []store.Op) {
 	}
 }
 
-// restore takes the numbers back that a step gave which was undone: they may be another's by
-// the time that it is tried again.
+// restore clears the ticket numbers that an undone step assigned. Another ticket may have them when the step is
+// tried again.
 func (r *request) restore() {
 	if r.err == nil {
 		return
@@ -61,8 +61,8 @@ func (r *request) restore() {
 	}
 }
 
-// place makes operations of a session ones on the pool, which may have its limits in another order. Which, only who holds
-// the state can tell.
+// place translates a session's operations to the pool, whose limits may be in another order. The mapping is known
+// only under the state's lock.
 func (r *request) place() {
 	if r.from == nil || r.from.places == nil {
 		return
@@ -73,7 +73,7 @@ func (r *request) place() {
 	}
 }
 
-// giveBack gives results to the session that asked for them.
+// giveBack copies the results to the session's own operations.
 func (r *request) giveBack() {
 	for i := range r.own {
 		r.own[i].ID, r.own[i].Result = r.ops[i].ID, r.ops[i].Result
@@ -82,7 +82,7 @@ func (r *request) giveBack() {
 	r.own = nil
 }
 
-// apply has ops of a session applied, together with what others want at the same time.
+// apply applies the ops of a session, together with concurrent requests of other goroutines.
 func (st *state) apply(ctx context.Context, h *handle, ops []store.Op) error {
 	l := &st.line
 	l.mu.Lock()
@@ -101,7 +101,7 @@ func (st *state) apply(ctx context.Context, h *handle, ops []store.Op) error {
 	return err
 }
 
-// join gets in line. Its lock is held, and given back.
+// join adds a request to the queue. l.mu is held, and join unlocks it.
 func (st *state) join(ctx context.Context, h *handle, ops []store.Op) error {
 	l := &st.line
 	r, _ := l.pool.Get().(*request)
@@ -130,8 +130,8 @@ func (st *state) join(ctx context.Context, h *handle, ops []store.Op) error {
 	return err
 }
 
-// leave takes a request out of the line whose caller gives up. It reports false if the request is about to
-// lead or its step is being made.
+// leave removes a request from the queue when its caller gives up. It returns false if the request is about to lead,
+// or its step is being made.
 func (l *combiner) leave(r *request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +143,7 @@ func (l *combiner) leave(r *request) bool {
 	return true
 }
 
-// claim returns the requests whose callers still wait. From now on they wait for the step.
+// claim returns the requests whose callers still wait. From now on these callers wait for the step.
 func (l *combiner) claim(reqs []*request) []*request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,11 +154,10 @@ func (l *combiner) claim(reqs []*request) []*request {
 	return reqs
 }
 
-// maxTogether bounds how many batches are done under one hold of the lock, so that other processes
-// have their turn.
+// maxTogether bounds the batches under one hold of the lock, so that other processes get their turn.
 const maxTogether = 64
 
-// lead makes the steps of all who are in line, and passes the lead on.
+// lead makes the steps of all queued requests, and passes the lead on.
 func (st *state) lead(ctx context.Context, own *request) {
 	l := &st.line
 	l.mu.Lock()
@@ -177,7 +176,7 @@ func (st *state) lead(ctx context.Context, own *request) {
 		case r == own:
 		case r.working:
 			r.turn <- false
-		case !r.left: // only the one who led has given up
+		case !r.left: // only the leader gave up
 			again = append(again, r)
 		}
 	}
@@ -190,7 +189,7 @@ func (st *state) lead(ctx context.Context, own *request) {
 	l.pass()
 }
 
-// pass passes the lead on to the next in line.
+// pass passes the lead on to the next request in the queue.
 func (l *combiner) pass() {
 	l.mu.Lock()
 	if l.busy = len(l.pending) > 0; l.busy {
@@ -199,9 +198,9 @@ func (l *combiner) pass() {
 	l.mu.Unlock()
 }
 
-// hold makes the steps of several goroutines under one lock, and tells those whose tickets
-// they decided. The first of them leads, and ctx is its own: when it gives up, the others go on without it. It
-// returns the requests whose callers still wait.
+// hold makes the steps of several goroutines under one lock, and notifies the owners of decided tickets. The first
+// request leads, and ctx belongs to it: when the leader gives up, the others go on without it. hold returns the
+// requests whose callers still wait.
 func (st *state) hold(ctx context.Context, reqs []*request) []*request {
 	if err := st.mu.LockContext(ctx); err != nil {
 		reqs[0].err = failed("lock", st.path, err)
@@ -237,7 +236,7 @@ func (st *state) hold(ctx context.Context, reqs []*request) []*request {
 	rest := reqs[done:]
 	switch gaveUp := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()); {
 	case gaveUp && len(rest) > 0:
-		rest[0].err = err // and nobody else's
+		rest[0].err = err // only the leader fails
 		rest = rest[:1]
 	case err != nil:
 		if done == 0 {

@@ -7,29 +7,26 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// The records take as much room as they ever needed, and every process maps and every journal copies all
-// of it. So once in a while whoever has the lock writes them anew, close together. That is a switch to a new
-// journal whose copy of the state is the small one, and a repair from it: the same steps as after a crash,
-// in the same order. All charges are in that copy, and a process that is killed at any point leaves either
-// the old state or one that the next process finishes. Other processes see by header.shape that records are
-// elsewhere now.
+// Records keep the largest size they ever needed, and every process maps all of it and every journal copies it. So
+// now and then the holder of the lock rewrites them compactly. It switches to a new journal that holds the compact
+// copy of the state, and repairs from it: the same steps as after a crash, in the same order. The copy has all
+// charges, and a process killed at any point leaves either the old state or one that the next process completes.
+// Other processes notice the new positions of records by header.shape.
 
 const (
-	// compactFrom is the size that is worth it.
+	// compactFrom is the smallest size worth compacting.
 	compactFrom = 1 << 20
-	// compactPause is how long nobody tries again, for every compactFrom bytes: copying them takes a
-	// thousandth of a second or two.
+	// compactPause is the time between compactions, for every compactFrom bytes. Copying that much takes 1 to 2 ms.
 	compactPause = 10 * second
 )
 
-// compactIfDue makes the records small if they may be larger than they need to be. The state is locked and
-// up to date.
+// compactIfDue compacts the records if they may be larger than necessary. The state is locked and up to date.
 func (st *state) compactIfDue(now store.Time) error {
 	size := st.space.Size()
 	if size < compactFrom || int64(now) < st.head.compactAt {
 		return nil
 	}
-	st.head.compactAt = int64(now + compactPause*store.Time(size/compactFrom)) // before: one that fails is not tried all the time
+	st.head.compactAt = int64(now + compactPause*store.Time(size/compactFrom)) // set first: a failing compaction is not repeated
 	return st.compact(now)
 }
 
@@ -40,16 +37,16 @@ func (st *state) compact(now store.Time) error {
 	st.store.fault("sweeping")
 	image, err := st.compacted(now)
 	if err != nil {
-		return st.repair(false) // nobody has asked for it
+		return st.repair(false) // not the caller's problem
 	}
 	st.store.fault("gathered")
 	number := (c.journal + 1) % (1 << (63 - endBits))
 	j, err := writeJournal(st.dir, st.head.instance, number, image, 0)
 	if err != nil {
-		return st.repair(false) // a disk without room: it stays as it is
+		return st.repair(false) // the disk is full: keep the records as they are
 	}
 	st.store.fault("saved")
-	st.head.shape++ // before it is true: who looks once too often does no harm
+	st.head.shape++ // set early: an unnecessary check by another process does no harm
 	st.head.set(commitWord{journal: number, dirty: true})
 	st.store.fault("switched")
 	_ = st.journal.close()
@@ -68,7 +65,7 @@ func (st *state) compact(now store.Time) error {
 	return nil
 }
 
-// compacted returns the records close together, or why that cannot be done.
+// compacted returns a compact copy of the records, or an error.
 func (st *state) compacted(now store.Time) (image []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -78,7 +75,7 @@ func (st *state) compacted(now store.Time) (image []byte, err error) {
 	return st.core.Compact(now)
 }
 
-// reshape takes in that another process has made the records small.
+// reshape adapts this process after another one has compacted the records.
 func (st *state) reshape() error {
 	if err := st.file.look(); err != nil {
 		return failed("read", st.path, err)

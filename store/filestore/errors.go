@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Error says what could not be done with which file, and what to do about it. It matches
+// Error says which operation failed on which file, and has a hint about what to do. It matches
 // [store.ErrUnavailable].
 type Error struct {
 	Op   string // such as "open"
@@ -24,10 +24,10 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err) }
 
-// Unwrap makes an Error match the store's, and its cause.
+// Unwrap makes an Error match both store.ErrUnavailable and its cause.
 func (e *Error) Unwrap() []error { return []error{store.ErrUnavailable, e.Err} }
 
-// Hint says what to do.
+// Hint says what to do about the error.
 func (e *Error) Hint() string { return e.hint }
 
 var (
@@ -41,7 +41,7 @@ var (
 	errBusy     = errors.New("another process holds the lock and does not give it back")
 )
 
-// failed wraps what the system or the state says.
+// failed wraps an error of the system or the state as an Error. It returns an existing Error unchanged.
 func failed(op, path string, err error) error {
 	var e *Error
 	if err == nil || errors.As(err, &e) {
@@ -50,7 +50,7 @@ func failed(op, path string, err error) error {
 	return &Error{Op: op, Path: path, Err: err, hint: hintFor(err, path)}
 }
 
-// atFault wraps an error that may name the path it is about.
+// atFault wraps an error that may carry the path it is about.
 func atFault(op, path string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		op, path, err = e.Op, e.Path, e.Err
@@ -58,7 +58,7 @@ func atFault(op, path string, err error) error {
 	return failed(op, path, err)
 }
 
-// repairable reports whether an error about a file of a pool is about what is in it, or what stands in its place.
+// repairable reports whether an error is about the content of a pool's file, or about something else at its path.
 func repairable(err error) bool {
 	for _, kind := range []error{errDamaged, errForeign, errNewer, errOther, statedir.ErrLink, syscall.ELOOP, syscall.EISDIR, syscall.ENOTDIR} {
 		if errors.Is(err, kind) {
@@ -68,7 +68,7 @@ func repairable(err error) bool {
 	return false
 }
 
-// ofPool adds to an error about a file of a pool how to repair the pool.
+// ofPool adds the repair command to an error about a pool's file.
 func ofPool(name string, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !repairable(e.Err) {
@@ -108,7 +108,7 @@ func hintFor(err error, path string) string {
 	}
 }
 
-// noRoom reports that the disk is full, or what of it the user may have.
+// noRoom reports whether the disk is full, or the user's disk quota is used up.
 func noRoom(err error) bool {
 	is := func(target error) bool { return errors.Is(err, target) }
 	return is(flat.ErrFull) || is(syscall.ENOSPC) || is(syscall.EDQUOT) || is(syscall.EFBIG) || slices.ContainsFunc(full, is)

@@ -2,11 +2,11 @@
 
 package filestore
 
-// full are further errors about a disk without room.
+// full lists further errors that mean a full disk.
 var full []error
 
-// letGo is what to do about a process that has stopped.
+// letGo says what to do about a stopped process.
 const letGo = "Let it go on with kill -CONT, or end it with kill -KILL"
 
-// takeAway is how a user keeps others out of a directory.
+// takeAway returns the command that keeps other users out of a directory.
 func takeAway(path string) string { return "chmod go-w " + path }

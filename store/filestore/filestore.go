@@ -1,13 +1,12 @@
-// Package filestore keeps pools in files, for all processes of one user on one machine: no
-// daemon, no server. It is the state machine that all stores share, in memory that the
-// processes map, under a kernel lock that dies with its holder.
+// Package filestore keeps pools in files that all processes of one user on one machine share. It needs no daemon and
+// no server. It runs the state machine that all stores share, in memory that the processes map. A kernel lock
+// protects it and is released when its holder dies.
 //
-// Every step is first written to a journal and counts only once it is done: one that
-// was cut off by kill -9 is undone by the next process, from a copy of the state and the steps
-// since. docs/design.md tells how.
+// Every step is written to a journal first and counts only when it is complete. If kill -9 cuts a step off, the next
+// process undoes it: it restores a copy of the state and replays the steps since. docs/design.md explains how.
 //
-// Importing it registers the scheme "file:". "file:PATH" is a directory, made if it is
-// missing; "file:" is sluice in the user's state directory.
+// Importing the package registers the scheme "file:". "file:PATH" is a directory, created if it is missing. "file:"
+// is the directory sluice in the user's state directory.
 package filestore
 
 import (
@@ -27,7 +26,7 @@ func init() {
 	})
 }
 
-// Dir returns the directory that a store's URL names.
+// Dir returns the directory that a store URL names.
 func Dir(url string) (string, error) {
 	dir, err := statedir.Of(url)
 	if err != nil {

@@ -19,16 +19,16 @@ type handle struct {
 	watch   atomic.Pointer[func([]store.ID)]
 	closed  atomic.Bool
 	limits  []store.Limit
-	places  limitmap.Map // of this member's limits in the pool; under the state's lock
+	places  limitmap.Map // maps this session's limits to the pool's; guarded by the state's lock
 }
 
-// place finds the member's limits in the pool. The state is locked.
+// place maps the session's limits to the pool's. The state is locked.
 func (h *handle) place() {
 	there, inForce := h.state.core.Limits()
 	h.places = limitmap.Of(h.limits, there, inForce)
 }
 
-// newSession returns the number of a session that nobody has. The state is locked.
+// newSession returns an unused session number. The state is locked.
 func (st *state) newSession() (uint64, error) {
 	for range maxSessions {
 		st.lastSess = max((st.lastSess+1)&maxSessions, 1)
@@ -39,17 +39,17 @@ func (st *state) newSession() (uint64, error) {
 	return 0, errors.New("the pool is open too often in this process")
 }
 
-// maxSessions is how many one process can have on a pool.
+// maxSessions bounds the sessions of one process on a pool.
 const maxSessions = 0xffff
 
-// open makes a session whose limits are those of spec.
+// open starts a session with the limits of spec.
 func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	if err := st.mu.LockContext(ctx); err != nil {
 		return nil, failed("lock", st.path, err)
 	}
 	var h *handle
 	err := st.locked(ctx, func() error {
-		shift := st.now() - wall(st.store.clock) // the pool's clock and the time of day may differ by now
+		shift := st.now() - wall(st.store.clock) // the pool's clock and the time of day may have drifted apart
 		for i := range spec.Limits {
 			if l := &spec.Limits[i]; l.Reset != 0 {
 				l.Reset += shift
@@ -67,7 +67,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		}
 		h = &handle{state: st, session: session, limits: spec.Limits}
 		st.sessions[h.session] = h
-		for _, each := range st.sessions { // limits may have moved
+		for _, each := range st.sessions { // the pool's limits may have changed order
 			each.place()
 		}
 		return nil
@@ -76,11 +76,11 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	return h, err
 }
 
-// reform makes the limits of a member the pool's. Others may be let in by them, or sent away.
+// reform merges a member's limits into the pool's. Waiting requests may be granted or refused because of them.
 func (st *state) reform(spec *store.Spec, same bool) error {
 	now := st.now()
 	if !same {
-		alone := len(st.sessions) == 0 || spec.Restate // what was said here before counts no more
+		alone := len(st.sessions) == 0 || spec.Restate // limits stated before no longer count
 		if alone {
 			var err error
 			if alone, err = st.isAlone(); err != nil {
@@ -129,13 +129,13 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 	return err
 }
 
-// Watches implements [store.Watcher]: the kernel closes the bell of a process that has died, and of no other.
+// Watches implements [store.Watcher]: the kernel closes the bell of a process exactly when the process dies.
 func (h *handle) Watches() bool { return true }
 
 // Crowded implements [store.Crowd].
 func (h *handle) Crowded() bool { return h.state.crowded.Load() }
 
-// hang makes sure that the process can be told before anything of its waits.
+// hang makes sure that other processes can notify this one, before any of its requests waits.
 func (st *state) hang(ctx context.Context) error {
 	if st.hung.Load() {
 		return nil
@@ -183,7 +183,7 @@ func (h *handle) Close() error {
 	return errors.Join(err, st.shut())
 }
 
-// leave ends a session: what waits is cancelled.
+// leave ends a session and cancels its waiting requests.
 func (st *state) leave(h *handle) error {
 	st.mu.Lock()
 	if st.closed {
@@ -213,7 +213,7 @@ func (st *state) leave(h *handle) error {
 	return err
 }
 
-// close ends all sessions of a pool. Those who wait are told to look: they will find it closed.
+// close ends all sessions of a pool. It notifies their waiting requests, which then find the pool closed.
 func (st *state) close() error {
 	st.mu.Lock()
 	handles := make([]*handle, 0, len(st.sessions))
@@ -253,7 +253,7 @@ func (st *state) shut() error {
 	err := st.detach()
 	st.mu.Unlock()
 	if b != nil {
-		err = errors.Join(err, b.take()) // its goroutine may want the lock
+		err = errors.Join(err, b.take()) // outside st.mu, because the bell's goroutine may need it
 	}
 	return err
 }

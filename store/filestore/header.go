@@ -12,35 +12,35 @@ import (
 // header is the first page of a state file.
 type header struct {
 	magic    [8]byte
-	version  uint32 // of this layout, and of what the state machine decides
-	check    uint32 // of what does not change: all from version to boot
-	layout   uint64 // of the records
-	instance uint64 // drawn at random: journals belong to one
+	version  uint32 // version of this layout, and of the state machine's decisions
+	check    uint32 // checksum of the constant fields: version, and layout to boot
+	layout   uint64 // layout of the records
+	instance uint64 // random number that ties journals to this file
 	_        [32]byte
 
-	// What changes with every start of the machine.
+	// These change with every boot of the machine.
 	boot   [16]byte
-	offset int64 // from the clock since that start to the pool's own
+	offset int64 // from the clock since boot to the pool's clock
 
-	// What changes with every step, under the lock but for reading.
+	// These change with every step. Writing them needs the lock, reading does not.
 	commit  atomic.Uint64 // see commitWord
-	now     int64         // of the last step
-	longest int64         // window of a limit: after so long without a step nothing counts any more
-	wake    atomic.Int64  // when time alone may let somebody go
-	keeper  atomic.Uint64 // the process that sees to that
-	holder  int64         // the process that has the lock, or had it last
-	swept   int64         // when somebody last looked for waiting processes that have died
+	now     int64         // time of the last step
+	longest int64         // longest window of a limit, in microseconds: after that long without a step nothing counts
+	wake    atomic.Int64  // when time alone may make a grant possible
+	keeper  atomic.Uint64 // the process that wakes at that time
+	holder  int64         // pid of the process that holds the lock, or held it last
+	swept   int64         // when a process last looked for dead waiting processes
 	sealed  uint64        // the commit word when the last process left
-	seal    uint32        // of the records at that time
+	seal    uint32        // checksum of the records at that time
 
-	shape     uint64 // changes when the records are written anew, in other places
-	compactAt int64  // when that may be worth it again
+	shape     uint64 // changes when the records are rewritten at other positions
+	compactAt int64  // when compaction may be worthwhile again
 }
 
 var magic = [8]byte{'S', 'L', 'U', 'I', 'C', 'E', 0, '\n'}
 
-// version changes with the layout of headers and journals, and with what the state machine
-// decides: a journal is replayed by the code that wrote it.
+// version changes with the layout of headers and journals, and with the decisions of the state machine: a journal
+// must be replayed by the code that wrote it.
 const version = 14
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -53,7 +53,7 @@ func (h *header) sum() uint32 {
 	return crc32.Update(h.version, castagnoli, fixed)
 }
 
-// valid reports what is wrong with a header.
+// valid returns an error if the header cannot be used.
 func (h *header) valid(layout uint64) error {
 	switch {
 	case h.magic != magic:
@@ -68,12 +68,12 @@ func (h *header) valid(layout uint64) error {
 	return nil
 }
 
-// commitWord is what makes a step count: the journal that is written, how far, and whether a
-// step is being made. It is one word so that it changes at once.
+// commitWord is the word that commits a step: the current journal, the end of its steps, and whether a step is in
+// progress. It fits one word so that it changes atomically.
 type commitWord struct {
-	journal uint64 // its number, 24 bits
-	end     int64  // of the steps in it, in units of 8 bytes: 39 bits
-	dirty   bool   // the state is in the middle of a step
+	journal uint64 // number of the journal, 24 bits
+	end     int64  // end of its steps in bytes, stored in units of 8: 39 bits
+	dirty   bool   // a step is in progress
 }
 
 const endBits = 39

@@ -16,24 +16,23 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// journal is a copy of the state and the steps since: all that is needed to undo a step that
-// was cut off.
+// journal is a copy of the state and the steps since. It is enough to undo a step that was cut off.
 type journal struct {
 	*mapped
 	number uint64
 	image  []byte
-	log    []byte // entries follow each other; after the last there are zeros
+	log    []byte // consecutive entries, followed by zeros
 }
 
-// journalHead is its first page.
+// journalHead is the first page of a journal.
 type journalHead struct {
 	magic    [8]byte
 	instance uint64
 	number   uint64
-	image    int64 // its size
+	image    int64 // size of the image
 	log      int64
-	sum      uint32 // of the image
-	check    uint32 // of all before it
+	sum      uint32 // checksum of the image
+	check    uint32 // checksum of all fields before it
 }
 
 var journalMagic = [8]byte{'S', 'L', 'U', 'I', 'C', 'E', 1, '\n'}
@@ -46,11 +45,11 @@ func journalPath(dir string, instance, number uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("journal-%016x-%06x", instance, number))
 }
 
-// leastLog is the room for steps in a journal. It grows with the state, so that copying
-// the state costs each step the same.
+// leastLog is the minimum room for steps in a journal. The room grows with the state, so that the cost of copying
+// the state per step stays constant.
 const leastLog = 1 << 20
 
-// writeJournal makes the file of a new journal that begins with a copy of the state.
+// writeJournal creates a new journal file that begins with a copy of the state.
 func writeJournal(dir string, instance, number uint64, image []byte, room int64) (_ *journal, err error) {
 	path := journalPath(dir, instance, number)
 	f, err := statedir.OpenNoLink(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
@@ -87,7 +86,7 @@ func newJournal(m *mapped, h *journalHead) *journal {
 	return &journal{mapped: m, number: h.number, image: m.mem[page : page+h.image], log: m.mem[begin : begin+h.log]}
 }
 
-// openJournal maps the journal that the state says it has.
+// openJournal maps the journal that the state refers to.
 func openJournal(dir string, instance, number uint64) (_ *journal, err error) {
 	path := journalPath(dir, instance, number)
 	f, err := statedir.OpenNoLink(path, os.O_RDWR)
@@ -126,13 +125,13 @@ func openJournal(dir string, instance, number uint64) (_ *journal, err error) {
 
 func (j *journal) head() *journalHead { return (*journalHead)(unsafe.Pointer(unsafe.SliceData(j.mem))) }
 
-// intact reports whether the copy of the state is as it was written.
+// intact reports whether the copy of the state matches its checksum.
 func (j *journal) intact() bool {
 	return crc32.Checksum(j.image, castagnoli) == j.head().sum
 }
 
-// replay calls apply for every step up to end. With partly, steps that cannot be read end it
-// without an error: the machine stopped before they were on the disk.
+// replay calls apply for every step up to end. With partly, it stops without an error at the first step that it
+// cannot read: the machine stopped before that step was on disk.
 func (j *journal) replay(end int64, partly bool, apply func(*oplog.Entry) error) (int64, error) {
 	var e oplog.Entry
 	at := int64(0)
@@ -152,7 +151,7 @@ func (j *journal) replay(end int64, partly bool, apply func(*oplog.Entry) error)
 	return at, nil
 }
 
-// removeJournals removes those that no longer count.
+// removeJournals removes the journals of an instance except number but.
 func removeJournals(dir string, instance, but uint64) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -162,7 +161,7 @@ func removeJournals(dir string, instance, but uint64) {
 	for _, e := range list {
 		if strings.HasPrefix(e.Name(), fmt.Sprintf("journal-%016x-", instance)) && e.Name() != keep {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				continue // it is in use: the next one will try again
+				continue // it is in use; the next call tries again
 			}
 		}
 	}

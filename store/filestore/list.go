@@ -17,7 +17,7 @@ import (
 // Pools implements [store.Lister].
 func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 	dirs, err := os.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without room it was not made, and has no pools
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the directory is missing if the disk was full; then there are no pools
 		return list, failed("read", s.dir, err)
 	}
 	defer list.Sort()
@@ -25,12 +25,12 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 		if err := ctx.Err(); err != nil {
 			return list, failed("read", s.dir, err)
 		}
-		if !d.IsDir() || strings.ToLower(d.Name()) != d.Name() { // only what was moved aside has capitals, in its time
+		if !d.IsDir() || strings.ToLower(d.Name()) != d.Name() { // only directories that were moved aside have capitals, in their timestamp
 			continue
 		}
 		spec, err := s.stated(ctx, filepath.Join(s.dir, d.Name()))
 		if errors.Is(err, errAgain) || err == nil && fileName(spec.Name) != d.Name() {
-			continue // it is gone, or belongs to another directory
+			continue // it was removed, or its directory was renamed
 		}
 		if err != nil {
 			err = fmt.Errorf("pool %s: %w", d.Name(), err)
@@ -42,12 +42,12 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 	return list, nil
 }
 
-// stated reads what is stated of the pool in dir.
+// stated reads the spec of the pool in dir.
 func (s *Store) stated(ctx context.Context, dir string) (spec store.Spec, err error) {
 	if _, err := os.Lstat(filepath.Join(dir, "state")); errors.Is(err, fs.ErrNotExist) {
 		return spec, errAgain
 	}
-	st, err := s.enter(ctx, dir, store.Spec{ReadOnly: true}, nil) // should it be gone by now, no pool can be made without a name
+	st, err := s.enter(ctx, dir, store.Spec{ReadOnly: true}, nil) // cannot create a removed pool again: the spec has no name
 	if err != nil {
 		return spec, err
 	}

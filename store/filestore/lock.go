@@ -10,24 +10,23 @@ import (
 	"time"
 )
 
-// patience is how long a step waits for a lock that another process holds. Steps take
-// microseconds: one that holds it for longer is stopped, or its machine is.
+// patience is how long a step waits for a lock that another process holds. Steps take microseconds, so a longer hold
+// means that the process or its machine is stopped.
 const patience = 5 * time.Second
 
-// lock is the kernel's exclusive lock on an open file. It does not tell goroutines of one
-// process apart: its owner does.
+// lock is the kernel's exclusive lock on an open file. It does not separate goroutines of one process; state.mu
+// does.
 //
-// The kernel lets waiters in by turns and wakes them at once, but a wait for it cannot be
-// ended from outside. So a thread of its own waits, and whoever has given up leaves it to the
-// next who wants the lock; if there is nobody, it gives the lock back. There is never more than one:
-// to the kernel they would all be the same owner.
+// The kernel serves waiters in turn and wakes them at once, but a blocked wait cannot be cancelled. So a separate
+// thread waits. A caller that gives up leaves the thread to the next caller; without one, the thread releases the
+// lock. There is never more than one such thread, because to the kernel they would all be the same owner.
 type lock struct {
 	fd       descriptor
 	patience time.Duration
 
 	mu     sync.Mutex
-	out    bool // the thread is out
-	wanted bool // somebody waits for it
+	out    bool // the thread is waiting
+	wanted bool // a caller waits for the thread
 	got    chan error
 }
 
@@ -35,21 +34,21 @@ func newLock(fd descriptor, patience time.Duration) *lock {
 	return &lock{fd: fd, patience: patience, got: make(chan error, 1)}
 }
 
-// take waits for the lock, and reports whether it had to. holder tells who has it.
+// take waits for the lock, and reports whether it had to. holder returns the pid of the current holder.
 func (l *lock) take(ctx context.Context, holder func() int64) (waited bool, err error) {
-	// Once only: asking again and again was measured to be no faster.
+	// Try once: measured, repeated attempts are no faster.
 	if done, err := l.try(); done {
 		return false, err
 	}
 	return true, l.await(ctx, holder)
 }
 
-// await has the thread wait for the lock.
+// await waits for the lock in the separate thread.
 func (l *lock) await(ctx context.Context, holder func() int64) error {
 	l.mu.Lock()
 	if !l.out {
-		// It has a number of its own for the file: ours may be closed, and given to another file,
-		// while it waits.
+		// The thread has a file descriptor of its own: ours may be closed, and its number reused, while the thread
+		// waits.
 		fd, err := duplicate(l.fd)
 		if err != nil {
 			l.mu.Unlock()
@@ -72,18 +71,18 @@ func (l *lock) await(ctx context.Context, holder func() int64) error {
 	}
 }
 
-// try takes the lock if that can be done at once.
+// try takes the lock if it is free.
 func (l *lock) try() (done bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.out {
-		return false, nil // it would be the thread's
+		return false, nil // the lock would be the thread's
 	}
 	err = tryLock(l.fd)
 	return !errors.Is(err, errTaken), err
 }
 
-// wait gets the lock for whoever wants it by then.
+// wait takes the lock for the caller that wants it by then.
 func (l *lock) wait(fd descriptor) {
 	err := waitLock(fd)
 	l.mu.Lock()
@@ -95,10 +94,10 @@ func (l *lock) wait(fd descriptor) {
 	} else if err == nil {
 		unlock(fd)
 	}
-	closeDescriptor(fd) // the lock is the open file's, not this number's
+	closeDescriptor(fd) // the lock belongs to the open file, not to this descriptor
 }
 
-// giveUp stops waiting, unless the lock has just come.
+// giveUp stops waiting, unless the lock has just arrived.
 func (l *lock) giveUp(why error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

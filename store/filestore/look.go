@@ -12,10 +12,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// To sum a pool up takes longer than to copy its records: with 16 MB of them 30 ms against 3. All processes wait for the lock
-// meanwhile, so a look works on a copy. The copy is not on the heap, where it would stay until the next collection
-// and double what the process may use: it is memory of its own, which the system has back when the look is over. Only
-// one look at a time has such a copy.
+// Summarizing a pool takes longer than copying its records: 30 ms against 3 ms for 16 MB. All processes wait for the
+// lock meanwhile, so snapshots work on a copy. A copy on the heap would stay until the next garbage collection and
+// double the memory that the process may use. So the copy has its own memory, which the system gets back right after
+// the snapshot. Only one snapshot at a time has a copy.
 
 // Snapshot implements [store.Pool].
 func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
@@ -33,8 +33,8 @@ func (h *handle) History(ctx context.Context, since store.Time) (past store.Hist
 	return past, err
 }
 
-// look calls f with a copy of the pool in which everything has happened that time alone brings about. Where the disk
-// has no room for that step, it happens in the copy alone: looking does not need any. f must not keep the pool.
+// look calls f with a copy of the pool that has been advanced to now. If the disk has no room for that step, look
+// makes it only in the copy, because reading needs no disk space. f must not keep the pool.
 func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time)) error {
 	st := h.state
 	full := h.Apply(ctx, nil)
@@ -73,7 +73,7 @@ func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time))
 	return errors.Join(err, attached)
 }
 
-// copied returns a copy of the records, to be unmapped, and the time of which it is.
+// copied returns a copy of the records, which the caller must release with forget, and the time of the copy.
 func (h *handle) copied(ctx context.Context) (mem []byte, now store.Time, err error) {
 	st := h.state
 	if err := st.mu.LockContext(ctx); err != nil {
@@ -85,7 +85,7 @@ func (h *handle) copied(ctx context.Context) (mem []byte, now store.Time, err er
 			return store.ErrClosed
 		}
 		size := st.space.Size()
-		if mem, err = anonymous(2*size + 1<<20); err != nil { // a step on the copy may need some
+		if mem, err = anonymous(2*size + 1<<20); err != nil { // spare room for a step on the copy
 			return failed("look", st.path, err)
 		}
 		copy(mem, st.file.mem[page:page+size])

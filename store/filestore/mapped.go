@@ -10,11 +10,11 @@ import (
 	"github.com/sluicehq/sluice/internal/flat"
 )
 
-// page is what files are laid out in: the largest page size that is common.
+// page is the unit of file layout: the largest common page size.
 const page = 16 << 10
 
-// reach is how much of a file is mapped, whatever its size: what lies beyond its end becomes
-// usable when the file grows, and nothing has to be mapped again.
+// reach is how much of a file is mapped, whatever its size. The part beyond its end becomes usable when the file
+// grows, without mapping it again.
 const reach = min(4<<30, math.MaxInt/8)
 
 // ensure makes the file at least size bytes long, with room for them on the disk.
@@ -22,7 +22,7 @@ func (m *mapped) ensure(size int64) error {
 	if size <= m.size {
 		return nil
 	}
-	if err := m.look(); err != nil || size <= m.size { // another process may have seen to it
+	if err := m.look(); err != nil || size <= m.size { // another process may have grown it
 		return err
 	}
 	if size > int64(len(m.mem)) {
@@ -35,7 +35,7 @@ func (m *mapped) ensure(size int64) error {
 	return m.cover(size)
 }
 
-// look finds out how long the file is. All of it is in memory then.
+// look updates the known size of the file and maps all of it.
 func (m *mapped) look() error {
 	info, err := m.file.Stat()
 	if err != nil {

@@ -8,29 +8,29 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Windows maps no more of a file than there is. So a file has a range of addresses set aside, and its memory is mapped into that
-// piece by piece, as the file grows: what is in memory never moves.
+// Windows maps a file only up to its end. So each file reserves a range of addresses and maps its memory into it
+// piece by piece as the file grows. Mapped memory never moves.
 const remaps = true
 
-// grain is what the pieces of a file are multiples of, in the file and in memory.
+// grain is the granularity of mapped pieces, in the file and in memory.
 const grain = 64 << 10
 
-// granular returns the size that a file is made to have room for size bytes.
+// granular returns the file size to allocate for size bytes.
 func granular(size int64) int64 { return (size + grain - 1) / grain * grain }
 
-// mapped is a file in memory.
+// mapped is a memory-mapped file.
 type mapped struct {
 	file  *os.File
 	mem   []byte
-	size  int64 // up to which there is room on the disk, as far as this process knows
+	size  int64 // bytes allocated on disk, as far as this process knows
 	views views
 }
 
-// views are the pieces of a file in memory.
+// views are the mapped pieces of a file.
 type views struct {
-	from []int64 // where each begins
-	end  int64   // of the last one
-	rest bool    // the addresses behind it are set aside
+	from []int64 // offset of each piece
+	end  int64   // end of the last piece
+	rest bool    // the addresses behind it are reserved
 }
 
 var (
@@ -38,8 +38,8 @@ var (
 	mapViewOfFile = kernel32.NewProc("MapViewOfFileEx")
 )
 
-// addresses is held while addresses are free that a file needs next: no other file of this process gets them. A thread of the system
-// still can, so mapFile tries again elsewhere.
+// addresses is held while addresses that a file needs next are free, so that no other file of this process takes
+// them. A thread of the system still can, so mapFile tries again elsewhere.
 var addresses sync.Mutex
 
 func mapFile(f *os.File, length int64) (*mapped, error) {
@@ -62,7 +62,7 @@ func mapFile(f *os.File, length int64) (*mapped, error) {
 	return nil, err
 }
 
-// reserve sets addresses aside, at a place or anywhere.
+// reserve reserves a range of addresses, at at or anywhere if at is 0.
 func reserve(at uintptr, size int64) (uintptr, error) {
 	if at == 0 {
 		addresses.Lock()
@@ -71,14 +71,14 @@ func reserve(at uintptr, size int64) (uintptr, error) {
 	return windows.VirtualAlloc(at, uintptr(size), windows.MEM_RESERVE, windows.PAGE_NOACCESS)
 }
 
-// memoryAt is memory that Go does not know of.
+// memoryAt returns memory that Go's runtime does not manage.
 func memoryAt(base uintptr, size int64) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&base)), size)
 }
 
 func (m *mapped) base() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.mem))) }
 
-// cover maps what the file has become longer by.
+// cover maps the part by which the file has grown.
 func (m *mapped) cover(size int64) error {
 	end := min(size, int64(len(m.mem)))
 	if end <= m.views.end {
@@ -88,7 +88,7 @@ func (m *mapped) cover(size int64) error {
 	addresses.Lock()
 	defer addresses.Unlock()
 	from := m.views.end
-	if n := len(m.views.from); from%grain != 0 { // something else than Sluice has made the file
+	if n := len(m.views.from); from%grain != 0 { // another program created the file
 		from = m.views.from[n-1]
 		_ = windows.UnmapViewOfFile(m.base() + uintptr(from))
 		m.views.from, m.views.end = m.views.from[:n-1], from
@@ -102,14 +102,14 @@ func (m *mapped) cover(size int64) error {
 	}
 	at, last := granular(m.views.end), granular(int64(len(m.mem)))
 	m.views.rest = false
-	if at < last { // without it, the next piece may find its addresses taken, and fail
+	if at < last { // without it the next piece may find its addresses taken, and fail
 		got, rest := reserve(m.base()+uintptr(at), last-at)
 		m.views.rest = rest == nil && got != 0
 	}
 	return err
 }
 
-// mapView maps a part of a file to its place behind base.
+// mapView maps a part of a file to its address behind base.
 func mapView(f *os.File, base uintptr, from, end int64) error {
 	h, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READWRITE, uint32(end>>32), uint32(end), nil)
 	if err != nil {
@@ -137,10 +137,10 @@ func (m *mapped) unmap() (err error) {
 	return err
 }
 
-// allocate makes a file size bytes long, with room for them on the disk.
+// allocate makes a file size bytes long and allocates its disk space.
 func allocate(f *os.File, _, size int64) error { return f.Truncate(size) }
 
-// shorten leaves a file as long as it is: Windows does not shorten what is mapped.
+// shorten always fails: Windows does not shorten a mapped file.
 func shorten(*os.File, int64) error { return windows.ERROR_USER_MAPPED_FILE }
 
 // anonymous returns memory outside the heap.

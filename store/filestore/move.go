@@ -15,16 +15,16 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// lookEvery is how often a process looks whether its file is still the one at its path. Until it does, a
-// process that started later may use another file for the same quota.
+// lookEvery is how often a process checks that its file is still the one at its path. Until the check, a process
+// that started later may use another file for the same quota.
 const lookEvery = second / 10
 
-// errMoved: the file that this process has open is not the one at its path.
+// errMoved means that the file this process has open is not the one at its path.
 var errMoved = errors.New("the state file was removed or replaced")
 
-// move goes over to the file at the pool's path, or makes it. What was granted in the old file is not known
-// there, so the pool is told that memory was lost: it holds everyone for a moment, and windows of up to
-// ten minutes count as spent. st.mu is held.
+// move switches to the file at the pool's path, and creates it if necessary. The new file does not have the grants
+// of the old one, so the pool is told that memory was lost. It then holds all requests for a moment, and counts
+// windows of up to ten minutes as spent. st.mu is held.
 func (st *state) move(ctx context.Context) error {
 	s := st.store
 	if err := prepareDir(s.dir); err != nil {
@@ -42,13 +42,13 @@ func (st *state) move(ctx context.Context) error {
 	st.stated, st.edition = n.stated, n.edition
 	st.checked, st.ready = 0, readied{}
 	if st.bell != nil {
-		st.bell.silence() // its path may be that of the new one already
+		st.bell.silence() // do not remove its path: the new bell may have it
 		if st.bell, err = hang(st.dir, st.process, st.heard); err != nil {
 			st.bell = nil
 			return err
 		}
 	}
-	for id := range st.waiting { // they have to ask again
+	for id := range st.waiting { // their callers have to ask again
 		st.mine = append(st.mine, id)
 		delete(st.waiting, id)
 	}
@@ -65,8 +65,8 @@ func (st *state) move(ctx context.Context) error {
 	})
 }
 
-// restoreHeader makes the header of a file anew that was cut off, from the journal: it has a copy of the state
-// and all steps since. The last step in it may have been cut off, and counts: that is the careful side.
+// restoreHeader rebuilds the header of a truncated file from the journal, which has a copy of the state and all
+// steps since. The last step in it may have been cut off. It counts anyway, which is the safe side.
 func (st *state) restoreHeader() error {
 	if err := st.file.look(); err != nil || st.file.size >= page {
 		return err
@@ -87,14 +87,14 @@ func (st *state) restoreHeader() error {
 	h.magic, h.version, h.instance, h.layout = magic, version, j.head().instance, layout
 	h.check = h.sum()
 	h.boot, h.offset, h.now = st.store.clock.Boot(), st.offset.Load(), int64(st.now())
-	h.shape = random()                         // so that all others look where the records are
-	h.longest = store.MaxWindow.Microseconds() // at most: its limits are not read yet
+	h.shape = random()                         // makes all other processes check the position of records
+	h.longest = store.MaxWindow.Microseconds() // an upper bound: the limits are not read yet
 	h.set(commitWord{journal: j.number, end: end, dirty: true})
 	return nil
 }
 
-// newestJournal returns the journal that was written last. Other processes may have made one since this
-// process last looked.
+// newestJournal returns the journal that was written last. Another process may have created one since this process
+// last looked.
 func (st *state) newestJournal() (*journal, error) {
 	instance := st.journal.head().instance
 	prefix := fmt.Sprintf("journal-%016x-", instance)

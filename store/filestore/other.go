@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Open says that there is no file store on this system.
+// Open returns an error: this system has no file store.
 func Open(dir string) (store.Store, error) {
 	return nil, &Error{
 		Op: "open", Path: dir, Err: errors.New("there is no file store on " + runtime.GOOS),

@@ -18,7 +18,8 @@ import (
 
 var errInUse = errors.New("processes of another version of Sluice use it")
 
-// lostMark is the file that says that the next pool made in dir follows one that is lost. No pool has a directory of that name.
+// lostMark returns the path of the file that marks a lost pool. The next pool created in dir holds back at first. No
+// pool has a directory of that name.
 func lostMark(dir string) string { return dir + "+lost" }
 
 func isLost(dir string) bool {
@@ -26,8 +27,9 @@ func isLost(dir string) bool {
 	return err == nil
 }
 
-// Repair implements [store.Repairer]. It moves the pool's directory; the next process that opens the pool makes it anew. Processes that
-// have the old files open notice within lookEvery of use, long before the new pool grants anything.
+// Repair implements [store.Repairer]. It moves the pool's directory aside, and the next process that opens the pool
+// creates it again. Processes that have the old files open notice within lookEvery of use, long before the new pool
+// grants anything.
 func (s *Store) Repair(ctx context.Context, name string, move bool) (store.Repair, error) {
 	dir := filepath.Join(s.dir, fileName(name))
 	r := store.Repair{What: "file", At: filepath.Join(dir, "state")}
@@ -48,7 +50,7 @@ func (s *Store) Repair(ctx context.Context, name string, move bool) (store.Repai
 	return r, failed("open", dir, errors.New("it is made and removed all the time"))
 }
 
-// inspect attaches to a pool to see whether it can be used, and moves it if it cannot.
+// inspect attaches to a pool to see whether it is usable, and moves it aside if it is not.
 func (s *Store) inspect(ctx context.Context, name, dir string, move bool, r *store.Repair) error {
 	found := func(err error, alone bool) error {
 		e, ok := errors.AsType[*Error](err)
@@ -73,7 +75,7 @@ func (s *Store) inspect(ctx context.Context, name, dir string, move bool, r *sto
 	case locked:
 		return result
 	case err != nil:
-		return found(err, true) // there is no file that could be locked
+		return found(err, true) // there is no file to lock
 	}
 	st.mu.Lock()
 	err = st.lockedOnce(ctx, st.mendJournal)
@@ -85,7 +87,7 @@ func (s *Store) inspect(ctx context.Context, name, dir string, move bool, r *sto
 	return errors.Join(err, st.shut())
 }
 
-// mendJournal writes the journal anew if it is damaged: the state is sound and all that counts.
+// mendJournal rewrites a damaged journal from the state, which is sound and complete.
 func (st *state) mendJournal() error {
 	c := st.head.committed()
 	if st.journal.intact() && c.end <= int64(len(st.journal.log)) {
@@ -96,14 +98,14 @@ func (st *state) mendJournal() error {
 	return st.turn(&c, 0)
 }
 
-// moveAside moves the directory of a pool out of the way. The mark comes first: nobody can make a pool here before the directory is
-// gone, so whoever does sees the mark.
+// moveAside renames the directory of a pool. It writes the mark first: a new pool can be created only after the
+// rename, and so always sees the mark.
 func moveAside(dir string) (string, error) {
 	mark, err := statedir.OpenNoLink(lostMark(dir), os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return "", failed("make", lostMark(dir), err)
 	}
-	_ = mark.Close() // nothing was written
+	_ = mark.Close() // the file is empty
 	aside := fmt.Sprintf("%s.damaged-%s", dir, time.Now().UTC().Format("20060102T150405.000000Z"))
 	if err := movePool(dir, aside); err != nil {
 		return "", failed("move", dir, err)
@@ -111,7 +113,7 @@ func moveAside(dir string) (string, error) {
 	return aside, nil
 }
 
-// lockRepairs lets one process repair at a time. The second finds a sound pool, which it must not move.
+// lockRepairs lets one process repair at a time. A second one finds a sound pool, which it must not move.
 func (s *Store) lockRepairs(ctx context.Context) (*os.File, error) {
 	path := filepath.Join(s.dir, ".repair")
 	f, err := statedir.OpenNoLink(path, os.O_RDWR|os.O_CREATE)

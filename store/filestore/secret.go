@@ -16,14 +16,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Secret implements [store.Secrets]. The secret of a name is the file NAME.secret beside the pools, which only its user can
-// read.
+// Secret implements [store.Secrets]. The secret of a name is the file NAME.secret next to the pools. Only its user
+// can read it.
 func (s *Store) Secret(_ context.Context, name string, fresh []byte) ([]byte, error) {
 	path := filepath.Join(filepath.Dir(s.dir), name+".secret")
 	secret, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = makeSecret(path, fresh); err == nil {
-			secret, err = readSecret(path) // it may be another process's
+			secret, err = readSecret(path) // another process may have created it
 		}
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func readSecret(path string) ([]byte, error) {
 	return secret, nil
 }
 
-// makeSecret makes the file, whole or not at all, unless it is there.
+// makeSecret creates the file atomically, unless it exists.
 func makeSecret(path string, secret []byte) error {
 	part := path + "." + rand.Text()
 	f, err := statedir.Open(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL)

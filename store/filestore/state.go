@@ -26,15 +26,15 @@ type state struct {
 	name    string
 	dir     string
 	path    string
-	process uint64 // 48 bits that tell it from others
+	process uint64 // 48 random bits that identify this process
 	holder  func() int64
-	offset  atomic.Int64 // from the system's clock to the pool's
+	offset  atomic.Int64 // from the system's clock to the pool's clock
 
 	line combiner
 
-	looking ctxlock.Mutex // one look at a time has a copy
+	looking ctxlock.Mutex // held by the one snapshot that has a copy of the pool
 
-	// All below is for whoever makes a step.
+	// mu guards all fields below.
 	mu       ctxlock.Mutex
 	lock     *lock
 	file     *mapped
@@ -43,28 +43,28 @@ type state struct {
 	space    *flat.Space
 	core     *pool.Pool
 	journal  *journal
-	shape    uint64     // of the records, as this process knows them
-	stated   store.Spec // what the pool's limits were when they could last be read
-	edition  int64      // of them
+	shape    uint64     // shape of the records that this process has mapped
+	stated   store.Spec // the pool's limits when they were last read
+	edition  int64      // edition of stated
 	sessions map[uint64]*handle
 	lastSess uint64
-	checked  store.Time // when the file was last seen to be there
+	checked  store.Time // when the file was last seen at its path
 	closed   bool
 
 	bell    *bell
-	soon    atomic.Int64          // when a refusal last led to a sweep
-	hung    atomic.Bool           // there is a bell
-	crowded atomic.Bool           // somebody waited after the latest step, of whatever process
-	waiting map[store.ID]struct{} // tickets of this process, as far as it knows
+	soon    atomic.Int64          // time of the last sweep after a refusal
+	hung    atomic.Bool           // the bell exists
+	crowded atomic.Bool           // requests were waiting after the latest step of any process
+	waiting map[store.ID]struct{} // waiting tickets of this process, as far as it knows
 	timer   Timer
-	timerAt store.Time // 0: not set
-	roundAt store.Time // when to look for notices that did not come
+	timerAt store.Time // when the timer fires; 0: not set
+	roundAt store.Time // when to check for missed notices
 	ready   readied
-	fellow  []store.ID // decided, of other processes
-	mine    []store.ID // decided, of this one
+	fellow  []store.ID // decided tickets of other processes
+	mine    []store.ID // decided tickets of this process
 }
 
-// pid is asked for once: it takes a call to the system.
+// pid is read once, because os.Getpid is a system call.
 var pid = int64(os.Getpid())
 
 // processOf returns the process that a session belongs to.
@@ -73,8 +73,8 @@ func processOf(session uint64) uint64 { return session >> 16 }
 // now returns the time on the pool's clock.
 func (st *state) now() store.Time { return st.store.clock.Now() + store.Time(st.offset.Load()) }
 
-// locked runs f while no other process touches the pool. st.mu is held. A pool whose files were removed
-// is made anew first.
+// locked runs f while no other process touches the pool. st.mu is held. If the pool's files were removed, locked
+// creates them again first.
 func (st *state) locked(ctx context.Context, f func() error) error {
 	if st.closed {
 		return store.ErrClosed
@@ -96,7 +96,7 @@ func (st *state) lockedOnce(ctx context.Context, f func() error) error {
 	}
 	defer st.lock.release()
 	if waited {
-		st.ready.now = 0 // it is later by now
+		st.ready.now = 0 // time has passed: the prepared entry is stale
 	}
 	begun := false
 	err = st.guarded(func() error {
@@ -107,39 +107,37 @@ func (st *state) lockedOnce(ctx context.Context, f func() error) error {
 		return f()
 	})
 	if e, ok := errors.AsType[*Error](err); ok && !begun && repairable(e.Err) && statedir.Gone(st.file.file, st.path) {
-		return errMoved // what is damaged has been moved aside
+		return errMoved // the damaged files have been moved aside
 	}
 	return ofPool(st.name, err)
 }
 
-// briefly bounds how long what nobody has asked for waits for the lock: callers wait for st.mu meanwhile.
+// briefly bounds how long background work waits for the lock: callers wait for st.mu meanwhile.
 const briefly = 50 * time.Millisecond
 
-// lockedBriefly is locked for what can be left for another time. st.mu is held.
+// lockedBriefly is locked for work that can be postponed. st.mu is held.
 func (st *state) lockedBriefly(f func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), briefly)
 	defer cancel()
 	return st.locked(ctx, f)
 }
 
-// readied is a step that was written down before the lock was taken, so that others wait for it
-// the shorter.
+// readied is a journal entry written before the lock is taken, which makes the time under the lock shorter.
 type readied struct {
-	now   store.Time // 0: there is none
+	now   store.Time // time of the entry; 0: there is no entry
 	entry []byte
 }
 
-// makeReady writes a step down.
+// makeReady encodes a step in advance.
 func (st *state) makeReady(ops []store.Op) {
 	st.ready.now = st.now()
 	st.ready.entry = oplog.AppendApply(st.ready.entry[:0], st.ready.now, ops)
 	if len(st.ready.entry) == 0 || cap(st.ready.entry) > 1<<20 {
-		st.ready = readied{} // too large, or too much to keep
+		st.ready = readied{} // too large for one entry, or for a buffer to keep
 	}
 }
 
-// guarded runs f so that a file that turns out to be cut short or scrambled, or a disk without
-// room, is an error: what was half done is undone.
+// guarded runs f and turns a truncated or corrupt file, or a full disk, into an error. It undoes a half-done step.
 func (st *state) guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -162,7 +160,7 @@ func (st *state) guarded(f func() error) (err error) {
 	return f()
 }
 
-// damage says what a panic tells of the file.
+// damage turns a panic into an error about the file.
 func damage(r any) error {
 	if f, ok := r.(interface{ Addr() uintptr }); ok {
 		return fmt.Errorf("%w: %w (no memory at %#x)", errDamaged, errShort, f.Addr())
@@ -170,7 +168,7 @@ func damage(r any) error {
 	return fmt.Errorf("%w: its records make no sense (%v)", errDamaged, r)
 }
 
-// faultless runs f, which only reads, and reports memory that is not there as an error.
+// faultless runs f, which only reads, and reports missing memory as an error.
 func (st *state) faultless(f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -182,7 +180,7 @@ func (st *state) faultless(f func()) (err error) {
 	return nil
 }
 
-// tryRepair is repair, and again an error if the journal is damaged too.
+// tryRepair is repair. It also returns an error if the journal is damaged too.
 func (st *state) tryRepair() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -195,7 +193,7 @@ func (st *state) tryRepair() (err error) {
 	return st.repair(false)
 }
 
-// prepare brings what this process knows of the state up to date.
+// prepare brings this process's view of the state up to date.
 func (st *state) prepare() error {
 	if st.head.magic != magic {
 		return failed("read", st.path, errForeign)
@@ -248,7 +246,7 @@ func (st *state) prepare() error {
 
 const second = store.Time(time.Second / time.Microsecond)
 
-// step makes one step: written down, done, and only then counted.
+// step makes one step: it writes the journal entry, applies it, and then commits it.
 func (st *state) step(now store.Time, ops []store.Op) error {
 	c := st.head.committed()
 	if err := st.reserve(&c, int64(oplog.Bound(ops))); err != nil {
@@ -258,7 +256,7 @@ func (st *state) step(now store.Time, ops []store.Op) error {
 	return st.carryOut(c, now, ops, len(oplog.AppendApply(log[c.end:c.end:len(log)], now, ops)))
 }
 
-// stepReady makes the step that was written down beforehand.
+// stepReady makes the step that makeReady encoded.
 func (st *state) stepReady(ops []store.Op) error {
 	c := st.head.committed()
 	if err := st.reserve(&c, int64(len(st.ready.entry))); err != nil {
@@ -267,7 +265,7 @@ func (st *state) stepReady(ops []store.Op) error {
 	return st.carryOut(c, st.ready.now, ops, copy(st.journal.log[c.end:], st.ready.entry))
 }
 
-// carryOut does what the journal says, and then counts it.
+// carryOut applies the operations in the journal entry, and then commits them.
 func (st *state) carryOut(c commitWord, now store.Time, ops []store.Op, size int) error {
 	st.store.fault("written")
 	c.dirty = true
@@ -279,7 +277,7 @@ func (st *state) carryOut(c commitWord, now store.Time, ops []store.Op, size int
 	return nil
 }
 
-// define is a step that makes a member's limits the pool's.
+// define is a step that merges a member's limits into the pool's.
 func (st *state) define(now store.Time, spec *store.Spec, alone bool) error {
 	if err := st.core.Fits(spec, alone); err != nil {
 		return err
@@ -295,7 +293,7 @@ func (st *state) define(now store.Time, spec *store.Spec, alone bool) error {
 	st.head.set(c)
 	st.store.fault("begun")
 	if err := st.core.Reform(*spec, alone); err != nil {
-		// It may have got half way: back to before.
+		// Reform may have stopped half way: undo it.
 		return errors.Join(err, st.repair(false))
 	}
 	st.store.fault("done")
@@ -304,7 +302,7 @@ func (st *state) define(now store.Time, spec *store.Spec, alone bool) error {
 	return nil
 }
 
-// count makes a step count.
+// count commits a step.
 func (st *state) count(c commitWord, now store.Time, size int) {
 	c.dirty = false
 	c.end += int64(size)
@@ -313,7 +311,7 @@ func (st *state) count(c commitWord, now store.Time, size int) {
 	st.store.fault("counted")
 }
 
-// reserve sees to it that the journal has room for one more entry.
+// reserve makes sure that the journal has room for one more entry.
 func (st *state) reserve(c *commitWord, room int64) error {
 	if c.end+room <= int64(len(st.journal.log)) {
 		return nil
@@ -342,8 +340,8 @@ func (st *state) turn(c *commitWord, room int64) error {
 	return nil
 }
 
-// repair undoes the step that was cut off: the copy of the state, and all steps that count since,
-// make the state anew. With partly, steps that are not there are given up.
+// repair undoes a step that was cut off. It restores the copy of the state and replays all committed steps since.
+// With partly, it gives up steps that it cannot read.
 func (st *state) repair(partly bool) error {
 	c := st.head.committed()
 	if c.journal != st.journal.number {
@@ -360,7 +358,7 @@ func (st *state) repair(partly bool) error {
 	if c.end > int64(len(st.journal.log)) {
 		return failed("repair", st.path, fmt.Errorf("%w: it counts steps that the journal does not have", errDamaged))
 	}
-	if !partly { // before anything is written over
+	if !partly { // check before overwriting anything
 		if _, err := st.journal.replay(c.end, false, func(*oplog.Entry) error { return nil }); err != nil {
 			return failed("repair", st.journal.file.Name(), fmt.Errorf("%w: %w", errDamaged, err))
 		}
@@ -370,7 +368,7 @@ func (st *state) repair(partly bool) error {
 	st.head.set(dirty)
 	st.store.fault("repairing")
 	image := st.journal.image
-	if err := st.file.look(); err != nil { // others may have made it grow
+	if err := st.file.look(); err != nil { // another process may have grown it
 		return failed("repair", st.path, err)
 	}
 	if err := st.file.ensure(page + max(flat.Least, flat.RoomOf(image))); err != nil {
@@ -398,7 +396,7 @@ func (st *state) repair(partly bool) error {
 	return nil
 }
 
-// reset makes the state machine look at a space that was restored.
+// reset points the state machine at a restored space.
 func (st *state) reset() error {
 	if st.core != nil {
 		return st.core.Reset()
@@ -410,13 +408,13 @@ func (st *state) reset() error {
 	return err
 }
 
-// mostSealed bounds what is summed up when a process leaves and when one comes.
+// mostSealed bounds the size of the checksum that a process computes when it leaves, and checks when it attaches.
 const mostSealed = 16 << 20
 
-// sealUp leaves a sum over the records behind if no other process is attached, so that the next one
-// notices if anybody has touched them.
+// sealUp stores a checksum of the records if no other process is attached. The next process uses it to detect
+// changes by other programs.
 func (st *state) sealUp() {
-	_ = st.locked(context.Background(), func() error { // who comes next does without
+	_ = st.locked(context.Background(), func() error { // without a checksum the next process skips the check
 		alone, err := st.isAlone()
 		if err == nil && alone && st.space.Size() <= mostSealed {
 			st.head.seal = crc32.Checksum(st.file.mem[page:page+st.space.Size()], castagnoli)
@@ -426,15 +424,15 @@ func (st *state) sealUp() {
 	})
 }
 
-// untouched reports whether the records are those that were left behind; nobody knows if the last
-// process was killed.
+// untouched reports whether the records match the checksum that the last process left. It returns true if there is
+// no checksum, because the last process was killed.
 func (st *state) untouched() bool {
 	h := st.head
 	return h.sealed != h.commit.Load() || st.space.Size() > mostSealed ||
 		crc32.Checksum(st.file.mem[page:page+st.space.Size()], castagnoli) == h.seal
 }
 
-// detach gives back everything of a pool that this process does not use any more.
+// detach releases everything of a pool that this process no longer uses.
 func (st *state) detach() error {
 	st.closed = true
 	if st.timer != nil {
@@ -443,8 +441,8 @@ func (st *state) detach() error {
 	return errors.Join(st.journal.close(), st.file.close(), leave(st.members))
 }
 
-// leave gives up the place among the members. Closing the file does not: a child that is being
-// started has it open too until it becomes another program, and would count as one for so long.
+// leave gives up the membership lock before closing the file. Closing alone is not enough: a child that is being
+// started shares the open file until it executes its program, and would still count as a member.
 func leave(members *os.File) error {
 	unlock(descriptorOf(members))
 	return members.Close()

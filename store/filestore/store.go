@@ -20,7 +20,7 @@ import (
 type Store struct {
 	dir   string // of the pools
 	clock Clock
-	// fault is called at every point at which a step can be cut off, for tests.
+	// fault is called at every point where a step can be cut off. Tests replace it.
 	fault    func(where string)
 	patience time.Duration
 
@@ -46,7 +46,7 @@ type Option func(*Store)
 // WithClock replaces the system's clock, for tests.
 func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
 
-// Open opens the store in a directory, which is made if it is missing.
+// Open opens the store in dir and creates the directory if it is missing.
 func Open(dir string, opts ...Option) (*Store, error) {
 	s := &Store{dir: filepath.Join(dir, "pools"), mu: ctxlock.New(), pools: map[string]*state{}, fault: func(string) {}, patience: patience}
 	for _, o := range opts {
@@ -59,7 +59,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		}
 		s.clock = clock
 	}
-	if err := prepareDir(s.dir); err != nil && !noRoom(err) { // without room there is nothing to see, which can be shown
+	if err := prepareDir(s.dir); err != nil && !noRoom(err) { // on a full disk the store still opens, to show that it is empty
 		return nil, err
 	}
 	s.collect()
@@ -101,7 +101,7 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	return h, nil
 }
 
-// unmade is what one who looks sees of a pool that nobody has made, and that there is no room for.
+// unmade returns an empty pool in memory, for a read-only caller. The pool does not exist and the disk is full.
 func unmade(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	return memstore.New().Pool(ctx, spec)
 }
@@ -124,7 +124,7 @@ const tag = "Signature: 8a477f597d28d172789f06886806bc55\n" +
 	"# This directory holds the state of Sluice, which is worth nothing on another machine or\n" +
 	"# at another time: backups can leave it out. See https://bford.info/cachedir/\n"
 
-// prepareDir makes a directory that only its user can read, and marks it as a cache.
+// prepareDir creates a directory that only its user can read, and marks it as a cache.
 func prepareDir(dir string) error {
 	if err := statedir.MakeInside(dir); err != nil {
 		return atFault("make", dir, err)
@@ -140,14 +140,14 @@ func prepareDir(dir string) error {
 	}
 	if err := write(path, tag); err != nil {
 		_ = os.Remove(path)
-		if !noRoom(err) { // it is for backups alone
+		if !noRoom(err) { // only backups need the tag
 			return failed("write", path, err)
 		}
 	}
 	return nil
 }
 
-// write makes a small file.
+// write creates a small file.
 func write(path, text string) error {
 	f, err := statedir.Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -157,7 +157,7 @@ func write(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// wall is the time of day.
+// wall returns the time of day.
 func wall(c Clock) store.Time {
 	if w, ok := c.(interface{ Wall() store.Time }); ok {
 		return w.Wall()

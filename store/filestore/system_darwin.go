@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootMicros returns the time since the machine was started, the time it slept included.
+// bootMicros returns the time since boot, including sleep, in microseconds.
 func bootMicros() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic("filestore: the system has no monotonic clock: " + err.Error()) // since macOS 10.12 it has
+		panic("filestore: the system has no monotonic clock: " + err.Error()) // macOS has it since 10.12
 	}
 	return t.Nano() / 1000
 }
@@ -40,9 +40,9 @@ func flockNow(fd, how int) error {
 	}
 }
 
-func unlock(fd int) { _ = unix.Flock(fd, unix.LOCK_UN) } // an open file can always be unlocked
+func unlock(fd int) { _ = unix.Flock(fd, unix.LOCK_UN) } // unlocking an open file cannot fail
 
-// allocate makes a file size bytes long, with room for them on the disk.
+// allocate makes a file size bytes long and allocates its disk space.
 func allocate(f *os.File, from, size int64) error {
 	fd := int(f.Fd())
 	room := &unix.Fstore_t{Flags: unix.F_ALLOCATEALL, Posmode: unix.F_PEOFPOSMODE, Length: size - from}

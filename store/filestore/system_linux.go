@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootMicros returns the time since the machine was started.
+// bootMicros returns the time since boot, including sleep, in microseconds.
 func bootMicros() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic("filestore: the system has no boot-time clock: " + err.Error()) // since Linux 2.6.39 it has
+		panic("filestore: the system has no boot-time clock: " + err.Error()) // Linux has it since 2.6.39
 	}
 	return t.Nano() / 1000
 }
@@ -33,8 +33,7 @@ func bootID() (id [16]byte, err error) {
 	return [16]byte(raw), nil
 }
 
-// flockNow takes the lock of an open file if it is free. It never blocks, so the
-// scheduler need not hear of it.
+// flockNow takes the lock of an open file if it is free. It never blocks, so it skips the scheduler's bookkeeping.
 func flockNow(fd, how int) error {
 	for {
 		_, _, errno := syscall.RawSyscall(syscall.SYS_FLOCK, uintptr(fd), uintptr(how|unix.LOCK_NB), 0)
@@ -48,10 +47,10 @@ func flockNow(fd, how int) error {
 }
 
 func unlock(fd int) {
-	_, _, _ = syscall.RawSyscall(syscall.SYS_FLOCK, uintptr(fd), unix.LOCK_UN, 0) // an open file can always be unlocked
+	_, _, _ = syscall.RawSyscall(syscall.SYS_FLOCK, uintptr(fd), unix.LOCK_UN, 0) // unlocking an open file cannot fail
 }
 
-// allocate makes a file size bytes long, with room for them on the disk.
+// allocate makes a file size bytes long and allocates its disk space.
 func allocate(f *os.File, from, size int64) error {
 	fd := int(f.Fd())
 	for {
@@ -66,7 +65,7 @@ func allocate(f *os.File, from, size int64) error {
 	}
 }
 
-// networks are file systems whose locks end at the machine, or may.
+// networks lists file systems whose locks do not, or may not, reach other machines.
 var networks = []int64{
 	0x6969,     // NFS
 	0x517b,     // SMB
@@ -98,7 +97,7 @@ func onNetwork(path string) (bool, error) {
 	return slices.Contains(networks, kind), nil
 }
 
-// fuseOnNetwork looks up what is behind a FUSE mount: many are local.
+// fuseOnNetwork looks up the file system behind a FUSE mount, because many are local.
 func fuseOnNetwork(path string) bool {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file is mapped once, beyond its end: it grows without another call.
+// remaps is false: a file is mapped once, beyond its end, and grows without another call.
 const remaps = false
 
-// cheapClock: to ask the system for the time since its start takes a call.
+// cheapClock is false: reading the time since boot takes a system call.
 const cheapClock = false
 
-// descriptor is an open file, as the system knows it.
+// descriptor is the system's handle of an open file.
 type descriptor = int
 
 func descriptorOf(f *os.File) descriptor { return int(f.Fd()) }
 
-// errTaken tells that another open file has the lock.
+// errTaken means that another open file has the lock.
 const errTaken = unix.EWOULDBLOCK
 
-// transient are errors about something that has run out, and comes back.
+// transient lists errors about resources that have run out for now.
 var transient = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR}
 
 func duplicate(fd descriptor) (descriptor, error) {
@@ -33,7 +33,7 @@ func duplicate(fd descriptor) (descriptor, error) {
 
 func closeDescriptor(fd descriptor) { _ = unix.Close(fd) }
 
-// tryLock takes the lock of an open file for it alone, if that is free.
+// tryLock takes the exclusive lock of an open file if it is free.
 func tryLock(fd descriptor) error { return flockNow(fd, unix.LOCK_EX) }
 
 // waitLock waits for the lock of an open file.
@@ -45,17 +45,17 @@ func waitLock(fd descriptor) error {
 	}
 }
 
-// shareLock takes the lock of an open file together with others, and reports whether there are none.
+// shareLock takes the shared lock of an open file, and reports whether no other process has it.
 func shareLock(fd descriptor) (alone bool, err error) {
 	alone = tryLock(fd) == nil
 	return alone, flockNow(fd, unix.LOCK_SH)
 }
 
-// mapped is a file in memory.
+// mapped is a memory-mapped file.
 type mapped struct {
 	file *os.File
 	mem  []byte
-	size int64 // up to which there is room on the disk, as far as this process knows
+	size int64 // bytes allocated on disk, as far as this process knows
 }
 
 func mapFile(f *os.File, length int64) (*mapped, error) {
@@ -72,16 +72,16 @@ func mapFile(f *os.File, length int64) (*mapped, error) {
 
 func (m *mapped) unmap() error { return unix.Munmap(m.mem) }
 
-// cover notes that the file has grown.
+// cover records that the file has grown.
 func (m *mapped) cover(size int64) error {
 	m.size = size
 	return nil
 }
 
-// granular returns the size that a file is made to have room for size bytes.
+// granular returns the file size to allocate for size bytes.
 func granular(size int64) int64 { return size }
 
-// fill writes zeros where the file system cannot set room aside.
+// fill writes zeros, for file systems that cannot reserve space.
 func fill(fd int, from, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for from < size {
@@ -94,10 +94,10 @@ func fill(fd int, from, size int64) error {
 	return nil
 }
 
-// shorten gives room on the disk back that nobody uses any more.
+// shorten returns unused disk space.
 func shorten(f *os.File, size int64) error { return f.Truncate(size) }
 
-// anonymous returns memory outside the heap. What is not touched takes no room.
+// anonymous returns memory outside the heap. Untouched pages take no memory.
 func anonymous(size int64) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	return mem, os.NewSyscallError("mmap", err)
@@ -105,13 +105,13 @@ func anonymous(size int64) ([]byte, error) {
 
 func forget(mem []byte) { _ = unix.Munmap(mem) }
 
-// readStart reads the beginning of a file that may be waited for.
+// readStart reads the beginning of a file, even while another thread waits for its lock.
 func readStart(f *os.File, buf []byte) (int, error) { return f.ReadAt(buf, 0) }
 
 // movePool moves the files of a pool, which may be open and mapped.
 func movePool(dir, aside string) error { return os.Rename(dir, aside) }
 
-// checkOwner refuses what belongs to somebody else, and what others can read.
+// checkOwner rejects files of other users. It removes the access of other users from its own files.
 func checkOwner(f *os.File, path string) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// cheapClock: Windows tells the time since its start without a call, and more precisely than Go's own clock.
+// cheapClock is true: Windows returns the time since boot without a system call, and more precisely than Go's clock.
 const cheapClock = true
 
 var (
@@ -26,7 +26,7 @@ var (
 	}()
 )
 
-// bootMicros returns the time since the machine was started, the time it slept included.
+// bootMicros returns the time since boot, including sleep, in microseconds.
 func bootMicros() int64 {
 	var ticks uint64
 	_, _, _ = queryCounter.Call(uintptr(unsafe.Pointer(&ticks))) // it never fails
@@ -35,7 +35,7 @@ func bootMicros() int64 {
 	return int64(micros)
 }
 
-// bootNumber is where every process can read how often the machine was started (BootId of KUSER_SHARED_DATA).
+// bootNumber is the address at which every process can read the number of boots (BootId of KUSER_SHARED_DATA).
 const bootNumber = 0x7ffe0000 + 0x2c4
 
 func bootID() (id [16]byte, err error) {
@@ -44,15 +44,16 @@ func bootID() (id [16]byte, err error) {
 	return id, os.NewSyscallError("ReadProcessMemory", err)
 }
 
-// descriptor is an open file, as the system knows it.
+// descriptor is the system's handle of an open file.
 type descriptor = windows.Handle
 
 func descriptorOf(f *os.File) descriptor { return windows.Handle(f.Fd()) }
 
-// errTaken tells that another open file has the lock.
+// errTaken means that another open file has the lock.
 const errTaken = windows.ERROR_LOCK_VIOLATION
 
-// transient are errors about something that has run out, or that another program, such as a virus scanner, keeps for a moment.
+// transient lists errors about resources that have run out, or that another program, such as a virus scanner, holds
+// for a moment.
 var transient = []error{
 	windows.ERROR_TOO_MANY_OPEN_FILES, windows.ERROR_NOT_ENOUGH_MEMORY, windows.ERROR_OUTOFMEMORY, windows.ERROR_NO_SYSTEM_RESOURCES,
 	windows.ERROR_COMMITMENT_LIMIT, windows.ERROR_SHARING_VIOLATION, windows.ERROR_LOCK_VIOLATION,
@@ -66,7 +67,7 @@ func duplicate(h descriptor) (copied descriptor, err error) {
 
 func closeDescriptor(h descriptor) { _ = windows.CloseHandle(h) }
 
-// far is the byte that is locked. It lies behind the end of every file: nobody can read what another process has locked.
+// far is the byte that is locked. It lies behind the end of every file, because a locked byte cannot be read.
 func far() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
 func takeLock(h descriptor, how uint32) error {
@@ -77,7 +78,7 @@ func takeLock(h descriptor, how uint32) error {
 	return err
 }
 
-// tryLock takes the lock of an open file for it alone, if that is free.
+// tryLock takes the exclusive lock of an open file if it is free.
 func tryLock(h descriptor) error {
 	return takeLock(h, windows.LOCKFILE_FAIL_IMMEDIATELY|windows.LOCKFILE_EXCLUSIVE_LOCK)
 }
@@ -85,8 +86,8 @@ func tryLock(h descriptor) error {
 // waitLock waits for the lock of an open file.
 func waitLock(h descriptor) error { return takeLock(h, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
-// shareLock takes the lock of an open file together with others, and reports whether there are none. Whoever has the lock
-// gives it back first: Windows would make its holder wait for itself.
+// shareLock takes the shared lock of an open file, and reports whether no other process has it. It releases its own
+// lock first: otherwise Windows would make the holder wait for itself.
 func shareLock(h descriptor) (alone bool, err error) {
 	unlock(h)
 	if alone = tryLock(h) == nil; alone {
@@ -97,8 +98,8 @@ func shareLock(h descriptor) (alone bool, err error) {
 
 func unlock(h descriptor) { _ = windows.UnlockFileEx(h, 0, 1, 0, far()) }
 
-// readStart reads the beginning of a file. It opens the file anew: while a thread waits for the lock, Windows lets nobody else
-// use the file that it has open.
+// readStart reads the beginning of a file. It opens the file again: while a thread waits for the lock, Windows
+// blocks other uses of that handle.
 func readStart(f *os.File, buf []byte) (int, error) {
 	again, err := statedir.OpenNoLink(f.Name(), os.O_RDONLY)
 	if err != nil {
@@ -108,8 +109,8 @@ func readStart(f *os.File, buf []byte) (int, error) {
 	return again.ReadAt(buf, 0)
 }
 
-// movePool moves the files of a pool one by one, its state first. Windows moves no directory in which files are open. The file
-// of the members stays: processes count each other by it.
+// movePool moves the files of a pool one by one, the state first, because Windows does not move a directory with
+// open files. The members file stays: processes count each other by it.
 func movePool(dir, aside string) error {
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return err
@@ -142,7 +143,7 @@ func onNetwork(path string) (bool, error) {
 	return windows.GetFileInformationByHandleEx(h, windows.FileRemoteProtocolInfo, &about[0], uint32(len(about))) == nil, nil
 }
 
-// checkOwner refuses what belongs to somebody else, and what others can change.
+// checkOwner rejects files of other users, and files that other users can change.
 func checkOwner(f *os.File, path string) error {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {

@@ -15,23 +15,22 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Somebody has to look when time alone lets a waiter go. One process of those that wait is the
-// keeper of the time: it sleeps until then. The others sleep a little longer, and look only at whether
-// the keeper has done its duty. So a crowd of waiters costs next to nothing, and a keeper that
-// was killed or stopped is soon replaced.
+// When time alone makes a grant possible, a process has to wake up and make the step. One of the waiting processes
+// is the keeper: it sleeps until that time. The others sleep a little longer and only check that the keeper woke. So
+// many waiting processes cost next to nothing, and a keeper that was killed or stopped is soon replaced.
 
 const (
 	grace  = 100 * time.Millisecond // how late a keeper may be
 	jitter = 50 * time.Millisecond
-	rounds = 5 * time.Second // how often one looks who waits for others only
-	// sweepEvery is how often those who wait are looked after: some may have been killed.
+	rounds = 5 * time.Second // how often a process checks that waits only for steps of others
+	// sweepEvery is how often a process checks that the waiting processes are alive.
 	sweepEvery = 2 * second
 	maxSwept   = 64 // processes at a time
 	maxWatched = 1024
 )
 
-// note notes what a step has done: which tickets of this process wait, and who is to be told
-// of those that were decided.
+// note records the result of a step: the waiting tickets of this process, and the decided tickets whose owners must
+// be told.
 func (st *state) note(ops []store.Op) {
 	for i := range ops {
 		if op := &ops[i]; op.Result.State == store.Waiting {
@@ -50,7 +49,7 @@ func (st *state) note(ops []store.Op) {
 	}
 }
 
-// lookAround notes whether anybody waits. The pool is locked.
+// lookAround records whether any request waits. The pool is locked.
 func (st *state) lookAround() {
 	crowded := false
 	st.core.EachWaiting(func(uint64) bool {
@@ -62,7 +61,7 @@ func (st *state) lookAround() {
 	}
 }
 
-// keepTime settles who looks next, and when. The pool is locked.
+// keepTime decides which process wakes next, and when. The pool is locked.
 func (st *state) keepTime() {
 	h, wake := st.head, st.core.Wake()
 	was := store.Time(h.wake.Load())
@@ -83,9 +82,9 @@ func (st *state) keepTime() {
 		keeper = st.process
 	case !waits && (keeper == 0 || keeper == st.process || sooner):
 		if keeper = st.otherWaiter(); keeper != 0 {
-			st.fellow = append(st.fellow, store.ID{Session: keeper << 16}) // it has to set its clock
+			st.fellow = append(st.fellow, store.ID{Session: keeper << 16}) // it has to set its timer
 		} else {
-			keeper, waits = st.process, true // a grant that nobody may collect
+			keeper, waits = st.process, true // no process waits: this one grants requests whose owner may be gone
 		}
 	}
 	h.keeper.Store(keeper)
@@ -100,7 +99,7 @@ func (st *state) keepTime() {
 	st.arm(now, now.Add(d))
 }
 
-// until returns how long to sleep before looking whether somebody can go at wake.
+// until returns how long to sleep before checking for the grant that is possible at wake.
 func (st *state) until(now, wake store.Time, keeper uint64) time.Duration {
 	d := max(wake.Sub(now), 0)
 	if keeper != st.process {
@@ -109,7 +108,7 @@ func (st *state) until(now, wake store.Time, keeper uint64) time.Duration {
 	return d
 }
 
-// otherWaiter returns a process that waits, other than this one.
+// otherWaiter returns another process that waits, or 0.
 func (st *state) otherWaiter() (process uint64) {
 	st.core.EachWaiting(func(session uint64) bool {
 		if processOf(session) != st.process {
@@ -120,8 +119,7 @@ func (st *state) otherWaiter() (process uint64) {
 	return process
 }
 
-// arm sets the timer. One that is set for earlier is left alone: it finds nothing to do and
-// sets itself again.
+// arm sets the timer. It leaves an earlier setting alone: the timer then finds nothing to do and sets itself again.
 func (st *state) arm(now, at store.Time) {
 	if st.timerAt != 0 && st.timerAt <= at {
 		return
@@ -142,7 +140,7 @@ func (st *state) tick() {
 		st.mu.Unlock()
 		return
 	}
-	// Others may have made the step meanwhile: then there is nothing to lock for.
+	// Another process may have made the step already. Then there is no need to lock.
 	now := st.now()
 	var wake store.Time
 	var keeper uint64
@@ -157,8 +155,8 @@ func (st *state) tick() {
 	st.goRound()
 }
 
-// goRound tells of tickets that were decided by a process which was killed before it could say
-// so. It happens every few seconds.
+// goRound reports tickets whose decision this process was not told about, because the deciding process was killed
+// first. It runs every few seconds.
 func (st *state) goRound() {
 	var missed []store.ID
 	st.mu.Lock()
@@ -172,7 +170,8 @@ func (st *state) goRound() {
 	st.notify(missed)
 }
 
-// missed returns tickets of this process that are thought to wait and do not. If another process has the lock, it is tried again soon.
+// missed returns tickets of this process that it believes to be waiting but that are decided. If another process has
+// the lock, missed runs again soon.
 func (st *state) missed(now store.Time) (ids []store.ID) {
 	err := st.lockedBriefly(func() error {
 		for id := range st.waiting {
@@ -190,7 +189,7 @@ func (st *state) missed(now store.Time) (ids []store.ID) {
 	return ids
 }
 
-// look makes a step in which nobody wants anything: time has passed.
+// look makes a step without operations, to grant what the passed time allows.
 func (st *state) look() {
 	if err := st.apply(context.Background(), nil, nil); err != nil {
 		st.retry()
@@ -199,8 +198,8 @@ func (st *state) look() {
 	st.sweep()
 }
 
-// retry looks again a second later: the store could not be used, and may be by then. Those who
-// wait are told to look for themselves: they find out why.
+// retry looks again in a second, because the store could not be used. It notifies the waiting requests, which then
+// get the error themselves.
 func (st *state) retry() {
 	st.mu.Lock()
 	var ids []store.ID
@@ -213,7 +212,7 @@ func (st *state) retry() {
 	st.notify(ids)
 }
 
-// heard is called with what other processes say.
+// heard handles notices from other processes. all says that some ids may be missing.
 func (st *state) heard(ids []store.ID, all bool) {
 	var mine []store.ID
 	look := all
@@ -228,7 +227,7 @@ func (st *state) heard(ids []store.ID, all bool) {
 	for _, id := range mine {
 		delete(st.waiting, id)
 	}
-	if all { // some may be missing
+	if all { // some ids may be missing
 		mine = append(mine, st.missed(st.now())...)
 	}
 	st.mu.Unlock()
@@ -238,7 +237,7 @@ func (st *state) heard(ids []store.ID, all bool) {
 	}
 }
 
-// tell rings those whose tickets were decided. st.mu is held, and given back.
+// tell notifies the owners of decided tickets. st.mu is held, and tell unlocks it.
 func (st *state) tell() {
 	mine, fellow := st.mine, st.fellow
 	if len(mine)+len(fellow) == 0 {
@@ -264,7 +263,7 @@ func (st *state) tell() {
 	}
 }
 
-// notify tells handles of this process.
+// notify calls the watch functions of this process's sessions.
 func (st *state) notify(ids []store.ID) {
 	for len(ids) > 0 {
 		session := ids[0].Session
@@ -284,12 +283,12 @@ func (st *state) notify(ids []store.ID) {
 	}
 }
 
-// bury gives back what a process that has died was waiting for, and bounds the tickets that are tied to it. It makes its step by itself:
-// whoever leads the line may be the one who has noticed.
+// bury cancels the waiting requests of a dead process, and bounds the arrival of the tickets tied to it. It makes
+// its own step instead of using the combiner, because the combiner's leader may be the caller.
 func (st *state) bury(process uint64) {
 	_ = os.Remove(bellPath(st.dir, process))
 	st.mu.Lock()
-	_ = st.lockedBriefly(func() error { // if this fails, they expire
+	_ = st.lockedBriefly(func() error { // if this fails, the tickets expire
 		var ops []store.Op
 		st.core.EachWatched(func(session uint64) bool {
 			if processOf(session) == process {
@@ -315,7 +314,7 @@ func (st *state) bury(process uint64) {
 	st.tell()
 }
 
-// sweepSoon is sweep for one who was refused, at most once a second: those who hold what it wants may be dead.
+// sweepSoon sweeps after a refusal, at most once a second: the holders of the quota may be dead.
 func (st *state) sweepSoon() {
 	now := int64(st.now())
 	if was := st.soon.Load(); now-was > int64(second) && st.soon.CompareAndSwap(was, now) {
@@ -323,7 +322,7 @@ func (st *state) sweepSoon() {
 	}
 }
 
-// sweep looks whether those who wait are alive, and those who hold tickets that are tied to them.
+// sweep checks that the processes with waiting requests, and those with tickets tied to them, are alive.
 func (st *state) sweep() {
 	var dead []uint64
 	st.mu.Lock()

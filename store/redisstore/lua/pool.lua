@@ -482,7 +482,7 @@ F.pool_Pool_apply = function(i)
   end
  end
 end
--- internal/order/queue.go:198
+-- internal/order/queue.go:193
 F.order_Queue_Len = function()
  return counts[3]
 end
@@ -1602,7 +1602,7 @@ end
 F.pool_Pool_age = function()
  return (floor(once[1] / 2^(20)) % 4294967296)
 end
--- internal/meter/charge.go:41
+-- internal/meter/charge.go:40
 F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode)
  do
   if (d[1] == 3) then
@@ -1617,7 +1617,7 @@ F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode)
   end
  end
 end
--- internal/meter/charge.go:58
+-- internal/meter/charge.go:57
 F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs)
  m[4] = (m[4] - gone)
  do
@@ -2667,7 +2667,7 @@ F.pool_Pool_touchCharge = function(c, c_o)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
--- internal/meter/charge.go:126
+-- internal/meter/charge.go:125
 F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
  if ((d[1] == 3) or (c[c_o+3] == 0)) then return end
  do
@@ -3208,7 +3208,7 @@ end
 F.flat_Tree_Value = function(i)
  return (S_tnodes[i] or ld(S_tnodes, i))[3]
 end
--- internal/order/queue.go:355
+-- internal/order/queue.go:350
 F.order_Queue_leave = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  if (fl[16] ~= 0) then
@@ -3219,7 +3219,7 @@ F.order_Queue_leave = function(f)
  end
  fl[13] = 0
 end
--- internal/order/queue.go:345
+-- internal/order/queue.go:340
 F.order_Queue_enter = function(f)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
@@ -3302,15 +3302,15 @@ F.pool_Pool_findRival = function(heads)
  end
  return 0
 end
--- internal/order/heads.go:114
+-- internal/order/heads.go:113
 F.order_Queue_Closed = function(h, pass)
  return ((S_qlanes[h[2]] or ld(S_qlanes, h[2]))[24] == pass)
 end
--- internal/order/queue.go:213
+-- internal/order/queue.go:208
 F.order_Queue_Ticket = function(w)
  return (S_qwaiters[w] or ld(S_qwaiters, w))[4]
 end
--- internal/order/heads.go:117
+-- internal/order/heads.go:116
 F.order_Queue_Held = function(h)
  local t1_ = T[4]
  t1_[#t1_+1] = copy_(h, 0, 6)
@@ -3454,7 +3454,7 @@ F.pool_Pool_claim = function(tk)
   if t2_ then break end
  end
 end
--- internal/order/heads.go:111
+-- internal/order/heads.go:110
 F.order_Queue_Close = function(h, pass)
  local t1_ = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
  t1_[24] = pass
@@ -3560,7 +3560,7 @@ end
 F.policy_Gap = function(amount, size, window)
  return ceil(((amount * window) / size))
 end
--- internal/meter/charge.go:92
+-- internal/meter/charge.go:91
 F.meter_Meter_add = function(m, d, r, t, amount)
  do
   if (d[1] == 0) then
@@ -3576,7 +3576,7 @@ F.meter_Meter_add = function(m, d, r, t, amount)
   end
  end
 end
--- internal/meter/charge.go:109
+-- internal/meter/charge.go:108
 F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark)
  c[c_o+3], c[c_o+2] = 2, mark
  if (d[1] == 0) then
@@ -3590,7 +3590,7 @@ F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark)
  end
  F.meter_Meter_add(m, d, r, mark, c[c_o+1])
 end
--- internal/meter/charge.go:81
+-- internal/meter/charge.go:80
 F.meter_Meter_hold = function(m, d, amount)
  m[4] = (m[4] + amount)
  if F.meter_Meter_isFixed(m, d) then m[5] = (m[5] + amount) end
@@ -3599,7 +3599,7 @@ end
 F.meter_Meter_isFixed = function(m, d)
  return ((d[1] == 2) and (m[8] ~= 0))
 end
--- internal/meter/ring.go:94
+-- internal/meter/ring.go:90
 F.meter_Ring_lower = function(r, from, to, amount)
  do
   local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
@@ -3643,7 +3643,7 @@ end
 F.pool_headerTime_slowerThan = function(h, h_o, d, r)
  return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
 end
--- internal/meter/ring.go:181
+-- internal/meter/ring.go:177
 F.meter_SlackOf = function(d, r)
  return F.meter_Ring_slack(r, d)
 end
@@ -3870,14 +3870,14 @@ F.pool_Pool_newPeriod = function()
  F.flat_Names_Drop(pd[2])
  return past[1]
 end
--- internal/meter/charge.go:214
+-- internal/meter/charge.go:211
 F.meter_Meter_Release = function(m, d, c, c_o)
  if ((d[1] == 3) and (c[c_o+3] == 1)) then
   m[4] = (m[4] - c[c_o+1])
   c[c_o+3] = 0
  end
 end
--- internal/meter/charge.go:179
+-- internal/meter/charge.go:177
 F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
  if (((c[c_o+3] ~= 1) or (d[1] == 3)) or ((d[2] == 1) and (not proven))) then return end
  if (d[2] == 2) then
@@ -3887,7 +3887,7 @@ F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
  F.meter_Meter_chargeAt(m, d, r, c, c_o, (t + F.meter_Ring_slack(r, d)))
 end
--- internal/order/queue.go:291
+-- internal/order/queue.go:286
 F.order_Queue_Remove = function(w)
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
@@ -3942,7 +3942,7 @@ F.pool_Pool_dropNames = function(n, n_o)
   F.flat_Names_Drop(n[n_o+5])
  end
 end
--- internal/meter/charge.go:222
+-- internal/meter/charge.go:219
 F.meter_Meter_Refund = function(m, d, r, t, c, c_o)
  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
@@ -3998,7 +3998,7 @@ F.pause_State_Lost = function(g, t, ticket, unsent)
   if (g[7] >= 3) then F.pause_State_ramp(g, t) end
  end
 end
--- internal/meter/charge.go:151
+-- internal/meter/charge.go:150
 F.meter_Meter_Lapse = function(m, d, r, due, c, c_o)
  F.meter_Meter_Advance(m, d, r, due)
  if (((c[c_o+3] == 1) and F.meter_Meter_slices(m, d)) and (not F.meter_Ring_live(r, d, due))) then
@@ -4066,7 +4066,7 @@ F.pool_Pool_setPart = function(limit, part)
  cfg[85] = once[155]
  once[9] = 1
 end
--- internal/meter/withheld.go:35
+-- internal/meter/withheld.go:34
 F.meter_Meter_Rerate = function(m, d)
  if (d[1] == 0) then
   m[6] = 0
@@ -4143,7 +4143,7 @@ F.pool_Pool_meterOf = function(c, c_o)
  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
  return in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
 end
--- internal/meter/charge.go:23
+-- internal/meter/charge.go:22
 F.meter_Meter_Take = function(m, d, r, t, amount, slow)
  local c = {amount,t,0}
  do
@@ -4223,7 +4223,7 @@ F.pool_Pool_costs = function(tk)
  if (c[33] == 0) then c[17], c[33] = 1, 1 end
  return copy_(c, 0, 33)
 end
--- internal/order/queue.go:217
+-- internal/order/queue.go:212
 F.order_Queue_Push = function(at, ticket, costs, front)
  local f = F.order_Queue_flowOf(at, costs)
  local fl = (S_qflows[f] or ld(S_qflows, f))
@@ -4281,7 +4281,7 @@ F.pool_Pool_position = function(t)
  if (band(cfg[5], 8) ~= 0) then at[6] = t[13] end
  return copy_(at, 0, 8)
 end
--- internal/order/queue.go:210
+-- internal/order/queue.go:205
 F.order_Queue_IsFirst = function(w)
  return ((S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w)
 end
@@ -4301,11 +4301,11 @@ F.pool_wheel_leave = function(w, w_o, t)
  end
  t[6], t[20], t[21] = 0, 0, 0
 end
--- internal/meter/charge.go:266
+-- internal/meter/charge.go:262
 F.meter_Meter_pending = function(m, d, r, c, c_o)
  return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
 end
--- internal/meter/charge.go:299
+-- internal/meter/charge.go:294
 F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
  do
   if (d[1] == 3) then
@@ -4450,7 +4450,7 @@ F.pool_Pool_comesBack = function(in_, o)
   m[13] = 1
  end
 end
--- internal/meter/observe.go:6
+-- internal/meter/observe.go:5
 F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  local current = false
  if (((((d[1] ~= 2) or (lo < 0)) or (hi < lo)) or (not F.meter_Def_phased(d, (hi - lo)))) or ((hi - t) > (2 * d[4]))) then
@@ -4477,7 +4477,7 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  end
  return true
 end
--- internal/meter/observe.go:87
+-- internal/meter/observe.go:86
 F.meter_Meter_Believe = function(m, d, used)
  if (((not F.meter_Meter_isFixed(m, d)) or (used < 0)) or (used > 1099511627776)) then return false end
  m[5] = (used + m[4])
@@ -4521,7 +4521,7 @@ F.pool_Pool_explained = function(in_, made, used)
  m[12] = 1
  return true
 end
--- internal/meter/observe.go:65
+-- internal/meter/observe.go:64
 F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
  local ours, known = F.meter_Meter_MostUsed(m, d, r, t, made)
  if (((not known) or (used <= ours)) or (used > 1099511627776)) then return end
@@ -4598,7 +4598,7 @@ F.pool_Pool_mayBeWindow = function(in_, used)
  local m = (S_models[in_[28]] or ld(S_models, in_[28]))
  return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
 end
--- internal/meter/ring.go:161
+-- internal/meter/ring.go:157
 F.meter_Ring_Unbrief = function(r, d)
  if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then r[4] = d[6] end
 end
@@ -4616,7 +4616,7 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
  m[10] = 1
  m[14] = 0
 end
--- internal/meter/ring.go:147
+-- internal/meter/ring.go:143
 F.meter_Ring_Odd = function(r, d, t)
  if ((r == nil) or (d[2] == 2)) then return false end
  r[4] = min((2 * F.meter_Ring_slack(r, d)), d[8])
@@ -4648,7 +4648,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
   if t3_ then break end
  end
 end
--- internal/meter/charge.go:230
+-- internal/meter/charge.go:227
 F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
  do
   if (d[1] == 3) then
@@ -4705,7 +4705,7 @@ F.order_Queue_Settled = function(at, was, is)
  F.order_part_level(pt, pt_o)
  if (m[6] > 0) then F.order_Queue_rekey(i) end
 end
--- internal/meter/charge.go:164
+-- internal/meter/charge.go:162
 F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
  if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then return end
  local bound = min((granted + F.meter_Ring_slack(r, d)), ((t > granted and t or granted) + F.meter_Meter_Brief(m, d, r)))
@@ -4770,7 +4770,7 @@ end
 F.pool_Pool_heedsLoss = function(limit)
  return (((band(cfg[61], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+62] <= 600000000))
 end
--- internal/meter/withheld.go:45
+-- internal/meter/withheld.go:44
 F.meter_Meter_Lose = function(m, d, r, t, lost)
  local mark = (lost + d[8])
  local more = (m[1] - F.meter_Meter_Used(m, d, r))
@@ -4861,7 +4861,7 @@ F.flat_Tree_Insert = function(root, root_o, key, value)
  end
  return i
 end
--- internal/order/heads.go:55
+-- internal/order/heads.go:54
 F.order_Queue_findLeast = function()
  if (cfg[84] == 2) then return end
  do
@@ -4903,7 +4903,7 @@ F.order_Queue_findLeast = function()
   end
  end
 end
--- internal/order/heads.go:79
+-- internal/order/heads.go:78
 F.order_Queue_laneHeads = function(i, strict, each)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  local within = F.order_Strictness_in(strict, l)
@@ -4939,7 +4939,7 @@ F.order_Queue_laneHeads = function(i, strict, each)
  end
  return (#T[3] > first)
 end
--- internal/order/tags.go:108
+-- internal/order/tags.go:107
 F.order_Queue_retire = function(i)
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  if (l[21] > 0) then return end
@@ -5052,7 +5052,7 @@ F.pool_inst_claimed = function(in_, pass)
  if (in_[20] ~= pass) then return 0 end
  return in_[21]
 end
--- internal/meter/ready.go:9
+-- internal/meter/ready.go:8
 F.meter_Meter_ReadyAt = function(m, d, r, t, need)
  if (m[1] == 0) then return t end
  local at = F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_Open(m, d, r))
@@ -5095,7 +5095,7 @@ F.order_Queue_Granted = function(w, costs)
  if (m[6] > 0) then F.order_Queue_rekey(member) end
  F.order_Queue_forget(pt, pt_o)
 end
--- internal/order/ahead.go:19
+-- internal/order/ahead.go:18
 F.order_Queue_Ahead = function(w, above)
  local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
@@ -5114,7 +5114,7 @@ F.order_Queue_Ahead = function(w, above)
  ahead = (ahead + F.order_Queue_higher(l, class, wt[7], ahead, above))
  return quo(((ahead < others and ahead or others) * 1024), others)
 end
--- internal/order/ahead.go:85
+-- internal/order/ahead.go:84
 F.order_Share = function(amount, ahead)
  return (mul(quo(amount, 1024), ahead) + quo(mul(fmod(amount, 1024), ahead), 1024))
 end
@@ -5137,7 +5137,7 @@ F.pool_holdCode = function(ph)
   end
  end
 end
--- internal/meter/ring.go:103
+-- internal/meter/ring.go:99
 F.meter_Ring_sent = function(r, d, t, amount)
  if (r == nil) then return end
  do
@@ -5160,7 +5160,7 @@ end
 F.meter_Meter_slices = function(m, d)
  return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
 end
--- internal/meter/ring.go:133
+-- internal/meter/ring.go:129
 F.meter_Ring_at = function(r, slice)
  return r.slot, (u64(slice) % 512)
 end
@@ -5211,7 +5211,7 @@ F.meter_Meter_drain = function(m, d, t)
  m[6] = (acc - mul(drained, w))
  m[9] = (m[9] < m[5] and m[9] or m[5])
 end
--- internal/meter/meter.go:200
+-- internal/meter/meter.go:199
 F.meter_Meter_expire = function(m, d, r, t)
  if (t < r[2]) then return end
  local first = quo(((t - d[4])), d[5])
@@ -5233,7 +5233,7 @@ F.meter_Meter_expire = function(m, d, r, t)
  if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then m[9] = 0 end
  r[2] = (mul(((r[1] + 1)), d[5]) + d[4])
 end
--- internal/meter/ring.go:167
+-- internal/meter/ring.go:163
 F.meter_Ring_regain = function(r, t)
  do
   while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
@@ -5253,16 +5253,16 @@ F.meter_Meter_Used = function(m, d, r)
   end
  end
 end
--- internal/meter/charge.go:89
+-- internal/meter/charge.go:88
 F.meter_SlowBeyond = function(d, r)
  return (2 * F.meter_Ring_slack(r, d))
 end
--- internal/meter/ring.go:173
+-- internal/meter/ring.go:169
 F.meter_Ring_slack = function(r, d)
  if ((r == nil) or (r[4] == 0)) then return d[6] end
  return r[4]
 end
--- internal/order/queue.go:204
+-- internal/order/queue.go:199
 F.order_Queue_Waiting = function(c)
  return counts[c+5]
 end
@@ -5301,7 +5301,7 @@ end
 F.pool_step = function(due)
  return quo((((due + 100000) - 1)), 100000)
 end
--- internal/order/queue.go:332
+-- internal/order/queue.go:327
 F.order_Queue_count = function(l, m, n, cost)
  local pt, pt_o = l, (m[10])*39+33
  m[6] = (m[6] + n)
@@ -5331,7 +5331,7 @@ F.order_Queue_dropFlow = function(i)
  indexRemove(X.flowIx, F.order_Position_hash(fl), i)
  slabFree(S_qflows, i)
 end
--- internal/order/queue.go:267
+-- internal/order/queue.go:262
 F.order_Queue_activate = function(l, class, n)
  local t1_ = (class)*39
  l[t1_+70] = (l[t1_+70] + n)
@@ -5341,7 +5341,7 @@ F.order_Queue_activate = function(l, class, n)
   F.order_domain_level(d)
  end
 end
--- internal/order/tags.go:146
+-- internal/order/tags.go:145
 F.order_Queue_enterIdle = function(i)
  local m = (S_qmembers[i] or ld(S_qmembers, i))
  local pt, pt_o = F.order_Queue_partOf(m)
@@ -5354,7 +5354,7 @@ F.order_Queue_enterIdle = function(i)
  end
  pt[pt_o+39] = i
 end
--- internal/order/tags.go:129
+-- internal/order/tags.go:128
 F.order_Queue_forget = function(pt, pt_o)
  for t1_ = 0, 4 - 1 do
   local t2_ = false
@@ -5371,7 +5371,7 @@ F.order_Queue_forget = function(pt, pt_o)
   if t2_ then break end
  end
 end
--- internal/order/queue.go:284
+-- internal/order/queue.go:279
 F.order_part_level = function(pt, pt_o)
  if (pt[pt_o+36] == 0) then
   pt[pt_o+33] = (pt[pt_o+33] > pt[pt_o+34] and pt[pt_o+33] or pt[pt_o+34])
@@ -5392,7 +5392,7 @@ F.order_Queue_rest = function()
   end
  end
 end
--- internal/meter/charge.go:254
+-- internal/meter/charge.go:250
 F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
  if ((d[1] == 3) and (c[c_o+3] == 0)) then return end
  if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
@@ -5412,7 +5412,7 @@ F.pool_caller_uncount = function(c, waited, retry)
  c[11] = max((c[11] - waited), 0)
  if (retry and (c[6] > 0)) then c[6] = (c[6] - 1) end
 end
--- internal/meter/ring.go:136
+-- internal/meter/ring.go:132
 F.meter_Ring_live = function(r, d, bound)
  return (quo(bound, d[5]) >= r[1])
 end
@@ -5423,7 +5423,7 @@ F.pool_Pool_mostMeters = function(limit)
  if (band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0) then most = max(quo(most, 10), 1) end
  return ((most + 2147483648) % 4294967296 - 2147483648)
 end
--- internal/meter/meter.go:180
+-- internal/meter/meter.go:179
 F.meter_Meter_clamp = function(m, d)
  if (m[5] <= (2 * m[1])) then return end
  local _, w = F.meter_Meter_rate(m, d)
@@ -5614,7 +5614,7 @@ F.order_Queue_flowOf = function(at, costs)
  indexAdd(X.flowIx, h, i)
  return i
 end
--- internal/order/queue.go:171
+-- internal/order/queue.go:166
 F.order_Costs_largest = function(c)
  local cost = 0
  local lead = 0
@@ -5624,7 +5624,7 @@ F.order_Costs_largest = function(c)
  end
  return cost, lead
 end
--- internal/order/queue.go:257
+-- internal/order/queue.go:252
 F.order_Queue_number = function(front)
  if front then
   counts[2] = (counts[2] - 1)
@@ -5633,7 +5633,7 @@ F.order_Queue_number = function(front)
  counts[1] = (counts[1] + 1)
  return counts[1]
 end
--- internal/order/tags.go:158
+-- internal/order/tags.go:157
 F.order_Queue_leaveIdle = function(i)
  local m = (S_qmembers[i] or ld(S_qmembers, i))
  local pt, pt_o = F.order_Queue_partOf(m)
@@ -5669,7 +5669,7 @@ F.pool_Pool_laneName = function(t, per, name)
  if (told or ((name ~= 0) and (F.order_Queue_Lanes() >= 1024))) then return once[113] end
  return name
 end
--- internal/meter/def.go:154
+-- internal/meter/def.go:150
 F.meter_Meter_Resize = function(m, d, size, burst)
  if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then return "error" end
  if ((d[1] ~= 0) or (size == 0)) then
@@ -5788,7 +5788,7 @@ F.pool_model_doubt = function(m)
  m[14] = (m[14] + 1)
  return (m[14] >= 2)
 end
--- internal/meter/observe.go:100
+-- internal/meter/observe.go:98
 F.meter_Meter_MostUsed = function(m, d, r, t, made)
  local used = 0
  local known = false
@@ -5806,7 +5806,7 @@ F.meter_Meter_MostUsed = function(m, d, r, t, made)
  end
  return used, known
 end
--- internal/meter/ring.go:118
+-- internal/meter/ring.go:114
 F.meter_Ring_Recent = function(r, d, t)
  do
   local t1_ = (quo(t, d[4]) - r[25])
@@ -5818,7 +5818,7 @@ F.meter_Ring_Recent = function(r, d, t)
  end
  return 0
 end
--- internal/meter/turn.go:37
+-- internal/meter/turn.go:36
 F.meter_Meter_Forget = function(m, d, r, t, gone, used)
  local back = quo(((gone - d[4])), d[5])
  if (((not F.meter_Meter_slices(m, d)) or (gone < t)) or (back < r[1])) then return false end
@@ -5851,7 +5851,7 @@ F.meter_Meter_Forget = function(m, d, r, t, gone, used)
  t1_[t1_o+1] = (t1_[t1_o+1] + moved)
  return (moved > 0)
 end
--- internal/meter/def.go:139
+-- internal/meter/def.go:136
 F.meter_Def_phased = function(d, width)
  return ((2 * (width > d[6] and width or d[6])) <= d[4])
 end
@@ -5860,7 +5860,7 @@ F.meter_floorDiv = function(a, b)
  if (a < 0) then return (-F.meter_ceilDiv((-a), b)) end
  return quo(a, b)
 end
--- internal/meter/observe.go:47
+-- internal/meter/observe.go:46
 F.meter_Meter_openFixed = function(m, d, r, lo, hi)
  local later = 0
  do
@@ -5888,7 +5888,7 @@ F.meter_Meter_openFixed = function(m, d, r, lo, hi)
  m[10] = mul(tail, d[5])
  m[7], m[8] = lo, hi
 end
--- internal/meter/observe.go:38
+-- internal/meter/observe.go:37
 F.meter_Meter_moveReset = function(m, d, r, t, lo, hi)
  if ((lo < m[7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then m[6] = max(m[6], (m[5] - m[4])) end
  m[7], m[8] = lo, hi
@@ -5957,7 +5957,7 @@ F.meter_Def_Reslice = function(d)
  if (d[2] ~= 2) then d[8] = max(d[6], quo(d[4], 8)) end
  d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv((d[4] + d[8]), 508))
 end
--- internal/meter/turn.go:11
+-- internal/meter/turn.go:10
 F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen)
  if (from[1] == 0) then
   unseen = (unseen + r[3])
@@ -6036,7 +6036,7 @@ F.order_Queue_partCost = function(l, class, i, cost)
  local here = max(l[(class)*39+70], 1)
  return quo(mul((cost * 256), all), (mul((cfg[class+100] > 1 and cfg[class+100] or 1), here)))
 end
--- internal/order/queue.go:277
+-- internal/order/queue.go:272
 F.order_domain_level = function(d)
  if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then d[1] = (d[1] > d[2] and d[1] or d[2]) end
 end
@@ -6056,7 +6056,7 @@ F.order_Queue_rekey = function(member)
   end
  end
 end
--- internal/meter/charge.go:198
+-- internal/meter/charge.go:195
 F.meter_Meter_Brief = function(m, d, r)
  local slack = F.meter_Ring_slack(r, d)
  if ((d[7] ~= 0) or ((r ~= nil) and (r[4] ~= 0))) then return slack end
@@ -6067,11 +6067,11 @@ F.meter_Meter_Brief = function(m, d, r)
  end
  return min(slack, max((3 * F.meter_ceilDiv(back, 10)), 250000))
 end
--- internal/order/queue.go:207
+-- internal/order/queue.go:202
 F.order_Queue_Number = function(w)
  return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
 end
--- internal/meter/withheld.go:15
+-- internal/meter/withheld.go:14
 F.meter_Meter_rate = function(m, d)
  local n = 0
  local w = 0
@@ -6126,7 +6126,7 @@ end
 F.order_Strictness_in = function(s, k)
  return ((s[1] ~= 0) or ((s[2] and true or false) and s[2](k)))
 end
--- internal/order/heads.go:157
+-- internal/order/heads.go:156
 F.order_Queue_rankOf = function(class, lead, seq, strict)
  do
   if (strict or (cfg[84] == 1)) then
@@ -6138,7 +6138,7 @@ F.order_Queue_rankOf = function(class, lead, seq, strict)
   end
  end
 end
--- internal/order/heads.go:147
+-- internal/order/heads.go:146
 F.order_Queue_lead = function(l, class)
  local most = 0
  if (cfg[84] == 2) then return 0 end
@@ -6147,7 +6147,7 @@ F.order_Queue_lead = function(l, class)
  end
  return most
 end
--- internal/order/heads.go:108
+-- internal/order/heads.go:107
 F.order_rank_next = function(a, a_o)
  return {a[a_o+1],a[a_o+2],(a[a_o+3] + 1)}
 end
@@ -6184,7 +6184,7 @@ F.pool_Pool_strictLane = function(lane, phase)
  end
  return false
 end
--- internal/meter/ready.go:25
+-- internal/meter/ready.go:24
 F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
  local deficit = ((need + F.meter_Meter_Used(m, d, r)) - capacity)
  if (deficit <= 0) then return t end
@@ -6216,7 +6216,7 @@ F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
   end
  end
 end
--- internal/order/heads.go:122
+-- internal/order/heads.go:121
 F.order_Queue_carry = function()
  local t2_ = T[4]
  for t1_ = 0, #t2_ - 1 do
@@ -6253,7 +6253,7 @@ F.order_Queue_carry = function()
  end
  T[4] = {}
 end
--- internal/order/ahead.go:64
+-- internal/order/ahead.go:63
 F.order_Queue_sooner = function(w, own)
  local sum_ = 0
  local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
@@ -6281,7 +6281,7 @@ F.order_Queue_sooner = function(w, own)
  end
  return sum_
 end
--- internal/order/ahead.go:46
+-- internal/order/ahead.go:45
 F.order_Queue_higher = function(l, class, lead, ahead, above)
  local sum_ = 0
  local finish = (l[(class)*39+(lead)*2+34] + F.order_Queue_partCost(l, class, lead, (ahead < 17179869184 and ahead or 17179869184)))
@@ -6299,7 +6299,7 @@ F.order_Queue_higher = function(l, class, lead, ahead, above)
  end
  return sum_
 end
--- internal/meter/ready.go:77
+-- internal/meter/ready.go:75
 F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
  if ((m[1] == 0) or (d[1] == 3)) then return t end
  if (d[1] == 0) then
@@ -6319,7 +6319,7 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
  if (at == 9007199254740992) then at = t end
  return min((at + mul(min(rounds, quo(9007199254740992, d[4])), d[4])), 9007199254740992)
 end
--- internal/meter/ring.go:67
+-- internal/meter/ring.go:64
 F.meter_Ring_stood = function(r, t, level)
  if (r == nil) then return end
  do
@@ -6331,12 +6331,12 @@ F.meter_Ring_stood = function(r, t, level)
   end
  end
 end
--- internal/meter/meter.go:192
+-- internal/meter/meter.go:191
 F.meter_Meter_certain = function(m)
  if (m[6] > 0) then return (m[5] - 1) end
  return m[5]
 end
--- internal/meter/ring.go:33
+-- internal/meter/ring.go:31
 F.meter_Ring_came = function(r, d, t, amount)
  if ((t - r[(fmod(r[25], 8))*2+9]) >= quo(d[4], 64)) then
   r[25] = (r[25] + 1)
@@ -6348,7 +6348,7 @@ end
 F.meter_ceilDiv = function(a, b)
  return quo((((a + b) - 1)), b)
 end
--- internal/order/tags.go:144
+-- internal/order/tags.go:143
 F.order_Queue_partOf = function(m)
  return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
 end
@@ -6360,7 +6360,7 @@ F.order_Queue_dropMember = function(i)
  F.flat_Names_Drop(m[4])
  slabFree(S_qmembers, i)
 end
--- internal/meter/charge.go:279
+-- internal/meter/charge.go:274
 F.meter_Meter_undrain = function(m, r, t, mark, amount)
  if (mark < m[10]) then return end
  local still = amount
@@ -6395,7 +6395,7 @@ F.meter_Def_NeedsRing = function(d)
   end
  end
 end
--- internal/meter/def.go:105
+-- internal/meter/def.go:104
 F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
  do
   local err = F.meter_Meter_Resize(m, d, size, burst)
@@ -6576,11 +6576,11 @@ F.order_Queue_memberOf = function(lane, class, agent)
  F.order_Queue_enterIdle(i)
  return i
 end
--- internal/order/queue.go:201
+-- internal/order/queue.go:196
 F.order_Queue_Lanes = function()
  return slabLen(S_qlanes)
 end
--- internal/meter/def.go:85
+-- internal/meter/def.go:84
 F.meter_Rate = function(size, window, capacity)
  local n = 0
  local w = 0
@@ -6610,17 +6610,17 @@ end
 F.pause_State_LimitsKnown = function(g)
  if ((g[1] == 3) and (g[3] == 0)) then g[1] = 0 end
 end
--- internal/meter/ring.go:129
+-- internal/meter/ring.go:125
 F.meter_Ring_Rescale = function(r, from, to, t)
  r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, quo(t, to[4])
 end
--- internal/meter/turn.go:61
+-- internal/meter/turn.go:60
 F.meter_DrainTime = function(size, window, amount)
  local n, w, err = F.meter_Rate(size, window, size)
  if (err and true or false) then return 0, false end
  return F.meter_ceilDiv(mul(amount, w), n), true
 end
--- internal/meter/ring.go:43
+-- internal/meter/ring.go:40
 F.meter_Ring_goneSince = function(r, d, t)
  local n = r[8]
  do
@@ -6692,7 +6692,7 @@ F.order_Queue_leaveDomain = function(i)
   end
  end
 end
--- internal/meter/ready.go:52
+-- internal/meter/ready.go:51
 F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
  local probe = {m[1],m[2],m[3],0,m[5],m[6],t,0,0,0}
  if (r ~= nil) then
@@ -6732,7 +6732,7 @@ F.flat_Tree_Next = function(i)
   end
  end
 end
--- internal/meter/ring.go:80
+-- internal/meter/ring.go:76
 F.meter_Ring_lowest = function(r, from, to)
  if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then return 0 end
  local level = 1099511627776
@@ -6750,7 +6750,7 @@ F.meter_Ring_lowest = function(r, from, to)
  end
  return level
 end
--- internal/meter/def.go:142
+-- internal/meter/def.go:139
 F.meter_nextReset = function(reset, window, t)
  local k = quo(((t - reset)), window)
  local next_ = (reset + mul(k, window))
