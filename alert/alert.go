@@ -1,7 +1,7 @@
-// Package alert posts what needs a person to a webhook: JSON, tried a few times, and never in anybody's way. A message
-// that finds the queue full is dropped and counted.
+// Package alert posts alerts for people to a webhook, as JSON. It retries a few times and never blocks the caller: if
+// the queue is full, the message is dropped and counted.
 //
-// The address of a webhook is a secret as often as not. It is part of no error and no log: those name the host alone.
+// The address of a webhook is often a secret. Errors and logs name only its host.
 package alert
 
 import (
@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// Bounds.
+// Bounds of a [Poster].
 const (
 	MaxQueued  = 64
 	MaxMessage = 64 << 10 // bytes
 	Attempts   = 5
-	timeout    = 10 * time.Second // of one attempt
+	timeout    = 10 * time.Second // for one attempt
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
 )
@@ -45,8 +45,8 @@ type Poster struct {
 	closed bool
 }
 
-// New returns a poster, which runs until it is closed. report is told of messages that could not be delivered, from
-// another goroutine; it may be nil.
+// New returns a Poster that runs until it is closed. It calls report from another goroutine for every message that
+// could not be delivered. report may be nil.
 func New(address string, report func(error)) (*Poster, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -56,7 +56,7 @@ func New(address string, report func(error)) (*Poster, error) {
 		address: address, host: u.Host, report: report, queue: make(chan []byte, MaxQueued), done: make(chan struct{}),
 		client: &http.Client{
 			Timeout: timeout,
-			// Where a webhook sends to is not where its owner meant to.
+			// The owner of the webhook named this address, not the one it redirects to.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: time.Minute},
 		},
@@ -66,8 +66,8 @@ func New(address string, report func(error)) (*Poster, error) {
 	return p, nil
 }
 
-// Post queues a message. It does not block: if there is no room it is dropped, and so it is if the message cannot be
-// written as JSON.
+// Post queues a message. It does not block: if the queue is full, or the message cannot be encoded or is longer than
+// MaxMessage, the message is dropped and counted.
 func (p *Poster) Post(message any) {
 	text, err := json.Marshal(message)
 	if err == nil && len(text) > MaxMessage {
@@ -86,10 +86,10 @@ func (p *Poster) Post(message any) {
 	}
 }
 
-// Dropped is how many messages were not delivered.
+// Dropped returns how many messages were not delivered.
 func (p *Poster) Dropped() int64 { return p.dropped.Load() }
 
-// Close delivers what is queued, as long as ctx allows, and stops.
+// Close delivers the queued messages, as long as ctx allows, and stops the poster.
 func (p *Poster) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.closed {
@@ -121,7 +121,7 @@ func (p *Poster) run() {
 	}
 }
 
-// deliver tries until it works, it cannot work, or it has been tried often enough.
+// deliver retries until the post succeeds, cannot succeed, or has failed Attempts times.
 func (p *Poster) deliver(text []byte) error {
 	pause := firstPause
 	for n := 1; ; n++ {
@@ -154,11 +154,11 @@ func (p *Poster) once(text []byte) (again bool, err error) {
 	if err != nil {
 		var bad *url.Error
 		if errors.As(err, &bad) {
-			err = bad.Err // it names the address
+			err = bad.Err // the url.Error would name the address
 		}
 		return true, fmt.Errorf("the webhook at %s: %w", p.host, err)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, MaxMessage)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, MaxMessage)) // so that the connection can be reused
 	_ = resp.Body.Close()
 	if resp.StatusCode/100 == 2 {
 		return false, nil

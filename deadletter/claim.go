@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// Claim is the right to run an entry again, or to remove it. One process at a time has it; if that
-// one dies, it is free.
+// Claim is the exclusive right to run an entry again or to remove it. One process at a time can hold it. If that
+// process dies, the claim is free.
 type Claim struct {
 	list  *List
 	id    string
@@ -24,9 +24,8 @@ type Claim struct {
 	lock  *os.File
 }
 
-// Claim takes the entry with that id, or the only one whose id begins so. If somebody else
-// has it, the error is [ErrClaimed]; if the entry cannot be read, [ErrDamaged]. It must be
-// given back with Release.
+// Claim claims the entry with the given id, or the only entry whose id begins with it. The error is [ErrClaimed] if
+// another process holds the claim, and [ErrDamaged] if the entry cannot be read. Call Release when done.
 func (l *List) Claim(id string) (*Claim, error) {
 	c, err := l.claim(id)
 	if err == nil && c.entry.Damaged != "" {
@@ -39,7 +38,7 @@ func (l *List) Claim(id string) (*Claim, error) {
 	return c, nil
 }
 
-// claim also takes entries that cannot be read.
+// claim is Claim, but also accepts entries that cannot be read.
 func (l *List) claim(id string) (*Claim, error) {
 	at, err := l.find(id)
 	if err != nil {
@@ -50,7 +49,7 @@ func (l *List) claim(id string) (*Claim, error) {
 		return nil, err
 	}
 	c := &Claim{list: l, id: at.id, at: at, lock: lock}
-	// Only now: whoever had it before may have changed or removed it.
+	// Read it only now: the previous holder may have changed or removed it.
 	if c.entry, err = l.read(at); err != nil {
 		c.Release()
 		return nil, err
@@ -58,7 +57,7 @@ func (l *List) claim(id string) (*Claim, error) {
 	return c, nil
 }
 
-// lock takes the lock of an entry. The system gives it back when its holder dies.
+// lock takes the lock of an entry. The operating system frees it when the holder dies.
 func (l *List) lock(id string) (*os.File, error) {
 	name := filepath.Join(l.dir, id+claimEnd)
 	for {
@@ -73,8 +72,8 @@ func (l *List) lock(id string) (*os.File, error) {
 			}
 			return nil, err
 		}
-		// Whoever had it last may have removed the file between our two steps: then the lock
-		// is on a file that nobody else will find.
+		// The previous holder may have removed the file between Open and Try. The lock is then on a file that no other
+		// process will find.
 		if !statedir.Gone(f, name) {
 			return f, nil
 		}
@@ -82,10 +81,10 @@ func (l *List) lock(id string) (*os.File, error) {
 	}
 }
 
-// Entry is what was claimed.
+// Entry returns the claimed entry.
 func (c *Claim) Entry() Entry { return c.entry }
 
-// Update replaces the entry. Its id stays.
+// Update replaces the entry and keeps its id.
 func (c *Claim) Update(e Entry) error {
 	e.ID, e.Damaged = c.id, ""
 	data, err := c.list.encode(&e)
@@ -99,7 +98,7 @@ func (c *Claim) Update(e Entry) error {
 	return nil
 }
 
-// Remove takes the entry off the list.
+// Remove removes the entry from the list.
 func (c *Claim) Remove() error {
 	err := os.Remove(c.list.file(c.at))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +108,7 @@ func (c *Claim) Remove() error {
 	return err
 }
 
-// Release gives the claim back. A second time does no harm.
+// Release gives the claim back. It may be called twice.
 func (c *Claim) Release() {
 	if c.lock != nil {
 		c.list.unlock(c.lock)
@@ -117,8 +116,8 @@ func (c *Claim) Release() {
 	}
 }
 
-// unlock removes the lock's file while it is still held, so that no other lock is lost with
-// it; where an open file cannot be removed, right after.
+// unlock removes the lock file while the lock is still held, so that it cannot remove another holder's file. Where an
+// open file cannot be removed, it does so right after closing.
 func (l *List) unlock(f *os.File) {
 	err := os.Remove(f.Name())
 	_ = f.Close()
@@ -127,7 +126,7 @@ func (l *List) unlock(f *os.File) {
 	}
 }
 
-// Remove takes an entry off the list, unless it is being retried.
+// Remove removes an entry from the list. It fails with [ErrClaimed] while the entry is being retried.
 func (l *List) Remove(id string) error {
 	c, err := l.claim(id)
 	if err != nil {
@@ -137,9 +136,9 @@ func (l *List) Remove(id string) error {
 	return c.Remove()
 }
 
-// trim drops the oldest entries of a kind until the list is within its bounds, and what processes that
-// died have left. The newest stays, and so do those being retried. What cannot be dropped
-// now, the next one will.
+// trim drops the oldest entries of a kind until the list is within its bounds, and removes files left behind by
+// processes that died. It keeps the newest entry and entries that are being retried. The next call drops what this one
+// could not.
 func (l *List) trim(newest stored) (dropped []string) {
 	l.sweep()
 	files, err := l.stored()
@@ -167,7 +166,7 @@ func (l *List) trim(newest stored) (dropped []string) {
 	return dropped
 }
 
-// sweep removes files that processes which died have left.
+// sweep removes files left behind by processes that died.
 func (l *List) sweep() {
 	files, err := os.ReadDir(l.dir)
 	if err != nil {
@@ -190,7 +189,7 @@ func (l *List) sweep() {
 	}
 }
 
-// gone reports that there is no entry of an id.
+// gone reports whether no entry with the id exists.
 func (l *List) gone(id string) bool {
 	for kind := range ends {
 		if _, err := os.Lstat(l.file(stored{id: id, kind: kind})); !errors.Is(err, fs.ErrNotExist) {

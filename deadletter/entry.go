@@ -1,10 +1,9 @@
-// Package deadletter keeps what was given up: a command or a request that was tried as often as it may
-// be, with everything needed to look at it and to run it again.
+// Package deadletter keeps commands and requests that were given up after the last retry, with everything needed to
+// examine them and run them again.
 //
-// A list is a directory with one file for each entry, which only its owner can read: command
-// lines can hold secrets, and bodies of requests are private. Values of environment variables, what a command
-// reads and the keys of requests are never in it. With a key ([List.SetKey]) entries are encrypted. Any number of
-// processes can use a list at the same time.
+// A list is a directory with one file per entry. Only its owner can read it: command lines can hold secrets, and
+// request bodies are private. Values of environment variables, a command's input and API keys of requests are never
+// stored. With a key ([List.SetKey]) entries are encrypted. Any number of processes can use a list at the same time.
 package deadletter
 
 import (
@@ -17,19 +16,19 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a list. When one is reached, the oldest entries of the same kind go.
+// The bounds of a list. When one is exceeded, the oldest entries of the same kind are dropped.
 const (
-	MaxEntries = 1000     // commands, and as many requests
-	MaxBytes   = 16 << 20 // of all commands
+	MaxEntries = 1000     // of each kind
+	MaxBytes   = 16 << 20 // of all commands together
 	MaxEntry   = 4 << 20  // of one command; longer command lines are not kept
-	MaxWaits   = 64       // of one entry; the latest are kept
+	MaxWaits   = 64       // in one entry; the latest are kept
 
-	MaxRequestBytes = 64 << 20 // of all requests
+	MaxRequestBytes = 64 << 20 // of all requests together
 	MaxRequest      = 16 << 20 // of one request
-	MaxBody         = 8 << 20  // of a request's body that can be kept
+	MaxBody         = 8 << 20  // of a request's body; longer bodies are not kept
 )
 
-// Kind is what was given up.
+// Kind is the kind of an entry.
 type Kind string
 
 // The kinds.
@@ -38,7 +37,7 @@ const (
 	HTTP    Kind = "request"
 )
 
-// bounds are how many entries of a kind are kept, and how many bytes.
+// bounds returns how many entries of a kind are kept, how many bytes in all, and how many bytes one entry may have.
 func (k Kind) bounds() (entries int, all, one int64) {
 	if k == HTTP {
 		return MaxEntries, MaxRequestBytes, MaxRequest
@@ -46,19 +45,18 @@ func (k Kind) bounds() (entries int, all, one int64) {
 	return MaxEntries, MaxBytes, MaxEntry
 }
 
-// Intercept says how calls of a command pass the gate that cannot be pointed to it.
+// Intercept says how to gate those calls of a command that cannot be pointed at Sluice's address.
 type Intercept struct {
 	OnlyGated bool     `json:"only_gated,omitempty"`
-	Tunnel    []string `json:"tunnel,omitempty"` // hosts that are left out
+	Tunnel    []string `json:"tunnel,omitempty"` // hosts that are not intercepted
 }
 
-// Entry is something that was given up.
+// Entry is a command or request that was given up.
 type Entry struct {
 	ID   string    `json:"id"`
-	Time time.Time `json:"time"` // when it was given up, the last time
+	Time time.Time `json:"time"` // when it was last given up
 
-	// Who ran it, and what it was to be charged to. What is empty was not stated: the
-	// configuration decides.
+	// Who ran it, and what to charge. Empty fields were not stated: the configuration decides.
 	Resource  string           `json:"resource"`
 	Agent     string           `json:"agent"`
 	Class     string           `json:"class"`
@@ -69,45 +67,44 @@ type Entry struct {
 	Cost      map[string]int64 `json:"cost,omitempty"`
 	Emergency bool             `json:"emergency,omitempty"`
 
-	// Request is what was given up, nil if it was a command.
+	// Request is the request that was given up; nil for a command.
 	Request *Request `json:"request,omitempty"`
 
-	// How a command is run again.
+	// How to run a command again.
 	Argv     []Text   `json:"argv,omitempty"`
 	Dir      Text     `json:"dir,omitempty"`    // working directory
 	Config   Text     `json:"config,omitempty"` // configuration file
-	Store    Text     `json:"store,omitempty"`  // URL; only of those that can hold no password
+	Store    Text     `json:"store,omitempty"`  // URL; only of stores that cannot hold a password
 	Wait     Millis   `json:"wait_ms"`
 	TTL      Millis   `json:"ttl_ms,omitempty"`
-	Most     int      `json:"max_attempts"` // in one go
-	Deadline Millis   `json:"deadline_ms"`  // of one go
+	Most     int      `json:"max_attempts"` // in one round
+	Deadline Millis   `json:"deadline_ms"`  // of one round
 	WaitsFor []string `json:"waits_for,omitempty"`
 	NewWork  bool     `json:"new_work,omitempty"`
-	// Intercept is how calls of the command were intercepted, nil if they were not.
+	// Intercept is how calls of the command were intercepted; nil if they were not.
 	Intercept *Intercept `json:"intercept,omitempty"`
 
-	// What became of it.
-	Attempts int       `json:"attempts"` // starts so far, also of those that ran it again
+	// What happened.
+	Attempts int       `json:"attempts"` // starts so far, in all rounds
 	Rounds   int       `json:"rounds"`   // how often it was given up
-	First    time.Time `json:"first"`    // start
-	Last     time.Time `json:"last"`     // start
+	First    time.Time `json:"first"`    // first start
+	Last     time.Time `json:"last"`     // last start
 	Reason   string    `json:"reason"`
 	ExitCode int       `json:"exit_code"` // of the last attempt
 	Waits    []Wait    `json:"waits"`     // between attempts
 
-	// Damaged says why the entry cannot be read; then it has an ID and little else.
+	// Damaged says why the entry cannot be read. Such an entry has an ID, a Time and nothing else.
 	Damaged string `json:"damaged,omitempty"`
 }
 
-// Wait is how long an attempt was held back, and why.
+// Wait is how long an attempt had to wait, and why.
 type Wait struct {
-	Attempt int    `json:"attempt"` // counted from 1, of that round
+	Attempt int    `json:"attempt"` // from 1, in its round
 	Waited  Millis `json:"waited_ms"`
 	Why     string `json:"why"`
 }
 
-// Millis is a duration. In JSON it is a number of milliseconds, rounded up so that a short wait
-// does not become none.
+// Millis is a duration. Its JSON form is a number of milliseconds, rounded up so that a short wait does not become 0.
 type Millis time.Duration
 
 // MarshalJSON writes milliseconds.
@@ -133,7 +130,7 @@ func (m *Millis) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Kind is what was given up.
+// Kind returns the kind of the entry.
 func (e *Entry) Kind() Kind {
 	if e.Request != nil {
 		return HTTP
@@ -141,7 +138,7 @@ func (e *Entry) Kind() Kind {
 	return Command
 }
 
-// Program is the name of the command, without its arguments.
+// Program returns the name of the command, without its arguments.
 func (e *Entry) Program() string {
 	if len(e.Argv) == 0 {
 		return ""
@@ -149,7 +146,7 @@ func (e *Entry) Program() string {
 	return string(e.Argv[0])
 }
 
-// Args is the whole command line.
+// Args returns the whole command line.
 func (e *Entry) Args() []string {
 	args := make([]string, len(e.Argv))
 	for i, a := range e.Argv {
@@ -158,7 +155,7 @@ func (e *Entry) Args() []string {
 	return args
 }
 
-// Texts turns strings into what an entry holds.
+// Texts converts strings to Text.
 func Texts(list []string) []Text {
 	texts := make([]Text, len(list))
 	for i, s := range list {
@@ -167,15 +164,15 @@ func Texts(list []string) []Text {
 	return texts
 }
 
-// Text is a string of any bytes, as arguments and file names are. In JSON it is a string, or
-// {"base64": "..."} if a string could not hold it.
+// Text is a string of arbitrary bytes, such as an argument or a file name. Its JSON form is a string, or {"base64":
+// "..."} if the bytes are not valid UTF-8.
 type Text string
 
 type binary struct {
 	Base64 []byte `json:"base64"`
 }
 
-// MarshalJSON writes t so that every byte of it comes back.
+// MarshalJSON encodes t without losing any byte.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
 		return json.Marshal(string(t))
@@ -201,7 +198,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// empty reports an entry that nothing could be done with.
+// empty reports whether an entry has neither a command nor a request.
 func (e *Entry) empty() bool {
 	if e.Request != nil {
 		return e.Request.Method == ""
@@ -209,7 +206,7 @@ func (e *Entry) empty() bool {
 	return len(e.Argv) == 0 || e.Argv[0] == ""
 }
 
-// encode writes an entry as a file's content.
+// encode returns the file content of an entry.
 func (l *List) encode(e *Entry) ([]byte, error) {
 	if e.empty() {
 		return nil, errors.New("dead letter: an entry needs a command or a request")
@@ -234,7 +231,7 @@ func (l *List) encode(e *Entry) ([]byte, error) {
 	return data, nil
 }
 
-// decode reads a file's content. What makes no sense is an entry that says so.
+// decode reads the content of a file. If it is not valid, the returned entry says so in Damaged.
 func (l *List) decode(at stored, data []byte) Entry {
 	data, why := l.opened(at.id, data)
 	if why != "" {

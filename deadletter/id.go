@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// alphabet has no letter that could be taken for a digit or another letter. It is in the order
-// of the bytes, so that ids sort by time.
+// alphabet has no letter that looks like a digit or another letter. It is in byte order, so that ids sort by time.
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
 const (
-	timeLen = 9 // milliseconds since 1970, good for a thousand years
+	timeLen = 9 // milliseconds since 1970, enough for a thousand years
 	idLen   = timeLen + 3
 )
 
-// newID returns an id of that moment: later ones sort behind earlier ones.
+// newID returns a new id for the given time. Later ids sort after earlier ones.
 func newID(now time.Time) string {
 	var id [idLen]byte
 	n := uint64(max(now.UnixMilli(), 0))
@@ -29,7 +28,7 @@ func newID(now time.Time) string {
 	return string(id[:])
 }
 
-// timeOf is when an id was made.
+// timeOf returns when an id was made.
 func timeOf(id string) time.Time {
 	var ms int64
 	for i := range timeLen {
@@ -38,7 +37,7 @@ func timeOf(id string) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// isID keeps names that are not ours from being touched, and what a user types from naming
+// isID reports whether s is an id. This check protects foreign files in the directory, and keeps user input from naming
 // files elsewhere.
 func isID(s string) bool { return len(s) == idLen && isPrefix(s) }
 

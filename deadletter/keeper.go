@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Bounds on what waits to be written.
+// Bounds on the entries waiting to be written.
 const (
 	maxQueued      = 1000
 	maxQueuedBytes = 32 << 20
 )
 
-// Keeper writes entries to a list in the background, so that whoever gives a request up does not wait for a disk. Any number of
-// goroutines can use one.
+// Keeper writes entries to a list in the background, so that callers do not wait for the disk. It is safe for
+// concurrent use.
 type Keeper struct {
-	// Config and Store are stated in entries that do not state them. Set them before the keeper is used.
+	// Config and Store are used for entries that do not state them. Set them before using the keeper.
 	Config, Store Text
 
 	list *List
@@ -27,15 +27,17 @@ type Keeper struct {
 	idle    *sync.Cond
 }
 
-// NewKeeper returns a keeper for a list. told, if it is not nil, is called once for each entry, never concurrently: dropped names the
-// older entries that made room for it, and err says why it was not kept.
+// NewKeeper returns a keeper for a list. If told is not nil, it is called once for each entry: dropped names the older
+// entries that made room for it, and err says why it was not kept. Calls come from the keeper's goroutine, except those
+// for entries that found the queue full, which come from Keep.
 func NewKeeper(list *List, told func(e *Entry, dropped []string, err error)) *Keeper {
 	k := &Keeper{list: list, told: told}
 	k.idle = sync.NewCond(&k.mu)
 	return k
 }
 
-// Keep has an entry written. It does not wait. Where more come than can be written, what is too much is not kept.
+// Keep queues an entry for writing and returns at once. If the queue is full, the entry is not kept, and told gets the
+// error.
 func (k *Keeper) Keep(e Entry) {
 	if e.Config == "" {
 		e.Config = k.Config
@@ -60,7 +62,7 @@ func (k *Keeper) Keep(e Entry) {
 	k.mu.Unlock()
 }
 
-// weight is about how much memory an entry takes.
+// weight returns approximately how much memory an entry takes, in bytes.
 func (e *Entry) weight() int64 {
 	if e.Request == nil {
 		return 0
@@ -68,7 +70,7 @@ func (e *Entry) weight() int64 {
 	return int64(len(e.Request.Body)) + 1024
 }
 
-// write writes what is queued, and ends.
+// write writes the queued entries and returns.
 func (k *Keeper) write() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,7 +91,7 @@ func (k *Keeper) write() {
 	k.idle.Broadcast()
 }
 
-// Flush waits until everything is written that was kept before.
+// Flush waits until all entries queued so far are written.
 func (k *Keeper) Flush() {
 	if k == nil {
 		return

@@ -24,13 +24,13 @@ var (
 	ErrTooLarge  = errors.New("too large to be kept as a dead letter")
 )
 
-// ends are how the files of entries end, by kind.
+// ends are the file name endings of entries, by kind.
 var ends = map[Kind]string{Command: ".json", HTTP: ".request"}
 
 const (
 	claimEnd  = ".claim"
 	tempStart = ".tmp-"
-	// tempOld is when a file that somebody began to write was left behind.
+	// tempOld is the age from which on a temporary file counts as left behind.
 	tempOld = time.Hour
 )
 
@@ -40,7 +40,7 @@ type List struct {
 	seal cipher.AEAD // nil: entries are not encrypted
 }
 
-// Open opens the list in a directory, which the first entry creates. It refuses a symbolic link to one.
+// Open opens the list in a directory. The first entry creates the directory. Open refuses a symbolic link.
 func Open(dir string) (*List, error) {
 	if err := statedir.NoLink(dir); err != nil {
 		return nil, err
@@ -56,11 +56,11 @@ func Open(dir string) (*List, error) {
 	return &List{dir: dir}, nil
 }
 
-// Dir is where the list is.
+// Dir returns the directory of the list.
 func (l *List) Dir() string { return l.dir }
 
-// Add puts an entry on the list under a new id, and sets its time if it has none. Where the
-// list is full it drops the oldest entries, and tells which.
+// Add adds an entry to the list under a new id, and sets its time if it has none. If the list is full, Add drops the
+// oldest entries and returns their ids.
 func (l *List) Add(e Entry) (id string, dropped []string, err error) {
 	if err := l.prepare(); err != nil {
 		return "", nil, err
@@ -78,7 +78,7 @@ func (l *List) Add(e Entry) (id string, dropped []string, err error) {
 		at := stored{id: e.ID, kind: e.Kind()}
 		err = l.write(at, data, true)
 		if errors.Is(err, fs.ErrExist) {
-			continue // another one of this very moment; its name differs by chance
+			continue // another entry of the same millisecond; try another random id
 		}
 		if err != nil {
 			return "", nil, err
@@ -87,7 +87,8 @@ func (l *List) Add(e Entry) (id string, dropped []string, err error) {
 	}
 }
 
-// prepare creates the directory, and closes one that others could read. It refuses one that others could write to.
+// prepare creates the directory. It makes an existing directory private if others can read it, and refuses one that
+// others can write to.
 func (l *List) prepare() error {
 	if err := statedir.MakeInside(l.dir); err != nil {
 		return err
@@ -99,13 +100,13 @@ func (l *List) prepare() error {
 	return err
 }
 
-// write makes a file appear whole or not at all, also if the machine stops. Where it has to
-// be new, the temporary name sees to it that no two take the same.
+// write creates the file atomically, even if the machine crashes. If the file has to be new, the exclusive temporary
+// file ensures that no two processes use the same id.
 func (l *List) write(at stored, data []byte, isNew bool) error {
 	temp := filepath.Join(l.dir, tempStart+at.id)
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if !isNew {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC // whoever began it is gone: we hold the claim
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC // the process that began it is gone: we hold the claim
 	}
 	f, err := statedir.Open(temp, flags)
 	if err != nil {
@@ -129,7 +130,7 @@ func (l *List) write(at stored, data []byte, isNew bool) error {
 	return nil
 }
 
-// syncDir makes a change of names last. Not every system can; then it lasts a little later.
+// syncDir makes renames and removals durable. On systems without directory sync they become durable a little later.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()
@@ -139,7 +140,7 @@ func syncDir(dir string) {
 
 func (l *List) file(at stored) string { return filepath.Join(l.dir, at.id+ends[at.kind]) }
 
-// stored is the file of an entry.
+// stored identifies the file of an entry.
 type stored struct {
 	id   string
 	kind Kind
@@ -162,7 +163,7 @@ func (l *List) stored() ([]stored, error) {
 			if !ours || !isID(id) || !f.Type().IsRegular() {
 				continue
 			}
-			if info, err := f.Info(); err == nil { // else it has just been removed
+			if info, err := f.Info(); err == nil { // otherwise it was just removed
 				list = append(list, stored{id, kind, info.Size()})
 			}
 		}
@@ -171,7 +172,7 @@ func (l *List) stored() ([]stored, error) {
 	return list, nil
 }
 
-// Entries lists all entries, oldest first. Those that cannot be read are in it as Damaged.
+// Entries returns all entries, oldest first. Entries that cannot be read have Damaged set.
 func (l *List) Entries() ([]Entry, error) {
 	files, err := l.stored()
 	if err != nil {
@@ -191,7 +192,7 @@ func (l *List) Entries() ([]Entry, error) {
 	return entries, nil
 }
 
-// Get returns the entry with that id, or the only one whose id begins so.
+// Get returns the entry with the given id, or the only entry whose id begins with it.
 func (l *List) Get(id string) (Entry, error) {
 	at, err := l.find(id)
 	if err != nil {
@@ -200,7 +201,7 @@ func (l *List) Get(id string) (Entry, error) {
 	return l.read(at)
 }
 
-// find completes an id.
+// find finds an entry by its id, or by a unique start of it.
 func (l *List) find(id string) (stored, error) {
 	asked := id
 	id = strings.ToLower(id)

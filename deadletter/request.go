@@ -9,37 +9,37 @@ import (
 	"time"
 )
 
-// Request is an HTTP request that was given up. Nothing in it lets anybody in: see [NewRequest].
+// Request is an HTTP request that was given up. It holds no credentials: see [NewRequest].
 type Request struct {
 	Method string `json:"method"`
-	// Path is the path behind the upstream's address, with its query, as the client wrote it.
+	// Path is the path after the upstream's address, with its query, as the client wrote it.
 	Path   string      `json:"path"`
 	Header http.Header `json:"headers"`
-	// Left are the names of headers and query parameters that were not kept, because they may hold secrets.
+	// Left lists headers and query parameters that were left out because they may hold secrets.
 	Left []string `json:"left_out,omitempty"`
 	Body Text     `json:"body,omitempty"`
-	// Lost says why the body is not there; empty: it is all there. Such a request cannot be sent again.
+	// Lost says why the body is missing; empty: it is complete. A request without its body cannot be sent again.
 	Lost    string   `json:"body_lost,omitempty"`
-	Answers []Answer `json:"answers"` // to its sends, the latest
+	Answers []Answer `json:"answers"` // to its sends, the latest MaxAnswers
 }
 
-// Answer is what came of one send. It holds nothing of the provider's text.
+// Answer is the outcome of one send. It holds no text from the provider.
 type Answer struct {
 	Time    time.Time `json:"time"`
-	Status  int       `json:"status,omitempty"` // 0: none came
+	Status  int       `json:"status,omitempty"` // 0: no response
 	Verdict string    `json:"verdict,omitempty"`
-	Error   string    `json:"error,omitempty"` // why none came
+	Error   string    `json:"error,omitempty"` // why there was no response
 }
 
-// MaxAnswers is how many answers of one request are kept; the latest are.
+// MaxAnswers bounds the answers kept for one request. The latest are kept.
 const MaxAnswers = 64
 
-// secretNames are parts of the names of headers and parameters that may hold credentials.
+// secretNames are substrings of the names of headers and parameters that may hold credentials.
 var secretNames = []string{
 	"auth", "key", "token", "secret", "cookie", "passw", "credential", "signature", "session", "jwt", "bearer", "cert", "assertion", "x-amz-security", "sig",
 }
 
-// aboutOneSend are headers that belong to one send, and not to the request.
+// aboutOneSend lists headers that belong to one send, not to the request.
 var aboutOneSend = []string{
 	"Content-Length", "Connection", "Te", "Transfer-Encoding", "Upgrade", "Trailer", "Via", "Forwarded", "Traceparent", "Tracestate", "X-Stainless-Retry-Count", "X-Request-Id",
 }
@@ -52,12 +52,12 @@ func isSecret(name string) bool {
 	return slices.ContainsFunc(secretNames, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// leastSecret is how long a secret is at least; what is shorter occurs by chance.
+// leastSecret is the minimum length of a secret. Shorter values occur in bodies by chance.
 const leastSecret = 8
 
-// NewRequest is the request of an entry, without what may be secret: headers and query parameters by their names, and others whose
-// value looks like a key. secrets are names of further headers that are. A body is left out if one of those values is in it, or if
-// it has more than most bytes; whole tells that body is all of it.
+// NewRequest returns the request of an entry without its secrets. It leaves out headers and query parameters with a
+// telling name or a value that looks like a key, and the headers named in secrets. The body is left out if it contains
+// one of those values, or has more than most bytes. whole is false if body is only the beginning.
 func NewRequest(method, path string, h http.Header, body []byte, whole bool, most int64, secrets ...string) *Request {
 	r := &Request{Method: method, Header: http.Header{}, Answers: []Answer{}}
 	var values []string
@@ -109,7 +109,8 @@ func NewRequest(method, path string, h http.Header, body []byte, whole bool, mos
 	return r
 }
 
-// LooksSecret reports a text that has the form of a key of a provider's, or that introduces one.
+// LooksSecret reports whether a text contains something like a provider's API key, or begins like an Authorization
+// header.
 func LooksSecret(s string) bool {
 	for _, prefix := range []string{"Bearer ", "Basic ", "Digest ", "Token "} {
 		if len(s) > len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
@@ -135,7 +136,7 @@ func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// run is how long a key may be that begins a text.
+// run returns the length of the key-like characters at the start of a text.
 func run(s string) int {
 	n := 0
 	for n < len(s) && (isWord(s[n]) || strings.IndexByte("_-.", s[n]) >= 0) {

@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// ErrKey is the error of a key that cannot be one.
+// ErrKey reports a key of the wrong form.
 var ErrKey = errors.New("a key for dead letters has 32 random bytes, as 64 hexadecimal digits or as base64")
 
-// sealedAs names how entries are encrypted.
+// sealedAs names the encryption of entries.
 const sealedAs = "aes-256-gcm"
 
-// sealed is the file of an entry that is encrypted. Its id is authenticated with it: no file can take another's place.
+// sealed is the file of an encrypted entry. The id is authenticated with the data, so that one file cannot replace
+// another.
 type sealed struct {
 	ID     string `json:"id"`
 	Sealed string `json:"sealed"`
@@ -25,8 +26,8 @@ type sealed struct {
 	Data   []byte `json:"data"`
 }
 
-// SetKey encrypts new entries with AES-256-GCM, and lets encrypted entries be read. The key is 32
-// bytes, as hexadecimal digits or as base64. Entries that are not encrypted can still be read. Call it before the list is used.
+// SetKey makes the list encrypt new entries with AES-256-GCM and decrypt encrypted ones. The key is 32 bytes, in
+// hexadecimal or base64. Unencrypted entries can still be read. Call SetKey before using the list.
 func (l *List) SetKey(key string) error {
 	key = strings.TrimSpace(key)
 	raw, err := hex.DecodeString(key)
@@ -36,7 +37,7 @@ func (l *List) SetKey(key string) error {
 		}
 	}
 	if err != nil || len(raw) != 32 {
-		return ErrKey // it is not quoted: it may be a key all the same
+		return ErrKey // do not quote it: it may still be a real key
 	}
 	block, err := aes.NewCipher(raw)
 	if err == nil {
@@ -45,7 +46,7 @@ func (l *List) SetKey(key string) error {
 	return err
 }
 
-// closed is the content of a file, encrypted if the list has a key.
+// closed returns the content of a file, encrypted if the list has a key.
 func (l *List) closed(id string, data []byte) ([]byte, error) {
 	if l.seal == nil {
 		return data, nil
@@ -59,11 +60,11 @@ func (l *List) closed(id string, data []byte) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// opened is the content of an entry, decrypted if it has to be. If it cannot be, why says so.
+// opened returns the content of an entry, decrypted if necessary. If that fails, why says so.
 func (l *List) opened(id string, data []byte) (plain []byte, why string) {
 	var s sealed
 	if json.Unmarshal(data, &s) != nil || s.Sealed == "" {
-		return data, "" // decode says what is wrong with it
+		return data, "" // decode reports what is wrong
 	}
 	switch {
 	case s.Sealed != sealedAs:

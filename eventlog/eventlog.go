@@ -1,9 +1,8 @@
-// Package eventlog keeps what happens at the gates of one machine: lines of JSON in a directory
-// that many processes write to at once, rotated by size, so that it never grows beyond a bound.
+// Package eventlog records what happens at the gates of one machine, as lines of JSON in a directory. Many processes
+// can write to it at once. The files are rotated by size, so the log never grows beyond a bound.
 //
-// Writing is off the callers' way: events are queued, and one goroutine writes them. A disk that
-// is full, slow or gone delays nobody; what could not be written is counted, and the count is
-// itself an event. docs/events.md describes the lines.
+// Writing does not delay callers: events are queued, and one goroutine writes them. Events that a full, slow or missing
+// disk cannot take are counted, and the count is written as an event. docs/events.md describes the lines.
 package eventlog
 
 import (
@@ -17,21 +16,21 @@ import (
 
 // Bounds of the log.
 const (
-	MaxFile = 8 << 20 // bytes of a file, about, before the next is begun
-	Files   = 5       // the current one and those rotated away
-	MaxLine = 4096    // bytes of a line, its end included
+	MaxFile = 8 << 20 // approximate bytes of a file before rotation
+	Files   = 5       // including the current one
+	MaxLine = 4096    // bytes of a line, including the newline
 
 	maxText  = 256 // bytes of a field
-	fewBytes = 32  // of a field of a line that is too long with more
+	fewBytes = 32  // bytes of a field in a line that would otherwise be too long
 )
 
-// current is the file that is written to; lock is what rotation is done under.
+// current is the file that is written to. Rotation locks the file called lock.
 const (
 	current = "events.jsonl"
 	lock    = "events.lock"
 )
 
-// fileName names the i-th file of a directory: 0 is the current one, higher ones are older.
+// fileName returns the name of the i-th file of a directory. 0 is the current one; higher numbers are older.
 func fileName(dir string, i int) string {
 	if i == 0 {
 		return filepath.Join(dir, current)
@@ -39,7 +38,7 @@ func fileName(dir string, i int) string {
 	return filepath.Join(dir, "events."+strconv.Itoa(i)+".jsonl")
 }
 
-// line is an event as it is written, or nil if there is no way to keep it short enough.
+// line encodes an event as a line. It returns nil if the event cannot be made short enough.
 func line(e inspect.Event) []byte {
 	for _, most := range [...]int{maxText, fewBytes} {
 		shorten(&e, most)
@@ -55,7 +54,7 @@ func line(e inspect.Event) []byte {
 	return nil
 }
 
-// shorten cuts fields to a number of bytes.
+// shorten cuts each text field to at most the given number of bytes.
 func shorten(e *inspect.Event, most int) {
 	for _, s := range [...]*string{
 		&e.Kind, &e.Resource, &e.Ticket, &e.Agent, &e.User, &e.Class, &e.Model, &e.Requested, &e.Tool, &e.Verdict, &e.Reason, &e.Limit, &e.Scope, &e.Mode, &e.Error,
@@ -64,7 +63,7 @@ func shorten(e *inspect.Event, most int) {
 	}
 }
 
-// cut shortens a text without cutting a character in two.
+// cut shortens a text without splitting a character.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

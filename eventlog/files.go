@@ -12,14 +12,14 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// file is where lines go.
+// file is an open file of the log.
 type file interface {
 	io.WriteCloser
 	Stat() (fs.FileInfo, error)
 }
 
-// files is one writer's hold on the log. Lines are appended under a shared lock and files are
-// rotated under an exclusive one: nobody writes into a file that is being rotated away.
+// files is one writer's access to the log. Lines are appended under a shared lock and files are rotated under an
+// exclusive one, so that no process writes into a file while it is rotated away.
 type files struct {
 	dir  string
 	max  int64 // bytes of a file
@@ -27,7 +27,7 @@ type files struct {
 
 	lock *os.File
 	out  file
-	torn bool // the last line was not written in full
+	torn bool // the last line was written only in part
 }
 
 func newFiles(dir string) *files {
@@ -40,7 +40,7 @@ func openAppend(name string) (file, error) {
 
 func (f *files) close() {
 	if f.out != nil {
-		_ = f.out.Close() // every line is with the kernel already
+		_ = f.out.Close() // the kernel already has every line
 		f.out = nil
 	}
 	if f.lock != nil {
@@ -75,7 +75,8 @@ func (f *files) append(line []byte) error {
 	return err
 }
 
-// begin makes the directory and the lock, if they are not there: other processes lock the file that is at its path.
+// begin creates the directory and the lock file if they do not exist. It opens the lock file again if it was removed,
+// because other processes lock the file at that path.
 func (f *files) begin() error {
 	if f.lock != nil {
 		if !statedir.Gone(f.lock, f.lock.Name()) {
@@ -102,14 +103,13 @@ func (f *files) begin() error {
 	return nil
 }
 
-// Waiting for those who rotate: they need a moment, unless one was stopped in the middle.
+// How long to wait for a process that rotates. A rotation takes a moment, unless its process was stopped halfway.
 const (
 	lockTries = 50
 	lockPause = 10 * time.Millisecond
 )
 
-// hold takes the shared lock and sees to it that the current file is open. It returns the
-// file's size.
+// hold takes the shared lock and opens the current file if necessary. It returns the size of the file.
 func (f *files) hold() (int64, error) {
 	for i := 0; ; i++ {
 		if err := f.begin(); err != nil {
@@ -131,7 +131,7 @@ func (f *files) hold() (int64, error) {
 	return size, err
 }
 
-// reopen opens the current file, if that is not the one that is open.
+// reopen opens the current file, unless it is already open.
 func (f *files) reopen() (int64, error) {
 	name := fileName(f.dir, 0)
 	if f.out != nil {
@@ -155,9 +155,8 @@ func (f *files) reopen() (int64, error) {
 	return is.Size(), nil
 }
 
-// rotate begins a new file, if nobody else is writing this very moment and nobody else has
-// done it. It is called with the shared lock held and returns with it held. A file that cannot
-// be rotated now grows a little beyond its bound, until it can.
+// rotate starts a new file, unless another process is writing at this moment or has already rotated. It is called with
+// the shared lock held and returns with it held. A file that cannot be rotated now grows a little beyond its bound.
 func (f *files) rotate() (int64, error) {
 	filelock.Unlock(f.lock)
 	err := filelock.Try(f.lock, true)
@@ -173,8 +172,8 @@ func (f *files) rotate() (int64, error) {
 	return f.hold()
 }
 
-// shift renames every file to the next older name; the oldest is gone. If one cannot be
-// renamed those that are newer stay what they are: nothing is written over.
+// shift renames every file to the next older name and drops the oldest. If a rename fails, the newer files keep their
+// names, so that no file is overwritten.
 func (f *files) shift() {
 	for i := Files - 2; i >= 0; i-- {
 		err := statedir.Replace(fileName(f.dir, i), fileName(f.dir, i+1))

@@ -12,25 +12,25 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// newProcess names a process by which its lines are told from those of others.
+// newProcess returns a random name that identifies the lines of this process.
 func newProcess() string {
 	id := make([]byte, 6)
-	_, _ = rand.Read(id) // which never fails
+	_, _ = rand.Read(id) // never fails
 	return hex.EncodeToString(id)
 }
 
-// Tail reads what other processes write to a log from now on. It is for one goroutine.
+// Tail reads what other processes write to a log from now on. Use it from one goroutine only.
 type Tail struct {
 	dir  string
-	own  []byte // in every line of this process
+	own  []byte // occurs in every line of this process
 	in   *os.File
 	at   int64
-	rest []byte // of a line that is being written
+	rest []byte // start of a line that is not complete yet
 	buf  []byte
-	from bool // the current file is read from its start
+	from bool // read the current file from its start
 }
 
-// Follow begins to follow the log of a directory, from its end on. Lines of one process are left out: see [Writer.Process].
+// Follow returns a Tail that starts at the end of the log in dir. It skips the lines of process; see [Writer.Process].
 func Follow(dir, process string) *Tail {
 	t := &Tail{dir: dir, own: []byte(`"process":"` + process + `"`), buf: make([]byte, 64<<10)}
 	t.open()
@@ -38,11 +38,11 @@ func Follow(dir, process string) *Tail {
 	return t
 }
 
-// open opens the current file, at its end the first time.
+// open opens the current file. The first time it starts at the end.
 func (t *Tail) open() bool {
 	in, err := statedir.Open(fileName(t.dir, 0), os.O_RDONLY)
 	if err != nil {
-		return false // nobody has written yet
+		return false // no process has written yet
 	}
 	t.in, t.at, t.rest = in, 0, nil
 	if info, err := in.Stat(); err == nil && !t.from {
@@ -51,15 +51,15 @@ func (t *Tail) open() bool {
 	return true
 }
 
-// Close ends following.
+// Close stops following the log.
 func (t *Tail) Close() {
 	if t.in != nil {
-		_ = t.in.Close() // only read
+		_ = t.in.Close() // opened for reading only
 		t.in = nil
 	}
 }
 
-// Read hands over what was written since the last time. A log that is rotated faster than it is read loses some.
+// Read yields the events written since the last call. Events are lost if the log is rotated faster than it is read.
 func (t *Tail) Read(yield func(inspect.Event)) {
 	if t.in == nil && !t.open() {
 		return
@@ -70,7 +70,7 @@ func (t *Tail) Read(yield func(inspect.Event)) {
 	if err == nil && thereErr == nil && os.SameFile(is, there) && there.Size() >= t.at {
 		return
 	}
-	t.drain(yield) // what came before it was rotated away
+	t.drain(yield) // the rest of the file before it was rotated away
 	t.Close()
 	if t.open() {
 		t.drain(yield)
@@ -98,7 +98,7 @@ func (t *Tail) drain(yield func(inspect.Event)) {
 		if len(t.rest)+len(text) <= MaxLine {
 			t.rest = append(t.rest, text...)
 		} else {
-			t.rest = t.rest[:0] // no line of ours
+			t.rest = t.rest[:0] // too long for a line of the log
 		}
 		if err != nil && err != io.EOF || n == 0 {
 			return

@@ -17,18 +17,18 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// Read hands over the events of a directory since a moment, oldest file first, until yield returns
-// false. Events of one file are in the order in which they were written, which is nearly that of
-// time. It returns how many lines it could not read: torn ones, and others' text. A line that is being
-// written is none of them. A directory without events is no error.
+// Read yields the events of a directory since a moment, oldest file first, until yield returns false. The events of one
+// file are in the order in which they were written, which is nearly that of time. Read returns how many lines it could
+// not parse: lines written only in part, and foreign text. A line that is still being written does not count. A
+// directory without events is not an error.
 //
-// Nobody is kept from writing meanwhile. What is rotated away while it is read is read to the end;
-// what is written after Read has begun is not.
+// Writers are not blocked meanwhile. A file that is rotated away during Read is read to the end. Lines written after
+// Read has begun are not read.
 func Read(dir string, since time.Time, yield func(inspect.Event) bool) (garbage int, err error) {
 	return read(dir, since, nil, yield)
 }
 
-// ReadKinds is [Read] for events of some kinds. It is many times faster where these are rare.
+// ReadKinds is [Read] for some kinds of events. It is many times faster if these are rare.
 func ReadKinds(dir string, since time.Time, kinds []string, yield func(inspect.Event) bool) error {
 	var marks [][]byte
 	for _, kind := range kinds {
@@ -38,12 +38,12 @@ func ReadKinds(dir string, since time.Time, kinds []string, yield func(inspect.E
 	return err
 }
 
-// read is Read for lines that contain one of several marks, or for all.
+// read is Read for lines that contain one of the marks, or for all lines if there are no marks.
 func read(dir string, since time.Time, marks [][]byte, yield func(inspect.Event) bool) (garbage int, err error) {
 	open, err := openAll(dir)
 	defer func() {
 		for _, f := range open {
-			_ = f.Close() // only read
+			_ = f.Close() // opened for reading only
 		}
 	}()
 	if err != nil {
@@ -52,7 +52,7 @@ func read(dir string, since time.Time, marks [][]byte, yield func(inspect.Event)
 	more := true
 	for _, f := range open {
 		if f.changed.Before(since) {
-			continue // nothing in it is as new as that
+			continue // all its events are older
 		}
 		n, err := readLines(io.LimitReader(f, f.size), marks, func(e inspect.Event) bool {
 			more = e.Time.Before(since) || yield(e)
@@ -66,26 +66,26 @@ func read(dir string, since time.Time, marks [][]byte, yield func(inspect.Event)
 	return garbage, nil
 }
 
-// part is one file of a log, as it was when it was opened.
+// part is one file of a log, with its size and time when it was opened.
 type part struct {
 	*os.File
 	size    int64
 	changed time.Time
 }
 
-// openAll opens all files of a log, oldest first, at one moment between rotations.
+// openAll opens all files of a log, oldest first. The shared lock keeps rotation out meanwhile.
 func openAll(dir string) (open []part, err error) {
 	if dir == "" {
 		return nil, nil
 	}
 	l, err := statedir.Open(filepath.Join(dir, lock), os.O_RDONLY)
 	if err == nil {
-		defer func() { _ = l.Close() }() // which unlocks
+		defer func() { _ = l.Close() }() // closing unlocks
 		if _, err := known(l); err != nil {
 			return nil, err
 		}
 		for i := 0; filelock.Try(l, false) != nil && i < lockTries; i++ {
-			time.Sleep(lockPause) // if it is never free, nobody is rotating who could get on
+			time.Sleep(lockPause) // if the lock is never free, the rotating process is stuck and renames nothing
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -108,13 +108,14 @@ func openAll(dir string) (open []part, err error) {
 	return open, nil
 }
 
-// readLines reads events from lines with one of several marks, or from all, and counts those that are none.
+// readLines yields the events of lines that contain one of the marks, or of all lines. It counts the lines that are not
+// events.
 func readLines(r io.Reader, marks [][]byte, yield func(inspect.Event) bool) (garbage int, err error) {
 	in := bufio.NewReaderSize(r, MaxLine+1)
 	for {
 		text, err := in.ReadSlice('\n')
 		whole, long := err == nil, false
-		for errors.Is(err, bufio.ErrBufferFull) { // no line of ours, but one may be at its end
+		for errors.Is(err, bufio.ErrBufferFull) { // too long for a line of the log, but an event may be at its end
 			long = true
 			before := bytes.Clone(text[len(text)-MaxLine:])
 			text, err = in.ReadSlice('\n')
@@ -134,7 +135,7 @@ func readLines(r io.Reader, marks [][]byte, yield func(inspect.Event) bool) (gar
 		case skip:
 		case ok:
 			if torn := bytes.LastIndex(text, lineStart); torn > 0 || long {
-				garbage++ // what stood before it
+				garbage++ // the text before the event
 			}
 			if !yield(e) {
 				return garbage, nil
@@ -148,11 +149,11 @@ func readLines(r io.Reader, marks [][]byte, yield func(inspect.Event) bool) (gar
 	}
 }
 
-// lineStart is how every line begins. In the text of a field its quotes would be escaped.
+// lineStart is the start of every line. It cannot occur inside a field, where quotes are escaped.
 var lineStart = []byte(`{"time":"`)
 
-// parse reads an event from a line. A line that was torn, by a full disk say, may have the next one
-// behind it.
+// parse reads an event from a line. If a write was cut short, for example by a full disk, the next event is on the same
+// line: parse reads the last one.
 func parse(text []byte) (e inspect.Event, ok bool) {
 	at := bytes.LastIndex(text, lineStart)
 	if at < 0 {

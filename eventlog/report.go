@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// tickets can be answered for so long after they were granted: events are read from that much
-// earlier on, to know whose they are.
+// ticketLife is how long after its grant a ticket can be answered. Reports read events from that much earlier, to know
+// the agent of each answer.
 const ticketLife = 10 * time.Minute
 
-// Report tells what was sent since a moment according to the log alone: by processes of this
-// machine that keep their files in dir.
+// Report returns the sends since a moment according to the log alone: those of this machine's processes that log to
+// dir.
 func Report(dir string, since time.Time) (inspect.Report, error) {
 	t := newTally(since, func(string, time.Time, bool) bool { return true })
 	rep := inspect.Report{Since: since.UTC(), Resources: []inspect.ResourceReport{}}
@@ -32,9 +32,8 @@ func Report(dir string, since time.Time) (inspect.Report, error) {
 	return rep, nil
 }
 
-// Complete adds to a store's report what only the log knows: what was sent before the store's
-// memory begins, what the store was not asked about, and what it all cost. Peaks within a second are
-// the larger ones of both.
+// Complete adds to a store's report what only the log knows: sends from before the store's history begins, sends
+// without the store, and all costs. The peak per second is the larger of the two.
 func Complete(rep *inspect.Report, dir string, since time.Time) error {
 	begins := map[string]time.Time{}
 	for _, r := range rep.Resources {
@@ -54,7 +53,7 @@ func Complete(rep *inspect.Report, dir string, since time.Time) error {
 			continue
 		}
 		r.addTo(one)
-		if r.first.IsZero() { // only money was counted: the store knows the rest
+		if r.first.IsZero() { // only costs and the like were counted: the store has the sends
 			continue
 		}
 		if r.first.Before(one.Since) {
@@ -67,7 +66,7 @@ func Complete(rep *inspect.Report, dir string, since time.Time) error {
 	return nil
 }
 
-// addTo adds what was counted to a report.
+// addTo adds the counts to a report.
 func (r *resourceTally) addTo(rep *inspect.ResourceReport) {
 	rep.Total.Add(r.total.done())
 	r.total.nameIn(&rep.Total)
@@ -88,7 +87,7 @@ func (r *resourceTally) addTo(rep *inspect.ResourceReport) {
 	rep.Sort()
 }
 
-// addUnits adds or, with a sign of -1, takes away.
+// addUnits adds more to to, or subtracts it if sign is -1.
 func addUnits(to, more map[string]int64, sign int64) map[string]int64 {
 	if to == nil {
 		to = map[string]int64{}

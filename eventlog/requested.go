@@ -6,11 +6,11 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// maxModels is how many models of a resource Requested names: those that were sent for last.
+// maxModels bounds the models per resource in the result of Requested. The most recently sent ones are kept.
 const maxModels = 64
 
-// Requested returns, by resource and model, the name that a client of this machine wrote last for it since a moment. Models that
-// clients called by their own name are not in it.
+// Requested returns, by resource and model, the name that a client of this machine last used for the model since a
+// moment. It leaves out models that clients called by their own name.
 func Requested(dir string, since time.Time) (map[string]map[string]string, error) {
 	last := map[string]map[string]inspect.Event{}
 	_, err := read(dir, since, [][]byte{[]byte(`"requested":"`)}, func(e inspect.Event) bool {

@@ -10,37 +10,37 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// tally counts what events tell of sends.
+// tally counts the sends in the log.
 type tally struct {
 	since     time.Time
-	counts    func(resource string, at time.Time, observed bool) bool // which events are to be counted
+	counts    func(resource string, at time.Time, observed bool) bool // reports whether to count an event
 	resources map[string]*resourceTally
-	tickets   map[string]*sent // whose answers may come; as many as the log has sends
+	tickets   map[string]*sent // sends by ticket, for their answers; bounded by the size of the log
 }
 
-// resourceTally is what was sent to one resource.
+// resourceTally counts the sends to one resource.
 type resourceTally struct {
-	first   time.Time // that the count of sends begins with; zero: there is none
+	first   time.Time // time of the first send counted; zero: none
 	total   *callerTally
 	callers map[string]*callerTally
 }
 
-// callerTally is what one caller sent. Events come nearly by time: a second is over when one of
-// another is seen.
+// callerTally counts the sends of one caller. Events are nearly in order of time, so a second is over when an event of
+// another second arrives.
 type callerTally struct {
 	inspect.CallerReport
-	requested map[string][]string // names that were written for a model, sorted
+	requested map[string][]string // the names that clients used for a model, sorted
 	second    time.Time
-	now       int64 // sends in it
+	now       int64 // sends in that second
 }
 
-// sent is a send whose answer may come.
+// sent is a send whose answer may still come.
 type sent struct {
 	agent   string
 	event   inspect.Event
 	counted bool
-	paid    bool             // its money is counted: the store knows nothing of that
-	besides map[string]int64 // what it used that was not charged
+	paid    bool             // count its cost: the store does not know it
+	besides map[string]int64 // its usage in units that no limit counts
 }
 
 func newTally(since time.Time, counts func(string, time.Time, bool) bool) *tally {
@@ -111,7 +111,7 @@ func (t *tally) add(e *inspect.Event) {
 	}
 }
 
-// failed reports an answer that failed for another reason than a limit.
+// failed reports whether a response failed for a reason other than a limit.
 func failed(verdict string) bool {
 	switch verdict {
 	case store.VerdictOverloaded.String(), store.VerdictBilling.String(), store.VerdictError.String():
@@ -120,7 +120,7 @@ func failed(verdict string) bool {
 	return false
 }
 
-// whose is the agent that an answer is to.
+// whose returns the agent that sent the request of an answer.
 func (t *tally) whose(e *inspect.Event) string {
 	if s := t.tickets[e.Ticket]; s != nil && e.Ticket != "" {
 		return s.agent
@@ -128,14 +128,14 @@ func (t *tally) whose(e *inspect.Event) string {
 	return e.Agent
 }
 
-// time counts how long a good answer took, from when it was asked for. Like money, it is in no other book.
+// time adds up how long a successful response took since the request was made. Only the log knows this.
 func (t *tally) time(e *inspect.Event) {
 	s := t.tickets[e.Ticket]
 	if s == nil || s.event.Time.Before(t.since) || e.Verdict != store.VerdictOK.String() {
 		return
 	}
 	took := (e.Time.Sub(s.event.Time) + time.Duration(s.event.WaitedMS)*time.Millisecond).Seconds()
-	if took < 0 { // of another machine, whose clock is behind
+	if took < 0 { // written by a machine whose clock is behind
 		return
 	}
 	t.resource(s.event.Resource).change(s.agent, func(c *callerTally) {
@@ -145,7 +145,7 @@ func (t *tally) time(e *inspect.Event) {
 	})
 }
 
-// settle corrects what a send was charged to what it really used.
+// settle replaces the estimated charge of a send with the actual usage.
 func (t *tally) settle(e *inspect.Event) {
 	s := t.tickets[e.Ticket]
 	if s == nil || len(e.Units) == 0 {
@@ -166,7 +166,7 @@ func (t *tally) settle(e *inspect.Event) {
 	t.each(&s.event, s.agent, func(c *callerTally) { c.use(s.event.Model, more, 1) })
 }
 
-// besides counts what a send has used in units that no limit counts. Like money, it is in no other book.
+// besides adds the usage in units that no limit counts. Only the log knows it.
 func (t *tally) besides(s *sent, used map[string]int64) {
 	if s.event.Time.Before(t.since) {
 		return
@@ -184,13 +184,13 @@ func (t *tally) besides(s *sent, used map[string]int64) {
 	t.resource(s.event.Resource).change(s.agent, func(c *callerTally) { c.use(s.event.Model, more, 1) })
 }
 
-// countsMoney reports whether a send costs money within the period.
+// countsMoney reports whether a send has a cost and is within the period.
 func (t *tally) countsMoney(e *inspect.Event) bool {
 	_, costs := e.Units[sluice.USD]
 	return costs && !e.Time.Before(t.since)
 }
 
-// pay counts what a send costs, or by how much that was wrong, and so many sends without a price.
+// pay adds micros to the cost of a send, and sends to the number of sends without a price.
 func (t *tally) pay(s *sent, micros, sends int64) {
 	if !s.paid {
 		return
@@ -210,10 +210,10 @@ func (t *tally) pay(s *sent, micros, sends int64) {
 	})
 }
 
-// heldByLimit reports a send that waited because a limit was full, and for no rule of the gate's own.
+// heldByLimit reports whether a send waited because a limit was full, rather than for a rule of the gate.
 func heldByLimit(e *inspect.Event) bool { return e.Reason == store.CodeLimit.String() }
 
-// hold counts a send that a limit or a budget held up, or takes it back. Like money, it is in no other book.
+// hold adds sign to the count of sends held up by a limit or a budget. Only the log knows it.
 func (t *tally) hold(s *sent, sign int64) {
 	if s.event.Time.Before(t.since) {
 		return
@@ -226,7 +226,7 @@ func (t *tally) hold(s *sent, sign int64) {
 	}
 }
 
-// each changes a caller's count and that of all together.
+// each applies change to the tally of an agent and to the total, for an event that counts as a send.
 func (t *tally) each(e *inspect.Event, agent string, change func(*callerTally)) {
 	r := t.resource(e.Resource)
 	if r.first.IsZero() || e.Time.Before(r.first) {
@@ -244,7 +244,7 @@ func (t *tally) resource(name string) *resourceTally {
 	return r
 }
 
-// Names that are told apart while events are counted. The log is bounded, but a million short lines would be a million names.
+// Bounds on the names counted separately. The log is bounded, but a million short lines could hold a million names.
 const (
 	maxCallers = 2 * inspect.MaxReportCallers
 	maxCounted = 16 * inspect.MaxReportModels // models of a caller
@@ -264,7 +264,7 @@ func (r *resourceTally) change(agent string, change func(*callerTally)) {
 	change(r.total)
 }
 
-// send counts a send, or takes it back.
+// send counts a send, or with a sign of -1 takes it back.
 func (c *callerTally) send(e *inspect.Event, sign int64) {
 	model := c.model(e.Model)
 	m := c.Models[model]
@@ -285,7 +285,7 @@ func (c *callerTally) send(e *inspect.Event, sign int64) {
 	second := e.Time.Truncate(time.Second)
 	switch {
 	case sign < 0:
-		return // what was the peak stays
+		return // the peak stays
 	case !second.Equal(c.second):
 		c.second, c.now = second, 0
 	}
@@ -293,7 +293,7 @@ func (c *callerTally) send(e *inspect.Event, sign int64) {
 	c.PeakPerS = max(c.PeakPerS, c.now)
 }
 
-// model is the name under which a model is counted.
+// model returns the name under which to count a model.
 func (c *callerTally) model(name string) string {
 	if _, known := c.Models[name]; !known && len(c.Models) >= maxCounted {
 		return inspect.ReportOther
@@ -309,16 +309,16 @@ func (c *callerTally) use(model string, units map[string]int64, sign int64) {
 	c.Units = addUnits(c.Units, units, sign)
 }
 
-// done is the count as a report.
+// done returns the counts as a report.
 func (c *callerTally) done() *inspect.CallerReport {
 	c.Rates()
 	return &c.CallerReport
 }
 
-// maxRequested is how many names of a model are told.
+// maxRequested bounds the requested names listed for a model.
 const maxRequested = 16
 
-// name notes a name that was written for a model.
+// name records a name that a client used for a model.
 func (c *callerTally) name(model, requested string) {
 	list := c.requested[model]
 	if list == nil && len(c.requested) >= maxCounted {
@@ -334,7 +334,7 @@ func (c *callerTally) name(model, requested string) {
 	c.requested[model] = slices.Insert(list, at, requested)
 }
 
-// nameIn writes the names into the models that a report has.
+// nameIn copies the requested names to the models of a report.
 func (c *callerTally) nameIn(rep *inspect.CallerReport) {
 	for model, names := range c.requested {
 		if m, there := rep.Models[model]; there {

@@ -8,35 +8,35 @@ import (
 	"os"
 )
 
-// version is that of the lines. New fields and kinds of events do not change it: who does not know them passes over them. It is raised when
-// an earlier version would misread a line. It stands in the file that is locked, so that lines are events and nothing else; a log
-// without it was written before there were versions, and is one of version 1.
+// version is the version of the line format. New fields and kinds of events do not change it: older readers skip what
+// they do not know. Raise it when an older version would misread a line. The version is stored in the lock file, so
+// that the log contains only events. A log without a version predates versions and counts as version 1.
 const version = 1
 
-// form is what is in the file that is locked.
+// form is the content of the lock file.
 type form struct {
 	Sluice  string `json:"sluice"`
 	Version int    `json:"version"`
 }
 
-// maxForm bounds it.
+// maxForm bounds the content of the lock file, in bytes.
 const maxForm = 256
 
-// NewerError tells that a later version of Sluice writes the log of a directory.
+// NewerError reports that a newer version of Sluice writes the log.
 type NewerError struct {
-	Version int // of its lines
+	Version int // of the log
 }
 
 func (e *NewerError) Error() string {
 	return fmt.Sprintf("the event log has version %d, and this version of Sluice knows versions up to %d", e.Version, version)
 }
 
-// Hint says what to do about it.
+// Hint says what to do about the error.
 func (e *NewerError) Hint() string {
 	return "use the newer version of Sluice, or another state directory for this one: XDG_STATE_HOME=PATH"
 }
 
-// mark writes the version into the file that is locked, if none is there. All who do it at once write the same.
+// mark writes the version to the lock file if it has none. Concurrent writers write the same bytes.
 func mark(l *os.File) error {
 	found, err := known(l)
 	if err != nil || found {
@@ -49,7 +49,8 @@ func mark(l *os.File) error {
 	return err
 }
 
-// known reads the version of a log. It reports false if there is none that could be read, and an error if it is a later one.
+// known checks the version of a log. It reports false if no version can be read, and returns an error if the version is
+// newer than this program.
 func known(l io.ReaderAt) (bool, error) {
 	text := make([]byte, maxForm)
 	n, err := l.ReadAt(text, 0)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	queueSize   = 4096            // events that wait to be written
+	queueSize   = 4096            // events waiting to be written
 	flushWithin = 2 * time.Second // how long Close waits for a slow disk
 )
 
@@ -22,22 +22,21 @@ type Writer struct {
 	queue   chan inspect.Event // made with the first event
 	closed  bool
 	dropped int64 // since the last dropped event
-	err     error // the first
+	err     error // the first since the last call of Err
 	done    chan struct{}
 }
 
-// Open returns a writer on the log of a directory. Nothing is made before the first event.
+// Open returns a writer for the log in dir. It creates nothing before the first event.
 func Open(dir string) *Writer { return newWriter(newFiles(dir)) }
 
 func newWriter(f *files) *Writer {
 	return &Writer{files: f, process: newProcess(), done: make(chan struct{})}
 }
 
-// Process is what the lines of this writer have as their process: a random word.
+// Process returns the random name in the process field of this writer's lines.
 func (w *Writer) Process() string { return w.process }
 
-// Add queues an event. It never blocks: if the disk does not keep up, the event is dropped and
-// counted.
+// Add queues an event. It never blocks: if the disk cannot keep up, the event is dropped and counted.
 func (w *Writer) Add(e inspect.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,8 +54,7 @@ func (w *Writer) Add(e inspect.Event) {
 	}
 }
 
-// Err is the first thing that went wrong, nil if nothing did. It is told once: the next call
-// tells what went wrong since.
+// Err returns the first error since the last call, or nil.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,11 +63,10 @@ func (w *Writer) Err() error {
 	return err
 }
 
-// errSlow: Close has given up.
+// errSlow is returned by Close when it gives up waiting.
 var errSlow = errors.New("events were not written in time and may be lost")
 
-// Close writes what is queued, unless that takes too long, and ends the writer. Closing it
-// twice does no harm.
+// Close writes the queued events and ends the writer. It gives up after two seconds. It may be called twice.
 func (w *Writer) Close() error {
 	if w.stop() {
 		late := time.NewTimer(flushWithin)
@@ -83,7 +80,7 @@ func (w *Writer) Close() error {
 	return w.Err()
 }
 
-// stop takes no more events. It reports whether there were any: then done tells when all are written.
+// stop ends the queue. It reports whether there were any events; then done is closed once all are written.
 func (w *Writer) stop() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +92,7 @@ func (w *Writer) stop() bool {
 	return begun
 }
 
-// run writes events until there are no more.
+// run writes events until the queue is closed.
 func (w *Writer) run(queue <-chan inspect.Event) {
 	defer close(w.done)
 	defer w.files.close()
@@ -106,7 +103,7 @@ func (w *Writer) run(queue <-chan inspect.Event) {
 	w.tellDropped(time.Now())
 }
 
-// write writes one event, or counts it as lost.
+// write writes one event, or counts it as dropped.
 func (w *Writer) write(e inspect.Event) bool {
 	e.Process = w.process
 	text := line(e)
@@ -128,7 +125,7 @@ func (w *Writer) write(e inspect.Event) bool {
 
 var errTooLong = errors.New("an event was too long to be written")
 
-// tellDropped writes how many events were lost, if any were.
+// tellDropped writes an event with the number of dropped events, if there are any.
 func (w *Writer) tellDropped(at time.Time) {
 	w.mu.Lock()
 	n := w.dropped
@@ -136,7 +133,7 @@ func (w *Writer) tellDropped(at time.Time) {
 	w.mu.Unlock()
 	if n > 0 && !w.write(inspect.Event{Time: at, Kind: inspect.EventDropped, Count: n}) {
 		w.mu.Lock()
-		w.dropped += n - 1 // the one that told is not missed
+		w.dropped += n - 1 // do not count the dropped event itself
 		w.mu.Unlock()
 	}
 }

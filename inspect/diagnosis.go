@@ -4,36 +4,37 @@ import (
 	"encoding/json"
 )
 
-// Diagnosis is what an audit of a gate found.
+// Diagnosis is the result of an audit of a gate.
 type Diagnosis struct {
 	Resources []ResourceDiagnosis `json:"resources"`
 }
 
-// ResourceDiagnosis sets all callers of a resource against its quota.
+// ResourceDiagnosis compares the use of all callers of a resource with its quota.
 type ResourceDiagnosis struct {
 	Name string `json:"name"`
-	// QuotaPerMin is the tightest limit on requests, by the minute; 0 if none is known, which is null in JSON. Where each model has a limit
-	// of its own, it is the sum of those that are known.
+	// QuotaPerMin is the tightest limit on requests, per minute. It is 0, and null in JSON, if no limit is known. If
+	// each model has its own limit, it is the sum of the known ones.
 	QuotaPerMin float64 `json:"quota_per_min"`
 	MeanPerMin  float64 `json:"mean_per_min"`
 	PeakPerMin  float64 `json:"peak_per_min"` // if the busiest minutes of all callers coincide
-	// Ratio is that of the peak to the quota, or the highest for one model or one limit that is full at this moment.
+	// Ratio is the peak divided by the quota. If one model, or one limit that is full now, has a higher ratio, it is
+	// that.
 	Ratio float64 `json:"ratio"`
-	// Verdict is contention from a ratio of 0.8 on, unknown if no quota is known, else ok.
+	// Verdict is "contention" from a ratio of 0.8 on, "unknown" if no quota is known, otherwise "ok".
 	Verdict string `json:"verdict"`
-	// Fullest is the limit, with its model, that Ratio is about; empty if it is about all of them.
+	// Fullest is the limit, with its model, that Ratio is about; empty if Ratio is about all of them.
 	Fullest string `json:"fullest,omitempty"`
-	// OneMoreRatio is the ratio with one more caller like the average of these.
+	// OneMoreRatio is the ratio with one more average caller.
 	OneMoreRatio float64        `json:"one_more_ratio"`
 	Callers      []CallerReport `json:"callers"`
 	Advice       []Advice       `json:"advice"`
 
-	// FullestNow is the limit that is fullest at this moment, and Full the part of it that is used, which may be more than 1.
+	// FullestNow is the limit that is fullest at this moment. Full is the used part of it, which may be more than 1.
 	FullestNow string  `json:"-"`
 	Full       float64 `json:"-"`
 }
 
-// MarshalJSON writes null for what is not known.
+// MarshalJSON writes null for unknown figures.
 func (d ResourceDiagnosis) MarshalJSON() ([]byte, error) {
 	type plain ResourceDiagnosis
 	out := struct {
@@ -51,7 +52,7 @@ func (d ResourceDiagnosis) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Advice is a setting that is worth a look, and why.
+// Advice names a setting to check, and says why.
 type Advice struct {
 	Setting string `json:"setting"` // such as resources.github.use
 	Text    string `json:"text"`

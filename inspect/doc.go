@@ -1,6 +1,6 @@
-// Package inspect has what a gate tells about itself: the [Status] of its resources and agents, the [Report] of what was sent,
-// the [Diagnosis] of an audit, and the [Event] stream. All of it is plain data that encodes to the JSON of the HTTP API and of
-// the command line. A figure that is not known is null there.
+// Package inspect defines the data that a gate reports about itself: the [Status] of its resources and agents, the
+// [Report] of sends, the [Diagnosis] of an audit, and the [Event] stream. The types encode to the JSON of the HTTP API
+// and of the command line, where unknown figures are null.
 //
-// Programs that only send requests need nothing of this package.
+// Programs that only send requests do not need this package.
 package inspect

@@ -2,38 +2,38 @@ package inspect
 
 import "time"
 
-// What an [Event] tells of.
+// Kinds of [Event].
 const (
 	EventSend      = "send"       // a request was let through
-	EventCancel    = "cancel"     // and was given back unsent
+	EventCancel    = "cancel"     // a ticket was given back unsent
 	EventAnswer    = "answer"     // the provider answered it
-	EventUsage     = "usage"      // what it really used, told when it was over
-	EventThrottled = "throttled"  // with a refusal; the answer event is there as well
-	EventPause     = "pause"      // everyone is held from now on
+	EventUsage     = "usage"      // actual usage, known when the request was over
+	EventThrottled = "throttled"  // a refusal by the provider; it has an answer event as well
+	EventPause     = "pause"      // all requests are held from now on
 	EventResume    = "resume"     // a pause was ended by hand
 	EventRefused   = "refused"    // a request was not let through
-	EventWouldWait = "would_wait" // in the mode observe: it was let through, and would not have been
+	EventWouldWait = "would_wait" // mode observe: the request went through, but the gate would have held it
 	EventLeaseLost = "lease_lost" // an agent's heartbeat was refused or not heard
-	EventTakenOver = "taken_over" // another machine has an agent's lease from now on
+	EventTakenOver = "taken_over" // another machine now holds an agent's lease
 	EventStoreLost = "store_lost" // the store cannot be reached
-	EventStoreBack = "store_back" // and now it can again
+	EventStoreBack = "store_back" // the store can be reached again
 	EventDropped   = "dropped"    // events were lost: more came than could be written
-	EventBudget    = "budget"     // one is used up
+	EventBudget    = "budget"     // a budget is used up
 
-	EventBudgetBack = "budget_back" // a budget that was used up begins anew
-	EventLeaseBack  = "lease_back"  // the heartbeats of an agent are heard again
+	EventBudgetBack = "budget_back" // a used-up budget starts again
+	EventLeaseBack  = "lease_back"  // an agent's heartbeats are accepted again
 
-	EventUpstream      = "upstream_error"      // a request got no answer; reason is the kind: dns, refused, connect, tls, reset, timeout or other
-	EventLetter        = "dead_letter"         // a request was given up and is kept; reason says why, error that it could not be kept
-	EventLetterDropped = "dead_letter_dropped" // dead letters had to make room for newer ones; count says how many
+	EventUpstream      = "upstream_error"      // a request got no response; reason is dns, refused, connect, tls, reset, timeout or other
+	EventLetter        = "dead_letter"         // a request was given up and kept; reason says why, error that it could not be kept
+	EventLetterDropped = "dead_letter_dropped" // old dead letters made room for newer ones; count says how many
 
-	EventKeyAside = "key_set_aside" // the provider refuses an API key, or wants money for it: the other keys of its ring go on
+	EventKeyAside = "key_set_aside" // the provider refuses an API key or wants payment for it; the ring's other keys continue
 
-	EventState = "state" // a resource is in another state from now on
+	EventState = "state" // a resource changed its state
 )
 
-// Event is one thing that happened at a gate. It holds names, numbers and times, and nothing of
-// a request or an answer; keys are no part of it. docs/events.md describes every field.
+// Event is one thing that happened at a gate. It holds names, numbers and times, never API keys and nothing from the
+// content of requests or responses. docs/events.md describes every field.
 type Event struct {
 	Time     time.Time `json:"time"`
 	Kind     string    `json:"event"`
@@ -43,52 +43,51 @@ type Event struct {
 	User     string    `json:"user,omitempty"`
 	Class    string    `json:"class,omitempty"`
 	Model    string    `json:"model,omitempty"`
-	// Requested is the model's name as the client wrote it, where Model is its class and another.
+	// Requested is the model name that the client sent. It is empty if that equals Model, the class.
 	Requested string `json:"requested,omitempty"`
 	Tool      string `json:"tool,omitempty"`
-	// Units are what a send was charged, or with an answer what it really used.
+	// Units are the charges of a send, or for an answer the actual usage.
 	Units    map[string]int64 `json:"units,omitempty"`
 	Retry    bool             `json:"retry,omitempty"`
 	WaitedMS int64            `json:"waited_ms,omitempty"`
-	// Observed tells that the store knows nothing of the request: it was sent without a ticket, or
-	// in the mode observe while the store could not be reached.
+	// Observed is set if the store does not know the request: it was sent without a ticket, or in mode observe while
+	// the store could not be reached.
 	Observed bool `json:"observed,omitempty"`
-	// Unpriced tells that the dollars of a send were reckoned with the price of models that nobody knows.
+	// Unpriced is set if the dollars of a send are based on the default price for unknown models.
 	Unpriced bool `json:"unpriced,omitempty"`
 
-	// Of a change of state: what it is now, one of [States], and what it was. Reason says why, Until when it is expected to
-	// end, and ForMS how long the state before lasted.
+	// For a change of state: State is the new state, one of [States], and Was the old one. Reason says why, Until when
+	// the new state is expected to end, and ForMS how long the old one lasted.
 	State string `json:"state,omitempty"`
 	Was   string `json:"was,omitempty"`
 
-	Status  int    `json:"status,omitempty"` // of HTTP
+	Status  int    `json:"status,omitempty"` // HTTP status
 	Verdict string `json:"verdict,omitempty"`
 
-	// Why somebody was held or refused: by which limit, how much of it was used of how much, and
-	// until when.
+	// Why a request was held or refused: the limit, how much of its size was used, and when to try again.
 	Reason  string     `json:"reason,omitempty"`
 	Limit   string     `json:"limit,omitempty"`
 	Used    int64      `json:"used,omitempty"`
 	Size    int64      `json:"size,omitempty"`
 	RetryAt *time.Time `json:"retry_at,omitempty"`
 
-	// Of a pause: what it covers (empty: all of the resource), the how manieth refusal in a row
-	// it follows, and how long it lasts.
+	// For a pause: Scope is what it covers (empty: the whole resource), Consecutive counts the refusals in a row that
+	// led to it, and ForMS is its length.
 	Scope       string     `json:"scope,omitempty"`
 	Consecutive int        `json:"consecutive,omitempty"`
-	ForMS       int64      `json:"for_ms,omitempty"` // of a store that is back as well: how long it was out of reach
+	ForMS       int64      `json:"for_ms,omitempty"` // also for store_back: how long the store was unreachable
 	Until       *time.Time `json:"until,omitempty"`
 
-	// Of a lease that was taken over: where the agent is now, and where it was.
+	// For a lease that was taken over: the agent's new and old machine.
 	Machine     string `json:"machine,omitempty"`
 	FromMachine string `json:"from_machine,omitempty"`
 
-	// Of a store that is lost or back: what this process does meanwhile.
+	// For store_lost and store_back: what this process does while the store is unreachable.
 	Mode string `json:"mode,omitempty"`
 
-	Count int64  `json:"count,omitempty"` // of events that were dropped; of requests that were let go without the store
-	Error string `json:"error,omitempty"` // why a lease, or the store, was lost
+	Count int64  `json:"count,omitempty"` // dropped events, or requests granted without the store
+	Error string `json:"error,omitempty"` // why a lease or the store was lost
 
-	// Process tells the lines of one process in the event log from those of another. Only the log has it.
+	// Process identifies the process that wrote a line of the event log. It is set only in the log.
 	Process string `json:"process,omitempty"`
 }

@@ -1,5 +1,5 @@
 package inspect
 
-// GatePool follows the name of a pool that is shown beside a resource of the same name: the configuration has that in the mode observe, which
-// uses another pool.
+// GatePool is appended to a pool's name if a resource of the same name is shown too. That happens when the
+// configuration has the resource in mode observe, which uses another pool.
 const GatePool = " (gate)"

@@ -7,82 +7,85 @@ import (
 	"time"
 )
 
-// Report is what was sent in a period.
+// Report lists the sends of a period.
 type Report struct {
 	Since     time.Time        `json:"since"`
 	Resources []ResourceReport `json:"resources"`
 }
 
-// ResourceReport is what was sent to one resource.
+// ResourceReport lists the sends to one resource.
 type ResourceReport struct {
 	Name string `json:"name"`
-	// Since is from when on sends are remembered, if that is later than was asked for.
+	// Since is the start of the recorded sends, if that is later than the requested start.
 	Since   time.Time      `json:"since"`
 	Total   CallerReport   `json:"total"`
 	Callers []CallerReport `json:"callers"` // most sends first
 }
 
-// CallerReport is what one agent sent, or all of them.
+// CallerReport sums up the sends of one agent, or of all agents.
 type CallerReport struct {
 	Name       string `json:"name"`
 	FirstSends int64  `json:"first_sends"`
 	Retries    int64  `json:"retries"`
 	Throttled  int64  `json:"throttled"`
-	Failed     int64  `json:"failed"` // for other reasons than a limit
-	// Peaks are the most in a calendar second and minute; the mean is over the minutes from
-	// the first to the last in which anything was sent.
+	Failed     int64  `json:"failed"` // for reasons other than a limit
+	// PeakPerS and PeakPerMin are the most sends in a calendar second and minute. MeanPerS is the mean from the first
+	// to the last minute with sends.
 	PeakPerS   int64   `json:"peak_per_s"`
 	PeakPerMin int64   `json:"peak_per_min"`
 	MeanPerS   float64 `json:"mean_per_s"`
 	WaitedMS   int64   `json:"waited_ms"`
-	// WouldWait is how many were let through in the mode observe that would have been held or
-	// refused; only the event log knows.
+	// WouldWait counts the requests that mode observe let through although the gate would have held or refused them. It
+	// comes from the event log only.
 	WouldWait int64 `json:"would_wait"`
-	// Held is how many waited because a limit was full, and HeldMicros what they cost: sent when they were asked for, they
-	// would have gone over it. Only the event log knows.
+	// Held counts the requests that waited because a limit was full; sent at once, they would have exceeded it.
+	// HeldMicros is what they cost, in millionths of a dollar. Both come from the event log only.
 	Held       int64 `json:"held"`
 	HeldMicros int64 `json:"-"`
-	// Slowed is how many waited because a budget has to last until its reset. Only the event log knows.
+	// Slowed counts the requests that waited because a budget has to last until its reset. It comes from the event log
+	// only.
 	Slowed int64 `json:"slowed"`
-	// Micros is what the sends cost, in millionths of a dollar, and RetryMicros what those of them did that were retries; an
-	// estimate where nobody said. Unpriced is how many were for models whose price nobody knows. Only the event log knows.
+	// Micros is the cost of all sends in millionths of a dollar, RetryMicros that of the retries among them. Costs are
+	// estimates where no response stated the usage. Unpriced counts sends for models without a known price. All three
+	// come from the event log only.
 	Micros      int64 `json:"-"`
 	RetryMicros int64 `json:"-"`
 	Unpriced    int64 `json:"unpriced"`
-	// Answers is how many sends had a good answer, TookS the seconds from when they were asked for to its first byte, all
-	// together, and TookSquares the sum of their squares. Only the event log knows.
+	// Answers counts sends with a successful response. TookS is the sum of the seconds from request to first byte, and
+	// TookSquares the sum of their squares. All three come from the event log only.
 	Answers            int64   `json:"-"`
 	TookS, TookSquares float64 `json:"-"`
 
 	Units  map[string]int64       `json:"units"`
 	Models map[string]ModelReport `json:"models"`
 
-	// Minutes are the sends of each minute in which there were any, by its start.
+	// Minutes counts the sends of each minute that has any, by the start of the minute.
 	Minutes map[time.Time]int64 `json:"-"`
 }
 
-// ModelReport is what was sent for one model.
+// ModelReport sums up the sends for one model.
 type ModelReport struct {
 	Sends   int64            `json:"sends"`
 	Retries int64            `json:"retries"`
 	Units   map[string]int64 `json:"units"`
-	// Requested are the names that clients wrote for it on this machine, sorted, the first 16. Empty if they wrote its own.
+	// Requested lists the names under which clients on this machine asked for the model, sorted, at most 16. It is
+	// empty if they used the model's own name.
 	Requested []string `json:"requested,omitempty"`
 }
 
-// Sort puts the callers in order: most sends first.
+// Sort sorts the callers, most sends first.
 func (r *ResourceReport) Sort() {
 	slices.SortFunc(r.Callers, func(a, b CallerReport) int {
 		return cmp.Or(cmp.Compare(b.FirstSends+b.Retries, a.FirstSends+a.Retries), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// NewCallerReport begins the report of a caller.
+// NewCallerReport returns an empty report for a caller.
 func NewCallerReport(name string) CallerReport {
 	return CallerReport{Name: name, Units: map[string]int64{}, Models: map[string]ModelReport{}}
 }
 
-// Rates works out what follows from Minutes: the busiest of them, and the mean.
+// Rates computes PeakPerMin and MeanPerS from Minutes.
 func (c *CallerReport) Rates() {
 	c.PeakPerMin, c.MeanPerS = 0, 0
 	var first, last time.Time
@@ -100,7 +103,7 @@ func (c *CallerReport) Rates() {
 	}
 }
 
-// Bounds of a report. Clients choose the names of agents and models.
+// Bounds of a report. They are needed because clients choose the names of agents and models.
 const (
 	MaxReportCallers = 10_000 // of a resource
 	MaxReportModels  = 256    // of a caller
@@ -108,7 +111,8 @@ const (
 	ReportOther = "(other)"
 )
 
-// Fold keeps the callers, and the models of each caller, that sent most. It adds the others up under [ReportOther].
+// Fold keeps the callers with the most sends, and the models with the most sends of each caller. It sums up the rest
+// under [ReportOther].
 func (r *ResourceReport) Fold() {
 	if len(r.Callers) > MaxReportCallers {
 		r.Sort()
@@ -147,7 +151,7 @@ func (c *CallerReport) foldModels() {
 	c.Models[ReportOther] = rest
 }
 
-// Add adds another caller's sends to these.
+// Add adds the sends of another caller.
 func (c *CallerReport) Add(more *CallerReport) {
 	c.FirstSends += more.FirstSends
 	c.Retries += more.Retries
@@ -188,7 +192,7 @@ func (c *CallerReport) Add(more *CallerReport) {
 	c.Rates()
 }
 
-// add adds another count of the same model, or of another one. The names that clients wrote stay.
+// add adds the counts of more, but keeps m's requested names.
 func (m *ModelReport) add(more ModelReport) {
 	m.Sends += more.Sends
 	m.Retries += more.Retries

@@ -3,8 +3,8 @@ package inspect
 // The states of a resource, worst first. A resource is in the first that applies.
 const (
 	StateFailing  = "failing"  // the last sends did not reach the provider, or came back 5xx
-	StateDegraded = "degraded" // the store is away or lost its memory
-	StatePaused   = "paused"   // a pause holds the resource, or a model of it
+	StateDegraded = "degraded" // the store is unreachable or lost its memory
+	StatePaused   = "paused"   // a pause holds the resource or one of its models
 	StateQueueing = "queueing" // requests wait for room
 	StateFlowing  = "flowing"  // requests were sent in the last minute, and none waits
 	StateIdle     = "idle"     // no request was sent in the last minute

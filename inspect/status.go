@@ -13,35 +13,33 @@ type Status struct {
 	Store     string           `json:"store"`
 	Resources []ResourceStatus `json:"resources"`
 	Agents    []AgentStatus    `json:"agents"`
-	// Cycles are circles of agents that wait for each other.
+	// Cycles lists agents that wait for each other in a circle.
 	Cycles [][]string `json:"cycles"`
-	// Budgets are what was spent of each.
+	// Budgets lists the spending of each budget.
 	Budgets []BudgetStatus `json:"budgets"`
 }
 
-// AgentStatus is an agent that is alive: it holds a lease, or has asked within the length of
-// one.
+// AgentStatus is a live agent: it holds a lease, or asked within the length of one.
 type AgentStatus struct {
 	Name    string `json:"name"`
 	Class   string `json:"class"`
 	User    string `json:"user"`
 	Machine string `json:"machine"`
-	// Allocated is the agent's part of the resource that it uses most: of the first limit on
-	// its requests, by its class's share. Used is what it has used of that, about.
+	// Resource is the resource that the agent uses most. Allocated is the agent's part of its first limit on requests,
+	// by the share of its class. Used is the agent's approximate use of that limit.
 	Resource       string     `json:"resource"`
 	Allocated      int64      `json:"allocated"`
 	Used           int64      `json:"used"`
 	LeaseStartedAt *time.Time `json:"lease_started_at"`
 	LeaseExpiresAt *time.Time `json:"lease_expires_at"`
-	// Leased tells that the agent holds a lease. One that does not has only asked: it counts as alive from its first
+	// Leased is set if the agent holds a lease. An agent without one only sent requests: it is live from its first
 	// request until LeaseExpiresAt, and has no machine.
 	Leased bool `json:"leased"`
-	// Slots are those of its user's that the agent holds, where slots are bounded: under its own name, or one for each of its
-	// instances, such as indexer#4711.
+	// Slots lists the slots of the user that this agent holds, if slots are bounded: one under its own name, or one per
+	// instance, such as indexer#4711.
 	Slots []string `json:"slots"`
-	// State is limited (held up by a limit, a pause or the like for longer than a moment),
-	// held (should start no new work: an agent that it waits for is limited), waiting (for
-	// its turn), or active.
+	// State is "limited" (held by a limit, a pause or the like for longer than a moment), "held" (should start no new
+	// work, because an agent it waits for is limited), "waiting" (for its turn) or "active".
 	State      string   `json:"state"`
 	PauseChain []string `json:"pause_chain"`
 	WaitsFor   []string `json:"waits_for"`
@@ -50,22 +48,22 @@ type AgentStatus struct {
 // ResourceStatus is the state of one resource.
 type ResourceStatus struct {
 	Name string `json:"name"`
-	// Configured tells that the configuration names the resource. Other programs use the others in the store.
+	// Configured is set if the configuration names the resource. Otherwise only other programs use it in the store.
 	Configured bool `json:"configured"`
-	// Key is the fingerprint of the key that the pool is for, where each key has its own.
+	// Key is the fingerprint of the pool's API key, if each key has its own pool.
 	Key string `json:"key"`
-	// Mode is gate, or observe where nobody is held.
+	// Mode is "gate", or "observe" if no request is held.
 	Mode string `json:"mode"`
-	// State is one of [States]: what a person should know first. Reason says why in words, and Until when that
-	// is expected to end; nil: it has no known end.
+	// State is one of [States]: what a person should know first. Reason says why in words. Until is when the state is
+	// expected to end, or nil if that is not known.
 	State  string     `json:"state"`
 	Reason string     `json:"reason"`
 	Until  *time.Time `json:"until"`
 	Light  string     `json:"light"`
-	// LightBinds tells that the light holds lower classes back on some limit. Where it does not, it is only shown.
+	// LightBinds is set if the light holds lower classes back on some limit. Otherwise the light is only shown.
 	LightBinds bool `json:"light_binds"`
-	// BillingStop tells that the provider refuses requests until a person adds credit or raises a limit there. The state is
-	// paused; the gate holds nothing back because of it, so that each caller sees the refusal.
+	// BillingStop is set while the provider refuses requests until a person adds credit or raises a limit there. The
+	// state is paused, but the gate still sends requests, so that each caller sees the refusal.
 	BillingStop    bool           `json:"billing_stop"`
 	PausedUntil    *time.Time     `json:"paused_until"`
 	PauseReason    string         `json:"pause_reason"`
@@ -79,30 +77,29 @@ type ResourceStatus struct {
 	CallerStatus
 	Callers []CallerStatus `json:"callers"`
 	Models  []ModelStatus  `json:"models"` // by name
-	// Throttled7d is how many refusals there were in the last seven days.
+	// Throttled7d counts the refusals of the last seven days.
 	Throttled7d int64 `json:"throttled_7d"`
-	// Outage tells that this process cannot reach the store; nil: it can. Meanwhile all else is
-	// unknown, and empty.
+	// Outage is set while this process cannot reach the store. All other figures are then unknown and empty.
 	Outage *OutageStatus `json:"outage"`
-	// Members is how many processes have a share to go on with when the store cannot be reached, and
-	// SilentMembers how many of them have not been heard of for seconds: they may be doing that now.
+	// Members counts the processes that have a share to use when the store cannot be reached. SilentMembers counts
+	// those that have been silent for seconds, and may be using it now.
 	Members       int `json:"members"`
 	SilentMembers int `json:"silent_members"`
 }
 
-// OutageStatus tells that the store cannot be reached, and what this process does meanwhile.
+// OutageStatus describes a store that cannot be reached and what this process does meanwhile.
 type OutageStatus struct {
 	Since   *time.Time `json:"since"`
 	Why     string     `json:"why"`
 	Mode    string     `json:"mode"`    // share, closed or open
-	Granted int64      `json:"granted"` // let go by this process since then
+	Granted int64      `json:"granted"` // by this process since then
 }
 
 // LimitStatus is the state of one limit, for one scope.
 type LimitStatus struct {
 	Name      string     `json:"name"`
-	Kind      string     `json:"kind"`      // counted as: rolling where answers contradict a bucket
-	WindowMS  int64      `json:"window_ms"` // counted over: as answers state it; 0 for concurrency
+	Kind      string     `json:"kind"`      // how it is counted: "rolling" if responses contradict a bucket
+	WindowMS  int64      `json:"window_ms"` // as responses state it; 0 for concurrency
 	Unit      string     `json:"unit"`
 	Scope     string     `json:"scope"`
 	Limit     int64      `json:"limit"`
@@ -111,22 +108,21 @@ type LimitStatus struct {
 	Outside   int64      `json:"outside"`
 	ResetAt   *time.Time `json:"reset_at"`
 	Light     string     `json:"light"`
-	// Breaker is open or gliding while the quota would be gone before its reset, else empty;
-	// GoneAt is when that would be.
+	// Breaker is "open" or "gliding" while the quota would run out before its reset, at GoneAt; otherwise empty.
 	Breaker string     `json:"breaker"`
 	GoneAt  *time.Time `json:"gone_at"`
-	// DiffersFrom is the member that states another size, which holds because it is smaller or
-	// because it came last; empty if the size is that of this configuration, or the provider's.
+	// DiffersFrom is the member whose different size is in force, because it is smaller or came last. It is empty if
+	// the size comes from this configuration or from the provider.
 	DiffersFrom string `json:"differs_from"`
-	// Binds tells that the light is not merely shown: it holds lower classes back.
+	// Binds is set if the light holds lower classes back. Otherwise it is only shown.
 	Binds bool `json:"light_binds"`
-	// Withheld is what is neither used nor remaining: shares of processes that may be cut off from
-	// the store and go on by themselves.
+	// Withheld is neither used nor remaining: it is the shares of processes that may be cut off from the store and
+	// continue on their own.
 	Withheld int64 `json:"withheld"`
-	// Learned tells that the size is the provider's own word: the configuration states none.
+	// Learned is set if the provider stated the size and the configuration states none.
 	Learned bool `json:"learned"`
-	// Plan tells that it is a window of a subscription, counted in millionths. GoneAt is then when it would be used up at the rate
-	// since it began, if that is before its reset.
+	// Plan is set for a window of a subscription, counted in millionths. GoneAt is then when it would be used up at the
+	// rate since it began, if that is before its reset.
 	Plan bool `json:"plan"`
 }
 
@@ -135,12 +131,12 @@ type PauseStatus struct {
 	Scope string     `json:"scope"`
 	Phase string     `json:"phase"`
 	Until *time.Time `json:"until"`
-	// ProbeAt is when one request may test a pause that is longer than the backoff's cap; nil if none may.
+	// ProbeAt is when one request may test a pause that is longer than the backoff's cap; nil if there is no probe.
 	ProbeAt *time.Time `json:"probe_at"`
 	Cause   string     `json:"cause"`
 }
 
-// CallerStatus is what was sent, by one agent or by all.
+// CallerStatus counts the sends of one agent, or of all agents.
 type CallerStatus struct {
 	Agent     string  `json:"agent,omitempty"`
 	Sent      int64   `json:"sent"`
@@ -161,23 +157,23 @@ type Waiting struct {
 	Position   int        `json:"position"`
 	ExpectedAt *time.Time `json:"expected_at"`
 	Reason     string     `json:"reason"`
-	// Model is what it is for, as the request said.
+	// Model is the model that the request names.
 	Model string `json:"-"`
-	// Own tells that it waits at this gate, in this process.
+	// Own is set if the request waits in this process.
 	Own bool `json:"-"`
 }
 
-// ModelStatus is a model of a resource: one that somebody waits for, that has limits or a pause of its own, or that was asked for
-// under another name.
+// ModelStatus is a model of a resource. Listed are models with waiting requests, with limits or a pause of their own,
+// and models requested under another name.
 type ModelStatus struct {
 	// Model is the class that the provider limits.
 	Model string `json:"model"`
-	// Requested is the name that a client wrote for it last; empty if that is not known, or the same.
+	// Requested is the name that a client last used for the model; empty if that is not known or the same.
 	Requested string `json:"requested"`
 	Waiting   int    `json:"waiting"`
 }
 
-// Model returns the status of a model, which is added if it is not there yet.
+// Model returns the status of a model. It adds the model if necessary.
 func (r *ResourceStatus) Model(model string) *ModelStatus {
 	at, there := slices.BinarySearchFunc(r.Models, model, func(m ModelStatus, name string) int { return strings.Compare(m.Model, name) })
 	if !there {
@@ -186,24 +182,25 @@ func (r *ResourceStatus) Model(model string) *ModelStatus {
 	return &r.Models[at]
 }
 
-// PoolStatus is who has what of a resource's quota.
+// PoolStatus shows how a resource's quota is divided.
 type PoolStatus struct {
-	// TotalLimit is that of the first limit on requests that is not scoped. If there is none, it is the sum over the models of the first
-	// limit that each of them has. It is 0 if no size is known.
+	// TotalLimit is the size of the first unscoped limit on requests. If there is none, it is the sum over all models
+	// of the first limit of each. It is 0 if no size is known.
 	TotalLimit  int64                      `json:"totalLimit"`
 	ResetAt     *time.Time                 `json:"resetAt"`
 	Allocations map[string]AgentAllocation `json:"allocations"` // by agent
 }
 
-// AgentAllocation is what an agent has of a quota: its class's share, among the classes that
-// are alive, divided by its living agents. What others leave it may use as well.
+// AgentAllocation is an agent's part of a quota: its class's share among live classes, divided by the live agents of
+// the class. The agent may also use what others leave.
 type AgentAllocation struct {
 	Priority    int        `json:"priority"` // of its class; 0 is the highest
 	Allocated   int64      `json:"allocated"`
-	Used        int64      `json:"used"` // about
+	Used        int64      `json:"used"` // approximate
 	LeaseExpiry *time.Time `json:"leaseExpiry"`
 	LeaseStart  *time.Time `json:"leaseStart"`
-	// Leased tells that the agent holds a lease; else it has only asked, and counts as alive for the length of one.
+	// Leased is set if the agent holds a lease. Otherwise it only sent requests and counts as live for the length of a
+	// lease.
 	Leased  bool   `json:"leased"`
 	Class   string `json:"class"`
 	User    string `json:"user"`
@@ -211,14 +208,15 @@ type AgentAllocation struct {
 	State   string `json:"state"` // as in [AgentStatus]
 }
 
-// withNulls writes v with null in place of the numbers and words of some fields. Their order stays, for people who read it.
+// withNulls encodes v and, if unknown is set, replaces the given fields with null. The fields keep their order, for
+// people who read the JSON.
 func withNulls(v any, unknown bool, fields ...string) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil || !unknown {
 		return b, err
 	}
 	for _, f := range fields {
-		key := []byte(`"` + f + `":`) // in a text its quotes would be escaped
+		key := []byte(`"` + f + `":`) // cannot match inside a string, where quotes are escaped
 		at := bytes.Index(b, key)
 		if at < 0 {
 			continue
@@ -237,26 +235,26 @@ func (l LimitStatus) MarshalJSON() ([]byte, error) {
 	return withNulls(plain(l), l.Limit <= 0, "limit", "remaining")
 }
 
-// MarshalJSON writes null for figures that only the store knows, while it cannot be reached.
+// MarshalJSON writes null for figures that only the store knows while it cannot be reached.
 func (r ResourceStatus) MarshalJSON() ([]byte, error) {
 	type plain ResourceStatus
 	return withNulls(plain(r), r.Outage != nil, "light", "light_binds", "consecutive_429", "in_flight", "sent", "throttled", "retried", "waited_ms",
 		"peak_per_s", "mean_per_s", "throttled_7d", "members", "silent_members")
 }
 
-// MarshalJSON writes null for the part of an agent that uses no limit whose size is known.
+// MarshalJSON writes null for the allocation of an agent if the limit's size is not known.
 func (a AgentStatus) MarshalJSON() ([]byte, error) {
 	type plain AgentStatus
 	return withNulls(plain(a), a.Allocated <= 0, "allocated")
 }
 
-// MarshalJSON writes null for a quota that is not known.
+// MarshalJSON writes null for an unknown quota.
 func (p PoolStatus) MarshalJSON() ([]byte, error) {
 	type plain PoolStatus
 	return withNulls(plain(p), p.TotalLimit <= 0, "totalLimit")
 }
 
-// MarshalJSON writes null for the part of a quota that is not known.
+// MarshalJSON writes null for an unknown allocation.
 func (a AgentAllocation) MarshalJSON() ([]byte, error) {
 	type plain AgentAllocation
 	return withNulls(plain(a), a.Allocated <= 0, "allocated")

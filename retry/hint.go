@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxHintText is longer than any sensible Retry-After; past it nothing is parsed.
+// maxHintText is longer than any sensible Retry-After. Longer values are not parsed.
 const maxHintText = 64
 
 // The three forms of an HTTP date. A sender may only write the first; old servers
@@ -17,14 +17,13 @@ const (
 	ansiDate   = "Mon Jan _2 15:04:05 2006"
 )
 
-// ParseRetryAfter reads the value of a Retry-After header: seconds, with or without
-// a fraction, or an HTTP date. It returns how long to wait from now, between 0
-// and [MaxHint], and whether the value made sense. A date that has just passed is a
-// wait of 0. Negative numbers, NaN, waits of more than [Implausible] and dates before
-// [Stale] are no hint at all.
+// ParseRetryAfter parses the value of a Retry-After header: seconds, with or without a fraction, or an HTTP date. It
+// returns how long to wait from now, between 0 and [MaxHint], and whether the value is valid. A date that has just
+// passed means a wait of 0. Negative numbers, NaN, waits longer than [Implausible] and dates older than [Stale] are not
+// valid.
 //
-// A date is on the server's clock: pass the response's own Date as now where it
-// has one, and the difference is right even if the two clocks are not.
+// A date is on the server's clock. Pass the Date header of the response as now if there is one: the difference is then
+// right even if the two clocks differ.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(value) > maxHintText {
@@ -37,15 +36,14 @@ func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	d := at.Sub(now) // it saturates: a date millennia away is still too far
+	d := at.Sub(now) // Sub saturates, so a date millennia away is still too far
 	if d > Implausible || d < -Stale {
 		return 0, false
 	}
 	return min(max(0, d), MaxHint), true
 }
 
-// isDecimal keeps out what ParseFloat takes besides plain numbers: signs,
-// exponents, hexadecimal, underscores, Inf and NaN.
+// isDecimal rejects the other forms that ParseFloat accepts: signs, exponents, hexadecimal, underscores, Inf and NaN.
 func isDecimal(s string) bool {
 	return strings.Trim(s, "0123456789.") == "" && strings.Count(s, ".") <= 1
 }
@@ -55,8 +53,7 @@ func parseSeconds(s string) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Compared before the conversion: a float that no Duration can hold converts
-	// to anything.
+	// Compare before converting: the conversion of a float that does not fit into a Duration is undefined.
 	if seconds > Implausible.Seconds() {
 		return 0, false
 	}
@@ -76,8 +73,8 @@ func parseDate(s string, now time.Time) (time.Time, bool) {
 	return inCentury(at, now), true
 }
 
-// inCentury settles a two-digit year: the latest year with those digits that is
-// not more than 50 years after now (RFC 9110, section 5.6.7).
+// inCentury resolves a two-digit year to the latest year with those digits that is at most 50 years after now (RFC
+// 9110, section 5.6.7).
 func inCentury(at, now time.Time) time.Time {
 	horizon := now.UTC().AddDate(50, 0, 0)
 	year := horizon.Year() - horizon.Year()%100 + at.Year()%100

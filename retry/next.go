@@ -2,16 +2,16 @@ package retry
 
 import "time"
 
-// Reason says what decided.
+// Reason says what determined a [Decision].
 type Reason uint8
 
-// The reasons. The first four set a wait, the last two end the trying.
+// The reasons. The first four set a wait, the last two end the retries.
 const (
 	Backoff  Reason = iota // full jitter
-	Hint                   // the server said when
+	Hint                   // the server said when to retry
 	Priority               // the window of the caller's class
-	Queue                  // the pool is held: no wait, the queue decides
-	Attempts               // the last send allowed has been made
+	Queue                  // the pool is paused or ramping: no wait, the queue decides
+	Attempts               // the maximum number of sends is reached
 	Deadline               // the wait would not end before the deadline
 )
 
@@ -23,15 +23,14 @@ func (r Reason) String() string {
 	return names[r]
 }
 
-// Failure is a send that did not succeed, and what is known about it.
+// Failure describes a send that failed.
 type Failure struct {
 	Sent    int           // sends so far, this one included
 	Elapsed time.Duration // since before the first send
-	// Class is the caller's class. Leave it empty when it was neither given nor
-	// configured, even though such a caller queues as the lowest class.
+	// Class is the caller's class. Leave it empty if it was neither given nor configured, even though such a caller
+	// queues in the lowest class.
 	Class string
-	// Hint is when the server asked to be tried again, if Hinted says that it did:
-	// a hint of zero is a statement too.
+	// Hint is how long the server asked to wait. It counts only if Hinted is set, because a hint of zero is valid too.
 	Hint   time.Duration
 	Hinted bool
 	// Held is set while the pool is paused or ramping.
@@ -40,10 +39,9 @@ type Failure struct {
 
 // Decision is what to do after a failure, and why.
 type Decision struct {
-	// Wait is how long to wait before the next send. When Reason is Deadline it is
-	// the wait that did not fit.
+	// Wait is how long to wait before the next send. If Reason is Deadline, it is the wait that did not fit.
 	Wait time.Duration
-	// Give is set when there must be no next send.
+	// Give is set if the caller must give up: there is no next send.
 	Give   bool
 	Reason Reason
 	// Low and High are the range that Wait was drawn from.
@@ -52,11 +50,9 @@ type Decision struct {
 	Left time.Duration
 }
 
-// Next decides what follows a failure. random returns numbers in [0, 1); it is
-// called at most once.
+// Next decides what to do after a failure. random returns numbers in [0, 1); it is called at most once.
 //
-// A wait that would reach the deadline is refused now: sleeping through it would
-// end in the same failure, later.
+// A wait that would reach the deadline is refused now: after it the request would fail anyway, only later.
 func (p Policy) Next(f Failure, random func() float64) Decision {
 	p = p.filled()
 	d := Decision{Left: max(0, p.Deadline-max(0, f.Elapsed))}
@@ -106,8 +102,7 @@ func doubled(d time.Duration, times int, most time.Duration) time.Duration {
 	return min(d, most)
 }
 
-// uniform maps r in [0, 1) to [low, high]. A random source that misbehaves cannot
-// push the wait out of that range.
+// uniform maps r in [0, 1) to [low, high]. The result stays in that range even if r does not.
 func uniform(low, high time.Duration, r float64) time.Duration {
 	if !(r > 0) { // also NaN
 		return low

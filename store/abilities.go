@@ -2,7 +2,8 @@ package store
 
 import "context"
 
-// Abilities are what a pool can do beyond [Pool]. A field is nil if it cannot. [Can] finds them.
+// Abilities holds the optional interfaces that a pool supports beyond [Pool]. A field is nil if the pool does not
+// support it. Call [Can] to get them.
 type Abilities struct {
 	Quick    Quick
 	Crowd    Crowd
@@ -11,44 +12,45 @@ type Abilities struct {
 	Alarm    Alarm
 }
 
-// Quick is implemented by pools that can do the two commonest things with less ado than an
-// operation takes. They mean the same.
+// Quick is implemented by pools with a cheaper path for the two most common operations. The results are the same as
+// with [Pool.Apply].
 type Quick interface {
-	// CloseTicket is OpClose with no usage to settle.
+	// CloseTicket is OpClose without usage to settle.
 	CloseTicket(id ID, spent bool) error
-	// CollectTicket is OpPoll, but nobody else is served on the way, and Held is not set.
+	// CollectTicket is OpPoll, except that it serves no other request on the way and does not set Held.
 	CollectTicket(id ID) (Result, error)
 }
 
-// Crowd is implemented by pools that notice whether requests wait in them, of any session.
+// Crowd is implemented by pools that know whether requests of any session wait in them.
 type Crowd interface {
-	// Crowded reports whether any waited after the latest call of this process.
+	// Crowded reports whether requests were waiting after the latest call of this process.
 	Crowded() bool
 }
 
-// Watcher is implemented by pools that can notice by themselves when a session's process is gone.
+// Watcher is implemented by pools that can notice by themselves that a session's process has ended.
 type Watcher interface {
-	// Watches reports that they do so for this session: its tickets are tied with [TieGone], and need no beats.
+	// Watches reports whether the pool does so for this session. If it does, tickets are tied with [TieGone] and the
+	// session need not send beats.
 	Watches() bool
 }
 
-// Recorder is implemented by pools that remember what was sent, in bounded memory.
+// Recorder is implemented by pools that keep a history of sends, in bounded memory.
 type Recorder interface {
-	// History returns what was sent since a moment, by agent, model and minute.
+	// History returns the sends since a moment, by agent, model and minute.
 	History(ctx context.Context, since Time) (History, error)
 }
 
-// Alarm is implemented by pools whose store can be out of reach.
+// Alarm is implemented by pools whose store can become unreachable.
 type Alarm interface {
-	// OnOutage sets the function that is told when the store is lost, and when it is back. It is
-	// called without locks held and must not block.
+	// OnOutage sets the function to call when the store is lost and when it is back. It is called without locks held
+	// and must not block.
 	OnOutage(f func(o Outage, over bool))
-	// Outage returns the one that lasts, if any.
+	// Outage returns the current outage, if there is one.
 	Outage() (Outage, bool)
 }
 
-// Can returns what a pool can do beyond [Pool]. A pool around another one says so itself, with a method Abilities; of any other
-// pool it is what it implements.
+// Can returns the optional interfaces that a pool supports. A pool that wraps another one states them with a method
+// Abilities. For any other pool they are the interfaces that it implements.
 func Can(p Pool) (a Abilities) {
 	if says, ok := p.(interface{ Abilities() Abilities }); ok {
 		return says.Abilities()

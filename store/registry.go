@@ -14,12 +14,12 @@ import (
 var (
 	ErrClosed      = errors.New("store is closed")
 	ErrUnavailable = errors.New("store is unreachable or damaged")
-	// ErrKept tells of a batch that failed: its answers, closes and cancels are kept, and carried out as soon as the store can be
-	// reached again. See [Kept].
+	// ErrKept marks a batch that failed but is not lost: the store keeps its answers, closes and cancels, and applies
+	// them once it is reachable again. See [Kept].
 	ErrKept = errors.New("the store keeps what it was told")
 )
 
-// Kept returns err as an error that matches [ErrKept] too. Its text stays the same.
+// Kept wraps err so that it matches [ErrKept] too. The text stays the same.
 func Kept(err error) error { return &keptError{err} }
 
 type keptError struct{ error }
@@ -27,7 +27,7 @@ type keptError struct{ error }
 func (e *keptError) Is(target error) bool { return target == ErrKept }
 func (e *keptError) Unwrap() error        { return e.error }
 
-// Opener opens the store at a URL whose scheme it registered.
+// Opener opens the store at a URL. Its scheme is the one the opener was registered for.
 type Opener func(ctx context.Context, url string) (Store, error)
 
 var (
@@ -35,8 +35,8 @@ var (
 	openers   = map[string]Opener{}
 )
 
-// Register makes an implementation available under a URL scheme. It is meant
-// for init functions and panics when the scheme is taken.
+// Register makes a store implementation available under a URL scheme. Call it from an init function. It panics if the
+// scheme is already registered.
 func Register(scheme string, open Opener) {
 	openersMu.Lock()
 	defer openersMu.Unlock()
@@ -59,8 +59,8 @@ func Open(ctx context.Context, url string) (Store, error) {
 	return open(ctx, url)
 }
 
-// As finds what a store can do besides, such as [Shelf]: the store itself, or one that it only watches over and returns from
-// a method Unwrap.
+// As finds an optional interface of a store, such as [Shelf]. It looks at the store itself, then at the stores that it
+// wraps and returns from a method Unwrap.
 func As[T any](st Store) (t T, ok bool) {
 	for st != nil {
 		if t, ok = st.(T); ok {

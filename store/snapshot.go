@@ -13,57 +13,57 @@ type Snapshot struct {
 	Gates    []PauseState
 	Counters Counters
 	Callers  []Caller
-	Queue    []Waiter // the first MaxListed in order
-	// HeaderTime is how long answers usually take to begin: the median that decides
-	// whether headers or the slack bound an arrival.
+	Queue    []Waiter // the first MaxListed, in order
+	// HeaderTime is the median time until a response begins. It decides whether response headers or the slack bound an
+	// arrival.
 	HeaderTime time.Duration
-	// Light is that of the limits on which it binds; if it binds on none, of all that the
-	// provider enforces.
+	// Light is the worst light of the limits on which it binds. If it binds on none, it is the worst of all limits that
+	// the provider enforces.
 	Light  Color
-	Agents []Agent // that are alive, by name
-	// Members are the processes that keep in touch, the longest unheard of first; the first MaxListed.
+	Agents []Agent // live agents, by name
+	// Members are the processes that report to the pool, longest silence first. At most MaxListed are listed.
 	Members []Member
-	// Throttled7d is how many refusals there were in the last seven days.
+	// Throttled7d counts the refusals of the last seven days.
 	Throttled7d int64
-	// Trouble is the streak of sends that the provider did not serve. It ends with the first that it serves. Billing stops are a
-	// streak of their own, which a failure ends.
+	// Trouble is the current streak of sends that the provider did not serve. It ends with the first send that is
+	// served. Billing stops form a streak of their own, which a failure ends.
 	Trouble Trouble
-	// LostAt is when the pool was last said to have lost its memory, and LostUntil when all that may have been
-	// forgotten is no longer reckoned with. Both are 0 if that has passed.
+	// LostAt is when the pool was last told that its memory is lost. LostUntil is when no charge from before that can
+	// count any more. Both are 0 once that time has passed.
 	LostAt, LostUntil Time
 }
 
-// Trouble is a streak of failed sends. The zero Trouble is none.
+// Trouble is a streak of failed sends. The zero Trouble means that there is none.
 type Trouble struct {
-	Count     int  // of sends in a row
-	Unreached bool // some of them had no answer at all; else all came back as a failure of the provider's
-	Unpaid    bool // all came back as billing stops: the provider is well, and serves only accounts that are paid for
+	Count     int  // sends in a row
+	Unreached bool // at least one had no response; otherwise the provider answered all with a failure
+	Unpaid    bool // all were billing stops: the provider works, but serves only paid accounts
 	Since     Time
 	Last      Time
-	Cause     string // of the last
+	Cause     string // of the last failure
 }
 
-// Outage tells that the store cannot be reached, and what happens meanwhile.
+// Outage describes a store that cannot be reached and what the process does meanwhile.
 type Outage struct {
-	Since   Time // on the store's clock, as near as it is known
+	Since   Time // on the store's clock, as closely as it is known
 	Why     string
 	Mode    OnFailure
-	Granted int64 // let go by this process since then
+	Granted int64 // grants by this process since then
 }
 
-// Color is a traffic light's.
+// Color is the color of a traffic light.
 type Color uint8
 
 // The colors.
 const (
 	Green Color = iota
 	Amber       // only the highest class proceeds
-	Red         // only an emergency does
+	Red         // only emergencies proceed
 )
 
 func (c Color) String() string { return pick(int(c), "green", "amber", "red") }
 
-// MaxListed bounds the lists in a Snapshot, but for the agents, and MaxAgents those.
+// MaxAgents bounds the list of agents in a Snapshot, MaxListed all other lists.
 const (
 	MaxListed = 1000
 	MaxAgents = 10_000
@@ -72,82 +72,82 @@ const (
 // LimitState is one meter of one limit.
 type LimitState struct {
 	Limit       int           // index in Spec.Limits
-	Scope       string        // the values it is scoped to, comma separated; empty: unscoped
-	Kind        Kind          // counted as: another than the limit's where answers contradict that
-	Window      time.Duration // counted over: likewise
+	Scope       string        // the values it is scoped to, separated by commas; empty: unscoped
+	Kind        Kind          // how it is counted: differs from the limit's kind if responses contradict it
+	Window      time.Duration // what it is counted over: may differ likewise
 	Size        int64         // in force now; 0: not known
 	Used        int64
 	Remaining   int64
 	Outstanding int64         // part of Used whose arrival is not bounded yet
-	Outside     int64         // part of Used that somebody else spent
-	Reset       Time          // of a fixed window, at the latest; 0: not known
-	Doubt       time.Duration // how much earlier or later than its middle it may be
+	Outside     int64         // part of Used that was spent outside this pool
+	Reset       Time          // latest time of a fixed window's reset; 0: not known
+	Doubt       time.Duration // how much earlier or later than the middle the reset may be
 	Slack       time.Duration
-	By          string // the member whose size it is; empty if the provider has stated it
-	Widened     bool   // the slack, after refusals that nothing explained
-	Cut         int64  // thousandths of the size that such refusals cost, until they are regained
-	Withheld    int64  // part of Size that is neither used nor remaining: shares of members that may be cut off
+	By          string // the member that stated the size; empty if the provider stated it
+	Widened     bool   // the slack was widened after unexplained refusals
+	Cut         int64  // thousandths of the size lost to unexplained refusals, until regained
+	Withheld    int64  // part of Size neither used nor remaining: shares of members that may be cut off
 	Light       Color
-	Binds       bool // the light holds lower classes back, and does not merely shine
+	Binds       bool // the light holds lower classes back; otherwise it is only shown
 	Breaker     BreakerState
 }
 
-// BreakerState is what the breaker makes of a stock.
+// BreakerState is what the breaker knows about a stock.
 type BreakerState struct {
 	Tripped bool
-	Samples int  // that count
-	Gone    Time // when the quota is expected to be gone; 0: not foreseen
+	Samples int  // samples in use
+	Gone    Time // when the quota is expected to run out; 0: not foreseen
 }
 
-// Agent is a caller that is alive: it holds a lease, or has asked within the length of one.
+// Agent is a live agent: it holds a lease, or asked within the length of one.
 type Agent struct {
 	Name, User, Machine string
 	Class               int
-	Leased              bool // by heartbeat
+	Leased              bool // holds a lease kept by heartbeats
 	Slot                bool
 	Since               Time
 	Expires             Time
-	// Allocated is the agent's part of the first unscoped limit on requests: its class's
-	// share, among classes that are alive, divided by its living agents.
+	// Allocated is the agent's part of the first unscoped limit on requests: its class's share among live classes,
+	// divided by the live agents of the class.
 	Allocated int64
-	Used      int64 // of that limit, in a window up to now, about
+	Used      int64 // of that limit, in one window up to now; approximate
 	WaitsFor  []string
 }
 
-// Member is a process that keeps in touch with the pool.
+// Member is a process that reports to the pool.
 type Member struct {
 	Session uint64
 	Touched Time
-	Expires Time  // end of its lease, unless it is heard of before
-	Share   int64 // one part in so many of every shared limit; 0: none
+	Expires Time  // end of its lease, unless it reports before
+	Share   int64 // the divisor: the member has 1/Share of every shared limit; 0: no share
 	Silent  bool  // it may be cut off: its share is withheld from the others
 }
 
 // PauseState is a pause, probe or ramp in force.
 type PauseState struct {
-	Scope string // "" : the whole pool; else such as "model=opus"
+	Scope string // empty: the whole pool; else such as "model=opus"
 	Phase string // paused, probing, ramping
 	Until Time
-	// Probe is when one request may test a pause that is longer than the backoff's cap; 0: none may.
+	// Probe is when one request may test a pause that is longer than the backoff's cap; 0: no probe.
 	Probe       Time
 	Since       Time
 	Consecutive int
 	Cause       string
 }
 
-// Counters measure what went through the gate since the pool was made.
+// Counters count what went through the pool since it was created.
 type Counters struct {
-	Sent      int64 // grants not given back
+	Sent      int64 // grants that were not given back
 	Retried   int64
 	Throttled int64
 	Waited    time.Duration
 	Peak      int64 // most grants in one calendar second
-	First     Time  // grant
-	Last      Time  // grant
-	Last429   Time  // of the pool as a whole
+	First     Time  // first grant
+	Last      Time  // last grant
+	Last429   Time  // last 429 of the pool as a whole
 }
 
-// Mean returns grants per second between the first and the last, over a second at least.
+// Mean returns grants per second between the first and the last grant, over at least one second.
 func (c Counters) Mean() float64 {
 	if c.Last <= c.First {
 		return 0
@@ -155,7 +155,7 @@ func (c Counters) Mean() float64 {
 	return float64(c.Sent) / max(c.Last.Sub(c.First), time.Second).Seconds()
 }
 
-// Caller is what one agent sent.
+// Caller holds the counters of one agent.
 type Caller struct {
 	Agent string
 	Counters
@@ -167,17 +167,19 @@ type Waiter struct {
 	Agent    string
 	Class    int
 	Model    string
-	Position int // from 1, among all that wait
+	Position int // from 1, among all waiting requests
 	Since    Time
-	Expected Time // 0: not known, it depends on others
+	Expected Time // 0: not known, because it depends on other requests
 	Reason   Reason
-	HeldBy   []string // who holds the lacked limit, most first: agents with open tickets on places, else who used most of it in its window
+	// HeldBy lists the agents that hold the missing limit, most first. For concurrency limits these are the agents with
+	// open tickets, for other limits those with the most use in its window.
+	HeldBy []string
 }
 
-// History is what was sent.
+// History lists the sends that a pool remembers.
 type History struct {
 	Now     Time
-	Since   Time     // of what is remembered, from the moment asked for on
+	Since   Time     // start of what is remembered, not before the moment asked for
 	Units   []string // of the amounts
 	Periods []Period // by time
 }
@@ -190,8 +192,8 @@ type Period struct {
 	Retried      int64
 	Throttled    int64
 	Failed       int64 // for other reasons
-	Peak         int64 // most of the agent in one calendar second
-	PeakAll      int64 // most of all agents together in a second in which this one sent
+	Peak         int64 // most sends of this agent in one calendar second
+	PeakAll      int64 // most sends of all agents in a second in which this agent sent
 	Waited       time.Duration
 	Amounts      []int64 // used, by unit
 }

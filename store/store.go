@@ -1,14 +1,11 @@
-// Package store is the contract between the gate and the place where a pool's
-// state lives: a process's memory, a shared file, Redis, or a daemon.
+// Package store defines the contract between the gate and the place where a pool's state lives: a process's memory, a
+// shared file, Redis, or a daemon.
 //
-// A store is mechanism. It applies batches of small operations to one pool,
-// atomically and on its own clock. It knows limits, costs, classes and times;
-// it knows nothing of HTTP, providers, models' prices or dollars. Everything
-// that decides what a request costs or what an answer means happens before an
-// operation is handed to it.
+// A store applies batches of small operations to one pool, atomically and on its own clock. It knows limits, costs,
+// classes and times. It knows nothing of HTTP, providers, prices or dollars: the caller decides what a request costs
+// and what a response means before it builds an operation.
 //
-// Implementations register a URL scheme (see [Register]) and pass the suite in
-// package storetest.
+// Implementations register a URL scheme (see [Register]) and pass the tests in package storetest.
 package store
 
 import (
@@ -19,8 +16,7 @@ import (
 	"time"
 )
 
-// Bounds that every store keeps, so that no input can make its state grow
-// without limit.
+// Bounds that every store enforces, so that no input can make its state grow without limit.
 const (
 	MaxLimits  = 16      // limits on one pool
 	MaxClasses = 8       // classes of one pool
@@ -28,102 +24,95 @@ const (
 	MaxAmount  = 1 << 40 // largest size of a limit and largest cost of a request
 	MaxWindow  = 100 * 24 * time.Hour
 	MaxTTL     = 24 * time.Hour
-	MaxHint    = 31 * 24 * time.Hour // a RetryAfter beyond it is a mistake and counts as none
+	MaxHint    = 31 * 24 * time.Hour // a longer RetryAfter is a mistake and counts as none
 	MaxBatch   = 4096                // operations in one Apply
 	MaxWaits   = 16                  // agents that one agent can wait for
 	MaxSamples = 64                  // of a breaker
 	MaxSlots   = 1 << 20
-	MaxLeases  = 1 << 17 // of one pool
-	MaxMembers = 4096    // of one pool: processes that have a share while the store cannot be reached
-	MaxMeters  = 1 << 20 // of one limit
+	MaxLeases  = 1 << 17 // in one pool
+	MaxMembers = 4096    // in one pool: processes that have a share while the store cannot be reached
+	MaxMeters  = 1 << 20 // for one limit
 )
 
-// DefaultMeters is how many agents, users or tools have a meter of their own for a limit that is scoped by
-// them.
+// DefaultMeters is how many agents, users or tools get a meter of their own on a limit scoped by them.
 const DefaultMeters = 10_000
 
-// Whole is the unit of parts: a thousand thousandths.
+// Whole is the denominator of parts, which are given in thousandths.
 const Whole = 1000
 
 // Store opens pools.
 type Store interface {
-	// Pool opens the pool that spec names, creating it if nobody has. Opening a
-	// pool that exists with other limits keeps every charge; where two members
-	// state different sizes for a limit of the same name, the smaller one holds.
+	// Pool opens the pool that spec names and creates it if it does not exist. Opening an existing pool with other
+	// limits keeps every charge. Where two members state different sizes for a limit of the same name, the smaller one
+	// holds.
 	Pool(ctx context.Context, spec Spec) (Pool, error)
-	// Close releases what the store holds. Its pools answer [ErrClosed] afterwards, and
-	// those who wait are told to look.
+	// Close releases the store's resources. Its pools return [ErrClosed] afterwards, and sessions with waiting requests
+	// are notified through Watch.
 	Close() error
 }
 
-// Pool is one session's handle on a pool. All methods are safe for concurrent
-// use.
+// Pool is one session's handle on a pool. All methods are safe for concurrent use.
 type Pool interface {
-	// Apply carries out ops in order, as one atomic step at one moment of the
-	// store's clock, and fills in each op's Result. It does not wait: a request
-	// that has to is left in the queue and its op says Waiting. The error is about
-	// the store (unreachable, closed); what became of each operation is in its
-	// Result. Applying the same ops again after an error is safe: an id that was
-	// charged is not charged twice, and a second answer or close changes nothing.
-	// The error matches [ErrKept] if the store will see to answers, closes and
-	// cancels by itself.
+	// Apply carries out ops in order, as one atomic step at one moment of the store's clock, and fills in each op's
+	// Result. It does not wait: a request that must wait stays in the queue and its Result says Waiting. The error is
+	// about the store (unreachable, closed); the outcome of each operation is in its Result. Applying the same ops
+	// again after an error is safe: a charged id is not charged twice, and a second answer or close changes nothing.
+	// The error matches [ErrKept] if the store will apply the answers, closes and cancels by itself.
 	Apply(ctx context.Context, ops []Op) error
 	// Snapshot reads the whole state of the pool at one moment.
 	Snapshot(ctx context.Context) (Snapshot, error)
-	// Watch sets the function that is told when waiting tickets of this session
-	// have been decided after the Apply that queued them: collect them with
-	// OpPoll. It is called without locks held, from any goroutine, and must
-	// not block. Ids are valid only during the call.
+	// Watch sets the function to call when waiting tickets of this session have been decided after the Apply that
+	// queued them. Collect them with OpPoll. The function is called without locks held, from any goroutine, and must
+	// not block. The ids are valid only during the call.
 	Watch(decided func(ids []ID))
-	// Now returns the moment on the store's clock, as near as this handle knows it without
-	// asking.
+	// Now returns the current time on the store's clock, as closely as this handle knows it without asking the store.
 	Now() Time
-	// Close ends the session: what waits is cancelled, what is held stays charged
-	// until its time to live is over. A member leaves.
+	// Close ends the session. Its waiting requests are cancelled; its open tickets stay charged until their TTL is
+	// over. A member leaves.
 	Close() error
 }
 
-// Shelf is implemented by stores that are gone with the process: what else is to last as long as they do can be kept with
-// them.
+// Shelf is implemented by stores that live in the process's memory. Callers can keep other values with them that should
+// last as long as the store.
 type Shelf interface {
-	// Keep returns what is kept under a name. If there is nothing, that is value from now on.
+	// Keep returns the value kept under name. If there is none, it keeps value and returns it.
 	Keep(name string, value any) any
 }
 
-// Home is implemented by stores whose pools are a cache in a directory. What must last is kept beside them.
+// Home is implemented by stores whose pools are files in a directory. Files that must outlast the pools, which are only
+// a cache, are kept next to them.
 type Home interface {
-	// Dir is the directory that the pools are in, and where else there can be files.
+	// Dir returns the directory of the pools, where other files may be kept too.
 	Dir() string
 }
 
-// Secrets is implemented by stores that keep secrets for all their users, such as the one that labels of API keys are made
-// with.
+// Secrets is implemented by stores that keep secrets for all their users, such as the secret for labels of API keys.
 type Secrets interface {
-	// Secret returns the secret of a name, which is a few lower-case letters. If the store has none, it keeps fresh, of
-	// [SecretSize] bytes, and returns that. Whoever asks at the same time gets the same answer.
+	// Secret returns the secret called name, which consists of a few lower-case letters. If the store has none, it
+	// keeps fresh, of [SecretSize] bytes, and returns that. Concurrent callers get the same secret.
 	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
 }
 
 // SecretSize is the length of a secret in bytes.
 const SecretSize = 32
 
-// Lister is implemented by stores that can tell which pools they have.
+// Lister is implemented by stores that can list their pools.
 type Lister interface {
-	// Pools reads what is stated of the pools that exist, whoever made them, and makes none. Pools of the gate's own,
-	// whose names begin with a parenthesis, are left out.
+	// Pools reads the specs of all existing pools, whichever program created them, and creates none. It leaves out the
+	// gate's internal pools, whose names begin with a parenthesis.
 	Pools(ctx context.Context) (Listing, error)
 }
 
 // MaxPools bounds a Listing.
 const MaxPools = 256
 
-// Listing is what a store has.
+// Listing is the list of a store's pools.
 type Listing struct {
 	Pools   []Spec   `json:"pools"`   // by name
-	Skipped []string `json:"skipped"` // what could not be read, and why, for people; 16 at most
+	Skipped []string `json:"skipped"` // why pools could not be read, for people; at most 16
 }
 
-// Add adds a pool, or what became of reading it. It reports false when there is room for no more.
+// Add adds a pool, or the error from reading it. It reports false when the listing is full.
 func (l *Listing) Add(spec Spec, err error) bool {
 	switch {
 	case err != nil:
@@ -138,7 +127,7 @@ func (l *Listing) Add(spec Spec, err error) bool {
 	return true
 }
 
-// Skip notes why something is missing.
+// Skip records why a pool is missing from the list.
 func (l *Listing) Skip(why string) {
 	const most = 16
 	if len(l.Skipped) < most {
@@ -146,24 +135,23 @@ func (l *Listing) Skip(why string) {
 	}
 }
 
-// Sort puts the pools in order.
+// Sort sorts the pools by name.
 func (l *Listing) Sort() {
 	slices.SortFunc(l.Pools, func(a, b Spec) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Mortal is implemented by stores that can get into a state that they do not recover from by themselves.
+// Mortal is implemented by stores that can fail in a way they do not recover from by themselves.
 type Mortal interface {
-	// Broken says why nothing will work any more unless somebody helps, nil if it will. A store that is busy,
-	// slow or out of room is not broken.
+	// Broken says why the store will not work again without help. It returns nil if the store works, and also if it is
+	// only busy, slow or out of room.
 	Broken(ctx context.Context) error
 }
 
-// Time is a moment on the store's clock: microseconds since the Unix epoch, as
-// the store reckons it. The zero Time means none. Callers compare store times
-// with each other, never with their own clock.
+// Time is a moment on the store's clock, in microseconds since the Unix epoch. The zero Time means none. Compare store
+// times only with each other, never with the caller's own clock.
 type Time int64
 
-// Std converts t for people to read.
+// Std converts t to a time.Time, for display. The zero Time becomes the zero time.Time.
 func (t Time) Std() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -177,13 +165,12 @@ func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
 // Sub returns t-u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
 
-// ID names a ticket. Session tells the callers of a pool apart; N counts within
-// it. The store gives out N when an acquire leaves it zero; a caller that
-// chooses its own must present them in increasing order, which lets a
-// store recognise a ticket that has ended without remembering it.
+// ID names a ticket. Session identifies the session; N counts within it. The store assigns N when an acquire leaves it
+// zero. A caller that chooses its own N must present them in increasing order: that lets a store recognise a ticket
+// that has ended without remembering it.
 type ID struct{ Session, N uint64 }
 
-// IsZero reports whether the id names nothing.
+// IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // Kind says when a charge on a limit comes back.
@@ -191,7 +178,7 @@ type Kind uint8
 
 // The four kinds of limit.
 const (
-	Bucket      Kind = iota // drains at Size per Window from the bound on, up to Burst at once
+	Bucket      Kind = iota // drains at Size per Window from the bound on; holds up to Burst
 	Rolling                 // comes back one Window after the bound
 	Fixed                   // comes back at the first reset after the bound
 	Concurrency             // comes back when the ticket is closed
@@ -201,20 +188,19 @@ func (k Kind) String() string {
 	return pick(int(k), "bucket", "rolling", "fixed", "concurrency")
 }
 
-// Guard says how the arrival of a request at the provider is bounded.
+// Guard says what bounds the arrival of a request at the provider.
 type Guard uint8
 
-// The three guards, and the default.
+// The three guards. GuardAuto is the default.
 const (
-	GuardAuto   Guard = iota // headers as the bound while they are quick, the slack where they are slow
-	GuardStrict              // only headers, or the ticket's time to live
-	GuardOff                 // the grant itself counts as the arrival: for limits of our own
+	GuardAuto   Guard = iota // response headers while they are fast, the slack where they are slow
+	GuardStrict              // only response headers, or the ticket's TTL
+	GuardOff                 // the grant counts as the arrival: for limits that the provider does not count
 )
 
 func (g Guard) String() string { return pick(int(g), "auto", "strict", "off") }
 
-// Scope is a set of a request's attributes. A limit scoped to some of them has one
-// meter for each combination of their values.
+// Scope is a set of a request's attributes. A scoped limit has one meter for each combination of their values.
 type Scope uint8
 
 // The attributes a limit can be scoped by.
@@ -226,19 +212,19 @@ const (
 	PerKey
 )
 
-// Shared is the set of scopes that many agents meet in: limits scoped only by
-// these take part in the common order. Scopes outside it are somebody's own, and
-// one who lacks them holds up nobody else.
+// Shared is the set of scopes that many agents have in common. Limits scoped only by these take part in the common
+// order of the queue. A request that lacks room on any other scope delays only requests of the same agent, user or
+// tool.
 const Shared = PerModel | PerKey
 
-// Order says who is next.
+// Order says which waiting request is served next.
 type Order uint8
 
 // The three orders.
 const (
 	Fair   Order = iota // classes by weight, agents of a class in turn
 	Strict              // a higher class always first, agents of a class in turn
-	FIFO                // first come, first served, over everyone
+	FIFO                // first come, first served, across all classes and agents
 )
 
 func (o Order) String() string { return pick(int(o), "fair", "strict", "fifo") }
@@ -248,27 +234,29 @@ type Limit struct {
 	Name   string
 	Kind   Kind
 	Unit   string
-	Size   int64         // amount per Window, or places of a concurrency limit; 0: not known yet
+	Size   int64         // amount per Window, or open tickets of a concurrency limit; 0: not known yet
 	Burst  int64         // capacity of a bucket
-	Window time.Duration // of all kinds but concurrency
+	Window time.Duration // for all kinds but concurrency
 	Per    Scope
 	Guard  Guard
-	Slack  time.Duration // arrival slack; 0: 1.5% of the window, at least 1 s, at most 30 s, and less for spent tickets on small limits
-	// Late is set for units that are counted while the answer is produced: they
-	// are bound when the ticket is closed, not when it is answered.
+	// Slack is the arrival slack. 0 means 1.5% of the window, at least 1 s and at most 30 s, and less for spent tickets
+	// on small limits.
+	Slack time.Duration
+	// Late is set for units that the provider counts while it produces the response. Their charges are bound when the
+	// ticket is closed, not when it is answered.
 	Late bool
-	// Guess is set if Size is what is usual: what an answer states counts instead, also if it is
-	// more. Otherwise Size caps what is stated.
+	// SizeIsDefault is set if Size is only the usual value: a size stated by a response replaces it, even a larger one.
+	// Otherwise Size caps the stated size.
 	SizeIsDefault bool
-	// Rough is set for units whose costs are estimates: what a provider counts beyond them
-	// is believed, but does not prove that somebody else spent it.
+	// Estimated is set for units whose costs are estimates. If a provider counts more, the pool believes it, but does
+	// not conclude that somebody else spent the difference.
 	Estimated bool
-	// Plan is set for a window of a subscription, whose provider states with every answer how much is used. Its word counts,
-	// also where the ledger has more. All classes but the highest are paced to the reset, see docs/design.md.
+	// Plan is set for a window of a subscription, whose provider states with every response how much is used. That
+	// figure counts even where the ledger has more. All classes but the highest are paced to the reset, see
+	// docs/design.md.
 	Plan bool
-	// Reset is any moment at which a fixed window is known to reset; 0: not known,
-	// and until an answer tells, the window is kept as a rolling one. It is a time of day, in
-	// UTC: a store whose clock is another converts it.
+	// Reset is any moment at which a fixed window is known to reset. 0 means not known: the window then counts as a
+	// rolling one until a response tells. Reset is wall-clock time in UTC; a store with another clock converts it.
 	Reset Time
 }
 
@@ -278,51 +266,50 @@ type Class struct {
 	Weight int64
 }
 
-// Backoff is how long a pool pauses: Start, then Factor times longer for each
-// consecutive refusal, at most Cap.
+// Backoff is how long a pool pauses: Start, then Factor times longer for each consecutive refusal, at most Cap.
 type Backoff struct {
 	Start  time.Duration
 	Factor int64
 	Cap    time.Duration
 }
 
-// Light is the traffic light: how much of a stock must be left behind. Below Green only
-// the highest class proceeds, below Red only an emergency. Both are thousandths; the zero
-// Light is off. It binds on fixed windows of [LightFrom] and more that many agents share.
+// Light configures the traffic light: how much of a stock must be left over. Below Green only the highest class
+// proceeds, below Red only an emergency. Both are in thousandths. The zero Light is off. It binds on shared fixed
+// windows of at least [LightFrom].
 type Light struct {
 	Green, Red int64
-	Static     bool // else both shrink with the time left to the reset
-	All        bool // it binds on every shared limit, flows too
+	Static     bool // fixed thresholds; otherwise both shrink with the time left to the reset
+	All        bool // binds on every shared limit, flows too
 }
 
-// LightFrom is the length from which a fixed window is a stock that has to last.
+// LightFrom is the length from which on a fixed window counts as a stock that has to last.
 const LightFrom = 10 * time.Minute
 
-// Breaker foresees when a stock will be gone, from what answers say remains, and slows
-// or stops all classes but the highest before that happens. The zero Breaker is off.
+// Breaker predicts from the remaining amounts in responses when a stock will run out. Before that happens it slows or
+// stops all classes but the highest. The zero Breaker is off.
 type Breaker struct {
-	Within  time.Duration // trip if it will be gone by then, and before its reset
-	Samples int           // that the line is fitted through: the last so many
-	Open    bool          // stop, instead of gliding to the reset
+	Within  time.Duration // trip if the stock runs out within this time and before its reset
+	Samples int           // how many of the latest samples the fitted line uses
+	Open    bool          // stop lower classes instead of slowing them to last until the reset
 }
 
-// Slots bound how many agents of one user hold a lease at the same time.
+// Slots bounds how many agents of one user hold a lease at the same time.
 type Slots struct {
-	Max int           // 0: any number, and this one takes none
-	TTL time.Duration // of a slot, from the last heartbeat
+	Max int           // 0: no bound, and this agent takes no slot
+	TTL time.Duration // of a slot, since the last heartbeat
 }
 
-// DefaultLease is how long an agent lives that is not heard of.
+// DefaultLease is how long an agent stays live after its last request or heartbeat.
 const DefaultLease = 5 * time.Minute
 
 // OnFailure says what a member does while the store cannot be reached.
 type OnFailure uint8
 
-// What a member can do.
+// The modes of a member that cannot reach the store.
 const (
-	FailShare  OnFailure = iota // it goes on within its share, so that all together keep to the limits
-	FailClosed                  // it refuses everything
-	FailOpen                    // it lets everything go, and counts nothing
+	FailShare  OnFailure = iota // continue within its share, so that all members together keep to the limits
+	FailClosed                  // refuse every request
+	FailOpen                    // grant every request and count nothing
 )
 
 func (o OnFailure) String() string { return pick(int(o), "share", "closed", "open") }
@@ -334,53 +321,52 @@ type Spec struct {
 	Classes    []Class
 	Order      Order
 	MaxWaiting int
-	// MaxMeters is how many meters one scoped limit has at most; 0 means [DefaultMeters]. Limits scoped only by
-	// model or key have a tenth of it. All scopes beyond that share one more meter, which is
-	// safe for each of them.
+	// MaxMeters bounds the meters of one scoped limit; 0 means [DefaultMeters]. Limits scoped only by model or key have
+	// a tenth of it. All scopes beyond the bound share one more meter, which is safe for each of them.
 	MaxMeters int
 	Throttle  Backoff // after a 429
 	Overload  Backoff // after an overload of the provider as a whole
 
-	// What follows decides how much of a limit a request has to leave to others. The zero
-	// value of each is off.
+	// The following fields decide how much of a limit a request has to leave to others. The zero value turns each off.
 	Light   Light
 	Breaker Breaker
-	Reserve int64 // thousandths of a stock that all but emergencies leave, for a person at the keyboard
-	Shares  bool  // on fixed windows, classes leave each other's unused shares
-	Pace    bool  // on rolling windows, lower classes spread their use while the highest is alive
+	Reserve int64 // thousandths of a stock that only emergencies may use, kept for a person at the keyboard
+	Shares  bool  // on fixed windows, each class leaves the unused shares of the others alone
+	Pace    bool  // on rolling windows, lower classes spread their use while the highest class is live
 
-	// Lease is how long an agent lives that is not heard of: 0 means [DefaultLease],
-	// negative that no agent counts as alive.
+	// Lease is how long an agent stays live after its last request or heartbeat. 0 means [DefaultLease]; if negative,
+	// no agent counts as live.
 	Lease time.Duration
 
-	// Member names who opens the pool, for people: whose size of a limit holds.
+	// Member names the process that opens the pool. It is shown as the source of a limit's size.
 	Member string
-	// OnFailure is what members do while the store cannot be reached. It is each member's own.
+	// OnFailure is what this member does while the store cannot be reached. Members may differ.
 	OnFailure OnFailure
-	// Passing is set by those who make one request and are gone: they are no members, and have no
-	// share to go on with when the store cannot be reached.
+	// OneShot is set by processes that make one request and exit. They are not members and have no share while the
+	// store cannot be reached.
 	OneShot bool
-	// Restate tells that this is said instead of all that was said before through the same [Store]: the sessions that it
-	// has on the pool do not count as others who state something else. They go on under the new limits, those
-	// who wait in their places and what is charged where it is. Sessions of other stores count as ever.
+	// Restate replaces all earlier specs opened through the same [Store]: its other sessions on the pool do not count
+	// as members with different limits. They continue under the new limits; waiting requests keep their positions and
+	// charges stay. Sessions of other stores count as usual.
 	Restate bool
-	// Look opens a pool that exists as it is, whatever else the spec says: for those who only
-	// look, or tell of answers. Limits are found by their names.
+	// ReadOnly opens an existing pool as it is and ignores the rest of the spec. It is for callers that only read, or
+	// report responses. Limits are matched by name.
 	ReadOnly bool
 }
 
-// Tie says what becomes of a ticket when its session ends first.
+// Tie says what happens to a ticket whose session ends first.
 type Tie uint8
 
-// The ties. Whoever sends the request itself ties its ticket, so that a process that dies blocks no limit for the whole TTL.
+// The ties. A process that sends the request itself ties its ticket, so that its death does not block limits for the
+// whole TTL.
 const (
-	TieNone Tie = iota // the ticket lives for its TTL: for tickets that another process ends by their ids
-	TieBeat            // the ticket ends with a session that was not heard of for SessionLife; see OpPoll and Op.Alive
-	TieGone            // the ticket ends when OpGone says that the session is gone: for stores that notice this themselves
+	TieNone Tie = iota // the ticket lives for its TTL: for tickets that another process ends by id
+	TieBeat            // the ticket ends once the session was silent for SessionLife; see OpPoll and Op.Alive
+	TieGone            // the ticket ends when OpGone reports that the session is gone: for stores that notice this themselves
 )
 
-// SessionLife is how long the tickets of a session outlive its last word, where [TieBeat] ties them to it. Sessions say
-// that they are alive every BeatEvery.
+// SessionLife is how long the tickets of a silent session live on if they are tied with [TieBeat]. Sessions send a beat
+// every BeatEvery.
 const (
 	SessionLife = 10 * time.Second
 	BeatEvery   = 3 * time.Second
@@ -391,56 +377,59 @@ type OpKind uint8
 
 // The operations.
 const (
-	OpAcquire   OpKind = iota // ask for a ticket; queues if Wait allows
-	OpPoll                    // ask again about a waiting ticket, and collect it if granted; one that is held lives for TTL from now on, if that is set
-	OpCancel                  // give an unsent ticket back, with full refund
-	OpRenew                   // give it back and ask again in one step, keeping its place
-	OpAnswer                  // the provider's answer has begun: bounds the ticket's arrival
-	OpClose                   // the request is over: settles usage and frees its place
-	OpObserve                 // an answer that no ticket belongs to
-	OpPause                   // hold everyone for RetryAfter
-	OpResume                  // end a pause by hand
-	OpHeartbeat               // take or keep an agent's lease, and its slot
-	OpLeave                   // give an agent's lease and slot back
-	OpLaunch                  // ask when to start a job, so that those that start together are spread over Wait
-	OpTouch                   // this session is a member, and alive; with Spent it leaves
-	OpForget                  // the store has lost its memory: what was charged before is not known
-	OpGone                    // the process of this session is gone: its tied tickets are bounded, and it is no member any more; with N, of so many sessions
+	OpAcquire OpKind = iota // ask for a ticket; queues if Wait allows
+	// OpPoll asks again about a waiting ticket, and collects it if it is granted. If TTL is set, a ticket that is held
+	// lives for TTL from now on.
+	OpPoll
+	OpCancel    // give an unsent ticket back, with full refund
+	OpRenew     // give it back and ask again in one step, keeping its position
+	OpAnswer    // the provider's response has begun: bounds the ticket's arrival
+	OpClose     // the request is over: settles usage and frees its concurrency
+	OpObserve   // a response without a ticket
+	OpPause     // hold all requests for RetryAfter
+	OpResume    // end a pause by hand
+	OpHeartbeat // take or keep an agent's lease, and its slot
+	OpLeave     // give an agent's lease and slot back
+	OpLaunch    // ask when to start a job: jobs that start together are spread over Wait
+	OpTouch     // this session is a member and live; with Spent it leaves
+	OpForget    // the store has lost its memory: earlier charges are not known
+	// OpGone reports that the process of this session has ended: its tied tickets are bounded and it is no longer a
+	// member. N, if set, is the number of such sessions.
+	OpGone
 )
 
-// Verdict is what an answer means.
+// Verdict is what a response means for the quota.
 type Verdict uint8
 
 // The verdicts.
 const (
-	VerdictNone        Verdict = iota // nothing that concerns the quota was learned
+	VerdictNone        Verdict = iota // the response says nothing about the quota
 	VerdictOK                         // accepted
 	VerdictThrottled                  // over a limit
 	VerdictOverloaded                 // the provider as a whole is over its capacity
 	VerdictExhausted                  // a quota is gone until RetryAfter is over
-	VerdictBilling                    // money has run out: retrying is useless
-	VerdictError                      // any other failure; with a Cause it is the provider's own, such as a 502
-	VerdictUnreachable                // no answer: the request did not reach the provider, or nothing came back; Cause says why
+	VerdictBilling                    // out of credit: a retry cannot help
+	VerdictError                      // any other failure; with a Cause it is the provider's failure, such as a 502
+	VerdictUnreachable                // no response: the request did not arrive, or nothing came back; Cause says why
 )
 
 func (v Verdict) String() string {
 	return pick(int(v), "none", "ok", "throttled", "overloaded", "quota gone", "billing stop", "error", "unreachable")
 }
 
-// NotStated marks what an answer does not say of a limit.
+// NotStated marks a value that a response does not state.
 const NotStated = -1
 
-// Observed is what an answer states of one limit. Fields that it does not state
-// are negative; a zero ResetIn is a statement.
+// Observed is what a response states about one limit. Fields it does not state are negative; a zero ResetIn is a
+// statement.
 type Observed struct {
 	Limit     int   // index in Spec.Limits
 	Size      int64 // what the provider grants per window
 	Remaining int64
-	ResetIn   time.Duration // from the moment the answer was made
-	// Slop is how far off ResetIn may be either way; 0: 1.2 s, for headers
-	// rounded to seconds.
+	ResetIn   time.Duration // from the moment the response was made
+	// Slop is how far off ResetIn may be in either direction. 0 means 1.2 s, for headers rounded to seconds.
 	Slop time.Duration
-	// Whole is the size that the provider states, where Size is the part of it to use; 0: Size.
+	// Whole is the size that the provider states if Size is only the part of it to use. 0 means Size.
 	Whole int64
 }
 
@@ -449,64 +438,61 @@ type Op struct {
 	Kind OpKind
 	ID   ID // of the ticket; may be zero for OpAcquire
 
-	// Of OpAcquire, and of OpObserve for the scope of its gate.
+	// For OpAcquire, and for OpObserve as the scope of its pause.
 	Agent, User, Model, Tool, Key string
 	Class                         uint8
 	Retry                         bool // this send repeats an earlier one
-	Emergency                     bool // leaves nothing behind, and goes first; for the highest class only
-	// Force is for those who only count: an acquire is granted whatever the limits say, and charged; an answer pauses nobody.
+	Emergency                     bool // goes first and need not leave anything to others; for the highest class only
+	// Force counts without limiting: an acquire is granted and charged whatever the limits say, and a response causes
+	// no pause.
 	Force bool
-	// Amounts are costs by limit, or with OpClose the actual use. Negative with
-	// OpClose: not known, the estimate stands; so it does for all limits if every one of
-	// them is zero.
+	// Amounts are the costs by limit, or for OpClose the actual use. For OpClose a negative amount means not known, and
+	// the estimate stands. If all amounts are zero, the estimates of all limits stand.
 	Amounts [MaxLimits]int64
-	Wait    time.Duration // longest wait; 0: decide now; negative: any
-	// Alive is how long a waiting entry outlives its last poll; 0: until Wait is
-	// over. Callers that can die without the store noticing set it. With OpPoll, of a session
-	// and no number, it is how long the session's entries outlive this: what waits, and what is tied with TieBeat. The result
-	// is Granted if the session has any.
+	Wait    time.Duration // longest wait; 0: decide now; negative: no bound
+	// Alive is how long a waiting request outlives its last poll; 0: until Wait is over. Callers that can die without
+	// the store noticing set it. An OpPoll with a session and no number keeps the whole session alive for Alive: its
+	// waiting requests and its tickets tied with TieBeat. The Result is Granted if the session has any.
 	Alive time.Duration
 	TTL   time.Duration // of the ticket once granted
-	Tie   Tie           // to the session. The ticket is bounded when the session ends, and at the latest when TTL is over
+	Tie   Tie           // the ticket is bounded when its session ends, at the latest after TTL
 
-	// Of OpAnswer and OpObserve.
+	// For OpAnswer and OpObserve.
 	Verdict    Verdict
 	RetryAfter time.Duration // the provider's hint, or the length of an OpPause; 0: none
-	Scope      Scope         // what the answer proves to be limited, within Shared; 0: the whole pool
+	Scope      Scope         // what the response proves to be limited, within Shared; 0: the whole pool
 	Observed   []Observed
 	Cause      string // of a pause or a failure, for people
 
-	// Of OpClose: nothing will be heard of this request, and it may still be on its
-	// way. Of OpAcquire: so it will be, and the ticket ends with its grant. Of OpTouch: the
-	// member leaves, and its share is free.
+	// For OpClose: no response will be reported, and the request may still be on its way. For OpAcquire: no response
+	// will be reported, and the ticket ends with its grant. For OpTouch: the member leaves, and its share is free.
 	Spent bool
 
-	// Of OpTouch, which also reads TTL as the length of the member's lease; 0 means the pool's.
-	// Share is what the latest answer said, so that the pool knows what the member believes.
-	// After Until the touch comes too late and does nothing: one that was stuck on its way must not
-	// speak for a member that has given up meanwhile. 0: it never does.
+	// For OpTouch, which also reads TTL as the length of the member's lease; 0 means the pool's. Share is the share
+	// from the latest Result, so that the pool knows what the member relies on. A touch that arrives after Until does
+	// nothing: if it was delayed, the member may have given up meanwhile. An Until of 0 means no such time.
 	Share int64
 	Until Time
 
-	// Of OpHeartbeat, which also reads Agent, User, Class, and TTL as the length of the lease; 0
-	// means the pool's. OpLeave reads Agent and Machine, and leaves what another session or
-	// machine has taken over; without a machine it speaks for all.
+	// For OpHeartbeat, which also reads Agent, User, Class, and TTL as the length of the lease; 0 means the pool's.
+	// OpLeave reads Agent and Machine. It does not end a lease that another session or machine has taken over, unless
+	// Machine is empty.
 	Machine  string
 	WaitsFor []string // agents whose work this one's depends on
-	Slots    Slots    // that the agent's user has
+	Slots    Slots    // of the agent's user
 
 	Result Result
 }
 
-// State is where an operation left its ticket.
+// State is the state of a ticket after an operation.
 type State uint8
 
 // The states.
 const (
 	Granted State = iota // may be sent
 	Waiting              // in the queue
-	Refused              // will not be granted; see Reason
-	Ended                // closed, cancelled or expired; for OpClose, OpAnswer and OpCancel this is success
+	Refused              // will not be granted; Reason says why
+	Ended                // closed, cancelled or expired; success for OpClose, OpAnswer and OpCancel
 	Unknown              // no such ticket
 )
 
@@ -521,22 +507,22 @@ type Code uint8
 const (
 	CodeNone     Code = iota
 	CodeLimit         // a limit has no room
-	CodeOrder         // others are ahead, or have claimed the room there is
-	CodePaused        // the pool, or this part of it, is paused
-	CodeProbe         // one probe is out after a pause
+	CodeOrder         // others are ahead, or have claimed the room that is left
+	CodePaused        // the pool, model or key is paused
+	CodeProbe         // a pause ended and its probe is still out
 	CodeRamp          // the pool is ramping up
-	CodeCapacity      // the cost is above what the limit can ever hold
-	CodeDeadline      // it would not be granted within Wait
+	CodeCapacity      // the cost is more than the limit can ever hold
+	CodeDeadline      // no grant within Wait
 	CodeFull          // MaxWaiting requests are waiting
-	CodeInvalid       // the operation makes no sense
+	CodeInvalid       // the operation is not valid
 	CodeLight         // the light is amber or red for this class
-	CodeShare         // what is left is the unused share of other classes
-	CodeReserve       // what is left is kept for a person
-	CodePace          // lower classes are paced while the highest is alive
-	CodeBreaker       // the quota would be gone before its reset
-	CodeSlots         // the user has as many agents as it may
-	CodeStore         // the store cannot be reached, and the process has no room of its own
-	CodeSlowed        // a budget slows it down; stores never say so, the gate does
+	CodeShare         // only the unused share of other classes is left
+	CodeReserve       // the rest is reserved for a person
+	CodePace          // lower classes are paced while the highest class is live
+	CodeBreaker       // the quota would run out before its reset
+	CodeSlots         // the user has its maximum of agents
+	CodeStore         // the store cannot be reached, and the process has no room in its share
+	CodeSlowed        // a budget slows the request down; set by the gate, never by a store
 )
 
 func (c Code) String() string {
@@ -544,29 +530,29 @@ func (c Code) String() string {
 		"light", "share", "reserve", "pace", "breaker", "slots", "store", "slowed")
 }
 
-// Reason is a decision's explanation as data.
+// Reason explains a decision, as data.
 type Reason struct {
 	Code   Code
-	Behind Code // of CodeDeadline and CodeFull: what it would wait for
+	Behind Code // for CodeDeadline and CodeFull: what the request would wait for
 	Limit  int8 // index in Spec.Limits; -1: none
-	At     Time // when it is expected to be over; 0: not known
+	At     Time // when the cause is expected to end; 0: not known
 }
 
-// Result is what became of an operation.
+// Result is the outcome of an operation.
 type Result struct {
 	State     State
 	ID        ID
-	Now       Time // the moment of the batch
+	Now       Time // the time of the batch
 	GrantedAt Time
 	Waited    time.Duration
-	// Reason is why it waits or was refused. An acquire that may wait for ever is not told
-	// why it waits: a poll is.
+	// Reason is why the request waits or was refused. An acquire that may wait without bound gets no reason: poll for
+	// it.
 	Reason Reason
-	// Held tells, for a retry, that the pool is paused or ramping: join the
-	// queue at once, its order replaces any jitter.
+	// Held tells a retry that the pool is paused or ramping. It should join the queue at once: the queue's order
+	// replaces any jitter.
 	Held bool
-	// Share tells, for a touch, that the member's share of every shared limit is one part in so
-	// many, rounded down; 0: it has none yet.
+	// Share is the result of a touch: the member's share of every shared limit is 1/Share, rounded down. 0 means that
+	// it has none yet.
 	Share int64
 }
 

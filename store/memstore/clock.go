@@ -6,8 +6,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// systemClock reads the wall clock once and the monotonic clock from then on: a step
-// of the wall clock changes nothing.
+// systemClock reads the wall clock once and the monotonic clock from then on, so steps of the wall clock have no
+// effect.
 type systemClock struct {
 	start time.Time
 	base  store.Time

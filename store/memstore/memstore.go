@@ -1,7 +1,7 @@
-// Package memstore keeps pools in the memory of one process: a mutex and a timer
-// around the state machine that all stores share. It is the reference for the others.
+// Package memstore keeps pools in the memory of one process: a mutex and a timer around the state machine that all
+// stores share. It is the reference for the other stores.
 //
-// Importing it registers the scheme "mem:". Each store opened is separate.
+// Importing it registers the scheme "mem:". Every store that is opened is separate.
 package memstore
 
 import (
@@ -28,15 +28,14 @@ func init() {
 	})
 }
 
-// Clock is where a store's time comes from.
+// Clock is the source of a store's time.
 type Clock interface {
 	Now() store.Time
 	// AfterFunc calls f after d, once.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// Timer is a call that is to come. It is an alias so that a clock need not import this
-// package.
+// Timer is a pending call. It is an alias so that clocks need not import this package.
 type Timer = interface {
 	Reset(d time.Duration)
 	Stop()
@@ -48,13 +47,13 @@ type Option func(*Store)
 // WithClock replaces the process's clock, for tests and simulations.
 func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
 
-// withFastPath has pools decide by the fast path.
+// withFastPath makes pools decide by the fast path.
 func withFastPath() Option { return func(s *Store) { s.fast = true } }
 
 // Store holds pools in memory.
 type Store struct {
 	clock Clock
-	fast  bool // by the fast path of package pool, which pays where a step has many operations
+	fast  bool // use the fast path of package pool, which pays off for steps with many operations
 
 	mu     sync.Mutex
 	pools  map[string]*state
@@ -89,7 +88,7 @@ func (s *Store) Pool(_ context.Context, spec store.Spec) (store.Pool, error) {
 	return st.open(spec, made)
 }
 
-// stateOf finds or makes a pool.
+// stateOf finds or creates a pool.
 func (s *Store) stateOf(spec store.Spec) (st *state, made bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,14 +157,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// state is one pool and those who use it.
+// state is one pool and its sessions.
 type state struct {
 	clock Clock
 	fast  bool
 
 	mu       sync.Mutex
 	core     *pool.Pool
-	quick    [1]store.Op // of CloseTicket and CollectTicket
+	quick    [1]store.Op // for CloseTicket and CollectTicket
 	timer    Timer
 	timerAt  store.Time // 0: not set
 	lastSess uint64
@@ -173,7 +172,7 @@ type state struct {
 	closed   bool
 }
 
-// open makes a session whose limits are those of spec.
+// open starts a session with the limits of spec.
 func (st *state) open(spec store.Spec, made bool) (*handle, error) {
 	st.mu.Lock()
 	if !made && !spec.ReadOnly {
@@ -186,10 +185,10 @@ func (st *state) open(spec store.Spec, made bool) (*handle, error) {
 	h := &handle{state: st, session: st.lastSess, limits: spec.Limits}
 	st.sessions[h.session] = h
 	h.place()
-	return h, st.applyLocked(nil, nil) // other limits may let in those who wait, or send them away
+	return h, st.applyLocked(nil, nil) // new limits may admit or refuse waiting requests
 }
 
-// redefine makes the limits of a member the pool's. There is no other store that could have it open.
+// redefine applies a member's limits to the pool. Only this store can have the pool open.
 func (st *state) redefine(spec store.Spec) error {
 	alone := spec.Restate || len(st.sessions) == 0
 	if err := st.core.Reform(spec, alone); err != nil {
@@ -201,7 +200,7 @@ func (st *state) redefine(spec store.Spec) error {
 	return nil
 }
 
-// close ends everything. Those who wait are told to look: they will find it closed.
+// close closes the pool. Sessions with waiting requests are notified and then find the pool closed.
 func (st *state) close() {
 	st.mu.Lock()
 	var waiting []store.ID
@@ -229,14 +228,14 @@ func (st *state) step(now store.Time, ops []store.Op) {
 	}
 }
 
-// apply runs one step, for a session or by itself, and tells those whose waiting tickets
-// it decided.
+// apply runs one step, for a session or (h nil) for the pool itself, and notifies the sessions whose waiting tickets it
+// decided.
 func (st *state) apply(h *handle, ops []store.Op) error {
 	st.mu.Lock()
 	return st.applyLocked(h, ops)
 }
 
-// applyLocked is apply with the lock held; it gives it back.
+// applyLocked is apply with the lock held. It releases the lock.
 func (st *state) applyLocked(h *handle, ops []store.Op) error {
 	if st.closed || h != nil && h.closed {
 		st.mu.Unlock()
@@ -262,8 +261,8 @@ func (st *state) applyLocked(h *handle, ops []store.Op) error {
 	return nil
 }
 
-// arm sets the timer. One that is set for earlier is left alone: it finds nothing to
-// do and sets itself again, which is cheaper than moving it at every step.
+// arm sets the timer. A timer that is set for an earlier time is left alone: it finds nothing to do and sets itself
+// again, which is cheaper than moving it at every step.
 func (st *state) arm(now, wake store.Time) {
 	if st.timerAt != 0 && st.timerAt <= wake {
 		return
@@ -281,10 +280,10 @@ func (st *state) tick() {
 	st.mu.Lock()
 	st.timerAt = 0
 	st.mu.Unlock()
-	_ = st.apply(nil, nil) // closed: nobody is left to serve
+	_ = st.apply(nil, nil) // the only error is ErrClosed: nothing is left to serve
 }
 
-// notice is what to tell one session.
+// notice lists the decided tickets of one session.
 type notice struct {
 	decided func([]store.ID)
 	ids     []store.ID
@@ -316,18 +315,18 @@ type handle struct {
 	session uint64
 	limits  []store.Limit
 	watch   atomic.Pointer[func([]store.ID)]
-	// Under the state's lock.
+	// Guarded by the state's lock.
 	closed bool
-	places limitmap.Map // of this session's limits in the pool
+	places limitmap.Map // maps this session's limits to those of the pool
 }
 
-// place finds the session's limits in the pool.
+// place maps the session's limits to those of the pool.
 func (h *handle) place() {
 	there, inForce := h.state.core.Limits()
 	h.places = limitmap.Of(h.limits, there, inForce)
 }
 
-// applyPlaced makes one step where the pool has the limits in another order.
+// applyPlaced runs one step for a session whose limits are in another order than the pool's.
 func (h *handle) applyPlaced(now store.Time, ops []store.Op) {
 	there := slices.Clone(ops)
 	for i := range there {
@@ -375,7 +374,7 @@ func (h *handle) CollectTicket(id store.ID) (store.Result, error) {
 	st.core.Collect(st.clock.Now(), op)
 	res := op.Result
 	h.places.Result(&res)
-	if st.core.Stirred() { // it ended with its grant, and the next can go
+	if st.core.Stirred() { // the ticket ended with its grant, so the next may go
 		return res, st.applyLocked(nil, nil)
 	}
 	st.mu.Unlock()
@@ -393,10 +392,10 @@ func (h *handle) History(_ context.Context, since store.Time) (store.History, er
 	return st.core.History(st.clock.Now(), since), nil
 }
 
-// Snapshot implements [store.Pool]. What time alone has changed is seen to first.
+// Snapshot implements [store.Pool]. It first applies all changes that are due by now.
 func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	st := h.state
-	_ = st.apply(nil, nil) // closed: said below
+	_ = st.apply(nil, nil) // ErrClosed is returned below
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.closed || h.closed {
@@ -407,7 +406,7 @@ func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	return s, nil
 }
 
-// Watches implements [store.Watcher]: the store does not outlive its process.
+// Watches implements [store.Watcher]. It is always true: the store does not outlive its process.
 func (h *handle) Watches() bool { return true }
 
 // Watch implements [store.Pool].
