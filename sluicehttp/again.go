@@ -15,17 +15,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// outcome is what became of a send.
+// outcome is the outcome of a send.
 type outcome struct {
 	resp   *http.Response
 	err    error
-	answer sluice.Answer // what resp says
-	held   bool          // the resource is, by a pause or the ramp after one
-	other  bool          // the provider refuses the key, and there is another
-	unsent bool          // nothing got to the provider
+	answer sluice.Answer // what resp means
+	held   bool          // the resource is paused or ramping after a pause
+	other  bool          // the provider refuses the key, and there is another one
+	unsent bool          // nothing reached the provider
 }
 
-// once sends the request once, when it is its turn. It reports whether to go on.
+// once waits for the request's turn and sends it once. It reports whether to send it again.
 func (f *flight) once() (resp *http.Response, again bool, err error) {
 	a := &f.first
 	if f.told.Attempts > 0 {
@@ -62,8 +62,8 @@ func (f *flight) once() (resp *http.Response, again bool, err error) {
 	return o.resp, false, nil
 }
 
-// stay is the end if the request may not be sent, or not again. If the provider has refused it before, and the
-// client still listens, it gets that answer: it is the provider's own.
+// stay ends an exchange whose request may not be sent, or not again. If the provider refused an earlier send and the
+// client still listens, the client gets that response: it is the provider's own.
 func (f *flight) stay(err error) (*http.Response, bool, error) {
 	last := f.last
 	f.last = outcome{}
@@ -75,7 +75,7 @@ func (f *flight) stay(err error) (*http.Response, bool, error) {
 		return last.resp, false, nil
 	case last.resp != nil:
 		_ = last.resp.Body.Close()
-	case last.err != nil && !f.dead.IsZero() && f.ctx.Err() == nil: // nobody minds the queue of a provider that cannot be reached
+	case last.err != nil && !f.dead.IsZero() && f.ctx.Err() == nil: // the queue does not matter if the provider cannot be reached
 		return nil, false, last.err
 	case last.err != nil:
 		err = errors.Join(err, last.err)
@@ -83,7 +83,7 @@ func (f *flight) stay(err error) (*http.Response, bool, error) {
 	return nil, false, err
 }
 
-// drop forgets the answer that was kept while the request waited to be sent again.
+// drop discards the response that was kept while the request waited to be sent again.
 func (f *flight) drop() {
 	if f.last.resp != nil {
 		_ = f.last.resp.Body.Close()
@@ -91,7 +91,7 @@ func (f *flight) drop() {
 	f.last = outcome{}
 }
 
-// latest is the latest moment at which the request may be sent, zero if any is right.
+// latest returns the latest time at which the request may be sent, or zero if there is no bound.
 func (f *flight) latest() time.Time {
 	var until time.Time
 	if f.caller.Wait > 0 {
@@ -117,8 +117,8 @@ func (f *flight) deadline() time.Duration {
 	return retry.DefaultDeadline
 }
 
-// sendAgain decides whether the request is sent again, and waits until it is time for that. The ticket of the
-// send has ended then.
+// sendAgain decides whether to send the request again, and waits until it is time. If it returns true, the ticket of
+// the last send has ended.
 func (f *flight) sendAgain(a *attempt, o *outcome) bool {
 	if o.other {
 		return f.withOtherKey(a, o)
@@ -132,7 +132,7 @@ func (f *flight) sendAgain(a *attempt, o *outcome) bool {
 		Sent: f.told.Attempts, Elapsed: time.Since(f.start), Class: f.caller.Class,
 		Hint: o.answer.RetryAfter, Hinted: o.answer.RetryAfter > 0, Held: o.held,
 	}, rand.Float64)
-	if o.resp == nil { // it cannot be reached: the client should know soon
+	if o.resp == nil { // the provider cannot be reached: tell the client soon
 		if f.dead.IsZero() {
 			f.dead = a.began
 		}
@@ -152,30 +152,30 @@ func (f *flight) sendAgain(a *attempt, o *outcome) bool {
 		a.cancel(nil)
 	}
 	f.last, f.ask.Retry = *o, true
-	sleep.For(f.ctx, next.Wait) // if it is over, the gate says so
+	sleep.For(f.ctx, next.Wait) // if ctx ends meanwhile, the gate reports it
 	return true
 }
 
-// withOtherKey has the request sent with another key, because the provider has refused the one that it went with: it has done nothing
-// for the request. There are only so many keys, so this ends.
+// withOtherKey prepares to send the request with another key, after the provider refused its key. That is safe: the
+// provider has not processed the request. It ends because the number of keys is bounded.
 func (f *flight) withOtherKey(a *attempt, o *outcome) bool {
 	if f.ctx.Err() != nil || !f.payload.replayable() {
 		return false
 	}
 	if f.last = *o; !keep(o.resp) {
-		_ = o.resp.Body.Close() // what it says is known
+		_ = o.resp.Body.Close() // its content is known
 		f.last = outcome{}
 	}
 	f.refund(a.end(), nil)
 	a.cancel(nil)
-	if f.asked.Free { // else the gate chooses
+	if f.asked.Free { // otherwise the gate chooses the key
 		f.use(f.ask.Keys[0])
 	}
 	return true
 }
 
-// safe reports that sending again can help and can do no harm: the body can be repeated, and the provider has not
-// accepted the request, or accepting it twice is the same as once.
+// safe reports whether sending again can help and does no harm. The body must be repeatable. Either the provider has
+// not accepted the request, or the request is idempotent.
 func (f *flight) safe(o *outcome) bool {
 	if !f.mayRetry() || f.ctx.Err() != nil || !f.payload.replayable() || f.line.Sends() && f.line.Gone() {
 		return false
@@ -194,8 +194,8 @@ func (f *flight) safe(o *outcome) bool {
 	return false
 }
 
-// final reports an error that would be the same the next time: the gate has said its last word, the request makes no
-// sense, or the provider's certificate does not hold.
+// final reports whether an error would be the same the next time: the gate refused for good, the request is not valid,
+// or the provider's certificate is not.
 func final(err error) bool {
 	var refusal *sluice.Error
 	var certificate *tls.CertificateVerificationError
@@ -208,7 +208,7 @@ type badRequest struct{ error }
 
 func (e *badRequest) Unwrap() error { return e.error }
 
-// idempotent reports a request that may be accepted twice.
+// idempotent reports whether a request may be accepted twice.
 func idempotent(r *http.Request) bool {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
@@ -217,7 +217,7 @@ func idempotent(r *http.Request) bool {
 	return len(r.Header["Idempotency-Key"]) > 0 || len(r.Header["X-Idempotency-Key"]) > 0
 }
 
-// timeout reports an error by which somebody stopped waiting for an answer that may still come.
+// timeout reports whether err is a timeout: the response may still come.
 func timeout(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()

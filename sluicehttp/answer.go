@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// judge sends the request, and tells the gate what came of it. The ticket of a send that has no answer has ended.
+// judge sends the request and reports the outcome to the gate. If there is no response, it also ends the ticket.
 func (f *flight) judge(a *attempt) (o outcome) {
 	if o.resp, o.err = a.send(); o.err != nil {
 		f.failed(a, &o)
@@ -34,43 +34,43 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	}
 	observed := f.t.dialect.Observe(seen, now)
 	f.badKey = f.key != nil && isBadKey(seen.Status, seen.Body)
-	seen.Body = nil // it is not needed again
+	seen.Body = nil // no longer needed
 	o.answer = observed.Answer(f.t.Limits)
 	o.answer.Status = o.resp.StatusCode
 	f.learnPlan(&observed, &o.answer)
 	if why := f.refusesKey(&o); why != "" {
 		o.other = f.setAside(why)
-		o.answer.Verdict, o.answer.Cause = store.VerdictNone, "" // of this key alone: the resource goes on
+		o.answer.Verdict, o.answer.Cause = store.VerdictNone, "" // only this key is concerned: the resource continues
 	} else if o.answer.Verdict == store.VerdictOK {
 		f.served()
 	}
 	switch {
 	case !f.asked.Free:
-		o.held, _ = a.current().Answer(o.answer) // if the store cannot be told, the request is none the worse for it
+		o.held, _ = a.current().Answer(o.answer) // a store that cannot be reached does not fail the request
 	case o.answer.Verdict != store.VerdictOK && o.answer.Verdict != store.VerdictNone || len(o.answer.Limits) > 0 || inside.Of(f.t.Gate).FailingFor(f.t.Resource) > 0:
 		_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, o.answer)
 	}
 	return o
 }
 
-// Answers that are well are asked what they state of limits every lookEvery, where there are many: what they state is the same from
-// one to the next, but for what the gate counts itself. The first lookBurst of a burst are all asked: together they show how the
-// provider counts.
+// Under load, Sluice reads the rate-limit headers of only one successful response every lookEvery. Between two
+// responses they change only by what the gate counts itself. It reads all of the first lookBurst responses of a burst:
+// together they show how the provider counts.
 const (
 	lookEvery = 20 * time.Millisecond
 	lookBurst = 64
 )
 
-// maxLooks bounds the parts of an API of which it is known: their names come from requests.
+// maxLooks bounds the parts of an API in looks: their names come from requests.
 const maxLooks = 256
 
-// looks says when answers are looked at, by part of the API.
+// looks says when to read the headers of successful responses, by part of the API.
 type looks struct {
 	mu sync.Mutex
-	at map[string]time.Time // when all looks that are due will have been taken, lookEvery apart
+	at map[string]time.Time // when all reads so far would have been made, lookEvery apart
 }
 
-// due reports that it is time to look, and notes it.
+// due reports whether to read a response's headers now, and records the read.
 func (l *looks) due(part string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,21 +88,21 @@ func (l *looks) due(part string, now time.Time) bool {
 	return true
 }
 
-// failed ends the ticket of a send that has no answer.
+// failed ends the ticket of a send without a response.
 func (f *flight) failed(a *attempt, o *outcome) {
 	var bad *badRequest
 	o.unsent = a.unsent() || errors.As(o.err, &bad)
-	f.told.Micros = f.told.EstimatedMicros // what was reckoned with stays charged, unless nothing was sent
+	f.told.Micros = f.told.EstimatedMicros // the estimate stays charged, unless nothing was sent
 	ticket := a.end()
 	a.cancel(nil)
 	switch {
 	case o.unsent:
 		f.told.Micros = 0
 		_ = ticket.Cancel()
-	case f.line.Sends(): // it holds no place
+	case f.line.Sends(): // it holds no concurrency
 		f.told.Aborted = f.ctx.Err() != nil
 		f.t.end(ticket, nil)
-	case f.ctx.Err() != nil || timeout(o.err): // the provider may still be at it
+	case f.ctx.Err() != nil || timeout(o.err): // the provider may still be working on it
 		f.told.Aborted = f.ctx.Err() != nil
 		f.t.leave(ticket, nil, f.t.remaining(f.told.Model, time.Since(a.began)))
 	default:
@@ -112,7 +112,7 @@ func (f *flight) failed(a *attempt, o *outcome) {
 	f.unreachable(a, o.err)
 }
 
-// looksInside reports an answer whose meaning depends on its body.
+// looksInside reports whether the meaning of a response depends on its body.
 func (f *flight) looksInside(resp *http.Response) bool {
 	if resp.Body == nil || resp.Body == http.NoBody || resp.ContentLength == 0 {
 		return false
@@ -120,7 +120,7 @@ func (f *flight) looksInside(resp *http.Response) bool {
 	return resp.StatusCode >= 400 || resp.StatusCode == http.StatusOK && f.hides() && isJSON(resp.Header)
 }
 
-// hides reports a call that is refused with status 200: GraphQL has no other.
+// hides reports whether a refusal of the call may have status 200. GraphQL has no other status.
 func (f *flight) hides() bool {
 	return f.t.github && (f.asked.Part == "graphql" || strings.HasSuffix(f.origin.URL.Path, "/graphql"))
 }
@@ -130,13 +130,13 @@ func isJSON(h http.Header) bool {
 	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
-// contentType is the media type of an answer, without its parameters.
+// contentType returns the media type of a response, without parameters.
 func contentType(h http.Header) string {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
-// streams reports an answer that is made while it is sent.
+// streams reports whether a response is produced while it is sent.
 func streams(h http.Header) bool {
 	switch contentType(h) {
 	case "text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream":
@@ -145,7 +145,7 @@ func streams(h http.Header) bool {
 	return false
 }
 
-// current is the ticket as it is now.
+// current returns the current ticket.
 func (a *attempt) current() sluice.Ticket {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// attempt is one send of a request: those that net/http repeats by itself are part of the same one, and each
-// has a ticket of its own.
+// attempt is one send of a request. It includes the sends that net/http repeats by itself, each with its own ticket.
 type attempt struct {
 	f      *flight
 	began  time.Time
@@ -25,26 +24,26 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	trace  httptrace.ClientTrace
 
-	// The hooks of a trace may be called from anywhere, even when all is over.
-	traced atomic.Bool // the base transport tells what it does
+	// The hooks of a trace may be called from any goroutine, even after the end of the send.
+	traced atomic.Bool // the base transport calls the hooks
 	wrote  atomic.Bool // the header was written
 	mu     sync.Mutex
 	ticket sluice.Ticket
-	conn   net.Conn // that the request goes out on; nil: there is none yet
+	conn   net.Conn // the connection of the request; nil: none yet
 	over   bool
 	err    error // why the attempt was stopped
-	hung   bool  // that it does not get a connection was told
-	// resolving tells that the host's name is being looked up.
+	hung   bool  // the slow connection was reported
+	// resolving is set while the host name is looked up.
 	resolving bool
-	// watched tells that it is, or was, among those that are connecting. The rest is theirs.
+	// watched is set if the attempt is or was in the list of connecting attempts. The fields below belong to that list.
 	watched        bool
 	waits          bool
 	hangsAt        time.Time
 	before, behind *attempt
 }
 
-// patient is a context with an earlier deadline, for the gate alone: the gate's store keeps to it, and no
-// timer is needed.
+// patient is a context with an earlier deadline, for the gate only. The gate's store observes the deadline, so no timer
+// is needed.
 type patient struct {
 	context.Context
 	until time.Time
@@ -59,7 +58,7 @@ func (p *patient) Err() error {
 	return context.DeadlineExceeded
 }
 
-// acquire waits for the request's turn. until is the latest that it may be sent; zero means any time.
+// acquire waits for the request's turn. until is the latest time to send it; zero means no bound.
 func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, error) {
 	if f.observe {
 		return f.note(ctx)
@@ -71,13 +70,13 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 		}
 	}
 	ticket, err := f.t.Gate.Acquire(wait, f.ask)
-	for tries := 0; err != nil && tries < 4 && f.shrink(ctx, err); tries++ { // there may be several such limits
+	for tries := 0; err != nil && tries < 4 && f.shrink(ctx, err); tries++ { // several limits may be too small
 		ticket, err = f.t.Gate.Acquire(wait, f.ask)
 	}
 	if err == nil && ticket.Stale() {
 		if err = ticket.Renew(wait); err != nil {
-			_ = ticket.Cancel()                  // if the store could not be asked, it still has it
-			if errors.Is(err, sluice.ErrEnded) { // this process was taken for dead
+			_ = ticket.Cancel()                  // the store still has it if it could not be asked
+			if errors.Is(err, sluice.ErrEnded) { // the store took this process for dead
 				ticket, err = f.t.Gate.Acquire(wait, f.ask)
 			}
 		}
@@ -92,7 +91,7 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 	return ticket, nil
 }
 
-// note has a request counted that goes in any case. One that the gate cannot make sense of has no ticket.
+// note counts a request that is sent in any case. If the gate rejects it as invalid, it goes without a ticket.
 func (f *flight) note(ctx context.Context) (sluice.Ticket, error) {
 	ticket, err := f.t.Gate.Acquire(ctx, f.ask)
 	if err != nil {
@@ -101,7 +100,7 @@ func (f *flight) note(ctx context.Context) (sluice.Ticket, error) {
 	return ticket, nil
 }
 
-// late says so if the time that the caller allows for waiting has passed.
+// late turns err into a deadline error if the time that the caller allows for waiting has passed.
 func (f *flight) late(err error, passed bool) error {
 	var e *sluice.Error
 	if !passed || !errors.As(err, &e) || !errors.Is(err, sluice.ErrDeadline) && !errors.Is(err, context.DeadlineExceeded) {
@@ -162,7 +161,7 @@ func (a *attempt) send() (*http.Response, error) {
 	defer a.mu.Unlock()
 	a.over = true
 	a.unwatch()
-	if a.err != nil { // whatever came of it: the gate did not let it go
+	if a.err != nil { // the gate did not let it go, whatever the outcome
 		if resp != nil {
 			_ = resp.Body.Close()
 		}
@@ -196,9 +195,9 @@ func (a *attempt) resolves(now bool) {
 
 func (a *attempt) wroteHeaders() { a.wrote.Store(true) }
 
-// gotConn is called just before the request is written, by the goroutine that sends it. Connecting may have
-// taken so long that the ticket is stale; and if it is not the first time, net/http sends the request again by
-// itself, because the connection was closed under it: that is one more request, and needs a ticket like any other.
+// gotConn is called just before the request is written, by the goroutine that sends it. Connecting may have taken so
+// long that the ticket is stale. If this is not the first call, net/http is sending the request again by itself,
+// because the connection was closed: that is one more request, which needs its own ticket.
 func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -210,7 +209,7 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	var err error
 	switch {
 	case a.wrote.Swap(false):
-		a.f.refund(a.ticket, nil) // first, or it might wait for its own place
+		a.f.refund(a.ticket, nil) // first, or it might wait for its own concurrency
 		again := a.f.ask.Retry
 		a.f.ask.Retry = true
 		a.f.pinned(func() { a.ticket, err = a.f.acquire(a.ctx, a.f.latest()) })
@@ -220,7 +219,7 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 		if err = a.ticket.Renew(a.ctx); err != nil {
 			_ = a.ticket.Cancel()
 			a.ticket = sluice.Ticket{}
-			if errors.Is(err, sluice.ErrEnded) { // this process was taken for dead
+			if errors.Is(err, sluice.ErrEnded) { // the store took this process for dead
 				a.f.pinned(func() { a.ticket, err = a.f.acquire(a.ctx, a.f.latest()) })
 			}
 		}
@@ -228,23 +227,23 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	if err != nil {
 		a.err = err
 		a.cancel(err)
-		// A request that was cancelled may still be written: net/http does both at once. Not on a closed connection.
-		// One of HTTP/2 carries the requests of others too, so there only the cancelling counts.
+		// A cancelled request may still be written, because net/http does both at the same time. Closing the connection
+		// prevents that. An HTTP/2 connection also carries other requests and stays open: there cancelling has to do.
 		if !a.f.mayBeHTTP2(info.Conn) {
 			_ = info.Conn.Close()
 		}
 	}
 }
 
-// unsent reports that nothing that the provider could count was sent, for certain. A request whose header
-// was not written completely is none. With HTTP/2 the header may be out before that is told.
+// unsent reports whether it is certain that nothing was sent that the provider could count. A request whose header was
+// not written completely does not count. With HTTP/2 the header may be out before the hook is called.
 func (a *attempt) unsent() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.tells() && !a.wrote.Load() && (a.conn == nil || !a.f.mayBeHTTP2(a.conn))
 }
 
-// tells reports that the base transport tells what it does.
+// tells reports whether the base transport calls the hooks.
 func (a *attempt) tells() bool {
 	_, known := a.f.t.base.(*http.Transport)
 	return known || a.traced.Load() || a.f.line.Sends()
@@ -258,7 +257,7 @@ func (f *flight) mayBeHTTP2(conn net.Conn) bool {
 	return !ok || base.Protocols != nil && base.Protocols.UnencryptedHTTP2()
 }
 
-// end gives the ticket out of hand: nobody else will end it.
+// end takes the ticket away from the attempt. The caller must end it.
 func (a *attempt) end() sluice.Ticket {
 	a.mu.Lock()
 	defer a.mu.Unlock()

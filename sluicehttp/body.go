@@ -12,23 +12,22 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// A ticket whose answer is still being read is kept alive: it is told so every keepEvery, and lives keepFor from
-// then on.
+// A ticket whose response is still being read is extended every keepEvery, by keepFor.
 const (
 	keepEvery = 2 * time.Minute
 	keepFor   = 10 * time.Minute
 )
 
-// ending is how the reading of an answer ended.
+// ending is how the reading of a response ended.
 type ending int
 
 const (
 	complete ending = iota // all of it was read
-	broken                 // the provider broke off
-	left                   // the client did not want the rest
+	broken                 // the connection to the provider broke
+	left                   // the client closed it before the end
 )
 
-// body is an answer's body on its way to the client. Whatever happens to it, the ticket is settled once.
+// body is a response body on its way to the client. It settles the ticket exactly once, however the reading ends.
 type body struct {
 	f      *flight
 	a      *attempt
@@ -36,18 +35,18 @@ type body struct {
 	status int
 	size   int64 // -1: not known
 	stream bool
-	filter *filter // nil: nothing is cut out
+	filter *filter // nil: nothing is filtered
 
 	mu     sync.Mutex // Close may come while Read waits
 	usage  provider.UsageReader
-	zipped *inflater // nil: the answer is not compressed
+	zipped *inflater // nil: the response is not compressed
 	seen   int64
 	kept   time.Time
 	done   bool
-	extra  []amount // what the header said of the usage
+	extra  []amount // usage stated in the header
 }
 
-// hand prepares the answer for the client.
+// hand prepares the response for the client.
 func (f *flight) hand(a *attempt, o *outcome) {
 	resp := o.resp
 	f.told.Status, f.told.UpstreamID = resp.StatusCode, upstreamID(resp.Header)
@@ -66,7 +65,7 @@ func (f *flight) hand(a *attempt, o *outcome) {
 	resp.Body = b
 }
 
-// listen sets up what reads the usage, and what cuts out what only we have asked for.
+// listen sets up the usage reader, and the filter for usage events that only Sluice asked for.
 func (b *body) listen(resp *http.Response) {
 	f := b.f
 	b.usage = f.t.speaker.Usage(&f.asked, resp.Header.Get("Content-Type"))
@@ -74,7 +73,7 @@ func (b *body) listen(resp *http.Response) {
 	case encoding == "gzip" && b.usage != nil:
 		b.zipped = newInflater(b.usage, maxInflated)
 	case encoding != "":
-		b.usage = nil // nothing in it can be read
+		b.usage = nil // cannot be decoded
 	case f.hidden && streams(resp.Header):
 		b.filter = &filter{only: f.t.speaker.OnlyUsage}
 		resp.ContentLength = -1
@@ -94,7 +93,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// filtered is Read where something is cut out.
+// filtered is Read for a response with a filter.
 func (b *body) filtered(p []byte) (int, error) {
 	for len(p) > 0 {
 		if n := b.filter.read(p); n > 0 {
@@ -114,7 +113,7 @@ func (b *body) filtered(p []byte) (int, error) {
 	return 0, nil
 }
 
-// look takes in what passes by.
+// look reads the usage in p, and extends the ticket of a stream.
 func (b *body) look(p []byte) {
 	if len(p) == 0 {
 		return
@@ -129,7 +128,7 @@ func (b *body) look(p []byte) {
 		b.usage.Write(p)
 	}
 	now := time.Time{}
-	if b.stream { // others are over soon
+	if b.stream { // other responses are over soon
 		if now = time.Now(); b.done || now.Sub(b.kept) < keepEvery {
 			now = time.Time{}
 		} else {
@@ -138,11 +137,11 @@ func (b *body) look(p []byte) {
 	}
 	b.mu.Unlock()
 	if !now.IsZero() {
-		_ = b.a.current().Keep(context.WithoutCancel(b.f.ctx), keepFor) // if it cannot be told, it ends by itself
+		_ = b.a.current().Keep(context.WithoutCancel(b.f.ctx), keepFor) // if that fails, the ticket expires by itself
 	}
 }
 
-// ended notes that there is nothing more to read.
+// ended records the end of the response.
 func (b *body) ended(err error) {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -154,7 +153,7 @@ func (b *body) ended(err error) {
 	}
 }
 
-// Close ends the answer. One that was not read to its end was broken off.
+// Close ends the response. If it was not read to its end, it counts as aborted by the client.
 func (b *body) Close() error {
 	b.finish(left, nil)
 	err := b.src.Close()
@@ -162,10 +161,11 @@ func (b *body) Close() error {
 	return err
 }
 
-// idHeaders are where providers state the id of a request.
+// idHeaders are the headers in which providers state the id of a request.
 var idHeaders = []string{"Request-Id", "X-Request-Id", "X-Github-Request-Id", "Apim-Request-Id", "X-Amzn-Requestid"}
 
-// upstreamID is the provider's id of a request, empty if its answer states none, or one that is no id.
+// upstreamID returns the provider's id of a request. It is empty if the response states none, or one with unsafe
+// characters.
 func upstreamID(h http.Header) string {
 	for _, name := range idHeaders {
 		if id := h[name]; len(id) > 0 && requestid.Safe(id[0]) {

@@ -14,36 +14,35 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// Caller is who sends a request. The zero value of a field means the transport's, else the gate's default.
+// Caller says who sends a request. An empty field takes the transport's value, then the gate's default.
 type Caller struct {
-	// Agent is who asks. If nobody says, it is $SLUICE_AGENT, else the name of the program.
+	// Agent is the name of the agent. The default is $SLUICE_AGENT, then the name of the program.
 	Agent string
 	Class string
 	User  string
 	Tool  string
 	// Emergency lets a request of the highest class go first.
 	Emergency bool
-	// Retry tells that an earlier send of the same request failed: then it is sent once only, because
-	// whoever tries again does so already.
+	// Retry is set if an earlier send of the same request failed. The request is then sent only once, because the
+	// caller retries by itself.
 	Retry bool
-	// Wait is how long a request may wait until it is sent, for the first time or again. 0 means as long as
-	// the context allows.
+	// Wait bounds the time from the start of a request to its last send, retries included. 0 means as long as the
+	// context allows.
 	Wait time.Duration
 	// RequestID names the request in logs. It is passed on to [Exchange].
 	RequestID string
-	// Parsed, if it is set, is told what the request asks for, before the request waits. It must not block.
+	// Parsed, if set, is called with what the request asks for, before the request waits. It must not block.
 	Parsed func(*provider.ParsedRequest)
 }
 
 type callerKey struct{}
 
-// WithCaller tells who sends the requests that are made with the context. What it leaves empty is the
-// transport's.
+// WithCaller sets the caller of requests made with the context. Empty fields take the transport's values.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, &c)
 }
 
-// caller is who sends a request: as its context, its headers, the transport and the environment say.
+// caller returns the caller of a request, from its context, its headers, the transport and the environment.
 func (t *Transport) caller(r *http.Request) Caller {
 	c := t.Caller
 	if own, ok := r.Context().Value(callerKey{}).(*Caller); ok {
@@ -59,18 +58,18 @@ func (t *Transport) caller(r *http.Request) Caller {
 	return c
 }
 
-// Headers by which clients tell that they send a request again.
+// Headers in which clients state that a request is a retry.
 const (
-	headerStainless = "X-Stainless-Retry-Count" // of the SDKs of Anthropic, OpenAI and others
-	headerRetry     = "X-Sluice-Retry"          // of anybody; it goes no further
+	headerStainless = "X-Stainless-Retry-Count" // set by the SDKs of Anthropic, OpenAI and others
+	headerRetry     = "X-Sluice-Retry"          // for any client; not sent to the provider
 )
 
-// Retried reports that a request's header says that it was sent before.
+// Retried reports whether a request's header marks it as a retry.
 func Retried(h http.Header) bool { return retried(h) }
 
 func retried(h http.Header) bool { return counts(h, headerStainless) || counts(h, headerRetry) }
 
-// counts reports a header that is there and does not say that there was nothing.
+// counts reports whether a header is present with a positive number or true.
 func counts(h http.Header, name string) bool {
 	if len(h[name]) == 0 {
 		return false
@@ -83,7 +82,7 @@ func counts(h http.Header, name string) bool {
 	return err == nil && again
 }
 
-// program is the agent of a process that names none.
+// program returns the default agent of this process.
 var program = sync.OnceValue(func() string {
 	if name := os.Getenv("SLUICE_AGENT"); name != "" {
 		return name

@@ -12,7 +12,8 @@ import (
 
 var errOneWay = errors.New("sluicehttp: the transport cannot write to a connection that was upgraded")
 
-// holds is what the request takes of limits: a connection takes a place, and what goes over it takes all else.
+// holds returns what the request takes from limits. Opening a connection takes concurrency; calls over it take all
+// else.
 func (f *flight) holds() sluice.Holds {
 	switch {
 	case f.line.Opens():
@@ -23,7 +24,7 @@ func (f *flight) holds() sluice.Holds {
 	return sluice.HoldsAll
 }
 
-// connect hands out the connection that the request has opened. Its ticket lives as long as the connection.
+// connect returns the connection that the request has opened. Its ticket lives as long as the connection.
 func (f *flight) connect(a *attempt, o *outcome) {
 	f.line.Key = f.ask.Key
 	f.told.Status, f.told.UpstreamID, f.told.Took = o.resp.StatusCode, upstreamID(o.resp.Header), time.Since(a.began)
@@ -40,23 +41,23 @@ func (f *flight) connect(a *attempt, o *outcome) {
 	f.over()
 }
 
-// connection is a connection that was upgraded.
+// connection is an upgraded connection.
 type connection struct {
 	conn   io.ReadWriteCloser
 	ticket sluice.Ticket
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex
-	timer  *time.Timer // nil: there is no ticket
+	timer  *time.Timer // nil: no ticket
 	closed bool
 }
 
 func (c *connection) Read(p []byte) (int, error)  { return c.conn.Read(p) }
 func (c *connection) Write(p []byte) (int, error) { return c.conn.Write(p) }
 
-// keep lets the ticket live on.
+// keep extends the ticket.
 func (c *connection) keep() {
-	_ = c.ticket.Keep(context.Background(), keepFor) // if it cannot be told, it ends by itself
+	_ = c.ticket.Keep(context.Background(), keepFor) // if that fails, the ticket expires by itself
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -76,7 +77,7 @@ func (c *connection) Close() error {
 	c.cancel(nil)
 	if c.timer != nil {
 		c.timer.Stop()
-		_ = c.ticket.Close() // if the store cannot be told, the ticket's time to live ends it
+		_ = c.ticket.Close() // if the store cannot be reached, the ticket expires by itself
 	}
 	return err
 }

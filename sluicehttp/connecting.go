@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// connecting are the attempts that have no connection yet, the oldest first. One timer serves them all: most have their connection
-// at once, and a timer for each would wake a thread of the runtime each time.
+// connecting lists the attempts that have no connection yet, oldest first. One timer serves them all: most attempts get
+// their connection at once, and one timer each would wake a thread of the runtime every time.
 type connecting struct {
 	mu          sync.Mutex
 	first, last *attempt
-	armed       bool // the timer is set, for the oldest or earlier
+	armed       bool // the timer is set, for the oldest attempt or earlier
 }
 
 // add watches an attempt for hangAfter from now.
@@ -30,7 +30,7 @@ func (c *connecting) add(a *attempt, now time.Time) {
 	}
 }
 
-// remove ends the watch of an attempt, if there is one.
+// remove stops watching an attempt.
 func (c *connecting) remove(a *attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *connecting) remove(a *attempt) {
 	a.before, a.behind, a.waits = nil, nil, false
 }
 
-// look tells the attempts that have waited for too long, and sets the timer for the next.
+// look calls hangs on the attempts that have waited too long, and sets the timer for the next.
 func (c *connecting) look() {
 	now := time.Now()
 	for {

@@ -9,14 +9,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Units that usage is counted in, besides those of the dialect.
+// Units of usage, in addition to those of the dialect.
 const (
 	unitInput  = "input_tokens"
 	unitTokens = "tokens"
-	unitUSD    = sluice.USD // in millionths
+	unitUSD    = sluice.USD // in millionths of a dollar
 )
 
-// reckon works out what the request costs.
+// reckon estimates the cost of the request.
 func (f *flight) reckon() {
 	a, list := &f.asked, f.cost[:0]
 	if a.Tokens {
@@ -42,8 +42,7 @@ func (f *flight) reckon() {
 	f.ask.Cost, f.ask.Priced, f.ask.Unpaid = list, a.Model, !a.Tokens
 }
 
-// tokens adds what usage takes, in all units in which it can be counted; where the dialect counts
-// otherwise, its word holds.
+// tokens adds usage in all units in which it can be counted. The dialect's own amounts take precedence.
 func (f *flight) tokens(list []sluice.Amount, u *provider.Usage) []sluice.Amount {
 	input := u.Input + u.CacheRead + u.CacheWrite + u.CacheLong
 	list = set(list, unitInput, input)
@@ -55,7 +54,7 @@ func (f *flight) tokens(list []sluice.Amount, u *provider.Usage) []sluice.Amount
 	return list
 }
 
-// set sets the amount of a unit. What is out of range would fail the request, and it need not.
+// set sets the amount of a unit. It clamps the amount, because one that is out of range would fail the request.
 func set(list []sluice.Amount, unit string, n int64) []sluice.Amount {
 	n = min(max(n, 0), store.MaxAmount)
 	for i := range list {
@@ -67,7 +66,7 @@ func set(list []sluice.Amount, unit string, n int64) []sluice.Amount {
 	return append(list, sluice.Amount{Unit: unit, N: n})
 }
 
-// rough reports a unit in which the cost is an estimate.
+// rough reports whether the cost in a unit is an estimate.
 func (f *flight) rough(unit string) bool {
 	if !f.asked.Tokens || unit == unitTokens && f.asked.Reserved {
 		return false
@@ -80,9 +79,9 @@ func (f *flight) rough(unit string) bool {
 	return true
 }
 
-// shrink lowers an estimate to what the limit in the way can hold, and reports whether that helps. A limit that
-// is smaller than an estimate must not keep the request from being sent at all: it goes when all of the
-// limit is free, and the provider decides.
+// shrink lowers an estimate to the size of the limit that is too small for it, and reports whether it did. A limit
+// smaller than an estimate must not block the request for good: the request goes once the whole limit is free, and the
+// provider decides.
 func (f *flight) shrink(ctx context.Context, err error) bool {
 	var e *sluice.Error
 	if !errors.As(err, &e) || !errors.Is(e.Err, sluice.ErrCapacity) {

@@ -13,101 +13,100 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// ErrUpgrade is the error of a request that wants to turn its connection into something else, such as a
-// WebSocket: what passes there cannot be counted.
+// ErrUpgrade is returned for a request that asks to upgrade its connection, such as to a WebSocket. The gate could not
+// count what is sent there.
 var ErrUpgrade = errors.New("sluicehttp: the connection would be upgraded (WebSocket), and what passes then cannot be counted: use plain HTTP, such as server-sent events")
 
-// ErrSwitched is the error of a request that the provider answered with 101 Switching Protocols. No request
-// asks for that, and the body of such an answer is the bare connection: reading it can go on forever, even
-// after the request's context has ended.
+// ErrSwitched is returned if the provider answers 101 Switching Protocols without being asked. The body of such a
+// response is the bare connection: reading it could block forever, even after the request's context has ended.
 var ErrSwitched = errors.New("sluicehttp: the provider answered 101 Switching Protocols, without being asked: WebSockets do not pass the gate")
 
 var errNoGate = errors.New("sluicehttp: the transport has no gate: set Transport.Gate and Transport.Resource")
 
-// ErrRoute is the error of a call whose model was to be another and could not be changed.
+// ErrRoute is returned if [Transport.Route] chose another model but the call could not be changed.
 var ErrRoute = errors.New("sluicehttp: the model cannot be changed: the call names it in no way that is known, or its body is too large")
 
-// Exchange is a request and what became of it, for metrics and logs.
+// Exchange is a request and its outcome, for metrics and logs.
 type Exchange struct {
 	Resource, Agent, Class, User, Tool string
-	// Model is the model that was asked for, or the part of the API.
+	// Model is the requested model, or the part of the API.
 	Model string
-	// RequestID is the caller's name for the request, UpstreamID the provider's, as its answer states it; empty: none.
+	// RequestID is the caller's id of the request, UpstreamID the provider's from its response. Both may be empty.
 	RequestID, UpstreamID string
-	// Ticket is that of the last send, empty if nothing was sent.
+	// Ticket is the ticket of the last send; empty if nothing was sent.
 	Ticket string
-	// Status is that of the answer, 0 if there was none.
+	// Status is the HTTP status of the response; 0 if there was none.
 	Status  int
 	Verdict store.Verdict
-	// Began is when the request came; Granted, Sent and Answered are of the last send, zero if it did not come to that. They are
-	// there where [Transport.Trace] is set.
+	// Began is when the request came. Granted, Sent and Answered are about the last send, and zero if it did not get
+	// that far. They are set only if [Transport.Trace] is.
 	Began, Granted, Sent, Answered time.Time
-	// Waited is how long the gate held it, Took how long the last send and its answer took.
+	// Waited is how long the gate held the request. Took is how long the last send took, including its response.
 	Waited, Took time.Duration
-	// Estimated is what was reckoned with and Usage what was really used, as far as Usage.Known; of an
-	// answer that was broken off, what was seen of it.
+	// Estimated is the estimated usage. Usage is the actual usage as far as Usage.Known. For a response that was cut
+	// off it covers what was seen.
 	Estimated, Usage provider.Usage
-	// Micros is what it cost, in millionths of a dollar: the estimate if the usage is not known. Priced tells
-	// that the price is known.
+	// Micros is the cost in millionths of a dollar: an estimate if the usage is not known. Priced is set if the price
+	// is known.
 	Micros          int64
 	EstimatedMicros int64
 	Priced          bool
-	// Retry tells that the client had sent it before.
+	// Retry is set if the client had sent the request before.
 	Retry bool
-	// Aborted tells that the client left before the answer was over.
+	// Aborted is set if the client left before the response was over.
 	Aborted bool
-	// Attempts is how often it was sent, those that net/http repeats by itself included.
+	// Attempts counts the sends, including those that net/http repeats by itself.
 	Attempts int
 	Err      error
 }
 
-// flight is an exchange under way.
+// flight is an exchange in progress.
 type flight struct {
 	t      *Transport
 	origin *http.Request
 	ctx    context.Context
 	caller Caller
 	start  time.Time
-	line   *wire.Line // that the request opens, or goes over; nil: neither
+	line   *wire.Line // the connection that the request opens or goes over; nil: neither
 
 	call    provider.Call
 	asked   provider.ParsedRequest
 	routed  bool        // to another model
-	grown   int64       // by how much the body is longer, if it is another one
-	observe bool        // it goes once, as it came, and nobody holds it
-	hidden  bool        // usage was asked for that the client must not see
-	header  http.Header // of the request, or a copy
+	grown   int64       // how much longer the body is, if it was replaced
+	observe bool        // mode observe: sent once, unchanged and without waiting
+	hidden  bool        // Sluice asked for usage events that the client must not see
+	header  http.Header // the request's header, or a copy
 	copied  bool
-	path    string // another one than the request's, if not empty; escaped
+	path    string // escaped path that replaces the request's, if not empty
 	payload payload
 
 	labels []string // of the transport's keys
-	talk   uint64   // hash of the conversation that the request belongs to; 0: none
-	badKey bool     // the last answer says that the key is not good
-	key    *Key     // that the request goes with, of several; nil: with its own
+	talk   uint64   // hash of the conversation; 0: none
+	badKey bool     // the last response says that the key is not valid
+	key    *Key     // the chosen key; nil: the request's own
 
 	ask   sluice.Request
-	cost  [12]sluice.Amount // of ask, where that is enough
+	cost  [12]sluice.Amount // backing array for ask.Cost
 	told  Exchange
 	first attempt
 	last  outcome
-	// dead is when the provider could not be reached for the first time, zero if it has answered since.
+	// dead is when the provider first could not be reached; zero if it has answered since.
 	dead time.Time
-	seen provider.Response // what the dialect is shown of an answer
-	// answers are what came of each send, where requests that are given up are kept.
+	seen provider.Response // what the dialect sees of a response
+	// answers are the outcomes of all sends, if dead letters are kept.
 	answers []deadletter.Answer
-	out     body // the answer that the client gets
+	out     body // the body that the client gets
 	traced  func(Exchange)
 }
 
-// fail ends an exchange that has no answer.
+// fail ends an exchange without a response.
 func (f *flight) fail(err error) error {
 	f.told.Err = err
 	f.over()
 	return err
 }
 
-// over tells whoever wants to know that the exchange is over.
+// over reports the end of the exchange to Done and Trace.
 func (f *flight) over() {
 	if f.t.Done != nil {
 		f.t.Done(f.told)

@@ -2,17 +2,16 @@ package sluicehttp
 
 import "bytes"
 
-// maxEvent is the longest event that is held to see whether it is to be cut out. One that says no more than what was
-// used is short.
+// maxEvent is the longest event that is held back to decide whether to remove it. An event with only usage is short.
 const maxEvent = 64 << 10
 
-// filter cuts events out of a stream of server-sent events. Nothing else is changed, and nothing is held back
-// but an event that has begun and not ended.
+// filter removes events from a stream of server-sent events and changes nothing else. It holds back only the event that
+// has not ended yet.
 type filter struct {
 	only func(data []byte) bool
-	held []byte // of the event that has begun
-	scan int    // how much of held was searched for the event's end
-	long bool   // the event is too long to be held: the rest of it passes
+	held []byte // the event that has begun
+	scan int    // how much of held was searched for the end of the event
+	long bool   // the event is too long to hold: the rest of it passes
 	out  []byte // what the client can read
 	off  int    // how much of out it has read
 	err  error  // how the stream ended
@@ -39,7 +38,8 @@ func (f *filter) write(p []byte) {
 	}
 	rest := f.held[begin:]
 	if f.long || len(rest) > maxEvent {
-		// Line breaks at the end may belong to the event's end. What is before them tells that the line is not empty.
+		// Line breaks at the end may belong to the end of the event. The byte before them shows that the line is not
+		// empty.
 		n := max(len(bytes.TrimRight(rest, "\r\n"))-1, 0)
 		f.out = append(f.out, rest[:n]...)
 		rest, f.long, begin = rest[n:], true, begin+n
@@ -48,7 +48,7 @@ func (f *filter) write(p []byte) {
 	f.held = append(f.held[:0], rest...)
 }
 
-// pass lets an event go by unless it is to be cut out.
+// pass forwards an event, unless it is to be removed.
 func (f *filter) pass(event []byte) {
 	if !f.long {
 		if data := eventData(event); len(data) > 0 && f.only(data) {
@@ -58,7 +58,7 @@ func (f *filter) pass(event []byte) {
 	f.out = append(f.out, event...)
 }
 
-// end lets go of what is left: an event that has no end.
+// end forwards an event that the end of the stream cut off.
 func (f *filter) end(err error) {
 	if len(f.held) > 0 {
 		f.pass(f.held)
@@ -66,7 +66,7 @@ func (f *filter) end(err error) {
 	f.held, f.err = nil, err
 }
 
-// eventEnd is where the event that begins there ends, after its empty line; -1 if it has no end yet.
+// eventEnd returns the end of the event that starts at begin, after its empty line; -1 if it has not ended yet.
 func (f *filter) eventEnd(begin int) int {
 	for i := max(f.scan, begin); ; {
 		n := bytes.IndexByte(f.held[i:], '\n')
@@ -74,7 +74,7 @@ func (f *filter) eventEnd(begin int) int {
 			return -1
 		}
 		i += n + 1
-		f.scan = i // a line that has ended need not be searched again
+		f.scan = i // need not be searched again
 		line := f.held[begin : i-1]
 		if k := bytes.LastIndexByte(line, '\n'); len(bytes.TrimSuffix(line[k+1:], []byte("\r"))) == 0 {
 			return i
@@ -82,7 +82,7 @@ func (f *filter) eventEnd(begin int) int {
 	}
 }
 
-// eventData is the data of an event.
+// eventData returns the data of an event.
 func eventData(event []byte) []byte {
 	var data []byte
 	several := false
@@ -97,7 +97,7 @@ func eventData(event []byte) []byte {
 		switch {
 		case data == nil:
 			data = value
-		case !several: // the first is a part of event, which must not be written to
+		case !several: // data is a part of event, which must not be modified
 			several = true
 			data = append(append(bytes.Clone(data), '\n'), value...)
 		default:

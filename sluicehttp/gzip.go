@@ -10,10 +10,10 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// maxInflated is how much of a compressed answer is looked at. A few bytes can stand for very many.
+// maxInflated bounds how much of a compressed response is decompressed: a few bytes can expand to very many.
 const maxInflated = 64 << 20
 
-// encodingOf is how a body is compressed; empty if it is not.
+// encodingOf returns how a body is compressed; empty if it is not.
 func encodingOf(h http.Header) string {
 	switch e := strings.ToLower(strings.TrimSpace(strings.Join(h["Content-Encoding"], ","))); e {
 	case "identity":
@@ -27,7 +27,7 @@ func encodingOf(h http.Header) string {
 
 func gzipped(h http.Header) bool { return len(h["Content-Encoding"]) > 0 && encodingOf(h) == "gzip" }
 
-// unzip decompresses up to most bytes, to look at them. It reports whether that was all.
+// unzip decompresses up to most bytes. It reports whether that was all.
 func unzip(packed []byte, most int64) (plain []byte, whole bool) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -40,14 +40,14 @@ func unzip(packed []byte, most int64) (plain []byte, whole bool) {
 	return plain, err == nil
 }
 
-// inflater decompresses an answer that passes by, for the one who reads its usage. Decompressing takes a goroutine,
-// because it is done by reading and not by writing. It has its turn while write waits for it, and never waits
-// for anything else; what it cannot make sense of it lets pass.
+// inflater decompresses a response that passes by, for its usage reader. It needs a goroutine, because the decompressor
+// reads instead of being written to. The goroutine runs only while write waits for it. It ignores data that it cannot
+// decompress.
 type inflater struct {
-	in   chan []byte   // what is next; closed: nothing
-	idle chan struct{} // what was given has been used up
-	over chan struct{} // it reads no more
-	rest []byte        // of what was given
+	in   chan []byte   // the next data; closed: no more
+	idle chan struct{} // the data has been used up
+	over chan struct{} // the goroutine has ended
+	rest []byte        // the rest of the data
 }
 
 func newInflater(to provider.UsageReader, most int) *inflater {
@@ -72,7 +72,7 @@ func (i *inflater) run(to provider.UsageReader, most int) {
 	}
 }
 
-// Read gives the decompressor what has come. When that is used up it lets write go, and waits for the next.
+// Read passes the data on to the decompressor. When that is used up it lets write return, and waits for more.
 func (i *inflater) Read(p []byte) (int, error) {
 	if len(i.rest) == 0 {
 		if i.rest != nil {
@@ -90,7 +90,7 @@ func (i *inflater) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// write decompresses what has come. p is not empty, and is not kept.
+// write decompresses p, which must not be empty. It does not retain p.
 func (i *inflater) write(p []byte) {
 	select {
 	case i.in <- p:
@@ -103,7 +103,7 @@ func (i *inflater) write(p []byte) {
 	}
 }
 
-// close ends it. Nothing must be written any more.
+// close ends the goroutine. Do not call write afterwards.
 func (i *inflater) close() {
 	close(i.in)
 	<-i.over

@@ -16,28 +16,29 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// DefaultLetterBody is how much of a body a dead letter holds by default.
+// DefaultLetterBody is the default maximum for the body of a dead letter, in bytes.
 const DefaultLetterBody = 1 << 20
 
-// Letters keep requests that were given up as dead letters: those that got no answer, or a refusal that trying again did not help
-// against, or whose turn did not come in time. A request whose client has gone is not one, and neither is one that is ruled out for
-// good, such as by a budget. Keys are never kept; see [deadletter.NewRequest].
+// Letters keeps requests that were given up as dead letters: no response, a refusal that retries did not resolve, or a
+// turn that did not come in time. It keeps no request that the client cancelled or that is ruled out for good, such as
+// by a budget. It never keeps API keys; see [deadletter.NewRequest].
 type Letters struct {
 	Keeper *deadletter.Keeper
-	// MaxBody is how long a body may be to be kept. 0 means DefaultLetterBody.
+	// MaxBody is the longest body to keep, in bytes. 0 means DefaultLetterBody.
 	MaxBody int64
-	// Base is the part of the path that is the upstream's own, and not the request's.
+	// Base is the part of the path that belongs to the upstream's address, not to the request.
 	Base string
-	// Secrets are names of headers that hold keys, besides those whose names say so.
+	// Secrets names further headers that hold keys, in addition to those recognised by name.
 	Secrets []string
 }
 
 func (l *Letters) most() int64 { return min(cmp.Or(l.MaxBody, DefaultLetterBody), deadletter.MaxBody) }
 
-// keeps reports that the request is kept if it is given up. What belongs to a connection could not be replayed without it.
+// keeps reports whether to keep the request if it is given up. Calls over an open connection cannot be replayed without
+// it.
 func (f *flight) keeps() bool { return f.t.Letters != nil && !f.observe && f.line == nil }
 
-// heard notes what came of a send, for a dead letter.
+// heard records the outcome of a send for a dead letter.
 func (f *flight) heard(o *outcome) {
 	if !f.keeps() {
 		return
@@ -51,7 +52,7 @@ func (f *flight) heard(o *outcome) {
 	f.answers = append(f.answers, a)
 }
 
-// refused keeps a request whose last answer is a refusal.
+// refused keeps the request if its last response is a refusal.
 func (f *flight) refused(a *sluice.Answer) {
 	switch a.Verdict {
 	case store.VerdictThrottled, store.VerdictOverloaded, store.VerdictExhausted, store.VerdictBilling, store.VerdictError:
@@ -59,7 +60,7 @@ func (f *flight) refused(a *sluice.Answer) {
 	}
 }
 
-// lost keeps a request that has no answer.
+// lost keeps a request that got no response.
 func (f *flight) lost(err error) {
 	var e *sluice.Error
 	var bad *badRequest
@@ -74,7 +75,7 @@ func (f *flight) lost(err error) {
 	}
 }
 
-// gaveUp reports an error of the gate after which a request is given up. Others rule it out for good.
+// gaveUp reports whether the gate gave up the request for now. Other errors rule it out for good.
 func gaveUp(e *sluice.Error) bool {
 	return slices.ContainsFunc([]error{sluice.ErrDeadline, sluice.ErrNotNow, sluice.ErrFull, sluice.ErrAttempts, sluice.ErrBilling, sluice.ErrStore},
 		func(given error) bool { return errors.Is(e, given) })
@@ -92,7 +93,7 @@ func (f *flight) bury(why string) {
 	})
 }
 
-// Keep completes an entry with a request and the answers to its sends, and keeps it. whole tells that body is all of the request's
+// Keep adds the request and the outcomes of its sends to an entry, and keeps it. whole is set if body is the complete
 // body. [Transport] and [Letters.Do] call it by themselves.
 func (l *Letters) Keep(r *http.Request, body []byte, whole bool, answers []deadletter.Answer, e deadletter.Entry) {
 	path := r.URL.EscapedPath()

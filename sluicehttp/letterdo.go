@@ -32,7 +32,7 @@ func (l *Letters) Do(ctx context.Context, g *sluice.Gate, req sluice.Request, r 
 			heard.Verdict = a.Verdict.String()
 		} else if kind := upstream.Kind(err); kind != "" && kind != upstream.Other {
 			heard.Error = upstream.Words(err)
-		} else { // the text of any other error is send's, and may hold what must not be kept
+		} else { // the text of any other error comes from send, and may hold secrets
 			heard.Error = "no answer"
 		}
 		if answers = append(answers, heard); len(answers) > deadletter.MaxAnswers {
@@ -52,7 +52,7 @@ func (l *Letters) Do(ctx context.Context, g *sluice.Gate, req sluice.Request, r 
 	return err
 }
 
-// bodyOf reads the body of a request once more, as far as it can be kept.
+// bodyOf reads the body of a request once more, up to the length that can be kept.
 func (l *Letters) bodyOf(r *http.Request) (body []byte, whole bool) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true
@@ -64,7 +64,7 @@ func (l *Letters) bodyOf(r *http.Request) (body []byte, whole bool) {
 	if err != nil {
 		return nil, false
 	}
-	defer func() { _ = from.Close() }() // it was only read
+	defer func() { _ = from.Close() }() // opened for reading only
 	body, err = io.ReadAll(io.LimitReader(from, l.most()+1))
-	return body, err == nil // one byte too many is enough for NewRequest to leave it out
+	return body, err == nil // if it is one byte too long, NewRequest leaves it out
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// lingering are the tickets of answers that were broken off, and at which the provider may still be working: their
-// places are not free yet.
+// lingering holds the tickets of aborted responses that the provider may still be working on. Their concurrency is not
+// free yet.
 type lingering struct {
 	mu   sync.Mutex
 	list map[*stay]struct{}
@@ -21,9 +21,9 @@ type stay struct {
 	timer   *time.Timer
 }
 
-// leave ends a ticket whose client has gone, after the time that the provider will probably still take. Closing is
-// the timer's business, because it settles what was used; the ticket's time to live is shortened as well, so that the
-// place is free soon even if this process ends before.
+// leave ends a ticket whose client has gone, after the time that the provider will probably still need. A timer closes
+// the ticket, because closing settles the usage. The ticket's TTL is shortened too, so that its concurrency is freed
+// soon even if this process ends first.
 func (t *Transport) leave(ticket sluice.Ticket, amounts []sluice.Amount, after time.Duration) {
 	if t.Abort || !t.places || ticket.ID() == "" {
 		t.end(ticket, amounts)
@@ -45,7 +45,7 @@ func (t *Transport) leave(ticket sluice.Ticket, amounts []sluice.Amount, after t
 	})
 }
 
-// end ends a ticket now. One of whose request nothing was heard may still be on its way.
+// end ends a ticket now. Without amounts the request counts as unanswered: it may still be on its way.
 func (t *Transport) end(ticket sluice.Ticket, amounts []sluice.Amount) {
 	if amounts == nil {
 		_ = ticket.CloseUnanswered()
@@ -62,7 +62,7 @@ func (l *lingering) remove(s *stay) bool {
 	return ok
 }
 
-// settle ends them all now.
+// settle ends all tickets now.
 func (l *lingering) settle() {
 	l.mu.Lock()
 	list := l.list

@@ -7,23 +7,23 @@ import (
 	"net/http"
 )
 
-// payload is a request's body. As much of it is held as is looked at; what is longer is sent on as it
-// comes, and cannot be sent again.
+// payload is the body of a request. It holds the part that Sluice reads. The rest of a longer body is passed on as it
+// comes, and such a body cannot be sent again.
 type payload struct {
 	held  []byte
-	whole bool                          // held is all of it
-	none  bool                          // there is no body
-	src   io.ReadCloser                 // what follows after held; nil once it is used up or closed
-	again func() (io.ReadCloser, error) // the client's own way to repeat it
+	whole bool                          // held is the complete body
+	none  bool                          // no body
+	src   io.ReadCloser                 // the rest after held; nil once it is used up or closed
+	again func() (io.ReadCloser, error) // the client's GetBody
 
 	first  bytes.Reader
 	opened bool
 }
 
-// smallBody is a body that may be kept as long as its answer is read.
+// smallBody is the size up to which a body may be kept while its response is read.
 const smallBody = 16 << 10
 
-// take begins with a request's body, of which up to most bytes are read.
+// take reads up to most bytes of a request's body.
 func (p *payload) take(r *http.Request, most int64) error {
 	p.src, p.again = r.Body, r.GetBody
 	if r.Body == nil || r.Body == http.NoBody {
@@ -54,7 +54,7 @@ func (p *payload) take(r *http.Request, most int64) error {
 	return nil
 }
 
-// exactly reads a body whose length is known, and its end: trailers come with that.
+// exactly reads a body of known length up to and including its end, because trailers come with the end.
 func (p *payload) exactly(n int64) error {
 	if _, err := io.ReadFull(p.src, p.held); err != nil {
 		return err
@@ -75,10 +75,10 @@ func (p *payload) release() error {
 	return nil
 }
 
-// replace puts something else in the place of what is held.
+// replace replaces the held body.
 func (p *payload) replace(body []byte) { p.held, p.again = body, nil }
 
-// replayable reports whether it can be sent more than once.
+// replayable reports whether the body can be sent more than once.
 func (p *payload) replayable() bool { return p.none || p.whole || p.again != nil }
 
 // open returns the body for one send.
@@ -88,12 +88,12 @@ func (p *payload) open() (io.ReadCloser, error) {
 		return http.NoBody, nil
 	case p.whole:
 		reader := &p.first
-		if p.opened || len(p.held) > smallBody { // the first may still be in use; a long body is to go when it has been sent
+		if p.opened || len(p.held) > smallBody { // the first reader may still be in use; a long body should be freed once it is sent
 			reader = &bytes.Reader{}
 		}
 		p.opened = true
 		reader.Reset(p.held)
-		return io.NopCloser(reader), nil // net/http knows this one, and sends it together with the header
+		return io.NopCloser(reader), nil // net/http recognises this type and sends the body together with the header
 	case p.src == nil:
 		return p.again()
 	}
@@ -110,10 +110,10 @@ func (p *payload) open() (io.ReadCloser, error) {
 	}{io.MultiReader(bytes.NewReader(held), src), src}, nil
 }
 
-// forget lets go of what was held to be sent again.
+// forget frees the body that was held for retries.
 func (p *payload) forget() { p.held, p.again = nil, nil }
 
-// close closes what was not sent.
+// close closes the part that was not sent.
 func (p *payload) close() {
 	if p.src != nil {
 		_ = p.src.Close()

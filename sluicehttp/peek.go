@@ -11,21 +11,21 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// peekFor is how long the first bytes of an answer are waited for. What has come by then has to do.
+// peekFor is how long to wait for the first bytes of a response. Sluice then uses what has arrived.
 const peekFor = 2 * time.Second
 
-// peeked is a body whose beginning was read ahead. The client reads the same bytes.
+// peeked is a body whose beginning was read ahead. The client still reads the same bytes.
 type peeked struct {
 	src io.ReadCloser
 
 	mu    sync.Mutex
 	more  sync.Cond
 	ahead []byte // read ahead and not yet read by the client
-	over  bool   // reading ahead is
-	err   error  // why, if not because it was enough
+	over  bool   // reading ahead has ended
+	err   error  // the error that ended it, if any
 }
 
-// peek reads the beginning of an answer's body, decompressed. What it read, the client reads too.
+// peek returns the beginning of a response body, decompressed. The client still reads all of it.
 func (f *flight) peek(resp *http.Response) []byte {
 	p := &peeked{src: resp.Body}
 	p.more.L = &p.mu
@@ -51,7 +51,7 @@ func (f *flight) peek(resp *http.Response) []byte {
 	return first
 }
 
-// run reads ahead until it is enough.
+// run reads ahead up to provider.MaxBody bytes.
 func (p *peeked) run() {
 	for total, chunk := 0, make([]byte, 4096); ; {
 		n, err := p.src.Read(chunk[:min(len(chunk), provider.MaxBody-total)])
@@ -85,11 +85,11 @@ func (p *peeked) Read(b []byte) (int, error) {
 	return p.src.Read(b)
 }
 
-// Close ends reading ahead, too: its read fails.
+// Close also ends reading ahead: the pending read fails.
 func (p *peeked) Close() error { return p.src.Close() }
 
-// keep makes an answer independent of its connection, so that it can be returned later. It reports false if not
-// all of it is there.
+// keep detaches a response from its connection, so that it can be returned later. It reports false if the body is not
+// complete.
 func keep(resp *http.Response) bool {
 	p, ok := resp.Body.(*peeked)
 	if !ok {

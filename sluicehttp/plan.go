@@ -8,15 +8,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// unknownCost is what a call is taken to need of a subscription's window while it is under way and nobody knows what calls take,
-// in millionths. When it is over, it is taken to have used next to nothing: the next answer states what is used.
+// unknownCost is the cost of a running call on a subscription's window, in millionths, while the usual cost is unknown.
+// When the call is over it counts as almost nothing: the next response states the usage.
 const unknownCost = 1000
 
-// soonBack is how long a used-up window may take to come back for a request to wait for it. Else the client gets the provider's
-// own answer, which says what there is to know.
+// soonBack is the longest time until the reset of a used-up window for which a request waits. Otherwise the client gets
+// the provider's own response with the details.
 const soonBack = time.Minute
 
-// isWindow reports a limit that is a window of a subscription.
+// isWindow reports whether a limit is a window of a subscription.
 func (t *Transport) isWindow(name string) bool {
 	for i := range t.windows {
 		if t.windows[i].Name == name {
@@ -26,7 +26,7 @@ func (t *Transport) isWindow(name string) bool {
 	return false
 }
 
-// windowOf is what a window of the request's account is called in the book.
+// windowOf returns the name in the book of a window of the request's account.
 func (f *flight) windowOf(l *sluice.Limit) string {
 	name := l.Name + "\x00" + f.ask.Key
 	for _, per := range l.Per {
@@ -37,7 +37,7 @@ func (f *flight) windowOf(l *sluice.Limit) string {
 	return name
 }
 
-// reckonPlan adds what the request takes of the windows that answers have stated.
+// reckonPlan adds the estimated cost of the request on the windows that responses have stated.
 func (f *flight) reckonPlan(list []sluice.Amount) []sluice.Amount {
 	tokens := weight(&f.told.Estimated)
 	for i := range f.t.windows {
@@ -59,7 +59,7 @@ func (f *flight) reckonPlan(list []sluice.Amount) []sluice.Amount {
 	return list
 }
 
-// spentPlan adds what usage has taken of the windows.
+// spentPlan adds the actual cost of usage on the windows.
 func (f *flight) spentPlan(list []sluice.Amount, u *provider.Usage) []sluice.Amount {
 	tokens := weight(u)
 	for i := range f.t.windows {
@@ -71,7 +71,7 @@ func (f *flight) spentPlan(list []sluice.Amount, u *provider.Usage) []sluice.Amo
 		cost := int64(0)
 		if tokens > 0 {
 			cost, _ = f.t.plan.Cost(name, f.asked.Model, tokens)
-			cost = max(cost, 1) // it shows who uses the window
+			cost = max(cost, 1) // at least 1, to show who uses the window
 			f.t.plan.Use(name, f.asked.Model, tokens)
 		}
 		list = set(list, l.Unit, cost)
@@ -79,7 +79,7 @@ func (f *flight) spentPlan(list []sluice.Amount, u *provider.Usage) []sluice.Amo
 	return list
 }
 
-// learnPlan takes in what an answer states of windows.
+// learnPlan records what a response states about windows.
 func (f *flight) learnPlan(o *provider.Observation, a *sluice.Answer) {
 	for _, s := range a.Limits {
 		for i := range f.t.windows {
@@ -90,7 +90,7 @@ func (f *flight) learnPlan(o *provider.Observation, a *sluice.Answer) {
 	}
 }
 
-// windowGone reports an answer by which a window is used up for longer than a request should wait.
+// windowGone reports whether a response says that a window is used up for longer than a request should wait.
 func (f *flight) windowGone(a *sluice.Answer) bool {
 	if a.Verdict != store.VerdictExhausted || a.RetryAfter <= soonBack {
 		return false
@@ -103,7 +103,7 @@ func (f *flight) windowGone(a *sluice.Answer) bool {
 	return false
 }
 
-// weight is how much usage counts, in input tokens, by the proportions of usual prices: nobody knows how subscriptions count.
+// weight converts usage to input tokens, in proportion to usual prices. How subscriptions count is not published.
 func weight(u *provider.Usage) int64 {
 	return u.Input + u.CacheRead/10 + u.CacheWrite*5/4 + u.CacheLong*2 + u.Output*5
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// maxReplay is how much of a body is held only so that it can be sent again.
+// maxReplay is how much of a body is held only for retries, in bytes.
 const maxReplay = 256 << 10
 
-// prepare looks at the request and works out what it asks the gate for. Nothing is charged yet.
+// prepare parses the request and computes what to ask the gate for. It charges nothing.
 func (f *flight) prepare() error {
 	r, t := f.origin, f.t
 	f.payload.src = r.Body
@@ -69,22 +69,22 @@ func (f *flight) prepare() error {
 	return nil
 }
 
-// begin begins the exchange's trace.
+// begin starts the trace of the exchange.
 func (f *flight) begin() {
 	header := maps.Clone(f.origin.Header)
 	if header == nil {
 		header = http.Header{}
 	}
 	f.traced, f.told.Began = f.t.Trace(f.origin, header), f.start
-	if !f.observe { // which sends a request as it came
+	if !f.observe { // mode observe sends a request unchanged
 		f.header, f.copied = header, true
 	}
 }
 
-// label notes which API key the request carries, where the gate tells keys apart. The key itself goes no further.
+// label sets the label of the request's API key, if the gate tells keys apart. The key itself goes no further.
 func (f *flight) label() (err error) {
 	t := f.t
-	if f.line.Sends() { // with the key of its connection
+	if f.line.Sends() { // uses the key of its connection
 		f.ask.Key = f.line.Key
 		return nil
 	}
@@ -95,7 +95,7 @@ func (f *flight) label() (err error) {
 		return nil
 	}
 	key := t.speaker.Key(f.origin.Header)
-	if key == "" && t.dialect.Name() == "gemini" { // the one provider that takes it there
+	if key == "" && t.dialect.Name() == "gemini" { // the only provider that takes the key in the query
 		key = f.origin.URL.Query().Get("key")
 	}
 	switch {
@@ -108,7 +108,7 @@ func (f *flight) label() (err error) {
 	return err
 }
 
-// most is how much of the body is read before it is sent.
+// most returns how many bytes of the body to read before sending.
 func (f *flight) most() int64 {
 	kept := int64(0)
 	if f.keeps() {
@@ -125,19 +125,19 @@ func (f *flight) most() int64 {
 	return 0
 }
 
-// mayRetry reports that the request may be sent again if it fails.
+// mayRetry reports whether the request may be sent again if it fails.
 func (f *flight) mayRetry() bool { return f.t.Retry.Attempts != 1 && !f.caller.Retry && !f.observe }
 
-// upgrades reports a request that would turn its connection into something else.
+// upgrades reports whether a request asks to change the protocol of its connection.
 func upgrades(r *http.Request) bool {
 	return len(r.Header["Upgrade"]) > 0 || r.Method == http.MethodConnect
 }
 
-// read lets the dialect read the call, and changes it where that is asked for.
+// read lets the dialect parse the call, and changes the call where necessary.
 func (f *flight) read() error {
 	if f.line != nil && f.line.Asked != nil {
 		f.asked = *f.line.Asked
-		f.asked.Free = f.line.Opens() && !f.t.places // it would take nothing
+		f.asked.Free = f.line.Opens() && !f.t.places // without a concurrency limit it takes nothing
 		return nil
 	}
 	r := f.origin
@@ -165,7 +165,7 @@ func (f *flight) read() error {
 	}
 	if f.observe {
 		f.call.Body = nil
-		return nil // it goes as it came
+		return nil // sent unchanged
 	}
 	if err := f.route(packed); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (f *flight) read() error {
 	if f.asked.Tokens {
 		f.readable()
 	}
-	f.call.Body = nil // it may be a copy, and is not needed again
+	f.call.Body = nil // may be a copy, and is no longer needed
 	return nil
 }
 
@@ -211,8 +211,7 @@ func (f *flight) route(packed bool) error {
 	return nil
 }
 
-// askAs asks what a call is, of a path and a method as the provider will understand them: however they are written, they are the
-// same.
+// askAs parses the call with the given path and method, which are normalised as the provider will understand them.
 func (f *flight) askAs(path, method string) provider.ParsedRequest {
 	was := f.call
 	f.call.Path, f.call.Method = path, method
@@ -221,7 +220,8 @@ func (f *flight) askAs(path, method string) provider.ParsedRequest {
 	return asked
 }
 
-// plainly is the path and the method of a call without what servers see through: escapes, empty parts, dots.
+// plainly returns the normalised path and method of a call: without escapes, empty segments and dots, as servers see
+// them.
 func plainly(c *provider.Call) (path, method string) {
 	path, method = c.Path, c.Method
 	if strings.ContainsAny(path, "%.") || strings.Contains(path, "//") {
@@ -233,7 +233,7 @@ func plainly(c *provider.Call) (path, method string) {
 	return path, strings.ToUpper(method)
 }
 
-// instead puts another body in the place of the client's. One that was compressed no longer is.
+// instead replaces the client's body. A compressed body becomes a plain one.
 func (f *flight) instead(body []byte, packed bool) {
 	if longer := int64(len(body) - len(f.call.Body)); f.call.Size >= 0 {
 		f.call.Size += longer
@@ -246,8 +246,8 @@ func (f *flight) instead(body []byte, packed bool) {
 	}
 }
 
-// readable makes sure that the answer comes in a form in which its usage can be read. A client that takes
-// gzip gets that, others plain text. Where something is cut out of the answer, it must be plain.
+// readable asks for a response whose usage can be read: gzip if the client accepts it, otherwise plain text. A response
+// that is to be filtered must be plain.
 func (f *flight) readable() {
 	accepts, ok := f.header["Accept-Encoding"]
 	list := strings.ToLower(strings.Join(accepts, ","))
@@ -260,7 +260,7 @@ func (f *flight) readable() {
 	}
 }
 
-// takesGzip reports that gzip is among the encodings that a client takes, and not ruled out.
+// takesGzip reports whether a client accepts gzip.
 func takesGzip(list string) bool {
 	for part := range strings.SplitSeq(list, ",") {
 		name, q, _ := strings.Cut(strings.ReplaceAll(part, " ", ""), ";")
@@ -271,7 +271,7 @@ func takesGzip(list string) bool {
 	return false
 }
 
-// setHeader sets or removes a header in a copy of the request's.
+// setHeader sets a header in a copy of the request's header, or removes it if value is empty.
 func (f *flight) setHeader(name, value string) {
 	if !f.copied {
 		f.header, f.copied = maps.Clone(f.header), true

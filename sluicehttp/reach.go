@@ -12,30 +12,31 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A provider that cannot be reached is tried again, for it may be about to start, but not for long: within 2 s the client is to know.
+// A provider that cannot be reached may be about to start, so Sluice tries again, but not for long: the client should
+// know within 2 s.
 const (
 	reachAgain  = 100 * time.Millisecond // doubled each time
-	reachWithin = time.Second            // from the first failure on, further tries begin
-	// hangAfter is when a connection takes so long that it is told. The request goes on until connectWithin, unless the provider
-	// has been out of reach for knownAfter: then it would only wait for the same.
+	reachWithin = time.Second            // tries may begin this long after the first failure
+	// hangAfter is when a slow connection is reported. The request continues until connectWithin, unless the provider
+	// has been unreachable for knownAfter already: then waiting would not help.
 	hangAfter  = 1500 * time.Millisecond
 	knownAfter = 10 * time.Second
-	// connectWithin is when a request without a connection is answered. The system sends the first packet of a connection again
-	// after 1 s and after 3 s, so two of them may be lost. Looking up the name is left to the dialer: a resolver asks its second
-	// server only after 5 s.
+	// connectWithin is when a request without a connection fails. The operating system repeats the first packet of a
+	// connection after 1 s and after 3 s, so two of them may be lost. It does not apply during name lookup, which the
+	// dialer bounds: a resolver asks its second server only after 5 s.
 	connectWithin = 5 * time.Second
-	// silentAfter is how long a client waits for an answer before it counts as trouble that it gives up.
+	// silentAfter is how long a client must have waited in vain for its timeout to count as trouble of the provider.
 	silentAfter = 30 * time.Second
 )
 
-// hangError tells that no connection came about in time.
+// hangError reports that there was no connection in time.
 type hangError struct{ after time.Duration }
 
 func (e *hangError) Error() string   { return fmt.Sprintf("no connection after %v", e.after) }
 func (e *hangError) Timeout() bool   { return true }
 func (e *hangError) Temporary() bool { return true }
 
-// watchConnecting tells when the connection takes too long. a is locked.
+// watchConnecting reports a connection that takes too long. a is locked.
 func (a *attempt) watchConnecting() {
 	if a.watched || a.over || a.conn != nil || a.f.t.unhurried {
 		return
@@ -44,14 +45,14 @@ func (a *attempt) watchConnecting() {
 	a.f.t.connecting.add(a, time.Now())
 }
 
-// unwatch ends that. a is locked.
+// unwatch ends the watch. a is locked.
 func (a *attempt) unwatch() {
 	if a.watched {
 		a.f.t.connecting.remove(a)
 	}
 }
 
-// hangs is called when there is no connection after a while.
+// hangs is called if there is no connection after hangAfter.
 func (a *attempt) hangs() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,10 +69,10 @@ func (a *attempt) hangs() {
 		a.cancel(a.err)
 		return
 	}
-	time.AfterFunc(time.Until(a.began.Add(connectWithin)), a.giveUp) // few get here, so each may have a timer
+	time.AfterFunc(time.Until(a.began.Add(connectWithin)), a.giveUp) // a timer each is fine: few attempts get here
 }
 
-// giveUp is called when there is no connection after connectWithin.
+// giveUp is called if there is no connection after connectWithin.
 func (a *attempt) giveUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,26 +83,26 @@ func (a *attempt) giveUp() {
 	a.cancel(a.err)
 }
 
-// unreachable tells the gate that a send has no answer because of the provider or the way to it.
+// unreachable reports to the gate that a send got no response because of the provider or the network.
 func (f *flight) unreachable(a *attempt, err error) {
 	var bad *badRequest
 	switch {
-	case f.ctx.Err() != nil && time.Since(a.began) >= silentAfter: // nothing came for long, until the client gave up
+	case f.ctx.Err() != nil && time.Since(a.began) >= silentAfter: // the client gave up after a long silence
 		err = context.DeadlineExceeded
 	case f.ctx.Err() != nil, final(err) && upstream.Kind(err) != upstream.TLS, errors.As(err, &bad):
 		return
 	case a.hung:
-		return // it has been told
+		return // already reported
 	}
 	f.report(f.ask, a.began, err)
 }
 
-// report tells the gate that a send which began then has no answer.
+// report reports to the gate that a send which began at began got no response.
 func (f *flight) report(ask sluice.Request, began time.Time, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), reportWithin)
 	defer cancel()
-	_ = f.t.Gate.Observe(ctx, ask, sluice.Answer{Verdict: store.VerdictUnreachable, Err: err, SentAt: began}) // the client is none the worse for it
+	_ = f.t.Gate.Observe(ctx, ask, sluice.Answer{Verdict: store.VerdictUnreachable, Err: err, SentAt: began}) // a failure to report does not concern the client
 }
 
-// reportWithin bounds how long the store may take to hear of a failure.
+// reportWithin bounds how long the store may take to record a failure.
 const reportWithin = time.Second

@@ -18,40 +18,41 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Key is one of several keys or addresses that the requests of a transport can go with. Each has its own limits and pauses.
+// Key is one of several API keys or addresses that a transport can use. Each has its own limits and pauses.
 type Key struct {
-	// Header and Value are what the request is sent with, such as x-api-key and the key itself. If Header is empty, the request goes
-	// with the credentials that it came with.
+	// Header and Value are the credentials, such as x-api-key and the key itself. If Header is empty, the request keeps
+	// its own credentials.
 	Header, Value string
-	// Upstream takes the place of the first part of the request's address; nil means that the address stays as it is.
+	// Upstream replaces [Transport.Upstream] at the start of the request's address. Nil leaves the address as it is.
 	Upstream *url.URL
-	// Share is how much of the requests this key gets while several could go, compared with the others. 0 means 1.
+	// Share is this key's relative share of requests while several keys are available. 0 means 1.
 	Share int
-	// Name is for people: the environment variable that the key comes from. It is shown, unlike the key.
+	// Name is shown to people: the environment variable that holds the key. The key itself is never shown.
 	Name string
 }
 
 const (
-	// asideFor is how long a key is left alone that the provider refuses or wants money for. Then one request tries it.
+	// asideFor is how long a key is not used after the provider refused it or asked for payment. Then one request tries
+	// it.
 	asideFor = 5 * time.Minute
-	// asideOnce is how long requests that were under way with the same key say nothing new.
+	// asideOnce is how long further refusals of the same key are not reported: those requests were already running.
 	asideOnce = 10 * time.Second
 )
 
-// ring is what a transport knows of its keys.
+// ring is the state of a transport's keys.
 type ring struct {
 	mu    sync.Mutex
-	sent  []float64            // by key: how many requests, over its share
-	aside map[string]time.Time // by label: when it was set aside
+	sent  []float64            // by key: requests sent, divided by its share
+	aside map[string]time.Time // by label: when the key was set aside
 }
 
-// isAside reports that a key was set aside within a time. It is called with the lock held.
+// isAside reports whether a key was set aside within the given time. Call it with the lock held.
 func (x *ring) isAside(label string, within time.Duration) bool {
 	at, is := x.aside[label]
 	return is && time.Since(at) < within
 }
 
-// keyHeaders are where clients put keys: none of theirs goes with a key of the ring.
+// keyHeaders are the headers in which clients send keys. They are removed from requests that use a key of the ring.
 var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
 // KeyLabels returns the labels of Keys, in the same order.
@@ -76,8 +77,8 @@ func (t *Transport) KeyLabels(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// chooseFrom notes which keys the request may go with, and in which order they are tried: the one of its conversation first, so that
-// the provider's prompt cache serves it, then those that were used least.
+// chooseFrom sets the keys that the request may use, in the order to try them. The key of its conversation comes first,
+// for the provider's prompt cache, then the least used ones.
 func (f *flight) chooseFrom() error {
 	t := f.t
 	labels, err := t.KeyLabels(f.ctx)
@@ -104,22 +105,22 @@ func (f *flight) chooseFrom() error {
 	for _, i := range order {
 		f.ask.Keys = append(f.ask.Keys, labels[i])
 	}
-	if f.observe || f.asked.Free { // there is no turn to wait for, and no pause that holds a key
+	if f.observe || f.asked.Free { // such a request does not wait, so no pause holds a key back
 		t.ring.mu.Lock()
 		good := slices.IndexFunc(f.ask.Keys, func(label string) bool { return !t.ring.isAside(label, asideFor) })
 		t.ring.mu.Unlock()
 		f.use(f.ask.Keys[max(good, 0)])
 	}
 	if f.observe {
-		f.ask.Keys = nil // it goes once
+		f.ask.Keys = nil // sent only once
 	}
 	return nil
 }
 
 func (t *Transport) share(i int) float64 { return float64(max(t.Keys[i].Share, 1)) }
 
-// distance is how far a key is from the conversation: the nearest has it. Keys are near to as many conversations as their shares say,
-// and one that is added or removed moves no conversation between the others.
+// distance returns how far a key is from the conversation; the nearest key gets it. Keys get conversations in
+// proportion to their shares. Adding or removing a key moves no conversation between the other keys.
 func (f *flight) distance(i int) float64 {
 	h := newTalk()
 	h.add(f.labels[i])
@@ -127,18 +128,18 @@ func (f *flight) distance(i int) float64 {
 	return -math.Log((float64(x>>11)+0.5)/(1<<53)) / f.t.share(i)
 }
 
-// use notes which key the request goes with.
+// use sets the key that the request is sent with.
 func (f *flight) use(label string) {
 	i := max(slices.Index(f.labels, label), 0)
 	f.ask.Key, f.key = label, &f.t.Keys[i]
 	f.t.ring.mu.Lock()
 	defer f.t.ring.mu.Unlock()
-	if f.t.ring.sent[i] += 1 / f.t.share(i); f.t.ring.sent[i] > 1e12 { // only differences count
+	if f.t.ring.sent[i] += 1 / f.t.share(i); f.t.ring.sent[i] > 1e12 { // only differences matter
 		clear(f.t.ring.sent)
 	}
 }
 
-// pinned calls a function while the request can go with the key that it has, and with no other: its header is written.
+// pinned calls fn while the request is bound to its current key, because its header is already written.
 func (f *flight) pinned(fn func()) {
 	keys := f.ask.Keys
 	if f.key != nil {
@@ -148,7 +149,7 @@ func (f *flight) pinned(fn func()) {
 	f.ask.Keys = keys
 }
 
-// turn makes a request go with the key that was chosen.
+// turn changes a request to use the key.
 func (k *Key) turn(req *http.Request, from *url.URL) {
 	if k.Header != "" {
 		for _, name := range keyHeaders {
@@ -169,24 +170,24 @@ func (k *Key) turn(req *http.Request, from *url.URL) {
 	req.URL, req.Host = &u, ""
 }
 
-// refusesKey reports an answer by which the provider refuses the key and not the request, and says why.
+// refusesKey returns why the provider refuses the key rather than the request; empty if it does not.
 func (f *flight) refusesKey(o *outcome) (why string) {
 	switch {
 	case f.key == nil || o.resp == nil:
 	case o.answer.Verdict == store.VerdictBilling:
 		return "billing stop: " + cmp.Or(o.answer.Cause, "the account is not paid for")
-	case f.badKey && f.key.Header != "": // else it is the client's own
+	case f.badKey && f.key.Header != "": // otherwise it is the client's own key
 		return fmt.Sprintf("the provider refuses the key (%d)", o.resp.StatusCode)
 	}
 	return ""
 }
 
-// isBadKey reports an answer that says the key is not good. Gemini says so with status 400.
+// isBadKey reports whether a response says that the key is not valid. Gemini says so with status 400.
 func isBadKey(status int, body []byte) bool {
 	return status == http.StatusUnauthorized || status == http.StatusBadRequest && bytes.Contains(body, []byte("API_KEY_INVALID"))
 }
 
-// setAside leaves a key alone that the provider refuses. It reports that the request can go with another.
+// setAside stops using a key that the provider refuses. It reports whether the request can use another key.
 func (f *flight) setAside(why string) bool {
 	t, label := f.t, f.ask.Key
 	t.ring.mu.Lock()
@@ -198,16 +199,16 @@ func (f *flight) setAside(why string) bool {
 	f.ask.Keys = slices.DeleteFunc(slices.Clone(f.ask.Keys), func(key string) bool { return key == label })
 	other := slices.ContainsFunc(f.ask.Keys, func(key string) bool { return !t.ring.isAside(key, asideFor) })
 	t.ring.mu.Unlock()
-	if !known { // else others have said so
+	if !known { // otherwise already reported
 		if f.key.Name != "" {
 			why += "; it is in " + f.key.Name
 		}
-		_ = inside.Of(t.Gate).SetKeyAside(context.WithoutCancel(f.ctx), t.Resource, label, asideFor, why) // if the store cannot be told, each finds out
+		_ = inside.Of(t.Gate).SetKeyAside(context.WithoutCancel(f.ctx), t.Resource, label, asideFor, why) // if the store cannot be reached, each process finds out by itself
 	}
 	return other
 }
 
-// served notes that the provider accepts a key: it may have been set aside before.
+// served records that the provider accepts the key, which may have been set aside before.
 func (f *flight) served() {
 	if f.key == nil {
 		return

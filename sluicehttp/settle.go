@@ -11,7 +11,7 @@ import (
 
 type amount = sluice.Amount
 
-// finish settles the ticket, the first time that it is called.
+// finish settles the ticket. Only the first call has an effect.
 func (b *body) finish(how ending, err error) {
 	b.mu.Lock()
 	if b.done {
@@ -38,18 +38,18 @@ func (b *body) finish(how ending, err error) {
 	b.report(&failed)
 	f.over()
 	if how != left {
-		b.a.cancel(nil) // else Close does, when the connection has been told
+		b.a.cancel(nil) // otherwise Close does, after closing the connection
 	}
 }
 
-// settle ends the ticket with what was used.
+// settle ends the ticket with the actual usage.
 func (b *body) settle(how ending, took time.Duration) {
 	f, t, used := b.f, b.f.t, &b.f.told.Usage
 	known := used.Known
 	if f.asked.Tokens {
 		switch {
 		case b.status >= 400:
-			*used = provider.Usage{Model: f.asked.Model, Known: true, Final: true} // what is refused costs nothing
+			*used = provider.Usage{Model: f.asked.Model, Known: true, Final: true} // a refused request costs nothing
 			known = true
 		case b.stream && b.usage != nil && !used.Final && (how != complete || used.Known || b.usage.Failed().Verdict != store.VerdictNone):
 			f.soFar(used)
@@ -68,15 +68,15 @@ func (b *body) settle(how ending, took time.Duration) {
 		f.learn(used, took)
 	}
 	ticket := b.a.end()
-	if how == left && b.stream && !f.line.Sends() { // which holds no place
+	if how == left && b.stream && !f.line.Sends() { // such a call holds no concurrency
 		t.leave(ticket, amounts, t.remaining(f.told.Model, took))
 		return
 	}
-	_ = ticket.Close(amounts...) // if the store cannot be told, the ticket's time to live ends it
+	_ = ticket.Close(amounts...) // if the store cannot be reached, the ticket expires by itself
 }
 
-// soFar completes the usage of an answer that was broken off with what was seen of it: providers tell the
-// output at the end.
+// soFar completes the usage of a response that was cut off with an estimate from the text seen so far: providers state
+// the output only at the end.
 func (f *flight) soFar(u *provider.Usage) {
 	if !u.Known {
 		u.Model, u.Input = f.asked.Model, f.told.Estimated.Input
@@ -88,10 +88,10 @@ func (f *flight) soFar(u *provider.Usage) {
 	u.Output = max(u.Output, out)
 }
 
-// spent is what usage takes of the limits, and its price.
+// spent returns what usage takes from the limits, including its price.
 func (f *flight) spent(u *provider.Usage) []amount {
 	list := f.tokens(make([]amount, 0, 8), u)
-	if f.asked.Reserved { // that was charged when it came, and stays
+	if f.asked.Reserved { // the reservation stays charged
 		for i := range list {
 			if list[i].Unit == unitTokens {
 				list = append(list[:i], list[i+1:]...)
@@ -112,15 +112,15 @@ func (f *flight) spent(u *provider.Usage) []amount {
 	return list
 }
 
-// learn remembers what the call used, for the next.
+// learn updates the estimates with the actual usage of the call.
 func (f *flight) learn(u *provider.Usage, took time.Duration) {
-	if f.asked.Tokens && u.Known && (f.asked.Text > 0 || u.Output > 0) { // else it only warms a connection
+	if f.asked.Tokens && u.Known && (f.asked.Text > 0 || u.Output > 0) { // otherwise the call only warms a connection
 		f.t.book.Learn(f.caller.Agent, f.asked.Model, f.asked.Text, f.counted(u), u.Output)
 	}
 	f.t.paces.learn(f.told.Model, took, u.Seen, u.Output)
 }
 
-// counted is the input as the provider counts it: some do not count what they read from a cache.
+// counted returns the input as the provider counts it: some do not count what they read from a cache.
 func (f *flight) counted(u *provider.Usage) int64 {
 	for _, a := range f.t.speaker.Spent(u) {
 		if a.Unit == unitInput {
@@ -130,7 +130,7 @@ func (f *flight) counted(u *provider.Usage) int64 {
 	return u.Input + u.CacheRead + u.CacheWrite + u.CacheLong
 }
 
-// refund ends the ticket of a send that was refused, or got lost, and is repeated: it was a request, but used nothing.
+// refund ends the ticket of a send that was refused or lost and is repeated: it counts as a request, but used nothing.
 func (f *flight) refund(ticket sluice.Ticket, extra []amount) {
 	var amounts []amount
 	if f.asked.Tokens {
@@ -142,7 +142,7 @@ func (f *flight) refund(ticket sluice.Ticket, extra []amount) {
 	_ = ticket.Close(amounts...)
 }
 
-// report tells the gate of an error within an answer that began well.
+// report reports an error inside a response that began successfully.
 func (b *body) report(failed *provider.Observation) {
 	switch failed.Verdict {
 	case store.VerdictNone, store.VerdictOK:

@@ -24,8 +24,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// talkOf is a hash of the system prompt and the tools in the body of a call: what a provider's prompt cache begins with. It is 0 if
-// there are none. The body is read in the forms of all providers, because those of compatible ones mix.
+// talkOf returns a hash of the system prompt and the tools in a call's body: the start of what a provider's prompt
+// cache holds. It is 0 if there are none. It looks for the fields of all providers, because compatible APIs mix them.
 func talkOf(body []byte) uint64 {
 	var call struct {
 		System   json.RawMessage `json:"system"`            // Anthropic
@@ -50,7 +50,7 @@ func talkOf(body []byte) uint64 {
 	return h.sum | 1 // never 0
 }
 
-// leading is the content of the messages for the model's developer that a list begins with.
+// leading returns the content of the system and developer messages at the start of a list.
 func leading(list json.RawMessage) (all json.RawMessage) {
 	var messages []struct {
 		Role    string          `json:"role"`

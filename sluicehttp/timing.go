@@ -6,22 +6,23 @@ import (
 )
 
 const (
-	maxPaces = 512 // models that are told apart
-	// Before anything is known of a model: how long its answers take, and how many bytes of text are one token.
+	maxPaces = 512 // models with their own timing
+	// Defaults before anything is known about a model: how long its responses take, and how many bytes of text make a
+	// token.
 	firstService = 30 * time.Second
 	firstBytes   = 3
 	leastLinger  = time.Second
 	mostLinger   = 10 * time.Minute
 )
 
-// timings remembers how long answers take, and how much text in their pieces is a token.
+// timings remembers how long responses take, and how many bytes of text make a token.
 type timings struct {
 	mu     sync.Mutex
 	models map[string]*timing
 	all    timing
 }
 
-// timing is of one model. Old answers lose weight.
+// timing is the timing of one model. Older responses lose weight.
 type timing struct {
 	service       time.Duration
 	bytes, tokens float64
@@ -44,7 +45,7 @@ func (p *timings) learn(model string, took time.Duration, seen, output int64) {
 	}
 }
 
-// maxModelName is the longest name of a model that is remembered.
+// maxModelName is the longest model name that is remembered, in bytes.
 const maxModelName = 256
 
 func (m *timing) learn(took time.Duration, seen, output int64) {
@@ -58,7 +59,7 @@ func (m *timing) learn(took time.Duration, seen, output int64) {
 	}
 }
 
-// output is about how many tokens so many bytes of text are.
+// output estimates how many tokens the given number of bytes of text are.
 func (p *timings) output(model string, seen int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,8 +71,8 @@ func (p *timings) output(model string, seen int64) int64 {
 	return seen / firstBytes
 }
 
-// remaining is how long the provider will still be busy with an answer that has taken so long: until the usual
-// time is over, and if that is soon or has passed a quarter of it.
+// remaining estimates how long the provider will still work on a response that has taken so long: the rest of the usual
+// time, but at least a quarter of it.
 func (t *Transport) remaining(model string, took time.Duration) time.Duration {
 	p := &t.paces
 	p.mu.Lock()

@@ -1,14 +1,13 @@
-// Package sluicehttp lets any http.Client go through a gate. [Transport] waits for the client's turn, sends
-// the request, tells the gate what the answer says of limits, tries again where that is safe, and settles what
-// the answer really used when it has been read.
+// Package sluicehttp puts a gate in front of any http.Client. [Transport] waits for the request's turn, sends it, and
+// reports to the gate what the response says about limits. It retries where that is safe, and settles the actual usage
+// when the response has been read.
 //
 //	client := &http.Client{Transport: &sluicehttp.Transport{
 //		Gate: gate, Resource: "github", Dialect: provider.GitHub{}, Limits: limits,
 //		Caller: sluicehttp.Caller{Agent: "indexer", Class: sluice.P1},
 //	}}
 //
-// What is sent and what the client reads is what came, byte for byte, with the few exceptions that docs/http.md
-// names.
+// Requests and responses pass byte for byte, with the few exceptions listed in docs/http.md.
 package sluicehttp
 
 import (
@@ -25,77 +24,75 @@ import (
 	"github.com/sluicehq/sluice/retry"
 )
 
-// HeaderModel is the header of an answer that names the model which [Transport.Route] chose.
+// HeaderModel is the response header that names the model chosen by [Transport.Route].
 const HeaderModel = "X-Sluice-Model"
 
-// Transport is an [http.RoundTripper] that does everything. Gate and Resource are needed. Its fields must not be
-// changed once it is in use, and it must not be copied.
+// Transport is an [http.RoundTripper] that sends requests through a gate. Gate and Resource are required. Do not change
+// its fields once it is in use, and do not copy it.
 type Transport struct {
 	Gate     *sluice.Gate
 	Resource string
-	// Dialect reads what the provider says. Nil means generic.
+	// Dialect interprets the provider's responses. Nil means [provider.Generic].
 	Dialect provider.Dialect
-	// Limits are those of the resource, so that what answers state is mapped to them. Nil means that
-	// nobody knows: then nothing that is stated is, and an answer that was broken off keeps its place as if
-	// there were a limit of concurrency.
+	// Limits are the limits of the resource; statements in responses are mapped to them. If nil, statements are
+	// ignored, and an aborted response keeps its concurrency for a while as if there were a concurrency limit.
 	Limits []sluice.Limit
-	// Base sends requests. Nil means [Tuned]. One that does not support net/http/httptrace cannot tell what was
-	// sent: then every request counts as sent.
+	// Base sends requests. Nil means [Tuned]. If it does not support net/http/httptrace, every request counts as sent.
 	Base http.RoundTripper
-	// Caller is who sends, where the request's context does not say.
+	// Caller is the default caller for requests whose context states none.
 	Caller Caller
-	// Prices is what a usage costs, in millionths of a dollar; known is false if that is a guess. Nil means
-	// that money is not counted.
+	// Prices returns the cost of a usage in millionths of a dollar; known is false if that is a guess. Nil means that
+	// costs are not counted.
 	Prices func(model string, u *provider.Usage) (micros int64, known bool)
-	// Book estimates tokens. Nil means one of its own.
+	// Book estimates tokens. Nil means a new one.
 	Book *estimate.Book
-	// Retry is how often and how long a request is tried. Attempts 1 means once.
+	// Retry says how often and how long to retry. With Attempts 1 each request is sent once.
 	Retry retry.Policy
-	// Abort tells that the provider stops when its client goes: the place of an answer that was broken off
-	// is free at once, else after the usual time.
+	// Abort is set if the provider stops working when its client disconnects. The concurrency of an aborted response is
+	// then free at once, otherwise after the usual time.
 	Abort bool
-	// Overage lets lower classes go on when a subscription's window is used up and the provider sells what is beyond it. Without it
-	// they wait for the reset.
+	// Overage lets lower classes continue when a subscription's window is used up and the provider sells usage beyond
+	// it. Otherwise they wait for the reset.
 	Overage bool
-	// Done is told when an exchange is over, for metrics and logs. It must not block.
+	// Done is called when an exchange is over, for metrics and logs. It must not block.
 	Done func(Exchange)
-	// Trace is told when an exchange begins and returns what is to be told when it is over. What it puts into header goes out with the
-	// request, except where the gate only observes. Nil means that nothing is traced.
+	// Trace is called when an exchange begins and returns the function to call at its end. Fields that it adds to
+	// header are sent with the request, except in mode observe. Nil means no tracing.
 	Trace func(r *http.Request, header http.Header) (end func(Exchange))
 	// Letters keeps requests that were given up. Nil means that they are not kept.
 	Letters *Letters
-	// Route chooses another model for a call. Empty means that of the call. After an error nothing is sent.
+	// Route chooses another model for a call; empty keeps the call's model. After an error nothing is sent.
 	Route func(ctx context.Context, c Caller, asked *provider.ParsedRequest) (model string, err error)
-	// Fingerprint turns an API key into a name that tells keys apart and says nothing else, where limits are
-	// per key. Nil means [sluice.Gate.KeyLabel], where the resource tells keys apart.
+	// Fingerprint turns an API key into a label that identifies the key and reveals nothing else, for limits per key.
+	// Nil means [sluice.Gate.KeyLabel], if the resource tells keys apart.
 	Fingerprint func(key string) string
-	// Keys are several keys or addresses that requests can go with: each takes the first that can go. The resource must tell keys
-	// apart ([sluice.Resource.SplitKeys]). Empty means that requests go with the credentials that they come with.
+	// Keys lists several keys or addresses. Each request uses the first one that is available. The resource must tell
+	// keys apart ([sluice.Resource.SplitKeys]). If empty, requests keep their own credentials.
 	Keys []Key
-	// Upstream is the address that [Key.Upstream] takes the place of. Nil means that addresses stay as they are.
+	// Upstream is the address that [Key.Upstream] replaces. Nil means that addresses stay as they are.
 	Upstream *url.URL
 
 	once    sync.Once
 	base    http.RoundTripper
 	dialect provider.Dialect
-	speaker provider.Speaker // the same, if it is one
-	coster  provider.Coster  // the same
+	speaker provider.Speaker // dialect, if it implements this
+	coster  provider.Coster  // dialect, if it implements this
 	book    *estimate.Book
-	github  bool // it is GitHub's
-	places  bool // some limit is of concurrency, or that is not known
+	github  bool // the dialect is GitHub's
+	places  bool // there is a concurrency limit, or the limits are not known
 
-	windows    []sluice.Limit // those of Limits that are windows of a subscription
+	windows    []sluice.Limit // the windows of a subscription among Limits
 	plan       estimate.Plan
 	paces      timings
 	looks      looks
 	lingering  lingering
 	ring       ring
 	connecting connecting
-	unhurried  bool // a connection may take as long as it takes: set by tests on real sockets, on machines that are busy
+	unhurried  bool // no bound on connecting: set by tests on real sockets, on busy machines
 }
 
-// Tuned returns a transport for many requests to few hosts: idle connections are kept, answers are passed on as
-// they come, and a connection that is dead is noticed.
+// Tuned returns a transport for many requests to few hosts. It keeps idle connections, passes responses on as they
+// come, and detects dead connections.
 func Tuned() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
@@ -136,9 +133,9 @@ func (t *Transport) init() {
 	}
 }
 
-// RoundTrip sends a request when it is its turn. If it is not let through, the error is the gate's: errors.As
-// finds a [sluice.Error]. An answer by which the provider refuses is returned as it is, once trying again
-// cannot help or is not safe. Where the gate only observes the resource, the request is sent once, as it came.
+// RoundTrip sends a request when its turn comes. If the gate refuses it, errors.As finds a [sluice.Error]. A refusal by
+// the provider is returned unchanged once a retry cannot help or is not safe. In mode observe the request is sent once,
+// unchanged and without waiting.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.once.Do(t.init)
 	f := &flight{t: t, origin: r, ctx: r.Context(), start: time.Now()}
@@ -172,8 +169,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// Settle ends the tickets of answers that were broken off and whose places are held for a while. Call
-// it before the gate is closed: what they used would remain an estimate.
+// Settle ends the tickets of aborted responses whose concurrency is still held. Call it before closing the gate;
+// otherwise their usage remains an estimate.
 func (t *Transport) Settle() { t.lingering.settle() }
 
 // Estimates returns the book of estimates that the transport uses.
