@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// checker looks for what the types of the fields cannot tell.
+// checker finds mistakes that the types of the fields cannot catch.
 type checker struct {
 	doc  *strictyaml.Doc
 	file *File
@@ -28,15 +28,15 @@ func (c *checker) fail(path, format string, args ...any) strictyaml.Note {
 	return c.doc.Fail(path, format, args...)
 }
 
-// secret notes that a field is wrong that may hold a secret: no excerpt shows it.
+// secret reports a mistake in a field that may hold a secret. The message shows no excerpt of the file.
 func (c *checker) secret(path, message string) strictyaml.Note {
 	return c.fail(path, "%s", message).Hide()
 }
 
-// sorted is the order in which the entries of a mapping are looked at.
+// sorted returns the keys of m in the order in which the checker visits them.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// stated checks what the file says, before defaults hide what it does not.
+// stated checks the values that the file states. It runs before Defaults, which would hide the missing ones.
 func (c *checker) stated() {
 	f := c.file
 	c.between("slots.max", int64(f.Slots.Max), 1, store.MaxSlots)
@@ -62,7 +62,7 @@ func (c *checker) stated() {
 	}
 }
 
-// related checks the whole.
+// related checks fields against each other, with defaults filled in.
 func (c *checker) related() {
 	c.store()
 	c.listen()
@@ -145,27 +145,26 @@ func (c *checker) retry() {
 	}
 }
 
-// between checks a number that the file states.
+// between checks that a number stated in the file is within low and high.
 func (c *checker) between(path string, n, low, high int64) {
 	if c.doc.Has(path) && (n < low || n > high) {
 		c.fail(path, "%s is not between %d and %d", c.bare(path, n), low, high)
 	}
 }
 
-// span checks a time.
+// span checks that a time is within low and high.
 func (c *checker) span(path string, d Duration, low, high time.Duration) {
 	if time.Duration(d) < low || time.Duration(d) > high {
 		c.fail(path, "%s is not between %s and %s", c.bare(path, d), Duration(low), Duration(high))
 	}
 }
 
-// bare is how a value is shown that needs no quotes. What came from a variable is shown as
-// it stands in the file.
+// bare formats a value that needs no quotes. A value that came from a variable is shown as the file writes it.
 func (c *checker) bare(path string, v any) string {
 	return strings.Trim(c.doc.Shown(path, fmt.Sprint(v)), `"`)
 }
 
-// class checks that the field at path names one of the classes there are.
+// class checks that the field at path names a configured class.
 func (c *checker) class(path, name string) {
 	if name != "" || c.doc.Has(path) {
 		c.known(c.doc.Fail, path, name)
@@ -190,13 +189,13 @@ var (
 	envRE   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// name checks a name that also stands in paths of URLs.
+// name checks a name that can be part of a URL path.
 func (c *checker) name(path, what, s string) { c.named(c.doc.Fail, path, what, s) }
 
-// IsName reports whether a resource, an agent, a token or the like can have this name.
+// IsName reports whether s is a valid name for a resource, an agent, a token and the like.
 func IsName(s string) bool { return nameRE.MatchString(s) }
 
-// key checks a name that is a key.
+// key checks a name that is the key of a mapping.
 func (c *checker) key(path, what, s string) { c.named(c.doc.FailKey, path, what, s) }
 
 func (c *checker) named(fail func(string, string, ...any) strictyaml.Note, path, what, s string) {
@@ -205,7 +204,7 @@ func (c *checker) named(fail func(string, string, ...any) strictyaml.Note, path,
 	}
 }
 
-// label checks a key that is a name somebody else has given.
+// label checks a key whose name comes from outside, such as the name of a model.
 func (c *checker) label(path, what, s string) {
 	if !labelRE.MatchString(s) {
 		c.doc.FailKey(path, "%q is not the name of %s", s, an(what)).Hint("a name is 1 to 256 characters of ASCII without spaces")

@@ -9,16 +9,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// maxWaiting is the longest queue that a pool takes.
+// maxWaiting is the largest max_waiting that a resource may state.
 const maxWaiting = 1 << 20
 
-// providers are the dialects that a resource can speak.
+// providers lists the dialects that a resource can speak.
 var providers = []string{
 	"admob", "anthropic", "azure", "bedrock", "cohere", "deepseek", "gemini", "generic", "github", "groq", "jira", "mistral",
 	"notion", "openai", "openrouter", "slack", "stripe", "xai",
 }
 
-// reserved are first parts of paths that the daemon answers itself. It also keeps /- and what begins with /@, which no name can be.
+// reserved lists the first path segments that the daemon answers itself. It also keeps /- and paths that begin with /@,
+// which no name can match.
 var reserved = []string{"v1", "page", "metrics", "healthz", "readyz", "mcp"}
 
 var headerRE = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
@@ -68,7 +69,7 @@ func (c *checker) backoff(path string, b *Backoff) {
 	}
 }
 
-// keys checks where keys come from and go to.
+// keys checks where a resource's API keys come from and where the proxy puts them.
 func (c *checker) keys(path string, r *Resource) {
 	if r.KeyEnv != "" {
 		c.env(path+".key_env", r.KeyEnv)
@@ -95,10 +96,10 @@ func (c *checker) keys(path string, r *Resource) {
 	}
 }
 
-// maxKeys is how many keys a resource has at most: a request that waits asks for each of them.
+// maxKeys is the largest number of keys of a resource. A waiting request asks for each of them.
 const maxKeys = 64
 
-// ring checks several keys of a resource.
+// ring checks the keys of a resource that has several.
 func (c *checker) ring(path string, r *Resource) {
 	if len(r.Keys) == 0 {
 		return
@@ -141,8 +142,8 @@ func (c *checker) ring(path string, r *Resource) {
 	}
 }
 
-// env checks the name of an environment variable. Whoever put the key itself in its place should
-// not find it in a log.
+// env checks the name of an environment variable. If the file holds the key itself instead of the name, the message
+// does not show it, so that the key does not end up in a log.
 func (c *checker) env(path, s string) {
 	if !envRE.MatchString(s) {
 		c.secret(path, "this has to be the name of an environment variable").Hint("write its name, without $ and not the key itself")
@@ -216,7 +217,7 @@ func (c *checker) concurrency(path string, l *Limit) {
 	}
 }
 
-// sizeless checks a limit whose size only answers tell.
+// sizeless checks a limit whose size comes only from the provider's responses.
 func (c *checker) sizeless(path string, l *Limit, r *Resource) {
 	if r.Provider == "" {
 		c.fail(path+".size", "is needed, such as 80/min: without a provider nobody else states it")
@@ -241,8 +242,9 @@ func (c *checker) resets(path string, l *Limit) {
 	}
 }
 
-// countable reports whether a bucket can be counted exactly: its capacity times its window in
-// lowest terms has to stay below 2^52, as it or after halving a rate that stands it.
+// countable reports whether Sluice can count a bucket exactly: its capacity times its window, in lowest terms, must
+// stay below 2^52. If it does not, the amount and the window of the rate are halved until it does. An amount below 2048
+// is not halved, because rounding would change the rate too much.
 func countable(l *Limit) bool {
 	const exact = 1 << 52
 	n, w := l.Size.N, l.Size.Window.Microseconds()

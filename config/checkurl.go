@@ -16,8 +16,8 @@ var schemes = []string{
 	"mem", "file", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel", "redis+unix", "http", "https", "http+unix",
 }
 
-// store checks the store's URL. Messages do not show it: it may hold a password. The parameters of a
-// URL are for the store to check.
+// store checks the form of the store's URL; the store itself checks the URL's parameters. Messages do not show the URL
+// because it may hold a password.
 func (c *checker) store() {
 	s := c.file.Store
 	scheme, rest, ok := strings.Cut(s, ":")
@@ -43,20 +43,19 @@ func (c *checker) store() {
 	}
 }
 
-// redisExamples are what addresses look like.
+// redisExamples holds an example of an address for each kind of Redis URL.
 var redisExamples = map[string]string{
 	"redis+cluster": "://one:6379,two:6379", "redis+sentinel": "://one:26379,two:26379/MASTER", "redis+unix": ":///run/redis.sock",
 }
 
-// redis checks the form of a Redis's URL. It is taken apart by hand: one with several hosts is no URL
-// to net/url.
+// redis checks the form of a Redis URL. It splits the URL by hand because net/url does not accept several hosts.
 func (c *checker) redis(scheme, rest string) {
 	kind := strings.Replace(scheme, "rediss", "redis", 1)
 	usual := "a URL is such as " + scheme + cmp.Or(redisExamples[kind], "://localhost:6379")
 	bad := func(message, hint string) {
 		note := c.fail("store", "%s", message)
 		if strings.Contains(rest, "@") {
-			note = note.Hide() // nobody knows which part of it is the password
+			note = note.Hide() // any part of it may be the password
 		}
 		note.Hint(hint)
 	}
@@ -85,7 +84,7 @@ func (c *checker) redis(scheme, rest string) {
 	}
 }
 
-// url checks an address that requests go to. Messages do not show it.
+// url checks an address that requests go to. Messages do not show the address.
 func (c *checker) url(path, s string, query bool) {
 	if s == "" && !c.doc.Has(path) {
 		return
@@ -101,7 +100,8 @@ func (c *checker) url(path, s string, query bool) {
 	}
 }
 
-// tls checks that there is a key to a certificate. The files themselves may be another machine's: who serves reads them.
+// tls checks that a certificate has a key and the other way round. It does not open the files, which may be on another
+// machine: the daemon reads them.
 func (c *checker) tls() {
 	t := c.file.TLS
 	for _, f := range []struct{ path, text, other, what string }{
@@ -118,10 +118,10 @@ func (c *checker) tls() {
 	}
 }
 
-// pemBegins is what a certificate and a key begin with.
+// pemBegins is the text that certificates and keys in PEM begin with.
 const pemBegins = "-----BEGIN"
 
-// listen checks where the daemon listens.
+// listen checks the address that the daemon listens on.
 func (c *checker) listen() {
 	s := c.file.Listen
 	if path, ok := strings.CutPrefix(s, unixPrefix); ok {

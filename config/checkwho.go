@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// everyone is the name that stands for all agents that are not named.
+// everyone is the name that stands for all agents without an entry of their own.
 const everyone = "*"
 
 const maxPrice = 1_000_000
@@ -62,7 +62,7 @@ func (c *checker) budgets() {
 	}
 }
 
-// routes checks that every model is of a resource that there is, or of a provider.
+// routes checks that every model belongs to a configured resource or to a known provider.
 func (c *checker) routes() {
 	for _, task := range sorted(c.file.Routes) {
 		path := join("routes", task)

@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// defaultSlots is how many agents a user may have where slots are on and nothing else is
-// said.
+// defaultSlots is the number of agents that a user may run when slots are on without a max.
 const defaultSlots = 3
 
 // Default returns the configuration of an empty file.
@@ -20,8 +19,8 @@ func Default() *File {
 	return f
 }
 
-// Defaults fills in what the file does not state. It is the one place where defaults are
-// written down; doing it twice changes nothing.
+// Defaults fills in every field that the file does not state. All defaults are written down here. A second call changes
+// nothing.
 func (f *File) Defaults() {
 	or(&f.Store, "file:")
 	or(&f.OnStoreFailure, "share")
@@ -66,7 +65,7 @@ func (f *File) Defaults() {
 	}
 }
 
-// or sets what is not set.
+// or sets v to value if v is zero.
 func or[T comparable](v *T, value T) {
 	var zero T
 	if *v == zero {
@@ -74,8 +73,7 @@ func or[T comparable](v *T, value T) {
 	}
 }
 
-// divide gives classes that state no share equal parts of what the others leave, at
-// least 1%.
+// divide gives classes without a share equal parts of what the other classes leave, at least 1% each.
 func (c Classes) divide() {
 	left, without := 100, 0
 	for i := range c {
@@ -99,7 +97,7 @@ func (l *Leases) defaults() {
 	or(&l.Expire, Duration(5*time.Minute))
 }
 
-// defaults turns slots off that are not mentioned.
+// defaults turns slots off if the file does not mention them, and fills in the rest if it does.
 func (s *Slots) defaults() {
 	if *s == (Slots{}) || s.Off {
 		*s = Slots{Off: true}
@@ -133,7 +131,7 @@ func (r *Resource) defaults() {
 	or(&r.ClientDeadline, Duration(5*time.Minute))
 	or(&r.KeepAlive, Duration(30*time.Second))
 	if r.Provider == "" {
-		or(&r.Abort, "hold") // else the provider is known to do the one or the other
+		or(&r.Abort, "hold") // otherwise the provider's own behaviour is known
 	}
 	if !r.Light.Off {
 		or(&r.Light.Green, 20)

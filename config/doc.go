@@ -1,13 +1,13 @@
-// Package config reads the configuration file: one YAML file, strictly. Every field has a
-// default, and every mistake is told with file, line, column, field and what was expected.
-// docs/configuration.md describes every field.
+// Package config reads the configuration file, one YAML file, strictly. Every field has a default. Every mistake is
+// reported with file, line, column, field and what was expected. docs/configuration.md describes every field.
 //
-// [Load] and [Parse] return a [File] with the defaults filled in; [File.Gate] turns it into
-// what [sluice.Open] needs. These fields are for the gate: store, on_store_failure, resources (of each: guard,
-// use, split, arrival_slack, max_waiting, max_meters, ttl, light, breaker, backoff, reserve, limits), order, classes, shares,
-// pacing, cascade, leases, slots, retry_windows, agents (class, user, waits_for), tools, retry.
+// [Load] and [Parse] return a [File] with the defaults filled in; [File.GateConfig] turns it into the configuration
+// that [sluice.Open] needs. The gate uses these fields: store, on_store_failure, resources (of each: guard, use, split,
+// arrival_slack, max_waiting, max_meters, ttl, light, breaker, backoff, reserve, limits), order, classes, shares,
+// pacing, cascade, leases, slots, retry_windows, agents (class, user, waits_for), tools, retry, and budgets and routes
+// together with prices.
 //
-// Budgets and routes are for the gate too, with what prices say. All others are read and checked here and kept in the File: listen,
-// tls, tokens, and of a resource provider, upstream, client_deadline, inject and abort are for the proxy (package daemon), alerts
-// for whoever posts them, key_env for the command line.
+// The other fields are checked here and kept in the File. The proxy (package daemon) uses listen, tls, tokens, and of a
+// resource provider, upstream, client_deadline, inject and abort. The daemon posts alerts. The command line uses
+// key_env.
 package config

@@ -10,10 +10,9 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Gate returns what [sluice.Open] needs of the file. Resets at a time of day are computed from
-// now. What only the daemon reads is not in it, and neither are limits without a size: those are
-// the provider's. The limits that a provider is known to enforce come before the configured
-// ones. A File that was not parsed needs its Defaults before.
+// GateConfig returns the configuration of a gate for [sluice.Open]. It computes resets at a time of day from now.
+// Fields that only the daemon reads are left out, and so are limits without a size, because the provider states those.
+// The provider's known limits come before the configured ones. Call Defaults first on a File that was not parsed.
 func (f *File) GateConfig(now time.Time) (sluice.Config, error) {
 	prices, err := f.priceList()
 	if err != nil {

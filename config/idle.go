@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// Warnings names what the file states and nothing acts on, with the reason, and resources that have only the name of a provider. It is
-// empty if every field has an effect.
+// Warnings lists fields that have no effect, each with the reason, and resources that are named like a provider but
+// state none. The list is empty if every field has an effect.
 func (f *File) Warnings() []string {
 	var all []string
 	warn := func(path, format string, args ...any) {

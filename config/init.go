@@ -5,5 +5,5 @@ import _ "embed"
 //go:embed init.yaml
 var starter []byte
 
-// Init returns a file to start from, with comments.
+// Init returns a commented configuration file to start from.
 func Init() []byte { return append([]byte(nil), starter...) }

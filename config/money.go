@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// PriceList is what models cost: the prices that come with the providers, those of a file of prices, and those of this file. A file of
-// prices that cannot be read is left out; [File.Gate] says why.
+// PriceList returns the prices of models: those that come with the providers, those of the price file, and those of
+// this file. It leaves out a price file that it cannot read; [File.GateConfig] returns the error.
 func (f *File) PriceList() *provider.Prices {
 	prices, _ := f.priceList()
 	return prices
@@ -35,7 +35,7 @@ func (f *File) priceList() (*provider.Prices, error) {
 	return prices.With(own), err
 }
 
-// gateBudgets are the budgets of the file, with those of single agents.
+// gateBudgets returns the budgets of the file, including the budgets of single agents.
 func (f *File) gateBudgets() []sluice.Budget {
 	var list []sluice.Budget
 	for _, b := range f.Budgets {
@@ -55,7 +55,7 @@ func (m Money) period() string {
 	return cmp.Or(m.Period, sluice.BudgetTotal)
 }
 
-// gateRoutes are the routes of the file with what their models cost.
+// gateRoutes returns the routes of the file with the prices of their models.
 func (f *File) gateRoutes() map[string][]sluice.RouteChoice {
 	if len(f.Routes) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (f *File) gateRoutes() map[string][]sluice.RouteChoice {
 	return routes
 }
 
-// families are what people call a provider's models for short, and one of them: prices of the others are about the same.
+// families maps the short name of a model family to one of its models. The others of a family cost about the same.
 var families = map[string]string{
 	"haiku": "claude-haiku-5-5", "sonnet": "claude-sonnet-5-5", "opus": "claude-opus-5-5",
 	"flash": "gemini-3-8-flash", "pro": "gemini-3-1-pro", "mini": "gpt-5-4-mini",
@@ -88,7 +88,8 @@ func perMillion(prices *provider.Prices, model string) (usd float64, known bool)
 	return usd, known
 }
 
-// partOf is what a provider limits a model as, if its dialect knows: requests for it say so.
+// partOf returns the name under which the provider limits a model, or "" if the dialect does not know. It asks the
+// dialect with a made-up request for the model.
 func (f *File) partOf(resource, model string) string {
 	speaker, ok := f.dialectOf(resource).(provider.Speaker)
 	if !ok {
@@ -107,7 +108,7 @@ func (f *File) partOf(resource, model string) string {
 	return ""
 }
 
-// dialectOf is Dialect, also for a provider that the file has no resource for.
+// dialectOf is like Dialect, and also finds a provider that has no resource in the file.
 func (f *File) dialectOf(resource string) provider.Dialect {
 	if _, there := f.Resources[resource]; !there && slices.Contains(provider.Names(), resource) {
 		d, _ := provider.Lookup(resource)

@@ -11,18 +11,16 @@ import (
 	"github.com/sluicehq/sluice/internal/strictyaml"
 )
 
-// ParseError says where a file is wrong: file, line, column and field, what was expected,
-// and the lines around it.
+// ParseError describes one mistake in a file: file, line, column, field, what was expected, and the lines around it.
 type ParseError = strictyaml.ParseError
 
-// Errors is everything that is wrong with a file, in the order of the file. errors.As finds
-// the first [ParseError] in it.
+// Errors holds all mistakes in a file, in the order of the file. errors.As finds the first [ParseError] in it.
 type Errors = strictyaml.Errors
 
-// title is what a file is called in messages.
+// title is the word for the file in messages.
 const title = "configuration"
 
-// Load reads the file at path, with the variables of the process's environment.
+// Load reads the file at path. It takes variables from the environment of the process.
 func Load(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -39,9 +37,8 @@ func Load(path string) (*File, error) {
 	return Parse(path, src, os.LookupEnv)
 }
 
-// Parse reads a configuration from a file that calls itself name. Variables in values are
-// looked up with env. Defaults are filled in. What is wrong is told as a
-// [*ParseError] or, of several things, as [Errors].
+// Parse reads a configuration from src and fills in the defaults. Messages call the file name. Variables in values are
+// looked up with env. The error is a [*ParseError], or [Errors] if there are several mistakes.
 func Parse(name string, src []byte, env func(name string) (value string, set bool)) (*File, error) {
 	doc, err := strictyaml.Parse(name, title, src)
 	if doc != nil {
@@ -71,9 +68,9 @@ func Parse(name string, src []byte, env func(name string) (value string, set boo
 	return f, nil
 }
 
-// secret tells which values are kept out of messages about other lines: a key in the place of its
-// variable's name, a token in the place of its hash, a password among an address's parameters, an address
-// that lets whoever knows it post.
+// secret reports whether a value must not appear in messages about other lines: a key instead of its variable's name, a
+// token instead of its hash, a password among the parameters of an address, or a webhook address, which is enough to
+// post.
 func secret(path, text string) bool {
 	if strings.HasPrefix(text, "$") {
 		return false // a variable gives nothing away
@@ -95,7 +92,7 @@ func secret(path, text string) bool {
 	return false
 }
 
-// remember notes how values with variables stand in the file.
+// remember keeps the text of values that contain variables, as the file writes them.
 func (f *File) remember(doc *strictyaml.Doc) {
 	strictyaml.Encode(f, func(path, text string) (string, bool) {
 		if written, ok := doc.Source(path); ok {
@@ -108,18 +105,18 @@ func (f *File) remember(doc *strictyaml.Doc) {
 	})
 }
 
-// parameter finds passwords among the parameters of an address; $$ is a $, and a variable gives nothing
-// away.
+// parameter matches passwords among the parameters of an address. $$ stands for one $. Variables do not match: they
+// reveal nothing.
 var parameter = regexp.MustCompile(`([?&][A-Za-z_]*password=)([^&#\s"'$]|\$\$)[^&#\s"']*`)
 
-// Show is [File.YAML] for people to look at: passwords in addresses are masked.
+// Show returns [File.YAML] for people to read, with passwords in addresses masked.
 func (f *File) Show() ([]byte, error) {
 	text, err := f.YAML()
 	return parameter.ReplaceAll([]byte(strictyaml.Mask(string(text))), []byte("${1}***")), err
 }
 
-// YAML prints the configuration so that [Parse] reads the same from it. Values that came from variables
-// are printed with the variables: what those hold may be secret.
+// YAML prints the configuration so that [Parse] reads the same from it. Values that came from variables are printed as
+// variables, because their values may be secret.
 func (f *File) YAML() ([]byte, error) {
 	return strictyaml.Encode(f, func(path, text string) (string, bool) {
 		s, ok := f.sources[path]

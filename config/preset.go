@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// AddPresets adds a resource for every provider whose limits are known, under the provider's
-// own name, unless the file has one of that name: such need no configuration. With presets: off it adds none.
+// AddPresets adds a resource for every provider whose limits are known, under the provider's name, so that it needs no
+// configuration. It skips names that the file has, and adds none with presets: off.
 func (f *File) AddPresets() {
 	if f.Presets == Off {
 		return
@@ -34,7 +34,7 @@ func (f *File) AddPresets() {
 	}
 }
 
-// Named returns the resources that the file itself names, sorted. Without any these are all of them.
+// Named returns the sorted names of the resources in the file itself. If the file has none, it returns all resources.
 func (f *File) Named() []string {
 	names := sorted(f.Resources)
 	if named := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return f.added[name] }); len(named) > 0 {
@@ -43,8 +43,8 @@ func (f *File) Named() []string {
 	return names
 }
 
-// Dialect is how the answers of a resource are read. Those of providers that have no dialect
-// of their own are read as generic ones.
+// Dialect returns the dialect that reads a resource's responses. Providers without a dialect of their own use the
+// generic one.
 func (f *File) Dialect(resource string) provider.Dialect {
 	if d, ok := provider.Lookup(f.Resources[resource].Provider); ok {
 		return d
@@ -52,8 +52,8 @@ func (f *File) Dialect(resource string) provider.Dialect {
 	return provider.Generic{}
 }
 
-// fromPreset fills in what comes with the provider and what the file does not state: a limit of
-// the same name as one of the provider's counts the same, and comes back in the same way.
+// fromPreset fills in the provider's values where the file states none. A limit with the name of one of the provider's
+// limits counts the same unit and recovers in the same way.
 func (r *Resource) fromPreset() {
 	preset, ok := provider.Preset(r.Provider)
 	if !ok {
@@ -86,8 +86,8 @@ func presetLimit(limits []sluice.Limit, name string) (sluice.Limit, bool) {
 	return sluice.Limit{}, false
 }
 
-// withPreset puts the provider's limits before the configured ones. One that is configured under
-// the same name takes the provider's place, and caps what answers state.
+// withPreset puts the provider's limits before the configured ones. A configured limit of the same name replaces the
+// provider's, and caps the size that responses state.
 func withPreset(name string, configured []sluice.Limit) ([]sluice.Limit, error) {
 	preset, ok := provider.Preset(name)
 	if !ok {

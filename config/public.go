@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// masked stands for what is not shown.
+// masked is shown in place of secrets.
 const masked = "***"
 
-// Public is [File.Show] for everybody who may look at a daemon: hashes of tokens are masked too, and of the address that alerts are
-// posted to only the host is shown. It cannot be parsed again.
+// Public returns [File.Show] for everyone who may read a daemon's state. It also masks the hashes of tokens, and shows
+// only the host of the alerts webhook. The result cannot be parsed again.
 func (f *File) Public() ([]byte, error) {
 	shown := *f
 	shown.Tokens = slices.Clone(f.Tokens)

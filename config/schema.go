@@ -7,6 +7,6 @@ import _ "embed"
 //go:embed schema.json
 var schema []byte
 
-// Schema returns the JSON Schema of the file, for editors. It is generated from the types of
-// this package; what only the whole file can tell, it does not.
+// Schema returns the JSON Schema of the file, for editors. It is generated from the types of this package, so it lacks
+// the rules that relate several fields.
 func Schema() ([]byte, error) { return append([]byte(nil), schema...), nil }

@@ -33,16 +33,16 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // MarshalText implements [encoding.TextMarshaler].
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// String returns the form that the file has.
+// String returns the duration as the file writes it.
 func (d Duration) String() string { return strictyaml.FormatDuration(time.Duration(d)) }
 
-// Expected says what text is wanted.
+// Expected describes the expected text, for messages.
 func (Duration) Expected() string { return "a time such as 250ms, 30s or 10m" }
 
 // Window is the shortest and the longest wait of a class: [500ms, 5s].
 type Window [2]Duration
 
-// Expected says what is wanted.
+// Expected describes the expected value, for messages.
 func (*Window) Expected() string { return "a list of two times such as [500ms, 5s]" }
 
 // Percent is a whole percentage, 1% to 100%.
@@ -65,10 +65,10 @@ func (p *Percent) UnmarshalText(text []byte) error {
 // MarshalText implements [encoding.TextMarshaler].
 func (p Percent) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// String returns the form that the file has.
+// String returns the percentage as the file writes it.
 func (p Percent) String() string { return strconv.Itoa(int(p)) + "%" }
 
-// Expected says what text is wanted.
+// Expected describes the expected text, for messages.
 func (Percent) Expected() string { return "a percentage such as 40%" }
 
 // Rate is an amount per window: 80/min, 30/4s, 5000/h, 10000/day.
@@ -89,10 +89,10 @@ func (r *Rate) UnmarshalText(text []byte) error {
 // MarshalText implements [encoding.TextMarshaler].
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// String returns the form that the file has.
+// String returns the rate as the file writes it.
 func (r Rate) String() string { return strictyaml.FormatRate(r.N, r.Window) }
 
-// Expected says what text is wanted.
+// Expected describes the expected text, for messages.
 func (*Rate) Expected() string { return "an amount per window such as 80/min" }
 
 // Money is an amount of dollars for each period, or in total: 10 usd/day, 100 usd.
@@ -101,7 +101,7 @@ type Money struct {
 	Period string // day, month, or empty for a total
 }
 
-// maxDollars is what every store can count in millionths.
+// maxDollars is the largest amount that every store can count in millionths of a dollar.
 const maxDollars = 1_000_000
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
@@ -133,7 +133,7 @@ func parseMicros(s string) (int64, bool) {
 // MarshalText implements [encoding.TextMarshaler].
 func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// String returns the form that the file has.
+// String returns the amount as the file writes it.
 func (m Money) String() string {
 	s := strconv.FormatInt(m.Micros/1_000_000, 10)
 	if part := m.Micros % 1_000_000; part != 0 {
@@ -146,5 +146,5 @@ func (m Money) String() string {
 	return s
 }
 
-// Expected says what text is wanted.
+// Expected describes the expected text, for messages.
 func (*Money) Expected() string { return "an amount of money such as 10 usd/day" }

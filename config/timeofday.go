@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// TimeOfDay is a time of day somewhere: 00:00 UTC, 09:30 Europe/Berlin, 00:00 -08:00.
+// TimeOfDay is a time of day in a time zone: 00:00 UTC, 09:30 Europe/Berlin, 00:00 -08:00. The zero value means no
+// time.
 type TimeOfDay struct {
 	Hour, Minute int
-	Zone         string // UTC, the name of a zone, or an offset; empty: no time at all
+	Zone         string // UTC, the name of a zone, or an offset; empty means no time
 }
 
 var timeOfDay = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9]) ([A-Za-z][A-Za-z0-9_+/-]*|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])$`)
@@ -30,7 +31,7 @@ func (t *TimeOfDay) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// zone finds a time zone. What the machine calls its own is not the same everywhere.
+// zone finds a time zone. It refuses Local, which differs from machine to machine.
 func zone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" {
 		return nil, fmt.Errorf("unknown time zone %q", name)
@@ -49,13 +50,13 @@ func zone(name string) (*time.Location, error) {
 // MarshalText implements [encoding.TextMarshaler].
 func (t TimeOfDay) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// String returns the form that the file has.
+// String returns the time as the file writes it.
 func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d %s", t.Hour, t.Minute, t.Zone) }
 
-// Expected says what text is wanted.
+// Expected describes the expected text, for messages.
 func (*TimeOfDay) Expected() string { return "a time of day with its zone such as 00:00 UTC" }
 
-// Next returns the first such moment after now.
+// Next returns the first moment after now with this time of day, in UTC.
 func (t TimeOfDay) Next(now time.Time) (time.Time, error) {
 	loc, err := zone(t.Zone)
 	if err != nil {

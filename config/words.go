@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Values that are one of a few words.
+// Types whose value is one of a few words.
 type (
-	StoreFailure string // what to do without the store
-	Order        string // who is next
+	StoreFailure string // what a process does while it cannot reach the store
+	Order        string // which request is next
 	Switch       string // on or off
 	Mode         string // hold callers, or only count them
 	Guard        string // how arrivals are bounded
@@ -17,15 +17,15 @@ type (
 	LightMode    string // whether the light's thresholds shrink
 	BreakerMode  string // what the breaker does
 	Split        string // what pools are split by
-	Abort        string // what becomes of a place when its client goes away
-	Kind         string // when a charge comes back
+	Abort        string // what happens to a concurrency slot when its client goes away
+	Kind         string // when a charge is returned
 	Scope        string // what a limit is scoped by
 	SlotOwner    string // whose agents share slots
 	BudgetOwner  string // who has a budget
-	Over         string // what happens past a budget
+	Over         string // what happens when a budget is exceeded
 )
 
-// On and off.
+// The values of a Switch.
 const (
 	On  Switch = "on"
 	Off Switch = "off"
@@ -47,7 +47,7 @@ func (SlotOwner) words() []string    { return []string{"user"} }
 func (BudgetOwner) words() []string  { return []string{"agent", "user", "fleet"} }
 func (Over) words() []string         { return []string{"deny", "slow", "downgrade", "reroute", "alert"} }
 
-// UnmarshalText implements [encoding.TextUnmarshaler], as it does for all of these.
+// UnmarshalText implements [encoding.TextUnmarshaler]: the text must be one of the words of the type.
 func (v *StoreFailure) UnmarshalText(text []byte) error { return oneOf(v, text) }
 
 func (v *Order) UnmarshalText(text []byte) error       { return oneOf(v, text) }
@@ -64,7 +64,7 @@ func (v *SlotOwner) UnmarshalText(text []byte) error   { return oneOf(v, text) }
 func (v *BudgetOwner) UnmarshalText(text []byte) error { return oneOf(v, text) }
 func (v *Over) UnmarshalText(text []byte) error        { return oneOf(v, text) }
 
-// UnmarshalText takes the truth values as well: to YAML 1.1, on and off are such.
+// UnmarshalText also accepts true and false, because YAML 1.1 reads on and off as truth values.
 func (v *Switch) UnmarshalText(text []byte) error {
 	return oneOf(v, []byte(switched(string(text))))
 }
@@ -100,13 +100,12 @@ func notOneOf(s string, words []string) error {
 	return fmt.Errorf("%.80q is not one of %s", s, strings.Join(words, ", "))
 }
 
-// UnmarshalText reads "off" in the place of the fields.
+// UnmarshalText reads "off" instead of the fields.
 func (l *Light) UnmarshalText(text []byte) error   { return offable(&l.Off, text) }
 func (b *Breaker) UnmarshalText(text []byte) error { return offable(&b.Off, text) }
 func (l *Leases) UnmarshalText(text []byte) error  { return offable(&l.Off, text) }
 
-// UnmarshalText reads "off" in the place of the fields. As off is what it is without being
-// mentioned, "on" is the usual number.
+// UnmarshalText reads "off" instead of the fields. Slots are off by default, so "on" means the default number.
 func (s *Slots) UnmarshalText(text []byte) error {
 	err := offable(&s.Off, text)
 	if err == nil && !s.Off {
@@ -127,7 +126,7 @@ func offable(off *bool, text []byte) error {
 	return nil
 }
 
-// MarshalText returns "off", or nothing: then its fields are written.
+// MarshalText returns "off", or nothing if the fields have to be written.
 func (l Light) MarshalText() ([]byte, error)   { return offText(l.Off), nil }
 func (b Breaker) MarshalText() ([]byte, error) { return offText(b.Off), nil }
 func (l Leases) MarshalText() ([]byte, error)  { return offText(l.Off), nil }

@@ -1,5 +1,5 @@
-// Package daemon is the gate as a server: the proxy for every resource that has an upstream, and what others
-// need to know about it. It is put together from a configuration; package proxy does the work.
+// Package daemon serves the gate: the proxy for every resource that has an upstream, the HTTP API, MCP, metrics and the
+// dashboard. It builds them from a configuration; package proxy forwards the requests.
 package daemon
 
 import (
@@ -31,74 +31,74 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Options describe a daemon.
+// Options configures a daemon.
 type Options struct {
 	File *config.File // with its defaults
 	Gate *sluice.Gate
-	// Env looks up a variable of the environment: keys that are put into requests come from there.
+	// Env looks up an environment variable. The keys that the proxy puts into requests come from there.
 	Env func(name string) (string, bool)
-	// Base sends requests. Nil means a transport of its own.
+	// Base sends requests. Nil means a transport of the daemon's own.
 	Base http.RoundTripper
-	// Upstreams overrule where resources are, by name.
+	// Upstreams overrides the upstreams of resources, by name.
 	Upstreams map[string]string
 	// Via names the store; see [proxy.Options].
 	Via string
-	// Behind tells that requests pass another gate of this machine; see [proxy.Options].
+	// Behind reports that requests pass another gate on this machine; see [proxy.Options].
 	Behind bool
-	// Hosts are names that clients may call the daemon by.
+	// Hosts lists further names by which clients may call the daemon.
 	Hosts []string
 	Done  func(sluicehttp.Exchange)
 	// Trace follows exchanges of the proxy; see [sluicehttp.Transport].
 	Trace func(r *http.Request, header http.Header) (end func(sluicehttp.Exchange))
 	Log   *slog.Logger
-	// Requests gets one line for each request that comes to the proxy. Nil means there are none.
+	// Requests gets one line for each request to the proxy. Nil means no such log.
 	Requests *slog.Logger
-	// Metrics serves /metrics, to those who may call the API. Nil means that there is none.
+	// Metrics serves /metrics to callers that may use the API. Nil means no metrics.
 	Metrics http.Handler
-	// Events are told to those who listen at /v1/events. Nil means nobody tells any.
+	// Events passes events to the listeners of /v1/events. Nil means no events.
 	Events *api.Hub
-	// History is what happened, minute by minute, for /v1/history. Nil means that nothing is known.
+	// History holds what happened, minute by minute, for /v1/history. Nil means no history.
 	History *history.Book
-	// Report is what was sent through gates since a moment: the daemon's, and one that has the pools that the configuration does not name, if there is
-	// such a gate. Nil means what the gates remember.
+	// Report returns what was sent through gates since a moment. gates holds the daemon's gate and, if it can be
+	// opened, one with the pools that the configuration does not name. Nil means the gates' own reports.
 	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (inspect.Report, error)
-	// Show is a report as clients get it, in JSON. Nil means as it is.
+	// Show converts a report into the JSON that clients get. Nil means the report itself.
 	Show func(*inspect.Report) any
 	// Tell receives events of pools that the configuration does not name. Nil drops them.
 	Tell func(inspect.Event)
-	// Letters keeps requests that were given up, of resources with dead_letters: on. Nil means that none are kept.
+	// Letters keeps given-up requests of resources with dead_letters: on. Nil means that none are kept.
 	Letters *deadletter.Keeper
-	// Store is lent to gates in other processes, under /v1/store. Nil means that it is not.
+	// Store is lent to gates in other processes, under /v1/store. Nil means that no store is lent.
 	Store store.Store
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Reloading is how the daemon takes on another configuration. The zero value means that it cannot.
+	// Reloading configures how the daemon loads another configuration. The zero value means that it cannot.
 	Reloading Reloading
 }
 
-// Daemon is a gate that can be served.
+// Daemon is a gate that serves HTTP. Create it with New, and run it with Serve.
 type Daemon struct {
 	options  Options
-	now      atomic.Pointer[generation] // that requests come to
+	now      atomic.Pointer[generation] // receives new requests
 	events   *api.Hub
 	metrics  http.Handler
 	log      *slog.Logger
-	book     *estimate.Book // outlives generations, as does what sends requests
-	users    proxy.Users    // the same
+	book     *estimate.Book // outlives generations, as does the transport
+	users    proxy.Users    // outlives generations
 	draining atomic.Bool
-	lent     *storeapi.Server // nil: the store is not
+	lent     *storeapi.Server // nil if the store is not lent
 	pulse    pulse
 
-	reloading sync.Mutex     // one at a time
-	earlier   atomic.Int64   // generations that are not gone
-	retiring  sync.WaitGroup // the same
+	reloading sync.Mutex     // one reload at a time
+	earlier   atomic.Int64   // earlier generations that still have requests
+	retiring  sync.WaitGroup // waits for the earlier generations
 	settling  atomic.Bool
-	idle      chan struct{} // while settling: nobody is in
+	idle      chan struct{} // signalled while settling when no request is left
 
-	beside []beside // servers that hand requests over
+	beside []beside // servers that pass requests to this one
 }
 
-// New puts a daemon together. Errors are about the configuration.
+// New builds a daemon. Its errors are about the configuration.
 func New(o Options) (*Daemon, error) {
 	d := &Daemon{options: o, log: o.Log, metrics: o.Metrics, events: o.Events, book: &estimate.Book{}, idle: make(chan struct{}, 1)}
 	if o.Report == nil {
@@ -140,21 +140,21 @@ func New(o Options) (*Daemon, error) {
 			Store: o.Store, Books: ledger.Beside(o.Store, false), Identify: d.identify, Refused: d.refuse, Config: func() []byte { return d.now.Load().file.Lend() },
 			Uses: func(pool string) bool {
 				_, is := d.now.Load().file.Resources[pool]
-				return is || strings.HasPrefix(pool, "(") // the fleet's, and budgets
+				return is || strings.HasPrefix(pool, "(") // the pools of the fleet and of budgets
 			},
 		})
 	}
 	return d, nil
 }
 
-// Status is what GET /v1/status tells: the state of all pools in the store.
+// Status returns the response of GET /v1/status: the state of all pools in the store.
 func (d *Daemon) Status(ctx context.Context) (inspect.Status, error) {
 	g := d.enter()
 	defer g.leave()
 	return g.api.Status(ctx)
 }
 
-// Resources are those that the proxy reaches.
+// Resources returns the sorted names of the resources that the proxy reaches.
 func (d *Daemon) Resources() []string {
 	names := d.now.Load().proxy.Names()
 	slices.Sort(names)
@@ -166,7 +166,7 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := d.enter()
 	byHost := g.proxy.ByHost(r) || proxy.InterceptedOf(r) != nil
 	if d.lent != nil && !byHost && strings.HasPrefix(r.URL.Path, "/v1/store/") {
-		g.leave() // the store is the same for all of them
+		g.leave() // all generations share the store
 		name(w, r)
 		hurry(w, r)
 		d.lent.ServeHTTP(w, r)
@@ -181,7 +181,7 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if own(r.URL.Path) {
 		hurry(w, r)
 	}
-	switch r.URL.Path { // no mux: it would tidy up paths that are the provider's
+	switch r.URL.Path { // no mux: it would clean paths that belong to the provider
 	case "/healthz":
 		d.health(w, r)
 	case "/readyz":
@@ -209,17 +209,17 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// identify finds out who calls, as the configuration in force says.
+// identify returns who calls, according to the configuration in force.
 func (d *Daemon) identify(r *http.Request) (api.Identity, error) {
 	g := d.enter()
 	defer g.leave()
 	return g.identify(r)
 }
 
-// page is the live page. There is nothing in it that needs a token.
+// page serves the dashboard. The page itself contains nothing that needs a token.
 var page = dashboard.Handler()
 
-// show serves the page, to those who call the daemon by its name.
+// show serves the dashboard to clients that use one of the daemon's host names.
 func (d *Daemon) show(w http.ResponseWriter, r *http.Request, g *generation) {
 	if err := g.proxy.CheckHost(r); err != nil {
 		d.refuse(w, r, &api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"})
@@ -228,7 +228,7 @@ func (d *Daemon) show(w http.ResponseWriter, r *http.Request, g *generation) {
 	page.ServeHTTP(w, r)
 }
 
-// measure serves what is measured, to those who may look.
+// measure serves the metrics to callers that may use the API.
 func (d *Daemon) measure(w http.ResponseWriter, r *http.Request, g *generation) {
 	if _, err := g.identify(r); err != nil {
 		d.refuse(w, r, api.ProblemOf(err))
@@ -241,14 +241,15 @@ func (d *Daemon) measure(w http.ResponseWriter, r *http.Request, g *generation) 
 	d.metrics.ServeHTTP(w, r)
 }
 
-// Estimates is how far off estimates of tokens were.
+// Estimates reports how far off the token estimates were.
 func (d *Daemon) Estimates() estimate.Miss { return d.book.Overall() }
 
-// Dialect is the name of what a resource's provider speaks.
+// Dialect returns the name of the dialect that a resource speaks.
 func (d *Daemon) Dialect(resource string) string { return d.now.Load().file.Dialect(resource).Name() }
 
-// sameOrigin reports that a request is of no page, or of one of the daemon's own: with TLS one that came by TLS, because anybody on
-// the way can make up a plain one. Where TLS ends before the daemon, it takes the browser's word that page and daemon are one site.
+// sameOrigin reports whether a request comes from no page, or from a page of the daemon itself. With TLS that page must
+// have come by TLS too, because anyone on the network path can forge a plain one. Where TLS ends before the daemon,
+// sameOrigin trusts the browser's statement that page and daemon are the same site.
 func sameOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	switch {
@@ -260,8 +261,9 @@ func sameOrigin(r *http.Request) bool {
 	return origin == "http://"+r.Host || origin == "https://"+r.Host && r.Header.Get("Sec-Fetch-Site") == "same-origin"
 }
 
-// ready tells whether requests should come here. That a provider fails is told and is no reason to stay away: another
-// daemon does not reach it either, and the first request that succeeds ends it. With ?strict it is one.
+// ready serves /readyz: whether requests should come here. A failing provider is reported but does not make the daemon
+// unready: another daemon cannot reach it either, and the first request that succeeds ends the failure. With ?strict it
+// does.
 func (d *Daemon) ready(w http.ResponseWriter, r *http.Request, g *generation) {
 	if d.draining.Load() {
 		say(w, http.StatusServiceUnavailable, "draining")
@@ -275,7 +277,7 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request, g *generation) {
 		return
 	}
 	answer := readiness{Status: "ok", Resources: map[string]string{}}
-	_, stranger := g.identify(r) // names and addresses are not for everyone
+	_, stranger := g.identify(r) // names and addresses are only for callers with access
 	known := stranger == nil
 	code, shut := http.StatusOK, false
 	for i := range status.Resources {
@@ -300,7 +302,7 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request, g *generation) {
 // readiness is the answer to /readyz.
 type readiness struct {
 	Status    string            `json:"status"`              // ok, failing, degraded, draining, or what is wrong with the store
-	Resources map[string]string `json:"resources,omitempty"` // that are failing or degraded, and why; only for those who may call the API
+	Resources map[string]string `json:"resources,omitempty"` // failing or degraded resources, and why; only for callers that may use the API
 }
 
 func say(w http.ResponseWriter, status int, text string) {
@@ -310,10 +312,10 @@ func say(w http.ResponseWriter, status int, text string) {
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // who is gone misses nothing
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
-// proxied is the proxy that a configuration describes, and all resources.
+// proxied returns the options of the proxy that a configuration describes, and all resources.
 func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	f := o.File
 	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Behind: o.Behind, Done: o.Done, Trace: o.Trace, Base: o.Base}
@@ -332,7 +334,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 		d := f.Dialect(name)
 		address := addressOf(f, name, o.Upstreams)
 		if address == "" {
-			continue // it is only asked for on the command line, or in Go
+			continue // used only on the command line or in Go
 		}
 		up, err := url.Parse(address)
 		if err != nil {
@@ -359,7 +361,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	return po, gate.Resources, nil
 }
 
-// inject finds the key that a resource's requests are sent with.
+// inject sets the key that a resource's requests are sent with.
 func inject(pr *proxy.Resource, name string, in *config.Inject, env func(string) (string, bool)) error {
 	if in == nil || in.Env == "" {
 		return nil
@@ -375,13 +377,13 @@ func inject(pr *proxy.Resource, name string, in *config.Inject, env func(string)
 	return nil
 }
 
-// Settle ends what is held for answers that were broken off, when those who are being served have gone: but it does not wait for
-// them for long. Serve does so by itself.
+// Settle ends the tickets held for responses that were cut off, once the running requests are done. It waits for them
+// for a short time only. Serve calls it.
 func (d *Daemon) Settle() {
 	late := time.NewTimer(settleWithin)
 	defer late.Stop()
 	d.settling.Store(true)
-	d.reloading.Lock() // one that is under way has to be over
+	d.reloading.Lock() // wait for a running reload
 	g := d.now.Load()
 	d.reloading.Unlock()
 	gone := make(chan struct{})
@@ -404,5 +406,5 @@ func (d *Daemon) Settle() {
 	}
 }
 
-// settleWithin bounds how long those who were cut off are waited for.
+// settleWithin bounds how long Settle waits for running requests.
 const settleWithin = 2 * time.Second

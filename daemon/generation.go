@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// generation is all that follows from one configuration. Requests finish on the one that they came to; when the last of them
-// is gone, so is the generation.
+// generation holds everything built from one configuration. A request finishes on the generation it came to. A replaced
+// generation ends with its last request.
 type generation struct {
 	daemon  *Daemon
 	file    *config.File
@@ -25,15 +25,15 @@ type generation struct {
 	proxy   *proxy.Proxy
 	api     *api.API
 	classes []string
-	origins *forward.Origins // of clients that send through a forward proxy
+	origins *forward.Origins // for clients of a forward proxy
 
-	users atomic.Int64    // requests that are in, and one more until another generation takes over
-	gone  chan struct{}   // closed when there are none
+	users atomic.Int64    // running requests, plus one until another generation takes over
+	gone  chan struct{}   // closed when users reaches zero
 	over  context.Context // ends when another generation takes over
 	end   context.CancelFunc
 }
 
-// newGeneration puts together what a configuration describes, after another generation if there was one.
+// newGeneration builds a generation from a configuration. before is the generation it replaces, or nil.
 func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *generation) (*generation, error) {
 	o := d.options
 	o.File, o.Gate = f, gate
@@ -82,7 +82,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	return g, nil
 }
 
-// enter is for a request that comes in. It must leave what it gets.
+// enter returns the current generation for a new request. The request must call leave on it.
 func (d *Daemon) enter() *generation {
 	for {
 		g := d.now.Load()
@@ -91,7 +91,7 @@ func (d *Daemon) enter() *generation {
 				return g
 			}
 		}
-		// The last one has just left it, so there is another.
+		// The last request has just left this generation, so a new one exists.
 	}
 }
 
@@ -103,13 +103,13 @@ func (g *generation) leave() {
 		if g.daemon.settling.Load() {
 			select {
 			case g.daemon.idle <- struct{}{}:
-			default: // it has been told
+			default: // the signal is already pending
 			}
 		}
 	}
 }
 
-// serveEvents serves those who listen until another generation takes over: who may listen, that one says.
+// serveEvents serves event listeners until another generation takes over, which then decides who may listen.
 func (g *generation) serveEvents(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -117,7 +117,7 @@ func (g *generation) serveEvents(w http.ResponseWriter, r *http.Request) {
 	g.api.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// identify finds out who calls the API. A page of the daemon's own may; one of anybody else's may not.
+// identify returns who calls the API. It accepts pages of the daemon itself and refuses pages of other sites.
 func (g *generation) identify(r *http.Request) (api.Identity, error) {
 	if err := g.proxy.CheckHost(r); err != nil {
 		return api.Identity{}, &api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"}

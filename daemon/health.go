@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	pulseEvery  = time.Second // how often the store is looked at for /healthz, however often it is asked
-	pulseWithin = time.Second // after so long a store is busy, not broken
+	pulseEvery  = time.Second // /healthz checks the store at most this often
+	pulseWithin = time.Second // a store that takes longer is busy, not broken
 )
 
-// pulse is what was last found out about the store.
+// pulse is the result of the last check of the store.
 type pulse struct {
 	mu     sync.Mutex
 	at     time.Time
 	broken error
 }
 
-// health tells whether the daemon should go on, or be started anew: it is not well when its store is broken beyond what the daemon
-// can mend. A store that is slow, full or out of reach is a matter of /readyz.
+// health serves /healthz: whether the daemon should keep running or be restarted. It fails when the store is broken and
+// the daemon cannot repair it. A store that is slow, full or unreachable makes /readyz fail instead.
 func (d *Daemon) health(w http.ResponseWriter, r *http.Request) {
 	if err := d.brokenStore(r.Context()); err != nil {
 		d.log.Error("the store is broken", "error", err)
@@ -40,7 +40,7 @@ func (d *Daemon) brokenStore(ctx context.Context) error {
 	d.pulse.mu.Lock()
 	defer d.pulse.mu.Unlock()
 	if d.pulse.at.IsZero() || time.Since(d.pulse.at) >= pulseEvery {
-		// One who asks and goes away does not decide what the next one is told.
+		// The result is shared, so a caller that goes away must not cancel the check.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pulseWithin)
 		defer cancel()
 		d.pulse.broken = m.Broken(ctx)

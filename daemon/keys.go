@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// keyIn is the key in a variable of the environment. Errors name the variable, and never show what it holds.
+// keyIn returns the key in an environment variable. Errors name the variable and never show its value.
 func keyIn(env func(string) (string, bool), name string) (string, error) {
 	if env == nil {
 		return "", errors.New("no environment to take keys from")
@@ -29,7 +29,7 @@ func keyIn(env func(string) (string, bool), name string) (string, error) {
 	return key, nil
 }
 
-// ring finds the several keys that a resource's requests can go with.
+// ring sets the keys of a resource that has several.
 func ring(pr *proxy.Resource, name string, r *config.Resource, env func(string) (string, bool)) error {
 	header, prefix := provider.Auth(pr.Dialect)
 	if r.Inject != nil {
@@ -56,8 +56,8 @@ func ring(pr *proxy.Resource, name string, r *config.Resource, env func(string) 
 	return nil
 }
 
-// configuredKeys returns a function that labels the API keys which the configuration names for a resource and the environment holds.
-// It reads them anew each time: nothing keeps a key longer than it must.
+// configuredKeys returns a function that labels the API keys which the configuration names for a resource and the
+// environment holds. It reads them each time, so that no key stays in memory longer than needed.
 func configuredKeys(o *Options, ring func(ctx context.Context, resource string) ([]string, error)) func(ctx context.Context, resource string) ([]string, error) {
 	gate, file, env := o.Gate, o.File, o.Env
 	return func(ctx context.Context, resource string) (labels []string, err error) {
@@ -75,7 +75,7 @@ func configuredKeys(o *Options, ring func(ctx context.Context, resource string) 
 		if in := r.Inject; in != nil && in.Env != "" {
 			key, _ := env(in.Env)
 			if s, ok := file.Dialect(resource).(provider.Speaker); ok && key != "" {
-				key = s.Key(map[string][]string{in.Header: {in.Prefix + key}}) // as the proxy will find it in the request
+				key = s.Key(map[string][]string{in.Header: {in.Prefix + key}}) // as the proxy will see it in the request
 			}
 			keys = append(keys, key)
 		}

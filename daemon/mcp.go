@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/proxy"
 )
 
-// serveMCP answers agents that ask about their quota. Who may call, and whose name a caller may use, is as in the API.
+// serveMCP answers agents that ask about their quota. Access and agent names follow the same rules as in the API.
 func (g *generation) serveMCP(w http.ResponseWriter, r *http.Request) {
 	caller, err := g.mcpCaller(r)
 	if err != nil {
@@ -27,10 +27,10 @@ func (g *generation) serveMCP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// maxAgentName bounds what a caller may call itself, as in the proxy.
+// maxAgentName bounds the length of an agent's name, as in the proxy.
 const maxAgentName = 128
 
-// mcpCaller finds out who asks: the token's agent, else the one that a header names.
+// mcpCaller returns who asks: the token's agent, or else the agent that a header names.
 func (g *generation) mcpCaller(r *http.Request) (mcp.Caller, error) {
 	who, err := g.identify(r)
 	if err != nil {
@@ -58,7 +58,8 @@ func (g *generation) mcpCaller(r *http.Request) (mcp.Caller, error) {
 	}, nil
 }
 
-// mcpGate is the daemon's gate as MCP asks it: with the pools that others use, and reports that know of dollars.
+// mcpGate is the gate that MCP reads: it includes the pools that the configuration does not name, and its reports
+// include dollars.
 type mcpGate struct {
 	*api.API   // Status, Why, Pause, Resume
 	generation *generation

@@ -16,7 +16,8 @@ import (
 	"github.com/sluicehq/sluice/proxy/forward"
 )
 
-// addressOf is where a resource's requests go, empty if it is asked for only on the command line or in Go.
+// addressOf returns the address that a resource's requests go to. It is empty if the resource is used only on the
+// command line or in Go.
 func addressOf(f *config.File, name string, upstreams map[string]string) string {
 	address := cmp.Or(upstreams[name], f.Resources[name].Upstream)
 	if address == "" {
@@ -28,7 +29,7 @@ func addressOf(f *config.File, name string, upstreams map[string]string) string 
 	return address
 }
 
-// usualAddress is that of a resource's provider, where clients send without being told otherwise.
+// usualAddress returns the public address of a resource's provider, which clients use by default.
 func usualAddress(f *config.File, name string) string {
 	if s, ok := f.Dialect(name).(provider.Speaker); ok {
 		return s.Address()
@@ -36,9 +37,9 @@ func usualAddress(f *config.File, name string) string {
 	return ""
 }
 
-// Origins are the addresses that clients of a configuration's resources send to: the upstream of each, and the usual address of its
-// provider. upstreams overrule upstreams, by name. Where several resources have one address, those whose upstream it is go first, then
-// those that the file names, then the one that is called as its provider.
+// Origins returns the addresses that clients of a configuration's resources send to: the upstream of each resource, and
+// the usual address of its provider. upstreams overrides upstreams, by name. If several resources share an address, the
+// order is: resources with it as upstream, resources that the file names, and the resource named like its provider.
 func Origins(f *config.File, upstreams map[string]string) (*forward.Origins, error) {
 	type candidate struct {
 		forward.Origin
@@ -79,27 +80,27 @@ func Origins(f *config.File, upstreams map[string]string) (*forward.Origins, err
 	return forward.NewOrigins(list), nil
 }
 
-// Beside is a server that is served together with the daemon: it hands requests to the daemon, and ends with it.
+// Beside is a server that runs together with the daemon: it passes requests to the daemon and ends with it.
 type Beside interface {
 	Serve(l net.Listener) error
 	Shutdown(ctx context.Context) error
 }
 
-// beside is one of them.
+// beside is a Beside with its listener.
 type beside struct {
 	Beside
 	listener net.Listener
 }
 
-// With has Serve serve another server too. Call it before Serve.
+// With adds a server that Serve runs too. Call it before Serve.
 func (d *Daemon) With(s Beside, l net.Listener) { d.beside = append(d.beside, beside{s, l}) }
 
-// Origins are what a forward proxy before this daemon gates at the moment.
+// Origins returns the origins that a forward proxy in front of this daemon gates at the moment.
 func (d *Daemon) Origins() *forward.Origins { return d.now.Load().origins }
 
-// Admit finds out who sends through a forward proxy before this daemon, as the configuration in force says. With tokens a client needs
-// one: as Bearer, or as the password of the proxy's URL, whose user is the agent. CLASS:TOKEN as password names the class too.
-// Without tokens user and password are agent and class.
+// Admit identifies a client of a forward proxy in front of this daemon, according to the configuration in force. If
+// tokens are needed, the client sends one as Bearer, or as the password of the proxy's URL with the agent as the user.
+// The password CLASS:TOKEN also names the class. Without tokens, user and password are agent and class.
 func (d *Daemon) Admit(r *http.Request) (forward.Client, bool) {
 	g := d.enter()
 	defer g.leave()
@@ -121,7 +122,7 @@ func (d *Daemon) Admit(r *http.Request) (forward.Client, bool) {
 	return client, false
 }
 
-// isNear reports a client on this machine.
+// isNear reports whether a client is on this machine.
 func isNear(r *http.Request) bool {
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "unix" {
 		return true

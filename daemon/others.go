@@ -9,7 +9,8 @@ import (
 	"github.com/sluicehq/sluice/internal/inside"
 )
 
-// others opens, to look at, pools of the store that the generation's gate does not use: one, or all if none is named.
+// others opens the store's pools that the generation's gate does not use, for reading: one, or all if resource is
+// empty.
 func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate, error) {
 	c := sluice.Config{
 		Store: g.gate.Store(), ReadOnly: true, Leases: sluice.Leases{Off: true},
@@ -24,14 +25,14 @@ func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate,
 			return name
 		},
 	}
-	if resource != "" { // it may be paused or resumed
+	if resource != "" { // the caller may pause or resume it
 		c.Events = g.daemon.options.Tell
 	}
 	return sluice.OpenWithStore(ctx, g.daemon.options.Store, c)
 }
 
-// report is what was sent since a moment, to every pool in the store. What cannot be read of pools that the configuration does not name is
-// left out.
+// report returns what was sent since a moment, to every pool in the store. It leaves out pools that the configuration
+// does not name and that cannot be read.
 func (g *generation) report(ctx context.Context, since time.Time) (inspect.Report, error) {
 	gates := []*sluice.Gate{g.gate}
 	if g.daemon.options.Store != nil {
@@ -43,10 +44,11 @@ func (g *generation) report(ctx context.Context, since time.Time) (inspect.Repor
 	return g.daemon.options.Report(ctx, gates, since)
 }
 
-// othersEvery is how often the states of pools that the configuration does not name are looked at.
+// othersEvery is how often watchOthers reads the states of pools that the configuration does not name.
 const othersEvery = 5 * time.Second
 
-// watchOthers tells when pools that the configuration does not name get into trouble, and out of it, until ctx ends.
+// watchOthers emits an event when a pool that the configuration does not name gets into trouble or out of it. It runs
+// until ctx ends.
 func (d *Daemon) watchOthers(ctx context.Context) {
 	if d.options.Store == nil || d.options.Tell == nil {
 		return
@@ -67,7 +69,7 @@ func (d *Daemon) watchOthers(ctx context.Context) {
 	}
 }
 
-// troubles are the states in which resources were last seen, and since when.
+// troubles holds the last known state of each resource, and since when.
 type troubles map[string]stateSince
 
 type stateSince struct {
@@ -75,7 +77,7 @@ type stateSince struct {
 	since time.Time
 }
 
-// tell tells of the changes from and to a state that is trouble.
+// tell emits an event for each change from or to a state of trouble.
 func (t troubles) tell(resources []inspect.ResourceStatus, now time.Time, tell func(inspect.Event)) {
 	for i := range resources {
 		r := &resources[i]

@@ -14,32 +14,35 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 )
 
-// Reloading is what a daemon needs to take on another configuration while it serves.
+// Reloading configures how a daemon loads another configuration while it serves.
 type Reloading struct {
-	// Load reads the configuration, and says what is wrong with it, or cannot change. Nil means that there is none to read.
+	// Load reads the configuration. It returns an error if the configuration is wrong, or changes something that needs
+	// a restart. Nil means that there is no file to read.
 	Load func() (*config.File, error)
-	// Open opens the gate of a configuration, on the store that all gates of the daemon are on; see [sluice.OpenWithStore].
+	// Open opens the gate of a configuration on the store that all gates of the daemon share; see
+	// [sluice.OpenWithStore].
 	Open func(ctx context.Context, f *config.File) (*sluice.Gate, error)
-	// Follow is told which configuration is in force from now on, before the gate of the one before is closed. Nil
-	// means nobody is.
+	// Follow is called with the configuration that is in force from now on, before the previous gate is closed. Nil
+	// means no call.
 	Follow func(f *config.File, gate *sluice.Gate)
 }
 
-// Reloaded is what a reload has changed.
+// Reloaded describes what a reload has changed.
 type Reloaded struct {
-	Resources []string `json:"resources"` // that there are now
-	Changed   []string `json:"changed"`   // in a few words each
-	Warnings  []string `json:"warnings"`  // what does not hold yet, and why
+	Resources []string `json:"resources"` // the resources now
+	Changed   []string `json:"changed"`   // a few words each
+	Warnings  []string `json:"warnings"`  // what is not in effect yet, and why
 }
 
-// maxEarlier bounds how many earlier generations have requests that are not over.
+// maxEarlier bounds the number of earlier generations that still have requests.
 const maxEarlier = 16
 
-// reloadWithin bounds how long a store may take.
+// reloadWithin bounds how long the store may take.
 const reloadWithin = 30 * time.Second
 
-// Reload reads the configuration and takes it on as a whole, or not at all: then the one before stays in force, and the error
-// says why. Requests that are in finish under it; those who wait do so under the new limits.
+// Reload reads the configuration and applies it as a whole or not at all. On an error the previous configuration stays
+// in force, and the error says why. Running requests finish under the previous one; waiting requests wait under the new
+// limits.
 func (d *Daemon) Reload(ctx context.Context) (Reloaded, error) {
 	var none Reloaded
 	how := d.options.Reloading
@@ -83,7 +86,7 @@ func (d *Daemon) Reload(ctx context.Context) (Reloaded, error) {
 	return done, nil
 }
 
-// putBack makes the pools what they were: some may have been changed before one could not be.
+// putBack restores the pools after a failed reload: some may have changed before the failure.
 func (d *Daemon) putBack(ctx context.Context, before *generation, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reloadWithin)
 	defer cancel()
@@ -97,14 +100,14 @@ func (d *Daemon) putBack(ctx context.Context, before *generation, why error) err
 	return why
 }
 
-// retire ends a generation when its last request is gone.
+// retire ends a generation after its last request.
 func (d *Daemon) retire(g *generation) {
 	d.earlier.Add(1)
 	d.retiring.Go(func() {
 		defer d.earlier.Add(-1)
 		g.end()
 		g.leave()
-		g.proxy.DrainSockets(context.Background()) // who connects again finds the new configuration
+		g.proxy.DrainSockets(context.Background()) // clients that reconnect get the new configuration
 		<-g.gone
 		g.proxy.Settle()
 		if err := g.gate.Close(); err != nil {
@@ -113,7 +116,7 @@ func (d *Daemon) retire(g *generation) {
 	})
 }
 
-// loadProblem says what is wrong with a configuration, and where.
+// loadProblem describes what is wrong with a configuration, and where.
 func loadProblem(err error) error {
 	var p *api.Problem
 	if errors.As(err, &p) {
@@ -130,7 +133,7 @@ func loadProblem(err error) error {
 	return p
 }
 
-// openProblem says why a gate does not open: the configuration as such is right.
+// openProblem describes why a gate does not open although its configuration is valid.
 func openProblem(err error) error {
 	p := api.ProblemOf(err)
 	if errors.Is(err, sluice.ErrInvalid) {
@@ -140,7 +143,7 @@ func openProblem(err error) error {
 	return p
 }
 
-// reload serves POST /-/reload, to those who may hold everybody.
+// reload serves POST /-/reload, for callers of the highest class.
 func (d *Daemon) reload(w http.ResponseWriter, r *http.Request, g *generation) {
 	who, err := g.identify(r)
 	switch {
@@ -153,7 +156,7 @@ func (d *Daemon) reload(w http.ResponseWriter, r *http.Request, g *generation) {
 	}
 	var done Reloaded
 	if err == nil {
-		// One who goes away must not leave it half done.
+		// A client that goes away must not leave a reload half done.
 		done, err = d.Reload(context.WithoutCancel(r.Context()))
 	}
 	if err != nil {
@@ -162,5 +165,5 @@ func (d *Daemon) reload(w http.ResponseWriter, r *http.Request, g *generation) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(done) // who is gone misses nothing
+	_ = json.NewEncoder(w).Encode(done) // an error means that the client is gone
 }

@@ -16,7 +16,7 @@ func resourcesOf(f *config.File) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(f.Resources))...)
 }
 
-// compare says in a few words what another configuration changes. Values are not told: some are secret.
+// compare describes in a few words what another configuration changes. It shows no values, because some are secret.
 func compare(old, now *config.File) Reloaded {
 	done := Reloaded{Resources: []string{}, Changed: []string{}, Warnings: []string{}}
 	for _, name := range resourcesOf(now) {
@@ -34,7 +34,7 @@ func compare(old, now *config.File) Reloaded {
 	for _, field := range differ(reflect.ValueOf(*old), reflect.ValueOf(*now)) {
 		switch field {
 		case "resources":
-		case "store", "listen", "tls": // Load has refused it if it counts
+		case "store", "listen", "tls": // Load refuses changes that need a restart
 			done.Warnings = append(done.Warnings, field+" is not what is in use: the command line or the environment says something else")
 		default:
 			done.Changed = append(done.Changed, field)
@@ -43,7 +43,7 @@ func compare(old, now *config.File) Reloaded {
 	return done
 }
 
-// differ names the fields in which two values differ, as the file calls them.
+// differ returns the names, as in the file, of the fields in which two values differ.
 func differ(a, b reflect.Value) []string {
 	var names []string
 	for i := range a.NumField() {
@@ -56,12 +56,12 @@ func differ(a, b reflect.Value) []string {
 	return names
 }
 
-// differing tells of limits whose size is not the configured one, because another process states less.
+// differing lists limits whose size differs from the configuration because another process states less.
 func differing(ctx context.Context, gate *sluice.Gate) []string {
 	var list []string
 	status, err := gate.Status(ctx)
 	if err != nil {
-		return list // it is said elsewhere that the store cannot be reached
+		return list // other messages say that the store is unreachable
 	}
 	for _, r := range status.Resources {
 		for _, l := range r.Limits {

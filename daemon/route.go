@@ -13,10 +13,10 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// auto begins the name of a model that is left to the gate: auto:TASK.
+// auto is the prefix of a model name that leaves the choice to the gate: auto:TASK.
 const auto = "auto:"
 
-// router chooses models for calls to a resource: for those that leave it to the gate, and for those whose budget says so.
+// router returns a function that chooses the model of a call: if the call asks for it, or if its budget reroutes.
 func router(g *sluice.Gate, resource string) func(context.Context, sluicehttp.Caller, *provider.ParsedRequest) (string, error) {
 	return func(ctx context.Context, c sluicehttp.Caller, asked *provider.ParsedRequest) (string, error) {
 		task := proxy.Task(ctx)

@@ -18,18 +18,18 @@ import (
 	"github.com/sluicehq/sluice/internal/framing"
 )
 
-// Bounds on connections. Bodies and answers may take as long as they take.
+// Bounds on connections. Bodies and responses have no time limit.
 const (
 	headerWithin   = 30 * time.Second
 	idleFor        = 2 * time.Minute
 	maxHeaderBytes = 256 << 10
 )
 
-// ErrOpenToAll is about an address that needs tokens, where none are configured.
+// ErrOpenToAll is the error for an address that other machines can reach while no tokens are configured.
 var ErrOpenToAll = errors.New("can be reached from other machines, and there are no tokens: anybody could spend the key")
 
-// Listen opens an address: HOST:PORT, or unix:PATH. One that others can reach needs tokens: guarded tells that
-// there are some.
+// Listen opens an address: HOST:PORT, or unix:PATH. An address that other machines can reach needs tokens; guarded
+// reports that tokens are configured.
 func Listen(ctx context.Context, address string, guarded bool) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return listenUnix(ctx, path)
@@ -45,7 +45,7 @@ func Listen(ctx context.Context, address string, guarded bool) (net.Listener, er
 	return lc.Listen(ctx, "tcp", address)
 }
 
-// listenUnix opens a socket that only its user can connect to. One that a dead process has left is replaced.
+// listenUnix opens a socket that only its user can connect to. It replaces a socket that a dead process has left.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
@@ -73,7 +73,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// framed makes the server refuse requests that state their length twice.
+// framed wraps a listener so that the server refuses requests that state their length twice.
 func framed(l net.Listener) net.Listener {
 	if _, ok := l.(secured); ok {
 		return framing.ListenTLS(l, headerWithin)
@@ -111,17 +111,17 @@ func (d *Daemon) Serve(ctx, cut context.Context, listeners ...net.Listener) erro
 		running--
 	}
 	d.draining.Store(true)
-	d.events.Close() // who listens would never leave
+	d.events.Close() // listeners would never leave
 	if d.lent != nil {
 		d.lent.Drain()
 	}
 	var others sync.WaitGroup
 	others.Go(func() { d.now.Load().proxy.DrainSockets(cut) })
 	for _, b := range d.beside {
-		others.Go(func() { _ = b.Shutdown(cut) }) // it closes what is left when cut has ended
+		others.Go(func() { _ = b.Shutdown(cut) }) // it closes the remaining connections when cut ends
 	}
 	if down := server.Shutdown(cut); down != nil { // cut has ended
-		cancel() // first: who waits must not take the place of one that is cut off
+		cancel() // first, so that a waiting request does not take over from one that is cut off
 		_ = server.Close()
 	}
 	others.Wait()

@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// lookEvery is how often, at most, handshakes look whether the files of a certificate have changed.
+	// lookEvery is how often, at most, a handshake checks whether the certificate's files have changed.
 	lookEvery = 5 * time.Second
-	// maxPEM bounds the files: chains are a few kilobytes.
+	// maxPEM bounds the size of the files: chains are a few kilobytes.
 	maxPEM = 1 << 20
 )
 
-// Certificate is a certificate and its key, from files that are read again when they change: renewed certificates need no restart.
+// Certificate is a certificate and its key. It reads their files again when they change, so that renewed certificates
+// need no restart.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
 	shown atomic.Pointer[tls.Certificate]
-	next  atomic.Int64 // when to look again, in nanoseconds since begun
+	next  atomic.Int64 // when to check the files again, in nanoseconds since begun
 	begun time.Time
 
-	mu        sync.Mutex // of those who look: one at a time
-	cert, key []byte     // what the files held
-	trouble   string     // what was last said about them
+	mu        sync.Mutex // held during a check: one at a time
+	cert, key []byte     // the contents of the files
+	trouble   string     // the last error reported about them
 }
 
-// LoadCertificate reads a certificate, with those between it and the root, and its key, both in PEM. What is wrong with the files
-// later is told to log, which may be nil: what was read before stays.
+// LoadCertificate reads a certificate with its intermediate certificates, and its key, both in PEM. Later errors in the
+// files go to log, which may be nil; then the previous certificate stays in use.
 func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -49,7 +50,7 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	return c, nil
 }
 
-// Expired is when the certificate ended, if it has.
+// Expired reports whether the certificate has expired, and when it did.
 func (c *Certificate) Expired() (at time.Time, expired bool) {
 	leaf := c.shown.Load().Leaf
 	if leaf == nil {
@@ -58,12 +59,12 @@ func (c *Certificate) Expired() (at time.Time, expired bool) {
 	return leaf.NotAfter, time.Now().After(leaf.NotAfter)
 }
 
-// Config is for servers: TLS 1.2 and later, HTTP/2 and HTTP/1.1.
+// Config returns the configuration for servers: TLS 1.2 and later, HTTP/2 and HTTP/1.1.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: c.get}
 }
 
-// get is the certificate for a handshake.
+// get returns the certificate for a handshake.
 func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	since := int64(time.Since(c.begun))
 	if since >= c.next.Load() && c.mu.TryLock() {
@@ -76,8 +77,8 @@ func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.shown.Load(), nil
 }
 
-// lookAgain takes what the files hold now. Files that are being replaced may not fit each other for a moment: then it stays
-// as it was, and the next look tells. It says the same trouble once.
+// lookAgain loads the files again. While they are being replaced they may not match each other; then the previous
+// certificate stays, and the next check tries again. It logs the same error only once.
 func (c *Certificate) lookAgain() {
 	before := c.shown.Load()
 	err := c.read()
@@ -93,7 +94,7 @@ func (c *Certificate) lookAgain() {
 	}
 }
 
-// read reads both files, and takes them if they are others than before and fit. No error shows what is in them.
+// read reads both files, and uses them if they have changed and match. Errors never show the contents.
 func (c *Certificate) read() error {
 	cert, err := readPEM("certificate", c.certFile)
 	if err != nil {
@@ -116,7 +117,7 @@ func (c *Certificate) read() error {
 }
 
 func readPEM(what, path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // reading a pipe would block
 		return nil, fmt.Errorf("tls: the %s %s cannot be read: it is no regular file", what, path)
 	}
 	f, err := os.Open(path)
@@ -134,10 +135,10 @@ func readPEM(what, path string) ([]byte, error) {
 	return text, nil
 }
 
-// secured is a listener whose connections are encrypted.
+// secured marks a listener whose connections are encrypted.
 type secured struct{ net.Listener }
 
-// Secure makes the connections of a listener encrypted ones. Those of a Unix socket stay plain: they do not leave the machine.
+// Secure wraps a listener with TLS. Unix sockets stay plain, because they do not leave the machine.
 func (c *Certificate) Secure(l net.Listener) net.Listener {
 	if l.Addr().Network() == "unix" {
 		return l
@@ -145,7 +146,7 @@ func (c *Certificate) Secure(l net.Listener) net.Listener {
 	return secured{tls.NewListener(l, c.Config())}
 }
 
-// SecureHTTP1 is Secure for a server that speaks HTTP/1.1 alone.
+// SecureHTTP1 is Secure for a server that speaks only HTTP/1.1.
 func (c *Certificate) SecureHTTP1(l net.Listener) net.Listener {
 	if l.Addr().Network() == "unix" {
 		return l
@@ -155,7 +156,7 @@ func (c *Certificate) SecureHTTP1(l net.Listener) net.Listener {
 	return secured{tls.NewListener(l, config)}
 }
 
-// URL is where clients reach a listener: http://HOST:PORT, https://HOST:PORT, or unix:PATH.
+// URL returns the address at which clients reach a listener: http://HOST:PORT, https://HOST:PORT, or unix:PATH.
 func URL(l net.Listener) string {
 	if l.Addr().Network() == "unix" {
 		return "unix:" + l.Addr().String()
@@ -166,7 +167,8 @@ func URL(l net.Listener) string {
 	return "http://" + l.Addr().String()
 }
 
-// InTheClear reports that other machines can reach a listener, and read what its clients send: tokens, and keys.
+// InTheClear reports whether other machines can reach a listener without encryption, so that tokens and keys could be
+// read on the way.
 func InTheClear(l net.Listener) bool {
 	addr, ok := l.Addr().(*net.TCPAddr)
 	_, encrypted := l.(secured)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/internal/inside"
 )
 
-// watch has changes of state told, by the gate of the configuration in force. It returns what ends that.
+// watch makes the gate of the configuration in force report changes of state. It returns a function that stops it.
 func (d *Daemon) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup

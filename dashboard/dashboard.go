@@ -1,5 +1,5 @@
-// Package dashboard is the live page: hand-written files that a browser runs as they are. They read the daemon's API and nothing
-// else, so whoever may not call that sees an empty page.
+// Package dashboard serves the live page: hand-written files that a browser runs as they are. They only read the
+// daemon's API, so a viewer without access to it sees an empty page.
 package dashboard
 
 import (
@@ -16,12 +16,12 @@ import (
 //go:embed page
 var files embed.FS
 
-// policy lets the page load its own files and call its own daemon. Names of agents are anybody's to choose: if one ever got
-// into the page as markup, this is what still keeps it from running.
+// policy lets the page load its own files and call its own daemon. Agents choose their names freely. If a name ever got
+// into the page as markup, this policy still keeps it from running.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// types are the media types of the files there are. The system's own table may say anything.
+// types lists the media types of the files, because the system's own table may be wrong.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
@@ -36,18 +36,18 @@ type asset struct {
 	etag string
 }
 
-// Handler serves the page at / and its files under /page/. Everything else is not found. It does not ask who calls: there is
-// nothing secret in it.
+// Handler serves the page at / and its files under /page/; other paths get a 404. It does not check access, because the
+// files contain nothing secret.
 func Handler() http.Handler {
 	return handler(load())
 }
 
-// load reads the files by the path that they are served at.
+// load reads the files, by the path that serves them.
 func load() map[string]asset {
 	all := map[string]asset{}
 	list, err := files.ReadDir("page")
 	if err != nil {
-		panic("dashboard: the page is not embedded: " + err.Error()) // the compiler has seen to it
+		panic("dashboard: the page is not embedded: " + err.Error()) // cannot happen: the compiler embeds it
 	}
 	for _, f := range list {
 		kind, ok := types[path.Ext(f.Name())]

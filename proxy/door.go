@@ -21,19 +21,19 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// door leads to one resource.
+// door sends requests to one resource.
 type door struct {
 	proxy   *Proxy
 	name    string
 	res     Resource
-	speaker provider.Speaker // nil: it reads only answers
+	speaker provider.Speaker // nil if the dialect reads only responses
 	base    string           // the upstream's path, escaped
-	near    bool             // it is on this machine
-	observe bool             // requests are counted, and go as they came
-	via     string           // what is said of requests that have passed; empty: nothing
-	next    bool             // the upstream may be another gate, which is to be told; one that observes tells only what names itself a gate
+	near    bool             // the upstream is on this machine
+	observe bool             // requests are counted but never held
+	via     string           // marks requests that have passed this gate; empty means no mark
+	next    bool             // the upstream may be another gate, which needs the mark; in observe mode only if its path begins with /@, as a gate's does
 	gated   *sluicehttp.Transport
-	plain   http.RoundTripper // for what has passed a gate before
+	plain   http.RoundTripper // for requests that have already passed a gate
 }
 
 func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *estimate.Book, done func(sluicehttp.Exchange)) (*door, error) {
@@ -66,19 +66,20 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	return d, nil
 }
 
-// DeadLetters keeps requests of the resource that were given up. It is nil if they are not kept.
+// DeadLetters returns where given-up requests of the resource are kept, or nil if they are not kept.
 func (r Resource) DeadLetters() *sluicehttp.Letters {
 	if r.Letters == nil {
 		return nil
 	}
 	l := &sluicehttp.Letters{Keeper: r.Letters, MaxBody: r.LetterBody, Base: r.Upstream.EscapedPath()}
-	if r.InjectHeader != "" { // keys of a ring are put in behind what is kept
+	if r.InjectHeader != "" { // keys of a ring are added after the request was kept
 		l.Secrets = []string{r.InjectHeader}
 	}
 	return l
 }
 
-// mode tells the pool of the mode observe from that of the mode gate: what was only observed is not let through anywhere.
+// mode distinguishes the pool of observe mode from that of gate mode: a request that was only observed must not pass
+// another gate unmetered.
 func (d *door) mode() string {
 	if d.observe {
 		return "\x00observe"
@@ -86,14 +87,14 @@ func (d *door) mode() string {
 	return ""
 }
 
-// visit is what a request carries through that only the proxy knows of.
+// visit carries facts about a request that only the proxy knows.
 type visit struct {
-	task string // for which the model is to be chosen
+	task string // the kind of task to choose the model for
 }
 
 type visitKey struct{}
 
-// Task is the kind of task that a client has chosen a model for by a header, empty if it has not.
+// Task returns the kind of task that the client named in a header for the choice of a model, or "".
 func Task(ctx context.Context) string {
 	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
 		return v.task
@@ -101,7 +102,8 @@ func Task(ctx context.Context) string {
 	return ""
 }
 
-// serve sends a request on, through the gate if it has not passed one, and its answer back.
+// serve sends a request to the provider and the response back. The request passes the gate unless it already passed
+// one.
 func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller) {
 	caller.RequestID = requestid.Of(r)
 	ctx := sluicehttp.WithCaller(r.Context(), caller)
@@ -135,7 +137,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 		d.proxy.answer(w, caller.RequestID, d, refuse(http.StatusBadRequest, "the request's body is malformed or incomplete", "look at its chunks and its Content-Length"))
 		return
 	}
-	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols { // by the plain way: the gated one has looked
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols { // only on the plain way: the gated one checks this itself
 		_ = resp.Body.Close()
 		err = sluicehttp.ErrSwitched
 	}
@@ -147,19 +149,19 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 	passBack(w, resp)
 }
 
-// serveHeld ends an answer that has begun while its request was held.
+// serveHeld completes a response that began while its request was held.
 func (d *door) serveHeld(k *keepAlive, r *http.Request, resp *http.Response, err error) {
 	switch {
 	case err == nil:
 		k.pass(resp)
 	case r.Context().Err() != nil:
-		panic(http.ErrAbortHandler) // nobody is there to be told
+		panic(http.ErrAbortHandler) // the client is gone
 	default:
 		k.refuse(refusalOf(err))
 	}
 }
 
-// clientBody notes that the client's body could not be read: then the provider is not to blame.
+// clientBody records that the client's body could not be read, so that the provider is not blamed.
 type clientBody struct {
 	io.ReadCloser
 	failed atomic.Bool
@@ -173,8 +175,8 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// relink points addresses of the provider's in an answer's header to the gate: who follows them, page by page, should pass it
-// too. Clients that know nothing of the gate go on as they came.
+// relink rewrites the provider's addresses in a response header so that they point to the gate. A client that follows
+// them, page by page, then passes the gate too. Clients that do not know the gate keep the addresses they use.
 func (d *door) relink(r *http.Request, path string, h http.Header) {
 	if len(h["Link"])+len(h["Location"])+len(h["Content-Location"]) == 0 {
 		return
@@ -193,8 +195,8 @@ func (d *door) relink(r *http.Request, path string, h http.Header) {
 	}
 }
 
-// links returns what addresses of the upstream begin with, and what they begin with for the client. Both are empty where the client
-// reaches the upstream under its own address.
+// links returns the prefix of the upstream's addresses, and the prefix that replaces it for the client. Both are empty
+// if the client reaches the upstream under its own address.
 func (d *door) links(r *http.Request, path string) (from, to string) {
 	if in := InterceptedOf(r); in != nil {
 		return d.relinkIntercepted(in)
@@ -210,29 +212,29 @@ func (d *door) links(r *http.Request, path string) (from, to string) {
 	return strings.TrimSuffix(d.res.Upstream.String(), "/") + "/", scheme + "://" + r.Host + strings.TrimSuffix(here, "/") + "/"
 }
 
-// hasPassed reports that a gate of the same store has let the request through. Where the key is the
-// proxy's own, that is nothing a client may say.
+// hasPassed reports whether a gate of the same store has already let the request through. If the proxy adds its own
+// key, it does not believe a client that claims this.
 func (d *door) hasPassed(r *http.Request) bool {
 	return d.via != "" && !d.lends() && len(d.res.Keys) == 0 && len(d.proxy.tokens) == 0 && slices.Contains(r.Header[headerVia], d.via) && isNear(r)
 }
 
-// lends reports that requests go with keys of the gate's own.
+// lends reports whether requests go with the gate's own keys.
 func (d *door) lends() bool {
 	return d.res.InjectHeader != "" || len(d.res.Keys) > 0 && d.res.Keys[0].Header != ""
 }
 
-// rewrite makes of a request to the proxy one to the provider.
+// rewrite converts a request to the proxy into one to the provider.
 func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.Request {
 	out := (&http.Request{
 		Method: r.Method, URL: d.address(r, path), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: make(http.Header, len(r.Header)+2), Body: r.Body, ContentLength: r.ContentLength, Trailer: r.Trailer,
 	}).WithContext(ctx)
 	if r.ContentLength == 0 {
-		out.Body = nil // there is none, and a request without one can be sent again
+		out.Body = nil // no body: such a request can be sent again
 	}
 	copyHeader(out.Header, r.Header, func(name string) bool { return strings.HasPrefix(name, headerPrefix) })
 	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header["User-Agent"] = []string{""} // none, and not ours
+		out.Header["User-Agent"] = []string{""} // send none, instead of Go's default
 	}
 	if slices.Contains(r.Header["Te"], "trailers") {
 		out.Header["Te"] = []string{"trailers"}
@@ -252,7 +254,7 @@ func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.
 	return out
 }
 
-// address is where a request goes. Path and query stay as they came, whatever they mean.
+// address returns the URL that a request goes to. Path and query stay exactly as they came.
 func (d *door) address(r *http.Request, path string) *url.URL {
 	u := *d.res.Upstream
 	escaped := path
@@ -279,7 +281,7 @@ func (d *door) address(r *http.Request, path string) *url.URL {
 	return &u
 }
 
-// withoutKey takes a key out of a query: the gate's is sent.
+// withoutKey removes API keys from a query, because the gate's own key is sent.
 func withoutKey(query string) string {
 	if !strings.Contains(query, "key") {
 		return query
@@ -298,10 +300,10 @@ func joinPath(a, b string) string {
 	return strings.TrimSuffix(a, "/") + "/" + strings.TrimPrefix(b, "/")
 }
 
-// failed answers in the provider's place.
+// failed responds with an error in place of the provider.
 func (d *door) failed(w http.ResponseWriter, r *http.Request, id string, err error) {
 	if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
-		panic(http.ErrAbortHandler) // nobody is there to be told, or only half: it must not look like an answer
+		panic(http.ErrAbortHandler) // the client is gone, or got half a response: it must not look like a whole one
 	}
 	d.proxy.answer(w, id, d, refusalOf(err))
 }

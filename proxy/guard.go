@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// CheckHost refuses requests that call the gate by a name that is not its own, as those of a web page do whose name was
-// made to point here. The error is for the client.
+// CheckHost refuses requests for a host name that is not the gate's own. Such requests come from web pages whose name
+// was made to point here (DNS rebinding). The error is for the client.
 func (p *Proxy) CheckHost(r *http.Request) error {
 	if f := p.checkHost(r); f != nil {
 		return errors.New(f.message)
@@ -18,8 +18,8 @@ func (p *Proxy) CheckHost(r *http.Request) error {
 	return nil
 }
 
-// checkOrigin refuses what a web page sends: it would spend the key of whoever looks at it. A page of
-// another site is told by its origin, one whose name was made to point here by the host that it asks for.
+// checkOrigin refuses requests of web pages, which would spend the key of the person who views them. A page of another
+// site is recognized by its origin, and a page whose name was made to point here by its host.
 func (p *Proxy) checkOrigin(r *http.Request) *refusal {
 	if f := checkPage(r); f != nil {
 		return f
@@ -27,7 +27,7 @@ func (p *Proxy) checkOrigin(r *http.Request) *refusal {
 	return p.checkHost(r)
 }
 
-// checkPage refuses what a web page sends, wherever it is sent to.
+// checkPage refuses requests of web pages, whatever host they name.
 func checkPage(r *http.Request) *refusal {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		return refuse(http.StatusForbidden, "web pages may not send through this gate", "send without an Origin header, from a program")
@@ -40,7 +40,7 @@ func checkPage(r *http.Request) *refusal {
 
 func (p *Proxy) checkHost(r *http.Request) *refusal {
 	if overSocket(r) {
-		return nil // no page gets there
+		return nil // a web page cannot reach a Unix socket
 	}
 	host := strings.ToLower(hostname(r.Host))
 	if isLoopback(host) || p.hosts[host] {
@@ -48,13 +48,13 @@ func (p *Proxy) checkHost(r *http.Request) *refusal {
 	}
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		if ap, err := netip.ParseAddrPort(addr.String()); err == nil && ap.Addr().Unmap().String() == host {
-			return nil // by its own address: that is nobody's name
+			return nil // the request uses the gate's own address, which cannot be a page's host name
 		}
 	}
 	return refuse(http.StatusMisdirectedRequest, "this gate is not called "+quoted(host), "use its address, or name it in the configuration")
 }
 
-// checkProtocol refuses what is no request and answer.
+// checkProtocol refuses WebSockets and tunnels that cannot be metered, and TRACE.
 func checkProtocol(r *http.Request) *refusal {
 	switch {
 	case isUpgrade(r), r.Method == http.MethodConnect:
@@ -66,7 +66,7 @@ func checkProtocol(r *http.Request) *refusal {
 	return nil
 }
 
-// hostname is a host without its port.
+// hostname returns a host without its port.
 func hostname(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		return h
@@ -82,7 +82,7 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// isNear reports that a request comes from this machine.
+// isNear reports whether a request comes from this machine.
 func isNear(r *http.Request) bool {
 	if overSocket(r) {
 		return true
@@ -91,7 +91,7 @@ func isNear(r *http.Request) bool {
 	return err == nil && ap.Addr().Unmap().IsLoopback()
 }
 
-// hasDots reports a path with parts that lead elsewhere.
+// hasDots reports whether a path contains . or .. segments, which lead elsewhere.
 func hasDots(escaped string) bool {
 	if !strings.ContainsAny(escaped, ".%") {
 		return false
@@ -105,7 +105,7 @@ func hasDots(escaped string) bool {
 	return false
 }
 
-// overSocket reports that a request came through a Unix socket.
+// overSocket reports whether a request came through a Unix socket.
 func overSocket(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && addr.Network() == "unix"

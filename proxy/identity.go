@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// What a client may say of itself. None of it goes on to the provider.
+// Headers in which a client describes itself. The provider gets none of them.
 const (
 	headerPrefix    = "X-Sluice-"
 	headerAgent     = headerPrefix + "Agent"
@@ -25,36 +25,36 @@ const (
 	headerRoute     = headerPrefix + "Route"
 )
 
-// ownHeader is one by which agents say who they are, or who has started them, what is put before it to make a name, and
-// how much of it is enough to tell them apart; 0 is all.
+// ownHeader is a header in which agents name themselves, or the agent that started them. The agent's name is prefix and
+// the first enough bytes of the value, which suffice to tell agents apart; 0 means the whole value.
 type ownHeader struct {
 	header, prefix string
 	enough         int
 }
 
-// What agents call themselves anyway. A session's number is random from its first digit on; an agent's may begin like others.
+// Headers that agents send anyway. A session id is random from its first digit on; agent ids may share a beginning.
 var (
 	sessionHeader = ownHeader{"X-Claude-Code-Session-Id", "claude-code-", 8}
 	agentHeader   = ownHeader{"X-Claude-Code-Agent-Id", "claude-code-", 24}
 	ownHeaders    = []ownHeader{{header: "X-Agent-Id"}, agentHeader, sessionHeader}
 )
 
-// keyHeaders are where clients put keys.
+// keyHeaders lists the headers in which clients send keys.
 var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
-// maxName bounds what a client may call itself.
+// maxName bounds the length of an agent's name.
 const maxName = 128
 
-// Token lets its bearer in.
+// Token gives its bearer access.
 type Token struct {
 	Name  string
 	Hash  string // SHA-256 of the token, in hexadecimal
-	Agent string // that its bearer is; empty: the bearer says
-	User  string // that its bearer belongs to; empty: the bearer says, or the configuration of its agent
-	Class string // the highest that its bearer can be in; empty: any
+	Agent string // the bearer's agent; empty means that the bearer states it
+	User  string // the bearer's user; empty means that the bearer states it, or the configuration of its agent
+	Class string // the bearer's highest class; empty means any
 }
 
-// tokens are known by their hashes: nothing is compared with a secret.
+// tokens finds tokens by their hashes, so that no comparison involves a secret.
 type tokens map[[sha256.Size]byte]Token
 
 func newTokens(list []Token, classes []string) (tokens, error) {
@@ -72,12 +72,12 @@ func newTokens(list []Token, classes []string) (tokens, error) {
 	return all, nil
 }
 
-// find returns the token that a request bears: in its own header, or where a key would be.
+// find returns the token of a request: in its own header, or where a key would be.
 func (ts tokens) find(r *http.Request) (Token, bool) {
 	if len(ts) == 0 {
 		return Token{}, false
 	}
-	if in := InterceptedOf(r); in != nil && in.Token != "" { // one that is not known must not hide behind another
+	if in := InterceptedOf(r); in != nil && in.Token != "" { // an unknown token here must not be replaced by another one
 		t, ok := ts[sha256.Sum256([]byte(in.Token))]
 		return t, ok
 	}
@@ -91,7 +91,7 @@ func (ts tokens) find(r *http.Request) (Token, bool) {
 	return ts.query(r)
 }
 
-// query returns the token where Gemini's keys may be.
+// query returns the token in the query parameter that Gemini uses for keys.
 func (ts tokens) query(r *http.Request) (Token, bool) {
 	if len(ts) == 0 || r.URL.RawQuery == "" {
 		return Token{}, false
@@ -100,22 +100,22 @@ func (ts tokens) query(r *http.Request) (Token, bool) {
 	return t, ok
 }
 
-// Bearer is the token that a request bears. It reports false if it bears none; needed tells that it should.
+// Bearer returns the token of a request. ok is false if it has none; needed reports whether it needs one.
 func (p *Proxy) Bearer(r *http.Request) (t Token, ok, needed bool) {
 	t, ok = p.tokens.find(r)
 	return t, ok, len(p.tokens) > 0 && !overSocket(r)
 }
 
-// NeedsToken reports that a client of a connection needs a token.
+// NeedsToken reports whether a client of this connection needs a token.
 func (p *Proxy) NeedsToken(r *http.Request) bool { return len(p.tokens) > 0 && !overSocket(r) }
 
-// KnowsToken reports that a token lets its bearer in.
+// KnowsToken reports whether a token is valid.
 func (p *Proxy) KnowsToken(token string) bool {
 	_, ok := p.tokens[sha256.Sum256([]byte(token))]
 	return ok
 }
 
-// strip removes tokens from where keys would be: they are ours and not the provider's.
+// strip removes tokens from the headers for keys: they belong to the gate and must not reach the provider.
 func (ts tokens) strip(h http.Header) {
 	if len(ts) == 0 {
 		return
@@ -127,7 +127,7 @@ func (ts tokens) strip(h http.Header) {
 	}
 }
 
-// bare is a credential without its scheme.
+// bare returns a credential without its scheme.
 func bare(v string) string {
 	if scheme, rest, ok := strings.Cut(v, " "); ok && (strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "token")) {
 		return strings.TrimSpace(rest)
@@ -135,8 +135,8 @@ func bare(v string) string {
 	return v
 }
 
-// identify finds out who sends a request: the token's agent, the path's, what the headers say, or what the
-// agent calls itself.
+// identify returns who sends a request: the agent of the token, of the path, of the X-Sluice headers, or of the headers
+// that the agent sends anyway.
 func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *refusal) {
 	h := r.Header
 	token, borne := p.tokens.find(r)
@@ -144,7 +144,7 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 		return c, refuse(http.StatusUnauthorized, "the key of "+at.door.name+" is this gate's, and is lent to bearers of a token only",
 			"send a token in X-Sluice-Token, or as the API key")
 	}
-	if !borne && (h.Get(headerToken) != "" || len(p.tokens) > 0 && !isTrusted(r)) { // or its bearer would go without it, as anybody
+	if !borne && (h.Get(headerToken) != "" || len(p.tokens) > 0 && !isTrusted(r)) { // otherwise the bearer would go on as an anonymous client
 		return c, refuse(http.StatusUnauthorized, "a token is needed that is known here", "send it in X-Sluice-Token; whoever runs the gate has one")
 	}
 	c = sluicehttp.Caller{Agent: at.agent, Class: at.class, Wait: at.door.res.Deadline}
@@ -170,7 +170,7 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 	return p.bind(c, token)
 }
 
-// bind holds a bearer to its token.
+// bind applies the restrictions of a token to its bearer.
 func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal) {
 	if t.Agent != "" {
 		if c.Agent != "" && c.Agent != t.Agent {
@@ -200,15 +200,15 @@ func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal)
 	return c, nil
 }
 
-// Named returns the agent and the class that the headers of a request name; empty: they name none.
+// Named returns the agent and the class that the headers of a request name; empty if they name none.
 func Named(h http.Header) (agent, class string) {
 	return firstOf(h.Get(headerAgent), ownName(h)), h.Get(headerClass)
 }
 
-// ownName is what an agent calls itself.
+// ownName returns the name that an agent gives itself.
 func ownName(h http.Header) string { return firstName(h, ownHeaders) }
 
-// firstName is the name in the first of some headers that has one.
+// firstName returns the name in the first of the headers that has one.
 func firstName(h http.Header, headers []ownHeader) string {
 	for _, o := range headers {
 		if name := o.name(h); name != "" {
@@ -218,7 +218,7 @@ func firstName(h http.Header, headers []ownHeader) string {
 	return ""
 }
 
-// name is the agent's that the header names, cut to what tells it from others; empty: there is none.
+// name returns the agent that the header names, cut to the part that tells it apart; empty if there is none.
 func (o ownHeader) name(h http.Header) string {
 	name := h.Get(o.header)
 	if name == "" {

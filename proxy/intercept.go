@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// Intercepted describes a request that its client sent to the provider's own address, and that a forward proxy (package
-// proxy/forward) decrypted. It replaces what the path and the host say about other requests.
+// Intercepted describes a request that its client sent to the provider's own address and that a forward proxy (package
+// proxy/forward) decrypted. It replaces the path and host that other requests are routed by.
 type Intercepted struct {
 	Resource string // the resource that the address belongs to
 	Path     string // the escaped path at the upstream, with the upstream's own part
-	// Address is what the client takes for the upstream's address, such as https://api.github.com. Empty means that it
-	// is the upstream's.
+	// Address is the address at which the client reaches the upstream, such as https://api.github.com. Empty means that
+	// it is the upstream's own.
 	Address string
-	Agent   string // the agent that the client's credentials name; empty: the headers may name one
+	Agent   string // the agent that the client's credentials name; empty means that the headers may name one
 	Class   string
-	Token   string // the token in the client's credentials; empty: the request may have one in its headers
-	// Trusted marks a client that is known by a secret of its own: it needs no token, and may use keys of the gate.
+	Token   string // the token in the client's credentials; empty means that the headers may hold one
+	// Trusted marks a client that is identified by a secret of its own: it needs no token, and may use keys of the
+	// gate.
 	Trusted bool
 }
 
@@ -28,13 +29,13 @@ func WithIntercepted(ctx context.Context, in *Intercepted) context.Context {
 	return context.WithValue(ctx, interceptedKey{}, in)
 }
 
-// InterceptedOf returns how a request was intercepted. It returns nil if its client sent it to the gate.
+// InterceptedOf returns how a request was intercepted, or nil if its client sent it to the gate.
 func InterceptedOf(r *http.Request) *Intercepted {
 	in, _ := r.Context().Value(interceptedKey{}).(*Intercepted)
 	return in
 }
 
-// isTrusted reports a client that needs no token.
+// isTrusted reports whether a client needs no token.
 func isTrusted(r *http.Request) bool {
 	in := InterceptedOf(r)
 	return overSocket(r) || in != nil && in.Trusted
@@ -47,12 +48,12 @@ func (p *Proxy) findIntercepted(in *Intercepted, r *http.Request) (at place, f *
 		return at, refuse(http.StatusBadGateway, "unknown resource "+quoted(in.Resource), "the configuration has changed; connect again")
 	}
 	if !at.door.lends() {
-		return at, nil // a web page spends the key that it has itself
+		return at, nil // a web page spends only its own key
 	}
 	return at, checkPage(r)
 }
 
-// relinkIntercepted points addresses of an upstream that stands in for the provider to where the client sends.
+// relinkIntercepted returns the prefixes that rewrite addresses of the upstream to the address that the client uses.
 func (d *door) relinkIntercepted(in *Intercepted) (from, to string) {
 	if in.Address == "" {
 		return "", ""

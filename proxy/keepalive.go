@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// keepAlive keeps a client's connection alive while its streaming request is held: it begins the answer, and sends events that
-// clients pass over. From the first one on the status is 200, so whatever goes wrong later is told as an event, too.
+// keepAlive keeps a client's connection alive while its streaming request is held: it begins the response and sends
+// events that clients ignore. From the first event on the status is 200, so later errors are sent as events too.
 type keepAlive struct {
 	door  *door
 	event []byte
@@ -25,18 +25,18 @@ type keepAlive struct {
 
 	mu    sync.Mutex
 	w     http.ResponseWriter
-	timer *time.Timer // nil: it is no stream
+	timer *time.Timer // nil if the request is no stream
 	began bool
 	over  bool
 }
 
-// What streams are kept alive with.
+// The events that keep streams alive.
 var (
 	pingEvent    = []byte("event: ping\ndata: {\"type\": \"ping\"}\n\n") // as Anthropic sends it
-	commentEvent = []byte(": keep-alive\n\n")                            // which every reader of server-sent events passes over
+	commentEvent = []byte(": keep-alive\n\n")                            // every reader of server-sent events ignores it
 )
 
-// sign is what keeps the streams of a request alive, nil if they are no server-sent events.
+// sign returns the keep-alive event for a request's stream, or nil if the stream does not use server-sent events.
 func (d *door) sign(r *http.Request) []byte {
 	if d.speaker == nil || d.observe || d.res.KeepAlive <= 0 || d.res.KeepAlive >= d.res.Deadline {
 		return nil
@@ -44,7 +44,7 @@ func (d *door) sign(r *http.Request) []byte {
 	switch d.res.Dialect.Name() {
 	case "anthropic":
 		return pingEvent
-	case "bedrock": // frames of Amazon's
+	case "bedrock": // uses Amazon's own frames
 		return nil
 	case "gemini":
 		if r.URL.Query().Get("alt") != "sse" && !strings.Contains(r.URL.Path, "/openai/") {
@@ -54,7 +54,7 @@ func (d *door) sign(r *http.Request) []byte {
 	return commentEvent
 }
 
-// keep begins to count down if the request is a stream. The transport calls it before the request waits.
+// keep starts the timer if the request is a stream. The transport calls it before the request waits.
 func (k *keepAlive) keep(asked *provider.ParsedRequest) {
 	if !asked.Stream {
 		return
@@ -64,7 +64,7 @@ func (k *keepAlive) keep(asked *provider.ParsedRequest) {
 	k.timer = time.AfterFunc(k.every, k.beat)
 }
 
-// beat sends a sign of life.
+// beat sends a keep-alive event.
 func (k *keepAlive) beat() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,18 +78,18 @@ func (k *keepAlive) beat() {
 		h.Set("Cache-Control", "no-cache")
 		h.Set(requestid.Header, k.id)
 		h.Set(headerHeld, "1")
-		_ = http.NewResponseController(k.w).EnableFullDuplex() // or HTTP/1.1 would drop what is unread of the client's body
+		_ = http.NewResponseController(k.w).EnableFullDuplex() // otherwise HTTP/1.1 would drop the unread rest of the client's body
 		k.w.WriteHeader(http.StatusOK)
 	}
-	_, _ = k.w.Write(k.event)                   // that the client is gone its context tells
-	_ = http.NewResponseController(k.w).Flush() // likewise
+	_, _ = k.w.Write(k.event)                   // if the client is gone, its context ends
+	_ = http.NewResponseController(k.w).Flush() // the same
 	k.timer.Reset(k.every)
 }
 
-// headerHeld tells that an answer was begun by the gate, while the request waited.
+// headerHeld marks a response that the gate began while the request waited.
 const headerHeld = "X-Sluice-Held"
 
-// end stops the signs of life. It reports that the answer has begun. Afterwards nothing else writes.
+// end stops the keep-alive events and reports whether the response has begun. After it, nothing else writes.
 func (k *keepAlive) end() (began bool) {
 	if k == nil {
 		return false
@@ -102,12 +102,12 @@ func (k *keepAlive) end() (began bool) {
 	return k.began
 }
 
-// pass passes back an answer to a stream that has begun.
+// pass sends the provider's response into a stream that has begun.
 func (k *keepAlive) pass(resp *http.Response) {
-	defer func() { _ = resp.Body.Close() }() // nobody could be told
+	defer func() { _ = resp.Body.Close() }() // the error has no receiver
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := io.Reader(resp.Body)
-	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") { // the client was told that it is plain
+	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") { // the client was told that the stream is plain
 		plain, err := gzip.NewReader(resp.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -128,11 +128,11 @@ func (k *keepAlive) pass(resp *http.Response) {
 	k.fail(resp.StatusCode, text)
 }
 
-// maxErrorBody is how much of an error is passed on in an event.
+// maxErrorBody bounds how much of an error is sent in an event.
 const maxErrorBody = 256 << 10
 
-// fail ends a stream that has begun with an error in the provider's own form. The body is the error as it would have been
-// answered.
+// fail ends a stream that has begun with an error event in the provider's own format. body is the error that the
+// response would have held.
 func (k *keepAlive) fail(status int, body []byte) {
 	var compact bytes.Buffer
 	if json.Compact(&compact, body) != nil || compact.Len() == 0 || compact.Bytes()[0] != '{' {
@@ -149,11 +149,11 @@ func (k *keepAlive) fail(status int, body []byte) {
 	event.WriteString("data: ")
 	event.Write(compact.Bytes())
 	event.WriteString("\n\n")
-	_, _ = k.w.Write(event.Bytes()) // who is gone misses nothing
+	_, _ = k.w.Write(event.Bytes()) // an error means that the client is gone
 	_ = http.NewResponseController(k.w).Flush()
 }
 
-// refuse is fail for a refusal of the gate's own.
+// refuse is like fail, for the gate's own refusals.
 func (k *keepAlive) refuse(f *refusal) {
 	k.door.proxy.log.Debug("not sent on", "request_id", k.id, "resource", k.door.name, "status", f.status, "reason", f.message, "held", true)
 	_, body := k.door.speaker.Refuse(f.status, "sluice: "+f.text())

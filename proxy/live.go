@@ -20,15 +20,15 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// protocolKey is what stands before a key that is sent as a protocol, where a program cannot set headers.
+// protocolKey is the prefix of a key that is sent as a WebSocket protocol, by programs that cannot set headers.
 const protocolKey = "openai-insecure-api-key."
 
-// isUpgrade reports a request that wants to turn its connection into something else.
+// isUpgrade reports whether a request asks for a protocol upgrade.
 func isUpgrade(r *http.Request) bool {
 	return r.Header.Get("Upgrade") != "" && slices.ContainsFunc(r.Header.Values("Connection"), func(v string) bool { return strings.Contains(strings.ToLower(v), "upgrade") })
 }
 
-// bareProtocols moves a key out of the protocols of a WebSocket to where keys are looked for.
+// bareProtocols moves a key from the WebSocket protocols to the Authorization header.
 func bareProtocols(r *http.Request) {
 	const name = "Sec-Websocket-Protocol"
 	if !isUpgrade(r) || len(r.Header[name]) == 0 {
@@ -48,7 +48,7 @@ func bareProtocols(r *http.Request) {
 	}
 }
 
-// protocols are those that a client offers.
+// protocols returns the protocols that a client offers.
 func protocols(h http.Header) (list []string) {
 	for _, v := range h.Values("Sec-Websocket-Protocol") {
 		for p := range strings.SplitSeq(v, ",") {
@@ -60,7 +60,8 @@ func protocols(h http.Header) (list []string) {
 	return list
 }
 
-// live returns what reads the messages of a realtime connection that a request opens; nil: it opens none that is known.
+// live returns the reader for the messages of the realtime connection that a request opens, or nil if it opens none
+// that is known.
 func (d *door) live(r *http.Request, path string) provider.Live {
 	speaks, ok := d.res.Dialect.(interface {
 		Live(*provider.Call) provider.Live
@@ -71,7 +72,7 @@ func (d *door) live(r *http.Request, path string) provider.Live {
 	return speaks.Live(&provider.Call{Method: r.Method, Path: path, Query: r.URL.RawQuery})
 }
 
-// serveLive connects a client with the provider by a WebSocket.
+// serveLive connects a client to the provider with a WebSocket.
 func (d *door) serveLive(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller, live provider.Live) {
 	caller.RequestID = requestid.Of(r)
 	ctx, cancel := context.WithCancel(r.Context())
@@ -102,13 +103,13 @@ func (d *door) serveLive(w http.ResponseWriter, r *http.Request, path string, ca
 	}
 	defer func() { _ = s.upstream.CloseNow() }()
 	copyHeader(w.Header(), shake.header, func(name string) bool { return strings.HasPrefix(name, "Sec-Websocket-") })
-	o := &websocket.AcceptOptions{InsecureSkipVerify: true} // where pages may not connect, they were refused before
+	o := &websocket.AcceptOptions{InsecureSkipVerify: true} // pages that may not connect were refused before
 	if p := s.upstream.Subprotocol(); p != "" {
 		o.Subprotocols = []string{p}
 	}
 	var err error
 	if s.client, err = websocket.Accept(freed{w}, r, o); err != nil {
-		return // it has been answered
+		return // Accept has responded
 	}
 	defer func() { _ = s.client.CloseNow() }()
 	s.run()
@@ -131,14 +132,14 @@ func (s *socket) dial(protocols []string) *handshake {
 		HTTPHeader: s.to.Header, Subprotocols: protocols,
 	})
 	if err != nil && shake.err == nil && shake.resp == nil {
-		shake.err = errHandshake // what Dial says has the address, and with it perhaps a key
+		shake.err = errHandshake // Dial's error shows the address, which may hold a key
 	}
 	return shake
 }
 
 var errHandshake = errors.New("the provider's answer to the WebSocket handshake makes no sense")
 
-// handshake is the request that opens a WebSocket. An answer that does not is kept for the client.
+// handshake sends the request that opens a WebSocket. It keeps a response that does not open one, for the client.
 type handshake struct {
 	way    http.RoundTripper
 	resp   *http.Response
@@ -160,7 +161,7 @@ func (h *handshake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: resp.StatusCode, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// freed is a response whose connection, once it is hijacked, carries no requests any more.
+// freed is a response whose connection, once hijacked, carries no further requests.
 type freed struct{ http.ResponseWriter }
 
 func (w freed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
@@ -171,13 +172,13 @@ func (w freed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return c, rw, err
 }
 
-// sockets are the realtime connections of a proxy.
+// sockets holds the realtime connections of a proxy.
 type sockets struct {
 	mu     sync.Mutex
 	open   map[*socket]struct{}
 	drains bool
-	empty  chan struct{} // closed when it drains and there are none
-	// counting are responses that are still to be counted, though their connection may be gone.
+	empty  chan struct{} // closed when draining is done
+	// counting waits for responses that are still to be counted, even if their connection is gone.
 	counting sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -203,7 +204,7 @@ func (x *sockets) remove(s *socket) {
 	x.check()
 }
 
-// check tells that there are none left. It is called with the lock held.
+// check signals that no connection is left. The caller holds the lock.
 func (x *sockets) check() {
 	if x.drains && len(x.open) == 0 && x.empty != nil {
 		close(x.empty)
@@ -211,7 +212,8 @@ func (x *sockets) check() {
 	}
 }
 
-// drain lets no more in, and asks those that there are to end when their responses have.
+// drain refuses new connections, and asks the open ones to end after their current responses. empty is closed when none
+// is left.
 func (x *sockets) drain() (empty <-chan struct{}) {
 	x.mu.Lock()
 	first := !x.drains
@@ -236,8 +238,8 @@ func (x *sockets) drain() (empty <-chan struct{}) {
 	return none
 }
 
-// DrainSockets lets no more realtime connections in, and ends those that there are: each when the responses under way are over, all
-// when ctx ends.
+// DrainSockets refuses new realtime connections and ends the open ones: each after its current responses, all when ctx
+// ends.
 func (p *Proxy) DrainSockets(ctx context.Context) {
 	empty := p.sockets.drain()
 	select {
@@ -247,7 +249,7 @@ func (p *Proxy) DrainSockets(ctx context.Context) {
 	}
 }
 
-// cut ends all connections now.
+// cut ends all connections at once.
 func (x *sockets) cut(empty <-chan struct{}) {
 	x.mu.Lock()
 	for s := range x.open {
@@ -258,14 +260,14 @@ func (x *sockets) cut(empty <-chan struct{}) {
 	defer late.Stop()
 	select {
 	case <-empty:
-	case <-late.C: // each has a bound of its own
+	case <-late.C: // each connection has its own timeout
 	}
 }
 
-// cutWithin bounds how long connections that are cut are waited for.
+// cutWithin bounds how long cut waits for the connections to end.
 const cutWithin = 2 * time.Second
 
-// settle ends all connections, and what is still to be counted.
+// settle ends all connections, and finishes counting.
 func (x *sockets) settle() {
 	x.cut(x.drain())
 	x.cancel()

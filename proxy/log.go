@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// logged makes a door's exchanges lines of the log of requests, if there is one.
+// logged wraps done so that it also writes a line to the request log, if there is one.
 func (p *Proxy) logged(done func(sluicehttp.Exchange)) func(sluicehttp.Exchange) {
 	if p.requests == nil {
 		return done
@@ -23,11 +23,11 @@ func (p *Proxy) logged(done func(sluicehttp.Exchange)) func(sluicehttp.Exchange)
 	}
 }
 
-// logExchange writes the line of a request that the gate has looked at. Figures that are not known are left out.
+// logExchange writes the line of a request that reached the gate. Unknown figures are left out.
 func (p *Proxy) logExchange(ex *sluicehttp.Exchange) {
 	status := ex.Status
 	if status == 0 && ex.Err != nil && !ex.Aborted {
-		status = refusalOf(ex.Err).status // what the client was told
+		status = refusalOf(ex.Err).status // the status that the client got
 	}
 	attrs := append(make([]slog.Attr, 0, 20),
 		slog.String("request_id", ex.RequestID), slog.String("agent", ex.Agent), slog.String("class", cmp.Or(ex.Class, p.gate.Class(ex.Agent))),
@@ -63,7 +63,7 @@ func (p *Proxy) logExchange(ex *sluicehttp.Exchange) {
 	p.requests.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
 }
 
-// logDenied writes the line of a request that never came to the gate.
+// logDenied writes the line of a request that was refused before it reached the gate.
 func (p *Proxy) logDenied(r *http.Request, id, resource string, f *refusal) {
 	if p.requests == nil {
 		return
@@ -73,7 +73,7 @@ func (p *Proxy) logDenied(r *http.Request, id, resource string, f *refusal) {
 		slog.Int64("wait_ms", 0), slog.Int("status", f.status), slog.Int64("took_ms", 0), slog.Int("sends", 0), slog.String("error", f.message))
 }
 
-// logPassed writes the line of a request that another gate of the same store has let through, which counts it.
+// logPassed writes the line of a request that another gate of the same store has let through and counts.
 func (p *Proxy) logPassed(resource string, caller *sluicehttp.Caller, began time.Time, resp *http.Response) {
 	if p.requests == nil || resp == nil {
 		return

@@ -11,21 +11,21 @@ import (
 	"github.com/sluicehq/sluice/internal/inside"
 )
 
-// headerParent is for whom a client works, in its own words.
+// headerParent names the agent that the sender works for.
 const headerParent = headerPrefix + "Parent"
 
-// linkWithin bounds how long a request may be held up because the store is told for whom it works.
+// linkWithin bounds how long telling the store about the parent may delay a request.
 const linkWithin = 500 * time.Millisecond
 
-// parentHeaders are what agents say of who has started them.
+// parentHeaders lists the headers in which agents name the agent that started them.
 var parentHeaders = []ownHeader{
 	{header: headerParent},
 	{header: "X-Parent-Agent-Id"},
 	{"X-Claude-Code-Parent-Agent-Id", agentHeader.prefix, agentHeader.enough},
 }
 
-// parentOf is the agent that a request's sender works for, under the name that the proxy knows it by; empty: nobody. An agent of
-// Claude Code's that names no other was started by its session.
+// parentOf returns the agent that the sender works for, under the name that the proxy knows, or "". A Claude Code agent
+// that names no parent was started by its session.
 func parentOf(h http.Header) string {
 	if name := firstName(h, parentHeaders); name != "" || h.Get(agentHeader.header) == "" {
 		return name
@@ -33,7 +33,7 @@ func parentOf(h http.Header) string {
 	return sessionHeader.name(h)
 }
 
-// checkParent refuses what a client says of our own making and that cannot be. What others say is for others to read.
+// checkParent refuses an invalid value in Sluice's own header. Headers of other programs are not checked.
 func checkParent(h http.Header) *refusal {
 	if n := len(h.Get(headerParent)); n > maxName {
 		return refuse(http.StatusBadRequest, fmt.Sprintf("the name of the parent has %d bytes, more than %d", n, maxName), "shorten it")
@@ -41,8 +41,9 @@ func checkParent(h http.Header) *refusal {
 	return nil
 }
 
-// mayHold reports whether a request may name its parent: a parent starts no new work while its child is limited. A token below the
-// highest class must not hold agents of a higher class that way. The request goes on without it.
+// mayHold reports whether a request may name its parent: a parent starts no new work while its child is limited. A
+// token below the highest class must not hold agents of a higher class that way; then the request goes on without the
+// parent.
 func (p *Proxy) mayHold(r *http.Request, parent string) bool {
 	token, borne := p.tokens.find(r)
 	highest := slices.Index(p.classes, token.Class)
@@ -58,8 +59,8 @@ func (p *Proxy) mayHold(r *http.Request, parent string) bool {
 	return err == nil && (!leased || slices.Index(p.classes, held.Class) >= highest)
 }
 
-// link tells the gate that a request's parent waits for its sender, until stop is called: a request may be held for longer than
-// such a thing is remembered. Whatever becomes of it, the request goes on.
+// link tells the gate that the parent waits for the sender, until stop is called. It repeats that, because a request
+// may be held longer than the gate remembers. On an error the request goes on.
 func (p *Proxy) link(ctx context.Context, child, parent string) (stop func()) {
 	if child == "" || parent == "" || child == parent || max(len(child), len(parent)) > maxName {
 		return func() {}

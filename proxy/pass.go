@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// hopByHop are headers that are about one connection, and not about the request or the answer.
+// hopByHop lists headers that concern one connection, and not the request or response.
 var hopByHop = map[string]bool{
 	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
 	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// copyHeader copies what goes on. Values are shared: nobody changes them in place.
+// copyHeader copies the headers that are passed on. Values are shared, because no code changes them in place.
 func copyHeader(to, from http.Header, drop func(name string) bool) {
 	named := from["Connection"]
 	for name, values := range from {
@@ -25,7 +25,7 @@ func copyHeader(to, from http.Header, drop func(name string) bool) {
 	}
 }
 
-// isNamed reports that a header is named as one of the connection's.
+// isNamed reports whether the Connection header names a header as its own.
 func isNamed(connection []string, name string) bool {
 	for _, v := range connection {
 		for part := range strings.SplitSeq(v, ",") {
@@ -37,10 +37,10 @@ func isNamed(connection []string, name string) bool {
 	return false
 }
 
-// passBack sends an answer to the client as it comes. One that is cut off is cut off for the client too: it must
-// not look whole.
+// passBack streams a response to the client. If the response is cut off, it cuts off the client's too, so that it does
+// not look complete.
 func passBack(w http.ResponseWriter, resp *http.Response) {
-	defer func() { _ = resp.Body.Close() }() // nobody could be told
+	defer func() { _ = resp.Body.Close() }() // the error has no receiver
 	h := w.Header()
 	copyHeader(h, resp.Header, nil)
 	for name := range resp.Trailer {
@@ -49,7 +49,7 @@ func passBack(w http.ResponseWriter, resp *http.Response) {
 	announced := len(resp.Trailer)
 	w.WriteHeader(resp.StatusCode)
 	flush := func() {}
-	if resp.ContentLength < 0 { // its pieces count
+	if resp.ContentLength < 0 { // a stream: send each piece at once
 		if f, ok := w.(http.Flusher); ok {
 			flush = f.Flush
 			flush()
@@ -61,7 +61,7 @@ func passBack(w http.ResponseWriter, resp *http.Response) {
 	if len(resp.Trailer) == 0 {
 		return
 	}
-	flush() // what comes is behind the body
+	flush() // trailers come after the body
 	prefix := ""
 	if len(resp.Trailer) != announced {
 		prefix = http.TrailerPrefix
@@ -71,7 +71,8 @@ func passBack(w http.ResponseWriter, resp *http.Response) {
 	}
 }
 
-// copyBody reports false if the answer broke off. That the client is gone is no fault: closing the body tells.
+// copyBody copies a body. It returns false if the response was cut off. If the client is gone it returns true: closing
+// the body handles that.
 func copyBody(w io.Writer, body io.Reader, flush func()) bool {
 	p := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(p)
@@ -92,7 +93,7 @@ func copyBody(w io.Writer, body io.Reader, flush func()) bool {
 	}
 }
 
-// buffers are for copying bodies.
+// buffers holds buffers for copying bodies.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 const bufferSize = 32 << 10

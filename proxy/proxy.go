@@ -1,8 +1,8 @@
-// Package proxy is the gate for programs that speak HTTP to a provider: they send to the proxy what they would
-// send to the provider, and get what the provider answers. A request is held until it is its turn.
+// Package proxy is the gate for programs that speak HTTP to a provider. They send their requests to the proxy, and get
+// the provider's responses. The proxy holds each request until its turn.
 //
-// The path says where a request goes, /RESOURCE/..., and may say who sends it, /@AGENT/RESOURCE/... or
-// /@AGENT:CLASS/RESOURCE/.... docs/proxy.md has the rest.
+// The path names the resource, /RESOURCE/..., and can name the sender, /@AGENT/RESOURCE/... or
+// /@AGENT:CLASS/RESOURCE/.... docs/proxy.md describes the rest.
 package proxy
 
 import (
@@ -24,72 +24,75 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// DefaultDeadline is how long a client is held by default: its own patience is some minutes.
+// DefaultDeadline is how long a client is held by default. Clients usually wait for some minutes.
 const DefaultDeadline = 10 * time.Minute
 
-// Options describe a proxy.
+// Options configures a proxy.
 type Options struct {
 	Gate *sluice.Gate
-	// Resources are those that can be reached, by name.
+	// Resources lists the resources that clients can reach, by name.
 	Resources map[string]Resource
 	// Classes are the names of the classes, highest first.
 	Classes []string
-	// Tokens let their bearers in, and say who they are. Where there are none everybody who can connect gets in.
+	// Tokens give access and identify their bearers. Without tokens, every client that can connect has access.
 	Tokens []Token
-	// Hosts are names that clients may call the proxy by, besides those of this machine's loopback. Any other
-	// is a web page's that was made to point here.
+	// Hosts lists the host names of the proxy, in addition to those of this machine's loopback. A request for any other
+	// name comes from a web page whose name was made to point here, and is refused.
 	Hosts []string
-	// Via names the store: what has passed a gate of the same one is not charged again.
+	// Via names the store: a request that has passed a gate of the same store is not charged again.
 	Via string
-	// Behind tells that what is sent passes the forward proxy of another gate of this machine, which is then told what has passed.
+	// Behind reports that requests pass the forward proxy of another gate on this machine; that gate is then told what
+	// has passed.
 	Behind bool
-	// Base sends requests. Nil means a transport of its own.
+	// Base sends requests. Nil means a transport of the proxy's own.
 	Base http.RoundTripper
-	// Done is told of every exchange that is over. It must not block.
+	// Done is called with every finished exchange. It must not block.
 	Done func(sluicehttp.Exchange)
 	// Trace follows exchanges; see [sluicehttp.Transport].
 	Trace func(r *http.Request, header http.Header) (end func(sluicehttp.Exchange))
-	// Book is what is known of how far off estimates are. Nil means nothing yet.
+	// Book records how far off token estimates are. Nil means a new book.
 	Book *estimate.Book
-	// Users are those that tokens below the highest class must not speak for. Nil means only those of the configuration.
+	// Users holds the users that tokens below the highest class must not speak for. Nil means only those of the
+	// configuration.
 	Users *Users
-	// Log is told what nobody else is. Nil means nothing is.
+	// Log records events that have no other receiver. Nil means no log.
 	Log *slog.Logger
-	// Requests gets one line for each request: who sent it, where, how long it waited, its status, tokens and cost. It never has a key or
-	// a body. Nil means there are no such lines.
+	// Requests gets one line for each request: sender, resource, wait, status, tokens and cost. It never contains a key
+	// or a body. Nil means no such log.
 	Requests *slog.Logger
 }
 
-// Resource is one that can be reached.
+// Resource describes a resource that clients can reach.
 type Resource struct {
 	Upstream *url.URL
-	Dialect  provider.Dialect // nil: generic
+	Dialect  provider.Dialect // nil means generic
 	Limits   []sluice.Limit
-	// Deadline is how long a client is held before it is told to come back. 0 means DefaultDeadline.
+	// Deadline is how long a client is held before it gets a 429. 0 means DefaultDeadline.
 	Deadline time.Duration
-	// KeepAlive is how often a stream that is held gets a sign of life, so that neither the client nor a load balancer drops it. 0, or as
-	// long as Deadline and more, means never.
+	// KeepAlive is how often a held stream gets a keep-alive event, so that neither the client nor a load balancer
+	// drops it. 0, or a value of Deadline or more, means never.
 	KeepAlive time.Duration
-	// Inject is a header, such as x-api-key, and its value, which requests are sent with: clients need no
-	// key, but a token, or to come through a Unix socket.
+	// InjectHeader and InjectValue are a header, such as x-api-key, that the proxy adds to requests. Clients then need
+	// no key, but a token or a Unix socket.
 	InjectHeader, InjectValue string
-	// Keys are several keys or addresses that requests can go with: each takes the first that can go. Where they have keys, clients
-	// need none, as with InjectHeader, which must be empty then.
+	// Keys lists several keys or addresses to send requests with; each request uses the first one that has room. If
+	// they hold keys, clients need none, as with InjectHeader, which must then be empty.
 	Keys []sluicehttp.Key
-	// Free tells that the provider stops working for a client that is gone.
+	// Free reports that the provider stops working for a client that is gone.
 	Free bool
 	// Overage lets lower classes use what the provider sells beyond a subscription's window.
 	Overage bool
 	Prices  func(model string, u *provider.Usage) (micros int64, known bool)
 	Retry   retry.Policy
-	// Letters keeps requests that were given up, with bodies of up to LetterBody bytes (0: 1 MiB). Nil means that they are not kept.
+	// Letters keeps given-up requests, with bodies of up to LetterBody bytes (0 means 1 MiB). Nil means that they are
+	// not kept.
 	Letters    *deadletter.Keeper
 	LetterBody int64
-	// Route chooses another model for a call, empty for that of the call. [Task] tells what the client says.
+	// Route chooses the model of a call; empty keeps the call's own. [Task] returns the client's wish.
 	Route func(ctx context.Context, c sluicehttp.Caller, asked *provider.ParsedRequest) (model string, err error)
 }
 
-// Proxy is an http.Handler.
+// Proxy is the http.Handler that gates requests. Create it with New.
 type Proxy struct {
 	gate     *sluice.Gate
 	doors    map[string]*door
@@ -100,14 +103,14 @@ type Proxy struct {
 	via      string
 	behind   bool
 	log      *slog.Logger
-	requests *slog.Logger // nil: requests are not logged
+	requests *slog.Logger // nil means that requests are not logged
 	trace    func(*http.Request, http.Header) func(sluicehttp.Exchange)
 	book     *estimate.Book
 	users    *Users
 	sockets  sockets
 }
 
-// New makes a proxy.
+// New returns a proxy.
 func New(o Options) (*Proxy, error) {
 	if o.Gate == nil {
 		return nil, errors.New("proxy: there is no gate")
@@ -147,12 +150,12 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// ByHost reports that a request came through a Unix socket and says by the host's name where it goes.
+// ByHost reports whether a request came through a Unix socket and names its resource by the host.
 func (p *Proxy) ByHost(r *http.Request) bool {
 	return overSocket(r) && p.byHost[strings.ToLower(hostname(r.Host))] != nil
 }
 
-// Names are the resources that can be reached.
+// Names returns the names of the resources that clients can reach, in no order.
 func (p *Proxy) Names() []string {
 	names := make([]string, 0, len(p.doors))
 	for name := range p.doors {
@@ -161,7 +164,7 @@ func (p *Proxy) Names() []string {
 	return names
 }
 
-// KeyLabels are the labels of the several keys of a resource; nil if it has none.
+// KeyLabels returns the labels of a resource's keys, or nil if it does not have several.
 func (p *Proxy) KeyLabels(ctx context.Context, resource string) ([]string, error) {
 	d := p.doors[resource]
 	if d == nil || len(d.res.Keys) == 0 {
@@ -170,11 +173,11 @@ func (p *Proxy) KeyLabels(ctx context.Context, resource string) ([]string, error
 	return d.gated.KeyLabels(ctx)
 }
 
-// Estimates is the book of estimates for all resources.
+// Estimates returns the book of estimates for all resources.
 func (p *Proxy) Estimates() *estimate.Book { return p.book }
 
-// Settle ends realtime connections, and the tickets of answers that were broken off, for which places are held for a while. Call it
-// before the gate is closed.
+// Settle ends realtime connections, and closes the tickets that are still held for responses that were cut off. Call it
+// before closing the gate.
 func (p *Proxy) Settle() {
 	p.sockets.settle()
 	for _, d := range p.doors {
@@ -182,7 +185,7 @@ func (p *Proxy) Settle() {
 	}
 }
 
-// ServeHTTP sends a request on when it is its turn.
+// ServeHTTP sends a request to its provider when its turn comes.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var at place
 	var f *refusal
@@ -209,7 +212,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.deny(w, r, at.door, f)
 		return
 	}
-	if !at.door.observe { // else nobody is held because of others
+	if !at.door.observe { // in observe mode no request is held for others
 		if parent := parentOf(r.Header); p.mayHold(r, parent) {
 			defer p.link(r.Context(), caller.Agent, parent)()
 		}
@@ -221,16 +224,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at.door.serve(w, r, at.path, caller)
 }
 
-// place is where a request goes.
+// place is the destination of a request.
 type place struct {
 	door  *door
-	path  string // escaped, as the provider gets it
-	agent string // as the path says
+	path  string // escaped, as sent to the provider
+	agent string // as the path names it
 	class string
 }
 
-// find reads the path. On a Unix socket clients may not know of the proxy and say where they want to go
-// by the host's name.
+// find reads the path. Clients on a Unix socket may not know the proxy; they name the resource by the host.
 func (p *Proxy) find(r *http.Request) (at place, f *refusal) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	first, rest, _ := strings.Cut(path, "/")

@@ -18,23 +18,23 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// maxRetryAfter is the longest that a client is told to wait: some give up at a minute and more.
+// maxRetryAfter is the longest wait that a client is told, because some clients give up at a minute or more.
 const maxRetryAfter = 59 * time.Second
 
-// refusal is an answer of the proxy's own.
+// refusal is a response of the proxy itself.
 type refusal struct {
 	status  int
 	message string
 	hint    string
-	after   time.Duration // when to come back; 0: it does not help
-	fatal   bool          // trying again does not help
+	after   time.Duration // when to retry; 0 means that a retry does not help
+	fatal   bool          // a retry does not help
 }
 
 func refuse(status int, message, hint string) *refusal {
 	return &refusal{status: status, message: message, hint: hint, fatal: true}
 }
 
-// refusalOf says what an error means for a client.
+// refusalOf converts an error into a refusal for the client.
 func refusalOf(err error) *refusal {
 	var e *sluice.Error
 	if errors.Is(err, sluicehttp.ErrRoute) {
@@ -56,7 +56,7 @@ func refusalOf(err error) *refusal {
 		if !e.RetryAt.IsZero() {
 			f.after = min(max(time.Until(e.RetryAt), time.Second), maxRetryAfter)
 		}
-	case errors.Is(err, sluice.ErrClass): // which is invalid too
+	case errors.Is(err, sluice.ErrClass): // ErrClass also matches ErrInvalid
 		f.status, f.fatal = http.StatusForbidden, true
 	case errors.Is(err, sluice.ErrInvalid), errors.Is(err, sluice.ErrUnknownResource), errors.Is(err, sluice.ErrUnknownTask):
 		f.status, f.fatal = http.StatusBadRequest, true
@@ -66,7 +66,8 @@ func refusalOf(err error) *refusal {
 	return f
 }
 
-// badGateway is for a provider that cannot be reached. What went wrong is told without addresses, and what happens next.
+// badGateway returns the refusal for a provider that cannot be reached. It says what went wrong, without addresses, and
+// what happens next.
 func badGateway(err error) *refusal {
 	f := &refusal{status: http.StatusBadGateway, message: "the provider cannot be reached: " + unreached(err)}
 	f.hint = "the gate tries every new request; sluice status says failing until one succeeds"
@@ -76,7 +77,7 @@ func badGateway(err error) *refusal {
 	return f
 }
 
-// unreached is what kept a request from the provider.
+// unreached describes what kept a request from the provider.
 func unreached(err error) string {
 	var op *net.OpError
 	switch upstream.Kind(err) {
@@ -96,7 +97,7 @@ func unreached(err error) string {
 	return upstream.Words(err)
 }
 
-// deny answers in the provider's place, before the gate has looked at a request.
+// deny refuses a request before it reaches the gate.
 func (p *Proxy) deny(w http.ResponseWriter, r *http.Request, d *door, f *refusal) {
 	resource := ""
 	if d != nil {
@@ -107,8 +108,8 @@ func (p *Proxy) deny(w http.ResponseWriter, r *http.Request, d *door, f *refusal
 	p.answer(w, id, d, f)
 }
 
-// answer answers in the provider's place. Only then a client sees an id of the gate's: what is passed
-// back has those of the provider's.
+// answer responds in place of the provider. Only such a response carries an id of the gate: responses that are passed
+// back have the provider's ids.
 func (p *Proxy) answer(w http.ResponseWriter, id string, d *door, f *refusal) {
 	resource := ""
 	if d != nil {
@@ -116,15 +117,15 @@ func (p *Proxy) answer(w http.ResponseWriter, id string, d *door, f *refusal) {
 	}
 	w.Header()[requestid.Header] = []string{id}
 	p.log.Debug("not sent on", "request_id", id, "resource", resource, "status", f.status, "reason", f.message)
-	// The server reads the rest of the body before it answers: one that does not come must not be waited for.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(denyWithin)) // else it is no connection
+	// The server reads the rest of the body before it responds, and must not wait for a body that never comes.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(denyWithin)) // an error means that it is not a connection
 	f.write(w, d)
 }
 
-// denyWithin is how long the rest of a body is waited for that is not sent on.
+// denyWithin is how long the server waits for the rest of a refused request's body.
 const denyWithin = 30 * time.Second
 
-// write answers, in the provider's own words where they are known.
+// write sends the refusal, in the provider's own format if it is known.
 func (f *refusal) write(w http.ResponseWriter, d *door) {
 	text := f.text()
 	h := w.Header()
@@ -147,10 +148,10 @@ func (f *refusal) write(w http.ResponseWriter, d *door) {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	w.WriteHeader(f.status)
-	_, _ = w.Write(body) // who is gone misses nothing
+	_, _ = w.Write(body) // an error means that the client is gone
 }
 
-// text is what a refusal says, with what to do about it.
+// text returns the message of a refusal, with its hint.
 func (f *refusal) text() string {
 	if f.hint != "" {
 		return f.message + " (" + f.hint + ")"
@@ -158,7 +159,7 @@ func (f *refusal) text() string {
 	return f.message
 }
 
-// problemJSON is the form of refusals that no provider has one of its own for.
+// problemJSON is the format of refusals for providers without a format of their own.
 const problemJSON = "application/problem+json"
 
 func (f *refusal) problem(id string) []byte {

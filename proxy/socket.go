@@ -19,27 +19,27 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Bounds of a realtime connection.
+// Bounds on a realtime connection.
 const (
 	maxMessage   = 32 << 20         // bytes of one message
-	maxTurns     = 32               // responses that wait or are under way
-	maxWaiting   = 64 << 20         // bytes of messages that wait for their turn
-	maxOver      = 64               // responses that are over and still known
-	writeWithin  = time.Minute      // that a message takes to be written: the peer reads, if slowly
-	closeWithin  = time.Second      // that a peer takes to say good-bye
-	silentFor    = 10 * time.Minute // that nothing is heard of a response
+	maxTurns     = 32               // responses that wait or are in progress
+	maxWaiting   = 64 << 20         // bytes of waiting messages
+	maxOver      = 64               // ended responses whose ids are still known
+	writeWithin  = time.Minute      // for writing a message: the peer may read slowly
+	closeWithin  = time.Second      // for a peer's closing handshake
+	silentFor    = 10 * time.Minute // a response without events for this long is over
 	orderWithin  = 50 * time.Millisecond
-	stateWithin  = time.Second // that the store takes to hear of limits
+	stateWithin  = time.Second // for telling the store about limits
 	maxCloseText = 120
 )
 
-// socket is a realtime connection: a WebSocket of a client, and the one to the provider that belongs to it.
+// socket is a realtime connection: the WebSocket of a client, and the matching one to the provider.
 type socket struct {
 	door   *door
 	live   provider.Live
 	caller sluicehttp.Caller
-	task   string        // for which models are chosen
-	to     *http.Request // what opened the connection to the provider
+	task   string        // the kind of task to choose models for
+	to     *http.Request // the request that opened the connection to the provider
 	line   *wire.Line
 	passed bool // another gate counts
 
@@ -50,20 +50,20 @@ type socket struct {
 	running          sync.WaitGroup
 
 	mu      sync.Mutex
-	number  int             // of responses that were asked for
-	turns   map[*turn]bool  // those that wait or are under way
-	sent    []*turn         // of which nothing was heard yet, in the order in which they were sent
-	open    []*turn         // that have begun, in that order
-	over    []string        // ids of those that have ended last
-	waiting int             // bytes of messages that wait
-	last    <-chan struct{} // closed when the last that was asked for is sent, or never will be
+	number  int             // of responses asked for
+	turns   map[*turn]bool  // responses that wait or are in progress
+	sent    []*turn         // sent and not yet heard of, in the order of sending
+	open    []*turn         // begun, in the order of beginning
+	over    []string        // ids of the responses that ended last
+	waiting int             // bytes of waiting messages
+	last    <-chan struct{} // closed when the last response asked for was sent, or never will be
 	drains  bool
 	ended   bool
 	end     chan struct{} // closed when one side has ended
 	why     ending
 }
 
-// ending is why a connection ends.
+// ending says why a connection ends.
 type ending struct {
 	side side
 	err  error
@@ -77,7 +77,7 @@ const (
 	byUpstream
 )
 
-// run passes messages on until one side ends. All that was held has ended then.
+// run copies messages until one side ends. When it returns, all tickets are closed.
 func (s *socket) run() {
 	s.client.SetReadLimit(maxMessage)
 	s.upstream.SetReadLimit(maxMessage)
@@ -106,7 +106,7 @@ func (s *socket) run() {
 		left = append(left, t)
 	}
 	s.mu.Unlock()
-	for _, t := range left { // first: closing takes its time
+	for _, t := range left { // first, because closing takes time
 		t.abandon(why.side == byUpstream)
 	}
 	s.shut(why)
@@ -114,14 +114,14 @@ func (s *socket) run() {
 	s.running.Wait()
 }
 
-// finish notes why the connection ends, the first time.
+// finish records why the connection ends. Only the first call counts.
 func (s *socket) finish(why ending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop(why)
 }
 
-// stop is finish with the lock held.
+// stop is finish for callers that hold the lock.
 func (s *socket) stop(why ending) {
 	if !s.ended && s.end != nil {
 		s.ended, s.why = true, why
@@ -129,7 +129,7 @@ func (s *socket) stop(why ending) {
 	}
 }
 
-// shut closes both connections, the one that is still there with what the other has said.
+// shut closes both connections. The remaining side gets the close code of the other.
 func (s *socket) shut(why ending) {
 	code, reason := websocket.StatusGoingAway, "the gate ends; connect again"
 	var said websocket.CloseError
@@ -141,7 +141,7 @@ func (s *socket) shut(why ending) {
 	case why.side == byClient:
 		reason = "the client is gone"
 	}
-	timer := time.AfterFunc(closeWithin, s.cancel) // which ends a peer that does not answer
+	timer := time.AfterFunc(closeWithin, s.cancel) // cuts off a peer that does not respond
 	defer timer.Stop()
 	var both sync.WaitGroup
 	if why.side != byClient {
@@ -153,7 +153,7 @@ func (s *socket) shut(why ending) {
 	both.Wait()
 }
 
-// drain ends the connection when no response is under way.
+// drain ends the connection when no response is in progress.
 func (s *socket) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,14 +161,14 @@ func (s *socket) drain() {
 	s.check()
 }
 
-// check ends a connection that drains. It is called with the lock held.
+// check ends a draining connection without responses. The caller holds the lock.
 func (s *socket) check() {
 	if s.drains && len(s.turns) == 0 {
 		s.stop(ending{side: bySelf})
 	}
 }
 
-// cut ends the connection now.
+// cut ends the connection at once.
 func (s *socket) cut() {
 	s.finish(ending{side: bySelf})
 	s.mu.Lock()
@@ -178,7 +178,7 @@ func (s *socket) cut() {
 	}
 }
 
-// fromClient passes on what the client says. What asks for a response waits for its turn.
+// fromClient passes on the client's messages. A message that asks for a response waits for its turn.
 func (s *socket) fromClient() error {
 	for {
 		kind, message, err := s.client.Read(s.ctx)
@@ -208,7 +208,7 @@ func (s *socket) write(to *websocket.Conn, kind websocket.MessageType, message [
 	return to.Write(ctx, kind, message)
 }
 
-// isBusy reports that a response is under way.
+// isBusy reports whether a response is in progress.
 func (s *socket) isBusy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +235,7 @@ func (s *socket) start(kind websocket.MessageType, message []byte, call *provide
 	s.waiting += len(message)
 	s.mu.Unlock()
 	s.running.Go(t.run)
-	// What the client says next goes straight on. If the gate lets the response go at once, it goes first.
+	// Later messages of the client are not held. If the gate lets the response go at once, it is sent before them.
 	late := time.NewTimer(orderWithin)
 	defer late.Stop()
 	select {
@@ -245,7 +245,7 @@ func (s *socket) start(kind websocket.MessageType, message []byte, call *provide
 	}
 }
 
-// withdraw drops a response that waits, if the client cancels it and the provider knows nothing of it.
+// withdraw drops a waiting response that the client cancels, if the provider does not know of it yet.
 func (s *socket) withdraw(call *provider.LiveCall) bool {
 	if call.Response != "" || s.isBusy() {
 		return false
@@ -268,7 +268,7 @@ func (s *socket) withdraw(call *provider.LiveCall) bool {
 	return true
 }
 
-// refuse tells the client, in the provider's words, that there will be no response.
+// refuse tells the client, in the provider's format, that there will be no response.
 func (s *socket) refuse(call *provider.LiveCall, f *refusal) {
 	text := "sluice: " + f.text()
 	if message := s.live.Refuse(call, f.status, text, f.after); message != nil {
@@ -284,7 +284,7 @@ func (s *socket) refuse(call *provider.LiveCall, f *refusal) {
 	s.finish(ending{bySelf, websocket.CloseError{Code: code, Reason: strings.ToValidUTF8(text[:min(len(text), maxCloseText)], "")}})
 }
 
-// fromUpstream passes on what the provider says, and counts it.
+// fromUpstream passes on the provider's messages, and counts them.
 func (s *socket) fromUpstream() error {
 	for {
 		kind, message, err := s.upstream.Read(s.ctx)
@@ -307,7 +307,7 @@ func (s *socket) fromUpstream() error {
 	}
 }
 
-// closedBy lets those hear of it that wait for an answer, where the provider says by closing what is wrong.
+// closedBy passes an error to the responses that wait, if the provider closed the connection with one.
 func (s *socket) closedBy(err error) {
 	var said websocket.CloseError
 	if s.passed || !errors.As(err, &said) {
@@ -328,14 +328,14 @@ func (s *socket) closedBy(err error) {
 	}
 }
 
-// state tells the gate what the provider states apart from the answer to a call: of limits, or that it refuses.
+// state tells the gate what the provider states outside of a response: its limits, or a refusal.
 func (s *socket) state(r *provider.Response) {
 	asked := s.live.Asked()
 	r.Model, r.Received = asked.Model, time.Now()
 	observed := s.door.res.Dialect.Observe(r, r.Received)
 	answer := observed.Answer(s.door.res.Limits)
 	if answer.Status = r.Status; r.Status == http.StatusOK {
-		answer.Verdict = store.VerdictNone // that says the response
+		answer.Verdict = store.VerdictNone // the response itself has the verdict
 		if len(answer.Limits) == 0 {
 			return
 		}
@@ -344,10 +344,11 @@ func (s *socket) state(r *provider.Response) {
 	defer cancel()
 	_ = s.door.proxy.gate.Observe(ctx, sluice.Request{
 		Resource: s.door.name, Agent: s.caller.Agent, Class: s.caller.Class, User: s.caller.User, Model: asked.Part, Key: s.line.Key,
-	}, answer) // if the store cannot be told, the next event says the same
+	}, answer) // on a store error the next event states the same
 }
 
-// take finds the response that an event is about, and takes the event in. It reports that the event is not passed on, or not yet.
+// take finds the response that an event belongs to, and adds the event to it. It returns true if the event is not
+// passed on, or not yet.
 func (s *socket) take(kind websocket.MessageType, message []byte, e *provider.LiveEvent) bool {
 	if !e.About && !e.Failed {
 		return false
@@ -367,7 +368,7 @@ func (s *socket) take(kind websocket.MessageType, message []byte, e *provider.Li
 	return t.take(kind, message, e)
 }
 
-// find is the response that an event is about. It is called with the lock held.
+// find returns the response that an event belongs to. The caller holds the lock.
 func (s *socket) find(e *provider.LiveEvent) *turn {
 	fits := func(t *turn) bool { return e.Stream == "" || t.call.Stream == e.Stream }
 	if e.Failed && !e.About {
@@ -388,7 +389,7 @@ func (s *socket) find(e *provider.LiveEvent) *turn {
 	if e.Response != "" && !e.Begins && slices.Contains(s.over, e.Response) {
 		return nil
 	}
-	for _, t := range s.sent { // one that has begun has its id
+	for _, t := range s.sent { // a response that has begun has its id
 		if t.id == e.Response && t.id != "" && fits(t) {
 			return t
 		}
@@ -408,8 +409,8 @@ func (s *socket) find(e *provider.LiveEvent) *turn {
 	return nil
 }
 
-// unasked is a response that the provider starts by itself: somebody has spoken. It cannot be held any more, but is counted. It is
-// called with the lock held.
+// unasked returns a response that the provider starts by itself, for instance after the user spoke. It can no longer be
+// held, but is counted. The caller holds the lock.
 func (s *socket) unasked() *turn {
 	if s.ended || len(s.turns) >= maxTurns {
 		return nil
@@ -422,14 +423,14 @@ func (s *socket) unasked() *turn {
 	t := newTurn(s, 0, nil, &provider.LiveCall{Asked: &asked})
 	t.own = true
 	t.begun, t.wrote = true, true
-	t.ctx, t.cancel = context.WithCancelCause(s.door.proxy.sockets.ctx) // it is counted though its connection ends
+	t.ctx, t.cancel = context.WithCancelCause(s.door.proxy.sockets.ctx) // it is counted even if its connection ends
 	s.turns[t] = true
 	s.open = append(s.open, t)
 	s.door.proxy.sockets.counting.Go(t.run)
 	return t
 }
 
-// left takes a response out of those that there are, when it has ended.
+// left removes a response that has ended.
 func (s *socket) left(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -448,10 +449,10 @@ func (s *socket) left(t *turn) {
 	s.check()
 }
 
-// requestOf is the request that a response is, for the gate.
+// requestOf returns the request that represents a response to the gate.
 func (s *socket) requestOf(t *turn) *http.Request {
 	caller := s.caller
-	caller.Retry = false // that was said of the connection
+	caller.Retry = false // the header was about the connection
 	caller.RequestID += "-" + strconv.Itoa(t.number)
 	if t.own {
 		caller.Wait = 0 // no client waits for it: it is counted when there is room

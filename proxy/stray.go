@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// strays are paths of providers, without the first slash, and whose they are. A request to one of them has a base URL that names no
-// resource.
+// strays lists paths of providers, without the first slash, and their provider. A client that sends to one of them has
+// a base URL without a resource.
 var strays = []struct{ path, provider, base string }{
 	{"v1/messages", "anthropic", ""},
 	{"v1/complete", "anthropic", ""},
@@ -27,7 +27,7 @@ var strays = []struct{ path, provider, base string }{
 	{"user", "github", ""},
 }
 
-// Stray answers a request whose path is that of a provider, without the resource before it, and reports that it did.
+// Stray refuses a request to a provider's path without a resource before it. It reports whether it did.
 func (p *Proxy) Stray(w http.ResponseWriter, r *http.Request) bool {
 	f := p.strayRefusal(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "")
 	if f == nil || overSocket(r) && p.byHost[strings.ToLower(hostname(r.Host))] != nil {
@@ -40,8 +40,8 @@ func (p *Proxy) Stray(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// strayRefusal says which base URL a client should have that sends to a provider's own path. It is nil if the path is no such one. The
-// agent is the first part of the path that named one.
+// strayRefusal names the right base URL for a client that sends to a provider's own path, or returns nil for other
+// paths. agent is the first part of the path if that names an agent.
 func (p *Proxy) strayRefusal(path, agent string) *refusal {
 	for _, s := range strays {
 		if path != s.path && !strings.HasPrefix(path, s.path+"/") {
@@ -56,7 +56,7 @@ func (p *Proxy) strayRefusal(path, agent string) *refusal {
 	return nil
 }
 
-// doorTo finds the resource of a provider: the one of its name, else the first that speaks its dialect.
+// doorTo returns the resource of a provider: the one of that name, or else the first that speaks its dialect.
 func (p *Proxy) doorTo(name string) string {
 	if p.doors[name] != nil {
 		return name
@@ -78,7 +78,7 @@ func (p *Proxy) doorTo(name string) string {
 	return names[i]
 }
 
-// unknown refuses a path whose first part is no resource. The rest of the path says what may have been meant.
+// unknown refuses a path whose first part is not a resource. The rest of the path helps to guess the right one.
 func (p *Proxy) unknown(first, rest, agent string) *refusal {
 	path := first
 	if rest != "" {

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// holdFor is how long the news that a response has begun is kept back: it may be refused right after. Then it is asked for again,
-	// and the client need not know.
+	// holdFor is how long the first events of a response are kept back, because the provider may refuse it right after.
+	// Then the gate asks again, and the client does not notice.
 	holdFor = 300 * time.Millisecond
-	// lateFor is how long the usage of a response is waited for after its end.
+	// lateFor is how long to wait for the usage of a response after its end.
 	lateFor = 2 * time.Second
-	// maxAhead bounds what is kept of a response that has begun until it can be counted.
+	// maxAhead bounds how many bytes of a response are kept until it can be counted.
 	maxAhead = 1 << 20
 )
 
@@ -32,54 +32,55 @@ var (
 	errWithdrawn = errors.New("the response was cancelled while it waited for its turn")
 )
 
-// turn is one response of a realtime connection. For the gate it is a request by itself, with its answer.
+// turn is one response of a realtime connection. The gate sees it as a request with a response of its own.
 type turn struct {
 	s       *socket
 	kind    websocket.MessageType
 	message []byte
 	call    *provider.LiveCall
 	number  int
-	own     bool            // the provider has started it by itself
-	before  <-chan struct{} // closed when the one that was asked for before is sent
-	passed  chan struct{}   // closed when this one is
+	own     bool            // the provider started it by itself
+	before  <-chan struct{} // closed when the previous one asked for is sent
+	passed  chan struct{}   // closed when this one is sent
 	pass    func()
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
-	// With the socket's lock.
+	// Guarded by the socket's lock.
 	id     string
 	wrote  bool // the provider knows of it
-	drop   bool // it was withdrawn before
-	ending bool // it has ended, and may still say what was used
+	drop   bool // it was withdrawn before it was sent
+	ending bool // it has ended, and may still report its usage
 
 	mu    sync.Mutex
-	more  sync.Cond // something has changed
+	more  sync.Cond // signals a change
 	begun bool
-	// flushed is closed when what was kept back has been passed on. It is set once, when the response begins; nil: nothing was.
+	// flushed is closed when the kept events have been passed on. It is set once, when the response begins; nil means
+	// that none were kept.
 	flushed chan struct{}
-	answer  chan *heard // what was heard first
-	held    []said      // kept back until it is certain that it has begun
+	answer  chan *heard // the first news of the response
+	held    []said      // events kept until the response has surely begun
 	hold    *time.Timer
 	src     events
-	out     io.ReadCloser // the answer, once it can be read
-	usage   bool          // it has said what was used
-	dead    bool          // nothing more is heard of it
-	left    bool          // because the client is gone
+	out     io.ReadCloser // the response body, once it can be read
+	usage   bool          // its usage was reported
+	dead    bool          // no more events are expected
+	left    bool          // the client is gone
 	silent  *time.Timer
 }
 
-// said is a message of the provider.
+// said is a message from the provider.
 type said struct {
 	kind    websocket.MessageType
 	message []byte
 }
 
-// heard is what is heard first of a response.
+// heard is the first news of a response.
 type heard struct {
-	status int // 200: it has begun
+	status int // 200 means that it has begun
 	header map[string][]string
 	body   []byte
-	events []said // for the client
+	events []said // to pass to the client
 }
 
 func newTurn(s *socket, kind websocket.MessageType, message []byte, call *provider.LiveCall) *turn {
@@ -90,7 +91,7 @@ func newTurn(s *socket, kind websocket.MessageType, message []byte, call *provid
 	return t
 }
 
-// body is the message, for the gate.
+// body returns the message as a request body, for the gate.
 func (t *turn) body() (io.ReadCloser, error) {
 	if len(t.message) == 0 {
 		return http.NoBody, nil
@@ -98,7 +99,7 @@ func (t *turn) body() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(t.message)), nil
 }
 
-// run asks the gate, and hands the answer over to whoever reads what the provider says.
+// run asks the gate, and attaches the response so that the provider's events fill it.
 func (t *turn) run() {
 	defer t.pass()
 	if t.before != nil {
@@ -114,7 +115,7 @@ func (t *turn) run() {
 		t.fail(err)
 	case resp.StatusCode != http.StatusOK:
 		events := t.heard()
-		_, _ = io.Copy(io.Discard, resp.Body) // then it is settled
+		_, _ = io.Copy(io.Discard, resp.Body) // reading to the end settles it
 		_ = resp.Body.Close()
 		t.s.left(t)
 		for _, e := range events {
@@ -128,7 +129,7 @@ func (t *turn) run() {
 	}
 }
 
-// heard is what the provider said when it refused, for the client.
+// heard returns the provider's events of a refusal, for the client.
 func (t *turn) heard() []said {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,7 +151,7 @@ func (t *turn) fail(err error) {
 	t.cancel(nil)
 }
 
-// send sends the message on, and returns the answer when it has begun.
+// send sends the message to the provider, and returns the response when it has begun.
 func (t *turn) send(r *http.Request) (*http.Response, error) {
 	s := t.s
 	trace := httptrace.ContextClientTrace(r.Context())
@@ -186,7 +187,7 @@ func (t *turn) send(r *http.Request) (*http.Response, error) {
 	select {
 	case a = <-t.answer:
 	case <-s.gone:
-		select { // the last that it said counts
+		select { // its last message still counts
 		case a = <-t.answer:
 		default:
 			s.unsend(t)
@@ -216,7 +217,7 @@ func (t *turn) send(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// begin200 is the answer of a response that has begun.
+// begin200 returns the HTTP response for a turn that has begun.
 func (t *turn) begin200() *http.Response {
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -224,22 +225,22 @@ func (t *turn) begin200() *http.Response {
 	}
 }
 
-// unsend takes a response out of those that were sent.
+// unsend removes a response from the sent ones.
 func (s *socket) unsend(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = slices.DeleteFunc(s.sent, func(x *turn) bool { return x == t })
 }
 
-// hear tells the sender what is heard first.
+// hear passes the first news of the response to send.
 func (t *turn) hear(a *heard) {
 	select {
 	case t.answer <- a:
-	default: // it has heard already
+	default: // it already has news
 	}
 }
 
-// take takes in an event of the response. It reports that the event is not passed on, or not yet.
+// take adds an event to the response. It returns true if the event is not passed on, or not yet.
 func (t *turn) take(kind websocket.MessageType, message []byte, e *provider.LiveEvent) bool {
 	t.mu.Lock()
 	if !t.begun && e.Failed {
@@ -250,7 +251,7 @@ func (t *turn) take(kind websocket.MessageType, message []byte, e *provider.Live
 		t.mu.Unlock()
 		status := e.Status
 		if status < 400 || status > 599 {
-			status = http.StatusBadRequest // it is not known to help if it is asked for again
+			status = http.StatusBadRequest // a retry is not known to help
 		}
 		t.hear(&heard{status: status, header: e.Header, body: message, events: events})
 		return true
@@ -266,13 +267,13 @@ func (t *turn) take(kind websocket.MessageType, message []byte, e *provider.Live
 	t.mu.Unlock()
 	t.begin()
 	t.mu.Lock()
-	if !t.begun || t.dead { // it is gone meanwhile
+	if !t.begun || t.dead { // it ended in the meantime
 		t.mu.Unlock()
 		return false
 	}
 	t.usage = t.usage || e.Usage
 	ends := e.Ends || t.isEnding() && e.Usage
-	if ends && e.Late && !t.usage && !t.isEnding() { // it may say later what was used
+	if ends && e.Late && !t.usage && !t.isEnding() { // it may report its usage later
 		ends = false
 		t.setEnding()
 	}
@@ -297,7 +298,7 @@ func (t *turn) setEnding() {
 	t.silent.Reset(lateFor)
 }
 
-// stopHold is called with the lock held.
+// stopHold stops the hold timer. The caller holds the lock.
 func (t *turn) stopHold() {
 	if t.hold != nil {
 		t.hold.Stop()
@@ -305,7 +306,7 @@ func (t *turn) stopHold() {
 	}
 }
 
-// begin notes that the response has begun, and passes on what was kept back. What comes next must not overtake that.
+// begin records that the response has begun, and passes on the kept events. Later events wait until that is done.
 func (t *turn) begin() {
 	held, flushed, first := t.beginning()
 	if !first {
@@ -323,7 +324,7 @@ func (t *turn) begin() {
 	}
 }
 
-// beginning is begin up to where messages are written, which may take a while.
+// beginning is the part of begin before messages are written, which may take a while.
 func (t *turn) beginning() (held []said, flushed chan struct{}, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -343,7 +344,7 @@ func (t *turn) beginning() (held []said, flushed chan struct{}, first bool) {
 	}
 	s.mu.Unlock()
 	if !known {
-		return nil, nil, false // it was refused meanwhile, or is gone
+		return nil, nil, false // it was refused or ended in the meantime
 	}
 	t.begun, t.flushed = true, make(chan struct{})
 	t.hear(&heard{status: http.StatusOK})
@@ -354,9 +355,9 @@ func (t *turn) beginning() (held []said, flushed chan struct{}, first bool) {
 	return held, t.flushed, true
 }
 
-// feed adds an event to the answer. It is called with the lock held.
+// feed adds an event to the response body. The caller holds the lock.
 func (t *turn) feed(message []byte, ends bool) {
-	for t.out == nil && !t.own && !t.dead && len(t.src.ahead) > maxAhead { // soon it can be read
+	for t.out == nil && !t.own && !t.dead && len(t.src.ahead) > maxAhead { // it can be read soon
 		t.more.Wait()
 	}
 	if t.dead {
@@ -369,7 +370,7 @@ func (t *turn) feed(message []byte, ends bool) {
 		message = nil
 	}
 	if t.own && t.out == nil && !ends {
-		message = nil // what was used is said at the end
+		message = nil // usage is reported at the end
 	}
 	if len(message) > 0 {
 		t.src.ahead = append(append(t.src.ahead, message...), '\n')
@@ -380,7 +381,7 @@ func (t *turn) feed(message []byte, ends bool) {
 	t.drain()
 }
 
-// drain reads the answer as far as it has come. It is called with the lock held.
+// drain reads the response as far as it has arrived. The caller holds the lock.
 func (t *turn) drain() {
 	if t.out == nil {
 		return
@@ -395,7 +396,7 @@ func (t *turn) drain() {
 	}
 }
 
-// attach takes over the answer, to read it.
+// attach takes over the response, to read it.
 func (t *turn) attach(answer io.ReadCloser) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -407,7 +408,7 @@ func (t *turn) attach(answer io.ReadCloser) {
 	t.more.Broadcast()
 }
 
-// over ends a response that is complete.
+// over ends a complete response.
 func (t *turn) over() {
 	t.mu.Lock()
 	t.end()
@@ -418,7 +419,7 @@ func (t *turn) over() {
 	t.s.left(t)
 }
 
-// end is called with the lock held.
+// end stops the timers and wakes waiting readers. The caller holds the lock.
 func (t *turn) end() {
 	t.dead = true
 	t.stopHold()
@@ -428,7 +429,7 @@ func (t *turn) end() {
 	t.more.Broadcast()
 }
 
-// close ends the answer: complete, or broken off as src says, or left. It is called with the lock held.
+// close closes the response: complete, cut off as src says, or abandoned by the client. The caller holds the lock.
 func (t *turn) close() {
 	if !t.left {
 		if t.src.err == nil {
@@ -440,7 +441,7 @@ func (t *turn) close() {
 	t.cancel(nil)
 }
 
-// silence is called when nothing was heard of the response for long.
+// silence ends a response that had no events for long.
 func (t *turn) silence() {
 	if t.isEnding() {
 		t.mu.Lock()
@@ -452,11 +453,11 @@ func (t *turn) silence() {
 	t.over()
 }
 
-// abandon ends a response because its connection does. lost tells that the provider is gone, else the client is.
+// abandon ends a response because its connection ends. lost reports that the provider is gone; otherwise the client is.
 func (t *turn) abandon(lost bool) {
 	t.mu.Lock()
 	t.left = !lost && t.src.err == nil
-	if t.own && t.out == nil && t.src.err == nil { // count it as far as it has come
+	if t.own && t.out == nil && t.src.err == nil { // count what has arrived
 		t.left, t.src.err = false, io.ErrUnexpectedEOF
 	}
 	t.end()
@@ -471,8 +472,8 @@ func (t *turn) abandon(lost bool) {
 	t.s.left(t)
 }
 
-// events is what a response says, as the body of an answer. Its turn's lock is held when it is read, except by the gate, which only
-// reads the bodies of refusals.
+// events is the response's events as a body. Readers hold the turn's lock, except for the gate, which reads only the
+// bodies of refusals.
 type events struct {
 	ahead []byte
 	err   error

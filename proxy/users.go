@@ -9,19 +9,19 @@ import (
 	"github.com/sluicehq/sluice/internal/inside"
 )
 
-// Users are the users that callers of the highest class speak for. A token below that class, which is bound to no agent
-// or user, must not speak for them: it would take their slots and spend their budgets. The zero value has none.
+// Users holds the users that callers of the highest class speak for. A token below that class that is not bound to an
+// agent or user must not speak for them: it would take their slots and spend their budgets. The zero value is empty.
 type Users struct {
 	mu sync.Mutex
 	at map[string]time.Time // when each was last named
 }
 
 const (
-	usersFor = 24 * time.Hour // that a user is remembered
-	maxUsers = 10_000         // only callers of the highest class can add one
+	usersFor = 24 * time.Hour // how long a user is remembered
+	maxUsers = 10_000         // only callers of the highest class add users
 )
 
-// Note remembers a user that a caller of the highest class has named.
+// Note records a user that a caller of the highest class has named.
 func (u *Users) Note(user string, now time.Time) {
 	if u == nil || user == "" {
 		return
@@ -50,13 +50,13 @@ func (u *Users) has(user string, now time.Time) bool {
 	return known && now.Sub(at) < usersFor
 }
 
-// Speaker is who speaks for an agent and a user: the bearer of a token.
+// Speaker describes the bearer of a token who speaks for an agent and a user.
 type Speaker struct {
 	Agent, User string // that its token is bound to
-	Highest     int    // the highest class that it may be in, as an index
+	Highest     int    // index of the highest class that it may use
 }
 
-// May returns the user that a caller belongs to, or says why it may not speak for that agent or user.
+// May returns the user that a caller belongs to, or in why the reason that it must not speak for this agent or user.
 func (u *Users) May(g *sluice.Gate, s Speaker, agent, user string, now time.Time) (as, why string) {
 	switch {
 	case s.User != "":
@@ -65,7 +65,7 @@ func (u *Users) May(g *sluice.Gate, s Speaker, agent, user string, now time.Time
 		}
 		return s.User, ""
 	case s.Agent != "":
-		return "", "" // whose agent it is, the configuration says
+		return "", "" // the configuration names the agent's user
 	case s.Highest == 0:
 		u.Note(user, now)
 	case inside.Of(g).AgentAbove(agent, s.Highest):
@@ -76,5 +76,5 @@ func (u *Users) May(g *sluice.Gate, s Speaker, agent, user string, now time.Time
 	return user, ""
 }
 
-// HintOfUser is how to let a token speak for a user.
+// HintOfUser says how to let a token speak for a user.
 const HintOfUser = "leave the user out, or add `user:` to the token in the configuration"

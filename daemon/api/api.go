@@ -1,5 +1,5 @@
-// Package api is the gate for programs in any language: tickets, agents, status and events as JSON over HTTP. The paths are those of
-// openapi.yaml, which the tests hold the handlers to.
+// Package api serves the gate to programs in any language: tickets, agents, status and events as JSON over HTTP.
+// openapi.yaml describes the paths, and the tests hold the handlers to it.
 package api
 
 import (
@@ -28,57 +28,59 @@ import (
 // Bounds on what a client may send.
 const (
 	maxBody = 1 << 20
-	maxWait = 10 * time.Minute // longer than connections live; who needs more asks again
-	// defaultWait is how long a request waits that does not say.
+	maxWait = 10 * time.Minute // longer than connections live; a client that needs more asks again
+	// defaultWait is how long a request without wait_ms waits.
 	defaultWait = 30 * time.Second
 )
 
-// Identity is who calls.
+// Identity says who calls.
 type Identity struct {
 	// Token is the name of the caller's token, empty if it has none.
 	Token string
-	// Agent is who the caller must be; empty: anybody.
+	// Agent is the agent that the caller must be; empty means any agent.
 	Agent string
-	// User is whom the caller must belong to; empty: anybody.
+	// User is the user that the caller must belong to; empty means any user.
 	User string
-	// Highest is the highest class that the caller may be in, as an index; 0 is any.
+	// Highest is the index of the highest class that the caller may use; 0 allows every class.
 	Highest int
 }
 
-// Options describe an API.
+// Options configures an API.
 type Options struct {
 	Gate    *sluice.Gate
 	Classes []string // highest first
 	Dialect func(resource string) provider.Dialect
 	Limits  map[string][]sluice.Limit
-	// Backoff is how long everybody pauses after a 429, by resource.
+	// Backoff is how long all callers pause after a 429, by resource.
 	Backoff map[string]sluice.Backoff
-	// Identify finds out who calls, or says why it may not.
+	// Identify returns who calls, or an error if the caller has no access.
 	Identify func(r *http.Request) (Identity, error)
-	// Keys are the labels of the API keys that a resource is configured with, where limits are per key. Nil means that there are none.
+	// Keys returns the labels of the API keys that a resource is configured with, for limits per key. Nil means that no
+	// keys are configured.
 	Keys func(ctx context.Context, resource string) ([]string, error)
-	// Report is what was sent since a moment.
+	// Report returns what was sent since a moment.
 	Report func(ctx context.Context, since time.Time) (any, error)
-	// Shared is the smallest budget that all agents spend together, in millionths of a dollar; 0: there is none.
+	// Shared is the smallest budget that all agents spend together, in millionths of a dollar; 0 means that no such
+	// budget exists.
 	Shared int64
-	// Users are those that lower tokens must not speak for.
+	// Users holds the users that callers below the highest class must not speak for.
 	Users *proxy.Users
-	// Events are told to those who listen.
+	// Events passes events to listeners.
 	Events *Hub
-	// History is what happened before. Nil means that nothing is known.
+	// History holds past events and counts. Nil means that no history is kept.
 	History *history.Book
-	// Config is the configuration in effect, as YAML without secrets. Nil means that it is not shown.
+	// Config returns the configuration in effect, as YAML without secrets. Nil means that it is not shown.
 	Config func() ([]byte, error)
-	// Others opens, to look at, the pools of the store that the configuration does not name: one, or all if none is named. The gate has to be
-	// closed. Nil means that they are not shown.
+	// Others opens the pools of the store that the configuration does not name, for reading: one pool, or all if
+	// resource is empty. The caller has to close the gate. Nil means that these pools are not shown.
 	Others func(ctx context.Context, resource string) (*sluice.Gate, error)
-	// Served are the resources that the proxy reaches, by name.
+	// Served lists the resources that the proxy reaches.
 	Served []Served
-	// Letters keeps requests of a resource that clients gave up; nil if the resource keeps none.
+	// Letters returns the dead letters of a resource; nil if the resource keeps none.
 	Letters func(resource string) *sluicehttp.Letters
-	// After is the API that this one takes the place of: whose tickets are whose it knows from there. Nil means none.
+	// After is the API that this one replaces; its record of ticket owners is taken over. Nil means none.
 	After *API
-	// Refused answers with a problem. Nil means that the problem does.
+	// Refused writes a problem as the response. Nil means that the problem writes itself.
 	Refused func(w http.ResponseWriter, r *http.Request, p *Problem)
 }
 
@@ -100,7 +102,7 @@ func New(o Options) *API {
 	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}, callers: &callers{}, refusals: &refusals{}, stated: &stated{}, open: &open{}}
 	if o.After != nil {
 		a.owners, a.callers, a.refusals, a.stated = o.After.owners, o.After.callers, o.After.refusals, o.After.stated
-		a.open, a.After = o.After.open, nil // it need not stay
+		a.open, a.After = o.After.open, nil // After need not stay in memory
 	}
 	if a.Refused == nil {
 		a.Refused = func(w http.ResponseWriter, _ *http.Request, p *Problem) { p.Write(w) }
@@ -137,7 +139,7 @@ func New(o Options) *API {
 
 // ServeHTTP serves one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if clean := path.Clean(r.URL.Path); clean != strings.TrimSuffix(r.URL.Path, "/") { // which the mux would answer with a redirection
+	if clean := path.Clean(r.URL.Path); clean != strings.TrimSuffix(r.URL.Path, "/") { // the mux would answer with a redirect
 		a.Refused(w, r, &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %.200s", r.URL.Path), Hint: "names such as . and .. cannot be part of a path"})
 		return
 	}
@@ -150,7 +152,7 @@ type call struct {
 	r    *http.Request
 	who  Identity
 	api  *API
-	done bool // it was answered
+	done bool // it has a response
 }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, h func(*call) error) {
@@ -166,7 +168,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, h func(*call) error)
 		}
 	}
 	if r.Context().Err() != nil {
-		panic(http.ErrAbortHandler) // nobody is there, or only half: it must not look like an answer
+		panic(http.ErrAbortHandler) // the client is gone, or got half a response: it must not look like a whole one
 	}
 	a.Refused(w, r, ProblemOf(err))
 }
@@ -179,10 +181,10 @@ func (c *call) reply(v any) error {
 	return ignore(json.NewEncoder(c.w).Encode(v))
 }
 
-// ignore is for what cannot be told to anybody: the client is gone.
+// ignore drops an error that nobody can be told about, because the client is gone.
 func ignore(error) error { return nil }
 
-// read reads the body into v, strictly. Nothing is as good as an empty object.
+// read reads the body into v, strictly. An empty body counts as an empty object.
 func (c *call) read(v any) error {
 	if kind := c.r.Header.Get("Content-Type"); kind != "" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
@@ -212,7 +214,7 @@ func (c *call) read(v any) error {
 	return nil
 }
 
-// as holds a caller to its identity. It returns the class to ask in.
+// as checks agent and class against the caller's identity and fills in a missing agent. It returns the class to ask in.
 func (c *call) as(agent *string, class string) (string, error) {
 	if c.who.Agent != "" {
 		if *agent != "" && *agent != c.who.Agent {
@@ -241,7 +243,7 @@ func (c *call) as(agent *string, class string) (string, error) {
 	return class, nil
 }
 
-// millis is a time in milliseconds, bounded.
+// millis reads a time in milliseconds between 0 and most; nil means usual.
 func millis(field string, ms *int64, usual, most time.Duration) (time.Duration, error) {
 	if ms == nil {
 		return usual, nil
@@ -253,7 +255,7 @@ func millis(field string, ms *int64, usual, most time.Duration) (time.Duration, 
 	return d, nil
 }
 
-// units turns a map into amounts.
+// units converts a map into amounts.
 func units(m map[string]int64) ([]sluice.Amount, error) {
 	if len(m) > store.MaxLimits*2 {
 		return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%d units are too many", len(m))}

@@ -19,7 +19,7 @@ func (a *API) observe(c *call) error {
 	if err := c.read(&s); err != nil {
 		return err
 	}
-	if err := c.mayControl(); err != nil { // what it tells may hold everybody
+	if err := c.mayControl(); err != nil { // a pause holds every caller
 		return err
 	}
 	name := c.r.PathValue("name")
@@ -45,7 +45,7 @@ func (a *API) observe(c *call) error {
 	}{answer.Verdict.String()})
 }
 
-// mayControl refuses those who may not hold everybody: bearers of a token for lower classes.
+// mayControl refuses callers with a token below the highest class, because pause and resume affect every caller.
 func (c *call) mayControl() error {
 	if c.who.Highest > 0 {
 		return &Problem{Status: http.StatusForbidden, Detail: "pause and resume need a token of the highest class"}
@@ -128,10 +128,11 @@ func (a *API) pool(c *call) error {
 	})
 }
 
-// eventWithin is how long a listener may take to read what there is.
+// eventWithin is how long a listener may take to read the pending events.
 const eventWithin = 10 * time.Second
 
-// events sends what happens as it does (server-sent events). One that cannot follow loses some, and is told how many.
+// events sends events as they happen, as server-sent events. A listener that is too slow loses some, and is told how
+// many.
 func (a *API) events(c *call) error {
 	f, ok := c.w.(http.Flusher)
 	if !ok || a.Events == nil {
@@ -153,7 +154,7 @@ func (a *API) events(c *call) error {
 	defer alive.Stop()
 	rc := http.NewResponseController(c.w)
 	for {
-		// One who does not read must not stay for ever.
+		// A listener that does not read must not stay forever.
 		_ = rc.SetWriteDeadline(time.Now().Add(15*time.Second + eventWithin))
 		select {
 		case <-c.r.Context().Done():

@@ -8,10 +8,10 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// What follows is the gate for other faces of the daemon: with the pools of the store that the configuration does not name. Who may
-// ask is for them to find out.
+// The methods below offer the gate to other parts of the daemon, such as MCP. They include the pools of the store that
+// the configuration does not name. Callers must check access themselves.
 
-// Why lists who waits for a resource, in order.
+// Why lists the requests that wait for a resource, in order.
 func (a *API) Why(ctx context.Context, resource string) (list []inspect.Waiting, err error) {
 	err = a.at(ctx, resource, func(g *sluice.Gate) (err error) {
 		list, err = g.Why(ctx, resource)
@@ -20,7 +20,7 @@ func (a *API) Why(ctx context.Context, resource string) (list []inspect.Waiting,
 	return list, err
 }
 
-// Pause holds everybody who uses a resource.
+// Pause holds all callers of a resource.
 func (a *API) Pause(ctx context.Context, resource string, d time.Duration, reason string) error {
 	defer a.others.forget()
 	return a.at(ctx, resource, func(g *sluice.Gate) error { return g.Pause(ctx, resource, d, reason) })

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/history"
 )
 
-// Bounds of questions about the past.
+// Bounds on queries about the past.
 const (
 	usualHistory  = time.Hour
 	longest       = (history.Days + 1) * 24 * time.Hour
@@ -22,7 +22,7 @@ const (
 	maxRequests   = 512
 )
 
-// history tells what happened minute by minute.
+// history returns what happened, minute by minute.
 func (a *API) history(c *call) error {
 	v := c.r.URL.Query()
 	now := time.Now()
@@ -86,7 +86,7 @@ func (a *API) history(c *call) error {
 	return c.reply(answer)
 }
 
-// number reads a whole number between two others.
+// number reads a whole number between least and most; an empty text means usual.
 func number(text, field string, usual, least, most int) (int, error) {
 	if text == "" {
 		return usual, nil
@@ -98,7 +98,7 @@ func number(text, field string, usual, least, most int) (int, error) {
 	return n, nil
 }
 
-// recent tells of the last requests, and of the last minute.
+// recent returns the last requests and the figures of the last minute.
 func (a *API) recent(c *call) error {
 	n, err := number(c.r.URL.Query().Get("limit"), "limit", usualRequests, 0, maxRequests)
 	if err != nil {
@@ -110,13 +110,13 @@ func (a *API) recent(c *call) error {
 	return c.reply(a.History.Now(n))
 }
 
-// Served is a resource that the proxy reaches, and the provider that it speaks like.
+// Served is a resource that the proxy reaches, with its provider.
 type Served struct {
 	Resource string `json:"resource"`
 	Provider string `json:"provider"`
 }
 
-// config shows the configuration in effect, and what is served.
+// config returns the configuration in effect, the resources served, and the version.
 func (a *API) config(c *call) error {
 	text, served, version := []byte{}, a.Served, ""
 	if a.Config != nil {

@@ -9,10 +9,10 @@ import (
 
 const (
 	maxListeners = 256
-	queued       = 256 // events for one who is slow
+	queued       = 256 // events for one slow listener
 )
 
-// Hub tells events to those who listen. It never waits for anybody.
+// Hub passes events to listeners. It never waits for a listener.
 type Hub struct {
 	mu   sync.Mutex
 	all  map[*Listener]bool
@@ -20,17 +20,18 @@ type Hub struct {
 	over bool
 }
 
-// NewHub returns a hub that nobody listens to.
+// NewHub returns a hub without listeners.
 func NewHub() *Hub { return &Hub{all: map[*Listener]bool{}, done: make(chan struct{})} }
 
-// Listener gets events from C.
+// Listener receives events from C. Close it when done.
 type Listener struct {
 	C    chan inspect.Event
 	hub  *Hub
 	lost int64
 }
 
-// Add tells an event.
+// Add passes an event to every listener. A listener whose queue is full loses the event, and later gets an event with
+// the number lost.
 func (h *Hub) Add(e inspect.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +48,7 @@ func (h *Hub) Add(e inspect.Event) {
 	}
 }
 
-// Listen begins to listen.
+// Listen adds a listener. It fails when the hub is closed or has too many listeners.
 func (h *Hub) Listen() (*Listener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,17 +63,17 @@ func (h *Hub) Listen() (*Listener, error) {
 	return l, nil
 }
 
-// Close ends listening.
+// Close removes the listener.
 func (l *Listener) Close() {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
 	delete(l.hub.all, l)
 }
 
-// Done is closed when there will be no more events.
+// Done returns a channel that is closed when no more events will come.
 func (h *Hub) Done() <-chan struct{} { return h.done }
 
-// Close ends all.
+// Close ends the hub; listeners learn it from Done.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

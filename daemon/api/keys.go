@@ -9,18 +9,18 @@ import (
 	"github.com/sluicehq/sluice/internal/keylabel"
 )
 
-// keyLabel returns the label that a request to a resource counts under. Every label has limits of its own, so a caller that could
-// invent labels would have as many limits as it likes: it may name only a configured key or, where none is configured, a key of its
-// own if its token is not bound to an agent, a user or a class.
+// keyLabel returns the key label that a request to a resource counts under. Every label has limits of its own, so a
+// caller that could invent labels could have any number of limits. Therefore it may name only a configured key. Where
+// none is configured, it may name a key of its own if its token is not bound to an agent, a user or a class.
 func (c *call) keyLabel(ctx context.Context, resource, label string) (string, error) {
-	if label != "" && !keylabel.Is(label) { // it may be the key itself, by mistake: it goes no further
+	if label != "" && !keylabel.Is(label) { // it may be the key itself, by mistake: do not pass it on
 		return "", &Problem{
 			Status: http.StatusBadRequest, Detail: "key: this is not the label of a key, which has eight hexadecimal digits",
 			Hint: "send the label that `sluice key NAME` prints for the key in the variable NAME, never the key itself",
 		}
 	}
 	if !inside.Of(c.api.Gate).TellsKeys(resource) {
-		return "", nil // a refusal counts for all callers there
+		return "", nil // a refusal counts for all callers of this resource
 	}
 	var known []string
 	if c.api.Keys != nil {
@@ -52,5 +52,5 @@ func (c *call) keyLabel(ctx context.Context, resource, label string) (string, er
 	return label, nil
 }
 
-// bound reports a caller whose token says who it is.
+// bound reports whether the caller's token is bound to an agent, a user or a class.
 func (c *call) bound() bool { return c.who.Agent != "" || c.who.User != "" || c.bounded() }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 )
 
-// givenUp is a request that a client sent by itself, with tickets, and gave up.
+// givenUp is a request that a client sent itself, with tickets, and gave up.
 type givenUp struct {
 	Resource string            `json:"resource"`
 	Agent    string            `json:"agent"`
@@ -22,13 +22,14 @@ type givenUp struct {
 	Method   string            `json:"method"`
 	Path     string            `json:"path"`
 	Headers  map[string]string `json:"headers"`
-	// LeftOut names the headers and query parameters, those with a ?, that the client did not send because they hold secrets.
+	// LeftOut names the headers and query parameters that the client did not send because they hold secrets. Query
+	// parameters begin with ?.
 	LeftOut []string        `json:"left_out"`
 	Body    deadletter.Text `json:"body"`
-	// BodyLost tells that the body is not here, because it is too long or holds a secret.
+	// BodyLost reports that the body is missing, because it is too long or holds a secret.
 	BodyLost bool   `json:"body_lost"`
 	Attempts int    `json:"attempts"`
-	Status   int    `json:"status"` // of the last answer
+	Status   int    `json:"status"` // of the last response
 	Verdict  string `json:"verdict"`
 	Reason   string `json:"reason"`
 }
@@ -39,7 +40,7 @@ const (
 	maxLetterNames = 100 // headers
 )
 
-// letter keeps a request that a client gave up. Whoever may take tickets may do so.
+// letter keeps a request that a client gave up. Every caller that may take tickets may do so.
 func (a *API) letter(c *call) error {
 	var q givenUp
 	if err := c.read(&q); err != nil {
@@ -71,8 +72,8 @@ func (a *API) letter(c *call) error {
 	return nil
 }
 
-// request is the HTTP request that was given up. Headers that the client left out have a mark in place of their value, so that the
-// entry names them and sluice dlq knows that a key is needed.
+// request returns the HTTP request that was given up. Headers that the client left out get a placeholder value, so that
+// the entry names them and sluice dlq knows that it needs a key.
 func (q *givenUp) request() (*http.Request, error) {
 	bad := func(format string, args ...any) error {
 		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...), Hint: "daemon/api/openapi.yaml has every field"}
@@ -112,5 +113,5 @@ func (q *givenUp) request() (*http.Request, error) {
 	return r, nil
 }
 
-// leftOut takes the place of a secret. It looks like one, so that it is left out of the entry, too.
+// leftOut is the placeholder for a secret. It looks like a secret, so that the entry leaves it out too.
 const leftOut = "Bearer (left out)"

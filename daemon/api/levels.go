@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// manyCallers is from how many on a fleet is a large one: what it takes to read its state is more than what it takes to grant.
+	// manyCallers is the number of callers from which a fleet counts as large: reading its state then costs more than a
+	// grant.
 	manyCallers = 500
-	// levelsAge is how old the levels of a large fleet's limits may be that a grant tells.
+	// levelsAge is how old the levels in a grant may be in a large fleet.
 	levelsAge = 500 * time.Millisecond
 )
 
-// levels are what is left of limits, as grants tell. They are read for each, which shows the caller what its own grant has left. In a
-// large fleet, where a number is out of date when it arrives, they are read a few times in a second for all.
+// levels caches what is left of limits, for the responses to grants. Normally it reads them for each grant, so that the
+// caller sees what its own grant has left. In a large fleet, where a number is out of date on arrival, it reads them a
+// few times a second for all callers.
 type levels struct {
 	mu  sync.Mutex
 	all map[string]*level
@@ -57,7 +59,7 @@ func (l *levels) of(ctx context.Context, g *sluice.Gate, resource string) ([]ins
 	if l.all == nil {
 		l.all = map[string]*level{}
 	}
-	// There are as many as resources: a name that is none was an error.
+	// The map holds at most one entry per resource: an unknown name was an error above.
 	l.all[resource] = &level{limits: s.Limits, many: len(s.Callers) >= manyCallers, begun: begun, took: time.Since(begun)}
 	return s.Limits, nil
 }

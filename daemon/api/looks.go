@@ -11,22 +11,22 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// Bounds on how many of those who wait are listed.
+// Bounds on how many waiting requests are listed.
 const (
 	defaultListed = 1000
 	maxListed     = 10_000
-	maxCheaper    = 32 // models for which a cheaper one is looked for
+	maxCheaper    = 32 // models for which to look for a cheaper one
 )
 
 // Waiting is a request in a queue.
 type Waiting struct {
 	Resource string `json:"resource"`
 	inspect.Waiting
-	// CheaperModel does the same tasks for less and has room; nil: there is none.
+	// CheaperModel does the same tasks for less and has room; nil if there is none.
 	CheaperModel *string `json:"cheaper_model"`
 }
 
-// State is the state of a resource that is not as usual: failing, degraded, paused or queueing.
+// State is the state of a resource in trouble: failing, degraded, paused or queueing.
 type State struct {
 	Resource string     `json:"resource"`
 	State    string     `json:"state"`
@@ -34,7 +34,7 @@ type State struct {
 	Until    *time.Time `json:"until"`
 }
 
-// why lists who waits. Of a queue that is too long those who are next are listed, of every resource alike.
+// why lists waiting requests. If they are too many, it lists the next ones, equally many of each resource.
 func (a *API) why(c *call) error {
 	q := c.r.URL.Query()
 	most, err := listed(q.Get("limit"))
@@ -61,7 +61,7 @@ func (a *API) why(c *call) error {
 		found += len(lists[i])
 	}
 	if agent != "" || ticket != "" {
-		total = found // nobody knows of how many the far end of a long queue is
+		total = found // the total is unknown for the far end of a long queue
 	}
 	out := struct {
 		Waiting []Waiting `json:"waiting"`
@@ -69,7 +69,7 @@ func (a *API) why(c *call) error {
 		States  []State   `json:"states"`
 		inspect.Backpressure
 	}{Waiting: []Waiting{}, States: states, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
-	if ticket == "" { // else it is about one request
+	if ticket == "" { // otherwise the question is about one request
 		if out.Backpressure, err = a.Gate.Backpressure(ctx, agent); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (a *API) why(c *call) error {
 	return c.reply(out)
 }
 
-// listed reads how many are to be listed.
+// listed reads how many requests to list.
 func listed(text string) (int, error) {
 	if text == "" {
 		return defaultListed, nil
@@ -96,7 +96,8 @@ func listed(text string) (int, error) {
 	return n, nil
 }
 
-// queues are the resources that somebody may wait for, and how many do: one, or all.
+// queues returns the names of the resources with a queue, the total number of waiting requests, and the states: of one
+// resource, or of all.
 func (a *API) queues(ctx context.Context, resource string) (names []string, total int, states []State, err error) {
 	states = []State{}
 	var all []inspect.ResourceStatus
@@ -132,8 +133,8 @@ func (a *API) queues(ctx context.Context, resource string) (names []string, tota
 	return names, total, states, nil
 }
 
-// nextOnes is how many of each list are taken, so that all together are at most so many and no list has more than
-// another without need.
+// nextOnes returns how many entries to take of each list, most in total. It takes them round robin, so that no list
+// gets more than another that still has some.
 func nextOnes(lists [][]inspect.Waiting, most int) []int {
 	take := make([]int, len(lists))
 	for more := true; more && most > 0; {
@@ -149,13 +150,13 @@ func nextOnes(lists [][]inspect.Waiting, most int) []int {
 	return take
 }
 
-// cheaperModels remembers what it has found, because a queue is mostly for a few models.
+// cheaperModels finds cheaper models and caches the results, because a queue is mostly for a few models.
 type cheaperModels struct {
 	gate  *sluice.Gate
 	known map[[2]string]*string
 }
 
-// find is a model that does the same as another for less and has room; nil if there is none, or it is not known.
+// find returns a cheaper model that does the same tasks and has room; nil if there is none or it is unknown.
 func (m *cheaperModels) find(ctx context.Context, resource, model string) *string {
 	key := [2]string{resource, model}
 	name, known := m.known[key]
@@ -169,7 +170,7 @@ func (m *cheaperModels) find(ctx context.Context, resource, model string) *strin
 	return name
 }
 
-// me tells a caller who it is to the daemon, and what it may do: an interface need not offer what would be refused.
+// me tells a caller its identity and its rights, so that a user interface offers only what the daemon would allow.
 func (a *API) me(c *call) error {
 	class := ""
 	if len(a.Classes) > c.who.Highest {
@@ -183,7 +184,7 @@ func (a *API) me(c *call) error {
 	}{c.who.Token, c.who.Agent, class, c.mayControl() == nil})
 }
 
-// report tells what was sent since a moment.
+// report returns what was sent since a moment.
 func (a *API) report(c *call) error {
 	from, err := since(c.r.URL.Query().Get("since"))
 	if err != nil {

@@ -8,16 +8,17 @@ import (
 	"github.com/sluicehq/sluice/internal/inside"
 )
 
-// Bounds on the money that a caller below the highest class states with one ticket, in millionths of a dollar.
+// Bounds on the dollars that a caller below the highest class states with one ticket, in millionths of a dollar.
 const (
-	maxMicros   = 100_000_000 // whatever its tokens cost
+	maxMicros   = 100_000_000 // regardless of what its tokens cost
 	usualMicros = 10_000_000  // if its tokens cost less than half of that
 )
 
-// money bounds the dollars that a caller below the highest class states, reserved or used. A request costs about what its
-// tokens cost: what it states counts up to twice the list price, or 10 USD, and 100 USD at most. What all such callers
-// state beyond the list price, and beyond what they reserved, takes at most a quarter of a budget that everybody shares, and an eighth more an hour. Beyond
-// that the list price counts. Who really spends a shared budget still can: the provider is paid for it.
+// money bounds the dollars that a caller below the highest class states, reserved or used. A request costs about what
+// its tokens cost. So a stated amount counts up to twice the list price, or 10 USD, and up to 100 USD in any case. What
+// all such callers state beyond the list price, and beyond what they reserved, takes at most a quarter of a shared
+// budget, plus an eighth per hour. Beyond that only the list price counts. A caller can still use up a shared budget by
+// really spending it: the provider is paid for that.
 func (c *call) money(resource, model string, reserved, list []sluice.Amount) []sluice.Amount {
 	if !c.bounded() {
 		return list
@@ -37,7 +38,7 @@ func (c *call) money(resource, model string, reserved, list []sluice.Amount) []s
 	}
 	list = slices.Clone(list)
 	if n == price && priced {
-		return slices.Delete(list, at, at+1) // the gate prices it, and flags a price that is a guess
+		return slices.Delete(list, at, at+1) // the gate prices it, and flags an estimated price
 	}
 	list[at].N = n
 	return list

@@ -11,14 +11,14 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// spare is the part of each limit that open tickets of callers below the highest class leave free: one eighth, at least 1.
-// Otherwise tickets that nobody closes would hold everybody until their time to live is over.
+// spare is the part of each limit that open tickets of callers below the highest class leave free: one eighth, at least
+// 1. Otherwise tickets that are never closed would hold all callers until the tickets expire.
 const spare = 8
 
-// maxOpen bounds them where limits do not, because their sizes are not known.
+// maxOpen bounds the open tickets where no limit does, because its size is unknown.
 const maxOpen = 10_000
 
-// open are the tickets that callers below the highest class have open, by resource.
+// open holds the open tickets of callers below the highest class, by resource.
 type open struct {
 	mu      sync.Mutex
 	all     map[string]map[string]opened // by resource and id
@@ -32,7 +32,7 @@ type opened struct {
 	until time.Time
 }
 
-// add notes a ticket, unless it leaves too little of a limit.
+// add records a ticket, unless it leaves too little of a limit. It reports whether it did.
 func (o *open) add(resource, id string, t opened, limits []sluice.Limit, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,7 +49,7 @@ func (o *open) add(resource, id string, t opened, limits []sluice.Limit, now tim
 	return true
 }
 
-// fits reports whether one more ticket leaves enough of each limit. Limits without a known size have room.
+// fits reports whether one more ticket leaves enough of each limit. A limit of unknown size always has room.
 func (o *open) fits(resource string, t opened, limits []sluice.Limit, now time.Time) bool {
 	o.sweep(now)
 	if len(o.all[resource]) >= maxOpen {
@@ -67,14 +67,14 @@ func (o *open) fits(resource string, t opened, limits []sluice.Limit, now time.T
 				n += amount(l, other.cost)
 			}
 		}
-		if n > size-max(size/spare, 1) && n > amount(l, t.cost) { // the first one always fits
+		if n > size-max(size/spare, 1) && n > amount(l, t.cost) { // the first ticket always fits
 			return false
 		}
 	}
 	return true
 }
 
-// sweep forgets tickets whose time is over. Once in a second is enough: fits leaves them out.
+// sweep drops expired tickets. Once a second is enough, because fits ignores them.
 func (o *open) sweep(now time.Time) {
 	if now.Sub(o.swept) < time.Second {
 		return
@@ -85,7 +85,7 @@ func (o *open) sweep(now time.Time) {
 	}
 }
 
-// amount is what a limit counts of a cost.
+// amount returns how much of a cost the limit counts.
 func amount(l *sluice.Limit, cost []sluice.Amount) int64 {
 	unit := cmp.Or(l.Unit, "requests")
 	for _, a := range cost {
@@ -99,7 +99,7 @@ func amount(l *sluice.Limit, cost []sluice.Amount) int64 {
 	return 0
 }
 
-// end forgets a ticket.
+// end removes a ticket and wakes the callers that wait for room.
 func (o *open) end(resource, id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,14 +112,14 @@ func (o *open) end(resource, id string) {
 	}
 }
 
-// reserved is what a ticket has taken.
+// reserved returns the cost that a ticket reserved.
 func (o *open) reserved(resource, id string) []sluice.Amount {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.all[resource][id].cost
 }
 
-// room waits until one more ticket fits. It reports false if none does within wait.
+// room waits until one more ticket fits. It returns false if none does within wait.
 func (o *open) room(ctx context.Context, resource string, t opened, limits []sluice.Limit, wait time.Duration) bool {
 	late := time.NewTimer(wait)
 	defer late.Stop()
@@ -144,7 +144,7 @@ func (o *open) room(ctx context.Context, resource string, t opened, limits []slu
 	}
 }
 
-// tooMany is for a caller whose class has too many tickets open.
+// tooMany returns the error for a caller whose class has too many open tickets.
 func tooMany() error {
 	ms := unknownWait.Milliseconds()
 	return &Problem{

@@ -12,24 +12,25 @@ import (
 	"github.com/sluicehq/sluice/internal/inside"
 )
 
-// othersFor is how long what was read of pools that the configuration does not name is shown, or othersPause times as long as reading took:
-// a Redis with many keys is not searched all the time. othersWithin is how long reading may take: the daemon's own resources do not
-// wait for it longer.
+// othersFor is how long the state of pools that the configuration does not name is cached, or othersPause times as long
+// as reading it took if that is longer: a Redis with many keys must not be searched all the time. othersWithin is how
+// long reading may take, because the status of the daemon's own resources waits for it.
 const (
 	othersFor    = 3 * time.Second
 	othersPause  = 50
 	othersWithin = 2 * time.Second
 )
 
-// others are the pools of the store that the configuration does not name, as they were a moment ago. They are opened to be read, and
-// closed again: so the daemon never counts as one of their users.
+// others caches the state of the store's pools that the configuration does not name. Each read opens and closes them,
+// so that the daemon never counts as one of their users.
 type others struct {
-	mu     sync.Mutex // held while they are read
-	next   time.Time  // when they are read again
+	mu     sync.Mutex // held during a read
+	next   time.Time  // time of the next read
 	status inspect.Status
 }
 
-// read returns how they are. It is empty where they cannot be read: they are not this daemon's.
+// read returns the state of these pools. It returns an empty status if they cannot be read, because they do not belong
+// to this daemon.
 func (o *others) read(ctx context.Context, open func(ctx context.Context, resource string) (*sluice.Gate, error)) inspect.Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,7 +38,7 @@ func (o *others) read(ctx context.Context, open func(ctx context.Context, resour
 	if open == nil || began.Before(o.next) {
 		return o.status
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), othersWithin) // the next caller wants it too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), othersWithin) // the next caller needs the result too
 	defer cancel()
 	o.status = inspect.Status{}
 	if gate, err := open(ctx, ""); err == nil {
@@ -50,27 +51,27 @@ func (o *others) read(ctx context.Context, open func(ctx context.Context, resour
 	return o.status
 }
 
-// forget has them read again: one was changed.
+// forget makes the next call of read read again, after a pool was changed.
 func (o *others) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.next = time.Time{}
 }
 
-// Status is what GET /v1/status tells.
+// Status returns the response of GET /v1/status.
 func (a *API) Status(ctx context.Context) (inspect.Status, error) { return a.wholeStatus(ctx) }
 
-// OthersStatus is the part of Status about pools that the configuration does not name.
+// OthersStatus returns the part of Status about pools that the configuration does not name.
 func (a *API) OthersStatus(ctx context.Context) inspect.Status { return a.others.read(ctx, a.Others) }
 
-// wholeStatus is that of the gate, followed by the pools that others use.
+// wholeStatus returns the status of the gate, followed by the pools that the configuration does not name.
 func (a *API) wholeStatus(ctx context.Context) (inspect.Status, error) {
 	s, err := a.Gate.Status(ctx)
 	if err != nil {
 		return s, err
 	}
 	for i := range s.Resources {
-		if s.Resources[i].Outage != nil { // nothing of the store can be read
+		if s.Resources[i].Outage != nil { // the store cannot be read
 			return s, nil
 		}
 	}
@@ -85,13 +86,13 @@ func (a *API) wholeStatus(ctx context.Context) (inspect.Status, error) {
 	return s, nil
 }
 
-// has reports that the configuration names a resource.
+// has reports whether the configuration names a resource.
 func (a *API) has(resource string) bool {
 	_, ok := a.Limits[resource]
 	return ok
 }
 
-// at calls f with the gate that has a resource: the daemon's, or one that is open meanwhile.
+// at calls f with the gate that has the resource: the daemon's, or one that it opens for this call.
 func (a *API) at(ctx context.Context, resource string, f func(*sluice.Gate) error) (err error) {
 	if a.has(resource) || a.Others == nil {
 		return f(a.Gate)
@@ -102,7 +103,7 @@ func (a *API) at(ctx context.Context, resource string, f func(*sluice.Gate) erro
 	}
 	defer func() { _ = gate.Close() }() // nothing is held
 	if _, ok := inside.Of(gate).Others()[resource]; !ok {
-		return f(a.Gate) // which says what there is
+		return f(a.Gate) // its error names the resources that exist
 	}
 	return f(gate)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// maxOwned bounds the tickets whose owners are known; the oldest are forgotten first.
+// maxOwned bounds the number of tickets with a known owner; the oldest are dropped first.
 const maxOwned = 100_000
 
-// owners are the agents that tickets were granted to, so that the bearer of one agent's token cannot end another's.
+// owners records which agent each ticket was granted to, so that the token of one agent cannot end another's tickets.
 type owners struct {
 	mu   sync.Mutex
 	all  map[string]owner
-	line []string // ids, oldest first; some may be gone
+	line []string // ids, oldest first; some may be gone from all
 }
 
 type owner struct {

@@ -12,31 +12,31 @@ import (
 	"github.com/sluicehq/sluice/internal/requestid"
 )
 
-// Problem is an error as a client gets it (RFC 9457).
+// Problem is an error response (RFC 9457).
 type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Hint   string `json:"hint,omitempty"`
-	// Of a refusal: which limit, why, and when it may help to come back.
+	// For a refusal: which limit, why, and when to retry.
 	Limit        string     `json:"limit,omitempty"`
 	Why          string     `json:"why,omitempty"`
 	RetryAt      *time.Time `json:"retry_at,omitempty"`
 	RetryAfterMS *int64     `json:"retry_after_ms,omitempty"`
 	Chain        []string   `json:"chain,omitempty"`
-	// Of a configuration: where what is wrong with it is.
+	// For a configuration: the position of the mistake.
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 	Field  string `json:"field,omitempty"`
-	// RequestID is how the log calls the request. Write takes it from the answer's header.
+	// RequestID identifies the request in the log. Write takes it from the response's header.
 	RequestID string `json:"request_id,omitempty"`
 }
 
 // Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 
-// about maps what errors are about to statuses. The first that matches counts.
+// about maps errors to HTTP statuses. The first match counts.
 var about = []struct {
 	err    error
 	status int
@@ -47,7 +47,7 @@ var about = []struct {
 	{sluice.ErrUnknownTicket, http.StatusNotFound},
 	{sluice.ErrUnknownTask, http.StatusNotFound},
 	{sluice.ErrEnded, http.StatusConflict},
-	{sluice.ErrClass, http.StatusForbidden}, // which is invalid too
+	{sluice.ErrClass, http.StatusForbidden}, // ErrClass also matches ErrInvalid
 	{sluice.ErrInvalid, http.StatusBadRequest},
 	{sluice.ErrCapacity, http.StatusForbidden},
 	{sluice.ErrBilling, http.StatusForbidden},
@@ -60,10 +60,10 @@ var about = []struct {
 	{sluice.ErrAttempts, http.StatusTooManyRequests},
 }
 
-// unknownWait is when to come back where nobody knows when it helps: when a place is free, for one.
+// unknownWait is the retry time when no better one is known, for instance when a concurrency slot has to become free.
 const unknownWait = time.Second
 
-// ProblemOf says what an error means for a client.
+// ProblemOf returns the problem that tells a client about an error.
 func ProblemOf(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -92,7 +92,7 @@ func ProblemOf(err error) *Problem {
 	return p
 }
 
-// Write answers with the problem.
+// Write sends the problem as the response.
 func (p *Problem) Write(w http.ResponseWriter) {
 	out := *p
 	if out.Title == "" {
@@ -113,5 +113,5 @@ func (p *Problem) Write(w http.ResponseWriter) {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(*p.RetryAfterMS)/1000))))
 	}
 	w.WriteHeader(out.Status)
-	_, _ = w.Write(append(body, '\n')) // who is gone misses nothing
+	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
 }

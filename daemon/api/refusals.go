@@ -10,16 +10,16 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// quiet is how many times backoff.start must pass between two pauses that callers below the highest class begin.
+// quiet times backoff.start must pass between two pauses that callers below the highest class start.
 const quiet = 10
 
-// refusals are the 429s that callers below the highest class report. The gate has not seen these answers, and a false one
-// must not hold a higher class for long. The first one pauses everybody for backoff.start at most. After that, such
-// reports pause only the token that makes them, until ten times backoff.start have passed. Whether the provider
-// still refuses, the probe decides: it goes to the highest class that waits.
+// refusals tracks the 429s that callers below the highest class report. The gate has not seen these responses, and a
+// false report must not hold a higher class for long. The first report pauses all callers for backoff.start at most.
+// After that, such reports pause only the token that makes them, until ten times backoff.start have passed. The probe
+// finds out whether the provider still refuses; it goes to the highest class that waits.
 type refusals struct {
 	mu    sync.Mutex
-	fleet map[string]time.Time // by resource: from when on a report pauses everybody
+	fleet map[string]time.Time // by resource: the time from which a report pauses all callers again
 	own   map[reporter]hold
 }
 
@@ -31,7 +31,7 @@ type hold struct {
 	n     int64 // consecutive refusals
 }
 
-// all reports whether a refusal pauses everybody, and then lets no other do so for a while.
+// all reports whether a refusal pauses all callers. If it does, further refusals do not for a while.
 func (f *refusals) all(resource string, start time.Duration, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,7 +45,7 @@ func (f *refusals) all(resource string, start time.Duration, now time.Time) bool
 	return true
 }
 
-// alone pauses one token. Refusals that come while it is paused are of the same burst and count once.
+// alone pauses one token. Refusals during its pause belong to the same burst and count once.
 func (f *refusals) alone(who reporter, hint time.Duration, b sluice.Backoff, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,10 +65,10 @@ func (f *refusals) alone(who reporter, hint time.Duration, b sluice.Backoff, now
 	if f.own == nil {
 		f.own = map[reporter]hold{}
 	}
-	f.own[who] = h // as many as there are tokens and resources
+	f.own[who] = h // one entry per token and resource
 }
 
-// over forgets the refusals of a token: one of its requests succeeded.
+// over clears the refusals of a token after one of its requests succeeded.
 func (f *refusals) over(who reporter) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,8 +81,8 @@ func (f *refusals) until(who reporter) time.Time {
 	return f.own[who].until
 }
 
-// believe bounds what a reported answer can do to others. A caller below the highest class states no limits, no spent
-// quota and no billing stop. It reports whether the answer pauses the caller's token alone.
+// believe bounds the effect of a reported response on other callers. A caller below the highest class cannot state
+// limits, a used-up quota or a billing stop. The bool reports whether the response pauses only the caller's token.
 func (c *call) believe(resource string, a sluice.Answer) (sluice.Answer, bool) {
 	if !c.bounded() {
 		return a, false
@@ -106,7 +106,7 @@ func (c *call) believe(resource string, a sluice.Answer) (sluice.Answer, bool) {
 	if c.api.plain(c.r.Context(), resource, b) && c.api.refusals.all(resource, b.Start, now) {
 		switch {
 		case a.Verdict == store.VerdictOverloaded:
-			a.RetryAfter = 0 // its own scale ends at a minute
+			a.RetryAfter = 0 // its own backoff ends at a minute
 		case a.RetryAfter == 0 || a.RetryAfter > b.Start:
 			a.RetryAfter = b.Start
 		}
@@ -117,14 +117,14 @@ func (c *call) believe(resource string, a sluice.Answer) (sluice.Answer, bool) {
 	return a, true
 }
 
-// plain reports that a refusal now pauses for no more than backoff.start. The pause after a hint is at least a second,
-// doubled for each consecutive refusal.
+// plain reports whether a refusal would now pause for no more than backoff.start. The pause after a hint is at least a
+// second, doubled for each consecutive refusal.
 func (a *API) plain(ctx context.Context, resource string, b sluice.Backoff) bool {
 	s, err := a.Gate.Resource(ctx, resource)
 	return err == nil && s.Consecutive429 < 32 && time.Second<<s.Consecutive429 <= max(b.Start, time.Second)
 }
 
-// backoff returns that of a resource, with its defaults.
+// backoff returns the backoff of a resource, with defaults.
 func (a *API) backoff(resource string) sluice.Backoff {
 	b := a.Backoff[resource]
 	if b.Start <= 0 {
@@ -139,7 +139,7 @@ func (a *API) backoff(resource string) sluice.Backoff {
 	return b
 }
 
-// await waits until the caller's token is not paused, and returns what is left of wait.
+// await waits until the caller's token is no longer paused, and returns what is left of wait.
 func (c *call) await(resource string, wait time.Duration) (time.Duration, error) {
 	if !c.bounded() {
 		return wait, nil

@@ -12,14 +12,14 @@ import (
 	"github.com/sluicehq/sluice/proxy"
 )
 
-// maxTTL is how long the tickets of a token below the highest class live if nobody closes them.
-// docs/remote.md#rights has all that such a token can cause.
+// maxTTL is how long an unclosed ticket lives if its token is below the highest class. docs/remote.md#rights lists
+// everything that such a token can do.
 const maxTTL = 10 * time.Minute
 
-// bounded reports a caller below the highest class.
+// bounded reports whether the caller is below the highest class.
 func (c *call) bounded() bool { return c.who.Highest > 0 }
 
-// mayTake refuses tickets that hold more than one request needs, for longer than one takes.
+// mayTake refuses tickets that reserve more than one request needs, or live longer than one takes.
 func (c *call) mayTake(resource string, cost []sluice.Amount, ttl time.Duration) error {
 	if !c.bounded() {
 		return nil
@@ -43,7 +43,8 @@ func (c *call) mayTake(resource string, cost []sluice.Amount, ttl time.Duration)
 	return nil
 }
 
-// speaksFor returns the user that a caller belongs to, and refuses agents and users that are not the caller's to speak for.
+// speaksFor returns the user that the caller belongs to. It refuses agents and users that the caller must not speak
+// for.
 func (c *call) speaksFor(agent, user string) (string, error) {
 	as, why := c.api.Users.May(c.api.Gate, proxy.Speaker{Agent: c.who.Agent, User: c.who.User, Highest: c.who.Highest}, agent, user, time.Now())
 	if why != "" {
@@ -52,7 +53,7 @@ func (c *call) speaksFor(agent, user string) (string, error) {
 	return as, nil
 }
 
-// callers are the agents that tokens have brought in, by name.
+// callers records which token introduced each agent, by the agent's name.
 type callers struct {
 	mu    sync.Mutex
 	all   map[string]brought
@@ -65,12 +66,11 @@ type brought struct {
 }
 
 const (
-	// maxCallers bounds them; the agents of others expire by themselves.
+	// maxCallers bounds the entries; agents beyond it expire by themselves.
 	maxCallers = 100_000
-	// maxAgents is how many live agents one token below the highest class can have brought in. There are 131,072 places
-	// for all.
+	// maxAgents is how many live agents one token below the highest class can introduce. A fleet has room for 131,072.
 	maxAgents = 10_000
-	// aliveFor is longer than leases are.
+	// aliveFor is longer than any lease.
 	aliveFor = time.Hour
 )
 
@@ -98,7 +98,7 @@ func (o *callers) set(agent, token string, now time.Time) {
 	o.all[agent] = brought{token, now}
 }
 
-// full reports whether a token has brought in as many agents as it can.
+// full reports whether a token has introduced as many agents as it may.
 func (o *callers) full(agent, token string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,7 +115,7 @@ func (o *callers) full(agent, token string, now time.Time) bool {
 	return n >= maxAgents
 }
 
-// sweep forgets agents that are not alive. It does so once in a while.
+// sweep drops agents that are no longer alive, at most once a minute.
 func (o *callers) sweep(now time.Time) {
 	if now.Sub(o.swept) > time.Minute {
 		o.swept = now
@@ -123,9 +123,9 @@ func (o *callers) sweep(now time.Time) {
 	}
 }
 
-// mayBeat refuses heartbeats in the name of a live agent that another token has brought in. Another daemon, or this one
-// before it was started anew, may have brought it in: then a heartbeat must name the machine and the class that the
-// agent has, so that it takes over nothing. It reports whether the agent becomes this token's.
+// mayBeat refuses a heartbeat for a live agent that another token has introduced. Another daemon, or this one before a
+// restart, may have introduced it. Then the heartbeat must name the agent's machine and class, so that it takes over
+// nothing. The bool reports whether the agent becomes this token's.
 func (c *call) mayBeat(m *sluice.JoinRequest) (own bool, err error) {
 	if c.who.Token == "" || c.who.Agent != "" {
 		return false, nil
@@ -154,7 +154,7 @@ func (c *call) mayBeat(m *sluice.JoinRequest) (own bool, err error) {
 	return false, notYours(m.Agent)
 }
 
-// mayEnd refuses to end an agent that this token has not brought in.
+// mayEnd refuses to end an agent that another token introduced.
 func (c *call) mayEnd(agent string) error {
 	if !c.bounded() || c.who.Agent != "" || c.api.callers.of(agent) == c.who.Token {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/internal/inside"
 )
 
-// beat is what an agent says of itself.
+// beat is the body of a heartbeat: what an agent says about itself.
 type beat struct {
 	Class     string   `json:"class"`
 	User      string   `json:"user"`
@@ -19,18 +19,18 @@ type beat struct {
 	Resources []string `json:"resources"`
 }
 
-// Standing is what an agent is told.
+// CheckInResult is the response to a heartbeat.
 type CheckInResult struct {
 	Light        string   `json:"light"`
 	Allocated    int64    `json:"allocated"`
 	StartNewWork bool     `json:"start_new_work"`
 	Chain        []string `json:"chain"`
 	Reason       string   `json:"reason,omitempty"`
-	// TakenOverBy is the machine that has the lease now, if it is not the one that asks.
+	// TakenOverBy names the machine that holds the lease now, if it is not the caller's.
 	TakenOverBy string `json:"taken_over_by,omitempty"`
 }
 
-// member is the agent that a path and a body speak of.
+// member returns the agent that the path and the body describe.
 func (a *API) member(c *call, b *beat) (sluice.JoinRequest, error) {
 	name := c.r.PathValue("name")
 	class, err := c.as(&name, b.Class)
@@ -46,8 +46,8 @@ func (a *API) member(c *call, b *beat) (sluice.JoinRequest, error) {
 	return sluice.JoinRequest{Agent: name, Class: class, User: b.User, Machine: b.Machine, WaitsFor: b.WaitsFor, Resources: b.Resources}, nil
 }
 
-// below refuses bearers of a token for lower classes who speak for an agent of a higher one: what they say would take its lease, its
-// place, or its class.
+// below refuses a token of a lower class that speaks for an agent of a higher one. Its heartbeat would take over the
+// agent's lease, position or class.
 func (a *API) below(c *call, agent, class string) error {
 	if c.who.Highest == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (a *API) heartbeat(c *call) error {
 		return err
 	}
 	if m.Machine == "" {
-		m.Machine = "-" // it is not this one
+		m.Machine = "-" // an empty machine would mean the daemon's own
 	}
 	own, err := c.mayBeat(&m)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// ask is what a ticket is asked for with.
+// ask is the body of a request for a ticket.
 type ask struct {
 	Resource  string           `json:"resource"`
 	Agent     string           `json:"agent"`
@@ -31,7 +31,7 @@ type ask struct {
 	TTLMS     *int64           `json:"ttl_ms"`
 }
 
-// Grant is a ticket.
+// Grant is the response with a granted ticket.
 type Grant struct {
 	Ticket   string  `json:"ticket"`
 	Resource string  `json:"resource"`
@@ -46,7 +46,7 @@ type Level struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
 	Unit      string `json:"unit"`
-	Limit     *int64 `json:"limit"` // nil: not known
+	Limit     *int64 `json:"limit"` // nil means unknown
 	Remaining *int64 `json:"remaining"`
 }
 
@@ -78,25 +78,25 @@ func (a *API) acquire(c *call) error {
 		t, err = a.Gate.Acquire(limited, req)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			t, err = a.Gate.Try(ctx, req) // is it known now until when?
+			t, err = a.Gate.Try(ctx, req) // now the time of the retry may be known
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil { // nobody will ever know of it
+	if err := ctx.Err(); err != nil { // the client will never learn of the ticket
 		return errors.Join(err, t.Cancel())
 	}
 	if mine.until = time.Now().Add(cmp.Or(req.TTL, maxTTL)); c.bounded() && !a.open.add(req.Resource, t.ID(), mine, a.Limits[req.Resource], time.Now()) {
-		return errors.Join(tooMany(), t.Cancel()) // others came first while this one waited
+		return errors.Join(tooMany(), t.Cancel()) // other tickets were granted while this one waited
 	}
-	if c.who.Token != "" { // else anybody may end it
+	if c.who.Token != "" { // without tokens, any caller may end it
 		a.owners.add(t.ID(), c.owner(req.Agent), time.Now())
 	}
 	return c.reply(a.grant(ctx, t, &req))
 }
 
-// request is what an ask comes to.
+// request converts an ask into a request, and returns how long to wait for it.
 func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, err error) {
 	if wait, err = millis("wait_ms", q.WaitMS, defaultWait, maxWait); err != nil {
 		return req, 0, err
@@ -136,7 +136,7 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 	}, wait, nil
 }
 
-// grant describes a ticket. Levels that cannot be read are left out: the ticket is there whatever becomes of them.
+// grant describes a ticket. It leaves out levels that cannot be read: the ticket is granted all the same.
 func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) Grant {
 	g := Grant{Ticket: t.ID(), Resource: req.Resource, Agent: req.Agent, Class: req.Class, WaitedMS: t.Waited().Milliseconds(), Limits: []Level{}}
 	if g.Class == "" {
@@ -158,7 +158,7 @@ func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) G
 	return g
 }
 
-// owner is whose a ticket is: a token's, or where there is none an agent's.
+// owner returns the owner of a ticket: a token, or the agent if there is no token.
 func (c *call) owner(agent string) string {
 	if c.who.Token != "" {
 		return "token " + c.who.Token
@@ -166,7 +166,7 @@ func (c *call) owner(agent string) string {
 	return agent
 }
 
-// ticket is the one that the path names.
+// ticket returns the ticket that the path names.
 func (a *API) ticket(c *call) (sluice.Ticket, error) {
 	id := c.r.PathValue("id")
 	if ticketid.Resource(id) == "" {
@@ -178,15 +178,15 @@ func (a *API) ticket(c *call) (sluice.Ticket, error) {
 	return a.Gate.Ticket(id)
 }
 
-// said is what an answer was.
+// said is the provider's response as the caller reports it.
 type said struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
-	// Body is the beginning of the answer's body, decompressed. It is read, and kept nowhere.
+	// Body is the beginning of the response's body, decompressed. It is read and not stored.
 	Body string `json:"body"`
 }
 
-// readAnswer reads it in the dialect of a resource.
+// readAnswer reads a reported response in the dialect of a resource.
 func (a *API) readAnswer(resource string, s *said) (sluice.Answer, error) {
 	if s.Status != 0 && (s.Status < 100 || s.Status > 599) {
 		return sluice.Answer{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("status: %d is no status of HTTP", s.Status)}
@@ -245,7 +245,7 @@ func (a *API) renew(c *call) error {
 	defer cancel()
 	id := t.ID()
 	if err := t.Renew(ctx); err != nil {
-		if !errors.Is(err, sluice.ErrStore) { // it was given back
+		if !errors.Is(err, sluice.ErrStore) { // the store has taken it back
 			a.open.end(ticketid.Resource(id), id)
 		}
 		return err

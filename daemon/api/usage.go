@@ -10,22 +10,23 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// Bounds on what a caller below the highest class states where no limit has a size.
+// Bounds on the usage that a caller below the highest class states when no limit has a size.
 const (
 	// maxUnits bounds each unit of a ticket. No model takes so many tokens in one request.
 	maxUnits = 10_000_000
-	// longWindow is from which length on excess on a window is not over soon.
+	// longWindow is the length from which a window takes too long to recover from false usage.
 	longWindow = 10 * time.Minute
-	// part is what false statements leave of a long window or a shared budget, and what they take of it in an hour.
+	// part is the divisor for long windows and shared budgets: false statements leave one eighth free, and take one
+	// eighth per hour.
 	part = 8
-	// ownTries is how many requests each request of a ticket may have become: a client may retry by itself.
+	// ownTries is how many provider requests one request of a ticket may stand for: a client may retry by itself.
 	ownTries = 10
 )
 
 // used bounds the usage that a caller below the highest class states. Counting less than the provider has counted would
-// let others go over the limit. So used cuts what cannot be true: what is above the whole limit. A window of an hour or a
-// day does not forget soon: there, usage beyond what the ticket reserved leaves an eighth of the limit, and takes at most
-// a quarter of it at once and an eighth an hour.
+// let other callers exceed the limit, so used cuts only what cannot be true: usage above the whole limit. A window of
+// an hour or a day recovers slowly. There, usage beyond what the ticket reserved leaves an eighth of the limit free,
+// and takes at most a quarter of it at once and an eighth per hour.
 func (c *call) used(resource string, reserved, usage []sluice.Amount) []sluice.Amount {
 	if !c.bounded() {
 		return usage
@@ -53,7 +54,7 @@ func (c *call) used(resource string, reserved, usage []sluice.Amount) []sluice.A
 	return usage
 }
 
-// of returns what a list has of a unit.
+// of returns the amount of a unit in a list.
 func of(list []sluice.Amount, unit string) int64 {
 	for _, a := range list {
 		if a.Unit == unit {
@@ -66,7 +67,7 @@ func of(list []sluice.Amount, unit string) int64 {
 // bound is the most that one request can use of a unit.
 type bound struct {
 	size int64
-	// Of the smallest bucket that counts the unit: its window, and the size of the buckets of all models and keys
+	// For the smallest bucket that counts the unit: its window, and the size of the buckets of all models and keys
 	// together. 0 without a bucket.
 	window time.Duration
 	all    int64
@@ -74,8 +75,8 @@ type bound struct {
 	long, left int64
 }
 
-// most returns the smallest whole limit on a unit: a provider admits no larger request. Limits of which answers state a
-// larger size count as they are in force.
+// most returns the smallest whole limit on a unit, because a provider admits no larger request. If responses state a
+// larger size, that size counts.
 func (a *API) most(ctx context.Context, resource, unit string) bound {
 	b := bound{}
 	var live []inspect.LimitStatus
@@ -107,7 +108,8 @@ func (a *API) most(ctx context.Context, resource, unit string) bound {
 	return b
 }
 
-// inForce returns the largest size that a limit has for any model or key, the sum of all of them, and the most that is left of one.
+// inForce returns the largest size that a limit has for any model or key, the sum of all sizes, and the most that is
+// left of any.
 func inForce(l *sluice.Limit, live []inspect.LimitStatus) (size, all, left int64) {
 	size, left = l.Size, -1
 	for i := range live {
@@ -115,16 +117,16 @@ func inForce(l *sluice.Limit, live []inspect.LimitStatus) (size, all, left int64
 			size, all, left = max(size, live[i].Limit), all+live[i].Limit, max(left, live[i].Remaining)
 		}
 	}
-	if left < 0 { // nothing is known of it
+	if left < 0 { // no level is known
 		left = size
 	}
 	return size, max(size, all), left
 }
 
-// stated is the usage that callers below the highest class have stated, of units that a bucket counts. A window forgets
-// everything when it is over. A bucket drains at its rate: ten tickets that each state the whole bucket would hold
-// everybody for ten windows. The provider's own bucket admits its size at once and its size again in each window. So
-// the gate counts no more than twice the size, less what has drained.
+// stated tracks the usage that callers below the highest class have stated, for units that a bucket counts. A window
+// forgets all use when it ends, but a bucket drains at its rate: ten tickets that each state the whole bucket would
+// hold all callers for ten windows. The provider's own bucket admits its size at once and its size again in each
+// window. So the gate counts at most twice the size, less what has drained.
 type stated struct {
 	mu  sync.Mutex
 	all map[string]statement
@@ -135,7 +137,7 @@ type statement struct {
 	at    time.Time
 }
 
-// add returns how much of n counts.
+// add returns how much of n counts, and records it.
 func (s *stated) add(what string, n int64, b bound, now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,6 +148,6 @@ func (s *stated) add(what string, n int64, b bound, now time.Time) int64 {
 	size := float64(b.all)
 	level := max(last.level-size*now.Sub(last.at).Seconds()/b.window.Seconds(), 0)
 	n = min(n, int64(max(2*size-level, 0)))
-	s.all[what] = statement{level + float64(n), now} // as many as there are limits
+	s.all[what] = statement{level + float64(n), now} // one entry per limit
 	return n
 }

@@ -34,7 +34,7 @@ const (
 	maxReason = 500            // bytes
 )
 
-// errControl is for callers that may not hold everybody.
+// errControl is the error for callers that may not pause or resume.
 var errControl = errors.New("pause and resume need a token of the highest class")
 
 // pause answers pause_resource.
@@ -70,7 +70,7 @@ func (s *server) resume(ctx context.Context, q resumeIn) (pausedOut, string, err
 	return s.paused(ctx, q.Resource)
 }
 
-// paused is how a resource is after a change.
+// paused returns the state of a resource after a pause or resume.
 func (s *server) paused(ctx context.Context, resource string) (pausedOut, string, error) {
 	out := pausedOut{Resource: resource}
 	st, err := s.Gate.Status(ctx)

@@ -1,8 +1,9 @@
-// Package mcp lets agents ask the gate about their quota with the Model Context Protocol: what is left, why they wait, whether to start
-// new work, and what they have spent. Callers that may hold everybody can also pause and resume.
+// Package mcp lets agents ask the gate about their quota with the Model Context Protocol: what is left, why they wait,
+// whether to start new work, and what they have spent. Callers with a token of the highest class can also pause and
+// resume resources.
 //
-// New returns the server for one caller. The daemon serves it at /mcp ([ServeHTTP]), and sluice mcp on its standard input and output
-// ([ServeStdio]).
+// [New] returns the server for one caller. The daemon serves it at /mcp ([ServeHTTP]), and sluice mcp on its standard
+// input and output ([ServeStdio]).
 package mcp
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// Gate is what the tools ask. [*sluice.Gate] is one.
+// Source answers the questions of the tools. [*sluice.Gate] implements it.
 type Source interface {
 	Status(ctx context.Context) (inspect.Status, error)
 	Why(ctx context.Context, resource string) ([]inspect.Waiting, error)
@@ -29,29 +30,29 @@ type Source interface {
 	Resume(ctx context.Context, resource string) error
 }
 
-// Caller is who asks.
+// Caller says who asks.
 type Caller struct {
-	// Agent is the caller's name. Empty means that it is not known: then the tools answer for all agents, unless a call names one.
+	// Agent is the caller's name. If it is empty, the tools answer for all agents, unless a call names one.
 	Agent string
-	// Lower tells that the caller is below the highest class: an amber light holds it.
+	// Lower reports that the caller is below the highest class: an amber light holds it.
 	Lower bool
-	// Control tells that the caller may pause and resume resources.
+	// Control reports that the caller may pause and resume resources.
 	Control bool
-	// Pauses is the reason that a pause gets if the call states none.
+	// Pauses is the reason of a pause if the call states none.
 	Pauses string
 }
 
-// Options describe a server.
+// Options configures a server.
 type Options struct {
 	Gate   Source
 	Caller Caller
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Show is a report as sluice://report has it. Nil means the report itself.
+	// Show converts a report for sluice://report. Nil means the report itself.
 	Show func(*inspect.Report) any
 }
 
-// Bounds on answers. Agents pay for every line of them.
+// Bounds on answers. Agents pay for every line.
 const (
 	maxResources = 50
 	maxLimits    = 50 // of each resource
@@ -61,21 +62,21 @@ const (
 	callWithin   = 30 * time.Second
 )
 
-// instructions tell an agent what the server is for.
+// instructions tells an agent what the server is for.
 const instructions = "Sluice is the gate that shares one API quota among many agents. Before you start a large task or more " +
 	"agents, call may_i_start_new_work. Call remaining_quota to plan how much to do until the next reset. If your requests are " +
 	"slow, call why_am_i_waiting. Do not retry or poll around the gate: it holds requests and sends them in order."
 
-// schemas are the same for every server; each request to the daemon makes one.
+// schemas is shared by all servers, because each request to the daemon makes one.
 var schemas = sdk.NewSchemaCache()
 
-// server is the tools of one caller.
+// server implements the tools for one caller.
 type server struct {
 	Options
-	until context.Context // ends what runs, besides the call's own context
+	until context.Context // ends running calls, in addition to the call's own context
 }
 
-// New returns the server for a caller. Calls end when until does.
+// New returns the server for a caller. Running calls end when until does.
 func New(until context.Context, o Options) *sdk.Server {
 	s := &server{Options: o, until: until}
 	out := sdk.NewServer(
@@ -116,7 +117,7 @@ func New(until context.Context, o Options) *sdk.Server {
 		Description: "End every pause of one API, also one that followed a 429. Waiting requests then go in order, a few at first. " +
 			"Use it only if you were asked to.",
 	}, s.resume)
-	if !o.Caller.Control { // they would refuse
+	if !o.Caller.Control { // the tools would refuse
 		out.AddReceivingMiddleware(without("pause_resource", "resume_resource"))
 	}
 	s.addResources(out)
@@ -128,7 +129,7 @@ var (
 	reads = &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: no}
 )
 
-// without leaves tools out of the list. They can be called, and say why they refuse.
+// without hides tools from the list. They can still be called, and then say why they refuse.
 func without(names ...string) sdk.Middleware {
 	return func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
@@ -141,7 +142,7 @@ func without(names ...string) sdk.Middleware {
 	}
 }
 
-// add adds a tool that answers with data and a sentence.
+// add adds a tool that answers with data and with a sentence.
 func add[In, Out any](s *server, to *sdk.Server, t *sdk.Tool, f func(ctx context.Context, in In) (Out, string, error)) {
 	sdk.AddTool(to, t, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
 		ctx, cancel := s.bound(ctx)
@@ -154,14 +155,14 @@ func add[In, Out any](s *server, to *sdk.Server, t *sdk.Tool, f func(ctx context
 	})
 }
 
-// bound ends a call when its time is over, or when the client has left.
+// bound returns a context that ends when the call's time is over or the client has left.
 func (s *server) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	stop := context.AfterFunc(s.until, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// failed is an error as an agent reads it: what is wrong, and what to do.
+// failed formats an error for an agent: what is wrong, and what to do.
 func failed(err error) error {
 	var e *sluice.Error
 	var h interface{ Hint() string }
@@ -176,7 +177,8 @@ func failed(err error) error {
 	return fmt.Errorf("error: %w", err)
 }
 
-// agent is who a call is about: the one that it names, else the caller. Reading is not restricted, see docs/remote.md#rights.
+// agent returns the agent that a call is about: the one it names, or else the caller. Reading is not restricted; see
+// docs/remote.md#rights.
 func (s *server) agent(named string) (string, error) {
 	if len(named) > maxName {
 		return "", fmt.Errorf("agent: the name has %d bytes, more than %d", len(named), maxName)
@@ -184,7 +186,8 @@ func (s *server) agent(named string) (string, error) {
 	return cmp.Or(named, s.Caller.Agent), nil
 }
 
-// about returns the agent that a call is about, the state of the gate, and the resources that are asked for: the one that is named, else all.
+// about returns the agent that a call is about, the state of the gate, and the resources asked for: the named one, or
+// all.
 func (s *server) about(ctx context.Context, agent, resource string) (string, inspect.Status, []inspect.ResourceStatus, error) {
 	agent, err := s.agent(agent)
 	if err != nil {

@@ -88,7 +88,7 @@ func (s *server) quota(ctx context.Context, q quotaIn) (quotaOut, string, error)
 	return out, strings.Join(lines, "\n"), nil
 }
 
-// unused reports a resource that has no story yet: most built-in ones.
+// unused reports whether a resource was never used, like most built-in ones.
 func unused(r *inspect.ResourceStatus) bool {
 	return r.State == inspect.StateIdle && r.LastSend == nil && r.Sent == 0
 }
@@ -127,7 +127,7 @@ func quotaOf(r *inspect.ResourceStatus, a *inspect.AgentStatus, agent, model str
 	return q
 }
 
-// said is how many limits a sentence names: those with the smallest part left.
+// said is how many limits a sentence names: the ones with the least left.
 const said = 3
 
 func (q *quota) sentence(now time.Time) string {
@@ -169,7 +169,7 @@ func (q *quota) sentence(now time.Time) string {
 
 func (l *limitLeft) part() float64 { return float64(*l.Remaining) / float64(max(*l.Size, 1)) }
 
-// valueOf is what a scope such as agent=a,model=m says of one of its parts.
+// valueOf returns the value of one part of a scope such as agent=a,model=m.
 func valueOf(scope, part string) string {
 	for _, p := range strings.Split(scope, ",") {
 		if v, ok := strings.CutPrefix(p, part+"="); ok {

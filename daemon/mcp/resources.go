@@ -10,18 +10,18 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// Addresses of the resources.
+// URIs of the resources.
 const (
 	statusURI = "sluice://status"
 	reportURI = "sluice://report"
 )
 
 const (
-	maxListed = 100     // agents of a status, and callers of each resource
+	maxListed = 100     // agents in a status, and callers of each resource
 	maxText   = 1 << 20 // bytes of a resource
 )
 
-// addResources adds what a client can attach to a conversation.
+// addResources adds the resources that a client can attach to a conversation.
 func (s *server) addResources(to *sdk.Server) {
 	s.addResource(to, &sdk.Resource{
 		URI: statusURI, Name: "status", Title: "Status of the gate", MIMEType: "application/json",
@@ -52,7 +52,7 @@ func (s *server) addResource(to *sdk.Server, r *sdk.Resource, read func(context.
 	})
 }
 
-// status is that of the gate, without the end of long lists.
+// status returns the status of the gate, with long lists cut.
 func (s *server) status(ctx context.Context) (any, error) {
 	st, err := s.Gate.Status(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *server) status(ctx context.Context) (any, error) {
 	return out, nil
 }
 
-// report is that of the last day, without the callers that sent least.
+// report returns the report of the last day, without the callers that sent the least.
 func (s *server) report(ctx context.Context) (any, error) {
 	rep, err := s.Gate.Report(ctx, time.Now().Add(-defaultHours*time.Hour))
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// plain makes text of others harmless: names and reasons come from any agent.
+// plain makes foreign text harmless: names and reasons come from any agent.
 var plain show.Style
 
 func word(text string) string  { return plain.Text(text, 80) }
 func words(text string) string { return plain.Text(text, 200) }
 
-// in is how many whole seconds it is to a moment. Agents have no clock of their own.
+// in returns the whole seconds until a moment, because agents have no clock.
 func in(at *time.Time, now time.Time) *int64 {
 	if at == nil {
 		return nil
@@ -28,7 +28,7 @@ func in(at *time.Time, now time.Time) *int64 {
 	return &s
 }
 
-// pick returns the resource of that name, or says which there are.
+// pick returns the resource with a name, or an error that lists the known names.
 func pick(all []inspect.ResourceStatus, name string) (*inspect.ResourceStatus, error) {
 	names := map[string]bool{}
 	for i := range all {
@@ -45,7 +45,7 @@ func pick(all []inspect.ResourceStatus, name string) (*inspect.ResourceStatus, e
 	return nil, &sluice.Error{Err: sluice.ErrUnknownResource, Message: fmt.Sprintf("unknown resource %.80q", name), Hint: hint}
 }
 
-// agentOf finds a living agent; nil: it is not alive.
+// agentOf returns a live agent, or nil if the agent is not alive.
 func agentOf(s *inspect.Status, name string) *inspect.AgentStatus {
 	if i := slices.IndexFunc(s.Agents, func(a inspect.AgentStatus) bool { return a.Name == name }); name != "" && i >= 0 {
 		return &s.Agents[i]
@@ -60,8 +60,8 @@ func waiting(r *inspect.ResourceStatus) (n int) {
 	return n
 }
 
-// counts reports whether a limit counts the requests of an agent for a model. An empty model means any; limits of other agents,
-// users, tools and keys do not count.
+// counts reports whether a limit counts the requests of an agent for a model. An empty model means any. Limits of other
+// agents, users, tools and keys do not count.
 func counts(l *inspect.LimitStatus, agent, user, model string) bool {
 	scope := l.Scope
 	q := sluice.Request{Agent: agent, User: user, Model: model}

@@ -11,11 +11,12 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxMessage bounds what a client may send at once: calls are small.
+// maxMessage bounds one message of a client: calls are small.
 const maxMessage = 64 << 10
 
-// ServeHTTP answers one request of a client that speaks streamable HTTP. Sessions would need memory and an end; there are none: a
-// request carries all that its answer needs, and no stream stays open. The daemon has checked host, origin and token before.
+// ServeHTTP answers one request of a client that speaks streamable HTTP. It keeps no sessions, which would need memory
+// and an end: each request carries all that its response needs, and no stream stays open. The daemon must have checked
+// host, origin and token before.
 func ServeHTTP(w http.ResponseWriter, r *http.Request, o Options) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	if err != nil {
@@ -27,7 +28,7 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request, o Options) {
 		http.Error(w, fmt.Sprintf("error: the message cannot be read, or has more than %d bytes", maxMessage), status)
 		return
 	}
-	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) { // many calls for the price of one
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) { // a batch would be many calls in one request
 		http.Error(w, "error: batches are not allowed\nhint: send one message in each request", http.StatusBadRequest)
 		return
 	}
@@ -36,15 +37,15 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request, o Options) {
 	server := New(r.Context(), o)
 	sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxMessage, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // the daemon knows more of its names
+		DisableLocalhostProtection: true, // the daemon checks host names itself, and knows more of them
 	}).ServeHTTP(w, r)
 }
 
-// ServeStdio speaks with one client until in ends, or ctx does.
+// ServeStdio serves one client until in or ctx ends.
 func ServeStdio(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser) error {
 	err := New(ctx, o).Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
-		return nil // it was told to end
+		return nil // the client or ctx ended it
 	}
 	return err
 }

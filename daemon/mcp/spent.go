@@ -115,7 +115,8 @@ func spentOf(resource string, c *inspect.CallerReport) spent {
 	return one
 }
 
-// budgetsOf are the budgets that an agent spends from: those of all, its own and its user's. Without an agent they are all.
+// budgetsOf returns the budgets that an agent spends from: the fleet's, its own and its user's. Without an agent it
+// returns all.
 func budgetsOf(st *inspect.Status, agent string, a *inspect.AgentStatus) (list []inspect.BudgetStatus) {
 	for _, b := range st.Budgets {
 		mine := agent == "" || b.Per == sluice.BudgetFleet

@@ -27,10 +27,10 @@ type startOut struct {
 	Notes    []string `json:"notes" jsonschema:"what to know before you start"`
 }
 
-// long is the shortest window whose end is too far away to wait for it in the queue.
+// long is the shortest window that takes too long to wait for in the queue.
 const long = 10 * time.Minute
 
-// start answers may_i_start_new_work. What the fleet, the resource and the budgets say counts, in this order.
+// start answers may_i_start_new_work. It checks the fleet, the resource and the budgets, in this order.
 func (s *server) start(ctx context.Context, q startIn) (startOut, string, error) {
 	out := startOut{Start: true, Chain: []string{}, Notes: []string{}}
 	agent, err := s.agent(q.Agent)
@@ -82,7 +82,7 @@ func (s *server) start(ctx context.Context, q startIn) (startOut, string, error)
 	return out, out.sentence(), nil
 }
 
-// room looks whether a resource has room for new work.
+// room checks whether a resource has room for new work.
 func (s *server) room(out *startOut, r *inspect.ResourceStatus, a *inspect.AgentStatus, agent, model string, now time.Time) {
 	user := ""
 	if a != nil {
@@ -115,7 +115,8 @@ func (s *server) room(out *startOut, r *inspect.ResourceStatus, a *inspect.Agent
 	}
 }
 
-// no says that new work has to wait. The first reason is told. Asking again helps when all reasons are over.
+// no records a reason why new work has to wait. The first reason becomes the answer, further ones become notes. AskInS
+// is the time until all reasons are over.
 func (o *startOut) no(reason string, until *time.Time, now time.Time) {
 	later := in(until, now)
 	if o.Start {
@@ -128,7 +129,7 @@ func (o *startOut) no(reason string, until *time.Time, now time.Time) {
 	}
 }
 
-// note tells something, up to a few.
+// note adds a note, up to ten.
 func (o *startOut) note(text string) {
 	if len(o.Notes) < 10 {
 		o.Notes = append(o.Notes, text)

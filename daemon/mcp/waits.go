@@ -81,14 +81,14 @@ func (s *server) waits(ctx context.Context, q waitsIn) (waitsOut, string, error)
 		if err != nil {
 			return out, "", err
 		}
-		if len(work.Chain) > 1 { // else it is limited itself, which the queue shows
+		if len(work.Chain) > 1 { // otherwise the agent is limited itself, which the queue shows
 			out.Chain, out.Because = work.Chain, words(work.Reason)
 		}
 	}
 	return out, out.sentence(agent, q.Ticket, now), nil
 }
 
-// troubled reports a resource whose state is a reason to wait that the queue alone does not show.
+// troubled reports whether a resource's state is a reason to wait that the queue does not show.
 func troubled(r *inspect.ResourceStatus) bool {
 	return r.State == inspect.StateFailing || r.State == inspect.StateDegraded || r.State == inspect.StatePaused
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// Bounds on what is asked of the books at once.
+// Bounds on one request to the ledger.
 const (
 	maxLines = 1024
 	maxPots  = 4096
@@ -47,7 +47,8 @@ func tooMany(what string) error {
 	return &api.Problem{Status: http.StatusBadRequest, Detail: what + ": there are too many"}
 }
 
-// booked serves one thing that is asked of the books. Once it is here it is carried out, whether or not the caller is still there.
+// booked serves one operation on the ledger. Once the request has arrived it is carried out, whether or not the caller
+// is still there.
 func booked[T any](s *Server, pattern string, f func(ctx context.Context, q *T) (any, error)) {
 	s.handle(pattern, func(w http.ResponseWriter, r *http.Request, _ api.Identity) error {
 		if s.Books == nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// client is a process that uses the store from afar.
+// client is a process that uses the store remotely.
 type client struct {
 	id    string
-	token string // name of the one that it came with
+	token string // name of the token it came with
 
 	mu       sync.Mutex
 	pools    map[int]*session
-	last     int // of the pools' names
+	last     int // number of the last pool opened
 	seen     time.Time
-	inside   int // requests that are being served
+	inside   int // requests being served
 	timer    *time.Timer
 	closed   bool
-	due      []wire.Notice // that the client has to be told, one for each pool at most
-	wake     chan struct{} // there are some
-	replaced chan struct{} // closed when another stream is the client's; nil: it has none
+	due      []wire.Notice // notices to send, at most one per pool
+	wake     chan struct{} // signals that due is not empty
+	replaced chan struct{} // closed when another stream takes over; nil if there is no stream
 }
 
 // session is a pool that a client has open.
@@ -37,12 +37,12 @@ type session struct {
 	pool   store.Pool
 
 	mu    sync.Mutex // one batch at a time, in order
-	seq   uint64     // of the last that was carried out
-	sum   uint32     // of what it was
-	reply []byte     // to it
+	seq   uint64     // number of the last batch carried out
+	sum   uint32     // checksum of that batch
+	reply []byte     // response to that batch
 }
 
-// hear notes that a client is alive. It reports false if it is too late for that.
+// hear records a sign of life of the client. It returns false if the client is already closed.
 func (c *client) hear() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,8 @@ func (c *client) exit() {
 	c.seen = time.Now()
 }
 
-// lapsed reports that a client has not been heard of for too long. If it has, the clock is set again.
+// lapsed reports whether the client has sent no sign of life for too long. If it has not lapsed, it sets the timer
+// again.
 func (c *client) lapsed(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +71,7 @@ func (c *client) lapsed(now time.Time) bool {
 		return false
 	}
 	watching := 0
-	if c.replaced != nil { // a stream tells nothing of who reads it
+	if c.replaced != nil { // an open stream does not prove that the client reads it
 		watching = 1
 	}
 	if left > 0 || c.inside > watching {
@@ -80,7 +81,7 @@ func (c *client) lapsed(now time.Time) bool {
 	return true
 }
 
-// add takes in a pool, and gives it a name.
+// add adds an open pool to the client and returns its number.
 func (c *client) add(s *session) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *client) remove(name int) {
 	delete(c.pools, name)
 }
 
-// close ends the client and what it has open.
+// close closes the client and its open pools.
 func (c *client) close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -147,7 +148,7 @@ func (c *client) close() error {
 	return errors.Join(errs...)
 }
 
-// decided is told by the store which tickets to look at. It does not block.
+// decided is called by the store with the tickets that were decided. It does not block.
 func (p *session) decided(ids []store.ID) {
 	c := p.client
 	c.mu.Lock()
@@ -159,7 +160,7 @@ func (p *session) decided(ids []store.ID) {
 	}
 }
 
-// note adds to what the client has to be told. It is locked.
+// note adds to the notices for the client. The caller holds the lock.
 func (c *client) note(s *session, ids []store.ID) {
 	for i := range c.due {
 		if n := &c.due[i]; n.Pool == s.name {
@@ -173,12 +174,12 @@ func (c *client) note(s *session, ids []store.ID) {
 	}
 	n := wire.Notice{Pool: s.name}
 	if n.All = len(ids) > wire.MaxNotice; !n.All {
-		n.IDs = append(n.IDs, ids...) // a copy: they are valid during the call only
+		n.IDs = append(n.IDs, ids...) // a copy: ids is valid only during the call
 	}
 	c.due = append(c.due, n)
 }
 
-// take returns what the client has to be told.
+// take returns the pending notices and clears them.
 func (c *client) take() []wire.Notice {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// applyWithin bounds a batch: callers give up before.
+// applyWithin bounds the time of a batch. Callers give up earlier.
 const applyWithin = 30 * time.Second
 
-// apply carries out a batch. One that was carried out before is answered as it was then.
+// apply carries out a batch. A batch that was carried out before gets the same response as then.
 func (s *Server) apply(w http.ResponseWriter, r *http.Request, p *session) error {
 	seq, err := strconv.ParseUint(r.URL.Query().Get("seq"), 10, 64)
 	if err != nil || seq == 0 {
@@ -31,7 +31,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, p *session) error
 	if n, err := e.Next(body); err != nil || n != len(body) || e.Kind != oplog.KindApply {
 		return badBody(wire.ErrCorrupt)
 	}
-	// Once it is here it is carried out, whether or not the caller is still there.
+	// Once the batch has arrived it is carried out, whether or not the caller is still there.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), applyWithin)
 	defer cancel()
 	answer, err := p.apply(ctx, seq, crc32.ChecksumIEEE(body), e.Ops)
@@ -40,7 +40,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, p *session) error
 	}
 	w.Header().Set("Content-Type", wire.ContentType)
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(answer) // who is gone asks again
+	_, _ = w.Write(answer) // a client that is gone asks again
 	return nil
 }
 
@@ -48,14 +48,14 @@ func (p *session) apply(ctx context.Context, seq uint64, sum uint32, ops []store
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case seq == p.seq && (sum == p.sum || len(ops) == 0): // who sends none wants to know what became of it
+	case seq == p.seq && (sum == p.sum || len(ops) == 0): // a batch without operations asks for the result of the last one
 		return p.reply, nil
 	case seq == p.seq+1:
 	default:
 		return nil, &api.Problem{Status: http.StatusConflict, Detail: "seq: " + strconv.FormatUint(seq, 10) + " does not follow " + strconv.FormatUint(p.seq, 10)}
 	}
 	if err := p.pool.Apply(ctx, ops); err != nil {
-		return nil, err // it was not carried out: the batch's number can be used again
+		return nil, err // not carried out: the number can be used again
 	}
 	p.seq, p.sum, p.reply = seq, sum, wire.AppendResults(nil, ops)
 	return p.reply, nil
@@ -94,8 +94,8 @@ func (s *Server) shut(w http.ResponseWriter, _ *http.Request, p *session) error 
 	return nil
 }
 
-// watch tells a client which of its tickets were decided, as long as it listens. There is one stream for
-// each client: the latest.
+// watch streams to a client which of its tickets were decided, as long as the client listens. Each client has one
+// stream: the latest.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *client) error {
 	f, ok := w.(http.Flusher)
 	if !ok {
@@ -112,9 +112,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *client) error 
 	rc := http.NewResponseController(w)
 	beat := time.NewTicker(wire.BeatEvery)
 	defer beat.Stop()
-	buf := wire.AppendNotice(nil, &wire.Notice{}) // so that the client knows that it is there
+	buf := wire.AppendNotice(nil, &wire.Notice{}) // shows the client that the stream is open
 	for {
-		_ = rc.SetWriteDeadline(time.Now().Add(wire.QuietAfter)) // who does not read must not stay for ever
+		_ = rc.SetWriteDeadline(time.Now().Add(wire.QuietAfter)) // a client that does not read must not stay forever
 		if _, err := w.Write(buf); err != nil {
 			return nil //nolint:nilerr // it is gone
 		}
@@ -137,7 +137,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *client) error 
 	}
 }
 
-// attach makes a stream the client's.
+// attach registers a new stream of the client and ends the previous one.
 func (c *client) attach() chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package storeapi lends a daemon's store to gates in other processes, on other machines if need be: it serves what is under
-// /v1/store, which package remotestore asks for. Bodies are those of package wire.
+// Package storeapi lends a daemon's store to gates in other processes, also on other machines. It serves the paths
+// under /v1/store, which package remotestore calls. Package wire defines the bodies.
 package storeapi
 
 import (
@@ -22,26 +22,27 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// Bounds on what is kept for those who call.
+// Bounds on what the server keeps for its clients.
 const (
 	maxClients = 4096
 	maxPools   = 1024    // of one client
-	maxOpen    = 16_384  // of all together: each takes a few files
+	maxOpen    = 16_384  // of all clients: each takes a few files
 	maxSpec    = 1 << 20 // bytes that describe a pool
 )
 
-// Options describe a server.
+// Options configures a server.
 type Options struct {
 	Store store.Store
-	// Identify finds out who calls, or says why it may not.
+	// Identify returns who calls, or an error if the caller has no access.
 	Identify func(r *http.Request) (api.Identity, error)
-	// Uses reports that the daemon itself uses a pool. Nil means that it uses none.
+	// Uses reports whether the daemon itself uses a pool. Nil means that it uses none.
 	Uses func(pool string) bool
-	// Books are the budgets that belong to the store and are not in it. Nil means that there are none such.
+	// Books is the ledger of the store's budgets, if it is not in the store itself. Nil means that it is.
 	Books ledger.Ledger
-	// Config is what callers need to know of the configuration in force, as YAML. Nil means that they are told nothing.
+	// Config returns the parts of the configuration in force that callers need, as YAML. Nil means that callers get
+	// none.
 	Config func() []byte
-	// Refused answers one who gets nothing. Nil means with the problem alone.
+	// Refused sends a problem as the response. Nil means the problem alone.
 	Refused func(w http.ResponseWriter, r *http.Request, p *api.Problem)
 }
 
@@ -49,14 +50,14 @@ type Options struct {
 type Server struct {
 	Options
 	mux  *http.ServeMux
-	done chan struct{} // streams end
+	done chan struct{} // closed to end the streams
 
 	mu      sync.Mutex
 	clients map[string]*client
 	closed  bool
 }
 
-// New returns a server.
+// New returns a server that lends o.Store.
 func New(o Options) *Server {
 	s := &Server{Options: o, mux: http.NewServeMux(), done: make(chan struct{}), clients: map[string]*client{}}
 	s.handle("POST /v1/store/clients", s.hello)
@@ -83,14 +84,14 @@ func New(o Options) *Server {
 
 // ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if path.Clean(r.URL.Path) != strings.TrimSuffix(r.URL.Path, "/") { // which the mux would answer with a redirection
+	if path.Clean(r.URL.Path) != strings.TrimSuffix(r.URL.Path, "/") { // the mux would answer with a redirect
 		s.refuse(w, r, &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %.200s", r.URL.Path)})
 		return
 	}
 	s.mux.ServeHTTP(w, r)
 }
 
-// Drain ends the answers that would never end, and lets nobody in any more.
+// Drain ends the streams, which would never end by themselves, and refuses new clients.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +101,7 @@ func (s *Server) Drain() {
 	}
 }
 
-// Close closes what callers have open.
+// Close drains the server and closes all clients with their pools.
 func (s *Server) Close() error {
 	s.Drain()
 	s.mu.Lock()
@@ -117,14 +118,14 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// handle serves a pattern to those who may call and speak the same version.
+// handle serves a pattern to callers that have access and speak the same version.
 func (s *Server) handle(pattern string, h func(http.ResponseWriter, *http.Request, api.Identity) error) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		err := s.serve(w, r, h)
 		switch {
 		case err == nil:
 		case r.Context().Err() != nil:
-			panic(http.ErrAbortHandler) // nobody is there, or only half: it must not look like an answer
+			panic(http.ErrAbortHandler) // the client is gone, or got half a response: it must not look like a whole one
 		default:
 			s.refuse(w, r, problemOf(err))
 		}
@@ -160,7 +161,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h func(http.Respo
 	return h(w, r, who)
 }
 
-// of is handle for what a client asks.
+// of is like handle, for requests of a known client.
 func (s *Server) of(pattern string, h func(http.ResponseWriter, *http.Request, *client) error) {
 	s.handle(pattern, func(w http.ResponseWriter, r *http.Request, who api.Identity) error {
 		c := s.enter(r.PathValue("client"), who.Token)
@@ -172,7 +173,7 @@ func (s *Server) of(pattern string, h func(http.ResponseWriter, *http.Request, *
 	})
 }
 
-// at is of for what a client asks of a pool.
+// at is like of, for requests about an open pool.
 func (s *Server) at(pattern string, h func(http.ResponseWriter, *http.Request, *session) error) {
 	s.of(pattern, func(w http.ResponseWriter, r *http.Request, c *client) error {
 		n, err := strconv.Atoi(r.PathValue("pool"))
@@ -184,18 +185,18 @@ func (s *Server) at(pattern string, h func(http.ResponseWriter, *http.Request, *
 	})
 }
 
-// config tells callers without a configuration of their own which one to use.
+// config sends the configuration to callers that have none of their own.
 func (s *Server) config(w http.ResponseWriter, _ *http.Request, _ api.Identity) error {
 	if s.Config == nil {
 		return &api.Problem{Status: http.StatusNotFound, Detail: "there is no configuration here"}
 	}
 	w.Header().Set("Content-Type", "application/yaml")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(s.Config()) // who is gone misses nothing
+	_, _ = w.Write(s.Config()) // an error means that the client is gone
 	return nil
 }
 
-// list tells which pools the store has.
+// list returns the names of the store's pools.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, _ api.Identity) error {
 	lister, ok := store.As[store.Lister](s.Store)
 	if !ok {
@@ -208,10 +209,10 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, _ api.Identity) er
 	return reply(w, all)
 }
 
-// secretRE is what names of secrets look like: they become names of files and keys.
+// secretRE matches names of secrets, which become names of files and keys.
 var secretRE = regexp.MustCompile(`^[a-z]{1,32}$`)
 
-// secret lends a secret of the store, so that callers label API keys as the daemon does and need not send them.
+// secret returns a secret of the store, so that callers can label API keys as the daemon does without sending the keys.
 func (s *Server) secret(w http.ResponseWriter, r *http.Request, _ api.Identity) error {
 	var q wire.Secret
 	d := json.NewDecoder(io.LimitReader(r.Body, maxSpec))
@@ -233,7 +234,7 @@ func (s *Server) secret(w http.ResponseWriter, r *http.Request, _ api.Identity) 
 	return reply(w, wire.Secret{Name: q.Name, Secret: kept})
 }
 
-// hello lets a client in.
+// hello registers a new client.
 func (s *Server) hello(w http.ResponseWriter, _ *http.Request, who api.Identity) error {
 	c := &client{id: rand.Text(), token: who.Token, pools: map[int]*session{}, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
@@ -256,7 +257,8 @@ func (s *Server) hello(w http.ResponseWriter, _ *http.Request, who api.Identity)
 	return reply(w, wire.Hello{Client: c.id, Books: s.Books != nil})
 }
 
-// enter finds a client, and notes that it was heard of. Nil: there is none, or it belongs to another token.
+// enter finds a client and records a sign of life. It returns nil if there is no such client or if it belongs to
+// another token.
 func (s *Server) enter(id, token string) *client {
 	s.mu.Lock()
 	c := s.clients[id]
@@ -267,7 +269,7 @@ func (s *Server) enter(id, token string) *client {
 	return c
 }
 
-// expire closes a client that was not heard of for too long.
+// expire closes a client that has sent no sign of life for too long.
 func (s *Server) expire(c *client) {
 	if !c.lapsed(time.Now()) {
 		return
@@ -279,7 +281,7 @@ func (s *Server) drop(c *client) {
 	s.mu.Lock()
 	delete(s.clients, c.id)
 	s.mu.Unlock()
-	_ = c.close() // the store is away: what waits there is given up in time
+	_ = c.close() // an error means that the store is unreachable: its waiting requests expire there
 }
 
 func (s *Server) leave(w http.ResponseWriter, _ *http.Request, c *client) error {
@@ -304,12 +306,12 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 	if s.pools() >= maxOpen {
 		return &api.Problem{Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("%d pools are open from afar: that is all there can be", maxOpen)}
 	}
-	spec.Restate = spec.Restate && s.has(c, spec.Name) // what others have said, only the daemon may take back
+	spec.Restate = spec.Restate && s.has(c, spec.Name) // only the daemon may take back what others have stated
 	p, err := s.Store.Pool(r.Context(), spec)
 	if err != nil {
 		return err
 	}
-	ops := []store.Op{{Kind: store.OpPoll, ID: store.ID{N: 1}}} // of nothing: for the session's number
+	ops := []store.Op{{Kind: store.OpPoll, ID: store.ID{N: 1}}} // polls nothing, to learn the session's number
 	if err := p.Apply(r.Context(), ops); err != nil {
 		return errors.Join(err, p.Close())
 	}
@@ -320,7 +322,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 	return reply(w, wire.Opened{Pool: n, Session: ops[0].ID.Session, Now: p.Now()})
 }
 
-// pools is how many are open from afar.
+// pools returns how many pools remote clients have open.
 func (s *Server) pools() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -330,7 +332,7 @@ func (s *Server) pools() (n int) {
 	return n
 }
 
-// has reports that nobody but one client uses a pool.
+// has reports whether c is the only user of a pool.
 func (s *Server) has(c *client, pool string) bool {
 	if s.Uses != nil && s.Uses(pool) {
 		return false
@@ -348,7 +350,7 @@ func (s *Server) has(c *client, pool string) bool {
 func reply(w http.ResponseWriter, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(v) // who is gone misses nothing
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 	return nil
 }
 
@@ -359,7 +361,7 @@ func badBody(err error) error {
 	return &api.Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the body: %v", err), Hint: "use the same version of sluice on both sides"}
 }
 
-// problemOf says what an error of the store means for a caller.
+// problemOf converts an error of the store into a problem for the caller.
 func problemOf(err error) *api.Problem {
 	var p *api.Problem
 	var large *http.MaxBytesError

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// leafLife is how long a certificate for one host holds. A new one is made when half of it is over.
+	// leafLife is how long a certificate for one host is valid. A new one is made after half of it.
 	leafLife = 7 * 24 * time.Hour
 	// backdated is how far a client's clock may be behind.
 	backdated = 24 * time.Hour
@@ -34,12 +34,12 @@ const (
 // ErrNotCovered means that the name constraints of an authority do not allow a host.
 var ErrNotCovered = errors.New("the certificate authority does not cover this host")
 
-// Authority issues certificates for gated hosts. Its own certificate has name constraints: clients that trust it accept it
-// for the hosts it was made for, and for their subdomains, and for no others. It is safe for concurrent use.
+// Authority issues certificates for gated hosts. Its own certificate has name constraints: clients that trust it accept
+// it only for the hosts it was made for and their subdomains. It is safe for concurrent use.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	leaf *ecdsa.PrivateKey // of all leaves: it never leaves this process
+	leaf *ecdsa.PrivateKey // shared by all leaves: it never leaves this process
 
 	mu     sync.Mutex
 	leaves map[string]*tls.Certificate
@@ -77,7 +77,8 @@ func newAuthority(cert *x509.Certificate, key *ecdsa.PrivateKey) (*Authority, er
 	return &Authority{cert: cert, key: key, leaf: leaf, leaves: map[string]*tls.Certificate{}}, nil
 }
 
-// constrain allows only hosts. A kind of name without a constraint would be free, so both kinds get one.
+// constrain allows only hosts. Both kinds of names, DNS and IP, get a constraint, because a kind without one would be
+// unrestricted.
 func constrain(template *x509.Certificate, hosts []string) {
 	template.PermittedDNSDomainsCritical = true
 	for _, host := range hosts {
@@ -101,7 +102,7 @@ func constrain(template *x509.Certificate, hosts []string) {
 
 func serial() *big.Int {
 	n := make([]byte, 16)
-	_, _ = rand.Read(n) // it never fails
+	_, _ = rand.Read(n) // never fails
 	n[0] &= 0x7f
 	return new(big.Int).SetBytes(n)
 }
@@ -117,7 +118,7 @@ func (a *Authority) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Valid returns when the authority begins and ends to be valid.
+// Valid returns when the authority's validity begins and ends.
 func (a *Authority) Valid() (from, until time.Time) { return a.cert.NotBefore, a.cert.NotAfter }
 
 // Name returns the common name of the authority.
@@ -142,7 +143,8 @@ func (a *Authority) Covers(host string) bool {
 	return slices.ContainsFunc(a.cert.PermittedDNSDomains, func(d string) bool { return host == d || strings.HasSuffix(host, "."+d) })
 }
 
-// Leaf returns a certificate for a host, from the cache or a new one.
+// Leaf returns a certificate for a host, cached or new. The error is ErrNotCovered if the authority does not cover the
+// host.
 func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	host = strings.ToLower(host)
 	if !a.Covers(host) {
@@ -171,7 +173,7 @@ func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	for old := range a.leaves { // any one: it is made again when it is needed
+	for old := range a.leaves { // drop any one: it is made again when needed
 		if len(a.leaves) < maxLeaves {
 			break
 		}
@@ -197,7 +199,7 @@ func (a *Authority) marshal() ([]byte, error) {
 	return append(a.Certificate(), pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: der})...), nil
 }
 
-// parseAuthority reads what marshal has written.
+// parseAuthority reads the output of marshal.
 func parseAuthority(text []byte) (*Authority, error) {
 	var cert *x509.Certificate
 	var key *ecdsa.PrivateKey
@@ -212,7 +214,7 @@ func parseAuthority(text []byte) (*Authority, error) {
 		case pemKey:
 			k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 			if err != nil {
-				return nil, errors.New("its key cannot be read") // nothing of the key in an error
+				return nil, errors.New("its key cannot be read") // the error must not show the key
 			}
 			key, _ = k.(*ecdsa.PrivateKey)
 		}

@@ -15,30 +15,30 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// bundleVariables name files of certificates that programs trust.
+// bundleVariables lists environment variables that name files of trusted certificates.
 var bundleVariables = []string{
 	"SSL_CERT_FILE",       // OpenSSL, Go, Python
 	"REQUESTS_CA_BUNDLE",  // requests, httpx, pip
 	"CURL_CA_BUNDLE",      // curl, requests
-	"NODE_EXTRA_CA_CERTS", // Node; the only one that adds to what a program trusts, and does not replace it
+	"NODE_EXTRA_CA_CERTS", // Node; the only one that adds to the trusted certificates instead of replacing them
 	"GIT_SSL_CAINFO",
 	"AWS_CA_BUNDLE", // boto3, aws
 	"DENO_CERT",
 	"CARGO_HTTP_CAINFO",
 }
 
-// furtherVariables are read by fewer programs. They are changed only where they are set, and would keep those programs from trusting
-// the authority.
+// furtherVariables are read by fewer programs. They are changed only if they are set, because those programs would then
+// not trust the authority.
 var furtherVariables = []string{
 	"PIP_CERT", "NIX_SSL_CERT_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "BUNDLE_SSL_CA_CERT", "npm_config_cafile",
 }
 
-// BundleVariables returns the variables by which programs are told what certificates to trust.
+// BundleVariables returns the environment variables that tell programs which certificates to trust.
 func BundleVariables(getenv func(string) string) []string {
 	return append(slices.Clone(bundleVariables), slices.DeleteFunc(slices.Clone(furtherVariables), func(name string) bool { return getenv(name) == "" })...)
 }
 
-// systemBundles are where systems keep the certificates that they trust, most usual first.
+// systemBundles lists the files in which systems keep their trusted certificates, most common first.
 var systemBundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Ubuntu, Alpine, Arch
 	"/etc/pki/tls/certs/ca-bundle.crt",                  // Fedora, RHEL
@@ -48,12 +48,12 @@ var systemBundles = []string{
 	"/usr/local/share/certs/ca-root-nss.crt",            // FreeBSD
 }
 
-// maxBundle bounds what is read of one file. That of a system is a few hundred kilobytes.
+// maxBundle bounds how much is read of one file. A system's bundle has a few hundred kilobytes.
 const maxBundle = 16 << 20
 
-// Bundle returns what one command trusts, in PEM: the certificates of an authority, of the system, and of files or directories that the
-// environment names. Missing are those of the environment that could not be read. Where the system has no bundle, the roots that
-// this program was built with take its place.
+// Bundle returns the certificates that one command should trust, in PEM: those of the authority, of the system, and of
+// the files or directories that the environment names. missing lists the files of the environment that could not be
+// read. If the system has no bundle, the roots built into this program replace it.
 func Bundle(authority *Authority, getenv func(string) string) (text []byte, missing []error) {
 	b := &certificates{seen: map[[sha256.Size]byte]bool{}}
 	b.add(authority.cert.Raw)
@@ -70,14 +70,14 @@ func Bundle(authority *Authority, getenv func(string) string) (text []byte, miss
 		}
 	}
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // what is trusted in part only cannot be told in a file
+		if root.Constraint == nil { // a file cannot express partial trust
 			b.add(root.Certificate)
 		}
 	}
 	return b.text.Bytes(), missing
 }
 
-// certificates are collected without repeating one.
+// certificates collects certificates without duplicates.
 type certificates struct {
 	text bytes.Buffer
 	seen map[[sha256.Size]byte]bool
@@ -86,11 +86,12 @@ type certificates struct {
 func (c *certificates) add(der []byte) {
 	if sum := sha256.Sum256(der); !c.seen[sum] {
 		c.seen[sum] = true
-		_ = pem.Encode(&c.text, &pem.Block{Type: pemCertificate, Bytes: der}) // a buffer takes everything
+		_ = pem.Encode(&c.text, &pem.Block{Type: pemCertificate, Bytes: der}) // a buffer never fails
 	}
 }
 
-// path adds the certificates of a file, or of the files in a directory. Nothing else of them is copied: a file may hold a key.
+// path adds the certificates of a file, or of the files in a directory. It copies nothing else, because a file may hold
+// a key.
 func (c *certificates) path(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -105,7 +106,7 @@ func (c *certificates) path(path string) error {
 	}
 	for _, e := range entries {
 		if full := filepath.Join(path, e.Name()); !isDir(full) {
-			_ = c.file(full) // a directory may hold other things too
+			_ = c.file(full) // a directory may also hold other files
 		}
 	}
 	return nil
@@ -121,7 +122,7 @@ func (c *certificates) file(path string) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() { // to open a pipe may take for ever
+	if !info.Mode().IsRegular() { // opening a pipe may block forever
 		return &fs.PathError{Op: "read", Path: path, Err: errors.New("it is not a plain file")}
 	}
 	f, err := os.Open(path)

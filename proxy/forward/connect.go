@@ -18,7 +18,7 @@ import (
 
 const (
 	established = "HTTP/1.1 200 Connection established\r\n\r\n"
-	// dialWithin bounds how long a host of a tunnel may take to be reached.
+	// dialWithin bounds how long connecting to a tunnel's host may take.
 	dialWithin = 20 * time.Second
 )
 
@@ -40,12 +40,12 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, client Client) 
 	}
 }
 
-// isHost reports what can be the name or the address of a host.
+// isHost reports whether host can be the name or address of a host.
 func isHost(host string) bool {
 	return host != "" && len(host) <= 255 && !strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/\@?#"<>`, r) })
 }
 
-// intercept takes the place of a gated host.
+// intercept answers in place of a gated host.
 func (s *Server) intercept(w http.ResponseWriter, site *site, port string, client Client) {
 	var leaf *tls.Certificate
 	if site.tls {
@@ -67,11 +67,11 @@ func (s *Server) intercept(w http.ResponseWriter, site *site, port string, clien
 	s.handOver(c, leaf)
 }
 
-// handOver completes the handshake and gives the connection to the server that speaks for gated hosts.
+// handOver completes the handshake and passes the connection to the server that speaks for gated hosts.
 func (s *Server) handOver(c *conn, leaf *tls.Certificate) {
 	ctx, cancel := context.WithTimeout(s.ctx, headerWithin)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })() // ends a read that waits
+	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })() // ends a blocked read
 	first, err := c.in.Peek(1)
 	if err != nil {
 		_ = c.Close()
@@ -95,7 +95,7 @@ func (s *Server) handOver(c *conn, leaf *tls.Certificate) {
 	s.encrypted.put(t)
 }
 
-// notTrusted tells, once for each host, that its client refuses the certificate.
+// notTrusted logs, once for each host, that a client refuses the certificate.
 func (s *Server) notTrusted(host string, err error) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" || !strings.Contains(op.Err.Error(), "certificate") {
@@ -108,7 +108,7 @@ func (s *Server) notTrusted(host string, err error) {
 	}
 }
 
-// tunnel connects a client to a host that is not gated, and passes on what either sends.
+// tunnel connects a client to a host that is not gated, and copies bytes both ways.
 func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, host, port string, client Client) {
 	ctx, cancel := context.WithTimeout(r.Context(), dialWithin)
 	there, err := s.dial(ctx, host, port, client.Near)
@@ -125,7 +125,7 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, host, port strin
 	s.tunnels.join(here, there)
 }
 
-// refuseReach answers for a host that cannot be reached.
+// refuseReach responds that a host cannot be reached.
 func refuseReach(w http.ResponseWriter, host string, err error) {
 	status, hint := http.StatusBadGateway, ""
 	switch {
@@ -141,7 +141,7 @@ func refuseReach(w http.ResponseWriter, host string, err error) {
 	refuse(w, status, host+": "+text, hint)
 }
 
-// hijack takes the connection over and tells the client that it is through.
+// hijack takes over the connection and tells the client that it is established.
 func (s *Server) hijack(w http.ResponseWriter) (*conn, error) {
 	raw, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -156,17 +156,17 @@ func (s *Server) hijack(w http.ResponseWriter) (*conn, error) {
 	return c, nil
 }
 
-// conn is a connection of a client that was taken over, with what it had sent already.
+// conn is a client's connection that was taken over, with the bytes that were already read.
 type conn struct {
 	net.Conn
 	in         *bufio.Reader
-	host, port string // that the client takes it for
+	host, port string // the host that the client connected to
 	client     Client
 }
 
 func (c *conn) Read(p []byte) (int, error) { return c.in.Read(p) }
 
-// CloseWrite ends what is sent, and goes on reading.
+// CloseWrite closes the sending side. Reading still works.
 func (c *conn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func closeWrite(c net.Conn) error {
@@ -176,7 +176,7 @@ func closeWrite(c net.Conn) error {
 	return nil
 }
 
-// queue is a listener for connections that come from elsewhere.
+// queue is a listener for connections that other code accepted.
 type queue struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Client is who sends through the forward proxy.
+// Client is the sender of a request to the forward proxy.
 type Client struct {
-	Agent, Class string // that its credentials name; empty: its requests may
+	Agent, Class string // named by its credentials; empty means that its requests may name them
 	Token        string // in its credentials
-	// Trusted marks a client that is known by a secret of its own; see [proxy.Intercepted].
+	// Trusted marks a client that is identified by a secret of its own; see [proxy.Intercepted].
 	Trusted bool
-	// Near marks a client on this machine. Only such a client may be connected to addresses of this machine and of
-	// private networks.
+	// Near marks a client on this machine. Only such a client may connect to addresses of this machine and of private
+	// networks.
 	Near bool
 }
 
-// Credentials are what a client sends in Proxy-Authorization: a bearer's token, or the user and password of the proxy's URL.
+// Credentials is the content of Proxy-Authorization: a bearer token, or the user and password of the proxy's URL.
 type Credentials struct {
 	Bearer         string
 	User, Password string
 }
 
-// CredentialsOf reads the credentials of a request. It reports false if there are none that it can read.
+// CredentialsOf reads the credentials of a request. ok is false if it finds none that it can read.
 func CredentialsOf(r *http.Request) (c Credentials, ok bool) {
 	scheme, value, _ := strings.Cut(r.Header.Get("Proxy-Authorization"), " ")
 	value = strings.TrimSpace(value)

@@ -19,20 +19,21 @@ import (
 )
 
 var (
-	// errPrivate is about an address that a client of another machine may not reach through the gate.
+	// errPrivate is the error for an address that a client on another machine may not reach through the gate.
 	errPrivate = errors.New("this address is not open to clients of other machines")
-	// errProxy is about the proxy between the gate and a host.
+	// errProxy is the error for the proxy between the gate and a host.
 	errProxy = errors.New("the proxy of the environment")
 )
 
-// keepAlive notices hosts that are gone.
+// keepAlive is the TCP keep-alive interval, which detects hosts that are gone.
 const keepAlive = 30 * time.Second
 
-// dialer connects directly. Not everything is open to a client of another machine: it could reach what listens only for this one.
+// dialer connects directly. For clients on other machines it allows only public addresses: others could reach services
+// that listen only for this machine.
 func dialer(near bool) *net.Dialer {
 	d := &net.Dialer{KeepAlive: keepAlive}
 	if !near {
-		d.Control = func(_, address string, _ syscall.RawConn) error { // of the very address that is connected to
+		d.Control = func(_, address string, _ syscall.RawConn) error { // sees the address that is really dialed
 			ap, err := netip.ParseAddrPort(address)
 			if err != nil || !isPublic(ap.Addr()) {
 				return errPrivate
@@ -43,14 +44,14 @@ func dialer(near bool) *net.Dialer {
 	return d
 }
 
-// notPublic are ranges that lead to this machine or to a network around it, besides those that netip knows.
+// notPublic lists ranges that lead to this machine or a network around it, in addition to those that netip knows.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
 	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// isPublic reports an address of the open network.
+// isPublic reports whether an address is on the public internet.
 func isPublic(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	if !addr.IsGlobalUnicast() || addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() {
@@ -64,8 +65,8 @@ func isPublic(addr netip.Addr) bool {
 	return true
 }
 
-// nameAllowed refuses, for a client of another machine, a host that says by itself that it is not public. Where another proxy
-// resolves names, this is all that can be known.
+// nameAllowed refuses host names that are plainly not public, for a client on another machine. If another proxy
+// resolves names, this is the only possible check.
 func nameAllowed(host string) error {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if addr, err := netip.ParseAddr(host); err == nil {
@@ -75,7 +76,7 @@ func nameAllowed(host string) error {
 		return nil
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	numeric := last != "" && strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") // 127.1 is an address to some
+	numeric := last != "" && strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") // some programs read 127.1 as an address
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".internal") || strings.HasSuffix(host, ".local") || numeric {
 		return errPrivate
 	}
@@ -92,7 +93,7 @@ func (s *Server) dial(ctx context.Context, host, port string, near bool) (net.Co
 	}
 	through, err := s.o.Proxy(&url.URL{Scheme: "https", Host: address})
 	if err != nil {
-		return nil, fmt.Errorf("%w cannot be read", errProxy) // it may hold a password
+		return nil, fmt.Errorf("%w cannot be read", errProxy) // the value may hold a password
 	}
 	if through == nil {
 		return dialer(near).DialContext(ctx, "tcp", address)
@@ -144,7 +145,7 @@ func dialThrough(ctx context.Context, through *url.URL, address string) (net.Con
 	return nil, fmt.Errorf("its scheme %q is not known", through.Scheme)
 }
 
-// ask asks a proxy for a tunnel.
+// ask asks a proxy for a tunnel to address.
 func ask(ctx context.Context, c net.Conn, through *url.URL, address string) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	fail := func(err error) (net.Conn, error) {

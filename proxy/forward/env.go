@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Variables of the environment that name proxies, in the order in which they are asked. Each exists in lower case too.
+// Environment variables that name proxies, in the order in which they are read. Each exists in lower case too.
 const (
 	envHTTPS = "HTTPS_PROXY"
 	envHTTP  = "HTTP_PROXY"
@@ -18,16 +18,16 @@ const (
 	envNo    = "NO_PROXY"
 )
 
-// ProxyVariables returns the variables by which programs are pointed to a proxy, in upper and lower case.
+// ProxyVariables returns the environment variables that name a proxy, in upper and lower case.
 func ProxyVariables() []string {
 	return []string{envHTTPS, envHTTP, envAll, strings.ToLower(envHTTPS), strings.ToLower(envHTTP), strings.ToLower(envAll)}
 }
 
-// NoProxyVariables returns the variables that name hosts without a proxy.
+// NoProxyVariables returns the environment variables that list hosts to reach without a proxy.
 func NoProxyVariables() []string { return []string{envNo, strings.ToLower(envNo)} }
 
-// FromEnvironment returns the proxy that the environment names for a URL, as net/http does, and ALL_PROXY where nothing else is
-// set. Proxies at an address in not are left out: a proxy must not be its own.
+// FromEnvironment returns the proxy that the environment names for a URL, as net/http does, and uses ALL_PROXY if
+// nothing else is set. It ignores proxies at an address in not: a proxy must not be its own proxy.
 func FromEnvironment(getenv func(string) string, not ...string) func(*url.URL) (*url.URL, error) {
 	first := func(names ...string) string {
 		for _, name := range names {
@@ -62,8 +62,8 @@ func NoProxy(list string, gated []string) string {
 	return strings.Join(keep, ",")
 }
 
-// exempts reports whether any program might read an entry of NO_PROXY so that it matches an address. Programs differ: to some
-// example.com means its subdomains too.
+// exempts reports whether any program might read a NO_PROXY entry so that it matches an address. Programs differ: for
+// some, example.com includes its subdomains.
 func exempts(entry, address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || entry == "*" {

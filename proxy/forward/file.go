@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// fileLife is how long an authority that is kept in a file holds.
+	// fileLife is how long an authority in a file is valid.
 	fileLife = 2 * 365 * 24 * time.Hour
 	// lookEvery is how often, at most, a file is checked for a rotated authority.
 	lookEvery = 2 * time.Second
-	// maxFile bounds what is read of a file.
+	// maxFile bounds how much is read of a file.
 	maxFile = 1 << 20
 	// fileName is the file in the state directory.
 	fileName = "ca.pem"
 )
 
-// File is an authority in the state directory, readable for its user alone. It follows a rotation by another process.
+// File is an authority in the state directory, readable only for its user. It notices when another process rotates the
+// authority.
 type File struct {
 	path string
 
@@ -34,7 +35,7 @@ type File struct {
 	looked time.Time
 }
 
-// PathIn returns the file of the authority in a state directory.
+// PathIn returns the path of the authority's file in a state directory.
 func PathIn(dir string) string { return filepath.Join(dir, fileName) }
 
 // LoadFile opens the authority in a state directory. The error is fs.ErrNotExist if there is none.
@@ -46,7 +47,7 @@ func LoadFile(dir string) (*File, error) {
 	return f, nil
 }
 
-// OpenFile opens the authority in a state directory. It makes one for hosts if there is none.
+// OpenFile opens the authority in a state directory. It creates one for hosts if there is none.
 func OpenFile(dir, name string, hosts []string) (*File, error) {
 	f, err := LoadFile(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +64,7 @@ func OpenFile(dir, name string, hosts []string) (*File, error) {
 	return LoadFile(dir)
 }
 
-// Rotate replaces the authority in a state directory by a new one for hosts. Clients have to be given the new certificate.
+// Rotate replaces the authority in a state directory with a new one for hosts. Clients need the new certificate.
 func Rotate(dir, name string, hosts []string) (*File, error) {
 	made, err := write(dir, name, hosts)
 	if err != nil {
@@ -104,14 +105,14 @@ func write(dir, name string, hosts []string) (path string, err error) {
 // Path returns the name of the file.
 func (f *File) Path() string { return f.path }
 
-// Authority returns the authority that the file holds now. If the file cannot be read, that is the one it held before.
+// Authority returns the authority in the file. If the file cannot be read, it returns the previous one.
 func (f *File) Authority() *Authority {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if time.Since(f.looked) >= lookEvery {
 		f.looked = time.Now()
 		if info, err := os.Lstat(f.path); err == nil && (!os.SameFile(info, f.info) || !info.ModTime().Equal(f.info.ModTime())) {
-			_ = f.read() // what it held before stays
+			_ = f.read() // on an error the previous one stays
 		}
 	}
 	return f.now

@@ -1,10 +1,10 @@
-// Package forward is the gate as a forward proxy, for programs that cannot be pointed to another address. They send CONNECT or
-// requests with a whole URL, as to any proxy. Connections to gated hosts are decrypted with a certificate of a local authority,
-// and their requests go to the handler of package proxy, which gates them. All other connections are tunnelled: their bytes pass
-// unchanged, with the certificate of their own host.
+// Package forward is the gate as a forward proxy, for programs that cannot use another base URL. They send CONNECT, or
+// requests with an absolute URL, as to any proxy. Connections to gated hosts are decrypted with a certificate of a
+// local authority, and their requests go to the handler of package proxy, which gates them. All other connections are
+// tunnelled: their bytes pass unchanged, with the certificate of their own host.
 //
-// It is written on net/http and crypto/tls alone; docs/adr/0008-interception-with-the-standard-library.md has the comparison with
-// a library. docs/intercept.md is the guide.
+// The package uses only net/http and crypto/tls; docs/adr/0008-interception-with-the-standard-library.md compares that
+// with a library. docs/intercept.md is the guide.
 package forward
 
 import (
@@ -26,49 +26,49 @@ import (
 	"github.com/sluicehq/sluice/proxy"
 )
 
-// Bounds on connections. Bodies, answers and tunnels may take as long as they take.
+// Bounds on connections. Bodies, responses and tunnels have no time limit.
 const (
 	headerWithin   = 30 * time.Second
 	idleFor        = 2 * time.Minute
 	maxHeaderBytes = 256 << 10
 )
 
-// Options describe a forward proxy.
+// Options configures a forward proxy.
 type Options struct {
-	// Handler gets the requests to gated hosts. [proxy.InterceptedOf] tells which resource they are for.
+	// Handler gets the requests to gated hosts. [proxy.InterceptedOf] returns the resource they are for.
 	Handler http.Handler
-	// Origins returns what is gated at the moment.
+	// Origins returns the origins that are gated at the moment.
 	Origins func() *Origins
-	// Authority returns what issues certificates for gated hosts.
+	// Authority returns the authority that issues certificates for gated hosts.
 	Authority func() *Authority
-	// Admit finds out who sends a request, by its credentials. A client that is not admitted is answered 407. Nil admits everyone
-	// as a client of this machine.
+	// Admit identifies the sender of a request by its credentials. A client that it refuses gets a 407. Nil admits
+	// every client as one on this machine.
 	Admit func(r *http.Request) (Client, bool)
 	// OnlyGated refuses connections to hosts that are not gated.
 	OnlyGated bool
-	// Proxy returns the proxy through which a URL is reached. Nil means that there is none.
+	// Proxy returns the proxy to use for a URL. Nil means no proxy.
 	Proxy func(*url.URL) (*url.URL, error)
-	// Log is told which hosts' clients refuse the certificate. Nil drops that.
+	// Log records hosts whose clients refuse the certificate. Nil means no log.
 	Log *slog.Logger
 }
 
-// Server is a forward proxy.
+// Server is a forward proxy. Create it with New.
 type Server struct {
 	o     Options
-	outer *http.Server // speaks to clients as a proxy
-	inner *http.Server // speaks to clients as the hosts that are gated
+	outer *http.Server // the proxy that clients connect to
+	inner *http.Server // answers in place of the gated hosts
 	ctx   context.Context
 	end   context.CancelFunc
 
 	encrypted, plain *queue
-	near, far        *http.Transport // for requests with a whole URL to hosts that are not gated
+	near, far        *http.Transport // for requests with an absolute URL to hosts that are not gated
 	running          sync.WaitGroup
-	upgrades         atomic.Int64 // requests whose connections are, or are to be, WebSockets
+	upgrades         atomic.Int64 // requests with a WebSocket, open or being opened
 	tunnels          tunnels
-	refused          sync.Map // hosts whose clients refused the certificate, which has been logged
+	refused          sync.Map // hosts whose refused certificate was already logged
 }
 
-// New makes a forward proxy. Close ends it.
+// New returns a forward proxy. Close it after use.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -100,7 +100,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve serves clients of a listener until Shutdown or Close. It then returns nil.
+// Serve serves the clients of a listener until Shutdown or Close. It then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.outer.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -108,8 +108,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown accepts no more connections, and finishes running requests and tunnels until ctx ends. A tunnel is over when nothing
-// has passed it for a second.
+// Shutdown accepts no more connections, and lets running requests and tunnels finish until ctx ends. A tunnel counts as
+// finished after a second without traffic.
 func (s *Server) Shutdown(ctx context.Context) error {
 	var errs [4]error
 	var parts sync.WaitGroup
@@ -121,7 +121,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(errors.Join(errs[:]...), s.Close())
 }
 
-// drainUpgrades waits for connections that were upgraded, until ctx ends: the handler ends them.
+// drainUpgrades waits for upgraded connections until ctx ends. The handler closes them.
 func (s *Server) drainUpgrades(ctx context.Context) error {
 	tick := time.NewTicker(lookAround)
 	defer tick.Stop()
@@ -137,7 +137,7 @@ func (s *Server) drainUpgrades(ctx context.Context) error {
 
 // Close ends all connections.
 func (s *Server) Close() error {
-	s.end() // first: a request whose body was not read does not notice that its connection is gone
+	s.end() // first: a request with an unread body does not notice that its connection is gone
 	err := errors.Join(s.outer.Close(), s.inner.Close())
 	s.tunnels.close()
 	s.near.CloseIdleConnections()
@@ -162,7 +162,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// whole serves a request with a whole URL.
+// whole serves a request with an absolute URL.
 func (s *Server) whole(w http.ResponseWriter, r *http.Request, client Client) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" || r.URL.Hostname() == "" {
 		refuse(w, http.StatusBadRequest, "the URL has to be of http or https", "")
@@ -180,7 +180,7 @@ func (s *Server) whole(w http.ResponseWriter, r *http.Request, client Client) {
 	s.forward(w, r, client)
 }
 
-// gate hands a request to the gate.
+// gate passes a request to the gate.
 func (s *Server) gate(w http.ResponseWriter, r *http.Request, site *site, client Client) {
 	path := r.URL.EscapedPath()
 	if path == "" {
@@ -198,7 +198,7 @@ func (s *Server) gate(w http.ResponseWriter, r *http.Request, site *site, client
 // decrypted serves a request that came through a connection to a gated host.
 func (s *Server) decrypted(w http.ResponseWriter, r *http.Request) {
 	c, _ := r.Context().Value(connKey{}).(*conn)
-	if c == nil { // it cannot be
+	if c == nil { // cannot happen
 		refuse(w, http.StatusInternalServerError, "the connection is not known", "")
 		return
 	}
@@ -218,18 +218,18 @@ func (s *Server) decrypted(w http.ResponseWriter, r *http.Request) {
 	s.gate(w, r, site, c.client)
 }
 
-// refuse answers in the proxy's own name. Programs show the status line at best: the text is short.
+// refuse responds in the proxy's own name. The text is short, because programs show at most the status line.
 func refuse(w http.ResponseWriter, status int, message, hint string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Sluice-Refused", "1")
-	h.Set("Connection", "close") // a client may have sent what belongs to a tunnel
+	h.Set("Connection", "close") // the client may already have sent bytes meant for a tunnel
 	text := "sluice: " + message + "\n"
 	if hint != "" {
 		text += "hint: " + hint + "\n"
 	}
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // who is gone misses nothing
+	_, _ = io.WriteString(w, text) // an error means that the client is gone
 }
 
 func refuseUngated(w http.ResponseWriter, host string) {
@@ -239,7 +239,7 @@ func refuseUngated(w http.ResponseWriter, host string) {
 // connKey is the context key of a connection to a gated host.
 type connKey struct{}
 
-// withConn finds the connection below the layers of TLS and HTTP.
+// withConn finds the client's connection below TLS and HTTP, and puts it into the context.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	for c != nil {
 		if own, ok := c.(*conn); ok {
@@ -254,7 +254,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// tlsConfig is for connections to a gated host.
+// tlsConfig returns the TLS configuration for connections to a gated host.
 func tlsConfig(leaf *tls.Certificate) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{*leaf}}
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/sluicehq/sluice/proxy"
 )
 
-// Origin is an address under which clients know a resource.
+// Origin is an address at which clients reach a resource.
 type Origin struct {
 	Resource string
-	Address  *url.URL // that clients send to
-	Upstream *url.URL // that the gate sends to; nil: the same
+	Address  *url.URL // the address that clients send to
+	Upstream *url.URL // the address that the gate sends to; nil means the same
 }
 
-// Origins are the addresses that are gated. A nil one gates none.
+// Origins is the table of gated addresses. A nil *Origins gates nothing.
 type Origins struct {
 	sites map[string]*site // by host and port
 }
 
-// site is one host and port, and what belongs to it: the longest path first, then in the order in which they were given.
+// site is one host and port with its origins: the longest path first, then in the given order.
 type site struct {
 	host    string
 	tls     bool
 	origins []Origin
 }
 
-// NewOrigins makes a table of addresses. Where two resources have the same address, the first one gets its requests.
+// NewOrigins returns a table of addresses. If two resources have the same address, the first one gets its requests.
 func NewOrigins(list []Origin) *Origins {
 	o := &Origins{sites: map[string]*site{}}
 	for _, origin := range list {
@@ -51,7 +51,7 @@ func NewOrigins(list []Origin) *Origins {
 	return o
 }
 
-// addressOf is the host and port of a URL, in lower case.
+// addressOf returns the host and port of a URL, in lower case.
 func addressOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -78,7 +78,7 @@ func (o *Origins) Hosts() []string {
 // Addresses returns the gated hosts with their ports, sorted.
 func (o *Origins) Addresses() []string { return slices.Sorted(maps.Keys(o.sites)) }
 
-// Resources returns the resources that are reached, sorted.
+// Resources returns the names of the gated resources, sorted.
 func (o *Origins) Resources() []string {
 	names := map[string]bool{}
 	for _, s := range o.sites {
@@ -89,7 +89,7 @@ func (o *Origins) Resources() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Without leaves hosts out. It reports which of them are not gated.
+// Without returns a table without hosts, and the hosts that are not in the table.
 func (o *Origins) Without(hosts []string) (left *Origins, unknown []string) {
 	left = &Origins{sites: maps.Clone(o.sites)}
 	for _, host := range hosts {
@@ -104,7 +104,7 @@ func (o *Origins) Without(hosts []string) (left *Origins, unknown []string) {
 	return left, unknown
 }
 
-// find returns the site at a host and port, nil if it is not gated.
+// find returns the site at a host and port, or nil if it is not gated.
 func (o *Origins) find(host, port string) *site {
 	if o == nil {
 		return nil
@@ -112,13 +112,13 @@ func (o *Origins) find(host, port string) *site {
 	return o.sites[key(strings.TrimSuffix(host, "."), port)]
 }
 
-// route says where a request to a path goes. The path is escaped.
+// route returns where a request to a path goes. The path is escaped.
 func (s *site) route(path string) proxy.Intercepted {
 	var origin Origin
 	rest, within := "", false
 	for i, o := range s.origins {
 		if i == 0 || len(base(o.Address)) < len(base(origin.Address)) {
-			origin = o // the first of the shortest paths gets what is below none
+			origin = o // the first of the shortest paths gets requests that are below no path
 		}
 		if rest, within = under(base(o.Address), path); within {
 			origin = o
@@ -136,7 +136,7 @@ func (s *site) route(path string) proxy.Intercepted {
 	return in
 }
 
-// under reports whether a path is below a base, and what is left of it then.
+// under reports whether a path is below base, and returns the rest of the path.
 func under(base, path string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(path, base)
 	return rest, ok && (rest == "" || rest[0] == '/')

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// quietFor is how long nothing passes a tunnel that may be ended at a shutdown.
+	// quietFor is how long a tunnel must be without traffic before a shutdown may close it.
 	quietFor = time.Second
-	// lookAround is how often a shutdown looks for such tunnels.
+	// lookAround is how often a shutdown checks for such tunnels.
 	lookAround = 100 * time.Millisecond
 )
 
-// tunnels are the open ones.
+// tunnels holds the open tunnels.
 type tunnels struct {
 	mu     sync.Mutex
 	open   map[*tunnel]bool
@@ -27,11 +27,11 @@ type tunnels struct {
 // tunnel passes bytes between two connections.
 type tunnel struct {
 	here, there net.Conn
-	last        atomic.Int64 // when something passed, in nanoseconds since begun
+	last        atomic.Int64 // time of the last traffic, in nanoseconds since begun
 	begun       time.Time
 }
 
-// join passes on what either connection sends, until both have ended.
+// join copies bytes between two connections until both have ended.
 func (ts *tunnels) join(here, there net.Conn) {
 	t := &tunnel{here: here, there: there, begun: time.Now()}
 	ts.mu.Lock()
@@ -59,8 +59,8 @@ func (ts *tunnels) join(here, there net.Conn) {
 	up.Wait()
 }
 
-// copy passes bytes on until their source ends. Then the other side is told, and may go on sending. A connection that breaks
-// breaks the tunnel.
+// copy copies bytes until their source ends. It then closes the sending side of the destination, which may go on
+// sending. An error on either connection closes the tunnel.
 func (t *tunnel) copy(to, from net.Conn) {
 	_, err := io.Copy(seen{to, t}, from)
 	if err != nil || closeWrite(to) != nil {
@@ -73,7 +73,7 @@ func (t *tunnel) close() {
 	_ = t.there.Close()
 }
 
-// seen notes when something passes.
+// seen records the time of each write.
 type seen struct {
 	io.Writer
 	t *tunnel
@@ -84,7 +84,7 @@ func (s seen) Write(p []byte) (int, error) {
 	return s.Writer.Write(p)
 }
 
-// drain ends tunnels as soon as nothing passes them, until ctx ends.
+// drain closes tunnels as soon as they have no traffic, until ctx ends.
 func (ts *tunnels) drain(ctx context.Context) error {
 	tick := time.NewTicker(lookAround)
 	defer tick.Stop()
@@ -110,7 +110,7 @@ func (ts *tunnels) drain(ctx context.Context) error {
 	}
 }
 
-// close ends all tunnels.
+// close closes all tunnels.
 func (ts *tunnels) close() {
 	ts.mu.Lock()
 	ts.closed = true

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// transport sends requests with a whole URL to hosts that are not gated. Those of near clients have one of their own, so that
-// others do not get their connections.
+// transport returns the transport for requests with an absolute URL to hosts that are not gated. Clients on this
+// machine have a separate transport, so that others cannot reuse their connections.
 func (s *Server) transport(near bool) *http.Transport {
 	t := &http.Transport{
 		DialContext:         dialer(near).DialContext,
@@ -21,7 +21,7 @@ func (s *Server) transport(near bool) *http.Transport {
 	return t
 }
 
-// forward sends a request on that is not gated, and its answer back.
+// forward sends a request that is not gated to its host, and the response back.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) {
 	way := s.near
 	if !client.Near {
@@ -35,14 +35,14 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) 
 	}
 	p := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
-			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} { // they are the client's
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} { // pass on the client's own
 				if v, ok := p.In.Header[name]; ok {
 					p.Out.Header[name] = v
 				}
 			}
 			p.Out.Host = p.In.Host
 			if _, ok := p.In.Header["User-Agent"]; !ok {
-				p.Out.Header["User-Agent"] = []string{""} // none, and not ours
+				p.Out.Header["User-Agent"] = []string{""} // send none, instead of Go's default
 			}
 		},
 		Transport: way, FlushInterval: -1,
