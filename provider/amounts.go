@@ -2,8 +2,8 @@ package provider
 
 import "github.com/sluicehq/sluice"
 
-// OfAmounts is Micros for usage that is stated in units: input_tokens, output_tokens, cache_read_tokens and
-// cache_write_tokens. Tokens of which nothing more is said (tokens) count as output, which costs the most.
+// OfAmounts is Micros for usage stated in units: input_tokens, output_tokens, cache_read_tokens and
+// cache_write_tokens. If only tokens is stated, they count as output, which costs the most.
 func (p *Prices) OfAmounts(model string, usage []sluice.Amount) (micros int64, known bool) {
 	var u Usage
 	var all int64
@@ -27,7 +27,7 @@ func (p *Prices) OfAmounts(model string, usage []sluice.Amount) (micros int64, k
 	return p.Micros(model, &u)
 }
 
-// CountsTokens reports whether a provider is one of language models: its calls cost tokens, and money.
+// CountsTokens reports whether a provider serves language models, whose calls cost tokens and money.
 func CountsTokens(d Dialect) bool {
 	v, ok := d.(*vendor)
 	return ok && v.models

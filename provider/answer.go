@@ -6,19 +6,18 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Answer turns the observation into what a ticket is told, given the limits of the
-// resource. A stated limit belongs to the one of the same name; else to the only one of
-// the same unit and window, or of the same unit if no window is stated. What belongs to none,
-// or might belong to several, is left out.
+// Answer converts the observation for a ticket, given the limits of the resource. A stated limit is matched with the
+// configured limit of the same name. Otherwise it is matched with the only one of the same unit and window, or of
+// the same unit if it states no window. Stated limits without a match, or with several, are left out.
 //
-// A wait that the provider did not state itself is left out as well: the resource's own backoff
-// begins at as much by default and, unlike a hint, grows with every refusal.
+// A wait that the provider did not state is left out too. The resource's own backoff starts at the same value by
+// default and, unlike a hint, grows with every refusal.
 func (o *Observation) Answer(limits []sluice.Limit) sluice.Answer {
 	a := sluice.Answer{Verdict: o.Verdict, Scope: o.Scope, Cause: o.Cause, Usage: o.Usage}
 	if o.Hinted {
 		a.RetryAfter = o.RetryAfter
 		if a.RetryAfter <= 0 {
-			a.RetryAfter = leastHint // 0 would mean that there was no hint
+			a.RetryAfter = leastHint // 0 would mean no hint
 		}
 	}
 	for _, i := range assign(o.Limits, limits) {
@@ -30,11 +29,11 @@ func (o *Observation) Answer(limits []sluice.Limit) sluice.Answer {
 	return a
 }
 
-// pair tells which configured limit a stated one is about.
+// pair matches a stated limit with a configured one.
 type pair struct{ stated, configured int }
 
-// assign pairs stated limits with configured ones, each of which at most once: by name
-// first, so that a guess never takes the place of what is certain.
+// assign matches stated limits with configured ones, each at most once. It matches by name first, so that a guess
+// never replaces a certain match.
 func assign(stated []Limit, limits []sluice.Limit) []pair {
 	var pairs []pair
 	taken := make([]bool, len(limits))
@@ -62,8 +61,8 @@ func byName(l *Limit, limits []sluice.Limit) int {
 	return -1
 }
 
-// byUnit finds the only configured limit that counts the same thing, -1 if there is none
-// or more than one.
+// byUnit finds the only configured limit that counts the same thing. It returns -1 if there is none or more than
+// one.
 func byUnit(l *Limit, limits []sluice.Limit) int {
 	only := -1
 	for k := range limits {
@@ -78,7 +77,7 @@ func byUnit(l *Limit, limits []sluice.Limit) int {
 	return only
 }
 
-// same reports whether a configured limit can be the one that is stated.
+// same reports whether c can be the stated limit l.
 func same(l *Limit, c *sluice.Limit) bool {
 	unit := c.Unit
 	if unit == "" {
@@ -90,11 +89,11 @@ func same(l *Limit, c *sluice.Limit) bool {
 	return l.Window == 0 || c.Kind == sluice.Concurrency || closeTo(l.Window, c.Window)
 }
 
-// closeTo forgives a window that was rounded.
+// closeTo allows for rounded windows.
 func closeTo(a, b time.Duration) bool { return (a - b).Abs() < time.Second }
 
-// theirs reports a limit that the provider can know of: those per agent, user or tool and
-// those on work are our own.
+// theirs reports whether the provider can know of a limit. Limits per agent, user or tool and limits on work are
+// Sluice's own.
 func theirs(l *sluice.Limit) bool {
 	for _, scope := range l.Per {
 		if scope != sluice.PerModel && scope != sluice.PerKey {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// modelAndKey is what most providers of models prove to be limited: the model, or its class, for those
-// who share the key.
+// modelAndKey is the usual scope of a refusal by a model provider: the model, or its class, for all callers that
+// share the key.
 const modelAndKey = sluice.PerModel | sluice.PerKey
 
 var anthropic = vendor{
@@ -22,7 +22,7 @@ var anthropic = vendor{
 		{about: "requests", name: sluice.Requests, unit: sluice.Requests, kind: sluice.Bucket, window: time.Minute},
 		{about: "input-tokens", name: unitInput, unit: unitInput, kind: sluice.Bucket, window: time.Minute},
 		{about: "output-tokens", name: unitOutput, unit: unitOutput, kind: sluice.Bucket, window: time.Minute},
-		{about: "tokens"}, // whichever of the others is the tightest, once more
+		{about: "tokens"}, // repeats the tightest of the others
 	},
 	refine: unified,
 	rules: []rule{

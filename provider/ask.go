@@ -8,22 +8,22 @@ import (
 
 const (
 	maxModel = 128  // bytes in the name of a model
-	maxSeats = 128  // answers that one call can ask for
-	blobFrom = 1024 // bytes of a string from which on it may be a picture
+	maxSeats = 128  // completions that one call can ask for
+	blobFrom = 1024 // minimum length of a string that may be a picture, in bytes
 	blobText = 4096 // bytes of text that a picture counts as: about a thousand tokens
 )
 
-// form is a kind of call, told by how its path ends.
+// form is a kind of call, recognized by the end of its path.
 type form struct {
 	ends   string
-	tokens bool   // its answer costs some
-	stream bool   // it comes in pieces, always
-	hides  bool   // a stream says what it has used only if it is asked to
+	tokens bool   // its response costs tokens
+	stream bool   // its response is always streamed
+	hides  bool   // a stream reports usage only if asked
 	part   string // what it is limited as, if not as its model
 }
 
-// forms are the calls that are known. Providers take on each other's forms, so all of them are looked
-// for with everybody. The longer of two that end alike comes first.
+// forms are the known kinds of call. Providers adopt each other's forms, so all of them are tried for every
+// provider. Where one ending contains another, the longer comes first.
 var forms = [...]form{
 	{ends: "/chat/completions", tokens: true, hides: true},
 	{ends: "/completions", tokens: true, hides: true},
@@ -47,7 +47,7 @@ var forms = [...]form{
 	{ends: "/v2/embed", tokens: true},
 }
 
-// formOf finds the form of a path, nil if it is no known one.
+// formOf returns the form of a path, or nil if it is unknown.
 func formOf(path string) *form {
 	path = strings.TrimSuffix(path, "/")
 	for i := range forms {
@@ -61,7 +61,7 @@ func formOf(path string) *form {
 // Ask reads a call.
 func (v *vendor) Ask(c *Call) ParsedRequest {
 	var a ParsedRequest
-	if v.models && (c.Method == "HEAD" || c.Method == "OPTIONS") { // asks whether anybody is there
+	if v.models && (c.Method == "HEAD" || c.Method == "OPTIONS") { // only asks whether the server responds
 		a.Free = true
 		return a
 	}
@@ -91,7 +91,7 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	}
 	f := formOf(c.Path)
 	if f == nil {
-		if strings.Contains(c.Path, "/batches/") { // one of them is cancelled
+		if strings.Contains(c.Path, "/batches/") { // cancels a batch
 			a.Part = "batches"
 		}
 		return
@@ -107,12 +107,12 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	a.Text = in.textOf(body, c)
 }
 
-// asking is what a body asks for.
+// asking is what the body of a call asks for.
 type asking struct {
 	model         string
 	stream, usage bool
 	output, seats int64
-	blobs         int64 // bytes of what is no text
+	blobs         int64 // bytes that are not text
 	pictures      int64
 }
 
@@ -153,7 +153,7 @@ func (in *asking) field(s *scanner, field string) {
 func (*asking) closed(*scanner) {}
 func (*asking) done()           {}
 
-// textOf is about how much of the body is text. What has not been read is taken to be like the rest.
+// textOf estimates how many bytes of the body are text. It assumes that unread bytes are like the rest.
 func (in *asking) textOf(body []byte, c *Call) int64 {
 	text := max(int64(len(body))-in.blobs, 0)
 	if all := max(c.Size, int64(len(c.Body))); all > int64(len(body)) && len(body) > 0 {
@@ -162,8 +162,8 @@ func (in *asking) textOf(body []byte, c *Call) int64 {
 	return min(text+in.pictures*blobText, store.MaxAmount)
 }
 
-// blob reports a picture or the like: a long string with nothing in it but the letters of base64. No
-// text goes on for so long without a blank.
+// blob reports whether a long string is a picture or the like: it has only base64 characters. Text of that length
+// contains a blank.
 func blob(head []byte) bool {
 	if i := strings.Index(string(head[:min(len(head), 128)]), ";base64,"); i >= 0 {
 		head = head[i+len(";base64,"):]
@@ -178,7 +178,7 @@ func blob(head []byte) bool {
 	return true
 }
 
-// plainModel is a model's name, empty if it cannot be one.
+// plainModel returns s if it can be a model's name, and an empty string otherwise.
 func plainModel(s string) string {
 	if len(s) > maxModel || !printable(s) {
 		return ""
@@ -186,7 +186,7 @@ func plainModel(s string) string {
 	return s
 }
 
-// pathPlaces are what stands before a model's name in a path, and what ends it.
+// pathPlaces are the texts before and after a model's name in a path.
 var pathPlaces = [...]struct{ before, after string }{
 	{"/models/", ":"},
 	{"/tunedModels/", ":"},
@@ -194,7 +194,7 @@ var pathPlaces = [...]struct{ before, after string }{
 	{"/model/", "/"},
 }
 
-// inPath finds the model's name in a path.
+// inPath finds the position of the model's name in a path.
 func inPath(path string) (place, bool) {
 	for _, p := range pathPlaces {
 		_, rest, ok := strings.Cut(path, p.before)

@@ -2,8 +2,8 @@ package provider
 
 import "strings"
 
-// anthropicClass is what Anthropic limits models as: the models of a family's fourth generation
-// together, later ones by themselves. Snapshots of a model, which their dates tell apart, are one.
+// anthropicClass returns the unit in which Anthropic limits models: all Opus 4 and all Sonnet 4 models together,
+// others separately. Snapshots of a model, which differ in their dates, count as one.
 func anthropicClass(_, model string) string {
 	words := strings.FieldsFunc(bareModel(model), func(c rune) bool { return c == '-' || c == '.' })
 	var family string
@@ -27,7 +27,7 @@ func anthropicClass(_, model string) string {
 	return family + "-" + strings.Join(version, "-")
 }
 
-// datedModel is what is limited by model: its name without the date of a snapshot.
+// datedModel returns a model's name without the date of a snapshot, for providers that limit each model.
 func datedModel(_, model string) string {
 	m := strings.TrimPrefix(strings.ToLower(model), "models/")
 	if n := len(m) - len("-2006-01-02"); n > 0 && m[n] == '-' && isDigits(m[n+1:n+5]) && m[n+5] == '-' && isDigits(m[n+6:n+8]) && m[n+8] == '-' && isDigits(m[n+9:]) {
@@ -36,9 +36,9 @@ func datedModel(_, model string) string {
 	return m
 }
 
-// bareModel is a model's name without who makes it, who hosts it, and what it is asked to do.
+// bareModel returns a model's name without its maker, its host and its variant.
 func bareModel(model string) string {
-	m := strings.TrimPrefix(strings.ToLower(model), "ft:") // of one's own, made from another
+	m := strings.TrimPrefix(strings.ToLower(model), "ft:") // fine-tuned
 	m = m[strings.LastIndexByte(m, '/')+1:]
 	for _, maker := range [...]string{"anthropic.", "amazon.", "meta.", "mistral.", "cohere.", "openai.", "deepseek."} {
 		if _, rest, ok := strings.Cut(m, maker); ok {
@@ -54,7 +54,7 @@ func bareModel(model string) string {
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// pathWord is a part of a path, counted from 0; empty if it has no such part.
+// pathWord returns segment i of a path, counted from 0, or an empty string if there is none.
 func pathWord(path string, i int) string {
 	for word := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
 		if i == 0 {

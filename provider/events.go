@@ -2,12 +2,11 @@ package provider
 
 import "encoding/binary"
 
-// events takes the data of server-sent events apart, and hands them on as they come: an event may be
-// of any length.
+// events extracts the data of server-sent events and passes it on as it arrives: an event may have any length.
 type events struct {
 	to   *scanner
 	line lineState
-	n    int  // bytes of the field's name that were read
+	n    int  // bytes of the field's name read so far
 	data bool // the event has data
 }
 
@@ -33,10 +32,10 @@ func (e *events) write(p []byte) {
 	}
 }
 
-// field reads the beginning of a line. A blank one ends the event.
+// field reads the beginning of a line. A blank line ends the event.
 func (e *events) field(c byte) {
 	switch {
-	case c == '\r' && e.n == 0: // of a line that ends in two characters
+	case c == '\r' && e.n == 0: // of a line that ends in \r\n
 	case c == '\n':
 		if e.n == 0 && e.data {
 			e.data = false
@@ -52,7 +51,7 @@ func (e *events) field(c byte) {
 	}
 }
 
-// rest reads on to the end of a line.
+// rest reads to the end of a line.
 func (e *events) rest(p []byte) []byte {
 	i := 0
 	for i < len(p) && p[i] != '\n' {
@@ -71,19 +70,19 @@ func (e *events) rest(p []byte) []byte {
 	return p[i+1:]
 }
 
-// frames takes Amazon's event stream apart: frames of two lengths and a checksum, headers, a payload, and
-// a checksum. Checksums are left to the client.
+// frames parses Amazon's event stream. A frame has two lengths and their checksum, headers, a payload, and a
+// checksum. The client verifies the checksums.
 type frames struct {
 	to    *scanner
 	lens  [8]byte
-	n     int // bytes of lens that were read
-	skip  int // bytes to pass over
-	body  int // bytes of the payload to come, after those
-	after int // bytes behind the payload
+	n     int // bytes of lens read so far
+	skip  int // bytes to skip
+	body  int // bytes of the payload that follow
+	after int // bytes after the payload
 	bad   bool
 }
 
-const frameBytes = 16 // of a frame that are neither headers nor payload
+const frameBytes = 16 // bytes of a frame besides headers and payload
 const maxFrame = 24 << 20
 
 func (f *frames) write(p []byte) {

@@ -15,19 +15,19 @@ const (
 	maxWord  = 96
 )
 
-// failure is an error in a body, as far as verdicts depend on it. Nothing of it is shown to anybody.
+// failure is the part of an error body that verdicts depend on. It is never shown to users.
 type failure struct {
-	there  bool     // the body has an error, and is not merely about one
-	whole  bool     // the body is nothing but an error: its outermost fields count
-	words  []string // types, codes, reasons: what is meant for machines, in lower case
-	text   string   // what is meant for people, in lower case; its beginning
-	number int      // a code that is a status of HTTP
+	there  bool     // the body has an error, and does not merely mention one
+	whole  bool     // the body is only an error: its outermost fields count
+	words  []string // types, codes and reasons, in lower case
+	text   string   // beginning of the message for people, in lower case
+	number int      // a code that is an HTTP status
 	delay  string   // how long to wait
-	reset  string   // or until when
+	reset  string   // when to try again
 }
 
-// readFailure finds the error in a body that may be cut off. whole tells that the status says that it
-// is one.
+// readFailure finds the error in a body that may be incomplete. whole says that the status marks the response as an
+// error.
 func readFailure(body []byte, whole bool) failure {
 	f := failure{whole: whole}
 	s := newScanner(&failureSink{f: &f})
@@ -46,9 +46,9 @@ func (k *failureSink) scalar(s *scanner) {
 func (*failureSink) closed(*scanner) {}
 func (*failureSink) done()           {}
 
-// note takes down a value, if it is part of an error. from is where the path begins that counts.
+// note records a value if it is part of an error. from is the level at which the relevant path begins.
 func (f *failure) note(s *scanner, from int) {
-	if s.is(from, "status_details") { // where OpenAI's realtime API has it
+	if s.is(from, "status_details") { // where OpenAI's realtime API puts it
 		from++
 	}
 	depth := s.objs - from
@@ -62,7 +62,7 @@ func (f *failure) note(s *scanner, from int) {
 	}
 }
 
-// outermost reads a field of the outermost object. Many bodies that are no errors have a message.
+// outermost reads a field of the outermost object. Many bodies that are not errors have a message.
 func (f *failure) outermost(s *scanner, from int) {
 	switch {
 	case s.is(from, "error"):
@@ -106,14 +106,14 @@ func (f *failure) word(s *scanner) {
 	}
 }
 
-// rule tells what an error means. What is empty fits everything.
+// rule says what an error means. Empty fields match everything.
 type rule struct {
-	status  int    // of HTTP, or what the body says that it is
-	word    string // one of the words
-	says    string // part of the text or of a word
+	status  int    // HTTP status, or the one that the body states
+	word    string // one of failure.words
+	says    string // a part of the text or of a word
 	verdict store.Verdict
 	scope   sluice.Scope
-	daily   bool // it comes back when a day is over
+	daily   bool // the quota comes back at the end of the day
 	plan    bool // a window of a subscription is used up
 	cause   string
 }
@@ -129,7 +129,7 @@ func (r *rule) fits(status int, f *failure) bool {
 		slices.ContainsFunc(f.words, func(w string) bool { return strings.Contains(w, r.says) })
 }
 
-// wait reads how long an error asks to wait: in a field, as a moment, or in words such as "Please try
+// wait reads how long an error asks to wait. The error may have a duration, a time, or a text such as "Please try
 // again in 7m12s".
 func (f *failure) wait(base time.Time) (time.Duration, bool) {
 	if d, ok := parseSpan(f.delay); ok {

@@ -9,22 +9,21 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// family is a set of fields that speak of one limit, such as X-RateLimit-Limit,
-// X-RateLimit-Remaining and X-RateLimit-Reset.
+// family is a set of header fields about one limit, such as X-RateLimit-Limit, X-RateLimit-Remaining and
+// X-RateLimit-Reset.
 type family struct {
 	prefix string // before "ratelimit-", such as "x-"
-	about  string // what tells several limits apart, such as "tokens" or "minute"
+	about  string // distinguishes several limits, such as "tokens" or "minute"
 	limit  Limit
 	used   int64
 	others []Limit // policies in the same field
 }
 
-// roles are the words that say which part of a family a field is. They stand before or
-// after what the limit is about: x-ratelimit-limit-tokens, anthropic-ratelimit-tokens-limit. The
-// longer of two that begin alike comes first.
+// roles are the words that say which part of a family a field is. They stand before or after the word for the limit:
+// x-ratelimit-limit-tokens, anthropic-ratelimit-tokens-limit. Where one begins with another, the longer comes first.
 var roles = [...]string{"limit", "remaining", "reset-after", "reset", "used", "renewalperiod"}
 
-// splitName takes the name of a field apart.
+// splitName splits the name of a header field into its parts.
 func splitName(name string) (prefix, about, role string, ok bool) {
 	prefix, rest, ok := strings.Cut(name, "ratelimit-")
 	if !ok {
@@ -46,8 +45,8 @@ func splitName(name string) (prefix, about, role string, ok bool) {
 	return "", "", "", false
 }
 
-// families reads all families there are. Where several speak of the same thing, the standard's
-// own names win, then those with an x-.
+// families reads all families. If several are about the same limit, the names of the standard win, then those with
+// x-.
 func (rd *reader) families() []family {
 	var all []family
 	for _, name := range rd.names {
@@ -94,7 +93,7 @@ func (rd *reader) fill(f *family, name, role string) {
 		f.used = rd.leading(name, &f.limit)
 	case "reset":
 		f.limit.ResetIn = rd.reset(rd.first(name))
-	case "reset-after": // sorted behind reset, and finer
+	case "reset-after": // sorted after reset, and more precise
 		if d := rd.delay(rd.first(name)); d >= 0 {
 			f.limit.ResetIn = d
 		}
@@ -103,8 +102,7 @@ func (rd *reader) fill(f *family, name, role string) {
 	}
 }
 
-// fillSize reads 100, or 100;w=60, or 100, 100;w=60, 1000;w=3600, where all but the first are
-// policies.
+// fillSize reads 100, or 100;w=60, or 100, 100;w=60, 1000;w=3600. In the last form all but the first are policies.
 func (rd *reader) fillSize(f *family, name string) {
 	if n, ok := rd.plain(name); ok {
 		f.limit.Size = n
@@ -118,7 +116,7 @@ func (rd *reader) fillSize(f *family, name string) {
 	for i := range members[1:] {
 		m := &members[1+i]
 		if _, ok := m.param("w"); !ok {
-			continue // a proxy has joined two lines: of which limit the second is nobody knows
+			continue // a proxy has joined two lines: it is unknown which limit the second is about
 		}
 		if l, ok := rd.policy(m); ok {
 			l.Unit = f.limit.Unit
@@ -129,7 +127,7 @@ func (rd *reader) fillSize(f *family, name string) {
 	}
 }
 
-// leading is the first number of a field.
+// leading returns the first number of a field.
 func (rd *reader) leading(name string, l *Limit) int64 {
 	if n, ok := rd.plain(name); ok {
 		return n
@@ -141,7 +139,7 @@ func (rd *reader) leading(name string, l *Limit) int64 {
 	return rd.sized(&members[0], l)
 }
 
-// sized is a number that may carry its window: 76;w=21600.
+// sized reads a number that may carry its window: 76;w=21600.
 func (rd *reader) sized(m *member, l *Limit) int64 {
 	if w, ok := m.param("w"); ok && l.Window == 0 {
 		l.Window = rd.window(w)
@@ -149,8 +147,7 @@ func (rd *reader) sized(m *member, l *Limit) int64 {
 	return rd.amount(m.value)
 }
 
-// settle completes a family's limit from its parts, and reports whether it says
-// anything.
+// settle completes a family's limit from its parts. It reports whether the family states anything.
 func (f *family) settle() bool {
 	l := &f.limit
 	if l.Remaining < 0 && f.used >= 0 && l.Size > 0 {
@@ -159,7 +156,7 @@ func (f *family) settle() bool {
 	return l.Size >= 0 || l.Remaining >= 0 || l.ResetIn >= 0
 }
 
-// windowWords are how names of fields say what the window is.
+// windowWords are the words for windows in names of fields.
 var windowWords = map[string]time.Duration{
 	"second": time.Second, "sec": time.Second,
 	"minute": time.Minute, "min": time.Minute, "minutely": time.Minute,
@@ -167,8 +164,7 @@ var windowWords = map[string]time.Duration{
 	"day": 24 * time.Hour, "daily": 24 * time.Hour,
 }
 
-// aboutUnit tells unit and window from what a field's name says: tokens-minute, req-minute,
-// input-tokens, day.
+// aboutUnit derives unit and window from a word in a field's name: tokens-minute, req-minute, input-tokens, day.
 func aboutUnit(about string) (unit string, window time.Duration) {
 	words := strings.Split(about, "-")
 	if w, ok := windowWords[words[len(words)-1]]; ok {
@@ -177,7 +173,7 @@ func aboutUnit(about string) (unit string, window time.Duration) {
 	return plainUnit(strings.Join(words, "_")), window
 }
 
-// plainUnit maps the many words for the same thing to one.
+// plainUnit maps synonyms to one unit.
 func plainUnit(unit string) string {
 	switch unit = strings.TrimPrefix(unit, "project_"); unit {
 	case "", "request", "requests", "req", "reqs", "call", "calls":

@@ -10,14 +10,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// reader reads the fields of one answer and counts what made no sense.
+// reader reads the header fields of one response and counts those that make no sense.
 type reader struct {
-	fields  map[string][]string // those of interest, by lower-case name
-	names   []string            // of them, sorted: what is read must not depend on a map's order
-	base    time.Time           // when the answer was made, on the provider's clock if it says so
-	model   string              // that was asked for, in lower case
-	refused bool                // the answer is a 429
-	overage bool                // what is beyond a subscription is paid for
+	fields  map[string][]string // relevant fields, by lower-case name
+	names   []string            // their names, sorted: results must not depend on map order
+	base    time.Time           // when the response was made, on the provider's clock if it has a Date
+	model   string              // the requested model, in lower case
+	refused bool                // the response is a 429
+	overage bool                // use beyond a subscription is paid for
 	ignored int
 }
 
@@ -46,8 +46,8 @@ func newReader(r *Response, now time.Time) *reader {
 	return rd
 }
 
-// ofInterest reports a field that speaks of limits or of time, in whatever case. Every field of every answer
-// is asked about, so nothing is made of the name.
+// ofInterest reports whether a field is about limits or time. The case of the name does not matter. It runs for
+// every field of every response, so it does not allocate.
 func ofInterest(name string) bool {
 	switch len(name) {
 	case len("age"), len("date"), len("retry-after"), len("retry-after-ms"):
@@ -63,7 +63,7 @@ func ofInterest(name string) bool {
 	return containsFold(name, "ratelimit") || containsFold(name, "rate-limit")
 }
 
-// containsFold is strings.Contains without regard to case; word is in lower case and plain ASCII.
+// containsFold is strings.Contains without regard to case. word must be lower-case ASCII.
 func containsFold(s, word string) bool {
 	for i := 0; i+len(word) <= len(s); i++ {
 		if s[i]|0x20 == word[0] && strings.EqualFold(s[i:i+len(word)], word) {
@@ -74,7 +74,7 @@ func containsFold(s, word string) bool {
 }
 
 func (rd *reader) take(name string, values []string) {
-	if _, known := rd.fields[name]; !known && fine(values) { // as nearly all are
+	if _, known := rd.fields[name]; !known && fine(values) { // nearly all are
 		if len(values) > 0 {
 			rd.names = append(rd.names, name)
 			rd.fields[name] = values[:len(values):len(values)]
@@ -93,7 +93,7 @@ func (rd *reader) take(name string, values []string) {
 	}
 }
 
-// fine reports values that are all within bounds.
+// fine reports whether all values are within bounds.
 func fine(values []string) bool {
 	for _, v := range values {
 		if len(v) > maxValue {
@@ -103,10 +103,10 @@ func fine(values []string) bool {
 	return len(values) <= maxLimits
 }
 
-// has reports a field that is there, even if it is blank.
+// has reports whether a field is present, even if it is blank.
 func (rd *reader) has(name string) bool { return len(rd.fields[name]) > 0 }
 
-// first is the first line of a field, empty if there is none.
+// first returns the first line of a field, or an empty string if there is none.
 func (rd *reader) first(name string) string {
 	if v := rd.fields[name]; len(v) > 0 {
 		return strings.TrimSpace(v[0])
@@ -114,7 +114,7 @@ func (rd *reader) first(name string) string {
 	return ""
 }
 
-// list reads a field as a list of members, over all of its lines.
+// list reads all lines of a field as one list of members.
 func (rd *reader) list(name string) []member {
 	var all []member
 	for _, line := range rd.fields[name] {
@@ -129,7 +129,7 @@ func (rd *reader) list(name string) []member {
 	return all
 }
 
-// plain reads a field that is a number and nothing else, as most are.
+// plain reads a field that consists of one number, as most do.
 func (rd *reader) plain(name string) (int64, bool) {
 	v := rd.fields[name]
 	if len(v) != 1 {
@@ -138,7 +138,7 @@ func (rd *reader) plain(name string) (int64, bool) {
 	return parseAmount(v[0])
 }
 
-// amount counts a value that is no amount.
+// amount reads a number. It counts other values as ignored.
 func (rd *reader) amount(s string) int64 {
 	n, ok := parseAmount(s)
 	if !ok {
@@ -148,8 +148,8 @@ func (rd *reader) amount(s string) int64 {
 	return n
 }
 
-// hint reads how long the provider asks to wait. Retry-After is rounded, and
-// retry-after-ms is exact if both mean the same; where they do not, the longer one is safe.
+// hint reads how long the provider asks to wait. Retry-After is rounded; retry-after-ms is exact. hint uses the
+// exact one if both agree, and the longer one otherwise, which is safe.
 func (rd *reader) hint() (time.Duration, bool) {
 	var fine, coarse time.Duration
 	var isFine, isCoarse bool
@@ -163,7 +163,7 @@ func (rd *reader) hint() (time.Duration, bool) {
 	}
 	if s := rd.first("retry-after"); s != "" {
 		if coarse, isCoarse = retry.ParseRetryAfter(s, rd.base); !isCoarse {
-			coarse, isCoarse = parseSpan(s) // 7.66s, which some write
+			coarse, isCoarse = parseSpan(s) // some providers write 7.66s
 		}
 		if !isCoarse {
 			rd.ignored++
@@ -186,22 +186,21 @@ func parseMillis(s string) (float64, bool) {
 	return n, true
 }
 
-// hinted reports a Retry-After that makes sense. One that does not counts as none.
+// hinted reports whether there is a valid Retry-After.
 func (rd *reader) hinted() bool {
 	ignored := rd.ignored
 	_, ok := rd.hint()
-	rd.ignored = ignored // whoever reads it counts it
+	rd.ignored = ignored // the code that uses the hint counts it
 	return ok
 }
 
-// cached reports an answer that a cache gave: the provider has not seen the request.
+// cached reports whether a cache gave the response. The provider has not seen the request then.
 func (rd *reader) cached() bool {
 	n, ok := parseAmount(rd.first("age"))
 	return ok && n > 0
 }
 
-// parseAmount reads a whole number; a fraction, such as some write of what remains, is cut
-// off.
+// parseAmount reads a whole number. It cuts off a fraction, which some providers write in remaining amounts.
 func parseAmount(s string) (int64, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) > longestTime || !isDecimal(s) {

@@ -7,12 +7,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// googleMidnights are when Google's daily quotas come back: at midnight in California, in summer or in
+// googleMidnights are the hours at which Google's daily quotas come back: midnight in California, in summer and in
 // winter. Some were seen to come back at midnight UTC.
 var googleMidnights = []int{0, 7, 8}
 
-// gemini states no limits. What refused a request is told by names such as
-// GenerateRequestsPerDayPerProjectPerModel-FreeTier.
+// gemini states no limits. A refusal names the quota, such as GenerateRequestsPerDayPerProjectPerModel-FreeTier.
 var gemini = vendor{
 	name:    "gemini",
 	address: "https://generativelanguage.googleapis.com",

@@ -9,18 +9,18 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Generic is the dialect of providers that have none of their own: the IETF's RateLimit
-// fields in all their drafts, the X-RateLimit fields in all common forms, and Retry-After.
+// Generic is the dialect of providers without a dialect of their own. It reads the IETF's RateLimit fields in all
+// drafts, the X-RateLimit fields in all common forms, and Retry-After.
 type Generic struct{}
 
 // Name returns "generic".
 func (Generic) Name() string { return "generic" }
 
-// Observe reads an answer.
+// Observe reads a response.
 func (Generic) Observe(r *Response, now time.Time) Observation {
 	rd := newReader(r, now)
 	if rd.cached() && r.Status < 400 {
-		return Observation{Ignored: rd.ignored} // it never reached the limits, and what it says of them is old
+		return Observation{Ignored: rd.ignored} // it never reached the limits, and what it states is old
 	}
 	o := Observation{Limits: rd.limits()}
 	o.Verdict = verdictOf(r, rd, o.Limits)
@@ -29,8 +29,8 @@ func (Generic) Observe(r *Response, now time.Time) Observation {
 	return o
 }
 
-// limits reads everything that the fields state of limits. Where the standard's field is there,
-// older ones add only what it does not speak of.
+// limits reads all limits that the fields state. If the standard field is present, older fields add only other
+// units.
 func (rd *reader) limits() []Limit {
 	var all, policies []Limit
 	for _, prefix := range ietfPrefixes {
@@ -50,14 +50,13 @@ func (rd *reader) limits() []Limit {
 	return rd.bound(all)
 }
 
-// older reads the families of fields, with the policies that draft 06 and earlier put into a
-// field of its own.
+// older reads the families of fields, with the policies that draft 06 and earlier put into a separate field.
 func (rd *reader) older(policies []Limit) []Limit {
 	var all, others []Limit
 	families := rd.families()
 	for i := range families {
 		f := &families[i]
-		if f.limit.Size == 0 { // not limited, or not told: what remains of nothing says nothing
+		if f.limit.Size == 0 { // unlimited or unknown: the rest means nothing
 			rd.ignored++
 			continue
 		}
@@ -69,8 +68,7 @@ func (rd *reader) older(policies []Limit) []Limit {
 	return withPolicies(all, append(others, policies...))
 }
 
-// bound drops what is beyond bounds, resets that cannot be true, and limits of which nothing
-// is left.
+// bound drops excess limits, impossible resets, and limits without any value.
 func (rd *reader) bound(all []Limit) []Limit {
 	if len(all) > maxLimits {
 		rd.ignored += len(all) - maxLimits
@@ -82,7 +80,7 @@ func (rd *reader) bound(all []Limit) []Limit {
 			l.Size = unstated
 			rd.ignored++
 		}
-		if l.Window > 0 && l.ResetIn > l.Window+2*time.Second { // a window is over after its length
+		if l.Window > 0 && l.ResetIn > l.Window+2*time.Second { // a reset is at most one window away
 			l.ResetIn = store.NotStated
 			rd.ignored++
 		}
@@ -90,8 +88,8 @@ func (rd *reader) bound(all []Limit) []Limit {
 	return slices.DeleteFunc(all, func(l Limit) bool { return l.Size < 0 && l.Remaining < 0 && l.ResetIn < 0 })
 }
 
-// verdictOf tells what a status means. An answer that is not about the quota, a 401 or a 404
-// too, proves that the limits let the request pass.
+// verdictOf says what a status means. A response that is not about the quota, even a 401 or a 404, proves that the
+// limits let the request pass.
 func verdictOf(r *Response, rd *reader, limits []Limit) store.Verdict {
 	hinted := rd.hinted()
 	switch s := r.Status; {
@@ -107,7 +105,7 @@ func verdictOf(r *Response, rd *reader, limits []Limit) store.Verdict {
 		return refusal(rd, limits)
 	case s == 503 || s == 529:
 		return store.VerdictOverloaded
-	case s == 501 || s == 505: // will not work the next time either
+	case s == 501 || s == 505: // will not work next time either
 		return store.VerdictOK
 	case s == 408 || s >= 500:
 		return store.VerdictError
@@ -115,8 +113,8 @@ func verdictOf(r *Response, rd *reader, limits []Limit) store.Verdict {
 	return store.VerdictOK
 }
 
-// refusal tells a busy limit from a quota that is gone for long. A Retry-After overrules
-// resets, and with it nothing needs to be guessed.
+// refusal distinguishes a busy limit from an exhausted quota. A Retry-After overrides resets, and then nothing needs
+// to be guessed.
 func refusal(rd *reader, limits []Limit) store.Verdict {
 	if rd.hinted() {
 		return store.VerdictThrottled
@@ -127,8 +125,8 @@ func refusal(rd *reader, limits []Limit) store.Verdict {
 	return store.VerdictThrottled
 }
 
-// confirm tells a long hint that the answer proves from one that has to be believed: a quota with nothing left
-// comes back when the hint says. Nobody need test that pause.
+// confirm marks a long hint as certain if the response proves it: a quota with nothing left comes back when the hint
+// says. Such a pause needs no probe.
 func (o *Observation) confirm() {
 	if o.Verdict != store.VerdictThrottled || !o.Hinted || o.RetryAfter < longReset {
 		return
@@ -138,11 +136,11 @@ func (o *Observation) confirm() {
 	}
 }
 
-// resetSlop is how far two statements of the same moment may be apart: both are rounded.
+// resetSlop is how far two statements of the same time may differ, because both are rounded.
 const resetSlop = 2 * time.Second
 
-// limited reports a refusal because of a limit that does not have the status of one. The last
-// request of a window may be refused for another reason: then its body says so.
+// limited reports whether a limit refused the request although the status does not say so. The last request of a
+// window may be refused for another reason: then its body says so.
 func limited(body []byte, limits []Limit) bool {
 	if mentions(body, "rate limit", "rate-limit", "rate_limit", "ratelimit", "too many requests", "throttl") {
 		return true
@@ -151,8 +149,8 @@ func limited(body []byte, limits []Limit) bool {
 	return len(body) == 0 && l != nil && l.Remaining == 0
 }
 
-// binding is the limit that an answer was refused for: of those with nothing left the one that
-// takes longest to come back, else the only one there is if it does not say what is left.
+// binding returns the limit that refused the request: of those with nothing left, the one that takes longest to come
+// back. If there is none, it returns the only limit, provided that it does not state what is left.
 func binding(limits []Limit) *Limit {
 	var found *Limit
 	for i := range limits {
@@ -166,7 +164,7 @@ func binding(limits []Limit) *Limit {
 	return found
 }
 
-// explain fills in how long to wait and why, where something was refused or failed.
+// explain sets how long to wait and the cause, for a refused or failed request.
 func (o *Observation) explain(status int, rd *reader) {
 	switch o.Verdict {
 	case store.VerdictNone, store.VerdictOK:
@@ -189,8 +187,7 @@ func (o *Observation) explain(status int, rd *reader) {
 	}
 }
 
-// mentions reports whether the beginning of a body has one of some words, which are in lower
-// case.
+// mentions reports whether the beginning of a body contains one of the words, which are in lower case.
 func mentions(body []byte, words ...string) bool {
 	body = bytes.ToLower(body[:min(len(body), MaxBody)])
 	for _, w := range words {

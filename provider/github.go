@@ -10,18 +10,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// GitHub is the dialect of GitHub's REST and GraphQL APIs. A primary limit belongs to a part
-// of the API ("core", "search", ...) and says when it is back; secondary limits are about
-// behaviour, are shared by all parts, and say little.
+// GitHub is the dialect of GitHub's REST and GraphQL APIs. A primary limit belongs to a part of the API ("core",
+// "search", ...) and states its reset. Secondary limits are about behaviour, apply to all parts, and state little.
 type GitHub struct{}
 
-// secondaryWait is how long GitHub asks to wait where it states nothing.
+// secondaryWait is how long GitHub asks to wait if it states nothing.
 const secondaryWait = time.Minute
 
 // Name returns "github".
 func (GitHub) Name() string { return "github" }
 
-// Observe reads an answer.
+// Observe reads a response.
 func (GitHub) Observe(r *Response, now time.Time) Observation {
 	rd := newReader(r, now)
 	if rd.cached() && r.Status < 400 {
@@ -60,8 +59,8 @@ func (rd *reader) githubLimit() (l Limit, stated bool) {
 	return l, stated
 }
 
-// githubResource is the part of the API that the answer is about. Old servers do not say: most
-// of the API is core.
+// githubResource returns the part of the API that the response is about. Old servers do not say; most of the API is
+// core.
 func (rd *reader) githubResource() string {
 	name := rd.first("x-ratelimit-resource")
 	switch {
@@ -74,7 +73,7 @@ func (rd *reader) githubResource() string {
 	return name
 }
 
-// word reports a name of lower-case letters, digits and underscores.
+// word reports whether s has only lower-case letters, digits and underscores.
 func word(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
@@ -88,8 +87,8 @@ const (
 	bySecondary
 )
 
-// githubRefusal follows GitHub's own advice on how to tell them: what the message says, then
-// Retry-After, then what remains.
+// githubRefusal finds the kind of limit as GitHub advises: first by the message, then by Retry-After, then by what
+// remains.
 func githubRefusal(r *Response, primary *Limit, rd *reader) refused {
 	switch r.Status {
 	case 403, 429:
@@ -108,15 +107,15 @@ func refusedREST(r *Response, primary *Limit, rd *reader) refused {
 	case mentions(r.Body, "secondary rate", "secondary-rate", "abuse detection", "abuse-rate"):
 		return bySecondary
 	case primary.Remaining == 0 && (about || r.Status == 429 || len(r.Body) == 0):
-		return byPrimary // a 403 whose body speaks of something else was refused for that
+		return byPrimary // a 403 with a body about something else was refused for that reason
 	case r.Status == 429 || about || rd.has("retry-after"):
 		return bySecondary
 	}
 	return byNone
 }
 
-// refusedGraphQL finds a refusal in an answer with status 200. What remains need not be 0: a
-// query can cost more than that. Then nothing says when to come back, as with a secondary limit.
+// refusedGraphQL finds a refusal in a response with status 200. The remaining amount need not be 0, because a query
+// can cost more than that. Then nothing says when to come back, as with a secondary limit.
 func refusedGraphQL(body []byte, primary *Limit) refused {
 	for _, e := range graphQLErrors(body, primary.Resource == partGraphQL) {
 		switch {
@@ -132,12 +131,12 @@ func refusedGraphQL(body []byte, primary *Limit) refused {
 	return byNone
 }
 
-// graphQLError is an error in the body of a GraphQL answer.
+// graphQLError is an error in the body of a GraphQL response.
 type graphQLError struct{ Type, Message string }
 
-// graphQLErrors reads the errors of an answer whose body may be cut off. Only the outermost
-// object is searched: what the data say is not GitHub's word. A message there is, but only
-// if this is a GraphQL answer for certain: a commit has one too.
+// graphQLErrors reads the errors of a response whose body may be incomplete. It searches only the outermost object,
+// because the data in it are not GitHub's own statements. It accepts a message there only if the response is
+// certainly GraphQL: a commit has a message too.
 func graphQLErrors(body []byte, certain bool) []graphQLError {
 	d := json.NewDecoder(bytes.NewReader(body[:min(len(body), MaxBody)]))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -169,8 +168,7 @@ func graphQLErrors(body []byte, certain bool) []graphQLError {
 	return nil
 }
 
-// exhausted is a primary limit with nothing left: that part of the API waits for its
-// reset.
+// exhausted sets the observation for a used-up primary limit: that part of the API waits for its reset.
 func (o *Observation) exhausted(l *Limit, rd *reader) {
 	o.Verdict, o.Scope = store.VerdictExhausted, sluice.PerModel|sluice.PerKey
 	o.Cause = l.Name + ": primary rate limit"
@@ -183,22 +181,22 @@ func (o *Observation) exhausted(l *Limit, rd *reader) {
 	}
 }
 
-// secondary is a limit on behaviour: everything with this key waits.
+// secondary sets the observation for a limit on behaviour: all requests with this key wait.
 func (o *Observation) secondary(rd *reader) {
 	o.Verdict, o.Scope = store.VerdictThrottled, sluice.PerKey
 	o.Cause = "secondary rate limit"
 	if o.RetryAfter, o.Hinted = rd.hint(); !o.Hinted || o.RetryAfter == 0 {
-		o.RetryAfter, o.Hinted = secondaryWait, false // none, or a blank one, which GitHub is known to send
+		o.RetryAfter, o.Hinted = secondaryWait, false // no hint, or a blank one, which GitHub is known to send
 	}
 }
 
-// accepted is an answer that no limit refused.
+// accepted sets the observation for a response that no limit refused.
 func (o *Observation) accepted(r *Response, l *Limit, rd *reader) {
 	o.Verdict = verdictOf(r, rd, nil)
 	switch r.Status {
-	case 402, 403: // a plan or a right that is missing, for this request alone
+	case 402, 403: // a missing plan or permission, for this request alone
 		o.Verdict = store.VerdictOK
-	case 304: // what has not changed is free
+	case 304: // unchanged content is free
 		o.Usage = []sluice.Amount{{Unit: l.Unit, N: 0}}
 	}
 	o.explain(r.Status, rd)

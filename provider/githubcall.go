@@ -6,10 +6,10 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Address is that of github.com; an Enterprise server has its own.
+// Address returns the URL of github.com. An Enterprise server has its own.
 func (GitHub) Address() string { return "https://api.github.com" }
 
-// Ask reads a call. Whether a GraphQL call changes anything, its body tells.
+// Ask reads a call. The body says whether a GraphQL call is a mutation.
 func (g GitHub) Ask(c *Call) ParsedRequest {
 	a := ParsedRequest{Part: g.Part(c.Path), Cost: g.Cost(c.Method, c.Path)}
 	if a.Part == partGraphQL && mutates(c.Body[:min(len(c.Body), MaxCall)]) {
@@ -22,8 +22,7 @@ func (g GitHub) Ask(c *Call) ParsedRequest {
 	return a
 }
 
-// mutates reports a GraphQL call that has a mutation among its operations: which of several is meant
-// matters less than that one of them may be.
+// mutates reports whether a GraphQL call has a mutation among its operations. Any of them may be the one that runs.
 func mutates(body []byte) bool {
 	for _, p := range members(body, "query") {
 		if body[p.from] == '"' && hasMutation(string(unescape(body[p.from+1:p.to-1]))) {
@@ -33,7 +32,7 @@ func mutates(body []byte) bool {
 	return false
 }
 
-// hasMutation looks for the word outside of braces, brackets, strings and comments.
+// hasMutation looks for the word outside braces, brackets, strings and comments.
 func hasMutation(query string) bool {
 	depth := 0
 	for i := 0; i < len(query); i++ {
@@ -67,7 +66,7 @@ func wordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// graphQLString returns the place of the last quote of a string or a block string, -1 if there is none.
+// graphQLString returns the position of the last quote of a string or block string, or -1 if there is none.
 func graphQLString(query string, i int) int {
 	if rest, ok := strings.CutPrefix(query[i:], `"""`); ok {
 		n := strings.Index(rest, `"""`)
@@ -92,8 +91,7 @@ func (GitHub) Key(header map[string][]string) string {
 	return credentials(fieldOf(header, "authorization"))
 }
 
-// Usage returns a reader that finds the refusals which GraphQL hides in an answer that began well. Of
-// what was used, nothing is said in a body.
+// Usage returns a reader that finds GraphQL refusals in a response that began well. Bodies do not state usage.
 func (GitHub) Usage(asked *ParsedRequest, contentType string) UsageReader {
 	if asked.Part != partGraphQL {
 		return nil
@@ -104,7 +102,7 @@ func (GitHub) Usage(asked *ParsedRequest, contentType string) UsageReader {
 	return &graphQLReader{}
 }
 
-// graphQLReader keeps the beginning of an answer, and looks at it when it is asked.
+// graphQLReader keeps the beginning of a response and parses it on demand.
 type graphQLReader struct{ head []byte }
 
 func (g *graphQLReader) Write(p []byte) {
@@ -115,7 +113,7 @@ func (g *graphQLReader) Write(p []byte) {
 
 func (*graphQLReader) Usage() Usage { return Usage{} }
 
-// Failed is what an error means. When a primary limit is back, headers have said.
+// Failed says what an error means. The headers have stated the reset of a primary limit already.
 func (g *graphQLReader) Failed() Observation {
 	var o Observation
 	primary := newLimit(partGraphQL)
@@ -129,16 +127,16 @@ func (g *graphQLReader) Failed() Observation {
 	return o
 }
 
-// Spent returns nothing: what a call takes is known before.
+// Spent returns nothing: the cost of a call is known in advance.
 func (GitHub) Spent(*Usage) []sluice.Amount { return nil }
 
-// githubError is how GitHub writes an error.
+// githubError is the format of GitHub's errors.
 var githubError = refusalForm{
 	content: "application/json; charset=utf-8",
 	body:    `{"message":$message,"documentation_url":"https://docs.github.com/rest","status":"$status"}`,
 }
 
-// Refuse is a refusal as GitHub writes it.
+// Refuse returns a refusal in GitHub's format.
 func (GitHub) Refuse(status int, message string) (contentType string, body []byte) {
 	return githubError.write(status, message)
 }

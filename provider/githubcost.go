@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// The parts of the API that have primary limits of their own and are told by their paths.
+// Parts of the API that have their own primary limits and are recognized by path.
 const (
 	partCore       = "core"
 	partSearch     = "search"
@@ -16,14 +16,14 @@ const (
 	partGraphQL    = "graphql"
 )
 
-// Units of the preset that no part is named after.
+// Units of the preset that are not named after a part.
 const (
 	unitPoints        = "points"
 	unitGraphQLPoints = "graphql_points"
 	unitContent       = "content"
 )
 
-// githubWindow is the window of a primary limit, 0 if it is not known.
+// githubWindow returns the window of a primary limit, or 0 if it is unknown.
 func githubWindow(part string) time.Duration {
 	switch part {
 	case partCore, partGraphQL:
@@ -34,8 +34,8 @@ func githubWindow(part string) time.Duration {
 	return 0
 }
 
-// rareParts are parts of the API that few requests are for, by where their paths begin or
-// end. Their limits are not in the preset, but one of them that is used up must not hold core.
+// rareParts are rarely used parts of the API, by the beginning or end of their paths. The preset does not have their
+// limits, but a used-up one must not hold core.
 var rareParts = [...]struct{ begins, ends, part string }{
 	{begins: "scim", part: "scim"},
 	{begins: "app-manifests", part: "integration_manifest"},
@@ -45,7 +45,7 @@ var rareParts = [...]struct{ begins, ends, part string }{
 	{ends: "actions/runners/registration-token", part: "actions_runner_registration"},
 }
 
-// Part is the part of the API that a path belongs to.
+// Part returns the part of the API that a path belongs to.
 func (GitHub) Part(path string) string {
 	path = plainPath(path)
 	first, rest, _ := strings.Cut(path, "/")
@@ -66,18 +66,18 @@ func (GitHub) Part(path string) string {
 	return partCore
 }
 
-// Cost is what a request takes of the preset's limits: one of its part's primary limit, points
-// by its method, and content if it makes any. A GraphQL query takes one at least; what it really
-// took, the next answer shows.
+// Cost returns what a request takes from the preset's limits: one from its part's primary limit, points by its
+// method, and content if it creates any. A GraphQL query takes at least one; the next response shows what it really
+// took.
 func (g GitHub) Cost(method, path string) []sluice.Amount {
 	method = strings.ToUpper(method)
 	words := strings.Split(plainPath(path), "/")
 	part := g.Part(path)
-	if part == partGraphQL { // whether it is a mutation only the body says
+	if part == partGraphQL { // only the body says whether it is a mutation
 		return []sluice.Amount{{Unit: part, N: 1}, {Unit: unitGraphQLPoints, N: 1}}
 	}
 	var cost []sluice.Amount
-	if len(words) != 1 || words[0] != "rate_limit" { // asking what is left is free, but for the secondary limits
+	if len(words) != 1 || words[0] != "rate_limit" { // asking for the limits is free, except for secondary limits
 		cost = append(cost, sluice.Amount{Unit: part, N: 1})
 	}
 	if reads(method) {
@@ -94,8 +94,8 @@ func reads(method string) bool {
 	return method == "" || method == "GET" || method == "HEAD" || method == "OPTIONS"
 }
 
-// byMachine reports a part of a path below which writes make nothing that people are notified
-// of. GitHub does not say what content is; everything else counts as it.
+// byMachine reports whether writes below this path segment create nothing that notifies people. GitHub does not
+// define content, so all other writes count as content.
 func byMachine(word string) bool {
 	switch word {
 	case "actions", "check-runs", "check-suites", "statuses", "git", "dispatches", "deployments", "markdown", "access_tokens":
@@ -104,8 +104,7 @@ func byMachine(word string) bool {
 	return false
 }
 
-// plainPath is a path without the query and without what a GitHub Enterprise server puts
-// before it.
+// plainPath returns a path without the query and without the prefix of a GitHub Enterprise server.
 func plainPath(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	path = strings.Trim(path, "/")

@@ -8,10 +8,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// ietfPrefixes are what the fields of the drafts are found under, best first.
+// ietfPrefixes are the prefixes of the drafts' fields, best first.
 var ietfPrefixes = [...]string{"", "x-", "beta-"}
 
-// newLimit is a limit of which nothing is stated.
+// newLimit returns a limit without any stated values.
 func newLimit(name string) Limit {
 	return Limit{
 		Name: name, Unit: sluice.Requests, Kind: sluice.Rolling,
@@ -19,7 +19,7 @@ func newLimit(name string) Limit {
 	}
 }
 
-// policies reads RateLimit-Policy: 100;w=60 up to draft 07, "name";q=100;w=60 since.
+// policies reads RateLimit-Policy: 100;w=60 up to draft 07, "name";q=100;w=60 since draft 08.
 func (rd *reader) policies(field string) []Limit {
 	var all []Limit
 	for _, m := range rd.list(field) {
@@ -72,9 +72,8 @@ func unitOf(unit string) (string, sluice.Kind) {
 	return plainUnit(strings.ReplaceAll(strings.ToLower(unit), "-", "_")), sluice.Rolling
 }
 
-// state reads RateLimit: "name";r=50;t=30 since draft 08, limit=100, remaining=50, reset=30 in
-// draft 07. Policies lend their sizes and windows; those that it does not speak of come
-// last.
+// state reads RateLimit: "name";r=50;t=30 since draft 08, limit=100, remaining=50, reset=30 in draft 07. It takes
+// sizes and windows from the policies. Policies that the field does not mention come last.
 func (rd *reader) state(field string, policies []Limit) []Limit {
 	members := rd.list(field)
 	if len(members) == 0 {
@@ -111,8 +110,7 @@ func (rd *reader) draft08(m *member, policies []Limit) Limit {
 	return l
 }
 
-// draft07 adds a member of the dictionary. Another limit= begins another limit: a field can
-// have several lines.
+// draft07 adds a member of the dictionary. Each limit= begins another limit, because a field can have several lines.
 func (rd *reader) draft07(all []Limit, m *member) []Limit {
 	if len(all) == 0 || m.key == "limit" {
 		all = append(all, newLimit(""))
@@ -151,8 +149,8 @@ func (rd *reader) reset(s string) time.Duration {
 	return d
 }
 
-// withPolicies gives limits without a window that of the policy of the same size, and adds
-// the policies that are left.
+// withPolicies gives limits without a window the window of the policy of the same size. It appends the remaining
+// policies.
 func withPolicies(all, policies []Limit) []Limit {
 	used := make([]bool, len(policies))
 	for i := range all {

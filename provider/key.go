@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Key returns the API key of a call, empty if it has none.
+// Key returns the API key of a call, or empty if it has none.
 func (v *vendor) Key(header map[string][]string) string {
 	for _, field := range v.keys {
 		if key := credentials(fieldOf(header, field)); key != "" {
@@ -15,7 +15,7 @@ func (v *vendor) Key(header map[string][]string) string {
 	return ""
 }
 
-// Auth is the header that a provider takes API keys in, and what stands before the key there.
+// Auth returns the header that a provider takes API keys in, and the prefix before the key.
 func Auth(d Dialect) (header, prefix string) {
 	v, ok := d.(*vendor)
 	if !ok {
@@ -27,7 +27,7 @@ func Auth(d Dialect) (header, prefix string) {
 	return header, prefix
 }
 
-// fieldOf is the first value of a field, in whatever case its name is.
+// fieldOf returns the first value of a header field. The case of its name does not matter.
 func fieldOf(header map[string][]string, field string) string {
 	for name, values := range header {
 		if len(name) == len(field) && strings.EqualFold(name, field) && len(values) > 0 {
@@ -37,8 +37,7 @@ func fieldOf(header map[string][]string, field string) string {
 	return ""
 }
 
-// credentials is the part of a field that tells whose the call is, and stays the same from one call
-// to the next.
+// credentials returns the part of a header field that identifies the caller and stays the same from call to call.
 func credentials(value string) string {
 	scheme, rest, ok := strings.Cut(value, " ")
 	if !ok {
@@ -48,12 +47,12 @@ func credentials(value string) string {
 	switch strings.ToLower(scheme) {
 	case "bearer", "token":
 		return rest
-	case "basic": // a key as the user's name, or both
+	case "basic": // a key as the user name, or user and password
 		if plain, err := base64.StdEncoding.DecodeString(rest); err == nil {
 			return strings.TrimSuffix(string(plain), ":")
 		}
 		return rest
-	case "aws4-hmac-sha256": // the rest is a signature, another one each time
+	case "aws4-hmac-sha256": // the rest is a signature, which changes with each call
 		_, id, _ := strings.Cut(rest, "Credential=")
 		id, _, _ = strings.Cut(id, "/")
 		return id

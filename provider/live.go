@@ -9,52 +9,57 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Live reads the messages of a WebSocket over which a provider answers many calls. Its methods may be called at the same time.
+// Live reads the messages of a WebSocket over which a provider serves many calls. Its methods may be called
+// concurrently.
 type Live interface {
-	// Asked is what a response takes that the provider starts by itself. Its model is that of the connection, as far as it is known.
+	// Asked returns the cost of a response that the provider starts by itself. Its model is that of the connection,
+	// if it is known.
 	Asked() ParsedRequest
-	// Said reads a message of the client.
+	// Said reads a message from the client.
 	Said(message []byte) LiveCall
-	// Told reads a message of the provider.
+	// Told reads a message from the provider.
 	Told(message []byte) LiveEvent
-	// Closed reads why the provider has closed the connection: status is that of the refusal which it is, 0 if it is none.
+	// Closed reads why the provider closed the connection. If that is a refusal, status is its HTTP status, else 0.
 	Closed(reason string) (status int, body []byte)
-	// Refuse is a refusal of a call in the provider's own words. Nil means that the provider closes the connection instead.
+	// Refuse returns a refusal of a call in the provider's own format. Nil means that the provider closes the
+	// connection instead.
 	Refuse(c *LiveCall, status int, message string, after time.Duration) []byte
 }
 
-// LiveCall is a message of a client.
+// LiveCall is a message from a client.
 type LiveCall struct {
-	// Starts tells that the message asks for a response, Cancels that it withdraws one, of which Response is the id, if it names any.
+	// Starts is set if the message asks for a response, Cancels if it withdraws one. Response is the id of the
+	// withdrawn response, if the message names it.
 	Starts, Cancels bool
-	// Follows tells that the message starts a response only if none is under way.
+	// Follows is set if the message starts a response only when none is in progress.
 	Follows  bool
 	Response string
-	// ID is the client's name for the message, Stream for the conversation that it belongs to; empty: none.
+	// ID is the client's id of the message, Stream that of its conversation. Either may be empty.
 	ID, Stream string
-	// Asked is what is asked for. Nil means that the message is read like the body of a call.
+	// Asked is what the message asks for. Nil means that the message is read like the body of a call.
 	Asked *ParsedRequest
 }
 
-// LiveEvent is a message of a provider.
+// LiveEvent is a message from a provider.
 type LiveEvent struct {
-	// About tells that the message is about a response: that it begins, that it goes on, that it Ends.
+	// About is set if the message is about a response: it begins, continues or ends.
 	About, Begins, Ends bool
-	// Content tells that the message has a part of the response, where responses have no ids.
+	// Content is set if the message has a part of the response, for providers whose responses have no ids.
 	Content bool
-	// Usage tells that the message says what was used. Late tells that it may come after the end.
+	// Usage is set if the message states usage. Late is set if usage may come after the end.
 	Usage, Late bool
-	// Response is the id of the response, Stream that of its conversation; empty: the provider does not say.
+	// Response is the id of the response, Stream that of its conversation. Either is empty if the provider does not
+	// say.
 	Response, Stream string
-	// Failed tells that a response, or the message For of the client, was refused with a status.
+	// Failed is set if a response, or the client's message For, was refused with Status.
 	Failed bool
 	For    string
 	Status int
-	// Header is what the message states, as the header of an answer would.
+	// Header has what the message states, in the form of response headers.
 	Header map[string][]string
 }
 
-// Live returns a reader for the WebSocket that a call opens; nil: nothing is known of such a connection.
+// Live returns a reader for the WebSocket that a call opens, or nil if the kind of connection is unknown.
 func (v *vendor) Live(c *Call) Live {
 	if !v.models {
 		return nil
@@ -78,7 +83,7 @@ func (v *vendor) Live(c *Call) Live {
 	return nil
 }
 
-// inQuery is the value of a name in a query, empty if it is not there or malformed.
+// inQuery returns the value of a name in a query, or empty if it is missing or malformed.
 func inQuery(query, name string) string {
 	for part := range strings.SplitSeq(query, "&") {
 		value, ok := strings.CutPrefix(part, name+"=")
@@ -106,23 +111,23 @@ func inQuery(query, name string) string {
 	return ""
 }
 
-// liveState is what is known of a connection.
+// liveState is what is known about a connection.
 type liveState struct {
 	mu    sync.Mutex
 	model string
 	text  int64 // bytes of text that the client has sent: they are the input of every response
-	most  int64 // output tokens of a response, as the session says; 0: it does not
+	most  int64 // maximum output tokens of a response, as the session states; 0: not stated
 }
 
-// Bounds of what is kept of a connection.
-const audioText = 1600 // bytes of audio, in base64, that count as one of text: a tenth of a second is a token
+// Bounds on what is kept of a connection.
+const audioText = 1600 // bytes of base64 audio that count as one byte of text: a token is a tenth of a second
 
-// hear adds what a message says to the conversation.
+// hear adds a message to the text of the conversation.
 func (l *liveState) hear(m *liveMessage, size int) {
 	l.text = min(l.text+max(int64(size)-m.blobs, 0)+m.blobs/audioText, store.MaxAmount)
 }
 
-// asked is a call for a response.
+// asked returns the cost of a response on this connection.
 func (l *liveState) asked(v *vendor, m *liveMessage) *ParsedRequest {
 	a := &ParsedRequest{Model: l.model, Tokens: true, Stream: true, Text: l.text, MaxOutput: l.most}
 	if m != nil && m.most > 0 {
@@ -144,26 +149,26 @@ func (l *liveState) next(v *vendor) ParsedRequest {
 	return *l.asked(v, nil)
 }
 
-// liveMessage is what is read of a message of either side.
+// liveMessage is what is read of a message from either side.
 type liveMessage struct {
 	kind                 string // its type
 	id, stream, response string
 	status               int64
-	model                string // of the session, or the setup
+	model                string // of the session or setup
 	most                 int64
 	warms                bool // it asks for no output
-	failed               bool // the response is said to have failed
+	failed               bool // the response has failed
 	errorCode, errorFor  string
 	errs                 bool // it has an error
 	usage                bool
-	top                  string // the first name, where messages have no type
-	complete             bool   // the turn is said to be
-	content              bool   // it has some of what the model says
-	text, over           bool   // of input that comes as it is made
+	top                  string // the first name, for messages without a type
+	complete             bool   // the turn is complete
+	content              bool   // it has output of the model
+	text, over           bool   // of realtime input: it has text, or its activity has ended
 	blobs                int64
 }
 
-// readLive reads a message. What is no JSON says nothing.
+// readLive reads a message. A message that is not JSON is empty.
 func readLive(message []byte) *liveMessage {
 	m := new(liveMessage)
 	s := scanners.Get().(*scanner)

@@ -11,10 +11,10 @@ type liveGemini struct {
 	liveState
 }
 
-// Asked is what a response takes that starts by itself.
+// Asked returns the cost of a response that starts by itself.
 func (l *liveGemini) Asked() ParsedRequest { return l.next(l.vendor) }
 
-// Said reads a message of the client.
+// Said reads a message from the client.
 func (l *liveGemini) Said(message []byte) LiveCall {
 	m := readLive(message)
 	l.mu.Lock()
@@ -40,7 +40,7 @@ func (l *liveGemini) Said(message []byte) LiveCall {
 	return c
 }
 
-// Told reads a message of the provider.
+// Told reads a message from the provider.
 func (l *liveGemini) Told(message []byte) LiveEvent {
 	m := readLive(message)
 	e := LiveEvent{Usage: m.usage, Late: true}
@@ -54,7 +54,7 @@ func (l *liveGemini) Told(message []byte) LiveEvent {
 	return e
 }
 
-// Closed reads why the connection was closed: Gemini says by that what is wrong.
+// Closed reads why the connection was closed: Gemini puts the error there.
 func (l *liveGemini) Closed(reason string) (status int, body []byte) {
 	text := strings.ToLower(reason)
 	for _, word := range [...]string{"quota", "resource_exhausted", "resource exhausted", "rate limit", "credits are depleted"} {
@@ -72,5 +72,5 @@ func (l *liveGemini) Closed(reason string) (status int, body []byte) {
 	return 0, nil
 }
 
-// Refuse is nil: Gemini closes the connection.
+// Refuse returns nil: Gemini closes the connection.
 func (l *liveGemini) Refuse(*LiveCall, int, string, time.Duration) []byte { return nil }

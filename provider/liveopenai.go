@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// liveOpenAI reads OpenAI's realtime API, and its responses API over a WebSocket. Compatible providers have the same.
+// liveOpenAI reads OpenAI's realtime API, and its responses API over a WebSocket. Compatible providers use the same
+// messages.
 type liveOpenAI struct {
 	vendor   *vendor
 	realtime bool
@@ -16,10 +17,10 @@ type liveOpenAI struct {
 	liveState
 }
 
-// Asked is what a response takes that starts by itself.
+// Asked returns the cost of a response that starts by itself.
 func (l *liveOpenAI) Asked() ParsedRequest { return l.next(l.vendor) }
 
-// Said reads a message of the client.
+// Said reads a message from the client.
 func (l *liveOpenAI) Said(message []byte) LiveCall {
 	m := readLive(message)
 	l.mu.Lock()
@@ -31,7 +32,7 @@ func (l *liveOpenAI) Said(message []byte) LiveCall {
 		if l.realtime {
 			l.hear(m, len(message))
 			c.Asked = l.asked(l.vendor, m)
-		} else if m.warms { // the connection: it says what it uses, and is not charged for what it might
+		} else if m.warms { // warms up the connection: it reports its use and is not charged in advance
 			state := liveState{model: m.model}
 			c.Asked = state.asked(l.vendor, nil)
 		}
@@ -48,7 +49,7 @@ func (l *liveOpenAI) Said(message []byte) LiveCall {
 	return c
 }
 
-// session takes in what is said of the session.
+// session records what a message says about the session.
 func (l *liveOpenAI) session(m *liveMessage) {
 	if m.model != "" && (!l.fixed || l.model == "") {
 		l.model = m.model
@@ -58,7 +59,7 @@ func (l *liveOpenAI) session(m *liveMessage) {
 	}
 }
 
-// Told reads a message of the provider.
+// Told reads a message from the provider.
 func (l *liveOpenAI) Told(message []byte) LiveEvent {
 	m := readLive(message)
 	e := LiveEvent{Response: m.response, Stream: m.stream, Usage: m.usage}
@@ -72,7 +73,7 @@ func (l *liveOpenAI) Told(message []byte) LiveEvent {
 	case kind == "codex.rate_limits":
 		e.Header = codexLimits(message)
 	case kind == "error":
-		e.Failed, e.For, e.Ends = true, m.errorFor, !l.realtime // which goes on after an error
+		e.Failed, e.For, e.Ends = true, m.errorFor, !l.realtime // the realtime API continues after an error
 		e.Status, e.Header = l.failure(m, message), errorHeaders(message)
 	case strings.HasPrefix(kind, "response."):
 		e.About = true
@@ -89,7 +90,7 @@ func (l *liveOpenAI) Told(message []byte) LiveEvent {
 	return e
 }
 
-// failure is the status that an error stands for.
+// failure returns the HTTP status that an error stands for.
 func (l *liveOpenAI) failure(m *liveMessage, message []byte) int {
 	if m.status >= 400 && m.status < 600 {
 		return int(m.status)
@@ -98,10 +99,10 @@ func (l *liveOpenAI) failure(m *liveMessage, message []byte) int {
 	return f.status()
 }
 
-// Closed reads why the connection was closed: that is said before, by an event.
+// Closed returns 0: OpenAI sends an event with the reason first.
 func (l *liveOpenAI) Closed(string) (int, []byte) { return 0, nil }
 
-// Refuse is an event that refuses a call.
+// Refuse returns an event that refuses a call.
 func (l *liveOpenAI) Refuse(c *LiveCall, status int, message string, after time.Duration) []byte {
 	kind := l.vendor.refusal.types[status]
 	if kind == "" {
@@ -135,7 +136,7 @@ func (l *liveOpenAI) Refuse(c *LiveCall, status int, message string, after time.
 	return b
 }
 
-// rateLimitsUpdated reads what a message states of limits.
+// rateLimitsUpdated returns the limits that a message states, as response headers.
 func rateLimitsUpdated(message []byte) map[string][]string {
 	var event struct {
 		Limits []struct {
@@ -167,7 +168,7 @@ func rateLimitsUpdated(message []byte) map[string][]string {
 	return h
 }
 
-// codexLimits reads what a message states of the windows of a ChatGPT plan.
+// codexLimits returns the windows of a ChatGPT plan that a message states, as response headers.
 func codexLimits(message []byte) map[string][]string {
 	type window struct {
 		Used    *json.Number `json:"used_percent"`
@@ -202,7 +203,7 @@ func codexLimits(message []byte) map[string][]string {
 	return h
 }
 
-// errorHeaders are headers that an error has, as the answer that it stands for would.
+// errorHeaders returns the response headers that an error carries.
 func errorHeaders(message []byte) map[string][]string {
 	var event struct {
 		Headers map[string]any `json:"headers"`

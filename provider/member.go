@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 )
 
-// unescape reads what stands between the quotes of a JSON string. What is malformed is returned as
-// it stands there.
+// unescape decodes the text between the quotes of a JSON string. It returns malformed text unchanged.
 func unescape(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
@@ -19,7 +18,7 @@ func unescape(raw []byte) []byte {
 	return []byte(s)
 }
 
-// text is a value that is a string, unescaped; empty if it is none or longer than is kept.
+// text returns the value if it is a string, unescaped. It returns an empty string otherwise, or if it is too long.
 func (s *scanner) text() string {
 	if !s.quoted || s.size > maxHead {
 		return ""
@@ -30,7 +29,7 @@ func (s *scanner) text() string {
 	return string(unescape(s.value()))
 }
 
-// count is a value that is a number of tokens or the like.
+// count returns the value if it is a count, such as a number of tokens.
 func (s *scanner) count() (int64, bool) {
 	if s.quoted || s.size > longestTime {
 		return 0, false
@@ -38,14 +37,14 @@ func (s *scanner) count() (int64, bool) {
 	return parseAmount(string(s.value()))
 }
 
-// isTrue reports the value true.
+// isTrue reports whether the value is true.
 func (s *scanner) isTrue() bool { return !s.quoted && string(s.value()) == "true" }
 
-// place is where a member's value stands in a body.
+// place is the position of a value in a body.
 type place struct{ from, to int }
 
-// members finds the values of a name in the outermost object of a body, which may be cut off. There is
-// more than one if the name is repeated: which of them counts, readers do not agree on.
+// members finds the values of a name in the outermost object of a body, which may be incomplete. A repeated name has
+// several values, and parsers disagree on which one counts.
 func members(body []byte, want string) []place {
 	var found []place
 	i := blank(body, 0)
@@ -76,7 +75,7 @@ func members(body []byte, want string) []place {
 	}
 }
 
-// blank passes over blanks.
+// blank skips white space.
 func blank(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++
@@ -84,7 +83,7 @@ func blank(b []byte, i int) int {
 	return i
 }
 
-// skip returns where the value that begins at i ends, -1 if it does not.
+// skip returns the end of the value that begins at i, or -1 if it is incomplete.
 func skip(b []byte, i int) int {
 	depth := 0
 	for i < len(b) {
@@ -141,10 +140,10 @@ func skipAtom(b []byte, i int) int {
 		}
 		return i
 	}
-	return -1 // it may go on
+	return -1 // it may continue
 }
 
-// replace returns a body with other text at some places, which are in order. The body stays as it is.
+// replace returns a copy of body with other text at some positions, which must be in order.
 func replace(body []byte, at []place, with []byte) []byte {
 	out := make([]byte, 0, len(body)+len(at)*len(with))
 	last := 0

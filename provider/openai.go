@@ -24,8 +24,8 @@ var openAI = vendor{
 	refusal:  openAIRefusal,
 }
 
-// openAIFields are those that OpenAI and those who follow it send. A project's limit on tokens is one
-// more, and the smaller one binds.
+// openAIFields are the header fields of OpenAI and compatible providers. A project can have its own limits; the
+// smaller one binds.
 var openAIFields = []field{
 	{about: "requests", name: sluice.Requests, unit: sluice.Requests, kind: sluice.Bucket, window: time.Minute},
 	{about: "tokens", name: unitTokens, unit: unitTokens, kind: sluice.Bucket, window: time.Minute},
@@ -60,7 +60,7 @@ var openAIRefusal = refusalForm{
 	other: "server_error",
 }
 
-// perMinute are limits by the minute on requests and on tokens of each model.
+// perMinute returns limits per minute on the requests and tokens of each model.
 func perMinute(kind sluice.Kind) []sluice.Limit {
 	return []sluice.Limit{
 		{Name: sluice.Requests, Kind: kind, Window: time.Minute, Unit: sluice.Requests, Per: perModel},
@@ -68,10 +68,10 @@ func perMinute(kind sluice.Kind) []sluice.Limit {
 	}
 }
 
-// requestsDay is the limit on requests by the day.
+// requestsDay is the limit on requests per day.
 const requestsDay = "requests-day"
 
-// azure is OpenAI's API in a resource of one's own: limits are a deployment's.
+// azure is OpenAI's API in the user's own Azure resource. Limits belong to a deployment.
 var azure = vendor{
 	name:     "azure",
 	keys:     []string{"api-key", "authorization", "ocp-apim-subscription-key"},
@@ -80,7 +80,7 @@ var azure = vendor{
 	hides:    true,
 	part:     datedModel,
 	fields: []field{
-		// What is stated is by the minute, though it is checked over ten seconds, which it calls the renewal period.
+		// Stated values are per minute, although Azure checks them over ten seconds, its renewal period.
 		{about: "requests", name: sluice.Requests, unit: sluice.Requests, kind: sluice.Bucket, window: time.Minute},
 		{about: "tokens", name: unitTokens, unit: unitTokens, kind: sluice.Rolling, window: time.Minute},
 	},

@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Providers of models that follow OpenAI, more or less.
+// Model providers that follow OpenAI, more or less.
 
 var groq = vendor{
 	name: "groq", address: "https://api.groq.com", keys: bearer, models: true, free: true, part: datedModel,
 	fields: []field{
-		// Its limit on requests is by the day, that on tokens by the minute.
+		// The limit on requests is per day, the one on tokens per minute.
 		{about: "requests", name: requestsDay, unit: sluice.Requests, kind: sluice.Bucket, window: 24 * time.Hour},
 		{about: "tokens", name: unitTokens, unit: unitTokens, kind: sluice.Bucket, window: time.Minute},
 	},
@@ -48,7 +48,7 @@ var mistral = vendor{
 	},
 }
 
-// unitFree counts requests for models that cost nothing.
+// unitFree counts requests for free models.
 const unitFree = "free"
 
 var openRouter = vendor{
@@ -84,7 +84,7 @@ var xAI = vendor{
 	limits: perMinute(sluice.Bucket), refusal: openAIRefusal,
 }
 
-// deepSeek limits what is under way, and nothing else.
+// deepSeek limits only concurrent requests.
 var deepSeek = vendor{
 	name: "deepseek", address: "https://api.deepseek.com", keys: []string{"authorization", "x-api-key"}, models: true, hides: true, part: datedModel,
 	rules: openAIRules, refused: modelAndKey, overload: sluice.PerModel,
@@ -102,7 +102,7 @@ var cohere = vendor{
 	refusal: refusalForm{body: `{"message":$message}`},
 }
 
-// bedrock says nothing of its limits, and charges the most that a call may use.
+// bedrock states no limits, and charges the most that a call may use.
 var bedrock = vendor{
 	name: "bedrock", keys: []string{"authorization", "x-api-key"}, models: true, reserved: true,
 	part: func(_, model string) string { return strings.ToLower(model) },

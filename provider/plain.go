@@ -2,9 +2,9 @@ package provider
 
 import "github.com/sluicehq/sluice"
 
-// Generic speaks: it knows nothing of calls, and says so.
+// The methods below make Generic a Speaker. Generic knows nothing about calls.
 
-// Address returns nothing: everybody has another.
+// Address returns an empty string: every user has a different address.
 func (Generic) Address() string { return "" }
 
 // Ask reads a call.
@@ -19,7 +19,7 @@ func (Generic) Usage(*ParsedRequest, string) UsageReader { return nil }
 // Spent returns nothing.
 func (Generic) Spent(*Usage) []sluice.Amount { return nil }
 
-// Refuse is a refusal as application/problem+json.
+// Refuse returns a refusal as application/problem+json.
 func (Generic) Refuse(status int, message string) (contentType string, body []byte) {
 	return genericVendor.Refuse(status, message)
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A subscription is limited over windows, of which answers state only how much is used. Sluice counts each in millionths.
-// None of this is documented: windows come and go, so they are found by how their fields are named.
+// A subscription is limited over windows. Responses state only the used fraction of each, so Sluice counts them in
+// millionths. None of this is documented: windows come and go, so they are found by the names of their fields.
 
-// PlanSize is what the whole of a subscription's window counts as.
+// PlanSize is the size of a subscription's window.
 const PlanSize = 1_000_000
 
-// The names of the limits that windows of subscriptions are, and their lengths. A window of another length belongs to the next
+// The names and lengths of the limits for subscription windows. A window of another length belongs to the next
 // longer one.
 const (
 	plan5h      = "plan-5h"
 	plan7d      = "plan-7d"
-	planOfModel = "-model" // behind these, for windows that count some models alone
+	planOfModel = "-model" // suffix for windows that count only some models
 
 	length5h = 5 * time.Hour
 	length7d = 7 * 24 * time.Hour
 )
 
-// planCause is why a subscription refuses.
+// planCause is the cause of a subscription's refusal.
 const planCause = "the limit of the subscription is reached"
 
-// mostUtilized is the largest part of a window that can be used: some are exceeded a little, or paid for beyond.
+// mostUtilized bounds the used fraction of a window. Some are exceeded a little, or paid for beyond the limit.
 const mostUtilized = 10
 
-// planLimits are the windows of a preset. The week comes first, see internal/pool.
+// planLimits returns the windows of a preset. The week comes first, see internal/pool.
 func planLimits() []sluice.Limit {
 	window := func(name string, length time.Duration, per ...sluice.Scope) sluice.Limit {
 		return sluice.Limit{Name: name, Kind: sluice.Fixed, Window: length, Unit: planUnit(name), Per: per, Plan: true}
@@ -44,17 +44,17 @@ func planLimits() []sluice.Limit {
 	}
 }
 
-// planUnit is the unit of a window's limit.
+// planUnit returns the unit of a window's limit.
 func planUnit(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// planLimit is a window with nothing known of it but its length. ofModel tells that it counts some models alone.
+// planLimit returns a window of which only the length is known. ofModel says that it counts only some models.
 func planLimit(length time.Duration, ofModel bool) Limit {
 	name := plan7d
 	switch {
 	case length <= length5h+time.Minute:
 		name = plan5h
 	case length > length7d+time.Minute:
-		name = "plan-" + strconv.Itoa(int(length.Hours()/24)) + "d" // no preset has it
+		name = "plan-" + strconv.Itoa(int(length.Hours()/24)) + "d" // in no preset
 	}
 	if ofModel {
 		name += planOfModel
@@ -64,10 +64,10 @@ func planLimit(length time.Duration, ofModel bool) Limit {
 	return l
 }
 
-// isPlan reports a window of a subscription.
+// isPlan reports whether the limit is a subscription window.
 func (l *Limit) isPlan() bool { return l.Kind == sluice.Fixed && strings.HasPrefix(l.Name, "plan-") }
 
-// part reads the used part of a window: 0.42, or 42 with whole 100.
+// part reads the used fraction of a window: 0.42 with whole 1, or 42 with whole 100.
 func (rd *reader) part(text string, whole float64) (used int64, ok bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || len(text) > longestTime || !isDecimal(text) || n > whole*mostUtilized {
@@ -77,7 +77,7 @@ func (rd *reader) part(text string, whole float64) (used int64, ok bool) {
 	return int64(math.Round(min(n/whole, 1) * PlanSize)), true
 }
 
-// within leaves out a reset that cannot be that of the window.
+// within drops a reset that is too far away for the window.
 func (rd *reader) within(l *Limit) {
 	if l.ResetIn > l.Window+resetSlop {
 		l.ResetIn = store.NotStated
@@ -87,7 +87,7 @@ func (rd *reader) within(l *Limit) {
 
 const unifiedPrefix = "anthropic-ratelimit-unified-"
 
-// unified reads the windows of a subscription to Claude.
+// unified reads the windows of a Claude subscription.
 func unified(rd *reader, all []Limit) []Limit {
 	known := all[:0]
 	for _, l := range all {
@@ -103,7 +103,7 @@ func unified(rd *reader, all []Limit) []Limit {
 		}
 		rejected := false
 		if id, ok = strings.CutSuffix(id, "-utilization"); !ok {
-			// A window that refuses may not say how much of it is used.
+			// A window that refuses may not state its use.
 			if id, ok = strings.CutSuffix(id, "-status"); !ok || rd.has(unifiedPrefix+id+"-utilization") {
 				continue
 			}
@@ -115,7 +115,7 @@ func unified(rd *reader, all []Limit) []Limit {
 		}
 		refuses := strings.EqualFold(rd.first(unifiedPrefix+id+"-status"), "rejected") || rd.refused && claim != "" && strings.ReplaceAll(id, "_", "-") == claim
 		if models != "" && !strings.Contains(rd.model, models) && (!rd.refused || !refuses) {
-			continue // what the request asks for is not counted there
+			continue // the window does not count the requested model
 		}
 		l := planLimit(length, models != "")
 		if !rejected {
@@ -142,7 +142,7 @@ func unified(rd *reader, all []Limit) []Limit {
 	return known
 }
 
-// unifiedWindow reads the name of a window: 5h, 7d, 7d-sonnet, 7d_oi. Of others it makes nothing.
+// unifiedWindow parses the name of a window: 5h, 7d, 7d-sonnet, 7d_oi. It returns 0 for other names.
 func unifiedWindow(id string) (length time.Duration, models string) {
 	id, models, _ = strings.Cut(strings.ReplaceAll(id, "_", "-"), "-")
 	if len(id) < 2 || len(id) > 4 {
@@ -166,7 +166,7 @@ func unifiedWindow(id string) (length time.Duration, models string) {
 	return length, models
 }
 
-// claim is the window that an answer is about, by the name that its fields have.
+// claim returns the window that the response is about, by the name in its header fields.
 func (rd *reader) claim() string {
 	claim := strings.ToLower(rd.first(unifiedPrefix + "representative-claim"))
 	for _, c := range [...]struct{ word, window string }{{"five_hour", "5h"}, {"seven_day", "7d"}} {
@@ -177,7 +177,7 @@ func (rd *reader) claim() string {
 	return claim
 }
 
-// fuller adds a window; of two that are the same limit the one with less left stays.
+// fuller adds a window. Of two with the same name, the one with less left stays.
 func fuller(all []Limit, l Limit) []Limit {
 	for i := range all {
 		if all[i].Name == l.Name {
@@ -192,7 +192,7 @@ func fuller(all []Limit, l Limit) []Limit {
 
 const codexPrefix = "x-codex-"
 
-// codex reads the windows of a ChatGPT plan, as Codex gets them.
+// codex reads the windows of a ChatGPT plan, as Codex receives them.
 func codex(rd *reader, all []Limit) []Limit {
 	active := strings.ToLower(rd.first(codexPrefix + "active-limit"))
 	for _, name := range rd.names {
@@ -212,7 +212,7 @@ func codex(rd *reader, all []Limit) []Limit {
 		}
 		family = strings.TrimSuffix(family, "-")
 		if !ok || family != "" && family != active {
-			continue // of other models
+			continue // for other models
 		}
 		if minutes := rd.first(codexPrefix + id + "-window-minutes"); minutes != "" {
 			n, ok := parseAmount(minutes)
@@ -240,7 +240,7 @@ func codex(rd *reader, all []Limit) []Limit {
 	return all
 }
 
-// usedUp states the window that has refused a request, where the answer tells only when it is back.
+// usedUp adds the window that refused a request, if the response states only when it comes back.
 func (o *Observation) usedUp() {
 	if !o.Hinted || o.RetryAfter <= 0 || o.RetryAfter > length7d+resetSlop {
 		return

@@ -7,12 +7,12 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Preset returns the limits that a provider is known to enforce, ready to be used as a
-// resource. What is configured and what answers state overrule them. A provider whose
-// numbers nobody knows, generic above all, has none.
+// Preset returns the limits that a provider is known to enforce, ready for use as a resource. Configured values and
+// values that responses state override them. The resource has no limits if the numbers are unknown, as with generic.
+// Preset returns false for an unknown name.
 //
-// Where the dialect is a [Coster], requests must state its Cost, or they count against none of
-// the limits in its units.
+// If the dialect is a [Coster], requests must state its Cost. Otherwise they do not count against limits in its
+// units.
 func Preset(name string) (sluice.Resource, bool) {
 	switch d := dialects[name].(type) {
 	case nil:
@@ -25,7 +25,7 @@ func Preset(name string) (sluice.Resource, bool) {
 	return sluice.Resource{}, true
 }
 
-// copyLimits makes limits that whoever gets them may change.
+// copyLimits returns a deep copy that the caller may change.
 func copyLimits(limits []sluice.Limit) []sluice.Limit {
 	limits = slices.Clone(limits)
 	for i := range limits {
@@ -34,9 +34,9 @@ func copyLimits(limits []sluice.Limit) []sluice.Limit {
 	return limits
 }
 
-// githubPreset are the limits of a signed-in user. Primary limits are windows whose sizes and resets
-// answers state: an organization's token may have more than is usual. Secondary ones are
-// never stated, so that nothing corrects them. What a GraphQL query costs is known only afterwards.
+// githubPreset returns the limits of an authenticated user. Primary limits are windows whose sizes and resets
+// responses state, because an organization's token may have more than usual. Secondary limits are never stated, so
+// nothing corrects them. The cost of a GraphQL query is known only afterwards.
 func githubPreset() sluice.Resource {
 	limits := []sluice.Limit{
 		{Name: partCore, Kind: sluice.Fixed, Size: 5000, Window: githubWindow(partCore), Unit: partCore, SizeIsDefault: true},

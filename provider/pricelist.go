@@ -1,9 +1,9 @@
 package provider
 
-// priceList are prices of models in dollars per million tokens, by plain name (see pricedAs). They are
-// list prices: without batches at half the price, flexible and fast requests, and contracts. Where a price depends on
-// the hour, it is the higher one. Where nobody states what the cache costs, it is as Anthropic and OpenAI
-// reckon: reading a tenth of input (or all of it, where even that is not known), writing as input.
+// priceList has prices of models in dollars per million tokens, by plain name (see pricedAs). They are list prices:
+// without batches at half the price, flexible and fast requests, and contracts. Where a price depends on the hour,
+// the list has the higher one. Where the price of caching is not published, it follows Anthropic and OpenAI: reading
+// costs a tenth of input (or all of it, where even that is unknown), and writing costs as much as input.
 var priceList = map[string]Price{
 	"claude-fable-5":   {Input: 10, Output: 50, CacheRead: 1, CacheWrite: 12.50, CacheLong: 20, AsOf: "2026-09"},
 	"claude-fable-5-1": {Input: 10, Output: 50, CacheRead: 0.25, CacheWrite: 12.50, CacheLong: 20, AsOf: "2026-09"},
@@ -70,14 +70,14 @@ var priceList = map[string]Price{
 	"gpt-5-4":      doubled(Price{Input: 2.50, Output: 15, CacheRead: 0.25, CacheWrite: 2.50, AsOf: "2026"}),
 	"gpt-5-4-mini": doubled(Price{Input: 0.75, Output: 4.50, CacheRead: 0.075, CacheWrite: 0.75, AsOf: "2026"}),
 
-	// From 2027 on it costs twice as much.
+	// The price doubles in 2027.
 	"gemini-3-8-flash": {Input: 0.75, Output: 3.75, CacheRead: 0.75, CacheWrite: 0.75, AsOf: "2026-10-07"},
 	"gemini-3-1-pro": {
 		Input: 2, Output: 12, CacheRead: 0.20, CacheWrite: 2, AsOf: "2026-10-07",
 		step: step{above: 200_000, in: 4, out: 18, read: 0.40, write: 4, far: 4},
 	},
 
-	// From 2027 on these two cost twice as much.
+	// These two prices double in 2027.
 	"gemini-3-7-flash":      {Input: 0.75, Output: 3.75, CacheRead: 0.075, CacheWrite: 0.75, AsOf: "2026-10"},
 	"gemini-3-6-flash":      {Input: 0.75, Output: 3.75, CacheRead: 0.075, CacheWrite: 0.75, AsOf: "2026-10"},
 	"gemini-3-5-flash":      {Input: 1.50, Output: 9, CacheRead: 0.15, CacheWrite: 1.50, AsOf: "2026-10"},
@@ -115,8 +115,8 @@ var (
 	deepSeekFlash = Price{Input: 0.30, Output: 1.20, CacheRead: 0.006, CacheWrite: 0.30, AsOf: "2026-10-27"}
 )
 
-// doubled is the step of OpenAI's models: above 272,000 tokens of input, input costs twice as much and
-// output half as much again.
+// doubled adds the step of OpenAI's models: above 272,000 input tokens, input costs twice as much and output 1.5
+// times as much.
 func doubled(p Price) Price {
 	far := p.CacheLong
 	if far == 0 {

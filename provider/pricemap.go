@@ -12,23 +12,24 @@ import (
 	"strings"
 )
 
-// maxPriceModels bounds a map of prices. The widely used one has 3,000 models.
+// maxPriceModels bounds a price map. The widely used one has 3,000 models.
 const maxPriceModels = 100_000
 
-// PriceMap is prices in the JSON format of LiteLLM's model_prices_and_context_window.json: an object of models, each with
-// input_cost_per_token, output_cost_per_token and so on, in dollars.
+// PriceMap has prices in the JSON format of LiteLLM's model_prices_and_context_window.json: an object of models,
+// each with input_cost_per_token, output_cost_per_token and so on, in dollars.
 type PriceMap struct {
-	exact map[string]Price // by the whole name
+	exact map[string]Price // by full name
 	plain map[string]Price // by plain name
 }
 
-// WithMap returns prices of which some come from a map, which may be another one each time that it is asked for. Prices that were
-// configured count before those of the map, and those of the map before the list of this version.
+// WithMap returns p with a price map. current is called for every lookup and may return a newer map each time.
+// Configured prices take precedence over the map, and the map over the list of this version.
 func (p *Prices) WithMap(current func() *PriceMap) *Prices {
 	return &Prices{own: p.own, list: p.list, current: current}
 }
 
-// find returns the price of a model: that of its whole name, else that of the longest name that it is a dated version of.
+// find returns the price of a model: that of its full name, or that of the longest name that it is a dated version
+// of.
 func (m *PriceMap) find(model string) (Price, bool) {
 	if m == nil {
 		return Price{}, false
@@ -41,7 +42,7 @@ func (m *PriceMap) find(model string) (Price, bool) {
 
 var errNoPrices = errors.New("it has no prices: an object of models with input_cost_per_token is needed")
 
-// ParsePriceMap reads prices that were current at a date. Models without prices for tokens are left out.
+// ParsePriceMap reads prices that were current at the date asOf. It skips models without prices for tokens.
 func ParsePriceMap(text []byte, asOf string) (*PriceMap, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -63,8 +64,8 @@ func ParsePriceMap(text []byte, asOf string) (*PriceMap, error) {
 		price.AsOf = asOf
 		key := strings.ToLower(name)
 		exact[key] = price
-		// The same model may be there from several hosts, at other prices. The name without a host is its maker's; of two
-		// hosts the dearer one counts.
+		// Several hosts may list the same model at different prices. A name without a host is the maker's. Of two
+		// hosts, the more expensive one counts.
 		known, how := plain[pricedAs(name)], 1
 		switch {
 		case strings.ReplaceAll(key, ".", "-") == pricedAs(name):
@@ -82,16 +83,16 @@ func ParsePriceMap(text []byte, asOf string) (*PriceMap, error) {
 	return &PriceMap{exact, plain}, nil
 }
 
-// longField is a price for requests with more than so many thousand tokens of input.
+// longField matches a price for requests with more than a number of thousand input tokens.
 var longField = regexp.MustCompile(`^(.+)_above_([0-9]{1,7})k_tokens$`)
 
-// parseMapped reads one model. It reports false if the model has no price for tokens, or one that makes no sense.
+// parseMapped reads one model. It returns false if the model has no price for tokens, or an invalid one.
 func parseMapped(text []byte) (p Price, ok bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil {
 		return p, false
 	}
-	usd := map[string]float64{} // for a million tokens
+	usd := map[string]float64{} // per million tokens
 	long := map[int64]map[string]float64{}
 	for name, raw := range fields {
 		var n float64
@@ -132,7 +133,7 @@ func parseMapped(text []byte) (p Price, ok bool) {
 	for _, k := range slices.Sorted(maps.Keys(long)) {
 		l := long[k]
 		if _, there := l[in]; !there {
-			continue // of pictures, say
+			continue // for pictures, for example
 		}
 		p.step = step{above: k * 1000, in: or(l, in, p.Input), out: or(l, out, p.Output)}
 		p.step.read, p.step.write = or(l, read, max(p.CacheRead, min(p.CacheRead, p.step.in))), or(l, write, max(p.CacheWrite, p.step.in))

@@ -6,45 +6,44 @@ import (
 	"strings"
 )
 
-// Price is what a model costs, in dollars per million tokens: that is, in millionths of a dollar per
-// token.
+// Price is what a model costs, in dollars per million tokens, which is millionths of a dollar per token.
 type Price struct {
 	Input, Output float64
-	CacheRead     float64 // of input that is read from a cache
-	CacheWrite    float64 // of input that is written to one for minutes
-	CacheLong     float64 // or for an hour or more; 0: as CacheWrite
-	// AsOf is the day or month of which the price is known.
+	CacheRead     float64 // input read from a cache
+	CacheWrite    float64 // input written to a cache for minutes
+	CacheLong     float64 // input written to a cache for an hour or more; 0: as CacheWrite
+	// AsOf is the day or month at which the price was known.
 	AsOf string
 
 	step step
 }
 
-// step is a price for requests with much input. It is that of the whole request.
+// step is the price of requests with much input. It applies to the whole request.
 type step struct {
-	above      int64 // tokens of input, read from a cache or not; 0: there is no step
+	above      int64 // input tokens, including those read from a cache; 0: there is no step
 	in, out    float64
 	read       float64
 	write, far float64
 }
 
-// unknownPrice is what every token of a model that nobody knows costs, in dollars per million.
+// unknownPrice is the price of every token of an unknown model, in dollars per million.
 const unknownPrice = 10
 
-// maxPrice is the most that a million tokens can cost.
+// maxPrice bounds the price of a million tokens, in dollars.
 const maxPrice = 1_000_000
 
-// Prices are what models cost. They do not change once they are made, but for those of a map that is read again.
+// Prices are the prices of models. They are immutable, except for a price map that is read again.
 type Prices struct {
-	own     map[string]Price // what was configured, by plain name
-	current func() *PriceMap // nil: there is none
+	own     map[string]Price // configured prices, by plain name
+	current func() *PriceMap // nil: there is no price map
 	list    map[string]Price
 }
 
-// DefaultPrices returns the prices that come with this version. They change often: see each one's AsOf,
-// and state those that matter to you in the configuration.
+// DefaultPrices returns the prices that come with this version. Prices change often: check AsOf, and state the
+// prices that matter to you in the configuration.
 func DefaultPrices() *Prices { return &Prices{list: priceList} }
 
-// With returns prices of which some are others. The name of a model stands for all that begin with it.
+// With returns p with some prices overridden. The name of a model stands for all models whose names begin with it.
 func (p *Prices) With(overrides map[string]Price) *Prices {
 	all := &Prices{list: p.list, current: p.current, own: make(map[string]Price, len(p.own)+len(overrides))}
 	for model, price := range p.own {
@@ -56,8 +55,8 @@ func (p *Prices) With(overrides map[string]Price) *Prices {
 	return all
 }
 
-// Find returns the price of a model. known is false if there is none: then every token costs the same, a
-// lot.
+// Find returns the price of a model. If the price is unknown, known is false and every token costs the same high
+// price.
 func (p *Prices) Find(model string) (price Price, known bool) {
 	m := pricedAs(model)
 	if price, ok := longest(p.own, m, anyRest); ok {
@@ -77,8 +76,8 @@ func (p *Prices) Find(model string) (price Price, known bool) {
 	return Price{Input: unknownPrice, Output: unknownPrice, CacheRead: unknownPrice, CacheWrite: unknownPrice, CacheLong: unknownPrice}, false
 }
 
-// Micros is what usage costs, in millionths of a dollar, rounded once, half up. What the provider itself
-// says that it costs counts first.
+// Micros returns the cost of usage in millionths of a dollar, rounded once, half up. A cost that the provider states
+// takes precedence.
 func (p *Prices) Micros(model string, u *Usage) (micros int64, known bool) {
 	if u.Micros > 0 {
 		return u.Micros, true
@@ -100,16 +99,16 @@ func (p *Prices) Micros(model string, u *Usage) (micros int64, known bool) {
 	return sum.micros(), known
 }
 
-// PerMillion is about what a million tokens of a model cost, with three of input for each of output.
+// PerMillion returns the approximate price of a million tokens, with three input tokens for each output token.
 func (p *Prices) PerMillion(model string) (usd float64, known bool) {
 	price, known := p.Find(model)
 	return (3*price.Input + price.Output) / 4, known
 }
 
-// scale makes whole numbers of prices: a millionth of a dollar per million tokens is the smallest.
+// scale converts prices to integers: the smallest is a millionth of a dollar per million tokens.
 const scale = 1_000_000
 
-// total is a sum of tokens times prices, in 128 bits: nothing is rounded before its end.
+// total is a sum of tokens times prices, in 128 bits. It is rounded only once, at the end.
 type total struct{ hi, lo uint64 }
 
 func (t *total) add(tokens int64, price float64) {
@@ -125,18 +124,18 @@ func (t *total) add(tokens int64, price float64) {
 func (t *total) micros() int64 {
 	lo, carry := bits.Add64(t.lo, scale/2, 0)
 	hi := t.hi + carry
-	if hi >= scale/2 { // more than there is
+	if hi >= scale/2 { // overflow
 		return math.MaxInt64
 	}
 	n, _ := bits.Div64(hi, lo, scale)
 	return int64(n)
 }
 
-// pricedAs is a model's name as prices know it: without who makes and who hosts it, and with dashes
-// instead of dots, which some write.
+// pricedAs returns a model's name in the form of the price list: without maker and host, and with dashes instead of
+// dots, which some write.
 func pricedAs(model string) string { return strings.ReplaceAll(bareModel(model), ".", "-") }
 
-// longest finds the longest name that a model's begins with, and what follows it may follow.
+// longest finds the longest listed name that model begins with, if may accepts the rest of the model's name.
 func longest(prices map[string]Price, model string, may func(rest string) bool) (Price, bool) {
 	for end := len(model); end > 0; end = strings.LastIndexByte(model[:end], '-') {
 		if price, ok := prices[model[:end]]; ok && may(model[end:]) {
@@ -148,8 +147,8 @@ func longest(prices map[string]Price, model string, may func(rest string) bool) 
 
 func anyRest(string) bool { return true }
 
-// sameModel reports that what follows a model's name names no other model: a date does not, a number
-// (another version) or a word (another size) does.
+// sameModel reports whether the rest after a listed name still means the same model. A date does; a number (another
+// version) or a word (another size) does not.
 func sameModel(rest string) bool {
 	word, _, _ := strings.Cut(strings.TrimPrefix(rest, "-"), "-")
 	switch word {

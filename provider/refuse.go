@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// refusalForm is how a provider writes an error. In the body $status, $type and $message stand for
-// themselves; $message is with its quotes.
+// refusalForm is the format of a provider's errors. The body may use $status, $type and $message. $message is
+// replaced with its quotes.
 type refusalForm struct {
 	content string // empty: application/json
 	body    string
 	types   map[int]string
-	other   string // the type for statuses that types does not have
+	other   string // the type for statuses that are not in types
 }
 
-// Refuse is a refusal in the provider's own words.
+// Refuse returns a refusal in the provider's own format.
 func (v *vendor) Refuse(status int, message string) (contentType string, body []byte) {
 	return v.refusal.write(status, message)
 }

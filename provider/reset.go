@@ -9,11 +9,11 @@ import (
 	"github.com/sluicehq/sluice/retry"
 )
 
-// past is how long ago a reset may have been: answers are made late and clocks of one
-// provider differ, but yesterday's reset is a mistake.
+// past is how old a stated reset may be. Responses are late and a provider's clocks differ, but a reset of yesterday
+// is a mistake.
 const past = retry.Stale
 
-// longestTime is the longest text that can be a time or a duration.
+// longestTime bounds the text of a time or a duration.
 const longestTime = 40
 
 // httpDates are the three forms of an HTTP date.
@@ -47,9 +47,9 @@ func parseLayouts(s string, layouts []string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseReset reads when a limit is back, in any form that is in use: seconds from now, seconds
-// or milliseconds since 1970, a duration with units, an HTTP date or an ISO date. base is when
-// the answer was made. The result is between 0 and MaxReset.
+// parseReset reads when a limit comes back, in any common form: seconds from now, seconds or milliseconds since
+// 1970, a duration with units, an HTTP date or an ISO date. base is when the response was made. The result is
+// between 0 and MaxReset.
 func parseReset(s string, base time.Time) (time.Duration, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > longestTime || s[0] == '-' || s[0] == '+' {
@@ -70,9 +70,8 @@ func parseReset(s string, base time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// resetNumber tells a moment from a number of seconds by where it lies: a moment is near
-// the answer's own, in seconds or in milliseconds. Between the longest delay and the nearest
-// moment lie decades, so that nothing is both.
+// resetNumber distinguishes a time from a number of seconds by its size: a time is near the time of the response, in
+// seconds or in milliseconds. Decades lie between the longest delay and the nearest time, so no number is both.
 func resetNumber(s string, base time.Time) (time.Duration, bool) {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil {
@@ -93,7 +92,7 @@ func resetNumber(s string, base time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// until is the time from base to a moment, which may have been a short while ago.
+// until returns the time from base to at. It returns 0 if at has just passed.
 func until(at, base time.Time) (time.Duration, bool) {
 	d := at.Sub(base)
 	if d < -past {
@@ -145,13 +144,13 @@ func parseDelay(s string) (time.Duration, bool) {
 	return seconds(n), true
 }
 
-// seconds converts a number that is known to be in range. Milliseconds are as fine as
-// anybody means it, and keep a float's noise out.
+// seconds converts a number that is known to be in range. It rounds to milliseconds, which is precise enough and
+// removes the noise of a float.
 func seconds(n float64) time.Duration {
 	return time.Duration(math.Round(n*1e3)) * time.Millisecond
 }
 
-// isDecimal keeps out what ParseFloat takes besides plain numbers.
+// isDecimal accepts only plain decimal numbers. ParseFloat accepts more.
 func isDecimal(s string) bool {
 	return s != "" && s != "." && strings.Trim(s, "0123456789.") == "" && strings.Count(s, ".") <= 1
 }

@@ -4,43 +4,42 @@ import "sync"
 
 // Bounds of the scanner.
 const (
-	maxDepth = 512 // of nesting; what is deeper is not read
-	maxPath  = 8   // names on the way to a value that are kept
-	maxKey   = 48  // bytes of such a name
-	maxHead  = 512 // bytes of a value that are kept
+	maxDepth = 512 // levels of nesting; deeper documents are not read
+	maxPath  = 8   // names kept on the path to a value
+	maxKey   = 48  // bytes of a name
+	maxHead  = 512 // bytes kept of a value
 )
 
-// sink is told what a scanner finds.
+// sink receives what a scanner finds.
 type sink interface {
-	// scalar tells of a string, a number, true, false or null, at the scanner's path.
+	// scalar receives a string, a number, true, false or null, at the scanner's path.
 	scalar(s *scanner)
-	// closed tells that the object at the scanner's path is complete.
+	// closed is called when the object at the scanner's path is complete.
 	closed(s *scanner)
-	// done tells that a whole document is.
+	// done is called when a whole document is complete.
 	done()
 }
 
-// scanner reads JSON as it comes, in pieces of any length, and tells of every value where it is. It
-// holds the names that lead to a value and the value's beginning, and nothing else: a document may be
-// of any length. Arrays are no part of the path. What is no JSON ends it, without an error, until it is
-// restarted: others read it properly.
+// scanner reads JSON in pieces of any length and reports every value with its path. It keeps only the names on the
+// path and the beginning of the value, so a document may have any length. Arrays are not part of the path. Invalid
+// JSON stops the scanner, without an error, until it is restarted: the client parses the document properly.
 type scanner struct {
 	to    sink
 	state scanState
 	depth int
 	isObj [maxDepth / 64]uint64 // which levels are objects; the others are arrays
-	objs  int                   // levels that are objects
-	keys  [maxPath]name         // of the outermost of them
+	objs  int                   // number of levels that are objects
+	keys  [maxPath]name         // names of the outermost of them
 
 	isKey   bool // the string is a name
 	escaped bool // the next byte is part of an escape
 	quoted  bool // the value is a string
-	long    bool // backslashes: the value is not what it looks like
-	size    int  // of the value, in bytes as they stand there
+	long    bool // the value has escapes
+	size    int  // length of the value in bytes, with escapes
 	head    [maxHead]byte
 }
 
-// name is the name of a member. One that is too long is kept as nothing, which no name is.
+// name is the name of a member. A name that is too long is stored as empty, which matches nothing.
 type name struct {
 	b [maxKey]byte
 	n int
@@ -56,23 +55,23 @@ const (
 	inString                    //
 	inAtom                      // a number, true, false, null
 	afterwards                  // between documents
-	lost                        // in what is no JSON
+	lost                        // after invalid JSON
 )
 
 func newScanner(to sink) *scanner { return &scanner{to: to, state: afterwards} }
 
-// scanners are used again where one is needed for no longer than a call: they are large.
+// scanners pools scanners that are needed only during a call, because they are large.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
-// anew makes a scanner that was used before as good as new.
+// anew resets a used scanner.
 func (s *scanner) anew(to sink) { *s = scanner{to: to, state: afterwards} }
 
-// restart forgets an unfinished document.
+// restart discards an unfinished document.
 func (s *scanner) restart() {
 	s.state, s.depth, s.objs = afterwards, 0, 0
 }
 
-// at is the name at a level of the path, counted from 0; empty if there is none that is kept.
+// at returns the name at a level of the path, counted from 0, or empty if it is not kept.
 func (s *scanner) at(level int) string {
 	if level >= s.objs || level >= maxPath {
 		return ""
@@ -80,15 +79,15 @@ func (s *scanner) at(level int) string {
 	return string(s.keys[level].b[:s.keys[level].n])
 }
 
-// is reports a name of the path without making a string of it.
+// is reports whether the name at a level is want, without allocating.
 func (s *scanner) is(level int, want string) bool {
 	return level < s.objs && level < maxPath && string(s.keys[level].b[:s.keys[level].n]) == want
 }
 
-// value is the value, or its beginning.
+// value returns the value, or its beginning.
 func (s *scanner) value() []byte { return s.head[:min(s.size, maxHead)] }
 
-// write reads on.
+// write reads the next piece.
 func (s *scanner) write(p []byte) {
 	for len(p) > 0 {
 		switch s.state {
@@ -105,7 +104,7 @@ func (s *scanner) write(p []byte) {
 	}
 }
 
-// mark reads what stands between values.
+// mark reads one byte between values.
 func (s *scanner) mark(c byte) {
 	switch {
 	case c == ' ' || c == '\n' || c == '\r' || c == '\t':
@@ -191,7 +190,7 @@ func (s *scanner) end(ok bool) {
 	s.valued()
 }
 
-// valued goes on behind a value.
+// valued continues after a value.
 func (s *scanner) valued() {
 	if s.state = wantComma; s.depth == 0 {
 		s.state = afterwards
@@ -199,7 +198,7 @@ func (s *scanner) valued() {
 	}
 }
 
-// str reads on in a string.
+// str continues reading a string.
 func (s *scanner) str(p []byte) []byte {
 	i := 0
 	if s.escaped {
@@ -232,7 +231,7 @@ func (s *scanner) str(p []byte) []byte {
 	return p[i+1:]
 }
 
-// named takes on the name of a member. One that is written with escapes is read as it is meant.
+// named stores the name of a member, with escapes decoded.
 func (s *scanner) named() {
 	s.state = wantColon
 	if s.objs > maxPath {
@@ -248,7 +247,7 @@ func (s *scanner) named() {
 	}
 }
 
-// atom reads on in a number or a word.
+// atom continues reading a number or a word.
 func (s *scanner) atom(p []byte) []byte {
 	for i, c := range p {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Providers without models: what the generic dialect reads, and what their errors mean.
+// These providers have no models. They use what the generic dialect reads, and rules for their errors.
 
 var genericVendor = vendor{
 	name:    "generic",
@@ -21,7 +21,7 @@ var stripe = vendor{
 	name: "stripe", address: "https://api.stripe.com", keys: bearer,
 	part: func(path, _ string) string { return pathWord(path, 1) },
 	rules: []rule{
-		{status: 429, word: "lock_timeout", verdict: store.VerdictError, cause: "an object is locked"}, // by another request: nobody else need wait
+		{status: 429, word: "lock_timeout", verdict: store.VerdictError, cause: "an object is locked"}, // by another request: others need not wait
 		{status: 429, word: "resource-specific", verdict: store.VerdictError, cause: "an object is changed too often"},
 		{status: 429, word: "endpoint-rate", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one endpoint"},
 		{status: 429, word: "endpoint-concurrency", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "too many requests to one endpoint at once"},
@@ -37,7 +37,7 @@ var stripe = vendor{
 	refusal: refusalForm{body: `{"error":{"type":"invalid_request_error","code":"$type","message":$message}}`, types: map[int]string{429: "rate_limit"}, other: "api_error"},
 }
 
-// slack limits every method by itself, and states how long to wait.
+// slack limits every method separately, and states how long to wait.
 var slack = vendor{
 	name: "slack", address: "https://slack.com", keys: bearer,
 	part: func(path, _ string) string { return pathWord(path, 1) },
@@ -68,7 +68,7 @@ var jira = vendor{
 	refusal: refusalForm{body: `{"errorMessages":[$message],"errors":{}}`},
 }
 
-// adMob is one of Google's APIs; the others say the same.
+// adMob is one of Google's APIs. The others use the same errors.
 var adMob = vendor{
 	name: "admob", address: "https://admob.googleapis.com", keys: bearer,
 	rules: []rule{

@@ -9,15 +9,15 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Units of language models. Which of them a provider limits, its preset tells; all are stated, so that
-// limits of one's own can count any of them.
+// Units of language models. A provider's preset says which of them the provider limits. All of them are stated, so
+// that a user's own limits can count any of them.
 const (
 	unitInput  = "input_tokens"
 	unitOutput = sluice.OutputTokens
 	unitTokens = "tokens"
 )
 
-// Usage returns a reader for the answer to a call.
+// Usage returns a reader for the response to a call.
 func (v *vendor) Usage(asked *ParsedRequest, contentType string) UsageReader {
 	if !v.models || !asked.Tokens {
 		return nil
@@ -25,7 +25,7 @@ func (v *vendor) Usage(asked *ParsedRequest, contentType string) UsageReader {
 	return newUsageReader(v, contentType)
 }
 
-// Spent is what usage takes of limits.
+// Spent returns what the usage takes from limits.
 func (v *vendor) Spent(u *Usage) []sluice.Amount {
 	if !v.models {
 		return nil
@@ -37,14 +37,14 @@ func (v *vendor) Spent(u *Usage) []sluice.Amount {
 	return []sluice.Amount{{Unit: unitInput, N: in}, {Unit: unitOutput, N: u.Output}, {Unit: unitTokens, N: in + u.Output}}
 }
 
-// countsReads reports the old models of which Anthropic counts what is read from a cache.
+// countsReads reports whether model is one of the old models for which Anthropic counts tokens read from a cache.
 func countsReads(model string) bool {
 	return strings.Contains(model, "claude-3-haiku") || strings.Contains(model, "claude-3-5-haiku")
 }
 
-// Rename returns a call's body and path with another model.
+// Rename returns the path and body of a call with another model.
 func (v *vendor) Rename(c *Call, model string) (path string, body []byte, ok bool) {
-	if !v.models || plainModel(model) == "" || strings.HasPrefix(fieldOf(c.Header, "authorization"), "AWS4-") { // a signature covers it
+	if !v.models || plainModel(model) == "" || strings.HasPrefix(fieldOf(c.Header, "authorization"), "AWS4-") { // the signature covers the model
 		return "", nil, false
 	}
 	path, body = c.Path, c.Body
@@ -54,7 +54,7 @@ func (v *vendor) Rename(c *Call, model string) (path string, body []byte, ok boo
 	}
 	places := members(body, "model")
 	if len(places) == 0 {
-		return path, body, ok && formOf(path) != nil && !strings.HasSuffix(path, ":batchEmbedContents") // which has it inside
+		return path, body, ok && formOf(path) != nil && !strings.HasSuffix(path, ":batchEmbedContents") // which has the model inside
 	}
 	name := model
 	for _, p := range places {
@@ -72,7 +72,7 @@ func (v *vendor) Rename(c *Call, model string) (path string, body []byte, ok boo
 	return path, replace(body, places, quoted), true
 }
 
-// AskUsage returns the body of a call whose answer would not say what it has used, so that it does.
+// AskUsage changes the body of a call so that its response reports usage.
 func (v *vendor) AskUsage(body []byte) []byte {
 	const field, value = `"stream_options":`, `{"include_usage":true}`
 	if skip(body, blank(body, 0)) < 0 {
@@ -93,7 +93,7 @@ func (v *vendor) AskUsage(body []byte) []byte {
 	return replace(body, []place{{i + 1, i + 1}}, []byte(with))
 }
 
-// withUsage adds the wish to options that are there.
+// withUsage adds include_usage to existing options.
 func withUsage(options []byte) []byte {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(options, &all) != nil || all == nil {
@@ -107,7 +107,7 @@ func withUsage(options []byte) []byte {
 	return out
 }
 
-// OnlyUsage reports a piece of a stream that says nothing but what was used.
+// OnlyUsage reports whether a piece of a stream contains only usage.
 func (v *vendor) OnlyUsage(data []byte) bool {
 	usage, choices := members(data, "usage"), members(data, "choices")
 	if len(usage) != 1 || len(choices) != 1 || data[usage[0].from] != '{' {
@@ -117,7 +117,7 @@ func (v *vendor) OnlyUsage(data []byte) bool {
 	return list[0] == '[' && blank(list, 1) == len(list)-1
 }
 
-// escaped writes a name so that it is one part of a path.
+// escaped encodes a name as one segment of a path.
 func escaped(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

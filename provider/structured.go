@@ -2,8 +2,8 @@ package provider
 
 import "strings"
 
-// member is one member of a structured field (RFC 9651), read generously: of a list, such
-// as "default";r=50;t=30 or 100;w=60, or of a dictionary, such as limit=100.
+// member is one member of a structured field (RFC 9651), parsed leniently. It belongs to a list, such as
+// "default";r=50;t=30 or 100;w=60, or to a dictionary, such as limit=100.
 type member struct {
 	key    string // in a dictionary
 	value  string // without quotes
@@ -23,8 +23,7 @@ func (m *member) param(key string) (string, bool) {
 	return "", false
 }
 
-// parseList reads the members of a list or a dictionary, and counts those that are
-// malformed.
+// parseList reads the members of a list or a dictionary, and counts the malformed ones.
 func parseList(s string) (members []member, bad int) {
 	if strings.TrimSpace(s) == "" {
 		return nil, 0
@@ -55,14 +54,14 @@ func parseMember(s string) (m member, ok bool) {
 		key, value, _ := strings.Cut(p, "=")
 		value, _, ok = bare(strings.TrimSpace(value))
 		if key = strings.ToLower(strings.TrimSpace(key)); key == "" || !ok {
-			continue // one bad parameter leaves the others
+			continue // keep the other parameters
 		}
 		m.params = append(m.params, param{key, value})
 	}
 	return m, true
 }
 
-// bare reads a string, or anything without quotes.
+// bare reads a quoted string, or an item without quotes.
 func bare(s string) (value string, quoted, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		return s, false, s != "" && printable(s) && !strings.Contains(s, `"`)
@@ -104,7 +103,7 @@ func split(s string, sep byte) []string {
 	return append(parts, s[start:])
 }
 
-// printable reports plain ASCII, which is all that a field may hold.
+// printable reports whether s is printable ASCII, which is all that a field may hold.
 func printable(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

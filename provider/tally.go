@@ -7,20 +7,20 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// tally is what one usage object says, as it stands there. Fields that are not stated are negative.
+// tally is what one usage object states. Unstated fields are negative.
 //
-// All forms that are in use are read alike, whoever sends them: providers take on each other's. They
-// differ in what includes what, and the names tell.
+// All common forms are read in the same way for every provider, because providers adopt each other's forms. The
+// forms differ in which counts include others; the names tell them apart.
 type tally struct {
 	in, out, total int64
-	// Beside in: Anthropic's and Bedrock's way.
+	// In addition to in, as Anthropic and Bedrock count.
 	read, write, long int64
-	// Within in: OpenAI's and Gemini's way.
+	// Included in in, as OpenAI and Gemini count.
 	cached, written int64
-	// Beside in and out: Gemini's way. What is reasoned is within out, but not with everybody.
+	// In addition to in and out, as Gemini counts. out includes reasoned tokens for most providers, but not all.
 	tools, thoughts, reasoned int64
 	micros                    int64
-	// Of several rounds that one call took, where each is told by itself.
+	// Sums over the rounds of one call, where each round is stated separately.
 	rounds roundTally
 }
 
@@ -31,8 +31,7 @@ var noTally = tally{
 	tools: -1, thoughts: -1, reasoned: -1, micros: -1, rounds: roundTally{},
 }
 
-// note takes down a field of a usage object; parent is the object within it that the field is in, if
-// it is in any.
+// note records a field of a usage object. parent is the nested object that the field is in, or empty.
 func (t *tally) note(parent, field string, s *scanner) {
 	if field == "cost" && parent == "" {
 		if usd, err := strconv.ParseFloat(string(s.value()), 64); err == nil && !s.quoted && s.size < longestTime && usd >= 0 && usd < 1e6 {
@@ -47,7 +46,7 @@ func (t *tally) note(parent, field string, s *scanner) {
 	switch parent {
 	case "":
 		t.plain(field, n)
-	case "tokens": // Cohere's, beside what is billed
+	case "tokens": // Cohere's, next to the billed units
 		t.plain(field, n)
 	case "iterations":
 		t.round(field, n)
@@ -104,10 +103,10 @@ func (t *tally) round(field string, n int64) {
 	}
 }
 
-// into adds what is stated to a usage. Counts only grow while an answer comes, so the last one holds;
-// but a 0 is sometimes a blank, and never takes the place of more.
+// into adds the stated counts to a usage. Counts only grow during a response, so the last one wins. But a 0 may
+// stand for a missing value, and never replaces a larger count.
 func (t *tally) into(u *Usage) {
-	if r := &t.rounds; r.n > 1 { // the fields beside them are about the last round alone
+	if r := &t.rounds; r.n > 1 { // the other fields are about the last round alone
 		t.in, t.out = max(t.in, r.in), max(t.out, r.out)
 		t.read, t.write = max(t.read, r.read), max(t.write, r.write)
 	}
@@ -115,7 +114,7 @@ func (t *tally) into(u *Usage) {
 	if t.out > 0 {
 		u.Output = t.output()
 	}
-	if t.in < 0 && t.out < 0 && t.total > 0 { // embeddings, here and there
+	if t.in < 0 && t.out < 0 && t.total > 0 { // some embeddings
 		u.Input = t.total
 	}
 	if t.micros > 0 {
@@ -149,7 +148,7 @@ func (t *tally) input(u *Usage) {
 	}
 }
 
-// output is all that was produced. Where what was reasoned is not within it, the sum tells.
+// output returns all produced tokens. The total shows whether out includes reasoned tokens.
 func (t *tally) output() int64 {
 	out := t.out + max(t.thoughts, 0)
 	if t.reasoned > 0 && t.in >= 0 && t.in+t.out+t.reasoned == t.total {
@@ -158,7 +157,7 @@ func (t *tally) output() int64 {
 	return out
 }
 
-// clamp keeps sums within what can be counted.
+// clamp keeps counts within the range of amounts.
 func (u *Usage) clamp() {
 	for _, n := range [...]*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheLong, &u.Output} {
 		*n = min(max(*n, 0), store.MaxAmount)

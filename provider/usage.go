@@ -6,21 +6,21 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// usageReader reads what an answer says of its use, and of errors within it.
+// usageReader reads usage, and errors within the response, from a response body.
 type usageReader struct {
 	vendor  *vendor
 	scan    *scanner
 	feed    func(p []byte)
-	stream  bool // the end of a document is not the end of the answer
+	stream  bool // the end of a document is not the end of the response
 	usage   Usage
 	tally   tally
-	event   event // of the document that is being read
-	ended   bool  // it is said that the answer is complete
+	event   event // type of the document that is being read
+	ended   bool  // the response says that it is complete
 	failure failure
 	failed  Observation
 }
 
-// newUsageReader returns a reader for a type of content, nil if that says nothing.
+// newUsageReader returns a reader for a content type, or nil if that type has no usage.
 func newUsageReader(v *vendor, contentType string) UsageReader {
 	u := &usageReader{vendor: v, tally: noTally}
 	u.scan = newScanner(u)
@@ -43,7 +43,7 @@ func newUsageReader(v *vendor, contentType string) UsageReader {
 	return u
 }
 
-// mediaType is a content type without its parameters.
+// mediaType returns a content type without its parameters.
 func mediaType(contentType string) string {
 	kind, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(kind))
@@ -51,17 +51,17 @@ func mediaType(contentType string) string {
 
 func isJSON(kind string) bool { return kind == "application/json" || strings.HasSuffix(kind, "+json") }
 
-// Write reads on.
+// Write reads the next piece of the body.
 func (u *usageReader) Write(p []byte) { u.feed(p) }
 
-// Usage is what was said so far.
+// Usage returns the usage stated so far.
 func (u *usageReader) Usage() Usage { return u.usage }
 
-// Failed is what an error within the answer means.
+// Failed says what an error within the response means.
 func (u *usageReader) Failed() Observation { return u.failed }
 
-// inner is how many names stand before what is looked for: some wrap it in the message that is
-// begun, in the response that is over, or in what has changed.
+// inner returns how many names wrap the fields of interest. Some providers put them into the message that begins,
+// the response that ends, or the delta.
 func inner(s *scanner) int {
 	if s.objs > 1 && (s.is(0, "message") || s.is(0, "response") || s.is(0, "x_groq") || s.is(0, "delta") && s.is(1, "usage")) {
 		return 1
@@ -91,7 +91,7 @@ func (u *usageReader) scalar(s *scanner) {
 	u.seen(s)
 }
 
-// top reads a field of the outermost object, or of the one that is wrapped in it.
+// top reads a field of the outermost object, or of the one wrapped in it.
 func (u *usageReader) top(s *scanner, from int) {
 	switch s.at(from) {
 	case "type":
@@ -99,7 +99,7 @@ func (u *usageReader) top(s *scanner, from int) {
 			u.event = eventOf(s.value())
 		}
 	case "model", "modelVersion":
-		if string(s.value()) == u.usage.Model { // as in every piece before
+		if string(s.value()) == u.usage.Model { // the same as before
 			return
 		}
 		if m := plainModel(s.text()); m != "" {
@@ -113,7 +113,7 @@ func (u *usageReader) top(s *scanner, from int) {
 	u.failure.note(s, from)
 }
 
-// seen counts text of the answer, and notes where it is said to be complete.
+// seen counts the text of the response, and notes the end of the response.
 func (u *usageReader) seen(s *scanner) {
 	last := min(s.objs, maxPath) - 1
 	switch {
@@ -134,8 +134,7 @@ func (u *usageReader) seen(s *scanner) {
 	}
 }
 
-// closed takes over what a usage object has said, as soon as it is complete: what follows may never
-// come.
+// closed takes over a usage object as soon as it is complete, because the rest of the response may never come.
 func (u *usageReader) closed(s *scanner) {
 	from := 0
 	if s.objs == 2 {
@@ -147,7 +146,7 @@ func (u *usageReader) closed(s *scanner) {
 	}
 }
 
-// done ends a document: one event of a stream, or all of the answer.
+// done ends a document: one event of a stream, or the whole response.
 func (u *usageReader) done() {
 	if u.event == eventEnd {
 		u.ended = true
@@ -161,7 +160,7 @@ func (u *usageReader) done() {
 	u.failure, u.event, u.tally = failure{}, eventOther, noTally
 }
 
-// event is what a document says that it is.
+// event is the type that a document states.
 type event uint8
 
 const (
@@ -170,7 +169,7 @@ const (
 	eventError
 )
 
-// eventOf makes no string of the type: there are thousands in a stream.
+// eventOf takes bytes to avoid allocations: a stream has thousands of events.
 func eventOf(kind []byte) event {
 	switch string(kind) {
 	case "message_stop", "response.completed", "response.done", "response.incomplete", "response.failed", "message-end":

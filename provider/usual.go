@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Usual is what an ordinary request for a part of the API takes, where nobody has said more of it, and the part that it
-// belongs to. Of dialects that count nothing but requests, it is nothing.
+// Usual returns the part of the API and the cost of an ordinary request, for callers that know no more than part.
+// The cost is nil for dialects that count only requests.
 func Usual(d Dialect, part string) (string, []sluice.Amount) {
 	if v, ok := d.(*vendor); ok && v.part != nil && part != "" {
 		return v.part("", part), nil // a class of models

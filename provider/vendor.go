@@ -9,53 +9,53 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// vendor is a dialect as data: what is common to all is read in one way, and this says what is
-// particular to a provider.
+// vendor is a dialect defined as data. All vendors are read in the same way; the fields say what is specific to a
+// provider.
 type vendor struct {
 	name    string
 	address string
-	keys    []string // fields of a request that hold its key, best first
+	keys    []string // header fields of a request that hold its key, best first
 
-	// Of providers of language models: calls cost tokens.
+	// For providers of language models: calls cost tokens.
 	models   bool
-	reserved bool // as of Asked
-	hides    bool // a stream of chat completions does not say what it has used
-	free     bool // what is read from a cache counts against no limit
+	reserved bool // see ParsedRequest.Reserved
+	hides    bool // streamed chat completions do not report their use unless asked
+	free     bool // tokens read from a cache count against no limit
 
-	// part is what is limited apart, for a call with a model that it may not have.
+	// part returns what the provider limits separately. model may be empty.
 	part func(path, model string) string
 	cost func(model string) []sluice.Amount
 
 	fields    []field
 	refine    func(rd *reader, all []Limit) []Limit
 	rules     []rule
-	refused   sluice.Scope // what a refusal proves to be limited, where no rule tells
-	overload  sluice.Scope // what is overloaded, where none tells
-	midnights []int        // hours of the day, UTC, at which daily quotas may come back
-	renewal   bool         // what answers say of waiting is too short: windows begin anew as they say elsewhere
+	refused   sluice.Scope // what a refusal proves to be limited, if no rule says so
+	overload  sluice.Scope // what is overloaded, if no rule says so
+	midnights []int        // hours of the day, in UTC, at which daily quotas may come back
+	renewal   bool         // stated waits are too short: renewed waits for the window's renewal instead
 
 	limits  []sluice.Limit
 	backoff sluice.Backoff
 	refusal refusalForm
 }
 
-// field tells which of the preset's limits some fields of an answer are about.
+// field says which limit of the preset some header fields are about.
 type field struct {
-	about string // as the fields' names say
-	name  string // empty: a repetition of others, left out
+	about string // the word in the fields' names
+	name  string // empty: repeats other fields, ignored
 	unit  string
 	kind  sluice.Kind
-	// window is that of the preset.
+	// window is the window in the preset.
 	window time.Duration
 }
 
-// Name is what a configuration calls it.
+// Name returns the dialect's name in a configuration.
 func (v *vendor) Name() string { return v.name }
 
-// Address is where the provider is.
+// Address returns the base URL of the provider.
 func (v *vendor) Address() string { return v.address }
 
-// Observe reads an answer.
+// Observe reads a response.
 func (v *vendor) Observe(r *Response, now time.Time) Observation {
 	rd := newReader(r, now)
 	if rd.cached() && r.Status < 400 {
@@ -68,7 +68,7 @@ func (v *vendor) Observe(r *Response, now time.Time) Observation {
 		f.reasons(rd)
 	}
 	status := r.Status
-	if status < 300 && f.there && v.models { // an answer that begins with an error is one
+	if status < 300 && f.there && v.models { // a response that begins with an error is an error
 		status = f.status()
 	}
 	o.Verdict = v.verdict(r, status, rd, o.Limits)
@@ -93,7 +93,7 @@ func (v *vendor) verdict(r *Response, status int, rd *reader, limits []Limit) st
 	return verdictOf(&Response{Status: status, Body: r.Body}, rd, limits)
 }
 
-// judge applies the rules, and returns the one that fits.
+// judge applies the rules and returns the one that matched, or nil.
 func (v *vendor) judge(o *Observation, status int, f *failure) *rule {
 	for i := range v.rules {
 		if r := &v.rules[i]; r.fits(status, f) {
@@ -110,7 +110,7 @@ func (v *vendor) judge(o *Observation, status int, f *failure) *rule {
 	return nil
 }
 
-// wait completes how long to wait from what the body says, and from what is known of the provider.
+// wait sets how long to wait from the body and from what is known about the provider.
 func (v *vendor) wait(o *Observation, f *failure, ruled *rule, rd *reader) {
 	switch o.Verdict {
 	case store.VerdictThrottled, store.VerdictExhausted, store.VerdictOverloaded:
@@ -129,7 +129,7 @@ func (v *vendor) wait(o *Observation, f *failure, ruled *rule, rd *reader) {
 	}
 }
 
-// renewed waits for the window that refused to begin anew.
+// renewed waits for the renewal of the window that refused.
 func (v *vendor) renewed(o *Observation, rd *reader) {
 	about := strings.ToLower(rd.first("x-ratelimit-type"))
 	for i := range o.Limits {
@@ -149,8 +149,8 @@ func (v *vendor) renewed(o *Observation, rd *reader) {
 	}
 }
 
-// untilHour is the time to the next of some hours of the day, UTC. Where it is not certain which of
-// them it is, a request at the first costs less than hours of waiting for the last.
+// untilHour returns the time to the next of several hours of the day, in UTC. If it is unclear which one applies, a
+// request at the first costs less than hours of waiting for the last.
 func untilHour(base time.Time, hours []int) time.Duration {
 	base = base.UTC()
 	next := time.Duration(1<<63 - 1)
@@ -164,15 +164,15 @@ func untilHour(base time.Time, hours []int) time.Duration {
 	return next
 }
 
-// within tells what an error means that comes after an answer has begun well.
+// within says what an error means that comes after a response has begun well.
 func (v *vendor) within(f *failure) Observation {
 	status := f.status()
 	o := Observation{Verdict: verdictOf(&Response{Status: status}, &reader{}, nil)}
 	if status == 0 {
-		o.Verdict = store.VerdictError // it did not go well, and nobody says why
+		o.Verdict = store.VerdictError // it failed, and no reason is given
 	}
 	ruled := v.judge(&o, status, f)
-	if o.Verdict == store.VerdictOK { // the request's own fault: of the limits nothing is learned
+	if o.Verdict == store.VerdictOK { // the request's own fault: it says nothing about limits
 		return Observation{}
 	}
 	o.Cause = "an error within the answer"
@@ -184,12 +184,12 @@ func (v *vendor) within(f *failure) Observation {
 	}
 	v.wait(&o, f, ruled, &reader{})
 	if ruled != nil && ruled.daily {
-		o.RetryAfter, o.Hinted = 0, false // no time to reckon from: the next request's answer tells
+		o.RetryAfter, o.Hinted = 0, false // there is no time to count from: the next response will say
 	}
 	return o
 }
 
-// statuses are those that errors without one stand for.
+// statuses maps error codes without an HTTP status to the status they stand for.
 var statuses = map[string]int{
 	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403, "not_found_error": 404,
 	"request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504, "overloaded_error": 529,
@@ -200,7 +200,7 @@ var statuses = map[string]int{
 	"serviceunavailableexception": 503, "validationexception": 400,
 }
 
-// status is the status that an error would have had by itself, 0 if it does not say.
+// status returns the HTTP status that the error would have had by itself, or 0 if it does not say.
 func (f *failure) status() int {
 	if f.number != 0 {
 		return f.number
@@ -213,7 +213,7 @@ func (f *failure) status() int {
 	return 0
 }
 
-// reasonFields are where headers say which limit refused a request.
+// reasonFields are the header fields that say which limit refused a request.
 var reasonFields = [...]string{"stripe-rate-limited-reason", "ratelimit-reason", "anthropic-ratelimit-unified-status"}
 
 func (f *failure) reasons(rd *reader) {
@@ -224,7 +224,7 @@ func (f *failure) reasons(rd *reader) {
 	}
 }
 
-// stated reads what an answer states of limits, by the preset's names.
+// stated reads the limits that a response states, under the names of the preset.
 func (v *vendor) stated(rd *reader) []Limit {
 	all := rd.limits()
 	known := all[:0]
@@ -252,7 +252,7 @@ func (v *vendor) field(about string) *field {
 	return nil
 }
 
-// tighter adds a limit; of two of the same name the smaller one stays.
+// tighter adds a limit. Of two with the same name, the smaller one stays.
 func tighter(all []Limit, l Limit) []Limit {
 	for i := range all {
 		if all[i].Name == l.Name && all[i].Unit == l.Unit {

@@ -5,13 +5,13 @@ import (
 	"reflect"
 )
 
-// A space never gets smaller: what is freed is kept for the next one. CopyTo makes a small one of a large
-// one in which little is left. Records keep their numbers, since others refer to them by these. So a slab
-// needs room up to its highest record in use. Free numbers below that are handed out from the lowest
-// on, and the highest ones are free the sooner.
+// A space never shrinks: freed memory is kept for later use. CopyTo copies a large space with little left in it to a
+// small one. Records keep their numbers, because other records refer to them by number. So a slab needs room up to
+// its highest record in use. Free numbers below that are reused from the lowest up, so that the highest ones become
+// free sooner.
 
-// CopyTo copies everything to an empty space that was opened in the same way. Blocks of [Space.Keep] are
-// their owner's to copy.
+// CopyTo copies everything to an empty space that was opened in the same way. Blocks of [Space.Keep] must be copied
+// by their owner.
 func (s *Space) CopyTo(d *Space) error {
 	if s.layout != d.layout || len(s.views) != len(d.views) {
 		return ErrLayout
@@ -69,5 +69,5 @@ func (x *Index) copyTo(to view) error {
 	return nil
 }
 
-// copyTo has nothing to do: what names consist of is copied by itself.
+// copyTo does nothing: the slab and the index of names are copied by themselves.
 func (n *Names) copyTo(view) error { return nil }

@@ -2,11 +2,10 @@ package flat
 
 import "unsafe"
 
-// Index finds records by a hash of their key: open addressing with linear
-// probing. It stores no keys; the caller compares candidates. The zero Index is
-// ready for use, on the heap.
+// Index finds records by a hash of their key, with open addressing and linear probing. It stores no keys; the caller
+// compares candidates. The zero Index is ready for use, on the heap.
 type Index struct {
-	slots []slot // a power of two long
+	slots []slot // length is a power of two
 	head  *indexHead
 	space *Space
 }
@@ -14,10 +13,10 @@ type Index struct {
 type indexHead struct {
 	n    int32
 	size int32 // of the table
-	at   int64 // where it is, in a space that is not the heap
+	at   int64 // offset of the table, in a mapped space
 }
 
-// Open makes the index a part of a space.
+// Open places the index in a space, or on the heap when space is nil.
 func (x *Index) Open(space *Space) {
 	if space == nil {
 		x.head = new(indexHead)
@@ -45,8 +44,8 @@ type slot struct {
 	rec  int32 // 0: empty
 }
 
-// Seek returns the next record whose hash is h, starting p probes after its home,
-// and the p to go on from. It returns 0 when there are no more.
+// Seek returns the next record whose hash is h, starting p probes after its home, and the p to continue from. It
+// returns 0 when there are no more.
 //
 //	for i, p := x.Seek(h, 0); i != 0; i, p = x.Seek(h, p) { ... }
 func (x *Index) Seek(h, p uint32) (rec int32, next uint32) {
@@ -106,8 +105,8 @@ func (x *Index) grow() {
 	}
 }
 
-// Remove takes out a record entered under hash h. The records that were probed past
-// it move up, so that no tombstones pile up.
+// Remove removes a record entered under hash h. Records that were probed past it move up, so the table needs no
+// tombstones.
 func (x *Index) Remove(h uint32, rec int32) {
 	if len(x.slots) == 0 {
 		return
@@ -127,7 +126,7 @@ func (x *Index) Remove(h uint32, rec int32) {
 		if s.rec == 0 {
 			break
 		}
-		// s may fill the hole at i only if its home does not lie between the two.
+		// s may fill the hole at i only if its home is not between the two.
 		if (j-s.hash)&mask >= (j-i)&mask {
 			x.slots[i] = s
 			i = j

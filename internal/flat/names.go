@@ -2,17 +2,17 @@ package flat
 
 import "math/bits"
 
-// Names interns strings: equal strings get the same number while anybody holds a
-// reference. The empty string is 0. The zero Names is ready for use, on the heap.
+// Names interns strings. Equal strings have the same number as long as a reference to it is held. The empty string
+// is 0. The zero Names is ready for use, on the heap.
 type Names struct {
 	recs  Slab[nameRec]
 	index Index
-	// The name that was asked for last: most processes ask for one agent only. It changes no
-	// outcome, so each process has its own.
+	// last is the name that was requested last, because most processes use only one agent. It does not affect
+	// results, so each process has its own.
 	last int32
 }
 
-// Open makes the names a part of a space.
+// Open places the names in a space, or on the heap when space is nil.
 func (n *Names) Open(space *Space) {
 	n.recs.Open(space)
 	n.index.Open(space)
@@ -24,12 +24,12 @@ func (n *Names) Open(space *Space) {
 func (n *Names) reset()   { n.last = 0 }
 func (n *Names) refresh() {}
 
-// nameRec is a piece of a name: most fit one record of 64 bytes.
+// nameRec is a piece of a name. Most names fit one record of 64 bytes.
 type nameRec struct {
 	hash uint32
 	refs int32
-	next int32    // the record with the rest
-	tags [2]int32 // of the name's users
+	next int32    // the record with the rest of the name
+	tags [2]int32 // numbers that users of the name attach
 	size uint16
 	text [42]byte
 }
@@ -50,7 +50,7 @@ func (n *Names) Hold(s string) int32 {
 		return 0
 	}
 	if n.last != 0 {
-		// It may have been dropped, and its record be a part of a longer name by now.
+		// It may have been dropped, and its record may be part of a longer name now.
 		if r := n.recs.At(n.last); r.refs > 0 && n.equal(n.last, s) {
 			r.refs++
 			return n.last
@@ -67,7 +67,7 @@ func (n *Names) Hold(s string) int32 {
 	return i
 }
 
-// Find returns the number of s, 0 if nothing holds it.
+// Find returns the number of s, or 0 if no reference to it is held.
 func (n *Names) Find(s string) int32 {
 	if s == "" {
 		return 0
@@ -89,7 +89,7 @@ func (n *Names) Keep(i int32) int32 {
 	return i
 }
 
-// Drop takes a reference back; with the last one the name is forgotten.
+// Drop releases a reference. The last one frees the name.
 func (n *Names) Drop(i int32) {
 	if i == 0 {
 		return
@@ -126,8 +126,8 @@ func (n *Names) Text(i int32) string {
 // Sole reports whether name i has only one reference left.
 func (n *Names) Sole(i int32) bool { return n.recs.At(i).refs == 1 }
 
-// Tags returns the numbers attached to name i, 0 at first: ways from a name to the
-// records that are about it. They are gone when the name is.
+// Tags returns the numbers attached to name i, initially 0. They link a name to the records about it. They are lost
+// when the name is freed.
 func (n *Names) Tags(i int32) *[2]int32 { return &n.recs.At(i).tags }
 
 // Len returns the number of names held.
@@ -161,8 +161,7 @@ func (n *Names) equal(i int32, s string) bool {
 	}
 }
 
-// Hash is the hash of names: the same in every process, because state may be
-// shared between processes.
+// Hash returns the hash of a name. It is the same in every process, because processes may share state.
 func Hash(s string) uint64 {
 	h := uint64(len(s)) ^ 0x9e3779b97f4a7c15
 	if len(s) < 8 {
@@ -172,7 +171,7 @@ func Hash(s string) uint64 {
 		}
 		return mix(h ^ tail)
 	}
-	last := word(s[len(s)-8:]) // may overlap what the loop has read: that does no harm
+	last := word(s[len(s)-8:]) // may overlap bytes that the loop reads, which does no harm
 	for len(s) > 8 {
 		h = mix(h ^ word(s))
 		s = s[8:]
@@ -186,8 +185,8 @@ func word(s string) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// Mix spreads the bits of a number, for keys that are numbers. One round leaves a
-// pattern in consecutive numbers that makes trees half as deep again.
+// Mix spreads the bits of a number, for numeric keys. A single round would leave a pattern in consecutive numbers
+// that makes trees 1.5 times as deep.
 func Mix(x uint64) uint64 { return mix(mix(x^0x9e3779b97f4a7c15) ^ 0xa0761d6478bd642f) }
 
 func mix(x uint64) uint64 {

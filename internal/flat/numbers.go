@@ -6,21 +6,20 @@ import (
 	"unsafe"
 )
 
-// A record as numbers: the fields of embedded structs, then the others, arrays and structs within
-// it laid out flat. So it is kept where there are no records: all of it is below 2^53.
+// A record can be written as a list of numbers: the fields of embedded structs first, then the others, with arrays
+// and structs flattened. Stores without records, such as Redis, keep it in this form. All numbers are below 2^53.
 
-// AppendNumbers adds the record that v points to.
+// AppendNumbers appends the numbers of the record that v points to.
 func AppendNumbers(to []float64, v any) []float64 {
 	return appendNumbers(to, reflect.ValueOf(v).Elem())
 }
 
-// SetNumbers sets the record that v points to, and returns what is left.
+// SetNumbers sets the record that v points to, and returns the remaining numbers.
 func SetNumbers(v any, from []float64) []float64 {
 	return setNumbers(reflect.ValueOf(v).Elem(), from)
 }
 
-// LargeArray is an array of which few elements are looked at in one step: it is kept apart from its
-// record.
+// LargeArray is an array of which a step uses only few elements. It is stored separately from its record.
 type LargeArray struct {
 	Name string
 	Nums []float64
@@ -59,7 +58,7 @@ func large(list []LargeArray, v reflect.Value) []LargeArray {
 
 func isLarge(t reflect.Type) bool { return t.Kind() == reflect.Array && t.Len() > 63 }
 
-// inOrder calls f with the fields of a struct.
+// inOrder calls f with the fields of a struct, embedded structs first. It skips large arrays.
 func inOrder(v reflect.Value, f func(reflect.Value)) {
 	for _, embedded := range []bool{true, false} {
 		for i := range v.NumField() {
@@ -92,7 +91,7 @@ func appendNumbers(to []float64, v reflect.Value) []float64 {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		to = append(to, float64(v.Uint()))
 	case reflect.String:
-		to = append(to, 0) // only people need it
+		to = append(to, 0) // only people need the text
 	default:
 		panic(fmt.Sprintf("flat: a %v cannot be a number", v.Type()))
 	}
@@ -123,19 +122,19 @@ func setNumbers(v reflect.Value, from []float64) []float64 {
 
 // Numbered is a slab whose records can be read and set as numbers.
 type Numbered interface {
-	// Head returns how many records were handed out, the first free one and how many are free.
+	// Head returns the number of records handed out, the first free one and the number of free ones.
 	Head() [3]int32
-	// SetHead makes room for as many records.
+	// SetHead sets the values of Head and makes room for the records.
 	SetHead(h [3]int32)
-	// Unused returns the free records, each before the one it leads to.
+	// Unused returns the free records in the order of the free list.
 	Unused() []int32
-	// Numbers adds record i.
+	// Numbers appends the numbers of record i.
 	Numbers(to []float64, i int32) []float64
 	// SetNumbers sets record i.
 	SetNumbers(i int32, from []float64)
 	// Large returns the large arrays of record i.
 	Large(i int32) []LargeArray
-	// SetNext says which free record the free record i leads to.
+	// SetNext sets the successor of the free record i in the free list.
 	SetNext(i, next int32)
 }
 
@@ -189,7 +188,7 @@ type Named struct {
 	Text   string
 }
 
-// All returns the names with their numbers, and a number above all of them.
+// All returns all names, and a number above those of all of them.
 func (n *Names) All() (list []Named, end int32) {
 	for i := int32(1); i < n.recs.End(); i++ {
 		if r := n.recs.At(i); r.refs > 0 {
@@ -199,7 +198,7 @@ func (n *Names) All() (list []Named, end int32) {
 	return list, n.recs.End()
 }
 
-// SetAll makes names with given numbers, the first of which is not given out is end.
+// SetAll creates names with given numbers. end is the first number that is not used.
 func (n *Names) SetAll(list []Named, end int32) {
 	n.recs.SetHead([3]int32{end, 0, 0})
 	taken := map[int32]bool{}
@@ -209,7 +208,7 @@ func (n *Names) SetAll(list []Named, end int32) {
 		k := copy(r.text[:], x.Text)
 		r.size, r.refs, r.tags, r.hash = uint16(k), x.Refs, x.Tags, uint32(Hash(x.Text))
 		if k < len(x.Text) {
-			next := n.store(x.Text[k:]) // past the end: no slab has moved its records
+			next := n.store(x.Text[k:]) // past the end: growing a slab does not move records
 			n.recs.At(x.Number).next = next
 		}
 		n.index.Add(r.hash, x.Number)
@@ -221,5 +220,5 @@ func (n *Names) SetAll(list []Named, end int32) {
 	}
 }
 
-// Unused returns the numbers that are free, in the order in which they will be used.
+// Unused returns the free numbers in the order in which they will be used.
 func (n *Names) Unused() []int32 { return n.recs.Unused() }

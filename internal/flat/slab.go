@@ -1,8 +1,6 @@
-// Package flat keeps state as fixed-size records that refer to each other by
-// number instead of by pointer: slabs of records, a hash index over them, an
-// ordered tree, and interned names. The same layout works on the heap and in a
-// mapped file, costs the garbage collector nothing, and a million records are a
-// few large blocks.
+// Package flat keeps state as fixed-size records that refer to each other by number instead of by pointer. It has
+// slabs of records, a hash index over them, an ordered tree, and interned names. The same layout works on the heap
+// and in a mapped file. It costs the garbage collector nothing, and a million records are a few large blocks.
 //
 // Record number 0 is never handed out, so a zero link means none.
 package flat
@@ -12,28 +10,27 @@ import (
 	"unsafe"
 )
 
-// chunkLen is how many records a slab grows by: a constant, so that finding a record
-// is two loads and a mask. Few, because some records are large and most pools small.
+// chunkLen is how many records a slab grows by. It is a constant, so that finding a record takes two loads and a
+// mask. It is small, because some records are large and most pools are small.
 const chunkLen = 16
 
-// Slab is a growing array of records with a free list. The zero Slab is ready
-// for use, on the heap. Pointers from At stay valid until the record is freed: a slab grows by
-// whole chunks and never moves one.
+// Slab is a growing array of records with a free list. The zero Slab is ready for use, on the heap. Pointers from At
+// stay valid until the record is freed: a slab grows by whole chunks and never moves one.
 type Slab[T any] struct {
-	chunks []*[chunkLen]T // as far as this process knows them
+	chunks []*[chunkLen]T // chunks that this process has found
 	head   *slabHead
 	space  *Space
 }
 
 type slabHead struct {
 	used        int32 // records handed out at least once, record 0 included
-	free        int32 // the first free one; each has the number of the next in its last four bytes
+	free        int32 // the first free record; each has the number of the next in its last four bytes
 	idle        int32 // how many are free
 	chunks      int32
-	first, last int64 // chunk, in a space that is not the heap
+	first, last int64 // offsets of chunks, in a mapped space
 }
 
-// chunkHead is before every chunk of a mapped space.
+// chunkHead precedes every chunk of a mapped space.
 type chunkHead struct {
 	next  int64
 	canry uint64
@@ -41,7 +38,7 @@ type chunkHead struct {
 
 const canary = 0x5a17_c4a5_ee1f_1a75
 
-// Open makes the slab a part of a space.
+// Open places the slab in a space, or on the heap when space is nil.
 func (s *Slab[T]) Open(space *Space) {
 	if space == nil {
 		s.head = new(slabHead)
@@ -54,7 +51,7 @@ func (s *Slab[T]) Open(space *Space) {
 
 func (s *Slab[T]) reset() { s.chunks = s.chunks[:0] }
 
-// refresh finds the chunks that others have added.
+// refresh finds the chunks that other processes have added.
 func (s *Slab[T]) refresh() {
 	at := s.head.first
 	if n := len(s.chunks); n > 0 {
@@ -65,7 +62,7 @@ func (s *Slab[T]) refresh() {
 	}
 }
 
-// view takes the chunk at an offset into the view.
+// view adds the chunk at an offset to the known chunks.
 func (s *Slab[T]) view(at int64) *chunkHead {
 	h := (*chunkHead)(s.space.at(at))
 	if _ = s.space.mem[at+align+int64(unsafe.Sizeof([chunkLen]T{}))-1]; h.canry != canary {
@@ -75,7 +72,7 @@ func (s *Slab[T]) view(at int64) *chunkHead {
 	return h
 }
 
-// New returns the number of a record: zeroed, unless it was recycled.
+// New returns the number of an unused record. The record is zero, unless it was recycled.
 func (s *Slab[T]) New() int32 {
 	h := s.head
 	if h == nil {
@@ -117,22 +114,21 @@ func (s *Slab[T]) grow() {
 // At returns record i.
 func (s *Slab[T]) At(i int32) *T { return &s.chunks[uint32(i)/chunkLen][uint32(i)%chunkLen] }
 
-// link is where a free record has the number of the next.
+// link returns the address of the number of the next free record.
 func (s *Slab[T]) link(i int32) *int32 {
 	r := s.At(i)
 	return (*int32)(unsafe.Add(unsafe.Pointer(r), unsafe.Sizeof(*r)-4))
 }
 
-// Free zeroes record i and keeps it for the next New. Its last four bytes are the slab's then:
-// whether a record is in use must show elsewhere in it.
+// Free zeroes record i and keeps it for the next New. The slab then uses its last four bytes, so another field must
+// show whether a record is in use.
 func (s *Slab[T]) Free(i int32) {
 	var zero T
 	*s.At(i) = zero
 	s.Recycle(i)
 }
 
-// Recycle is Free for a record that its next owner will set field by field: it
-// is not zeroed.
+// Recycle is Free without zeroing, for records whose next owner sets every field.
 func (s *Slab[T]) Recycle(i int32) {
 	*s.link(i) = s.head.free
 	s.head.free = i
@@ -147,8 +143,8 @@ func (s *Slab[T]) Len() int {
 	return int(s.head.used - 1 - s.head.idle)
 }
 
-// End returns a number above every record handed out so far: with At, the way
-// to visit them all. Freed records are zero, but for their last four bytes.
+// End returns a number above every record handed out so far. Use it with At to visit all records. Freed records are
+// zero except for their last four bytes.
 func (s *Slab[T]) End() int32 {
 	if s.head == nil {
 		return 0

@@ -8,32 +8,32 @@ import (
 	"unsafe"
 )
 
-// Space is where records live: the heap, or one block of memory that several processes map,
-// each wherever it likes. So nothing in it is a pointer: chunks and tables are found by their
-// offset, and what a process knows of them is a view that it can make again at any time.
+// Space is the memory of records: the heap, or one block that several processes map at different addresses. So a
+// block contains no pointers. Chunks and tables are found by offset, and each process has views of them, which it
+// can rebuild at any time.
 //
-// Slabs, indexes and the like are opened in a space in the same order by everyone; that order,
-// with the layout of their records, is the layout of the space. A nil Space is the heap.
+// All processes open slabs, indexes and the rest in the same order. That order, with the layout of the records, is
+// the layout of the space. A nil Space is the heap.
 type Space struct {
-	mem    []byte // the whole range, of which a part can be used
+	mem    []byte // the whole range, of which a part is usable
 	head   *spaceHead
 	grow   func(size int64) error
-	next   int64 // where the next of the fixed parts goes, while they are opened
+	next   int64 // offset of the next fixed part, while parts are opened
 	layout uint64
 	views  []view
 	seen   uint64 // head.grown when the views were made
 }
 
-// spaceHead is at the beginning of a space.
+// spaceHead is the beginning of a space.
 type spaceHead struct {
 	layout uint64
-	size   int64  // that can be used
-	end    int64  // of what has been given out
-	grown  uint64 // how often something was
+	size   int64  // usable bytes
+	end    int64  // end of the allocated bytes
+	grown  uint64 // number of allocations
 	free   [48]int64
 }
 
-// view is what a process knows of a slab or an index.
+// view is what a process knows about a slab or an index.
 type view interface {
 	refresh()
 	reset()
@@ -45,18 +45,18 @@ const (
 	fixedSize = 64 << 10
 )
 
-// Least is the size that a space has at least.
+// Least is the minimum size of a space.
 const Least = 256 << 10
 
-// ErrFull is what a space panics with when there is no more room. The step that needed it is
-// half done: its owner has to restore the space.
+// ErrFull is the panic value of a space without room. The step that needed it is half done, and the owner must
+// restore the space.
 var ErrFull = errors.New("no more room for the state")
 
-// ErrLayout tells that a space was made by code with other records.
+// ErrLayout means that a space was created by code with other records.
 var ErrLayout = errors.New("the records have another layout")
 
-// Mapped returns the space in mem: a new one, if mem begins with zeros. Only what grow, called with the
-// size that is needed, has made usable is ever touched.
+// Mapped returns the space in mem. If mem begins with zeros, it creates one. grow is called with the required size
+// and must make that much of mem usable. Mapped never touches bytes beyond that.
 func Mapped(mem []byte, grow func(size int64) error) (*Space, error) {
 	if err := grow(Least); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func Mapped(mem []byte, grow func(size int64) error) (*Space, error) {
 	return s, nil
 }
 
-// Seal ends the opening: from now on, layout is known. A space that was made with another one is
-// refused.
+// Seal ends the opening of parts and fixes the layout. It returns ErrLayout for a space that was created with
+// another layout.
 func (s *Space) Seal() error {
 	switch {
 	case s == nil:
@@ -91,13 +91,13 @@ func (s *Space) Seal() error {
 // Layout identifies the records and their order.
 func (s *Space) Layout() uint64 { return s.layout }
 
-// Size returns how much of the space is used: a copy of so much is a copy of it all.
+// Size returns the used size of the space. Copying that many bytes copies all of it.
 func (s *Space) Size() int64 { return s.head.end }
 
-// RoomOf returns how much of the space in mem can be used, as it is written there.
+// RoomOf returns the usable size that the space in mem records.
 func RoomOf(mem []byte) int64 { return (*spaceHead)(unsafe.Pointer(unsafe.SliceData(mem))).size }
 
-// Refresh makes the views again if others have made the space grow.
+// Refresh updates the views if another process has made the space grow.
 func (s *Space) Refresh() {
 	if s.head.grown != s.seen {
 		s.seen = s.head.grown
@@ -107,7 +107,7 @@ func (s *Space) Refresh() {
 	}
 }
 
-// Reset makes all views from nothing: the space has been restored to an earlier state.
+// Reset rebuilds all views, after the space was restored to an earlier state.
 func (s *Space) Reset() {
 	s.seen = s.head.grown
 	for _, v := range s.views {
@@ -116,7 +116,7 @@ func (s *Space) Reset() {
 	}
 }
 
-// Place opens a single record of a space.
+// Single opens a single record of a space, or returns a new one on the heap when s is nil.
 func Single[T any](s *Space) *T {
 	if s == nil {
 		return new(T)
@@ -131,7 +131,7 @@ func Single[T any](s *Space) *T {
 	return (*T)(s.at(at))
 }
 
-// lay notes a type of record as the next one of the layout.
+// lay adds a type of record to the layout.
 func (s *Space) lay(t reflect.Type) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%x %d", s.layout, s.next)
@@ -139,7 +139,7 @@ func (s *Space) lay(t reflect.Type) {
 	s.layout = h.Sum64()
 }
 
-// describe writes down all that says where in a record what is. A record has no pointers.
+// describe writes the positions of all fields of a record. Records must not contain pointers.
 func describe(w interface{ Write([]byte) (int, error) }, t reflect.Type) {
 	fmt.Fprintf(w, " %s/%d", t.Kind(), t.Size())
 	switch t.Kind() {
@@ -161,7 +161,7 @@ func describe(w interface{ Write([]byte) (int, error) }, t reflect.Type) {
 
 func (s *Space) at(offset int64) unsafe.Pointer { return unsafe.Pointer(&s.mem[offset]) }
 
-// alloc gives out size bytes, zeroed. Sizes that are a power of two can be given back.
+// alloc returns the offset of size zeroed bytes. Only blocks whose size is a power of two can be released.
 func (s *Space) alloc(size int64) int64 {
 	h := s.head
 	if list := sizeClass(size); list >= 0 && h.free[list] != 0 {
@@ -180,7 +180,7 @@ func (s *Space) alloc(size int64) int64 {
 	return at
 }
 
-// enlarge makes more of the space usable: half as much again.
+// enlarge makes the usable part of the space 1.5 times as large, or larger if end requires it.
 func (s *Space) enlarge(end int64) {
 	const step = 64 << 10
 	size := min((max(end, s.head.size+s.head.size/2)+step-1)/step*step, int64(len(s.mem)))
@@ -199,8 +199,8 @@ func (s *Space) release(at, size int64) {
 	s.head.free[list] = at
 }
 
-// Keep stores data of any length in place of what was kept at an offset before, if that is not
-// 0, and returns where it is.
+// Keep stores data of any length and returns its offset and size. It replaces the block at offset at, unless at is
+// 0.
 func (s *Space) Keep(at, size int64, data []byte) (int64, int64) {
 	if at != 0 {
 		s.release(at, room(size))
@@ -210,10 +210,10 @@ func (s *Space) Keep(at, size int64, data []byte) (int64, int64) {
 	return at, int64(len(data))
 }
 
-// Kept returns what is kept at an offset.
+// Kept returns the data at an offset.
 func (s *Space) Kept(at, size int64) []byte { return s.mem[at : at+size : at+size] }
 
-// room is the power of two that holds size.
+// room returns the power of two that holds size.
 func room(size int64) int64 {
 	n := int64(align)
 	for n < size {
@@ -222,8 +222,8 @@ func room(size int64) int64 {
 	return n
 }
 
-// sizeClass returns the list that blocks of a size are kept in, -1 if it is no power of two of
-// at least a cache line.
+// sizeClass returns the free list for blocks of a size. It returns -1 if size is not a power of two or is smaller
+// than a cache line.
 func sizeClass(size int64) int {
 	if size < align || size&(size-1) != 0 {
 		return -1

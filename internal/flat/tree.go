@@ -1,15 +1,14 @@
 package flat
 
-// Tree is a forest of ordered trees over one slab of nodes: treaps, so that every
-// operation takes O(log n) steps and touches few records. A tree is the number of
-// its root, which the caller keeps; 0 is the empty tree. The zero Tree is ready for
-// use, on the heap.
+// Tree is a forest of ordered trees over one slab of nodes. The trees are treaps, so every operation takes O(log n)
+// steps and touches few records. A tree is identified by its root, which the caller keeps; 0 is the empty tree. The
+// zero Tree is ready for use, on the heap.
 type Tree struct {
 	nodes Slab[treeNode]
 	seed  *uint64
 }
 
-// Open makes the trees a part of a space.
+// Open places the trees in a space, or on the heap when space is nil.
 func (t *Tree) Open(space *Space) {
 	t.nodes.Open(space)
 	t.seed = Single[uint64](space)
@@ -56,8 +55,8 @@ func (t *Tree) Insert(root *int32, key Key, value int32) int32 {
 	return i
 }
 
-// priority gives out what decides which of two nodes is above the other: it only has to be
-// without a pattern.
+// priority returns the next priority, which decides which of two nodes is above the other. It only has to be free of
+// patterns.
 func (t *Tree) priority() uint32 {
 	if t.seed == nil {
 		t.seed = new(uint64)
@@ -87,7 +86,7 @@ func (t *Tree) Delete(root *int32, i int32) {
 	t.nodes.Recycle(i)
 }
 
-// Min returns the first node, 0 in an empty tree.
+// Min returns the first node, or 0 in an empty tree.
 func (t *Tree) Min(root int32) int32 {
 	if root == 0 {
 		return 0
@@ -101,7 +100,7 @@ func (t *Tree) Min(root int32) int32 {
 	}
 }
 
-// Next returns the node after i, 0 after the last.
+// Next returns the node after i, or 0 after the last.
 func (t *Tree) Next(i int32) int32 {
 	if right := t.nodes.At(i).right; right != 0 {
 		return t.Min(right)
@@ -115,7 +114,7 @@ func (t *Tree) Next(i int32) int32 {
 	}
 }
 
-// Value returns what node i stands for.
+// Value returns the value of node i.
 func (t *Tree) Value(i int32) int32 { return t.nodes.At(i).value }
 
 // KeyOf returns the key of node i.

@@ -1,23 +1,23 @@
-// Package pause decides when a pool is held as a whole: the pause after a refusal
-// and how it escalates, the one probe that goes out when it ends, and the ramp that
-// follows. Pure decisions: time is an argument.
+// Package pause decides when a pool is held as a whole. After a refusal the pool pauses; repeated refusals make
+// pauses longer. When a pause ends, one probe goes out, and a ramp follows. All decisions are pure: time is an
+// argument.
 //
-// A refusal can ask for a pause that is longer than the backoff's cap. The gate believes
-// it, and checks it: one request for everybody goes out at the cap's interval. Its success ends
-// the pause. A person's pause and a quota that is known to be gone are not checked.
+// A refusal can ask for a pause that is longer than the backoff's cap. The gate obeys, but checks it: one probe for
+// the whole pool goes out every cap interval. If it succeeds, the pause ends. Pauses by hand and pauses for an
+// exhausted quota are not checked.
 package pause
 
 import "math/bits"
 
-// Phase is what a gate does at the moment.
+// Phase is the current state of a gate.
 type Phase uint8
 
 // The phases, in the order in which they follow each other.
 const (
 	Open    Phase = iota
-	Paused        // nobody goes until Until
-	Probing       // one goes, the others wait for what becomes of it
-	Ramping       // a number that doubles every half second goes
+	Paused        // no request goes before Until
+	Probing       // one request goes, the others wait for its outcome
+	Ramping       // a number of requests goes that doubles every half second
 )
 
 func (p Phase) String() string {
@@ -27,22 +27,21 @@ func (p Phase) String() string {
 // Times of the state machine, in microseconds.
 const (
 	second     = 1_000_000
-	silence    = 2 * second       // a probe that got no refusal by then has passed
+	silence    = 2 * second       // a probe without a refusal by then has succeeded
 	rampStep   = second / 2       // the ramp doubles this often
-	rampSteps  = 20               // then a million a step is no bound any more
-	maxBlanks  = 3                // probes in a row that proved nothing
+	rampSteps  = 20               // after that, a million a step is no bound
+	maxBlanks  = 3                // consecutive probes without a result
 	maxHint    = 24 * 3600e6      // longest pause that a hint can cause
-	maxOutage  = 31 * 24 * 3600e6 // longest pause for a quota that is gone; a longer hint is a mistake
-	baseOfHint = second           // a hint counts for at least this, doubled like the pause
-	stragglers = 600 * second     // how long answers from before a pause may come
-	abandoned  = 3600 * second    // nobody has come back for so long
+	maxOutage  = 31 * 24 * 3600e6 // longest pause for an exhausted quota; a longer hint is a mistake
+	baseOfHint = second           // minimum effect of a hint, doubled like the pause
+	stragglers = 600 * second     // how long responses from before a pause may arrive
+	abandoned  = 3600 * second    // no request came for so long
 )
 
-// Backoff is the formula of pauses: Start, times Factor for each consecutive
-// refusal, at most Cap.
+// Backoff is the formula for pauses: Start, times Factor for each further consecutive refusal, at most Cap.
 type Backoff struct{ Start, Factor, Cap int64 }
 
-// after returns the pause after the n-th consecutive refusal, n from 1.
+// after returns the pause after the n-th consecutive refusal, counted from 1.
 func (b Backoff) after(n int64) int64 {
 	d := b.Start
 	for ; n > 1 && d < b.Cap; n-- {
@@ -54,49 +53,46 @@ func (b Backoff) after(n int64) int64 {
 	return min(d, b.Cap)
 }
 
-// Gate is the state of one scope of a pool. A flat record. The zero Gate is
-// open.
+// State is the state of one scope of a pool. It is a flat record. The zero State is open.
 type State struct {
 	Phase     Phase
 	Until     int64 // end of the pause
-	Since     int64 // the latest pause began
+	Since     int64 // when the latest pause began
 	Throttles int64 // consecutive refusals
 	Overloads int64
-	probe     int32 // ticket of the probe that is out
-	blanks    int32 // probes in a row that proved nothing
+	probe     int32 // ticket of the probe that is out; 0: none
+	blanks    int32 // consecutive probes without a result
 	probeAt   int64
-	nextProbe int64 // no probe goes before; while paused, none at all if the pause ends first
+	nextProbe int64 // no probe goes before this time; if a pause ends earlier, it has no probes
 	every     int64 // time between probes of a long pause
-	rampFrom  int64 // 0: from the first grant on
+	rampFrom  int64 // start of the ramp; 0: the first grant starts it
 	sent      int64 // grants since rampFrom
 }
 
-// Idle reports that the gate is as good as a new one: answers to what was granted
-// before its pause have come by now.
+// Idle reports whether the state is as good as a new one. By then all responses to requests from before the pause
+// have come.
 func (g *State) Idle(t int64) bool {
 	return g.Phase == Open && g.Throttles == 0 && g.Overloads == 0 && t-max(g.Since, g.Until) >= stragglers
 }
 
-// Abandoned reports that the pause was over long ago and nothing that came since has
-// settled the matter: no success, no refusal, and no probe is out. Allow has been asked
-// for t.
+// Abandoned reports whether the pause ended long ago without any outcome since: no success, no refusal, and no probe
+// is out. Allow has been called for t.
 func (g *State) Abandoned(t int64) bool {
 	return g.Phase != Paused && g.probe == 0 && t-max(g.Since, g.Until) >= abandoned
 }
 
-// Verdict is what Allow says.
+// Verdict is the result of Allow.
 type Verdict struct {
 	OK    bool
-	Phase Phase // that holds
+	Phase Phase // the phase that holds the request
 	At    int64 // when the phase is over
 	Next  int64 // when to ask again, at or before At
 }
 
-// until is a verdict that holds until at.
+// until returns a verdict that holds until at.
 func until(phase Phase, at int64) Verdict { return Verdict{Phase: phase, At: at, Next: at} }
 
-// pass brings the gate to t: what time alone has done by then does not depend on who looked
-// in between.
+// pass advances the state to t. The result does not depend on calls in between.
 func (g *State) pass(t int64) {
 	if g.Phase == Paused && t >= g.Until {
 		g.Phase, g.probe, g.blanks, g.nextProbe = Probing, 0, 0, 0
@@ -109,7 +105,7 @@ func (g *State) pass(t int64) {
 	}
 }
 
-// Allow reports whether a request may go at t as far as this gate is concerned.
+// Allow reports whether this state lets a request go at t.
 func (g *State) Allow(t int64) Verdict {
 	g.pass(t)
 	switch g.Phase {
@@ -134,7 +130,7 @@ func (g *State) Allow(t int64) Verdict {
 	return Verdict{OK: true}
 }
 
-// NextProbe is when a probe may go before the pause is over; 0 if none may.
+// NextProbe returns when a probe may go before the pause ends, or 0 if none may.
 func (g *State) NextProbe() int64 {
 	if g.Phase != Paused || g.nextProbe >= g.Until {
 		return 0
@@ -142,11 +138,11 @@ func (g *State) NextProbe() int64 {
 	return g.nextProbe
 }
 
-// Behind is about how long after the first one goes that goes behind n others when a gate opens:
-// the ramp doubles.
+// Behind estimates how long after the first request the one behind n others goes when a gate opens. The ramp
+// doubles.
 func Behind(n int64) int64 { return rampStep * int64(bits.Len64(uint64(max(n, 0)))) }
 
-// Sent notes a grant that Allow let through.
+// Sent records a grant that Allow let through.
 func (g *State) Sent(t int64, ticket int32) {
 	switch g.Phase {
 	case Paused:
@@ -161,18 +157,18 @@ func (g *State) Sent(t int64, ticket int32) {
 	}
 }
 
-// LimitsBind ends a ramp: limits hold the callers back now.
+// LimitsBind ends a ramp, because limits hold requests back now.
 func (g *State) LimitsBind() {
 	if g.Phase == Ramping {
 		g.Phase = Open
 	}
 }
 
-// StartRamp lets a pool whose limits nobody knows begin carefully.
+// StartRamp makes a pool with unknown limits start slowly.
 func (g *State) StartRamp() { g.Phase, g.rampFrom, g.sent = Ramping, 0, 0 }
 
-// LimitsKnown ends the ramp that StartRamp began: an answer has stated limits. A ramp after a pause goes on, because the
-// provider has refused requests since.
+// LimitsKnown ends the ramp of StartRamp, because a response has stated limits. A ramp after a pause continues,
+// because the provider has refused requests since.
 func (g *State) LimitsKnown() {
 	if g.Phase == Ramping && g.Since == 0 {
 		g.Phase = Open
@@ -183,9 +179,8 @@ func (g *State) ramp(t int64) {
 	g.Phase, g.rampFrom, g.sent, g.probe = Ramping, t, 0, 0
 }
 
-// Throttled takes in a refusal of a request granted at granted; hint is the
-// provider's own, 0 if it gave none. It reports whether the refusal counts:
-// only those granted after the latest pause began do, so a burst counts once.
+// Throttled records a refusal of a request granted at granted. hint is the provider's own, or 0. It reports whether
+// the refusal counts. Only requests granted after the latest pause began count, so a burst counts once.
 func (g *State) Throttled(t, granted, hint int64, b Backoff) bool {
 	g.pass(t)
 	hint = plausible(hint)
@@ -197,7 +192,7 @@ func (g *State) Throttled(t, granted, hint int64, b Backoff) bool {
 	}
 	g.Throttles++
 	end := t + pauseFor(hint, b, g.Throttles)
-	if hint == 0 { // a probe of a long pause learned nothing new of its end
+	if hint == 0 { // a probe of a long pause says nothing new about its end
 		end = max(end, g.end(t))
 	}
 	g.pause(t, end, min(end, t+b.Cap))
@@ -205,8 +200,8 @@ func (g *State) Throttled(t, granted, hint int64, b Backoff) bool {
 	return true
 }
 
-// prolong moves the end of a pause. Its probes stay as they are due from when it began: who
-// repeats a hint must not put them off for ever.
+// prolong moves the end of a pause. Probes stay scheduled from its beginning: repeated hints must not postpone them
+// forever.
 func (g *State) prolong(end, every int64) {
 	if end > g.Until {
 		g.Until, g.every = end, every
@@ -214,9 +209,8 @@ func (g *State) prolong(end, every int64) {
 	}
 }
 
-// Overloaded is Throttled for a provider that is over its capacity as a whole: it
-// has a scale of its own. Probes of a long pause go as often as after a refusal. An
-// overload that a probe meets says nothing of the pause that it probes.
+// Overloaded is Throttled for a provider that is overloaded as a whole. It has its own backoff. Probes of a long
+// pause go as often as after a refusal. If a probe meets an overload, that says nothing about the pause it probes.
 func (g *State) Overloaded(t, granted, hint int64, b Backoff, every int64) bool {
 	g.pass(t)
 	if granted <= g.Since {
@@ -229,7 +223,7 @@ func (g *State) Overloaded(t, granted, hint int64, b Backoff, every int64) bool 
 	return true
 }
 
-// plausible drops a hint that cannot be meant: the plain formula counts then.
+// plausible drops a hint that is too long to be meant. The plain formula applies then.
 func plausible(hint int64) int64 {
 	if hint > maxOutage {
 		return 0
@@ -245,8 +239,8 @@ func pauseFor(hint int64, b Backoff, n int64) int64 {
 	return min(max(hint, least), maxHint)
 }
 
-// Exhausted pauses until a quota comes back. No probe goes before. It reports false for a
-// wait that cannot be meant, and does nothing then.
+// Exhausted pauses until a quota comes back, without probes. It returns false for an implausible wait, and does
+// nothing then.
 func (g *State) Exhausted(t, granted, wait int64) bool {
 	if plausible(wait) <= 0 {
 		return false
@@ -258,14 +252,13 @@ func (g *State) Exhausted(t, granted, wait int64) bool {
 	return true
 }
 
-// Pause holds everyone by hand, for at least as long as they are held already. No probe goes
-// before.
+// Pause holds all requests by hand, at least as long as they are held already. No probe goes before the end.
 func (g *State) Pause(t, wait int64) {
 	g.pass(t)
 	g.hold(t, min(wait, maxOutage))
 }
 
-// hold pauses for a time that is certain. What is left of a longer pause stays, and is probed as before.
+// hold pauses for a certain time. The rest of a longer pause stays, and is probed as before.
 func (g *State) hold(t, wait int64) {
 	quiet := t + wait
 	if g.Phase == Paused {
@@ -274,7 +267,7 @@ func (g *State) hold(t, wait int64) {
 	g.pause(t, max(t+wait, g.end(t)), quiet)
 }
 
-// end is when the pause ends that is in force at t, else t.
+// end returns the end of the pause in force at t, or t if there is none.
 func (g *State) end(t int64) int64 {
 	if g.Phase == Paused {
 		return g.Until
@@ -282,12 +275,12 @@ func (g *State) end(t int64) int64 {
 	return t
 }
 
-// pause holds everybody from t until end. From quiet on, probes go before that.
+// pause holds all requests from t until end. Probes may go from quiet on.
 func (g *State) pause(t, end, quiet int64) {
 	g.Phase, g.Since, g.Until, g.nextProbe, g.probe = Paused, t, end, quiet, 0
 }
 
-// Resume ends a pause by hand, through a ramp.
+// Resume ends a pause by hand, with a ramp.
 func (g *State) Resume(t int64) {
 	g.pass(t)
 	if g.Phase == Paused || g.Phase == Probing {
@@ -297,8 +290,8 @@ func (g *State) Resume(t int64) {
 	g.Throttles, g.Overloads = 0, 0
 }
 
-// Succeeded takes in a success of a request granted at granted. One from before the
-// latest pause proves nothing.
+// Succeeded records the success of a request granted at granted. A request from before the latest pause proves
+// nothing.
 func (g *State) Succeeded(t, granted int64, ticket int32) {
 	g.pass(t)
 	if granted <= g.Since {
@@ -311,9 +304,8 @@ func (g *State) Succeeded(t, granted int64, ticket int32) {
 	}
 }
 
-// Lost takes in that a ticket ended with no answer. If it was the probe it proved
-// nothing: the next may go in two seconds, or now if it was never sent. While a long pause lasts
-// the next one goes at its time.
+// Lost records that a ticket ended without a response. If it was the probe, it proved nothing: the next may go in
+// two seconds, or now if it was never sent. During a long pause, the next goes at its scheduled time.
 func (g *State) Lost(t int64, ticket int32, unsent bool) {
 	g.pass(t)
 	if g.Phase != Probing && g.Phase != Paused || g.probe != ticket {

@@ -9,65 +9,64 @@ import (
 )
 
 const (
-	throttledFrom = 2    // refusals in a week that raise an advice
-	outsideFrom   = 0.01 // part of a limit that somebody else's use is worth a word from
-	slowFrom      = 0.02 // part of the window that a strict guard may cost
-	usual         = 95   // percent of a limit to use where nothing better is known
+	throttledFrom = 2    // refusals per week that raise an advice
+	outsideFrom   = 0.01 // fraction of a limit from which use outside Sluice is reported
+	slowFrom      = 0.02 // fraction of the window that a strict guard may cost
+	usual         = 95   // percent of a limit to use if nothing better is known
 	leastUse      = 50
 )
 
-// Facts are the plain figures of one resource that advice rests on. The zero value of a
-// field means that there is nothing to say about it.
+// Facts are the figures of one resource that advice is based on. A zero field means that there is nothing to report.
 type Facts struct {
 	Resource    string
 	Throttled7d int64 // refusals (429) in the last seven days
 
-	Outside      float64 // the largest part of a limit that somebody else used
+	Outside      float64 // largest fraction of a limit that was used outside Sluice
 	OutsideLimit string
-	OutsideFlow  bool  // the limit is a flow, where there are no reserves
-	Slack        int64 // microseconds: the widest slack that refusals which nothing explains have led to
+	OutsideFlow  bool  // the limit is a flow, which has no reserve
+	Slack        int64 // microseconds: the widest slack after unexplained refusals
 	SlackLimit   string
-	Cut          int64 // thousandths that such refusals have cut a limit by
+	Cut          int64 // thousandths by which unexplained refusals have cut a limit
 	CutLimit     string
 
-	Recounted   string // a limit whose answers contradict how it was assumed to be counted
-	Assumed     string // how, in words
-	Counted     string // how it is counted now
+	Recounted   string // a limit that responses show to be counted differently than assumed
+	Assumed     string // the assumption, in words
+	Counted     string // how the limit is counted now
 	CountedSize string // what to configure to keep that
 
-	Unknown []string // limits whose size is neither configured nor stated yet; one "" if there are no limits at all
+	Unknown []string // limits whose size is neither configured nor stated; one "" if there are no limits
 	Use     int      // percent; 0 means 100
 	Audit   Audit
-	Callers int // that the audit has seen
+	Callers int // callers in the audit
 
 	GuardOff    bool
 	GuardStrict bool
-	HeaderTime  int64 // microseconds until an answer begins, usually
+	HeaderTime  int64 // microseconds until a response usually begins
 	Window      int64 // the shortest guarded window
 
-	BreakerLimit string // on which a breaker is tripped
-	BreakerUntil string // the reset it lasts for, as it is shown
+	BreakerLimit string // the limit with a tripped breaker
+	BreakerUntil string // the reset at which it closes, for display
 	Cycles       [][]string
 }
 
-// Advice is a setting that is worth a look, and why.
+// Advice is a setting worth changing, and the reason.
 type Advice struct {
 	Setting string // such as resources.github.use
 	Text    string
 }
 
-// topic is one thing that can be said. It returns what was seen and what to do about
-// it, each without a full stop; no setting: nothing. Nothing is said twice of one setting.
+// topic is one possible advice. It returns what was observed and what to do about it, each without a full stop. An
+// empty setting means no advice. Each setting is mentioned once.
 type topic func(f *Facts) (setting, seen, do string)
 
-// topics are all there are, the most important first.
+// topics are all topics, the most important first.
 var topics = []topic{cycles, unknown, outside, recounted, guardOff, contention, breaker, slack, cut, strict, quota}
 
-// causes are those that explain refusals, the best explanation first.
+// causes are the topics that explain refusals, the best explanation first.
 var causes = []topic{outside, recounted, guardOff, slack, unknown, use}
 
-// Advise says what is worth changing, the most important first. More than one refusal in a
-// week comes first of all, with the setting that fits best what is known.
+// Advise returns what is worth changing, the most important first. Two or more refusals in a week come first, with
+// the setting that best fits the facts.
 func Advise(f Facts) []Advice {
 	var all []Advice
 	said := make(map[string]bool)
@@ -96,7 +95,7 @@ func Advise(f Facts) []Advice {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
-// of returns the name of a setting of the resource.
+// of returns the full name of a setting of the resource.
 func (f *Facts) of(setting string) string { return "resources." + f.Resource + "." + setting }
 
 func outside(f *Facts) (setting, seen, do string) {
@@ -160,7 +159,7 @@ func unknown(f *Facts) (setting, seen, do string) {
 		fmt.Sprintf("state the size in %s, such as size: 80/min", setting)
 }
 
-// use is the last resort: ask for less.
+// use is the last resort: use less of the limits.
 func use(f *Facts) (setting, seen, do string) {
 	part := usual
 	if f.Use > 0 && f.Use <= usual {
@@ -200,7 +199,7 @@ func contention(f *Facts) (setting, seen, do string) {
 		"they will queue: give the urgent ones a higher class under agents, spread their launches, or ask for a larger quota"
 }
 
-// sendUpTo says how much callers send in a minute.
+// sendUpTo says how much the callers send per minute.
 func sendUpTo(callers int, peak string) string {
 	if callers == 1 {
 		return fmt.Sprintf("1 caller sends up to %s a minute", peak)
@@ -253,14 +252,14 @@ func quota(f *Facts) (setting, seen, do string) {
 		fmt.Sprintf("state a limit on requests in %s", setting)
 }
 
-// percent and rate write a figure as a person would.
+// percent and rate format a figure for people.
 func percent(part float64) string { return rate(math.Round(min(part, 1e6)*100)) + "%" }
 
 func rate(x float64) string {
 	return strconv.FormatFloat(math.Round(min(x, 1e12)*10)/10, 'f', -1, 64)
 }
 
-// names lists names, the first few of many: the limits a and b.
+// names lists names, shortened if there are many: the limits a and b.
 func names(noun string, list []string) string {
 	if len(list) == 1 {
 		return "the " + noun + " " + list[0]
@@ -271,7 +270,7 @@ func names(noun string, list []string) string {
 	return "the " + noun + "s " + strings.Join(list, ", ")
 }
 
-// short cuts a long list.
+// short shortens a long list.
 func short(list []string) []string {
 	const most = 8
 	if len(list) <= most {

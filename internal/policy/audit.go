@@ -9,7 +9,7 @@ const (
 	VerdictUnknown    = "unknown" // there is no quota to compare with
 )
 
-// contentionFrom is the ratio from which callers get into each other's way.
+// contentionFrom is the ratio to the quota from which callers compete.
 const contentionFrom = 0.8
 
 // Caller is what one caller sends.
@@ -19,18 +19,18 @@ type Caller struct {
 	PeakPerMin float64 // in its busiest minute
 }
 
-// Audit is what all callers of a quota come to together.
+// Audit is the total of all callers of a quota.
 type Audit struct {
 	QuotaPerMin  float64 // 0: not known
 	MeanPerMin   float64
 	PeakPerMin   float64 // if the busiest minutes of all coincide
-	Ratio        float64 // of PeakPerMin to the quota; 0 if that is not known
-	OneMoreRatio float64 // the same with one more caller like the average of these
+	Ratio        float64 // PeakPerMin divided by the quota; 0 if the quota is not known
+	OneMoreRatio float64 // the same with one more average caller
 	Verdict      string
 }
 
-// Weigh sets callers against a quota, which is not known if it is not positive. Figures
-// that are not numbers of requests (negative, infinite, none) count as 0, and no result is infinite.
+// Weigh compares callers with a quota. A quota that is not positive is unknown. Invalid figures (negative, infinite,
+// NaN) count as 0, and no result is infinite.
 func Weigh(quotaPerMin float64, callers []Caller) Audit {
 	a := Audit{QuotaPerMin: figure(quotaPerMin)}
 	a.Verdict = Judge(0, a.QuotaPerMin > 0)
@@ -48,7 +48,7 @@ func Weigh(quotaPerMin float64, callers []Caller) Audit {
 	return a
 }
 
-// Judge is the verdict on a ratio to the quota, if that is known.
+// Judge returns the verdict on a ratio to the quota, if the quota is known.
 func Judge(ratio float64, known bool) string {
 	switch {
 	case ratio >= contentionFrom:

@@ -5,42 +5,41 @@ import "math"
 // Times of the breaker, in microseconds.
 const (
 	breakerMemory    = 120_000_000 // older samples say nothing about now
-	breakerSight     = 86400e6     // two minutes of samples say nothing about what comes later than that
+	breakerSight     = 86400e6     // two minutes of samples say nothing about a later time
 	breakerRampStep  = 500_000     // the ramp after closing doubles this often
-	breakerRampSteps = 20          // then a million a step is no bound any more
+	breakerRampSteps = 20          // after that, a million a step is no bound
 )
 
 // MaxSamples is how many samples a breaker can keep.
 const MaxSamples = 64
 
-// fewestSamples is how many it takes for a line to mean anything.
+// fewestSamples is how many samples a line needs to mean anything.
 const fewestSamples = 3
 
 // Rule says when a breaker trips.
 type Rule struct {
-	Within  int64 // microseconds: trip if the stock will be gone by then
-	Samples int   // the line is fitted through the last so many, at most MaxSamples; 0: off
-	Open    bool  // stop lower classes while it is tripped, instead of gliding to the reset
+	Within  int64 // microseconds: trip if the stock will be gone within this time
+	Samples int   // the line is fitted through this many of the last samples, at most MaxSamples; 0: off
+	Open    bool  // stop lower classes while tripped, instead of gliding to the reset
 }
 
-// Breaker foresees when one stock will be gone. A flat record; the zero Breaker is
-// closed and has seen nothing.
+// Breaker predicts when a stock will be gone. It is a flat record. The zero Breaker is closed and has no samples.
 //
-// It closes at the reset that it tripped for, when the stock has risen, or when too few
-// samples count and the glide holds nobody back; not because the line got better, which is what tripping is for: it
+// It closes at the reset that it tripped for, when the stock has risen, or when too few samples count and the glide
+// holds back no request. It does not close because the line got better: tripping has that effect, and the breaker
 // would trip and close in turns.
 type Breaker struct {
 	Tripped bool
 	From    int64 // when it tripped
-	Room    int64 // what our ledger said was left then
-	Until   int64 // the next reset as known at the last Judge; while tripped, the one it lasts for; 0: unknown
-	Gone    int64 // when the stock will be gone by the line through the samples; 0: not within a day
+	Room    int64 // what our ledger said was left at that time
+	Until   int64 // the next reset known at the last Judge; while tripped, the reset it lasts for; 0: unknown
+	Gone    int64 // when the line through the samples reaches zero; 0: not within a day
 
-	latest  int64 // while tripped: Until moves no further than this
-	pressed int64 // when the glide last held somebody back
-	open    bool  // the rule's, at the last Judge
+	latest  int64 // upper bound of Until while tripped
+	pressed int64 // when the glide last held back a request
+	open    bool  // Rule.Open at the last Judge
 	ramping bool
-	fresh   bool // the samples have changed since Gone was found
+	fresh   bool // the samples have changed since Gone was computed
 	head    int32
 	count   int32
 	ramp    int64 // when the ramp began
@@ -48,17 +47,15 @@ type Breaker struct {
 	ring    [MaxSamples]sample
 }
 
-// sample is what remained of a stock at a moment.
+// sample is what remained of a stock at a time.
 type sample struct{ t, left int64 }
 
-// Samples returns how many samples the line is fitted through: those that counted at the
-// last Judge, and what came since.
+// Samples returns how many samples the line uses: those that counted at the last Judge, and later ones.
 func (b *Breaker) Samples() int { return int(b.count) }
 
-// Sample takes in that left remains at t. A rise means that the stock was reset or
-// refilled: what was seen before says nothing any more. A rise by no more than underway,
-// which is what is charged and not answered yet, with this answer's own request, can be answers
-// that passed each other on the way: it is kept as noise.
+// Sample records that left remains at t. A rise means that the stock was reset or refilled, so older samples no
+// longer count. But responses can overtake each other. So a rise by at most underway counts as noise. underway is
+// the amount that is charged and not answered yet, including this response's own request.
 func (b *Breaker) Sample(r Rule, t, left, underway int64) {
 	if r.Samples <= 0 {
 		return
@@ -80,9 +77,8 @@ func (b *Breaker) Sample(r Rule, t, left, underway int64) {
 	b.fresh = true
 }
 
-// Judge brings the breaker to t. reset is the latest moment at which the stock comes back,
-// 0 if nobody knows: then nothing can be said to come too early, and it does not trip. room is what our
-// ledger says is left.
+// Judge advances the breaker to t. reset is the latest time at which the stock comes back, or 0 if it is unknown;
+// then the breaker does not trip. room is what our ledger says is left.
 func (b *Breaker) Judge(r Rule, t, reset, room int64) {
 	if b.Until != 0 && b.Until <= t {
 		b.over(b.Until)
@@ -103,15 +99,14 @@ func (b *Breaker) Judge(r Rule, t, reset, room int64) {
 	}
 }
 
-// follow takes in where the reset is now said to be. A breaker that is tripped goes
-// with it, since the stock has to last that long, but to no more than twice the time it
-// tripped for: a reset that recedes for ever would hold lower classes for ever.
+// follow updates the reset. A tripped breaker follows it, because the stock has to last that long, but to at most
+// twice the time it tripped for. A reset that recedes forever would hold lower classes forever.
 func (b *Breaker) follow(t, reset int64) {
 	switch {
 	case reset <= 0:
 		b.close(t)
 		b.Until = 0
-	case reset <= t: // it turns out to have been
+	case reset <= t: // it has passed
 		b.over(t)
 	case b.Tripped:
 		b.Until = min(reset, b.latest)
@@ -124,15 +119,15 @@ func (b *Breaker) trip(t, room int64) {
 	b.Tripped, b.From, b.Room, b.latest = true, t, room, b.Until+(b.Until-t)
 }
 
-// close ends what the breaker does to lower classes, through a ramp from t on.
+// close stops holding back lower classes, with a ramp from t on.
 func (b *Breaker) close(t int64) {
 	if b.Tripped {
 		b.Tripped, b.ramping, b.ramp, b.sent = false, true, t, 0
 	}
 }
 
-// over takes in that the stock came back at t. Without it, samples from before would
-// trip the breaker against the next reset until the first answer shows the rise.
+// over records that the stock came back at t. Otherwise samples from before would trip the breaker against the next
+// reset, until the first response shows the rise.
 func (b *Breaker) over(t int64) {
 	b.age(t)
 	b.close(t)
@@ -140,8 +135,8 @@ func (b *Breaker) over(t int64) {
 	b.forget(t)
 }
 
-// age forgets the samples that are too old at t. A breaker that has too few left closes
-// at the moment when that was so, however late it is noticed.
+// age drops samples that are too old at t. If too few are left, the breaker closes as of the time when that
+// happened, however late it is noticed.
 func (b *Breaker) age(t int64) {
 	if b.count >= fewestSamples {
 		if third := b.at(b.count - fewestSamples).t; third < t-breakerMemory && !b.underPressure(t) {
@@ -151,8 +146,8 @@ func (b *Breaker) age(t int64) {
 	b.forget(t - breakerMemory)
 }
 
-// Press notes that the glide holds somebody back until t. A slow glide leaves few samples, because
-// it is slow: that is no sign that the danger is over while somebody waits.
+// Press records that the glide holds a request back until t. A slow glide leaves few samples because it is slow:
+// while requests wait, few samples do not mean that the danger is over.
 func (b *Breaker) Press(t int64) {
 	if b.Tripped {
 		b.pressed = t
@@ -163,7 +158,7 @@ func (b *Breaker) underPressure(t int64) bool {
 	return b.Tripped && !b.open && b.pressed >= b.From && t-b.pressed <= breakerMemory
 }
 
-// tooFewAt returns when too few samples will count if none comes.
+// tooFewAt returns when too few samples will count if no more come.
 func (b *Breaker) tooFewAt() int64 {
 	if b.count < fewestSamples {
 		return b.Until
@@ -189,9 +184,8 @@ func (b *Breaker) keep(n int) {
 
 func (b *Breaker) at(i int32) sample { return b.ring[(b.head+i)%MaxSamples] }
 
-// Allow reports whether a request of a lower class may go at t as far as the breaker is
-// concerned, and if not, when to ask again. Judge has been called for t. A breaker that glides
-// lets everyone go: how much has to be left behind is a floor.
+// Allow reports whether the breaker lets a request of a lower class go at t, and otherwise when to ask again. Judge
+// has been called for t. A gliding breaker lets every request go: a floor sets how much must be left behind.
 func (b *Breaker) Allow(t int64) (ok bool, at int64) {
 	if b.Tripped {
 		return !b.open, min(b.Until, b.tooFewAt())
@@ -203,23 +197,23 @@ func (b *Breaker) Allow(t int64) (ok bool, at int64) {
 	return b.sent < 1<<max(step, 0), b.ramp + (step+1)*breakerRampStep
 }
 
-// Idle reports that the breaker holds nobody back.
+// Idle reports whether the breaker holds back no request.
 func (b *Breaker) Idle() bool { return !b.Tripped && !b.ramping }
 
-// Sent notes a grant to a lower class that Allow let through.
+// Sent records a grant to a lower class that Allow let through.
 func (b *Breaker) Sent(t int64) {
 	if b.ramping && t-b.ramp < breakerRampSteps*breakerRampStep {
 		b.sent++
 	}
 }
 
-// forecast finds Gone: where the least-squares line through the samples is zero, rounded
-// down. Times and amounts are taken from the last sample, which leaves small
-// numbers, and then from their means, which keeps digits that sums of squares would lose.
+// forecast computes Gone: the zero of the least-squares line through the samples, rounded down. It takes times and
+// amounts relative to the last sample, which keeps numbers small, and then relative to their means, which keeps
+// digits that sums of squares would lose.
 //
-// A line that is level can come out as falling by what rounding adds, at most 4 n^2 D m e (n
-// samples over a time of D, m left on average, e = 2^-53). Since xx is at least D^2 / 2, it
-// reaches zero no sooner than D / (8 n^2 e), 3 days for 1 us, which is out of sight.
+// Rounding can turn a level line into a falling one, by at most 4 n^2 D m e (n samples over a time of D, m left on
+// average, e = 2^-53). Since xx is at least D^2 / 2, it reaches zero no sooner than D / (8 n^2 e). That is 3 days
+// for 1 us, beyond breakerSight.
 func (b *Breaker) forecast() {
 	if !b.fresh {
 		return

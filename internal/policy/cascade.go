@@ -6,39 +6,39 @@ import (
 	"strings"
 )
 
-// MaxCycles is how many cycles are reported.
+// MaxCycles bounds the number of reported cycles.
 const MaxCycles = 100
 
-// Graph is who waits for whose work, and who is limited. Names that are waited for and wait
-// for nobody, because they are not alive or never said so, are ends.
+// Graph says which agents wait for the work of which others, and which agents are limited. Agents that others wait
+// for need not be in Waits: they may be dead or declare no dependencies.
 type Graph struct {
-	Waits   map[string][]string // agent: the agents whose work it depends on
-	Limited map[string]string   // agent: why
+	Waits   map[string][]string // the agents whose work an agent depends on
+	Limited map[string]string   // why an agent is limited
 }
 
-// Hold is why an agent should start no new work.
+// Hold says why an agent should start no new work.
 type Hold struct {
-	// Chain leads from the agent to one that is limited; each waits for the next. It is
-	// the shortest, and of those the first by names. An agent that is limited itself has
-	// a chain of one: its running work goes on, and new work would only queue.
+	// Chain leads from the agent to a limited one; each waits for the next. It is the shortest chain, and the first
+	// by name among those. An agent that is limited itself has a chain of one: its running work continues, and new
+	// work would only queue.
 	Chain  []string
-	Reason string // why the last of the chain is limited
+	Reason string // why the last agent of the chain is limited
 }
 
-// Holds is what a graph comes to for all of its agents. Chains are made when they are asked
-// for: all of them written out would grow with the square of their length.
+// Holds has the holds of all agents in a graph. Chains are built on request, because all chains together would grow
+// with the square of their length.
 type Holds struct {
 	graph Graph
-	next  map[string]string // the next of the chain; a limited agent has itself
+	next  map[string]string // the next agent in the chain; a limited agent has itself
 }
 
 // Len returns how many agents have to hold.
 func (h Holds) Len() int { return len(h.next) }
 
-// Agents returns those who have to hold, in order of name.
+// Agents returns the agents that have to hold, sorted by name.
 func (h Holds) Agents() []string { return slices.Sorted(maps.Keys(h.next)) }
 
-// Of returns why an agent has to hold, if it has to.
+// Of returns why an agent has to hold. It returns false if it need not.
 func (h Holds) Of(agent string) (Hold, bool) {
 	next, held := h.next[agent]
 	if !held {
@@ -52,8 +52,8 @@ func (h Holds) Of(agent string) (Hold, bool) {
 	return Hold{Chain: chain, Reason: h.graph.Limited[agent]}, true
 }
 
-// Holds finds everyone upstream of a limited agent: a search from all limited agents at
-// once against the direction of waiting, one ring of equal distance after the other.
+// Holds finds all agents that wait for a limited one, directly or not. It is a breadth-first search from all limited
+// agents at once, against the direction of waiting.
 func (g Graph) Holds() Holds {
 	upstream := make(map[string][]string)
 	for agent, waits := range g.Waits {
@@ -67,7 +67,7 @@ func (g Graph) Holds() Holds {
 		next[agent] = agent
 	}
 	for len(ring) > 0 {
-		// In order of name, so that whoever is reached first is reached by the first.
+		// Sorted by name, so that each agent is reached by way of the first name.
 		var outer []string
 		for _, agent := range ring {
 			for _, up := range upstream[agent] {
@@ -83,8 +83,7 @@ func (g Graph) Holds() Holds {
 	return Holds{graph: g, next: next}
 }
 
-// HoldOf is Holds for one agent: it looks at what that agent waits for, and no further
-// than to the first one that is limited.
+// HoldOf is Holds for one agent. It follows what that agent waits for, up to the first limited agent.
 func (g Graph) HoldOf(agent string) (Hold, bool) {
 	from := map[string]string{agent: agent}
 	for queue := []string{agent}; len(queue) > 0; queue = queue[1:] {
@@ -102,7 +101,7 @@ func (g Graph) HoldOf(agent string) (Hold, bool) {
 	return Hold{}, false
 }
 
-// trace returns the way from first to last, of which from has the steps.
+// trace returns the path from first to last. from has the predecessor of each step.
 func trace(from map[string]string, first, last string) []string {
 	way := []string{last}
 	for last != first {
@@ -113,10 +112,10 @@ func trace(from map[string]string, first, last string) []string {
 	return way
 }
 
-// Cycles returns agents that wait for each other in a circle, each waiting for the next and
-// the last for the first: the shortest circle through the first name of every group in which
-// everyone waits for everyone, directly or not. So each group is reported once,
-// however many circles it has. They are in order of name, MaxCycles at most.
+// Cycles returns agents that wait for each other in a circle: each waits for the next, and the last for the first.
+// In a group where every agent waits for every other, directly or not, it returns the shortest circle through the
+// first name. So each group is reported once, however many circles it has. Cycles are sorted by name; there are at
+// most MaxCycles.
 func (g Graph) Cycles() [][]string {
 	var cycles [][]string
 	groups := g.groups()
@@ -134,8 +133,8 @@ func (g Graph) Cycles() [][]string {
 	return cycles
 }
 
-// CycleOf returns the shortest circle that an agent is in, with its first name first; nil if it is
-// in none. It need not be the one that Cycles has for the agent's group.
+// CycleOf returns the shortest circle that an agent is in, beginning with its first name. It returns nil if there is
+// none. It may differ from the circle that Cycles returns for the agent's group.
 func (g Graph) CycleOf(agent string) []string {
 	circle := g.circle(agent, func(string) bool { return true })
 	if len(circle) == 0 {
@@ -145,8 +144,8 @@ func (g Graph) CycleOf(agent string) []string {
 	return slices.Concat(circle[first:], circle[:first])
 }
 
-// circle returns the shortest way from an agent back to it, nil if there is none, by way of those
-// who are inside.
+// circle returns the shortest path from an agent back to itself through agents that are inside. It returns nil if
+// there is none.
 func (g Graph) circle(first string, inside func(string) bool) []string {
 	from := make(map[string]string)
 	for queue := []string{first}; len(queue) > 0; queue = queue[1:] {
@@ -164,20 +163,19 @@ func (g Graph) circle(first string, inside func(string) bool) []string {
 	return nil
 }
 
-// visit is one agent under way in groups.
+// visit is an agent on the search path of groups.
 type visit struct {
 	agent string
-	waits []string // not looked at yet
+	waits []string // not visited yet
 }
 
-// groups returns the strongly connected components that hold a cycle, each with its first
-// name first. It is Tarjan's algorithm, with a stack of its own: chains can be
-// longer than a goroutine's.
+// groups returns the strongly connected components that contain a cycle, each with its first name first. It is
+// Tarjan's algorithm with an explicit stack, because chains can be longer than a goroutine's stack allows.
 func (g Graph) groups() [][]string {
 	var (
 		found  [][]string
-		number = make(map[string]int, len(g.Waits)) // in the order of discovery, from 1
-		low    = make(map[string]int, len(g.Waits)) // the lowest number within reach; done: past all
+		number = make(map[string]int, len(g.Waits)) // order of discovery, from 1
+		low    = make(map[string]int, len(g.Waits)) // lowest number within reach; done: in a complete component
 		open   []string                             // not in a component yet
 		path   []visit
 	)
@@ -234,5 +232,5 @@ func (g Graph) groups() [][]string {
 	return found
 }
 
-// done is above every number: a component that is complete concerns nobody any more.
+// done is above every number. It marks agents of complete components, which no longer matter.
 const done = int(^uint(0) >> 1)

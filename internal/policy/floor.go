@@ -2,18 +2,18 @@ package policy
 
 import "math"
 
-// Never is a time later than any.
+// Never is later than any other time.
 const Never = 1 << 53
 
-// Line is a floor: how much of a stock must be left behind. It sinks in a straight line,
-// from Amount when Over is left to Until, to nothing at Until; so what is kept for
-// somebody who does not come is not wasted. With Over 0 it does not sink.
+// Floor is how much of a stock must be left behind. It sinks in a straight line, from Amount when Over is left until
+// Until, to 0 at Until. So an amount that is reserved but never requested is not wasted. With Over 0 it does not
+// sink.
 type Floor struct {
 	Amount, Over, Until int64
 }
 
-// At returns the floor at t, rounded to the nearest: rounded up, the last one of a window
-// would never be used.
+// At returns the floor at t, rounded to the nearest. If it were rounded up, the last unit of a window would never be
+// used.
 func (l Floor) At(t int64) int64 {
 	if l.Over == 0 {
 		return l.Amount
@@ -22,8 +22,7 @@ func (l Floor) At(t int64) int64 {
 	return int64(math.Floor(float64(float64(l.Amount)*float64(left))/float64(l.Over) + 0.5))
 }
 
-// When returns the first moment from t on at which no more than left has to be left
-// behind, or Never.
+// When returns the first time from t on at which the floor is at most left, or Never.
 func (l Floor) When(t, left int64) int64 {
 	switch {
 	case l.At(t) <= left:
@@ -32,13 +31,13 @@ func (l Floor) When(t, left int64) int64 {
 		return Never
 	}
 	at := l.Until - int64(math.Floor(float64((float64(left)+0.5)*float64(l.Over))/float64(l.Amount)))
-	for l.At(at) > left { // the two roundings can be apart by one
+	for l.At(at) > left { // the two roundings can differ by one
 		at++
 	}
 	return max(at, t)
 }
 
-// Part returns so many thousandths of an amount, rounded down.
+// Part returns thousandths/1000 of an amount, rounded down.
 func Part(amount, thousandths int64) int64 {
 	return amount/1000*thousandths + amount%1000*thousandths/1000
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// IslandWithin is the longest window, or time that a bucket takes to drain, of which a member that
-	// is cut off has a share: no more is withheld from the others.
+	// IslandWithin is the longest window, or drain time of a bucket, of which a cut-off member has a share. Nothing
+	// is withheld from the others on longer ones.
 	IslandWithin = 600_000_000
 	// MaxIsland bounds how many requests an island remembers.
 	MaxIsland = 4096
@@ -17,54 +17,54 @@ const (
 	finestShare = 1 << 20
 )
 
-// IslandLimit is one meter of a limit that many share, as a member knew it when it was cut off.
+// IslandLimit is one meter of a shared limit, as a member knew it when it was cut off.
 type IslandLimit struct {
 	Def   meter.Def
-	Size  int64 // of the whole, per window; places of a concurrency limit; 0: not known, it refuses nothing
+	Size  int64 // of the whole limit, per window; slots of a concurrency limit; 0: not known, refuses nothing
 	Burst int64 // capacity of a bucket
-	// Lo and Hi are the earliest and the latest moment of a fixed window's next reset, on the clock of
-	// the island; 0: not known.
+	// Lo and Hi are the earliest and latest time of a fixed window's next reset, on the island's clock. 0 means not
+	// known.
 	Lo, Hi   int64
-	Standing []Lingering // what the member's requests that are over have charged
+	Standing []Lingering // charges of the member's requests that are over
 }
 
-// Standing is a charge of a request that had arrived by Bound. Granted is 0 if the store may not know
-// of it: it was let go while the member was cut off before.
+// Lingering is a charge of a request that arrived by Bound. Granted is 0 if the store may not know of it, because it
+// was granted while the member was cut off before.
 type Lingering struct{ Amount, Granted, Bound int64 }
 
-// IslandTicket is a request that was under way when the member was cut off.
+// IslandTicket is a request that was in flight when the member was cut off.
 type IslandTicket struct {
 	Amounts  []int64 // by meter
 	Granted  int64
 	Answered int64 // 0: not yet
-	Due      int64 // end of its time to live
+	Due      int64 // when the ticket expires
 }
 
-// Island decides for one member that is cut off from its store, so that all members together stay
-// within every limit whatever the others do. It is not safe for concurrent use.
+// Island decides for one member that is cut off from its store, so that all members together stay within every
+// limit, whatever the others do. It is not safe for concurrent use.
 //
-// Times are on the store's clock, as early as it may be there: reckoned from the last answer as if
-// that had taken no time to come. Two of them make it safe.
-//   - Start is when the store withholds the member's share for certain: three seconds after the last
-//     moment at which it may have heard of the member. Before it nothing is granted.
-//   - End is when the member's lease may be over: reckoned from the last touch that was answered as if
-//     that had taken no time to arrive. From then on nothing is granted.
+// Times are on the store's clock, at the earliest that it may be: counted from the last response as if it had taken
+// no time to come. Two times make it safe.
+//   - Start is when the store certainly withholds the member's share: three seconds after the last time at which it
+//     may have heard of the member. Before it nothing is granted.
+//   - End is when the member's lease may be over: counted from the last answered touch as if it had taken no time to
+//     arrive. From then on nothing is granted.
 //
-// Others may have taken all that was free until Start, and what they sent then may be on its
-// way for the longest slack, Most, after it. So
-//   - on a rolling window the member re-uses what it had charged itself, as it comes back, up to its
-//     share; the whole share from a window and Most after Start on;
-//   - on a fixed window whose reset is known it has nothing until the first reset that is later
-//     than Start + Most, and its share from then on;
+// Others may have taken all free room until Start, and their requests may be in flight for the longest slack, Most,
+// after it. So
+//   - on a rolling window the member reuses its own charges as they come back, up to its share. From a window and
+//     Most after Start on, it has the whole share;
+//   - on a fixed window with a known reset it has nothing until the first reset later than Start + Most, and its
+//     share from then on;
 //   - on a bucket its share is a bucket with a part of the burst and of the rate, full at Start + Most;
-//   - of places it re-uses those that it had, and only for requests that are over by End: nobody knows
-//     how long the others keep theirs;
+//   - on a concurrency limit it reuses its own slots, and only for requests that are over by End, because it is
+//     unknown how long the others keep theirs;
 //   - on windows above IslandWithin it has nothing.
 //
-// What bounds an arrival is as in the pool: the answer, or the slack at its longest. Where only the
-// answer does, with a strict guard or a unit that is counted to the end, the others' requests are never
-// known to have arrived: there it only re-uses, and only for requests that are over by End, and of a
-// bucket it has nothing.
+// Arrivals are bounded as in the pool: by the response, or by the slack at its longest. With a strict guard or a
+// unit that is counted to the end, only the response bounds an arrival, so the others' requests are never known to
+// have arrived. There the member only reuses its own charges, only for requests that are over by End, and it has
+// nothing of a bucket.
 type Island struct {
 	share, start, end int64
 	limits            []isle
@@ -77,9 +77,9 @@ type isle struct {
 	IslandLimit
 	share  int64 // of the capacity
 	reused int64 // part of it that the member had charged itself
-	full   int64 // from when on it has all of its share
-	none   bool  // it has nothing of it
-	span   int64 // how long a charge stands once it is bound
+	full   int64 // when it has all of its share
+	none   bool  // it has no share
+	span   int64 // how long a charge stands after its bound
 	bucket meter.Meter
 }
 
@@ -88,12 +88,12 @@ type islander struct {
 	IslandTicket
 	number int
 	here   bool   // granted by the island
-	closed int64  // 0: it is not
-	poured []bool // into the bucket of a meter
+	closed int64  // when it was closed; 0: still open
+	poured []bool // added to the bucket, by meter
 }
 
-// NewIsland makes the island of a member that was last told that it has one part in share of
-// everything; 0: it has none. Meters and tickets are numbered as they are given, from 0 on.
+// NewIsland returns the island of a member. share is the last known divisor: the member has 1/share of every limit,
+// or nothing if share is 0. Meters and tickets are numbered in the given order, from 0.
 func NewIsland(share, start, end int64, limits []IslandLimit, open []IslandTicket) *Island {
 	is := &Island{share: share, start: start, end: end}
 	for _, t := range open[:min(len(open), MaxIsland)] {
@@ -113,7 +113,7 @@ func (is *Island) enter(q islander) int {
 	return q.number
 }
 
-// Add adds a meter that was not known, such as that of another model, and returns its number.
+// Add adds a new meter, such as that of another model, and returns its number.
 func (is *Island) Add(l IslandLimit) int {
 	k := len(is.limits)
 	d := &l.Def
@@ -151,9 +151,9 @@ func (is *Island) Add(l IslandLimit) int {
 	return k
 }
 
-// stood is what the member had charged itself and the pool has not given back by Start, so that
-// others could not take it. The pool may know that a request has arrived before the member does: only
-// that it was not before its grant is certain.
+// stood returns what the member had charged itself and the pool has not given back by Start, so that others could
+// not take it. The pool may learn of an arrival before the member does. It is only certain that a request did not
+// arrive before its grant.
 func (is *Island) stood(x *isle, k int) (sum int64) {
 	for _, s := range x.Standing {
 		if x.back(s.Granted) > is.start {
@@ -173,10 +173,10 @@ func (is *Island) stood(x *isle, k int) (sum int64) {
 	return sum
 }
 
-// awaits reports that nothing but its end tells that a request has arrived.
+// awaits reports whether only the end of a request proves its arrival.
 func (x *isle) awaits() bool { return x.Def.Guard == meter.Strict || x.Def.Late }
 
-// back returns when a charge comes back that had arrived by bound.
+// back returns when a charge comes back that arrived by bound.
 func (x *isle) back(bound int64) int64 {
 	if x.Def.Kind != meter.Fixed || x.Hi == 0 {
 		return bound + x.span
@@ -187,7 +187,7 @@ func (x *isle) back(bound int64) int64 {
 	return x.Hi + ((bound-x.Lo)/x.Def.Window+1)*x.Def.Window
 }
 
-// boundOf returns by when a request has arrived at the latest, as far as is known.
+// boundOf returns the latest time at which a request can have arrived, as far as is known.
 func (x *isle) boundOf(q *islander) int64 {
 	d := &x.Def
 	switch {
@@ -209,7 +209,7 @@ func (x *isle) boundOf(q *islander) int64 {
 	return q.Granted + d.Most
 }
 
-// until returns when what a request charged to meter k comes back, 0 if it charged nothing.
+// until returns when a request's charge to meter k comes back, or 0 if it has none.
 func (x *isle) until(q *islander, k int) int64 {
 	switch {
 	case k >= len(q.Amounts) || q.Amounts[k] == 0:
@@ -222,8 +222,8 @@ func (x *isle) until(q *islander, k int) int64 {
 	return q.Due
 }
 
-// Allow reports whether a request that will be over within ttl may go at t, and else when to ask again
-// at the earliest: [meter.Never] if not before the store is back.
+// Allow reports whether a request that ends within ttl may go at t, and otherwise the earliest time to ask again:
+// [meter.Never] if only the store can grant it.
 func (is *Island) Allow(t, ttl int64, amounts []int64) (ok bool, retryAt int64) {
 	if t < is.start {
 		return false, is.start
@@ -248,7 +248,7 @@ func (is *Island) Allow(t, ttl int64, amounts []int64) (ok bool, retryAt int64) 
 	return false, retryAt
 }
 
-// ready returns when to ask again for amount of meter k: t if it may go.
+// ready returns when to ask again for amount of meter k. It returns t if the request may go.
 func (is *Island) ready(x *isle, k int, t, ttl, amount int64) int64 {
 	switch {
 	case x.none || amount > x.share:
@@ -282,10 +282,10 @@ func (is *Island) ready(x *isle, k int, t, ttl, amount int64) int64 {
 	return next
 }
 
-// drops is how a share of a bucket is counted: what is on its way is counted beside it.
+// drops is the definition of a bucket's share. Requests in flight are counted separately.
 var drops = meter.Def{Kind: meter.Bucket, Guard: meter.Off}
 
-// pour brings the bucket of meter k to t and returns when amount fits beside what is on its way.
+// pour advances the bucket of meter k to t, and returns when amount fits in addition to requests in flight.
 func (is *Island) pour(x *isle, k int, t, amount int64) int64 {
 	var due []*islander
 	next := int64(meter.Never)
@@ -313,19 +313,19 @@ func (is *Island) pour(x *isle, k int, t, amount int64) int64 {
 	return min(next, max(x.bucket.ReadyAt(&drops, nil, max(t, x.bucket.Last), amount), t+1))
 }
 
-// Take lets a request go that Allow has just allowed, and returns its number.
+// Take grants a request that Allow has just allowed, and returns its number.
 func (is *Island) Take(t, ttl int64, amounts []int64) int {
 	return is.enter(islander{IslandTicket: IslandTicket{Amounts: amounts, Granted: t, Due: t + ttl}, here: true})
 }
 
-// Answer says that the answer to a request has begun at t.
+// Answer records that the response to a request began at t.
 func (is *Island) Answer(number int, t int64) {
 	if q := is.find(number); q != nil && q.Answered == 0 {
 		q.Answered = t
 	}
 }
 
-// Close says that a request was over at t.
+// Close records that a request was over at t.
 func (is *Island) Close(number int, t int64) {
 	if q := is.find(number); q != nil && q.closed == 0 {
 		q.closed = t
@@ -340,7 +340,7 @@ func (is *Island) find(number int) *islander {
 	return &is.tickets[i]
 }
 
-// sweep forgets requests of which nothing stands.
+// sweep forgets requests without any remaining charge.
 func (is *Island) sweep(t int64) {
 	is.tickets = slices.DeleteFunc(is.tickets, func(q islander) bool {
 		if q.closed == 0 && q.Due > t {
@@ -355,9 +355,9 @@ func (is *Island) sweep(t int64) {
 	})
 }
 
-// Standing returns what requests that were granted here and are over still take at t, by meter. The
-// member charges it, by force, in the step in which it is in touch again and before it says so; and
-// each request that is under way likewise, under an id of its own.
+// Lingering returns what requests granted here and over by now still take at t, by meter. When the member is
+// connected again, it first charges this amount by force, in the same step and before it reports. It also charges
+// each request in flight, under an id of its own.
 func (is *Island) Lingering(t int64) []int64 {
 	sums := make([]int64, len(is.limits))
 	for i := range is.tickets {

@@ -2,39 +2,39 @@ package policy
 
 import "math"
 
-// Pace spreads what lower classes take of a rolling window while an agent of the highest
-// class is alive: a burst of 5% of the window's size, at least 1, and then its rate. A window
-// that they had used up at once would make the other wait until it comes back.
+// Pace spreads what lower classes take from a rolling window while an agent of the highest class is live. They get a
+// burst of 5% of the window's size, at least 1, and then the even rate. Otherwise they could use up the window at
+// once, and the highest class would wait until it comes back.
 type Pace struct {
-	Next int64 // when all that was let through would have gone at an even rate
+	Next int64 // when all granted amounts would have been used at an even rate
 
-	// What is taken and given back at one moment counts as one amount: its order does not matter, and neither does it
-	// whether it is told one by one or as a sum.
-	at   int64 // the moment of the last change
-	base int64 // Next before it
-	paid int64 // taken at it, less what was given back
+	// Amounts taken and given back at the same time count as one sum. Their order does not matter, nor whether they
+	// are recorded one by one.
+	at   int64 // time of the last change
+	base int64 // Next before that time
+	paid int64 // taken at that time, less what was given back
 }
 
-// Gap is how long amount lasts at an even rate, rounded up.
+// Gap returns how long amount lasts at an even rate, rounded up.
 func Gap(amount, size, window int64) int64 {
 	return int64(math.Ceil(float64(float64(amount)*float64(window)) / float64(size)))
 }
 
-// Allow returns when amount may go: at t, or later. What is larger than the burst goes when all
-// before it has been worked off.
+// Allow returns when amount may go: at t, or later. An amount larger than the burst goes when all earlier amounts
+// have been worked off.
 func (p *Pace) Allow(t, amount, size, window int64) int64 {
 	burst := max(size/20, 1)
 	return max(p.Next-Gap(max(burst-amount, 0), size, window), t)
 }
 
-// AllowsAll reports that all of several requests may go at t that take amount together, whatever their order. It may report
+// AllowsAll reports whether several requests that take amount together may all go at t, in any order. It may return
 // false although they may.
 func (p *Pace) AllowsAll(t, amount, size, window int64) bool {
 	return max(p.Next, t)+Gap(amount, size, window) < t+Gap(max(size/20, 1), size, window)
 }
 
-// Take notes that amount goes at t. More than a window's worth, as when requests used far more
-// than was estimated, is paid for by the window: it comes back after one, and so does the pace.
+// Take records that amount goes at t. Requests can use far more than estimated, even more than a window holds. The
+// window covers the excess: it comes back after one window, and so does the pace.
 func (p *Pace) Take(t, amount, size, window int64) {
 	if p.at != t {
 		p.at, p.base, p.paid = t, p.Next, 0
@@ -48,5 +48,5 @@ func (p *Pace) Take(t, amount, size, window int64) {
 	}
 }
 
-// Refund notes at t that amount was never sent; negative if it was more.
+// Refund records at t that amount was never sent. A negative amount means that more was sent.
 func (p *Pace) Refund(t, amount, size, window int64) { p.Take(t, -amount, size, window) }

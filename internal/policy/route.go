@@ -2,9 +2,9 @@ package policy
 
 // Choice is one model that can do a task.
 type Choice struct {
-	Price int64 // of so many tokens, in any unit that all choices share
+	Price int64 // for a fixed number of tokens, in any unit that all choices share
 	Room  bool  // a request can go now
-	Wait  int64 // else the microseconds until it is expected to; negative: nobody knows
+	Wait  int64 // otherwise the microseconds until it is expected to; negative: unknown
 }
 
 // RouteCode says why a choice was made.
@@ -12,11 +12,11 @@ type RouteCode uint8
 
 // The codes.
 const (
-	RouteNone     RouteCode = iota // there is nothing to choose from
-	RouteCheapest                  // it is the cheapest of all, and has room
-	RouteRoom                      // it is the cheapest of those that have room: cheaper ones have none
-	RouteSoonest                   // none has room, and it will have some first
-	RouteBlind                     // none has room, and of none it is known when: it is the cheapest
+	RouteNone     RouteCode = iota // there are no choices
+	RouteCheapest                  // the cheapest of all has room
+	RouteRoom                      // the cheapest with room; cheaper ones have none
+	RouteSoonest                   // none has room; this one will have room first
+	RouteBlind                     // none has room, and it is unknown when; this is the cheapest
 )
 
 func (c RouteCode) String() string {
@@ -27,12 +27,12 @@ func (c RouteCode) String() string {
 type Routed struct {
 	Choice int // -1: none
 	Code   RouteCode
-	// Passed are the choices that would have come first had they had room.
+	// Passed are the choices that would have come first if they had room.
 	Passed []int
 }
 
-// Route picks the cheapest choice that has room now, else the one that will have it soonest. The list is in order of
-// preference: of two that are as good, the first is taken.
+// Route returns the cheapest choice that has room now, or else the one that will have room soonest. The list is in
+// order of preference: of two equal choices, the first wins.
 func Route(list []Choice) Routed {
 	best := Routed{Choice: -1}
 	for i, c := range list {
@@ -63,7 +63,7 @@ func Route(list []Choice) Routed {
 	return best
 }
 
-// sooner reports that a has room before b; what is not known comes last, and what is cheaper first.
+// sooner reports whether a will have room before b. Unknown waits come last; of equal waits, the cheaper is first.
 func sooner(a, b Choice) bool {
 	switch {
 	case a.Wait < 0 || b.Wait < 0:
@@ -76,7 +76,7 @@ func sooner(a, b Choice) bool {
 	return a.Price < b.Price
 }
 
-// Cheaper returns the cheapest choice that has room and costs less than price, -1 if there is none.
+// Cheaper returns the cheapest choice that has room and costs less than price, or -1 if there is none.
 func Cheaper(list []Choice, price int64) int {
 	best := -1
 	for i, c := range list {

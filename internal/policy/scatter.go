@@ -7,27 +7,25 @@ const (
 	scatterEnd  = 1 << scatterBits
 )
 
-// MaxScatter is the longest window that launches are spread over: three days. A longer
-// one times 2^15 would not be exact any more.
+// MaxScatter is the longest window that launches are spread over: three days. A longer window times 2^15 would not
+// be exact.
 const MaxScatter = 1 << (53 - scatterBits)
 
-// Scatter spreads jobs that would start together over a window. A flat record; the zero
-// Scatter has seen none.
+// Scatter spreads jobs that would start together over a window. It is a flat record. The zero Scatter has no
+// launches yet.
 //
-// The first launch opens a window and starts at once. The k-th has the place
-// window x (the digits of k in base two, mirrored at the point) in it: 0, 1/2, 1/4, 3/4, 1/8, ...,
-// so that each falls into the widest gap, however many will come. A place that lies in the
-// past is taken one window later. So every launch starts within a window of its own length
-// from when it was asked for, no two of the same length have the same place, and a crowd that
-// comes late in a window is spread as wide as one that opens it.
+// The first launch opens a window and starts at once. Launch k starts at window x (the binary digits of k, mirrored
+// at the point): 0, 1/2, 1/4, 3/4, 1/8, ... So each falls into the widest gap, however many will come. A start in
+// the past is moved one window later. So every launch starts within one window from its request, and no two with the
+// same window start at the same time. A crowd that comes late in a window is spread as wide as one that opens it.
 type Scatter struct {
 	Start int64 // when the window opened
-	Until int64 // when it is over: a window long, and all launches have begun
-	K     int64 // the next launch's number; wraps at 2^15
+	Until int64 // when it is over: it has lasted a window, and all launches have begun
+	K     int64 // number of the next launch; wraps at 2^15
 }
 
-// Next returns when the job that asks at t should start, not before t and sooner than t +
-// window. A window of 0 means now.
+// Next returns when a job that asks at t should start: at t or later, and before t + window. A window of 0 means
+// now.
 func (s *Scatter) Next(t, window int64) int64 {
 	if window <= 0 {
 		return t

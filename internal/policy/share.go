@@ -3,17 +3,17 @@ package policy
 // MaxClasses bounds the number of classes.
 const MaxClasses = 8
 
-// Shares are what classes are guaranteed of a stock, and what they have used of it. A class
-// without a weight is none.
+// Shares are the guaranteed parts of a stock by class, and what each class has used. A class with weight 0 does not
+// exist.
 type Shares struct {
 	Size    int64
 	Weights [MaxClasses]int64
 	Used    [MaxClasses]int64
-	Alive   uint16 // set of classes with an agent that is alive
+	Alive   uint16 // set of classes with a live agent
 }
 
-// Guaranteed returns a class's share among those that are alive, rounded down: the sum over
-// all classes is never more than the size.
+// Guaranteed returns a class's share among the live classes, rounded down. The sum over all classes never exceeds
+// the size.
 func (s *Shares) Guaranteed(class int) int64 {
 	if s.Alive&(1<<class) == 0 {
 		return 0
@@ -32,10 +32,9 @@ func (s *Shares) unused(class int) int64 {
 	return max(s.Guaranteed(class)-s.Used[class], 0)
 }
 
-// Floor returns what a class must leave to the others: what they have not used of their
-// shares. Who has had its own share and borrows leaves what the light asks for as well,
-// which is meant for the highest class and part of that one's share, if it has any; otherwise
-// the light and not the share would decide who gets what is left.
+// Floor returns what a class must leave to the others: the unused parts of their shares. A class that has used its
+// own share and borrows must also leave what the light asks for. That amount is meant for the highest class and is
+// part of its share, if it has one. Otherwise the light, not the share, would decide which class gets the rest.
 func (s *Shares) Floor(class int, light int64) int64 {
 	var highest, others int64
 	for i := range s.Weights {
@@ -53,8 +52,7 @@ func (s *Shares) Floor(class int, light int64) int64 {
 	return highest + others
 }
 
-// Allocated returns what one of a class's agents has, if the class has so many that are
-// alive.
+// Allocated returns the share of one agent of a class with so many live agents.
 func (s *Shares) Allocated(class, agents int) int64 {
 	return s.Guaranteed(class) / int64(max(agents, 1))
 }

@@ -1013,7 +1013,7 @@ F.pool_Pool_weigh = function(at)
  end
  F.pool_Pool_scheduleWithheld()
 end
--- internal/pause/pause.go:113
+-- internal/pause/pause.go:109
 F.pause_State_Allow = function(g, t)
  F.pause_State_pass(g, t)
  do
@@ -1745,7 +1745,7 @@ end
 F.meter_Meter_Open = function(m, d, r)
  return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
 end
--- internal/policy/floor.go:42
+-- internal/policy/floor.go:41
 F.policy_Part = function(amount, thousandths)
  return (mul(quo(amount, 1000), thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000))
 end
@@ -1767,7 +1767,7 @@ F.pool_Pool_stockOf = function(in_)
  st[1] = in_[10]
  return st
 end
--- internal/policy/breaker.go:207
+-- internal/policy/breaker.go:201
 F.policy_Breaker_Idle = function(b, b_o)
  return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
 end
@@ -2356,21 +2356,21 @@ F.pool_Pool_scheduleWithheld = function()
   end
  end
 end
--- internal/pause/pause.go:100
+-- internal/pause/pause.go:96
 F.pause_State_pass = function(g, t)
  if ((g[1] == 1) and (t >= g[2])) then g[1], g[6], g[7], g[9] = 2, 0, 0, 0 end
  if (((g[1] == 2) and (g[6] ~= 0)) and (t >= (g[8] + 2000000))) then F.pause_State_ramp(g, (g[8] + 2000000)) end
  if (((g[1] == 3) and (g[11] ~= 0)) and (quo(((t - g[11])), 500000) >= 20)) then g[1] = 0 end
 end
--- internal/pause/pause.go:96
+-- internal/pause/pause.go:93
 F.pause_until = function(phase, at)
  return {0,phase,at,at}
 end
--- internal/pause/pause.go:76
+-- internal/pause/pause.go:74
 F.pause_State_Idle = function(g, t)
  return ((((g[1] == 0) and (g[4] == 0)) and (g[5] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 600000000))
 end
--- internal/pause/pause.go:83
+-- internal/pause/pause.go:80
 F.pause_State_Abandoned = function(g, t)
  return (((g[1] ~= 1) and (g[6] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 3600000000))
 end
@@ -2971,7 +2971,7 @@ F.pool_Pool_setCause = function(g, op)
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
--- internal/pause/pause.go:263
+-- internal/pause/pause.go:256
 F.pause_State_Pause = function(g, t, wait)
  F.pause_State_pass(g, t)
  F.pause_State_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
@@ -2980,7 +2980,7 @@ end
 F.pool_Pool_lossHolds = function()
  return ((once[146] ~= 0) and ((once[1] - once[146]) < 3000000))
 end
--- internal/pause/pause.go:291
+-- internal/pause/pause.go:284
 F.pause_State_Resume = function(g, t)
  F.pause_State_pass(g, t)
  if ((g[1] == 1) or (g[1] == 2)) then
@@ -3154,7 +3154,7 @@ F.pool_Pool_dropLease = function(i)
  F.flat_Names_Drop(l[1])
  slabFree(S_leases, i)
 end
--- internal/policy/scatter.go:31
+-- internal/policy/scatter.go:29
 F.policy_Scatter_Next = function(s, s_o, t, window)
  if (window <= 0) then return t end
  window = (window < 274877906944 and window or 274877906944)
@@ -3189,7 +3189,7 @@ F.pool_Pool_died = function(i)
  m[4] = min(m[4], (once[1] + 3000000))
  return true
 end
--- internal/flat/tree.go:91
+-- internal/flat/tree.go:90
 F.flat_Tree_Min = function(root)
  if (root == 0) then return 0 end
  do
@@ -3200,11 +3200,11 @@ F.flat_Tree_Min = function(root)
   end
  end
 end
--- internal/flat/tree.go:122
+-- internal/flat/tree.go:121
 F.flat_Tree_KeyOf = function(i)
  return copy_((S_tnodes[i] or ld(S_tnodes, i)), 0, 2)
 end
--- internal/flat/tree.go:119
+-- internal/flat/tree.go:118
 F.flat_Tree_Value = function(i)
  return (S_tnodes[i] or ld(S_tnodes, i))[3]
 end
@@ -3672,7 +3672,7 @@ end
 F.pool_Pool_lightBinds = function(d)
  return ((cfg[29] > 0) and (((cfg[32] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
 end
--- internal/policy/breaker.go:210
+-- internal/policy/breaker.go:204
 F.policy_Breaker_Sent = function(b, b_o, t)
  if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then b[b_o+14] = (b[b_o+14] + 1) end
 end
@@ -3982,7 +3982,7 @@ end
 F.pool_pauseRec_covers = function(g, model, key)
  return ((((band(g[13], 4) == 0) or (g[14] == model))) and (((band(g[13], 16) == 0) or (g[15] == key))))
 end
--- internal/pause/pause.go:317
+-- internal/pause/pause.go:309
 F.pause_State_Lost = function(g, t, ticket, unsent)
  F.pause_State_pass(g, t)
  if (((g[1] ~= 2) and (g[1] ~= 1)) or (g[6] ~= ticket)) then return end
@@ -4073,7 +4073,7 @@ F.meter_Meter_Rerate = function(m, d)
   F.meter_Meter_clamp(m, d)
  end
 end
--- internal/pause/pause.go:182
+-- internal/pause/pause.go:178
 F.pause_State_ramp = function(g, t)
  g[1], g[11], g[12], g[6] = 3, t, 0, 0
 end
@@ -4538,7 +4538,7 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
  end
  if (not rough) then m[9] = (m[9] + more) end
 end
--- internal/pause/pause.go:302
+-- internal/pause/pause.go:295
 F.pause_State_Succeeded = function(g, t, granted, ticket)
  F.pause_State_pass(g, t)
  if (granted <= g[3]) then return end
@@ -4554,7 +4554,7 @@ F.pool_Pool_gateFor = function(op, who, who_o)
  F.pool_Pool_setCause(g, op)
  return g
 end
--- internal/pause/pause.go:189
+-- internal/pause/pause.go:184
 F.pause_State_Throttled = function(g, t, granted, hint, b, b_o)
  F.pause_State_pass(g, t)
  hint = F.pause_plausible(hint)
@@ -4571,7 +4571,7 @@ F.pause_State_Throttled = function(g, t, granted, hint, b, b_o)
  g[10] = b[b_o+3]
  return true
 end
--- internal/pause/pause.go:220
+-- internal/pause/pause.go:214
 F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every)
  F.pause_State_pass(g, t)
  if (granted <= g[3]) then return false end
@@ -4581,7 +4581,7 @@ F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every)
  g[10] = every
  return true
 end
--- internal/pause/pause.go:250
+-- internal/pause/pause.go:244
 F.pause_State_Exhausted = function(g, t, granted, wait)
  if (F.pause_plausible(wait) <= 0) then return false end
  F.pause_State_pass(g, t)
@@ -4756,13 +4756,13 @@ F.pool_Pool_splitLanes = function(scope)
   tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_position(tk)), i, costs, false), 0
  end
 end
--- internal/pause/pause.go:269
+-- internal/pause/pause.go:262
 F.pause_State_hold = function(g, t, wait)
  local quiet = (t + wait)
  if (g[1] == 1) then quiet = (quiet > g[9] and quiet or g[9]) end
  F.pause_State_pause(g, t, max((t + wait), F.pause_State_end(g, t)), quiet)
 end
--- internal/policy/scatter.go:50
+-- internal/policy/scatter.go:48
 F.policy_mirrored = function(k)
  return floor(reverse16((k % 65536)) / 2^(1))
 end
@@ -4810,7 +4810,7 @@ F.order_Queue_leaveSpot = function(f)
  end
  fl[16], fl[17] = 0, 0
 end
--- internal/flat/tree.go:70
+-- internal/flat/tree.go:69
 F.flat_Tree_Delete = function(root, root_o, i)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
  do
@@ -4831,7 +4831,7 @@ F.flat_Tree_Delete = function(root, root_o, i)
  F.flat_Tree_replace(root, root_o, n[6], i, child)
  slabRecycle(S_tnodes, i)
 end
--- internal/flat/tree.go:32
+-- internal/flat/tree.go:31
 F.flat_Tree_Insert = function(root, root_o, key, value)
  local i = slabNew(S_tnodes)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
@@ -5068,7 +5068,7 @@ F.meter_Meter_ReadyAt = function(m, d, r, t, need)
  end
  return at
 end
--- internal/pause/pause.go:165
+-- internal/pause/pause.go:161
 F.pause_State_LimitsBind = function(g)
  if (g[1] == 3) then g[1] = 0 end
 end
@@ -5569,7 +5569,7 @@ F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
  if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, d, r) - c[c_o+1]) >= floor_)) then return 0, 0 end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
 end
--- internal/pause/pause.go:150
+-- internal/pause/pause.go:146
 F.pause_State_Sent = function(g, t, ticket)
  do
   local t1_ = g[1]
@@ -5893,7 +5893,7 @@ F.meter_Meter_moveReset = function(m, d, r, t, lo, hi)
  if ((lo < m[7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then m[6] = max(m[6], (m[5] - m[4])) end
  m[7], m[8] = lo, hi
 end
--- internal/policy/breaker.go:62
+-- internal/policy/breaker.go:59
 F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
  if (r[2] <= 0) then return end
  left = (left > 0 and left or 0)
@@ -5921,30 +5921,30 @@ F.pool_Pool_judgeStock = function(st, in_, room)
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
  return b, b_o
 end
--- internal/pause/pause.go:233
+-- internal/pause/pause.go:227
 F.pause_plausible = function(hint)
  if (hint > 2678400000000) then return 0 end
  return hint
 end
--- internal/pause/pause.go:210
+-- internal/pause/pause.go:205
 F.pause_State_prolong = function(g, end_, every)
  if (end_ > g[2]) then
   g[2], g[10] = end_, every
   g[9] = max(g[9], min(end_, (g[3] + every)))
  end
 end
--- internal/pause/pause.go:240
+-- internal/pause/pause.go:234
 F.pause_pauseFor = function(hint, b, b_o, n)
  if (hint <= 0) then return F.pause_Backoff_after(b, b_o, n) end
  local least = F.pause_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min((hint > least and hint or least), 86400000000)
 end
--- internal/pause/pause.go:278
+-- internal/pause/pause.go:271
 F.pause_State_end = function(g, t)
  if (g[1] == 1) then return g[2] end
  return t
 end
--- internal/pause/pause.go:286
+-- internal/pause/pause.go:279
 F.pause_State_pause = function(g, t, end_, quiet)
  g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0
 end
@@ -6087,7 +6087,7 @@ F.meter_Meter_rate = function(m, d)
  end
  return n, w
 end
--- internal/flat/tree.go:125
+-- internal/flat/tree.go:124
 F.flat_Tree_rotateUp = function(root, root_o, i)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
  local pi = n[6]
@@ -6105,7 +6105,7 @@ F.flat_Tree_rotateUp = function(root, root_o, i)
  n[6], p[6] = p[6], i
  F.flat_Tree_replace(root, root_o, n[6], pi, i)
 end
--- internal/flat/tree.go:142
+-- internal/flat/tree.go:141
 F.flat_Tree_replace = function(root, root_o, parent, old, now_)
  if (parent == 0) then
   root[root_o+1] = now_
@@ -6118,7 +6118,7 @@ F.flat_Tree_replace = function(root, root_o, parent, old, now_)
   p[5] = now_
  end
 end
--- internal/flat/tree.go:22
+-- internal/flat/tree.go:21
 F.flat_Key_Less = function(k, l)
  return ((k[1] < l[1]) or ((k[1] == l[1]) and (k[2] < l[2])))
 end
@@ -6439,7 +6439,7 @@ F.policy_Floor_At = function(l, t)
  local left = min(max((l[3] - t), 0), l[2])
  return floor((((l[1] * left) / l[2]) + 0.5))
 end
--- internal/policy/floor.go:27
+-- internal/policy/floor.go:26
 F.policy_Floor_When = function(l, t, left)
  do
   if (F.policy_Floor_At(l, t) <= left) then
@@ -6471,7 +6471,7 @@ F.pool_Pool_living = function()
  end
  return set
 end
--- internal/policy/share.go:39
+-- internal/policy/share.go:38
 F.policy_Shares_Floor = function(s, class, light)
  local highest = 0
  local others = 0
@@ -6520,11 +6520,11 @@ end
 F.policy_EaseFloor = function(size, opened, eased)
  return {size,(5 * eased),(opened + (5 * eased))}
 end
--- internal/policy/breaker.go:156
+-- internal/policy/breaker.go:151
 F.policy_Breaker_Press = function(b, b_o, t)
  if (b[b_o+1] ~= 0) then b[b_o+7] = t end
 end
--- internal/policy/breaker.go:195
+-- internal/policy/breaker.go:189
 F.policy_Breaker_Allow = function(b, b_o, t)
  local ok = false
  local at = 0
@@ -6606,7 +6606,7 @@ F.meter_Rate = function(size, window, capacity)
  end
  return n, w, nil
 end
--- internal/pause/pause.go:176
+-- internal/pause/pause.go:172
 F.pause_State_LimitsKnown = function(g)
  if ((g[1] == 3) and (g[3] == 0)) then g[1] = 0 end
 end
@@ -6638,15 +6638,15 @@ F.meter_Ring_goneSince = function(r, d, t)
  end
  return 0, false
 end
--- internal/policy/breaker.go:190
+-- internal/policy/breaker.go:185
 F.policy_Breaker_at = function(b, b_o, i)
  return copy_(b.ring, (fmod(((b[b_o+11] + i)), 64))*2, 2)
 end
--- internal/policy/breaker.go:128
+-- internal/policy/breaker.go:123
 F.policy_Breaker_close = function(b, b_o, t)
  if (b[b_o+1] ~= 0) then b[b_o+1], b[b_o+9], b[b_o+13], b[b_o+14] = 0, 1, t, 0 end
 end
--- internal/policy/breaker.go:184
+-- internal/policy/breaker.go:179
 F.policy_Breaker_keep = function(b, b_o, n)
  do
   local drop = (b[b_o+12] - (((n > 0 and n or 0) + 2147483648) % 4294967296 - 2147483648))
@@ -6655,7 +6655,7 @@ F.policy_Breaker_keep = function(b, b_o, n)
   end
  end
 end
--- internal/policy/breaker.go:86
+-- internal/policy/breaker.go:82
 F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
  if ((b[b_o+4] ~= 0) and (b[b_o+4] <= t)) then F.policy_Breaker_over(b, b_o, b[b_o+4]) end
  F.policy_Breaker_keep(b, b_o, (r[2] < 64 and r[2] or 64))
@@ -6667,7 +6667,7 @@ F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
  if (((b[b_o+1] ~= 0) or (b[b_o+5] == 0)) or (b[b_o+4] == 0)) then return end
  if ((b[b_o+5] < b[b_o+4]) and ((b[b_o+5] - t) <= r[1])) then F.policy_Breaker_trip(b, b_o, t, (room > 0 and room or 0)) end
 end
--- internal/pause/pause.go:46
+-- internal/pause/pause.go:45
 F.pause_Backoff_after = function(b, b_o, n)
  local d = b[b_o+1]
  do
@@ -6718,7 +6718,7 @@ F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
  if ((deficit > probe[5]) or (n == 0)) then return 9007199254740992 end
  return (probe[7] + F.meter_ceilDiv((mul(deficit, w) - probe[6]), n))
 end
--- internal/flat/tree.go:105
+-- internal/flat/tree.go:104
 F.flat_Tree_Next = function(i)
  do
   local right = (S_tnodes[i] or ld(S_tnodes, i))[5]
@@ -6775,7 +6775,7 @@ F.policy_Shares_Guaranteed = function(s, class)
  end
  return (mul(quo(s[1], sum_), s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_))
 end
--- internal/policy/breaker.go:167
+-- internal/policy/breaker.go:162
 F.policy_Breaker_tooFewAt = function(b, b_o)
  if (b[b_o+12] < 3) then return b[b_o+4] end
  return (((F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1] + 120000000) + 1)
@@ -6823,14 +6823,14 @@ F.order_Queue_domainOf = function(on)
  indexAdd(X.domIx, h, i)
  return i
 end
--- internal/policy/breaker.go:136
+-- internal/policy/breaker.go:131
 F.policy_Breaker_over = function(b, b_o, t)
  F.policy_Breaker_age(b, b_o, t)
  F.policy_Breaker_close(b, b_o, t)
  b[b_o+4] = 0
  F.policy_Breaker_forget(b, b_o, t)
 end
--- internal/policy/breaker.go:145
+-- internal/policy/breaker.go:140
 F.policy_Breaker_age = function(b, b_o, t)
  if (b[b_o+12] >= 3) then
   do
@@ -6842,11 +6842,11 @@ F.policy_Breaker_age = function(b, b_o, t)
  end
  F.policy_Breaker_forget(b, b_o, (t - 120000000))
 end
--- internal/policy/breaker.go:162
+-- internal/policy/breaker.go:157
 F.policy_Breaker_underPressure = function(b, b_o, t)
  return ((((b[b_o+1] ~= 0) and (not (b[b_o+8] ~= 0))) and (b[b_o+7] >= b[b_o+2])) and ((t - b[b_o+7]) <= 120000000))
 end
--- internal/policy/breaker.go:109
+-- internal/policy/breaker.go:104
 F.policy_Breaker_follow = function(b, b_o, t, reset)
  do
   if (reset <= 0) then
@@ -6861,7 +6861,7 @@ F.policy_Breaker_follow = function(b, b_o, t, reset)
   end
  end
 end
--- internal/policy/breaker.go:223
+-- internal/policy/breaker.go:217
 F.policy_Breaker_forecast = function(b, b_o)
  if (not (b[b_o+10] ~= 0)) then return end
  b[b_o+10], b[b_o+5] = 0, 0
@@ -6889,11 +6889,11 @@ F.policy_Breaker_forecast = function(b, b_o)
  local ahead = (mx - ((((last[2] + my)) * xx) / xy))
  if (ahead <= 86400000000) then b[b_o+5] = max((last[1] + floor(ahead)), 1) end
 end
--- internal/policy/breaker.go:123
+-- internal/policy/breaker.go:118
 F.policy_Breaker_trip = function(b, b_o, t, room)
  b[b_o+1], b[b_o+2], b[b_o+3], b[b_o+6] = 1, t, room, (b[b_o+4] + ((b[b_o+4] - t)))
 end
--- internal/policy/breaker.go:175
+-- internal/policy/breaker.go:170
 F.policy_Breaker_forget = function(b, b_o, t)
  local n = b[b_o+12]
  do
