@@ -92,7 +92,8 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	head.Set("Content-Type", a.kind)
 	if !strings.HasPrefix(a.kind, "text/html") {
-		// Kept by the browser, and asked for every time: a new daemon's page must not run an old one's modules.
+		// The browser caches the file, but revalidates it every time: the page of a new daemon must not run old
+		// modules.
 		head.Set("Cache-Control", "no-cache")
 		head.Set("Etag", a.etag)
 	}

@@ -1,7 +1,8 @@
-// Package envoy is Envoy's rate limit service, version 3: Envoy asks whether a request may go, and the gate answers at once.
+// Package envoy implements Envoy's rate limit service, version 3: Envoy asks whether a request may go, and the gate
+// answers at once.
 //
-// The domain of a question is the resource. All descriptors of a question describe one request, so they are taken together: it takes from
-// all limits of the resource or from none. docs/envoy.md says which entries mean what.
+// The domain of a question names the resource. All descriptors of a question describe one request, so they are charged
+// together: the request takes from all limits of the resource or from none. docs/envoy.md describes the entries.
 package envoy
 
 import (
@@ -30,16 +31,16 @@ import (
 	"github.com/sluicehq/sluice/internal/grpcserve"
 )
 
-// Options are what a server is made of.
+// Options configures a server.
 type Options struct {
 	Gate *sluice.Gate
-	// Log is told of questions that cannot be answered, once for each kind of mistake. Nil means nobody is.
+	// Log records questions that cannot be answered, once for each kind of mistake. Nil means no log.
 	Log *slog.Logger
 	// Now is the clock for resets. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Server is the service. All methods are safe for concurrent use.
+// Server implements the service. All methods are safe for concurrent use.
 type Server struct {
 	rlsv3.UnimplementedRateLimitServiceServer
 
@@ -48,13 +49,13 @@ type Server struct {
 	now  func() time.Time
 
 	mu   sync.Mutex
-	told map[string]bool // mistakes that the log has
+	told map[string]bool // mistakes already logged
 }
 
-// maxTold bounds how many different mistakes the log is told of.
+// maxTold bounds how many different mistakes are logged.
 const maxTold = 100
 
-// New makes a server.
+// New returns a server.
 func New(o Options) *Server {
 	s := &Server{log: o.Log, now: o.Now, told: map[string]bool{}}
 	s.gate.Store(o.Gate)
@@ -67,23 +68,23 @@ func New(o Options) *Server {
 	return s
 }
 
-// Follow makes the server ask another gate from now on, such as one with a new configuration.
+// Follow makes the server use another gate from now on, such as one with a new configuration.
 func (s *Server) Follow(gate *sluice.Gate) { s.gate.Store(gate) }
 
-// Register adds the service to a server of somebody else's, who then bounds and stops it.
+// Register adds the service to a gRPC server that the caller runs and stops.
 func (s *Server) Register(r grpc.ServiceRegistrar) { rlsv3.RegisterRateLimitServiceServer(r, s) }
 
-// Serve answers on a listener until ctx ends, and returns nil then. With a nil config it speaks plain text.
+// Serve serves a listener until ctx ends, and then returns nil. With a nil config it speaks plain text.
 func (s *Server) Serve(ctx context.Context, l net.Listener, config *tls.Config) error {
 	return grpcserve.Serve(ctx, l, config, s.Register)
 }
 
-// ShouldRateLimit decides about one request. An error means that there is no decision: what Envoy does then is its own setting,
+// ShouldRateLimit decides about one request. An error means that there is no decision; Envoy then follows its setting
 // failure_mode_deny.
 func (s *Server) ShouldRateLimit(ctx context.Context, q *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
 	gate := s.gate.Load()
 	a, err := s.decide(ctx, gate, q)
-	if errors.Is(err, sluice.ErrClosed) && s.gate.Load() != gate { // a reload came in between
+	if errors.Is(err, sluice.ErrClosed) && s.gate.Load() != gate { // a reload replaced the gate in the meantime
 		a, err = s.decide(ctx, s.gate.Load(), q)
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *Server) decide(ctx context.Context, gate *sluice.Gate, q *rlsv3.RateLim
 	return out, nil
 }
 
-// isRefusal reports that the gate has decided: another error means that it could not.
+// isRefusal reports whether an error is a decision of the gate. Any other error means that the gate could not decide.
 func isRefusal(err error) bool {
 	for _, of := range []error{
 		sluice.ErrNotNow, sluice.ErrCapacity, sluice.ErrFull, sluice.ErrBilling, sluice.ErrBudget, sluice.ErrSlots, sluice.ErrDeadline,
@@ -134,7 +135,7 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// limits are the levels of a resource, none if they cannot be read: the decision stands whatever becomes of them.
+// limits returns the levels of a resource's limits, or none if they cannot be read: the decision stands all the same.
 func (s *Server) limits(ctx context.Context, gate *sluice.Gate, resource string) []inspect.LimitStatus {
 	r, err := gate.Resource(ctx, resource)
 	if err != nil {
@@ -143,7 +144,7 @@ func (s *Server) limits(ctx context.Context, gate *sluice.Gate, resource string)
 	return r.Limits
 }
 
-// choose finds the limit to tell of: the one that refused the request, else the fullest of those that count it in a unit.
+// choose returns the limit to report: the one that refused the request, or else the fullest one that counts it in unit.
 func choose(limits []inspect.LimitStatus, req *sluice.Request, unit string, refused *sluice.Error) (found *inspect.LimitStatus) {
 	for i := range limits {
 		l := &limits[i]
@@ -163,10 +164,10 @@ func choose(limits []inspect.LimitStatus, req *sluice.Request, unit string, refu
 	return found
 }
 
-// left is the part of a limit that is left.
+// left returns the fraction of a limit that is left.
 func left(l *inspect.LimitStatus) float64 { return float64(max(l.Remaining, 0)) / float64(l.Limit) }
 
-// describe tells of a limit, nil if none of known size counts.
+// describe returns the status of a descriptor. l is nil if no limit of known size counts the request.
 func (s *Server) describe(l *inspect.LimitStatus, refused *sluice.Error) *rlsv3.RateLimitResponse_DescriptorStatus {
 	d := &rlsv3.RateLimitResponse_DescriptorStatus{Code: rlsv3.RateLimitResponse_OK}
 	if refused != nil {
@@ -189,7 +190,7 @@ func (s *Server) describe(l *inspect.LimitStatus, refused *sluice.Error) *rlsv3.
 	return d
 }
 
-// reset is how long it takes until the limit has room again, or begins anew.
+// reset returns how long it takes until the limit has room again or resets.
 func (s *Server) reset(l *inspect.LimitStatus, refused *sluice.Error) (time.Duration, bool) {
 	switch {
 	case refused != nil && !refused.RetryAt.IsZero():
@@ -200,7 +201,7 @@ func (s *Server) reset(l *inspect.LimitStatus, refused *sluice.Error) (time.Dura
 	return 0, false
 }
 
-// headers are for the client of Envoy. Names are those of the IETF's draft; Envoy can add x-ratelimit-* by itself.
+// headers returns the headers for Envoy's client. The names follow the IETF draft; Envoy itself can add x-ratelimit-*.
 func (s *Server) headers(l *inspect.LimitStatus, refused *sluice.Error) (list []*corev3.HeaderValue) {
 	add := func(name, value string) { list = append(list, &corev3.HeaderValue{Key: name, Value: value}) }
 	reset, known := s.reset(l, refused)
@@ -223,7 +224,7 @@ func (s *Server) headers(l *inspect.LimitStatus, refused *sluice.Error) (list []
 	return list
 }
 
-// unitOf writes a window as a number of units, the largest that fits; 0 if none does.
+// unitOf expresses a window as a number of the largest unit that fits; 0 if none does.
 func unitOf(window time.Duration) (rlsv3.RateLimitResponse_RateLimit_Unit, uint32) {
 	const day = 24 * time.Hour
 	for _, u := range []struct {
@@ -242,7 +243,7 @@ func unitOf(window time.Duration) (rlsv3.RateLimitResponse_RateLimit_Unit, uint3
 
 func clamp(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
-// failed is the answer to a question that has none. The log is told: Envoy lets the request go unless it is told otherwise.
+// failed returns the error for a question without a decision, and logs it: by default Envoy then lets the request go.
 func (s *Server) failed(ctx context.Context, domain string, err error) error {
 	code := codes.Unavailable
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Bounds of a question.
+// Bounds on a question.
 const (
 	maxDescriptors = 64
 	maxEntries     = 64
@@ -27,16 +27,16 @@ const (
 // anyone is the agent of requests whose descriptors name none.
 const anyone = "envoy"
 
-// errQuestion is about a question that means nothing here.
+// errQuestion is the error for descriptors that Sluice cannot read.
 var errQuestion = errors.New("the descriptors cannot be understood")
 
 func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errQuestion, fmt.Sprintf(format, args...))
 }
 
-// part is what one descriptor says of the request.
+// part is what one descriptor says about the request.
 type part struct {
-	unit string // that its hits are counted in
+	unit string // the unit of its hits
 }
 
 // parse reads the request that a question is about.
@@ -65,7 +65,7 @@ func parse(q *rlsv3.RateLimitRequest) (parts []part, req sluice.Request, err err
 	return parts, req, nil
 }
 
-// read adds what a descriptor says.
+// read adds one descriptor to the request and its cost.
 func read(d *ratelimitv3.RateLimitDescriptor, hits uint32, req *sluice.Request, cost map[string]int64) (part, error) {
 	p := part{unit: sluice.Requests}
 	if n := len(d.GetEntries()); n > maxEntries {
@@ -98,7 +98,7 @@ func read(d *ratelimitv3.RateLimitDescriptor, hits uint32, req *sluice.Request, 
 		}
 	}
 	n := uint64(hits)
-	if n == 0 { // as Envoy's own service takes it
+	if n == 0 { // like Envoy's reference service
 		n = 1
 	}
 	if own := d.GetHitsAddend(); own != nil {
@@ -114,7 +114,7 @@ func read(d *ratelimitv3.RateLimitDescriptor, hits uint32, req *sluice.Request, 
 	return p, nil
 }
 
-// fieldOf is what an entry of a name says of a request, nil if nothing.
+// fieldOf returns the field of a request that an entry sets, or nil if it sets none.
 func fieldOf(req *sluice.Request, name string) *string {
 	switch name {
 	case "agent":
@@ -133,7 +133,7 @@ func fieldOf(req *sluice.Request, name string) *string {
 	return nil
 }
 
-// label is what a key counts under. Envoy may send the label, or the key itself, which is not kept.
+// label returns the label that a key counts under. Envoy may send the label, or the key itself, which is not stored.
 func label(ctx context.Context, gate *sluice.Gate, req *sluice.Request) (string, error) {
 	if req.Key == "" || !inside.Of(gate).TellsKeys(req.Resource) {
 		return "", nil

@@ -11,43 +11,43 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// Why there should be no replica.
+// Reasons for zero replicas.
 const (
-	Paused    = "paused"    // everyone is held
-	Red       = "red"       // only an emergency proceeds
-	Broken    = "breaker"   // open: the quota would be gone before its reset
+	Paused    = "paused"    // every request is held
+	Red       = "red"       // only emergencies proceed
+	Broken    = "breaker"   // open: the quota would be used up before its reset
 	Exhausted = "exhausted" // nothing is left until the reset
 )
 
-// Demand is what the state of a resource asks for at one moment, before [State.Next] makes it steady.
+// Demand is the number of replicas that the state of a resource asks for at one moment, before [State.Next] smooths it.
 type Demand struct {
 	Replicas int64
-	// Off is why there should be none; empty if there may be.
+	// Off is the reason for zero replicas; empty if replicas may run.
 	Off string
-	// Probing tells that a pause is over and one request has to prove it: so there must be one replica, and
-	// no more. Ramping tells that it has, and that the gate lets a few go at first.
+	// Probing reports that a pause has ended and one request has to prove it, so there must be exactly one replica.
+	// Ramping reports that it has, and that the gate lets only a few requests go at first.
 	Probing bool
 	Ramping bool
 }
 
-// Situation is what a decision rests on.
+// Situation is the input of a decision.
 type Situation struct {
 	Status inspect.ResourceStatus
-	// Limits are the resource's, as the gate was opened with them: they say how long windows are, and
-	// which limits are one caller's alone.
+	// Limits are the limits that the gate was opened with. They give the length of windows, and show which limits
+	// belong to one caller alone.
 	Limits []sluice.Limit
 	// Highest is the class that an amber light does not hold.
 	Highest string
 	Now     time.Time
 }
 
-// Decide tells how many replicas a resource can feed, or is worth. It is a pure function.
+// Decide returns how many replicas a resource can feed, or how many its queue needs. It is a pure function.
 func Decide(s Situation, t Trigger) (Demand, error) {
 	var d Demand
 	limits := s.relevant(t)
 	light := limits.light()
 	if t.Mode == Light && t.Unit == "" && t.Model == "" {
-		light = s.Status.Light // as it is shown
+		light = s.Status.Light // the light that status shows
 	}
 	switch {
 	case s.phase(t, "paused"):
@@ -78,11 +78,11 @@ func Decide(s Situation, t Trigger) (Demand, error) {
 		}
 		switch {
 		case !known:
-			d.Replicas = 1 // its answers will tell
+			d.Replicas = 1 // its responses will state the limits
 		case left == 0:
 			d.Off = Exhausted
 		default:
-			// One is fed at any pace, if slowly: the gate holds it.
+			// One replica runs at any rate, if slowly: the gate holds it.
 			d.Replicas = max(1, whole(math.Floor(left/t.Target+1e-9)))
 		}
 	}
@@ -93,7 +93,7 @@ func Decide(s Situation, t Trigger) (Demand, error) {
 	return d, nil
 }
 
-// whole bounds a number of replicas.
+// whole converts a number of replicas to a whole number, at most maxReplicas.
 func whole(n float64) int64 {
 	if n > maxReplicas {
 		return maxReplicas
@@ -101,7 +101,7 @@ func whole(n float64) int64 {
 	return int64(max(n, 0))
 }
 
-// phase tells whether the resource, or the model that the trigger is about, is in a phase of a pause.
+// phase reports whether the resource, or the trigger's model, is in a phase of a pause.
 func (s Situation) phase(t Trigger, phase string) bool {
 	return slices.ContainsFunc(s.Status.Gates, func(g inspect.PauseStatus) bool {
 		return g.Phase == phase && (g.Scope == "" || t.Model != "" && g.Scope == "model="+t.Model)
@@ -118,17 +118,17 @@ func (s Situation) waiting(class string) (n int) {
 	return n
 }
 
-// meter is a limit's state and what is known of the limit.
+// meter is the state of a limit with its definition.
 type meter struct {
 	inspect.LimitStatus
 	def *sluice.Limit // nil if the configuration does not name it
 }
 
-// meters are the limits that count for a trigger, by name: more than one where each model or key has its
+// meters holds the limits that count for a trigger, grouped by name: a group has several if each model or key has its
 // own.
 type meters [][]meter
 
-// relevant picks the limits that count.
+// relevant returns the limits that count for a trigger.
 func (s Situation) relevant(t Trigger) (groups meters) {
 	index := map[string]int{}
 	for _, l := range s.Status.Limits {
@@ -149,14 +149,14 @@ func (s Situation) relevant(t Trigger) (groups meters) {
 	return groups
 }
 
-// private limits are one caller's: who lacks them holds up nobody else.
+// private reports whether a limit belongs to one caller alone: it does not hold up other callers.
 func (m *meter) private() bool {
 	return m.def != nil && slices.ContainsFunc(m.def.Per, func(s sluice.Scope) bool {
 		return s == sluice.PerAgent || s == sluice.PerUser || s == sluice.PerTool
 	})
 }
 
-// isFor tells whether requests for a model are counted.
+// isFor reports whether the limit counts requests for a model.
 func (m *meter) isFor(model string) bool {
 	if m.Scope == "" || m.def != nil && !slices.Contains(m.def.Per, sluice.PerModel) {
 		return true
@@ -164,15 +164,14 @@ func (m *meter) isFor(model string) bool {
 	return slices.Contains(strings.Split(m.Scope, ","), model)
 }
 
-// all tells whether something is so for any limit: for each model of it, where each has its own.
+// all reports whether is holds for some limit: for every model of it, if each has its own.
 func (g meters) all(is func(*meter) bool) bool {
 	return slices.ContainsFunc(g, func(group []meter) bool {
 		return !slices.ContainsFunc(group, func(m meter) bool { return !is(&m) })
 	})
 }
 
-// light is the light where it binds. A flow that is used to the full shines red all the time and holds
-// nobody back.
+// light returns the light of the limits where it binds. A fully used flow is red all the time and holds no request.
 func (g meters) light() string {
 	for _, c := range [][]string{{"red"}, {"red", "amber"}} {
 		if g.all(func(m *meter) bool { return m.Binds && slices.Contains(c, m.Light) }) {
@@ -182,7 +181,7 @@ func (g meters) light() string {
 	return "green"
 }
 
-// headroom is what can be spent in a minute: of the tightest limit in the trigger's unit.
+// headroom returns how much can be spent per minute, by the tightest limit in the trigger's unit.
 func (g meters) headroom(s Situation, t Trigger) (least float64, known bool, err error) {
 	unit := g.unit(t)
 	for _, group := range g {
@@ -190,7 +189,7 @@ func (g meters) headroom(s Situation, t Trigger) (least float64, known bool, err
 		for i := range group {
 			m := &group[i]
 			if m.Unit != unit || m.Kind == sluice.Concurrency.String() {
-				continue // places say nothing of how much goes through them
+				continue // concurrency says nothing about throughput
 			}
 			rate, ok, err := m.perMinute(s.Now)
 			if err != nil {
@@ -205,7 +204,7 @@ func (g meters) headroom(s Situation, t Trigger) (least float64, known bool, err
 	return least, known, nil
 }
 
-// unit is what the trigger's target counts.
+// unit returns the unit of the trigger's target.
 func (g meters) unit(t Trigger) string {
 	if t.Unit != "" {
 		return t.Unit
@@ -223,11 +222,11 @@ func (g meters) unit(t Trigger) string {
 	return first
 }
 
-// perMinute is what a limit lets through in a minute from now on: a flow its rate, a stock what is left
-// of it, spread evenly until the reset. It is not ok if nobody knows.
+// perMinute returns how much a limit lets through per minute from now on: for a flow its rate, for a stock what is
+// left, spread evenly until the reset. ok is false if it is unknown.
 func (m *meter) perMinute(now time.Time) (rate float64, ok bool, err error) {
 	if m.Kind == sluice.Fixed.String() && m.ResetAt != nil {
-		// Within the last minute it is what is left: replicas are not made for seconds.
+		// In the last minute all that is left counts: replicas are not started for seconds.
 		return float64(max(m.Remaining, 0)) / max(m.ResetAt.Sub(now).Minutes(), 1), true, nil
 	}
 	if m.def == nil || m.def.Window <= 0 {
@@ -236,14 +235,14 @@ func (m *meter) perMinute(now time.Time) (rate float64, ok bool, err error) {
 	}
 	window := m.def.Window.Minutes()
 	switch {
-	case m.Kind == sluice.Fixed.String(): // its reset is not known: it may be a whole window ahead
+	case m.Kind == sluice.Fixed.String(): // the reset is unknown: it may be a whole window ahead
 		return float64(max(m.Remaining, 0)) / max(window, 1), true, nil
 	case m.Kind != sluice.Bucket.String():
 		return float64(m.Limit) / window, true, nil
-	case m.def.Size > 0: // what it gives back, not what it holds
+	case m.def.Size > 0: // its refill rate, not its capacity
 		return float64(m.def.Size) / window, true, nil
 	case m.def.Burst > 0:
-		return 0, false, nil // an answer has stated its rate, which is not told
+		return 0, false, nil // a response has stated its rate, which is not shown
 	}
 	return float64(m.Limit) / window, true, nil
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// source is what the server speaks of: a gate and what is known of it. It is never changed, but for what was
-// seen of the gate; another takes its place.
+// source is a gate with its classes and limits. Apart from its views it never changes; Follow replaces it.
 type source struct {
 	gate    *sluice.Gate
 	classes []string
@@ -20,13 +19,13 @@ type source struct {
 	views map[string]*view
 }
 
-// Follow makes the server speak of another gate from now on, such as one with a new configuration. Classes and
-// resources are as in [Options]. A trigger that names no resource means the only one of those named, which are all resources if
-// there are none.
+// Follow makes the server use another gate from now on, such as one with a new configuration. Classes and resources are
+// as in [Options]. A trigger that names no resource means the only one in named, or the only one of all resources if
+// named is empty.
 //
-// Streams go on, and so do ramps: what is remembered of a trigger stays. A trigger that the new gate does not
-// know the resource or class of gets an error from now on, and its stream ends with it. Calls that have begun
-// on the gate before may still be looking at it; if it is closed under them they look at the new one.
+// Streams and ramps continue, because the state of triggers stays. If the new gate does not know a trigger's resource
+// or class, the trigger gets an error from now on, and its stream ends. Calls that have begun may still read the
+// previous gate; if it closes under them, they read the new one.
 func (s *Server) Follow(gate *sluice.Gate, classes []string, resources map[string]sluice.Resource, named ...string) {
 	from := &source{gate: gate, classes: slices.Clone(classes), limits: map[string][]sluice.Limit{}, views: map[string]*view{}}
 	for name, r := range resources {
@@ -38,7 +37,7 @@ func (s *Server) Follow(gate *sluice.Gate, classes []string, resources map[strin
 	s.source.Store(from)
 }
 
-// highest is the class that an amber light does not hold.
+// highest returns the class that an amber light does not hold.
 func (f *source) highest() string {
 	if len(f.classes) == 0 {
 		return ""
@@ -57,7 +56,7 @@ func (f *source) view(resource string) *view {
 	return v
 }
 
-// forget drops the view of a resource that there is not: names that callers make up must not pile up.
+// forget drops the view of an unknown resource, so that invented names do not pile up.
 func (f *source) forget(resource string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

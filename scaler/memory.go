@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	// fresh is how old the view of a resource may be that streams share: with many of them the store is still
-	// asked only a few times a second.
+	// fresh is how old a shared view of a resource may be for streams. With many streams the store is still read only a
+	// few times a second.
 	fresh = 200 * time.Millisecond
 	// patience is how long the store may take.
 	patience = 5 * time.Second
 )
 
-// remembered is a trigger that was asked about.
+// remembered is the state of a trigger.
 type remembered struct {
 	state    State
-	replicas int64     // as it was last told
-	seen     time.Time // when the store was asked for what that rests on
+	replicas int64     // last reported
+	seen     time.Time // when the store was read for that
 	used     time.Time
 }
 
-// view is a resource as it was last seen. Its lock is held while the store is asked, so that many who want to
-// know ask once; it is a channel, so that nobody has to wait for it.
+// view is the last known state of a resource. Its lock is held during a read, so that concurrent callers cause one
+// read. The lock is a channel, so that a caller can stop waiting for it.
 type view struct {
 	lock   chan struct{}
-	began  time.Time // when the store was asked
+	began  time.Time // when the store was read
 	status inspect.ResourceStatus
 	err    error
 }
 
-// replicas is how many replicas a trigger should have now, by what was seen within age.
+// replicas returns how many replicas a trigger should have now, from a view that is at most age old.
 func (s *Server) replicas(ctx context.Context, ref *externalscaler.ScaledObjectRef, age time.Duration) (n int64, err error) {
 	err = s.with(ctx, func(from *source) error {
 		n, err = s.replicasOf(ctx, from, ref, age)
@@ -51,8 +51,8 @@ func (s *Server) replicas(ctx context.Context, ref *externalscaler.ScaledObjectR
 	return n, err
 }
 
-// with does something with the source, and again if there is another by the time it is done: the gate may have
-// been closed meanwhile, and what it said is of the past.
+// with calls do with the source, and again if the source was replaced meanwhile: the gate may have been closed, and its
+// state is out of date.
 func (s *Server) with(ctx context.Context, do func(*source) error) error {
 	for {
 		from := s.source.Load()
@@ -79,7 +79,7 @@ func (s *Server) replicasOf(ctx context.Context, from *source, ref *externalscal
 	return s.step(ref, t, d, seen, at.Now), nil
 }
 
-// step brings a trigger's state up to date, unless another call has done so with what it saw later.
+// step updates a trigger's state, unless another call has done so with a later view.
 func (s *Server) step(ref *externalscaler.ScaledObjectRef, t Trigger, d Demand, seen, now time.Time) int64 {
 	key := keyOf(ref, t)
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func (s *Server) step(ref *externalscaler.ScaledObjectRef, t Trigger, d Demand, 
 	return n
 }
 
-// makeRoom forgets the trigger that was not asked about for longest, if there are too many.
+// makeRoom drops the least recently used trigger if there are too many.
 func (s *Server) makeRoom() {
 	if len(s.triggers) < MaxTriggers {
 		return
@@ -119,16 +119,16 @@ func (s *Server) makeRoom() {
 	}))
 }
 
-// keyOf tells triggers apart, in a few bytes whatever their names are. A ScaledObject with two triggers that
-// say the same has one state for both.
+// keyOf returns a short key for a trigger, however long its names are. Two identical triggers of a ScaledObject share
+// one state.
 func keyOf(ref *externalscaler.ScaledObjectRef, t Trigger) string {
 	h := fnv.New128a()
 	_, _ = fmt.Fprintf(h, "%q %q %q", ref.GetNamespace(), ref.GetName(), []any{t.Resource, t.Mode, t.Class, t.Unit, t.Model, fmt.Sprint(t.Target)})
 	return string(h.Sum(nil))
 }
 
-// read looks at a resource, or takes what another call saw that began to look at most age before this one. It
-// returns when that was, too.
+// read reads a resource, or returns the view of another call that began at most age before this one. It also returns
+// when the read began.
 func (f *source) read(ctx context.Context, resource string, age time.Duration) (inspect.ResourceStatus, time.Time, error) {
 	oldest := time.Now().Add(-age)
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -150,11 +150,11 @@ func (f *source) read(ctx context.Context, resource string, age time.Duration) (
 		f.forget(resource)
 		return seen, began, asStatus(resource, err)
 	case errors.Is(err, context.Canceled):
-		return seen, began, asStatus(resource, err) // that is this caller's alone
+		return seen, began, asStatus(resource, err) // only this caller gave up
 	case err != nil:
 		err = asStatus(resource, err)
 	case seen.Outage != nil:
-		// Neither zero nor any other number would be true: KEDA keeps what there is, or takes its fallback.
+		// No number would be true, zero included: with an error KEDA keeps the current replicas, or uses its fallback.
 		err = status.Errorf(codes.Unavailable, "resource %s: the store cannot be reached: %s", resource, clip(seen.Outage.Why))
 	}
 	v.began, v.status, v.err = began, seen, err

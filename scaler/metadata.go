@@ -9,48 +9,48 @@ import (
 	"strings"
 )
 
-// Mode is what decides how many replicas there should be.
+// Mode is the rule that decides how many replicas there should be.
 type Mode string
 
-// The modes.
+// The modes of a trigger.
 const (
-	Headroom Mode = "headroom" // as many as the quota that is left can feed until its reset
-	Queue    Mode = "queue"    // as many as those who wait are worth
+	Headroom Mode = "headroom" // as many as the remaining quota can feed until its reset
+	Queue    Mode = "queue"    // as many as the waiting requests need
 	Light    Mode = "light"    // a fixed number, unless the light is red
 )
 
-// Bounds of a trigger. They keep every number exact on its way through KEDA, and every text short.
+// Bounds on a trigger. They keep every number exact on its way through KEDA, and every text short.
 const (
 	maxTarget   = 1e9
 	maxReplicas = 1_000_000
 	maxText     = 256
 )
 
-// Trigger is what the metadata of a ScaledObject asks for.
+// Trigger is the parsed metadata of a ScaledObject.
 type Trigger struct {
 	Resource string
 	Mode     Mode
-	// Class is whose work it is about. Empty means all classes.
+	// Class limits the trigger to one class. Empty means all classes.
 	Class string
-	// Target is for one replica: units a minute with Headroom, waiting requests with Queue. With
-	// Light it is the number of replicas.
+	// Target is the amount for one replica: units per minute with Headroom, waiting requests with Queue. With Light it
+	// is the number of replicas.
 	Target float64
-	// Unit picks the limits that count. Empty means requests, or what the first limit counts.
+	// Unit selects the limits that count. Empty means requests, or the unit of the first limit.
 	Unit string
-	// Model picks that model's limits where each model has its own. Empty means all of them together.
+	// Model selects one model's limits where each model has its own. Empty means all models together.
 	Model string
 }
 
-// fields are what a trigger may say.
+// fields lists the fields of a trigger.
 var fields = []string{"resource", "mode", "target", "class", "unit", "model"}
 
-// kedaFields are in the same metadata, and are for KEDA itself: how to reach the scaler.
+// kedaFields lists fields in the same metadata that KEDA itself reads: how to reach the scaler.
 var kedaFields = []string{"scalerAddress", "enableTLS", "unsafeSsl", "tlsCertFile"}
 
-// fromEnv ends the name of a field whose value KEDA has taken from the workload's environment.
+// fromEnv is the suffix of a field whose value KEDA has read from the workload's environment.
 const fromEnv = "FromEnv"
 
-// MetadataError tells which field of a trigger is wrong, and why.
+// MetadataError says which field of a trigger is wrong, and why.
 type MetadataError struct {
 	Field string
 	Text  string
@@ -62,7 +62,7 @@ func wrong(field, format string, args ...any) error {
 	return &MetadataError{Field: clip(field), Text: fmt.Sprintf(format, args...)}
 }
 
-// clip keeps messages short, whatever somebody has written.
+// clip shortens text for messages.
 func clip(s string) string {
 	if len(s) <= maxText {
 		return s
@@ -70,12 +70,12 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:maxText], "") + "..."
 }
 
-// Parse reads a trigger from its metadata. Classes are those that there are; nil means that any name will do. Resource is empty if
-// the metadata names none: [Server] takes the only one that there is.
+// Parse reads a trigger from its metadata. classes lists the known classes; nil accepts any name. Resource is empty if
+// the metadata names none: [Server] then uses the only one there is.
 func Parse(metadata map[string]string, classes []string) (Trigger, error) {
 	t := Trigger{Mode: Headroom}
 	given := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(metadata)) { // sorted: the same mistake gets the same answer
+	for _, key := range slices.Sorted(maps.Keys(metadata)) { // sorted, so that the same mistake gets the same message
 		name := strings.TrimSuffix(key, fromEnv)
 		if slices.Contains(kedaFields, name) {
 			continue
@@ -107,7 +107,7 @@ func Parse(metadata map[string]string, classes []string) (Trigger, error) {
 	return t, err
 }
 
-// target reads what one replica is worth.
+// target reads the amount for one replica.
 func target(m Mode, text string) (float64, error) {
 	need := ""
 	switch m {
@@ -138,7 +138,7 @@ func target(m Mode, text string) (float64, error) {
 	return n, nil
 }
 
-// metricName is what the trigger's metric is called in the cluster: letters, digits and dashes alone.
+// metricName returns the name of the trigger's metric in the cluster, which consists of letters, digits and dashes.
 func (t Trigger) metricName() string {
 	name := "sluice-" + string(t.Mode) + "-" + t.Resource
 	if t.Class != "" {
@@ -153,6 +153,6 @@ func (t Trigger) metricName() string {
 		}
 		return '-'
 	}, name)
-	const most = 63 // with it the name is a valid label too
+	const most = 63 // this length also makes the name a valid label
 	return strings.Trim(name[:min(len(name), most)], "-")
 }

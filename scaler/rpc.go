@@ -16,11 +16,11 @@ import (
 	"github.com/sluicehq/sluice/internal/grpcserve"
 )
 
-// tick is how often a stream looks. With the age of what it sees (see fresh) and the time to read it, a change
-// is told well within a second.
+// tick is how often a stream checks. Together with fresh and the time to read, a change is reported well within a
+// second.
 const tick = 400 * time.Millisecond
 
-// IsActive tells whether there should be any replica.
+// IsActive reports whether there should be any replica.
 func (s *Server) IsActive(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.IsActiveResponse, error) {
 	n, err := s.replicas(ctx, ref, 0)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *Server) IsActive(ctx context.Context, ref *externalscaler.ScaledObjectR
 	return &externalscaler.IsActiveResponse{Result: n > 0}, nil
 }
 
-// StreamIsActive tells at once whether there should be any replica, and then whenever that changes. While the
-// store cannot be reached nothing is known to have changed.
+// StreamIsActive reports at once whether there should be any replica, and again whenever that changes. While the store
+// is unreachable it reports no change.
 func (s *Server) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
 	select {
 	case s.streams <- struct{}{}:
@@ -46,7 +46,7 @@ func (s *Server) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 		switch {
 		case ctx.Err() != nil:
 			if errors.Is(context.Cause(ctx), grpcserve.ErrStopping) {
-				return nil // a clean end: the client comes back soon
+				return nil // a clean end: the client reconnects soon
 			}
 			return status.FromContextError(ctx.Err()).Err()
 		case err != nil && status.Code(err) != codes.Unavailable:
@@ -64,8 +64,8 @@ func (s *Server) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 	}
 }
 
-// GetMetricSpec tells what the metric is called. Its value is a number of replicas, so its target is 1: the
-// cluster rounds up, which would be too many of what a quota can feed.
+// GetMetricSpec returns the name of the metric. Its value is a number of replicas, so its target is 1. With a larger
+// target the cluster would round up, to more replicas than the quota can feed.
 func (s *Server) GetMetricSpec(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.GetMetricSpecResponse, error) {
 	var t Trigger
 	err := s.with(ctx, func(from *source) (err error) {
@@ -80,7 +80,7 @@ func (s *Server) GetMetricSpec(ctx context.Context, ref *externalscaler.ScaledOb
 	}}, nil
 }
 
-// GetMetrics tells how many replicas there should be.
+// GetMetrics returns how many replicas there should be.
 func (s *Server) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsRequest) (*externalscaler.GetMetricsResponse, error) {
 	var t Trigger
 	err := s.with(ctx, func(from *source) (err error) {
@@ -97,7 +97,7 @@ func (s *Server) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsR
 	if err != nil {
 		return nil, err
 	}
-	// KEDA takes the float if it is more than 0, else the whole number: 0 is right both ways.
+	// KEDA uses the float if it is above 0, and otherwise the whole number: 0 is right both ways.
 	return &externalscaler.GetMetricsResponse{MetricValues: []*externalscaler.MetricValue{
 		{MetricName: t.metricName(), MetricValue: n, MetricValueFloat: float64(n)},
 	}}, nil
@@ -114,7 +114,7 @@ func (f *source) parse(ref *externalscaler.ScaledObjectRef) (Trigger, error) {
 	return t, nil
 }
 
-// only is the resource of a trigger that names none.
+// only returns the resource of a trigger that names none.
 func (f *source) only() (string, error) {
 	names := f.named
 	switch len(names) {
@@ -130,11 +130,11 @@ func (f *source) only() (string, error) {
 	return "", wrong("resource", "is missing, and this gate has %d resources: name one of %s%s", len(names), strings.Join(names[:min(len(names), maxNamed)], ", "), more)
 }
 
-// maxNamed is how many resources a message names.
+// maxNamed is how many resources a message lists.
 const maxNamed = 8
 
-// trigger reads metadata and finds out whether there is such a resource, so that a mistake shows when the
-// ScaledObject is made and not when it should scale.
+// trigger reads metadata and checks that the resource exists, so that a mistake shows when the ScaledObject is created
+// and not when it should scale.
 func (f *source) trigger(ctx context.Context, ref *externalscaler.ScaledObjectRef) (Trigger, error) {
 	t, err := f.parse(ref)
 	if err != nil {
@@ -146,10 +146,10 @@ func (f *source) trigger(ctx context.Context, ref *externalscaler.ScaledObjectRe
 	return t, nil
 }
 
-// asPrecondition says in gRPC's words that a trigger asks for what this gate cannot tell.
+// asPrecondition returns the gRPC error for a trigger that asks for something this gate does not know.
 func asPrecondition(err error) error { return status.Error(codes.FailedPrecondition, err.Error()) }
 
-// asStatus says in gRPC's words why a resource could not be read.
+// asStatus returns the gRPC error for a resource that could not be read.
 func asStatus(resource string, err error) error {
 	switch {
 	case errors.Is(err, sluice.ErrUnknownResource):

@@ -1,7 +1,7 @@
-// Package scaler is KEDA's external scaler: it says how many replicas a quota can feed.
+// Package scaler is an external scaler for KEDA: it reports how many replicas a quota can feed.
 //
-// [Decide] and [State.Next] are the decision, as pure functions; the rest brings it to KEDA over gRPC.
-// docs/keda.md says what to expect.
+// [Decide] and [State.Next] make the decision, as pure functions; the rest serves it to KEDA over gRPC. docs/keda.md
+// describes the behaviour.
 package scaler
 
 import (
@@ -20,35 +20,34 @@ import (
 	"github.com/sluicehq/sluice/internal/grpcserve"
 )
 
-// Bounds of a server.
+// Bounds on a server.
 const (
-	MaxStreams  = 256  // that are open at the same time, of all clients
-	MaxTriggers = 1024 // that are remembered; beyond that the one not asked about for longest is forgotten
+	MaxStreams  = 256  // open at the same time, of all clients
+	MaxTriggers = 1024 // remembered; beyond that the least recently used one is dropped
 )
 
-// Options are what a server is made of.
+// Options configures a server.
 type Options struct {
 	Gate *sluice.Gate
-	// Classes are the names of the priority classes, highest first. Nil means that any name will do, and
-	// that none is the highest.
+	// Classes lists the priority classes, highest first. Nil accepts any name, and then no class is the highest.
 	Classes []string
-	// Resources are those that the gate was opened with. They say how long windows are, which Headroom needs
-	// to know of flows, and which limits are one caller's alone.
+	// Resources are the resources that the gate was opened with. They give the length of windows, which Headroom needs
+	// for flows, and show which limits belong to one caller alone.
 	Resources map[string]sluice.Resource
 	// Now is the clock for resets and ramps. Nil means time.Now.
 	Now func() time.Time
-	// Log is told when a trigger goes to zero and comes back. Nil means nobody is.
+	// Log records when a trigger goes to zero and comes back. Nil means no log.
 	Log *slog.Logger
 }
 
-// Server is the scaler as a gRPC service. All methods are safe for concurrent use.
+// Server implements the scaler as a gRPC service. All methods are safe for concurrent use.
 type Server struct {
 	externalscaler.UnimplementedExternalScalerServer
 
 	now func() time.Time
 	log *slog.Logger
 
-	streams chan struct{} // one place for each
+	streams chan struct{} // one slot for each stream
 
 	source atomic.Pointer[source]
 
@@ -56,7 +55,7 @@ type Server struct {
 	triggers map[string]*remembered
 }
 
-// New makes a server. It does nothing until it is called.
+// New returns a server. It does nothing until it is called.
 func New(o Options) *Server {
 	s := &Server{
 		now: o.Now, log: o.Log, streams: make(chan struct{}, MaxStreams), triggers: map[string]*remembered{},
@@ -71,11 +70,11 @@ func New(o Options) *Server {
 	return s
 }
 
-// Register adds the service to a server of somebody else's, who then bounds and stops it.
+// Register adds the service to a gRPC server that the caller runs and stops.
 func (s *Server) Register(r grpc.ServiceRegistrar) { externalscaler.RegisterExternalScalerServer(r, s) }
 
-// Serve answers on a listener until ctx ends; then it closes the listener and the streams, lets calls that
-// have begun end, and returns nil. With a nil config it speaks plain text.
+// Serve serves a listener until ctx ends. It then closes the listener and the streams, lets running calls finish, and
+// returns nil. With a nil config it speaks plain text.
 func (s *Server) Serve(ctx context.Context, l net.Listener, config *tls.Config) error {
 	return grpcserve.Serve(ctx, l, config, s.Register)
 }

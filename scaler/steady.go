@@ -2,38 +2,38 @@ package scaler
 
 import "time"
 
-// How the number of replicas may move. docs/keda.md promises these.
+// Rules for how the number of replicas may change. docs/keda.md promises them.
 const (
-	// Quiet is how long it stays at zero at least, unless a pause was why: a light at its threshold comes and
-	// goes, and pods should not.
+	// Quiet is the shortest time at zero, unless a pause was the reason: a light at its threshold comes and goes, and
+	// pods should not.
 	Quiet = 15 * time.Second
-	// Settle is how long a change in the careful direction must have lasted before it counts.
+	// Settle is how long a change in the slow direction must last before it counts.
 	Settle = 30 * time.Second
-	// RampStep is how long the number after a stop stays the same before it may double, from 1 on. It is the
-	// interval at which the cluster looks at it anyway.
+	// RampStep is how long the number after a stop stays the same before it may double, starting at 1. It is the
+	// interval at which the cluster reads it anyway.
 	RampStep = 15 * time.Second
-	// RampSteps is after how many of them nothing is held back any more.
+	// RampSteps is the number of steps after which the ramp ends.
 	RampSteps = 10
 )
 
-// State is what is remembered of a trigger. The zero State has seen nothing.
+// State is the memory of a trigger. The zero State has seen nothing.
 type State struct {
-	Seen    time.Time // when it was last looked at
-	Level   int64     // the steady number, without the ramp
-	Since   time.Time // since when it should move in the careful direction; zero: it should not
-	Off     string    // why it is at zero, as in Demand; empty: it is not
+	Seen    time.Time // time of the last call of Next
+	Level   int64     // the smoothed number, without the ramp
+	Since   time.Time // since when the demand differs in the slow direction; zero if it does not
+	Off     string    // why it is at zero, as in Demand; empty if it is not
 	OffAt   time.Time
-	Resumed time.Time // when the ramp began; zero: there is none
+	Resumed time.Time // when the ramp began; zero if there is none
 }
 
-// Next makes a demand steady: it returns the state from now on and the number of replicas.
+// Next smooths a demand: it returns the new state and the number of replicas.
 //
-// To zero it goes at once, and back at once if a pause was why, else after Quiet; then as a ramp. In between,
-// with Queue it rises at once and falls when it has been lower for Settle; in other modes it is the other way
-// round, because there too many replicas are the mistake that hurts. It is a pure function.
+// The number goes to zero at once. It comes back at once if a pause was the reason, otherwise after Quiet, and then
+// ramps up. Between, with Queue it rises at once and falls after it has been lower for Settle. In the other modes it
+// falls at once and rises after Settle, because there too many replicas do harm. It is a pure function.
 func (s State) Next(d Demand, m Mode, now time.Time) (State, int64) {
 	if now.Before(s.Seen) {
-		now = s.Seen // a clock set back must not make a ramp start before its time
+		now = s.Seen // a clock that was set back must not start a ramp early
 	}
 	first := s.Seen.IsZero()
 	s.Seen = now
@@ -53,7 +53,7 @@ func (s State) Next(d Demand, m Mode, now time.Time) (State, int64) {
 	case first:
 		s.Level = d.Replicas
 		if d.Ramping {
-			s.Resumed = now // the pause ended before anybody looked
+			s.Resumed = now // the pause ended before the first call
 		}
 	default:
 		s.settle(d.Replicas, m, now)
@@ -64,7 +64,7 @@ func (s State) Next(d Demand, m Mode, now time.Time) (State, int64) {
 	return s, s.ramped(now)
 }
 
-// settle moves the level, unless it has to wait and see.
+// settle moves the level, at once or after Settle.
 func (s *State) settle(want int64, m Mode, now time.Time) {
 	prompt := want < s.Level
 	if m == Queue {
@@ -80,7 +80,7 @@ func (s *State) settle(want int64, m Mode, now time.Time) {
 	}
 }
 
-// ramped is the level as far as the ramp lets it.
+// ramped returns the level, limited by the ramp.
 func (s *State) ramped(now time.Time) int64 {
 	if s.Resumed.IsZero() {
 		return s.Level

@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// Bounds of what an agent sends and reads.
+// Bounds on what an agent sends and reads.
 const (
 	maxTokens = 256
 	maxAnswer = 1 << 20
-	maxSaid   = 200 // of an answer that is not understood
+	maxSaid   = 200 // bytes of a response that is not understood
 	tellEvery = 100 * time.Millisecond
 )
 
-// caller is an agent at work.
+// caller is a running agent.
 type caller struct {
 	Agent
 	base, key string
 	client    *http.Client
-	context   string // what all its calls begin with
+	context   string // the beginning of all its calls
 	tally     tally
 	next      atomic.Int64
 }
 
-// work makes all calls, and tells how far it is until it returns.
+// work makes all calls, and reports its progress until it returns.
 func (c *caller) work(ctx context.Context, tell func(State)) {
 	c.context = c.text()
 	began := time.Now()
@@ -77,16 +77,16 @@ func (c *caller) work(ctx context.Context, tell func(State)) {
 	tell(s)
 }
 
-// text is what all calls begin with: as many tokens as are asked for, at four bytes each.
+// text returns the text that all calls begin with: as many tokens as configured, at four bytes each.
 func (c *caller) text() string {
 	if c.Tokens == 0 {
 		return strings.Repeat("The "+c.Name+" agent has read this file before, and sends it with every call. ", 160)
 	}
-	const around = 60 // bytes of JSON and of the number of a call
+	const around = 60 // bytes of JSON and of the call's number
 	return strings.Repeat("word ", int(max(4*c.Tokens-around, 5)/5))
 }
 
-// due waits until the job of call i has come up. It returns false if there is no more time.
+// due waits until the job of call i begins. It returns false if ctx ended before.
 func (c *caller) due(ctx context.Context, began time.Time, i int64) bool {
 	at := c.Start
 	if c.PerJob > 0 {
@@ -102,7 +102,7 @@ func (c *caller) due(ctx context.Context, began time.Time, i int64) bool {
 	}
 }
 
-// call sends until there is an answer.
+// call sends a call until it gets a response.
 func (c *caller) call(ctx context.Context, i int64) error {
 	body, err := json.Marshal(map[string]any{
 		"model": cmp.Or(c.Model, Model), "max_tokens": maxTokens,
@@ -134,8 +134,8 @@ func (c *caller) call(ctx context.Context, i int64) error {
 	}
 }
 
-// send sends a call for the n-th time, from 0. If it is neither done nor an error, it is to be sent again, not
-// before what the answer asks for.
+// send sends a call for the n-th time, counted from 0. If done is false and err is nil, the call has to be sent again,
+// after asked at the earliest.
 func (c *caller) send(ctx context.Context, body []byte, n int) (asked time.Duration, done bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/messages", bytes.NewReader(body))
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *caller) send(ctx context.Context, body []byte, n int) (asked time.Durat
 	r.Header.Set("Anthropic-Version", "2023-06-01")
 	r.Header.Set("X-Api-Key", c.key)
 	r.Header.Set("X-Agent-Id", c.Name)
-	r.Header.Set("X-Stainless-Retry-Count", strconv.Itoa(n)) // as the official clients say it
+	r.Header.Set("X-Stainless-Retry-Count", strconv.Itoa(n)) // like the official clients
 	c.tally.change(func(s *State) { s.Sends++ })
 	resp, err := c.client.Do(r)
 	if err == nil {
@@ -162,14 +162,14 @@ func (c *caller) send(ctx context.Context, body []byte, n int) (asked time.Durat
 	return 0, false, nil
 }
 
-// judge tells what an answer means for a call.
+// judge decides what a response means for a call.
 func (c *caller) judge(resp *http.Response, answer []byte) (asked time.Duration, done bool, err error) {
 	switch status := resp.StatusCode; {
 	case status == http.StatusOK:
 		return 0, true, nil
 	case status == http.StatusTooManyRequests:
 		c.tally.change(func(s *State) { s.Throttled++ })
-	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusConflict: // what official clients try again
+	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusConflict: // official clients retry these
 		c.tally.change(func(s *State) { s.Failed++ })
 	default:
 		return 0, false, fmt.Errorf("agent %s was answered with status %d: %.*q", c.Name, status, maxSaid, answer)

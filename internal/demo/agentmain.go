@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// The variables by which an agent is told where to send and with which key, as Anthropic's clients are.
+// Environment variables that tell an agent where to send and with which key, as for Anthropic's clients.
 const (
 	baseVariable = "ANTHROPIC_BASE_URL"
 	keyVariable  = "ANTHROPIC_API_KEY"
 )
 
-// RunAgent is an agent's process. It reads what it has to do as a line of JSON, says that it is ready, begins when
-// the next line comes, and prints a [State] whenever it has got on. It ends when all is done, or
-// when in does: then whoever started it is gone.
+// RunAgent runs an agent's process. It reads its task as a line of JSON, says that it is ready, begins when the next
+// line arrives, and prints a [State] whenever it changes. It ends when all calls are done, or when in ends, because
+// then its parent is gone.
 func RunAgent(ctx context.Context, in io.Reader, out io.Writer, getenv func(string) string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -35,7 +35,7 @@ func RunAgent(ctx context.Context, in io.Reader, out io.Writer, getenv func(stri
 	if c.base == "" || c.Calls < 0 || c.Workers < 1 {
 		return errors.New("an agent needs " + baseVariable + ", a number of calls, and workers")
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: c.Workers} // no proxy: it is all on this machine
+	transport := &http.Transport{MaxIdleConnsPerHost: c.Workers} // no proxy: everything is on this machine
 	defer transport.CloseIdleConnections()
 	c.client = &http.Client{Transport: transport}
 	var mu sync.Mutex
@@ -43,13 +43,13 @@ func RunAgent(ctx context.Context, in io.Reader, out io.Writer, getenv func(stri
 	tell := func(v any) {
 		mu.Lock()
 		defer mu.Unlock()
-		if say.Encode(v) != nil { // nobody reads it any more
+		if say.Encode(v) != nil { // the parent no longer reads
 			cancel()
 		}
 	}
 	tell(State{})
 	if _, err := lines.ReadSlice('\n'); err != nil {
-		return nil // it is not to begin
+		return nil // the parent ended before the start
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, lines)

@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// Options are what a demo needs to know.
+// Options configures a demo.
 type Options struct {
 	Plan Script
-	// Self is the program. Started as PartArgs says it is one of the processes.
+	// Self is the path of this program. Started with PartArgs, it runs as one of the processes.
 	Self string
-	// PartArgs come before the name of a part: provider, with the flags of a mock; gate, with the provider's
-	// URL; agent. Each says in a line of JSON when it is ready, and ends when its input does.
+	// PartArgs come before the name of a part: provider, with the flags of a mock; gate, with the provider's URL;
+	// agent. Each part prints a line of JSON when it is ready, and ends when its input does.
 	PartArgs []string
-	// Show is told how far it is, several times a second. It must not block for long.
+	// Show is called with the progress, several times a second. It must not block for long.
 	Show func(View)
 }
 
-// View is how far a demo is.
+// View is the progress of a demo.
 type View struct {
-	Phase   int // from 0; see Titles
+	Phase   int // counted from 0; see Titles
 	Elapsed time.Duration
 	Agents  []Progress
 }
 
-// Progress is how far one agent is.
+// Progress is the progress of one agent.
 type Progress struct {
 	Agent
 	State
 }
 
-// Titles are what the phases are called.
+// Titles are the titles of the phases.
 var Titles = [...]string{"each agent backs off on its own", "the same agents through the gate"}
 
 type demo struct {
@@ -43,7 +43,7 @@ type demo struct {
 	client *http.Client // for the provider's statistics
 }
 
-// Run runs both phases. A run that did not come out well has no error: the report says so.
+// Run runs both phases. A bad result is not an error: the report describes it.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Self == "" {
 		return nil, errors.New("demo: there is no program to start")
@@ -65,8 +65,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return newReport(&o.Plan, before, after), nil
 }
 
-// own is the environment without what would lead the parts elsewhere: settings of a gate that the user
-// has, and the user's key.
+// own returns the environment without variables that would misdirect the parts: settings of the user's own gate,
+// proxies, and the user's key.
 func own(env []string) []string {
 	var kept []string
 	for _, v := range env {

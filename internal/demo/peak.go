@@ -2,15 +2,14 @@ package demo
 
 import "time"
 
-// sample is how many requests had arrived at a moment between two.
+// sample is the number of requests that had arrived at some moment between before and after.
 type sample struct {
 	before, after time.Time
 	arrived       int64
 }
 
-// peak finds the most requests that arrived within a second, from what a counter said now and then. It
-// counts only between moments that are certainly no more than a second apart: the true peak
-// may be higher, never lower.
+// peak finds the most requests that arrived within a second, from samples of a counter. It compares only samples that
+// are certainly no more than a second apart, so the true peak may be higher but never lower.
 type peak struct {
 	last []sample // of the last second, oldest first
 	most int64

@@ -20,25 +20,25 @@ const (
 	maxStats    = 1 << 20
 )
 
-// phase is one run of the fleet, with a provider of its own.
+// phase is one run of the fleet, with its own provider.
 type phase struct {
 	*demo
 	number   int
 	provider string // its address
 	parts    []*part
-	broken   chan *part // parts that have ended by themselves
+	broken   chan *part // parts that ended by themselves
 
 	began time.Time
 	peak  peak
 
 	mu     sync.Mutex
 	agents []Progress
-	left   int       // agents that have not ended
-	ended  time.Time // the last of them
+	left   int       // agents that still run
+	ended  time.Time // when the last agent ended
 	done   chan struct{}
 }
 
-// phase runs one: the provider, the gate if there is one, then all agents at once.
+// phase runs one phase: the provider, the gate if the phase has one, then all agents at once.
 func (d *demo) phase(ctx context.Context, number int) (*Phase, error) {
 	p := &phase{demo: d, number: number, broken: make(chan *part, len(d.Plan.Agents)+2), left: len(d.Plan.Agents), done: make(chan struct{})}
 	for _, a := range d.Plan.Agents {
@@ -60,7 +60,7 @@ func (d *demo) phase(ctx context.Context, number int) (*Phase, error) {
 	return p.result(finished, stats), nil
 }
 
-// stop ends all parts, and waits for their ends.
+// stop ends all parts and waits for them.
 func (p *phase) stop() {
 	var all sync.WaitGroup
 	for _, part := range p.parts {
@@ -69,7 +69,7 @@ func (p *phase) stop() {
 	all.Wait()
 }
 
-// add launches a part and keeps it.
+// add launches a part and adds it to parts.
 func (p *phase) add(name string, env []string, heard func(line []byte), args ...string) (*part, error) {
 	part, err := p.launch(name, env, heard, append(append([]string{}, p.PartArgs...), args...)...)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *phase) add(name string, env []string, heard func(line []byte), args ...
 	p.parts = append(p.parts, part)
 	go func() {
 		<-part.ended
-		p.broken <- part // there is room for all of them
+		p.broken <- part // the channel has room for all
 	}()
 	return part, nil
 }
@@ -108,7 +108,7 @@ func (p *phase) serve(ctx context.Context, name string, args ...string) (string,
 	return await(ctx, part, ready)
 }
 
-// start launches all parts. When it returns the agents have begun.
+// start launches all parts. When it returns, the agents have begun.
 func (p *phase) start(ctx context.Context) (err error) {
 	plan := &p.Plan
 	limits := plan.Provider
@@ -159,9 +159,9 @@ func (p *phase) start(ctx context.Context) (err error) {
 	return p.begin(ctx, p.parts[first:])
 }
 
-// begin lets the agents go.
+// begin starts the agents.
 func (p *phase) begin(ctx context.Context, agents []*part) error {
-	if _, err := p.look(ctx); err != nil { // from where the peak is counted
+	if _, err := p.look(ctx); err != nil { // the first sample for the peak
 		return fmt.Errorf("the provider does not answer: %w", err)
 	}
 	p.began = time.Now()
@@ -173,7 +173,7 @@ func (p *phase) begin(ctx context.Context, agents []*part) error {
 	return nil
 }
 
-// hear takes what agent i says.
+// hear handles a line of agent i.
 func (p *phase) hear(i int, line []byte) {
 	var s State
 	if json.Unmarshal(line, &s) != nil {
@@ -211,17 +211,17 @@ func (p *phase) watch(ctx context.Context) (finished bool, err error) {
 			if !p.through(part) {
 				return false, part.gone()
 			}
-			if err := p.failed(); err != nil { // the others cannot make up for it
+			if err := p.failed(); err != nil { // the other agents cannot make up for it
 				return false, err
 			}
 		case <-now.C:
-			_, _ = p.look(ctx) // one that is missed makes the peak no higher
+			_, _ = p.look(ctx) // a missed sample cannot raise the peak
 			p.Show(p.view())
 		}
 	}
 }
 
-// through reports that a part is an agent that has said its last word.
+// through reports whether a part is an agent that has reported its end.
 func (p *phase) through(gone *part) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +233,7 @@ func (p *phase) through(gone *part) bool {
 	return false
 }
 
-// failed is the error of an agent that ended before its work was done.
+// failed returns the error of an agent that ended before its work was done.
 func (p *phase) failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,7 +251,7 @@ func (p *phase) view() View {
 	return View{Phase: p.number, Elapsed: p.elapsed(), Agents: append([]Progress{}, p.agents...)}
 }
 
-// elapsed is how long it has taken so far, or took. The lock is held.
+// elapsed returns how long the phase has taken so far, or took in all. The caller holds the lock.
 func (p *phase) elapsed() time.Duration {
 	if !p.ended.IsZero() {
 		return p.ended.Sub(p.began)
@@ -259,7 +259,7 @@ func (p *phase) elapsed() time.Duration {
 	return time.Since(p.began)
 }
 
-// look asks the provider what it has seen.
+// look reads the provider's statistics, and adds a sample to the peak.
 func (p *phase) look(ctx context.Context) (*mock.Stats, error) {
 	before := time.Now()
 	stats, err := p.stats(ctx)

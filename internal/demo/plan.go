@@ -1,8 +1,8 @@
-// Package demo shows what a gate is good for, with real processes: a model of a provider, and six agents
-// that share one key of it; first each of them backs off on its own, then the same work goes through the
-// gate. Everything happens on this machine.
+// Package demo shows what a gate is good for, with real processes: a model of a provider, and six agents that share one
+// of its keys. First each agent backs off on its own, then the same work goes through the gate. Everything runs on this
+// machine.
 //
-// The processes are the program itself: see [Options.Self].
+// The processes are the program itself; see [Options.Self].
 package demo
 
 import (
@@ -12,45 +12,45 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Model is what the agents ask for.
+// Model is the model that the agents ask for.
 const Model = "claude-sonnet-5-5"
 
-// Agent is one of the fleet.
+// Agent is one agent of the fleet.
 type Agent struct {
 	Name    string `json:"name"`
 	Class   string `json:"class"`
 	Calls   int    `json:"calls"`
-	Workers int    `json:"workers"` // calls that it has under way at once
-	// Of an agent whose calls come in jobs: as many in each, the first after Start, the next Every after it. PerJob is 0
-	// for one that has all its calls from the start.
+	Workers int    `json:"workers"` // calls in progress at once
+	// For an agent whose calls come in jobs: PerJob calls in each job, the first job after Start, the next one every
+	// Every. PerJob is 0 for an agent that has all its calls from the start.
 	PerJob int           `json:"per_job,omitempty"`
 	Start  time.Duration `json:"start,omitempty"`
 	Every  time.Duration `json:"every,omitempty"`
-	// Model and Tokens are what its calls ask for; empty: those of the demo.
+	// Model and Tokens are what its calls ask for; empty means the demo's defaults.
 	Model  string `json:"model,omitempty"`
 	Tokens int64  `json:"tokens,omitempty"`
 }
 
-// Plan is what both phases have in common.
+// Script describes the work that both phases do.
 type Script struct {
 	Agents []Agent
-	// Limit is the provider's, on requests: a bucket that holds one window's worth.
+	// Limit is the provider's limit on requests: a bucket that holds one window's worth.
 	Limit sim.Rate
-	// Latency and Tail are how long an answer takes, as of [mock.Options].
+	// Latency and Tail are how long a response takes, as in [mock.Options].
 	Latency, Tail time.Duration
-	// Patience is the most that a phase may take.
+	// Patience is the longest time that a phase may take.
 	Patience time.Duration
 
-	// Of a fleet of one's own, see [FromScenario]. Provider are flags of the mock beside those for latency, About says
-	// them to people, and Best is how long the work takes at best. Empty: Limit says it.
+	// For a fleet from a scenario, see [FromScenario]. Provider holds flags of the mock, besides those for latency.
+	// About describes them for people. Best is how long the work takes at best. If they are empty, Limit applies.
 	Provider []string
 	About    string
-	// Gate are the limits that the gate is told, as a list of YAML; empty: it learns them.
+	// Gate holds the limits that the gate is told, as a list in YAML; empty means that it learns them.
 	Gate string
 	Best time.Duration
 }
 
-// Limits are the provider's, for people.
+// Limits describes the provider's limits for people.
 func (p *Script) Limits() string {
 	if p.About != "" {
 		return p.About
@@ -58,11 +58,11 @@ func (p *Script) Limits() string {
 	return p.Limit.String()
 }
 
-// Minute is the demo itself: it takes about a minute.
+// Minute returns the standard demo, which takes about a minute.
 //
-// After the first 120 calls, which the provider lets in at once, the others come in at two a second, for 24
-// seconds. Callers whose waits double come back 16 to 20 seconds after they began, and then after 32 to 40:
-// work that ends between the two is late, as most is. Work of 21 seconds would be done in time, by luck.
+// The provider admits the first 120 calls at once, and the others at two a second, for 24 seconds. Callers with
+// doubling waits come back 16 to 20 seconds after they began, and then after 32 to 40. Work that ends between the two
+// is late, as most work is. Work of 21 seconds would be done in time, by luck.
 func Minute() Script {
 	return Script{
 		Agents: fleet(28, 6), Limit: sim.Rate{N: 120, Window: time.Minute},
@@ -70,14 +70,14 @@ func Minute() Script {
 	}
 }
 
-// Fast is the same with few calls left when the provider begins to refuse.
+// Fast returns the same demo with few calls left when the provider begins to refuse.
 func Fast() Script {
 	p := Minute()
 	p.Agents, p.Latency, p.Tail, p.Patience = fleet(22, 8), 50*time.Millisecond, 0, time.Minute
 	return p
 }
 
-// fleet is six agents of three classes.
+// fleet returns six agents of three classes.
 func fleet(calls, workers int) []Agent {
 	var all []Agent
 	for _, a := range [...][2]string{{"chat", "p0"}, {"review", "p0"}, {"docs", "p1"}, {"tests", "p1"}, {"index", "p2"}, {"crawl", "p2"}} {
@@ -86,7 +86,7 @@ func fleet(calls, workers int) []Agent {
 	return all
 }
 
-// Calls are those of all agents.
+// Calls returns the number of calls of all agents.
 func (p *Script) Calls() (n int) {
 	for _, a := range p.Agents {
 		n += a.Calls
@@ -94,8 +94,8 @@ func (p *Script) Calls() (n int) {
 	return n
 }
 
-// Ideal is how long it takes if every call is sent at the very moment at which the provider's rule has
-// room for it, and is answered as quickly as it can be.
+// Ideal returns how long the work takes if every call is sent as soon as the provider's limit has room for it, and is
+// answered as fast as possible.
 func (p *Script) Ideal() time.Duration {
 	if p.Best > 0 {
 		return p.Best

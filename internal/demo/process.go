@@ -14,28 +14,27 @@ import (
 
 const (
 	startWithin = 20 * time.Second // a machine may be busy
-	endWithin   = 8 * time.Second  // longer than the parts themselves take at most
+	endWithin   = 8 * time.Second  // longer than the parts take at most
 	maxLine     = 64 << 10
-	maxTold     = 4 << 10 // of what a part said went wrong
+	maxTold     = 4 << 10 // bytes of a part's error output
 )
 
-// part is one of the processes. It ends when its input does, so that none is left when the demo dies,
-// however it dies.
+// part is one of the processes. It ends when its input does, so that none is left when the demo dies, however it dies.
 type part struct {
 	name  string
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	told  tail
 	ended chan struct{}
-	err   error // once it has ended
+	err   error // set once it has ended
 
 	stopping sync.Once
 }
 
-// launch starts a part. heard gets each line that it prints, one after the other.
+// launch starts a part. heard gets each line that it prints, in order.
 func (d *demo) launch(name string, env []string, heard func(line []byte), args ...string) (*part, error) {
 	p := &part{name: name, cmd: exec.Command(d.Self, args...), ended: make(chan struct{})}
-	p.cmd.Args[0] = "sluice" // which is what it is, whatever the file is called
+	p.cmd.Args[0] = "sluice" // its name, whatever the file is called
 	p.cmd.Env = append(append([]string{}, d.env...), env...)
 	p.cmd.Stderr = &p.told
 	p.cmd.SysProcAttr = apart()
@@ -58,7 +57,7 @@ func (d *demo) launch(name string, env []string, heard func(line []byte), args .
 			heard(lines.Bytes())
 		}
 		if lines.Err() != nil { // a line is too long
-			_, _ = io.Copy(io.Discard, out) // it must not be stuck
+			_, _ = io.Copy(io.Discard, out) // the part must not block
 		}
 		p.err = p.cmd.Wait()
 	}()
@@ -68,7 +67,7 @@ func (d *demo) launch(name string, env []string, heard func(line []byte), args .
 // stop ends a part and waits for its end.
 func (p *part) stop() {
 	p.stopping.Do(func() {
-		_ = p.in.Close() // it may have ended
+		_ = p.in.Close() // it may already have ended
 		late := time.NewTimer(endWithin)
 		defer late.Stop()
 		select {
@@ -80,7 +79,7 @@ func (p *part) stop() {
 	<-p.ended
 }
 
-// gone is the error of a part that ended too early.
+// gone returns the error for a part that ended too early.
 func (p *part) gone() error {
 	<-p.ended
 	why := "it ended by itself"
@@ -93,7 +92,7 @@ func (p *part) gone() error {
 	return fmt.Errorf("%s is gone: %s", p.name, why)
 }
 
-// await waits for what a part says when it is ready.
+// await waits until a part reports that it is ready.
 func await[T any](ctx context.Context, p *part, ready <-chan T) (v T, err error) {
 	late := time.NewTimer(startWithin)
 	defer late.Stop()
@@ -111,7 +110,7 @@ func await[T any](ctx context.Context, p *part, ready <-chan T) (v T, err error)
 
 var errSlow = errors.New("the machine is too busy, or something keeps it from listening on 127.0.0.1")
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the text that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

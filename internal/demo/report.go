@@ -9,20 +9,20 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// Report is what a run came to.
+// Report is the result of a run.
 type Report struct {
-	// OK tells that nobody was refused through the gate, and that it was faster. Why says what was not so.
+	// OK reports that the gate avoided all refusals and was faster. Why lists what was not so.
 	OK     bool     `json:"ok"`
 	Why    []string `json:"why"`
 	Limit  string   `json:"limit"` // of the provider, on requests
 	Model  string   `json:"model"`
 	Calls  int      `json:"calls"`
-	IdealS float64  `json:"ideal_s"` // what the provider's rule admits
+	IdealS float64  `json:"ideal_s"` // the fastest that the provider's limit admits
 	Before Phase    `json:"before"`
 	After  Phase    `json:"after"`
 }
 
-// Phase is what one phase came to.
+// Phase is the result of one phase.
 type Phase struct {
 	Finished bool `json:"finished"`
 	Done     int  `json:"done"` // calls
@@ -31,26 +31,26 @@ type Phase struct {
 	Accepted    int64 `json:"accepted"`
 	Throttled   int64 `json:"throttled"`
 	WorstWindow int64 `json:"worst_window"`
-	// Seen429 are the refusals that agents have seen.
+	// Seen429 counts the refusals that agents saw.
 	Seen429 int `json:"seen_429"`
-	// Retries are sends of what had been sent before; RetryShare is their part of all.
+	// Retries counts repeated sends; RetryShare is their part of all sends.
 	Retries    int64   `json:"retries"`
 	RetryShare float64 `json:"retry_share"`
 	// PeakRate is the most requests that reached the provider within a second.
 	PeakRate int64 `json:"peak_rate"`
-	// WastedUSD is the list price of the retries: each at what a call has used in the mean.
+	// WastedUSD is the list price of the retries, each at the mean use of a call.
 	WastedUSD float64 `json:"wasted_usd"`
 	WallS     float64 `json:"wall_s"`
 	// OfIdeal is WallS as a multiple of the ideal.
 	OfIdeal float64 `json:"of_ideal"`
-	// WorstClass is the class with the call that took the longest from its first send to its answer.
+	// WorstClass is the class of the call that took longest from its first send to its response.
 	WorstClass string        `json:"worst_class"`
 	WorstWaitS float64       `json:"worst_wait_s"`
 	Classes    []ClassWait   `json:"classes"`
 	Agents     []AgentResult `json:"agents"`
 }
 
-// ClassWait is how long the calls of a class took, from the first send to the answer.
+// ClassWait is how long the calls of a class took, from the first send to the response.
 type ClassWait struct {
 	Name     string  `json:"name"`
 	LongestS float64 `json:"longest_s"`
@@ -60,7 +60,7 @@ type ClassWait struct {
 	total time.Duration
 }
 
-// AgentResult is what an agent has seen.
+// AgentResult is the result of one agent.
 type AgentResult struct {
 	Name      string  `json:"name"`
 	Class     string  `json:"class"`
@@ -72,10 +72,10 @@ type AgentResult struct {
 	LongestS  float64 `json:"longest_s"`
 }
 
-// seconds are a time with three decimals: more would be noise.
+// seconds returns a time in seconds with three decimals; more would be noise.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
-// result puts the figures of a phase together.
+// result computes the figures of a phase.
 func (p *phase) result(finished bool, stats *mock.Stats) *Phase {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *Phase) class(a Progress) {
 	c.total += a.Total
 }
 
-// wasted is the list price of sends that were in vain, each at the mean of what was accepted.
+// wasted returns the list price of retries, each at the mean price of an accepted call.
 func wasted(stats *mock.Stats, retries int64) float64 {
 	prices, micros := provider.DefaultPrices(), int64(0)
 	for model, u := range stats.Ledger {
@@ -140,7 +140,7 @@ func wasted(stats *mock.Stats, retries int64) float64 {
 	return math.Round(float64(micros)*float64(retries)/float64(stats.Accepted)) / 1e6
 }
 
-// newReport compares the phases, and says what is not as it should be.
+// newReport compares the phases and lists what went wrong.
 func newReport(plan *Script, before, after *Phase) *Report {
 	r := &Report{
 		Why: []string{}, Limit: plan.Limits(), Model: Model, Calls: plan.Calls(), IdealS: seconds(plan.Ideal()), Before: *before, After: *after,
@@ -155,7 +155,7 @@ func newReport(plan *Script, before, after *Phase) *Report {
 	if after.Seen429 > 0 {
 		complain("agents saw %d refusals through the gate", after.Seen429)
 	}
-	if slow := after.WallS >= before.WallS; slow && plan.Best == 0 || plan.Best > 0 && after.WallS > 1.1*before.WallS+1 { // a fleet of one's own may have room for all
+	if slow := after.WallS >= before.WallS; slow && plan.Best == 0 || plan.Best > 0 && after.WallS > 1.1*before.WallS+1 { // a fleet from a scenario may have room for all calls
 		complain("through the gate it took %.1f s, without it %.1f s", after.WallS, before.WallS)
 	}
 	r.OK = len(r.Why) == 0

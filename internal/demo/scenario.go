@@ -10,14 +10,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Bounds of a fleet that is run live.
+// Bounds on a fleet that runs live.
 const (
 	MaxAgents = 32 // each is a process
 	MaxBest   = 15 * time.Minute
 )
 
-// FromScenario makes a script of a scenario, or says what of it cannot be run live. Sizes have no spread, calls are sent until
-// they are answered, and the key has no other users.
+// FromScenario converts a scenario into a script, or returns an error that says what cannot run live. Sizes have no
+// spread, calls are sent until they are answered, and the key has no other users.
 func FromScenario(sc *sim.Scenario) (Script, error) {
 	p := Script{About: "", Latency: sc.Service.Median + time.Duration(sc.Body.Mean())*time.Microsecond}
 	p.Tail = time.Duration(sc.Service.Mean())*time.Microsecond - sc.Service.Median
@@ -45,7 +45,7 @@ func FromScenario(sc *sim.Scenario) (Script, error) {
 	return p, nil
 }
 
-// limits turns the provider's limits into flags of the mock.
+// limits converts the provider's limits into flags of the mock.
 func (p *Script) limits(sc *sim.Scenario) (perModel bool, err error) {
 	flags := map[string]string{sim.Requests: "--requests", sim.InputTokens: "--input-tokens"}
 	algorithm := ""
@@ -69,7 +69,7 @@ func (p *Script) limits(sc *sim.Scenario) (perModel bool, err error) {
 			return false, fmt.Errorf("limit %s: the mock provider has a burst of its own only on requests", l.Name)
 		}
 		algorithm = l.Kind.String()
-		delete(flags, l.Unit) // it has one of each
+		delete(flags, l.Unit) // the mock has one of each
 		size := sim.Rate{N: l.Size, Window: l.Window}.String()
 		p.Provider = append(p.Provider, flag, size)
 		if l.Kind == store.Bucket && l.Burst != l.Size {
@@ -88,7 +88,7 @@ func (p *Script) limits(sc *sim.Scenario) (perModel bool, err error) {
 	return perModel, nil
 }
 
-// toldLimit is a limit as the gate's configuration states it.
+// toldLimit returns a limit as the gate's configuration states it.
 func toldLimit(l *sim.Limit, size string) string {
 	s := fmt.Sprintf("{name: %q, size: %s, unit: %s", l.Name, size, l.Unit)
 	switch l.Kind {

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// State is how far an agent is, as it has seen it itself. An agent prints one as a line of JSON whenever it
-// has changed.
+// State is an agent's progress as the agent sees it. The agent prints one as a line of JSON whenever it has changed.
 type State struct {
-	Done      int `json:"done"`      // calls that were answered
-	Waiting   int `json:"waiting"`   // calls that were begun and are not answered
+	Done      int `json:"done"`      // calls with a response
+	Waiting   int `json:"waiting"`   // calls begun without a response yet
 	Sends     int `json:"sends"`     // requests, repeated ones included
-	Throttled int `json:"throttled"` // answers with 429
-	Failed    int `json:"failed"`    // sends that came to nothing for another reason
-	// Longest and Total are the times from a call's first send to its answer.
+	Throttled int `json:"throttled"` // responses with 429
+	Failed    int `json:"failed"`    // sends that failed for another reason
+	// Longest and Total are times from a call's first send to its response.
 	Longest time.Duration `json:"longest"`
 	Total   time.Duration `json:"total"`
-	// Ended is set in the last line. Error is why it ended before all was done.
+	// Ended is set in the last line. Error says why the agent ended before all calls were done.
 	Ended bool   `json:"ended"`
 	Error string `json:"error"`
 }
@@ -35,7 +34,7 @@ func (t *tally) change(f func(s *State)) {
 	t.changed = true
 }
 
-// take returns the state, and whether it is another one than the last time.
+// take returns the state, and whether it has changed since the last call.
 func (t *tally) take() (State, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

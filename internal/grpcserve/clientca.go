@@ -14,12 +14,12 @@ import (
 	"sync"
 )
 
-// maxAuthorities bounds a file of authorities.
+// maxAuthorities bounds the size of a file of authorities.
 const maxAuthorities = 1 << 20
 
-// ClientCA returns a config with which a server also asks who its clients are: they must show a certificate that one
-// of the authorities in a PEM file has signed. The file is read again for each connection; if it is wrong by then,
-// the authorities from before stay and log is told, which may be nil. Connections that are open stay open.
+// ClientCA returns a config with which a server verifies its clients: they must show a certificate signed by one of the
+// authorities in a PEM file. The file is read again for each connection. If it is then invalid, the previous
+// authorities stay in use and the error goes to log, which may be nil. Open connections stay open.
 func ClientCA(config *tls.Config, file string, log *slog.Logger) (*tls.Config, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -28,24 +28,24 @@ func ClientCA(config *tls.Config, file string, log *slog.Logger) (*tls.Config, e
 	if err := a.read(); err != nil {
 		return nil, err
 	}
-	config = a.config.Clone() // also right for who does not ask a.get
+	config = a.config.Clone() // also right for servers that do not call a.get
 	config.GetConfigForClient = a.get
 	return config, nil
 }
 
-// authorities are those that a file names.
+// authorities holds the authorities of a file.
 type authorities struct {
 	file string
 	log  *slog.Logger
 	base *tls.Config
 
 	mu      sync.Mutex
-	text    []byte // what the file held
+	text    []byte // the content of the file
 	config  *tls.Config
-	trouble string // what was last said about the file
+	trouble string // the last error reported about the file
 }
 
-// get is the config for a handshake.
+// get returns the config for a handshake.
 func (a *authorities) get(*tls.ClientHelloInfo) (*tls.Config, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,7 +64,7 @@ func (a *authorities) get(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return a.config, nil
 }
 
-// read reads the file, and takes it if it holds something new that is right.
+// read reads the file, and uses it if it has changed and is valid.
 func (a *authorities) read() error {
 	text, err := readBounded(a.file)
 	if err != nil {
@@ -79,12 +79,12 @@ func (a *authorities) read() error {
 	}
 	config := a.base.Clone()
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, pool
-	config.SessionTicketsDisabled = true // who comes back is checked again
+	config.SessionTicketsDisabled = true // check returning clients again
 	a.text, a.config = text, config
 	return nil
 }
 
-// parseAuthorities wants certificates and nothing else: a key in this file is a mistake that should show.
+// parseAuthorities accepts only certificates: a key in this file is a mistake that should show.
 func parseAuthorities(text []byte) (*x509.CertPool, error) {
 	pool, n := x509.NewCertPool(), 0
 	for rest := text; ; n++ {
@@ -108,7 +108,7 @@ func parseAuthorities(text []byte) (*x509.CertPool, error) {
 }
 
 func readBounded(path string) ([]byte, error) {
-	// Before it is opened: a pipe would wait for somebody to write.
+	// Check before opening: opening a pipe would wait for a writer.
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {

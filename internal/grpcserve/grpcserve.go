@@ -14,24 +14,24 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Bounds of a server.
+// Bounds on a server.
 const (
-	MaxClients = 128 // that are connected at the same time; more wait
+	MaxClients = 128 // connected at the same time; more wait
 
 	maxMessage = 64 << 10
-	maxCalls   = 512 // at the same time, of one client
+	maxCalls   = 512 // at the same time, for each client
 	stopWithin = 5 * time.Second
 )
 
-// ErrStopping is why the context of a stream ends that its client would have kept.
+// ErrStopping is the cause of a stream's context when the server stops.
 var ErrStopping = errors.New("the server is stopping")
 
-// Serve answers on a listener until ctx ends; then it closes the listener and the streams, lets calls that have begun end, and returns
-// nil. With a nil config it speaks plain text.
+// Serve serves a listener until ctx ends. It then closes the listener and the streams, lets running calls finish, and
+// returns nil. With a nil config it speaks plain text.
 func Serve(ctx context.Context, l net.Listener, config *tls.Config, register func(grpc.ServiceRegistrar)) error {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxCalls), grpc.ConnectionTimeout(10 * time.Second),
-		// Clients that are gone without a word are found by pings, so that their streams end.
+		// Pings detect clients that are gone, so that their streams end.
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 15 * time.Minute, Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.StreamInterceptor(endWith(ctx)),
@@ -49,18 +49,18 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, register fun
 		server.GracefulStop()
 	})
 	err := server.Serve(bounded(l, MaxClients))
-	if stop() { // it ended by itself
+	if stop() { // the server ended by itself
 		server.Stop()
 		return err
 	}
 	<-stopped
 	if errors.Is(err, grpc.ErrServerStopped) {
-		err = nil // ctx had ended before it began
+		err = nil // ctx had ended before Serve began
 	}
 	return err
 }
 
-// endWith ends streams when ctx does: they have no end of their own, and a graceful stop waits for them.
+// endWith ends streams when ctx does: they have no end of their own, and a graceful stop would wait for them.
 func endWith(ctx context.Context) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		own, cancel := context.WithCancelCause(stream.Context())

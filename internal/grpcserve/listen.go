@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// boundedListener has a bound on how many connections are open: more wait to be accepted.
+// boundedListener limits how many connections are open; more wait to be accepted.
 type boundedListener struct {
 	net.Listener
 	places chan struct{}

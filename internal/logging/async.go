@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// closeWithin bounds how long Close waits for a reader that does not read.
+// closeWithin bounds how long Close waits for a blocked writer.
 const closeWithin = time.Second
 
-// Async writes lines to another writer without making anybody wait for it. Lines that come faster than they can be written are
-// left out and counted.
+// Async writes lines to another writer without blocking the caller. It drops and counts lines that come faster than
+// they can be written.
 type Async struct {
 	w     io.Writer
-	mu    sync.RWMutex // held to read by those who write, so that nobody writes after the end
+	mu    sync.RWMutex // writers hold it for reading, so that none writes after Close
 	over  bool
 	lines chan []byte
 	lost  atomic.Int64
 	done  chan struct{}
 }
 
-// NewAsync makes a writer that keeps up to so many lines.
+// NewAsync returns a writer that buffers up to lines lines.
 func NewAsync(w io.Writer, lines int) *Async {
 	a := &Async{w: w, lines: make(chan []byte, lines), done: make(chan struct{})}
 	go a.run()
@@ -31,11 +31,11 @@ func NewAsync(w io.Writer, lines int) *Async {
 func (a *Async) run() {
 	defer close(a.done)
 	for line := range a.lines {
-		_, _ = a.w.Write(line) // nobody could be told
+		_, _ = a.w.Write(line) // the error has no receiver
 	}
 }
 
-// Write takes in one line. It never blocks and never fails.
+// Write queues one line. It never blocks and never fails.
 func (a *Async) Write(p []byte) (int, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -50,10 +50,10 @@ func (a *Async) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Lost is how many lines were left out.
+// Lost returns how many lines were dropped.
 func (a *Async) Lost() int64 { return a.lost.Load() }
 
-// Close writes what is left, for as long as somebody reads it.
+// Close writes the queued lines, for at most closeWithin.
 func (a *Async) Close() {
 	a.mu.Lock()
 	was := a.over

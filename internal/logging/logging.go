@@ -1,5 +1,5 @@
-// Package logging makes the loggers of the program. Whatever is logged, a line is one line, bounded, without what steers a terminal,
-// and without anything that looks like a key.
+// Package logging creates the program's loggers. Every entry is one line of bounded length, without terminal control
+// codes and without text that looks like a key.
 package logging
 
 import (
@@ -13,16 +13,16 @@ import (
 	"unicode/utf8"
 )
 
-// Formats are the names of the forms of a log.
+// Formats lists the log formats.
 var Formats = []string{"text", "json"}
 
-// Levels are the names of the levels, the one that says most first.
+// Levels lists the log levels, the most verbose first.
 var Levels = []string{"debug", "info", "warn", "error"}
 
 // maxValue bounds the bytes of one value.
 const maxValue = 1024
 
-// Shared makes w safe for several loggers.
+// Shared makes w safe for use by several loggers.
 func Shared(w io.Writer) io.Writer { return &shared{w: w} }
 
 type shared struct {
@@ -36,7 +36,7 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.w.Write(p)
 }
 
-// New makes a logger that writes to w, in one of Formats, from one of Levels on.
+// New returns a logger that writes to w in one of Formats, beginning at one of Levels.
 func New(w io.Writer, format, level string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil || !isLevel(level) {
@@ -52,7 +52,7 @@ func New(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("unknown format %.80q", format)
 }
 
-// isLevel reports one of Levels: slog also knows info+3.
+// isLevel reports whether name is one of Levels. slog would also accept info+3.
 func isLevel(name string) bool {
 	for _, l := range Levels {
 		if strings.EqualFold(l, name) {
@@ -62,7 +62,7 @@ func isLevel(name string) bool {
 	return false
 }
 
-// replace makes a value safe to log. Names come from clients, and what went wrong from anywhere.
+// replace makes a value safe to log. Names come from clients, and errors from anywhere.
 func replace(_ []string, a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
@@ -80,7 +80,7 @@ func replace(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// secrets are what keys look like, those of providers and Sluice's own tokens. A name or an address may hold one by mistake.
+// secrets matches keys of providers and Sluice's own tokens. A name or an address may hold one by mistake.
 var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(?:sk|rk|pk)-[\w-]{12,}`,                                   // OpenAI, Anthropic, OpenRouter, DeepSeek
 	`\b(?:sk|rk|pk|whsec)_(?:live_|test_)?\w{12,}`,                // Stripe
@@ -94,13 +94,14 @@ var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`://[^/\s:@]*:[^/\s@]+@`,                                         // an address with a password
 }, "|"))
 
-// marks are in what secrets matches, in small letters: most values have none, and a search for them is a hundred times faster.
+// marks lists substrings, in lower case, of which every match of secrets contains one. Most values contain none, and
+// this search is a hundred times faster.
 var marks = []string{
 	"sk-", "rk-", "pk-", "sk_", "rk_", "pk_", "whsec", "gh", "github_pat", "glpat", "aiza", "ya29", "gsk", "xai", "sluice_", "sluice-", "hf", "secret", "ntn", "akia", "asia",
 	"eyj", "bearer", "basic", "token", "://",
 }
 
-// suspect reports text that may have a key in it.
+// suspect reports whether a text may contain a key.
 func suspect(text string) bool {
 	if strings.Contains(text, "=") {
 		return true
@@ -117,9 +118,9 @@ func suspect(text string) bool {
 	return false
 }
 
-// Safe is text without control characters, marks that turn text around, and keys, cut to a bounded length.
+// Safe returns text without control characters, direction marks and keys, cut to a bounded length.
 func Safe(text string) string {
-	if len(text) > 4*maxValue { // before anything looks at all of it
+	if len(text) > 4*maxValue { // before anything reads all of it
 		text = text[:4*maxValue]
 	}
 	if suspect(text) {

@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// words are how lines of a command begin, by level.
+// words are the prefixes of a command's lines, by level.
 var words = map[slog.Level]string{slog.LevelInfo: "sluice", slog.LevelWarn: "warning", slog.LevelError: "error"}
 
-// Plain makes a logger for people at a command line: "warning: ..." on w, without the time.
+// Plain returns a logger for people at a command line: "warning: ..." on w, without the time.
 func Plain(w io.Writer) *slog.Logger { return slog.New(&plain{w: w, mu: new(sync.Mutex)}) }
 
 type plain struct {
@@ -49,5 +49,5 @@ func (p *plain) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &q
 }
 
-// WithGroup implements slog.Handler. Groups do not show.
+// WithGroup implements slog.Handler. Groups are not shown.
 func (p *plain) WithGroup(string) slog.Handler { return p }

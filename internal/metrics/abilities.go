@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Abilities are those of the pool, measured where they take time.
+// Abilities returns the pool's abilities. Those that take time are measured.
 func (p *clockedPool) Abilities() store.Abilities {
 	can := store.Can(p.Pool)
 	if can.Quick != nil {
@@ -25,7 +25,7 @@ type quickly struct {
 	operated *operated
 }
 
-// CloseTicket is that of the pool, measured.
+// CloseTicket calls and measures the pool's CloseTicket.
 func (q quickly) CloseTicket(id store.ID, spent bool) error {
 	began := time.Now()
 	err := q.quick.CloseTicket(id, spent)
@@ -33,7 +33,7 @@ func (q quickly) CloseTicket(id store.ID, spent bool) error {
 	return err
 }
 
-// CollectTicket is that of the pool, measured.
+// CollectTicket calls and measures the pool's CollectTicket.
 func (q quickly) CollectTicket(id store.ID) (store.Result, error) {
 	began := time.Now()
 	r, err := q.quick.CollectTicket(id)
@@ -47,7 +47,7 @@ type recorded struct {
 	operated *operated
 }
 
-// History is that of the pool, measured.
+// History calls and measures the pool's History.
 func (r recorded) History(ctx context.Context, since store.Time) (store.History, error) {
 	began := time.Now()
 	h, err := r.recorder.History(ctx, since)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/internal/upstream"
 )
 
-// waitBuckets are for waits: most are short, and nobody is held for much longer than ten minutes.
+// waitBuckets are the buckets for waits: most are short, and hardly any is much longer than ten minutes.
 var waitBuckets = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600}
 
 // happenings counts events.
@@ -47,7 +47,7 @@ func newHappenings(m *maker, n *names, c *costs) *happenings {
 		outageSeconds: m.counter("store_outage_seconds_total", "How long the store was out of reach, told when it is back.", "resource"),
 		outageSends:   m.counter("store_outage_sends_total", "Requests let through without the store, told when it is back.", "resource"),
 	}
-	h.leasesLost.WithLabelValues() // 0 until there is one
+	h.leasesLost.WithLabelValues() // report 0 from the start
 	return h
 }
 
@@ -75,7 +75,7 @@ func (h *happenings) add(e *inspect.Event) {
 			h.upstream.WithLabelValues(resource, upstream.Status).Inc()
 		}
 		h.answers.WithLabelValues(resource, class, h.names.verdicts.label(verdict(e.Verdict))).Inc()
-		if e.Ticket == "" { // else a usage follows, if there is any
+		if e.Ticket == "" { // otherwise a usage event follows, if there is any usage
 			h.costs.used(e, resource, class)
 		}
 	case inspect.EventUsage:
@@ -110,7 +110,7 @@ func (h *happenings) add(e *inspect.Event) {
 
 func (h *happenings) send(e *inspect.Event, resource, class string) {
 	h.sends.WithLabelValues(resource, class).Inc()
-	h.throttled.WithLabelValues(resource, class) // 0 until there is one: a rise from nothing is not seen
+	h.throttled.WithLabelValues(resource, class) // report 0 from the start: Prometheus does not see a rise from no series
 	for _, kind := range upstream.Kinds() {
 		h.upstream.WithLabelValues(resource, kind)
 	}
@@ -123,7 +123,7 @@ func (h *happenings) send(e *inspect.Event, resource, class string) {
 	}
 }
 
-// class is that of the request. Of an answer that came without a ticket it is anything that its teller said.
+// class returns the class of the request. For a response without a ticket the class is unverified, so it is unknown.
 func (h *happenings) class(e *inspect.Event) string {
 	if e.Class == "" || e.Observed && e.Kind == inspect.EventAnswer && e.Ticket == "" {
 		return unknown
@@ -131,7 +131,7 @@ func (h *happenings) class(e *inspect.Event) string {
 	return h.names.classes.label(e.Class)
 }
 
-// limit is the one in the way; empty if it was none.
+// limit returns the limit that held the request, or "".
 func (h *happenings) limit(e *inspect.Event) string {
 	if e.Reason == "budget" {
 		return h.names.budgets.optional(e.Limit)
@@ -139,7 +139,7 @@ func (h *happenings) limit(e *inspect.Event) string {
 	return h.names.limits.optional(e.Limit)
 }
 
-// failureKind is a kind of failure that there is: events may be told by others.
+// failureKind returns kind if it is a known kind of failure, because events may come from elsewhere.
 func failureKind(kind string) string {
 	if slices.Contains(upstream.Kinds(), kind) {
 		return kind

@@ -10,16 +10,16 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// tookBuckets are for answers, of which those of large models take minutes.
+// tookBuckets are the buckets for response times: large models take minutes.
 var tookBuckets = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 
-// missBuckets are for errors of estimates, in parts of what was used.
+// missBuckets are the buckets for estimation errors, as fractions of the real use.
 var missBuckets = []float64{0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10}
 
 const micro = 1e6 // of a dollar
 
-// costs counts what requests used. A usage is told as an event whichever way the request was sent; of one that the
-// proxy sent and whose answer said nothing, the exchange has the estimate.
+// costs counts what requests used. Usage arrives as an event, whichever way the request was sent. If the proxy sent it
+// and its response stated no usage, the exchange has the estimate.
 type costs struct {
 	tokens, cached, dollars, retryDollars *prometheus.CounterVec
 }
@@ -34,12 +34,12 @@ func newCosts(m *maker) *costs {
 	}
 }
 
-// used counts a usage that was told.
+// used counts reported usage.
 func (c *costs) used(e *inspect.Event, resource, class string) {
 	in, out := e.Units["input_tokens"], e.Units[sluice.OutputTokens]
 	c.add(c.tokens, in, 1, resource, class, "input")
 	c.add(c.tokens, out, 1, resource, class, "output")
-	if in == 0 && out == 0 { // some only tell the sum
+	if in == 0 && out == 0 { // some report only the sum
 		c.add(c.tokens, e.Units["tokens"], 1, resource, class, "any")
 	}
 	c.spend(e.Units[sluice.USD], e.Retry, resource, class, "usage")
@@ -52,14 +52,14 @@ func (c *costs) spend(micros int64, retry bool, resource, class, basis string) {
 	}
 }
 
-// add adds n parts of a whole. Callers may tell what they like, and a counter cannot fall.
+// add adds n/whole to a counter. It ignores negative numbers: callers may report anything, and a counter cannot fall.
 func (c *costs) add(to *prometheus.CounterVec, n int64, whole float64, labels ...string) {
 	if n > 0 {
 		to.WithLabelValues(labels...).Add(float64(n) / whole)
 	}
 }
 
-// exchanges counts what the proxy passes on.
+// exchanges counts the proxy's exchanges.
 type exchanges struct {
 	names *names
 	costs *costs
@@ -80,12 +80,12 @@ func newExchanges(m *maker, n *names, c *costs) *exchanges {
 	}
 }
 
-// Done counts an exchange of the proxy that is over. It does not block.
+// Done counts a finished exchange of the proxy. It does not block.
 func (r *Registry) Done(x sluicehttp.Exchange) { r.proxied.add(&x) }
 
 func (p *exchanges) add(x *sluicehttp.Exchange) {
 	resource, class := p.names.resources.label(x.Resource), unknown
-	if x.Ticket != "" { // then the gate knows its class; else it is anything that a client said
+	if x.Ticket != "" { // the gate knows its class; otherwise the client may have stated anything
 		class = p.names.classes.label(x.Class)
 	}
 	p.requests.WithLabelValues(resource, class, code(x.Status)).Inc()
@@ -105,12 +105,12 @@ func (p *exchanges) add(x *sluicehttp.Exchange) {
 	}
 }
 
-// told reports that the ticket was settled with the usage: the answer said it, or as much of it as was seen.
+// told reports whether the ticket was settled with a usage, complete or as far as it was seen.
 func told(x *sluicehttp.Exchange) bool {
 	return x.Usage.Known || x.Usage.Input > 0 || x.Usage.Output > 0
 }
 
-// code is the kind of a status. Each by itself would be too many for what they tell: verdicts tell more.
+// code returns the class of a status, such as 4xx. Single statuses would make too many series, and verdicts say more.
 func code(status int) string {
 	switch status / 100 {
 	case 1:

@@ -10,13 +10,13 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// MaxScopes is how many parts of the scoped limits of a resource are shown by themselves, the most used first, and
-// how many accounts of budgets in all. The others are summed.
+// MaxScopes is how many meters of a resource's scoped limits are shown one by one, the most used first, and how many
+// accounts of budgets in all. The others are summed.
 const MaxScopes = 64
 
 type describe func(name, help string, labels ...string) *prometheus.Desc
 
-// limitDescs are what is told of limits.
+// limitDescs describes the metrics of limits.
 type limitDescs struct {
 	size, used, remaining, outside, withheld, light, breaker, reset *prometheus.Desc
 }
@@ -33,16 +33,16 @@ func (d *limitDescs) init(desc describe) {
 	d.reset = desc("limit_reset_timestamp_seconds", "When a limit resets; not there if it does not, or nobody knows.", labels...)
 }
 
-// level is a limit as it is told.
+// level is a limit with the values to report.
 type level struct {
 	name, unit, scope                        string
 	size, used, remaining, outside, withheld int64
 	light, breaker                           float64
 	reset                                    *time.Time
-	known                                    bool // its size
+	known                                    bool // the size is known
 }
 
-// tell tells the limits of a resource.
+// tell reports the limits of a resource.
 func (d *limitDescs) tell(out *teller, resource string, limits []inspect.LimitStatus) {
 	for _, l := range levels(limits) {
 		labels := []string{resource, l.name, l.unit, l.scope}
@@ -59,8 +59,7 @@ func (d *limitDescs) tell(out *teller, resource string, limits []inspect.LimitSt
 	}
 }
 
-// levels are the limits that are shown: all that are not scoped, the most used of the others, and the sums of what
-// is left of each.
+// levels returns the limits to report: all without a scope, the most used of the others, and the sums of the rest.
 func levels(limits []inspect.LimitStatus) []*level {
 	var list, scoped []*level
 	for i := range limits {
@@ -80,7 +79,7 @@ func levels(limits []inspect.LimitStatus) []*level {
 	return merge(append(list, scoped...))
 }
 
-// merge sums what has the same labels: what is left over, and names that are only the same in what is shown of them.
+// merge sums levels with the same labels: the rest, and names that became equal when they were cut.
 func merge(list []*level) []*level {
 	type key struct{ name, unit, scope string }
 	at := map[key]*level{}
@@ -117,7 +116,7 @@ func newLevel(l *inspect.LimitStatus) *level {
 	return v
 }
 
-// part is how much of it is used.
+// part returns the used fraction.
 func (l *level) part() float64 {
 	if l.size <= 0 {
 		return 0
@@ -125,7 +124,7 @@ func (l *level) part() float64 {
 	return float64(l.used) / float64(l.size)
 }
 
-// budgetDescs are what is told of budgets.
+// budgetDescs describes the metrics of budgets.
 type budgetDescs struct{ size, used, reset *prometheus.Desc }
 
 func (d *budgetDescs) init(desc describe) {
@@ -135,7 +134,7 @@ func (d *budgetDescs) init(desc describe) {
 	d.reset = desc("budget_reset_timestamp_seconds", "When it begins anew; not there if it never does.", labels...)
 }
 
-// tell tells the accounts of which most is spent, and the sum of the others of each budget.
+// tell reports the accounts with the largest spent part, and for each budget the sum of the others.
 func (d *budgetDescs) tell(out *teller, accounts []inspect.BudgetStatus) {
 	accounts = slices.Clone(accounts)
 	part := func(b *inspect.BudgetStatus) float64 {

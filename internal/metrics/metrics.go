@@ -1,8 +1,8 @@
-// Package metrics tells Prometheus what a gate does. What happens is counted as it happens; what is, such as what
-// remains of a limit, is read when somebody asks. docs/metrics.md describes every metric.
+// Package metrics exports a gate's metrics to Prometheus. Events are counted as they happen; state, such as what
+// remains of a limit, is read for each scrape. docs/metrics.md describes every metric.
 //
-// Labels are bounded, whatever callers are called: no counter has an agent, a model or a key as a label, and of
-// limits and budgets that everybody has their own of, the most used are shown and the others summed.
+// Labels are bounded, whatever names callers use: no counter has an agent, a model or a key as a label. Of limits and
+// budgets with one meter per caller, the most used are shown and the others summed.
 package metrics
 
 import (
@@ -20,22 +20,22 @@ import (
 	"github.com/sluicehq/sluice/internal/estimate"
 )
 
-// DefaultTimeout is how long the state may take to read. Prometheus gives up after 10 s.
+// DefaultTimeout is how long reading the state may take. Prometheus gives up after 10 s.
 const DefaultTimeout = 3 * time.Second
 
-// maxScrapes is how many may ask at once. They share one read of the store.
+// maxScrapes is how many scrapes may run at once. They share one read of the store.
 const maxScrapes = 16
 
-// Options describe a registry.
+// Options configures a registry.
 type Options struct {
-	// Gate is the one whose state is told. Nil means that [Registry.SetGate] will say: a gate needs [Registry.Event]
-	// before it can be opened.
+	// Gate is the gate whose state is exported. Nil means that [Registry.SetGate] sets it later, because a gate needs
+	// [Registry.Event] before it can be opened.
 	Gate *sluice.Gate
-	// Status reads the state. Nil means that of the gate alone.
+	// Status reads the state. Nil means the state of the gate alone.
 	Status func(context.Context) (inspect.Status, error)
-	// Estimates is how far off the estimates of tokens were. Nil means that nobody knows.
+	// Estimates reports how far off the token estimates were. Nil means unknown.
 	Estimates func() estimate.Miss
-	// Timeout is how long the state may take to read. 0 means DefaultTimeout.
+	// Timeout is how long reading the state may take. 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -46,10 +46,10 @@ type Registry struct {
 	events   *happenings
 	proxied  *exchanges
 	operated *operated
-	families []family // all that there are, for tests
+	families []family // all families, for tests
 }
 
-// New makes a registry.
+// New returns a registry.
 func New(o Options) *Registry {
 	r := &Registry{registry: prometheus.NewRegistry()}
 	r.gate.Store(o.Gate)
@@ -65,20 +65,20 @@ func New(o Options) *Registry {
 	return r
 }
 
-// SetGate says whose state is told from now on: of a gate that was opened after the registry was made, or that
-// takes the place of another. What was counted remains.
+// SetGate sets the gate whose state is exported from now on: one that was opened after the registry was made, or one
+// that replaces another. Counters keep their values.
 func (r *Registry) SetGate(g *sluice.Gate) { r.gate.Store(g) }
 
-// Event counts what happens at a gate, for sluice.Config.Events. It does not block.
+// Event counts an event of a gate, for sluice.Config.Events. It does not block.
 func (r *Registry) Event(e inspect.Event) { r.events.add(&e) }
 
-// Gatherer reads the metrics.
+// Gatherer returns the source of the metrics.
 func (r *Registry) Gatherer() prometheus.Gatherer { return r.registry }
 
-// Handler serves the metrics. A store that cannot be reached fails no scrape.
+// Handler serves the metrics. An unreachable store does not fail a scrape.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{
-		ErrorHandling:       promhttp.ContinueOnError, // what can be told is
+		ErrorHandling:       promhttp.ContinueOnError, // report as much as possible
 		MaxRequestsInFlight: maxScrapes,
 	})
 }

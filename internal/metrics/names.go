@@ -10,20 +10,20 @@ import (
 
 const (
 	prefix  = "sluice_"
-	unknown = "unknown" // where nobody said
-	other   = "other"   // names beyond those that there is room for
-	rest    = "(rest)"  // the sum of what is not shown by itself
+	unknown = "unknown" // not stated
+	other   = "other"   // names beyond the bound
+	rest    = "(rest)"  // the sum of what is not shown one by one
 	maxText = 128       // bytes of a label
 )
 
-// family is what there is under one name.
+// family describes the metrics under one name.
 type family struct {
 	name      string
 	labels    []string
 	histogram bool
 }
 
-// maker makes metrics, and remembers which.
+// maker creates metrics and records their families.
 type maker struct {
 	registry *prometheus.Registry
 	families []family
@@ -50,7 +50,7 @@ func (m *maker) desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(m.note(name, labels, false), help, labels, nil)
 }
 
-// clean makes a label of any text: valid, not empty where something is to be there, and not long.
+// clean converts any text into a valid label of at most maxText bytes.
 func clean(s string) string {
 	if len(s) > maxText {
 		cut := maxText
@@ -62,8 +62,8 @@ func clean(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// names bounds how many different labels of a kind there are. All are from the configuration, as far as is known:
-// the bounds are for what is not.
+// names bounds how many different labels of each kind there are. Names normally come from the configuration; the bounds
+// are for those that do not.
 type names struct {
 	resources, classes, limits, reasons, verdicts, budgets bounded
 }
@@ -75,14 +75,14 @@ func newNames() *names {
 	}
 }
 
-// bounded is a set of names that does not grow beyond a size.
+// bounded is a set of names of limited size.
 type bounded struct {
 	most int
 	mu   sync.RWMutex
 	all  map[string]bool
 }
 
-// label is the name if there is room for it.
+// label returns the name, or other if there is no room for it, or unknown if it is empty.
 func (b *bounded) label(name string) string {
 	if name == "" {
 		return unknown
@@ -108,7 +108,7 @@ func (b *bounded) label(name string) string {
 	return name
 }
 
-// optional is the same where there may be no name.
+// optional is label for names that may be empty.
 func (b *bounded) optional(name string) string {
 	if name == "" {
 		return ""

@@ -16,15 +16,15 @@ var (
 	errSlow   = errors.New("the state was not read in time")
 )
 
-// reader reads the state of a gate, once for all who ask at the same time. A store that hangs holds up nobody for
-// longer than the timeout, and costs one goroutine, however many ask.
+// reader reads the state of a gate, once for all concurrent callers. If the store hangs, callers wait no longer than
+// the timeout, and only one goroutine is blocked.
 type reader struct {
 	gate    *atomic.Pointer[sluice.Gate]
-	status  func(context.Context) (inspect.Status, error) // nil: the gate's
+	status  func(context.Context) (inspect.Status, error) // nil means the gate's
 	timeout time.Duration
 
 	mu  sync.Mutex
-	now *reading // under way; nil: none is
+	now *reading // the running read, or nil
 }
 
 // reading is one read.
@@ -35,7 +35,7 @@ type reading struct {
 	took   time.Duration
 }
 
-// read returns a reading that began after the call, or that was under way. first tells that nobody else has it.
+// read returns the running read, or a new one. first reports that this caller started it.
 func (r *reader) read() (x *reading, first bool, err error) {
 	gate := r.gate.Load()
 	if gate == nil {
@@ -52,7 +52,7 @@ func (r *reader) read() (x *reading, first bool, err error) {
 		go r.run(x, gate, limit)
 	}
 	r.mu.Unlock()
-	timer := time.NewTimer(limit + limit/10) // the gate should notice first
+	timer := time.NewTimer(limit + limit/10) // the gate should time out first
 	defer timer.Stop()
 	select {
 	case <-x.done:

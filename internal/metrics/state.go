@@ -9,22 +9,22 @@ import (
 	"github.com/sluicehq/sluice/internal/estimate"
 )
 
-// readBuckets are for reads of the state: from memory to a store far away that is about to be given up.
+// readBuckets are the buckets for reads of the state: from memory to a slow store far away.
 var readBuckets = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5}
 
-// agentStates are all that an agent can be in.
+// agentStates lists the states of an agent.
 var agentStates = [...]string{"active", "waiting", "limited", "held"}
 
-// gatePhases are all that a gate can be in, besides open.
+// gatePhases lists the phases of a pause, except open.
 var gatePhases = [...]string{"paused", "probing", "ramping"}
 
-// state tells what is, at the moment that it is asked.
+// state is the collector that reads the state for each scrape.
 type state struct {
 	reader    *reader
 	estimates func() estimate.Miss
 	all       []*prometheus.Desc
 
-	// Of the store. They are told with the state, so that a scrape shows its own read.
+	// Of the store. They are collected with the state, so that a scrape shows its own read.
 	reads    prometheus.Histogram
 	failures prometheus.Counter
 	up       *prometheus.Desc
@@ -88,7 +88,7 @@ func newState(m *maker, r *reader, estimates func() estimate.Miss) *state {
 	return s
 }
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range s.all {
 		ch <- d
@@ -97,7 +97,8 @@ func (s *state) Describe(ch chan<- *prometheus.Desc) {
 	s.failures.Describe(ch)
 }
 
-// Collect tells the state. What cannot be read is not told: old numbers would look like new ones.
+// Collect implements prometheus.Collector. It leaves out what cannot be read, because old numbers would look like new
+// ones.
 func (s *state) Collect(ch chan<- prometheus.Metric) {
 	out := &teller{ch: ch}
 	x, first, err := s.reader.read()
@@ -105,7 +106,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		s.count(x, err)
 	}
 	up := 0.0
-	if x != nil && (err == nil || len(x.status.Resources) > 0) { // some of it may have been read before it failed
+	if x != nil && (err == nil || len(x.status.Resources) > 0) { // some of it may have been read before the failure
 		up = s.tell(out, &x.status)
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	s.failures.Collect(ch)
 }
 
-// count counts a read. One that nobody waited for counts as well: x is nil then.
+// count counts a read. x is nil if the read did not end within the timeout.
 func (s *state) count(x *reading, err error) {
 	if err != nil {
 		s.failures.Inc()
@@ -132,7 +133,7 @@ func (s *state) count(x *reading, err error) {
 	}
 }
 
-// tell tells a whole state, and returns whether the store can be reached.
+// tell reports a whole state, and returns 1 if the store can be reached, else 0.
 func (s *state) tell(out *teller, st *inspect.Status) (up float64) {
 	up = 1
 	classes := map[string]bool{}
@@ -196,7 +197,7 @@ func (s *state) resource(out *teller, name string, r *inspect.ResourceStatus) {
 	s.limits.tell(out, name, r.Limits)
 }
 
-// fleet tells how many agents there are. Classes without any are told too, so that a line in a chart ends at 0.
+// fleet reports the number of agents. It includes classes without agents, so that a line in a chart ends at 0.
 func (s *state) fleet(out *teller, st *inspect.Status, classes map[string]bool) {
 	type key struct{ class, state string }
 	count, leases := map[key]int{}, map[string]int{}
@@ -218,7 +219,7 @@ func (s *state) fleet(out *teller, st *inspect.Status, classes map[string]bool) 
 	out.gauge(s.cycles, float64(len(st.Cycles)))
 }
 
-// teller passes metrics on.
+// teller sends metrics to a channel.
 type teller struct{ ch chan<- prometheus.Metric }
 
 func (t *teller) gauge(d *prometheus.Desc, v float64, labels ...string) {
@@ -229,7 +230,7 @@ func (t *teller) counter(d *prometheus.Desc, v float64, labels ...string) {
 	t.ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 }
 
-// moment tells a time, if there is one.
+// moment reports a time, if there is one.
 func (t *teller) moment(d *prometheus.Desc, at *time.Time, labels ...string) {
 	if at != nil {
 		t.gauge(d, float64(at.UnixMilli())/1000, labels...)

@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// storeBuckets are for single operations: from memory, over a file, to a server far away.
+// storeBuckets are the buckets for single operations: from memory, over a file, to a server far away.
 var storeBuckets = []float64{5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}
 
-// operation is what a store was asked to do. Those up to opForget are store.OpKind.
+// operation is a kind of call to a store. The values up to OpForget equal store.OpKind.
 type operation uint8
 
 const (
@@ -32,14 +32,14 @@ var operationNames = [operations]string{
 	opBatch: "batch", opSnapshot: "snapshot", opHistory: "history", opOpen: "open",
 }
 
-// operated counts what a store was asked to do. Series begin with the first use: most daemons never use all.
+// operated measures calls to a store. A series begins with its first use, because most daemons never use all.
 type operated struct {
 	took   *prometheus.HistogramVec
 	faults *prometheus.CounterVec
 	cells  [operations]atomic.Pointer[cell]
 }
 
-// cell is what there is of one operation, found once and not for every call.
+// cell caches the metrics of one operation, to save a lookup per call.
 type cell struct {
 	took   prometheus.Observer
 	faults prometheus.Counter
@@ -53,13 +53,13 @@ func newOperated(m *maker) *operated {
 	}
 }
 
-// done counts an operation that is over.
+// done counts a finished operation.
 func (o *operated) done(op operation, began time.Time, err error) {
 	c := o.cells[op].Load()
 	if c == nil {
 		name := operationNames[op]
 		c = &cell{o.took.WithLabelValues(name), o.faults.WithLabelValues(name)}
-		o.cells[op].Store(c) // whoever comes second stores the same
+		o.cells[op].Store(c) // a concurrent caller stores the same
 	}
 	c.took.Observe(time.Since(began).Seconds())
 	if err != nil && isFault(err) {
@@ -67,12 +67,12 @@ func (o *operated) done(op operation, began time.Time, err error) {
 	}
 }
 
-// isFault tells failures of a store from callers that left, and from the end of a session.
+// isFault reports whether an error is a failure of the store: not a caller that left, and not a closed session.
 func isFault(err error) bool {
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrClosed)
 }
 
-// kindOf is what a batch does, if all of it does the same.
+// kindOf returns the kind of a batch, or opBatch if its operations differ.
 func kindOf(ops []store.Op) operation {
 	if len(ops) == 0 {
 		return opBatch
@@ -80,7 +80,7 @@ func kindOf(ops []store.Op) operation {
 	kind := ops[len(ops)-1].Kind
 	for i := range ops {
 		switch ops[i].Kind {
-		case kind, store.OpAnswer, store.OpClose: // reports go in front of what is asked
+		case kind, store.OpAnswer, store.OpClose: // reports come before the operation they go with
 		default:
 			return opBatch
 		}
@@ -91,8 +91,7 @@ func kindOf(ops []store.Op) operation {
 	return operation(kind)
 }
 
-// Store returns st with a clock on it: how long each operation takes, and how many fail. All else is as it was; closing
-// it closes st.
+// Store wraps st so that it measures how long each operation takes and how many fail. Closing the result closes st.
 func (r *Registry) Store(st store.Store) store.Store { return &clockedStore{st, r.operated} }
 
 type clockedStore struct {
@@ -114,13 +113,13 @@ func (s *clockedStore) Pool(ctx context.Context, spec store.Spec) (store.Pool, e
 	return &clockedPool{p, s.operated}, nil
 }
 
-// clockedPool measures what every pool can do.
+// clockedPool measures the operations of a pool.
 type clockedPool struct {
 	store.Pool
 	operated *operated
 }
 
-// Apply is that of the pool, measured.
+// Apply calls and measures the pool's Apply.
 func (p *clockedPool) Apply(ctx context.Context, ops []store.Op) error {
 	began := time.Now()
 	err := p.Pool.Apply(ctx, ops)
@@ -128,7 +127,7 @@ func (p *clockedPool) Apply(ctx context.Context, ops []store.Op) error {
 	return err
 }
 
-// Snapshot is that of the pool, measured.
+// Snapshot calls and measures the pool's Snapshot.
 func (p *clockedPool) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	began := time.Now()
 	s, err := p.Pool.Snapshot(ctx)

@@ -6,26 +6,27 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// maxTickets is how many tickets are remembered; the oldest are forgotten first. At a thousand a second it is a minute.
+// maxTickets is how many tickets are remembered; the oldest are dropped first. At a thousand tickets a second that is a
+// minute.
 const maxTickets = 1 << 16
 
-// tickets remembers who took a ticket, because what is told of it later, by its id alone, does not say: its class, and
-// whether it was for a retry. And it remembers that its usage was told, because a second time must not count.
+// tickets remembers the class of each ticket and whether it was for a retry, because later events carry only the id. It
+// also remembers that usage was reported, so that it counts once.
 type tickets struct {
 	mu   sync.Mutex
 	all  map[string]taken
-	line []string // the ids in all, in a ring, oldest at next once it is full
+	line []string // the ids in all, in a ring; once it is full, next is the oldest
 	next int
 }
 
-// taken is what is known of a ticket.
+// taken is what is remembered of a ticket.
 type taken struct {
 	class   string
 	retry   bool
-	settled bool // its usage was told
+	settled bool // its usage was reported
 }
 
-// note remembers a ticket that was taken.
+// note remembers a granted ticket.
 func (t *tickets) note(e *inspect.Event) {
 	if e.Ticket == "" {
 		return
@@ -35,8 +36,8 @@ func (t *tickets) note(e *inspect.Event) {
 	t.put(e.Ticket, taken{class: e.Class, retry: e.Retry})
 }
 
-// fill completes an event about a ticket with what is known of it. It reports whether its usage had been told before,
-// and with settle that it is told now.
+// fill completes an event about a ticket with its class and retry flag. It returns whether the usage was reported
+// before; with settle it records that it is reported now.
 func (t *tickets) fill(e *inspect.Event, settle bool) (again bool) {
 	if e.Ticket == "" {
 		return false
@@ -55,7 +56,7 @@ func (t *tickets) fill(e *inspect.Event, settle bool) (again bool) {
 	return again
 }
 
-// put keeps a ticket, in the place of the oldest if there is no room.
+// put stores a ticket, in place of the oldest if there is no room.
 func (t *tickets) put(id string, k taken) {
 	if t.all == nil {
 		t.all = map[string]taken{}

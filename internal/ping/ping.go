@@ -1,5 +1,5 @@
-// Package ping checks the way to a provider, step by step, with the time that each step takes: name, connection, TLS, and a call that
-// costs nothing where the provider has one.
+// Package ping checks the connection to a provider step by step and measures each step: DNS, connection, TLS, and a
+// call that costs nothing, if the provider has one.
 package ping
 
 import (
@@ -27,35 +27,35 @@ const (
 // Within bounds each step.
 const Within = 5 * time.Second
 
-// How a step ended.
+// The results of a step.
 const (
 	OK      = "ok"
 	Failed  = "failed"
 	Skipped = "skipped"
 )
 
-// Step is one step of the way.
+// Step is the result of one step.
 type Step struct {
 	Name   string
 	State  string        // ok, failed or skipped
 	Took   time.Duration // 0 if it was skipped
 	Detail string        // what was found, or why it was skipped
 	Err    error         // why it failed
-	Status int           // of a call: the provider's answer, 0 if there was none
+	Status int           // status of the provider's response to a call; 0 if there was none
 }
 
-// Target is what is to be reached.
+// Target is the provider to reach.
 type Target struct {
 	URL *url.URL
-	// Call is sent when everything else has worked. Nil: nothing is.
+	// Call is sent if all other steps have worked. Nil means no call.
 	Call *http.Request
 	// Without says why there is no call.
 	Without string
-	// Config is how TLS is spoken. Nil means with the authorities of the system.
+	// Config is the TLS configuration. Nil means the system's authorities.
 	Config *tls.Config
 }
 
-// Check goes the way up to the first step that fails.
+// Check runs the steps up to the first that fails.
 func (t *Target) Check(ctx context.Context) []Step {
 	hop, proxied, err := t.hop()
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *Target) Check(ctx context.Context) []Step {
 	if steps = append(steps, connect); connect.State == Failed {
 		return steps
 	}
-	defer func() { _ = conn.Close() }() // whatever was asked has been answered
+	defer func() { _ = conn.Close() }() // the check is over
 	if t.Call != nil {
 		return append(steps, t.send(ctx, conn)...)
 	}
@@ -91,7 +91,7 @@ func (t *Target) Check(ctx context.Context) []Step {
 	return append(steps, Step{Name: Call, State: Skipped, Detail: t.Without})
 }
 
-// hop is where connections go: the provider, or the proxy of the environment.
+// hop returns where to connect: the provider, or the proxy from the environment.
 func (t *Target) hop() (hop *url.URL, proxied bool, err error) {
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: t.URL})
 	if err != nil {
@@ -135,7 +135,7 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, Step) {
 	return found, s
 }
 
-// dial connects to the first address that answers.
+// dial connects to the first address that responds.
 func dial(ctx context.Context, addresses []netip.Addr, port string) (net.Conn, Step) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, Within)
@@ -162,7 +162,7 @@ func (t *Target) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12}
 }
 
-// handshake speaks TLS and nothing else.
+// handshake only performs a TLS handshake.
 func (t *Target) handshake(ctx context.Context, conn net.Conn) Step {
 	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
@@ -187,7 +187,7 @@ func secured(took time.Duration, state tls.ConnectionState, err error) Step {
 	return s
 }
 
-// send sends the call over a connection, and tells what came of TLS and of the call.
+// send sends the call over a connection, and returns the steps for TLS and the call.
 func (t *Target) send(ctx context.Context, conn net.Conn) []Step {
 	ctx, cancel := context.WithTimeout(ctx, 2*Within)
 	defer cancel()
@@ -212,10 +212,10 @@ func (t *Target) send(ctx context.Context, conn net.Conn) []Step {
 			return conn, nil
 		},
 	}
-	resp, err := transport.RoundTrip(t.Call.WithContext(ctx)) // not a client: a redirect must not take the key elsewhere
+	resp, err := transport.RoundTrip(t.Call.WithContext(ctx)) // not a client: a redirect must not send the key elsewhere
 	call := Step{Name: Call, State: OK, Took: time.Since(sending)}
 	if err != nil {
-		if t.URL.Scheme == "https" && handshake.State == Skipped { // it did not come that far
+		if t.URL.Scheme == "https" && handshake.State == Skipped { // the handshake did not begin
 			return []Step{{Name: TLS, State: Failed, Took: call.Took, Err: plain(err, "")}}
 		}
 		if handshake.State == Failed {
@@ -224,14 +224,14 @@ func (t *Target) send(ctx context.Context, conn net.Conn) []Step {
 		call.State, call.Err = Failed, plain(err, "")
 		return []Step{handshake, call}
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // what it says does not matter
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // the content does not matter
 	_ = resp.Body.Close()
 	call.Status = resp.StatusCode
 	call.Detail = fmt.Sprintf("%s %s: %d", t.Call.Method, t.Call.URL.EscapedPath(), resp.StatusCode)
 	return []Step{handshake, call}
 }
 
-// plain is an error without addresses in it.
+// plain returns an error without addresses.
 func plain(err error, otherwise string) error {
 	var op *net.OpError
 	var dns *net.DNSError

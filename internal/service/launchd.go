@@ -20,7 +20,7 @@ func (l *launchd) File() string {
 	return filepath.Join(l.home, "Library", "LaunchAgents", label+".plist")
 }
 
-// Text describes the service. Launchd reads no file of variables, so a shell does.
+// Text returns the service's description. A shell loads the file of variables, because launchd cannot.
 func (*launchd) Text(spec *Spec) (string, error) {
 	if err := plain(append([]string{spec.Env, spec.Log}, spec.Args...)...); err != nil {
 		return "", err
@@ -62,7 +62,7 @@ func (*launchd) Text(spec *Spec) (string, error) {
 
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a builder takes all
+	_ = xml.EscapeText(&b, []byte(text)) // a builder never fails
 	return b.String()
 }
 

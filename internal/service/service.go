@@ -1,5 +1,5 @@
-// Package service makes a program a service of the user who is logged in: with systemd, or with launchd on macOS. It speaks to them
-// through their own programs, systemctl and launchctl.
+// Package service installs a program as a service of the logged-in user, with systemd or, on macOS, with launchd. It
+// calls their programs, systemctl and launchctl.
 package service
 
 import (
@@ -25,41 +25,41 @@ const (
 // within bounds one call of a manager's program.
 const within = 30 * time.Second
 
-// mark is in every file that this package has written, and in no other.
+// mark is in every file that this package writes, and shows that Sluice owns the file.
 const mark = "Written by sluice service install"
 
-// Errors.
+// Errors of this package.
 var (
 	ErrNone    = errors.New("there is no service manager that Sluice knows")
 	ErrForeign = errors.New("there is a file of this name that Sluice has not written")
 )
 
-// Spec is what is to run.
+// Spec describes the program to run.
 type Spec struct {
 	Args []string // program and arguments; the program is an absolute path
-	Env  string   // file with variables, such as keys; it need not be there
+	Env  string   // file with variables, such as keys; it may be missing
 	Log  string   // file that launchd writes to; systemd has its journal
 }
 
-// State is how a service is.
+// State is the state of a service.
 type State struct {
-	File      string // that describes it
+	File      string // the file that describes it
 	Installed bool
 	Running   bool
-	Word      string // the manager's own: active, failed, ...
+	Word      string // the manager's own word: active, failed, ...
 }
 
 // Manager runs services.
 type Manager interface {
 	Name() string
-	// File is where the service is described.
+	// File returns the path of the service's description.
 	File() string
-	// Text is what is in that file.
+	// Text returns the content of that file.
 	Text(s *Spec) (string, error)
-	// Install writes the file and starts the service, or starts it anew.
+	// Install writes the file and starts or restarts the service.
 	Install(ctx context.Context, s *Spec) error
 	Status(ctx context.Context) (State, error)
-	// Remove stops the service and removes its file. It reports false if there was none.
+	// Remove stops the service and removes its file. It returns false if there was none.
 	Remove(ctx context.Context) (bool, error)
 }
 
@@ -88,7 +88,7 @@ func Find(name string) (Manager, error) {
 	return m, nil
 }
 
-// call runs a manager's program and returns what it printed.
+// call runs a manager's program and returns its output.
 func call(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -105,7 +105,8 @@ func call(ctx context.Context, name string, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// write writes a file that is ours, with the directories that lead to it.
+// write writes a file of the service, and creates its directories. It refuses to replace a file that Sluice has not
+// written.
 func write(path, text string) error {
 	if old, err := os.ReadFile(path); err == nil && !strings.Contains(string(old), mark) {
 		return fmt.Errorf("%w: %s", ErrForeign, path)
@@ -127,7 +128,7 @@ func write(path, text string) error {
 	return err
 }
 
-// remove removes a file that is ours. It reports false if there is none.
+// remove removes a file that Sluice has written. It returns false if there is none.
 func remove(path string) (bool, error) {
 	old, err := os.ReadFile(path)
 	switch {
@@ -141,13 +142,13 @@ func remove(path string) (bool, error) {
 	return true, os.Remove(path)
 }
 
-// installed reports that a file of ours is there.
+// installed reports whether a file exists that Sluice has written.
 func installed(path string) bool {
 	old, err := os.ReadFile(path)
 	return err == nil && strings.Contains(string(old), mark)
 }
 
-// plain refuses what cannot stand in a line.
+// plain refuses text with line breaks or NUL, which cannot be part of a line.
 func plain(texts ...string) error {
 	for _, t := range texts {
 		if strings.ContainsAny(t, "\n\r\x00") {

@@ -23,7 +23,7 @@ func (s *systemd) File() string {
 	return filepath.Join(base, "systemd", "user", unit)
 }
 
-// Text describes the service. It is started again when it fails, and has time to finish running requests.
+// Text returns the service's unit. systemd restarts it on failure, and gives it time to finish running requests.
 func (*systemd) Text(spec *Spec) (string, error) {
 	if err := plain(append([]string{spec.Env}, spec.Args...)...); err != nil {
 		return "", err
@@ -54,7 +54,7 @@ WantedBy=default.target
 `, nil
 }
 
-// systemdWord is one word of a command line in a unit.
+// systemdWord quotes text as one word of a command line in a unit.
 func systemdWord(text string) string {
 	text = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "$", "$$").Replace(text)
 	return `"` + text + `"`
@@ -65,7 +65,7 @@ func (s *systemd) Install(ctx context.Context, spec *Spec) error {
 	if err != nil {
 		return err
 	}
-	if _, err := call(ctx, "systemctl", "--user", "show-environment"); err != nil { // before anything is written
+	if _, err := call(ctx, "systemctl", "--user", "show-environment"); err != nil { // before writing anything
 		return err
 	}
 	if err := write(s.File(), text); err != nil {
@@ -85,7 +85,7 @@ func (s *systemd) Status(ctx context.Context) (State, error) {
 		return st, nil
 	}
 	word, err := call(ctx, "systemctl", "--user", "is-active", unit)
-	if word == "" && err != nil { // it prints the state also where it fails because of it
+	if word == "" && err != nil { // it prints the state even if it fails because of it
 		return st, err
 	}
 	st.Word, st.Running = cmp.Or(word, "unknown"), word == "active"

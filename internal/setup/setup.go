@@ -1,5 +1,5 @@
-// Package setup finds programs on a machine that call the APIs of providers, and knows the lines that make them send through the gate.
-// It reads no file of theirs: whether a file is there is all it asks.
+// Package setup finds programs on a machine that call the APIs of providers, and returns the lines that make them send
+// through the gate. It does not read their files; it only checks whether they exist.
 package setup
 
 import (
@@ -9,44 +9,44 @@ import (
 	"strings"
 )
 
-// Machine is what setup looks at.
+// Machine is the machine that setup searches.
 type Machine struct {
 	Home string
 	Env  func(name string) string
-	// Program finds a program. Nil means in PATH.
+	// Program finds a program. Nil means a search in PATH.
 	Program func(name string) (string, error)
-	// Exists reports that a file or directory is there.
+	// Exists reports whether a file or directory exists.
 	Exists func(path string) bool
 }
 
-// Gate is where the gate listens.
+// Endpoint is the address of the gate.
 type Endpoint struct {
 	URL    string // such as http://127.0.0.1:7979
 	Socket string // path of a Unix socket, for gh
 }
 
-// Line is a line that points a client to the gate.
+// Line is a line of configuration that points a client to the gate.
 type Line struct {
-	// Where it belongs: shell, or a file, or run for a command to run once.
+	// Where the line belongs: shell, the path of a file, or run for a command to run once.
 	Where string `json:"where"`
 	Text  string `json:"text"`
 }
 
-// The places of lines that are no files.
+// Values of Line.Where that are not files.
 const (
 	Shell = "shell"
 	Run   = "run"
 )
 
-// Client is a program that calls providers, or the SDKs of one.
+// Client is a program that calls providers, or the SDKs of a provider.
 type Client struct {
 	Name      string   `json:"name"`
-	Found     string   `json:"found"` // where it was seen: a path, or names of variables
+	Found     string   `json:"found"` // where it was found: a path, or names of variables
 	Resources []string `json:"resources"`
 	Lines     []Line   `json:"lines"`
-	// Ready tells that it sends to this gate already, as far as variables tell.
+	// Ready reports that the client already sends to this gate, as far as environment variables show.
 	Ready bool `json:"ready"`
-	// Note is what a person should know; may be empty.
+	// Note is a remark for the user; it may be empty.
 	Note string `json:"note"`
 }
 
@@ -73,7 +73,7 @@ var (
 	geminiBase    = base{"GOOGLE_GEMINI_BASE_URL", "gemini", ""}
 )
 
-// clients are all that are known, in the order in which they are shown.
+// clients lists all known clients, in the order in which they are shown.
 var clients = []known{
 	{
 		name: "Claude Code", programs: []string{"claude"}, paths: []string{".claude", ".claude.json"}, resources: []string{"anthropic"}, bases: []base{anthropicBase},
@@ -144,7 +144,7 @@ func Find(m Machine, g Endpoint) []Client {
 	return found
 }
 
-// find tells where a client was seen, empty if it was not.
+// find returns where a client was found, or "" if it was not.
 func (k *known) find(m *Machine) string {
 	for _, p := range k.programs {
 		if path, err := m.Program(p); err == nil {
@@ -165,7 +165,7 @@ func (k *known) find(m *Machine) string {
 	return strings.Join(set, ", ")
 }
 
-// Resources are those that the clients need, sorted.
+// Resources returns the sorted names of the resources that the clients need.
 func Resources(list []Client) []string {
 	var names []string
 	for i := range list {
@@ -175,7 +175,7 @@ func Resources(list []Client) []string {
 	return slices.Compact(names)
 }
 
-// Exports are the lines for a shell, each once, sorted.
+// Exports returns the lines for a shell, sorted and without duplicates.
 func Exports(list []Client) []string {
 	var lines []string
 	for i := range list {
@@ -189,12 +189,12 @@ func Exports(list []Client) []string {
 	return slices.Compact(lines)
 }
 
-// Socket reports that a client needs the gate's socket.
+// Socket reports whether a client needs the gate's Unix socket.
 func Socket(list []Client) bool {
 	return slices.ContainsFunc(list, func(c Client) bool { return c.Name == "gh" })
 }
 
-// quote is text as one word of a shell.
+// quote returns text as one word of a shell.
 func quote(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r)

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Bar shows how full something is, in width cells. What is not empty shows, and only what is
-// full looks full.
+// Bar shows how full something is, in width cells. Any use shows at least one step, and only full use fills the bar.
 func (s Style) Bar(part float64, width int) string {
 	if width <= 0 {
 		return ""
@@ -29,7 +28,7 @@ func (s Style) Bar(part float64, width int) string {
 	return bar + strings.Repeat("░", width-full)
 }
 
-// steps is how many of n a part is.
+// steps returns part as a number of steps out of n.
 func steps(part float64, n int) int {
 	k := int(math.Round(part * float64(n)))
 	if k == 0 && part > 0 {
@@ -41,7 +40,7 @@ func steps(part float64, n int) int {
 	return k
 }
 
-// Fullness is the colour of a bar. A limit that is used to the full is no trouble: others queue for it.
+// Fullness returns the colour of a bar. A fully used limit is not an error: requests queue for it.
 func Fullness(part float64) Colour {
 	if part >= 0.95 {
 		return Blue
@@ -49,7 +48,7 @@ func Fullness(part float64) Colour {
 	return Green
 }
 
-// Spark draws the last values as columns, the highest of them as high as it gets.
+// Spark draws the last values as columns, scaled to the highest of them.
 func (s Style) Spark(values []float64, width int) string {
 	if len(values) == 0 {
 		return ""
@@ -79,7 +78,7 @@ func (s Style) Spark(values []float64, width int) string {
 	return b.String()
 }
 
-// OfState is the colour of an agent's state.
+// OfState returns the colour of an agent's state.
 func OfState(state string) Colour {
 	switch state {
 	case "limited", "held":

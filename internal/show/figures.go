@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Count writes a number: exactly while that is short.
+// Count formats a number, exactly while it is short.
 func Count(n int64) string {
 	switch x := math.Abs(float64(n)); {
 	case x < 100_000:
@@ -24,7 +24,7 @@ func Count(n int64) string {
 	}
 }
 
-// Rate writes a number of things in a time, with as many digits as say something.
+// Rate formats an amount per time, with as many digits as are significant.
 func Rate(x float64) string {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0) || x <= 0:
@@ -39,7 +39,7 @@ func Rate(x float64) string {
 	return Count(int64(min(math.Round(x), 1e18)))
 }
 
-// Percent writes a part of one.
+// Percent formats a fraction of one as a percentage.
 func Percent(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) || x <= 0 {
 		return "0%"
@@ -50,7 +50,7 @@ func Percent(x float64) string {
 	return strconv.FormatFloat(math.Round(x), 'f', 0, 64) + "%"
 }
 
-// Span writes a length of time, in two steps at most.
+// Span formats a duration, in at most two units.
 func Span(d time.Duration) string {
 	if d < 0 {
 		d = 0
@@ -76,7 +76,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// Left counts down to a moment, in whole seconds; it is empty if there is none.
+// Left formats the time until a moment, in whole seconds; "" if t is nil.
 func Left(t *time.Time, now time.Time) string {
 	if t == nil {
 		return ""
@@ -88,7 +88,7 @@ func Left(t *time.Time, now time.Time) string {
 	return Span((d + time.Second - 1).Truncate(time.Second))
 }
 
-// For is how long it is to a moment, for a sentence such as "paused for 30s". A moment that has passed is 0s away.
+// For formats the time until a moment, for a sentence such as "paused for 30s". A past moment gives 0s.
 func For(t *time.Time, now time.Time) string {
 	if left := Left(t, now); left != "now" {
 		return left
@@ -96,7 +96,7 @@ func For(t *time.Time, now time.Time) string {
 	return "0s"
 }
 
-// In is how long it is to a moment, for a sentence such as "gone in 5s" or "gone now".
+// In formats the time until a moment, for a sentence such as "gone in 5s" or "gone now".
 func In(t *time.Time, now time.Time) string {
 	left := Left(t, now)
 	if left == "" || left == "now" {
@@ -105,7 +105,7 @@ func In(t *time.Time, now time.Time) string {
 	return "in " + left
 }
 
-// Some counts things, in the singular if there is one.
+// Some formats a count with its noun, singular or plural.
 func Some(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -113,7 +113,7 @@ func Some(n int64, one, many string) string {
 	return Count(n) + " " + many
 }
 
-// Ago tells how long a moment is past.
+// Ago formats how long ago a moment was.
 func Ago(t, now time.Time) string {
 	if d := now.Sub(t).Truncate(time.Second); d > 0 {
 		return Span(d) + " ago"
@@ -121,7 +121,7 @@ func Ago(t, now time.Time) string {
 	return "now"
 }
 
-// Clock is a moment as a clock shows it, with the day if that is another.
+// Clock formats a time of day, with the date if it is another day.
 func Clock(t, now time.Time) string {
 	t = t.In(now.Location())
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {

@@ -1,6 +1,6 @@
 package show
 
-// Reason says in words why a request waits: its code, and the limit in the way.
+// Reason describes why a request waits, from the reason's code and the limit that holds it.
 func Reason(code, limit string) string {
 	the := "a limit"
 	if limit != "" {

@@ -1,6 +1,5 @@
-// Package show turns figures and foreign text into lines for a terminal: aligned tables, bars,
-// countdowns. What it is given may be anything; what it returns steers no terminal and keeps its
-// place.
+// Package show turns figures and foreign text into lines for a terminal: aligned tables, bars, countdowns. Its input
+// may be any text; its output contains no control codes and keeps its width.
 package show
 
 import (
@@ -10,13 +9,13 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// Style is how text is shown.
+// Style says how to show text.
 type Style struct {
 	Colour bool
-	ASCII  bool // the terminal, or what reads a pipe, may know nothing else
+	ASCII  bool // the terminal, or the reader of a pipe, may know nothing else
 }
 
-// Colour is what a text is painted with.
+// Colour is an ANSI colour or attribute.
 type Colour string
 
 // The colours. They are the terminal's own, so that they suit its background.
@@ -32,7 +31,7 @@ const (
 	Cyan   Colour = "36"
 )
 
-// Paint colours a text, or does not.
+// Paint colours a text if the style has colours.
 func (s Style) Paint(c Colour, text string) string {
 	if !s.Colour || c == Plain || text == "" {
 		return text
@@ -40,7 +39,7 @@ func (s Style) Paint(c Colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// Resource is the colour of a resource's state. Red is for what is broken, and nothing else.
+// Resource returns the colour of a resource's state. Red is only for broken resources.
 func Resource(state string) Colour {
 	switch state {
 	case "failing":
@@ -55,15 +54,15 @@ func Resource(state string) Colour {
 	return Dim
 }
 
-// UTF8 tells whether the environment says that more than ASCII can be shown.
+// UTF8 reports whether the environment says that more than ASCII can be shown.
 func UTF8(getenv func(string) string) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first that is set decides
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first one set decides
 		if v := strings.ToLower(getenv(name)); v != "" {
 			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
 		}
 	}
-	return runtime.GOOS == "windows" // which has no such variables
+	return runtime.GOOS == "windows" // it has no such variables
 }
 
-// Width is how many cells a text takes.
+// Width returns how many terminal cells a text takes.
 func Width(text string) int { return lipgloss.Width(text) }

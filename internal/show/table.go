@@ -9,21 +9,20 @@ import (
 // Column is one column of a table.
 type Column struct {
 	Head  string
-	Right bool // figures stand on the right
-	// Least is how narrow it can be made where there is little room; 0: not narrower than it
-	// is.
+	Right bool // aligned right, for figures
+	// Least is the smallest width of the column if there is little room; 0 means that it does not shrink.
 	Least int
-	// Drop tells when it goes where that does not help: the highest first; 0 stays.
+	// Drop orders the columns that are dropped if shrinking is not enough: the highest first; 0 is never dropped.
 	Drop int
 }
 
-// Cell is a text in a table. It is harmless already.
+// Cell is a text in a table. The text must already be harmless.
 type Cell struct {
 	Text   string
 	Colour Colour
 }
 
-// Table is rows under heads, aligned.
+// Table is aligned rows under a head.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
@@ -33,8 +32,8 @@ type Table struct {
 // Add adds a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// Lines are the head and the rows. They keep within width cells, if that is not 0: columns
-// shrink, then go. A column with nothing in it is not shown.
+// Lines returns the head and the rows. If width is not 0, lines stay within width cells: columns shrink first, then are
+// dropped. Empty columns are not shown.
 func (t *Table) Lines(s Style, width int) []string {
 	widths := t.widths(width)
 	head := make([]Cell, len(t.Columns))
@@ -50,7 +49,7 @@ func (t *Table) Lines(s Style, width int) []string {
 
 const gap = 2 // between columns
 
-// widths decides how wide each column is; -1: it is not shown.
+// widths returns the width of each column; -1 means not shown.
 func (t *Table) widths(width int) []int {
 	widths := make([]int, len(t.Columns))
 	for i := range t.Columns {
@@ -69,7 +68,7 @@ func (t *Table) widths(width int) []int {
 	}
 	for over := t.total(widths) - width; over > 0; over = t.total(widths) - width {
 		if !t.shrink(widths, over) && !t.drop(widths) {
-			break // the lines are cut
+			break // the lines will be cut
 		}
 	}
 	return widths
@@ -85,7 +84,7 @@ func (t *Table) total(widths []int) int {
 	return sum
 }
 
-// shrink takes from the widest of the columns that can be narrower.
+// shrink narrows the widest column that can shrink.
 func (t *Table) shrink(widths []int, over int) bool {
 	widest := -1
 	for i, c := range t.Columns {
@@ -117,7 +116,7 @@ func (t *Table) drop(widths []int) bool {
 func (t *Table) line(s Style, row []Cell, widths []int, width int) string {
 	var b strings.Builder
 	b.WriteString(t.Indent)
-	blank := 0 // spaces that are written only if something follows
+	blank := 0 // spaces that are written only if text follows
 	for i, c := range t.Columns {
 		if widths[i] < 0 {
 			continue
@@ -141,7 +140,7 @@ func (t *Table) line(s Style, row []Cell, widths []int, width int) string {
 	if width <= 0 {
 		return b.String()
 	}
-	return s.clip(b.String(), width) // a figure that is cut has to look like one
+	return s.clip(b.String(), width) // mark figures that are cut
 }
 
 // clip shortens a text, painted or not, to width cells and shows that it did.

@@ -8,12 +8,11 @@ import (
 
 const (
 	maxMarks = 2    // in a row on one letter: more would reach into other lines
-	maxBytes = 4096 // of a text that are looked at
+	maxBytes = 4096 // of a text that are read
 )
 
-// Text makes foreign text one harmless line of at most width cells: no control or escape
-// codes, nothing that turns the direction of what follows, and no more than fits. A width of 0
-// means about as long as a line can be.
+// Text makes foreign text one harmless line of at most width cells: without control or escape codes, and without marks
+// that change the text direction. A width of 0 means 500.
 func (s Style) Text(text string, width int) string {
 	if width <= 0 {
 		width = 500
@@ -40,7 +39,7 @@ func (s Style) Text(text string, width int) string {
 			break
 		}
 		if cells+w > room && end == "" {
-			end = b.String() // what is kept if it turns out to be too long
+			end = b.String() // the text to keep if it turns out too long
 			if end == "" {
 				end = " "
 			}
@@ -57,19 +56,19 @@ func (s Style) Text(text string, width int) string {
 		out += s.ellipsis(width)
 	}
 	if turned {
-		out += "\u200e" // what follows goes on from left to right
+		out += "\u200e" // continue left to right
 	}
 	return out
 }
 
-// harmless replaces what is no visible character.
+// harmless replaces runes that are not visible characters.
 func (s Style) harmless(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r' || unicode.Is(unicode.Zs, r):
 		return ' '
 	case s.ASCII && r > unicode.MaxASCII:
 		return '?'
-	case unicode.IsGraphic(r): // neither controls nor Cf, which turns the direction of text
+	case unicode.IsGraphic(r): // neither controls nor Cf, which changes text direction
 		return r
 	case s.ASCII:
 		return '?'
@@ -98,7 +97,7 @@ func (s Style) ellipsis(width int) string {
 	return ".."
 }
 
-// Names lists a few of many names, harmless, with what stands between them.
+// Names joins at most most names, made harmless, with between.
 func (s Style) Names(names []string, between string, most, width int) string {
 	var shown []string
 	for i, name := range names {
@@ -111,7 +110,7 @@ func (s Style) Names(names []string, between string, most, width int) string {
 	return strings.Join(shown, between)
 }
 
-// Fit makes a line exactly width cells wide, painted or not.
+// Fit pads or cuts a line, painted or not, to exactly width cells.
 func (s Style) Fit(line string, width int) string {
 	if w := Width(line); w < width {
 		return line + strings.Repeat(" ", width-w)
@@ -119,7 +118,7 @@ func (s Style) Fit(line string, width int) string {
 	return s.clip(line, width)
 }
 
-// Wrap breaks a text at spaces so that lines have at most width cells, where that can be.
+// Wrap breaks a text at spaces into lines of at most width cells, where possible.
 func Wrap(text string, width int) []string {
 	var lines []string
 	line := ""

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Window says in a sentence how a window of a subscription stands: "5 h window 42% used, resets in 1 h 12 min, at this rate empty at
-// 15:40". of names the models that it counts alone; empty if it counts all.
+// Window describes a subscription's window in a sentence: "5 h window 42% used, resets in 1 h 12 min, at this rate
+// empty at 15:40". of names the models that the window counts; empty means all.
 func Window(of string, length time.Duration, used, size int64, reset, gone *time.Time, now time.Time) string {
 	text := strings.Replace(words(length), " days", "-day", 1) + " window"
 	if of != "" {
@@ -39,7 +39,7 @@ func Window(of string, length time.Duration, used, size int64, reset, gone *time
 	return text
 }
 
-// words is a length of time in words, to the minute.
+// words formats a duration in words, to the minute.
 func words(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -59,7 +59,7 @@ func two(n int64, unit string, m int64, part string) string {
 	return fmt.Sprintf("%d %s %d %s", n, unit, m, part)
 }
 
-// day is a time of day, with the day of the week if it is another day.
+// day formats a time of day, with the weekday if it is another day.
 func day(t, now time.Time) string {
 	t = t.In(now.Location())
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {

@@ -18,13 +18,13 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// spans makes one span for each exchange, and counts it.
+// spans creates one span for each exchange, and records its metrics.
 type spans struct {
-	tracer   trace.Tracer // nil: no spans
+	tracer   trace.Tracer // nil means no spans
 	provider func(resource string) string
 
-	tokens   metric.Int64Histogram   // nil: no metrics
-	duration metric.Float64Histogram // likewise
+	tokens   metric.Int64Histogram   // nil means no metrics
+	duration metric.Float64Histogram // nil means no metrics
 }
 
 // w3c reads and writes the headers traceparent and tracestate.
@@ -40,7 +40,8 @@ func (s *spans) measure(m metric.Meter) (err error) {
 	return err
 }
 
-// Trace begins the span of an exchange, for [sluicehttp.Transport]. Nil if there is nothing to trace.
+// Trace returns the function that begins the span of an exchange, for [sluicehttp.Transport]. It is nil if nothing is
+// traced.
 func (t *Telemetry) Trace() func(*http.Request, http.Header) func(sluicehttp.Exchange) {
 	if t == nil {
 		return nil
@@ -53,7 +54,7 @@ func (s *spans) begin(r *http.Request, header http.Header) func(sluicehttp.Excha
 	if s.tracer == nil {
 		return func(x sluicehttp.Exchange) { s.count(r.Context(), operation, &x) }
 	}
-	// The client's span is in its headers. The context is that of its connection.
+	// The client's span is in its headers; the context belongs to its connection.
 	ctx := w3c.Extract(context.WithoutCancel(r.Context()), propagation.HeaderCarrier(r.Header))
 	ctx, span := s.tracer.Start(ctx, "sluice", trace.WithSpanKind(trace.SpanKindClient))
 	w3c.Inject(ctx, propagation.HeaderCarrier(header))
@@ -63,7 +64,7 @@ func (s *spans) begin(r *http.Request, header http.Header) func(sluicehttp.Excha
 	}
 }
 
-// end tells what became of the exchange.
+// end records the result of the exchange in its span.
 func (s *spans) end(span trace.Span, operation string, x *sluicehttp.Exchange) {
 	defer span.End()
 	if !span.IsRecording() {
@@ -114,7 +115,7 @@ func (s *spans) end(span trace.Span, operation string, x *sluicehttp.Exchange) {
 	}
 }
 
-// count measures the exchange, where metrics are sent.
+// count records the exchange, if metrics are sent.
 func (s *spans) count(ctx context.Context, operation string, x *sluicehttp.Exchange) {
 	if s.tokens == nil || operation == "" {
 		return
@@ -131,7 +132,7 @@ func (s *spans) count(ctx context.Context, operation string, x *sluicehttp.Excha
 	record("output", x.Usage.Output)
 }
 
-// attributes are those that spans and metrics have: few values each, except for names of models.
+// attributes returns the attributes of spans and metrics: each has few values, except for names of models.
 func (s *spans) attributes(operation string, x *sluicehttp.Exchange) []attribute.KeyValue {
 	list := []attribute.KeyValue{attribute.String("sluice.resource", x.Resource)}
 	if operation != "" {
@@ -157,7 +158,7 @@ func (s *spans) attributes(operation string, x *sluicehttp.Exchange) []attribute
 	return list
 }
 
-// input are all tokens that went in.
+// input returns the number of input tokens, cached ones included.
 func input(u *provider.Usage) int64 { return u.Input + u.CacheRead + u.CacheWrite + u.CacheLong }
 
 func nameOf(operation string, x *sluicehttp.Exchange) string {
@@ -170,7 +171,7 @@ func nameOf(operation string, x *sluicehttp.Exchange) string {
 	return operation + " " + x.Model
 }
 
-// operationOf is what a call does, by the end of its path; empty: it is no call of a model.
+// operationOf returns what a call does, from the end of its path; "" if it does not call a model.
 func operationOf(path string) string {
 	path = strings.TrimSuffix(path, "/")
 	for _, o := range []struct{ end, is string }{
@@ -185,7 +186,7 @@ func operationOf(path string) string {
 	return ""
 }
 
-// providerName is what the conventions call a provider.
+// providerName returns the conventions' name of a provider.
 func providerName(dialect string) string {
 	switch dialect {
 	case "gemini":
@@ -200,7 +201,7 @@ func providerName(dialect string) string {
 	return dialect
 }
 
-// errorType is a word for what went wrong: few values, and nothing that a client has written.
+// errorType returns a word for an error: one of few values, and never text from a client.
 func errorType(x *sluicehttp.Exchange) string {
 	var refused *sluice.Error
 	switch {

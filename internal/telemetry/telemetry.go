@@ -1,5 +1,5 @@
-// Package telemetry sends traces and metrics to an OpenTelemetry collector, with the conventions for generative AI. It does nothing
-// unless the standard variables of the environment ask for it. docs/telemetry.md lists what is sent.
+// Package telemetry sends traces and metrics to an OpenTelemetry collector, with the conventions for generative AI. It
+// does nothing unless the standard environment variables ask for it. docs/telemetry.md lists what is sent.
 package telemetry
 
 import (
@@ -23,21 +23,21 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// Options are what telemetry is made of.
+// Options configures telemetry.
 type Options struct {
 	Getenv  func(name string) string
 	Log     *slog.Logger
 	Version string
-	// Figures are metrics that are kept anyway, and sent too. Nil means none.
+	// Figures are existing metrics to send too. Nil means none.
 	Figures promclient.Gatherer
-	// Provider is the dialect that a resource speaks.
+	// Provider returns the dialect of a resource.
 	Provider func(resource string) string
 }
 
-// maxSeries bounds how many series a metric has: clients choose the names of models.
+// maxSeries bounds the series of a metric, because clients choose the names of models.
 const maxSeries = 2000
 
-// flushWithin is how long the last spans and figures may take to be sent.
+// flushWithin is how long sending the last spans and figures may take.
 const flushWithin = 5 * time.Second
 
 // signal is one of the two kinds of telemetry.
@@ -48,7 +48,7 @@ const (
 	metrics signal = "METRICS"
 )
 
-// wanted tells whether the environment asks for a signal, and the protocol; empty: it does not.
+// wanted returns the protocol of a signal, or "" if the environment does not ask for the signal.
 func wanted(s signal, getenv func(string) string) (protocol string, err error) {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return "", nil
@@ -80,13 +80,13 @@ func wanted(s signal, getenv func(string) string) (protocol string, err error) {
 	return "", fmt.Errorf("%s: %.40q is not supported: http/protobuf or grpc", name, protocol)
 }
 
-// Telemetry sends spans and metrics. A nil one does nothing.
+// Telemetry sends spans and metrics. A nil *Telemetry does nothing.
 type Telemetry struct {
 	spans *spans
 	stop  []func(context.Context) error
 }
 
-// Open begins what the environment asks for. It returns nil if that is nothing.
+// Open starts what the environment asks for. It returns nil if that is nothing.
 func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	byTrace, err := wanted(traces, o.Getenv)
 	if err != nil {
@@ -96,13 +96,13 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil || byTrace == "" && byMetric == "" {
 		return nil, err
 	}
-	// What the environment says of the resource counts more than this.
+	// Attributes from the environment override these.
 	res, err := resource.New(ctx, resource.WithAttributes(semconv.ServiceName("sluice"), semconv.ServiceVersion(o.Version)),
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	if o.Log != nil { // the library would write to standard error
+	if o.Log != nil { // otherwise the library writes to standard error
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Log.Warn("telemetry: " + err.Error()) }))
 	}
 	t := &Telemetry{spans: &spans{provider: o.Provider}}
@@ -133,7 +133,7 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// scope names what makes the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/sluicehq/sluice"
 
 func traceExporter(ctx context.Context, protocol string) (sdktrace.SpanExporter, error) {
@@ -150,7 +150,7 @@ func metricExporter(ctx context.Context, protocol string) (sdkmetric.Exporter, e
 	return otlpmetrichttp.New(ctx)
 }
 
-// Close sends what is left, and ends.
+// Close sends the remaining data and stops.
 func (t *Telemetry) Close() (err error) {
 	if t == nil {
 		return nil

@@ -28,7 +28,7 @@ func (m *Model) agentRows(list []*inspect.AgentStatus) *show.Table {
 	return t
 }
 
-// lease is how long an agent's lasts. One that only asks has none.
+// lease shows how long an agent's lease lasts. An agent that only asks has none.
 func (m *Model) lease(a *inspect.AgentStatus) show.Cell {
 	if !a.Leased {
 		return show.Cell{Text: "none", Colour: show.Dim}
@@ -36,7 +36,7 @@ func (m *Model) lease(a *inspect.AgentStatus) show.Cell {
 	return show.Cell{Text: show.Left(a.LeaseExpiresAt, m.now)}
 }
 
-// firstWaits are the first request of each agent in a queue.
+// firstWaits returns the first waiting request of each agent.
 func (m *Model) firstWaits() map[string]*Waiting {
 	first := map[string]*Waiting{}
 	for i := range m.data.Waiting {
@@ -48,7 +48,7 @@ func (m *Model) firstWaits() map[string]*Waiting {
 	return first
 }
 
-// why is what an agent waits for: others that must go on first, its turn, or else whom its work depends on.
+// why shows what an agent waits for: agents that must go first, its turn, or else the agents that its work depends on.
 func (m *Model) why(a *inspect.AgentStatus, w *Waiting) show.Cell {
 	s := m.style
 	switch {
@@ -66,7 +66,7 @@ func (m *Model) why(a *inspect.AgentStatus, w *Waiting) show.Cell {
 	return show.Cell{}
 }
 
-// agentDetails are what there is to say of the selected agent, in whole lines.
+// agentDetails returns the lines about the selected agent.
 func (m *Model) agentDetails(a *inspect.AgentStatus) (lines []string) {
 	s := m.style
 	add := func(c show.Colour, text string) { lines = append(lines, "    "+s.Paint(c, text)) }

@@ -10,7 +10,7 @@ import (
 
 const maxFilter = 40 // characters
 
-// key acts on a key: on the question first, then on what is being typed.
+// key handles a key: an open question first, then the filter that is being typed.
 func (m Model) key(msg tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	key := msg.String()
 	if key == "ctrl+c" {
@@ -69,7 +69,7 @@ func (m Model) key(msg tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// answer is what the user says to the question whether to act.
+// answer handles the answer to the question whether to act.
 func (m Model) answer(key string) (tea.Model, tea.Cmd) {
 	a := *m.asked
 	switch key {
@@ -123,10 +123,10 @@ func (m *Model) move(by int) {
 	m.selected[m.focus] = keys[min(max(i+by, 0), len(keys)-1)]
 }
 
-// index is where the selection of a list is: where it was, else at the top.
+// index returns the position of a list's selection, or the top if it is gone.
 func (m *Model) index(p pane, keys []string) int { return max(slices.Index(keys, m.selected[p]), 0) }
 
-// resource is the one that is selected, or that of the selected agent or request; empty if there is none.
+// resource returns the selected resource, or that of the selected agent or request; empty if there is none.
 func (m *Model) resource() string {
 	switch m.focus {
 	case agents:

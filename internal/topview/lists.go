@@ -7,14 +7,14 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// orders are the ways in which each list can be sorted, the first one to begin with.
+// orders lists the sort orders of each list, the default first.
 var orders = [panes][]string{
 	resources: {"name", "fullness", "rate", "waiting"},
 	agents:    {"name", "use", "state", "class"},
 	waiting:   {"turn", "time", "agent"},
 }
 
-// keys are what names the rows of a list, in order.
+// keys returns the keys of a list's rows, in order.
 func (m *Model) keys(p pane) (keys []string) {
 	switch p {
 	case resources:
@@ -33,7 +33,7 @@ func (m *Model) keys(p pane) (keys []string) {
 	return keys
 }
 
-// resources are those that pass the filter, sorted.
+// resources returns the resources that pass the filter, sorted.
 func (m *Model) resources() (list []*inspect.ResourceStatus) {
 	for i := range m.data.Status.Resources {
 		if r := &m.data.Status.Resources[i]; m.matches(r.Name) {
@@ -64,7 +64,7 @@ func waitingIn(r *inspect.ResourceStatus) (n int) {
 	return n
 }
 
-// urgency orders states: those in trouble first.
+// urgency orders states, the most urgent first.
 var urgency = map[string]int{"limited": 0, "held": 1, "waiting": 2}
 
 func (m *Model) agents() (list []*inspect.AgentStatus) {
@@ -114,7 +114,7 @@ func (m *Model) waiting() (list []*Waiting) {
 	return list
 }
 
-// compareTimes puts those first who go soon, and last those of whom nobody knows.
+// compareTimes puts requests that go soon first, and requests with an unknown time last.
 func compareTimes(a, b *Waiting) int {
 	switch x, y := a.ExpectedAt, b.ExpectedAt; {
 	case x == nil && y == nil:

@@ -22,9 +22,9 @@ const (
 	panes
 )
 
-// Model is what is shown. It is a value: Update returns another.
+// Model is the state of the view. It is a value: Update returns a new one.
 type Model struct {
-	ctx   context.Context // of what it starts
+	ctx   context.Context // for the commands it starts
 	src   Source
 	style show.Style
 
@@ -32,28 +32,28 @@ type Model struct {
 	now           time.Time
 
 	data    Data
-	at      time.Time // of the data; zero: there is none yet
-	err     error     // of the last time it was read
-	begun   time.Time // of a read that is under way
+	at      time.Time // of the data; zero if there is none yet
+	err     error     // of the last read
+	begun   time.Time // of the running read
 	reading bool
 	rates   map[string]series
 
 	focus    pane
-	selected [panes]string // by key, so that it stays where lists change
+	selected [panes]string // by key, so that the selection stays when lists change
 	sorts    [panes]int
 	filter   string
-	typing   bool // the filter
+	typing   bool // the filter is being typed
 	asked    *action
 	note     string
 	noteTill time.Time
 	help     bool
 }
 
-// action is something that is done only when it was confirmed.
+// action is an action that needs confirmation.
 type action struct {
 	resource string
 	resume   bool
-	step     int // of pauses
+	step     int // index into pauses
 }
 
 var pauses = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
@@ -62,15 +62,15 @@ const usualPause = 2
 
 func (a *action) length() time.Duration { return pauses[a.step] }
 
-// New is a view that has seen nothing yet.
+// New returns a view without data.
 func New(ctx context.Context, src Source, style show.Style, now time.Time) Model {
 	return Model{ctx: ctx, src: src, style: style, now: now, width: 80, height: 24, rates: map[string]series{}, reading: true, begun: now}
 }
 
-// Init starts to read.
+// Init starts the first read.
 func (m Model) Init() tea.Cmd { return tea.Batch(m.read(), tick()) }
 
-// Update takes in a key, a size, a moment, or what was read.
+// Update handles a key, a size, a tick, or new data.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -78,7 +78,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tickMsg:
 		m.now = time.Time(msg)
 		if m.reading {
-			return m, tick() // one at a time, however long it takes
+			return m, tick() // one read at a time, however long it takes
 		}
 		m.reading, m.begun = true, m.now
 		return m, tea.Batch(tick(), m.read())
@@ -96,14 +96,14 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take takes in what was read.
+// take stores the result of a read.
 func (m *Model) take(msg dataMsg) {
 	m.reading, m.err = false, msg.err
 	if msg.at.After(m.now) {
 		m.now = msg.at
 	}
 	if msg.err != nil {
-		return // what there was before is better than nothing
+		return // old data is better than none
 	}
 	m.data, m.at = msg.data, msg.at
 	rates := make(map[string]series, len(m.data.Status.Resources))
@@ -125,10 +125,10 @@ func (m Model) done(msg doneMsg) (tea.Model, tea.Cmd) {
 		return m, nil
 	}
 	m.reading, m.begun = true, m.now
-	return m, m.read() // to show what it did
+	return m, m.read() // to show the effect
 }
 
-// series is how many were sent each second.
+// series holds how many requests were sent per second.
 type series struct {
 	at    time.Time
 	sent  int64
@@ -141,9 +141,9 @@ const (
 	meanOver  = 5 // samples
 )
 
-// add returns the series with what was sent until a moment.
+// add returns the series with a new sample.
 func (s series) add(at time.Time, sent int64) series {
-	if s.at.IsZero() || sent < s.sent { // it is new, or its counters are
+	if s.at.IsZero() || sent < s.sent { // the resource is new, or its counters are
 		return series{at: at, sent: sent}
 	}
 	took := at.Sub(s.at)
@@ -154,7 +154,7 @@ func (s series) add(at time.Time, sent int64) series {
 	return series{at: at, sent: sent, rates: rates[max(len(rates)-maxSeries, 0):]}
 }
 
-// mean is the rate of late.
+// mean returns the recent rate.
 func (s series) mean() float64 {
 	last := s.rates[max(len(s.rates)-meanOver, 0):]
 	sum := 0.0
@@ -164,7 +164,7 @@ func (s series) mean() float64 {
 	return sum / float64(max(len(last), 1))
 }
 
-// matches tells whether any of the texts passes the filter.
+// matches reports whether any of the texts passes the filter.
 func (m *Model) matches(texts ...string) bool {
 	if m.filter == "" {
 		return true
@@ -173,7 +173,7 @@ func (m *Model) matches(texts ...string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), want) })
 }
 
-// fullest is the limit that is used most, and how much of it; nil if none is of known size.
+// fullest returns the most used limit and the used fraction of it; nil if no limit has a known size.
 func fullest(r *inspect.ResourceStatus) (l *inspect.LimitStatus, part float64) {
 	for i := range r.Limits {
 		if one := &r.Limits[i]; one.Limit > 0 {

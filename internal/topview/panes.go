@@ -17,10 +17,10 @@ const (
 	chain = 6
 
 	reasonWidth = 60
-	anything    = 1 << 20 // rows, where there is no bound
+	anything    = 1 << 20 // rows, when there is no bound
 )
 
-// rows builds the table of a list, from the i-th row on, at most n of them.
+// rows builds the table of a list, with at most n rows beginning at from.
 func (m *Model) rows(p pane, from, n int) *show.Table {
 	switch p {
 	case resources:
@@ -51,7 +51,7 @@ func (m *Model) resourceRows(list []*inspect.ResourceStatus) *show.Table {
 			{Text: s.Spark(series.rates, spark), Colour: show.Cyan}, {Text: show.Rate(series.mean())}, {Text: m.byClass(r)},
 			{Text: show.Count(r.Sent)}, {Text: fmt.Sprint(r.InFlight)}, m.condition(r),
 		}
-		if r.Outage != nil { // nothing is known, which is not nothing
+		if r.Outage != nil { // unknown is not zero
 			row[7].Text, row[8].Text, row[9].Text = "?", "?", "?"
 		} else if l, part := fullest(r); l != nil {
 			row[2] = show.Cell{Text: s.Bar(part, bar), Colour: show.Fullness(part)}
@@ -62,7 +62,7 @@ func (m *Model) resourceRows(list []*inspect.ResourceStatus) *show.Table {
 	return t
 }
 
-// byClass is how many of each class wait, highest first: 0/2/5.
+// byClass shows how many requests of each class wait, highest first: 0/2/5.
 func (m *Model) byClass(r *inspect.ResourceStatus) string {
 	if waitingIn(r) == 0 {
 		return "0"
@@ -74,7 +74,7 @@ func (m *Model) byClass(r *inspect.ResourceStatus) string {
 	return strings.Join(parts, "/")
 }
 
-// condition is what is out of the ordinary about a resource.
+// condition shows what is unusual about a resource.
 func (m *Model) condition(r *inspect.ResourceStatus) show.Cell {
 	if r.Outage != nil {
 		return show.Cell{Text: "store lost", Colour: show.Amber}
@@ -104,7 +104,7 @@ func (m *Model) condition(r *inspect.ResourceStatus) show.Cell {
 	return show.Cell{}
 }
 
-// limitRows are the limits of the selected resource, at most n.
+// limitRows builds the table of a resource's limits, at most n.
 func (m *Model) limitRows(r *inspect.ResourceStatus, n int) *show.Table {
 	s := m.style
 	t := &show.Table{Indent: "    ", Columns: []show.Column{
@@ -129,7 +129,7 @@ func (m *Model) limitRows(r *inspect.ResourceStatus, n int) *show.Table {
 	return t
 }
 
-// foremost are the n fullest limits, if there are more; else all, in their order.
+// foremost returns the n fullest limits; if there are no more than n, all in their order.
 func foremost(limits []inspect.LimitStatus, n int) []inspect.LimitStatus {
 	if len(limits) <= n {
 		return limits

@@ -1,7 +1,7 @@
-// Package topview is the live view of a gate in a terminal: resources, agents, and who waits.
+// Package topview is the live view of a gate in a terminal: resources, agents, and waiting requests.
 //
-// The model and how it changes are pure: time and data come in as messages, and everything that
-// touches the store happens in commands, which run beside the loop that draws.
+// The model is pure: time and data arrive as messages. Commands access the store, concurrently with the loop that
+// draws.
 package topview
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// Source is what the view shows, and acts on.
+// Source provides the data of the view and carries out its actions.
 type Source interface {
 	Read(ctx context.Context) (Data, error)
 	Pause(ctx context.Context, resource string, d time.Duration) error
@@ -39,12 +39,11 @@ type Waiting struct {
 
 const (
 	refresh   = 500 * time.Millisecond
-	patience  = 10 * time.Second // with a store that does not answer
+	patience  = 10 * time.Second // for a store that does not respond
 	staleFrom = 3 * time.Second
 )
 
-// Run shows the view until the user leaves it. The terminal is as it was before, also after a
-// panic.
+// Run shows the view until the user leaves it. It restores the terminal, also after a panic.
 func Run(ctx context.Context, src Source, style show.Style, out io.Writer) error {
 	return run(ctx, New(ctx, src, style, time.Now()), tea.WithOutput(out))
 }
@@ -53,14 +52,14 @@ func run(ctx context.Context, m tea.Model, options ...tea.ProgramOption) error {
 	_, err := tea.NewProgram(m, append(options, tea.WithContext(ctx))...).Run()
 	switch {
 	case errors.Is(err, tea.ErrInterrupted), ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled):
-		return nil // it was ended from outside
+		return nil // ended from outside
 	case err != nil:
 		return fmt.Errorf("the view ended: %w", err)
 	}
 	return nil
 }
 
-// What reaches the model besides keys and sizes.
+// Messages for the model, besides keys and sizes.
 type (
 	tickMsg time.Time
 	dataMsg struct {
@@ -68,7 +67,7 @@ type (
 		data Data
 		err  error
 	}
-	doneMsg struct { // of a pause or the end of one
+	doneMsg struct { // the result of a pause or resume
 		what string
 		err  error
 	}
@@ -87,7 +86,7 @@ func (m Model) read() tea.Cmd {
 	}
 }
 
-// do carries out what was confirmed.
+// do carries out a confirmed action.
 func (m Model) do(a action) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, patience)

@@ -26,7 +26,7 @@ const (
 	fewCauses  = 2  // of its pauses
 )
 
-// Frame is the screen as text, exactly as many lines as it is high.
+// Frame returns the screen as text, with exactly as many lines as it is high.
 func (m Model) Frame() string {
 	if m.width <= 0 || m.height <= 0 {
 		return ""
@@ -59,7 +59,7 @@ func (m Model) Frame() string {
 	return strings.Join(lines[len(lines)-min(len(lines), m.height):], "\n")
 }
 
-// header says what is looked at.
+// header shows the store, the counts and the time.
 func (m *Model) header() string {
 	s := m.style
 	st := &m.data.Status
@@ -80,7 +80,7 @@ func (m *Model) header() string {
 	return left
 }
 
-// queued is how many wait in all: of a long queue only the first are listed.
+// queued returns how many requests wait in all: of a long queue only the first are listed.
 func queued(st *inspect.Status) (n int) {
 	for i := range st.Resources {
 		n += waitingIn(&st.Resources[i])
@@ -95,7 +95,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// trouble says that what is shown is not what is.
+// trouble warns that the data is out of date.
 func (m *Model) trouble() string {
 	s := m.style
 	age := ""
@@ -111,7 +111,7 @@ func (m *Model) trouble() string {
 	return ""
 }
 
-// circle says that agents wait for each other, which nobody but a person can end.
+// circle warns that agents wait for each other, which only a person can resolve.
 func (m *Model) circle() string {
 	cycles := m.data.Status.Cycles
 	if len(cycles) == 0 || len(cycles[0]) == 0 {
@@ -125,7 +125,7 @@ func (m *Model) circle() string {
 	return s.Paint(show.Amber, text)
 }
 
-// body is the lists, in so many lines.
+// body draws the lists in room lines.
 func (m *Model) body(room int) []string {
 	if room < fewRows {
 		return m.list(m.focus, room)
@@ -141,8 +141,8 @@ func (m *Model) body(room int) []string {
 	return lines
 }
 
-// heights divides the lines among the lists: each what it wants, if there is as much; what one
-// leaves the others have.
+// heights divides the lines among the lists. Each gets what it wants if there is room; lists that want less leave the
+// rest to others.
 func (m *Model) heights(room int) (heights [panes]int) {
 	room -= int(panes) - 1 // blank lines
 	var want [panes]int
@@ -162,7 +162,7 @@ func (m *Model) heights(room int) (heights [panes]int) {
 		if open < before {
 			continue
 		}
-		for p := range panes { // all that is left want more than there is
+		for p := range panes { // all remaining lists want more than there is
 			if !done[p] {
 				heights[p] = room / open
 				room -= heights[p]
@@ -173,12 +173,12 @@ func (m *Model) heights(room int) (heights [panes]int) {
 	return heights
 }
 
-// detailLines are how many lines a list wants for what is selected.
+// detailLines returns how many lines a list needs for its selection.
 func (m *Model) detailLines(p pane) int {
 	return len(m.detailsOf(p))
 }
 
-// detailsOf are the lines about what is selected in a list; none if keys do not act on it.
+// detailsOf returns the lines about a list's selection; none if the list is not focused.
 func (m *Model) detailsOf(p pane) []string {
 	if p != m.focus {
 		return nil
@@ -196,7 +196,7 @@ func (m *Model) detailsOf(p pane) []string {
 	return nil
 }
 
-// details are what there is to say of the selected resource.
+// details returns the lines about the selected resource.
 func (m *Model) details(r *inspect.ResourceStatus) (lines []string) {
 	if o := r.Outage; o != nil {
 		return []string{"    " + m.style.Paint(show.Amber, m.style.Text("the store cannot be reached: "+o.Why, max(m.width-4, 10)))}
@@ -220,7 +220,7 @@ func (m *Model) details(r *inspect.ResourceStatus) (lines []string) {
 
 var empty = [panes]string{"none is configured", "none is alive", "nobody"}
 
-// list is one list with its head, in at most so many lines.
+// list draws one list with its head, in at most height lines.
 func (m *Model) list(p pane, height int) []string {
 	keys := m.keys(p)
 	if len(keys) == 0 {
@@ -248,7 +248,7 @@ func (m *Model) list(p pane, height int) []string {
 	return lines
 }
 
-// title marks the head of the list that keys act on.
+// title marks the head of the focused list.
 func (m *Model) title(p pane, head string) string {
 	head = strings.TrimLeft(head, " ")
 	if p != m.focus {
@@ -257,7 +257,7 @@ func (m *Model) title(p pane, head string) string {
 	return m.style.Paint(show.Bold, "* ") + head
 }
 
-// footer is the question, what is typed, a note, or the keys.
+// footer shows the question, the filter, a note, or the keys.
 func (m *Model) footer() string {
 	s := m.style
 	switch {
@@ -297,7 +297,7 @@ func (m *Model) helpLines() []string {
 	}
 }
 
-// Once is all of the state as plain lines, for what is not a terminal.
+// Once returns the whole state as plain lines, for output that is not a terminal.
 func Once(data Data, style show.Style, now time.Time) string {
 	m := Model{style: style, now: now, at: now, data: data, rates: map[string]series{}, focus: panes}
 	lines := []string{fmt.Sprintf("sluice  %s  %s  %s  %d waiting", style.Text(data.Status.Store, 100),
