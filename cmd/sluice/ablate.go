@@ -56,7 +56,7 @@ func (s *screen) ablation(a *sim.Ablation) {
 	s.line("\nNetwork with the light tail, seed %d. Small differences are chance: compare several seeds.", a.Seed)
 }
 
-// variant is a row of the table. What is worse than the full gate has a colour.
+// variant returns a row of the table. Values worse than the full gate's are coloured.
 func (s *screen) variant(v, full *sim.Variant) []show.Cell {
 	worse := func(text string, is bool) show.Cell {
 		if full != nil && is {

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// asking are the flags that say what is asked for, shared by acquire and run.
+// asking holds the flags that describe the request, shared by acquire and run.
 type asking struct {
 	tool, model      string
 	keyEnv           string
@@ -23,7 +23,7 @@ type asking struct {
 	emergency, retry bool
 }
 
-// addAsking adds the flags that say what is asked for.
+// addAsking adds the flags that describe the request.
 func addAsking(cmd *cobra.Command) *asking {
 	a := &asking{wait: timeFlag(30 * time.Second)}
 	cmd.Flags().StringVar(&a.tool, "tool", "", "`TOOL` of the request; its cost counts in the unit work")
@@ -37,7 +37,7 @@ func addAsking(cmd *cobra.Command) *asking {
 	return a
 }
 
-// request is what the flags ask for.
+// request builds the request that the flags describe.
 func (a *asking) request(cmd *cobra.Command, s *session, resource string, id identity) (req sluice.Request, err error) {
 	req = sluice.Request{
 		Resource: resource, Agent: id.agent, Class: id.class, User: id.user, Tool: a.tool, Model: a.model, Priced: a.model,
@@ -108,7 +108,7 @@ Exit codes: 0 granted; 64 usage, unknown resource; 69 the store cannot be reache
 		}
 		asJSON, _ := cmd.Flags().GetBool("json")
 		if err := s.printGrant(cmd.Context(), cmd.OutOrStdout(), req, t, *hold, asJSON); err != nil {
-			_ = t.Cancel() // nobody knows its name
+			_ = t.Cancel() // the caller never learned its id
 			return err
 		}
 		return nil
@@ -116,7 +116,7 @@ Exit codes: 0 granted; 64 usage, unknown resource; 69 the store cannot be reache
 	return cmd
 }
 
-// acquire waits for a ticket, and shows that it does.
+// acquire waits for a ticket, and shows on stderr that it waits.
 func (s *session) acquire(cmd *cobra.Command, req sluice.Request, wait time.Duration) (sluice.Ticket, error) {
 	if wait == 0 {
 		t, err := s.gate.Try(cmd.Context(), req)
@@ -130,7 +130,7 @@ func (s *session) acquire(cmd *cobra.Command, req sluice.Request, wait time.Dura
 	cancel()
 	shown.end()
 	if errors.Is(err, context.DeadlineExceeded) {
-		// It was not known before that the wait would not do. Is it known now until when?
+		// Only now is it certain that the wait was too short. The time to retry may be known by now.
 		t, err = s.gate.Try(ctx, req)
 	}
 	if caught := signalOf(ctx); caught != nil && errors.Is(err, sluice.ErrCancelled) {
@@ -153,7 +153,7 @@ type levelJSON struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
 	Unit      string `json:"unit"`
-	Limit     *int64 `json:"limit"` // nil: not known
+	Limit     *int64 `json:"limit"` // nil means unknown
 	Remaining *int64 `json:"remaining"`
 }
 
@@ -172,7 +172,7 @@ func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Reques
 	grant := grantJSON{
 		Ticket: t.ID(), Resource: req.Resource, Agent: req.Agent, Class: s.className(req.Class), WaitedMS: t.Waited().Milliseconds(), Limits: []levelJSON{},
 	}
-	// The ticket is there whatever becomes of this: levels that cannot be read are left out.
+	// The ticket is granted in any case, so levels that cannot be read are left out.
 	if status, err := s.gate.Resource(ctx, req.Resource); err == nil {
 		for _, l := range status.Limits {
 			if req.In(l.Scope) {

@@ -15,7 +15,7 @@ import (
 // comparison is one resource before and after.
 type comparison struct {
 	Name    string             `json:"name"`
-	Before  *figures           `json:"before"` // nil: it was not there
+	Before  *figures           `json:"before"` // nil if the resource was not there
 	After   *figures           `json:"after"`
 	Callers []callerComparison `json:"callers"`
 	// Confidence says how sure the changes are; empty if the resource was not there before or after.
@@ -28,7 +28,7 @@ type callerComparison struct {
 	After  *figures `json:"after"`
 }
 
-// figures are what a period is judged by.
+// figures are the figures by which a period is judged.
 type figures struct {
 	Sends      int64   `json:"sends"`
 	PeakPerS   int64   `json:"peak_per_s"`
@@ -36,7 +36,7 @@ type figures struct {
 	Throttled  int64   `json:"throttled"`
 	RetryShare float64 `json:"retry_share"`
 	WaitedMS   int64   `json:"waited_ms"`
-	// TookS is from the first send to the last, to the minute.
+	// TookS is the time from the first send to the last, to the minute.
 	TookS    float64 `json:"took_s"`
 	RetryUSD float64 `json:"retry_usd"`
 }
@@ -52,10 +52,10 @@ func figuresOf(c *callerReport) *figures {
 	return f
 }
 
-// maxReport bounds how large a saved report can be.
+// maxReport bounds the size of a saved report.
 const maxReport = 64 << 20
 
-// loadReport reads a report that was saved.
+// loadReport reads a saved report.
 func loadReport(name string) (*reportJSON, error) {
 	bad := func(message string) (*reportJSON, error) {
 		return nil, &failure{code: exitUsage, message: "--against: " + message, hint: "it takes a file that sluice report --json has printed"}
@@ -82,7 +82,7 @@ func loadReport(name string) (*reportJSON, error) {
 	return &r, nil
 }
 
-// compare sets a report against an earlier one: the resources of either, or the named ones.
+// compare compares a report with an earlier one: the resources of either, or the named ones.
 func compare(before, after *reportJSON, only []string) []comparison {
 	list := []comparison{}
 	names := union(resourcesIn(after), resourcesIn(before))
@@ -179,7 +179,7 @@ func (s *screen) comparisons(list []comparison) {
 	}
 }
 
-// quiet tells that nothing was sent, before or after.
+// quiet reports whether nothing was sent, before or after.
 func (c *comparison) quiet() bool {
 	return (c.Before == nil || c.Before.Sends+c.Before.Throttled == 0) && (c.After == nil || c.After.Sends+c.After.Throttled == 0)
 }
@@ -189,7 +189,7 @@ type measure struct {
 	name string
 	of   func(*figures) float64
 	text func(float64) string
-	good bool // that it gets smaller
+	good bool // a smaller value is better
 }
 
 var measures = []measure{
@@ -241,7 +241,7 @@ func (m *measure) colour(before, after float64) show.Colour {
 	return show.Amber
 }
 
-// change is by how much a figure moved.
+// change formats by how much a figure changed.
 func change(before, after float64) string {
 	switch {
 	case before == after:
@@ -258,7 +258,7 @@ func change(before, after float64) string {
 	return fmt.Sprintf("%+.0f%%", part)
 }
 
-// callersBeforeAfter shows the same for each caller, in a line.
+// callersBeforeAfter shows the same for each caller, one per line.
 func (s *screen) callersBeforeAfter(list []callerComparison) *show.Table {
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "caller", Least: 10}, {Head: "sent", Right: true}, {Head: "429s", Right: true}, {Head: "retries", Right: true},

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// agentsJSON is the same as in the status.
+// agentsJSON is the output of agents with --json, in the same form as in the status.
 type agentsJSON struct {
 	Store  string                `json:"store"`
 	Agents []inspect.AgentStatus `json:"agents"`

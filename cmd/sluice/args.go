@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/internal/nearest"
 )
 
-// needs asks for exactly these arguments, by their names.
+// needs requires exactly these arguments, by their names.
 func needs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
@@ -21,7 +21,7 @@ func needs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// atMost allows for so many arguments.
+// atMost allows up to n arguments.
 func atMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return tooMany(cmd, args, n) }
 }
@@ -36,7 +36,7 @@ func tooMany(cmd *cobra.Command, args []string, most int) error {
 	return fmt.Errorf("%s: %.80q is one argument too many", cmd.CommandPath(), args[most])
 }
 
-// noCommand says that a command has no such subcommand, and which one may have been meant.
+// noCommand returns the error for an unknown subcommand, with the command that may have been meant.
 func noCommand(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -51,7 +51,7 @@ func noCommand(cmd *cobra.Command, name string) error {
 	return f
 }
 
-// didYouMean begins a hint with the name that may have been meant, if there is one. The rest follows.
+// didYouMean begins a hint with the name that may have been meant, if there is one, followed by rest.
 func didYouMean(name string, names []string, rest string) string {
 	if meant := nearest.Name(name, names); meant != "" {
 		return fmt.Sprintf("did you mean %q? %s", meant, rest)
@@ -59,12 +59,12 @@ func didYouMean(name string, names []string, rest string) string {
 	return rest
 }
 
-// flagTypes is what values of flags have to be.
+// flagTypes describes the expected values of flags.
 var flagTypes = map[string]string{
 	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, not below 0", "duration": "a time such as 500ms, 30s or 5m", "bool": "true or false",
 }
 
-// explainFlag says what is wrong with a flag in words of the command line.
+// explainFlag describes a wrong flag in the words of the command line.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var none *pflag.NotExistError
 	if errors.As(err, &none) {
@@ -81,7 +81,7 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %.80q: must be %s", bad.GetFlag().Name, bad.GetValue(), want)
 }
 
-// noFlag says that a command has no such flag, and which one may have been meant.
+// noFlag returns the error for an unknown flag, with the flag that may have been meant.
 func noFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	f := &failure{code: exitUsage, message: err.Error(), hint: usage(cmd.CommandPath())}
 	if err.GetSpecifiedShortnames() != "" {
@@ -94,7 +94,7 @@ func noFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 			names = append(names, flag.Name)
 		}
 	}
-	cmd.Flags().VisitAll(add) // parsing has added those of the commands above
+	cmd.Flags().VisitAll(add) // parsing has added the flags of parent commands
 	if meant := nearest.Name(err.GetSpecifiedName(), names); meant != "" {
 		f.hint = "did you mean --" + meant + "?"
 	}

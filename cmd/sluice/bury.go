@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 )
 
-// end is how the program ends with a result.
+// end returns the error with which the program ends after a result.
 func (res *result) end() error {
 	switch {
 	case res.why != nil:
@@ -21,7 +21,7 @@ func (res *result) end() error {
 	return nil
 }
 
-// lettersIn opens the dead letters of a directory of state.
+// lettersIn opens the dead letters in a state directory.
 func lettersIn(dir string) (*deadletter.List, error) {
 	if dir == "" {
 		return nil, &failure{
@@ -36,7 +36,7 @@ func lettersIn(dir string) (*deadletter.List, error) {
 	return list, nil
 }
 
-// bury keeps a job that was given up as a dead letter, and tells how to get it back.
+// bury keeps a given-up job as a dead letter, and prints how to get it back.
 func (r *runner) bury(res *result) {
 	e := r.letter()
 	e.Config, e.Store = deadletter.Text(r.config), deadletter.Text(r.s.store)
@@ -62,14 +62,14 @@ func (r *runner) bury(res *result) {
 	r.saidDropped(dropped)
 }
 
-// saidDropped tells which entries went because the list was full.
+// saidDropped warns about entries that were dropped because the list was full.
 func (r *runner) saidDropped(ids []string) {
 	if len(ids) > 0 {
 		fmt.Fprintf(r.stderr, "warning: the list of dead letters was full; dropped the oldest: %d, up to %s\n", len(ids), ids[len(ids)-1])
 	}
 }
 
-// became adds what became of the job this time.
+// became adds the outcome of this round to the entry.
 func (r *runner) became(e *deadletter.Entry, res *result) {
 	e.Time = time.Now().UTC().Truncate(time.Millisecond)
 	if e.Attempts == 0 {

@@ -29,7 +29,7 @@ sluice run --intercept needs none of this: each run has an authority of its own.
 	return cmd
 }
 
-// caJSON is an authority, without its key.
+// caJSON describes an authority, without its key.
 type caJSON struct {
 	Certificate string    `json:"certificate"` // PEM
 	SHA256      string    `json:"sha256"`
@@ -89,7 +89,7 @@ Exit codes: 0; 69 the state directory cannot be written; 78 bad configuration.`,
 	}
 }
 
-// caPlace is the directory of the authority, and the hosts that the configuration gates.
+// caPlace returns the hosts that the configuration gates, and the directory of the authority.
 func caPlace(cmd *cobra.Command) (hosts []string, dir string, err error) {
 	f, err := configOf(cmd)
 	if err != nil {
@@ -114,7 +114,7 @@ func noStateDir() error {
 	return &failure{code: exitUnavailable, message: "no directory for the certificate authority: this user has no state directory", hint: "set HOME or XDG_STATE_HOME, or use --store file:PATH"}
 }
 
-// authorityFailure says why there is no authority.
+// authorityFailure returns the failure for a missing or unreadable authority.
 func authorityFailure(err error) error {
 	f := &failure{code: exitUnavailable, message: "the certificate authority: " + err.Error(), hint: "sluice ca rotate makes a new one"}
 	if errors.Is(err, fs.ErrNotExist) {

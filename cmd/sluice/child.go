@@ -12,24 +12,24 @@ import (
 	"sync"
 )
 
-// Exit codes of commands that cannot be started, as shells have them.
+// Exit codes of commands that cannot be started, as in shells.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
 	exitSignal        = 128 // plus the signal's number
 )
 
-// childExit ends the program as the child ended, without a word: the child has said what
-// there is to say.
+// childExit ends the program with the child's exit code and prints nothing, because the child has already reported its
+// error.
 type childExit int
 
 func (c childExit) Error() string { return fmt.Sprintf("the command ended with exit code %d", int(c)) }
 
-// errNoInterpreter: a file is there, and the system says that something is not.
+// errNoInterpreter means that the file exists, but the program in its first line does not.
 var errNoInterpreter = errors.New("its interpreter was not found")
 
-// lookUp finds the program of a command line. It is asked before anything is waited for: a
-// name that is mistyped should not show after an hour in a queue.
+// lookUp finds the program of a command line. It runs before any wait, so that a mistyped name does not show only after
+// an hour in a queue.
 func lookUp(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -38,7 +38,7 @@ func lookUp(name string) (string, error) {
 	return path, nil
 }
 
-// cannotStart is the failure of a command that did not begin.
+// cannotStart returns the failure for a command that did not start.
 func cannotStart(name string, err error) *failure {
 	switch {
 	case errors.Is(err, exec.ErrDot):
@@ -71,8 +71,8 @@ func cannotStart(name string, err error) *failure {
 	}
 }
 
-// keeper starts children one after the other, and passes signals on to the one that runs. The
-// process itself does not die of them: it has things to give back.
+// keeper starts children one after the other, and passes signals on to the running one. The process itself survives the
+// signals, because it has tickets to give back.
 type keeper struct {
 	signals chan os.Signal
 	cancel  context.CancelCauseFunc
@@ -80,17 +80,15 @@ type keeper struct {
 
 	mu    sync.Mutex
 	child *os.Process
-	asked os.Signal // to end; nil if nobody has
+	asked os.Signal // the signal that asked to end; nil if none has
 }
 
-// newKeeper listens for signals until close. The context ends when one asks to end and no child
-// runs.
+// newKeeper listens for signals until close. The context ends when a signal asks to end and no child runs.
 func newKeeper(parent context.Context) (*keeper, context.Context) {
 	ctx, cancel := context.WithCancelCause(parent)
 	k := &keeper{signals: make(chan os.Signal, 16), cancel: cancel, done: make(chan struct{})}
 	for _, sig := range relayed {
-		// Who was started to ignore a signal, as nohup does, goes on ignoring it, and so does
-		// the child.
+		// A process that was started to ignore a signal, as with nohup, keeps ignoring it, and so does the child.
 		if !signal.Ignored(sig) {
 			signal.Notify(k.signals, sig)
 		}
@@ -121,7 +119,7 @@ func (k *keeper) pass(sig os.Signal) {
 	}
 	switch {
 	case k.child != nil && !reachedChild(sig):
-		_ = k.child.Signal(sig) // it may just have ended
+		_ = k.child.Signal(sig) // the child may just have ended
 	case k.child != nil:
 	case ends:
 		k.cancel(&caught{sig})
@@ -130,17 +128,17 @@ func (k *keeper) pass(sig os.Signal) {
 	}
 }
 
-// stopped reports whether somebody asked for the end: then nothing is started any more.
+// stopped reports whether a signal asked to end. Then no further child is started.
 func (k *keeper) stopped() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.asked != nil
 }
 
-// run starts a child, waits for its end and returns its exit code. It has this process's
-// terminal, files and process group.
+// run starts a child, waits for its end and returns its exit code. The child has this process's terminal, files and
+// process group.
 func (k *keeper) run(path string, argv, env []string) (int, error) {
-	// Where the child is told of its parent's death, the system means the thread that started it.
+	// The system ties the parent-death signal to the thread that started the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	p, err := k.start(path, argv, env)
@@ -158,7 +156,7 @@ func (k *keeper) run(path string, argv, env []string) (int, error) {
 	return code, nil
 }
 
-// start starts the child in one step with noting it, so that no signal falls in between.
+// start starts the child and records it in one step, so that no signal falls in between.
 func (k *keeper) start(path string, argv, env []string) (*os.Process, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -2,6 +2,6 @@ package main
 
 import "syscall"
 
-// childAttr ends a child whose gate was killed: it would go on without its slot, and nobody
-// would hold its requests.
+// childAttr ends the child if this process is killed. Otherwise the child would go on without its slot, and its
+// requests would not be held.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

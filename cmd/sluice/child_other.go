@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// childAttr is nothing special where a child cannot be told of its parent's death.
+// childAttr returns nil where a child cannot be told of its parent's death.
 func childAttr() *syscall.SysProcAttr { return nil }

@@ -10,29 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relayed are the signals that mean the child. SIGPIPE is among them only so that a message
-// that nobody reads does not kill this process before its child.
+// relayed lists the signals that are passed to the child. SIGPIPE is included so that unread output does not kill this
+// process before its child.
 var relayed = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
 	syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGPIPE,
 }
 
-// shellHint is how a shell's own command is run.
+// shellHint shows how to run a command of the shell itself.
 const shellHint = "sh -c '...'"
 
-// letGo has nothing to do: where a child can learn of its parent's death, the system tells it.
+// letGo does nothing: where a child can learn of its parent's death, the system tells it.
 func letGo() {}
 
 func asksToEnd(sig os.Signal) bool {
 	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
-// reachedChild tells that a signal need not be passed on. What a terminal sends goes to all
-// processes in its foreground; a second Ctrl-C would mean something else to many programs.
+// reachedChild reports whether the child has got a signal without our help. A terminal sends signals to all processes
+// in its foreground, and many programs treat a second Ctrl-C differently.
 func reachedChild(sig os.Signal) bool {
 	switch sig {
 	case syscall.SIGPIPE:
-		return true // it is about our own output
+		return true // it concerns our own output
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGWINCH:
 		return inForeground()
 	default:
@@ -40,7 +40,7 @@ func reachedChild(sig os.Signal) bool {
 	}
 }
 
-// inForeground reports whether the terminal that controls this process, if there is one, sends it
+// inForeground reports whether this process is in the foreground of its controlling terminal, which then sends it
 // signals.
 func inForeground() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
@@ -70,8 +70,8 @@ func alone(sig os.Signal) {
 // stopSelf stops this process until it is continued.
 func stopSelf() { _ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) }
 
-// waitFor waits for the end of a child. Where it stops, by Ctrl-Z or of its own will, this process
-// stops as well: the shell looks at this one, and would wait for it.
+// waitFor waits for the end of a child. If the child stops, by Ctrl-Z or by itself, this process stops too: the shell
+// watches this process, and would wait for it.
 func waitFor(p *os.Process) (int, error) {
 	for {
 		var status syscall.WaitStatus
@@ -85,7 +85,7 @@ func waitFor(p *os.Process) (int, error) {
 		case status.Signaled():
 			return exitSignal + int(status.Signal()), nil
 		case status.Stopped():
-			// Reading the terminal from the background (SIGTTIN) stops all processes by itself.
+			// Reading the terminal from the background (SIGTTIN) stops all processes anyway.
 			if s := status.StopSignal(); (s == syscall.SIGTSTP || s == syscall.SIGSTOP) && hasTerminal() {
 				stopSelf()
 			}

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// relayed are caught so that this process does not end before its child. The console sends them to both: Ctrl-C and Ctrl-Break
-// arrive as os.Interrupt; closing the console, logging off and shutting down as SIGTERM, and end both some seconds later.
+// relayed lists signals that are caught so that this process does not end before its child. The console sends them to
+// both: Ctrl-C and Ctrl-Break arrive as os.Interrupt; closing the console, logging off and shutting down arrive as
+// SIGTERM, and end both some seconds later.
 var relayed = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// shellHint is how a shell's own command is run.
+// shellHint shows how to run a command of the shell itself.
 const shellHint = "cmd /c ..."
 
 func asksToEnd(os.Signal) bool { return true }
@@ -30,7 +31,7 @@ func waitFor(p *os.Process) (int, error) {
 	return state.ExitCode(), nil
 }
 
-// family is a job object that this process is in, and so is every process that it starts. Windows ends them all when the last
+// family is a job object that holds this process and every process that it starts. Windows ends them all when the last
 // handle to the job is closed, which is this process's own.
 var family = sync.OnceValue(func() windows.Handle {
 	h, err := windows.CreateJobObject(nil, nil)
@@ -44,16 +45,17 @@ var family = sync.OnceValue(func() windows.Handle {
 	return h
 })
 
-// childAttr ends a child whose gate was killed: without the gate it would go on without a slot, and its requests would not be held.
+// childAttr ends the child if this process is killed. Otherwise the child would go on without a slot, and its requests
+// would not be held.
 func childAttr() *syscall.SysProcAttr {
 	limitJob(windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK)
 	return nil
 }
 
-// letGo keeps what a child has left behind alive when this process ends.
+// letGo lets processes that a child has left behind live on when this process ends.
 func letGo() { limitJob(windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK) }
 
-// limitJob does what it can: without a job, children outlive a gate that was killed.
+// limitJob sets the limits of the job, as far as possible: without a job, children outlive a killed process.
 func limitJob(flags uint32) {
 	if family() == 0 {
 		return

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// knownResources are the names that openGate takes. A configuration that is wrong has none: the
-// command itself will say what is wrong with it.
+// knownResources returns the names that openGate accepts. It returns none for a wrong configuration; the command itself
+// will report the error.
 func knownResources(cmd *cobra.Command) []string {
 	f := completionConfig(cmd)
 	if f == nil {
@@ -28,7 +28,7 @@ func knownResources(cmd *cobra.Command) []string {
 	return slices.Sorted(maps.Keys(f.Resources))
 }
 
-// completionConfig is the configuration of a command line that is being typed; nil if it is wrong.
+// completionConfig returns the configuration of the command line being typed, or nil if it is wrong.
 func completionConfig(cmd *cobra.Command) *config.File {
 	name := configName(cmd, nil)
 	if name == "" {
@@ -41,8 +41,7 @@ func completionConfig(cmd *cobra.Command) *config.File {
 	return f
 }
 
-// completeResources completes the name of a resource, from the configuration alone: no store is
-// opened while somebody types.
+// completeResources completes the name of a resource from the configuration alone: completion does not open the store.
 func completeResources(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -50,8 +49,8 @@ func completeResources(cmd *cobra.Command, args []string, _ string) ([]string, c
 	return knownResources(cmd), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeShown completes the name of a resource that can be shown. That includes resources of other configurations that were used on this
-// machine lately. No store is opened.
+// completeShown completes the name of a resource that can be shown. That includes resources of other configurations
+// that were recently used on this machine. It does not open the store.
 func completeShown(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -85,7 +84,8 @@ const (
 	lookWithin = time.Second
 )
 
-// completeAgents completes the name of an agent: those of the configuration, and those that sent from this machine of late.
+// completeAgents completes the name of an agent: agents of the configuration, and agents that recently sent from this
+// machine.
 func completeAgents(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	names := map[string]bool{}
 	if f := completionConfig(cmd); f != nil {
@@ -102,7 +102,8 @@ func completeAgents(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.S
 	return slices.Sorted(maps.Keys(names)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeTickets completes a ticket that was granted to this machine of late and has had no answer, the latest first.
+// completeTickets completes a ticket that was recently granted to this machine and has no response yet, the latest
+// first.
 func completeTickets(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -124,7 +125,7 @@ func completeTickets(cmd *cobra.Command, args []string, _ string) ([]string, cob
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// recentSends reads what was sent from this machine of late, and what became of it, from the log of events. No store is opened.
+// recentSends reads recent sends from this machine, and their outcome, from the event log. It does not open the store.
 func recentSends(cmd *cobra.Command, yield func(*inspect.Event)) {
 	f := completionConfig(cmd)
 	if f == nil {
@@ -135,14 +136,14 @@ func recentSends(cmd *cobra.Command, yield func(*inspect.Event)) {
 		return
 	}
 	kinds := []string{inspect.EventSend, inspect.EventAnswer, inspect.EventCancel, inspect.EventUsage}
-	_ = eventlog.ReadKinds(at.dir, time.Now().Add(-recentFor), kinds, func(e inspect.Event) bool { // without it there is nothing to complete
+	_ = eventlog.ReadKinds(at.dir, time.Now().Add(-recentFor), kinds, func(e inspect.Event) bool { // on an error there is nothing to complete
 		yield(&e)
 		return true
 	})
 }
 
-// completeWaiting completes the ticket of a request that waits. Only the store knows those: it is looked at for a moment, and
-// not made if it is not there.
+// completeWaiting completes the ticket of a waiting request. Only the store knows these, so it is read for a moment; a
+// missing store is not created.
 func completeWaiting(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	f := completionConfig(cmd)
 	if f == nil {
@@ -179,7 +180,7 @@ func completeScenarios(_ *cobra.Command, args []string, _ string) ([]string, cob
 	return list, cobra.ShellCompDirectiveDefault // and files
 }
 
-// completeFlag has the values of a flag completed. It fails only for a flag that is not there, which a test would see.
+// completeFlag registers the completion of a flag's values. It panics for an unknown flag, which a test would catch.
 func completeFlag(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, with); err != nil {
 		panic(err)

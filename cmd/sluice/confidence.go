@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// judgement is how sure a change is.
+// judgement says how certain a change is.
 type judgement struct {
 	Figure string `json:"figure"` // throttled_rate, retry_share or answer_s
 	// Before and After are estimates with their 95% intervals. Change is after minus before.
@@ -18,20 +18,21 @@ type judgement struct {
 	Verdict string `json:"verdict"`
 }
 
-// interval is an estimate, and where the true value is with 95% confidence.
+// interval is an estimate with its 95% confidence interval.
 type interval struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// fewRequests is how many requests each side needs to be judged.
+// fewRequests is how many requests each side needs for a judgement.
 const fewRequests = 30
 
 // z95 is the 97.5th percentile of the normal distribution: both sides together leave out 5%.
 const z95 = 1.959963984540054
 
-// proportion is Wilson's interval for k of n: right for few and for none, where the usual one is not.
+// proportion returns Wilson's interval for k of n, which is also right for few and for none, where the usual interval
+// is not.
 func proportion(k, n int64) interval {
 	if n <= 0 {
 		return interval{High: 1}
@@ -43,7 +44,7 @@ func proportion(k, n int64) interval {
 	return interval{Value: p, Low: max(middle-half, 0), High: min(middle+half, 1)}
 }
 
-// proportions compares two of them, by Newcombe's interval for the difference.
+// proportions compares two proportions, with Newcombe's interval for the difference.
 func proportions(figure string, k1, n1, k2, n2 int64) judgement {
 	j := judgement{Figure: figure, Before: proportion(k1, n1), After: proportion(k2, n2)}
 	d := j.After.Value - j.Before.Value
@@ -55,7 +56,7 @@ func proportions(figure string, k1, n1, k2, n2 int64) judgement {
 	return j.judged(min(n1, n2))
 }
 
-// mean is an average with its interval.
+// mean returns an average with its interval, and the squared standard error.
 func mean(s *spread) (i interval, squared float64) {
 	n := float64(s.N)
 	squared = s.SDS * s.SDS / n
@@ -63,7 +64,7 @@ func mean(s *spread) (i interval, squared float64) {
 	return interval{Value: s.MeanS, Low: max(s.MeanS-half, 0), High: s.MeanS + half}, squared
 }
 
-// means compares two averages. With as many values as are asked for they are normal.
+// means compares two averages. With fewRequests or more values they are about normally distributed.
 func means(figure string, before, after *spread) judgement {
 	j := judgement{Figure: figure}
 	if before == nil || after == nil || before.N == 0 || after.N == 0 {
@@ -94,8 +95,8 @@ func (j judgement) judged(n int64) judgement {
 	return j
 }
 
-// confidence judges what of a comparison can be judged. What is one number for a whole period, such as its duration, has no
-// interval.
+// confidence judges those figures of a comparison that can be judged. A single number for a whole period, such as its
+// duration, has no interval.
 func confidence(before, after *callerReport) []judgement {
 	if before == nil || after == nil {
 		return []judgement{}
@@ -114,7 +115,7 @@ var judged = map[string]struct {
 	"throttled_rate": {"refused (429), of all", exactPercent}, "retry_share": {"share of retries", exactPercent}, "answer_s": {"time to an answer", seconds},
 }
 
-// exactPercent shows tenths where there is little.
+// exactPercent formats a percentage, with tenths for small values.
 func exactPercent(x float64) string {
 	if x > 0 && x < 0.1 {
 		return fmt.Sprintf("%.1f%%", x*100)
@@ -126,7 +127,7 @@ var verdicts = map[string]string{
 	"lower": "lower, and not by chance", "higher": "higher, and not by chance", "unclear": "chance explains the difference", tooFew: "too few requests to tell",
 }
 
-// judgements shows how sure changes are. Figures that are zero on both sides need no word.
+// judgements shows how certain changes are. It omits response times that are zero on both sides.
 func judgements(list []judgement) *show.Table {
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "95% sure"}, {Head: "before", Right: true}, {Head: "after", Right: true}, {Head: "the change is"},
@@ -150,14 +151,14 @@ func judgements(list []judgement) *show.Table {
 	return t
 }
 
-// spread are the times of several requests, in seconds.
+// spread summarizes the times of several requests, in seconds.
 type spread struct {
 	N     int64   `json:"n"`
 	MeanS float64 `json:"mean_s"`
 	SDS   float64 `json:"sd_s"`
 }
 
-// spreadOf is a spread of n values with these sums; nil: there are none.
+// spreadOf returns the spread of n values with these sums, or nil if n is 0.
 func spreadOf(n int64, sum, squares float64) *spread {
 	if n <= 0 {
 		return nil

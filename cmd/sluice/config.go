@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // resets name time zones, and not every machine has them
+	_ "time/tzdata" // resets name time zones, which some machines lack
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -47,7 +47,7 @@ func newConfigInit() *cobra.Command {
 	}
 }
 
-// initFile writes the starter, and never over a file that is there.
+// initFile writes the starter file. It never overwrites a file.
 func initFile(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -85,7 +85,8 @@ func newConfigCheck() *cobra.Command {
 	}
 }
 
-// whichFile asks for the file to check. One in the working directory is a guess, and only named.
+// whichFile returns the error for a missing file name. It mentions a file in the working directory, but does not use
+// it.
 func whichFile() error {
 	f := &failure{code: exitUsage, message: "no configuration file given", hint: "give it as an argument, with --config, or in SLUICE_CONFIG"}
 	if name := unselected(""); name != "" {
@@ -94,7 +95,7 @@ func whichFile() error {
 	return f
 }
 
-// errorAt is one error of a file, as JSON. What is not known is null.
+// errorAt is one error in a file, as JSON. Unknown values are null.
 type errorAt struct {
 	File    string `json:"file"`
 	Line    *int   `json:"line"`
@@ -189,7 +190,7 @@ func configName(cmd *cobra.Command, args []string) string {
 	return os.Getenv("SLUICE_CONFIG")
 }
 
-// loadConfig reads a file and sees whether a gate can be made of it.
+// loadConfig reads a file and checks that a gate can be built from it.
 func loadConfig(name string) (*config.File, error) {
 	f, err := config.Load(name)
 	if err == nil {
@@ -201,8 +202,7 @@ func loadConfig(name string) (*config.File, error) {
 	return f, nil
 }
 
-// configFailure tells everything that is wrong with a file: the first as the error, the others
-// below it.
+// configFailure reports all mistakes in a file: the first as the error, the others below it.
 func configFailure(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &failure{code: exitUsage, message: err.Error(), hint: "sluice config init FILE writes one to start from"}

@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehq/sluice/internal/demo"
 )
 
-// exitNotAsPromised is how a demo ends that did not come out as it should. What was not so stands in its
-// result.
+// exitNotAsPromised ends a demo whose result is not as promised. The result itself says why.
 const exitNotAsPromised = childExit(1)
 
 func newDemo() *cobra.Command {
@@ -53,7 +52,7 @@ says why; 64 usage; 70 a process failed; 128+n ended by signal n.`,
 	return cmd
 }
 
-// ownDemo is a demo of a user's own fleet.
+// ownDemo returns the demo of a user's own fleet.
 func ownDemo(scenario string, fast bool) (demo.Script, error) {
 	if fast {
 		return demo.Script{}, &failure{code: exitUsage, message: "--fast is the built-in fleet: it does not go with --scenario", hint: "fewer calls in the scenario make it faster"}
@@ -76,7 +75,7 @@ func runDemo(cmd *cobra.Command, plan demo.Script) error {
 	}
 	out, live := cmd.OutOrStdout(), cmd.OutOrStdout()
 	if asJSON(cmd) {
-		live = io.Discard // stdout is for the result alone
+		live = io.Discard // stdout is only for the result
 		if stderr := cmd.ErrOrStderr(); isTerminal(stderr) {
 			live = stderr
 		}

@@ -15,13 +15,13 @@ import (
 	"github.com/sluicehq/sluice/internal/demo"
 )
 
-// demoPartArgs make of this program one of the demo's processes.
+// demoPartArgs start this program as one of the demo's processes.
 var demoPartArgs = []string{"demo", "part"}
 
-// partEndWithin is how long a part may take to end. The demo waits for longer.
+// partEndWithin is how long a part may take to end. The demo waits longer.
 const partEndWithin = 5 * time.Second
 
-// newDemoPart is what the demo starts: nobody else needs it. A part ends when its input does, so that none is left
+// newDemoPart returns the hidden command that the demo starts. A part ends when its input does, so that none is left
 // when the demo is killed.
 func newDemoPart() *cobra.Command {
 	cmd := &cobra.Command{
@@ -46,7 +46,7 @@ func newDemoPart() *cobra.Command {
 		},
 	}, &cobra.Command{
 		Use:                "provider",
-		DisableFlagParsing: true, // they are those of mock
+		DisableFlagParsing: true, // mock parses them
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return whileFed(cmd, nil, append([]string{"mock"}, args...)...)
 		},
@@ -54,15 +54,15 @@ func newDemoPart() *cobra.Command {
 	return cmd
 }
 
-// demoGate is a gate as a user would have it who states no numbers: limits are learned from answers. That of a fleet of one's own
-// is told its limits.
+// demoGate runs the gate of a demo. Like a user without numbers it states no limits and learns them from responses. The
+// gate of a user's own fleet is told its limits.
 func demoGate(cmd *cobra.Command, upstream, limits string) error {
-	signal.Ignore(syscall.SIGPIPE) // a demo that was killed reads no log any more, and the directory is removed all the same
+	signal.Ignore(syscall.SIGPIPE) // a killed demo no longer reads the log; the directory must be removed all the same
 	dir, err := os.MkdirTemp("", "sluice-demo-")
 	if err != nil {
 		return inPart(err)
 	}
-	remove := func() { _ = os.RemoveAll(dir) } // it is a directory for what is temporary
+	remove := func() { _ = os.RemoveAll(dir) } // errors do not matter: it is a temporary directory
 	defer remove()
 	config := filepath.Join(dir, "sluice.yaml")
 	text := fmt.Sprintf("resources:\n  anthropic:\n    provider: anthropic\n    upstream: %q\n", upstream)
@@ -76,8 +76,8 @@ func demoGate(cmd *cobra.Command, upstream, limits string) error {
 	return whileFed(cmd, remove, "serve", "--json", "--listen", "127.0.0.1:0", "--config", config, "--store", "mem:")
 }
 
-// whileFed carries out a command line until the input ends. One that does not come to its end after that is
-// cut off; atLast is done before.
+// whileFed runs a command line until the input ends. If the command does not end soon after, whileFed calls atLast and
+// exits the process.
 func whileFed(cmd *cobra.Command, atLast func(), args ...string) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -99,7 +99,7 @@ func whileFed(cmd *cobra.Command, atLast func(), args ...string) error {
 	return root.ExecuteContext(ctx)
 }
 
-// inPart is the failure of a part.
+// inPart returns the failure of a part.
 func inPart(err error) error {
 	if err == nil {
 		return nil

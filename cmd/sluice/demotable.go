@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// printDemo shows both phases side by side, what that means, and what to do next.
+// printDemo shows both phases side by side, what they mean, and what to do next.
 func printDemo(w io.Writer, r *demo.Report, told bool) error {
 	s := screenFor(w, time.Now())
 	t := &show.Table{Indent: "  ", Columns: []show.Column{{}, {Head: "on their own", Right: true}, {Head: "through the gate", Right: true}}}

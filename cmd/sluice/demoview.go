@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	demoEvery = 5 * time.Second // a line, where nothing can be drawn over
+	demoEvery = 5 * time.Second // between lines, where output cannot be redrawn
 	demoBar   = 24              // cells
 )
 
-// demoView shows how far a demo is: on a terminal as bars that grow, elsewhere as a line now and then.
+// demoView shows the progress of a demo: growing bars on a terminal, a line now and then elsewhere.
 type demoView struct {
 	w     io.Writer
 	style show.Style
 	fd    uintptr
-	draws bool // over what was there
+	draws bool // redraws in place
 	calls int
 
-	phase int // that was shown last; -1: none
+	phase int // the phase shown last; -1 if none
 	last  time.Duration
-	lines int // that were drawn for it
+	lines int // lines drawn for it
 }
 
 func newDemoView(w io.Writer, plan *demo.Script) *demoView {
@@ -39,14 +39,14 @@ func newDemoView(w io.Writer, plan *demo.Script) *demoView {
 	if f, ok := w.(*os.File); ok && isTerminal(w) && os.Getenv("TERM") != "dumb" {
 		v.fd = f.Fd()
 		_, height, err := term.GetSize(v.fd)
-		v.draws = err == nil && (height == 0 || height > len(plan.Agents)+3) // some do not know how high they are
+		v.draws = err == nil && (height == 0 || height > len(plan.Agents)+3) // some terminals do not report their height
 	}
 	fmt.Fprintf(w, "One key with a limit of %s, %d agents, %d calls. At best that takes %s.\n",
 		plan.Limits(), len(plan.Agents), v.calls, show.Span(plan.Ideal()))
 	return v
 }
 
-// show is told how far it is.
+// show shows the progress.
 func (v *demoView) show(at demo.View) {
 	if at.Phase != v.phase {
 		v.phase, v.lines, v.last = at.Phase, 0, 0
@@ -73,7 +73,7 @@ func (v *demoView) over(at demo.View) bool {
 	return true
 }
 
-// sum is all agents in a line.
+// sum returns a line with the totals of all agents.
 func (v *demoView) sum(at demo.View) string {
 	done, refused, waiting := 0, 0, 0
 	for _, a := range at.Agents {
@@ -82,7 +82,7 @@ func (v *demoView) sum(at demo.View) string {
 	return fmt.Sprintf("%s: %d of %d calls done, %d waiting, %d answers with 429", show.Span(at.Elapsed), done, v.calls, waiting, refused)
 }
 
-// draw draws the agents over what was drawn before, in one piece so that it does not flicker.
+// draw redraws the agents in place, with one write so that it does not flicker.
 func (v *demoView) draw(at demo.View) {
 	width := 80
 	if w, _, err := term.GetSize(v.fd); err == nil && w > 0 {
@@ -99,7 +99,7 @@ func (v *demoView) draw(at demo.View) {
 		t.Add(show.Cell{Text: a.Name}, show.Cell{Text: a.Class}, show.Cell{Text: v.style.Bar(part, demoBar), Colour: show.Green},
 			show.Cell{Text: fmt.Sprintf("%d/%d", a.Done, a.Calls)}, show.Cell{Text: fmt.Sprint(a.Throttled), Colour: colour}, show.Cell{Text: fmt.Sprint(a.Waiting)})
 	}
-	lines := append(t.Lines(v.style, width), "  "+ansi.Truncate(v.sum(at), max(width-3, 1), "")) // a line that wraps could not be drawn over
+	lines := append(t.Lines(v.style, width), "  "+ansi.Truncate(v.sum(at), max(width-3, 1), "")) // a wrapped line could not be redrawn
 	var b bytes.Buffer
 	if v.lines > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", v.lines)
@@ -108,8 +108,8 @@ func (v *demoView) draw(at demo.View) {
 		fmt.Fprintf(&b, "\r\x1b[K%s\n", line)
 	}
 	v.lines = len(lines)
-	_, _ = v.w.Write(b.Bytes()) // to a terminal: who would be told?
+	_, _ = v.w.Write(b.Bytes()) // errors on a terminal have no receiver
 }
 
-// end leaves the place below what was drawn to others.
+// end leaves the cursor below the drawing.
 func (v *demoView) end() { fmt.Fprintln(v.w) }

@@ -33,7 +33,7 @@ You can shorten an ID while it is unique.`,
 	return cmd
 }
 
-// letters opens the dead letters that the command line means.
+// letters opens the dead letters that the command line selects.
 func letters(cmd *cobra.Command) (*deadletter.List, error) {
 	f := config.Default()
 	if name := configName(cmd, nil); name != "" {
@@ -49,7 +49,7 @@ func letters(cmd *cobra.Command) (*deadletter.List, error) {
 	return openedIn(at.dir, f)
 }
 
-// letterFailure is how the program ends because of an error of the list.
+// letterFailure converts an error of the list into a failure.
 func letterFailure(err error) error {
 	if err == nil {
 		return nil
@@ -71,7 +71,7 @@ func letterFailure(err error) error {
 	return f
 }
 
-// idOrAll takes one id or --all.
+// idOrAll requires either one id or --all.
 func idOrAll(cmd *cobra.Command, args []string) error {
 	all, _ := cmd.Flags().GetBool("all")
 	if all == (len(args) > 0) || len(args) > 1 {
@@ -93,7 +93,7 @@ func completeIDs(cmd *cobra.Command, args []string, _ string) ([]string, cobra.S
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	entries, _ := list.Entries() // without them there is nothing to complete
+	entries, _ := list.Entries() // on an error there is nothing to complete
 	var ids []string
 	for _, e := range entries {
 		ids = append(ids, e.ID+"\t"+printable(subject(&e)))
@@ -101,7 +101,7 @@ func completeIDs(cmd *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// letterJSON is an entry in a list: without its arguments, which may hold secrets.
+// letterJSON is an entry in a list, without its arguments, which may hold secrets.
 type letterJSON struct {
 	ID       string    `json:"id"`
 	Kind     string    `json:"kind"` // command or request; empty if it cannot be read
@@ -114,11 +114,11 @@ type letterJSON struct {
 	ExitCode int       `json:"exit_code"`
 	Program  string    `json:"program"`
 	Args     int       `json:"args"` // how many
-	// Of a request: without its query, and the status of the last answer.
+	// For a request: its path without the query, and the status of the last response.
 	Method  string `json:"method,omitempty"`
 	Path    string `json:"path,omitempty"`
 	Status  int    `json:"status,omitempty"`
-	Body    *int   `json:"body_bytes,omitempty"` // nil: it was not kept
+	Body    *int   `json:"body_bytes,omitempty"` // nil if it was not kept
 	Damaged string `json:"damaged,omitempty"`
 }
 
@@ -203,7 +203,7 @@ func (s *screen) letters(entries []deadletter.Entry) {
 	s.table(t)
 }
 
-// arguments tells how many there are.
+// arguments formats the number of arguments.
 func arguments(n int) string {
 	switch n {
 	case 0:
@@ -257,7 +257,7 @@ func ifNone(list []string) string {
 	return ""
 }
 
-// drop removes entries. Of all, those being retried and those that just went are left alone.
+// drop removes entries. With all it skips entries that are being retried or are already gone.
 func drop(list *deadletter.List, ids []string, all bool) ([]string, error) {
 	dropped := []string{}
 	for _, id := range ids {

@@ -54,7 +54,7 @@ up again. With --all entries run one after the other, and the exit code is that 
 	return cmd
 }
 
-// letterFailureOr leaves alone how a child ended.
+// letterFailureOr is letterFailure, but passes on the exit code of a child.
 func letterFailureOr(err error) error {
 	var child childExit
 	if err == nil || errors.As(err, &child) {
@@ -63,7 +63,7 @@ func letterFailureOr(err error) error {
 	return letterFailure(err)
 }
 
-// retryAll runs the entries that were there at the start.
+// retryAll runs the entries that exist at the start.
 func retryAll(cmd *cobra.Command, list *deadletter.List, how *resend) error {
 	entries, err := list.Entries()
 	if err != nil {
@@ -76,7 +76,7 @@ func retryAll(cmd *cobra.Command, list *deadletter.List, how *resend) error {
 			var f *failure
 			if first == nil {
 				first = err
-			} else if errors.As(err, &f) { // the first is told at the end
+			} else if errors.As(err, &f) { // the first error is reported at the end
 				f.report(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
 			}
 		}
@@ -87,7 +87,7 @@ func retryAll(cmd *cobra.Command, list *deadletter.List, how *resend) error {
 	return first
 }
 
-// retryOne runs an entry again. It reports whether somebody asked for the end.
+// retryOne runs an entry again. It reports whether a signal asked to end.
 func retryOne(cmd *cobra.Command, list *deadletter.List, id string, how *resend) (stopped bool, err error) {
 	c, err := list.Claim(id)
 	if err != nil {
@@ -142,7 +142,7 @@ func retryOne(cmd *cobra.Command, list *deadletter.List, id string, how *resend)
 	return stopped, r.settle(c, &res)
 }
 
-// settle removes an entry that has succeeded, and updates one that has not.
+// settle removes an entry that has succeeded, and updates one that has failed.
 func (r *runner) settle(c *deadletter.Claim, res *result) error {
 	if res.code == 0 && res.why == nil {
 		if err := c.Remove(); err != nil {
@@ -176,7 +176,7 @@ func named(resource string) []string {
 	return []string{resource}
 }
 
-// withConfig uses the configuration of an entry if the command line names none.
+// withConfig uses the configuration of an entry if the command line names none. back restores the flag.
 func withConfig(cmd *cobra.Command, file string) (back func(), err error) {
 	flag := cmd.Flags().Lookup("config")
 	was := flag.Value.String()
@@ -185,7 +185,7 @@ func withConfig(cmd *cobra.Command, file string) (back func(), err error) {
 		use = file
 	}
 	if use != "" {
-		// In full: the entry's directory is another one.
+		// Absolute, because the entry's directory is another one.
 		if use, err = filepath.Abs(use); err != nil {
 			return nil, err
 		}
@@ -193,11 +193,11 @@ func withConfig(cmd *cobra.Command, file string) (back func(), err error) {
 	if err := flag.Value.Set(use); err != nil {
 		return nil, err
 	}
-	return func() { _ = flag.Value.Set(was) }, nil // a string takes any
+	return func() { _ = flag.Value.Set(was) }, nil // a string flag accepts any value
 }
 
-// sameStore refuses to run an entry on another store than it was on: it would be counted where
-// nobody looks. Files can be moved.
+// sameStore refuses to run an entry on another store than its own, where it would count against the wrong limits. File
+// stores may have moved.
 func sameStore(e *deadletter.Entry, s *session) error {
 	was := string(e.Store)
 	if was == "" || was == s.store || strings.HasPrefix(was, "file:") && strings.HasPrefix(s.store, "file:") {
@@ -209,7 +209,7 @@ func sameStore(e *deadletter.Entry, s *session) error {
 	}
 }
 
-// enter goes to the directory of an entry, and back. Its program may be named from there.
+// enter changes to the directory of an entry, from which its program may be named. back returns to the previous one.
 func enter(dir string) (back func(), err error) {
 	was, err := os.Getwd()
 	if err == nil {

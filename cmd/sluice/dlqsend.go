@@ -23,14 +23,14 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// resend is how requests are sent again.
+// resend says how requests are sent again.
 type resend struct {
 	quiet  bool
-	keyEnv string // variable of the key; empty: that of the configuration, or the provider's usual one
-	output string // file for the answer's body; empty: it is thrown away
+	keyEnv string // variable with the key; empty means the configured one, or the provider's usual one
+	output string // file for the response body; empty means that it is discarded
 }
 
-// send sends the request of an entry again, through the gate. If it succeeds the entry is removed, else it is kept.
+// send sends the request of an entry again, through the gate. It removes the entry on success and keeps it otherwise.
 func (how *resend) send(cmd *cobra.Command, c *deadletter.Claim) (stopped bool, err error) {
 	e := c.Entry()
 	if e.Request.Lost != "" {
@@ -57,7 +57,7 @@ func (how *resend) send(cmd *cobra.Command, c *deadletter.Claim) (stopped bool, 
 	if err != nil {
 		return false, err
 	}
-	// It is sent from here, with the key of now, and is kept already.
+	// The request is sent from here, with the current key, and already has an entry.
 	r.Inject, r.DeadLetters, s.file.Tokens = nil, config.Off, nil
 	s.file.Resources[e.Resource] = r
 	var told sluicehttp.Exchange
@@ -125,7 +125,7 @@ func (how *resend) failed(c *deadletter.Claim, w *answerWriter, told *sluicehttp
 	return f
 }
 
-// again is the request of an entry, as the gate takes it.
+// again returns the request of an entry, in the form that the gate accepts.
 func again(ctx context.Context, e *deadletter.Entry) (*http.Request, error) {
 	at := "http://127.0.0.1"
 	if e.Agent != "" {
@@ -154,8 +154,8 @@ func again(ctx context.Context, e *deadletter.Entry) (*http.Request, error) {
 	return req, nil
 }
 
-// key is the header that lets the request in, and its value: of the variable that is named, that of the configuration, or the
-// provider's usual one. Both are empty where the request had none.
+// key returns the authentication header and its value: from the variable that the flag names, the configured one, or
+// the provider's usual one. Both are empty if the request had no key.
 func (how *resend) key(e *deadletter.Entry, r *config.Resource) (header, value string, err error) {
 	had := ""
 	for _, name := range e.Request.Left {
@@ -197,7 +197,7 @@ func (how *resend) key(e *deadletter.Entry, r *config.Resource) (header, value s
 	}
 }
 
-// serveOnce has a handler serve a request, and reports whether the answer came whole.
+// serveOnce serves a request with a handler, and reports whether the response is complete.
 func serveOnce(h http.Handler, w http.ResponseWriter, r *http.Request) (whole bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -210,7 +210,7 @@ func serveOnce(h http.Handler, w http.ResponseWriter, r *http.Request) (whole bo
 	return true
 }
 
-// answerWriter takes an answer, and writes the body of one that is well where it is wanted.
+// answerWriter receives a response, and writes the body of a successful one to its destination.
 type answerWriter struct {
 	header http.Header
 	status int

@@ -49,7 +49,7 @@ private: only its size is shown. --body prints the body alone.`,
 	return cmd
 }
 
-// shown is an entry without the body of its request.
+// shown returns an entry without the body of its request.
 func shown(e *deadletter.Entry) any {
 	if e.Request == nil {
 		return e
@@ -82,7 +82,7 @@ func printBody(cmd *cobra.Command, e *deadletter.Entry) error {
 	return written(err)
 }
 
-// request shows what only a request has.
+// request shows the fields that only a request has.
 func (s *screen) request(e *deadletter.Entry, field func(name, format string, args ...any)) {
 	r := e.Request
 	field("request", "%s %s", printable(r.Method), printable(r.Path))
@@ -97,7 +97,7 @@ func (s *screen) request(e *deadletter.Entry, field func(name, format string, ar
 	}
 }
 
-// answers shows what came of the sends of a request.
+// answers shows the responses to the sends of a request.
 func answers(e *deadletter.Entry, field func(name, format string, args ...any)) {
 	for i, a := range e.Request.Answers {
 		name := ""
@@ -167,7 +167,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// shellLine is a command line as a shell would take it.
+// shellLine quotes a command line for a shell.
 func shellLine(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
@@ -189,7 +189,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// printable is a text with escapes for what would not show, or would steer a terminal.
+// printable escapes characters that are invisible or would control a terminal.
 func printable(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return s

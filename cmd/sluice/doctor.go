@@ -50,7 +50,7 @@ The exit code is 0 for every verdict; --json has it as a word.`,
 	return cmd
 }
 
-// readDiagnosis is the gate's, with the callers that only the log of events knows.
+// readDiagnosis returns the gate's diagnosis, with the callers that only the event log knows.
 func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Diagnosis, error) {
 	d, err := s.gate.Diagnose(ctx, from)
 	if err != nil {
@@ -86,7 +86,7 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Dia
 			d.Resources[i].Advice = append(d.Resources[i].Advice, o.advice())
 		}
 	}
-	for i := range d.Resources { // callers of a provider that serves nothing say nothing of the quota
+	for i := range d.Resources { // callers of a provider that serves nothing say nothing about the quota
 		if x := &d.Resources[i]; len(x.Callers) == 0 && isTroubled(x) {
 			x.Verdict = policy.VerdictUnknown
 		}
@@ -94,14 +94,14 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Dia
 	return d, nil
 }
 
-// troubleNow is what advice about a provider that serves nothing at this moment is about.
+// troubleNow is the setting of advice about a provider that serves nothing at the moment.
 const troubleNow = "provider"
 
 func isTroubled(d *inspect.ResourceDiagnosis) bool {
 	return slices.ContainsFunc(d.Advice, func(a inspect.Advice) bool { return a.Setting == troubleNow })
 }
 
-// weigh sets these callers against the quota, instead of those that the store alone knows.
+// weigh compares these callers with the quota, instead of the ones that the store alone knows.
 func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport) {
 	audit.Weigh(d, callers)
 	sum := policy.Audit{
@@ -112,13 +112,13 @@ func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport) {
 		switch {
 		case i < 0:
 			d.Advice = append(d.Advice, inspect.Advice(a))
-		case a.Setting == "agents": // the figures are better than those before
+		case a.Setting == "agents": // these figures are more complete
 			d.Advice[i] = inspect.Advice(a)
 		}
 	}
 }
 
-// diagnosis shows what an audit found: verdicts first.
+// diagnosis shows the findings of an audit, verdicts first.
 func (s *screen) diagnosis(d *inspect.Diagnosis) {
 	if len(d.Resources) == 0 {
 		s.line("No resource is configured: sluice config init FILE starts a configuration.")
@@ -164,10 +164,10 @@ func (s *screen) diagnosis(d *inspect.Diagnosis) {
 	}
 }
 
-// manyQuiet is from how many resources on those without sends are named in one line: serve has all built-in providers.
+// manyQuiet is the number of resources without sends from which they share one line: serve has all built-in providers.
 const manyQuiet = 4
 
-// quietOnes are the resources that are named in one line.
+// quietOnes returns the resources that share one line.
 func quietOnes(d *inspect.Diagnosis) (names []string) {
 	for i := range d.Resources {
 		if r := &d.Resources[i]; len(r.Callers) == 0 && r.Fullest == "" && !isTroubled(r) {
@@ -180,7 +180,7 @@ func quietOnes(d *inspect.Diagnosis) (names []string) {
 	return names
 }
 
-// auditText says in a line what the figures come to.
+// auditText summarizes the figures in a line.
 func auditText(r *inspect.ResourceDiagnosis) string {
 	full := ""
 	if r.Fullest != "" {

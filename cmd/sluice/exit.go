@@ -19,36 +19,35 @@ const (
 	exitUsage       = 64 // usage, unknown resource, ticket or scenario
 	exitUnavailable = 69 // store unreachable or damaged
 	exitInternal    = 70
-	exitNotYet      = 75 // not within the wait that was asked for
+	exitNotYet      = 75 // not within the requested wait
 	exitRefused     = 77 // budget, class, cost above capacity
 	exitConfig      = 78 // bad configuration or scenario file
 )
 
-// failure is an error together with how the program ends because of it.
+// failure is an error with the exit code of the program.
 type failure struct {
 	code    int
 	message string
 	detail  string // further lines, such as an excerpt of a file; may be empty
 	hint    string // what to do about it; may be empty
 
-	limit   string    // in the way, if one is
-	retryAt time.Time // when trying again may help; zero if nobody knows
-	chain   []string  // of agents that wait for each other, up to the one that is limited
+	limit   string    // the limit that holds the request, if any
+	retryAt time.Time // when a retry may help; zero if unknown
+	chain   []string  // agents that wait for each other, up to the limited one
 
-	parse config.Errors  // everything that is wrong with a file, if that is the failure
-	extra map[string]any // goes beside error in the JSON
+	parse config.Errors  // all mistakes in a file, if that is the failure
+	extra map[string]any // printed beside error in the JSON
 }
 
 func (f *failure) Error() string { return f.message }
 
-// Hint says what to do about it.
+// Hint returns what to do about the failure.
 func (f *failure) Hint() string { return f.hint }
 
-// usage is the hint after a command line that was not understood.
+// usage returns the hint for a command line that was not understood.
 func usage(command string) string { return command + " --help tells how it is used" }
 
-// asFailure sees to it that every error has an exit code. What carries none comes
-// from the parsing of the command line.
+// asFailure gives every error an exit code. An error without one comes from parsing the command line.
 func asFailure(err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -67,7 +66,7 @@ func (f *failure) report(stdout, stderr io.Writer, asJSON bool) {
 		fmt.Fprintf(stderr, "hint: %s\n", harmless(f.hint))
 	}
 	if asJSON {
-		// If nobody reads it, the exit code still tells.
+		// If the output is not read, the exit code still tells.
 		out := map[string]any{"error": f.json()}
 		maps.Copy(out, f.extra)
 		_ = printJSON(stdout, out)
@@ -86,18 +85,17 @@ func (f *failure) json() errorJSON {
 	return e
 }
 
-// harmless is text that may quote a file, without what would steer a terminal.
+// harmless returns text that may quote a file, without characters that would control a terminal.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Cf, r) { // Cf turns the direction of text around
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Cf, r) { // Cf reverses the direction of text
 			return unicode.ReplacementChar
 		}
 		return r
 	}, s)
 }
 
-// written is how a command ends that could not print its result: not the fault of the
-// command line.
+// written returns the failure for a result that could not be printed. That is not a usage error.
 func written(err error) error {
 	if err == nil {
 		return nil

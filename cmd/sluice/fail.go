@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// exitCodes are how the program ends by what an error is about. The first that matches counts.
+// exitCodes maps errors to exit codes. The first match counts.
 var exitCodes = []struct {
 	about error
 	code  int
@@ -28,11 +28,11 @@ var exitCodes = []struct {
 	{sluice.ErrAttempts, exitNotYet},
 }
 
-// hinter is an error that knows what to do about it.
+// hinter is an error with a hint.
 type hinter interface{ Hint() string }
 
-// fail turns an error of the gate into a failure with its exit code, the limit in the way, when to
-// come back, and a hint. A failure stays what it is.
+// fail converts an error of the gate into a failure with exit code, limit, time to retry, and hint. A failure is
+// returned unchanged.
 func fail(err error) error {
 	if err == nil {
 		return nil

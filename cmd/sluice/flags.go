@@ -36,7 +36,7 @@ func (d *timeFlag) Set(text string) error {
 
 func (d *timeFlag) String() string {
 	if *d == 0 {
-		return "0" // which help does not show as a default
+		return "0" // help does not show this as a default
 	}
 	return shortTime(time.Duration(*d))
 }
@@ -44,7 +44,7 @@ func (d *timeFlag) String() string {
 // Type implements pflag.Value.
 func (*timeFlag) Type() string { return "TIME" }
 
-// shortTime is a duration without parts that are 0: 10m, not 10m0s.
+// shortTime formats a duration without parts that are 0: 10m, not 10m0s.
 func shortTime(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -62,7 +62,7 @@ type amounts []sluice.Amount
 // maxAmounts bounds how many units a flag can name: no resource has more limits.
 const maxAmounts = store.MaxLimits
 
-// Set implements pflag.Value. Given twice, the flag adds units; a unit named twice is a mistake.
+// Set implements pflag.Value. A repeated flag adds units; a repeated unit is an error.
 func (a *amounts) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		unit, number, ok := strings.Cut(strings.TrimSpace(part), "=")

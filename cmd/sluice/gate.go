@@ -31,66 +31,63 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// session is an open gate and what the command line says about it.
+// session is an open gate with the settings of the command line.
 type session struct {
 	gate  *sluice.Gate
 	file  *config.File     // configuration with defaults
 	store string           // URL in use, without password
-	dir   string           // where this machine's files live: events, dead letters
+	dir   string           // directory of this machine's files: events, dead letters
 	log   *eventlog.Writer // never nil
-	// letters keeps requests that were given up; nil: there are none.
+	// letters keeps given-up requests; nil if there is no list.
 	letters    *deadletter.Keeper
-	configFile string                       // that was selected, empty: none
-	hook       atomic.Pointer[alert.Poster] // nil: no alerts
+	configFile string                       // the selected file; empty if none
+	hook       atomic.Pointer[alert.Poster] // nil means no alerts
 
-	// Of serve, which changes its configuration while it runs.
-	held   store.Store // the gate does not end it; nil: there is none
-	url    string      // of the store, as it was opened
+	// For serve, which can change its configuration while it runs.
+	held   store.Store // a store that the gate does not close; nil if there is none
+	url    string      // of the store, as opened
 	config sluice.Config
 
-	limits map[string][]sluice.Limit // of the resources that are open
+	limits map[string][]sluice.Limit // of the open resources
 	stderr io.Writer
 	notes  *slog.Logger // for people: lines on stderr, or serve's log
 
-	scaler *scaler.Server // serve's, for KEDA; nil: there is none
-	envoy  *envoy.Server  // likewise, for Envoy
+	scaler *scaler.Server // serve's, for KEDA; nil if there is none
+	envoy  *envoy.Server  // serve's, for Envoy; nil if there is none
 }
 
-// openGate opens the store of the command line with only the named resources, or with all if
-// none is named: those of the configuration or, without any, every provider whose limits are
-// known. A name that neither configuration nor presets know exits with 64. Errors of the
-// configuration exit with 78, of the store with 69.
+// openGate opens the store of the command line with the named resources. Without names it opens all: those of the
+// configuration or, if it has none, every provider whose limits are known. An unknown name exits with 64, an error in
+// the configuration with 78, an error of the store with 69.
 //
-// It is for commands that ask once and are gone: without their store they go nowhere.
+// It is for commands that ask once and end: without the store they cannot continue.
 func openGate(cmd *cobra.Command, resources ...string) (*session, error) {
 	return openSession(cmd, resources, sluice.Config{OneShot: true})
 }
 
-// openToStay is openGate for commands that stay: they do what on_store_failure says while the store
-// cannot be reached.
+// openToStay is openGate for commands that keep running: they follow on_store_failure while the store is unreachable.
 func openToStay(cmd *cobra.Command, resources ...string) (*session, error) {
 	return openSession(cmd, resources, sluice.Config{})
 }
 
-// openToLook is openGate for commands that ask for nothing: they leave limits as others have
-// stated them.
+// openToLook is openGate for commands that only read: they leave limits as other processes have stated them.
 func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
 	return openSession(cmd, resources, sluice.Config{OneShot: true, ReadOnly: true})
 }
 
-// openSession opens the gate that the configuration describes, as Passing, Look and Events of how say.
+// openSession opens the gate that the configuration describes, with OneShot, ReadOnly and Events of how.
 func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*session, error) {
 	return newSession(cmd, resources, how, nil)
 }
 
-// newSession is openSession. With through, which the store is seen through from then on, the session holds the store, and its gate can
-// be changed for another.
+// newSession implements openSession. If through is not nil, it wraps the store; the session then holds the store, and
+// its gate can be replaced.
 func newSession(cmd *cobra.Command, resources []string, how sluice.Config, through func(store.Store) store.Store) (*session, error) {
 	f, err := configOf(cmd)
 	if err != nil {
 		return nil, err
 	}
-	if len(resources) > 0 || len(f.Resources) == 0 || through != nil { // serve reaches every provider that is known
+	if len(resources) > 0 || len(f.Resources) == 0 || through != nil { // serve reaches every known provider
 		f.AddPresets()
 	}
 	at, err := placeOf(cmd, f)
@@ -112,7 +109,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		s.limits[name] = r.Limits
 	}
 	c.Store, c.Events, c.ReadOnly, c.OneShot = at.url, s.log.Add, how.ReadOnly, how.OneShot
-	if how.ReadOnly && (len(resources) == 0 || missing != nil) { // the store may have what the configuration does not name
+	if how.ReadOnly && (len(resources) == 0 || missing != nil) { // the store may have pools that the configuration does not name
 		c.Others = func(pool string) string {
 			switch {
 			case len(resources) == 0 || slices.Contains(resources, pool):
@@ -123,7 +120,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 			return ""
 		}
 	}
-	if how.Events != nil { // somebody else is told as well
+	if how.Events != nil { // another receiver gets the events too
 		c.Events = func(e inspect.Event) {
 			s.log.Add(e)
 			how.Events(e)
@@ -140,7 +137,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	}
 	if err != nil {
 		s.endTelling()
-		_ = s.log.Close() // nothing is in it
+		_ = s.log.Close() // the log is empty
 		return nil, at.openFailure(err)
 	}
 	s.store = s.gate.Store()
@@ -158,7 +155,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	return s, nil
 }
 
-// absolute is a path in full: who reads it may be elsewhere.
+// absolute returns the full path, because its reader may be in another directory.
 func absolute(path string) string {
 	if path == "" {
 		return ""
@@ -169,7 +166,7 @@ func absolute(path string) string {
 	return path
 }
 
-// onlyObserves reports that every resource is in the mode observe.
+// onlyObserves reports whether every resource is in the mode observe.
 func onlyObserves(c *sluice.Config) bool {
 	for name := range c.Resources {
 		if !c.Resources[name].Observe {
@@ -196,20 +193,19 @@ func (s *session) openGate(ctx context.Context, c sluice.Config, through func(st
 	return g, nil
 }
 
-// openFailure is fail for a gate that does not open: what is invalid then is the configuration, or the
-// address of the store.
+// openFailure is fail for a gate that does not open: invalid then means the configuration, or the address of the store.
 func (at stateHome) openFailure(err error) error {
 	f := asFailure(fail(err))
 	switch {
 	case errors.Is(err, sluice.ErrInvalid):
 		f.code, f.hint = exitConfig, cmp.Or(f.hint, "docs/configuration.md describes every field")
-	case errors.Is(err, sluice.ErrStore) && !errors.Is(err, store.ErrUnavailable): // it was not even looked for
+	case errors.Is(err, sluice.ErrStore) && !errors.Is(err, store.ErrUnavailable): // the store was not even contacted
 		f.code, f.message, f.hint = at.code, at.whose+": "+f.message, cmp.Or(f.hint, at.hint())
 	}
 	return f
 }
 
-// hint says where to read about such addresses.
+// hint says where such addresses are documented.
 func (at stateHome) hint() string {
 	if strings.HasPrefix(at.url, "http") {
 		return storeHint
@@ -217,8 +213,8 @@ func (at stateHome) hint() string {
 	return "docs/redis.md describes every part of such a URL"
 }
 
-// keepOnly leaves only the named resources in f, which comes from the file that was selected, if any. The error is about one that f
-// does not have.
+// keepOnly leaves only the named resources in f. selected is the file that f comes from, if any. The error is about the
+// first name that f does not have.
 func keepOnly(f *config.File, names []string, selected string) (missing error) {
 	known := slices.Sorted(maps.Keys(f.Resources))
 	for _, name := range names {
@@ -233,9 +229,9 @@ func keepOnly(f *config.File, names []string, selected string) (missing error) {
 	return missing
 }
 
-// close ends the session. What could not be recorded is said, and fails nothing.
+// close ends the session. Events that could not be recorded cause a warning, not an error.
 func (s *session) close() error {
-	s.letters.Flush() // they tell what became of them
+	s.letters.Flush() // pending letters still emit events
 	err := s.gate.Close()
 	if s.held != nil {
 		err = errors.Join(err, s.held.Close())
@@ -250,7 +246,7 @@ func (s *session) close() error {
 	return nil
 }
 
-// closing is close for use with defer: it does not hide an earlier error.
+// closing is close for use with defer: it keeps an earlier error.
 func (s *session) closing(err *error) {
 	if late := s.close(); *err == nil {
 		*err = late
@@ -265,19 +261,19 @@ func (s *session) answer(resource string, r *provider.Response) (sluice.Answer, 
 	return a, o
 }
 
-// className is how a class is shown: an agent in none is in the lowest.
+// className returns the class to show: an agent without a class is in the lowest.
 func (s *session) className(class string) string {
 	return cmp.Or(class, s.file.Classes[len(s.file.Classes)-1].Name)
 }
 
-// identity is who a command acts for.
+// identity is the agent that a command acts for.
 type identity struct {
 	agent string
-	class string // empty: neither given nor configured, which is the lowest
+	class string // neither given nor configured if empty, which means the lowest
 	user  string
 }
 
-// addIdentity adds the flags that say who asks.
+// addIdentity adds the flags that name the agent.
 func addIdentity(cmd *cobra.Command) {
 	cmd.Flags().String("agent", "", "agent `NAME`; else SLUICE_AGENT, else the login name")
 	cmd.Flags().String("class", "", "priority `CLASS`, such as p0, p1 or p2; else the configured one, else the lowest")
@@ -286,7 +282,7 @@ func addIdentity(cmd *cobra.Command) {
 	completeFlag(cmd, "class", completeClasses)
 }
 
-// identityOf is what the flags and the configuration say of who asks.
+// identityOf returns the agent that the flags and the configuration name.
 func identityOf(cmd *cobra.Command, s *session) (identity, error) {
 	var id identity
 	id.agent, _ = cmd.Flags().GetString("agent")
@@ -314,7 +310,7 @@ func identityOf(cmd *cobra.Command, s *session) (identity, error) {
 	return id, nil
 }
 
-// loginName is the name of whoever runs the program, without a domain.
+// loginName returns the name of the current user, without a domain.
 func loginName() string {
 	name := ""
 	if u, err := user.Current(); err == nil {

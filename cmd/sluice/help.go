@@ -2,7 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
-// newHelp is the command help. Unlike cobra's own it says that a command does not exist, and which one may have been meant.
+// newHelp returns the command help. Unlike cobra's own it reports unknown commands, and suggests the one that may have
+// been meant.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]...",

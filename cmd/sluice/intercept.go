@@ -20,16 +20,17 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// envForward is the address of the forward proxy that a child is pointed to, so that a run within it knows what its proxy is.
+// envForward holds the address of the forward proxy that a child uses, so that a nested run recognizes its proxy.
 const envForward = "SLUICE_FORWARD"
 
-// interceptLife is how long the authority of a run holds. Its key is gone with the run.
+// interceptLife is how long the authority of a run is valid. Its key ends with the run.
 const interceptLife = 365 * 24 * time.Hour
 
-// interceptUser is the user in the URL of a run's proxy. The password tells the run's command from other programs.
+// interceptUser is the user in the URL of a run's proxy. The password distinguishes the run's command from other
+// programs.
 const interceptUser = "sluice"
 
-// interceptFlags are the flags of interception that run and serve share.
+// interceptFlags holds the flags of interception that run and serve share.
 type interceptFlags struct {
 	onlyGated bool
 	tunnel    []string
@@ -40,7 +41,7 @@ func (f *interceptFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.tunnel, "tunnel", nil, "leave gated `HOST` out: tunnel it without decrypting it; may be repeated")
 }
 
-// need refuses the flags without the one that they belong to.
+// need refuses these flags without the flag that they belong to.
 func (f *interceptFlags) need(cmd *cobra.Command, flag string, given bool) error {
 	for _, name := range []string{"only-gated", "tunnel"} {
 		if !given && cmd.Flags().Changed(name) {
@@ -50,7 +51,7 @@ func (f *interceptFlags) need(cmd *cobra.Command, flag string, given bool) error
 	return nil
 }
 
-// without leaves out the hosts that are tunnelled.
+// without returns the origins without the hosts that are tunnelled.
 func (f *interceptFlags) without(all *forward.Origins) (*forward.Origins, error) {
 	left, unknown := all.Without(f.tunnel)
 	if len(unknown) > 0 {
@@ -70,12 +71,12 @@ type interceptor struct {
 	listener net.Listener
 	secret   string
 	client   forward.Client
-	store    string // host of a daemon whose store is used; empty: it has none
+	store    string // host of the daemon whose store is used; empty if there is none
 	bundle   string // file of certificates
 	done     chan error
 }
 
-// intercept starts a forward proxy before the gate.
+// intercept starts a forward proxy in front of the gate.
 func (g *runGate) intercept(flags interceptFlags) (err error) {
 	all, err := daemon.Origins(g.file, g.upstreams)
 	if err != nil {
@@ -91,7 +92,7 @@ func (g *runGate) intercept(flags interceptFlags) (err error) {
 		}
 	}
 	secret := make([]byte, 16)
-	_, _ = rand.Read(secret) // it never fails
+	_, _ = rand.Read(secret) // never fails
 	i.secret = hex.EncodeToString(secret)
 	authority, err := forward.NewAuthority("sluice run, for one command", i.origins.Hosts(), interceptLife)
 	if err != nil {
@@ -113,20 +114,20 @@ func (g *runGate) intercept(flags interceptFlags) (err error) {
 	return nil
 }
 
-// proxyOf is the proxy that the environment names for what goes out. Proxies at an address in not are left out.
+// proxyOf returns the proxy that the environment names for outgoing requests. It ignores proxies at an address in not.
 func proxyOf(not ...string) func(*url.URL) (*url.URL, error) {
 	return forward.FromEnvironment(os.Getenv, not...)
 }
 
-// outgoing is a transport that goes through the proxy that the environment names.
+// outgoing returns a transport that uses the proxy of the environment.
 func outgoing(not ...string) *http.Transport {
 	t, through := sluicehttp.Tuned(), proxyOf(not...)
 	t.Proxy = func(r *http.Request) (*url.URL, error) { return through(r.URL) }
 	return t
 }
 
-// withinIntercept reports that what goes out passes the forward proxy of a run around this process: its gate is told what has passed
-// this one.
+// withinIntercept reports whether outgoing requests pass the forward proxy of an enclosing run. That run's gate is then
+// told what has passed this one.
 func withinIntercept() bool {
 	at := os.Getenv(envForward)
 	if at == "" {
@@ -136,7 +137,7 @@ func withinIntercept() bool {
 	return err == nil && p != nil && p.Host == at
 }
 
-// admit lets in who knows the password.
+// admit accepts clients that know the password.
 func (i *interceptor) admit(r *http.Request) (forward.Client, bool) {
 	c, ok := forward.CredentialsOf(r)
 	return i.client, ok && subtle.ConstantTimeCompare([]byte(c.Password), []byte(i.secret)) == 1
@@ -162,7 +163,7 @@ func (i *interceptor) trust(authority *forward.Authority, cmd *cobra.Command) er
 	return nil
 }
 
-// variables are what points a child to the proxy, and what makes it trust the proxy's authority.
+// variables returns the environment variables that point a child to the proxy and make it trust the proxy's authority.
 func (i *interceptor) variables(agent, class string) (vars []variable) {
 	i.client.Agent, i.client.Class = agent, class
 	at := (&url.URL{Scheme: "http", User: url.UserPassword(interceptUser, i.secret), Host: i.listener.Addr().String()}).String()
@@ -176,12 +177,12 @@ func (i *interceptor) variables(agent, class string) (vars []variable) {
 		vars = append(vars, variable{name, i.noProxy()})
 	}
 	return append(vars,
-		variable{"NODE_USE_ENV_PROXY", "1"}, // Node heeds the others only with it
+		variable{"NODE_USE_ENV_PROXY", "1"}, // Node ignores the others without it
 		variable{envForward, i.listener.Addr().String()})
 }
 
-// noProxy are the hosts that the command reaches without the proxy: this machine, the daemon whose store a nested sluice uses, and what
-// the environment names, as far as nothing of it is gated.
+// noProxy returns the hosts that the command reaches without the proxy: this machine, the daemon whose store a nested
+// sluice uses, and the hosts that the environment names, unless they are gated.
 func (i *interceptor) noProxy() string {
 	list := "localhost,127.0.0.1,::1"
 	if i.store != "" && !strings.Contains(list, i.store) {
@@ -198,7 +199,7 @@ func (i *interceptor) noProxy() string {
 	return forward.NoProxy(list, i.origins.Addresses())
 }
 
-// close ends the proxy, and what the command trusted is gone.
+// close ends the proxy and removes the bundle.
 func (i *interceptor) close() error {
 	err := i.server.Close()
 	<-i.done

@@ -16,22 +16,22 @@ import (
 	"github.com/sluicehq/sluice/retry"
 )
 
-// job is a command to be run behind the gate, and how.
+// job is a command to run behind the gate, with its settings.
 type job struct {
 	argv []string
-	req  sluice.Request // for its turn; without a resource it takes none
-	wait time.Duration  // until the first attempt
-	// waitGiven tells that the command line says how long.
+	req  sluice.Request // for its turn; without a resource it needs none
+	wait time.Duration  // for the first attempt
+	// waitGiven reports that the command line states the wait.
 	waitGiven bool
 
 	waitsFor []string
 	newWork  bool
 	scatter  time.Duration
 	walls    retry.Policy
-	catch    *interceptFlags // nil: calls are not intercepted
+	catch    *interceptFlags // nil if calls are not intercepted
 }
 
-// letter is the job as a dead letter, without what became of it.
+// letter returns the job as a dead letter, without its outcome.
 func (j *job) letter() deadletter.Entry {
 	e := deadletter.Entry{
 		Resource: j.req.Resource, Agent: j.req.Agent, Class: j.req.Class, User: j.req.User, Model: j.req.Model, Tool: j.req.Tool, Key: j.req.Key,
@@ -50,8 +50,7 @@ func (j *job) letter() deadletter.Entry {
 	return e
 }
 
-// jobOf is the job of a dead letter. How long to wait between attempts is for the configuration
-// of today to say.
+// jobOf returns the job of a dead letter. The current configuration decides the waits between attempts.
 func jobOf(e *deadletter.Entry, walls retry.Policy) job {
 	walls.Attempts, walls.Deadline = cmp.Or(e.Most, walls.Attempts), cmp.Or(time.Duration(e.Deadline), walls.Deadline)
 	j := job{argv: e.Args(), wait: time.Duration(e.Wait), waitsFor: e.WaitsFor, newWork: e.NewWork, walls: walls, catch: interceptOf(e)}
@@ -65,7 +64,7 @@ func jobOf(e *deadletter.Entry, walls retry.Policy) job {
 	return j
 }
 
-// interceptOf is how calls of a dead letter's command are intercepted, nil if they are not.
+// interceptOf returns how the calls of a dead letter's command are intercepted, or nil if they are not.
 func interceptOf(e *deadletter.Entry) *interceptFlags {
 	if e.Intercept == nil {
 		return nil
@@ -73,27 +72,27 @@ func interceptOf(e *deadletter.Entry) *interceptFlags {
 	return &interceptFlags{onlyGated: e.Intercept.OnlyGated, tunnel: e.Intercept.Tunnel}
 }
 
-// The variables that a child is given.
+// Environment variables for a child.
 const (
 	envAgent  = "SLUICE_AGENT"
 	envClass  = "SLUICE_CLASS"
 	envUser   = "SLUICE_USER"
 	envStore  = "SLUICE_STORE"
 	envConfig = "SLUICE_CONFIG"
-	envToken  = "SLUICE_TOKEN" // of the daemon whose store is used; a child gets it only with --pass-token
+	envToken  = "SLUICE_TOKEN" // token of the daemon whose store is used; a child gets it only with --pass-token
 	envSlot   = "SLUICE_SLOT"  // the agent whose slot and lease the parent holds
-	envAgain  = "SLUICE_AGAIN" // set where the parent tries again: those within it do not, or attempts would multiply
+	envAgain  = "SLUICE_AGAIN" // set if the parent retries: nested runs then do not, or attempts would multiply
 )
 
-// variable is one of a child's environment. An empty value means that it has none.
+// variable is one variable of a child's environment. An empty value removes it.
 type variable struct{ name, value string }
 
-// variables are what a child is told of the gate that it runs behind.
+// variables returns the variables that describe the gate to a child.
 func variables(cmd *cobra.Command, s *session, j *job) ([]variable, error) {
 	vars := []variable{{envAgent, j.req.Agent}, {envClass, j.req.Class}, {envUser, j.req.User}, {envSlot, j.req.Agent}}
-	pass, _ := cmd.Flags().GetBool("pass-token") // commands without the flag pass none
+	pass, _ := cmd.Flags().GetBool("pass-token") // commands without the flag do not pass it
 	if !pass {
-		vars = append(vars, variable{envToken, ""}) // the child talks to the gate of this run, which needs none
+		vars = append(vars, variable{envToken, ""}) // the child uses the gate of this run, which needs no token
 	}
 	if j.walls.Attempts > 1 {
 		vars = append(vars, variable{envAgain, "1"})
@@ -116,8 +115,8 @@ func variables(cmd *cobra.Command, s *session, j *job) ([]variable, error) {
 		}
 		return append(vars, variable{envStore, "file:" + full}), nil
 	}
-	// The address of another store may hold a password. The child has it if this process was
-	// given it so; what stands in the configuration it reads there.
+	// The address of another store may hold a password. The child gets it only if this process got it the same way. If
+	// it is in the configuration, the child reads it there.
 	flag, _ := cmd.Flags().GetString("store")
 	if flag != "" || os.Getenv(envStore) != "" {
 		if !pass {
@@ -128,7 +127,7 @@ func variables(cmd *cobra.Command, s *session, j *job) ([]variable, error) {
 	return vars, nil
 }
 
-// withoutToken is the address of a store without the token of its daemon.
+// withoutToken returns the address of a store without the token of its daemon.
 func withoutToken(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -138,7 +137,7 @@ func withoutToken(address string) string {
 	return u.String()
 }
 
-// childEnv is an environment with variables set, or removed where they are empty.
+// childEnv returns base with variables set, or removed if they are empty.
 func childEnv(base []string, vars []variable) []string {
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -152,8 +151,8 @@ func childEnv(base []string, vars []variable) []string {
 	return env
 }
 
-// inherit takes what was not given from the run that this one is nested in: the user, and where
-// it acts for the same agent, the class. What the configuration says of another agent goes first.
+// inherit takes missing values from the enclosing run: the user and, for the same agent, the class. For another agent
+// the configuration comes first.
 func inherit(cmd *cobra.Command, who *identity) {
 	slot := os.Getenv(envSlot)
 	same := who.agent == slot

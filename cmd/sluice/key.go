@@ -15,20 +15,20 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// keyFlag is the flag that says which API key requests are sent with.
+// keyFlag adds the flag that names the API key of requests.
 func keyFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "key-env", "", "environment variable `NAME` with the API key that requests are sent with, where limits are per key; else the resource's key_env")
 }
 
-// keyLabel is the label of the key that requests to a resource are sent with: that in the variable env, else the configured one.
-// It is empty where keys are not told apart, or no variable is named.
+// keyLabel returns the label of the key that requests to a resource are sent with: the one in the variable env, or else
+// the configured one. It is empty if keys are not distinguished, or no variable is named.
 func (s *session) keyLabel(cmd *cobra.Command, resource, env string) (string, error) {
 	if !inside.Of(s.gate).TellsKeys(resource) {
 		return "", nil
 	}
 	r := s.file.Resources[resource]
 	name := cmp.Or(env, r.KeyEnv)
-	if name == "" && len(r.Keys) > 0 { // under no key it would have limits that no key has
+	if name == "" && len(r.Keys) > 0 { // without a key it would get limits that no key has
 		return "", &failure{
 			code: exitUsage, message: resource + " has several keys, and the request names none",
 			hint: "name one with --key-env NAME, or send through the proxy, which takes the first that can go",
@@ -50,8 +50,8 @@ func (s *session) keyLabel(cmd *cobra.Command, resource, env string) (string, er
 	return label, fail(err)
 }
 
-// withOneKey is a resource as if it had only the first of its several keys that the environment holds: for requests that a command sends
-// once, by itself.
+// withOneKey returns a resource with only the first of its keys that the environment holds, for commands that send one
+// request themselves.
 func withOneKey(f *config.File, name string) config.Resource {
 	r := f.Resources[name]
 	if len(r.Keys) == 0 {
@@ -69,8 +69,8 @@ func withOneKey(f *config.File, name string) config.Resource {
 	return r
 }
 
-// keyIn is the key in an environment variable. An error shows only what is surely the name of one: whoever gives the key itself
-// must not find it in a log.
+// keyIn returns the key in an environment variable. Its errors show only valid variable names: if the user gives the
+// key itself, it must not end up in a log.
 func keyIn(name string, given bool) (string, error) {
 	if !isVariable(name) {
 		return "", &failure{code: exitUsage, message: "that is not the name of an environment variable", hint: "give its name, without $ and not the key itself"}
@@ -84,7 +84,7 @@ func keyIn(name string, given bool) (string, error) {
 	return "", &failure{code: exitUsage, message: "the environment variable of that name is empty", hint: "set it to the key; give its name, without $ and not the key itself"}
 }
 
-// isVariable reports that a text can be the name of an environment variable.
+// isVariable reports whether a text can be the name of an environment variable.
 func isVariable(name string) bool {
 	for i, c := range name {
 		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {

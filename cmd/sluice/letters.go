@@ -15,8 +15,8 @@ import (
 // keyHint says how to get a key for dead letters.
 const keyHint = "openssl rand -hex 32 prints a new one; dead letters that are encrypted with another key cannot be read with it"
 
-// sealedIn opens the dead letters of a directory of state to write to: with the key that the configuration names. Where that is
-// missing nothing is written, rather than in the clear.
+// sealedIn opens the dead letters in a state directory for writing, with the key that the configuration names. If the
+// key is missing it fails, instead of writing unencrypted.
 func sealedIn(dir string, f *config.File) (*deadletter.List, error) {
 	list, err := lettersIn(dir)
 	if err != nil || f.DeadLetters.KeyEnv == "" {
@@ -32,7 +32,7 @@ func sealedIn(dir string, f *config.File) (*deadletter.List, error) {
 	return list, keyFailure(f, list.SetKey(key))
 }
 
-// openedIn opens them to look at, without the key if it is not there: encrypted entries are then listed as such.
+// openedIn opens the dead letters for reading. Without the key it lists encrypted entries as such.
 func openedIn(dir string, f *config.File) (*deadletter.List, error) {
 	list, err := lettersIn(dir)
 	if err != nil || f.DeadLetters.KeyEnv == "" || strings.TrimSpace(os.Getenv(f.DeadLetters.KeyEnv)) == "" {
@@ -48,8 +48,8 @@ func keyFailure(f *config.File, err error) error {
 	return &failure{code: exitConfig, message: fmt.Sprintf("dead_letters.key_env: the variable %s holds no key: %s", f.DeadLetters.KeyEnv, err), hint: keyHint}
 }
 
-// keeper keeps requests of this session that are given up. It is nil if there is no place or key for them and no resource wants
-// them kept.
+// keeper returns the keeper for given-up requests of this session. It is nil if there is no directory or key for them
+// and no resource wants them kept.
 func (s *session) keeper() (*deadletter.Keeper, error) {
 	list, err := sealedIn(s.dir, s.file)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *session) keeper() (*deadletter.Keeper, error) {
 	return k, nil
 }
 
-// kept tells what became of a request that was given up.
+// kept reports the outcome of keeping a request.
 func (s *session) kept(e *deadletter.Entry, dropped []string, err error) {
 	about := inspect.Event{
 		Time: time.Now(), Kind: inspect.EventLetter, Resource: e.Resource, Agent: e.Agent, User: e.User, Class: e.Class, Model: e.Model, Tool: e.Tool,
@@ -85,7 +85,7 @@ func (s *session) kept(e *deadletter.Entry, dropped []string, err error) {
 	}
 }
 
-// subject is what an entry is about, in a few words: a program, or a method and a path. It shows no arguments and no query.
+// subject describes an entry in a few words: a program, or a method and a path. It shows no arguments and no query.
 func subject(e *deadletter.Entry) string {
 	if e.Request == nil {
 		return e.Program()
@@ -94,7 +94,7 @@ func subject(e *deadletter.Entry) string {
 	return e.Request.Method + " " + cmp.Or(path, "(path not kept)")
 }
 
-// lastStatus is the status of the last answer to a request, 0 if there was none.
+// lastStatus returns the status of the last response to a request, or 0 if there was none.
 func lastStatus(e *deadletter.Entry) int {
 	if e.Request == nil || len(e.Request.Answers) == 0 {
 		return 0

@@ -16,15 +16,15 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// screen is where a result is shown to people.
+// screen shows results to people.
 type screen struct {
 	show.Style
 	w     *bufio.Writer
-	width int // of the terminal; 0: as wide as it gets
+	width int // of the terminal; 0 means unlimited
 	now   time.Time
 }
 
-// screenFor shows on w, in as much of colour and width as there is.
+// screenFor returns a screen on w, with the colours and width that w supports.
 func screenFor(w io.Writer, now time.Time) *screen {
 	s := &screen{
 		Style: show.Style{Colour: bool(painterFor(w)), ASCII: !show.UTF8(os.Getenv)},
@@ -46,11 +46,10 @@ func (s *screen) table(t *show.Table) {
 	}
 }
 
-// end is the error that the output came to, if any.
+// end flushes the output and returns its error.
 func (s *screen) end() error { return written(s.w.Flush()) }
 
-// looking opens the gate for a look, reads, and closes it before anything is printed. What takes
-// long is told.
+// looking opens the gate for reading, reads, and closes it before anything is printed. It says so if that takes long.
 func looking(cmd *cobra.Command, resources []string, read func(ctx context.Context, s *session) error) error {
 	return patiently(cmd.ErrOrStderr(), "reading the store", func() (err error) {
 		s, err := openToLook(cmd, resources...)
@@ -62,10 +61,10 @@ func looking(cmd *cobra.Command, resources []string, read func(ctx context.Conte
 	})
 }
 
-// longAfter is when something takes long.
+// longAfter is the time after which patiently prints that something takes long.
 var longAfter = quiet
 
-// patiently does something, and says so where it takes long.
+// patiently calls do, and prints what if it takes long.
 func patiently(w io.Writer, what string, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -92,13 +91,13 @@ func patiently(w io.Writer, what string, do func() error) error {
 	}
 }
 
-// asJSON tells whether a program reads the result.
+// asJSON reports whether --json is set.
 func asJSON(cmd *cobra.Command) bool {
 	yes, _ := cmd.Flags().GetBool("json")
 	return yes
 }
 
-// classNames are the classes, highest first.
+// classNames returns the classes, highest first.
 func (s *session) classNames() []string {
 	var names []string
 	for _, c := range s.file.Classes {
@@ -107,5 +106,5 @@ func (s *session) classNames() []string {
 	return names
 }
 
-// resourceNames are the resources that are open, sorted.
+// resourceNames returns the sorted names of the open resources.
 func (s *session) resourceNames() []string { return slices.Sorted(maps.Keys(s.limits)) }

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/internal/manpage"
 )
 
-// newMan writes manual pages. It is hidden: only packagers need it.
+// newMan returns the command that writes manual pages. It is hidden, because only packagers need it.
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIRECTORY",

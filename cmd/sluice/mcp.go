@@ -69,13 +69,13 @@ something else; 78 bad configuration.`,
 	return cmd
 }
 
-// noClose is an output that stays open.
+// noClose is an output that Close leaves open.
 type noClose struct{ io.Writer }
 
 func (noClose) Close() error { return nil }
 
-// localCaller is who starts the command: the user of this machine, who may do all that the command line can. It finds a bad
-// configuration before a client waits for answers.
+// localCaller returns the caller who starts the command: the user of this machine, with all rights of the command line.
+// It reports a bad configuration before a client waits for answers.
 func localCaller(cmd *cobra.Command) (mcp.Caller, error) {
 	f, err := configOf(cmd)
 	if err != nil {
@@ -90,22 +90,22 @@ func localCaller(cmd *cobra.Command) (mcp.Caller, error) {
 		return c, err
 	}
 	c.Lower = id.class != f.Classes[0].Name
-	if cmd.Flags().Changed("agent") || os.Getenv(envAgent) != "" { // the login name is no agent that asks here
+	if cmd.Flags().Changed("agent") || os.Getenv(envAgent) != "" { // the login name is not an agent here
 		c.Agent, c.Pauses = id.agent, "paused by "+id.agent
 	}
 	return c, nil
 }
 
-// localGate is the store that the other commands use, opened to look at. It is opened by the first call, and anew by a call that comes
-// staleAfter later or after a failure: so it sees configurations and pools that came meanwhile.
+// localGate is the store of the other commands, opened for reading. The first call opens it. A call that comes
+// staleAfter later, or after a failure, opens it again, so that it sees new configurations and pools.
 type localGate struct {
 	cmd *cobra.Command
 
-	mu    sync.Mutex // held while the store is opened, so that calls do that once
-	s     *session   // nil: not open
+	mu    sync.Mutex // held while the store is opened, so that concurrent calls open it once
+	s     *session   // nil if not open
 	at    time.Time  // when it was opened
 	users int
-	stale bool // it is closed when the last user is done
+	stale bool // closed when the last user is done
 }
 
 const staleAfter = 30 * time.Second
@@ -147,7 +147,7 @@ func (g *localGate) give(failed bool) {
 	}
 }
 
-// end closes the store. Nothing is held in it, so nothing is lost if that fails.
+// end closes the store. It holds nothing in it, so errors do not matter.
 func (g *localGate) end() {
 	if g.s != nil {
 		_ = g.s.close()
@@ -155,7 +155,7 @@ func (g *localGate) end() {
 	}
 }
 
-// Close ends what is open. No call runs any more.
+// Close closes the store. It must not run concurrently with calls.
 func (g *localGate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

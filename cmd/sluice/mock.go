@@ -22,7 +22,7 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// mockFlags are what the command line says of a model provider.
+// mockFlags holds the flags of mock.
 type mockFlags struct {
 	listen                  string
 	requests, input, output rateFlag
@@ -35,7 +35,7 @@ type mockFlags struct {
 	log                     string
 }
 
-// drain is how long answers that are under way may take when the server is told to end.
+// drain is how long running responses may take after the server is told to end.
 const drain = 5 * time.Second
 
 func newMock() *cobra.Command {
@@ -107,7 +107,7 @@ func (p *planFlag) String() string { return "" }
 // Type implements pflag.Value.
 func (*planFlag) Type() string { return "WINDOW=TOKENS,..." }
 
-// options are what the flags ask for.
+// options returns the options that the flags describe.
 func (f *mockFlags) options(cmd *cobra.Command, provider string) mock.Options {
 	limited := slices.ContainsFunc([]string{"requests", "input-tokens", "output-tokens", "concurrency", "plan"}, cmd.Flags().Changed)
 	return mock.Options{
@@ -132,7 +132,7 @@ func (f *mockFlags) run(cmd *cobra.Command, provider string) error {
 		return &failure{code: exitUsage, message: strings.TrimPrefix(err.Error(), mock.ErrOptions.Error()+": "), hint: didYouMean(provider, mock.Providers, usage("sluice mock"))}
 	}
 	defer m.Close()
-	// From before it says that it is there: whoever reads that may end it at once.
+	// Before the address is printed: its reader may end this process at once.
 	ctx, ignore := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer ignore()
 	l, err := listen(ctx, f.listen)
@@ -146,7 +146,7 @@ func (f *mockFlags) run(cmd *cobra.Command, provider string) error {
 	return serveUntil(ctx, ignore, l, m)
 }
 
-// listen takes the address. What is no address is a mistake on the command line.
+// listen opens the address. An invalid address is a usage error.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -182,15 +182,15 @@ func sayAddress(w io.Writer, provider, address string, asJSON bool) error {
 	}{address, url}))
 }
 
-// serveUntil serves until the context ends, and then for as long as answers that are under way take. Whoever
-// asks a second time does not wait for them: ignore gives signals back.
+// serveUntil serves until the context ends, and then until running responses are done. ignore restores the default
+// handling of signals, so that a second signal ends the process at once.
 func serveUntil(ctx context.Context, ignore func(), l net.Listener, m *mock.Server) error {
 	var both http.Protocols
 	both.SetHTTP1(true)
 	both.SetUnencryptedHTTP2(true)
 	server := &http.Server{
 		Handler: m, Protocols: &both, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 1 << 20,
-		ErrorLog: log.New(io.Discard, "", 0), // it would tell of clients that went away
+		ErrorLog: log.New(io.Discard, "", 0), // it would report clients that went away
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -204,7 +204,7 @@ func serveUntil(ctx context.Context, ignore func(), l net.Listener, m *mock.Serv
 	stop, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	if server.Shutdown(stop) != nil {
-		_ = server.Close() // what takes longer is cut
+		_ = server.Close() // cut off what takes longer
 	}
 	<-ended
 	return nil

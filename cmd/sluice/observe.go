@@ -63,7 +63,7 @@ configuration.`,
 	return cmd
 }
 
-// part is the part of the API that an answer says it is about.
+// part returns the part of the API that a response is about.
 func part(o *provider.Observation) string {
 	if len(o.Limits) == 0 {
 		return ""
@@ -75,8 +75,8 @@ func part(o *provider.Observation) string {
 type observedJSON struct {
 	Resource    string     `json:"resource"`
 	Verdict     string     `json:"verdict"`
-	Limits      []string   `json:"limits"`  // that the answer states
-	Ignored     int        `json:"ignored"` // header fields that made no sense
+	Limits      []string   `json:"limits"`  // stated by the response
+	Ignored     int        `json:"ignored"` // invalid header fields
 	PausedUntil *time.Time `json:"paused_until"`
 }
 

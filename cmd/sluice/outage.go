@@ -10,12 +10,12 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// meanwhile is what a process does without its store, by on_store_failure.
+// meanwhile says what a process does without its store, by on_store_failure.
 var meanwhile = map[string]string{
 	"share": "goes on within its share", "closed": "lets nobody go", "open": "lets everybody go",
 }
 
-// outage says that the store cannot be reached, and what happens meanwhile.
+// outage describes that the store cannot be reached, and what happens in the meantime.
 func (s *screen) outage(o *inspect.OutageStatus) string {
 	text := "the store is out of reach"
 	if o.Since != nil {
@@ -31,7 +31,7 @@ func (s *screen) outage(o *inspect.OutageStatus) string {
 	return s.Paint(show.Amber, text)
 }
 
-// silence says which processes are not heard of, and what is kept for them; empty if all are.
+// silence describes which processes have stopped reporting, and what is kept for them; empty if all report.
 func (s *screen) silence(r *inspect.ResourceStatus) string {
 	var kept []string
 	for i := range r.Limits {
@@ -56,17 +56,17 @@ func (s *screen) silence(r *inspect.ResourceStatus) string {
 	return s.Paint(show.Amber, text)
 }
 
-// outages is how often processes of this machine have lost the store in a period.
+// outages counts how often processes of this machine have lost the store in a period.
 type outages struct {
 	lost    int
 	lastAt  time.Time
 	lastWhy string
-	mode    string        // what was done meanwhile, the last time
-	longest time.Duration // of those that are over
-	granted int64         // meanwhile, by those who have it back
+	mode    string        // mode of the last outage
+	longest time.Duration // of the outages that are over
+	granted int64         // requests granted during outages that are over
 }
 
-// readOutages counts the outages of each resource that the log of events tells of.
+// readOutages counts the outages of each resource in the event log.
 func readOutages(dir string, from time.Time) (map[string]*outages, error) {
 	all := map[string]*outages{}
 	err := eventlog.ReadKinds(dir, from, []string{inspect.EventStoreLost, inspect.EventStoreBack}, func(e inspect.Event) bool {
@@ -88,10 +88,10 @@ func readOutages(dir string, from time.Time) (map[string]*outages, error) {
 	return all, err
 }
 
-// advice is what to say about them.
+// advice returns the advice about these outages.
 func (o *outages) advice() inspect.Advice {
 	text := "Processes of this machine lost the store " + times(o.lost) + " in this period"
-	if o.lost == 0 { // the beginning is older
+	if o.lost == 0 { // the outage began before the period
 		text = "Processes of this machine had lost the store before this period"
 	} else {
 		text += ", the last time at " + o.lastAt.UTC().Format(time.RFC3339)

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// outFile is a file that a flag asks for beside the command's output.
+// outFile is a file that a flag asks for, besides the command's output.
 type outFile struct {
 	flag string // such as --plot
 	what string // such as picture
 	path string
 }
 
-// check finds out whether the file can be written at all, before anybody waits for it.
+// check checks that the file can be written, before a long run begins.
 func (o *outFile) check() error {
 	switch info, err := os.Stat(o.path); {
 	case err == nil && info.IsDir():
@@ -34,7 +34,7 @@ func (o *outFile) check() error {
 	return nil
 }
 
-// write writes the file. It is there as a whole or not at all; a link stays one.
+// write writes the file, completely or not at all. It follows a symbolic link.
 func (o *outFile) write(content func(io.Writer) error) error {
 	file := o.path
 	if target, err := filepath.EvalSymlinks(file); err == nil {
@@ -49,12 +49,12 @@ func (o *outFile) write(content func(io.Writer) error) error {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // what went wrong before matters more
+		_ = os.Remove(f.Name()) // the earlier error matters more
 	}
 	return written(err)
 }
 
-// noPlace is the error for a file that was wanted where none can be.
+// noPlace returns the error for a file that cannot be written at its path.
 func (o *outFile) noPlace(err error) error {
 	return &failure{
 		code: exitUsage, message: fmt.Sprintf("no %s can be written there: %v", o.what, err),

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// painter colours text, or does not.
+// painter colours text if it is true.
 type painter bool
 
 const (
@@ -16,7 +16,7 @@ const (
 	reset = "\x1b[0m"
 )
 
-// painterFor colours only what a person will see, and not against their wish.
+// painterFor returns a painter that colours only text on a terminal whose user has not turned colours off.
 func painterFor(w io.Writer) painter {
 	return painter(isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }

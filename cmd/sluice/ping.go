@@ -48,7 +48,7 @@ provider cannot be reached; 75 the provider answers 429; 77 it refuses the key; 
 	return cmd
 }
 
-// pingJSON is what ping prints for programs. A step that was not taken has null for its time.
+// pingJSON is the output of ping with --json. A skipped step has null for its time.
 type pingJSON struct {
 	Resource string     `json:"resource"`
 	Upstream string     `json:"upstream"`
@@ -109,7 +109,7 @@ func pingResource(cmd *cobra.Command, name string) error {
 	return out.print(cmd, failed)
 }
 
-// lookAtStore is the step that leads to the store, and notes the state of the resource.
+// lookAtStore is the step that reads the store. It records the state of the resource.
 func (out *pingJSON) lookAtStore(cmd *cobra.Command, name string) (ping.Step, *failure) {
 	began := time.Now()
 	step := ping.Step{Name: "store", State: ping.OK}
@@ -130,7 +130,7 @@ func (out *pingJSON) lookAtStore(cmd *cobra.Command, name string) (ping.Step, *f
 	return step, f
 }
 
-// judge says what a step means: a call that was answered may still be a refusal.
+// judge decides what a step means: a call with a response may still be a refusal.
 func judge(s ping.Step, resource, from string) (ping.Step, *failure) {
 	hints := map[string]string{
 		ping.DNS: "look at the name in resources." + resource + ".upstream, and at the resolver of this machine", ping.Connect: "look at the network between this machine and the provider",
@@ -194,7 +194,7 @@ func (out *pingJSON) print(cmd *cobra.Command, failed *failure) error {
 	return nil
 }
 
-// upstreamOf is where a resource's requests go.
+// upstreamOf returns the address that a resource's requests go to.
 func upstreamOf(f *config.File, name string) (*url.URL, error) {
 	r := f.Resources[name]
 	address := r.Upstream

@@ -9,21 +9,21 @@ import (
 	"github.com/sluicehq/sluice/config"
 )
 
-// freeCall is a call that a provider takes for nothing, and that tells whether a key is right. The key is that of the first variable
-// that is set.
+// freeCall is a call that costs nothing and shows whether a key is valid. The key comes from the first variable that is
+// set.
 type freeCall struct {
 	path      string
-	header    string // of the key
+	header    string // for the key
 	prefix    string // before the key
 	variables []string
-	more      map[string]string // headers that are needed besides
+	more      map[string]string // further headers that are needed
 }
 
 func bearerCall(path string, variables ...string) freeCall {
 	return freeCall{path: path, header: "Authorization", prefix: "Bearer ", variables: variables}
 }
 
-// freeCalls are the calls of providers, by name. None of them uses up a quota that matters.
+// freeCalls holds the free call of each provider, by name. None of them uses up a quota that matters.
 var freeCalls = map[string]freeCall{
 	"anthropic":  {path: "/v1/models?limit=1", header: "X-Api-Key", variables: []string{"ANTHROPIC_API_KEY"}, more: map[string]string{"Anthropic-Version": "2023-06-01"}},
 	"openai":     bearerCall("/v1/models", "OPENAI_API_KEY"),
@@ -37,8 +37,8 @@ var freeCalls = map[string]freeCall{
 	"cohere":     bearerCall("/v1/models?page_size=1", "CO_API_KEY", "COHERE_API_KEY"),
 }
 
-// request makes the call at an address. The key is that which the resource is configured with, else that of the environment. It
-// returns nil, and the reason, if there is no such call or no key.
+// request builds the call to an address. The key is the configured one, or else that of the environment. It returns nil
+// and the reason if there is no such call or no key.
 func (f *freeCall) request(at *url.URL, in *config.Inject) (q *http.Request, from, without string) {
 	header, prefix, variables := f.header, f.prefix, f.variables
 	if in != nil {

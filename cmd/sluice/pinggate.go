@@ -11,17 +11,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// gateWithin is how long a daemon has to say that it is healthy.
+// gateWithin is how long a daemon may take to report its health.
 const gateWithin = 2 * time.Second
 
-// gateJSON is what ping --gate prints for programs.
+// gateJSON is the output of ping --gate with --json.
 type gateJSON struct {
 	Gate    string  `json:"gate"`
 	Healthy bool    `json:"healthy"`
 	MS      float64 `json:"ms"`
 }
 
-// pingGate asks a daemon for /healthz, which needs no token.
+// pingGate requests a daemon's /healthz, which needs no token.
 func pingGate(cmd *cobra.Command, gate string) error {
 	at, err := url.Parse(gate)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {

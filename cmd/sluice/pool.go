@@ -15,15 +15,15 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// poolJSON is who has what of a resource's quota, and of which of its limits.
+// poolJSON says who has what of a resource's quota, and by which limit.
 type poolJSON struct {
 	Resource string `json:"resource"`
-	Limit    string `json:"limit"` // empty: none is known
+	Limit    string `json:"limit"` // empty if none is known
 	Unit     string `json:"unit"`
 	inspect.PoolStatus
 }
 
-// MarshalJSON is that of the pool, with what it is a pool of.
+// MarshalJSON adds the resource, limit and unit to the JSON of the pool.
 func (p poolJSON) MarshalJSON() ([]byte, error) {
 	type plain inspect.PoolStatus
 	out := struct {
@@ -31,7 +31,7 @@ func (p poolJSON) MarshalJSON() ([]byte, error) {
 		Limit    string `json:"limit"`
 		Unit     string `json:"unit"`
 		plain
-		TotalLimit *int64 `json:"totalLimit"` // null: not known
+		TotalLimit *int64 `json:"totalLimit"` // null if unknown
 	}{Resource: p.Resource, Limit: p.Limit, Unit: p.Unit, plain: plain(p.PoolStatus)}
 	if p.TotalLimit > 0 {
 		out.TotalLimit = &p.TotalLimit
@@ -86,8 +86,8 @@ func readPool(ctx context.Context, s *session, resource string) (poolJSON, error
 	return p, nil
 }
 
-// mainLimit is the one that stands for a resource's quota: the first on requests that everyone
-// shares, else the first in any unit, else the first that counts places; nil if there is none.
+// mainLimit returns the limit that stands for a resource's quota: the first shared limit on requests, else the first in
+// another unit, else the first concurrency limit; nil if there is none.
 func mainLimit(limits []sluice.Limit) *sluice.Limit {
 	var first, places *sluice.Limit
 	for i := range limits {
@@ -104,7 +104,7 @@ func mainLimit(limits []sluice.Limit) *sluice.Limit {
 	return cmp.Or(first, places)
 }
 
-// pool shows who has what.
+// pool shows which agent has what.
 func (s *screen) pool(p *poolJSON, classes []string) {
 	head := s.Paint(show.Bold, s.Text(p.Resource, nameWidth))
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// progress tells how far a long run is. Short ones pass without a word.
+// progress shows how far a long run is. For short runs it prints nothing.
 type progress struct {
 	w        io.Writer
 	what     string
@@ -20,7 +20,7 @@ type progress struct {
 
 const (
 	quiet = 2 * time.Second
-	pace  = 100 * time.Millisecond // more often nobody can read it
+	pace  = 100 * time.Millisecond // faster updates cannot be read
 )
 
 func newProgress(w io.Writer, what string) *progress {
@@ -42,7 +42,7 @@ func (p *progress) step(at sim.Progress) {
 	p.shown = true
 }
 
-// end wipes the line.
+// end clears the line.
 func (p *progress) end() {
 	if p.shown && p.terminal {
 		fmt.Fprint(p.w, "\r\x1b[K")

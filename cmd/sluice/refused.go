@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	refusedFor = time.Hour // that refusals are told
+	refusedFor = time.Hour // how far back refusals are shown
 	maxRefused = 20
 )
 
-// refusedJSON is a request that was not let through, and why.
+// refusedJSON is a refused request, and the reason.
 type refusedJSON struct {
 	Time     time.Time  `json:"time"`
 	Resource string     `json:"resource"`
@@ -27,12 +27,12 @@ type refusedJSON struct {
 	RetryAt  *time.Time `json:"retry_at"`
 }
 
-// readRefused are the last refusals on this machine, the latest first. They are in the log of
-// events alone: who is refused leaves nothing in the store.
+// readRefused returns the last refusals on this machine, the latest first. Only the event log has them: a refused
+// request leaves nothing in the store.
 func readRefused(dir string, names []string, of whose, now time.Time) ([]refusedJSON, error) {
 	list := []refusedJSON{}
 	if of.ticket != "" {
-		return list, nil // who is refused gets none
+		return list, nil // a refused request has no ticket
 	}
 	err := eventlog.ReadKinds(dir, now.Add(-refusedFor), []string{inspect.EventRefused}, func(e inspect.Event) bool {
 		if !slices.Contains(names, e.Resource) || of.agent != "" && e.Agent != of.agent {
@@ -51,7 +51,7 @@ func readRefused(dir string, names []string, of whose, now time.Time) ([]refused
 	return list, err
 }
 
-// refused shows who was not let through of late.
+// refused shows the recent refusals.
 func (s *screen) refused(list []refusedJSON) {
 	if len(list) == 0 {
 		return

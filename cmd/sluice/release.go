@@ -69,13 +69,13 @@ configuration.`,
 type releaseJSON struct {
 	Ticket   string `json:"ticket"`
 	Resource string `json:"resource"`
-	// State is released, or ended if it had ended before.
+	// State is released, or ended if the ticket had ended before.
 	State       string     `json:"state"`
 	Verdict     string     `json:"verdict"`
 	PausedUntil *time.Time `json:"paused_until"`
 }
 
-// release answers the ticket, if there is an answer, and closes it.
+// release reports the response for the ticket, if there is one, and closes the ticket.
 func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, usage amounts) (releaseJSON, error) {
 	r := releaseJSON{Ticket: t.ID(), Resource: ticketid.Resource(t.ID()), State: "released", Verdict: store.VerdictNone.String()}
 	var read []sluice.Amount
@@ -103,7 +103,7 @@ func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, 
 	return r, nil
 }
 
-// merge is what the answer says was used, overruled by what the caller says.
+// merge returns the usage of the response, overridden by what the caller states.
 func merge(read, said []sluice.Amount) []sluice.Amount {
 	all := append([]sluice.Amount{}, said...)
 next:

@@ -16,13 +16,13 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 )
 
-// fixedBy is what the command line says instead of the configuration, and what cannot change in either.
+// fixedBy holds what the command line sets instead of the configuration, and what cannot change while running.
 type fixedBy struct {
 	listen, tls bool
-	addresses   []string // that are listened on
+	addresses   []string // the addresses listened on
 }
 
-// reloading is how the daemon of the session takes on its configuration anew.
+// reloading returns how the daemon of the session reloads its configuration.
 func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*sluice.Gate)) daemon.Reloading {
 	name := configName(cmd, nil)
 	if name == "" {
@@ -55,7 +55,8 @@ func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*slu
 	}
 }
 
-// mayChange refuses what only a restart can change. All of it then stays as it was: half a configuration would be nobody's.
+// mayChange refuses changes that need a restart. The whole configuration then stays as it was: half of it would match
+// no file.
 func (s *session) mayChange(cmd *cobra.Command, f *config.File, fixed fixedBy) error {
 	stays := func(field, detail string) error {
 		return &api.Problem{
@@ -74,7 +75,7 @@ func (s *session) mayChange(cmd *cobra.Command, f *config.File, fixed fixedBy) e
 		return stays("listen", "the daemon cannot listen elsewhere while it runs")
 	case !fixed.tls && f.TLS != s.file.TLS:
 		return stays("tls", "the daemon cannot change the files of its certificate while it runs; what is in them it reads when it changes")
-	case len(f.Tokens) == 0 && len(s.file.Tokens) > 0: // a file that is half written would do as well
+	case len(f.Tokens) == 0 && len(s.file.Tokens) > 0: // a half-written file would look the same
 		return stays("tokens", "the daemon does not let everybody in while it runs: the last token cannot go")
 	}
 	hook, err := s.newHook(f.Alerts.Webhook)
@@ -84,18 +85,18 @@ func (s *session) mayChange(cmd *cobra.Command, f *config.File, fixed fixedBy) e
 	return err
 }
 
-// follow makes another configuration the session's. Only a reload calls it, and there is one at a time.
+// follow switches the session to another configuration. Only a reload calls it, one at a time.
 func (s *session) follow(f *config.File, gate *sluice.Gate) {
 	if f.Alerts.Webhook != s.file.Alerts.Webhook {
-		if hook, err := s.newHook(f.Alerts.Webhook); err == nil { // it has been tried
+		if hook, err := s.newHook(f.Alerts.Webhook); err == nil { // it was tried before
 			go endHook(s.hook.Swap(hook))
 		}
 	}
 	s.file, s.gate = f, gate
-	_ = s.rescale(f, gate) // the configuration has been tried
+	_ = s.rescale(f, gate) // the configuration was tried before
 }
 
-// reloadOnSignal reloads when SIGHUP comes, until ctx ends, and says what came of it. What it returns waits for the last one.
+// reloadOnSignal reloads on SIGHUP until ctx ends, and reports the result. end waits for the last reload.
 func (s *session) reloadOnSignal(ctx context.Context, d *daemon.Daemon) (end func()) {
 	asked := make(chan os.Signal, 1)
 	notifyReload(asked)
@@ -119,7 +120,7 @@ func (s *session) reloadOnSignal(ctx context.Context, d *daemon.Daemon) (end fun
 	}
 }
 
-// sayReloaded tells in one line what a reload did.
+// sayReloaded reports in one line what a reload did.
 func (s *session) sayReloaded(done daemon.Reloaded, err error) {
 	if err != nil {
 		p := api.ProblemOf(err)

@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// notifyReload sends SIGHUP to c. It does so under nohup too: SIGHUP never ends a daemon, so there is nothing to ignore.
+// notifyReload sends SIGHUP to c, also under nohup: SIGHUP never ends a daemon, so there is nothing to ignore.
 func notifyReload(c chan<- os.Signal) { signal.Notify(c, syscall.SIGHUP) }

@@ -2,5 +2,5 @@ package main
 
 import "os"
 
-// notifyReload does nothing: there is no signal for that. POST /-/reload is.
+// notifyReload does nothing: Windows has no such signal. Use POST /-/reload.
 func notifyReload(chan<- os.Signal) {}

@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// repairJSON is what repair prints for programs.
+// repairJSON is the output of repair with --json.
 type repairJSON struct {
 	Resource string  `json:"resource"`
 	At       string  `json:"at"`     // the key or the file
-	Damage   *string `json:"damage"` // null: none
-	Aside    *string `json:"aside"`  // where the damaged state is now; null: it was not moved
+	Damage   *string `json:"damage"` // null if there is none
+	Aside    *string `json:"aside"`  // where the damaged state is now; null if it was not moved
 }
 
 func newRepair() *cobra.Command {
@@ -97,7 +97,7 @@ func printRepair(cmd *cobra.Command, resource string, r store.Repair) error {
 	return err
 }
 
-// where names what is damaged.
+// where describes what is damaged.
 func where(r store.Repair) string {
 	if r.What == "key" {
 		return fmt.Sprintf("the key %q in Redis", r.At)

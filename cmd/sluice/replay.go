@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// replaying is what the command line asks for.
+// replaying holds the flags of replay.
 type replaying struct {
 	format, resource        string
 	requests, input, output rateFlag
@@ -126,12 +126,12 @@ func (f *replaying) run(cmd *cobra.Command, name string) error {
 	return s.end()
 }
 
-// badLog is the error for a log that cannot be read.
+// badLog returns the error for a log that cannot be read.
 func badLog(err error) error {
 	return &failure{code: exitUsage, message: harmless(err.Error()), hint: "docs/replay.md describes the formats; --format says which one it is"}
 }
 
-// sideFile is a file that is written beside the result.
+// sideFile is a file that is written besides the result.
 type sideFile struct {
 	file    outFile
 	content func(*replay.Replay, *replay.Report) (func(io.Writer) error, error)
@@ -145,7 +145,7 @@ func (o *sideFile) write(r *replay.Replay, rep *replay.Report) error {
 	return o.file.write(content)
 }
 
-// outputs are the files that are asked for. Each is checked before the log is read.
+// outputs returns the files that the flags ask for. Each is checked before the log is read.
 func (f *replaying) outputs(cmd *cobra.Command) ([]sideFile, error) {
 	var all []sideFile
 	add := func(flag, what, path string, content func(*replay.Replay, *replay.Report) (func(io.Writer) error, error)) error {
@@ -185,7 +185,7 @@ func (f *replaying) outputs(cmd *cobra.Command) ([]sideFile, error) {
 	return all, err
 }
 
-// setup is what the log is replayed against: what flags say, else the configuration.
+// setup returns what the log is replayed against: from the flags, or else from the configuration.
 func (f *replaying) setup(cmd *cobra.Command) (*replay.Setup, string, error) {
 	s := &replay.Setup{
 		Assumptions: replay.Assumptions{RetryWithin: time.Duration(f.retryWithin), Follow: time.Duration(f.follow)},
@@ -225,7 +225,7 @@ func (f *replaying) setup(cmd *cobra.Command) (*replay.Setup, string, error) {
 	return s, resource, err
 }
 
-// limits are those of the flags.
+// limits returns the limits of the flags.
 func (f *replaying) limits() ([]sim.Limit, error) {
 	kind, known := map[string]store.Kind{"bucket": store.Bucket, "rolling": store.Rolling, "fixed": store.Fixed}[f.algorithm]
 	if !known {
@@ -263,8 +263,8 @@ func (f *replaying) limits() ([]sim.Limit, error) {
 	return all, nil
 }
 
-// configured are the limits that a configuration states for a resource. Where none is named, it has to be the only one of the
-// file.
+// configured returns the limits that a configuration states for a resource. If resource is empty, the file must have
+// limits for only one.
 func configured(file *config.File, c *sluice.Config, resource string) (string, []sim.Limit, error) {
 	var names []string
 	for name, r := range file.Resources {
@@ -294,7 +294,8 @@ func configured(file *config.File, c *sluice.Config, resource string) (string, [
 	return resource, limits, nil
 }
 
-// modelled are the limits of a resource that a provider can have: not your own per agent, user, tool or key. Names of those are left.
+// modelled returns the limits of a resource that a provider can have. left names the others: your own limits per agent,
+// user, tool or key.
 func modelled(r *sluice.Resource) (limits []sim.Limit, left []string) {
 	for _, l := range r.Limits {
 		one := sim.Limit{Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window}
@@ -328,7 +329,7 @@ func modelled(r *sluice.Resource) (limits []sim.Limit, left []string) {
 	return limits, left
 }
 
-// classOf is the class of each caller: what --class says, else the configuration.
+// classOf returns the class of each caller: from --class, or else from the configuration.
 func (f *replaying) classOf(classes []store.Class, file *config.File) (func(string) string, error) {
 	stated := map[string]string{}
 	for _, one := range f.classes {

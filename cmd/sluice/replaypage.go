@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// replayPage is a replay for people who have only a browser.
+// replayPage returns a replay as a page for a browser.
 func replayPage(r *replay.Report) *page {
 	s := &screen{now: r.To}
 	p := &page{
@@ -46,7 +46,7 @@ func replayPage(r *replay.Report) *page {
 	return p
 }
 
-// replayAxis is as long as the longer of the two.
+// replayAxis returns an axis as long as the longer of the two runs.
 func replayAxis(r *replay.Report) *pageAxis {
 	whole := time.Duration(max(r.Log.DurationS, r.Gate.DurationS) * float64(time.Second))
 	a := &pageAxis{step: time.Second}
@@ -63,7 +63,7 @@ func replayAxis(r *replay.Report) *pageAxis {
 	return a
 }
 
-// moments are counts by the moment at which they begin.
+// moments returns counts by the time at which each interval begins.
 func moments(start time.Time, c *sim.Counts) map[time.Time]int64 {
 	all := map[time.Time]int64{}
 	for i, n := range c.N {

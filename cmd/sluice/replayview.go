@@ -10,12 +10,12 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// agreeing is the part of the sends that limits have to explain.
+// agreeing is the part of the sends that the limits must explain.
 const agreeing = 0.95
 
 var formatNames = map[string]string{replay.Events: "event log", replay.Access: "access log", replay.LiteLLM: "LiteLLM spend log"}
 
-// replay shows a log and what the gate would have made of it.
+// replay shows a log, and what the gate would have made of it.
 func (s *screen) replay(r *replay.Report, plot bool) {
 	s.line("%s: %s, %s to %s", s.Paint(show.Bold, s.Text(r.File, 0)), formatNames[r.Format], r.From.Format("2006-01-02 15:04:05"), r.To.Format("15:04:05 UTC"))
 	for _, line := range s.replayNotes(r) {
@@ -33,7 +33,7 @@ func (s *screen) replay(r *replay.Report, plot bool) {
 	}
 }
 
-// replayNotes say what was read, and against what it was replayed.
+// replayNotes describes what was read, and what it was replayed against.
 func (s *screen) replayNotes(r *replay.Report) []string {
 	notes := []string{fmt.Sprintf("%s by %s: %s, %s of them again after a refusal",
 		show.Some(int64(r.Log.Calls), "call", "calls"), show.Some(int64(r.Callers), "caller", "callers"),
@@ -78,7 +78,7 @@ func (s *screen) limitText(l *replay.Limit) string {
 	return text + ")"
 }
 
-// replayTable sets the log against the gate.
+// replayTable compares the log with the gate.
 func replayTable(r *replay.Report) *show.Table {
 	t := &show.Table{Indent: "  ", Columns: []show.Column{{}, {Head: "in the log", Right: true}, {Head: "with the gate", Right: true}}}
 	row := func(what string, cell func(f *replay.Figures) show.Cell) {
@@ -141,7 +141,7 @@ func (s *screen) replayPlot(r *replay.Report) {
 	s.line("  A column is %s. The number is the highest column of its line.", span((whole / time.Duration(width)).Seconds()))
 }
 
-// columns sum counts up for a picture that is so wide.
+// columns sums counts into width columns of a picture.
 func columns(c *sim.Counts, whole time.Duration, width int) (values []float64, most float64) {
 	values = make([]float64, width)
 	for i, n := range c.N {

@@ -19,12 +19,12 @@ import (
 type reportJSON struct {
 	Since     time.Time            `json:"since"`
 	Resources []resourceReportJSON `json:"resources"`
-	Against   []comparison         `json:"against,omitempty"` // the same before and after
+	Against   []comparison         `json:"against,omitempty"` // the comparison of before and after
 }
 
 type resourceReportJSON struct {
 	Name string `json:"name"`
-	// Since is from when on sends are remembered, if that is later than was asked for.
+	// Since is the time from which sends are remembered, if that is later than the requested one.
 	Since   time.Time      `json:"since"`
 	Total   callerReport   `json:"total"`
 	Callers []callerReport `json:"callers"`
@@ -36,7 +36,7 @@ type callerReport struct {
 	USD      float64 `json:"usd"`
 	RetryUSD float64 `json:"retry_usd"`
 	HeldUSD  float64 `json:"held_usd"`
-	Took     *spread `json:"took,omitempty"` // from when sends were asked for to the first byte of a good answer
+	Took     *spread `json:"took,omitempty"` // from the request for a ticket to the first byte of a good response
 }
 
 func newReport() *cobra.Command {
@@ -108,19 +108,19 @@ from elsewhere and contains no keys and no bodies. --html - prints the page inst
 	return cmd
 }
 
-// readReport is what the store remembers, and what only the log of events knows: what was sent
-// before the store's memory begins, and what it was not asked about.
+// readReport returns what the store remembers, completed from the event log: sends before the store's memory begins,
+// and sends that the store was not asked about.
 func readReport(ctx context.Context, s *session, from time.Time) (inspect.Report, error) {
 	return reportOf(ctx, s, s.gate, from)
 }
 
-// reportOf is what was sent through a gate of a session since a moment.
+// reportOf returns what was sent through a gate of a session since a moment.
 func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time) (inspect.Report, error) {
 	rep, err := gate.Report(ctx, from)
 	if err != nil {
 		return rep, err
 	}
-	if err := eventlog.Complete(&rep, s.dir, from); err != nil { // the store's part is worth having alone
+	if err := eventlog.Complete(&rep, s.dir, from); err != nil { // the store's part is useful alone
 		s.warnOfLog(err)
 	}
 	for i := range rep.Resources {
@@ -131,7 +131,8 @@ func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time
 	return rep, nil
 }
 
-// withoutObserved leaves out what the log knows of a time in which the resource was only observed: those sends are not in the report.
+// withoutObserved removes what the log knows of a time when the resource was only observed: those sends are not in the
+// report.
 func withoutObserved(r *inspect.ResourceReport) {
 	r.Total.WouldWait = 0
 	for i := range r.Callers {
@@ -158,14 +159,14 @@ func asReport(rep *inspect.Report) *reportJSON {
 	return out
 }
 
-// withMoney is a caller's report in dollars.
+// withMoney adds dollars to a caller's report.
 func withMoney(c inspect.CallerReport) callerReport {
 	return callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6, HeldUSD: float64(c.HeldMicros) / 1e6, Took: spreadOf(c.Answers, c.TookS, c.TookSquares)}
 }
 
 func (c *callerReport) sends() int64 { return c.FirstSends + c.Retries }
 
-// retryShare is the part of what was sent that was sent before.
+// retryShare returns the part of the sends that were retries.
 func (c *callerReport) retryShare() float64 {
 	if c.sends() <= 0 {
 		return 0
@@ -173,7 +174,7 @@ func (c *callerReport) retryShare() float64 {
 	return float64(c.Retries) / float64(c.sends())
 }
 
-// usdText shows cents, and parts of them where there is little else.
+// usdText formats dollars with cents, or with four decimals below 0.1.
 func usdText(usd float64) string {
 	if usd < 0.1 {
 		return fmt.Sprintf("%.4f", usd)
@@ -181,7 +182,7 @@ func usdText(usd float64) string {
 	return fmt.Sprintf("%.2f", usd)
 }
 
-const manyCallers = 50 // more are not listed to people
+const manyCallers = 50 // further callers are not listed to people
 
 // report shows what was sent.
 func (s *screen) report(r *reportJSON) {
@@ -218,7 +219,7 @@ func (s *screen) report(r *reportJSON) {
 	s.comparisons(r.Against)
 }
 
-// sentModels shows how much was sent for each model, most first, with the names that clients wrote for it.
+// sentModels shows how much was sent for each model, most first, with the names that clients used for it.
 func (s *screen) sentModels(models map[string]inspect.ModelReport) {
 	var shown []string
 	for _, name := range modelsBySends(models) {
@@ -243,7 +244,7 @@ func (s *screen) callers(r *resourceReportJSON) *show.Table {
 		{Head: "of retries", Right: true, Drop: 7},
 	}}
 	if r.Total.USD == 0 {
-		t.Columns = t.Columns[:len(t.Columns)-1] // without money there is nothing to say of it
+		t.Columns = t.Columns[:len(t.Columns)-1] // no column for dollars if there are none
 	}
 	add := func(name string, c *callerReport, colour show.Colour) {
 		refused := show.Cell{Text: show.Count(c.Throttled)}

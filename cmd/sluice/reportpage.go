@@ -16,20 +16,20 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// Bounds of a page. Clients choose the names of agents and models.
+// Bounds on a page. Clients choose the names of agents and models.
 const (
 	pageResources = 100
 	pageModels    = 50 // of a resource
 	pageBars      = 240
 )
 
-// minutesOf counts something of each resource by the start of its minute.
+// minutesOf holds counts for each resource, by the start of the minute.
 type minutesOf map[string]map[time.Time]int64
 
-// page is a report for people who have only a browser.
+// page is a report as a page for a browser.
 type page struct {
 	Title, Lead  string
-	Foot         []string // how to read it; empty: as a report
+	Foot         []string // how to read it; empty means the text of a report
 	Since, Until string
 	Figures      []pageFigure
 	Resources    []pageResource
@@ -46,7 +46,7 @@ type pageFigure struct {
 
 type pageResource struct {
 	Name    string
-	Note    string // that less is remembered than was asked for
+	Note    string // says that less is remembered than was asked for
 	Plot    *pagePlot
 	Callers pageTable
 	Models  pageTable
@@ -59,7 +59,7 @@ type pageComparison struct {
 	Confidence pageTable
 }
 
-// pageTable is a table without the columns in which there is nothing.
+// pageTable is a table without empty columns.
 type pageTable struct {
 	Heads []pageCell
 	Rows  [][]pageCell
@@ -73,14 +73,14 @@ type pageCell struct {
 //go:embed reportpage.html
 var pageText string
 
-// The template escapes every name for the place where it stands.
+// pageTemplate escapes every name for its context.
 var pageTemplate = template.Must(template.New("report").Parse(pageText))
 
 func (p *page) writeTo(w io.Writer) error { return pageTemplate.Execute(w, p) }
 
 func pageFile(path string) *outFile { return &outFile{flag: "--html", what: "page", path: path} }
 
-// checkPage finds out whether the page can be written, before the store is read.
+// checkPage checks that the page can be written, before the store is read.
 func checkPage(path string, asJSON bool) error {
 	switch {
 	case path == "":
@@ -93,7 +93,7 @@ func checkPage(path string, asJSON bool) error {
 	return pageFile(path).check()
 }
 
-// refusedMinutes counts the 429s of each minute. Only the event log of this machine knows when they were.
+// refusedMinutes counts the 429s of each minute. Only this machine's event log has their times.
 func refusedMinutes(s *session, from time.Time) minutesOf {
 	refused := minutesOf{}
 	err := eventlog.ReadKinds(s.dir, from, []string{inspect.EventThrottled}, func(e inspect.Event) bool {
@@ -109,7 +109,7 @@ func refusedMinutes(s *session, from time.Time) minutesOf {
 	return refused
 }
 
-// pageOf is the page of a report that was made at a moment.
+// pageOf returns the page of a report made at the time now.
 func pageOf(r *reportJSON, refused minutesOf, now time.Time) *page {
 	p := &page{Title: "Sluice report", Since: moment(r.Since), Until: moment(now)}
 	s := &screen{now: now}
@@ -144,7 +144,7 @@ func pageOf(r *reportJSON, refused minutesOf, now time.Time) *page {
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// pageFigures sums the report up.
+// pageFigures summarizes the report.
 func pageFigures(c *callerReport) []pageFigure {
 	wait := time.Duration(c.WaitedMS) * time.Millisecond
 	list := []pageFigure{
@@ -194,7 +194,7 @@ func (s *screen) pageResource(r *resourceReportJSON, asked time.Time, plot *page
 	return one
 }
 
-// modelTable lists what was sent for each model, most first. Resources without models have none.
+// modelTable lists what was sent for each model, most first. It is empty for resources without models.
 func (s *screen) modelTable(models map[string]inspect.ModelReport) *show.Table {
 	t := &show.Table{Columns: []show.Column{
 		{Head: "model"}, {Head: "sent", Right: true}, {Head: "retries", Right: true}, {Head: "input tokens", Right: true},
@@ -214,7 +214,7 @@ func (s *screen) modelTable(models map[string]inspect.ModelReport) *show.Table {
 	return t
 }
 
-// modelsBySends are the names of models, most sends first.
+// modelsBySends returns the names of models, most sends first.
 func modelsBySends(models map[string]inspect.ModelReport) []string {
 	names := slices.SortedFunc(maps.Keys(models), func(a, b string) int {
 		return cmp.Or(cmp.Compare(models[b].Sends, models[a].Sends), cmp.Compare(a, b))
@@ -222,7 +222,7 @@ func modelsBySends(models map[string]inspect.ModelReport) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// asPageTable leaves out the columns in which there is nothing.
+// asPageTable converts a table and leaves out empty columns.
 func asPageTable(t *show.Table) pageTable {
 	var out pageTable
 	var kept []int

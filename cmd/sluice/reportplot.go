@@ -7,12 +7,12 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// Where things are in a plot, in pixels.
+// Layout of a plot, in pixels.
 const (
 	plotLeft   = 56
 	plotWidth  = 880
-	plotUp     = 120 // height of what was sent
-	plotDown   = 40  // and of what was refused
+	plotUp     = 120 // height of the bars for sends
+	plotDown   = 40  // height of the bars for refusals
 	plotBottom = 26  // for the times
 )
 
@@ -23,12 +23,12 @@ type pageAxis struct {
 	bars  int
 }
 
-// pagePlot is what was sent and refused over time.
+// pagePlot shows what was sent and refused over time.
 type pagePlot struct {
 	About         string
-	Caption       string // what is up and what is down
+	Caption       string // what the bars up and down mean
 	Width, Height int
-	Zero, Left    int // where the axes are
+	Zero, Left    int // positions of the axes
 	Right         int
 	Most, Worst   string // labels of the highest bars, up and down
 	WorstY        int
@@ -36,7 +36,7 @@ type pagePlot struct {
 	Times         []pageTime
 }
 
-// pageBar is one bar, with what it says.
+// pageBar is one bar with its title.
 type pageBar struct {
 	X, Y, W, H string
 	Class      string
@@ -50,7 +50,8 @@ type pageTime struct {
 	Text   string
 }
 
-// axisOf spans the minutes in which there was anything. Its bars stand for whole minutes, and are not too many.
+// axisOf returns an axis over all minutes with any traffic. A bar stands for whole minutes, so that there are not too
+// many bars.
 func axisOf(resources []*resourceReportJSON, refused minutesOf) *pageAxis {
 	var first, last time.Time
 	see := func(minutes map[time.Time]int64) {
@@ -80,11 +81,11 @@ func axisOf(resources []*resourceReportJSON, refused minutesOf) *pageAxis {
 		a.step *= 2
 	}
 	a.start = first.UTC().Truncate(a.step)
-	a.bars = max(int(last.Sub(a.start)/a.step)+1, 12) // a single minute is no wall
+	a.bars = max(int(last.Sub(a.start)/a.step)+1, 12) // a single minute must not fill the whole width
 	return a
 }
 
-// plot draws one resource on the axis; nil: there is nothing to draw.
+// plot draws one resource on the axis, or returns nil if there is nothing to draw.
 func (a *pageAxis) plot(sent, refused map[time.Time]int64) *pagePlot {
 	if a == nil || len(sent)+len(refused) == 0 {
 		return nil
@@ -128,7 +129,7 @@ func (a *pageAxis) plot(sent, refused map[time.Time]int64) *pagePlot {
 	return p
 }
 
-// label is when a bar begins.
+// label returns the time at which a bar begins.
 func (a *pageAxis) label(bar int) string {
 	if a.step < time.Minute {
 		return a.at(bar).UTC().Format("15:04:05 UTC")

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/retry"
 )
 
-// response are the flags that say what a provider answered, shared by release and observe.
+// response holds the flags that describe a provider's response, shared by release and observe.
 type response struct {
 	cmd        *cobra.Command
 	status     int
@@ -33,7 +33,7 @@ func addResponse(cmd *cobra.Command) *response {
 	return r
 }
 
-// given reports whether the flags say anything.
+// given reports whether any of the flags is set.
 func (r *response) given() bool {
 	return r.cmd.Flags().Changed("status") || len(r.headers) > 0 || r.cmd.Flags().Changed("retry-after") || r.cmd.Flags().Changed("body")
 }
@@ -50,7 +50,7 @@ func (r *response) read() (*provider.Response, error) {
 	for _, h := range r.headers {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") {
-			// What stands there is not shown: it may be a key.
+			// The text is not shown, because it may be a key.
 			return bad("it is 'NAME: VALUE', as in 'X-RateLimit-Remaining: 0'", "--header: this is not a header")
 		}
 		name = strings.ToLower(name)
@@ -77,7 +77,7 @@ func (r *response) read() (*provider.Response, error) {
 	return res, nil
 }
 
-// readBody is what --body says, as much of it as dialects look at. Errors never quote it: it is private.
+// readBody returns the body from --body, as much of it as dialects read. Errors never quote it, because it is private.
 func (r *response) readBody() ([]byte, error) {
 	if r.cmd.Flags().Changed("body") && !r.cmd.Flags().Changed("status") && !r.cmd.Flags().Changed("retry-after") {
 		return nil, &failure{code: exitUsage, message: "--body: a body says nothing without its status", hint: "give --status, such as --status 403"}
@@ -102,7 +102,7 @@ func (r *response) readBody() ([]byte, error) {
 	return body, nil
 }
 
-// answer reads the flags in the dialect of a resource.
+// answer reads the response of the flags in the dialect of a resource.
 func (r *response) answer(s *session, resource string) (sluice.Answer, provider.Observation, error) {
 	res, err := r.read()
 	if err != nil {
@@ -112,12 +112,11 @@ func (r *response) answer(s *session, resource string) (sluice.Answer, provider.
 	return a, o, nil
 }
 
-// pausedUntil is until when a resource, or the part of it that is paused longest, is held; nil if
-// it is not.
+// pausedUntil returns until when a resource, or the longest paused part of it, is held; nil if it is not.
 func (s *session) pausedUntil(cmd *cobra.Command, resource string) *time.Time {
 	status, err := s.gate.Resource(cmd.Context(), resource)
 	if err != nil {
-		return nil // what was asked for is done; this is for show
+		return nil // the command has succeeded; this is only shown
 	}
 	var until *time.Time
 	for _, g := range status.Gates {
@@ -128,7 +127,7 @@ func (s *session) pausedUntil(cmd *cobra.Command, resource string) *time.Time {
 	return until
 }
 
-// untilText is a pause in words, empty if there is none.
+// untilText describes a pause in words; empty if there is none.
 func untilText(until *time.Time) string {
 	if until == nil {
 		return ""

@@ -52,7 +52,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().String("store", "", "store `URL`: file:, file:PATH, redis://HOST:6379, http://HOST:7979 or mem:; else SLUICE_STORE, else the configured one")
 	root.SetHelpCommand(newHelp())
 	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
-		panic(err) // the flag is there
+		panic(err) // cannot happen: the flag exists
 	}
 	root.AddCommand(newAcquire(), newRelease(), newObserve(), newPause(), newResume(), newRepair(), newRun(), newServe(), newDLQ())
 	root.AddCommand(newStatus(), newWhy(), newAgents(), newPool(), newReport(), newRoute(), newDoctor(), newTop(), newPing(), newSetup(), newService())
@@ -60,7 +60,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// wantsJSON looks for the flag where parsing may have failed before it got there.
+// wantsJSON searches the arguments for --json, because parsing may have failed before it got there.
 func wantsJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

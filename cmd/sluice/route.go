@@ -18,9 +18,9 @@ import (
 type routeJSON struct {
 	Model      string  `json:"model"`
 	Resource   string  `json:"resource"`
-	WaitMS     *int64  `json:"wait_ms"` // nil: nobody knows
+	WaitMS     *int64  `json:"wait_ms"` // nil means unknown
 	USDPerMTok float64 `json:"usd_per_mtok"`
-	Unpriced   bool    `json:"unpriced,omitempty"` // it is a guess
+	Unpriced   bool    `json:"unpriced,omitempty"` // the price is a guess
 	Reason     string  `json:"reason"`
 }
 
@@ -84,7 +84,7 @@ func whenText(r *inspect.Route) string {
 	return "in " + show.Span(r.Wait)
 }
 
-// routesOf is the configuration's routes.
+// routesOf loads the configuration with its routes.
 func routesOf(cmd *cobra.Command) (*config.File, error) {
 	name := configName(cmd, nil)
 	if name == "" {
@@ -93,7 +93,7 @@ func routesOf(cmd *cobra.Command) (*config.File, error) {
 	return loadConfig(name)
 }
 
-// routed are the resources of a task, which alone have to be opened.
+// routed returns the resources of a task; only these have to be opened.
 func routed(cmd *cobra.Command, task string) ([]string, error) {
 	f, err := routesOf(cmd)
 	if err != nil {
@@ -119,11 +119,11 @@ func routed(cmd *cobra.Command, task string) ([]string, error) {
 	return names, nil
 }
 
-// withRouted adds to resources, if there are any, those that tasks of theirs can go to instead.
+// withRouted adds to resources, if there are any, the resources that their tasks can go to instead.
 func withRouted(cmd *cobra.Command, resources []string) []string {
 	f, err := routesOf(cmd)
 	if err != nil {
-		return resources // opening them will say what is wrong
+		return resources // opening them will report the error
 	}
 	all := slices.Clone(resources)
 	for _, list := range f.Routes {
@@ -138,7 +138,7 @@ func withRouted(cmd *cobra.Command, resources []string) []string {
 	return all
 }
 
-// before is the resource of a route.
+// before returns the resource of a route.
 func before(route string) string {
 	resource, _, _ := strings.Cut(route, "/")
 	return resource

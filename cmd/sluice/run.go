@@ -17,10 +17,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// maxAttempts is as many as the configuration allows.
+// maxAttempts is the largest number that the configuration allows.
 const maxAttempts = 1000
 
-// runFlags are what run takes besides what acquire does.
+// runFlags holds the flags of run, in addition to those of acquire.
 type runFlags struct {
 	ask      *asking
 	resource string
@@ -94,7 +94,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	return cmd
 }
 
-// commandAfterDashes keeps the command's flags apart from ours.
+// commandAfterDashes requires the command after --, so that its flags are not mixed with ours.
 func commandAfterDashes(cmd *cobra.Command, args []string) error {
 	hint := "sluice run [flags] -- COMMAND [ARGUMENT...]"
 	switch {
@@ -106,7 +106,7 @@ func commandAfterDashes(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// check refuses what makes no sense before anything is touched.
+// check refuses invalid flags before anything else happens.
 func (f *runFlags) check(cmd *cobra.Command) error {
 	bad := func(flag, format string, args ...any) error {
 		return &failure{code: exitUsage, message: "--" + flag + ": " + fmt.Sprintf(format, args...), hint: "see sluice run --help"}
@@ -126,7 +126,7 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	return f.caught.need(cmd, "intercept", f.catch)
 }
 
-// intercept is how calls are intercepted, nil if they are not.
+// intercept returns how calls are intercepted, or nil if they are not.
 func (f *runFlags) intercept() *interceptFlags {
 	if !f.catch {
 		return nil
@@ -147,7 +147,7 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 		return err
 	}
 	open := resource
-	if f.newWork { // whom it waits for may be limited anywhere
+	if f.newWork { // the agents it waits for may be limited on any resource
 		if open, err = f.allResources(cmd); err != nil {
 			return err
 		}
@@ -180,25 +180,24 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 	switch {
 	case res.gaveUp == "":
 	case within():
-		return childExit(res.code) // the run around it goes on from here
+		return childExit(res.code) // the enclosing run continues from here
 	default:
 		r.bury(&res)
 	}
 	return res.end()
 }
 
-// within reports whether this run is part of one that tries again by itself.
+// within reports whether this run is inside another one that retries by itself.
 func within() bool { return os.Getenv(envAgain) != "" }
 
-// closeAfter ends a session whose command has ended: that could not be told to the gate does not
-// change how it did.
+// closeAfter ends a session after its command. An error is only a warning: it does not change the command's result.
 func (s *session) closeAfter() {
 	if err := s.close(); err != nil {
 		fmt.Fprintf(s.stderr, "warning: the gate could not be closed: %s\n", harmless(err.Error()))
 	}
 }
 
-// allResources are those of the configuration, and the one that was named.
+// allResources returns the resources of the configuration and the one of the flag.
 func (f *runFlags) allResources(cmd *cobra.Command) (names []string, err error) {
 	if name := configName(cmd, nil); name != "" {
 		file, err := loadConfig(name)
@@ -213,7 +212,7 @@ func (f *runFlags) allResources(cmd *cobra.Command) (names []string, err error) 
 	return names, nil
 }
 
-// onlyResource is the resource to take a turn at: none or one.
+// onlyResource returns the resource to take a turn at: none or one.
 func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 	if f.resource != "" {
 		return []string{f.resource}, nil
@@ -227,7 +226,7 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 		}
 		names = slices.Sorted(maps.Keys(file.Resources))
 	}
-	if len(names) == 1 && (f.noGate || !f.gates(file, names[0])) { // else its calls take turns, and must not wait behind it
+	if len(names) == 1 && (f.noGate || !f.gates(file, names[0])) { // otherwise its calls take turns themselves, and must not wait behind the command
 		return names, nil
 	}
 	if f.scatter > 0 {
@@ -236,7 +235,7 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 	return nil, nil
 }
 
-// gates reports that calls to a resource pass the gate.
+// gates reports whether calls to a resource pass the gate.
 func (f *runFlags) gates(file *config.File, name string) bool {
 	if !f.catch {
 		return isGated(file, name)
@@ -269,7 +268,7 @@ func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []s
 	return j, nil
 }
 
-// wallsOf is how patient the configuration is.
+// wallsOf returns the retry policy of the configuration, with defaults.
 func wallsOf(s *session) (retry.Policy, error) {
 	c, err := s.file.GateConfig(time.Now())
 	if err != nil {
@@ -284,8 +283,7 @@ func wallsOf(s *session) (retry.Policy, error) {
 	return c.Retry, nil
 }
 
-// newRunner prepares a job for its run. What a child's environment needs besides is added to
-// vars here.
+// newRunner prepares a job for its run, with the environment of the child.
 func newRunner(cmd *cobra.Command, s *session, j job, g *runGate, quiet bool) (*runner, error) {
 	vars, err := variables(cmd, s, &j)
 	if err != nil {
@@ -303,7 +301,7 @@ func newRunner(cmd *cobra.Command, s *session, j job, g *runGate, quiet bool) (*
 	return r, nil
 }
 
-// conduct runs the job with signals passed on to it, and says first what is going to be done.
+// conduct runs the job and passes signals on to it. It first prints what it is going to do.
 func (r *runner) conduct(ctx context.Context) (result, error) {
 	var stop context.Context
 	r.keep, stop = newKeeper(ctx)

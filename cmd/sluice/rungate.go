@@ -22,8 +22,8 @@ import (
 	"github.com/sluicehq/sluice/proxy"
 )
 
-// clients are the variables by which the clients of providers are told where to send, and what stands behind the
-// provider's own address in them.
+// clients lists the environment variables that tell the clients of providers where to send, and the suffix that each
+// expects after the provider's address.
 var clients = []struct{ provider, variable, suffix string }{
 	{"anthropic", "ANTHROPIC_BASE_URL", ""},
 	{"openai", "OPENAI_BASE_URL", "/v1"},
@@ -33,7 +33,7 @@ var clients = []struct{ provider, variable, suffix string }{
 	{"github", "GITHUB_API_URL", ""},
 }
 
-// isGated reports that clients of a resource are pointed to the gate.
+// isGated reports whether clients of a resource can be pointed to the gate.
 func isGated(f *config.File, name string) bool {
 	for _, c := range clients {
 		if c.provider == f.Resources[name].Provider {
@@ -43,22 +43,22 @@ func isGated(f *config.File, name string) bool {
 	return false
 }
 
-// runHeaderWithin is how long the child may take to say what it wants.
+// runHeaderWithin is how long the child may take to send the header of a request.
 const runHeaderWithin = 30 * time.Second
 
-// runGate is a gate for one child: a proxy on a port of its own, for as long as the child lives. A resource is opened when
+// runGate is a gate for one child: a proxy on its own port, for as long as the child lives. It opens a resource when
 // the child first sends to it.
 type runGate struct {
 	cmd       *cobra.Command
 	file      *config.File
 	names     map[string]string // resources that clients are pointed to, by provider
-	upstreams map[string]string // of resources whose variable was set already
-	bare      map[string]bool   // variables that were set, without the usual suffix
+	upstreams map[string]string // of resources whose variable was already set
+	bare      map[string]bool   // variables that were set without the usual suffix
 	listener  net.Listener
 	done      chan error
 	cut       context.CancelFunc
 
-	forward *interceptor // nil: clients are pointed to the gate itself
+	forward *interceptor // nil if clients are pointed to the gate itself
 
 	mu   sync.Mutex
 	open map[string]*openDoor
@@ -72,8 +72,8 @@ type openDoor struct {
 	daemon  *daemon.Daemon
 }
 
-// newRunGate opens a gate for a child. It returns nil if there is nothing that clients could be pointed to. With intercept
-// it takes the calls to gated hosts out of the child's connections, instead of pointing clients to it.
+// newRunGate opens a gate for a child. It returns nil if no client could be pointed to it. With intercept it decrypts
+// the child's connections to gated hosts, instead of pointing clients to itself.
 func newRunGate(cmd *cobra.Command, intercept *interceptFlags) (*runGate, error) {
 	if intercept != nil {
 		f, err := configOf(cmd)
@@ -97,7 +97,7 @@ func newRunGate(cmd *cobra.Command, intercept *interceptFlags) (*runGate, error)
 	return g, g.listen()
 }
 
-// gateOf is a gate for the resources of a configuration and of built-in providers.
+// gateOf returns a gate for the resources of a configuration and of built-in providers.
 func gateOf(cmd *cobra.Command, f *config.File) *runGate {
 	f.AddPresets()
 	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, bare: map[string]bool{}, open: map[string]*openDoor{}, done: make(chan error, 1)}
@@ -131,17 +131,17 @@ func (g *runGate) listen() error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(g.cmd.Context()))
 	server := &http.Server{
 		Handler: g, ReadHeaderTimeout: runHeaderWithin, Protocols: new(http.Protocols),
-		BaseContext: func(net.Listener) context.Context { return ctx }, // ends requests whose body was not read too
+		BaseContext: func(net.Listener) context.Context { return ctx }, // also ends requests whose body was not read
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	g.cut = cancel
-	context.AfterFunc(ctx, func() { _ = server.Close() }) // the child is gone: nobody is left to be served
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // the child is gone: no client is left
 	go func() { g.done <- server.Serve(framing.Listen(l)) }()
 	return nil
 }
 
-// close ends the gate and what it has opened.
+// close ends the gate and closes the resources that it has opened.
 func (g *runGate) close() error {
 	if g == nil {
 		return nil
@@ -158,7 +158,7 @@ func (g *runGate) close() error {
 	open := slices.Collect(maps.Values(g.open))
 	g.mu.Unlock()
 	for _, d := range open {
-		d.mu.Lock() // of those who came late
+		d.mu.Lock() // waits for late requests
 		if d.daemon != nil {
 			d.daemon.Settle()
 		}
@@ -170,14 +170,14 @@ func (g *runGate) close() error {
 	return errors.Join(errs...)
 }
 
-// closeAfter is close when the command has ended: what could not be told to the gate changes nothing.
+// closeAfter is close after the command has ended: an error is only a warning.
 func (g *runGate) closeAfter(s *session) {
 	if err := g.close(); err != nil {
 		fmt.Fprintf(s.stderr, "warning: the gate could not be closed: %s\n", harmless(err.Error()))
 	}
 }
 
-// ServeHTTP opens the resource that a request is for, and sends it on.
+// ServeHTTP opens the resource that a request is for, and forwards the request.
 func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	name, rest, _ := strings.Cut(path, "/")
@@ -226,7 +226,7 @@ func (g *runGate) door(name string) (http.Handler, error) {
 	return d.daemon, nil
 }
 
-// variables are what points the child's clients to the gate, with its identity in the path.
+// variables returns the environment variables that point the child's clients to the gate, with the agent in the path.
 func (g *runGate) variables(agent, class string) (vars []variable) {
 	if g.forward != nil {
 		return g.forward.variables(agent, class)
@@ -244,7 +244,7 @@ func (g *runGate) variables(agent, class string) (vars []variable) {
 			vars = append(vars, variable{c.variable, fmt.Sprintf("http://%s/@%s/%s%s", g.listener.Addr(), who, url.PathEscape(name), suffix)})
 		}
 	}
-	for _, name := range []string{"NO_PROXY", "no_proxy"} { // the gate is here, and not behind a proxy
+	for _, name := range []string{"NO_PROXY", "no_proxy"} { // the gate is on this machine, and not behind a proxy
 		if os.Getenv("HTTP_PROXY")+os.Getenv("http_proxy")+os.Getenv("ALL_PROXY")+os.Getenv("all_proxy") != "" {
 			vars = append(vars, variable{name, strings.Trim(os.Getenv(name)+",127.0.0.1", ",")})
 		}
@@ -252,7 +252,7 @@ func (g *runGate) variables(agent, class string) (vars []variable) {
 	return vars
 }
 
-// gated are the resources that clients are pointed to.
+// gated returns the resources that pass the gate.
 func (g *runGate) gated() []string {
 	if g.forward != nil {
 		return g.forward.origins.Resources()
@@ -260,7 +260,7 @@ func (g *runGate) gated() []string {
 	return slices.Sorted(maps.Values(g.names))
 }
 
-// at is where the gate listens.
+// at returns the address that the gate listens on.
 func (g *runGate) at() string {
 	if g.forward != nil {
 		return g.forward.listener.Addr().String()
@@ -268,7 +268,7 @@ func (g *runGate) at() string {
 	return g.listener.Addr().String()
 }
 
-// base sends requests to providers. Nil means a transport of the daemon's own.
+// base returns the transport to providers. Nil means the daemon's own.
 func (g *runGate) base() http.RoundTripper {
 	if g.forward == nil {
 		return nil

@@ -18,11 +18,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// runner takes a job through the gate, as often as it takes and is allowed.
+// runner takes a job through the gate, with as many attempts as it needs and may have.
 type runner struct {
 	job
 	s      *session
-	gate   *runGate // nil: none
+	gate   *runGate // nil if there is none
 	keep   *keeper
 	path   string // of the program
 	env    []string
@@ -37,11 +37,11 @@ type runner struct {
 	waits       []deadletter.Wait
 }
 
-// result is how a job ended.
+// result is the outcome of a job.
 type result struct {
 	code   int
-	gaveUp string   // why it was given up after at least one attempt; empty: it was not
-	why    *failure // to be told; nil: the child has said it
+	gaveUp string   // why it was given up after at least one attempt; empty if it was not
+	why    *failure // the error to print; nil if the child has printed it
 }
 
 // run runs the job to its end. An error means that it never began.
@@ -71,10 +71,10 @@ func (r *runner) run(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	if lease != nil {
-		defer func() { _ = lease.Leave() }() // what cannot be told, the lease's end will
+		defer func() { _ = lease.Leave() }() // on an error the lease expires
 	}
 	if r.req.TTL = cmp.Or(r.req.TTL, shortLife); r.req.TTL > shortLife {
-		r.req.TTL = shortLife // it is kept alive
+		r.req.TTL = shortLife // keepAlive extends it
 	}
 	r.began = time.Now()
 	t, err := r.turn(ctx, min(time.Until(until), r.walls.Deadline))
@@ -108,7 +108,8 @@ func (r *runner) run(ctx context.Context) (result, error) {
 	return result{code: f.code, gaveUp: f.message, why: f}, nil
 }
 
-// observes reports that nothing that the run uses is gated: its command starts at once, and once.
+// observes reports whether all resources of the run are in observe mode: then its command starts at once, and only
+// once.
 func (r *runner) observes() bool {
 	if r.req.Resource != "" {
 		return inside.Of(r.s.gate).Observes(r.req.Resource)
@@ -121,16 +122,15 @@ func (r *runner) observes() bool {
 	return len(r.s.file.Resources) > 0
 }
 
-// left is the time until the deadline.
+// left returns the time until the deadline.
 func (r *runner) left() time.Duration { return r.walls.Deadline - time.Since(r.began) }
 
-// once starts the command and waits for its end. It reports its exit code, and whether the
-// resource is held.
+// once starts the command and waits for its end. It returns its exit code, and whether the resource is held.
 func (r *runner) once(t sluice.Ticket) (code int, held bool, err error) {
 	r.last = time.Now().UTC().Truncate(time.Millisecond)
 	defer r.keepAlive(t)()
 	if code, err = r.keep.run(r.path, r.argv, r.env); err != nil {
-		_ = t.Cancel() // nothing was sent; if this fails, the ticket's time to live ends it
+		_ = t.Cancel() // nothing was sent; if this fails, the ticket expires
 		var sig *caught
 		if errors.As(err, &sig) {
 			err = sig.failure(beforeStart)
@@ -149,17 +149,17 @@ func (r *runner) once(t sluice.Ticket) (code int, held bool, err error) {
 		held, err = t.Answer(sluice.Answer{Verdict: verdict(code)})
 	}
 	err = errors.Join(err, t.Close())
-	if err != nil && !errors.Is(err, sluice.ErrEnded) { // it may have lived longer than its ticket
+	if err != nil && !errors.Is(err, sluice.ErrEnded) { // the command may have outlived its ticket
 		r.say("warning: the gate could not be told how it ended: %s", err)
 	}
 	return code, held, nil
 }
 
-// shortLife is how long a run's ticket lives if nothing is heard of the run: what a killed one held
-// is free after that, however long its command might have taken.
+// shortLife is how long a run's ticket lives without a renewal: what a killed run held is free after that, however long
+// its command might have taken.
 const shortLife = time.Minute
 
-// keepAlive keeps the ticket alive until stop is called.
+// keepAlive renews the ticket until stop is called.
 func (r *runner) keepAlive(t sluice.Ticket) (stop func()) {
 	if r.req.Resource == "" {
 		return func() {}
@@ -174,7 +174,7 @@ func (r *runner) keepAlive(t sluice.Ticket) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				_ = t.Keep(ctx, r.req.TTL) // the next one tries again; if none succeeds, it ends
+				_ = t.Keep(ctx, r.req.TTL) // the next tick tries again; if none succeeds, the ticket expires
 			}
 		}
 	})
@@ -184,9 +184,9 @@ func (r *runner) keepAlive(t sluice.Ticket) (stop func()) {
 	}
 }
 
-// verdict is what a command's end says of the provider. Only success is taken at its word.
-// Exit code 75 asks to be tried again, yet does not say why: if it were taken for a refusal, one
-// broken script would pause everybody. Refusals are told by those who see the answer.
+// verdict returns what the exit code of a command says about the provider. Only success counts as such. Exit code 75
+// asks for a retry but does not say why: if it counted as a refusal, one broken script would pause all callers. Callers
+// that see the provider's response report refusals.
 func verdict(code int) store.Verdict {
 	if code == 0 {
 		return store.VerdictOK
@@ -194,7 +194,7 @@ func verdict(code int) store.Verdict {
 	return store.VerdictError
 }
 
-// atTheWall is how a job ends that may not be tried again.
+// atTheWall returns the result of a job that may not be tried again.
 func (r *runner) atTheWall(next retry.Decision) result {
 	f := &failure{code: exitNotYet}
 	f.message = fmt.Sprintf("gave up after %s, the last of which exited with %d", attempts(r.sent), exitNotYet)
@@ -229,7 +229,7 @@ func (r *runner) note(why string, waited time.Duration) {
 	}
 }
 
-// sleep waits, unless a signal asks for the end.
+// sleep waits for d, unless a signal asks to end.
 func (r *runner) sleep(ctx context.Context, d time.Duration) error {
 	if !sleep.For(ctx, d) {
 		return failed(ctx, ctx.Err())
@@ -237,11 +237,10 @@ func (r *runner) sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// beforeStart is what a signal interrupted.
+// beforeStart describes what a signal interrupted.
 const beforeStart = "waiting to start the command"
 
-// failed is how the program ends because of an error of the gate, or of a signal that came while
-// it was asked.
+// failed converts an error of the gate, or a signal that came in the meantime, into the failure of the program.
 func failed(ctx context.Context, err error) error {
 	if sig := signalOf(ctx); sig != nil && err != nil {
 		return sig.failure(beforeStart)

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// windowEvery is how often it is looked whether a used-up window of a subscription is back: providers refill some early.
+	// windowEvery is how often a run checks whether a used-up window of a subscription is back: providers refill some
+	// early.
 	windowEvery = time.Minute
-	// resumeOver is the time over which runs that have waited for such a window start, unless --scatter says more.
+	// resumeOver is the time over which runs that have waited for such a window start, unless --scatter is longer.
 	resumeOver = 5 * time.Minute
 )
 
-// awaitWindow waits while a window of a subscription is used up: what would be started could only wait, or fail. Afterwards runs
-// that have waited start one after the other. It reports how long that took, and whether the run has its place among them.
-// Without --wait it waits for as long as it takes.
+// awaitWindow waits while a window of a subscription is used up, because a new command could only wait or fail.
+// Afterwards the waiting runs start one after the other. It returns how long that took, and whether the run already has
+// its position among them. Without --wait it waits without limit.
 func (r *runner) awaitWindow(ctx context.Context, until time.Time) (waited time.Duration, spread bool, err error) {
 	began := time.Now()
 	var last *usedUp
@@ -70,8 +71,8 @@ func (u *usedUp) String() string {
 	return fmt.Sprintf("%s: %s", u.resource, show.Window("", time.Duration(u.limit.WindowMS)*time.Millisecond, u.limit.Used, u.limit.Limit, u.limit.ResetAt, nil, now))
 }
 
-// usedUp finds the window that takes longest to come back: of the run's resource, of all of them if it names none. The highest
-// class waits for none.
+// usedUp finds the used-up window that takes longest to come back: of the run's resource, or of all if it names none.
+// The highest class does not wait.
 func (r *runner) usedUp(ctx context.Context) (last *usedUp, err error) {
 	if r.s.className(r.req.Class) == r.s.file.Classes[0].Name {
 		return nil, nil

@@ -15,17 +15,16 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// newWorkEvery is how often it is looked whether new work may start. Who is limited changes by the
-// second, not faster.
+// newWorkEvery is how often a run checks whether new work may start. Limits change by the second, not faster.
 const newWorkEvery = time.Second
 
-// slotFirst and slotEvery are how often a slot is asked for: soon at first, then gently.
+// slotFirst and slotEvery are how often a run asks for a slot: soon at first, then less often.
 const (
 	slotFirst = 200 * time.Millisecond
 	slotEvery = 2 * time.Second
 )
 
-// mayStart waits until new work may be started.
+// mayStart waits until new work may start.
 func (r *runner) mayStart(ctx context.Context, until time.Time) error {
 	stop := r.waiting(func() string { return "waits: an agent that it depends on is limited" })
 	defer stop()
@@ -50,8 +49,8 @@ func (r *runner) mayStart(ctx context.Context, until time.Time) error {
 	}
 }
 
-// backpressure tells whether the agent may start new work. It has not joined yet, so whom it
-// waits for by the command line is not known to the gate.
+// backpressure returns whether the agent may start new work. The agent has not joined yet, so the gate does not know
+// the agents of --waits-for.
 func (r *runner) backpressure(ctx context.Context) (inspect.NewWork, error) {
 	w, err := r.s.gate.StartNewWork(ctx, r.req.Agent)
 	for _, other := range r.waitsFor {
@@ -65,7 +64,7 @@ func (r *runner) backpressure(ctx context.Context) (inspect.NewWork, error) {
 	return w, err
 }
 
-// spread waits for the job's place in the window that launches are spread over.
+// spread waits for the job's position in the window that launches are spread over.
 func (r *runner) spread(ctx context.Context) (time.Duration, error) {
 	if r.scatter == 0 || r.observes() {
 		return 0, nil
@@ -82,8 +81,7 @@ func (r *runner) spread(ctx context.Context) (time.Duration, error) {
 	return wait, r.sleep(ctx, wait)
 }
 
-// join takes the agent's lease and slot. It is nil if the run that this one is nested in holds
-// them.
+// join takes the agent's lease and slot. It returns nil if the enclosing run holds them.
 func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, error) {
 	nested, err := r.nested(ctx)
 	if err != nil {
@@ -97,7 +95,7 @@ func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, erro
 	}
 	m := sluice.JoinRequest{Agent: r.req.Agent, Instance: r.instance(), Class: r.req.Class, User: r.req.User, WaitsFor: r.waitsFor}
 	if r.req.Resource != "" {
-		m.Resources = []string{r.req.Resource} // others may be open, to look at
+		m.Resources = []string{r.req.Resource} // others may be open for reading
 	}
 	stop := r.waiting(func() string { return "waits for a slot" })
 	defer stop()
@@ -110,15 +108,14 @@ func (r *runner) join(ctx context.Context, until time.Time) (*sluice.Lease, erro
 		if !errors.Is(err, sluice.ErrSlots) || left <= 0 {
 			return nil, failed(ctx, err)
 		}
-		// Not all at the same moment: many may wait.
+		// With jitter, because many may wait.
 		if err := r.sleep(ctx, min(left, every/2+rand.N(every/2))); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// instance tells this run from others of the same agent. Other machines have the same numbers of
-// processes.
+// instance distinguishes this run from others of the same agent. Process ids repeat on other machines.
 func (r *runner) instance() string {
 	pid := strconv.Itoa(os.Getpid())
 	host, err := os.Hostname()
@@ -128,8 +125,8 @@ func (r *runner) instance() string {
 	return pid + "@" + host
 }
 
-// nested reports whether this run is inside another one that holds the agent's lease, in this
-// very store. One whose parent has died, or that uses another store, stands on its own.
+// nested reports whether an enclosing run holds the agent's lease in this very store. A run whose parent has died, or
+// that uses another store, is on its own.
 func (r *runner) nested(ctx context.Context) (bool, error) {
 	if os.Getenv(envSlot) != r.req.Agent {
 		return false, nil
@@ -146,7 +143,7 @@ func (r *runner) nested(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// turn waits for the job's turn. Without a resource there is none to wait for.
+// turn waits for the job's turn. Without a resource it returns at once.
 func (r *runner) turn(ctx context.Context, wait time.Duration) (t sluice.Ticket, err error) {
 	if r.req.Resource == "" {
 		return t, nil
@@ -162,12 +159,12 @@ func (r *runner) turn(ctx context.Context, wait time.Duration) (t sluice.Ticket,
 		defer cancel()
 		if t, err = r.s.gate.Acquire(within, r.req); err == nil && t.Stale() {
 			if err = t.Renew(within); err != nil {
-				_ = t.Cancel() // if the store could not be asked, it still has it
+				_ = t.Cancel() // if the store was unreachable, it still has the ticket
 			}
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// It was not known before that the wait would not do. Is it known now until when?
+		// Only now is it certain that the wait was too short. The time to retry may be known by now.
 		t, err = r.s.gate.Try(ctx, r.req)
 	}
 	if err != nil {
@@ -176,8 +173,8 @@ func (r *runner) turn(ctx context.Context, wait time.Duration) (t sluice.Ticket,
 	return t, nil
 }
 
-// waiting says what is waited for if that takes longer than a moment: on a terminal on one line
-// that stays up to date, else once.
+// waiting shows what the run waits for, if that takes longer than a moment: on a terminal as a line that is updated,
+// elsewhere once.
 func (r *runner) waiting(what func() string) (stop func()) {
 	if r.quiet {
 		return func() {}

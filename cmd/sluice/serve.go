@@ -36,7 +36,7 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// defaultListen is where the daemon listens if nobody says.
+// defaultListen is the address that the daemon listens on by default.
 const defaultListen = "127.0.0.1:7979"
 
 func newServe() *cobra.Command {
@@ -102,10 +102,10 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		requests, endRequests := logs.forRequests(log)
 		defer endRequests()
 		var d *daemon.Daemon
-		var past atomic.Pointer[history.Book] // the session says where its files go
+		var past atomic.Pointer[history.Book] // set once the session knows its directory
 		hub := api.NewHub()
 		told := newTeller(log)
-		defer told.close() // when all who tell have ended
+		defer told.close() // after all senders have ended
 		figures := metrics.New(metrics.Options{
 			Estimates: func() estimate.Miss { return d.Estimates() },
 			Status:    func(ctx context.Context) (inspect.Status, error) { return d.Status(ctx) },
@@ -124,7 +124,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		defer s.closing(&err)
 		book := s.history()
 		past.Store(book)
-		defer func() { _ = book.Close() }() // what it could not write it has said
+		defer func() { _ = book.Close() }() // it has reported its write errors
 		fixed := fixedBy{listen: len(listen) > 0, tls: secure.given}
 		if len(listen) == 0 && s.file.Listen != "" {
 			listen = []string{s.file.Listen}
@@ -139,7 +139,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		if err != nil {
 			return &failure{code: exitConfig, message: err.Error(), hint: "docs/telemetry.md lists the variables; OTEL_SDK_DISABLED=true turns all of them off"}
 		}
-		defer func() { _ = traced.Close() }() // what could not be sent is in the log
+		defer func() { _ = traced.Close() }() // unsent data is in the log
 		d, err = s.daemon(&daemon.Options{
 			Trace: traced.Trace(), Hosts: hosts, Base: ahead.base(), Events: hub, Log: log, Requests: requests, Metrics: figures.Handler(), History: book,
 			Done:      func(x sluicehttp.Exchange) { figures.Done(x); book.Done(x) },
@@ -176,7 +176,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 	return cmd
 }
 
-// history opens the record of what happens, by minute: in the state directory, or in memory where the store is.
+// history opens the record of past minutes: in the state directory, or in memory if the store is.
 func (s *session) history() *history.Book {
 	o := history.Options{Failed: func(err error) {
 		s.notes.Warn("the history is not kept: " + err.Error())
@@ -187,7 +187,7 @@ func (s *session) history() *history.Book {
 	return history.Open(o)
 }
 
-// daemon puts the gate together that the session's configuration describes.
+// daemon builds the daemon that the session's configuration describes.
 func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 	o.File, o.Gate, o.Store, o.Env, o.Via = s.file, s.gate, s.held, os.LookupEnv, s.via()
 	o.Tell = s.config.Events
@@ -200,7 +200,7 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 				return one, err
 			case i == 0:
 				all = one
-			case err == nil: // an error means that they belong to another configuration
+			case err == nil: // on an error they belong to another configuration
 				all.Resources = append(all.Resources, one.Resources...)
 			}
 		}
@@ -220,8 +220,8 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 	return d, nil
 }
 
-// via is what gates of the same store on this machine know each other by: nothing that a client could guess. The secret is in the
-// directory of the store's other files; without one, nobody is known.
+// via returns the secret by which gates of the same store on this machine recognize each other, so that a client cannot
+// guess it. The secret is a file in the state directory; without one, gates do not recognize each other.
 func (s *session) via() string {
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil || s.dir == "" || s.store == "mem:" {
@@ -246,11 +246,11 @@ func (s *session) via() string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// defaultDrain bounds how long running requests may take to finish once a signal has come.
+// defaultDrain bounds how long running requests may take to finish after a signal.
 const defaultDrain = 30 * time.Second
 
-// serve listens, encrypted if there is a certificate, says where, and serves until a signal comes. Running requests
-// then have the time that drain says.
+// serve listens, with TLS if there is a certificate, announces the addresses, and serves until a signal comes. Running
+// requests then have drain to finish.
 func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, cert *daemon.Certificate, ahead *forwardFlags, drain time.Duration) error {
 	stop, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -272,14 +272,14 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 	if name := unselected(configName(cmd, nil)); name != "" {
 		s.notes.Info(selectHint(name))
 	}
-	defer s.reloadOnSignal(stop, d)() // from when on it says that it is there
+	defer s.reloadOnSignal(stop, d)() // ready before the addresses are announced
 	if err := s.announce(cmd, d, listeners, ahead); err != nil {
 		return err
 	}
 	cut, end := context.WithCancel(context.WithoutCancel(stop))
 	defer end()
 	context.AfterFunc(stop, func() {
-		cancel() // from now on a signal is a second one
+		cancel() // the next signal is a second one
 		second := make(chan os.Signal, 1)
 		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
 		defer signal.Stop(second)
@@ -299,7 +299,7 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 	return nil
 }
 
-// listenFailure says why an address cannot be listened on, and what to do.
+// listenFailure describes why an address cannot be listened on, and what to do.
 func listenFailure(err error) error {
 	f := &failure{code: exitUnavailable, message: err.Error(), hint: "--listen HOST:PORT names another address; port 0 takes any that is free"}
 	if errors.Is(err, daemon.ErrOpenToAll) {
@@ -309,7 +309,7 @@ func listenFailure(err error) error {
 	return f
 }
 
-// announce says where the gate is, for people and for scripts that wait for it.
+// announce prints the addresses of the gate, for people and for scripts that wait for it.
 func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net.Listener, ahead *forwardFlags) error {
 	var urls []string
 	for _, l := range listeners {
@@ -321,12 +321,12 @@ func (s *session) announce(cmd *cobra.Command, d *daemon.Daemon, listeners []net
 			Listen    []string `json:"listen"`
 			Resources []string `json:"resources"`
 			Store     string   `json:"store"`
-			Forward   string   `json:"forward,omitempty"` // where the forward proxy is
+			Forward   string   `json:"forward,omitempty"` // address of the forward proxy
 			CA        string   `json:"ca,omitempty"`      // SHA-256 of its authority's certificate
 		}{urls, d.Resources(), s.store, ahead.url(), ahead.fingerprint()})
 	}
 	fmt.Fprintf(out, "sluice: listening on %s; store %s\n", strings.Join(urls, ", "), s.store)
-	// One line for each that the configuration names. The built-in ones are known: one line for all of them.
+	// One line for each resource that the configuration names, and one line for all built-in ones.
 	var others []string
 	named := s.file.Named()
 	for _, name := range d.Resources() {

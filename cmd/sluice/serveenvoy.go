@@ -15,7 +15,7 @@ func envoyFlags() *grpcFlags {
 	}
 }
 
-// limit serves Envoy, if that is wanted, until it is told to end.
+// limit starts Envoy's rate limit service if the flags ask for it. end stops it.
 func (s *session) limit(ctx context.Context, f *grpcFlags) (end func(), err error) {
 	if f.listen == "" {
 		return func() {}, nil

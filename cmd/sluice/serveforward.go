@@ -12,15 +12,15 @@ import (
 	"github.com/sluicehq/sluice/proxy/forward"
 )
 
-// authorityName is what the authority of serve is called where clients list what they trust.
+// authorityName is the name of serve's authority in the clients' lists of trusted authorities.
 const authorityName = "sluice gate"
 
-// forwardFlags are those of serve that are about its forward proxy, and the proxy.
+// forwardFlags holds the flags of serve for its forward proxy, and the proxy itself.
 type forwardFlags struct {
 	address string
 	interceptFlags
 
-	listener net.Listener // nil: there is none
+	listener net.Listener // nil if there is none
 	file     *forward.File
 	server   *forward.Server
 }
@@ -37,7 +37,8 @@ func (f *forwardFlags) check(cmd *cobra.Command) error {
 	return f.need(cmd, "forward-listen", f.address != "")
 }
 
-// base sends requests to providers: not through the forward proxy itself, which the environment may name. Nil means as usual.
+// base returns the transport to providers. It does not use the forward proxy itself, which the environment may name.
+// Nil means the default.
 func (f *forwardFlags) base() http.RoundTripper {
 	if f.address == "" {
 		return nil
@@ -45,7 +46,7 @@ func (f *forwardFlags) base() http.RoundTripper {
 	return outgoing(f.address)
 }
 
-// open listens, and puts the forward proxy before the daemon.
+// open listens, and puts the forward proxy in front of the daemon.
 func (f *forwardFlags) open(cmd *cobra.Command, s *session, d *daemon.Daemon, cert *daemon.Certificate) error {
 	if f.address == "" {
 		return nil
@@ -88,13 +89,13 @@ func (f *forwardFlags) open(cmd *cobra.Command, s *session, d *daemon.Daemon, ce
 	return nil
 }
 
-// notCovered are gated hosts that the authority was not made for.
+// notCovered returns the gated hosts that the authority was not made for.
 func (f *forwardFlags) notCovered(o *forward.Origins) []string {
 	a := f.file.Authority()
 	return slices.DeleteFunc(o.Hosts(), a.Covers)
 }
 
-// close ends what the daemon has not ended: it may never have been served.
+// close closes what the daemon has not closed, because it may never have run.
 func (f *forwardFlags) close() {
 	if f.server != nil {
 		_ = f.server.Close()
@@ -102,7 +103,7 @@ func (f *forwardFlags) close() {
 	}
 }
 
-// url is where the forward proxy is, empty if there is none.
+// url returns the address of the forward proxy, or "" if there is none.
 func (f *forwardFlags) url() string {
 	if f.listener == nil {
 		return ""
@@ -110,7 +111,7 @@ func (f *forwardFlags) url() string {
 	return daemon.URL(f.listener)
 }
 
-// fingerprint is that of the authority, empty if there is none.
+// fingerprint returns the fingerprint of the authority, or "" if there is none.
 func (f *forwardFlags) fingerprint() string {
 	if f.file == nil {
 		return ""

@@ -15,18 +15,18 @@ import (
 	"github.com/sluicehq/sluice/internal/grpcserve"
 )
 
-// grpcFlags are those of serve that are about a service for other programs over gRPC: KEDA's scaler, Envoy's rate limits.
+// grpcFlags holds the flags of serve for a gRPC service to other programs: KEDA's scaler or Envoy's rate limits.
 type grpcFlags struct {
-	name    string // that the flags begin with
-	whose   string // who asks
-	service string // what it is called
-	home    string // its address if none is said
-	danger  string // what anybody could do
-	page    string // of the documentation
+	name    string // prefix of the flags
+	whose   string // the program that calls
+	service string // name of the service
+	home    string // its default address
+	danger  string // what any caller could do
+	page    string // page of the documentation
 
 	listen        string
 	cert, key, ca string
-	insecure      bool // anybody who can connect may ask
+	insecure      bool // every client that can connect may call
 }
 
 func (f *grpcFlags) flag(name string) string { return "--" + f.name + "-" + name }
@@ -41,7 +41,8 @@ func (f *grpcFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.insecure, f.name+"-insecure", false, "let other machines use the "+f.service+" without a certificate, on a trusted network")
 }
 
-// take finds the address after --keda-listen and a blank, which the flag leaves because its value may be left out.
+// take accepts the address after --keda-listen and a space. The flag leaves it as an argument, because its value is
+// optional.
 func (f *grpcFlags) take(cmd *cobra.Command, args []string) []string {
 	if len(args) == 1 && cmd.Flags().Changed(f.name+"-listen") && f.listen == f.home {
 		f.listen, args = args[0], nil
@@ -49,7 +50,7 @@ func (f *grpcFlags) take(cmd *cobra.Command, args []string) []string {
 	return args
 }
 
-// check refuses flags that miss others, and an address that anybody could ask.
+// check refuses incomplete flags, and an address that any client could reach.
 func (f *grpcFlags) check() error {
 	given := ""
 	for _, flag := range []struct{ name, value string }{{"tls-cert", f.cert}, {"tls-key", f.key}, {"tls-ca", f.ca}} {
@@ -84,7 +85,7 @@ func (f *grpcFlags) check() error {
 	return nil
 }
 
-// wide tells whether others than this machine can reach an address. What is no address is told when it is listened on.
+// wide reports whether other machines can reach an address. Invalid addresses are reported when listening.
 func wide(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || strings.HasPrefix(address, "unix:") || strings.EqualFold(host, "localhost") {
@@ -94,7 +95,7 @@ func wide(address string) bool {
 	return err != nil || !addr.IsLoopback()
 }
 
-// config is how the service speaks TLS; nil if it speaks plain text.
+// config returns the TLS configuration of the service; nil means plain text.
 func (f *grpcFlags) config(log *slog.Logger) (config *tls.Config, err error) {
 	if f.cert == "" {
 		return nil, nil
@@ -117,7 +118,7 @@ func (f *grpcFlags) config(log *slog.Logger) (config *tls.Config, err error) {
 	return config, nil
 }
 
-// serve listens, if that is wanted, and serves until it is told to end.
+// serve listens and starts the service. end stops it.
 func (f *grpcFlags) serve(ctx context.Context, log *slog.Logger, config *tls.Config, serve func(context.Context, net.Listener, *tls.Config) error) (end func(), err error) {
 	l, err := daemon.Listen(ctx, f.listen, true)
 	if err != nil {
@@ -138,7 +139,7 @@ func (f *grpcFlags) serve(ctx context.Context, log *slog.Logger, config *tls.Con
 	}, nil
 }
 
-// speaks says who is let in.
+// speaks describes which clients have access.
 func (f *grpcFlags) speaks() string {
 	switch {
 	case f.ca != "":

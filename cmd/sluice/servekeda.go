@@ -18,12 +18,12 @@ func kedaFlags() *grpcFlags {
 	}
 }
 
-// scale serves KEDA, if that is wanted, until it is told to end.
+// scale starts KEDA's scaler if the flags ask for it. end stops it.
 func (s *session) scale(ctx context.Context, f *grpcFlags) (end func(), err error) {
 	if f.listen == "" {
 		return func() {}, nil
 	}
-	log := s.notes // a trigger that goes to zero or comes back is worth a line
+	log := s.notes // logs when a trigger goes to zero or comes back
 	config, err := f.config(log)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *session) scale(ctx context.Context, f *grpcFlags) (end func(), err erro
 	return f.serve(ctx, log, config, s.scaler.Serve)
 }
 
-// rescale makes the scaler and Envoy's service, if there are any, speak of a configuration and the gate that was opened with it.
+// rescale switches the scaler and Envoy's service, if there are any, to a configuration and its gate.
 func (s *session) rescale(f *config.File, gate *sluice.Gate) error {
 	if s.envoy != nil {
 		s.envoy.Follow(gate)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/logging"
 )
 
-// logFlags are those of serve that are about its log.
+// logFlags holds the flags of serve for its log.
 type logFlags struct {
 	format, level     string
 	requests, verbose bool
@@ -29,7 +29,7 @@ func (f *logFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// open makes the log, and makes it that of everything else in the command.
+// open creates the log, and makes the rest of the command use it.
 func (f *logFlags) open(cmd *cobra.Command) (*slog.Logger, error) {
 	level := f.level
 	if f.verbose {
@@ -48,16 +48,17 @@ func (f *logFlags) open(cmd *cobra.Command) (*slog.Logger, error) {
 	return log, nil
 }
 
-// requestLines is how many request lines may wait to be written. Further lines are dropped: a log that is not read must not hold requests.
+// requestLines is how many request lines may wait to be written. Further lines are dropped, because a log that is not
+// read must not hold requests.
 const requestLines = 4096
 
-// forRequests is where the lines of requests go, whatever the level; nil if they are not wanted. What it returns last ends it.
+// forRequests returns the logger for request lines, at any level; nil if they are not wanted. end closes it.
 func (f *logFlags) forRequests(log *slog.Logger) (lines *slog.Logger, end func()) {
 	if !f.requests {
 		return nil, func() {}
 	}
 	out := logging.NewAsync(f.out, requestLines)
-	lines, _ = logging.New(out, f.format, "info") // the format has been tried
+	lines, _ = logging.New(out, f.format, "info") // the format was checked before
 	return lines, func() {
 		out.Close()
 		if lost := out.Lost(); lost > 0 {
@@ -68,7 +69,7 @@ func (f *logFlags) forRequests(log *slog.Logger) (lines *slog.Logger, end func()
 
 type notesKey struct{}
 
-// notesOf is where a command tells people what they should know: lines on stderr, or the log of serve.
+// notesOf returns the logger for messages to people: lines on stderr, or the log of serve.
 func notesOf(cmd *cobra.Command) *slog.Logger {
 	if log, ok := cmd.Context().Value(notesKey{}).(*slog.Logger); ok {
 		return log

@@ -9,18 +9,18 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// maxTold is how many events wait to be logged: who tells of them must not wait for a log that nobody reads.
+// maxTold is how many events may wait to be logged. Senders do not wait for a log that is not read.
 const maxTold = 256
 
 // teller logs what people should know: when trouble begins and when it ends.
 type teller struct {
 	log    *slog.Logger
 	events chan inspect.Event
-	over   chan struct{} // closed when nothing more is to be told
+	over   chan struct{} // closed to end it
 	done   chan struct{}
 
-	lost   map[string]bool // resources whose store is out of reach
-	unsaid map[string]bool // resources that are degraded, which was said of the store as a whole
+	lost   map[string]bool // resources whose store is unreachable
+	unsaid map[string]bool // degraded resources, already reported as an outage of the whole store
 }
 
 func newTeller(log *slog.Logger) *teller {
@@ -29,7 +29,7 @@ func newTeller(log *slog.Logger) *teller {
 	return t
 }
 
-// Event takes in an event. It does not block: what is too much is left out.
+// Event queues an event. It does not block: events beyond the bound are dropped.
 func (t *teller) Event(e inspect.Event) {
 	switch e.Kind {
 	case inspect.EventState, inspect.EventStoreLost, inspect.EventStoreBack, inspect.EventBudget, inspect.EventBudgetBack, inspect.EventLeaseLost, inspect.EventLeaseBack,
@@ -41,7 +41,7 @@ func (t *teller) Event(e inspect.Event) {
 	}
 }
 
-// close logs what is left. Events that follow are left out.
+// close logs the remaining events. Later events are dropped.
 func (t *teller) close() {
 	close(t.over)
 	<-t.done
@@ -70,7 +70,7 @@ func (t *teller) tell(e *inspect.Event) {
 	switch e.Kind {
 	case inspect.EventState:
 		t.state(e, after)
-	case inspect.EventStoreLost: // every resource tells of it
+	case inspect.EventStoreLost: // every resource reports it
 		if len(t.lost) == 0 {
 			t.log.Error("the store is out of reach", "error", e.Error, "meanwhile", meanwhile[e.Mode])
 		}
@@ -98,10 +98,10 @@ func (t *teller) tell(e *inspect.Event) {
 	}
 }
 
-// state logs a change of state: trouble as such, its end, and the rest for those who want it all.
+// state logs a change of state: trouble and its end at a visible level, other changes for debugging.
 func (t *teller) state(e *inspect.Event, after string) {
 	if e.State == inspect.StateDegraded && t.lost[e.Resource] {
-		t.unsaid[e.Resource] = true // it has been said for all of them, and so will be its end
+		t.unsaid[e.Resource] = true // reported once for all resources, and so is its end
 		return
 	}
 	unsaid := t.unsaid[e.Resource]

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/daemon"
 )
 
-// tlsFlags are those of serve that are about TLS.
+// tlsFlags holds the flags of serve for TLS.
 type tlsFlags struct {
 	cert, key string
 	given     bool
@@ -21,7 +21,7 @@ func (f *tlsFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.key, "tls-key", "", "PEM `FILE` with the certificate's key")
 }
 
-// check refuses one flag without the other. Both empty is none, whatever is configured.
+// check refuses one flag without the other. Two empty flags turn TLS off, whatever is configured.
 func (f *tlsFlags) check(cmd *cobra.Command) error {
 	f.given = cmd.Flags().Changed("tls-cert") || cmd.Flags().Changed("tls-key")
 	if (f.cert == "") == (f.key == "") {
@@ -34,7 +34,7 @@ func (f *tlsFlags) check(cmd *cobra.Command) error {
 	return &failure{code: exitUsage, message: missing + " is missing", hint: "name the files of both, certificate and key: " + missing + " is the one with the " + what}
 }
 
-// load reads the certificate that the flags name, or the configuration. It is nil if none does.
+// load reads the certificate that the flags or the configuration name; nil if neither does.
 func (f *tlsFlags) load(file *config.File, log *slog.Logger) (*daemon.Certificate, error) {
 	cert, key := f.cert, f.key
 	if !f.given {
@@ -53,7 +53,7 @@ func (f *tlsFlags) load(file *config.File, log *slog.Logger) (*daemon.Certificat
 	return c, nil
 }
 
-// warnInTheClear tells of listeners on which others may read what clients send.
+// warnInTheClear warns about listeners without encryption that other machines can reach.
 func warnInTheClear(listeners []net.Listener, log *slog.Logger) {
 	for _, l := range listeners {
 		if daemon.InTheClear(l) {

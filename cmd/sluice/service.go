@@ -28,13 +28,13 @@ macOS. It starts at login and restarts on failure. Root is not needed.`,
 	return cmd
 }
 
-// serviceJSON is what the commands print for programs.
+// serviceJSON is the output of the service commands with --json.
 type serviceJSON struct {
 	Manager   string `json:"manager"`
 	File      string `json:"file"`
 	Installed bool   `json:"installed"`
 	Running   bool   `json:"running"`
-	State     string `json:"state"` // as the manager calls it
+	State     string `json:"state"` // in the manager's words
 }
 
 func newServiceInstall() *cobra.Command {
@@ -177,7 +177,7 @@ func managerOf(cmd *cobra.Command) (service.Manager, error) {
 	return m, nil
 }
 
-// serviceFailure says what is in the way of a service.
+// serviceFailure describes what prevents a service.
 func serviceFailure(err error) error {
 	f := &failure{code: exitUnavailable, message: strings.Join(strings.Fields(err.Error()), " "), hint: "sluice serve runs the gate in the foreground, under any supervisor"}
 	switch {
@@ -189,7 +189,7 @@ func serviceFailure(err error) error {
 	return f
 }
 
-// serviceSpec is the service: sluice serve as it would run here, with paths that hold from anywhere.
+// serviceSpec returns the service: sluice serve as it would run here, with absolute paths.
 func serviceSpec(cmd *cobra.Command, listen []string) (*service.Spec, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -240,7 +240,7 @@ func serviceSpec(cmd *cobra.Command, listen []string) (*service.Spec, error) {
 	return &service.Spec{Args: args, Env: filepath.Join(home, "service.env"), Log: filepath.Join(state, "serve.log")}, nil
 }
 
-// configHome is the directory of the user's configuration of Sluice.
+// configHome returns the directory of the user's Sluice configuration.
 func configHome() (string, error) {
 	base := os.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(base) {

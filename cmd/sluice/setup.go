@@ -67,25 +67,25 @@ writes no key. With --service the gate also becomes a user service, and starts.`
 // setupJSON is what setup found and did.
 type setupJSON struct {
 	Gate    string         `json:"gate"`
-	Socket  *string        `json:"socket"` // that gh needs; null if it was not found
+	Socket  *string        `json:"socket"` // gh needs it; null if gh was not found
 	Clients []setup.Client `json:"clients"`
 	Config  setupFile      `json:"config"`
 	Env     setupFile      `json:"env"`
-	Service bool           `json:"service"` // it was installed
-	Next    []string       `json:"next"`    // commands that are left to do
+	Service bool           `json:"service"` // the service was installed
+	Next    []string       `json:"next"`    // commands left to run
 
 	listen []string
 }
 
-// setupFile is a file of setup's own.
+// setupFile is a file that setup writes.
 type setupFile struct {
 	Path    string `json:"path"`
-	Exists  bool   `json:"exists"`  // it was there before, and stays as it is
-	Written bool   `json:"written"` // now
+	Exists  bool   `json:"exists"`  // existed before, and stays as it is
+	Written bool   `json:"written"` // written now
 	text    string
 }
 
-// planSetup looks at the machine and works out what is to be done.
+// planSetup examines the machine and decides what to do.
 func planSetup(listen string) (*setupJSON, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if addr, bad := netip.ParseAddr(host); err != nil || port == "" || port == "0" || !strings.EqualFold(host, "localhost") && (bad != nil || !addr.IsLoopback()) {
@@ -127,7 +127,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// configText is the configuration: a resource for each provider whose clients were found.
+// configText returns the configuration: a resource for each provider whose clients were found.
 func (p *setupJSON) configText(listen string) string {
 	var b strings.Builder
 	b.WriteString("# Written by sluice setup. docs/configuration.md describes every field;\n# sluice config show prints all of them with their values.\n\n")
@@ -152,7 +152,8 @@ func (p *setupJSON) configText(listen string) string {
 	return b.String()
 }
 
-// envText is what a shell reads. Clients find no gate while it does not run: a variable undoes all of it.
+// envText returns the file that a shell reads. If the gate does not run, clients cannot reach it, so a variable turns
+// all of it off.
 func (p *setupJSON) envText() string {
 	return "# Written by sluice setup: points clients to the gate. Read it from your shell's profile.\n" +
 		"# SLUICE_OFF=1 leaves them as they are.\n" +
@@ -170,7 +171,7 @@ func indented(lines []string) []string {
 	return out
 }
 
-// write writes the files that are not there yet.
+// write writes the files that do not exist yet.
 func (p *setupJSON) write() error {
 	for _, f := range []*setupFile{&p.Config, &p.Env} {
 		if f.Exists {
@@ -218,7 +219,7 @@ func (p *setupJSON) serve(cmd *cobra.Command) error {
 	return nil
 }
 
-// next lists what is left to do.
+// next lists the remaining steps.
 func (p *setupJSON) next() {
 	p.Next = []string{}
 	var listen strings.Builder

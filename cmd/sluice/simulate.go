@@ -79,11 +79,11 @@ func listScenarios(w io.Writer, asJSON bool) error {
 	return nil
 }
 
-// simulation is what the command line asks for.
+// simulation holds the flags of simulate.
 type simulation struct {
 	scenario string // name or file
 	seed     uint64
-	plot     string // file; empty: none
+	plot     string // file; empty means none
 	ablate   bool
 	asJSON   bool
 }
@@ -119,13 +119,12 @@ func (s *simulation) carryOut(stdout, stderr io.Writer) error {
 	return written(printReport(stdout, rep, painterFor(stdout)))
 }
 
-// tooLong is the error for a run that does not end.
+// tooLong returns the error for a run that takes too long.
 func tooLong(err error) error {
 	return &failure{code: exitInternal, message: err.Error(), hint: "a shorter horizon or fewer calls make it smaller"}
 }
 
-// loadScenario takes what looks like a path for a file and everything else for the
-// name of a built-in scenario.
+// loadScenario loads a file if arg looks like a path, and otherwise a built-in scenario by name.
 func loadScenario(arg string) (*sim.Scenario, error) {
 	if !strings.ContainsAny(arg, `/\`) && !strings.HasSuffix(arg, ".yaml") && !strings.HasSuffix(arg, ".yml") {
 		sc, err := sim.Load(arg)

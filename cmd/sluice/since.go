@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// since is a flag for the beginning of a period: a length of time before now, such as 24h or 7d,
-// or a moment in RFC 3339, or a day.
+// since is a flag for the beginning of a period: a time before now, such as 24h or 7d, a moment in RFC 3339, or a day.
 type since struct {
 	text string
 	ago  time.Duration
-	at   time.Time // zero: ago counts
+	at   time.Time // zero means that ago counts
 }
 
 const (
@@ -38,7 +37,7 @@ func (s *since) Set(text string) error {
 	return nil
 }
 
-// parseAgo knows days and weeks besides what Go knows.
+// parseAgo parses a duration, with days and weeks in addition to Go's units.
 func parseAgo(text string) (time.Duration, error) {
 	for suffix, unit := range map[string]time.Duration{"d": day, "w": 7 * day} {
 		if number, ok := strings.CutSuffix(text, suffix); ok {
@@ -54,7 +53,7 @@ func (s *since) String() string { return s.text }
 // Type implements pflag.Value.
 func (*since) Type() string { return "TIME" }
 
-// moment is when the period begins.
+// moment returns when the period begins.
 func (s *since) moment(now time.Time) time.Time {
 	if !s.at.IsZero() {
 		return s.at
@@ -62,6 +61,6 @@ func (s *since) moment(now time.Time) time.Time {
 	return now.Add(-s.ago).UTC()
 }
 
-// lastDay and lastWeek are what the flag is if it is not given.
+// lastDay and lastWeek are the defaults of the flag.
 func lastDay() since  { return since{text: "24h", ago: day} }
 func lastWeek() since { return since{text: "7d", ago: 7 * day} }

@@ -19,14 +19,14 @@ import (
 // stateHome is where state lives: the store, and the directory of this machine's own files.
 type stateHome struct {
 	url   string
-	dir   string // empty: the user has none
-	whose string // who said so: --store, SLUICE_STORE, or the field store of the configuration
-	code  int    // how the program ends if it makes no sense
+	dir   string // empty if the user has none
+	whose string // where url comes from: --store, SLUICE_STORE, or the field store of the configuration
+	code  int    // exit code if url is invalid
 }
 
 const storeHint = "file: is a directory of the user's, file:PATH another one, redis://HOST:6379 a Redis that many machines share, http://HOST:7979 a daemon, mem: the memory of this process"
 
-// placeOf finds the store: that of the flag, else of the environment, else of the configuration.
+// placeOf finds the store: from the flag, else the environment, else the configuration.
 func placeOf(cmd *cobra.Command, f *config.File) (stateHome, error) {
 	flag, _ := cmd.Flags().GetString("store")
 	url, whose, code := flag, "--store", exitUsage
@@ -70,8 +70,7 @@ func placeOf(cmd *cobra.Command, f *config.File) (stateHome, error) {
 	return stateHome{"file:" + dir, dir, whose, code}, nil
 }
 
-// configOf is the configuration: the file that is named, else that of the daemon whose store is used, else what goes without
-// saying.
+// configOf returns the configuration: the named file, else that of the daemon whose store is used, else the defaults.
 func configOf(cmd *cobra.Command) (*config.File, error) {
 	if name := configName(cmd, nil); name != "" {
 		return loadConfig(name)
@@ -84,7 +83,7 @@ func configOf(cmd *cobra.Command) (*config.File, error) {
 	text, err := remotestore.Config(cmd.Context(), at.url)
 	if err != nil {
 		failed := asFailure(fail(err))
-		if failed.code = exitUnavailable; !errors.Is(err, store.ErrUnavailable) { // it was not even looked for
+		if failed.code = exitUnavailable; !errors.Is(err, store.ErrUnavailable) { // the store was not even contacted
 			failed.code, failed.message, failed.hint = at.code, at.whose+": "+failed.message, storeHint
 		}
 		return nil, failed

@@ -54,11 +54,11 @@ shows the same live.`,
 	return cmd
 }
 
-// namedWithin is how old a send may be whose model status names as the client did.
+// namedWithin is how old a send may be for its model's requested name to be shown.
 const namedWithin = time.Hour
 
-// nameModels adds the names that clients wrote for models. The store knows only the models, so the names come from this machine's log
-// of events. Status goes on without them.
+// nameModels adds the names that clients used for models. The store knows only the models, so the names come from this
+// machine's event log. On an error status goes on without them.
 func (s *session) nameModels(st *inspect.Status, now time.Time) {
 	names, err := eventlog.Requested(s.dir, now.Add(-namedWithin))
 	if err != nil {
@@ -72,8 +72,7 @@ func (s *session) nameModels(st *inspect.Status, now time.Time) {
 	}
 }
 
-// status is that of the gate. Who shares a file with others is on this machine, also if it only asks
-// and has not said so.
+// status returns the status of the gate. Agents of a file store are on this machine, even if they have not said so.
 func (s *session) status(ctx context.Context) (inspect.Status, error) {
 	st, err := s.gate.Status(ctx)
 	host, unknown := os.Hostname()

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-const manyBudgets = 20 // more are not listed to people
+const manyBudgets = 20 // further budgets are not listed to people
 
 // budgets shows what was spent.
 func (s *screen) budgets(list []inspect.BudgetStatus) {
@@ -45,7 +45,7 @@ func (s *screen) budgets(list []inspect.BudgetStatus) {
 	}
 }
 
-// whose is whose account of a budget it is, where each has its own.
+// whose returns the owner of a budget's account, if each has its own.
 func (s *screen) whose(b *inspect.BudgetStatus) string {
 	if b.Who == "" {
 		return ""
@@ -53,7 +53,7 @@ func (s *screen) whose(b *inspect.BudgetStatus) string {
 	return " of " + s.Text(b.Who, nameWidth)
 }
 
-// slowed says how many requests wait for a budget, by class.
+// slowed describes how many requests wait for a budget, by class.
 func (s *screen) slowed(waiting map[string]int) string {
 	var list []string
 	for _, class := range slices.Sorted(maps.Keys(waiting)) {

@@ -19,7 +19,8 @@ const (
 	lineMost   = 3 // resources
 )
 
-// statusLine prints the state in one line, for prompts and status bars. It has no colours: not every bar can show them.
+// statusLine prints the state in one line, for prompts and status bars. It has no colours, because not every bar can
+// show them.
 func statusLine(cmd *cobra.Command) error {
 	if asJSON(cmd) {
 		return &failure{code: exitUsage, message: "--line and --json exclude each other", hint: "leave one of them out"}
@@ -44,7 +45,7 @@ func statusLine(cmd *cobra.Command) error {
 	return err
 }
 
-// lineOf names the resources that are in use, worst first.
+// lineOf describes the resources in use, worst first.
 func lineOf(st *inspect.Status, now time.Time) string {
 	order := inspect.States()
 	busy := slices.DeleteFunc(slices.Clone(st.Resources), func(r inspect.ResourceStatus) bool { return r.State == inspect.StateIdle })
@@ -64,7 +65,8 @@ func lineOf(st *inspect.Status, now time.Time) string {
 	return strings.Join(parts, " | ")
 }
 
-// linePart is a resource in a few words: its state, what is left of a pause, who waits, and how full its fullest limit is.
+// linePart describes a resource in a few words: its state, what is left of a pause, waiting requests, and how full its
+// fullest limit is.
 func linePart(r *inspect.ResourceStatus, now time.Time) string {
 	text := harmless(r.Name) + " " + r.State
 	if r.State == inspect.StatePaused && r.Until != nil && r.Until.After(now) {
@@ -86,7 +88,7 @@ func linePart(r *inspect.ResourceStatus, now time.Time) string {
 	return text
 }
 
-// fullest is the percentage used of the fullest limit that everyone shares.
+// fullest returns the used percentage of the fullest shared limit.
 func fullest(r *inspect.ResourceStatus) (percent int64, known bool) {
 	for i := range r.Limits {
 		if l := &r.Limits[i]; l.Limit > 0 && l.Scope == "" {

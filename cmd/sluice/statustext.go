@@ -17,8 +17,8 @@ const (
 
 	reasonWidth = 240
 	barWidth    = 16
-	maxScopes   = 8  // meters of one limit that are listed
-	fewAgents   = 20 // that status lists
+	maxScopes   = 8  // listed meters of one limit
+	fewAgents   = 20 // listed by status
 	chainNames  = 6
 	fewNames    = 3 // of a model
 )
@@ -53,7 +53,7 @@ func (s *screen) status(st *inspect.Status, classes []string) {
 	}
 }
 
-// nothing says what to do where nothing has happened yet.
+// nothing shows how to begin, if nothing has happened yet.
 func (s *screen) nothing(st *inspect.Status) {
 	s.line("\nNothing has passed this gate yet. To begin:")
 	example := "github"
@@ -69,7 +69,7 @@ func (s *screen) nothing(st *inspect.Status) {
 	}
 }
 
-// isIdle tells that there is nothing to say of a resource.
+// isIdle reports whether there is nothing to show of a resource.
 func isIdle(r *inspect.ResourceStatus) bool {
 	for _, l := range r.Limits {
 		if l.Used > 0 {
@@ -80,7 +80,7 @@ func isIdle(r *inspect.ResourceStatus) bool {
 		r.Outage == nil && r.SilentMembers == 0
 }
 
-// holds tells that a gate is there because of something: one that nobody has passed begins with a ramp.
+// holds reports whether a pause status has a cause. An unused resource also begins with a ramp, which does not count.
 func holds(g inspect.PauseStatus) bool { return g.Phase != "ramping" }
 
 func waitingIn(r *inspect.ResourceStatus) (n int) {
@@ -113,7 +113,7 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 		s.line("  %s", s.outage(r.Outage))
 		return
 	}
-	if r.State != inspect.StatePaused || r.BillingStop { // else its pauses follow
+	if r.State != inspect.StatePaused || r.BillingStop { // otherwise its pauses follow
 		s.reason(r)
 	}
 	for _, g := range r.Gates {
@@ -145,7 +145,7 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 	}
 }
 
-// reason says why a resource is in its state, where that is out of the ordinary, and until when.
+// reason shows why a resource is in an unusual state, and until when.
 func (s *screen) reason(r *inspect.ResourceStatus) {
 	switch r.State {
 	case inspect.StateFailing, inspect.StateDegraded, inspect.StatePaused, inspect.StateQueueing:
@@ -155,7 +155,7 @@ func (s *screen) reason(r *inspect.ResourceStatus) {
 	s.line("  %s", s.Paint(show.Resource(r.State), s.because(r)))
 }
 
-// because is the reason of a state, and when it is expected to end.
+// because returns the reason of a state, and when it is expected to end.
 func (s *screen) because(r *inspect.ResourceStatus) string {
 	text := s.Text(r.Reason, reasonWidth)
 	if r.Until == nil || !r.Until.After(s.now) {
@@ -164,7 +164,7 @@ func (s *screen) because(r *inspect.ResourceStatus) string {
 	return text + ", until " + show.Clock(*r.Until, s.now)
 }
 
-// models shows each model, the name that a client wrote for it last, and how many wait for it.
+// models shows each model, the name that a client last used for it, and how many requests wait for it.
 func (s *screen) models(all []inspect.ModelStatus) {
 	var shown []string
 	for _, m := range all {
@@ -177,7 +177,7 @@ func (s *screen) models(all []inspect.ModelStatus) {
 	s.listModels(shown, "sluice status --json lists them")
 }
 
-// named is a model with the names that clients wrote for it.
+// named returns a model with the names that clients used for it.
 func (s *screen) named(model string, requested ...string) string {
 	text := s.Text(model, nameWidth)
 	if names := s.Names(requested, ", ", fewNames, nameWidth); names != "" {
@@ -186,7 +186,7 @@ func (s *screen) named(model string, requested ...string) string {
 	return text
 }
 
-// listModels lists models in one line, the first of them where there are many.
+// listModels lists models in one line; if there are many, only the first ones.
 func (s *screen) listModels(all []string, more string) {
 	if len(all) == 0 {
 		return
@@ -198,14 +198,14 @@ func (s *screen) listModels(all []string, more string) {
 	s.line("%s", text)
 }
 
-// facts are a resource's figures in words.
+// facts describes a resource's figures in words.
 func (s *screen) facts(r *inspect.ResourceStatus, classes []string) []string {
 	waiting := fmt.Sprintf("%d waiting", waitingIn(r))
 	if by := byClassNames(r.Waiting, classes); by != "" {
 		waiting += " (" + s.Text(by, textWidth) + ")"
 	}
 	sent := " sent"
-	if r.State == inspect.StateFailing { // what did not reach the provider is charged nothing, and counts as not sent
+	if r.State == inspect.StateFailing { // requests that did not reach the provider are not charged, and do not count as sent
 		sent = " reached the provider"
 	}
 	facts := []string{waiting, fmt.Sprintf("%d in flight", r.InFlight), show.Count(r.Sent) + sent}
@@ -223,7 +223,7 @@ func (s *screen) facts(r *inspect.ResourceStatus, classes []string) []string {
 	return facts
 }
 
-// byClassNames lists how many of each class wait, but for none; highest first.
+// byClassNames lists how many requests of each class wait, highest class first, without empty classes.
 func byClassNames(waiting map[string]int, classes []string) string {
 	var parts []string
 	known := len(classes)
@@ -241,7 +241,7 @@ func byClassNames(waiting map[string]int, classes []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// pause says what holds a resource, or a part of it.
+// pause describes a pause of a resource, or of a part of it.
 func (s *screen) pause(r *inspect.ResourceStatus, g *inspect.PauseStatus) string {
 	text := g.Phase
 	switch {
@@ -293,7 +293,7 @@ func (s *screen) limits(all []inspect.LimitStatus) *show.Table {
 	return t
 }
 
-// remark is what is special about a limit.
+// remark describes what is special about a limit.
 func (s *screen) remark(l *inspect.LimitStatus) show.Cell {
 	switch {
 	case l.Limit == 0:
@@ -311,7 +311,7 @@ func (s *screen) remark(l *inspect.LimitStatus) show.Cell {
 	return show.Cell{}
 }
 
-// listedScopes leaves the fullest meters of limits that have many.
+// listedScopes keeps only the fullest meters of limits that have many.
 func listedScopes(all []inspect.LimitStatus) []inspect.LimitStatus {
 	var list []inspect.LimitStatus
 	for i := 0; i < len(all); {
@@ -340,7 +340,7 @@ func compareFullness(a, b *inspect.LimitStatus) int {
 	return 0
 }
 
-// hiddenScopes counts what listedScopes leaves out, by limit.
+// hiddenScopes counts the meters that listedScopes leaves out, by limit.
 func hiddenScopes(all []inspect.LimitStatus) map[string]int {
 	hidden := map[string]int{}
 	for _, l := range all {
@@ -354,7 +354,7 @@ func hiddenScopes(all []inspect.LimitStatus) map[string]int {
 	return hidden
 }
 
-// agents is a table of agents.
+// agents returns a table of agents.
 func (s *screen) agents(list []inspect.AgentStatus) *show.Table {
 	t := &show.Table{Indent: "  ", Columns: []show.Column{
 		{Head: "agent", Least: 10}, {Head: "class"}, {Head: "state"}, {Head: "uses", Right: true, Drop: 2}, {Head: "of", Right: true, Drop: 3},
@@ -385,7 +385,7 @@ func (s *screen) agents(list []inspect.AgentStatus) *show.Table {
 	return t
 }
 
-// heldFor is since when a lease is held; empty of an agent that has none and only asks.
+// heldFor shows how long a lease has been held; empty for an agent that only asks and has none.
 func (s *screen) heldFor(leased bool, since *time.Time) show.Cell {
 	if !leased || since == nil {
 		return show.Cell{}

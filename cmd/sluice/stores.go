@@ -8,7 +8,7 @@ import (
 	_ "github.com/sluicehq/sluice/store/remotestore"
 )
 
-// storeSchemes are what their addresses begin with.
+// storeSchemes lists the URL schemes of the stores.
 var storeSchemes = []string{
 	"mem", "file", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel", "redis+unix",
 	"http", "https", "http+unix",

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// gate is the name of our own row.
+// gate is the name of Sluice's own row.
 const gate = "sluice"
 
 // printReport shows a report to people.
@@ -108,7 +108,7 @@ func row(f sim.Figures) []cell {
 	}
 }
 
-// span writes seconds as people do.
+// span formats seconds for people.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	if d < time.Minute {
@@ -117,7 +117,7 @@ func span(seconds float64) string {
 	return d.Round(time.Second).String()
 }
 
-// conclusion is the result in one line.
+// conclusion returns the result in one line.
 func conclusion(rows []sim.Figures) string {
 	i := slices.IndexFunc(rows, func(f sim.Figures) bool { return f.Name == gate })
 	if i < 0 {
@@ -139,7 +139,7 @@ func conclusion(rows []sim.Figures) string {
 		best.Name, span(best.Makespan), best.Throttled) + byClass(&f) + byClass(best)
 }
 
-// byClass says how long each class took, if there are several.
+// byClass describes how long each class took, if there are several.
 func byClass(f *sim.Figures) string {
 	if len(f.Classes) < 2 {
 		return ""

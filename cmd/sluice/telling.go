@@ -11,11 +11,11 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// tellWithin is how long a command waits, at its end, for a webhook.
+// tellWithin is how long a command waits for a webhook at its end.
 const tellWithin = 5 * time.Second
 
-// tell has the configured webhook told of budgets that are used up and of keys that are set aside: whoever notices it first is the
-// only one to tell.
+// tell makes the session post to the configured webhook when a budget is used up or a key is set aside. Only the
+// process that notices it first posts.
 func (s *session) tell(c *sluice.Config) error {
 	if c.ReadOnly {
 		return nil
@@ -26,7 +26,7 @@ func (s *session) tell(c *sluice.Config) error {
 	}
 	s.hook.Store(hook)
 	c.Alert = func(a inspect.Alert) {
-		if hook := s.hook.Load(); hook != nil { // another configuration may name another
+		if hook := s.hook.Load(); hook != nil { // another configuration may name another webhook
 			hook.Post(a)
 		}
 	}
@@ -43,7 +43,7 @@ func (s *session) tell(c *sluice.Config) error {
 	return nil
 }
 
-// keyAlert tells that a key is set aside.
+// keyAlert reports that a key is set aside.
 type keyAlert struct {
 	Time     time.Time  `json:"time"`
 	Event    string     `json:"event"`
@@ -51,10 +51,10 @@ type keyAlert struct {
 	Key      string     `json:"key"` // its label
 	Reason   string     `json:"reason"`
 	Until    *time.Time `json:"until"`
-	Text     string     `json:"text"` // the same for people
+	Text     string     `json:"text"` // the same in words
 }
 
-// newHook makes what posts to a webhook, nil if there is none.
+// newHook returns a poster for a webhook, or nil if there is none.
 func (s *session) newHook(address string) (*alert.Poster, error) {
 	if address == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func (s *session) newHook(address string) (*alert.Poster, error) {
 	return hook, nil
 }
 
-// endTelling delivers what is left, if that is possible soon.
+// endTelling delivers the remaining alerts, within tellWithin.
 func (s *session) endTelling() { endHook(s.hook.Load()) }
 
 func endHook(hook *alert.Poster) {
@@ -77,5 +77,5 @@ func endHook(hook *alert.Poster) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), tellWithin)
 	defer cancel()
-	_ = hook.Close(ctx) // what was not delivered has been said
+	_ = hook.Close(ctx) // failed deliveries have been reported
 }

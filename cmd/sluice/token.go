@@ -70,7 +70,7 @@ X-Sluice-Token, or as SLUICE_TOKEN.`,
 	return cmd
 }
 
-// makeToken makes a token that the configuration of the command line can take.
+// makeToken returns a new token that is valid for the configuration of the command line.
 func makeToken(cmd *cobra.Command, name, class, agent string) (tokenJSON, error) {
 	f := config.Default()
 	if file := configName(cmd, nil); file != "" {
@@ -103,7 +103,7 @@ func makeToken(cmd *cobra.Command, name, class, agent string) (tokenJSON, error)
 	}
 	t := tokenJSON{Name: name, Class: class, Agent: agent}
 	random := make([]byte, 32)
-	_, _ = rand.Read(random) // it never fails
+	_, _ = rand.Read(random) // never fails
 	t.Token = "sluice_" + base64.RawURLEncoding.EncodeToString(random)
 	sum := sha256.Sum256([]byte(t.Token))
 	t.Hash = hex.EncodeToString(sum[:])
@@ -115,10 +115,10 @@ func makeToken(cmd *cobra.Command, name, class, agent string) (tokenJSON, error)
 	return t, nil
 }
 
-// plainWord is text that means itself in YAML.
+// plainWord matches text that needs no quotes in YAML.
 var plainWord = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 
-// yamlWord is a name as one value of YAML.
+// yamlWord returns a name as one value of YAML.
 func yamlWord(text string) string {
 	switch text {
 	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":

@@ -51,7 +51,7 @@ Without a terminal it prints once, as plain text.`,
 	return cmd
 }
 
-// canDraw tells whether w is a terminal that can be drawn on.
+// canDraw reports whether w is a terminal that supports drawing.
 func canDraw(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
@@ -65,7 +65,7 @@ func watch(cmd *cobra.Command, out io.Writer) (err error) {
 	}
 	w := &watched{s: s, open: func() (*session, error) {
 		stderr := cmd.ErrOrStderr()
-		cmd.SetErr(io.Discard) // what it has to say it has said
+		cmd.SetErr(io.Discard) // its messages were already printed
 		defer cmd.SetErr(stderr)
 		return openToLook(cmd)
 	}}
@@ -74,29 +74,30 @@ func watch(cmd *cobra.Command, out io.Writer) (err error) {
 	return fail(topview.Run(cmd.Context(), w, style, out))
 }
 
-// Pools that came since are looked for so often, or newRest times as long as that took: a Redis with many keys is not searched all the time.
+// The session looks for new pools this often, or after newRest times as long as that took: a Redis with many keys must
+// not be searched all the time.
 const (
 	newEvery = 3 * time.Second
 	newRest  = 50
 )
 
-// watched is a session as what the view shows.
+// watched provides a session's data to the view.
 type watched struct {
-	mu   sync.Mutex // one at a time
+	mu   sync.Mutex // one read at a time
 	s    *session
-	open func() (*session, error) // another session, which sees pools that came since; nil: there is none
-	next time.Time                // when such are looked for
+	open func() (*session, error) // opens a new session, which sees new pools; nil if there is none
+	next time.Time                // when to look for new pools
 }
 
-// renew looks for pools that came since the session was opened.
+// renew opens a new session if there are pools that the current one does not know.
 func (w *watched) renew(ctx context.Context) {
 	began := time.Now()
 	if w.open == nil || began.Before(w.next) {
 		return
 	}
 	if !w.next.IsZero() && inside.Of(w.s.gate).NewOthers(ctx) {
-		if s, err := w.open(); err == nil { // else the old one says what is wrong
-			_ = w.s.close() // it has only looked
+		if s, err := w.open(); err == nil { // otherwise the old session reports the error
+			_ = w.s.close() // it has only read
 			w.s = s
 		}
 	}
@@ -115,7 +116,7 @@ func (w *watched) Read(ctx context.Context) (topview.Data, error) {
 	for i := range data.Status.Resources {
 		r := &data.Status.Resources[i]
 		if waitingIn(r) == 0 {
-			continue // most of the time
+			continue // the usual case
 		}
 		list, err := w.s.gate.Why(ctx, r.Name)
 		if err != nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// usualNames are what configurations are called.
+// usualNames lists the usual names of configuration files.
 var usualNames = []string{"sluice.yaml", "sluice.yml", ".sluice.yaml", ".sluice.yml"}
 
-// unselected returns the configuration in the working directory if none was selected, and the empty string otherwise. It is never
-// read: a repository that somebody cloned must not decide where keys are sent.
+// unselected returns the name of a configuration file in the working directory if none was selected, and "" otherwise.
+// The file is never read: a cloned repository must not decide where keys are sent.
 func unselected(selected string) string {
 	if selected != "" {
 		return ""
@@ -35,7 +35,7 @@ func selectHint(name string) string {
 	return name + " in this directory is not read unless you select it: --config " + name + ", or export SLUICE_CONFIG=" + shellQuote(path)
 }
 
-// othersHint says how to have resources that are not built in.
+// othersHint says how to add resources that are not built in.
 func othersHint(selected string) string {
 	if name := unselected(selected); name != "" {
 		return selectHint(name)
@@ -43,7 +43,7 @@ func othersHint(selected string) string {
 	return "a configuration file adds others"
 }
 
-// shellQuote is text as one word of a shell's command line.
+// shellQuote quotes text as one word of a shell's command line.
 func shellQuote(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r)

@@ -20,7 +20,7 @@ type caught struct{ signal os.Signal }
 
 func (c *caught) Error() string { return c.signal.String() }
 
-// failure is how a command ends that was interrupted while doing something.
+// failure returns the failure of a command that a signal interrupted.
 func (c *caught) failure(doing string) error {
 	f := &failure{code: exitInternal, message: fmt.Sprintf("%s while %s", c, doing), hint: "nothing was taken"}
 	if n, ok := c.signal.(syscall.Signal); ok {
@@ -29,7 +29,7 @@ func (c *caught) failure(doing string) error {
 	return f
 }
 
-// withSignals is a context that an interrupt or a request to terminate ends.
+// withSignals returns a context that an interrupt or SIGTERM ends.
 func withSignals(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -48,15 +48,15 @@ func withSignals(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// signalOf is the signal that ended a context, nil if none did.
+// signalOf returns the signal that ended a context, or nil if none did.
 func signalOf(ctx context.Context) *caught {
 	var c *caught
 	errors.As(context.Cause(ctx), &c)
 	return c
 }
 
-// waiting shows a person what a command waits for: a line that changes on a terminal, else one
-// line once. Short waits pass without a word.
+// waiting shows what a command waits for: on a terminal as a line that is updated, elsewhere as one line. For short
+// waits it shows nothing.
 type waiting struct {
 	stop context.CancelFunc
 	done chan struct{}
@@ -74,7 +74,7 @@ func (s *session) showWaiting(ctx context.Context, w io.Writer, req sluice.Reque
 	return shown
 }
 
-// end wipes the line.
+// end clears the line.
 func (w *waiting) end() {
 	w.stop()
 	<-w.done
@@ -107,7 +107,7 @@ func (s *session) watchQueue(ctx context.Context, w io.Writer, req sluice.Reques
 	}
 }
 
-// whyWaiting says who is ahead, what is in the way and when it is expected to be over.
+// whyWaiting describes how many are ahead, what holds the request, and when it is expected to go.
 func (s *session) whyWaiting(ctx context.Context, req sluice.Request) string {
 	list, err := s.gate.Why(ctx, req.Resource)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *session) whyWaiting(ctx context.Context, req sluice.Request) string {
 	return ""
 }
 
-// whyCutOff says that the store cannot be reached, if that is so.
+// whyCutOff says that the store is unreachable, if it is.
 func (s *session) whyCutOff(ctx context.Context, resource string) string {
 	st, err := s.gate.Resource(ctx, resource)
 	if err != nil || st.Outage == nil {
@@ -145,8 +145,7 @@ func (s *session) whyCutOff(ctx context.Context, resource string) string {
 	return ": the store cannot be reached (" + st.Outage.Why + "); it " + meanwhile[st.Outage.Mode]
 }
 
-// clip keeps a line that is written over within a usual terminal's width: one that wraps could
-// not be wiped.
+// clip cuts a line that is overwritten to the usual width of a terminal, because a wrapped line could not be cleared.
 func clip(s string) string {
 	const width = 79
 	s = strings.Map(func(r rune) rune {

@@ -12,20 +12,21 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// waitingJSON is a request in the queue, with what a person would ask next.
+// waitingJSON is a waiting request, with a cheaper model that could be used instead.
 type waitingJSON struct {
 	Resource string `json:"resource"`
 	inspect.Waiting
-	CheaperModel *string `json:"cheaper_model"` // that has room; nil: none is known
+	CheaperModel *string `json:"cheaper_model"` // has room; nil if none is known
 }
 
-// whyJSON is who waits, who was turned away of late, and who should start nothing because of others.
+// whyJSON lists the waiting requests, the recent refusals, and the agents that should start no new work because of
+// others.
 type whyJSON struct {
 	Waiting []waitingJSON `json:"waiting"`
 	Refused []refusedJSON `json:"refused"`
 	// States are the resources that are failing, degraded, paused or queueing, and why.
 	States []stateJSON `json:"states"`
-	// Windows are those of subscriptions.
+	// Windows lists the windows of subscriptions.
 	Windows []windowJSON `json:"windows"`
 	inspect.Backpressure
 }
@@ -38,7 +39,7 @@ type stateJSON struct {
 	Until    *time.Time `json:"until"`
 }
 
-// whose says which of the waiting requests are meant: all, or one agent's, or one.
+// whose selects waiting requests: all, those of one agent, or one.
 type whose struct{ agent, ticket string }
 
 func newWhy() *cobra.Command {
@@ -136,7 +137,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 	return out, err
 }
 
-// cheaper is a model that does the same tasks for less and has room; nil if there is none, or it is not known.
+// cheaper returns a cheaper model that does the same tasks and has room; nil if there is none or it is unknown.
 func (s *session) cheaper(ctx context.Context, resource, model string) *string {
 	if model == "" {
 		return nil
@@ -152,7 +153,7 @@ func (of whose) means(w *inspect.Waiting) bool {
 	return (of.agent == "" || w.Agent == of.agent) && (of.ticket == "" || w.Ticket == of.ticket)
 }
 
-// states shows which resources are not as they should be, and why. That requests wait, the queue shows.
+// states shows which resources are in trouble, and why. Queueing ones are left to the queue.
 func (s *screen) states(list []stateJSON) {
 	shown := false
 	for i := range list {
@@ -192,7 +193,7 @@ func (s *screen) waiting(list []waitingJSON, of whose) {
 	}
 }
 
-// held shows who should start nothing because of others.
+// held shows which agents should start no new work because of others.
 func (s *screen) held(list []inspect.Held) {
 	if len(list) == 0 {
 		return
@@ -207,7 +208,7 @@ func (s *screen) held(list []inspect.Held) {
 	s.table(t)
 }
 
-// queue is the table of those who wait.
+// queue returns the table of waiting requests.
 func (s *screen) queue(list []waitingJSON) *show.Table {
 	t := &show.Table{Columns: []show.Column{
 		{Head: "#", Right: true}, {Head: "resource", Least: 8}, {Head: "agent", Least: 8}, {Head: "class"},

@@ -23,7 +23,7 @@ type windowJSON struct {
 	status inspect.LimitStatus
 }
 
-// windowsOf are the windows of a resource, as why shows them.
+// windowsOf returns the windows of a resource, as why shows them.
 func windowsOf(r *inspect.ResourceStatus) (list []windowJSON) {
 	for _, l := range planOf(r.Limits) {
 		list = append(list, windowJSON{r.Name, l.Name, l.Scope, l.WindowMS, float64(l.Used) * 100 / float64(max(l.Limit, 1)), l.ResetAt, l.GoneAt, l})
@@ -31,7 +31,7 @@ func windowsOf(r *inspect.ResourceStatus) (list []windowJSON) {
 	return list
 }
 
-// windows shows how the subscriptions stand.
+// windows shows the state of the subscriptions.
 func (s *screen) windows(list []windowJSON) {
 	for i := range list {
 		s.line("%s: %s", s.Paint(show.Bold, s.Text(list[i].Resource, nameWidth)), s.window(&list[i].status))
@@ -41,19 +41,19 @@ func (s *screen) windows(list []windowJSON) {
 	}
 }
 
-// planOf are the windows of a resource, the shortest first.
+// planOf returns the windows of a resource, the shortest first.
 func planOf(limits []inspect.LimitStatus) []inspect.LimitStatus {
 	plan := slices.DeleteFunc(slices.Clone(limits), func(l inspect.LimitStatus) bool { return !l.Plan })
 	slices.SortStableFunc(plan, func(a, b inspect.LimitStatus) int { return cmp.Compare(a.WindowMS, b.WindowMS) })
 	return plan
 }
 
-// otherLimits are the limits of a resource that are no windows.
+// otherLimits returns the limits of a resource that are not windows.
 func otherLimits(limits []inspect.LimitStatus) []inspect.LimitStatus {
 	return slices.DeleteFunc(slices.Clone(limits), func(l inspect.LimitStatus) bool { return l.Plan })
 }
 
-// window is a window of a subscription in words.
+// window describes a window of a subscription in words.
 func (s *screen) window(l *inspect.LimitStatus) string {
 	text := show.Window(s.Text(strings.TrimPrefix(l.Scope, "model="), nameWidth), time.Duration(l.WindowMS)*time.Millisecond, l.Used, l.Limit, l.ResetAt, l.GoneAt, s.now)
 	if l.Limit > 0 && (l.Used >= l.Limit || l.GoneAt != nil) {
