@@ -1,12 +1,13 @@
 package sluice
 
-// AgentAbove reports whether the configuration names an agent and puts it into a class above another one. Index 0 is the highest class.
+// AgentAbove reports whether the configuration names an agent and puts it into a higher class than the given one. Class
+// 0 is the highest.
 func (g inside) AgentAbove(agent string, class int) bool {
 	k, named := g.plan.agents[agent]
 	return named && int(k.class) < class
 }
 
-// UserAbove reports whether a user has an agent that the configuration names and puts into a class above another one.
+// UserAbove reports whether the configuration names an agent of the user in a higher class than the given one.
 func (g inside) UserAbove(user string, class int) bool {
 	if user == "" {
 		return false

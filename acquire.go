@@ -12,12 +12,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Acquire waits until the request may be sent and returns its ticket. It honours ctx:
-// when ctx has a deadline that cannot be met, it fails at once with [ErrDeadline]
-// and nothing is charged. If ctx ends while it waits, the error is [ErrCancelled] and
-// matches that of ctx too.
+// Acquire waits until the request may be sent and returns its ticket. If ctx has a deadline that cannot be met, Acquire
+// fails at once with [ErrDeadline] and charges nothing. If ctx ends while it waits, the error is [ErrCancelled] and
+// also matches the error of ctx.
 //
-// Every ticket must be closed.
+// Every ticket must be closed. Most callers want [Gate.Do], which closes the ticket and retries.
 func (g *Gate) Acquire(ctx context.Context, req Request) (t Ticket, err error) {
 	r, err := g.resource(req.Resource)
 	if err == nil {
@@ -30,8 +29,8 @@ func (g *Gate) Acquire(ctx context.Context, req Request) (t Ticket, err error) {
 	return t, err
 }
 
-// Try is Acquire for callers that would rather not wait: it fails with [ErrNotNow].
-// It does not overtake those who wait.
+// Try is Acquire without waiting: it fails with [ErrNotNow] if the request would have to wait. It does not overtake
+// waiting requests.
 func (g *Gate) Try(ctx context.Context, req Request) (t Ticket, err error) {
 	r, err := g.resource(req.Resource)
 	if err == nil {
@@ -40,15 +39,13 @@ func (g *Gate) Try(ctx context.Context, req Request) (t Ticket, err error) {
 	return t, err
 }
 
-// forever is a wait without end.
+// forever is a wait without bound.
 const forever = time.Duration(-1)
 
-// request is an operation on its way to the store, reused so that asking allocates
-// nothing.
+// request holds a store operation. It is pooled, so that asking allocates nothing.
 type request struct{ ops [1]store.Op }
 
-// Those that acquire have a pool of their own: most of their fields are always the same,
-// and need not be set again.
+// Acquires have a pool of their own: most of their fields are always the same and need not be set again.
 var (
 	requests = sync.Pool{New: func() any { return new(request) }}
 	asks     = sync.Pool{New: func() any { return &request{[1]store.Op{{Kind: store.OpAcquire}}} }}
@@ -57,40 +54,40 @@ var (
 // resource is one shared quota of a gate.
 type resource struct {
 	name   string
-	in     string // name of the pool
-	other  bool   // the configuration does not name it
-	keyed  bool   // it tells API keys apart
+	in     string // name of its pool
+	other  bool   // not named in the configuration
+	keyed  bool   // tells API keys apart
 	plan   *plan
 	limits []store.Limit
 	pool   store.Pool
-	quick  store.Quick // the same, if it is one
-	crowd  store.Crowd // the same
+	quick  store.Quick // pool, if it implements this
+	crowd  store.Crowd // pool, if it implements this
 	late   late
 	ttl    time.Duration
-	use    int64                  // percentage of the provider's limits; 0: all
-	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: none is
-	base   [store.MaxLimits]int64 // what a request costs that says nothing else
+	use    int64                  // percentage of the provider's limits to use; 0: all
+	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: no limit is guarded
+	base   [store.MaxLimits]int64 // default cost of a request
 	work   bool                   // some limit counts work
 
 	windows windows
 
-	breakerOpens bool         // instead of gliding
-	observe      bool         // nobody is held
-	away         atomic.Int64 // in the mode observe: until when the store is left alone
-	plain        bool         // neither that, nor does anybody listen to what happens
+	breakerOpens bool         // stops lower classes instead of slowing them
+	observe      bool         // mode observe: no request is held
+	away         atomic.Int64 // mode observe: no calls to the store until then
+	plain        bool         // not in mode observe and without an events function
 	events       func(inspect.Event)
 	levels       levels
 	rooms        rooms
 	written      written
-	budgets      *budgets // nil: there are none
+	budgets      *budgets // nil: no budgets
 	price        func(model string, usage []Amount) (int64, bool)
 	paid         bool
 	failures     failures
 	told         told
 
-	watched bool // the store notices by itself when this process is gone
+	watched bool // the store notices by itself when this process ends
 	beats   beats
-	session atomic.Uint64 // ours, from the first time that somebody waited
+	session atomic.Uint64 // our session, known once a request has waited
 	line    waiters
 	ring    ring
 }
@@ -100,7 +97,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 		return &Error{Err: ErrInvalid, Resource: name, Message: fmt.Sprintf("resource %q: %v", name, err), cause: err}
 	}
 	if name == fleetPool {
-		return nil, wrap(errors.New("this name is the gate's own"))
+		return nil, wrap(errors.New("this name is reserved"))
 	}
 	spec, err := g.plan.spec(name, cfg)
 	if err != nil {
@@ -126,7 +123,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 	return r, nil
 }
 
-// connect opens the resource's pool.
+// connect opens the pool of the resource.
 func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err error) {
 	r.in, r.events, r.budgets, r.price = spec.Name, g.events, g.budgets, g.price
 	r.plain = !r.observe && r.events == nil
@@ -141,9 +138,9 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 		return err
 	}
 	can := store.Can(r.pool)
-	if !r.observe { // which has a deadline for everything
+	if !r.observe { // mode observe needs a deadline for every call
 		r.quick, r.crowd = can.Quick, can.Crowd
-		r.late.on = r.quick == nil && !g.plan.passing // neither saves a round trip: one is quick, the other asks only once
+		r.late.on = r.quick == nil && !g.plan.passing // of no use with a quick store, or to a process that asks only once
 	}
 	if can.Watcher != nil {
 		r.watched = can.Watcher.Watches()
@@ -159,14 +156,14 @@ func (r *resource) close() error {
 	unsaid := r.endLate()
 	if gone := r.beats.close(); len(gone) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), beatWithin)
-		_ = r.pool.Apply(ctx, gone) // if this fails, silence says the same
+		_ = r.pool.Apply(ctx, gone) // if this fails, the silence of the sessions says the same
 		cancel()
 	}
 	return errors.Join(unsaid, r.pool.Close())
 }
 
-// acquire asks for a ticket, and waits for it for at most wait, as long as ctx
-// allows. t is set only if there is no error.
+// acquire asks for a ticket and waits for it, at most for wait and as long as ctx allows. It sets t only if there is no
+// error.
 func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	if r.observe {
 		return r.acquireObserved(ctx, req, t)
@@ -217,8 +214,7 @@ func (r *resource) awaitOne(ctx context.Context, req *Request, wait time.Duratio
 	}
 }
 
-// errAgain: the store gave the request up, because its grant was not collected in time
-// or its wait was over.
+// errAgain means that the store gave up the request, because its grant was not collected in time or its wait was over.
 var errAgain = errors.New("ask again")
 
 func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
@@ -233,7 +229,7 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 		return err
 	}
 	if wait == 0 {
-		r.late.wait(ctx) // what this caller has closed must not be in its way
+		r.late.wait(ctx) // tickets that this caller has closed must not block it
 	}
 	bells := r.line.bells.Load()
 	if err = r.apply(ctx, x.ops[:]); err != nil {
@@ -260,8 +256,8 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 	return err
 }
 
-// wait waits for a queued request to be decided. bells is how many notices had come
-// before it was queued: if it has not changed by the time we listen, none was missed.
+// wait waits for the decision about a queued request. bells is the number of notices before the request was queued: if
+// it is unchanged when we start to listen, no notice was missed.
 func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells uint64, t *Ticket) error {
 	for {
 		if w, missed := r.line.enter(id.N, bells); !missed {
@@ -281,7 +277,7 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 		res, err := r.collect(ctx, id)
 		switch {
 		case err != nil:
-			if ctx.Err() != nil { // it may have been collected, and nobody knows
+			if ctx.Err() != nil { // it may have been collected without us knowing
 				r.giveBack(ctx, id)
 			}
 			return r.failed(ctx, req, err)
@@ -292,14 +288,15 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 		case res.State != store.Waiting:
 			return errAgain
 		}
-		// Somebody else's notice: listen on.
+		// The notice was for another request: keep listening.
 	}
 }
 
-// giveBackWithin bounds what a caller whose deadline is over still waits for.
+// giveBackWithin bounds how long a caller waits after its deadline.
 const giveBackWithin = 100 * time.Millisecond
 
-// giveBack gives up a ticket that no caller will have. If this fails, the store expires it: after a deadline, which it knows, at once.
+// giveBack cancels a ticket that no caller will use. If that fails, the store expires it: at once after a deadline,
+// which it knows.
 func (r *resource) giveBack(ctx context.Context, id store.ID) {
 	end := context.WithoutCancel(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -310,7 +307,7 @@ func (r *resource) giveBack(ctx context.Context, id store.ID) {
 	_ = r.send(end, []store.Op{{Kind: store.OpCancel, ID: id}})
 }
 
-// collect asks what became of a waiting ticket.
+// collect asks for the decision about a waiting ticket.
 func (r *resource) collect(ctx context.Context, id store.ID) (store.Result, error) {
 	if r.quick != nil {
 		return r.quick.CollectTicket(id)
@@ -348,7 +345,7 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 	return e
 }
 
-// inWords rounds a wait to two digits: what is left of a deadline of 30 s is 29.999 s by the time it is read.
+// inWords rounds a wait to two digits: a deadline of 30 s is down to 29.999 s by the time it is shown.
 func inWords(wait time.Duration) time.Duration {
 	step := time.Microsecond
 	for step*100 <= wait {
@@ -357,11 +354,11 @@ func inWords(wait time.Duration) time.Duration {
 	return wait.Round(step)
 }
 
-// because puts the reason in words.
+// because returns the reason in words.
 func (e *Error) because(code store.Code) string {
 	s := code.String()
 	switch {
-	case code >= store.CodeLight && code <= store.CodeBreaker: // there is room, which is kept from it
+	case code >= store.CodeLight && code <= store.CodeBreaker: // there is room, but this class may not use it
 		s += fmt.Sprintf(" on limit %q", e.Limit)
 	case (code == store.CodeLimit || code == store.CodeOrder) && e.Limit != "":
 		s = fmt.Sprintf("limit %q", e.Limit)
@@ -386,7 +383,7 @@ func (r *resource) cancelled(req *Request, cause error) error {
 	return e
 }
 
-// failed is what an error of the store is to one who waits: its own context may have ended.
+// failed converts an error of the store for a waiting caller, whose own context may have ended.
 func (r *resource) failed(ctx context.Context, req *Request, err error) error {
 	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
 		return r.cancelled(req, ended)
@@ -394,7 +391,7 @@ func (r *resource) failed(ctx context.Context, req *Request, err error) error {
 	return r.storeError(err)
 }
 
-// overdue says that the wait is over: it was not known beforehand that it would not do.
+// overdue returns the error for a wait that is over, although the store expected it to be enough.
 func (r *resource) overdue(req *Request) error {
 	return &Error{
 		Err: ErrDeadline, Resource: r.name, Agent: req.Agent, Reason: store.CodeDeadline.String(),

@@ -2,13 +2,13 @@ package sluice
 
 import "strings"
 
-// Store is the address of the store, without its passwords.
+// Store returns the address of the store, without its passwords.
 func (g *Gate) Store() string { return withoutPassword(g.url) }
 
-const stars = "***" // in the place of a password
+const stars = "***" // replaces a password
 
-// withoutPassword masks the passwords of an address: that before its host, and those among its
-// parameters. It takes the address apart by hand: one with several hosts is no URL to net/url.
+// withoutPassword masks the passwords of an address: before the host, and in the query parameters. It parses the
+// address by hand, because net/url does not accept several hosts.
 func withoutPassword(address string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {

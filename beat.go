@@ -9,10 +9,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// beats tell the store that this process is alive, as long as it holds tied tickets or waits for some: one operation every
-// few seconds for all of them. Stores that notice by themselves when a process dies need none.
+// beats tells the store that this process is alive while it holds tied tickets or waits for some. One operation every
+// few seconds covers all of them. Stores that notice by themselves when a process dies need no beats.
 type beats struct {
-	on     atomic.Bool   // they go on, whatever the answer to the one under way is
+	on     atomic.Bool   // continue, whatever the result of the running beat is
 	latest atomic.Uint64 // session of the latest ticket
 
 	mu       sync.Mutex
@@ -21,10 +21,10 @@ type beats struct {
 	closed   bool
 }
 
-// beatWithin bounds a beat: the next one is as good.
+// beatWithin bounds a beat: the next one will do as well.
 const beatWithin = 2 * time.Second
 
-// alive sees to it that a session is kept.
+// alive starts the beats for a session if they do not run yet.
 func (r *resource) alive(session uint64) {
 	b := &r.beats
 	if r.watched || b.on.Load() && b.latest.Load() == session {
@@ -46,7 +46,7 @@ func (r *resource) alive(session uint64) {
 	}
 }
 
-// beat keeps all sessions, and stops when none has tickets.
+// beat sends a beat for all sessions. It stops for sessions without tickets.
 func (r *resource) beat() {
 	b := &r.beats
 	b.mu.Lock()
@@ -75,7 +75,7 @@ func (r *resource) beat() {
 	b.timer.Reset(store.BeatEvery)
 }
 
-// close ends the beats and returns what tells the store that the sessions are gone.
+// close stops the beats and returns the operations that report the sessions as gone.
 func (b *beats) close() (gone []store.Op) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,7 @@ func (b *beats) close() (gone []store.Op) {
 	return gone
 }
 
-// tie is how the store binds the tickets that this process uses itself.
+// tie returns how to tie the tickets of a request to this process.
 func (r *resource) tie(req *Request) store.Tie {
 	switch {
 	case req.Detached || req.Spent:

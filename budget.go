@@ -8,56 +8,56 @@ import (
 	"github.com/sluicehq/sluice/internal/ledger"
 )
 
-// USD is the unit of money: millionths of a dollar. A request whose Cost states it is counted against the budgets of
-// who asks, with that as an estimate; what [Ticket.Close] is told of it is what counts in the end.
+// USD is the unit of money: millionths of a dollar. A request whose Cost states it is charged to its budgets, as an
+// estimate. The amount passed to [Ticket.Close] replaces the estimate.
 const USD = "usd"
 
-// Who has a budget.
+// Who shares a budget.
 const (
-	BudgetFleet = "fleet" // all together
-	BudgetAgent = "agent" // each agent its own
-	BudgetUser  = "user"  // each user its own; agents without a user have one together
+	BudgetFleet = "fleet" // all agents share one
+	BudgetAgent = "agent" // each agent has its own
+	BudgetUser  = "user"  // each user has its own; agents without a user share one
 )
 
-// When a budget begins anew. A request belongs to the one in which it was let go.
+// When a budget starts again. A request belongs to the period in which it was granted.
 const (
-	BudgetDay   = "day"   // at 00:00 UTC
-	BudgetMonth = "month" // on the first of a month, at 00:00 UTC
+	BudgetDay   = "day"   // every day at 00:00 UTC
+	BudgetMonth = "month" // on the first of every month at 00:00 UTC
 	BudgetTotal = "total" // never
 )
 
-// What happens once a budget is used up. With all but deny and slow the request goes, and is counted.
+// What happens once a budget is used up. With all but deny and slow the request goes out and is counted.
 const (
 	OverDeny      = "deny"      // the request gets ErrBudget
-	OverDowngrade = "downgrade" // it goes in the lowest class
-	OverReroute   = "reroute"   // whoever sends it takes a cheaper model; see BudgetState
-	OverAlert     = "alert"     // it goes, and an alert is sent
-	// OverSlow spreads what is left until the reset before the budget is used up: requests of lower classes wait. The highest class
-	// is never slowed. It gets ErrBudget when nothing is left; the others wait for the reset.
+	OverDowngrade = "downgrade" // it goes out in the lowest class
+	OverReroute   = "reroute"   // the sender chooses a cheaper model; see BudgetState
+	OverAlert     = "alert"     // it goes out, and an alert is sent
+	// OverSlow spreads what is left until the reset, before the budget is used up: requests of lower classes wait. The
+	// highest class is never slowed. It gets ErrBudget when nothing is left; lower classes wait for the reset.
 	OverSlow = "slow"
 )
 
-// Budget bounds what is spent, in dollars.
+// Budget bounds spending in dollars.
 type Budget struct {
-	// Name is what it is called in messages, and in the books: under another name nothing has been spent. Empty means a
-	// name made of whose it is and for how long, such as user/day.
+	// Name identifies the budget in messages and in the ledger: a budget with a new name starts at zero. If empty, the
+	// name is made of Per and Period, such as user/day.
 	Name string
-	// Per is whose it is. Empty means the fleet's.
+	// Per says who shares the budget. Empty means the fleet.
 	Per string
-	// Agent makes it the budget of this agent alone, with Per agent; "*" stands for all agents that the configuration
-	// does not name.
+	// Agent limits the budget to one agent; Per must be "agent". "*" stands for all agents that the configuration does
+	// not name.
 	Agent string
-	// Micros is how much, in millionths of a dollar.
+	// Micros is the size in millionths of a dollar.
 	Micros int64
-	// Period is when it begins anew. Empty means never.
+	// Period is when the budget starts again. Empty means never.
 	Period string
-	// Over is what happens when it is used up. Empty means deny.
+	// Over is what happens when the budget is used up. Empty means deny.
 	Over string
 }
 
 var budgetLengths = map[string]ledger.Length{BudgetDay: ledger.Day, BudgetMonth: ledger.Month, BudgetTotal: ledger.Total}
 
-// checkBudgets fills in what is left out.
+// checkBudgets validates budgets and fills in their defaults.
 func checkBudgets(list []Budget) ([]Budget, error) {
 	var out []Budget
 	seen := map[string]bool{}
@@ -96,11 +96,11 @@ func (b *Budget) check() error {
 	case b.Per != BudgetFleet && b.Per != BudgetAgent && b.Per != BudgetUser:
 		return invalid("budget %q: it can be per fleet, agent or user, not %q", b.Name, b.Per)
 	case b.Agent != "" && b.Per != BudgetAgent:
-		return invalid("budget %q: that of an agent is per agent, not %q", b.Name, b.Per)
+		return invalid("budget %q: a budget with an agent must be per agent, not %q", b.Name, b.Per)
 	case !known:
 		return invalid("budget %q: its period can be day, month or total, not %q", b.Name, b.Period)
 	case b.Over != OverDeny && b.Over != OverDowngrade && b.Over != OverReroute && b.Over != OverAlert && b.Over != OverSlow:
-		return invalid("budget %q: past it one can deny, downgrade, reroute, slow or alert, not %q", b.Name, b.Over)
+		return invalid("budget %q: over can be deny, downgrade, reroute, slow or alert, not %q", b.Name, b.Over)
 	case b.Over == OverSlow && b.Period == BudgetTotal:
 		return invalid("budget %q: it never resets, so nothing can be spread until then: slow needs a size per day or month", b.Name)
 	case b.Micros < 1 || b.Micros > ledger.MaxMicros:
@@ -109,7 +109,7 @@ func (b *Budget) check() error {
 	return nil
 }
 
-// unpriced ends the name of the account beside each budget's own that counts what was spent at the default price.
+// unpriced is the suffix of the account next to each budget that counts spending at the default price.
 const unpriced = " (unpriced)"
 
 // maxBudgetName leaves room for the period in the name of a pool.
@@ -134,7 +134,7 @@ func (b *Budget) concerns(p *plan, agent string) bool {
 	return false
 }
 
-// who is whose account a request is on.
+// who returns the owner of the account that a request is charged to.
 func (b *Budget) who(agent, user string) string {
 	switch b.Per {
 	case BudgetAgent:
@@ -145,15 +145,15 @@ func (b *Budget) who(agent, user string) string {
 	return ""
 }
 
-// pot is the budget at a moment.
+// pot returns the budget's pot at a moment.
 func (b *Budget) pot(now time.Time) ledger.Pot {
 	return ledger.Pot{Budget: b.Name, Size: b.Micros, Each: b.Per != BudgetFleet, Period: budgetLengths[b.Period].At(now)}
 }
 
-// dollars is an amount in dollars.
+// dollars converts millionths to dollars.
 func dollars(micros int64) float64 { return float64(micros) / 1e6 }
 
-// usdText is an amount for people: cents at least, and as much more as it takes.
+// usdText formats an amount in dollars with at least two decimals, and more if needed.
 func usdText(micros int64) string {
 	if micros%10_000 == 0 {
 		return fmt.Sprintf("%.2f", dollars(micros))

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// usdOf is what a list of amounts says of money.
+// usdOf returns the amount of money in a list, if there is one.
 func usdOf(list []Amount) (micros int64, stated bool) {
 	for _, a := range list {
 		if a.Unit == USD {
@@ -22,11 +22,12 @@ func usdOf(list []Amount) (micros int64, stated bool) {
 	return 0, false
 }
 
-// acquirePaid is acquire for a request that costs money, where there are budgets. It reports false if that is not so.
+// acquirePaid is acquire for requests that cost money, if there are budgets. It reports false if either is not the
+// case.
 //
-// Money makes nobody wait: the budgets are tried once, when the resource has granted the request, all or none. They
-// are looked at before as well: a request that will be refused need not wait for that, and one that goes in another class
-// has to be asked for in it.
+// Budgets other than slow ones never make a request wait. They are charged once, all or none, after the resource has
+// granted the request. They are also checked before: a request that will be refused need not wait first, and a
+// downgraded request has to queue in its new class.
 func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Duration, t *Ticket) (paid bool, err error) {
 	estimate, costs := usdOf(asked.Cost)
 	priced := *asked
@@ -48,13 +49,13 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 	}
 }
 
-// tryPaid is acquirePaid for the periods that the budgets are in now.
+// tryPaid is acquirePaid within the current periods of the budgets.
 func (r *resource) tryPaid(ctx context.Context, asked *Request, estimate int64, wait time.Duration, t *Ticket) (paid bool, err error) {
 	b := r.budgets
 	x, err := b.billOf(ctx, asked.Agent, asked.User)
 	switch {
 	case err != nil && (b.goesOn || r.observe) && errors.Is(err, ErrStore):
-		return false, nil // not even whose budgets they are is known
+		return false, nil // even the current period is unknown
 	case err != nil:
 		return true, err
 	case x == nil:
@@ -79,10 +80,10 @@ func (r *resource) tryPaid(ctx context.Context, asked *Request, estimate int64, 
 	if wait > 0 {
 		wait = max(wait-slowed, 1)
 	}
-	req.Spent = false // until it is paid for, it may have to be given back
+	req.Spent = false // it may have to be given back until it is paid for
 	err = r.await(ctx, &req, wait, t)
 	if err != nil && r.observe {
-		err = r.admitted(ctx, &req, t, err) // nobody is held
+		err = r.admitted(ctx, &req, t, err) // mode observe holds no request
 		if err != nil {
 			return true, err
 		}
@@ -109,7 +110,7 @@ func (r *resource) tryPaid(ctx context.Context, asked *Request, estimate int64, 
 	return true, err
 }
 
-// beforehand looks at the budgets before the resource is asked.
+// beforehand checks the budgets before the resource is asked.
 func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Request, estimate int64) *Error {
 	if r.observe {
 		for i := range x.lines {
@@ -122,7 +123,7 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 	}
 	used, err := b.used(ctx, x, false)
 	if err != nil {
-		return nil // the books will be tried all the same
+		return nil // pay tries the ledger anyway
 	}
 	lowered := false
 	for i, budget := range x.budgets {
@@ -149,14 +150,14 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 	return nil
 }
 
-// pay enters what a granted request may cost. If a budget refuses, the ticket is given back unsent.
+// pay charges the estimated cost of a granted request. If a budget refuses, the ticket is given back unsent.
 func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, t *Ticket) error {
-	// One that will cost nothing, as far as is known, has to have something to settle.
+	// A request with an estimate of 0 still needs an entry to settle, so charge at least 1.
 	o := ledger.Order{Lines: x.lines, Amount: min(max(estimate, 1), ledger.MaxMicros), Now: x.now, TTL: store.MaxTTL}
 	if req.Unpriced {
 		o.Lines = flagged(x.lines)
 	}
-	if b.goesOn && r.outage() != nil { // it is known that the books cannot be reached either
+	if b.goesOn && r.outage() != nil { // the ledger is on the same unreachable store
 		t.money = &money{budgets: b, order: &o}
 		return nil
 	}
@@ -180,7 +181,7 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, e
 	t.money = &money{budgets: b, receipt: taken.Receipt}
 	for _, i := range taken.Over {
 		if i >= len(x.lines) {
-			break // accounts beside the budgets
+			break // the accounts for unpriced spending
 		}
 		used := b.usedNow(ctx, x, i)
 		b.announce(ctx, r, x, i, req, used)
@@ -194,7 +195,7 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, e
 	return nil
 }
 
-// usedNow is what was spent of a line, for people.
+// usedNow returns the spending of a line, for messages.
 func (b *budgets) usedNow(ctx context.Context, x *bill, i int) int64 {
 	used, err := b.used(ctx, x, true)
 	if err != nil {
@@ -203,7 +204,7 @@ func (b *budgets) usedNow(ctx context.Context, x *bill, i int) int64 {
 	return used[i]
 }
 
-// refusal says which budget is in the way.
+// refusal returns the error for a budget that has no room.
 func (b *budgets) refusal(r *resource, x *bill, i int, req *Request, used, estimate int64) *Error {
 	budget, l := x.budgets[i], &x.lines[i]
 	e := &Error{
@@ -229,12 +230,13 @@ func whose(b *Budget, who string) string {
 	case b.Per == BudgetFleet:
 		return ""
 	case who == "":
-		return fmt.Sprintf(" of those without %s", map[string]string{BudgetUser: "a user", BudgetAgent: "a name"}[b.Per])
+		return fmt.Sprintf(" of agents without %s", map[string]string{BudgetUser: "a user", BudgetAgent: "a name"}[b.Per])
 	}
 	return fmt.Sprintf(" of %s %.80q", b.Per, who)
 }
 
-// announce tells once that a budget is used up. A request that is too dear for what is left of one does not use it up.
+// announce reports once per period that a budget is used up. A request that is too expensive for the rest of a budget
+// does not use it up.
 func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req *Request, used int64) {
 	budget, l := x.budgets[i], x.lines[i]
 	if used < budget.Micros || b.alert == nil && b.events == nil {
@@ -262,22 +264,22 @@ func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req
 	}
 }
 
-// money is what a ticket has reserved of budgets.
+// money is what a ticket has reserved from budgets.
 type money struct {
 	budgets *budgets
-	model   string // that the price of its usage goes by
+	model   string // whose price applies to the usage
 	receipt string
-	order   *ledger.Order // what could not be entered; it will be
-	ended   atomic.Bool   // of an order: nothing else remembers it
-	passes  []Ticket      // what it has taken of budgets that slow down
+	order   *ledger.Order // could not be entered yet; it will be
+	ended   atomic.Bool   // guards an order, which the ledger does not know yet
+	passes  []Ticket      // what it has taken from budgets that slow down
 }
 
-// settle says what a request did cost; a negative amount that nobody knows.
+// settle enters the actual cost of a request. A negative amount means that it is unknown.
 func (m *money) settle(actual int64) error {
 	return m.finish(lateEntry{actual: min(actual, ledger.MaxMicros)})
 }
 
-// cancel gives back what was reserved.
+// cancel gives the reservation back.
 func (m *money) cancel() error { return m.finish(lateEntry{cancel: true}) }
 
 func (m *money) finish(e lateEntry) error {
@@ -304,17 +306,17 @@ func (m *money) finish(e lateEntry) error {
 	return nil
 }
 
-// giveBack gives an unsent ticket back without a word: it was never told of.
+// giveBack gives an unsent ticket back without emitting events: its grant was never reported.
 func (t *Ticket) giveBack() {
 	r := t.resource
 	if r != nil && !t.isPlaceless() {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
-		_ = r.send(context.Background(), ops[:]) // if this fails, its time to live ends it
+		_ = r.send(context.Background(), ops[:]) // if this fails, the ticket expires by itself
 	}
 	*t = Ticket{}
 }
 
-// lateEntry is something that could not be entered into the books when it happened.
+// lateEntry is an entry that could not be made in the ledger when it happened.
 type lateEntry struct {
 	receipt string
 	order   *ledger.Order
@@ -322,7 +324,7 @@ type lateEntry struct {
 	cancel  bool
 }
 
-// maxLate bounds how much is remembered; what is beyond it keeps its estimate, or is lost.
+// maxLate bounds the late entries. Beyond it, charges keep their estimate or are lost.
 const maxLate = 10_000
 
 func (e *lateEntry) enter(ctx context.Context, b *budgets) error {
@@ -334,7 +336,7 @@ func (e *lateEntry) enter(ctx context.Context, b *budgets) error {
 		o := *e.order
 		o.Lines = append([]ledger.Account{}, o.Lines...)
 		for i := range o.Lines {
-			o.Lines[i].Force = true // it is spent
+			o.Lines[i].Force = true // the money is already spent
 		}
 		taken, err := b.books.Take(ctx, o)
 		if err != nil {
@@ -362,7 +364,7 @@ func (b *budgets) addLate(e lateEntry) {
 	}
 }
 
-// enterLate enters what is late, as far as the books can be reached.
+// enterLate makes the late entries, as long as the ledger can be reached.
 func (b *budgets) enterLate(ctx context.Context) {
 	b.mu.Lock()
 	list := b.late

@@ -13,35 +13,35 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// budgets is the money of a gate.
+// budgets holds the budgets of a gate.
 type budgets struct {
 	gate   *Gate
 	list   []Budget
 	books  ledger.Ledger
 	alert  func(inspect.Alert)
 	events func(inspect.Event)
-	// goesOn tells that requests go though the books cannot be reached, and are entered later.
+	// goesOn is set if requests continue while the ledger cannot be reached. They are entered later.
 	goesOn bool
 
 	mu   sync.Mutex
 	seen map[string]glance // by budget
 	late []lateEntry
-	ends []*time.Timer // of budgets that are used up: when they begin anew; nil once the gate is closed
+	ends []*time.Timer // timers for the resets of used-up budgets
 	shut bool
 	slow pacers
 }
 
-// glance is what was spent of a budget a moment ago.
+// glance is the spending of a budget, read a moment ago.
 type glance struct {
 	at     time.Time
 	period string
-	used   map[string]int64 // by whose account it is
+	used   map[string]int64 // by owner of the account
 }
 
-// glanceFor is how long a look at the books serves.
+// glanceFor is how long a glance is valid.
 const glanceFor = time.Second
 
-// newBudgets opens the books: beside the store's pools if those are files, for they are a cache, and else with them.
+// newBudgets opens the ledger. It is kept in the store, except next to a store of files: those files are only a cache.
 func newBudgets(g *Gate, c Config) (*budgets, error) {
 	list, err := checkBudgets(c.Budgets)
 	if err != nil || len(list) == 0 {
@@ -55,7 +55,8 @@ func newBudgets(g *Gate, c Config) (*budgets, error) {
 	return b, nil
 }
 
-// now is the moment on the store's clock: on that of the fleet, because it is the same for all resources.
+// now returns the current time on the store's clock. It uses the fleet's pool, so that the time is the same for all
+// resources.
 func (b *budgets) now(ctx context.Context) (time.Time, error) {
 	pool, err := b.gate.fleetPool(ctx)
 	if err != nil {
@@ -64,7 +65,7 @@ func (b *budgets) now(ctx context.Context) (time.Time, error) {
 	return pool.Now().Std(), nil
 }
 
-// pots are all that something can be settled in at a moment.
+// pots returns all pots that a charge made now or in the previous period can belong to.
 func (b *budgets) pots(now time.Time) []ledger.Pot {
 	var list []ledger.Pot
 	for i := range b.list {
@@ -78,13 +79,13 @@ func (b *budgets) pots(now time.Time) []ledger.Pot {
 	return list
 }
 
-// beside is the account that counts what was spent of a budget at the default price, for models without a price.
+// beside returns the account that counts a budget's spending at the default price, for models without a price.
 func beside(pot ledger.Pot) ledger.Pot {
 	pot.Budget += unpriced
 	return pot
 }
 
-// flagged adds the accounts beside to the lines of a request whose model has no price. They refuse nothing.
+// flagged adds the accounts for unpriced spending to the lines of a request. These accounts never refuse.
 func flagged(lines []ledger.Account) []ledger.Account {
 	out := slices.Clone(lines)
 	for _, l := range lines {
@@ -93,14 +94,14 @@ func flagged(lines []ledger.Account) []ledger.Account {
 	return out
 }
 
-// bill is the budgets that a request counts against.
+// bill lists the budgets that a request is charged to.
 type bill struct {
 	budgets []*Budget
-	lines   []ledger.Account // of the same
+	lines   []ledger.Account // one per budget
 	now     time.Time
 }
 
-// billOf finds the budgets of who asks; nil if there are none.
+// billOf returns the budgets of an agent and a user; nil if there are none.
 func (b *budgets) billOf(ctx context.Context, agent, user string) (*bill, error) {
 	var of []*Budget
 	for i := range b.list {
@@ -125,7 +126,7 @@ func (b *budgets) billOf(ctx context.Context, agent, user string) (*bill, error)
 	return x, nil
 }
 
-// used is what was spent of each line, a moment ago or now.
+// used returns the spending of each line: from a recent glance, or read now if fresh is set.
 func (b *budgets) used(ctx context.Context, x *bill, fresh bool) ([]int64, error) {
 	var ask []ledger.Pot
 	b.mu.Lock()
@@ -166,9 +167,9 @@ func (b *budgets) see(at time.Time, pots []ledger.Pot, balances []ledger.Balance
 
 var hardness = map[string]int{OverDeny: 5, OverSlow: 4, OverReroute: 3, OverDowngrade: 2, OverAlert: 1}
 
-// BudgetState tells whether a budget of an agent is used up, and what is to happen then, so that whoever sends its
-// requests can choose a cheaper model where that is what the budget asks for. It is about a second old at the most.
-// The user may be left empty: then it is the configured one.
+// BudgetState reports whether a budget of an agent is used up and what its policy is. A sender can then choose a
+// cheaper model if the policy asks for that. The figures are at most about a second old. An empty user means the
+// configured one.
 func (g inside) BudgetState(ctx context.Context, agent, user string) (inspect.BudgetState, error) {
 	s := inspect.BudgetState{Policies: []string{}}
 	b := g.budgets
@@ -196,7 +197,7 @@ func (g inside) BudgetState(ctx context.Context, agent, user string) (inspect.Bu
 	return s, nil
 }
 
-// resetsAt is when an account begins anew, by our own clock; nil for never.
+// resetsAt returns when an account starts again, by our own clock; nil for never.
 func (b *budgets) resetsAt(l *ledger.Account) *time.Time {
 	if l.Period.End.IsZero() {
 		return nil
@@ -208,8 +209,8 @@ func (b *budgets) resetsAt(l *ledger.Account) *time.Time {
 	return &at
 }
 
-// Budgets tells what was spent of each budget in its present period: of those that each agent or user has, the
-// accounts in which anything was.
+// Budgets returns the spending of each budget in its current period. For budgets per agent or user it lists the
+// accounts with any spending.
 func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 	out := []inspect.BudgetStatus{}
 	b := g.budgets
@@ -260,7 +261,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 	return out, nil
 }
 
-// close enters what could not be entered before, if that is possible now.
+// close makes the late entries, if that is possible now, and closes the ledger.
 func (b *budgets) close() error {
 	if b == nil {
 		return nil
@@ -277,10 +278,10 @@ func (b *budgets) close() error {
 	return errors.Join(b.slow.close(), b.books.Close())
 }
 
-// maxEnds is how many budgets that are used up have their end told.
+// maxEnds bounds the used-up budgets whose reset is reported.
 const maxEnds = 1024
 
-// tellEnd tells when a budget that is used up begins anew.
+// tellEnd reports the reset of a used-up budget when it comes.
 func (b *budgets) tellEnd(r *resource, e inspect.Event, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -302,5 +303,5 @@ func (b *budgets) tellEnd(r *resource, e inspect.Event, at time.Time) {
 	b.ends = append(b.ends, timer)
 }
 
-// lowest is the class that requests go in whose budget is used up.
+// lowest returns the class of requests that a used-up budget downgrades.
 func (p *plan) lowest() string { return cmp.Or(p.classes[len(p.classes)-1].Name, P2) }

@@ -19,47 +19,49 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A budget that slows down has a pool beside its books, the pacer: one for each account and period. There the budget is a quota that has to last
-// until its reset. Requests of lower classes wait in the pacer's queue under the floors of a quota. Requests of the highest class are
-// counted there and never wait. The books stay the truth: the pacer decides when a request goes, the books whether it can be paid.
+// A budget that slows down has a pool next to its ledger, the pacer: one for each account and period. In that pool the
+// budget is a quota that has to last until its reset. Requests of lower classes wait in the pacer's queue under the
+// floors of the quota. Requests of the highest class are counted there and never wait. The ledger remains
+// authoritative: the pacer decides when a request goes, the ledger whether it can be paid.
 const (
-	slowPool = "(slow) " // begins the name of a pacer's pool; lists of pools leave it out
+	slowPool = "(slow) " // prefix of a pacer's pool; lists of pools leave it out
 
-	// slowFrom is the floor of lower classes in percent: with that much left at the beginning of a period, and less in proportion
-	// later, what is left is spread until the reset.
+	// slowFrom is the floor of lower classes in percent of the budget, at the beginning of a period. It shrinks with
+	// the time left. Below the floor, the rest is spread until the reset.
 	slowFrom = 50
-	// slowKept is the part that lower classes never get, in percent. The floors sink to nothing at the reset. Without this the highest class
-	// would find nothing in the last minutes.
+	// slowKept is the part that lower classes never get, in percent. The floors sink to zero at the reset: without this
+	// part the highest class would find nothing left in the last minutes.
 	slowKept = 1
 
-	maxPacers = 1024 // accounts that a process slows down at a time; names come from outside
+	maxPacers = 1024 // accounts that a process can slow down at a time; clients choose the names
 )
 
-// pacers are the pacers that a gate has opened.
+// pacers holds the open pacers of a gate.
 type pacers struct {
 	mu     sync.Mutex
-	open   map[string]*pacer // by pool
-	queues []slowQueue       // as they were at read
+	open   map[string]*pacer // by name of the pool
+	queues []slowQueue       // as of read
 	read   time.Time
 }
 
 // pacer is the pool that slows down one account of a budget in one period.
 type pacer struct {
 	*resource
-	ends time.Time // of the period, on the store's clock
-	// checked is when the pool was last compared with the books, on our own clock, guarded by pacers.mu.
+	ends time.Time // end of the period, on the store's clock
+	// checked is when the pool was last compared with the ledger, by our own clock. Guarded by pacers.mu.
 	checked time.Time
 }
 
-// errNewPeriod: a budget began anew while a request waited for it.
+// errNewPeriod means that a budget started a new period while a request waited for it.
 var errNewPeriod = errors.New("the budget began anew")
 
-// slows reports that some budget slows down.
+// slows reports whether any budget slows down.
 func (b *budgets) slows() bool {
 	return b != nil && slices.ContainsFunc(b.list, func(x Budget) bool { return x.Over == OverSlow })
 }
 
-// slowName names the pacer of an account. Whose it is stands there as a hash: names are long, and other people's.
+// slowName returns the name of an account's pool. The owner appears in it as a hash, because names can be long and
+// private.
 func slowName(pot *ledger.Pot, of string) string {
 	name := slowPool + pot.Budget + " " + pot.Period.Name
 	if pot.Each {
@@ -88,7 +90,7 @@ func (b *budgets) pacer(ctx context.Context, pot *ledger.Pot, of string) (*pacer
 	maps.DeleteFunc(s.open, func(_ string, p *pacer) bool {
 		old := p.pool.Now().Std().After(p.ends.Add(store.MaxTTL))
 		if old {
-			_ = p.close() // nothing waits there, and nothing is settled any more
+			_ = p.close() // nothing waits there or will be settled any more
 		}
 		return old
 	})
@@ -104,7 +106,7 @@ func (b *budgets) pacer(ctx context.Context, pot *ledger.Pot, of string) (*pacer
 	if err != nil {
 		return nil, err
 	}
-	spec.Limits[0].Guard = store.GuardOff // we count, so nothing arrives late
+	spec.Limits[0].Guard = store.GuardOff // we count ourselves, so nothing arrives late
 	p := &pacer{resource: &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: store.MaxTTL}, ends: pot.Period.End}
 	if err := g.connect(ctx, p.resource, spec); err != nil {
 		return nil, p.storeError(err)
@@ -123,7 +125,7 @@ func (b *budgets) isShut() bool {
 	return b.shut
 }
 
-// isHighest reports a request of the highest class, which is never slowed.
+// isHighest reports whether a request is of the highest class, which is never slowed.
 func (p *plan) isHighest(req *Request) bool {
 	if req.Class != "" {
 		return req.Class == p.classes[0].Name
@@ -131,7 +133,7 @@ func (p *plan) isHighest(req *Request) bool {
 	return p.agent(req.Agent).class == 0
 }
 
-// slowDownUnlessObserved is slowDown, except in the mode observe, which holds no request.
+// slowDownUnlessObserved is slowDown, except in mode observe, which holds no request.
 func (b *budgets) slowDownUnlessObserved(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, wait time.Duration) ([]Ticket, error) {
 	if r.observe {
 		return nil, nil
@@ -139,7 +141,7 @@ func (b *budgets) slowDownUnlessObserved(ctx context.Context, r *resource, x *bi
 	return b.slowDown(ctx, r, x, req, estimate, wait)
 }
 
-// slowed notes on a ticket how long budgets slowed it down.
+// slowed records on a ticket how long budgets slowed it down.
 func (t *Ticket) slowed(passes []Ticket) {
 	var longest time.Duration
 	for i := range passes {
@@ -154,8 +156,8 @@ func (t *Ticket) slowed(passes []Ticket) {
 	}
 }
 
-// slowOrder lists the lines of a bill whose budgets slow down: the accounts of fewest first. What a request has got of one it
-// holds while it waits for the next, and that is to be in the way of as few others as possible.
+// slowOrder returns the lines of a bill whose budgets slow down, those shared by the fewest first. A request holds what
+// it took from one budget while it waits for the next: this order blocks as few other requests as possible.
 func (x *bill) slowOrder() (list []int) {
 	for i, budget := range x.budgets {
 		if budget.Over == OverSlow {
@@ -167,8 +169,8 @@ func (x *bill) slowOrder() (list []int) {
 	return list
 }
 
-// slowDown waits until a request may go as far as the budgets are concerned that slow down. It returns what it has taken
-// of them, which must be settled or given back, and how long it waited.
+// slowDown waits until all budgets that slow down let a request go. It returns what it has taken from them, which must
+// be settled or given back.
 func (b *budgets) slowDown(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, wait time.Duration) (passes []Ticket, err error) {
 	until := time.Now().Add(wait)
 	for _, i := range x.slowOrder() {
@@ -210,7 +212,7 @@ func (b *budgets) slowOne(ctx context.Context, r *resource, x *bill, i int, req 
 	}
 	if err == nil {
 		b.catchUp(ctx, p, l)
-		// The model says which resource it is for: a list of those who wait shows it there.
+		// The model field holds the name of the resource, so that the request can be listed in the resource's queue.
 		ask := Request{
 			Resource: p.name, Agent: req.Agent, Class: req.Class, User: req.User, Model: r.name, Detached: req.Detached, Retry: req.Retry, TTL: store.MaxTTL,
 			Cost: []Amount{{USD, min(max(estimate, 1), ledger.MaxMicros)}},
@@ -232,7 +234,7 @@ func (b *budgets) slowOne(ctx context.Context, r *resource, x *bill, i int, req 
 	return Ticket{}, b.slowed(ctx, r, x, i, req, err)
 }
 
-// count takes without waiting, whatever is left.
+// count takes the amount without waiting, even if nothing is left.
 func (p *pacer) count(ctx context.Context, ask *Request, pass *Ticket) error {
 	ops := [1]store.Op{{Kind: store.OpAcquire, Force: true}}
 	if err := p.fill(&ops[0], ask); err != nil {
@@ -249,7 +251,7 @@ func (p *pacer) count(ctx context.Context, ask *Request, pass *Ticket) error {
 	return nil
 }
 
-// slowed turns the pacer's refusal into one of the resource.
+// slowed converts the pacer's error into one of the resource.
 func (b *budgets) slowed(ctx context.Context, r *resource, x *bill, i int, req *Request, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -274,18 +276,18 @@ func (b *budgets) slowed(ctx context.Context, r *resource, x *bill, i int, req *
 	return e
 }
 
-// giveBackAll gives back what was taken of pacers.
+// giveBackAll gives back what was taken from pacers.
 func giveBackAll(passes []Ticket) {
 	for i := range passes {
 		passes[i].giveBack()
 	}
 }
 
-// settlePasses says in the pacers what a request did cost. If this fails, its estimate stands there.
+// settlePasses enters the actual cost of a request in the pacers. If that fails, the estimate stands.
 func settlePasses(passes []Ticket, e *lateEntry) {
 	for _, pass := range passes {
 		switch {
-		case e.cancel || e.actual == 0: // to the store, nothing means that nothing is known
+		case e.cancel || e.actual == 0: // to the store, an amount of 0 means unknown
 			_ = pass.cancel()
 		case e.actual < 0:
 			_ = pass.end(false, nil)
@@ -295,14 +297,14 @@ func settlePasses(passes []Ticket, e *lateEntry) {
 	}
 }
 
-// How often a pacer is compared with the books, and what part of the budget it may be behind, in percent. It is behind if its
-// pool was lost, or if requests were entered that it has not seen.
+// How often a pacer is compared with the ledger, and how far it may be behind, in percent of the budget. It is behind
+// if its pool was lost, or if the ledger has entries that the pacer never saw.
 const (
 	checkEvery = 30 * time.Second
 	behindBy   = 1
 )
 
-// catchUp tells a pacer what the books say, if it knows of much less.
+// catchUp updates a pacer from the ledger if it is too far behind.
 func (b *budgets) catchUp(ctx context.Context, p *pacer, l *ledger.Account) {
 	b.slow.mu.Lock()
 	due := p.checked.IsZero() || time.Since(p.checked) >= checkEvery
@@ -336,7 +338,7 @@ func (b *budgets) catchUp(ctx context.Context, p *pacer, l *ledger.Account) {
 	}
 	size := p.limits[0].Size
 	op := store.Op{Kind: store.OpObserve, Agent: "(budget)", Observed: []store.Observed{{Limit: 0, Size: size, Remaining: max(size-used, 0), ResetIn: -1}}}
-	_ = p.order(ctx, &op) // it is tried again
+	_ = p.order(ctx, &op) // tried again later
 }
 
 // slowQueue is the queue of a pacer.
@@ -347,13 +349,13 @@ type slowQueue struct {
 	slowing bool
 }
 
-// queuesFor is how long a look at the queues serves, and maxQueues how many accounts it reads.
+// queuesFor is how long the queues read are valid. maxQueues bounds the accounts that are read.
 const (
 	queuesFor = 200 * time.Millisecond
 	maxQueues = 64
 )
 
-// slowQueues reads what waits because of budgets. What cannot be read is left out.
+// slowQueues reads the queues of all pacers. It leaves out those it cannot read.
 func (b *budgets) slowQueues(ctx context.Context) []slowQueue {
 	if !b.slows() {
 		return nil
@@ -400,7 +402,7 @@ func (b *budgets) slowQueues(ctx context.Context) []slowQueue {
 	return list
 }
 
-// slowing says whether an account is slowed, and how many wait, by class.
+// slowing reports whether an account is slowed, and how many requests wait for it, by class.
 func (b *budgets) slowing(queues []slowQueue, budget *Budget, who string) (bool, map[string]int) {
 	waiting := map[string]int{}
 	for i := range queues {
@@ -418,7 +420,7 @@ func (b *budgets) slowing(queues []slowQueue, budget *Budget, who string) (bool,
 	return false, waiting
 }
 
-// addSlowed adds to what waits for a resource what budgets slow down.
+// addSlowed adds the requests that budgets slow down to the queue of their resource.
 func (r *resource) addSlowed(ctx context.Context, snap *store.Snapshot) {
 	for _, q := range r.budgets.slowQueues(ctx) {
 		for _, w := range q.snap.Queue {
@@ -441,7 +443,7 @@ func (r *resource) addSlowed(ctx context.Context, snap *store.Snapshot) {
 	}
 }
 
-// A ticket's id carries what was taken of pacers after its receipt: RECEIPT,HASH.WHO.SESSION.N
+// A ticket's id carries the tickets of pacers after its receipt: RECEIPT,HASH.WHO.SESSION.N
 const passSep = ","
 
 func joinPasses(receipt string, passes []Ticket) string {
@@ -462,11 +464,11 @@ func isWho(s string) bool {
 
 func hashName(name string) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // it never fails
+	_, _ = h.Write([]byte(name)) // never fails
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// cutPasses undoes joinPasses. What it does not know is left out: the estimate stands there.
+// cutPasses is the inverse of joinPasses. It leaves out tickets of unknown pacers: their estimate stands.
 func (b *budgets) cutPasses(text string) (receipt string, passes []Ticket) {
 	receipt, rest, _ := strings.Cut(text, passSep)
 	if rest == "" {

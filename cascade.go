@@ -9,9 +9,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// StartNewWork tells whether to start new work. It is not the time for it while the agent, or
-// one that it waits for, directly or not, is limited: what would be begun only piles up
-// before that.
+// StartNewWork reports whether to start new work. The answer is no while the agent, or an agent that it waits for,
+// directly or not, is limited: new work would only pile up.
 func (l *Lease) StartNewWork(ctx context.Context) (inspect.NewWork, error) {
 	return l.gate.StartNewWork(ctx, l.agent)
 }
@@ -34,15 +33,15 @@ func (g *Gate) StartNewWork(ctx context.Context, agent string) (inspect.NewWork,
 	return w, nil
 }
 
-// limitedAfter is how long an agent's request has to have waited for it to count as
-// limited. Waiting a moment for one's turn is no reason to stop others.
+// limitedAfter is how long an agent's request must have waited for the agent to count as limited. A short wait for its
+// turn is no reason to stop others.
 const limitedAfter = time.Second
 
 // findLimited adds the agents that a resource holds up.
 func (r *resource) findLimited(snap *store.Snapshot, limited map[string]string) {
 	if why := r.windowWords(snap); why != "" {
 		for i := range snap.Agents {
-			if a := &snap.Agents[i]; a.Class > 0 { // what it would begin only waits for the reset
+			if a := &snap.Agents[i]; a.Class > 0 { // new work would only wait for the reset
 				limited[a.Name] = why
 			}
 		}

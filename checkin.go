@@ -7,15 +7,14 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// CheckIn is [Gate.Heartbeat] for those who want to know where they stand. The answer is as of a moment ago, from one look at
-// the fleet that all share who check in at about the same time, so that thousands may; what the agent has just said of
-// itself is in it.
+// CheckIn is [Gate.Heartbeat] for agents that want to know their situation. All agents that check in at about the same
+// time share one recent view of the fleet, so thousands can. The view includes what the agent has just reported.
 func (g inside) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResult, error) {
 	l, err := g.newLease(m)
 	if err != nil {
 		return inspect.CheckInResult{}, err
 	}
-	l.stop() // nothing goes on
+	l.stop() // no background heartbeats
 	by, err := g.movedTo(ctx, l)
 	if err != nil {
 		return inspect.CheckInResult{}, err
@@ -38,12 +37,12 @@ func (g inside) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResu
 	return v.standing(l), nil
 }
 
-// movedReason says in words where an agent is.
+// movedReason says in words where the agent has moved.
 func movedReason(machine string) string {
 	return fmt.Sprintf("machine %q has taken the lease over", machine)
 }
 
-// standing is where an agent stands.
+// standing returns the result of an agent's heartbeat.
 func (v *view) standing(l *Lease) inspect.CheckInResult {
 	s := inspect.CheckInResult{NewWork: v.newWork(l.agent), Light: "green"}
 	var used int64
@@ -56,7 +55,7 @@ func (v *view) standing(l *Lease) inspect.CheckInResult {
 	return s
 }
 
-// newWork tells whether an agent should start new work. It changes nothing: views are shared.
+// newWork reports whether an agent should start new work. It modifies nothing, because views are shared.
 func (v *view) newWork(agent string) inspect.NewWork {
 	w := inspect.NewWork{Start: true, Chain: []string{}}
 	if v.gate.plan.noCascade {

@@ -6,15 +6,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// sameClock is how far the store's clock may be from ours and still be taken for the same: then
-// its times are shown as they are, to the last digit.
+// sameClock is the difference up to which the store's clock counts as the same as ours. Its times are then shown
+// unchanged, to the last digit.
 const sameClock = time.Second
 
-// clock turns the store's times into times of our own wall clock, for people to read. It is the
-// time by which ours is ahead.
+// clock converts the store's times to our own wall clock, for people to read. Its value is how far our clock is ahead.
 type clock time.Duration
 
-// clockAt compares the clocks: it is now on the store's.
+// clockAt compares the clocks. now is the current time of the store.
 func clockAt(now store.Time) clock {
 	ahead := time.Duration(time.Now().UnixMicro()-int64(now)) * time.Microsecond
 	if ahead.Abs() < sameClock {
@@ -25,7 +24,7 @@ func clockAt(now store.Time) clock {
 
 func (r *resource) clock() clock { return clockAt(r.pool.Now()) }
 
-// time is a store time on our clock; zero for none.
+// time converts a store time to our clock; 0 becomes the zero time.
 func (c clock) time(t store.Time) time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -33,16 +32,16 @@ func (c clock) time(t store.Time) time.Time {
 	if c == 0 {
 		return t.Std()
 	}
-	// The clocks are never compared to the microsecond.
+	// The comparison of the clocks is not exact to the microsecond.
 	return t.Std().Add(time.Duration(c)).Round(time.Millisecond)
 }
 
-// minute is the minute of our clock that a minute of the store's falls into, for the most part.
+// minute returns the minute of our clock that covers most of a minute of the store's clock.
 func (c clock) minute(start store.Time) time.Time {
 	return c.time(start).Add(time.Minute / 2).Truncate(time.Minute)
 }
 
-// moment is a store time as JSON wants it; nil for none.
+// moment converts a store time for JSON; 0 becomes nil.
 func (c clock) moment(t store.Time) *time.Time {
 	if t == 0 {
 		return nil
@@ -51,7 +50,7 @@ func (c clock) moment(t store.Time) *time.Time {
 	return &at
 }
 
-// store is one of our times on the store's clock, 0 for none.
+// store converts one of our times to the store's clock; the zero time becomes 0.
 func (c clock) store(t time.Time) store.Time {
 	if t.IsZero() {
 		return 0

@@ -12,8 +12,7 @@ import (
 // maxPause is the longest pause by hand.
 const maxPause = 31 * 24 * time.Hour
 
-// Pause holds everyone who uses a resource, at least for as long as they are held already. The
-// reason is for people to read.
+// Pause holds all requests to a resource for d. It never shortens a pause. The reason is for people to read.
 func (g *Gate) Pause(ctx context.Context, resource string, d time.Duration, reason string) error {
 	r, err := g.resource(resource)
 	if err != nil {
@@ -34,8 +33,8 @@ func (g *Gate) Pause(ctx context.Context, resource string, d time.Duration, reas
 	return nil
 }
 
-// Resume ends every pause of a resource, of a part of it too. Those who wait follow as after any
-// pause, a few at first.
+// Resume ends every pause of a resource, including those of a model or key. Waiting requests follow as after any pause,
+// a few at first.
 func (g *Gate) Resume(ctx context.Context, resource string) error {
 	r, err := g.resource(resource)
 	if err != nil {
@@ -51,9 +50,8 @@ func (g *Gate) Resume(ctx context.Context, resource string) error {
 	return nil
 }
 
-// Observe tells the gate of an answer that no ticket belongs to: to a request that somebody sent
-// without asking. Of the request its resource counts and, where limits or refusals are about
-// them, its model and key; the agent is for the record.
+// Observe reports a response without a ticket: the request was sent without asking the gate. Observe uses the request's
+// resource and, where limits or refusals are about them, its model and key. The agent is for the record.
 func (g *Gate) Observe(ctx context.Context, req Request, a Answer) error {
 	r, err := g.resource(req.Resource)
 	if err != nil {
@@ -65,11 +63,11 @@ func (g *Gate) Observe(ctx context.Context, req Request, a Answer) error {
 	return r.observeAnswer(ctx, &req, "", a)
 }
 
-// observeAnswer takes in an answer to a request that the store knows nothing of.
+// observeAnswer records a response to a request that the store does not know.
 func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket string, a Answer) error {
 	op := r.answerOp(store.OpObserve, req, a)
 	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, r.keyOf(req)
-	r.noteAnswer(req, &a) // also if the store cannot be told
+	r.noteAnswer(req, &a) // even if the store cannot be reached
 	if err := r.order(ctx, &op); err != nil && (!r.harmless(err) || !errors.Is(err, ErrStore)) {
 		return err
 	}
@@ -79,7 +77,7 @@ func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket strin
 	return nil
 }
 
-// states reports whether an answer says something of the resource's limits.
+// states reports whether a response states any limit of the resource.
 func (r *resource) states(stated []ObservedLimit) bool {
 	for i := range stated {
 		if r.limitIndex(stated[i].Limit) >= 0 {
@@ -89,12 +87,12 @@ func (r *resource) states(stated []ObservedLimit) bool {
 	return false
 }
 
-// answerOp is an answer as a store operation.
+// answerOp converts a response to a store operation.
 func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op {
 	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: r.narrow(&a), Cause: a.Cause, Force: r.observe}
 	switch a.Verdict {
 	case store.VerdictError:
-		op.Cause = "" // else it is the provider's own failure
+		op.Cause = "" // a cause would mark it as the provider's failure
 		if a.Status >= 500 {
 			op.Cause = statusWords(a.Status)
 		}
@@ -117,7 +115,7 @@ func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op 
 	return op
 }
 
-// order carries out one operation that is about no ticket.
+// order applies one operation that concerns no ticket.
 func (r *resource) order(ctx context.Context, op *store.Op) error {
 	ops := []store.Op{*op}
 	if err := r.apply(ctx, ops); err != nil {

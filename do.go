@@ -13,23 +13,22 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Do sends a request through the gate, and again if that can help: after a refusal, an
-// overload, or a failure that send reports as VerdictError. It stops at either wall
-// of Config.Retry: the number of sends, or the overall deadline; a wait that would pass
-// the deadline is not begun. In the mode observe it sends once, and returns what send does.
+// Do sends a request through the gate and retries it where that can help: after a refusal, an overload, or a failure
+// that send reports as VerdictError. It stops at either bound of Config.Retry: the number of sends, or the overall
+// deadline. It does not start a wait that would pass the deadline. In mode observe it sends once and returns the error
+// of send.
 //
-// send sends the request once, and returns what the answer says and the error that Do is
-// to return if this was the last try. An error of the network with VerdictError and no status counts as
-// [VerdictUnreachable]. It must not keep the ticket: Do answers and
-// closes it. Where an answer takes long to read, send may call Ticket.Answer itself as
-// soon as the headers are there.
+// send sends the request once. It returns what the response says, and the error for Do to return if this was the last
+// attempt. A network error with VerdictError and no status counts as [VerdictUnreachable]. send must not keep the
+// ticket: Do answers and closes it. If a response takes long to read, send may call Ticket.Answer itself once the
+// headers are there.
 func (g *Gate) Do(ctx context.Context, req Request, send func(ctx context.Context, t Ticket) (Answer, error)) error {
 	r, err := g.resource(req.Resource)
 	if err != nil {
 		return err
 	}
 	d := doing{gate: g, resource: r, req: req, start: time.Now()}
-	d.req.Detached = false // it is sent here
+	d.req.Detached = false // it is sent by this process
 	for {
 		again, err := d.once(ctx, send)
 		if !again {
@@ -38,7 +37,7 @@ func (g *Gate) Do(ctx context.Context, req Request, send func(ctx context.Contex
 	}
 }
 
-// doing is one Do.
+// doing is the state of one Do.
 type doing struct {
 	gate     *Gate
 	resource *resource
@@ -48,7 +47,7 @@ type doing struct {
 	last     error // of the latest send
 }
 
-// once sends once. It reports whether to go on.
+// once sends once. It reports whether to send again.
 func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (Answer, error)) (bool, error) {
 	policy := d.gate.retry
 	if policy.Deadline <= 0 {
@@ -64,7 +63,7 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 		d.last = err
 	}
 	if d.resource.observe {
-		return false, err // once, whatever came of it
+		return false, err // once, whatever the outcome
 	}
 	switch a.Verdict {
 	case store.VerdictThrottled, store.VerdictOverloaded, store.VerdictExhausted, store.VerdictError, store.VerdictUnreachable:
@@ -83,11 +82,11 @@ func (d *doing) once(ctx context.Context, send func(context.Context, Ticket) (An
 		return false, d.giveUp(next, a)
 	}
 	d.req.Retry = true
-	sleep.For(ctx, next.Wait) // if ctx is over, the next acquire says so
+	sleep.For(ctx, next.Wait) // if ctx has ended, the next acquire reports it
 	return true, nil
 }
 
-// ticket waits for at most left until the request may be sent.
+// ticket waits at most left until the request may be sent.
 func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err error) {
 	until := time.Now().Add(left)
 	if err = d.resource.acquire(ctx, &d.req, left, &t); err != nil || !t.Stale() {
@@ -96,17 +95,16 @@ func (d *doing) ticket(ctx context.Context, left time.Duration) (t Ticket, err e
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	if err = t.Renew(ctx); err != nil {
-		_ = t.Cancel()                // the store may hear of it later; else its time to live ends it
-		if errors.Is(err, ErrEnded) { // this process was taken for dead
+		_ = t.Cancel()                // if the store does not learn of it later, the ticket expires by itself
+		if errors.Is(err, ErrEnded) { // the store took this process for dead
 			err = d.resource.acquire(ctx, &d.req, max(time.Until(until), 1), &t)
 		}
 	}
 	return t, err
 }
 
-// sendOne makes sure that the ticket ends, also when send panics. What the store makes
-// of the answer does not change what became of the request: if it cannot be told, the
-// ticket's time to live ends it.
+// sendOne sends once and ends the ticket, even if send panics. A store that cannot be reached does not change the
+// outcome of the request: the ticket then expires by itself.
 func sendOne(ctx context.Context, t Ticket, send func(context.Context, Ticket) (Answer, error)) (a Answer, held bool, err error) {
 	defer func() { _ = t.Close(a.Usage...) }()
 	began := time.Now()
@@ -121,7 +119,7 @@ func sendOne(ctx context.Context, t Ticket, send func(context.Context, Ticket) (
 	return a, held, err
 }
 
-// className is the caller's class if it was given or configured, else empty.
+// className returns the caller's class if it was given or configured, otherwise "".
 func (d *doing) className() string {
 	if d.req.Class != "" {
 		return d.req.Class

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Diagnose audits every resource: what its callers have sent since a moment, on average and at
-// their busiest, the sum against the quota, and what is worth changing.
+// Diagnose audits every resource: what its callers have sent since a moment, on average and at their peak, the sum
+// compared with the quota, and which settings to change.
 func (g *Gate) Diagnose(ctx context.Context, since time.Time) (inspect.Diagnosis, error) {
 	d := inspect.Diagnosis{Resources: []inspect.ResourceDiagnosis{}}
 	v, err := g.look(ctx, false)
@@ -59,7 +59,7 @@ func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]s
 	return d
 }
 
-// silence is what to say of processes that are not heard of, and whose shares others cannot use.
+// silence returns the advice about silent processes, whose shares the others cannot use.
 func (r *resource) silence(snap *store.Snapshot) (inspect.Advice, bool) {
 	silent := 0
 	for i := range snap.Members {
@@ -90,8 +90,9 @@ func (r *resource) silence(snap *store.Snapshot) (inspect.Advice, bool) {
 	}, true
 }
 
-// quotaPerMin returns the tightest limit on requests that all callers share, by the minute. If there is none, it is the sum of the
-// tightest limits of each model and key; 0 if none is known. Where no limit counts requests, those in the unit of the first count as such.
+// quotaPerMin returns the tightest limit on requests that all callers share, per minute. If there is none, it returns
+// the sum of the tightest limits of each model and key; 0 if none is known. If no limit counts requests, it uses the
+// limits with the unit of the first limit.
 func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
 	models := map[string]float64{}
 	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
@@ -113,7 +114,7 @@ func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
 	return least
 }
 
-// eachQuota calls f with every known limit on requests that all callers share, or all those of one model or key.
+// eachQuota calls f with every known limit on requests that all callers share, or all callers of one model or key.
 func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, perMin float64)) {
 	unit := Requests
 	if t := r.total(snap); t != nil {
@@ -129,17 +130,18 @@ func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, p
 			continue
 		}
 		size := l.Size
-		if l.Kind == Bucket && def.Burst > 0 && def.Burst != def.Size { // what it gives back, not what it holds
+		if l.Kind == Bucket && def.Burst > 0 && def.Burst != def.Size { // the rate, not the capacity
 			if size = def.Size; size == 0 {
-				continue // an answer has stated its rate, which is not told
+				continue // a response has stated its rate, which the snapshot does not tell
 			}
 		}
 		f(l, float64(size)*time.Minute.Seconds()/l.Window.Seconds())
 	}
 }
 
-// fullest returns the limit that is used most, and the part of it that is used, which may be more than 1: by what was sent for
-// a model in its busiest minute, or because nothing is left of it, or a request waits for it, at this moment.
+// fullest returns the limit that is used most, and the used part of it, which may be more than 1. A limit counts by
+// what was sent for its model in the busiest minute. It counts as full if nothing is left of it now, or if a request
+// waits for it.
 func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest string, most float64) {
 	more := func(limit, scope string, part float64) {
 		if scope != "" {
@@ -151,7 +153,7 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 	}
 	peaks, minutes := modelPeaks(h), map[int]bool{}
 	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
-		minutes[l.Limit] = l.Window <= 2*time.Minute // the busiest minute tells more than a moment
+		minutes[l.Limit] = l.Window <= 2*time.Minute // the busiest minute says more than one moment
 		if model, ok := strings.CutPrefix(l.Scope, "model="); ok {
 			more(r.limits[l.Limit].Name, l.Scope, float64(peaks[model])/perMin)
 		}
@@ -170,7 +172,7 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 	return fullest, most
 }
 
-// modelPeaks are the most that was sent for each model in one minute.
+// modelPeaks returns the most sends for each model in one minute.
 func modelPeaks(h *store.History) map[string]int64 {
 	type minute struct {
 		model string
@@ -186,7 +188,7 @@ func modelPeaks(h *store.History) map[string]int64 {
 	return peaks
 }
 
-// facts are what advice rests on.
+// facts returns the facts that advice is based on.
 func (r *resource) facts(snap *store.Snapshot) policy.Facts {
 	f := policy.Facts{Resource: r.name, Throttled7d: snap.Throttled7d, Use: int(r.use), HeaderTime: snap.HeaderTime.Microseconds()}
 	if len(r.limits) == 0 {
@@ -208,7 +210,7 @@ func countedAs(k Kind, window time.Duration) string {
 	return "a " + k.String() + " window of " + span(window)
 }
 
-// span writes a window as a configuration does.
+// span formats a window as in a configuration.
 func span(window time.Duration) string {
 	switch window {
 	case time.Minute:
@@ -221,7 +223,7 @@ func span(window time.Duration) string {
 	return window.Round(time.Second).String()
 }
 
-// addFacts adds what there is to say of one of the provider's limits.
+// addFacts adds the facts about one of the provider's limits.
 func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 	name := def.Name
 	if def.Kind != Concurrency {
@@ -232,7 +234,7 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 		}
 	}
 	if l.Size == 0 {
-		if !slices.Contains(f.Unknown, name) { // it may have a meter for each model
+		if !slices.Contains(f.Unknown, name) { // it may have one meter per model
 			f.Unknown = append(f.Unknown, name)
 		}
 		return

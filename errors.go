@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// What an [Error] is about, for use with errors.Is.
+// Kinds of [Error], for use with errors.Is.
 var (
 	ErrUnknownResource = errors.New("unknown resource")
 	ErrInvalid         = errors.New("invalid")
-	ErrCapacity        = errors.New("cost above capacity")     // no wait would help
-	ErrNotNow          = errors.New("not now")                 // Try: it would have to wait
-	ErrDeadline        = errors.New("not before the deadline") // so it was not begun
+	ErrCapacity        = errors.New("cost above capacity")     // waiting would not help
+	ErrNotNow          = errors.New("not now")                 // Try: the request would have to wait
+	ErrDeadline        = errors.New("not before the deadline") // the request was not sent
 	ErrFull            = errors.New("too many waiting")
 	ErrAttempts        = errors.New("out of attempts")
 	ErrBilling         = errors.New("billing stop")
@@ -22,24 +22,23 @@ var (
 	ErrStore           = errors.New("store unreachable or damaged")
 	ErrCancelled       = errors.New("cancelled while waiting")
 	ErrClass           = errors.New("not for this class")
-	ErrSlots           = errors.New("no slot") // the user has as many agents as it may
+	ErrSlots           = errors.New("no slot") // the user has its maximum of agents
 	ErrBudget          = errors.New("budget used up")
 	ErrUnknownTask     = errors.New("unknown task")                             // no route is configured for it
-	ErrTakenOver       = errors.New("another machine has taken the lease over") // the agent has moved there; told where it was
+	ErrTakenOver       = errors.New("another machine has taken the lease over") // returned on the agent's old machine
 )
 
 // Error says what was refused, why, and what to do about it.
 type Error struct {
-	Err      error // one of the above
+	Err      error // one of the errors above
 	Resource string
 	Agent    string
-	// Limit is the limit in the way, if one is.
+	// Limit is the limit that has no room, if there is one.
 	Limit string
-	// RetryAt is when trying again may help, on the store's clock; zero if nobody knows.
+	// RetryAt is when a retry may help, by this machine's clock; zero if that is not known.
 	RetryAt time.Time
-	// Reason is why, as a word: limit, order, paused, probe, ramp, capacity, deadline,
-	// full, invalid, light, share, reserve, pace, breaker, slots, budget, slowed. Empty if the gate was
-	// not asked.
+	// Reason is the reason as one word: limit, order, paused, probe, ramp, capacity, deadline, full, invalid, light,
+	// share, reserve, pace, breaker, slots, budget or slowed. It is empty if no limit or rule refused the request.
 	Reason  string
 	Message string
 	Hint    string
@@ -55,7 +54,7 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap makes an Error match what it is about and what caused it.
+// Unwrap returns the kind of the error and its cause.
 func (e *Error) Unwrap() []error {
 	if e.cause == nil {
 		return []error{e.Err}

@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// failingFrom is how many answers in a row say that the provider failed before the resource does.
+	// failingFrom is how many failures of the provider in a row make a resource failing.
 	failingFrom = 5
-	// failingFor is how long a resource is failing, or stopped for billing, after the last send.
+	// failingFor is how long after the last send a resource counts as failing, or as stopped for billing.
 	failingFor = 15 * time.Minute
 )
 
-// failures are the sends of this process that the provider did not serve, in a row. The pool counts those of all processes;
-// this is for what has to be known at once, and while the store is away.
+// failures is the current streak of sends by this process that the provider did not serve. The pool counts those of all
+// processes; this one serves for immediate decisions, and while the store cannot be reached.
 type failures struct {
-	served atomic.Int64 // when an answer last came that was no failure, in nanoseconds
+	served atomic.Int64 // when the provider last served a request, in Unix nanoseconds
 	any    atomic.Bool  // there is a streak
 
 	mu     sync.Mutex
-	streak store.Trouble // its times are of our own clock, in microseconds
+	streak store.Trouble // its times are on our own clock, in microseconds
 }
 
-// isOld reports a failure of which a later answer has shown that it was this request's alone.
+// isOld reports whether the provider has served a later request, so that the failure says nothing about the provider.
 func (f *failures) isOld(a *Answer) bool {
 	return !a.SentAt.IsZero() && f.served.Load() > a.SentAt.UnixNano()
 }
 
-// fail adds a failure, and returns the streak.
+// fail adds a failure and returns the streak.
 func (f *failures) fail(verdict store.Verdict, cause string) store.Trouble {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, s := store.Time(time.Now().UnixMicro()), &f.streak
-	if unpaid := verdict == store.VerdictBilling; s.Unpaid != unpaid { // they are apart, as in the pool
+	if unpaid := verdict == store.VerdictBilling; s.Unpaid != unpaid { // billing stops are a separate streak, as in the pool
 		*s = store.Trouble{Unpaid: unpaid}
 	}
 	if s.Count++; s.Count == 1 {
@@ -51,7 +51,7 @@ func (f *failures) fail(verdict store.Verdict, cause string) store.Trouble {
 	return *s
 }
 
-// serve ends the streak, and returns it.
+// serve ends the streak and returns it.
 func (f *failures) serve() store.Trouble {
 	f.served.Store(time.Now().UnixNano())
 	if !f.any.Load() {
@@ -74,8 +74,8 @@ func (f *failures) now() store.Trouble {
 	return f.streak
 }
 
-// FailingFor is for how long the last sends of this process to a resource did not reach the provider, or came back with failures of
-// its own. It is 0 if the last one was served.
+// FailingFor returns for how long the sends of this process to a resource have failed: the provider could not be
+// reached, or answered with failures of its own. It is 0 if the last send was served.
 func (g inside) FailingFor(resource string) time.Duration {
 	r, err := g.resource(resource)
 	if err != nil {
@@ -90,7 +90,7 @@ func (g inside) FailingFor(resource string) time.Duration {
 
 func isFailing(t store.Trouble) bool { return !t.Unpaid && (t.Unreached || t.Count >= failingFrom) }
 
-// noteAnswer takes in whether the provider served a request, and tells if that has changed.
+// noteAnswer records whether the provider served a request, and reports a change of state.
 func (r *resource) noteAnswer(req *Request, a *Answer) {
 	var streak store.Trouble
 	switch {
@@ -130,7 +130,7 @@ func (r *resource) noteAnswer(req *Request, a *Answer) {
 	}
 }
 
-// failure says why no answer came.
+// failure says why there is no response.
 func (a *Answer) failure() string {
 	if a.Err == nil {
 		return a.Cause
@@ -145,7 +145,7 @@ func statusWords(status int) string {
 	return "status " + strconv.Itoa(status)
 }
 
-// failingReason says what fails, and what happens next.
+// failingReason says what fails and what happens next.
 func failingReason(t *store.Trouble) string {
 	sends := "the last send failed"
 	if t.Count > 1 {
@@ -157,7 +157,7 @@ func failingReason(t *store.Trouble) string {
 	return sends + "; new requests are tried, and the first that succeeds ends this"
 }
 
-// unpaidCause says why the provider wants money, and for which model, if it serves others.
+// unpaidCause says why the provider wants payment. It names the model if only that model is affected.
 func unpaidCause(model string, a *Answer) string {
 	cause := a.Cause
 	if cause == "" && a.Status != 0 {
@@ -170,7 +170,7 @@ func unpaidCause(model string, a *Answer) string {
 	return cause
 }
 
-// unpaidReason says what a billing stop is about, and what a person can do.
+// unpaidReason explains a billing stop and what a person can do.
 func unpaidReason(t *store.Trouble) string {
 	return "billing stop: " + t.Cause + "; the provider refuses requests until you add credit or raise the limit there"
 }

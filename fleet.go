@@ -11,18 +11,18 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// fleetPool is the name of the pool that all agents meet in, whatever resources they use.
+// fleetPool is the name of the pool that all agents share, whatever resources they use.
 const fleetPool = "(fleet)"
 
-// fleet is a gate's part in it.
+// fleet is the gate's state in the fleet's pool.
 type fleet struct {
 	mu     sync.Mutex
 	pool   store.Pool
 	leases map[*Lease]struct{}
-	agents map[string]int // how many leases each has
+	agents map[string]int // number of leases by agent
 	closed bool
 
-	looking  sync.Mutex // guards what follows, and is held while it is read
+	looking  sync.Mutex // guards the fields below; held while they are read from the store
 	joined   []store.Agent
 	lookedAt time.Time
 }
@@ -57,7 +57,7 @@ func (g *Gate) storeError(err error) error {
 	return &Error{Err: ErrStore, Message: err.Error(), cause: err}
 }
 
-// enter notes a lease to be ended with the gate, unless that has been.
+// enter registers a lease to be ended with the gate. It reports false if the gate is closed.
 func (f *fleet) enter(l *Lease) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *fleet) isClosed() bool {
 	return f.closed
 }
 
-// remove reports whether the lease was there, and whether it was the agent's last.
+// remove removes a lease. It reports whether the lease was there, and whether it was the agent's last.
 func (f *fleet) remove(l *Lease) (was, last bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +93,7 @@ func (f *fleet) remove(l *Lease) (was, last bool) {
 	return true, last
 }
 
-// close leaves for all who have not: the process goes, and says so.
+// close leaves for all remaining leases, because the process ends.
 func (f *fleet) close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -101,7 +101,7 @@ func (f *fleet) close() error {
 	f.mu.Unlock()
 	errs := make([]error, len(leases))
 	var all sync.WaitGroup
-	for i, l := range leases { // at once: a store that does not answer holds up each of them
+	for i, l := range leases { // concurrently: each may wait for a store that does not answer
 		all.Go(func() { errs[i] = l.Leave() })
 	}
 	all.Wait()
@@ -111,12 +111,12 @@ func (f *fleet) close() error {
 	return errors.Join(errs...)
 }
 
-// without returns a list less one name.
+// without returns list without name.
 func without(list []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == name })
 }
 
-// union returns the names of both lists, each once.
+// union returns the names of both lists without duplicates.
 func union(a, b []string) []string {
 	var all []string
 	for _, name := range slices.Concat(a, b) {

@@ -14,33 +14,33 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// How old a view may be that heartbeats are answered from. To read a large fleet takes a while: then it is done less often, yet
-// often enough for backpressure to be told within two seconds.
+// How old a view may be for heartbeats. Reading a large fleet takes a while and is then done less often, but often
+// enough to report backpressure within two seconds.
 const (
 	viewAge    = 500 * time.Millisecond
 	viewAgeMax = 1500 * time.Millisecond
 )
 
-// outlook is the view of the fleet that all who ask at about the same time share. One of them reads it, in its own
-// goroutine; the others wait for that.
+// outlook is the view of the fleet that concurrent callers share. One of them reads it in its own goroutine; the others
+// wait for it.
 type outlook struct {
 	mu    sync.Mutex
 	last  *view
-	load  *viewLoad // under way; nil: none
-	begun uint64    // how many were
+	load  *viewLoad // in progress; nil: none
+	begun uint64    // number of views begun so far
 	took  time.Duration
-	rest  time.Time // until when the store is left alone
+	rest  time.Time // no reads from the store until then
 }
 
-// viewLoad is a view that somebody reads.
+// viewLoad is a view that is being read.
 type viewLoad struct {
 	done chan struct{}
 	view *view
 	err  error
-	gone bool // the one who read it has gone away: another one should
+	gone bool // the caller that read it has gone: another one should read
 }
 
-// recent returns a view that is old enough to be cheap and young enough to be true.
+// recent returns a view that is at most viewAge old, or up to viewAgeMax if views take long to read.
 func (g *Gate) recent(ctx context.Context) (*view, error) {
 	o := &g.outlook
 	o.mu.Lock()
@@ -58,7 +58,8 @@ func (g *Gate) fresh(ctx context.Context) (*view, error) {
 	return g.shared(ctx, func(v *view) bool { return v.number > before })
 }
 
-// shared returns a view that will do. However many ask, one reads at a time, and the store has time for others in between.
+// shared returns a view that will accepts. Only one caller reads at a time, with pauses in between that leave the store
+// to others.
 func (g *Gate) shared(ctx context.Context, will func(*view) bool) (*view, error) {
 	o := &g.outlook
 	for {
@@ -92,7 +93,7 @@ func (g *Gate) shared(ctx context.Context, will func(*view) bool) (*view, error)
 	}
 }
 
-// read reads a view for all who wait for it.
+// read reads a view for all callers that wait for it.
 func (g *Gate) read(ctx context.Context, load *viewLoad, rest time.Duration) {
 	o := &g.outlook
 	defer func() {
@@ -126,14 +127,14 @@ func (g *Gate) read(ctx context.Context, load *viewLoad, rest time.Duration) {
 		return
 	}
 	v.number, v.began = number, began
-	for i := range v.snaps { // it stays for a while: what nobody looks at need not
+	for i := range v.snaps { // the view is kept for a while: drop what is not used
 		s := &v.snaps[i]
 		s.Callers, s.Members, s.Limits = nil, nil, nil
 	}
 	load.view = v
 }
 
-// findAgent returns an agent of a list that is sorted by name; nil if it is not there.
+// findAgent finds an agent in a list sorted by name; nil if it is not there.
 func findAgent(list []store.Agent, name string) *store.Agent {
 	i, ok := slices.BinarySearchFunc(list, name, func(a store.Agent, name string) int { return strings.Compare(a.Name, name) })
 	if !ok {
@@ -142,13 +143,13 @@ func findAgent(list []store.Agent, name string) *store.Agent {
 	return &list[i]
 }
 
-// isCut reports that a name would stand behind the end of a list that is as long as lists get.
+// isCut reports whether a list has its maximum length and a name would come after its end.
 func isCut(list []store.Agent, name string) bool {
 	return len(list) >= store.MaxAgents && name > list[len(list)-1].Name
 }
 
-// agentIn returns what a resource knows of an agent. Of one whose name is cut off it knows what it does of others of its class:
-// they have the same part.
+// agentIn returns what a resource knows about an agent. If the list is cut off before the agent's name, it returns the
+// allocation of another agent of the same class, which is equal.
 func (v *view) agentIn(resource int, name string, class int) *store.Agent {
 	list := v.snaps[resource].Agents
 	if a := findAgent(list, name); a != nil || !isCut(list, name) {
@@ -162,7 +163,7 @@ func (v *view) agentIn(resource int, name string, class int) *store.Agent {
 	return nil
 }
 
-// knows reports whether an agent is in the view as it is now.
+// knows reports whether the view shows an agent as it is now.
 func (v *view) knows(l *Lease, waits []string) bool {
 	if v.gate.plan.lease < 0 {
 		return true
@@ -183,7 +184,7 @@ func (v *view) knows(l *Lease, waits []string) bool {
 	return true
 }
 
-// sameNames reports whether two lists have the same names, each once, in any order.
+// sameNames reports whether two lists without duplicates have the same names, in any order.
 func sameNames(a, b []string) bool {
 	if len(a) != len(b) {
 		return false
@@ -191,27 +192,27 @@ func sameNames(a, b []string) bool {
 	return !slices.ContainsFunc(a, func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// view is the whole fleet at one moment, or nearly: pools are read one after the other.
+// view is the whole fleet at nearly one moment: pools are read separately.
 type view struct {
 	gate   *Gate
 	names  []string         // of the resources
 	snaps  []store.Snapshot // of the resources, by name
-	joined []store.Agent    // that have a lease, by name
+	joined []store.Agent    // agents with a lease, by name
 	slots  []store.Agent    // of instances
 	clock  clock
 	graph  policy.Graph
-	began  time.Time // when it was read, if it is shared
-	number uint64    // of those that are shared
-	cutOff bool      // some of it cannot be read, because this process is cut off from the store
-	// joinedCut tells that more have a lease than can be listed.
+	began  time.Time // when the reading began, for shared views
+	number uint64    // sequence number, for shared views
+	cutOff bool      // parts are missing, because this process is cut off from the store
+	// joinedCut is set if more agents have a lease than can be listed.
 	joinedCut bool
 
-	once  sync.Once // of what follows
+	once  sync.Once // guards found
 	found policy.Holds
 }
 
-// look reads all pools, and who waits for whose work. With anyway it goes on without what cannot be
-// read because this process is cut off, or because the pool belongs to another configuration.
+// look reads all pools and the dependencies between agents. If anyway is set, it skips what it cannot read, because
+// this process is cut off or because the pool belongs to another configuration.
 func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 	v := &view{gate: g, graph: policy.Graph{Waits: map[string][]string{}, Limited: map[string]string{}}}
 	for _, one := range g.readAll(ctx, anyway) {
@@ -248,7 +249,7 @@ func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 	v.clock = clockAt(snap.Now)
 	for _, a := range v.joined {
 		if len(a.WaitsFor) > 0 {
-			v.graph.Waits[a.Name] = a.WaitsFor // with what is configured
+			v.graph.Waits[a.Name] = a.WaitsFor // includes the configured ones
 		}
 	}
 	v.addUnnamed()
@@ -256,7 +257,7 @@ func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 	return v, nil
 }
 
-// reading is a pool as it was read.
+// reading is the result of reading one pool.
 type reading struct {
 	of     *resource
 	snap   store.Snapshot
@@ -276,7 +277,8 @@ func (g *Gate) readAll(ctx context.Context, anyway bool) []reading {
 	return list
 }
 
-// each calls f for every number below n, some at once: a store far away then takes little longer for many than for one.
+// each calls f for every number below n, up to 8 at the same time. With a remote store, many calls then take little
+// longer than one.
 func each(n int, f func(i int)) {
 	const atOnce = 8
 	if n == 1 {
@@ -295,7 +297,7 @@ func each(n int, f func(i int)) {
 	all.Wait()
 }
 
-// holds is who should start no new work. It is worked out when it is first asked for.
+// holds returns the agents that should start no new work. It is computed on first use.
 func (v *view) holds() policy.Holds {
 	v.once.Do(func() {
 		if !v.gate.plan.noCascade {
@@ -305,7 +307,7 @@ func (v *view) holds() policy.Holds {
 	return v.found
 }
 
-// addUnnamed adds what the configuration says of agents that it does not name.
+// addUnnamed adds the configured dependencies of agents that the configuration does not name.
 func (v *view) addUnnamed() {
 	if len(v.gate.plan.unknown.waitsFor) == 0 {
 		return
@@ -317,7 +319,7 @@ func (v *view) addUnnamed() {
 	}
 }
 
-// addConfigured adds what the configuration says an agent waits for, unless more is known.
+// addConfigured adds the configured dependencies of an agent, unless its dependencies are already known.
 func (v *view) addConfigured(agent string) {
 	if _, known := v.graph.Waits[agent]; known {
 		return
@@ -327,7 +329,7 @@ func (v *view) addConfigured(agent string) {
 	}
 }
 
-// agents lists those that are alive, in the fleet or in any resource.
+// agents lists the live agents of the fleet and of all resources.
 func (v *view) agents() []inspect.AgentStatus {
 	all := map[string]*inspect.AgentStatus{}
 	for _, a := range v.joined {
@@ -335,7 +337,7 @@ func (v *view) agents() []inspect.AgentStatus {
 	}
 	for _, a := range v.slots {
 		name, slot := a.WaitsFor[0], strings.TrimPrefix(a.Name, fleetMark)
-		if all[name] == nil { // all that is left of it
+		if all[name] == nil { // only its instances are left
 			a.Name, a.Slot = name, false
 			all[name] = v.agent(&a)
 		}
@@ -362,10 +364,10 @@ func (v *view) agents() []inspect.AgentStatus {
 	return list
 }
 
-// agent is what one pool knows of an agent.
+// agent returns what one pool knows about an agent.
 func (v *view) agent(a *store.Agent) *inspect.AgentStatus {
 	user := a.User
-	if !a.Leased { // one who only asks does not say
+	if !a.Leased { // an agent without a lease states no user
 		user = v.gate.plan.agent(a.Name).user
 	}
 	slots := []string{}
@@ -386,7 +388,7 @@ func (v *view) setStates(all map[string]*inspect.AgentStatus) {
 	}
 }
 
-// states tells the state of each agent, and the chain of one that is held.
+// states returns a function that gives the state of an agent, and its chain if it is held.
 func (v *view) states() func(agent string) (state string, chain []string) {
 	waiting := map[string]bool{}
 	for i := range v.snaps {

@@ -6,11 +6,11 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// maxHeld is how many agents Held lists.
+// maxHeld bounds the agents that Backpressure lists.
 const maxHeld = 1000
 
-// Backpressure lists the agents that should start no new work because one that they wait for is limited, whether or not they have
-// requests that wait. With a name it looks only at that agent, and at circles that it is in.
+// Backpressure lists the agents that should start no new work because an agent they wait for is limited, whether or not
+// they have waiting requests. If agent is not empty, it covers only that agent and its cycles.
 func (g *Gate) Backpressure(ctx context.Context, agent string) (inspect.Backpressure, error) {
 	b := inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}
 	v, err := g.look(ctx, false)
@@ -32,7 +32,7 @@ func (g *Gate) Backpressure(ctx context.Context, agent string) (inspect.Backpres
 		if len(b.Held) == maxHeld {
 			break
 		}
-		if hold, held := holds.Of(name); held && len(hold.Chain) > 1 { // one that is limited itself waits for its own turn
+		if hold, held := holds.Of(name); held && len(hold.Chain) > 1 { // an agent that is itself limited waits for its own turn
 			b.Held = append(b.Held, inspect.Held{Agent: name, Chain: hold.Chain, Reason: hold.Reason})
 		}
 	}

@@ -2,7 +2,7 @@ package sluice
 
 import "github.com/sluicehq/sluice/internal/inside/hook"
 
-// inside is the side of a gate that only this module sees, through package internal/inside.
+// inside has the methods of a gate that only this module can use, through package internal/inside.
 type inside struct{ *Gate }
 
 func init() {

@@ -14,55 +14,53 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Member is an agent that joins a gate.
+// JoinRequest describes an agent that joins a gate.
 type JoinRequest struct {
 	Agent string
-	// Class and User are those of the configuration if they are empty.
+	// Class and User default to those of the configuration.
 	Class string
 	User  string
-	// Instance tells several of the same agent apart that run at the same time, where each is to
-	// have a slot of its own. Empty means that they share one.
+	// Instance distinguishes several running instances of the same agent, if each is to have its own slot. Empty means
+	// that they share one.
 	Instance string
-	// Machine is where the agent runs. Empty means this host's name.
+	// Machine is where the agent runs. Empty means the name of this host.
 	Machine string
-	// WaitsFor are agents whose work this one's depends on, besides those of the
-	// configuration.
+	// WaitsFor lists agents whose work this agent depends on, in addition to the configured ones.
 	WaitsFor []string
-	// Resources are those that the agent is going to use: there its class's share is kept
-	// for it. Empty means all.
+	// Resources lists the resources that the agent is going to use: there the share of its class is kept for it. Empty
+	// means all.
 	Resources []string
 }
 
-// Lease is an agent's place in the fleet: while it lasts, the agent's class counts as
-// alive, and its user has one slot less. Heartbeats keep it until Leave; if the process dies it
-// ends by itself.
+// Lease is an agent's membership in the fleet. While it lasts, the agent's class counts as live, and the agent holds
+// one of its user's slots. Heartbeats renew it until Leave. If the process dies, it expires.
 type Lease struct {
 	gate      *Gate
 	agent     string
-	slot      string // under which name it holds a slot: the agent's, or one for this instance
+	slot      string // the name under which it holds a slot: the agent's, or one for this instance
 	user      string
 	machine   string
 	class     uint8
-	waitsFor  []string // of the configuration
+	waitsFor  []string // from the configuration
 	resources []*resource
-	stay      context.Context // until the agent leaves
+	stay      context.Context // ends when the agent leaves
 	stop      context.CancelFunc
 	done      chan struct{}
 
-	telling sync.Mutex // held while the store is told
-	ended   bool       // under telling: no heartbeat may follow
+	telling sync.Mutex // held during calls to the store
+	ended   bool       // guarded by telling: send no more heartbeats
 
 	mu    sync.Mutex
 	waits []string  // declared
 	err   error     // of the latest heartbeat
-	lost  time.Time // since when heartbeats fail; zero: they do not
-	fails int       // how many have, in a row
-	skip  int       // renewals before it is looked again whether the agent has moved
+	lost  time.Time // since when heartbeats fail; zero: they succeed
+	fails int       // failures in a row
+	skip  int       // renewals to go before the next check whether the agent has moved
 }
 
-// Join takes a lease for an agent, and a slot of its user where slots are bounded: if all
-// are taken, the error is [ErrSlots], and its RetryAt is when the next is free at the earliest if
-// nobody leaves. One goroutine renews the lease until Leave.
+// Join takes a lease for an agent, and a slot of its user if slots are bounded. If all slots are taken, the error is
+// [ErrSlots], and its RetryAt is when a slot expires if no agent leaves before. A goroutine renews the lease until
+// Leave.
 func (g *Gate) Join(ctx context.Context, m JoinRequest) (*Lease, error) {
 	l, err := g.newLease(m)
 	if err != nil {
@@ -76,10 +74,10 @@ func (g *Gate) Join(ctx context.Context, m JoinRequest) (*Lease, error) {
 	}
 	if err := l.beat(ctx); err != nil {
 		if l.observed() && errors.Is(err, ErrStore) {
-			return l, nil // it goes on without
+			return l, nil // it continues without a lease
 		}
 		if errors.Is(err, ErrStore) {
-			_ = l.leave() // it may have got half way; if this fails too, it expires
+			_ = l.leave() // it may be half done; if this fails too, it expires
 		}
 		return nil, err
 	}
@@ -102,7 +100,7 @@ func (g *Gate) newLease(m JoinRequest) (*Lease, error) {
 		gate: g, agent: m.Agent, user: m.User, machine: m.Machine, class: known.class, waitsFor: without(known.waitsFor, m.Agent),
 		waits: slices.Clone(m.WaitsFor), done: make(chan struct{}), slot: m.Agent,
 	}
-	if m.Instance != "" && g.plan.slots.Max > 0 { // if it takes one
+	if m.Instance != "" && g.plan.slots.Max > 0 { // only then does it take a slot
 		l.slot = fleetMark + m.Agent + "#" + m.Instance
 	}
 	l.stay, l.stop = context.WithCancel(context.Background())
@@ -110,7 +108,7 @@ func (g *Gate) newLease(m JoinRequest) (*Lease, error) {
 		l.user = known.user
 	}
 	if l.machine == "" {
-		l.machine, _ = os.Hostname() // without a name, it has none
+		l.machine, _ = os.Hostname() // stays empty if the host has no name
 	}
 	if m.Class != "" {
 		class, ok := g.plan.classIndex(m.Class)
@@ -164,17 +162,16 @@ func (l *Lease) checkWaits(agents []string) error {
 	return nil
 }
 
-// Agent is the name that the lease was taken for.
+// Agent returns the name of the agent that holds the lease.
 func (l *Lease) Agent() string { return l.agent }
 
-// Request returns a request of the agent's, in its class and for its user, to be completed
-// and sent through the gate.
+// Request returns a request of this agent, with its class and user, for the caller to complete and send through the
+// gate.
 func (l *Lease) Request(resource string) Request {
 	return Request{Resource: resource, Agent: l.agent, Class: l.gate.plan.className(int(l.class)), User: l.user}
 }
 
-// WaitFor declares the agents whose work this one's depends on from now on, instead of those
-// declared before.
+// WaitFor declares the agents whose work this agent depends on from now on. It replaces earlier declarations.
 func (l *Lease) WaitFor(ctx context.Context, agents ...string) error {
 	if err := l.checkWaits(agents); err != nil {
 		return err
@@ -185,17 +182,17 @@ func (l *Lease) WaitFor(ctx context.Context, agents ...string) error {
 	return l.keep(ctx)
 }
 
-// Err is why the latest heartbeat failed; nil if it did not. After a failure the next one tries
-// again: a lease that has run out is taken anew, if there is a slot. One that another machine has taken over
-// ([ErrTakenOver]) stays there until that machine leaves it or dies.
+// Err returns why the latest heartbeat failed, or nil. After a failure the next heartbeat tries again: it takes an
+// expired lease anew, if there is a slot. A lease that another machine has taken over ([ErrTakenOver]) stays there
+// until that machine leaves or dies.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// Leave gives lease and slot back, unless the agent has joined through this gate a second time:
-// then the last one does. Leaving twice does no harm.
+// Leave gives the lease and the slot back. If the agent has joined several times through this gate, only the last Leave
+// does. It may be called twice.
 func (l *Lease) Leave() error {
 	was, last := l.gate.fleet.remove(l)
 	if !was {
@@ -234,7 +231,7 @@ func (l *Lease) renew(every time.Duration) {
 	}
 }
 
-// tellLost tells that a heartbeat failed, and that they succeed again; so does Err.
+// tellLost emits an event when a heartbeat fails, and when heartbeats succeed again. Err reports the same.
 func (l *Lease) tellLost(err error) {
 	if l.gate.events == nil || l.stay.Err() != nil {
 		return
@@ -260,8 +257,8 @@ func (l *Lease) tellLost(err error) {
 	}
 }
 
-// beat sends one heartbeat: to the fleet first, which has the slots, then to the
-// resources. One that is refused there is refused everywhere.
+// beat sends one heartbeat: first to the fleet's pool, which has the slots, then to the resources. If the fleet's pool
+// refuses it, the resources do not get it.
 func (l *Lease) beat(ctx context.Context) error {
 	if l.gate.plan.lease < 0 {
 		return nil
@@ -285,18 +282,19 @@ func (l *Lease) fail(err error) {
 	l.err = err
 }
 
-// keep is beat for one that has the lease: if it is another machine's by now, it is not taken back.
+// keep is beat for an agent that already has the lease. If another machine has taken the lease over, keep does not take
+// it back.
 func (l *Lease) keep(ctx context.Context) error {
 	by := l.gate.hasMoved(ctx, l)
 	if by == "" {
 		return l.beat(ctx)
 	}
-	err := &Error{Err: ErrTakenOver, Agent: l.agent, Message: fmt.Sprintf("agent %q: %s", l.agent, movedReason(by)), Hint: "what was begun may go on; leave, and join again to take it back"}
+	err := &Error{Err: ErrTakenOver, Agent: l.agent, Message: fmt.Sprintf("agent %q: %s", l.agent, movedReason(by)), Hint: "running work may continue; to take the lease back, leave and join again"}
 	l.fail(err)
 	return err
 }
 
-// leaveWithin bounds how long a store that does not answer can hold up one who goes.
+// leaveWithin bounds how long a store that does not answer can delay leaving.
 const leaveWithin = 5 * time.Second
 
 func (l *Lease) leave() error {
@@ -320,7 +318,7 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 		TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
 	}
 	l.mu.Unlock()
-	if l.observed() { // whom it would keep from a slot, nobody knows
+	if l.observed() { // without holding requests, slots would serve no purpose
 		op.Slots = store.Slots{}
 	}
 	if l.slot != l.agent {
@@ -330,7 +328,7 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 		op.Slots = store.Slots{}
 	}
 	ops := []store.Op{op}
-	op.Slots = store.Slots{} // they are the fleet's
+	op.Slots = store.Slots{} // slots are in the fleet's pool only
 	if err := pool.Apply(ctx, ops); err != nil {
 		return l.gate.storeError(err)
 	}
@@ -349,7 +347,7 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 	return nil
 }
 
-// tellSlot takes, keeps or leaves the slot of one of several instances.
+// tellSlot takes, keeps or leaves the slot of one instance.
 func (l *Lease) tellSlot(ctx context.Context, kind store.OpKind) error {
 	pool, err := l.gate.fleetPool(ctx)
 	if err != nil {
@@ -357,7 +355,7 @@ func (l *Lease) tellSlot(ctx context.Context, kind store.OpKind) error {
 	}
 	ops := []store.Op{{
 		Kind: kind, Agent: l.slot, User: l.user, Machine: l.machine, Class: l.class, TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
-		WaitsFor: []string{l.agent}, // whose it is
+		WaitsFor: []string{l.agent}, // the agent of the instance
 	}}
 	if err := pool.Apply(ctx, ops); err != nil {
 		return l.gate.storeError(err)
@@ -381,7 +379,7 @@ func (l *Lease) refused(res *store.Result) error {
 	whose := fmt.Sprintf("user %q", l.user)
 	e.Hint = "wait for one of its agents to leave, or raise slots"
 	if l.user == "" {
-		whose = "those without a user"
+		whose = "agents without a user"
 		e.Hint = "name the agent's user, wait for another agent to leave, or raise slots"
 	}
 	e.Message = fmt.Sprintf("agent %q: all slots of %s are taken (%d); the next is free when an agent leaves, or at %s if one has died", l.agent, whose, l.gate.plan.slots.Max,
@@ -389,18 +387,18 @@ func (l *Lease) refused(res *store.Result) error {
 	return e
 }
 
-// Heartbeat takes a lease for an agent, or renews it, once: for those who keep time themselves, such as agents that speak to a
-// daemon. It lasts as long as [Leases.Expire] says. The error is ErrSlots if all slots of its user are taken.
+// Heartbeat takes or renews a lease once. It is for callers with a timer of their own, such as agents that talk to a
+// daemon. The lease lasts for [Leases.Expire]. The error is ErrSlots if all slots of the user are taken.
 func (g *Gate) Heartbeat(ctx context.Context, m JoinRequest) error {
 	l, err := g.newLease(m)
 	if err != nil {
 		return err
 	}
-	l.stop() // nothing goes on
+	l.stop() // no background heartbeats
 	return l.beat(ctx)
 }
 
-// Depart ends a lease that Heartbeat has taken. Without a machine it ends it wherever the agent is.
+// Leave ends a lease that Heartbeat has taken. If Machine is empty, it ends the lease on whatever machine the agent is.
 func (g *Gate) Leave(m JoinRequest) error {
 	l, err := g.newLease(m)
 	if err != nil {
@@ -411,8 +409,8 @@ func (g *Gate) Leave(m JoinRequest) error {
 	return l.leave()
 }
 
-// Leased returns the class, user and machine with which an agent holds a lease, as of a moment ago. It reports false if the
-// agent holds none.
+// Leased returns the class, user and machine of an agent's lease, as of a moment ago. It reports false if the agent
+// holds no lease.
 func (g inside) Leased(ctx context.Context, agent string) (m JoinRequest, ok bool, err error) {
 	v, err := g.recent(ctx)
 	if err != nil {
@@ -425,5 +423,5 @@ func (g inside) Leased(ctx context.Context, agent string) (m JoinRequest, ok boo
 	return JoinRequest{Agent: agent, Class: g.plan.className(a.Class), User: a.User, Machine: a.Machine}, true, nil
 }
 
-// Class is the class that an agent is in where it does not say: as configured, else the lowest.
+// Class returns the default class of an agent: the configured one, otherwise the lowest.
 func (g *Gate) Class(agent string) string { return g.plan.className(int(g.plan.agent(agent).class)) }

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	keySecret    = "keys"      // the name of the secret in the store
-	secretEvery  = time.Minute // between two looks at the store's secret
+	keySecret    = "keys"      // name of the secret in the store
+	secretEvery  = time.Minute // between two checks of the store's secret
 	secretWithin = 250 * time.Millisecond
 )
 
-// labels makes labels of API keys.
+// labels computes labels of API keys.
 type labels struct {
-	mu     sync.Mutex // held by the one who reads the secret
+	mu     sync.Mutex // held while the secret is read
 	secret atomic.Pointer[[]byte]
-	looked atomic.Int64 // when, in Unix seconds
+	looked atomic.Int64 // last check, in Unix seconds
 }
 
-// KeyLabel returns the label of an API key: eight hexadecimal digits for [Request.Key]. It is an HMAC of the key with a secret of
-// the store's, so all processes that share a store agree on it, and the key cannot be computed from it. The label of an empty key is
-// "none". The error is [ErrStore].
+// KeyLabel returns the label of an API key: eight hexadecimal digits for [Request.Key]. It is an HMAC of the key with a
+// secret of the store. All processes that share a store therefore agree on it, and the key cannot be computed from it.
+// The label of an empty key is "none". The error is [ErrStore].
 //
 // The key is neither stored nor sent anywhere.
 func (g *Gate) KeyLabel(ctx context.Context, key string) (string, error) {
@@ -42,14 +42,14 @@ func (g *Gate) KeyLabel(ctx context.Context, key string) (string, error) {
 	return keylabel.Of(secret, key), nil
 }
 
-// TellsKeys reports that a resource tells API keys apart: it is split by key, or has a limit per key.
+// TellsKeys reports whether a resource tells API keys apart: it is split by key, or has a limit per key.
 func (g inside) TellsKeys(resource string) bool {
 	r, err := g.resource(resource)
 	return err == nil && r.keyed
 }
 
-// SetKeyAside pauses one key of a resource: the provider does not accept it, or wants money for it. The other keys go on. When the
-// time is over, or after [Gate.Resume], one request tries the key again. The reason is for people to read.
+// SetKeyAside pauses one key of a resource, because the provider refuses it or wants payment for it. The other keys
+// continue. After d, or after [Gate.Resume], one request tries the key again. The reason is for people to read.
 func (g inside) SetKeyAside(ctx context.Context, resource, label string, d time.Duration, reason string) error {
 	r, err := g.resource(resource)
 	if err != nil {
@@ -59,7 +59,7 @@ func (g inside) SetKeyAside(ctx context.Context, resource, label string, d time.
 		return r.invalid(&Request{Resource: resource}, "a pause of %v for the key %.80q is not possible", d, label)
 	}
 	if r.observe {
-		return nil // nothing is paused there
+		return nil // mode observe has no pauses
 	}
 	op := store.Op{Kind: store.OpPause, RetryAfter: d, Cause: reason, Scope: PerKey, Key: label}
 	if err := r.order(ctx, &op); err != nil {
@@ -72,8 +72,8 @@ func (g inside) SetKeyAside(ctx context.Context, resource, label string, d time.
 	return nil
 }
 
-// get returns the store's secret. It looks again from time to time: a store that has lost its memory is given the secret back or,
-// if another process came first, everybody takes on that one's.
+// get returns the store's secret. It checks the store from time to time: a store that has lost its memory gets the
+// secret back or, if another process came first, all processes adopt that one.
 func (l *labels) get(ctx context.Context, st store.Store) ([]byte, error) {
 	if secret := l.secret.Load(); secret != nil {
 		now, last := time.Now().Unix(), l.looked.Load()
@@ -93,7 +93,7 @@ func (l *labels) get(ctx context.Context, st store.Store) ([]byte, error) {
 		return *secret, nil
 	}
 	fresh := make([]byte, store.SecretSize)
-	_, _ = rand.Read(fresh) // it never fails
+	_, _ = rand.Read(fresh) // never fails
 	secret, err := keptSecret(ctx, st, fresh)
 	if err == nil {
 		l.looked.Store(time.Now().Unix())
@@ -102,7 +102,7 @@ func (l *labels) get(ctx context.Context, st store.Store) ([]byte, error) {
 	return secret, err
 }
 
-// keptSecret asks the store. One that keeps no secrets leaves each gate with its own.
+// keptSecret asks the store for the secret. If the store keeps no secrets, each gate has its own.
 func keptSecret(ctx context.Context, st store.Store, fresh []byte) ([]byte, error) {
 	if keeper, ok := store.As[store.Secrets](st); ok {
 		return keeper.Secret(ctx, keySecret, fresh)
@@ -110,7 +110,7 @@ func keptSecret(ctx context.Context, st store.Store, fresh []byte) ([]byte, erro
 	return fresh, nil
 }
 
-// tellsKeys reports that limits are scoped by key.
+// tellsKeys reports whether any limit is scoped by key.
 func tellsKeys(limits []store.Limit) bool {
 	for i := range limits {
 		if limits[i].Per&PerKey != 0 {
@@ -120,7 +120,7 @@ func tellsKeys(limits []store.Limit) bool {
 	return false
 }
 
-// keyOf is the label that a request counts under.
+// keyOf returns the key label that a request counts under.
 func (r *resource) keyOf(req *Request) string {
 	if req.Key == "" && r.keyed {
 		return keylabel.None
@@ -128,8 +128,8 @@ func (r *resource) keyOf(req *Request) string {
 	return req.Key
 }
 
-// narrow adds the key to the scope of a refusal where keys are told apart: the provider has refused that key, and says nothing of
-// others. An overload is nobody's.
+// narrow adds the key to the scope of a refusal if keys are told apart: the provider refused that key and said nothing
+// about others. An overload concerns all keys.
 func (r *resource) narrow(a *Answer) Scope {
 	if !r.keyed {
 		return a.Scope

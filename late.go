@@ -9,26 +9,27 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A ticket takes three operations: acquire, answer, close. Its caller needs the result of the first alone. Where the store is
-// shared, each operation takes a round trip, so the other two are reported late: they wait in a short list of their resource, and
-// go in front of its next call, in the same batch. A caller that makes one request after the other pays one round trip a ticket.
-// What no call takes along leaves by itself: within lateWithin, at once while requests wait for the room that it frees, and at once
-// when the list is full. The timer for that runs only while there is something to send.
+// A ticket takes three operations: acquire, answer and close. The caller needs only the result of the first. On a
+// shared store each operation takes a round trip, so the other two are reported late: they wait in a short list per
+// resource, and go in front of its next call, in the same batch. A caller that makes one request after the other pays
+// one round trip per ticket. If no call takes the list along, a timer sends it within lateWithin. It is sent at once
+// while requests wait for the room that it frees, and when it is full. The timer runs only while the list has entries.
 //
-// To report late is safe. An answer bounds when its request arrived, and a close frees what it held: until the store hears of them it
-// reckons with more than was used, never with less. A process that dies with reports in its list leaves tickets behind like any
-// other that dies, and the store ends them as it ends those.
+// Reporting late is safe. An answer bounds when its request arrived, and a close frees what the request held. Until the
+// store learns of them, it assumes more use than there is, never less. If a process dies with reports in its list, the
+// store ends its tickets like those of any other dead process.
 //
-// Only an answer that is ok and states no limits is reported late, and the end of a ticket; only by the process that acquired it; and
-// not while a pause, a probe or a ramp holds the resource. Everything else is reported at once, in a batch behind the list: refusals,
-// stated limits, tickets that were attached by their ids. Reading the state empties the list first. So does Gate.Close.
+// Only ok answers without stated limits, and the ends of tickets, are reported late. Only the process that acquired the
+// ticket does so, and not while a pause, a probe or a ramp holds the resource. All else is reported at once, in a batch
+// behind the list: refusals, stated limits, tickets that were attached by their ids. Reading the state and Gate.Close
+// send the list first.
 //
-// A report whose call fails is not lost. Either the store has kept it ([store.ErrKept]), or it goes back into the list and is sent
-// again. From the failure until a call succeeds, every report waits for its call and returns its error.
+// A report whose call fails is not lost. Either the store has kept it ([store.ErrKept]), or it goes back into the list
+// and is sent again. From the failure until a call succeeds, every report waits for its call and returns its error.
 const (
 	lateWithin = 2 * time.Millisecond
 	lateMost   = 64 // reports in the list, and in a batch
-	// How long after a failure the list is sent again if no call takes it along: twice as long each time.
+	// How long after a failure the list is sent again, if no call takes it along. The time doubles with each failure.
 	lateRetry    = 100 * time.Millisecond
 	lateRetryMax = 5 * time.Second
 )
@@ -36,41 +37,41 @@ const (
 // late holds the reports of one resource.
 type late struct {
 	on      bool         // reports may be late
-	busy    atomic.Int32 // reports in the list, and answers under way
-	held    atomic.Bool  // the latest call found the resource held
+	busy    atomic.Int32 // reports in the list, and answers in progress
+	held    atomic.Bool  // the latest call found the resource paused, probing or ramping
 	failing atomic.Bool  // the latest call has failed
 
 	mu      sync.Mutex
 	list    []report
-	due     time.Time // when the list has to leave
+	due     time.Time // when to send the list
 	timer   *time.Timer
-	armed   time.Time // what the timer is set for; zero: it is not
-	leaving bool      // the timer's call is under way
+	armed   time.Time // what the timer is set for; zero: not set
+	leaving bool      // the timer's call is in progress
 	retry   time.Duration
 	closed  bool
 
-	flying  map[store.ID]struct{} // answers under way whose tickets are open: a close must not overtake them
-	started uint64                // batches with reports that were sent so far
-	open    int                   // those of them that are under way
+	flying  map[store.ID]struct{} // answers in progress of open tickets: a close must not overtake them
+	started uint64                // batches with reports sent so far
+	open    int                   // batches in progress
 	waits   []*landing
 }
 
-// report is what the store has to be told of one ticket.
+// report is what to tell the store about one ticket.
 type report struct {
 	id       store.ID
 	answered bool // ok, and no limits stated
 	closed   bool
 	spent    bool
-	used     [store.MaxLimits]int64 // as in a close
+	used     [store.MaxLimits]int64 // as for OpClose
 }
 
-// isLate reports whether what becomes of the ticket may be reported late.
+// isLate reports whether the ticket's answer and close may be reported late.
 func (t *Ticket) isLate() bool {
 	l := &t.resource.late
 	return t.own && !t.held && l.on && !l.held.Load() && !l.failing.Load()
 }
 
-// answerLate reports an answer that is ok. It reports false if that has to be done at once.
+// answerLate queues the report of an ok answer. It returns false if the answer must be reported at once.
 func (r *resource) answerLate(id store.ID) (done bool, err error) {
 	l := &r.late
 	l.mu.Lock()
@@ -91,7 +92,7 @@ func (r *resource) answerLate(id store.ID) (done bool, err error) {
 	return true, r.added()
 }
 
-// closeLate reports the end of a ticket. It reports false if that has to be done at once.
+// closeLate queues the report of a ticket's end. It returns false if the end must be reported at once.
 func (r *resource) closeLate(id store.ID, spent bool, usage []Amount) (done bool, err error) {
 	l := &r.late
 	l.mu.Lock()
@@ -114,7 +115,7 @@ func (r *resource) closeLate(id store.ID, spent bool, usage []Amount) (done bool
 	return true, r.added()
 }
 
-// find returns the report of a ticket, nil if there is none. The list is locked.
+// find returns the report about a ticket, or nil. The list is locked.
 func (l *late) find(id store.ID) *report {
 	for i := len(l.list) - 1; i >= 0; i-- {
 		if l.list[i].id == id {
@@ -124,7 +125,7 @@ func (l *late) find(id store.ID) *report {
 	return nil
 }
 
-// add returns a new report. The list is locked.
+// add adds a report to the list and returns it. The list is locked.
 func (l *late) add() *report {
 	if l.list == nil {
 		l.list = make([]report, 0, lateMost)
@@ -137,7 +138,7 @@ func (l *late) add() *report {
 	return &l.list[len(l.list)-1]
 }
 
-// added sees to it that the list leaves in time, and unlocks it.
+// added makes sure that the list is sent in time, and unlocks it.
 func (r *resource) added() error {
 	l := &r.late
 	if len(l.list) >= lateMost {
@@ -155,7 +156,7 @@ func (r *resource) added() error {
 	return nil
 }
 
-// isCrowded reports whether requests may wait for what a report frees.
+// isCrowded reports whether requests may be waiting for what a report frees.
 func (r *resource) isCrowded() bool {
 	return r.line.entered.Load() > 0 || r.crowd != nil && r.crowd.Crowded()
 }
@@ -178,7 +179,7 @@ func (r *resource) arm() {
 	l.timer.Reset(time.Until(at))
 }
 
-// leave sends the list when its time has come. Calls may have taken along what the timer was set for.
+// leave sends the list when it is due. Calls may have taken along the reports that the timer was set for.
 func (r *resource) leave() {
 	l := &r.late
 	l.mu.Lock()
@@ -193,7 +194,7 @@ func (r *resource) leave() {
 	}
 	l.leaving = true
 	l.mu.Unlock()
-	_ = r.send(context.Background(), nil) // what failed is in the list again, and the next report returns its error
+	_ = r.send(context.Background(), nil) // failed reports are in the list again, and the next report returns the error
 	l.mu.Lock()
 	l.leaving = false
 	if len(l.list) > 0 {

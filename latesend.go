@@ -9,14 +9,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// batch is operations on their way to the store, with reports in front.
+// batch holds operations on their way to the store, with reports in front.
 type batch struct {
 	reports []report
 	ops     []store.Op
 	number  uint64
 }
 
-// landing is a caller that waits for the batches under way.
+// landing is a caller that waits for the batches in progress.
 type landing struct {
 	upTo uint64
 	left int
@@ -25,7 +25,7 @@ type landing struct {
 
 var batches = sync.Pool{New: func() any { return &batch{reports: make([]report, 0, 4), ops: make([]store.Op, 0, 8)} }}
 
-// send carries ops out, in one batch behind the list.
+// send applies ops, in one batch behind the reports of the list.
 func (r *resource) send(ctx context.Context, ops []store.Op) error {
 	l := &r.late
 	if !l.on {
@@ -61,7 +61,7 @@ func (l *late) board(ops []store.Op) *batch {
 	l.list = l.list[:copy(l.list, l.list[n:])]
 	for i := range ops {
 		if _, flies := l.flying[ops[i].ID]; flies && ops[i].Kind == store.OpClose {
-			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: ops[i].ID, Verdict: store.VerdictOK}) // a second one changes nothing
+			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: ops[i].ID, Verdict: store.VerdictOK}) // a second answer changes nothing
 		}
 	}
 	for i := range b.reports {
@@ -89,10 +89,10 @@ func (l *late) board(ops []store.Op) *batch {
 	return b
 }
 
-// count tells send whether there is something that ops have to follow. The list is locked.
+// count updates busy, which tells send whether reports must precede ops. The list is locked.
 func (l *late) count() { l.busy.Store(int32(len(l.list) + len(l.flying))) } //nolint:gosec // there are few
 
-// heard takes in what a call says of the store and of the resource.
+// heard records what a call shows about the store and the resource.
 func (l *late) heard(ctx context.Context, ops []store.Op, err error) {
 	if err != nil {
 		if !endedBy(ctx, err) {
@@ -112,12 +112,12 @@ func (l *late) heard(ctx context.Context, ops []store.Op, err error) {
 	}
 }
 
-// endedBy reports an error that says nothing of the store: the caller has left.
+// endedBy reports whether err only says that the caller has left, and nothing about the store.
 func endedBy(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// landed takes in that the call of a batch is over.
+// landed records the end of a batch's call.
 func (r *resource) landed(ctx context.Context, b *batch, err error) {
 	l := &r.late
 	l.mu.Lock()
@@ -152,7 +152,7 @@ func (r *resource) landed(ctx context.Context, b *batch, err error) {
 	batches.Put(b)
 }
 
-// putBack puts reports back whose call has failed. The list is locked.
+// putBack puts the reports of a failed call back into the list. The list is locked.
 func (l *late) putBack(reports []report) {
 	kept := l.list
 	l.list = make([]report, 0, max(lateMost, len(reports)+len(kept)))
@@ -162,7 +162,7 @@ func (l *late) putBack(reports []report) {
 		switch {
 		case p == nil:
 			l.list = append(l.list, kept[i])
-		case !p.closed: // its close has come meanwhile
+		case !p.closed: // its close has been added meanwhile
 			answered := p.answered || kept[i].answered
 			*p = kept[i]
 			p.answered = answered
@@ -170,7 +170,7 @@ func (l *late) putBack(reports []report) {
 	}
 }
 
-// tellLanded tells the callers that wait for a batch that it is over. The list is locked.
+// tellLanded wakes the callers that wait for a batch. The list is locked.
 func (l *late) tellLanded(number uint64) {
 	rest := l.waits[:0]
 	for _, w := range l.waits {
@@ -187,7 +187,7 @@ func (l *late) tellLanded(number uint64) {
 	l.waits = rest
 }
 
-// wait waits for the batches that are under way.
+// wait waits for the batches in progress.
 func (l *late) wait(ctx context.Context) {
 	if !l.on {
 		return
@@ -202,11 +202,11 @@ func (l *late) wait(ctx context.Context) {
 	l.mu.Unlock()
 	select {
 	case <-w.done:
-	case <-ctx.Done(): // w stays in the list until they have landed
+	case <-ctx.Done(): // w stays in the list until the batches have landed
 	}
 }
 
-// flush has the store told everything that was reported until now.
+// flush sends everything that was reported so far.
 func (r *resource) flush(ctx context.Context) (err error) {
 	l := &r.late
 	for l.busy.Load() > 0 && err == nil {
@@ -236,7 +236,7 @@ func (r *resource) endLate() error {
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
-	l.wait(ctx) // what fails is in the list again
+	l.wait(ctx) // failed reports are in the list again
 	if err := r.flush(ctx); err != nil {
 		return r.storeError(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// addModels lists the models that a snapshot speaks of, and those that this gate was asked for under another name.
+// addModels lists the models in a snapshot, and those that this gate was asked for under another name.
 func (r *resource) addModels(s *inspect.ResourceStatus, snap *store.Snapshot) {
 	for i := range snap.Queue {
 		if model := snap.Queue[i].Model; model != "" {
@@ -28,7 +28,7 @@ func (r *resource) addModels(s *inspect.ResourceStatus, snap *store.Snapshot) {
 	r.written.each(func(model, name string) { s.Model(model).Requested = name })
 }
 
-// modelOf is the model of a scope such as user=u,model=m,tool=t.
+// modelOf returns the model of a scope such as user=u,model=m,tool=t.
 func modelOf(scope string) string {
 	_, model, _ := strings.Cut(","+scope, ",model=")
 	for _, next := range []string{",tool=", ",key="} {
@@ -37,10 +37,10 @@ func modelOf(scope string) string {
 	return model
 }
 
-// maxWritten is how many models a gate remembers a name of.
+// maxWritten bounds the models whose requested name a gate remembers.
 const maxWritten = 64
 
-// written are the names that clients wrote for models, the last of each. Stores know only the models.
+// written holds the name that a client last used for each model. Stores know only the models.
 type written struct {
 	mu   sync.RWMutex
 	last map[string]string
@@ -62,7 +62,7 @@ func (w *written) note(model, name string) {
 		w.last = map[string]string{}
 	}
 	if _, there := w.last[model]; !there && len(w.last) >= maxWritten {
-		for other := range w.last { // any: it comes back when it is asked for
+		for other := range w.last { // any one: it returns with the next request
 			delete(w.last, other)
 			break
 		}

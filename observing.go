@@ -8,22 +8,23 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// The mode observe sends every request once, as it came, and stores nothing that could hold anyone.
+// Mode observe sends every request once and unchanged, and stores nothing that could hold a request.
 //
-// Its resource has a pool of its own. There the gate reckons as it would in the mode gate: so it can tell who would have waited.
-// Charges, agents and limits that it learns in that pool bind nobody: all grants there are by force, and the mode gate uses
-// another pool. Refusals are counted, and pause nothing.
+// Its resource has a pool of its own. There the gate counts as it would in mode gate, so it can tell which requests
+// would have waited. Charges, agents and learned limits in that pool hold no request: all grants there are forced, and
+// mode gate uses another pool. Refusals are counted and cause no pause.
 //
-// The store must not hold anyone either. It has observeWithin to answer. After a failure it is left alone for awayFor. A process that asks
-// once has no such memory, and must connect first: there it has observeOnceWithin.
+// The store must not delay requests either. It has observeWithin to answer. After a failure it is not asked for
+// awayFor. A process that asks only once cannot remember failures and has to connect first: it allows
+// observeOnceWithin.
 const (
-	observedPool      = " (observed)" // follows the resource's name
+	observedPool      = " (observed)" // suffix of the pool's name
 	observeWithin     = 250 * time.Millisecond
 	observeOnceWithin = time.Second
 	awayFor           = 5 * time.Second
 )
 
-// briefly is how long the store has in the mode observe.
+// briefly returns a context with the time that the store has in mode observe.
 func (r *resource) briefly(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.plan.passing {
 		return context.WithTimeout(ctx, observeOnceWithin)
@@ -31,16 +32,16 @@ func (r *resource) briefly(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, observeWithin)
 }
 
-// errAway: the store has failed a moment ago, and is not asked again yet.
+// errAway means that the store failed a moment ago and is not asked again yet.
 var errAway = errors.New("the store did not answer a moment ago")
 
-// Observes reports that a resource is in the mode observe: nobody is held, nothing is sent again, and requests go as they came.
+// Observes reports whether a resource is in mode observe: no request is held, sent again or changed.
 func (g inside) Observes(resource string) bool {
 	r, err := g.resource(resource)
 	return err == nil && r.observe
 }
 
-// apply is Apply on the resource's pool. In the mode observe it takes a moment at most.
+// apply is Apply on the resource's pool. In mode observe it takes at most a moment.
 func (r *resource) apply(ctx context.Context, ops []store.Op) error {
 	if !r.observe {
 		return r.send(ctx, ops)
@@ -59,7 +60,7 @@ func (r *resource) apply(ctx context.Context, ops []store.Op) error {
 
 func (r *resource) isAway() bool { return time.Now().UnixNano() < r.away.Load() }
 
-// acquireObserved lets a request go at once. Only a request that makes no sense is an error, or one whose context has ended.
+// acquireObserved grants a request at once. It fails only if the request is not valid or its context has ended.
 func (r *resource) acquireObserved(ctx context.Context, req *Request, t *Ticket) error {
 	if err := ctx.Err(); err != nil {
 		return r.cancelled(req, err)
@@ -74,7 +75,8 @@ func (r *resource) acquireObserved(ctx context.Context, req *Request, t *Ticket)
 	return r.unlessEnded(ctx, req, t, r.admitted(brief, req, t, r.await(brief, req, 0, t)))
 }
 
-// unlessEnded lets a request go though the store failed, or did not answer in time, unless its own context has ended.
+// unlessEnded grants a request although the store failed or did not answer in time, unless the request's context has
+// ended.
 func (r *resource) unlessEnded(ctx context.Context, req *Request, t *Ticket, err error) error {
 	if (errors.Is(err, ErrCancelled) || errors.Is(err, ErrStore)) && ctx.Err() == nil {
 		r.away.Store(time.Now().Add(awayFor).UnixNano())
@@ -83,12 +85,12 @@ func (r *resource) unlessEnded(ctx context.Context, req *Request, t *Ticket, err
 	return err
 }
 
-// harmless reports an error of the store that the mode observe does not mind.
+// harmless reports whether mode observe ignores an error of the store.
 func (r *resource) harmless(err error) bool {
 	return err != nil && r.observe && !errors.Is(err, store.ErrClosed)
 }
 
-// observed reports that an agent uses nothing but resources in the mode observe.
+// observed reports whether an agent uses only resources in mode observe.
 func (l *Lease) observed() bool {
 	for _, r := range l.resources {
 		if !r.observe {

@@ -9,14 +9,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// openOthers opens the pools of the store that the configuration does not name, to look at. What cannot be read is noted, and is
-// no error: it belongs to another configuration.
+// openOthers opens the pools of the store that the configuration does not name, for reading. A pool that cannot be
+// opened is recorded in skipped and is not an error: it belongs to another configuration.
 func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) error {
 	if others == nil {
 		return nil
 	}
 	if !g.plan.look {
-		return invalid("others: only a gate that looks on has them")
+		return invalid("others: only a read-only gate has them")
 	}
 	lister, ok := store.As[store.Lister](g.store)
 	if !ok {
@@ -56,7 +56,7 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 	return nil
 }
 
-// newOther is newResource for a pool as it is.
+// newOther is newResource for an existing pool, with its own limits and classes.
 func (g *Gate) newOther(ctx context.Context, name string, spec store.Spec) (*resource, error) {
 	p := *g.plan
 	p.classes = spec.Classes
@@ -70,7 +70,7 @@ func (g *Gate) newOther(ctx context.Context, name string, spec store.Spec) (*res
 	return r, nil
 }
 
-// Uses reports that a pool of the store belongs to one of the gate's resources.
+// Uses reports whether a pool of the store belongs to one of the gate's resources.
 func (g inside) Uses(pool string) bool {
 	for _, r := range g.resources {
 		if r.in == pool {
@@ -80,7 +80,7 @@ func (g inside) Uses(pool string) bool {
 	return false
 }
 
-// NewOthers reports that the store has pools that [Config.Others] would add, and that came after the gate was opened.
+// NewOthers reports whether the store has new pools since the gate was opened that [Config.Others] would add.
 func (g inside) NewOthers(ctx context.Context) bool {
 	lister, ok := store.As[store.Lister](g.store)
 	if !ok || g.others == nil {
@@ -92,7 +92,7 @@ func (g inside) NewOthers(ctx context.Context) bool {
 	})
 }
 
-// Others returns the resources that [Config.Others] has added, and their limits.
+// Others returns the resources that [Config.Others] has added, with their limits.
 func (g inside) Others() map[string][]Limit {
 	all := map[string][]Limit{}
 	for name, r := range g.resources {
@@ -108,10 +108,10 @@ func (g inside) Others() map[string][]Limit {
 	return all
 }
 
-// Skipped says which pools of the store are not among Others because they cannot be read, and why, for people.
+// Skipped says which pools of the store could not be read, and why, for people.
 func (g inside) Skipped() []string { return slices.Clone(g.skipped) }
 
-// limitOf is the counterpart of limitSpec.
+// limitOf is the inverse of limitSpec.
 func limitOf(l *store.Limit) Limit {
 	n := Limit{Name: l.Name, Kind: l.Kind, Size: l.Size, Window: l.Window, Unit: l.Unit, SizeIsDefault: l.SizeIsDefault, Estimated: l.Estimated, Plan: l.Plan}
 	if l.Kind == Bucket {

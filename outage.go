@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// tellOutages makes it known when the store is lost and when it is back.
+// tellOutages emits an event when the store is lost and when it is back.
 func (r *resource) tellOutages() {
 	alarm := store.Can(r.pool).Alarm
 	if alarm == nil || r.events == nil {
@@ -25,7 +25,7 @@ func (r *resource) tellOutages() {
 	})
 }
 
-// outage is the one that lasts; nil if none does.
+// outage returns the current outage; nil if there is none.
 func (r *resource) outage() *inspect.OutageStatus {
 	alarm := store.Can(r.pool).Alarm
 	if alarm == nil {
@@ -38,9 +38,9 @@ func (r *resource) outage() *inspect.OutageStatus {
 	return &inspect.OutageStatus{Since: r.clock().moment(o.Since), Why: o.Why, Mode: o.Mode.String(), Granted: o.Granted}
 }
 
-// read reads the state of the pool, with everything in it that this process has done.
+// read reads the state of the pool, including everything that this process has reported.
 func (r *resource) read(ctx context.Context) (store.Snapshot, error) {
-	_ = r.flush(ctx) // a store that can be read but not written shows what it has
+	_ = r.flush(ctx) // a store that can be read but not written is still read
 	snap, err := r.pool.Snapshot(ctx)
 	if err == nil && r.budgets.slows() {
 		r.addSlowed(ctx, &snap)
@@ -48,9 +48,9 @@ func (r *resource) read(ctx context.Context) (store.Snapshot, error) {
 	return snap, err
 }
 
-// snapshot reads the state of the pool. A process that goes on by itself while the store cannot be
-// reached knows nothing of it: with anyway it gets an empty one, and is told so. Those who pass by
-// get the error, for they do not go on.
+// snapshot reads the state of the pool. A process that continues on its own while the store cannot be reached does not
+// know the state: if anyway is set, it gets an empty snapshot and cutOff. One-shot processes get the error, because
+// they do not continue.
 func (r *resource) snapshot(ctx context.Context, anyway bool) (snap store.Snapshot, cutOff bool, err error) {
 	anyway = anyway && !r.plan.passing
 	if anyway && r.outage() != nil {
@@ -59,7 +59,7 @@ func (r *resource) snapshot(ctx context.Context, anyway bool) (snap store.Snapsh
 	if snap, err = r.read(ctx); err == nil {
 		return snap, false, nil
 	}
-	if anyway && r.outage() != nil { // by now it has been noticed
+	if anyway && r.outage() != nil { // it may have been noticed only now
 		return store.Snapshot{Now: r.pool.Now()}, true, nil
 	}
 	return snap, false, r.storeError(err)

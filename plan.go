@@ -31,31 +31,31 @@ type plan struct {
 	order   store.Order
 	classes []store.Class
 	agents  map[string]*known
-	unknown *known // of agents not named
+	unknown *known // for agents that are not named
 	tools   map[string]int64
 
 	noShares, noPacing, noCascade bool
-	lease                         time.Duration // negative: no agent counts as alive
+	lease                         time.Duration // negative: no agent counts as live
 	renew                         time.Duration
 	slots                         store.Slots
 
-	member    string // what this process is called
+	member    string // name of this process
 	look      bool
-	restate   bool // what it says counts instead of what was said through the same store before
-	passing   bool // it has no share while the store cannot be reached
+	restate   bool // replaces earlier specs from the same store
+	passing   bool // has no share while the store cannot be reached
 	onFailure store.OnFailure
-	storeName string // for people
+	storeName string // for messages
 }
 
-// known is what the configuration says of an agent.
+// known is what the configuration says about an agent.
 type known struct {
 	class    uint8
 	user     string
-	given    bool // the class is configured, not merely the default
+	given    bool // the class is configured, not the default
 	waitsFor []string
 }
 
-// member is what this process is called where members differ.
+// member returns the name of this process, for messages about members that differ.
 var member = sync.OnceValue(func() string {
 	name := fmt.Sprintf("process %d", os.Getpid())
 	if host, err := os.Hostname(); err == nil {
@@ -129,7 +129,7 @@ func newPlan(c Config) (*plan, error) {
 	return p, nil
 }
 
-// setLeases takes on how long agents live and how many a user may have.
+// setLeases sets how long agents stay live and how many agents a user may run.
 func (p *plan) setLeases(c Config) error {
 	p.renew, p.lease = cmp.Or(c.Leases.Renew, defaultRenew), cmp.Or(c.Leases.Expire, store.DefaultLease)
 	if c.Slots.Max > 0 {
@@ -163,7 +163,7 @@ func (p *plan) classIndex(name string) (uint8, bool) {
 	return 0, false
 }
 
-// className names a class of a pool, which may have got more from another member.
+// className returns the name of a class. A pool may have more classes, from another member.
 func (p *plan) className(i int) string {
 	if i >= len(p.classes) {
 		return fmt.Sprintf("class %d", i)
@@ -180,7 +180,7 @@ func (p *plan) agent(name string) *known {
 	return p.unknown
 }
 
-// toolCost is what a tool costs in the unit work.
+// toolCost returns the cost of a tool in the unit work.
 func (p *plan) toolCost(tool string) int64 {
 	if tool != "" {
 		if c, ok := p.tools[tool]; ok {
@@ -190,7 +190,7 @@ func (p *plan) toolCost(tool string) int64 {
 	return 1
 }
 
-// spec turns a resource's configuration into what the store keeps.
+// spec converts a resource's configuration to a store.Spec.
 func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	s := store.Spec{
 		Name: name, Member: p.member, ReadOnly: p.look, Restate: p.restate, OneShot: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting, MaxMeters: r.MaxMeters,
@@ -228,10 +228,10 @@ func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 	return s, nil
 }
 
-// setPolicy takes on what decides how much a request leaves to others.
+// setPolicy sets what decides how much a request leaves to others.
 func (p *plan) setPolicy(s *store.Spec, r Resource) error {
-	// Shares are an idea of the fair order: in the strict one the highest class comes before
-	// them, and in first come, first served classes do not count.
+	// Shares apply only to the fair order. In strict order the highest class comes before them, and in FIFO order
+	// classes do not matter.
 	s.Shares = !p.noShares && p.order == store.Fair
 	s.Pace = !p.noPacing && p.order != store.FIFO
 	s.Lease = p.lease
@@ -257,7 +257,7 @@ func (p *plan) setPolicy(s *store.Spec, r Resource) error {
 	return nil
 }
 
-// percent is a percentage in the store's thousandths.
+// percent converts a percentage to the store's thousandths.
 func percent(n int) int64 { return int64(n) * store.Whole / 100 }
 
 func limitSpec(l Limit, r Resource) (store.Limit, error) {
@@ -270,7 +270,7 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	}
 	for _, scope := range l.Per {
 		if scope == 0 || scope&(scope-1) != 0 || scope > PerKey {
-			return s, fmt.Errorf("scope %d is not one of those there are", scope)
+			return s, fmt.Errorf("scope %d is not known", scope)
 		}
 		s.Per |= scope
 	}
@@ -283,7 +283,7 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	if !l.Reset.IsZero() {
 		s.Reset = store.Time(l.Reset.UnixMicro())
 		if s.Reset == 0 {
-			s.Reset = store.Time(l.Window.Microseconds()) // to the store, 0 means none; the next one is as good
+			s.Reset = store.Time(l.Window.Microseconds()) // to the store, 0 means none; the next reset will do as well
 		}
 	}
 	if s.Kind == Bucket && s.Burst == 0 {
@@ -292,18 +292,17 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 	s.Plan, s.Late = l.Plan, l.Plan || s.Unit == OutputTokens
 	s.Estimated = l.Estimated || l.Plan || s.Unit == "usd" || strings.HasSuffix(s.Unit, "tokens")
 	if ours(&s) {
-		s.Guard = store.GuardOff // we count, so nothing arrives late
+		s.Guard = store.GuardOff // we count ourselves, so nothing arrives late
 		return s, nil
 	}
 	s.Size, s.Burst = part(s.Size, int64(r.Use)), part(s.Burst, int64(r.Use))
 	return s, nil
 }
 
-// ours reports a limit that we set ourselves: the provider knows nothing of it.
+// ours reports whether a limit is our own: the provider does not enforce it.
 func ours(l *store.Limit) bool { return l.Per&^store.Shared != 0 || l.Unit == Work }
 
-// part returns the percentage of an amount to use, at least 1 if there is any. 0 stands for
-// all of it.
+// part returns use percent of an amount, at least 1 if the amount is positive. A use of 0 means all of it.
 func part(amount, use int64) int64 {
 	if use == 0 || amount <= 0 {
 		return amount

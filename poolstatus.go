@@ -8,14 +8,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Pool tells who has what of a resource's quota.
+// Pool returns how a resource's quota is divided among its agents.
 func (g *Gate) Pool(ctx context.Context, resource string) (inspect.PoolStatus, error) {
 	s := inspect.PoolStatus{Allocations: map[string]inspect.AgentAllocation{}}
 	r, err := g.resource(resource)
 	if err != nil {
 		return s, err
 	}
-	v, err := g.look(ctx, false) // of all: what holds an agent may be elsewhere
+	v, err := g.look(ctx, false) // of all resources: what holds an agent may be elsewhere
 	if err != nil {
 		return s, err
 	}
@@ -39,7 +39,7 @@ func (g *Gate) Pool(ctx context.Context, resource string) (inspect.PoolStatus, e
 	return s, nil
 }
 
-// modelTotal returns the sum of the known sizes of the first limit on requests that each model or key has.
+// modelTotal returns the sum of the known sizes of the first limit on requests of each model or key.
 func (r *resource) modelTotal(snap *store.Snapshot) (sum int64) {
 	first := -1
 	for i := range snap.Limits {
@@ -55,14 +55,14 @@ func (r *resource) modelTotal(snap *store.Snapshot) (sum int64) {
 	return sum
 }
 
-// total returns the first limit on requests that is not scoped or, if none counts requests, the
-// first that is not scoped at all. Places count as a quota only if there is no other.
+// total returns the first unscoped limit on requests or, if none counts requests, the first unscoped limit. Concurrency
+// counts as a quota only if there is no other.
 func (r *resource) total(snap *store.Snapshot) (first *store.LimitState) {
 	var places *store.LimitState
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
 		if l.Limit >= len(r.limits) {
-			continue // another member's
+			continue // from another member
 		}
 		switch def := &r.limits[l.Limit]; {
 		case l.Scope != "" || def.Per != 0 || def.Plan:

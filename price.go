@@ -8,14 +8,14 @@ import (
 	"github.com/sluicehq/sluice/internal/ticketid"
 )
 
-// tokenUnits are the units that a price is for.
+// tokenUnits are the units that have a price.
 var tokenUnits = []string{"input_tokens", "output_tokens", "tokens", "cache_read_tokens", "cache_write_tokens"}
 
 func hasTokens(list []Amount) bool {
 	return slices.ContainsFunc(list, func(a Amount) bool { return slices.Contains(tokenUnits, a.Unit) })
 }
 
-// priceModel is the model whose price counts.
+// priceModel returns the model whose price applies.
 func (req *Request) priceModel() string {
 	if req.Priced != "" {
 		return req.Priced
@@ -23,8 +23,8 @@ func (req *Request) priceModel() string {
 	return req.Model
 }
 
-// reckon estimates what a request costs that states no dollars, and adds that to its cost. It reports false for one
-// that costs no money.
+// reckon estimates the cost of a request that states no dollars, and adds it to the request. It reports false if the
+// request costs no money.
 func (r *resource) reckon(req *Request) (micros int64, costs bool) {
 	if r.price == nil || req.Unpaid || !r.paid && !hasTokens(req.Cost) {
 		return 0, false
@@ -35,8 +35,8 @@ func (r *resource) reckon(req *Request) (micros int64, costs bool) {
 	return micros, true
 }
 
-// priceTag is a request with its price, for the record, where no budget asks for it. A request that names neither a
-// model nor tokens has none.
+// priceTag returns the request with its price, for events, if no budget needs it. A request that names neither a model
+// nor tokens has no price.
 func (r *resource) priceTag(req *Request) *Request {
 	if _, stated := usdOf(req.Cost); stated || req.priceModel() == "" && !hasTokens(req.Cost) {
 		return req
@@ -48,8 +48,8 @@ func (r *resource) priceTag(req *Request) *Request {
 	return &tagged
 }
 
-// ListPrice returns what the gate's own prices make of usage, in millionths of a dollar, whatever dollars it states. It reports false
-// if it states no tokens or the resource has no prices.
+// ListPrice returns the price of usage by the gate's own prices, in millionths of a dollar, even if usage states
+// dollars. It reports false if usage states no tokens or the resource has no prices.
 func (g inside) ListPrice(resource, model string, usage []Amount) (micros int64, ok bool) {
 	r := g.resources[resource]
 	if r == nil || r.price == nil || !hasTokens(usage) {
@@ -59,7 +59,7 @@ func (g inside) ListPrice(resource, model string, usage []Amount) (micros int64,
 	return micros, true
 }
 
-// PricedAs returns the model whose price a ticket's usage counts at, empty if the ticket does not tell.
+// PricedAs returns the model whose price applies to the ticket's usage; empty if the ticket does not tell.
 func (t Ticket) PricedAs() string {
 	if t.money == nil && t.note == nil {
 		return ""
@@ -67,7 +67,7 @@ func (t Ticket) PricedAs() string {
 	return t.pricedAs()
 }
 
-// priced adds the dollars to usage that states tokens alone.
+// priced adds dollars to usage that states only tokens.
 func (t Ticket) priced(usage []Amount) []Amount {
 	if t.resource == nil || t.resource.price == nil || t.request().Unpaid || !hasTokens(usage) {
 		return usage
@@ -79,14 +79,14 @@ func (t Ticket) priced(usage []Amount) []Amount {
 	if t.money != nil {
 		model = t.money.model
 	} else if t.note == nil {
-		return usage // a ticket of another process whose id names no model
+		return usage // a ticket of another process, whose id names no model
 	}
 	micros, _ := t.resource.price(model, usage)
 	return append(slices.Clip(usage), Amount{Unit: USD, N: micros})
 }
 
-// pricedAs is the model that a ticket's id names, so that whoever closes it prices what it used. Tickets that cost no
-// money name none.
+// pricedAs returns the model to put into the ticket's id, so that the process that closes the ticket can price its
+// usage. Tickets that cost no money name none.
 func (t Ticket) pricedAs() string {
 	if t.money != nil {
 		return t.money.model
@@ -97,7 +97,7 @@ func (t Ticket) pricedAs() string {
 	return t.request().priceModel()
 }
 
-// A receipt in the id of a ticket may be followed by the model, so that another process prices what was used:
+// joinReceipt appends the model to a receipt in a ticket's id, so that another process can price the usage:
 // RESOURCE.SESSION-N~RECEIPT~MODEL. Without a budget the receipt is empty.
 func joinReceipt(receipt, model string) string {
 	if model == "" {
@@ -106,7 +106,8 @@ func joinReceipt(receipt, model string) string {
 	return receipt + ticketid.ReceiptSep + base64.RawURLEncoding.EncodeToString([]byte(model))
 }
 
-// cutReceipt undoes joinReceipt. A model that makes no sense counts as an unknown one.
+// cutReceipt is the inverse of joinReceipt. A model that is not valid base64 is returned as it is and has no known
+// price.
 func cutReceipt(text string) (receipt, model string) {
 	receipt, coded, _ := strings.Cut(text, ticketid.ReceiptSep)
 	plain, err := base64.RawURLEncoding.DecodeString(coded)

@@ -9,11 +9,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// errNoRecords: the store keeps none.
+// errNoRecords means that the store keeps no history.
 var errNoRecords = errors.New("this store keeps no records of sends")
 
-// Report tells what was sent since a moment, by agent and model, to the minute. Memory for
-// it is bounded: the more agents, the shorter it reaches back.
+// Report returns the sends since a moment, by agent and model, to the minute. Its memory is bounded: the more agents,
+// the less far it reaches back.
 func (g *Gate) Report(ctx context.Context, since time.Time) (inspect.Report, error) {
 	rep := inspect.Report{Since: since.UTC(), Resources: []inspect.ResourceReport{}}
 	for _, name := range g.names() {
@@ -24,7 +24,7 @@ func (g *Gate) Report(ctx context.Context, since time.Time) (inspect.Report, err
 		}
 		one := r.report(&h)
 		if since.IsZero() && (rep.Since.IsZero() || one.Since.Before(rep.Since)) {
-			rep.Since = one.Since // all that is remembered
+			rep.Since = one.Since // the start of the history
 		}
 		rep.Resources = append(rep.Resources, one)
 	}
@@ -57,7 +57,7 @@ func (r *resource) report(h *store.History) inspect.ResourceReport {
 		c.add(p, p.Peak, h.Units)
 		total.add(p, p.PeakAll, h.Units)
 	}
-	if h.Since == 0 { // from the first on
+	if h.Since == 0 { // all that is remembered
 		h.Since = h.Now
 		if len(h.Periods) > 0 {
 			h.Since = h.Periods[0].Start
@@ -73,7 +73,7 @@ func (r *resource) report(h *store.History) inspect.ResourceReport {
 	return rep
 }
 
-// callerSum is a report that is being added up.
+// callerSum is a report in progress.
 type callerSum struct {
 	inspect.CallerReport
 	minutes map[store.Time]int64
@@ -84,7 +84,7 @@ func newCallerSum(name string) *callerSum {
 	return &callerSum{CallerReport: inspect.NewCallerReport(name), minutes: map[store.Time]int64{}}
 }
 
-// add counts one period, with the most that was sent in a second of it. Periods come by time.
+// add adds one period. peak is the most sends in one of its seconds. Periods come in order of time.
 func (c *callerSum) add(p *store.Period, peak int64, units []string) {
 	c.FirstSends += p.Sent - p.Retried
 	c.Retries += p.Retried
@@ -108,7 +108,7 @@ func (c *callerSum) add(p *store.Period, peak int64, units []string) {
 	c.Models[p.Model] = m
 }
 
-// done works out what takes all periods.
+// done computes the figures that need all periods, and returns the report.
 func (c *callerSum) done(wall clock) inspect.CallerReport {
 	c.Minutes = make(map[time.Time]int64, len(c.minutes))
 	for start, n := range c.minutes {

@@ -7,72 +7,70 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Request is what a caller asks for: permission to send one request.
+// Request asks for permission to send one request to a provider.
 type Request struct {
 	Resource string
-	// Agent is who asks. Agents of a class take turns.
+	// Agent is the name of the agent that asks. Agents of a class take turns.
 	Agent string
-	// Class is the agent's priority. Empty means what the configuration says, else the
-	// lowest.
+	// Class is the agent's priority. Empty means the configured class, otherwise the lowest.
 	Class string
 	User  string
-	// Model is the model, method or other part of the API that the request is for,
-	// where the provider limits them apart.
+	// Model is the model, method or other part of the API that the request is for, where the provider limits them
+	// separately.
 	Model string
-	// Priced is the model as the caller names it, which decides the price. Empty means Model.
+	// Priced is the model name that the caller uses, which determines the price. Empty means Model.
 	Priced string
 	Tool   string
-	// Key tells API keys apart where limits are per key: a label of [Gate.KeyLabel], never the key. Empty means that the request
-	// has none.
+	// Key identifies the API key where limits are per key: a label from [Gate.KeyLabel], never the key itself. Empty
+	// means no key.
 	Key string
-	// Keys are labels of several keys, any of which the request may use, in the order in which they are to be tried: the first
-	// that can go is taken, and [Ticket.Key] tells which. They take the place of Key.
+	// Keys lists the labels of several keys that the request may use, in the order to try them. The gate takes the
+	// first that is available, and [Ticket.Key] returns it. Keys replaces Key.
 	Keys []string
-	// Cost is what the request takes in units other than requests and work, or instead of
-	// their defaults. Units that no limit counts are ignored.
+	// Cost is the cost in units other than requests and work, or replaces their defaults. Units that no limit counts
+	// are ignored.
 	Cost []Amount
-	// Unpriced tells that nobody knows what the model costs, so that the dollars in Cost are a guess. It is for the
-	// record.
+	// Unpriced is set if the model's price is unknown, so that the dollars in Cost are a guess. It appears in events.
 	Unpriced bool
-	// Unpaid tells that the request costs no money though those of its resource do: it lists models, say.
+	// Unpaid is set if this request is free although others to its resource cost money, such as a list of models.
 	Unpaid bool
-	// Retry tells that an earlier send of the same request failed.
+	// Retry is set if an earlier send of the same request failed.
 	Retry bool
-	// Emergency lets a request of the highest class go first and take what others have to
-	// leave behind.
+	// Emergency lets a request of the highest class go first and use what others must leave.
 	Emergency bool
-	// Spent tells that nothing will be heard of the request: its ticket ends with the grant, as
-	// [Ticket.CloseUnanswered] does, in one step.
+	// Spent is set if no response will be reported. The ticket ends with its grant, like [Ticket.CloseUnanswered] in
+	// the same step.
 	Spent bool
-	// Holds is whether the request takes a place of limits of concurrency. The zero value takes all that a request takes.
+	// Holds says whether the request takes from concurrency limits. The zero value takes from all limits.
 	Holds Holds
 	// TTL is how long the ticket lives if it is never closed. 0 means the resource's.
 	TTL time.Duration
-	// Detached lets the ticket outlive this process. Set it if the ticket's id leaves the process, because another one sends
-	// the request or closes the ticket. Otherwise the ticket ends within 15 s of the death of its process, and not only when
-	// its TTL is over.
+	// Detached lets the ticket outlive this process. Set it if another process gets the ticket's id, because it sends
+	// the request or closes the ticket. Otherwise the ticket ends within 15 s of the death of its process, even if its
+	// TTL is longer.
 	Detached bool
 }
 
-// Holds tells connections that carry many requests from the requests that they carry.
+// Holds distinguishes a connection that carries many requests from the requests on it.
 type Holds uint8
 
 const (
-	// HoldsAll takes from every limit. It is what a request by itself does.
+	// HoldsAll takes from every limit. It is for ordinary requests.
 	HoldsAll Holds = iota
-	// HoldsPlace takes from limits of concurrency alone: the ticket is that of an open connection.
+	// HoldsPlace takes only from concurrency limits. It is for an open connection.
 	HoldsPlace
-	// HoldsNoPlace takes from all but limits of concurrency: the request goes over a connection that has a ticket.
+	// HoldsNoPlace takes from all but concurrency limits. It is for a request over a connection that has its own
+	// ticket.
 	HoldsNoPlace
 )
 
-// Amount is a number of some unit.
+// Amount is an amount of some unit.
 type Amount struct {
 	Unit string
 	N    int64
 }
 
-// fill writes the request as a store operation.
+// fill writes the request into a store operation.
 func (r *resource) fill(op *store.Op, req *Request) error {
 	if req.Agent == "" {
 		return r.invalid(req, "the request names no agent")
@@ -125,7 +123,7 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	return nil
 }
 
-// fillHolds leaves out the limits that a connection, or a request that goes over one, takes nothing from.
+// fillHolds zeroes the amounts that a connection, or a request over one, does not take.
 func (r *resource) fillHolds(op *store.Op, holds Holds) {
 	for i := range r.limits {
 		if (r.limits[i].Kind == Concurrency) != (holds == HoldsPlace) {
@@ -134,7 +132,7 @@ func (r *resource) fillHolds(op *store.Op, holds Holds) {
 	}
 }
 
-// checkNames finds a name that is too long.
+// checkNames returns an error for a name that is too long.
 func (r *resource) checkNames(req *Request) error {
 	for _, f := range [...]struct{ what, name string }{
 		{"agent", req.Agent}, {"user", req.User}, {"model", req.Model}, {"tool", req.Tool}, {"key", req.Key},
@@ -171,7 +169,7 @@ func (r *resource) setUnit(amounts *[store.MaxLimits]int64, a Amount) {
 	}
 }
 
-// setUsage writes what was used as the amounts of a close: where nothing is known, the estimate stands.
+// setUsage writes the actual usage into the amounts of a close. Where it is unknown, the estimate stands.
 func (r *resource) setUsage(amounts *[store.MaxLimits]int64, usage []Amount) {
 	if len(usage) > 0 {
 		for i := range amounts {

@@ -10,32 +10,32 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// ringEvery is how often requests that wait are offered to the other keys of their ring. A request that waits for one key does not
-// notice by itself that another has room.
+// ringEvery is how often waiting requests are offered to the other keys of their ring. A request that waits for one key
+// does not notice by itself that another has room.
 const ringEvery = 250 * time.Millisecond
 
-// ring are the requests of this process that may use any of several keys, and wait.
+// ring holds the waiting requests of this process that may use any of several keys.
 type ring struct {
 	mu      sync.Mutex
-	waiting []*ringWaiter // the oldest first
-	over    chan struct{} // closed when none waits; nil: none does
+	waiting []*ringWaiter // oldest first
+	over    chan struct{} // closed when no request waits any more; nil: none waits
 }
 
-// ringWaiter is a request that waits in line for one of its keys.
+// ringWaiter is a request that waits in the queue for one of its keys.
 type ringWaiter struct {
 	req    Request // with the key that it waits for
 	cancel context.CancelCauseFunc
-	ticket Ticket // that another key granted, if has is set
+	ticket Ticket // granted by another key, if has is set
 	has    bool
 }
 
-// Why the wait for one key is broken off.
+// Why a wait for one key is interrupted.
 var (
 	errOtherKey = errors.New("another key grants it")
 	errKeyHeld  = errors.New("the key is paused, and another is not")
 )
 
-// awaitAny waits for the first of several keys that can go. The order of req.Keys is the order in which they are tried.
+// awaitAny waits for the first of several keys that is available. It tries them in the order of req.Keys.
 func (r *resource) awaitAny(ctx context.Context, req *Request, wait time.Duration, t *Ticket) error {
 	began := time.Now()
 	until, bounded := began.Add(wait), wait > 0
@@ -53,14 +53,15 @@ func (r *resource) awaitAny(ctx context.Context, req *Request, wait time.Duratio
 		if err = r.awaitKey(ctx, req, key, left, t); errors.Is(err, errKeyHeld) {
 			continue
 		}
-		if err == nil { // it may have waited for several
+		if err == nil { // it may have waited for several keys
 			t.waited = max(t.waited, time.Since(began))
 		}
 		return err
 	}
 }
 
-// tryKeys asks for each key in turn, without waiting. If none can go, it returns the key that is expected to go first.
+// tryKeys asks for each key in turn, without waiting. If none is available, it returns the key that is expected to be
+// first.
 func (r *resource) tryKeys(ctx context.Context, req *Request, t *Ticket) (best string, err error) {
 	var first, last *Error
 	waiting := r.ring.counts()
@@ -88,8 +89,8 @@ func (r *resource) tryKeys(ctx context.Context, req *Request, t *Ticket) (best s
 	return best, first
 }
 
-// sooner reports that a request for one key is expected to go before one for another. A key that is paused comes last: its pause may
-// be renewed. Where nobody knows, fewer tells that fewer wait for it.
+// sooner reports whether a request for one key is expected to go before a request for another. A paused key comes last,
+// because its pause may be renewed. If the times are unknown, the key with fewer waiting requests wins; fewer says so.
 func (e *Error) sooner(than *Error, fewer bool) bool {
 	switch {
 	case e.held() != than.held():
@@ -100,10 +101,11 @@ func (e *Error) sooner(than *Error, fewer bool) bool {
 	return e.RetryAt.Before(than.RetryAt)
 }
 
-// held reports a refusal by a pause.
+// held reports whether a pause caused the refusal.
 func (e *Error) held() bool { return e.Reason == store.CodePaused.String() }
 
-// awaitKey waits in line for one key, and takes what another grants first. The error is errKeyHeld if it has to choose anew.
+// awaitKey waits in the queue for one key, and takes the grant of another key if that comes first. The error is
+// errKeyHeld if the request should choose again.
 func (r *resource) awaitKey(ctx context.Context, req *Request, key string, wait time.Duration, t *Ticket) error {
 	one, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -114,7 +116,7 @@ func (r *resource) awaitKey(ctx context.Context, req *Request, key string, wait 
 	r.ring.leave(w)
 	switch {
 	case err == nil:
-		if t.key = key; w.has { // both at the same time
+		if t.key = key; w.has { // both keys granted it at the same time
 			_ = w.ticket.Cancel()
 		}
 	case w.has:
@@ -125,7 +127,7 @@ func (r *resource) awaitKey(ctx context.Context, req *Request, key string, wait 
 	return err
 }
 
-// counts is how many requests of this process wait, by key; nil if none does.
+// counts returns how many requests of this process wait, by key; nil if none waits.
 func (x *ring) counts() (by map[string]int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -159,7 +161,7 @@ func (x *ring) leave(w *ringWaiter) {
 	}
 }
 
-// look offers requests that wait to the other keys of their ring, until none waits.
+// look offers waiting requests to the other keys of their ring, until none waits.
 func (x *ring) look(r *resource, over <-chan struct{}) {
 	tick := time.NewTicker(ringEvery)
 	defer tick.Stop()
@@ -180,7 +182,7 @@ func (x *ring) look(r *resource, over <-chan struct{}) {
 	}
 }
 
-// keys are those that requests which wait could go with.
+// keys returns all keys that waiting requests could use.
 func (x *ring) keys() (all []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -194,7 +196,7 @@ func (x *ring) keys() (all []string) {
 	return all
 }
 
-// oldest is the oldest request that waits for a key, else the oldest that could go with it; nil if there is none.
+// oldest returns the oldest request that waits for a key, otherwise the oldest that could use it; nil if there is none.
 func (x *ring) oldest(key string) (could *ringWaiter, req Request) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -216,8 +218,8 @@ func (x *ring) oldest(key string) (could *ringWaiter, req Request) {
 	return could, req
 }
 
-// offer asks for a key on behalf of the oldest request that could go with it. It reports that the key was granted, or that it is
-// paused.
+// offer asks for a key on behalf of the oldest request that could use it. It reports whether the key was granted, and
+// whether it is paused.
 func (x *ring) offer(r *resource, key string) (granted, held bool) {
 	w, req := x.oldest(key)
 	if w == nil {
@@ -246,7 +248,7 @@ func (x *ring) offer(r *resource, key string) (granted, held bool) {
 	return true, false
 }
 
-// release lets requests choose anew that wait for a key that is paused, while another is not.
+// release lets requests choose again that wait for a paused key while another key is not paused.
 func (x *ring) release(held map[string]bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

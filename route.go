@@ -17,16 +17,17 @@ import (
 type RouteChoice struct {
 	Resource string
 	Model    string
-	// Part is what requests for the model state as their Model, where the provider limits models together. Empty means the
-	// model itself.
+	// Part is the Model that requests for this model state, if the provider limits several models together. Empty means
+	// the model itself.
 	Part string
-	// USDPerMTok is what a million tokens cost, about.
+	// USDPerMTok is the approximate price of a million tokens, in dollars.
 	USDPerMTok float64
-	// Unpriced tells that USDPerMTok is a guess. Such a model keeps its place in the route; those with a price are tried the cheapest first.
+	// Unpriced is set if USDPerMTok is a guess. Such a model keeps its position in the route; models with a price are
+	// tried cheapest first.
 	Unpriced bool
 }
 
-// maxChoices bounds a route.
+// maxChoices bounds the models of a route.
 const maxChoices = 64
 
 func checkRoutes(routes map[string][]RouteChoice) (map[string][]RouteChoice, error) {
@@ -45,20 +46,20 @@ func checkRoutes(routes map[string][]RouteChoice) (map[string][]RouteChoice, err
 	return out, nil
 }
 
-// maxPerMTok is the highest price that makes sense.
+// maxPerMTok is the highest price that is accepted, in dollars per million tokens.
 const maxPerMTok = 1_000_000
 
-// Tasks are the kinds of task that routes are configured for, sorted.
+// Tasks returns the kinds of task that have routes, sorted.
 func (g inside) Tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
 
-// Route picks the model for a kind of task: the cheapest that has room now, else the one that will have it soonest.
-// need is what the request will take, as far as it is known; of other units it is what requests for that model took of late.
-// Nothing is reserved: it is advice.
+// Route picks the model for a kind of task: the cheapest that has room now, otherwise the one that will have room
+// soonest. need is the expected cost of the request as far as it is known; for other units Route uses the recent
+// average of the model. Route reserves nothing: the result is advice.
 func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (inspect.Route, error) {
 	return g.route(ctx, task, "", need)
 }
 
-// RouteOn is Route among the models of one resource: for those who cannot go elsewhere.
+// RouteOn is Route among the models of one resource, for callers that cannot use another.
 func (g inside) RouteOn(ctx context.Context, resource, task string, need ...Amount) (inspect.Route, error) {
 	return g.route(ctx, task, resource, need)
 }
@@ -91,7 +92,7 @@ func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) 
 	return route(choices, rooms), nil
 }
 
-// of are the choices of one resource; empty: of all.
+// of returns the choices of one resource; an empty name means all resources.
 func of(list []RouteChoice, resource string) []RouteChoice {
 	if resource == "" {
 		return list
@@ -99,7 +100,7 @@ func of(list []RouteChoice, resource string) []RouteChoice {
 	return slices.DeleteFunc(slices.Clone(list), func(c RouteChoice) bool { return c.Resource != resource })
 }
 
-// choices looks at those whose resources there are.
+// choices returns the choices whose resources are configured, and the room of each.
 func (g *Gate) choices(ctx context.Context, list []RouteChoice, need []Amount) ([]RouteChoice, []room, error) {
 	var choices []RouteChoice
 	var rooms []room
@@ -135,8 +136,8 @@ func asChoices(choices []RouteChoice, rooms []room) []policy.Choice {
 	return list
 }
 
-// tryOrder returns the order in which choices are tried. Those without a price stay where the route has them. The others take the
-// remaining places, the cheapest first.
+// tryOrder returns the position of each choice in the order of trying. Choices without a price keep their position in
+// the route. The others take the remaining positions, cheapest first.
 func tryOrder(choices []RouteChoice) []int64 {
 	var priced []int
 	for i := range choices {
@@ -186,13 +187,13 @@ func route(choices []RouteChoice, rooms []room) inspect.Route {
 	return out
 }
 
-// CheaperModel finds, for a request for a model of a resource, one that does the same tasks for less and has room now. It
-// is named RESOURCE/MODEL, as in a route; empty if there is none.
+// CheaperModel returns a cheaper model that does the same tasks as the given model and has room now. The result is
+// RESOURCE/MODEL, as in a route; empty if there is none.
 func (g *Gate) CheaperModel(ctx context.Context, resource, model string) (string, error) {
 	return g.cheaper(ctx, resource, model, "")
 }
 
-// CheaperOn is CheaperModel among those of the same resource: the name of the model alone.
+// CheaperOn is CheaperModel within the same resource. It returns the name of the model only.
 func (g inside) CheaperOn(ctx context.Context, resource, model string) (string, error) {
 	best, err := g.cheaper(ctx, resource, model, resource)
 	return strings.TrimPrefix(best, resource+"/"), err
@@ -213,7 +214,7 @@ func (g *Gate) cheaper(ctx context.Context, resource, model, within string) (str
 			return "", err
 		}
 		if list[i].Unpriced {
-			continue // nobody knows what is cheaper
+			continue // without a price, nothing is known to be cheaper
 		}
 		price := micros(list[i].USDPerMTok)
 		priced := asChoices(choices, rooms)

@@ -10,15 +10,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// room is whether a request for a model can go now, and else when.
+// room says whether a request for a model can go now, and otherwise when.
 type room struct {
 	open    bool
 	wait    time.Duration
-	unknown bool // when
+	unknown bool // the wait is unknown
 	why     string
 }
 
-// later takes in a reason to wait.
+// later records a reason to wait.
 func (m *room) later(wait time.Duration, known bool, why string) {
 	wait = max(wait, time.Millisecond)
 	if m.open || known && !m.unknown && wait > m.wait || !known {
@@ -29,25 +29,25 @@ func (m *room) later(wait time.Duration, known bool, why string) {
 	m.wait = max(m.wait, wait)
 }
 
-// rooms remembers a look at a resource: routing may be asked for with every request.
+// rooms caches a snapshot of a resource, because every request may ask for a route.
 type rooms struct {
 	mu    sync.Mutex
 	at    time.Time
 	snap  store.Snapshot
-	since time.Time        // when usual was worked out
+	since time.Time        // when usual was computed
 	usual map[string]usual // by model
 }
 
-// usual is what requests for a model took of late, on average.
+// usual is the recent average cost of requests for a model, by unit.
 type usual map[string]int64
 
 const (
 	roomsFor = 200 * time.Millisecond
 	usualFor = 10 * time.Second
-	usualOf  = 10 * time.Minute // of sends that are counted
+	usualOf  = 10 * time.Minute // the period that the average covers
 )
 
-// roomFor tells whether a request for a model can go now.
+// roomFor returns whether a request for a model can go now.
 func (r *resource) roomFor(ctx context.Context, model string, need []Amount) (room, error) {
 	m := &r.rooms
 	m.mu.Lock()
@@ -68,7 +68,7 @@ func (r *resource) roomFor(ctx context.Context, model string, need []Amount) (ro
 	return r.judgeRoom(&m.snap, model, need, m.usual[model]), nil
 }
 
-// usualCosts works out what requests take, by model and unit. A store that keeps no records knows nothing.
+// usualCosts computes the average cost of requests, by model and unit. It is empty if the store keeps no history.
 func (r *resource) usualCosts(ctx context.Context, now store.Time) map[string]usual {
 	out := map[string]usual{}
 	recorder := store.Can(r.pool).Recorder
@@ -100,7 +100,7 @@ func (r *resource) usualCosts(ctx context.Context, now store.Time) map[string]us
 	return out
 }
 
-// judgeRoom is roomFor by a snapshot.
+// judgeRoom is roomFor with a given snapshot.
 func (r *resource) judgeRoom(snap *store.Snapshot, model string, need []Amount, usual usual) room {
 	m := room{open: true}
 	for i := range snap.Gates {
@@ -118,7 +118,7 @@ func (r *resource) judgeRoom(snap *store.Snapshot, model string, need []Amount, 
 			m.later(wait, known, fmt.Sprintf("limit %q", def.Name))
 		}
 	}
-	for i := range snap.Queue { // those who wait go first
+	for i := range snap.Queue { // waiting requests go first
 		if w := &snap.Queue[i]; w.Model == model || r.sharesLimit(w) {
 			m.later(w.Expected.Sub(snap.Now), w.Expected != 0, "others wait")
 		}
@@ -126,7 +126,7 @@ func (r *resource) judgeRoom(snap *store.Snapshot, model string, need []Amount, 
 	return m
 }
 
-// judgeGate takes in a pause, a probe or a ramp.
+// judgeGate applies a pause, a probe or a ramp.
 func (r *resource) judgeGate(m *room, snap *store.Snapshot, g *store.PauseState, model string) {
 	if g.Scope != "" && g.Scope != "model="+model {
 		return
@@ -139,7 +139,7 @@ func (r *resource) judgeGate(m *room, snap *store.Snapshot, g *store.PauseState,
 	}
 }
 
-// scopeHas reports whether a meter counts every request for a model, whoever asks.
+// scopeHas reports whether a meter counts every request for a model, of any agent.
 func (r *resource) scopeHas(l *store.LimitState, model string) bool {
 	switch r.limits[l.Limit].Per {
 	case 0:
@@ -150,7 +150,7 @@ func (r *resource) scopeHas(l *store.LimitState, model string) bool {
 	return false
 }
 
-// sharesLimit reports that what one who waits lacks is a limit that all models share.
+// sharesLimit reports whether a waiting request lacks room on a limit that all models share.
 func (r *resource) sharesLimit(w *store.Waiter) bool {
 	i := int(w.Reason.Limit)
 	return i >= 0 && i < len(r.limits) && r.limits[i].Per == 0 && w.Reason.Code != store.CodeOrder
@@ -168,13 +168,13 @@ func costOf(unit string, need []Amount, usual usual) int64 {
 	return usual[unit]
 }
 
-// comesBack is about how long it takes until a limit has so much more room, if nobody else takes it.
+// comesBack estimates how long it takes until a limit has lack more room, if no other request takes it.
 func comesBack(def *store.Limit, l *store.LimitState, lack int64, now store.Time) (time.Duration, bool) {
 	switch {
 	case l.Reset != 0:
 		return l.Reset.Sub(now), true
 	case def.Kind == Concurrency || def.Size <= 0 && l.Size <= 0:
-		return 0, false // when somebody is done
+		return 0, false // when a request finishes
 	}
 	size := max(l.Size, 1)
 	if l.Kind == Bucket && def.Size > 0 {

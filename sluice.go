@@ -1,8 +1,7 @@
-// Package sluice is one gate that all callers of a shared API quota pass through.
+// Package sluice shares the quota of an API among many callers. All of them pass through one gate.
 //
-// Callers ask before they send. The gate holds each one for exactly as long as
-// needed, in a fair order, so that together they use the quota fully and are not
-// turned away by the provider.
+// Callers ask before they send. The gate holds each request only as long as needed, in a fair order, so that together
+// the callers use the quota fully and are not rate limited by the provider.
 //
 //	gate, err := sluice.Open(ctx, sluice.Config{
 //		Store: "mem:",
@@ -13,9 +12,8 @@
 //	ticket, err := gate.Acquire(ctx, sluice.Request{Resource: "search", Agent: "indexer"})
 //	defer ticket.Close()
 //
-// Most callers want [Gate.Do], which also tells the gate what the answer was and
-// tries again when that can help. State lives in a store; import the package of
-// the one you use, such as store/memstore, so that its URL scheme is known.
+// Most callers want [Gate.Do], which also reports the response to the gate and retries when that can help. State lives
+// in a store. Import the package of the store you use, such as store/memstore, so that its URL scheme is known.
 package sluice
 
 import (
@@ -31,32 +29,31 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Gate is the one place that callers pass through. All methods are safe for
-// concurrent use.
+// Gate holds requests until they may be sent. All methods are safe for concurrent use.
 type Gate struct {
 	url       string
 	store     store.Store
-	ends      store.Store // what ends with the gate: nil if the store is somebody else's
+	ends      store.Store // closed with the gate; nil if the caller owns the store
 	plan      *plan
 	resources map[string]*resource
-	few       []*resource // all of them, if that is quicker to search than the map
+	few       []*resource // all resources, if there are so few that a search is faster than the map
 	retry     retry.Policy
-	others    func(pool string) string // of the configuration
+	others    func(pool string) string // from the configuration
 	skipped   []string                 // why openOthers left out pools
-	unread    []string                 // pools that it could not open
+	unread    []string                 // pools that openOthers could not open
 	fleet     fleet
 	outlook   outlook
 	holders   holders
 	links     dependencies
 	labels    labels
-	budgets   *budgets // nil: there are none
+	budgets   *budgets // nil: no budgets
 	routes    map[string][]RouteChoice
 	events    func(inspect.Event)
 	price     func(model string, usage []Amount) (int64, bool) // nil: only stated dollars count
 }
 
-// Open opens the gate that config describes. Nothing is sent anywhere; an error is
-// about the configuration or the store.
+// Open opens the gate that config describes. It sends no request to a provider. An error is about the configuration or
+// the store.
 func Open(ctx context.Context, config Config) (*Gate, error) {
 	if config.Store == "" {
 		config.Store = "mem:"
@@ -77,11 +74,12 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	return g, nil
 }
 
-// OpenWithStore is [Open] on a store that is open, and stays so when the gate is closed: for several gates in one process, such
-// as the one before a configuration changed and the one after it. Config.Store is only what the gate calls it.
+// OpenWithStore is [Open] on a store that is already open, and that stays open when the gate is closed. It allows
+// several gates in one process, such as the gates before and after a change of the configuration. Config.Store is then
+// only a name.
 //
-// What config says of resources counts instead of what gates on the same store have said before. They go on: those who wait do so
-// under the new limits, what is charged stays charged, and tickets can be ended through any of them.
+// config replaces what earlier gates on the same store have said about resources. Those gates continue: their waiting
+// requests wait under the new limits, charges stay, and tickets can be ended through any of the gates.
 func OpenWithStore(ctx context.Context, st store.Store, config Config) (*Gate, error) {
 	p, err := newPlan(config)
 	if err != nil {
@@ -92,7 +90,7 @@ func OpenWithStore(ctx context.Context, st store.Store, config Config) (*Gate, e
 	if err != nil || p.lease < 0 || p.look {
 		return g, err
 	}
-	// Not when it is first needed: the latest gate is to be the last that says something of the fleet.
+	// Open the fleet's pool now, not on first use: the latest gate must be the last one to state the fleet's settings.
 	if _, err := g.fleetPool(ctx); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
@@ -114,7 +112,7 @@ func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate,
 			return nil, errors.Join(err, g.Close())
 		}
 		g.resources[name] = r
-		if r.keyed && !p.look { // rather now than with the first request
+		if r.keyed && !p.look { // now rather than with the first request
 			if _, err := g.labels.get(ctx, st); err != nil {
 				return nil, errors.Join(r.storeError(err), g.Close())
 			}
@@ -129,9 +127,8 @@ func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate,
 	return g, nil
 }
 
-// Close ends the session: those who wait get [ErrClosed], and what is held stays
-// charged until its time to live is over. Answers and ends of tickets that the store
-// has not heard of yet are sent first; the error is [ErrStore] if that fails.
+// Close closes the gate. Waiting requests get [ErrClosed], and open tickets stay charged until their TTL is over. Close
+// first sends the answers and ends of tickets that the store does not know yet; the error is [ErrStore] if that fails.
 func (g *Gate) Close() error {
 	errs := []error{g.budgets.close(), g.fleet.close()}
 	all := slices.Collect(maps.Values(g.resources))
@@ -156,7 +153,7 @@ func (g *Gate) resource(name string) (*resource, error) {
 	return nil, g.unknown(name)
 }
 
-// names returns the resources' names: the configured ones first, each part sorted.
+// names returns the names of the resources: first the configured ones, then the others, each sorted.
 func (g *Gate) names() []string {
 	return slices.SortedFunc(maps.Keys(g.resources), func(a, b string) int {
 		if x, y := g.resources[a].other, g.resources[b].other; x != y {

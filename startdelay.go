@@ -7,11 +7,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Launch tells how long a job should wait before it starts, so that jobs which would start
-// together are spread over a window: 0 for the first, then half of the window, a quarter, three
-// quarters, and so on, each into the widest gap that those before it left, in whatever
-// process they ask. The wait is always shorter than the window. Jobs of one resource are spread
-// with each other; nothing is held or charged, so one that does not start harms nobody.
+// StartDelay returns how long a job should wait before it starts, so that jobs that would start together are spread
+// over a window. The first job gets 0, then half of the window, a quarter, three quarters, and so on: each fills the
+// widest gap left, across all processes. The delay is always shorter than the window. Jobs of the same resource are
+// spread together. StartDelay holds and charges nothing, so a job that does not start does no harm.
 //
 // The window is at most 24 h; 0 means to start at once.
 func (g *Gate) StartDelay(ctx context.Context, resource string, window time.Duration) (time.Duration, error) {

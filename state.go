@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// idleAfter is how long after its last send a resource is idle.
+// idleAfter is how long after its last send a resource counts as idle.
 const idleAfter = time.Minute
 
-// setState works out the state of a resource, once all else is known.
+// setState computes the state of a resource from the rest of its status.
 func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot) {
 	for i := range s.Limits {
 		s.LightBinds = s.LightBinds || s.Limits[i].Binds
@@ -24,7 +24,7 @@ func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot) {
 
 func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot) (state, reason string, until *time.Time) {
 	trouble, now := snap.Trouble, snap.Now
-	if s.Outage != nil { // what others have seen is not known
+	if s.Outage != nil { // what other processes have seen is not known
 		trouble, now = r.failures.now(), store.Time(time.Now().UnixMicro())
 	}
 	failing, recent := isFailing(trouble), now.Sub(trouble.Last) < failingFor
@@ -77,8 +77,8 @@ func outageReason(o *inspect.OutageStatus) string {
 	return reason
 }
 
-// pausedReason says what holds a resource: a pause of all of it first, else of parts of it. It is empty
-// if none does.
+// pausedReason says which pause holds a resource: one of the whole resource first, otherwise one of a part of it. It is
+// empty if there is none.
 func pausedReason(gates []inspect.PauseStatus) (reason string, until *time.Time) {
 	var held []*inspect.PauseStatus
 	for i := range gates {
@@ -89,7 +89,7 @@ func pausedReason(gates []inspect.PauseStatus) (reason string, until *time.Time)
 	if len(held) == 0 {
 		return "", nil
 	}
-	slices.SortStableFunc(held, func(a, b *inspect.PauseStatus) int { // all of it, then what lasts longest
+	slices.SortStableFunc(held, func(a, b *inspect.PauseStatus) int { // of the whole resource first, then the longest
 		return cmp.Or(cmp.Compare(min(len(a.Scope), 1), min(len(b.Scope), 1)), untilOf(b).Compare(untilOf(a)))
 	})
 	g := held[0]
@@ -118,15 +118,15 @@ func scopeWords(scope string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(scope, "=", " "), ",", ", ")
 }
 
-// queueReason says what most of those wait for who do not only wait for others, and when the last of them is
-// expected to go, if that is known.
+// queueReason says what most waiting requests wait for, not counting those that only wait for others. It also returns
+// when the last of them is expected to go, if that is known.
 func (r *resource) queueReason(s *inspect.ResourceStatus, snap *store.Snapshot, waits int) (string, *time.Time) {
 	type cause struct {
 		code  store.Code
 		limit int8
 	}
 	count, classes := map[cause]int{}, map[cause]map[int]bool{}
-	var slowed []string // by which budgets
+	var slowed []string // names of budgets
 	var most cause
 	var last store.Time
 	known := len(snap.Queue) == waits
@@ -210,12 +210,12 @@ func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit 
 	case store.CodeBreaker:
 		return "the breaker on " + the + " holds " + who + level
 	case store.CodePaused, store.CodeProbe, store.CodeRamp:
-		for i := range s.Limits { // it would not go after the ramp either
+		for i := range s.Limits { // they could not go after the ramp either
 			if l := &s.Limits[i]; l.Limit > 0 && l.Remaining == 0 && l.Scope == "" {
 				return fmt.Sprintf("the limit %s is full (%d of %d used)", l.Name, l.Used, l.Limit)
 			}
 		}
-		return "few go at first, until answers show that more may"
+		return "only a few requests go at first, until responses show room for more"
 	}
 	return the + " has no room" + level
 }

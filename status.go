@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Status reads the state of all resources. A process that goes on by itself while the store cannot be
-// reached gets no error: the outage is the state.
+// Status reads the state of all resources. If this process continues on its own while the store cannot be reached,
+// there is no error: the status reports the outage.
 func (g *Gate) Status(ctx context.Context) (inspect.Status, error) {
 	s := inspect.Status{Store: g.Store(), Resources: []inspect.ResourceStatus{}, Agents: []inspect.AgentStatus{}, Cycles: [][]string{}, Budgets: []inspect.BudgetStatus{}}
 	v, err := g.look(ctx, true)
@@ -32,8 +32,8 @@ func (g *Gate) Status(ctx context.Context) (inspect.Status, error) {
 	return s, nil
 }
 
-// Why lists who waits for a resource, in order, each with the limit in the way, who holds
-// it, and when it is expected to go.
+// Why lists the requests that wait for a resource, in order. Each entry has the limit that it waits for, who holds it,
+// and when it is expected to go.
 func (g *Gate) Why(ctx context.Context, resource string) ([]inspect.Waiting, error) {
 	r, err := g.resource(resource)
 	if err != nil {
@@ -92,11 +92,11 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 	}
 	for _, l := range snap.Limits {
 		if l.Limit >= len(r.limits) {
-			continue // another member added it: its name is not known here
+			continue // added by another member: its name is not known here
 		}
 		def := r.limits[l.Limit]
 		if def.Plan && l.Size == 0 {
-			continue // nobody uses the resource by subscription
+			continue // the resource is not used by subscription
 		}
 		s.Limits = append(s.Limits, inspect.LimitStatus{
 			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
@@ -110,7 +110,7 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 	}
 	for _, g := range snap.Gates {
 		if r.observe {
-			break // they hold nobody
+			break // in mode observe they hold no request
 		}
 		s.Gates = append(s.Gates, inspect.PauseStatus{Scope: g.Scope, Phase: g.Phase, Until: c.moment(g.Until), ProbeAt: c.moment(g.Probe), Cause: g.Cause})
 		if g.Scope == "" {
@@ -128,7 +128,7 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 	return s
 }
 
-// sizeOf is what a limit can hold.
+// sizeOf returns what a limit can hold.
 func sizeOf(l *store.Limit) int64 {
 	if l.Kind == Bucket && l.Burst > 0 {
 		return l.Burst
@@ -136,8 +136,8 @@ func sizeOf(l *store.Limit) int64 {
 	return l.Size
 }
 
-// differs returns the member whose smaller size of a limit is in force instead of ours; empty if
-// ours is, or the provider's.
+// differs returns the member whose different size of a limit is in force instead of ours. It is empty if our size or
+// the provider's is in force.
 func (r *resource) differs(l *store.LimitState) string {
 	ours := sizeOf(&r.limits[l.Limit])
 	switch {
@@ -145,7 +145,7 @@ func (r *resource) differs(l *store.LimitState) string {
 		return ""
 	case l.By != r.plan.member:
 		return l.By
-	case r.plan.restate: // it cannot be taken back while others may rely on it
+	case r.plan.restate: // it stays in force while other members may rely on it
 		return "this process, by an earlier configuration"
 	}
 	return ""
@@ -169,12 +169,12 @@ func (r *resource) breaker(b store.BreakerState) string {
 	}
 }
 
-// resetOf is when a window is expected to reset: in the middle of what is known.
+// resetOf returns when a window is expected to reset: the middle of the possible range.
 func resetOf(l *store.LimitState) store.Time {
 	if l.Reset == 0 {
 		return 0
 	}
-	const fine = store.Time(1000) // it is not known to the microsecond: midnight is not to be shown as just before
+	const fine = store.Time(1000) // not known to the microsecond: do not show midnight as just before
 	return (l.Reset.Add(-l.Doubt) + fine/2) / fine * fine
 }
 
@@ -192,7 +192,7 @@ func (r *resource) limitName(i int8) string {
 	return r.limits[i].Name
 }
 
-// In reports whether a limit with a scope, such as model=opus, counts the request: those of other agents, models and the like do not.
+// In reports whether a limit with the given scope, such as model=opus, counts the request.
 func (req *Request) In(scope string) bool {
 	for _, own := range [...]string{"agent=" + req.Agent, "user=" + req.User, "model=" + req.Model, "tool=" + req.Tool, "key=" + cmp.Or(req.Key, keylabel.None)} {
 		if rest, ok := strings.CutPrefix(scope, own); ok && (rest == "" || rest[0] == ',') {

@@ -10,31 +10,32 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// maxHolders is how many machines are remembered that one agent has been on.
+// maxHolders bounds the machines remembered per agent.
 const maxHolders = 4
 
-// holder is a machine that an agent's lease was given to by this gate.
+// holder is a machine that got an agent's lease through this gate.
 type holder struct {
 	machine string
-	granted time.Time // last
-	seen    time.Time // last, also if it was in vain
+	granted time.Time // last grant
+	seen    time.Time // last heartbeat, even if it was refused
 }
 
-// holders remembers them: who held a lease and finds it elsewhere is told so, and does not take it back. Without that two machines
-// would take it from each other for ever.
+// holders remembers the machines of each agent. A machine that held a lease and finds it elsewhere is told so, and does
+// not take it back. Otherwise two machines would take it from each other forever.
 type holders struct {
 	mu    sync.Mutex
-	of    map[string][]holder // by agent; the last has the lease
-	sweep int                 // how many there may be before those that are gone are looked for
+	of    map[string][]holder // by agent; the last one has the lease
+	sweep int                 // number of agents from which on expired ones are removed
 }
 
-// movedTo returns the machine that has taken an agent's lease over from the one that sends this heartbeat; empty: none has.
+// movedTo returns the machine that has taken the lease over from the machine that sends this heartbeat; empty if none
+// has.
 func (g *Gate) movedTo(ctx context.Context, l *Lease) (string, error) {
 	if g.plan.lease < 0 {
 		return "", nil
 	}
 	by, granted := g.holders.movedTo(l.agent, l.machine, g.plan.lease)
-	if by != "" || granted.IsZero() { // or it has not held it, and may take it from whoever does
+	if by != "" || granted.IsZero() { // zero: it did not hold the lease, and may take it over
 		return by, nil
 	}
 	v, err := g.recent(ctx)
@@ -44,7 +45,7 @@ func (g *Gate) movedTo(ctx context.Context, l *Lease) (string, error) {
 	return elsewhere(v.joined, v.began, l, granted), nil
 }
 
-// elsewhere returns the machine that has a lease in a list, if the list is younger than what l knows of it.
+// elsewhere returns the machine that holds the lease according to a list, if the list is newer than our last grant.
 func elsewhere(joined []store.Agent, began time.Time, l *Lease, granted time.Time) string {
 	if a := findAgent(joined, l.agent); a != nil && a.Leased && a.Machine != l.machine && began.After(granted) {
 		return a.Machine
@@ -52,8 +53,8 @@ func elsewhere(joined []store.Agent, began time.Time, l *Lease, granted time.Tim
 	return ""
 }
 
-// movedTo returns the machine that this gate has given the lease to since it was asker's. If there is none it is asker's still,
-// as far as this gate knows, if granted is not zero.
+// movedTo returns the machine that this gate gave the lease to after asker had it. If there is none and granted is not
+// zero, asker still has the lease, as far as this gate knows.
 func (h *holders) movedTo(agent, asker string, lease time.Duration) (by string, granted time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +74,8 @@ func (h *holders) movedTo(agent, asker string, lease time.Duration) (by string, 
 	return "", time.Time{}
 }
 
-// grant notes that a machine has the lease, and returns the one that had it before. First tells that nothing was known of the agent.
+// grant records that a machine has the lease, and returns the machine that had it before. first is set if the agent was
+// unknown.
 func (h *holders) grant(agent, machine string, lease time.Duration) (before string, first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,8 +106,8 @@ func (h *holders) grant(agent, machine string, lease time.Duration) (before stri
 	return before, len(list) == 0
 }
 
-// leave forgets a machine that an agent has left; the empty name is all of them. When the one that has the lease goes, whoever had it
-// before may take it again.
+// leave forgets a machine that an agent has left; an empty name means all machines. When the machine with the lease
+// leaves, an earlier one may take the lease again.
 func (h *holders) leave(agent, machine string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +123,7 @@ func (h *holders) leave(agent, machine string) {
 	h.of[agent] = slices.DeleteFunc(list, func(o holder) bool { return o.machine == machine })
 }
 
-// tellTakenOver makes it known that an agent has moved.
+// tellTakenOver emits an event that an agent has moved.
 func (l *Lease) tellTakenOver(from string) {
 	if from == "" || l.gate.events == nil {
 		return
@@ -132,13 +134,13 @@ func (l *Lease) tellTakenOver(from string) {
 	})
 }
 
-// granted notes that a lease was given, and returns the machine that it was taken from, if any.
+// granted records that a lease was granted, and returns the machine that it was taken from, if any.
 func (g *Gate) granted(l *Lease) (from string) {
 	from, first := g.holders.grant(l.agent, l.machine, g.plan.lease)
 	if from != "" || !first {
 		return from
 	}
-	g.outlook.mu.Lock() // through another gate, perhaps
+	g.outlook.mu.Lock() // it may have been taken over from another gate
 	v := g.outlook.last
 	g.outlook.mu.Unlock()
 	if v == nil || time.Since(v.began) > viewAgeMax {
@@ -150,11 +152,11 @@ func (g *Gate) granted(l *Lease) (from string) {
 	return ""
 }
 
-// A holder looks at the fleet before it renews its lease. In a large one that is done less often: everybody's looks together must
-// not be more work than the heartbeats are.
+// lookedAtEach limits how often an agent checks the fleet before it renews its lease. In a large fleet agents check
+// less often: all checks together must not cost more than the heartbeats.
 const lookedAtEach = 500
 
-// hasMoved is movedTo for a lease that this process keeps alive.
+// hasMoved is movedTo for a lease that this process renews.
 func (g *Gate) hasMoved(ctx context.Context, l *Lease) string {
 	by, granted := g.holders.movedTo(l.agent, l.machine, g.plan.lease)
 	if by != "" || granted.IsZero() || g.plan.lease < 0 {
@@ -171,7 +173,7 @@ func (g *Gate) hasMoved(ctx context.Context, l *Lease) string {
 	}
 	joined, began, err := g.fleet.look(ctx, g.plan.renew/4)
 	if err != nil {
-		return "" // the heartbeat will tell
+		return "" // the heartbeat will show
 	}
 	l.mu.Lock()
 	l.skip = len(joined) / lookedAtEach
@@ -179,7 +181,7 @@ func (g *Gate) hasMoved(ctx context.Context, l *Lease) string {
 	return elsewhere(joined, began, l, granted)
 }
 
-// look reads who has a lease, if what is known is older than that.
+// look returns the agents with a lease. It reads them again if the last list is older than age.
 func (f *fleet) look(ctx context.Context, age time.Duration) ([]store.Agent, time.Time, error) {
 	f.looking.Lock()
 	defer f.looking.Unlock()

@@ -10,16 +10,16 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// note is what a ticket remembers for the record, where events are told.
+// note is what a ticket remembers for events.
 type note struct {
 	req  Request
 	held store.Reason // why it waited, if it did and the store said so
-	// slowedBy is the budget that slowed it down, if one did.
+	// slowedBy is the budget that slowed it down, if any.
 	slowedBy string
 }
 
-// noteWhy remembers why a request waits, and asks the store if it has not said so. It reports that the
-// request has been granted meanwhile.
+// noteWhy records why a request waits, and asks the store if it has not said so. It reports whether the request was
+// granted meanwhile.
 func (r *resource) noteWhy(ctx context.Context, res *store.Result, t *Ticket) (granted bool) {
 	why := res.Reason
 	if why.Code == store.CodeNone {
@@ -35,7 +35,7 @@ func (r *resource) noteWhy(ctx context.Context, res *store.Result, t *Ticket) (g
 	return granted
 }
 
-// emit tells an event of a resource.
+// emit sends an event of a resource.
 func (r *resource) emit(e inspect.Event) {
 	e.Resource = r.name
 	if e.Time.IsZero() {
@@ -44,7 +44,7 @@ func (r *resource) emit(e inspect.Event) {
 	r.events(e)
 }
 
-// about is an event about a request.
+// about returns an event about a request.
 func (r *resource) about(kind string, req *Request) inspect.Event {
 	e := inspect.Event{
 		Kind: kind, Agent: req.Agent, User: req.User, Class: req.Class, Model: req.Model, Tool: req.Tool, Retry: req.Retry,
@@ -62,8 +62,8 @@ func (r *resource) about(kind string, req *Request) inspect.Event {
 	return e
 }
 
-// admitted tells what became of a request, and lets it through in the mode observe. It is
-// called only where somebody listens or nobody is held.
+// admitted emits the event for the outcome of an acquire. In mode observe it grants a refused request. It is called
+// only if there is an events function or in mode observe.
 func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err error) error {
 	var refusal *Error
 	if err != nil && (!errors.As(err, &refusal) || !refusal.refuses()) && !r.passes(ctx, err) {
@@ -87,8 +87,8 @@ func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err er
 	return nil
 }
 
-// letThrough gives out a ticket by force: it counts, and holds nobody. If the store cannot be
-// reached either, the ticket has no place in it.
+// letThrough forces a grant: the ticket counts, but holds no request. If the store cannot be reached either, the ticket
+// exists only in this process.
 func (r *resource) letThrough(ctx context.Context, req *Request, t *Ticket) {
 	ops := [1]store.Op{{Kind: store.OpAcquire, Force: true}}
 	if r.fill(&ops[0], req) == nil && r.apply(ctx, ops[:]) == nil && ops[0].Result.State == store.Granted {
@@ -99,7 +99,7 @@ func (r *resource) letThrough(ctx context.Context, req *Request, t *Ticket) {
 	*t = Ticket{resource: r, id: passedID(), granted: r.pool.Now(), observed: r.observe, note: &note{req: *req}}
 }
 
-// refuses reports that a request was not let through, though nothing was wrong with it.
+// refuses reports whether a valid request was not let through.
 func (e *Error) refuses() bool {
 	for _, kind := range []error{ErrNotNow, ErrDeadline, ErrCapacity, ErrFull, ErrBudget} {
 		if errors.Is(e.Err, kind) {
@@ -109,7 +109,7 @@ func (e *Error) refuses() bool {
 	return false
 }
 
-// passes reports an error that holds nobody in the mode observe: the store does not answer.
+// passes reports whether mode observe ignores the error, because the store does not answer.
 func (r *resource) passes(ctx context.Context, err error) bool {
 	return r.observe && errors.Is(err, ErrStore) && ctx.Err() == nil
 }
@@ -149,8 +149,8 @@ func (r *resource) tellRefusal(ctx context.Context, kind string, req *Request, w
 	r.emit(e)
 }
 
-// units are what a request is charged, by unit. A limit that it asks nothing of has its unit too: what the request turns out to use is
-// then known to be in the store's own books.
+// units returns the charges of a request, by unit. It includes the units of limits that the request takes nothing from:
+// readers of the log then know that the store itself counts the later usage.
 func (r *resource) units(req *Request) map[string]int64 {
 	var op store.Op
 	if r.fill(&op, req) != nil {
@@ -163,16 +163,16 @@ func (r *resource) units(req *Request) map[string]int64 {
 		}
 	}
 	if usd, ok := usdOf(req.Cost); ok {
-		units[USD] = usd // reports tell of it, whatever limits count
+		units[USD] = usd // reports include it whether or not a limit counts it
 	}
 	return units
 }
 
-// tellAnswer tells what an answer said, and of the pause that it began, if it did: now is when
-// the store heard of it.
+// tellAnswer emits the events for a response and for the pause that it caused, if any. now is when the store recorded
+// it.
 func (r *resource) tellAnswer(ctx context.Context, req *Request, ticket string, a Answer, now store.Time, observed bool) {
 	if a.Verdict == store.VerdictUnreachable {
-		return // it is no answer, and has been told
+		return // not a response, and already reported
 	}
 	e := r.about(inspect.EventAnswer, req)
 	e.Ticket, e.Status, e.Verdict, e.Units = ticket, a.Status, a.Verdict.String(), amounts(a.Usage)
@@ -188,13 +188,13 @@ func (r *resource) tellAnswer(ctx context.Context, req *Request, ticket string, 
 		return
 	}
 	if r.observe {
-		return // it pauses nobody
+		return // causes no pause
 	}
 	e.Limit, e.Used, e.Size = usedUp(a.Limits)
 	r.tellPauses(ctx, now, e)
 }
 
-// usedUp is the limit that an answer says is used up.
+// usedUp returns the limit that a response states as used up.
 func usedUp(stated []ObservedLimit) (limit string, used, size int64) {
 	for _, s := range stated {
 		if s.Remaining == 0 {
@@ -204,7 +204,7 @@ func usedUp(stated []ObservedLimit) (limit string, used, size int64) {
 	return "", 0, 0
 }
 
-// tellUsage tells what a request really used, if its caller knows.
+// tellUsage emits an event with the actual usage of a request, if the caller knows it.
 func (t Ticket) tellUsage(usage []Amount) {
 	if t.resource.events == nil || len(usage) == 0 {
 		return
@@ -225,11 +225,11 @@ func amounts(list []Amount) map[string]int64 {
 	return m
 }
 
-// tellPauses tells of the pauses that began at a moment. e is what caused them.
+// tellPauses emits events for the pauses that began at a moment. e describes their cause.
 func (r *resource) tellPauses(ctx context.Context, began store.Time, e inspect.Event) {
 	snap, err := r.read(ctx)
 	if err != nil {
-		return // what asked for it has succeeded, and the record is not worth failing it
+		return // the operation has succeeded and must not fail because of its event
 	}
 	c := clockAt(snap.Now)
 	for _, g := range snap.Gates {
@@ -243,18 +243,18 @@ func (r *resource) tellPauses(ctx context.Context, began store.Time, e inspect.E
 	}
 }
 
-// levels remembers how much of the limits is used, for events: about is enough for them, and they
-// can be many.
+// levels caches how much of the limits is used, for events. There can be many events, and an approximate level is
+// enough for them.
 type levels struct {
 	mu   sync.Mutex
 	at   time.Time
 	list []store.LimitState
 }
 
-// levelsFor is how long a look at the levels serves.
+// levelsFor is how long the cached levels are valid.
 const levelsFor = time.Second
 
-// level is how much of a limit was used a moment ago, and its size.
+// level returns how much of a limit was used a moment ago, and its size.
 func (r *resource) level(ctx context.Context, limit int8) (used, size int64) {
 	l := &r.levels
 	l.mu.Lock()

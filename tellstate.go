@@ -9,31 +9,32 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// told is what was last told of a resource's state.
+// told is the state of a resource that was last reported.
 type told struct {
 	mu    sync.Mutex
 	state string
 	since time.Time
 
-	next string    // a state that has not lasted long enough
-	from time.Time // since when it is that
+	next string    // a new state that has not lasted long enough
+	from time.Time // since when it is next
 }
 
 const (
-	// watchEvery is how often states are looked at that may have changed.
+	// watchEvery is how often states are checked.
 	watchEvery = time.Second
-	// lookEvery is how often resources are looked at of which nothing is heard here: other processes may use them.
+	// lookEvery makes WatchStates check idle resources only every so many rounds: other processes may use them.
 	lookEvery = 5
-	// settled is how long a state has to last that is no trouble: under load some come and go all the time.
+	// settled is how long a state other than trouble must last before it is reported: under load such states come and
+	// go all the time.
 	settled = 5 * time.Second
 )
 
-// isTrouble reports a state that is told at once.
+// isTrouble reports whether a state is reported at once.
 func isTrouble(state string) bool {
 	return state == inspect.StateFailing || state == inspect.StateDegraded || state == inspect.StatePaused
 }
 
-// tellState tells of a change of state, once.
+// tellState emits an event if the state has changed.
 func (r *resource) tellState(state, reason string, until *time.Time) {
 	if r.events == nil {
 		return
@@ -64,9 +65,9 @@ func (r *resource) tellState(state, reason string, until *time.Time) {
 	r.emit(e)
 }
 
-// WatchStates tells of every change of a resource's state by an event, until ctx ends. Trouble that this process meets itself is
-// told at once in any case; this finds what time and other processes change. Changes between queueing, flowing and idle are told
-// when they have lasted for 5 s.
+// WatchStates emits an event for every change of a resource's state, until ctx ends. Trouble that this process meets
+// itself is reported at once in any case; WatchStates finds changes by time and by other processes. Changes between
+// queueing, flowing and idle are reported after they have lasted 5 s.
 func (g inside) WatchStates(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -87,7 +88,7 @@ func (g inside) WatchStates(ctx context.Context) {
 	}
 }
 
-// lookAt tells of the state of a resource, and returns it; empty if it cannot be read.
+// lookAt reports the state of a resource and returns it; empty if it cannot be read.
 func (g *Gate) lookAt(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*watchEvery)
 	defer cancel()

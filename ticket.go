@@ -11,21 +11,20 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Ticket is permission to send one request. It is a value: copies speak of the
-// same ticket. It must be ended, with Close, Spent or Cancel; ending it twice does
-// no harm. The zero Ticket has ended.
+// Ticket is permission to send one request. It is a value: copies stand for the same ticket. It must be ended with
+// Close, CloseUnanswered or Cancel; ending it twice does no harm. The zero Ticket has ended.
 type Ticket struct {
 	resource *resource
 	id       store.ID
 	granted  store.Time
 	waited   time.Duration
-	observed bool   // it was granted in the mode observe
+	observed bool   // granted in mode observe
 	tied     bool   // to the beats of this process
-	own      bool   // this process sends its request and ends it
-	held     bool   // it was granted while a pause, a probe or a ramp held the resource
-	note     *note  // nil where nothing is recorded
-	money    *money // nil where nothing is paid
-	key      string // that was chosen; empty: there was no choice
+	own      bool   // this process sends the request and ends the ticket
+	held     bool   // granted while a pause, a probe or a ramp held the resource
+	note     *note  // nil if nothing is recorded
+	money    *money // nil if nothing is paid
+	key      string // the chosen key; empty: there was no choice
 }
 
 func (t *Ticket) set(r *resource, res *store.Result) {
@@ -33,7 +32,7 @@ func (t *Ticket) set(r *resource, res *store.Result) {
 	t.held = res.Held
 }
 
-// hold notes that this process has the ticket of a request.
+// hold records that this process has the ticket of a request.
 func (t *Ticket) hold(req *Request) {
 	t.own = !req.Detached
 	if r := t.resource; r.tie(req) == store.TieBeat {
@@ -42,7 +41,7 @@ func (t *Ticket) hold(req *Request) {
 	}
 }
 
-// ID names the ticket, in logs and to other processes.
+// ID returns the id of the ticket, for logs and other processes.
 func (t Ticket) ID() string {
 	if t.resource == nil {
 		return ""
@@ -58,13 +57,13 @@ func (t Ticket) ID() string {
 	return id
 }
 
-// Key is the label of the key that was chosen from [Request.Keys]; empty if the request named none.
+// Key returns the label of the key chosen from [Request.Keys]; empty if the request named none.
 func (t Ticket) Key() string { return t.key }
 
-// Waited is how long the caller was held.
+// Waited returns how long the request was held.
 func (t Ticket) Waited() time.Duration { return t.waited }
 
-// GrantedAt is when the ticket was granted, to the store's own account; zero if that is not known.
+// GrantedAt returns when the store granted the ticket; zero if that is not known.
 func (t Ticket) GrantedAt() time.Time {
 	if t.resource == nil || t.granted == 0 {
 		return time.Time{}
@@ -72,22 +71,21 @@ func (t Ticket) GrantedAt() time.Time {
 	return t.resource.clock().time(t.granted)
 }
 
-// Stale reports that so much time has passed since the grant that the request might
-// arrive later than was reckoned with. A stale ticket must be renewed before
-// anything is sent.
+// Stale reports whether the grant is so old that the request might arrive later than the gate assumes. Renew a stale
+// ticket before you send anything.
 func (t Ticket) Stale() bool {
 	r := t.resource
 	if r == nil || r.observe || r.slack == 0 && !t.tied {
 		return false
 	}
 	age := r.pool.Now().Sub(t.granted)
-	// A process that was stopped, or cut off from its store, may have been taken for dead.
+	// The store may have taken a process for dead that was stopped or cut off.
 	return r.slack > 0 && age > r.slack/2 || t.tied && age > store.SessionLife/2
 }
 
-// Renew exchanges an unsent ticket for a fresh one in one step. It keeps its place; it
-// may have to wait, as long as ctx allows. After an error other than ErrStore the ticket
-// has been given back. After ErrStore it is as it was: use it if it is not stale, or Cancel it.
+// Renew exchanges an unsent ticket for a fresh one in one step. The ticket keeps its position; it may have to wait, as
+// long as ctx allows. After an error other than ErrStore the ticket has been given back. After ErrStore it is
+// unchanged: use it if it is not stale, or Cancel it.
 func (t *Ticket) Renew(ctx context.Context) error {
 	m := t.money
 	err := t.renew(ctx)
@@ -103,9 +101,9 @@ func (t *Ticket) renew(ctx context.Context) error {
 		return &Error{Err: ErrEnded}
 	}
 	if r.observe {
-		return nil // nobody is held
+		return nil // mode observe holds no request
 	}
-	if t.isForeign() { // with what it was granted for, nothing may be sent that is not counted
+	if t.isForeign() { // its charge is in the other pool, so a send would not be counted
 		err := &Error{
 			Err: ErrEnded, Resource: r.name, Message: "ticket " + t.name() + " has ended: it was granted in the mode observe", Hint: "ask for another",
 		}
@@ -122,7 +120,7 @@ func (t *Ticket) renew(ctx context.Context) error {
 	wait, req := op.Wait, &Request{Resource: r.name}
 	bells := r.line.bells.Load()
 	if err := r.send(ctx, x.ops[:]); err != nil {
-		if ctx.Err() != nil { // it may have been renewed, or wait
+		if ctx.Err() != nil { // it may have been renewed, or be waiting
 			r.giveBack(ctx, t.id)
 			*t = Ticket{}
 			return r.cancelled(req, ctx.Err())
@@ -152,8 +150,8 @@ func (t *Ticket) renew(ctx context.Context) error {
 	}
 }
 
-// Keep lets the ticket live for so long from now on: for requests that may take longer than was
-// thought, and whose place should be free soon if their process dies.
+// Keep makes the ticket live for ttl from now on. It is for requests that take longer than expected, and whose
+// concurrency should be free soon if their process dies.
 func (t Ticket) Keep(ctx context.Context, ttl time.Duration) error {
 	r := t.resource
 	switch {
@@ -173,16 +171,14 @@ func (t Ticket) Keep(ctx context.Context, ttl time.Duration) error {
 	return r.gone(t.id, ops[0].Result.State)
 }
 
-// Answer tells the gate that the provider's answer has begun, and what it says. Call it
-// as soon as the headers are there: it bounds when the request can have arrived, and
-// everybody's turn depends on that. It reports whether the resource is held now, by a
-// pause or the ramp after one: then a retry should ask again at once instead of
-// sleeping, because the queue's order is better than any jitter.
+// Answer reports that the provider's response has begun, and what it says. Call it as soon as the headers are there: it
+// bounds when the request can have arrived, and all waiting requests depend on that. It reports whether the resource is
+// held now, by a pause or the ramp after one. A retry should then ask again at once instead of sleeping, because the
+// queue's order is better than any jitter.
 //
-// On a shared store it does not wait for the store if the answer is ok and states no
-// limits: the gate tells the store with the resource's next call, or within a few
-// milliseconds. Close and Spent do the same. If that fails, the next call returns an
-// error, or [Gate.Close] does; the report is sent again until the store has it.
+// On a shared store Answer does not wait for the store if the response is ok and states no limits: the gate reports it
+// with the resource's next call, or within a few milliseconds. Close and CloseUnanswered do the same. If that fails,
+// the next call or [Gate.Close] returns an error; the report is sent again until the store has it.
 func (t Ticket) Answer(a Answer) (held bool, err error) {
 	r := t.resource
 	if r == nil {
@@ -195,7 +191,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	if t.id.Session == passed {
 		return false, r.observeAnswer(ctx, t.request(), t.name(), a)
 	}
-	r.noteAnswer(t.request(), &a) // also if the store cannot be told
+	r.noteAnswer(t.request(), &a) // even if the store cannot be reached
 	if a.Verdict == store.VerdictOK && t.isLate() && !r.states(a.Limits) {
 		if done, err := r.answerLate(t.id); done {
 			if err == nil && r.events != nil {
@@ -223,7 +219,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	return held, nil
 }
 
-// request is what the ticket was asked for with, as far as it is remembered.
+// request returns the request of the ticket, as far as it is remembered.
 func (t Ticket) request() *Request {
 	if t.note == nil {
 		return &Request{}
@@ -231,14 +227,13 @@ func (t Ticket) request() *Request {
 	return &t.note.req
 }
 
-// Close ends the ticket: the request is over. Usage corrects what was charged to what
-// was really used; units that are not named keep their estimate.
+// Close ends the ticket: the request is over. usage replaces the charges by the actual usage; units that it does not
+// name keep their estimate.
 //
-// A request that was never answered counts as having arrived by now at the latest. If
-// it may still be on its way, use Spent.
+// A request that was never answered counts as arrived by now. If it may still be on its way, use CloseUnanswered.
 func (t Ticket) Close(usage ...Amount) error {
 	if r := t.resource; len(usage) == 0 && r != nil && r.plain && r.quick != nil && t.money == nil && t.granted != 0 && !t.isPlaceless() {
-		if err := r.quick.CloseTicket(t.id, false); err != nil { // all that close would do
+		if err := r.quick.CloseTicket(t.id, false); err != nil { // the fast path: the same as close
 			return r.storeError(err)
 		}
 		return nil
@@ -246,9 +241,9 @@ func (t Ticket) Close(usage ...Amount) error {
 	return t.close(false, usage)
 }
 
-// Spent ends a ticket of whose request nothing more will be heard, and which may be sent
-// later than now: it counts as arriving within the slack, or with a strict guard
-// within the ticket's time to live. It proves nothing about the provider.
+// CloseUnanswered ends a ticket whose response will not be reported and whose request may still be on its way. The
+// request counts as arriving within the slack or, with a strict guard, within the ticket's TTL. It proves nothing about
+// the provider.
 func (t Ticket) CloseUnanswered() error { return t.close(true, nil) }
 
 func (t Ticket) close(spent bool, usage []Amount) error {
@@ -263,7 +258,7 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 	return errors.Join(t.end(spent, usage), t.money.settle(actual))
 }
 
-// end ends the ticket in the store of its resource.
+// end ends the ticket in the resource's pool.
 func (t Ticket) end(spent bool, usage []Amount) error {
 	r := t.resource
 	if r == nil {
@@ -298,8 +293,8 @@ func (t Ticket) endInStore(spent bool, usage []Amount) error {
 	return t.settle(spent, usage)
 }
 
-// settle closes the ticket with what is known of its usage. That it has ended already does no harm;
-// that there never was such a one is an error.
+// settle closes the ticket with what is known of its usage. A ticket that has already ended is no error; an unknown
+// ticket is.
 func (t Ticket) settle(spent bool, usage []Amount) error {
 	r := t.resource
 	x := requests.Get().(*request)
@@ -318,8 +313,8 @@ func (t Ticket) settle(spent bool, usage []Amount) error {
 	return nil
 }
 
-// Cancel gives an unsent ticket back, with full refund. The quota and the budgets are given back each for itself: an
-// error of one does not keep the other.
+// Cancel gives an unsent ticket back, with a full refund. It refunds the quota and the budgets separately: an error of
+// one does not prevent the other.
 func (t Ticket) Cancel() error {
 	if t.resource == nil {
 		return nil
@@ -356,7 +351,7 @@ func (r *resource) limitIndex(name string) int {
 	return -1
 }
 
-// leastSlack returns the smallest arrival slack among guarded limits.
+// leastSlack returns the smallest arrival slack of the guarded limits; 0 if there are none.
 func leastSlack(limits []store.Limit) time.Duration {
 	var least time.Duration
 	for _, l := range limits {

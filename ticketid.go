@@ -10,21 +10,21 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// passed is the session of tickets that have no place in the store: those of requests which
-// went through though the gate would have held them. Stores begin theirs at 1.
+// passed is the session of tickets that the store does not know: requests that went through although the gate would
+// have held them. Sessions of stores begin at 1.
 const passed = 0
 
 func passedID() store.ID { return store.ID{Session: passed, N: rand.Uint64() | 1} }
 
-// observedMark stands before the session of tickets that were granted in the mode observe. Their pool numbers them for itself.
+// observedMark is the prefix of the session of tickets granted in mode observe. Their pool has its own numbers.
 const observedMark = "o"
 
-// ticketID names a ticket of the resource's pool to people and other processes: RESOURCE.SESSION-N, or RESOURCE.oSESSION-N.
+// ticketID returns the name of a ticket for people and other processes: RESOURCE.SESSION-N, or RESOURCE.oSESSION-N.
 func (r *resource) ticketID(id store.ID) string {
 	return Ticket{resource: r, id: id, observed: r.observe}.name()
 }
 
-// name is the ticket without what it has reserved: for events.
+// name returns the ticket's id without its reservations, for events.
 func (t Ticket) name() string {
 	mark := ""
 	if t.observed {
@@ -33,15 +33,15 @@ func (t Ticket) name() string {
 	return fmt.Sprintf("%s.%s%x-%x", t.resource.name, mark, t.id.Session, t.id.N)
 }
 
-// isForeign reports a ticket of the resource's other mode, from before a switch. It is in another pool. Here there is nothing to
-// end, and what was answered to it holds nobody.
+// isForeign reports whether the ticket was granted in the resource's other mode, before a switch. It is in another
+// pool. In this pool there is nothing to end, and its answer causes no pause.
 func (t *Ticket) isForeign() bool { return t.observed != t.resource.observe && t.id.Session != passed }
 
-// isPlaceless reports a ticket that is not in the resource's pool.
+// isPlaceless reports whether the ticket is not in the resource's pool.
 func (t *Ticket) isPlaceless() bool { return t.id.Session == passed || t.isForeign() }
 
-// Ticket returns the ticket of an id, to answer or end it: also one of another process. Whether there is
-// such a ticket, the store says when it is used.
+// Ticket returns the ticket with the given id, to answer or end it. The ticket may be from another process. The store
+// reports an unknown ticket when it is used.
 func (g *Gate) Ticket(id string) (Ticket, error) {
 	id, receipt, paid := strings.Cut(id, ticketid.ReceiptSep)
 	name, rest, ok := ticketid.Cut(id)
@@ -77,7 +77,7 @@ func (r *resource) ended(id store.ID) error {
 	}
 }
 
-// gone says what became of a ticket that is not held any more, nil if it is.
+// gone returns an error if a ticket is no longer held, and nil if it is.
 func (r *resource) gone(id store.ID, s store.State) error {
 	switch s {
 	case store.Granted:

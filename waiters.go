@@ -7,26 +7,26 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// waiters is where goroutines wait for the store's word. There is no goroutine behind it:
-// each caller blocks on its own bell.
+// waiters is where goroutines wait for decisions of the store. It has no goroutine of its own: each caller blocks on
+// its own bell.
 type waiters struct {
 	bells  atomic.Uint64 // notices so far
 	closed atomic.Bool
-	// entered is how many wait, to be read without the lock.
+	// entered is the number of waiters, for reading without the lock.
 	entered atomic.Int64
 
 	mu      sync.Mutex
 	waiting map[uint64]*waiter
 
-	// spare bells belong to this line alone: one made in a synctest bubble must not ring
-	// in another.
+	// spare holds unused bells. It is not shared between resources: a bell made in one synctest bubble must not ring in
+	// another.
 	spare sync.Pool
 }
 
 type waiter struct{ bell chan struct{} }
 
-// decided is told by the store which tickets to look at again. Bells are rung after the
-// lock is free: those who wake up want it next.
+// decided is called by the store with the tickets that are decided. It rings the bells after unlocking, because the
+// goroutines that wake up need the lock next.
 func (l *waiters) decided(ids []store.ID) {
 	var few [16]*waiter
 	rung := few[:0]
@@ -41,12 +41,12 @@ func (l *waiters) decided(ids []store.ID) {
 	l.entered.Store(int64(len(l.waiting)))
 	l.mu.Unlock()
 	for _, w := range rung {
-		w.bell <- struct{}{} // it has room: a bell is rung once for each time it is entered
+		w.bell <- struct{}{} // does not block: a bell rings once each time it is entered
 	}
 }
 
-// enter begins to listen for a ticket. missed tells that a notice may have come since
-// bells was read, or that no more will come: then there is no bell.
+// enter starts to listen for a ticket. missed is set, and w nil, if a notice may have come since bells was read, or if
+// no more will come.
 func (l *waiters) enter(n, bells uint64) (w *waiter, missed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,8 +61,8 @@ func (l *waiters) enter(n, bells uint64) (w *waiter, missed bool) {
 	return w, false
 }
 
-// leave stops listening before the bell has rung. One that is being rung this very
-// moment is left to the collector.
+// leave stops listening before the bell has rung. A bell that is ringing at this moment is left to the garbage
+// collector.
 func (l *waiters) leave(n uint64, w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,7 @@ func (l *waiters) leave(n uint64, w *waiter) {
 	}
 }
 
-// close wakes everyone to be told so.
+// close wakes all waiters, which then find it closed.
 func (l *waiters) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// windows are the limits of a resource that are windows of a subscription.
+// windows lists the limits of a resource that are windows of a subscription.
 type windows struct {
 	limits []int
-	all    []int       // of them those that count whatever the model is
-	known  atomic.Bool // answers have stated some: the resource is used by subscription
-	read   atomic.Bool // it was looked whether they have, before this process came
+	all    []int       // those that count for every model
+	known  atomic.Bool // responses have stated some: the resource is used by subscription
+	read   atomic.Bool // the store was checked for windows stated to other processes
 }
 
-// add notes limit i, if it is a window.
+// add records limit i if it is a window.
 func (w *windows) add(i int, l *store.Limit) {
 	if !l.Plan {
 		return
@@ -29,11 +29,11 @@ func (w *windows) add(i int, l *store.Limit) {
 	}
 }
 
-// unread reports that nobody knows yet whether there is a subscription.
+// unread reports whether it is not known yet if there is a subscription.
 func (w *windows) unread() bool { return len(w.limits) > 0 && !w.read.Load() && !w.known.Load() }
 
-// note takes in what an answer states, and reports that it states a window as used up, with its reset: then the window itself
-// holds whoever has to wait, and no pause is needed, which would hold the highest class too.
+// note records the windows that a response states. It reports whether a window is used up and has a known reset. The
+// window itself then holds lower classes, and no pause is needed, which would hold the highest class too.
 func (w *windows) note(stated []store.Observed) (gone bool) {
 	if len(w.limits) == 0 {
 		return false
@@ -47,8 +47,8 @@ func (w *windows) note(stated []store.Observed) (gone bool) {
 	return gone
 }
 
-// readWindows looks once whether answers to other processes have stated windows. If the store cannot be read, answers to this
-// one will tell.
+// readWindows checks once whether responses to other processes have stated windows. If the store cannot be read,
+// responses to this process will tell.
 func (r *resource) readWindows(ctx context.Context) {
 	if !r.windows.read.CompareAndSwap(false, true) {
 		return
@@ -64,10 +64,12 @@ func (r *resource) readWindows(ctx context.Context) {
 	}
 }
 
-// leastOfWindow is what a request is charged of a window before anybody knows what it takes: so it waits where nothing is left.
+// leastOfWindow is the charge on a window before the actual cost is known. It makes the request wait if nothing is
+// left.
 const leastOfWindow = 1
 
-// fillWindows sets what a request takes of windows. The highest class is charged when its use is known, and never waits for them.
+// fillWindows sets what a request takes from windows. The highest class is charged when its usage is known, and never
+// waits for windows.
 func (r *resource) fillWindows(op *store.Op, req *Request) {
 	if op.Class == 0 {
 		for _, i := range r.windows.limits {
@@ -86,7 +88,8 @@ func (r *resource) fillWindows(op *store.Op, req *Request) {
 	}
 }
 
-// planGone is when a window will be used up if it goes on as since its beginning; 0 if it lasts until its reset, or has only begun.
+// planGone returns when a window will be used up at the rate since it began. It is 0 if the window lasts until its
+// reset, or has only just begun.
 func planGone(l *store.LimitState, now store.Time) store.Time {
 	passed := l.Window - l.Reset.Sub(now)
 	if l.Reset == 0 || l.Used <= 0 || l.Remaining <= 0 || passed < l.Window/100 {

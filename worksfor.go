@@ -12,36 +12,36 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// fleetMark begins the names of what the fleet's pool keeps besides agents: who works for whom, and slots of one of several
-// instances. No agent's name does, and they come last in lists, so that where lists are cut they go first.
+// fleetMark is the prefix of entries in the fleet's pool that are not agents: dependencies, and slots of instances. No
+// agent's name has it. These entries sort last, so that a list that is cut off loses them first.
 const fleetMark = "\x7f"
 
-// Bounds on what is remembered of those who work for others.
+// Bounds on the dependencies that a gate remembers.
 const (
 	maxLinks   = 1 << 14 // in all
 	maxParents = store.MaxWaits
-	// linkAgain is after how long it is looked again whether a parent that was not known has appeared.
+	// linkAgain is when to check again whether an unknown parent has appeared.
 	linkAgain = 2 * time.Second
 )
 
-// dependency is one that this gate was told of.
+// dependency is a dependency that this gate was told of.
 type dependency struct {
 	parent string
-	told   time.Time // the store, or that the parent is not known
+	told   time.Time // when the store was told, or the parent was found to be unknown
 	known  bool
 }
 
-// dependencies are what this gate was told of, by child, so that the store need not be with every request.
+// dependencies caches what this gate was told, by child, so that not every request needs a call to the store.
 type dependencies struct {
 	mu sync.Mutex
 	of map[string][]dependency
 	n  int
 }
 
-// WorksFor notes that an agent, the child, does work that another one has asked it for: parent waits for child, as if it had
-// said so itself, for the length of a lease from now on. It is for those who see who calls, such as a proxy that reads headers; call
-// it as often as the child asks. A parent that is not known, neither by configuration nor because it is alive, has no
-// say in this, and neither has an agent that would wait for itself.
+// WorksFor records that the agent child works on behalf of the agent parent: parent waits for child, as if it had
+// declared so itself, for the length of a lease. It is for callers that see who calls, such as a proxy that reads
+// headers. Call it as often as the child asks. WorksFor ignores a parent that is neither configured nor live, and an
+// agent that would wait for itself.
 func (g *Gate) WorksFor(ctx context.Context, child, parent string) error {
 	if g.plan.lease < 0 || g.plan.noCascade || child == "" || parent == "" || child == parent || max(len(child), len(parent)) > store.MaxName {
 		return nil
@@ -77,10 +77,10 @@ func (g *Gate) WorksFor(ctx context.Context, child, parent string) error {
 	return err
 }
 
-// WorksForEvery is how often WorksFor should be told of work that lasts.
+// WorksForEvery returns how often to call WorksFor for work that lasts.
 func (g inside) WorksForEvery() time.Duration { return max(g.plan.lease/2, time.Second) }
 
-// isKnown reports whether an agent is configured or alive.
+// isKnown reports whether an agent is configured or live.
 func (g *Gate) isKnown(ctx context.Context, agent string) (bool, error) {
 	if _, ok := g.plan.agents[agent]; ok {
 		return true, nil
@@ -95,7 +95,7 @@ func (g *Gate) isKnown(ctx context.Context, agent string) (bool, error) {
 	return slices.ContainsFunc(v.snaps, func(s store.Snapshot) bool { return findAgent(s.Agents, agent) != nil }), nil
 }
 
-// due reports whether it is time to look at a link, or to tell the store of it again.
+// due reports whether to check a dependency, or to tell the store about it again.
 func (l *dependencies) due(child, parent string, lease time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *dependencies) due(child, parent string, lease time.Duration) bool {
 	return true
 }
 
-// note remembers a link. It reports false if there is no room.
+// note remembers a dependency. It reports false if there is no room.
 func (l *dependencies) note(child, parent string, known bool, lease time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +140,7 @@ func (l *dependencies) forget(child, parent string) {
 	l.set(child, slices.DeleteFunc(l.of[child], func(k dependency) bool { return k.parent == parent }))
 }
 
-// set replaces a child's links.
+// set replaces a child's dependencies.
 func (l *dependencies) set(child string, list []dependency) {
 	if l.of == nil {
 		l.of = map[string][]dependency{}
@@ -151,7 +151,7 @@ func (l *dependencies) set(child string, list []dependency) {
 	}
 }
 
-// splitFleet returns the agents of the fleet's pool, and what it keeps besides.
+// splitFleet splits the entries of the fleet's pool into agents and other entries.
 func splitFleet(all []store.Agent) (agents, kept []store.Agent) {
 	from, _ := slices.BinarySearchFunc(all, fleetMark, func(a store.Agent, mark string) int { return strings.Compare(a.Name, mark) })
 	to := from
@@ -164,7 +164,7 @@ func splitFleet(all []store.Agent) (agents, kept []store.Agent) {
 	return slices.Concat(all[:from], all[to:]), all[from:to]
 }
 
-// addBesides adds who works for whom to who waits for whom, and slots.
+// addBesides adds dependencies from WorksFor to the graph, and collects the slots of instances.
 func (v *view) addBesides(kept []store.Agent) {
 	for _, k := range kept {
 		if len(k.WaitsFor) == 1 {
