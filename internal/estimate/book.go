@@ -1,9 +1,9 @@
-// Package estimate foresees how many tokens a call will use, from what earlier calls of the same
-// agent and model have used. It reads no clock, draws no random numbers and does no I/O: the same calls
-// in the same order give the same estimates.
+// Package estimate predicts how many tokens a call will use, from the usage of earlier calls of the same agent and
+// model. It reads no clock, draws no random numbers and does no I/O: the same calls in the same order give the same
+// estimates.
 //
-// Input follows from the length of the text, with a learned ratio. Output is a high quantile of
-// the recent answers, so that most calls stay below it and few are held up for much more than they need.
+// Input follows from the length of the text, with a learned ratio. Output is a high quantile of recent responses. So
+// most calls stay below it, and few reserve much more than they need.
 package estimate
 
 import (
@@ -11,19 +11,18 @@ import (
 	"sync"
 )
 
-// Bounds of a Book. Names come from requests: whoever sends many different ones only makes it forget.
+// Bounds of a Book. Names come from requests. A client that sends many different names only makes the Book forget.
 const (
 	MaxPairs  = 4096 // agents x models
 	MaxModels = 512
-	maxName   = 256     // bytes of a name that are looked at
+	maxName   = 256     // bytes of a name that count
 	maxAmount = 1 << 40 // tokens or bytes of one call
 )
 
-// FirstOutput is the estimate of an answer's length before any answer was seen.
+// FirstOutput is the estimated length of a response before any response was seen.
 const FirstOutput = 1024
 
-// Book remembers what calls have used. Its zero value is empty and ready; it is safe for
-// concurrent use.
+// Book remembers what calls have used. The zero value is empty and ready. It is safe for concurrent use.
 type Book struct {
 	mu     sync.Mutex
 	pairs  table
@@ -31,21 +30,20 @@ type Book struct {
 	all    entry
 }
 
-// Miss is how far off estimates were: the mean of |estimate - actual| / actual, over about the last 32 calls.
+// Miss is the error of estimates: the mean of |estimate - actual| / actual, over about the last 32 calls.
 type Miss struct {
 	Input, Output float64
-	Calls         int64 // ever
+	Calls         int64 // since the start
 }
 
-// Input estimates the input tokens of a call with so many bytes of text.
+// Input estimates the input tokens of a call with textBytes bytes of text.
 func (b *Book) Input(agent, model string, textBytes int64) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.find(agent, model).input(textBytes)
 }
 
-// Output estimates the output tokens of a call. It is never above most, the call's own bound; 0 means
-// that it has none.
+// Output estimates the output tokens of a call. It never exceeds most, the call's own bound; 0 means no bound.
 func (b *Book) Output(agent, model string, most int64) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,8 +57,8 @@ func (b *Book) Output(agent, model string, most int64) int64 {
 	return n
 }
 
-// Learn takes in what a call has really used. Negative numbers count as 0. A call without text says
-// nothing about the ratio, but about the output it does.
+// Learn records what a call really used. Negative numbers count as 0. A call without text teaches nothing about the
+// ratio, but it does about the output.
 func (b *Book) Learn(agent, model string, textBytes, input, output int64) {
 	agent, model = cut(agent), cut(model)
 	textBytes, input, output = clamp(textBytes), clamp(input), clamp(output)
@@ -77,7 +75,7 @@ func (b *Book) Learn(agent, model string, textBytes, input, output int64) {
 		p = b.pairs.add(key{strings.Clone(agent), strings.Clone(model)}, MaxPairs)
 		p.begin(m)
 	}
-	// All were asked before any of them learned: each is judged by what it would have said.
+	// Estimate before learning: each entry is judged by what it would have said.
 	foreseen := b.from(p, m)
 	in, out := foreseen.input(textBytes), int64(FirstOutput)
 	if foreseen.n > 0 {
@@ -89,7 +87,7 @@ func (b *Book) Learn(agent, model string, textBytes, input, output int64) {
 	}
 }
 
-// Error is how far off the estimates for an agent's calls of a model were. It is zero if none is remembered.
+// Error returns the error of the estimates for an agent's calls of a model. It is zero if none is remembered.
 func (b *Book) Error(agent, model string) Miss {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +97,7 @@ func (b *Book) Error(agent, model string) Miss {
 	return Miss{}
 }
 
-// ModelError is the same for everybody's calls of a model.
+// ModelError is Error for all agents' calls of a model.
 func (b *Book) ModelError(model string) Miss {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,21 +107,21 @@ func (b *Book) ModelError(model string) Miss {
 	return Miss{}
 }
 
-// Overall is how far off all estimates were.
+// Overall returns the error of all estimates.
 func (b *Book) Overall() Miss {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all.miss
 }
 
-// Len is how many pairs of agent and model are remembered.
+// Len returns how many pairs of agent and model are remembered.
 func (b *Book) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.pairs.entries)
 }
 
-// find is the narrowest of what is known: of the agent and model, of the model, of everything.
+// find returns the most specific known entry: of agent and model, of the model, or of all calls.
 func (b *Book) find(agent, model string) *entry {
 	b.all.begin(nil)
 	model = cut(model)

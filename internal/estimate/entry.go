@@ -6,35 +6,35 @@ import (
 )
 
 const (
-	// recent is how many answers the estimate of the next rests on.
+	// recent is how many responses the next estimate is based on.
 	recent = 32
-	// forget is how fast old calls lose weight in the ratio: a part of 2^forget with each call.
+	// forget is how fast old calls lose weight in the ratio: by 1/2^forget with each call.
 	forget = 5
-	// scale is the fraction in which tokens and bytes are summed, so that forgetting does not round.
+	// scale is the fixed-point factor of the sums of tokens and bytes, so that forgetting does not round.
 	scale = 1 << 10
-	// What is believed of the ratio at first: 3 tokens in 10 bytes, as if a text of this length had said so.
+	// The initial ratio: 3 tokens in 10 bytes, with the weight of a text of this length.
 	firstTokens, firstBytes = 300 * scale, 1000 * scale
-	// mostRatio bounds the ratio. Text has no more tokens than bytes; calls that refer to something kept
-	// at the provider seem to, and would spoil the estimates of all others.
+	// mostRatio bounds the ratio. Text has no more tokens than bytes. Calls that refer to content stored at the
+	// provider seem to have more, and would spoil all other estimates.
 	mostRatio = 2
 	// mostMiss bounds a single error, so that one absurd call does not hide all others.
 	mostMiss = 100
 )
 
-// entry is what is known of some calls.
+// entry is what is known about a set of calls.
 type entry struct {
 	tokens, bytes int64 // weighted sums; their quotient is the ratio
 	outputs       [recent]int64
-	n             int64 // calls ever
-	high          int64 // what most answers stay below
+	n             int64 // calls so far
+	high          int64 // most responses stay below this
 	miss          Miss
-	inputs        int64 // calls with text, which Miss.Input is about
+	inputs        int64 // calls with text, which Miss.Input covers
 
 	key        key
 	next, prev *entry
 }
 
-// begin starts an entry with what is known of the calls that it is a part of.
+// begin initializes an entry from the more general entry of.
 func (e *entry) begin(of *entry) {
 	switch {
 	case e.bytes != 0:
@@ -64,8 +64,8 @@ func (e *entry) learn(textBytes, input, output int64) {
 	e.high = e.quantile()
 }
 
-// quantile is what nine of ten answers stay below, as far as can be told. From few answers it cannot be
-// told: then it is the longest and something on top, less with every answer.
+// quantile estimates what nine of ten responses stay below. From few responses it cannot be estimated: then it is
+// the longest plus a margin that shrinks with every response.
 func (e *entry) quantile() int64 {
 	n := min(e.n, recent)
 	var sorted [recent]int64
@@ -79,7 +79,7 @@ func (e *entry) quantile() int64 {
 	return sorted[rank-1]
 }
 
-// missed takes in how far off the estimates were.
+// missed records the error of the estimates.
 func (e *entry) missed(in, input, out, output int64, text bool) {
 	e.miss.Calls = e.n
 	e.miss.Output += (relative(out, output) - e.miss.Output) / float64(min(e.n, recent))
@@ -97,7 +97,7 @@ func relative(estimate, actual int64) float64 {
 	return min(off/float64(max(actual, 1)), mostMiss)
 }
 
-// muldiv is a*b/c for numbers that are not negative, rounded down, at most maxAmount.
+// muldiv returns a*b/c for non-negative numbers, rounded down, at most maxAmount.
 func muldiv(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {

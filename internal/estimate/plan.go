@@ -9,42 +9,43 @@ import (
 const (
 	MaxWindows   = 64     // windows x accounts
 	maxPerWindow = 32     // models of one window
-	mostOfWindow = 50_000 // millionths of a window that one call is taken to need
+	mostOfWindow = 50_000 // millionths of a window that one call needs at most
 
-	planSamples = 8     // that an estimate rests on
-	planStep    = 5_000 // millionths that a window has moved by when a sample is taken
-	planBack    = 5_000 // a figure that falls by more is that of another window
+	planSamples = 8     // samples that an estimate is based on
+	planStep    = 5_000 // millionths by which a window must have moved for a sample
+	planBack    = 5_000 // a figure that falls by more belongs to a new window
 )
 
-// Plan learns what calls take of the windows of a subscription. Providers state only how much of a window is used, often in whole
-// percent. So the tokens of calls are added up until the figure has moved, and the quotient is one sample. Others may use the
-// same subscription, which makes samples too large: the estimate is a low one of the latest.
+// Plan learns what calls take from the windows of a subscription. Providers state only how much of a window is used,
+// often in whole percent. So Plan adds up the tokens of calls until the figure has moved; the quotient is one
+// sample. Other programs may use the same subscription, which makes samples too large. So the estimate is a low one
+// of the latest samples.
 //
-// Its zero value is empty and ready; it is safe for concurrent use.
+// The zero value is empty and ready. It is safe for concurrent use.
 type Plan struct {
 	mu      sync.Mutex
 	windows map[string]*window
 	clock   uint64
 }
 
-// window is what is known of one window.
+// window is what is known about one window.
 type window struct {
 	seen   uint64 // when it was last used, by the plan's clock
-	last   int64  // the figure that sums began at
-	latest int64  // stated last
-	paid   bool   // with it: what is beyond the window is paid for, and passes
-	moved  bool   // last is where the figure has moved: from there a sample is whole
+	last   int64  // the figure at which the sums began
+	latest int64  // the figure stated last
+	paid   bool   // stated with it: use beyond the window is paid for and accepted
+	moved  bool   // the figure has moved to last, so that the next sample is complete
 	sums   map[string]int64
 	rates  map[string]*rates
 }
 
-// rates are the latest samples, in millionths of the window for a million tokens.
+// rates are the latest samples, in millionths of the window per million tokens.
 type rates struct {
 	ring [planSamples]float64
 	n    int
 }
 
-// State takes in that used millionths of a window are used, and whether what is beyond it is paid for.
+// State records that used millionths of a window are used, and whether use beyond it is paid for.
 func (p *Plan) State(name string, used int64, paid bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +54,7 @@ func (p *Plan) State(name string, used int64, paid bool) {
 	switch {
 	case w.last < 0:
 		w.last = used
-	case used < w.last-planBack: // it has begun anew
+	case used < w.last-planBack: // a new window began
 		w.begin(used, false)
 	case used-w.last >= planStep || !w.moved && used > w.last:
 		if w.moved {
@@ -63,20 +64,20 @@ func (p *Plan) State(name string, used int64, paid bool) {
 	}
 }
 
-// begin starts sums anew.
+// begin restarts the sums.
 func (w *window) begin(used int64, moved bool) {
 	w.last, w.moved = used, moved
 	clear(w.sums)
 }
 
-// sample takes in that the figure has moved. Where several models were used it is about none of them in particular.
+// sample records a move of the figure. If several models were used, it counts for none of them in particular.
 func (w *window) sample(by float64) {
 	var all int64
 	for _, n := range w.sums {
 		all += n
 	}
 	if all == 0 {
-		return // somebody else's use
+		return // used outside Sluice
 	}
 	rate := by * 1e6 / float64(all)
 	w.rate("").add(rate)
@@ -104,7 +105,7 @@ func (r *rates) add(rate float64) {
 	r.n++
 }
 
-// low is the lower quartile.
+// low returns the lower quartile.
 func (r *rates) low() float64 {
 	n := min(r.n, planSamples)
 	sorted := slices.Clone(r.ring[:n])
@@ -112,7 +113,7 @@ func (r *rates) low() float64 {
 	return sorted[(n-1)/4]
 }
 
-// Use takes in that a call of a model has used so many tokens of a window.
+// Use records that a call of a model has used tokens from a window.
 func (p *Plan) Use(name, model string, tokens int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,8 +128,8 @@ func (p *Plan) Use(name, model string, tokens int64) {
 	w.sums[model] = clamp(w.sums[model] + clamp(tokens))
 }
 
-// Cost estimates what a call with so many tokens takes of a window, in millionths, at least 1. It reports false if that is not
-// known: no two statements have differed yet.
+// Cost estimates what a call with so many tokens takes from a window, in millionths, at least 1. It returns false if
+// that is unknown because no two statements have differed yet.
 func (p *Plan) Cost(name, model string, tokens int64) (millionths int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +148,8 @@ func (p *Plan) Cost(name, model string, tokens int64) (millionths int64, known b
 	return int64(min(max(n, 1), mostOfWindow)), true
 }
 
-// Stated reports whether any answer has stated a window, how much of it is used, and whether what is beyond it is paid for.
+// Stated returns the latest statement about a window: how much is used, and whether use beyond it is paid for. ok is
+// false if no response has stated it.
 func (p *Plan) Stated(name string) (used int64, paid, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +160,7 @@ func (p *Plan) Stated(name string) (used int64, paid, ok bool) {
 	return w.latest, w.paid, true
 }
 
-// get finds a window, and makes it if it is to be there.
+// get returns a window. With create, it creates a missing one.
 func (p *Plan) get(name string, create bool) *window {
 	p.clock++
 	w := p.windows[name]
@@ -178,7 +180,7 @@ func (p *Plan) get(name string, create bool) *window {
 	return w
 }
 
-// drop forgets the window that was not used for longest.
+// drop forgets the least recently used window.
 func (p *Plan) drop() {
 	oldest := ""
 	for name, w := range p.windows {

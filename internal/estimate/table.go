@@ -2,13 +2,13 @@ package estimate
 
 type key struct{ agent, model string }
 
-// table is entries by key, of which the least recently used are dropped.
+// table has entries by key. It drops the least recently used.
 type table struct {
 	entries map[key]*entry
-	ends    entry // next is the latest used, prev the one to be dropped
+	ends    entry // next is the latest used, prev the one to drop
 }
 
-// get finds an entry and makes it the latest used.
+// get returns an entry and makes it the latest used.
 func (t *table) get(k key) *entry {
 	e := t.entries[k]
 	if e != nil && t.ends.next != e {
@@ -18,10 +18,10 @@ func (t *table) get(k key) *entry {
 	return e
 }
 
-// peek finds an entry; looking at it is no use of it.
+// peek returns an entry without counting as a use.
 func (t *table) peek(k key) *entry { return t.entries[k] }
 
-// add makes an entry, which must not be there, and drops one if there are too many.
+// add creates an entry, which must not exist, and drops one if there are too many.
 func (t *table) add(k key, most int) *entry {
 	if t.entries == nil {
 		t.entries = map[key]*entry{}

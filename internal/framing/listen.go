@@ -35,7 +35,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Release lets the bytes of a connection that was hijacked pass: what comes is no request any more.
+// Release stops the scanning of a hijacked connection: its bytes are no longer HTTP requests.
 func Release(c net.Conn) {
 	for c != nil {
 		if own, ok := c.(interface{ release() }); ok {

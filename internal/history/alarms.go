@@ -7,18 +7,18 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// Bounds of events: so many of a kind at once, then one a minute. What is left out is counted.
+// Bounds of events: a burst of so many of a kind, then one a minute. Dropped events are counted.
 const (
 	burstEvents = 60
 	maxKinds    = 64
-	keptEvents  = 4096 // where there are no files, and waiting to be written
+	keptEvents  = 4096 // in memory without files, and waiting to be written
 )
 
-// alarms decides which events are kept, so that a flood of one kind leaves room for the others.
+// alarms decides which events are kept, so that a flood of one kind leaves room for others.
 type alarms struct {
 	kinds   map[string]*allowance
 	pending []inspect.Event // to be written
-	kept    []inspect.Event // where there are no files, oldest first
+	kept    []inspect.Event // without files, oldest first
 }
 
 type allowance struct {
@@ -27,10 +27,10 @@ type allowance struct {
 	lost int64
 }
 
-// admit reports that an event is to be kept.
+// admit reports whether an event is to be kept.
 func (a *alarms) admit(e *inspect.Event, now time.Time) bool {
 	kind := short(e.Kind)
-	if e.State != "" { // a resource that changes between two states must not hide that it fails
+	if e.State != "" { // a resource that keeps changing state must not hide that it fails
 		kind += " " + short(e.State)
 	}
 	if a.kinds == nil {
@@ -55,7 +55,7 @@ func (a *alarms) admit(e *inspect.Event, now time.Time) bool {
 	return true
 }
 
-// lost tells how many events of each kind were left out since it was asked last.
+// lost returns how many events of each kind were dropped since the last call.
 func (a *alarms) lost(now time.Time) (list []inspect.Event) {
 	for kind, k := range a.kinds {
 		if k.lost > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// notable reports an event that is kept. Those that come with every request are only counted.
+// notable reports whether events of a kind are kept. Events that come with every request are only counted.
 func notable(kind string) bool {
 	switch kind {
 	case inspect.EventSend, inspect.EventCancel, inspect.EventAnswer, inspect.EventUsage, inspect.EventWouldWait:
@@ -40,7 +40,7 @@ func (b *Book) count(e *inspect.Event, now time.Time) {
 	}
 }
 
-// who is whom an event is about. What is told of a ticket later may say only its id.
+// who returns whom an event is about. Later events of a ticket may state only its id.
 func (b *Book) who(e *inspect.Event) who {
 	w := who{resource: short(e.Resource), agent: short(e.Agent), model: short(e.Model), class: short(e.Class)}
 	if e.Requested != "" {
@@ -54,7 +54,7 @@ func (b *Book) who(e *inspect.Event) who {
 
 type who struct{ resource, agent, model, class string }
 
-// each changes the figures of all rows that a request belongs to.
+// each updates the figures of all rows that a request belongs to.
 func (b *Book) each(w who, now time.Time, change func(*Figures)) {
 	b.turn(minuteOf(now))
 	if w.resource != "" {
@@ -92,7 +92,7 @@ func (b *Book) sent(e *inspect.Event, now time.Time) {
 	}
 	at := now
 	if !e.Time.IsZero() {
-		at = e.Time // those of other processes are heard of a moment later
+		at = e.Time // events of other processes arrive a moment later
 	}
 	t := &ticket{who: w, retry: e.Retry, waitedMS: e.WaitedMS, sent: at, micros: micros, unpriced: e.Unpriced}
 	t.shown = b.recent.begin(Request{
@@ -113,7 +113,7 @@ func (b *Book) unsent(e *inspect.Event, now time.Time) {
 		keys = append(keys, key{resource: t.resource, model: t.model})
 	}
 	for _, k := range keys {
-		if r := b.now.rows[k.kind()][k]; r != nil && r.Sends > 0 { // it may have been in the minute before
+		if r := b.now.rows[k.kind()][k]; r != nil && r.Sends > 0 { // it may have been in the previous minute
 			r.Sends--
 			if t.retry && r.Retries > 0 {
 				r.Retries--
@@ -141,13 +141,13 @@ func (b *Book) unsent(e *inspect.Event, now time.Time) {
 	b.tickets.drop(e.Ticket)
 }
 
-// failed reports an answer that counts as an error.
+// failed reports whether a response counts as an error.
 func failed(e *inspect.Event) bool {
 	switch e.Verdict {
 	case store.VerdictThrottled.String(), store.VerdictExhausted.String():
 		return false // counted as throttled
 	case store.VerdictUnreachable.String():
-		return false // an event of its own
+		return false // has its own event
 	case store.VerdictOverloaded.String(), store.VerdictError.String(), store.VerdictBilling.String():
 		return true
 	}
@@ -191,7 +191,8 @@ func (b *Book) answered(e *inspect.Event, now time.Time) {
 	})
 }
 
-// unanswered counts a request that got no answer. The event does not name its ticket, which may have been given back.
+// unanswered counts a request without a response. The event does not name its ticket, which may have been given
+// back.
 func (b *Book) unanswered(e *inspect.Event, now time.Time) {
 	w := b.who(e)
 	b.each(w, now, func(f *Figures) { f.Errors++ })
@@ -202,13 +203,13 @@ func (b *Book) unanswered(e *inspect.Event, now time.Time) {
 func (b *Book) used(e *inspect.Event, now time.Time) {
 	t := b.tickets.get(e.Ticket)
 	if t == nil || t.settled {
-		return // nobody knows whose it is, or it was told before
+		return // the ticket is unknown, or its usage was counted before
 	}
 	t.settled = true
 	b.spend(t.who, e, t, now)
 }
 
-// spend counts tokens and dollars that were told. The estimate of the send is taken back.
+// spend counts reported tokens and dollars. It takes back the estimate of the send.
 func (b *Book) spend(w who, e *inspect.Event, t *ticket, now time.Time) {
 	in, out, any := max(e.Units["input_tokens"], 0), max(e.Units[sluice.OutputTokens], 0), int64(0)
 	if in == 0 && out == 0 {
@@ -242,7 +243,7 @@ func (b *Book) spend(w who, e *inspect.Event, t *ticket, now time.Time) {
 	}
 }
 
-// Done adds what the proxy knows of a request that is over: how long it took to the end, and that its client left.
+// Done adds what the proxy knows about a finished request: its total time, and whether its client left early.
 func (b *Book) Done(x sluicehttp.Exchange) {
 	if x.Ticket == "" {
 		return
@@ -264,7 +265,7 @@ func (b *Book) Done(x sluicehttp.Exchange) {
 	})
 }
 
-// ticket is what is remembered of a send until it is over.
+// ticket is what is remembered about a send until it is over.
 type ticket struct {
 	who
 	sent                        time.Time
@@ -274,7 +275,7 @@ type ticket struct {
 	unpriced, answered, settled bool
 }
 
-// tickets remembers sends by ticket; the oldest are forgotten first.
+// tickets remembers sends by ticket. The oldest are forgotten first.
 type tickets struct {
 	all  map[string]*ticket
 	line []string

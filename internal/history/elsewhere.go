@@ -7,14 +7,14 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// elsewhere is what the store knows of sends and this daemon does not: those of other machines.
+// elsewhere counts sends that the store knows of and this daemon does not: those of other machines.
 type elsewhere struct {
-	sent map[key][2]int64 // in this minute and the one before, by this machine
+	sent map[key][2]int64 // by this machine, in this minute and the previous one
 	at   int64
-	over map[key]int64 // what was seen here beyond what the store said; the two clocks end their minutes at different moments
+	over map[key]int64 // sends seen here beyond the store's count; the two clocks end their minutes at different times
 }
 
-// SetGate says whose store is asked what other machines send. Without a gate nobody is asked.
+// SetGate sets the gate whose store is asked what other machines send. Without a gate none is asked.
 func (b *Book) SetGate(g *sluice.Gate) { b.gate.Store(g) }
 
 // askWithin bounds how long the store may take.
@@ -31,7 +31,7 @@ func (b *Book) ask(at int64) {
 	start := timeOf(at)
 	rep, err := g.Report(ctx, start)
 	if err != nil {
-		return // it is a store that keeps no records, or cannot be reached: then the page says so
+		return // the store keeps no records or is unreachable: the page says so
 	}
 	m := newMinute(at)
 	b.mu.Lock()
@@ -68,12 +68,12 @@ func (b *Book) surplus(m *minute, k key, sent int64) {
 		return
 	}
 	delete(b.other.over, k)
-	if n > 2+seen/20 { // less is a minute that ended a moment earlier there
+	if n > 2+seen/20 { // a smaller difference means that the minute ended a moment earlier there
 		m.row(k).Elsewhere += n
 	}
 }
 
-// note remembers that something was sent here.
+// note records a send by this machine.
 func (o *elsewhere) note(k key, at int64) {
 	o.turn(at)
 	n := o.sent[k]
@@ -98,7 +98,7 @@ func (o *elsewhere) turn(at int64) {
 	o.sent, o.at = next, at
 }
 
-// seen is how many were sent here in a minute, this or the one before.
+// seen returns how many sends this machine made in a minute, this one or the previous one.
 func (o *elsewhere) seen(k key, at int64) int64 {
 	switch at {
 	case o.at:

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// maxNames is how many names one file has; more are counted under Other.
+// maxNames bounds the names in one file. Rows with further names are counted under Other.
 const maxNames = 4096
 
-// names numbers the names of one file, in the order in which they first came.
+// names numbers the names of one file in the order of their first use.
 type names struct {
 	byName map[string]uint64
 	list   []string
@@ -42,7 +42,7 @@ func (n *names) fits(k key, r *row) bool {
 	return all
 }
 
-// large is a number for a name that takes as many bytes as the longest.
+// large stands in for names.id when sizes are estimated. It returns a number with the longest encoding.
 func large(string) uint64 { return maxNames }
 
 func (n *names) id(name string) uint64 {
@@ -55,13 +55,15 @@ func (n *names) id(name string) uint64 {
 	return id
 }
 
-// maxRow is how many bytes a row may take: every field at its longest.
+// maxRow is the maximum size of a row in bytes.
 const maxRow = 3*binary.MaxVarintLen64 + (15+latencyBuckets+1)*binary.MaxVarintLen64 + (2*maxClasses+1)*binary.MaxVarintLen64
 
-// shareOf is how many bytes of a minute each kind of rows may take, besides one row of Other. Names that are new to the file come on top.
+// shareOf is how many bytes of a minute each kind of row may take, in addition to one row of Other. Names that are
+// new to the file are not included.
 var shareOf = [kinds]int{2 << 10, 2 << 10, MaxMinute - 4<<10 - kinds*(maxRow+binary.MaxVarintLen64) - binary.MaxVarintLen64}
 
-// encode writes a minute: its number, names that are new to the file, and the rows of each kind. Rows that do not fit are added up.
+// encode writes a minute: its number, names that are new to the file, and the rows of each kind. It adds up rows
+// that do not fit.
 func encode(m *minute, n *names) []byte {
 	n.id(Other)
 	var body []byte
@@ -75,7 +77,7 @@ func encode(m *minute, n *names) []byte {
 			tight := len(part)+maxRow > shareOf[kind] && len(part)+len(encodeRow(nil, k, rows[k], large)) > shareOf[kind]
 			if k == others || tight || !n.fits(k, rows[k]) {
 				rest.add(&rows[k].Figures)
-				rest.classes = nil // they may have no names
+				rest.classes = nil // their names may not fit
 				continue
 			}
 			part = encodeRow(part, k, rows[k], n.id)
@@ -124,7 +126,7 @@ func encodeRow(to []byte, k key, r *row, id func(string) uint64) []byte {
 			slow |= 1 << i
 		}
 	}
-	if slow != 0 && k.kind() != ofAgent { // of agents the mean is enough
+	if slow != 0 && k.kind() != ofAgent { // for agents the mean is enough
 		mask |= hasSlow
 	}
 	if len(r.classes) > 0 {
@@ -153,10 +155,10 @@ func encodeRow(to []byte, k key, r *row, id func(string) uint64) []byte {
 	return to
 }
 
-// errDamaged: what was read is no minute.
+// errDamaged means that the bytes are not a minute.
 var errDamaged = errors.New("it is damaged")
 
-// decoder reads numbers; after a failure only zeroes.
+// decoder reads numbers. After a failure it returns only zeros.
 type decoder struct {
 	rest []byte
 	bad  bool
@@ -202,7 +204,7 @@ func (d *decoder) name(n *names) string {
 	return n.list[id]
 }
 
-// decode reads what encode wrote and hands over each row. It adds new names to n.
+// decode reads what encode wrote and calls each for every row. It adds new names to n.
 func decode(frame []byte, n *names, at func(minute int64) bool, each func(minute int64, k key, r *row)) error {
 	d := &decoder{rest: frame}
 	number := int64(d.number())

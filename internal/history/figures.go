@@ -7,39 +7,42 @@ import (
 	"unicode/utf8"
 )
 
-// Figures are what was counted of somebody, or something, in some time.
+// Figures are the counts of one name over some time.
 type Figures struct {
 	Sends     int64 `json:"sends"`
 	Retries   int64 `json:"retries"`
-	Waits     int64 `json:"waits"` // sends that were held before they went
+	Waits     int64 `json:"waits"` // sends that were held first
 	WaitedMS  int64 `json:"waited_ms"`
 	Throttled int64 `json:"throttled"` // refused by the provider: 429 and the like
 	Refused   int64 `json:"refused"`   // refused by the gate
-	Errors    int64 `json:"errors"`    // answered with another error, or not at all
+	Errors    int64 `json:"errors"`    // other error responses, and requests without a response
 	Answers   int64 `json:"answers"`
-	LatencyMS int64 `json:"latency_ms"` // sum, from the send to the answer's header
+	LatencyMS int64 `json:"latency_ms"` // sum, from the send to the response header
 	Input     int64 `json:"input_tokens"`
 	Output    int64 `json:"output_tokens"`
-	Tokens    int64 `json:"tokens"` // where the provider states only the sum
+	Tokens    int64 `json:"tokens"` // if the provider states only the sum
 	Micros    int64 `json:"-"`
-	// Guessed is the part of Micros that is a guess: the price of the model is not known, or the usage was not stated yet.
+	// Guessed is the part of Micros that is an estimate: the price of the model is unknown, or the usage is not
+	// stated yet.
 	Guessed int64 `json:"-"`
-	// Elsewhere are sends of other machines, which only the store knows of. They are no part of Sends.
+	// Elsewhere counts sends of other machines, which only the store knows of. They are not part of Sends.
 	Elsewhere int64 `json:"elsewhere"`
-	// Slow counts answers by how long they took: see latencyEdges.
+	// Slow counts responses by latency: see latencyBuckets.
 	Slow [latencyBuckets]int64 `json:"-"`
 }
 
-// latencyBuckets is how many there are: the n-th holds answers of less than 2^n * 16 ms, the last all others.
+// latencyBuckets is the number of latency buckets. Bucket n holds responses of less than 2^n * 16 ms, the last one
+// all others.
 const latencyBuckets = 16
 
-// bucketOf is where an answer's time is counted.
+// bucketOf returns the bucket of a latency.
 func bucketOf(d time.Duration) int {
 	ms := max(d.Milliseconds(), 0)
 	return min(bits.Len64(uint64(ms)>>4), latencyBuckets-1)
 }
 
-// quantile is about how many milliseconds a part of the answers stayed below; 0: there were none.
+// quantile estimates the latency, in milliseconds, that a fraction of the responses stayed below. It returns 0 if
+// there were none.
 func (f *Figures) quantile(part float64) int64 {
 	total := int64(0)
 	for _, n := range f.Slow {
@@ -53,7 +56,7 @@ func (f *Figures) quantile(part float64) int64 {
 		if n == 0 {
 			continue
 		}
-		if seen+float64(n) >= want { // within a bucket, answers are taken to be spread evenly
+		if seen+float64(n) >= want { // within a bucket, responses are assumed to be spread evenly
 			low, high := int64(0), int64(16)<<i
 			if i > 0 {
 				low = high / 2
@@ -65,7 +68,7 @@ func (f *Figures) quantile(part float64) int64 {
 	return 16 << (latencyBuckets - 1)
 }
 
-// fields are the figures in the order of the file. New ones go to the end.
+// fields returns the figures in the order of the file. New ones go to the end.
 func (f *Figures) fields() [15]*int64 {
 	return [...]*int64{
 		&f.Sends, &f.Retries, &f.Waits, &f.WaitedMS, &f.Throttled, &f.Refused, &f.Errors, &f.Answers, &f.LatencyMS, &f.Input, &f.Output, &f.Tokens,
@@ -84,12 +87,12 @@ func (f *Figures) add(g *Figures) {
 	}
 }
 
-// weight says which rows of a minute are kept if not all can be.
+// weight decides which rows of a minute are kept if not all fit.
 func (f *Figures) weight() int64 {
 	return f.Sends + f.Throttled + f.Refused + f.Errors + f.Answers + f.Elsewhere
 }
 
-// key is what a row of figures is about. Model is set with Resource; an agent's row has neither.
+// key is what a row of figures is about. Model is set with Resource. The row of an agent has neither.
 type key struct{ resource, model, agent string }
 
 func (k key) kind() int {
@@ -110,10 +113,10 @@ const (
 	kinds
 )
 
-// row is what was counted of one key in one minute.
+// row is what was counted for one key in one minute.
 type row struct {
 	Figures
-	classes map[string]int64 // sends by class, of a resource
+	classes map[string]int64 // sends by class, for resources
 }
 
 func (r *row) class(name string, n int64) {
@@ -129,9 +132,9 @@ func (r *row) class(name string, n int64) {
 	r.classes[name] += n
 }
 
-// minute is one minute of everything.
+// minute has all rows of one minute.
 type minute struct {
-	at   int64 // in minutes since 1970
+	at   int64 // minutes since 1970
 	rows [kinds]map[key]*row
 }
 
@@ -156,7 +159,7 @@ var mostRows = [kinds]int{maxResources, maxModels, maxAgents}
 
 var others = [kinds]key{{resource: Other}, {resource: Other, model: Other}, {agent: Other}}
 
-// row finds the row of a key, or that of all others if there is no room.
+// row returns the row of a key, or the row of Other if there is no room.
 func (m *minute) row(k key) *row {
 	kind := k.kind()
 	rows := m.rows[kind]
@@ -174,7 +177,7 @@ func (m *minute) row(k key) *row {
 	return r
 }
 
-// short bounds a name.
+// short bounds the length of a name.
 func short(s string) string {
 	if len(s) > maxName {
 		cut := maxName

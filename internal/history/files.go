@@ -20,8 +20,8 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// A file of figures is a line that says what it is and then frames: the length of what follows, its checksum, a minute. A frame that was
-// not written in full is the end of the file: the next writer cuts it off.
+// A file of figures begins with a line that identifies it. Frames follow: a length, a checksum, and a minute. An
+// incomplete frame ends the file, and the next writer cuts it off.
 const (
 	family   = "sluice history "
 	magic    = family + "1\n"
@@ -33,17 +33,17 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errOther is of a file that is left alone: its minutes are neither shown nor added to.
+// errOther means that the file is left alone: its minutes are neither shown nor extended.
 var errOther = errors.New("it was written by another version of Sluice; use that version, or move the file away")
 
-// files are those of one directory. One process writes them, which the lock sees to; others read.
+// files are the files of one directory. The lock makes sure that one process writes them; others read.
 type files struct {
 	dir  string
 	lock *os.File // nil: another process writes
 
-	day   string // that names and size are of
+	day   string // the day of names and size
 	names *names
-	size  int64 // of the day's file as far as it is sound
+	size  int64 // size of the intact part of the day's file
 	swept string
 }
 
@@ -76,7 +76,7 @@ func (f *files) close() error {
 func (f *files) figures(day string) string { return filepath.Join(f.dir, "minutes-"+day+".bin") }
 func (f *files) events(day string) string  { return filepath.Join(f.dir, "events-"+day+".jsonl") }
 
-// sweep removes files that are too old, once a day.
+// sweep removes old files, once a day.
 func (f *files) sweep(today time.Time) {
 	day := today.Format(dayForm)
 	if f.swept == day {
@@ -95,7 +95,7 @@ func (f *files) sweep(today time.Time) {
 	}
 }
 
-// dayOf is the day that a file is of.
+// dayOf returns the day of a file.
 func dayOf(name string) (string, bool) {
 	for _, form := range [...][2]string{{"minutes-", ".bin"}, {"events-", ".jsonl"}} {
 		if rest, ok := strings.CutPrefix(name, form[0]); ok {
@@ -122,7 +122,7 @@ func (f *files) add(m *minute) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }() // what was written is with the kernel
+	defer func() { _ = out.Close() }() // the kernel has what was written
 	if err := f.prepare(out, day); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (f *files) add(m *minute) error {
 		frame = append([]byte(magic), frame...)
 	}
 	if _, err := out.WriteAt(frame, f.size); err != nil {
-		f.day = "" // the file and its names are read again
+		f.day = "" // read the file and its names again
 		_ = out.Truncate(f.size)
 		return err
 	}
@@ -144,7 +144,7 @@ func (f *files) add(m *minute) error {
 	return nil
 }
 
-// prepare reads the names of the day's file and cuts off what is not sound, if that was not done.
+// prepare reads the names of the day's file and cuts off a damaged end, unless that was done before.
 func (f *files) prepare(out *os.File, day string) error {
 	info, err := out.Stat()
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *files) prepare(out *os.File, day string) error {
 	return nil
 }
 
-// readFrames reads a file of figures as far as it is sound, and returns how far that is.
+// readFrames reads the intact part of a file of figures, and returns its size.
 func readFrames(r io.Reader, known *names, at func(int64) bool, each func(int64, key, *row)) (size int64, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	top := make([]byte, max(frameTop, len(magic)))
@@ -176,7 +176,7 @@ func readFrames(r io.Reader, known *names, at func(int64) bool, each func(int64,
 	case begin == magic:
 	case strings.HasPrefix(magic, begin): // its writer was killed
 		return 0, onlyReal(err)
-	case isOther(begin): // it is worth something to the version that wrote it
+	case isOther(begin): // the version that wrote it can still use it
 		return 0, errOther
 	default:
 		return 0, onlyReal(err)
@@ -205,14 +205,14 @@ func readFrames(r io.Reader, known *names, at func(int64) bool, each func(int64,
 	}
 }
 
-// isOther reports how the file of another version begins: with another number.
+// isOther reports whether a file begins like that of another version: with another number.
 func isOther(begin string) bool {
 	rest, ok := strings.CutPrefix(begin, family)
 	number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
 	return ok && number != "" && number != strings.TrimSpace(magic[len(family):])
 }
 
-// onlyReal is nil for the end of a file.
+// onlyReal returns nil for the end of a file, and other errors unchanged.
 func onlyReal(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -231,7 +231,7 @@ func (f *files) event(e *inspect.Event) error {
 	e.Units = nil
 	text, err := json.Marshal(e)
 	if err != nil || len(text) >= maxLine {
-		return nil // a time out of range, or words without end
+		return nil // a time out of range, or too long
 	}
 	if err := openDir(f.dir); err != nil {
 		return err
@@ -248,14 +248,14 @@ func (f *files) event(e *inspect.Event) error {
 	text = append(text, '\n')
 	if last := make([]byte, 1); info.Size() > 0 {
 		if _, err := out.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
-			text = append([]byte{'\n'}, text...) // a line that was torn
+			text = append([]byte{'\n'}, text...) // the last line is incomplete
 		}
 	}
 	_, err = out.WriteAt(text, info.Size())
 	return err
 }
 
-// days are those from one moment to another, oldest first.
+// days returns the days between two times, oldest first.
 func days(since, until time.Time) (list []string) {
 	for t := since.UTC().Truncate(24 * time.Hour); !t.After(until); t = t.AddDate(0, 0, 1) {
 		list = append(list, t.Format(dayForm))
@@ -263,7 +263,7 @@ func days(since, until time.Time) (list []string) {
 	return list
 }
 
-// read hands over the figures of a time.
+// read calls each for every row between two times.
 func (f *files) read(since, until time.Time, each func(int64, key, *row)) error {
 	first, last := minuteOf(since), minuteOf(until)
 	within := func(at int64) bool { return at >= first && at <= last }
@@ -284,13 +284,13 @@ func (f *files) read(since, until time.Time, each func(int64, key, *row)) error 
 	return nil
 }
 
-// oldest is the first day that there are figures of.
+// oldest returns the first minute that has figures.
 func (f *files) oldest() (time.Time, bool) {
 	list, err := os.ReadDir(f.dir)
 	if err != nil {
 		return time.Time{}, false
 	}
-	for _, e := range list { // by name, so by day
+	for _, e := range list { // sorted by name, and so by day
 		if day, ok := dayOf(e.Name()); ok && strings.HasPrefix(e.Name(), "minutes-") {
 			first, found := time.Time{}, false
 			in, err := statedir.Open(f.figures(day), os.O_RDONLY)
@@ -312,7 +312,7 @@ func (f *files) oldest() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readEvents hands over the events of a time, oldest first.
+// readEvents calls each for every event between two times, oldest first.
 func (f *files) readEvents(since, until time.Time, each func(inspect.Event)) error {
 	for _, day := range days(since, until) {
 		in, err := statedir.Open(f.events(day), os.O_RDONLY)

@@ -1,7 +1,7 @@
-// Package history keeps what a daemon has seen, minute by minute, for a week: figures by resource, model and agent, the events worth
-// keeping, and the last requests. Nothing in it is a key or a body.
+// Package history keeps what a daemon has seen, minute by minute, for a week: figures by resource, model and agent,
+// notable events, and the last requests. It stores no keys and no bodies.
 //
-// Memory and files are bounded whatever callers are named. docs/history.md has the bounds and the format.
+// Memory and files are bounded, however many names callers use. docs/history.md has the bounds and the format.
 package history
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// Other is the name that figures are counted under when there is no room for their own.
+// Other is the name under which figures are counted that have no room of their own.
 const Other = "(other)"
 
 // Bounds of what is kept.
 const (
-	// Days is for how many days files are kept besides today's.
+	// Days is how many days files are kept, in addition to today's.
 	Days = 7
 	// MaxMinute is how many bytes the figures of one minute take in a file.
 	MaxMinute = 16 << 10
@@ -35,17 +35,19 @@ const (
 	maxClasses   = 16
 	maxName      = 128     // bytes of a name
 	maxTickets   = 1 << 15 // open tickets that are remembered
-	maxMemory    = 24 * 60 // minutes that are kept where there are no files
+	maxMemory    = 24 * 60 // minutes that are kept without files
 )
 
 // Options describe a history.
 type Options struct {
-	// Dir is the state directory; files go into its directory "history". Empty means that nothing outlives the process.
+	// Dir is the state directory. Files go into its subdirectory "history". If it is empty, nothing outlives the
+	// process.
 	Dir string
-	// Log is the directory of the machine's event log, in which other processes write what they do; Process is what this one signs
-	// its lines with, because it tells its own events itself. An empty Log means that nobody else is listened to.
+	// Log is the directory of the machine's event log, in which other processes write their events. Process is the
+	// signature of this process's lines, which are skipped because it reports its own events directly. If Log is
+	// empty, events of other processes are not read.
 	Log, Process string
-	// Failed is told what could not be written, the first time and then once an hour. Nil means nobody is.
+	// Failed is called with write errors, the first time and then once an hour. It may be nil.
 	Failed func(error)
 }
 
@@ -54,27 +56,27 @@ type Book struct {
 	failed func(error)
 
 	mu      sync.Mutex
-	now     *minute   // that is being counted
+	now     *minute   // being counted
 	over    []*minute // to be written
 	live    live
 	tickets tickets
 	recent  recent
-	kept    []*minute // where there are no files, oldest first
+	kept    []*minute // without files, oldest first
 	alarms  alarms
-	told    time.Time // when the last failure was
+	told    time.Time // when the last failure was reported
 
-	files *files // nil: there are none
+	files *files // nil: history is kept in memory
 	gate  atomic.Pointer[sluice.Gate]
-	tail  *eventlog.Tail // nil: nobody else is listened to
+	tail  *eventlog.Tail // nil: events of other processes are not read
 	other elsewhere
 	write sync.Mutex
-	wake  chan struct{} // events are to be written
+	wake  chan struct{} // signals that events are to be written
 	stop  chan struct{}
 	done  chan struct{}
 	look  lookup
 }
 
-// Open starts a history. Files that cannot be used are no reason to fail: then only Failed is told.
+// Open starts a history. If files cannot be used, it does not fail and only calls Failed.
 func Open(o Options) *Book {
 	b := &Book{failed: o.Failed, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	if b.failed == nil {
@@ -95,14 +97,14 @@ func Open(o Options) *Book {
 	return b
 }
 
-// listenEvery is how often the log of other processes is read, and askAfter how long after a minute the store is asked what others
-// sent in it.
+// listenEvery is how often the log of other processes is read. askAfter is how long after a minute the store is
+// asked what others sent in it.
 const (
 	listenEvery = time.Second
 	askAfter    = 5 * time.Second
 )
 
-// run ends minutes when their time is over, listens to other processes, and writes events.
+// run ends minutes, reads events of other processes, and writes events.
 func (b *Book) run() {
 	defer close(b.done)
 	asked := minuteOf(time.Now())
@@ -128,7 +130,7 @@ func (b *Book) run() {
 	}
 }
 
-// next is how long there is nothing to do.
+// next returns how long run can sleep.
 func (b *Book) next(now time.Time) time.Duration {
 	if b.tail != nil {
 		return listenEvery
@@ -140,7 +142,7 @@ func (b *Book) next(now time.Time) time.Duration {
 	return time.Minute - into
 }
 
-// Close writes what was counted and ends the book.
+// Close writes the last minute and ends the book.
 func (b *Book) Close() error {
 	close(b.stop)
 	<-b.done
@@ -155,7 +157,7 @@ func (b *Book) Close() error {
 	return b.files.close()
 }
 
-// turn begins a minute, if it is another one than that which is counted.
+// turn begins a new minute if at is not the current one.
 func (b *Book) turn(at int64) {
 	if at == b.now.at {
 		return
@@ -166,7 +168,7 @@ func (b *Book) turn(at int64) {
 	b.now = newMinute(at)
 }
 
-// flush writes the minutes that are over. The zero time means that the last one is too.
+// flush writes the finished minutes. With the zero time it also writes the current one.
 func (b *Book) flush(now time.Time) {
 	b.write.Lock()
 	defer b.write.Unlock()
@@ -197,7 +199,7 @@ func (b *Book) flush(now time.Time) {
 	b.writePending()
 }
 
-// writeEvents writes the events that are kept.
+// writeEvents writes the pending events.
 func (b *Book) writeEvents() {
 	b.write.Lock()
 	defer b.write.Unlock()
@@ -214,7 +216,7 @@ func (b *Book) writePending() {
 	}
 }
 
-// keep keeps an event: in a file, soon, or in memory where there is none.
+// keep stores an event: soon in a file, or in memory without files.
 func (b *Book) keep(e inspect.Event) {
 	if b.files == nil {
 		b.alarms.keep(&b.alarms.kept, e)
@@ -223,11 +225,11 @@ func (b *Book) keep(e inspect.Event) {
 	b.alarms.keep(&b.alarms.pending, e)
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is told already
+	default: // already signalled
 	}
 }
 
-// report tells what could not be written, at most once an hour.
+// report passes a write error to Failed, at most once an hour.
 func (b *Book) report(err error) {
 	if err == nil {
 		return
@@ -243,7 +245,7 @@ func (b *Book) report(err error) {
 	}
 }
 
-// Event counts what happened at a gate. It does not block.
+// Event counts an event of a gate. It does not block.
 func (b *Book) Event(e inspect.Event) {
 	now := time.Now()
 	b.mu.Lock()
@@ -258,7 +260,7 @@ func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
 
 func timeOf(minute int64) time.Time { return time.Unix(minute*60, 0).UTC() }
 
-// openDir makes the directory of the files, for its user alone.
+// openDir creates the directory of the files, for its user alone.
 func openDir(dir string) error {
 	if err := statedir.MakeInside(dir); err != nil {
 		return err

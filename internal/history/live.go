@@ -2,17 +2,17 @@ package history
 
 import "time"
 
-// window counts what happened in each of the last sixty seconds.
+// window counts events in each of the last sixty seconds.
 type window struct {
-	last int64 // second that is counted in now
+	last int64 // the current second
 	n    [60]uint32
 	sum  uint32
 }
 
-// turn forgets what is older than a minute.
+// turn drops counts that are older than a minute.
 func (w *window) turn(second int64) {
 	if second <= w.last {
-		return // a clock that was set back counts on in the second that it was
+		return // if the clock was set back, keep counting in the same second
 	}
 	if second-w.last >= 60 {
 		*w = window{last: second}
@@ -31,7 +31,7 @@ func (w *window) add(now time.Time) {
 	w.sum++
 }
 
-// takeBack forgets the newest, which did not happen after all.
+// takeBack removes the newest count, which did not happen after all.
 func (w *window) takeBack(now time.Time) {
 	w.turn(now.Unix())
 	for i := range int64(60) {
@@ -48,19 +48,19 @@ func (w *window) count(now time.Time) int64 {
 	return int64(w.sum)
 }
 
-// lastMinute is the last minute of a resource or an agent.
+// lastMinute has the counts of a resource or an agent in the last minute.
 type lastMinute struct {
 	sends, throttled, errors window
 	seen                     time.Time
 }
 
-// live is what happened in the last minute, by resource and by agent.
+// live has the counts of the last minute, by resource and by agent.
 type live struct {
 	all   [kinds]map[string]*lastMinute
 	swept time.Time
 }
 
-// of finds the last minute of a name. Names that were not heard of for a minute are forgotten.
+// of returns the last minute of a name. Names without events for a minute are forgotten.
 func (l *live) of(kind int, name string, now time.Time) *lastMinute {
 	if now.Sub(l.swept) > time.Minute {
 		l.swept = now

@@ -24,18 +24,18 @@ const (
 // Query asks for a part of the history.
 type Query struct {
 	Since, Until time.Time
-	// Step is the time between points, whole minutes.
+	// Step is the time between points, in whole minutes.
 	Step time.Duration
-	// Points says which kinds of series have points besides their totals.
+	// Resources, Models and Agents select which kinds of series have points in addition to totals.
 	Resources, Models, Agents bool
-	// Most is how many series of a kind there are at most; the others are added up under Other.
+	// Most is the maximum number of series of a kind. The others are added up under Other.
 	Most int
-	// Events is how many events there are at most, the newest.
+	// Events is the maximum number of events. The newest are returned.
 	Events int
 	Kind   string // of events; empty: all
 }
 
-// Usual is the step that a time is usually shown in: at most a few hundred points.
+// Usual returns the usual step for a length of time, which gives at most a few hundred points.
 func Usual(length time.Duration) time.Duration {
 	for _, step := range [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute} {
 		if length/step <= 360 {
@@ -50,7 +50,7 @@ type Answer struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
 	StepMS int64     `json:"step_ms"`
-	// KeptSince is the first minute that there are figures of; nil: there are none.
+	// KeptSince is the first minute with figures, or nil if there are none.
 	KeptSince  *time.Time      `json:"kept_since"`
 	Resources  []Series        `json:"resources"`
 	Models     []Series        `json:"models"`
@@ -59,7 +59,7 @@ type Answer struct {
 	MoreEvents int             `json:"more_events"`
 }
 
-// Series is what was counted of one name.
+// Series has the figures of one name.
 type Series struct {
 	Resource string           `json:"resource,omitempty"` // of a model
 	Name     string           `json:"name"`
@@ -68,7 +68,7 @@ type Series struct {
 	Points   []Point          `json:"points,omitempty"`
 }
 
-// Sum is figures as they are shown.
+// Sum is a set of figures for display.
 type Sum struct {
 	Figures
 	USD        float64 `json:"usd"`
@@ -88,7 +88,7 @@ func sumOf(f *Figures) Sum {
 
 func dollars(micros int64) float64 { return math.Max(0, float64(micros)/1e6) }
 
-// Point is one step of a series. What is 0 is left out of its JSON.
+// Point is one step of a series. Its JSON omits zero values.
 type Point struct {
 	At      time.Time
 	Figures *Figures
@@ -123,7 +123,7 @@ func (p Point) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// lookup lets one question at a time read the files, and answers the same question from memory for a moment.
+// lookup lets one query at a time read the files, and caches answers for a moment.
 type lookup struct {
 	mu   sync.Mutex
 	last map[Query]kept
@@ -137,7 +137,7 @@ type kept struct {
 
 const lookFor = 2 * time.Second // a minute changes little in that time
 
-// Read answers a question. Answers are shared: they are not to be changed.
+// Read answers a query. Answers are shared and must not be changed.
 func (b *Book) Read(q Query) (*Answer, error) {
 	b.look.mu.Lock()
 	defer b.look.mu.Unlock()
@@ -210,7 +210,7 @@ func (b *Book) read(q *Query) (*Answer, error) {
 	return a, b.events(q, a)
 }
 
-// visit hands over every row of a time: those in files, and the minute that is not over.
+// visit calls collect for every row of a time: those in files, and those still in memory.
 func (b *Book) visit(q *Query, a *Answer, collect func(int64, key, *row)) error {
 	b.write.Lock() // a minute is either in a file or not
 	defer b.write.Unlock()
@@ -248,7 +248,7 @@ func merge(to, from *row) {
 	}
 }
 
-// ranked lists series, those with most sends first, and adds up those beyond most.
+// ranked returns series, the most active first, and adds up those beyond most.
 func ranked(all map[key]*sum, most, kind int) []Series {
 	list := slices.SortedFunc(maps.Values(all), func(x, y *sum) int {
 		return cmp.Or(cmp.Compare(y.weight(), x.weight()), cmp.Compare(x.resource, y.resource), cmp.Compare(x.model, y.model), cmp.Compare(x.agent, y.agent))

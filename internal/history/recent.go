@@ -13,10 +13,10 @@ const (
 	Throttled = "throttled"
 	Failed    = "failed"
 	Unsent    = "unsent" // given back
-	Left      = "left"   // its client left before the answer was over
+	Left      = "left"   // its client left before the response was complete
 )
 
-// Request is one of the last requests: names, numbers and times, and nothing of what was asked or answered.
+// Request is one of the last requests: names, numbers and times. It has nothing from the request or response body.
 type Request struct {
 	Time     time.Time `json:"time"`
 	Resource string    `json:"resource"`
@@ -32,21 +32,21 @@ type Request struct {
 	Input    int64     `json:"input_tokens"`
 	Output   int64     `json:"output_tokens"`
 	USD      *float64  `json:"usd"`
-	// Guessed tells that the dollars are a guess: no price is known for the model, or no usage was stated.
+	// Guessed is set if the dollars are an estimate: the price of the model is unknown, or no usage was stated.
 	Guessed bool  `json:"guessed"`
 	Micros  int64 `json:"-"`
 }
 
-// keptRequests is how many are kept.
+// keptRequests is how many requests are kept.
 const keptRequests = 512
 
 // recent is a ring of the last requests.
 type recent struct {
 	ring []Request
-	next uint64 // number of the next one
+	next uint64 // number of the next request
 }
 
-// begin keeps a request and returns its number.
+// begin adds a request and returns its number.
 func (r *recent) begin(q Request) uint64 {
 	if len(r.ring) < keptRequests {
 		r.ring = append(r.ring, q)
@@ -64,7 +64,7 @@ func (r *recent) change(n uint64, f func(*Request)) {
 	}
 }
 
-// lastOf changes the newest request of somebody that has no answer, if it is among the newest.
+// lastOf changes the newest request of an agent without a response, if it is among the last 64.
 func (r *recent) lastOf(w who, f func(*Request)) {
 	for i := range uint64(min(len(r.ring), 64)) {
 		q := &r.ring[(r.next-1-i)%keptRequests]
@@ -75,7 +75,7 @@ func (r *recent) lastOf(w who, f func(*Request)) {
 	}
 }
 
-// list is the last requests, newest first.
+// list returns the last requests, newest first.
 func (r *recent) list(most int) []Request {
 	n := min(len(r.ring), most)
 	list := make([]Request, 0, n)
@@ -90,7 +90,7 @@ func (r *recent) list(most int) []Request {
 	return list
 }
 
-// LastMinute is what happened in the last sixty seconds.
+// LastMinute has the counts of the last sixty seconds.
 type LastMinute struct {
 	Name      string `json:"name"`
 	Sends     int64  `json:"sends"`
@@ -98,7 +98,7 @@ type LastMinute struct {
 	Errors    int64  `json:"errors"`
 }
 
-// Now is what happens now: the last requests, and the last minute.
+// Now is the current activity: the last requests, and the last minute.
 type Now struct {
 	Time      time.Time    `json:"time"`
 	Requests  []Request    `json:"requests"`
@@ -106,7 +106,7 @@ type Now struct {
 	Agents    []LastMinute `json:"agents"`
 }
 
-// Now tells what happens now, with so many requests at most.
+// Now returns the current activity, with at most so many requests.
 func (b *Book) Now(requests int) Now {
 	now := time.Now()
 	b.mu.Lock()

@@ -6,15 +6,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Keeper is implemented by stores that lead to a ledger somewhere else.
+// Keeper is implemented by stores whose ledger is somewhere else.
 type Keeper interface {
-	// Books returns it, nil if there is none.
+	// Books returns the ledger, or nil if there is none.
 	Books() Ledger
 }
 
-// Beside returns the ledger that belongs to a store but is not in it: that of a daemon for those who use its store; one of the process
-// for a store that is gone with it, the same for all gates on it; one in a directory where pools are files, for those are a cache. It is
-// nil for all other stores: they keep it themselves.
+// Beside returns the ledger that belongs to a store but is not in it. For a client of a daemon it is the daemon's.
+// For a store in memory it is one in the process, shared by all gates on that store. For a file store it is in a
+// directory, because the pools there are a cache. It is nil for all other stores: they hold the ledger themselves.
 func Beside(st store.Store, look bool) Ledger {
 	if k, ok := store.As[Keeper](st); ok {
 		return k.Books()

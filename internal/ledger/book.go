@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// account is one purse.
+// account identifies one purse.
 type account struct{ budget, who, period string }
 
-// accountJSON is an account as it is written down: its three names.
+// accountJSON is the stored form of an account: its three names.
 type accountJSON = [3]string
 
 // purse is what was spent from an account.
@@ -28,7 +28,7 @@ type hold struct {
 	until    time.Time
 }
 
-// entry is one change of the books, as it is written down. Amounts are millionths of a dollar.
+// entry is one stored change of the books. Amounts are in millionths of a dollar.
 type entry struct {
 	Op    string        `json:"op"` // take, settle, cancel, told, have
 	ID    string        `json:"id,omitempty"`
@@ -46,10 +46,10 @@ type book struct {
 
 func newBook() *book { return &book{purses: map[account]purse{}, open: map[string]*hold{}} }
 
-// lateBy is how long after its time a reservation can still be settled.
+// lateBy is how long after its TTL a reservation can still be settled.
 const lateBy = time.Hour
 
-// take decides an order. The entry is to be applied, if there is one.
+// take decides an order. The caller must apply the returned entry, if there is one.
 func (b *book) take(o *Order) (Taken, *entry) {
 	t := Taken{Full: -1}
 	e := &entry{Op: "take", USD: o.Amount, Until: o.Now.Add(o.TTL + lateBy).Unix()}
@@ -73,7 +73,7 @@ func (b *book) take(o *Order) (Taken, *entry) {
 	return t, e
 }
 
-// account is that of a line. Names come from outside: there cannot be any number of them.
+// account returns the account of a line. Names come from outside, so their number is bounded.
 func (b *book) account(l *Account) account {
 	a := account{budget: l.Budget, period: l.Period.Name}
 	if !l.Each {
@@ -89,8 +89,8 @@ func (b *book) account(l *Account) account {
 // mostSpent bounds what an account can count, far above what all orders together can reach.
 const mostSpent = 1 << 60
 
-// sound reports that this package could have written an entry. Others are like lines that cannot be read: a sum that runs over would
-// make a budget that is spent look unspent.
+// sound reports whether this package can have written the entry. Other entries are skipped like unreadable lines: an
+// overflowing sum would make a spent budget look unspent.
 func (e *entry) sound() bool {
 	if e.Op == "have" {
 		return e.USD >= 0 && e.USD <= mostSpent
@@ -130,7 +130,7 @@ func (b *book) apply(e *entry) {
 		}
 	case "have":
 		for _, f := range e.From {
-			if a := (account{f[0], f[1], f[2]}); !b.has(a) { // it stands before all that is taken
+			if a := (account{f[0], f[1], f[2]}); !b.has(a) { // it comes before all takes
 				b.purses[a] = purse{e.USD, e.Told}
 			}
 		}
@@ -148,7 +148,7 @@ func (b *book) add(a account, n int64) {
 	b.purses[a] = p
 }
 
-// settle is the entry that ends a reservation, nil if there is none.
+// settle returns the entry that ends a reservation, or nil if there is no such reservation.
 func (b *book) settle(id string, actual int64) *entry {
 	h := b.open[id]
 	if h == nil {
@@ -161,8 +161,8 @@ func (b *book) settle(id string, actual int64) *entry {
 	return e
 }
 
-// forget drops what can not change any more: reservations whose time is over, which keep their estimate, and, if
-// there are too many, the oldest; accounts of periods long gone.
+// forget drops what can no longer change. It drops expired reservations, which keep their estimate, and the oldest
+// ones if there are too many. It also drops accounts of old periods.
 func (b *book) forget(now time.Time) {
 	maps.DeleteFunc(b.open, func(_ string, h *hold) bool { return h.until.Before(now) })
 	if many := len(b.open) - maxOpen*3/4; many > 0 {
@@ -180,7 +180,7 @@ func (b *book) forget(now time.Time) {
 	maps.DeleteFunc(b.purses, func(a account, _ purse) bool { return stale(a.period, now) && !standing[a] })
 }
 
-// entries is the state as entries that make it, in an order that is always the same.
+// entries returns the entries that recreate the state, in a stable order.
 func (b *book) entries() []entry {
 	held := map[account]int64{}
 	for _, h := range b.open {
@@ -207,7 +207,7 @@ func (b *book) entries() []entry {
 	return list
 }
 
-// balances are the accounts of pots.
+// balances returns the accounts of pots.
 func (b *book) balances(pots []Pot) []Balance {
 	var list []Balance
 	for a, p := range b.purses {

@@ -29,19 +29,19 @@ const (
 // Bounds of the file.
 const (
 	maxLine  = 64 << 10
-	rewrite  = 1 << 20 // bytes from which on it is written anew, if most of it is history
+	rewrite  = 1 << 20 // size in bytes from which the file is rewritten, if most of it is history
 	mostFile = 256 << 20
 )
 
-// headline is the first line: what the file is.
+// headline is the first line of the file and identifies it.
 const headline = `{"sluice":"budgets","version":1}` + "\n"
 
-// Dir is a ledger in a directory, for all processes of a user on one machine: one file of lines that are only ever
-// added to, under a kernel lock that dies with its holder. Every process follows what the others have written. A
-// change is one line and one write, so that one cut off by kill -9 has happened or has not.
+// Dir is a ledger in a directory, for all processes of a user on one machine. It is one append-only file of lines,
+// under a kernel lock that is released when its holder dies. Every process follows what the others write. A change
+// is one line and one write, so a change that kill -9 interrupts has happened or has not.
 //
-// The lines are plain JSON, to be read by people and by later versions, and the directory is not marked as a cache:
-// what was spent is worth a backup.
+// The lines are plain JSON, readable by people and by later versions. The directory is not marked as a cache,
+// because the record of spending is worth a backup.
 type Dir struct {
 	path string
 	look bool
@@ -52,13 +52,12 @@ type Dir struct {
 	file   *os.File
 	book   *book
 	at     int64 // how much of the file is in the book
-	least  int64 // the file's length when it was last written anew
+	least  int64 // the file's length when it was last rewritten
 
-	written bool // by this process, and not known to be on the disk
+	written bool // this process has written lines that may not be on disk
 }
 
-// NewDir returns the ledger of a directory, which is made when it is needed. With look nothing is made that is not
-// there.
+// NewDir returns the ledger of a directory, which it creates when it is needed. With look it creates nothing.
 func NewDir(path string, look bool) *Dir { return &Dir{mu: ctxlock.New(), path: path, look: look} }
 
 // Take implements [Ledger].
@@ -90,7 +89,7 @@ func (d *Dir) Cancel(ctx context.Context, receipt string, now time.Time) error {
 	})
 }
 
-// end ends a reservation; where there are no books there is none.
+// end ends a reservation. If the books do not exist and must not be created, it does nothing.
 func (d *Dir) end(ctx context.Context, now time.Time, decide func(*book) *entry) error {
 	err := d.change(ctx, now, decide)
 	if d.look && errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +143,7 @@ func (d *Dir) Close() error {
 	return errors.Join(errs...)
 }
 
-// change brings the book up to date, and makes a change if there is one to make.
+// change brings the book up to date, and applies the change that decide returns, if any.
 func (d *Dir) change(ctx context.Context, now time.Time, decide func(*book) *entry) error {
 	if err := d.mu.LockContext(ctx); err != nil {
 		return d.failed(err)
@@ -184,12 +183,12 @@ func (d *Dir) locked(ctx context.Context, f func() error) error {
 	return nil
 }
 
-// patience is how long another process may have the lock: it needs some microseconds, unless it was stopped in the middle.
+// patience is how long another process may hold the lock. It needs microseconds, unless it was stopped.
 const patience = 5 * time.Second
 
 var errHeld = errors.New("another process has had them locked for seconds")
 
-// take takes the lock at its path. The one that is open may have been removed with the directory while this process ran.
+// take locks the lock file at its path. The open one may have been removed with the directory.
 func (d *Dir) take(ctx context.Context) error {
 	for {
 		if err := d.prepare(); err != nil {
@@ -202,7 +201,7 @@ func (d *Dir) take(ctx context.Context) error {
 		if !statedir.Gone(d.lock, d.lock.Name()) {
 			return err
 		}
-		_ = d.lock.Close() // which unlocks
+		_ = d.lock.Close() // which unlocks it
 		d.lock = nil
 		if err := ctx.Err(); err != nil {
 			return err
@@ -214,7 +213,7 @@ func (d *Dir) failed(err error) error {
 	return fmt.Errorf("%w: budgets in %s: %w", store.ErrUnavailable, d.path, err)
 }
 
-// prepare makes the directory and the lock.
+// prepare creates the directory and the lock.
 func (d *Dir) prepare() (err error) {
 	if d.lock != nil {
 		return nil
@@ -233,14 +232,14 @@ func (d *Dir) prepare() (err error) {
 	return err
 }
 
-// follow reads what others have written. If the file is another one by now, it is read from its beginning.
+// follow reads what others have written. If the file was replaced, follow reads it from the beginning.
 func (d *Dir) follow() error {
 	name := filepath.Join(d.path, journal)
 	if d.file != nil {
 		mine, err := d.file.Stat()
 		there, thereErr := os.Stat(name)
 		if err != nil || thereErr != nil || !os.SameFile(mine, there) || there.Size() < d.at {
-			_ = d.file.Close() // it was only read, or every line is with the kernel
+			_ = d.file.Close() // it was only read, or the kernel has every line
 			d.file = nil
 		}
 	}
@@ -260,8 +259,8 @@ func (d *Dir) follow() error {
 
 var errForeign = errors.New(journal + " was written by a later version, or by something else")
 
-// readOn takes in the lines from where it has read to. The lock is held: a line without an end was left by a
-// process that died, and has not happened.
+// readOn reads the lines that are not in the book yet. The lock is held. An incomplete last line was left by a
+// process that died, so its change has not happened.
 func (d *Dir) readOn() error {
 	info, err := d.file.Stat()
 	if err != nil {
@@ -277,7 +276,7 @@ func (d *Dir) readOn() error {
 		text, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			if d.at == 0 && !strings.HasPrefix(headline, string(text)) {
-				return errForeign // and not one whose writer was killed
+				return errForeign // nor is it an incomplete headline
 			}
 			break
 		}
@@ -289,7 +288,7 @@ func (d *Dir) readOn() error {
 		}
 		d.at += int64(len(text))
 		var e entry
-		if json.Unmarshal(bytes.TrimSpace(text), &e) == nil { // what cannot be read is not known, and cannot be counted
+		if json.Unmarshal(bytes.TrimSpace(text), &e) == nil { // lines that cannot be read are not counted
 			d.book.apply(&e)
 		}
 	}
@@ -315,7 +314,7 @@ func (d *Dir) append(e *entry) error {
 	return d.write(append(text, '\n'))
 }
 
-// write adds to the file. What could not be written in full is taken back.
+// write appends to the file. It removes an incomplete write.
 func (d *Dir) write(text []byte) error {
 	n, err := d.file.Write(text)
 	if err != nil {
@@ -329,7 +328,7 @@ func (d *Dir) write(text []byte) error {
 	return nil
 }
 
-// compact writes the file anew without its history. If that fails the old one goes on.
+// compact rewrites the file without its history. If that fails, the old file stays in use.
 func (d *Dir) compact(now time.Time) {
 	d.book.forget(now)
 	text := bytes.NewBufferString(headline)
@@ -340,7 +339,7 @@ func (d *Dir) compact(now time.Time) {
 			return
 		}
 	}
-	d.least = d.at // if it fails, it is not tried again at once
+	d.least = d.at // if it fails, it is not retried at once
 	temp, err := os.CreateTemp(d.path, journal+".new-*")
 	if err != nil {
 		return
@@ -353,5 +352,5 @@ func (d *Dir) compact(now time.Time) {
 	if err != nil {
 		_ = os.Remove(temp.Name())
 	}
-	// The next one who comes, this process too, finds another file and reads it.
+	// The next access, also by this process, finds another file and reads it.
 }

@@ -14,20 +14,19 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// InStore is a ledger in a store that others share: one pool for each budget and period. Whose account it is stands
-// in the place of the key, because a limit for each key is one whose reset can be moved, which those of a total
-// need.
+// InStore is a ledger in a shared store: one pool for each budget and period. The account's owner is stored as the
+// key, because the reset of a limit per key can be moved, which totals need.
 type InStore struct {
 	store store.Store
 	look  bool
-	pots  func(now time.Time) []Pot // all that there can be, for receipts of other processes
+	pots  func(now time.Time) []Pot // all possible pots, to find receipts of other processes
 
 	mu     sync.Mutex
 	closed bool
 	pools  map[string]*potPool
 }
 
-// potPool is a pot's pool.
+// potPool is the pool of a pot.
 type potPool struct {
 	store.Pool
 	pot   Pot
@@ -37,26 +36,26 @@ type potPool struct {
 	moved map[string]time.Time // when the reset of a total's accounts was last moved
 }
 
-// NewInStore returns a ledger in a store. pots lists every pot whose receipts may be asked about at a moment.
+// NewInStore returns a ledger in a store. pots lists every pot whose receipts may be used at a time.
 func NewInStore(s store.Store, look bool, pots func(now time.Time) []Pot) *InStore {
 	return &InStore{store: s, look: look, pots: pots, pools: map[string]*potPool{}}
 }
 
-// The limits of a pool, by their place.
+// The limits of a pool, by index.
 const (
-	money = 0 // what is spent
-	told  = 1 // of which there is one: that somebody was told
+	money = 0 // the amount spent
+	told  = 1 // of size 1: the owner was told
 )
 
-// Windows are longer than the period, by the life of a ticket at least: what is settled late still counts in it. Who
-// opens the pool first says when it resets.
+// Windows are longer than the period, by at least the life of a ticket, so that late settlements still count. The
+// first process that opens the pool sets its reset.
 const (
 	dayWindow   = 3 * 24 * time.Hour
 	monthWindow = 35 * 24 * time.Hour
 	totalWindow = store.MaxWindow
 	// A total's reset is moved away again and again, so that it never comes.
 	totalAhead = 2*totalWindow - 10*24*time.Hour
-	moveEvery  = 30 * time.Second // a store keeps an account of which nothing is left for longer than that
+	moveEvery  = 30 * time.Second // stores keep empty accounts for longer than that
 )
 
 func (p *Pot) poolName() string { return "(budget) " + p.Budget + " " + p.Period.Name }
@@ -71,7 +70,7 @@ func (p *Pot) spec(look bool) store.Spec {
 	}
 	l.Reset = store.Time(p.Period.Start.Add(l.Window).UnixMicro())
 	if p.Period.Length == Total {
-		l.Reset = store.Time(l.Window.Microseconds()) // any: it is moved with the first that is taken
+		l.Reset = store.Time(l.Window.Microseconds()) // any value: the first take moves it
 	}
 	if p.Each {
 		l.Per = store.PerKey
@@ -122,7 +121,7 @@ func (s *InStore) Take(ctx context.Context, o Order) (Taken, error) {
 		return t, err
 	}
 	var parts []string
-	back := func() { // whatever became of the caller, what was taken must not stay
+	back := func() { // give back what was taken, even if ctx is cancelled
 		for _, r := range parts {
 			_ = s.end(context.WithoutCancel(ctx), r, o.Now, func(*potPool, store.ID) []store.Op { return []store.Op{{Kind: store.OpCancel}} })
 		}
@@ -156,7 +155,7 @@ func (s *InStore) Take(ctx context.Context, o Order) (Taken, error) {
 	return t, nil
 }
 
-// take asks for money. Nobody waits for it.
+// take asks for money, without waiting.
 func (p *potPool) take(ctx context.Context, l *Account, o *Order, force bool) (store.Result, error) {
 	op := p.ask(l)
 	op.Amounts[money], op.TTL, op.Force = o.Amount, min(max(o.TTL, time.Second)+lateBy, store.MaxTTL), force
@@ -173,12 +172,12 @@ func (p *potPool) take(ctx context.Context, l *Account, o *Order, force bool) (s
 	return ops[0].Result, nil
 }
 
-// far says that a window resets a long time from now.
+// far states that a window resets a long time from now.
 func far(limit int) store.Observed {
 	return store.Observed{Limit: limit, Size: -1, Remaining: -1, ResetIn: totalAhead, Slop: time.Second}
 }
 
-// ask is an operation on a line's account.
+// ask returns an operation on a line's account.
 func (p *potPool) ask(l *Account) store.Op {
 	op := store.Op{Kind: store.OpAcquire, Agent: "(budget)", TTL: time.Hour}
 	if p.pot.Each {
@@ -189,7 +188,7 @@ func (p *potPool) ask(l *Account) store.Op {
 	return op
 }
 
-// mustMove reports that the reset of an account has not been moved for a while.
+// mustMove reports whether the reset of an account has not been moved for a while.
 func (p *potPool) mustMove(who string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +196,7 @@ func (p *potPool) mustMove(who string, now time.Time) bool {
 		return false
 	}
 	if len(p.moved) >= maxAccounts {
-		clear(p.moved) // once more does no harm
+		clear(p.moved) // moving it once more does no harm
 	}
 	p.moved[who] = now
 	return true
@@ -214,12 +213,12 @@ func (s *InStore) Settle(ctx context.Context, receipt string, actual int64, now 
 	return s.each(receipt, func(part string) error {
 		return s.end(ctx, part, now, func(p *potPool, _ store.ID) []store.Op {
 			switch {
-			case actual == 0: // to the store that would mean that nothing is known
+			case actual == 0: // a store takes 0 as unknown
 				return []store.Op{{Kind: store.OpCancel}}
 			case actual < 0:
 				return []store.Op{{Kind: store.OpClose}}
 			}
-			// A store takes more than eight times the whole of a limit for a mistake, and counts no more than that.
+			// A store takes more than eight times a limit for a mistake, and counts no more than that.
 			op := store.Op{Kind: store.OpClose}
 			op.Amounts[money], op.Amounts[told] = min(actual, MaxMicros), -1
 			return []store.Op{op}
@@ -261,7 +260,7 @@ func (s *InStore) end(ctx context.Context, part string, now time.Time, how func(
 	return p.Apply(ctx, ops)
 }
 
-// find finds a pool by what a receipt calls it; nil if it is of a budget that is not known here.
+// find returns the pool that a receipt names, or nil if its budget is not known here.
 func (s *InStore) find(ctx context.Context, hash string, now time.Time) (*potPool, error) {
 	s.mu.Lock()
 	for name, p := range s.pools {
@@ -279,7 +278,7 @@ func (s *InStore) find(ctx context.Context, hash string, now time.Time) (*potPoo
 	return nil, nil
 }
 
-// Tell implements [Ledger]: there is one such notice to be had.
+// Tell implements [Ledger]: the limit told grants only one notice.
 func (s *InStore) Tell(ctx context.Context, l Account, now time.Time) (bool, error) {
 	p, err := s.pool(ctx, &l.Pot, now)
 	if err != nil {
@@ -314,7 +313,7 @@ func (s *InStore) Read(ctx context.Context, pots []Pot) ([]Balance, error) {
 	return list, nil
 }
 
-// Close implements [Ledger]. The store is not its own.
+// Close implements [Ledger]. It does not close the store.
 func (s *InStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,7 +326,7 @@ func (s *InStore) Close() error {
 	return errors.Join(errs...)
 }
 
-// A receipt is HASH-SESSION-N for each pot, joined by underscores.
+// receiptOf returns the receipt for one pot: HASH-SESSION-N. An order's receipt joins them with underscores.
 func receiptOf(pool string, id store.ID) string {
 	return fmt.Sprintf("%s-%x-%x", hashOf(pool), id.Session, id.N)
 }

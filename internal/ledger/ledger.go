@@ -1,9 +1,9 @@
-// Package ledger keeps what was spent of budgets. Money differs from a provider's limits: nobody waits for it, what
-// was spent must not be forgotten, and a request belongs to the period in which it was let go, however late its
-// price becomes known.
+// Package ledger keeps what was spent from budgets. Money differs from a provider's limits: requests do not wait for
+// it, spending must not be forgotten, and a request belongs to the period of its grant, however late its price is
+// known.
 //
-// A request reserves what it may cost on all of its budgets or on none, and is settled to what it did cost, which
-// may be more than was reserved and more than there is. One of which nothing more is heard keeps its estimate.
+// A request reserves its possible cost on all of its budgets or on none. It is settled to its real cost, which may
+// exceed the reservation and the budget. A request that is never settled keeps its estimate.
 //
 // [Memory] keeps the books of one process, [Dir] those of a machine in a file of their own, and [InStore] those of
 // many machines in the store that they share.
@@ -17,65 +17,65 @@ import (
 
 // Bounds.
 const (
-	MaxMicros   = 1 << 40 // of a budget and of an amount: a little more than a million dollars
-	maxAccounts = 100_000 // those beyond share one for each budget
+	MaxMicros   = 1 << 40 // for budgets and amounts: a little more than a million dollars
+	maxAccounts = 100_000 // further ones share one account per budget
 	maxOpen     = 100_000 // reservations that can still be settled
 	maxName     = 256
 )
 
-// others is whose account it is once there are too many.
+// others is the owner of the shared account when there are too many accounts.
 const others = "(others)"
 
 // Pot is a budget in one period.
 type Pot struct {
 	Budget string
 	Size   int64 // millionths of a dollar
-	Each   bool  // there is one for each agent or user, not one for all
+	Each   bool  // one for each agent or user, not one for all
 	Period Period
 }
 
-// Line is one pot that a request takes from.
+// Account is one pot that a request takes from.
 type Account struct {
 	Pot
-	Who   string // where each has its own
-	Force bool   // what is taken is counted, and never refused
+	Who   string // the owner, if Each is set
+	Force bool   // count the amount, and never refuse it
 }
 
-// Order is what a request may cost, and of which budgets.
+// Order is what a request may cost, and which budgets pay for it.
 type Order struct {
 	Lines  []Account
-	Amount int64 // at least 1: one that costs nothing for certain needs no order
+	Amount int64 // at least 1: a free request needs no order
 	Now    time.Time
-	TTL    time.Duration // after which nothing more will be heard of it
+	TTL    time.Duration // after that, the order will not be settled
 }
 
-// Taken is what became of an order.
+// Taken is the result of an order.
 type Taken struct {
-	// Receipt names the reservation, also to other processes. Empty: it was refused.
+	// Receipt identifies the reservation, also to other processes. It is empty if the order was refused.
 	Receipt string
-	Full    int   // the line that refused it, -1 if none did
+	Full    int   // index of the line that refused it, or -1
 	Over    []int // lines that were taken from although nothing was left
 }
 
-// Balance is what was spent of a pot.
+// Balance is what was spent from a pot.
 type Balance struct {
 	Pot
 	Who  string
-	Used int64 // with what is reserved
+	Used int64 // including reservations
 }
 
-// Ledger keeps books.
+// Ledger keeps the books of budgets.
 type Ledger interface {
 	// Take reserves the amount on every line, or on none.
 	Take(ctx context.Context, o Order) (Taken, error)
-	// Settle ends a reservation: it did cost actual, or what was reserved if that is negative. One that has ended is
-	// no error.
+	// Settle ends a reservation at its actual cost, or at the reserved amount if actual is negative. Settling a
+	// reservation that has ended is not an error.
 	Settle(ctx context.Context, receipt string, actual int64, now time.Time) error
 	// Cancel gives a reservation back.
 	Cancel(ctx context.Context, receipt string, now time.Time) error
-	// Tell reports whether this is the first time that it is called for an account in its period.
+	// Tell reports whether this is its first call for an account in its period.
 	Tell(ctx context.Context, l Account, now time.Time) (bool, error)
-	// Read returns the accounts of pots in which anything was taken.
+	// Read returns the accounts of pots that anything was taken from.
 	Read(ctx context.Context, pots []Pot) ([]Balance, error)
 	Close() error
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Memory is a ledger of one process, gone with it.
+// Memory is a ledger in the memory of one process.
 type Memory struct {
 	mu     sync.Mutex
 	book   *book
@@ -73,7 +73,7 @@ func (m *Memory) Read(_ context.Context, pots []Pot) ([]Balance, error) {
 // Close implements [Ledger].
 func (*Memory) Close() error { return nil }
 
-// tell is the entry that notes that somebody was told, nil if that has been.
+// tell returns the entry that records a notice, or nil if there has been one.
 func (b *book) tell(l *Account) *entry {
 	a := b.account(l)
 	if b.purses[a].told {

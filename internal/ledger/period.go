@@ -7,20 +7,20 @@ type Length uint8
 
 // The lengths.
 const (
-	Day   Length = iota // of the calendar, in UTC
-	Month               // the same
-	Total               // it never begins anew
+	Day   Length = iota // calendar day, in UTC
+	Month               // calendar month, in UTC
+	Total               // never starts again
 )
 
 // Period is one day, one month, or all time.
 type Period struct {
 	Length Length
 	Name   string    // 2026-03-04, 2026-03, total
-	Start  time.Time // of a total: zero
-	End    time.Time // the same
+	Start  time.Time // zero for a total
+	End    time.Time // zero for a total
 }
 
-// At is the period that a moment is in.
+// At returns the period that contains t.
 func (l Length) At(t time.Time) Period {
 	t = t.UTC()
 	y, m, d := t.Date()
@@ -36,7 +36,7 @@ func (l Length) At(t time.Time) Period {
 	}
 }
 
-// Before is the period before one; a total has none but itself.
+// Before returns the previous period. For a total it returns p itself.
 func (p Period) Before() Period {
 	if p.Length == Total {
 		return p
@@ -44,8 +44,7 @@ func (p Period) Before() Period {
 	return p.Length.At(p.Start.Add(-1))
 }
 
-// stale reports that a period, by its name, is of no interest any more: it ended so long ago that nothing can be
-// settled in it.
+// stale reports whether a period, given by name, ended so long ago that nothing can be settled in it.
 func stale(name string, now time.Time) bool {
 	for _, l := range []Length{Day, Month} {
 		p := l.At(now)

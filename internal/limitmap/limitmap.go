@@ -1,5 +1,5 @@
-// Package limitmap translates between the limits of a member and those of the pool that it has
-// opened: members may have the same limits in another order, or only some of them.
+// Package limitmap translates between the limits of a member and those of the pool that it has opened. Members may
+// have the same limits in another order, or only some of them.
 package limitmap
 
 import (
@@ -8,24 +8,24 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Map is where a member's limits are in the pool. Nil: they are the same.
+// Map maps a member's limits to the pool's. Nil means that they are the same.
 type Map = *Table
 
-// Table is what there is to know of them.
+// Table is the mapping behind a Map.
 type Table struct {
-	at     []int   // -1 for a limit that is not there
+	at     []int   // index in the pool, or -1 for a missing limit
 	others []other // limits of the pool that the member does not have
 }
 
-// other is a limit that has come since the member opened the pool, or that it did not name. Its requests count against it all the
-// same, by what they take in the same unit.
+// other is a limit that was added after the member opened the pool, or that the member did not state. The member's
+// requests count against it all the same, by what they take in the same unit.
 type other struct {
 	place int
 	like  []int // the member's limits in the same unit
-	one   bool  // it counts requests, and the member has none such: one each
+	one   bool  // it counts requests and the member has no such limit: each request takes one
 }
 
-// Of returns the places of limits in a pool that has these, of which a set is in force.
+// Of maps limits to those of a pool. there are the pool's limits, and inForce is the set of those in force.
 func Of(limits, there []store.Limit, inForce uint16) Map {
 	same := len(there) == len(limits)
 	t := &Table{at: make([]int, len(limits))}
@@ -56,17 +56,17 @@ func Of(limits, there []store.Limit, inForce uint16) Map {
 	return t
 }
 
-// requests is the unit that every request takes one of.
+// requests is the unit of which every request takes one.
 const requests = "requests"
 
-// Op makes an operation of the member one on the pool.
+// Op translates an operation of the member into one on the pool.
 func (p *Table) Op(op *store.Op) {
 	if p == nil {
 		return
 	}
 	was := op.Amounts
 	op.Amounts = [store.MaxLimits]int64{}
-	if op.Kind == store.OpClose && was != op.Amounts { // what this member does not know of is not known
+	if op.Kind == store.OpClose && was != op.Amounts { // amounts that the member does not know are unknown
 		for k := range op.Amounts {
 			op.Amounts[k] = -1
 		}
@@ -96,7 +96,7 @@ func (p *Table) Op(op *store.Op) {
 	}
 }
 
-// Limit returns which of the member's limits is at a place of the pool, -1 if none is.
+// Limit returns which of the member's limits is at index place of the pool, or -1 if none is.
 func (p *Table) Limit(place int) int {
 	if p == nil {
 		return place
@@ -104,7 +104,7 @@ func (p *Table) Limit(place int) int {
 	return slices.Index(p.at, place)
 }
 
-// At returns the place of one of the member's limits, -1 if there is none.
+// At returns the index in the pool of one of the member's limits, or -1 if there is none.
 func (p *Table) At(limit int) int {
 	switch {
 	case p == nil:
@@ -115,14 +115,14 @@ func (p *Table) At(limit int) int {
 	return p.at[limit]
 }
 
-// Result makes a result of the pool one for the member.
+// Result translates a result of the pool for the member.
 func (p *Table) Result(r *store.Result) {
 	if p != nil {
 		r.Reason.Limit = int8(p.Limit(int(r.Reason.Limit))) //nolint:gosec // there are few limits
 	}
 }
 
-// Snapshot leaves of a snapshot of the pool what the member has.
+// Snapshot reduces a snapshot of the pool to the member's limits.
 func (p *Table) Snapshot(s *store.Snapshot) {
 	if p == nil {
 		return

@@ -7,22 +7,22 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Entry is one decoded entry. The zero Entry is ready for use; using one for a whole
-// journal keeps its memory. It is not safe for concurrent use.
+// Entry is one decoded entry. The zero Entry is ready for use. Using one Entry for a whole journal reuses its
+// memory. It is not safe for concurrent use.
 type Entry struct {
 	Kind  uint8
 	Now   store.Time
-	Ops   []store.Op // of KindApply; with all they refer to but strings, valid until the next call of Next
-	Spec  store.Spec // of KindDefine; the caller's to keep
+	Ops   []store.Op // for KindApply; valid, except for strings, until the next call of Next
+	Spec  store.Spec // for KindDefine; the caller may keep it
 	Alone bool
 
 	observed []store.Observed
 	waits    []string
-	seen     [128]string // strings read lately, where their sums put them
+	seen     [128]string // recently read strings, by checksum
 }
 
-// Next decodes the entry at the start of src and returns the number of bytes that it
-// took, which is a multiple of 8. After an error, [ErrShort] or [ErrCorrupt], e is empty.
+// Next decodes the entry at the start of src and returns its size in bytes, a multiple of 8. After an error,
+// [ErrShort] or [ErrCorrupt], e is empty.
 func (e *Entry) Next(src []byte) (n int, err error) {
 	e.clear()
 	payload, n, err := unseal(src)
@@ -54,8 +54,7 @@ func (e *Entry) clear() {
 	e.Ops, e.observed, e.waits = e.Ops[:0], e.observed[:0], e.waits[:0]
 }
 
-// unseal checks the frame of the entry at the start of src. It returns the payload and the
-// size of the whole.
+// unseal checks the frame of the entry at the start of src. It returns the payload and the size of the whole entry.
 func unseal(src []byte) (payload []byte, n int, err error) {
 	if len(src) < headerLen {
 		return nil, 0, ErrShort
@@ -98,12 +97,11 @@ func (e *Entry) readOps(r *reader) {
 	}
 }
 
-// text reads a string. The same few names come again and again: one that was read lately is
-// not made anew.
+// text reads a string. The same few names occur again and again, so it reuses recently read strings.
 func (e *Entry) text(r *reader) string {
 	b := r.bytes()
 	if len(b) > store.MaxName {
-		return string(b) // what is kept must not grow without bound
+		return string(b) // cached strings must stay small
 	}
 	s := &e.seen[crc32.Update(0, castagnoli, b)%uint32(len(e.seen))]
 	if *s != string(b) {

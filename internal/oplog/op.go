@@ -6,9 +6,9 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// An op begins with the set of its fields that are not zero; these follow in this order.
-// Flags are in the set alone. What most acquires have comes first, then what most answers
-// and closes have, so that their sets take one and two bytes.
+// An op begins with the set of its non-zero fields, which follow in this order. Flags are only in the set. The
+// fields of most acquires come first, then those of most answers and closes, so that their sets take one and two
+// bytes.
 const (
 	hasSession uint32 = 1 << iota
 	hasN
@@ -46,13 +46,13 @@ const (
 )
 
 const (
-	oneByte  = hasKind // sets below it take one byte
-	twoBytes = hasUser // and below this two
+	oneByte  = hasKind // sets below this take one byte
+	twoBytes = hasUser // sets below this take two bytes
 
-	// maxWaits is one more than a heartbeat can have: enough to be refused for it again.
+	// maxWaits is one more than a heartbeat may have: enough to be refused again on replay.
 	maxWaits = store.MaxWaits + 1
 
-	// opFixed bounds an op without its strings, statements and names waited for.
+	// opFixed bounds the size of an op without strings, statements and waits.
 	opFixed = maxCount + // the set
 		5 + // class, kind, verdict, scope, tie
 		2*maxVarint + // id
@@ -74,7 +74,7 @@ func boundOp(op *store.Op) uint64 {
 	return n
 }
 
-// size is the length of s in a type that the sum of many does not overflow.
+// size returns the length of s as a uint64, so that sums do not overflow.
 func size(s string) uint64 { return uint64(len(s)) }
 
 func waitsOf(op *store.Op) []string { return op.WaitsFor[:min(len(op.WaitsFor), maxWaits)] }

@@ -1,5 +1,5 @@
-// Package oplog is the compact binary form of what a pool is told, for a journal
-// that is replayed into the same decisions. It does no I/O and reads no clock.
+// Package oplog is a compact binary form of the operations on a pool, for a journal. Replaying it leads to the same
+// decisions. It does no I/O and reads no clock.
 //
 // An entry is
 //
@@ -8,8 +8,7 @@
 //	...  payload: a byte for the kind, the time, and what the kind has
 //	0    zeros, up to a multiple of 8 bytes
 //
-// Numbers in the payload are varints, signed ones in zigzag form. A new layout of the
-// payload is a new kind.
+// Numbers in the payload are varints, signed ones in zigzag form. A new layout of the payload is a new kind.
 package oplog
 
 import (
@@ -27,7 +26,7 @@ const (
 )
 
 const (
-	// MaxEntry is the size of the largest entry, so that an int of 32 bits can count it.
+	// MaxEntry is the size of the largest entry. A 32-bit int can hold it.
 	MaxEntry = 1<<31 - align
 	// MaxObserved is how many statements of limits one operation can carry.
 	MaxObserved = 1 << 16
@@ -35,24 +34,22 @@ const (
 	headerLen  = 8
 	align      = 8
 	maxVarint  = binary.MaxVarintLen64
-	maxCount   = binary.MaxVarintLen32 // of a length or a count
+	maxCount   = binary.MaxVarintLen32 // bytes of a length or a count
 	tooLarge   = MaxEntry + 1
 	maxPayload = MaxEntry - headerLen
 )
 
 var (
-	// ErrShort is returned if there is no entry, or not the whole of it.
+	// ErrShort is returned if there is no entry, or only a part of one.
 	ErrShort = errors.New("oplog: no whole entry")
-	// ErrCorrupt is returned for bytes that this package has not written, or that have
-	// changed since.
+	// ErrCorrupt is returned for bytes that this package has not written, or that have changed since.
 	ErrCorrupt = errors.New("oplog: corrupt")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendApply appends an entry: at time now these ops were applied. Their results are not
-// kept. It allocates nothing if dst has room. It appends nothing if no entry can hold
-// them, which [Bound] tells beforehand.
+// AppendApply appends an entry: at time now these ops were applied. It does not store results. It allocates nothing
+// if dst has room. It appends nothing if no entry can hold the ops; see [Bound].
 func AppendApply(dst []byte, now store.Time, ops []store.Op) []byte {
 	if len(ops) > store.MaxBatch {
 		return dst
@@ -69,9 +66,8 @@ func AppendApply(dst []byte, now store.Time, ops []store.Op) []byte {
 	return seal(dst, start)
 }
 
-// AppendDefine appends an entry: at time now a member opened the pool with spec. Alone
-// says that it was the only member. It appends nothing if no entry can hold the spec, which
-// [BoundSpec] tells beforehand.
+// AppendDefine appends an entry: at time now a member opened the pool with spec. alone says that it was the only
+// member. It appends nothing if no entry can hold the spec; see [BoundSpec].
 func AppendDefine(dst []byte, now store.Time, spec *store.Spec, alone bool) []byte {
 	if !specFits(spec) {
 		return dst
@@ -83,8 +79,8 @@ func AppendDefine(dst []byte, now store.Time, spec *store.Spec, alone bool) []by
 	return seal(dst, start)
 }
 
-// Bound returns an upper bound on the size of the entry that [AppendApply] would make. It
-// is more than [MaxEntry] if no entry can hold the ops.
+// Bound returns an upper bound on the size of the entry that [AppendApply] would make. It is more than [MaxEntry] if
+// no entry can hold the ops.
 func Bound(ops []store.Op) int {
 	if len(ops) > store.MaxBatch {
 		return tooLarge
@@ -99,9 +95,8 @@ func Bound(ops []store.Op) int {
 	return int(min(n, tooLarge))
 }
 
-// BoundSpec returns an upper bound on the size of the entry that [AppendDefine] would make,
-// and with it on what [AppendSpec] appends. It is more than [MaxEntry] if no entry can hold
-// the spec.
+// BoundSpec returns an upper bound on the size of the entry that [AppendDefine] would make, and so on what
+// [AppendSpec] appends. It is more than [MaxEntry] if no entry can hold the spec.
 func BoundSpec(spec *store.Spec) int {
 	if !specFits(spec) {
 		return tooLarge
@@ -109,10 +104,10 @@ func BoundSpec(spec *store.Spec) int {
 	return int(min(entryFixed+1+boundSpec(spec), tooLarge))
 }
 
-// entryFixed bounds what every entry has: header, kind, time and padding.
+// entryFixed bounds the size of header, kind, time and padding.
 const entryFixed = headerLen + 1 + maxVarint + align - 1
 
-// begin leaves room for the header.
+// begin appends an empty header, the kind and the time.
 func begin(dst []byte, kind uint8, now store.Time) []byte {
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0, kind)
 	return appendVarint(dst, int64(now))
@@ -128,8 +123,8 @@ func seal(dst []byte, start int) []byte {
 	for range -(end - start) & (align - 1) {
 		dst = append(dst, 0)
 	}
-	// The length is summed where the sum will be, next to the payload, and comes to its
-	// own place last: an entry that is not whole does not look like one.
+	// The length is summed in the place of the checksum, next to the payload. It is written to its own place last,
+	// so that an incomplete entry does not look like one.
 	sum := dst[start+4 : end]
 	binary.LittleEndian.PutUint32(sum, uint32(size))
 	binary.LittleEndian.PutUint32(sum, crc32.Update(0, castagnoli, sum))
@@ -152,7 +147,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(appendUvarint(dst, uint64(len(s))), s...)
 }
 
-// bit returns b if set.
+// bit returns b if set is true, else 0.
 func bit[T uint8 | uint32](set bool, b T) T {
 	if set {
 		return b

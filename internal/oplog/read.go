@@ -2,8 +2,7 @@ package oplog
 
 import "encoding/binary"
 
-// reader takes a payload apart. After the first thing that is wrong it is bad, and all
-// that it reads is zero.
+// reader parses a payload. After the first error it is bad, and everything it reads is zero.
 type reader struct {
 	b   []byte
 	bad bool
@@ -50,7 +49,7 @@ func (r *reader) int() int {
 	return int(v)
 }
 
-// flags reads a byte of which only some bits mean something.
+// flags reads a byte. It fails if bits other than known are set.
 func (r *reader) flags(known uint8) uint8 {
 	v := r.byte()
 	if v&^known != 0 {
@@ -60,8 +59,8 @@ func (r *reader) flags(known uint8) uint8 {
 	return v
 }
 
-// count reads how many things follow that take at least so many bytes each. Memory is
-// given out by it, so it promises no more than is there.
+// count reads how many items follow, each of at least least bytes. Memory is allocated by this number, so it fails
+// if the remaining bytes cannot hold that many.
 func (r *reader) count(most, least int) int {
 	n := r.uvarint()
 	if n > uint64(most) || n*uint64(least) > uint64(len(r.b)) {
@@ -71,7 +70,7 @@ func (r *reader) count(most, least int) int {
 	return int(n)
 }
 
-// bytes reads a string where it lies.
+// bytes reads a string without copying it.
 func (r *reader) bytes() []byte {
 	n := r.uvarint()
 	if n > uint64(len(r.b)) {

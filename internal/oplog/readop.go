@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// readOp is the counterpart of appendOp.
+// readOp reads what appendOp wrote.
 func (e *Entry) readOp(r *reader, op *store.Op) {
 	*op = store.Op{}
 	v := r.uvarint()
@@ -114,8 +114,7 @@ func readAmounts(r *reader, a *[store.MaxLimits]int64) {
 	}
 }
 
-// readObserved reads into one array for all ops of the entry. If it grows on the way, what was
-// read before stays where it is.
+// readObserved reads into one array for all ops of the entry. If the array grows, earlier slices stay valid.
 func (e *Entry) readObserved(r *reader) []store.Observed {
 	n, from := r.count(MaxObserved, observedLeast), len(e.observed)
 	for range n {
@@ -139,7 +138,7 @@ func (e *Entry) readWaits(r *reader) []string {
 	return some(e.waits, from)
 }
 
-// some returns what was appended to s, or nil if nothing was.
+// some returns what was appended to s since from, or nil if nothing was.
 func some[T any](s []T, from int) []T {
 	if from == len(s) {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// specLayout is the first byte of a spec: another number is another layout.
+// specLayout is the first byte of a spec. It changes with the layout.
 const specLayout = 2
 
 // Flags of a spec.
@@ -33,12 +33,12 @@ const (
 )
 
 const (
-	// What a spec, a limit and a class take at most without their strings.
+	// Maximum sizes of a spec, a limit and a class, without their strings.
 	specFixed  = 3 + 2*maxCount + 14*maxVarint + 2*maxCount
 	limitFixed = 4 + 2*maxCount + 5*maxVarint
 	classFixed = maxCount + maxVarint
 
-	// What a limit and a class take at least.
+	// Minimum sizes of a limit and a class.
 	limitLeast = 11
 	classLeast = 2
 )
@@ -58,8 +58,8 @@ func boundSpec(s *store.Spec) uint64 {
 	return n
 }
 
-// AppendSpec appends a spec alone: no frame, no checksum. It appends nothing if the spec has
-// more limits or classes than a pool can.
+// AppendSpec appends only a spec, without frame or checksum. It appends nothing if the spec has more limits or
+// classes than a pool can have.
 func AppendSpec(dst []byte, s *store.Spec) []byte {
 	if !specFits(s) {
 		return dst
@@ -109,8 +109,7 @@ func appendLimit(dst []byte, l *store.Limit) []byte {
 	return appendVarint(dst, int64(l.Reset))
 }
 
-// DecodeSpec is the counterpart of [AppendSpec]. It fails with [ErrCorrupt] if src is not
-// one spec and nothing else.
+// DecodeSpec decodes what [AppendSpec] wrote. It returns [ErrCorrupt] if src is not exactly one spec.
 func DecodeSpec(src []byte) (store.Spec, error) {
 	r := reader{b: src}
 	s := readSpec(&r)

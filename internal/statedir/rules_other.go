@@ -4,7 +4,7 @@ package statedir
 
 import "os"
 
-// Check leaves the rights of directories to the system.
+// Check does nothing: the system is responsible for permissions.
 func Check(string) error { return nil }
 
 // OpenNoLink opens a file as [os.OpenFile] does.

@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// OpenNoLink opens a file as [os.OpenFile] does, for its user alone. It refuses a link in its place.
+// OpenNoLink opens a file as [os.OpenFile] does, for its user alone. It refuses a symbolic link.
 func OpenNoLink(name string, flags int) (*os.File, error) {
 	return os.OpenFile(name, flags|syscall.O_NOFOLLOW, 0o600)
 }
 
 func makeAll(dir string) error { return os.MkdirAll(dir, 0o700) }
 
-// Check refuses a directory in which other users could put files, or replace those that are there. That counts for root too: the
-// owner of the directory is not to be trusted with root's files.
+// Check refuses a directory in which other users could create or replace files. That applies to root too: the owner
+// of the directory cannot be trusted with root's files.
 func Check(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// OpenNoLink opens a file as [os.OpenFile] does. It refuses a link in its place. Other processes can remove and rename
-// the file while it is open, as they can on other systems.
+// OpenNoLink opens a file as [os.OpenFile] does. It refuses a symbolic link. Other processes can remove and rename
+// the file while it is open, as on other systems.
 func OpenNoLink(name string, flags int) (*os.File, error) {
 	fail := func(err error) (*os.File, error) { return nil, &fs.PathError{Op: "open", Path: name, Err: err} }
 	path, err := windows.UTF16PtrFromString(name)
@@ -54,8 +54,8 @@ func OpenNoLink(name string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// Gone reports whether an open file is no longer the one at its path: it was removed, moved or replaced. A lock on such a file
-// excludes only processes that opened it before.
+// Gone reports whether an open file is no longer the one at its path, because it was removed, moved or replaced. A
+// lock on such a file excludes only processes that opened it before.
 func Gone(f *os.File, name string) bool {
 	path, err := windows.UTF16PtrFromString(name)
 	if err != nil {
@@ -75,12 +75,13 @@ func Gone(f *os.File, name string) bool {
 	return mine.VolumeSerialNumber != there.VolumeSerialNumber || mine.FileIndexHigh != there.FileIndexHigh || mine.FileIndexLow != there.FileIndexLow
 }
 
-// Truncate shortens an open file, by its path: one that was opened to append must not write elsewhere, which includes this.
+// Truncate shortens an open file by its path: a handle opened to append may not write elsewhere or truncate.
 func Truncate(f *os.File, size int64) error { return os.Truncate(f.Name(), size) }
 
-// Rename renames a file to another name in its directory, over what is there. That may be open, if the file system is NTFS.
+// Rename renames a file within its directory and replaces an existing one, which may be open if the file system is
+// NTFS.
 func Rename(from, to string) error {
-	dir, err := os.OpenRoot(filepath.Dir(from)) // os.Rename fails where the other file is open
+	dir, err := os.OpenRoot(filepath.Dir(from)) // os.Rename fails if the other file is open
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,8 @@ func Rename(from, to string) error {
 	return dir.Rename(filepath.Base(from), filepath.Base(to))
 }
 
-// Replace is [Rename] for files whose names may lead nowhere for a moment. It also replaces an open file on other file systems.
+// Replace is [Rename] for files whose names may be missing for a moment. It also replaces an open file on file
+// systems other than NTFS.
 func Replace(from, to string) error {
 	err := Rename(from, to)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && Discard(to) == nil {
@@ -97,7 +99,8 @@ func Replace(from, to string) error {
 	return err
 }
 
-// Discard removes a file that may be open. Windows keeps such a file until it is closed, and its name may be needed before.
+// Discard removes a file that may be open. Windows keeps an open file until it is closed, so Discard renames it
+// first to free the name.
 func Discard(name string) error {
 	litter := fmt.Sprintf("%s.new-%016x", name, rand.Uint64())
 	if err := os.Rename(name, litter); err != nil {
@@ -106,7 +109,8 @@ func Discard(name string) error {
 	return os.Remove(litter)
 }
 
-// access is what a handle may do that was opened with flags. One that appends must not have the right to write elsewhere.
+// access returns the access rights for a handle opened with flags. A handle that appends must not be able to write
+// elsewhere.
 func access(flags int) uint32 {
 	const appends = windows.FILE_APPEND_DATA | windows.FILE_WRITE_ATTRIBUTES | windows.FILE_WRITE_EA | windows.STANDARD_RIGHTS_WRITE | windows.SYNCHRONIZE
 	var rights uint32
@@ -122,8 +126,8 @@ func access(flags int) uint32 {
 	return rights
 }
 
-// makeAll makes a directory that only its user, administrators and the system itself can use, whatever the directory it is in
-// grants to others.
+// makeAll creates a directory that only its user, administrators and the system can use, whatever its parent
+// directory grants to others.
 func makeAll(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -142,7 +146,7 @@ func makeAll(dir string) error {
 	}
 	err = windows.CreateDirectory(path, &windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})), SecurityDescriptor: sd})
 	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
-		return os.MkdirAll(dir, 0o700) // which tells if it is something else
+		return os.MkdirAll(dir, 0o700) // returns an error if it is not a directory
 	}
 	if err != nil {
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: err}
@@ -150,8 +154,7 @@ func makeAll(dir string) error {
 	return nil
 }
 
-// Check refuses a directory in which other users could put files, or replace those that are there. Administrators can do so
-// everywhere.
+// Check refuses a directory in which other users could create or replace files. Administrators can do so everywhere.
 func Check(dir string) error {
 	sd, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err == nil {
@@ -163,7 +166,7 @@ func Check(dir string) error {
 	return nil
 }
 
-// CheckFile refuses an open file that is another user's, or that other users could change.
+// CheckFile refuses an open file that belongs to another user, or that other users could change.
 func CheckFile(f *os.File) error {
 	sd, err := windows.GetSecurityInfo(windows.Handle(f.Fd()), windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
@@ -178,7 +181,7 @@ const deleteChild = 0x40 // FILE_DELETE_CHILD
 const changes = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | deleteChild | windows.DELETE | windows.WRITE_DAC | windows.WRITE_OWNER |
 	windows.GENERIC_WRITE | windows.GENERIC_ALL
 
-// safe reports who else owns or can change what has this security descriptor.
+// safe returns an error if another user owns the object or can change it.
 func safe(sd *windows.SECURITY_DESCRIPTOR) error {
 	user, err := currentUser()
 	if err != nil {
@@ -196,7 +199,7 @@ func safe(sd *windows.SECURITY_DESCRIPTOR) error {
 	}
 	list, _, err := sd.DACL()
 	if errors.Is(err, windows.ERROR_OBJECT_NOT_FOUND) || err == nil && list == nil {
-		return ErrWritable // without a list, everybody can do everything
+		return ErrWritable // without a list, every user has all rights
 	}
 	if err != nil {
 		return err

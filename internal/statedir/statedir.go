@@ -1,5 +1,5 @@
-// Package statedir has the rules for files that live in the state directory: whose it is, who can write to it, and that no
-// symbolic link inside it is followed. Everything that keeps files there opens them here.
+// Package statedir has the rules for files in the state directory: who owns it, who can write to it, and that
+// symbolic links inside it are not followed. All code that keeps files there opens them through this package.
 package statedir
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Errors of the rules.
+// Errors of the rules
 var (
 	ErrOwner    = errors.New("it belongs to another user")
 	ErrWritable = errors.New("other users can write to this directory")
@@ -19,10 +19,10 @@ var (
 	ErrForeign  = errors.New("it is not a plain file")
 )
 
-// Default is the user's directory for state. It need not be there.
+// Default returns the user's directory for state. It may not exist.
 func Default() (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(base) { // such is to be ignored
+	if !filepath.IsAbs(base) { // the XDG specification says to ignore relative paths
 		var err error
 		if runtime.GOOS == "windows" {
 			base, err = os.UserCacheDir()
@@ -36,7 +36,7 @@ func Default() (string, error) {
 	return filepath.Join(base, "sluice"), nil
 }
 
-// Of is the directory that the URL of a file store names.
+// Of returns the directory that the URL of a file store names.
 func Of(url string) (string, error) {
 	path, ok := strings.CutPrefix(url, "file:")
 	if !ok {
@@ -48,7 +48,8 @@ func Of(url string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Make makes the state directory, which only its user can read, and checks it if it is there. The path may lead through links.
+// Make creates the state directory, which only its user can read, or checks an existing one. The path may contain
+// links.
 func Make(dir string) error {
 	if err := makeAll(dir); err != nil {
 		return err
@@ -56,8 +57,8 @@ func Make(dir string) error {
 	return Check(dir)
 }
 
-// MakeInside makes a directory inside another one, and checks both. It refuses a link: nobody but the user can put one there after
-// the check.
+// MakeInside creates a directory inside another one, and checks both. It refuses a link: after the check only the
+// user can put one there.
 func MakeInside(dir string) error {
 	if err := Make(filepath.Dir(dir)); err != nil {
 		return err
@@ -68,7 +69,7 @@ func MakeInside(dir string) error {
 	return Make(dir)
 }
 
-// NoLink refuses a link in place of a directory. The directory need not be there.
+// NoLink refuses a link in place of a directory. The directory may be missing.
 func NoLink(dir string) error {
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return &fs.PathError{Op: "open", Path: dir, Err: ErrLink}
@@ -76,8 +77,8 @@ func NoLink(dir string) error {
 	return nil
 }
 
-// Open opens a file in the state directory as [os.OpenFile] does, for its user alone, unless a link or something else is in its
-// place.
+// Open opens a file in the state directory as [os.OpenFile] does, for its user alone. It refuses links and anything
+// that is not a regular file.
 func Open(name string, flags int) (*os.File, error) {
 	info, err := os.Lstat(name)
 	switch {
@@ -86,8 +87,8 @@ func Open(name string, flags int) (*os.File, error) {
 		return nil, err
 	case info.Mode()&fs.ModeSymlink != 0:
 		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrLink}
-	case !info.Mode().IsRegular(): // to open a pipe may take for ever
+	case !info.Mode().IsRegular(): // opening a pipe may block forever
 		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrForeign}
 	}
-	return OpenNoLink(name, flags) // a link may have come since it was looked for
+	return OpenNoLink(name, flags) // a link may have been created since the check
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Check plays n traces, or what the environment says (see Seeds), and shows the
-// smallest that it finds of the first that fails.
+// Check plays n traces, or as many as the environment asks for (see Seeds). It shrinks the first one that fails and
+// reports the result.
 func Check(t testing.TB, n int, trace func(*Tape)) {
 	t.Helper()
 	var p Tape
@@ -25,7 +25,7 @@ func Check(t testing.TB, n int, trace func(*Tape)) {
 	}
 }
 
-// play plays a trace and reports why it failed.
+// play plays a trace and returns why it failed.
 func (t *Tape) play(trace func(*Tape)) (text string, failed bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -40,10 +40,10 @@ func (t *Tape) play(trace func(*Tape)) (text string, failed bool) {
 	return "", false
 }
 
-// maxTries bounds how often a trace is played to make it smaller.
+// maxTries bounds how often a trace is played to shrink it.
 const maxTries = 20_000
 
-// shrink leaves numbers out, and makes others smaller, while the trace still fails.
+// shrink removes numbers, and makes others smaller, while the trace still fails.
 func shrink(drawn []uint64, trace func(*Tape)) []uint64 {
 	best := append([]uint64(nil), drawn...)
 	tries := 0

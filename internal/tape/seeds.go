@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// Variables that make a campaign of the tests that use Seeds.
+// Environment variables that turn the tests that use Seeds into a campaign
 const (
-	tracesVar = "SLUICE_TRACES"    // so many times as many traces
-	timeVar   = "SLUICE_PROOFTIME" // traces for so long, for each test, instead of a number
+	tracesVar = "SLUICE_TRACES"    // multiplies the number of traces
+	timeVar   = "SLUICE_PROOFTIME" // plays traces for this long per test, instead of a number
 	seedVar   = "SLUICE_SEED"      // the first seed; the others follow
 )
 
-// every is how often a campaign says how far it is.
+// every is how often a campaign reports progress.
 const every = 30 * time.Second
 
-// Seeds returns the seeds of n traces, always the same ones. SLUICE_TRACES
-// multiplies n, SLUICE_PROOFTIME plays for a time instead and prints progress, and
-// SLUICE_SEED begins elsewhere.
+// Seeds returns the seeds of n traces, always the same ones. SLUICE_TRACES multiplies n. SLUICE_PROOFTIME plays for
+// a time instead and prints progress. SLUICE_SEED sets the first seed.
 func Seeds(t testing.TB, n int) iter.Seq[uint64] {
 	t.Helper()
 	var first uint64
@@ -61,7 +60,7 @@ func Seeds(t testing.TB, n int) iter.Seq[uint64] {
 	}
 }
 
-// read parses a variable, if it is set.
+// read parses an environment variable, if it is set.
 func read(t testing.TB, name string, parse func(string) error) {
 	t.Helper()
 	if s := os.Getenv(name); s != "" {

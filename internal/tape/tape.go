@@ -1,10 +1,9 @@
-// Package tape plays random traces in tests: Check draws, records, replays and shrinks
-// them, and Seeds counts the traces of a test and makes as many as a campaign asks for.
+// Package tape plays random traces in tests. Check draws, records, replays and shrinks them. Seeds counts the traces
+// of a test and plays as many as a campaign asks for.
 //
-// A trace is a list of numbers. A test draws from it whatever it does next. The same
-// seed always makes the same trace, and a trace that fails is made smaller before it
-// is shown. It costs nanoseconds for each number, so that one core plays tens of
-// thousands of traces a second.
+// A trace is a list of numbers, and a test draws from it whatever it does next. The same seed always makes the same
+// trace. A trace that fails is made smaller before it is shown. Each number costs nanoseconds, so one core plays
+// tens of thousands of traces a second.
 package tape
 
 import (
@@ -14,19 +13,19 @@ import (
 	"strings"
 )
 
-// Tape is the source of everything that is random in one trace.
+// Tape is the source of all randomness in one trace.
 type Tape struct {
 	rng   *rand.PCG // nil: replay
-	drawn []uint64  // each number, less the lowest that was possible
+	drawn []uint64  // each number, relative to the lowest possible one
 	next  int
-	log   *strings.Builder // nil: not wanted
+	log   *strings.Builder // nil: no log
 }
 
-// failure is what Fatalf panics with.
+// failure is the panic value of Fatalf.
 type failure struct{ text string }
 
-// draw returns a number from 0 to most. An eighth of them are 0, an eighth are most, and
-// a quarter are small: mistakes sit at the edges.
+// draw returns a number from 0 to most. An eighth of them are 0, an eighth are most, and a quarter are small,
+// because mistakes are at the edges.
 func (t *Tape) draw(most uint64) uint64 {
 	if t.rng == nil {
 		t.next++
@@ -59,8 +58,8 @@ func (t *Tape) uniform(most uint64) uint64 {
 	return hi
 }
 
-// Int returns a number from lo to hi, often one of the two or close to lo. The name
-// is for the log of a trace that fails.
+// Int returns a number from lo to hi, often one of the two or close to lo. The name is for the log of a failing
+// trace.
 func (t *Tape) Int(name string, lo, hi int64) int64 {
 	if hi < lo {
 		panic(fmt.Sprintf("tape: %s from %d to %d", name, lo, hi))
@@ -85,8 +84,8 @@ func (t *Tape) Below(n int) int {
 	return int(v)
 }
 
-// Of returns one of list, all equally likely. The first should be the plainest:
-// a trace is shrunk towards it.
+// Of returns one element of list, all equally likely. The first should be the plainest, because traces shrink
+// towards it.
 func Of[T any](t *Tape, name string, list ...T) T {
 	v := list[t.Below(len(list))]
 	if t.log != nil {
@@ -95,25 +94,24 @@ func Of[T any](t *Tape, name string, list ...T) T {
 	return v
 }
 
-// Logf notes something about a trace that has failed, and does nothing while
-// traces are tried.
+// Logf logs something about a failing trace. It does nothing while traces are tried.
 func (t *Tape) Logf(format string, args ...any) {
 	if t.log != nil {
 		fmt.Fprintf(t.log, format+"\n", args...)
 	}
 }
 
-// Fatalf ends the trace: it has failed.
+// Fatalf ends the trace as failed.
 func (t *Tape) Fatalf(format string, args ...any) { panic(failure{fmt.Sprintf(format, args...)}) }
 
-// Step is something that a trace may do.
+// Step is an action that a trace may take.
 type Step struct {
 	Name   string
 	Weight int
 	Do     func()
 }
 
-// Steps plays from lo to hi steps, each chosen by its weight, and calls after after each.
+// Steps plays lo to hi steps, each chosen by weight, and calls after after each.
 func (t *Tape) Steps(lo, hi int64, after func(), list []Step) {
 	sum := 0
 	for i := range list {

@@ -1,4 +1,4 @@
-// Package upstream says in which way a provider could not be reached.
+// Package upstream classifies errors of requests to a provider.
 package upstream
 
 import (
@@ -12,22 +12,22 @@ import (
 	"syscall"
 )
 
-// The kinds of failure. Their number is bounded: they are labels of metrics.
+// The kinds of failure. They are labels of metrics, so their number is bounded.
 const (
 	DNS     = "dns"     // the name does not resolve
-	Refused = "refused" // nothing listens there
+	Refused = "refused" // nothing listens at the address
 	Connect = "connect" // no connection for another reason, such as no route
-	TLS     = "tls"     // no agreement on TLS, or a certificate that does not hold
-	Reset   = "reset"   // the connection broke before an answer came
-	Timeout = "timeout" // no answer in time
-	Other   = "other"   // anything else, such as an answer that is no HTTP
-	Status  = "5xx"     // an answer, which says that the provider failed
+	TLS     = "tls"     // the TLS handshake failed, or the certificate is not valid
+	Reset   = "reset"   // the connection broke before a response
+	Timeout = "timeout" // no response in time
+	Other   = "other"   // anything else, such as a response that is not HTTP
+	Status  = "5xx"     // a response with a server error
 )
 
-// Kinds lists all kinds.
+// Kinds returns all kinds.
 func Kinds() []string { return []string{DNS, Refused, Connect, TLS, Reset, Timeout, Other, Status} }
 
-// Kind says in which way an error kept a request from its answer. It is empty for nil, and for one that its caller has given up.
+// Kind returns the kind of an error. It is empty for nil, and for a request that its caller cancelled.
 func Kind(err error) string {
 	var (
 		dns   *net.DNSError
@@ -77,7 +77,7 @@ func has(err error, parts ...string) bool {
 	return false
 }
 
-// Words says what went wrong, without the request. Keys are no part of it: only names and addresses of hosts are.
+// Words describes an error without the request. It contains no keys, only names and addresses of hosts.
 func Words(err error) string {
 	var (
 		dns *net.DNSError
@@ -111,7 +111,7 @@ func Words(err error) string {
 	return last(err)
 }
 
-// last is the innermost text: wrappers such as *url.Error put the address of the request in front of it.
+// last returns the innermost text. Wrappers such as *url.Error put the address of the request in front of it.
 func last(err error) string {
 	for {
 		next := errors.Unwrap(err)
@@ -127,5 +127,5 @@ func last(err error) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// maxWords bounds what is told of an error.
+// maxWords bounds the text of an error, in bytes.
 const maxWords = 160
